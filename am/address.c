@@ -3,7 +3,8 @@
  * Addresses of endpoints, and the choice of the conduit for a peer.  Layer: am.
  * Thread rule: add_peer and del_peer take the send lock.
  *
- * Address bytes: version u16, flags u8, machine u64, host u64, smp address blob, network's name blob, network's address blob.
+ * Address bytes: version u16, flags u8, machine u64, host u64, smp address blob, network's name
+ * blob, network's address blob.
  */
 #include "am/address.h"
 
@@ -18,7 +19,11 @@
 #include "base/log.h"
 #include "base/wire.h"
 
-enum { ADDRESS_VERSION = 2, FLAG_SMP = 1, FLAG_NARROW = 2 }; /* NARROW: pointers of 32 bits */
+enum {
+    ADDRESS_VERSION = 2,
+    FLAG_SMP = 1,
+    FLAG_NARROW = 2
+}; /* NARROW: pointers of 32 bits */
 
 static uint64_t hash(uint64_t h, const void *bytes, size_t len_bytes)
 {
@@ -38,10 +43,11 @@ uint64_t amph_am_host_id(const char *host_name)
     return host_name ? hash(hash_start, host_name, strlen(host_name)) : 0;
 }
 
-/* Processes can map each other's memory only under one running kernel and in one process name space; in different network name
- * spaces they count as different machines, since what belongs to shared memory (doors, doorbells) has abstract sockets; and so do
- * processes of different byte order, width of pointers or processor (under an emulator), since the rings hold words as the machine has
- * them, ordered as it orders them. */
+/* Processes can map each other's memory only under one running kernel and in one process name
+ * space; in different network name spaces they count as different machines, since what belongs to
+ * shared memory (doors, doorbells) has abstract sockets; and so do processes of different byte
+ * order, width of pointers or processor (under an emulator), since the rings hold words as the
+ * machine has them, ordered as it orders them. */
 static uint64_t machine_id(void)
 {
     static const char *const spaces[] = { "/proc/self/ns/pid", "/proc/self/ns/net" };
@@ -72,7 +78,8 @@ enum amph_status amph_address_make(struct amph_am_ep *ep)
     struct amph_wr w;
     amph_wr_init(&w, ep->addr, sizeof ep->addr);
     amph_wr_u16(&w, ADDRESS_VERSION);
-    amph_wr_u8(&w, (uint8_t)((ep->cfg.use_smp ? FLAG_SMP : 0) | (amph_pointer_bytes() == 4 ? FLAG_NARROW : 0)));
+    amph_wr_u8(&w, (uint8_t)((ep->cfg.use_smp ? FLAG_SMP : 0) |
+                             (amph_pointer_bytes() == 4 ? FLAG_NARROW : 0)));
     amph_wr_u64(&w, machine_id());
     amph_wr_u64(&w, ep->cfg.host_id);
     amph_wr_blob(&w, smp->addr, smp->addr_len);
@@ -88,7 +95,8 @@ const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p)
     return ep->addr;
 }
 
-enum amph_status amph_address_parse(const void *bytes, size_t len_bytes, struct amph_address *addr_p)
+enum amph_status amph_address_parse(const void *bytes, size_t len_bytes,
+                                    struct amph_address *addr_p)
 {
     struct amph_rd r;
     amph_rd_init(&r, bytes, len_bytes);
@@ -102,30 +110,38 @@ enum amph_status amph_address_parse(const void *bytes, size_t len_bytes, struct 
     addr_p->smp = amph_rd_blob(&r, &addr_p->smp_len);
     addr_p->net_name = amph_rd_blob(&r, &addr_p->net_name_len);
     addr_p->net = amph_rd_blob(&r, &addr_p->net_len);
-    if (r.bad || amph_rd_left(&r) || addr_p->smp_len > AMPH_ADDR_MAX_BYTES || addr_p->net_len > AMPH_ADDR_MAX_BYTES)
+    if (r.bad || amph_rd_left(&r) || addr_p->smp_len > AMPH_ADDR_MAX_BYTES ||
+        addr_p->net_len > AMPH_ADDR_MAX_BYTES)
         return AMPH_ERR_PROTO;
     return AMPH_OK;
 }
 
-/* The conduit by which both sides reach each other; both decide by the same facts.  NULL: none (logged). */
-static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct amph_address *to, bool self)
+/* The conduit by which both sides reach each other; both decide by the same facts.  NULL: none
+ * (logged). */
+static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct amph_address *to,
+                              bool self)
 {
     struct amph_address mine = { 0 };
     struct amph_cx *smp = ep->cx[AMPH_CX_SMP];
     struct amph_cx *net = ep->cx[AMPH_CX_NET];
     if (self)
         return smp;
-    if (amph_address_parse(ep->addr, ep->addr_len, &mine) == AMPH_OK && ep->cfg.use_smp && to->amph_smp_allowed &&
-        to->machine == mine.machine && to->host == mine.host)
+    if (amph_address_parse(ep->addr, ep->addr_len, &mine) == AMPH_OK && ep->cfg.use_smp &&
+        to->amph_smp_allowed && to->machine == mine.machine && to->host == mine.host)
         return smp;
     if (!net) {
-        amph_error("%s: peer %u is on another host, or a process of another kind of machine (or shared memory is off, AMPHORA_SMP=0), "
-                   "and this process has no network; choose one, for instance AMPHORA_CONDUIT=tcp", ep->cfg.name, peer);
+        amph_error("%s: peer %u is on another host, or a process of another kind of machine (or "
+                   "shared memory is off, AMPHORA_SMP=0), "
+                   "and this process has no network; choose one, for instance AMPHORA_CONDUIT=tcp",
+                   ep->cfg.name, peer);
         return NULL;
     }
-    if (to->net_name_len != strlen(net->ops->name) || memcmp(to->net_name, net->ops->name, to->net_name_len)) {
-        amph_error("%s: peer %u uses the network '%.*s' and this process '%s'; give both the same AMPHORA_CONDUIT", ep->cfg.name,
-                   peer, (int)to->net_name_len, to->net_name_len ? (const char *)to->net_name : "", net->ops->name);
+    if (to->net_name_len != strlen(net->ops->name) ||
+        memcmp(to->net_name, net->ops->name, to->net_name_len)) {
+        amph_error("%s: peer %u uses the network '%.*s' and this process '%s'; give both the same "
+                   "AMPHORA_CONDUIT",
+                   ep->cfg.name, peer, (int)to->net_name_len,
+                   to->net_name_len ? (const char *)to->net_name : "", net->ops->name);
         return NULL;
     }
     return to->narrow == mine.narrow || !ep->cx[AMPH_CX_EMULATED] ? net : ep->cx[AMPH_CX_EMULATED];
@@ -137,7 +153,9 @@ static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
         if (ep->active[i].cx == cx)
             return;
     if (cx == ep->cx[AMPH_CX_EMULATED]) {
-        amph_info("%s: there are hosts of 32 and of 64 bits; put and get between them go by messages", ep->cfg.name);
+        amph_info(
+            "%s: there are hosts of 32 and of 64 bits; put and get between them go by messages",
+            ep->cfg.name);
         activate(ep, ep->cx[AMPH_CX_NET]);
     }
     ep->active[ep->nactive].cx = cx;
@@ -147,8 +165,9 @@ static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
     __atomic_store_n(&ep->nactive, ep->nactive + 1, __ATOMIC_RELEASE);
 }
 
-enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr, size_t addr_len, uint32_t remote_index,
-                                  uint32_t my_id, uint32_t peer_id)
+enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr,
+                                  size_t addr_len, uint32_t remote_index, uint32_t my_id,
+                                  uint32_t peer_id)
 {
     struct amph_address to;
     if (peer >= ep->max_peers)
@@ -172,7 +191,10 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
     struct amph_peer *p = &ep->peer[peer];
     st = p->cx ? AMPH_ERR_STATE : cx->ops->add_peer(cx, peer, &spec);
     if (st == AMPH_OK) {
-        *p = (struct amph_peer){ .send = cx->ops->am_send, .cx = cx, .windowed = !cx->caps.self_flow, .credits = AMPH_AM_WINDOW };
+        *p = (struct amph_peer){ .send = cx->ops->am_send,
+                                 .cx = cx,
+                                 .windowed = !cx->caps.self_flow,
+                                 .credits = AMPH_AM_WINDOW };
         p->fast = ep->threaded || p->windowed ? NULL : p->send;
         activate(ep, cx);
     }
@@ -212,7 +234,8 @@ const char *amph_am_peer_conduit(struct amph_am_ep *ep, uint32_t peer)
 
 void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
 {
-    if (peer >= ep->max_peers || !ep->peer[peer].cx || __atomic_exchange_n(&ep->peer[peer].dead, true, __ATOMIC_RELAXED))
+    if (peer >= ep->max_peers || !ep->peer[peer].cx ||
+        __atomic_exchange_n(&ep->peer[peer].dead, true, __ATOMIC_RELAXED))
         return;
     ep->peer[peer].fast = NULL;
     __atomic_store_n(&ep->peer[peer].send, NULL, __ATOMIC_RELAXED);

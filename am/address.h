@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses of endpoints: what an endpoint tells its peers about the ways to it.  Layer: am; internal.
- * Thread rule: as amph_am_add_peer.
+ * Addresses of endpoints: what an endpoint tells its peers about the ways to it.  Layer: am;
+ * internal. Thread rule: as amph_am_add_peer.
  */
 #ifndef AMPH_AM_ADDRESS_H
 #define AMPH_AM_ADDRESS_H
@@ -11,9 +11,10 @@
 /* An address as it was read; the pointers lead into the bytes. */
 struct amph_address {
     bool amph_smp_allowed;
-    bool narrow;         /* its pointers have 32 bits */
-    uint64_t machine;    /* kind of machine, boot and process name space: where smp can work at all */
-    uint64_t host;       /* amph_am_host_id */
+    bool narrow; /* its pointers have 32 bits */
+    /* kind of machine, boot and process name space: where smp can work at all */
+    uint64_t machine;
+    uint64_t host; /* amph_am_host_id */
     const void *smp, *net;
     size_t smp_len, net_len;
     const void *net_name;
@@ -24,6 +25,7 @@ struct amph_address {
 enum amph_status amph_address_make(struct amph_am_ep *ep);
 
 /* Reads an address that came from a peer; AMPH_ERR_PROTO. */
-enum amph_status amph_address_parse(const void *bytes, size_t len_bytes, struct amph_address *addr_p);
+enum amph_status amph_address_parse(const void *bytes, size_t len_bytes,
+                                    struct amph_address *addr_p);
 
 #endif

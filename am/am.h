@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Active-message endpoints: handlers, request and reply, credits, polling and waiting, and the one-sided transfers that go with
- * them.  Layer: am.
+ * Active-message endpoints: handlers, request and reply, credits, polling and waiting, and the
+ * one-sided transfers that go with them.  Layer: am.
  *
- * The runtime of extended/ has one endpoint over the own group; iofwd has another of its own, over compute processes and servers.
- * Both are struct amph_am.  An endpoint opens up to two conduit instances: smp for peers on the same host (and for itself), a
- * network for the others.
+ * The runtime of extended/ has one endpoint over the own group; iofwd has another of its own, over
+ * compute processes and servers. Both are struct amph_am.  An endpoint opens up to two conduit
+ * instances: smp for peers on the same host (and for itself), a network for the others.
  *
- * Thread rule.  cfg.threaded false: one thread at a time, no locks are taken.  true: any thread, any time; a poll lock lets one
- * thread make progress (others skip), a send lock guards the send side.  Handlers run inside amph_am_poll, under the poll lock,
- * on the polling thread.  A handler of a request may send one reply; nothing else may be sent from handlers (client rule), but
+ * Thread rule.  cfg.threaded false: one thread at a time, no locks are taken.  true: any thread,
+ * any time; a poll lock lets one thread make progress (others skip), a send lock guards the send
+ * side.  Handlers run inside amph_am_poll, under the poll lock, on the polling thread.  A handler
+ * of a request may send one reply; nothing else may be sent from handlers (client rule), but
  * handlers of one endpoint may freely use another endpoint.
  */
 #ifndef AMPH_AM_AM_H
@@ -27,7 +28,12 @@
 struct amph_am_ep;
 
 /* Index ranges of the 256 handlers. */
-enum { AMPH_AM_INDEX_AM = 1, AMPH_AM_INDEX_EXTENDED = 64, AMPH_AM_INDEX_IOFWD = 96, AMPH_AM_INDEX_CLIENT = 128 };
+enum {
+    AMPH_AM_INDEX_AM = 1,
+    AMPH_AM_INDEX_EXTENDED = 64,
+    AMPH_AM_INDEX_IOFWD = 96,
+    AMPH_AM_INDEX_CLIENT = 128
+};
 
 /* Where a received message comes from; valid until its handler returns. */
 struct amph_token {
@@ -39,118 +45,146 @@ struct amph_token {
     bool replied;
 };
 
-/* Internal handlers have this one form.  am->payload: the payload of a medium; for longs the address in the own memory. */
+/* Internal handlers have this one form.  am->payload: the payload of a medium; for longs the
+ * address in the own memory. */
 typedef void (*amph_am_fn)(struct amph_token *token, const struct amph_am *am);
 
-/* One handler.  Client handlers (of the GASNet API) have the form fn(token, [buf, nbytes,] arg0, ... arg<nargs-1>). */
+/* One handler.  Client handlers (of the GASNet API) have the form fn(token, [buf, nbytes,] arg0,
+ * ... arg<nargs-1>). */
 struct amph_am_entry {
-    void *fn;             /* amph_am_fn, or the client's function */
+    void *fn; /* amph_am_fn, or the client's function */
     bool client_form;
-    uint8_t kinds;        /* bit mask: 1 short, 2 medium, 4 long (as GEX_FLAG_AM_SHORT ...); checked at delivery */
-    uint8_t dirs;         /* bit mask: 1 request, 2 reply */
-    int nargs;            /* expected number of arguments, or -1: any */
+    /* bit mask: 1 short, 2 medium, 4 long (as GEX_FLAG_AM_SHORT ...); checked at delivery */
+    uint8_t kinds;
+    uint8_t dirs; /* bit mask: 1 request, 2 reply */
+    int nargs;    /* expected number of arguments, or -1: any */
     const void *cdata;
     const char *name;
 };
 
 struct amph_am_config {
-    const char *name;         /* "am", "iofwd" */
-    uint32_t domain;          /* separates the cookies of endpoints (1 am, 2 iofwd) */
+    const char *name; /* "am", "iofwd" */
+    uint32_t domain;  /* separates the cookies of endpoints (1 am, 2 iofwd) */
     uint32_t max_peers;
     bool threaded;
-    bool anywhere;            /* all memory of each process may be reached: put, get and longs are messages, also between neighbours */
-    bool use_smp;             /* peers on the same host through shared memory (AMPHORA_SMP) */
+    /* all memory of each process may be reached: put, get and longs are messages, also between
+     * neighbours */
+    bool anywhere;
+    bool use_smp; /* peers on the same host through shared memory (AMPHORA_SMP) */
     const struct amph_conduit_ops *net; /* network conduit or NULL */
-    bool loopback_only;       /* the whole job is on this machine */
-    uint64_t host_id;         /* amph_am_host_id of the job's name for this host; peers that state another never use smp */
+    bool loopback_only;                 /* the whole job is on this machine */
+    /* amph_am_host_id of the job's name for this host; peers that state another never use smp */
+    uint64_t host_id;
     uint8_t key[AMPH_KEY_BYTES];
-    void (*on_peer_error)(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why); /* NULL: fatal */
-    void *user;               /* amph_am_user */
+    /* NULL: fatal */
+    void (*on_peer_error)(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
+                          const char *why);
+    void *user; /* amph_am_user */
 };
 
-/* The number that stands for a host's name in addresses.  Take the name from the job description, where pretended hosts have names
- * of their own; NULL or "": the name the kernel gives. */
+/* The number that stands for a host's name in addresses.  Take the name from the job description,
+ * where pretended hosts have names of their own; NULL or "": the name the kernel gives. */
 uint64_t amph_am_host_id(const char *host_name);
 
 enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_ep **ep_p);
 void amph_am_close(struct amph_am_ep *ep);
 void *amph_am_user(struct amph_am_ep *ep);
 
-/* Portable bytes that let a peer reach this endpoint (both conduits and the host's identity); owned by the endpoint. */
+/* Portable bytes that let a peer reach this endpoint (both conduits and the host's identity); owned
+ * by the endpoint. */
 const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p);
 #define AMPH_AM_ADDR_MAX_BYTES 320
 
-/* Makes a peer reachable.  addr: what its amph_am_address gave.  remote_index: the number under which it knows this endpoint.
- * my_id, peer_id: the numbers that both sides put into the cookie (absolute ranks, client numbers).  Decides by host identity and
- * use_smp which conduit is used, and by the width of pointers whether put and get go by messages.  Errors: AMPH_ERR_PROTO (address
+/* Makes a peer reachable.  addr: what its amph_am_address gave.  remote_index: the number under
+ * which it knows this endpoint. my_id, peer_id: the numbers that both sides put into the cookie
+ * (absolute ranks, client numbers).  Decides by host identity and use_smp which conduit is used,
+ * and by the width of pointers whether put and get go by messages.  Errors: AMPH_ERR_PROTO (address
  * does not parse), AMPH_ERR_PEER, AMPH_ERR_RANGE, AMPH_ERR_STATE. */
-enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr, size_t addr_len, uint32_t remote_index,
-                                  uint32_t my_id, uint32_t peer_id);
+enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr,
+                                  size_t addr_len, uint32_t remote_index, uint32_t my_id,
+                                  uint32_t peer_id);
 void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
-/* The caller knows that peer is dead and waits for its puts and gets before it forgets the peer: those that only the peer could end
- * end with AMPH_ERR_PEER.  Not from inside a handler. */
+/* The caller knows that peer is dead and waits for its puts and gets before it forgets the peer:
+ * those that only the peer could end end with AMPH_ERR_PEER.  Not from inside a handler. */
 void amph_am_peer_gone(struct amph_am_ep *ep, uint32_t peer);
-bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer); /* reached through shared memory */
+/* reached through shared memory */
+bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer);
 const char *amph_am_peer_conduit(struct amph_am_ep *ep, uint32_t peer);
 
-const char *amph_am_network(struct amph_am_ep *ep); /* of all peers with a network: its conduit; "smp": there is none */
+/* of all peers with a network: its conduit; "smp": there is none */
+const char *amph_am_network(struct amph_am_ep *ep);
 
-/* Says that peer is dead (the launcher's death notice): sends to it fail with AMPH_ERR_PEER from now on, also those that wait for
- * room, and cfg.on_peer_error is told, once.  Conduits' own findings end here too. */
-void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why);
+/* Says that peer is dead (the launcher's death notice): sends to it fail with AMPH_ERR_PEER from
+ * now on, also those that wait for room, and cfg.on_peer_error is told, once.  Conduits' own
+ * findings end here too. */
+void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
+                         const char *why);
 
-/* A function that is called now and then from waits (after each sleep, at most 10 ms apart) and from long runs of idle polls, never
- * from inside a handler; for looking at slow sources such as the launcher's connection.  NULL: none. */
+/* A function that is called now and then from waits (after each sleep, at most 10 ms apart) and
+ * from long runs of idle polls, never from inside a handler; for looking at slow sources such as
+ * the launcher's connection.  NULL: none. */
 void amph_am_set_tick(struct amph_am_ep *ep, void (*tick)(struct amph_am_ep *ep));
 
-/* A function that is told of each message that no handler takes although it came from a peer that proved itself, under the poll
- * lock; GASNet wants a job to end whose client has not registered a handler.  NULL: none. */
+/* A function that is told of each message that no handler takes although it came from a peer that
+ * proved itself, under the poll lock; GASNet wants a job to end whose client has not registered a
+ * handler.  NULL: none. */
 void amph_am_set_refused(struct amph_am_ep *ep,
-                         void (*refused)(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why));
+                         void (*refused)(struct amph_am_ep *ep, uint32_t peer,
+                                         const struct amph_am *am, const char *why));
 
-/* Sets handler `index`; AMPH_ERR_STATE if it is taken, AMPH_ERR_RANGE, AMPH_ERR_ARG (nargs above 16). entry is copied. */
-enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const struct amph_am_entry *entry);
+/* Sets handler `index`; AMPH_ERR_STATE if it is taken, AMPH_ERR_RANGE, AMPH_ERR_ARG (nargs above
+ * 16). entry is copied. */
+enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index,
+                                  const struct amph_am_entry *entry);
 const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned index); /* NULL: none */
 
 /* ---- contexts: further sets of handlers and segments ---- */
 
-/* An endpoint has up to AMPH_AM_CONTEXTS contexts; 0 is the one that all calls above mean.  A message names its sender's and its
- * target's in am->flags (AMPH_AM_ROUTE); a reply goes back with AMPH_AM_ROUTE_BACK of the request's flags. */
+/* An endpoint has up to AMPH_AM_CONTEXTS contexts; 0 is the one that all calls above mean.  A
+ * message names its sender's and its target's in am->flags (AMPH_AM_ROUTE); a reply goes back with
+ * AMPH_AM_ROUTE_BACK of the request's flags. */
 #define AMPH_AM_CONTEXTS 16u
 #define AMPH_AM_ROUTE(from, to) ((uint8_t)((from) << 4 | (to)))
-#define AMPH_AM_ROUTE_TO(flags) ((unsigned)(flags) & 15u)
+#define AMPH_AM_ROUTE_TO(flags) ((unsigned)(flags)&15u)
 #define AMPH_AM_ROUTE_BACK(flags) ((uint8_t)((flags) >> 4 | (flags) << 4))
 
-/* Makes context n (1 to AMPH_AM_CONTEXTS - 1).  AMPH_ERR_RANGE, AMPH_ERR_STATE (made already), AMPH_ERR_NOMEM.  It lives as long as
- * the endpoint. */
+/* Makes context n (1 to AMPH_AM_CONTEXTS - 1).  AMPH_ERR_RANGE, AMPH_ERR_STATE (made already),
+ * AMPH_ERR_NOMEM.  It lives as long as the endpoint. */
 enum amph_status amph_am_context_open(struct amph_am_ep *ep, unsigned n);
 /* As amph_am_register and amph_am_set_segment, for a context. */
-enum amph_status amph_am_context_register(struct amph_am_ep *ep, unsigned n, unsigned index, const struct amph_am_entry *entry);
+enum amph_status amph_am_context_register(struct amph_am_ep *ep, unsigned n, unsigned index,
+                                          const struct amph_am_entry *entry);
 void amph_am_context_segment(struct amph_am_ep *ep, unsigned n, void *base, size_t len_bytes);
-/* The function that knows the segments of the peers' contexts from 1 on; it gives NULL where none is known. */
+/* The function that knows the segments of the peers' contexts from 1 on; it gives NULL where none
+ * is known. */
 void amph_am_context_lookup(struct amph_am_ep *ep,
-                            const struct amph_rmem *(*segment_of)(struct amph_am_ep *ep, uint32_t peer, unsigned context));
+                            const struct amph_rmem *(*segment_of)(struct amph_am_ep *ep,
+                                                                  uint32_t peer, unsigned context));
 
 /* ---- sending ---- */
 
 #define AMPH_AM_IMMEDIATE 1u /* answer AMPH_AGAIN instead of waiting for room */
 
-/* Sends a request.  Waits for room by polling (running handlers) unless AMPH_AM_IMMEDIATE.  am->kind: SHORT, MEDIUM or LONG; for
- * LONG am->payload is the source and am->dest the address in the peer's segment (see amph_am_set_peer_segment): the endpoint
- * chooses by itself between mapping, packing and put-then-send.  lc NULL: the source may be reused on return; given: at lc->done.
- * am->aux is the endpoint's own: leave it 0; am->flags: 0, or AMPH_AM_ROUTE.  From inside a handler or done callback of the same
- * endpoint only with IMMEDIATE (else AMPH_ERR_STATE when there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER (dead
- * or not added), AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
-enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
-                                 struct amph_op *lc);
+/* Sends a request.  Waits for room by polling (running handlers) unless AMPH_AM_IMMEDIATE.
+ * am->kind: SHORT, MEDIUM or LONG; for LONG am->payload is the source and am->dest the address in
+ * the peer's segment (see amph_am_set_peer_segment): the endpoint chooses by itself between
+ * mapping, packing and put-then-send.  lc NULL: the source may be reused on return; given: at
+ * lc->done. am->aux is the endpoint's own: leave it 0; am->flags: 0, or AMPH_AM_ROUTE.  From inside
+ * a handler or done callback of the same endpoint only with IMMEDIATE (else AMPH_ERR_STATE when
+ * there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER (dead or not added),
+ * AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
+enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
+                                 unsigned flags, struct amph_op *lc);
 
-/* Replies to the request of token, once, from inside its handler.  Never waits: where there is no room the reply is copied, lc is
- * called, and the endpoint sends it later; until then it takes no further requests, only replies (which always can be taken, so
- * two processes never wait for each other).  With IMMEDIATE: AMPH_AGAIN instead.  AMPH_ERR_STATE: no request, or replied
- * already. */
-enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc);
+/* Replies to the request of token, once, from inside its handler.  Never waits: where there is no
+ * room the reply is copied, lc is called, and the endpoint sends it later; until then it takes no
+ * further requests, only replies (which always can be taken, so two processes never wait for each
+ * other).  With IMMEDIATE: AMPH_AGAIN instead.  AMPH_ERR_STATE: no request, or replied already. */
+enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags,
+                               struct amph_op *lc);
 
-/* A payload that is put together in the conduit's own memory, from amph_am_prepare to its commit or cancellation. */
+/* A payload that is put together in the conduit's own memory, from amph_am_prepare to its commit or
+ * cancellation. */
 struct amph_am_prep {
     uint32_t peer;
     uint8_t lane; /* enum amph_lane */
@@ -158,57 +192,81 @@ struct amph_am_prep {
     size_t len_bytes;
 };
 
-/* Room for the payload of a medium to peer: `most` bytes, or if those cannot be had now, `least`.  Outputs only on success.
- * AMPH_ERR_NOSYS: the conduit has no such room, use memory of your own and amph_am_request; AMPH_AGAIN: none now; AMPH_ERR_PEER,
- * AMPH_ERR_RANGE.  Never waits; any thread; several may be prepared. */
-enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, size_t least, size_t most,
-                                 struct amph_am_prep *prep);
-/* Sends am, a medium whose payload is prep->buf, as amph_am_request and amph_am_reply would.  prep is over except with AMPH_AGAIN. */
-enum amph_status amph_am_commit_request(struct amph_am_ep *ep, const struct amph_am_prep *prep, const struct amph_am *am,
-                                        unsigned flags);
-enum amph_status amph_am_commit_reply(struct amph_token *token, const struct amph_am_prep *prep, const struct amph_am *am,
-                                      unsigned flags);
+/* Room for the payload of a medium to peer: `most` bytes, or if those cannot be had now, `least`.
+ * Outputs only on success. AMPH_ERR_NOSYS: the conduit has no such room, use memory of your own and
+ * amph_am_request; AMPH_AGAIN: none now; AMPH_ERR_PEER, AMPH_ERR_RANGE.  Never waits; any thread;
+ * several may be prepared. */
+enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
+                                 size_t least, size_t most, struct amph_am_prep *prep);
+/* Sends am, a medium whose payload is prep->buf, as amph_am_request and amph_am_reply would.  prep
+ * is over except with AMPH_AGAIN. */
+enum amph_status amph_am_commit_request(struct amph_am_ep *ep, const struct amph_am_prep *prep,
+                                        const struct amph_am *am, unsigned flags);
+enum amph_status amph_am_commit_reply(struct amph_token *token, const struct amph_am_prep *prep,
+                                      const struct amph_am *am, unsigned flags);
 void amph_am_cancel(struct amph_am_ep *ep, const struct amph_am_prep *prep);
 /* Would a message to peer find room now?  A guess, as good as its conduit can tell. */
 bool amph_am_has_room(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane);
 
-uint32_t amph_am_max_medium(struct amph_am_ep *ep, uint32_t peer); /* payload bytes; peer AMPH_RANK_NONE: least of all conduits */
+/* payload bytes; peer AMPH_RANK_NONE: least of all conduits */
+uint32_t amph_am_max_medium(struct amph_am_ep *ep, uint32_t peer);
 uint32_t amph_am_max_long(struct amph_am_ep *ep, uint32_t peer);
 
-/* Makes progress once on all conduits: receives messages, runs handlers, completes operations.  Returns how many things it did. */
+/* Makes progress once on all conduits: receives messages, runs handlers, completes operations.
+ * Returns how many things it did. */
 unsigned amph_am_poll(struct amph_am_ep *ep);
 
 /* ---- waiting ---- */
 
-/* One wait in progress: spin, then yield, then block in the kernel.  Start with AMPH_WAITER_INIT. */
+/* One wait in progress: spin, then yield, then block in the kernel.  Start with
+ * AMPH_WAITER_INIT. */
 struct amph_waiter {
     uint32_t rounds;
     uint64_t start_ns;
     uint64_t nap_ns;
-    uint32_t seen;  /* what had happened when the condition was last looked at */
-    uint8_t phase;  /* what the next idle step does */
-    bool spun;      /* it has spun in vain before it yielded */
-    bool soon;      /* set by who waits for something that is being done now: sleeps late also where processes outnumber cores */
+    uint32_t seen; /* what had happened when the condition was last looked at */
+    uint8_t phase; /* what the next idle step does */
+    bool spun;     /* it has spun in vain before it yielded */
+    /* set by who waits for something that is being done now: sleeps late also where processes
+     * outnumber cores */
+    bool soon;
     uint32_t yields; /* since it spun */
-    bool lends;     /* set by who waits for something that is done sooner where others have its core: yields at once */
+    /* set by who waits for something that is done sooner where others have its core: yields at
+     * once */
+    bool lends;
 };
-enum amph_waiter_phase { AMPH_WAITER_SPINS, AMPH_WAITER_YIELDS, AMPH_WAITER_SLEEPS };
-#define AMPH_WAITER_INIT { 0, 0, 0, 0, 0, false, false, 0, false }
+enum amph_waiter_phase {
+    AMPH_WAITER_SPINS,
+    AMPH_WAITER_YIELDS,
+    AMPH_WAITER_SLEEPS
+};
+#define AMPH_WAITER_INIT \
+    { \
+        0, 0, 0, 0, 0, false, false, 0, false \
+    }
 
-/* Polls; if nothing happened does what the wait policy says for this round.  Never sleeps longer than 10 ms, so that conditions
- * which no message announces are seen too.  Use: while (!condition) amph_am_wait_step(ep, &w); */
+/* Polls; if nothing happened does what the wait policy says for this round.  Never sleeps longer
+ * than 10 ms, so that conditions which no message announces are seen too.  Use: while (!condition)
+ * amph_am_wait_step(ep, &w); */
 void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w);
 
-/* Wakes a thread that sleeps in amph_am_wait_step on this endpoint.  Any thread, also signal handlers. */
+/* Wakes a thread that sleeps in amph_am_wait_step on this endpoint.  Any thread, also signal
+ * handlers. */
 void amph_am_kick(struct amph_am_ep *ep);
 
-/* A further descriptor whose readability ends a sleep of this endpoint (a door's listening socket, the control socket). */
+/* A further descriptor whose readability ends a sleep of this endpoint (a door's listening socket,
+ * the control socket). */
 enum amph_status amph_am_watch_fd(struct amph_am_ep *ep, int fd);
 void amph_am_unwatch_fd(struct amph_am_ep *ep, int fd);
 
-enum amph_wait_mode { AMPH_WAIT_ADAPTIVE, AMPH_WAIT_SPIN, AMPH_WAIT_BLOCK };
+enum amph_wait_mode {
+    AMPH_WAIT_ADAPTIVE,
+    AMPH_WAIT_SPIN,
+    AMPH_WAIT_BLOCK
+};
 void amph_am_set_wait_mode(enum amph_wait_mode mode); /* process-wide; AMPHORA_WAIT's at start */
-/* Says how many processes of the job share this host's cores: where they outnumber the cores the spin is zero. */
+/* Says how many processes of the job share this host's cores: where they outnumber the cores the
+ * spin is zero. */
 void amph_am_set_oversubscribed(unsigned procs_on_host);
 unsigned amph_am_cores(void); /* that this process's job may use on this host */
 
@@ -223,37 +281,44 @@ struct amph_am_mem {
     size_t key_len;
 };
 
-enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
-                                 struct amph_am_mem *mem);
+enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_bytes, int fd,
+                                 uint64_t fd_offset, struct amph_am_mem *mem);
 void amph_am_mem_dereg(struct amph_am_ep *ep, struct amph_am_mem *mem);
-enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem);
+enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const void *key,
+                                    size_t key_len, struct amph_rmem *rmem);
 /* Gives imported memory up; no transfer may use it any more. */
 void amph_am_mem_forget(struct amph_am_ep *ep, uint32_t peer, struct amph_rmem *rmem);
 
-/* Lets peers on the same host reach memory that is no shared-memory object (amph_am_mem_reg with fd < 0; else it is not reachable
- * there): its puts and gets travel as messages.  Once, at the start; both sides must have called it.  AMPH_ERR_NOMEM, _STATE. */
+/* Lets peers on the same host reach memory that is no shared-memory object (amph_am_mem_reg with fd
+ * < 0; else it is not reachable there): its puts and gets travel as messages.  Once, at the start;
+ * both sides must have called it.  AMPH_ERR_NOMEM, _STATE. */
 enum amph_status amph_am_carry_open(struct amph_am_ep *ep);
 
-/* Starts a put or get of offset..offset+len within rmem (checked: AMPH_ERR_RANGE).  Through a mapping it is done at once (lc and rc
- * are still called).  Waits for room by polling unless AMPH_AM_IMMEDIATE; in handlers and done callbacks
- * of the same endpoint only with rmem.local set or IMMEDIATE. */
-enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                             size_t len_bytes, unsigned flags, struct amph_op *lc, struct amph_op *rc);
-enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
-                             size_t len_bytes, unsigned flags, struct amph_op *done);
+/* Starts a put or get of offset..offset+len within rmem (checked: AMPH_ERR_RANGE).  Through a
+ * mapping it is done at once (lc and rc are still called).  Waits for room by polling unless
+ * AMPH_AM_IMMEDIATE; in handlers and done callbacks of the same endpoint only with rmem.local set
+ * or IMMEDIATE. */
+enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                             uint64_t offset, const void *src, size_t len_bytes, unsigned flags,
+                             struct amph_op *lc, struct amph_op *rc);
+enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                             uint64_t offset, void *dst, size_t len_bytes, unsigned flags,
+                             struct amph_op *done);
 
-/* Long messages: the own segment that peers may write to (checked on delivery of packed and plain longs), and each peer's. */
+/* Long messages: the own segment that peers may write to (checked on delivery of packed and plain
+ * longs), and each peer's. */
 void amph_am_set_segment(struct amph_am_ep *ep, void *base, size_t len_bytes);
-/* The process that a peer on this host is, by number: its memory that is not mapped may be copied by the kernel then, where all memory may
- * be reached (cfg.anywhere) or amph_am_carry_open was called. */
+/* The process that a peer on this host is, by number: its memory that is not mapped may be copied
+ * by the kernel then, where all memory may be reached (cfg.anywhere) or amph_am_carry_open was
+ * called. */
 void amph_am_set_peer_process(struct amph_am_ep *ep, uint32_t peer, int32_t pid);
 void amph_am_set_peer_segment(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem);
 
 /* ---- the job (am/job.c) ---- */
 
 struct amph_boot;
-/* Serves files in a process that another launcher's AMPHORA_SERVERS makes a server, with the place it has taken in its job; gives the
- * exit code.  libiofwd sets it when it is loaded. */
+/* Serves files in a process that another launcher's AMPHORA_SERVERS makes a server, with the place
+ * it has taken in its job; gives the exit code.  libiofwd sets it when it is loaded. */
 struct amph_boot;
 extern int (*amph_job_serve)(struct amph_boot *boot);
 
@@ -262,29 +327,33 @@ struct amph_gather;
 
 /* All state of this process; there is no other mutable global. */
 struct amph_job {
-    struct amph_boot *boot;        /* of the joined process, or NULL */
-    struct amph_am_ep *ep;         /* the runtime's endpoint, or NULL */
-    uint32_t rank, size;           /* relative number in the own group and its size */
-    const char *built_conduit;     /* the network that the program was built for, or NULL */
-    const char *built_config;      /* GASNET_CONFIG_STRING of the program, or NULL */
-    bool built_anywhere;           /* for GASNET_SEGMENT_EVERYTHING: all memory of each process may be reached */
-    uint32_t first;                /* absolute number of the own group's member 0 */
-    size_t page_bytes;             /* the job's page size (negotiated) */
+    struct amph_boot *boot;    /* of the joined process, or NULL */
+    struct amph_am_ep *ep;     /* the runtime's endpoint, or NULL */
+    uint32_t rank, size;       /* relative number in the own group and its size */
+    const char *built_conduit; /* the network that the program was built for, or NULL */
+    const char *built_config;  /* GASNET_CONFIG_STRING of the program, or NULL */
+    /* for GASNET_SEGMENT_EVERYTHING: all memory of each process may be reached */
+    bool built_anywhere;
+    uint32_t first;    /* absolute number of the own group's member 0 */
+    size_t page_bytes; /* the job's page size (negotiated) */
     bool joined, exiting;
-    int exit_code;                 /* of the exit that is going on */
-    unsigned exits_seen;           /* member 0: how many members are exiting; others: 1 when all are */
+    int exit_code; /* of the exit that is going on */
+    /* member 0: how many members are exiting; others: 1 when all are */
+    unsigned exits_seen;
     bool member_died;
-    bool told_to_leave;            /* the launcher ends the job: an exit of ours is none */
-    uint64_t leave_at_ns;          /* then: when this process goes, if it has not by itself */
-    int32_t pid;                   /* of the process that joined: a forked child is another */
-    struct amph_gather *gather;    /* amph_job_allgather's */
-    uint8_t wait_mode;             /* enum amph_wait_mode */
+    bool told_to_leave;         /* the launcher ends the job: an exit of ours is none */
+    uint64_t leave_at_ns;       /* then: when this process goes, if it has not by itself */
+    int32_t pid;                /* of the process that joined: a forked child is another */
+    struct amph_gather *gather; /* amph_job_allgather's */
+    uint8_t wait_mode;          /* enum amph_wait_mode */
     bool wait_mode_set, crowded;
-    uint8_t vain_spins;            /* waits in a row whose spin kept the sender from this core */
-    uint8_t left_out;              /* spins that were left out for that since the last try */
-    void (*on_event)(const struct amph_boot_event *event); /* told of each event of the job before it is acted on; or NULL */
-    void *extended;                /* extended/'s own state */
-    void (*wait_step)(struct amph_waiter *w); /* extended/'s form of amph_am_wait_step on ep, which does its work too; or NULL */
+    uint8_t vain_spins; /* waits in a row whose spin kept the sender from this core */
+    uint8_t left_out;   /* spins that were left out for that since the last try */
+    /* told of each event of the job before it is acted on; or NULL */
+    void (*on_event)(const struct amph_boot_event *event);
+    void *extended; /* extended/'s own state */
+    /* extended/'s form of amph_am_wait_step on ep, which does its work too; or NULL */
+    void (*wait_step)(struct amph_waiter *w);
 };
 extern struct amph_job amph_job;
 
@@ -294,19 +363,23 @@ static inline bool amph_am_oversubscribed(void)
     return amph_job.crowded;
 }
 
-/* Joins the job, opens the endpoint, exchanges addresses and negotiates the page size: all of a runtime's start that needs no
- * API.  threaded: the client is PAR or PARSYNC.  Errors are logged in one sentence (two hosts named where page sizes clash). */
+/* Joins the job, opens the endpoint, exchanges addresses and negotiates the page size: all of a
+ * runtime's start that needs no API.  threaded: the client is PAR or PARSYNC.  Errors are logged in
+ * one sentence (two hosts named where page sizes clash). */
 enum amph_status amph_job_start(bool threaded);
 
-/* The page size of a job whose processes state these; AMPH_ERR_ARG and the indices of a clashing pair where one does not divide. */
-enum amph_status amph_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p, size_t *clash_a_p,
-                                     size_t *clash_b_p);
+/* The page size of a job whose processes state these; AMPH_ERR_ARG and the indices of a clashing
+ * pair where one does not divide. */
+enum amph_status amph_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p,
+                                     size_t *clash_a_p, size_t *clash_b_p);
 
-/* Gathers len_bytes from each member of the own group to all (over active messages); blocks; all is size * len_bytes. */
+/* Gathers len_bytes from each member of the own group to all (over active messages); blocks; all is
+ * size * len_bytes. */
 enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *all);
 
-/* Ends the process and the job with code as gasnet_exit does: flushes standard streams, tells the launcher, waits for the others up
- * to GASNET_EXITTIMEOUT when they exit too, ends in _exit.  Callable from handlers and threads. */
+/* Ends the process and the job with code as gasnet_exit does: flushes standard streams, tells the
+ * launcher, waits for the others up to GASNET_EXITTIMEOUT when they exit too, ends in _exit.
+ * Callable from handlers and threads. */
 void amph_job_exit(int code) AMPH_NORETURN;
 
 #endif

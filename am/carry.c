@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get of memory that a peer on the same host cannot map (it is private to its owner): over messages.  Layer: am.
- * Thread rule: carry.lock guards regions and transfers; handlers run under the poll lock; done is called without the lock.
+ * Put and get of memory that a peer on the same host cannot map (it is private to its owner): over
+ * messages.  Layer: am. Thread rule: carry.lock guards regions and transfers; handlers run under
+ * the poll lock; done is called without the lock.
  *
- *   PUT: key, offset, id; data.  id 0: no answer is wanted.  It travels in either lane, in order with other messages of its lane.
- *   GET: key, offset, id, position in the transfer, length        DONE: id, status        DATA: id, position; data
+ *   PUT: key, offset, id; data.  id 0: no answer is wanted.  It travels in either lane, in order
+ *   with other messages of its lane.
+ *   GET: key, offset, id, position in the transfer, length        DONE: id, status        DATA: id,
+ *   position; data
  * Keys are random numbers, so that memory can be named only by who was told.
  *
  * Key bytes: mark | key | base address | length
@@ -19,7 +22,9 @@
 #include "conduits/memkey.h"
 
 #define KEY_MARK 0x59525243u /* no version number of smp's own keys */
-enum { BUCKETS = 256 };
+enum {
+    BUCKETS = 256
+};
 
 struct region {
     struct region *next;
@@ -33,10 +38,10 @@ struct transfer {
     struct transfer *next;
     uint64_t id;
     uint32_t peer;
-    char *dst;           /* of a get */
+    char *dst; /* of a get */
     uint64_t len_bytes;
-    uint64_t left;       /* answers that are still to come */
-    bool sending;        /* its fragments are being sent */
+    uint64_t left; /* answers that are still to come */
+    bool sending;  /* its fragments are being sent */
     enum amph_status st;
     struct amph_op *done;
 };
@@ -45,10 +50,15 @@ struct amph_carry {
     pthread_mutex_t lock;
     struct region *regions;
     struct transfer *bucket[BUCKETS];
-    uint64_t next_id;    /* from 1 */
+    uint64_t next_id; /* from 1 */
 };
 
-enum { PUT_NARGS = 6, GET_NARGS = 9, DONE_NARGS = 3, DATA_NARGS = 4 };
+enum {
+    PUT_NARGS = 6,
+    GET_NARGS = 9,
+    DONE_NARGS = 3,
+    DATA_NARGS = 4
+};
 
 static void split(int32_t *low_high, uint64_t v)
 {
@@ -63,7 +73,8 @@ static uint64_t join(const int32_t *low_high)
 
 /* ---- memory ---- */
 
-enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes, struct amph_mem *mem)
+enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes,
+                                struct amph_mem *mem)
 {
     struct region *r = malloc(sizeof *r);
     if (!r)
@@ -111,7 +122,8 @@ static char *find(struct amph_carry *c, uint64_t key, uint64_t offset, uint64_t 
     return NULL;
 }
 
-enum amph_status amph_carry_import(struct amph_am_ep *ep, const void *key, size_t key_len, struct amph_rmem *rmem)
+enum amph_status amph_carry_import(struct amph_am_ep *ep, const void *key, size_t key_len,
+                                   struct amph_rmem *rmem)
 {
     struct amph_rmem m;
     if (amph_memkey_get(key, key_len, KEY_MARK, &m) != AMPH_OK || !ep->carry)
@@ -125,14 +137,18 @@ enum amph_status amph_carry_import(struct amph_am_ep *ep, const void *key, size_
 
 /* ---- transfers ---- */
 
-static struct transfer *begin(struct amph_am_ep *ep, uint32_t peer, char *dst, uint64_t len_bytes, uint64_t answers,
-                              struct amph_op *done)
+static struct transfer *begin(struct amph_am_ep *ep, uint32_t peer, char *dst, uint64_t len_bytes,
+                              uint64_t answers, struct amph_op *done)
 {
     struct amph_carry *c = ep->carry;
     struct transfer *t = malloc(sizeof *t);
     if (!t)
         return NULL;
-    *t = (struct transfer){ .peer = peer, .dst = dst, .len_bytes = len_bytes, .left = answers, .sending = true,
+    *t = (struct transfer){ .peer = peer,
+                            .dst = dst,
+                            .len_bytes = len_bytes,
+                            .left = answers,
+                            .sending = true,
                             .done = done };
     pthread_mutex_lock(&c->lock);
     t->id = ++c->next_id;
@@ -142,8 +158,10 @@ static struct transfer *begin(struct amph_am_ep *ep, uint32_t peer, char *dst, u
     return t;
 }
 
-/* Says that n answers have come, or will never come; all_sent: and that nothing more is sent.  The last ends t. */
-static void count_down(struct amph_am_ep *ep, struct transfer *t, uint64_t n, bool all_sent, enum amph_status st)
+/* Says that n answers have come, or will never come; all_sent: and that nothing more is sent.  The
+ * last ends t. */
+static void count_down(struct amph_am_ep *ep, struct transfer *t, uint64_t n, bool all_sent,
+                       enum amph_status st)
 {
     struct amph_carry *c = ep->carry;
     pthread_mutex_lock(&c->lock);
@@ -184,20 +202,26 @@ static struct transfer *answered(struct amph_am_ep *ep, uint32_t peer, uint64_t 
     return t;
 }
 
-static enum amph_status send_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                                 uint32_t nbytes, uint64_t id, unsigned flags)
+static enum amph_status send_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                                 uint64_t offset, const void *src, uint32_t nbytes, uint64_t id,
+                                 unsigned flags)
 {
     int32_t args[PUT_NARGS];
     split(args, rmem->rkey);
     split(args + 2, offset);
     split(args + 4, id);
-    const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = AMPH_AM_CARRY_PUT, .nargs = PUT_NARGS, .nbytes = nbytes,
-                                .args = args, .payload = src };
+    const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                .handler = AMPH_AM_CARRY_PUT,
+                                .nargs = PUT_NARGS,
+                                .nbytes = nbytes,
+                                .args = args,
+                                .payload = src };
     return amph_am_request(ep, peer, &am, flags, NULL);
 }
 
-static enum amph_status send_get(struct amph_am_ep *ep, const struct transfer *t, const struct amph_rmem *rmem, uint64_t offset,
-                                 uint64_t position, uint32_t nbytes, unsigned flags)
+static enum amph_status send_get(struct amph_am_ep *ep, const struct transfer *t,
+                                 const struct amph_rmem *rmem, uint64_t offset, uint64_t position,
+                                 uint32_t nbytes, unsigned flags)
 {
     int32_t args[GET_NARGS];
     split(args, rmem->rkey);
@@ -205,7 +229,9 @@ static enum amph_status send_get(struct amph_am_ep *ep, const struct transfer *t
     split(args + 4, t->id);
     split(args + 6, position);
     args[8] = (int32_t)nbytes;
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_AM_CARRY_GET, .nargs = GET_NARGS, .args = args };
+    const struct amph_am am = {
+        .kind = AMPH_AM_SHORT, .handler = AMPH_AM_CARRY_GET, .nargs = GET_NARGS, .args = args
+    };
     return amph_am_request(ep, t->peer, &am, flags, NULL);
 }
 
@@ -222,8 +248,9 @@ static uint32_t piece(size_t len_bytes, uint64_t position, uint32_t most)
     return len_bytes - position < most ? (uint32_t)(len_bytes - position) : most;
 }
 
-enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                                size_t len_bytes, unsigned flags, struct amph_op *lc, struct amph_op *rc)
+enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                                uint64_t offset, const void *src, size_t len_bytes, unsigned flags,
+                                struct amph_op *lc, struct amph_op *rc)
 {
     uint32_t most;
     uint64_t n = fragments(ep, peer, len_bytes, &most);
@@ -233,7 +260,8 @@ enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const stru
     struct transfer *t = rc ? begin(ep, peer, NULL, len_bytes, n, rc) : NULL;
     enum amph_status st = rc && !t ? AMPH_ERR_NOMEM : AMPH_OK;
     for (uint64_t at = 0; st == AMPH_OK && at < len_bytes; at += most) {
-        st = send_put(ep, peer, rmem, offset + at, (const char *)src + at, piece(len_bytes, at, most), t ? t->id : 0,
+        st = send_put(ep, peer, rmem, offset + at, (const char *)src + at,
+                      piece(len_bytes, at, most), t ? t->id : 0,
                       sent ? 0 : flags); /* what has been begun must be ended */
         sent += st == AMPH_OK;
     }
@@ -249,8 +277,9 @@ enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const stru
     return t ? AMPH_OK : st;
 }
 
-enum amph_status amph_carry_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
-                                size_t len_bytes, unsigned flags, struct amph_op *done)
+enum amph_status amph_carry_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                                uint64_t offset, void *dst, size_t len_bytes, unsigned flags,
+                                struct amph_op *done)
 {
     uint32_t most;
     uint64_t n = fragments(ep, peer, len_bytes, &most);
@@ -272,16 +301,20 @@ enum amph_status amph_carry_get(struct amph_am_ep *ep, uint32_t peer, const stru
     return AMPH_OK;
 }
 
-void amph_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                      size_t len_bytes)
+void amph_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                      uint64_t offset, const void *src, size_t len_bytes)
 {
     int32_t args[PUT_NARGS] = { 0 };
     uint32_t most = amph_am_max_medium(ep, peer);
     split(args, rmem->rkey);
     for (uint64_t at = 0; at < len_bytes; at += most) {
         split(args + 2, offset + at);
-        const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = AMPH_AM_CARRY_PUT, .nargs = PUT_NARGS,
-                                    .nbytes = piece(len_bytes, at, most), .args = args, .payload = (const char *)src + at };
+        const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                    .handler = AMPH_AM_CARRY_PUT,
+                                    .nargs = PUT_NARGS,
+                                    .nbytes = piece(len_bytes, at, most),
+                                    .args = args,
+                                    .payload = (const char *)src + at };
         /* Behind one that was put off, all are, so that they keep their order. */
         if (ep->deferred || amph_ep_send(ep, peer, AMPH_LANE_REPLY, &am, NULL) == AMPH_AGAIN)
             amph_ep_defer(ep, peer, &am, false);
@@ -293,7 +326,9 @@ void amph_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rm
 static void answer_done(struct amph_token *token, const int32_t *id, enum amph_status st)
 {
     const int32_t args[DONE_NARGS] = { id[0], id[1], (int32_t)st };
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_AM_CARRY_DONE, .nargs = DONE_NARGS, .args = args };
+    const struct amph_am am = {
+        .kind = AMPH_AM_SHORT, .handler = AMPH_AM_CARRY_DONE, .nargs = DONE_NARGS, .args = args
+    };
     amph_am_reply(token, &am, 0, NULL);
 }
 
@@ -317,10 +352,16 @@ static void on_get(struct amph_token *token, const struct amph_am *am)
     const uint32_t nbytes = (uint32_t)am->args[8];
     const int32_t args[DATA_NARGS] = { am->args[4], am->args[5], am->args[6], am->args[7] };
     pthread_mutex_lock(&c->lock);
-    const char *from = nbytes <= amph_am_max_medium(token->ep, token->peer) ? find(c, join(am->args), join(am->args + 2), nbytes) : NULL;
+    const char *from = nbytes <= amph_am_max_medium(token->ep, token->peer)
+                           ? find(c, join(am->args), join(am->args + 2), nbytes)
+                           : NULL;
     pthread_mutex_unlock(&c->lock);
-    const struct amph_am data = { .kind = AMPH_AM_MEDIUM, .handler = AMPH_AM_CARRY_DATA, .nargs = DATA_NARGS, .nbytes = nbytes,
-                                  .args = args, .payload = from };
+    const struct amph_am data = { .kind = AMPH_AM_MEDIUM,
+                                  .handler = AMPH_AM_CARRY_DATA,
+                                  .nargs = DATA_NARGS,
+                                  .nbytes = nbytes,
+                                  .args = args,
+                                  .payload = from };
     if (from)
         amph_am_reply(token, &data, 0, NULL);
     else
@@ -332,7 +373,8 @@ static void on_done(struct amph_token *token, const struct amph_am *am)
     struct transfer *t = answered(token->ep, token->peer, join(am->args));
     uint32_t st = (uint32_t)am->args[2];
     if (t)
-        count_down(token->ep, t, 1, false, st < AMPH_STATUS_COUNT ? (enum amph_status)st : AMPH_ERR_PROTO);
+        count_down(token->ep, t, 1, false,
+                   st < AMPH_STATUS_COUNT ? (enum amph_status)st : AMPH_ERR_PROTO);
 }
 
 static void on_data(struct amph_token *token, const struct amph_am *am)

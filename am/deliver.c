@@ -3,8 +3,9 @@
  * Delivery: what comes from a conduit is checked and given to its handler.  Layer: am.
  * Thread rule: upcalls come from inside progress, so the poll lock is held.
  *
- * Indirect calls of one message, sender to handler: am_send (from amph_am_request); progress (from amph_am_poll), on_am (from the
- * conduit), the handler; for a client's handler with arguments one more, the row of its call shape.
+ * Indirect calls of one message, sender to handler: am_send (from amph_am_request); progress (from
+ * amph_am_poll), on_am (from the conduit), the handler; for a client's handler with arguments one
+ * more, the row of its call shape.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     amph_count_exact(DROP_MALFORMED, 1);
     if (!atomic_flag_test_and_set(&warned))
-        amph_warn("%s: dropped a message of peer %u: %s (kind %u, handler %u, %u arguments, %u bytes); further ones are only "
+        amph_warn("%s: dropped a message of peer %u: %s (kind %u, handler %u, %u arguments, %u "
+                  "bytes); further ones are only "
                   "counted",
                   ep->cfg.name, peer, why, am->kind, am->handler, am->nargs, am->nbytes);
 }
@@ -36,24 +38,28 @@ static void *long_dest(struct amph_am_ep *ep, const struct amph_am *am)
     return (void *)((uintptr_t)base + offset); /* a segment may begin at address 0 */
 }
 
-static inline void call(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
+static inline void call(struct amph_token *token, const struct amph_hot *hot,
+                        const struct amph_am *am)
 {
     if (am->kind == AMPH_AM_SHORT && am->nargs == 0)
         ((void (*)(struct amph_token *))hot->fn)(token);
     else if (am->kind == AMPH_AM_SHORT)
         amph_call_short[am->nargs](hot->fn, token, am->args);
     else
-        amph_call_data[am->nargs](hot->fn, token, (void *)(uintptr_t)am->payload, am->nbytes, am->args);
+        amph_call_data[am->nargs](hot->fn, token, (void *)(uintptr_t)am->payload, am->nbytes,
+                                  am->args);
 }
 
-static inline void run_checked(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
+static inline void run_checked(struct amph_token *token, const struct amph_hot *hot,
+                               const struct amph_am *am)
 {
     amph_context_enter(token);
     call(token, hot, am);
     amph_context_leave(token);
 }
 
-static inline void run(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
+static inline void run(struct amph_token *token, const struct amph_hot *hot,
+                       const struct amph_am *am)
 {
     if (!hot->client_form)
         ((amph_am_fn)hot->fn)(token, am);
@@ -63,12 +69,15 @@ static inline void run(struct amph_token *token, const struct amph_hot *hot, con
         call(token, hot, am);
 }
 
-/* Longs: the payload is put into (or found in) the own segment, and the handler gets its place there. */
-static void deliver_long(struct amph_token *token, const struct amph_hot *hot, const struct amph_am *am)
+/* Longs: the payload is put into (or found in) the own segment, and the handler gets its place
+ * there. */
+static void deliver_long(struct amph_token *token, const struct amph_hot *hot,
+                         const struct amph_am *am)
 {
     struct amph_am placed = *am;
     if (am->nbytes == 0) {
-        placed.payload = (void *)(uintptr_t)am->dest; /* nothing lies there; a client may compare it */
+        /* nothing lies there; a client may compare it */
+        placed.payload = (void *)(uintptr_t)am->dest;
     } else {
         void *dest = long_dest(token->ep, am);
         if (!dest) {
@@ -104,11 +113,13 @@ static void refuse(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *a
 }
 
 /* To the handler in a row of a context's tables. */
-static inline void deliver_to(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                              const struct amph_hot *hot, const struct amph_am_entry *entry)
+static inline void deliver_to(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
+                              const struct amph_am *am, const struct amph_hot *hot,
+                              const struct amph_am_entry *entry)
 {
     if (AMPH_UNLIKELY(am->kind > AMPH_AM_LONG_PACKED || am->nargs > AMPH_AM_MAX_ARGS ||
-                      !(hot->accept & amph_accept_bit(am->kind, lane)) || !(hot->counts >> am->nargs & 1))) {
+                      !(hot->accept & amph_accept_bit(am->kind, lane)) ||
+                      !(hot->counts >> am->nargs & 1))) {
         refuse(ep, peer, am, refusal(hot, am, lane));
         return;
     }
@@ -121,8 +132,8 @@ static inline void deliver_to(struct amph_am_ep *ep, uint32_t peer, enum amph_la
     run(&token, hot, am);
 }
 
-static __attribute__((noinline)) void deliver_routed(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
-                                                     const struct amph_am *am)
+static __attribute__((noinline)) void deliver_routed(struct amph_am_ep *ep, uint32_t peer,
+                                                     enum amph_lane lane, const struct amph_am *am)
 {
     const unsigned to = AMPH_AM_ROUTE_TO(am->flags);
     const struct amph_am_context *c = __atomic_load_n(&ep->context[to], __ATOMIC_ACQUIRE);
@@ -133,7 +144,8 @@ static __attribute__((noinline)) void deliver_routed(struct amph_am_ep *ep, uint
                    c ? &c->entry[am->handler] : &ep->entry[am->handler]);
 }
 
-static inline void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static inline void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
+                           const struct amph_am *am)
 {
     if (AMPH_UNLIKELY(am->flags))
         deliver_routed(ep, peer, lane, am);
@@ -141,9 +153,10 @@ static inline void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane 
         deliver_to(ep, peer, lane, am, &ep->hot[am->handler], &ep->entry[am->handler]);
 }
 
-/* A message of a peer whose conduit keeps no bounds: it may bring credits, and a request uses one until it is given back. */
-static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
-                                                  const struct amph_am *am)
+/* A message of a peer whose conduit keeps no bounds: it may bring credits, and a request uses one
+ * until it is given back. */
+static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_t peer,
+                                                  enum amph_lane lane, const struct amph_am *am)
 {
     struct amph_peer *p = &ep->peer[peer];
     if (am->aux) {
@@ -159,7 +172,8 @@ static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_
         return;
     }
     if (lane == AMPH_LANE_REQUEST)
-        __atomic_add_fetch(&p->owed, 1, __ATOMIC_RELAXED); /* before the handler: its reply takes the credit home */
+        /* before the handler: its reply takes the credit home */
+        __atomic_add_fetch(&p->owed, 1, __ATOMIC_RELAXED);
     deliver(ep, peer, lane, am);
     if (__atomic_load_n(&p->owed, __ATOMIC_RELAXED) >= AMPH_AM_WINDOW / 2)
         amph_ep_return_credits(ep, peer);

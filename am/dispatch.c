@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls of clients' handlers, fn(token, [buf, nbytes,] arg0, ...): one row for each number of arguments.
- * Layer: am.  Thread rule: none, pure functions.
+ * Calls of clients' handlers, fn(token, [buf, nbytes,] arg0, ...): one row for each number of
+ * arguments. Layer: am.  Thread rule: none, pure functions.
  */
 #include "am/ep.h"
 
@@ -41,16 +41,18 @@
 #define V15 V14, a[14]
 #define V16 V15, a[15]
 
-#define EACH_COUNT(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)
+#define EACH_COUNT(X) \
+    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)
 
-#define CALLS(n)                                                                                                        \
-    static void call_short_##n(void *fn, struct amph_token *token, const int32_t *a)                                    \
-    {                                                                                                                   \
-        ((void (*)(struct amph_token * P##n)) fn)(token V##n);                                                          \
-    }                                                                                                                   \
-    static void call_data_##n(void *fn, struct amph_token *token, void *buf, size_t nbytes, const int32_t *a)           \
-    {                                                                                                                   \
-        ((void (*)(struct amph_token *, void *, size_t P##n)) fn)(token, buf, nbytes V##n);                             \
+#define CALLS(n) \
+    static void call_short_##n(void *fn, struct amph_token *token, const int32_t *a) \
+    { \
+        ((void (*)(struct amph_token * P##n)) fn)(token V##n); \
+    } \
+    static void call_data_##n(void *fn, struct amph_token *token, void *buf, size_t nbytes, \
+                              const int32_t *a) \
+    { \
+        ((void (*)(struct amph_token *, void *, size_t P##n))fn)(token, buf, nbytes V##n); \
     }
 EACH_COUNT(CALLS)
 

@@ -17,7 +17,8 @@
 #include "base/wire.h"
 #include "conduits/emulate.h"
 
-static enum amph_status open_conduit(struct amph_am_ep *ep, int which, const struct amph_conduit_ops *ops)
+static enum amph_status open_conduit(struct amph_am_ep *ep, int which,
+                                     const struct amph_conduit_ops *ops)
 {
     const struct amph_cx_config cx_cfg = {
         .name = ep->cfg.name,
@@ -48,7 +49,8 @@ static enum amph_status open_conduits(struct amph_am_ep *ep)
         st = open_conduit(ep, AMPH_CX_NET, ep->cfg.net);
     const struct amph_cx *net = ep->cx[AMPH_CX_NET];
     if (st == AMPH_OK && net && !net->caps.mixed_width)
-        st = amph_emulate_beside(ep->cx[AMPH_CX_NET], ep->threaded ? &ep->send_lock : NULL, &ep->cx[AMPH_CX_EMULATED]);
+        st = amph_emulate_beside(ep->cx[AMPH_CX_NET], ep->threaded ? &ep->send_lock : NULL,
+                                 &ep->cx[AMPH_CX_EMULATED]);
     if (st == AMPH_OK)
         st = amph_address_make(ep);
     if (st != AMPH_OK)
@@ -74,7 +76,9 @@ enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_e
     ep->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (ep->kick_fd < 0) {
         st = AMPH_ERR_SYS;
-        amph_error("%s: no descriptor for waking sleepers: %m; raise the limit of open files (ulimit -n)", cfg->name);
+        amph_error(
+            "%s: no descriptor for waking sleepers: %m; raise the limit of open files (ulimit -n)",
+            cfg->name);
         goto free_peers;
     }
     st = open_conduits(ep);
@@ -124,7 +128,8 @@ void amph_am_set_tick(struct amph_am_ep *ep, void (*tick)(struct amph_am_ep *ep)
 }
 
 void amph_am_set_refused(struct amph_am_ep *ep,
-                         void (*refused)(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why))
+                         void (*refused)(struct amph_am_ep *ep, uint32_t peer,
+                                         const struct amph_am *am, const char *why))
 {
     ep->refused = refused;
 }
@@ -132,7 +137,8 @@ void amph_am_set_refused(struct amph_am_ep *ep,
 static uint16_t accepted(const struct amph_am_entry *entry)
 {
     /* Kinds by bit of amph_am_entry.kinds; a packed long is a long. */
-    static const unsigned kinds[] = { 1u << AMPH_AM_SHORT, 1u << AMPH_AM_MEDIUM, 1u << AMPH_AM_LONG | 1u << AMPH_AM_LONG_PACKED };
+    static const unsigned kinds[] = { 1u << AMPH_AM_SHORT, 1u << AMPH_AM_MEDIUM,
+                                      1u << AMPH_AM_LONG | 1u << AMPH_AM_LONG_PACKED };
     unsigned mask = 0;
     for (unsigned k = 0; k < AMPH_COUNTOF(kinds); k++)
         if (entry->kinds & 1u << k)
@@ -140,9 +146,11 @@ static uint16_t accepted(const struct amph_am_entry *entry)
     return (uint16_t)((entry->dirs & 1 ? mask : 0) | (entry->dirs & 2 ? mask << 8 : 0));
 }
 
-static enum amph_status enter(struct amph_hot *hot, struct amph_am_entry *place, const struct amph_am_entry *entry)
+static enum amph_status enter(struct amph_hot *hot, struct amph_am_entry *place,
+                              const struct amph_am_entry *entry)
 {
-    if (!entry->fn || entry->nargs < -1 || entry->nargs > AMPH_AM_MAX_ARGS || !(entry->kinds & 7) || !(entry->dirs & 3))
+    if (!entry->fn || entry->nargs < -1 || entry->nargs > AMPH_AM_MAX_ARGS || !(entry->kinds & 7) ||
+        !(entry->dirs & 3))
         return AMPH_ERR_ARG;
     if (hot->fn)
         return AMPH_ERR_STATE;
@@ -154,7 +162,8 @@ static enum amph_status enter(struct amph_hot *hot, struct amph_am_entry *place,
     return AMPH_OK;
 }
 
-enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index, const struct amph_am_entry *entry)
+enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index,
+                                  const struct amph_am_entry *entry)
 {
     if (index == 0 || index >= AMPH_COUNTOF(ep->entry))
         return AMPH_ERR_RANGE;
@@ -172,7 +181,8 @@ static uint32_t max_long_of(const struct amph_cx *cx)
 }
 
 /* The least over the conduits that peers may be reached by, or the peer's own. */
-static uint32_t least(struct amph_am_ep *ep, uint32_t peer, uint32_t (*fact)(const struct amph_cx *))
+static uint32_t least(struct amph_am_ep *ep, uint32_t peer,
+                      uint32_t (*fact)(const struct amph_cx *))
 {
     if (peer < ep->max_peers)
         return ep->peer[peer].cx ? fact(ep->peer[peer].cx) : 0;
@@ -219,7 +229,8 @@ enum amph_status amph_am_context_open(struct amph_am_ep *ep, unsigned n)
     return AMPH_OK;
 }
 
-enum amph_status amph_am_context_register(struct amph_am_ep *ep, unsigned n, unsigned index, const struct amph_am_entry *entry)
+enum amph_status amph_am_context_register(struct amph_am_ep *ep, unsigned n, unsigned index,
+                                          const struct amph_am_entry *entry)
 {
     if (n == 0)
         return amph_am_register(ep, index, entry);
@@ -239,7 +250,8 @@ void amph_am_context_segment(struct amph_am_ep *ep, unsigned n, void *base, size
 }
 
 void amph_am_context_lookup(struct amph_am_ep *ep,
-                            const struct amph_rmem *(*segment_of)(struct amph_am_ep *ep, uint32_t peer, unsigned context))
+                            const struct amph_rmem *(*segment_of)(struct amph_am_ep *ep,
+                                                                  uint32_t peer, unsigned context))
 {
     ep->segment_of = segment_of;
 }

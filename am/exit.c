@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a process of the job.  Layer: am.
- * Thread rule: any thread and handlers; the first that exits wins, others that follow are held until the process ends.
+ * The end of a process of the job.  Layer: am. Thread rule: any thread and handlers; the first that
+ * exits wins, others that follow are held until the process ends.
  *
- * Two ways lead out.  amph_job_exit ends the whole job.  Returning from main (or exit) ends only this process: a destructor, which
- * runs after all other destructors, leaves the job in order; _exit passes it by and counts as death.
+ * Two ways lead out.  amph_job_exit ends the whole job.  Returning from main (or exit) ends only
+ * this process: a destructor, which runs after all other destructors, leaves the job in order;
+ * _exit passes it by and counts as death.
  *
- * Before the process goes, what its conduits still hold must leave it.  So members that exit go on polling until all have said that
- * they exit (to member 0, which tells all), or GASNET_EXITTIMEOUT has passed.
+ * Before the process goes, what its conduits still hold must leave it.  So members that exit go on
+ * polling until all have said that they exit (to member 0, which tells all), or GASNET_EXITTIMEOUT
+ * has passed.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -23,8 +25,12 @@
 #include "base/log.h"
 #include "boot/boot.h"
 
-#define LAST_WORDS_NS (2 * AMPH_NS_PER_MS) /* polling after all have met, so that the message which says so leaves too */
-#define HEARD_NS (250 * AMPH_NS_PER_MS)    /* at most, until all have answered it: a network may have to send it again */
+#define LAST_WORDS_NS \
+    (2 * \
+     AMPH_NS_PER_MS) /* polling after all have met, so that the message which says so leaves too */
+#define HEARD_NS \
+    (250 * \
+     AMPH_NS_PER_MS) /* at most, until all have answered it: a network may have to send it again */
 
 static void watchdog(int signo)
 {
@@ -47,7 +53,8 @@ static void start_watchdog(uint64_t limit_ns)
 static void tell(uint32_t member, int handler)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)handler };
-    amph_am_request(amph_job.ep, member, &am, 0, NULL); /* to one that is gone already: nothing is lost */
+    /* to one that is gone already: nothing is lost */
+    amph_am_request(amph_job.ep, member, &am, 0, NULL);
 }
 
 void amph_exiting_handler(struct amph_token *token, const struct amph_am *am)
@@ -66,7 +73,8 @@ void amph_all_exit_handler(struct amph_token *token, const struct amph_am *am)
 static void linger(unsigned wanted, uint64_t end_ns)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
-    while (__atomic_load_n(&amph_job.exits_seen, __ATOMIC_ACQUIRE) < wanted && !amph_job.member_died && amph_now_ns() < end_ns)
+    while (__atomic_load_n(&amph_job.exits_seen, __ATOMIC_ACQUIRE) < wanted &&
+           !amph_job.member_died && amph_now_ns() < end_ns)
         amph_am_wait_step(amph_job.ep, &w);
 }
 
@@ -102,7 +110,8 @@ static void last_acts(void)
         amph_counters_print(stderr);
 }
 
-/* true for the one thread that may go on; a second call of the same thread ends the process at once. */
+/* true for the one thread that may go on; a second call of the same thread ends the process at
+ * once. */
 static void claim_exit(int code)
 {
     static __thread bool mine;
@@ -125,7 +134,8 @@ void amph_job_exit(int code)
     start_watchdog(limit_ns + AMPH_NS_PER_S);
     fflush(NULL);
     if (ours) {
-        /* Our own launcher tells the others at once; another one's last fence is where this process waits for them. */
+        /* Our own launcher tells the others at once; another one's last fence is where this process
+         * waits for them. */
         bool first = code != 0 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0;
         if (first)
             amph_boot_leave(amph_job.boot, !amph_job.told_to_leave, code);

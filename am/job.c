@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start of a runtime: joining the job, the endpoint over the own group, addresses, the job's page size; and the events of the
- * job.  Layer: am.  Thread rule: start by one thread; events are handled by one thread at a time (amph_ep_tick).
+ * The start of a runtime: joining the job, the endpoint over the own group, addresses, the job's
+ * page size; and the events of the job.  Layer: am.  Thread rule: start by one thread; events are
+ * handled by one thread at a time (amph_ep_tick).
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -23,7 +24,9 @@
 struct amph_job amph_job;
 
 #define SERVERS_WAIT_NS (60 * AMPH_NS_PER_S)
-#define LEAVE_NS (100 * AMPH_NS_PER_MS) /* for a process that is told to leave and about to exit anyway: to print its last words */
+#define LEAVE_NS \
+    (100 * \
+     AMPH_NS_PER_MS) /* for a process that is told to leave and about to exit anyway: to print its last words */
 
 static const char *const group_name[AMPH_NGROUPS] = { "compute", "server" };
 
@@ -78,7 +81,8 @@ static void (*const on_event[])(const struct amph_boot_event *) = {
     [AMPH_BOOT_LOST] = on_lost,
 };
 
-/* GASNet-1 spec 3.1, gasnet_exit: a client that catches SIGQUIT gets it when the job is being ended, and may clean up and exit. */
+/* GASNet-1 spec 3.1, gasnet_exit: a client that catches SIGQUIT gets it when the job is being
+ * ended, and may clean up and exit. */
 static void tell_client(void)
 {
     struct sigaction sa;
@@ -102,10 +106,13 @@ static void tick(struct amph_am_ep *ep)
     }
 }
 
-/* The launcher ends the job when a process dies; a peer that has merely left is only out of reach. */
-static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
+/* The launcher ends the job when a process dies; a peer that has merely left is only out of
+ * reach. */
+static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
+                          const char *why)
 {
-    amph_info("%s %u cannot be reached any more: %s", group_name[amph_boot_group(amph_job.boot)], peer, why);
+    amph_info("%s %u cannot be reached any more: %s", group_name[amph_boot_group(amph_job.boot)],
+              peer, why);
 }
 
 /* ---- the start ---- */
@@ -139,8 +146,8 @@ static const struct {
     { AMPH_AM_ALL_EXIT, { (void *)amph_all_exit_handler, false, 1, 1, 0, NULL, "all_exit" } },
 };
 
-/* GASNET_SUPERNODE_MAXSIZE: the members of a host fall into runs of this length by rank, which share no memory with each other.  The
- * run of this process; *split_p: there are several. */
+/* GASNET_SUPERNODE_MAXSIZE: the members of a host fall into runs of this length by rank, which
+ * share no memory with each other.  The run of this process; *split_p: there are several. */
 static uint32_t supernode(const struct amph_jobdesc *desc, uint32_t self, bool *split_p)
 {
     const uint32_t most = (uint32_t)amph_env_int(AMPH_ENV_SUPERNODE_MAXSIZE);
@@ -166,7 +173,8 @@ static uint64_t memory_id(const struct amph_jobdesc *desc, uint32_t self, bool *
     return amph_am_host_id(name);
 }
 
-static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *desc, uint32_t self, bool one_host)
+static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *desc, uint32_t self,
+                                      bool one_host)
 {
     bool split;
     struct amph_am_config cfg = {
@@ -183,7 +191,8 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
     memcpy(cfg.key, desc->key, sizeof cfg.key);
     enum amph_status st = AMPH_OK;
     if (amph_job.size > 1)
-        st = amph_conduit_choose_for(amph_job.built_conduit, one_host && cfg.use_smp && !split, &cfg.net);
+        st = amph_conduit_choose_for(amph_job.built_conduit, one_host && cfg.use_smp && !split,
+                                     &cfg.net);
     if (st == AMPH_OK)
         st = amph_am_open(&cfg, &amph_job.ep);
     for (size_t i = 0; st == AMPH_OK && i < AMPH_COUNTOF(own_handlers); i++)
@@ -203,7 +212,8 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
     if (!pages)
         return AMPH_ERR_NOMEM;
     for (uint32_t i = 0; i < total; i++) {
-        /* Servers do not wait for compute processes, so to them only what has been stated counts. */
+        /* Servers do not wait for compute processes, so to them only what has been stated
+         * counts. */
         if (desc->proc[i].stated) {
             who[n] = i;
             pages[n++] = desc->proc[i].page_bytes;
@@ -213,9 +223,11 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
     if (st == AMPH_OK)
         amph_job.page_bytes = page;
     else if (n)
-        amph_error("page sizes do not fit together: process %u on host %s has pages of %u bytes, process %u on host %s of %u; the "
-                   "largest must be a multiple of each, so leave one of these hosts out", who[a], host_of(desc, who[a]), pages[a],
-                   who[b], host_of(desc, who[b]), pages[b]);
+        amph_error("page sizes do not fit together: process %u on host %s has pages of %u bytes, "
+                   "process %u on host %s of %u; the "
+                   "largest must be a multiple of each, so leave one of these hosts out",
+                   who[a], host_of(desc, who[a]), pages[a], who[b], host_of(desc, who[b]),
+                   pages[b]);
     free(pages);
     return st;
 }
@@ -230,7 +242,8 @@ static bool any_narrow(const struct amph_jobdesc *desc)
 }
 
 /* Publishes the own address, and gets to know everyone. */
-static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self, enum amph_group group)
+static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
+                                 enum amph_group group)
 {
     const void *const *value;
     const size_t *len;
@@ -238,7 +251,8 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
     const void *addr = amph_am_address(amph_job.ep, &addr_len);
     enum amph_status st = amph_boot_publish(amph_job.boot, "am", addr, addr_len);
     /* A compute process that forwards files will have one server's part in front of its segment. */
-    bool forwards = group == AMPH_COMPUTE && desc->nproc[AMPH_SERVER] && amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0];
+    bool forwards = group == AMPH_COMPUTE && desc->nproc[AMPH_SERVER] &&
+                    amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0];
     uint64_t area_bytes = forwards ? amph_area_part_bytes(amph_page_bytes()) : 0;
     if (st == AMPH_OK)
         st = amph_boot_state(amph_job.boot, amph_avail_mem_bytes(), area_bytes);
@@ -251,10 +265,11 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
     if (st == AMPH_OK && any_narrow(desc))
         amph_arena_stay_low();
     for (uint32_t i = 0; st == AMPH_OK && i < amph_job.size; i++) {
-        st = amph_am_add_peer(amph_job.ep, i, value[i], len[i], amph_job.rank, self, amph_job.first + i);
+        st = amph_am_add_peer(amph_job.ep, i, value[i], len[i], amph_job.rank, self,
+                              amph_job.first + i);
         if (st != AMPH_OK)
-            amph_error("%s %u on host %s cannot be reached: %s", group_name[group], i, host_of(desc, amph_job.first + i),
-                       amph_status_text(st));
+            amph_error("%s %u on host %s cannot be reached: %s", group_name[group], i,
+                       host_of(desc, amph_job.first + i), amph_status_text(st));
     }
     amph_boot_forget(amph_job.boot);
     return st;
@@ -273,8 +288,10 @@ static void load_server(void)
 {
     char path[4096] = "";
     Dl_info info;
-    if (dladdr((void *)(uintptr_t)amph_job_start, &info) && info.dli_fname && strrchr(info.dli_fname, '/'))
-        snprintf(path, sizeof path, "%.*s/libiofwd.so.0", (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
+    if (dladdr((void *)(uintptr_t)amph_job_start, &info) && info.dli_fname &&
+        strrchr(info.dli_fname, '/'))
+        snprintf(path, sizeof path, "%.*s/libiofwd.so.0",
+                 (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
     if (!path[0] || !dlopen(path, RTLD_NOW | RTLD_GLOBAL))
         dlopen("libiofwd.so.0", RTLD_NOW | RTLD_GLOBAL);
 }
@@ -286,7 +303,8 @@ static void become_server(void)
     if (!amph_job_serve)
         load_server();
     if (!amph_job_serve)
-        amph_fatal("by AMPHORA_SERVERS this process is an I/O server of its job, but libiofwd.so.0 cannot be loaded; install it beside "
+        amph_fatal("by AMPHORA_SERVERS this process is an I/O server of its job, but libiofwd.so.0 "
+                   "cannot be loaded; install it beside "
                    "libamphora, or link the program with -liofwd");
     _exit(amph_job_serve(amph_job.boot));
 }

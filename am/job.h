@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of a process's job that the files of am/ share.  Layer: am; internal.  Thread rule: none of its own. */
+/* The parts of a process's job that the files of am/ share.  Layer: am; internal.  Thread rule:
+ * none of its own. */
 #ifndef AMPH_AM_JOB_H
 #define AMPH_AM_JOB_H
 
 #include "am/am.h"
 
 /* Handlers of am/ itself. */
-enum { AMPH_AM_GATHER = AMPH_AM_INDEX_AM, AMPH_AM_EXITING, AMPH_AM_ALL_EXIT, AMPH_AM_CARRY_PUT, AMPH_AM_CARRY_GET, AMPH_AM_CARRY_DONE,
-       AMPH_AM_CARRY_DATA };
+enum {
+    AMPH_AM_GATHER = AMPH_AM_INDEX_AM,
+    AMPH_AM_EXITING,
+    AMPH_AM_ALL_EXIT,
+    AMPH_AM_CARRY_PUT,
+    AMPH_AM_CARRY_GET,
+    AMPH_AM_CARRY_DONE,
+    AMPH_AM_CARRY_DATA
+};
 
 enum amph_status amph_gather_setup(void);
 void amph_gather_handler(struct amph_token *token, const struct amph_am *am);

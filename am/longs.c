@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long messages, which put their payload into the peer's segment: through a mapping, packed into the message, or by a put that the
- * message follows.  Layer: am.  Thread rule: see ep.h.
+ * Long messages, which put their payload into the peer's segment: through a mapping, packed into
+ * the message, or by a put that the message follows.  Layer: am.  Thread rule: see ep.h.
  */
 #include <string.h>
 
 #include "am/ep.h"
 
 /* The peer's segment and the offset of [dest, dest + nbytes) in it, checked in 64 bits. */
-static enum amph_status locate(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const struct amph_rmem **segment_p,
-                               uint64_t *offset_p)
+static enum amph_status locate(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
+                               const struct amph_rmem **segment_p, uint64_t *offset_p)
 {
     if (!ep->peer[peer].cx)
         return AMPH_ERR_PEER;
     const struct amph_rmem *segment = amph_ep_segment_of(ep, peer, AMPH_AM_ROUTE_TO(am->flags));
     uint64_t offset = segment ? am->dest - segment->base : 0;
-    if (!segment || am->nbytes > segment->len_bytes || offset > segment->len_bytes - am->nbytes || am->nbytes > AMPH_AM_LONG_BYTES)
+    if (!segment || am->nbytes > segment->len_bytes || offset > segment->len_bytes - am->nbytes ||
+        am->nbytes > AMPH_AM_LONG_BYTES)
         return AMPH_ERR_RANGE;
     *segment_p = segment;
     *offset_p = offset;
@@ -27,8 +28,9 @@ static bool packs(const struct amph_peer *p, const struct amph_am *am)
     return am->nbytes <= AMPH_AM_PACKED_BYTES || !p->cx->caps.put_then_am;
 }
 
-enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset,
-                                 const void *src, size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                                 uint64_t offset, const void *src, size_t len_bytes,
+                                 struct amph_op *lc, struct amph_op *rc)
 {
     struct amph_cx *cx = ep->peer[peer].cx;
     if (!cx || ep->peer[peer].dead)
@@ -54,14 +56,17 @@ static void flag_done(struct amph_op *op, enum amph_status st)
     __atomic_store_n(&f->done, true, __ATOMIC_RELEASE);
 }
 
-/* Put, then message.  Once the put has been taken the message must follow, so IMMEDIATE ends there. */
-static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const struct amph_rmem *segment,
-                                    uint64_t offset, unsigned flags, struct amph_op *lc)
+/* Put, then message.  Once the put has been taken the message must follow, so IMMEDIATE ends
+ * there. */
+static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
+                                    const struct amph_rmem *segment, uint64_t offset,
+                                    unsigned flags, struct amph_op *lc)
 {
     struct flag_op wait = { { flag_done }, false, AMPH_OK };
     if (!lc && amph_ep_in_handler(ep))
         return AMPH_ERR_STATE;
-    enum amph_status st = amph_am_put(ep, peer, segment, offset, am->payload, am->nbytes, flags, lc ? lc : &wait.op, NULL);
+    enum amph_status st = amph_am_put(ep, peer, segment, offset, am->payload, am->nbytes, flags,
+                                      lc ? lc : &wait.op, NULL);
     if (st != AMPH_OK)
         return st;
     struct amph_am m = *am;
@@ -73,8 +78,8 @@ static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const 
     return st != AMPH_OK ? st : wait.st;
 }
 
-enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
-                                      struct amph_op *lc)
+enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer,
+                                      const struct amph_am *am, unsigned flags, struct amph_op *lc)
 {
     struct amph_peer *p = &ep->peer[peer];
     struct amph_am m = *am;
@@ -100,12 +105,15 @@ enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer, cons
     return st;
 }
 
-/* The put and the message of a long reply, or either put off.  A payload that must be free on return goes by a copy. */
-static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const struct amph_rmem *segment,
-                                  uint64_t offset, unsigned flags, struct amph_op *lc)
+/* The put and the message of a long reply, or either put off.  A payload that must be free on
+ * return goes by a copy. */
+static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
+                                  const struct amph_rmem *segment, uint64_t offset, unsigned flags,
+                                  struct amph_op *lc)
 {
     struct amph_bounce *copy = lc ? NULL : amph_bounce_make(am->payload, am->nbytes);
-    enum amph_status st = amph_ep_put_now(ep, peer, segment, offset, copy ? copy->bytes : am->payload, am->nbytes,
+    enum amph_status st = amph_ep_put_now(ep, peer, segment, offset,
+                                          copy ? copy->bytes : am->payload, am->nbytes,
                                           copy ? &copy->op : lc, NULL);
     if (st != AMPH_OK && copy)
         copy->op.done(&copy->op, st);
@@ -124,13 +132,14 @@ static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const st
 }
 
 /* A long reply whose data is there already or travels along. */
-static enum amph_status plain_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags,
-                                    struct amph_op *lc)
+static enum amph_status plain_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
+                                    unsigned flags, struct amph_op *lc)
 {
     bool packed = am->kind == AMPH_AM_LONG_PACKED;
     /* Not ahead of data of its own that has been put off. */
     bool waits = !packed && ep->deferred && amph_ep_carries(ep, peer);
-    enum amph_status st = waits ? AMPH_AGAIN : amph_ep_send(ep, peer, AMPH_LANE_REPLY, am, packed ? lc : NULL);
+    enum amph_status st = waits ? AMPH_AGAIN
+                                : amph_ep_send(ep, peer, AMPH_LANE_REPLY, am, packed ? lc : NULL);
     bool put_off = st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE);
     if (put_off)
         st = amph_ep_defer(ep, peer, am, false);
@@ -139,7 +148,8 @@ static enum amph_status plain_reply(struct amph_am_ep *ep, uint32_t peer, const 
     return st;
 }
 
-enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_am *am,
+                                    unsigned flags, struct amph_op *lc)
 {
     struct amph_am_ep *ep = token->ep;
     struct amph_peer *p = &ep->peer[token->peer];
@@ -153,7 +163,8 @@ enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_
     if (there) {
         if (am->nbytes && segment->local)
             memcpy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
-        else if (am->nbytes && !(p->vm_pid && amph_vm_put(ep, token->peer, am->dest, am->payload, am->nbytes)))
+        else if (am->nbytes &&
+                 !(p->vm_pid && amph_vm_put(ep, token->peer, am->dest, am->payload, am->nbytes)))
             amph_carry_reply(ep, token->peer, segment, offset, am->payload, am->nbytes);
         m.payload = NULL;
     } else if (packs(p, am)) {

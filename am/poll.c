@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making progress.  Layer: am.  Thread rule: the poll lock is tried, never waited for; a poll from inside a handler does nothing.
+ * Making progress.  Layer: am.  Thread rule: the poll lock is tried, never waited for; a poll from
+ * inside a handler does nothing.
  */
 #include <sched.h>
 
 #include "am/ep.h"
 
-enum { IDLE_BEFORE_YIELD = 16, IDLE_BETWEEN_TICKS = 4096 };
+enum {
+    IDLE_BEFORE_YIELD = 16,
+    IDLE_BETWEEN_TICKS = 4096
+};
 
 static void flush_all(struct amph_am_ep *ep)
 {
@@ -60,13 +64,14 @@ static void long_idle(struct amph_am_ep *ep, unsigned polls)
         amph_ep_tick(ep);
 }
 
-/* A client that polls in a loop: it leaves its core to others where processes outnumber cores, and looks at slow sources at
- * times. */
+/* A client that polls in a loop: it leaves its core to others where processes outnumber cores, and
+ * looks at slow sources at times. */
 static inline void idle(struct amph_am_ep *ep)
 {
     unsigned polls = __atomic_load_n(&ep->idle_polls, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&ep->idle_polls, polls, __ATOMIC_RELAXED);
-    if (AMPH_UNLIKELY(polls % IDLE_BETWEEN_TICKS == 0 || (amph_am_oversubscribed() && polls > IDLE_BEFORE_YIELD)))
+    if (AMPH_UNLIKELY(polls % IDLE_BETWEEN_TICKS == 0 ||
+                      (amph_am_oversubscribed() && polls > IDLE_BEFORE_YIELD)))
         long_idle(ep, polls);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages whose payload is put together where the conduit wants it: prepare, then commit or cancel.
- * Layer: am.  Thread rule: as am.h; what is prepared belongs to the caller, and others may send and prepare in between.
+ * Messages whose payload is put together where the conduit wants it: prepare, then commit or
+ * cancel. Layer: am.  Thread rule: as am.h; what is prepared belongs to the caller, and others may
+ * send and prepare in between.
  */
 #include "am/ep.h"
 
-enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, size_t least, size_t most,
-                                 struct amph_am_prep *prep)
+enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
+                                 size_t least, size_t most, struct amph_am_prep *prep)
 {
     if (peer >= ep->max_peers || least > most)
         return AMPH_ERR_RANGE;
@@ -31,7 +32,8 @@ bool amph_am_has_room(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane)
     if (peer >= ep->max_peers || !ep->peer[peer].cx)
         return true; /* sending says what is wrong */
     const struct amph_peer *p = &ep->peer[peer];
-    if (p->windowed && lane == AMPH_LANE_REQUEST && __atomic_load_n(&p->credits, __ATOMIC_RELAXED) == 0)
+    if (p->windowed && lane == AMPH_LANE_REQUEST &&
+        __atomic_load_n(&p->credits, __ATOMIC_RELAXED) == 0)
         return false;
     size_t nothing = 0;
     void *nowhere;
@@ -42,7 +44,8 @@ bool amph_am_has_room(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane)
 }
 
 /* am_commit in the form of am_send. */
-static enum amph_status commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+static enum amph_status commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                               const struct amph_am *am, struct amph_op *lc)
 {
     return cx->ops->am_commit(cx, peer, lane, am);
 }
@@ -60,11 +63,12 @@ void amph_am_cancel(struct amph_am_ep *ep, const struct amph_am_prep *prep)
 /* A message that am/ refused by itself has not been seen by the conduit. */
 static bool refused_here(struct amph_am_ep *ep, uint32_t peer, enum amph_status st)
 {
-    return st == AMPH_ERR_STATE || (st == AMPH_ERR_PEER && !__atomic_load_n(&ep->peer[peer].send, __ATOMIC_RELAXED));
+    return st == AMPH_ERR_STATE ||
+           (st == AMPH_ERR_PEER && !__atomic_load_n(&ep->peer[peer].send, __ATOMIC_RELAXED));
 }
 
-enum amph_status amph_am_commit_request(struct amph_am_ep *ep, const struct amph_am_prep *prep, const struct amph_am *am,
-                                        unsigned flags)
+enum amph_status amph_am_commit_request(struct amph_am_ep *ep, const struct amph_am_prep *prep,
+                                        const struct amph_am *am, unsigned flags)
 {
     enum amph_status st = amph_ep_send_wait(ep, prep->peer, am, commit, flags, NULL);
     if (AMPH_UNLIKELY(refused_here(ep, prep->peer, st)))
@@ -72,8 +76,8 @@ enum amph_status amph_am_commit_request(struct amph_am_ep *ep, const struct amph
     return st;
 }
 
-enum amph_status amph_am_commit_reply(struct amph_token *token, const struct amph_am_prep *prep, const struct amph_am *am,
-                                      unsigned flags)
+enum amph_status amph_am_commit_reply(struct amph_token *token, const struct amph_am_prep *prep,
+                                      const struct amph_am *am, unsigned flags)
 {
     struct amph_am_ep *ep = token->ep;
     if (!token->is_request || token->replied) {

@@ -3,16 +3,16 @@
  * One-sided transfers of an endpoint: memory that all its conduits know, put and get.
  * Layer: am.  Thread rule: see am.h; registration takes the send lock.
  *
- * Key bytes of registered memory: smp key blob, network key blob, that of put and get over the network's messages; an empty one: not
- * reachable that way.
+ * Key bytes of registered memory: smp key blob, network key blob, that of put and get over the
+ * network's messages; an empty one: not reachable that way.
  */
 #include <string.h>
 
 #include "am/ep.h"
 #include "base/wire.h"
 
-enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
-                                 struct amph_am_mem *mem)
+enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_bytes, int fd,
+                                 uint64_t fd_offset, struct amph_am_mem *mem)
 {
     struct amph_wr w;
     enum amph_status st = AMPH_OK;
@@ -42,14 +42,16 @@ void amph_am_mem_dereg(struct amph_am_ep *ep, struct amph_am_mem *mem)
 {
     amph_ep_lock(ep);
     for (int i = AMPH_NCX - 1; i >= 0; i--)
-        if (ep->cx[i] && mem->part[i].key_len && !(i == AMPH_CX_SMP && amph_carry_dereg(ep, &mem->part[i])))
+        if (ep->cx[i] && mem->part[i].key_len &&
+            !(i == AMPH_CX_SMP && amph_carry_dereg(ep, &mem->part[i])))
             ep->cx[i]->ops->mem_dereg(ep->cx[i], &mem->part[i]);
     amph_ep_unlock(ep);
     memset(mem->part, 0, sizeof mem->part);
     mem->key_len = 0;
 }
 
-enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const void *key,
+                                    size_t key_len, struct amph_rmem *rmem)
 {
     if (peer >= ep->max_peers)
         return AMPH_ERR_RANGE;
@@ -65,7 +67,8 @@ enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const 
     int which = AMPH_CX_SMP;
     while (which < AMPH_NCX - 1 && cx != ep->cx[which])
         which++;
-    if (r.bad || amph_rd_left(&r) || part_len[which] == 0 || part_len[which] > AMPH_KEY_BLOB_MAX_BYTES)
+    if (r.bad || amph_rd_left(&r) || part_len[which] == 0 ||
+        part_len[which] > AMPH_KEY_BLOB_MAX_BYTES)
         return AMPH_ERR_PROTO;
     if (which == AMPH_CX_SMP && amph_carry_is_key(part[which], part_len[which]))
         return amph_carry_import(ep, part[which], part_len[which], rmem);
@@ -86,9 +89,11 @@ void amph_am_mem_forget(struct amph_am_ep *ep, uint32_t peer, struct amph_rmem *
     memset(rmem, 0, sizeof *rmem);
 }
 
-static enum amph_status check(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, size_t len_bytes)
+static enum amph_status check(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                              uint64_t offset, size_t len_bytes)
 {
-    if (peer >= ep->max_peers || len_bytes > rmem->len_bytes || offset > rmem->len_bytes - len_bytes)
+    if (peer >= ep->max_peers || len_bytes > rmem->len_bytes ||
+        offset > rmem->len_bytes - len_bytes)
         return AMPH_ERR_RANGE;
     return ep->peer[peer].cx ? AMPH_OK : AMPH_ERR_PEER;
 }
@@ -100,7 +105,8 @@ static void finish(struct amph_op *op)
 }
 
 /* One more round of waiting for room; false: the caller has to answer with *st_p. */
-static bool may_retry(struct amph_am_ep *ep, unsigned flags, unsigned *rounds, enum amph_status *st_p)
+static bool may_retry(struct amph_am_ep *ep, unsigned flags, unsigned *rounds,
+                      enum amph_status *st_p)
 {
     if (*st_p != AMPH_AGAIN || (flags & AMPH_AM_IMMEDIATE))
         return false;
@@ -114,8 +120,9 @@ static bool may_retry(struct amph_am_ep *ep, unsigned flags, unsigned *rounds, e
     return true;
 }
 
-enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                             size_t len_bytes, unsigned flags, struct amph_op *lc, struct amph_op *rc)
+enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                             uint64_t offset, const void *src, size_t len_bytes, unsigned flags,
+                             struct amph_op *lc, struct amph_op *rc)
 {
     enum amph_status st = check(ep, peer, rmem, offset, len_bytes);
     if (st != AMPH_OK)
@@ -142,8 +149,8 @@ enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct 
     return st;
 }
 
-static enum amph_status get_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
-                                size_t len_bytes, struct amph_op *done)
+static enum amph_status get_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                                uint64_t offset, void *dst, size_t len_bytes, struct amph_op *done)
 {
     struct amph_cx *cx = ep->peer[peer].cx;
     if (!cx || ep->peer[peer].dead)
@@ -156,8 +163,9 @@ static enum amph_status get_now(struct amph_am_ep *ep, uint32_t peer, const stru
     return st;
 }
 
-enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
-                             size_t len_bytes, unsigned flags, struct amph_op *done)
+enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                             uint64_t offset, void *dst, size_t len_bytes, unsigned flags,
+                             struct amph_op *done)
 {
     enum amph_status st = check(ep, peer, rmem, offset, len_bytes);
     if (st != AMPH_OK)

@@ -3,9 +3,10 @@
  * Sending requests and replies: credits, waiting for room, and replies that are put off.
  * Layer: am.  Thread rule: see ep.h; what is put off belongs to the owner of the poll lock.
  *
- * Why nothing deadlocks.  Replies travel in a lane of their own, and a handler of a reply sends nothing, so a process that polls
- * can always take replies.  A handler never waits: a reply that finds no room is put off, and while any is put off its endpoint
- * takes only replies.  So whoever waits for room polls, and with that makes room for the others.
+ * Why nothing deadlocks.  Replies travel in a lane of their own, and a handler of a reply sends
+ * nothing, so a process that polls can always take replies.  A handler never waits: a reply that
+ * finds no room is put off, and while any is put off its endpoint takes only replies.  So whoever
+ * waits for room polls, and with that makes room for the others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +14,18 @@
 #include "am/ep.h"
 #include "base/log.h"
 
-/* For peers whose conduit keeps no bounds: a request takes a credit, and each message takes home what is owed. */
-static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                                      amph_am_send_fn send, struct amph_op *lc)
+/* For peers whose conduit keeps no bounds: a request takes a credit, and each message takes home
+ * what is owed. */
+static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum amph_lane lane,
+                                      const struct amph_am *am, amph_am_send_fn send,
+                                      struct amph_op *lc)
 {
     struct amph_am m = *am;
     if (lane == AMPH_LANE_REQUEST && __atomic_load_n(&p->credits, __ATOMIC_RELAXED) == 0)
         return AMPH_AGAIN;
     if (lane == AMPH_LANE_REQUEST)
-        __atomic_sub_fetch(&p->credits, 1, __ATOMIC_RELAXED); /* before the send: another thread may take the answer at once */
+        /* before the send: another thread may take the answer at once */
+        __atomic_sub_fetch(&p->credits, 1, __ATOMIC_RELAXED);
     uint32_t owed = __atomic_exchange_n(&p->owed, 0, __ATOMIC_RELAXED);
     m.aux = (uint16_t)(owed + am->aux);
     enum amph_status st = send(p->cx, peer, lane, &m, lc);
@@ -34,8 +38,9 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
 }
 
 /* fn NULL: the peer's own. */
-static inline enum amph_status send_by(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                                       amph_am_send_fn fn, struct amph_op *lc)
+static inline enum amph_status send_by(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
+                                       const struct amph_am *am, amph_am_send_fn fn,
+                                       struct amph_op *lc)
 {
     struct amph_peer *p = &ep->peer[peer];
     enum amph_status st = AMPH_ERR_PEER;
@@ -53,20 +58,20 @@ static inline enum amph_status send_by(struct amph_am_ep *ep, uint32_t peer, enu
     return st;
 }
 
-enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                              struct amph_op *lc)
+enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
+                              const struct amph_am *am, struct amph_op *lc)
 {
     return send_by(ep, peer, lane, am, NULL, lc);
 }
 
-enum amph_status amph_ep_send_by(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                                 amph_am_send_fn fn, struct amph_op *lc)
+enum amph_status amph_ep_send_by(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
+                                 const struct amph_am *am, amph_am_send_fn fn, struct amph_op *lc)
 {
     return send_by(ep, peer, lane, am, fn, lc);
 }
 
-enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, amph_am_send_fn fn,
-                                   unsigned flags, struct amph_op *lc)
+enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
+                                   amph_am_send_fn fn, unsigned flags, struct amph_op *lc)
 {
     enum amph_status st = send_by(ep, peer, AMPH_LANE_REQUEST, am, fn, lc);
     if (AMPH_LIKELY(st == AMPH_OK)) {
@@ -88,21 +93,25 @@ enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const s
     return st;
 }
 
-enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
+                                 unsigned flags, struct amph_op *lc)
 {
     if (AMPH_UNLIKELY(peer >= ep->max_peers))
         return AMPH_ERR_RANGE;
     const struct amph_peer *p = &ep->peer[peer];
     if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG))
-        return am->kind == AMPH_AM_LONG ? amph_ep_long_request(ep, peer, am, flags, lc) : AMPH_ERR_ARG;
-    if (AMPH_LIKELY(p->fast != NULL) && AMPH_LIKELY(p->fast(p->cx, peer, AMPH_LANE_REQUEST, am, lc) == AMPH_OK)) {
+        return am->kind == AMPH_AM_LONG ? amph_ep_long_request(ep, peer, am, flags, lc)
+                                        : AMPH_ERR_ARG;
+    if (AMPH_LIKELY(p->fast != NULL) &&
+        AMPH_LIKELY(p->fast(p->cx, peer, AMPH_LANE_REQUEST, am, lc) == AMPH_OK)) {
         amph_count(AM_REQUESTS);
         return AMPH_OK;
     }
     return amph_ep_send_wait(ep, peer, am, NULL, flags, lc);
 }
 
-static enum amph_status slow_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+static enum amph_status slow_reply(struct amph_token *token, const struct amph_am *am,
+                                   unsigned flags, struct amph_op *lc)
 {
     enum amph_status st = amph_ep_send(token->ep, token->peer, AMPH_LANE_REPLY, am, lc);
     if (st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE)) {
@@ -117,14 +126,16 @@ static enum amph_status slow_reply(struct amph_token *token, const struct amph_a
     return st;
 }
 
-enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags,
+                               struct amph_op *lc)
 {
     const struct amph_peer *p = &token->ep->peer[token->peer];
     if (AMPH_UNLIKELY(!token->is_request || token->replied))
         return AMPH_ERR_STATE;
     if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG))
         return am->kind == AMPH_AM_LONG ? amph_ep_long_reply(token, am, flags, lc) : AMPH_ERR_ARG;
-    if (AMPH_LIKELY(p->fast != NULL) && AMPH_LIKELY(p->fast(p->cx, token->peer, AMPH_LANE_REPLY, am, lc) == AMPH_OK)) {
+    if (AMPH_LIKELY(p->fast != NULL) &&
+        AMPH_LIKELY(p->fast(p->cx, token->peer, AMPH_LANE_REPLY, am, lc) == AMPH_OK)) {
         token->replied = true;
         amph_count(AM_REPLIES);
         return AMPH_OK;
@@ -143,13 +154,15 @@ struct amph_bounce *amph_bounce_make(const void *src, size_t len_bytes)
 {
     struct amph_bounce *b = malloc(sizeof *b + len_bytes);
     if (!b)
-        amph_fatal("no memory for a copy of a reply of %zu bytes; give the process more memory", len_bytes);
+        amph_fatal("no memory for a copy of a reply of %zu bytes; give the process more memory",
+                   len_bytes);
     b->op.done = bounce_done;
     memcpy(b->bytes, src, len_bytes);
     return b;
 }
 
-enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, bool put_first)
+enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
+                               bool put_first)
 {
     if (am->nargs > AMPH_AM_MAX_ARGS)
         return AMPH_ERR_ARG;
@@ -174,9 +187,11 @@ enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struc
 static enum amph_status send_deferred(struct amph_am_ep *ep, struct amph_deferred *d)
 {
     if (d->put_first) {
-        const struct amph_rmem *segment = amph_ep_segment_of(ep, d->peer, AMPH_AM_ROUTE_TO(d->am.flags));
-        enum amph_status st = amph_ep_put_now(ep, d->peer, segment, d->am.dest - segment->base, d->payload->bytes, d->am.nbytes,
-                                              &d->payload->op, NULL);
+        const struct amph_rmem *segment = amph_ep_segment_of(ep, d->peer,
+                                                             AMPH_AM_ROUTE_TO(d->am.flags));
+        enum amph_status st = amph_ep_put_now(ep, d->peer, segment, d->am.dest - segment->base,
+                                              d->payload->bytes, d->am.nbytes, &d->payload->op,
+                                              NULL);
         if (st != AMPH_OK)
             return st;
         d->put_first = false;

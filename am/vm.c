@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get of memory of a process on the same host by the kernel (process_vm_writev and _readv), where all memory may be reached
- * or memory that cannot be mapped is carried (carry.c): the target need not take part.  Layer: am.  Thread rule: any thread.
+ * Put and get of memory of a process on the same host by the kernel (process_vm_writev and _readv),
+ * where all memory may be reached or memory that cannot be mapped is carried (carry.c): the target
+ * need not take part.  Layer: am.  Thread rule: any thread.
  *
- * Where the kernel does not allow it, or the memory is not of a kind that it copies, messages carry the transfer.
+ * Where the kernel does not allow it, or the memory is not of a kind that it copies, messages carry
+ * the transfer.
  */
 #include <errno.h>
 #include <sys/uio.h>
@@ -15,14 +17,16 @@
 void amph_am_set_peer_process(struct amph_am_ep *ep, uint32_t peer, int32_t pid)
 {
     static const unsigned word_emulate = 1; /* of AMPHORA_RMA's row */
-    if (peer < ep->max_peers && (ep->cfg.anywhere || ep->carry) && ep->peer[peer].cx == ep->cx[AMPH_CX_SMP] && pid > 0 &&
+    if (peer < ep->max_peers && (ep->cfg.anywhere || ep->carry) &&
+        ep->peer[peer].cx == ep->cx[AMPH_CX_SMP] && pid > 0 &&
         amph_env_enum(AMPH_ENV_RMA) != word_emulate)
         ep->peer[peer].vm_pid = pid;
 }
 
 /* One direction of a transfer; false: messages have to do it (again from the start). */
-static bool copy(struct amph_peer *p, ssize_t (*call)(pid_t, const struct iovec *, unsigned long, const struct iovec *, unsigned long,
-                                                      unsigned long),
+static bool copy(struct amph_peer *p,
+                 ssize_t (*call)(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+                                 unsigned long, unsigned long),
                  uint64_t there, void *here, size_t len_bytes)
 {
     const pid_t pid = __atomic_load_n(&p->vm_pid, __ATOMIC_RELAXED);
@@ -35,8 +39,10 @@ static bool copy(struct amph_peer *p, ssize_t (*call)(pid_t, const struct iovec 
             at += (size_t)n;
         } else {
             if (errno != EFAULT) {
-                amph_info("memory of process %ld is reached by messages: %s", (long)pid, amph_status_text(amph_status_from_errno(errno)));
-                __atomic_store_n(&p->vm_pid, 0, __ATOMIC_RELAXED); /* not allowed: do not ask again */
+                amph_info("memory of process %ld is reached by messages: %s", (long)pid,
+                          amph_status_text(amph_status_from_errno(errno)));
+                /* not allowed: do not ask again */
+                __atomic_store_n(&p->vm_pid, 0, __ATOMIC_RELAXED);
             }
             return false;
         }
@@ -45,7 +51,8 @@ static bool copy(struct amph_peer *p, ssize_t (*call)(pid_t, const struct iovec 
     return true;
 }
 
-bool amph_vm_put(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, const void *src, size_t len_bytes)
+bool amph_vm_put(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, const void *src,
+                 size_t len_bytes)
 {
     return copy(&ep->peer[peer], process_vm_writev, addr, (void *)(uintptr_t)src, len_bytes);
 }

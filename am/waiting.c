@@ -2,9 +2,10 @@
 /*
  * Waiting: spin, then yield, then sleep in the kernel.  Layer: am.
  *
- * Thread rule.  Any thread.  Of the threads of one endpoint that wait, one sleeps on the descriptors and the others on a futex that
- * counts what happened; whoever polls and did something counts it up and wakes them (amph_ep_announce).  No wake-up is lost: a
- * waiter notes the count before its caller looks at the condition, and sleeps only while the count is the same.
+ * Thread rule.  Any thread.  Of the threads of one endpoint that wait, one sleeps on the
+ * descriptors and the others on a futex that counts what happened; whoever polls and did something
+ * counts it up and wakes them (amph_ep_announce).  No wake-up is lost: a waiter notes the count
+ * before its caller looks at the condition, and sleeps only while the count is the same.
  */
 #include <errno.h>
 #include <limits.h>
@@ -19,16 +20,31 @@
 #include "base/clock.h"
 #include "base/env.h"
 
-#define SLEEP_NS (10 * AMPH_NS_PER_MS)     /* longest sleep */
+#define SLEEP_NS (10 * AMPH_NS_PER_MS)      /* longest sleep */
 #define SLEEP_LATE_NS (40 * AMPH_NS_PER_MS) /* after a second without an event */
 #define NAP_LEAST_NS (20 * AMPH_NS_PER_US) /* naps, where a conduit's descriptor does not wake us */
 #define NAP_MOST_NS (1 * AMPH_NS_PER_MS)
-#define NAP_LATE_NS (2 * AMPH_NS_PER_MS)   /* after a second without an event */
-#define YIELD_NS (500 * AMPH_NS_PER_US)    /* how long an adaptive wait yields before it sleeps: longer than a 1 MiB transfer takes */
+#define NAP_LATE_NS (2 * AMPH_NS_PER_MS) /* after a second without an event */
+#define YIELD_NS \
+    (500 * \
+     AMPH_NS_PER_US) /* how long an adaptive wait yields before it sleeps: longer than a 1 MiB transfer takes */
 
-enum { ROUNDS_BETWEEN_CLOCKS = 64, ROUNDS_BETWEEN_TICKS = 4096, CROWD_YIELDS = 64, SOON_YIELDS = 1024, ROOM_SPINS = 64, ROOM_YIELDS = 512 };
-enum { VAIN_SPINS = 4, SOON_AFTER_YIELDS = 2, WAITS_BETWEEN_TRIES = 64 };
-#define LONG_YIELD_NS (100 * AMPH_NS_PER_US) /* after this time in a yield it was another's computation that went on */
+enum {
+    ROUNDS_BETWEEN_CLOCKS = 64,
+    ROUNDS_BETWEEN_TICKS = 4096,
+    CROWD_YIELDS = 64,
+    SOON_YIELDS = 1024,
+    ROOM_SPINS = 64,
+    ROOM_YIELDS = 512
+};
+enum {
+    VAIN_SPINS = 4,
+    SOON_AFTER_YIELDS = 2,
+    WAITS_BETWEEN_TRIES = 64
+};
+#define LONG_YIELD_NS \
+    (100 * \
+     AMPH_NS_PER_US) /* after this time in a yield it was another's computation that went on */
 
 /* ---- the policy of the process ---- */
 
@@ -49,8 +65,8 @@ static enum amph_wait_mode wait_mode(void)
     return (enum amph_wait_mode)__atomic_load_n(&amph_job.wait_mode, __ATOMIC_RELAXED);
 }
 
-/* Cores of the job on this host.  A process that was bound to one core by its launcher sees only that one; the launcher sees
- * all. */
+/* Cores of the job on this host.  A process that was bound to one core by its launcher sees only
+ * that one; the launcher sees all. */
 unsigned amph_am_cores(void)
 {
     cpu_set_t own, parent;
@@ -126,7 +142,8 @@ void amph_am_unwatch_fd(struct amph_am_ep *ep, int fd)
 
 static struct timespec to_timespec(uint64_t ns)
 {
-    return (struct timespec){ .tv_sec = (time_t)(ns / AMPH_NS_PER_S), .tv_nsec = (long)(ns % AMPH_NS_PER_S) };
+    return (struct timespec){ .tv_sec = (time_t)(ns / AMPH_NS_PER_S),
+                              .tv_nsec = (long)(ns % AMPH_NS_PER_S) };
 }
 
 static void disarm(struct amph_am_ep *ep)
@@ -137,7 +154,8 @@ static void disarm(struct amph_am_ep *ep)
     ep->armed = false;
 }
 
-/* Arms the conduits and lists their descriptors.  false: there is work.  *naps_p: some conduit cannot wake us.  Poll lock held. */
+/* Arms the conduits and lists their descriptors.  false: there is work.  *naps_p: some conduit
+ * cannot wake us.  Poll lock held. */
 static bool arm(struct amph_am_ep *ep, struct pollfd *fds, nfds_t *nfds_p, bool *naps_p)
 {
     disarm(ep);
@@ -157,18 +175,23 @@ static bool arm(struct amph_am_ep *ep, struct pollfd *fds, nfds_t *nfds_p, bool 
 
 static uint64_t nap_length(struct amph_waiter *w)
 {
-    uint64_t most = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S ? NAP_LATE_NS : NAP_MOST_NS;
-    w->nap_ns = w->nap_ns < NAP_LEAST_NS ? NAP_LEAST_NS : w->nap_ns * 2 > most ? most : w->nap_ns * 2;
+    uint64_t most = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S ? NAP_LATE_NS
+                                                                               : NAP_MOST_NS;
+    w->nap_ns = w->nap_ns < NAP_LEAST_NS ? NAP_LEAST_NS
+                : w->nap_ns * 2 > most   ? most
+                                         : w->nap_ns * 2;
     return w->nap_ns;
 }
 
-/* Waking up costs a tenth of a millisecond on some machines: a wait that has lasted sleeps longer. */
+/* Waking up costs a tenth of a millisecond on some machines: a wait that has lasted sleeps
+ * longer. */
 static uint64_t sleep_length(const struct amph_waiter *w)
 {
     return w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S ? SLEEP_LATE_NS : SLEEP_NS;
 }
 
-/* Sleeps on the descriptors of the conduits, the kick and what is watched.  This thread holds `sleeping`. */
+/* Sleeps on the descriptors of the conduits, the kick and what is watched.  This thread holds
+ * `sleeping`. */
 static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     struct pollfd fds[AMPH_NCX + 1 + AMPH_AM_WATCH_MAX];
@@ -192,7 +215,8 @@ static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
         fds[n++] = (struct pollfd){ .fd = ep->watch[i], .events = POLLIN };
     amph_ep_unlock(ep);
     struct timespec timeout = to_timespec(naps ? nap_length(w) : sleep_length(w));
-    if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) == w->seen && ppoll(fds, n, &timeout, NULL) > 0 && fds[kick].revents)
+    if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) == w->seen &&
+        ppoll(fds, n, &timeout, NULL) > 0 && fds[kick].revents)
         while (read(ep->kick_fd, &drain, sizeof drain) < 0 && errno == EINTR)
             ;
     /* Where another thread is polling the conduits stay armed; the next sleeper sees to it. */
@@ -205,7 +229,8 @@ static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
 /* One conduit that can put us to sleep by itself, and nothing else to wake for? */
 static struct amph_cx *sole_sleeper(const struct amph_am_ep *ep)
 {
-    bool sole = !ep->threaded && ep->nactive == 1 && ep->nwatch == 0 && ep->active[0].cx->caps.can_sleep;
+    bool sole = !ep->threaded && ep->nactive == 1 && ep->nwatch == 0 &&
+                ep->active[0].cx->caps.can_sleep;
     return sole ? ep->active[0].cx : NULL;
 }
 
@@ -233,16 +258,19 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
 /* ---- waiting ---- */
 
 /*
- * Who spins keeps a core, and the process that is waited for may need that very core: others compute on the remaining ones, or nobody
- * could count the processes (programs that come to standing servers).  Such a wait spins in vain and ends with its first yields.  After
- * some of these in a row waits begin with the yields; one in many still spins, and once that was good for something all do again.  A yield
- * that let others compute for long was dear if the process that is waited for has a core of its own by now: then the next wait spins.
+ * Who spins keeps a core, and the process that is waited for may need that very core: others
+ * compute on the remaining ones, or nobody could count the processes (programs that come to
+ * standing servers).  Such a wait spins in vain and ends with its first yields.  After some of
+ * these in a row waits begin with the yields; one in many still spins, and once that was good for
+ * something all do again.  A yield that let others compute for long was dear if the process that is
+ * waited for has a core of its own by now: then the next wait spins.
  */
 static bool spin_is_vain(void)
 {
     if (__atomic_load_n(&amph_job.vain_spins, __ATOMIC_RELAXED) < VAIN_SPINS)
         return false;
-    uint8_t left_out = (uint8_t)((__atomic_load_n(&amph_job.left_out, __ATOMIC_RELAXED) + 1) % WAITS_BETWEEN_TRIES);
+    uint8_t left_out = (uint8_t)((__atomic_load_n(&amph_job.left_out, __ATOMIC_RELAXED) + 1) %
+                                 WAITS_BETWEEN_TRIES);
     __atomic_store_n(&amph_job.left_out, left_out, __ATOMIC_RELAXED);
     return left_out != 0;
 }
@@ -253,7 +281,8 @@ static void learn(const struct amph_waiter *w)
     if (w->phase == AMPH_WAITER_SPINS) {
         if (vain)
             __atomic_store_n(&amph_job.vain_spins, 0, __ATOMIC_RELAXED);
-    } else if (w->phase == AMPH_WAITER_YIELDS && w->spun && w->yields <= SOON_AFTER_YIELDS && vain < VAIN_SPINS) {
+    } else if (w->phase == AMPH_WAITER_YIELDS && w->spun && w->yields <= SOON_AFTER_YIELDS &&
+               vain < VAIN_SPINS) {
         __atomic_store_n(&amph_job.vain_spins, vain + 1, __ATOMIC_RELAXED);
     }
 }
@@ -270,7 +299,8 @@ static void spin_or_yield(struct amph_waiter *w)
             w->yields = 0;
         }
         if (!w->spun || now - w->start_ns >= spin_ns)
-            w->phase = now - w->start_ns >= spin_ns + YIELD_NS ? AMPH_WAITER_SLEEPS : AMPH_WAITER_YIELDS;
+            w->phase = now - w->start_ns >= spin_ns + YIELD_NS ? AMPH_WAITER_SLEEPS
+                                                               : AMPH_WAITER_YIELDS;
     }
     if (w->phase == AMPH_WAITER_SPINS) {
         amph_cpu_relax();

@@ -20,11 +20,13 @@
 #include "base/log.h"
 #include "base/platform.h"
 
-/* The area's place at the front is kept free for its largest size, so that an area made after the segment still fits before it. */
+/* The area's place at the front is kept free for its largest size, so that an area made after the
+ * segment still fits before it. */
 #define AREA_PLACE_BYTES ((size_t)256 << 20)
 /* Of what a pointer of 32 bits can name no more than this goes to the segment. */
 #define NARROW_SEGMENT_BYTES ((size_t)512 << 20)
-/* Where a 64-bit process looks for addresses that such a pointer can name: above what a program not made for moving has. */
+/* Where a 64-bit process looks for addresses that such a pointer can name: above what a program not
+ * made for moving has. */
 #define LOW_FROM UINT64_C(0x40000000)
 #define LOW_TO UINT64_C(0xf0000000)
 #define LOW_STEP UINT64_C(0x04000000)
@@ -40,21 +42,23 @@ static struct {
     pthread_mutex_t lock;
     struct range reserved;
     struct range area_own, segment_own; /* instead, where addresses are scarce */
-    bool low;          /* the job has pointers of 32 bits */
+    bool low;                           /* the job has pointers of 32 bits */
     struct amph_arena_part area, segment;
     /* of the segment, for who only asks: 0 where there is none */
     _Atomic uintptr_t segment_from, segment_to;
     _Atomic uint32_t segments_made;
 } arena = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* A limit of file sizes counts for memory, too: it is put aside for this moment where it may be, and otherwise told by an errno
- * value, for it must not end the process. */
+/* A limit of file sizes counts for memory, too: it is put aside for this moment where it may be,
+ * and otherwise told by an errno value, for it must not end the process. */
 static int set_length(int fd, off_t len_bytes)
 {
     struct rlimit lim, wide;
-    bool above = getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && (rlim_t)len_bytes > lim.rlim_cur;
+    bool above = getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY &&
+                 (rlim_t)len_bytes > lim.rlim_cur;
     wide = (struct rlimit){ .rlim_cur = lim.rlim_max, .rlim_max = lim.rlim_max };
-    if (above && ((lim.rlim_max != RLIM_INFINITY && (rlim_t)len_bytes > lim.rlim_max) || setrlimit(RLIMIT_FSIZE, &wide) != 0)) {
+    if (above && ((lim.rlim_max != RLIM_INFINITY && (rlim_t)len_bytes > lim.rlim_max) ||
+                  setrlimit(RLIMIT_FSIZE, &wide) != 0)) {
         errno = EFBIG;
         return -1;
     }
@@ -70,11 +74,13 @@ enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
 {
     int fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     /* Sealed: who maps it can rely on its length. */
-    if (fd < 0 || set_length(fd, (off_t)len_bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+    if (fd < 0 || set_length(fd, (off_t)len_bytes) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
         enum amph_status st = amph_status_from_errno(errno);
         if (errno == EFBIG)
-            amph_error("cannot make %zu bytes of shared memory for %s: the limit of file sizes (ulimit -f) is below that", len_bytes,
-                       label);
+            amph_error("cannot make %zu bytes of shared memory for %s: the limit of file sizes "
+                       "(ulimit -f) is below that",
+                       len_bytes, label);
         else
             amph_error("cannot make %zu bytes of shared memory for %s: %m", len_bytes, label);
         if (fd >= 0)
@@ -85,7 +91,8 @@ enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
     return AMPH_OK;
 }
 
-enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t len_bytes, void **addr_p)
+enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t len_bytes,
+                                   void **addr_p)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
@@ -95,13 +102,16 @@ enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t le
         amph_error("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
         return st;
     }
-    /* A range beyond its end, now or after its owner shrinks it, could be mapped, but would kill whoever touches it. */
+    /* A range beyond its end, now or after its owner shrinks it, could be mapped, but would kill
+     * whoever touches it. */
     struct stat sb;
     int seals = fcntl(own, F_GET_SEALS);
-    bool whole = seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(own, &sb) == 0 && offset + len_bytes >= offset &&
-                 offset + len_bytes <= (uint64_t)sb.st_size;
+    bool whole = seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(own, &sb) == 0 &&
+                 offset + len_bytes >= offset && offset + len_bytes <= (uint64_t)sb.st_size;
     errno = EINVAL;
-    void *addr = whole ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own, (off_t)offset) : MAP_FAILED;
+    void *addr = whole ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                              own, (off_t)offset)
+                       : MAP_FAILED;
     int saved = errno;
     close(own);
     if (addr == MAP_FAILED) {
@@ -121,7 +131,8 @@ size_t amph_page_bytes(void)
 
 uint8_t amph_pointer_bytes(void)
 {
-    static const uint8_t bytes[] = { sizeof(void *), 4, 8 }; /* by the words of AMPHORA_TEST_WIDTH */
+    /* by the words of AMPHORA_TEST_WIDTH */
+    static const uint8_t bytes[] = { sizeof(void *), 4, 8 };
     return bytes[amph_env_enum(AMPH_ENV_TEST_WIDTH)];
 }
 
@@ -166,14 +177,17 @@ uint64_t amph_segsize_setting(uint32_t procs_on_host)
     }
     if (bytes)
         return bytes;
-    amph_fatal("GASNET_MAX_SEGSIZE=\"%s\" is not allowed; it takes a size such as 512M or a fraction of memory such as 0.85, and /P (a "
-               "process's) or /H (of all processes on a host) behind it", setting);
+    amph_fatal("GASNET_MAX_SEGSIZE=\"%s\" is not allowed; it takes a size such as 512M or a "
+               "fraction of memory such as 0.85, and /P (a "
+               "process's) or /H (of all processes on a host) behind it",
+               setting);
 }
 
 size_t amph_arena_segment_max(void)
 {
     uint64_t phys = amph_phys_mem_bytes();
-    return (sizeof(size_t) < 8 || arena.low) && phys > NARROW_SEGMENT_BYTES ? NARROW_SEGMENT_BYTES : (size_t)phys;
+    return (sizeof(size_t) < 8 || arena.low) && phys > NARROW_SEGMENT_BYTES ? NARROW_SEGMENT_BYTES
+                                                                            : (size_t)phys;
 }
 
 void amph_arena_stay_low(void)
@@ -186,7 +200,8 @@ static void *find_low(size_t bytes)
 {
     for (uint64_t at = LOW_FROM; bytes <= LOW_TO - at; at += LOW_STEP) {
         void *want = (void *)(uintptr_t)at;
-        void *got = mmap(want, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        void *got = mmap(want, bytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
         if (got == want)
             return got;
         if (got != MAP_FAILED)
@@ -213,8 +228,8 @@ static bool find_range(struct range *r, size_t bytes)
     return at != MAP_FAILED;
 }
 
-/* Not many more addresses than may be used, since some systems (emulators of processors among them) keep a record of each page.
- * `most`: the largest segment that may come. */
+/* Not many more addresses than may be used, since some systems (emulators of processors among them)
+ * keep a record of each page. `most`: the largest segment that may come. */
 static enum amph_status reserve(size_t most)
 {
     size_t bytes = amph_align_up(AREA_PLACE_BYTES + most + SLACK_BYTES, SLACK_BYTES);
@@ -232,7 +247,8 @@ static enum amph_status reserve(size_t most)
 static bool addresses_are_scarce(void)
 {
     struct rlimit lim;
-    return !arena.reserved.start && getrlimit(RLIMIT_AS, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY;
+    return !arena.reserved.start && getrlimit(RLIMIT_AS, &lim) == 0 &&
+           lim.rlim_cur != RLIM_INFINITY;
 }
 
 static enum amph_status take_own(struct range *r, const char *what, size_t bytes)
@@ -244,11 +260,14 @@ static enum amph_status take_own(struct range *r, const char *what, size_t bytes
     *r = (struct range){ .start = NULL };
     if (find_range(r, bytes))
         return AMPH_OK;
-    amph_error("no addresses are left for %s of %zu bytes (limit of virtual memory? see ulimit -v): %m", what, bytes);
+    amph_error(
+        "no addresses are left for %s of %zu bytes (limit of virtual memory? see ulimit -v): %m",
+        what, bytes);
     return AMPH_ERR_NOMEM;
 }
 
-/* The largest segment that may come after the area, as far as is known before the job has been joined. */
+/* The largest segment that may come after the area, as far as is known before the job has been
+ * joined. */
 static size_t expected_segment(void)
 {
     uint64_t most = amph_arena_segment_max();
@@ -256,17 +275,21 @@ static size_t expected_segment(void)
     return (size_t)(wanted < most ? wanted : most);
 }
 
-/* Addresses for a part, `at` behind the beginning of the reserved range; or, where those are scarce, of its own; or below 4 GiB. */
-static enum amph_status find_place(const char *what, size_t at, size_t len_bytes, size_t page_bytes, struct range *own, bool low,
-                                   char **base_p)
+/* Addresses for a part, `at` behind the beginning of the reserved range; or, where those are
+ * scarce, of its own; or below 4 GiB. */
+static enum amph_status find_place(const char *what, size_t at, size_t len_bytes, size_t page_bytes,
+                                   struct range *own, bool low, char **base_p)
 {
     struct range r = arena.reserved;
     if (low) {
-        r = (struct range){ .start = find_low(len_bytes + page_bytes), .bytes = len_bytes + page_bytes };
+        r = (struct range){ .start = find_low(len_bytes + page_bytes),
+                            .bytes = len_bytes + page_bytes };
         at = 0;
         if (!r.start) {
-            amph_error("no room for %s of %zu bytes below 4 GiB, where the 32-bit processes of this job can address it; set a smaller "
-                       "GASNET_MAX_SEGSIZE", what, len_bytes);
+            amph_error("no room for %s of %zu bytes below 4 GiB, where the 32-bit processes of "
+                       "this job can address it; set a smaller "
+                       "GASNET_MAX_SEGSIZE",
+                       what, len_bytes);
             return AMPH_ERR_NOMEM;
         }
     } else if (!r.start) {
@@ -276,7 +299,8 @@ static enum amph_status find_place(const char *what, size_t at, size_t len_bytes
         r = *own;
         at = 0;
     } else if (at + len_bytes + page_bytes > r.bytes) {
-        amph_error("no room for %s of %zu bytes: only %zu bytes of addresses could be reserved", what, len_bytes, r.bytes);
+        amph_error("no room for %s of %zu bytes: only %zu bytes of addresses could be reserved",
+                   what, len_bytes, r.bytes);
         return AMPH_ERR_NOMEM;
     }
     /* A range starts on a system page; the job's page may be larger. */
@@ -285,13 +309,15 @@ static enum amph_status find_place(const char *what, size_t at, size_t len_bytes
 }
 
 /* Makes a memory object and maps it at base. */
-static enum amph_status place(const char *what, char *base, size_t len_bytes, struct amph_arena_part *part)
+static enum amph_status place(const char *what, char *base, size_t len_bytes,
+                              struct amph_arena_part *part)
 {
     int fd;
     enum amph_status st = amph_shm_create(what, len_bytes, &fd);
     if (st != AMPH_OK)
         return st;
-    if (mmap(base, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED) {
+    if (mmap(base, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+             0) == MAP_FAILED) {
         amph_error("no room for %s of %zu bytes: %m", what, len_bytes);
         close(fd);
         return AMPH_ERR_NOMEM;
@@ -302,19 +328,25 @@ static enum amph_status place(const char *what, char *base, size_t len_bytes, st
 
 size_t amph_area_part_bytes(size_t page_bytes)
 {
-    return amph_align_up(amph_env_size(AMPH_ENV_IOFWD_PIECE) * (uint64_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS), page_bytes);
+    return amph_align_up(amph_env_size(AMPH_ENV_IOFWD_PIECE) *
+                             (uint64_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS),
+                         page_bytes);
 }
 
-enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p)
+enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes,
+                                 struct amph_arena_part *part_p)
 {
     len_bytes = amph_align_up(len_bytes, page_bytes);
     if (len_bytes > AREA_PLACE_BYTES) {
-        amph_error("a transfer area of %zu bytes is too large; at most %zu (see IOFWD_SLOTS, IOFWD_PIECE)", len_bytes, AREA_PLACE_BYTES);
+        amph_error(
+            "a transfer area of %zu bytes is too large; at most %zu (see IOFWD_SLOTS, IOFWD_PIECE)",
+            len_bytes, AREA_PLACE_BYTES);
         return AMPH_ERR_RANGE;
     }
     char *base = NULL;
     pthread_mutex_lock(&arena.lock);
-    enum amph_status st = arena.area.base || addresses_are_scarce() ? AMPH_OK : reserve(expected_segment());
+    enum amph_status st = arena.area.base || addresses_are_scarce() ? AMPH_OK
+                                                                    : reserve(expected_segment());
     if (st == AMPH_OK && !arena.area.base)
         st = find_place("amphora-area", 0, len_bytes, page_bytes, &arena.area_own, false, &base);
     if (st == AMPH_OK && base)
@@ -338,18 +370,21 @@ void amph_arena_drop_segment(void)
     if (arena.segment.base) {
         atomic_store(&arena.segment_to, 0);
         /* Its addresses go back to their range. */
-        mmap(arena.segment.base, arena.segment.len_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        mmap(arena.segment.base, arena.segment.len_bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         close(arena.segment.fd);
         memset(&arena.segment, 0, sizeof arena.segment);
     }
     pthread_mutex_unlock(&arena.lock);
 }
 
-enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct amph_arena_part *part_p)
+enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes,
+                                    struct amph_arena_part *part_p)
 {
     len_bytes = amph_align_up(len_bytes, page_bytes);
     if (len_bytes > amph_arena_segment_max()) {
-        amph_error("a segment of %zu bytes was asked for; a process of this host can have %zu (the host has %" PRIu64 " bytes of memory)",
+        amph_error("a segment of %zu bytes was asked for; a process of this host can have %zu (the "
+                   "host has %" PRIu64 " bytes of memory)",
                    len_bytes, amph_arena_segment_max(), amph_phys_mem_bytes());
         return AMPH_ERR_NOMEM;
     }
@@ -359,7 +394,8 @@ enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes, struct 
     if (st == AMPH_OK && !arena.low && !addresses_are_scarce())
         st = reserve(len_bytes > expected_segment() ? len_bytes : expected_segment());
     if (st == AMPH_OK)
-        st = find_place("amphora-segment", AREA_PLACE_BYTES, len_bytes, page_bytes, &arena.segment_own, arena.low, &base);
+        st = find_place("amphora-segment", AREA_PLACE_BYTES, len_bytes, page_bytes,
+                        &arena.segment_own, arena.low, &base);
     if (st == AMPH_OK)
         st = place("amphora-segment", base, len_bytes, &arena.segment);
     if (st == AMPH_OK) {

@@ -2,8 +2,8 @@
 /* Keys and codes; see auth.h.  Layer: base. */
 #include "base/auth.h"
 
-/* libcrypto's SHA-256 is used directly: its HMAC() first loads configuration and providers, 0.8 ms in every process of a job, which
- * is a third of what the first forwarded call may cost. */
+/* libcrypto's SHA-256 is used directly: its HMAC() first loads configuration and providers, 0.8 ms
+ * in every process of a job, which is a third of what the first forwarded call may cost. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <errno.h>
 #include <openssl/sha.h>
@@ -21,28 +21,33 @@ void amph_random(void *buf, size_t len_bytes)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            amph_fatal("the kernel gives no random numbers (getrandom: %m); a job needs them for its key");
+            amph_fatal(
+                "the kernel gives no random numbers (getrandom: %m); a job needs them for its key");
         at += n;
         len_bytes -= (size_t)n;
     }
 }
 
-enum { BLOCK_BYTES = 64 }; /* of SHA-256 */
+enum {
+    BLOCK_BYTES = 64
+}; /* of SHA-256 */
 
 /* SHA-256 of the key, padded and XORed with pad as HMAC does (RFC 2104), and then the data. */
-static void keyed_hash(const uint8_t key[AMPH_KEY_BYTES], uint8_t pad, const void *data, size_t len_bytes, uint8_t out[AMPH_MAC_BYTES])
+static void keyed_hash(const uint8_t key[AMPH_KEY_BYTES], uint8_t pad, const void *data,
+                       size_t len_bytes, uint8_t out[AMPH_MAC_BYTES])
 {
     uint8_t block[BLOCK_BYTES];
     SHA256_CTX ctx;
     memset(block, pad, sizeof block);
     for (size_t i = 0; i < AMPH_KEY_BYTES; i++)
         block[i] ^= key[i];
-    if (!SHA256_Init(&ctx) || !SHA256_Update(&ctx, block, sizeof block) || !SHA256_Update(&ctx, data, len_bytes) ||
-        !SHA256_Final(out, &ctx))
+    if (!SHA256_Init(&ctx) || !SHA256_Update(&ctx, block, sizeof block) ||
+        !SHA256_Update(&ctx, data, len_bytes) || !SHA256_Final(out, &ctx))
         amph_fatal("libcrypto cannot compute SHA-256");
 }
 
-void amph_mac(const uint8_t key[AMPH_KEY_BYTES], const void *data, size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES])
+void amph_mac(const uint8_t key[AMPH_KEY_BYTES], const void *data, size_t len_bytes,
+              uint8_t mac[AMPH_MAC_BYTES])
 {
     uint8_t inner[AMPH_MAC_BYTES];
     keyed_hash(key, 0x36, data, len_bytes, inner);

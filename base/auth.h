@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys and message authentication codes (HMAC-SHA256 from libcrypto).  Layer: base.  Thread rule: callable from any thread.
+ * Keys and message authentication codes (HMAC-SHA256 from libcrypto).  Layer: base.  Thread rule:
+ * callable from any thread.
  */
 #ifndef AMPH_BASE_AUTH_H
 #define AMPH_BASE_AUTH_H
@@ -16,10 +17,13 @@
 void amph_random(void *buf, size_t len_bytes);
 
 /* HMAC-SHA256 of data under key. */
-void amph_mac(const uint8_t key[AMPH_KEY_BYTES], const void *data, size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES]);
+void amph_mac(const uint8_t key[AMPH_KEY_BYTES], const void *data, size_t len_bytes,
+              uint8_t mac[AMPH_MAC_BYTES]);
 
-/* The 64-bit cookie of messages from source to destination: the first 8 bytes of HMAC(key, domain, src, dst), all little-endian. */
-uint64_t amph_cookie(const uint8_t key[AMPH_KEY_BYTES], uint32_t domain, uint32_t src, uint32_t dst);
+/* The 64-bit cookie of messages from source to destination: the first 8 bytes of HMAC(key, domain,
+ * src, dst), all little-endian. */
+uint64_t amph_cookie(const uint8_t key[AMPH_KEY_BYTES], uint32_t domain, uint32_t src,
+                     uint32_t dst);
 
 /* A key that is used often: what of the code depends on the key alone is computed once. */
 struct amph_mac_key {
@@ -31,8 +35,10 @@ struct amph_mac_part {
     const void *at;
     size_t len_bytes;
 };
-/* The first 8 bytes (as a number, little-endian) of HMAC-SHA256 of the parts, one behind the other. */
-uint64_t amph_mac64(const struct amph_mac_key *k, const struct amph_mac_part *part, unsigned nparts);
+/* The first 8 bytes (as a number, little-endian) of HMAC-SHA256 of the parts, one behind the
+ * other. */
+uint64_t amph_mac64(const struct amph_mac_key *k, const struct amph_mac_part *part,
+                    unsigned nparts);
 
 /* Compares in constant time. */
 bool amph_mac_equal(const void *a, const void *b, size_t len_bytes);

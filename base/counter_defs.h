@@ -9,16 +9,22 @@
     COUNTER(GET_NET, "get_net", "transfers", "gets that went over a conduit") \
     COUNTER(BLOCKED, "blocked", "times", "waits that slept in the kernel") \
     COUNTER(WAKES_SENT, "wakes_sent", "times", "sleeping peers that were woken") \
-    COUNTER(DROP_COOKIE, "drop_cookie", "messages", "messages dropped because their cookie was wrong") \
-    COUNTER(DROP_MALFORMED, "drop_malformed", "messages", "messages dropped because they did not parse") \
+    COUNTER(DROP_COOKIE, "drop_cookie", "messages", \
+            "messages dropped because their cookie was wrong") \
+    COUNTER(DROP_MALFORMED, "drop_malformed", "messages", \
+            "messages dropped because they did not parse") \
     COUNTER(DROP_STRANGER, "drop_stranger", "connections", "strangers refused at a door") \
-    COUNTER(IOFWD_REFUSED, "iofwd_refused", "times", "requests and connections refused because this I/O server ran short of resources") \
+    COUNTER(IOFWD_REFUSED, "iofwd_refused", "times", \
+            "requests and connections refused because this I/O server ran short of resources") \
     COUNTER(UDP_PACKETS, "amph_udp_packets", "packets", "packets that the udp conduit sent") \
     COUNTER(UDP_RESENT, "amph_udp_resent", "packets", "segments that it sent again") \
-    COUNTER(UDP_LOST, "amph_udp_lost", "packets", "packets that AMPHORA_UDP_LOSS or AMPHORA_UDP_LOSE_HANDLER kept from being sent") \
+    COUNTER(UDP_LOST, "amph_udp_lost", "packets", \
+            "packets that AMPHORA_UDP_LOSS or AMPHORA_UDP_LOSE_HANDLER kept from being sent") \
     COUNTER(IOFWD_CALLS, "iofwd_calls", "calls", "file calls forwarded by this client") \
-    COUNTER(IOFWD_BYTES_OUT, "iofwd_bytes_out", "bytes", "file data sent to servers by this client") \
-    COUNTER(IOFWD_BYTES_IN, "iofwd_bytes_in", "bytes", "file data received from servers by this client") \
+    COUNTER(IOFWD_BYTES_OUT, "iofwd_bytes_out", "bytes", \
+            "file data sent to servers by this client") \
+    COUNTER(IOFWD_BYTES_IN, "iofwd_bytes_in", "bytes", \
+            "file data received from servers by this client") \
     COUNTER(IOFWD_BYTES_IN_PLACE, "iofwd_bytes_in_place", "bytes", \
             "of both: those that servers took from or put into the program's segment") \
     COUNTER(IOFWD_LOCAL, "iofwd_local", "calls", "caught calls that stayed local")

@@ -18,5 +18,6 @@ void amph_counters_print(FILE *out)
 {
     for (unsigned i = 0; i < AMPH_COUNTER_COUNT; i++)
         if (amph_counters[i])
-            fprintf(out, "%-16s %12" PRIu64 " %-11s %s\n", rows[i].name, amph_counters[i], rows[i].unit, rows[i].help);
+            fprintf(out, "%-16s %12" PRIu64 " %-11s %s\n", rows[i].name, amph_counters[i],
+                    rows[i].unit, rows[i].help);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters of the process.  Layer: base.  Thread rule: relaxed increments; a racing increment may be lost in favour of speed on
- * hot paths (amph_count), never with amph_count_exact.
+ * Counters of the process.  Layer: base.  Thread rule: relaxed increments; a racing increment may
+ * be lost in favour of speed on hot paths (amph_count), never with amph_count_exact.
  */
 #ifndef AMPH_BASE_COUNTERS_H
 #define AMPH_BASE_COUNTERS_H
@@ -22,11 +22,13 @@ extern uint64_t amph_counters[AMPH_COUNTER_COUNT];
 
 static inline void amph_count_n(enum amph_counter_id id, uint64_t n)
 {
-    __atomic_store_n(&amph_counters[id], __atomic_load_n(&amph_counters[id], __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+    __atomic_store_n(&amph_counters[id], __atomic_load_n(&amph_counters[id], __ATOMIC_RELAXED) + n,
+                     __ATOMIC_RELAXED);
 }
 
 #define amph_count(id) amph_count_n(AMPH_COUNTER_##id, 1)
-#define amph_count_exact(id, n) __atomic_fetch_add(&amph_counters[AMPH_COUNTER_##id], (n), __ATOMIC_RELAXED)
+#define amph_count_exact(id, n) \
+    __atomic_fetch_add(&amph_counters[AMPH_COUNTER_##id], (n), __ATOMIC_RELAXED)
 
 /* Prints all counters that are not 0, one a line with unit and help (AMPHORA_STATS=1). */
 void amph_counters_print(FILE *out);

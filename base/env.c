@@ -14,7 +14,8 @@
 extern char **environ;
 
 static const struct amph_env_row rows[AMPH_ENV_COUNT] = {
-#define ROW(id, name, type, def, unit, least, most, group, help) { name, AMPH_ENV_TYPE_##type, def, least, most },
+#define ROW(id, name, type, def, unit, least, most, group, help) \
+    { name, AMPH_ENV_TYPE_##type, def, least, most },
     AMPH_ENV_TABLE(ROW)
 #undef ROW
 };
@@ -38,8 +39,7 @@ static const struct {
     const char *name, *why;
 } accepted[] = {
 #define ACCEPTED(name, why) { name, why },
-    AMPH_ENV_ACCEPTED(ACCEPTED)
-    AMPH_ENV_ACCEPTED_CONDUITS(ACCEPTED)
+    AMPH_ENV_ACCEPTED(ACCEPTED) AMPH_ENV_ACCEPTED_CONDUITS(ACCEPTED)
 #undef ACCEPTED
 };
 
@@ -49,7 +49,8 @@ static void (*teller)(const char *name, const char *value, bool is_default);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char *const *kept; /* entries that hold where the environment has none of the name */
 
-/* The program may have changed its environment by the time that the settings are read, or cleared it. */
+/* The program may have changed its environment by the time that the settings are read, or cleared
+ * it. */
 static const char *look_up(const char *name)
 {
     const char *text = getenv(name);
@@ -60,7 +61,8 @@ static const char *look_up(const char *name)
     return text;
 }
 
-/* A shell gives the memory of a variable free when it gets another value.  What was given out before stays. */
+/* A shell gives the memory of a variable free when it gets another value.  What was given out
+ * before stays. */
 static const char *lasting(const char *before, const char *text)
 {
     if (before && strcmp(before, text) == 0)
@@ -128,7 +130,8 @@ static void warn_unknown(const char *entry)
         if (d < least)
             least = d, nearest = rows[i].name;
     }
-    amph_warn("there is no setting %s; did you mean %s? (amphora-info -c lists them)", name, nearest);
+    amph_warn("there is no setting %s; did you mean %s? (amphora-info -c lists them)", name,
+              nearest);
 }
 
 /* Variables that other programs of ours set for each other; nobody types them. */
@@ -181,7 +184,8 @@ static const struct value *get(enum amph_env_id id)
 }
 
 /* A variable of GASNET_*: tells it if it stands in none of the tables. */
-static void tell_unknown(const char *entry, void (*tell)(const char *name, const char *value, bool is_default))
+static void tell_unknown(const char *entry,
+                         void (*tell)(const char *name, const char *value, bool is_default))
 {
     char name[64], text[1024];
     size_t len = strcspn(entry, "=");
@@ -285,12 +289,14 @@ void amph_env_print(FILE *out)
         if (strcmp(group, texts[i].group) != 0)
             fprintf(out, "# %s\n", group = texts[i].group);
         amph_env_show(&rows[i], &v->in_force, text, sizeof text);
-        fprintf(out, "%s=%s  (%s; %s%s%s) %s\n", rows[i].name, text, v->set ? "environment" : "default", amph_env_allowed(&rows[i]),
+        fprintf(out, "%s=%s  (%s; %s%s%s) %s\n", rows[i].name, text,
+                v->set ? "environment" : "default", amph_env_allowed(&rows[i]),
                 texts[i].unit[0] ? ", " : "", texts[i].unit, texts[i].help);
     }
     fprintf(out, "# accepted, without effect\n");
     for (size_t i = 0; i < AMPH_COUNTOF(accepted); i++) {
         const char *value = getenv(accepted[i].name);
-        fprintf(out, "%s=%s  (%s) %s\n", accepted[i].name, value ? value : "", value ? "environment" : "not set", accepted[i].why);
+        fprintf(out, "%s=%s  (%s) %s\n", accepted[i].name, value ? value : "",
+                value ? "environment" : "not set", accepted[i].why);
     }
 }

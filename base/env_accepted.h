@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Variables of GASNet's conduits and launchers that the library accepts and does not read, with the reason: ACCEPT(name, why).
- * Part of base/env_defs.h.  Layer: base.
+ * Variables of GASNet's conduits and launchers that the library accepts and does not read, with the
+ * reason: ACCEPT(name, why). Part of base/env_defs.h.  Layer: base.
  */
 #define AMPH_ENV_ACCEPTED_CONDUITS(ACCEPT) \
     ACCEPT("GASNET_SPAWN_VERBOSE", "read by the gasnetrun scripts: says what is done") \
@@ -14,26 +14,33 @@
     ACCEPT("GASNET_IBV_PORTS_0_2", "AMPHORA_INTERFACE chooses the network interface") \
     ACCEPT("GASNET_IBV_PORTS_1_3", "AMPHORA_INTERFACE chooses the network interface") \
     ACCEPT("GASNET_SMP_SPAWNER", "read by gasnetrun_smp") \
-    ACCEPT("GASNET_SPAWNFN", "amphora-run starts the processes; C is refused by the gasnetrun scripts") \
+    ACCEPT("GASNET_SPAWNFN", \
+           "amphora-run starts the processes; C is refused by the gasnetrun scripts") \
     ACCEPT("SSH_SERVERS", "read by gasnetrun_udp and amudprun: the host list") \
-    ACCEPT("SSH_CMD", "AMPHORA_SSH or amphora-run -ssh names the program that reaches other hosts") \
+    ACCEPT("SSH_CMD", \
+           "AMPHORA_SSH or amphora-run -ssh names the program that reaches other hosts") \
     ACCEPT("SSH_OPTIONS", "they stand in AMPHORA_SSH or amphora-run -ssh, behind the program") \
     ACCEPT("SSH_REMOTE_PATH", "other hosts use the working directory of this one") \
     ACCEPT("GASNET_SSH_SERVERS", "read by the gasnetrun scripts: the host list") \
     ACCEPT("CSPAWN_CMD", "another launcher is given by PMIRUN_CMD and gasnetrun -spawner pmi") \
     ACCEPT("CSPAWN_SERVERS", "another launcher is given by PMIRUN_CMD and gasnetrun -spawner pmi") \
-    ACCEPT("CSPAWN_ROUTE_OUTPUT", "another launcher is given by PMIRUN_CMD and gasnetrun -spawner pmi") \
+    ACCEPT("CSPAWN_ROUTE_OUTPUT", \
+           "another launcher is given by PMIRUN_CMD and gasnetrun -spawner pmi") \
     ACCEPT("GASNET_ROUTE_OUTPUT", "amphora-run passes all output on") \
-    ACCEPT("GASNET_CSPAWN_CMD", "another launcher is given by PMIRUN_CMD and gasnetrun -spawner pmi") \
+    ACCEPT("GASNET_CSPAWN_CMD", \
+           "another launcher is given by PMIRUN_CMD and gasnetrun -spawner pmi") \
     ACCEPT("GASNET_WORKER_RANK", "of the start of udp programs; amphora-run does it") \
     ACCEPT("GASNET_NETWORKDEPTH", "the udp conduit takes buffers as they are needed") \
     ACCEPT("GASNET_RECVDEPTH", "the udp conduit takes buffers as they are needed") \
     ACCEPT("GASNET_SENDDEPTH", "the udp conduit takes buffers as they are needed") \
     ACCEPT("GASNET_SOCKETBUFFER_INITIAL", "the udp conduit takes buffers as they are needed") \
     ACCEPT("GASNET_SOCKETBUFFER_MAX", "the udp conduit takes buffers as they are needed") \
-    ACCEPT("GASNET_REQUESTTIMEOUT_MAX", "the udp conduit measures its time-outs; a dead process is known from the launcher") \
-    ACCEPT("GASNET_REQUESTTIMEOUT_INITIAL", "the udp conduit measures its time-outs; a dead process is known from the launcher") \
-    ACCEPT("GASNET_REQUESTTIMEOUT_BACKOFF", "the udp conduit measures its time-outs; a dead process is known from the launcher") \
+    ACCEPT("GASNET_REQUESTTIMEOUT_MAX", \
+           "the udp conduit measures its time-outs; a dead process is known from the launcher") \
+    ACCEPT("GASNET_REQUESTTIMEOUT_INITIAL", \
+           "the udp conduit measures its time-outs; a dead process is known from the launcher") \
+    ACCEPT("GASNET_REQUESTTIMEOUT_BACKOFF", \
+           "the udp conduit measures its time-outs; a dead process is known from the launcher") \
     ACCEPT("GASNET_LINEBUFFERSZ", "of the start of udp programs; amphora-run does it") \
     ACCEPT("GASNET_MASTERIP", "AMPHORA_INTERFACE chooses the network interface") \
     ACCEPT("GASNET_WORKERIP", "AMPHORA_INTERFACE chooses the network interface") \
@@ -59,8 +66,10 @@
     ACCEPT("GASNET_OFI_RX_CQ_SIZE", "buffers and limits follow what the provider says") \
     ACCEPT("GASNET_OFI_MAX_REQUEST_BUFFS", "buffers and limits follow what the provider says") \
     ACCEPT("GASNET_OFI_MAX_REPLY_BUFFS", "buffers and limits follow what the provider says") \
-    ACCEPT("GASNET_OFI_NUM_INITIAL_REQUEST_BUFFS", "buffers and limits follow what the provider says") \
-    ACCEPT("GASNET_OFI_NUM_INITIAL_REPLY_BUFFS", "buffers and limits follow what the provider says") \
+    ACCEPT("GASNET_OFI_NUM_INITIAL_REQUEST_BUFFS", \
+           "buffers and limits follow what the provider says") \
+    ACCEPT("GASNET_OFI_NUM_INITIAL_REPLY_BUFFS", \
+           "buffers and limits follow what the provider says") \
     ACCEPT("GASNET_OFI_SET_UNIVERSE_SIZE", "buffers and limits follow what the provider says") \
     ACCEPT("GASNET_OFI_DEVICE", "AMPHORA_INTERFACE chooses the network interface") \
     ACCEPT("GASNET_OFI_LIST_DEVICES", "AMPHORA_INTERFACE chooses the network interface") \
@@ -100,10 +109,13 @@
     ACCEPT("GASNET_SND_THREAD_RATE", "no thread of the library sends") \
     ACCEPT("GASNET_SND_THREAD_IDLE", "no thread of the library sends") \
     ACCEPT("GASNET_SND_THREAD_POLL_MODE", "no thread of the library sends") \
-    ACCEPT("GASNET_MAXIMIZE_MEMLOCK", "segments are registered once, and other memory by the provider") \
+    ACCEPT("GASNET_MAXIMIZE_MEMLOCK", \
+           "segments are registered once, and other memory by the provider") \
     ACCEPT("GASNET_PHYSMEM_MAX", "segments are registered once, and other memory by the provider") \
-    ACCEPT("GASNET_PHYSMEM_PROBE", "segments are registered once, and other memory by the provider") \
-    ACCEPT("GASNET_PHYSMEM_WARN", "segments are registered once, and other memory by the provider") \
+    ACCEPT("GASNET_PHYSMEM_PROBE", \
+           "segments are registered once, and other memory by the provider") \
+    ACCEPT("GASNET_PHYSMEM_WARN", \
+           "segments are registered once, and other memory by the provider") \
     ACCEPT("GASNET_INLINESEND_LIMIT", "the provider behind libfabric decides") \
     ACCEPT("GASNET_PACKEDLONG_LIMIT", "the provider behind libfabric decides") \
     ACCEPT("GASNET_NONBULKPUT_BOUNCE_LIMIT", "the provider behind libfabric decides") \
@@ -123,16 +135,23 @@
     ACCEPT("GASNET_AM_CREDITS_TOTAL", "the provider behind libfabric decides") \
     ACCEPT("GASNET_AM_CREDITS_SLACK", "the provider behind libfabric decides") \
     ACCEPT("GASNET_BBUF_COUNT", "the provider behind libfabric decides") \
-    ACCEPT("GASNET_PINNED_REGIONS_MAX", "segments are registered once, and other memory by the provider") \
+    ACCEPT("GASNET_PINNED_REGIONS_MAX", \
+           "segments are registered once, and other memory by the provider") \
     ACCEPT("GASNET_RATOMICBUF_COUNT", "the provider behind libfabric decides") \
-    ACCEPT("GASNET_USE_FIREHOSE", "segments are registered once, and other memory by the provider") \
+    ACCEPT("GASNET_USE_FIREHOSE", \
+           "segments are registered once, and other memory by the provider") \
     ACCEPT("GASNET_FIREHOSE_M", "segments are registered once, and other memory by the provider") \
-    ACCEPT("GASNET_FIREHOSE_MAXVICTIM_M", "segments are registered once, and other memory by the provider") \
-    ACCEPT("GASNET_FIREHOSE_MAXREGION_SIZE", "segments are registered once, and other memory by the provider") \
+    ACCEPT("GASNET_FIREHOSE_MAXVICTIM_M", \
+           "segments are registered once, and other memory by the provider") \
+    ACCEPT("GASNET_FIREHOSE_MAXREGION_SIZE", \
+           "segments are registered once, and other memory by the provider") \
     ACCEPT("GASNET_FIREHOSE_R", "segments are registered once, and other memory by the provider") \
-    ACCEPT("GASNET_FIREHOSE_MAXVICTIM_R", "segments are registered once, and other memory by the provider") \
-    ACCEPT("GASNET_FIREHOSE_TABLE_SCALE", "segments are registered once, and other memory by the provider") \
-    ACCEPT("GASNET_FIREHOSE_VERBOSE", "segments are registered once, and other memory by the provider") \
+    ACCEPT("GASNET_FIREHOSE_MAXVICTIM_R", \
+           "segments are registered once, and other memory by the provider") \
+    ACCEPT("GASNET_FIREHOSE_TABLE_SCALE", \
+           "segments are registered once, and other memory by the provider") \
+    ACCEPT("GASNET_FIREHOSE_VERBOSE", \
+           "segments are registered once, and other memory by the provider") \
     ACCEPT("GASNET_UCX_MAX_MEDIUM", "there is no conduit over UCX") \
     ACCEPT("GASNET_UCX_SPAWNER", "there is no conduit over UCX") \
     ACCEPT("GASNET_UCX_AM_ORDERED_TLS", "there is no conduit over UCX") \
@@ -140,8 +159,10 @@
     ACCEPT("GASNET_SSH_KEEPDUP", "each host of the host file is reached once") \
     ACCEPT("GASNET_SSH_OUT_DEGREE", "AMPHORA_SSH_FANOUT is the degree of the tree of hosts") \
     ACCEPT("GASNET_SSH_NODEFILE", "read by the gasnetrun scripts: the host file") \
-    ACCEPT("GASNET_SSH_CMD", "AMPHORA_SSH or amphora-run -ssh names the program that reaches other hosts") \
-    ACCEPT("GASNET_SSH_OPTIONS", "they stand in AMPHORA_SSH or amphora-run -ssh, behind the program") \
+    ACCEPT("GASNET_SSH_CMD", \
+           "AMPHORA_SSH or amphora-run -ssh names the program that reaches other hosts") \
+    ACCEPT("GASNET_SSH_OPTIONS", \
+           "they stand in AMPHORA_SSH or amphora-run -ssh, behind the program") \
     ACCEPT("GASNET_SSH_REMOTE_PATH", "other hosts use the working directory of this one") \
     ACCEPT("GASNET_MPI_FINALIZE", "there is no conduit over MPI") \
     ACCEPT("PMIRUN_CMD", "read by the gasnetrun scripts: the command of -spawner pmi")

@@ -1,29 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every setting, one row each: ENV(id, name, type, default, unit, least, most, group, help).  Layer: base.
+ * Every setting, one row each: ENV(id, name, type, default, unit, least, most, group, help).
+ * Layer: base.
  *
- * type: STR, BOOL (0/1/yes/no/on/off), INT, SIZE (bytes; K, M, G, T suffix), DUR (kept in nanoseconds; ns, us, ms, s suffix, bare
- * numbers are seconds), ENUM (default lists the words: the first is the default, separated by |).
- * Rows of one group stand together: amphora-info -c prints the table in this order.
- * least and most bound INT, SIZE and DUR (0,0: unbounded).
+ * type: STR, BOOL (0/1/yes/no/on/off), INT, SIZE (bytes; K, M, G, T suffix), DUR (kept in
+ * nanoseconds; ns, us, ms, s suffix, bare numbers are seconds), ENUM (default lists the words: the
+ * first is the default, separated by |). Rows of one group stand together: amphora-info -c prints
+ * the table in this order. least and most bound INT, SIZE and DUR (0,0: unbounded).
  */
 #include "base/env_accepted.h"
 
 #define AMPH_CONDUIT_WORDS "auto|smp|tcp|udp|verbs" /* also what amphora-run -conduit takes */
 #define AMPH_ENV_TABLE(ENV) \
-    ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, AMPH_CONDUIT_WORDS, "", 0, 0, "conduits", "network that carries messages between hosts") \
-    ENV(SMP, "AMPHORA_SMP", BOOL, "1", "", 0, 0, "conduits", "peers on the same host talk through shared memory") \
+    ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, AMPH_CONDUIT_WORDS, "", 0, 0, "conduits", \
+        "network that carries messages between hosts") \
+    ENV(SMP, "AMPHORA_SMP", BOOL, "1", "", 0, 0, "conduits", \
+        "peers on the same host talk through shared memory") \
     ENV(INTERFACE, "AMPHORA_INTERFACE", STR, "", "name or address", 0, 0, "conduits", \
-        "network interface or address that tcp and udp use; empty: loopback on one host, else the route to the launcher") \
+        "network interface or address that tcp and udp use; empty: loopback on one host, else " \
+        "the route to the launcher") \
     ENV(UDP_PORT, "AMPHORA_UDP_PORT", ENUM, "auto|socket|ofi", "", 0, 0, "conduits", \
-        "what the udp conduit sends datagrams through: a kernel socket, or libfabric's udp provider; auto: the faster, as measured") \
+        "what the udp conduit sends datagrams through: a kernel socket, or libfabric's udp " \
+        "provider; auto: the faster, as measured") \
     ENV(UDP_TIMEOUT, "AMPHORA_UDP_TIMEOUT", DUR, "600s", "ns", 0, 0, "conduits", \
         "silence after which the udp conduit gives a peer up that owes it an answer (0: never)") \
     ENV(UDP_MEMORY, "AMPHORA_UDP_MEMORY", SIZE, "64M", "bytes", 1 << 20, 1 << 30, "conduits", \
         "received messages that may wait for their turn in a process, on udp") \
     ENV(SERVERS, "AMPHORA_SERVERS", INT, "0", "processes", 0, 1000000, "job", \
         "how many processes of the job are I/O servers (the last ones)") \
-    ENV(JOB, "AMPHORA_JOB", STR, "", "path", 0, 0, "job", "address file of the job; set by the launcher") \
+    ENV(JOB, "AMPHORA_JOB", STR, "", "path", 0, 0, "job", \
+        "address file of the job; set by the launcher") \
     ENV(JOB_WAIT, "AMPHORA_JOB_WAIT", DUR, "0", "ns", 0, 86400000000000, "job", \
         "how long a process waits for the address file to come into being") \
     ENV(OMPI_RANK, "OMPI_COMM_WORLD_RANK", STR, "", "number", 0, 0, "job", \
@@ -31,52 +37,78 @@
     ENV(PMIX_RANK, "PMIX_RANK", STR, "", "number", 0, 0, "job", "the same under PMIx") \
     ENV(PMI_RANK, "PMI_RANK", STR, "", "number", 0, 0, "job", "the same under PMI") \
     ENV(SLURM_PROCID, "SLURM_PROCID", STR, "", "number", 0, 0, "job", "the same under Slurm") \
-    ENV(RANK, "AMPHORA_RANK", INT, "-1", "", -1, 1000000, "job", "absolute number of this process; set by the launcher") \
-    ENV(BOOT, "AMPHORA_BOOT", ENUM, "auto|standing|launcher|pmix|pmi2|pmi1|single", "", 0, 0, "job", "how this process joins its job") \
+    ENV(RANK, "AMPHORA_RANK", INT, "-1", "", -1, 1000000, "job", \
+        "absolute number of this process; set by the launcher") \
+    ENV(BOOT, "AMPHORA_BOOT", ENUM, "auto|standing|launcher|pmix|pmi2|pmi1|single", "", 0, 0, \
+        "job", "how this process joins its job") \
     ENV(SSH, "AMPHORA_SSH", STR, "ssh", "command", 0, 0, "job", \
-        "how amphora-run reaches other hosts: a command, to which the host's name and a line for its shell are added") \
+        "how amphora-run reaches other hosts: a command, to which the host's name and a line for " \
+        "its shell are added") \
     ENV(SSH_TIMEOUT, "AMPHORA_SSH_TIMEOUT", DUR, "30s", "ns", 0, 0, "job", \
         "a host whose agent has not answered within this time counts as unreachable") \
     ENV(SSH_FANOUT, "AMPHORA_SSH_FANOUT", INT, "16", "hosts", 1, 100000, "job", \
-        "how many hosts amphora-run, and each host's agent, starts by itself; the rest are started by those") \
+        "how many hosts amphora-run, and each host's agent, starts by itself; the rest are " \
+        "started by those") \
     ENV(HEARTBEAT, "AMPHORA_HEARTBEAT", DUR, "20s", "ns", 0, 0, "job", \
         "a host that has been silent for so long counts as lost, and the job ends (0: never)") \
     ENV(EXITTIMEOUT, "GASNET_EXITTIMEOUT", DUR, "5s", "ns", 0, 0, "job", \
-        "how long gasnet_exit waits for the other processes; default: least of _MAX and _MIN + processes * _FACTOR") \
-    ENV(EXITTIMEOUT_MAX, "GASNET_EXITTIMEOUT_MAX", DUR, "60s", "ns", 0, 0, "job", "see GASNET_EXITTIMEOUT") \
-    ENV(EXITTIMEOUT_MIN, "GASNET_EXITTIMEOUT_MIN", DUR, "5s", "ns", 0, 0, "job", "see GASNET_EXITTIMEOUT") \
-    ENV(EXITTIMEOUT_FACTOR, "GASNET_EXITTIMEOUT_FACTOR", DUR, "0", "ns", 0, 0, "job", "see GASNET_EXITTIMEOUT") \
+        "how long gasnet_exit waits for the other processes; default: least of _MAX and _MIN + " \
+        "processes * _FACTOR") \
+    ENV(EXITTIMEOUT_MAX, "GASNET_EXITTIMEOUT_MAX", DUR, "60s", "ns", 0, 0, "job", \
+        "see GASNET_EXITTIMEOUT") \
+    ENV(EXITTIMEOUT_MIN, "GASNET_EXITTIMEOUT_MIN", DUR, "5s", "ns", 0, 0, "job", \
+        "see GASNET_EXITTIMEOUT") \
+    ENV(EXITTIMEOUT_FACTOR, "GASNET_EXITTIMEOUT_FACTOR", DUR, "0", "ns", 0, 0, "job", \
+        "see GASNET_EXITTIMEOUT") \
     ENV(PSHM_NODES, "GASNET_PSHM_NODES", INT, "0", "processes", 0, 1000000, "job", \
-        "how many processes a program that was built for smp becomes when it is started by itself; 0: one") \
+        "how many processes a program that was built for smp becomes when it is started by " \
+        "itself; 0: one") \
     ENV(SUPERNODE_MAXSIZE, "GASNET_SUPERNODE_MAXSIZE", INT, "0", "processes", 0, 1000000, "job", \
-        "at most so many processes of a host share memory (0: all); with the conduit smp it has no effect") \
+        "at most so many processes of a host share memory (0: all); with the conduit smp it has " \
+        "no effect") \
     ENV(MAX_THREADS, "GASNET_MAX_THREADS", INT, "65536", "threads", 1, 65536, "job", \
         "what gex_System_QueryMaxThreads says in PAR and PARSYNC; nothing is limited by it") \
-    ENV(TMPDIR, "GASNET_TMPDIR", STR, "", "directory", 0, 0, "job", "where amphora-run keeps the job's files, instead of TMPDIR or /tmp") \
-    ENV(FS_SYNC, "GASNET_FS_SYNC", BOOL, "0", "", 0, 0, "job", "write all cached file data back (sync) when a process exits") \
-    ENV(WAIT, "AMPHORA_WAIT", ENUM, "adaptive|spin|block", "", 0, 0, "waiting", "what a process does while it waits") \
+    ENV(TMPDIR, "GASNET_TMPDIR", STR, "", "directory", 0, 0, "job", \
+        "where amphora-run keeps the job's files, instead of TMPDIR or /tmp") \
+    ENV(FS_SYNC, "GASNET_FS_SYNC", BOOL, "0", "", 0, 0, "job", \
+        "write all cached file data back (sync) when a process exits") \
+    ENV(WAIT, "AMPHORA_WAIT", ENUM, "adaptive|spin|block", "", 0, 0, "waiting", \
+        "what a process does while it waits") \
     ENV(PROGRESS_THREAD, "AMPHORA_PROGRESS_THREAD", BOOL, "0", "", 0, 0, "waiting", \
-        "a thread of the library's receives messages and runs handlers (clients with threads, GASNET_PAR)") \
-    ENV(RCV_THREAD, "GASNET_RCV_THREAD", BOOL, "0", "", 0, 0, "waiting", "the same as AMPHORA_PROGRESS_THREAD") \
-    ENV(SPIN, "AMPHORA_SPIN", DUR, "20us", "ns", 0, 1000000000, "waiting", "how long an adaptive wait spins before it yields") \
-    ENV(STATS, "AMPHORA_STATS", BOOL, "0", "", 0, 0, "diagnostics", "print the counters when the process ends") \
-    ENV(LOG, "AMPHORA_LOG", ENUM, "warn|error|info|debug", "", 0, 0, "diagnostics", "least important messages that are printed") \
-    ENV(VERBOSEENV, "GASNET_VERBOSEENV", BOOL, "0", "", 0, 0, "diagnostics", "process 0 prints each setting when it is first used") \
-    ENV(BACKTRACE, "GASNET_BACKTRACE", BOOL, "0", "", 0, 0, "diagnostics", "print a backtrace on fatal errors and fatal signals") \
-    ENV(BACKTRACE_NODES, "GASNET_BACKTRACE_NODES", STR, "*", "ranks such as 0,2-4", 0, 0, "diagnostics", \
-        "processes that may print one (*: all)") \
-    ENV(BACKTRACE_TYPE, "GASNET_BACKTRACE_TYPE", STR, "", "names, commas between", 0, 0, "diagnostics", \
-        "ways to make one, in the order of trying: EXECINFO, GDB, and the client's own; empty: the client's own, EXECINFO, GDB") \
+        "a thread of the library's receives messages and runs handlers (clients with threads, " \
+        "GASNET_PAR)") \
+    ENV(RCV_THREAD, "GASNET_RCV_THREAD", BOOL, "0", "", 0, 0, "waiting", \
+        "the same as AMPHORA_PROGRESS_THREAD") \
+    ENV(SPIN, "AMPHORA_SPIN", DUR, "20us", "ns", 0, 1000000000, "waiting", \
+        "how long an adaptive wait spins before it yields") \
+    ENV(STATS, "AMPHORA_STATS", BOOL, "0", "", 0, 0, "diagnostics", \
+        "print the counters when the process ends") \
+    ENV(LOG, "AMPHORA_LOG", ENUM, "warn|error|info|debug", "", 0, 0, "diagnostics", \
+        "least important messages that are printed") \
+    ENV(VERBOSEENV, "GASNET_VERBOSEENV", BOOL, "0", "", 0, 0, "diagnostics", \
+        "process 0 prints each setting when it is first used") \
+    ENV(BACKTRACE, "GASNET_BACKTRACE", BOOL, "0", "", 0, 0, "diagnostics", \
+        "print a backtrace on fatal errors and fatal signals") \
+    ENV(BACKTRACE_NODES, "GASNET_BACKTRACE_NODES", STR, "*", "ranks such as 0,2-4", 0, 0, \
+        "diagnostics", "processes that may print one (*: all)") \
+    ENV(BACKTRACE_TYPE, "GASNET_BACKTRACE_TYPE", STR, "", "names, commas between", 0, 0, \
+        "diagnostics", \
+        "ways to make one, in the order of trying: EXECINFO, GDB, and the client's own; empty: " \
+        "the client's own, EXECINFO, GDB") \
     ENV(BACKTRACE_MT, "GASNET_BACKTRACE_MT", BOOL, "1", "", 0, 0, "diagnostics", \
         "a backtrace by GDB shows all threads, not the calling one only") \
     ENV(BACKTRACE_SIGNAL, "GASNET_BACKTRACE_SIGNAL", STR, "", "signal", 0, 0, "diagnostics", \
         "signal (SIGUSR1, usr1, 10) upon which a process prints a backtrace and goes on") \
-    ENV(FREEZE, "GASNET_FREEZE", BOOL, "0", "", 0, 0, "diagnostics", "each process waits for a debugger when it starts") \
+    ENV(FREEZE, "GASNET_FREEZE", BOOL, "0", "", 0, 0, "diagnostics", \
+        "each process waits for a debugger when it starts") \
     ENV(FREEZE_ON_ERROR, "GASNET_FREEZE_ON_ERROR", BOOL, "0", "", 0, 0, "diagnostics", \
         "a process waits for a debugger on fatal errors and fatal signals") \
-    ENV(FREEZE_SIGNAL, "GASNET_FREEZE_SIGNAL", STR, "", "signal", 0, 0, "diagnostics", "signal upon which a process waits for a debugger") \
-    ENV(NO_CATCH_SIGNAL, "GASNET_NO_CATCH_SIGNAL", STR, "", "signals, commas between", 0, 0, "diagnostics", \
-        "fatal signals that are left alone although a backtrace or a freeze was asked for (*: all)") \
+    ENV(FREEZE_SIGNAL, "GASNET_FREEZE_SIGNAL", STR, "", "signal", 0, 0, "diagnostics", \
+        "signal upon which a process waits for a debugger") \
+    ENV(NO_CATCH_SIGNAL, "GASNET_NO_CATCH_SIGNAL", STR, "", "signals, commas between", 0, 0, \
+        "diagnostics", \
+        "fatal signals that are left alone although a backtrace or a freeze was asked for (*: " \
+        "all)") \
     ENV(TSC_RATE, "GASNET_TSC_RATE", STR, "", "Hz or measure", 0, 0, "diagnostics", \
         "rate of the processor's time counter; empty: measured") \
     ENV(VIS_AMPIPE, "GASNET_VIS_AMPIPE", BOOL, "1", "", 0, 0, "transfers", \
@@ -84,84 +116,111 @@
     ENV(VIS_MAXCHUNK, "GASNET_VIS_MAXCHUNK", SIZE, "16K", "bytes", 1, 1 << 30, "transfers", \
         "runs of this size and more travel by themselves") \
     ENV(MAX_SEGSIZE, "GASNET_MAX_SEGSIZE", STR, "0.85", "bytes or fraction", 0, 0, "segments", \
-        "largest segment of a process: a size, or a fraction of physical memory shared by the processes of a host") \
+        "largest segment of a process: a size, or a fraction of physical memory shared by the " \
+        "processes of a host") \
     ENV(UPC_HEAP, "AMPHORA_UPC_HEAP", SIZE, "0", "bytes", 0, 0, "segments", \
-        "shared memory of a UPC thread, half of it for arrays and half for upc_alloc (0: as much as can be had; at most 16G " \
+        "shared memory of a UPC thread, half of it for arrays and half for upc_alloc (0: as much " \
+        "as can be had; at most 16G " \
         "with packed pointers)") \
     ENV(IOFWD_PREFIX, "IOFWD_PREFIX", STR, "", "PATH[=DIR][:PATH[=DIR]]...", 0, 0, "iofwd", \
         "paths that are forwarded, and where the servers keep them") \
     ENV(IOFWD_READONLY, "IOFWD_READONLY", STR, "", "PATH[:PATH]...", 0, 0, "iofwd", \
         "those of IOFWD_PREFIX that the servers refuse to change (EROFS)") \
     ENV(IOFWD_PIECE, "IOFWD_PIECE", SIZE, "256K", "bytes", 4096, 1 << 26, "iofwd", \
-        "large reads and writes travel in pieces of at most this size; the best is found by measuring") \
+        "large reads and writes travel in pieces of at most this size; the best is found by " \
+        "measuring") \
     ENV(IOFWD_BLKSIZE, "IOFWD_BLKSIZE", SIZE, "32K", "bytes", 0, 1 << 24, "iofwd", \
-        "stat tells at least this as the best size of calls (st_blksize) of a forwarded regular file; 0: what the server's file system " \
+        "stat tells at least this as the best size of calls (st_blksize) of a forwarded regular " \
+        "file; 0: what the server's file system " \
         "says") \
-    ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "16", "pieces", 2, 1024, "iofwd", "data slots of a client at each of its servers") \
+    ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "16", "pieces", 2, 1024, "iofwd", \
+        "data slots of a client at each of its servers") \
     ENV(IOFWD_READERS, "IOFWD_READERS", INT, "2", "threads", 1, 16, "iofwd", \
-        "most threads of a server that read one call's data for a client of its host, where there are cores for them") \
-    ENV(IOFWD_DIRECT, "IOFWD_DIRECT", BOOL, "0", "", 0, 0, "iofwd", "the servers move aligned file data past their page cache (O_DIRECT)") \
+        "most threads of a server that read one call's data for a client of its host, where " \
+        "there are cores for them") \
+    ENV(IOFWD_DIRECT, "IOFWD_DIRECT", BOOL, "0", "", 0, 0, "iofwd", \
+        "the servers move aligned file data past their page cache (O_DIRECT)") \
     ENV(IOFWD_CONSISTENCY, "IOFWD_CONSISTENCY", ENUM, "posix|session", "", 0, 0, "iofwd", \
-        "posix: a write has been executed when it returns; session: small consecutive calls are gathered, others see them " \
+        "posix: a write has been executed when it returns; session: small consecutive calls are " \
+        "gathered, others see them " \
         "after fsync or close (calls at an offset that processes share are not)") \
     ENV(IOFWD_BLOCKS, "IOFWD_BLOCKS", INT, "4", "blocks", 1, 16, "iofwd", \
         "how many pieces of IOFWD_PIECE a file may gather, or fetch ahead, at one time") \
     ENV(IOFWD_THREADS, "IOFWD_THREADS", INT, "4", "threads", 1, 64, "iofwd", \
         "most threads of a process that carry out its non-blocking reads and writes") \
     ENV(IOFWD_STRIPE, "IOFWD_STRIPE", STR, "1", "[PATTERN=]WIDTH[:UNIT],...", 0, 0, "iofwd", \
-        "how many servers do a file's data, and how many bytes in a row each (no UNIT: every large call in equal parts); " \
+        "how many servers do a file's data, and how many bytes in a row each (no UNIT: every " \
+        "large call in equal parts); " \
         "the first rule whose pattern fits the path counts") \
     ENV(IOFWD_OPTIONAL, "IOFWD_OPTIONAL", BOOL, "0", "", 0, 0, "iofwd", \
         "run without forwarding where no server is found instead of failing") \
     ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", \
-        "connections to I/O servers that a process hands to its next image by exec; set by Amphora") \
+        "connections to I/O servers that a process hands to its next image by exec; set by " \
+        "Amphora") \
     ENV(IOFWD_CLIENTS, "IOFWD_CLIENTS", INT, "512", "clients", 1, 60000, "iofwd", \
-        "clients beside the compute processes (children, commands, attached programs) that a server takes at one time") \
+        "clients beside the compute processes (children, commands, attached programs) that a " \
+        "server takes at one time") \
     ENV(IOFWD_CLIENT_FILES, "IOFWD_CLIENT_FILES", INT, "65536", "files", 1, 1000000, "iofwd", \
         "open files that a server keeps for one client; the next open gives EMFILE") \
-    ENV(IOFWD_CLIENT_MEMORY, "IOFWD_CLIENT_MEMORY", SIZE, "256M", "bytes", 1048576, 1ull << 40, "iofwd", \
+    ENV(IOFWD_CLIENT_MEMORY, "IOFWD_CLIENT_MEMORY", SIZE, "256M", "bytes", 1048576, 1ull << 40, \
+        "iofwd", \
         "memory that a server keeps for one client's waiting requests; further ones give ENOBUFS") \
     ENV(IOFWD_SERVER_MEMORY, "IOFWD_SERVER_MEMORY", SIZE, "0", "bytes", 0, 1ull << 50, "iofwd", \
-        "memory for the waiting requests of all clients together (further ones give ENOBUFS); 0: a quarter of the host's") \
+        "memory for the waiting requests of all clients together (further ones give ENOBUFS); 0: " \
+        "a quarter of the host's") \
     ENV(IOFWD_SERVER_HOST, "IOFWD_SERVER_HOST", STR, "", "host", 0, 0, "iofwd", \
-        "a process that belongs to no job starts an I/O server of its own there, by ssh or, on its own host, by fork") \
+        "a process that belongs to no job starts an I/O server of its own there, by ssh or, on " \
+        "its own host, by fork") \
     ENV(IOFWD_OWN_SERVERS, "IOFWD_PRIVATE_SERVERS", STR, "", "", 0, 0, "iofwd", \
         "the own server of a process above this one; set by Amphora") \
     ENV(IOFWD_RANK_SOCKETS, "IOFWD_PRIVATE_RANK", STR, "", "", 0, 0, "iofwd", \
-        "by which the processes of a rank of another launcher's job agree on who joins it; set by Amphora") \
+        "by which the processes of a rank of another launcher's job agree on who joins it; set " \
+        "by Amphora") \
     ENV(IOFWD_SERVER_PATH, "IOFWD_SERVER_PATH", STR, "", "path", 0, 0, "iofwd", \
         "the program that IOFWD_SERVER_HOST starts; empty: iofwd-server of this installation") \
-    ENV(IOFWD_SERVER_SSH, "IOFWD_SERVER_SSH", STR, "ssh -o BatchMode=yes", "command", 0, 0, "iofwd", \
-        "the command that takes a host and a command line, for IOFWD_SERVER_HOST") \
-    ENV(ON_SERVER_DEATH, "AMPHORA_ON_SERVER_DEATH", ENUM, "end|eio|failover", "", 0, 0, "iofwd", "what a server's death does to the job") \
+    ENV(IOFWD_SERVER_SSH, "IOFWD_SERVER_SSH", STR, "ssh -o BatchMode=yes", "command", 0, 0, \
+        "iofwd", "the command that takes a host and a command line, for IOFWD_SERVER_HOST") \
+    ENV(ON_SERVER_DEATH, "AMPHORA_ON_SERVER_DEATH", ENUM, "end|eio|failover", "", 0, 0, "iofwd", \
+        "what a server's death does to the job") \
     ENV(MR_DEBUG, "AMPHORA_MR_DEBUG", BOOL, "0", "", 0, 0, "testing", \
-        "impose the rules of the strictest cards (registered memory, keys, addresses) on every network over libfabric") \
-    ENV(RMA, "AMPHORA_RMA", ENUM, "native|emulate", "", 0, 0, "testing", "carry put and get by messages although the conduit has its own") \
-    ENV(UDP_LOSS, "AMPHORA_UDP_LOSS", INT, "0", "percent", 0, 90, "testing", "the udp conduit does not send this many of its datagrams") \
+        "impose the rules of the strictest cards (registered memory, keys, addresses) on every " \
+        "network over libfabric") \
+    ENV(RMA, "AMPHORA_RMA", ENUM, "native|emulate", "", 0, 0, "testing", \
+        "carry put and get by messages although the conduit has its own") \
+    ENV(UDP_LOSS, "AMPHORA_UDP_LOSS", INT, "0", "percent", 0, 90, "testing", \
+        "the udp conduit does not send this many of its datagrams") \
     ENV(UDP_LOSE, "AMPHORA_UDP_LOSE_HANDLER", INT, "0", "number", 0, 255, "testing", \
         "the udp conduit loses each message for this handler when it is sent for the first time") \
-    ENV(UDP_SEED, "AMPHORA_UDP_SEED", INT, "1", "", 0, 1000000000, "testing", "chooses which datagrams AMPHORA_UDP_LOSS takes") \
-    ENV(TEST_PAGE, "AMPHORA_TEST_PAGE", SIZE, "0", "bytes", 0, 1 << 30, "testing", "pretend this page size (0: the real one)") \
+    ENV(UDP_SEED, "AMPHORA_UDP_SEED", INT, "1", "", 0, 1000000000, "testing", \
+        "chooses which datagrams AMPHORA_UDP_LOSS takes") \
+    ENV(TEST_PAGE, "AMPHORA_TEST_PAGE", SIZE, "0", "bytes", 0, 1 << 30, "testing", \
+        "pretend this page size (0: the real one)") \
     ENV(TEST_WIDTH, "AMPHORA_TEST_WIDTH", ENUM, "native|32|64", "", 0, 0, "testing", \
         "pretend that pointers have so many bits: stated to peers") \
     ENV(TEST_SWAP, "AMPHORA_TEST_SWAP", BOOL, "0", "", 0, 0, "testing", \
         "pretend the other byte order: state it to peers and put wire words in the swapped order")
 
 /*
- * Variables that Amphora's own programs set for each other, beside those of the table: PRIVATE(id, name, help).  Nobody types them.
+ * Variables that Amphora's own programs set for each other, beside those of the table: PRIVATE(id,
+ * name, help).  Nobody types them.
  */
 #define AMPH_PRIVATE_CWD "IOFWD_PRIVATE_CWD"
 #define AMPH_PRIVATE_LOCKS "IOFWD_PRIVATE_LOCKS"
 #define AMPH_PRIVATE_LIBS "IOFWD_PRIVATE_LIBS"
 #define AMPH_ENV_PRIVATE(PRIVATE) \
-    PRIVATE(CWD, AMPH_PRIVATE_CWD, "the forwarded working directory of the process before an exec: descriptor:path") \
+    PRIVATE(CWD, AMPH_PRIVATE_CWD, \
+            "the forwarded working directory of the process before an exec: descriptor:path") \
     PRIVATE(LOCKS, AMPH_PRIVATE_LOCKS, "record locks that a process keeps over an exec") \
-    PRIVATE(LIBS, AMPH_PRIVATE_LIBS, "copies of forwarded libraries that the dynamic linker has been given") \
-    PRIVATE(TOLD, "IOFWD_PRIVATE_LD_PRELOAD", "LD_PRELOAD as it was before copies took the places of forwarded libraries in it") \
-    PRIVATE(PLAIN, "IOFWD_PRIVATE_PLAIN", "iofwd-run has started this process as a program that is no GASNet client")
+    PRIVATE(LIBS, AMPH_PRIVATE_LIBS, \
+            "copies of forwarded libraries that the dynamic linker has been given") \
+    PRIVATE(TOLD, "IOFWD_PRIVATE_LD_PRELOAD", \
+            "LD_PRELOAD as it was before copies took the places of forwarded libraries in it") \
+    PRIVATE(PLAIN, "IOFWD_PRIVATE_PLAIN", \
+            "iofwd-run has started this process as a program that is no GASNet client")
 
 /*
- * Variables of launchers and of the system that are read here: FOREIGN(id, name, help).  Numbers among them are parsed as an INT row is.
+ * Variables of launchers and of the system that are read here: FOREIGN(id, name, help).  Numbers
+ * among them are parsed as an INT row is.
  */
 #define AMPH_ENV_FOREIGN(FOREIGN) \
     FOREIGN(PMI_ID, "PMI_ID", "rank of a process whose launcher is reached by PMI_PORT") \
@@ -172,19 +231,23 @@
     FOREIGN(PMIX_NAMESPACE, "PMIX_NAMESPACE", "name of the job under PMIx") \
     FOREIGN(OMPI_SIZE, "OMPI_COMM_WORLD_SIZE", "number of processes of an Open MPI program") \
     FOREIGN(SLURM_TASKS, "SLURM_STEP_NUM_TASKS", "number of processes of a Slurm step") \
-    FOREIGN(LIBRARY_PATH, "LD_LIBRARY_PATH", "folders in which the dynamic linker looks for libraries") \
-    FOREIGN(PRELOAD, "LD_PRELOAD", "libraries that stand before those of a program; the interposer is one of them") \
+    FOREIGN(LIBRARY_PATH, "LD_LIBRARY_PATH", \
+            "folders in which the dynamic linker looks for libraries") \
+    FOREIGN(PRELOAD, "LD_PRELOAD", \
+            "libraries that stand before those of a program; the interposer is one of them") \
     FOREIGN(PATH, "PATH", "folders in which programs are looked for") \
     FOREIGN(TMP, "TMPDIR", "where amphora-run keeps the job's files; GASNET_TMPDIR comes first") \
     FOREIGN(RUNTIME_DIR, "XDG_RUNTIME_DIR", "where standing servers leave their address file") \
-    FOREIGN(SSH_CONNECTION, "SSH_CONNECTION", "address of the host that an agent has been started from")
+    FOREIGN(SSH_CONNECTION, "SSH_CONNECTION", \
+            "address of the host that an agent has been started from")
 
 /*
- * Variables of GASNet that are accepted and have no effect here, with the reason: ACCEPT(name, why).  They are not read; amphora-info -c
- * and GASNET_VERBOSEENV=1 show them where they are set.
+ * Variables of GASNet that are accepted and have no effect here, with the reason: ACCEPT(name,
+ * why).  They are not read; amphora-info -c and GASNET_VERBOSEENV=1 show them where they are set.
  */
 #define AMPH_ENV_ACCEPTED(ACCEPT) \
-    ACCEPT("GASNET_TRACEFILE", "there is no tracing; AMPHORA_STATS and AMPHORA_LOG tell what happens") \
+    ACCEPT("GASNET_TRACEFILE", \
+           "there is no tracing; AMPHORA_STATS and AMPHORA_LOG tell what happens") \
     ACCEPT("GASNET_TRACEMASK", "there is no tracing") \
     ACCEPT("GASNET_TRACEFLUSH", "there is no tracing") \
     ACCEPT("GASNET_TRACELOCAL", "there is no tracing") \
@@ -192,14 +255,17 @@
     ACCEPT("GASNET_STATSFILE", "counters are printed on standard error: AMPHORA_STATS") \
     ACCEPT("GASNET_STATSMASK", "AMPHORA_STATS prints all counters") \
     ACCEPT("GASNET_STATSNODES", "AMPHORA_STATS prints the counters of every process") \
-    ACCEPT("GASNET_TEST_POLITE_SYNC", "of GASNet's own tests; waits here never keep a processor that others need") \
+    ACCEPT("GASNET_TEST_POLITE_SYNC", \
+           "of GASNet's own tests; waits here never keep a processor that others need") \
     ACCEPT("GASNET_DISABLE_MUNMAP", "memory that the client frees is never cached as registered") \
     ACCEPT("GASNET_USE_PSHM_SINGLETON", "a process alone on its host needs no shared memory") \
-    ACCEPT("GASNET_PSHM_BARRIER_HIER", "barriers always combine the processes of a host first where that is faster") \
+    ACCEPT("GASNET_PSHM_BARRIER_HIER", \
+           "barriers always combine the processes of a host first where that is faster") \
     ACCEPT("GASNET_PSHM_BARRIER_RADIX", "processes of a host meet in one place") \
     ACCEPT("GASNET_PSHM_NETWORK_DEPTH", "rings between processes of a host have a fixed size") \
     ACCEPT("GASNET_USE_HUGEPAGES", "the system decides about huge pages") \
-    ACCEPT("GASNET_CATCH_EXIT", "returning from main ends this process in order and leaves the others to go on") \
+    ACCEPT("GASNET_CATCH_EXIT", \
+           "returning from main ends this process in order and leaves the others to go on") \
     ACCEPT("GASNET_DISABLE_ENVDECODE", "values are passed as they are, never encoded") \
     ACCEPT("GASNET_DISABLE_ARGDECODE", "arguments are passed as they are, never encoded") \
     ACCEPT("GASNET_BARRIER", "the barrier's algorithm is chosen for each team") \
@@ -216,9 +282,11 @@
     ACCEPT("GASNET_THREAD_STACK_PAD", "the library starts no threads that run handlers") \
     ACCEPT("GASNET_OFI_DEVICE_TYPE", "AMPHORA_INTERFACE chooses the network interface") \
     ACCEPT("GASNET_IBV_PORTS_TYPE", "AMPHORA_INTERFACE chooses the network interface") \
-    ACCEPT("GASNET_IBV_PORTS", "AMPHORA_INTERFACE chooses the network interface (also GASNET_IBV_PORTS_<n>...)") \
+    ACCEPT("GASNET_IBV_PORTS", \
+           "AMPHORA_INTERFACE chooses the network interface (also GASNET_IBV_PORTS_<n>...)") \
     ACCEPT("GASNET_HWLOC_QUERY", "the launcher places processes; hwloc is not asked in them") \
-    ACCEPT("GASNET_MALLOC_INIT", "there is no debugging malloc; use valgrind or -fsanitize=address") \
+    ACCEPT("GASNET_MALLOC_INIT", \
+           "there is no debugging malloc; use valgrind or -fsanitize=address") \
     ACCEPT("GASNET_MALLOC_INITVAL", "there is no debugging malloc") \
     ACCEPT("GASNET_MALLOC_CLOBBER", "there is no debugging malloc") \
     ACCEPT("GASNET_MALLOC_CLOBBERVAL", "there is no debugging malloc") \

@@ -17,15 +17,20 @@ struct suffix {
     double factor;
 };
 
+/* clang-format off */
 static const struct suffix size_suffixes[] = {
     { "", 1 },         { "B", 1 },         { "K", 1 << 10 }, { "KB", 1 << 10 }, { "KiB", 1 << 10 }, { "M", 1 << 20 },
     { "MB", 1 << 20 }, { "MiB", 1 << 20 }, { "G", 1 << 30 }, { "GB", 1 << 30 }, { "GiB", 1 << 30 }, { "T", 1099511627776. },
     { "TB", 1099511627776. }, { "TiB", 1099511627776. },
 };
-static const struct suffix time_suffixes[] = { { "", 1e9 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
+/* clang-format on */
+static const struct suffix time_suffixes[] = {
+    { "", 1e9 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }
+};
 static const struct suffix no_suffix[] = { { "", 1 } };
 
-static bool parse_number(const char *text, const struct suffix *suffixes, size_t n, int64_t *number_p)
+static bool parse_number(const char *text, const struct suffix *suffixes, size_t n,
+                         int64_t *number_p)
 {
     char *end;
 
@@ -58,7 +63,8 @@ bool amph_parse_size(const char *text, uint64_t *bytes_p)
 
 static bool parse_bool(const char *text, int64_t *number_p)
 {
-    static const char *const words[] = { "0", "1", "no", "yes", "off", "on", "false", "true", "n", "y" };
+    static const char *const words[] = { "0",  "1",     "no",   "yes", "off",
+                                         "on", "false", "true", "n",   "y" };
 
     for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
         if (strcasecmp(text, words[i]) == 0) {
@@ -132,16 +138,18 @@ const char *amph_env_allowed(const struct amph_env_row *row)
     return types[row->type].allowed ? types[row->type].allowed : row->def;
 }
 
-bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amph_env_value *v_p, char *why, size_t why_bytes)
+bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amph_env_value *v_p,
+                    char *why, size_t why_bytes)
 {
     if (!types[row->type].take(row->def, text, v_p)) {
-        snprintf(why, why_bytes, "%s=\"%.300s\" is not allowed; it takes %s", row->name, text, amph_env_allowed(row));
+        snprintf(why, why_bytes, "%s=\"%.300s\" is not allowed; it takes %s", row->name, text,
+                 amph_env_allowed(row));
         return false;
     }
 
     if ((row->least || row->most) && (v_p->number < row->least || v_p->number > row->most)) {
-        snprintf(why, why_bytes, "%s=\"%.300s\" is out of bounds; least %" PRId64 ", most %" PRId64, row->name, text, row->least,
-                 row->most);
+        snprintf(why, why_bytes, "%s=\"%.300s\" is out of bounds; least %" PRId64 ", most %" PRId64,
+                 row->name, text, row->least, row->most);
         return false;
     }
 
@@ -164,10 +172,12 @@ static void show_time(int64_t ns, char *buf, size_t len_bytes)
     while (unit + 1 < AMPH_COUNTOF(time_suffixes) && (double)ns >= time_suffixes[unit + 1].factor)
         unit++;
 
-    snprintf(buf, len_bytes, "%g%s", (double)ns / time_suffixes[unit].factor, time_suffixes[unit].text);
+    snprintf(buf, len_bytes, "%g%s", (double)ns / time_suffixes[unit].factor,
+             time_suffixes[unit].text);
 }
 
-void amph_env_show(const struct amph_env_row *row, const struct amph_env_value *v, char *buf, size_t len_bytes)
+void amph_env_show(const struct amph_env_row *row, const struct amph_env_value *v, char *buf,
+                   size_t len_bytes)
 {
     if (row->type == AMPH_ENV_TYPE_STR || row->type == AMPH_ENV_TYPE_ENUM)
         snprintf(buf, len_bytes, "%s", v->text);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the text of a setting means: types, bounds, and the sentence for a text that is not allowed.  Layer: base.
- * Thread rule: any thread; no state.
+ * What the text of a setting means: types, bounds, and the sentence for a text that is not allowed.
+ * Layer: base. Thread rule: any thread; no state.
  *
- * Shared by the registry (base/env.c) and the interposer (iofwd/interpose/entry/settings.c), which is loaded without libamphora: nothing here
- * needs more than the C library.
+ * Shared by the registry (base/env.c) and the interposer (iofwd/interpose/entry/settings.c), which
+ * is loaded without libamphora: nothing here needs more than the C library.
  */
 #ifndef AMPH_BASE_ENV_PARSE_H
 #define AMPH_BASE_ENV_PARSE_H
@@ -22,7 +22,9 @@ enum amph_env_type {
     AMPH_ENV_TYPE_ENUM
 };
 
-enum { AMPH_ENV_WHY_BYTES = 512 }; /* the longest sentence of amph_env_parse */
+enum {
+    AMPH_ENV_WHY_BYTES = 512
+}; /* the longest sentence of amph_env_parse */
 
 /* A row of base/env_defs.h, as far as its value depends on it. */
 struct amph_env_row {
@@ -33,12 +35,16 @@ struct amph_env_row {
 };
 
 struct amph_env_value {
-    const char *text; /* STR: the caller's text; ENUM: the word, allocated here and freed by the next call for the same value */
-    int64_t number;   /* BOOL, INT, SIZE, DUR; ENUM: the word's index */
+    /* STR: the caller's text; ENUM: the word, allocated here and freed by the next call for the
+     * same value */
+    const char *text;
+    int64_t number; /* BOOL, INT, SIZE, DUR; ENUM: the word's index */
 };
 
-/* Sets *v_p to what text means for the row.  False: text is not allowed or out of bounds, and why has the sentence that says so. */
-bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amph_env_value *v_p, char *why, size_t why_bytes);
+/* Sets *v_p to what text means for the row.  False: text is not allowed or out of bounds, and why
+ * has the sentence that says so. */
+bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amph_env_value *v_p,
+                    char *why, size_t why_bytes);
 
 /* Sets *v_p to the row's default. */
 void amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p);
@@ -47,7 +53,8 @@ void amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p
 const char *amph_env_allowed(const struct amph_env_row *row);
 
 /* Writes the value as a user would type it. */
-void amph_env_show(const struct amph_env_row *row, const struct amph_env_value *v, char *buf, size_t len_bytes);
+void amph_env_show(const struct amph_env_row *row, const struct amph_env_value *v, char *buf,
+                   size_t len_bytes);
 
 /* Parses "64K", "1.5G" and the like; false if it is no size. */
 bool amph_parse_size(const char *text, uint64_t *bytes_p);

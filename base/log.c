@@ -32,7 +32,8 @@ void amph_log_identity(const char *who)
 static enum amph_log_level level_in_force(void)
 {
     /* The order of the words in AMPHORA_LOG's row, whose first is the default. */
-    static const enum amph_log_level by_word[] = { AMPH_LOG_WARN, AMPH_LOG_ERROR, AMPH_LOG_INFO, AMPH_LOG_DEBUG };
+    static const enum amph_log_level by_word[] = { AMPH_LOG_WARN, AMPH_LOG_ERROR, AMPH_LOG_INFO,
+                                                   AMPH_LOG_DEBUG };
     return by_word[amph_env_enum(AMPH_ENV_LOG)];
 }
 
@@ -83,7 +84,8 @@ static bool is_first_of_job(const char *job, uint64_t number)
 {
     char path[PATH_MAX];
     const char *end = strrchr(job, '/');
-    int n = snprintf(path, sizeof path, "%.*s/" AMPH_LOG_SHARED_FILE "%016" PRIx64, end ? (int)(end - job) : 0, job, number);
+    int n = snprintf(path, sizeof path, "%.*s/" AMPH_LOG_SHARED_FILE "%016" PRIx64,
+                     end ? (int)(end - job) : 0, job, number);
     if (!end || n < 0 || (size_t)n >= sizeof path)
         return true;
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -97,10 +99,12 @@ static bool is_first_of_job(const char *job, uint64_t number)
 static bool is_first_child(uint64_t number)
 {
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
-    int n = snprintf(sun.sun_path + 1, sizeof sun.sun_path - 1, "amphora-" AMPH_LOG_SHARED_FILE "%ld-%ld-%016" PRIx64, (long)getuid(),
+    int n = snprintf(sun.sun_path + 1, sizeof sun.sun_path - 1,
+                     "amphora-" AMPH_LOG_SHARED_FILE "%ld-%ld-%016" PRIx64, (long)getuid(),
                      (long)getppid(), number);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&sun, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0)
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sun,
+                       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0)
         return true; /* fd stays open */
     bool exists = errno == EADDRINUSE;
     close(fd);
@@ -117,7 +121,8 @@ void amph_log_shared(enum amph_log_level level, const char *fmt, ...)
     const char *job = amph_env_str(AMPH_ENV_JOB);
     if (level == AMPH_LOG_ERROR)
         error_said = true;
-    if (job[0] && amph_env_int(AMPH_ENV_RANK) >= 0 ? is_first_of_job(job, hash(text)) : is_first_child(hash(text)))
+    if (job[0] && amph_env_int(AMPH_ENV_RANK) >= 0 ? is_first_of_job(job, hash(text))
+                                                   : is_first_child(hash(text)))
         amph_log(level, "%s", text);
 }
 

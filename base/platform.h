@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What differs between compilers and machines; the only home of #if beside configuration.  Layer: base.
+ * What differs between compilers and machines; the only home of #if beside configuration.  Layer:
+ * base.
  */
 #ifndef AMPH_BASE_PLATFORM_H
 #define AMPH_BASE_PLATFORM_H
@@ -24,14 +25,16 @@
 #define AMPH_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
 #define AMPH_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-/* Does this build check the client's use of the API (--enable-debug)?  A constant: `if (AMPH_CHECKS)` costs nothing where not. */
+/* Does this build check the client's use of the API (--enable-debug)?  A constant: `if
+ * (AMPH_CHECKS)` costs nothing where not. */
 #if defined(AMPH_DEBUG)
 #define AMPH_CHECKS 1
 #else
 #define AMPH_CHECKS 0
 #endif
 
-/* Does this build check its own bookkeeping where that takes time?  A constant, as AMPH_CHECKS is. */
+/* Does this build check its own bookkeeping where that takes time?  A constant, as AMPH_CHECKS
+ * is. */
 #if defined(__has_feature)
 #define AMPH_HAS_FEATURE(x) __has_feature(x)
 #else
@@ -122,7 +125,8 @@ static inline uint64_t amph_cpu_counter_hz(void)
 #endif
 }
 
-/* Does amph_cache_demote do anything?  Asks the processor, which takes long on a virtual one: to be asked once. */
+/* Does amph_cache_demote do anything?  Asks the processor, which takes long on a virtual one: to be
+ * asked once. */
 static inline int amph_cpu_demotes(void)
 {
 #if defined(__x86_64__)
@@ -135,22 +139,24 @@ static inline int amph_cpu_demotes(void)
 #endif
 }
 
-/* Hands lines that this core has written down to the cache that the cores share: another core that reads them next need not ask this
- * one for them.  A hint; the bytes stay what they are. */
+/* Hands lines that this core has written down to the cache that the cores share: another core that
+ * reads them next need not ask this one for them.  A hint; the bytes stay what they are. */
 static inline void amph_cache_demote(const void *at, size_t len)
 {
 #if defined(__x86_64__)
     const char *end = (const char *)at + len;
     for (const char *line = at; line < end; line += AMPH_CACHE_LINE)
-        __asm__ volatile(".byte 0x0f, 0x1c, 0x00" : : "a"(line) : "memory"); /* cldemote (%rax): assemblers may not know it */
+        /* cldemote (%rax): assemblers may not know it */
+        __asm__ volatile(".byte 0x0f, 0x1c, 0x00" : : "a"(line) : "memory");
 #else
     (void)at;
     (void)len;
 #endif
 }
 
-/* Copies len bytes past the caches, where the machine can, for a reader on another core: fetching lines that lie modified in a far
- * core's cache is several times slower than fetching them from memory.  What follows is seen after the bytes. */
+/* Copies len bytes past the caches, where the machine can, for a reader on another core: fetching
+ * lines that lie modified in a far core's cache is several times slower than fetching them from
+ * memory.  What follows is seen after the bytes. */
 static inline void amph_copy_stream(void *to, const void *from, size_t len)
 {
 #if defined(__SSE2__)

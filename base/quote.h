@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-/* Writes text to out in single quotes, so that a POSIX shell takes it for one word and changes nothing in it.  Errors stay with out. */
+/* Writes text to out in single quotes, so that a POSIX shell takes it for one word and changes
+ * nothing in it.  Errors stay with out. */
 void amph_quote_shell(FILE *out, const char *text);
 
 #endif

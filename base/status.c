@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Texts of the status codes, and the one place where errno's and libfabric's codes become ours.  Layer: base. */
+/* Texts of the status codes, and the one place where errno's and libfabric's codes become ours.
+ * Layer: base. */
 #include "base/status.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 
 #include "base/platform.h"
 
+/* clang-format off */
 static const char *const texts[AMPH_STATUS_COUNT] = {
     [AMPH_OK] = "success",
     [AMPH_AGAIN] = "no room now",
@@ -23,23 +25,47 @@ static const char *const texts[AMPH_STATUS_COUNT] = {
     [AMPH_ERR_SYS] = "system call failed",
     [AMPH_ERR_FULL] = "the peer takes no more now",
 };
+/* clang-format on */
 
 static const struct {
     int err;
     enum amph_status st;
 } errnos[] = {
-    { EAGAIN, AMPH_AGAIN },          { EINTR, AMPH_AGAIN },           { EINVAL, AMPH_ERR_ARG },
-    { E2BIG, AMPH_ERR_RANGE },       { ERANGE, AMPH_ERR_RANGE },      { EMSGSIZE, AMPH_ERR_RANGE },
-    { ENOMEM, AMPH_ERR_NOMEM },      { EMFILE, AMPH_ERR_NOMEM },      { ENFILE, AMPH_ERR_NOMEM },
-    { ENOSPC, AMPH_ERR_NOMEM },      { ENOBUFS, AMPH_ERR_NOMEM },     { EALREADY, AMPH_ERR_STATE },
-    { EBUSY, AMPH_ERR_STATE },       { EISCONN, AMPH_ERR_STATE },     { ENOENT, AMPH_ERR_NOENT },
-    { ENODATA, AMPH_ERR_NOENT },     { EACCES, AMPH_ERR_DENIED },     { EPERM, AMPH_ERR_DENIED },
-    { EPROTO, AMPH_ERR_PROTO },      { EBADMSG, AMPH_ERR_PROTO },     { ECONNREFUSED, AMPH_ERR_PEER },
-    { ECONNRESET, AMPH_ERR_PEER },   { ECONNABORTED, AMPH_ERR_PEER }, { EPIPE, AMPH_ERR_PEER },
-    { ENOTCONN, AMPH_ERR_PEER },     { EHOSTUNREACH, AMPH_ERR_PEER }, { ENETUNREACH, AMPH_ERR_PEER },
-    { ECANCELED, AMPH_ERR_PEER },    { ESRCH, AMPH_ERR_PEER },        { ESHUTDOWN, AMPH_ERR_PEER },
-    { ETIMEDOUT, AMPH_ERR_TIMEOUT }, { ETIME, AMPH_ERR_TIMEOUT },     { ENOSYS, AMPH_ERR_NOSYS },
-    { EOPNOTSUPP, AMPH_ERR_NOSYS },  { EPROTONOSUPPORT, AMPH_ERR_NOSYS },
+    { EAGAIN, AMPH_AGAIN },
+    { EINTR, AMPH_AGAIN },
+    { EINVAL, AMPH_ERR_ARG },
+    { E2BIG, AMPH_ERR_RANGE },
+    { ERANGE, AMPH_ERR_RANGE },
+    { EMSGSIZE, AMPH_ERR_RANGE },
+    { ENOMEM, AMPH_ERR_NOMEM },
+    { EMFILE, AMPH_ERR_NOMEM },
+    { ENFILE, AMPH_ERR_NOMEM },
+    { ENOSPC, AMPH_ERR_NOMEM },
+    { ENOBUFS, AMPH_ERR_NOMEM },
+    { EALREADY, AMPH_ERR_STATE },
+    { EBUSY, AMPH_ERR_STATE },
+    { EISCONN, AMPH_ERR_STATE },
+    { ENOENT, AMPH_ERR_NOENT },
+    { ENODATA, AMPH_ERR_NOENT },
+    { EACCES, AMPH_ERR_DENIED },
+    { EPERM, AMPH_ERR_DENIED },
+    { EPROTO, AMPH_ERR_PROTO },
+    { EBADMSG, AMPH_ERR_PROTO },
+    { ECONNREFUSED, AMPH_ERR_PEER },
+    { ECONNRESET, AMPH_ERR_PEER },
+    { ECONNABORTED, AMPH_ERR_PEER },
+    { EPIPE, AMPH_ERR_PEER },
+    { ENOTCONN, AMPH_ERR_PEER },
+    { EHOSTUNREACH, AMPH_ERR_PEER },
+    { ENETUNREACH, AMPH_ERR_PEER },
+    { ECANCELED, AMPH_ERR_PEER },
+    { ESRCH, AMPH_ERR_PEER },
+    { ESHUTDOWN, AMPH_ERR_PEER },
+    { ETIMEDOUT, AMPH_ERR_TIMEOUT },
+    { ETIME, AMPH_ERR_TIMEOUT },
+    { ENOSYS, AMPH_ERR_NOSYS },
+    { EOPNOTSUPP, AMPH_ERR_NOSYS },
+    { EPROTONOSUPPORT, AMPH_ERR_NOSYS },
 };
 
 const char *amph_status_text(enum amph_status st)
@@ -57,7 +83,8 @@ enum amph_status amph_status_from_errno(int err)
     return AMPH_ERR_SYS;
 }
 
-/* libfabric numbers its errors as errno does; what it adds from 256 on are faults of its own state. */
+/* libfabric numbers its errors as errno does; what it adds from 256 on are faults of its own
+ * state. */
 enum amph_status amph_status_from_fi(long ret)
 {
     return ret >= 0 ? AMPH_OK : ret > -256 ? amph_status_from_errno((int)-ret) : AMPH_ERR_SYS;

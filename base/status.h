@@ -3,8 +3,8 @@
  * Status codes: the one error type of every internal function.  Layer: base.
  * Thread rule: pure functions, callable anywhere, also in signal handlers.
  *
- * The function that first decides that something is an error logs it; its callers only pass the code on.
- * libfabric's and errno's codes become these in base/status.c and nowhere else.
+ * The function that first decides that something is an error logs it; its callers only pass the
+ * code on. libfabric's and errno's codes become these in base/status.c and nowhere else.
  */
 #ifndef AMPH_BASE_STATUS_H
 #define AMPH_BASE_STATUS_H
@@ -33,7 +33,8 @@ const char *amph_status_text(enum amph_status st);
 /* The status that an errno value stands for; 0 gives AMPH_OK. */
 enum amph_status amph_status_from_errno(int err);
 
-/* The status that a libfabric return value (negative, as in rdma/fi_errno.h, which follows errno) stands for. */
+/* The status that a libfabric return value (negative, as in rdma/fi_errno.h, which follows errno)
+ * stands for. */
 enum amph_status amph_status_from_fi(long ret);
 
 #endif

@@ -7,8 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Starts one with every signal held back: they are for the program's threads.  detached: nobody joins it; *thread_p is set all the same.
- * stack_bytes 0: as many as usual.  0 or an errno value. */
-int amph_thread_start(pthread_t *thread_p, bool detached, size_t stack_bytes, void *(*run)(void *arg), void *arg);
+/* Starts one with every signal held back: they are for the program's threads.  detached: nobody
+ * joins it; *thread_p is set all the same. stack_bytes 0: as many as usual.  0 or an errno
+ * value. */
+int amph_thread_start(pthread_t *thread_p, bool detached, size_t stack_bytes,
+                      void *(*run)(void *arg), void *arg);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The run-time half of wire.h: which order this job puts on the wire.  Layer: base.  Thread rule: set before threads start. */
+/* The run-time half of wire.h: which order this job puts on the wire.  Layer: base.  Thread rule:
+ * set before threads start. */
 #include "base/wire.h"
 
 #include "base/env.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Byte-order-safe encoding: everything that leaves a process is little-endian at fixed width.  Layer: base.
- * Thread rule: pure functions on the caller's memory.
+ * Byte-order-safe encoding: everything that leaves a process is little-endian at fixed width.
+ * Layer: base. Thread rule: pure functions on the caller's memory.
  *
- * A cursor never runs over its end: a read or write that does not fit sets `bad`, gives 0 (or writes nothing), and
- * every later call on that cursor does the same, so a decoder checks once, at its end.
+ * A cursor never runs over its end: a read or write that does not fit sets `bad`, gives 0 (or
+ * writes nothing), and every later call on that cursor does the same, so a decoder checks once, at
+ * its end.
  */
 #ifndef AMPH_BASE_WIRE_H
 #define AMPH_BASE_WIRE_H
@@ -16,8 +17,9 @@
 
 #include "base/platform.h"
 
-/* AMPHORA_TEST_SWAP: the whole job puts its wire words in big-endian order, so that a word that skips the encoding is found on
- * one machine.  Set once by amph_wire_setup, before anything is sent. */
+/* AMPHORA_TEST_SWAP: the whole job puts its wire words in big-endian order, so that a word that
+ * skips the encoding is found on one machine.  Set once by amph_wire_setup, before anything is
+ * sent. */
 extern bool amph_wire_swapped;
 void amph_wire_setup(void);
 

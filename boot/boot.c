@@ -14,11 +14,14 @@
 #include "boot/control.h"
 #include "boot/kind.h"
 
-/* In the order of AMPHORA_BOOT's words behind "auto", which is the order in which they are tried. */
-static const struct amph_boot_kind *const kinds[] = { &amph_boot_standing, &amph_boot_launcher, &amph_boot_pmix,
-                                                  &amph_boot_pmi2,     &amph_boot_pmi1,     &amph_boot_single };
+/* In the order of AMPHORA_BOOT's words behind "auto", which is the order in which they are
+ * tried. */
+static const struct amph_boot_kind *const kinds[] = { &amph_boot_standing, &amph_boot_launcher,
+                                                      &amph_boot_pmix,     &amph_boot_pmi2,
+                                                      &amph_boot_pmi1,     &amph_boot_single };
 
-/* The handle of the process's place; what amph_fatal uses to end the job, and what makes a second join an error. */
+/* The handle of the process's place; what amph_fatal uses to end the job, and what makes a second
+ * join an error. */
 static struct amph_boot *joined;
 
 static void fatal_hook(int exit_code)
@@ -49,15 +52,17 @@ static enum amph_status choose(bool join, const struct amph_boot_kind **kind_p)
         return AMPH_OK;
     }
     if (join)
-        amph_error("AMPHORA_BOOT=%s: this process was not started in that way; leave AMPHORA_BOOT unset",
-                   amph_env_str(AMPH_ENV_BOOT));
+        amph_error(
+            "AMPHORA_BOOT=%s: this process was not started in that way; leave AMPHORA_BOOT unset",
+            amph_env_str(AMPH_ENV_BOOT));
     return AMPH_ERR_NOENT;
 }
 
 bool amph_boot_alone(void)
 {
     const struct amph_boot_kind *kind;
-    return amph_env_enum(AMPH_ENV_BOOT) == 0 && choose(true, &kind) == AMPH_OK && kind == &amph_boot_single;
+    return amph_env_enum(AMPH_ENV_BOOT) == 0 && choose(true, &kind) == AMPH_OK &&
+           kind == &amph_boot_single;
 }
 
 bool amph_boot_among_servers(void)
@@ -123,13 +128,15 @@ uint32_t amph_boot_first(const struct amph_boot *boot, enum amph_group group)
     return group == AMPH_COMPUTE ? 0 : boot->job.nproc[AMPH_COMPUTE];
 }
 
-enum amph_status amph_boot_publish(struct amph_boot *boot, const char *key, const void *value, size_t len_bytes)
+enum amph_status amph_boot_publish(struct amph_boot *boot, const char *key, const void *value,
+                                   size_t len_bytes)
 {
     if (!boot->joined || boot->left)
         return AMPH_ERR_STATE;
     if (!amph_key_ok(key) || len_bytes > AMPH_CONTROL_VALUE_MAX) {
-        amph_error("cannot publish \"%s\" of %zu bytes: a key is 1 to %d of a-z 0-9 -, a value at most %d bytes", key, len_bytes,
-                   AMPH_CONTROL_KEY_MAX, AMPH_CONTROL_VALUE_MAX);
+        amph_error("cannot publish \"%s\" of %zu bytes: a key is 1 to %d of a-z 0-9 -, a value at "
+                   "most %d bytes",
+                   key, len_bytes, AMPH_CONTROL_KEY_MAX, AMPH_CONTROL_VALUE_MAX);
         return AMPH_ERR_ARG;
     }
     return boot->kind->publish(boot, key, value, len_bytes);
@@ -157,7 +164,8 @@ enum amph_status amph_boot_alloc_values(struct amph_boot *boot, uint32_t n)
     return boot->value && boot->value_len ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
-enum amph_status amph_boot_exchange(struct amph_boot *boot, const char *key, const void *const **value_p, const size_t **len_p)
+enum amph_status amph_boot_exchange(struct amph_boot *boot, const char *key,
+                                    const void *const **value_p, const size_t **len_p)
 {
     if (!boot->joined || boot->left || boot->exchanged)
         return AMPH_ERR_STATE;
@@ -182,8 +190,8 @@ void amph_boot_forget(struct amph_boot *boot)
     boot->value_mem = NULL;
 }
 
-enum amph_status amph_boot_lookup(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p,
-                                  size_t *len_p)
+enum amph_status amph_boot_lookup(struct amph_boot *boot, uint32_t rank, const char *key,
+                                  uint64_t timeout_ns, void **value_p, size_t *len_p)
 {
     if (rank >= amph_jobdesc_total(&boot->job))
         return AMPH_ERR_RANGE;

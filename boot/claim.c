@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "boot/standing.h"
 
-enum { WAIT_MS = 120000 }; /* for a whole job to start */
+enum {
+    WAIT_MS = 120000
+}; /* for a whole job to start */
 
 static bool held; /* the token is this process's */
 
@@ -22,7 +24,8 @@ static bool find_sockets(int *result_p, int *token_p)
 {
     unsigned long inode;
     struct stat st;
-    return sscanf(amph_env_str(AMPH_ENV_IOFWD_RANK_SOCKETS), "%*d:%d:%d:%lu", result_p, token_p, &inode) == 3 &&
+    return sscanf(amph_env_str(AMPH_ENV_IOFWD_RANK_SOCKETS), "%*d:%d:%d:%lu", result_p, token_p,
+                  &inode) == 3 &&
            fstat(*result_p, &st) == 0 && st.st_ino == inode;
 }
 
@@ -49,12 +52,15 @@ enum amph_claim amph_boot_claim(char **text_p)
     if (held || !find_sockets(&result, &token))
         return AMPH_CLAIM_NONE;
     for (;;) {
-        struct pollfd p[2] = { { .fd = result, .events = POLLIN }, { .fd = token, .events = POLLIN } };
+        struct pollfd p[2] = { { .fd = result, .events = POLLIN },
+                               { .fd = token, .events = POLLIN } };
         int n = poll(p, 2, WAIT_MS);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
-            amph_error("another process of this rank has not come to the job's I/O servers within %d s", WAIT_MS / 1000);
+            amph_error(
+                "another process of this rank has not come to the job's I/O servers within %d s",
+                WAIT_MS / 1000);
             return AMPH_CLAIM_FAILED;
         }
         if (p[0].revents)
@@ -68,7 +74,8 @@ enum amph_claim amph_boot_claim(char **text_p)
 
 void amph_boot_claimed(enum amph_claim result, const char *text, int fd)
 {
-    char kind = (char)('0' + result), room[CMSG_SPACE(sizeof fd)] __attribute__((aligned(8))) = { 0 };
+    char kind = (char)('0' + result),
+         room[CMSG_SPACE(sizeof fd)] __attribute__((aligned(8))) = { 0 };
     struct iovec iov[2] = { { &kind, 1 }, { (char *)text, text ? strlen(text) : 0 } };
     struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
     int to, token;

@@ -11,9 +11,13 @@
 
 #include "base/log.h"
 
-enum { HOST_NAME_MAX_BYTES = 255, JOB_MAX_PROCS = 1 << 24 };
+enum {
+    HOST_NAME_MAX_BYTES = 255,
+    JOB_MAX_PROCS = 1 << 24
+};
 
-void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES], const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
+void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES],
+                      const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
                       size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES])
 {
     /* Two steps, so that a body of any length needs no copy: HMAC(HMAC(key, nonce), body). */
@@ -30,13 +34,15 @@ static enum amph_status unix_address(const char *address, struct sockaddr_un *su
     static const char prefix[] = "unix:";
     size_t name_len = strlen(address) - (strncmp(address, prefix, 5) == 0 ? 5 : 0);
     if (name_len == strlen(address) || name_len == 0 || name_len > sizeof sun->sun_path - 1) {
-        amph_error("the job's address \"%s\" is not of the form unix:NAME; it was written by another version of amphora-run",
+        amph_error("the job's address \"%s\" is not of the form unix:NAME; it was written by "
+                   "another version of amphora-run",
                    address);
         return AMPH_ERR_ARG;
     }
     memset(sun, 0, sizeof *sun);
     sun->sun_family = AF_UNIX;
-    memcpy(sun->sun_path + 1, address + 5, name_len); /* the leading NUL: no path, so nothing can be left behind */
+    /* the leading NUL: no path, so nothing can be left behind */
+    memcpy(sun->sun_path + 1, address + 5, name_len);
     *len_p = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + name_len);
     return AMPH_OK;
 }
@@ -87,7 +93,8 @@ bool amph_control_same_user(int fd)
 {
     struct ucred who;
     socklen_t len = sizeof who;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && (who.uid == geteuid() || who.uid == 0);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+           (who.uid == geteuid() || who.uid == 0);
 }
 
 /* ---- facts, keys ---- */
@@ -177,12 +184,14 @@ enum amph_status amph_jobdesc_encode(const struct amph_jobdesc *job, uint8_t **b
 static bool decode_hosts(struct amph_rd *r, struct amph_jobdesc *job)
 {
     uint32_t n = amph_rd_u32(r);
-    if (r->bad || n == 0 || n > amph_rd_left(r) / 4 || !(job->host_name = calloc(n, sizeof *job->host_name)))
+    if (r->bad || n == 0 || n > amph_rd_left(r) / 4 ||
+        !(job->host_name = calloc(n, sizeof *job->host_name)))
         return false;
     for (; job->nhosts < n; job->nhosts++) {
         size_t len;
         const char *text = amph_rd_blob(r, &len);
-        if (!text || len > HOST_NAME_MAX_BYTES || !(job->host_name[job->nhosts] = strndup(text, len)))
+        if (!text || len > HOST_NAME_MAX_BYTES ||
+            !(job->host_name[job->nhosts] = strndup(text, len)))
             return false;
     }
     return true;
@@ -216,8 +225,8 @@ enum amph_status amph_jobdesc_decode(struct amph_rd *r, struct amph_jobdesc *job
     job.nproc[AMPH_COMPUTE] = amph_rd_u32(r);
     job.nproc[AMPH_SERVER] = amph_rd_u32(r);
     job.several_machines = amph_rd_u8(r);
-    bool sane = !r->bad && job.nproc[AMPH_COMPUTE] > 0 && job.nproc[AMPH_COMPUTE] <= JOB_MAX_PROCS &&
-                job.nproc[AMPH_SERVER] <= JOB_MAX_PROCS;
+    bool sane = !r->bad && job.nproc[AMPH_COMPUTE] > 0 &&
+                job.nproc[AMPH_COMPUTE] <= JOB_MAX_PROCS && job.nproc[AMPH_SERVER] <= JOB_MAX_PROCS;
     if (!sane || !decode_hosts(r, &job) || !decode_procs(r, &job)) {
         amph_jobdesc_free(&job);
         return AMPH_ERR_PROTO;

@@ -1,24 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control protocol: what the processes of a job and amphora-run say to each other.  Layer: boot.
- * Thread rule: pure functions.
+ * The control protocol: what the processes of a job and amphora-run say to each other.  Layer:
+ * boot. Thread rule: pure functions.
  *
- * A process connects to the address that the address file (AMPHORA_JOB) gives and proves that it knows the job's key:
+ * A process connects to the address that the address file (AMPHORA_JOB) gives and proves that it
+ * knows the job's key:
  *
  *   launcher -> process   CHALLENGE { magic u32, version u16, nonce[32] }
- *   process  -> launcher  HELLO     { magic u32, version u16, joins u8, rank u32, pid u64, nonce[32], mac[32] }
+ *   process  -> launcher  HELLO     { magic u32, version u16, joins u8, rank u32, pid u64,
+ *            nonce[32], mac[32] }
  *                         mac = HMAC(key, launcher's nonce, the body before mac)
- *   launcher -> process   WELCOME   { mac[32], job description }     mac = HMAC(key, process's nonce, job description)
+ *   launcher -> process   WELCOME   { mac[32], job description }     mac = HMAC(key, process's
+ *   nonce, job description)
  *                     or  REFUSED   { status u8, sentence }
  *
  * and then, in any order (numbers of processes are absolute):
  *
  *   PUBLISH  { key text, value blob }                             STATE { facts }
- *   EXCHANGE { key text }            -> EXCHANGED { count u32, count x { facts, value blob } }    of the own group
- *   LOOKUP   { seq u32, rank u32, wait u8, key text } -> VALUE { seq u32, status u8, facts, value blob }
- *   SERVERS  { seq u32 }             -> FACTS { seq u32, status u8, count u32, count x facts }    of servers, when all have stated
+ *   EXCHANGE { key text }            -> EXCHANGED { count u32, count x { facts, value blob } }
+ *   of the own group
+ *   LOOKUP   { seq u32, rank u32, wait u8, key text } -> VALUE { seq u32, status u8, facts, value
+ *            blob }
+ *   SERVERS  { seq u32 }             -> FACTS { seq u32, status u8, count u32, count x facts }
+ *            of servers, when all have stated
  *   LEAVE    { exit_called u8, code u32 }      ABORT { code u32 }
- *                                    -> EVENT { kind u8, rank u32, code u32 }                     at any time
+ *                                    -> EVENT { kind u8, rank u32, code u32 }
+ *                                    at any time
  */
 #ifndef AMPH_BOOT_CONTROL_H
 #define AMPH_BOOT_CONTROL_H
@@ -35,7 +42,8 @@
 #define AMPH_CONTROL_VALUE_MAX 4096   /* bytes of a published value */
 #define AMPH_CONTROL_REQUEST_MAX 8192 /* longest body a process may send */
 #define AMPH_CONTROL_ANSWER_MAX (UINT32_C(1) << 30)
-#define AMPH_CONTROL_HELLO_BYTES (4 + 2 + 1 + 4 + 8 + AMPH_CONTROL_NONCE_BYTES) /* without its mac */
+#define AMPH_CONTROL_HELLO_BYTES \
+    (4 + 2 + 1 + 4 + 8 + AMPH_CONTROL_NONCE_BYTES) /* without its mac */
 #define AMPH_CONTROL_FACTS_BYTES (1 + 1 + 4 + 8 + 8 + 8)
 
 enum amph_control_type {
@@ -63,21 +71,25 @@ struct amph_jobfile {
     uint8_t key[AMPH_KEY_BYTES];
 };
 
-/* Errors of read: AMPH_ERR_NOENT (no such file), AMPH_ERR_DENIED, AMPH_ERR_PROTO (another version, damaged); logged. */
+/* Errors of read: AMPH_ERR_NOENT (no such file), AMPH_ERR_DENIED, AMPH_ERR_PROTO (another version,
+ * damaged); logged. */
 enum amph_status amph_jobfile_read(const char *path, struct amph_jobfile *file_p);
 /* Creates path with mode 0600; it must not exist. */
 enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile *file);
 
-/* Connects to, or listens on, an address of the file; the descriptor is close-on-exec.  AMPH_ERR_PEER, ARG (its form), SYS. */
+/* Connects to, or listens on, an address of the file; the descriptor is close-on-exec.
+ * AMPH_ERR_PEER, ARG (its form), SYS. */
 enum amph_status amph_control_connect(const char *address, int *fd_p);
 enum amph_status amph_control_listen(const char *address, int *fd_p);
 
-/* Is the other end of this socket the same user, or root?  The abstract name can be reached by every user of the machine. */
+/* Is the other end of this socket the same user, or root?  The abstract name can be reached by
+ * every user of the machine. */
 bool amph_control_same_user(int fd);
 
 /* The facts of one process in their fixed encoding. */
 void amph_facts_put(struct amph_wr *w, const struct amph_proc *proc);
-void amph_facts_get(struct amph_rd *r, struct amph_proc *proc); /* leaves proc->host alone; nothing is set where r is bad */
+/* leaves proc->host alone; nothing is set where r is bad */
+void amph_facts_get(struct amph_rd *r, struct amph_proc *proc);
 
 /* A text of up to AMPH_CONTROL_KEY_MAX bytes, [a-z0-9-]; get: false and r->bad where it is not. */
 bool amph_key_ok(const char *key);
@@ -85,7 +97,8 @@ void amph_key_put(struct amph_wr *w, const char *key);
 bool amph_key_get(struct amph_rd *r, char key[AMPH_CONTROL_KEY_MAX + 1]);
 
 /* The job description without key and facts.  encode gives an allocated body. */
-enum amph_status amph_jobdesc_encode(const struct amph_jobdesc *job, uint8_t **buf_p, size_t *len_p);
+enum amph_status amph_jobdesc_encode(const struct amph_jobdesc *job, uint8_t **buf_p,
+                                     size_t *len_p);
 enum amph_status amph_jobdesc_decode(struct amph_rd *r, struct amph_jobdesc *job_p);
 void amph_jobdesc_free(struct amph_jobdesc *job);
 static inline uint32_t amph_jobdesc_total(const struct amph_jobdesc *job)
@@ -94,7 +107,8 @@ static inline uint32_t amph_jobdesc_total(const struct amph_jobdesc *job)
 }
 
 /* HMAC(key, nonce, body). */
-void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES], const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
+void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES],
+                      const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
                       size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES]);
 
 #endif

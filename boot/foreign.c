@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kinds `pmix`, `pmi2` and `pmi1`: joining under another launcher's process manager.  Layer: boot.  Thread rule: as boot.h; a
- * server has a thread of its own that waits for the end of the compute processes.
+ * The kinds `pmix`, `pmi2` and `pmi1`: joining under another launcher's process manager.  Layer:
+ * boot.  Thread rule: as boot.h; a server has a thread of its own that waits for the end of the
+ * compute processes.
  *
- * A process manager gives one key space and one fence to all processes of the job.  Joining takes a first fence, after which everybody
- * knows each process's host (node name, boot id, name space), the key that process 0 has made, and, by AMPHORA_SERVERS, which processes
- * are servers; the exchange takes a second one.  Where there are servers a third one stands at the end: compute processes come to it
- * when they leave, and so servers know when the last one has.  Names in the key space: aj (job), aN-h (host), aN-f (facts), aN-v-KEY
- * (values) of process N.
+ * A process manager gives one key space and one fence to all processes of the job.  Joining takes a
+ * first fence, after which everybody knows each process's host (node name, boot id, name space),
+ * the key that process 0 has made, and, by AMPHORA_SERVERS, which processes are servers; the
+ * exchange takes a second one.  Where there are servers a third one stands at the end: compute
+ * processes come to it when they leave, and so servers know when the last one has.  Names in the
+ * key space: aj (job), aN-h (host), aN-f (facts), aN-v-KEY (values) of process N.
  *
- * Programs that are no clients of this library take part in the first two fences as well (the preload library does that for them:
- * claim.h), and then leave the process manager.
+ * Programs that are no clients of this library take part in the first two fences as well (the
+ * preload library does that for them: claim.h), and then leave the process manager.
  */
 #include "boot/kvs.h"
 
@@ -40,7 +42,8 @@ struct foreign {
     struct amph_values values; /* published before the exchange */
     pthread_t waiter;          /* of a server: waits in the last fence */
     bool waits;
-    int news[2];               /* 'D' when the compute processes have left; 'S' when the process manager is gone */
+    /* 'D' when the compute processes have left; 'S' when the process manager is gone */
+    int news[2];
 };
 
 static struct foreign *own(struct amph_boot *boot)
@@ -50,13 +53,15 @@ static struct foreign *own(struct amph_boot *boot)
 
 static bool foreign_never(void)
 {
-    return false; /* a file client of such a job is given the servers' addresses by the process that has joined */
+    /* a file client of such a job is given the servers' addresses by the process that has joined */
+    return false;
 }
 
 /* ---- joining ---- */
 
-/* "NODE BOOT-ID NAMESPACE": two processes are on one host when all agree.  Containers share boot ids, clones share node names, and
- * processes in different network name spaces reach neither each other's loopback nor each other's abstract sockets. */
+/* "NODE BOOT-ID NAMESPACE": two processes are on one host when all agree.  Containers share boot
+ * ids, clones share node names, and processes in different network name spaces reach neither each
+ * other's loopback nor each other's abstract sockets. */
 static void host_text(char *text, size_t cap)
 {
     struct utsname u;
@@ -107,7 +112,8 @@ static enum amph_status get_secret(struct foreign *p)
     return key ? AMPH_OK : AMPH_ERR_PROTO;
 }
 
-/* Gives the index of a host text, adding it where it is new; the boot id is cut off at the end (name_hosts). */
+/* Gives the index of a host text, adding it where it is new; the boot id is cut off at the end
+ * (name_hosts). */
 static uint32_t host_index(struct amph_jobdesc *job, char *text)
 {
     for (uint32_t h = job->nhosts; h-- > 0;) /* processes of one host mostly follow each other */
@@ -149,8 +155,9 @@ static enum amph_status split(struct foreign *p)
     uint32_t servers = (uint32_t)amph_env_int(AMPH_ENV_SERVERS);
     uint32_t size = p->kvs->size;
     if (servers >= size) {
-        amph_error("AMPHORA_SERVERS=%u leaves no compute process in a job of %u; start more processes or fewer servers", servers,
-                   size);
+        amph_error("AMPHORA_SERVERS=%u leaves no compute process in a job of %u; start more "
+                   "processes or fewer servers",
+                   servers, size);
         return AMPH_ERR_ARG;
     }
     uint32_t compute = size - servers;
@@ -182,29 +189,36 @@ static void start_waiting(struct foreign *p)
 {
     p->waits = amph_thread_start(&p->waiter, false, 0, wait_for_compute, p) == 0;
     if (!p->waits)
-        amph_fatal("the I/O server cannot start a thread that waits for the end of the compute processes");
+        amph_fatal(
+            "the I/O server cannot start a thread that waits for the end of the compute processes");
 }
 
 static void foreign_close(struct amph_boot *boot)
 {
     struct foreign *p = own(boot);
     amph_values_free(&p->values);
-    for (int i = 0; i < 2 && !p->waits; i++) /* the waiter has them, and the process manager's connection */
+    /* the waiter has them, and the process manager's connection */
+    for (int i = 0; i < 2 && !p->waits; i++)
         if (p->news[i] >= 0)
             close(p->news[i]);
     if (p->kvs && !p->waits)
         p->kvs->ops->close(p->kvs);
 }
 
-/* MPI libraries take the process manager's connection for themselves, and know nothing of servers. */
+/* MPI libraries take the process manager's connection for themselves, and know nothing of
+ * servers. */
 static enum amph_status check_mpi(void)
 {
     int (*initialized)(int *) = NULL;
     int yes = 0;
-    *(void **)&initialized = amph_env_int(AMPH_ENV_SERVERS) > 0 ? dlsym(RTLD_DEFAULT, "MPI_Initialized") : NULL;
+    *(void **)&initialized = amph_env_int(AMPH_ENV_SERVERS) > 0
+                                 ? dlsym(RTLD_DEFAULT, "MPI_Initialized")
+                                 : NULL;
     if (initialized && initialized(&yes) == 0 && yes) {
-        amph_error_shared("MPI_Init was called before this program joined its job, and AMPHORA_SERVERS=%d asks for servers among the "
-                          "processes: MPI would count them as its own; initialise gasnet first, or start the servers by "
+        amph_error_shared("MPI_Init was called before this program joined its job, and "
+                          "AMPHORA_SERVERS=%d asks for servers among the "
+                          "processes: MPI would count them as its own; initialise gasnet first, or "
+                          "start the servers by "
                           "iofwd-server -daemon",
                           (int)amph_env_int(AMPH_ENV_SERVERS));
         return AMPH_ERR_STATE;
@@ -222,8 +236,10 @@ static enum amph_status check_plain(void)
         amph_boot_claimed(AMPH_CLAIM_CLIENT, NULL, -1);
     if (claim != AMPH_CLAIM_PLAIN && claim != AMPH_CLAIM_FAILED)
         return AMPH_OK;
-    amph_error("a program that is no GASNet client has used forwarded files before in this process or beside it (a script, under the "
-               "preload library), and has so joined the job; this one cannot join it as well: let the script leave such files alone, or "
+    amph_error("a program that is no GASNet client has used forwarded files before in this process "
+               "or beside it (a script, under the "
+               "preload library), and has so joined the job; this one cannot join it as well: let "
+               "the script leave such files alone, or "
                "give LD_PRELOAD to the GASNet program only, inside the script");
     return AMPH_ERR_STATE;
 }
@@ -287,14 +303,16 @@ static bool pmix_present(void)
 
 /* ---- publishing and asking ---- */
 
-static enum amph_status put_value(struct foreign *p, const char *key, const void *value, size_t len_bytes)
+static enum amph_status put_value(struct foreign *p, const char *key, const void *value,
+                                  size_t len_bytes)
 {
     char name[64];
     snprintf(name, sizeof name, "a%u-v-%s", p->kvs->rank, key);
     return p->kvs->ops->put(p->kvs, name, value, len_bytes);
 }
 
-static enum amph_status foreign_publish(struct amph_boot *boot, const char *key, const void *value, size_t len_bytes)
+static enum amph_status foreign_publish(struct amph_boot *boot, const char *key, const void *value,
+                                        size_t len_bytes)
 {
     /* Kept until the exchange: a key may be put once, and the last value counts. */
     if (boot->exchanged)
@@ -337,8 +355,8 @@ static enum amph_status get_facts(struct foreign *p, uint32_t rank)
     return r.bad ? AMPH_ERR_PROTO : AMPH_OK;
 }
 
-static enum amph_status foreign_lookup(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p,
-                                    size_t *len_p)
+static enum amph_status foreign_lookup(struct amph_boot *boot, uint32_t rank, const char *key,
+                                       uint64_t timeout_ns, void **value_p, size_t *len_p)
 {
     char name[64];
     snprintf(name, sizeof name, "a%u-v-%s", rank, key);
@@ -369,15 +387,19 @@ static enum amph_status collect_values(struct amph_boot *boot, const char *key)
     return AMPH_OK;
 }
 
-/* Tells the file client of this process, and those of processes that it starts, where the servers are; they know no process manager. */
+/* Tells the file client of this process, and those of processes that it starts, where the servers
+ * are; they know no process manager. */
 static enum amph_status offer_servers(struct foreign *p)
 {
     const struct amph_jobdesc *job = &p->base.job;
-    struct amph_standing set = { .id = job->id, .ncompute = job->nproc[AMPH_COMPUTE], .n = job->nproc[AMPH_SERVER] };
+    struct amph_standing set = { .id = job->id,
+                                 .ncompute = job->nproc[AMPH_COMPUTE],
+                                 .n = job->nproc[AMPH_SERVER] };
     char rank[16];
     enum amph_status st = AMPH_OK;
     memcpy(set.key, job->key, sizeof set.key);
-    snprintf(set.conduit, sizeof set.conduit, "%s", job->nhosts > 1 ? amph_env_str(AMPH_ENV_CONDUIT) : "");
+    snprintf(set.conduit, sizeof set.conduit, "%s",
+             job->nhosts > 1 ? amph_env_str(AMPH_ENV_CONDUIT) : "");
     snprintf(set.prefix, sizeof set.prefix, "%s", amph_env_str(AMPH_ENV_IOFWD_PREFIX));
     if (!(set.server = calloc(set.n, sizeof *set.server)))
         return AMPH_ERR_NOMEM;
@@ -385,7 +407,8 @@ static enum amph_status offer_servers(struct foreign *p)
         struct amph_standing_server *s = &set.server[i];
         const struct amph_proc *proc = &job->proc[set.ncompute + i];
         void *door = NULL;
-        st = foreign_lookup(&p->base, set.ncompute + i, AMPH_BOOT_CONTROL_KEY, 0, &door, &s->value_len);
+        st = foreign_lookup(&p->base, set.ncompute + i, AMPH_BOOT_CONTROL_KEY, 0, &door,
+                            &s->value_len);
         if (st == AMPH_OK && s->value_len <= sizeof s->value)
             memcpy(s->value, door, s->value_len);
         else if (st == AMPH_OK)
@@ -405,7 +428,8 @@ static enum amph_status offer_servers(struct foreign *p)
     for (char *c = line; c && *c; c++)
         *c = *c == '\n' ? ';' : *c;
     snprintf(rank, sizeof rank, "%u", p->base.self);
-    if (!line || setenv(amph_env_name(AMPH_ENV_IOFWD_OWN_SERVERS), line, 1) != 0 || setenv(amph_env_name(AMPH_ENV_RANK), rank, 1) != 0)
+    if (!line || setenv(amph_env_name(AMPH_ENV_IOFWD_OWN_SERVERS), line, 1) != 0 ||
+        setenv(amph_env_name(AMPH_ENV_RANK), rank, 1) != 0)
         st = AMPH_ERR_NOMEM;
     free(line);
     amph_env_reload();
@@ -418,7 +442,9 @@ static enum amph_status learn_plain(struct foreign *p)
     struct amph_jobdesc *job = &p->base.job;
     void *word;
     size_t len;
-    enum amph_status st = job->nproc[AMPH_SERVER] ? foreign_lookup(&p->base, 0, AMPH_BOOT_PLAIN_KEY, 0, &word, &len) : AMPH_ERR_NOENT;
+    enum amph_status st = job->nproc[AMPH_SERVER]
+                              ? foreign_lookup(&p->base, 0, AMPH_BOOT_PLAIN_KEY, 0, &word, &len)
+                              : AMPH_ERR_NOENT;
     job->plain = st == AMPH_OK;
     if (job->plain)
         free(word);
@@ -427,7 +453,8 @@ static enum amph_status learn_plain(struct foreign *p)
     bool own_word = amph_values_get(&p->values, AMPH_BOOT_PLAIN_KEY) != NULL;
     if (p->base.group == AMPH_SERVER || own_word == job->plain)
         return AMPH_OK;
-    amph_error("of the compute processes of this job some are GASNet clients and some are not; start them as jobs of their own");
+    amph_error("of the compute processes of this job some are GASNet clients and some are not; "
+               "start them as jobs of their own");
     return AMPH_ERR_STATE;
 }
 
@@ -463,11 +490,13 @@ static int foreign_fd(const struct amph_boot *boot)
 static enum amph_status foreign_progress(struct amph_boot *boot, struct amph_boot_event *event_p)
 {
     char word;
-    if (boot->group == AMPH_SERVER && boot->exchanged && !boot->left && !own(boot)->waits && !boot->job.plain)
+    if (boot->group == AMPH_SERVER && boot->exchanged && !boot->left && !own(boot)->waits &&
+        !boot->job.plain)
         start_waiting(own(boot));
     if (own(boot)->news[0] < 0 || read(own(boot)->news[0], &word, 1) != 1)
         return AMPH_AGAIN; /* to compute processes a process manager tells nothing: it ends them */
-    *event_p = (struct amph_boot_event){ .kind = word == 'D' ? AMPH_BOOT_DRAIN : AMPH_BOOT_LOST, .rank = AMPH_RANK_NONE };
+    *event_p = (struct amph_boot_event){ .kind = word == 'D' ? AMPH_BOOT_DRAIN : AMPH_BOOT_LOST,
+                                         .rank = AMPH_RANK_NONE };
     return AMPH_OK;
 }
 
@@ -493,9 +522,13 @@ static enum amph_status foreign_leave(struct amph_boot *boot, bool exit_called, 
 }
 
 #define FOREIGN_KIND(words, is_present, opens) \
-    { .name = words, .present = is_present, .belongs = foreign_never, .open = opens, .publish = foreign_publish, .state = foreign_state, \
-      .exchange = foreign_exchange, .lookup = foreign_lookup, .wait_servers = foreign_wait_servers, .fd = foreign_fd, \
-      .progress = foreign_progress, .leave = foreign_leave, .abort = foreign_abort, .close = foreign_close }
+    { \
+        .name = words, .present = is_present, .belongs = foreign_never, .open = opens, \
+        .publish = foreign_publish, .state = foreign_state, .exchange = foreign_exchange, \
+        .lookup = foreign_lookup, .wait_servers = foreign_wait_servers, .fd = foreign_fd, \
+        .progress = foreign_progress, .leave = foreign_leave, .abort = foreign_abort, \
+        .close = foreign_close \
+    }
 
 const struct amph_boot_kind amph_boot_pmi1 = FOREIGN_KIND("pmi1", pmi1_present, pmi1_open);
 const struct amph_boot_kind amph_boot_pmi2 = FOREIGN_KIND("pmi2", pmi2_present, pmi2_open);

@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 
-enum { READ_BYTES = 16384 };
+enum {
+    READ_BYTES = 16384
+};
 
 /* Makes room for len_bytes more behind len; what has been taken is dropped first. */
 static bool bytes_reserve(struct amph_bytes *b, size_t len_bytes)
@@ -74,7 +76,8 @@ bool amph_frames_feed(struct amph_frames *f, const void *bytes, size_t len_bytes
 /* A socket is never waited for, whatever its mode; a pipe has been made non-blocking. */
 static ssize_t write_some(const struct amph_frames *f, const void *from, size_t len)
 {
-    return f->out_fd == f->fd ? send(f->fd, from, len, MSG_DONTWAIT | MSG_NOSIGNAL) : write(f->out_fd, from, len);
+    return f->out_fd == f->fd ? send(f->fd, from, len, MSG_DONTWAIT | MSG_NOSIGNAL)
+                              : write(f->out_fd, from, len);
 }
 static ssize_t read_some(const struct amph_frames *f, void *to, size_t len)
 {
@@ -111,7 +114,8 @@ enum amph_status amph_frames_flush(struct amph_frames *f)
     return AMPH_OK;
 }
 
-enum amph_status amph_frames_send(struct amph_frames *f, uint16_t type, const void *body, size_t len_bytes)
+enum amph_status amph_frames_send(struct amph_frames *f, uint16_t type, const void *body,
+                                  size_t len_bytes)
 {
     uint8_t head[AMPH_FRAME_HEAD_BYTES];
     struct amph_wr w;
@@ -185,7 +189,8 @@ enum amph_status amph_frames_wait(struct amph_frames *f, uint64_t deadline_ns)
             uint64_t ms = (deadline_ns - now + AMPH_NS_PER_MS - 1) / AMPH_NS_PER_MS;
             left_ms = ms > 3600000 ? 3600000 : (int)ms;
         }
-        struct pollfd p = { .fd = f->fd, .events = (short)(POLLIN | (amph_frames_pending(f) ? POLLOUT : 0)) };
+        struct pollfd p = { .fd = f->fd,
+                            .events = (short)(POLLIN | (amph_frames_pending(f) ? POLLOUT : 0)) };
         if (poll(&p, 1, left_ms) < 0 && errno != EINTR)
             return AMPH_ERR_PEER;
         if (p.revents & (POLLIN | POLLHUP | POLLERR))

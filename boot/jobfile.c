@@ -43,13 +43,16 @@ static enum amph_status parse(const char *path, char *text, struct amph_jobfile 
 {
     char key[2 * AMPH_KEY_BYTES + 1];
     if (strncmp(text, first_line, sizeof first_line - 1) != 0) {
-        amph_error("the address file %s does not start with \"amphora-job 1\"; it is of another version, or AMPHORA_JOB is wrong",
+        amph_error("the address file %s does not start with \"amphora-job 1\"; it is of another "
+                   "version, or AMPHORA_JOB is wrong",
                    path);
         return AMPH_ERR_PROTO;
     }
-    if (!find_line(text, "address", file->address, sizeof file->address) || !find_line(text, "key", key, sizeof key) ||
-        !hex_decode(key, file->key, sizeof file->key)) {
-        amph_error("the address file %s is damaged: it lacks a line \"address ...\" or \"key ...\"; start the job again", path);
+    if (!find_line(text, "address", file->address, sizeof file->address) ||
+        !find_line(text, "key", key, sizeof key) || !hex_decode(key, file->key, sizeof file->key)) {
+        amph_error("the address file %s is damaged: it lacks a line \"address ...\" or \"key "
+                   "...\"; start the job again",
+                   path);
         return AMPH_ERR_PROTO;
     }
     return AMPH_OK;
@@ -62,7 +65,9 @@ enum amph_status amph_jobfile_read(const char *path, struct amph_jobfile *file_p
     if (fd < 0) {
         enum amph_status st = amph_status_from_errno(errno);
         amph_error("cannot read the address file %s (AMPHORA_JOB): %m%s", path,
-                   st == AMPH_ERR_NOENT ? "; has its job ended?" : errno == EMFILE ? " (ulimit -n)" : "");
+                   st == AMPH_ERR_NOENT ? "; has its job ended?"
+                   : errno == EMFILE    ? " (ulimit -n)"
+                                        : "");
         return st == AMPH_ERR_NOENT || st == AMPH_ERR_DENIED ? st : AMPH_ERR_SYS;
     }
     ssize_t n = read(fd, text, sizeof text - 1);
@@ -87,7 +92,9 @@ enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile 
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     bool ok = fd >= 0 && write(fd, text, (size_t)n) == n;
     if (!ok)
-        amph_error("cannot write the job's address file %s: %m; is there room in its directory (TMPDIR)?", path);
+        amph_error(
+            "cannot write the job's address file %s: %m; is there room in its directory (TMPDIR)?",
+            path);
     if (fd >= 0)
         close(fd);
     return ok ? AMPH_OK : AMPH_ERR_SYS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a kind of boot provides; boot.c's public functions stand on one table of these.  Layer: boot (internal).
- * Thread rule: as boot.h.
+ * What a kind of boot provides; boot.c's public functions stand on one table of these.  Layer: boot
+ * (internal). Thread rule: as boot.h.
  */
 #ifndef AMPH_BOOT_KIND_H
 #define AMPH_BOOT_KIND_H
@@ -24,28 +24,37 @@ struct amph_boot {
 /* Arguments have been checked by boot.c: states, keys, lengths, ranks. */
 struct amph_boot_kind {
     const char *name;
-    bool (*present)(void);                                               /* can this process join this way? */
-    bool (*belongs)(void);                                               /* can it attach this way? */
-    enum amph_status (*open)(bool join, struct amph_boot **boot_p);      /* fills job, self, group; logs its errors */
-    enum amph_status (*publish)(struct amph_boot *boot, const char *key, const void *value, size_t len_bytes);
-    enum amph_status (*state)(struct amph_boot *boot);                   /* job.proc[self] holds the facts */
-    enum amph_status (*exchange)(struct amph_boot *boot, const char *key); /* fills value, value_len, value_mem */
-    enum amph_status (*lookup)(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p,
-                               size_t *len_p);
+    /* can this process join this way? */
+    bool (*present)(void);
+    /* can it attach this way? */
+    bool (*belongs)(void);
+    /* fills job, self, group; logs its errors */
+    enum amph_status (*open)(bool join, struct amph_boot **boot_p);
+    enum amph_status (*publish)(struct amph_boot *boot, const char *key, const void *value,
+                                size_t len_bytes);
+    /* job.proc[self] holds the facts */
+    enum amph_status (*state)(struct amph_boot *boot);
+    /* fills value, value_len, value_mem */
+    enum amph_status (*exchange)(struct amph_boot *boot, const char *key);
+    enum amph_status (*lookup)(struct amph_boot *boot, uint32_t rank, const char *key,
+                               uint64_t timeout_ns, void **value_p, size_t *len_p);
     enum amph_status (*wait_servers)(struct amph_boot *boot, uint64_t timeout_ns);
     int (*fd)(const struct amph_boot *boot);
     enum amph_status (*progress)(struct amph_boot *boot, struct amph_boot_event *event_p);
     enum amph_status (*leave)(struct amph_boot *boot, bool exit_called, int code);
-    void (*abort)(struct amph_boot *boot, int code);                     /* async-signal-safe */
-    void (*close)(struct amph_boot *boot);                               /* frees what is the kind's own, not boot itself */
+    void (*abort)(struct amph_boot *boot, int code); /* async-signal-safe */
+    /* frees what is the kind's own, not boot itself */
+    void (*close)(struct amph_boot *boot);
 };
 
-extern const struct amph_boot_kind amph_boot_standing, amph_boot_launcher, amph_boot_pmix, amph_boot_pmi2, amph_boot_pmi1, amph_boot_single;
+extern const struct amph_boot_kind amph_boot_standing, amph_boot_launcher, amph_boot_pmix,
+    amph_boot_pmi2, amph_boot_pmi1, amph_boot_single;
 
 /* Makes room for the exchange's n results in value and value_len. */
 enum amph_status amph_boot_alloc_values(struct amph_boot *boot, uint32_t n);
 
-/* Values published under keys by one process: a small list, used by single and by the launcher's server.  Owned by the list. */
+/* Values published under keys by one process: a small list, used by single and by the launcher's
+ * server.  Owned by the list. */
 struct amph_values {
     struct amph_value *at;
     size_t n;
@@ -56,8 +65,10 @@ struct amph_value {
     size_t len_bytes;
 };
 #define AMPH_VALUES_MAX 64
-enum amph_status amph_values_set(struct amph_values *v, const char *key, const void *data, size_t len_bytes);
-const struct amph_value *amph_values_get(const struct amph_values *v, const char *key); /* NULL: none */
+enum amph_status amph_values_set(struct amph_values *v, const char *key, const void *data,
+                                 size_t len_bytes);
+/* NULL: none */
+const struct amph_value *amph_values_get(const struct amph_values *v, const char *key);
 void amph_values_free(struct amph_values *v);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What another launcher's process manager provides: rank, size, a key space and a fence over all processes that it started.  One table
- * of operations for each protocol (PMI-1, PMI-2, PMIx); foreign.c makes a job of it.  Layer: boot (internal).
- * Thread rule: one thread at a time; every call blocks until the process manager answers or is gone.
+ * What another launcher's process manager provides: rank, size, a key space and a fence over all
+ * processes that it started.  One table of operations for each protocol (PMI-1, PMI-2, PMIx);
+ * foreign.c makes a job of it.  Layer: boot (internal). Thread rule: one thread at a time; every
+ * call blocks until the process manager answers or is gone.
  */
 #ifndef AMPH_BOOT_KVS_H
 #define AMPH_BOOT_KVS_H
@@ -17,16 +18,21 @@ struct amph_kvs;
 
 struct amph_kvs_ops {
     const char *name;
-    bool (*present)(void);                         /* was this process started by such a one? */
-    enum amph_status (*open)(struct amph_kvs **kvs_p); /* greets it and learns rank and size; logs its errors */
+    bool (*present)(void); /* was this process started by such a one? */
+    /* greets it and learns rank and size; logs its errors */
+    enum amph_status (*open)(struct amph_kvs **kvs_p);
     /* name: letters, digits, '-'; unique in the job; at most AMPH_CONTROL_VALUE_MAX bytes */
-    enum amph_status (*put)(struct amph_kvs *kvs, const char *name, const void *data, size_t len_bytes);
-    /* What process `owner` has put before the last fence; data is allocated, with room for one byte more.  AMPH_ERR_NOENT: nothing. */
-    enum amph_status (*get)(struct amph_kvs *kvs, uint32_t owner, const char *name, void **data_p, size_t *len_p);
+    enum amph_status (*put)(struct amph_kvs *kvs, const char *name, const void *data,
+                            size_t len_bytes);
+    /* What process `owner` has put before the last fence; data is allocated, with room for one byte
+     * more.  AMPH_ERR_NOENT: nothing. */
+    enum amph_status (*get)(struct amph_kvs *kvs, uint32_t owner, const char *name, void **data_p,
+                            size_t *len_p);
     enum amph_status (*fence)(struct amph_kvs *kvs);
     enum amph_status (*finalize)(struct amph_kvs *kvs);
-    void (*abort)(struct amph_kvs *kvs, int code); /* callable from any thread and from signal handlers */
-    void (*close)(struct amph_kvs *kvs);           /* frees it */
+    /* callable from any thread and from signal handlers */
+    void (*abort)(struct amph_kvs *kvs, int code);
+    void (*close)(struct amph_kvs *kvs); /* frees it */
 };
 
 struct amph_kvs {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kind `launcher`: joining over amphora-run's control socket.  Layer: boot.  Thread rule: as boot.h.
+ * The kind `launcher`: joining over amphora-run's control socket.  Layer: boot.  Thread rule: as
+ * boot.h.
  *
- * Requests that have an answer are made one at a time; events that come meanwhile are kept for amph_boot_progress.
+ * Requests that have an answer are made one at a time; events that come meanwhile are kept for
+ * amph_boot_progress.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +56,8 @@ static void queue_event(struct launched *l, struct amph_boot_event event)
 static void lose(struct launched *l)
 {
     if (!l->lost)
-        queue_event(l, (struct amph_boot_event){ .kind = AMPH_BOOT_LOST, .rank = AMPH_RANK_NONE, .code = 1 });
+        queue_event(l, (struct amph_boot_event){
+                           .kind = AMPH_BOOT_LOST, .rank = AMPH_RANK_NONE, .code = 1 });
     l->lost = true;
 }
 
@@ -66,10 +69,12 @@ static void take_event(struct launched *l, const struct amph_frame *frame)
     uint32_t rank = amph_rd_u32(&r);
     int code = (int)amph_rd_u32(&r);
     if (!r.bad && kind < AMPH_BOOT_LOST)
-        queue_event(l, (struct amph_boot_event){ .kind = (enum amph_boot_event_kind)kind, .rank = rank, .code = code });
+        queue_event(l, (struct amph_boot_event){
+                           .kind = (enum amph_boot_event_kind)kind, .rank = rank, .code = code });
 }
 
-/* The next frame that is no event.  AMPH_OK, AMPH_AGAIN (none has come), AMPH_ERR_PEER, AMPH_ERR_PROTO. */
+/* The next frame that is no event.  AMPH_OK, AMPH_AGAIN (none has come), AMPH_ERR_PEER,
+ * AMPH_ERR_PROTO. */
 static enum amph_status next_answer(struct launched *l, struct amph_frame *frame_p)
 {
     for (;;) {
@@ -84,8 +89,10 @@ static enum amph_status next_answer(struct launched *l, struct amph_frame *frame
     }
 }
 
-/* Blocks until a frame of this type comes (others that are no events are dropped: answers to requests given up before). */
-static enum amph_status await(struct launched *l, uint16_t type, uint64_t deadline_ns, struct amph_frame *frame_p)
+/* Blocks until a frame of this type comes (others that are no events are dropped: answers to
+ * requests given up before). */
+static enum amph_status await(struct launched *l, uint16_t type, uint64_t deadline_ns,
+                              struct amph_frame *frame_p)
 {
     for (;;) {
         enum amph_status st = next_answer(l, frame_p);
@@ -99,7 +106,8 @@ static enum amph_status await(struct launched *l, uint16_t type, uint64_t deadli
 }
 
 /* The same for answers that repeat the request's number; r is left behind number and status. */
-static enum amph_status await_numbered(struct launched *l, uint16_t type, uint64_t deadline_ns, struct amph_rd *r)
+static enum amph_status await_numbered(struct launched *l, uint16_t type, uint64_t deadline_ns,
+                                       struct amph_rd *r)
 {
     for (;;) {
         struct amph_frame frame;
@@ -122,12 +130,14 @@ static uint64_t deadline_of(uint64_t timeout_ns)
 
 /* ---- the handshake ---- */
 
-static enum amph_status answer_challenge(struct launched *l, bool join, const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES])
+static enum amph_status answer_challenge(struct launched *l, bool join,
+                                         const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES])
 {
     struct amph_frame frame;
     enum amph_status st = await(l, AMPH_CONTROL_CHALLENGE, amph_now_ns() + HANDSHAKE_NS, &frame);
     if (st != AMPH_OK) {
-        amph_error("what answers as the launcher does not speak this program's control protocol (%s); use one installation of "
+        amph_error("what answers as the launcher does not speak this program's control protocol "
+                   "(%s); use one installation of "
                    "amphora and one AMPHORA_TEST_SWAP for both, and see whether the job still runs",
                    amph_status_text(st));
         return st;
@@ -138,7 +148,8 @@ static enum amph_status answer_challenge(struct launched *l, bool join, const ui
     uint16_t version = amph_rd_u16(&r);
     const uint8_t *theirs = amph_rd_bytes(&r, AMPH_CONTROL_NONCE_BYTES);
     if (!theirs || magic != AMPH_CONTROL_MAGIC || version != AMPH_CONTROL_VERSION) {
-        amph_error("the launcher speaks version %u of the control protocol and this program version %d; use one installation of "
+        amph_error("the launcher speaks version %u of the control protocol and this program "
+                   "version %d; use one installation of "
                    "amphora (and one AMPHORA_TEST_SWAP) for both",
                    version, AMPH_CONTROL_VERSION);
         return AMPH_ERR_PROTO;
@@ -165,10 +176,12 @@ static enum amph_status refused(const struct amph_frame *frame)
     uint8_t st = amph_rd_u8(&r);
     const char *text = amph_rd_blob(&r, &len);
     amph_error("the launcher refused this process: %.*s", text ? (int)len : 0, text ? text : "");
-    return !r.bad && st > AMPH_AGAIN && st < AMPH_STATUS_COUNT ? (enum amph_status)st : AMPH_ERR_DENIED;
+    return !r.bad && st > AMPH_AGAIN && st < AMPH_STATUS_COUNT ? (enum amph_status)st
+                                                               : AMPH_ERR_DENIED;
 }
 
-static enum amph_status take_welcome(struct launched *l, const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES])
+static enum amph_status take_welcome(struct launched *l,
+                                     const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES])
 {
     struct amph_frame frame;
     uint64_t deadline = amph_now_ns() + HANDSHAKE_NS;
@@ -190,7 +203,8 @@ static enum amph_status take_welcome(struct launched *l, const uint8_t nonce[AMP
         return AMPH_ERR_PROTO;
     amph_control_mac(l->base.job.key, nonce, r.at, amph_rd_left(&r), mac);
     if (!amph_mac_equal(mac, theirs, sizeof mac)) {
-        amph_error("what listens on this job's control socket does not know the job's key; start the job again");
+        amph_error("what listens on this job's control socket does not know the job's key; start "
+                   "the job again");
         return AMPH_ERR_DENIED;
     }
     uint8_t key[AMPH_KEY_BYTES];
@@ -213,10 +227,14 @@ static enum amph_status shake_hands(struct launched *l, bool join)
     uint32_t self = l->base.self;
     uint32_t total = amph_jobdesc_total(&l->base.job);
     if (self != AMPH_RANK_NONE && self >= total) {
-        amph_error("AMPHORA_RANK=%u, but the job has %u processes; leave AMPHORA_RANK to amphora-run", self, total);
+        amph_error(
+            "AMPHORA_RANK=%u, but the job has %u processes; leave AMPHORA_RANK to amphora-run",
+            self, total);
         return AMPH_ERR_RANGE;
     }
-    l->base.group = self != AMPH_RANK_NONE && self >= l->base.job.nproc[AMPH_COMPUTE] ? AMPH_SERVER : AMPH_COMPUTE;
+    l->base.group = self != AMPH_RANK_NONE && self >= l->base.job.nproc[AMPH_COMPUTE]
+                        ? AMPH_SERVER
+                        : AMPH_COMPUTE;
     return AMPH_OK;
 }
 
@@ -257,7 +275,8 @@ static enum amph_status launched_open(bool join, struct amph_boot **boot_p)
 
 /* ---- publishing and asking ---- */
 
-static enum amph_status launched_publish(struct amph_boot *boot, const char *key, const void *value, size_t len_bytes)
+static enum amph_status launched_publish(struct amph_boot *boot, const char *key, const void *value,
+                                         size_t len_bytes)
 {
     uint8_t body[AMPH_CONTROL_REQUEST_MAX];
     struct amph_wr w;
@@ -304,14 +323,15 @@ static enum amph_status launched_exchange(struct amph_boot *boot, const char *ke
     amph_wr_init(&w, body, sizeof body);
     amph_key_put(&w, key);
     enum amph_status st = amph_frames_send_wr(&own(boot)->frames, AMPH_CONTROL_EXCHANGE, &w);
-    /* No time limit of its own: members may start late, and the launcher tells of every death and of its own end. */
+    /* No time limit of its own: members may start late, and the launcher tells of every death and
+     * of its own end. */
     if (st == AMPH_OK)
         st = await(own(boot), AMPH_CONTROL_EXCHANGED, 0, &frame);
     return st == AMPH_OK ? take_exchanged(boot, &frame) : st;
 }
 
-static enum amph_status launched_lookup(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p,
-                                        size_t *len_p)
+static enum amph_status launched_lookup(struct amph_boot *boot, uint32_t rank, const char *key,
+                                        uint64_t timeout_ns, void **value_p, size_t *len_p)
 {
     struct launched *l = own(boot);
     uint8_t body[64 + AMPH_CONTROL_KEY_MAX];
@@ -324,7 +344,8 @@ static enum amph_status launched_lookup(struct amph_boot *boot, uint32_t rank, c
     amph_key_put(&w, key);
     enum amph_status st = amph_frames_send_wr(&l->frames, AMPH_CONTROL_LOOKUP, &w);
     if (st == AMPH_OK)
-        st = await_numbered(l, AMPH_CONTROL_VALUE, deadline_of(timeout_ns ? timeout_ns : HANDSHAKE_NS), &r);
+        st = await_numbered(l, AMPH_CONTROL_VALUE,
+                            deadline_of(timeout_ns ? timeout_ns : HANDSHAKE_NS), &r);
     if (st != AMPH_OK)
         return st;
     struct amph_proc facts = boot->job.proc[rank];
@@ -398,7 +419,8 @@ static enum amph_status launched_leave(struct amph_boot *boot, bool exit_called,
     amph_wr_u8(&w, exit_called);
     amph_wr_u32(&w, (uint32_t)code);
     enum amph_status st = amph_frames_send_wr(&l->frames, AMPH_CONTROL_LEAVE, &w);
-    /* The launcher must have it before this process ends; it reads at once, so this is no wait in practice. */
+    /* The launcher must have it before this process ends; it reads at once, so this is no wait in
+     * practice. */
     uint64_t deadline = amph_now_ns() + AMPH_NS_PER_S;
     while (st == AMPH_OK && amph_frames_pending(&l->frames) && amph_now_ns() < deadline)
         if (amph_frames_flush(&l->frames) == AMPH_ERR_PEER)
@@ -414,7 +436,8 @@ static void launched_abort(struct amph_boot *boot, int code)
     amph_wr_u32(&w, 4);
     amph_wr_u16(&w, AMPH_CONTROL_ABORT);
     amph_wr_u32(&w, (uint32_t)code);
-    /* Straight to the socket: this may run in a signal handler.  Where it does not arrive, the end of this process tells. */
+    /* Straight to the socket: this may run in a signal handler.  Where it does not arrive, the end
+     * of this process tells. */
     if (send(own(boot)->frames.fd, frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         return;
 }

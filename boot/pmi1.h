@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Client side of the PMI-1 text protocol: one line a request, one line an answer, "cmd=NAME word=value ...".
- * Layer: boot (internal).  Thread rule: one thread at a time; every call blocks until the server answers or is gone.
+ * Client side of the PMI-1 text protocol: one line a request, one line an answer, "cmd=NAME
+ * word=value ...". Layer: boot (internal).  Thread rule: one thread at a time; every call blocks
+ * until the server answers or is gone.
  */
 #ifndef AMPH_BOOT_PMI1_H
 #define AMPH_BOOT_PMI1_H
@@ -13,7 +14,8 @@
 #include "base/status.h"
 
 #define AMPH_PMI_LINE_BYTES 4096
-#define AMPH_PMI_TEXT_BYTES 512 /* of one value: servers and clients with 1024-byte lines exist, whatever vallen_max they state */
+#define AMPH_PMI_TEXT_BYTES \
+    512 /* of one value: servers and clients with 1024-byte lines exist, whatever vallen_max they state */
 
 struct amph_pmi {
     int fd;
@@ -24,19 +26,23 @@ struct amph_pmi {
     size_t len, used;
 };
 
-/* Finds the server (PMI_FD, else PMI_PORT), greets it and learns rank, size, limits and the name of the key space. */
+/* Finds the server (PMI_FD, else PMI_PORT), greets it and learns rank, size, limits and the name of
+ * the key space. */
 bool amph_pmi_present(void);
 enum amph_status amph_pmi_open(struct amph_pmi *pmi);
 
-/* Stores len_bytes under name: hex digits over as many keys (NAME-0, NAME-1, ...) as the server's value length asks for. */
-enum amph_status amph_pmi_put(struct amph_pmi *pmi, const char *name, const void *data, size_t len_bytes);
+/* Stores len_bytes under name: hex digits over as many keys (NAME-0, NAME-1, ...) as the server's
+ * value length asks for. */
+enum amph_status amph_pmi_put(struct amph_pmi *pmi, const char *name, const void *data,
+                              size_t len_bytes);
 /* The counterpart; data is allocated.  AMPH_ERR_NOENT: nobody has put it. */
 enum amph_status amph_pmi_get(struct amph_pmi *pmi, const char *name, void **data_p, size_t *len_p);
 enum amph_status amph_pmi_barrier(struct amph_pmi *pmi);
 enum amph_status amph_pmi_finalize(struct amph_pmi *pmi);
 void amph_pmi_abort(struct amph_pmi *pmi, int code); /* async-signal-safe */
 
-/* The value of `word` in a line of the protocol, up to the next blank; false where it is not there or does not fit. */
+/* The value of `word` in a line of the protocol, up to the next blank; false where it is not there
+ * or does not fit. */
 bool amph_pmi_word(const char *line, const char *word, char *value, size_t cap);
 
 #endif

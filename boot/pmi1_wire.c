@@ -44,7 +44,8 @@ static long number_word(const char *line, const char *word, long otherwise)
 
 static enum amph_status gone(void)
 {
-    amph_error("the PMI server of this job has closed its connection; the job is being ended, or its launcher is gone");
+    amph_error("the PMI server of this job has closed its connection; the job is being ended, or "
+               "its launcher is gone");
     return AMPH_ERR_PEER;
 }
 
@@ -62,7 +63,9 @@ static enum amph_status read_line(struct amph_pmi *pmi)
             return AMPH_OK;
         }
         if (pmi->len == sizeof pmi->line) {
-            amph_error("the PMI server sent a line of more than %zu bytes, which PMI-1 does not have", sizeof pmi->line);
+            amph_error(
+                "the PMI server sent a line of more than %zu bytes, which PMI-1 does not have",
+                sizeof pmi->line);
             return AMPH_ERR_PROTO;
         }
         ssize_t n = read(pmi->fd, pmi->line + pmi->len, sizeof pmi->line - pmi->len);
@@ -74,7 +77,8 @@ static enum amph_status read_line(struct amph_pmi *pmi)
     }
 }
 
-/* A server that is gone must be an error here, not a signal; a descriptor that is no socket is written as it is. */
+/* A server that is gone must be an error here, not a signal; a descriptor that is no socket is
+ * written as it is. */
 static ssize_t write_some(int fd, const char *text, size_t len)
 {
     ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
@@ -107,7 +111,9 @@ static enum amph_status ask(struct amph_pmi *pmi, const char *line, const char *
         return st;
     amph_pmi_word(pmi->line, "cmd", got, sizeof got);
     if (strcmp(got, cmd) != 0) {
-        amph_error("the PMI server answered \"%.80s\" where cmd=%s was due; it does not speak PMI-1", pmi->line, cmd);
+        amph_error(
+            "the PMI server answered \"%.80s\" where cmd=%s was due; it does not speak PMI-1",
+            pmi->line, cmd);
         return AMPH_ERR_PROTO;
     }
     return AMPH_OK;
@@ -128,8 +134,9 @@ bool amph_kvs_env_number(const char *name, long least, long *value_p)
 bool amph_pmi_present(void)
 {
     long v;
-    return amph_kvs_env_number("PMI_FD", 0, &v) ? amph_kvs_env_number("PMI_SIZE", 1, &v) && amph_kvs_env_number("PMI_RANK", 0, &v)
-                                       : amph_env_foreign("PMI_PORT") && amph_kvs_env_number("PMI_ID", 0, &v);
+    return amph_kvs_env_number("PMI_FD", 0, &v)
+               ? amph_kvs_env_number("PMI_SIZE", 1, &v) && amph_kvs_env_number("PMI_RANK", 0, &v)
+               : amph_env_foreign("PMI_PORT") && amph_kvs_env_number("PMI_ID", 0, &v);
 }
 
 static int connect_port(const char *port)
@@ -156,7 +163,8 @@ static int connect_port(const char *port)
     return fd;
 }
 
-/* PMI_PORT: the process says its number, the server tells size, rank and debug level in lines of their own. */
+/* PMI_PORT: the process says its number, the server tells size, rank and debug level in lines of
+ * their own. */
 static enum amph_status open_port(struct amph_pmi *pmi)
 {
     const char *port = amph_env_foreign("PMI_PORT");
@@ -184,7 +192,9 @@ static enum amph_status greet(struct amph_pmi *pmi)
 {
     enum amph_status st = ask(pmi, "cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init");
     if (st == AMPH_OK && number_word(pmi->line, "rc", 0) != 0) {
-        amph_error("the PMI server refuses version 1.1 (\"%.80s\"); start the job with a PMI-1 launcher", pmi->line);
+        amph_error(
+            "the PMI server refuses version 1.1 (\"%.80s\"); start the job with a PMI-1 launcher",
+            pmi->line);
         return AMPH_ERR_PROTO;
     }
     if (st == AMPH_OK)
@@ -220,7 +230,8 @@ enum amph_status amph_pmi_open(struct amph_pmi *pmi)
         st = open_port(pmi);
     }
     if (st == AMPH_OK && (pmi->size == 0 || pmi->rank >= pmi->size)) {
-        amph_error("PMI gives this process the number %u of %u, which cannot be", pmi->rank, pmi->size);
+        amph_error("PMI gives this process the number %u of %u, which cannot be", pmi->rank,
+                   pmi->size);
         st = AMPH_ERR_PROTO;
     }
     return st == AMPH_OK ? greet(pmi) : st;
@@ -228,10 +239,12 @@ enum amph_status amph_pmi_open(struct amph_pmi *pmi)
 
 /* ---- values ---- */
 
-static enum amph_status put_text(struct amph_pmi *pmi, const char *name, unsigned part, const char *text)
+static enum amph_status put_text(struct amph_pmi *pmi, const char *name, unsigned part,
+                                 const char *text)
 {
     char line[1024];
-    int n = snprintf(line, sizeof line, "cmd=put kvsname=%s key=%s-%u value=%s\n", pmi->kvs, name, part, text);
+    int n = snprintf(line, sizeof line, "cmd=put kvsname=%s key=%s-%u value=%s\n", pmi->kvs, name,
+                     part, text);
     if (n < 0 || (size_t)n >= sizeof line)
         return AMPH_ERR_RANGE;
     enum amph_status st = ask(pmi, line, "put_result");
@@ -242,7 +255,8 @@ static enum amph_status put_text(struct amph_pmi *pmi, const char *name, unsigne
     return st;
 }
 
-enum amph_status amph_pmi_put(struct amph_pmi *pmi, const char *name, const void *data, size_t len_bytes)
+enum amph_status amph_pmi_put(struct amph_pmi *pmi, const char *name, const void *data,
+                              size_t len_bytes)
 {
     /* The first part starts with the number of bytes in eight hex digits. */
     char text[AMPH_PMI_TEXT_BYTES + 1];
@@ -260,7 +274,8 @@ enum amph_status amph_pmi_put(struct amph_pmi *pmi, const char *name, const void
 }
 
 /* One part of a value; text is set to its characters. */
-static enum amph_status get_text(struct amph_pmi *pmi, const char *name, unsigned part, char text[AMPH_PMI_LINE_BYTES])
+static enum amph_status get_text(struct amph_pmi *pmi, const char *name, unsigned part,
+                                 char text[AMPH_PMI_LINE_BYTES])
 {
     char line[1024];
     int n = snprintf(line, sizeof line, "cmd=get kvsname=%s key=%s-%u\n", pmi->kvs, name, part);
@@ -269,7 +284,8 @@ static enum amph_status get_text(struct amph_pmi *pmi, const char *name, unsigne
     enum amph_status st = ask(pmi, line, "get_result");
     if (st != AMPH_OK)
         return st;
-    if (number_word(pmi->line, "rc", 0) != 0 || !amph_pmi_word(pmi->line, "value", text, AMPH_PMI_LINE_BYTES))
+    if (number_word(pmi->line, "rc", 0) != 0 ||
+        !amph_pmi_word(pmi->line, "value", text, AMPH_PMI_LINE_BYTES))
         return AMPH_ERR_NOENT;
     return strspn(text, "0123456789abcdef") == strlen(text) ? AMPH_OK : AMPH_ERR_PROTO;
 }
@@ -302,7 +318,8 @@ enum amph_status amph_pmi_get(struct amph_pmi *pmi, const char *name, void **dat
             data[at++] = hex_byte(t);
         if (at == len)
             break;
-        /* A part that brings nothing would make this loop endless; only the first may be that short. */
+        /* A part that brings nothing would make this loop endless; only the first may be that
+         * short. */
         st = part > 1 && at == before ? AMPH_ERR_PROTO : get_text(pmi, name, part, text);
     }
     if (st != AMPH_OK) {
@@ -376,11 +393,13 @@ static enum amph_status kvs_open(struct amph_kvs **kvs_p)
     return st;
 }
 
-static enum amph_status kvs_put(struct amph_kvs *kvs, const char *name, const void *data, size_t len_bytes)
+static enum amph_status kvs_put(struct amph_kvs *kvs, const char *name, const void *data,
+                                size_t len_bytes)
 {
     return amph_pmi_put(wire(kvs), name, data, len_bytes);
 }
-static enum amph_status kvs_get(struct amph_kvs *kvs, uint32_t owner, const char *name, void **data_p, size_t *len_p)
+static enum amph_status kvs_get(struct amph_kvs *kvs, uint32_t owner, const char *name,
+                                void **data_p, size_t *len_p)
 {
     return amph_pmi_get(wire(kvs), name, data_p, len_p);
 }

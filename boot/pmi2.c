@@ -15,7 +15,11 @@
 #include "boot/control.h"
 #include "boot/kvs.h"
 
-enum { TEXT_MOST = 1000, PARTS_MOST = 64, LINE_MOST = 256 };
+enum {
+    TEXT_MOST = 1000,
+    PARTS_MOST = 64,
+    LINE_MOST = 256
+};
 
 struct pmi2 {
     struct amph_kvs base;
@@ -31,7 +35,8 @@ static struct pmi2 *own(struct amph_kvs *kvs)
 
 /* ---- messages ---- */
 
-/* Copies the value that starts at `from`, with doubled semicolons made single; gives where it ended, NULL where it does not fit. */
+/* Copies the value that starts at `from`, with doubled semicolons made single; gives where it
+ * ended, NULL where it does not fit. */
 static const char *take_value(const char *from, char *value, size_t cap)
 {
     size_t n = 0;
@@ -82,7 +87,8 @@ long amph_pmi2_length(const char head[AMPH_PMI2_HEAD_BYTES])
 
 static enum amph_status gone(void)
 {
-    amph_error("the PMI-2 server of this job has closed its connection; the job is being ended, or its launcher is gone");
+    amph_error("the PMI-2 server of this job has closed its connection; the job is being ended, or "
+               "its launcher is gone");
     return AMPH_ERR_PEER;
 }
 
@@ -128,7 +134,9 @@ static enum amph_status receive(struct pmi2 *p)
         return st;
     long len = amph_pmi2_length(head);
     if (len < 0) {
-        amph_error("the PMI-2 server sent \"%.6s\" where the length of a message was due; it does not speak PMI-2", head);
+        amph_error("the PMI-2 server sent \"%.6s\" where the length of a message was due; it does "
+                   "not speak PMI-2",
+                   head);
         return AMPH_ERR_PROTO;
     }
     st = read_all(p->fd, p->body, (size_t)len);
@@ -136,8 +144,10 @@ static enum amph_status receive(struct pmi2 *p)
     return st;
 }
 
-/* Sends a request, whose words fmt gives, and takes its answer, which must be NAME-response with rc=0. */
-static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, ...) AMPH_PRINTF(3, 4);
+/* Sends a request, whose words fmt gives, and takes its answer, which must be NAME-response with
+ * rc=0. */
+static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, ...)
+    AMPH_PRINTF(3, 4);
 static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, ...)
 {
     char text[AMPH_PMI2_HEAD_BYTES + 2048];
@@ -170,12 +180,14 @@ static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, .
 
 /* ---- opening ---- */
 
-/* Slurm names its job in PMI_JOBID and tells each process's number; other servers behind PMI_FD speak PMI-1. */
+/* Slurm names its job in PMI_JOBID and tells each process's number; other servers behind PMI_FD
+ * speak PMI-1. */
 static bool pmi2_present(void)
 {
     long v;
     const char *job = amph_env_foreign("PMI_JOBID");
-    return amph_kvs_env_number("PMI_FD", 0, &v) && amph_kvs_env_number("PMI_RANK", 0, &v) && job && *job;
+    return amph_kvs_env_number("PMI_FD", 0, &v) && amph_kvs_env_number("PMI_RANK", 0, &v) && job &&
+           *job;
 }
 
 /* The one line of PMI-1, by which the two agree on the version. */
@@ -190,9 +202,11 @@ static enum amph_status agree(struct pmi2 *p)
             n++;
     answer[n] = 0;
     answer[strcspn(answer, "\n")] = 0;
-    if (st == AMPH_OK && (strncmp(answer, "cmd=response_to_init ", 21) != 0 || !strstr(answer, "pmi_version=2") ||
-                          !strstr(answer, "rc=0"))) {
-        amph_error("the PMI server refuses version 2 (\"%.80s\"); AMPHORA_BOOT=pmi1 takes version 1", answer);
+    if (st == AMPH_OK && (strncmp(answer, "cmd=response_to_init ", 21) != 0 ||
+                          !strstr(answer, "pmi_version=2") || !strstr(answer, "rc=0"))) {
+        amph_error(
+            "the PMI server refuses version 2 (\"%.80s\"); AMPHORA_BOOT=pmi1 takes version 1",
+            answer);
         return AMPH_ERR_PROTO;
     }
     return st;
@@ -220,7 +234,8 @@ static enum amph_status greet(struct pmi2 *p)
     long size = number(p, "size");
     long own_rank = number(p, "rank");
     if (size < 1 || own_rank < 0 || own_rank >= size || size > UINT32_MAX) {
-        amph_error("PMI-2 gives this process the number %ld of %ld, which cannot be", own_rank, size);
+        amph_error("PMI-2 gives this process the number %ld of %ld, which cannot be", own_rank,
+                   size);
         return AMPH_ERR_PROTO;
     }
     p->base.rank = (uint32_t)own_rank;
@@ -251,7 +266,8 @@ static enum amph_status pmi2_open(struct amph_kvs **kvs_p)
 
 /* ---- values: hex digits, the first part begins with the number of bytes ---- */
 
-static enum amph_status pmi2_put(struct amph_kvs *kvs, const char *name, const void *data, size_t len_bytes)
+static enum amph_status pmi2_put(struct amph_kvs *kvs, const char *name, const void *data,
+                                 size_t len_bytes)
 {
     char text[TEXT_MOST + 1];
     const uint8_t *bytes = data;
@@ -268,7 +284,8 @@ static enum amph_status pmi2_put(struct amph_kvs *kvs, const char *name, const v
     return st;
 }
 
-static enum amph_status get_part(struct pmi2 *p, const char *name, unsigned part, char text[TEXT_MOST + 1])
+static enum amph_status get_part(struct pmi2 *p, const char *name, unsigned part,
+                                 char text[TEXT_MOST + 1])
 {
     char found[8] = "";
     enum amph_status st = ask(p, "kvs-get", "jobid=%s;srcid=-1;key=%s-%u;", p->job, name, part);
@@ -280,7 +297,8 @@ static enum amph_status get_part(struct pmi2 *p, const char *name, unsigned part
     return amph_pmi2_word(p->body, "value", text, TEXT_MOST + 1) ? AMPH_OK : AMPH_ERR_PROTO;
 }
 
-static enum amph_status get_parts(struct pmi2 *p, const char *name, char *text, uint8_t *data, size_t len)
+static enum amph_status get_parts(struct pmi2 *p, const char *name, char *text, uint8_t *data,
+                                  size_t len)
 {
     size_t at = 0;
     size_t cut = 8;
@@ -300,7 +318,8 @@ static enum amph_status get_parts(struct pmi2 *p, const char *name, char *text, 
     return AMPH_ERR_PROTO;
 }
 
-static enum amph_status pmi2_get(struct amph_kvs *kvs, uint32_t owner, const char *name, void **data_p, size_t *len_p)
+static enum amph_status pmi2_get(struct amph_kvs *kvs, uint32_t owner, const char *name,
+                                 void **data_p, size_t *len_p)
 {
     char text[TEXT_MOST + 1];
     char head[9] = "";

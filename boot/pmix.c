@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMIx, client side (mpirun of Open MPI, prun, srun --mpi=pmix): libpmix.so.2 is loaded when a process finds itself started by such a
- * launcher, so that neither a build nor a program depends on it.  Layer: boot.  Thread rule: as kvs.h.
+ * PMIx, client side (mpirun of Open MPI, prun, srun --mpi=pmix): libpmix.so.2 is loaded when a
+ * process finds itself started by such a launcher, so that neither a build nor a program depends on
+ * it.  Layer: boot.  Thread rule: as kvs.h.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -15,7 +16,9 @@
 #include "boot/kvs.h"
 #include "boot/pmix_abi.h"
 
-enum { ABORT_LIMIT_S = 2 };
+enum {
+    ABORT_LIMIT_S = 2
+};
 
 /* The functions that are used, in the order of names[]. */
 static struct {
@@ -29,8 +32,9 @@ static struct {
     const char *(*text)(int status);
 } fn;
 
-static const char *const names[] = { "PMIx_Init",  "PMIx_Finalize", "PMIx_Abort", "PMIx_Put",
-                                     "PMIx_Commit", "PMIx_Fence",    "PMIx_Get",   "PMIx_Error_string" };
+static const char *const names[] = { "PMIx_Init", "PMIx_Finalize",    "PMIx_Abort",
+                                     "PMIx_Put",  "PMIx_Commit",      "PMIx_Fence",
+                                     "PMIx_Get",  "PMIx_Error_string" };
 _Static_assert(sizeof fn == sizeof names, "a name for each function");
 
 struct pmix {
@@ -60,8 +64,10 @@ static bool load(void)
     for (size_t i = 0; i < AMPH_COUNTOF(files) && !library; i++)
         library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        amph_error("a PMIx launcher has started this process, but libpmix.so.2 cannot be loaded (%s); install it (Debian: libpmix2), or "
-                   "let another launcher start the job", dlerror());
+        amph_error("a PMIx launcher has started this process, but libpmix.so.2 cannot be loaded "
+                   "(%s); install it (Debian: libpmix2), or "
+                   "let another launcher start the job",
+                   dlerror());
         return false;
     }
     for (size_t i = 0; i < AMPH_COUNTOF(names); i++)
@@ -77,7 +83,8 @@ static enum amph_status check(int status, const char *what)
 {
     if (status == PMIX_OK)
         return AMPH_OK;
-    amph_error("the PMIx server of this job does not do its part: %s gives %s", what, fn.text(status));
+    amph_error("the PMIx server of this job does not do its part: %s gives %s", what,
+               fn.text(status));
     return AMPH_ERR_PEER;
 }
 
@@ -90,7 +97,8 @@ static enum amph_status greet(struct pmix *p)
     struct pmix_proc all = p->self;
     all.rank = PMIX_RANK_ALL;
     st = check(fn.get(&all, "pmix.job.size", NULL, 0, &value), "PMIx_Get of the job's size");
-    if (st == AMPH_OK && (!value || value->type != PMIX_TYPE_UINT32 || p->self.rank >= value->data.number))
+    if (st == AMPH_OK &&
+        (!value || value->type != PMIX_TYPE_UINT32 || p->self.rank >= value->data.number))
         st = AMPH_ERR_PROTO;
     if (st == AMPH_OK) {
         p->base.rank = p->self.rank;
@@ -119,7 +127,8 @@ static enum amph_status pmix_open(struct amph_kvs **kvs_p)
     return st;
 }
 
-static enum amph_status pmix_put(struct amph_kvs *kvs, const char *name, const void *data, size_t len_bytes)
+static enum amph_status pmix_put(struct amph_kvs *kvs, const char *name, const void *data,
+                                 size_t len_bytes)
 {
     /* One byte in front, so that an empty value is a value too. */
     uint8_t bytes[1 + AMPH_CONTROL_VALUE_MAX] = { 0 };
@@ -133,17 +142,19 @@ static enum amph_status pmix_put(struct amph_kvs *kvs, const char *name, const v
     return check(fn.put(PMIX_SCOPE_GLOBAL, name, &value), "PMIx_Put");
 }
 
-static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const char *name, void **data_p, size_t *len_p)
+static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const char *name,
+                                 void **data_p, size_t *len_p)
 {
     struct pmix_proc from = own(kvs)->self;
     /* All values have come with the fence: what is not there has not been put. */
-    struct pmix_info here = { .key = "pmix.optional", .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
+    struct pmix_info here = { .key = "pmix.optional",
+                              .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
     struct pmix_value *value = NULL;
     from.rank = owner;
     if (fn.get(&from, name, &here, 1, &value) != PMIX_OK || !value)
         return AMPH_ERR_NOENT;
-    bool ok = value->type == PMIX_TYPE_BYTES && value->data.object.bytes && value->data.object.size >= 1 &&
-              value->data.object.size <= 1 + AMPH_CONTROL_VALUE_MAX;
+    bool ok = value->type == PMIX_TYPE_BYTES && value->data.object.bytes &&
+              value->data.object.size >= 1 && value->data.object.size <= 1 + AMPH_CONTROL_VALUE_MAX;
     size_t len = ok ? value->data.object.size - 1 : 0;
     char *copy = ok ? malloc(len + 1) : NULL;
     if (copy) {
@@ -159,7 +170,8 @@ static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const cha
 
 static enum amph_status pmix_fence(struct amph_kvs *kvs)
 {
-    struct pmix_info collect = { .key = "pmix.collect", .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
+    struct pmix_info collect = { .key = "pmix.collect",
+                                 .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
     enum amph_status st = check(fn.commit(), "PMIx_Commit");
     return st == AMPH_OK ? check(fn.fence(NULL, 0, &collect, 1), "PMIx_Fence") : st;
 }
@@ -171,7 +183,8 @@ static enum amph_status pmix_finalize(struct amph_kvs *kvs)
 
 static void pmix_abort(struct amph_kvs *kvs, int code)
 {
-    /* The library is not made for signal handlers: where it gets stuck, an alarm ends the process, and with it the job. */
+    /* The library is not made for signal handlers: where it gets stuck, an alarm ends the process,
+     * and with it the job. */
     signal(SIGALRM, SIG_DFL);
     alarm(ABORT_LIMIT_S);
     fn.abort(code, "amphora ends the job", NULL, 0);

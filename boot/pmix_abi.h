@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The few types and constants of PMIx that are used without its headers, as the standard fixes them (version 4, "Data structures",
- * "Constants"), for whoever loads libpmix.so.2 or catches its calls.  Layer: boot.
+ * The few types and constants of PMIx that are used without its headers, as the standard fixes them
+ * (version 4, "Data structures", "Constants"), for whoever loads libpmix.so.2 or catches its calls.
+ * Layer: boot.
  */
 #ifndef AMPH_BOOT_PMIX_ABI_H
 #define AMPH_BOOT_PMIX_ABI_H
@@ -10,10 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PMIX_NSPACE_BYTES = 256, PMIX_KEY_BYTES = 512 };
-enum { PMIX_OK = 0 };
-enum { PMIX_TYPE_BOOL = 1, PMIX_TYPE_STRING = 3, PMIX_TYPE_UINT32 = 14, PMIX_TYPE_BYTES = 27 };
-enum { PMIX_SCOPE_GLOBAL = 3 };
+enum {
+    PMIX_NSPACE_BYTES = 256,
+    PMIX_KEY_BYTES = 512
+};
+enum {
+    PMIX_OK = 0
+};
+enum {
+    PMIX_TYPE_BOOL = 1,
+    PMIX_TYPE_STRING = 3,
+    PMIX_TYPE_UINT32 = 14,
+    PMIX_TYPE_BYTES = 27
+};
+enum {
+    PMIX_SCOPE_GLOBAL = 3
+};
 #define PMIX_RANK_ALL (UINT32_MAX - 1) /* the standard's wildcard */
 
 struct pmix_proc {
@@ -44,14 +57,19 @@ struct pmix_info {
     struct pmix_value value;
 };
 
-_Static_assert(sizeof(void *) != 8 || sizeof(struct pmix_proc) == 260, "the layout of the standard's types");
-_Static_assert(sizeof(void *) != 8 || sizeof(struct pmix_value) == 32, "the layout of the standard's types");
-_Static_assert(sizeof(void *) != 8 || sizeof(struct pmix_info) == 552, "the layout of the standard's types");
+_Static_assert(sizeof(void *) != 8 || sizeof(struct pmix_proc) == 260,
+               "the layout of the standard's types");
+_Static_assert(sizeof(void *) != 8 || sizeof(struct pmix_value) == 32,
+               "the layout of the standard's types");
+_Static_assert(sizeof(void *) != 8 || sizeof(struct pmix_info) == 552,
+               "the layout of the standard's types");
 
-typedef int pmix_get_fn(const struct pmix_proc *proc, const char *key, const struct pmix_info *info, size_t ninfo,
-                        struct pmix_value **value_p);
-typedef int pmix_fence_fn(const struct pmix_proc *procs, size_t nprocs, const struct pmix_info *info, size_t ninfo);
-typedef int pmix_fence_nb_fn(const struct pmix_proc *procs, size_t nprocs, const struct pmix_info *info, size_t ninfo,
+typedef int pmix_get_fn(const struct pmix_proc *proc, const char *key, const struct pmix_info *info,
+                        size_t ninfo, struct pmix_value **value_p);
+typedef int pmix_fence_fn(const struct pmix_proc *procs, size_t nprocs,
+                          const struct pmix_info *info, size_t ninfo);
+typedef int pmix_fence_nb_fn(const struct pmix_proc *procs, size_t nprocs,
+                             const struct pmix_info *info, size_t ninfo,
                              void (*done)(int status, void *arg), void *arg);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job of one process that nobody started: the kind that is always there.  Layer: boot.  Thread rule: as boot.h. */
+/* A job of one process that nobody started: the kind that is always there.  Layer: boot.  Thread
+ * rule: as boot.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,8 @@ static enum amph_status single_open(bool join, struct amph_boot **boot_p)
     return AMPH_OK;
 }
 
-static enum amph_status single_publish(struct amph_boot *boot, const char *key, const void *value, size_t len_bytes)
+static enum amph_status single_publish(struct amph_boot *boot, const char *key, const void *value,
+                                       size_t len_bytes)
 {
     return amph_values_set(&((struct single *)boot)->values, key, value, len_bytes);
 }
@@ -72,8 +74,8 @@ static enum amph_status single_exchange(struct amph_boot *boot, const char *key)
     return st;
 }
 
-static enum amph_status single_lookup(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p,
-                                      size_t *len_p)
+static enum amph_status single_lookup(struct amph_boot *boot, uint32_t rank, const char *key,
+                                      uint64_t timeout_ns, void **value_p, size_t *len_p)
 {
     const struct amph_value *v = amph_values_get(&((struct single *)boot)->values, key);
     if (!v)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The address file of standing servers, and the kind `standing`; see standing.h.  Layer: boot.  Thread rule: as boot.h. */
+/* The address file of standing servers, and the kind `standing`; see standing.h.  Layer: boot.
+ * Thread rule: as boot.h. */
 #include "boot/standing.h"
 
 #include <errno.h>
@@ -20,9 +21,12 @@
 
 static const char first_line[] = "amphora-servers 1\n";
 static const char *own_text;
-enum { COMPUTE_MOST = 1 << 24 };
+enum {
+    COMPUTE_MOST = 1 << 24
+};
 
-/* Given by amph_standing_own, or by a process above this one (with ; for the ends of lines); NULL: there is a file. */
+/* Given by amph_standing_own, or by a process above this one (with ; for the ends of lines); NULL:
+ * there is a file. */
 static const char *given_text(void)
 {
     static char *copy;
@@ -37,8 +41,8 @@ static const char *given_text(void)
 
 struct standing {
     struct amph_boot base;
-    struct amph_standing set;              /* of a client */
-    struct amph_standing_place place;      /* of a server */
+    struct amph_standing set;         /* of a client */
+    struct amph_standing_place place; /* of a server */
     bool ended;
 };
 
@@ -47,7 +51,8 @@ void amph_standing_own(const char *text)
     own_text = text;
 }
 
-static const enum amph_env_id foreign[] = { AMPH_ENV_OMPI_RANK, AMPH_ENV_PMIX_RANK, AMPH_ENV_PMI_RANK, AMPH_ENV_SLURM_PROCID };
+static const enum amph_env_id foreign[] = { AMPH_ENV_OMPI_RANK, AMPH_ENV_PMIX_RANK,
+                                            AMPH_ENV_PMI_RANK, AMPH_ENV_SLURM_PROCID };
 #define MPIRUN_ROWS 2 /* the first, which amphora-run itself never sets */
 
 static uint32_t rank_among(const enum amph_env_id *rows, size_t n)
@@ -69,7 +74,8 @@ uint32_t amph_boot_foreign_rank(void)
 
 uint32_t amph_boot_rank_inside(const struct amph_boot *boot)
 {
-    uint32_t rank = strcmp(amph_boot_kind(boot), "launcher") == 0 ? rank_among(foreign, MPIRUN_ROWS) : AMPH_RANK_NONE;
+    uint32_t rank = strcmp(amph_boot_kind(boot), "launcher") == 0 ? rank_among(foreign, MPIRUN_ROWS)
+                                                                  : AMPH_RANK_NONE;
     return rank == AMPH_RANK_NONE ? 0 : rank;
 }
 
@@ -122,11 +128,14 @@ static bool take_server(struct amph_standing *set, const char *rest)
 {
     struct amph_standing_server s = { .host = "" };
     char hex[2 * AMPH_STANDING_VALUE_MAX + 1] = "";
-    struct amph_standing_server *more = set->n < AMPH_STANDING_MAX ? realloc(set->server, (set->n + 1) * sizeof *more) : NULL;
+    struct amph_standing_server *more = set->n < AMPH_STANDING_MAX
+                                            ? realloc(set->server, (set->n + 1) * sizeof *more)
+                                            : NULL;
     if (!more)
         return false;
     set->server = more;
-    if (sscanf(rest, "%255s %" SCNu64 " %512s", s.host, &s.pid, hex) != 3 || !take_hex(hex, s.value, sizeof s.value, &s.value_len))
+    if (sscanf(rest, "%255s %" SCNu64 " %512s", s.host, &s.pid, hex) != 3 ||
+        !take_hex(hex, s.value, sizeof s.value, &s.value_len))
         return false;
     set->server[set->n++] = s;
     return true;
@@ -147,10 +156,12 @@ static bool take_line(struct amph_standing *set, const char *word, const char *r
         return snprintf(set->prefix, sizeof set->prefix, "%s", rest) < (int)sizeof set->prefix;
     if (strcmp(word, "watch") == 0)
         return sscanf(rest, "%" SCNu64, &set->watch_pid) == 1;
-    return strcmp(word, "server") != 0 || take_server(set, rest); /* lines of later versions are passed over */
+    /* lines of later versions are passed over */
+    return strcmp(word, "server") != 0 || take_server(set, rest);
 }
 
-enum amph_status amph_standing_parse(const char *text, const char *from, struct amph_standing *set_p)
+enum amph_status amph_standing_parse(const char *text, const char *from,
+                                     struct amph_standing *set_p)
 {
     static const uint8_t no_key[AMPH_KEY_BYTES];
     struct amph_standing set = { .n = 0 };
@@ -158,7 +169,8 @@ enum amph_status amph_standing_parse(const char *text, const char *from, struct 
     bool ok = strncmp(text, first_line, first) == 0;
     char *copy = ok ? strdup(text + first) : NULL;
     char *save = NULL;
-    for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && ok; line = strtok_r(NULL, "\n", &save)) {
+    for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && ok;
+         line = strtok_r(NULL, "\n", &save)) {
         char *rest = line + strcspn(line, " ");
         if (*rest)
             *rest++ = 0;
@@ -170,7 +182,8 @@ enum amph_status amph_standing_parse(const char *text, const char *from, struct 
         return AMPH_OK;
     }
     amph_standing_free(&set);
-    amph_error("%s is no whole address file of I/O servers (\"amphora-servers 1\", id, key, server ...); start iofwd-server -daemon again",
+    amph_error("%s is no whole address file of I/O servers (\"amphora-servers 1\", id, key, server "
+               "...); start iofwd-server -daemon again",
                from);
     return AMPH_ERR_PROTO;
 }
@@ -196,7 +209,8 @@ int amph_standing_open(const char *path, int flags)
     struct stat st;
     bool wary = others_write_beside(path);
     int fd = open(path, flags | O_CLOEXEC | (wary ? O_NOFOLLOW | O_NONBLOCK : 0), 0600);
-    if (fd < 0 || !wary || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || st.st_uid == 0)))
+    if (fd < 0 || !wary ||
+        (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || st.st_uid == 0)))
         return fd;
     close(fd);
     errno = EPERM;
@@ -219,7 +233,8 @@ enum amph_status amph_standing_write(const char *path, const struct amph_standin
     } else
         temporary = NULL;
     size_t len = text ? strlen(text) : 0;
-    bool ok = fd >= 0 && fchmod(fd, 0600) == 0 && write(fd, text, len) == (ssize_t)len && rename(temporary, path) == 0;
+    bool ok = fd >= 0 && fchmod(fd, 0600) == 0 && write(fd, text, len) == (ssize_t)len &&
+              rename(temporary, path) == 0;
     if (!ok) {
         amph_error("cannot write the address file %s: %m", path);
         if (fd >= 0)
@@ -255,10 +270,12 @@ enum amph_status amph_standing_read(const char *path, struct amph_standing *set_
     if (!text) {
         enum amph_status st = is_distrust(errno) ? AMPH_ERR_PROTO : amph_status_from_errno(errno);
         if (is_distrust(errno))
-            amph_error("the address file %s lies where others may write, and is a link or belongs to another user: it is not trusted",
+            amph_error("the address file %s lies where others may write, and is a link or belongs "
+                       "to another user: it is not trusted",
                        path);
         else
-            amph_error("cannot read the address file %s: %m; is iofwd-server -daemon running?", path);
+            amph_error("cannot read the address file %s: %m; is iofwd-server -daemon running?",
+                       path);
         return st;
     }
     enum amph_status st = amph_standing_parse(text, path, set_p);
@@ -299,7 +316,8 @@ static bool never(void)
     return false;
 }
 
-/* Clients may start before the servers: waits as long as AMPHORA_JOB_WAIT says for the file to come. */
+/* Clients may start before the servers: waits as long as AMPHORA_JOB_WAIT says for the file to
+ * come. */
 static bool standing_belongs(void)
 {
     const char *path = amph_env_str(AMPH_ENV_JOB);
@@ -344,7 +362,8 @@ static enum amph_status describe(struct standing *s, uint32_t n, const char *con
         job->proc[compute + i].pid = s->set.n ? s->set.server[i].pid : 0;
     }
     job->self_host = host_index(job, name);
-    for (uint32_t c = 0; c < compute; c++) { /* where the others are does not matter to a file client */
+    /* where the others are does not matter to a file client */
+    for (uint32_t c = 0; c < compute; c++) {
         job->proc[c].host = job->self_host;
         job->server_of[c] = compute + c % n;
     }
@@ -359,8 +378,10 @@ static enum amph_status standing_open(bool join, struct amph_boot **boot_p)
     if (!s)
         return AMPH_ERR_NOMEM;
     const char *path = amph_env_str(AMPH_ENV_JOB);
-    enum amph_status st = given_text() ? amph_standing_parse(given_text(), "what the process's own I/O server said", &s->set)
-                                      : amph_standing_read(path, &s->set);
+    enum amph_status st = given_text()
+                              ? amph_standing_parse(
+                                    given_text(), "what the process's own I/O server said", &s->set)
+                              : amph_standing_read(path, &s->set);
     if (st == AMPH_OK)
         st = describe(s, s->set.n, s->set.conduit);
     if (st != AMPH_OK) {
@@ -401,7 +422,8 @@ enum amph_status amph_boot_stand(const struct amph_standing_place *place, struct
     return AMPH_OK;
 }
 
-static enum amph_status standing_publish(struct amph_boot *boot, const char *key, const void *value, size_t len_bytes)
+static enum amph_status standing_publish(struct amph_boot *boot, const char *key, const void *value,
+                                         size_t len_bytes)
 {
     struct standing *s = (struct standing *)boot;
     return s->place.published(s->place.arg, value, len_bytes) ? AMPH_OK : AMPH_ERR_SYS;
@@ -418,8 +440,8 @@ static enum amph_status standing_exchange(struct amph_boot *boot, const char *ke
     return amph_boot_alloc_values(boot, boot->job.nproc[AMPH_SERVER]);
 }
 
-static enum amph_status standing_lookup(struct amph_boot *boot, uint32_t rank, const char *key, uint64_t timeout_ns, void **value_p,
-                                        size_t *len_p)
+static enum amph_status standing_lookup(struct amph_boot *boot, uint32_t rank, const char *key,
+                                        uint64_t timeout_ns, void **value_p, size_t *len_p)
 {
     const struct standing *s = (const struct standing *)boot;
     if (rank < s->set.ncompute || rank - s->set.ncompute >= s->set.n)
@@ -452,7 +474,8 @@ static enum amph_status standing_progress(struct amph_boot *boot, struct amph_bo
     if (n < 0 || (n == 1 && word != 'D'))
         return AMPH_AGAIN;
     s->ended = n == 0;
-    *event_p = (struct amph_boot_event){ .kind = n == 0 ? AMPH_BOOT_SHUTDOWN : AMPH_BOOT_DRAIN, .rank = AMPH_RANK_NONE };
+    *event_p = (struct amph_boot_event){ .kind = n == 0 ? AMPH_BOOT_SHUTDOWN : AMPH_BOOT_DRAIN,
+                                         .rank = AMPH_RANK_NONE };
     return AMPH_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The values that one process has published; see kind.h.  Layer: boot.  Thread rule: serialised by the owner. */
+/* The values that one process has published; see kind.h.  Layer: boot.  Thread rule: serialised by
+ * the owner. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,8 @@ static struct amph_value *values_add(struct amph_values *v, const char *key)
     return &at[v->n++];
 }
 
-enum amph_status amph_values_set(struct amph_values *v, const char *key, const void *data, size_t len_bytes)
+enum amph_status amph_values_set(struct amph_values *v, const char *key, const void *data,
+                                 size_t len_bytes)
 {
     void *copy = malloc(len_bytes + 1);
     if (!copy)

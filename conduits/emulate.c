@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get over messages.  Layer: conduits.  Thread rule: that of conduit.h; one lock guards the transfers and the inner conduit's
- * send side, because fragments and answers are sent from progress too.  Laid over a conduit the lock is our own, taken in every
- * operation; beside one it is the caller's, which it holds in operations of the send side.  done is called without the lock, or,
+ * Put and get over messages.  Layer: conduits.  Thread rule: that of conduit.h; one lock guards the
+ * transfers and the inner conduit's send side, because fragments and answers are sent from progress
+ * too.  Laid over a conduit the lock is our own, taken in every operation; beside one it is the
+ * caller's, which it holds in operations of the send side.  done is called without the lock, or,
  * beside a conduit, inside an operation of the send side with the caller's.
  *
- * A transfer is cut into fragments of one medium each.  At most WINDOW fragments to one peer are unanswered, so a peer that does
- * not answer, or has no room, holds up nobody else's transfers; it may let us owe it as many answers and no more.
- *   request lane  PUT: key, offset, id, 0, length; data     GET: key, offset, id, position in the transfer, length
- *   reply lane    DONE: 0, 0, id, status, length              DATA: 0, 0, id, position in the transfer, length; data
+ * A transfer is cut into fragments of one medium each.  At most WINDOW fragments to one peer are
+ * unanswered, so a peer that does not answer, or has no room, holds up nobody else's transfers; it
+ * may let us owe it as many answers and no more.
+ *   request lane  PUT: key, offset, id, 0, length; data     GET: key, offset, id, position in the
+ *   transfer, length
+ *   reply lane    DONE: 0, 0, id, status, length              DATA: 0, 0, id, position in the
+ *   transfer, length; data
  * Keys are random numbers, so that memory can be named only by who was told.
  */
 #include "conduits/emulate.h"
@@ -24,12 +28,18 @@
 
 #define WINDOW 32u
 #define TRANSFERS_MAX 512u /* under way or owed: more have to wait */
-#define FULL_ARMS 1000u /* tries to sleep that are refused while there is no room; then the peer is thought dead */
+#define FULL_ARMS \
+    1000u /* tries to sleep that are refused while there is no room; then the peer is thought dead */
 #define HEAD_WORDS 5u
 #define HEAD_BYTES (8 * HEAD_WORDS)
 #define KEY_VERSION 2
 
-enum code { PUT = AMPH_EMULATE_FIRST, GET, DONE, DATA };
+enum code {
+    PUT = AMPH_EMULATE_FIRST,
+    GET,
+    DONE,
+    DATA
+};
 
 struct region {
     struct region *next;
@@ -56,7 +66,8 @@ struct head {
     uint64_t key, offset, id, position, len_bytes; /* DONE: position holds the status */
 };
 
-/* An answer that found no room.  The memory that it reads from is looked up again when it is sent. */
+/* An answer that found no room.  The memory that it reads from is looked up again when it is
+ * sent. */
 struct owed {
     struct owed *next;
     uint32_t peer;
@@ -75,18 +86,18 @@ struct em_cx {
     struct amph_cx base;
     struct amph_conduit_ops ops; /* the inner table with our operations over it */
     struct amph_cx *inner;
-    bool beside;             /* inner is another's, and has peers of its own */
+    bool beside; /* inner is another's, and has peers of its own */
     pthread_mutex_t own_lock;
-    pthread_mutex_t *lock;   /* NULL: one thread at a time */
+    pthread_mutex_t *lock; /* NULL: one thread at a time */
     struct region *regions;
     struct transfer *transfers;
     struct owed *owed, **owed_tail;
-    struct flow *flow;    /* [max_peers] */
+    struct flow *flow; /* [max_peers] */
     uint64_t next_id;
-    uint32_t round;       /* of push */
-    bool full;            /* the last push left something for which there was no room */
+    uint32_t round; /* of push */
+    bool full;      /* the last push left something for which there was no room */
     unsigned full_arms;
-    unsigned work;        /* transfers and answers; read without the lock */
+    unsigned work; /* transfers and answers; read without the lock */
     uint32_t fragment;
     uint8_t *bounce;
 };
@@ -121,7 +132,8 @@ static void unlock_send(struct em_cx *em)
         unlock(em);
 }
 
-static enum amph_status send_head(struct em_cx *em, uint32_t peer, enum code code, const struct head *h, const void *data)
+static enum amph_status send_head(struct em_cx *em, uint32_t peer, enum code code,
+                                  const struct head *h, const void *data)
 {
     struct amph_wr w;
     amph_wr_init(&w, em->bounce, HEAD_BYTES + em->fragment);
@@ -132,17 +144,22 @@ static enum amph_status send_head(struct em_cx *em, uint32_t peer, enum code cod
     amph_wr_u64(&w, h->len_bytes);
     if (data)
         amph_wr_bytes(&w, data, h->len_bytes);
-    struct amph_am am = { .kind = AMPH_AM_INTERNAL, .handler = (uint8_t)code, .nbytes = (uint32_t)amph_wr_len(&w),
+    struct amph_am am = { .kind = AMPH_AM_INTERNAL,
+                          .handler = (uint8_t)code,
+                          .nbytes = (uint32_t)amph_wr_len(&w),
                           .payload = em->bounce };
-    return em->inner->ops->am_send(em->inner, peer, code >= DONE ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am, NULL);
+    return em->inner->ops->am_send(em->inner, peer,
+                                   code >= DONE ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am, NULL);
 }
 
 /* Sends one more fragment of t; AMPH_AGAIN when there is no room. */
 static enum amph_status send_fragment(struct em_cx *em, struct transfer *t)
 {
     uint64_t left = t->len_bytes - t->sent;
-    struct head h = { t->key, t->offset + t->sent, t->id, t->sent, left < em->fragment ? left : em->fragment };
-    enum amph_status st = send_head(em, t->peer, t->is_get ? GET : PUT, &h, t->is_get ? NULL : t->local + t->sent);
+    struct head h = { t->key, t->offset + t->sent, t->id, t->sent,
+                      left < em->fragment ? left : em->fragment };
+    enum amph_status st = send_head(em, t->peer, t->is_get ? GET : PUT, &h,
+                                    t->is_get ? NULL : t->local + t->sent);
     if (st == AMPH_OK) {
         t->sent += h.len_bytes;
         t->unanswered++;
@@ -151,7 +168,8 @@ static enum amph_status send_fragment(struct em_cx *em, struct transfer *t)
     return st;
 }
 
-/* Takes finished transfers off the list; they are told to the caller after the lock is given back. */
+/* Takes finished transfers off the list; they are told to the caller after the lock is given
+ * back. */
 static struct transfer *reap(struct em_cx *em)
 {
     struct transfer *done = NULL;
@@ -185,7 +203,8 @@ static void tell(struct transfer *done)
 static char *find(struct em_cx *em, const struct head *h)
 {
     for (struct region *r = em->regions; r; r = r->next)
-        if (r->key == h->key && h->len_bytes <= r->len_bytes && h->offset <= r->len_bytes - h->len_bytes)
+        if (r->key == h->key && h->len_bytes <= r->len_bytes &&
+            h->offset <= r->len_bytes - h->len_bytes)
             return (char *)((uintptr_t)r->base + h->offset); /* a region may begin at address 0 */
     return NULL;
 }
@@ -260,7 +279,8 @@ static unsigned push(struct em_cx *em)
     em->full = false;
     unsigned n = push_answers(em);
     for (struct transfer *t = em->transfers; t; t = t->next)
-        while (t->st == AMPH_OK && t->sent < t->len_bytes && em->flow[t->peer].unanswered < WINDOW && has_room(em, t->peer)) {
+        while (t->st == AMPH_OK && t->sent < t->len_bytes &&
+               em->flow[t->peer].unanswered < WINDOW && has_room(em, t->peer)) {
             enum amph_status st = send_fragment(em, t);
             if (st == AMPH_AGAIN) {
                 found_full(em, t->peer);
@@ -312,7 +332,8 @@ static void on_done(struct em_cx *em, uint32_t peer, const struct head *h, const
 static void on_data(struct em_cx *em, uint32_t peer, const struct head *h, const void *data)
 {
     struct transfer *t = answered(em, peer, h);
-    if (t && t->is_get && h->len_bytes <= t->len_bytes && h->position <= t->len_bytes - h->len_bytes)
+    if (t && t->is_get && h->len_bytes <= t->len_bytes &&
+        h->position <= t->len_bytes - h->len_bytes)
         memcpy(t->local + h->position, data, h->len_bytes);
     else if (t)
         t->st = AMPH_ERR_PROTO;
@@ -329,7 +350,8 @@ static const struct {
     { on_data, AMPH_LANE_REPLY, true },
 };
 
-void amph_emulate_take(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+void amph_emulate_take(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                       const struct amph_am *am)
 {
     struct em_cx *em = em_of(cx);
     unsigned code = am->handler - AMPH_EMULATE_FIRST;
@@ -343,8 +365,8 @@ void amph_emulate_take(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, c
     h.id = amph_rd_u64(&r);
     h.position = amph_rd_u64(&r);
     h.len_bytes = amph_rd_u64(&r);
-    if (r.bad || h.len_bytes == 0 || code >= AMPH_COUNTOF(actions) || actions[code].lane != lane || h.len_bytes > em->fragment ||
-        amph_rd_left(&r) != (actions[code].data ? h.len_bytes : 0)) {
+    if (r.bad || h.len_bytes == 0 || code >= AMPH_COUNTOF(actions) || actions[code].lane != lane ||
+        h.len_bytes > em->fragment || amph_rd_left(&r) != (actions[code].data ? h.len_bytes : 0)) {
         amph_count(DROP_MALFORMED);
         return;
     }
@@ -440,7 +462,8 @@ static void em_close(struct amph_cx *cx)
     free(em);
 }
 
-static enum amph_status em_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
+static enum amph_status em_add_peer(struct amph_cx *cx, uint32_t peer,
+                                    const struct amph_peer_spec *spec)
 {
     struct em_cx *em = em_of(cx);
     lock_send(em);
@@ -462,8 +485,8 @@ static void em_del_peer(struct amph_cx *cx, uint32_t peer)
     tell(done);
 }
 
-static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
-                                   struct amph_mem *mem)
+static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd,
+                                   uint64_t fd_offset, struct amph_mem *mem)
 {
     struct em_cx *em = em_of(cx);
     struct region *r = malloc(sizeof *r);
@@ -495,13 +518,14 @@ static void em_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
     mem->key_len = 0;
 }
 
-static enum amph_status em_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+static enum amph_status em_mem_import(struct amph_cx *cx, uint32_t peer, const void *key,
+                                      size_t key_len, struct amph_rmem *rmem)
 {
     return amph_memkey_get(key, key_len, KEY_VERSION, rmem);
 }
 
-static enum amph_status em_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                                   struct amph_op *lc)
+static enum amph_status em_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                                   const struct amph_am *am, struct amph_op *lc)
 {
     struct em_cx *em = em_of(cx);
     if (am->kind == AMPH_AM_INTERNAL && am->handler >= AMPH_EMULATE_FIRST)
@@ -538,19 +562,29 @@ static enum amph_status start(struct em_cx *em, const struct transfer *what)
     return AMPH_OK;
 }
 
-static enum amph_status em_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                               size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+static enum amph_status em_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem,
+                               uint64_t offset, const void *src, size_t len_bytes,
+                               struct amph_op *lc, struct amph_op *rc)
 {
-    struct transfer t = { .peer = peer, .key = rmem->rkey, .offset = offset, .len_bytes = len_bytes,
+    struct transfer t = { .peer = peer,
+                          .key = rmem->rkey,
+                          .offset = offset,
+                          .len_bytes = len_bytes,
                           .local = (char *)(uintptr_t)src,
-                          .lc = lc, .rc = rc };
+                          .lc = lc,
+                          .rc = rc };
     return start(em_of(cx), &t);
 }
 
-static enum amph_status em_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
-                               size_t len_bytes, struct amph_op *done)
+static enum amph_status em_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem,
+                               uint64_t offset, void *dst, size_t len_bytes, struct amph_op *done)
 {
-    struct transfer t = { .peer = peer, .is_get = true, .key = rmem->rkey, .offset = offset, .len_bytes = len_bytes, .local = dst,
+    struct transfer t = { .peer = peer,
+                          .is_get = true,
+                          .key = rmem->rkey,
+                          .offset = offset,
+                          .len_bytes = len_bytes,
+                          .local = dst,
                           .rc = done };
     return start(em_of(cx), &t);
 }
@@ -648,7 +682,8 @@ static enum amph_status finish(struct em_cx *em, const struct amph_cx_config *cf
     return AMPH_ERR_NOMEM;
 }
 
-enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops,
+                                   const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
     struct em_cx *em = calloc(1, sizeof *em);
     if (!em)
@@ -673,7 +708,8 @@ free_em:
     return st;
 }
 
-enum amph_status amph_emulate_beside(struct amph_cx *inner, pthread_mutex_t *send_lock, struct amph_cx **cx_p)
+enum amph_status amph_emulate_beside(struct amph_cx *inner, pthread_mutex_t *send_lock,
+                                     struct amph_cx **cx_p)
 {
     struct em_cx *em = calloc(1, sizeof *em);
     if (!em)

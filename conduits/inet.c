@@ -34,7 +34,8 @@ static bool parse_ip(const char *text, struct sockaddr_storage *sa)
     return false;
 }
 
-/* The address of the interface called name, or (NULL) of the first that is not loopback; IPv4 before IPv6, link-local ones never. */
+/* The address of the interface called name, or (NULL) of the first that is not loopback; IPv4
+ * before IPv6, link-local ones never. */
 static bool interface_ip(const char *name, struct sockaddr_storage *sa)
 {
     struct ifaddrs *all, *i;
@@ -50,19 +51,22 @@ static bool interface_ip(const char *name, struct sockaddr_storage *sa)
             memset(sa, 0, sizeof *sa);
             sa->ss_family = (sa_family_t)family;
             memcpy(sa, i->ifa_addr, amph_inet_len(sa));
-            found = family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)sa)->sin6_addr);
+            found = family == AF_INET ||
+                    !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)sa)->sin6_addr);
         }
     freeifaddrs(all);
     return found;
 }
 
-/* The source address of the route to the world: a datagram socket that is connected (nothing is sent) shows it. */
+/* The source address of the route to the world: a datagram socket that is connected (nothing is
+ * sent) shows it. */
 static bool route_ip(const char *far_away, struct sockaddr_storage *sa)
 {
     struct sockaddr_storage to;
     if (!parse_ip(far_away, &to))
         return false;
-    ((struct sockaddr_in *)&to)->sin_port = htons(9); /* the port lies at the same place in both families */
+    /* the port lies at the same place in both families */
+    ((struct sockaddr_in *)&to)->sin_port = htons(9);
     int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
@@ -79,30 +83,36 @@ static bool choose(const char *interface, bool loopback_only, struct sockaddr_st
     if (interface && interface[0])
         return parse_ip(interface, sa) || interface_ip(interface, sa);
     /* A cluster of its own has no route to the world, but an interface. */
-    return !loopback_only && (route_ip("198.51.100.1", sa) || route_ip("2001:db8::1", sa) || interface_ip(NULL, sa));
+    return !loopback_only &&
+           (route_ip("198.51.100.1", sa) || route_ip("2001:db8::1", sa) || interface_ip(NULL, sa));
 }
 
 static bool is_any(const struct sockaddr_storage *sa)
 {
-    return sa->ss_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)sa)->sin6_addr)
-                                     : ((const struct sockaddr_in *)sa)->sin_addr.s_addr == INADDR_ANY;
+    return sa->ss_family == AF_INET6
+               ? IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)sa)->sin6_addr)
+               : ((const struct sockaddr_in *)sa)->sin_addr.s_addr == INADDR_ANY;
 }
 
-enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const char *interface, struct sockaddr_storage *sa)
+enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const char *interface,
+                                  struct sockaddr_storage *sa)
 {
     if (!choose(interface, loopback_only, sa)) {
         if (interface && interface[0]) {
-            amph_error_shared("AMPHORA_INTERFACE=%s is neither an IP address nor an interface of this host that is up and has one",
+            amph_error_shared("AMPHORA_INTERFACE=%s is neither an IP address nor an interface of "
+                              "this host that is up and has one",
                               interface);
             return AMPH_ERR_NOENT;
         }
         if (!loopback_only)
-            amph_warn_shared("this host has no interface but loopback; %s listens on 127.0.0.1 (set AMPHORA_INTERFACE to choose)",
+            amph_warn_shared("this host has no interface but loopback; %s listens on 127.0.0.1 "
+                             "(set AMPHORA_INTERFACE to choose)",
                              conduit);
         parse_ip("127.0.0.1", sa);
     }
     if (is_any(sa)) {
-        amph_error_shared("AMPHORA_INTERFACE=%s stands for all interfaces, but %s tells others one address by which to reach it; name an "
+        amph_error_shared("AMPHORA_INTERFACE=%s stands for all interfaces, but %s tells others one "
+                          "address by which to reach it; name an "
                           "interface, or one of this host's addresses",
                           interface, conduit);
         return AMPH_ERR_ARG;
@@ -114,10 +124,12 @@ enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const
 void amph_inet_report(const struct sockaddr_storage *sa, int err)
 {
     char text[INET6_ADDRSTRLEN] = "?";
-    const void *ip = sa->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)sa)->sin6_addr
-                                               : (const void *)&((const struct sockaddr_in *)sa)->sin_addr;
+    const void *ip = sa->ss_family == AF_INET6
+                         ? (const void *)&((const struct sockaddr_in6 *)sa)->sin6_addr
+                         : (const void *)&((const struct sockaddr_in *)sa)->sin_addr;
     inet_ntop(sa->ss_family, ip, text, sizeof text);
-    amph_error_shared("cannot listen on %s (%s); AMPHORA_INTERFACE chooses another interface", text, strerror(err));
+    amph_error_shared("cannot listen on %s (%s); AMPHORA_INTERFACE chooses another interface", text,
+                      strerror(err));
 }
 
 size_t amph_inet_put(const struct sockaddr_storage *sa, uint8_t *blob)
@@ -128,7 +140,8 @@ size_t amph_inet_put(const struct sockaddr_storage *sa, uint8_t *blob)
     blob[0] = BLOB_VERSION;
     blob[1] = v6 ? 6 : 4;
     memcpy(blob + 2, v6 ? &in6->sin6_port : &in4->sin_port, 2);
-    memcpy(blob + 4, v6 ? (const void *)&in6->sin6_addr : (const void *)&in4->sin_addr, v6 ? 16 : 4);
+    memcpy(blob + 4, v6 ? (const void *)&in6->sin6_addr : (const void *)&in4->sin_addr,
+           v6 ? 16 : 4);
     return v6 ? 20 : 8;
 }
 
@@ -161,12 +174,15 @@ size_t amph_inet_put_port(const struct sockaddr_storage *sa, uint32_t datagram, 
     return n + sizeof wire;
 }
 
-enum amph_status amph_inet_get_port(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p, uint32_t *datagram_p)
+enum amph_status amph_inet_get_port(const void *blob, size_t len_bytes,
+                                    struct sockaddr_storage *sa_p, uint32_t *datagram_p)
 {
     uint32_t takes;
     if (len_bytes <= sizeof takes || amph_inet_get(blob, len_bytes - sizeof takes, sa_p) != AMPH_OK)
         return AMPH_ERR_PROTO;
     memcpy(&takes, (const uint8_t *)blob + len_bytes - sizeof takes, sizeof takes);
     *datagram_p = amph_le32(takes);
-    return *datagram_p >= 512 && *datagram_p <= AMPH_INET_DATAGRAM_MAX && *datagram_p % 8 == 0 ? AMPH_OK : AMPH_ERR_PROTO;
+    return *datagram_p >= 512 && *datagram_p <= AMPH_INET_DATAGRAM_MAX && *datagram_p % 8 == 0
+               ? AMPH_OK
+               : AMPH_ERR_PROTO;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys of memory that is named by a number: version | number | address | length, for whoever finds the memory by a table of its own.
- * Layer: conduits.  Thread rule: pure functions on the caller's memory.
+ * Keys of memory that is named by a number: version | number | address | length, for whoever finds
+ * the memory by a table of its own. Layer: conduits.  Thread rule: pure functions on the caller's
+ * memory.
  */
 #ifndef AMPH_CONDUITS_MEMKEY_H
 #define AMPH_CONDUITS_MEMKEY_H
@@ -9,9 +10,11 @@
 #include "conduits/conduit.h"
 
 /* Fills base, len_bytes, key, key_len and impl. */
-void amph_memkey_put(struct amph_mem *mem, uint32_t version, uint64_t number, void *base, size_t len_bytes, void *impl);
+void amph_memkey_put(struct amph_mem *mem, uint32_t version, uint64_t number, void *base,
+                     size_t len_bytes, void *impl);
 
 /* Fills *rmem_p, with the number as its rkey.  AMPH_ERR_PROTO: no such key of that version. */
-enum amph_status amph_memkey_get(const void *key, size_t key_len, uint32_t version, struct amph_rmem *rmem_p);
+enum amph_status amph_memkey_get(const void *key, size_t key_len, uint32_t version,
+                                 struct amph_rmem *rmem_p);
 
 #endif

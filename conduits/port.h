@@ -2,10 +2,9 @@
 /*
  * A datagram port: what the udp conduit's protocol sends its packets through.  Layer: conduits.
  *
- * Two implementations: a kernel socket (udp/port_sock.c) and libfabric's udp endpoint (ofi/port.c, in the module).  Both may lose,
- * repeat and reorder datagrams.  Thread rule: the caller serialises all calls, except that send may run beside recv and idle.  No
- * call
- * blocks.
+ * Two implementations: a kernel socket (udp/port_sock.c) and libfabric's udp endpoint (ofi/port.c,
+ * in the module).  Both may lose, repeat and reorder datagrams.  Thread rule: the caller serialises
+ * all calls, except that send may run beside recv and idle.  No call blocks.
  */
 #ifndef AMPH_CONDUITS_PORT_H
 #define AMPH_CONDUITS_PORT_H
@@ -49,8 +48,8 @@ struct amph_port {
     const struct amph_port_ops *ops;
     uint8_t addr[AMPH_ADDR_MAX_BYTES]; /* for add_peer of others' */
     size_t addr_len;
-    uint32_t datagram;      /* longest datagram that it takes from peers, a multiple of 8 */
-    uint64_t queue_bytes;   /* what may wait for us before more is dropped */
+    uint32_t datagram;    /* longest datagram that it takes from peers, a multiple of 8 */
+    uint64_t queue_bytes; /* what may wait for us before more is dropped */
 };
 
 struct amph_port_ops {
@@ -60,7 +59,8 @@ struct amph_port_ops {
     enum amph_status (*open)(const struct amph_port_config *cfg, struct amph_port **port_p);
     void (*close)(struct amph_port *port);
     /* *datagram_p: longest datagram that the path to it takes. */
-    enum amph_status (*add_peer)(struct amph_port *port, uint32_t peer, const void *addr, size_t addr_len, uint32_t *datagram_p);
+    enum amph_status (*add_peer)(struct amph_port *port, uint32_t peer, const void *addr,
+                                 size_t addr_len, uint32_t *datagram_p);
     void (*del_peer)(struct amph_port *port, uint32_t peer);
     /* Sends v[0..n); gives how many were taken (a taken one may still be lost). */
     unsigned (*send)(struct amph_port *port, const struct amph_port_out *v, unsigned n);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which conduits there are, the choice of one, and the module that holds what needs libfabric.  Layer: conduits.
- * Thread rule: the module is loaded once, by the first call that needs it; otherwise callable from any thread.
+ * Which conduits there are, the choice of one, and the module that holds what needs libfabric.
+ * Layer: conduits. Thread rule: the module is loaded once, by the first call that needs it;
+ * otherwise callable from any thread.
  */
 #include <dlfcn.h>
 #include <libgen.h>
@@ -31,19 +32,22 @@ static void *module_handle; /* of the one that was loaded */
 static char module_error[512];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-enum amph_status amph_conduit_no_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, size_t *len_bytes_p, void **buf_p)
+enum amph_status amph_conduit_no_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                                         size_t *len_bytes_p, void **buf_p)
 {
     return AMPH_ERR_NOSYS;
 }
 
-enum amph_status amph_conduit_no_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+enum amph_status amph_conduit_no_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                                        const struct amph_am *am)
 {
     return AMPH_ERR_NOSYS;
 }
 
-enum amph_status amph_conduit_no_atomic(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset,
-                                        unsigned opcode, unsigned type, uint64_t operand1, uint64_t operand2, uint64_t *result,
-                                        struct amph_op *done)
+enum amph_status amph_conduit_no_atomic(struct amph_cx *cx, uint32_t peer,
+                                        const struct amph_rmem *rmem, uint64_t offset,
+                                        unsigned opcode, unsigned type, uint64_t operand1,
+                                        uint64_t operand2, uint64_t *result, struct amph_op *done)
 {
     return AMPH_ERR_NOSYS;
 }
@@ -61,8 +65,9 @@ static int is_libc(struct dl_phdr_info *info, size_t size, void *arg)
     return strstr(info->dlpi_name, "libc.so") != NULL;
 }
 
-/* dlopen, after which every signal is handled as before.  Some of the libraries behind libfabric (libinfinipath) install handlers as
- * they are loaded, which print a trace and call exit(1): a job would learn of an exit code where a signal killed the process. */
+/* dlopen, after which every signal is handled as before.  Some of the libraries behind libfabric
+ * (libinfinipath) install handlers as they are loaded, which print a trace and call exit(1): a job
+ * would learn of an exit code where a signal killed the process. */
 static void *load_quietly(const char *path)
 {
     struct sigaction before[NSIG], after;
@@ -71,12 +76,14 @@ static void *load_quietly(const char *path)
             before[sig].sa_handler = SIG_ERR;
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     for (int sig = 1; sig < NSIG; sig++)
-        if (before[sig].sa_handler != SIG_ERR && sigaction(sig, NULL, &after) == 0 && after.sa_handler != before[sig].sa_handler)
+        if (before[sig].sa_handler != SIG_ERR && sigaction(sig, NULL, &after) == 0 &&
+            after.sa_handler != before[sig].sa_handler)
             sigaction(sig, &before[sig], NULL);
     return module;
 }
 
-/* Tries one place; the last error is kept for the sentence that says why there is no network, and forgotten on success. */
+/* Tries one place; the last error is kept for the sentence that says why there is no network, and
+ * forgotten on success. */
 static amph_conduit_module_fn load_from(const char *dir, const char *sub)
 {
     char path[4096];
@@ -100,8 +107,9 @@ static amph_conduit_module_fn find_module(void)
     if (amph_ofi_conduits)
         return amph_ofi_conduits;
     if (!dl_iterate_phdr(is_libc, NULL)) {
-        snprintf(module_error, sizeof module_error, "a static program has the networks it was linked with, this one has "
-                                                    "none; link it with pkg-config amphora-net");
+        snprintf(module_error, sizeof module_error,
+                 "a static program has the networks it was linked with, this one has "
+                 "none; link it with pkg-config amphora-net");
         return NULL;
     }
     if (dladdr((void *)(uintptr_t)amph_conduit_find, &info) && info.dli_fname) {
@@ -119,10 +127,12 @@ static void fill(void)
     unsigned n = 0;
     list[n++] = &amph_smp_ops;
     amph_conduit_module_fn module = find_module();
-    for (const struct amph_conduit_ops *const *ops = module ? module() : NULL; ops && *ops && n < MAX_CONDUITS; ops++)
+    for (const struct amph_conduit_ops *const *ops = module ? module() : NULL;
+         ops && *ops && n < MAX_CONDUITS; ops++)
         list[n++] = *ops;
     if (n < MAX_CONDUITS)
-        list[n++] = &amph_udp_ops; /* behind tcp: who says nothing gets what moves large data with less work */
+        /* behind tcp: who says nothing gets what moves large data with less work */
+        list[n++] = &amph_udp_ops;
 }
 
 const struct amph_conduit_ops *const *amph_conduit_list(void)
@@ -157,12 +167,14 @@ static enum amph_status want(const char *name, const struct amph_conduit_ops **o
     const struct amph_conduit_ops *ops = amph_conduit_find(name);
     if (!ops) {
         const char *reason = module_error[0] ? module_error : "this build does not have it";
-        amph_error_shared("there is no conduit %s: %s (amphora-info shows what there is)", name, reason);
+        amph_error_shared("there is no conduit %s: %s (amphora-info shows what there is)", name,
+                          reason);
         return AMPH_ERR_NOSYS;
     }
     enum amph_status st = ops->probe(why, sizeof why);
     if (st != AMPH_OK) {
-        amph_error_shared("the conduit %s cannot be used here: %s (amphora-info shows what can)", name, why);
+        amph_error_shared("the conduit %s cannot be used here: %s (amphora-info shows what can)",
+                          name, why);
         return st;
     }
     *ops_p = ops;
@@ -185,13 +197,15 @@ enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_op
     return amph_conduit_choose_for(NULL, one_host, ops_p);
 }
 
-enum amph_status amph_conduit_choose_for(const char *built, bool one_host, const struct amph_conduit_ops **ops_p)
+enum amph_status amph_conduit_choose_for(const char *built, bool one_host,
+                                         const struct amph_conduit_ops **ops_p)
 {
     const bool told = !built || amph_env_is_set(AMPH_ENV_CONDUIT);
     const char *name = wanted(built);
     bool smp = amph_env_bool(AMPH_ENV_SMP);
     if (strcmp(name, "smp") == 0 && (!one_host || !smp)) {
-        amph_error("the conduit smp (%s) reaches one host only%s; choose tcp or auto by AMPHORA_CONDUIT or amphora-run -conduit",
+        amph_error("the conduit smp (%s) reaches one host only%s; choose tcp or auto by "
+                   "AMPHORA_CONDUIT or amphora-run -conduit",
                    told ? "AMPHORA_CONDUIT=smp" : "for which this program was built",
                    smp ? ", and this job has several" : ", and AMPHORA_SMP=0 forbids it");
         return AMPH_ERR_ARG;
@@ -199,7 +213,8 @@ enum amph_status amph_conduit_choose_for(const char *built, bool one_host, const
     *ops_p = NULL;
     if (strcmp(name, "smp") == 0)
         return AMPH_OK;
-    /* Who names a network gets it, or a sentence, also where all neighbours talk through shared memory. */
+    /* Who names a network gets it, or a sentence, also where all neighbours talk through shared
+     * memory. */
     if (strcmp(name, "auto") != 0)
         return want(name, ops_p);
     if (one_host && smp)
@@ -214,7 +229,8 @@ enum amph_status amph_conduit_choose_for(const char *built, bool one_host, const
     return want("tcp", ops_p); /* none works: say why the first would not */
 }
 
-enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops,
+                                   const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
     static const unsigned word_emulate = 1; /* of AMPHORA_RMA's row */
     if (ops != &amph_smp_ops && amph_env_enum(AMPH_ENV_RMA) == word_emulate)

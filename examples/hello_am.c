@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first program with active messages: every process greets every other; the greeting's handler answers; all answers are counted.
+ * The first program with active messages: every process greets every other; the greeting's handler
+ * answers; all answers are counted.
  *
  *   amphora-run -n 4 examples/hello_am
  */
 #include <gasnetex.h>
 #include <stdio.h>
 
-enum { H_HELLO = 200, H_ANSWER };
+enum {
+    H_HELLO = 200,
+    H_ANSWER
+};
 
 static gex_Rank_t me;
 static unsigned answers;
 
-/* Runs at the process that is greeted, inside one of its library calls.  buf is valid until the handler returns. */
+/* Runs at the process that is greeted, inside one of its library calls.  buf is valid until the
+ * handler returns. */
 static void hello(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t number)
 {
     gex_Token_Info_t info;
     gex_Token_Info(token, &info, GEX_TI_SRCRANK);
-    printf("process %u got \"%.*s\" from process %u\n", me, (int)nbytes, (const char *)buf, info.gex_srcrank);
+    printf("process %u got \"%.*s\" from process %u\n", me, (int)nbytes, (const char *)buf,
+           info.gex_srcrank);
     gex_AM_ReplyShort1(token, H_ANSWER, 0, number + 1);
 }
 
@@ -51,7 +57,8 @@ int main(int argc, char **argv)
     char text[64];
     int len = snprintf(text, sizeof text, "hello from %u", me);
     for (gex_Rank_t to = 0; to < size; to++)
-        gex_AM_RequestMedium1(tm, to, H_HELLO, text, (size_t)len, GEX_EVENT_NOW, 0, (gex_AM_Arg_t)me);
+        gex_AM_RequestMedium1(tm, to, H_HELLO, text, (size_t)len, GEX_EVENT_NOW, 0,
+                              (gex_AM_Arg_t)me);
     GASNET_BLOCKUNTIL(answers == size);
 
     /* Nobody leaves before all have had their answers. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-sided transfers: each process puts a block into its right neighbour's segment, without waiting, does something else, waits,
- * and after a barrier gets a block from the left; both are checked.
+ * One-sided transfers: each process puts a block into its right neighbour's segment, without
+ * waiting, does something else, waits, and after a barrier gets a block from the left; both are
+ * checked.
  *
  *   amphora-run -n 3 examples/put_get
  */
@@ -9,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COUNT = 10000 };
+enum {
+    COUNT = 10000
+};
 
 /* The segment: what the left neighbour puts here, and what the right one may get. */
 struct shared {
@@ -60,7 +63,8 @@ int main(int argc, char **argv)
     barrier(tm);
 
     /* Start, work on something else, wait. */
-    gex_Event_t put = gex_RMA_PutNB(tm, right, segment_of(tm, right)->from_left, block, sizeof mine->from_left, GEX_EVENT_DEFER, 0);
+    gex_Event_t put = gex_RMA_PutNB(tm, right, segment_of(tm, right)->from_left, block,
+                                    sizeof mine->from_left, GEX_EVENT_DEFER, 0);
     double other_work = 0;
     for (int i = 0; i < COUNT; i++)
         other_work += block[i];
@@ -71,7 +75,8 @@ int main(int argc, char **argv)
     int errors = 0;
     for (int i = 0; i < COUNT; i++)
         errors += mine->from_left[i] != left * 1000.0 + i || got[i] != left * 2000.0 + i;
-    printf("process %u: %d numbers from process %u, %d errors, sum of the own block %g\n", me, 2 * COUNT, left, errors, other_work);
+    printf("process %u: %d numbers from process %u, %d errors, sum of the own block %g\n", me,
+           2 * COUNT, left, errors, other_work);
     free(block);
     free(got);
     barrier(tm);

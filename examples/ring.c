@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A token that goes round a ring of processes ten times, as a short message; each process adds its number, and process 0 checks the
- * sum and says how long a hop took.  Written on the GASNet-1 API.
+ * A token that goes round a ring of processes ten times, as a short message; each process adds its
+ * number, and process 0 checks the sum and says how long a hop took.  Written on the GASNet-1 API.
  *
  *   amphora-run -n 4 examples/ring
  */
@@ -9,12 +9,16 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { H_TOKEN = 200, ROUNDS = 10 };
+enum {
+    H_TOKEN = 200,
+    ROUNDS = 10
+};
 
 static volatile int here;
 static volatile gasnet_handlerarg_t sum, round_number;
 
-/* A handler must not send on by itself (only replies are allowed there): it leaves the token to the main program. */
+/* A handler must not send on by itself (only replies are allowed there): it leaves the token to the
+ * main program. */
 static void token_came(gasnet_token_t token, gasnet_handlerarg_t s, gasnet_handlerarg_t r)
 {
     (void)token;
@@ -55,8 +59,8 @@ int main(int argc, char **argv)
             errors++;
     }
     if (me == 0)
-        printf("%d rounds over %u processes: sum %d, %s; %.2f us a hop\n", ROUNDS, nodes, (int)sum, errors ? "wrong" : "right",
-               (seconds() - start) / ROUNDS / nodes * 1e6);
+        printf("%d rounds over %u processes: sum %d, %s; %.2f us a hop\n", ROUNDS, nodes, (int)sum,
+               errors ? "wrong" : "right", (seconds() - start) / ROUNDS / nodes * 1e6);
     gasnet_barrier_notify(1, 0);
     gasnet_barrier_wait(1, 0);
     gasnet_exit(errors != 0);

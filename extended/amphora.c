@@ -18,7 +18,8 @@ static const struct amph_jobdesc *desc(void)
 
 enum amphora_group amphora_own_group(void)
 {
-    return desc() && amph_boot_group(amph_job.boot) == AMPH_SERVER ? AMPHORA_SERVERS : AMPHORA_COMPUTE;
+    return desc() && amph_boot_group(amph_job.boot) == AMPH_SERVER ? AMPHORA_SERVERS
+                                                                   : AMPHORA_COMPUTE;
 }
 
 uint32_t amphora_absolute(void)
@@ -33,14 +34,16 @@ uint32_t amphora_relative(void)
 
 uint32_t amphora_group_size(enum amphora_group group)
 {
-    return desc() && (group == AMPHORA_COMPUTE || group == AMPHORA_SERVERS) ? desc()->nproc[group] : 0;
+    return desc() && (group == AMPHORA_COMPUTE || group == AMPHORA_SERVERS) ? desc()->nproc[group]
+                                                                            : 0;
 }
 
 uint32_t amphora_member(enum amphora_group group, uint32_t relative)
 {
     if (relative >= amphora_group_size(group))
         return AMPHORA_NONE;
-    return amph_boot_first(amph_job.boot, group == AMPHORA_SERVERS ? AMPH_SERVER : AMPH_COMPUTE) + relative;
+    return amph_boot_first(amph_job.boot, group == AMPHORA_SERVERS ? AMPH_SERVER : AMPH_COMPUTE) +
+           relative;
 }
 
 uint32_t amphora_server_of(uint32_t c)

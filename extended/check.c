@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks of the client's use of the API, and its handler-safe locks.  Layer: extended.  Thread rule: any thread. */
+/* Checks of the client's use of the API, and its handler-safe locks.  Layer: extended.  Thread
+ * rule: any thread. */
 #include "extended/check.h"
 
 #include "am/check.h"
@@ -12,7 +13,8 @@ static void refuse_locks(const char *call)
 {
     const struct amph_context *c = amph_context();
     if (c->nheld)
-        amph_fatal("%s was called by a thread that holds a handler-safe lock (%p); unlock it first", call, c->held[c->nheld - 1]);
+        amph_fatal("%s was called by a thread that holds a handler-safe lock (%p); unlock it first",
+                   call, c->held[c->nheld - 1]);
 }
 
 void amph_checked_call(const char *call)
@@ -20,18 +22,24 @@ void amph_checked_call(const char *call)
     const struct amph_context *c = amph_context();
     amph_gex_need(call);
     if (c->token)
-        amph_fatal("%s was called from a handler (%u, %s); a handler may only reply, and only to a request", call,
-                   c->token->am->handler, c->token->entry->name ? c->token->entry->name : "without name");
+        amph_fatal("%s was called from a handler (%u, %s); a handler may only reply, and only to a "
+                   "request",
+                   call, c->token->am->handler,
+                   c->token->entry->name ? c->token->entry->name : "without name");
     refuse_locks(call);
     if (c->prepared)
-        amph_fatal("%s was called between %s and its commit; commit or cancel the prepared message first", call, c->prepared);
+        amph_fatal(
+            "%s was called between %s and its commit; commit or cancel the prepared message first",
+            call, c->prepared);
 }
 
 void amph_checked_token(const struct amph_token *token, const char *call)
 {
     amph_gex_need(call);
     if (!token || token != amph_context()->token)
-        amph_fatal("%s: the token is not that of the handler which runs in this thread; a token ends with its handler", call);
+        amph_fatal("%s: the token is not that of the handler which runs in this thread; a token "
+                   "ends with its handler",
+                   call);
 }
 
 void amph_checked_reply(const struct amph_token *token, const char *call)
@@ -39,12 +47,15 @@ void amph_checked_reply(const struct amph_token *token, const char *call)
     amph_checked_token(token, call);
     refuse_locks(call);
     if (!token->is_request)
-        amph_fatal("%s was called by the handler of a reply (%u); only requests are replied to", call, token->am->handler);
+        amph_fatal("%s was called by the handler of a reply (%u); only requests are replied to",
+                   call, token->am->handler);
     if (token->replied)
-        amph_fatal("%s: handler %u has replied already; a request is replied to once", call, token->am->handler);
+        amph_fatal("%s: handler %u has replied already; a request is replied to once", call,
+                   token->am->handler);
     if (amph_context()->prepared)
-        amph_fatal("%s was called between %s and its commit; commit or cancel the prepared message first", call,
-                   amph_context()->prepared);
+        amph_fatal(
+            "%s was called between %s and its commit; commit or cancel the prepared message first",
+            call, amph_context()->prepared);
 }
 
 void amph_checked_zero(gex_Flags_t flags, const char *call)
@@ -58,11 +69,13 @@ void amph_checked_zero(gex_Flags_t flags, const char *call)
 static void at_most_one(gex_Flags_t flags, gex_Flags_t of, const char *names, const char *call)
 {
     if (flags & of & ((flags & of) - 1))
-        amph_fatal("%s: flags %#x hold several of %s, which exclude each other", call, (unsigned)flags, names);
+        amph_fatal("%s: flags %#x hold several of %s, which exclude each other", call,
+                   (unsigned)flags, names);
 }
 
 /* Memory here that is said to lie in a segment of this process. */
-static void check_own(const struct amph_gex *g, const void *own, size_t nbytes, gex_Flags_t flags, const char *call)
+static void check_own(const struct amph_gex *g, const void *own, size_t nbytes, gex_Flags_t flags,
+                      const char *call)
 {
     if (!(flags & (GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_SELF_SEG_OFFSET)))
         return;
@@ -74,24 +87,33 @@ static void check_own(const struct amph_gex *g, const void *own, size_t nbytes, 
         if (seg && nbytes <= seg->len_bytes && offset <= seg->len_bytes - nbytes)
             return;
     }
-    amph_fatal("%s: %zu bytes at %p are said to lie in this process's segment (flags %#x), which has %zu bytes at %p", call, nbytes,
-               own, (unsigned)flags, g->segment.len_bytes, g->segment.base);
+    amph_fatal("%s: %zu bytes at %p are said to lie in this process's segment (flags %#x), which "
+               "has %zu bytes at %p",
+               call, nbytes, own, (unsigned)flags, g->segment.len_bytes, g->segment.base);
 }
 
-void amph_checked_transfer(uint32_t peer, const void *own, size_t nbytes, gex_Flags_t flags, const char *call)
+void amph_checked_transfer(uint32_t peer, const void *own, size_t nbytes, gex_Flags_t flags,
+                           const char *call)
 {
     const struct amph_gex *g = amph_gex();
-    at_most_one(flags, GEX_FLAG_LC_COPY_YES | GEX_FLAG_LC_COPY_NO, "GEX_FLAG_LC_COPY_YES and _NO", call);
-    at_most_one(flags, GEX_FLAG_SELF_SEG_UNKNOWN | GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_SELF_SEG_OFFSET,
+    at_most_one(flags, GEX_FLAG_LC_COPY_YES | GEX_FLAG_LC_COPY_NO, "GEX_FLAG_LC_COPY_YES and _NO",
+                call);
+    at_most_one(flags,
+                GEX_FLAG_SELF_SEG_UNKNOWN | GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_SELF_SEG_BOUND |
+                    GEX_FLAG_SELF_SEG_OFFSET,
                 "GEX_FLAG_SELF_SEG_UNKNOWN, _SOME, _BOUND and _OFFSET", call);
-    at_most_one(flags, GEX_FLAG_PEER_SEG_UNKNOWN | GEX_FLAG_PEER_SEG_SOME | GEX_FLAG_PEER_SEG_BOUND | GEX_FLAG_PEER_SEG_OFFSET,
+    at_most_one(flags,
+                GEX_FLAG_PEER_SEG_UNKNOWN | GEX_FLAG_PEER_SEG_SOME | GEX_FLAG_PEER_SEG_BOUND |
+                    GEX_FLAG_PEER_SEG_OFFSET,
                 "GEX_FLAG_PEER_SEG_UNKNOWN, _SOME, _BOUND and _OFFSET", call);
     if (flags & (GEX_FLAG_PEER_NEVER_SELF | GEX_FLAG_PEER_NEVER_NBRHD) && peer == amph_job.rank)
-        amph_fatal("%s: the flags (%#x) say that the target is another process, but it is process %u itself", call, (unsigned)flags,
-                   peer);
+        amph_fatal("%s: the flags (%#x) say that the target is another process, but it is process "
+                   "%u itself",
+                   call, (unsigned)flags, peer);
     if (flags & GEX_FLAG_PEER_NEVER_NBRHD && g->leader[peer] == g->leader[amph_job.rank])
-        amph_fatal("%s: GEX_FLAG_PEER_NEVER_NBRHD says that process %u is no neighbour of process %u, but it is", call, peer,
-                   amph_job.rank);
+        amph_fatal("%s: GEX_FLAG_PEER_NEVER_NBRHD says that process %u is no neighbour of process "
+                   "%u, but it is",
+                   call, peer, amph_job.rank);
     if (nbytes)
         check_own(g, own, nbytes, flags, call);
     if (nbytes && !own && !(flags & GEX_FLAG_SELF_SEG_OFFSET))
@@ -110,12 +132,14 @@ static unsigned find(const struct amph_context *c, const void *hsl)
 
 void amphora_hsl_note(const void *hsl, int what)
 {
-    static const char *const name[] = { "gex_HSL_Lock", "gex_HSL_Lock", "gex_HSL_Trylock", "gex_HSL_Unlock", "gex_HSL_Destroy" };
+    static const char *const name[] = { "gex_HSL_Lock", "gex_HSL_Lock", "gex_HSL_Trylock",
+                                        "gex_HSL_Unlock", "gex_HSL_Destroy" };
     struct amph_context *c = amph_context();
     unsigned at = find(c, hsl);
     if (what != AMPHORA_HSL_UNLOCK && at)
         amph_fatal("%s: this thread holds the lock (%p) already%s", name[what], hsl,
-                   what == AMPHORA_HSL_DESTROY ? "; unlock it first" : " and would wait for itself");
+                   what == AMPHORA_HSL_DESTROY ? "; unlock it first"
+                                               : " and would wait for itself");
     if (what == AMPHORA_HSL_UNLOCK && !at)
         amph_fatal("%s: this thread does not hold the lock (%p)", name[what], hsl);
     if (what == AMPHORA_HSL_UNLOCK) {
@@ -123,7 +147,8 @@ void amphora_hsl_note(const void *hsl, int what)
             c->held[at - 1] = c->held[at];
     } else if (what == AMPHORA_HSL_LOCKED || what == AMPHORA_HSL_TRIED) {
         if (c->nheld == AMPH_HSL_MAX)
-            amph_fatal("%s: this thread holds %u handler-safe locks; more cannot be watched", name[what], c->nheld);
+            amph_fatal("%s: this thread holds %u handler-safe locks; more cannot be watched",
+                       name[what], c->nheld);
         c->held[c->nheld++] = hsl;
     }
 }

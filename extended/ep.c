@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endpoints beyond the first, and what this process knows of the segments that are bound to others'.  Layer: extended.
- * Thread rule: see endpoint.h.
+ * Endpoints beyond the first, and what this process knows of the segments that are bound to
+ * others'.  Layer: extended. Thread rule: see endpoint.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +13,19 @@
 
 /* ---- the own ones ---- */
 
-static int check_create(const struct amph_gex *g, gex_EP_t *ep_p, gex_Client_t client, gex_EP_Capabilities_t caps, gex_Flags_t flags)
+static int check_create(const struct amph_gex *g, gex_EP_t *ep_p, gex_Client_t client,
+                        gex_EP_Capabilities_t caps, gex_Flags_t flags)
 {
     if (!ep_p || client != &g->client || (flags & ~GEX_FLAG_HINT_ACCEL_ALL)) {
-        amph_gex_complain("gex_EP_Create: ep_p must not be NULL, client be that of gex_Client_Init, and flags (%#x) 0",
+        amph_gex_complain("gex_EP_Create: ep_p must not be NULL, client be that of "
+                          "gex_Client_Init, and flags (%#x) 0",
                           (unsigned)flags);
         return GASNET_ERR_BAD_ARG;
     }
     if (!caps || (caps & ~GEX_EP_CAPABILITY_ALL)) {
-        amph_gex_complain("gex_EP_Create: the capabilities are %#x; give at least one of GEX_EP_CAPABILITY_*", (unsigned)caps);
+        amph_gex_complain(
+            "gex_EP_Create: the capabilities are %#x; give at least one of GEX_EP_CAPABILITY_*",
+            (unsigned)caps);
         return GASNET_ERR_BAD_ARG;
     }
     return GASNET_OK;
@@ -36,8 +40,10 @@ static int place(struct amph_gex *g, struct amphora_ep *ep)
     while (index < most && g->eps[index])
         index++;
     if (index == most) {
-        amph_gex_complain("gex_EP_Create: no index is left; a process has %d endpoints, those with an index below %u can have "
-                          "GEX_EP_CAPABILITY_AM", GASNET_MAXEPS, AMPH_AM_CONTEXTS);
+        amph_gex_complain("gex_EP_Create: no index is left; a process has %d endpoints, those with "
+                          "an index below %u can have "
+                          "GEX_EP_CAPABILITY_AM",
+                          GASNET_MAXEPS, AMPH_AM_CONTEXTS);
         return GASNET_ERR_RESOURCE;
     }
     enum amph_status st = messages ? amph_am_context_open(g->ep.am, index) : AMPH_OK;
@@ -48,7 +54,8 @@ static int place(struct amph_gex *g, struct amphora_ep *ep)
     return GASNET_OK;
 }
 
-int gex_EP_Create(gex_EP_t *ep_p, gex_Client_t client, gex_EP_Capabilities_t capabilities, gex_Flags_t flags)
+int gex_EP_Create(gex_EP_t *ep_p, gex_Client_t client, gex_EP_Capabilities_t capabilities,
+                  gex_Flags_t flags)
 {
     struct amph_gex *g = amph_gex();
     if (!g)
@@ -82,12 +89,14 @@ static struct amph_rmem *row(struct amph_gex *g, uint32_t peer, gex_EP_Index_t i
     if (index == 0)
         return &g->rmem[peer];
     if (!g->others[index])
-        __atomic_store_n(&g->others[index], calloc(amph_job.size, sizeof *g->others[index]), __ATOMIC_RELEASE);
+        __atomic_store_n(&g->others[index], calloc(amph_job.size, sizeof *g->others[index]),
+                         __ATOMIC_RELEASE);
     return g->others[index] ? &g->others[index][peer] : NULL;
 }
 
 /* Puts `now` in the place of what was known; what that had mapped is given up. */
-static void replace(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index, struct amph_rmem *at, const struct amph_rmem *now)
+static void replace(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index, struct amph_rmem *at,
+                    const struct amph_rmem *now)
 {
     struct amph_rmem old = *at;
     __atomic_store_n(&at->len_bytes, 0, __ATOMIC_RELEASE);
@@ -98,7 +107,8 @@ static void replace(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index, str
     __atomic_store_n(&at->len_bytes, now->len_bytes, __ATOMIC_RELEASE);
     if (index == 0)
         amph_am_set_peer_segment(g->ep.am, peer, at);
-    if (old.len_bytes && (old.local != now->local || old.base != now->base) && peer != amph_job.rank)
+    if (old.len_bytes && (old.local != now->local || old.base != now->base) &&
+        peer != amph_job.rank)
         amph_am_mem_forget(g->ep.am, peer, &old);
 }
 
@@ -110,14 +120,16 @@ void amph_bound_write(struct amph_wr *w, const struct amphora_ep *ep)
     amph_wr_blob(w, seg ? seg->mem.key : NULL, seg ? seg->mem.key_len : 0);
 }
 
-enum amph_status amph_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index, struct amph_rd *r)
+enum amph_status amph_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index,
+                                  struct amph_rd *r)
 {
     struct amph_rmem rmem = { 0 };
     uint64_t base = amph_rd_u64(r);
     uint64_t len = amph_rd_u64(r);
     size_t key_len;
     const void *key = amph_rd_blob(r, &key_len);
-    if (r->bad || peer >= amph_job.size || index >= GASNET_MAXEPS || len > UINTPTR_MAX || base > UINTPTR_MAX - len)
+    if (r->bad || peer >= amph_job.size || index >= GASNET_MAXEPS || len > UINTPTR_MAX ||
+        base > UINTPTR_MAX - len)
         return AMPH_ERR_PROTO;
     if (!len || peer == amph_job.rank)
         return AMPH_OK;
@@ -127,7 +139,8 @@ enum amph_status amph_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Inde
     rmem.base = base;
     rmem.len_bytes = len;
     if (!rmem.local)
-        amph_am_set_peer_process(g->ep.am, peer, (int32_t)amph_boot_job(amph_job.boot)->proc[amph_job.first + peer].pid);
+        amph_am_set_peer_process(
+            g->ep.am, peer, (int32_t)amph_boot_job(amph_job.boot)->proc[amph_job.first + peer].pid);
     pthread_mutex_lock(&g->bounds->lock);
     struct amph_rmem *at = row(g, peer, index);
     if (at)
@@ -136,17 +149,21 @@ enum amph_status amph_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Inde
     return at ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
-enum amph_status amph_bound_own(struct amph_gex *g, struct amphora_ep *ep, const struct amphora_segment *seg)
+enum amph_status amph_bound_own(struct amph_gex *g, struct amphora_ep *ep,
+                                const struct amphora_segment *seg)
 {
     struct amph_rmem rmem = { 0 };
     if (seg)
-        rmem = (struct amph_rmem){ .base = (uintptr_t)seg->base, .len_bytes = seg->len_bytes, .local = seg->base };
+        rmem = (struct amph_rmem){ .base = (uintptr_t)seg->base,
+                                   .len_bytes = seg->len_bytes,
+                                   .local = seg->base };
     pthread_mutex_lock(&g->bounds->lock);
     struct amph_rmem *at = row(g, amph_job.rank, ep->index);
     if (at) {
         replace(g, amph_job.rank, ep->index, at, &rmem);
         if (ep->capabilities & GEX_EP_CAPABILITY_AM)
-            amph_am_context_segment(g->ep.am, ep->index, seg ? seg->base : NULL, seg ? seg->len_bytes : 0);
+            amph_am_context_segment(g->ep.am, ep->index, seg ? seg->base : NULL,
+                                    seg ? seg->len_bytes : 0);
     }
     pthread_mutex_unlock(&g->bounds->lock);
     return at ? AMPH_OK : AMPH_ERR_NOMEM;

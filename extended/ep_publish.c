@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gex_EP_PublishBoundSegment: the members of a team learn of each other's bound segments.  Layer: extended.
- * Thread rule: a collective call; the endpoints are idle.
+ * gex_EP_PublishBoundSegment: the members of a team learn of each other's bound segments.  Layer:
+ * extended. Thread rule: a collective call; the endpoints are idle.
  *
- * Two exchanges: how many endpoints each names (and whether its arguments are good), then their records.
+ * Two exchanges: how many endpoints each names (and whether its arguments are good), then their
+ * records.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,16 @@
 #include "extended/endpoint.h"
 #include "extended/team.h"
 
-enum { RECORD_BYTES = 4 + AMPH_BOUND_BYTES, COUNT_BYTES = 8 };
+enum {
+    RECORD_BYTES = 4 + AMPH_BOUND_BYTES,
+    COUNT_BYTES = 8
+};
 
 static int check(const struct amph_gex *g, gex_EP_t *eps, size_t num_eps, gex_Flags_t flags)
 {
     if (flags || (num_eps && !eps) || num_eps > GASNET_MAXEPS) {
-        amph_gex_complain("gex_EP_PublishBoundSegment: flags are %#x and must be 0; %zu endpoints at %p: a process has at most %d",
+        amph_gex_complain("gex_EP_PublishBoundSegment: flags are %#x and must be 0; %zu endpoints "
+                          "at %p: a process has at most %d",
                           (unsigned)flags, num_eps, (void *)eps, GASNET_MAXEPS);
         return GASNET_ERR_BAD_ARG;
     }
@@ -28,13 +33,16 @@ static int check(const struct amph_gex *g, gex_EP_t *eps, size_t num_eps, gex_Fl
             twice |= eps[i] == eps[j];
         if (eps[i] && !twice && eps[i]->index < GASNET_MAXEPS && g->eps[eps[i]->index] == eps[i])
             continue;
-        amph_gex_complain("gex_EP_PublishBoundSegment: entry %zu is no endpoint of this process, or is named twice", i);
+        amph_gex_complain("gex_EP_PublishBoundSegment: entry %zu is no endpoint of this process, "
+                          "or is named twice",
+                          i);
         return GASNET_ERR_BAD_ARG;
     }
     return GASNET_OK;
 }
 
-/* What everybody names: GASNET_OK and the largest number of endpoints, or why nothing is published. */
+/* What everybody names: GASNET_OK and the largest number of endpoints, or why nothing is
+ * published. */
 static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_t *most_p)
 {
     uint8_t mine[COUNT_BYTES];
@@ -44,13 +52,15 @@ static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_
     int result = status;
     *most_p = 0;
     if (!all)
-        amph_fatal("gex_EP_PublishBoundSegment: no memory for a table of %u members", team->pub.size);
+        amph_fatal("gex_EP_PublishBoundSegment: no memory for a table of %u members",
+                   team->pub.size);
     amph_wr_init(&w, mine, sizeof mine);
     amph_wr_u32(&w, (uint32_t)num_eps);
     amph_wr_u32(&w, (uint32_t)status);
     enum amph_status st = amph_team_exchange(team, mine, sizeof mine, all);
     if (st != AMPH_OK)
-        amph_fatal("gex_EP_PublishBoundSegment: the members of the team cannot be reached: %s", amph_status_text(st));
+        amph_fatal("gex_EP_PublishBoundSegment: the members of the team cannot be reached: %s",
+                   amph_status_text(st));
     for (uint32_t i = 0; i < team->pub.size; i++) {
         amph_rd_init(&r, all + (size_t)i * COUNT_BYTES, COUNT_BYTES);
         uint32_t n = amph_rd_u32(&r);
@@ -75,7 +85,8 @@ static void write_records(uint8_t *out, size_t bytes, gex_EP_t *eps, size_t num_
     }
 }
 
-static enum amph_status learn_all(struct amph_gex *g, const struct amph_team *team, const uint8_t *all, uint32_t most)
+static enum amph_status learn_all(struct amph_gex *g, const struct amph_team *team,
+                                  const uint8_t *all, uint32_t most)
 {
     enum amph_status st = AMPH_OK;
     struct amph_rd r;
@@ -93,7 +104,8 @@ static int agree(struct amph_team *team, enum amph_status st)
 {
     uint32_t unused;
     if (st != AMPH_OK)
-        amph_gex_complain("gex_EP_PublishBoundSegment: a published segment cannot be reached: %s", amph_status_text(st));
+        amph_gex_complain("gex_EP_PublishBoundSegment: a published segment cannot be reached: %s",
+                          amph_status_text(st));
     return count_all(team, 0, st == AMPH_OK ? GASNET_OK : GASNET_ERR_RESOURCE, &unused);
 }
 
@@ -112,7 +124,8 @@ int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t *eps, size_t num_eps, gex_F
     uint8_t *mine = malloc(bytes);
     uint8_t *all = malloc(bytes * team->pub.size);
     if (!mine || !all)
-        amph_fatal("gex_EP_PublishBoundSegment: no memory for %zu bytes of each of %u members", bytes, team->pub.size);
+        amph_fatal("gex_EP_PublishBoundSegment: no memory for %zu bytes of each of %u members",
+                   bytes, team->pub.size);
     write_records(mine, bytes, eps, num_eps);
     enum amph_status st = amph_team_exchange(team, mine, bytes, all);
     if (st == AMPH_OK)

@@ -16,20 +16,23 @@
 
 /* ---- making ---- */
 
-static int check_create(const struct amph_gex *g, gex_Segment_t *segment_p, gex_Client_t client, gex_Addr_t address, uintptr_t length,
-                        gex_MK_t kind, gex_Flags_t flags)
+static int check_create(const struct amph_gex *g, gex_Segment_t *segment_p, gex_Client_t client,
+                        gex_Addr_t address, uintptr_t length, gex_MK_t kind, gex_Flags_t flags)
 {
     if (!segment_p || client != &g->client || flags) {
-        amph_gex_complain("gex_Segment_Create: segment_p must not be NULL, client be that of gex_Client_Init, and flags (%#x) 0",
+        amph_gex_complain("gex_Segment_Create: segment_p must not be NULL, client be that of "
+                          "gex_Client_Init, and flags (%#x) 0",
                           (unsigned)flags);
         return GASNET_ERR_BAD_ARG;
     }
     if (!length || (uintptr_t)address > UINTPTR_MAX - length) {
-        amph_gex_complain("gex_Segment_Create: %zu bytes at %p are no memory", (size_t)length, address);
+        amph_gex_complain("gex_Segment_Create: %zu bytes at %p are no memory", (size_t)length,
+                          address);
         return GASNET_ERR_BAD_ARG;
     }
     if (!amph_mk_of(kind)) {
-        amph_gex_complain("gex_Segment_Create: the memory kind %p is not valid; pass GEX_MK_HOST or one of gex_MK_Create",
+        amph_gex_complain("gex_Segment_Create: the memory kind %p is not valid; pass GEX_MK_HOST "
+                          "or one of gex_MK_Create",
                           (void *)kind);
         return GASNET_ERR_BAD_ARG;
     }
@@ -66,7 +69,8 @@ static void release(struct amphora_segment *seg)
     free(seg);
 }
 
-static enum amph_status make(struct amph_gex *g, struct amphora_segment *seg, gex_Addr_t address, uintptr_t length)
+static enum amph_status make(struct amph_gex *g, struct amphora_segment *seg, gex_Addr_t address,
+                             uintptr_t length)
 {
     enum amph_status st = AMPH_OK;
     seg->base = address;
@@ -83,8 +87,8 @@ static enum amph_status make(struct amph_gex *g, struct amphora_segment *seg, ge
     return st;
 }
 
-int gex_Segment_Create(gex_Segment_t *segment_p, gex_Client_t client, gex_Addr_t address, uintptr_t length, gex_MK_t kind,
-                       gex_Flags_t flags)
+int gex_Segment_Create(gex_Segment_t *segment_p, gex_Client_t client, gex_Addr_t address,
+                       uintptr_t length, gex_MK_t kind, gex_Flags_t flags)
 {
     struct amph_gex *g = amph_gex();
     if (!g)
@@ -101,7 +105,8 @@ int gex_Segment_Create(gex_Segment_t *segment_p, gex_Client_t client, gex_Addr_t
     seg->fd = -1;
     enum amph_status st = make(g, seg, address, length);
     if (st != AMPH_OK) {
-        amph_gex_complain("gex_Segment_Create: a segment of %zu bytes cannot be made: %s", (size_t)length, amph_status_text(st));
+        amph_gex_complain("gex_Segment_Create: a segment of %zu bytes cannot be made: %s",
+                          (size_t)length, amph_status_text(st));
         return GASNET_ERR_RESOURCE;
     }
     __atomic_add_fetch(&seg->kind->segments, 1, __ATOMIC_RELAXED);
@@ -118,7 +123,8 @@ static void check_scratch(struct amph_gex *g, const struct amphora_segment *seg)
     for (int i = 0; i < AMPH_TEAM_BUCKETS; i++)
         for (const struct amph_team *team = g->teams->bucket[i]; team; team = team->next)
             if (team->scratch.gex_len && team->ep->segment == seg)
-                amph_fatal("gex_Segment_Destroy: a team of %u members has its scratch space in this segment; destroy the team first",
+                amph_fatal("gex_Segment_Destroy: a team of %u members has its scratch space in "
+                           "this segment; destroy the team first",
                            team->pub.size);
     pthread_mutex_unlock(&g->teams->lock);
 }
@@ -130,8 +136,10 @@ int gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags)
         return GASNET_ERR_NOT_INIT;
     amph_check_call("gex_Segment_Destroy");
     if (segment == GEX_SEGMENT_INVALID || segment == &g->segment || flags) {
-        amph_gex_complain("gex_Segment_Destroy: %s", flags ? "flags must be 0" : segment ? "an attached segment lives as long as the job"
-                                                                                         : "GEX_SEGMENT_INVALID is no segment");
+        amph_gex_complain("gex_Segment_Destroy: %s",
+                          flags     ? "flags must be 0"
+                          : segment ? "an attached segment lives as long as the job"
+                                    : "GEX_SEGMENT_INVALID is no segment");
         return GASNET_ERR_BAD_ARG;
     }
     check_scratch(g, segment);
@@ -154,10 +162,13 @@ int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags)
     struct amph_gex *g = amph_gex_need("gex_EP_BindSegment");
     amph_check_call("gex_EP_BindSegment");
     if (!ep || !segment || flags)
-        amph_fatal("gex_EP_BindSegment: an endpoint and a segment are needed, and flags (%#x) must be 0", (unsigned)flags);
+        amph_fatal(
+            "gex_EP_BindSegment: an endpoint and a segment are needed, and flags (%#x) must be 0",
+            (unsigned)flags);
     if (ep->segment)
-        amph_fatal("gex_EP_BindSegment: endpoint %u has a segment already, %zu bytes at %p; destroy that first", ep->index,
-                   ep->segment->len_bytes, ep->segment->base);
+        amph_fatal("gex_EP_BindSegment: endpoint %u has a segment already, %zu bytes at %p; "
+                   "destroy that first",
+                   ep->index, ep->segment->len_bytes, ep->segment->base);
     ep->segment = segment;
     enum amph_status st = amph_bound_own(g, ep, segment);
     if (st != AMPH_OK)

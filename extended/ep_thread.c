@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A progress thread, where it is asked for (AMPHORA_PROGRESS_THREAD, GASNET_RCV_THREAD) and the client is PAR: it receives messages
- * and runs handlers while the client's own threads compute.  The library starts it, or the client does (GEX_FLAG_DEFER_THREADS).
- * Layer: extended.  Thread rule: started and queried by the client's thread that initialises; ended by the one that exits.
+ * A progress thread, where it is asked for (AMPHORA_PROGRESS_THREAD, GASNET_RCV_THREAD) and the
+ * client is PAR: it receives messages and runs handlers while the client's own threads compute.
+ * The library starts it, or the client does (GEX_FLAG_DEFER_THREADS). Layer: extended.  Thread
+ * rule: started and queried by the client's thread that initialises; ended by the one that exits.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +17,10 @@
 #include "extended/check.h"
 #include "extended/endpoint.h"
 
-enum { PAR = 3, STOP_S = 1 }; /* AMPHORA_THREADMODE; how long the exit waits for the thread */
+enum {
+    PAR = 3,
+    STOP_S = 1
+}; /* AMPHORA_THREADMODE; how long the exit waits for the thread */
 
 struct amph_progress {
     gex_ProgressThreadInfo_t info;
@@ -26,7 +30,8 @@ struct amph_progress {
 
 bool amph_progress_wanted(const struct amph_gex *g)
 {
-    return g->threadmode == PAR && (amph_env_bool(AMPH_ENV_PROGRESS_THREAD) || amph_env_bool(AMPH_ENV_RCV_THREAD));
+    return g->threadmode == PAR &&
+           (amph_env_bool(AMPH_ENV_PROGRESS_THREAD) || amph_env_bool(AMPH_ENV_RCV_THREAD));
 }
 
 /* Receives until the job ends.  A thread that has nothing to do sleeps as any wait does. */
@@ -54,7 +59,9 @@ static void start(struct amph_gex *g)
     pthread_t thread;
     int err = amph_thread_start(&thread, false, 0, run, g);
     if (err)
-        amph_warn("no progress thread could be started (error %d); handlers run in the client's threads alone", err);
+        amph_warn("no progress thread could be started (error %d); handlers run in the client's "
+                  "threads alone",
+                  err);
 }
 
 void amph_progress_open(struct amph_gex *g)
@@ -64,8 +71,10 @@ void amph_progress_open(struct amph_gex *g)
     g->progress = calloc(1, sizeof *g->progress);
     if (!g->progress)
         amph_fatal("no memory for the progress thread");
-    g->progress->info = (gex_ProgressThreadInfo_t){ .gex_device_list = "all conduits", .gex_thread_roles = GEX_THREAD_ROLE_RCV,
-                                                    .gex_progress_fn = run, .gex_progress_arg = g };
+    g->progress->info = (gex_ProgressThreadInfo_t){ .gex_device_list = "all conduits",
+                                                    .gex_thread_roles = GEX_THREAD_ROLE_RCV,
+                                                    .gex_progress_fn = run,
+                                                    .gex_progress_arg = g };
     if (!(g->client.flags & GEX_FLAG_DEFER_THREADS))
         start(g);
 }
@@ -75,30 +84,35 @@ void amph_progress_stop(void)
     struct amph_gex *g = amph_gex();
     struct amph_progress *p = g ? g->progress : NULL;
     struct timespec until;
-    if (!p || __atomic_exchange_n(&p->stop, true, __ATOMIC_ACQ_REL) || !__atomic_load_n(&p->running, __ATOMIC_ACQUIRE) ||
-        pthread_equal(p->thread, pthread_self()))
+    if (!p || __atomic_exchange_n(&p->stop, true, __ATOMIC_ACQ_REL) ||
+        !__atomic_load_n(&p->running, __ATOMIC_ACQUIRE) || pthread_equal(p->thread, pthread_self()))
         return;
     amph_am_kick(g->ep.am);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += STOP_S;
     if (pthread_timedjoin_np(p->thread, NULL, &until) == ETIMEDOUT)
-        amph_debug("the progress thread is in a handler that does not end; the process ends without it");
+        amph_debug(
+            "the progress thread is in a handler that does not end; the process ends without it");
 }
 
-int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int *count_p, const gex_ProgressThreadInfo_t **info_p,
-                                    gex_Flags_t flags)
+int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int *count_p,
+                                    const gex_ProgressThreadInfo_t **info_p, gex_Flags_t flags)
 {
     struct amph_gex *g = amph_gex();
     if (!g)
         return GASNET_ERR_NOT_INIT;
     if (client != &g->client || !count_p || !info_p || flags) {
-        amph_gex_complain("gex_System_QueryProgressThreads: client must be that of gex_Client_Init, count_p and info_p not NULL, and "
-                          "flags (%#x) 0", (unsigned)flags);
+        amph_gex_complain("gex_System_QueryProgressThreads: client must be that of "
+                          "gex_Client_Init, count_p and info_p not NULL, and "
+                          "flags (%#x) 0",
+                          (unsigned)flags);
         return GASNET_ERR_BAD_ARG;
     }
     if (!(client->flags & GEX_FLAG_DEFER_THREADS) || g->threads_told) {
-        amph_gex_complain("gex_System_QueryProgressThreads: %s", g->threads_told
-                          ? "the threads have been handed out already" : "the client was not initialised with GEX_FLAG_DEFER_THREADS");
+        amph_gex_complain("gex_System_QueryProgressThreads: %s",
+                          g->threads_told
+                              ? "the threads have been handed out already"
+                              : "the client was not initialised with GEX_FLAG_DEFER_THREADS");
         return GASNET_ERR_RESOURCE;
     }
     g->threads_told = true;

@@ -11,12 +11,17 @@
 #include "base/log.h"
 #include "extended/check.h"
 
-/* A thread that only polls gathers the freed operations of others; above this many it gives them back. */
-enum { FREE_OPS_MOST = 4096 };
+/* A thread that only polls gathers the freed operations of others; above this many it gives them
+ * back. */
+enum {
+    FREE_OPS_MOST = 4096
+};
 
-/* Checked builds use what is free again in the order in which it became free, and not before there are so many: an event that is
- * looked at again after it was consumed is recognised that long. */
-enum { FREE_LEAST = AMPH_CHECKS ? 256 : 0 };
+/* Checked builds use what is free again in the order in which it became free, and not before there
+ * are so many: an event that is looked at again after it was consumed is recognised that long. */
+enum {
+    FREE_LEAST = AMPH_CHECKS ? 256 : 0
+};
 
 /* ---- what a thread keeps ---- */
 
@@ -39,7 +44,8 @@ static bool region_done(const struct amph_region *r, gex_EC_t mask)
     return true;
 }
 
-/* At the end of a thread.  Operations that are still under way count in its region, so that stays. */
+/* At the end of a thread.  Operations that are still under way count in its region, so that
+ * stays. */
 static void thread_end(void *arg)
 {
     struct amph_gex_thread *t = arg;
@@ -93,7 +99,8 @@ static void check_status(enum amph_status st)
 /* One half of the operation has happened. */
 static void half_done(struct amph_gex_op *op, struct amphora_event *count)
 {
-    bool detached = op->detached; /* an explicit one is the client's again when nothing is pending */
+    /* an explicit one is the client's again when nothing is pending */
+    bool detached = op->detached;
     if (amph_event_sub(&op->root) == 0 && detached)
         amph_op_put(op);
     if (count)
@@ -287,8 +294,10 @@ static void refuse(gex_Event_t event)
     if (AMPH_UNLIKELY(event == GEX_EVENT_NO_OP))
         amph_fatal("GEX_EVENT_NO_OP cannot be tested or waited for: nothing was started");
     if (AMPH_CHECKS && event->kind >= AMPH_EVENT_GONE)
-        amph_fatal("the event %p has been consumed: a successful test or wait is the last use of an event, and of the leaves of a "
-                   "root", (void *)event);
+        amph_fatal("the event %p has been consumed: a successful test or wait is the last use of "
+                   "an event, and of the leaves of a "
+                   "root",
+                   (void *)event);
 }
 
 int amphora_event_test(gex_Event_t event)
@@ -380,8 +389,10 @@ static void check_leaf(gex_Event_t root, gex_EC_t event_category)
         amph_fatal("gex_Event_QueryLeaf: the event %p is a leaf itself, not a root", (void *)root);
     if (root->kind == AMPH_EVENT_OP &&
         (event_category != GEX_EC_LC || AMPH_CONTAINER_OF(root, struct amph_gex_op, root)->no_leaf))
-        amph_fatal("gex_Event_QueryLeaf: the operation has no leaf of category %#x: it was started with GEX_EVENT_NOW or _DEFER, "
-                   "or is none that has one", (unsigned)event_category);
+        amph_fatal("gex_Event_QueryLeaf: the operation has no leaf of category %#x: it was started "
+                   "with GEX_EVENT_NOW or _DEFER, "
+                   "or is none that has one",
+                   (unsigned)event_category);
 }
 
 gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t event_category)
@@ -396,7 +407,8 @@ gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t event_category)
     if (AMPH_CHECKS)
         check_leaf(root, event_category);
     if (root->kind == AMPH_EVENT_REGION)
-        leaf = &AMPH_CONTAINER_OF(root, struct amph_region, root)->leaf[__builtin_ctz(event_category)];
+        leaf =
+            &AMPH_CONTAINER_OF(root, struct amph_region, root)->leaf[__builtin_ctz(event_category)];
     else if (root->kind == AMPH_EVENT_OP && event_category == GEX_EC_LC)
         leaf = &AMPH_CONTAINER_OF(root, struct amph_gex_op, root)->leaf;
     return leaf && !amph_event_done(leaf) ? leaf : GEX_EVENT_INVALID;

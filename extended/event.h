@@ -2,8 +2,9 @@
 /*
  * Events and the operations behind them.  Layer: extended.
  *
- * Thread rule: an operation is made, tested and waited for by one thread and completed by whichever thread polls; in between only
- * `pending` is shared.  Free lists are per thread.  A client with one thread never uses an atomic read-modify-write here.
+ * Thread rule: an operation is made, tested and waited for by one thread and completed by whichever
+ * thread polls; in between only `pending` is shared.  Free lists are per thread.  A client with one
+ * thread never uses an atomic read-modify-write here.
  */
 #ifndef AMPH_EXTENDED_EVENT_H
 #define AMPH_EXTENDED_EVENT_H
@@ -11,29 +12,44 @@
 #include "amphora/event.h"
 #include "extended/gex.h"
 
-enum amph_event_kind { AMPH_EVENT_OP, AMPH_EVENT_LEAF, AMPH_EVENT_REGION, AMPH_EVENT_GONE }; /* GONE: consumed (checked builds) */
+/* GONE: consumed (checked builds) */
+enum amph_event_kind {
+    AMPH_EVENT_OP,
+    AMPH_EVENT_LEAF,
+    AMPH_EVENT_REGION,
+    AMPH_EVENT_GONE
+};
 
 struct amphora_event {
     uint32_t pending; /* things that are still to happen; 0: complete */
     uint8_t kind;
 };
 
-/* One operation under way.  Explicit: the client holds root.  Implicit (detached): it counts in a region and frees itself. */
+/* One operation under way.  Explicit: the client holds root.  Implicit (detached): it counts in a
+ * region and frees itself. */
 struct amph_gex_op {
     struct amphora_event root; /* first: an event of kind OP is its operation */
     struct amphora_event leaf; /* local completion */
     bool detached;
-    bool no_leaf;              /* local completion was not asked for as an event (checked builds) */
-    uint8_t nbytes;            /* of value */
-    gex_RMA_Value_t value;     /* of value puts and gets: the transfer's memory here */
-    void *result;              /* of atomics: where nbytes go; or NULL */
-    struct amph_op rc, lc;     /* complete; source free */
+    bool no_leaf;          /* local completion was not asked for as an event (checked builds) */
+    uint8_t nbytes;        /* of value */
+    gex_RMA_Value_t value; /* of value puts and gets: the transfer's memory here */
+    void *result;          /* of atomics: where nbytes go; or NULL */
+    struct amph_op rc, lc; /* complete; source free */
     struct amphora_event *rc_count, *lc_count; /* where an implicit one is counted; may be NULL */
     struct amph_gex_op *next;
 };
 
-/* Implicit operations of a thread outside access regions, or those of one region, by category (index of the GEX_EC_ bit). */
-enum { AMPH_EC_GET, AMPH_EC_PUT, AMPH_EC_AM, AMPH_EC_LC, AMPH_EC_RMW, AMPH_NEC };
+/* Implicit operations of a thread outside access regions, or those of one region, by category
+ * (index of the GEX_EC_ bit). */
+enum {
+    AMPH_EC_GET,
+    AMPH_EC_PUT,
+    AMPH_EC_AM,
+    AMPH_EC_LC,
+    AMPH_EC_RMW,
+    AMPH_NEC
+};
 struct amph_region {
     struct amphora_event root;
     struct amphora_event leaf[AMPH_NEC];
@@ -49,10 +65,11 @@ struct amph_gex_thread {
     unsigned nops;
     struct amph_region *regions, *last_region; /* free ones, likewise */
     unsigned nregions;
-    struct amph_region implicit;     /* outside access regions */
-    struct amph_region *current;     /* where implicit operations count now */
-    struct amph_srcdesc *srcdesc[AMPH_NLANES]; /* prepare.c: of a request and a reply that are being prepared */
-    struct amph_np_buffer *spares;   /* prepare.c: free buffers */
+    struct amph_region implicit; /* outside access regions */
+    struct amph_region *current; /* where implicit operations count now */
+    /* prepare.c: of a request and a reply that are being prepared */
+    struct amph_srcdesc *srcdesc[AMPH_NLANES];
+    struct amph_np_buffer *spares; /* prepare.c: free buffers */
     size_t spare_bytes;
 };
 
@@ -73,9 +90,11 @@ void amph_op_count_lc(struct amph_gex_op *op);
 void amph_op_retract(struct amph_gex_op *op);
 
 /* rma.c: starts a get into op->value. */
-void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src, size_t nbytes);
+void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src,
+                      size_t nbytes);
 
-/* The event of an operation that has been started: GEX_EVENT_INVALID if it is complete already (the operation is freed then). */
+/* The event of an operation that has been started: GEX_EVENT_INVALID if it is complete already (the
+ * operation is freed then). */
 gex_Event_t amph_op_event(struct amph_gex_op *op);
 
 /* An operation that the calling function itself waits for; on its stack. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start and end of the API's job: client, endpoint and team; what the members of a group must know of each other at start.
- * Layer: extended.  Thread rule: initialisation by one thread.
+ * The start and end of the API's job: client, endpoint and team; what the members of a group must
+ * know of each other at start. Layer: extended.  Thread rule: initialisation by one thread.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,10 +27,11 @@ gasnet_node_t gasneti_nodes, gasneti_mynode; /* what the API asks for */
 
 /* What each member says of itself at start. */
 struct fact {
-    uint32_t leader;              /* lowest rank that it reaches through shared memory */
+    uint32_t leader; /* lowest rank that it reaches through shared memory */
     uint32_t max_medium, max_long;
     uint64_t pid, max_segment;
-    int32_t fd;                   /* of the object that its neighbourhood shares; leaders only, else -1 */
+    /* of the object that its neighbourhood shares; leaders only, else -1 */
+    int32_t fd;
 };
 #define FACT_BYTES 32
 
@@ -51,8 +52,9 @@ void amph_gex_complain(const char *fmt, ...)
 int amph_gex_error(enum amph_status st)
 {
     static const int code[AMPH_STATUS_COUNT] = {
-        [AMPH_AGAIN] = GASNET_ERR_NOT_READY, [AMPH_ERR_ARG] = GASNET_ERR_BAD_ARG,   [AMPH_ERR_RANGE] = GASNET_ERR_BAD_ARG,
-        [AMPH_ERR_NOENT] = GASNET_ERR_BAD_ARG, [AMPH_ERR_STATE] = GASNET_ERR_RESOURCE,
+        [AMPH_AGAIN] = GASNET_ERR_NOT_READY,    [AMPH_ERR_ARG] = GASNET_ERR_BAD_ARG,
+        [AMPH_ERR_RANGE] = GASNET_ERR_BAD_ARG,  [AMPH_ERR_NOENT] = GASNET_ERR_BAD_ARG,
+        [AMPH_ERR_STATE] = GASNET_ERR_RESOURCE,
     };
     if (st == AMPH_OK)
         return GASNET_OK;
@@ -138,7 +140,8 @@ static void learn(struct amph_gex *g, const uint8_t *all)
 }
 
 /* Lists the members for which same() holds. */
-static enum amph_status make_set(struct amph_gex *g, struct amph_set *set, bool (*same)(const struct amph_gex *, uint32_t))
+static enum amph_status make_set(struct amph_gex *g, struct amph_set *set,
+                                 bool (*same)(const struct amph_gex *, uint32_t))
 {
     gex_Rank_t *rank = calloc(amph_job.size, sizeof *rank);
     if (!rank)
@@ -150,7 +153,8 @@ static enum amph_status make_set(struct amph_gex *g, struct amph_set *set, bool 
             set->self = set->count;
         rank[set->count++] = i;
     }
-    _Static_assert(sizeof(gex_RankInfo_t) == sizeof(gex_Rank_t), "a rank is all that gex_RankInfo_t holds");
+    _Static_assert(sizeof(gex_RankInfo_t) == sizeof(gex_Rank_t),
+                   "a rank is all that gex_RankInfo_t holds");
     set->info = (gex_RankInfo_t *)rank;
     return AMPH_OK;
 }
@@ -238,8 +242,9 @@ static bool is_letter(char c)
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* What is accepted: a letter first, and letters, digits, '_' and '-'.  Existing clients are called "caffeine" or "realm-gex", and
- * some of them go on as jobs of one process when they are refused. */
+/* What is accepted: a letter first, and letters, digits, '_' and '-'.  Existing clients are called
+ * "caffeine" or "realm-gex", and some of them go on as jobs of one process when they are
+ * refused. */
 static bool name_ok(const char *name)
 {
     if (!name || !is_letter(*name) || !name[1])
@@ -250,7 +255,8 @@ static bool name_ok(const char *name)
             return false;
 
     if (AMPH_CHECKS && !name_is_strict(name))
-        amph_warn("gex_Client_Init: \"%s\" does not match [A-Z][A-Z0-9_]+, as the specification wants; it is accepted here",
+        amph_warn("gex_Client_Init: \"%s\" does not match [A-Z][A-Z0-9_]+, as the specification "
+                  "wants; it is accepted here",
                   name);
 
     return true;
@@ -272,18 +278,22 @@ static struct amph_gex *make_state(const char *client_name, gex_Flags_t flags, i
     g->ep.capabilities = GEX_EP_CAPABILITY_ALL;
     g->eps[0] = &g->ep;
     g->ep.am = amph_job.ep;
-    g->team.pub = (struct amphora_team){ .reach = g->reach, .size = amph_job.size, .rank = amph_job.rank };
+    g->team.pub =
+        (struct amphora_team){ .reach = g->reach, .size = amph_job.size, .rank = amph_job.rank };
     g->team.ep = &g->ep;
     g->team.flags = 0;
     return g->client.name && g->reach && g->rmem && g->leader ? g : NULL;
 }
 
 /* GASNet-1 spec: a message to a handler that is not registered ends the job with a sentence. */
-static void on_refused(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why)
+static void on_refused(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
+                       const char *why)
 {
     if (am->handler >= GEX_AM_INDEX_BASE)
-        amph_fatal("a message from process %u to handler %u (%u arguments, %u bytes) cannot be delivered: %s; register the handler "
-                   "at every process before the first message to it", peer, am->handler, am->nargs, am->nbytes, why);
+        amph_fatal("a message from process %u to handler %u (%u arguments, %u bytes) cannot be "
+                   "delivered: %s; register the handler "
+                   "at every process before the first message to it",
+                   peer, am->handler, am->nargs, am->nbytes, why);
 }
 
 static enum amph_status begin(const char *client_name, gex_Flags_t flags, int threadmode)
@@ -312,22 +322,27 @@ static enum amph_status begin(const char *client_name, gex_Flags_t flags, int th
     return st == AMPH_OK ? meet(g) : st;
 }
 
-int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p, const char *client_name, int *argc, char ***argv,
-                        gex_Flags_t flags, int threadmode)
+int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p,
+                        const char *client_name, int *argc, char ***argv, gex_Flags_t flags,
+                        int threadmode)
 {
     if (amph_gex()) {
-        amph_gex_complain("the runtime is initialised already; gasnet_init or gex_Client_Init may be called once");
+        amph_gex_complain("the runtime is initialised already; gasnet_init or gex_Client_Init may "
+                          "be called once");
         return GASNET_ERR_RESOURCE;
     }
     if (!name_ok(client_name) || (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))) {
-        amph_gex_complain("gex_Client_Init: the name \"%s\" must match [A-Za-z][A-Za-z0-9_-]+, and flags (%#x) hold no others than "
-                          "GEX_FLAG_USES_GASNET1 and GEX_FLAG_DEFER_THREADS", client_name ? client_name : "", (unsigned)flags);
+        amph_gex_complain("gex_Client_Init: the name \"%s\" must match [A-Za-z][A-Za-z0-9_-]+, and "
+                          "flags (%#x) hold no others than "
+                          "GEX_FLAG_USES_GASNET1 and GEX_FLAG_DEFER_THREADS",
+                          client_name ? client_name : "", (unsigned)flags);
         return GASNET_ERR_BAD_ARG;
     }
     amph_start_by_itself(argc, argv);
     enum amph_status st = begin(client_name, flags, threadmode);
     if (st != AMPH_OK) {
-        amph_log(amph_log_error_said() ? AMPH_LOG_INFO : AMPH_LOG_ERROR, "the job could not be joined: %s", amph_status_text(st));
+        amph_log(amph_log_error_said() ? AMPH_LOG_INFO : AMPH_LOG_ERROR,
+                 "the job could not be joined: %s", amph_status_text(st));
         return amph_gex_error(st);
     }
     struct amph_gex *g = amph_gex();

@@ -28,31 +28,38 @@ static bool category_ok(gex_Flags_t flags)
     return kind && dir && !(flags & ~(gex_Flags_t)31);
 }
 
-/* Is entry i of table one that can be registered?  Its index is not 0 and not among the earlier ones. */
-static int check_entry(const struct amphora_ep *ep, const gex_AM_Entry_t *table, size_t i, bool any_args)
+/* Is entry i of table one that can be registered?  Its index is not 0 and not among the earlier
+ * ones. */
+static int check_entry(const struct amphora_ep *ep, const gex_AM_Entry_t *table, size_t i,
+                       bool any_args)
 {
     const gex_AM_Entry_t *e = &table[i];
     const char *name = e->gex_name ? e->gex_name : "without name";
     if (!e->gex_fnptr || !category_ok(e->gex_flags)) {
-        amph_gex_complain("handler %u (%s) has no function or no category; give a function, one of GEX_FLAG_AM_SHORT, MEDIUM, LONG, "
-                          "MEDLONG and one of REQUEST, REPLY, REQREP", e->gex_index, name);
+        amph_gex_complain("handler %u (%s) has no function or no category; give a function, one of "
+                          "GEX_FLAG_AM_SHORT, MEDIUM, LONG, "
+                          "MEDLONG and one of REQUEST, REPLY, REQREP",
+                          e->gex_index, name);
         return GASNET_ERR_BAD_ARG;
     }
     if (!any_args && e->gex_nargs > AMPHORA_MAX_ARGS) {
-        amph_gex_complain("handler %u (%s) wants %u arguments; a message has at most %d", e->gex_index, name, e->gex_nargs,
-                          AMPHORA_MAX_ARGS);
+        amph_gex_complain("handler %u (%s) wants %u arguments; a message has at most %d",
+                          e->gex_index, name, e->gex_nargs, AMPHORA_MAX_ARGS);
         return GASNET_ERR_BAD_ARG;
     }
     if (e->gex_index && e->gex_index < GEX_AM_INDEX_BASE) {
-        amph_gex_complain("handler index %u (%s) is not a client's; those are %d to 255, or 0 for any", e->gex_index, name,
-                          GEX_AM_INDEX_BASE);
+        amph_gex_complain(
+            "handler index %u (%s) is not a client's; those are %d to 255, or 0 for any",
+            e->gex_index, name, GEX_AM_INDEX_BASE);
         return GASNET_ERR_BAD_ARG;
     }
     bool taken = e->gex_index && ep->entry[e->gex_index].gex_fnptr;
     for (size_t j = 0; e->gex_index && j < i; j++)
         taken |= table[j].gex_index == e->gex_index;
     if (taken) {
-        amph_gex_complain("handler index %u (%s) is taken twice; give each handler its own, or 0 for any", e->gex_index, name);
+        amph_gex_complain(
+            "handler index %u (%s) is taken twice; give each handler its own, or 0 for any",
+            e->gex_index, name);
         return GASNET_ERR_BAD_ARG;
     }
     return GASNET_OK;
@@ -90,7 +97,8 @@ static int place_entry(struct amphora_ep *ep, gex_AM_Entry_t *e, bool any_args)
     return register_one(ep, e, any_args);
 }
 
-int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t numentries, bool any_args)
+int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t numentries,
+                           bool any_args)
 {
     int err = GASNET_OK;
     if (!amph_gex())
@@ -98,7 +106,9 @@ int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t 
     if (!ep || (!table && numentries))
         return GASNET_ERR_BAD_ARG;
     if (!(ep->capabilities & GEX_EP_CAPABILITY_AM)) {
-        amph_gex_complain("endpoint %u was created without GEX_EP_CAPABILITY_AM, so it takes no handlers", ep->index);
+        amph_gex_complain(
+            "endpoint %u was created without GEX_EP_CAPABILITY_AM, so it takes no handlers",
+            ep->index);
         return GASNET_ERR_BAD_ARG;
     }
     for (size_t i = 0; i < numentries && !err; i++)
@@ -129,10 +139,12 @@ struct amph_gex *amph_gex_need(const char *call)
 static uint8_t route_between(const struct amph_dest *d, const char *call)
 {
     if (!(d->from->capabilities & GEX_EP_CAPABILITY_AM))
-        amph_fatal("%s: endpoint %u of this process was created without GEX_EP_CAPABILITY_AM", call, d->from->index);
+        amph_fatal("%s: endpoint %u of this process was created without GEX_EP_CAPABILITY_AM", call,
+                   d->from->index);
     if (d->index >= AMPH_AM_CONTEXTS)
-        amph_fatal("%s: endpoint %u of process %u takes no messages; those with an index below %u may", call, d->index, d->peer,
-                   AMPH_AM_CONTEXTS);
+        amph_fatal(
+            "%s: endpoint %u of process %u takes no messages; those with an index below %u may",
+            call, d->index, d->peer, AMPH_AM_CONTEXTS);
     return AMPH_AM_ROUTE(d->from->index, d->index);
 }
 
@@ -148,23 +160,28 @@ uint32_t amph_message_peer_of(gex_TM_t tm, gex_Rank_t rank, const char *call, ui
 size_t amph_message_limit(const struct amph_gex *g, uint32_t peer, bool is_long, gex_Flags_t flags)
 {
     size_t most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
-    return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC && most > ALLOC_MOST_BYTES ? ALLOC_MOST_BYTES : most;
+    return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC && most > ALLOC_MOST_BYTES ? ALLOC_MOST_BYTES
+                                                                              : most;
 }
 
-static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs, bool is_long,
-                    const char *call)
+static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt,
+                    gex_Flags_t flags, unsigned numargs, bool is_long, const char *call)
 {
     const gex_Flags_t both = GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC;
     struct amph_gex *g = amph_gex_need(call);
     if (numargs > AMPHORA_MAX_ARGS)
-        amph_fatal("%s: a message has at most %d arguments, not %u", call, AMPHORA_MAX_ARGS, numargs);
+        amph_fatal("%s: a message has at most %d arguments, not %u", call, AMPHORA_MAX_ARGS,
+                   numargs);
     if (lc_opt == GEX_EVENT_DEFER)
         amph_fatal("%s: GEX_EVENT_DEFER is not an lc_opt of active messages", call);
     if ((flags & both) == both)
-        amph_fatal("%s: ask with GEX_FLAG_AM_PREPARE_LEAST_CLIENT or with GEX_FLAG_AM_PREPARE_LEAST_ALLOC, not with both", call);
+        amph_fatal("%s: ask with GEX_FLAG_AM_PREPARE_LEAST_CLIENT or with "
+                   "GEX_FLAG_AM_PREPARE_LEAST_ALLOC, not with both",
+                   call);
     if (other_rank != GEX_RANK_INVALID)
         return amph_message_limit(g, amph_team_peer(tm, other_rank, call), is_long, flags);
-    const struct amph_team *team = (uintptr_t)tm & 1 ? &g->team : amph_team_of(tm, call); /* a pair reaches the whole job */
+    /* a pair reaches the whole job */
+    const struct amph_team *team = (uintptr_t)tm & 1 ? &g->team : amph_team_of(tm, call);
     size_t least = SIZE_MAX;
     for (gex_Rank_t i = 0; i < team->pub.size; i++) {
         size_t most = amph_message_limit(g, amph_team_member(team, i), is_long, flags);
@@ -173,34 +190,41 @@ static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_op
     return least;
 }
 
-static size_t token_limit(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs, bool is_long,
-                          const char *call)
+static size_t token_limit(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags,
+                          unsigned numargs, bool is_long, const char *call)
 {
     amph_check_token(token, call);
-    return limit(&amph_gex_need(call)->team.pub, token->peer, lc_opt, flags, numargs, is_long, call);
+    return limit(&amph_gex_need(call)->team.pub, token->peer, lc_opt, flags, numargs, is_long,
+                 call);
 }
 
-size_t gex_AM_MaxRequestLong(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
+size_t gex_AM_MaxRequestLong(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt,
+                             gex_Flags_t flags, unsigned int numargs)
 {
     return limit(tm, other_rank, lc_opt, flags, numargs, true, "gex_AM_MaxRequestLong");
 }
-size_t gex_AM_MaxReplyLong(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
+size_t gex_AM_MaxReplyLong(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt,
+                           gex_Flags_t flags, unsigned int numargs)
 {
     return limit(tm, other_rank, lc_opt, flags, numargs, true, "gex_AM_MaxReplyLong");
 }
-size_t gex_AM_MaxRequestMedium(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
+size_t gex_AM_MaxRequestMedium(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt,
+                               gex_Flags_t flags, unsigned int numargs)
 {
     return limit(tm, other_rank, lc_opt, flags, numargs, false, "gex_AM_MaxRequestMedium");
 }
-size_t gex_AM_MaxReplyMedium(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
+size_t gex_AM_MaxReplyMedium(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt,
+                             gex_Flags_t flags, unsigned int numargs)
 {
     return limit(tm, other_rank, lc_opt, flags, numargs, false, "gex_AM_MaxReplyMedium");
 }
-size_t gex_Token_MaxReplyLong(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
+size_t gex_Token_MaxReplyLong(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags,
+                              unsigned int numargs)
 {
     return token_limit(token, lc_opt, flags, numargs, true, "gex_Token_MaxReplyLong");
 }
-size_t gex_Token_MaxReplyMedium(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
+size_t gex_Token_MaxReplyMedium(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags,
+                                unsigned int numargs)
 {
     return token_limit(token, lc_opt, flags, numargs, false, "gex_Token_MaxReplyMedium");
 }
@@ -230,7 +254,8 @@ gex_TI_t gex_Token_Info(gex_Token_t token, gex_Token_Info_t *info, gex_TI_t mask
         return 0;
     amph_check_token(token, "gex_Token_Info");
     info->gex_srcrank = token->peer;
-    info->gex_ep = g->eps[AMPH_AM_ROUTE_TO(token->am->flags)]; /* delivery has seen that it exists */
+    /* delivery has seen that it exists */
+    info->gex_ep = g->eps[AMPH_AM_ROUTE_TO(token->am->flags)];
     info->gex_entry = &info->gex_ep->entry[token->am->handler];
     info->gex_is_req = token->is_request;
     info->gex_is_long = token->am->kind == AMPH_AM_LONG || token->am->kind == AMPH_AM_LONG_PACKED;
@@ -239,35 +264,45 @@ gex_TI_t gex_Token_Info(gex_Token_t token, gex_Token_Info_t *info, gex_TI_t mask
 
 /* ---- sending ---- */
 
-static const char *const kind_name[] = { [AMPH_AM_SHORT] = "Short", [AMPH_AM_MEDIUM] = "Medium", [AMPH_AM_LONG] = "Long" };
+static const char *const kind_name[] = {
+    [AMPH_AM_SHORT] = "Short", [AMPH_AM_MEDIUM] = "Medium", [AMPH_AM_LONG] = "Long"
+};
 
-int amph_message_answer(enum amph_status st, uint32_t peer, const struct amph_am *am, const char *call)
+int amph_message_answer(enum amph_status st, uint32_t peer, const struct amph_am *am,
+                        const char *call)
 {
     if (st == AMPH_AGAIN)
         return 1;
     if (st == AMPH_ERR_RANGE && am->kind == AMPH_AM_LONG)
-        amph_fatal("%sLong: %u bytes at %#llx lie outside the segment of process %u", call, am->nbytes, (unsigned long long)am->dest,
-                   peer);
+        amph_fatal("%sLong: %u bytes at %#llx lie outside the segment of process %u", call,
+                   am->nbytes, (unsigned long long)am->dest, peer);
     if (st == AMPH_ERR_STATE)
-        amph_fatal("%s%s: not allowed here: requests are for outside handlers, and a request's handler may reply once", call,
-                   kind_name[am->kind]);
-    amph_fatal("%s%s to process %u (handler %u, %u bytes, %u arguments): %s", call, kind_name[am->kind], peer, am->handler, am->nbytes,
-               am->nargs, amph_status_text(st));
+        amph_fatal("%s%s: not allowed here: requests are for outside handlers, and a request's "
+                   "handler may reply once",
+                   call, kind_name[am->kind]);
+    amph_fatal("%s%s to process %u (handler %u, %u bytes, %u arguments): %s", call,
+               kind_name[am->kind], peer, am->handler, am->nbytes, am->nargs, amph_status_text(st));
 }
 
-static void check_payload(struct amph_gex *g, uint32_t peer, bool is_long, size_t nbytes, const char *call)
+static void check_payload(struct amph_gex *g, uint32_t peer, bool is_long, size_t nbytes,
+                          const char *call)
 {
     size_t most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
     if (nbytes > most)
-        amph_fatal("%s%s: a payload of %zu bytes is too large; to process %u at most %zu (ask gex_AM_Max%s%s)", call,
-                   is_long ? "Long" : "Medium", nbytes, peer, most, call + sizeof "gex_AM_" - 1, is_long ? "Long" : "Medium");
+        amph_fatal("%s%s: a payload of %zu bytes is too large; to process %u at most %zu (ask "
+                   "gex_AM_Max%s%s)",
+                   call, is_long ? "Long" : "Medium", nbytes, peer, most,
+                   call + sizeof "gex_AM_" - 1, is_long ? "Long" : "Medium");
 }
 
-/* What a call does about local completion: the operation to give to am, or NULL: completed by return. */
-static struct amph_gex_op *lc_begin(gex_Event_t *lc_opt, size_t nbytes, bool request, const char *call)
+/* What a call does about local completion: the operation to give to am, or NULL: completed by
+ * return. */
+static struct amph_gex_op *lc_begin(gex_Event_t *lc_opt, size_t nbytes, bool request,
+                                    const char *call)
 {
     if (lc_opt == GEX_EVENT_DEFER || !lc_opt || (lc_opt == GEX_EVENT_GROUP && !request))
-        amph_fatal("%s: lc_opt must be GEX_EVENT_NOW%s or the address of an event", call, request ? ", GEX_EVENT_GROUP" : "");
+        amph_fatal("%s: lc_opt must be GEX_EVENT_NOW%s or the address of an event", call,
+                   request ? ", GEX_EVENT_GROUP" : "");
     if (lc_opt == GEX_EVENT_NOW || nbytes <= COPY_MOST_BYTES) {
         if (AMPHORA_LC_IS_ADDRESS(lc_opt))
             *lc_opt = GEX_EVENT_INVALID;
@@ -292,24 +327,30 @@ static void lc_end(struct amph_gex_op *op, gex_Event_t *lc_opt, int result)
         *lc_opt = amph_op_event(op);
 }
 
-int amph_message_request(uint32_t peer, const struct amph_am *am, gex_Event_t *lc_opt, gex_Flags_t flags)
+int amph_message_request(uint32_t peer, const struct amph_am *am, gex_Event_t *lc_opt,
+                         gex_Flags_t flags)
 {
     struct amph_gex_op *op = NULL;
     if (am->kind != AMPH_AM_SHORT)
         op = lc_begin(lc_opt, am->nbytes, true, "gex_AM_Request");
-    enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE, op ? &op->rc : NULL);
-    int result = AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, peer, am, "gex_AM_Request");
+    enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE,
+                                          op ? &op->rc : NULL);
+    int result = AMPH_LIKELY(st == AMPH_OK) ? 0
+                                            : amph_message_answer(st, peer, am, "gex_AM_Request");
     lc_end(op, lc_opt, result);
     return result;
 }
 
-int amph_message_reply(gex_Token_t token, const struct amph_am *am, gex_Event_t *lc_opt, gex_Flags_t flags)
+int amph_message_reply(gex_Token_t token, const struct amph_am *am, gex_Event_t *lc_opt,
+                       gex_Flags_t flags)
 {
     struct amph_gex_op *op = NULL;
     if (am->kind != AMPH_AM_SHORT)
         op = lc_begin(lc_opt, am->nbytes, false, "gex_AM_Reply");
     enum amph_status st = amph_am_reply(token, am, flags & GEX_FLAG_IMMEDIATE, op ? &op->rc : NULL);
-    int result = AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, token->peer, am, "gex_AM_Reply");
+    int result = AMPH_LIKELY(st == AMPH_OK)
+                     ? 0
+                     : amph_message_answer(st, token->peer, am, "gex_AM_Reply");
     lc_end(op, lc_opt, result);
     return result;
 }
@@ -318,17 +359,20 @@ int amph_message_reply(gex_Token_t token, const struct amph_am *am, gex_Event_t 
 static inline void check_flags(gex_Flags_t flags, const char *call)
 {
     if (AMPH_CHECKS && flags & (GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC))
-        amph_fatal("%s: GEX_FLAG_AM_PREPARE_LEAST_CLIENT and _ALLOC are for the queries of limits", call);
+        amph_fatal("%s: GEX_FLAG_AM_PREPARE_LEAST_CLIENT and _ALLOC are for the queries of limits",
+                   call);
 }
 
-static inline void check_request(uint32_t peer, const void *src, size_t nbytes, gex_Flags_t flags, const char *call)
+static inline void check_request(uint32_t peer, const void *src, size_t nbytes, gex_Flags_t flags,
+                                 const char *call)
 {
     amph_check_call(call);
     amph_check_transfer(peer, src, nbytes, flags, call);
     check_flags(flags, call);
 }
 
-static inline void check_reply(const struct amph_token *token, const void *src, size_t nbytes, gex_Flags_t flags, const char *call)
+static inline void check_reply(const struct amph_token *token, const void *src, size_t nbytes,
+                               gex_Flags_t flags, const char *call)
 {
     amph_check_reply(token, call);
     amph_check_transfer(token->peer, src, nbytes, flags, call);
@@ -338,42 +382,55 @@ static inline void check_reply(const struct amph_token *token, const void *src, 
 /* Where local completion needs no operation: the shorter way. */
 static inline int request_now(uint32_t peer, const struct amph_am *am, gex_Flags_t flags)
 {
-    enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE, NULL);
+    enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE,
+                                          NULL);
     return AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, peer, am, "gex_AM_Request");
 }
 
 static inline int reply_now(gex_Token_t token, const struct amph_am *am, gex_Flags_t flags)
 {
     enum amph_status st = amph_am_reply(token, am, flags & GEX_FLAG_IMMEDIATE, NULL);
-    return AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, token->peer, am, "gex_AM_Reply");
+    return AMPH_LIKELY(st == AMPH_OK) ? 0
+                                      : amph_message_answer(st, token->peer, am, "gex_AM_Reply");
 }
 
-int amphora_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, gex_Flags_t flags, unsigned nargs,
-                             const gex_AM_Arg_t *args)
+int amphora_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler,
+                             gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
     uint8_t route;
     const uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestShort", &route);
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .flags = route,
+    const struct amph_am am = { .kind = AMPH_AM_SHORT,
+                                .handler = handler,
+                                .nargs = (uint8_t)nargs,
+                                .flags = route,
                                 .args = args };
     check_request(peer, NULL, 0, flags, "gex_AM_RequestShort");
     return request_now(peer, &am, flags);
 }
 
-int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src, size_t nbytes,
-                              gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
+int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src,
+                              size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs,
+                              const gex_AM_Arg_t *args)
 {
     uint8_t route;
     uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestMedium", &route);
     check_request(peer, src, nbytes, flags, "gex_AM_RequestMedium");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(amph_gex(), peer, false, nbytes, "gex_AM_Request");
-    const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .flags = route, .args = args, .payload = amph_message_source(amph_gex(), route, src, flags) };
-    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? request_now(peer, &am, flags) : amph_message_request(peer, &am, lc_opt, flags);
+    const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                .handler = handler,
+                                .nargs = (uint8_t)nargs,
+                                .nbytes = (uint32_t)nbytes,
+                                .flags = route,
+                                .args = args,
+                                .payload = amph_message_source(amph_gex(), route, src, flags) };
+    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? request_now(peer, &am, flags)
+                                                : amph_message_request(peer, &am, lc_opt, flags);
 }
 
-int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src, size_t nbytes, void *dest,
-                            gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
+int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src,
+                            size_t nbytes, void *dest, gex_Event_t *lc_opt, gex_Flags_t flags,
+                            unsigned nargs, const gex_AM_Arg_t *args)
 {
     uint8_t route;
     uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestLong", &route);
@@ -381,42 +438,66 @@ int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler
     struct amph_gex *g = amph_gex();
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(g, peer, true, nbytes, "gex_AM_Request");
-    const struct amph_am am = { .kind = AMPH_AM_LONG, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .dest = amph_message_dest(g, peer, route, dest, flags), .flags = route, .args = args,
+    const struct amph_am am = { .kind = AMPH_AM_LONG,
+                                .handler = handler,
+                                .nargs = (uint8_t)nargs,
+                                .nbytes = (uint32_t)nbytes,
+                                .dest = amph_message_dest(g, peer, route, dest, flags),
+                                .flags = route,
+                                .args = args,
                                 .payload = amph_message_source(g, route, src, flags) };
-    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? request_now(peer, &am, flags) : amph_message_request(peer, &am, lc_opt, flags);
+    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? request_now(peer, &am, flags)
+                                                : amph_message_request(peer, &am, lc_opt, flags);
 }
 
-int amphora_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
+int amphora_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_t flags,
+                           unsigned nargs, const gex_AM_Arg_t *args)
 {
     check_reply(token, NULL, 0, flags, "gex_AM_ReplyShort");
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = handler, .nargs = (uint8_t)nargs, .flags = amph_message_back(token),
+    const struct amph_am am = { .kind = AMPH_AM_SHORT,
+                                .handler = handler,
+                                .nargs = (uint8_t)nargs,
+                                .flags = amph_message_back(token),
                                 .args = args };
     return reply_now(token, &am, flags);
 }
 
-int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t nbytes, gex_Event_t *lc_opt,
-                            gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
+int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const void *src,
+                            size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs,
+                            const gex_AM_Arg_t *args)
 {
     check_reply(token, src, nbytes, flags, "gex_AM_ReplyMedium");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(amph_gex(), token->peer, false, nbytes, "gex_AM_Reply");
     const uint8_t route = amph_message_back(token);
-    const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .flags = route, .args = args, .payload = amph_message_source(amph_gex(), route, src, flags) };
-    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? reply_now(token, &am, flags) : amph_message_reply(token, &am, lc_opt, flags);
+    const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                .handler = handler,
+                                .nargs = (uint8_t)nargs,
+                                .nbytes = (uint32_t)nbytes,
+                                .flags = route,
+                                .args = args,
+                                .payload = amph_message_source(amph_gex(), route, src, flags) };
+    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? reply_now(token, &am, flags)
+                                                : amph_message_reply(token, &am, lc_opt, flags);
 }
 
-int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t nbytes, void *dest,
-                          gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
+int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t nbytes,
+                          void *dest, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned nargs,
+                          const gex_AM_Arg_t *args)
 {
     struct amph_gex *g = amph_gex();
     check_reply(token, src, nbytes, flags, "gex_AM_ReplyLong");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(g, token->peer, true, nbytes, "gex_AM_Reply");
     const uint8_t route = amph_message_back(token);
-    const struct amph_am am = { .kind = AMPH_AM_LONG, .handler = handler, .nargs = (uint8_t)nargs, .nbytes = (uint32_t)nbytes,
-                                .dest = amph_message_dest(g, token->peer, route, dest, flags), .flags = route, .args = args,
+    const struct amph_am am = { .kind = AMPH_AM_LONG,
+                                .handler = handler,
+                                .nargs = (uint8_t)nargs,
+                                .nbytes = (uint32_t)nbytes,
+                                .dest = amph_message_dest(g, token->peer, route, dest, flags),
+                                .flags = route,
+                                .args = args,
                                 .payload = amph_message_source(g, route, src, flags) };
-    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? reply_now(token, &am, flags) : amph_message_reply(token, &am, lc_opt, flags);
+    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? reply_now(token, &am, flags)
+                                                : amph_message_reply(token, &am, lc_opt, flags);
 }

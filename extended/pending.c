@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { PLACES = 4096 };
+enum {
+    PLACES = 4096
+};
 
 struct amph_handles {
     pthread_mutex_t lock;
@@ -52,7 +54,8 @@ uint32_t amph_pending_take(struct amph_gex *g, enum amph_pending_kind kind, stru
     return place;
 }
 
-struct amph_op *amph_pending_release(struct amph_gex *g, enum amph_pending_kind kind, uint32_t place)
+struct amph_op *amph_pending_release(struct amph_gex *g, enum amph_pending_kind kind,
+                                     uint32_t place)
 {
     struct amph_op *op = NULL;
     if (place >= PLACES)

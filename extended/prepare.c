@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Negotiated-payload active messages.  Layer: extended.
- * Thread rule: a descriptor is its thread's; each thread has one for requests and one for replies, since the commit of a request may
- * run handlers that reply.
+ * Negotiated-payload active messages.  Layer: extended. Thread rule: a descriptor is its thread's;
+ * each thread has one for requests and one for replies, since the commit of a request may run
+ * handlers that reply.
  *
- * Where a payload of the library's lies: up to SMALL_BYTES in the descriptor, for it will be copied into a message's head anyway; a
- * medium to a neighbour in the ring that the neighbour reads; everything else in a buffer that is sent from in place and comes
- * back when its operation is done.
+ * Where a payload of the library's lies: up to SMALL_BYTES in the descriptor, for it will be copied
+ * into a message's head anyway; a medium to a neighbour in the ring that the neighbour reads;
+ * everything else in a buffer that is sent from in place and comes back when its operation is done.
  */
 #include "amphora/prepare.h"
 
@@ -19,8 +19,12 @@
 #include "extended/event.h"
 #include "extended/message.h"
 
-enum { SMALL_BYTES = 64 };
-#define SPARE_MOST_BYTES (4u << 20) /* free buffers that a thread keeps: as many as may be under way, or memory comes and goes */
+enum {
+    SMALL_BYTES = 64
+};
+#define SPARE_MOST_BYTES \
+    (4u \
+     << 20) /* free buffers that a thread keeps: as many as may be under way, or memory comes and goes */
 #define BUFFER_LEAST_BYTES (64u << 10)
 #define LONG_OFFER_BYTES (256u << 10) /* what a long is offered where less would do */
 
@@ -32,18 +36,23 @@ struct amph_np_buffer {
     _Alignas(AMPH_CACHE_LINE) uint8_t bytes[];
 };
 
-enum place { CLIENT, SMALL, RING, BUFFER };
+enum place {
+    CLIENT,
+    SMALL,
+    RING,
+    BUFFER
+};
 
 struct amph_srcdesc {
     struct amphora_srcdesc pub; /* first */
     bool prepared;
-    uint8_t what;               /* AMPHORA_NP_ */
-    uint8_t place;              /* enum place */
+    uint8_t what;  /* AMPHORA_NP_ */
+    uint8_t place; /* enum place */
     uint8_t numargs;
-    uint8_t route;              /* between which endpoints */
+    uint8_t route; /* between which endpoints */
     uint32_t peer;
-    gex_Token_t token;          /* of a reply */
-    void *dest;                 /* as given to prepare */
+    gex_Token_t token; /* of a reply */
+    void *dest;        /* as given to prepare */
     gex_Event_t *lc_opt;
     gex_Flags_t flags;
     struct amph_am_prep ring;
@@ -51,8 +60,8 @@ struct amph_srcdesc {
     _Alignas(16) uint8_t small[SMALL_BYTES];
 };
 
-static const char *const call_name[] = { "gex_AM_PrepareRequestMedium", "gex_AM_PrepareReplyMedium", "gex_AM_PrepareRequestLong",
-                                         "gex_AM_PrepareReplyLong" };
+static const char *const call_name[] = { "gex_AM_PrepareRequestMedium", "gex_AM_PrepareReplyMedium",
+                                         "gex_AM_PrepareRequestLong", "gex_AM_PrepareReplyLong" };
 static const char *const commit_name[] = { "gex_AM_CommitRequest", "gex_AM_CommitReply" };
 
 static bool is_reply(int what)
@@ -98,10 +107,13 @@ static struct amph_np_buffer *buffer_get(size_t len_bytes)
             return b;
         free(b);
     }
-    size_t capacity = amph_align_up(len_bytes > BUFFER_LEAST_BYTES ? len_bytes : BUFFER_LEAST_BYTES, AMPH_CACHE_LINE);
+    size_t capacity = amph_align_up(len_bytes > BUFFER_LEAST_BYTES ? len_bytes : BUFFER_LEAST_BYTES,
+                                    AMPH_CACHE_LINE);
     b = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(sizeof *b + capacity, AMPH_CACHE_LINE));
     if (!b)
-        amph_fatal("no memory for a message of %zu bytes; ask for less, or give the process more memory", len_bytes);
+        amph_fatal(
+            "no memory for a message of %zu bytes; ask for less, or give the process more memory",
+            len_bytes);
     b->op.done = buffer_done;
     b->capacity = capacity;
     return b;
@@ -142,28 +154,37 @@ static struct amph_srcdesc *descriptor(int what)
         memset(*sd_p, 0, sizeof **sd_p);
     }
     if (AMPH_UNLIKELY((*sd_p)->prepared))
-        amph_fatal("%s: this thread's last prepared message has not been committed or cancelled; prepare and commit do not nest",
+        amph_fatal("%s: this thread's last prepared message has not been committed or cancelled; "
+                   "prepare and commit do not nest",
                    call_name[what]);
     return *sd_p;
 }
 
-static void check(struct amph_srcdesc *sd, size_t least, size_t most, const void *client_buf, size_t limit)
+static void check(struct amph_srcdesc *sd, size_t least, size_t most, const void *client_buf,
+                  size_t limit)
 {
     const char *call = call_name[sd->what];
     if (least > most || least > limit)
-        amph_fatal("%s: least_payload is %zu, but may be at most most_payload (%zu) and what the query of limits gives (%zu)", call,
-                   least, most, limit);
+        amph_fatal("%s: least_payload is %zu, but may be at most most_payload (%zu) and what the "
+                   "query of limits gives (%zu)",
+                   call, least, most, limit);
     if (sd->numargs > AMPHORA_MAX_ARGS)
-        amph_fatal("%s: a message has at most %d arguments, not %u", call, AMPHORA_MAX_ARGS, sd->numargs);
+        amph_fatal("%s: a message has at most %d arguments, not %u", call, AMPHORA_MAX_ARGS,
+                   sd->numargs);
     if (!client_buf && sd->lc_opt)
-        amph_fatal("%s: lc_opt must be NULL where the buffer is the library's (client_buf is NULL)", call);
-    if (client_buf && (!sd->lc_opt || sd->lc_opt == GEX_EVENT_DEFER || (sd->lc_opt == GEX_EVENT_GROUP && is_reply(sd->what))))
-        amph_fatal("%s: lc_opt must be GEX_EVENT_NOW%s or the address of an event where the buffer is the client's", call,
-                   is_reply(sd->what) ? "" : ", GEX_EVENT_GROUP");
+        amph_fatal("%s: lc_opt must be NULL where the buffer is the library's (client_buf is NULL)",
+                   call);
+    if (client_buf && (!sd->lc_opt || sd->lc_opt == GEX_EVENT_DEFER ||
+                       (sd->lc_opt == GEX_EVENT_GROUP && is_reply(sd->what))))
+        amph_fatal("%s: lc_opt must be GEX_EVENT_NOW%s or the address of an event where the buffer "
+                   "is the client's",
+                   call, is_reply(sd->what) ? "" : ", GEX_EVENT_GROUP");
 }
 
-/* A place in the conduit's memory.  AMPH_AGAIN only with IMMEDIATE: other callers use a buffer and wait when they commit. */
-static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, size_t least, size_t most)
+/* A place in the conduit's memory.  AMPH_AGAIN only with IMMEDIATE: other callers use a buffer and
+ * wait when they commit. */
+static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, size_t least,
+                                 size_t most)
 {
     enum amph_lane lane = lane_of(sd->what);
     enum amph_status st = amph_am_prepare(g->ep.am, sd->peer, lane, least, most, &sd->ring);
@@ -202,10 +223,12 @@ static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least
 }
 
 /* The rest of a prepare call; sd's peer and token are set. */
-static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, const void *client_buf, size_t least, size_t most,
-                                void *dest, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs)
+static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, const void *client_buf,
+                                size_t least, size_t most, void *dest, gex_Event_t *lc_opt,
+                                gex_Flags_t flags, unsigned numargs)
 {
-    gex_Flags_t which = client_buf ? GEX_FLAG_AM_PREPARE_LEAST_CLIENT : GEX_FLAG_AM_PREPARE_LEAST_ALLOC;
+    gex_Flags_t which = client_buf ? GEX_FLAG_AM_PREPARE_LEAST_CLIENT
+                                   : GEX_FLAG_AM_PREPARE_LEAST_ALLOC;
     size_t limit = amph_message_limit(g, sd->peer, is_long(sd->what), flags | which);
     sd->dest = dest;
     sd->lc_opt = lc_opt;
@@ -213,7 +236,9 @@ static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, con
     sd->numargs = numargs > UINT8_MAX ? UINT8_MAX : (uint8_t)numargs;
     check(sd, least, most, client_buf, limit);
     if (AMPH_CHECKS && flags & GEX_FLAG_SELF_SEG_OFFSET)
-        amph_fatal("%s: GEX_FLAG_SELF_SEG_OFFSET is not for prepared messages: client_buf is an address", call_name[sd->what]);
+        amph_fatal(
+            "%s: GEX_FLAG_SELF_SEG_OFFSET is not for prepared messages: client_buf is an address",
+            call_name[sd->what]);
     amph_check_transfer(sd->peer, client_buf, client_buf ? most : 0, flags, call_name[sd->what]);
     if (most > limit)
         most = limit;
@@ -232,8 +257,10 @@ static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, con
     return &sd->pub;
 }
 
-static gex_AM_SrcDesc_t prepare_request(int what, gex_TM_t tm, gex_Rank_t rank, const void *client_buf, size_t least, size_t most,
-                                        void *dest, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs)
+static gex_AM_SrcDesc_t prepare_request(int what, gex_TM_t tm, gex_Rank_t rank,
+                                        const void *client_buf, size_t least, size_t most,
+                                        void *dest, gex_Event_t *lc_opt, gex_Flags_t flags,
+                                        unsigned numargs)
 {
     struct amph_gex *g = amph_gex_need(call_name[what]);
     struct amph_srcdesc *sd = descriptor(what);
@@ -243,14 +270,16 @@ static gex_AM_SrcDesc_t prepare_request(int what, gex_TM_t tm, gex_Rank_t rank, 
     return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
 }
 
-static gex_AM_SrcDesc_t prepare_reply(int what, gex_Token_t token, const void *client_buf, size_t least, size_t most,
-                                      void *dest, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs)
+static gex_AM_SrcDesc_t prepare_reply(int what, gex_Token_t token, const void *client_buf,
+                                      size_t least, size_t most, void *dest, gex_Event_t *lc_opt,
+                                      gex_Flags_t flags, unsigned numargs)
 {
     struct amph_gex *g = amph_gex_need(call_name[what]);
     struct amph_srcdesc *sd = descriptor(what);
     amph_check_reply(token, call_name[what]);
     if (!token->is_request || token->replied)
-        amph_fatal("%s: not allowed here: only the handler of a request may reply, and once", call_name[what]);
+        amph_fatal("%s: not allowed here: only the handler of a request may reply, and once",
+                   call_name[what]);
     sd->what = (uint8_t)what;
     sd->token = token;
     sd->peer = token->peer;
@@ -258,30 +287,37 @@ static gex_AM_SrcDesc_t prepare_reply(int what, gex_Token_t token, const void *c
     return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
 }
 
-gex_AM_SrcDesc_t gex_AM_PrepareRequestMedium(gex_TM_t tm, gex_Rank_t rank, const void *client_buf, size_t least_payload,
-                                             size_t most_payload, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
+gex_AM_SrcDesc_t gex_AM_PrepareRequestMedium(gex_TM_t tm, gex_Rank_t rank, const void *client_buf,
+                                             size_t least_payload, size_t most_payload,
+                                             gex_Event_t *lc_opt, gex_Flags_t flags,
+                                             unsigned int numargs)
 {
-    return prepare_request(AMPHORA_NP_REQUEST_MEDIUM, tm, rank, client_buf, least_payload, most_payload, NULL, lc_opt, flags,
-                           numargs);
+    return prepare_request(AMPHORA_NP_REQUEST_MEDIUM, tm, rank, client_buf, least_payload,
+                           most_payload, NULL, lc_opt, flags, numargs);
 }
-gex_AM_SrcDesc_t gex_AM_PrepareReplyMedium(gex_Token_t token, const void *client_buf, size_t least_payload, size_t most_payload,
-                                           gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
-{
-    return prepare_reply(AMPHORA_NP_REPLY_MEDIUM, token, client_buf, least_payload, most_payload, NULL, lc_opt, flags,
-                           numargs);
-}
-gex_AM_SrcDesc_t gex_AM_PrepareRequestLong(gex_TM_t tm, gex_Rank_t rank, const void *client_buf, size_t least_payload,
-                                           size_t most_payload, void *dest_addr, gex_Event_t *lc_opt, gex_Flags_t flags,
+gex_AM_SrcDesc_t gex_AM_PrepareReplyMedium(gex_Token_t token, const void *client_buf,
+                                           size_t least_payload, size_t most_payload,
+                                           gex_Event_t *lc_opt, gex_Flags_t flags,
                                            unsigned int numargs)
 {
-    return prepare_request(AMPHORA_NP_REQUEST_LONG, tm, rank, client_buf, least_payload, most_payload, dest_addr, lc_opt, flags,
-                           numargs);
+    return prepare_reply(AMPHORA_NP_REPLY_MEDIUM, token, client_buf, least_payload, most_payload,
+                         NULL, lc_opt, flags, numargs);
 }
-gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *client_buf, size_t least_payload, size_t most_payload,
-                                         void *dest_addr, gex_Event_t *lc_opt, gex_Flags_t flags, unsigned int numargs)
+gex_AM_SrcDesc_t gex_AM_PrepareRequestLong(gex_TM_t tm, gex_Rank_t rank, const void *client_buf,
+                                           size_t least_payload, size_t most_payload,
+                                           void *dest_addr, gex_Event_t *lc_opt, gex_Flags_t flags,
+                                           unsigned int numargs)
 {
-    return prepare_reply(AMPHORA_NP_REPLY_LONG, token, client_buf, least_payload, most_payload, dest_addr, lc_opt, flags,
-                           numargs);
+    return prepare_request(AMPHORA_NP_REQUEST_LONG, tm, rank, client_buf, least_payload,
+                           most_payload, dest_addr, lc_opt, flags, numargs);
+}
+gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *client_buf,
+                                         size_t least_payload, size_t most_payload, void *dest_addr,
+                                         gex_Event_t *lc_opt, gex_Flags_t flags,
+                                         unsigned int numargs)
+{
+    return prepare_reply(AMPHORA_NP_REPLY_LONG, token, client_buf, least_payload, most_payload,
+                         dest_addr, lc_opt, flags, numargs);
 }
 
 /* ---- commit and cancel ---- */
@@ -292,12 +328,15 @@ static struct amph_srcdesc *prepared(gex_AM_SrcDesc_t sd, int what, const char *
     struct amph_gex_thread *t = amph_gex_thread();
     struct amph_srcdesc *own = t->srcdesc[lane_of(what)];
     if (AMPH_UNLIKELY(!sd || !own || sd != &own->pub || !own->prepared || own->what != what))
-        amph_fatal("%s%s: the descriptor is not one that this thread's last gex_AM_Prepare%s%s gave, or it has been used up", call,
-                   is_long(what) ? "Long" : "Medium", is_reply(what) ? "Reply" : "Request", is_long(what) ? "Long" : "Medium");
+        amph_fatal("%s%s: the descriptor is not one that this thread's last gex_AM_Prepare%s%s "
+                   "gave, or it has been used up",
+                   call, is_long(what) ? "Long" : "Medium", is_reply(what) ? "Reply" : "Request",
+                   is_long(what) ? "Long" : "Medium");
     return own;
 }
 
-static enum amph_status send_buffer(struct amph_gex *g, struct amph_srcdesc *sd, const struct amph_am *am, gex_Flags_t flags)
+static enum amph_status send_buffer(struct amph_gex *g, struct amph_srcdesc *sd,
+                                    const struct amph_am *am, gex_Flags_t flags)
 {
     struct amph_np_buffer *b = sd->buffer;
     struct amph_op *lc = sd->place == BUFFER ? &b->op : NULL;
@@ -312,23 +351,32 @@ static enum amph_status send_buffer(struct amph_gex *g, struct amph_srcdesc *sd,
     return st;
 }
 
-int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, size_t nbytes, void *dest, gex_Flags_t flags,
-                      unsigned nargs, const gex_AM_Arg_t *args)
+int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, size_t nbytes,
+                      void *dest, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
     struct amph_gex *g = amph_gex();
     const char *call = commit_name[is_reply(what)];
     struct amph_srcdesc *sd = prepared(pub, what, call);
     const bool reply = is_reply(what);
     if (AMPH_UNLIKELY(nbytes > sd->pub.size || nargs != sd->numargs))
-        amph_fatal("%s%s: %zu bytes and %u arguments; prepared were at most %zu bytes and %u arguments", call,
-                   is_long(what) ? "Long" : "Medium", nbytes, nargs, sd->pub.size, sd->numargs);
-    const struct amph_am am = { .kind = is_long(what) ? AMPH_AM_LONG : AMPH_AM_MEDIUM, .handler = handler, .nargs = (uint8_t)nargs,
-                                .nbytes = (uint32_t)nbytes, .args = args, .payload = sd->pub.addr, .flags = sd->route,
-                                .dest = is_long(what) ? amph_message_dest(g, sd->peer, sd->route, dest, sd->flags) : 0 };
+        amph_fatal(
+            "%s%s: %zu bytes and %u arguments; prepared were at most %zu bytes and %u arguments",
+            call, is_long(what) ? "Long" : "Medium", nbytes, nargs, sd->pub.size, sd->numargs);
+    const struct amph_am am = {
+        .kind = is_long(what) ? AMPH_AM_LONG : AMPH_AM_MEDIUM,
+        .handler = handler,
+        .nargs = (uint8_t)nargs,
+        .nbytes = (uint32_t)nbytes,
+        .args = args,
+        .payload = sd->pub.addr,
+        .flags = sd->route,
+        .dest = is_long(what) ? amph_message_dest(g, sd->peer, sd->route, dest, sd->flags) : 0
+    };
     enum amph_status st;
     int result;
     if (AMPH_CHECKS && sd->dest && dest != sd->dest)
-        amph_fatal("%sLong: the destination is %p, but %p was given to the prepare call", call, dest, sd->dest);
+        amph_fatal("%sLong: the destination is %p, but %p was given to the prepare call", call,
+                   dest, sd->dest);
     amph_check_zero(flags & ~GEX_FLAG_IMMEDIATE, call);
     set_prepared(sd, false); /* first: handlers that run now may prepare */
     flags &= GEX_FLAG_IMMEDIATE;
@@ -351,7 +399,8 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
 
 static int cancel(gex_AM_SrcDesc_t pub, int what, gex_Flags_t flags)
 {
-    struct amph_srcdesc *sd = prepared(pub, what, is_reply(what) ? "gex_AM_CancelReply" : "gex_AM_CancelRequest");
+    struct amph_srcdesc *sd = prepared(
+        pub, what, is_reply(what) ? "gex_AM_CancelReply" : "gex_AM_CancelRequest");
     if (flags)
         amph_fatal("gex_AM_Cancel: flags must be 0, not %#x", (unsigned)flags);
     if (sd->place == RING)

@@ -21,8 +21,8 @@ uintptr_t amphora_page_bytes(void)
     return amph_job.page_bytes ? amph_job.page_bytes : amph_page_bytes();
 }
 
-/* What segments' addresses are multiples of: the page size, and where it can be also what GASNET_PAGESIZE is to clients that need a
- * constant (dropin/). */
+/* What segments' addresses are multiples of: the page size, and where it can be also what
+ * GASNET_PAGESIZE is to clients that need a constant (dropin/). */
 static uintptr_t granule(void)
 {
     const uintptr_t page = amphora_page_bytes();
@@ -30,7 +30,8 @@ static uintptr_t granule(void)
     return page < constant && constant % page == 0 ? constant : page;
 }
 
-extern uint64_t gasnet_max_segsize __attribute__((weak)); /* a client may define it: the limit of a process where nothing is set */
+/* a client may define it: the limit of a process where nothing is set */
+extern uint64_t gasnet_max_segsize __attribute__((weak));
 
 static uint64_t wanted_limit(uint32_t procs_on_host)
 {
@@ -71,18 +72,25 @@ struct record {
     uint64_t base, len_bytes;
     uint32_t key_len;
 };
-enum { KEY_MAX = sizeof((struct amph_am_mem *)0)->key, RECORD_BYTES = 4 + 8 + 8 + 4 + KEY_MAX };
+enum {
+    KEY_MAX = sizeof((struct amph_am_mem *)0)->key,
+    RECORD_BYTES = 4 + 8 + 8 + 4 + KEY_MAX
+};
 
 static int check_size(struct amph_gex *g, uintptr_t size)
 {
     if (size % amphora_page_bytes()) {
-        amph_gex_complain("a segment of %zu bytes was asked for; the size must be a multiple of the job's page size, %zu",
+        amph_gex_complain("a segment of %zu bytes was asked for; the size must be a multiple of "
+                          "the job's page size, %zu",
                           (size_t)size, (size_t)amphora_page_bytes());
         return GASNET_ERR_BAD_ARG;
     }
     if (size > g->max_local) {
-        amph_gex_complain("a segment of %zu bytes was asked for; this process can have at most %zu (its host has %llu bytes of memory; "
-                          "see GASNET_MAX_SEGSIZE)", (size_t)size, (size_t)g->max_local, (unsigned long long)amph_phys_mem_bytes());
+        amph_gex_complain("a segment of %zu bytes was asked for; this process can have at most %zu "
+                          "(its host has %llu bytes of memory; "
+                          "see GASNET_MAX_SEGSIZE)",
+                          (size_t)size, (size_t)g->max_local,
+                          (unsigned long long)amph_phys_mem_bytes());
         return GASNET_ERR_RESOURCE;
     }
     return GASNET_OK;
@@ -99,14 +107,16 @@ static int make_segment(struct amph_gex *g, uintptr_t size)
 {
     struct amph_arena_part part;
     struct amphora_segment *seg = &g->segment;
-    enum amph_status st = amph_job.built_anywhere ? take_everything(&part) : amph_arena_segment(size, granule(), &part);
+    enum amph_status st = amph_job.built_anywhere ? take_everything(&part)
+                                                  : amph_arena_segment(size, granule(), &part);
     if (st != AMPH_OK)
         return amph_gex_error(st);
     if (amph_job.built_anywhere)
         size = part.len_bytes;
     st = amph_am_mem_reg(g->ep.am, part.base, size, part.fd, part.offset, &seg->mem);
     if (st != AMPH_OK) {
-        amph_gex_complain("a segment of %zu bytes cannot be made known to the network: %s", (size_t)size, amph_status_text(st));
+        amph_gex_complain("a segment of %zu bytes cannot be made known to the network: %s",
+                          (size_t)size, amph_status_text(st));
         amph_arena_drop_segment();
         return amph_gex_error(st);
     }
@@ -114,7 +124,8 @@ static int make_segment(struct amph_gex *g, uintptr_t size)
     seg->base = part.base;
     seg->len_bytes = size;
     if (gasnet_client_attach_hook && gasnet_client_attach_hook(seg->base, size)) {
-        amph_gex_complain("gasnet_client_attach_hook refused the segment of %zu bytes at %p", (size_t)size, seg->base);
+        amph_gex_complain("gasnet_client_attach_hook refused the segment of %zu bytes at %p",
+                          (size_t)size, seg->base);
         return GASNET_ERR_RESOURCE; /* the caller drops it */
     }
     amph_am_set_segment(g->ep.am, seg->base, seg->len_bytes); /* before any member can know of it */
@@ -151,7 +162,8 @@ static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r
     size_t key_len;
     const void *key = amph_rd_blob(r, &key_len);
     if (amph_job.built_anywhere && base <= UINTPTR_MAX && len > UINTPTR_MAX - base)
-        len = UINTPTR_MAX - base; /* a peer with wider pointers; what it has beyond ours cannot be named here */
+        /* a peer with wider pointers; what it has beyond ours cannot be named here */
+        len = UINTPTR_MAX - base;
     if (r->bad || len > UINTPTR_MAX || base > UINTPTR_MAX - len)
         return AMPH_ERR_PROTO;
     if (!len)
@@ -166,7 +178,8 @@ static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r
     if (i == amph_job.rank)
         rmem->local = g->segment.base;
     amph_am_set_peer_segment(g->ep.am, i, rmem);
-    amph_am_set_peer_process(g->ep.am, i, (int32_t)amph_boot_job(amph_job.boot)->proc[amph_job.first + i].pid);
+    amph_am_set_peer_process(g->ep.am, i,
+                             (int32_t)amph_boot_job(amph_job.boot)->proc[amph_job.first + i].pid);
     return AMPH_OK;
 }
 
@@ -189,8 +202,9 @@ static int take_records(struct amph_gex *g, const uint8_t *all)
 }
 
 /*
- * Nobody leaves the attach before all have found everybody's segment: one that ends its process at once would take its memory away from
- * those still reaching for it.  all: room for what the processes say.  Gives result, or that another process could not.
+ * Nobody leaves the attach before all have found everybody's segment: one that ends its process at
+ * once would take its memory away from those still reaching for it.  all: room for what the
+ * processes say.  Gives result, or that another process could not.
  */
 static int end_together(int result, uint8_t *all)
 {
@@ -206,8 +220,10 @@ int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status)
 {
     uint8_t mine[RECORD_BYTES], *all;
     if (g->attached || g->ep.segment) {
-        amph_gex_complain("%s; gasnet_attach or gex_Segment_Attach may succeed once, on an endpoint without segment",
-                          g->attached ? "a segment is attached already" : "a segment has been bound to the first endpoint");
+        amph_gex_complain("%s; gasnet_attach or gex_Segment_Attach may succeed once, on an "
+                          "endpoint without segment",
+                          g->attached ? "a segment is attached already"
+                                      : "a segment has been bound to the first endpoint");
         return GASNET_ERR_RESOURCE;
     }
     all = malloc((size_t)amph_job.size * RECORD_BYTES);
@@ -240,7 +256,8 @@ int gex_Segment_Attach(gex_Segment_t *segment_p, gex_TM_t tm, uintptr_t size)
     if (!g)
         return GASNET_ERR_NOT_INIT;
     if (tm != &g->team.pub || !segment_p) {
-        amph_gex_complain("gex_Segment_Attach: the team must be that of gex_Client_Init, and segment_p not NULL");
+        amph_gex_complain(
+            "gex_Segment_Attach: the team must be that of gex_Client_Init, and segment_p not NULL");
         return GASNET_ERR_BAD_ARG;
     }
     if (!size && !amph_job.built_anywhere) {

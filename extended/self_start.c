@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that are started by themselves and become a job, as GASNet's do: one that was built for smp with GASNET_PSHM_NODES=N, and
- * one that was built for udp as "PROGRAM N ARGUMENTS".  The process becomes the launcher, which starts the program N times.
- * Layer: extended.  Thread rule: during initialisation.
+ * Programs that are started by themselves and become a job, as GASNet's do: one that was built for
+ * smp with GASNET_PSHM_NODES=N, and one that was built for udp as "PROGRAM N ARGUMENTS".  The
+ * process becomes the launcher, which starts the program N times. Layer: extended.  Thread rule:
+ * during initialisation.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,10 +18,12 @@
 #include "boot/boot.h"
 #include "extended/gex.h"
 
-enum { PROCESSES_MAX = 1000000 };
+enum {
+    PROCESSES_MAX = 1000000
+};
 
-/* The launcher of this installation for a conduit: beside libamphora's directory (installed, or in the build tree), or where
- * configure said. */
+/* The launcher of this installation for a conduit: beside libamphora's directory (installed, or in
+ * the build tree), or where configure said. */
 static bool find_launcher(const char *conduit, char *path, size_t cap)
 {
     char self[4096];
@@ -58,8 +61,11 @@ static void become_job(const char *conduit, uint32_t count, char *const *args)
     size_t used = 0;
     ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
     if (len < 0 || !find_launcher(conduit, launcher, sizeof launcher))
-        amph_fatal("this program cannot become a job of %u processes: %s; start it by amphora-run -n %u", count,
-                   len < 0 ? "/proc is not mounted" : "its launcher is not installed beside the library", count);
+        amph_fatal(
+            "this program cannot become a job of %u processes: %s; start it by amphora-run -n %u",
+            count,
+            len < 0 ? "/proc is not mounted" : "its launcher is not installed beside the library",
+            count);
     program[len] = 0;
     snprintf(number, sizeof number, "%u", count);
     while (args && args[n])

@@ -20,10 +20,12 @@ static const struct {
 } errors[] = {
     { GASNET_OK, "GASNET_OK", "no error" },
     { GASNET_ERR_NOT_INIT, "GASNET_ERR_NOT_INIT", "the runtime has not been initialised yet" },
-    { GASNET_ERR_RESOURCE, "GASNET_ERR_RESOURCE", "a resource of the system or the network is missing or in use" },
+    { GASNET_ERR_RESOURCE, "GASNET_ERR_RESOURCE",
+      "a resource of the system or the network is missing or in use" },
     { GASNET_ERR_BAD_ARG, "GASNET_ERR_BAD_ARG", "an argument is not allowed" },
     { GASNET_ERR_NOT_READY, "GASNET_ERR_NOT_READY", "the operation is not complete yet" },
-    { GASNET_ERR_BARRIER_MISMATCH, "GASNET_ERR_BARRIER_MISMATCH", "the processes brought values to a barrier that do not match" },
+    { GASNET_ERR_BARRIER_MISMATCH, "GASNET_ERR_BARRIER_MISMATCH",
+      "the processes brought values to a barrier that do not match" },
 };
 
 char *gasnet_ErrorName(int errval)
@@ -31,7 +33,7 @@ char *gasnet_ErrorName(int errval)
     for (size_t i = 0; i < AMPH_COUNTOF(errors); i++)
         if (errors[i].code == errval)
             return (char *)(uintptr_t)errors[i].name;
-    return (char *)(uintptr_t)"unknown error";
+    return (char *)(uintptr_t) "unknown error";
 }
 
 char *gasnet_ErrorDesc(int errval)
@@ -39,7 +41,7 @@ char *gasnet_ErrorDesc(int errval)
     for (size_t i = 0; i < AMPH_COUNTOF(errors); i++)
         if (errors[i].code == errval)
             return (char *)(uintptr_t)errors[i].desc;
-    return (char *)(uintptr_t)"this is no error code of GASNet";
+    return (char *)(uintptr_t) "this is no error code of GASNet";
 }
 
 void amphora_lock_fail(const char *call, int err)
@@ -71,7 +73,9 @@ void gex_System_SetVerboseErrors(int enable)
 
 uint64_t gex_System_QueryMaxThreads(void)
 {
-    return amph_gex_need("gex_System_QueryMaxThreads")->threaded ? (uint64_t)amph_env_int(AMPH_ENV_MAX_THREADS) : 1;
+    return amph_gex_need("gex_System_QueryMaxThreads")->threaded
+               ? (uint64_t)amph_env_int(AMPH_ENV_MAX_THREADS)
+               : 1;
 }
 
 int gex_System_QueryHiddenAMConcurrencyLevel(void)
@@ -79,7 +83,8 @@ int gex_System_QueryHiddenAMConcurrencyLevel(void)
     return amph_progress_wanted(amph_gex_need("gex_System_QueryHiddenAMConcurrencyLevel"));
 }
 
-static void put_set(const struct amph_set *set, gex_RankInfo_t **info_p, gex_Rank_t *count_p, gex_Rank_t *index_p)
+static void put_set(const struct amph_set *set, gex_RankInfo_t **info_p, gex_Rank_t *count_p,
+                    gex_Rank_t *index_p)
 {
     if (info_p)
         *info_p = set->info;
@@ -89,18 +94,22 @@ static void put_set(const struct amph_set *set, gex_RankInfo_t **info_p, gex_Ran
         *index_p = set->self;
 }
 
-void gex_System_QueryNbrhdInfo(gex_RankInfo_t **info_p, gex_Rank_t *info_count_p, gex_Rank_t *my_info_index_p)
+void gex_System_QueryNbrhdInfo(gex_RankInfo_t **info_p, gex_Rank_t *info_count_p,
+                               gex_Rank_t *my_info_index_p)
 {
-    put_set(&amph_gex_need("gex_System_QueryNbrhdInfo")->nbrhd, info_p, info_count_p, my_info_index_p);
+    put_set(&amph_gex_need("gex_System_QueryNbrhdInfo")->nbrhd, info_p, info_count_p,
+            my_info_index_p);
 }
 
-void gex_System_QueryHostInfo(gex_RankInfo_t **info_p, gex_Rank_t *info_count_p, gex_Rank_t *my_info_index_p)
+void gex_System_QueryHostInfo(gex_RankInfo_t **info_p, gex_Rank_t *info_count_p,
+                              gex_Rank_t *my_info_index_p)
 {
-    put_set(&amph_gex_need("gex_System_QueryHostInfo")->host, info_p, info_count_p, my_info_index_p);
+    put_set(&amph_gex_need("gex_System_QueryHostInfo")->host, info_p, info_count_p,
+            my_info_index_p);
 }
 
-void gex_System_QueryMyPosition(gex_Rank_t *nbrhd_set_size, gex_Rank_t *nbrhd_set_rank, gex_Rank_t *host_set_size,
-                                gex_Rank_t *host_set_rank)
+void gex_System_QueryMyPosition(gex_Rank_t *nbrhd_set_size, gex_Rank_t *nbrhd_set_rank,
+                                gex_Rank_t *host_set_size, gex_Rank_t *host_set_rank)
 {
     const struct amph_gex *g = amph_gex_need("gex_System_QueryMyPosition");
     const gex_Rank_t value[] = { g->nbrhds, g->my_nbrhd, g->hosts, g->my_host };
@@ -127,13 +136,17 @@ int gasnet_AMPoll(void)
 
 int gasnet_set_waitmode(int wait_mode)
 {
+    /* clang-format off */
     static const enum amph_wait_mode mode[] = {
         [GASNET_WAIT_SPIN] = AMPH_WAIT_SPIN,
         [GASNET_WAIT_BLOCK] = AMPH_WAIT_BLOCK,
         [GASNET_WAIT_SPINBLOCK] = AMPH_WAIT_ADAPTIVE,
     };
+    /* clang-format on */
     if (wait_mode < 0 || (size_t)wait_mode >= AMPH_COUNTOF(mode)) {
-        amph_gex_complain("gasnet_set_waitmode: %d is none of GASNET_WAIT_SPIN, GASNET_WAIT_BLOCK and GASNET_WAIT_SPINBLOCK", wait_mode);
+        amph_gex_complain("gasnet_set_waitmode: %d is none of GASNET_WAIT_SPIN, GASNET_WAIT_BLOCK "
+                          "and GASNET_WAIT_SPINBLOCK",
+                          wait_mode);
         return GASNET_ERR_BAD_ARG;
     }
     amph_am_set_wait_mode(mode[wait_mode]);
@@ -142,7 +155,8 @@ int gasnet_set_waitmode(int wait_mode)
 
 void amphora_wait_step(amphora_wait_t *wait)
 {
-    _Static_assert(sizeof(amphora_wait_t) >= sizeof(struct amph_waiter), "the client's memory for a wait holds one");
+    _Static_assert(sizeof(amphora_wait_t) >= sizeof(struct amph_waiter),
+                   "the client's memory for a wait holds one");
     amph_gex_need("GASNET_BLOCKUNTIL");
     amph_check_call("GASNET_BLOCKUNTIL");
     amph_gex_wait_step((struct amph_waiter *)wait->opaque);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The teams of this process: the table by id, the naming of members, queries.  Layer: extended.
- * Thread rule: any thread, also handlers; making and dropping take the table's lock.  Client data is the client's to guard.
+ * Thread rule: any thread, also handlers; making and dropping take the table's lock.  Client data
+ * is the client's to guard.
  *
- * What a team keeps of each member: its job rank (4 bytes) and how its segment is reached (24 bytes); a team of the same processes
- * in the same order as the job shares the job's tables.
+ * What a team keeps of each member: its job rank (4 bytes) and how its segment is reached (24
+ * bytes); a team of the same processes in the same order as the job shares the job's tables.
  */
 #include "extended/team.h"
 
@@ -13,7 +14,8 @@
 
 #include "base/log.h"
 
-/* A gex_TM_t with its lowest bit set is a pair: the local endpoint's index from bit 16, the peer's from bit 1. */
+/* A gex_TM_t with its lowest bit set is a pair: the local endpoint's index from bit 16, the peer's
+ * from bit 1. */
 static bool is_pair(gex_TM_t tm)
 {
     return (uintptr_t)tm & 1;
@@ -106,10 +108,12 @@ static const uint32_t *make_order(const uint32_t *member, uint32_t size)
 
 static struct amphora_reach reach_of(const struct amph_rmem *rmem)
 {
-    bool own_all = amph_job.built_anywhere && rmem == &amph_gex()->rmem[amph_job.rank]; /* from address 0 on */
+    /* from address 0 on */
+    bool own_all = amph_job.built_anywhere && rmem == &amph_gex()->rmem[amph_job.rank];
     if (!rmem->local && !own_all)
         return (struct amphora_reach){ 0 };
-    return (struct amphora_reach){ .base = (uintptr_t)rmem->base, .len = (uintptr_t)rmem->len_bytes,
+    return (struct amphora_reach){ .base = (uintptr_t)rmem->base,
+                                   .len = (uintptr_t)rmem->len_bytes,
                                    .delta = (uintptr_t)rmem->local - (uintptr_t)rmem->base };
 }
 
@@ -118,7 +122,8 @@ static void fill_reach(const struct amph_gex *g, struct amph_team *team)
 {
     struct amphora_reach *reach = (struct amphora_reach *)team->pub.reach;
     for (uint32_t i = 0; reach != g->reach && i < team->pub.size; i++)
-        reach[i] = reach_of(amph_ep_rmem(g, team->member[i], team->member_ep ? team->member_ep[i] : 0));
+        reach[i] = reach_of(
+            amph_ep_rmem(g, team->member[i], team->member_ep ? team->member_ep[i] : 0));
 }
 
 struct amph_team *amph_team_make(struct amph_gex *g, const struct amph_team_spec *spec)
@@ -164,7 +169,8 @@ void amph_team_drop(struct amph_gex *g, struct amph_team *team)
     free((void *)team->slot);
     free((void *)team->order);
     amph_exchange_free(team->exchange);
-    pthread_mutex_lock(&teams->lock); /* from here on another thread that destroys teams may free it */
+    /* from here on another thread that destroys teams may free it */
+    pthread_mutex_lock(&teams->lock);
     struct amph_team **place = &teams->destroyed[teams->next_destroyed++ % AMPH_TEAM_DESTROYED];
     struct amph_team *oldest = *place;
     *place = team;
@@ -235,8 +241,9 @@ struct amph_dest amph_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *call)
         d.index = (uintptr_t)tm >> 1 & (GASNET_MAXEPS - 1);
         d.from = amph_ep_find(g, (gex_EP_Index_t)((uintptr_t)tm >> 16));
         if (!d.from)
-            amph_fatal("%s: the pair %p was not made by gex_TM_Pair: this process has no endpoint %u", call, (void *)tm,
-                       (unsigned)((uintptr_t)tm >> 16));
+            amph_fatal(
+                "%s: the pair %p was not made by gex_TM_Pair: this process has no endpoint %u",
+                call, (void *)tm, (unsigned)((uintptr_t)tm >> 16));
     } else if (tm != &g->team.pub) {
         const struct amph_team *team = team_in(tm);
         d.index = team->member_ep ? team->member_ep[rank] : 0;
@@ -288,8 +295,10 @@ gex_EP_Location_t gex_TM_TranslateRankToEP(gex_TM_t tm, gex_Rank_t rank, gex_Fla
 gex_TM_t gex_TM_Pair(gex_EP_t local_ep, gex_EP_Index_t remote_ep_index)
 {
     if (!local_ep || remote_ep_index >= GASNET_MAXEPS)
-        amph_fatal("gex_TM_Pair: endpoint index %u is out of range; a process has at most %d", remote_ep_index, GASNET_MAXEPS);
-    _Static_assert(GASNET_MAXEPS <= 32 && !(GASNET_MAXEPS & (GASNET_MAXEPS - 1)), "indices of endpoints fit into the fields of a pair");
+        amph_fatal("gex_TM_Pair: endpoint index %u is out of range; a process has at most %d",
+                   remote_ep_index, GASNET_MAXEPS);
+    _Static_assert(GASNET_MAXEPS <= 32 && !(GASNET_MAXEPS & (GASNET_MAXEPS - 1)),
+                   "indices of endpoints fit into the fields of a pair");
     return (gex_TM_t)(((uintptr_t)local_ep->index << 16) | ((uintptr_t)remote_ep_index << 1) | 1);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of a process's teams, and how the members of a team exchange what they must know of each other.  Layer: extended.
+ * The table of a process's teams, and how the members of a team exchange what they must know of
+ * each other.  Layer: extended.
  *
- * Thread rule: one lock, amph_teams.lock, guards the table and all exchanges.  An exchange is collective over its team: one thread
- * of a process is in it.  Handlers run under the poll lock and take the table's.
+ * Thread rule: one lock, amph_teams.lock, guards the table and all exchanges.  An exchange is
+ * collective over its team: one thread of a process is in it.  Handlers run under the poll lock and
+ * take the table's.
  */
 #ifndef AMPH_EXTENDED_TEAM_H
 #define AMPH_EXTENDED_TEAM_H
@@ -12,7 +14,10 @@
 
 #include "extended/gex.h"
 
-enum { AMPH_TEAM_BUCKETS = 256, AMPH_TEAM_DESTROYED = 64 };
+enum {
+    AMPH_TEAM_BUCKETS = 256,
+    AMPH_TEAM_DESTROYED = 64
+};
 
 /* An exchange's chunk that came before this member began it. */
 struct amph_exchange_early {
@@ -24,18 +29,19 @@ struct amph_exchange_early {
 };
 
 struct amph_exchange {
-    uint32_t call;        /* the latest that was begun; the first is 1 */
-    uint8_t *all;         /* NULL: none is under way; blocks in the order own, own+1, ... */
+    uint32_t call; /* the latest that was begun; the first is 1 */
+    uint8_t *all;  /* NULL: none is under way; blocks in the order own, own+1, ... */
     uint64_t block_bytes;
-    uint64_t got[32];     /* bytes of each round */
+    uint64_t got[32]; /* bytes of each round */
     struct amph_exchange_early *early;
 };
 
 struct amph_teams {
     pthread_mutex_t lock;
     struct amph_team *bucket[AMPH_TEAM_BUCKETS];
-    uint32_t made;                                   /* counts what this process proposes as numbers of teams; never 0 */
-    uint32_t live;                                   /* in the table */
+    /* counts what this process proposes as numbers of teams; never 0 */
+    uint32_t made;
+    uint32_t live;                                    /* in the table */
     struct amph_team *destroyed[AMPH_TEAM_DESTROYED]; /* the latest ones: a use of theirs is seen */
     uint32_t next_destroyed;
 };
@@ -44,9 +50,9 @@ struct amph_teams {
 struct amph_team_spec {
     uint64_t id;
     uint32_t size, rank;
-    uint32_t *member;     /* NULL: job ranks are ranks */
-    uint8_t *member_ep;   /* NULL: all 0 */
-    uint8_t *slot;        /* NULL: all 0 */
+    uint32_t *member;   /* NULL: job ranks are ranks */
+    uint8_t *member_ep; /* NULL: all 0 */
+    uint8_t *slot;      /* NULL: all 0 */
     struct amphora_ep *ep;
     gex_Memvec_t scratch;
     gex_Flags_t flags;
@@ -68,9 +74,11 @@ void amph_team_drop(struct amph_gex *g, struct amph_team *team);
 /* The same without the lock, which the caller holds. */
 struct amph_team *amph_team_find_locked(struct amph_teams *teams, uint64_t id);
 
-/* team_exchange.c: gathers len_bytes of each member of the team to all, by rank.  Collective; blocks, running handlers.  all NULL: a
- * barrier of len_bytes' blocks.  Errors: AMPH_ERR_NOMEM, AMPH_ERR_PEER, AMPH_ERR_STATE (another thread is in one). */
-enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes, void *all);
+/* team_exchange.c: gathers len_bytes of each member of the team to all, by rank.  Collective;
+ * blocks, running handlers.  all NULL: a barrier of len_bytes' blocks.  Errors: AMPH_ERR_NOMEM,
+ * AMPH_ERR_PEER, AMPH_ERR_STATE (another thread is in one). */
+enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes,
+                                    void *all);
 enum amph_status amph_exchange_open(struct amph_gex *g); /* registers the handler */
 void amph_exchange_free(struct amph_exchange *x);
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gathering a block of each member of a team to all members.  Layer: extended.  Thread rule: see team.h.
+ * Gathering a block of each member of a team to all members.  Layer: extended.  Thread rule: see
+ * team.h.
  *
- * Bruck's algorithm, as am/gather.c has it for the whole group: in round k each member sends the first min(2^k, n - 2^k) blocks that
- * it has, in the order own, own+1, ..., to the member 2^k below; log2(n) rounds, n-1 blocks to each member in all.  A member can be
- * one exchange ahead of another, since none ends before all have begun it; its chunks are kept.  Each chunk is waited for, so
- * nothing of an exchange is under way to a member that has left it, and the team may end there.
+ * Bruck's algorithm, as am/gather.c has it for the whole group: in round k each member sends the
+ * first min(2^k, n - 2^k) blocks that it has, in the order own, own+1, ..., to the member 2^k
+ * below; log2(n) rounds, n-1 blocks to each member in all.  A member can be one exchange ahead of
+ * another, since none ends before all have begun it; its chunks are kept.  Each chunk is waited
+ * for, so nothing of an exchange is under way to a member that has left it, and the team may end
+ * there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +17,16 @@
 #include "base/log.h"
 #include "extended/team.h"
 
-enum { ROUNDS_MAX = 32, ARG_ID_LOW = 0, ARG_ID_HIGH, ARG_CALL, ARG_ROUND, ARG_OFFSET_LOW, ARG_OFFSET_HIGH, NARGS };
+enum {
+    ROUNDS_MAX = 32,
+    ARG_ID_LOW = 0,
+    ARG_ID_HIGH,
+    ARG_CALL,
+    ARG_ROUND,
+    ARG_OFFSET_LOW,
+    ARG_OFFSET_HIGH,
+    NARGS
+};
 
 /* Where round k's blocks start, and how many bytes they are. */
 static uint64_t round_bytes(const struct amph_team *team, uint32_t round, uint64_t *start_p)
@@ -25,7 +37,8 @@ static uint64_t round_bytes(const struct amph_team *team, uint32_t round, uint64
     return (first < n - first ? first : n - first) * team->exchange->block_bytes;
 }
 
-static void take(struct amph_team *team, uint32_t round, uint64_t offset, const void *bytes, uint32_t nbytes)
+static void take(struct amph_team *team, uint32_t round, uint64_t offset, const void *bytes,
+                 uint32_t nbytes)
 {
     struct amph_exchange *x = team->exchange;
     uint64_t start = 0;
@@ -40,11 +53,14 @@ static void take(struct amph_team *team, uint32_t round, uint64_t offset, const 
     __atomic_store_n(&x->got[round], x->got[round] + nbytes, __ATOMIC_RELEASE);
 }
 
-static void keep(struct amph_exchange *x, uint32_t call, uint32_t round, uint64_t offset, const struct amph_am *am)
+static void keep(struct amph_exchange *x, uint32_t call, uint32_t round, uint64_t offset,
+                 const struct amph_am *am)
 {
     struct amph_exchange_early *e = malloc(sizeof *e + am->nbytes);
     if (!e)
-        amph_fatal("no memory for %u bytes that members of a team exchange; give the process more memory", am->nbytes);
+        amph_fatal(
+            "no memory for %u bytes that members of a team exchange; give the process more memory",
+            am->nbytes);
     *e = (struct amph_exchange_early){ x->early, call, round, offset, am->nbytes };
     memcpy(e->bytes, am->payload, am->nbytes);
     x->early = e;
@@ -113,10 +129,15 @@ static enum amph_status send_round(struct amph_team *team, uint32_t round, uint6
     enum amph_status st = AMPH_OK;
     for (uint64_t offset = 0; offset < len && st == AMPH_OK;) {
         uint32_t nbytes = len - offset < most ? (uint32_t)(len - offset) : most;
-        const int32_t args[NARGS] = { (int32_t)(uint32_t)id, (int32_t)(id >> 32), (int32_t)x->call, (int32_t)round,
+        const int32_t args[NARGS] = { (int32_t)(uint32_t)id,     (int32_t)(id >> 32),
+                                      (int32_t)x->call,          (int32_t)round,
                                       (int32_t)(uint32_t)offset, (int32_t)(offset >> 32) };
-        const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = AMPH_GEX_EXCHANGE, .nargs = NARGS, .nbytes = nbytes,
-                                    .args = args, .payload = x->all + offset };
+        const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                    .handler = AMPH_GEX_EXCHANGE,
+                                    .nargs = NARGS,
+                                    .nbytes = nbytes,
+                                    .args = args,
+                                    .payload = x->all + offset };
         st = amph_am_request(ep, to, &am, 0, NULL);
         offset += nbytes;
     }
@@ -142,7 +163,8 @@ static enum amph_status run_rounds(struct amph_team *team)
     return st;
 }
 
-enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes, void *all)
+enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes,
+                                    void *all)
 {
     struct amph_teams *teams = amph_gex()->teams;
     const uint32_t n = team->pub.size;
@@ -161,14 +183,16 @@ enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, si
         pthread_mutex_unlock(&teams->lock);
     }
     for (uint32_t i = 0; all && st == AMPH_OK && i < n; i++)
-        memcpy((uint8_t *)all + (size_t)((rank + (uint64_t)i) % n) * len_bytes, turned + (size_t)i * len_bytes, len_bytes);
+        memcpy((uint8_t *)all + (size_t)((rank + (uint64_t)i) % n) * len_bytes,
+               turned + (size_t)i * len_bytes, len_bytes);
     free(turned);
     return st;
 }
 
 enum amph_status amph_exchange_open(struct amph_gex *g)
 {
-    static const struct amph_am_entry entry = { (void *)on_exchange, false, 2, 1, NARGS, NULL, "exchange" };
+    static const struct amph_am_entry entry = { (void *)on_exchange, false, 2, 1, NARGS, NULL,
+                                                "exchange" };
     return amph_am_register(g->ep.am, AMPH_GEX_EXCHANGE, &entry);
 }
 

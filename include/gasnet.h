@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The GASNet-1 API (specification 1.8), thin over gasnetex.h: the same job, handlers, segments and events; both headers may be
- * used in one program.
+ * The GASNet-1 API (specification 1.8), thin over gasnetex.h: the same job, handlers, segments and
+ * events; both headers may be used in one program.
  */
 #ifndef GASNET_H
 #define GASNET_H

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names for what a program is compiled by and for, the same ones everywhere.  Stands alone: needs no other header and no library,
- * and may be included in any order, in C and C++.
+ * Names for what a program is compiled by and for, the same ones everywhere.  Stands alone: needs
+ * no other header and no library, and may be included in any order, in C and C++.
  *
- *   PLATFORM_COMPILER_<family>           1 for the compiler in use, else undefined.  Families: CLANG CRAY GNU INTEL NVHPC PGI SUN
- *                                        TI XLC OPEN64 UNKNOWN.  A compiler that imitates another is named for itself only.
+ *   PLATFORM_COMPILER_<family>           1 for the compiler in use, else undefined.  Families:
+ *                                        CLANG CRAY GNU INTEL NVHPC PGI SUN
+ *                                        TI XLC OPEN64 UNKNOWN.  A compiler that imitates another
+ *                                        is named for itself only.
  *   PLATFORM_COMPILER_<family>_C, _CXX   the same for the C or the C++ compiler of the family
  *   PLATFORM_COMPILER_C, _CXX            which of the two languages is being compiled
  *   PLATFORM_COMPILER_FAMILYNAME         a bare word: GNU
  *   PLATFORM_COMPILER_FAMILYID           a positive integer that differs between families
  *   PLATFORM_COMPILER_ID                 the same, telling C from C++ too
- *   PLATFORM_COMPILER_VERSION            an integer that grows with the version; see PLATFORM_COMPILER_VERSION_INT
+ *   PLATFORM_COMPILER_VERSION            an integer that grows with the version; see
+ *                                        PLATFORM_COMPILER_VERSION_INT
  *   PLATFORM_COMPILER_VERSION_STR        a string: "12.2.0"
  *   PLATFORM_COMPILER_VERSION_GT, _GE, _EQ, _LE, _LT (major, minor, patch)   comparisons for #if
  *   PLATFORM_COMPILER_IDSTR              a string with family, language and version
- *   PLATFORM_COMPILER_C_LANGLVL, _CXX_LANGLVL   __STDC_VERSION__ or __cplusplus of the language in use
- *   PLATFORM_OS_<family>                 ANDROID CNL CYGWIN DARWIN FREEBSD LINUX NETBSD OPENBSD SOLARIS WSL UNKNOWN;
+ *   PLATFORM_COMPILER_C_LANGLVL, _CXX_LANGLVL   __STDC_VERSION__ or __cplusplus of the language in
+ *   use
+ *   PLATFORM_OS_<family>                 ANDROID CNL CYGWIN DARWIN FREEBSD LINUX NETBSD OPENBSD
+ *                                        SOLARIS WSL UNKNOWN;
  *   PLATFORM_OS_FAMILYNAME               a bare word: LINUX
- *   PLATFORM_ARCH_<family>               AARCH64 ARM IA64 LOONGARCH MIPS POWERPC RISCV S390 SPARC X86 X86_64 UNKNOWN;
+ *   PLATFORM_ARCH_<family>               AARCH64 ARM IA64 LOONGARCH MIPS POWERPC RISCV S390 SPARC
+ *                                        X86 X86_64 UNKNOWN;
  *   PLATFORM_ARCH_FAMILYNAME             a bare word: X86_64
  *   PLATFORM_ARCH_32, _64                width of a pointer
  *   PLATFORM_ARCH_BIG_ENDIAN, _LITTLE_ENDIAN
@@ -44,7 +50,8 @@
 #endif
 
 /* ---- compiler ---- */
-#define PLATFORM_COMPILER_VERSION_INT(major, minor, patch) (((major) << 16) | ((minor) << 8) | (patch))
+#define PLATFORM_COMPILER_VERSION_INT(major, minor, patch) \
+    (((major) << 16) | ((minor) << 8) | (patch))
 
 #if defined(__NVCOMPILER)
 #define PLATFORM_COMPILER_NVHPC 1
@@ -180,19 +187,26 @@
 #endif
 
 #define PLATFORM_COMPILER_VERSION \
-    PLATFORM_COMPILER_VERSION_INT(PLATFORM_COMPILER_MAJOR, PLATFORM_COMPILER_MINOR, PLATFORM_COMPILER_PATCH)
-#define PLATFORM_COMPILER_VERSION_GT(a, b, c) (PLATFORM_COMPILER_VERSION > PLATFORM_COMPILER_VERSION_INT(a, b, c))
-#define PLATFORM_COMPILER_VERSION_GE(a, b, c) (PLATFORM_COMPILER_VERSION >= PLATFORM_COMPILER_VERSION_INT(a, b, c))
-#define PLATFORM_COMPILER_VERSION_EQ(a, b, c) (PLATFORM_COMPILER_VERSION == PLATFORM_COMPILER_VERSION_INT(a, b, c))
-#define PLATFORM_COMPILER_VERSION_LE(a, b, c) (PLATFORM_COMPILER_VERSION <= PLATFORM_COMPILER_VERSION_INT(a, b, c))
-#define PLATFORM_COMPILER_VERSION_LT(a, b, c) (PLATFORM_COMPILER_VERSION < PLATFORM_COMPILER_VERSION_INT(a, b, c))
+    PLATFORM_COMPILER_VERSION_INT(PLATFORM_COMPILER_MAJOR, PLATFORM_COMPILER_MINOR, \
+                                  PLATFORM_COMPILER_PATCH)
+#define PLATFORM_COMPILER_VERSION_GT(a, b, c) \
+    (PLATFORM_COMPILER_VERSION > PLATFORM_COMPILER_VERSION_INT(a, b, c))
+#define PLATFORM_COMPILER_VERSION_GE(a, b, c) \
+    (PLATFORM_COMPILER_VERSION >= PLATFORM_COMPILER_VERSION_INT(a, b, c))
+#define PLATFORM_COMPILER_VERSION_EQ(a, b, c) \
+    (PLATFORM_COMPILER_VERSION == PLATFORM_COMPILER_VERSION_INT(a, b, c))
+#define PLATFORM_COMPILER_VERSION_LE(a, b, c) \
+    (PLATFORM_COMPILER_VERSION <= PLATFORM_COMPILER_VERSION_INT(a, b, c))
+#define PLATFORM_COMPILER_VERSION_LT(a, b, c) \
+    (PLATFORM_COMPILER_VERSION < PLATFORM_COMPILER_VERSION_INT(a, b, c))
 
 /* A version of plain numbers, as GNU and Clang state it; for the others their own words. */
 #if PLATFORM_COMPILER_CLANG
 #define PLATFORM_COMPILER_VERSION_STR __clang_version__
 #else
 #define PLATFORM_COMPILER_VERSION_STR \
-    PLATFORM_TEXT(PLATFORM_COMPILER_MAJOR) "." PLATFORM_TEXT(PLATFORM_COMPILER_MINOR) "." PLATFORM_TEXT(PLATFORM_COMPILER_PATCH)
+    PLATFORM_TEXT(PLATFORM_COMPILER_MAJOR) \
+    "." PLATFORM_TEXT(PLATFORM_COMPILER_MINOR) "." PLATFORM_TEXT(PLATFORM_COMPILER_PATCH)
 #endif
 #ifdef __VERSION__
 #define PLATFORM_COMPILER_EXTRA_STR "|__VERSION__:" __VERSION__
@@ -200,8 +214,9 @@
 #define PLATFORM_COMPILER_EXTRA_STR ""
 #endif
 #define PLATFORM_COMPILER_IDSTR \
-    "|COMPILER_FAMILY:" PLATFORM_TEXT(PLATFORM_COMPILER_FAMILYNAME) "|COMPILER_LANG:" PLATFORM_TEXT(PLATFORM_COMPILER_LANGNAME) \
-    "|COMPILER_VERSION:" PLATFORM_COMPILER_VERSION_STR PLATFORM_COMPILER_EXTRA_STR "|"
+    "|COMPILER_FAMILY:" PLATFORM_TEXT( \
+        PLATFORM_COMPILER_FAMILYNAME) "|COMPILER_LANG:" PLATFORM_TEXT(PLATFORM_COMPILER_LANGNAME) "|COMPILER_VERSION:" PLATFORM_COMPILER_VERSION_STR \
+        PLATFORM_COMPILER_EXTRA_STR "|"
 
 /* ---- operating system ---- */
 #if defined(__ANDROID__)

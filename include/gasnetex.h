@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The GASNet-EX API (specification 0.19) of Amphora: the runtime's own API.  gasnet.h holds the GASNet-1 API on top of it.
+ * The GASNet-EX API (specification 0.19) of Amphora: the runtime's own API.  gasnet.h holds the
+ * GASNet-1 API on top of it.
  *
  * Define exactly one of GASNET_SEQ, GASNET_PARSYNC, GASNET_PAR first; see amphora/threadmode.h.
  */

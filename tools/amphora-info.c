@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * amphora-info: what this build has and what this machine offers: version, conduits (and why not), topology, settings.
- * Layer: tools.
+ * amphora-info: what this build has and what this machine offers: version, conduits (and why not),
+ * topology, settings. Layer: tools.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -17,8 +17,9 @@
 static void print_version(void)
 {
     printf("amphora %s\n", PACKAGE_VERSION);
-    printf("byte order %s, pointers %zu bits, page size %zu bytes, memory %" PRIu64 " MiB\n", AMPH_BIG_ENDIAN ? "big" : "little",
-           8 * sizeof(void *), amph_page_bytes(), amph_phys_mem_bytes() >> 20);
+    printf("byte order %s, pointers %zu bits, page size %zu bytes, memory %" PRIu64 " MiB\n",
+           AMPH_BIG_ENDIAN ? "big" : "little", 8 * sizeof(void *), amph_page_bytes(),
+           amph_phys_mem_bytes() >> 20);
 }
 
 static void print_conduits(void)
@@ -27,8 +28,8 @@ static void print_conduits(void)
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++) {
         why[0] = '\0';
         enum amph_status st = (*ops)->probe(why, sizeof why);
-        printf("%-7s %-5s %s%s%s\n", (*ops)->name, st == AMPH_OK ? "yes" : "no", (*ops)->summary, st == AMPH_OK ? "" : "; not here: ",
-               st == AMPH_OK ? "" : why);
+        printf("%-7s %-5s %s%s%s\n", (*ops)->name, st == AMPH_OK ? "yes" : "no", (*ops)->summary,
+               st == AMPH_OK ? "" : "; not here: ", st == AMPH_OK ? "" : why);
         if (st == AMPH_OK && why[0])
             printf("%14s%s\n", "", why);
     }
@@ -56,7 +57,8 @@ static const struct {
     { "version", "Build", "version, byte order, page size, memory", 'V', print_version },
     { "conduits", "Conduits", "networks, and why one cannot be used", 'n', print_conduits },
     { "topology", "Topology", "packages, cores, NUMA nodes", 't', print_topology },
-    { "settings", "Settings", "every setting with its value and where it came from", 'c', print_settings },
+    { "settings", "Settings", "every setting with its value and where it came from", 'c',
+      print_settings },
 };
 
 static void usage(FILE *out)
@@ -84,7 +86,10 @@ int main(int argc, char **argv)
             return 0;
         }
         if (letter == '?') {
-            fprintf(stderr, "amphora-info: there is no option \"%s\"; amphora-info -h lists those that there are\n", argv[optind - 1]);
+            fprintf(stderr,
+                    "amphora-info: there is no option \"%s\"; amphora-info -h lists those that "
+                    "there are\n",
+                    argv[optind - 1]);
             return 2;
         }
         for (size_t i = 0; i < AMPH_COUNTOF(parts); i++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared memory: two heaps in every thread's segment.  The lower half [0, size/2) is the global heap: what lies in it has the same
- * offset in all threads, and thread 0 keeps its books, for all.  The upper half is the thread's own (upc_alloc).  A request or a free
- * by another thread is a message to the keeper.  Layer: upc-bridge.
+ * Shared memory: two heaps in every thread's segment.  The lower half [0, size/2) is the global
+ * heap: what lies in it has the same offset in all threads, and thread 0 keeps its books, for all.
+ * The upper half is the thread's own (upc_alloc).  A request or a free by another thread is a
+ * message to the keeper.  Layer: upc-bridge.
  */
 #include <string.h>
 
@@ -24,16 +25,16 @@ struct wish {
     bool done;
 };
 
-static void answer_handler(gex_Token_t token, gex_AM_Arg_t wish_high, gex_AM_Arg_t wish_low, gex_AM_Arg_t addr_high,
-                           gex_AM_Arg_t addr_low)
+static void answer_handler(gex_Token_t token, gex_AM_Arg_t wish_high, gex_AM_Arg_t wish_low,
+                           gex_AM_Arg_t addr_high, gex_AM_Arg_t addr_low)
 {
     struct wish *wish = (struct wish *)(uintptr_t)UPC_JOIN(wish_high, wish_low);
     wish->addr = UPC_JOIN(addr_high, addr_low);
     wish->done = true;
 }
 
-static void ask_handler(gex_Token_t token, gex_AM_Arg_t wish_high, gex_AM_Arg_t wish_low, gex_AM_Arg_t bytes_high,
-                        gex_AM_Arg_t bytes_low)
+static void ask_handler(gex_Token_t token, gex_AM_Arg_t wish_high, gex_AM_Arg_t wish_low,
+                        gex_AM_Arg_t bytes_high, gex_AM_Arg_t bytes_low)
 {
     uint64_t addr = upc_heap_alloc(&heaps.global, UPC_JOIN(bytes_high, bytes_low));
     gex_AM_ReplyShort4(token, heaps.answer, 0, wish_high, wish_low, UPC_HIGH(addr), UPC_LOW(addr));
@@ -47,8 +48,9 @@ static bool is_global(uint64_t addr)
 static void release(uint64_t addr, unsigned who)
 {
     if (!upc_heap_free(is_global(addr) ? &heaps.global : &heaps.local, addr))
-        amph_upc_fail("upc_free (called by thread %u): nothing is allocated at offset %#llx of thread %d's shared memory", who,
-                      (unsigned long long)addr, upc_self.mythread);
+        amph_upc_fail("upc_free (called by thread %u): nothing is allocated at offset %#llx of "
+                      "thread %d's shared memory",
+                      who, (unsigned long long)addr, upc_self.mythread);
 }
 
 static void release_handler(gex_Token_t token, gex_AM_Arg_t addr_high, gex_AM_Arg_t addr_low)
@@ -60,11 +62,13 @@ static void release_handler(gex_Token_t token, gex_AM_Arg_t addr_high, gex_AM_Ar
 
 size_t amph_upc_alloc_handlers(gex_AM_Entry_t *rows)
 {
+    /* clang-format off */
     const gex_AM_Entry_t own[] = {
         { 0, (gex_AM_Fn_t)ask_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 4, NULL, "upc_ask" },
         { 0, (gex_AM_Fn_t)answer_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 4, NULL, "upc_answer" },
         { 0, (gex_AM_Fn_t)release_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 2, NULL, "upc_release" },
     };
+    /* clang-format on */
     if (rows[0].gex_index) { /* the second call: the library has chosen */
         heaps.ask = rows[0].gex_index;
         heaps.answer = rows[1].gex_index;
@@ -93,8 +97,9 @@ uint64_t amph_upc_scratch(uint64_t bytes, const char *call)
 {
     uint64_t addr = upc_heap_alloc(&heaps.local, bytes ? bytes : 1);
     if (!addr)
-        amph_upc_fail("%s needs %llu bytes of shared memory for a while; AMPHORA_UPC_HEAP makes more of it", call,
-                      (unsigned long long)bytes);
+        amph_upc_fail(
+            "%s needs %llu bytes of shared memory for a while; AMPHORA_UPC_HEAP makes more of it",
+            call, (unsigned long long)bytes);
     return addr;
 }
 
@@ -106,7 +111,8 @@ void amph_upc_scratch_free(uint64_t addr)
 /* What an array takes of each thread; 0: nothing, or more than there can be. */
 static uint64_t bytes_each(size_t nblocks, size_t nbytes)
 {
-    uint64_t rounds = nblocks / (uint64_t)upc_self.threads + (nblocks % (uint64_t)upc_self.threads != 0);
+    uint64_t rounds = nblocks / (uint64_t)upc_self.threads +
+                      (nblocks % (uint64_t)upc_self.threads != 0);
     return nbytes && rounds > heaps.half / nbytes ? 0 : rounds * nbytes;
 }
 
@@ -117,8 +123,8 @@ static uint64_t global_alloc(uint64_t bytes)
         return 0;
     if (upc_self.mythread == 0)
         return upc_heap_alloc(&heaps.global, bytes);
-    gex_AM_RequestShort4(upc_self.tm, 0, heaps.ask, 0, UPC_HIGH((uintptr_t)&wish), UPC_LOW((uintptr_t)&wish), UPC_HIGH(bytes),
-                         UPC_LOW(bytes));
+    gex_AM_RequestShort4(upc_self.tm, 0, heaps.ask, 0, UPC_HIGH((uintptr_t)&wish),
+                         UPC_LOW((uintptr_t)&wish), UPC_HIGH(bytes), UPC_LOW(bytes));
     GASNET_BLOCKUNTIL(__atomic_load_n(&wish.done, __ATOMIC_ACQUIRE));
     return wish.addr;
 }
@@ -130,7 +136,9 @@ struct upc_wide amphora_upc_global_alloc(size_t nblocks, size_t nbytes)
 
 struct upc_wide amphora_upc_all_alloc(size_t nblocks, size_t nbytes)
 {
-    uint64_t addr = upc_self.mythread == 0 ? upc_heap_alloc(&heaps.global, bytes_each(nblocks, nbytes)) : 0;
+    uint64_t addr = upc_self.mythread == 0
+                        ? upc_heap_alloc(&heaps.global, bytes_each(nblocks, nbytes))
+                        : 0;
     amph_upc_report(0, &addr, sizeof addr);
     return (struct upc_wide){ addr, 0, 0 };
 }
@@ -146,11 +154,13 @@ void amphora_upc_free(struct upc_wide p)
     if (p.addr == 0)
         return;
     if (p.thread >= (uint32_t)upc_self.threads || (is_global(p.addr) && p.thread != 0))
-        amph_upc_fail("upc_free: thread %u, offset %#llx is not what an allocation gave", p.thread, (unsigned long long)p.addr);
+        amph_upc_fail("upc_free: thread %u, offset %#llx is not what an allocation gave", p.thread,
+                      (unsigned long long)p.addr);
     if (p.thread == (uint32_t)upc_self.mythread)
         release(p.addr, p.thread);
     else
-        gex_AM_RequestShort2(upc_self.tm, p.thread, heaps.release, 0, UPC_HIGH(p.addr), UPC_LOW(p.addr));
+        gex_AM_RequestShort2(upc_self.tm, p.thread, heaps.release, 0, UPC_HIGH(p.addr),
+                             UPC_LOW(p.addr));
 }
 
 void amphora_upc_all_free(struct upc_wide p)

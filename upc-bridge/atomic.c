@@ -2,8 +2,9 @@
 /*
  * Atomic operations: a domain is one of gex's of the same type.  UPC OL 7.5.  Layer: upc-bridge.
  *
- * A domain's pointer is its number + 1 in the table, the same in all threads.  Packed pointers-to-shared are 64-bit integers whose CSWAP is
- * tried again where only the phase differs; wide ones have no gex type, so a lock of the domain's guards them.
+ * A domain's pointer is its number + 1 in the table, the same in all threads.  Packed
+ * pointers-to-shared are 64-bit integers whose CSWAP is tried again where only the phase differs;
+ * wide ones have no gex type, so a lock of the domain's guards them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,12 +34,18 @@ static const struct {
     gex_DT_t dt;
     upc_op_t ops;
 } types[] = {
-    { UPC_INT, GEX_DT_I32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },    { UPC_UINT, GEX_DT_U32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
-    { UPC_LONG, GEX_DT_I64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },   { UPC_ULONG, GEX_DT_U64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
-    { UPC_INT32, GEX_DT_I32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },  { UPC_UINT32, GEX_DT_U32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
-    { UPC_INT64, GEX_DT_I64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },  { UPC_UINT64, GEX_DT_U64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
-    { UPC_LLONG, GEX_DT_I64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },  { UPC_ULLONG, GEX_DT_U64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
-    { UPC_FLOAT, GEX_DT_FLT, ACCESS_OPS | NUMBER_OPS },            { UPC_DOUBLE, GEX_DT_DBL, ACCESS_OPS | NUMBER_OPS },
+    { UPC_INT, GEX_DT_I32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
+    { UPC_UINT, GEX_DT_U32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
+    { UPC_LONG, GEX_DT_I64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
+    { UPC_ULONG, GEX_DT_U64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
+    { UPC_INT32, GEX_DT_I32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
+    { UPC_UINT32, GEX_DT_U32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
+    { UPC_INT64, GEX_DT_I64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
+    { UPC_UINT64, GEX_DT_U64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
+    { UPC_LLONG, GEX_DT_I64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
+    { UPC_ULLONG, GEX_DT_U64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
+    { UPC_FLOAT, GEX_DT_FLT, ACCESS_OPS | NUMBER_OPS },
+    { UPC_DOUBLE, GEX_DT_DBL, ACCESS_OPS | NUMBER_OPS },
     { UPC_PTS, GEX_DT_U64, ACCESS_OPS },
 };
 
@@ -47,10 +54,12 @@ static const struct {
     gex_OP_t plain, fetching;
     int operands;
 } operations[] = {
-    { UPC_GET, GEX_OP_GET, GEX_OP_GET, 0 },     { UPC_SET, GEX_OP_SET, GEX_OP_SWAP, 1 },    { UPC_CSWAP, GEX_OP_CAS, GEX_OP_FCAS, 2 },
-    { UPC_ADD, GEX_OP_ADD, GEX_OP_FADD, 1 },    { UPC_SUB, GEX_OP_SUB, GEX_OP_FSUB, 1 },    { UPC_MULT, GEX_OP_MULT, GEX_OP_FMULT, 1 },
-    { UPC_INC, GEX_OP_INC, GEX_OP_FINC, 0 },    { UPC_DEC, GEX_OP_DEC, GEX_OP_FDEC, 0 },    { UPC_MIN, GEX_OP_MIN, GEX_OP_FMIN, 1 },
-    { UPC_MAX, GEX_OP_MAX, GEX_OP_FMAX, 1 },    { UPC_AND, GEX_OP_AND, GEX_OP_FAND, 1 },    { UPC_OR, GEX_OP_OR, GEX_OP_FOR, 1 },
+    { UPC_GET, GEX_OP_GET, GEX_OP_GET, 0 },    { UPC_SET, GEX_OP_SET, GEX_OP_SWAP, 1 },
+    { UPC_CSWAP, GEX_OP_CAS, GEX_OP_FCAS, 2 }, { UPC_ADD, GEX_OP_ADD, GEX_OP_FADD, 1 },
+    { UPC_SUB, GEX_OP_SUB, GEX_OP_FSUB, 1 },   { UPC_MULT, GEX_OP_MULT, GEX_OP_FMULT, 1 },
+    { UPC_INC, GEX_OP_INC, GEX_OP_FINC, 0 },   { UPC_DEC, GEX_OP_DEC, GEX_OP_FDEC, 0 },
+    { UPC_MIN, GEX_OP_MIN, GEX_OP_FMIN, 1 },   { UPC_MAX, GEX_OP_MAX, GEX_OP_FMAX, 1 },
+    { UPC_AND, GEX_OP_AND, GEX_OP_FAND, 1 },   { UPC_OR, GEX_OP_OR, GEX_OP_FOR, 1 },
     { UPC_XOR, GEX_OP_XOR, GEX_OP_FXOR, 1 },
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -67,7 +76,8 @@ upc_atomicdomain_t *amphora_upc_atomicdomain_alloc(upc_type_t type, upc_op_t ops
             allowed = types[i].ops;
         }
     if (!allowed || (ops & ~allowed) || !ops)
-        amph_upc_fail("upc_all_atomicdomain_alloc: type %d has no operations %#lx", type, ops & ~allowed);
+        amph_upc_fail("upc_all_atomicdomain_alloc: type %d has no operations %#lx", type,
+                      ops & ~allowed);
     for (i = 0; i < COUNT(operations); i++)
         if (ops & operations[i].op)
             codes |= operations[i].plain | operations[i].fetching;
@@ -112,27 +122,32 @@ void upc_all_atomicdomain_free(upc_atomicdomain_t *domain)
 }
 
 #define DEFINE_APPLY(NAME, T) \
-    static void apply_##NAME(const struct domain *d, void *fetch, gex_OP_t op, struct upc_wide target, const void *a, const void *b) \
+    static void apply_##NAME(const struct domain *d, void *fetch, gex_OP_t op, \
+                             struct upc_wide target, const void *a, const void *b) \
     { \
         T x = 0, y = 0, old = 0; \
         if (a) \
             memcpy(&x, a, sizeof x); \
         if (b) \
             memcpy(&y, b, sizeof y); \
-        gex_Event_Wait(gex_AD_OpNB_##NAME(d->ad, &old, target.thread, amph_upc_there(target.thread, target.addr), op, x, y, 0)); \
+        gex_Event_Wait(gex_AD_OpNB_##NAME( \
+            d->ad, &old, target.thread, amph_upc_there(target.thread, target.addr), op, x, y, 0)); \
         if (fetch) \
             memcpy(fetch, &old, sizeof old); \
     }
+/* clang-format off */
 DEFINE_APPLY(I32, int32_t)
 DEFINE_APPLY(U32, uint32_t)
 DEFINE_APPLY(I64, int64_t)
 DEFINE_APPLY(U64, uint64_t)
 DEFINE_APPLY(FLT, float)
 DEFINE_APPLY(DBL, double)
+/* clang-format on */
 
 static const struct {
     gex_DT_t dt;
-    void (*apply)(const struct domain *, void *, gex_OP_t, struct upc_wide, const void *, const void *);
+    void (*apply)(const struct domain *, void *, gex_OP_t, struct upc_wide, const void *,
+                  const void *);
 } appliers[] = { { GEX_DT_I32, apply_I32 }, { GEX_DT_U32, apply_U32 }, { GEX_DT_I64, apply_I64 },
                  { GEX_DT_U64, apply_U64 }, { GEX_DT_FLT, apply_FLT }, { GEX_DT_DBL, apply_DBL } };
 
@@ -142,12 +157,14 @@ static bool same_object(struct upc_wide p, struct upc_wide q)
 }
 
 /* CSWAP of packed pointers: what is there may have another phase than the operand has. */
-static void swap_packed(const struct domain *d, void *fetch, struct upc_wide target, const void *operand1, const void *operand2)
+static void swap_packed(const struct domain *d, void *fetch, struct upc_wide target,
+                        const void *operand1, const void *operand2)
 {
     struct upc_packed wanted, seen, old;
     memcpy(&wanted, operand1, sizeof wanted);
     apply_U64(d, &seen, GEX_OP_GET, target, NULL, NULL);
-    for (old = seen; same_object(upc_wide_of_packed(seen), upc_wide_of_packed(wanted)); seen = old) {
+    for (old = seen; same_object(upc_wide_of_packed(seen), upc_wide_of_packed(wanted));
+         seen = old) {
         apply_U64(d, &old, GEX_OP_FCAS, target, &seen, operand2);
         if (old.bits == seen.bits)
             break;
@@ -156,8 +173,8 @@ static void swap_packed(const struct domain *d, void *fetch, struct upc_wide tar
         memcpy(fetch, &old, sizeof old);
 }
 
-static void under_lock(const struct domain *d, void *fetch, upc_op_t op, struct upc_wide target, const void *operand1,
-                       const void *operand2)
+static void under_lock(const struct domain *d, void *fetch, upc_op_t op, struct upc_wide target,
+                       const void *operand1, const void *operand2)
 {
     struct upc_wide old, wanted;
     void *there = amph_upc_there(target.thread, target.addr);
@@ -175,8 +192,8 @@ static void under_lock(const struct domain *d, void *fetch, upc_op_t op, struct 
         memcpy(fetch, &old, sizeof old);
 }
 
-void amphora_upc_atomic(upc_atomicdomain_t *domain, void *fetch, upc_op_t op, struct upc_wide target, const void *operand1,
-                        const void *operand2)
+void amphora_upc_atomic(upc_atomicdomain_t *domain, void *fetch, upc_op_t op,
+                        struct upc_wide target, const void *operand1, const void *operand2)
 {
     const struct domain *d = find(domain, "upc_atomic");
     size_t i = 0;
@@ -185,9 +202,10 @@ void amphora_upc_atomic(upc_atomicdomain_t *domain, void *fetch, upc_op_t op, st
         i++;
     if (i == COUNT(operations) || !(d->ops & op))
         amph_upc_fail("upc_atomic: operation %#lx is not one of the domain's (%#lx)", op, d->ops);
-    if ((operations[i].operands > 0) != (operand1 != NULL) || (operations[i].operands > 1) != (operand2 != NULL) ||
-        (op == UPC_GET && !fetch))
-        amph_upc_fail("upc_atomic: operation %#lx has %d operands; others are NULL", op, operations[i].operands);
+    if ((operations[i].operands > 0) != (operand1 != NULL) ||
+        (operations[i].operands > 1) != (operand2 != NULL) || (op == UPC_GET && !fetch))
+        amph_upc_fail("upc_atomic: operation %#lx has %d operands; others are NULL", op,
+                      operations[i].operands);
     upc_look();
     if (d->lock) {
         under_lock(d, fetch, op, target, operand1, operand2);
@@ -196,7 +214,8 @@ void amphora_upc_atomic(upc_atomicdomain_t *domain, void *fetch, upc_op_t op, st
     } else {
         while (appliers[k].dt != d->dt)
             k++;
-        appliers[k].apply(d, fetch, fetch ? operations[i].fetching : operations[i].plain, target, operand1, operand2);
+        appliers[k].apply(d, fetch, fetch ? operations[i].fetching : operations[i].plain, target,
+                          operand1, operand2);
     }
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See heap.h.  A block is [header of one grain | space]; sizes count both.  Free neighbours of a freed block become one with it. */
+/* See heap.h.  A block is [header of one grain | space]; sizes count both.  Free neighbours of a
+ * freed block become one with it. */
 #include "upc-bridge/heap.h"
 
 #include <stddef.h>
 
-#define IN_USE UINT64_C(0x5550432d75736564) /* texts that say what a header is, mixed with its place */
+#define IN_USE \
+    UINT64_C(0x5550432d75736564) /* texts that say what a header is, mixed with its place */
 #define IS_FREE UINT64_C(0x5550432d66726565)
 
 struct header {
@@ -88,7 +90,8 @@ void upc_heap_init(struct upc_heap *h, uint8_t *base, uint64_t first, uint64_t e
 static uint64_t find(struct upc_heap *h, uint64_t size)
 {
     for (unsigned i = list_of(h, size); i < UPC_HEAP_LISTS; i++)
-        for (uint64_t block = h->list[i], tries = 0; block && tries < 32; block = links(h, block)->next, tries++)
+        for (uint64_t block = h->list[i], tries = 0; block && tries < 32;
+             block = links(h, block)->next, tries++)
             if (head(h, block)->size >= size) {
                 unhang(h, block);
                 return block;
@@ -167,7 +170,8 @@ uint64_t upc_heap_check(const struct upc_heap *h)
     for (uint64_t block = h->first; block < h->fresh; block += head(h, block)->size) {
         const struct header *b = head(h, block);
         bool in_use = is(h, block, IN_USE);
-        if ((!in_use && !is(h, block, IS_FREE)) || b->previous != previous || b->size < 2 * h->grain || b->size > h->fresh - block)
+        if ((!in_use && !is(h, block, IS_FREE)) || b->previous != previous ||
+            b->size < 2 * h->grain || b->size > h->fresh - block)
             return UINT64_MAX;
         if (!in_use && previous && is(h, previous, IS_FREE))
             return UINT64_MAX;

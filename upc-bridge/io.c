@@ -78,7 +78,8 @@ static void drop_buffers(struct upc_file *f)
 
 /* ---- hints ---- */
 
-/* Keeps the hint and does what it says; those that are not known are kept for UPC_GET_HINTS only. */
+/* Keeps the hint and does what it says; those that are not known are kept for UPC_GET_HINTS
+ * only. */
 static int apply_hint(struct upc_file *f, const struct upc_hint *h)
 {
     char *end = NULL;
@@ -125,21 +126,26 @@ static mode_t mode_of(const struct upc_file *f)
 
 static int check_flags(int flags)
 {
-    const int all = UPC_RDONLY | UPC_WRONLY | UPC_RDWR | UPC_INDIVIDUAL_FP | UPC_COMMON_FP | UPC_APPEND | UPC_CREATE | UPC_EXCL |
-                    UPC_STRONG_CA | UPC_TRUNC | UPC_DELETE_ON_CLOSE;
+    const int all = UPC_RDONLY | UPC_WRONLY | UPC_RDWR | UPC_INDIVIDUAL_FP | UPC_COMMON_FP |
+                    UPC_APPEND | UPC_CREATE | UPC_EXCL | UPC_STRONG_CA | UPC_TRUNC |
+                    UPC_DELETE_ON_CLOSE;
     int access = flags & (UPC_RDONLY | UPC_WRONLY | UPC_RDWR);
     int fp = flags & (UPC_INDIVIDUAL_FP | UPC_COMMON_FP);
     if (access != UPC_RDONLY && access != UPC_WRONLY && access != UPC_RDWR)
         return EINVAL;
     if (fp != UPC_INDIVIDUAL_FP && fp != UPC_COMMON_FP)
         return EINVAL;
-    return flags & ~all || (flags & UPC_EXCL && !(flags & UPC_CREATE)) || (flags & UPC_TRUNC && access == UPC_RDONLY) ? EINVAL : 0;
+    return flags & ~all || (flags & UPC_EXCL && !(flags & UPC_CREATE)) ||
+                   (flags & UPC_TRUNC && access == UPC_RDONLY)
+               ? EINVAL
+               : 0;
 }
 
 static void set_strong(struct upc_file *f)
 {
     const char *consistency = gasnet_getenv("IOFWD_CONSISTENCY");
-    f->flush_writes = f->flags & UPC_STRONG_CA && f->forwarded && consistency && strcmp(consistency, "session") == 0;
+    f->flush_writes = f->flags & UPC_STRONG_CA && f->forwarded && consistency &&
+                      strcmp(consistency, "session") == 0;
 }
 
 /* Thread 0 makes the file what the flags want; the others open what there is. */
@@ -147,7 +153,8 @@ static int open_all(struct upc_file *f)
 {
     int access = f->flags & UPC_RDONLY ? O_RDONLY : f->flags & UPC_WRONLY ? O_WRONLY : O_RDWR;
     int err = 0;
-    int more = (f->flags & UPC_CREATE ? O_CREAT : 0) | (f->flags & UPC_EXCL ? O_EXCL : 0) | (f->flags & UPC_TRUNC ? O_TRUNC : 0);
+    int more = (f->flags & UPC_CREATE ? O_CREAT : 0) | (f->flags & UPC_EXCL ? O_EXCL : 0) |
+               (f->flags & UPC_TRUNC ? O_TRUNC : 0);
     bool opened = false;
     if (upc_self.mythread == 0) {
         err = upc_raw_open(f, access | more, mode_of(f));
@@ -196,14 +203,19 @@ static struct upc_file *place(size_t *i_p)
     return f;
 }
 
-upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints, struct upc_hint const *hints)
+upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints,
+                          struct upc_hint const *hints)
 {
     size_t i;
     struct upc_file *f = place(&i);
     int err = !f ? ENOMEM : fname ? check_flags(flags) : EFAULT;
     if (!err) {
-        *f = (struct upc_file){ .fd = -1, .flags = flags, .buffer_bytes = BUFFER_BYTES, .unit = SHARE_UNIT,
-                                .writers = upc_self.threads, .name = strdup(fname) };
+        *f = (struct upc_file){ .fd = -1,
+                                .flags = flags,
+                                .buffer_bytes = BUFFER_BYTES,
+                                .unit = SHARE_UNIT,
+                                .writers = upc_self.threads,
+                                .name = strdup(fname) };
         err = f->name ? 0 : ENOMEM;
     }
     for (size_t k = 0; !err && k < numhints; k++)
@@ -347,17 +359,31 @@ int upc_all_fcntl(upc_file_t *fd, int cmd, void *arg)
     if (!arg && (cmd == UPC_GET_FN || cmd == UPC_GET_HINTS || cmd == UPC_SET_HINT))
         return answer(EINVAL);
     switch (cmd) {
-    case UPC_ASYNC_OUTSTANDING: return f->async != NULL;
-    case UPC_GET_CA_SEMANTICS: return f->flags & UPC_STRONG_CA;
-    case UPC_SET_WEAK_CA_SEMANTICS: return set_mode(fd, f, UPC_STRONG_CA, 0, false);
-    case UPC_SET_STRONG_CA_SEMANTICS: return set_mode(fd, f, 0, UPC_STRONG_CA, false);
-    case UPC_GET_FP: return f->flags & (UPC_COMMON_FP | UPC_INDIVIDUAL_FP);
-    case UPC_SET_COMMON_FP: return set_mode(fd, f, UPC_INDIVIDUAL_FP, UPC_COMMON_FP, true);
-    case UPC_SET_INDIVIDUAL_FP: return set_mode(fd, f, UPC_COMMON_FP, UPC_INDIVIDUAL_FP, true);
-    case UPC_GET_FL: return f->flags;
-    case UPC_GET_FN: *(const char **)arg = f->name; return 0;
-    case UPC_GET_HINTS: *(const upc_hint_t **)arg = f->hints; return (int)f->nhints;
-    case UPC_SET_HINT: return upc_all_fsync(fd) ? -1 : answer(apply_hint(f, arg));
-    default: return answer(EINVAL);
+    case UPC_ASYNC_OUTSTANDING:
+        return f->async != NULL;
+    case UPC_GET_CA_SEMANTICS:
+        return f->flags & UPC_STRONG_CA;
+    case UPC_SET_WEAK_CA_SEMANTICS:
+        return set_mode(fd, f, UPC_STRONG_CA, 0, false);
+    case UPC_SET_STRONG_CA_SEMANTICS:
+        return set_mode(fd, f, 0, UPC_STRONG_CA, false);
+    case UPC_GET_FP:
+        return f->flags & (UPC_COMMON_FP | UPC_INDIVIDUAL_FP);
+    case UPC_SET_COMMON_FP:
+        return set_mode(fd, f, UPC_INDIVIDUAL_FP, UPC_COMMON_FP, true);
+    case UPC_SET_INDIVIDUAL_FP:
+        return set_mode(fd, f, UPC_COMMON_FP, UPC_INDIVIDUAL_FP, true);
+    case UPC_GET_FL:
+        return f->flags;
+    case UPC_GET_FN:
+        *(const char **)arg = f->name;
+        return 0;
+    case UPC_GET_HINTS:
+        *(const upc_hint_t **)arg = f->hints;
+        return (int)f->nhints;
+    case UPC_SET_HINT:
+        return upc_all_fsync(fd) ? -1 : answer(apply_hint(f, arg));
+    default:
+        return answer(EINVAL);
     }
 }

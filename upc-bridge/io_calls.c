@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UPC-IO: reading and writing, blocking and asynchronous.  UPC OL 7.4.4 to 7.4.7.  Layer: upc-bridge.
+ * UPC-IO: reading and writing, blocking and asynchronous.  UPC OL 7.4.4 to 7.4.7.  Layer:
+ * upc-bridge.
  *
- * With a common file pointer, the stretch of the file is cut into one share for each thread that writes (or reads); a thread fetches what
- * belongs there from the memory of all, so each server gets long calls on stretches that are in one piece, whatever the array's layout.
- * Lists of short runs of all threads go together (io_exchange.c).  With strong consistency threads act one after the other, so each call is
- * a whole.
+ * With a common file pointer, the stretch of the file is cut into one share for each thread that
+ * writes (or reads); a thread fetches what belongs there from the memory of all, so each server
+ * gets long calls on stretches that are in one piece, whatever the array's layout. Lists of short
+ * runs of all threads go together (io_exchange.c).  With strong consistency threads act one after
+ * the other, so each call is a whole.
  *
- * An asynchronous operation is carried out by a thread of its own, which touches only memory that is mapped here: for other memory a copy
- * stands, fetched at the start of a write, stored at the end of a read.  What acts in turn, large copies, and lists that go together
- * over a network are carried out when they are started.
+ * An asynchronous operation is carried out by a thread of its own, which touches only memory that
+ * is mapped here: for other memory a copy stands, fetched at the start of a write, stored at the
+ * end of a read.  What acts in turn, large copies, and lists that go together over a network are
+ * carried out when they are started.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +20,11 @@
 
 #include "upc-bridge/files.h"
 
-#define JOINTS_MOST 4 /* joint movements of this process that go on at one time: each keeps requests of iofwd busy until the others come */
-#define COPY_MOST ((uint64_t)256 << 20) /* bytes of memory elsewhere that an asynchronous operation keeps a copy of */
+#define JOINTS_MOST \
+    4 /* joint movements of this process that go on at one time: each keeps requests of iofwd busy until the others come */
+#define COPY_MOST \
+    ((uint64_t)256 \
+     << 20) /* bytes of memory elsewhere that an asynchronous operation keeps a copy of */
 
 static unsigned joints; /* under way; the same number in all threads, as the calls are collective */
 
@@ -38,13 +44,15 @@ static void drop(struct upc_async *a)
 }
 
 /* An operation with room for its lists; NULL: no memory. */
-static struct upc_async *operation(struct upc_file *f, bool writing, size_t npieces, size_t nruns, upc_flag_t flags)
+static struct upc_async *operation(struct upc_file *f, bool writing, size_t npieces, size_t nruns,
+                                   upc_flag_t flags)
 {
     struct upc_async *a = calloc(1, sizeof *a);
     if (!a)
         amph_upc_fail("UPC-IO: no memory");
     a->flags = f->flags & UPC_STRONG_CA ? UPC_IN_ALLSYNC | UPC_OUT_ALLSYNC : flags;
-    a->move = (struct upc_move){ .file = f, .writing = writing, .npieces = npieces, .nruns = nruns };
+    a->move =
+        (struct upc_move){ .file = f, .writing = writing, .npieces = npieces, .nruns = nruns };
     a->move.piece = calloc(npieces + 1, sizeof *a->move.piece);
     a->move.run = calloc(nruns + 1, sizeof *a->move.run);
     if (!a->move.piece || !a->move.run)
@@ -95,7 +103,8 @@ static void move_copy(struct upc_async *a, uint64_t n)
     amph_upc_meet(); /* nobody goes computing while others still need its memory */
 }
 
-/* May a thread of its own carry it out, in every process?  Where some memory is not mapped, a copy stands for it, unless that is large. */
+/* May a thread of its own carry it out, in every process?  Where some memory is not mapped, a copy
+ * stands for it, unless that is large. */
 static bool can_be_behind(struct upc_async *a)
 {
     bool near = upc_move_is_near(&a->move);
@@ -126,10 +135,12 @@ static bool can_be_behind(struct upc_async *a)
 /* Does this thread have its buffers, where the movement is of the kind that may need them? */
 static bool has_buffers(struct upc_async *a)
 {
-    return !(a->move.npieces > 1 || (a->move.npieces && !a->move.piece[0].local)) || upc_file_buffers(a->move.file);
+    return !(a->move.npieces > 1 || (a->move.npieces && !a->move.piece[0].local)) ||
+           upc_file_buffers(a->move.file);
 }
 
-/* A joint movement that did not succeed is made again without iofwd's joint calls: that says what is wrong, or finds the next server. */
+/* A joint movement that did not succeed is made again without iofwd's joint calls: that says what
+ * is wrong, or finds the next server. */
 static void repeat_alone(struct upc_async *a)
 {
     upc_joint_close(a->move.file);
@@ -139,7 +150,8 @@ static void repeat_alone(struct upc_async *a)
         a->move.error = ENOMEM;
 }
 
-/* What all threads have done together, *err_p, and all are here.  true: a joint movement has not succeeded. */
+/* What all threads have done together, *err_p, and all are here.  true: a joint movement has not
+ * succeeded. */
 static bool add_up(const struct upc_async *a, uint64_t *done_p, int *err_p)
 {
     uint64_t sum[2] = { *done_p, *err_p != 0 };
@@ -177,10 +189,12 @@ static upc_off_t finish(struct upc_async *a)
     return err ? error(err) : (upc_off_t)done;
 }
 
-/* Lists of all threads go together, except where each call has to be a whole, or a thread of its own can carry each out. */
+/* Lists of all threads go together, except where each call has to be a whole, or a thread of its
+ * own can carry each out. */
 static bool run_together(struct upc_async *a, bool async)
 {
-    if (!a->list || a->move.file->flags & UPC_STRONG_CA || (async && !amph_upc_max(!upc_move_is_near(&a->move))))
+    if (!a->list || a->move.file->flags & UPC_STRONG_CA ||
+        (async && !amph_upc_max(!upc_move_is_near(&a->move))))
         return false;
     return upc_move_exchange(&a->move);
 }
@@ -197,7 +211,8 @@ static upc_off_t start(struct upc_async *a, bool async)
     if (a->refused)
         a->move.nruns = 0;
     over = run_together(a, async);
-    if (!over && async && (a->joint || ((a->common || !(f->flags & UPC_STRONG_CA)) && can_be_behind(a))))
+    if (!over && async &&
+        (a->joint || ((a->common || !(f->flags & UPC_STRONG_CA)) && can_be_behind(a))))
         a->threaded = pthread_create(&a->thread, NULL, run_thread, a) == 0;
     if (!over && !a->threaded)
         run_in_turn(a);
@@ -207,14 +222,16 @@ static upc_off_t start(struct upc_async *a, bool async)
     return 0;
 }
 
-/* The open file of a call, with nothing under way on it; NULL with errno.  A second asynchronous operation ends the job. */
+/* The open file of a call, with nothing under way on it; NULL with errno.  A second asynchronous
+ * operation ends the job. */
 static struct upc_file *file_of(upc_file_t *fd, bool async)
 {
     struct upc_file *f = upc_file_find(fd);
     if (!f && async)
         amph_upc_fail("UPC-IO: an asynchronous operation on %p, which is no open file", (void *)fd);
     if (f && f->async && async)
-        amph_upc_fail("UPC-IO: a second asynchronous operation on %s while one is under way", f->name);
+        amph_upc_fail("UPC-IO: a second asynchronous operation on %s while one is under way",
+                      f->name);
     if (f && f->async) {
         errno = EBUSY;
         return NULL;
@@ -236,9 +253,10 @@ static uint64_t product(size_t size, size_t nmemb, int *err_p)
     return *err_p ? 0 : n;
 }
 
-/* Elements of `size` bytes in blocks of `block` bytes, from at on: the rest of the block that it points into, and what follows. Gives how
- * many pieces that are. */
-static size_t set_pieces(struct upc_piece *piece, struct upc_wide at, uint64_t block, uint64_t size, uint64_t len)
+/* Elements of `size` bytes in blocks of `block` bytes, from at on: the rest of the block that it
+ * points into, and what follows. Gives how many pieces that are. */
+static size_t set_pieces(struct upc_piece *piece, struct upc_wide at, uint64_t block, uint64_t size,
+                         uint64_t len)
 {
     uint64_t begin = at.addr;
     uint64_t before = size ? amph_upc_block_begin(&at, block / size, size) * size : 0;
@@ -255,7 +273,8 @@ static size_t set_pieces(struct upc_piece *piece, struct upc_wide at, uint64_t b
 
 /* ---- at the file pointer ---- */
 
-static upc_off_t move_local(upc_file_t *fd, bool writing, void *buffer, size_t size, size_t nmemb, upc_flag_t flags, bool async)
+static upc_off_t move_local(upc_file_t *fd, bool writing, void *buffer, size_t size, size_t nmemb,
+                            upc_flag_t flags, bool async)
 {
     struct upc_file *f = file_of(fd, async);
     if (!f)
@@ -269,7 +288,8 @@ static upc_off_t move_local(upc_file_t *fd, bool writing, void *buffer, size_t s
     return start(a, async);
 }
 
-/* The calling thread's share of a stretch of the file: [*begin_p, + result) of n bytes that begin at the file's position. */
+/* The calling thread's share of a stretch of the file: [*begin_p, + result) of n bytes that begin
+ * at the file's position. */
 static uint64_t share_of(const struct upc_file *f, uint64_t n, uint64_t *begin_p)
 {
     uint64_t first = (uint64_t)f->position;
@@ -292,8 +312,8 @@ static uint64_t share_of(const struct upc_file *f, uint64_t n, uint64_t *begin_p
     return to - from;
 }
 
-static upc_off_t move_shared(upc_file_t *fd, bool writing, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
-                             upc_flag_t flags, bool async)
+static upc_off_t move_shared(upc_file_t *fd, bool writing, struct upc_wide buffer, size_t blocksize,
+                             size_t size, size_t nmemb, upc_flag_t flags, bool async)
 {
     struct upc_file *f = file_of(fd, async);
     if (!f)
@@ -319,45 +339,50 @@ static upc_off_t move_shared(upc_file_t *fd, bool writing, struct upc_wide buffe
     return start(a, async);
 }
 
-upc_off_t upc_all_fread_local(upc_file_t *fd, void *buffer, size_t size, size_t nmemb, upc_flag_t flags)
+upc_off_t upc_all_fread_local(upc_file_t *fd, void *buffer, size_t size, size_t nmemb,
+                              upc_flag_t flags)
 {
     return move_local(fd, false, buffer, size, nmemb, flags, false);
 }
 
-upc_off_t upc_all_fwrite_local(upc_file_t *fd, const void *buffer, size_t size, size_t nmemb, upc_flag_t flags)
+upc_off_t upc_all_fwrite_local(upc_file_t *fd, const void *buffer, size_t size, size_t nmemb,
+                               upc_flag_t flags)
 {
     return move_local(fd, true, (void *)(uintptr_t)buffer, size, nmemb, flags, false);
 }
 
-upc_off_t amphora_upc_fread_shared(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb, upc_flag_t flags)
+upc_off_t amphora_upc_fread_shared(upc_file_t *fd, struct upc_wide buffer, size_t blocksize,
+                                   size_t size, size_t nmemb, upc_flag_t flags)
 {
     return move_shared(fd, false, buffer, blocksize, size, nmemb, flags, false);
 }
 
-upc_off_t amphora_upc_fwrite_shared(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
-                                    upc_flag_t flags)
+upc_off_t amphora_upc_fwrite_shared(upc_file_t *fd, struct upc_wide buffer, size_t blocksize,
+                                    size_t size, size_t nmemb, upc_flag_t flags)
 {
     return move_shared(fd, true, buffer, blocksize, size, nmemb, flags, false);
 }
 
-void upc_all_fread_local_async(upc_file_t *fd, void *buffer, size_t size, size_t nmemb, upc_flag_t flags)
+void upc_all_fread_local_async(upc_file_t *fd, void *buffer, size_t size, size_t nmemb,
+                               upc_flag_t flags)
 {
     (void)move_local(fd, false, buffer, size, nmemb, flags, true);
 }
 
-void upc_all_fwrite_local_async(upc_file_t *fd, const void *buffer, size_t size, size_t nmemb, upc_flag_t flags)
+void upc_all_fwrite_local_async(upc_file_t *fd, const void *buffer, size_t size, size_t nmemb,
+                                upc_flag_t flags)
 {
     (void)move_local(fd, true, (void *)(uintptr_t)buffer, size, nmemb, flags, true);
 }
 
-void amphora_upc_fread_shared_async(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
-                                    upc_flag_t flags)
+void amphora_upc_fread_shared_async(upc_file_t *fd, struct upc_wide buffer, size_t blocksize,
+                                    size_t size, size_t nmemb, upc_flag_t flags)
 {
     (void)move_shared(fd, false, buffer, blocksize, size, nmemb, flags, true);
 }
 
-void amphora_upc_fwrite_shared_async(upc_file_t *fd, struct upc_wide buffer, size_t blocksize, size_t size, size_t nmemb,
-                                     upc_flag_t flags)
+void amphora_upc_fwrite_shared_async(upc_file_t *fd, struct upc_wide buffer, size_t blocksize,
+                                     size_t size, size_t nmemb, upc_flag_t flags)
 {
     (void)move_shared(fd, true, buffer, blocksize, size, nmemb, flags, true);
 }
@@ -382,14 +407,17 @@ static struct upc_piece piece_of(const void *memvec, size_t i, int form)
     }
     if (form == 1) {
         const struct packed_memvec *v = (const struct packed_memvec *)memvec + i;
-        return (struct upc_piece){ .at = upc_wide_of_packed(v->baseaddr), .block = v->blocksize, .len = v->len };
+        return (struct upc_piece){ .at = upc_wide_of_packed(v->baseaddr),
+                                   .block = v->blocksize,
+                                   .len = v->len };
     }
     const struct wide_memvec *v = (const struct wide_memvec *)memvec + i;
     return (struct upc_piece){ .at = v->baseaddr, .block = v->blocksize, .len = v->len };
 }
 
 /* The vectors' pieces, without what is empty; gives an errno value. */
-static int fill_pieces(struct upc_move *m, const void *memvec, size_t nmem, int form, uint64_t *bytes_p)
+static int fill_pieces(struct upc_move *m, const void *memvec, size_t nmem, int form,
+                       uint64_t *bytes_p)
 {
     m->npieces = 0;
     for (size_t i = 0; i < nmem; i++) {
@@ -406,7 +434,8 @@ static int fill_pieces(struct upc_move *m, const void *memvec, size_t nmem, int 
 }
 
 /* Fills both lists in; gives an errno value. */
-static int fill_lists(struct upc_move *m, const void *memvec, size_t nmem, const struct upc_filevec *filevec, size_t nfile, int form)
+static int fill_lists(struct upc_move *m, const void *memvec, size_t nmem,
+                      const struct upc_filevec *filevec, size_t nfile, int form)
 {
     uint64_t memory = 0;
     uint64_t file = 0;
@@ -432,13 +461,15 @@ static int fill_lists(struct upc_move *m, const void *memvec, size_t nmem, const
 }
 
 /* form: 0 local, else that of the pointers. */
-static upc_off_t move_list(upc_file_t *fd, bool writing, size_t nmem, const void *memvec, size_t nfile,
-                           const struct upc_filevec *filevec, upc_flag_t flags, int form, bool async)
+static upc_off_t move_list(upc_file_t *fd, bool writing, size_t nmem, const void *memvec,
+                           size_t nfile, const struct upc_filevec *filevec, upc_flag_t flags,
+                           int form, bool async)
 {
     struct upc_file *f = file_of(fd, async);
     if (!f)
         return -1;
-    struct upc_async *a = operation(f, writing, 2 * nmem, nfile, flags); /* each may begin inside a block */
+    /* each may begin inside a block */
+    struct upc_async *a = operation(f, writing, 2 * nmem, nfile, flags);
     a->list = true;
     a->refused = check_access(f, writing);
     if (!a->refused)
@@ -448,32 +479,38 @@ static upc_off_t move_list(upc_file_t *fd, bool writing, size_t nmem, const void
     return start(a, async);
 }
 
-upc_off_t amphora_upc_list_shared(upc_file_t *fd, size_t memvec_entries, const void *memvec, size_t filevec_entries,
-                                  struct upc_filevec const *filevec, upc_flag_t flags, int form, int writing, int async)
+upc_off_t amphora_upc_list_shared(upc_file_t *fd, size_t memvec_entries, const void *memvec,
+                                  size_t filevec_entries, struct upc_filevec const *filevec,
+                                  upc_flag_t flags, int form, int writing, int async)
 {
-    return move_list(fd, writing, memvec_entries, memvec, filevec_entries, filevec, flags, form, async);
+    return move_list(fd, writing, memvec_entries, memvec, filevec_entries, filevec, flags, form,
+                     async);
 }
 
-upc_off_t upc_all_fread_list_local(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
-                                   size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+upc_off_t upc_all_fread_list_local(upc_file_t *fd, size_t memvec_entries,
+                                   struct upc_local_memvec const *memvec, size_t filevec_entries,
+                                   struct upc_filevec const *filevec, upc_flag_t flags)
 {
     return move_list(fd, false, memvec_entries, memvec, filevec_entries, filevec, flags, 0, false);
 }
 
-upc_off_t upc_all_fwrite_list_local(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
-                                    size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+upc_off_t upc_all_fwrite_list_local(upc_file_t *fd, size_t memvec_entries,
+                                    struct upc_local_memvec const *memvec, size_t filevec_entries,
+                                    struct upc_filevec const *filevec, upc_flag_t flags)
 {
     return move_list(fd, true, memvec_entries, memvec, filevec_entries, filevec, flags, 0, false);
 }
 
-void upc_all_fread_list_local_async(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
-                                    size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+void upc_all_fread_list_local_async(upc_file_t *fd, size_t memvec_entries,
+                                    struct upc_local_memvec const *memvec, size_t filevec_entries,
+                                    struct upc_filevec const *filevec, upc_flag_t flags)
 {
     (void)move_list(fd, false, memvec_entries, memvec, filevec_entries, filevec, flags, 0, true);
 }
 
-void upc_all_fwrite_list_local_async(upc_file_t *fd, size_t memvec_entries, struct upc_local_memvec const *memvec,
-                                     size_t filevec_entries, struct upc_filevec const *filevec, upc_flag_t flags)
+void upc_all_fwrite_list_local_async(upc_file_t *fd, size_t memvec_entries,
+                                     struct upc_local_memvec const *memvec, size_t filevec_entries,
+                                     struct upc_filevec const *filevec, upc_flag_t flags)
 {
     (void)move_list(fd, true, memvec_entries, memvec, filevec_entries, filevec, flags, 0, true);
 }

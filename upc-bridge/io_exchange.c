@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists of many short runs, in two phases.  UPC OL 7.4.5.  Layer: upc-bridge.  Collective; the main thread only.
+ * Lists of many short runs, in two phases.  UPC OL 7.4.5.  Layer: upc-bridge.  Collective; the main
+ * thread only.
  *
- * The range of the file that the lists of all threads cover together is cut into one share for each thread that reads and writes, its
- * owner, and a share into windows, one a round.  In a round every thread puts what it has for each window into the owner's buffer, and it
- * writes what is covered in long calls; or the owner reads its window in one call, and everybody gets what it wants of it.  Two buffers
- * take turns, so one meeting a round is enough.
+ * The range of the file that the lists of all threads cover together is cut into one share for each
+ * thread that reads and writes, its owner, and a share into windows, one a round.  In a round every
+ * thread puts what it has for each window into the owner's buffer, and it writes what is covered in
+ * long calls; or the owner reads its window in one call, and everybody gets what it wants of it.
+ * Two buffers take turns, so one meeting a round is enough.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,12 +15,14 @@
 
 #include "upc-bridge/files.h"
 
-enum { BATCH = 512 };  /* runs in one transfer */
+enum {
+    BATCH = 512
+}; /* runs in one transfer */
 #define HEAD_BYTES 64
 
 /* At the beginning of a thread's area; behind it two windows, the table and the runs. */
 struct head {
-    int64_t end[2];  /* of what was read into each window */
+    int64_t end[2]; /* of what was read into each window */
     uint64_t error[2];
 };
 
@@ -36,20 +40,20 @@ struct lane {
 
 struct exchange {
     struct upc_move *m;
-    int64_t low, base, end;          /* the range; base: low, rounded down to the unit of shares */
+    int64_t low, base, end; /* the range; base: low, rounded down to the unit of shares */
     uint64_t share, window, most_runs;
     uint32_t owners;
-    uint64_t addr;                   /* of the area, in every thread */
-    struct lane *lane;               /* [owners] */
-    struct upc_run *cover;           /* of the own share, in order, without overlaps */
+    uint64_t addr;         /* of the area, in every thread */
+    struct lane *lane;     /* [owners] */
+    struct upc_run *cover; /* of the own share, in order, without overlaps */
     size_t ncover, at;
     int error;
     /* a transfer that is being filled */
     size_t n;
     gex_Memvec_t here[BATCH], there[BATCH];
-    struct upc_cursor after[BATCH];  /* of what passes the file's buffer: where it goes then */
+    struct upc_cursor after[BATCH]; /* of what passes the file's buffer: where it goes then */
     bool passes[BATCH];
-    uint64_t used;                   /* bytes of the file's buffer */
+    uint64_t used; /* bytes of the file's buffer */
 };
 
 static uint64_t window_addr(const struct exchange *x, unsigned round)
@@ -77,11 +81,13 @@ static int64_t smaller(int64_t a, int64_t b)
 static void reduce(uint64_t *value, size_t n, gex_OP_t op)
 {
     uint64_t result[4];
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, result, value, GEX_DT_U64, sizeof *value, n, op, NULL, NULL, 0));
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, result, value, GEX_DT_U64, sizeof *value, n,
+                                          op, NULL, NULL, 0));
     memcpy(value, result, n * sizeof *value);
 }
 
-/* Fills the range in.  Long runs go to the file alone; where the range is mostly holes there is nothing to gather. */
+/* Fills the range in.  Long runs go to the file alone; where the range is mostly holes there is
+ * nothing to gather. */
 static bool is_worth_it(struct exchange *x)
 {
     const struct upc_move *m = x->m;
@@ -90,7 +96,8 @@ static bool is_worth_it(struct exchange *x)
     uint64_t range;
     for (size_t i = 0; i < m->nruns; i++) {
         sum[1] += m->run[i].len;
-        most[3] |= i && m->run[i].offset < m->run[i - 1].offset + (int64_t)m->run[i - 1].len; /* runs of one list overlap */
+        /* runs of one list overlap */
+        most[3] |= i && m->run[i].offset < m->run[i - 1].offset + (int64_t)m->run[i - 1].len;
     }
     if (m->nruns) {
         most[0] = (uint64_t)m->run[m->nruns - 1].offset + m->run[m->nruns - 1].len;
@@ -104,7 +111,8 @@ static bool is_worth_it(struct exchange *x)
     range = most[0] - ~most[1];
     if (m->writing && upc_self.threads == 1)
         return false; /* holes stay holes */
-    return !most[3] && sum[0] >= 2 * (uint64_t)upc_self.threads && sum[1] / sum[0] < UPC_IO_DIRECT &&
+    return !most[3] && sum[0] >= 2 * (uint64_t)upc_self.threads &&
+           sum[1] / sum[0] < UPC_IO_DIRECT &&
            (m->writing ? range - range / 4 : range / 2) <= sum[1];
 }
 
@@ -202,15 +210,17 @@ static bool collect(struct exchange *x)
     struct table_row *row = calloc(threads, sizeof *row);
     size_t n = 0;
     for (uint32_t t = 0; row && t < threads; t++)
-        amphora_upc_memget_nbi(&row[t], (struct upc_wide){ table_addr(x) + me * sizeof *row, t, 0 }, sizeof *row);
+        amphora_upc_memget_nbi(&row[t], (struct upc_wide){ table_addr(x) + me * sizeof *row, t, 0 },
+                               sizeof *row);
     upc_synci();
     for (uint32_t t = 0; row && t < threads; t++)
         n += row[t].count;
     x->cover = row ? malloc((n + 1) * sizeof *x->cover) : NULL;
     n = 0;
     for (uint32_t t = 0; x->cover && t < threads; n += row[t++].count)
-        amphora_upc_memget_nbi(x->cover + n, (struct upc_wide){ runs_addr(x) + row[t].first * sizeof *x->cover, t, 0 },
-                               row[t].count * sizeof *x->cover);
+        amphora_upc_memget_nbi(
+            x->cover + n, (struct upc_wide){ runs_addr(x) + row[t].first * sizeof *x->cover, t, 0 },
+            row[t].count * sizeof *x->cover);
     upc_synci();
     free(row);
     x->ncover = x->cover ? join(x->cover, n) : 0;
@@ -227,7 +237,8 @@ static void send_batch(struct exchange *x, uint32_t owner)
     else if (x->n)
         (void)gex_VIS_VectorGetBlocking(upc_self.tm, x->n, x->here, owner, x->n, x->there, 0);
     for (size_t i = 0; i < x->n && !m->writing; i++)
-        if (x->passes[i] && upc_cursor_move(m, &x->after[i], x->here[i].gex_addr, x->here[i].gex_len))
+        if (x->passes[i] &&
+            upc_cursor_move(m, &x->after[i], x->here[i].gex_addr, x->here[i].gex_len))
             x->error = ENOMEM;
     x->n = 0;
     x->used = 0;
@@ -262,7 +273,8 @@ static void add(struct exchange *x, struct lane *l, uint32_t owner, char *there,
     }
 }
 
-/* What this thread has (or wants) in the owner's window of the round; the file ends at `file_end`. */
+/* What this thread has (or wants) in the owner's window of the round; the file ends at
+ * `file_end`. */
 static void carry(struct exchange *x, uint32_t owner, unsigned round, int64_t file_end)
 {
     struct upc_move *m = x->m;
@@ -306,7 +318,8 @@ static void write_window(struct exchange *x, unsigned round)
         int64_t end = smaller(c->offset + (int64_t)c->len, to);
         uint64_t done;
         if (end > at)
-            x->error = upc_raw_move(x->m->file, true, buffer + (at - from), (uint64_t)(end - at), at, &done);
+            x->error = upc_raw_move(x->m->file, true, buffer + (at - from), (uint64_t)(end - at),
+                                    at, &done);
         if (c->offset + (int64_t)c->len > to)
             break;
         x->at++;
@@ -323,7 +336,8 @@ static void read_window(struct exchange *x, unsigned round)
     char *buffer = amph_upc_mine(window_addr(x, round));
     uint64_t done = 0;
     if (to > from)
-        x->error = upc_raw_move(x->m->file, false, buffer + (from - begin), (uint64_t)(to - from), from, &done);
+        x->error = upc_raw_move(x->m->file, false, buffer + (from - begin), (uint64_t)(to - from),
+                                from, &done);
     head->end[round % 2] = from + (int64_t)done;
     head->error[round % 2] = (uint64_t)x->error;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file as one thread has it: at the job's I/O servers where its path lies below a forwarded prefix, else of this host.
- * Layer: upc-bridge.  Thread rule: any (iofwd.h's and POSIX's).
+ * A file as one thread has it: at the job's I/O servers where its path lies below a forwarded
+ * prefix, else of this host. Layer: upc-bridge.  Thread rule: any (iofwd.h's and POSIX's).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,8 @@ static bool below_prefix(const char *path, const char *list)
         size_t len = strcspn(list, ":=");
         while (len > 1 && list[len - 1] == '/')
             len--;
-        if (len && strncmp(path, list, len) == 0 && (path[len] == '/' || path[len] == 0 || len == 1))
+        if (len && strncmp(path, list, len) == 0 &&
+            (path[len] == '/' || path[len] == 0 || len == 1))
             return true;
         list += entry + (list[entry] == ':');
     }
@@ -29,7 +30,8 @@ static bool below_prefix(const char *path, const char *list)
 
 static bool is_forwarded(const char *path)
 {
-    return path[0] == '/' && amphora_group_size(AMPHORA_SERVERS) > 0 && below_prefix(path, gasnet_getenv("IOFWD_PREFIX"));
+    return path[0] == '/' && amphora_group_size(AMPHORA_SERVERS) > 0 &&
+           below_prefix(path, gasnet_getenv("IOFWD_PREFIX"));
 }
 
 int upc_raw_open(struct upc_file *f, int flags, mode_t mode)
@@ -79,23 +81,27 @@ int upc_raw_unlink(const char *name)
     return is_forwarded(name) ? iofwd_unlink(name) : unlink(name) ? errno : 0;
 }
 
-static int move_once(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset, size_t *n_p)
+static int move_once(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset,
+                     size_t *n_p)
 {
     ssize_t n;
     if (f->forwarded)
-        return writing ? iofwd_pwrite(f->forwarded, buf, len, offset, n_p) : iofwd_pread(f->forwarded, buf, len, offset, n_p);
+        return writing ? iofwd_pwrite(f->forwarded, buf, len, offset, n_p)
+                       : iofwd_pread(f->forwarded, buf, len, offset, n_p);
     n = writing ? pwrite(f->fd, buf, len, offset) : pread(f->fd, buf, len, offset);
     *n_p = n < 0 ? 0 : (size_t)n;
     return n < 0 ? errno : 0;
 }
 
-int upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset, uint64_t *done_p)
+int upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset,
+                 uint64_t *done_p)
 {
     int err = 0;
     size_t n;
     *done_p = 0;
     while (*done_p < len) {
-        err = move_once(f, writing, (char *)buf + *done_p, len - *done_p, offset + (int64_t)*done_p, &n);
+        err = move_once(f, writing, (char *)buf + *done_p, len - *done_p, offset + (int64_t)*done_p,
+                        &n);
         if (err == EINTR)
             continue;
         if (err || n == 0)

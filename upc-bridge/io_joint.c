@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A block-cyclic array to or from a forwarded file, by the common file pointer: each thread sends the servers its own blocks, which lie one
- * after the other in its memory, and they put them between those of the others.  So every byte crosses the network once, and the file
- * sees long calls.  iofwd.h, joint reads and writes.  UPC OL 7.4.4.  Layer: upc-bridge.
+ * A block-cyclic array to or from a forwarded file, by the common file pointer: each thread sends
+ * the servers its own blocks, which lie one after the other in its memory, and they put them
+ * between those of the others.  So every byte crosses the network once, and the file sees long
+ * calls.  iofwd.h, joint reads and writes.  UPC OL 7.4.4.  Layer: upc-bridge.
  *
- * The array is cut into stretches of whole rows of blocks; all threads go through them in the same order, those of the servers in turn,
- * each server a range of the file.  Blocks that are long by themselves are stretches of one thread each.
+ * The array is cut into stretches of whole rows of blocks; all threads go through them in the same
+ * order, those of the servers in turn, each server a range of the file.  Blocks that are long by
+ * themselves are stretches of one thread each.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -57,13 +59,15 @@ static int open_files(struct upc_file *f)
     }
 }
 
-/* Collective, and the same answer in all threads.  What the client gathers must not come to a server behind what goes there directly. */
+/* Collective, and the same answer in all threads.  What the client gathers must not come to a
+ * server behind what goes there directly. */
 bool upc_joint_open(struct upc_file *f)
 {
     struct upc_joint *j = &f->joint;
     const char *consistency = gasnet_getenv("IOFWD_CONSISTENCY");
     if (j->state == UPC_JOINT_UNKNOWN) {
-        bool possible = f->forwarded && upc_self.threads > 1 && !(consistency && strcmp(consistency, "session") == 0);
+        bool possible = f->forwarded && upc_self.threads > 1 &&
+                        !(consistency && strcmp(consistency, "session") == 0);
         bool opened = !amph_upc_max(!possible) && open_files(f) == 0;
         for (size_t i = 0; opened && i < j->nfiles; i++) {
             size_t most = iofwd_joint_most(j->file[i]);
@@ -89,7 +93,8 @@ void upc_joint_close(struct upc_file *f)
 
 /* ---- stretches ---- */
 
-/* How a movement is cut.  Positions are bytes of the array from the beginning of the first thread's row 0 on. */
+/* How a movement is cut.  Positions are bytes of the array from the beginning of the first thread's
+ * row 0 on. */
 struct plan {
     const struct upc_async *a;
     uint64_t addr;                     /* of row 0 */
@@ -110,8 +115,12 @@ static struct plan make_plan(const struct upc_async *a)
     const struct upc_joint *j = &a->move.file->joint;
     uint64_t threads = (uint64_t)upc_self.threads;
     uint64_t block = block_of(a) ? block_of(a) : a->whole;
-    uint64_t before = a->move.npieces > 1 ? block - piece->len : 0; /* the first piece is the rest of a block */
-    struct plan p = { .a = a, .addr = piece->at.addr - before, .block = block, .first = piece->at.thread * block + before,
+    /* the first piece is the rest of a block */
+    uint64_t before = a->move.npieces > 1 ? block - piece->len : 0;
+    struct plan p = { .a = a,
+                      .addr = piece->at.addr - before,
+                      .block = block,
+                      .first = piece->at.thread * block + before,
                       .at = a->move.run[0].offset - (int64_t)a->move.skip };
     p.end = p.first + a->whole;
     p.alone = block >= UPC_IO_DIRECT || block > j->most;
@@ -123,7 +132,8 @@ static struct plan make_plan(const struct upc_async *a)
         rows = rows < fit ? rows : fit;
         p.width = (rows ? rows : 1) * block * threads;
     }
-    p.n = p.alone ? (p.end + block - 1) / block * ((block + p.width - 1) / p.width) : (p.end + p.width - 1) / p.width;
+    p.n = p.alone ? (p.end + block - 1) / block * ((block + p.width - 1) / p.width)
+                  : (p.end + p.width - 1) / p.width;
     p.each = (p.n + j->nfiles - 1) / j->nfiles;
     return p;
 }
@@ -143,7 +153,8 @@ static uint64_t bounds(const struct plan *p, uint64_t k, uint64_t *from_p)
 static void add_run(struct iofwd_row *row, size_t *n, uint32_t at, uint32_t len)
 {
     struct iofwd_row *last = *n ? &row[*n - 1] : NULL;
-    if (last && last->len == len && (last->count == 1 || at == last->at + last->count * last->stride)) {
+    if (last && last->len == len &&
+        (last->count == 1 || at == last->at + last->count * last->stride)) {
         last->stride = (at - last->at) / last->count;
         last->count++;
     } else
@@ -153,7 +164,8 @@ static void add_run(struct iofwd_row *row, size_t *n, uint32_t at, uint32_t len)
 #define ROWS 3 /* the rest of a block, whole blocks, the beginning of one */
 
 /* This thread's part of [from, to). */
-static void fill_part(const struct plan *p, uint64_t from, uint64_t to, struct iofwd_joint *s, struct iofwd_row *row)
+static void fill_part(const struct plan *p, uint64_t from, uint64_t to, struct iofwd_joint *s,
+                      struct iofwd_row *row)
 {
     uint64_t threads = (uint64_t)upc_self.threads;
     uint64_t me = (uint64_t)upc_self.mythread;
@@ -171,7 +183,8 @@ static void fill_part(const struct plan *p, uint64_t from, uint64_t to, struct i
 }
 
 /* The k-th stretch in the order of work; false: it is none of this thread's. */
-static bool fill_stretch(const struct plan *p, uint64_t k, struct iofwd_joint *s, struct iofwd_row *row)
+static bool fill_stretch(const struct plan *p, uint64_t k, struct iofwd_joint *s,
+                         struct iofwd_row *row)
 {
     const struct upc_file *f = p->a->move.file;
     uint64_t which = k % f->joint.nfiles;
@@ -179,9 +192,11 @@ static bool fill_stretch(const struct plan *p, uint64_t k, struct iofwd_joint *s
     uint64_t from, to;
     if (k / f->joint.nfiles >= p->each || i >= p->n || (to = bounds(p, i, &from)) <= from)
         return false;
-    *s = (struct iofwd_joint){ .file = f->joint.file[which], .number = p->a->number + i,
+    *s = (struct iofwd_joint){ .file = f->joint.file[which],
+                               .number = p->a->number + i,
                                .processes = p->alone ? 1 : (uint32_t)upc_self.threads,
-                               .off = p->at + (int64_t)(from - p->first), .len = to - from };
+                               .off = p->at + (int64_t)(from - p->first),
+                               .len = to - from };
     fill_part(p, from, to, s, row);
     return s->nrows || !p->alone;
 }
@@ -213,7 +228,8 @@ bool upc_joint_begin(struct upc_async *a)
     struct upc_file *f = a->move.file;
     if (a->whole == 0 || f->writers != upc_self.threads || !upc_joint_open(f))
         return false;
-    a->joint = block_of(a) <= (uint64_t)INT64_MAX / (uint64_t)upc_self.threads / 4 && a->whole <= (uint64_t)INT64_MAX / 4;
+    a->joint = block_of(a) <= (uint64_t)INT64_MAX / (uint64_t)upc_self.threads / 4 &&
+               a->whole <= (uint64_t)INT64_MAX / 4;
     if (a->joint) {
         struct plan p;
         a->number = f->joint.number;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine of UPC-IO: moves the bytes of scattered memory to or from a file in long calls.  Layer: upc-bridge.
+ * The engine of UPC-IO: moves the bytes of scattered memory to or from a file in long calls.
+ * Layer: upc-bridge.
  *
- * Memory that lies in one piece here goes to the file directly; other memory passes a
- * buffer.  Whatever the block size, the part of a stretch of a block-cyclic array that one thread has is one piece of its memory: it is
- * fetched (or stored) as one transfer for each thread and stretch, and only its blocks are sorted in here.
+ * Memory that lies in one piece here goes to the file directly; other memory passes a buffer.
+ * Whatever the block size, the part of a stretch of a block-cyclic array that one thread has is one
+ * piece of its memory: it is fetched (or stored) as one transfer for each thread and stretch, and
+ * only its blocks are sorted in here.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "upc-bridge/files.h"
-
 
 static uintptr_t here_of(uint32_t thread)
 {
@@ -39,7 +40,8 @@ static void copy(bool to_file, char *buf, char *memory, uint64_t n)
 }
 
 /* Calls on each block of the stretch: counts it for its thread, or copies it. */
-static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct part *parts, char *buf, bool to_file)
+static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct part *parts,
+                       char *buf, bool to_file)
 {
     uint64_t threads = (uint64_t)upc_self.threads;
     uint64_t block = p->at.thread + x / p->block;
@@ -65,7 +67,8 @@ static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct
     }
 }
 
-/* Where each part's bytes are, or will be, in this thread's memory: what is not mapped gets a place in room. */
+/* Where each part's bytes are, or will be, in this thread's memory: what is not mapped gets a place
+ * in room. */
 static bool fetch_parts(struct part *parts, bool to_file, char *room)
 {
     uint64_t need = 0;
@@ -73,7 +76,8 @@ static bool fetch_parts(struct part *parts, bool to_file, char *room)
         uintptr_t here = here_of((uint32_t)t);
         parts[t].bytes = here ? (char *)here + parts[t].addr : room + need;
         if (!here && to_file && parts[t].len)
-            amphora_upc_memget_nbi(parts[t].bytes, (struct upc_wide){ parts[t].addr, (uint32_t)t, 0 }, parts[t].len);
+            amphora_upc_memget_nbi(
+                parts[t].bytes, (struct upc_wide){ parts[t].addr, (uint32_t)t, 0 }, parts[t].len);
         need += here ? 0 : parts[t].len;
     }
     if (need && to_file)
@@ -85,11 +89,13 @@ static void store_parts(const struct part *parts)
 {
     for (int t = 0; t < upc_self.threads; t++)
         if (!here_of((uint32_t)t) && parts[t].len)
-            amphora_upc_memput_nbi((struct upc_wide){ parts[t].addr, (uint32_t)t, 0 }, parts[t].bytes, parts[t].len);
+            amphora_upc_memput_nbi((struct upc_wide){ parts[t].addr, (uint32_t)t, 0 },
+                                   parts[t].bytes, parts[t].len);
     upc_synci();
 }
 
-static int move_stretch(const struct upc_move *m, const struct upc_piece *p, uint64_t x, uint64_t n, char *buf)
+static int move_stretch(const struct upc_move *m, const struct upc_piece *p, uint64_t x, uint64_t n,
+                        char *buf)
 {
     struct part *parts = calloc((size_t)upc_self.threads, sizeof *parts);
     bool far;
@@ -150,9 +156,11 @@ int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, u
         else if (c->piece->block)
             err = move_stretch(m, c->piece, c->at, len, buf);
         else if (to_file)
-            upc_read_far(buf, (struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 }, len);
+            upc_read_far(
+                buf, (struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 }, len);
         else
-            upc_write_far((struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 }, buf, len);
+            upc_write_far((struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 },
+                          buf, len);
         upc_cursor_advance(c, len);
         buf += len;
         n -= len;

@@ -2,10 +2,11 @@
 /*
  * Locks.  UPC RL 7.2.4.  Layer: upc-bridge.
  *
- * A lock is one word in shared memory: who is last in its queue.  Who wants it puts itself there by an atomic swap and, if somebody was
- * there, tells that one by a message who comes next; who gives it back tells the next one.  So the queue is in the order of the swaps, a
- * waiting thread sleeps until its message comes, and the thread in whose memory the word lies need not take part where it is a
- * neighbour.  A thread has a node for each lock that it holds or waits for.
+ * A lock is one word in shared memory: who is last in its queue.  Who wants it puts itself there by
+ * an atomic swap and, if somebody was there, tells that one by a message who comes next; who gives
+ * it back tells the next one.  So the queue is in the order of the swaps, a waiting thread sleeps
+ * until its message comes, and the thread in whose memory the word lies need not take part where it
+ * is a neighbour.  A thread has a node for each lock that it holds or waits for.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +48,10 @@ static upc_lock_t *pointer(struct upc_wide p)
 static struct upc_wide place(const upc_lock_t *lock, const char *call)
 {
     uint64_t value = (uintptr_t)lock;
-    struct upc_wide p = { value & (((uint64_t)1 << ADDR_BITS) - 1), (uint32_t)(value >> ADDR_BITS), 0 };
-    if (p.addr == 0 || p.thread >= (uint32_t)upc_self.threads || p.addr >= upc_self.size || p.addr % 8)
+    struct upc_wide p = { value & (((uint64_t)1 << ADDR_BITS) - 1), (uint32_t)(value >> ADDR_BITS),
+                          0 };
+    if (p.addr == 0 || p.thread >= (uint32_t)upc_self.threads || p.addr >= upc_self.size ||
+        p.addr % 8)
         amph_upc_fail("%s: %p is no lock", call, (const void *)lock);
     return p;
 }
@@ -57,8 +60,8 @@ static struct upc_wide place(const upc_lock_t *lock, const char *call)
 static uint64_t change(struct upc_wide p, gex_OP_t op, uint64_t a, uint64_t b)
 {
     uint64_t old = 0;
-    gex_Event_Wait(gex_AD_OpNB_U64(locks.ad, &old, p.thread, amph_upc_there(p.thread, p.addr), op, a, b,
-                                   GEX_FLAG_AD_ACQ | GEX_FLAG_AD_REL));
+    gex_Event_Wait(gex_AD_OpNB_U64(locks.ad, &old, p.thread, amph_upc_there(p.thread, p.addr), op,
+                                   a, b, GEX_FLAG_AD_ACQ | GEX_FLAG_AD_REL));
     return old;
 }
 
@@ -103,8 +106,10 @@ static void grant_handler(gex_Token_t token, gex_AM_Arg_t index)
 size_t amph_upc_lock_handlers(gex_AM_Entry_t *rows)
 {
     const gex_AM_Entry_t own[] = {
-        { 0, (gex_AM_Fn_t)link_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 3, NULL, "upc_link" },
-        { 0, (gex_AM_Fn_t)grant_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "upc_grant" },
+        { 0, (gex_AM_Fn_t)link_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 3, NULL,
+          "upc_link" },
+        { 0, (gex_AM_Fn_t)grant_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL,
+          "upc_grant" },
     };
     if (rows[0].gex_index) {
         locks.link = rows[0].gex_index;
@@ -164,7 +169,8 @@ void upc_lock(upc_lock_t *lock)
     i = take(lock);
     before = change(p, GEX_OP_SWAP, word_of(i), 0);
     if (before) {
-        gex_AM_RequestShort3(upc_self.tm, thread_of(before), locks.link, 0, (gex_AM_Arg_t)(uint32_t)before, UPC_HIGH(word_of(i)),
+        gex_AM_RequestShort3(upc_self.tm, thread_of(before), locks.link, 0,
+                             (gex_AM_Arg_t)(uint32_t)before, UPC_HIGH(word_of(i)),
                              UPC_LOW(word_of(i)));
         GASNET_BLOCKUNTIL(locks.node[i].granted);
     }
@@ -202,5 +208,6 @@ void upc_unlock(upc_lock_t *lock)
     GASNET_BLOCKUNTIL(locks.node[i].next != 0);
     next = locks.node[i].next;
     locks.node[i].lock = NULL;
-    gex_AM_RequestShort1(upc_self.tm, thread_of(next), locks.grant, 0, (gex_AM_Arg_t)(uint32_t)next);
+    gex_AM_RequestShort1(upc_self.tm, thread_of(next), locks.grant, 0,
+                         (gex_AM_Arg_t)(uint32_t)next);
 }

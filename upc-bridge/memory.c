@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Accesses and copies that the headers leave to the library, and non-blocking copies.  UPC RL 7.2.5, OL 7.7.  Layer: upc-bridge. */
+/* Accesses and copies that the headers leave to the library, and non-blocking copies.  UPC RL
+ * 7.2.5, OL 7.7.  Layer: upc-bridge. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,9 @@
 
 void upc_not_local(struct upc_wide p)
 {
-    amph_upc_fail("a pointer to shared memory of thread %u was made a pointer to local memory, where that is not mapped", p.thread);
+    amph_upc_fail("a pointer to shared memory of thread %u was made a pointer to local memory, "
+                  "where that is not mapped",
+                  p.thread);
 }
 
 /* The address that a copy reads from, or writes to, in its thread's process. */
@@ -66,8 +69,10 @@ upc_handle_t amphora_upc_memcpy_nb(struct upc_wide dst, struct upc_wide src, siz
         amph_upc_fail("upc_memcpy: no memory for %d bytes between two other threads", BOUNCE);
     for (size_t done = 0, part; done < n; done += part) {
         part = n - done < BOUNCE ? n - done : BOUNCE;
-        (void)gex_RMA_GetBlocking(upc_self.tm, bounce, src.thread, amph_upc_there(src.thread, src.addr + done), part, 0);
-        (void)gex_RMA_PutBlocking(upc_self.tm, dst.thread, amph_upc_there(dst.thread, dst.addr + done), bounce, part, 0);
+        (void)gex_RMA_GetBlocking(upc_self.tm, bounce, src.thread,
+                                  amph_upc_there(src.thread, src.addr + done), part, 0);
+        (void)gex_RMA_PutBlocking(upc_self.tm, dst.thread,
+                                  amph_upc_there(dst.thread, dst.addr + done), bounce, part, 0);
     }
     free(bounce);
     return UPC_COMPLETE_HANDLE;
@@ -92,7 +97,8 @@ upc_handle_t amphora_upc_memput_nb(struct upc_wide dst, const void *src, size_t 
 {
     if (n == 0)
         return UPC_COMPLETE_HANDLE;
-    return (upc_handle_t)gex_RMA_PutNB(upc_self.tm, dst.thread, target(dst), src, n, GEX_EVENT_DEFER, 0);
+    return (upc_handle_t)gex_RMA_PutNB(upc_self.tm, dst.thread, target(dst), src, n,
+                                       GEX_EVENT_DEFER, 0);
 }
 
 upc_handle_t amphora_upc_memset_nb(struct upc_wide dst, int c, size_t n)

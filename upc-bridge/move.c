@@ -2,7 +2,8 @@
 /*
  * Collectives that move data.  UPC RL 7.4.2.  Layer: upc-bridge.
  *
- * Each thread moves what it writes to itself (or, for gather and permute, what it has), all pieces at once; broadcast is the team's.
+ * Each thread moves what it writes to itself (or, for gather and permute, what it has), all pieces
+ * at once; broadcast is the team's.
  */
 #include "upc-bridge/upc.h"
 
@@ -16,33 +17,38 @@ static uint32_t me(void)
     return (uint32_t)upc_self.mythread;
 }
 
-void amphora_upc_all_broadcast(struct upc_wide dst, struct upc_wide src, size_t nbytes, upc_flag_t flags)
+void amphora_upc_all_broadcast(struct upc_wide dst, struct upc_wide src, size_t nbytes,
+                               upc_flag_t flags)
 {
-    /* The data comes in this call from a thread that has entered it and goes to the caller alone: MYSYNC needs no meeting. */
+    /* The data comes in this call from a thread that has entered it and goes to the caller alone:
+     * MYSYNC needs no meeting. */
     upc_flag_t in = flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags;
     upc_flag_t out = flags & UPC_OUT_MYSYNC ? UPC_OUT_NOSYNC : flags;
     amph_upc_enter(in, "upc_all_broadcast");
     if (nbytes)
-        gex_Event_Wait(gex_Coll_BroadcastNB(upc_self.tm, src.thread, amph_upc_mine(dst.addr), amph_upc_mine(src.addr), nbytes, 0));
+        gex_Event_Wait(gex_Coll_BroadcastNB(upc_self.tm, src.thread, amph_upc_mine(dst.addr),
+                                            amph_upc_mine(src.addr), nbytes, 0));
     amph_upc_leave(out);
 }
 
-void amphora_upc_all_scatter(struct upc_wide dst, struct upc_wide src, size_t nbytes, upc_flag_t flags)
+void amphora_upc_all_scatter(struct upc_wide dst, struct upc_wide src, size_t nbytes,
+                             upc_flag_t flags)
 {
     amph_upc_enter(flags, "upc_all_scatter");
     amphora_upc_memcpy(at(me(), dst.addr), at(src.thread, src.addr + me() * nbytes), nbytes);
     amph_upc_leave(flags);
 }
 
-void amphora_upc_all_gather(struct upc_wide dst, struct upc_wide src, size_t nbytes, upc_flag_t flags)
+void amphora_upc_all_gather(struct upc_wide dst, struct upc_wide src, size_t nbytes,
+                            upc_flag_t flags)
 {
     amph_upc_enter(flags, "upc_all_gather");
     amphora_upc_memcpy(at(dst.thread, dst.addr + me() * nbytes), at(me(), src.addr), nbytes);
     amph_upc_leave(flags);
 }
 
-/* A piece of every thread, at src.addr + skip, comes to the own dst in the order of the threads; those behind the caller begin, so that
- * not all ask one thread at a time. */
+/* A piece of every thread, at src.addr + skip, comes to the own dst in the order of the threads;
+ * those behind the caller begin, so that not all ask one thread at a time. */
 static void collect(uint64_t dst, uint64_t src, size_t nbytes)
 {
     uint32_t threads = (uint32_t)upc_self.threads;
@@ -53,27 +59,31 @@ static void collect(uint64_t dst, uint64_t src, size_t nbytes)
     upc_synci();
 }
 
-void amphora_upc_all_gather_all(struct upc_wide dst, struct upc_wide src, size_t nbytes, upc_flag_t flags)
+void amphora_upc_all_gather_all(struct upc_wide dst, struct upc_wide src, size_t nbytes,
+                                upc_flag_t flags)
 {
     amph_upc_enter(flags, "upc_all_gather_all");
     collect(dst.addr, src.addr, nbytes);
     amph_upc_leave(flags);
 }
 
-void amphora_upc_all_exchange(struct upc_wide dst, struct upc_wide src, size_t nbytes, upc_flag_t flags)
+void amphora_upc_all_exchange(struct upc_wide dst, struct upc_wide src, size_t nbytes,
+                              upc_flag_t flags)
 {
     amph_upc_enter(flags, "upc_all_exchange");
     collect(dst.addr, src.addr + me() * nbytes, nbytes);
     amph_upc_leave(flags);
 }
 
-void amphora_upc_all_permute(struct upc_wide dst, struct upc_wide src, struct upc_wide perm, size_t nbytes, upc_flag_t flags)
+void amphora_upc_all_permute(struct upc_wide dst, struct upc_wide src, struct upc_wide perm,
+                             size_t nbytes, upc_flag_t flags)
 {
     int to;
     amph_upc_enter(flags, "upc_all_permute");
     to = *(volatile int *)amph_upc_mine(perm.addr);
     if (to < 0 || to >= upc_self.threads)
-        amph_upc_fail("upc_all_permute: perm[%d] is %d; there are %d threads", upc_self.mythread, to, upc_self.threads);
+        amph_upc_fail("upc_all_permute: perm[%d] is %d; there are %d threads", upc_self.mythread,
+                      to, upc_self.threads);
     amphora_upc_memcpy(at((uint32_t)to, dst.addr), at(me(), src.addr), nbytes);
     amph_upc_leave(flags);
 }

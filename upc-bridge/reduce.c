@@ -2,8 +2,9 @@
 /*
  * upc_all_reduceT and upc_all_prefix_reduceT.  UPC RL 7.4.3.1 and 7.4.3.2.  Layer: upc-bridge.
  *
- * The types differ in how two values are combined only (the X-macro below); the rest works on untyped elements.  A row is one block of
- * every thread, in the array's order.  What commutes is combined over all own blocks first; what does not, row by row.
+ * The types differ in how two values are combined only (the X-macro below); the rest works on
+ * untyped elements.  A row is one block of every thread, in the array's order.  What commutes is
+ * combined over all own blocks first; what does not, row by row.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,18 +30,38 @@ struct how {
 /* ---- how two values of a type are combined ---- */
 
 #define COMBINE_SHARED(T) \
-    case UPC_ADD: r = (T)(a + b); break; \
-    case UPC_MULT: r = (T)(a * b); break; \
-    case UPC_MIN: r = b < a ? b : a; break; \
-    case UPC_MAX: r = b > a ? b : a; break; \
-    case UPC_LOGAND: r = (T)(a && b); break; \
-    case UPC_LOGOR: r = (T)(a || b); break; \
+    case UPC_ADD: \
+        r = (T)(a + b); \
+        break; \
+    case UPC_MULT: \
+        r = (T)(a * b); \
+        break; \
+    case UPC_MIN: \
+        r = b < a ? b : a; \
+        break; \
+    case UPC_MAX: \
+        r = b > a ? b : a; \
+        break; \
+    case UPC_LOGAND: \
+        r = (T)(a && b); \
+        break; \
+    case UPC_LOGOR: \
+        r = (T)(a || b); \
+        break; \
     case UPC_FUNC: \
-    case UPC_NONCOMM_FUNC: r = ((T(*)(T, T))how->func)(a, b); break;
+    case UPC_NONCOMM_FUNC: \
+        r = ((T(*)(T, T))how->func)(a, b); \
+        break;
 #define COMBINE_BITS(T) \
-    case UPC_AND: r = (T)(a & b); break; \
-    case UPC_OR: r = (T)(a | b); break; \
-    case UPC_XOR: r = (T)(a ^ b); break;
+    case UPC_AND: \
+        r = (T)(a & b); \
+        break; \
+    case UPC_OR: \
+        r = (T)(a | b); \
+        break; \
+    case UPC_XOR: \
+        r = (T)(a ^ b); \
+        break;
 #define NO_BITS(T)
 #define BITS_C COMBINE_BITS
 #define BITS_UC COMBINE_BITS
@@ -62,7 +83,8 @@ struct how {
         memcpy(&b, x, sizeof b); \
         switch (how->op) { \
             COMBINE_SHARED(T) \
-            BITS_##NAME(T) default : amph_upc_fail("%s: operation %#lx is not one for this type", how->call, how->op); \
+            BITS_##NAME(T) default : amph_upc_fail("%s: operation %#lx is not one for this type", \
+                                                   how->call, how->op); \
         } \
         memcpy(acc, &r, sizeof r); \
     }
@@ -93,8 +115,8 @@ static void combine_parts(const void *arg1, void *arg2_and_out, size_t count, co
 /* ---- which elements of an array are the caller's ---- */
 
 struct layout {
-    uint64_t first; /* thread of the block that the array begins in */
-    uint64_t addr;  /* where that block begins */
+    uint64_t first;       /* thread of the block that the array begins in */
+    uint64_t addr;        /* where that block begins */
     uint64_t before, end; /* its elements before the array; those and the array's */
     uint64_t block, rows;
     size_t size;
@@ -103,7 +125,9 @@ struct layout {
 static struct layout layout_of(struct upc_wide p, size_t nelems, size_t block, size_t size)
 {
     uint64_t before = amph_upc_block_begin(&p, block, size);
-    struct layout l = { p.thread, p.addr, before, before + nelems, block ? block : nelems, 0, size };
+    struct layout l = {
+        p.thread, p.addr, before, before + nelems, block ? block : nelems, 0, size
+    };
     uint64_t row = l.block * (uint64_t)upc_self.threads;
     l.rows = row ? l.end / row + (l.end % row != 0) : 0;
     return l;
@@ -121,7 +145,8 @@ static uint64_t run_of(const struct layout *l, uint64_t t, uint64_t row, uint64_
     return begin >= l->end ? 0 : end - begin - skip;
 }
 
-static void add_own_run(const struct how *how, const struct layout *l, uint64_t row, struct part *acc)
+static void add_own_run(const struct how *how, const struct layout *l, uint64_t row,
+                        struct part *acc)
 {
     uint64_t addr;
     uint64_t n = run_of(l, (uint64_t)upc_self.mythread, row, &addr);
@@ -132,13 +157,16 @@ static void add_own_run(const struct how *how, const struct layout *l, uint64_t 
 
 /* ---- reduce ---- */
 
-static void all_in_one(const struct how *how, struct upc_wide dst, struct part *parts, size_t count, gex_OP_t op)
+static void all_in_one(const struct how *how, struct upc_wide dst, struct part *parts, size_t count,
+                       gex_OP_t op)
 {
-    gex_Event_Wait(gex_Coll_ReduceToOneNB(upc_self.tm, dst.thread, parts, parts, GEX_DT_USER, sizeof *parts, count, op, combine_parts,
+    gex_Event_Wait(gex_Coll_ReduceToOneNB(upc_self.tm, dst.thread, parts, parts, GEX_DT_USER,
+                                          sizeof *parts, count, op, combine_parts,
                                           (void *)(uintptr_t)how, 0));
 }
 
-static void reduce_commuting(const struct how *how, struct upc_wide dst, const struct layout *l, struct part *result)
+static void reduce_commuting(const struct how *how, struct upc_wide dst, const struct layout *l,
+                             struct part *result)
 {
     memset(result, 0, sizeof *result);
     for (uint64_t row = 0; row < l->rows; row++)
@@ -146,8 +174,10 @@ static void reduce_commuting(const struct how *how, struct upc_wide dst, const s
     all_in_one(how, dst, result, 1, GEX_OP_USER);
 }
 
-/* In a row, the threads from l->first on come before those below it: two parts, each in the order of ranks. */
-static void reduce_in_order(const struct how *how, struct upc_wide dst, const struct layout *l, struct part *result)
+/* In a row, the threads from l->first on come before those below it: two parts, each in the order
+ * of ranks. */
+static void reduce_in_order(const struct how *how, struct upc_wide dst, const struct layout *l,
+                            struct part *result)
 {
     struct part *parts = calloc(ROWS_AT_A_TIME * 2, sizeof *parts);
     memset(result, 0, sizeof *result);
@@ -166,11 +196,13 @@ static void reduce_in_order(const struct how *how, struct upc_wide dst, const st
     free(parts);
 }
 
-static void reduce(const struct how *how, struct upc_wide dst, struct upc_wide src, size_t nelems, size_t block, upc_flag_t flags)
+static void reduce(const struct how *how, struct upc_wide dst, struct upc_wide src, size_t nelems,
+                   size_t block, upc_flag_t flags)
 {
     struct part result;
     struct layout l = layout_of(src, nelems, block, how->size);
-    amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags, how->call); /* each reads its own */
+    /* each reads its own */
+    amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags, how->call);
     if (nelems) {
         (how->op == UPC_NONCOMM_FUNC ? reduce_in_order : reduce_commuting)(how, dst, &l, &result);
         if (dst.thread == (uint32_t)upc_self.mythread)
@@ -188,7 +220,8 @@ struct board {
 };
 
 /* Turns the own run into prefixes that continue acc. */
-static void write_prefixes(const struct how *how, const struct layout *from, const struct layout *to, uint64_t row, struct part acc)
+static void write_prefixes(const struct how *how, const struct layout *from,
+                           const struct layout *to, uint64_t row, struct part acc)
 {
     uint64_t addr, to_addr;
     uint64_t n = run_of(from, (uint64_t)upc_self.mythread, row, &addr);
@@ -201,8 +234,8 @@ static void write_prefixes(const struct how *how, const struct layout *from, con
     }
 }
 
-static void prefix_rows(const struct how *how, const struct layout *from, const struct layout *to, const struct board *board,
-                        uint64_t row, uint64_t n, struct part *carry)
+static void prefix_rows(const struct how *how, const struct layout *from, const struct layout *to,
+                        const struct board *board, uint64_t row, uint64_t n, struct part *carry)
 {
     uint64_t threads = (uint64_t)upc_self.threads;
     struct part *own = amph_upc_mine(board->parts.addr);
@@ -211,7 +244,8 @@ static void prefix_rows(const struct how *how, const struct layout *from, const 
         add_own_run(how, from, row + i, &own[i]);
     amph_upc_meet();
     for (uint64_t t = 0; t < threads; t++)
-        amphora_upc_memget_nbi(board->copy + t * ROWS_AT_A_TIME, (struct upc_wide){ board->parts.addr, (uint32_t)t, 0 },
+        amphora_upc_memget_nbi(board->copy + t * ROWS_AT_A_TIME,
+                               (struct upc_wide){ board->parts.addr, (uint32_t)t, 0 },
                                n * sizeof *own);
     upc_synci();
     for (uint64_t i = 0; i < n; i++)
@@ -226,23 +260,27 @@ static void prefix_rows(const struct how *how, const struct layout *from, const 
     amph_upc_meet();
 }
 
-static void prefix(const struct how *how, struct upc_wide dst, struct upc_wide src, size_t nelems, size_t block, upc_flag_t flags)
+static void prefix(const struct how *how, struct upc_wide dst, struct upc_wide src, size_t nelems,
+                   size_t block, upc_flag_t flags)
 {
     struct layout from = layout_of(src, nelems, block, how->size);
     struct layout to = layout_of(dst, nelems, block, how->size);
     struct part carry = { .has = 0 };
     struct board board;
     if (dst.thread != src.thread || from.before != to.before)
-        amph_upc_fail("%s: dst begins in thread %u with phase %u, src in thread %u with phase %u", how->call, dst.thread, dst.phase,
-                      src.thread, src.phase);
+        amph_upc_fail("%s: dst begins in thread %u with phase %u, src in thread %u with phase %u",
+                      how->call, dst.thread, dst.phase, src.thread, src.phase);
     amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags, how->call);
     if (nelems) {
-        board.parts = amphora_upc_all_alloc((size_t)upc_self.threads, ROWS_AT_A_TIME * sizeof(struct part));
+        board.parts = amphora_upc_all_alloc((size_t)upc_self.threads,
+                                            ROWS_AT_A_TIME * sizeof(struct part));
         board.copy = calloc((size_t)upc_self.threads * ROWS_AT_A_TIME, sizeof(struct part));
         if (!board.parts.addr || !board.copy)
             amph_upc_fail("%s: no memory", how->call);
         for (uint64_t row = 0; row < from.rows; row += ROWS_AT_A_TIME)
-            prefix_rows(how, &from, &to, &board, row, from.rows - row < ROWS_AT_A_TIME ? from.rows - row : ROWS_AT_A_TIME, &carry);
+            prefix_rows(how, &from, &to, &board, row,
+                        from.rows - row < ROWS_AT_A_TIME ? from.rows - row : ROWS_AT_A_TIME,
+                        &carry);
         free(board.copy);
         amphora_upc_all_free(board.parts);
     }
@@ -250,16 +288,20 @@ static void prefix(const struct how *how, struct upc_wide dst, struct upc_wide s
 }
 
 #define DEFINE_CALLS(NAME, T) \
-    void amphora_upc_reduce##NAME(struct upc_wide dst, struct upc_wide src, upc_op_t op, size_t nelems, size_t blk_size, \
-                                  T (*func)(T, T), upc_flag_t flags) \
+    void amphora_upc_reduce##NAME(struct upc_wide dst, struct upc_wide src, upc_op_t op, \
+                                  size_t nelems, size_t blk_size, T (*func)(T, T), \
+                                  upc_flag_t flags) \
     { \
-        const struct how how = { sizeof(T), op, (void (*)(void))func, combine_##NAME, "upc_all_reduce" #NAME }; \
+        const struct how how = { sizeof(T), op, (void (*)(void))func, combine_##NAME, \
+                                 "upc_all_reduce" #NAME }; \
         reduce(&how, dst, src, nelems, blk_size, flags); \
     } \
-    void amphora_upc_prefix##NAME(struct upc_wide dst, struct upc_wide src, upc_op_t op, size_t nelems, size_t blk_size, \
-                                  T (*func)(T, T), upc_flag_t flags) \
+    void amphora_upc_prefix##NAME(struct upc_wide dst, struct upc_wide src, upc_op_t op, \
+                                  size_t nelems, size_t blk_size, T (*func)(T, T), \
+                                  upc_flag_t flags) \
     { \
-        const struct how how = { sizeof(T), op, (void (*)(void))func, combine_##NAME, "upc_all_prefix_reduce" #NAME }; \
+        const struct how how = { sizeof(T), op, (void (*)(void))func, combine_##NAME, \
+                                 "upc_all_prefix_reduce" #NAME }; \
         prefix(&how, dst, src, nelems, blk_size, flags); \
     }
 UPC_EACH_REDUCED(DEFINE_CALLS)

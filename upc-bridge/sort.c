@@ -2,9 +2,10 @@
 /*
  * upc_all_sort.  UPC RL 7.4.3.3.  Layer: upc-bridge.
  *
- * Sample sort: each thread sorts a copy of its elements, samples of all give the borders between the threads' shares, each thread fetches
- * its share of every sorted copy, sorts it, and writes it to its place in the array.  The program's function compares elements in shared
- * memory, so the copies lie there.
+ * Sample sort: each thread sorts a copy of its elements, samples of all give the borders between
+ * the threads' shares, each thread fetches its share of every sorted copy, sorts it, and writes it
+ * to its place in the array.  The program's function compares elements in shared memory, so the
+ * copies lie there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +28,13 @@ static struct upc_wide own(uint64_t addr)
 static int compare(const struct sorting *s, uint64_t a, uint64_t b)
 {
     if (s->form == 1)
-        return ((int (*)(struct upc_packed, struct upc_packed))s->func)(upc_packed_of_wide(own(a)), upc_packed_of_wide(own(b)));
+        return ((int (*)(struct upc_packed, struct upc_packed))s->func)(upc_packed_of_wide(own(a)),
+                                                                        upc_packed_of_wide(own(b)));
     return ((int (*)(struct upc_wide, struct upc_wide))s->func)(own(a), own(b));
 }
 
-/* Sorts n elements at own offset addr (a bottom-up merge sort; other: room for as many): gives where they are then. */
+/* Sorts n elements at own offset addr (a bottom-up merge sort; other: room for as many): gives
+ * where they are then. */
 static uint64_t sort_own(const struct sorting *s, uint64_t addr, uint64_t other, uint64_t n)
 {
     for (uint64_t width = 1; width < n; width *= 2) {
@@ -41,9 +44,11 @@ static uint64_t sort_own(const struct sorting *s, uint64_t addr, uint64_t other,
             uint64_t a = begin;
             uint64_t b = mid;
             for (uint64_t to = begin; to < end; to++) {
-                bool left = b == end || (a < mid && compare(s, addr + a * s->size, addr + b * s->size) <= 0);
+                bool left = b == end ||
+                            (a < mid && compare(s, addr + a * s->size, addr + b * s->size) <= 0);
                 uint64_t from = left ? a++ : b++;
-                memcpy(amph_upc_mine(other + to * s->size), amph_upc_mine(addr + from * s->size), s->size);
+                memcpy(amph_upc_mine(other + to * s->size), amph_upc_mine(addr + from * s->size),
+                       s->size);
             }
         }
         uint64_t swap = addr;
@@ -53,9 +58,10 @@ static uint64_t sort_own(const struct sorting *s, uint64_t addr, uint64_t other,
     return addr;
 }
 
-/* Calls step for each run of elements first..first+n of the array that lies in one piece; the run's place, and its elements before it. */
-static void each_run(const struct sorting *s, uint64_t first, uint64_t n, void (*step)(struct upc_wide, uint64_t, uint64_t, uint64_t),
-                     uint64_t arg)
+/* Calls step for each run of elements first..first+n of the array that lies in one piece; the run's
+ * place, and its elements before it. */
+static void each_run(const struct sorting *s, uint64_t first, uint64_t n,
+                     void (*step)(struct upc_wide, uint64_t, uint64_t, uint64_t), uint64_t arg)
 {
     uint64_t threads = (uint64_t)upc_self.threads;
     uint64_t row;
@@ -87,13 +93,15 @@ static void write_back(struct upc_wide p, uint64_t nbytes, uint64_t before, uint
 
 /* What the threads tell each other, in shared memory at one offset. */
 struct board {
-    uint64_t addr;      /* of the sorted copy */
-    uint64_t n;         /* its elements */
-    uint64_t begin[];   /* [threads + 1] where each thread's share begins in it */
+    uint64_t addr;    /* of the sorted copy */
+    uint64_t n;       /* its elements */
+    uint64_t begin[]; /* [threads + 1] where each thread's share begins in it */
 };
 
-/* Every thread's elements at the same distances: threads - 1 borders, sorted, in every thread at own offset borders. */
-static void find_borders(const struct sorting *s, uint64_t samples, uint64_t borders, uint64_t room, uint64_t sorted, uint64_t n)
+/* Every thread's elements at the same distances: threads - 1 borders, sorted, in every thread at
+ * own offset borders. */
+static void find_borders(const struct sorting *s, uint64_t samples, uint64_t borders, uint64_t room,
+                         uint64_t sorted, uint64_t n)
 {
     uint64_t threads = (uint64_t)upc_self.threads;
     uint64_t total = threads * threads;
@@ -105,13 +113,15 @@ static void find_borders(const struct sorting *s, uint64_t samples, uint64_t bor
             amphora_upc_memput_nbi((struct upc_wide){ samples + dst + i * s->size, 0, 0 },
                                    amph_upc_mine(sorted + i * n / threads * s->size), s->size);
         else
-            amphora_upc_memcpy((struct upc_wide){ samples + dst + i * s->size, 0, 0 }, any, s->size);
+            amphora_upc_memcpy((struct upc_wide){ samples + dst + i * s->size, 0, 0 }, any,
+                               s->size);
     upc_synci();
     amph_upc_meet();
     if (upc_self.mythread == 0) {
         at = sort_own(s, samples, room, total);
         for (uint64_t i = 1; i < threads; i++)
-            memcpy(amph_upc_mine(borders + (i - 1) * s->size), amph_upc_mine(at + i * threads * s->size), s->size);
+            memcpy(amph_upc_mine(borders + (i - 1) * s->size),
+                   amph_upc_mine(at + i * threads * s->size), s->size);
     }
     if (threads > 1)
         amph_upc_report(0, amph_upc_mine(borders), (threads - 1) * s->size);
@@ -146,7 +156,8 @@ static void take_share(const struct sorting *s, uint64_t board_addr, uint64_t bo
     if (!boards)
         amph_upc_fail("upc_all_sort: no memory");
     for (uint64_t t = 0; t < threads; t++)
-        amphora_upc_memget_nbi((char *)boards + t * board_bytes, (struct upc_wide){ board_addr, (uint32_t)t, 0 }, board_bytes);
+        amphora_upc_memget_nbi((char *)boards + t * board_bytes,
+                               (struct upc_wide){ board_addr, (uint32_t)t, 0 }, board_bytes);
     upc_synci();
     for (uint64_t t = 0; t < threads; t++) {
         t_board = (struct board *)((char *)boards + t * board_bytes);
@@ -158,8 +169,10 @@ static void take_share(const struct sorting *s, uint64_t board_addr, uint64_t bo
     for (uint64_t t = 0; t < threads; t++) {
         t_board = (struct board *)((char *)boards + t * board_bytes);
         uint64_t n = t_board->begin[me + 1] - t_board->begin[me];
-        amphora_upc_memget_nbi(amph_upc_mine(a + done * s->size),
-                               (struct upc_wide){ t_board->addr + t_board->begin[me] * s->size, (uint32_t)t, 0 }, n * s->size);
+        amphora_upc_memget_nbi(
+            amph_upc_mine(a + done * s->size),
+            (struct upc_wide){ t_board->addr + t_board->begin[me] * s->size, (uint32_t)t, 0 },
+            n * s->size);
         done += n;
     }
     upc_synci();
@@ -183,12 +196,14 @@ static void sort_all(const struct sorting *s)
     uint64_t sorted;
     uint64_t board_bytes = sizeof(struct board) + (threads + 1) * sizeof(uint64_t);
     uint64_t samples_bytes = threads * threads * s->size;
-    struct upc_wide common = amphora_upc_all_alloc((size_t)threads, board_bytes + 2 * samples_bytes + threads * s->size + 64);
+    struct upc_wide common = amphora_upc_all_alloc(
+        (size_t)threads, board_bytes + 2 * samples_bytes + threads * s->size + 64);
     uint64_t samples = common.addr + board_bytes;
     uint64_t borders = samples + 2 * samples_bytes;
     struct board *board = amph_upc_mine(common.addr);
     if (!common.addr)
-        amph_upc_fail("upc_all_sort: no shared memory for samples; AMPHORA_UPC_HEAP makes more of it");
+        amph_upc_fail(
+            "upc_all_sort: no shared memory for samples; AMPHORA_UPC_HEAP makes more of it");
     samples += (64 - samples % 64) % 64;
     borders = samples + 2 * samples_bytes;
     each_run(s, first, n, fetch, a);
@@ -198,7 +213,9 @@ static void sort_all(const struct sorting *s)
     board->addr = sorted;
     board->n = n;
     for (uint64_t t = 0; t <= threads; t++)
-        board->begin[t] = t == 0 ? 0 : t == threads ? n : first_above(s, sorted, n, borders + (t - 1) * s->size);
+        board->begin[t] = t == 0         ? 0
+                          : t == threads ? n
+                                         : first_above(s, sorted, n, borders + (t - 1) * s->size);
     amph_upc_meet();
     take_share(s, common.addr, board_bytes);
     amph_upc_meet();
@@ -207,11 +224,12 @@ static void sort_all(const struct sorting *s)
     amphora_upc_all_free(common);
 }
 
-void amphora_upc_all_sort(struct upc_wide A, size_t elem_size, size_t nelems, size_t blk_size, void (*func)(void), int form,
-                          upc_flag_t flags)
+void amphora_upc_all_sort(struct upc_wide A, size_t elem_size, size_t nelems, size_t blk_size,
+                          void (*func)(void), int form, upc_flag_t flags)
 {
     uint64_t before = amph_upc_block_begin(&A, blk_size, elem_size);
-    const struct sorting s = { A, before, elem_size, nelems, blk_size ? blk_size : nelems, func, form };
+    const struct sorting s = { A,    before, elem_size, nelems, blk_size ? blk_size : nelems,
+                               func, form };
     amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_ALLSYNC : flags, "upc_all_sort");
     if (nelems && elem_size)
         sort_all(&s);

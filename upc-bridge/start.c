@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start and the end of a UPC program.  The order of calls is that of doc/bridge.md, which says why: join, handlers, segment, places of
- * the others, own structures, static objects, and only then the program.  UPC 1.3, 5.1.2; RL 7.2.1.  Layer: upc-bridge.
+ * The start and the end of a UPC program.  The order of calls is that of doc/bridge.md, which says
+ * why: join, handlers, segment, places of the others, own structures, static objects, and only then
+ * the program.  UPC 1.3, 5.1.2; RL 7.2.1.  Layer: upc-bridge.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,7 +49,8 @@ static void exit_handler(gex_Token_t token, gex_AM_Arg_t status)
     gasnet_exit(status);
 }
 
-/* The caller of upc_global_exit ends here too: all know, so there is nobody left to meet in gasnet_exit. */
+/* The caller of upc_global_exit ends here too: all know, so there is nobody left to meet in
+ * gasnet_exit. */
 static void told_handler(gex_Token_t token)
 {
     if (++program.heard < upc_self.threads - 1)
@@ -57,7 +59,8 @@ static void told_handler(gex_Token_t token)
     gasnet_exit(program.status);
 }
 
-/* Our handlers and iofwd's, in one table; the library chooses the numbers and each part takes its own back. */
+/* Our handlers and iofwd's, in one table; the library chooses the numbers and each part takes its
+ * own back. */
 static void register_handlers(gex_EP_t ep)
 {
     gex_AM_Entry_t rows[UPC_MAX_HANDLERS] = { { 0 } };
@@ -67,11 +70,19 @@ static void register_handlers(gex_EP_t ep)
     size_t nalloc, nlock;
     n += nalloc = amph_upc_alloc_handlers(rows);
     n += nlock = amph_upc_lock_handlers(rows + n);
-    rows[n++] = (gex_AM_Entry_t){ 0, (gex_AM_Fn_t)exit_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "upc_exit" };
-    rows[n++] = (gex_AM_Entry_t){ 0, (gex_AM_Fn_t)told_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "upc_told" };
+    rows[n++] = (gex_AM_Entry_t){
+        0, (gex_AM_Fn_t)exit_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "upc_exit"
+    };
+    rows[n++] = (gex_AM_Entry_t){
+        0, (gex_AM_Fn_t)told_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "upc_told"
+    };
     for (size_t i = 0; i < nfiles && n < UPC_MAX_HANDLERS; i++)
-        rows[n++] = (gex_AM_Entry_t){ 0, (gex_AM_Fn_t)file_rows[i].fn, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, file_rows[i].nargs,
-                                      NULL, file_rows[i].name };
+        rows[n++] = (gex_AM_Entry_t){ 0,
+                                      (gex_AM_Fn_t)file_rows[i].fn,
+                                      GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST,
+                                      file_rows[i].nargs,
+                                      NULL,
+                                      file_rows[i].name };
     if (gex_EP_RegisterHandlers(ep, rows, n) != GASNET_OK)
         amph_upc_fail("the handlers could not be registered");
     amph_upc_alloc_handlers(rows);
@@ -91,11 +102,12 @@ static uint64_t heap_bytes(int form)
         limit = (uint64_t)1 << UPC_PACKED_ADDR_BITS;
     wanted = (uint64_t)gasnett_getenv_int_withdefault("AMPHORA_UPC_HEAP", 0, 1);
     if (wanted > limit)
-        amph_upc_fail("AMPHORA_UPC_HEAP asks for %llu bytes; packed pointers-to-shared reach %llu (compile with -DUPC_PTS_STRUCT)",
+        amph_upc_fail("AMPHORA_UPC_HEAP asks for %llu bytes; packed pointers-to-shared reach %llu "
+                      "(compile with -DUPC_PTS_STRUCT)",
                       (unsigned long long)wanted, (unsigned long long)limit);
     if (wanted > most)
-        amph_upc_fail("AMPHORA_UPC_HEAP asks for %llu bytes; a process of this job can have %llu", (unsigned long long)wanted,
-                      (unsigned long long)most);
+        amph_upc_fail("AMPHORA_UPC_HEAP asks for %llu bytes; a process of this job can have %llu",
+                      (unsigned long long)wanted, (unsigned long long)most);
     if (wanted == 0)
         wanted = most < limit ? most : limit;
     return wanted < page ? page : wanted / page * page;
@@ -109,7 +121,8 @@ static void find_places(void)
     if (!place)
         amph_upc_fail("no memory for the places of %d threads", upc_self.threads);
     for (int t = 0; t < upc_self.threads; t++) {
-        gex_Event_Wait(gex_EP_QueryBoundSegmentNB(upc_self.tm, (gex_Rank_t)t, &owner, &here, &size, 0));
+        gex_Event_Wait(
+            gex_EP_QueryBoundSegmentNB(upc_self.tm, (gex_Rank_t)t, &owner, &here, &size, 0));
         place[t] = (struct upc_place){ .here = (uintptr_t)here, .owner = (uintptr_t)owner };
     }
     upc_self.place = place;
@@ -120,7 +133,8 @@ static void attach(int form)
     gex_Segment_t segment;
     uint64_t size = heap_bytes(form);
     if (gex_Segment_Attach(&segment, upc_self.tm, size) != GASNET_OK)
-        amph_upc_fail("there is no memory for %llu bytes of shared memory; AMPHORA_UPC_HEAP says how much to make",
+        amph_upc_fail("there is no memory for %llu bytes of shared memory; AMPHORA_UPC_HEAP says "
+                      "how much to make",
                       (unsigned long long)size);
     upc_self.size = size;
     find_places();
@@ -134,8 +148,9 @@ static uint64_t static_bytes(const struct upc_static *s, int form)
     uint64_t block = s->block();
     uint64_t rows;
     if (form == 1 && block > UPC_MAX_BLOCK_SIZE)
-        amph_upc_fail("%s has blocks of %llu elements; packed pointers-to-shared count to %d (compile with -DUPC_PTS_STRUCT)", s->name,
-                      (unsigned long long)block, UPC_MAX_BLOCK_SIZE);
+        amph_upc_fail("%s has blocks of %llu elements; packed pointers-to-shared count to %d "
+                      "(compile with -DUPC_PTS_STRUCT)",
+                      s->name, (unsigned long long)block, UPC_MAX_BLOCK_SIZE);
     if (block == 0)
         return count * s->elem_size;
     rows = (count + block * (uint64_t)upc_self.threads - 1) / (block * (uint64_t)upc_self.threads);
@@ -150,8 +165,9 @@ static void place_statics(int form)
         uint64_t addr = amph_upc_static_alloc(bytes);
         struct upc_wide w = { addr, 0, 0 };
         if (!addr)
-            amph_upc_fail("there is no room for the shared object %s (%llu bytes a thread); AMPHORA_UPC_HEAP makes more", s->name,
-                          (unsigned long long)bytes);
+            amph_upc_fail("there is no room for the shared object %s (%llu bytes a thread); "
+                          "AMPHORA_UPC_HEAP makes more",
+                          s->name, (unsigned long long)bytes);
         if (form == 1)
             *(struct upc_packed *)(void *)s->pts = upc_packed_of_wide(w);
         else
@@ -167,7 +183,8 @@ static void place_statics(int form)
     amph_upc_meet();
 }
 
-/* exit() or the end of main: all threads meet (UPC 1.3, 5.1.2.1), then each leaves as any process of the job. */
+/* exit() or the end of main: all threads meet (UPC 1.3, 5.1.2.1), then each leaves as any process
+ * of the job. */
 static void at_end(void)
 {
     if (!program.running)
@@ -186,10 +203,12 @@ int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int thre
     upc_self.threads = (int)gex_TM_QuerySize(upc_self.tm);
     upc_self.mythread = (int)gex_TM_QueryRank(upc_self.tm);
     if (threads && threads != upc_self.threads)
-        amph_upc_fail("this program was compiled for %d threads and started with %d", threads, upc_self.threads);
+        amph_upc_fail("this program was compiled for %d threads and started with %d", threads,
+                      upc_self.threads);
     if (form == 1 && upc_self.threads > 1 << UPC_PACKED_THREAD_BITS)
-        amph_upc_fail("%d threads are more than packed pointers-to-shared count (%d; compile with -DUPC_PTS_STRUCT)", upc_self.threads,
-                      1 << UPC_PACKED_THREAD_BITS);
+        amph_upc_fail("%d threads are more than packed pointers-to-shared count (%d; compile with "
+                      "-DUPC_PTS_STRUCT)",
+                      upc_self.threads, 1 << UPC_PACKED_THREAD_BITS);
     register_handlers(ep);
     attach(form);
     amph_upc_locks_init();
@@ -201,22 +220,27 @@ int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int thre
 
 #define TELL_NS 200000000u /* how long upc_global_exit waits for threads to hear of it */
 
-/* Tells one more thread, from *next_p on, if there is room for a message: nobody waits for one who does not read. */
+/* Tells one more thread, from *next_p on, if there is room for a message: nobody waits for one who
+ * does not read. */
 static void tell_exit(int *next_p, int status)
 {
     int t = *next_p;
-    if (t < upc_self.threads && (t == upc_self.mythread || gex_AM_RequestShort1(upc_self.tm, (gex_Rank_t)t, program.exit,
-                                                                               GEX_FLAG_IMMEDIATE, (gex_AM_Arg_t)status) == 0))
+    if (t < upc_self.threads &&
+        (t == upc_self.mythread ||
+         gex_AM_RequestShort1(upc_self.tm, (gex_Rank_t)t, program.exit, GEX_FLAG_IMMEDIATE,
+                              (gex_AM_Arg_t)status) == 0))
         ++*next_p;
 }
 
-/* Who waits in a call of the library hears of it at once; who computes is ended by amphora-run some seconds later. */
+/* Who waits in a call of the library hears of it at once; who computes is ended by amphora-run some
+ * seconds later. */
 void upc_global_exit(int status)
 {
     upc_tick_t start = upc_ticks_now();
     int next = 0;
     program.status = status;
-    while (program.running && upc_self.threads > 1 && upc_ticks_to_ns(upc_ticks_now() - start) < TELL_NS) {
+    while (program.running && upc_self.threads > 1 &&
+           upc_ticks_to_ns(upc_ticks_now() - start) < TELL_NS) {
         tell_exit(&next, status);
         gasnet_AMPoll(); /* also: messages under way would end with this process */
     }
@@ -226,6 +250,7 @@ void upc_global_exit(int status)
 
 upc_thread_info_t upc_thread_info(size_t thread)
 {
-    int near = thread < (size_t)upc_self.threads && upc_self.place[thread].here ? UPC_CASTABLE_ALL : 0;
+    int near = thread < (size_t)upc_self.threads && upc_self.place[thread].here ? UPC_CASTABLE_ALL
+                                                                                : 0;
     return (upc_thread_info_t){ .guaranteedCastable = near, .probablyCastable = near };
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers, the library's own meetings, clock.  Two families: upc_barrier and its halves are GASNet's named barrier; the library's meetings
- * are collectives of the team, so that one may happen while the program is between upc_notify and upc_wait.  Layer: upc-bridge.
+ * Barriers, the library's own meetings, clock.  Two families: upc_barrier and its halves are
+ * GASNet's named barrier; the library's meetings are collectives of the team, so that one may
+ * happen while the program is between upc_notify and upc_wait.  Layer: upc-bridge.
  */
 #include <sched.h>
 #include <time.h>
@@ -100,14 +101,16 @@ void amph_upc_report(uint32_t root, void *buf, size_t nbytes)
 uint64_t amph_upc_max(uint64_t value)
 {
     uint64_t result = 0;
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, &result, &value, GEX_DT_U64, sizeof value, 1, GEX_OP_MAX, NULL, NULL, 0));
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, &result, &value, GEX_DT_U64, sizeof value, 1,
+                                          GEX_OP_MAX, NULL, NULL, 0));
     return result;
 }
 
 void amph_upc_sums(uint64_t *value, size_t n)
 {
     uint64_t result[4];
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, result, value, GEX_DT_U64, sizeof *value, n, GEX_OP_ADD, NULL, NULL, 0));
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, result, value, GEX_DT_U64, sizeof *value, n,
+                                          GEX_OP_ADD, NULL, NULL, 0));
     for (size_t i = 0; i < n; i++)
         value[i] = result[i];
 }

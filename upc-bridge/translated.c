@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What translated programs (upcxlate) call: their start, their shared objects, and each library function that upc_bridge.h has in line, as
- * a function with the same arguments (upc-bridge/include declares them in UPC).  Layer upc-bridge; one thread calls.
+ * What translated programs (upcxlate) call: their start, their shared objects, and each library
+ * function that upc_bridge.h has in line, as a function with the same arguments (upc-bridge/include
+ * declares them in UPC).  Layer upc-bridge; one thread calls.
  */
 #include "upc-bridge/translated.h"
 
@@ -24,7 +25,8 @@ static void die(const char *text, const char *a, const char *b)
 
 void upcx_null(void)
 {
-    fprintf(stderr, "amphora-upc: thread %d: a null pointer-to-shared is used to read or write\n", upc_self.mythread);
+    fprintf(stderr, "amphora-upc: thread %d: a null pointer-to-shared is used to read or write\n",
+            upc_self.mythread);
     abort();
 }
 
@@ -83,7 +85,8 @@ static void check_declarations(void)
         }
 }
 
-void upcx_object_set(upcx_pts object, const char *name, const void *value, size_t bytes, size_t size, size_t block, size_t count)
+void upcx_object_set(upcx_pts object, const char *name, const void *value, size_t bytes,
+                     size_t size, size_t block, size_t count)
 {
     if (bytes / size > count)
         die("there are more initial values than elements of the shared array ", name, "");
@@ -108,8 +111,10 @@ int upcx_main(int argc, char **argv, char **envp, int (*call)(int, char **, char
     user_main = call;
     for (struct upcx_unit *u = units; u; u = u->next)
         if (u->threads != threads) {
-            fprintf(stderr, "amphora-upc: %s and %s were compiled for different numbers of threads (amphora-upcc -T)\n", units->file,
-                u->file);
+            fprintf(stderr,
+                    "amphora-upc: %s and %s were compiled for different numbers of threads "
+                    "(amphora-upcc -T)\n",
+                    units->file, u->file);
             return 1;
         }
     return upc_run(argc, argv, call_main, UPC_PTS_FORM, threads);
@@ -143,19 +148,24 @@ void upcx_wait(int has_value, int value)
 
 /* ---- the library ---- */
 
+/* clang-format off */
 UPCX_VALUE(upc_pts_t, global_alloc, (size_t n, size_t b), (n, b))
 UPCX_VALUE(upc_pts_t, all_alloc, (size_t n, size_t b), (n, b))
 UPCX_VALUE(upc_pts_t, alloc, (size_t n), (n))
 UPCX_VOID(free, (upc_pts_t p), (p))
 UPCX_VOID(all_free, (upc_pts_t p), (p))
+/* clang-format on */
 
+/* clang-format off */
 UPCX_VALUE(size_t, threadof, (upc_pts_t p), (p))
 UPCX_VALUE(size_t, phaseof, (upc_pts_t p), (p))
 UPCX_VALUE(upc_pts_t, resetphase, (upc_pts_t p), (p))
 UPCX_VALUE(size_t, addrfield, (upc_pts_t p), (p))
 UPCX_VALUE(size_t, affinitysize, (size_t total, size_t nbytes, size_t thread), (total, nbytes, thread))
 UPCX_VALUE(void *, cast, (upc_pts_t p), (p))
+/* clang-format on */
 
+/* clang-format off */
 UPCX_VOID(memcpy, (upc_pts_t dst, upc_pts_t src, size_t n), (dst, src, n))
 UPCX_VOID(memget, (void *dst, upc_pts_t src, size_t n), (dst, src, n))
 UPCX_VOID(memput, (upc_pts_t dst, const void *src, size_t n), (dst, src, n))
@@ -168,3 +178,4 @@ UPCX_VOID(memcpy_nbi, (upc_pts_t dst, upc_pts_t src, size_t n), (dst, src, n))
 UPCX_VOID(memget_nbi, (void *dst, upc_pts_t src, size_t n), (dst, src, n))
 UPCX_VOID(memput_nbi, (upc_pts_t dst, const void *src, size_t n), (dst, src, n))
 UPCX_VOID(memset_nbi, (upc_pts_t dst, int c, size_t n), (dst, c, n))
+/* clang-format on */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of libamphora-upc share.  Layer: upc-bridge.  Everything here stands on the public API (gex_ and gasnet_ calls, iofwd.h).
- * Thread rule: one C thread a process; handlers run inside the library's calls only, and touch what their file says.
+ * What the files of libamphora-upc share.  Layer: upc-bridge.  Everything here stands on the public
+ * API (gex_ and gasnet_ calls, iofwd.h). Thread rule: one C thread a process; handlers run inside
+ * the library's calls only, and touch what their file says.
  */
 #ifndef AMPHORA_UPC_H
 #define AMPHORA_UPC_H
@@ -34,7 +35,8 @@ static inline void *amph_upc_mine(uint64_t addr)
     return (void *)(upc_self.place[upc_self.mythread].here + addr);
 }
 
-/* How many elements of p's block stand before it; *p becomes a pointer to the first of them.  block 0: one block, which begins at p. */
+/* How many elements of p's block stand before it; *p becomes a pointer to the first of them.  block
+ * 0: one block, which begins at p. */
 static inline uint64_t amph_upc_block_begin(struct upc_wide *p, uint64_t block, uint64_t size)
 {
     uint64_t before = block ? p->phase % block : 0;
@@ -43,7 +45,8 @@ static inline uint64_t amph_upc_block_begin(struct upc_wide *p, uint64_t block, 
     return before;
 }
 
-/* All threads have come here; what they wrote before is seen behind it.  Another family of barriers than upc_barrier's. */
+/* All threads have come here; what they wrote before is seen behind it.  Another family of barriers
+ * than upc_barrier's. */
 void amph_upc_meet(void);
 
 /* nbytes of thread root's buf become everyone's. */
@@ -56,7 +59,8 @@ void amph_upc_sums(uint64_t *value, size_t n); /* of n numbers, at most 4 */
 /* ---- alloc.c: the two heaps; see there ---- */
 
 int amph_upc_heaps_init(uint64_t size);
-/* Collective and the same everywhere, before the heaps are used: bytes in every thread; 0: no room. */
+/* Collective and the same everywhere, before the heaps are used: bytes in every thread; 0: no
+ * room. */
 uint64_t amph_upc_static_alloc(uint64_t bytes);
 /* Own shared memory for the library's scratch; ends the job where there is no room. */
 uint64_t amph_upc_scratch(uint64_t bytes, const char *call);
@@ -80,7 +84,8 @@ void amph_upc_files_end(void);
 /* The barrier at the end of the program; also after a upc_notify that nobody waited for. */
 void amph_upc_end_barrier(void);
 
-/* The entry and exit of a collective by its flags: a meeting, or nothing where NOSYNC is asked for.  MYSYNC is served by a meeting. */
+/* The entry and exit of a collective by its flags: a meeting, or nothing where NOSYNC is asked for.
+ * MYSYNC is served by a meeting. */
 void amph_upc_enter(upc_flag_t flags, const char *call);
 void amph_upc_leave(upc_flag_t flags);
 

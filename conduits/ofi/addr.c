@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IP addresses of the libfabric conduits: which one to listen on, and their portable form.  Layer: conduits (ofi).
- * Thread rule: callable from any thread.
+ * IP addresses of the libfabric conduits: which one to listen on, and their portable form.  Layer:
+ * conduits (ofi). Thread rule: callable from any thread.
  *
- * For tcp fi_getname is not used: on 64-bit big-endian hosts its providers fail.  The port is chosen here instead: a socket that
- * allows reuse binds to it and keeps other processes away until the provider listens there.  Where a card's provider chooses, it
- * is asked; what it says travels in portable form if it is an IP address, and as it is otherwise (such providers reach only
- * their own kind of host).
+ * For tcp fi_getname is not used: on 64-bit big-endian hosts its providers fail.  The port is
+ * chosen here instead: a socket that allows reuse binds to it and keeps other processes away until
+ * the provider listens there.  Where a card's provider chooses, it is asked; what it says travels
+ * in portable form if it is an IP address, and as it is otherwise (such providers reach only their
+ * own kind of host).
  */
 #include <errno.h>
 #include <rdma/fi_cm.h>
@@ -23,7 +24,8 @@ size_t amph_ofi_sockaddr_len(const struct sockaddr_storage *sa)
     return amph_inet_len(sa);
 }
 
-enum amph_status amph_ofi_reserve_address(const struct amph_cx_config *cfg, struct sockaddr_storage *sa_p, int *fd_p)
+enum amph_status amph_ofi_reserve_address(const struct amph_cx_config *cfg,
+                                          struct sockaddr_storage *sa_p, int *fd_p)
 {
     struct sockaddr_storage sa;
     enum amph_status st = amph_inet_choose("tcp", cfg->loopback_only, cfg->interface, &sa);
@@ -62,7 +64,8 @@ enum amph_status amph_ofi_own_address(struct amph_ofi_cx *cx)
         size_t len = is_ip(cx) ? sizeof cx->listen_addr : sizeof name;
         int ret = fi_getname(&cx->ep->fid, is_ip(cx) ? (void *)&cx->listen_addr : name, &len);
         if (ret) {
-            amph_error("libfabric's provider %s does not tell its address: %s", cx->prov->name, fi_strerror(-ret));
+            amph_error("libfabric's provider %s does not tell its address: %s", cx->prov->name,
+                       fi_strerror(-ret));
             return amph_status_from_fi(ret);
         }
         if (!is_ip(cx)) {
@@ -78,15 +81,18 @@ enum amph_status amph_ofi_own_address(struct amph_ofi_cx *cx)
 }
 
 /* Is this the address of an instance like this one?  Then *name is what libfabric takes. */
-static bool address_fits(const struct amph_ofi_cx *cx, const uint8_t *blob, size_t len_bytes, struct sockaddr_storage *sa, const void **name)
+static bool address_fits(const struct amph_ofi_cx *cx, const uint8_t *blob, size_t len_bytes,
+                         struct sockaddr_storage *sa, const void **name)
 {
     *name = is_ip(cx) ? (const void *)sa : blob + OWN_AT;
     if (is_ip(cx))
-        return amph_ofi_get_address(blob, len_bytes, sa) == AMPH_OK && sa->ss_family == cx->listen_addr.ss_family;
+        return amph_ofi_get_address(blob, len_bytes, sa) == AMPH_OK &&
+               sa->ss_family == cx->listen_addr.ss_family;
     return len_bytes == cx->base.addr_len && blob[0] == OFI_WIRE_VERSION && blob[1] == OWN_FORM;
 }
 
-enum amph_status amph_ofi_know_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, const void *blob, size_t len_bytes)
+enum amph_status amph_ofi_know_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
+                                       const void *blob, size_t len_bytes)
 {
     struct sockaddr_storage sa;
     const void *name;
@@ -104,7 +110,8 @@ bool amph_ofi_insert_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
 {
     struct sockaddr_storage sa;
     const void *name;
-    return address_fits(cx, p->name, p->name_len, &sa, &name) && fi_av_insert(cx->av, name, 1, &p->addr, 0, NULL) == 1;
+    return address_fits(cx, p->name, p->name_len, &sa, &name) &&
+           fi_av_insert(cx->av, name, 1, &p->addr, 0, NULL) == 1;
 }
 
 size_t amph_ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob)
@@ -112,7 +119,8 @@ size_t amph_ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob)
     return amph_inet_put(sa, blob);
 }
 
-enum amph_status amph_ofi_get_address(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p)
+enum amph_status amph_ofi_get_address(const void *blob, size_t len_bytes,
+                                      struct sockaddr_storage *sa_p)
 {
     return amph_inet_get(blob, len_bytes, sa_p);
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Strangers at libfabric's listening socket.  Layer: conduits (ofi).  Thread rule: any thread; libfabric calls in from its progress.
+ * Strangers at libfabric's listening socket.  Layer: conduits (ofi).  Thread rule: any thread;
+ * libfabric calls in from its progress.
  *
- * The tcp providers read the greeting of a new connection in one piece.  If less comes, what they do depends on an errno value of some
- * earlier call: where that was EAGAIN they stop watching the connection and never close it, so that each stranger who closes after some
- * bytes costs a descriptor for good.  A connection that says nothing costs one, too, for as long as it likes.
+ * The tcp providers read the greeting of a new connection in one piece.  If less comes, what they
+ * do depends on an errno value of some earlier call: where that was EAGAIN they stop watching the
+ * connection and never close it, so that each stranger who closes after some bytes costs a
+ * descriptor for good.  A connection that says nothing costs one, too, for as long as it likes.
  *
- * So libfabric's accept and recv are led here (imports.c).  A connection accepted at a guarded listener is noted until its greeting has
- * been read whole; a greeting that is cut is a reset of the connection, which libfabric closes.  Of connections without a greeting
- * UNGREETED_MAX are kept: the oldest is shut down for another, and libfabric closes it.  The last descriptors of the process are given
- * to no new connection, so that they stay for files and local clients.
+ * So libfabric's accept and recv are led here (imports.c).  A connection accepted at a guarded
+ * listener is noted until its greeting has been read whole; a greeting that is cut is a reset of
+ * the connection, which libfabric closes.  Of connections without a greeting UNGREETED_MAX are
+ * kept: the oldest is shut down for another, and libfabric closes it.  The last descriptors of the
+ * process are given to no new connection, so that they stay for files and local clients.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -24,7 +27,8 @@
 #define UNGREETED_MAX 64u
 #define LISTENERS_MAX 64u
 #define RESERVE_MAX 128u /* descriptors that are left to others, but at most a quarter of all */
-#define SIZE_AT 2u       /* in a greeting: the length of what follows its head, 2 bytes, most significant first */
+#define SIZE_AT \
+    2u /* in a greeting: the length of what follows its head, 2 bytes, most significant first */
 
 /* A connection whose greeting has not been read.  fd alone could be another descriptor by now. */
 struct ungreeted {
@@ -65,7 +69,8 @@ static void forget(struct ungreeted *u)
     atomic_fetch_sub(&state.count, 1);
 }
 
-/* The entry of fd, or NULL.  An entry whose descriptor has been closed and given away is forgotten. */
+/* The entry of fd, or NULL.  An entry whose descriptor has been closed and given away is
+ * forgotten. */
 static struct ungreeted *find(int fd)
 {
     for (unsigned i = 0; i < UNGREETED_MAX; i++) {
@@ -150,7 +155,8 @@ static ssize_t recv_greeting(struct ungreeted *u, int fd, void *buf, size_t len,
 
     if (n != (ssize_t)len) {
         forget(u);
-        if (n != 0 || u->head_read) /* else a member that asked whether this process is there (reach.c) */
+        /* else a member that asked whether this process is there (reach.c) */
+        if (n != 0 || u->head_read)
             refused("sent no whole greeting");
         errno = ECONNRESET;
         return -1;
@@ -182,9 +188,11 @@ static bool swapped;
 
 static void swap(void)
 {
-    swapped = amph_ofi_swap_import("recv", (void *)(uintptr_t)guarded_recv) && amph_ofi_swap_import("accept", (void *)(uintptr_t)guarded_accept);
+    swapped = amph_ofi_swap_import("recv", (void *)(uintptr_t)guarded_recv) &&
+              amph_ofi_swap_import("accept", (void *)(uintptr_t)guarded_accept);
     if (!swapped)
-        amph_debug("libfabric's accept and recv were not found; strangers at its port are not counted");
+        amph_debug(
+            "libfabric's accept and recv were not found; strangers at its port are not counted");
 }
 
 void amph_ofi_guard(int listener)

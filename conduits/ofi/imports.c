@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Faults of libfabric that can only be met from inside: a slow start, addresses on big-endian hosts, and (greeting.c) strangers.
- * Layer: conduits (ofi).  Thread rule: amph_ofi_prepare once a process, serialised inside.
+ * Faults of libfabric that can only be met from inside: a slow start, addresses on big-endian
+ * hosts, and (greeting.c) strangers. Layer: conduits (ofi).  Thread rule: amph_ofi_prepare once a
+ * process, serialised inside.
  *
- * They are met by pointing one imported function of libfabric (its slot in the global offset table) to a function here; nothing but
- * libfabric is touched.  Where the slot is not found (another object format, a static program) all goes on as without this file.
+ * They are met by pointing one imported function of libfabric (its slot in the global offset table)
+ * to a function here; nothing but libfabric is touched.  Where the slot is not found (another
+ * object format, a static program) all goes on as without this file.
  */
 #include <dirent.h>
 #include <elf.h>
@@ -26,19 +28,20 @@ struct swap {
 
 /* What of the dynamic section is needed. */
 struct tables {
-    const ElfW(Sym) *sym;
+    const ElfW(Sym) * sym;
     const char *str;
-    const ElfW(Rela) *rela[2]; /* of the procedure table, and of all other data */
+    const ElfW(Rela) * rela[2]; /* of the procedure table, and of all other data */
     size_t bytes[2];
 };
 
-/* In most C libraries the loader has made these addresses absolute already; in some they are still offsets. */
+/* In most C libraries the loader has made these addresses absolute already; in some they are still
+ * offsets. */
 static const void *at(const struct dl_phdr_info *info, ElfW(Addr) addr)
 {
     return (const void *)(addr < info->dlpi_addr ? info->dlpi_addr + addr : addr);
 }
 
-static bool read_tables(const struct dl_phdr_info *info, const ElfW(Dyn) *dyn, struct tables *t)
+static bool read_tables(const struct dl_phdr_info *info, const ElfW(Dyn) * dyn, struct tables *t)
 {
     bool rela = true;
     memset(t, 0, sizeof *t);
@@ -61,7 +64,7 @@ static bool read_tables(const struct dl_phdr_info *info, const ElfW(Dyn) *dyn, s
     return rela && t->sym && t->str;
 }
 
-static size_t symbol_of(const ElfW(Rela) *r)
+static size_t symbol_of(const ElfW(Rela) * r)
 {
     return sizeof(void *) == 8 ? (size_t)((uint64_t)r->r_info >> 32) : (size_t)(r->r_info >> 8);
 }
@@ -75,7 +78,8 @@ static bool set_slot(const struct dl_phdr_info *info, void **slot, void *fn)
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
         uintptr_t base = info->dlpi_addr + ph->p_vaddr;
-        readonly = readonly || (ph->p_type == PT_GNU_RELRO && (uintptr_t)slot >= base && (uintptr_t)slot < base + ph->p_memsz);
+        readonly = readonly || (ph->p_type == PT_GNU_RELRO && (uintptr_t)slot >= base &&
+                                (uintptr_t)slot < base + ph->p_memsz);
     }
     if (readonly && mprotect((void *)start, page, PROT_READ | PROT_WRITE) != 0)
         return false;
@@ -116,8 +120,9 @@ bool amph_ofi_swap_import(const char *name, void *fn)
 
 /* ---- a slow start ---- */
 
-/* libfabric 1.17 reads all of /proc/kallsyms twice when it starts, 40 ms each time, to learn what verbs devices could do with the
- * memory of accelerators.  Without such devices the answer serves nobody. */
+/* libfabric 1.17 reads all of /proc/kallsyms twice when it starts, 40 ms each time, to learn what
+ * verbs devices could do with the memory of accelerators.  Without such devices the answer serves
+ * nobody. */
 static FILE *fopen_but_symbols(const char *path, const char *mode)
 {
     if (strcmp(path, "/proc/kallsyms") == 0) {
@@ -143,7 +148,8 @@ static void start_libfabric(void)
 {
     struct fi_param *params;
     int count;
-    bool swapped = !amph_ofi_has_devices("/sys/class/infiniband") && amph_ofi_swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
+    bool swapped = !amph_ofi_has_devices("/sys/class/infiniband") &&
+                   amph_ofi_swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
     if (fi_getparams(&params, &count) == 0)
         fi_freeparams(params);
     if (swapped)
@@ -152,8 +158,8 @@ static void start_libfabric(void)
 
 /* ---- addresses on 64-bit big-endian hosts ---- */
 
-/* The tcp providers, from 1.17 to today, pass a size_t where a socklen_t is meant; on such a host that is its upper half, zero,
- * which no other caller gives. */
+/* The tcp providers, from 1.17 to today, pass a size_t where a socklen_t is meant; on such a host
+ * that is its upper half, zero, which no other caller gives. */
 static int getsockname_of_size(int fd, struct sockaddr *sa, socklen_t *len)
 {
     if (*len != 0)
@@ -168,7 +174,8 @@ static int getsockname_of_size(int fd, struct sockaddr *sa, socklen_t *len)
 static void prepare(void)
 {
     start_libfabric();
-    if (AMPH_BIG_ENDIAN && sizeof(size_t) == 8 && !amph_ofi_swap_import("getsockname", (void *)(uintptr_t)getsockname_of_size))
+    if (AMPH_BIG_ENDIAN && sizeof(size_t) == 8 &&
+        !amph_ofi_swap_import("getsockname", (void *)(uintptr_t)getsockname_of_size))
         amph_debug("libfabric's getsockname was not found; tcp may fail on this host");
 }
 

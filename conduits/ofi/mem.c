@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registered memory and its keys.  Layer: conduits (ofi).  Thread rule: that of conduit.h for mem_*.
+ * Registered memory and its keys.  Layer: conduits (ofi).  Thread rule: that of conduit.h for
+ * mem_*.
  *
- * What a registration needs is read from the provider's mr_mode, never assumed: who chooses the key, whether addresses or offsets
- * are named in transfers, whether a region is bound to the endpoint.
+ * What a registration needs is read from the provider's mr_mode, never assumed: who chooses the
+ * key, whether addresses or offsets are named in transfers, whether a region is bound to the
+ * endpoint.
  */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
@@ -27,8 +29,8 @@ static void put_key(struct amph_mem *mem, uint64_t key, uint64_t rbase)
     mem->key_len = amph_wr_len(&w);
 }
 
-enum amph_status amph_ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
-                             struct amph_mem *mem)
+enum amph_status amph_ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t len_bytes, int fd,
+                                  uint64_t fd_offset, struct amph_mem *mem)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base_cx);
     struct amph_ofi_reg *reg;
@@ -36,7 +38,8 @@ enum amph_status amph_ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t le
         return AMPH_ERR_ARG;
     int ret = amph_ofi_reg_make(cx, base, len_bytes, OFI_ACCESS_ALL, &reg);
     if (ret) {
-        amph_error("cannot register %zu bytes with libfabric's provider %s: %s", len_bytes, cx->prov->name, fi_strerror(-ret));
+        amph_error("cannot register %zu bytes with libfabric's provider %s: %s", len_bytes,
+                   cx->prov->name, fi_strerror(-ret));
         return amph_status_from_fi(ret);
     }
     mem->base = base;
@@ -55,7 +58,8 @@ void amph_ofi_mem_dereg(struct amph_cx *base_cx, struct amph_mem *mem)
     mem->key_len = 0;
 }
 
-enum amph_status amph_ofi_mem_import(struct amph_cx *base_cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+enum amph_status amph_ofi_mem_import(struct amph_cx *base_cx, uint32_t peer, const void *key,
+                                     size_t key_len, struct amph_rmem *rmem)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base_cx);
     struct amph_rd r;
@@ -71,10 +75,9 @@ enum amph_status amph_ofi_mem_import(struct amph_cx *base_cx, uint32_t peer, con
     m.len_bytes = amph_rd_u64(&r);
     m.rkey = amph_rd_u64(&r);
     m.rbase = amph_rd_u64(&r);
-    if (r.bad || amph_rd_left(&r) || version != OFI_WIRE_VERSION || flags || zero || m.len_bytes == 0 ||
-        m.base + m.len_bytes < m.base || (m.rbase != 0 && m.rbase != m.base))
+    if (r.bad || amph_rd_left(&r) || version != OFI_WIRE_VERSION || flags || zero ||
+        m.len_bytes == 0 || m.base + m.len_bytes < m.base || (m.rbase != 0 && m.rbase != m.base))
         return AMPH_ERR_PROTO;
     *rmem = m;
     return AMPH_OK;
 }
-

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The module's table: every conduit that runs over libfabric is one row of operations here.  Layer: conduits (ofi).
- * Thread rule: read-only data.
+ * The module's table: every conduit that runs over libfabric is one row of operations here.  Layer:
+ * conduits (ofi). Thread rule: read-only data.
  *
  * Loaded by registry.c when a network is first needed, or linked into static programs.
  */
@@ -29,11 +29,13 @@ static enum amph_status verbs_open(const struct amph_cx_config *cfg, struct amph
 
 /* What every family does alike. */
 #define COMMON_OPERATIONS \
-    .close = amph_ofi_close, .add_peer = amph_ofi_add_peer, .del_peer = amph_ofi_del_peer, .peer_gone = amph_conduit_no_peer_gone, \
-    .mem_reg = amph_ofi_mem_reg, .mem_dereg = amph_ofi_mem_dereg, \
-    .mem_import = amph_ofi_mem_import, .am_send = amph_ofi_am_send, .am_prepare = amph_conduit_no_prepare, .am_commit = amph_conduit_no_commit, \
-    .put = amph_ofi_put, .get = amph_ofi_get, .atomic = amph_conduit_no_atomic, .flush = amph_conduit_no_flush, .progress = amph_ofi_progress, \
-    .wait_fd = amph_ofi_wait_fd, .arm = amph_ofi_arm
+    .close = amph_ofi_close, .add_peer = amph_ofi_add_peer, .del_peer = amph_ofi_del_peer, \
+    .peer_gone = amph_conduit_no_peer_gone, .mem_reg = amph_ofi_mem_reg, \
+    .mem_dereg = amph_ofi_mem_dereg, .mem_import = amph_ofi_mem_import, \
+    .am_send = amph_ofi_am_send, .am_prepare = amph_conduit_no_prepare, \
+    .am_commit = amph_conduit_no_commit, .put = amph_ofi_put, .get = amph_ofi_get, \
+    .atomic = amph_conduit_no_atomic, .flush = amph_conduit_no_flush, \
+    .progress = amph_ofi_progress, .wait_fd = amph_ofi_wait_fd, .arm = amph_ofi_arm
 
 static const struct amph_conduit_ops tcp_ops = {
     .name = "tcp",
@@ -45,7 +47,8 @@ static const struct amph_conduit_ops tcp_ops = {
 
 static const struct amph_conduit_ops verbs_ops = {
     .name = "verbs",
-    .summary = "InfiniBand, RoCE and other cards over libfabric (verbs;ofi_rxm, or a provider that asks for registered memory)",
+    .summary = "InfiniBand, RoCE and other cards over libfabric (verbs;ofi_rxm, or a provider that "
+               "asks for registered memory)",
     .probe = verbs_probe,
     .open = verbs_open,
     COMMON_OPERATIONS,

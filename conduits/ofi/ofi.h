@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The libfabric conduits' own structures.  Layer: conduits (ofi).  Thread rule: that of conduit.h; what both sides touch is said
- * at each field.
+ * The libfabric conduits' own structures.  Layer: conduits (ofi).  Thread rule: that of conduit.h;
+ * what both sides touch is said at each field.
  *
- * One set of code serves every conduit that runs on a FI_EP_RDM endpoint; a conduit is a row (struct amph_ofi_family) that lists
- * the providers it accepts, best first.
+ * One set of code serves every conduit that runs on a FI_EP_RDM endpoint; a conduit is a row
+ * (struct amph_ofi_family) that lists the providers it accepts, best first.
  */
 #ifndef AMPH_CONDUITS_OFI_OFI_H
 #define AMPH_CONDUITS_OFI_OFI_H
@@ -21,32 +21,44 @@
 
 /* How an instance can sleep until the provider has something to do. */
 enum amph_ofi_wait {
-    OFI_WAIT_INNER, /* on the provider's own epoll set, found among our descriptors: no provider thread, no fd that sticks */
-    OFI_WAIT_CQ     /* on the completion queue's descriptor, after fi_trywait */
+    /* on the provider's own epoll set, found among our descriptors: no provider thread, no fd that
+     * sticks */
+    OFI_WAIT_INNER,
+    OFI_WAIT_CQ /* on the completion queue's descriptor, after fi_trywait */
 };
 
 struct amph_ofi_provider {
-    const char *name;      /* as in fabric_attr->prov_name */
+    const char *name; /* as in fabric_attr->prov_name */
     enum amph_ofi_wait wait;
-    bool mixed_order;      /* reaches peers of the other byte order */
-    bool cq_sleeps;        /* OFI_WAIT_CQ works too, should the set not be found */
-    bool needs_kicks;      /* see amph_ofi_rx_kick */
-    bool own_buffers;      /* each message in a receive buffer of its own: shared ones are not to be trusted */
-    bool stand_in;         /* in the place of a card: only where a machine without one is to run its code, see stand_in_wanted */
-    bool any;              /* whatever provider wants registered memory and is not one of a stack that this machine's kernel has */
+    bool mixed_order; /* reaches peers of the other byte order */
+    bool cq_sleeps;   /* OFI_WAIT_CQ works too, should the set not be found */
+    bool needs_kicks; /* see amph_ofi_rx_kick */
+    /* each message in a receive buffer of its own: shared ones are not to be trusted */
+    bool own_buffers;
+    /* in the place of a card: only where a machine without one is to run its code, see
+     * stand_in_wanted */
+    bool stand_in;
+    /* whatever provider wants registered memory and is not one of a stack that this machine's
+     * kernel has */
+    bool any;
 };
 
 struct amph_ofi_family {
-    const char *conduit;                 /* "tcp" */
+    const char *conduit;                      /* "tcp" */
     const struct amph_ofi_provider *provider; /* best first; name NULL ends */
-    bool own_port;                       /* we choose the TCP port; else the provider chooses its address and tells it */
-    bool (*present)(char *why, size_t why_len); /* could any of them work here?  Cheap; NULL: ask libfabric */
+    /* we choose the TCP port; else the provider chooses its address and tells it */
+    bool own_port;
+    /* could any of them work here?  Cheap; NULL: ask libfabric */
+    bool (*present)(char *why, size_t why_len);
 };
 
 extern const struct amph_ofi_family amph_ofi_family_tcp, amph_ofi_family_verbs;
 
 /* Things that libfabric gives back as op_context; the first member of each. */
-enum amph_ofi_what { OFI_CTX_OP, OFI_CTX_RX };
+enum amph_ofi_what {
+    OFI_CTX_OP,
+    OFI_CTX_RX
+};
 struct amph_ofi_ctx {
     struct fi_context2 fi; /* the provider's while in flight */
     enum amph_ofi_what what;
@@ -60,7 +72,7 @@ struct amph_ofi_reg {
     void *desc;
     uintptr_t base;
     size_t len_bytes;
-    uint64_t access;      /* FI_* */
+    uint64_t access; /* FI_* */
     uint32_t refs, magic;
     bool listed;
 };
@@ -70,15 +82,21 @@ struct amph_ofi_reg {
 
 struct amph_ofi_cx;
 /* Registers memory; the caller holds the one reference.  0 or a negative code of libfabric's. */
-int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access, struct amph_ofi_reg **reg_p);
-void amph_ofi_reg_list(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg); /* into the table, where find sees it */
-/* A registration in the table that covers the bytes and allows access, with a further reference, or NULL. */
-struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access);
+int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access,
+                      struct amph_ofi_reg **reg_p);
+/* into the table, where find sees it */
+void amph_ofi_reg_list(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg);
+/* A registration in the table that covers the bytes and allows access, with a further reference, or
+ * NULL. */
+struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes,
+                                       uint64_t access);
 /* The same; where there is none the pages are registered, until the last reference is gone. */
-int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access, struct amph_ofi_reg **reg_p);
+int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access,
+                      struct amph_ofi_reg **reg_p);
 void amph_ofi_reg_put(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg);
 void *amph_ofi_desc_checked(const struct amph_ofi_reg *reg, const void *addr, size_t len_bytes);
-uint64_t amph_ofi_remote_checked(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem, uint64_t offset);
+uint64_t amph_ofi_remote_checked(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem,
+                                 uint64_t offset);
 
 /* ---- pool.c: items that the send side takes and either side gives back, without a lock ---- */
 
@@ -87,19 +105,25 @@ struct amph_ofi_item {
     struct amph_ofi_reg *reg; /* that the item lies in, or NULL */
 };
 struct amph_ofi_pool {
-    struct amph_ofi_cx *cx;         /* whose slabs are registered where it needs that */
-    struct amph_ofi_item *free;     /* send side only */
-    struct amph_ofi_item *returned; /* atomic: pushed by either side, taken whole by the send side */
+    struct amph_ofi_cx *cx;     /* whose slabs are registered where it needs that */
+    struct amph_ofi_item *free; /* send side only */
+    /* atomic: pushed by either side, taken whole by the send side */
+    struct amph_ofi_item *returned;
     struct amph_ofi_slab *slabs;
     size_t item_bytes, per_slab, made, limit;
 };
 
-void amph_ofi_pool_init(struct amph_ofi_pool *pool, struct amph_ofi_cx *cx, size_t item_bytes, size_t per_slab, size_t limit);
-/* Send side; NULL: the limit is reached or memory has run out.  New items are zero behind their struct amph_ofi_item, in which reg holds. */
+void amph_ofi_pool_init(struct amph_ofi_pool *pool, struct amph_ofi_cx *cx, size_t item_bytes,
+                        size_t per_slab, size_t limit);
+/* Send side; NULL: the limit is reached or memory has run out.  New items are zero behind their
+ * struct amph_ofi_item, in which reg holds. */
 void *amph_ofi_pool_get(struct amph_ofi_pool *pool);
-void amph_ofi_pool_put(struct amph_ofi_pool *pool, void *item, struct amph_ofi_reg *reg); /* reg: what the item had from get */
-void amph_ofi_pool_each(struct amph_ofi_pool *pool, void (*fn)(void *item, void *arg), void *arg); /* both sides quiet */
-void amph_ofi_pool_unregister(struct amph_ofi_pool *pool); /* both sides quiet, nothing in flight; before the domain is closed */
+/* reg: what the item had from get */
+void amph_ofi_pool_put(struct amph_ofi_pool *pool, void *item, struct amph_ofi_reg *reg);
+/* both sides quiet */
+void amph_ofi_pool_each(struct amph_ofi_pool *pool, void (*fn)(void *item, void *arg), void *arg);
+/* both sides quiet, nothing in flight; before the domain is closed */
+void amph_ofi_pool_unregister(struct amph_ofi_pool *pool);
 void amph_ofi_pool_fini(struct amph_ofi_pool *pool);
 
 /* ---- one operation in flight ---- */
@@ -112,8 +136,8 @@ struct amph_ofi_op {
     void *bounce;
     struct amph_ofi_reg *bounce_reg;
     struct amph_ofi_reg *user_reg; /* of the client's memory while in flight, or NULL */
-    void *heap;               /* a copy of what could not be registered, or NULL */
-    void *get_to;             /* where the bounce buffer of a get is copied to, or NULL */
+    void *heap;                    /* a copy of what could not be registered, or NULL */
+    void *get_to;                  /* where the bounce buffer of a get is copied to, or NULL */
     size_t get_bytes;
     uint32_t peer;
     bool busy;
@@ -122,7 +146,11 @@ struct amph_ofi_op {
 };
 #define OFI_HEAD_PAD (sizeof(struct amph_ofi_hdr) + OFI_ARGS_MAX_BYTES)
 
-enum { OFI_BOUNCE_SMALL, OFI_BOUNCE_LARGE, OFI_NBOUNCE };
+enum {
+    OFI_BOUNCE_SMALL,
+    OFI_BOUNCE_LARGE,
+    OFI_NBOUNCE
+};
 #define OFI_BOUNCE_SMALL_BYTES 4096u
 #define OFI_INJECT_MAX_BYTES 512u
 
@@ -133,8 +161,9 @@ enum { OFI_BOUNCE_SMALL, OFI_BOUNCE_LARGE, OFI_NBOUNCE };
 #define OFI_RX_OWN_BUFS 24u /* of one message each */
 #define OFI_RX_RETIRED 32u
 
-/* Messages lie one behind the other.  They may be completed in another order than they lie in, and the provider may release the
- * buffer before the last of them is complete; so it is used again only when as many bytes are done as were taken. */
+/* Messages lie one behind the other.  They may be completed in another order than they lie in, and
+ * the provider may release the buffer before the last of them is complete; so it is used again only
+ * when as many bytes are done as were taken. */
 struct amph_ofi_rxbuf {
     struct amph_ofi_ctx ctx;
     struct amph_ofi_rxbuf *next; /* in rx_all */
@@ -155,16 +184,26 @@ struct amph_ofi_deferred {
 
 /* ---- a peer and an instance ---- */
 
-enum amph_ofi_peer_state { OFI_PEER_NONE, OFI_PEER_UP, OFI_PEER_FAILED, OFI_PEER_DEAD };
-#define OFI_NAME_KEPT_BYTES 20 /* of an IP address in portable form; longer names are inserted at once */
+enum amph_ofi_peer_state {
+    OFI_PEER_NONE,
+    OFI_PEER_UP,
+    OFI_PEER_FAILED,
+    OFI_PEER_DEAD
+};
+#define OFI_NAME_KEPT_BYTES \
+    20 /* of an IP address in portable form; longer names are inserted at once */
 struct amph_ofi_peer {
-    fi_addr_t addr; /* FI_ADDR_UNSPEC: not in libfabric's table yet, which takes several times what this does; send side */
+    /* FI_ADDR_UNSPEC: not in libfabric's table yet, which takes several times what this does; send
+     * side */
+    fi_addr_t addr;
     uint64_t cookie_in, cookie_out;
     uint64_t again_ns; /* send side: since when it takes nothing, or 0 */
     uint32_t remote_index;
     uint8_t name_len;
     uint8_t name[OFI_NAME_KEPT_BYTES];
-    uint8_t state; /* enum amph_ofi_peer_state; atomic.  FAILED: seen by the send side, upcall still to come; DEAD: upcall made */
+    /* enum amph_ofi_peer_state; atomic.  FAILED: seen by the send side, upcall still to come; DEAD:
+     * upcall made */
+    uint8_t state;
 };
 
 #define OFI_BATCH 16
@@ -174,8 +213,9 @@ struct amph_ofi_cx {
     struct amph_cx base;
     const struct amph_ofi_family *family;
     const struct amph_ofi_provider *prov;
-    uint64_t mr_mode;  /* the rules of registration in force: the provider's, and those that AMPHORA_MR_DEBUG adds */
-    bool need_reg;     /* FI_MR_LOCAL is among them */
+    /* the rules of registration in force: the provider's, and those that AMPHORA_MR_DEBUG adds */
+    uint64_t mr_mode;
+    bool need_reg; /* FI_MR_LOCAL is among them */
     bool mr_debug;
     pthread_mutex_t reg_lock;
     struct amph_ofi_reg *regs; /* under reg_lock */
@@ -186,7 +226,7 @@ struct amph_ofi_cx {
     struct fid_cq *cq;
     struct fid_ep *ep;
     struct amph_ofi_peer *peer; /* [cfg.max_peers] */
-    uint32_t npeers;       /* that are in use */
+    uint32_t npeers;            /* that are in use */
     size_t inject_bytes;
     struct sockaddr_storage listen_addr;
 
@@ -208,15 +248,17 @@ struct amph_ofi_cx {
     unsigned rx_nretired;
     struct amph_ofi_rxbuf *kicker;
     bool kicker_posted;
-    uint32_t kicks;        /* still to be given, see amph_ofi_rx_kick */
-    int cq_empty;          /* atomic: nothing can be in the completion queue that progress has not seen */
+    uint32_t kicks; /* still to be given, see amph_ofi_rx_kick */
+    /* atomic: nothing can be in the completion queue that progress has not seen */
+    int cq_empty;
 
     /* waiting */
     enum amph_ofi_wait wait;
-    int wait_fd;  /* what callers wait for, or -1 */
+    int wait_fd;   /* what callers wait for, or -1 */
     int listen_fd; /* the provider's listening socket where it is guarded (greeting.c), or -1 */
-    int inner_fd; /* the provider's (never closed by us), or -1 */
-    int bell_fd;  /* threaded: rung by the send side when it may have completed something while armed */
+    int inner_fd;  /* the provider's (never closed by us), or -1 */
+    /* threaded: rung by the send side when it may have completed something while armed */
+    int bell_fd;
     int armed;    /* atomic */
     bool stirred; /* progress side: the last sleep was ended by the provider */
 };
@@ -233,7 +275,8 @@ static inline struct amph_ofi_cx *amph_ofi_of(struct amph_cx *cx)
 }
 
 /* What libfabric wants to know of a buffer of ours. */
-static inline void *amph_ofi_desc(const struct amph_ofi_cx *cx, const struct amph_ofi_reg *reg, const void *addr, size_t len_bytes)
+static inline void *amph_ofi_desc(const struct amph_ofi_cx *cx, const struct amph_ofi_reg *reg,
+                                  const void *addr, size_t len_bytes)
 {
     if (AMPH_UNLIKELY(cx->mr_debug))
         return amph_ofi_desc_checked(reg, addr, len_bytes);
@@ -241,14 +284,17 @@ static inline void *amph_ofi_desc(const struct amph_ofi_cx *cx, const struct amp
 }
 
 /* How the provider names offset of a peer's memory. */
-static inline uint64_t amph_ofi_remote(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem, uint64_t offset)
+static inline uint64_t amph_ofi_remote(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem,
+                                       uint64_t offset)
 {
-    return AMPH_UNLIKELY(cx->mr_debug) ? amph_ofi_remote_checked(cx, rmem, offset) : rmem->rbase + offset;
+    return AMPH_UNLIKELY(cx->mr_debug) ? amph_ofi_remote_checked(cx, rmem, offset)
+                                       : rmem->rbase + offset;
 }
 
 /* imports.c: starts libfabric; before the first other call to it. */
 void amph_ofi_prepare(void);
-bool amph_ofi_swap_import(const char *name, void *fn); /* makes libfabric call fn where it means `name`; false: not found */
+/* makes libfabric call fn where it means `name`; false: not found */
+bool amph_ofi_swap_import(const char *name, void *fn);
 bool amph_ofi_has_devices(const char *tree); /* does the kernel show any there? */
 
 /* greeting.c: strangers who connect to the listening socket, from now on and until it is closed. */
@@ -257,42 +303,55 @@ void amph_ofi_unguard(int listener);
 
 /* provider.c */
 enum amph_status amph_ofi_probe(const struct amph_ofi_family *family, char *why, size_t why_len);
-/* The first provider of family that offers what is needed for the address src (may be NULL); the info is the caller's. */
-enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bool threaded, const struct sockaddr_storage *src,
-                                   const struct amph_ofi_provider **prov_p, struct fi_info **info_p);
+/* The first provider of family that offers what is needed for the address src (may be NULL); the
+ * info is the caller's. */
+enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bool threaded,
+                                        const struct sockaddr_storage *src,
+                                        const struct amph_ofi_provider **prov_p,
+                                        struct fi_info **info_p);
 
 /* addr.c */
 size_t amph_ofi_sockaddr_len(const struct sockaddr_storage *sa);
-/* Chooses the address to listen on and reserves a port of it with a socket that never listens: *fd_p is to be closed when
- * the provider listens. */
-enum amph_status amph_ofi_reserve_address(const struct amph_cx_config *cfg, struct sockaddr_storage *sa_p, int *fd_p);
-/* The address of an instance that is enabled: portable bytes where it is an IP address, else the provider's own. */
+/* Chooses the address to listen on and reserves a port of it with a socket that never listens:
+ * *fd_p is to be closed when the provider listens. */
+enum amph_status amph_ofi_reserve_address(const struct amph_cx_config *cfg,
+                                          struct sockaddr_storage *sa_p, int *fd_p);
+/* The address of an instance that is enabled: portable bytes where it is an IP address, else the
+ * provider's own. */
 enum amph_status amph_ofi_own_address(struct amph_ofi_cx *cx);
 size_t amph_ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob);
-enum amph_status amph_ofi_get_address(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p);
-/* Takes a peer's address.  AMPH_ERR_PEER: it cannot be one.  It enters libfabric's table when it is first sent to: a job of many
- * processes costs each only those it talks to. */
-enum amph_status amph_ofi_know_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, const void *blob, size_t len_bytes);
+enum amph_status amph_ofi_get_address(const void *blob, size_t len_bytes,
+                                      struct sockaddr_storage *sa_p);
+/* Takes a peer's address.  AMPH_ERR_PEER: it cannot be one.  It enters libfabric's table when it is
+ * first sent to: a job of many processes costs each only those it talks to. */
+enum amph_status amph_ofi_know_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
+                                       const void *blob, size_t len_bytes);
 bool amph_ofi_insert_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
 
 /* open.c */
-enum amph_status amph_ofi_open(const struct amph_ofi_family *family, const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg,
-                          struct amph_cx **cx_p);
+enum amph_status amph_ofi_open(const struct amph_ofi_family *family,
+                               const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg,
+                               struct amph_cx **cx_p);
 void amph_ofi_close(struct amph_cx *cx);
-enum amph_status amph_ofi_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec);
+enum amph_status amph_ofi_add_peer(struct amph_cx *cx, uint32_t peer,
+                                   const struct amph_peer_spec *spec);
 void amph_ofi_del_peer(struct amph_cx *cx, uint32_t peer);
 
 /* mem.c */
-enum amph_status amph_ofi_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem);
+enum amph_status amph_ofi_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd,
+                                  uint64_t fd_offset, struct amph_mem *mem);
 void amph_ofi_mem_dereg(struct amph_cx *cx, struct amph_mem *mem);
-enum amph_status amph_ofi_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem);
+enum amph_status amph_ofi_mem_import(struct amph_cx *cx, uint32_t peer, const void *key,
+                                     size_t key_len, struct amph_rmem *rmem);
 
 /* send.c */
-enum amph_status amph_ofi_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
-enum amph_status amph_ofi_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                         size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
-enum amph_status amph_ofi_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
-                         size_t len_bytes, struct amph_op *done);
+enum amph_status amph_ofi_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                                  const struct amph_am *am, struct amph_op *lc);
+enum amph_status amph_ofi_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem,
+                              uint64_t offset, const void *src, size_t len_bytes,
+                              struct amph_op *lc, struct amph_op *rc);
+enum amph_status amph_ofi_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem,
+                              uint64_t offset, void *dst, size_t len_bytes, struct amph_op *done);
 void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amph_status st);
 
 /* reach.c: called when p takes nothing; true: its process is gone. */
@@ -302,8 +361,10 @@ bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
 enum amph_status amph_ofi_rx_start(struct amph_ofi_cx *cx);
 void amph_ofi_rx_cancel(struct amph_ofi_cx *cx); /* takes back the buffers that are posted */
 void amph_ofi_rx_stop(struct amph_ofi_cx *cx);   /* after the endpoint is closed */
-void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb, const struct fi_cq_data_entry *e, unsigned lanes);
-void amph_ofi_rx_error(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb, const struct fi_cq_err_entry *err);
+void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
+                         const struct fi_cq_data_entry *e, unsigned lanes);
+void amph_ofi_rx_error(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
+                       const struct fi_cq_err_entry *err);
 unsigned amph_ofi_rx_deferred(struct amph_ofi_cx *cx, unsigned budget);
 void amph_ofi_rx_repost(struct amph_ofi_cx *cx);
 void amph_ofi_rx_kick(struct amph_ofi_cx *cx);
@@ -316,7 +377,8 @@ unsigned amph_ofi_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);
 bool amph_ofi_fill_batch(struct amph_ofi_cx *cx); /* is there something to handle? */
 
 /* wait.c */
-int amph_ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg); /* the first of this process that test accepts, or -1 */
+/* the first of this process that test accepts, or -1 */
+int amph_ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg);
 enum amph_status amph_ofi_wait_open(struct amph_ofi_cx *cx); /* after the endpoint is enabled */
 void amph_ofi_wait_close(struct amph_ofi_cx *cx);
 int amph_ofi_wait_fd(struct amph_cx *cx);

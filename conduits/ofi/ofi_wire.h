@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the libfabric conduits put on the wire, and nothing else.  Layer: conduits.  Thread rule: pure functions.
+ * What the libfabric conduits put on the wire, and nothing else.  Layer: conduits.  Thread rule:
+ * pure functions.
  *
- * Message:  header (32 bytes) | nargs words, padded to 8 | payload, padded to 8
- * All words are little-endian (base/wire.h).  Each message is a multiple of 8 bytes long, so that messages that share a receive
- * buffer stay aligned.  The payload is there for MEDIUM, LONG_PACKED and INTERNAL; a LONG has its bytes at dest already.
+ * Message:  header (32 bytes) | nargs words, padded to 8 | payload, padded to 8 All words are
+ * little-endian (base/wire.h).  Each message is a multiple of 8 bytes long, so that messages that
+ * share a receive buffer stay aligned.  The payload is there for MEDIUM, LONG_PACKED and INTERNAL;
+ * a LONG has its bytes at dest already.
  *
- * Address:  version | family (4, 6) | port, network order | IP address, network order (4 or 16 bytes)
- * Key:      version | flags | 6 zero bytes | base | length | remote key | remote base
+ * Address:  version | family (4, 6) | port, network order | IP address, network order (4 or 16
+ * bytes) Key:      version | flags | 6 zero bytes | base | length | remote key | remote base
  */
 #ifndef AMPH_CONDUITS_OFI_OFI_WIRE_H
 #define AMPH_CONDUITS_OFI_OFI_WIRE_H
@@ -23,11 +25,11 @@
 struct amph_ofi_hdr {
     uint64_t cookie;
     uint64_t dest;
-    uint32_t src;    /* number of the sender in the receiver's table */
+    uint32_t src; /* number of the sender in the receiver's table */
     uint32_t nbytes;
     uint16_t aux;
-    uint8_t kind;    /* enum amph_am_kind */
-    uint8_t lane;    /* enum amph_lane */
+    uint8_t kind; /* enum amph_am_kind */
+    uint8_t lane; /* enum amph_lane */
     uint8_t handler;
     uint8_t nargs;
     uint8_t flags;
@@ -35,7 +37,9 @@ struct amph_ofi_hdr {
 };
 
 _Static_assert(sizeof(struct amph_ofi_hdr) == 32, "the header is a wire format");
-_Static_assert(offsetof(struct amph_ofi_hdr, aux) == 24 && offsetof(struct amph_ofi_hdr, version) == 31, "no holes in a wire format");
+_Static_assert(offsetof(struct amph_ofi_hdr, aux) == 24 &&
+                   offsetof(struct amph_ofi_hdr, version) == 31,
+               "no holes in a wire format");
 
 #define OFI_MAX_MEDIUM 65536u
 #define OFI_ARGS_MAX_BYTES (AMPH_AM_MAX_ARGS * 4u)
@@ -65,7 +69,8 @@ static inline bool amph_ofi_wire_swaps(void)
 }
 
 /* Writes header and arguments to buf (amph_ofi_head_len bytes, aligned to 8). */
-static inline void amph_ofi_put_head(void *buf, const struct amph_am *am, enum amph_lane lane, uint32_t src, uint64_t cookie)
+static inline void amph_ofi_put_head(void *buf, const struct amph_am *am, enum amph_lane lane,
+                                     uint32_t src, uint64_t cookie)
 {
     struct amph_ofi_hdr *h = buf;
     h->cookie = amph_le64(cookie);

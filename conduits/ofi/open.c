@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening and closing an instance, and its table of peers.  Layer: conduits (ofi).  Thread rule: that of conduit.h.
+ * Opening and closing an instance, and its table of peers.  Layer: conduits (ofi).  Thread rule:
+ * that of conduit.h.
  */
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
@@ -21,23 +22,30 @@ static enum amph_status step(struct amph_ofi_cx *cx, const char *what, int ret)
 {
     if (AMPH_LIKELY(ret == 0))
         return AMPH_OK;
-    amph_error("libfabric's provider %s: %s failed: %s", cx->prov ? cx->prov->name : "?", what, fi_strerror(-ret));
+    amph_error("libfabric's provider %s: %s failed: %s", cx->prov ? cx->prov->name : "?", what,
+               fi_strerror(-ret));
     return amph_status_from_fi(ret);
 }
 
 static enum amph_status open_objects(struct amph_ofi_cx *cx)
 {
-    struct fi_cq_attr cq = { .size = OFI_MAX_OPS, .format = FI_CQ_FORMAT_DATA,
+    struct fi_cq_attr cq = { .size = OFI_MAX_OPS,
+                             .format = FI_CQ_FORMAT_DATA,
                              .wait_obj = cx->wait == OFI_WAIT_CQ ? FI_WAIT_FD : FI_WAIT_NONE };
     uint32_t peers = cx->base.cfg.max_peers;
-    struct fi_av_attr av = { .type = FI_AV_TABLE, .count = peers < AV_HINT_MOST ? peers : AV_HINT_MOST };
+    struct fi_av_attr av = { .type = FI_AV_TABLE,
+                             .count = peers < AV_HINT_MOST ? peers : AV_HINT_MOST };
     enum amph_status st;
-    if ((st = step(cx, "fi_fabric", fi_fabric(cx->info->fabric_attr, &cx->fabric, NULL))) != AMPH_OK ||
-        (st = step(cx, "fi_domain", fi_domain(cx->fabric, cx->info, &cx->domain, NULL))) != AMPH_OK ||
+    if ((st = step(cx, "fi_fabric", fi_fabric(cx->info->fabric_attr, &cx->fabric, NULL))) !=
+            AMPH_OK ||
+        (st = step(cx, "fi_domain", fi_domain(cx->fabric, cx->info, &cx->domain, NULL))) !=
+            AMPH_OK ||
         (st = step(cx, "fi_cq_open", fi_cq_open(cx->domain, &cq, &cx->cq, NULL))) != AMPH_OK ||
         (st = step(cx, "fi_av_open", fi_av_open(cx->domain, &av, &cx->av, NULL))) != AMPH_OK ||
-        (st = step(cx, "fi_endpoint", fi_endpoint(cx->domain, cx->info, &cx->ep, NULL))) != AMPH_OK ||
-        (st = step(cx, "fi_ep_bind", fi_ep_bind(cx->ep, &cx->cq->fid, FI_TRANSMIT | FI_RECV))) != AMPH_OK ||
+        (st = step(cx, "fi_endpoint", fi_endpoint(cx->domain, cx->info, &cx->ep, NULL))) !=
+            AMPH_OK ||
+        (st = step(cx, "fi_ep_bind", fi_ep_bind(cx->ep, &cx->cq->fid, FI_TRANSMIT | FI_RECV))) !=
+            AMPH_OK ||
         (st = step(cx, "fi_ep_bind", fi_ep_bind(cx->ep, &cx->av->fid, 0))) != AMPH_OK ||
         (st = step(cx, "fi_enable", fi_enable(cx->ep))) != AMPH_OK)
         return st;
@@ -50,14 +58,16 @@ static void close_fids(struct amph_ofi_cx *cx, struct fid **fid, size_t n)
         if (fid[i]) {
             int ret = fi_close(fid[i]);
             if (ret)
-                amph_debug("%s: fi_close of object %zu: %s", cx->base.cfg.name, i, fi_strerror(-ret));
+                amph_debug("%s: fi_close of object %zu: %s", cx->base.cfg.name, i,
+                           fi_strerror(-ret));
         }
 }
 
 /* Afterwards nothing is in flight. */
 static void close_endpoint(struct amph_ofi_cx *cx)
 {
-    struct fid *fid[] = { cx->ep ? &cx->ep->fid : NULL, cx->cq ? &cx->cq->fid : NULL, cx->av ? &cx->av->fid : NULL };
+    struct fid *fid[] = { cx->ep ? &cx->ep->fid : NULL, cx->cq ? &cx->cq->fid : NULL,
+                          cx->av ? &cx->av->fid : NULL };
     close_fids(cx, fid, AMPH_COUNTOF(fid));
     cx->ep = NULL;
     cx->cq = NULL;
@@ -68,7 +78,8 @@ static void close_endpoint(struct amph_ofi_cx *cx)
 static void close_objects(struct amph_ofi_cx *cx)
 {
     close_endpoint(cx);
-    struct fid *fid[] = { cx->domain ? &cx->domain->fid : NULL, cx->fabric ? &cx->fabric->fid : NULL };
+    struct fid *fid[] = { cx->domain ? &cx->domain->fid : NULL,
+                          cx->fabric ? &cx->fabric->fid : NULL };
     close_fids(cx, fid, AMPH_COUNTOF(fid));
     cx->domain = NULL;
     cx->fabric = NULL;
@@ -104,7 +115,8 @@ static enum amph_status open_endpoint(struct amph_ofi_cx *cx, const struct amph_
         return st;
     st = amph_ofi_find_provider(family, cx->base.cfg.threaded, src, &cx->prov, &cx->info);
     if (st != AMPH_OK)
-        amph_error_shared("no libfabric provider for %s works on the chosen interface; see fi_info, or set AMPHORA_INTERFACE",
+        amph_error_shared("no libfabric provider for %s works on the chosen interface; see "
+                          "fi_info, or set AMPHORA_INTERFACE",
                           family->conduit);
     if (st == AMPH_OK) {
         set_rules(cx);
@@ -132,7 +144,8 @@ static enum amph_status open_all(struct amph_ofi_cx *cx, const struct amph_ofi_f
         st = amph_ofi_wait_open(cx);
     }
     if (st == AMPH_ERR_NOSYS)
-        amph_info("%s: provider %s has nothing to wait for; waiting is by time", cx->base.cfg.name, cx->prov->name);
+        amph_info("%s: provider %s has nothing to wait for; waiting is by time", cx->base.cfg.name,
+                  cx->prov->name);
     else if (st != AMPH_OK)
         return st;
     return amph_ofi_rx_start(cx);
@@ -142,10 +155,13 @@ static void set_facts(struct amph_ofi_cx *cx)
 {
     const uint64_t ordered = FI_ORDER_SAW;
     struct amph_conduit_caps *caps = &cx->base.caps;
-    cx->inject_bytes =
-        cx->info->tx_attr->inject_size < OFI_INJECT_MAX_BYTES ? cx->info->tx_attr->inject_size : OFI_INJECT_MAX_BYTES;
+    cx->inject_bytes = cx->info->tx_attr->inject_size < OFI_INJECT_MAX_BYTES
+                           ? cx->info->tx_attr->inject_size
+                           : OFI_INJECT_MAX_BYTES;
     caps->max_medium = OFI_MAX_MEDIUM;
-    caps->inject_bytes = cx->inject_bytes > sizeof(struct amph_ofi_hdr) ? (uint32_t)(cx->inject_bytes - sizeof(struct amph_ofi_hdr)) : 0;
+    caps->inject_bytes = cx->inject_bytes > sizeof(struct amph_ofi_hdr)
+                             ? (uint32_t)(cx->inject_bytes - sizeof(struct amph_ofi_hdr))
+                             : 0;
     caps->native_rma = true;
     caps->put_then_am = (cx->info->tx_attr->msg_order & ordered) == ordered;
     caps->mixed_order = cx->prov->mixed_order;
@@ -195,12 +211,14 @@ static void want_descriptors(uint32_t peers)
         return;
     limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < need)
-        amph_info("%u peers may need more than this process's %llu descriptors; ulimit -Hn raises them", peers,
-                  (unsigned long long)limit.rlim_cur);
+        amph_info(
+            "%u peers may need more than this process's %llu descriptors; ulimit -Hn raises them",
+            peers, (unsigned long long)limit.rlim_cur);
 }
 
-enum amph_status amph_ofi_open(const struct amph_ofi_family *family, const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg,
-                          struct amph_cx **cx_p)
+enum amph_status amph_ofi_open(const struct amph_ofi_family *family,
+                               const struct amph_conduit_ops *ops, const struct amph_cx_config *cfg,
+                               struct amph_cx **cx_p)
 {
     struct amph_ofi_cx *cx = calloc(1, sizeof *cx);
     if (!cx)
@@ -227,7 +245,8 @@ enum amph_status amph_ofi_open(const struct amph_ofi_family *family, const struc
 
 /* ---- peers ---- */
 
-enum amph_status amph_ofi_add_peer(struct amph_cx *base, uint32_t peer, const struct amph_peer_spec *spec)
+enum amph_status amph_ofi_add_peer(struct amph_cx *base, uint32_t peer,
+                                   const struct amph_peer_spec *spec)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     if (peer >= base->cfg.max_peers)
@@ -249,7 +268,8 @@ enum amph_status amph_ofi_add_peer(struct amph_cx *base, uint32_t peer, const st
 void amph_ofi_del_peer(struct amph_cx *base, uint32_t peer)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
-    if (peer >= base->cfg.max_peers || __atomic_load_n(&cx->peer[peer].state, __ATOMIC_RELAXED) == OFI_PEER_NONE)
+    if (peer >= base->cfg.max_peers ||
+        __atomic_load_n(&cx->peer[peer].state, __ATOMIC_RELAXED) == OFI_PEER_NONE)
         return;
     __atomic_store_n(&cx->peer[peer].state, OFI_PEER_NONE, __ATOMIC_RELAXED);
     cx->npeers--;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pools of equal items, grown on demand up to a limit.  Layer: conduits (ofi).
- * Where the provider asks for registered memory, each slab is one registration.
- * Thread rule: get by the send side; put by either side at any time; the rest with both sides quiet.
+ * Pools of equal items, grown on demand up to a limit.  Layer: conduits (ofi). Where the provider
+ * asks for registered memory, each slab is one registration. Thread rule: get by the send side; put
+ * by either side at any time; the rest with both sides quiet.
  *
- * Items that come back are pushed onto a list which the send side only ever takes as a whole, so no lock is needed and the
- * classic fault of such lists (an item that leaves and returns between two looks) cannot happen.
+ * Items that come back are pushed onto a list which the send side only ever takes as a whole, so no
+ * lock is needed and the classic fault of such lists (an item that leaves and returns between two
+ * looks) cannot happen.
  */
 #include <stdlib.h>
 
@@ -19,9 +20,13 @@ struct amph_ofi_slab {
     _Alignas(16) uint8_t items[];
 };
 
-void amph_ofi_pool_init(struct amph_ofi_pool *pool, struct amph_ofi_cx *cx, size_t item_bytes, size_t per_slab, size_t limit)
+void amph_ofi_pool_init(struct amph_ofi_pool *pool, struct amph_ofi_cx *cx, size_t item_bytes,
+                        size_t per_slab, size_t limit)
 {
-    *pool = (struct amph_ofi_pool){ .cx = cx, .item_bytes = amph_align_up(item_bytes, AMPH_CACHE_LINE), .per_slab = per_slab, .limit = limit };
+    *pool = (struct amph_ofi_pool){ .cx = cx,
+                                    .item_bytes = amph_align_up(item_bytes, AMPH_CACHE_LINE),
+                                    .per_slab = per_slab,
+                                    .limit = limit };
 }
 
 static bool grow(struct amph_ofi_pool *pool)
@@ -32,7 +37,8 @@ static bool grow(struct amph_ofi_pool *pool)
     if (!slab)
         return false;
     if (pool->cx->need_reg &&
-        amph_ofi_reg_make(pool->cx, slab->items, pool->per_slab * pool->item_bytes, OFI_ACCESS_LOCAL, &slab->reg) != 0) {
+        amph_ofi_reg_make(pool->cx, slab->items, pool->per_slab * pool->item_bytes,
+                          OFI_ACCESS_LOCAL, &slab->reg) != 0) {
         free(slab);
         return false;
     }
@@ -68,7 +74,8 @@ void amph_ofi_pool_put(struct amph_ofi_pool *pool, void *ptr, struct amph_ofi_re
     item->reg = reg;
     do {
         item->next = head;
-    } while (!__atomic_compare_exchange_n(&pool->returned, &head, item, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&pool->returned, &head, item, true, __ATOMIC_RELEASE,
+                                          __ATOMIC_RELAXED));
 }
 
 void amph_ofi_pool_each(struct amph_ofi_pool *pool, void (*fn)(void *item, void *arg), void *arg)

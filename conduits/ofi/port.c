@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The datagram port over libfabric's udp provider (FI_EP_DGRAM).  Layer: conduits (ofi).  Thread rule: see conduits/port.h.
+ * The datagram port over libfabric's udp provider (FI_EP_DGRAM).  Layer: conduits (ofi).  Thread
+ * rule: see conduits/port.h.
  *
- * The provider takes datagrams of 1472 bytes and moves one in a system call, so this port is there for where libfabric is what is
- * wanted, and as a measure.  Its socket is found among our descriptors: what is slept on, and given a longer queue.
+ * The provider takes datagrams of 1472 bytes and moves one in a system call, so this port is there
+ * for where libfabric is what is wanted, and as a measure.  Its socket is found among our
+ * descriptors: what is slept on, and given a longer queue.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,12 +85,14 @@ static enum amph_status port_probe(char *why, size_t why_len)
     uint32_t v = fi_version();
     enum amph_status st = get_info(NULL, &info);
     if (st != AMPH_OK) {
-        snprintf(why, why_len, "libfabric %u.%u has no provider udp; see fi_info, and FI_PROVIDER if it is set", FI_MAJOR(v),
-                 FI_MINOR(v));
+        snprintf(why, why_len,
+                 "libfabric %u.%u has no provider udp; see fi_info, and FI_PROVIDER if it is set",
+                 FI_MAJOR(v), FI_MINOR(v));
         return st;
     }
-    snprintf(why, why_len, "libfabric %u.%u, provider udp: datagrams of %zu bytes, one in a system call", FI_MAJOR(v), FI_MINOR(v),
-             info->ep_attr->max_msg_size);
+    snprintf(why, why_len,
+             "libfabric %u.%u, provider udp: datagrams of %zu bytes, one in a system call",
+             FI_MAJOR(v), FI_MINOR(v), info->ep_attr->max_msg_size);
     fi_freeinfo(info);
     return AMPH_OK;
 }
@@ -96,8 +100,9 @@ static enum amph_status port_probe(char *why, size_t why_len)
 static void port_close(struct amph_port *base)
 {
     struct amph_ofi_port *p = port_of(base);
-    struct fid *fid[] = { p->ep ? &p->ep->fid : NULL, p->cq ? &p->cq->fid : NULL, p->av ? &p->av->fid : NULL,
-                          p->domain ? &p->domain->fid : NULL, p->fabric ? &p->fabric->fid : NULL };
+    struct fid *fid[] = { p->ep ? &p->ep->fid : NULL, p->cq ? &p->cq->fid : NULL,
+                          p->av ? &p->av->fid : NULL, p->domain ? &p->domain->fid : NULL,
+                          p->fabric ? &p->fabric->fid : NULL };
     for (size_t i = 0; i < AMPH_COUNTOF(fid); i++)
         if (fid[i])
             fi_close(fid[i]);
@@ -110,12 +115,18 @@ static void port_close(struct amph_port *base)
 
 static int open_objects(struct amph_ofi_port *p)
 {
-    struct fi_cq_attr cq = { .size = 4 * BUFFERS, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_NONE };
-    struct fi_av_attr av = { .type = FI_AV_TABLE, .count = p->max_peers < 1024 ? p->max_peers : 1024 };
+    struct fi_cq_attr cq = { .size = 4 * BUFFERS,
+                             .format = FI_CQ_FORMAT_MSG,
+                             .wait_obj = FI_WAIT_NONE };
+    struct fi_av_attr av = { .type = FI_AV_TABLE,
+                             .count = p->max_peers < 1024 ? p->max_peers : 1024 };
     int ret;
-    if ((ret = fi_fabric(p->info->fabric_attr, &p->fabric, NULL)) || (ret = fi_domain(p->fabric, p->info, &p->domain, NULL)) ||
-        (ret = fi_cq_open(p->domain, &cq, &p->cq, NULL)) || (ret = fi_av_open(p->domain, &av, &p->av, NULL)) ||
-        (ret = fi_endpoint(p->domain, p->info, &p->ep, NULL)) || (ret = fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV)) ||
+    if ((ret = fi_fabric(p->info->fabric_attr, &p->fabric, NULL)) ||
+        (ret = fi_domain(p->fabric, p->info, &p->domain, NULL)) ||
+        (ret = fi_cq_open(p->domain, &cq, &p->cq, NULL)) ||
+        (ret = fi_av_open(p->domain, &av, &p->av, NULL)) ||
+        (ret = fi_endpoint(p->domain, p->info, &p->ep, NULL)) ||
+        (ret = fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV)) ||
         (ret = fi_ep_bind(p->ep, &p->av->fid, 0)))
         return ret;
     return fi_enable(p->ep);
@@ -130,7 +141,8 @@ static bool is_bound_to(int fd, const void *arg)
     int type = 0;
     socklen_t len = sizeof type;
     uint8_t a[AMPH_ADDR_MAX_BYTES], b[AMPH_ADDR_MAX_BYTES];
-    if (fstat(fd, &sb) != 0 || !S_ISSOCK(sb.st_mode) || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) != 0 || type != SOCK_DGRAM)
+    if (fstat(fd, &sb) != 0 || !S_ISSOCK(sb.st_mode) ||
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) != 0 || type != SOCK_DGRAM)
         return false;
     memset(&own, 0, sizeof own);
     len = sizeof own;
@@ -172,11 +184,14 @@ static enum amph_status start(struct amph_ofi_port *p, const struct amph_port_co
     if (ret == 0)
         ret = fi_getname(&p->ep->fid, &sa, &len);
     if (ret) {
-        amph_error("libfabric's provider udp cannot open an endpoint: %s; AMPHORA_UDP_PORT=socket does without it",
+        amph_error("libfabric's provider udp cannot open an endpoint: %s; AMPHORA_UDP_PORT=socket "
+                   "does without it",
                    fi_strerror(-ret));
         return amph_status_from_fi(ret);
     }
-    uint32_t most = p->info->ep_attr->max_msg_size < BUFFER_BYTES ? (uint32_t)p->info->ep_attr->max_msg_size : BUFFER_BYTES;
+    uint32_t most = p->info->ep_attr->max_msg_size < BUFFER_BYTES
+                        ? (uint32_t)p->info->ep_attr->max_msg_size
+                        : BUFFER_BYTES;
     if (sa.ss_family == AF_INET6 && most > V6_MOST)
         most = V6_MOST;
     p->base.datagram = most & ~7u;
@@ -212,8 +227,8 @@ static enum amph_status port_open(const struct amph_port_config *cfg, struct amp
     return AMPH_OK;
 }
 
-static enum amph_status port_add_peer(struct amph_port *base, uint32_t peer, const void *addr, size_t addr_len,
-                                      uint32_t *datagram_p)
+static enum amph_status port_add_peer(struct amph_port *base, uint32_t peer, const void *addr,
+                                      size_t addr_len, uint32_t *datagram_p)
 {
     struct amph_ofi_port *p = port_of(base);
     struct sockaddr_storage sa;
@@ -305,7 +320,8 @@ static int port_fd(struct amph_port *base)
     return port_of(base)->fd;
 }
 
-/* The provider may have taken a datagram out of the socket without our having seen it: only an empty queue counts. */
+/* The provider may have taken a datagram out of the socket without our having seen it: only an
+ * empty queue counts. */
 static bool port_idle(struct amph_port *base)
 {
     struct fi_cq_msg_entry none;

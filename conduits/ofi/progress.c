@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The progress side: reads completions and hands them to their owners.  Layer: conduits (ofi).
- * Thread rule: progress side.  on_am may lead back here (a reply that waits for room calls progress for the reply lane only): the
- * batch of completions is the instance's, so that the inner call goes on where the outer one stopped.
+ * Thread rule: progress side.  on_am may lead back here (a reply that waits for room calls progress
+ * for the reply lane only): the batch of completions is the instance's, so that the inner call goes
+ * on where the outer one stopped.
  */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_eq.h>
@@ -42,8 +43,8 @@ static void handle_error(struct amph_ofi_cx *cx)
     if (fi_cq_readerr(cx->cq, &err, 0) != 1)
         return;
     struct amph_ofi_ctx *ctx = err.op_context;
-    amph_debug("%s: completion error %d (%s), flags 0x%llx", cx->base.cfg.name, err.err, fi_strerror(err.err),
-               (unsigned long long)err.flags);
+    amph_debug("%s: completion error %d (%s), flags 0x%llx", cx->base.cfg.name, err.err,
+               fi_strerror(err.err), (unsigned long long)err.flags);
     if (!ctx)
         return;
     if (ctx->what == OFI_CTX_RX) {
@@ -56,12 +57,14 @@ static void handle_error(struct amph_ofi_cx *cx)
     peer_lost(cx, peer, fi_strerror(err.err));
 }
 
-/* Reads the next completions if all earlier ones are handled.  This is also what makes the provider work. */
+/* Reads the next completions if all earlier ones are handled.  This is also what makes the provider
+ * work. */
 bool amph_ofi_fill_batch(struct amph_ofi_cx *cx)
 {
     if (cx->ev_at != cx->ev_end)
         return true;
-    __atomic_store_n(&cx->cq_empty, 1, __ATOMIC_RELAXED); /* before: whatever comes later says so itself */
+    /* before: whatever comes later says so itself */
+    __atomic_store_n(&cx->cq_empty, 1, __ATOMIC_RELAXED);
     if (cx->bell_fd >= 0)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     ssize_t n = fi_cq_read(cx->cq, cx->ev, OFI_BATCH);
@@ -79,7 +82,8 @@ bool amph_ofi_fill_batch(struct amph_ofi_cx *cx)
 
 static void handle(struct amph_ofi_cx *cx, unsigned lanes)
 {
-    struct fi_cq_data_entry e = cx->ev[cx->ev_at++]; /* a copy: an inner call may refill the batch */
+    /* a copy: an inner call may refill the batch */
+    struct fi_cq_data_entry e = cx->ev[cx->ev_at++];
     struct amph_ofi_ctx *ctx = e.op_context;
     if (AMPH_UNLIKELY(!ctx))
         return;
@@ -111,7 +115,8 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
             handle(cx, lanes);
         }
         n++;
-        /* A batch that was not full emptied the queue: reading again would be a system call for nothing. */
+        /* A batch that was not full emptied the queue: reading again would be a system call for
+         * nothing. */
         if (cx->ev_at == cx->ev_end && cx->ev_end < OFI_BATCH)
             break;
     }

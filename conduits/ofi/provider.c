@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which libfabric provider carries a conduit: the table, what is asked of them, what is accepted.  Layer: conduits (ofi).
- * Thread rule: callable from any thread; libfabric serialises its own start.
+ * Which libfabric provider carries a conduit: the table, what is asked of them, what is accepted.
+ * Layer: conduits (ofi). Thread rule: callable from any thread; libfabric serialises its own start.
  */
 #include <rdma/fi_errno.h>
 #include <stdio.h>
@@ -13,7 +13,8 @@
 
 #define API FI_VERSION(1, 17)
 
-/* AMPHORA_CONDUIT=verbs AMPHORA_MR_DEBUG=1: the code for cards runs, and is checked, over the same rxm on plain TCP. */
+/* AMPHORA_CONDUIT=verbs AMPHORA_MR_DEBUG=1: the code for cards runs, and is checked, over the same
+ * rxm on plain TCP. */
 static bool stand_in_wanted(void)
 {
     return amph_env_bool(AMPH_ENV_MR_DEBUG) && strcmp(amph_env_str(AMPH_ENV_CONDUIT), "verbs") == 0;
@@ -22,7 +23,8 @@ static bool stand_in_wanted(void)
 /* A look at the kernel: asking libfabric would cost a job without a card a quarter of a second. */
 static bool verbs_present(char *why, size_t why_len)
 {
-    static const char *const trees[] = { "/sys/class/infiniband", "/sys/class/hfi1_user", "/sys/class/cxi", "/sys/class/cxi_user" };
+    static const char *const trees[] = { "/sys/class/infiniband", "/sys/class/hfi1_user",
+                                         "/sys/class/cxi", "/sys/class/cxi_user" };
     if (stand_in_wanted())
         return true;
     for (size_t i = 0; i < AMPH_COUNTOF(trees); i++)
@@ -32,38 +34,51 @@ static bool verbs_present(char *why, size_t why_len)
     return false;
 }
 
-/* "tcp" has FI_EP_RDM from libfabric 1.18 on; 1.17 has the same code under the name "net".  rxm over tcp refuses peers of the
- * other byte order, and mixes up messages that share a receive buffer. */
+/* "tcp" has FI_EP_RDM from libfabric 1.18 on; 1.17 has the same code under the name "net".  rxm
+ * over tcp refuses peers of the other byte order, and mixes up messages that share a receive
+ * buffer. */
+/* clang-format off */
 static const struct amph_ofi_provider tcp_providers[] = {
     { .name = "tcp", .wait = OFI_WAIT_INNER, .cq_sleeps = true, .mixed_order = true, .needs_kicks = true },
     { .name = "net", .wait = OFI_WAIT_INNER, .mixed_order = true, .needs_kicks = true },
     { .name = "tcp;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true },
     { .name = NULL },
 };
-const struct amph_ofi_family amph_ofi_family_tcp = { .conduit = "tcp", .provider = tcp_providers, .own_port = true };
+/* clang-format on */
+const struct amph_ofi_family amph_ofi_family_tcp = { .conduit = "tcp",
+                                                     .provider = tcp_providers,
+                                                     .own_port = true };
 
-/* Cards.  verbs itself has connected endpoints only; rxm lays the others over it.  Other makers' providers are taken as they come. */
+/* Cards.  verbs itself has connected endpoints only; rxm lays the others over it.  Other makers'
+ * providers are taken as they come. */
+/* clang-format off */
 static const struct amph_ofi_provider verbs_providers[] = {
     { .name = "verbs;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true },
     { .name = "any other with registered memory", .wait = OFI_WAIT_CQ, .own_buffers = true, .any = true },
     { .name = "tcp;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true, .stand_in = true },
     { .name = NULL },
 };
-const struct amph_ofi_family amph_ofi_family_verbs = { .conduit = "verbs", .provider = verbs_providers, .present = verbs_present };
+/* clang-format on */
+const struct amph_ofi_family amph_ofi_family_verbs = { .conduit = "verbs",
+                                                       .provider = verbs_providers,
+                                                       .present = verbs_present };
 
 /* Providers of endpoints that are no card's. */
-static const char *const no_card[] = { "tcp", "net", "udp", "sockets", "shm", "sm2", "amph_ofi_hook", "off_coll", "lnx" };
+static const char *const no_card[] = { "tcp", "net",           "udp",      "sockets", "shm",
+                                       "sm2", "amph_ofi_hook", "off_coll", "lnx" };
 
 static bool is_card(const struct fi_info *info)
 {
-    const uint64_t registered = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    const uint64_t registered = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+                                FI_MR_ENDPOINT;
     for (size_t i = 0; i < AMPH_COUNTOF(no_card); i++)
         if (strncmp(info->fabric_attr->prov_name, no_card[i], strlen(no_card[i])) == 0)
             return false;
     return (info->domain_attr->mr_mode & registered) != 0;
 }
 
-static struct fi_info *make_hints(const struct amph_ofi_provider *p, bool threaded, const struct sockaddr_storage *src)
+static struct fi_info *make_hints(const struct amph_ofi_provider *p, bool threaded,
+                                  const struct sockaddr_storage *src)
 {
     struct fi_info *h = fi_allocinfo();
     if (!h)
@@ -71,10 +86,15 @@ static struct fi_info *make_hints(const struct amph_ofi_provider *p, bool thread
     h->caps = FI_MSG | FI_RMA | FI_MULTI_RECV;
     h->mode = FI_CONTEXT | FI_CONTEXT2;
     h->ep_attr->type = FI_EP_RDM;
-    h->addr_format = !src ? FI_FORMAT_UNSPEC : src->ss_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-    h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT; /* we can all */
+    h->addr_format = !src                         ? FI_FORMAT_UNSPEC
+                     : src->ss_family == AF_INET6 ? FI_SOCKADDR_IN6
+                                                  : FI_SOCKADDR_IN;
+    /* we can all */
+    h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+                              FI_MR_ENDPOINT;
     h->domain_attr->threading = threaded ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
-    h->domain_attr->control_progress = FI_PROGRESS_MANUAL; /* providers with an automatic one accept this as well */
+    /* providers with an automatic one accept this as well */
+    h->domain_attr->control_progress = FI_PROGRESS_MANUAL;
     h->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     h->domain_attr->resource_mgmt = FI_RM_ENABLED;
     h->domain_attr->av_type = FI_AV_UNSPEC;
@@ -95,8 +115,10 @@ static struct fi_info *make_hints(const struct amph_ofi_provider *p, bool thread
 /* Can an instance run on this? */
 static bool acceptable(const struct fi_info *info)
 {
-    return info->ep_attr->max_msg_size >= OFI_MSG_MAX_BYTES && info->domain_attr->mr_key_size <= sizeof(uint64_t) &&
-           !(info->domain_attr->mr_mode & (FI_MR_RAW | FI_MR_HMEM)) && info->ep_attr->msg_prefix_size == 0;
+    return info->ep_attr->max_msg_size >= OFI_MSG_MAX_BYTES &&
+           info->domain_attr->mr_key_size <= sizeof(uint64_t) &&
+           !(info->domain_attr->mr_mode & (FI_MR_RAW | FI_MR_HMEM)) &&
+           info->ep_attr->msg_prefix_size == 0;
 }
 
 /* The first of the list that p stands for; the copy is the caller's. */
@@ -111,8 +133,10 @@ static struct fi_info *pick(const struct amph_ofi_provider *p, const struct fi_i
     return NULL;
 }
 
-enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bool threaded, const struct sockaddr_storage *src,
-                                   const struct amph_ofi_provider **prov_p, struct fi_info **info_p)
+enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bool threaded,
+                                        const struct sockaddr_storage *src,
+                                        const struct amph_ofi_provider **prov_p,
+                                        struct fi_info **info_p)
 {
     amph_ofi_prepare();
     for (const struct amph_ofi_provider *p = family->provider; p->name; p++) {
@@ -146,16 +170,22 @@ enum amph_status amph_ofi_probe(const struct amph_ofi_family *family, char *why,
         return AMPH_ERR_NOSYS;
     enum amph_status st = amph_ofi_find_provider(family, false, NULL, &prov, &info);
     if (st != AMPH_OK) {
-        int n =
-            snprintf(why, why_len, "libfabric %u.%u offers no provider for %s (tried:", FI_MAJOR(v), FI_MINOR(v), family->conduit);
-        for (const struct amph_ofi_provider *p = family->provider; p->name && n > 0 && (size_t)n < why_len; p++)
-            n += p->stand_in ? 0 : snprintf(why + n, why_len - (size_t)n, "%s %s", p == family->provider ? "" : ",", p->name);
+        int n = snprintf(why, why_len,
+                         "libfabric %u.%u offers no provider for %s (tried:", FI_MAJOR(v),
+                         FI_MINOR(v), family->conduit);
+        for (const struct amph_ofi_provider *p = family->provider;
+             p->name && n > 0 && (size_t)n < why_len; p++)
+            n += p->stand_in ? 0
+                             : snprintf(why + n, why_len - (size_t)n, "%s %s",
+                                        p == family->provider ? "" : ",", p->name);
         if (n > 0 && (size_t)n < why_len)
             snprintf(why + n, why_len - (size_t)n, "); see fi_info, and FI_PROVIDER if it is set");
         return st;
     }
-    snprintf(why, why_len, "libfabric %u.%u, provider %s%s", FI_MAJOR(v), FI_MINOR(v), info->fabric_attr->prov_name,
-             amph_env_bool(AMPH_ENV_MR_DEBUG) ? ", under the strict rules of AMPHORA_MR_DEBUG" : "");
+    snprintf(why, why_len, "libfabric %u.%u, provider %s%s", FI_MAJOR(v), FI_MINOR(v),
+             info->fabric_attr->prov_name,
+             amph_env_bool(AMPH_ENV_MR_DEBUG) ? ", under the strict rules of AMPHORA_MR_DEBUG"
+                                              : "");
     fi_freeinfo(info);
     return AMPH_OK;
 }

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Brings an endpoint to rest before it is closed.  Layer: conduits (ofi).  Thread rule: amph_ofi_close, both sides quiet.
+ * Brings an endpoint to rest before it is closed.  Layer: conduits (ofi).  Thread rule:
+ * amph_ofi_close, both sides quiet.
  *
- * rxm over tcp crashes in fi_close where traffic is outstanding (seen with libfabric 1.17, reported of 2.4 over verbs): in the flush after
- * a connection has been freed it meets an error completion without a context.  Its source suggests two ways to that:
- * - A large message that is still in its queue, and for which a receive buffer is posted, makes it read from the peer over the connection
+ * rxm over tcp crashes in fi_close where traffic is outstanding (seen with libfabric 1.17, reported
+ * of 2.4 over verbs): in the flush after a connection has been freed it meets an error completion
+ * without a context.  Its source suggests two ways to that:
+ * - A large message that is still in its queue, and for which a receive buffer is posted, makes it
+ *   read from the peer over the connection
  *   that has just been freed (libfabric #11828).
  * - A connection that is freed in the middle of the answer to a read reports that read twice.
  *
- * So the receive buffers are taken back, after which no read begins, and the sockets get an end of file, after which each connection is
- * ended by its own receive path, which handles both cases.  A card's provider has no sockets in its wait object: nothing is ended there.
+ * So the receive buffers are taken back, after which no read begins, and the sockets get an end of
+ * file, after which each connection is ended by its own receive path, which handles both cases.  A
+ * card's provider has no sockets in its wait object: nothing is ended there.
  */
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
@@ -40,7 +44,8 @@ static bool is_connection(int fd)
     return option_of(fd, SO_PROTOCOL) == IPPROTO_TCP && option_of(fd, SO_ACCEPTCONN) == 0;
 }
 
-/* Ends what can be received on each connection that the epoll set watches, itself or through other sets.  Returns how many there are. */
+/* Ends what can be received on each connection that the epoll set watches, itself or through other
+ * sets.  Returns how many there are. */
 static unsigned end_input(int set, unsigned depth)
 {
     char path[64];
@@ -68,7 +73,8 @@ static unsigned end_input(int set, unsigned depth)
     return n;
 }
 
-/* Makes the provider work.  What completes is not looked at: amph_ofi_close gives all operations back. */
+/* Makes the provider work.  What completes is not looked at: amph_ofi_close gives all operations
+ * back. */
 static void work(struct amph_ofi_cx *cx)
 {
     struct fi_cq_data_entry ev[OFI_BATCH];
@@ -96,5 +102,6 @@ void amph_ofi_quiesce(struct amph_ofi_cx *cx)
     while ((left = end_input(cx->inner_fd, 0)) > 0 && amph_now_ns() < end)
         work(cx);
     if (left)
-        amph_debug("%s: %u connections of provider %s did not come to rest", cx->base.cfg.name, left, cx->prov->name);
+        amph_debug("%s: %u connections of provider %s did not come to rest", cx->base.cfg.name,
+                   left, cx->prov->name);
 }

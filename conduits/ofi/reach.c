@@ -2,9 +2,10 @@
 /*
  * Is a peer still there?  Layer: conduits (ofi).  Thread rule: send side.
  *
- * The tcp providers answer a send to a dead peer with "try again" for ever: each try starts a connection that is refused behind
- * the scenes.  So when a peer has refused to take anything for a while, a connection of our own asks its address: "refused" means
- * that its process is gone; accepted means that it is only slow, and asking is repeated later.
+ * The tcp providers answer a send to a dead peer with "try again" for ever: each try starts a
+ * connection that is refused behind the scenes.  So when a peer has refused to take anything for a
+ * while, a connection of our own asks its address: "refused" means that its process is gone;
+ * accepted means that it is only slow, and asking is repeated later.
  */
 #include <errno.h>
 #include <poll.h>
@@ -67,7 +68,8 @@ bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
         err = start_asking(cx, p);
     else if (cx->reach_peer == p)
         err = look(cx, p, now);
-    else if (now - p->again_ns > 2 * PATIENCE_NS && now - cx->reach_peer->again_ns > 2 * PATIENCE_NS)
+    else if (now - p->again_ns > 2 * PATIENCE_NS &&
+             now - cx->reach_peer->again_ns > 2 * PATIENCE_NS)
         stop_asking(cx); /* nobody sends to that peer any more */
     if (err != ECONNREFUSED && err != ECONNRESET)
         return false;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registrations of this process's own memory: what a provider that asks for FI_MR_LOCAL must know of every buffer it reads or
- * writes.  Layer: conduits (ofi).
- * Thread rule: make and user on the send side or while the instance is opened; put on either side; the table has a lock of its own.
+ * Registrations of this process's own memory: what a provider that asks for FI_MR_LOCAL must know
+ * of every buffer it reads or writes.  Layer: conduits (ofi). Thread rule: make and user on the
+ * send side or while the instance is opened; put on either side; the table has a lock of its own.
  *
- * Segments and large buffers of the client stand in a table, so that transfers that are in flight at one time share a registration.
- * Segments stay until they are deregistered.  A client's buffer leaves with its last transfer: whether its memory is unmapped
- * afterwards cannot be seen from here, and a registration that outlives its pages would let a card read or write old ones.  libfabric's
- * own cache, which watches the address space, stands behind fi_mr_reg and makes the next registration of the same buffer cheap.
+ * Segments and large buffers of the client stand in a table, so that transfers that are in flight
+ * at one time share a registration. Segments stay until they are deregistered.  A client's buffer
+ * leaves with its last transfer: whether its memory is unmapped afterwards cannot be seen from
+ * here, and a registration that outlives its pages would let a card read or write old ones.
+ * libfabric's own cache, which watches the address space, stands behind fi_mr_reg and makes the
+ * next registration of the same buffer cheap.
  *
- * AMPHORA_MR_DEBUG=1 imposes the strict rules on providers that have none: each buffer handed to libfabric must lie in a live
- * registration (amph_ofi_desc ends the process where one does not), keys are not ours to choose, and transfers name addresses.
+ * AMPHORA_MR_DEBUG=1 imposes the strict rules on providers that have none: each buffer handed to
+ * libfabric must lie in a live registration (amph_ofi_desc ends the process where one does not),
+ * keys are not ours to choose, and transfers name addresses.
  */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -30,7 +33,8 @@ static uint64_t random_key(const struct fi_domain_attr *attr)
     if (attr->mr_mode & FI_MR_PROV_KEY)
         return 0;
     amph_random(&key, sizeof key);
-    return attr->mr_key_size >= sizeof key ? key : key & ((UINT64_C(1) << (8 * attr->mr_key_size)) - 1);
+    return attr->mr_key_size >= sizeof key ? key
+                                           : key & ((UINT64_C(1) << (8 * attr->mr_key_size)) - 1);
 }
 
 static int enable_mr(struct amph_ofi_cx *cx, struct fid_mr *mr)
@@ -41,12 +45,14 @@ static int enable_mr(struct amph_ofi_cx *cx, struct fid_mr *mr)
     return ret ? ret : fi_mr_enable(mr);
 }
 
-int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access, struct amph_ofi_reg **reg_p)
+int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access,
+                      struct amph_ofi_reg **reg_p)
 {
     struct amph_ofi_reg *reg = calloc(1, sizeof *reg);
     int ret = reg ? -FI_ENOKEY : -FI_ENOMEM;
     for (int i = 0; i < KEY_TRIES && ret == -FI_ENOKEY; i++)
-        ret = fi_mr_reg(cx->domain, base, len_bytes, access, 0, random_key(cx->info->domain_attr), 0, &reg->mr, NULL);
+        ret = fi_mr_reg(cx->domain, base, len_bytes, access, 0, random_key(cx->info->domain_attr),
+                        0, &reg->mr, NULL);
     if (!ret && (ret = enable_mr(cx, reg->mr)) != 0)
         fi_close(&reg->mr->fid);
     if (ret) {
@@ -74,10 +80,12 @@ static void destroy(struct amph_ofi_reg *reg)
 
 static bool covers(const struct amph_ofi_reg *reg, uintptr_t addr, size_t len_bytes)
 {
-    return addr >= reg->base && len_bytes <= reg->len_bytes && addr - reg->base <= reg->len_bytes - len_bytes;
+    return addr >= reg->base && len_bytes <= reg->len_bytes &&
+           addr - reg->base <= reg->len_bytes - len_bytes;
 }
 
-static struct amph_ofi_reg *find_locked(struct amph_ofi_cx *cx, uintptr_t addr, size_t len_bytes, uint64_t access)
+static struct amph_ofi_reg *find_locked(struct amph_ofi_cx *cx, uintptr_t addr, size_t len_bytes,
+                                        uint64_t access)
 {
     for (struct amph_ofi_reg *reg = cx->regs; reg; reg = reg->next)
         if ((reg->access & access) == access && covers(reg, addr, len_bytes)) {
@@ -96,7 +104,8 @@ void amph_ofi_reg_list(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg)
     pthread_mutex_unlock(&cx->reg_lock);
 }
 
-struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access)
+struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes,
+                                       uint64_t access)
 {
     pthread_mutex_lock(&cx->reg_lock);
     struct amph_ofi_reg *reg = find_locked(cx, (uintptr_t)addr, len_bytes, access);
@@ -104,7 +113,8 @@ struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr,
     return reg;
 }
 
-int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access, struct amph_ofi_reg **reg_p)
+int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access,
+                      struct amph_ofi_reg **reg_p)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = (uintptr_t)addr & ~(page - 1);
@@ -134,16 +144,22 @@ void amph_ofi_reg_put(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg)
 void *amph_ofi_desc_checked(const struct amph_ofi_reg *reg, const void *addr, size_t len_bytes)
 {
     if (!reg || reg->magic != REG_MAGIC || !covers(reg, (uintptr_t)addr, len_bytes))
-        amph_fatal("AMPHORA_MR_DEBUG: %zu bytes at %p are handed to libfabric outside registered memory (%s)", len_bytes, addr,
-                   !reg ? "no registration" : reg->magic != REG_MAGIC ? "it has ended" : "it covers other bytes");
+        amph_fatal("AMPHORA_MR_DEBUG: %zu bytes at %p are handed to libfabric outside registered "
+                   "memory (%s)",
+                   len_bytes, addr,
+                   !reg                      ? "no registration"
+                   : reg->magic != REG_MAGIC ? "it has ended"
+                                             : "it covers other bytes");
     return reg->desc;
 }
 
-uint64_t amph_ofi_remote_checked(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem, uint64_t offset)
+uint64_t amph_ofi_remote_checked(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem,
+                                 uint64_t offset)
 {
     uint64_t addr = rmem->rbase + offset;
     if (addr < rmem->base || addr - rmem->base >= rmem->len_bytes)
-        amph_fatal("AMPHORA_MR_DEBUG: a transfer names address 0x%llx of a peer whose memory begins at 0x%llx", (unsigned long long)addr,
-                   (unsigned long long)rmem->base);
+        amph_fatal("AMPHORA_MR_DEBUG: a transfer names address 0x%llx of a peer whose memory "
+                   "begins at 0x%llx",
+                   (unsigned long long)addr, (unsigned long long)rmem->base);
     return cx->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? addr : addr - rmem->base;
 }

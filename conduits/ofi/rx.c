@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receiving: the buffers, the check of each message, and requests kept back while only replies are wanted.
- * Layer: conduits (ofi).  Thread rule: progress side.
+ * Receiving: the buffers, the check of each message, and requests kept back while only replies are
+ * wanted. Layer: conduits (ofi).  Thread rule: progress side.
  *
- * Nothing of a message is believed before its length, source number and cookie are right; what fails is dropped and counted.
+ * Nothing of a message is believed before its length, source number and cookie are right; what
+ * fails is dropped and counted.
  */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_eq.h>
@@ -19,13 +20,17 @@ static bool post(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
 {
     struct iovec iov = { rb->mem, rb->len_bytes };
     void *desc = amph_ofi_desc(cx, rb->reg, rb->mem, rb->len_bytes);
-    struct fi_msg msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rb->ctx };
+    struct fi_msg msg = {
+        .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rb->ctx
+    };
     rb->got_bytes = rb->done_bytes = rb->end_bytes = 0;
     rb->released = rb->damaged = false;
-    ssize_t ret = fi_recvmsg(cx->ep, &msg, FI_COMPLETION | (cx->prov->own_buffers ? 0 : FI_MULTI_RECV));
+    ssize_t ret = fi_recvmsg(cx->ep, &msg,
+                             FI_COMPLETION | (cx->prov->own_buffers ? 0 : FI_MULTI_RECV));
     amph_ofi_cq_touched(cx);
     if (ret && ret != -FI_EAGAIN)
-        amph_error("%s: libfabric takes no receive buffer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
+        amph_error("%s: libfabric takes no receive buffer: %s", cx->base.cfg.name,
+                   fi_strerror((int)-ret));
     return ret == 0;
 }
 
@@ -37,11 +42,13 @@ static size_t buffer_bytes(const struct amph_ofi_cx *cx)
 static struct amph_ofi_rxbuf *make_buffer(struct amph_ofi_cx *cx, size_t len_bytes)
 {
     struct amph_ofi_rxbuf *rb = calloc(1, sizeof *rb);
-    if (!rb || !(rb->mem = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(len_bytes, AMPH_CACHE_LINE)))) {
+    if (!rb ||
+        !(rb->mem = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(len_bytes, AMPH_CACHE_LINE)))) {
         free(rb);
         return NULL;
     }
-    if (cx->need_reg && amph_ofi_reg_make(cx, rb->mem, len_bytes, OFI_ACCESS_LOCAL, &rb->reg) != 0) {
+    if (cx->need_reg &&
+        amph_ofi_reg_make(cx, rb->mem, len_bytes, OFI_ACCESS_LOCAL, &rb->reg) != 0) {
         free(rb->mem);
         free(rb);
         return NULL;
@@ -58,9 +65,12 @@ enum amph_status amph_ofi_rx_start(struct amph_ofi_cx *cx)
     size_t least = OFI_MSG_MAX_BYTES;
     cx->deferred_tail = &cx->deferred;
     bool own = cx->prov->own_buffers;
-    int ret = own ? 0 : fi_setopt(&cx->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least);
+    int ret = own ? 0
+                  : fi_setopt(&cx->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+                              sizeof least);
     if (ret) {
-        amph_error("libfabric's provider %s cannot share receive buffers: %s", cx->prov->name, fi_strerror(-ret));
+        amph_error("libfabric's provider %s cannot share receive buffers: %s", cx->prov->name,
+                   fi_strerror(-ret));
         return amph_status_from_fi(ret);
     }
     for (unsigned i = 0; i < (own ? OFI_RX_OWN_BUFS : OFI_RX_BUFS); i++) {
@@ -103,8 +113,9 @@ void amph_ofi_rx_stop(struct amph_ofi_cx *cx)
     }
 }
 
-/* A buffer in which something went wrong is never sure to be quiet: it is put aside, and another takes its place.  A buffer that
- * was put aside long ago is used again, so that a stranger who provokes this costs us no more than OFI_RX_RETIRED of them. */
+/* A buffer in which something went wrong is never sure to be quiet: it is put aside, and another
+ * takes its place.  A buffer that was put aside long ago is used again, so that a stranger who
+ * provokes this costs us no more than OFI_RX_RETIRED of them. */
 static struct amph_ofi_rxbuf *replace(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
 {
     rb->released = false;
@@ -145,11 +156,12 @@ void amph_ofi_rx_repost(struct amph_ofi_cx *cx)
         settle(cx, rb);
 }
 
-/* libfabric 1.17 to 2: a connection whose message finds no receive buffer stops being read, and each buffer that is posted
- * later makes only the first such connection go on.  When all buffers have been in use at once, some connections would so be
- * forgotten.  Whether that happened cannot be seen, so after a buffer has been used up, and as soon as there is nothing else to do,
- * a further buffer is posted and taken back once for each peer.  It holds one message, so it is either untouched or not in the
- * queue. */
+/* libfabric 1.17 to 2: a connection whose message finds no receive buffer stops being read, and
+ * each buffer that is posted later makes only the first such connection go on.  When all buffers
+ * have been in use at once, some connections would so be forgotten.  Whether that happened cannot
+ * be seen, so after a buffer has been used up, and as soon as there is nothing else to do, a
+ * further buffer is posted and taken back once for each peer.  It holds one message, so it is
+ * either untouched or not in the queue. */
 void amph_ofi_rx_kick(struct amph_ofi_cx *cx)
 {
     if (cx->kicker_posted)
@@ -158,7 +170,8 @@ void amph_ofi_rx_kick(struct amph_ofi_cx *cx)
     if (!post(cx, cx->kicker))
         return;
     cx->kicker_posted = true;
-    fi_cancel(&cx->ep->fid, &cx->kicker->ctx); /* gives an error completion if no message took it meanwhile */
+    /* gives an error completion if no message took it meanwhile */
+    fi_cancel(&cx->ep->fid, &cx->kicker->ctx);
 }
 
 /* ---- messages ---- */
@@ -168,10 +181,17 @@ static bool parse(const void *msg, size_t len_bytes, struct amph_am *am, int32_t
 {
     const struct amph_ofi_hdr *h = msg;
     size_t head = amph_ofi_head_len(h->nargs);
-    if (h->version != OFI_WIRE_VERSION || h->nargs > AMPH_AM_MAX_ARGS || h->kind > AMPH_AM_INTERNAL || h->lane >= AMPH_NLANES)
+    if (h->version != OFI_WIRE_VERSION || h->nargs > AMPH_AM_MAX_ARGS ||
+        h->kind > AMPH_AM_INTERNAL || h->lane >= AMPH_NLANES)
         return false;
-    *am = (struct amph_am){ .kind = h->kind, .handler = h->handler, .nargs = h->nargs, .flags = h->flags, .aux = amph_le16(h->aux),
-                            .nbytes = amph_le32(h->nbytes), .dest = amph_le64(h->dest), .args = (const int32_t *)(h + 1) };
+    *am = (struct amph_am){ .kind = h->kind,
+                            .handler = h->handler,
+                            .nargs = h->nargs,
+                            .flags = h->flags,
+                            .aux = amph_le16(h->aux),
+                            .nbytes = amph_le32(h->nbytes),
+                            .dest = amph_le64(h->dest),
+                            .args = (const int32_t *)(h + 1) };
     size_t payload = amph_ofi_kind_packs(am->kind) ? am->nbytes : 0;
     if (payload > OFI_MAX_MEDIUM || len_bytes != amph_ofi_pad8(head + payload))
         return false;
@@ -191,7 +211,8 @@ static uint32_t sender(struct amph_ofi_cx *cx, const struct amph_ofi_hdr *h)
     if (src >= cx->base.cfg.max_peers)
         return UINT32_MAX;
     const struct amph_ofi_peer *p = &cx->peer[src];
-    if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) == OFI_PEER_NONE || amph_le64(h->cookie) != p->cookie_in)
+    if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) == OFI_PEER_NONE ||
+        amph_le64(h->cookie) != p->cookie_in)
         return UINT32_MAX;
     return src;
 }
@@ -200,7 +221,8 @@ static void defer(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes)
 {
     struct amph_ofi_deferred *d = malloc(sizeof *d + len_bytes);
     if (!d)
-        amph_fatal("%s: no memory to keep a request of %zu bytes while a reply waits for room", cx->base.cfg.name, len_bytes);
+        amph_fatal("%s: no memory to keep a request of %zu bytes while a reply waits for room",
+                   cx->base.cfg.name, len_bytes);
     d->next = NULL;
     d->len_bytes = len_bytes;
     memcpy(d->msg, msg, len_bytes);
@@ -208,7 +230,8 @@ static void defer(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes)
     cx->deferred_tail = &d->next;
 }
 
-/* Checks and delivers one message; lanes says which may be delivered now.  false: it is not a peer's. */
+/* Checks and delivers one message; lanes says which may be delivered now.  false: it is not a
+ * peer's. */
 static bool deliver(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
 {
     const struct amph_ofi_hdr *h = msg;
@@ -234,7 +257,8 @@ static bool deliver(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, u
     return true;
 }
 
-/* A stranger's message of odd length has put the messages behind it out of line: they are moved first. */
+/* A stranger's message of odd length has put the messages behind it out of line: they are moved
+ * first. */
 static bool deliver_moved(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
 {
     void *copy = malloc(len_bytes);
@@ -245,7 +269,8 @@ static bool deliver_moved(struct amph_ofi_cx *cx, const void *msg, size_t len_by
     return ours;
 }
 
-void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb, const struct fi_cq_data_entry *e, unsigned lanes)
+void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
+                         const struct fi_cq_data_entry *e, unsigned lanes)
 {
     bool own = cx->prov->own_buffers;
     uint8_t *msg = own ? rb->mem : e->buf;
@@ -256,12 +281,15 @@ void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb, cons
         rb->got_bytes += len;
     if (own || (e->flags & FI_MULTI_RECV)) {
         rb->released = true;
-        rb->end_bytes = len && inside ? at + len : rb->got_bytes; /* a bare release comes behind all messages */
+        /* a bare release comes behind all messages */
+        rb->end_bytes = len && inside ? at + len : rb->got_bytes;
     }
-    /* A stranger can make the tcp providers report a message that was never written, over and over at one place: from then on the
-     * bytes of this buffer do not add up, and no old message may be seen again in it. */
+    /* A stranger can make the tcp providers report a message that was never written, over and over
+     * at one place: from then on the bytes of this buffer do not add up, and no old message may be
+     * seen again in it. */
     if (AMPH_LIKELY(len && inside)) {
-        if (AMPH_UNLIKELY(at & 7) ? !deliver_moved(cx, msg, len, lanes) : !deliver(cx, msg, len, lanes))
+        if (AMPH_UNLIKELY(at & 7) ? !deliver_moved(cx, msg, len, lanes)
+                                  : !deliver(cx, msg, len, lanes))
             rb->damaged = true;
         memset(msg, 0, len < sizeof(uint64_t) ? len : sizeof(uint64_t));
     } else if (len) {
@@ -272,7 +300,8 @@ void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb, cons
     settle(cx, rb);
 }
 
-void amph_ofi_rx_error(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb, const struct fi_cq_err_entry *err)
+void amph_ofi_rx_error(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
+                       const struct fi_cq_err_entry *err)
 {
     if (err->err == FI_ETRUNC || err->err == FI_EMSGSIZE)
         amph_count(DROP_MALFORMED);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The send side: messages, puts and gets, and what happens when they are finished.  Layer: conduits (ofi).
- * Thread rule: serialised send side; amph_ofi_op_finish also from the progress side (see pool.c).
+ * The send side: messages, puts and gets, and what happens when they are finished.  Layer: conduits
+ * (ofi). Thread rule: serialised send side; amph_ofi_op_finish also from the progress side (see
+ * pool.c).
  *
- * Whatever fits the provider's inject size leaves without an operation.  Else the message is copied to a bounce buffer, except a
- * large payload whose owner waits for lc: that is sent from where it lies, behind a header kept in the operation.
+ * Whatever fits the provider's inject size leaves without an operation.  Else the message is copied
+ * to a bounce buffer, except a large payload whose owner waits for lc: that is sent from where it
+ * lies, behind a header kept in the operation.
  *
- * A provider that reaches registered memory only (need_reg) gets bounce buffers, which are registered, for what is small; larger
- * puts and gets register the client's pages for as long as they are in flight, unless they lie in a segment.
+ * A provider that reaches registered memory only (need_reg) gets bounce buffers, which are
+ * registered, for what is small; larger puts and gets register the client's pages for as long as
+ * they are in flight, unless they lie in a segment.
  */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
@@ -34,15 +37,16 @@ static struct amph_ofi_peer *peer_up(struct amph_ofi_cx *cx, uint32_t peer, enum
     return NULL;
 }
 
-/* What a refused transfer means.  While a connection is being made providers say EAGAIN; a connection that cannot be made at all
- * ends the peer, whose upcall progress makes. */
+/* What a refused transfer means.  While a connection is being made providers say EAGAIN; a
+ * connection that cannot be made at all ends the peer, whose upcall progress makes. */
 static enum amph_status refused(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, ssize_t ret)
 {
     if (ret == -FI_ENOMEM || ret == -FI_EINTR || (ret == -FI_EAGAIN && !amph_ofi_peer_gone(cx, p)))
         return AMPH_AGAIN;
     amph_debug("%s: libfabric refuses a transfer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
     uint8_t up = OFI_PEER_UP;
-    if (__atomic_compare_exchange_n(&p->state, &up, OFI_PEER_FAILED, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    if (__atomic_compare_exchange_n(&p->state, &up, OFI_PEER_FAILED, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED)) {
         __atomic_store_n(&cx->failed, 1, __ATOMIC_RELEASE);
         amph_ofi_notify(cx);
     }
@@ -55,7 +59,8 @@ static inline void accepted(struct amph_ofi_peer *p)
         p->again_ns = 0;
 }
 
-static struct amph_ofi_op *op_get(struct amph_ofi_cx *cx, uint32_t peer, struct amph_op *lc, struct amph_op *rc)
+static struct amph_ofi_op *op_get(struct amph_ofi_cx *cx, uint32_t peer, struct amph_op *lc,
+                                  struct amph_op *rc)
 {
     struct amph_ofi_op *op = amph_ofi_pool_get(&cx->ops);
     if (!op)
@@ -72,7 +77,8 @@ static struct amph_ofi_op *op_get(struct amph_ofi_cx *cx, uint32_t peer, struct 
 
 static bool op_bounce(struct amph_ofi_cx *cx, struct amph_ofi_op *op, size_t len_bytes)
 {
-    op->bounce_pool = &cx->bounce[len_bytes <= OFI_BOUNCE_SMALL_BYTES ? OFI_BOUNCE_SMALL : OFI_BOUNCE_LARGE];
+    op->bounce_pool =
+        &cx->bounce[len_bytes <= OFI_BOUNCE_SMALL_BYTES ? OFI_BOUNCE_SMALL : OFI_BOUNCE_LARGE];
     op->bounce = amph_ofi_pool_get(op->bounce_pool);
     if (op->bounce)
         op->bounce_reg = ((struct amph_ofi_item *)op->bounce)->reg;
@@ -104,7 +110,8 @@ void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amp
 }
 
 /* Says what became of a started operation: on success it is in the provider's hands. */
-static enum amph_status started(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, struct amph_ofi_op *op, ssize_t ret)
+static enum amph_status started(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
+                                struct amph_ofi_op *op, ssize_t ret)
 {
     if (AMPH_LIKELY(ret == 0)) {
         accepted(p);
@@ -120,7 +127,8 @@ static enum amph_status started(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
 
 static enum amph_status check_am(const struct amph_am *am, enum amph_lane lane)
 {
-    if (am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL || (unsigned)lane >= AMPH_NLANES)
+    if (am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL ||
+        (unsigned)lane >= AMPH_NLANES)
         return AMPH_ERR_ARG;
     if (amph_ofi_kind_packs(am->kind) && am->nbytes > OFI_MAX_MEDIUM)
         return AMPH_ERR_ARG;
@@ -128,8 +136,8 @@ static enum amph_status check_am(const struct amph_am *am, enum amph_lane lane)
 }
 
 /* Writes the whole message to buf. */
-static void put_message(void *buf, const struct amph_ofi_peer *p, enum amph_lane lane, const struct amph_am *am, size_t payload,
-                        size_t total)
+static void put_message(void *buf, const struct amph_ofi_peer *p, enum amph_lane lane,
+                        const struct amph_am *am, size_t payload, size_t total)
 {
     size_t head = amph_ofi_head_len(am->nargs);
     amph_ofi_put_head(buf, am, lane, p->remote_index, p->cookie_out);
@@ -139,8 +147,9 @@ static void put_message(void *buf, const struct amph_ofi_peer *p, enum amph_lane
     memset((uint8_t *)buf + head + payload, 0, total - head - payload);
 }
 
-static enum amph_status send_inject(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, enum amph_lane lane, const struct amph_am *am,
-                                    size_t payload, size_t total, struct amph_op *lc)
+static enum amph_status send_inject(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
+                                    enum amph_lane lane, const struct amph_am *am, size_t payload,
+                                    size_t total, struct amph_op *lc)
 {
     uint64_t buf[OFI_INJECT_MAX_BYTES / 8];
     put_message(buf, p, lane, am, payload, total);
@@ -154,8 +163,9 @@ static enum amph_status send_inject(struct amph_ofi_cx *cx, struct amph_ofi_peer
 }
 
 /* Through a bounce buffer; lc is done as soon as the copy is made. */
-static enum amph_status send_copy(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint32_t peer, enum amph_lane lane,
-                                  const struct amph_am *am, size_t payload, size_t total, struct amph_op *lc)
+static enum amph_status send_copy(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint32_t peer,
+                                  enum amph_lane lane, const struct amph_am *am, size_t payload,
+                                  size_t total, struct amph_op *lc)
 {
     struct amph_ofi_op *op = op_get(cx, peer, NULL, NULL);
     if (!op)
@@ -165,16 +175,20 @@ static enum amph_status send_copy(struct amph_ofi_cx *cx, struct amph_ofi_peer *
         return AMPH_AGAIN;
     }
     put_message(op->bounce, p, lane, am, payload, total);
-    enum amph_status st = started(cx, p, op, fi_send(cx->ep, op->bounce, total, amph_ofi_desc(cx, op->bounce_reg, op->bounce, total),
-                                                       p->addr, &op->ctx));
+    enum amph_status st = started(cx, p, op,
+                                  fi_send(cx->ep, op->bounce, total,
+                                          amph_ofi_desc(cx, op->bounce_reg, op->bounce, total),
+                                          p->addr, &op->ctx));
     if (st == AMPH_OK && lc)
         lc->done(lc, AMPH_OK);
     return st;
 }
 
-/* Header and padding from the operation, payload from the caller's memory, whose registration (may be NULL) becomes the operation's. */
-static enum amph_status send_in_place(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint32_t peer, enum amph_lane lane,
-                                      const struct amph_am *am, size_t payload, size_t total, struct amph_op *lc,
+/* Header and padding from the operation, payload from the caller's memory, whose registration (may
+ * be NULL) becomes the operation's. */
+static enum amph_status send_in_place(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
+                                      uint32_t peer, enum amph_lane lane, const struct amph_am *am,
+                                      size_t payload, size_t total, struct amph_op *lc,
                                       struct amph_ofi_reg *reg)
 {
     size_t head = amph_ofi_head_len(am->nargs);
@@ -184,7 +198,9 @@ static enum amph_status send_in_place(struct amph_ofi_cx *cx, struct amph_ofi_pe
         return AMPH_AGAIN;
     amph_ofi_put_head(op->head, am, lane, p->remote_index, p->cookie_out);
     op->user_reg = reg;
-    struct iovec iov[3] = { { op->head, head }, { (void *)am->payload, payload }, { (char *)op->head + OFI_HEAD_PAD, pad } };
+    struct iovec iov[3] = { { op->head, head },
+                            { (void *)am->payload, payload },
+                            { (char *)op->head + OFI_HEAD_PAD, pad } };
     struct amph_ofi_reg *own = op->item.reg;
     struct amph_ofi_reg *in[3] = { own, reg, own };
     void *desc[3];
@@ -193,7 +209,8 @@ static enum amph_status send_in_place(struct amph_ofi_cx *cx, struct amph_ofi_pe
     return started(cx, p, op, fi_sendv(cx->ep, iov, desc, pad ? 3 : 2, p->addr, &op->ctx));
 }
 
-enum amph_status amph_ofi_am_send(struct amph_cx *base, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+enum amph_status amph_ofi_am_send(struct amph_cx *base, uint32_t peer, enum amph_lane lane,
+                                  const struct amph_am *am, struct amph_op *lc)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
@@ -205,7 +222,9 @@ enum amph_status amph_ofi_am_send(struct amph_cx *base, uint32_t peer, enum amph
     if (total <= cx->inject_bytes)
         return send_inject(cx, p, lane, am, payload, total, lc);
     if (lc && total > OFI_BOUNCE_SMALL_BYTES) {
-        struct amph_ofi_reg *reg = cx->need_reg ? amph_ofi_reg_find(cx, am->payload, payload, FI_SEND) : NULL;
+        struct amph_ofi_reg *reg = cx->need_reg
+                                       ? amph_ofi_reg_find(cx, am->payload, payload, FI_SEND)
+                                       : NULL;
         if (reg || !cx->need_reg)
             return send_in_place(cx, p, peer, lane, am, payload, total, lc, reg);
     }
@@ -223,9 +242,10 @@ static enum amph_status finish_now(struct amph_op *lc, struct amph_op *rc)
     return AMPH_OK;
 }
 
-/* Where the provider reads src: registered if it asks for that, copied where that is cheaper or the memory cannot be registered
- * (read-only pages, on some kernels).  NULL: no room now. */
-static const void *put_source(struct amph_ofi_cx *cx, struct amph_ofi_op *op, const void *src, size_t len_bytes)
+/* Where the provider reads src: registered if it asks for that, copied where that is cheaper or the
+ * memory cannot be registered (read-only pages, on some kernels).  NULL: no room now. */
+static const void *put_source(struct amph_ofi_cx *cx, struct amph_ofi_op *op, const void *src,
+                              size_t len_bytes)
 {
     if ((op->user_reg = amph_ofi_reg_find(cx, src, len_bytes, FI_WRITE)) != NULL)
         return src;
@@ -233,7 +253,8 @@ static const void *put_source(struct amph_ofi_cx *cx, struct amph_ofi_op *op, co
         return op_bounce(cx, op, len_bytes) ? memcpy(op->bounce, src, len_bytes) : NULL;
     if (amph_ofi_reg_user(cx, src, len_bytes, FI_WRITE, &op->user_reg) == 0)
         return src;
-    if (!(op->heap = malloc(len_bytes)) || amph_ofi_reg_user(cx, op->heap, len_bytes, FI_WRITE, &op->user_reg) != 0)
+    if (!(op->heap = malloc(len_bytes)) ||
+        amph_ofi_reg_user(cx, op->heap, len_bytes, FI_WRITE, &op->user_reg) != 0)
         return NULL;
     return memcpy(op->heap, src, len_bytes);
 }
@@ -252,10 +273,11 @@ static void *get_target(struct amph_ofi_cx *cx, struct amph_ofi_op *op, void *ds
     return op->bounce;
 }
 
-/* rc needs the target's word; without it lc is the provider's own completion.  With both, src is copied where that is cheap, so
- * that lc need not wait for the target. */
-enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                         size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+/* rc needs the target's word; without it lc is the provider's own completion.  With both, src is
+ * copied where that is cheap, so that lc need not wait for the target. */
+enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem,
+                              uint64_t offset, const void *src, size_t len_bytes,
+                              struct amph_op *lc, struct amph_op *rc)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
@@ -268,7 +290,9 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
     if (!op)
         return AMPH_AGAIN;
     uint64_t flags = FI_COMPLETION | (rc ? FI_DELIVERY_COMPLETE : 0);
-    bool early = lc && rc && (len_bytes <= cx->inject_bytes || (len_bytes <= OFI_MAX_MEDIUM && op_bounce(cx, op, len_bytes)));
+    bool early = lc && rc &&
+                 (len_bytes <= cx->inject_bytes ||
+                  (len_bytes <= OFI_MAX_MEDIUM && op_bounce(cx, op, len_bytes)));
     if (early)
         op->lc = NULL;
     if (early && op->bounce)
@@ -282,8 +306,15 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
     struct amph_ofi_reg *reg = op->bounce ? op->bounce_reg : op->user_reg;
     void *desc = flags & FI_INJECT ? NULL : amph_ofi_desc(cx, reg, src, len_bytes);
     struct iovec iov = { (void *)src, len_bytes };
-    struct fi_rma_iov rma = { .addr = amph_ofi_remote(cx, rmem, offset), .len = len_bytes, .key = rmem->rkey };
-    struct fi_msg_rma msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = p->addr, .rma_iov = &rma, .rma_iov_count = 1,
+    struct fi_rma_iov rma = { .addr = amph_ofi_remote(cx, rmem, offset),
+                              .len = len_bytes,
+                              .key = rmem->rkey };
+    struct fi_msg_rma msg = { .msg_iov = &iov,
+                              .desc = &desc,
+                              .iov_count = 1,
+                              .addr = p->addr,
+                              .rma_iov = &rma,
+                              .rma_iov_count = 1,
                               .context = &op->ctx };
     st = started(cx, p, op, fi_writemsg(cx->ep, &msg, flags));
     if (st == AMPH_OK && early)
@@ -291,8 +322,8 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
     return st;
 }
 
-enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
-                         size_t len_bytes, struct amph_op *done)
+enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem,
+                              uint64_t offset, void *dst, size_t len_bytes, struct amph_op *done)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
@@ -309,5 +340,7 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
         return AMPH_AGAIN;
     }
     void *desc = amph_ofi_desc(cx, op->bounce ? op->bounce_reg : op->user_reg, dst, len_bytes);
-    return started(cx, p, op, fi_read(cx->ep, dst, len_bytes, desc, p->addr, amph_ofi_remote(cx, rmem, offset), rmem->rkey, &op->ctx));
+    return started(cx, p, op,
+                   fi_read(cx->ep, dst, len_bytes, desc, p->addr, amph_ofi_remote(cx, rmem, offset),
+                           rmem->rkey, &op->ctx));
 }

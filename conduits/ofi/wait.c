@@ -3,11 +3,12 @@
  * Sleeping until the provider has something to do.  Layer: conduits (ofi).
  * Thread rule: arm on the progress side; amph_ofi_notify on the send side.
  *
- * The tcp providers' own wait object is of no use: their completion queue's descriptor is set by a progress thread and never
- * cleared (libfabric 1.17: always readable), and the thread costs CPU.  With FI_WAIT_NONE there is no thread, and the provider
- * keeps one level-triggered epoll set with its listening socket and all connections, which asks for EPOLLOUT only while output is
- * pending.  An epoll set can itself be waited for, so that set is what we sleep on.  It is found for certain: it is the only set of
- * this process that watches the socket that listens at our address.
+ * The tcp providers' own wait object is of no use: their completion queue's descriptor is set by a
+ * progress thread and never cleared (libfabric 1.17: always readable), and the thread costs CPU.
+ * With FI_WAIT_NONE there is no thread, and the provider keeps one level-triggered epoll set with
+ * its listening socket and all connections, which asks for EPOLLOUT only while output is pending.
+ * An epoll set can itself be waited for, so that set is what we sleep on.  It is found for certain:
+ * it is the only set of this process that watches the socket that listens at our address.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -32,7 +33,8 @@ static bool listens_at(int fd, const struct sockaddr_storage *sa)
     struct sockaddr_storage own;
     int on = 0;
     socklen_t len = sizeof on;
-    if (fstat(fd, &sb) != 0 || !S_ISSOCK(sb.st_mode) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) != 0 || !on)
+    if (fstat(fd, &sb) != 0 || !S_ISSOCK(sb.st_mode) ||
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) != 0 || !on)
         return false;
     memset(&own, 0, sizeof own);
     len = sizeof own;
@@ -101,8 +103,9 @@ static int inner_fd(struct amph_ofi_cx *cx)
         const struct timeval patience = { 0, 100 * 1000 };
         fcntl(listener, F_SETFD, FD_CLOEXEC);
         fcntl(fd, F_SETFD, FD_CLOEXEC);
-        /* The provider reads the greeting of a new connection with a call that blocks.  Accepted sockets inherit this limit, so a
-         * stranger who falls silent in the middle of it holds nobody up for long; later reads never block. */
+        /* The provider reads the greeting of a new connection with a call that blocks.  Accepted
+         * sockets inherit this limit, so a stranger who falls silent in the middle of it holds
+         * nobody up for long; later reads never block. */
         setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         cx->listen_fd = listener;
         amph_ofi_guard(listener);
@@ -122,7 +125,8 @@ static enum amph_status join_bell(struct amph_ofi_cx *cx)
     struct epoll_event ev = { .events = EPOLLIN };
     cx->bell_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     cx->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (cx->bell_fd < 0 || cx->wait_fd < 0 || epoll_ctl(cx->wait_fd, EPOLL_CTL_ADD, cx->bell_fd, &ev) != 0 ||
+    if (cx->bell_fd < 0 || cx->wait_fd < 0 ||
+        epoll_ctl(cx->wait_fd, EPOLL_CTL_ADD, cx->bell_fd, &ev) != 0 ||
         epoll_ctl(cx->wait_fd, EPOLL_CTL_ADD, cx->inner_fd, &ev) != 0)
         return amph_status_from_errno(errno);
     return AMPH_OK;
@@ -162,7 +166,8 @@ void amph_ofi_notify(struct amph_ofi_cx *cx)
 {
     if (AMPH_LIKELY(cx->bell_fd < 0))
         return;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* what was started is seen by an arm that we do not see */
+    /* what was started is seen by an arm that we do not see */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&cx->armed, __ATOMIC_RELAXED))
         return;
     uint64_t one = 1;
@@ -179,8 +184,9 @@ static void awake(struct amph_ofi_cx *cx)
     (void)n; /* empty: nobody rang */
 }
 
-/* Is the provider what woke us?  Its work for others (a peer's get from our memory) shows nowhere else, and a process that went
- * back to sleep after each piece of it would serve at half the speed: so progress reports it as something that happened. */
+/* Is the provider what woke us?  Its work for others (a peer's get from our memory) shows nowhere
+ * else, and a process that went back to sleep after each piece of it would serve at half the speed:
+ * so progress reports it as something that happened. */
 static void notice_work(struct amph_ofi_cx *cx)
 {
     struct pollfd pfd = { .fd = cx->inner_fd, .events = POLLIN };
@@ -202,10 +208,12 @@ enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t 
     if (cx->bell_fd >= 0)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     struct fid *fid = &cx->cq->fid;
-    /* The progress call before this has usually seen the queue empty; then there is no need to look again. */
+    /* The progress call before this has usually seen the queue empty; then there is no need to look
+     * again. */
     bool seen_empty = __atomic_load_n(&cx->cq_empty, __ATOMIC_ACQUIRE) && cx->ev_at == cx->ev_end;
     bool work = cx->deferred || cx->rx_starved || (cx->kicks && !cx->kicker_posted) ||
-                __atomic_load_n(&cx->failed, __ATOMIC_RELAXED) || (!seen_empty && amph_ofi_fill_batch(cx)) ||
+                __atomic_load_n(&cx->failed, __ATOMIC_RELAXED) ||
+                (!seen_empty && amph_ofi_fill_batch(cx)) ||
                 (cx->wait == OFI_WAIT_CQ && fi_trywait(cx->fabric, &fid, 1) != 0);
     if (!work)
         return AMPH_OK;

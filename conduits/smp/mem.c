@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that peers of the same host map, and put and get by copying.  Layer: conduits (smp).  Thread rule: that of conduit.h; what
- * is imported is unmapped when it is given up or its peer is forgotten.
+ * Memory that peers of the same host map, and put and get by copying.  Layer: conduits (smp).
+ * Thread rule: that of conduit.h; what is imported is unmapped when it is given up or its peer is
+ * forgotten.
  *
  * Key: version | pid | descriptor | inode | offset in it | base address | length
  */
@@ -17,7 +18,8 @@
 
 #define KEY_VERSION 2
 
-enum amph_status amph_smp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem)
+enum amph_status amph_smp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd,
+                                  uint64_t fd_offset, struct amph_mem *mem)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
     struct stat sb;
@@ -76,8 +78,9 @@ static bool read_key(const void *bytes, size_t len, struct key *k)
     k->offset = amph_rd_u64(&r);
     k->base = amph_rd_u64(&r);
     k->len_bytes = amph_rd_u64(&r);
-    return !r.bad && !amph_rd_left(&r) && k->version == KEY_VERSION && k->fd <= INT32_MAX && k->ino != 0 && k->len_bytes != 0 &&
-           k->len_bytes <= SIZE_MAX && k->offset + k->len_bytes >= k->offset && k->base + k->len_bytes >= k->base;
+    return !r.bad && !amph_rd_left(&r) && k->version == KEY_VERSION && k->fd <= INT32_MAX &&
+           k->ino != 0 && k->len_bytes != 0 && k->len_bytes <= SIZE_MAX &&
+           k->offset + k->len_bytes >= k->offset && k->base + k->len_bytes >= k->base;
 }
 
 /* Own memory, by an own key: the instance knows what it registered. */
@@ -96,7 +99,8 @@ static enum amph_status map(struct amph_smp_import *import, const struct key *k)
     if (k->len_bytes + skip < skip)
         return AMPH_ERR_PROTO;
     import->len_bytes = (size_t)(k->len_bytes + skip);
-    enum amph_status st = amph_smp_map((pid_t)k->pid, (int)k->fd, k->ino, k->offset - skip, import->len_bytes, &import->addr);
+    enum amph_status st = amph_smp_map((pid_t)k->pid, (int)k->fd, k->ino, k->offset - skip,
+                                       import->len_bytes, &import->addr);
     if (st == AMPH_OK)
         import->rmem.local = (char *)import->addr + skip;
     return st;
@@ -116,7 +120,8 @@ static enum amph_status forget(struct amph_smp_peer *p, const struct amph_rmem *
     return AMPH_OK;
 }
 
-enum amph_status amph_smp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+enum amph_status amph_smp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key,
+                                     size_t key_len, struct amph_rmem *rmem)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
     struct key k;
@@ -165,8 +170,9 @@ static inline void finish(struct amph_op *op)
         op->done(op, AMPH_OK);
 }
 
-enum amph_status amph_smp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                         size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+enum amph_status amph_smp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem,
+                              uint64_t offset, const void *src, size_t len_bytes,
+                              struct amph_op *lc, struct amph_op *rc)
 {
     memcpy((char *)rmem->local + offset, src, len_bytes);
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -175,8 +181,8 @@ enum amph_status amph_smp_put(struct amph_cx *cx, uint32_t peer, const struct am
     return AMPH_OK;
 }
 
-enum amph_status amph_smp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
-                         size_t len_bytes, struct amph_op *done)
+enum amph_status amph_smp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem,
+                              uint64_t offset, void *dst, size_t len_bytes, struct amph_op *done)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     memcpy(dst, (const char *)rmem->local + offset, len_bytes);

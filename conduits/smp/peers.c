@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers: their regions, and the send side's half of their rings.  Layer: conduits (smp).  Thread rule: send side. */
+/* Peers: their regions, and the send side's half of their rings.  Layer: conduits (smp).  Thread
+ * rule: send side. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,23 +25,27 @@ static bool read_address(const struct amph_peer_spec *spec, struct address *a)
     a->bell_fd = amph_rd_u32(&r);
     a->max_peers = amph_rd_u32(&r);
     a->nonce = amph_rd_u64(&r);
-    return !r.bad && !amph_rd_left(&r) && a->version == SMP_ADDR_VERSION && a->max_peers <= SMP_MAX_PEERS && a->pid <= INT32_MAX &&
-           a->region_fd <= INT32_MAX && a->bell_fd <= INT32_MAX;
+    return !r.bad && !amph_rd_left(&r) && a->version == SMP_ADDR_VERSION &&
+           a->max_peers <= SMP_MAX_PEERS && a->pid <= INT32_MAX && a->region_fd <= INT32_MAX &&
+           a->bell_fd <= INT32_MAX;
 }
 
 /* The peer's rings for us lie anywhere in its region, and its page may not be ours. */
-static enum amph_status map_pair(struct amph_smp_peer *p, const struct address *a, uint32_t remote_index)
+static enum amph_status map_pair(struct amph_smp_peer *p, const struct address *a,
+                                 uint32_t remote_index)
 {
     size_t at = amph_smp_pair_offset(a->max_peers, remote_index);
     size_t skip = at & ((size_t)sysconf(_SC_PAGESIZE) - 1);
     p->rings_bytes = skip + sizeof(struct amph_smp_pair);
-    enum amph_status st = amph_smp_map((pid_t)a->pid, (int)a->region_fd, 0, at - skip, p->rings_bytes, &p->rings);
+    enum amph_status st = amph_smp_map((pid_t)a->pid, (int)a->region_fd, 0, at - skip,
+                                       p->rings_bytes, &p->rings);
     if (st == AMPH_OK)
         p->pair = (struct amph_smp_pair *)(void *)((char *)p->rings + skip);
     return st;
 }
 
-static enum amph_status map_region(struct amph_smp_cx *s, struct amph_smp_peer *p, const struct address *a, uint32_t remote_index)
+static enum amph_status map_region(struct amph_smp_cx *s, struct amph_smp_peer *p,
+                                   const struct address *a, uint32_t remote_index)
 {
     void *addr = NULL;
     if (a->nonce == s->region->nonce) {
@@ -49,9 +54,11 @@ static enum amph_status map_region(struct amph_smp_cx *s, struct amph_smp_peer *
         return a->max_peers == s->base.cfg.max_peers ? AMPH_OK : AMPH_ERR_PROTO;
     }
     p->front_bytes = amph_smp_pairs_offset(a->max_peers);
-    enum amph_status st = amph_smp_map((pid_t)a->pid, (int)a->region_fd, 0, 0, p->front_bytes, &addr);
+    enum amph_status st = amph_smp_map((pid_t)a->pid, (int)a->region_fd, 0, 0, p->front_bytes,
+                                       &addr);
     p->region = addr;
-    bool same = st == AMPH_OK && p->region->magic == SMP_MAGIC && p->region->nonce == a->nonce && p->region->max_peers == a->max_peers;
+    bool same = st == AMPH_OK && p->region->magic == SMP_MAGIC && p->region->nonce == a->nonce &&
+                p->region->max_peers == a->max_peers;
     if (same)
         st = map_pair(p, a, remote_index);
     if (same && st == AMPH_OK)
@@ -59,19 +66,24 @@ static enum amph_status map_region(struct amph_smp_cx *s, struct amph_smp_peer *
     if (addr)
         munmap(addr, p->front_bytes);
     if (st != AMPH_OK) {
-        amph_error("%s: cannot reach process %u of this host by shared memory: %s", s->base.cfg.name, a->pid, amph_status_text(st));
+        amph_error("%s: cannot reach process %u of this host by shared memory: %s",
+                   s->base.cfg.name, a->pid, amph_status_text(st));
         return st;
     }
-    amph_error("process %u holds other shared memory than its address says (it has ended, or its number was given away)", a->pid);
+    amph_error("process %u holds other shared memory than its address says (it has ended, or its "
+               "number was given away)",
+               a->pid);
     return AMPH_ERR_PEER;
 }
 
 /* Goes on where this session stopped, or begins. */
 static void connect_rings(struct amph_smp_peer *p, uint32_t remote_max, uint32_t remote_index)
 {
-    struct amph_smp_positions *at = p->positions = amph_smp_positions_of(p->region, remote_max, remote_index);
+    struct amph_smp_positions *at = p->positions = amph_smp_positions_of(p->region, remote_max,
+                                                                         remote_index);
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
-        uint32_t produced = amph_smp_number(__atomic_load_n(&at->out[lane].produced, __ATOMIC_RELAXED), p->seed_out);
+        uint32_t produced = amph_smp_number(
+            __atomic_load_n(&at->out[lane].produced, __ATOMIC_RELAXED), p->seed_out);
         p->out[lane] = (struct amph_smp_out){
             .ring = &p->pair->ring[lane],
             .bulk = p->pair->bulk[lane],
@@ -79,9 +91,12 @@ static void connect_rings(struct amph_smp_peer *p, uint32_t remote_max, uint32_t
             .bulk_consumed_there = &at->in[lane].bulk_consumed,
             .produced = produced,
             .limit = produced ? produced : SMP_SLOTS,
-            .bulk_at = amph_smp_number(__atomic_load_n(&at->out[lane].bulk_at, __ATOMIC_RELAXED), p->seed_out) & ~(AMPH_CACHE_LINE - 1u),
+            .bulk_at = amph_smp_number(__atomic_load_n(&at->out[lane].bulk_at, __ATOMIC_RELAXED),
+                                       p->seed_out) &
+                       ~(AMPH_CACHE_LINE - 1u),
             .tell_seq = produced,
-            .bulk_consumed = amph_smp_number(__atomic_load_n(&at->in[lane].bulk_consumed, __ATOMIC_RELAXED), p->seed_out),
+            .bulk_consumed = amph_smp_number(
+                __atomic_load_n(&at->in[lane].bulk_consumed, __ATOMIC_RELAXED), p->seed_out),
         };
         p->out[lane].told = p->out[lane].bulk_at;
     }
@@ -89,7 +104,8 @@ static void connect_rings(struct amph_smp_peer *p, uint32_t remote_max, uint32_t
     p->watched_bit = UINT64_C(1) << (remote_index % 64);
 }
 
-enum amph_status amph_smp_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
+enum amph_status amph_smp_add_peer(struct amph_cx *cx, uint32_t peer,
+                                   const struct amph_peer_spec *spec)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
     struct address a;
@@ -101,8 +117,10 @@ enum amph_status amph_smp_add_peer(struct amph_cx *cx, uint32_t peer, const stru
         return AMPH_ERR_PROTO;
     if (spec->remote_index >= a.max_peers)
         return AMPH_ERR_RANGE;
-    struct amph_smp_peer p = { .pid = (pid_t)a.pid, .bell_fd_there = (int)a.bell_fd, .bell_fd = -1,
-                          .seed_out = amph_smp_seed(spec->cookie_out, s->region->nonce) };
+    struct amph_smp_peer p = { .pid = (pid_t)a.pid,
+                               .bell_fd_there = (int)a.bell_fd,
+                               .bell_fd = -1,
+                               .seed_out = amph_smp_seed(spec->cookie_out, s->region->nonce) };
     enum amph_status st = map_region(s, &p, &a, spec->remote_index);
     if (st != AMPH_OK)
         return st;
@@ -117,8 +135,10 @@ void amph_smp_drop_peer(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
         struct amph_smp_out *out = &p->out[lane];
-        __atomic_store_n(&p->positions->out[lane].bulk_at, amph_smp_mark(p->seed_out, out->bulk_at), __ATOMIC_RELAXED);
-        __atomic_store_n(&p->positions->out[lane].produced, amph_smp_mark(p->seed_out, out->produced), __ATOMIC_RELEASE);
+        __atomic_store_n(&p->positions->out[lane].bulk_at, amph_smp_mark(p->seed_out, out->bulk_at),
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&p->positions->out[lane].produced,
+                         amph_smp_mark(p->seed_out, out->produced), __ATOMIC_RELEASE);
     }
     while (p->imports) {
         struct amph_smp_import *import = p->imports;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Payloads that their sender puts together where the receiver will read them: in the ring's bulk bytes.  Layer: conduits (smp).
- * Thread rule: send side, for each call; between prepare and commit others may send and prepare.
+ * Payloads that their sender puts together where the receiver will read them: in the ring's bulk
+ * bytes.  Layer: conduits (smp). Thread rule: send side, for each call; between prepare and commit
+ * others may send and prepare.
  *
- * The receiver frees bulk in the order of messages, not of places.  So while payloads are being put together (`held`), messages
- * free nothing beyond the place where the first of these began; the message that ends the last frees everything before bulk_at,
- * for all that lies there was sent before it.
+ * The receiver frees bulk in the order of messages, not of places.  So while payloads are being put
+ * together (`held`), messages free nothing beyond the place where the first of these began; the
+ * message that ends the last frees everything before bulk_at, for all that lies there was sent
+ * before it.
  */
 #include <string.h>
 
@@ -14,7 +16,8 @@
 /* Not a place that a payload can have. */
 #define NOWHERE 1u
 
-enum amph_status amph_smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, size_t *len_bytes_p, void **buf_p)
+enum amph_status amph_smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                                     size_t *len_bytes_p, void **buf_p)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
     uint32_t at, from;
@@ -37,7 +40,8 @@ enum amph_status amph_smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amp
     return AMPH_OK;
 }
 
-/* Ends the holding of the payload at `at`, of which `used` bytes stay.  What lies behind can be given back if nothing followed. */
+/* Ends the holding of the payload at `at`, of which `used` bytes stay.  What lies behind can be
+ * given back if nothing followed. */
 static void release(struct amph_smp_out *out, uint32_t at, uint32_t used)
 {
     out->held--;
@@ -48,7 +52,8 @@ static void release(struct amph_smp_out *out, uint32_t at, uint32_t used)
         out->last_at = NOWHERE;
 }
 
-enum amph_status amph_smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+enum amph_status amph_smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                                    const struct amph_am *am)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
     if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
@@ -70,8 +75,10 @@ enum amph_status amph_smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph
         return AMPH_AGAIN;
     struct amph_smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
     uint32_t inline_at = amph_smp_payload_at(am->nargs);
-    /* What is short goes inline if its bulk can be given back; else its message has to say that the bulk is free. */
-    bool in_line = am->nbytes == 0 || (at == out->last_at && inline_at + am->nbytes <= SMP_REST_BYTES);
+    /* What is short goes inline if its bulk can be given back; else its message has to say that the
+     * bulk is free. */
+    bool in_line = am->nbytes == 0 ||
+                   (at == out->last_at && inline_at + am->nbytes <= SMP_REST_BYTES);
     if (am->nbytes && in_line)
         memcpy(slot->rest + inline_at, am->payload, am->nbytes);
     release(out, at, in_line ? 0 : am->nbytes);

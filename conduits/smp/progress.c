@@ -2,12 +2,12 @@
 /*
  * Receiving over shared memory.  Layer: conduits (smp).  Thread rule: progress side.
  *
- * Which rings a poll looks at: those whose watch bit is set.  A sender sets its bit when it finds it off; the owner turns it off
- * when many are on and this one has been idle for long.  The race between the two is covered by a look at every source now and
- * then, and always before sleeping.
+ * Which rings a poll looks at: those whose watch bit is set.  A sender sets its bit when it finds
+ * it off; the owner turns it off when many are on and this one has been idle for long.  The race
+ * between the two is covered by a look at every source now and then, and always before sleeping.
  *
- * A malformed message is dropped and counted.  It cannot break the framing, for slots have one size; its writer can only harm its
- * own messages.
+ * A malformed message is dropped and counted.  It cannot break the framing, for slots have one
+ * size; its writer can only harm its own messages.
  */
 #include <string.h>
 
@@ -18,12 +18,14 @@
 #define FULL_LOOK_POLLS 512u /* every so many polls all sources are looked at */
 #define COOL_POLLS 4096u     /* a watched source that was idle this long may be dropped */
 #define LINGER_LOOKS 4u
-#define ALL_POLLS 16u        /* at least every so many polls all watched sources are looked at, whoever speaks */
-#define COOL_ABOVE 16u       /* watched sources up to this number are never dropped */
+#define ALL_POLLS \
+    16u /* at least every so many polls all watched sources are looked at, whoever speaks */
+#define COOL_ABOVE 16u /* watched sources up to this number are never dropped */
 
-/* After a message: tells the sender how far the ring is free, in one line, seldom: never are so many slots untold that the sender has
- * none. */
-static inline void publish(const struct amph_smp_source *src, struct amph_smp_in *in, uint32_t bulk_before)
+/* After a message: tells the sender how far the ring is free, in one line, seldom: never are so
+ * many slots untold that the sender has none. */
+static inline void publish(const struct amph_smp_source *src, struct amph_smp_in *in,
+                           uint32_t bulk_before)
 {
     bool due = in->consumed - in->published >= SMP_SLOTS / 4;
     if (AMPH_UNLIKELY(in->bulk_consumed != bulk_before || in->tell)) {
@@ -34,7 +36,8 @@ static inline void publish(const struct amph_smp_source *src, struct amph_smp_in
         amph_smp_publish(src, in);
 }
 
-/* The arguments are copied, eight of them from the first line, for their writer may still change them. */
+/* The arguments are copied, eight of them from the first line, for their writer may still change
+ * them. */
 static inline void take_args(const struct amph_smp_slot *slot, struct amph_am *am, int32_t *args)
 {
     am->args = args;
@@ -88,7 +91,8 @@ static inline unsigned visit(struct amph_smp_cx *s, uint32_t peer, unsigned lane
     /* Replies first: they free what requests wait for. */
     if (lanes & (1u << AMPH_LANE_REPLY) && amph_smp_slot_full(&src->in[AMPH_LANE_REPLY]))
         n = drain(s, peer, AMPH_LANE_REPLY, budget);
-    if (lanes & (1u << AMPH_LANE_REQUEST) && amph_smp_slot_full(&src->in[AMPH_LANE_REQUEST]) && n < budget && !amph_smp_has_pending(s))
+    if (lanes & (1u << AMPH_LANE_REQUEST) && amph_smp_slot_full(&src->in[AMPH_LANE_REQUEST]) &&
+        n < budget && !amph_smp_has_pending(s))
         n += drain(s, peer, AMPH_LANE_REQUEST, budget - n);
     return n;
 }
@@ -105,22 +109,27 @@ static inline void judge(struct amph_smp_cx *s, uint32_t peer, unsigned found)
         }
     } else if (++src->idle_polls >= COOL_POLLS) {
         src->idle_polls = 0;
-        __atomic_fetch_and(&s->region->watched[peer / 64], ~(UINT64_C(1) << (peer % 64)), __ATOMIC_SEQ_CST);
+        __atomic_fetch_and(&s->region->watched[peer / 64], ~(UINT64_C(1) << (peer % 64)),
+                           __ATOMIC_SEQ_CST);
     }
 }
 
-/* Counts a word that neither this session nor emptiness explains: a sender with another cookie, or garbage. */
+/* Counts a word that neither this session nor emptiness explains: a sender with another cookie, or
+ * garbage. */
 static void count_strangers(const struct amph_smp_source *src, struct amph_smp_in *in)
 {
-    uint32_t word = __atomic_load_n(&in->ring->slot[in->consumed % SMP_SLOTS].word, __ATOMIC_RELAXED);
-    uint32_t before = in->consumed >= SMP_SLOTS ? amph_smp_word(src->seed, in->consumed - SMP_SLOTS) : 0;
+    uint32_t word = __atomic_load_n(&in->ring->slot[in->consumed % SMP_SLOTS].word,
+                                    __ATOMIC_RELAXED);
+    uint32_t before = in->consumed >= SMP_SLOTS ? amph_smp_word(src->seed, in->consumed - SMP_SLOTS)
+                                                : 0;
     if (word == 0 || word == in->expect || word == before || word == in->stray)
         return;
     in->stray = word;
     amph_count(DROP_COOKIE);
 }
 
-/* Sources that were never looked at have their bits as the sender left them, and their pages are not there yet. */
+/* Sources that were never looked at have their bits as the sender left them, and their pages are
+ * not there yet. */
 static unsigned look_at_all(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
@@ -136,8 +145,8 @@ static unsigned look_at_all(struct amph_smp_cx *s, unsigned lanes, unsigned budg
 }
 
 /* Visits the watched sources among [from, to); tells where it stopped if the budget was used up. */
-static inline unsigned look_at_watched(struct amph_smp_cx *s, uint32_t from, uint32_t to, unsigned lanes, unsigned budget,
-                                       unsigned *watched_p)
+static inline unsigned look_at_watched(struct amph_smp_cx *s, uint32_t from, uint32_t to,
+                                       unsigned lanes, unsigned budget, unsigned *watched_p)
 {
     unsigned n = 0;
     for (uint32_t first = from & ~63u; first < to; first += 64) {
@@ -161,7 +170,8 @@ static inline unsigned look_at_watched(struct amph_smp_cx *s, uint32_t from, uin
     return n;
 }
 
-/* Nothing was there: looks a little longer at the source that spoke last, since that costs less than coming back. */
+/* Nothing was there: looks a little longer at the source that spoke last, since that costs less
+ * than coming back. */
 static inline unsigned linger(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     if (s->last_found >= s->nsources)
@@ -174,8 +184,9 @@ static inline unsigned linger(struct amph_smp_cx *s, unsigned lanes, unsigned bu
     return 0;
 }
 
-/* The source that spoke last, if it has something and nobody else was heard lately.  One that has much to say has had its turn: what it
- * sends may be costly, and others would wait for ALL_POLLS times as much. */
+/* The source that spoke last, if it has something and nobody else was heard lately.  One that has
+ * much to say has had its turn: what it sends may be costly, and others would wait for ALL_POLLS
+ * times as much. */
 static inline unsigned same_again(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     if (s->last_found >= s->nsources || s->others_speak || s->next_visit)

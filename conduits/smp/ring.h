@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What two processes of one host share: the layout of an instance's region and of its rings.  Layer: conduits (smp).
+ * What two processes of one host share: the layout of an instance's region and of its rings.
+ * Layer: conduits (smp).
  *
- * Each instance owns one region (a memfd) with a pair of rings for every peer number: the peer writes, the owner reads.  A ring is
- * 32 slots of two cache lines; a message takes one slot, and one line of it where its arguments and payload fit.  Larger payloads
- * lie in the ring's bulk bytes.  Pages that nobody touches use no memory, so a region for a thousand peers costs what is used; a peer
- * maps the front of it and its own pair.
+ * Each instance owns one region (a memfd) with a pair of rings for every peer number: the peer
+ * writes, the owner reads.  A ring is 32 slots of two cache lines; a message takes one slot, and
+ * one line of it where its arguments and payload fit.  Larger payloads lie in the ring's bulk
+ * bytes.  Pages that nobody touches use no memory, so a region for a thousand peers costs what is
+ * used; a peer maps the front of it and its own pair.
  *
- * A slot is full when its first word is the one that only the rightful sender can give for this lap (derived from the pair's cookie
- * and the sender's nonce), so the receiver looks at one line, and a stranger's or a former peer's words count as nothing.
+ * A slot is full when its first word is the one that only the rightful sender can give for this lap
+ * (derived from the pair's cookie and the sender's nonce), so the receiver looks at one line, and a
+ * stranger's or a former peer's words count as nothing.
  *
- * Whatever lies in a region is a peer's word and is checked: nothing read from it is used as an index before that.
+ * Whatever lies in a region is a peer's word and is checked: nothing read from it is used as an
+ * index before that.
  */
 #ifndef AMPH_CONDUITS_SMP_RING_H
 #define AMPH_CONDUITS_SMP_RING_H
@@ -20,23 +24,28 @@
 #include "base/platform.h"
 #include "conduits/conduit.h"
 
-#define SMP_SLOTS 32u                 /* a power of two; more would push each other's lines out of the first-level cache */
-#define SMP_BULK_BYTES (256u << 10)    /* a power of two, at least three times the largest medium */
+#define SMP_SLOTS \
+    32u /* a power of two; more would push each other's lines out of the first-level cache */
+#define SMP_BULK_BYTES (256u << 10) /* a power of two, at least three times the largest medium */
 #define SMP_MAX_MEDIUM 65536u
 #define SMP_MAX_PEERS (UINT32_C(1) << 24)
 #define SMP_ADDR_VERSION 3u
 #define SMP_MAGIC UINT64_C(0x32706d7361687041)
 
-/* Where a payload is: in the bulk bytes, or behind the args.  TELL: in the bulk bytes, and the receiver says at once that it has taken
- * the message, for the message frees less than it uses. */
-enum amph_smp_where { SMP_IN_BULK, SMP_INLINE, SMP_IN_BULK_TELL };
+/* Where a payload is: in the bulk bytes, or behind the args.  TELL: in the bulk bytes, and the
+ * receiver says at once that it has taken the message, for the message frees less than it uses. */
+enum amph_smp_where {
+    SMP_IN_BULK,
+    SMP_INLINE,
+    SMP_IN_BULK_TELL
+};
 
 /* One message.  head and body together hold what fits of args and payload. */
 struct amph_smp_slot {
-    uint32_t word;     /* full: amph_smp_word(); written last */
+    uint32_t word; /* full: amph_smp_word(); written last */
     uint8_t kind, handler, nargs, flags;
     uint16_t aux;
-    uint16_t where;    /* enum amph_smp_where */
+    uint16_t where; /* enum amph_smp_where */
     uint32_t nbytes;
     uint64_t dest;
     uint32_t bulk;     /* position of the payload in the bulk bytes, counted without end */
@@ -47,7 +56,8 @@ struct amph_smp_slot {
 _Static_assert(sizeof(struct amph_smp_slot) == 2 * AMPH_CACHE_LINE, "a slot is two cache lines");
 
 /* kind, handler, nargs and flags are moved together. */
-_Static_assert(offsetof(struct amph_smp_slot, flags) == offsetof(struct amph_smp_slot, kind) + 3 && offsetof(struct amph_am, flags) == 3,
+_Static_assert(offsetof(struct amph_smp_slot, flags) == offsetof(struct amph_smp_slot, kind) + 3 &&
+                   offsetof(struct amph_am, flags) == 3,
                "a slot begins like a message");
 
 #define SMP_REST_BYTES (sizeof(((struct amph_smp_slot *)0)->rest))
@@ -59,11 +69,12 @@ static inline uint32_t amph_smp_payload_at(unsigned nargs)
 }
 
 /*
- * One lane of one pair.  A session is one sender instance under one cookie; its seed marks every word of it, so that what a former
- * peer of this number left (or a stranger writes) means nothing.  Positions are kept as seed << 32 | number and hold only for that
- * session.
+ * One lane of one pair.  A session is one sender instance under one cookie; its seed marks every
+ * word of it, so that what a former peer of this number left (or a stranger writes) means nothing.
+ * Positions are kept as seed << 32 | number and hold only for that session.
  *
- * The positions of all pairs lie together in front, so that adding a peer touches no page of its rings.
+ * The positions of all pairs lie together in front, so that adding a peer touches no page of its
+ * rings.
  */
 struct amph_smp_positions {
     /* The receiver's line; the sender reads it only when it believes the ring to be full. */
@@ -71,7 +82,8 @@ struct amph_smp_positions {
         uint64_t consumed;      /* messages taken, counted without end */
         uint64_t bulk_consumed; /* bulk position up to which bytes are free again */
     } in[AMPH_NLANES] AMPH_ALIGN_LINE;
-    /* The sender's line: where it stopped when it forgot this peer, to go on from there should they meet again. */
+    /* The sender's line: where it stopped when it forgot this peer, to go on from there should they
+     * meet again. */
     struct {
         uint64_t produced;
         uint64_t bulk_at;
@@ -99,18 +111,24 @@ struct amph_smp_pair {
     uint8_t bulk[AMPH_NLANES][SMP_BULK_BYTES] __attribute__((aligned(4096)));
 };
 
-enum amph_smp_sleep { SMP_AWAKE, SMP_SLEEP_FUTEX, SMP_SLEEP_FD };
+enum amph_smp_sleep {
+    SMP_AWAKE,
+    SMP_SLEEP_FUTEX,
+    SMP_SLEEP_FD
+};
 
 /* The front of a region. */
 struct amph_smp_region {
     uint64_t magic;
-    uint64_t nonce;      /* proves to a peer that it has opened the region it was told of */
+    uint64_t nonce; /* proves to a peer that it has opened the region it was told of */
     uint32_t max_peers;
-    uint64_t bell_ino;   /* the doorbell's inode: proves that a descriptor number still means it */
+    uint64_t bell_ino; /* the doorbell's inode: proves that a descriptor number still means it */
     /* Two words that each sender reads, at once, and that change seldom. */
     uint32_t sleep AMPH_ALIGN_LINE; /* enum amph_smp_sleep; senders reset it when they ring */
-    uint32_t full_fence; /* the owner makes no asymmetric fence before it sleeps: senders must fence themselves */
-    /* One bit for each peer: the owner looks at that peer's rings in every poll.  Senders set it when it is off. */
+    /* the owner makes no asymmetric fence before it sleeps: senders must fence themselves */
+    uint32_t full_fence;
+    /* One bit for each peer: the owner looks at that peer's rings in every poll.  Senders set it
+     * when it is off. */
     uint64_t watched[] AMPH_ALIGN_LINE;
 };
 
@@ -121,17 +139,22 @@ static inline uint32_t amph_smp_watch_words(uint32_t max_peers)
 
 static inline size_t amph_smp_positions_offset(uint32_t max_peers)
 {
-    return amph_align_up(sizeof(struct amph_smp_region) + 8 * amph_smp_watch_words(max_peers), AMPH_CACHE_LINE);
+    return amph_align_up(sizeof(struct amph_smp_region) + 8 * amph_smp_watch_words(max_peers),
+                         AMPH_CACHE_LINE);
 }
 
-static inline struct amph_smp_positions *amph_smp_positions_of(struct amph_smp_region *region, uint32_t max_peers, uint32_t peer)
+static inline struct amph_smp_positions *amph_smp_positions_of(struct amph_smp_region *region,
+                                                               uint32_t max_peers, uint32_t peer)
 {
-    return (struct amph_smp_positions *)((char *)region + amph_smp_positions_offset(max_peers)) + peer;
+    return (struct amph_smp_positions *)((char *)region + amph_smp_positions_offset(max_peers)) +
+           peer;
 }
 
 static inline size_t amph_smp_pairs_offset(uint32_t max_peers)
 {
-    return amph_align_up(amph_smp_positions_offset(max_peers) + (size_t)max_peers * sizeof(struct amph_smp_positions), 4096);
+    return amph_align_up(amph_smp_positions_offset(max_peers) +
+                             (size_t)max_peers * sizeof(struct amph_smp_positions),
+                         4096);
 }
 
 static inline size_t amph_smp_pair_offset(uint32_t max_peers, uint32_t peer)
@@ -145,12 +168,14 @@ static inline size_t amph_smp_region_bytes(uint32_t max_peers)
 }
 
 /* In the owner, which has all of the region. */
-static inline struct amph_smp_pair *amph_smp_pair_of(struct amph_smp_region *region, uint32_t max_peers, uint32_t peer)
+static inline struct amph_smp_pair *amph_smp_pair_of(struct amph_smp_region *region,
+                                                     uint32_t max_peers, uint32_t peer)
 {
     return (struct amph_smp_pair *)(void *)((char *)region + amph_smp_pair_offset(max_peers, peer));
 }
 
-/* The word that makes slot number n (counted without end) full.  Never 0, so that fresh memory is empty. */
+/* The word that makes slot number n (counted without end) full.  Never 0, so that fresh memory is
+ * empty. */
 static inline uint32_t amph_smp_word(uint32_t seed, uint32_t n)
 {
     return (seed ^ ((n / SMP_SLOTS + 1) * UINT32_C(0x9e3779b1))) | 1u;

@@ -2,8 +2,9 @@
 /*
  * Sending over shared memory.  Layer: conduits (smp).  Thread rule: send side.
  *
- * A message costs the sender one store to a line that the receiver will fetch, and two loads of lines that stay in its own cache
- * (the receiver's sleep word and watch bit) as long as nothing changes there.
+ * A message costs the sender one store to a line that the receiver will fetch, and two loads of
+ * lines that stay in its own cache (the receiver's sleep word and watch bit) as long as nothing
+ * changes there.
  */
 #include <string.h>
 
@@ -11,9 +12,10 @@
 
 #define BULK_GROUP_BYTES (16u << 10)
 
-/* Bulk that was prepared and given up, between messages, lies idle until a later payload's message frees it.  When there is no room
- * and no such message is on its way, it is found here: the receiver has got as far as it was told to, and has taken every message that
- * used more than it freed, so everything behind is free. */
+/* Bulk that was prepared and given up, between messages, lies idle until a later payload's message
+ * frees it.  When there is no room and no such message is on its way, it is found here: the
+ * receiver has got as far as it was told to, and has taken every message that used more than it
+ * freed, so everything behind is free. */
 static void forget_holes(struct amph_smp_out *out, uint32_t seed)
 {
     uint32_t consumed = amph_smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
@@ -22,17 +24,20 @@ static void forget_holes(struct amph_smp_out *out, uint32_t seed)
 }
 
 /*
- * Finds nbytes of bulk in one piece.  The receiver's line is asked once a page group or when the known room is used up; where all
- * is free then, it starts again at the front, so that quiet pairs touch few pages.
+ * Finds nbytes of bulk in one piece.  The receiver's line is asked once a page group or when the
+ * known room is used up; where all is free then, it starts again at the front, so that quiet pairs
+ * touch few pages.
  */
 bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p)
 {
     uint32_t len = (uint32_t)amph_align_up(nbytes, AMPH_CACHE_LINE);
     uint32_t at = out->bulk_at;
     uint32_t offset = at & (SMP_BULK_BYTES - 1);
-    bool within = (offset & (BULK_GROUP_BYTES - 1)) + len <= BULK_GROUP_BYTES && at + len - out->bulk_consumed <= SMP_BULK_BYTES;
+    bool within = (offset & (BULK_GROUP_BYTES - 1)) + len <= BULK_GROUP_BYTES &&
+                  at + len - out->bulk_consumed <= SMP_BULK_BYTES;
     if (!within || !(offset & (BULK_GROUP_BYTES - 1))) {
-        out->bulk_consumed = amph_smp_number(__atomic_load_n(out->bulk_consumed_there, __ATOMIC_ACQUIRE), seed);
+        out->bulk_consumed = amph_smp_number(
+            __atomic_load_n(out->bulk_consumed_there, __ATOMIC_ACQUIRE), seed);
         if (offset && (out->bulk_consumed == at || offset + len > SMP_BULK_BYTES)) {
             at += SMP_BULK_BYTES - offset; /* the receiver follows with this message's bulk_end */
             if (out->bulk_consumed == out->bulk_at)
@@ -49,7 +54,8 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
     return true;
 }
 
-/* The receiver sleeps, looks elsewhere, or wants a fence: then the message must be seen before what follows. */
+/* The receiver sleeps, looks elsewhere, or wants a fence: then the message must be seen before what
+ * follows. */
 static __attribute__((noinline)) void call_receiver(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
     struct amph_smp_region *to = p->region;
@@ -65,8 +71,10 @@ static inline void after_send(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
     /* With the receiver's asymmetric fence program order is enough. */
     __asm__ volatile("" ::: "memory");
-    uint64_t sleep_and_fence = __atomic_load_n((const uint64_t *)(const void *)&p->region->sleep, __ATOMIC_RELAXED);
-    if (AMPH_UNLIKELY(sleep_and_fence || !s->can_fence || !(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit)))
+    uint64_t sleep_and_fence = __atomic_load_n((const uint64_t *)(const void *)&p->region->sleep,
+                                               __ATOMIC_RELAXED);
+    if (AMPH_UNLIKELY(sleep_and_fence || !s->can_fence ||
+                      !(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit)))
         call_receiver(s, p);
 }
 
@@ -85,7 +93,8 @@ static inline void copy_small(uint8_t *to, const void *from, uint32_t nbytes)
 }
 
 /* Puts the payload where it belongs; false: no room. */
-static inline bool place_payload(struct amph_smp_out *out, uint32_t seed, struct amph_smp_slot *slot, const struct amph_am *am)
+static inline bool place_payload(struct amph_smp_out *out, uint32_t seed,
+                                 struct amph_smp_slot *slot, const struct amph_am *am)
 {
     uint32_t at = amph_smp_payload_at(am->nargs);
     slot->where = SMP_INLINE;
@@ -103,7 +112,8 @@ static inline bool place_payload(struct amph_smp_out *out, uint32_t seed, struct
     return true;
 }
 
-static inline void fill_slot(struct amph_smp_cx *s, struct amph_smp_peer *p, struct amph_smp_out *out, struct amph_smp_slot *slot,
+static inline void fill_slot(struct amph_smp_cx *s, struct amph_smp_peer *p,
+                             struct amph_smp_out *out, struct amph_smp_slot *slot,
                              const struct amph_am *am)
 {
     memcpy(&slot->kind, am, 4); /* kind, handler, nargs, flags */
@@ -119,19 +129,23 @@ static inline void fill_slot(struct amph_smp_cx *s, struct amph_smp_peer *p, str
     after_send(s, p);
 }
 
-void amph_smp_slot_send(struct amph_smp_cx *s, struct amph_smp_peer *p, struct amph_smp_out *out, const struct amph_am *am)
+void amph_smp_slot_send(struct amph_smp_cx *s, struct amph_smp_peer *p, struct amph_smp_out *out,
+                        const struct amph_am *am)
 {
     fill_slot(s, p, out, &out->ring->slot[out->produced % SMP_SLOTS], am);
 }
 
 /* Any message, with every answer. */
-static __attribute__((noinline)) enum amph_status send_any(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
-                                                           const struct amph_am *am, struct amph_op *lc)
+static __attribute__((noinline)) enum amph_status send_any(struct amph_cx *cx, uint32_t peer,
+                                                           enum amph_lane lane,
+                                                           const struct amph_am *am,
+                                                           struct amph_op *lc)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
     if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !s->peer[peer].up))
         return AMPH_ERR_RANGE;
-    if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS || (carries_payload(am->kind) && am->nbytes > SMP_MAX_MEDIUM)))
+    if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS ||
+                      (carries_payload(am->kind) && am->nbytes > SMP_MAX_MEDIUM)))
         return AMPH_ERR_ARG;
     struct amph_smp_peer *p = &s->peer[peer];
     struct amph_smp_out *out = &p->out[lane];
@@ -146,11 +160,13 @@ static __attribute__((noinline)) enum amph_status send_any(struct amph_cx *cx, u
     return AMPH_OK;
 }
 
-enum amph_status amph_smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+enum amph_status amph_smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                                  const struct amph_am *am, struct amph_op *lc)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
     struct amph_smp_peer *p = &s->peer[peer];
-    if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !p->up || am->kind != AMPH_AM_SHORT || am->nargs > AMPH_AM_MAX_ARGS || lc))
+    if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !p->up || am->kind != AMPH_AM_SHORT ||
+                      am->nargs > AMPH_AM_MAX_ARGS || lc))
         return send_any(cx, peer, lane, am, lc);
     struct amph_smp_out *out = &p->out[lane];
     if (AMPH_UNLIKELY(out->produced == out->limit))

@@ -2,8 +2,9 @@
 /*
  * The shared-memory conduit: instances.  Layer: conduits (smp).  Thread rule: that of conduit.h.
  *
- * Address: version | pid | descriptor of the region | descriptor of the doorbell's write end | largest number of peers | nonce
- * Peers open the region through /proc/PID/fd, so nothing ever stands in the file system.
+ * Address: version | pid | descriptor of the region | descriptor of the doorbell's write end |
+ * largest number of peers | nonce Peers open the region through /proc/PID/fd, so nothing ever
+ * stands in the file system.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +42,8 @@ static const struct amph_conduit_caps caps = {
     .need_local_reg = false,
 };
 
-enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_t len_bytes, void **addr_p)
+enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_t len_bytes,
+                              void **addr_p)
 {
     char path[64];
     struct stat sb;
@@ -52,11 +54,15 @@ enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, 
         amph_debug("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
         return st;
     }
-    /* Only what can never become shorter (or else its owner could kill us), is long enough and is what was meant. */
+    /* Only what can never become shorter (or else its owner could kill us), is long enough and is
+     * what was meant. */
     int seals = fcntl(own, F_GET_SEALS);
-    bool fits = seals >= 0 && seals & F_SEAL_SHRINK && fstat(own, &sb) == 0 && (ino == 0 || sb.st_ino == ino) &&
-                offset + len_bytes >= offset && offset + len_bytes <= (uint64_t)sb.st_size;
-    void *addr = fits ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own, (off_t)offset) : MAP_FAILED;
+    bool fits = seals >= 0 && seals & F_SEAL_SHRINK && fstat(own, &sb) == 0 &&
+                (ino == 0 || sb.st_ino == ino) && offset + len_bytes >= offset &&
+                offset + len_bytes <= (uint64_t)sb.st_size;
+    void *addr = fits ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                             own, (off_t)offset)
+                      : MAP_FAILED;
     int saved = errno;
     close(own);
     if (addr != MAP_FAILED) {
@@ -65,7 +71,8 @@ enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, 
     }
     errno = saved;
     if (!fits) {
-        amph_debug("descriptor %d of process %ld is not the shared memory that it was said to be", fd, (long)pid);
+        amph_debug("descriptor %d of process %ld is not the shared memory that it was said to be",
+                   fd, (long)pid);
         return AMPH_ERR_PEER;
     }
     amph_error("cannot map %zu bytes of process %ld: %m", len_bytes, (long)pid);
@@ -78,7 +85,8 @@ static enum amph_status make_region(struct amph_smp_cx *s)
     enum amph_status st = amph_shm_create("amphora-smp", bytes, &s->region_fd);
     if (st != AMPH_OK)
         return st;
-    s->region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, s->region_fd, 0);
+    s->region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, s->region_fd,
+                     0);
     if (s->region == MAP_FAILED) {
         s->region = NULL;
         amph_error("cannot map %zu bytes of shared memory: %m", bytes);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The progress side's half of a peer: sessions that begin, end and go on, and what a slot says.  Layer: conduits (smp).
- * Thread rule: progress side; amph_smp_request_update is for the send side.
+ * The progress side's half of a peer: sessions that begin, end and go on, and what a slot says.
+ * Layer: conduits (smp). Thread rule: progress side; amph_smp_request_update is for the send side.
  *
- * A session is one sender instance under one cookie.  A new one starts at slot 0 of the rings of its peer number, maybe before the
- * owner knows of it; its seed tells its words from those that an earlier session left.  An instance that is forgotten and added
- * again goes on where both stopped, each side by its own memory, so that either may forget the other without the other's knowledge.
+ * A session is one sender instance under one cookie.  A new one starts at slot 0 of the rings of
+ * its peer number, maybe before the owner knows of it; its seed tells its words from those that an
+ * earlier session left.  An instance that is forgotten and added again goes on where both stopped,
+ * each side by its own memory, so that either may forget the other without the other's knowledge.
  */
 #include <string.h>
 
@@ -33,11 +34,13 @@ void amph_smp_publish(const struct amph_smp_source *src, struct amph_smp_in *in)
 {
     in->published = in->consumed;
     in->bulk_published = in->bulk_consumed;
-    __atomic_store_n(in->bulk_consumed_word, amph_smp_mark(src->seed, in->bulk_consumed), __ATOMIC_RELAXED);
+    __atomic_store_n(in->bulk_consumed_word, amph_smp_mark(src->seed, in->bulk_consumed),
+                     __ATOMIC_RELAXED);
     __atomic_store_n(in->consumed_word, amph_smp_mark(src->seed, in->consumed), __ATOMIC_RELEASE);
 }
 
-bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *slot, struct amph_am *am, uint32_t *bulk_end_p)
+bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *slot,
+                           struct amph_am *am, uint32_t *bulk_end_p)
 {
     const volatile struct amph_smp_slot *from = slot;
     uint16_t where = from->where;
@@ -51,17 +54,19 @@ bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *s
     uint32_t offset = bulk & (SMP_BULK_BYTES - 1);
     uint32_t len = (uint32_t)amph_align_up(am->nbytes, AMPH_CACHE_LINE);
     am->payload = in->bulk + offset;
-    /* In one piece, and not more than the ring ahead.  The end is not the payload's where another payload, which is still being
-     * put together, lies before it. */
-    if (am->nbytes > SMP_MAX_MEDIUM || offset % AMPH_CACHE_LINE != 0 || offset + len > SMP_BULK_BYTES ||
-        end % AMPH_CACHE_LINE != 0 || end - in->bulk_consumed > 2 * SMP_BULK_BYTES)
+    /* In one piece, and not more than the ring ahead.  The end is not the payload's where another
+     * payload, which is still being put together, lies before it. */
+    if (am->nbytes > SMP_MAX_MEDIUM || offset % AMPH_CACHE_LINE != 0 ||
+        offset + len > SMP_BULK_BYTES || end % AMPH_CACHE_LINE != 0 ||
+        end - in->bulk_consumed > 2 * SMP_BULK_BYTES)
         return false;
     in->tell = where == SMP_IN_BULK_TELL;
     *bulk_end_p = end;
     return true;
 }
 
-/* Throws away what has come and was not delivered; at most one ringful, should the sender still be writing. */
+/* Throws away what has come and was not delivered; at most one ringful, should the sender still be
+ * writing. */
 static void forget(struct amph_smp_source *src)
 {
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
@@ -89,9 +94,10 @@ static void clear_mark(uint64_t *mark, uint32_t seed)
         __atomic_compare_exchange_n(mark, &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Clears what earlier sessions left in the ring and nothing that the new one may have written already: it is in its first lap, for
- * it gets no further before somebody takes its messages. */
-static void clear_rest(struct amph_smp_ring *ring, struct amph_smp_positions *at, unsigned lane, uint32_t seed)
+/* Clears what earlier sessions left in the ring and nothing that the new one may have written
+ * already: it is in its first lap, for it gets no further before somebody takes its messages. */
+static void clear_rest(struct amph_smp_ring *ring, struct amph_smp_positions *at, unsigned lane,
+                       uint32_t seed)
 {
     for (uint32_t i = 0; i < SMP_SLOTS; i++) {
         uint32_t word = __atomic_load_n(&ring->slot[i].word, __ATOMIC_RELAXED);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The guard: a thread that sends again what was lost while its process computes and makes no progress; without it a peer would
- * wait for
- * as long as the computation takes.  Layer: conduits (udp).  Thread rule: its own thread under the protocol's lock; makes no
- * upcalls.
+ * The guard: a thread that sends again what was lost while its process computes and makes no
+ * progress; without it a peer would wait for as long as the computation takes.  Layer: conduits
+ * (udp).  Thread rule: its own thread under the protocol's lock; makes no upcalls.
  *
- * It sleeps for good while nothing is under way.  A send sets its timer, if it is not set; when that rings it does what is due and
- * sets it again as long as something is under way: fifty times a second at most.
+ * It sleeps for good while nothing is under way.  A send sets its timer, if it is not set; when
+ * that rings it does what is due and sets it again as long as something is under way: fifty times a
+ * second at most.
  */
 #include <errno.h>
 #include <signal.h>
@@ -33,29 +33,34 @@ static void *guard(void *arg)
         if (__atomic_load_n(&u->guard_stop, __ATOMIC_ACQUIRE))
             break;
         bool more = amph_rdp_guard(u->rdp);
-        if (!more) /* a send from now on sets the timer; one that did not because of the flag is seen here */
+        /* a send from now on sets the timer; one that did not because of the flag is seen here */
+        if (!more)
             __atomic_store_n(&u->guarded, 0, __ATOMIC_SEQ_CST);
-        if (more || (amph_rdp_guard(u->rdp) && !__atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST)))
+        if (more ||
+            (amph_rdp_guard(u->rdp) && !__atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST)))
             set_round(u, ROUND_NS);
     }
     return NULL;
 }
 
-/* The thread is there from the first send on: who only listens, or forks before it sends, has none. */
+/* The thread is there from the first send on: who only listens, or forks before it sends, has
+ * none. */
 static void start(struct amph_udp_cx *u)
 {
     int err = amph_thread_start(&u->guard, false, 0, guard, u);
     u->has_guard = err == 0;
     u->guard_tried = true;
     if (err)
-        amph_warn("the udp conduit has no thread to send lost messages again while this process computes (error %d); raise the "
+        amph_warn("the udp conduit has no thread to send lost messages again while this process "
+                  "computes (error %d); raise the "
                   "limit of processes (ulimit -u)",
                   err);
 }
 
 void amph_udp_guard_wake(struct amph_udp_cx *u)
 {
-    if (__atomic_load_n(&u->guarded, __ATOMIC_SEQ_CST) || __atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST))
+    if (__atomic_load_n(&u->guarded, __ATOMIC_SEQ_CST) ||
+        __atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST))
         return;
     if (AMPH_UNLIKELY(!u->guard_tried))
         start(u);

@@ -2,10 +2,11 @@
 /*
  * The datagram port over a socket of the kernel.  Layer: conduits (udp).  Thread rule: see port.h.
  *
- * Datagrams are as long as the route's MTU allows (64 KiB on the loopback interface), many go and come in one system call, and
- * where the kernel can cut (GSO) and join (GRO) datagrams of one length, several cross it as one.  Short datagrams to the peers that get
- * many of them leave by sockets connected to those peers, which spares the kernel the way to the route each time (90 ns of 1000).
- * Address: as inet.h has it for ports.
+ * Datagrams are as long as the route's MTU allows (64 KiB on the loopback interface), many go and
+ * come in one system call, and where the kernel can cut (GSO) and join (GRO) datagrams of one
+ * length, several cross it as one.  Short datagrams to the peers that get many of them leave by
+ * sockets connected to those peers, which spares the kernel the way to the route each time (90 ns
+ * of 1000). Address: as inet.h has it for ports.
  */
 #include <errno.h>
 #include <time.h>
@@ -33,8 +34,8 @@
 #define SHORT_ROUTE 16384u
 #define SMALL_BYTES 512u /* datagrams up to this are put together here rather than by the kernel */
 #define STREAK 2u
-#define LANES 16u      /* connected sockets at most; a power of two */
-#define LANE_AFTER 64u /* short datagrams to one peer */
+#define LANES 16u       /* connected sockets at most; a power of two */
+#define LANE_AFTER 64u  /* short datagrams to one peer */
 #define PROBE_PIECE 24u /* as 16 bits the other way round, longer than all */
 
 union name {
@@ -49,7 +50,8 @@ struct place {
     uint16_t mtu_datagram;
 };
 
-/* A socket for short datagrams to one peer.  Nothing is received by it: peers know us by the address of the port's own. */
+/* A socket for short datagrams to one peer.  Nothing is received by it: peers know us by the
+ * address of the port's own. */
 struct lane {
     uint32_t peer, sent; /* short datagrams to it since it came here */
     int fd;              /* -1: none (yet) */
@@ -86,8 +88,11 @@ static struct sock_port *port_of(struct amph_port *port)
 
 static enum amph_status sock_probe(char *why, size_t why_len)
 {
-    snprintf(why, why_len, "kernel socket, datagrams as long as the path allows, many in a system call (when it was chosen as the "
-                           "default, a put of 1 MiB on loopback was 6 times as fast as over libfabric's udp; amphora-perf measures)");
+    snprintf(why, why_len,
+             "kernel socket, datagrams as long as the path allows, many in a system call (when it "
+             "was chosen as the "
+             "default, a put of 1 MiB on loopback was 6 times as fast as over libfabric's udp; "
+             "amphora-perf measures)");
     return AMPH_OK;
 }
 
@@ -135,14 +140,18 @@ static void put_segment(struct msghdr *h, size_t len_bytes)
     memcpy(CMSG_DATA(cm), &size, sizeof size);
 }
 
-/* Does a message with a segment size arrive in pieces?  Asked where the host is big-endian: what emulates such a processor may hand
- * the kernel a size whose bytes are the wrong way round, and then datagrams travel joined. */
+/* Does a message with a segment size arrive in pieces?  Asked where the host is big-endian: what
+ * emulates such a processor may hand the kernel a size whose bytes are the wrong way round, and
+ * then datagrams travel joined. */
 static bool cuts_really(const struct sock_port *p, struct sockaddr_storage *own)
 {
     uint64_t text[2 * PROBE_PIECE / 8] = { 0 };
     uint64_t control[4] = { 0 };
     struct iovec iov = { text, sizeof text };
-    struct msghdr h = { .msg_name = own, .msg_namelen = (socklen_t)amph_inet_len(own), .msg_iov = &iov, .msg_iovlen = 1,
+    struct msghdr h = { .msg_name = own,
+                        .msg_namelen = (socklen_t)amph_inet_len(own),
+                        .msg_iov = &iov,
+                        .msg_iovlen = 1,
                         .msg_control = control };
     struct pollfd in = { .fd = p->fd, .events = POLLIN };
     put_segment(&h, PROBE_PIECE);
@@ -162,7 +171,8 @@ static void set_options(struct sock_port *p, int family)
     /* Routers may cut what does not fit a narrow link farther on; we know only the first. */
     if (!v6)
         setsockopt(p->fd, IPPROTO_IP, IP_MTU_DISCOVER, &dont, sizeof dont);
-    setsockopt(p->fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVERR : IP_RECVERR, &on, sizeof on);
+    setsockopt(p->fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVERR : IP_RECVERR, &on,
+               sizeof on);
     p->gso = getsockopt(p->fd, IPPROTO_UDP, UDP_SEGMENT, &size, &len) == 0;
 }
 
@@ -179,14 +189,17 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
     p->max_peers = cfg->max_peers;
     p->refused = UINT32_MAX;
     p->place = calloc(cfg->max_peers, sizeof *p->place);
-    enum amph_status st = p->place ? amph_inet_choose("udp", cfg->loopback_only, cfg->interface, &sa) : AMPH_ERR_NOMEM;
+    enum amph_status st = p->place
+                              ? amph_inet_choose("udp", cfg->loopback_only, cfg->interface, &sa)
+                              : AMPH_ERR_NOMEM;
     if (st != AMPH_OK) {
         sock_close(&p->base);
         return st;
     }
     socklen_t len = (socklen_t)amph_inet_len(&sa);
     p->fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (p->fd < 0 || bind(p->fd, (struct sockaddr *)&sa, len) != 0 || getsockname(p->fd, (struct sockaddr *)&sa, &len) != 0) {
+    if (p->fd < 0 || bind(p->fd, (struct sockaddr *)&sa, len) != 0 ||
+        getsockname(p->fd, (struct sockaddr *)&sa, &len) != 0) {
         int err = errno;
         amph_inet_report(&sa, err);
         sock_close(&p->base);
@@ -229,8 +242,8 @@ static uint32_t route_datagram(const union name *name, socklen_t len)
     return (most < AMPH_INET_DATAGRAM_MAX ? most : AMPH_INET_DATAGRAM_MAX) & ~7u;
 }
 
-static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, const void *addr, size_t addr_len,
-                                      uint32_t *datagram_p)
+static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, const void *addr,
+                                      size_t addr_len, uint32_t *datagram_p)
 {
     struct sock_port *p = port_of(base);
     struct sockaddr_storage sa;
@@ -248,7 +261,8 @@ static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, con
     *datagram_p = route < takes ? route : takes;
     place->len = (uint8_t)len;
     int on = 1;
-    if (!p->gro && route < SHORT_ROUTE && (!AMPH_BIG_ENDIAN || p->gso)) /* long datagrams have nothing to be joined with */
+    /* long datagrams have nothing to be joined with */
+    if (!p->gro && route < SHORT_ROUTE && (!AMPH_BIG_ENDIAN || p->gso))
         p->gro = setsockopt(p->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
     return AMPH_OK;
 }
@@ -266,10 +280,12 @@ static void sock_del_peer(struct amph_port *base, uint32_t peer)
 
 static bool same_place(const struct place *place, const union name *name)
 {
-    if (!place->len || place->name.sa.sa_family != name->sa.sa_family || place->name.v4.sin_port != name->v4.sin_port)
+    if (!place->len || place->name.sa.sa_family != name->sa.sa_family ||
+        place->name.v4.sin_port != name->v4.sin_port)
         return false;
-    return name->sa.sa_family == AF_INET6 ? memcmp(&place->name.v6.sin6_addr, &name->v6.sin6_addr, 16) == 0
-                                          : place->name.v4.sin_addr.s_addr == name->v4.sin_addr.s_addr;
+    return name->sa.sa_family == AF_INET6
+               ? memcmp(&place->name.v6.sin6_addr, &name->v6.sin6_addr, 16) == 0
+               : place->name.v4.sin_addr.s_addr == name->v4.sin_addr.s_addr;
 }
 
 /* Somebody's host has answered that nobody is there: who? */
@@ -279,8 +295,12 @@ static void read_errors(struct sock_port *p)
         union name name;
         uint8_t control[512], data[8];
         struct iovec iov = { data, sizeof data };
-        struct msghdr msg = { .msg_name = &name, .msg_namelen = sizeof name, .msg_iov = &iov, .msg_iovlen = 1,
-                              .msg_control = control, .msg_controllen = sizeof control };
+        struct msghdr msg = { .msg_name = &name,
+                              .msg_namelen = sizeof name,
+                              .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = control,
+                              .msg_controllen = sizeof control };
         if (recvmsg(p->fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
             return;
         for (struct cmsghdr *cm = CMSG_FIRSTHDR(&msg); cm; cm = CMSG_NXTHDR(&msg, cm)) {
@@ -315,7 +335,8 @@ static unsigned add_parts(struct iovec *iov, const struct amph_port_out *o)
     return o->nparts;
 }
 
-/* How many of v[0..n) can go as one, cut by the kernel: to one peer, of one length (the last may be shorter). */
+/* How many of v[0..n) can go as one, cut by the kernel: to one peer, of one length (the last may be
+ * shorter). */
 static unsigned joinable(const struct sock_port *p, const struct amph_port_out *v, unsigned n)
 {
     unsigned k = 1;
@@ -323,7 +344,8 @@ static unsigned joinable(const struct sock_port *p, const struct amph_port_out *
     size_t sum = len;
     if (!p->gso || len > GSO_BYTES / 2)
         return 1;
-    while (k < n && k < GSO_PIECES && v[k].peer == v[0].peer && v[k].len_bytes <= len && sum + v[k].len_bytes <= GSO_BYTES) {
+    while (k < n && k < GSO_PIECES && v[k].peer == v[0].peer && v[k].len_bytes <= len &&
+           sum + v[k].len_bytes <= GSO_BYTES) {
         sum += v[k].len_bytes;
         if (v[k++].len_bytes < len)
             break;
@@ -338,7 +360,8 @@ static void set_segment(struct sock_port *p, unsigned i, size_t len_bytes)
 }
 
 /* Fills p->out from v; gives the messages made, and in covers[i] the datagrams in each. */
-static unsigned build(struct sock_port *p, const struct amph_port_out *v, unsigned n, unsigned covers[])
+static unsigned build(struct sock_port *p, const struct amph_port_out *v, unsigned n,
+                      unsigned covers[])
 {
     unsigned made = 0;
     unsigned niov = 0;
@@ -348,7 +371,9 @@ static unsigned build(struct sock_port *p, const struct amph_port_out *v, unsign
         unsigned first = niov;
         for (unsigned j = 0; j < k; j++)
             niov += add_parts(p->iov + niov, &v[i + j]);
-        p->out[made].msg_hdr = (struct msghdr){ .msg_name = &place->name, .msg_namelen = place->len, .msg_iov = p->iov + first,
+        p->out[made].msg_hdr = (struct msghdr){ .msg_name = &place->name,
+                                                .msg_namelen = place->len,
+                                                .msg_iov = p->iov + first,
                                                 .msg_iovlen = niov - first };
         if (k > 1)
             set_segment(p, made, v[i].len_bytes);
@@ -363,7 +388,8 @@ static void open_lane(struct sock_port *p, struct lane *lane)
     const struct place *place = &p->place[lane->peer];
     int one = 1;
     int fd = socket(place->name.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    lane->never = fd < 0 || bind(fd, &p->own.sa, place->len) != 0 || connect(fd, &place->name.sa, place->len) != 0;
+    lane->never = fd < 0 || bind(fd, &p->own.sa, place->len) != 0 ||
+                  connect(fd, &place->name.sa, place->len) != 0;
     if (lane->never && fd >= 0)
         close(fd);
     if (lane->never)
@@ -372,7 +398,8 @@ static void open_lane(struct sock_port *p, struct lane *lane)
     lane->fd = fd;
 }
 
-/* The socket connected to a peer, or -1.  Of peers that want the same lane the one that sends more has it. */
+/* The socket connected to a peer, or -1.  Of peers that want the same lane the one that sends more
+ * has it. */
 static int lane_to(struct sock_port *p, uint32_t peer)
 {
     struct lane *lane = &p->lane[peer % LANES];
@@ -390,8 +417,8 @@ static int lane_to(struct sock_port *p, uint32_t peer)
     return lane->fd;
 }
 
-/* One short datagram, in the cheapest way; -1 as sendto.  (The C library's calls are points of cancellation, which ours must not be, and
- * pay for that.) */
+/* One short datagram, in the cheapest way; -1 as sendto.  (The C library's calls are points of
+ * cancellation, which ours must not be, and pay for that.) */
 static ssize_t send_small(struct sock_port *p, const struct amph_port_out *o)
 {
     int lane = lane_to(p, o->peer);
@@ -416,8 +443,9 @@ static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, un
     unsigned done = 0;
     unsigned at = 0;
     while (at < made) {
-        int sent = made - at == 1 ? (sendmsg(p->fd, &p->out[at].msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : -1)
-                                  : sendmmsg(p->fd, p->out + at, made - at, MSG_DONTWAIT);
+        int sent = made - at == 1
+                       ? (sendmsg(p->fd, &p->out[at].msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : -1)
+                       : sendmmsg(p->fd, p->out + at, made - at, MSG_DONTWAIT);
         if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS))
             break;
         if (sent < 0 && errno == EINTR)
@@ -458,14 +486,16 @@ static struct sock_set *make_set(void)
     struct sock_set *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->mem = aligned_alloc(4096, (size_t)AMPH_PORT_BATCH * BUFFER_BYTES); /* pages come with their first use */
+    /* pages come with their first use */
+    s->mem = aligned_alloc(4096, (size_t)AMPH_PORT_BATCH * BUFFER_BYTES);
     if (!s->mem) {
         free(s);
         return NULL;
     }
     for (unsigned i = 0; i < AMPH_PORT_BATCH; i++) {
         s->iov[i] = (struct iovec){ s->mem + (size_t)i * BUFFER_BYTES, BUFFER_BYTES };
-        s->msg[i].msg_hdr = (struct msghdr){ .msg_iov = &s->iov[i], .msg_iovlen = 1, .msg_control = s->control[i] };
+        s->msg[i].msg_hdr =
+            (struct msghdr){ .msg_iov = &s->iov[i], .msg_iovlen = 1, .msg_control = s->control[i] };
     }
     return s;
 }
@@ -482,8 +512,10 @@ static size_t joined_by(struct msghdr *h)
 {
     int size = 0;
     for (struct cmsghdr *cm = CMSG_FIRSTHDR(h); cm; cm = CMSG_NXTHDR(h, cm))
-        if (cm->cmsg_level == IPPROTO_UDP && cm->cmsg_type == UDP_GRO && cm->cmsg_len >= CMSG_LEN(sizeof(uint16_t)))
-            memcpy(&size, CMSG_DATA(cm), cm->cmsg_len >= CMSG_LEN(sizeof size) ? sizeof size : sizeof(uint16_t));
+        if (cm->cmsg_level == IPPROTO_UDP && cm->cmsg_type == UDP_GRO &&
+            cm->cmsg_len >= CMSG_LEN(sizeof(uint16_t)))
+            memcpy(&size, CMSG_DATA(cm),
+                   cm->cmsg_len >= CMSG_LEN(sizeof size) ? sizeof size : sizeof(uint16_t));
     return size > 0 ? (size_t)size : 0;
 }
 

@@ -2,15 +2,19 @@
 /*
  * The reliable-datagram protocol of the udp conduit.  Layer: conduits (udp).
  *
- * One module with a clock and a wire that its user gives: the conduit gives the machine's and a datagram port, the simulator
- * (tests/conformance/udp_sim.c) gives virtual ones.  Peers, lanes, messages and operations mean what conduit.h says.
+ * One module with a clock and a wire that its user gives: the conduit gives the machine's and a
+ * datagram port, the simulator (tests/conformance/udp_sim.c) gives virtual ones.  Peers, lanes,
+ * messages and operations mean what conduit.h says.
  *
- * Thread rule.  That of conduit.h; where cfg.threaded is set the module's own lock serialises both sides and is not held in
- * upcalls, done calls or while the port receives.
+ * Thread rule.  That of conduit.h; where cfg.threaded is set the module's own lock serialises both
+ * sides and is not held in upcalls, done calls or while the port receives.
  *
- *   rdp_auth.c  codes of packets        rdp_conn.c  acquaintance, time-outs, end     rdp_recv.c  what comes in, order, delivery
- *   rdp_wire.c  bytes                   rdp_send.c  segments, what goes out          rdp_rma.c   put and get
- *   rdp_pool.c  memory, tables          rdp_ack.c   acknowledgement, loss            rdp_cc.c    how much may be under way
+ *   rdp_auth.c  codes of packets        rdp_conn.c  acquaintance, time-outs, end     rdp_recv.c
+ *               what comes in, order, delivery
+ *   rdp_wire.c  bytes                   rdp_send.c  segments, what goes out          rdp_rma.c
+ *               put and get
+ *   rdp_pool.c  memory, tables          rdp_ack.c   acknowledgement, loss            rdp_cc.c
+ *               how much may be under way
  */
 #ifndef AMPH_CONDUITS_UDP_RDP_H
 #define AMPH_CONDUITS_UDP_RDP_H
@@ -24,15 +28,17 @@
 
 #define RDP_MAX_MEDIUM 65536u
 #define RDP_MSG_HEAD_MAX (sizeof(struct amph_rdp_msg) + 4u * AMPH_AM_MAX_ARGS)
-#define RDP_WINDOW_FIRST (256u << 10) /* bytes of a lane before the receiver has said more; both sides know it */
+#define RDP_WINDOW_FIRST \
+    (256u << 10) /* bytes of a lane before the receiver has said more; both sides know it */
 #define RDP_WINDOW_LEAST (128u << 10)
-#define RDP_SEG_COST 256u             /* that a segment counts in the window beside its body */
-#define RDP_PN_WINDOW 2048u           /* packets that may come late by */
-#define RDP_RECORDS_MAX 65536u        /* packets under way to one peer */
-#define RDP_QUEUE_BYTES (512u << 10)  /* of a lane that wait for their turn; then AMPH_AGAIN */
-#define RDP_RMA_SPAN 32768u           /* numbers between the oldest segment of an RMA lane that is under way and the newest */
-#define RDP_OPS_MAX 256u              /* gets of a peer that are answered at once */
-#define RDP_COPY_BYTES 2048u          /* payloads up to this are copied although their owner would wait */
+#define RDP_SEG_COST 256u            /* that a segment counts in the window beside its body */
+#define RDP_PN_WINDOW 2048u          /* packets that may come late by */
+#define RDP_RECORDS_MAX 65536u       /* packets under way to one peer */
+#define RDP_QUEUE_BYTES (512u << 10) /* of a lane that wait for their turn; then AMPH_AGAIN */
+#define RDP_RMA_SPAN \
+    32768u /* numbers between the oldest segment of an RMA lane that is under way and the newest */
+#define RDP_OPS_MAX 256u     /* gets of a peer that are answered at once */
+#define RDP_COPY_BYTES 2048u /* payloads up to this are copied although their owner would wait */
 #define RDP_NEVER UINT64_MAX
 
 /* ---- clock and wire ---- */
@@ -40,7 +46,8 @@
 struct amph_rdp_env {
     void *ctx;
     uint64_t (*now)(void *ctx);
-    unsigned (*send)(void *ctx, const struct amph_port_out *v, unsigned n); /* taken; fewer than n: no room now */
+    /* taken; fewer than n: no room now */
+    unsigned (*send)(void *ctx, const struct amph_port_out *v, unsigned n);
 };
 
 struct amph_rdp_config {
@@ -67,17 +74,26 @@ struct amph_rdp_keys {
     struct amph_rdp_hash *hash; /* made when a long body is first sent or received */
 };
 void amph_rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k);
-void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver, struct amph_rdp_keys *k);
+void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver,
+                           struct amph_rdp_keys *k);
 void amph_rdp_keys_fini(struct amph_rdp_keys *k);
 bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k);
-/* The code of a packet: its head and the first split bytes of its body (in parts), and the rest of it.  hash NULL: a HELLO. */
-uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash, const uint8_t *head, size_t head_len,
-                  const struct amph_mac_part *body, unsigned nbody, const void *bulk, size_t bulk_len);
-bool amph_rdp_mac_ok(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash, const void *packet, const struct amph_rdp_packet *p);
+/* The code of a packet: its head and the first split bytes of its body (in parts), and the rest of
+ * it.  hash NULL: a HELLO. */
+uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash,
+                      const uint8_t *head, size_t head_len, const struct amph_mac_part *body,
+                      unsigned nbody, const void *bulk, size_t bulk_len);
+bool amph_rdp_mac_ok(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash,
+                     const void *packet, const struct amph_rdp_packet *p);
 
 /* ---- memory (rdp_pool.c) ---- */
 
-enum { RDP_POOL_SMALL, RDP_POOL_MIDDLE, RDP_POOL_LARGE, RDP_NPOOLS };
+enum {
+    RDP_POOL_SMALL,
+    RDP_POOL_MIDDLE,
+    RDP_POOL_LARGE,
+    RDP_NPOOLS
+};
 struct amph_rdp_chunk {
     struct amph_rdp_chunk *next;
 };
@@ -86,7 +102,8 @@ struct amph_rdp_pool {
     unsigned nfree[RDP_NPOOLS];
     uint64_t in_use; /* bytes handed out */
 };
-/* At least len_bytes, aligned to 16; NULL: memory has run out.  Give it back with the same length. */
+/* At least len_bytes, aligned to 16; NULL: memory has run out.  Give it back with the same
+ * length. */
 void *amph_rdp_pool_get(struct amph_rdp_pool *p, size_t len_bytes);
 void amph_rdp_pool_put(struct amph_rdp_pool *p, void *at, size_t len_bytes);
 void amph_rdp_pool_fini(struct amph_rdp_pool *p);
@@ -95,7 +112,8 @@ void amph_rdp_pool_fini(struct amph_rdp_pool *p);
 
 struct amph_rdp_conn;
 
-/* A put under way at its origin, or the answer to a get at its target: cut into segments in the order of its lane's queue. */
+/* A put under way at its origin, or the answer to a get at its target: cut into segments in the
+ * order of its lane's queue. */
 struct amph_rdp_xfer {
     struct amph_rdp_xfer *next;
     struct amph_op *lc, *rc;
@@ -117,15 +135,21 @@ struct amph_rdp_lent {
     enum amph_status st;
 };
 
-enum amph_rdp_seg_state { RDP_SEG_QUEUED, RDP_SEG_OUT, RDP_SEG_LOST, RDP_SEG_DONE };
+enum amph_rdp_seg_state {
+    RDP_SEG_QUEUED,
+    RDP_SEG_OUT,
+    RDP_SEG_LOST,
+    RDP_SEG_DONE
+};
 struct amph_rdp_seg {
-    struct amph_rdp_seg *next, *prev; /* in its lane's queue; under way: in its lane's list, oldest first */
+    /* in its lane's queue; under way: in its lane's list, oldest first */
+    struct amph_rdp_seg *next, *prev;
     struct amph_rdp_seg *next_lost;
     struct amph_rdp_xfer *xfer;
     struct amph_rdp_lent *lent;
     uint64_t lseq, after;
     uint64_t last_pn; /* of the newest packet that carried it */
-    uint8_t *head; /* in the pool */
+    uint8_t *head;    /* in the pool */
     uint32_t head_len, head_room;
     const uint8_t *data; /* elsewhere */
     uint32_t data_len, body_len;
@@ -135,7 +159,11 @@ struct amph_rdp_seg {
 };
 
 /* One transmission. */
-enum amph_rdp_rec_state { RDP_REC_NONE, RDP_REC_OUT, RDP_REC_LOST };
+enum amph_rdp_rec_state {
+    RDP_REC_NONE,
+    RDP_REC_OUT,
+    RDP_REC_LOST
+};
 struct amph_rdp_rec {
     struct amph_rdp_seg *seg; /* NULL: a ping */
     uint64_t sent_ns, first_sent_ns, delivered, delivered_ns;
@@ -145,11 +173,11 @@ struct amph_rdp_rec {
 };
 
 struct amph_rdp_txlane {
-    struct amph_rdp_seg *head, *tail;   /* never sent yet */
+    struct amph_rdp_seg *head, *tail;    /* never sent yet */
     struct amph_rdp_seg *out, *out_tail; /* sent, not acknowledged, by number */
     struct amph_rdp_xfer *xfers, **xfers_tail;
-    uint64_t next_lseq;  /* of the next segment that is cut */
-    uint64_t reserved;   /* PUT: numbers that all queued puts will have used up */
+    uint64_t next_lseq; /* of the next segment that is cut */
+    uint64_t reserved;  /* PUT: numbers that all queued puts will have used up */
     uint64_t sent_bytes, limit;
     uint32_t queued_bytes;
 };
@@ -168,11 +196,11 @@ struct amph_rdp_held {
 struct amph_rdp_rxlane {
     struct amph_rdp_held **ring; /* by number; NULL: none */
     uint32_t ring_size, nheld;
-    uint64_t expected;      /* number of the next segment to deliver */
-    uint64_t used_bytes;    /* of the window */
-    uint64_t limit;         /* that we have told */
+    uint64_t expected;   /* number of the next segment to deliver */
+    uint64_t used_bytes; /* of the window */
+    uint64_t limit;      /* that we have told */
     uint32_t window;
-    uint64_t grow_ns;       /* when the window was last looked at */
+    uint64_t grow_ns; /* when the window was last looked at */
     uint64_t grow_used;
     bool busy, ready;
     /* a long message of which parts have come */
@@ -191,24 +219,28 @@ struct amph_rdp_seen {
 
 /* ---- congestion (rdp_cc.c) ---- */
 
-enum amph_rdp_cc_mode { RDP_CC_STARTUP, RDP_CC_DRAIN, RDP_CC_STEADY };
+enum amph_rdp_cc_mode {
+    RDP_CC_STARTUP,
+    RDP_CC_DRAIN,
+    RDP_CC_STEADY
+};
 struct amph_rdp_cc {
     uint64_t delivered, delivered_ns, first_sent_ns;
     uint64_t app_limited_until;
     uint64_t round_end;
     uint32_t round;
-    uint64_t bw_round[3];  /* windowed maximum: value and round */
-    uint64_t bw[3];        /* bytes a second */
+    uint64_t bw_round[3]; /* windowed maximum: value and round */
+    uint64_t bw[3];       /* bytes a second */
     uint64_t min_rtt_ns, min_rtt_at;
-    uint64_t drain_until;  /* looking for the shortest round trip with little under way */
+    uint64_t drain_until; /* looking for the shortest round trip with little under way */
     uint64_t full_bw, cycle_at, startup_cwnd;
     uint64_t cwnd, rate, hi;
     uint64_t pace_ns;
     uint64_t lost_round, delivered_round;
-    uint64_t rtt_sum;      /* of this round */
+    uint64_t rtt_sum; /* of this round */
     uint32_t rtt_count;
     uint64_t sent_startup, lost_startup; /* before the path's rate was known */
-    uint32_t loss_ppk;     /* of 1024, smoothed */
+    uint32_t loss_ppk;                   /* of 1024, smoothed */
     uint8_t mode, full_count, cycle;
 };
 
@@ -238,7 +270,7 @@ struct amph_rdp_conn {
 
     /* sending */
     uint64_t next_pn, least_pn, largest_acked; /* packets [least_pn, next_pn) have records */
-    uint64_t scan_pn; /* none below this is OUT */
+    uint64_t scan_pn;                          /* none below this is OUT */
     struct amph_rdp_rec *rec;
     uint32_t nrec;
     uint64_t inflight, inflight_cost, out_packets;
@@ -248,19 +280,19 @@ struct amph_rdp_conn {
     uint64_t srtt_ns, rttvar_ns, last_sent_ns, last_heard_ns, waiting_since_ns, hello_ns;
     uint64_t last_wanted_ns; /* when the newest packet that is to be acknowledged was sent */
     uint32_t pto_count, reorder, probes;
-    uint64_t timer_ns;   /* of all that is to be done for it; RDP_NEVER */
-    uint64_t loss_ns;    /* when the next packet counts as lost by its age, or RDP_NEVER */
-    uint64_t send_ns;    /* when pacing allows the next packet, or RDP_NEVER */
+    uint64_t timer_ns; /* of all that is to be done for it; RDP_NEVER */
+    uint64_t loss_ns;  /* when the next packet counts as lost by its age, or RDP_NEVER */
+    uint64_t send_ns;  /* when pacing allows the next packet, or RDP_NEVER */
     uint64_t refused_ns;
-    uint64_t served;     /* its last turn in delivery */
-    uint32_t ngets;      /* of ours under way */
-    uint32_t nanswers;   /* of the peer's */
+    uint64_t served;   /* its last turn in delivery */
+    uint32_t ngets;    /* of ours under way */
+    uint32_t nanswers; /* of the peer's */
     struct amph_rdp_cc cc;
 
     /* receiving */
-    uint64_t largest;    /* number of the newest packet; valid once any_come */
+    uint64_t largest; /* number of the newest packet; valid once any_come */
     uint64_t largest_ns;
-    uint64_t ack_ns;     /* an acknowledgement is due by then, or RDP_NEVER */
+    uint64_t ack_ns; /* an acknowledgement is due by then, or RDP_NEVER */
     uint32_t ack_packets, ack_bytes;
     bool any_come;
     uint64_t come[RDP_PN_WINDOW / 64];
@@ -309,7 +341,7 @@ struct rdp {
     uint32_t nfailed;
     uint64_t turns;
     unsigned idle_looks;
-    bool slept; /* the time may have leapt since the last look */
+    bool slept;      /* the time may have leapt since the last look */
     uint32_t nready; /* lanes with something to deliver */
     unsigned work;   /* done for others since it was last reported */
     struct amph_rdp_finished *finished;
@@ -323,7 +355,7 @@ struct rdp {
         uint64_t pn; /* 0: no record */
     } out_from[RDP_OUT_BATCH];
     uint64_t hello[RDP_OUT_BATCH][sizeof(struct amph_rdp_hello) / 8];
-    uint64_t scan_ns;  /* next look at idle peers */
+    uint64_t scan_ns; /* next look at idle peers */
     bool closing;
 };
 
@@ -331,23 +363,28 @@ struct rdp {
 
 enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct rdp **r_p);
 void amph_rdp_close(struct rdp *r);
-enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index, uint64_t cookie_out, uint64_t cookie_in,
-                              uint32_t datagram);
+enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index,
+                                   uint64_t cookie_out, uint64_t cookie_in, uint32_t datagram);
 void amph_rdp_del_peer(struct rdp *r, uint32_t peer);
-enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc);
-enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, const void *src, size_t len_bytes,
-                         struct amph_op *lc, struct amph_op *rc);
-enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, void *dst, size_t len_bytes,
-                         struct amph_op *done);
-enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes, struct amph_rdp_region **region_p);
+enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane,
+                                  const struct amph_am *am, struct amph_op *lc);
+enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
+                              const void *src, size_t len_bytes, struct amph_op *lc,
+                              struct amph_op *rc);
+enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
+                              void *dst, size_t len_bytes, struct amph_op *done);
+enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes,
+                                  struct amph_rdp_region **region_p);
 void amph_rdp_mem_dereg(struct rdp *r, struct amph_rdp_region *region);
 /* A datagram has come.  lanes, budget: as in progress; gives the messages delivered. */
-unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes, unsigned budget);
+unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes,
+                        unsigned budget);
 /* Delivers what waits, does what is due. */
 unsigned amph_rdp_progress(struct rdp *r, unsigned lanes, unsigned budget);
 /* After a batch of datagrams: sends what may now be sent, gives operations back. */
 unsigned amph_rdp_after_input(struct rdp *r);
-/* Before a sleep: all acknowledgements out; *deadline_p: when amph_rdp_progress must be called.  false: there is work. */
+/* Before a sleep: all acknowledgements out; *deadline_p: when amph_rdp_progress must be called.
+ * false: there is work. */
 bool amph_rdp_settle(struct rdp *r, uint64_t *deadline_p);
 /* From another thread, now and then: sends again what is lost; true: something is under way. */
 bool amph_rdp_guard(struct rdp *r);
@@ -381,14 +418,21 @@ void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_fail(struct rdp *r, struct amph_rdp_conn *c, unsigned reason);
 void amph_rdp_finish_op(struct rdp *r, struct amph_op *op, enum amph_status st);
 unsigned amph_rdp_complete(struct rdp *r); /* without the lock */
-void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, uint64_t now);
+void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                       uint64_t now);
 void amph_rdp_release_conn(struct rdp *r, struct amph_rdp_conn *c); /* an upcall for it is over */
 void amph_rdp_due(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_scan(struct rdp *r, uint64_t now);
-enum { RDP_WHY_SILENT, RDP_WHY_REFUSED, RDP_WHY_LEFT, RDP_WHY_MEMORY };
+enum {
+    RDP_WHY_SILENT,
+    RDP_WHY_REFUSED,
+    RDP_WHY_LEFT,
+    RDP_WHY_MEMORY
+};
 
 /* rdp_send.c */
-struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, size_t head_room);
+struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                                      size_t head_room);
 void amph_rdp_seg_unref(struct rdp *r, struct amph_rdp_seg *s);
 void amph_rdp_seg_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s);
 void amph_rdp_seg_arrived(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s);
@@ -398,13 +442,17 @@ void amph_rdp_send_ack(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_send_ping(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_send_bye(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_flush(struct rdp *r);
-void amph_rdp_drop_all(struct rdp *r, struct amph_rdp_conn *c, enum amph_status st); /* everything that waits to be sent or acknowledged */
+/* everything that waits to be sent or acknowledged */
+void amph_rdp_drop_all(struct rdp *r, struct amph_rdp_conn *c, enum amph_status st);
 bool amph_rdp_has_outgoing(const struct amph_rdp_conn *c);
 
 /* rdp_ack.c */
-void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, size_t len_bytes, uint64_t now);
-unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words, struct amph_rdp_ackblk *blk, uint64_t words[], uint64_t now);
-void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, uint64_t now);
+void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                          size_t len_bytes, uint64_t now);
+unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words,
+                           struct amph_rdp_ackblk *blk, uint64_t words[], uint64_t now);
+void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                     uint64_t now);
 void amph_rdp_on_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_rearm(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
 struct amph_rdp_rec *amph_rdp_rec_new(struct amph_rdp_conn *c, uint64_t now, size_t bytes);
@@ -412,21 +460,25 @@ struct amph_rdp_rec *amph_rdp_rec_new(struct amph_rdp_conn *c, uint64_t now, siz
 /* rdp_recv.c */
 void amph_rdp_rx_fini(struct rdp *r, struct amph_rdp_conn *c);
 bool amph_rdp_seen_test(const struct amph_rdp_seen *s, uint64_t lseq);
-bool amph_rdp_seen_mark(struct amph_rdp_seen *s, uint64_t lseq); /* false: memory has run out, or it lies too far ahead */
+/* false: memory has run out, or it lies too far ahead */
+bool amph_rdp_seen_mark(struct amph_rdp_seen *s, uint64_t lseq);
 
 /* rdp_rma.c */
-bool amph_rdp_on_rma(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p); /* false: as if it had not come */
+/* false: as if it had not come */
+bool amph_rdp_on_rma(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p);
 struct amph_rdp_seg *amph_rdp_xfer_cut(struct rdp *r, struct amph_rdp_conn *c, unsigned lane);
 void amph_rdp_xfer_release(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x);
 void amph_rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st);
 
 /* rdp_cc.c */
 void amph_rdp_cc_init(struct amph_rdp_cc *cc, uint32_t datagram);
-void amph_rdp_cc_sent(struct amph_rdp_conn *c, struct amph_rdp_rec *rec, uint64_t now, size_t bytes, bool more);
+void amph_rdp_cc_sent(struct amph_rdp_conn *c, struct amph_rdp_rec *rec, uint64_t now, size_t bytes,
+                      bool more);
 /* newest: a copy of the newest packet's record that was acknowledged; rtt_ns 0: no sample. */
-void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newest, uint64_t acked_bytes, uint64_t lost_bytes, uint64_t rtt_ns,
-                  uint64_t now);
+void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newest,
+                       uint64_t acked_bytes, uint64_t lost_bytes, uint64_t rtt_ns, uint64_t now);
 /* May a packet of `bytes` go out?  *when_p: when, if pacing holds it back (else RDP_NEVER). */
-bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t now, uint64_t *when_p);
+bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t now,
+                          uint64_t *when_p);
 
 #endif

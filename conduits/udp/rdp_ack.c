@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Acknowledgement, round-trip time and loss.  Layer: conduits (udp).  Thread rule: the caller holds the module's lock.
+ * Acknowledgement, round-trip time and loss.  Layer: conduits (udp).  Thread rule: the caller holds
+ * the module's lock.
  *
- * Each transmission has a number of its own, so a round trip is measured on what really went round (Karn's rule needs no care).  A
- * packet is lost when enough later ones have come, or when it is older than a round trip and a later one has come; how many is
- * "enough" is learned from packets that came after all.  Where nothing comes, time-outs, each twice as long as the one before,
- * send the oldest segments again, and it is the answer to these that tells which packets were lost.
+ * Each transmission has a number of its own, so a round trip is measured on what really went round
+ * (Karn's rule needs no care).  A packet is lost when enough later ones have come, or when it is
+ * older than a round trip and a later one has come; how many is "enough" is learned from packets
+ * that came after all.  Where nothing comes, time-outs, each twice as long as the one before, send
+ * the oldest segments again, and it is the answer to these that tells which packets were lost.
  */
 #include "conduits/udp/rdp.h"
 
 #define WORDS (RDP_PN_WINDOW / 64)
-#define FRESH 3            /* acknowledgements that repeat a word */
+#define FRESH 3 /* acknowledgements that repeat a word */
 #define ACK_PACKETS 16u
 #define ACK_BYTES (192u << 10)
 #define ACK_LEAST_NS (25 * AMPH_NS_PER_US)
 #define ACK_MOST_NS AMPH_NS_PER_MS
 #define PING_BACKOFF 5u
 #define REORDER_MOST 1024u
-#define KEEP_NS (5 * AMPH_NS_PER_MS) /* and two round trips: how long a lost packet may still turn up */
+#define KEEP_NS \
+    (5 * AMPH_NS_PER_MS) /* and two round trips: how long a lost packet may still turn up */
 
 /* ---- what has come ---- */
 
@@ -34,7 +37,8 @@ static void enter_words(struct amph_rdp_conn *c, uint64_t pn)
 }
 
 /* A packet that wants to be acknowledged has been taken. */
-void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, size_t len_bytes, uint64_t now)
+void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                          size_t len_bytes, uint64_t now)
 {
     uint64_t pn = p->h.pn;
     bool gap = c->any_come && pn != c->largest + 1;
@@ -62,7 +66,8 @@ void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct a
         c->timer_ns = c->ack_ns;
 }
 
-unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words, struct amph_rdp_ackblk *blk, uint64_t words[], uint64_t now)
+unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words,
+                           struct amph_rdp_ackblk *blk, uint64_t words[], uint64_t now)
 {
     uint64_t top = c->largest / 64;
     unsigned n = 1;
@@ -83,7 +88,9 @@ unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words, struct 
     for (unsigned i = n; i < reach; i++)
         c->fresh[(top - i) % WORDS] = 0;
     uint64_t delay = (now - c->largest_ns) / AMPH_NS_PER_US;
-    *blk = (struct amph_rdp_ackblk){ .largest = c->largest, .delay_us = delay < UINT32_MAX ? (uint32_t)delay : UINT32_MAX };
+    *blk = (struct amph_rdp_ackblk){ .largest = c->largest,
+                                     .delay_us = delay < UINT32_MAX ? (uint32_t)delay
+                                                                    : UINT32_MAX };
     for (unsigned i = 0; i < AMPH_NLANES; i++) {
         struct amph_rdp_rxlane *rx = &c->rx[i];
         if (rx->used_bytes + rx->window > rx->limit)
@@ -154,7 +161,8 @@ static void one_acked(struct rdp *r, struct amph_rdp_conn *c, uint64_t pn, struc
     end_record(r, rec);
 }
 
-static void walk_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, struct acked *a)
+static void walk_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                     struct acked *a)
 {
     uint64_t top = p->ack.largest & ~UINT64_C(63);
     for (unsigned i = 0; i < p->h.ack_words; i++) {
@@ -197,7 +205,8 @@ static uint64_t find_lost(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     bool first = true;
     for (uint64_t pn = c->scan_pn; pn < c->largest_acked && pn < c->next_pn; pn++) {
         struct amph_rdp_rec *rec = rec_of(c, pn);
-        if (rec->state == RDP_REC_OUT && (pn + c->reorder <= c->largest_acked || rec->sent_ns + patience <= now)) {
+        if (rec->state == RDP_REC_OUT &&
+            (pn + c->reorder <= c->largest_acked || rec->sent_ns + patience <= now)) {
             rec->state = RDP_REC_LOST;
             off_the_wire(c, rec);
             lost += rec->bytes;
@@ -221,7 +230,8 @@ static void advance(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     uint64_t keep = 2 * c->srtt_ns + KEEP_NS;
     while (c->least_pn < c->next_pn) {
         struct amph_rdp_rec *rec = rec_of(c, c->least_pn);
-        bool old = rec->state == RDP_REC_LOST && (!rec->seg || rec->seg->state == RDP_SEG_DONE || now - rec->sent_ns > keep);
+        bool old = rec->state == RDP_REC_LOST &&
+                   (!rec->seg || rec->seg->state == RDP_SEG_DONE || now - rec->sent_ns > keep);
         if (rec->state != RDP_REC_NONE && !old)
             break;
         if (old)
@@ -230,7 +240,8 @@ static void advance(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     }
 }
 
-void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, uint64_t now)
+void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                     uint64_t now)
 {
     struct acked a = { .newest_pn = 0 };
     uint64_t rtt = 0;
@@ -278,7 +289,9 @@ static void probe(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     c->pto_count++;
     if (!c->confirmed)
         amph_rdp_send_hello(r, c, now);
-    if (n == 0) { /* a window has not opened or an answer not come: less and less often, but a lost word must not cost long */
+    /* a window has not opened or an answer not come: less and less often, but a lost word must not
+     * cost long */
+    if (n == 0) {
         amph_rdp_send_ping(r, c, now);
         c->pto_count = c->pto_count < PING_BACKOFF ? c->pto_count : PING_BACKOFF;
     }
@@ -292,7 +305,8 @@ void amph_rdp_on_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
         amph_rdp_cc_acked(c, NULL, 0, lost, 0, now);
     uint64_t send = c->send_ns;
     amph_rdp_rearm(r, c, now);
-    /* What is left, apart from pacing and loss, is the time-out: no packet for long although something is waited for. */
+    /* What is left, apart from pacing and loss, is the time-out: no packet for long although
+     * something is waited for. */
     if (c->timer_ns <= now && now < send && now < c->loss_ns)
         probe(r, c, now);
     amph_rdp_pump(r, c, now);

@@ -2,12 +2,14 @@
 /*
  * Codes of packets.  Layer: conduits (udp).  Thread rule: pure functions on the caller's memory.
  *
- * Each direction of each acquaintance has a key of its own, made from the pair's cookie and the two numbers that the peers chose at
- * random when they met: a packet of an earlier acquaintance, or one sent back to its sender, has no right code.
+ * Each direction of each acquaintance has a key of its own, made from the pair's cookie and the two
+ * numbers that the peers chose at random when they met: a packet of an earlier acquaintance, or one
+ * sent back to its sender, has no right code.
  *
- * HMAC-SHA256 runs at 2 GB/s, which would halve the speed of the loopback interface.  So packets first go through a universal
- * hash with a secret key (the NH function of UMAC, RFC 4418, with words of 64 bits: two different texts collide with a chance
- * of 2^-64; 22 GB/s), 2048 bytes at a time, and what it gives, 16 bytes each, is what the HMAC is made of.  A HELLO has no such key
+ * HMAC-SHA256 runs at 2 GB/s, which would halve the speed of the loopback interface.  So packets
+ * first go through a universal hash with a secret key (the NH function of UMAC, RFC 4418, with
+ * words of 64 bits: two different texts collide with a chance of 2^-64; 22 GB/s), 2048 bytes at a
+ * time, and what it gives, 16 bytes each, is what the HMAC is made of.  A HELLO has no such key
  * yet; the HMAC is made of its bytes.
  */
 #include <stdlib.h>
@@ -36,7 +38,8 @@ void amph_rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k)
     amph_mac_key_init(k, key);
 }
 
-void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver, struct amph_rdp_keys *k)
+void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver,
+                           struct amph_rdp_keys *k)
 {
     uint8_t key[AMPH_KEY_BYTES];
     uint8_t text[24] = "session";
@@ -83,8 +86,10 @@ static void hash_groups(const uint64_t *key, const uint8_t *at, size_t groups, u
     }
 }
 
-/* One block; a short one counts as filled up with zeros (the length stands in the head of the packet). */
-static void hash_block(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes, uint8_t out[16])
+/* One block; a short one counts as filled up with zeros (the length stands in the head of the
+ * packet). */
+static void hash_block(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes,
+                       uint8_t out[16])
 {
     size_t whole = len_bytes / GROUP;
     size_t rest = len_bytes % GROUP;
@@ -102,16 +107,19 @@ static void hash_block(const struct amph_rdp_hash *hash, const uint8_t *at, size
 }
 
 /* Hashes len_bytes, 16 bytes for each block; gives the bytes written. */
-static size_t hash_all(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes, uint8_t *digest)
+static size_t hash_all(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes,
+                       uint8_t *digest)
 {
     size_t out = 0;
     for (size_t i = 0; i < len_bytes; i += RDP_HASH_BLOCK, out += 16)
-        hash_block(hash, at + i, len_bytes - i < RDP_HASH_BLOCK ? len_bytes - i : RDP_HASH_BLOCK, digest + out);
+        hash_block(hash, at + i, len_bytes - i < RDP_HASH_BLOCK ? len_bytes - i : RDP_HASH_BLOCK,
+                   digest + out);
     return out;
 }
 
-uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash, const uint8_t *head, size_t head_len,
-                  const struct amph_mac_part *body, unsigned nbody, const void *bulk, size_t bulk_len)
+uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash,
+                      const uint8_t *head, size_t head_len, const struct amph_mac_part *body,
+                      unsigned nbody, const void *bulk, size_t bulk_len)
 {
     uint8_t digest[8 + (RDP_DATAGRAM_MAX / RDP_HASH_BLOCK + 3) * 16];
     uint8_t plain[RDP_HEAD_MAX + RDP_BULK_BYTES + 8];
@@ -124,8 +132,10 @@ uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash
     }
     for (; part.len_bytes % 8; part.len_bytes++) /* as on the wire */
         plain[part.len_bytes] = 0;
-    if (hash) { /* lengths too: the hash itself does not tell a text from the same with zeros behind it */
-        put_u64(digest, (uint64_t)part.len_bytes << 32 | amph_rdp_pad8(bulk_len)); /* on the wire it is padded */
+    /* lengths too: the hash itself does not tell a text from the same with zeros behind it */
+    if (hash) {
+        /* on the wire it is padded */
+        put_u64(digest, (uint64_t)part.len_bytes << 32 | amph_rdp_pad8(bulk_len));
         size_t n = 8 + hash_all(hash, plain, part.len_bytes, digest + 8);
         n += hash_all(hash, bulk, bulk_len, digest + n);
         part = (struct amph_mac_part){ digest, n };
@@ -133,12 +143,14 @@ uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash
     return amph_mac64(mac, &part, 1);
 }
 
-bool amph_rdp_mac_ok(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash, const void *packet, const struct amph_rdp_packet *p)
+bool amph_rdp_mac_ok(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash,
+                     const void *packet, const struct amph_rdp_packet *p)
 {
     size_t bulk = p->h.body_len - p->h.split;
     struct amph_mac_part body = { p->body, p->h.split };
     if ((bulk && !hash) || p->h.split > RDP_BULK_BYTES)
         return false;
-    uint64_t code = amph_rdp_mac(mac, hash, packet, p->head_len, &body, 1, p->body + p->h.split, bulk);
+    uint64_t code = amph_rdp_mac(mac, hash, packet, p->head_len, &body, 1, p->body + p->h.split,
+                                 bulk);
     return amph_mac_equal(&code, &p->h.mac, sizeof code);
 }

@@ -1,30 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much may be under way.  Layer: conduits (udp).  Thread rule: the caller holds the module's lock.
+ * How much may be under way.  Layer: conduits (udp).  Thread rule: the caller holds the module's
+ * lock.
  *
- * After the idea of BBR (Cardwell and others, 2016), not after its code: the path's rate is the largest delivery rate of the last
- * ten
- * round trips, its length the shortest round trip of the last ten seconds.  Packets leave at that rate, and about twice the product
- * may be under way.  A loss alone says nothing (a bad cable loses at random); only loss together with round trips that have
- * grown, so with a queue, lowers the amount.  What is lost at random is made up for by sending that much faster.
+ * After the idea of BBR (Cardwell and others, 2016), not after its code: the path's rate is the
+ * largest delivery rate of the last ten round trips, its length the shortest round trip of the last
+ * ten seconds.  Packets leave at that rate, and about twice the product may be under way.  A loss
+ * alone says nothing (a bad cable loses at random); only loss together with round trips that have
+ * grown, so with a queue, lowers the amount.  What is lost at random is made up for by sending that
+ * much faster.
  */
 #include "conduits/udp/rdp.h"
 
 #define ROUNDS 10u
 #define MIN_RTT_NS (10 * AMPH_NS_PER_S)
-#define SLACK_NS (100 * AMPH_NS_PER_US)  /* that a receiver may take before it looks: counted to the path's length */
-#define BURST_NS (500 * AMPH_NS_PER_US)  /* packets leave in bursts of this much */
+#define SLACK_NS \
+    (100 * \
+     AMPH_NS_PER_US) /* that a receiver may take before it looks: counted to the path's length */
+#define BURST_NS (500 * AMPH_NS_PER_US) /* packets leave in bursts of this much */
 #define FIRST_PACKETS 16u
 #define LEAST_PACKETS 4u
 #define PERMILLE 1024u
 
 /* Gains in 1/100. */
 static const unsigned cycle_gain[] = { 125, 75, 100, 100, 100, 100, 100, 100 };
-enum { GAIN_STARTUP = 289, GAIN_DRAIN = 35, GAIN_CWND = 200 };
+enum {
+    GAIN_STARTUP = 289,
+    GAIN_DRAIN = 35,
+    GAIN_CWND = 200
+};
 
 void amph_rdp_cc_init(struct amph_rdp_cc *cc, uint32_t datagram)
 {
-    *cc = (struct amph_rdp_cc){ .cwnd = (uint64_t)FIRST_PACKETS * datagram, .hi = UINT64_MAX, .min_rtt_ns = UINT64_MAX, .cycle = 2 };
+    *cc = (struct amph_rdp_cc){ .cwnd = (uint64_t)FIRST_PACKETS * datagram,
+                                .hi = UINT64_MAX,
+                                .min_rtt_ns = UINT64_MAX,
+                                .cycle = 2 };
     cc->startup_cwnd = cc->cwnd;
 }
 
@@ -53,7 +64,8 @@ static void take_rate(struct amph_rdp_cc *cc, uint64_t rate)
             }
             break;
         }
-    while (now - cc->bw_round[0] > ROUNDS) { /* the best has grown old: the second best is the best */
+    /* the best has grown old: the second best is the best */
+    while (now - cc->bw_round[0] > ROUNDS) {
         cc->bw[0] = cc->bw[1];
         cc->bw_round[0] = cc->bw_round[1];
         cc->bw[1] = cc->bw[2];
@@ -80,7 +92,8 @@ static uint64_t path_bytes(const struct amph_rdp_cc *cc, unsigned gain)
     return (uint64_t)bytes;
 }
 
-bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t now, uint64_t *when_p)
+bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t now,
+                          uint64_t *when_p)
 {
     const struct amph_rdp_cc *cc = &c->cc;
     uint64_t cwnd = cc->cwnd < cc->hi ? cc->cwnd : cc->hi;
@@ -100,7 +113,8 @@ bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t 
     return true;
 }
 
-void amph_rdp_cc_sent(struct amph_rdp_conn *c, struct amph_rdp_rec *rec, uint64_t now, size_t bytes, bool more)
+void amph_rdp_cc_sent(struct amph_rdp_conn *c, struct amph_rdp_rec *rec, uint64_t now, size_t bytes,
+                      bool more)
 {
     struct amph_rdp_cc *cc = &c->cc;
     if (c->out_packets == 0) { /* after a pause the clock of deliveries starts anew */
@@ -146,7 +160,8 @@ static bool overflows(struct amph_rdp_conn *c, uint64_t sent, uint32_t loss)
 /* Round trips have grown: on the average, since in each round some packets meet an empty queue. */
 static bool has_queue(const struct amph_rdp_cc *cc)
 {
-    return cc->rtt_count && cc->rtt_sum / cc->rtt_count > cc->min_rtt_ns + cc->min_rtt_ns / 32 + 2 * SLACK_NS;
+    return cc->rtt_count &&
+           cc->rtt_sum / cc->rtt_count > cc->min_rtt_ns + cc->min_rtt_ns / 32 + 2 * SLACK_NS;
 }
 
 /* A round trip is over: was there a queue, was something lost? */
@@ -205,7 +220,8 @@ static void steer(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_t now)
     cc->cwnd = want > least ? want : least;
     uint32_t made_up = cc->loss_ppk < PERMILLE / 3 ? cc->loss_ppk : PERMILLE / 3;
     uint64_t base = best_rate(cc);
-    if (cc->mode == RDP_CC_STARTUP && cc->min_rtt_ns != UINT64_MAX) { /* a little traffic says nothing of the path's rate */
+    /* a little traffic says nothing of the path's rate */
+    if (cc->mode == RDP_CC_STARTUP && cc->min_rtt_ns != UINT64_MAX) {
         double first = (double)cc->startup_cwnd * 1e9 / (double)(cc->min_rtt_ns + SLACK_NS);
         base = first > (double)base ? (uint64_t)first : base;
     }
@@ -213,8 +229,8 @@ static void steer(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_t now)
     cc->rate = (uint64_t)rate;
 }
 
-void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newest, uint64_t acked_bytes, uint64_t lost_bytes, uint64_t rtt_ns,
-                  uint64_t now)
+void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newest,
+                       uint64_t acked_bytes, uint64_t lost_bytes, uint64_t rtt_ns, uint64_t now)
 {
     struct amph_rdp_cc *cc = &c->cc;
     cc->delivered += acked_bytes;
@@ -239,7 +255,8 @@ void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newes
     uint64_t took = sending > coming ? sending : coming;
     cc->first_sent_ns = newest->sent_ns;
     if (took > 0 && took >= cc->min_rtt_ns / 2) {
-        uint64_t rate = (uint64_t)((double)(cc->delivered - newest->delivered) * 1e9 / (double)took);
+        uint64_t rate = (uint64_t)((double)(cc->delivered - newest->delivered) * 1e9 /
+                                   (double)took);
         if (!newest->app_limited || rate > best_rate(cc))
             take_rate(cc, rate);
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers of the protocol: acquaintance, time-outs, failure, end.  Layer: conduits (udp).  Thread rule: see rdp.h.
+ * Peers of the protocol: acquaintance, time-outs, failure, end.  Layer: conduits (udp).  Thread
+ * rule: see rdp.h.
  *
- * Acquaintance.  Each side has chosen a random number (nonce) when it added the peer, and says HELLO with it, with the other's as
- * far as
- * it knows it, and whether it wants an answer.  The other's number counts when it came with our own, which only the peer of
- * today can know, or when a packet comes whose code was made with both.  Until then packets wait.
+ * Acquaintance.  Each side has chosen a random number (nonce) when it added the peer, and says
+ * HELLO with it, with the other's as far as it knows it, and whether it wants an answer.  The
+ * other's number counts when it came with our own, which only the peer of today can know, or when a
+ * packet comes whose code was made with both.  Until then packets wait.
  */
 #include <stdlib.h>
 
@@ -15,8 +16,9 @@
 #define HELLO_FIRST_NS (4 * AMPH_NS_PER_MS)
 #define HELLO_MOST_NS (200 * AMPH_NS_PER_MS)
 #define SCAN_NS AMPH_NS_PER_S
-#define IDLE_NS AMPH_NS_PER_S              /* after which an idle peer's tables go */
-#define REFUSED_NS (50 * AMPH_NS_PER_MS)   /* of refusals, without a packet, after which the peer is gone */
+#define IDLE_NS AMPH_NS_PER_S /* after which an idle peer's tables go */
+#define REFUSED_NS \
+    (50 * AMPH_NS_PER_MS) /* of refusals, without a packet, after which the peer is gone */
 #define RTT_FIRST_NS (2 * AMPH_NS_PER_MS)
 
 enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct rdp **r_p)
@@ -123,10 +125,14 @@ void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
         amph_rdp_flush(r);
     unsigned n = r->nout++;
     struct amph_mac_key key;
-    struct amph_rdp_hello hello = { .nonce = c->nonce, .echo = c->peer_nonce, .want = c->state == RDP_CONN_HELLO,
-                               .queue = r->cfg.queue_bytes };
-    struct amph_rdp_hdr h = { .src = c->remote_index, .type = RDP_HELLO | RDP_VERSION << 4, .body_len = sizeof hello,
-                         .split = sizeof hello };
+    struct amph_rdp_hello hello = { .nonce = c->nonce,
+                                    .echo = c->peer_nonce,
+                                    .want = c->state == RDP_CONN_HELLO,
+                                    .queue = r->cfg.queue_bytes };
+    struct amph_rdp_hdr h = { .src = c->remote_index,
+                              .type = RDP_HELLO | RDP_VERSION << 4,
+                              .body_len = sizeof hello,
+                              .split = sizeof hello };
     amph_rdp_put_hello(r->hello[n], &hello);
     amph_rdp_put_hdr(r->head[n], &h);
     struct amph_mac_part body = { r->hello[n], sizeof hello };
@@ -135,8 +141,11 @@ void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     amph_rdp_put_hdr(r->head[n], &h);
     r->out_from[n].c = c;
     r->out_from[n].pn = 0;
-    r->out[n] = (struct amph_port_out){ .peer = c->peer, .nparts = 2, .len_bytes = sizeof h + sizeof hello,
-                                        .part = { { r->head[n], sizeof h }, { r->hello[n], sizeof hello } } };
+    r->out[n] = (struct amph_port_out){ .peer = c->peer,
+                                        .nparts = 2,
+                                        .len_bytes = sizeof h + sizeof hello,
+                                        .part = { { r->head[n], sizeof h },
+                                                  { r->hello[n], sizeof hello } } };
     if (c->hellos++ == 0)
         c->hello_ns = now;
     c->last_sent_ns = now;
@@ -166,7 +175,8 @@ static void take_nonce(struct amph_rdp_conn *c, uint64_t nonce)
     amph_rdp_keys_session(c->cookie_in, nonce, c->nonce, &c->in);
 }
 
-void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, uint64_t now)
+void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                       uint64_t now)
 {
     struct amph_rdp_hello hello;
     struct amph_mac_key key;
@@ -192,8 +202,8 @@ void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph
 
 /* ---- peers ---- */
 
-enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index, uint64_t cookie_out, uint64_t cookie_in,
-                              uint32_t datagram)
+enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index,
+                                   uint64_t cookie_out, uint64_t cookie_in, uint32_t datagram)
 {
     if (peer >= r->cfg.max_peers)
         return AMPH_ERR_RANGE;
@@ -202,9 +212,19 @@ enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote
     struct amph_rdp_conn *c = calloc(1, sizeof *c);
     if (!c)
         return AMPH_ERR_NOMEM;
-    *c = (struct amph_rdp_conn){ .peer = peer, .remote_index = remote_index, .cookie_in = cookie_in, .cookie_out = cookie_out,
-                            .timer_ns = RDP_NEVER, .loss_ns = RDP_NEVER, .send_ns = RDP_NEVER, .ack_ns = RDP_NEVER,
-                            .srtt_ns = RTT_FIRST_NS, .rttvar_ns = RTT_FIRST_NS / 2, .reorder = 3, .next_pn = 1, .least_pn = 1 };
+    *c = (struct amph_rdp_conn){ .peer = peer,
+                                 .remote_index = remote_index,
+                                 .cookie_in = cookie_in,
+                                 .cookie_out = cookie_out,
+                                 .timer_ns = RDP_NEVER,
+                                 .loss_ns = RDP_NEVER,
+                                 .send_ns = RDP_NEVER,
+                                 .ack_ns = RDP_NEVER,
+                                 .srtt_ns = RTT_FIRST_NS,
+                                 .rttvar_ns = RTT_FIRST_NS / 2,
+                                 .reorder = 3,
+                                 .next_pn = 1,
+                                 .least_pn = 1 };
     while (c->nonce == 0)
         amph_random(&c->nonce, sizeof c->nonce);
     c->datagram = (datagram < RDP_DATAGRAM_MAX ? datagram : RDP_DATAGRAM_MAX) & ~7u;
@@ -336,7 +356,9 @@ void amph_rdp_rearm(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     if (c->state == RDP_CONN_HELLO && waits) {
         at = c->hellos ? c->last_sent_ns + hello_gap(c) : now;
     } else if (c->state == RDP_CONN_UP && waits) {
-        uint64_t pto = c->srtt_ns + (4 * c->rttvar_ns > 200 * AMPH_NS_PER_US ? 4 * c->rttvar_ns : 200 * AMPH_NS_PER_US);
+        uint64_t pto = c->srtt_ns + (4 * c->rttvar_ns > 200 * AMPH_NS_PER_US
+                                         ? 4 * c->rttvar_ns
+                                         : 200 * AMPH_NS_PER_US);
         pto <<= c->pto_count < 10 ? c->pto_count : 10;
         /* Our own acknowledgements do not put it off. */
         uint64_t due = c->last_wanted_ns + (pto < AMPH_NS_PER_S / 4 ? pto : AMPH_NS_PER_S / 4);
@@ -353,8 +375,10 @@ void amph_rdp_rearm(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 
 static bool is_silent(const struct rdp *r, const struct amph_rdp_conn *c, uint64_t now)
 {
-    uint64_t since = c->last_heard_ns > c->waiting_since_ns ? c->last_heard_ns : c->waiting_since_ns;
-    return r->cfg.timeout_ns && c->waiting_since_ns && now > since && now - since >= r->cfg.timeout_ns;
+    uint64_t since = c->last_heard_ns > c->waiting_since_ns ? c->last_heard_ns
+                                                            : c->waiting_since_ns;
+    return r->cfg.timeout_ns && c->waiting_since_ns && now > since &&
+           now - since >= r->cfg.timeout_ns;
 }
 
 void amph_rdp_due(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
@@ -366,7 +390,8 @@ void amph_rdp_due(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
         return;
     }
     if (c->state == RDP_CONN_HELLO) {
-        if ((amph_rdp_has_outgoing(c) || c->ngets) && (!c->hellos || now >= c->last_sent_ns + hello_gap(c)))
+        if ((amph_rdp_has_outgoing(c) || c->ngets) &&
+            (!c->hellos || now >= c->last_sent_ns + hello_gap(c)))
             amph_rdp_send_hello(r, c, now);
         amph_rdp_rearm(r, c, now);
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of segments and held messages: three sizes, made on demand, a few kept for the next.  Layer: conduits (udp).
- * Thread rule: the caller holds the module's lock.
+ * Memory of segments and held messages: three sizes, made on demand, a few kept for the next.
+ * Layer: conduits (udp). Thread rule: the caller holds the module's lock.
  */
 #include <stdlib.h>
 
@@ -24,7 +24,8 @@ static unsigned size_for(size_t len_bytes)
     return i;
 }
 
-/* What lies far below the largest size is made as long as it is: a held datagram of an Ethernet shall not cost 64 KiB. */
+/* What lies far below the largest size is made as long as it is: a held datagram of an Ethernet
+ * shall not cost 64 KiB. */
 static bool exact(unsigned i, size_t len_bytes)
 {
     return i == RDP_NPOOLS || (i == RDP_POOL_LARGE && len_bytes <= sizes[i].bytes / 2);

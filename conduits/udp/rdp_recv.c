@@ -3,9 +3,11 @@
  * What comes in: checked, put in order, delivered once.  Layer: conduits (udp).
  * Thread rule: see rdp.h; functions here that are not static take the lock, except where said.
  *
- * A segment in its turn is delivered from the datagram itself.  Others (those that came too early, or whose lane is not wanted now,
- * or for which the budget is used up) are copied and wait.  An upcall may do anything but progress, also forget the peer whose message
- * it handles; and it may lead to an inner progress for the reply lane: `busy` keeps that from the lane that is being delivered.
+ * A segment in its turn is delivered from the datagram itself.  Others (those that came too early,
+ * or whose lane is not wanted now, or for which the budget is used up) are copied and wait.  An
+ * upcall may do anything but progress, also forget the peer whose message it handles; and it may
+ * lead to an inner progress for the reply lane: `busy` keeps that from the lane that is being
+ * delivered.
  */
 #include <stdlib.h>
 
@@ -16,7 +18,7 @@
 #define WINDOW_MOST (16u << 20)
 #define LOOKS 4u /* one in so many looks that find nothing asks what time it is */
 #define AWAY_NS (20 * AMPH_NS_PER_MS) /* without progress, after which the guard acts */
-#define TURN 8u /* messages of one peer before the next has its turn */
+#define TURN 8u                       /* messages of one peer before the next has its turn */
 
 /* ---- numbers of an RMA lane ---- */
 
@@ -124,11 +126,11 @@ static uint32_t window_bytes(const struct amph_rdp_packet *p)
     return p->h.body_len + RDP_SEG_COST;
 }
 
-/* Copies the segment in p to wait, from byte `at` of its body on; what is before has been delivered.
- * The segment counts in the window as a whole until the last of it is consumed.  Returns false if
- * there is no room; with `must` only memory can be lacking. */
-static bool hold(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, uint32_t at,
-                 bool must)
+/* Copies the segment in p to wait, from byte `at` of its body on; what is before has been
+ * delivered. The segment counts in the window as a whole until the last of it is consumed.  Returns
+ * false if there is no room; with `must` only memory can be lacking. */
+static bool hold(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                 uint32_t at, bool must)
 {
     unsigned lane = p->h.lane;
     uint64_t lseq = p->seg.lseq;
@@ -142,8 +144,10 @@ static bool hold(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_p
     if (!h)
         return false;
 
-    *h = (struct amph_rdp_held){ .after = p->seg.after, .len_bytes = len_bytes,
-                            .window_bytes = window_bytes(p), .flags = p->h.flags };
+    *h = (struct amph_rdp_held){ .after = p->seg.after,
+                                 .len_bytes = len_bytes,
+                                 .window_bytes = window_bytes(p),
+                                 .flags = p->h.flags };
     memcpy(h->body, p->body + at, len_bytes);
     *slot(rx, lseq) = h;
     rx->nheld++;
@@ -182,11 +186,18 @@ void amph_rdp_rx_fini(struct rdp *r, struct amph_rdp_conn *c)
 
 /* ---- delivery ---- */
 
-static void upcall(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const struct amph_rdp_msg *m, const int32_t *args,
-                   const void *payload)
+static void upcall(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                   const struct amph_rdp_msg *m, const int32_t *args, const void *payload)
 {
-    struct amph_am am = { .kind = m->kind, .handler = m->handler, .nargs = m->nargs, .flags = m->flags, .aux = m->aux,
-                          .nbytes = m->nbytes, .dest = m->dest, .args = args, .payload = payload };
+    struct amph_am am = { .kind = m->kind,
+                          .handler = m->handler,
+                          .nargs = m->nargs,
+                          .flags = m->flags,
+                          .aux = m->aux,
+                          .nbytes = m->nbytes,
+                          .dest = m->dest,
+                          .args = args,
+                          .payload = payload };
     uint32_t peer = c->peer;
     amph_rdp_unlock(r);
     r->cfg.upcalls->on_am(r->cfg.up, peer, lane, &am);
@@ -194,7 +205,8 @@ static void upcall(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const 
 }
 
 /* More of a long message; true: it is complete and was delivered. */
-static bool assemble(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const uint8_t *body, uint32_t len_bytes)
+static bool assemble(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const uint8_t *body,
+                     uint32_t len_bytes)
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     uint32_t left = rx->assembly_len - rx->assembled;
@@ -217,7 +229,8 @@ static bool assemble(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, cons
     return true;
 }
 
-static bool start_assembly(struct amph_rdp_rxlane *rx, const struct amph_rdp_msg *m, const int32_t *args, const uint8_t *part, uint32_t len)
+static bool start_assembly(struct amph_rdp_rxlane *rx, const struct amph_rdp_msg *m,
+                           const int32_t *args, const uint8_t *part, uint32_t len)
 {
     free(rx->assembly); /* of a peer that does not keep the rules */
     rx->assembly = malloc(m->nbytes);
@@ -231,9 +244,11 @@ static bool start_assembly(struct amph_rdp_rxlane *rx, const struct amph_rdp_msg
     return true;
 }
 
-/* Delivers messages of a segment from *at_p on until the budget is used up; gives their number.  *at_p == len_bytes: all. */
-static unsigned deliver_body(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const uint8_t *body, uint32_t len_bytes,
-                             uint32_t *at_p, unsigned flags, unsigned budget)
+/* Delivers messages of a segment from *at_p on until the budget is used up; gives their number.
+ * *at_p == len_bytes: all. */
+static unsigned deliver_body(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                             const uint8_t *body, uint32_t len_bytes, uint32_t *at_p,
+                             unsigned flags, unsigned budget)
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     unsigned n = 0;
@@ -275,8 +290,8 @@ static void grow_window(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_
     uint64_t span = now - rx->grow_ns;
     if (span < c->srtt_ns)
         return;
-    if (rx->grow_ns && rx->used_bytes - rx->grow_used > rx->window / 2 && rx->window < WINDOW_MOST &&
-        r->held_bytes + rx->window < r->cfg.memory / 2)
+    if (rx->grow_ns && rx->used_bytes - rx->grow_used > rx->window / 2 &&
+        rx->window < WINDOW_MOST && r->held_bytes + rx->window < r->cfg.memory / 2)
         rx->window *= 2;
     rx->grow_ns = now;
     rx->grow_used = rx->used_bytes;
@@ -309,7 +324,8 @@ static unsigned deliver_held(struct rdp *r, struct amph_rdp_conn *c, unsigned la
         uint32_t at = h->at;
         rx->busy = true;
         update_ready(r, c, lane);
-        n += deliver_body(r, c, lane, (const uint8_t *)h->body, h->len_bytes, &at, h->flags, budget - n);
+        n += deliver_body(r, c, lane, (const uint8_t *)h->body, h->len_bytes, &at, h->flags,
+                          budget - n);
         rx->busy = false;
         if (c->gone)
             break;
@@ -357,17 +373,20 @@ static unsigned deliver_ready(struct rdp *r, unsigned lanes, unsigned budget)
 }
 
 /* A segment of an AM lane. */
-static void on_segment(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, size_t len_bytes, unsigned lanes,
-                       unsigned budget, unsigned *n_p)
+static void on_segment(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                       size_t len_bytes, unsigned lanes, unsigned budget, unsigned *n_p)
 {
     unsigned lane = p->h.lane;
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     uint64_t lseq = p->seg.lseq;
-    bool known = lseq < rx->expected || is_held(rx, lseq); /* a repetition: acknowledged again, otherwise nothing */
-    bool now = !known && lseq == rx->expected && (lanes >> lane & 1) && budget && in_turn(c, rx, p->seg.after);
+    /* a repetition: acknowledged again, otherwise nothing */
+    bool known = lseq < rx->expected || is_held(rx, lseq);
+    bool now = !known && lseq == rx->expected && (lanes >> lane & 1) && budget &&
+               in_turn(c, rx, p->seg.after);
     if (!known && !now && !hold(r, c, p, 0, false))
         return;
-    amph_rdp_note_packet(r, c, p, len_bytes, r->now); /* before the handler, whose reply takes the acknowledgement along */
+    /* before the handler, whose reply takes the acknowledgement along */
+    amph_rdp_note_packet(r, c, p, len_bytes, r->now);
     if (!now)
         return;
     uint32_t at = 0;
@@ -394,7 +413,8 @@ static void on_bye(struct rdp *r, struct amph_rdp_conn *c)
         amph_rdp_fail(r, c, RDP_WHY_LEFT);
 }
 
-static bool is_authentic(struct amph_rdp_conn *c, const void *packet, const struct amph_rdp_packet *p)
+static bool is_authentic(struct amph_rdp_conn *c, const void *packet,
+                         const struct amph_rdp_packet *p)
 {
     if (!c->peer_nonce || c->state >= RDP_CONN_FAILED)
         return false;
@@ -404,8 +424,8 @@ static bool is_authentic(struct amph_rdp_conn *c, const void *packet, const stru
 }
 
 /* The packet is the peer's, of this acquaintance. */
-static void on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p, size_t len_bytes, unsigned lanes,
-                    unsigned budget, unsigned *n_p)
+static void on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                    size_t len_bytes, unsigned lanes, unsigned budget, unsigned *n_p)
 {
     uint64_t now = r->now = amph_rdp_now(r);
     c->last_heard_ns = now;
@@ -436,7 +456,8 @@ static void on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rd
     amph_rdp_release_conn(r, c);
 }
 
-unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes, unsigned budget)
+unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes,
+                        unsigned budget)
 {
     struct amph_rdp_packet p;
     unsigned n = 0;
@@ -462,9 +483,12 @@ unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, uns
 
 /* ---- progress ---- */
 
-static const char *const reasons[] = { [RDP_WHY_SILENT] = "nothing has been heard of it for longer than AMPHORA_UDP_TIMEOUT",
-                                       [RDP_WHY_REFUSED] = "its host says that nobody listens at its address",
-                                       [RDP_WHY_LEFT] = "it has left", [RDP_WHY_MEMORY] = "memory for its messages has run out" };
+static const char *const reasons[] = {
+    [RDP_WHY_SILENT] = "nothing has been heard of it for longer than AMPHORA_UDP_TIMEOUT",
+    [RDP_WHY_REFUSED] = "its host says that nobody listens at its address",
+    [RDP_WHY_LEFT] = "it has left",
+    [RDP_WHY_MEMORY] = "memory for its messages has run out"
+};
 
 static unsigned tell_failures(struct rdp *r)
 {
@@ -505,7 +529,8 @@ unsigned amph_rdp_progress(struct rdp *r, unsigned lanes, unsigned budget)
     unsigned n = 0;
     amph_rdp_lock(r);
     bool work = r->nready || r->nfailed || r->nfinished;
-    if (AMPH_LIKELY(!work) && ++r->idle_looks % LOOKS && !r->slept) { /* the clock costs as much as all the rest */
+    /* the clock costs as much as all the rest */
+    if (AMPH_LIKELY(!work) && ++r->idle_looks % LOOKS && !r->slept) {
         amph_rdp_unlock(r);
         return 0;
     }

@@ -2,27 +2,29 @@
 /*
  * Put and get.  Layer: conduits (udp).  Thread rule: see rdp.h.
  *
- * A put is cut into segments that name key and offset, so that each is written to its place when it comes, in whatever order; its
- * number keeps a repetition from being written twice.  The acknowledgement of its last packet is its remote completion.  A get is
- * one
- * segment, answered by segments that are read from the memory when they leave.  Nothing here waits for the target's
+ * A put is cut into segments that name key and offset, so that each is written to its place when it
+ * comes, in whatever order; its number keeps a repetition from being written twice.  The
+ * acknowledgement of its last packet is its remote completion.  A get is one segment, answered by
+ * segments that are read from the memory when they leave.  Nothing here waits for the target's
  * handlers; a message says how many numbers of the PUT lane must have come before it (`after`).
  *
- * A target that refuses a put (no such memory) does not acknowledge it but says so; the origin then voids its segments.
+ * A target that refuses a put (no such memory) does not acknowledge it but says so; the origin then
+ * voids its segments.
  */
 #include <stdlib.h>
 
 #include "base/auth.h"
 #include "conduits/udp/rdp.h"
 
-#define EARLY_BYTES 4096u  /* puts up to this are copied, so that lc need not wait */
-#define PIECE 64u          /* pieces of a transfer are multiples of this, the last apart */
-#define QUEUED_MOST 1024u  /* transfers to one peer */
+#define EARLY_BYTES 4096u /* puts up to this are copied, so that lc need not wait */
+#define PIECE 64u         /* pieces of a transfer are multiples of this, the last apart */
+#define QUEUED_MOST 1024u /* transfers to one peer */
 #define RMA_HEAD sizeof(struct amph_rdp_rma)
 
 /* ---- memory ---- */
 
-enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes, struct amph_rdp_region **region_p)
+enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes,
+                                  struct amph_rdp_region **region_p)
 {
     struct amph_rdp_region *reg = malloc(sizeof *reg);
     if (!reg)
@@ -41,7 +43,9 @@ static uint8_t *find(const struct rdp *r, uint64_t key, uint64_t offset, uint64_
 {
     for (const struct amph_rdp_region *reg = r->regions; reg; reg = reg->next)
         if (reg->key == key)
-            return len_bytes <= reg->len_bytes && offset <= reg->len_bytes - len_bytes ? reg->base + offset : NULL;
+            return len_bytes <= reg->len_bytes && offset <= reg->len_bytes - len_bytes
+                       ? reg->base + offset
+                       : NULL;
     return NULL;
 }
 
@@ -84,8 +88,11 @@ struct amph_rdp_seg *amph_rdp_xfer_cut(struct rdp *r, struct amph_rdp_conn *c, u
     if (!s)
         return NULL;
     uint64_t left = x->len_bytes - x->cut;
-    struct amph_rdp_rma m = { .code = x->code, .len_bytes = (uint32_t)(left < x->chunk ? left : x->chunk), .id = x->id, .key = x->key,
-                         .offset = x->offset + x->cut };
+    struct amph_rdp_rma m = { .code = x->code,
+                              .len_bytes = (uint32_t)(left < x->chunk ? left : x->chunk),
+                              .id = x->id,
+                              .key = x->key,
+                              .offset = x->offset + x->cut };
     s->head_len = (uint32_t)amph_rdp_put_rma(s->head, &m);
     if (x->st != AMPH_OK) { /* refused meanwhile */
         s->flags = RDP_F_VOID;
@@ -116,8 +123,9 @@ static bool usable(struct rdp *r, struct amph_rdp_conn *c, enum amph_status *st_
     return c->state <= RDP_CONN_UP;
 }
 
-static enum amph_status start_put(struct rdp *r, struct amph_rdp_conn *c, uint64_t key, uint64_t offset, const void *src,
-                                  size_t len_bytes, struct amph_op **lc, struct amph_op *rc)
+static enum amph_status start_put(struct rdp *r, struct amph_rdp_conn *c, uint64_t key,
+                                  uint64_t offset, const void *src, size_t len_bytes,
+                                  struct amph_op **lc, struct amph_op *rc)
 {
     struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
     uint64_t waiting = tx->reserved - tx->next_lseq;
@@ -130,9 +138,16 @@ static enum amph_status start_put(struct rdp *r, struct amph_rdp_conn *c, uint64
         free(x);
         return AMPH_AGAIN;
     }
-    *x = (struct amph_rdp_xfer){ .code = RDP_RMA_PUT, .owned = copy, .id = r->next_id++, .key = key, .offset = offset,
-                            .base = copy ? memcpy(own, src, len_bytes) : src, .len_bytes = len_bytes, .lc = copy ? NULL : *lc,
-                            .rc = rc, .chunk = piece_of(c, len_bytes) };
+    *x = (struct amph_rdp_xfer){ .code = RDP_RMA_PUT,
+                                 .owned = copy,
+                                 .id = r->next_id++,
+                                 .key = key,
+                                 .offset = offset,
+                                 .base = copy ? memcpy(own, src, len_bytes) : src,
+                                 .len_bytes = len_bytes,
+                                 .lc = copy ? NULL : *lc,
+                                 .rc = rc,
+                                 .chunk = piece_of(c, len_bytes) };
     if (!copy)
         *lc = NULL;
     tx->reserved += (len_bytes + x->chunk - 1) / x->chunk;
@@ -141,8 +156,9 @@ static enum amph_status start_put(struct rdp *r, struct amph_rdp_conn *c, uint64
     return AMPH_OK;
 }
 
-enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, const void *src, size_t len_bytes,
-                         struct amph_op *lc, struct amph_op *rc)
+enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
+                              const void *src, size_t len_bytes, struct amph_op *lc,
+                              struct amph_op *rc)
 {
     enum amph_status st;
     if (peer >= r->cfg.max_peers)
@@ -172,8 +188,8 @@ static bool send_word(struct rdp *r, struct amph_rdp_conn *c, const struct amph_
     return true;
 }
 
-enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset, void *dst, size_t len_bytes,
-                         struct amph_op *done)
+enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
+                              void *dst, size_t len_bytes, struct amph_op *done)
 {
     enum amph_status st;
     if (peer >= r->cfg.max_peers)
@@ -183,9 +199,15 @@ enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64
     bool go = usable(r, c, &st);
     struct amph_rdp_get *g = go && len_bytes && c->ngets < RDP_OPS_MAX ? malloc(sizeof *g) : NULL;
     if (g) {
-        *g = (struct amph_rdp_get){ .next = r->gets, .done = done, .id = r->next_id++, .peer = peer, .dst = dst,
-                               .len_bytes = len_bytes };
-        struct amph_rdp_rma m = { .code = RDP_RMA_GET, .id = g->id, .key = key, .offset = offset, .total = len_bytes };
+        *g = (struct amph_rdp_get){ .next = r->gets,
+                                    .done = done,
+                                    .id = r->next_id++,
+                                    .peer = peer,
+                                    .dst = dst,
+                                    .len_bytes = len_bytes };
+        struct amph_rdp_rma m = {
+            .code = RDP_RMA_GET, .id = g->id, .key = key, .offset = offset, .total = len_bytes
+        };
         if (send_word(r, c, &m)) {
             r->gets = g;
             c->ngets++;
@@ -236,7 +258,8 @@ void amph_rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st)
 static bool refuse(struct rdp *r, struct amph_rdp_conn *c, uint64_t id)
 {
     struct amph_rdp_rma m = { .code = RDP_RMA_REFUSED, .id = id, .key = AMPH_ERR_RANGE };
-    for (struct amph_rdp_seg *s = c->tx[RDP_GET].out; s; s = s->next) { /* said already, not yet heard? */
+    /* said already, not yet heard? */
+    for (struct amph_rdp_seg *s = c->tx[RDP_GET].out; s; s = s->next) {
         struct amph_rdp_rma said;
         if (s->head_len == RMA_HEAD && s->data_len == 0 && s->head[0] == RDP_RMA_REFUSED) {
             memcpy(&said, s->head, sizeof said);
@@ -247,7 +270,8 @@ static bool refuse(struct rdp *r, struct amph_rdp_conn *c, uint64_t id)
     return send_word(r, c, &m);
 }
 
-static bool on_put(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m, const uint8_t *data)
+static bool on_put(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+                   const uint8_t *data)
 {
     uint8_t *to = find(r, m->key, m->offset, m->len_bytes);
     if (to)
@@ -257,7 +281,8 @@ static bool on_put(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp
     return to != NULL;
 }
 
-static bool on_get(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m, const uint8_t *data)
+static bool on_get(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+                   const uint8_t *data)
 {
     uint8_t *from = m->total ? find(r, m->key, m->offset, m->total) : NULL;
     if (!from)
@@ -265,18 +290,24 @@ static bool on_get(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp
     struct amph_rdp_xfer *x = c->nanswers < 2 * RDP_OPS_MAX ? calloc(1, sizeof *x) : NULL;
     if (!x)
         return false;
-    *x = (struct amph_rdp_xfer){ .code = RDP_RMA_DATA, .id = m->id, .key = m->key, .base = from, .len_bytes = m->total,
-                            .chunk = piece_of(c, m->total) };
+    *x = (struct amph_rdp_xfer){ .code = RDP_RMA_DATA,
+                                 .id = m->id,
+                                 .key = m->key,
+                                 .base = from,
+                                 .len_bytes = m->total,
+                                 .chunk = piece_of(c, m->total) };
     c->nanswers++;
     queue_xfer(c, RDP_GET, x);
     return true;
 }
 
-static bool on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m, const uint8_t *data)
+static bool on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+                    const uint8_t *data)
 {
     struct amph_rdp_get **at = find_get(r, c->peer, m->id);
     struct amph_rdp_get *g = at ? *at : NULL;
-    if (!g || m->len_bytes > g->len_bytes - g->got || m->offset > g->len_bytes || m->len_bytes > g->len_bytes - m->offset) {
+    if (!g || m->len_bytes > g->len_bytes - g->got || m->offset > g->len_bytes ||
+        m->len_bytes > g->len_bytes - m->offset) {
         amph_count(DROP_MALFORMED);
         return true;
     }
@@ -288,7 +319,8 @@ static bool on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rd
 }
 
 /* Nothing of a refused put is sent any more; its numbers are. */
-static void void_segments(struct amph_rdp_txlane *tx, struct amph_rdp_seg *s, const struct amph_rdp_xfer *x)
+static void void_segments(struct amph_rdp_txlane *tx, struct amph_rdp_seg *s,
+                          const struct amph_rdp_xfer *x)
 {
     for (; s; s = s->next)
         if (s->xfer == x) {
@@ -309,7 +341,8 @@ static void void_xfer(struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_xf
     void_segments(tx, tx->out, x);
 }
 
-static bool on_refused(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m, const uint8_t *data)
+static bool on_refused(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+                       const uint8_t *data)
 {
     struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
     struct amph_rdp_get **at = find_get(r, c->peer, m->id);
@@ -329,7 +362,8 @@ static bool on_refused(struct rdp *r, struct amph_rdp_conn *c, const struct amph
 }
 
 static const struct {
-    bool (*fn)(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m, const uint8_t *data);
+    bool (*fn)(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+               const uint8_t *data);
     unsigned lane;
 } actions[] = {
     [RDP_RMA_PUT] = { on_put, RDP_PUT },

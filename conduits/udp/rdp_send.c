@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What goes out: messages become segments, segments go into packets as congestion and the receiver's window allow.
- * Layer: conduits (udp).  Thread rule: the caller holds the module's lock, except in amph_rdp_am_send, which takes it.
+ * What goes out: messages become segments, segments go into packets as congestion and the
+ * receiver's window allow. Layer: conduits (udp).  Thread rule: the caller holds the module's lock,
+ * except in amph_rdp_am_send, which takes it.
  *
- * Lost segments go first; then the lanes in turn, so that a flood in one of them does not keep another from being heard.
+ * Lost segments go first; then the lanes in turn, so that a flood in one of them does not keep
+ * another from being heard.
  */
 #include <stdlib.h>
 
@@ -13,7 +15,8 @@
 
 /* ---- segments ---- */
 
-struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, size_t head_room)
+struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                                      size_t head_room)
 {
     struct amph_rdp_seg *s = amph_rdp_pool_get(&r->pool, sizeof *s);
     uint8_t *head = head_room ? amph_rdp_pool_get(&r->pool, head_room) : NULL;
@@ -21,8 +24,11 @@ struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, un
         amph_rdp_pool_put(&r->pool, s, sizeof *s);
         return NULL;
     }
-    *s = (struct amph_rdp_seg){ .lane = (uint8_t)lane, .head = head, .head_room = (uint32_t)head_room, .refs = 1,
-                           .lseq = c->tx[lane].next_lseq++ };
+    *s = (struct amph_rdp_seg){ .lane = (uint8_t)lane,
+                                .head = head,
+                                .head_room = (uint32_t)head_room,
+                                .refs = 1,
+                                .lseq = c->tx[lane].next_lseq++ };
     return s;
 }
 
@@ -134,7 +140,8 @@ static void drop_list(struct rdp *r, struct amph_rdp_seg *s, enum amph_status st
 }
 
 /* Transfers that are cut wholly are found through their segments only. */
-static void drop_cut(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s, enum amph_status st)
+static void drop_cut(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s,
+                     enum amph_status st)
 {
     for (; s; s = s->next)
         if (s->xfer && s->xfer->cut == s->xfer->len_bytes && s->xfer->under_way) {
@@ -150,7 +157,8 @@ void amph_rdp_drop_all(struct rdp *r, struct amph_rdp_conn *c, enum amph_status 
 {
     for (unsigned i = 0; i < RDP_NLANES; i++) {
         struct amph_rdp_txlane *tx = &c->tx[i];
-        for (struct amph_rdp_xfer *x = tx->xfers; x; x = x->next) { /* being cut: held by the queue; else only by their segments */
+        /* being cut: held by the queue; else only by their segments */
+        for (struct amph_rdp_xfer *x = tx->xfers; x; x = x->next) {
             x->st = st;
             x->under_way = 0;
         }
@@ -186,12 +194,15 @@ void amph_rdp_flush(struct rdp *r)
     unsigned n = r->nout;
     unsigned taken = n ? r->cfg.env.send(r->cfg.env.ctx, r->out, n) : 0;
     r->nout = 0;
-    for (unsigned i = taken; i < n; i++) { /* the wire has no room: sent again a little later, and no sign of congestion */
+    /* the wire has no room: sent again a little later, and no sign of congestion */
+    for (unsigned i = taken; i < n; i++) {
         struct amph_rdp_conn *c = r->out_from[i].c;
         uint64_t pn = r->out_from[i].pn;
         uint64_t now = amph_rdp_now(r);
         c->cc.pace_ns = c->cc.pace_ns > now + BLOCKED_NS ? c->cc.pace_ns : now + BLOCKED_NS;
-        struct amph_rdp_rec *rec = pn >= c->least_pn && pn < c->next_pn && pn ? &c->rec[pn & (c->nrec - 1)] : NULL;
+        struct amph_rdp_rec *rec = pn >= c->least_pn && pn < c->next_pn && pn
+                                       ? &c->rec[pn & (c->nrec - 1)]
+                                       : NULL;
         if (!rec || rec->state != RDP_REC_OUT)
             continue;
         rec->state = RDP_REC_LOST;
@@ -210,8 +221,10 @@ struct packet {
     unsigned nparts;
 };
 
-/* Writes header, acknowledgement and segment header; gives their length.  The code is still to come. */
-static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, uint8_t *head, uint64_t now)
+/* Writes header, acknowledgement and segment header; gives their length.  The code is still to
+ * come. */
+static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, uint8_t *head,
+                         uint64_t now)
 {
     struct amph_rdp_ackblk blk;
     uint64_t words[RDP_ACK_WORDS];
@@ -230,9 +243,10 @@ static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, ui
     return len;
 }
 
-/* Gives the packet its code.  What is long in its body stands last, and is hashed where it lies; padding lies elsewhere, but the
- * hash takes zeros for granted. */
-static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_t head_len, size_t body_len)
+/* Gives the packet its code.  What is long in its body stands last, and is hashed where it lies;
+ * padding lies elsewhere, but the hash takes zeros for granted. */
+static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_t head_len,
+                 size_t body_len)
 {
     struct amph_mac_part plain[2];
     struct amph_mac_part bulk = { NULL, 0 };
@@ -244,7 +258,8 @@ static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_
     for (unsigned i = 0; i < n; i++)
         plain[i] = p->part[i];
     amph_rdp_put_hdr(head, &p->h);
-    p->h.mac = amph_rdp_mac(&c->out.mac, c->out.hash, head, head_len, plain, n, bulk.at, bulk.len_bytes);
+    p->h.mac = amph_rdp_mac(&c->out.mac, c->out.hash, head, head_len, plain, n, bulk.at,
+                            bulk.len_bytes);
     amph_rdp_put_hdr(head, &p->h);
 }
 
@@ -258,7 +273,8 @@ static void add_part(struct amph_port_out *out, const void *at, size_t len_bytes
 }
 
 /* Puts a packet into the batch; gives its length. */
-static size_t emit(struct rdp *r, struct amph_rdp_conn *c, struct packet *p, bool ack, uint64_t pn, uint64_t now)
+static size_t emit(struct rdp *r, struct amph_rdp_conn *c, struct packet *p, bool ack, uint64_t pn,
+                   uint64_t now)
 {
     static const uint64_t zeros;
     size_t body_len = 0;
@@ -299,7 +315,8 @@ void amph_rdp_send_bye(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     }
 }
 
-static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg *s, size_t bytes, uint64_t now, bool more)
+static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg *s, size_t bytes,
+                                   uint64_t now, bool more)
 {
     struct amph_rdp_rec *rec = amph_rdp_rec_new(c, now, bytes);
     rec->seg = s;
@@ -339,15 +356,19 @@ void amph_rdp_send_ping(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     if (!may_record(c))
         return;
-    struct packet p = { .h = { .type = RDP_DATA, .flags = RDP_F_PING | RDP_F_NOW, .pn = c->next_pn } };
+    struct packet p = { .h = {
+                            .type = RDP_DATA, .flags = RDP_F_PING | RDP_F_NOW, .pn = c->next_pn } };
     size_t bytes = emit(r, c, &p, c->any_come, c->next_pn, now);
     record(c, NULL, bytes, now, false);
     amph_rdp_rearm(r, c, now);
 }
 
-static void send_segment(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s, unsigned flags, bool more, uint64_t now)
+static void send_segment(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s,
+                         unsigned flags, bool more, uint64_t now)
 {
-    struct packet p = { .h = { .type = RDP_DATA, .flags = (uint8_t)(RDP_F_SEG | s->flags | flags), .lane = s->lane,
+    struct packet p = { .h = { .type = RDP_DATA,
+                               .flags = (uint8_t)(RDP_F_SEG | s->flags | flags),
+                               .lane = s->lane,
                                .pn = c->next_pn },
                         .seg = { s->lseq, s->after } };
     if (!(s->flags & RDP_F_VOID)) {
@@ -437,7 +458,8 @@ void amph_rdp_pump(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
         }
         bool more = has_more(c);
         uint64_t ignore;
-        bool last = probe || (s->lane == RDP_PUT && !more) || (more && !amph_rdp_cc_may_send(c, 2 * bytes, now, &ignore));
+        bool last = probe || (s->lane == RDP_PUT && !more) ||
+                    (more && !amph_rdp_cc_may_send(c, 2 * bytes, now, &ignore));
         send_segment(r, c, s, last ? RDP_F_NOW : 0, more, now);
         c->probes -= probe;
     }
@@ -450,13 +472,15 @@ void amph_rdp_pump(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 
 static enum amph_status check(const struct amph_am *am, enum amph_lane lane)
 {
-    if (am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL || (unsigned)lane >= AMPH_NLANES)
+    if (am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL ||
+        (unsigned)lane >= AMPH_NLANES)
         return AMPH_ERR_ARG;
     return amph_rdp_kind_packs(am->kind) && am->nbytes > RDP_MAX_MEDIUM ? AMPH_ERR_ARG : AMPH_OK;
 }
 
 /* Behind the last message that waits, if it fits: many small ones become one packet. */
-static bool append(struct amph_rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload, size_t total, uint64_t after)
+static bool append(struct amph_rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
+                   size_t total, uint64_t after)
 {
     struct amph_rdp_txlane *tx = &c->tx[lane];
     struct amph_rdp_seg *s = tx->head ? tx->tail : NULL;
@@ -475,7 +499,8 @@ static bool append(struct amph_rdp_conn *c, unsigned lane, const struct amph_am 
 }
 
 /* Segments that were made for a message which then found no memory. */
-static enum amph_status undo(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_seg *first)
+static enum amph_status undo(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                             struct amph_rdp_seg *first)
 {
     while (first) {
         struct amph_rdp_seg *next = first->next;
@@ -486,9 +511,11 @@ static enum amph_status undo(struct rdp *r, struct amph_rdp_conn *c, unsigned la
     return AMPH_AGAIN;
 }
 
-/* One segment with the bytes from `at` of the payload on; the first also has the head of the message. */
-static struct amph_rdp_seg *make_segment(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
-                                    size_t at, struct amph_rdp_lent *lent)
+/* One segment with the bytes from `at` of the payload on; the first also has the head of the
+ * message. */
+static struct amph_rdp_seg *make_segment(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                                         const struct amph_am *am, size_t payload, size_t at,
+                                         struct amph_rdp_lent *lent)
 {
     size_t head = at ? 0 : sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs);
     size_t left = payload - at;
@@ -516,8 +543,9 @@ static struct amph_rdp_seg *make_segment(struct rdp *r, struct amph_rdp_conn *c,
     return s;
 }
 
-static enum amph_status enqueue(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
-                                struct amph_op **lc, uint64_t after)
+static enum amph_status enqueue(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                                const struct amph_am *am, size_t payload, struct amph_op **lc,
+                                uint64_t after)
 {
     struct amph_rdp_lent *lent = *lc && payload > RDP_COPY_BYTES ? calloc(1, sizeof *lent) : NULL;
     struct amph_rdp_seg *first = NULL;
@@ -548,7 +576,8 @@ static enum amph_status enqueue(struct rdp *r, struct amph_rdp_conn *c, unsigned
     return AMPH_OK;
 }
 
-enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane,
+                                  const struct amph_am *am, struct amph_op *lc)
 {
     if (peer >= r->cfg.max_peers)
         return AMPH_ERR_RANGE;
@@ -567,7 +596,8 @@ enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane l
     struct amph_rdp_txlane *tx = &c->tx[lane];
     uint64_t after = put->out || put->xfers || put->head ? put->reserved : 0;
     size_t payload = amph_rdp_kind_packs(am->kind) ? am->nbytes : 0;
-    size_t total = amph_rdp_pad8(sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs) + payload);
+    size_t total = amph_rdp_pad8(sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs) +
+                                 payload);
     if (tx->head && tx->queued_bytes >= RDP_QUEUE_BYTES)
         st = AMPH_AGAIN;
     else if (total > c->body_most || !append(c, lane, am, payload, total, after))

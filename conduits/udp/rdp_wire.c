@@ -6,7 +6,8 @@
 static bool type_is_known(struct amph_rdp_packet *p)
 {
     p->kind = p->h.type & 15;
-    return p->h.type >> 4 == RDP_VERSION && p->kind >= RDP_HELLO && p->kind <= RDP_BYE && !(p->h.flags & ~RDP_F_ALL);
+    return p->h.type >> 4 == RDP_VERSION && p->kind >= RDP_HELLO && p->kind <= RDP_BYE &&
+           !(p->h.flags & ~RDP_F_ALL);
 }
 
 bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p)
@@ -21,12 +22,14 @@ bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p
     p->h.body_len = amph_le32(p->h.body_len);
     p->h.split = amph_le32(p->h.split);
     size_t head = sizeof p->h;
-    if (!type_is_known(p) || p->h.ack_words > RDP_ACK_WORDS || p->h.split > p->h.body_len || p->h.lane >= RDP_NLANES)
+    if (!type_is_known(p) || p->h.ack_words > RDP_ACK_WORDS || p->h.split > p->h.body_len ||
+        p->h.lane >= RDP_NLANES)
         return false;
     size_t ack_len = p->h.flags & RDP_F_ACK ? sizeof p->ack + 8u * p->h.ack_words : 0;
     size_t seg_len = p->h.flags & RDP_F_SEG ? sizeof p->seg : 0;
     p->head_len = head + ack_len + seg_len;
-    if ((p->h.ack_words && !ack_len) || len_bytes < p->head_len || len_bytes - p->head_len != p->h.body_len)
+    if ((p->h.ack_words && !ack_len) || len_bytes < p->head_len ||
+        len_bytes - p->head_len != p->h.body_len)
         return false;
     if (ack_len) {
         memcpy(&p->ack, at + head, sizeof p->ack);
@@ -57,7 +60,8 @@ bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *
     return m->nonce != 0 && m->want <= 1 && m->zero == 0;
 }
 
-size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m, int32_t args[AMPH_AM_MAX_ARGS])
+size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m,
+                        int32_t args[AMPH_AM_MAX_ARGS])
 {
     if (left < sizeof *m)
         return 0;
@@ -76,7 +80,8 @@ size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m, 
     return head;
 }
 
-bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m, const uint8_t **data_p)
+bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m,
+                      const uint8_t **data_p)
 {
     if (p->h.body_len < sizeof *m)
         return false;
@@ -90,7 +95,8 @@ bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m, c
     size_t data = p->h.body_len - sizeof *m;
     bool carries = m->code == RDP_RMA_PUT || m->code == RDP_RMA_DATA;
     return m->code >= RDP_RMA_PUT && m->code <= RDP_RMA_REFUSED &&
-           (carries ? m->len_bytes > 0 && m->len_bytes <= data && data - m->len_bytes < 8 : data == 0);
+           (carries ? m->len_bytes > 0 && m->len_bytes <= data && data - m->len_bytes < 8
+                    : data == 0);
 }
 
 size_t amph_rdp_put_hdr(void *buf, const struct amph_rdp_hdr *h)
@@ -105,9 +111,11 @@ size_t amph_rdp_put_hdr(void *buf, const struct amph_rdp_hdr *h)
     return sizeof w;
 }
 
-size_t amph_rdp_put_ack(void *buf, const struct amph_rdp_ackblk *a, const uint64_t *words, unsigned nwords)
+size_t amph_rdp_put_ack(void *buf, const struct amph_rdp_ackblk *a, const uint64_t *words,
+                        unsigned nwords)
 {
-    struct amph_rdp_ackblk w = { .largest = amph_le64(a->largest), .delay_us = amph_le32(a->delay_us) };
+    struct amph_rdp_ackblk w = { .largest = amph_le64(a->largest),
+                                 .delay_us = amph_le32(a->delay_us) };
     for (unsigned i = 0; i < AMPH_NLANES; i++)
         w.limit[i] = amph_le64(a->limit[i]);
     memcpy(buf, &w, sizeof w);
@@ -127,16 +135,23 @@ size_t amph_rdp_put_seghdr(void *buf, const struct amph_rdp_seghdr *s)
 
 size_t amph_rdp_put_hello(void *buf, const struct amph_rdp_hello *m)
 {
-    struct amph_rdp_hello w = { .nonce = amph_le64(m->nonce), .echo = amph_le64(m->echo), .want = amph_le32(m->want),
-                           .queue = amph_le64(m->queue) };
+    struct amph_rdp_hello w = { .nonce = amph_le64(m->nonce),
+                                .echo = amph_le64(m->echo),
+                                .want = amph_le32(m->want),
+                                .queue = amph_le64(m->queue) };
     memcpy(buf, &w, sizeof w);
     return sizeof w;
 }
 
 size_t amph_rdp_put_msg(void *buf, const struct amph_am *am)
 {
-    struct amph_rdp_msg w = { .dest = amph_le64(am->dest), .nbytes = amph_le32(am->nbytes), .aux = amph_le16(am->aux), .kind = am->kind,
-                         .handler = am->handler, .nargs = am->nargs, .flags = am->flags };
+    struct amph_rdp_msg w = { .dest = amph_le64(am->dest),
+                              .nbytes = amph_le32(am->nbytes),
+                              .aux = amph_le16(am->aux),
+                              .kind = am->kind,
+                              .handler = am->handler,
+                              .nargs = am->nargs,
+                              .flags = am->flags };
     uint8_t *at = buf;
     memcpy(at, &w, sizeof w);
     at += sizeof w;
@@ -151,8 +166,12 @@ size_t amph_rdp_put_msg(void *buf, const struct amph_am *am)
 
 size_t amph_rdp_put_rma(void *buf, const struct amph_rdp_rma *m)
 {
-    struct amph_rdp_rma w = { .code = m->code, .len_bytes = amph_le32(m->len_bytes), .id = amph_le64(m->id), .key = amph_le64(m->key),
-                         .offset = amph_le64(m->offset), .total = amph_le64(m->total) };
+    struct amph_rdp_rma w = { .code = m->code,
+                              .len_bytes = amph_le32(m->len_bytes),
+                              .id = amph_le64(m->id),
+                              .key = amph_le64(m->key),
+                              .offset = amph_le64(m->offset),
+                              .total = amph_le64(m->total) };
     memcpy(buf, &w, sizeof w);
     return sizeof w;
 }

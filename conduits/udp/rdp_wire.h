@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the udp conduit puts on the wire, and nothing else.  Layer: conduits (udp).  Thread rule: pure functions.
+ * What the udp conduit puts on the wire, and nothing else.  Layer: conduits (udp).  Thread rule:
+ * pure functions.
  *
  * Packet:   header | acknowledgement (flag ACK) | segment header (flag SEG) | body
  * All words are little-endian (base/wire.h), and every part is a multiple of 8 bytes long.
  *
- * A packet has a number of its own that is never used again: what was lost goes out anew in a packet with a new number, so an
- * acknowledgement says which of the transmissions arrived.  What a packet carries, a segment, is numbered within its lane.
+ * A packet has a number of its own that is never used again: what was lost goes out anew in a
+ * packet with a new number, so an acknowledgement says which of the transmissions arrived.  What a
+ * packet carries, a segment, is numbered within its lane.
  *
- * The code covers everything behind itself: what stands before the first `split` bytes of the body and these, and the rest, each
- * through
- * a universal hash (rdp_auth.c).
+ * The code covers everything behind itself: what stands before the first `split` bytes of the body
+ * and these, and the rest, each through a universal hash (rdp_auth.c).
  *
- * Body of a HELLO:        struct amph_rdp_hello
- * Body in an AM lane:     messages, each struct amph_rdp_msg | arguments | payload; or the first part of a long one; or (flag CONT)
- * more of it
+ * Body of a HELLO:        struct amph_rdp_hello Body in an AM lane:     messages, each struct
+ * amph_rdp_msg | arguments | payload; or the first part of a long one; or (flag CONT) more of it
  * Body in an RMA lane:    struct amph_rdp_rma | data
  */
 #ifndef AMPH_CONDUITS_UDP_RDP_WIRE_H
@@ -25,19 +25,27 @@
 
 #define RDP_VERSION 1
 
-enum amph_rdp_type { RDP_HELLO = 1, RDP_DATA = 2, RDP_BYE = 3 };
+enum amph_rdp_type {
+    RDP_HELLO = 1,
+    RDP_DATA = 2,
+    RDP_BYE = 3
+};
 enum {
-    RDP_F_ACK = 1,  /* an acknowledgement block follows the header */
-    RDP_F_SEG = 2,  /* a segment is in it */
-    RDP_F_PING = 4, /* wants an acknowledgement although there is no segment */
-    RDP_F_CONT = 8, /* the segment continues the message of the segment before */
+    RDP_F_ACK = 1,   /* an acknowledgement block follows the header */
+    RDP_F_SEG = 2,   /* a segment is in it */
+    RDP_F_PING = 4,  /* wants an acknowledgement although there is no segment */
+    RDP_F_CONT = 8,  /* the segment continues the message of the segment before */
     RDP_F_VOID = 16, /* the segment's number counts, its contents are void */
-    RDP_F_NOW = 32, /* the sender waits: acknowledge at once */
+    RDP_F_NOW = 32,  /* the sender waits: acknowledge at once */
     RDP_F_ALL = 63
 };
 
 /* The first two are enum amph_lane. */
-enum amph_rdp_lane { RDP_PUT = AMPH_NLANES, RDP_GET, RDP_NLANES };
+enum amph_rdp_lane {
+    RDP_PUT = AMPH_NLANES,
+    RDP_GET,
+    RDP_NLANES
+};
 
 struct amph_rdp_hdr {
     uint64_t mac;
@@ -46,7 +54,7 @@ struct amph_rdp_hdr {
     uint8_t flags;
     uint8_t ack_words;
     uint8_t lane;
-    uint64_t pn;  /* number of the packet */
+    uint64_t pn; /* number of the packet */
     uint32_t body_len;
     uint32_t split;
 };
@@ -56,7 +64,8 @@ struct amph_rdp_ackblk {
     uint64_t largest;
     uint32_t delay_us; /* since the packet `largest` came */
     uint32_t zero;
-    uint64_t limit[AMPH_NLANES]; /* bytes that may have been sent in this lane, from the beginning */
+    /* bytes that may have been sent in this lane, from the beginning */
+    uint64_t limit[AMPH_NLANES];
 };
 
 struct amph_rdp_seghdr {
@@ -65,11 +74,12 @@ struct amph_rdp_seghdr {
 };
 
 struct amph_rdp_hello {
-    uint64_t nonce;     /* the sender's, of this acquaintance */
-    uint64_t echo;      /* the receiver's as the sender knows it, or 0 */
-    uint32_t want;      /* 1: the sender does not know yet that the receiver knows its nonce */
+    uint64_t nonce; /* the sender's, of this acquaintance */
+    uint64_t echo;  /* the receiver's as the sender knows it, or 0 */
+    uint32_t want;  /* 1: the sender does not know yet that the receiver knows its nonce */
     uint32_t zero;
-    uint64_t queue;     /* bytes of datagrams that wait for the sender before the kernel drops more */
+    /* bytes of datagrams that wait for the sender before the kernel drops more */
+    uint64_t queue;
 };
 
 struct amph_rdp_msg {
@@ -83,7 +93,12 @@ struct amph_rdp_msg {
     uint8_t zero[6];
 };
 
-enum amph_rdp_rma_code { RDP_RMA_PUT = 1, RDP_RMA_GET, RDP_RMA_DATA, RDP_RMA_REFUSED };
+enum amph_rdp_rma_code {
+    RDP_RMA_PUT = 1,
+    RDP_RMA_GET,
+    RDP_RMA_DATA,
+    RDP_RMA_REFUSED
+};
 struct amph_rdp_rma {
     uint8_t code;
     uint8_t zero[3];
@@ -94,15 +109,25 @@ struct amph_rdp_rma {
     uint64_t total;     /* GET: bytes wanted */
 };
 
-_Static_assert(sizeof(struct amph_rdp_hdr) == 32 && sizeof(struct amph_rdp_ackblk) == 32 && sizeof(struct amph_rdp_seghdr) == 16, "wire format");
-_Static_assert(sizeof(struct amph_rdp_hello) == 32 && sizeof(struct amph_rdp_msg) == 24 && sizeof(struct amph_rdp_rma) == 40, "wire format");
-_Static_assert(offsetof(struct amph_rdp_hdr, split) == 28 && offsetof(struct amph_rdp_rma, total) == 32, "no holes in a wire format");
+_Static_assert(sizeof(struct amph_rdp_hdr) == 32 && sizeof(struct amph_rdp_ackblk) == 32 &&
+                   sizeof(struct amph_rdp_seghdr) == 16,
+               "wire format");
+_Static_assert(sizeof(struct amph_rdp_hello) == 32 && sizeof(struct amph_rdp_msg) == 24 &&
+                   sizeof(struct amph_rdp_rma) == 40,
+               "wire format");
+_Static_assert(offsetof(struct amph_rdp_hdr, split) == 28 &&
+                   offsetof(struct amph_rdp_rma, total) == 32,
+               "no holes in a wire format");
 
 #define RDP_DATAGRAM_MAX 65504u /* of UDP over IPv4, 65507, down to a multiple of 8 */
 #define RDP_ACK_WORDS 16u
-#define RDP_HEAD_MAX (sizeof(struct amph_rdp_hdr) + sizeof(struct amph_rdp_ackblk) + 8 * RDP_ACK_WORDS + sizeof(struct amph_rdp_seghdr))
+#define RDP_HEAD_MAX \
+    (sizeof(struct amph_rdp_hdr) + sizeof(struct amph_rdp_ackblk) + 8 * RDP_ACK_WORDS + \
+     sizeof(struct amph_rdp_seghdr))
 /* Head of a packet that carries a segment: its acknowledgement has at most two words. */
-#define RDP_SEG_OVERHEAD (sizeof(struct amph_rdp_hdr) + sizeof(struct amph_rdp_ackblk) + 16 + sizeof(struct amph_rdp_seghdr))
+#define RDP_SEG_OVERHEAD \
+    (sizeof(struct amph_rdp_hdr) + sizeof(struct amph_rdp_ackblk) + 16 + \
+     sizeof(struct amph_rdp_seghdr))
 #define RDP_DATAGRAM_MIN 512u
 #define RDP_BULK_BYTES 512u /* longest first part of a body; a longer body has a rest */
 
@@ -119,14 +144,18 @@ struct amph_rdp_packet {
 
 /* Takes a packet apart without believing it; false: it is none. */
 bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p);
-/* The same for what bodies hold.  amph_rdp_get_msg: at a message of at most `left` bytes; gives the bytes of its head, or 0. */
+/* The same for what bodies hold.  amph_rdp_get_msg: at a message of at most `left` bytes; gives the
+ * bytes of its head, or 0. */
 bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *hello);
-size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m, int32_t args[AMPH_AM_MAX_ARGS]);
-bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m, const uint8_t **data_p);
+size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m,
+                        int32_t args[AMPH_AM_MAX_ARGS]);
+bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m,
+                      const uint8_t **data_p);
 
 /* Writes to buf, in wire order; each gives the bytes written. */
 size_t amph_rdp_put_hdr(void *buf, const struct amph_rdp_hdr *h);
-size_t amph_rdp_put_ack(void *buf, const struct amph_rdp_ackblk *a, const uint64_t *words, unsigned nwords);
+size_t amph_rdp_put_ack(void *buf, const struct amph_rdp_ackblk *a, const uint64_t *words,
+                        unsigned nwords);
 size_t amph_rdp_put_seghdr(void *buf, const struct amph_rdp_seghdr *s);
 size_t amph_rdp_put_hello(void *buf, const struct amph_rdp_hello *m);
 size_t amph_rdp_put_msg(void *buf, const struct amph_am *am);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The udp conduit: the reliable-datagram protocol (rdp.h) over a datagram port (conduits/port.h).  Layer: conduits (udp).
- * Thread rule: that of conduit.h.
+ * The udp conduit: the reliable-datagram protocol (rdp.h) over a datagram port (conduits/port.h).
+ * Layer: conduits (udp). Thread rule: that of conduit.h.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -76,7 +76,8 @@ static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
 
 static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget);
 
-/* Messages that were taken are delivered also when their sender leaves at once: a little time for what may have been lost. */
+/* Messages that were taken are delivered also when their sender leaves at once: a little time for
+ * what may have been lost. */
 static void linger(struct amph_udp_cx *u)
 {
     uint64_t end = amph_now_ns() + LINGER_NS;
@@ -110,7 +111,8 @@ static enum amph_status open_protocol(struct amph_udp_cx *u)
 {
     u->loss = (uint32_t)amph_env_int(AMPH_ENV_UDP_LOSS) * (LOSS_SCALE / 100);
     u->lose_handler = (uint8_t)amph_env_int(AMPH_ENV_UDP_LOSE);
-    u->loss_state = (uint64_t)amph_env_int(AMPH_ENV_UDP_SEED) * 1000003u + u->port->addr[2] * 256u + u->port->addr[3];
+    u->loss_state = (uint64_t)amph_env_int(AMPH_ENV_UDP_SEED) * 1000003u + u->port->addr[2] * 256u +
+                    u->port->addr[3];
     struct amph_rdp_config cfg = {
         .env = { u, clock_now, u->loss || u->lose_handler ? wire_lossy : wire_send },
         .upcalls = u->base.cfg.upcalls,
@@ -160,16 +162,19 @@ static enum amph_status amph_udp_open(const struct amph_cx_config *cfg, struct a
     return AMPH_OK;
 }
 
-static enum amph_status amph_udp_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
+static enum amph_status amph_udp_add_peer(struct amph_cx *cx, uint32_t peer,
+                                          const struct amph_peer_spec *spec)
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
     uint32_t datagram;
     amph_rdp_lock(u->rdp); /* the guard may be sending */
-    enum amph_status st = u->port->ops->add_peer(u->port, peer, spec->addr, spec->addr_len, &datagram);
+    enum amph_status st = u->port->ops->add_peer(u->port, peer, spec->addr, spec->addr_len,
+                                                 &datagram);
     amph_rdp_unlock(u->rdp);
     if (st != AMPH_OK)
         return st;
-    st = amph_rdp_add_peer(u->rdp, peer, spec->remote_index, spec->cookie_out, spec->cookie_in, datagram);
+    st = amph_rdp_add_peer(u->rdp, peer, spec->remote_index, spec->cookie_out, spec->cookie_in,
+                           datagram);
     if (st != AMPH_OK)
         u->port->ops->del_peer(u->port, peer);
     return st;
@@ -186,8 +191,8 @@ static void amph_udp_del_peer(struct amph_cx *cx, uint32_t peer)
 
 /* ---- memory ---- */
 
-static enum amph_status amph_udp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset,
-                                    struct amph_mem *mem)
+static enum amph_status amph_udp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd,
+                                         uint64_t fd_offset, struct amph_mem *mem)
 {
     struct amph_rdp_region *region;
     if (!base || len_bytes == 0)
@@ -207,7 +212,8 @@ static void amph_udp_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
     mem->key_len = 0;
 }
 
-static enum amph_status amph_udp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+static enum amph_status amph_udp_mem_import(struct amph_cx *cx, uint32_t peer, const void *key,
+                                            size_t key_len, struct amph_rmem *rmem)
 {
     struct amph_rmem m;
     if (peer >= cx->cfg.max_peers)
@@ -220,12 +226,14 @@ static enum amph_status amph_udp_mem_import(struct amph_cx *cx, uint32_t peer, c
 
 /* ---- the send side ---- */
 
-static enum amph_status amph_udp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                                    struct amph_op *lc)
+static enum amph_status amph_udp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                                         const struct amph_am *am, struct amph_op *lc)
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
     const bool loses = AMPH_UNLIKELY(u->lose_handler) && am->handler == u->lose_handler;
-    if (loses) /* what the call sends, and what the guard sends meanwhile; later on the message goes like others */
+    /* what the call sends, and what the guard sends meanwhile; later on the message goes like
+     * others */
+    if (loses)
         __atomic_store_n(&u->losing, true, __ATOMIC_RELAXED);
     enum amph_status st = amph_rdp_am_send(u->rdp, peer, lane, am, lc);
     if (loses)
@@ -234,8 +242,9 @@ static enum amph_status amph_udp_am_send(struct amph_cx *cx, uint32_t peer, enum
     return st;
 }
 
-static enum amph_status amph_udp_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                                size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+static enum amph_status amph_udp_put(struct amph_cx *cx, uint32_t peer,
+                                     const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                                     size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
     enum amph_status st = amph_rdp_put(u->rdp, peer, rmem->rkey, offset, src, len_bytes, lc, rc);
@@ -243,8 +252,9 @@ static enum amph_status amph_udp_put(struct amph_cx *cx, uint32_t peer, const st
     return st;
 }
 
-static enum amph_status amph_udp_get(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
-                                size_t len_bytes, struct amph_op *done)
+static enum amph_status amph_udp_get(struct amph_cx *cx, uint32_t peer,
+                                     const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                                     size_t len_bytes, struct amph_op *done)
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
     enum amph_status st = amph_rdp_get(u->rdp, peer, rmem->rkey, offset, dst, len_bytes, done);

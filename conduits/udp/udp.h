@@ -12,19 +12,20 @@ struct amph_udp_cx {
     struct rdp *rdp;
     struct amph_port *port;
     /* progress side */
-    struct amph_port_set *set[UDP_DEPTH]; /* datagrams that came, one for each progress that is under way */
+    /* datagrams that came, one for each progress that is under way */
+    struct amph_port_set *set[UDP_DEPTH];
     unsigned depth;
     /* waiting */
     int wait_fd, timer_fd;
-    int armed;            /* atomic */
-    uint64_t alarm_ns;    /* what the timer is set to; atomic */
+    int armed;         /* atomic */
+    uint64_t alarm_ns; /* what the timer is set to; atomic */
     /* the guard */
     pthread_t guard;
     bool has_guard, guard_tried;
     int guard_fd;
     int guarded, guard_stop; /* atomic; guarded: its timer is set */
     /* a lossy wire, for tests */
-    uint32_t loss;        /* of 10,000 */
+    uint32_t loss; /* of 10,000 */
     uint64_t loss_state;
     uint8_t lose_handler; /* messages for it are lost when they are sent first; 0: none */
     bool losing;
@@ -35,15 +36,18 @@ static inline struct amph_udp_cx *amph_udp_of(struct amph_cx *cx)
     return (struct amph_udp_cx *)cx;
 }
 
-/* port.c: the port that AMPHORA_UDP_PORT asks for, or the faster; why (why_len bytes) gets a sentence. */
-enum amph_status amph_udp_choose_port(const struct amph_port_ops **ops_p, char *why, size_t why_len);
+/* port.c: the port that AMPHORA_UDP_PORT asks for, or the faster; why (why_len bytes) gets a
+ * sentence. */
+enum amph_status amph_udp_choose_port(const struct amph_port_ops **ops_p, char *why,
+                                      size_t why_len);
 
 /* wait.c */
 enum amph_status amph_udp_wait_open(struct amph_udp_cx *u);
 void amph_udp_wait_close(struct amph_udp_cx *u);
 int amph_udp_wait_fd(struct amph_cx *cx);
 enum amph_status amph_udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);
-void amph_udp_sent(struct amph_udp_cx *u); /* after a send-side call: a sleeper's timer may have to ring earlier */
+/* after a send-side call: a sleeper's timer may have to ring earlier */
+void amph_udp_sent(struct amph_udp_cx *u);
 
 /* guard.c */
 enum amph_status amph_udp_guard_open(struct amph_udp_cx *u);

@@ -20,10 +20,12 @@ enum amph_status amph_udp_wait_open(struct amph_udp_cx *u)
         return AMPH_OK;
     u->wait_fd = epoll_create1(EPOLL_CLOEXEC);
     u->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (u->wait_fd < 0 || u->timer_fd < 0 || epoll_ctl(u->wait_fd, EPOLL_CTL_ADD, port_fd, &ev) != 0 ||
+    if (u->wait_fd < 0 || u->timer_fd < 0 ||
+        epoll_ctl(u->wait_fd, EPOLL_CTL_ADD, port_fd, &ev) != 0 ||
         epoll_ctl(u->wait_fd, EPOLL_CTL_ADD, u->timer_fd, &ev) != 0) {
         int err = errno;
-        amph_error("cannot make the descriptors to sleep on: %m; raise the limit of open files (ulimit -n)");
+        amph_error("cannot make the descriptors to sleep on: %m; raise the limit of open files "
+                   "(ulimit -n)");
         return amph_status_from_errno(err);
     }
     return AMPH_OK;
@@ -66,7 +68,8 @@ void amph_udp_sent(struct amph_udp_cx *u)
     uint64_t due = u->rdp->timer_ns;
     if (u->rdp->nfinished || u->rdp->nfailed)
         due = 1; /* long past: rings at once */
-    if (__atomic_load_n(&u->armed, __ATOMIC_RELAXED) && due < __atomic_load_n(&u->alarm_ns, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&u->armed, __ATOMIC_RELAXED) &&
+        due < __atomic_load_n(&u->alarm_ns, __ATOMIC_RELAXED))
         set_alarm(u, due);
     amph_rdp_unlock(u->rdp);
 }
@@ -101,7 +104,8 @@ enum amph_status amph_udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t ti
         return AMPH_ERR_NOSYS;
     if (!__atomic_exchange_n(&u->armed, 0, __ATOMIC_SEQ_CST))
         return AMPH_OK;
-    /* A timer that has rung is read, so that the descriptor falls silent; one that has not stays set. */
+    /* A timer that has rung is read, so that the descriptor falls silent; one that has not stays
+     * set. */
     uint64_t count;
     uint64_t alarm = __atomic_load_n(&u->alarm_ns, __ATOMIC_RELAXED);
     if (alarm != RDP_NEVER && amph_now_ns() >= alarm) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* First fit over a list of pieces in the order of their places; a piece that is given back joins its free neighbours.  See arena.h. */
+/* First fit over a list of pieces in the order of their places; a piece that is given back joins
+ * its free neighbours.  See arena.h. */
 #include "arena.h"
 
 #include <stdlib.h>
@@ -15,7 +16,9 @@ struct arena {
     size_t used;
 };
 
-enum { GRAIN = 16 }; /* pieces are multiples of it, so that any type fits anywhere */
+enum {
+    GRAIN = 16
+}; /* pieces are multiples of it, so that any type fits anywhere */
 
 static struct piece *piece_new(size_t offset, size_t size)
 {

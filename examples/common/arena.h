@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pieces of a stretch of memory: what both example runtimes give out of their segments.  The notes are kept apart from the memory, which
- * other processes write to, and depend on nothing but the calls: processes that make the same calls get the same places.
- * One thread at a time.
+ * Pieces of a stretch of memory: what both example runtimes give out of their segments.  The notes
+ * are kept apart from the memory, which other processes write to, and depend on nothing but the
+ * calls: processes that make the same calls get the same places. One thread at a time.
  */
 #ifndef EXAMPLES_ARENA_H
 #define EXAMPLES_ARENA_H
@@ -21,7 +21,8 @@ void arena_destroy(struct arena *arena);
 
 #define ARENA_NONE ((size_t)-1)
 
-/* Offset of a piece of size bytes (0 counts as 1), a multiple of align (a power of two); ARENA_NONE: there is no such piece. */
+/* Offset of a piece of size bytes (0 counts as 1), a multiple of align (a power of two);
+ * ARENA_NONE: there is no such piece. */
 size_t arena_take(struct arena *arena, size_t size, size_t align);
 
 /* Gives the piece at offset back; 0, or -1 where none begins there. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * heat3d: heat spreads in a cube whose faces are kept cold; block-cyclic planes, halos by upc_memget, snapshots and restart through
- * UPC-IO or plain fopen.  A run's values do not depend on how many threads it has, nor a restart on those of the run before.
+ * heat3d: heat spreads in a cube whose faces are kept cold; block-cyclic planes, halos by
+ * upc_memget, snapshots and restart through UPC-IO or plain fopen.  A run's values do not depend on
+ * how many threads it has, nor a restart on those of the run before.
  *
  *   heat3d [-side N] [-steps N] [-depth PLANES] [-every N] [-way upcio|stdio] [-restart FILE] DIR
  *
@@ -23,7 +24,8 @@ struct settings {
 static void usage(void)
 {
     if (MYTHREAD == 0)
-        fprintf(stderr, "heat3d [-side N] [-steps N] [-depth PLANES] [-every N] [-way upcio|stdio] [-restart FILE] DIR\n");
+        fprintf(stderr, "heat3d [-side N] [-steps N] [-depth PLANES] [-every N] [-way upcio|stdio] "
+                        "[-restart FILE] DIR\n");
     upc_barrier();
     upc_global_exit(2);
 }
@@ -45,7 +47,8 @@ static struct settings parse(int argc, char **argv)
             s.depth = strtoul(value, NULL, 10);
         else if (strcmp(argv[i], "-every") == 0)
             s.every = atol(value);
-        else if (strcmp(argv[i], "-way") == 0 && (strcmp(value, "upcio") == 0 || strcmp(value, "stdio") == 0))
+        else if (strcmp(argv[i], "-way") == 0 &&
+                 (strcmp(value, "upcio") == 0 || strcmp(value, "stdio") == 0))
             s.way = strcmp(value, "stdio") == 0 ? WAY_STDIO : WAY_UPCIO;
         else if (strcmp(argv[i], "-restart") == 0)
             s.restart = value;
@@ -53,7 +56,8 @@ static struct settings parse(int argc, char **argv)
             usage();
         i++;
     }
-    if (!s.dir || s.side < 3 || s.side > 2000 || s.depth < 1 || s.depth * s.side * s.side > UPC_MAX_BLOCK_SIZE)
+    if (!s.dir || s.side < 3 || s.side > 2000 || s.depth < 1 ||
+        s.depth * s.side * s.side > UPC_MAX_BLOCK_SIZE)
         usage();
     if (s.steps < 0 || s.every < 1)
         usage();
@@ -65,7 +69,9 @@ static struct cube make_cube(const struct settings *s)
     struct cube c = { .side = s->side, .depth = s->depth };
     c.at = upc_all_alloc((s->side + s->depth - 1) / s->depth, block_elems(&c) * sizeof(double));
     if (upc_pts_is_null(c.at)) {
-        fprintf(stderr, "heat3d: no shared memory for a cube of side %zu; AMPHORA_UPC_HEAP makes more\n", s->side);
+        fprintf(stderr,
+                "heat3d: no shared memory for a cube of side %zu; AMPHORA_UPC_HEAP makes more\n",
+                s->side);
         upc_global_exit(1);
     }
     return c;
@@ -75,15 +81,20 @@ static struct cube make_cube(const struct settings *s)
 static void first_values(const struct cube *c)
 {
     double n = (double)c->side;
-    upc_forall (size_t z = 0, z < c->side, z++, UPC_MINE_PTS(plane_at(c, z))) {
+    upc_forall(size_t z = 0, z < c->side, z++, UPC_MINE_PTS(plane_at(c, z)))
+    {
         double *p = upc_pts_local(plane_at(c, z));
         for (size_t y = 0; y < c->side; y++)
             for (size_t x = 0; x < c->side; x++) {
                 double dx = (double)x / n - 0.4;
                 double dy = (double)y / n - 0.5;
                 double dz = (double)z / n - 0.6;
-                bool face = x == 0 || y == 0 || z == 0 || x == c->side - 1 || y == c->side - 1 || z == c->side - 1;
-                p[y * c->side + x] = face ? 0 : dx * dx + dy * dy + dz * dz < 0.04 ? 100 : x + y + z < c->side / 2 ? 20 : 0;
+                bool face = x == 0 || y == 0 || z == 0 || x == c->side - 1 || y == c->side - 1 ||
+                            z == c->side - 1;
+                p[y * c->side + x] = face                                 ? 0
+                                     : dx * dx + dy * dy + dz * dz < 0.04 ? 100
+                                     : x + y + z < c->side / 2            ? 20
+                                                                          : 0;
             }
     }
 }
@@ -98,28 +109,34 @@ static const double *plane(const struct cube *c, size_t z, double *halo)
     return halo;
 }
 
-/* One explicit step.  Each new value depends on old ones only, so the bits are the same whoever computes it. */
-static void step(const struct cube *from, const struct cube *to, double *below_halo, double *above_halo)
+/* One explicit step.  Each new value depends on old ones only, so the bits are the same whoever
+ * computes it. */
+static void step(const struct cube *from, const struct cube *to, double *below_halo,
+                 double *above_halo)
 {
     const size_t n = from->side;
-    upc_forall (size_t z = 1, z < n - 1, z++, UPC_MINE_PTS(plane_at(from, z))) {
+    upc_forall(size_t z = 1, z < n - 1, z++, UPC_MINE_PTS(plane_at(from, z)))
+    {
         const double *p = upc_pts_local(plane_at(from, z));
         const double *below = plane(from, z - 1, below_halo);
         const double *above = plane(from, z + 1, above_halo);
         double *q = upc_pts_local(plane_at(to, z));
         for (size_t y = 1; y < n - 1; y++)
             for (size_t i = y * n + 1; i < y * n + n - 1; i++)
-                q[i] = p[i] + 0.125 * (p[i - 1] + p[i + 1] + p[i - n] + p[i + n] + below[i] + above[i] - 6 * p[i]);
+                q[i] = p[i] + 0.125 * (p[i - 1] + p[i + 1] + p[i - n] + p[i + n] + below[i] +
+                                       above[i] - 6 * p[i]);
     }
     upc_barrier();
 }
 
-/* The sum of all values, plane by plane in order, so that its bits do not depend on the threads either. */
+/* The sum of all values, plane by plane in order, so that its bits do not depend on the threads
+ * either. */
 static double total_heat(const struct cube *c)
 {
     upc_pts_t sums = upc_all_alloc(c->side, sizeof(double));
     double total = 0;
-    upc_forall (size_t z = 0, z < c->side, z++, UPC_MINE_PTS(plane_at(c, z))) {
+    upc_forall(size_t z = 0, z < c->side, z++, UPC_MINE_PTS(plane_at(c, z)))
+    {
         const double *p = upc_pts_local(plane_at(c, z));
         double sum = 0;
         for (size_t i = 0; i < c->side * c->side; i++)
@@ -148,8 +165,10 @@ static int program(int argc, char **argv)
         snapshot_read(s.restart, s.way, &cube[0]);
     else
         first_values(&cube[0]);
-    upc_forall (size_t z = 0, z < s.side, z++, UPC_MINE_PTS(plane_at(&cube[1], z))) /* the faces stay as they are */
-        memcpy(upc_pts_local(plane_at(&cube[1], z)), upc_pts_local(plane_at(&cube[0], z)), plane_bytes(&cube[0]));
+    /* the faces stay as they are */
+    upc_forall(size_t z = 0, z < s.side, z++, UPC_MINE_PTS(plane_at(&cube[1], z)))
+        memcpy(upc_pts_local(plane_at(&cube[1], z)), upc_pts_local(plane_at(&cube[0], z)),
+               plane_bytes(&cube[0]));
     upc_barrier();
     int at = 0;
     for (; now < s.steps; at = !at) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Snapshots: a head of one line, then the cube plane by plane.  UPC-IO writes the block-cyclic array in one collective call; with plain
- * stdio each thread writes the planes that it has at their places in the one file.
+ * Snapshots: a head of one line, then the cube plane by plane.  UPC-IO writes the block-cyclic
+ * array in one collective call; with plain stdio each thread writes the planes that it has at their
+ * places in the one file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +53,8 @@ static void write_upcio(const char *path, const struct cube *c, long step)
     if (MYTHREAD == 0)
         make_head(upc_pts_local(head), c, step);
     if (upc_all_fwrite_shared(f, head, 0, 1, HEAT_HEAD_BYTES, 0) != HEAT_HEAD_BYTES ||
-        upc_all_fwrite_shared(f, c->at, block_elems(c), sizeof(double), n, 0) != (upc_off_t)(n * sizeof(double)))
+        upc_all_fwrite_shared(f, c->at, block_elems(c), sizeof(double), n, 0) !=
+            (upc_off_t)(n * sizeof(double)))
         give_up("cannot write", path);
     upc_all_free(head);
     if (upc_all_fclose(f))
@@ -62,7 +64,8 @@ static void write_upcio(const char *path, const struct cube *c, long step)
 static void head_upcio(const char *path, char *head)
 {
     upc_file_t *f = upc_all_fopen(path, UPC_RDONLY | UPC_INDIVIDUAL_FP, 0, NULL);
-    if (!f || upc_all_fread_local(f, head, 1, HEAT_HEAD_BYTES, 0) != HEAT_HEAD_BYTES || upc_all_fclose(f))
+    if (!f || upc_all_fread_local(f, head, 1, HEAT_HEAD_BYTES, 0) != HEAT_HEAD_BYTES ||
+        upc_all_fclose(f))
         give_up("cannot read", path);
 }
 
@@ -71,7 +74,9 @@ static void read_upcio(const char *path, const struct cube *c)
     upc_file_t *f = open_common(path, UPC_RDONLY);
     size_t n = c->side * c->side * c->side;
     if (upc_all_fseek(f, HEAT_HEAD_BYTES, UPC_SEEK_SET) != HEAT_HEAD_BYTES ||
-        upc_all_fread_shared(f, c->at, block_elems(c), sizeof(double), n, 0) != (upc_off_t)(n * sizeof(double)) || upc_all_fclose(f))
+        upc_all_fread_shared(f, c->at, block_elems(c), sizeof(double), n, 0) !=
+            (upc_off_t)(n * sizeof(double)) ||
+        upc_all_fclose(f))
         give_up("cannot read", path);
 }
 
@@ -96,10 +101,11 @@ static void write_stdio(const char *path, const struct cube *c, long step)
     make_head(head, c, step);
     if (MYTHREAD == 0 && fwrite(head, 1, sizeof head, f) != sizeof head)
         give_up("cannot write", path);
-    upc_forall (size_t z = 0, z < c->side, z++, UPC_MINE_PTS(plane_at(c, z)))
-        if (fseeko(f, (off_t)(HEAT_HEAD_BYTES + z * plane_bytes(c)), SEEK_SET) ||
-            fwrite(upc_pts_local(plane_at(c, z)), 1, plane_bytes(c), f) != plane_bytes(c))
-            give_up("cannot write", path);
+    upc_forall(size_t z = 0, z < c->side, z++,
+               UPC_MINE_PTS(plane_at(
+                   c, z))) if (fseeko(f, (off_t)(HEAT_HEAD_BYTES + z * plane_bytes(c)), SEEK_SET) ||
+                               fwrite(upc_pts_local(plane_at(c, z)), 1, plane_bytes(c), f) !=
+                                   plane_bytes(c)) give_up("cannot write", path);
     if (fclose(f))
         give_up("cannot close", path);
     upc_barrier();
@@ -117,10 +123,11 @@ static void read_stdio(const char *path, const struct cube *c)
     FILE *f = fopen(path, "rb");
     if (!f)
         give_up("cannot open", path);
-    upc_forall (size_t z = 0, z < c->side, z++, UPC_MINE_PTS(plane_at(c, z)))
-        if (fseeko(f, (off_t)(HEAT_HEAD_BYTES + z * plane_bytes(c)), SEEK_SET) ||
-            fread(upc_pts_local(plane_at(c, z)), 1, plane_bytes(c), f) != plane_bytes(c))
-            give_up("cannot read", path);
+    upc_forall(size_t z = 0, z < c->side, z++,
+               UPC_MINE_PTS(plane_at(
+                   c, z))) if (fseeko(f, (off_t)(HEAT_HEAD_BYTES + z * plane_bytes(c)), SEEK_SET) ||
+                               fread(upc_pts_local(plane_at(c, z)), 1, plane_bytes(c), f) !=
+                                   plane_bytes(c)) give_up("cannot read", path);
     fclose(f);
     upc_barrier();
 }

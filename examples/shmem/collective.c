@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives over active sets.  Members signal each other by adding to words of their pSync, each kind of signal to a word of its own, and
- * take what they have waited for away again, so a pSync holds zeros between calls.
+ * Collectives over active sets.  Members signal each other by adding to words of their pSync, each
+ * kind of signal to a word of its own, and take what they have waited for away again, so a pSync
+ * holds zeros between calls.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "inside.h"
 
-enum { S_BARRIER = 0, S_UP = 24, S_DOWN = 48, S_PLACE = 49 }; /* words of a pSync; 24 rounds are enough for any set */
+/* words of a pSync; 24 rounds are enough for any set */
+enum {
+    S_BARRIER = 0,
+    S_UP = 24,
+    S_DOWN = 48,
+    S_PLACE = 49
+};
 
 struct set {
     int start, stride, size, me; /* me: this PE's place in the set */
@@ -21,9 +28,11 @@ static struct set set_of(const char *call, int start, int logstride, int size, l
     int stride = logstride >= 0 && logstride < 31 ? 1 << logstride : 0;
     int me = stride ? (shmemi.pe - start) / stride : 0;
     if (!stride || size < 1 || start + (int64_t)stride * (size - 1) >= shmemi.npes)
-        shmemi_fail(call, "PE_start %d, logPE_stride %d, PE_size %d is no set of the job's %d PEs", start, logstride, size, shmemi.npes);
+        shmemi_fail(call, "PE_start %d, logPE_stride %d, PE_size %d is no set of the job's %d PEs",
+                    start, logstride, size, shmemi.npes);
     if (shmemi.pe < start || (shmemi.pe - start) % stride || me >= size)
-        shmemi_fail(call, "this PE is not in the set PE_start %d, logPE_stride %d, PE_size %d", start, logstride, size);
+        shmemi_fail(call, "this PE is not in the set PE_start %d, logPE_stride %d, PE_size %d",
+                    start, logstride, size);
     return (struct set){ start, stride, size, me, sync };
 }
 
@@ -34,10 +43,12 @@ static int pe_of(const struct set *set, int member)
 
 static void signal_add(const struct set *set, int member, int word, long value)
 {
-    shmemi_amo("collective", AMO_ADD, &set->sync[word], (int)sizeof(long), (uint64_t)value, 0, pe_of(set, member), 0);
+    shmemi_amo("collective", AMO_ADD, &set->sync[word], (int)sizeof(long), (uint64_t)value, 0,
+               pe_of(set, member), 0);
 }
 
-/* Waits until value or more has been added to the word, and takes it away; value 0: takes all there is.  Gives what was taken. */
+/* Waits until value or more has been added to the word, and takes it away; value 0: takes all there
+ * is.  Gives what was taken. */
 static long signal_take(const struct set *set, int word, long value)
 {
     long *at = &set->sync[word];
@@ -102,14 +113,17 @@ static void spread(const struct set *set, int root, void *dest, const void *sour
 
 /* ---- collect: everybody's block goes to all, behind those of the members before it ---- */
 
-static void collect(const struct set *set, void *dest, const void *source, size_t nbytes, size_t offset)
+static void collect(const struct set *set, void *dest, const void *source, size_t nbytes,
+                    size_t offset)
 {
     for (int i = 0; i < set->size; i++)
-        shmem_putmem_nbi((char *)dest + offset, source, nbytes, pe_of(set, (set->me + i) % set->size));
+        shmem_putmem_nbi((char *)dest + offset, source, nbytes,
+                         pe_of(set, (set->me + i) % set->size));
     set_barrier(set);
 }
 
-/* Blocks of any length: each member hears from the one before it where its block begins, as a number above 0. */
+/* Blocks of any length: each member hears from the one before it where its block begins, as a
+ * number above 0. */
 static size_t offset_in_chain(const struct set *set, size_t nbytes)
 {
     size_t offset = set->me ? (size_t)signal_take(set, S_PLACE, 0) - 1 : 0;
@@ -118,7 +132,8 @@ static size_t offset_in_chain(const struct set *set, size_t nbytes)
     return offset;
 }
 
-static void exchange(const struct set *set, char *dest, const char *source, ptrdiff_t dst, ptrdiff_t sst, size_t size, size_t nelems)
+static void exchange(const struct set *set, char *dest, const char *source, ptrdiff_t dst,
+                     ptrdiff_t sst, size_t size, size_t nelems)
 {
     for (int i = 0; i < set->size; i++) {
         int to = (set->me + i) % set->size;
@@ -135,34 +150,37 @@ static void exchange(const struct set *set, char *dest, const char *source, ptrd
 }
 
 #define DEFINE_COLLECTIVES(BITS) \
-    void shmem_broadcast##BITS(void *dest, const void *source, size_t nelems, int PE_root, int PE_start, int logPE_stride, \
-                               int PE_size, long *pSync) \
+    void shmem_broadcast##BITS(void *dest, const void *source, size_t nelems, int PE_root, \
+                               int PE_start, int logPE_stride, int PE_size, long *pSync) \
     { \
         struct set set = set_of("shmem_broadcast" #BITS, PE_start, logPE_stride, PE_size, pSync); \
         if (PE_root < 0 || PE_root >= PE_size) \
-            shmemi_fail("shmem_broadcast" #BITS, "PE_root is %d; it counts within the set of %d", PE_root, PE_size); \
-        spread(&set, PE_root, dest, source, nelems * (BITS / 8)); \
+            shmemi_fail("shmem_broadcast" #BITS, "PE_root is %d; it counts within the set of %d", \
+                        PE_root, PE_size); \
+        spread(&set, PE_root, dest, source, nelems *(BITS / 8)); \
     } \
-    void shmem_collect##BITS(void *dest, const void *source, size_t nelems, int PE_start, int logPE_stride, int PE_size, \
-                             long *pSync) \
+    void shmem_collect##BITS(void *dest, const void *source, size_t nelems, int PE_start, \
+                             int logPE_stride, int PE_size, long *pSync) \
     { \
         struct set set = set_of("shmem_collect" #BITS, PE_start, logPE_stride, PE_size, pSync); \
-        collect(&set, dest, source, nelems * (BITS / 8), offset_in_chain(&set, nelems * (BITS / 8))); \
+        collect(&set, dest, source, nelems *(BITS / 8), \
+                offset_in_chain(&set, nelems *(BITS / 8))); \
     } \
-    void shmem_fcollect##BITS(void *dest, const void *source, size_t nelems, int PE_start, int logPE_stride, int PE_size, \
-                              long *pSync) \
+    void shmem_fcollect##BITS(void *dest, const void *source, size_t nelems, int PE_start, \
+                              int logPE_stride, int PE_size, long *pSync) \
     { \
         struct set set = set_of("shmem_fcollect" #BITS, PE_start, logPE_stride, PE_size, pSync); \
-        collect(&set, dest, source, nelems * (BITS / 8), (size_t)set.me * nelems * (BITS / 8)); \
+        collect(&set, dest, source, nelems *(BITS / 8), (size_t)set.me *nelems *(BITS / 8)); \
     } \
-    void shmem_alltoall##BITS(void *dest, const void *source, size_t nelems, int PE_start, int logPE_stride, int PE_size, \
-                              long *pSync) \
+    void shmem_alltoall##BITS(void *dest, const void *source, size_t nelems, int PE_start, \
+                              int logPE_stride, int PE_size, long *pSync) \
     { \
         struct set set = set_of("shmem_alltoall" #BITS, PE_start, logPE_stride, PE_size, pSync); \
         exchange(&set, (char *)dest, (const char *)source, 1, 1, BITS / 8, nelems); \
     } \
-    void shmem_alltoalls##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int PE_start, \
-                               int logPE_stride, int PE_size, long *pSync) \
+    void shmem_alltoalls##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, \
+                               size_t nelems, int PE_start, int logPE_stride, int PE_size, \
+                               long *pSync) \
     { \
         struct set set = set_of("shmem_alltoalls" #BITS, PE_start, logPE_stride, PE_size, pSync); \
         exchange(&set, (char *)dest, (const char *)source, dst, sst, BITS / 8, nelems); \
@@ -170,13 +188,17 @@ static void exchange(const struct set *set, char *dest, const char *source, ptrd
 DEFINE_COLLECTIVES(32)
 DEFINE_COLLECTIVES(64)
 
-/* ---- reductions: up a binomial tree, where parents fetch the children's parts, and down again ---- */
+/* ---- reductions: up a binomial tree, where parents fetch the children's parts, and down again
+ * ---- */
 
 typedef void (*combine_fn)(void *into, const void *with, size_t count);
 
-enum { CHUNK = 16 << 10 }; /* bytes of a child's part that are fetched at once */
+enum {
+    CHUNK = 16 << 10
+}; /* bytes of a child's part that are fetched at once */
 
-static void reduce(const struct set *set, void *dest, const void *source, size_t count, size_t size, combine_fn combine)
+static void reduce(const struct set *set, void *dest, const void *source, size_t count, size_t size,
+                   combine_fn combine)
 {
     char chunk[CHUNK] __attribute__((__aligned__(16)));
     memmove(dest, source, count * size);
@@ -207,17 +229,24 @@ static void reduce(const struct set *set, void *dest, const void *source, size_t
         for (size_t i = 0; i < count; i++) \
             a[i] = (T)(expression); \
     } \
-    void shmem_##NAME##_##OP##_to_all(T *dest, const T *source, int nreduce, int PE_start, int logPE_stride, int PE_size, T *pWrk, \
-                                      long *pSync) \
+    void shmem_##NAME##_##OP##_to_all(T *dest, const T *source, int nreduce, int PE_start, \
+                                      int logPE_stride, int PE_size, T *pWrk, long *pSync) \
     { \
-        struct set set = set_of("shmem_" #NAME "_" #OP "_to_all", PE_start, logPE_stride, PE_size, pSync); \
+        struct set set = set_of("shmem_" #NAME "_" #OP "_to_all", PE_start, logPE_stride, PE_size, \
+                                pSync); \
         (void)pWrk; \
         reduce(&set, dest, source, (size_t)nreduce, sizeof(T), combine_##NAME##_##OP); \
     }
 #define DEFINE_BITS(NAME, T) \
-    DEFINE_TO_ALL(and, NAME, T, a[i] & b[i]) DEFINE_TO_ALL(or, NAME, T, a[i] | b[i]) DEFINE_TO_ALL(xor, NAME, T, a[i] ^ b[i])
-#define DEFINE_MINMAX(NAME, T) DEFINE_TO_ALL(min, NAME, T, a[i] < b[i] ? a[i] : b[i]) DEFINE_TO_ALL(max, NAME, T, a[i] > b[i] ? a[i] : b[i])
-#define DEFINE_SUMPROD(NAME, T) DEFINE_TO_ALL(sum, NAME, T, a[i] + b[i]) DEFINE_TO_ALL(prod, NAME, T, a[i] * b[i])
+    DEFINE_TO_ALL(and, NAME, T, a[i] & b[i]) \
+    DEFINE_TO_ALL(or, NAME, T, a[i] | b[i]) DEFINE_TO_ALL(xor, NAME, T, a[i] ^ b[i])
+#define DEFINE_MINMAX(NAME, T) \
+    DEFINE_TO_ALL(min, NAME, T, a[i] < b[i] ? a[i] : b[i]) \
+    DEFINE_TO_ALL(max, NAME, T, a[i] > b[i] ? a[i] : b[i])
+#define DEFINE_SUMPROD(NAME, T) \
+    DEFINE_TO_ALL(sum, NAME, T, a[i] + b[i]) DEFINE_TO_ALL(prod, NAME, T, a[i] * b[i])
+/* clang-format off */
 SHMEM_TO_ALL_WHOLE(DEFINE_BITS)
 SHMEM_TO_ALL_REAL(DEFINE_MINMAX)
 SHMEM_TO_ALL_TYPES(DEFINE_SUMPROD)
+/* clang-format on */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The symmetric heap: all PEs make the same calls, so each one's notes lead to the same places; a barrier keeps them together. */
+/* The symmetric heap: all PEs make the same calls, so each one's notes lead to the same places; a
+ * barrier keeps them together. */
 #include <string.h>
 
 #include "../common/arena.h"
@@ -30,7 +31,8 @@ void *shmem_align(size_t alignment, size_t size)
     if (size == 0 || alignment == 0 || (alignment & (alignment - 1)))
         return NULL;
     /* Segments begin on pages of the job, and an offset is aligned like its address up to that. */
-    void *ptr = alignment > GASNET_PAGESIZE ? NULL : address(arena_take(shmemi.arena, size, alignment));
+    void *ptr = alignment > GASNET_PAGESIZE ? NULL
+                                            : address(arena_take(shmemi.arena, size, alignment));
     shmem_barrier_all();
     return ptr;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Heat in a square plate on an OpenSHMEM-like library: each PE has a band of rows, puts its outermost ones into its neighbours' halos,
- * tells them so by a flag and waits for theirs; no barrier in the loop.  PE 0 writes the plate as a picture (PGM) by plain fopen.
+ * Heat in a square plate on an OpenSHMEM-like library: each PE has a band of rows, puts its
+ * outermost ones into its neighbours' halos, tells them so by a flag and waits for theirs; no
+ * barrier in the loop.  PE 0 writes the plate as a picture (PGM) by plain fopen.
  *
  *   amphora-run -n 4 examples/shmem/heat [size [steps [file]]]
  */
@@ -16,7 +17,8 @@ struct plate {
     double *now, *next;    /* (rows + 2) x size, the outer rows are the neighbours' */
 };
 
-/* How many steps the neighbours' rows in the halo are from: variables of the program are symmetric, too. */
+/* How many steps the neighbours' rows in the halo are from: variables of the program are symmetric,
+ * too. */
 static long have_above, have_below;
 
 static void start(struct plate *p, int size)
@@ -30,7 +32,9 @@ static void start(struct plate *p, int size)
     p->now = shmem_calloc((size_t)(most + 2) * (size_t)size, sizeof(double));
     p->next = shmem_calloc((size_t)(most + 2) * (size_t)size, sizeof(double));
     if (!p->now || !p->next) {
-        fprintf(stderr, "heat: the symmetric heap is too small for this plate; SHMEM_SYMMETRIC_SIZE sets it\n");
+        fprintf(
+            stderr,
+            "heat: the symmetric heap is too small for this plate; SHMEM_SYMMETRIC_SIZE sets it\n");
         shmem_global_exit(1);
     }
     for (int r = 0; r <= p->rows + 1; r++) /* the halo, too */
@@ -43,7 +47,8 @@ static void start(struct plate *p, int size)
 /* Row `row` of the band goes into row `to` of pe's band in the next plate; then the flag. */
 static void hand_over(const struct plate *p, int row, int to, int pe, long *flag)
 {
-    shmem_putmem(p->next + (size_t)to * (size_t)p->size, p->next + (size_t)row * (size_t)p->size, (size_t)p->size * sizeof(double), pe);
+    shmem_putmem(p->next + (size_t)to * (size_t)p->size, p->next + (size_t)row * (size_t)p->size,
+                 (size_t)p->size * sizeof(double), pe);
     shmem_fence();
     shmem_atomic_inc(flag, pe);
 }
@@ -106,7 +111,8 @@ static int draw(const struct plate *p, const char *name)
     fprintf(f, "P5\n%d %d\n255\n", p->size, p->size);
     for (int pe = 0; pe < shmem_n_pes(); pe++)
         for (int r = 1; r <= rows_of(p->size, pe); r++) {
-            shmem_getmem(row, p->now + (size_t)r * (size_t)p->size, (size_t)p->size * sizeof *row, pe);
+            shmem_getmem(row, p->now + (size_t)r * (size_t)p->size, (size_t)p->size * sizeof *row,
+                         pe);
             for (int c = 0; c < p->size; c++)
                 fputc((int)(255 * sqrt(row[c]) + 0.5), f);
         }
@@ -136,7 +142,8 @@ int main(int argc, char **argv)
     double heat = total(&plate);
     int bad = 0;
     if (shmem_my_pe() == 0) {
-        printf("heat: %dx%d, %d steps, %d PEs: total %.12f\n", size, size, steps, shmem_n_pes(), heat);
+        printf("heat: %dx%d, %d steps, %d PEs: total %.12f\n", size, size, steps, shmem_n_pes(),
+               heat);
         bad = argc > 3 && draw(&plate, argv[3]);
     }
     if (bad)

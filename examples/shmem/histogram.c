@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A histogram over all PEs' memories on an OpenSHMEM-like library: atomic additions to words anywhere, and, for the greatest value, a
- * lock around more than one word.
+ * A histogram over all PEs' memories on an OpenSHMEM-like library: atomic additions to words
+ * anywhere, and, for the greatest value, a lock around more than one word.
  *
  *   amphora-run -n 4 examples/shmem/histogram [values for each PE]
  */
@@ -10,14 +10,17 @@
 
 #include "shmem.h"
 
-enum { BINS_PER_PE = 100 };
+enum {
+    BINS_PER_PE = 100
+};
 
 /* What the lock guards, at PE 0. */
 static long lock;
 static struct {
     long value, owner, changes;
 } greatest;
-static long sums[2], totals[2], work[SHMEM_REDUCE_MIN_WRKDATA_SIZE], sync_words[SHMEM_REDUCE_SYNC_SIZE];
+static long sums[2], totals[2], work[SHMEM_REDUCE_MIN_WRKDATA_SIZE],
+    sync_words[SHMEM_REDUCE_SYNC_SIZE];
 
 static void tell_greatest(long value)
 {
@@ -63,11 +66,12 @@ int main(int argc, char **argv)
     shmem_long_sum_to_all(totals, sums, 2, 0, 0, n, work, sync_words);
     if (me == 0) {
         if (totals[0] != totals[1] || greatest.changes != 3L * n) {
-            fprintf(stderr, "histogram: %ld went in, %ld came out; %ld changes under the lock\n", totals[0], totals[1], greatest.changes);
+            fprintf(stderr, "histogram: %ld went in, %ld came out; %ld changes under the lock\n",
+                    totals[0], totals[1], greatest.changes);
             shmem_global_exit(1);
         }
-        printf("histogram: %ld values in %d bins; the greatest, %ld, is PE %ld's\n", count * n, BINS_PER_PE * n, greatest.value,
-               greatest.owner);
+        printf("histogram: %ld values in %d bins; the greatest, %ld, is PE %ld's\n", count * n,
+               BINS_PER_PE * n, greatest.value, greatest.owner);
     }
     shmem_barrier_all();
     if (count && high && shmem_long_g(&greatest.value, 0) < high)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the OpenSHMEM-like library share.  Everything below is GASNet-1; no file looks into Amphora. */
+/* What the files of the OpenSHMEM-like library share.  Everything below is GASNet-1; no file looks
+ * into Amphora. */
 #ifndef SHMEM_INSIDE_H
 #define SHMEM_INSIDE_H
 
@@ -10,8 +11,12 @@
 
 struct arena;
 
-/* Where a symmetric object lies: the same two numbers in all processes, whose addresses may differ. */
-enum { IN_HEAP, IN_PROGRAM };
+/* Where a symmetric object lies: the same two numbers in all processes, whose addresses may
+ * differ. */
+enum {
+    IN_HEAP,
+    IN_PROGRAM
+};
 struct place {
     int where;
     uint64_t offset;
@@ -31,7 +36,8 @@ struct shmemi {
 extern struct shmemi shmemi;
 
 /* Ends the job with a sentence: call: ... */
-void shmemi_fail(const char *call, const char *format, ...) __attribute__((__noreturn__, __format__(__printf__, 2, 3)));
+void shmemi_fail(const char *call, const char *format, ...)
+    __attribute__((__noreturn__, __format__(__printf__, 2, 3)));
 
 /* Ends the job where the library has not been started or there is no such PE. */
 void shmemi_check_pe(const char *call, int pe);
@@ -76,26 +82,42 @@ enum {
     H_AMO,
     H_AMO_DONE,
 };
-void shmemi_variable_put(gasnet_token_t token, void *data, size_t nbytes, gasnet_handlerarg_t at1, gasnet_handlerarg_t at0);
+void shmemi_variable_put(gasnet_token_t token, void *data, size_t nbytes, gasnet_handlerarg_t at1,
+                         gasnet_handlerarg_t at0);
 void shmemi_answered(gasnet_token_t token);
-void shmemi_variable_get(gasnet_token_t token, gasnet_handlerarg_t at1, gasnet_handlerarg_t at0, gasnet_handlerarg_t nbytes,
-                         gasnet_handlerarg_t to1, gasnet_handlerarg_t to0);
-void shmemi_variable_got(gasnet_token_t token, void *data, size_t nbytes, gasnet_handlerarg_t to1, gasnet_handlerarg_t to0);
-void shmemi_amo_asked(gasnet_token_t token, gasnet_handlerarg_t how, gasnet_handlerarg_t at1, gasnet_handlerarg_t at0,
-                      gasnet_handlerarg_t a1, gasnet_handlerarg_t a0, gasnet_handlerarg_t b1, gasnet_handlerarg_t b0,
-                      gasnet_handlerarg_t to1, gasnet_handlerarg_t to0);
-void shmemi_amo_done(gasnet_token_t token, gasnet_handlerarg_t v1, gasnet_handlerarg_t v0, gasnet_handlerarg_t to1,
-                     gasnet_handlerarg_t to0);
+void shmemi_variable_get(gasnet_token_t token, gasnet_handlerarg_t at1, gasnet_handlerarg_t at0,
+                         gasnet_handlerarg_t nbytes, gasnet_handlerarg_t to1,
+                         gasnet_handlerarg_t to0);
+void shmemi_variable_got(gasnet_token_t token, void *data, size_t nbytes, gasnet_handlerarg_t to1,
+                         gasnet_handlerarg_t to0);
+void shmemi_amo_asked(gasnet_token_t token, gasnet_handlerarg_t how, gasnet_handlerarg_t at1,
+                      gasnet_handlerarg_t at0, gasnet_handlerarg_t a1, gasnet_handlerarg_t a0,
+                      gasnet_handlerarg_t b1, gasnet_handlerarg_t b0, gasnet_handlerarg_t to1,
+                      gasnet_handlerarg_t to0);
+void shmemi_amo_done(gasnet_token_t token, gasnet_handlerarg_t v1, gasnet_handlerarg_t v0,
+                     gasnet_handlerarg_t to1, gasnet_handlerarg_t to0);
 
 /* Copies between the program's variables of pe and memory here, by messages (variables.c). */
 void shmemi_variables_put(struct place place, const void *source, uint64_t nbytes, int pe);
 void shmemi_variables_get(void *dest, struct place place, uint64_t nbytes, int pe);
 
-/* One operation on the word of bytes (4 or 8) at pe; gives what was there.  With fetch 0 it may not have happened before shmem_quiet. */
-enum amo { AMO_GET, AMO_SET, AMO_ADD, AMO_AND, AMO_OR, AMO_XOR, AMO_CSWAP, AMO_COUNT };
-uint64_t shmemi_amo(const char *call, enum amo op, const void *dest, int bytes, uint64_t a, uint64_t b, int pe, int fetch);
+/* One operation on the word of bytes (4 or 8) at pe; gives what was there.  With fetch 0 it may not
+ * have happened before shmem_quiet. */
+enum amo {
+    AMO_GET,
+    AMO_SET,
+    AMO_ADD,
+    AMO_AND,
+    AMO_OR,
+    AMO_XOR,
+    AMO_CSWAP,
+    AMO_COUNT
+};
+uint64_t shmemi_amo(const char *call, enum amo op, const void *dest, int bytes, uint64_t a,
+                    uint64_t b, int pe, int fetch);
 
-/* One step of a wait for something that any process may change by a plain store: lets messages in, then others run. */
+/* One step of a wait for something that any process may change by a plain store: lets messages in,
+ * then others run. */
 void shmemi_pause(unsigned *turns);
 #define SHMEMI_WAIT(cond) \
     do { \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Locks as queues.  A lock's home PE holds the last of those that want it; each PE's own copy of the lock says who comes after it, and
- * whether it still waits.  So everybody waits on memory of its own, and the first to ask is the first to get it.
+ * Locks as queues.  A lock's home PE holds the last of those that want it; each PE's own copy of
+ * the lock says who comes after it, and whether it still waits.  So everybody waits on memory of
+ * its own, and the first to ask is the first to get it.
  */
 #include "inside.h"
 
@@ -14,7 +15,8 @@ struct lock {
 static int home_of(const char *call, const long *lock)
 {
     _Static_assert(sizeof(struct lock) <= sizeof(long), "a lock fits in a long");
-    return (int)(shmemi_place(call, lock, sizeof *lock).offset / sizeof *lock % (uint64_t)shmemi.npes);
+    return (int)(shmemi_place(call, lock, sizeof *lock).offset / sizeof *lock %
+                 (uint64_t)shmemi.npes);
 }
 
 static uint32_t change(const uint32_t *word, enum amo op, uint32_t a, uint32_t b, int pe)
@@ -52,7 +54,8 @@ void shmem_clear_lock(long *lock)
     struct lock *l = (struct lock *)lock;
     shmem_quiet(); /* what was written under the lock is there before the next one looks */
     if (__atomic_load_n(&l->node, __ATOMIC_ACQUIRE) <= 1 &&
-        change(&l->last, AMO_CSWAP, (uint32_t)shmemi.pe + 1, 0, home_of("shmem_clear_lock", lock)) == (uint32_t)shmemi.pe + 1)
+        change(&l->last, AMO_CSWAP, (uint32_t)shmemi.pe + 1, 0,
+               home_of("shmem_clear_lock", lock)) == (uint32_t)shmemi.pe + 1)
         return;
     SHMEMI_WAIT(__atomic_load_n(&l->node, __ATOMIC_ACQUIRE) > 1);
     uint32_t next = __atomic_load_n(&l->node, __ATOMIC_ACQUIRE) / 2;

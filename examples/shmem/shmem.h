@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An OpenSHMEM-like library over GASNet-1 calls alone: an example of how an SPMD runtime uses Amphora.  The names and meanings are those
- * of OpenSHMEM 1.4 (active sets, no contexts).  For one thread of each process.
+ * An OpenSHMEM-like library over GASNet-1 calls alone: an example of how an SPMD runtime uses
+ * Amphora.  The names and meanings are those of OpenSHMEM 1.4 (active sets, no contexts).  For one
+ * thread of each process.
  *
- * Symmetric are: what shmem_malloc and its like give (the heap has SHMEM_SYMMETRIC_SIZE bytes, 64 MiB if it is not set),
- * and the global and static variables of the program itself (not those of shared libraries).
+ * Symmetric are: what shmem_malloc and its like give (the heap has SHMEM_SYMMETRIC_SIZE bytes, 64
+ * MiB if it is not set), and the global and static variables of the program itself (not those of
+ * shared libraries).
  */
 #ifndef SHMEM_H
 #define SHMEM_H
@@ -20,10 +22,23 @@ extern "C" {
 #define SHMEM_MAX_NAME_LEN 64
 #define SHMEM_VENDOR_STRING "OpenSHMEM example on GASNet"
 
-enum { SHMEM_THREAD_SINGLE, SHMEM_THREAD_FUNNELED, SHMEM_THREAD_SERIALIZED, SHMEM_THREAD_MULTIPLE };
-enum { SHMEM_CMP_EQ = 1, SHMEM_CMP_NE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_GE };
+enum {
+    SHMEM_THREAD_SINGLE,
+    SHMEM_THREAD_FUNNELED,
+    SHMEM_THREAD_SERIALIZED,
+    SHMEM_THREAD_MULTIPLE
+};
+enum {
+    SHMEM_CMP_EQ = 1,
+    SHMEM_CMP_NE,
+    SHMEM_CMP_GT,
+    SHMEM_CMP_LE,
+    SHMEM_CMP_LT,
+    SHMEM_CMP_GE
+};
 
-/* Longs of a pSync and elements of a pWrk.  A pSync is set to SHMEM_SYNC_VALUE before its first use and is so again after each. */
+/* Longs of a pSync and elements of a pWrk.  A pSync is set to SHMEM_SYNC_VALUE before its first use
+ * and is so again after each. */
 #define SHMEM_SYNC_VALUE 0L
 #define SHMEM_SYNC_SIZE 64
 #define SHMEM_BARRIER_SYNC_SIZE SHMEM_SYNC_SIZE
@@ -60,7 +75,8 @@ void *shmem_align(size_t alignment, size_t size);
 void *shmem_realloc(void *ptr, size_t size);
 void shmem_free(void *ptr);
 
-/* ---- transfers.  put: source may be used again on return; get: has arrived; _nbi: both hold after shmem_quiet ---- */
+/* ---- transfers.  put: source may be used again on return; get: has arrived; _nbi: both hold after
+ * shmem_quiet ---- */
 
 void shmem_putmem(void *dest, const void *source, size_t nbytes, int pe);
 void shmem_getmem(void *dest, const void *source, size_t nbytes, int pe);
@@ -72,8 +88,10 @@ void shmem_getmem_nbi(void *dest, const void *source, size_t nbytes, int pe);
     void shmem_##NAME##_get(T *dest, const T *source, size_t nelems, int pe); \
     void shmem_##NAME##_put_nbi(T *dest, const T *source, size_t nelems, int pe); \
     void shmem_##NAME##_get_nbi(T *dest, const T *source, size_t nelems, int pe); \
-    void shmem_##NAME##_iput(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe); \
-    void shmem_##NAME##_iget(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe); \
+    void shmem_##NAME##_iput(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, \
+                             size_t nelems, int pe); \
+    void shmem_##NAME##_iget(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, \
+                             size_t nelems, int pe); \
     void shmem_##NAME##_p(T *dest, T value, int pe); \
     T shmem_##NAME##_g(const T *source, int pe);
 SHMEM_RMA_TYPES(SHMEM_DECLARE_RMA)
@@ -83,8 +101,10 @@ SHMEM_RMA_TYPES(SHMEM_DECLARE_RMA)
     void shmem_get##BITS(void *dest, const void *source, size_t nelems, int pe); \
     void shmem_put##BITS##_nbi(void *dest, const void *source, size_t nelems, int pe); \
     void shmem_get##BITS##_nbi(void *dest, const void *source, size_t nelems, int pe); \
-    void shmem_iput##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe); \
-    void shmem_iget##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
+    void shmem_iput##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, \
+                          size_t nelems, int pe); \
+    void shmem_iget##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, \
+                          size_t nelems, int pe);
 SHMEM_SIZES(SHMEM_DECLARE_SIZED)
 
 /* ---- atomics ---- */
@@ -107,9 +127,11 @@ SHMEM_SIZES(SHMEM_DECLARE_SIZED)
     void shmem_##NAME##_atomic_or(T *dest, T value, int pe); \
     T shmem_##NAME##_atomic_fetch_xor(T *dest, T value, int pe); \
     void shmem_##NAME##_atomic_xor(T *dest, T value, int pe);
+/* clang-format off */
 SHMEM_AMO_FLOATS(SHMEM_DECLARE_AMO_ANY)
 SHMEM_AMO_TYPES(SHMEM_DECLARE_AMO)
 SHMEM_BITWISE_TYPES(SHMEM_DECLARE_BITWISE)
+/* clang-format on */
 
 /* ---- order, completion, waiting ---- */
 
@@ -119,11 +141,14 @@ void shmem_quiet(void);
 #define SHMEM_DECLARE_SYNC(NAME, T) \
     void shmem_##NAME##_wait_until(T *ivar, int cmp, T value); \
     int shmem_##NAME##_test(T *ivar, int cmp, T value); \
-    void shmem_##NAME##_wait_until_all(T *ivars, size_t nelems, const int *status, int cmp, T value); \
-    size_t shmem_##NAME##_wait_until_any(T *ivars, size_t nelems, const int *status, int cmp, T value);
+    void shmem_##NAME##_wait_until_all(T *ivars, size_t nelems, const int *status, int cmp, \
+                                       T value); \
+    size_t shmem_##NAME##_wait_until_any(T *ivars, size_t nelems, const int *status, int cmp, \
+                                         T value);
 SHMEM_SYNC_TYPES(SHMEM_DECLARE_SYNC)
 
-/* ---- collectives over all PEs or an active set: PE_size PEs from PE_start on, each 2^logPE_stride behind the one before ---- */
+/* ---- collectives over all PEs or an active set: PE_size PEs from PE_start on, each 2^logPE_stride
+ * behind the one before ---- */
 
 void shmem_barrier_all(void);
 void shmem_sync_all(void);
@@ -131,29 +156,35 @@ void shmem_barrier(int PE_start, int logPE_stride, int PE_size, long *pSync);
 void shmem_sync(int PE_start, int logPE_stride, int PE_size, long *pSync);
 
 #define SHMEM_DECLARE_COLLECTIVES(BITS) \
-    void shmem_broadcast##BITS(void *dest, const void *source, size_t nelems, int PE_root, int PE_start, int logPE_stride, \
-                               int PE_size, long *pSync); \
-    void shmem_collect##BITS(void *dest, const void *source, size_t nelems, int PE_start, int logPE_stride, int PE_size, \
-                             long *pSync); \
-    void shmem_fcollect##BITS(void *dest, const void *source, size_t nelems, int PE_start, int logPE_stride, int PE_size, \
-                              long *pSync); \
-    void shmem_alltoall##BITS(void *dest, const void *source, size_t nelems, int PE_start, int logPE_stride, int PE_size, \
-                              long *pSync); \
-    void shmem_alltoalls##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int PE_start, \
-                               int logPE_stride, int PE_size, long *pSync);
+    void shmem_broadcast##BITS(void *dest, const void *source, size_t nelems, int PE_root, \
+                               int PE_start, int logPE_stride, int PE_size, long *pSync); \
+    void shmem_collect##BITS(void *dest, const void *source, size_t nelems, int PE_start, \
+                             int logPE_stride, int PE_size, long *pSync); \
+    void shmem_fcollect##BITS(void *dest, const void *source, size_t nelems, int PE_start, \
+                              int logPE_stride, int PE_size, long *pSync); \
+    void shmem_alltoall##BITS(void *dest, const void *source, size_t nelems, int PE_start, \
+                              int logPE_stride, int PE_size, long *pSync); \
+    void shmem_alltoalls##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, \
+                               size_t nelems, int PE_start, int logPE_stride, int PE_size, \
+                               long *pSync);
 SHMEM_DECLARE_COLLECTIVES(32)
 SHMEM_DECLARE_COLLECTIVES(64)
 
 #define SHMEM_DECLARE_TO_ALL(OP, NAME, T) \
-    void shmem_##NAME##_##OP##_to_all(T *dest, const T *source, int nreduce, int PE_start, int logPE_stride, int PE_size, T *pWrk, \
-                                      long *pSync);
+    void shmem_##NAME##_##OP##_to_all(T *dest, const T *source, int nreduce, int PE_start, \
+                                      int logPE_stride, int PE_size, T *pWrk, long *pSync);
 #define SHMEM_DECLARE_BITS(NAME, T) \
-    SHMEM_DECLARE_TO_ALL(and, NAME, T) SHMEM_DECLARE_TO_ALL(or, NAME, T) SHMEM_DECLARE_TO_ALL(xor, NAME, T)
-#define SHMEM_DECLARE_MINMAX(NAME, T) SHMEM_DECLARE_TO_ALL(min, NAME, T) SHMEM_DECLARE_TO_ALL(max, NAME, T)
-#define SHMEM_DECLARE_SUMPROD(NAME, T) SHMEM_DECLARE_TO_ALL(sum, NAME, T) SHMEM_DECLARE_TO_ALL(prod, NAME, T)
+    SHMEM_DECLARE_TO_ALL(and, NAME, T) \
+    SHMEM_DECLARE_TO_ALL(or, NAME, T) SHMEM_DECLARE_TO_ALL(xor, NAME, T)
+#define SHMEM_DECLARE_MINMAX(NAME, T) \
+    SHMEM_DECLARE_TO_ALL(min, NAME, T) SHMEM_DECLARE_TO_ALL(max, NAME, T)
+#define SHMEM_DECLARE_SUMPROD(NAME, T) \
+    SHMEM_DECLARE_TO_ALL(sum, NAME, T) SHMEM_DECLARE_TO_ALL(prod, NAME, T)
+/* clang-format off */
 SHMEM_TO_ALL_WHOLE(SHMEM_DECLARE_BITS)
 SHMEM_TO_ALL_REAL(SHMEM_DECLARE_MINMAX)
 SHMEM_TO_ALL_TYPES(SHMEM_DECLARE_SUMPROD)
+/* clang-format on */
 
 /* ---- locks: a symmetric long that is 0 at first; who asks first, gets it first ---- */
 
@@ -186,21 +217,36 @@ int shmem_test_lock(long *lock);
 #define SHMEM_CASE_POINTER_test(NAME, T) T * : shmem_##NAME##_test,
 /* The list's last entry, which no pointer reaches, takes the comma away. */
 #define SHMEM_CHOOSE(LIST, CASE, ptr) _Generic((ptr), LIST(CASE) struct shmem_none * : 0)
-#define shmem_put(dest, ...) SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_put, dest)(dest, __VA_ARGS__)
-#define shmem_get(dest, ...) SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_get, dest)(dest, __VA_ARGS__)
-#define shmem_put_nbi(dest, ...) SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_put_nbi, dest)(dest, __VA_ARGS__)
-#define shmem_get_nbi(dest, ...) SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_get_nbi, dest)(dest, __VA_ARGS__)
-#define shmem_iput(dest, ...) SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_iput, dest)(dest, __VA_ARGS__)
-#define shmem_iget(dest, ...) SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_iget, dest)(dest, __VA_ARGS__)
-#define shmem_p(dest, ...) SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_p, dest)(dest, __VA_ARGS__)
-#define shmem_g(source, pe) SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_g, source)(source, pe)
-#define shmem_atomic_fetch_add(dest, ...) SHMEM_CHOOSE(SHMEM_AMO_PLAIN, SHMEM_CASE_POINTER_fetch_add, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_add(dest, ...) SHMEM_CHOOSE(SHMEM_AMO_PLAIN, SHMEM_CASE_POINTER_add, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_fetch_inc(dest, pe) SHMEM_CHOOSE(SHMEM_AMO_PLAIN, SHMEM_CASE_POINTER_fetch_inc, dest)(dest, pe)
-#define shmem_atomic_inc(dest, pe) SHMEM_CHOOSE(SHMEM_AMO_PLAIN, SHMEM_CASE_POINTER_inc, dest)(dest, pe)
-#define shmem_atomic_compare_swap(dest, ...) SHMEM_CHOOSE(SHMEM_AMO_PLAIN, SHMEM_CASE_POINTER_cswap, dest)(dest, __VA_ARGS__)
-#define shmem_wait_until(ivar, ...) SHMEM_CHOOSE(SHMEM_SYNC_PLAIN, SHMEM_CASE_POINTER_wait_until, ivar)(ivar, __VA_ARGS__)
-#define shmem_test(ivar, ...) SHMEM_CHOOSE(SHMEM_SYNC_PLAIN, SHMEM_CASE_POINTER_test, ivar)(ivar, __VA_ARGS__)
+#define shmem_put(dest, ...) \
+    SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_put, dest)(dest, __VA_ARGS__)
+#define shmem_get(dest, ...) \
+    SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_get, dest)(dest, __VA_ARGS__)
+#define shmem_put_nbi(dest, ...) \
+    SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_put_nbi, dest)(dest, __VA_ARGS__)
+#define shmem_get_nbi(dest, ...) \
+    SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_get_nbi, dest)(dest, __VA_ARGS__)
+#define shmem_iput(dest, ...) \
+    SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_iput, dest)(dest, __VA_ARGS__)
+#define shmem_iget(dest, ...) \
+    SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_iget, dest)(dest, __VA_ARGS__)
+#define shmem_p(dest, ...) \
+    SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_p, dest)(dest, __VA_ARGS__)
+#define shmem_g(source, pe) \
+    SHMEM_CHOOSE(SHMEM_PLAIN_TYPES, SHMEM_CASE_POINTER_g, source)(source, pe)
+#define shmem_atomic_fetch_add(dest, ...) \
+    SHMEM_CHOOSE(SHMEM_AMO_PLAIN, SHMEM_CASE_POINTER_fetch_add, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_add(dest, ...) \
+    SHMEM_CHOOSE(SHMEM_AMO_PLAIN, SHMEM_CASE_POINTER_add, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_fetch_inc(dest, pe) \
+    SHMEM_CHOOSE(SHMEM_AMO_PLAIN, SHMEM_CASE_POINTER_fetch_inc, dest)(dest, pe)
+#define shmem_atomic_inc(dest, pe) \
+    SHMEM_CHOOSE(SHMEM_AMO_PLAIN, SHMEM_CASE_POINTER_inc, dest)(dest, pe)
+#define shmem_atomic_compare_swap(dest, ...) \
+    SHMEM_CHOOSE(SHMEM_AMO_PLAIN, SHMEM_CASE_POINTER_cswap, dest)(dest, __VA_ARGS__)
+#define shmem_wait_until(ivar, ...) \
+    SHMEM_CHOOSE(SHMEM_SYNC_PLAIN, SHMEM_CASE_POINTER_wait_until, ivar)(ivar, __VA_ARGS__)
+#define shmem_test(ivar, ...) \
+    SHMEM_CHOOSE(SHMEM_SYNC_PLAIN, SHMEM_CASE_POINTER_test, ivar)(ivar, __VA_ARGS__)
 #endif
 
 #endif

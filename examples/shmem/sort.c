@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sample sort on an OpenSHMEM-like library: samples of all keys give the borders, every PE reserves room at the others by an atomic
- * addition, puts its keys there, and sorts what it has got.
+ * Sample sort on an OpenSHMEM-like library: samples of all keys give the borders, every PE reserves
+ * room at the others by an atomic addition, puts its keys there, and sorts what it has got.
  *
  *   amphora-run -n 4 examples/shmem/sort [keys for each PE]
  */
@@ -12,7 +12,9 @@
 
 #include "shmem.h"
 
-enum { SAMPLES = 64 };
+enum {
+    SAMPLES = 64
+};
 
 static long filled;                  /* keys that have come here */
 static long sync_a[SHMEM_SYNC_SIZE]; /* zero, as it is to be */
@@ -67,7 +69,8 @@ static int share_of(const uint64_t *border, int n, uint64_t key)
 }
 
 /* Puts the keys, which are in order, into the shares' rooms. */
-static void deal(const uint64_t *keys, size_t count, const uint64_t *border, uint64_t *room, size_t room_size)
+static void deal(const uint64_t *keys, size_t count, const uint64_t *border, uint64_t *room,
+                 size_t room_size)
 {
     int n = shmem_n_pes();
     for (size_t i = 0, end; i < count; i = end) {
@@ -76,7 +79,8 @@ static void deal(const uint64_t *keys, size_t count, const uint64_t *border, uin
             end++;
         size_t at = (size_t)shmem_long_atomic_fetch_add(&filled, (long)(end - i), pe);
         if (at + (end - i) > room_size) {
-            fprintf(stderr, "sort: the keys are too uneven: PE %d has room for %zu only\n", pe, room_size);
+            fprintf(stderr, "sort: the keys are too uneven: PE %d has room for %zu only\n", pe,
+                    room_size);
             shmem_global_exit(1);
         }
         shmem_uint64_put_nbi(room + at, keys + i, end - i, pe);
@@ -84,7 +88,8 @@ static void deal(const uint64_t *keys, size_t count, const uint64_t *border, uin
     shmem_barrier_all();
 }
 
-/* What sums of keys are compared by: small enough that the sum over all PEs is no more than a long. */
+/* What sums of keys are compared by: small enough that the sum over all PEs is no more than a
+ * long. */
 static uint64_t fingerprint(uint64_t key)
 {
     return key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
@@ -126,7 +131,9 @@ int main(int argc, char **argv)
     uint64_t *room = shmem_malloc(room_size * sizeof *room);
     uint64_t state = (uint64_t)shmem_my_pe() * 7919;
     if (!keys || !room) {
-        fprintf(stderr, "sort: no memory for %zu keys; SHMEM_SYMMETRIC_SIZE sets the symmetric heap\n", count);
+        fprintf(stderr,
+                "sort: no memory for %zu keys; SHMEM_SYMMETRIC_SIZE sets the symmetric heap\n",
+                count);
         shmem_global_exit(1);
     }
     for (size_t i = 0; i < count; i++)
@@ -137,11 +144,13 @@ int main(int argc, char **argv)
     qsort(room, (size_t)filled, sizeof *room, by_value);
     shmem_barrier_all();
     if (check(room)) {
-        fprintf(stderr, "sort: PE %d: the keys are not in order, or not all there\n", shmem_my_pe());
+        fprintf(stderr, "sort: PE %d: the keys are not in order, or not all there\n",
+                shmem_my_pe());
         shmem_global_exit(1);
     }
     if (shmem_my_pe() == 0)
-        printf("sort: %zu keys in order, %ld of them at PE 0\n", count * (size_t)shmem_n_pes(), filled);
+        printf("sort: %zu keys in order, %ld of them at PE 0\n", count * (size_t)shmem_n_pes(),
+               filled);
     shmem_finalize();
     return 0;
 }

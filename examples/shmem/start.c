@@ -14,7 +14,9 @@ struct shmemi shmemi;
 /* The program's own variables, between two names of the linker's. */
 extern char __data_start[], _end[];
 
-enum { HEAP_DEFAULT = 64 << 20 };
+enum {
+    HEAP_DEFAULT = 64 << 20
+};
 
 void shmemi_fail(const char *call, const char *format, ...)
 {
@@ -37,7 +39,8 @@ void shmemi_check_pe(const char *call, int pe)
         shmemi_fail(call, "there is no PE %d; the job has %d", pe, shmemi.npes);
 }
 
-/* SHMEM_SYMMETRIC_SIZE (or the older SHMEM_SYMMETRIC_HEAP_SIZE): a number, with K, M or G behind it or without. */
+/* SHMEM_SYMMETRIC_SIZE (or the older SHMEM_SYMMETRIC_HEAP_SIZE): a number, with K, M or G behind it
+ * or without. */
 static uint64_t heap_asked_for(void)
 {
     const char *text = gasnet_getenv("SHMEM_SYMMETRIC_SIZE");
@@ -58,6 +61,7 @@ static uint64_t heap_asked_for(void)
 
 static void start(void)
 {
+    /* clang-format off */
     gasnet_handlerentry_t handlers[] = {
         { H_VARIABLE_PUT, shmemi_variable_put },
         { H_VARIABLE_PUT_DONE, shmemi_answered },
@@ -66,6 +70,7 @@ static void start(void)
         { H_AMO, shmemi_amo_asked },
         { H_AMO_DONE, shmemi_amo_done },
     };
+    /* clang-format on */
     int err = gasnet_init(NULL, NULL);
     if (err != GASNET_OK) {
         fprintf(stderr, "shmem_init: gasnet_init: %s\n", gasnet_ErrorDesc(err));
@@ -73,10 +78,14 @@ static void start(void)
     }
     shmemi.pe = (int)gasnet_mynode();
     shmemi.npes = (int)gasnet_nodes();
-    shmemi.heap_bytes = (heap_asked_for() + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE * GASNET_PAGESIZE;
+    shmemi.heap_bytes = (heap_asked_for() + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE *
+                        GASNET_PAGESIZE;
     if (shmemi.heap_bytes > gasnet_getMaxGlobalSegmentSize())
-        shmemi_fail("shmem_init", "a symmetric heap of %llu bytes is more than the %llu that every process can give",
-                    (unsigned long long)shmemi.heap_bytes, (unsigned long long)gasnet_getMaxGlobalSegmentSize());
+        shmemi_fail(
+            "shmem_init",
+            "a symmetric heap of %llu bytes is more than the %llu that every process can give",
+            (unsigned long long)shmemi.heap_bytes,
+            (unsigned long long)gasnet_getMaxGlobalSegmentSize());
     err = gasnet_attach(handlers, sizeof handlers / sizeof *handlers, shmemi.heap_bytes, 0);
     if (err != GASNET_OK)
         shmemi_fail("shmem_init", "gasnet_attach: %s", gasnet_ErrorDesc(err));
@@ -85,7 +94,8 @@ static void start(void)
     shmemi.arena = arena_create(shmemi.heap_bytes);
     if (!shmemi.heaps || !shmemi.mappings || !shmemi.arena)
         shmemi_fail("shmem_init", "no memory for the tables of %d processes", shmemi.npes);
-    if (gasnet_getSegmentInfo(shmemi.heaps, shmemi.npes) != GASNET_OK || gasnet_getNodeInfo(shmemi.mappings, shmemi.npes) != GASNET_OK)
+    if (gasnet_getSegmentInfo(shmemi.heaps, shmemi.npes) != GASNET_OK ||
+        gasnet_getNodeInfo(shmemi.mappings, shmemi.npes) != GASNET_OK)
         shmemi_fail("shmem_init", "GASNet does not tell where the segments are");
     shmemi.program = __data_start;
     shmemi.program_bytes = (uint64_t)(_end - __data_start);
@@ -171,7 +181,8 @@ void shmem_info_get_name(char *name)
 
 /* ---- places ---- */
 
-static int within(const void *addr, uint64_t nbytes, const void *base, uint64_t size, uint64_t *offset)
+static int within(const void *addr, uint64_t nbytes, const void *base, uint64_t size,
+                  uint64_t *offset)
 {
     *offset = (uint64_t)((uintptr_t)addr - (uintptr_t)base);
     return *offset < size && nbytes <= size - *offset;
@@ -190,8 +201,10 @@ struct place shmemi_place(const char *call, const void *addr, uint64_t nbytes)
 {
     struct place place;
     if (shmemi_find(addr, nbytes, &place))
-        shmemi_fail(call, "%llu bytes at %p are neither in the symmetric heap nor a variable of the program", (unsigned long long)nbytes,
-                    addr);
+        shmemi_fail(
+            call,
+            "%llu bytes at %p are neither in the symmetric heap nor a variable of the program",
+            (unsigned long long)nbytes, addr);
     return place;
 }
 
@@ -206,14 +219,17 @@ void *shmemi_mapped(struct place place, int pe)
 {
     if (pe == shmemi.pe)
         return shmemi_here(place, 0);
-    if (place.where != IN_HEAP || shmemi.mappings[pe].supernode != shmemi.mappings[shmemi.pe].supernode)
+    if (place.where != IN_HEAP ||
+        shmemi.mappings[pe].supernode != shmemi.mappings[shmemi.pe].supernode)
         return NULL;
     return (char *)shmemi_there(place, pe) + shmemi.mappings[pe].offset;
 }
 
 /* ---- waiting ---- */
 
-enum { TURNS_BEFORE_YIELD = 100 };
+enum {
+    TURNS_BEFORE_YIELD = 100
+};
 
 void shmemi_pause(unsigned *turns)
 {

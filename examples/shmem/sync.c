@@ -34,13 +34,20 @@ void shmem_barrier_all(void)
     { \
         T now = __atomic_load_n(ivar, __ATOMIC_ACQUIRE); \
         switch (cmp) { \
-        case SHMEM_CMP_EQ: return now == value; \
-        case SHMEM_CMP_NE: return now != value; \
-        case SHMEM_CMP_GT: return now > value; \
-        case SHMEM_CMP_LE: return now <= value; \
-        case SHMEM_CMP_LT: return now < value; \
-        case SHMEM_CMP_GE: return now >= value; \
-        default: shmemi_fail("shmem_" #NAME "_wait_until", "%d is no comparison", cmp); \
+        case SHMEM_CMP_EQ: \
+            return now == value; \
+        case SHMEM_CMP_NE: \
+            return now != value; \
+        case SHMEM_CMP_GT: \
+            return now > value; \
+        case SHMEM_CMP_LE: \
+            return now <= value; \
+        case SHMEM_CMP_LT: \
+            return now < value; \
+        case SHMEM_CMP_GE: \
+            return now >= value; \
+        default: \
+            shmemi_fail("shmem_" #NAME "_wait_until", "%d is no comparison", cmp); \
         } \
     } \
     void shmem_##NAME##_wait_until(T *ivar, int cmp, T value) \
@@ -52,13 +59,15 @@ void shmem_barrier_all(void)
         gasnet_AMPoll(); \
         return holds_##NAME(ivar, cmp, value); \
     } \
-    void shmem_##NAME##_wait_until_all(T *ivars, size_t nelems, const int *status, int cmp, T value) \
+    void shmem_##NAME##_wait_until_all(T *ivars, size_t nelems, const int *status, int cmp, \
+                                       T value) \
     { \
         for (size_t i = 0; i < nelems; i++) \
             if (!status || !status[i]) \
                 shmem_##NAME##_wait_until(&ivars[i], cmp, value); \
     } \
-    static size_t any_##NAME(const T *ivars, size_t nelems, const int *status, int cmp, T value, size_t *left) \
+    static size_t any_##NAME(const T *ivars, size_t nelems, const int *status, int cmp, T value, \
+                             size_t *left) \
     { \
         *left = 0; \
         for (size_t i = 0; i < nelems; i++) { \
@@ -70,10 +79,12 @@ void shmem_barrier_all(void)
         } \
         return SIZE_MAX; \
     } \
-    size_t shmem_##NAME##_wait_until_any(T *ivars, size_t nelems, const int *status, int cmp, T value) \
+    size_t shmem_##NAME##_wait_until_any(T *ivars, size_t nelems, const int *status, int cmp, \
+                                         T value) \
     { \
         size_t left, found; \
-        SHMEMI_WAIT((found = any_##NAME(ivars, nelems, status, cmp, value, &left)) != SIZE_MAX || !left); \
+        SHMEMI_WAIT((found = any_##NAME(ivars, nelems, status, cmp, value, &left)) != SIZE_MAX || \
+                    !left); \
         return found; \
     }
 SHMEM_SYNC_TYPES(DEFINE_SYNC)

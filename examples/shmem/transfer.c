@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* put, get and their like.  One pair of functions does the work; the calls of all types come from the tables of shmem_types.h. */
+/* put, get and their like.  One pair of functions does the work; the calls of all types come from
+ * the tables of shmem_types.h. */
 #include <string.h>
 
 #include "inside.h"
@@ -56,7 +57,8 @@ void shmem_getmem_nbi(void *dest, const void *source, size_t nbytes, int pe)
 /* ---- strided: elements of size bytes, dst and sst of them apart ---- */
 
 /* One strided transfer of GASNet, which packs it where that is faster. */
-static void iput(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t size, size_t nelems, int pe)
+static void iput(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t size,
+                 size_t nelems, int pe)
 {
     shmemi_check_pe("shmem_iput", pe);
     if (nelems == 0)
@@ -66,27 +68,33 @@ static void iput(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, s
     size_t from_step = (size_t)sst * size;
     size_t count[] = { size, nelems };
     if (place.where == IN_HEAP && pe != shmemi.pe)
-        gasnet_puts_bulk((gasnet_node_t)pe, shmemi_there(place, pe), &to_step, (void *)source, &from_step, count, 1);
+        gasnet_puts_bulk((gasnet_node_t)pe, shmemi_there(place, pe), &to_step, (void *)source,
+                         &from_step, count, 1);
     else
         for (size_t i = 0; i < nelems; i++)
-            put("shmem_iput", (char *)dest + i * to_step, (const char *)source + i * from_step, size, pe, 0);
+            put("shmem_iput", (char *)dest + i * to_step, (const char *)source + i * from_step,
+                size, pe, 0);
 }
 
-static void iget(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t size, size_t nelems, int pe)
+static void iget(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t size,
+                 size_t nelems, int pe)
 {
     shmemi_check_pe("shmem_iget", pe);
     if (nelems == 0)
         return;
-    struct place place = shmemi_place("shmem_iget", source, ((nelems - 1) * (size_t)sst + 1) * size);
+    struct place place = shmemi_place("shmem_iget", source,
+                                      ((nelems - 1) * (size_t)sst + 1) * size);
     size_t to_step = (size_t)dst * size;
     size_t from_step = (size_t)sst * size;
     size_t count[] = { size, nelems };
     if (place.where == IN_HEAP && pe != shmemi.pe) {
-        gasnet_gets_bulk(dest, &to_step, (gasnet_node_t)pe, shmemi_there(place, pe), &from_step, count, 1);
+        gasnet_gets_bulk(dest, &to_step, (gasnet_node_t)pe, shmemi_there(place, pe), &from_step,
+                         count, 1);
         return;
     }
     for (size_t i = 0; i < nelems; i++)
-        get("shmem_iget", (char *)dest + i * to_step, (const char *)source + i * from_step, size, pe, 1);
+        get("shmem_iget", (char *)dest + i * to_step, (const char *)source + i * from_step, size,
+            pe, 1);
     GASNET_BLOCKUNTIL(shmemi.answered == shmemi.asked);
 }
 
@@ -109,11 +117,13 @@ static void iget(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, s
     { \
         get("shmem_" #NAME "_get_nbi", dest, source, nelems * sizeof(T), pe, 1); \
     } \
-    void shmem_##NAME##_iput(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+    void shmem_##NAME##_iput(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, \
+                             size_t nelems, int pe) \
     { \
         iput(dest, source, dst, sst, sizeof(T), nelems, pe); \
     } \
-    void shmem_##NAME##_iget(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+    void shmem_##NAME##_iget(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, \
+                             size_t nelems, int pe) \
     { \
         iget(dest, source, dst, sst, sizeof(T), nelems, pe); \
     } \
@@ -132,25 +142,27 @@ SHMEM_RMA_TYPES(DEFINE_RMA)
 #define DEFINE_SIZED(BITS, BYTES) \
     void shmem_put##BITS(void *dest, const void *source, size_t nelems, int pe) \
     { \
-        put("shmem_put" #BITS, dest, source, nelems * BYTES, pe, 0); \
+        put("shmem_put" #BITS, dest, source, nelems *BYTES, pe, 0); \
     } \
     void shmem_get##BITS(void *dest, const void *source, size_t nelems, int pe) \
     { \
-        get("shmem_get" #BITS, dest, source, nelems * BYTES, pe, 0); \
+        get("shmem_get" #BITS, dest, source, nelems *BYTES, pe, 0); \
     } \
     void shmem_put##BITS##_nbi(void *dest, const void *source, size_t nelems, int pe) \
     { \
-        put("shmem_put" #BITS "_nbi", dest, source, nelems * BYTES, pe, 1); \
+        put("shmem_put" #BITS "_nbi", dest, source, nelems *BYTES, pe, 1); \
     } \
     void shmem_get##BITS##_nbi(void *dest, const void *source, size_t nelems, int pe) \
     { \
-        get("shmem_get" #BITS "_nbi", dest, source, nelems * BYTES, pe, 1); \
+        get("shmem_get" #BITS "_nbi", dest, source, nelems *BYTES, pe, 1); \
     } \
-    void shmem_iput##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+    void shmem_iput##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, \
+                          size_t nelems, int pe) \
     { \
         iput(dest, source, dst, sst, BYTES, nelems, pe); \
     } \
-    void shmem_iget##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+    void shmem_iget##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, \
+                          size_t nelems, int pe) \
     { \
         iget(dest, source, dst, sst, BYTES, nelems, pe); \
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program's global and static variables as symmetric objects.  They lie outside the segment, and where a program is loaded
- * differs from process to process, so messages carry their offsets and the target copies.
+ * The program's global and static variables as symmetric objects.  They lie outside the segment,
+ * and where a program is loaded differs from process to process, so messages carry their offsets
+ * and the target copies.
  */
 #include <string.h>
 
@@ -23,11 +24,13 @@ void shmemi_variables_put(struct place place, const void *source, uint64_t nbyte
         n = least(nbytes - done, gasnet_AMMaxMedium());
         uint64_t at = shmemi_packed(behind(place, done));
         shmemi.asked++;
-        gasnet_AMRequestMedium2((gasnet_node_t)pe, H_VARIABLE_PUT, (char *)source + done, n, ARG_HIGH(at), ARG_LOW(at));
+        gasnet_AMRequestMedium2((gasnet_node_t)pe, H_VARIABLE_PUT, (char *)source + done, n,
+                                ARG_HIGH(at), ARG_LOW(at));
     }
 }
 
-void shmemi_variable_put(gasnet_token_t token, void *data, size_t nbytes, gasnet_handlerarg_t at1, gasnet_handlerarg_t at0)
+void shmemi_variable_put(gasnet_token_t token, void *data, size_t nbytes, gasnet_handlerarg_t at1,
+                         gasnet_handlerarg_t at0)
 {
     void *at = shmemi_here(shmemi_unpacked(shmemi_joined(at1, at0)), nbytes);
     if (!at)
@@ -49,13 +52,14 @@ void shmemi_variables_get(void *dest, struct place place, uint64_t nbytes, int p
         uint64_t at = shmemi_packed(behind(place, done));
         uint64_t to = (uintptr_t)dest + done;
         shmemi.asked++;
-        gasnet_AMRequestShort5((gasnet_node_t)pe, H_VARIABLE_GET, ARG_HIGH(at), ARG_LOW(at), (gasnet_handlerarg_t)n, ARG_HIGH(to),
-                                ARG_LOW(to));
+        gasnet_AMRequestShort5((gasnet_node_t)pe, H_VARIABLE_GET, ARG_HIGH(at), ARG_LOW(at),
+                               (gasnet_handlerarg_t)n, ARG_HIGH(to), ARG_LOW(to));
     }
 }
 
-void shmemi_variable_get(gasnet_token_t token, gasnet_handlerarg_t at1, gasnet_handlerarg_t at0, gasnet_handlerarg_t nbytes,
-                         gasnet_handlerarg_t to1, gasnet_handlerarg_t to0)
+void shmemi_variable_get(gasnet_token_t token, gasnet_handlerarg_t at1, gasnet_handlerarg_t at0,
+                         gasnet_handlerarg_t nbytes, gasnet_handlerarg_t to1,
+                         gasnet_handlerarg_t to0)
 {
     void *at = shmemi_here(shmemi_unpacked(shmemi_joined(at1, at0)), (uint32_t)nbytes);
     if (!at)
@@ -63,7 +67,8 @@ void shmemi_variable_get(gasnet_token_t token, gasnet_handlerarg_t at1, gasnet_h
     gasnet_AMReplyMedium2(token, H_VARIABLE_GET_DONE, at, (uint32_t)nbytes, to1, to0);
 }
 
-void shmemi_variable_got(gasnet_token_t token, void *data, size_t nbytes, gasnet_handlerarg_t to1, gasnet_handlerarg_t to0)
+void shmemi_variable_got(gasnet_token_t token, void *data, size_t nbytes, gasnet_handlerarg_t to1,
+                         gasnet_handlerarg_t to0)
 {
     memcpy(POINTER_OF(to1, to0), data, nbytes);
     shmemi_answered(token);

@@ -45,7 +45,8 @@ void wave_barrier(void)
 
 /* ---- command line ---- */
 
-static const char usage[] = "usage: wave [-output DIR] [-restart FILE] [-steps N] [-quiet] PARAMETER-FILE\n";
+static const char usage[] =
+    "usage: wave [-output DIR] [-restart FILE] [-steps N] [-quiet] PARAMETER-FILE\n";
 
 struct options {
     const char *output, *restart, *steps, *params;
@@ -81,8 +82,10 @@ static bool prepare(struct wave_params *par, const struct options *o, int procs,
 {
     if (!wave_params_read(par, o->params, complaints))
         return false;
-    if ((o->output && strlen(o->output) >= sizeof par->output) || (o->restart && strlen(o->restart) >= sizeof par->restart)) {
-        fprintf(complaints, "wave: a path on the command line has more than %d bytes\n", WAVE_PATH_BYTES - 1);
+    if ((o->output && strlen(o->output) >= sizeof par->output) ||
+        (o->restart && strlen(o->restart) >= sizeof par->restart)) {
+        fprintf(complaints, "wave: a path on the command line has more than %d bytes\n",
+                WAVE_PATH_BYTES - 1);
         return false;
     }
     if (o->output)
@@ -92,7 +95,8 @@ static bool prepare(struct wave_params *par, const struct options *o, int procs,
     if (o->steps)
         par->steps = atoi(o->steps);
     if (procs > par->ny) {
-        fprintf(complaints, "wave: %d processes cannot share %d rows; start at most %d\n", procs, par->ny, par->ny);
+        fprintf(complaints, "wave: %d processes cannot share %d rows; start at most %d\n", procs,
+                par->ny, par->ny);
         return false;
     }
     return true;
@@ -130,9 +134,11 @@ static void progress(const struct wave_field *f, double start, int start_step, d
     bool end = f->step == steps;
     if (f->rank != 0 || (now - *last < 1.0 && !end))
         return;
-    double left = f->step > start_step ? (now - start) * (steps - f->step) / (f->step - start_step) : 0;
-    printf("wave: step %*d of %d, %3d %%, time %.3f, %.1f s so far, %.1f s left\n", steps > 9999 ? 8 : 4, f->step, steps,
-           steps ? (int)(100L * f->step / steps) : 100, f->step * f->dt, now - start, left);
+    double left = f->step > start_step ? (now - start) * (steps - f->step) / (f->step - start_step)
+                                       : 0;
+    printf("wave: step %*d of %d, %3d %%, time %.3f, %.1f s so far, %.1f s left\n",
+           steps > 9999 ? 8 : 4, f->step, steps, steps ? (int)(100L * f->step / steps) : 100,
+           f->step * f->dt, now - start, left);
     fflush(stdout);
     *last = now;
 }
@@ -164,7 +170,8 @@ static void check(int result, const char *what)
 {
     if (result == GASNET_OK)
         return;
-    fprintf(stderr, "wave: %s failed: %s (%s)\n", what, gasnet_ErrorName(result), gasnet_ErrorDesc(result));
+    fprintf(stderr, "wave: %s failed: %s (%s)\n", what, gasnet_ErrorName(result),
+            gasnet_ErrorDesc(result));
     gasnet_exit(1);
 }
 

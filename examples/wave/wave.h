@@ -23,7 +23,11 @@
 
 /* ---- parameters ---- */
 
-enum wave_shape_kind { WAVE_CIRCLE, WAVE_BOX, WAVE_RING };
+enum wave_shape_kind {
+    WAVE_CIRCLE,
+    WAVE_BOX,
+    WAVE_RING
+};
 
 /* Lengths are in units of the grid's height. */
 struct wave_shape {
@@ -43,13 +47,16 @@ struct wave_params {
     struct wave_shape obstacle[WAVE_MAX_SHAPES];
     double probe[WAVE_MAX_PROBES][2];
     int npulses, nobstacles, nprobes;
-    int series_every, vector_every, restart_every, picture_every; /* steps; 0: never (picture: only at the end) */
-    double picture_range;                                         /* pressure that has the full colour; 0: chosen from the field */
+    /* steps; 0: never (picture: only at the end) */
+    int series_every, vector_every, restart_every, picture_every;
+    /* pressure that has the full colour; 0: chosen from the field */
+    double picture_range;
     char output[WAVE_PATH_BYTES];
     char restart[WAVE_PATH_BYTES];
 };
 
-/* Fills *p with the defaults and what the file says; where that is wrong prints a sentence with the line, returns false. */
+/* Fills *p with the defaults and what the file says; where that is wrong prints a sentence with the
+ * line, returns false. */
 bool wave_params_read(struct wave_params *p, const char *path, FILE *complaints);
 /* A number that tells two physical set-ups apart; a restart file carries it. */
 uint64_t wave_params_hash(const struct wave_params *p);
@@ -70,7 +77,8 @@ struct wave_box {
     double *p, *u, *v;       /* (rows + 2) x nx each; row 0 and row rows + 1 are halo */
 };
 
-/* Rows first..first+rows-1 of the nx x ny cells.  p lives in cell centres, u on their left, v on their lower sides. */
+/* Rows first..first+rows-1 of the nx x ny cells.  p lives in cell centres, u on their left, v on
+ * their lower sides. */
 struct wave_field {
     const struct wave_params *par;
     int rank, procs;
@@ -79,14 +87,17 @@ struct wave_field {
     double dt, k;              /* k = dt / h */
     void **base;               /* each process's segment */
     struct wave_box box, root; /* own parts, and where process 0 keeps its own */
-    double *above_p, *below_v; /* halo rows of the neighbours: p of the one above, v of the one below; NULL where there is none */
-    double *open_u, *open_v;   /* 1: air on both sides of the face, 0: wall */
-    double *damp_x, *damp_y;   /* what the sponge leaves in one step, by column and by global row */
+    /* halo rows of the neighbours: p of the one above, v of the one below; NULL where there is
+     * none */
+    double *above_p, *below_v;
+    double *open_u, *open_v; /* 1: air on both sides of the face, 0: wall */
+    double *damp_x, *damp_y; /* what the sponge leaves in one step, by column and by global row */
 };
 
 /* What process q of procs owns. */
 void wave_rows(int ny, int procs, int q, int *first_p, int *rows_p);
-size_t wave_field_bytes(const struct wave_params *par, int procs); /* segment that one process needs */
+/* segment that one process needs */
+size_t wave_field_bytes(const struct wave_params *par, int procs);
 void wave_field_open(struct wave_field *f, const struct wave_params *par);
 void wave_field_start(struct wave_field *f); /* the initial pulses */
 void wave_field_step(struct wave_field *f);
@@ -98,7 +109,8 @@ struct wave_sums {
     double energy, peak;
     double probe[WAVE_MAX_PROBES];
 };
-/* Energy, largest |p| and the probes of the whole field; the result is given on process 0.  Collective. */
+/* Energy, largest |p| and the probes of the whole field; the result is given on process 0.
+ * Collective. */
 void wave_field_sums(struct wave_field *f, struct wave_sums *sums_p);
 /* Reads row j (nx numbers) of p from its owner.  Not collective, but nobody may step meanwhile. */
 void wave_field_fetch_row(struct wave_field *f, int j, double *row);
@@ -116,8 +128,18 @@ void wave_io_path(const struct wave_field *f, const char *name, char *path, size
 
 /* ---- time and report ---- */
 
-enum wave_clock { WAVE_COMPUTE, WAVE_COMM, WAVE_FILE, WAVE_WRITTEN, WAVE_CALLS, WAVE_OUT, WAVE_IN, WAVE_TIMES };
-/* Of this process: seconds in the first three; bytes written; calls, bytes written and read as its server counted them. */
+enum wave_clock {
+    WAVE_COMPUTE,
+    WAVE_COMM,
+    WAVE_FILE,
+    WAVE_WRITTEN,
+    WAVE_CALLS,
+    WAVE_OUT,
+    WAVE_IN,
+    WAVE_TIMES
+};
+/* Of this process: seconds in the first three; bytes written; calls, bytes written and read as its
+ * server counted them. */
 extern double wave_time[WAVE_TIMES];
 
 double wave_now(void);   /* seconds */

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The physics of wave: the linearised Euler equations for a resting gas, in units where density and speed of sound are 1,
+ * The physics of wave: the linearised Euler equations for a resting gas, in units where density and
+ * speed of sound are 1,
  *
  *     dp/dt = -(du/dx + dv/dy)     du/dt = -dp/dx     dv/dt = -dp/dy
  *
- * on a staggered grid (p in the centre of a cell, u on its left side, v on its lower side), leap-frog in time: second order, no
- * numerical loss, stable for dt <= h / sqrt(2).  A wall is a face whose velocity stays zero; that reflects.  The sponge takes the
- * same share of p, u and v away, which keeps the impedance and so reflects nothing.
+ * on a staggered grid (p in the centre of a cell, u on its left side, v on its lower side),
+ * leap-frog in time: second order, no numerical loss, stable for dt <= h / sqrt(2).  A wall is a
+ * face whose velocity stays zero; that reflects.  The sponge takes the same share of p, u and v
+ * away, which keeps the impedance and so reflects nothing.
  *
- * Rows are dealt out to the processes.  A process sends two rows in each step, and both are the row that it has computed last;
- * everything else is computed between the notify and the wait of a split barrier.  Every number is computed by the same expression
- * whatever the split, so that the result does not depend on it by a single bit.
+ * Rows are dealt out to the processes.  A process sends two rows in each step, and both are the row
+ * that it has computed last; everything else is computed between the notify and the wait of a split
+ * barrier.  Every number is computed by the same expression whatever the split, so that the result
+ * does not depend on it by a single bit.
  */
 #include "wave.h"
 
@@ -84,7 +87,8 @@ bool wave_is_solid(const struct wave_params *par, int i, int j)
     return false;
 }
 
-/* What is left after one step in cell i of n: loss grows with the square of the depth, 1e-5 comes back through the layer. */
+/* What is left after one step in cell i of n: loss grows with the square of the depth, 1e-5 comes
+ * back through the layer. */
 static double *damping(int n, int width, double k)
 {
     double *left = malloc((size_t)n * sizeof *left);
@@ -149,7 +153,8 @@ void wave_field_open(struct wave_field *f, const struct wave_params *par)
     f->damp_x = damping(par->nx, par->sponge, f->k);
     f->damp_y = damping(par->ny, par->sponge, f->k);
     if (!f->open_u || !f->open_v || !f->damp_x || !f->damp_y)
-        wave_fatal("no memory for %d rows of %d cells; use more processes or a smaller grid", f->rows, f->nx);
+        wave_fatal("no memory for %d rows of %d cells; use more processes or a smaller grid",
+                   f->rows, f->nx);
     memset(f->box.p, 0, 3 * cells * sizeof(double));
     open_faces(f);
 }
@@ -183,22 +188,23 @@ void wave_field_start(struct wave_field *f)
 
 /* ---- kernels: one row each ---- */
 
-static void row_u(int nx, double k, double dy, const double *restrict dx, const double *restrict open, const double *restrict p,
-                  double *restrict u)
+static void row_u(int nx, double k, double dy, const double *restrict dx,
+                  const double *restrict open, const double *restrict p, double *restrict u)
 {
     for (int i = 1; i < nx; i++)
         u[i] = open[i] * (dx[i] * dy * u[i] - k * (p[i] - p[i - 1]));
 }
 
-static void row_v(int nx, double k, double dy, const double *restrict dx, const double *restrict open, const double *restrict below,
+static void row_v(int nx, double k, double dy, const double *restrict dx,
+                  const double *restrict open, const double *restrict below,
                   const double *restrict p, double *restrict v)
 {
     for (int i = 0; i < nx; i++)
         v[i] = open[i] * (dx[i] * dy * v[i] - k * (p[i] - below[i]));
 }
 
-static void row_p(int nx, double k, double dy, const double *restrict dx, const double *restrict u, const double *restrict v,
-                  const double *restrict above, double *restrict p)
+static void row_p(int nx, double k, double dy, const double *restrict dx, const double *restrict u,
+                  const double *restrict v, const double *restrict above, double *restrict p)
 {
     int last = nx - 1;
     for (int i = 0; i < last; i++)
@@ -210,7 +216,8 @@ static void rows_u(struct wave_field *f, int from, int to)
 {
     for (int r = from; r <= to; r++) {
         size_t at = (size_t)r * f->nx;
-        row_u(f->nx, f->k, f->damp_y[f->first + r - 1], f->damp_x, f->open_u + at, f->box.p + at, f->box.u + at);
+        row_u(f->nx, f->k, f->damp_y[f->first + r - 1], f->damp_x, f->open_u + at, f->box.p + at,
+              f->box.u + at);
     }
 }
 
@@ -218,8 +225,8 @@ static void rows_v(struct wave_field *f, int from, int to)
 {
     for (int r = from; r <= to; r++) {
         size_t at = (size_t)r * f->nx;
-        row_v(f->nx, f->k, f->damp_y[f->first + r - 1], f->damp_x, f->open_v + at, f->box.p + at - f->nx, f->box.p + at,
-              f->box.v + at);
+        row_v(f->nx, f->k, f->damp_y[f->first + r - 1], f->damp_x, f->open_v + at,
+              f->box.p + at - f->nx, f->box.p + at, f->box.v + at);
     }
 }
 
@@ -227,14 +234,15 @@ static void rows_p(struct wave_field *f, int from, int to)
 {
     for (int r = from; r <= to; r++) {
         size_t at = (size_t)r * f->nx;
-        row_p(f->nx, f->k, f->damp_y[f->first + r - 1], f->damp_x, f->box.u + at, f->box.v + at, f->box.v + at + f->nx,
-              f->box.p + at);
+        row_p(f->nx, f->k, f->damp_y[f->first + r - 1], f->damp_x, f->box.u + at, f->box.v + at,
+              f->box.v + at + f->nx, f->box.p + at);
     }
 }
 
 /* ---- one step ---- */
 
-/* Sends a row of this process to process q and opens a split barrier; whoever has passed its wait sees the row. */
+/* Sends a row of this process to process q and opens a split barrier; whoever has passed its wait
+ * sees the row. */
 static void send_row(struct wave_field *f, int q, double *there, const double *row)
 {
     double t = wave_now();
@@ -331,5 +339,6 @@ void wave_field_fetch_row(struct wave_field *f, int j, double *row)
         wave_rows(f->par->ny, f->procs, ++q, &first, &rows);
     while (j >= first + rows);
     struct wave_box box = wave_box_of(f, q);
-    gasnet_get_bulk(row, (gasnet_node_t)q, box.p + (size_t)(j - first + 1) * f->nx, (size_t)f->nx * sizeof(double));
+    gasnet_get_bulk(row, (gasnet_node_t)q, box.p + (size_t)(j - first + 1) * f->nx,
+                    (size_t)f->nx * sizeof(double));
 }

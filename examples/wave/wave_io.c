@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The files of wave, written with plain open, lseek, write and close: where the directory is a forwarded one they travel to the
- * I/O servers, and nothing here knows of it.
+ * The files of wave, written with plain open, lseek, write and close: where the directory is a
+ * forwarded one they travel to the I/O servers, and nothing here knows of it.
  *
- *   scalars.txt          time series, one line of fixed length for each entry (a continued run writes on at the right place)
- *   vector_NNNNNN.bin    velocity in the cells: a line of text, then nx * ny pairs of 4-byte floats, lowest row first
+ *   scalars.txt          time series, one line of fixed length for each entry (a continued run
+ *                        writes on at the right place)
+ *   vector_NNNNNN.bin    velocity in the cells: a line of text, then nx * ny pairs of 4-byte
+ *                        floats, lowest row first
  *   restart_NNNNNN.bin   all of p, u, v: a line of text, then three arrays of nx * ny 8-byte floats
  *
- * Numbers are little-endian.  Each process writes its own rows into the common file, so the split leaves no trace in it.
+ * Numbers are little-endian.  Each process writes its own rows into the common file, so the split
+ * leaves no trace in it.
  */
 #include "wave.h"
 
@@ -22,7 +25,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEAD_BYTES = 128 };
+enum {
+    HEAD_BYTES = 128
+};
 
 void wave_io_path(const struct wave_field *f, const char *name, char *path, size_t len_bytes)
 {
@@ -59,7 +64,8 @@ void wave_io_all(int fd, const char *path, const void *data, size_t len_bytes)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            wave_fatal("writing %zu bytes to %s failed: %s", len_bytes, path, n ? strerror(errno) : "nothing was taken");
+            wave_fatal("writing %zu bytes to %s failed: %s", len_bytes, path,
+                       n ? strerror(errno) : "nothing was taken");
         at += n;
         len_bytes -= (size_t)n;
     }
@@ -73,7 +79,8 @@ static void read_all(int fd, const char *path, void *data, size_t len_bytes)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            wave_fatal("%s ends %zu bytes too early: %s", path, len_bytes, n ? strerror(errno) : "it is cut off");
+            wave_fatal("%s ends %zu bytes too early: %s", path, len_bytes,
+                       n ? strerror(errno) : "it is cut off");
         at += n;
         len_bytes -= (size_t)n;
     }
@@ -89,7 +96,8 @@ void wave_io_prepare(const struct wave_field *f)
             slash = strchr(slash + 1, '/');
             if (slash)
                 *slash = '\0';
-            /* What lies above a forwarded prefix need not exist and cannot be made: only the last mkdir has to succeed. */
+            /* What lies above a forwarded prefix need not exist and cannot be made: only the last
+             * mkdir has to succeed. */
             if (mkdir(path, 0777) != 0 && errno != EEXIST && !slash)
                 wave_fatal("cannot make the output directory %s: %s", path, strerror(errno));
             if (!slash)
@@ -101,11 +109,14 @@ void wave_io_prepare(const struct wave_field *f)
 
 /* ---- series ---- */
 
-enum { SERIES_LINE = 10 + 16 + (2 + WAVE_MAX_PROBES) * 24 + 1 };
+enum {
+    SERIES_LINE = 10 + 16 + (2 + WAVE_MAX_PROBES) * 24 + 1
+};
 
 static void series_line(char *line, const struct wave_field *f, const struct wave_sums *s)
 {
-    int n = snprintf(line, SERIES_LINE + 1, "%10d%16.8f%24.15e%24.15e", f->step, f->step * f->dt, s->energy, s->peak);
+    int n = snprintf(line, SERIES_LINE + 1, "%10d%16.8f%24.15e%24.15e", f->step, f->step * f->dt,
+                     s->energy, s->peak);
     for (int i = 0; i < WAVE_MAX_PROBES; i++)
         n += snprintf(line + n, (size_t)(SERIES_LINE + 1 - n), "%24.15e", s->probe[i]);
     line[SERIES_LINE - 1] = '\n';
@@ -120,8 +131,8 @@ void wave_io_series(struct wave_field *f)
         return;
     double t = wave_now();
     wave_io_path(f, "scalars.txt", path, sizeof path);
-    snprintf(title, sizeof title, "%10s%16s%24s%24s%24s%24s%24s%24s", "# step", "time", "energy", "peak", "probe 1", "probe 2",
-             "probe 3", "probe 4");
+    snprintf(title, sizeof title, "%10s%16s%24s%24s%24s%24s%24s%24s", "# step", "time", "energy",
+             "peak", "probe 1", "probe 2", "probe 3", "probe 4");
     series_line(text, f, &sums);
     bool first = f->step == 0;
     int fd = open_or_die(path, O_WRONLY | O_CREAT | (first ? O_TRUNC : 0));
@@ -175,7 +186,8 @@ void wave_io_vector(struct wave_field *f)
     double comm = wave_time[WAVE_COMM];
     snprintf(name, sizeof name, "vector_%06d.bin", f->step);
     wave_io_path(f, name, path, sizeof path);
-    snprintf(head, sizeof head, "wave-vector nx %d ny %d step %d time %.17g", f->nx, f->par->ny, f->step, f->step * f->dt);
+    snprintf(head, sizeof head, "wave-vector nx %d ny %d step %d time %.17g", f->nx, f->par->ny,
+             f->step, f->step * f->dt);
     int fd = open_common(f, path, head);
     size_t cells = (size_t)f->rows * f->nx;
     size_t n = 0;
@@ -204,8 +216,8 @@ static void swap_rows(uint64_t *out, const void *in, size_t cells)
 
 static void restart_head(const struct wave_field *f, char *head, int step)
 {
-    snprintf(head, HEAD_BYTES, "wave-restart nx %d ny %d setup %016" PRIx64 " step %d", f->nx, f->par->ny, wave_params_hash(f->par),
-             step);
+    snprintf(head, HEAD_BYTES, "wave-restart nx %d ny %d setup %016" PRIx64 " step %d", f->nx,
+             f->par->ny, wave_params_hash(f->par), step);
 }
 
 static uint64_t restart_offset(const struct wave_field *f, int array)
@@ -248,7 +260,8 @@ void wave_io_read_restart(struct wave_field *f)
     restart_head(f, head, f->step);
     snprintf(wanted, sizeof wanted, "%-*s\n", HEAD_BYTES - 1, head);
     if (f->step < 0 || strcmp(line, wanted) != 0)
-        wave_fatal("%s does not continue this run: it begins \"%.100s\", wanted is \"%.100s\"; use the parameters it was made with",
+        wave_fatal("%s does not continue this run: it begins \"%.100s\", wanted is \"%.100s\"; use "
+                   "the parameters it was made with",
                    path, line, head);
     double *arrays[] = { f->box.p, f->box.u, f->box.v };
     size_t cells = (size_t)f->rows * f->nx;

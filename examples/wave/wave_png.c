@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The picture of wave: pressure as colour (blue below, red above the resting pressure, white at rest), walls dark.  Process 0
- * fetches row by row and writes through plain write(), so the picture too may lie under a forwarded prefix.
+ * The picture of wave: pressure as colour (blue below, red above the resting pressure, white at
+ * rest), walls dark.  Process 0 fetches row by row and writes through plain write(), so the picture
+ * too may lie under a forwarded prefix.
  */
 #include "wave.h"
 
@@ -32,24 +33,29 @@ static void sink_flush(png_structp png)
 }
 
 /* A diverging map: from the darkest low to the darkest high, evenly spaced. */
+/* clang-format off */
 static const unsigned char colours[][3] = {
     { 8, 20, 58 },     { 18, 52, 116 },   { 31, 94, 168 },   { 62, 142, 205 },  { 130, 190, 226 },
     { 196, 224, 240 }, { 247, 246, 242 }, { 250, 219, 190 }, { 245, 170, 124 }, { 226, 106, 76 },
     { 189, 48, 50 },   { 130, 16, 40 },   { 72, 4, 30 },
 };
+/* clang-format on */
 
 static void colour(double x, unsigned char *rgb)
 {
     const int last = (int)(sizeof colours / sizeof colours[0]) - 1;
-    /* The root lifts faint echoes; it is odd, so that equal and opposite pressures stay equally strong. */
+    /* The root lifts faint echoes; it is odd, so that equal and opposite pressures stay equally
+     * strong. */
     double s = copysign(pow(fmin(fabs(x), 1), 0.65), x);
     double at = (s + 1) / 2 * last;
     int low = at < last ? (int)at : last - 1;
     for (int c = 0; c < 3; c++)
-        rgb[c] = (unsigned char)(colours[low][c] + (at - low) * (colours[low + 1][c] - colours[low][c]) + 0.5);
+        rgb[c] = (unsigned char)(colours[low][c] +
+                                 (at - low) * (colours[low + 1][c] - colours[low][c]) + 0.5);
 }
 
-static void paint_row(const struct wave_field *f, int j, const double *p, double range, unsigned char *rgb)
+static void paint_row(const struct wave_field *f, int j, const double *p, double range,
+                      unsigned char *rgb)
 {
     static const unsigned char wall[] = { 44, 44, 52 }, rim[] = { 16, 16, 20 };
     for (int i = 0; i < f->nx; i++, rgb += 3) {
@@ -57,8 +63,8 @@ static void paint_row(const struct wave_field *f, int j, const double *p, double
             colour(p[i] / range, rgb);
             continue;
         }
-        bool edge = !wave_is_solid(f->par, i - 1, j) || !wave_is_solid(f->par, i + 1, j) || !wave_is_solid(f->par, i, j - 1) ||
-                    !wave_is_solid(f->par, i, j + 1);
+        bool edge = !wave_is_solid(f->par, i - 1, j) || !wave_is_solid(f->par, i + 1, j) ||
+                    !wave_is_solid(f->par, i, j - 1) || !wave_is_solid(f->par, i, j + 1);
         memcpy(rgb, edge ? rim : wall, 3);
     }
 }
@@ -98,8 +104,8 @@ static void write_picture(struct wave_field *f, const char *path, double range)
     if (!info || setjmp(png_jmpbuf(png)))
         wave_fatal("libpng cannot write %s", path);
     png_set_write_fn(png, &sink, sink_write, sink_flush);
-    png_set_IHDR(png, info, (png_uint_32)f->nx, (png_uint_32)f->par->ny, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(png, info, (png_uint_32)f->nx, (png_uint_32)f->par->ny, 8, PNG_COLOR_TYPE_RGB,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, info);
     write_rows(f, png, range);
     png_write_end(png, NULL);

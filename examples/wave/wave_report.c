@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table at the end of wave: who was where in the netlist, what each process spent its time on, what each server carried.
- * Process 0 prints; the others put their numbers into its segment.
+ * The table at the end of wave: who was where in the netlist, what each process spent its time on,
+ * what each server carried. Process 0 prints; the others put their numbers into its segment.
  */
 #include "wave.h"
 
@@ -26,12 +26,14 @@ static void ask_server(struct wave_field *f)
 static const char *host_of(uint32_t number)
 {
     struct amphora_proc proc;
-    return amphora_proc(number, &proc) == GASNET_ERR_BAD_ARG || !proc.host_name ? "?" : proc.host_name;
+    return amphora_proc(number, &proc) == GASNET_ERR_BAD_ARG || !proc.host_name ? "?"
+                                                                                : proc.host_name;
 }
 
 static void print_processes(const struct wave_field *f)
 {
-    printf("  compute  number  host              rows           server      compute s     comm. s      file s    file MB\n");
+    printf("  compute  number  host              rows           server      compute s     comm. s  "
+           "    file s    file MB\n");
     for (int q = 0; q < f->procs; q++) {
         const double *t = f->box.times + (size_t)q * WAVE_TIMES;
         uint32_t number = amphora_member(AMPHORA_COMPUTE, (uint32_t)q);
@@ -40,9 +42,11 @@ static void print_processes(const struct wave_field *f)
         int first, rows;
         wave_rows(f->par->ny, f->procs, q, &first, &rows);
         if (server != AMPHORA_NONE)
-            snprintf(name, sizeof name, "%u (%u)", server - amphora_member(AMPHORA_SERVERS, 0), server);
-        printf("  %7d  %6u  %-16.16s  %5d..%-6d  %-9s  %10.3f  %10.3f  %10.3f  %9.3f\n", q, number, host_of(number), first,
-               first + rows - 1, name, t[WAVE_COMPUTE], t[WAVE_COMM], t[WAVE_FILE], t[WAVE_WRITTEN] / 1e6);
+            snprintf(name, sizeof name, "%u (%u)", server - amphora_member(AMPHORA_SERVERS, 0),
+                     server);
+        printf("  %7d  %6u  %-16.16s  %5d..%-6d  %-9s  %10.3f  %10.3f  %10.3f  %9.3f\n", q, number,
+               host_of(number), first, first + rows - 1, name, t[WAVE_COMPUTE], t[WAVE_COMM],
+               t[WAVE_FILE], t[WAVE_WRITTEN] / 1e6);
     }
 }
 
@@ -58,8 +62,8 @@ static void print_server(const struct wave_field *f, uint32_t s)
         for (int i = 0; i < WAVE_TIMES; i++)
             sum[i] += f->box.times[(size_t)q * WAVE_TIMES + i];
     }
-    printf("  %7u  %6u  %-16.16s  %14.0f  %14.0f  %10.0f  %8d\n", s, number, host_of(number), sum[WAVE_OUT], sum[WAVE_IN],
-           sum[WAVE_CALLS], clients);
+    printf("  %7u  %6u  %-16.16s  %14.0f  %14.0f  %10.0f  %8d\n", s, number, host_of(number),
+           sum[WAVE_OUT], sum[WAVE_IN], sum[WAVE_CALLS], clients);
 }
 
 static void print_servers(const struct wave_field *f)
@@ -69,7 +73,8 @@ static void print_servers(const struct wave_field *f)
         printf("\n  no I/O servers: every process wrote its files itself\n");
         return;
     }
-    printf("\n   server  number  host               bytes written      bytes read       calls   clients\n");
+    printf("\n   server  number  host               bytes written      bytes read       calls   "
+           "clients\n");
     for (uint32_t s = 0; s < servers; s++)
         print_server(f, s);
 }
@@ -81,8 +86,10 @@ void wave_report(struct wave_field *f, double wall)
     wave_barrier();
     if (f->rank != 0)
         return;
-    printf("\nwave: %d x %d cells, %d steps in %.2f s on %d compute processes and %u I/O servers; files in %s\n\n", f->nx,
-           f->par->ny, f->step, wall, f->procs, amphora_group_size(AMPHORA_SERVERS), f->par->output);
+    printf("\nwave: %d x %d cells, %d steps in %.2f s on %d compute processes and %u I/O servers; "
+           "files in %s\n\n",
+           f->nx, f->par->ny, f->step, wall, f->procs, amphora_group_size(AMPHORA_SERVERS),
+           f->par->output);
     print_processes(f);
     print_servers(f);
     printf("\n");

@@ -2,8 +2,8 @@
 /*
  * The barrier engine; see barrier.h.  Layer: extended.
  *
- * A word holds 30 bits of phase, 2 bits of kind, 32 bits of id.  There are two, used in turn: a process can be at phase p+1 while
- * another still reads p, but never at p+2.
+ * A word holds 30 bits of phase, 2 bits of kind, 32 bits of id.  There are two, used in turn: a
+ * process can be at phase p+1 while another still reads p, but never at p+2.
  */
 #include "extended/coll/barrier.h"
 
@@ -11,10 +11,19 @@
 #include "base/log.h"
 #include "extended/coll/coll.h"
 
-enum { IDLE, LOCAL, ROUNDS, RESULT, DONE };
+enum {
+    IDLE,
+    LOCAL,
+    ROUNDS,
+    RESULT,
+    DONE
+};
 
 #define PHASE_MASK ((1u << 30) - 1)
-enum { SPINS = 256, SPINS_BETWEEN_POLLS = 16 };
+enum {
+    SPINS = 256,
+    SPINS_BETWEEN_POLLS = 16
+};
 
 static uint64_t word_of(uint32_t phase, struct amph_barrier_value v)
 {
@@ -31,7 +40,8 @@ static bool value_in(const uint64_t *word, uint32_t phase, struct amph_barrier_v
     return true;
 }
 
-struct amph_barrier_value amph_barrier_combine(struct amph_barrier_value a, struct amph_barrier_value b)
+struct amph_barrier_value amph_barrier_combine(struct amph_barrier_value a,
+                                               struct amph_barrier_value b)
 {
     const struct amph_barrier_value mismatch = { .kind = AMPH_BARRIER_MISMATCH };
     if (a.kind == AMPH_BARRIER_MISMATCH || b.kind == AMPH_BARRIER_MISMATCH)
@@ -89,9 +99,12 @@ static bool send_round(struct amph_barrier *b)
     uint32_t to = (uint32_t)(((uint64_t)c->mine + (1u << b->round)) % c->count);
     uint32_t peer = amph_coll_peer(c, c->first[to]);
     const uint64_t id = amph_team_id_at(c->team, c->first[to]);
-    const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id, (int32_t)b->number, (int32_t)b->phase, (int32_t)b->round,
-                             (int32_t)b->combined.kind, b->combined.id };
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_BARRIER, .nargs = 7, .args = args };
+    const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id,       (int32_t)b->number,
+                             (int32_t)b->phase,   (int32_t)b->round, (int32_t)b->combined.kind,
+                             b->combined.id };
+    const struct amph_am am = {
+        .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_BARRIER, .nargs = 7, .args = args
+    };
     enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, &am, AMPH_AM_IMMEDIATE, NULL);
     if (st == AMPH_AGAIN)
         amph_colls()->no_room = true;
@@ -118,11 +131,13 @@ static void publish_result(struct amph_barrier *b)
 {
     if (b->coll->nlocal == 1)
         return;
-    __atomic_store_n(&b->line[b->coll->nlocal].word[b->phase & 1], word_of(b->phase, b->combined), __ATOMIC_RELEASE);
+    __atomic_store_n(&b->line[b->coll->nlocal].word[b->phase & 1], word_of(b->phase, b->combined),
+                     __ATOMIC_RELEASE);
     wake_all(b);
 }
 
-/* The neighbourhood is complete.  Who finds that at its own arrival may have come last, and wakes those that sleep. */
+/* The neighbourhood is complete.  Who finds that at its own arrival may have come last, and wakes
+ * those that sleep. */
 static void after_local(struct amph_barrier *b, bool arriving)
 {
     if (b->coll->count == 1) {
@@ -154,8 +169,10 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
     amph_coll_count(b->coll, 1);
     __atomic_store_n(&b->state, LOCAL, __ATOMIC_RELAXED);
     if (b->coll->nlocal > 1) {
-        __atomic_store_n(&b->line[b->coll->self].word[b->phase & 1], word_of(b->phase, value), __ATOMIC_RELEASE);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* of two that arrive together at least one sees both */
+        __atomic_store_n(&b->line[b->coll->self].word[b->phase & 1], word_of(b->phase, value),
+                         __ATOMIC_RELEASE);
+        /* of two that arrive together at least one sees both */
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
     } else {
         __atomic_thread_fence(__ATOMIC_RELEASE);
     }
@@ -177,7 +194,8 @@ static void advance(struct amph_barrier *b, bool arriving)
             publish_result(b);
             finish(b);
         }
-        if (state_of(b) == RESULT && value_in(&b->line[b->coll->nlocal].word[b->phase & 1], b->phase, &b->combined))
+        if (state_of(b) == RESULT &&
+            value_in(&b->line[b->coll->nlocal].word[b->phase & 1], b->phase, &b->combined))
             finish(b);
         if (state_of(b) != DONE || !b->head)
             return;
@@ -252,19 +270,30 @@ void amph_barrier_wait(struct amph_barrier *b)
 
 /* ---- messages ---- */
 
-enum { ARG_ID_HIGH, ARG_ID_LOW, ARG_NUMBER, ARG_PHASE, ARG_ROUND, ARG_KIND, ARG_NAME, NARGS };
+enum {
+    ARG_ID_HIGH,
+    ARG_ID_LOW,
+    ARG_NUMBER,
+    ARG_PHASE,
+    ARG_ROUND,
+    ARG_KIND,
+    ARG_NAME,
+    NARGS
+};
 
 void amph_barrier_deliver(struct amph_coll *c, const int32_t *args)
 {
     uint32_t number = (uint32_t)args[ARG_NUMBER];
     uint32_t phase = (uint32_t)args[ARG_PHASE];
     uint32_t round = (uint32_t)args[ARG_ROUND];
-    if (number >= AMPH_BARRIERS || round >= AMPH_BARRIER_ROUNDS || (uint32_t)args[ARG_KIND] >= AMPH_BARRIER_KINDS) {
+    if (number >= AMPH_BARRIERS || round >= AMPH_BARRIER_ROUNDS ||
+        (uint32_t)args[ARG_KIND] >= AMPH_BARRIER_KINDS) {
         amph_count(DROP_MALFORMED);
         return;
     }
     const struct amph_barrier_value v = { .kind = (uint32_t)args[ARG_KIND], .id = args[ARG_NAME] };
-    __atomic_store_n(&c->barrier[number].inbox[phase & 1][round], word_of(phase, v), __ATOMIC_RELEASE);
+    __atomic_store_n(&c->barrier[number].inbox[phase & 1][round], word_of(phase, v),
+                     __ATOMIC_RELEASE);
 }
 
 static void on_barrier(struct amph_token *token, const struct amph_am *am)
@@ -272,7 +301,8 @@ static void on_barrier(struct amph_token *token, const struct amph_am *am)
     if (!amph_gex() || !amph_colls())
         return;
     amph_spin_lock(&amph_colls()->mail_lock);
-    struct amph_coll *c = amph_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 | (uint32_t)am->args[ARG_ID_LOW]);
+    struct amph_coll *c = amph_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 |
+                                         (uint32_t)am->args[ARG_ID_LOW]);
     if (c)
         amph_barrier_deliver(c, am->args);
     else
@@ -287,8 +317,11 @@ static void on_wake(struct amph_token *token, const struct amph_am *am)
 
 enum amph_status amph_barriers_open(struct amph_gex *g)
 {
-    static const struct amph_am_entry on_barrier_entry = { (void *)on_barrier, false, 1, 1, NARGS, NULL, "barrier" };
-    static const struct amph_am_entry on_wake_entry = { (void *)on_wake, false, 1, 1, 0, NULL, "wake" };
+    static const struct amph_am_entry on_barrier_entry = {
+        (void *)on_barrier, false, 1, 1, NARGS, NULL, "barrier"
+    };
+    static const struct amph_am_entry on_wake_entry = { (void *)on_wake, false, 1, 1, 0, NULL,
+                                                        "wake" };
     enum amph_status st = amph_am_register(g->ep.am, AMPH_GEX_BARRIER, &on_barrier_entry);
     return st == AMPH_OK ? amph_am_register(g->ep.am, AMPH_GEX_WAKE, &on_wake_entry) : st;
 }

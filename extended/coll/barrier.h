@@ -2,14 +2,16 @@
 /*
  * Barriers of a team: split-phase, with values that must match.  Layer: extended.
  *
- * Two stages.  Inside a neighbourhood each process writes its value into a line of its own of a small shared object and looks at
- * the lines of the others; nobody but the writer ever writes a line, so two processes meet in one transfer of a line.  Between
- * neighbourhoods their leaders (lowest ranks) exchange values by dissemination, over messages, and write the result for the rest.
+ * Two stages.  Inside a neighbourhood each process writes its value into a line of its own of a
+ * small shared object and looks at the lines of the others; nobody but the writer ever writes a
+ * line, so two processes meet in one transfer of a line.  Between neighbourhoods their leaders
+ * (lowest ranks) exchange values by dissemination, over messages, and write the result for the
+ * rest.
  *
  * Who completes a stage wakes those that sleep (coll/share.h).
  *
- * Thread rule: notify and the taking of a result are serialised by the caller (one thread at a time is inside a barrier call); the
- * progress function may be called by any thread.
+ * Thread rule: notify and the taking of a result are serialised by the caller (one thread at a time
+ * is inside a barrier call); the progress function may be called by any thread.
  */
 #ifndef AMPH_EXTENDED_BARRIER_H
 #define AMPH_EXTENDED_BARRIER_H
@@ -17,37 +19,50 @@
 #include "extended/gex.h"
 
 /* What a process, or a set of them, brings to a barrier. */
-enum amph_barrier_kind { AMPH_BARRIER_ANONYMOUS, AMPH_BARRIER_NAMED, AMPH_BARRIER_MISMATCH, AMPH_BARRIER_KINDS };
+enum amph_barrier_kind {
+    AMPH_BARRIER_ANONYMOUS,
+    AMPH_BARRIER_NAMED,
+    AMPH_BARRIER_MISMATCH,
+    AMPH_BARRIER_KINDS
+};
 struct amph_barrier_value {
     uint32_t kind;
     int32_t id; /* of a named one */
 };
 
 /* The two values in one. */
-struct amph_barrier_value amph_barrier_combine(struct amph_barrier_value a, struct amph_barrier_value b);
+struct amph_barrier_value amph_barrier_combine(struct amph_barrier_value a,
+                                               struct amph_barrier_value b);
 
-enum { AMPH_BARRIER_ROUNDS = 32 };
+enum {
+    AMPH_BARRIER_ROUNDS = 32
+};
 
 /* One process's line in shared memory.  word[phase & 1] holds phase and value; see barrier.c. */
 struct amph_barrier_line {
     uint64_t word[2];
 } AMPH_ALIGN_LINE;
 
-enum { AMPH_BARRIER_NAMED_ONE, AMPH_BARRIER_TEAM, AMPH_BARRIERS };
+enum {
+    AMPH_BARRIER_NAMED_ONE,
+    AMPH_BARRIER_TEAM,
+    AMPH_BARRIERS
+};
 struct amph_coll;
 struct amph_gex_op;
 
 struct amph_barrier {
-    struct amph_coll *coll;        /* its team, with the neighbourhoods */
-    uint32_t number;               /* in the team: AMPH_BARRIER_... */
-    uint32_t state;                /* enum in barrier.c */
-    uint32_t locked;               /* threaded: one thread moves it on */
-    uint32_t phase;                /* of the one that is under way, or the last */
+    struct amph_coll *coll; /* its team, with the neighbourhoods */
+    uint32_t number;        /* in the team: AMPH_BARRIER_... */
+    uint32_t state;         /* enum in barrier.c */
+    uint32_t locked;        /* threaded: one thread moves it on */
+    uint32_t phase;         /* of the one that is under way, or the last */
     struct amph_barrier_value own, combined;
     struct amph_barrier_value last; /* the result of the one before; kept by its users */
-    struct amph_barrier_line *line; /* [members in the neighbourhood], and one more for the result; NULL: there is one member */
-    uint32_t seen;                 /* how many lines are known to have arrived */
-    uint32_t round;                /* leaders only */
+    /* [members in the neighbourhood], and one more for the result; NULL: there is one member */
+    struct amph_barrier_line *line;
+    uint32_t seen;  /* how many lines are known to have arrived */
+    uint32_t round; /* leaders only */
     bool sent;
     uint64_t inbox[2][AMPH_BARRIER_ROUNDS];
     /* gex_Coll_BarrierNB: those that have been asked for, in order; the first is under way */
@@ -62,7 +77,8 @@ void amph_barrier_deliver(struct amph_coll *c, const int32_t *args);
 
 /* Brings a value.  Allowed when idle or done. */
 void amph_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value);
-/* Asks for an anonymous one behind those asked for before; op (nothing pending) is completed when it is done. */
+/* Asks for an anonymous one behind those asked for before; op (nothing pending) is completed when
+ * it is done. */
 void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op);
 /* Moves it on; true: done, combined is the result. */
 bool amph_barrier_progress(struct amph_barrier *b);

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Large data between participants: chains, through which pieces follow each other, so that each link carries the data once.
- * Layer: extended.  Thread rule: the team is locked.
+ * Large data between participants: chains, through which pieces follow each other, so that each
+ * link carries the data once. Layer: extended.  Thread rule: the team is locked.
  *
- * Towards the result operands are folded as they pass: the own piece is the left operand, what comes from the right has all
- * that lies beyond it, so no order is changed.  The result of a reduction to all leaves the first participant piece by piece while
- * later pieces are still on their way to it.
+ * Towards the result operands are folded as they pass: the own piece is the left operand, what
+ * comes from the right has all that lies beyond it, so no order is changed.  The result of a
+ * reduction to all leaves the first participant piece by piece while later pieces are still on
+ * their way to it.
  */
 #include <string.h>
 
 #include "extended/coll/coll.h"
 
-enum { PORT_UP, PORT_DOWN, PORTS }; /* towards participant 0 (turned), away from it */
+enum {
+    PORT_UP,
+    PORT_DOWN,
+    PORTS
+}; /* towards participant 0 (turned), away from it */
 
 static uint32_t at(const struct amph_net *net, uint32_t turn)
 {
@@ -43,14 +48,15 @@ void amph_chain_broadcast(struct amph_coll_op *op)
     if (place)
         amph_mail_in(op->coll, PORT_DOWN, rank_at(op, place - 1, net->root), net->dst, net->len);
     if (place + 1 < net->count)
-        amph_mail_out(op->coll, rank_at(op, place + 1, net->root), PORT_DOWN, place ? net->dst : net->src, net->len,
-                      place ? 0 : net->len);
+        amph_mail_out(op->coll, rank_at(op, place + 1, net->root), PORT_DOWN,
+                      place ? net->dst : net->src, net->len, place ? 0 : net->len);
     net->step = step_broadcast;
 }
 
 /* ---- reductions ---- */
 
-/* Opens the way of operands towards the first place; message 0 goes on from here (where there is one). */
+/* Opens the way of operands towards the first place; message 0 goes on from here (where there is
+ * one). */
 static void begin_up(struct amph_coll_op *op, uint32_t turn)
 {
     struct amph_net *net = &op->net;
@@ -60,8 +66,8 @@ static void begin_up(struct amph_coll_op *op, uint32_t turn)
     if (!last)
         amph_mail_in(op->coll, PORT_UP, rank_at(op, place + 1, turn), net->scratch, net->len);
     if (place)
-        amph_mail_out(op->coll, rank_at(op, place - 1, turn), PORT_UP, last ? net->src : net->scratch, net->len,
-                      last ? net->len : 0);
+        amph_mail_out(op->coll, rank_at(op, place - 1, turn), PORT_UP,
+                      last ? net->src : net->scratch, net->len, last ? net->len : 0);
 }
 
 /* Folds what has come; returns how many bytes are folded by now. */
@@ -72,7 +78,8 @@ static size_t fold_up(struct amph_coll_op *op, uint32_t turn)
     if (place + 1 == net->count)
         return net->len;
     size_t have = amph_mail_prefix(op->coll, PORT_UP);
-    amph_fold_travelling(&op->fold, net->src + net->folded, net->scratch + net->folded, have - net->folded);
+    amph_fold_travelling(&op->fold, net->src + net->folded, net->scratch + net->folded,
+                         have - net->folded);
     net->folded = have;
     if (place)
         amph_mail_more(op->coll, 0, have);
@@ -84,7 +91,8 @@ static uint32_t reduce_turn(const struct amph_coll_op *op)
     return op->fold.commutes ? op->net.root : 0;
 }
 
-/* The first place has the result; where the root is another (the operator does not commute) message 0 takes it there. */
+/* The first place has the result; where the root is another (the operator does not commute) message
+ * 0 takes it there. */
 static bool step_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
@@ -154,7 +162,8 @@ static bool step_scan(struct amph_coll_op *op)
     size_t have = net->len;
     if (net->me) {
         have = amph_mail_prefix(op->coll, PORT_DOWN);
-        amph_fold_travelling(&op->fold, net->scratch + net->folded, net->dst + net->folded, have - net->folded);
+        amph_fold_travelling(&op->fold, net->scratch + net->folded, net->dst + net->folded,
+                             have - net->folded);
         net->folded = have;
         if (net->me + 1 < net->count)
             amph_mail_more(op->coll, 0, have);
@@ -171,6 +180,7 @@ void amph_chain_scan(struct amph_coll_op *op)
     if (net->me)
         amph_mail_in(op->coll, PORT_DOWN, amph_net_rank(op, net->me - 1), net->scratch, net->len);
     if (net->me + 1 < net->count)
-        amph_mail_out(op->coll, amph_net_rank(op, net->me + 1), PORT_DOWN, net->dst, net->len, net->me ? 0 : net->len);
+        amph_mail_out(op->coll, amph_net_rank(op, net->me + 1), PORT_DOWN, net->dst, net->len,
+                      net->me ? 0 : net->len);
     net->step = step_scan;
 }

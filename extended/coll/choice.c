@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which algorithm carries a collective between its participants: one table.  Layer: extended.  Thread rule: read only.
+ * Which algorithm carries a collective between its participants: one table.  Layer: extended.
+ * Thread rule: read only.
  *
- * The first row that fits is taken: its kind, at most so many bytes in a segment, at most so many bytes over all participants.  All
- * members find the same row.  Inside a neighbourhood coll/local.c carries everything.
+ * The first row that fits is taken: its kind, at most so many bytes in a segment, at most so many
+ * bytes over all participants.  All members find the same row.  Inside a neighbourhood coll/local.c
+ * carries everything.
  */
 #include "extended/coll/coll.h"
 
 #define ANY SIZE_MAX
 
-/* Trees take log2(n) steps and send everything in each; chains send everything once, in pieces that follow each other. */
+/* Trees take log2(n) steps and send everything in each; chains send everything once, in pieces that
+ * follow each other. */
+/* clang-format off */
 static const struct amph_coll_choice choices[] = {
     { AMPH_COLL_SYNC, ANY, ANY, amph_double_reduce_all, AMPH_SCRATCH_LOG },
     { AMPH_COLL_BROADCAST, 32u << 10, ANY, amph_tree_broadcast, 0 },
@@ -26,8 +30,10 @@ static const struct amph_coll_choice choices[] = {
     { AMPH_COLL_GATHER_ALL, ANY, ANY, amph_flat_gather_all, 0 },
     { AMPH_COLL_EXCHANGE, ANY, ANY, amph_flat_exchange, 0 },
 };
+/* clang-format on */
 
-const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, uint32_t count, size_t len, uint32_t piece)
+const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, uint32_t count,
+                                                size_t len, uint32_t piece)
 {
     const struct amph_coll_choice *row = choices;
     if (op->fold.elem_bytes > piece)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives in which each pair has data of its own: scatter, gather, gather to all, exchange.  Layer: extended.
- * Thread rule: the team is locked.
+ * Collectives in which each pair has data of its own: scatter, gather, gather to all, exchange.
+ * Layer: extended. Thread rule: the team is locked.
  *
- * A block of op->len bytes lies at op->off of each member's op->block bytes; participant and rank are the same number here.
+ * A block of op->len bytes lies at op->off of each member's op->block bytes; participant and rank
+ * are the same number here.
  */
 #include <string.h>
 
@@ -85,7 +86,8 @@ void amph_flat_exchange(struct amph_coll_op *op)
     copy(dst_block(op, net->me), src_block(op, net->me), op->len);
 }
 
-/* ---- gather to all: a ring; each block goes on to the right when it has come from the left ---- */
+/* ---- gather to all: a ring; each block goes on to the right when it has come from the left
+ * ---- */
 
 static bool step_ring(struct amph_coll_op *op)
 {
@@ -113,7 +115,8 @@ void amph_flat_gather_all(struct amph_coll_op *op)
     net->step = step_ring;
 }
 
-/* ---- gather to all, small: in each round all blocks that are here go 2^round to the left (Bruck) ---- */
+/* ---- gather to all, small: in each round all blocks that are here go 2^round to the left (Bruck)
+ * ---- */
 
 /* How many blocks round k brings. */
 static uint64_t brought(const struct amph_net *net, uint32_t round)
@@ -126,7 +129,8 @@ static bool step_bruck(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
     for (; (UINT64_C(1) << net->round) < net->count; net->round++, net->sent = false) {
-        uint32_t to = (uint32_t)((net->me + (uint64_t)net->count - (UINT64_C(1) << net->round)) % net->count);
+        uint32_t to = (uint32_t)((net->me + (uint64_t)net->count - (UINT64_C(1) << net->round)) %
+                                 net->count);
         size_t len = brought(net, net->round) * op->len;
         if (!net->sent)
             amph_mail_out(op->coll, to, net->round, net->scratch, len, len);
@@ -138,7 +142,8 @@ static bool step_bruck(struct amph_coll_op *op)
     if (!amph_mail_pump(op->coll))
         return false;
     for (uint32_t i = 0; i < net->count; i++)
-        memcpy(dst_block(op, (uint32_t)(((uint64_t)net->me + i) % net->count)), net->scratch + i * op->len, op->len);
+        memcpy(dst_block(op, (uint32_t)(((uint64_t)net->me + i) % net->count)),
+               net->scratch + i * op->len, op->len);
     return true;
 }
 
@@ -148,7 +153,7 @@ void amph_bruck_gather_all(struct amph_coll_op *op)
     amph_mail_begin(op->coll, op->seq, 32, 32, net->piece);
     memcpy(net->scratch, op->src + op->off, op->len);
     for (uint32_t k = 0; (UINT64_C(1) << k) < net->count; k++)
-        amph_mail_in(op->coll, k, (uint32_t)((net->me + (UINT64_C(1) << k)) % net->count), net->scratch + (op->len << k),
-                     brought(net, k) * op->len);
+        amph_mail_in(op->coll, k, (uint32_t)((net->me + (UINT64_C(1) << k)) % net->count),
+                     net->scratch + (op->len << k), brought(net, k) * op->len);
     net->step = step_bruck;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The built-in operators of reductions, one function for each type and operation.  GASNet-EX spec, "Operation codes".
- * Layer: extended.  Thread rule: none.
+ * The built-in operators of reductions, one function for each type and operation.  GASNet-EX spec,
+ * "Operation codes". Layer: extended.  Thread rule: none.
  */
 #include <string.h>
 
@@ -94,7 +94,8 @@ void amph_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_
     }
 }
 
-void amph_fold_travelling(const struct amph_fold *f, const void *left, void *right, size_t len_bytes)
+void amph_fold_travelling(const struct amph_fold *f, const void *left, void *right,
+                          size_t len_bytes)
 {
     _Alignas(16) uint8_t own[1024]; /* left stays as it is: it may be on its way to others */
     if (!amph_fold_turns(f)) {

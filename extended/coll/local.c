@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stage of a collective inside a neighbourhood, through shared memory.  Layer: extended.  Thread rule: the team is locked.
+ * The stage of a collective inside a neighbourhood, through shared memory.  Layer: extended.
+ * Thread rule: the team is locked.
  *
- * A block travels in pieces; piece i takes one cell of each member's ring, the same number at all.  A member posts its piece
- * (writes its cell, then the cell's number), reads what others have posted, and says that it is done with the number.  Large
- * reductions are split: when all have posted, member j folds the j-th part of the piece and leaves the result in that part of its
- * own cell, where the others (or the root) then read it; nobody else reads that part before.
+ * A block travels in pieces; piece i takes one cell of each member's ring, the same number at all.
+ * A member posts its piece (writes its cell, then the cell's number), reads what others have
+ * posted, and says that it is done with the number.  Large reductions are split: when all have
+ * posted, member j folds the j-th part of the piece and leaves the result in that part of its own
+ * cell, where the others (or the root) then read it; nobody else reads that part before.
  *
  * Operands are folded from the last member to the first, so that no order is changed.
  */
@@ -17,8 +19,8 @@
 #define SPLIT_LEAST_BYTES ((size_t)16 << 10)
 
 struct amph_local_mode {
-    bool root_posts;      /* only the root brings something */
-    bool root_reads;      /* only the root gets something */
+    bool root_posts; /* only the root brings something */
+    bool root_reads; /* only the root gets something */
     bool folds;
     bool whole;           /* a block is one piece */
     uint32_t post_blocks; /* blocks that who posts brings: 0: as many as there are members */
@@ -47,7 +49,8 @@ static void read_root(struct amph_coll_op *op, uint32_t piece)
 {
     struct amph_local *l = &op->coll->l;
     if (l->len)
-        memcpy(l->dst + (size_t)piece * l->piece, cell(op->coll, l->root, piece)->data, piece_len(l, piece));
+        memcpy(l->dst + (size_t)piece * l->piece, cell(op->coll, l->root, piece)->data,
+               piece_len(l, piece));
 }
 
 /* Where part j of len bytes begins. */
@@ -70,7 +73,8 @@ static void read_parts(struct amph_coll_op *op, uint32_t piece)
 }
 
 /* Folds bytes from..to of the cells of members 0..last into out. */
-static void fold_cells(struct amph_coll_op *op, uint32_t piece, uint32_t last, size_t from, size_t to, uint8_t *out)
+static void fold_cells(struct amph_coll_op *op, uint32_t piece, uint32_t last, size_t from,
+                       size_t to, uint8_t *out)
 {
     struct amph_coll *c = op->coll;
     memcpy(out, cell(c, last, piece)->data + from, to - from);
@@ -84,13 +88,15 @@ static void read_folded(struct amph_coll_op *op, uint32_t piece)
     if (l->split)
         read_parts(op, piece);
     else if (l->len)
-        fold_cells(op, piece, op->coll->nlocal - 1, 0, piece_len(l, piece), l->dst + (size_t)piece * l->piece);
+        fold_cells(op, piece, op->coll->nlocal - 1, 0, piece_len(l, piece),
+                   l->dst + (size_t)piece * l->piece);
 }
 
 static void read_scan(struct amph_coll_op *op, uint32_t piece)
 {
     struct amph_local *l = &op->coll->l;
-    fold_cells(op, piece, op->coll->self, 0, piece_len(l, piece), l->dst + (size_t)piece * l->piece);
+    fold_cells(op, piece, op->coll->self, 0, piece_len(l, piece),
+               l->dst + (size_t)piece * l->piece);
 }
 
 static void read_each(struct amph_coll_op *op, uint32_t piece)
@@ -98,7 +104,8 @@ static void read_each(struct amph_coll_op *op, uint32_t piece)
     struct amph_coll *c = op->coll;
     struct amph_local *l = &c->l;
     for (uint32_t j = 0; j < c->nlocal; j++)
-        memcpy(l->dst + j * l->stride + (size_t)piece * l->piece, cell(c, j, piece)->data, piece_len(l, piece));
+        memcpy(l->dst + j * l->stride + (size_t)piece * l->piece, cell(c, j, piece)->data,
+               piece_len(l, piece));
 }
 
 static void read_own_block(struct amph_coll_op *op, uint32_t piece)
@@ -115,6 +122,7 @@ static void read_blocks(struct amph_coll_op *op, uint32_t piece)
         memcpy(l->dst + j * l->stride, cell(c, j, piece)->data + c->self * l->len, l->len);
 }
 
+/* clang-format off */
 static const struct amph_local_mode modes[AMPH_LOCAL_KINDS] = {
     /*                          root posts, root reads, folds, whole, blocks posted */
     [AMPH_LOCAL_BROADCAST] = { true, false, false, false, 1, read_root },
@@ -126,6 +134,7 @@ static const struct amph_local_mode modes[AMPH_LOCAL_KINDS] = {
     [AMPH_LOCAL_GATHER_ALL] = { false, false, false, false, 1, read_each },
     [AMPH_LOCAL_EXCHANGE] = { false, false, false, true, 0, read_blocks },
 };
+/* clang-format on */
 
 /* ---- others ---- */
 
@@ -149,7 +158,8 @@ static void wake_all(struct amph_coll *c)
         amph_coll_wake(c, j);
 }
 
-/* Something has been written that others may sleep for.  Of several writers the last wakes: at least one sees all. */
+/* Something has been written that others may sleep for.  Of several writers the last wakes: at
+ * least one sees all. */
 static void written(struct amph_coll *c, uint32_t piece, size_t field)
 {
     const struct amph_local *l = &c->l;
@@ -181,7 +191,8 @@ static bool has_room(struct amph_coll *c, uint64_t number)
 static void done_with(struct amph_coll *c, uint64_t number)
 {
     __atomic_store_n(&c->slot.done[c->self].done, number, __ATOMIC_RELEASE);
-    if (number % (AMPH_SHARE_RING / 2) == 0) { /* writers that wait for room need not hear of each */
+    /* writers that wait for room need not hear of each */
+    if (number % (AMPH_SHARE_RING / 2) == 0) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         wake_all(c);
     }
@@ -197,7 +208,8 @@ static bool posts(const struct amph_coll *c)
 static bool reads(const struct amph_coll *c)
 {
     const struct amph_local_mode *mode = c->l.mode;
-    return mode->root_reads ? c->self == c->l.root : !(mode->root_posts && c->self == c->l.root && mode->post_blocks);
+    return mode->root_reads ? c->self == c->l.root
+                            : !(mode->root_posts && c->self == c->l.root && mode->post_blocks);
 }
 
 static bool post(struct amph_coll *c)
@@ -253,7 +265,8 @@ static bool can_read(const struct amph_coll *c)
     if (!reads(c))
         return true;
     if (l->mode->root_posts)
-        return __atomic_load_n(&cell(c, l->root, l->read)->posted, __ATOMIC_ACQUIRE) == cell_number(l, l->read);
+        return __atomic_load_n(&cell(c, l->root, l->read)->posted, __ATOMIC_ACQUIRE) ==
+               cell_number(l, l->read);
     return all_have(c, l->read, l->split ? FOLDED : POSTED);
 }
 
@@ -283,8 +296,8 @@ bool amph_local_step(struct amph_coll_op *op)
     return l->read == l->pieces;
 }
 
-void amph_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root, const void *src, void *dst, size_t len,
-                      size_t stride)
+void amph_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
+                      const void *src, void *dst, size_t len, size_t stride)
 {
     struct amph_coll *c = op->coll;
     const struct amph_local_mode *mode = &modes[kind];
@@ -292,8 +305,15 @@ void amph_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32
     if (mode->folds && op->fold.elem_bytes)
         piece -= piece % op->fold.elem_bytes;
     c->l = (struct amph_local){
-        .mode = mode, .src = src, .dst = dst, .root = root, .len = len, .stride = stride, .first = c->cell,
-        .piece = (uint32_t)piece, .pieces = len && !mode->whole ? (uint32_t)((len + piece - 1) / piece) : 1,
+        .mode = mode,
+        .src = src,
+        .dst = dst,
+        .root = root,
+        .len = len,
+        .stride = stride,
+        .first = c->cell,
+        .piece = (uint32_t)piece,
+        .pieces = len && !mode->whole ? (uint32_t)((len + piece - 1) / piece) : 1,
         .split = mode->folds && mode->read == read_folded && len * c->nlocal >= SPLIT_LEAST_BYTES,
     };
     c->cell += c->l.pieces;

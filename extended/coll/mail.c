@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The messages of collectives.  Layer: extended.  Thread rule: handlers run on any polling thread; mail_lock guards what they and
- * the stages share.
+ * The messages of collectives.  Layer: extended.  Thread rule: handlers run on any polling thread;
+ * mail_lock guards what they and the stages share.
  *
- * A message belongs to (team, segment, port): the receiver opens ports, each for so many bytes from one member.  Up to
- * AMPH_COLL_EAGER bytes are sent at once, and kept by a receiver that is not there yet; for more the receiver says first that its
- * port is open (AMPH_GEX_COLL_READY), and the data goes straight to its place.
+ * A message belongs to (team, segment, port): the receiver opens ports, each for so many bytes from
+ * one member.  Up to AMPH_COLL_EAGER bytes are sent at once, and kept by a receiver that is not
+ * there yet; for more the receiver says first that its port is open (AMPH_GEX_COLL_READY), and the
+ * data goes straight to its place.
  *
- * What comes is checked: the team, the segment, the port, who sent it, and that it lies within the port's bytes.
+ * What comes is checked: the team, the segment, the port, who sent it, and that it lies within the
+ * port's bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,16 @@
 #include "base/log.h"
 #include "extended/coll/coll.h"
 
-enum { ARG_ID_HIGH, ARG_ID_LOW, ARG_SEQ, ARG_PORT, ARG_OFFSET, ARG_FROM = ARG_OFFSET, NARGS, NARGS_MOST = 7 };
+enum {
+    ARG_ID_HIGH,
+    ARG_ID_LOW,
+    ARG_SEQ,
+    ARG_PORT,
+    ARG_OFFSET,
+    ARG_FROM = ARG_OFFSET,
+    NARGS,
+    NARGS_MOST = 7
+};
 #define EARLY_MOST_BYTES ((size_t)1 << 30) /* far above what members that keep the rules can make */
 #define AHEAD_MOST (UINT32_C(1) << 30)
 
@@ -29,7 +40,11 @@ struct amph_letter {
     uint8_t bytes[];
 };
 
-enum fate { TAKEN, EARLY, BAD };
+enum fate {
+    TAKEN,
+    EARLY,
+    BAD
+};
 
 /* ---- keeping; mail_lock ---- */
 
@@ -39,8 +54,10 @@ static void keep(struct amph_letter **list, uint32_t peer, const struct amph_am 
     struct amph_letter *l = malloc(sizeof *l + am->nbytes);
     all->early_bytes += sizeof *l + am->nbytes;
     if (!l || all->early_bytes > EARLY_MOST_BYTES)
-        amph_fatal("no memory for messages of collectives that this process has not reached: %zu bytes, the last from process %u; "
-                   "is a collective missing here?", all->early_bytes, peer);
+        amph_fatal("no memory for messages of collectives that this process has not reached: %zu "
+                   "bytes, the last from process %u; "
+                   "is a collective missing here?",
+                   all->early_bytes, peer);
     *l = (struct amph_letter){ .peer = peer, .nbytes = am->nbytes, .handler = am->handler };
     memcpy(l->args, am->args, am->nargs * sizeof l->args[0]);
     if (am->nbytes)
@@ -63,7 +80,8 @@ void amph_mail_keep(struct amph_token *token, const struct amph_am *am)
 
 /* ---- what comes; mail_lock ---- */
 
-static enum fate take_data(struct amph_coll *c, uint32_t peer, const int32_t *args, const void *bytes, uint32_t nbytes)
+static enum fate take_data(struct amph_coll *c, uint32_t peer, const int32_t *args,
+                           const void *bytes, uint32_t nbytes)
 {
     struct amph_mail *m = &c->mail;
     uint32_t port = (uint32_t)args[ARG_PORT];
@@ -75,7 +93,8 @@ static enum fate take_data(struct amph_coll *c, uint32_t peer, const int32_t *ar
         return EARLY;
     uint32_t left = in->left;
     uint32_t counts = nbytes ? nbytes : 1;
-    bool outside = offset > in->len || nbytes > in->len - offset || counts > left || (!nbytes && in->len);
+    bool outside = offset > in->len || nbytes > in->len - offset || counts > left ||
+                   (!nbytes && in->len);
     if (outside || amph_coll_peer(c, in->from) != peer)
         return BAD;
     if (nbytes)
@@ -91,7 +110,8 @@ static enum fate take_ready(struct amph_coll *c, uint32_t peer, const int32_t *a
     struct amph_mail *m = &c->mail;
     for (uint32_t i = 0; i < m->nout; i++) {
         struct amph_mail_out *out = &m->out[i];
-        if (out->port == (uint32_t)args[ARG_PORT] && out->to == (uint32_t)args[ARG_FROM] && amph_coll_peer(c, out->to) == peer) {
+        if (out->port == (uint32_t)args[ARG_PORT] && out->to == (uint32_t)args[ARG_FROM] &&
+            amph_coll_peer(c, out->to) == peer) {
             __atomic_store_n(&out->told, true, __ATOMIC_RELAXED);
             return TAKEN;
         }
@@ -99,7 +119,8 @@ static enum fate take_ready(struct amph_coll *c, uint32_t peer, const int32_t *a
     return EARLY; /* the message is still to be made */
 }
 
-static enum fate take(struct amph_coll *c, uint32_t peer, uint8_t handler, const int32_t *args, const void *bytes, uint32_t nbytes)
+static enum fate take(struct amph_coll *c, uint32_t peer, uint8_t handler, const int32_t *args,
+                      const void *bytes, uint32_t nbytes)
 {
     uint32_t ahead = (uint32_t)args[ARG_SEQ] - c->mail.seq;
     if (handler == AMPH_GEX_BARRIER) {
@@ -110,7 +131,8 @@ static enum fate take(struct amph_coll *c, uint32_t peer, uint8_t handler, const
         return BAD; /* of a segment that is over */
     if (ahead)
         return EARLY;
-    return handler == AMPH_GEX_COLL_DATA ? take_data(c, peer, args, bytes, nbytes) : take_ready(c, peer, args);
+    return handler == AMPH_GEX_COLL_DATA ? take_data(c, peer, args, bytes, nbytes)
+                                         : take_ready(c, peer, args);
 }
 
 static void on_mail(struct amph_token *token, const struct amph_am *am)
@@ -119,8 +141,10 @@ static void on_mail(struct amph_token *token, const struct amph_am *am)
     if (!all)
         return;
     amph_spin_lock(&all->mail_lock);
-    struct amph_coll *c = amph_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 | (uint32_t)am->args[ARG_ID_LOW]);
-    enum fate fate = c ? take(c, token->peer, am->handler, am->args, am->payload, am->nbytes) : EARLY;
+    struct amph_coll *c = amph_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 |
+                                         (uint32_t)am->args[ARG_ID_LOW]);
+    enum fate fate = c ? take(c, token->peer, am->handler, am->args, am->payload, am->nbytes)
+                       : EARLY;
     if (fate == EARLY)
         keep(c ? &c->mail.early : &all->strange, token->peer, am);
     else if (fate == BAD)
@@ -173,7 +197,8 @@ void amph_mail_add_team(struct amph_coll *c)
     c->same_hash = *at;
     *at = c;
     while ((l = *from) != NULL) {
-        if (((uint64_t)(uint32_t)l->args[ARG_ID_HIGH] << 32 | (uint32_t)l->args[ARG_ID_LOW]) != c->team->id) {
+        if (((uint64_t)(uint32_t)l->args[ARG_ID_HIGH] << 32 | (uint32_t)l->args[ARG_ID_LOW]) !=
+            c->team->id) {
             from = &l->next;
             continue;
         }
@@ -204,8 +229,10 @@ void amph_mail_remove_team(struct amph_coll *c)
 
 enum amph_status amph_mail_open(struct amph_gex *g)
 {
-    static const struct amph_am_entry data = { (void *)on_mail, false, 3, 1, NARGS, NULL, "coll_data" };
-    static const struct amph_am_entry ready = { (void *)on_mail, false, 1, 1, NARGS, NULL, "coll_ready" };
+    static const struct amph_am_entry data = { (void *)on_mail, false, 3,          1,
+                                               NARGS,           NULL,  "coll_data" };
+    static const struct amph_am_entry ready = { (void *)on_mail, false, 1,           1,
+                                                NARGS,           NULL,  "coll_ready" };
     enum amph_status st = amph_am_register(g->ep.am, AMPH_GEX_COLL_DATA, &data);
     return st == AMPH_OK ? amph_am_register(g->ep.am, AMPH_GEX_COLL_READY, &ready) : st;
 }
@@ -229,8 +256,11 @@ static bool tell_ready(struct amph_coll *c, uint32_t port)
 {
     struct amph_mail_in *in = &c->mail.in[port];
     const uint64_t id = amph_team_id_at(c->team, in->from);
-    const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id, (int32_t)c->mail.seq, (int32_t)port, (int32_t)c->team->pub.rank };
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_COLL_READY, .nargs = NARGS, .args = args };
+    const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id, (int32_t)c->mail.seq, (int32_t)port,
+                             (int32_t)c->team->pub.rank };
+    const struct amph_am am = {
+        .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_COLL_READY, .nargs = NARGS, .args = args
+    };
     if (in->tell && send(c, in->from, &am))
         in->tell = false;
     return !in->tell;
@@ -248,9 +278,14 @@ static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
             n = m->piece;
         if (n < m->piece && out->sent + n < out->len)
             return false; /* whole pieces, but for the last */
-        const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id, (int32_t)m->seq, (int32_t)out->port, (int32_t)out->sent };
-        const struct amph_am am = { .kind = n ? AMPH_AM_MEDIUM : AMPH_AM_SHORT, .handler = AMPH_GEX_COLL_DATA, .nargs = NARGS,
-                                    .nbytes = n, .args = args, .payload = out->buf + out->sent };
+        const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id, (int32_t)m->seq,
+                                 (int32_t)out->port, (int32_t)out->sent };
+        const struct amph_am am = { .kind = n ? AMPH_AM_MEDIUM : AMPH_AM_SHORT,
+                                    .handler = AMPH_GEX_COLL_DATA,
+                                    .nargs = NARGS,
+                                    .nbytes = n,
+                                    .args = args,
+                                    .payload = out->buf + out->sent };
         if (!send(c, out->to, &am))
             return false;
         out->sent += n;
@@ -309,21 +344,28 @@ void amph_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, 
 {
     struct amph_colls *all = amph_colls();
     amph_spin_lock(&all->mail_lock);
-    c->mail.in[port] = (struct amph_mail_in){ .buf = buf, .len = (uint32_t)len, .left = len ? (uint32_t)len : 1, .from = from,
-                                              .open = true, .tell = len > AMPH_COLL_EAGER };
+    c->mail.in[port] = (struct amph_mail_in){ .buf = buf,
+                                              .len = (uint32_t)len,
+                                              .left = len ? (uint32_t)len : 1,
+                                              .from = from,
+                                              .open = true,
+                                              .tell = len > AMPH_COLL_EAGER };
     if (AMPH_UNLIKELY(c->mail.early != NULL))
         take_early(c);
     amph_spin_unlock(&all->mail_lock);
     tell_ready(c, port);
 }
 
-uint32_t amph_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const void *buf, size_t len, size_t ready)
+uint32_t amph_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const void *buf, size_t len,
+                       size_t ready)
 {
     struct amph_colls *all = amph_colls();
     struct amph_mail *m = &c->mail;
     amph_spin_lock(&all->mail_lock);
     uint32_t i = m->nout++;
-    m->out[i] = (struct amph_mail_out){ .buf = buf, .len = (uint32_t)len, .ready = (uint32_t)ready, .to = to, .port = port };
+    m->out[i] = (struct amph_mail_out){
+        .buf = buf, .len = (uint32_t)len, .ready = (uint32_t)ready, .to = to, .port = port
+    };
     if (AMPH_UNLIKELY(m->early != NULL && len > AMPH_COLL_EAGER))
         take_early(c);
     amph_spin_unlock(&all->mail_lock);

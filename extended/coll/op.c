@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A team's queue of collectives, and how each kind is made of a stage inside neighbourhoods and one between them.
- * Layer: extended.  Thread rule: the team is locked.
+ * A team's queue of collectives, and how each kind is made of a stage inside neighbourhoods and one
+ * between them. Layer: extended.  Thread rule: the team is locked.
  *
- * Each neighbourhood has one participant in the stage between them: its lowest rank, or the root in the root's own.  Small data is
- * copied by messages, so a segment is over here when its own parts are; members do not wait for each other but for data.
+ * Each neighbourhood has one participant in the stage between them: its lowest rank, or the root in
+ * the root's own.  Small data is copied by messages, so a segment is over here when its own parts
+ * are; members do not wait for each other but for data.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,20 @@
 #include "base/log.h"
 #include "extended/coll/coll.h"
 
-enum { SPARE_MOST = 64 };
+enum {
+    SPARE_MOST = 64
+};
 #define MESSAGE_BYTES (64u << 10)
 
 /* What a segment's stages have come to; bits of op->stage. */
-enum { NET_DONE = 1, LOCAL_BEGUN = 2, LOCAL_DONE = 4, NET_BEGUN = 8, RESULT_BEGUN = 16, COPIED = 32 };
+enum {
+    NET_DONE = 1,
+    LOCAL_BEGUN = 2,
+    LOCAL_DONE = 4,
+    NET_BEGUN = 8,
+    RESULT_BEGUN = 16,
+    COPIED = 32
+};
 
 /* ---- the stage between neighbourhoods ---- */
 
@@ -53,7 +63,8 @@ static uint32_t message_bytes(const struct amph_coll_op *op)
     return (uint32_t)(elem && elem <= most ? most - most % elem : most);
 }
 
-/* own: further bytes of scratch that the caller wants for itself; they are before the algorithm's. */
+/* own: further bytes of scratch that the caller wants for itself; they are before the
+ * algorithm's. */
 static uint8_t *plan_net(struct amph_coll_op *op, size_t own)
 {
     const struct amph_coll *c = op->coll;
@@ -111,8 +122,8 @@ static uint32_t speaker(const struct amph_coll_op *op)
     return local_place(op->coll, amph_net_rank(op, op->coll->mine));
 }
 
-static bool local_step(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root, const void *src, void *dst,
-                       uint32_t begun)
+static bool local_step(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
+                       const void *src, void *dst, uint32_t begun)
 {
     if (op->stage & LOCAL_DONE)
         return true;
@@ -148,7 +159,8 @@ static bool step_broadcast(struct amph_coll_op *op)
     if (takes_part(op))
         net = net_step(op, src, op->dst + op->off);
     if (has_local(op) && (net || root))
-        local = local_step(op, AMPH_LOCAL_BROADCAST, speaker(op), src, op->dst + op->off, LOCAL_BEGUN);
+        local = local_step(op, AMPH_LOCAL_BROADCAST, speaker(op), src, op->dst + op->off,
+                           LOCAL_BEGUN);
     if (root && !(op->stage & COPIED)) { /* while the others are at theirs */
         op->stage |= COPIED;
         if (op->dst != op->src)
@@ -169,7 +181,8 @@ static bool step_reduce(struct amph_coll_op *op)
     const uint8_t *src = op->src + op->off;
     uint8_t *dst = op->dst + op->off;
     if (has_local(op)) {
-        if (!local_step(op, AMPH_LOCAL_REDUCE, speaker(op), src, part ? op->scratch : dst, LOCAL_BEGUN))
+        if (!local_step(op, AMPH_LOCAL_REDUCE, speaker(op), src, part ? op->scratch : dst,
+                        LOCAL_BEGUN))
             return false;
         src = op->scratch;
     }
@@ -201,7 +214,8 @@ static bool step_scan(struct amph_coll_op *op)
     return local_step(op, AMPH_LOCAL_SCAN, 0, op->src + op->off, op->dst + op->off, LOCAL_BEGUN);
 }
 
-/* Those with a block for each pair: everything by messages, or everything in the one neighbourhood. */
+/* Those with a block for each pair: everything by messages, or everything in the one
+ * neighbourhood. */
 static bool step_blocks(struct amph_coll_op *op, enum amph_local_kind kind)
 {
     if (op->flat)
@@ -226,8 +240,13 @@ static bool step_exchange(struct amph_coll_op *op)
     return step_blocks(op, AMPH_LOCAL_EXCHANGE);
 }
 
-/* Where a kind goes through the stages: by neighbourhoods, or inside the one that is all (else flat). */
-enum scope { HIERARCHY, IN_ONE, IN_ONE_CELL };
+/* Where a kind goes through the stages: by neighbourhoods, or inside the one that is all (else
+ * flat). */
+enum scope {
+    HIERARCHY,
+    IN_ONE,
+    IN_ONE_CELL
+};
 
 static const struct {
     enum scope scope;
@@ -253,7 +272,8 @@ static bool is_flat(const struct amph_coll *c, const struct amph_coll_args *args
     bool one = c->count == 1;
     if (c->count == c->team->pub.size)
         return true;
-    if (kinds[args->kind].folds && (fold->elem_bytes > AMPH_SHARE_CELL_BYTES || (!fold->commutes && !c->in_blocks)))
+    if (kinds[args->kind].folds &&
+        (fold->elem_bytes > AMPH_SHARE_CELL_BYTES || (!fold->commutes && !c->in_blocks)))
         return true;
     if (kinds[args->kind].scope == IN_ONE_CELL)
         return !one || args->block > AMPH_SHARE_CELL_BYTES / c->team->pub.size;
@@ -323,7 +343,8 @@ static size_t segment_bytes(const struct amph_coll_op *op)
     return elem > AMPH_COLL_SEGMENT ? elem : AMPH_COLL_SEGMENT - AMPH_COLL_SEGMENT % elem;
 }
 
-static void enqueue(struct amph_coll *c, const struct amph_coll_args *args, struct amph_gex_op *event)
+static void enqueue(struct amph_coll *c, const struct amph_coll_args *args,
+                    struct amph_gex_op *event)
 {
     struct amph_coll_op *op = c->spare;
     if (op) {
@@ -380,7 +401,8 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
     event->root.pending = 1;
     event->leaf.pending = args->src_leaf;
     amph_spin_lock(&c->locked);
-    c->since += c->count > 1 || is_flat(c, args); /* who is ahead of others sends them what they have to keep */
+    /* who is ahead of others sends them what they have to keep */
+    c->since += c->count > 1 || is_flat(c, args);
     if (args->meet_first || c->since >= AMPH_COLL_FLOW) {
         c->since = 0;
         enqueue(c, &sync, works || args->meet_last ? NULL : event);

@@ -29,7 +29,8 @@ struct amph_share_head {
 
 static size_t head_bytes(uint32_t count)
 {
-    return amph_align_up(sizeof(struct amph_share_head) + count * sizeof(struct share_ctl), amph_job.page_bytes);
+    return amph_align_up(sizeof(struct amph_share_head) + count * sizeof(struct share_ctl),
+                         amph_job.page_bytes);
 }
 
 /* Bytes of a slot for nlocal members. */
@@ -45,7 +46,8 @@ size_t amph_share_bytes(uint32_t count)
     return head_bytes(count) + AMPH_SHARE_TEAMS * slot_bytes(count);
 }
 
-static enum amph_status map(const struct amph_share *s, uint64_t offset, size_t len_bytes, void **at_p)
+static enum amph_status map(const struct amph_share *s, uint64_t offset, size_t len_bytes,
+                            void **at_p)
 {
     if (!s->own_fd)
         return amph_shm_map_peer(s->pid, s->fd, offset, len_bytes, at_p);
@@ -56,10 +58,12 @@ static enum amph_status map(const struct amph_share *s, uint64_t offset, size_t 
     return AMPH_OK;
 }
 
-enum amph_status amph_share_map(struct amph_share *s, uint32_t count, uint32_t self, int32_t pid, int32_t fd, bool own_fd)
+enum amph_status amph_share_map(struct amph_share *s, uint32_t count, uint32_t self, int32_t pid,
+                                int32_t fd, bool own_fd)
 {
     void *at;
-    *s = (struct amph_share){ .count = count, .self = self, .pid = pid, .fd = fd, .own_fd = own_fd };
+    *s =
+        (struct amph_share){ .count = count, .self = self, .pid = pid, .fd = fd, .own_fd = own_fd };
     enum amph_status st = map(s, 0, head_bytes(count), &at);
     if (st == AMPH_OK)
         s->head = at;
@@ -99,7 +103,8 @@ static uint32_t find(struct amph_share_head *h, uint64_t id, uint32_t lowest, ui
     return unused;
 }
 
-enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t lowest, uint32_t nlocal, struct amph_share_slot *slot)
+enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t lowest,
+                                 uint32_t nlocal, struct amph_share_slot *slot)
 {
     lock(s->head);
     uint32_t i = find(s->head, id, lowest, nlocal);
@@ -107,11 +112,13 @@ enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t low
         s->head->entry[i].opened++;
     unlock(s->head);
     if (i == AMPH_SHARE_TEAMS) {
-        amph_error("the processes of this host have %d teams; destroy some before making more", AMPH_SHARE_TEAMS);
+        amph_error("the processes of this host have %d teams; destroy some before making more",
+                   AMPH_SHARE_TEAMS);
         return AMPH_ERR_RANGE;
     }
     *slot = (struct amph_share_slot){ .entry = i, .len_bytes = slot_bytes(nlocal) };
-    enum amph_status st = map(s, head_bytes(s->count) + i * (uint64_t)slot_bytes(s->count), slot->len_bytes, &slot->base);
+    enum amph_status st = map(s, head_bytes(s->count) + i * (uint64_t)slot_bytes(s->count),
+                              slot->len_bytes, &slot->base);
     if (st != AMPH_OK)
         return st;
     slot->line = slot->base;
@@ -153,7 +160,8 @@ void amph_share_wake(const struct amph_share *s, uint32_t place)
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_WAKE };
     if (__atomic_load_n(&s->head->ctl[place].asleep, __ATOMIC_RELAXED)) {
         /* Without room in its lane it has messages to wake for. */
-        amph_am_request(amph_gex()->ep.am, amph_gex()->nbrhd.info[place].gex_jobrank, &am, AMPH_AM_IMMEDIATE, NULL);
+        amph_am_request(amph_gex()->ep.am, amph_gex()->nbrhd.info[place].gex_jobrank, &am,
+                        AMPH_AM_IMMEDIATE, NULL);
         amph_count(WAKES_SENT);
     }
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that the processes of a neighbourhood share for collectives: one object, made by the lowest of them at start.
- * Layer: extended.
+ * The memory that the processes of a neighbourhood share for collectives: one object, made by the
+ * lowest of them at start. Layer: extended.
  *
- * It begins with a line for each process (does it sleep?) and a table of the teams that have a slot.  A slot holds a team's barrier
- * lines and, for each member, a ring of cells.  Slots lie behind each other in the object; a process maps those of its teams.
- * Untouched pages take no memory, and a slot's pages are given back when all its members have closed it.
+ * It begins with a line for each process (does it sleep?) and a table of the teams that have a
+ * slot.  A slot holds a team's barrier lines and, for each member, a ring of cells.  Slots lie
+ * behind each other in the object; a process maps those of its teams. Untouched pages take no
+ * memory, and a slot's pages are given back when all its members have closed it.
  *
- * A cell is written by its member only.  Cell numbers of a team begin at 1 and are the same at all members; cell n lies at n modulo
- * AMPH_SHARE_RING of each ring, and is written only when all members are done with the one before at that place.
+ * A cell is written by its member only.  Cell numbers of a team begin at 1 and are the same at all
+ * members; cell n lies at n modulo AMPH_SHARE_RING of each ring, and is written only when all
+ * members are done with the one before at that place.
  *
- * Thread rule: open and close: one thread at a time (list_lock of coll.h); the rest by the team's lock.
+ * Thread rule: open and close: one thread at a time (list_lock of coll.h); the rest by the team's
+ * lock.
  */
 #ifndef AMPH_EXTENDED_COLL_SHARE_H
 #define AMPH_EXTENDED_COLL_SHARE_H
@@ -23,7 +26,10 @@
 #include "base/status.h"
 #include "extended/coll/barrier.h"
 
-enum { AMPH_SHARE_RING = 8, AMPH_SHARE_TEAMS = 4096 };
+enum {
+    AMPH_SHARE_RING = 8,
+    AMPH_SHARE_TEAMS = 4096
+};
 #define AMPH_SHARE_CELL_BYTES ((size_t)32 << 10) /* of data in one cell */
 
 /* posted, folded: the number of the cell when its data, its folded part is there. */
@@ -38,7 +44,7 @@ struct amph_share_done {
 } AMPH_ALIGN_LINE;
 
 struct amph_share_slot {
-    void *base;                     /* NULL: none */
+    void *base; /* NULL: none */
     size_t len_bytes;
     uint32_t entry;
     struct amph_barrier_line *line; /* [AMPH_BARRIERS][nlocal + 1] */
@@ -47,28 +53,35 @@ struct amph_share_slot {
 };
 
 struct amph_share {
-    struct amph_share_head *head;   /* NULL: no neighbours */
+    struct amph_share_head *head; /* NULL: no neighbours */
     uint32_t count, self;
-    int32_t pid, fd;                /* where the object is found */
+    int32_t pid, fd; /* where the object is found */
     bool own_fd;
 };
 
 size_t amph_share_bytes(uint32_t count);
 
-/* Maps the beginning of the object of a neighbourhood of `count`, in which this process is number self. */
-enum amph_status amph_share_map(struct amph_share *s, uint32_t count, uint32_t self, int32_t pid, int32_t fd, bool own_fd);
+/* Maps the beginning of the object of a neighbourhood of `count`, in which this process is number
+ * self. */
+enum amph_status amph_share_map(struct amph_share *s, uint32_t count, uint32_t self, int32_t pid,
+                                int32_t fd, bool own_fd);
 
-/* The slot of the team with this id and lowest local member (job rank), nlocal members here, at most `count`; found or made. */
-enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t lowest, uint32_t nlocal, struct amph_share_slot *slot);
+/* The slot of the team with this id and lowest local member (job rank), nlocal members here, at
+ * most `count`; found or made. */
+enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t lowest,
+                                 uint32_t nlocal, struct amph_share_slot *slot);
 void amph_share_close(struct amph_share *s, struct amph_share_slot *slot);
 
-/* This process is about to sleep; is awake again.  What others do in between, they tell it (AMPH_GEX_WAKE). */
+/* This process is about to sleep; is awake again.  What others do in between, they tell it
+ * (AMPH_GEX_WAKE). */
 void amph_share_sleep(struct amph_share *s);
 void amph_share_awake(struct amph_share *s);
-/* Wakes the neighbour at place i if it sleeps.  After a fence that orders what was written for it. */
+/* Wakes the neighbour at place i if it sleeps.  After a fence that orders what was written for
+ * it. */
 void amph_share_wake(const struct amph_share *s, uint32_t place);
 
-static inline struct amph_share_cell *amph_share_cell(const struct amph_share_slot *slot, uint32_t member, uint64_t n)
+static inline struct amph_share_cell *amph_share_cell(const struct amph_share_slot *slot,
+                                                      uint32_t member, uint64_t n)
 {
     return &slot->cell[(size_t)member * AMPH_SHARE_RING + n % AMPH_SHARE_RING];
 }

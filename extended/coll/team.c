@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a team keeps for its collectives, and how all teams of the process make progress.  Layer: extended.
- * Thread rule: see coll.h.
+ * What a team keeps for its collectives, and how all teams of the process make progress.  Layer:
+ * extended. Thread rule: see coll.h.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -11,8 +11,12 @@
 #include "base/log.h"
 #include "extended/coll/coll.h"
 
-enum { SPINS_BETWEEN_POLLS = 16, POOL_KEEPS = 4 };
-#define POOL_BYTES (AMPH_COLL_SEGMENT + (64u << 10)) /* what the pool keeps; larger pieces come from malloc */
+enum {
+    SPINS_BETWEEN_POLLS = 16,
+    POOL_KEEPS = 4
+};
+#define POOL_BYTES \
+    (AMPH_COLL_SEGMENT + (64u << 10)) /* what the pool keeps; larger pieces come from malloc */
 
 void amph_spin_lock(uint32_t *lock)
 {
@@ -85,8 +89,9 @@ static uint32_t nbrhd_of(const struct amph_coll *c, uint32_t rank)
     return amph_gex()->leader[amph_coll_peer(c, rank)];
 }
 
-/* Numbers the neighbourhoods in the order of their lowest ranks.  Where processes have several members (by several endpoints) each
- * member is one, and all goes by messages.  false: no memory. */
+/* Numbers the neighbourhoods in the order of their lowest ranks.  Where processes have several
+ * members (by several endpoints) each member is one, and all goes by messages.  false: no
+ * memory. */
 static bool number_nbrhds(struct amph_coll *c)
 {
     const uint32_t size = c->team->pub.size;
@@ -134,7 +139,8 @@ static bool list_local(struct amph_coll *c)
         if (i == c->team->pub.rank)
             c->self = c->nlocal;
         /* A team may name processes in any order; mostly the next is the next. */
-        for (uint32_t tries = 0; g->nbrhd.info[place].gex_jobrank != peer && tries < g->nbrhd.count; tries++)
+        for (uint32_t tries = 0; g->nbrhd.info[place].gex_jobrank != peer && tries < g->nbrhd.count;
+             tries++)
             place = (place + 1) % g->nbrhd.count;
         c->local[c->nlocal] = i;
         c->place[c->nlocal++] = place;
@@ -153,7 +159,8 @@ static enum amph_status set_up(struct amph_coll *c)
     }
     if (c->nlocal == 1)
         return AMPH_OK;
-    enum amph_status st = amph_share_open(&all->share, c->team->id, amph_coll_peer(c, c->local[0]), c->nlocal, &c->slot);
+    enum amph_status st = amph_share_open(&all->share, c->team->id, amph_coll_peer(c, c->local[0]),
+                                          c->nlocal, &c->slot);
     for (uint32_t i = 0; i < AMPH_BARRIERS && st == AMPH_OK; i++)
         c->barrier[i].line = c->slot.line + (size_t)i * (c->nlocal + 1);
     return st;
@@ -199,7 +206,8 @@ void amph_coll_team_close(struct amph_team *team)
     struct amph_coll *c = team->coll;
     struct amph_coll **at = &all->all;
     if (__atomic_load_n(&c->active, __ATOMIC_ACQUIRE))
-        amph_fatal("a team of %u is destroyed while %u of its collectives are under way; wait for their events first",
+        amph_fatal("a team of %u is destroyed while %u of its collectives are under way; wait for "
+                   "their events first",
                    team->pub.size, c->active);
     amph_mail_remove_team(c);
     amph_spin_lock(&all->list_lock); /* nobody makes progress on it from here */
@@ -235,7 +243,8 @@ enum amph_status amph_colls_join(struct amph_gex *g, int32_t leader_pid, int32_t
 {
     enum amph_status st = AMPH_OK;
     if (g->nbrhd.count > 1)
-        st = amph_share_map(&g->colls->share, g->nbrhd.count, g->nbrhd.self, leader_pid, fd, own_fd);
+        st = amph_share_map(&g->colls->share, g->nbrhd.count, g->nbrhd.self, leader_pid, fd,
+                            own_fd);
     if (st == AMPH_OK)
         st = amph_coll_team_open(&g->team);
     return st;
@@ -271,11 +280,13 @@ void amph_gex_progress(void)
     progress(g->colls);
 }
 
-/* The processes may meet soon: looks for a while without a poll between.  true: something was completed. */
+/* The processes may meet soon: looks for a while without a poll between.  true: something was
+ * completed. */
 static bool spin(struct amph_colls *all, const struct amph_waiter *w)
 {
     const uint32_t finished = __atomic_load_n(&all->finished, __ATOMIC_RELAXED);
-    bool spins = !amph_job.crowded && w->phase == AMPH_WAITER_SPINS && amph_job.wait_mode != AMPH_WAIT_BLOCK;
+    bool spins = !amph_job.crowded && w->phase == AMPH_WAITER_SPINS &&
+                 amph_job.wait_mode != AMPH_WAIT_BLOCK;
     unsigned looks = spins ? SPINS_BETWEEN_POLLS : 1;
     for (unsigned i = 0; i < looks; i++) {
         if (i)

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small data between participants: binomial trees and recursive doubling.  Layer: extended.  Thread rule: the team is locked.
+ * Small data between participants: binomial trees and recursive doubling.  Layer: extended.  Thread
+ * rule: the team is locked.
  *
- * Participants are numbered 0..count-1; where the operator does not commute, every operand that is folded covers a range of numbers
- * that lies just below (left) or above (right) the other's.  A buffer that is being sent is changed only when all has been sent.
+ * Participants are numbered 0..count-1; where the operator does not commute, every operand that is
+ * folded covers a range of numbers that lies just below (left) or above (right) the other's.  A
+ * buffer that is being sent is changed only when all has been sent.
  */
 #include <string.h>
 
 #include "extended/coll/coll.h"
 
 /* Ports beyond those of the rounds. */
-enum { PORT_ODD = 32, PORT_RESULT, PORTS };
+enum {
+    PORT_ODD = 32,
+    PORT_RESULT,
+    PORTS
+};
 
 static uint32_t turned(const struct amph_net *net, uint32_t by)
 {
@@ -42,7 +48,8 @@ static bool step_broadcast(struct amph_coll_op *op)
     }
     for (; !net->sent && (bit >>= 1) != 0;)
         if (v + (uint64_t)bit < net->count)
-            amph_mail_out(op->coll, rank_turned(op, v + bit, net->root), 0, v ? net->dst : net->src, net->len, net->len);
+            amph_mail_out(op->coll, rank_turned(op, v + bit, net->root), 0, v ? net->dst : net->src,
+                          net->len, net->len);
     net->sent = true;
     return amph_mail_pump(op->coll);
 }
@@ -78,7 +85,8 @@ static void top(struct amph_coll_op *op)
     if (net->me == net->root)
         copy(net->dst, net->acc, net->len);
     else
-        amph_mail_out(op->coll, amph_net_rank(op, net->root), PORT_RESULT, net->acc, net->len, net->len);
+        amph_mail_out(op->coll, amph_net_rank(op, net->root), PORT_RESULT, net->acc, net->len,
+                      net->len);
 }
 
 static bool step_reduce(struct amph_coll_op *op)
@@ -92,7 +100,8 @@ static bool step_reduce(struct amph_coll_op *op)
             top(op);
             net->sent = true;
         } else if (v & bit) {
-            amph_mail_out(op->coll, rank_turned(op, v - (uint32_t)bit, turn), net->round, net->acc, net->len, net->len);
+            amph_mail_out(op->coll, rank_turned(op, v - (uint32_t)bit, turn), net->round, net->acc,
+                          net->len, net->len);
             net->sent = true;
         } else if (has_child(net, v, net->round)) {
             if (!amph_mail_got(op->coll, net->round))
@@ -114,16 +123,23 @@ void amph_tree_reduce(struct amph_coll_op *op)
     amph_mail_begin(op->coll, op->seq, PORTS, 1, net->piece);
     for (uint32_t k = 0; (UINT64_C(1) << k) < net->count && !(v >> k & 1); k++)
         if (has_child(net, v, k))
-            amph_mail_in(op->coll, k, rank_turned(op, v + (1u << k), turn), net->scratch + k * net->len, net->len);
+            amph_mail_in(op->coll, k, rank_turned(op, v + (1u << k), turn),
+                         net->scratch + k * net->len, net->len);
     if (net->me == net->root && v)
         amph_mail_in(op->coll, PORT_RESULT, rank_turned(op, 0, turn), net->dst, net->len);
     net->acc = (uint8_t *)(uintptr_t)net->src; /* only read */
     net->step = step_reduce;
 }
 
-/* ---- reduce to all: doubling.  Of the first 2 * (count - power of 2) the odd ones take their left neighbours in ---- */
+/* ---- reduce to all: doubling.  Of the first 2 * (count - power of 2) the odd ones take their left
+ * neighbours in ---- */
 
-enum { DOUBLE_BEFORE, DOUBLE_ROUNDS, DOUBLE_AFTER, DOUBLE_LAST };
+enum {
+    DOUBLE_BEFORE,
+    DOUBLE_ROUNDS,
+    DOUBLE_AFTER,
+    DOUBLE_LAST
+};
 
 static uint32_t power_below(uint32_t count)
 {
@@ -151,7 +167,8 @@ static bool rounds(struct amph_coll_op *op)
         uint32_t other = d ^ UINT32_C(1) << net->round;
         uint8_t *theirs = net->scratch + net->round * net->len;
         if (!net->sent)
-            amph_mail_out(op->coll, amph_net_rank(op, doubled(net, other)), net->round, net->dst, net->len, net->len);
+            amph_mail_out(op->coll, amph_net_rank(op, doubled(net, other)), net->round, net->dst,
+                          net->len, net->len);
         net->sent = true;
         if (!amph_mail_pump(op->coll) || !amph_mail_got(op->coll, net->round))
             return false;
@@ -182,7 +199,8 @@ static bool step_double(struct amph_coll_op *op)
         if (!rounds(op))
             return false;
         if (is_extra(net))
-            amph_mail_out(op->coll, amph_net_rank(op, net->me - 1), PORT_RESULT, net->dst, net->len, net->len);
+            amph_mail_out(op->coll, amph_net_rank(op, net->me - 1), PORT_RESULT, net->dst, net->len,
+                          net->len);
         net->phase = DOUBLE_AFTER;
     }
     if (net->phase == DOUBLE_LAST && !amph_mail_got(op->coll, PORT_RESULT)) {
@@ -201,13 +219,15 @@ void amph_double_reduce_all(struct amph_coll_op *op)
     copy(net->dst, net->src, net->len);
     net->step = step_double;
     if (is_extra(net) && net->me % 2 == 0) {
-        amph_mail_out(op->coll, amph_net_rank(op, net->me + 1), PORT_ODD, net->dst, net->len, net->len);
+        amph_mail_out(op->coll, amph_net_rank(op, net->me + 1), PORT_ODD, net->dst, net->len,
+                      net->len);
         amph_mail_in(op->coll, PORT_RESULT, amph_net_rank(op, net->me + 1), net->dst, net->len);
         return;
     }
     uint32_t d = is_extra(net) ? net->me / 2 : net->me - extra;
     for (; (UINT32_C(1) << k) < power_below(net->count); k++)
-        amph_mail_in(op->coll, k, amph_net_rank(op, doubled(net, d ^ UINT32_C(1) << k)), net->scratch + k * net->len, net->len);
+        amph_mail_in(op->coll, k, amph_net_rank(op, doubled(net, d ^ UINT32_C(1) << k)),
+                     net->scratch + k * net->len, net->len);
     net->acc = net->scratch + k * net->len;
     if (is_extra(net))
         amph_mail_in(op->coll, PORT_ODD, amph_net_rank(op, net->me - 1), net->acc, net->len);
@@ -221,7 +241,8 @@ static bool step_scan(struct amph_coll_op *op)
     for (; (UINT64_C(1) << net->round) < net->count; net->round++, net->sent = false) {
         uint64_t distance = UINT64_C(1) << net->round;
         if (!net->sent && net->me + distance < net->count)
-            amph_mail_out(op->coll, amph_net_rank(op, net->me + (uint32_t)distance), net->round, net->dst, net->len, net->len);
+            amph_mail_out(op->coll, amph_net_rank(op, net->me + (uint32_t)distance), net->round,
+                          net->dst, net->len, net->len);
         net->sent = true;
         if (!amph_mail_pump(op->coll))
             return false;
@@ -240,6 +261,7 @@ void amph_double_scan(struct amph_coll_op *op)
     amph_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     copy(net->dst, net->src, net->len);
     for (uint32_t k = 0; (UINT64_C(1) << k) <= net->me; k++)
-        amph_mail_in(op->coll, k, amph_net_rank(op, net->me - (1u << k)), net->scratch + k * net->len, net->len);
+        amph_mail_in(op->coll, k, amph_net_rank(op, net->me - (1u << k)),
+                     net->scratch + k * net->len, net->len);
     net->step = step_scan;
 }

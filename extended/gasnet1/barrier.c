@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers of GASNet-1: named, anonymous, mismatched; of all processes, and of a team.  Layer: extended.
- * Thread rule: of one team, one thread at a time.
+ * Barriers of GASNet-1: named, anonymous, mismatched; of all processes, and of a team.  Layer:
+ * extended. Thread rule: of one team, one thread at a time.
  */
 #include <string.h>
 
@@ -23,8 +23,11 @@ static struct amph_barrier_value value_of(int id, int flags, const char *call)
 {
     for (size_t i = 0; i < AMPH_COUNTOF(kinds); i++)
         if (kinds[i].flags == flags)
-            return (struct amph_barrier_value){ .kind = kinds[i].kind, .id = kinds[i].kind == AMPH_BARRIER_NAMED ? id : 0 };
-    amph_fatal("%s: flags %#x are not 0, GASNET_BARRIERFLAG_ANONYMOUS, UNNAMED or MISMATCH", call, (unsigned)flags);
+            return (struct amph_barrier_value){ .kind = kinds[i].kind,
+                                                .id = kinds[i].kind == AMPH_BARRIER_NAMED ? id
+                                                                                          : 0 };
+    amph_fatal("%s: flags %#x are not 0, GASNET_BARRIERFLAG_ANONYMOUS, UNNAMED or MISMATCH", call,
+               (unsigned)flags);
 }
 
 static void notify(struct amph_barrier *b, int id, int flags, const char *call)
@@ -38,11 +41,13 @@ static void need_notify(const struct amph_barrier *b, const char *call)
 {
     if (!amph_barrier_busy(b))
         amph_fatal("%s was called without %s_notify before it", call,
-                   strncmp(call, "gasnet_coll", 11) == 0 ? "gasnet_coll_barrier" : "gasnet_barrier");
+                   strncmp(call, "gasnet_coll", 11) == 0 ? "gasnet_coll_barrier"
+                                                         : "gasnet_barrier");
 }
 
-/* Returns this process's result of a barrier that is complete.  v is what the wait or try said.  It contradicts the notify only if
- * both name an id and the ids differ: existing clients pass other flags to the wait than to the notify. */
+/* Returns this process's result of a barrier that is complete.  v is what the wait or try said.  It
+ * contradicts the notify only if both name an id and the ids differ: existing clients pass other
+ * flags to the wait than to the notify. */
 static int result(struct amph_barrier *b, struct amph_barrier_value v)
 {
     bool both_named = v.kind == AMPH_BARRIER_NAMED && b->own.kind == AMPH_BARRIER_NAMED;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What GASNet-1 needs beyond the header: attach, value gets, try calls.  Layer: extended.  Thread rule: GASNet-1 spec.
+ * What GASNet-1 needs beyond the header: attach, value gets, try calls.  Layer: extended.  Thread
+ * rule: GASNet-1 spec.
  */
 #include "amphora/gasnet1.h"
 
@@ -16,7 +17,8 @@
 static int register_table(struct amph_gex *g, gasnet_handlerentry_t *table, int numentries)
 {
     if (numentries < 0 || (numentries && !table)) {
-        amph_gex_complain("gasnet_attach: a table of %d handlers at %p is none", numentries, (void *)table);
+        amph_gex_complain("gasnet_attach: a table of %d handlers at %p is none", numentries,
+                          (void *)table);
         return GASNET_ERR_BAD_ARG;
     }
     gex_AM_Entry_t *entries = calloc((size_t)numentries + 1, sizeof *entries);
@@ -25,7 +27,8 @@ static int register_table(struct amph_gex *g, gasnet_handlerentry_t *table, int 
     for (int i = 0; i < numentries; i++)
         entries[i] = (gex_AM_Entry_t){ .gex_index = table[i].index,
                                        .gex_fnptr = table[i].fnptr,
-                                       .gex_flags = GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDLONG | GEX_FLAG_AM_REQREP };
+                                       .gex_flags = GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDLONG |
+                                                    GEX_FLAG_AM_REQREP };
     int err = amph_handlers_register(&g->ep, entries, (size_t)numentries, true);
     for (int i = 0; i < numentries && !err; i++)
         table[i].index = entries[i].gex_index;
@@ -33,7 +36,8 @@ static int register_table(struct amph_gex *g, gasnet_handlerentry_t *table, int 
     return err;
 }
 
-int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize, uintptr_t minheapoffset)
+int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
+                  uintptr_t minheapoffset)
 {
     struct amph_gex *g = amph_gex();
     if (!g) {
@@ -52,7 +56,8 @@ int gasnet_getSegmentInfo(gasnet_seginfo_t *seginfo_table, int numentries)
     if (numentries < 0 || (numentries && !seginfo_table))
         return GASNET_ERR_BAD_ARG;
     for (uint32_t i = 0; i < (uint32_t)numentries && i < g->team.pub.size; i++)
-        seginfo_table[i] = (gasnet_seginfo_t){ .addr = (void *)(uintptr_t)g->rmem[i].base, .size = (uintptr_t)g->rmem[i].len_bytes };
+        seginfo_table[i] = (gasnet_seginfo_t){ .addr = (void *)(uintptr_t)g->rmem[i].base,
+                                               .size = (uintptr_t)g->rmem[i].len_bytes };
     return GASNET_OK;
 }
 
@@ -64,7 +69,8 @@ int gasnet_getNodeInfo(gasnet_nodeinfo_t *nodeinfo_table, int numentries)
     if (numentries < 0 || (numentries && !nodeinfo_table))
         return GASNET_ERR_BAD_ARG;
     const struct amph_proc *proc = &amph_boot_job(amph_job.boot)->proc[amph_job.first];
-    const uint32_t n = (uint32_t)numentries < g->team.pub.size ? (uint32_t)numentries : g->team.pub.size;
+    const uint32_t n = (uint32_t)numentries < g->team.pub.size ? (uint32_t)numentries
+                                                               : g->team.pub.size;
     uint32_t hosts = 0;
     uint32_t supernodes = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -80,7 +86,8 @@ int gasnet_getNodeInfo(gasnet_nodeinfo_t *nodeinfo_table, int numentries)
     return GASNET_OK;
 }
 
-void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM_t *tm_p, gex_Segment_t *segment_p)
+void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM_t *tm_p,
+                            gex_Segment_t *segment_p)
 {
     struct amph_gex *g = amph_gex_need("gasnet_QueryGexObjects");
     if (client_p)
@@ -103,13 +110,15 @@ int amphora_refuse(gasnet_node_t dest, size_t nbytes, int is_long)
         return GASNET_ERR_NOT_INIT;
     }
     if (dest >= g->team.pub.size) {
-        amph_gex_complain("an active message was sent to node %u; the job has %u nodes, from 0", dest, g->team.pub.size);
+        amph_gex_complain("an active message was sent to node %u; the job has %u nodes, from 0",
+                          dest, g->team.pub.size);
         return GASNET_ERR_BAD_ARG;
     }
     size_t most = is_long ? amph_am_max_long(g->ep.am, dest) : amph_am_max_medium(g->ep.am, dest);
     if (nbytes > most) {
-        amph_gex_complain("a%s of %zu bytes to node %u is too large; %s() says %zu", is_long ? " long message" : " medium message", nbytes,
-                          dest, is_long ? "gasnet_AMMaxLongRequest" : "gasnet_AMMaxMedium", most);
+        amph_gex_complain("a%s of %zu bytes to node %u is too large; %s() says %zu",
+                          is_long ? " long message" : " medium message", nbytes, dest,
+                          is_long ? "gasnet_AMMaxLongRequest" : "gasnet_AMMaxMedium", most);
         return GASNET_ERR_BAD_ARG;
     }
     return GASNET_OK;
@@ -149,7 +158,8 @@ gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t n
 {
     void *at = amphora_reach_addr(amphora_team0, node, src, nbytes);
     if (nbytes - 1 >= sizeof(gasnet_register_value_t))
-        amph_fatal("gasnet_get_nb_val: a value has 1 to %zu bytes, not %zu", sizeof(gasnet_register_value_t), nbytes);
+        amph_fatal("gasnet_get_nb_val: a value has 1 to %zu bytes, not %zu",
+                   sizeof(gasnet_register_value_t), nbytes);
     struct amph_gex_op *op = amph_op_get();
     op->nbytes = (uint8_t)nbytes;
     if (at)

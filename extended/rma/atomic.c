@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote atomics: domains, and the operations that the header could not make itself: those on memory that is not mapped here, which the
- * target's process makes on request.  Layer: extended.  Thread rule: any thread; creating and destroying as the API says.
+ * Remote atomics: domains, and the operations that the header could not make itself: those on
+ * memory that is not mapped here, which the target's process makes on request.  Layer: extended.
+ * Thread rule: any thread; creating and destroying as the API says.
  */
 #include "amphora/ad.h"
 
@@ -22,15 +23,20 @@ struct domain {
 
 /* ---- types ---- */
 
-enum { TYPES = 6 };
-#define PLAIN_ALL (GEX_OP_ADD | GEX_OP_MULT | GEX_OP_MIN | GEX_OP_MAX | GEX_OP_SUB | GEX_OP_INC | GEX_OP_DEC | GEX_OP_SET | GEX_OP_CAS)
+enum {
+    TYPES = 6
+};
+#define PLAIN_ALL \
+    (GEX_OP_ADD | GEX_OP_MULT | GEX_OP_MIN | GEX_OP_MAX | GEX_OP_SUB | GEX_OP_INC | GEX_OP_DEC | \
+     GEX_OP_SET | GEX_OP_CAS)
 #define BITWISE (GEX_OP_AND | GEX_OP_OR | GEX_OP_XOR)
 #define OPS_FLOAT (PLAIN_ALL | GEX_OP_TO_FETCHING(PLAIN_ALL) | GEX_OP_GET)
 #define OPS_INTEGER (OPS_FLOAT | BITWISE | GEX_OP_TO_FETCHING(BITWISE))
 
 /* On memory of this process; operands and result as their bytes. */
 #define DEFINE_APPLY(NAME, T) \
-    static void apply_##NAME(void *at, gex_OP_t op, const void *operand1, const void *operand2, void *result) \
+    static void apply_##NAME(void *at, gex_OP_t op, const void *operand1, const void *operand2, \
+                             void *result) \
     { \
         T a, b; \
         memcpy(&a, operand1, sizeof a); \
@@ -38,12 +44,14 @@ enum { TYPES = 6 };
         a = amphora_apply_##NAME(at, op, a, b); \
         memcpy(result, &a, sizeof a); \
     }
+/* clang-format off */
 DEFINE_APPLY(I32, int32_t)
 DEFINE_APPLY(U32, uint32_t)
 DEFINE_APPLY(I64, int64_t)
 DEFINE_APPLY(U64, uint64_t)
 DEFINE_APPLY(FLT, float)
 DEFINE_APPLY(DBL, double)
+/* clang-format on */
 
 /* By the number of the type's bit. */
 static const struct type {
@@ -71,15 +79,20 @@ static bool is_one_op(gex_OP_t op)
 void gex_AD_Create(gex_AD_t *ad_p, gex_TM_t tm, gex_DT_t dt, gex_OP_t ops, gex_Flags_t flags)
 {
     const struct type *type = type_of(dt);
-    const gex_Flags_t known = GEX_FLAG_AD_FAVOR_MY_RANK | GEX_FLAG_AD_FAVOR_MY_NBRHD | GEX_FLAG_AD_FAVOR_REMOTE;
+    const gex_Flags_t known = GEX_FLAG_AD_FAVOR_MY_RANK | GEX_FLAG_AD_FAVOR_MY_NBRHD |
+                              GEX_FLAG_AD_FAVOR_REMOTE;
     amph_check_call("gex_AD_Create");
     struct amph_team *team = amph_team_of(tm, "gex_AD_Create");
     if (!type)
-        amph_fatal("gex_AD_Create: data type %#x is none that atomics have; give one of GEX_DT_I32, U32, I64, U64, FLT, DBL", (unsigned)dt);
+        amph_fatal("gex_AD_Create: data type %#x is none that atomics have; give one of "
+                   "GEX_DT_I32, U32, I64, U64, FLT, DBL",
+                   (unsigned)dt);
     if (!ops || (ops & ~type->ops))
-        amph_fatal("gex_AD_Create: operations %#x are none, or not all such that data type %#x has", (unsigned)ops, (unsigned)dt);
+        amph_fatal("gex_AD_Create: operations %#x are none, or not all such that data type %#x has",
+                   (unsigned)ops, (unsigned)dt);
     if ((flags & ~known) || (flags & (flags - 1)))
-        amph_fatal("gex_AD_Create: flags %#x are not 0 or one GEX_FLAG_AD_FAVOR_*", (unsigned)flags);
+        amph_fatal("gex_AD_Create: flags %#x are not 0 or one GEX_FLAG_AD_FAVOR_*",
+                   (unsigned)flags);
     struct domain *d = calloc(1, sizeof *d);
     if (!d)
         amph_fatal("gex_AD_Create: no memory");
@@ -135,8 +148,12 @@ void *gex_AD_QueryCData(gex_AD_t ad)
 
 /* ---- at the target ---- */
 
-/* Request: place, type's number, operation, endpoint, address, operands.  Reply: place, what was there. */
-enum { ARGS = 10, DONE_ARGS = 3 };
+/* Request: place, type's number, operation, endpoint, address, operands.  Reply: place, what was
+ * there. */
+enum {
+    ARGS = 10,
+    DONE_ARGS = 3
+};
 
 static void split(uint64_t value, int32_t *args)
 {
@@ -149,7 +166,8 @@ static uint64_t join(const int32_t *args)
     return (uint64_t)(uint32_t)args[0] << 32 | (uint32_t)args[1];
 }
 
-/* Operands and results travel as integers of their size, so that hosts of either byte order agree. */
+/* Operands and results travel as integers of their size, so that hosts of either byte order
+ * agree. */
 static uint64_t widen(const void *at, size_t nbytes)
 {
     uint64_t v8;
@@ -173,7 +191,10 @@ static void *target(struct amph_gex *g, gex_EP_Index_t index, uint64_t addr, siz
     if (amph_job.built_anywhere && index == 0)
         return (void *)(uintptr_t)addr;
     uint64_t off = ep && ep->segment ? addr - (uintptr_t)ep->segment->base : UINT64_MAX;
-    return off != UINT64_MAX && off < ep->segment->len_bytes && nbytes <= ep->segment->len_bytes - off ? (void *)(uintptr_t)addr : NULL;
+    return off != UINT64_MAX && off < ep->segment->len_bytes &&
+                   nbytes <= ep->segment->len_bytes - off
+               ? (void *)(uintptr_t)addr
+               : NULL;
 }
 
 static void on_ad(struct amph_token *token, const struct amph_am *am)
@@ -193,13 +214,17 @@ static void on_ad(struct amph_token *token, const struct amph_am *am)
     narrow(&two, join(a + 8), type->nbytes);
     type->apply(at, op, &one, &two, &old);
     split(widen(&old, type->nbytes), done + 1);
-    const struct amph_am reply = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_AD_DONE, .nargs = DONE_ARGS, .args = done };
+    const struct amph_am reply = {
+        .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_AD_DONE, .nargs = DONE_ARGS, .args = done
+    };
     amph_am_reply(token, &reply, 0, NULL);
 }
 
 static void on_ad_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *rc = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_AD, (uint32_t)am->args[0]) : NULL;
+    struct amph_op *rc = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_AD,
+                                                           (uint32_t)am->args[0])
+                                    : NULL;
     if (!rc) {
         amph_count(DROP_MALFORMED);
         return;
@@ -236,10 +261,12 @@ static void check(struct request *r, gex_DT_t dt, gex_Rank_t rank)
 {
     const struct domain *d = r->domain;
     if (d->pub.dt != dt)
-        amph_fatal("gex_AD_Op: the domain is of data type %#x, the call of %#x", (unsigned)d->pub.dt, (unsigned)dt);
+        amph_fatal("gex_AD_Op: the domain is of data type %#x, the call of %#x",
+                   (unsigned)d->pub.dt, (unsigned)dt);
     if (!is_one_op(r->op) || !(r->op & d->pub.ops))
-        amph_fatal("gex_AD_Op: operation %#x is not one of those that the domain was created for (%#x)", (unsigned)r->op,
-                   (unsigned)d->pub.ops);
+        amph_fatal(
+            "gex_AD_Op: operation %#x is not one of those that the domain was created for (%#x)",
+            (unsigned)r->op, (unsigned)d->pub.ops);
     gex_TM_t tm = r->flags & GEX_FLAG_RANK_IS_JOBRANK ? amphora_team0 : d->pub.tm;
     r->type = type_of(dt);
     r->dest = amph_team_dest(tm, rank, "gex_AD_Op");
@@ -249,10 +276,13 @@ static void check(struct request *r, gex_DT_t dt, gex_Rank_t rank)
     if ((uintptr_t)r->addr % r->type->nbytes)
         amph_fatal("gex_AD_Op: %p is not aligned to %u bytes", r->addr, r->type->nbytes);
     if (off >= r->dest.rmem->len_bytes || r->type->nbytes > r->dest.rmem->len_bytes - off)
-        amph_fatal("gex_AD_Op: %p lies outside the segment of process %u, which is %llu bytes at %#llx", r->addr, r->dest.peer,
-                   (unsigned long long)r->dest.rmem->len_bytes, (unsigned long long)r->dest.rmem->base);
+        amph_fatal(
+            "gex_AD_Op: %p lies outside the segment of process %u, which is %llu bytes at %#llx",
+            r->addr, r->dest.peer, (unsigned long long)r->dest.rmem->len_bytes,
+            (unsigned long long)r->dest.rmem->base);
     if (r->flags & GEX_FLAG_SELF_SEG_OFFSET)
-        r->result = (char *)(r->dest.from->segment ? r->dest.from->segment->base : NULL) + (uintptr_t)r->result;
+        r->result = (char *)(r->dest.from->segment ? r->dest.from->segment->base : NULL) +
+                    (uintptr_t)r->result;
 }
 
 /* Makes it here where the memory can be reached; false: it must be asked for. */
@@ -288,12 +318,16 @@ static bool ask(const struct request *r, struct amph_gex_op *op)
     split((uintptr_t)r->addr, args + 4);
     split(widen(r->operand1, r->type->nbytes), args + 6);
     split(widen(r->operand2, r->type->nbytes), args + 8);
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_AD, .nargs = ARGS, .args = args };
-    enum amph_status st = amph_am_request(g->ep.am, r->dest.peer, &am, r->flags & GEX_FLAG_IMMEDIATE ? AMPH_AM_IMMEDIATE : 0, NULL);
+    const struct amph_am am = {
+        .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_AD, .nargs = ARGS, .args = args
+    };
+    enum amph_status st = amph_am_request(
+        g->ep.am, r->dest.peer, &am, r->flags & GEX_FLAG_IMMEDIATE ? AMPH_AM_IMMEDIATE : 0, NULL);
     if (AMPH_LIKELY(st == AMPH_OK))
         return true;
     if (st != AMPH_AGAIN)
-        amph_fatal("gex_AD_Op: process %u cannot be reached: %s", r->dest.peer, amph_status_text(st));
+        amph_fatal("gex_AD_Op: process %u cannot be reached: %s", r->dest.peer,
+                   amph_status_text(st));
     amph_pending_release(g, AMPH_PLACE_AD, (uint32_t)args[0]);
     amph_op_retract(op);
     return false;
@@ -307,18 +341,24 @@ static bool prepare(struct request *r, gex_AD_t ad, gex_DT_t dt, gex_Rank_t rank
     return !made_here(r);
 }
 
-gex_Event_t amphora_ad_nb(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t rank, void *addr, gex_OP_t op, const void *operand1,
-                          const void *operand2, gex_Flags_t flags)
+gex_Event_t amphora_ad_nb(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t rank, void *addr,
+                          gex_OP_t op, const void *operand1, const void *operand2,
+                          gex_Flags_t flags)
 {
-    struct request r = { .addr = addr, .result = result, .op = op, .operand1 = operand1, .operand2 = operand2, .flags = flags };
+    struct request r = { .addr = addr,
+                         .result = result,
+                         .op = op,
+                         .operand1 = operand1,
+                         .operand2 = operand2,
+                         .flags = flags };
     if (!prepare(&r, ad, dt, rank))
         return GEX_EVENT_INVALID;
     struct amph_gex_op *o = amph_op_get();
     return ask(&r, o) ? amph_op_event(o) : GEX_EVENT_NO_OP;
 }
 
-/* Which implicit operations gex_NBI_Wait has to wait for.  An operation that only reads is a get and one that only writes is a put;
- * all that do both are read-modify-writes. */
+/* Which implicit operations gex_NBI_Wait has to wait for.  An operation that only reads is a get
+ * and one that only writes is a put; all that do both are read-modify-writes. */
 static int category_of(gex_OP_t op)
 {
     bool reads_only = op == GEX_OP_GET;
@@ -330,10 +370,15 @@ static int category_of(gex_OP_t op)
     return reads_only ? AMPH_EC_GET : AMPH_EC_RMW;
 }
 
-int amphora_ad_nbi(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t rank, void *addr, gex_OP_t op, const void *operand1,
-                   const void *operand2, gex_Flags_t flags)
+int amphora_ad_nbi(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t rank, void *addr, gex_OP_t op,
+                   const void *operand1, const void *operand2, gex_Flags_t flags)
 {
-    struct request r = { .addr = addr, .result = result, .op = op, .operand1 = operand1, .operand2 = operand2, .flags = flags };
+    struct request r = { .addr = addr,
+                         .result = result,
+                         .op = op,
+                         .operand1 = operand1,
+                         .operand2 = operand2,
+                         .flags = flags };
     if (!prepare(&r, ad, dt, rank))
         return 0;
     struct amph_gex_op *o = amph_op_get();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gasnet_memset on other hosts: a request that the target carries out, and its reply.  Layer: extended.
- * Thread rule: any thread.
+ * gasnet_memset on other hosts: a request that the target carries out, and its reply.  Layer:
+ * extended. Thread rule: any thread.
  */
 #include <string.h>
 
@@ -24,18 +24,23 @@ static void on_memset(struct amph_token *token, const struct amph_am *am)
     uint64_t dest = join(am->args + 1);
     uint64_t nbytes = join(am->args + 4);
     uint64_t offset = g ? dest - (uintptr_t)g->segment.base : 0;
-    if (!g || !g->segment.len_bytes || offset > g->segment.len_bytes || nbytes > g->segment.len_bytes - offset) {
+    if (!g || !g->segment.len_bytes || offset > g->segment.len_bytes ||
+        nbytes > g->segment.len_bytes - offset) {
         amph_count(DROP_MALFORMED);
         return;
     }
     memset((void *)((uintptr_t)g->segment.base + offset), am->args[3], nbytes);
-    const struct amph_am done = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET_DONE, .nargs = 1, .args = am->args };
+    const struct amph_am done = {
+        .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET_DONE, .nargs = 1, .args = am->args
+    };
     amph_am_reply(token, &done, 0, NULL);
 }
 
 static void on_memset_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_MEMSET, (uint32_t)am->args[0]) : NULL;
+    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_MEMSET,
+                                                           (uint32_t)am->args[0])
+                                    : NULL;
     if (!op)
         amph_count(DROP_MALFORMED);
     else
@@ -55,15 +60,18 @@ enum amph_status amph_memset_open(struct amph_gex *g)
 /* ---- calls ---- */
 
 /* Sends the request for op, or does the work here and returns false. */
-static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *dest, int val, size_t nbytes)
+static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *dest, int val,
+                  size_t nbytes)
 {
     struct amph_gex *g = amph_gex();
     uint32_t peer = amph_team_peer(tm, rank, "gasnet_memset");
     const struct amph_rmem *rmem = &g->rmem[peer];
     uint64_t offset = (uintptr_t)dest - rmem->base;
     uint64_t place;
-    if (nbytes && peer != amph_job.rank && (offset >= rmem->len_bytes || nbytes > rmem->len_bytes - offset))
-        amph_fatal("gasnet_memset: %zu bytes at %p lie outside the segment of process %u", nbytes, dest, peer);
+    if (nbytes && peer != amph_job.rank &&
+        (offset >= rmem->len_bytes || nbytes > rmem->len_bytes - offset))
+        amph_fatal("gasnet_memset: %zu bytes at %p lie outside the segment of process %u", nbytes,
+                   dest, peer);
     if (!nbytes || peer == amph_job.rank) {
         if (nbytes)
             memset(dest, val, nbytes);
@@ -73,8 +81,11 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
     place = amph_pending_take(g, AMPH_PLACE_MEMSET, &op->rc);
     const uint64_t to = (uintptr_t)dest;
     const uint64_t len = nbytes;
-    const int32_t args[] = { (int32_t)place, (int32_t)(to >> 32), (int32_t)to, val, (int32_t)(len >> 32), (int32_t)len };
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET, .nargs = 6, .args = args };
+    const int32_t args[] = { (int32_t)place,       (int32_t)(to >> 32), (int32_t)to, val,
+                             (int32_t)(len >> 32), (int32_t)len };
+    const struct amph_am am = {
+        .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET, .nargs = 6, .args = args
+    };
     enum amph_status st = amph_am_request(g->ep.am, peer, &am, 0, NULL);
     if (st != AMPH_OK)
         amph_fatal("gasnet_memset: process %u cannot be reached: %s", peer, amph_status_text(st));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get that the header could not make itself: over a network, empty ones, by offset, and all those of clients
- * that are checked (GASNET_DEBUG).
- * Layer: extended.  Thread rule: any thread of the client; state is per operation.
+ * Put and get that the header could not make itself: over a network, empty ones, by offset, and all
+ * those of clients that are checked (GASNET_DEBUG). Layer: extended.  Thread rule: any thread of
+ * the client; state is per operation.
  */
 #include "amphora/rma.h"
 
@@ -26,19 +26,26 @@ struct target {
 
 static struct target transfer(const char *call, const void *own, size_t nbytes, gex_Flags_t flags)
 {
-    return (struct target){ .call = call, .own = (void *)(uintptr_t)own, .nbytes = nbytes, .flags = flags };
+    return (struct target){
+        .call = call, .own = (void *)(uintptr_t)own, .nbytes = nbytes, .flags = flags
+    };
 }
 
 static void refuse_range(const struct target *t, const void *addr)
 {
     if (!t->rmem->len_bytes)
-        amph_fatal("%s: no segment of process %u's endpoint %u is known here; it must attach one, or bind and publish it", t->call,
-                   t->peer, t->index);
+        amph_fatal("%s: no segment of process %u's endpoint %u is known here; it must attach one, "
+                   "or bind and publish it",
+                   t->call, t->peer, t->index);
     if (t->flags & GEX_FLAG_PEER_SEG_OFFSET)
-        amph_fatal("%s: %zu bytes at offset %zu lie outside the segment of process %u, which has %llu bytes", t->call, t->nbytes,
-                   (size_t)(uintptr_t)addr, t->peer, (unsigned long long)t->rmem->len_bytes);
-    amph_fatal("%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes at %#llx", t->call, t->nbytes, addr,
-               t->peer, (unsigned long long)t->rmem->len_bytes, (unsigned long long)t->rmem->base);
+        amph_fatal("%s: %zu bytes at offset %zu lie outside the segment of process %u, which has "
+                   "%llu bytes",
+                   t->call, t->nbytes, (size_t)(uintptr_t)addr, t->peer,
+                   (unsigned long long)t->rmem->len_bytes);
+    amph_fatal(
+        "%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes at %#llx",
+        t->call, t->nbytes, addr, t->peer, (unsigned long long)t->rmem->len_bytes,
+        (unsigned long long)t->rmem->base);
 }
 
 /* The own process is no exception: what lies outside its segment is no target. */
@@ -59,8 +66,9 @@ static void *own_side(const struct amphora_ep *from, const void *addr, gex_Flags
     return (void *)(uintptr_t)addr;
 }
 
-/* Looks at a call that has filled own, nbytes, flags and call.  Fills the rest and returns true where a conduit must carry the
- * transfer.  Else it is over when t->local, the place of the range here, has been copied; NULL: there is nothing to copy. */
+/* Looks at a call that has filled own, nbytes, flags and call.  Fills the rest and returns true
+ * where a conduit must carry the transfer.  Else it is over when t->local, the place of the range
+ * here, has been copied; NULL: there is nothing to copy. */
 static bool is_remote(struct target *t, gex_TM_t tm, gex_Rank_t rank, const void *addr)
 {
     const struct amph_dest d = amph_team_dest(tm, rank, t->call);
@@ -76,7 +84,8 @@ static bool is_remote(struct target *t, gex_TM_t tm, gex_Rank_t rank, const void
     t->own = own_side(d.from, t->own, t->flags);
     locate(t, addr);
     if (t->rmem->local || (amph_job.built_anywhere && t->peer == amph_job.rank))
-        t->local = (void *)((uintptr_t)t->rmem->local + t->offset); /* memory may begin at address 0 */
+        /* memory may begin at address 0 */
+        t->local = (void *)((uintptr_t)t->rmem->local + t->offset);
     return !t->local;
 }
 
@@ -109,17 +118,22 @@ static bool started(enum amph_status st, const struct target *t)
 
 static bool put(const struct target *t, struct amph_op *lc, struct amph_op *rc)
 {
-    return started(amph_am_put(t->g->ep.am, t->peer, t->rmem, t->offset, t->own, t->nbytes, am_flags(t->flags), lc, rc), t);
+    return started(amph_am_put(t->g->ep.am, t->peer, t->rmem, t->offset, t->own, t->nbytes,
+                               am_flags(t->flags), lc, rc),
+                   t);
 }
 
 static bool get(const struct target *t, struct amph_op *done)
 {
-    return started(amph_am_get(t->g->ep.am, t->peer, t->rmem, t->offset, t->own, t->nbytes, am_flags(t->flags), done), t);
+    return started(amph_am_get(t->g->ep.am, t->peer, t->rmem, t->offset, t->own, t->nbytes,
+                               am_flags(t->flags), done),
+                   t);
 }
 
 /* ---- put ---- */
 
-int amphora_put_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Flags_t flags)
+int amphora_put_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes,
+                         gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_PutBlocking", src, nbytes, flags);
     struct amph_stack_op rc;
@@ -168,7 +182,8 @@ static void check_lc(const char *call, gex_Event_t *lc_opt, bool event)
                    event ? "the address of an event" : "GEX_EVENT_GROUP");
 }
 
-int amphora_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags)
+int amphora_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes,
+                    gex_Event_t *lc_opt, gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_PutNBI", src, nbytes, flags);
     check_lc(t.call, lc_opt, false);
@@ -183,8 +198,8 @@ int amphora_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, s
     return put_op(&t, op, lc_opt) ? 0 : 1;
 }
 
-gex_Event_t amphora_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Event_t *lc_opt,
-                           gex_Flags_t flags)
+gex_Event_t amphora_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes,
+                           gex_Event_t *lc_opt, gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_PutNB", src, nbytes, flags);
     bool wants_leaf = AMPHORA_LC_IS_ADDRESS(lc_opt);
@@ -201,13 +216,15 @@ gex_Event_t amphora_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void 
     /* The root first: where it is complete the operation is gone, and its leaf with it. */
     gex_Event_t root = amph_op_event(op);
     if (wants_leaf)
-        *lc_opt = root == GEX_EVENT_INVALID || amph_event_done(&op->leaf) ? GEX_EVENT_INVALID : &op->leaf;
+        *lc_opt = root == GEX_EVENT_INVALID || amph_event_done(&op->leaf) ? GEX_EVENT_INVALID
+                                                                          : &op->leaf;
     return root;
 }
 
 /* ---- get ---- */
 
-int amphora_get_blocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
+int amphora_get_blocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes,
+                         gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_GetBlocking", dest, nbytes, flags);
     struct amph_stack_op done;
@@ -233,7 +250,8 @@ static bool get_op(const struct target *t, struct amph_gex_op *op)
     return false;
 }
 
-int amphora_get_nbi(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
+int amphora_get_nbi(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes,
+                    gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_GetNBI", dest, nbytes, flags);
     if (!is_remote(&t, tm, rank, src)) {
@@ -245,7 +263,8 @@ int amphora_get_nbi(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t 
     return get_op(&t, op) ? 0 : 1;
 }
 
-gex_Event_t amphora_get_nb(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
+gex_Event_t amphora_get_nb(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes,
+                           gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_GetNB", dest, nbytes, flags);
     if (!is_remote(&t, tm, rank, src)) {
@@ -256,7 +275,8 @@ gex_Event_t amphora_get_nb(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, 
     return get_op(&t, op) ? amph_op_event(op) : GEX_EVENT_NO_OP;
 }
 
-void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src, size_t nbytes)
+void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src,
+                      size_t nbytes)
 {
     struct target t = transfer("gasnet_get_nb_val", &op->value, nbytes, 0);
     if (is_remote(&t, tm, rank, src))
@@ -267,23 +287,29 @@ void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void
 
 /* ---- values; what is said of the memory here means the client's, and a value has none ---- */
 
-#define NOT_OF_VALUES (GEX_FLAG_SELF_SEG_UNKNOWN | GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_SELF_SEG_OFFSET)
+#define NOT_OF_VALUES \
+    (GEX_FLAG_SELF_SEG_UNKNOWN | GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_SELF_SEG_BOUND | \
+     GEX_FLAG_SELF_SEG_OFFSET)
 
 static void check_value(size_t nbytes, const char *call)
 {
     if (nbytes - 1 >= sizeof(gex_RMA_Value_t))
-        amph_fatal("%s: a value has 1 to %zu bytes, not %zu", call, sizeof(gex_RMA_Value_t), nbytes);
+        amph_fatal("%s: a value has 1 to %zu bytes, not %zu", call, sizeof(gex_RMA_Value_t),
+                   nbytes);
 }
 
-gex_RMA_Value_t amphora_get_val(gex_TM_t tm, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
+gex_RMA_Value_t amphora_get_val(gex_TM_t tm, gex_Rank_t rank, void *src, size_t nbytes,
+                                gex_Flags_t flags)
 {
     gex_RMA_Value_t memory = 0;
     check_value(nbytes, "gex_RMA_GetBlockingVal");
-    amphora_get_blocking(tm, &memory, rank, src, nbytes, flags & ~(NOT_OF_VALUES | GEX_FLAG_IMMEDIATE));
+    amphora_get_blocking(tm, &memory, rank, src, nbytes,
+                         flags & ~(NOT_OF_VALUES | GEX_FLAG_IMMEDIATE));
     return amphora_load_val(&memory, nbytes);
 }
 
-int amphora_put_val(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags)
+int amphora_put_val(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes,
+                    gex_Flags_t flags)
 {
     gex_RMA_Value_t memory;
     check_value(nbytes, "gex_RMA_PutBlockingVal");
@@ -291,8 +317,10 @@ int amphora_put_val(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t va
     return amphora_put_blocking(tm, rank, dest, &memory, nbytes, flags & ~NOT_OF_VALUES);
 }
 
-/* The operation that carries the value to a conduit in its own memory, or NULL: the value is in place. */
-static struct amph_gex_op *value_op(struct target *t, gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value)
+/* The operation that carries the value to a conduit in its own memory, or NULL: the value is in
+ * place. */
+static struct amph_gex_op *value_op(struct target *t, gex_TM_t tm, gex_Rank_t rank, void *dest,
+                                    gex_RMA_Value_t value)
 {
     check_value(t->nbytes, t->call);
     if (!is_remote(t, tm, rank, dest)) {
@@ -307,7 +335,8 @@ static struct amph_gex_op *value_op(struct target *t, gex_TM_t tm, gex_Rank_t ra
     return op;
 }
 
-int amphora_put_val_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags)
+int amphora_put_val_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value,
+                        size_t nbytes, gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_PutNBIVal", &value, nbytes, flags & ~NOT_OF_VALUES);
     struct amph_gex_op *op = value_op(&t, tm, rank, dest, value);
@@ -317,7 +346,8 @@ int amphora_put_val_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_
     return put_op(&t, op, GEX_EVENT_DEFER) ? 0 : 1;
 }
 
-gex_Event_t amphora_put_val_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags)
+gex_Event_t amphora_put_val_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value,
+                               size_t nbytes, gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_PutNBVal", &value, nbytes, flags & ~NOT_OF_VALUES);
     struct amph_gex_op *op = value_op(&t, tm, rank, dest, value);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vector, indexed and strided put and get: what is asked for, and copying where the memory is mapped here.  Layer: extended.
- * Thread rule: any thread of the client.
+ * Vector, indexed and strided put and get: what is asked for, and copying where the memory is
+ * mapped here.  Layer: extended. Thread rule: any thread of the client.
  */
 #include "extended/rma/vis.h"
 
 #include "base/log.h"
 #include "extended/check.h"
 
-enum sync { SYNC_Blocking, SYNC_NB, SYNC_NBI };
+enum sync {
+    SYNC_Blocking,
+    SYNC_NB,
+    SYNC_NBI
+};
 
 /* A call: which side is remote, and what is to be done about its end. */
 struct call {
@@ -29,11 +33,13 @@ static __thread struct {
     size_t nbytes;
 } armed;
 
-void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source_addr, size_t nbytes, gex_Flags_t flags)
+void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source_addr,
+                                      size_t nbytes, gex_Flags_t flags)
 {
     if (nbytes > GEX_VIS_MAX_PEERCOMPLETION || flags || (nbytes && !source_addr))
-        amph_fatal("gex_VIS_SetPeerCompletionHandler: at most %zu bytes, not %zu, and flags 0 are allowed", GEX_VIS_MAX_PEERCOMPLETION,
-                   nbytes);
+        amph_fatal(
+            "gex_VIS_SetPeerCompletionHandler: at most %zu bytes, not %zu, and flags 0 are allowed",
+            GEX_VIS_MAX_PEERCOMPLETION, nbytes);
     armed.handler = handler;
     armed.data = source_addr;
     armed.nbytes = nbytes;
@@ -61,8 +67,10 @@ static uint64_t checked(const struct call *c, const struct amph_dest *d, const c
 {
     uint64_t off = (uint64_t)(uintptr_t)at - d->rmem->base;
     if (off >= d->rmem->len_bytes || n > d->rmem->len_bytes - off)
-        amph_fatal("%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes at %#llx", c->name, n, (const void *)at,
-                   d->peer, (unsigned long long)d->rmem->len_bytes, (unsigned long long)d->rmem->base);
+        amph_fatal("%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes "
+                   "at %#llx",
+                   c->name, n, (const void *)at, d->peer, (unsigned long long)d->rmem->len_bytes,
+                   (unsigned long long)d->rmem->base);
     return off;
 }
 
@@ -120,7 +128,8 @@ static gex_Event_t finish(const struct call *c, struct amph_gex_op *op)
     return c->sync == SYNC_Blocking ? GEX_EVENT_INVALID : event;
 }
 
-/* A put that is to be told of at its target is completed first: the message must not overtake its data. */
+/* A put that is to be told of at its target is completed first: the message must not overtake its
+ * data. */
 static void transfer_and_tell(struct call *c, const struct amph_dest *d, bool mapped)
 {
     const gex_AM_Index_t handler = armed.handler;
@@ -142,8 +151,8 @@ static gex_Event_t transfer(struct call *c)
     amph_check_call(c->name);
     uint64_t bytes = amph_vis_bytes(&c->dst);
     if (bytes != amph_vis_bytes(&c->src))
-        amph_fatal("%s: the destination has %llu bytes, the source %llu; they must be the same", c->name, (unsigned long long)bytes,
-                   (unsigned long long)amph_vis_bytes(&c->src));
+        amph_fatal("%s: the destination has %llu bytes, the source %llu; they must be the same",
+                   c->name, (unsigned long long)bytes, (unsigned long long)amph_vis_bytes(&c->src));
     if (bytes == 0 && !(c->put && armed.handler))
         return GEX_EVENT_INVALID;
     const struct amph_dest d = amph_team_dest(c->tm, c->rank, c->name);
@@ -170,57 +179,73 @@ static struct amph_vis_side vector(size_t count, const gex_Memvec_t *list)
 
 static struct amph_vis_side indexed(size_t count, void *const *list, size_t len)
 {
-    return (struct amph_vis_side){ .shape = AMPH_VIS_INDEXED, .count = len ? count : 0, .list = list, .len = len };
+    return (struct amph_vis_side){
+        .shape = AMPH_VIS_INDEXED, .count = len ? count : 0, .list = list, .len = len
+    };
 }
 
-static struct amph_vis_side strided(void *base, const ptrdiff_t *strides, size_t elemsz, const size_t *box, size_t levels)
+static struct amph_vis_side strided(void *base, const ptrdiff_t *strides, size_t elemsz,
+                                    const size_t *box, size_t levels)
 {
-    return (struct amph_vis_side){ .shape = AMPH_VIS_STRIDED, .base = base, .strides = strides, .len = elemsz, .box = box,
+    return (struct amph_vis_side){ .shape = AMPH_VIS_STRIDED,
+                                   .base = base,
+                                   .strides = strides,
+                                   .len = elemsz,
+                                   .box = box,
                                    .levels = elemsz ? levels : 0 };
 }
 
-#define CALL(NAME, PUT, SYNC, RANK) .name = NAME, .put = PUT, .sync = SYNC, .tm = tm, .rank = RANK, .flags = flags
+#define CALL(NAME, PUT, SYNC, RANK) \
+    .name = NAME, .put = PUT, .sync = SYNC, .tm = tm, .rank = RANK, .flags = flags
 
 #define DEFINE_VIS(TYPE, FORM, GIVES) \
-    TYPE gex_VIS_VectorPut##FORM(gex_TM_t tm, gex_Rank_t rank, size_t dstcount, gex_Memvec_t const dstlist[], size_t srccount, \
+    TYPE gex_VIS_VectorPut##FORM(gex_TM_t tm, gex_Rank_t rank, size_t dstcount, \
+                                 gex_Memvec_t const dstlist[], size_t srccount, \
                                  gex_Memvec_t const srclist[], gex_Flags_t flags) \
     { \
-        struct call c = { CALL("gex_VIS_VectorPut" #FORM, true, SYNC_##FORM, rank), .dst = vector(dstcount, dstlist), \
-                          .src = vector(srccount, srclist) }; \
+        struct call c = { CALL("gex_VIS_VectorPut" #FORM, true, SYNC_##FORM, rank), \
+                          .dst = vector(dstcount, dstlist), .src = vector(srccount, srclist) }; \
         return GIVES(transfer(&c)); \
     } \
-    TYPE gex_VIS_VectorGet##FORM(gex_TM_t tm, size_t dstcount, gex_Memvec_t const dstlist[], gex_Rank_t rank, size_t srccount, \
-                                 gex_Memvec_t const srclist[], gex_Flags_t flags) \
+    TYPE gex_VIS_VectorGet##FORM(gex_TM_t tm, size_t dstcount, gex_Memvec_t const dstlist[], \
+                                 gex_Rank_t rank, size_t srccount, gex_Memvec_t const srclist[], \
+                                 gex_Flags_t flags) \
     { \
-        struct call c = { CALL("gex_VIS_VectorGet" #FORM, false, SYNC_##FORM, rank), .dst = vector(dstcount, dstlist), \
-                          .src = vector(srccount, srclist) }; \
+        struct call c = { CALL("gex_VIS_VectorGet" #FORM, false, SYNC_##FORM, rank), \
+                          .dst = vector(dstcount, dstlist), .src = vector(srccount, srclist) }; \
         return GIVES(transfer(&c)); \
     } \
-    TYPE gex_VIS_IndexedPut##FORM(gex_TM_t tm, gex_Rank_t rank, size_t dstcount, void *const dstlist[], size_t dstlen, size_t srccount, \
+    TYPE gex_VIS_IndexedPut##FORM(gex_TM_t tm, gex_Rank_t rank, size_t dstcount, \
+                                  void *const dstlist[], size_t dstlen, size_t srccount, \
                                   void *const srclist[], size_t srclen, gex_Flags_t flags) \
     { \
-        struct call c = { CALL("gex_VIS_IndexedPut" #FORM, true, SYNC_##FORM, rank), .dst = indexed(dstcount, dstlist, dstlen), \
+        struct call c = { CALL("gex_VIS_IndexedPut" #FORM, true, SYNC_##FORM, rank), \
+                          .dst = indexed(dstcount, dstlist, dstlen), \
                           .src = indexed(srccount, srclist, srclen) }; \
         return GIVES(transfer(&c)); \
     } \
-    TYPE gex_VIS_IndexedGet##FORM(gex_TM_t tm, size_t dstcount, void *const dstlist[], size_t dstlen, gex_Rank_t rank, size_t srccount, \
+    TYPE gex_VIS_IndexedGet##FORM(gex_TM_t tm, size_t dstcount, void *const dstlist[], \
+                                  size_t dstlen, gex_Rank_t rank, size_t srccount, \
                                   void *const srclist[], size_t srclen, gex_Flags_t flags) \
     { \
-        struct call c = { CALL("gex_VIS_IndexedGet" #FORM, false, SYNC_##FORM, rank), .dst = indexed(dstcount, dstlist, dstlen), \
+        struct call c = { CALL("gex_VIS_IndexedGet" #FORM, false, SYNC_##FORM, rank), \
+                          .dst = indexed(dstcount, dstlist, dstlen), \
                           .src = indexed(srccount, srclist, srclen) }; \
         return GIVES(transfer(&c)); \
     } \
-    TYPE gex_VIS_StridedPut##FORM(gex_TM_t tm, gex_Rank_t rank, void *dstaddr, const ptrdiff_t dststrides[], void *srcaddr, \
-                                  const ptrdiff_t srcstrides[], size_t elemsz, const size_t count[], size_t stridelevels, \
-                                  gex_Flags_t flags) \
+    TYPE gex_VIS_StridedPut##FORM(gex_TM_t tm, gex_Rank_t rank, void *dstaddr, \
+                                  const ptrdiff_t dststrides[], void *srcaddr, \
+                                  const ptrdiff_t srcstrides[], size_t elemsz, \
+                                  const size_t count[], size_t stridelevels, gex_Flags_t flags) \
     { \
         struct call c = { CALL("gex_VIS_StridedPut" #FORM, true, SYNC_##FORM, rank), \
                           .dst = strided(dstaddr, dststrides, elemsz, count, stridelevels), \
                           .src = strided(srcaddr, srcstrides, elemsz, count, stridelevels) }; \
         return GIVES(transfer(&c)); \
     } \
-    TYPE gex_VIS_StridedGet##FORM(gex_TM_t tm, void *dstaddr, const ptrdiff_t dststrides[], gex_Rank_t rank, void *srcaddr, \
-                                  const ptrdiff_t srcstrides[], size_t elemsz, const size_t count[], size_t stridelevels, \
+    TYPE gex_VIS_StridedGet##FORM(gex_TM_t tm, void *dstaddr, const ptrdiff_t dststrides[], \
+                                  gex_Rank_t rank, void *srcaddr, const ptrdiff_t srcstrides[], \
+                                  size_t elemsz, const size_t count[], size_t stridelevels, \
                                   gex_Flags_t flags) \
     { \
         struct call c = { CALL("gex_VIS_StridedGet" #FORM, false, SYNC_##FORM, rank), \
@@ -231,6 +256,8 @@ static struct amph_vis_side strided(void *base, const ptrdiff_t *strides, size_t
 
 #define EVENT(event) (event)
 #define ZERO(event) ((void)(event), 0)
+/* clang-format off */
 DEFINE_VIS(gex_Event_t, NB, EVENT)
 DEFINE_VIS(int, NBI, ZERO)
 DEFINE_VIS(int, Blocking, ZERO)
+/* clang-format on */

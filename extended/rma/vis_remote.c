@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs of a transfer to and from memory that is not mapped here.  Long ones are puts and gets of their own; short ones are packed, a packet
- * as full as a message can be: a put's with its data, which the target scatters; a get's as a list, which the target answers with
- * the data.  Packets are sent as they fill, so the memory used is a packet's, and for gets the lists of those under way.
- * Layer: extended.  Thread rule: a transfer is added to by one thread; its pieces come to an end in any.
+ * Runs of a transfer to and from memory that is not mapped here.  Long ones are puts and gets of
+ * their own; short ones are packed, a packet as full as a message can be: a put's with its data,
+ * which the target scatters; a get's as a list, which the target answers with the data.  Packets
+ * are sent as they fill, so the memory used is a packet's, and for gets the lists of those under
+ * way. Layer: extended.  Thread rule: a transfer is added to by one thread; its pieces come to an
+ * end in any.
  */
 #include <stdlib.h>
 
@@ -15,16 +17,19 @@
 #include "extended/pending.h"
 #include "extended/rma/vis.h"
 
-enum { RUN_BYTES = 12, ARGS = 3 }; /* of a run in a packet: address, length */
-#define PACK_MOST ((size_t)60000)  /* data of a packet, with its runs */
+enum {
+    RUN_BYTES = 12,
+    ARGS = 3
+};                                /* of a run in a packet: address, length */
+#define PACK_MOST ((size_t)60000) /* data of a packet, with its runs */
 
 struct local_run {
     char *at;
     uint32_t nbytes;
 };
 
-/* Something under way: a packet, or a put or get of its own.  The two callbacks of a put come in either order, or in two threads
- * at once, so the part is freed after the second. */
+/* Something under way: a packet, or a put or get of its own.  The two callbacks of a put come in
+ * either order, or in two threads at once, so the part is freed after the second. */
 struct part {
     struct amph_op done, free_source;
     struct amph_vis_remote *v;
@@ -37,8 +42,8 @@ struct amph_vis_remote {
     struct amph_gex *g;
     struct amph_dest dest;
     bool put;
-    bool packs;            /* GASNET_VIS_AMPIPE */
-    size_t alone;          /* runs of this size travel by themselves */
+    bool packs;   /* GASNET_VIS_AMPIPE */
+    size_t alone; /* runs of this size travel by themselves */
     struct amph_gex_op *op;
     uint32_t parts, sources; /* under way, and one for the adding; atomic */
     uint32_t users;          /* parts that are not freed, and one for the adding; atomic */
@@ -46,7 +51,11 @@ struct amph_vis_remote {
     /* the packet that is being filled */
     size_t room, data_bytes;
     uint32_t nruns, runs_most;
-    struct { uint64_t remote; char *local; uint32_t nbytes; } *run;
+    struct {
+        uint64_t remote;
+        char *local;
+        uint32_t nbytes;
+    } * run;
     uint8_t *packet;
 };
 
@@ -128,7 +137,8 @@ static void carry_alone(struct amph_vis_remote *v, uint64_t remote, char *local,
     enum amph_status st;
     if (v->put) {
         __atomic_add_fetch(&v->sources, 1, __ATOMIC_RELAXED);
-        st = amph_am_put(v->g->ep.am, v->dest.peer, v->dest.rmem, off, local, nbytes, 0, &p->free_source, &p->done);
+        st = amph_am_put(v->g->ep.am, v->dest.peer, v->dest.rmem, off, local, nbytes, 0,
+                         &p->free_source, &p->done);
     } else
         st = amph_am_get(v->g->ep.am, v->dest.peer, v->dest.rmem, off, local, nbytes, 0, &p->done);
     check_status(v, st);
@@ -151,9 +161,14 @@ static void send_packet(struct amph_vis_remote *v)
     }
     for (uint32_t i = 0; v->put && i < v->nruns; i++)
         amph_wr_bytes(&w, v->run[i].local, v->run[i].nbytes);
-    const int32_t args[ARGS] = { (int32_t)amph_pending_take(v->g, AMPH_PLACE_VIS, &p->done), (int32_t)v->dest.index, (int32_t)v->nruns };
-    const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = v->put ? AMPH_GEX_VIS_PUT : AMPH_GEX_VIS_GET, .nargs = ARGS,
-                                .nbytes = (uint32_t)amph_wr_len(&w), .args = args, .payload = v->packet };
+    const int32_t args[ARGS] = { (int32_t)amph_pending_take(v->g, AMPH_PLACE_VIS, &p->done),
+                                 (int32_t)v->dest.index, (int32_t)v->nruns };
+    const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                .handler = v->put ? AMPH_GEX_VIS_PUT : AMPH_GEX_VIS_GET,
+                                .nargs = ARGS,
+                                .nbytes = (uint32_t)amph_wr_len(&w),
+                                .args = args,
+                                .payload = v->packet };
     check_status(v, amph_am_request(v->g->ep.am, v->dest.peer, &am, 0, NULL));
     v->nruns = 0;
     v->data_bytes = 0;
@@ -170,7 +185,8 @@ void amph_vis_add(struct amph_vis_remote *v, uint64_t remote, char *local, size_
             nbytes -= n;
             continue;
         }
-        if (v->nruns == v->runs_most || v->data_bytes + nbytes + ((size_t)v->nruns + 1) * RUN_BYTES > PACK_MOST)
+        if (v->nruns == v->runs_most ||
+            v->data_bytes + nbytes + ((size_t)v->nruns + 1) * RUN_BYTES > PACK_MOST)
             send_packet(v);
         v->run[v->nruns].remote = remote;
         v->run[v->nruns].local = local;
@@ -180,7 +196,8 @@ void amph_vis_add(struct amph_vis_remote *v, uint64_t remote, char *local, size_
     }
 }
 
-struct amph_vis_remote *amph_vis_begin(const struct amph_dest *dest, bool put, struct amph_gex_op *op)
+struct amph_vis_remote *amph_vis_begin(const struct amph_dest *dest, bool put,
+                                       struct amph_gex_op *op)
 {
     struct amph_vis_remote *v = calloc(1, sizeof *v);
     if (!v)
@@ -224,10 +241,13 @@ static char *own_memory(struct amph_gex *g, gex_EP_Index_t index, uint64_t addr,
     if (!ep || !ep->segment)
         return NULL;
     uint64_t off = addr - (uintptr_t)ep->segment->base;
-    return off < ep->segment->len_bytes && nbytes <= ep->segment->len_bytes - off ? (char *)ep->segment->base + off : NULL;
+    return off < ep->segment->len_bytes && nbytes <= ep->segment->len_bytes - off
+               ? (char *)ep->segment->base + off
+               : NULL;
 }
 
-/* Looks at all runs of a packet before any is touched.  The sum of their bytes, or UINT64_MAX: not allowed. */
+/* Looks at all runs of a packet before any is touched.  The sum of their bytes, or UINT64_MAX: not
+ * allowed. */
 static uint64_t check_runs(struct amph_gex *g, const struct amph_am *am)
 {
     struct amph_rd r;
@@ -244,9 +264,14 @@ static uint64_t check_runs(struct amph_gex *g, const struct amph_am *am)
     return sum;
 }
 
-static void answer(struct amph_token *token, const struct amph_am *request, uint8_t handler, const void *data, size_t nbytes)
+static void answer(struct amph_token *token, const struct amph_am *request, uint8_t handler,
+                   const void *data, size_t nbytes)
 {
-    const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = handler, .nargs = 1, .nbytes = (uint32_t)nbytes, .args = request->args,
+    const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                .handler = handler,
+                                .nargs = 1,
+                                .nbytes = (uint32_t)nbytes,
+                                .args = request->args,
                                 .payload = data };
     amph_am_reply(token, &am, 0, NULL);
 }
@@ -279,7 +304,8 @@ static void on_get(struct amph_token *token, const struct amph_am *am)
     uint64_t nruns = (uint32_t)am->args[2];
     uint64_t sum = g ? check_runs(g, am) : UINT64_MAX;
     struct amph_rd runs;
-    if (sum > PACK_MOST || nruns * RUN_BYTES != am->nbytes || (!packet && !(packet = malloc(PACK_MOST)))) {
+    if (sum > PACK_MOST || nruns * RUN_BYTES != am->nbytes ||
+        (!packet && !(packet = malloc(PACK_MOST)))) {
         amph_count(DROP_MALFORMED);
         return;
     }
@@ -298,7 +324,9 @@ static void on_get(struct amph_token *token, const struct amph_am *am)
 
 static void on_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_VIS, (uint32_t)am->args[0]) : NULL;
+    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_VIS,
+                                                           (uint32_t)am->args[0])
+                                    : NULL;
     if (op)
         op->done(op, AMPH_OK);
     else
@@ -307,7 +335,9 @@ static void on_done(struct amph_token *token, const struct amph_am *am)
 
 static void on_data(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_VIS, (uint32_t)am->args[0]) : NULL;
+    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_VIS,
+                                                           (uint32_t)am->args[0])
+                                    : NULL;
     if (!op || op->done != on_part_done) {
         amph_count(DROP_MALFORMED);
         return;
@@ -329,11 +359,14 @@ static void on_data(struct amph_token *token, const struct amph_am *am)
 static void on_notify(struct amph_token *token, const struct amph_am *am)
 {
     uint8_t index = (uint8_t)am->args[1];
-    const struct amph_am_entry *entry = index >= GEX_AM_INDEX_BASE ? amph_am_handler(token->ep, index) : NULL;
+    const struct amph_am_entry *entry = index >= GEX_AM_INDEX_BASE
+                                            ? amph_am_handler(token->ep, index)
+                                            : NULL;
     if (!entry || !entry->client_form || (entry->nargs > 0)) {
         if (amph_gex())
-            amph_fatal("a peer completion of process %u names handler %u, which is not registered here without arguments", token->peer,
-                       index);
+            amph_fatal("a peer completion of process %u names handler %u, which is not registered "
+                       "here without arguments",
+                       token->peer, index);
         return;
     }
     struct amph_am seen = *am;
@@ -346,20 +379,27 @@ static void on_notify(struct amph_token *token, const struct amph_am *am)
     as_reply.replied = true;
     if (AMPH_CHECKS)
         amph_context_enter(&as_reply);
-    ((void (*)(struct amph_token *, void *, size_t))entry->fn)(&as_reply, (void *)(uintptr_t)am->payload, am->nbytes);
+    ((void (*)(struct amph_token *, void *, size_t))entry->fn)(
+        &as_reply, (void *)(uintptr_t)am->payload, am->nbytes);
     if (AMPH_CHECKS)
         amph_context_leave(&as_reply);
     answer(token, am, AMPH_GEX_VIS_DONE, NULL, 0);
 }
 
-void amph_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const void *data, size_t nbytes)
+void amph_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const void *data,
+                     size_t nbytes)
 {
     struct amph_gex *g = amph_gex();
     struct amph_stack_op told;
     amph_stack_op_init(&told);
-    const int32_t args[ARGS] = { (int32_t)amph_pending_take(g, AMPH_PLACE_VIS, &told.op), handler, 0 };
-    const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = AMPH_GEX_VIS_NOTIFY, .nargs = ARGS, .nbytes = (uint32_t)nbytes,
-                                .args = args, .payload = data };
+    const int32_t args[ARGS] = { (int32_t)amph_pending_take(g, AMPH_PLACE_VIS, &told.op), handler,
+                                 0 };
+    const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                .handler = AMPH_GEX_VIS_NOTIFY,
+                                .nargs = ARGS,
+                                .nbytes = (uint32_t)nbytes,
+                                .args = args,
+                                .payload = data };
     enum amph_status st = amph_am_request(g->ep.am, dest->peer, &am, 0, NULL);
     if (st != AMPH_OK)
         amph_fatal("gex_VIS: process %u cannot be reached: %s", dest->peer, amph_status_text(st));

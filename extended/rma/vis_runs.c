@@ -22,7 +22,8 @@ uint64_t amph_vis_bytes(const struct amph_vis_side *s)
     return sum;
 }
 
-/* Place and length of piece i.  The place in a box is found from the number, so that no state of any size is kept. */
+/* Place and length of piece i.  The place in a box is found from the number, so that no state of
+ * any size is kept. */
 static char *piece(const struct amph_vis_side *s, size_t i, size_t *len_p)
 {
     *len_p = s->shape == AMPH_VIS_VECTOR ? s->vec[i].gex_len : s->len;

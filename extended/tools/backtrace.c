@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Backtraces: by unwinding (EXECINFO), by gdb, or by the client's own function; in the order that GASNET_BACKTRACE_TYPE says.
- * Layer: extended.  Thread rule: any thread, and handlers of signals; settings are copied when signals are armed.
+ * Backtraces: by unwinding (EXECINFO), by gdb, or by the client's own function; in the order that
+ * GASNET_BACKTRACE_TYPE says. Layer: extended.  Thread rule: any thread, and handlers of signals;
+ * settings are copied when signals are armed.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -50,21 +51,24 @@ struct object {
     size_t len;
 };
 
-/* The table of symbols of this kind; NULL if there is none.  The file may be anything: every offset is checked. */
-static const ElfW(Sym) *symbols_of(const struct object *o, unsigned kind, size_t *count_p, const char **names_p,
-                                   size_t *names_len_p)
+/* The table of symbols of this kind; NULL if there is none.  The file may be anything: every offset
+ * is checked. */
+static const ElfW(Sym) * symbols_of(const struct object *o, unsigned kind, size_t *count_p,
+                                    const char **names_p, size_t *names_len_p)
 {
     const ElfW(Ehdr) *eh = (const void *)o->file;
-    if (o->len < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 || eh->e_shentsize != sizeof(ElfW(Shdr)) ||
-        eh->e_shoff > o->len || (o->len - eh->e_shoff) / sizeof(ElfW(Shdr)) < eh->e_shnum || eh->e_shoff % sizeof(void *))
+    if (o->len < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh->e_shentsize != sizeof(ElfW(Shdr)) || eh->e_shoff > o->len ||
+        (o->len - eh->e_shoff) / sizeof(ElfW(Shdr)) < eh->e_shnum || eh->e_shoff % sizeof(void *))
         return NULL;
     const ElfW(Shdr) *sh = (const void *)(o->file + eh->e_shoff);
     for (unsigned i = 0; i < eh->e_shnum; i++) {
         if (sh[i].sh_type != kind || sh[i].sh_link >= eh->e_shnum)
             continue;
         const ElfW(Shdr) *str = &sh[sh[i].sh_link];
-        if (sh[i].sh_offset > o->len || sh[i].sh_size > o->len - sh[i].sh_offset || sh[i].sh_offset % sizeof(void *) ||
-            str->sh_offset > o->len || str->sh_size > o->len - str->sh_offset || !str->sh_size ||
+        if (sh[i].sh_offset > o->len || sh[i].sh_size > o->len - sh[i].sh_offset ||
+            sh[i].sh_offset % sizeof(void *) || str->sh_offset > o->len ||
+            str->sh_size > o->len - str->sh_offset || !str->sh_size ||
             o->file[str->sh_offset + str->sh_size - 1])
             continue;
         *count_p = sh[i].sh_size / sizeof(ElfW(Sym));
@@ -84,8 +88,8 @@ static const char *function_at(const struct object *o, uintptr_t addr, uintptr_t
         const char *names;
         const ElfW(Sym) *sym = symbols_of(o, kinds[k], &count, &names, &names_len);
         for (size_t i = 0; sym && i < count; i++)
-            if ((sym[i].st_info & 15) == STT_FUNC && addr >= sym[i].st_value && addr - sym[i].st_value < sym[i].st_size &&
-                sym[i].st_name < names_len) {
+            if ((sym[i].st_info & 15) == STT_FUNC && addr >= sym[i].st_value &&
+                addr - sym[i].st_value < sym[i].st_size && sym[i].st_name < names_len) {
                 *offset_p = addr - sym[i].st_value;
                 return names + sym[i].st_name;
             }
@@ -121,15 +125,17 @@ static void write_frame(int fd, int number, void *frame)
         mapped = map_object(path, &o);
         const ElfW(Ehdr) *eh = info.dli_fbase;
         uintptr_t base = eh->e_type == ET_EXEC ? 0 : (uintptr_t)info.dli_fbase;
-        if (mapped && !(name = function_at(&o, at - base - 1, &offset))) /* a return address may lie behind the function */
-            name = function_at(&o, at - base, &offset);              /* where a signal struck it may be the function's first */
+        /* a return address may lie behind the function */
+        if (mapped && !(name = function_at(&o, at - base - 1, &offset)))
+            /* where a signal struck it may be the function's first */
+            name = function_at(&o, at - base, &offset);
         if (!name && info.dli_sname)
             name = info.dli_sname, offset = at - (uintptr_t)info.dli_saddr;
         if (!name)
             offset = at - base;
     }
-    snprintf(line, sizeof line, "[%u] #%d %#lx %.300s+%#lx (%.200s)\n", amph_tools_rank(), number, (unsigned long)at,
-             name ? name : "?", (unsigned long)offset, path);
+    snprintf(line, sizeof line, "[%u] #%d %#lx %.300s+%#lx (%.200s)\n", amph_tools_rank(), number,
+             (unsigned long)at, name ? name : "?", (unsigned long)offset, path);
     amph_tools_write(fd, line);
     if (mapped)
         munmap((void *)o.file, o.len);
@@ -181,7 +187,8 @@ static int by_gdb(int fd)
     char *const envp[] = { conf.path, no_downloads, NULL };
     snprintf(pid_text, sizeof pid_text, "%d", (int)getpid());
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    pid_t pid = vfork(); /* fork would run handlers of the client and the C library, which may hold locks now */
+    /* fork would run handlers of the client and the C library, which may hold locks now */
+    pid_t pid = vfork();
     if (pid == 0)
         exec_gdb(fd, argv, envp);
     return pid < 0 ? 1 : wait_child(pid, GDB_MS);
@@ -204,12 +211,14 @@ static int try_way(const char *word, size_t len, int fd)
         &gasnett_backtrace_user ? gasnett_backtrace_user : (gasnett_backtrace_type_t){ 0 },
     };
     for (size_t i = 0; i < AMPH_COUNTOF(ways); i++) {
-        if (!ways[i].name || !ways[i].fnp || strlen(ways[i].name) != len || strncasecmp(ways[i].name, word, len) != 0)
+        if (!ways[i].name || !ways[i].fnp || strlen(ways[i].name) != len ||
+            strncasecmp(ways[i].name, word, len) != 0)
             continue;
         char line[400];
         if (!ways[i].threadsupport && many_threads())
             return 1;
-        snprintf(line, sizeof line, "*** Backtrace of %s, by %s:\n", amph_tools_who(), ways[i].name);
+        snprintf(line, sizeof line, "*** Backtrace of %s, by %s:\n", amph_tools_who(),
+                 ways[i].name);
         amph_tools_write(fd, line);
         return ways[i].fnp(fd);
     }
@@ -261,7 +270,8 @@ static bool in_list(const char *list, uint32_t rank)
             number = end != at;
         }
         if (!number || (*end && *end != ',')) {
-            amph_warn("GASNET_BACKTRACE_NODES is no list of ranks such as 0,2-4; every process may print a backtrace");
+            amph_warn("GASNET_BACKTRACE_NODES is no list of ranks such as 0,2-4; every process may "
+                      "print a backtrace");
             return true;
         }
         if (rank >= from && rank <= to)
@@ -280,7 +290,8 @@ static void prepare(void)
     snprintf(conf.path, sizeof conf.path, "PATH=%s", path ? path : "/usr/bin:/bin");
     conf.types = amph_env_str(AMPH_ENV_BACKTRACE_TYPE);
     conf.all_threads = amph_env_bool(AMPH_ENV_BACKTRACE_MT);
-    conf.enabled = amph_env_bool(AMPH_ENV_BACKTRACE) && in_list(amph_env_str(AMPH_ENV_BACKTRACE_NODES), amph_tools_rank());
+    conf.enabled = amph_env_bool(AMPH_ENV_BACKTRACE) &&
+                   in_list(amph_env_str(AMPH_ENV_BACKTRACE_NODES), amph_tools_rank());
     if (conf.enabled || amph_env_is_set(AMPH_ENV_BACKTRACE_SIGNAL))
         backtrace(frames, 2); /* loads the unwinder, which a handler of a signal must not */
 }

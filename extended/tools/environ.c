@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queries of the environment that report what they found (gasnet_tools.h).  Layer: extended.
- * Thread rule: any thread; setenv and unsetenv, as those of the C library, not beside other use of the environment.
+ * Queries of the environment that report what they found (gasnet_tools.h).  Layer: extended. Thread
+ * rule: any thread; setenv and unsetenv, as those of the C library, not beside other use of the
+ * environment.
  */
 #include <math.h>
 #include <pthread.h>
@@ -31,7 +32,7 @@ static bool first_time(const char *key)
     static struct key {
         struct key *next;
         char name[];
-    } *keys;
+    } * keys;
     pthread_mutex_lock(&lock);
     struct key *k = keys;
     while (k && strcmp(k->name, key) != 0)
@@ -52,8 +53,8 @@ static void report(const char *key, const char *value, bool is_default)
     int column = VALUE_COLUMN - (int)strnlen(value, VALUE_COLUMN);
     if (!first_time(key))
         return;
-    snprintf(line, sizeof line, "ENV parameter: %.200s = %.1000s%*s\n", key, value, is_default ? column + 9 : 0,
-             is_default ? "(default)" : "");
+    snprintf(line, sizeof line, "ENV parameter: %.200s = %.1000s%*s\n", key, value,
+             is_default ? column + 9 : 0, is_default ? "(default)" : "");
     amph_tools_write(2, line);
 }
 
@@ -66,7 +67,8 @@ void gasnett_envstr_display(const char *key, const char *val, int is_dflt)
 void gasnett_envint_display(const char *key, int64_t val, int is_dflt, int is_mem_size)
 {
     char text[64];
-    gasnett_envstr_display(key, gasnett_format_number(val, text, sizeof text, is_mem_size), is_dflt);
+    gasnett_envstr_display(key, gasnett_format_number(val, text, sizeof text, is_mem_size),
+                           is_dflt);
 }
 
 void gasnett_envdbl_display(const char *key, double val, int is_dflt)
@@ -99,7 +101,8 @@ static const char *filled(const char *keyname)
 
 int gasnett_getenv_yesno_withdefault(const char *keyname, int defaultval)
 {
-    static const char *const words[] = { "n", "y", "no", "yes", "0", "1", "off", "on", "false", "true" };
+    static const char *const words[] = { "n", "y",   "no", "yes",   "0",
+                                         "1", "off", "on", "false", "true" };
     const char *value = filled(keyname);
     int answer = defaultval;
     if (value) {
@@ -114,14 +117,16 @@ int gasnett_getenv_yesno_withdefault(const char *keyname, int defaultval)
     return answer;
 }
 
-int64_t gasnett_getenv_int_withdefault(const char *keyname, int64_t defaultval, uint64_t mem_size_multiplier)
+int64_t gasnett_getenv_int_withdefault(const char *keyname, int64_t defaultval,
+                                       uint64_t mem_size_multiplier)
 {
     const char *value = filled(keyname);
     int64_t number = defaultval;
     /* The sentence of gasnett_parse_int itself would not say which variable is meant. */
     if (value && !amph_tools_parse(value, mem_size_multiplier, &number))
         gasneti_fatalerror("%s=\"%s\" is not allowed; it takes %s", keyname, value,
-                           mem_size_multiplier ? "a size such as 64 KB or 1.5 GB" : "a whole number such as 123, -5 or 0x7f");
+                           mem_size_multiplier ? "a size such as 64 KB or 1.5 GB"
+                                               : "a whole number such as 123, -5 or 0x7f");
     gasnett_envint_display(keyname, number, !value, mem_size_multiplier != 0);
     return number;
 }
@@ -151,7 +156,9 @@ double gasnett_getenv_dbl_withdefault(const char *keyname, double defaultval)
     const char *value = filled(keyname);
     double number = defaultval;
     if (value && !parse_fraction(value, &number))
-        gasneti_fatalerror("%s=\"%s\" is not allowed; it takes a number or a fraction such as 1.5, -1e4 or 3/8", keyname, value);
+        gasneti_fatalerror(
+            "%s=\"%s\" is not allowed; it takes a number or a fraction such as 1.5, -1e4 or 3/8",
+            keyname, value);
     gasnett_envdbl_display(keyname, number, !value);
     return number;
 }
@@ -161,7 +168,8 @@ double gasnett_getenv_dbl_withdefault(const char *keyname, double defaultval)
 void gasnett_setenv(const char *key, const char *value)
 {
     if (setenv(key, value, 1) != 0)
-        gasneti_fatalerror("gasnett_setenv: \"%s\" is no name for a variable, or there is no memory left", key);
+        gasneti_fatalerror(
+            "gasnett_setenv: \"%s\" is no name for a variable, or there is no memory left", key);
 }
 
 void gasnett_unsetenv(const char *key)

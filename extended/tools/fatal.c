@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fatal errors, signals, waiting for a debugger; who this process is.  Layer: extended.  Thread rule: any thread; what handlers of
- * signals call is marked so and uses only what was prepared by amph_tools_arm.
+ * Fatal errors, signals, waiting for a debugger; who this process is.  Layer: extended.  Thread
+ * rule: any thread; what handlers of signals call is marked so and uses only what was prepared by
+ * amph_tools_arm.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +23,8 @@
 #include "extended/tools/tools.h"
 
 #define ALT_STACK_BYTES 65536
-#define FREEZE_LOOK_NS 100000000 /* how often a frozen process looks at its flag: a debugger gives no other sign */
+#define FREEZE_LOOK_NS \
+    100000000 /* how often a frozen process looks at its flag: a debugger gives no other sign */
 
 volatile int gasnet_frozen = 1; /* a debugger sets it to 0 */
 
@@ -34,7 +36,8 @@ static uint32_t my_rank, job_size; /* size 0: not started */
 static void name_process(void)
 {
     if (job_size)
-        snprintf(who, sizeof who, "process %u of %u (%s, pid %d)", my_rank, job_size, gasneti_gethostname(), (int)getpid());
+        snprintf(who, sizeof who, "process %u of %u (%s, pid %d)", my_rank, job_size,
+                 gasneti_gethostname(), (int)getpid());
     else
         snprintf(who, sizeof who, "process (%s, pid %d)", gasneti_gethostname(), (int)getpid());
 }
@@ -82,7 +85,8 @@ char *amphora_tools_place(const char *function, const char *file, int line)
 static void say_fatal(const char *place, const char *fmt, va_list ap)
 {
     char line[2048];
-    int n = snprintf(line, sizeof line - 1, "*** FATAL ERROR, %.300s: %.400s%s", amph_tools_who(), place, place[0] ? ": " : "");
+    int n = snprintf(line, sizeof line - 1, "*** FATAL ERROR, %.300s: %.400s%s", amph_tools_who(),
+                     place, place[0] ? ": " : "");
     vsnprintf(line + n, sizeof line - 1 - (size_t)n, fmt, ap);
 
     size_t len = strlen(line);
@@ -96,7 +100,8 @@ static void say_fatal(const char *place, const char *fmt, va_list ap)
 
 static bool freeze_on_error; /* copies of settings, for signal handlers */
 
-/* What comes before the end of the process on a fatal error.  In signal handlers too: amph_tools_arm has been called. */
+/* What comes before the end of the process on a fatal error.  In signal handlers too:
+ * amph_tools_arm has been called. */
 static void last_look(void)
 {
     if (freeze_on_error)
@@ -152,8 +157,10 @@ void gasnett_freezeForDebuggerNow(volatile int *flag, const char *flagsymname)
     const struct timespec look = { 0, FREEZE_LOOK_NS };
     const int before = *flag;
     char line[512];
-    snprintf(line, sizeof line, "*** %s is frozen: attach a debugger (gdb -p %d), then \"set var %s = %d\" and continue\n",
-             amph_tools_who(), (int)getpid(), flagsymname, !before);
+    snprintf(
+        line, sizeof line,
+        "*** %s is frozen: attach a debugger (gdb -p %d), then \"set var %s = %d\" and continue\n",
+        amph_tools_who(), (int)getpid(), flagsymname, !before);
     amph_tools_write(STDERR_FILENO, line);
     while (*flag == before)
         nanosleep(&look, NULL);
@@ -204,7 +211,8 @@ static void on_fatal_signal(int sig)
             pause();
     for (size_t i = 0; i < AMPH_COUNTOF(fatal_signals); i++)
         gasnett_reghandler(fatal_signals[i], SIG_DFL);
-    snprintf(line, sizeof line, "*** Caught a fatal signal: SIG%s(%d), %s\n", sigabbrev_np(sig), sig, who);
+    snprintf(line, sizeof line, "*** Caught a fatal signal: SIG%s(%d), %s\n", sigabbrev_np(sig),
+             sig, who);
     amph_tools_write(STDERR_FILENO, line);
     last_look();
     raise(sig); /* comes when this handler returns: the process ends as it would have */
@@ -245,7 +253,8 @@ static void catch_fatal(int sig)
 {
     struct sigaction sa = { .sa_handler = on_fatal_signal, .sa_flags = SA_ONSTACK };
     struct sigaction old;
-    if (left_alone(sig) || sigaction(sig, NULL, &old) != 0 || (old.sa_flags & SA_SIGINFO) || old.sa_handler != SIG_DFL)
+    if (left_alone(sig) || sigaction(sig, NULL, &old) != 0 || (old.sa_flags & SA_SIGINFO) ||
+        old.sa_handler != SIG_DFL)
         return;
     sigemptyset(&sa.sa_mask);
     sigaction(sig, &sa, NULL);
@@ -258,7 +267,8 @@ static void catch_named(enum amph_env_id id, gasnett_sighandlerfn_t handler)
         return;
     int sig = signal_number(text, strlen(text));
     if (!sig || gasnett_reghandler(sig, handler) == SIG_ERR)
-        amph_warn("%s=\"%s\" is no signal that can be caught; write it as SIGUSR1, usr1 or 10", amph_env_name(id), text);
+        amph_warn("%s=\"%s\" is no signal that can be caught; write it as SIGUSR1, usr1 or 10",
+                  amph_env_name(id), text);
 }
 
 /* A thread whose stack has run over needs another one to say so. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the inline locks of the tools (lock.h) keep in the library: reader/writer locks, and which of them a thread holds, which
- * only checking clients ask.  Layer: extended.  Thread rule: any thread.
+ * What the inline locks of the tools (lock.h) keep in the library: reader/writer locks, and which
+ * of them a thread holds, which only checking clients ask.  Layer: extended.  Thread rule: any
+ * thread.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -28,7 +29,8 @@ int amphora_tools_rwlock_lock(void *rwlock, int kind)
     int err;
     if (kind != 1)
         return pthread_rwlock_wrlock(rwlock);
-    while ((err = pthread_rwlock_rdlock(rwlock)) == EAGAIN) /* as many readers as the system counts: one will leave */
+    /* as many readers as the system counts: one will leave */
+    while ((err = pthread_rwlock_rdlock(rwlock)) == EAGAIN)
         sched_yield();
     return err;
 }
@@ -71,7 +73,8 @@ void amphora_tools_rwlock_mark(const void *lock, int kind)
 {
     unsigned i = find(lock);
     if (i == nheld && nheld == MOST_HELD)
-        amphora_tools_misuse("one thread holds more than 64 reader/writer locks", lock, __FILE__, __LINE__);
+        amphora_tools_misuse("one thread holds more than 64 reader/writer locks", lock, __FILE__,
+                             __LINE__);
     if (i == nheld)
         nheld++;
     held[i].lock = lock;

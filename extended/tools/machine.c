@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The host, the process's limits and streams, versions.  Layer: extended.  Thread rule: any thread; streams and limits by one. */
+/* The host, the process's limits and streams, versions.  Layer: extended.  Thread rule: any thread;
+ * streams and limits by one. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -82,7 +83,8 @@ void gasnett_flush_streams(void)
         return; /* pipes and terminals cannot be synchronised, and need not */
 }
 
-/* Their numbers go on leading to nothing, so that a file opened later does not get what is printed. */
+/* Their numbers go on leading to nothing, so that a file opened later does not get what is
+ * printed. */
 void gasnett_close_streams(void)
 {
     fflush(stdout);
@@ -121,8 +123,9 @@ int gasnett_maximize_rlimits(void)
         int res;
         const char *name;
     } limits[] = {
-        { RLIMIT_CPU, "RLIMIT_CPU" }, { RLIMIT_AS, "RLIMIT_AS" },       { RLIMIT_DATA, "RLIMIT_DATA" },
-        { RLIMIT_RSS, "RLIMIT_RSS" }, { RLIMIT_STACK, "RLIMIT_STACK" },
+        { RLIMIT_CPU, "RLIMIT_CPU" },     { RLIMIT_AS, "RLIMIT_AS" },
+        { RLIMIT_DATA, "RLIMIT_DATA" },   { RLIMIT_RSS, "RLIMIT_RSS" },
+        { RLIMIT_STACK, "RLIMIT_STACK" },
     };
     int ok = 1;
     for (size_t i = 0; i < AMPH_COUNTOF(limits); i++)
@@ -139,11 +142,12 @@ const char *gasnett_performance_warning_str(void)
 
 const char *gasnett_release_version_str(void)
 {
-    return AMPHORA_TEXT(GASNET_RELEASE_VERSION_MAJOR) "." AMPHORA_TEXT(GASNET_RELEASE_VERSION_MINOR) "." AMPHORA_TEXT(
-        GASNET_RELEASE_VERSION_PATCH);
+    return AMPHORA_TEXT(GASNET_RELEASE_VERSION_MAJOR) "." AMPHORA_TEXT(
+        GASNET_RELEASE_VERSION_MINOR) "." AMPHORA_TEXT(GASNET_RELEASE_VERSION_PATCH);
 }
 
 uint64_t gasnett_release_version(void)
 {
-    return GASNET_RELEASE_VERSION_MAJOR * 10000 + GASNET_RELEASE_VERSION_MINOR * 100 + GASNET_RELEASE_VERSION_PATCH;
+    return GASNET_RELEASE_VERSION_MAJOR * 10000 + GASNET_RELEASE_VERSION_MINOR * 100 +
+           GASNET_RELEASE_VERSION_PATCH;
 }

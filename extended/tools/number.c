@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers as people write them, and small counts and sums over memory.  Layer: extended.  Thread rule: any thread. */
+/* Numbers as people write them, and small counts and sums over memory.  Layer: extended.  Thread
+ * rule: any thread. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -17,7 +18,8 @@
 static const struct {
     const char *text;
     int shift;
-} units[] = { { "B", 0 }, { "KB", 10 }, { "MB", 20 }, { "GB", 30 }, { "TB", 40 }, { "PB", 50 }, { "EB", 60 } };
+} units[] = { { "B", 0 },   { "KB", 10 }, { "MB", 20 }, { "GB", 30 },
+              { "TB", 40 }, { "PB", 50 }, { "EB", 60 } };
 
 char *gasnett_format_number(int64_t val, char *buf, size_t bufsz, int is_mem_size)
 {
@@ -26,9 +28,11 @@ char *gasnett_format_number(int64_t val, char *buf, size_t bufsz, int is_mem_siz
         snprintf(buf, bufsz, "%" PRId64, val);
         return buf;
     }
-    while (val && unit + 1 < AMPH_COUNTOF(units) && val % (INT64_C(1) << units[unit + 1].shift) == 0)
+    while (val && unit + 1 < AMPH_COUNTOF(units) &&
+           val % (INT64_C(1) << units[unit + 1].shift) == 0)
         unit++;
-    snprintf(buf, bufsz, "%" PRId64 " %s", val / (INT64_C(1) << units[unit].shift), units[unit].text);
+    snprintf(buf, bufsz, "%" PRId64 " %s", val / (INT64_C(1) << units[unit].shift),
+             units[unit].text);
     return buf;
 }
 
@@ -69,7 +73,8 @@ static bool whole(const char *str, int64_t *number_p, char **end_p)
 /* number * factor, if it fits. */
 static bool scale(int64_t number, uint64_t factor, int64_t *product_p)
 {
-    return factor && factor <= INT64_MAX && !__builtin_mul_overflow(number, (int64_t)factor, product_p);
+    return factor && factor <= INT64_MAX &&
+           !__builtin_mul_overflow(number, (int64_t)factor, product_p);
 }
 
 static bool parse_size(const char *str, uint64_t without, int64_t *bytes_p)
@@ -99,8 +104,9 @@ int64_t gasnett_parse_int(const char *str, uint64_t mem_size_multiplier)
     int64_t number = 0;
     if (!amph_tools_parse(str, mem_size_multiplier, &number))
         gasneti_fatalerror("\"%s\" is no %s", str,
-                           mem_size_multiplier ? "size; write a number and B, KB, MB, GB or TB, such as 1.5 GB"
-                                               : "whole number; write it as 123, -5 or 0x7f");
+                           mem_size_multiplier
+                               ? "size; write a number and B, KB, MB, GB or TB, such as 1.5 GB"
+                               : "whole number; write it as 123, -5 or 0x7f");
     return number;
 }
 
@@ -139,7 +145,8 @@ size_t gasnett_count0s(const void *p, size_t numbytes)
     return zeros;
 }
 
-size_t gasnett_count0s_copy(void *GASNETT_RESTRICT dst, const void *GASNETT_RESTRICT src, size_t numbytes)
+size_t gasnett_count0s_copy(void *GASNETT_RESTRICT dst, const void *GASNETT_RESTRICT src,
+                            size_t numbytes)
 {
     const unsigned char *from = src;
     unsigned char *to = dst;
@@ -155,7 +162,8 @@ size_t gasnett_count0s_copy(void *GASNETT_RESTRICT dst, const void *GASNETT_REST
     return zeros;
 }
 
-/* Each word of eight bytes is turned in and multiplied by an odd constant: every bit counts, and so does the order. */
+/* Each word of eight bytes is turned in and multiplied by an odd constant: every bit counts, and so
+ * does the order. */
 uint64_t gasnett_checksum(const void *p, int numbytes)
 {
     const unsigned char *at = p;

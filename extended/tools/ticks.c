@@ -2,9 +2,10 @@
 /*
  * The quick clock of the tools (timer.h) and sleep.  Layer: extended.  Thread rule: any thread.
  *
- * The source of ticks is decided once, at the first tick.  The rate of x86's counter is found by comparing it with CLOCK_MONOTONIC:
- * one pair of readings is taken with the decision, the other at the first conversion, at least 10 ms later; two readings of a pair
- * lie some tens of nanoseconds apart, so the rate is good to a few millionths.
+ * The source of ticks is decided once, at the first tick.  The rate of x86's counter is found by
+ * comparing it with CLOCK_MONOTONIC: one pair of readings is taken with the decision, the other at
+ * the first conversion, at least 10 ms later; two readings of a pair lie some tens of nanoseconds
+ * apart, so the rate is good to a few millionths.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,11 @@
 #define PROBES 1000 /* readings of which granularity and cost are found */
 #define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
-enum { UNDECIDED, COUNTER, CLOCK };
+enum {
+    UNDECIDED,
+    COUNTER,
+    CLOCK
+};
 
 int amphora_tick_source; /* one of the above; set once */
 
@@ -107,7 +112,8 @@ static void measure(void)
     do
         second = read_pair();
     while (second.ns - first.ns < MEASURE_NS);
-    ns_per_tick_32 = rate_of((double)(second.ticks - first.ticks) * (double)AMPH_NS_PER_S / (double)(second.ns - first.ns));
+    ns_per_tick_32 = rate_of((double)(second.ticks - first.ticks) * (double)AMPH_NS_PER_S /
+                             (double)(second.ns - first.ns));
 }
 
 uint64_t gasnett_ticks_to_ns(gasnett_tick_t ticks)

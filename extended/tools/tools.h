@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The GASNet tools behind gasnet_tools.h: what their files and the runtime know of each other.  Layer: extended; uses only base/,
- * so that libgasnet_tools-{seq,par} can hold it without the runtime.  Thread rule: any thread unless said otherwise.
+ * The GASNet tools behind gasnet_tools.h: what their files and the runtime know of each other.
+ * Layer: extended; uses only base/, so that libgasnet_tools-{seq,par} can hold it without the
+ * runtime.  Thread rule: any thread unless said otherwise.
  */
 #ifndef AMPH_EXTENDED_TOOLS_H
 #define AMPH_EXTENDED_TOOLS_H
@@ -11,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Called by the runtime's initialisation once the process knows who it is: freezes if GASNET_FREEZE, arms signals, reports settings
- * if GASNET_VERBOSEENV.  exe: argv[0] or NULL.
+ * Called by the runtime's initialisation once the process knows who it is: freezes if
+ * GASNET_FREEZE, arms signals, reports settings if GASNET_VERBOSEENV.  exe: argv[0] or NULL.
  */
 void amph_tools_start(uint32_t rank, uint32_t size, const char *exe);
 

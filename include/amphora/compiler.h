@@ -13,7 +13,8 @@
 #define AMPHORA_END_C
 #endif
 
-/* A client that is compiled with GASNET_DEBUG is checked; it wants a library that was configured with --enable-debug. */
+/* A client that is compiled with GASNET_DEBUG is checked; it wants a library that was configured
+ * with --enable-debug. */
 #ifdef GASNET_DEBUG
 #undef GASNET_DEBUG
 #define GASNET_DEBUG 1
@@ -27,10 +28,12 @@
 #define AMPHORA_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define AMPHORA_NORETURN __attribute__((__noreturn__))
 
-/* Orders a transfer by load and store against what stands before and after it; costs nothing on x86. */
+/* Orders a transfer by load and store against what stands before and after it; costs nothing on
+ * x86. */
 #define AMPHORA_FENCE() __atomic_thread_fence(__ATOMIC_ACQ_REL)
 
-/* A pointer to a handler, whose parameters depend on the message: in C any function fits without a cast. */
+/* A pointer to a handler, whose parameters depend on the message: in C any function fits without a
+ * cast. */
 #ifndef __cplusplus
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wstrict-prototypes"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GASNet-1 calls in terms of the GASNet-EX ones; included by gasnet.h.  GASNet-1 spec 1.8; errors in the extended calls end the
- * job with a sentence.
+ * GASNet-1 calls in terms of the GASNet-EX ones; included by gasnet.h.  GASNet-1 spec 1.8; errors
+ * in the extended calls end the job with a sentence.
  */
 #ifndef AMPHORA_GASNET1_H
 #define AMPHORA_GASNET1_H
@@ -42,11 +42,13 @@ typedef struct {
 /* ---- job ---- */
 
 #ifdef AMPHORA_THREADMODE
-/* First call of a client.  Collective; GASNET_OK, or GASNET_ERR_RESOURCE (also for a second call). */
+/* First call of a client.  Collective; GASNET_OK, or GASNET_ERR_RESOURCE (also for a second
+ * call). */
 AMPHORA_INLINE int gasnet_init(int *argc, char ***argv)
 {
     amphora_client_built(AMPHORA_CONDUIT, AMPHORA_SEGMENT, GASNET_CONFIG_STRING);
-    return amphora_client_init(NULL, NULL, NULL, "GASNET1", argc, argv, GEX_FLAG_USES_GASNET1, AMPHORA_THREADMODE);
+    return amphora_client_init(NULL, NULL, NULL, "GASNET1", argc, argv, GEX_FLAG_USES_GASNET1,
+                               AMPHORA_THREADMODE);
 }
 
 /* ---- handler-safe locks ---- */
@@ -60,35 +62,43 @@ typedef gex_HSL_t gasnet_hsl_t;
 #define gasnet_hsl_trylock(hsl) gex_HSL_Trylock(hsl)
 #endif
 
-/* Registers handlers and makes a segment of segsize bytes (0: none).  Collective; once.  GASNET_OK, GASNET_ERR_NOT_INIT,
- * GASNET_ERR_BAD_ARG, GASNET_ERR_RESOURCE. */
-int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize, uintptr_t minheapoffset);
+/* Registers handlers and makes a segment of segsize bytes (0: none).  Collective; once.  GASNET_OK,
+ * GASNET_ERR_NOT_INIT, GASNET_ERR_BAD_ARG, GASNET_ERR_RESOURCE. */
+int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
+                  uintptr_t minheapoffset);
 
-/* Fills in the segments of the nodes below numentries; further entries are left alone.  With GASNET_SEGMENT_EVERYTHING each is NULL of
- * size (uintptr_t)-1.  GASNET_OK, GASNET_ERR_NOT_INIT (before gasnet_attach), GASNET_ERR_BAD_ARG. */
+/* Fills in the segments of the nodes below numentries; further entries are left alone.  With
+ * GASNET_SEGMENT_EVERYTHING each is NULL of size (uintptr_t)-1.  GASNET_OK, GASNET_ERR_NOT_INIT
+ * (before gasnet_attach), GASNET_ERR_BAD_ARG. */
 int gasnet_getSegmentInfo(gasnet_seginfo_t *seginfo_table, int numentries);
 
-/* Where a node is: nodes of one host share `host`, nodes that share memory (a neighbourhood) `supernode`; both count from 0. */
+/* Where a node is: nodes of one host share `host`, nodes that share memory (a neighbourhood)
+ * `supernode`; both count from 0. */
 typedef struct {
     gasnet_node_t host;
     gasnet_node_t supernode;
-    uintptr_t offset; /* after gasnet_attach: an address in the node's segment + offset is where it is mapped here (0: not mapped, or the
+    uintptr_t
+        offset; /* after gasnet_attach: an address in the node's segment + offset is where it is mapped here (0: not mapped, or the
                          same address) */
 } gasnet_nodeinfo_t;
 
-/* Fills in the nodes below numentries.  GASNET_OK, GASNET_ERR_NOT_INIT (before gasnet_init), GASNET_ERR_BAD_ARG. */
+/* Fills in the nodes below numentries.  GASNET_OK, GASNET_ERR_NOT_INIT (before gasnet_init),
+ * GASNET_ERR_BAD_ARG. */
 int gasnet_getNodeInfo(gasnet_nodeinfo_t *nodeinfo_table, int numentries);
 
-/* NULL, or a function of the client's that gasnet_attach and gex_Segment_Attach call when this process's segment has been made and
- * before any other process can reach it (for placing its pages, say).  Returns 0; another value makes the attach fail with
- * GASNET_ERR_RESOURCE everywhere. */
+/* NULL, or a function of the client's that gasnet_attach and gex_Segment_Attach call when this
+ * process's segment has been made and before any other process can reach it (for placing its pages,
+ * say).  Returns 0; another value makes the attach fail with GASNET_ERR_RESOURCE everywhere. */
 extern int (*gasnet_client_attach_hook)(void *segbase, uintptr_t segsize);
 
-/* The job's size and this process's number as variables, for code that reaches for them; 0 before gasnet_init. */
+/* The job's size and this process's number as variables, for code that reaches for them; 0 before
+ * gasnet_init. */
 extern gasnet_node_t gasneti_nodes, gasneti_mynode;
 
-/* The objects that gasnet_init, or gex_Client_Init with GEX_FLAG_USES_GASNET1, made; outputs may be NULL. */
-void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM_t *tm_p, gex_Segment_t *segment_p);
+/* The objects that gasnet_init, or gex_Client_Init with GEX_FLAG_USES_GASNET1, made; outputs may be
+ * NULL. */
+void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM_t *tm_p,
+                            gex_Segment_t *segment_p);
 
 #define gasnet_mynode() gex_System_QueryJobRank()
 #define gasnet_nodes() gex_System_QueryJobSize()
@@ -117,7 +127,8 @@ AMPHORA_INLINE int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *sr
 /* Local completion that nobody asks for: the reply tells (gasnet_AMRequestLongAsync). */
 #define AMPHORA_EVENT_UNHEARD ((gex_Event_t *)(uintptr_t)4)
 
-/* What a message to dest with this payload is refused with: GASNET_OK, or after a sentence GASNET_ERR_NOT_INIT or GASNET_ERR_BAD_ARG. */
+/* What a message to dest with this payload is refused with: GASNET_OK, or after a sentence
+ * GASNET_ERR_NOT_INIT or GASNET_ERR_BAD_ARG. */
 int amphora_refuse(gasnet_node_t dest, size_t nbytes, int is_long);
 /* Any message may have this many bytes; longer ones are looked at. */
 #define AMPHORA_ANY_PAYLOAD 65408
@@ -129,59 +140,79 @@ AMPHORA_INLINE int amphora_refused(gasnet_node_t dest, size_t nbytes, int is_lon
 }
 
 #define AMPHORA_DEFINE_GASNET1_REQUESTS(M) \
-    AMPHORA_INLINE int gasnet_AMRequestShort##M(gasnet_node_t dest, gasnet_handler_t handler AMPHORA_PARAMS_##M) \
+    AMPHORA_INLINE int gasnet_AMRequestShort##M(gasnet_node_t dest, \
+                                                gasnet_handler_t handler AMPHORA_PARAMS_##M) \
     { \
         int err = amphora_refused(dest, 0, 0); \
-        return err ? err : gex_AM_RequestShort##M(amphora_team0, dest, handler, 0 AMPHORA_NAMES_##M); \
+        return err ? err \
+                   : gex_AM_RequestShort##M(amphora_team0, dest, handler, 0 AMPHORA_NAMES_##M); \
     } \
-    AMPHORA_INLINE int gasnet_AMRequestMedium##M(gasnet_node_t dest, gasnet_handler_t handler, const void *source_addr, \
+    AMPHORA_INLINE int gasnet_AMRequestMedium##M(gasnet_node_t dest, gasnet_handler_t handler, \
+                                                 const void *source_addr, \
                                                  size_t nbytes AMPHORA_PARAMS_##M) \
     { \
         int err = amphora_refused(dest, nbytes, 0); \
-        return err ? err : gex_AM_RequestMedium##M(amphora_team0, dest, handler, source_addr, nbytes, GEX_EVENT_NOW, \
-                                                   0 AMPHORA_NAMES_##M); \
+        return err ? err \
+                   : gex_AM_RequestMedium##M(amphora_team0, dest, handler, source_addr, nbytes, \
+                                             GEX_EVENT_NOW, 0 AMPHORA_NAMES_##M); \
     } \
-    AMPHORA_INLINE int gasnet_AMRequestLong##M(gasnet_node_t dest, gasnet_handler_t handler, const void *source_addr, \
-                                               size_t nbytes, void *dest_addr AMPHORA_PARAMS_##M) \
+    AMPHORA_INLINE int gasnet_AMRequestLong##M(gasnet_node_t dest, gasnet_handler_t handler, \
+                                               const void *source_addr, size_t nbytes, \
+                                               void *dest_addr AMPHORA_PARAMS_##M) \
     { \
         int err = amphora_refused(dest, nbytes, 1); \
-        return err ? err : gex_AM_RequestLong##M(amphora_team0, dest, handler, source_addr, nbytes, dest_addr, GEX_EVENT_NOW, \
-                                                 0 AMPHORA_NAMES_##M); \
+        return err ? err \
+                   : gex_AM_RequestLong##M(amphora_team0, dest, handler, source_addr, nbytes, \
+                                           dest_addr, GEX_EVENT_NOW, 0 AMPHORA_NAMES_##M); \
     } \
-    AMPHORA_INLINE int gasnet_AMRequestLongAsync##M(gasnet_node_t dest, gasnet_handler_t handler, const void *source_addr, \
-                                                    size_t nbytes, void *dest_addr AMPHORA_PARAMS_##M) \
+    AMPHORA_INLINE int gasnet_AMRequestLongAsync##M(gasnet_node_t dest, gasnet_handler_t handler, \
+                                                    const void *source_addr, size_t nbytes, \
+                                                    void *dest_addr AMPHORA_PARAMS_##M) \
     { \
         int err = amphora_refused(dest, nbytes, 1); \
-        return err ? err : gex_AM_RequestLong##M(amphora_team0, dest, handler, source_addr, nbytes, dest_addr, \
-                                                 AMPHORA_EVENT_UNHEARD, 0 AMPHORA_NAMES_##M); \
+        return err ? err \
+                   : gex_AM_RequestLong##M(amphora_team0, dest, handler, source_addr, nbytes, \
+                                           dest_addr, AMPHORA_EVENT_UNHEARD, 0 AMPHORA_NAMES_##M); \
     }
 
 #define AMPHORA_DEFINE_GASNET1_REPLIES(M) \
-    AMPHORA_INLINE int gasnet_AMReplyShort##M(gasnet_token_t token, gasnet_handler_t handler AMPHORA_PARAMS_##M) \
+    AMPHORA_INLINE int gasnet_AMReplyShort##M(gasnet_token_t token, \
+                                              gasnet_handler_t handler AMPHORA_PARAMS_##M) \
     { \
         return gex_AM_ReplyShort##M(token, handler, 0 AMPHORA_NAMES_##M); \
     } \
-    AMPHORA_INLINE int gasnet_AMReplyMedium##M(gasnet_token_t token, gasnet_handler_t handler, const void *source_addr, \
+    AMPHORA_INLINE int gasnet_AMReplyMedium##M(gasnet_token_t token, gasnet_handler_t handler, \
+                                               const void *source_addr, \
                                                size_t nbytes AMPHORA_PARAMS_##M) \
     { \
-        return gex_AM_ReplyMedium##M(token, handler, source_addr, nbytes, GEX_EVENT_NOW, 0 AMPHORA_NAMES_##M); \
+        return gex_AM_ReplyMedium##M(token, handler, source_addr, nbytes, GEX_EVENT_NOW, \
+                                     0 AMPHORA_NAMES_##M); \
     } \
-    AMPHORA_INLINE int gasnet_AMReplyLong##M(gasnet_token_t token, gasnet_handler_t handler, const void *source_addr, \
-                                             size_t nbytes, void *dest_addr AMPHORA_PARAMS_##M) \
+    AMPHORA_INLINE int gasnet_AMReplyLong##M(gasnet_token_t token, gasnet_handler_t handler, \
+                                             const void *source_addr, size_t nbytes, \
+                                             void *dest_addr AMPHORA_PARAMS_##M) \
     { \
-        return gex_AM_ReplyLong##M(token, handler, source_addr, nbytes, dest_addr, GEX_EVENT_NOW, 0 AMPHORA_NAMES_##M); \
+        return gex_AM_ReplyLong##M(token, handler, source_addr, nbytes, dest_addr, GEX_EVENT_NOW, \
+                                   0 AMPHORA_NAMES_##M); \
     }
 
 AMPHORA_EACH_M(AMPHORA_DEFINE_GASNET1_REQUESTS)
 AMPHORA_EACH_M(AMPHORA_DEFINE_GASNET1_REPLIES)
 
-#define gasnet_AMRequestShort(...) AMPHORA_NUMBERED(gasnet_AMRequestShort, AMPHORA_COUNT_2(__VA_ARGS__))(__VA_ARGS__)
-#define gasnet_AMRequestMedium(...) AMPHORA_NUMBERED(gasnet_AMRequestMedium, AMPHORA_COUNT_4(__VA_ARGS__))(__VA_ARGS__)
-#define gasnet_AMRequestLong(...) AMPHORA_NUMBERED(gasnet_AMRequestLong, AMPHORA_COUNT_5(__VA_ARGS__))(__VA_ARGS__)
-#define gasnet_AMRequestLongAsync(...) AMPHORA_NUMBERED(gasnet_AMRequestLongAsync, AMPHORA_COUNT_5(__VA_ARGS__))(__VA_ARGS__)
-#define gasnet_AMReplyShort(...) AMPHORA_NUMBERED(gasnet_AMReplyShort, AMPHORA_COUNT_2(__VA_ARGS__))(__VA_ARGS__)
-#define gasnet_AMReplyMedium(...) AMPHORA_NUMBERED(gasnet_AMReplyMedium, AMPHORA_COUNT_4(__VA_ARGS__))(__VA_ARGS__)
-#define gasnet_AMReplyLong(...) AMPHORA_NUMBERED(gasnet_AMReplyLong, AMPHORA_COUNT_5(__VA_ARGS__))(__VA_ARGS__)
+#define gasnet_AMRequestShort(...) \
+    AMPHORA_NUMBERED(gasnet_AMRequestShort, AMPHORA_COUNT_2(__VA_ARGS__))(__VA_ARGS__)
+#define gasnet_AMRequestMedium(...) \
+    AMPHORA_NUMBERED(gasnet_AMRequestMedium, AMPHORA_COUNT_4(__VA_ARGS__))(__VA_ARGS__)
+#define gasnet_AMRequestLong(...) \
+    AMPHORA_NUMBERED(gasnet_AMRequestLong, AMPHORA_COUNT_5(__VA_ARGS__))(__VA_ARGS__)
+#define gasnet_AMRequestLongAsync(...) \
+    AMPHORA_NUMBERED(gasnet_AMRequestLongAsync, AMPHORA_COUNT_5(__VA_ARGS__))(__VA_ARGS__)
+#define gasnet_AMReplyShort(...) \
+    AMPHORA_NUMBERED(gasnet_AMReplyShort, AMPHORA_COUNT_2(__VA_ARGS__))(__VA_ARGS__)
+#define gasnet_AMReplyMedium(...) \
+    AMPHORA_NUMBERED(gasnet_AMReplyMedium, AMPHORA_COUNT_4(__VA_ARGS__))(__VA_ARGS__)
+#define gasnet_AMReplyLong(...) \
+    AMPHORA_NUMBERED(gasnet_AMReplyLong, AMPHORA_COUNT_5(__VA_ARGS__))(__VA_ARGS__)
 
 /* ---- blocking transfers ---- */
 
@@ -212,21 +243,26 @@ AMPHORA_INLINE void gasnet_memset(gasnet_node_t node, void *dest, int val, size_
     AMPHORA_FENCE();
 }
 
-/* ---- explicit handles.  put: the source may be used again on return; put_bulk: when the operation is complete ---- */
+/* ---- explicit handles.  put: the source may be used again on return; put_bulk: when the operation
+ * is complete ---- */
 
-AMPHORA_INLINE gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, void *src, size_t nbytes)
+AMPHORA_INLINE gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, void *src,
+                                             size_t nbytes)
 {
     return gex_RMA_GetNB(amphora_team0, dest, node, src, nbytes, 0);
 }
-AMPHORA_INLINE gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, const void *src, size_t nbytes)
+AMPHORA_INLINE gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, const void *src,
+                                             size_t nbytes)
 {
     return gex_RMA_PutNB(amphora_team0, node, dest, src, nbytes, GEX_EVENT_NOW, 0);
 }
-AMPHORA_INLINE gasnet_handle_t gasnet_put_nb_bulk(gasnet_node_t node, void *dest, const void *src, size_t nbytes)
+AMPHORA_INLINE gasnet_handle_t gasnet_put_nb_bulk(gasnet_node_t node, void *dest, const void *src,
+                                                  size_t nbytes)
 {
     return gex_RMA_PutNB(amphora_team0, node, dest, src, nbytes, GEX_EVENT_DEFER, 0);
 }
-AMPHORA_INLINE gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes)
+AMPHORA_INLINE gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val,
+                                                size_t nbytes)
 {
     if (AMPHORA_UNLIKELY(!amphora_reach_addr(amphora_team0, node, dest, nbytes)))
         return amphora_memset_nb(amphora_team0, node, dest, val, nbytes);
@@ -242,7 +278,8 @@ int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t numhandles);
 #define gasnet_wait_syncnb(handle) gex_Event_Wait(handle)
 #define gasnet_wait_syncnb_some(handles, numhandles) gex_Event_WaitSome(handles, numhandles, 0)
 #define gasnet_wait_syncnb_all(handles, numhandles) gex_Event_WaitAll(handles, numhandles, 0)
-#define gasnet_try_syncnb_nopoll(handle) gex_Event_Test(handle) /* as gasnet_try_syncnb, without a poll */
+#define gasnet_try_syncnb_nopoll(handle) \
+    gex_Event_Test(handle) /* as gasnet_try_syncnb, without a poll */
 
 /* ---- implicit handles ---- */
 
@@ -254,7 +291,8 @@ AMPHORA_INLINE void gasnet_put_nbi(gasnet_node_t node, void *dest, const void *s
 {
     (void)gex_RMA_PutNBI(amphora_team0, node, dest, src, nbytes, GEX_EVENT_NOW, 0);
 }
-AMPHORA_INLINE void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, const void *src, size_t nbytes)
+AMPHORA_INLINE void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, const void *src,
+                                        size_t nbytes)
 {
     (void)gex_RMA_PutNBI(amphora_team0, node, dest, src, nbytes, GEX_EVENT_DEFER, 0);
 }
@@ -279,15 +317,18 @@ int amphora_try_nbi(gex_EC_t mask);
 
 /* ---- values ---- */
 
-AMPHORA_INLINE void gasnet_put_val(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
+AMPHORA_INLINE void gasnet_put_val(gasnet_node_t node, void *dest, gasnet_register_value_t value,
+                                   size_t nbytes)
 {
     (void)gex_RMA_PutBlockingVal(amphora_team0, node, dest, value, nbytes, 0);
 }
-AMPHORA_INLINE gasnet_handle_t gasnet_put_nb_val(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
+AMPHORA_INLINE gasnet_handle_t gasnet_put_nb_val(gasnet_node_t node, void *dest,
+                                                 gasnet_register_value_t value, size_t nbytes)
 {
     return gex_RMA_PutNBVal(amphora_team0, node, dest, value, nbytes, 0);
 }
-AMPHORA_INLINE void gasnet_put_nbi_val(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
+AMPHORA_INLINE void gasnet_put_nbi_val(gasnet_node_t node, void *dest,
+                                       gasnet_register_value_t value, size_t nbytes)
 {
     (void)gex_RMA_PutNBIVal(amphora_team0, node, dest, value, nbytes, 0);
 }
@@ -299,7 +340,8 @@ AMPHORA_INLINE gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *
 gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes);
 gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle);
 
-/* ---- barriers: named (flags 0), GASNET_BARRIERFLAG_ANONYMOUS, _MISMATCH, _UNNAMED (anonymous, and so said by every node) ---- */
+/* ---- barriers: named (flags 0), GASNET_BARRIERFLAG_ANONYMOUS, _MISMATCH, _UNNAMED (anonymous, and
+ * so said by every node) ---- */
 
 void gasnet_barrier_notify(int id, int flags);
 /* GASNET_OK or GASNET_ERR_BARRIER_MISMATCH; try also GASNET_ERR_NOT_READY. */
@@ -307,8 +349,9 @@ int gasnet_barrier_wait(int id, int flags);
 int gasnet_barrier_try(int id, int flags);
 /* Both in one. */
 int gasnet_barrier(int id, int flags);
-/* The name of the last barrier that this process has waited for: 0 and *id (which may be NULL), where some process named it and none
- * mismatched; 1: it was anonymous; GASNET_ERR_BARRIER_MISMATCH. */
+/* The name of the last barrier that this process has waited for: 0 and *id (which may be NULL),
+ * where some process named it and none mismatched; 1: it was anonymous;
+ * GASNET_ERR_BARRIER_MISMATCH. */
 int gasnet_barrier_result(int *id);
 
 AMPHORA_END_C

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handler-safe locks.  GASNet-EX spec, "Handler-safe locks"; GASNet-1 spec 3.4.  A handler runs only inside a library call of a
- * thread that holds no such lock; so with one thread a lock is no more than a mark, and with several it is a mutex.
+ * Handler-safe locks.  GASNet-EX spec, "Handler-safe locks"; GASNet-1 spec 3.4.  A handler runs
+ * only inside a library call of a thread that holds no such lock; so with one thread a lock is no
+ * more than a mark, and with several it is a mutex.
  */
 #ifndef AMPHORA_LOCK_H
 #define AMPHORA_LOCK_H
@@ -10,9 +11,15 @@
 
 AMPHORA_BEGIN_C
 
-/* Checked clients (GASNET_DEBUG) tell the library of each lock: it finds those that a thread takes twice, gives back without holding
- * them, or holds where that is not allowed. */
-enum { AMPHORA_HSL_LOCK, AMPHORA_HSL_LOCKED, AMPHORA_HSL_TRIED, AMPHORA_HSL_UNLOCK, AMPHORA_HSL_DESTROY };
+/* Checked clients (GASNET_DEBUG) tell the library of each lock: it finds those that a thread takes
+ * twice, gives back without holding them, or holds where that is not allowed. */
+enum {
+    AMPHORA_HSL_LOCK,
+    AMPHORA_HSL_LOCKED,
+    AMPHORA_HSL_TRIED,
+    AMPHORA_HSL_UNLOCK,
+    AMPHORA_HSL_DESTROY
+};
 void amphora_hsl_note(const void *hsl, int what);
 #ifdef GASNET_DEBUG
 #define AMPHORA_HSL_NOTE(hsl, what) amphora_hsl_note(hsl, what)
@@ -26,7 +33,10 @@ typedef struct {
     int held;
 } gex_HSL_t;
 
-#define GEX_HSL_INITIALIZER { 0 }
+#define GEX_HSL_INITIALIZER \
+    { \
+        0 \
+    }
 
 AMPHORA_INLINE void gex_HSL_Init(gex_HSL_t *hsl)
 {
@@ -67,7 +77,10 @@ typedef struct {
     pthread_mutex_t mutex;
 } gex_HSL_t;
 
-#define GEX_HSL_INITIALIZER { PTHREAD_MUTEX_INITIALIZER }
+#define GEX_HSL_INITIALIZER \
+    { \
+        PTHREAD_MUTEX_INITIALIZER \
+    }
 
 AMPHORA_INLINE void gex_HSL_Init(gex_HSL_t *hsl)
 {

@@ -2,7 +2,8 @@
 /*
  * Memory kinds, for gasnet_mk.h: where a segment's memory lies.  GASNet-EX spec, "Memory kinds".
  *
- * Host memory is the kind that this library has; of GASNET_HAVE_MK_CLASS_CUDA_UVA, _HIP, _ZE and _MULTIPLE none is defined.
+ * Host memory is the kind that this library has; of GASNET_HAVE_MK_CLASS_CUDA_UVA, _HIP, _ZE and
+ * _MULTIPLE none is defined.
  */
 #ifndef AMPHORA_MK_H
 #define AMPHORA_MK_H
@@ -11,7 +12,12 @@
 
 AMPHORA_BEGIN_C
 
-typedef enum { GEX_MK_CLASS_HOST, GEX_MK_CLASS_CUDA_UVA, GEX_MK_CLASS_HIP, GEX_MK_CLASS_ZE } gex_MK_Class_t;
+typedef enum {
+    GEX_MK_CLASS_HOST,
+    GEX_MK_CLASS_CUDA_UVA,
+    GEX_MK_CLASS_HIP,
+    GEX_MK_CLASS_ZE
+} gex_MK_Class_t;
 
 /* Which device a kind is for; the member that belongs to gex_class.  gex_flags: 0. */
 typedef struct {
@@ -32,9 +38,11 @@ typedef struct {
     } gex_args;
 } gex_MK_Create_args_t;
 
-/* Makes a kind.  Not collective.  flags: 0.  GASNET_OK, GASNET_ERR_NOT_INIT, GASNET_ERR_BAD_ARG (NULL, flags, no such class, or a
- * device class: this library was built without), GASNET_ERR_RESOURCE. */
-int gex_MK_Create(gex_MK_t *memkind_p, gex_Client_t client, const gex_MK_Create_args_t *args, gex_Flags_t flags);
+/* Makes a kind.  Not collective.  flags: 0.  GASNET_OK, GASNET_ERR_NOT_INIT, GASNET_ERR_BAD_ARG
+ * (NULL, flags, no such class, or a device class: this library was built without),
+ * GASNET_ERR_RESOURCE. */
+int gex_MK_Create(gex_MK_t *memkind_p, gex_Client_t client, const gex_MK_Create_args_t *args,
+                  gex_Flags_t flags);
 
 /* Ends a kind of gex_MK_Create that no segment uses; else the job ends with a sentence. */
 void gex_MK_Destroy(gex_MK_t memkind, gex_Flags_t flags);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data types and operations of remote atomics and reductions.  GASNet-EX spec, "Data types" and "Operation codes".  Each constant is
- * a bit of its own, so sets of them can be made with |.  Some clients know the values of GEX_DT_U64 and GEX_OP_ADD.
+ * Data types and operations of remote atomics and reductions.  GASNet-EX spec, "Data types" and
+ * "Operation codes".  Each constant is a bit of its own, so sets of them can be made with |.  Some
+ * clients know the values of GEX_DT_U64 and GEX_OP_ADD.
  */
 #ifndef AMPHORA_OPERATORS_H
 #define AMPHORA_OPERATORS_H
@@ -11,13 +12,14 @@
 typedef uint32_t gex_DT_t;
 typedef uint32_t gex_OP_t;
 
-#define GEX_DT_I32 ((gex_DT_t)1u << 0)  /* int32_t */
-#define GEX_DT_U32 ((gex_DT_t)1u << 1)  /* uint32_t */
-#define GEX_DT_I64 ((gex_DT_t)1u << 2)  /* int64_t */
-#define GEX_DT_U64 ((gex_DT_t)1u << 3)  /* uint64_t */
-#define GEX_DT_FLT ((gex_DT_t)1u << 4)  /* float */
-#define GEX_DT_DBL ((gex_DT_t)1u << 5)  /* double */
-#define GEX_DT_USER ((gex_DT_t)1u << 6) /* reductions only: elements of a size that the client states */
+#define GEX_DT_I32 ((gex_DT_t)1u << 0) /* int32_t */
+#define GEX_DT_U32 ((gex_DT_t)1u << 1) /* uint32_t */
+#define GEX_DT_I64 ((gex_DT_t)1u << 2) /* int64_t */
+#define GEX_DT_U64 ((gex_DT_t)1u << 3) /* uint64_t */
+#define GEX_DT_FLT ((gex_DT_t)1u << 4) /* float */
+#define GEX_DT_DBL ((gex_DT_t)1u << 5) /* double */
+#define GEX_DT_USER \
+    ((gex_DT_t)1u << 6) /* reductions only: elements of a size that the client states */
 
 /* Atomics and reductions; the last three for integers only. */
 #define GEX_OP_ADD ((gex_OP_t)1u << 3)

@@ -2,15 +2,18 @@
 /*
  * Put and get.  GASNet-EX spec, "Extended API".
  *
- * The remote range must lie in the bound segment of (tm, rank).  To a neighbour (a process that shares memory) the transfer is
- * made here by loads, stores and memcpy, and is complete on return; everything else is the library's.  Blocking calls return when
- * the data is in place, NB calls return an event, NBI calls are completed by gex_NBI_Wait.  lc_opt says when the source may be
- * used again: GEX_EVENT_NOW, _DEFER (with the operation), _GROUP (NBI: GEX_EC_LC), or the address of an event (NB).
- * With GEX_FLAG_IMMEDIATE they may answer non-zero or GEX_EVENT_NO_OP: nothing was started.  Not from handlers.
+ * The remote range must lie in the bound segment of (tm, rank).  To a neighbour (a process that
+ * shares memory) the transfer is made here by loads, stores and memcpy, and is complete on return;
+ * everything else is the library's.  Blocking calls return when the data is in place, NB calls
+ * return an event, NBI calls are completed by gex_NBI_Wait.  lc_opt says when the source may be
+ * used again: GEX_EVENT_NOW, _DEFER (with the operation), _GROUP (NBI: GEX_EC_LC), or the address
+ * of an event (NB). With GEX_FLAG_IMMEDIATE they may answer non-zero or GEX_EVENT_NO_OP: nothing
+ * was started.  Not from handlers.
  *
- * Other flags: GEX_FLAG_SELF_SEG_OFFSET and GEX_FLAG_PEER_SEG_OFFSET make the address here, or at the target, an offset in the bound
- * segment.  GEX_FLAG_PEER_NEVER_NBRHD, as a constant, saves the look for a neighbour; GEX_FLAG_PEER_NEVER_SELF, _SEG_BOUND, _SEG_SOME
- * and _SEG_UNKNOWN state what the library knows by itself; GEX_FLAG_LC_COPY_YES and _NO have no effect.
+ * Other flags: GEX_FLAG_SELF_SEG_OFFSET and GEX_FLAG_PEER_SEG_OFFSET make the address here, or at
+ * the target, an offset in the bound segment.  GEX_FLAG_PEER_NEVER_NBRHD, as a constant, saves the
+ * look for a neighbour; GEX_FLAG_PEER_NEVER_SELF, _SEG_BOUND, _SEG_SOME and _SEG_UNKNOWN state what
+ * the library knows by itself; GEX_FLAG_LC_COPY_YES and _NO have no effect.
  */
 #ifndef AMPHORA_RMA_H
 #define AMPHORA_RMA_H
@@ -21,19 +24,29 @@
 
 AMPHORA_BEGIN_C
 
-int amphora_put_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Flags_t flags);
-int amphora_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags);
-gex_Event_t amphora_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Event_t *lc_opt,
+int amphora_put_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes,
+                         gex_Flags_t flags);
+int amphora_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes,
+                    gex_Event_t *lc_opt, gex_Flags_t flags);
+gex_Event_t amphora_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes,
+                           gex_Event_t *lc_opt, gex_Flags_t flags);
+int amphora_get_blocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes,
+                         gex_Flags_t flags);
+int amphora_get_nbi(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes,
+                    gex_Flags_t flags);
+gex_Event_t amphora_get_nb(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes,
                            gex_Flags_t flags);
-int amphora_get_blocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags);
-int amphora_get_nbi(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags);
-gex_Event_t amphora_get_nb(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags);
-gex_RMA_Value_t amphora_get_val(gex_TM_t tm, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags);
-int amphora_put_val(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags);
-int amphora_put_val_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags);
-gex_Event_t amphora_put_val_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags);
+gex_RMA_Value_t amphora_get_val(gex_TM_t tm, gex_Rank_t rank, void *src, size_t nbytes,
+                                gex_Flags_t flags);
+int amphora_put_val(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes,
+                    gex_Flags_t flags);
+int amphora_put_val_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value,
+                        size_t nbytes, gex_Flags_t flags);
+gex_Event_t amphora_put_val_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value,
+                               size_t nbytes, gex_Flags_t flags);
 
-/* Copies between this process and mapped memory, ordered against the accesses around it.  Words are one access each. */
+/* Copies between this process and mapped memory, ordered against the accesses around it.  Words are
+ * one access each. */
 AMPHORA_INLINE void amphora_copy(void *dest, const void *src, size_t nbytes)
 {
     uint64_t v8;
@@ -51,7 +64,8 @@ AMPHORA_INLINE void amphora_copy(void *dest, const void *src, size_t nbytes)
     AMPHORA_FENCE();
 }
 
-/* Writes the nbytes low-order bytes (1 to SIZEOF_GEX_RMA_VALUE_T) of value as an integer of that size. */
+/* Writes the nbytes low-order bytes (1 to SIZEOF_GEX_RMA_VALUE_T) of value as an integer of that
+ * size. */
 AMPHORA_INLINE void amphora_store_val(void *dest, gex_RMA_Value_t value, size_t nbytes)
 {
     const uint8_t v1 = (uint8_t)value;
@@ -101,10 +115,11 @@ AMPHORA_INLINE gex_RMA_Value_t amphora_load_val(const void *src, size_t nbytes)
     return value;
 }
 
-/* Where a transfer of the header's own begins at its target, or NULL: the library makes it.  Addresses that are offsets are the
- * library's, and those that the caller says, by a constant, belong to no neighbour; in a client that is checked (GASNET_DEBUG) all
- * are. */
-AMPHORA_INLINE void *amphora_rma_addr(gex_TM_t tm, gex_Rank_t rank, const void *addr, size_t nbytes, gex_Flags_t flags)
+/* Where a transfer of the header's own begins at its target, or NULL: the library makes it.
+ * Addresses that are offsets are the library's, and those that the caller says, by a constant,
+ * belong to no neighbour; in a client that is checked (GASNET_DEBUG) all are. */
+AMPHORA_INLINE void *amphora_rma_addr(gex_TM_t tm, gex_Rank_t rank, const void *addr, size_t nbytes,
+                                      gex_Flags_t flags)
 {
 #ifdef GASNET_DEBUG
     (void)tm, (void)rank, (void)addr, (void)nbytes, (void)flags;
@@ -118,7 +133,8 @@ AMPHORA_INLINE void *amphora_rma_addr(gex_TM_t tm, gex_Rank_t rank, const void *
 #endif
 }
 
-AMPHORA_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Flags_t flags)
+AMPHORA_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src,
+                                       size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
@@ -127,8 +143,8 @@ AMPHORA_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest,
     return 0;
 }
 
-AMPHORA_INLINE int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes, gex_Event_t *lc_opt,
-                                  gex_Flags_t flags)
+AMPHORA_INLINE int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src,
+                                  size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
@@ -137,8 +153,8 @@ AMPHORA_INLINE int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *dest, cons
     return 0;
 }
 
-AMPHORA_INLINE gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t nbytes,
-                                         gex_Event_t *lc_opt, gex_Flags_t flags)
+AMPHORA_INLINE gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src,
+                                         size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
@@ -149,7 +165,8 @@ AMPHORA_INLINE gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *des
     return GEX_EVENT_INVALID;
 }
 
-AMPHORA_INLINE int gex_RMA_GetBlocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
+AMPHORA_INLINE int gex_RMA_GetBlocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src,
+                                       size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
@@ -158,7 +175,8 @@ AMPHORA_INLINE int gex_RMA_GetBlocking(gex_TM_t tm, void *dest, gex_Rank_t rank,
     return 0;
 }
 
-AMPHORA_INLINE int gex_RMA_GetNBI(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
+AMPHORA_INLINE int gex_RMA_GetNBI(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src,
+                                  size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
@@ -167,7 +185,8 @@ AMPHORA_INLINE int gex_RMA_GetNBI(gex_TM_t tm, void *dest, gex_Rank_t rank, void
     return 0;
 }
 
-AMPHORA_INLINE gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
+AMPHORA_INLINE gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src,
+                                         size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at))
@@ -178,7 +197,8 @@ AMPHORA_INLINE gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *dest, gex_Rank_t ran
 
 /* Values of 1 to SIZEOF_GEX_RMA_VALUE_T bytes, in a register. */
 
-AMPHORA_INLINE gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *src, size_t nbytes, gex_Flags_t flags)
+AMPHORA_INLINE gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *src,
+                                                      size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
     gex_RMA_Value_t value;
@@ -190,8 +210,8 @@ AMPHORA_INLINE gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t ra
     return value;
 }
 
-AMPHORA_INLINE int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes,
-                                          gex_Flags_t flags)
+AMPHORA_INLINE int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *dest,
+                                          gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
     if (AMPHORA_UNLIKELY(!at || nbytes - 1 >= sizeof value))
@@ -202,16 +222,16 @@ AMPHORA_INLINE int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *de
     return 0;
 }
 
-AMPHORA_INLINE int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes,
-                                     gex_Flags_t flags)
+AMPHORA_INLINE int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *dest,
+                                     gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags)
 {
     if (AMPHORA_UNLIKELY(!amphora_rma_addr(tm, rank, dest, nbytes, flags)))
         return amphora_put_val_nbi(tm, rank, dest, value, nbytes, flags);
     return gex_RMA_PutBlockingVal(tm, rank, dest, value, nbytes, flags);
 }
 
-AMPHORA_INLINE gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value, size_t nbytes,
-                                            gex_Flags_t flags)
+AMPHORA_INLINE gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void *dest,
+                                            gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags)
 {
     if (AMPHORA_UNLIKELY(!amphora_rma_addr(tm, rank, dest, nbytes, flags)))
         return amphora_put_val_nb(tm, rank, dest, value, nbytes, flags);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public part of a team: enough to reach a neighbour's memory from the header with plain loads and stores.
+ * The public part of a team: enough to reach a neighbour's memory from the header with plain loads
+ * and stores.
  */
 #ifndef AMPHORA_TEAM_H
 #define AMPHORA_TEAM_H
@@ -9,7 +10,8 @@
 
 AMPHORA_BEGIN_C
 
-/* How the segment of one member is reached.  len 0: not mapped here, the library carries the transfer. */
+/* How the segment of one member is reached.  len 0: not mapped here, the library carries the
+ * transfer. */
 struct amphora_reach {
     uintptr_t base;  /* address of the segment in its owner */
     uintptr_t len;   /* bytes that are mapped here */
@@ -26,9 +28,10 @@ struct amphora_team {
 /* The team that GASNet-1 calls use; before initialisation an empty one. */
 extern struct amphora_team *amphora_team0;
 
-/* Where [addr, addr+nbytes) of member rank lies in this process, or NULL: the library must look at it (another host, an empty
- * transfer, a pair, or an address or a rank that is not allowed). */
-AMPHORA_INLINE void *amphora_reach_addr(gex_TM_t tm, gex_Rank_t rank, const void *addr, size_t nbytes)
+/* Where [addr, addr+nbytes) of member rank lies in this process, or NULL: the library must look at
+ * it (another host, an empty transfer, a pair, or an address or a rank that is not allowed). */
+AMPHORA_INLINE void *amphora_reach_addr(gex_TM_t tm, gex_Rank_t rank, const void *addr,
+                                        size_t nbytes)
 {
     if (AMPHORA_UNLIKELY(((uintptr_t)tm & 1) || rank >= tm->size))
         return NULL;

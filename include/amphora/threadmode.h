@@ -4,16 +4,18 @@
  *   GASNET_SEQ      one thread makes all calls,
  *   GASNET_PARSYNC  several threads, but only one at a time makes calls,
  *   GASNET_PAR      any thread, any time,
- * the same one in all its files, before it includes gasnetex.h or gasnet.h.  The library is the same for all three: the mode is
- * passed to it at initialisation.
+ * the same one in all its files, before it includes gasnetex.h or gasnet.h.  The library is the
+ * same for all three: the mode is passed to it at initialisation.
  *
- * And what of a process's memory the others can reach (GASNet-1 spec, 3.1), also the same in all files:
+ * And what of a process's memory the others can reach (GASNet-1 spec, 3.1), also the same in all
+ * files:
  *   GASNET_SEGMENT_FAST        the segment that it attaches (the default),
  *   GASNET_SEGMENT_LARGE       the same here: a segment may be as large as memory in both,
  *   GASNET_SEGMENT_EVERYTHING  all of it: any address that is good in its owner.
  *
- * Each object file carries the absolute symbols amphora_client_threadmode and amphora_client_segment.  A linker accepts an absolute
- * symbol twice with one value and refuses it with two, so files of different modes do not link ("multiple definition of ...").
+ * Each object file carries the absolute symbols amphora_client_threadmode and
+ * amphora_client_segment.  A linker accepts an absolute symbol twice with one value and refuses it
+ * with two, so files of different modes do not link ("multiple definition of ...").
  */
 #ifndef AMPHORA_THREADMODE_H
 #define AMPHORA_THREADMODE_H
@@ -21,7 +23,8 @@
 #include "amphora/compiler.h"
 
 #if defined(GASNET_SEQ) + defined(GASNET_PARSYNC) + defined(GASNET_PAR) != 1
-#error "define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before this header (for example -DGASNET_SEQ)"
+#error \
+    "define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before this header (for example -DGASNET_SEQ)"
 #endif
 
 #ifdef GASNET_SEQ
@@ -52,8 +55,11 @@
 #endif
 #endif
 
-#if defined(GASNET_SEGMENT_FAST) + defined(GASNET_SEGMENT_LARGE) + defined(GASNET_SEGMENT_EVERYTHING) > 1
-#error "define at most one of GASNET_SEGMENT_FAST, GASNET_SEGMENT_LARGE and GASNET_SEGMENT_EVERYTHING"
+#if defined(GASNET_SEGMENT_FAST) + defined(GASNET_SEGMENT_LARGE) + \
+        defined(GASNET_SEGMENT_EVERYTHING) > \
+    1
+#error \
+    "define at most one of GASNET_SEGMENT_FAST, GASNET_SEGMENT_LARGE and GASNET_SEGMENT_EVERYTHING"
 #endif
 #if defined(GASNET_SEGMENT_EVERYTHING)
 #undef GASNET_SEGMENT_EVERYTHING
@@ -74,9 +80,10 @@
 
 __asm__(".globl amphora_client_threadmode\n\t"
         ".hidden amphora_client_threadmode\n\t"
-        ".set amphora_client_threadmode, " AMPHORA_TEXT(AMPHORA_THREADMODE) "\n\t"
-        ".globl amphora_client_segment\n\t"
-        ".hidden amphora_client_segment\n\t"
-        ".set amphora_client_segment, " AMPHORA_TEXT(AMPHORA_SEGMENT));
+        ".set amphora_client_threadmode, " AMPHORA_TEXT(
+            AMPHORA_THREADMODE) "\n\t"
+                                ".globl amphora_client_segment\n\t"
+                                ".hidden amphora_client_segment\n\t"
+                                ".set amphora_client_segment, " AMPHORA_TEXT(AMPHORA_SEGMENT));
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Versions of the specifications that the names of the public headers follow, and of the GASNet release they correspond to. */
+/* Versions of the specifications that the names of the public headers follow, and of the GASNet
+ * release they correspond to. */
 #ifndef AMPHORA_VERSION_H
 #define AMPHORA_VERSION_H
 

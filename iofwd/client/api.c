@@ -55,7 +55,8 @@ size_t iofwd_servers(uint32_t *servers, size_t most)
     size_t all = cl ? amph_client_stripe_widest(cl) : 0;
     for (size_t i = 0; i < n && i < most; i++)
         servers[i] = list[i];
-    for (; n < all; n++) /* what rules say that came later: as amph_client_stripe_open deals files out */
+    /* what rules say that came later: as amph_client_stripe_open deals files out */
+    for (; n < all; n++)
         if (n < most)
             servers[n] = cl->first + (uint32_t)((list[0] - cl->first + n) % cl->nlinks);
     return n;
@@ -70,9 +71,16 @@ int iofwd_stats(uint32_t server, struct iofwd_stats *stats)
         err = amph_fwd_server_stats(cl, server == IOFWD_NONE ? cl->servers[0] : server, &s);
     if (err)
         return err;
-    *stats = (struct iofwd_stats){ .server = s.server, .client = s.client, .calls = s.calls, .errors = s.errors,
-                                   .bytes_written = s.bytes_out, .bytes_read = s.bytes_in, .all_calls = s.all_calls,
-                                   .all_bytes_written = s.all_bytes_out, .all_bytes_read = s.all_bytes_in, .clients = s.clients,
+    *stats = (struct iofwd_stats){ .server = s.server,
+                                   .client = s.client,
+                                   .calls = s.calls,
+                                   .errors = s.errors,
+                                   .bytes_written = s.bytes_out,
+                                   .bytes_read = s.bytes_in,
+                                   .all_calls = s.all_calls,
+                                   .all_bytes_written = s.all_bytes_out,
+                                   .all_bytes_read = s.all_bytes_in,
+                                   .clients = s.clients,
                                    .open_files = s.handles };
     return 0;
 }
@@ -84,7 +92,8 @@ static uint64_t counted(enum amph_counter_id id)
 
 void iofwd_counters(struct iofwd_counters *c)
 {
-    *c = (struct iofwd_counters){ .calls = counted(AMPH_COUNTER_IOFWD_CALLS), .bytes_written = counted(AMPH_COUNTER_IOFWD_BYTES_OUT),
+    *c = (struct iofwd_counters){ .calls = counted(AMPH_COUNTER_IOFWD_CALLS),
+                                  .bytes_written = counted(AMPH_COUNTER_IOFWD_BYTES_OUT),
                                   .bytes_read = counted(AMPH_COUNTER_IOFWD_BYTES_IN),
                                   .bytes_in_place = counted(AMPH_COUNTER_IOFWD_BYTES_IN_PLACE) };
 }
@@ -130,7 +139,8 @@ static void on_nudge(void *token)
 
 size_t iofwd_handlers(const struct iofwd_handler **rows)
 {
-    static const struct iofwd_handler table[] = { { FWD_AM_REQUEST, on_nudge, 0, "iofwd progress" } };
+    static const struct iofwd_handler table[] = { { FWD_AM_REQUEST, on_nudge, 0,
+                                                    "iofwd progress" } };
     *rows = table;
     return AMPH_COUNTOF(table);
 }
@@ -142,8 +152,12 @@ int iofwd_split(size_t nplaces, size_t nservers, struct iofwd_place *places)
     uint32_t compute = (uint32_t)(nplaces - nservers);
     for (uint32_t i = 0; i < nplaces; i++) {
         bool is_server = i >= compute;
-        places[i] = (struct iofwd_place){ .is_server = is_server, .absolute = i, .relative = is_server ? i - compute : i,
-                                          .server = is_server || !nservers ? IOFWD_NONE : compute + i % (uint32_t)nservers };
+        places[i] = (struct iofwd_place){ .is_server = is_server,
+                                          .absolute = i,
+                                          .relative = is_server ? i - compute : i,
+                                          .server = is_server || !nservers
+                                                        ? IOFWD_NONE
+                                                        : compute + i % (uint32_t)nservers };
     }
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The part of iofwd.h that works on files by name and handle: for programs that call the I/O servers themselves.
- * Layer: iofwd.  Thread rule: as iofwd.h says.
+ * The part of iofwd.h that works on files by name and handle: for programs that call the I/O
+ * servers themselves. Layer: iofwd.  Thread rule: as iofwd.h says.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,8 @@
 #include "iofwd/client/coalesce/coalesce.h"
 #include "iofwd/client/nonblocking.h"
 
-/* A process holds an open file at its server once, however often it has opened it by its name: the last to be closed ends it. */
+/* A process holds an open file at its server once, however often it has opened it by its name: the
+ * last to be closed ends it. */
 static struct {
     pthread_mutex_t lock;
     struct iofwd_file *first;
@@ -40,7 +41,8 @@ __attribute__((constructor)) static void begin(void)
 static struct iofwd_file *another(struct iofwd_file *from, const struct iofwd_file *file)
 {
     const struct amph_fwd_ref *part = &file->file.part[0];
-    while (from && (from == file || from->file.part[0].handle != part->handle || from->file.part[0].server != part->server))
+    while (from && (from == file || from->file.part[0].handle != part->handle ||
+                    from->file.part[0].server != part->server))
         from = from->next;
     return from;
 }
@@ -105,7 +107,8 @@ int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file_p)
     struct amph_fwd_file f;
     int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
     if (!err)
-        err = amph_fwd_open(cl, NULL, path, flags | O_CLOEXEC, flags & (O_CREAT | O_TMPFILE) ? with_mask(mode) : mode, &f);
+        err = amph_fwd_open(cl, NULL, path, flags | O_CLOEXEC,
+                            flags & (O_CREAT | O_TMPFILE) ? with_mask(mode) : mode, &f);
     if (!err && (err = amph_client_file_make(&f, false, file_p)))
         amph_fwd_close(cl, &f);
     return err;
@@ -253,14 +256,18 @@ int iofwd_pread_nb(iofwd_file_t *file, void *buf, size_t len, off_t off, iofwd_o
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
-    return err ? err : amph_client_nb_start(cl, &file->file, false, buf, len, off, NULL, NULL, (struct amph_client_nb **)op_p);
+    return err ? err
+               : amph_client_nb_start(cl, &file->file, false, buf, len, off, NULL, NULL,
+                                      (struct amph_client_nb **)op_p);
 }
 
 int iofwd_pwrite_nb(iofwd_file_t *file, const void *buf, size_t len, off_t off, iofwd_op_t *op_p)
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
-    return err ? err : amph_client_nb_start(cl, &file->file, true, (void *)buf, len, off, NULL, NULL, (struct amph_client_nb **)op_p);
+    return err ? err
+               : amph_client_nb_start(cl, &file->file, true, (void *)buf, len, off, NULL, NULL,
+                                      (struct amph_client_nb **)op_p);
 }
 
 int iofwd_wait(iofwd_op_t *op_p, double seconds, struct iofwd_result *result)
@@ -274,8 +281,12 @@ int iofwd_wait(iofwd_op_t *op_p, double seconds, struct iofwd_result *result)
         return err;
     *op_p = IOFWD_OP_NONE;
     if (result)
-        *result = (struct iofwd_result){ .error = r.error, .bytes = r.bytes, .seconds = (double)r.ns * 1e-9,
-                                         .bytes_per_second = r.ns ? (double)r.bytes * 1e9 / (double)r.ns : 0 };
+        *result = (struct iofwd_result){
+            .error = r.error,
+            .bytes = r.bytes,
+            .seconds = (double)r.ns * 1e-9,
+            .bytes_per_second = r.ns ? (double)r.bytes * 1e9 / (double)r.ns : 0
+        };
     return 0;
 }
 

@@ -11,8 +11,8 @@
 /* Its client is the process's: in a forked child the child's. */
 struct iofwd_file {
     struct amph_fwd_file file;
-    bool borrowed; /* a descriptor's: closing does not end it */
-    bool doubled;  /* another of this process may stand for the same open file */
+    bool borrowed;                 /* a descriptor's: closing does not end it */
+    bool doubled;                  /* another of this process may stand for the same open file */
     struct amph_fwd_file whole;    /* what its end closes: parts, too, that another has known of */
     struct iofwd_file *next, **at; /* all that this process has of its own */
 };

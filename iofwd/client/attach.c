@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file client of the process: opening it, its ways to servers, and noticing that a server has gone.  Layer: iofwd.
- * Thread rule: see client/internal.h.
+ * The file client of the process: opening it, its ways to servers, and noticing that a server has
+ * gone.  Layer: iofwd. Thread rule: see client/internal.h.
  */
 #include "iofwd/client/client.h"
 
@@ -47,13 +47,15 @@ static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t serv
     size_t len;
     struct amph_fwd_server_addr addr;
     pthread_mutex_lock(&cl->boot_lock);
-    enum amph_status st = amph_boot_lookup(cl->boot, server, FWD_CONTROL_KEY, LOOKUP_NS, &value, &len);
+    enum amph_status st = amph_boot_lookup(cl->boot, server, FWD_CONTROL_KEY, LOOKUP_NS, &value,
+                                           &len);
     pthread_mutex_unlock(&cl->boot_lock);
     if (st != AMPH_OK)
         return st;
     bool ok = amph_fwd_server_addr_parse(value, len, &addr);
     free(value);
-    return ok ? amph_fwd_control_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p) : AMPH_ERR_PROTO;
+    return ok ? amph_fwd_control_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p)
+              : AMPH_ERR_PROTO;
 }
 
 /* The connection outlives exec and stays out of the way of the program's own small numbers. */
@@ -68,15 +70,22 @@ static int move_up(int fd)
     return up;
 }
 
-static void fill_hello(const struct amph_fwd_client *cl, const struct amph_client_link *link, struct amph_fwd_hello *h)
+static void fill_hello(const struct amph_fwd_client *cl, const struct amph_client_link *link,
+                       struct amph_fwd_hello *h)
 {
-    *h = (struct amph_fwd_hello){ .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped, .pointer_bytes = amph_pointer_bytes(),
-                             .page_bytes = (uint32_t)amph_page_bytes(), .rank = cl->hello_rank, .number = cl->number,
-                             .child = FWD_NUMBER_NONE, .pid = (uint32_t)getpid(), .index = link->server - cl->first };
+    *h = (struct amph_fwd_hello){ .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped,
+                                  .pointer_bytes = amph_pointer_bytes(),
+                                  .page_bytes = (uint32_t)amph_page_bytes(),
+                                  .rank = cl->hello_rank,
+                                  .number = cl->number,
+                                  .child = FWD_NUMBER_NONE,
+                                  .pid = (uint32_t)getpid(),
+                                  .index = link->server - cl->first };
 }
 
 /* A part of the transfer area for a server, while there are parts left. */
-static void give_part(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_fwd_hello *h)
+static void give_part(struct amph_fwd_client *cl, struct amph_client_link *link,
+                      struct amph_fwd_hello *h)
 {
     if (cl->parts_used >= cl->nparts)
         return;
@@ -119,7 +128,9 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     struct amph_fwd_hello h;
     int fd = inherited_door(link->server);
     bool again = fd >= 0;
-    enum amph_status st = !buf ? AMPH_ERR_NOMEM : again ? AMPH_OK : connect_server(cl, link->server, &fd);
+    enum amph_status st = !buf    ? AMPH_ERR_NOMEM
+                          : again ? AMPH_OK
+                                  : connect_server(cl, link->server, &fd);
     if (st != AMPH_OK)
         goto free_buf;
     fill_hello(cl, link, &h);
@@ -130,7 +141,8 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     if (st == AMPH_OK && wc.server != link->server)
         st = AMPH_ERR_PROTO;
     if (st == AMPH_OK)
-        st = amph_am_add_peer(cl->ep, link->server - cl->first, wc.addr, wc.addr_len, wc.index, wc.number, link->server);
+        st = amph_am_add_peer(cl->ep, link->server - cl->first, wc.addr, wc.addr_len, wc.index,
+                              wc.number, link->server);
     if (st != AMPH_OK)
         goto close_fd;
     cl->number = wc.number;
@@ -160,8 +172,9 @@ static void take_servers(struct amph_fwd_client *cl, const struct amph_fwd_welco
     memcpy(cl->servers, wc->servers, cl->nservers * sizeof cl->servers[0]);
 }
 
-enum amph_status amph_client_handshake(struct amph_fwd_client *cl, const struct amph_client_link *link, uint8_t kind, uint32_t child, struct amph_fwd_welcome *wc,
-                           int *fd_p)
+enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
+                                       const struct amph_client_link *link, uint8_t kind,
+                                       uint32_t child, struct amph_fwd_welcome *wc, int *fd_p)
 {
     uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
     struct amph_fwd_hello h;
@@ -183,10 +196,12 @@ static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_cl
 {
     struct amph_fwd_welcome wc;
     int fd;
-    enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc, &fd);
+    enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc,
+                                                &fd);
     if (st == AMPH_OK)
         close(fd);
-    if (st == AMPH_OK && (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
+    if (st == AMPH_OK &&
+        (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
         st = AMPH_ERR_PROTO;
     if (st != AMPH_OK)
         return st;
@@ -205,7 +220,8 @@ static enum amph_status join_servers(struct amph_fwd_client *cl)
     return st;
 }
 
-int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server, struct amph_client_link **link_p)
+int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
+                        struct amph_client_link **link_p)
 {
     if (server < cl->first || server - cl->first >= cl->nlinks)
         return EBADF;
@@ -233,7 +249,8 @@ int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server, struct amph
     return state == AMPH_CLIENT_LINK_READY ? 0 : EIO;
 }
 
-enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_client_link *link, uint32_t *child_p)
+enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_client_link *link,
+                                        uint32_t *child_p)
 {
     struct amph_fwd_welcome wc;
     int fd;
@@ -252,14 +269,16 @@ static bool is_standing(const struct amph_fwd_client *cl)
     return cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
 }
 
-/* Where a server's death ends the job its launcher says so; or the job is being ended, and that is why the server has gone. */
+/* Where a server's death ends the job its launcher says so; or the job is being ended, and that is
+ * why the server has gone. */
 static bool launcher_tells(const struct amph_fwd_client *cl)
 {
     static const unsigned word_end = 0;
     return amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == word_end && cl->boot && !is_standing(cl);
 }
 
-static void drop_link(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why, enum amph_log_level level)
+static void drop_link(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why,
+                      enum amph_log_level level)
 {
     uint32_t state = atomic_exchange(&link->state, AMPH_CLIENT_LINK_DEAD);
     if (state == AMPH_CLIENT_LINK_DEAD)
@@ -267,14 +286,18 @@ static void drop_link(struct amph_fwd_client *cl, struct amph_client_link *link,
     atomic_fetch_add(&cl->deaths, 1);
     if (state == AMPH_CLIENT_LINK_READY) {
         amph_am_unwatch_fd(cl->ep, link->door);
-        shutdown(link->door, SHUT_RDWR); /* if it lives after all, it drops what it has of this client, locks too */
-        amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why); /* wakes who waits for room to send */
+        /* if it lives after all, it drops what it has of this client, locks too */
+        shutdown(link->door, SHUT_RDWR);
+        /* wakes who waits for room to send */
+        amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why);
     }
     amph_log(level, "I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
-             cl->failover && cl->nlinks > 1 ? "the next one takes over" : "calls on its files give EIO");
+             cl->failover && cl->nlinks > 1 ? "the next one takes over"
+                                            : "calls on its files give EIO");
 }
 
-void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why)
+void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link,
+                           const char *why)
 {
     drop_link(cl, link, why, AMPH_LOG_ERROR);
 }
@@ -314,7 +337,8 @@ void amph_client_check(struct amph_fwd_client *cl)
     take_notices(cl);
 }
 
-static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
+static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
+                          const char *why)
 {
     struct amph_fwd_client *cl = amph_am_user(ep);
     if (peer < cl->nlinks)
@@ -323,8 +347,8 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
 
 /* ---- opening the client ---- */
 
-/* Takes all free small descriptor numbers for a moment, so that what is opened now gets high ones.  A process that may have few keeps as
- * many of them as the client needs. */
+/* Takes all free small descriptor numbers for a moment, so that what is opened now gets high ones.
+ * A process that may have few keeps as many of them as the client needs. */
 static int fill_small_fds(int fds[AMPH_CLIENT_FDS_FROM])
 {
     struct rlimit may;
@@ -349,10 +373,16 @@ static void on_tick(struct amph_am_ep *ep)
 
 static enum amph_status open_endpoint(struct amph_fwd_client *cl)
 {
-    struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = cl->nlinks, .threaded = true,
-                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !cl->job->several_machines,
-                                  .on_peer_error = on_peer_error, .user = cl };
-    cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)] : NULL);
+    struct amph_am_config cfg = { .name = "iofwd",
+                                  .domain = 2,
+                                  .max_peers = cl->nlinks,
+                                  .threaded = true,
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP),
+                                  .loopback_only = !cl->job->several_machines,
+                                  .on_peer_error = on_peer_error,
+                                  .user = cl };
+    cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)]
+                                                  : NULL);
     memcpy(cfg.key, cl->job->key, AMPH_KEY_BYTES);
     enum amph_status st = AMPH_OK;
     amph_fwd_note_oversubscribed(cl->job, host_of(cl, cl->rank));
@@ -363,7 +393,9 @@ static enum amph_status open_endpoint(struct amph_fwd_client *cl)
     if (st != AMPH_OK)
         return st;
     amph_am_set_tick(cl->ep, on_tick);
-    struct amph_am_entry reply = { .fn = (void *)amph_client_on_reply, .kinds = 2, .dirs = 3, .nargs = 0, .name = "iofwd reply" };
+    struct amph_am_entry reply = {
+        .fn = (void *)amph_client_on_reply, .kinds = 2, .dirs = 3, .nargs = 0, .name = "iofwd reply"
+    };
     return amph_am_register(cl->ep, FWD_AM_REPLY, &reply);
 }
 
@@ -379,7 +411,8 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
     cl->nparts = cl->nlinks < AMPH_FWD_PARTS_MAX ? cl->nlinks : AMPH_FWD_PARTS_MAX;
     unsigned cores = amph_am_cores();
     cl->near_readers = cores + 1; /* a core that one of them leaves finds the next one ready */
-    cl->near_writers = cores > 2 ? cores - 1 : 1; /* file systems let in one writer of a file at a time */
+    /* file systems let in one writer of a file at a time */
+    cl->near_writers = cores > 2 ? cores - 1 : 1;
     cl->demotes = amph_cpu_demotes();
     cl->part_bytes = amph_area_part_bytes(page);
     while (cl->nparts > 1 && cl->nparts * cl->part_bytes > AREA_MOST)
@@ -395,9 +428,8 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
 
 static bool make_pends(struct amph_fwd_client *cl)
 {
-    uint8_t *mem = mmap(NULL, (size_t)AMPH_CLIENT_PENDING_MAX * AMPH_CLIENT_PENDING_BYTES, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                        -1, 0);
+    uint8_t *mem = mmap(NULL, (size_t)AMPH_CLIENT_PENDING_MAX * AMPH_CLIENT_PENDING_BYTES,
+                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mem == MAP_FAILED)
         return false;
     for (unsigned i = 0; i < AMPH_CLIENT_PENDING_MAX; i++)
@@ -406,15 +438,19 @@ static bool make_pends(struct amph_fwd_client *cl)
     return true;
 }
 
-/* Numbers and servers from the job description; a process of no group learns its own from the first server. */
+/* Numbers and servers from the job description; a process of no group learns its own from the first
+ * server. */
 static bool place_client(struct amph_fwd_client *cl)
 {
     const struct amph_jobdesc *job = cl->job;
     cl->rank = amph_boot_self(cl->boot);
-    cl->hello_rank = cl->rank == AMPH_RANK_NONE && job->nproc[AMPH_COMPUTE] == 0 ? amph_boot_foreign_rank() : cl->rank;
+    cl->hello_rank = cl->rank == AMPH_RANK_NONE && job->nproc[AMPH_COMPUTE] == 0
+                         ? amph_boot_foreign_rank()
+                         : cl->rank;
     cl->first = amph_boot_first(cl->boot, AMPH_SERVER);
     cl->nlinks = job->nproc[AMPH_SERVER];
-    cl->number = amph_client_state.inherited.any ? amph_client_state.inherited.number : FWD_NUMBER_NONE;
+    cl->number = amph_client_state.inherited.any ? amph_client_state.inherited.number
+                                                 : FWD_NUMBER_NONE;
     cl->failover = amph_client_failover_on();
     cl->pid = getpid();
     cl->link = calloc(cl->nlinks, sizeof *cl->link);
@@ -428,17 +464,20 @@ static bool place_client(struct amph_fwd_client *cl)
         uint32_t width = amph_client_stripe_width();
         uint32_t home = job->server_of[cl->rank] - cl->first;
         cl->nservers = width < cl->nlinks ? width : cl->nlinks;
-        /* The plain rule deals each client `width` servers in turn; any other names the first, and the rest follow it. */
+        /* The plain rule deals each client `width` servers in turn; any other names the first, and
+         * the rest follow it. */
         if (home == cl->rank % cl->nlinks)
             home = (uint32_t)((uint64_t)cl->rank * cl->nservers % cl->nlinks);
-        home += amph_boot_rank_inside(cl->boot) % cl->nlinks; /* an MPI program inside the job spreads over the servers, too */
+        /* an MPI program inside the job spreads over the servers, too */
+        home += amph_boot_rank_inside(cl->boot) % cl->nlinks;
         for (uint32_t i = 0; i < cl->nservers; i++)
             cl->servers[i] = cl->first + (home + i) % cl->nlinks;
     }
     return true;
 }
 
-/* A standing server that is not there when this process comes, and has none of its files, is as good as any other. */
+/* A standing server that is not there when this process comes, and has none of its files, is as
+ * good as any other. */
 static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
 {
     uint32_t gone = cl->servers[0];
@@ -446,11 +485,13 @@ static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
         memmove(cl->servers, cl->servers + 1, --cl->nservers * sizeof cl->servers[0]);
     else
         cl->servers[0] = cl->first + (gone - cl->first + 1) % cl->nlinks;
-    amph_info("I/O server %" PRIu32 " cannot be reached (%s): this process belongs to server %" PRIu32, gone, amph_status_text(why),
-              cl->servers[0]);
+    amph_info("I/O server %" PRIu32
+              " cannot be reached (%s): this process belongs to server %" PRIu32,
+              gone, amph_status_text(why), cl->servers[0]);
 }
 
-/* Opens the links that the client starts with: its home's, and those it has inherited connections to. */
+/* Opens the links that the client starts with: its home's, and those it has inherited connections
+ * to. */
 static enum amph_status open_links(struct amph_fwd_client *cl)
 {
     struct amph_client_inherited *inh = &amph_client_state.inherited;
@@ -461,7 +502,8 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
         struct amph_client_link *link = &cl->link[inh->server[i] - cl->first];
         enum amph_status one = open_link(cl, link);
         if (one != AMPH_OK)
-            amph_client_link_dead(cl, link, amph_status_text(one)); /* it has gone since; the others are as good as before */
+            /* it has gone since; the others are as good as before */
+            amph_client_link_dead(cl, link, amph_status_text(one));
     }
     inh->any = false;
     if (st == AMPH_OK && cl->nservers == 0)
@@ -469,7 +511,9 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
     for (uint32_t i = 0; i < cl->nlinks && st == AMPH_OK; i++) {
         struct amph_client_link *home = &cl->link[cl->servers[0] - cl->first];
         uint32_t state = atomic_load(&home->state);
-        enum amph_status one = state == AMPH_CLIENT_LINK_NONE ? open_link(cl, home) : state == AMPH_CLIENT_LINK_DEAD ? AMPH_ERR_PEER : AMPH_OK;
+        enum amph_status one = state == AMPH_CLIENT_LINK_NONE   ? open_link(cl, home)
+                               : state == AMPH_CLIENT_LINK_DEAD ? AMPH_ERR_PEER
+                                                                : AMPH_OK;
         if (one == AMPH_OK || one == AMPH_ERR_FULL || !(cl->failover || is_standing(cl)))
             return one;
         if (!cl->failover) {
@@ -488,20 +532,25 @@ static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_stat
 {
     bool standing = is_standing(cl);
     if (st == AMPH_ERR_FULL)
-        amph_error("files cannot be forwarded: the I/O servers are too busy for another process; calls give ENFILE");
+        amph_error("files cannot be forwarded: the I/O servers are too busy for another process; "
+                   "calls give ENFILE");
     else if (st == AMPH_ERR_DENIED && opens)
         amph_error("files cannot be forwarded: the I/O servers do not take this process");
     else if (st == AMPH_ERR_DENIED)
-        amph_error("files cannot be forwarded: the I/O servers serve one user, and this process runs as another (%lu)",
+        amph_error("files cannot be forwarded: the I/O servers serve one user, and this process "
+                   "runs as another (%lu)",
                    (unsigned long)geteuid());
-    else if (st == AMPH_ERR_PEER && cl->nservers && !standing) /* the job is there, and goes on without that server (-on-server-death) */
-        amph_error("files cannot be forwarded: I/O server %" PRIu32 ", to which this process belongs, has ended; its calls give EIO",
+    /* the job is there, and goes on without that server (-on-server-death) */
+    else if (st == AMPH_ERR_PEER && cl->nservers && !standing)
+        amph_error("files cannot be forwarded: I/O server %" PRIu32
+                   ", to which this process belongs, has ended; its calls give EIO",
                    cl->servers[0]);
     else if (!opens && cl->boot)
         amph_error("files cannot be forwarded: %s", amph_status_text(st));
     else
-        amph_error("files cannot be forwarded: no connection to the I/O servers (%s); is %s running?", amph_status_text(st),
-                   standing ? "iofwd-server -daemon" : "amphora-run -servers");
+        amph_error(
+            "files cannot be forwarded: no connection to the I/O servers (%s); is %s running?",
+            amph_status_text(st), standing ? "iofwd-server -daemon" : "amphora-run -servers");
 }
 
 static int errno_of_open(enum amph_status st)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and writes: small ones in one message, large ones in pieces through the slots of the transfer area, pipelined.
- * Layer: iofwd.  Thread rule: see client/internal.h.
+ * Reads and writes: small ones in one message, large ones in pieces through the slots of the
+ * transfer area, pipelined. Layer: iofwd.  Thread rule: see client/internal.h.
  *
- * A call takes all the slots it will use before its first piece, so that two calls never wait for each other's slots while the
- * server keeps one of them in line behind the other.
+ * A call takes all the slots it will use before its first piece, so that two calls never wait for
+ * each other's slots while the server keeps one of them in line behind the other.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,16 +15,18 @@
 #include "iofwd/client/stripe.h"
 
 #define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
-#define SPREAD_PIECES 40u /* of a call to several servers under way */
-#define CROWD_PIECES 2u   /* of each, where they outnumber the cores */
+#define SPREAD_PIECES 40u                 /* of a call to several servers under way */
+#define CROWD_PIECES 2u                   /* of each, where they outnumber the cores */
 #define PIECE_LEAST ((size_t)64 << 10)
 #define SEGMENT_LEAST ((size_t)16 << 10) /* buffers in the segment that are worth it */
-#define SEGMENT_PIECE ((size_t)512 << 10) /* no copy of ours to overlap with: few messages, each well below AMPH_CLIENT_SLOW_NS of a page cache */
+#define SEGMENT_PIECE \
+    ((size_t)512 \
+     << 10) /* no copy of ours to overlap with: few messages, each well below AMPH_CLIENT_SLOW_NS of a page cache */
 
 struct piece {
     struct amph_client_pending *pend;
-    union amph_fwd_args args;  /* the call's record with this piece's offset */
-    size_t at, len;            /* within the call */
+    union amph_fwd_args args; /* the call's record with this piece's offset */
+    size_t at, len;           /* within the call */
     unsigned slot;
 };
 
@@ -32,9 +34,9 @@ struct piece {
 struct bulk_call {
     struct amph_fwd_client *cl;
     struct amph_client_data *d;
-    size_t end;                /* everything before it has been moved, as far as is known */
-    int error;                 /* of what stopped it there */
-    unsigned inflight;         /* pieces under way, of all ops */
+    size_t end;        /* everything before it has been moved, as far as is known */
+    int error;         /* of what stopped it there */
+    unsigned inflight; /* pieces under way, of all ops */
 };
 
 /* What one server does of it: all, or its places in a file that is spread over several. */
@@ -42,17 +44,18 @@ struct bulk_op {
     struct bulk_call *call;
     struct amph_fwd_client *cl;
     struct amph_client_link *link;
-    struct amph_client_stripe_cursor deal;      /* where the next piece lies */
+    struct amph_client_stripe_cursor deal; /* where the next piece lies */
     size_t moved, piece;
     unsigned window, head, inflight; /* ring of pieces */
-    uint64_t slots;            /* that this call has; 0: inline */
-    uint32_t number;           /* of this op, the same in all its pieces */
-    bool begun, closed;        /* the first, the last piece has been sent */
-    bool answered;             /* its first piece */
-    bool told;                 /* an answer has come that counts moves */
-    bool segment;              /* the server reaches the caller's buffer in place, from segment_at on */
+    uint64_t slots;                  /* that this call has; 0: inline */
+    uint32_t number;                 /* of this op, the same in all its pieces */
+    bool begun, closed;              /* the first, the last piece has been sent */
+    bool answered;                   /* its first piece */
+    bool told;                       /* an answer has come that counts moves */
+    /* the server reaches the caller's buffer in place, from segment_at on */
+    bool segment;
     uint64_t segment_at;
-    bool judged, stream;       /* see choose_way */
+    bool judged, stream; /* see choose_way */
     unsigned way;
     uint64_t start_ns;
     struct piece ring[AMPH_CLIENT_WINDOW];
@@ -61,8 +64,11 @@ struct bulk_op {
 /* The record of one piece; its bytes travel beside it. */
 static void fill_record(const struct bulk_call *c, struct piece *pc)
 {
-    struct amph_client_data d = { .file = c->d->file, .off = (off_t)((uint64_t)c->d->off + pc->at), .done_p = &pc->pend->got,
-                          .reads = c->d->reads, .placed = c->d->placed };
+    struct amph_client_data d = { .file = c->d->file,
+                                  .off = (off_t)((uint64_t)c->d->off + pc->at),
+                                  .done_p = &pc->pend->got,
+                                  .reads = c->d->reads,
+                                  .placed = c->d->placed };
     pc->pend->desc = &amph_fwd_calls[amph_client_data_record(&d, &pc->args)];
     pc->pend->args = &pc->args;
 }
@@ -79,8 +85,9 @@ static void take_slots(struct bulk_op *op, unsigned most)
             mine |= (bits & ~mine) & -(bits & ~mine);
             n++;
         }
-        if (n && atomic_compare_exchange_weak_explicit(&op->link->slots, &bits, bits & ~mine, memory_order_acquire,
-                                                       memory_order_relaxed)) {
+        if (n &&
+            atomic_compare_exchange_weak_explicit(&op->link->slots, &bits, bits & ~mine,
+                                                  memory_order_acquire, memory_order_relaxed)) {
             op->slots = mine;
             op->window = n;
             for (unsigned i = 0; i < n; i++, mine &= mine - 1)
@@ -97,11 +104,13 @@ static struct amph_client_tuning *pace_of(struct bulk_op *op)
     return &op->link->pace[op->call->d->reads][op->call->d->len >= AMPH_CLIENT_TUNING_LARGE];
 }
 
-/* How the data is to travel.  Calls that have their server to themselves are timed, so that the next ones know. */
+/* How the data is to travel.  Calls that have their server to themselves are timed, so that the
+ * next ones know. */
 static void choose_way(struct bulk_op *op, struct amph_client_route *way)
 {
     size_t total = op->call->d->len / op->deal.width;
-    op->judged = op->deal.width < 2 && total >= AMPH_CLIENT_TUNING_MIN && total <= (size_t)UINT32_MAX;
+    op->judged = op->deal.width < 2 && total >= AMPH_CLIENT_TUNING_MIN &&
+                 total <= (size_t)UINT32_MAX;
     if (op->judged) {
         op->way = amph_client_tuning_choose(pace_of(op), op->link->near, way);
         op->start_ns = amph_now_ns();
@@ -127,8 +136,8 @@ static bool is_past_end(const struct bulk_op *op)
 }
 
 /*
- * The first and the last pieces of a call to a server of this host are smaller: one side has nothing to do while the other copies the
- * first, and again while the last is copied.
+ * The first and the last pieces of a call to a server of this host are smaller: one side has
+ * nothing to do while the other copies the first, and again while the last is copied.
  */
 static size_t next_len(const struct bulk_op *op)
 {
@@ -155,15 +164,20 @@ static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *da
         amph_cache_demote(slot, len);
 }
 
-/* Sends the next piece; an empty one where the op has ended early: the server must know that no more come. */
+/* Sends the next piece; an empty one where the op has ended early: the server must know that no
+ * more come. */
 static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
 {
     struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
     size_t len = is_past_end(op) ? 0 : next_len(op);
     size_t at = op->deal.at;
-    struct amph_fwd_bulk b = { .where = !len ? FWD_INLINE : op->segment ? FWD_SEGMENT : op->slots ? FWD_AREA : FWD_INLINE,
-                          .rwf = (uint16_t)c->d->file->rwf, .len = (uint32_t)len };
+    struct amph_fwd_bulk b = { .where = !len          ? FWD_INLINE
+                                        : op->segment ? FWD_SEGMENT
+                                        : op->slots   ? FWD_AREA
+                                                      : FWD_INLINE,
+                               .rwf = (uint16_t)c->d->file->rwf,
+                               .len = (uint32_t)len };
     uint8_t *slot = NULL;
     pc->pend = pend;
     pc->at = at;
@@ -195,7 +209,9 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
         pc->pend->data = c->d->data + at;
     pc->pend->want = len;
     pc->pend->lends = c->d->reads && op->link->near && op->window > 1 && b.where != FWD_INLINE;
-    int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b, c->d->reads || b.where != FWD_INLINE ? NULL : c->d->data + at);
+    int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b,
+                                       c->d->reads || b.where != FWD_INLINE ? NULL
+                                                                            : c->d->data + at);
     if (err) {
         amph_client_pending_release(op->cl, pc->pend);
         return err;
@@ -243,15 +259,16 @@ static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
     c->inflight--;
 }
 
-/* Sends what there is room for, up to most pieces under way.  Only a call that has nothing under way may wait for a record: others hold
- * theirs meanwhile. */
+/* Sends what there is room for, up to most pieces under way.  Only a call that has nothing under
+ * way may wait for a record: others hold theirs meanwhile. */
 static void feed(struct bulk_op *op, unsigned most)
 {
     if (!op->begun && is_past_end(op))
         op->closed = true; /* its server need not know of the call at all */
     most = op->window < most ? op->window : most;
     while (!op->closed && op->inflight < most) {
-        struct amph_client_pending *pend = op->call->inflight ? amph_client_pending_try(op->cl) : amph_client_pending_acquire(op->cl);
+        struct amph_client_pending *pend = op->call->inflight ? amph_client_pending_try(op->cl)
+                                                              : amph_client_pending_acquire(op->cl);
         if (!pend)
             return;
         size_t at = op->deal.at;
@@ -271,14 +288,18 @@ static bool has_answer(const struct bulk_op *op)
 /* A server that is gone answers, too: take_piece does not wait for it. */
 static bool may_take(const struct bulk_op *op)
 {
-    return op->inflight && (has_answer(op) || atomic_load_explicit(&op->link->state, memory_order_acquire) == AMPH_CLIENT_LINK_DEAD);
+    return op->inflight &&
+           (has_answer(op) ||
+            atomic_load_explicit(&op->link->state, memory_order_acquire) == AMPH_CLIENT_LINK_DEAD);
 }
 
 /*
- * Of the servers of this host a few more than there are cores work on a call at one time, each with few pieces: fewer leave cores idle
- * whenever one of them ends and the next is to be woken, and the pieces of them all would not fit into one cache.  Of those that write one
- * file fewer: its file system lets them in one after the other.  But each of these has its first piece at once, and the order of the
- * answers is the order in which the system lets the processes run: who comes next is then not the one that it comes to last.
+ * Of the servers of this host a few more than there are cores work on a call at one time, each with
+ * few pieces: fewer leave cores idle whenever one of them ends and the next is to be woken, and the
+ * pieces of them all would not fit into one cache.  Of those that write one file fewer: its file
+ * system lets them in one after the other.  But each of these has its first piece at once, and the
+ * order of the answers is the order in which the system lets the processes run: who comes next is
+ * then not the one that it comes to last.
  */
 static void feed_all(struct bulk_op *const *in_turn, unsigned n)
 {
@@ -307,9 +328,11 @@ static void set_in_turn(struct bulk_op **in_turn, struct bulk_op *op, unsigned t
     op->answered = true;
 }
 
-/* The op whose oldest piece has its answer, from the turn's on; NULL: all that is under way has been taken.  Whichever comes first goes
- * on: to wait for a certain one could be for ever, where another call waits for this one at its server, and this one for that at its. */
-static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned turn, struct amph_client_sigguard *g)
+/* The op whose oldest piece has its answer, from the turn's on; NULL: all that is under way has
+ * been taken.  Whichever comes first goes on: to wait for a certain one could be for ever, where
+ * another call waits for this one at its server, and this one for that at its. */
+static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned turn,
+                                     struct amph_client_sigguard *g)
 {
     struct amph_client_wait wait = AMPH_CLIENT_WAIT_INIT;
     bool sent = true;
@@ -333,7 +356,9 @@ static void run(struct bulk_op *op, unsigned n, struct amph_client_sigguard *g)
         in_turn[i] = &op[i];
     for (unsigned turn = 0;; turn++) {
         feed_all(in_turn, n);
-        struct bulk_op *next = n > 1 ? next_answered(op, n, turn, g) : op[0].inflight ? &op[0] : NULL;
+        struct bulk_op *next = n > 1            ? next_answered(op, n, turn, g)
+                               : op[0].inflight ? &op[0]
+                                                : NULL;
         if (!next)
             return;
         if (!next->answered)
@@ -342,7 +367,8 @@ static void run(struct bulk_op *op, unsigned n, struct amph_client_sigguard *g)
     }
 }
 
-static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_link *link, const struct amph_client_stripe_cursor *deal)
+static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_link *link,
+                    const struct amph_client_stripe_cursor *deal)
 {
     memset(op, 0, offsetof(struct bulk_op, ring));
     op->call = c;
@@ -355,7 +381,8 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_
     op->window = 2;
     if (c->d->len <= small)
         return;
-    if (c->d->len >= SEGMENT_LEAST && amph_client_segment_holds(c->cl, link, c->d->data, c->d->len, &op->segment_at)) {
+    if (c->d->len >= SEGMENT_LEAST &&
+        amph_client_segment_holds(c->cl, link, c->d->data, c->d->len, &op->segment_at)) {
         op->segment = true;
         op->piece = link->near || c->cl->piece > SEGMENT_PIECE ? SEGMENT_PIECE : c->cl->piece;
         op->window = AMPH_CLIENT_WINDOW / 2;
@@ -367,7 +394,8 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_
     op->piece = way.piece < c->cl->piece ? way.piece : c->cl->piece;
     op->stream = way.stream && link->near;
     size_t npieces = (c->d->len + op->piece - 1) / op->piece;
-    unsigned most = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width : way.depth;
+    unsigned most = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width
+                                                            : way.depth;
     if (link->near && c->d->reads && deal->width > c->cl->near_readers)
         most = most < CROWD_PIECES ? most : CROWD_PIECES;
     most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
@@ -402,7 +430,8 @@ static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, struct am
     return 0;
 }
 
-int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_data *d)
+int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
+                     struct amph_client_data *d)
 {
     struct bulk_call c;
     struct bulk_op op;
@@ -416,7 +445,8 @@ int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link, 
     g.ends_wait = true; /* of a pipe */
     open_op(&op, &c, link, &deal);
     size_t most = op.piece < PIECE_LEAST ? op.piece : PIECE_LEAST;
-    if (d->reads && d->len > most && amph_fwd_file_waits(d->file)) /* it gives what is there; one piece waits for nobody's turn */
+    /* it gives what is there; one piece waits for nobody's turn */
+    if (d->reads && d->len > most && amph_fwd_file_waits(d->file))
         op.deal.total = c.end = d->len = most;
     run(&op, 1, &g);
     close_op(&op);
@@ -467,11 +497,15 @@ static int deal_out(struct amph_fwd_client *cl, struct amph_client_data *d)
     return outcome(&c);
 }
 
-/* A read or write at the file's offset: home gives the bytes out that this call is about, and moves its offset past them. */
-static int claim(struct amph_fwd_client *cl, const struct amph_client_data *d, size_t want, off_t *pos_p, size_t *count_p)
+/* A read or write at the file's offset: home gives the bytes out that this call is about, and moves
+ * its offset past them. */
+static int claim(struct amph_fwd_client *cl, const struct amph_client_data *d, size_t want,
+                 off_t *pos_p, size_t *count_p)
 {
     if (d->reads) {
-        struct amph_fwd_args_takeread a = { .file = d->file, .want = want, .pos = pos_p, .count = count_p };
+        struct amph_fwd_args_takeread a = {
+            .file = d->file, .want = want, .pos = pos_p, .count = count_p
+        };
         return amph_client_once(cl, AMPH_FWD_TAKEREAD, &a);
     }
     struct amph_fwd_args_takewrite a = { .file = d->file, .want = want, .pos = pos_p };
@@ -493,18 +527,22 @@ static int at_offset(struct amph_fwd_client *cl, const struct amph_client_data *
     err = deal_out(cl, &placed);
     size_t done = err ? 0 : *d->done_p;
     if (done < placed.len) {
-        struct amph_fwd_args_lseek back = { .file = d->file, .off = (off_t)done - (off_t)placed.len, .whence = SEEK_CUR, .pos = &now };
+        struct amph_fwd_args_lseek back = {
+            .file = d->file, .off = (off_t)done - (off_t)placed.len, .whence = SEEK_CUR, .pos = &now
+        };
         amph_client_once(cl, AMPH_FWD_LSEEK, &back);
     }
     return err;
 }
 
-int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home, struct amph_client_data *d)
+int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home,
+                       struct amph_client_data *d)
 {
     const struct amph_fwd_file *file = d->file;
     size_t least = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : AMPH_CLIENT_STRIPE_MIN;
     bool every_byte = d->placed && file->unit_kib; /* has its server, however short the call is */
     bool whole = file->rwf || d->len == 0 || (!every_byte && d->len < least);
     int err = whole ? EOPNOTSUPP : d->placed ? deal_out(cl, d) : at_offset(cl, d);
-    return err == EOPNOTSUPP ? amph_client_bulk(cl, home, d) : err; /* of one that appends, too, home does it all */
+    /* of one that appends, too, home does it all */
+    return err == EOPNOTSUPP ? amph_client_bulk(cl, home, d) : err;
 }

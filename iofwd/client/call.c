@@ -56,7 +56,8 @@ static bool all_restart(const sigset_t *set)
     struct sigaction sa;
     bool any = false;
     for (int sig = 1; sig < NSIG; sig++)
-        if (sigismember(set, sig) == 1 && sigaction(sig, NULL, &sa) == 0 && sa.sa_handler != SIG_IGN && sa.sa_handler != SIG_DFL) {
+        if (sigismember(set, sig) == 1 && sigaction(sig, NULL, &sa) == 0 &&
+            sa.sa_handler != SIG_IGN && sa.sa_handler != SIG_DFL) {
             any = true;
             if (!(sa.sa_flags & SA_RESTART))
                 return false;
@@ -85,7 +86,8 @@ static bool let_signals_in(struct amph_client_sigguard *g)
     bool came = ppoll(NULL, 0, &none, &g->old) < 0 && errno == EINTR;
     if (amph_client_inside_swap)
         g->inside = amph_client_inside_swap(1);
-    return (came && !all_restart(&pending)) || (is_cancelled && g->cancel == PTHREAD_CANCEL_ENABLE && is_cancelled());
+    return (came && !all_restart(&pending)) ||
+           (is_cancelled && g->cancel == PTHREAD_CANCEL_ENABLE && is_cancelled());
 }
 
 void amph_client_sigguard_leave(struct amph_client_sigguard *g)
@@ -100,7 +102,8 @@ void amph_client_sigguard_leave(struct amph_client_sigguard *g)
 
 bool amph_client_pending_is_done(const struct amph_client_pending *p)
 {
-    return atomic_load_explicit(&p->state, memory_order_acquire) == AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_DONE);
+    return atomic_load_explicit(&p->state, memory_order_acquire) ==
+           AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_DONE);
 }
 
 struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
@@ -108,8 +111,8 @@ struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
     uint64_t bits = atomic_load_explicit(&cl->pends, memory_order_relaxed);
     while (bits) {
         unsigned i = (unsigned)__builtin_ctzll(bits);
-        if (atomic_compare_exchange_weak_explicit(&cl->pends, &bits, bits & ~(UINT64_C(1) << i), memory_order_acquire,
-                                                  memory_order_relaxed)) {
+        if (atomic_compare_exchange_weak_explicit(&cl->pends, &bits, bits & ~(UINT64_C(1) << i),
+                                                  memory_order_acquire, memory_order_relaxed)) {
             struct amph_client_pending *p = &cl->pend[i];
             p->error = 0;
             p->got = 0;
@@ -117,7 +120,9 @@ struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
             p->moves = 0;
             p->data = NULL;
             p->lends = false;
-            p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) * AMPH_CLIENT_PENDING_MAX + i;
+            p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) *
+                         AMPH_CLIENT_PENDING_MAX +
+                     i;
             return p;
         }
     }
@@ -135,27 +140,37 @@ struct amph_client_pending *amph_client_pending_acquire(struct amph_fwd_client *
 
 void amph_client_pending_release(struct amph_fwd_client *cl, struct amph_client_pending *p)
 {
-    atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_FREE), memory_order_relaxed);
+    atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_FREE),
+                          memory_order_relaxed);
     atomic_fetch_or_explicit(&cl->pends, UINT64_C(1) << (p - cl->pend), memory_order_release);
 }
 
-static void put_head(const struct amph_fwd_client *cl, const struct amph_client_link *link, const struct amph_client_pending *p, uint16_t service,
-                     size_t length)
+static void put_head(const struct amph_fwd_client *cl, const struct amph_client_link *link,
+                     const struct amph_client_pending *p, uint16_t service, size_t length)
 {
     struct amph_wr w;
     amph_wr_init(&w, p->buf, FWD_REQ_HEAD_BYTES);
-    amph_fwd_put_req_head(&w, &(struct amph_fwd_req_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = service,
-                                                 .length = (uint32_t)length, .client = cl->number, .seq = p->seq,
-                                                 .cookie = link->cookie });
+    amph_fwd_put_req_head(&w, &(struct amph_fwd_req_head){ .magic = FWD_MAGIC,
+                                                           .version = FWD_VERSION,
+                                                           .service = service,
+                                                           .length = (uint32_t)length,
+                                                           .client = cl->number,
+                                                           .seq = p->seq,
+                                                           .cookie = link->cookie });
 }
 
-static int send_built(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_pending *p, size_t length)
+static int send_built(struct amph_fwd_client *cl, struct amph_client_link *link,
+                      struct amph_client_pending *p, size_t length)
 {
-    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REQUEST, .nbytes = (uint32_t)length, .payload = p->buf };
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                          .handler = FWD_AM_REQUEST,
+                          .nbytes = (uint32_t)length,
+                          .payload = p->buf };
     if (atomic_load_explicit(&link->state, memory_order_acquire) != AMPH_CLIENT_LINK_READY)
         return EIO;
     p->peer = link->server - cl->first;
-    atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_WAITING), memory_order_release);
+    atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_WAITING),
+                          memory_order_release);
     enum amph_status st = amph_am_request(cl->ep, p->peer, &am, 0, NULL);
     if (st == AMPH_OK)
         return 0;
@@ -163,8 +178,9 @@ static int send_built(struct amph_fwd_client *cl, struct amph_client_link *link,
     return EIO;
 }
 
-int amph_client_pending_send(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_pending *p, const struct amph_fwd_bulk *bulk,
-                  const void *data)
+int amph_client_pending_send(struct amph_fwd_client *cl, struct amph_client_link *link,
+                             struct amph_client_pending *p, const struct amph_fwd_bulk *bulk,
+                             const void *data)
 {
     struct amph_wr w;
     amph_wr_init(&w, p->buf, AMPH_CLIENT_PENDING_BYTES);
@@ -182,12 +198,15 @@ int amph_client_pending_send(struct amph_fwd_client *cl, struct amph_client_link
     return send_built(cl, link, p, amph_wr_len(&w));
 }
 
-/* Gives up waiting.  A reply that is being taken right now is let finish, since it writes to the caller's memory. */
+/* Gives up waiting.  A reply that is being taken right now is let finish, since it writes to the
+ * caller's memory. */
 static int leave_pend(struct amph_client_pending *p)
 {
     for (;;) {
         uint64_t expected = AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_WAITING);
-        if (atomic_compare_exchange_strong(&p->state, &expected, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_ABANDONED)))
+        if (atomic_compare_exchange_strong(
+                &p->state, &expected,
+                AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_ABANDONED)))
             return EIO;
         if (amph_client_pending_is_done(p))
             return p->error;
@@ -195,7 +214,8 @@ static int leave_pend(struct amph_client_pending *p)
     }
 }
 
-/* The server has died.  Its last answers may not have been read yet: what it has done is not to be called failed. */
+/* The server has died.  Its last answers may not have been read yet: what it has done is not to be
+ * called failed. */
 static int leave_dead(struct amph_fwd_client *cl, struct amph_client_pending *p)
 {
     while (!amph_client_pending_is_done(p) && amph_am_poll(cl->ep) > 0)
@@ -203,7 +223,8 @@ static int leave_dead(struct amph_fwd_client *cl, struct amph_client_pending *p)
     return leave_pend(p);
 }
 
-/* Tells the server that request seq need not wait any longer; its own answer says what has become of it. */
+/* Tells the server that request seq need not wait any longer; its own answer says what has become
+ * of it. */
 static void cancel(struct amph_fwd_client *cl, struct amph_client_link *link, uint64_t seq)
 {
     uint64_t body;
@@ -231,7 +252,8 @@ bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *
     return true;
 }
 
-int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_client_pending *p, struct amph_client_sigguard *let_in)
+int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link *link,
+                             struct amph_client_pending *p, struct amph_client_sigguard *let_in)
 {
     struct amph_client_wait wait = { .w = { .soon = true, .lends = p->lends } };
     bool unwanted = false;
@@ -250,7 +272,8 @@ int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link
 
 /* ---- replies ---- */
 
-static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head, struct amph_client_pending *p)
+static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head,
+                      struct amph_client_pending *p)
 {
     struct amph_rd tags;
     const void *at = amph_rd_bytes(r, head->tags_len);
@@ -268,7 +291,8 @@ static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head, s
         }
         const char *text = amph_rd_bytes(&tags, len);
         if (tag == FWD_TAG_REASON && text)
-            amph_info("%s: the I/O server says: %.*s", p->desc ? p->desc->name : "call", (int)len, text);
+            amph_info("%s: the I/O server says: %.*s", p->desc ? p->desc->name : "call", (int)len,
+                      text);
     }
 }
 
@@ -314,24 +338,27 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
     struct amph_client_pending *p = &cl->pend[head.seq % AMPH_CLIENT_PENDING_MAX];
     uint64_t waiting = AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_WAITING);
     uint64_t expected = waiting;
-    if (!atomic_compare_exchange_strong_explicit(&p->state, &expected, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_FILLING), memory_order_acq_rel,
-                                                 memory_order_relaxed))
-        return; /* of a call that nobody waits for any more */
+    if (!atomic_compare_exchange_strong_explicit(
+            &p->state, &expected, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_FILLING),
+            memory_order_acq_rel, memory_order_relaxed))
+        return;                   /* of a call that nobody waits for any more */
     if (p->peer != token->peer) { /* not that server's to answer */
         atomic_store_explicit(&p->state, waiting, memory_order_release);
         return;
     }
     take_tags(&r, &head, p);
-    p->error = head.error ? amph_fwd_errno_from_wire(head.error) : take_results(&r, p, cl->first + token->peer);
-    atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_DONE), memory_order_release);
+    p->error = head.error ? amph_fwd_errno_from_wire(head.error)
+                          : take_results(&r, p, cl->first + token->peer);
+    atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_DONE),
+                          memory_order_release);
 }
 
 /* ---- calls ---- */
 
 _Thread_local struct amph_client_told amph_client_told;
 
-int amph_client_special(struct amph_fwd_client *cl, struct amph_client_link *link, uint16_t service, const void *body, size_t len, void *out,
-                       size_t cap, size_t *got_p)
+int amph_client_special(struct amph_fwd_client *cl, struct amph_client_link *link, uint16_t service,
+                        const void *body, size_t len, void *out, size_t cap, size_t *got_p)
 {
     struct amph_client_sigguard g;
     if (len > AMPH_CLIENT_PENDING_BYTES - FWD_REQ_HEAD_BYTES)
@@ -353,11 +380,13 @@ int amph_client_special(struct amph_fwd_client *cl, struct amph_client_link *lin
     return err;
 }
 
-int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link, enum amph_fwd_id id, void *args)
+int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link,
+                       enum amph_fwd_id id, void *args)
 {
     struct amph_client_sigguard g;
     amph_client_sigguard_enter(&g);
-    g.ends_wait = id == AMPH_FWD_WAITLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_FLOCK || id == AMPH_FWD_OPEN;
+    g.ends_wait = id == AMPH_FWD_WAITLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_FLOCK ||
+                  id == AMPH_FWD_OPEN;
     struct amph_client_pending *p = amph_client_pending_acquire(cl);
     p->desc = &amph_fwd_calls[id];
     p->args = args;
@@ -365,7 +394,8 @@ int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link
     if (!err)
         err = amph_client_pending_wait(cl, link, p, &g);
     if (!err && p->moves)
-        amph_client_told = (struct amph_client_told){ .calls = amph_client_told.calls + 1, .moves = p->moves };
+        amph_client_told = (struct amph_client_told){ .calls = amph_client_told.calls + 1,
+                                                      .moves = p->moves };
     amph_client_pending_release(cl, p);
     amph_client_sigguard_leave(&g);
     return err;
@@ -374,7 +404,9 @@ int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link
 /* Where a call that looks for a lock has its answer. */
 static struct flock *found_lock(enum amph_fwd_id id, const union amph_fwd_args *args)
 {
-    return id == AMPH_FWD_PGETLOCK ? args->pgetlock.got : id == AMPH_FWD_GETLOCK ? args->getlock.got : NULL;
+    return id == AMPH_FWD_PGETLOCK  ? args->pgetlock.got
+           : id == AMPH_FWD_GETLOCK ? args->getlock.got
+                                    : NULL;
 }
 
 int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
@@ -390,7 +422,8 @@ int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args
         return err;
     amph_count(IOFWD_CALLS);
     if (amph_client_data_of(id, args, &data))
-        return file->nparts > 1 ? amph_client_spread(cl, link, &data) : amph_client_bulk(cl, link, &data);
+        return file->nparts > 1 ? amph_client_spread(cl, link, &data)
+                                : amph_client_bulk(cl, link, &data);
     err = amph_client_simple(cl, link, id, args);
     if (AMPH_UNLIKELY(err == EXDEV))
         err = amph_client_pair(cl, link, id, args);
@@ -407,5 +440,6 @@ int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args
 
 int amph_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
-    return AMPH_UNLIKELY(cl->failover) ? amph_client_failover_call(cl, id, args) : amph_client_once(cl, id, args);
+    return AMPH_UNLIKELY(cl->failover) ? amph_client_failover_call(cl, id, args)
+                                       : amph_client_once(cl, id, args);
 }

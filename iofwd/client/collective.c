@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joint reads and writes of iofwd.h, the client's side: the parts of the stretches go out in order, some under way at one time.
- * Layer: iofwd.  Thread rule: see client/internal.h.
+ * Joint reads and writes of iofwd.h, the client's side: the parts of the stretches go out in order,
+ * some under way at one time. Layer: iofwd.  Thread rule: see client/internal.h.
  *
- * A part is one request.  Its answer comes when all processes have sent theirs, so what a part holds meanwhile (a record, a slot of the
- * area) must not be what another process's part waits for: a call holds few of either, waits for a record only while it has none, and never
- * waits for a slot.  A part that cannot be sent as it should is sent as absent, with the reason, for the others wait for it.
+ * A part is one request.  Its answer comes when all processes have sent theirs, so what a part
+ * holds meanwhile (a record, a slot of the area) must not be what another process's part waits for:
+ * a call holds few of either, waits for a record only while it has none, and never waits for a
+ * slot.  A part that cannot be sent as it should is sent as absent, with the reason, for the others
+ * wait for it.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,9 +16,10 @@
 #include "iofwd/client/api_file.h"
 #include "iofwd/client/coalesce/coalesce.h"
 
-#define FLIGHT 16u                     /* most parts under way */
+#define FLIGHT 16u /* most parts under way */
 #define FLIGHT_LEAST 4u
-#define FLIGHT_EACH 2u                 /* for each server: the next is fetched while one is written; more fill the caches */
+#define FLIGHT_EACH \
+    2u /* for each server: the next is fetched while one is written; more fill the caches */
 #define SLOT_NONE UINT32_MAX
 #define SEGMENT_LEAST ((size_t)4 << 10)
 
@@ -31,7 +34,7 @@ struct flight {
 struct joint_call {
     struct amph_fwd_client *cl;
     bool writing;
-    unsigned head, n;                  /* ring of flights */
+    unsigned head, n; /* ring of flights */
     struct flight ring[FLIGHT];
     uint8_t shape[FWD_VIEW_BYTES + IOFWD_ROWS_MOST * FWD_EXTENT_BYTES];
 };
@@ -43,10 +46,12 @@ static size_t part_bytes(const struct iofwd_joint *s, int *err_p)
 {
     uint64_t at = 0;
     uint64_t sum = 0;
-    if (s->off < 0 || s->len > FWD_COLLECTIVE_MAX || s->processes == 0 || s->nrows > IOFWD_ROWS_MOST)
+    if (s->off < 0 || s->len > FWD_COLLECTIVE_MAX || s->processes == 0 ||
+        s->nrows > IOFWD_ROWS_MOST)
         *err_p = EINVAL;
     for (size_t i = 0; i < s->nrows && !*err_p; i++) {
-        const struct amph_fwd_extent row = { s->rows[i].at, s->rows[i].len, s->rows[i].stride, s->rows[i].count };
+        const struct amph_fwd_extent row = { s->rows[i].at, s->rows[i].len, s->rows[i].stride,
+                                             s->rows[i].count };
         if (!amph_fwd_extent_fits(&row, s->len, &at, &sum))
             *err_p = EINVAL;
     }
@@ -65,7 +70,8 @@ static uint32_t take_slot(struct amph_client_link *link)
 {
     uint64_t bits = atomic_load_explicit(&link->slots, memory_order_relaxed);
     while (bits)
-        if (atomic_compare_exchange_weak_explicit(&link->slots, &bits, bits & (bits - 1), memory_order_acquire, memory_order_relaxed))
+        if (atomic_compare_exchange_weak_explicit(&link->slots, &bits, bits & (bits - 1),
+                                                  memory_order_acquire, memory_order_relaxed))
             return (uint32_t)__builtin_ctzll(bits);
     return SLOT_NONE;
 }
@@ -103,9 +109,12 @@ static size_t put_shape(struct joint_call *c, const struct iofwd_joint *s, int a
 {
     struct amph_wr w;
     amph_wr_init(&w, c->shape, sizeof c->shape);
-    amph_fwd_put_view(&w, &(struct amph_fwd_view){ .number = s->number, .processes = s->processes, .absent = amph_fwd_errno_to_wire(absent) });
+    amph_fwd_put_view(&w, &(struct amph_fwd_view){ .number = s->number,
+                                                   .processes = s->processes,
+                                                   .absent = amph_fwd_errno_to_wire(absent) });
     for (size_t i = 0; i < s->nrows && !absent; i++)
-        amph_fwd_put_extent(&w, &(struct amph_fwd_extent){ s->rows[i].at, s->rows[i].len, s->rows[i].stride, s->rows[i].count });
+        amph_fwd_put_extent(&w, &(struct amph_fwd_extent){ s->rows[i].at, s->rows[i].len,
+                                                           s->rows[i].stride, s->rows[i].count });
     return amph_wr_len(&w);
 }
 
@@ -114,10 +123,17 @@ static void fill_args(struct joint_call *c, struct flight *f, int absent)
     const struct iofwd_joint *s = f->stretch;
     size_t len = put_shape(c, s, absent);
     if (c->writing)
-        f->args.pwritej = (struct amph_fwd_args_pwritej){ .file = &s->file->file, .off = s->off, .len = s->len, .shape = c->shape,
-                                                          .shape_len = len, .done = &f->pend->got };
+        f->args.pwritej = (struct amph_fwd_args_pwritej){ .file = &s->file->file,
+                                                          .off = s->off,
+                                                          .len = s->len,
+                                                          .shape = c->shape,
+                                                          .shape_len = len,
+                                                          .done = &f->pend->got };
     else
-        f->args.preadj = (struct amph_fwd_args_preadj){ .file = &s->file->file, .off = s->off, .len = s->len, .shape = c->shape,
+        f->args.preadj = (struct amph_fwd_args_preadj){ .file = &s->file->file,
+                                                        .off = s->off,
+                                                        .len = s->len,
+                                                        .shape = c->shape,
                                                         .shape_len = len };
 }
 
@@ -125,7 +141,9 @@ static void fill_args(struct joint_call *c, struct flight *f, int absent)
 static int send_part(struct joint_call *c, struct flight *f)
 {
     struct iofwd_joint *s = f->stretch;
-    struct amph_fwd_bulk b = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .op = (uint32_t)f->pend->seq };
+    struct amph_fwd_bulk b = { .where = FWD_INLINE,
+                               .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST,
+                               .op = (uint32_t)f->pend->seq };
     size_t len = part_bytes(s, &s->error);
     if (!s->error)
         s->error = place_data(c, f, len, &b);
@@ -137,7 +155,8 @@ static int send_part(struct joint_call *c, struct flight *f)
     f->pend->want = b.len;
     if (!c->writing && b.where == FWD_INLINE)
         f->pend->data = s->buf;
-    return amph_client_pending_send(c->cl, f->link, f->pend, &b, c->writing && b.where == FWD_INLINE ? s->buf : NULL);
+    return amph_client_pending_send(c->cl, f->link, f->pend, &b,
+                                    c->writing && b.where == FWD_INLINE ? s->buf : NULL);
 }
 
 /* ---- all of them ---- */
@@ -192,7 +211,8 @@ static void start(struct joint_call *c, struct iofwd_joint *s)
     amph_client_sigguard_leave(&g);
 }
 
-/* How many parts are to be under way: the servers take turns, so the files before the first comes again are as many as servers. */
+/* How many parts are to be under way: the servers take turns, so the files before the first comes
+ * again are as many as servers. */
 static unsigned flight_of(const struct iofwd_joint *stretch, size_t n)
 {
     unsigned files = 1;
@@ -208,7 +228,8 @@ static int run(struct iofwd_joint *stretch, size_t n, bool writing)
     if (n == 0 || err)
         return err;
     unsigned most = flight_of(stretch, n);
-    amph_client_coalesce_flush_all(); /* what this process has written before is to be there before */
+    /* what this process has written before is to be there before */
+    amph_client_coalesce_flush_all();
     for (size_t i = 0; i < n; i++) {
         if (c.n == most)
             take(&c);
@@ -237,7 +258,9 @@ size_t iofwd_joint_most(const iofwd_file_t *file)
 {
     struct amph_fwd_client *cl;
     struct amph_client_link *link;
-    return amph_fwd_process(&cl) || amph_client_link_to(cl, file->file.part[0].server, &link) ? 0 : most_of(cl, link);
+    return amph_fwd_process(&cl) || amph_client_link_to(cl, file->file.part[0].server, &link)
+               ? 0
+               : most_of(cl, link);
 }
 
 uint32_t iofwd_file_server(const iofwd_file_t *file)
@@ -255,7 +278,8 @@ int iofwd_open_name(const char *name, iofwd_file_t **file_p)
 {
     struct amph_fwd_client *cl;
     struct amph_fwd_file f;
-    int err = name && amph_fwd_file_parse(name, &f) && f.nparts == 1 ? amph_fwd_process(&cl) : EINVAL;
+    int err = name && amph_fwd_file_parse(name, &f) && f.nparts == 1 ? amph_fwd_process(&cl)
+                                                                     : EINVAL;
     if (!err)
         err = amph_fwd_hold(cl, &f);
     if (!err && (err = amph_client_file_make(&f, false, file_p)))

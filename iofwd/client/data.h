@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that move a file's bytes, read, write, pread and pwrite, as one thing: their records have the same members under other
- * names.  Layer: iofwd.  Thread rule: any thread.  Inline: small calls pass through it.
+ * The calls that move a file's bytes, read, write, pread and pwrite, as one thing: their records
+ * have the same members under other names.  Layer: iofwd.  Thread rule: any thread.  Inline: small
+ * calls pass through it.
  */
 #ifndef AMPH_IOFWD_CLIENT_DATA_H
 #define AMPH_IOFWD_CLIENT_DATA_H
@@ -14,15 +15,17 @@
 
 struct amph_client_data {
     const struct amph_fwd_file *file;
-    off_t off;                 /* where placed */
-    uint8_t *data;             /* the caller's; const for a write */
-    size_t len;                /* bytes asked for */
-    size_t *done_p;            /* bytes moved go here */
-    bool reads, placed;        /* placed: pread or pwrite; else at the file's offset */
+    off_t off;          /* where placed */
+    uint8_t *data;      /* the caller's; const for a write */
+    size_t len;         /* bytes asked for */
+    size_t *done_p;     /* bytes moved go here */
+    bool reads, placed; /* placed: pread or pwrite; else at the file's offset */
 };
 
-#define AMPH_CLIENT_DATA_SAME(a, b, member_a, member_b)                                                                                 \
-    _Static_assert(offsetof(struct amph_fwd_args_##a, member_a) == offsetof(struct amph_fwd_args_##b, member_b), #a " and " #b)
+#define AMPH_CLIENT_DATA_SAME(a, b, member_a, member_b) \
+    _Static_assert(offsetof(struct amph_fwd_args_##a, member_a) == \
+                       offsetof(struct amph_fwd_args_##b, member_b), \
+                   #a " and " #b)
 AMPH_CLIENT_DATA_SAME(read, write, file, file);
 AMPH_CLIENT_DATA_SAME(read, pread, file, file);
 AMPH_CLIENT_DATA_SAME(read, write, buf, data);
@@ -36,23 +39,30 @@ AMPH_CLIENT_DATA_SAME(pread, pwrite, buf_len, done);
 #undef AMPH_CLIENT_DATA_SAME
 
 /* false: call id moves no bytes, and *d is not set. */
-static inline bool amph_client_data_of(enum amph_fwd_id id, const union amph_fwd_args *u, struct amph_client_data *d)
+static inline bool amph_client_data_of(enum amph_fwd_id id, const union amph_fwd_args *u,
+                                       struct amph_client_data *d)
 {
     bool reads = id == AMPH_FWD_READ || id == AMPH_FWD_PREAD;
     bool placed = id == AMPH_FWD_PREAD || id == AMPH_FWD_PWRITE;
     if (!reads && !placed && id != AMPH_FWD_WRITE)
         return false;
     if (placed)
-        *d = (struct amph_client_data){ u->pread.file, u->pread.off, u->pread.buf, u->pread.buf_cap, u->pread.buf_len, reads, true };
+        *d = (struct amph_client_data){
+            u->pread.file,    u->pread.off, u->pread.buf, u->pread.buf_cap,
+            u->pread.buf_len, reads,        true
+        };
     else
-        *d = (struct amph_client_data){ u->read.file, 0, u->read.buf, u->read.buf_cap, u->read.buf_len, reads, false };
+        *d = (struct amph_client_data){ u->read.file,    0,     u->read.buf, u->read.buf_cap,
+                                        u->read.buf_len, reads, false };
     return true;
 }
 
 /* Fills the record of d in; gives the call's number. */
-static inline enum amph_fwd_id amph_client_data_record(const struct amph_client_data *d, union amph_fwd_args *u)
+static inline enum amph_fwd_id amph_client_data_record(const struct amph_client_data *d,
+                                                       union amph_fwd_args *u)
 {
-    static const enum amph_fwd_id ids[2][2] = { { AMPH_FWD_WRITE, AMPH_FWD_PWRITE }, { AMPH_FWD_READ, AMPH_FWD_PREAD } };
+    static const enum amph_fwd_id ids[2][2] = { { AMPH_FWD_WRITE, AMPH_FWD_PWRITE },
+                                                { AMPH_FWD_READ, AMPH_FWD_PREAD } };
     if (d->placed)
         u->pread = (struct amph_fwd_args_pread){ d->file, d->off, d->data, d->len, d->done_p };
     else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of layers that a caught call passes.  Layer: iofwd.  Thread rule: see client.h; the list is only read once calls run.
+ * The list of layers that a caught call passes.  Layer: iofwd.  Thread rule: see client.h; the list
+ * is only read once calls run.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -13,11 +14,16 @@ static bool is_small(const struct amph_fwd_client *cl, mode_t mode, uint64_t blo
     return S_ISREG(mode) && block < cl->block;
 }
 
-/* What suits the server's file system costs a round trip each: of a regular file the size of calls is told that suits the way to it. */
+/* What suits the server's file system costs a round trip each: of a regular file the size of calls
+ * is told that suits the way to it. */
 static void tell_block(const struct amph_fwd_client *cl, struct amph_fwd_call *call)
 {
-    struct stat *st = call->id == AMPH_FWD_FSTAT ? call->u.fstat.st : call->id == AMPH_FWD_STAT ? call->u.stat.st : NULL;
-    struct statx *stx = call->id == AMPH_FWD_FSTATX ? call->u.fstatx.stx : call->id == AMPH_FWD_STATX ? call->u.statx.stx : NULL;
+    struct stat *st = call->id == AMPH_FWD_FSTAT  ? call->u.fstat.st
+                      : call->id == AMPH_FWD_STAT ? call->u.stat.st
+                                                  : NULL;
+    struct statx *stx = call->id == AMPH_FWD_FSTATX  ? call->u.fstatx.stx
+                        : call->id == AMPH_FWD_STATX ? call->u.statx.stx
+                                                     : NULL;
     if (st && is_small(cl, st->st_mode, (uint64_t)st->st_blksize))
         st->st_blksize = (blksize_t)cl->block;
     if (stx && is_small(cl, stx->stx_mode, stx->stx_blksize))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file client over fork and exec, its holds, its counters, and files as values.  Layer: iofwd.  Thread rule: see client/internal.h.
+ * The file client over fork and exec, its holds, its counters, and files as values.  Layer: iofwd.
+ * Thread rule: see client/internal.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +24,8 @@ size_t amph_fwd_file_print(const struct amph_fwd_file *file, char *buf, size_t l
 {
     size_t at = 0;
     for (uint32_t i = 0; i < file->nparts && i < AMPH_FWD_PARTS_MAX; i++) {
-        int n = snprintf(buf + at, len_bytes - at, "%s%" PRIu32 ".%" PRIx64, i ? "," : "", file->part[i].server,
-                         file->part[i].handle);
+        int n = snprintf(buf + at, len_bytes - at, "%s%" PRIu32 ".%" PRIx64, i ? "," : "",
+                         file->part[i].server, file->part[i].handle);
         if (n < 0 || (size_t)n >= len_bytes - at)
             return 0;
         at += (size_t)n;
@@ -79,7 +80,8 @@ int amph_client_file_of_fd(int fd, struct amph_fwd_file *file)
     static const char mark[] = "/memfd:" AMPH_FWD_PLACEHOLDER_MARK;
     char path[40], name[AMPH_FWD_TEXT_BYTES + 64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    /* Where the preload library is, a call from outside of Amphora, also by syscall, shows the path that the program knows. */
+    /* Where the preload library is, a call from outside of Amphora, also by syscall, shows the path
+     * that the program knows. */
     struct amph_client_sigguard g;
     amph_client_sigguard_enter(&g);
     long n = syscall(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1);
@@ -104,8 +106,10 @@ int amph_client_file_of_fd(int fd, struct amph_fwd_file *file)
 static bool was_alone(const struct amph_fwd_file *file)
 {
     char entry[48];
-    int len = snprintf(entry, sizeof entry, AMPH_CLIENT_EXCLUSIVE_FORMAT, file->part[0].server, file->part[0].handle);
-    for (const char *at = amph_client_state.inherited.alone; (at = strstr(at, entry)) != NULL; at += len)
+    int len = snprintf(entry, sizeof entry, AMPH_CLIENT_EXCLUSIVE_FORMAT, file->part[0].server,
+                       file->part[0].handle);
+    for (const char *at = amph_client_state.inherited.alone; (at = strstr(at, entry)) != NULL;
+         at += len)
         if (at[len] == '/' || at[len] == 0)
             return true;
     return false;
@@ -114,7 +118,8 @@ static bool was_alone(const struct amph_fwd_file *file)
 int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *files, size_t nfiles)
 {
     int worst = 0;
-    struct amph_fwd_ref *first = calloc(nfiles + 1, sizeof *first); /* of each file, where it is open now */
+    /* of each file, where it is open now */
+    struct amph_fwd_ref *first = calloc(nfiles + 1, sizeof *first);
     if (!first)
         return ENOMEM;
     for (size_t f = 0; f < nfiles; f++)
@@ -138,7 +143,9 @@ int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *f
                     amph_wr_u64(&w, ref->handle);
             }
         n = amph_wr_len(&w);
-        int err = w.bad ? ENOBUFS : amph_client_special(cl, link, FWD_SERVICE_HOLD_ONLY, handles, n, NULL, 0, &got);
+        int err = w.bad ? ENOBUFS
+                        : amph_client_special(cl, link, FWD_SERVICE_HOLD_ONLY, handles, n, NULL, 0,
+                                              &got);
         worst = err ? err : worst;
     }
     free(first);
@@ -151,7 +158,9 @@ int amph_fwd_server_stats(struct amph_fwd_client *cl, uint32_t server, struct am
     struct amph_client_link *link;
     struct amph_rd r;
     size_t got;
-    int err = server < cl->first || server - cl->first >= cl->nlinks ? EINVAL : amph_client_link_to(cl, server, &link);
+    int err = server < cl->first || server - cl->first >= cl->nlinks
+                  ? EINVAL
+                  : amph_client_link_to(cl, server, &link);
     if (!err)
         err = amph_client_special(cl, link, FWD_SERVICE_STATS, NULL, 0, v, sizeof v, &got);
     if (err)
@@ -177,7 +186,8 @@ bool amph_fwd_owns_fd(int fd)
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (fd >= 0 && (cl->link[i].door == fd || cl->link[i].child_door == fd))
             return true;
-    if (amph_client_private_server_is(fd) || amph_client_failover_owns(fd) || amph_client_notify_owns(fd))
+    if (amph_client_private_server_is(fd) || amph_client_failover_owns(fd) ||
+        amph_client_notify_owns(fd))
         return true;
     for (uint32_t i = 0; amph_client_state.inherited.any && i < amph_client_state.inherited.n; i++)
         if (fd >= 0 && amph_client_state.inherited.door[i] == fd)
@@ -187,14 +197,16 @@ bool amph_fwd_owns_fd(int fd)
 
 /* ---- fork ---- */
 
-static struct amph_client_sigguard fork_guard; /* of the one thread that is inside fork; guarded by amph_client_state.lock */
+/* of the one thread that is inside fork; guarded by amph_client_state.lock */
+static struct amph_client_sigguard fork_guard;
 static uint32_t fork_number;
 
 void amph_fwd_fork_before(void)
 {
     struct amph_client_sigguard g;
     struct amph_fwd_client *first;
-    /* A forked process that has made no call yet has a connection that waits for it; its child must not have the same one. */
+    /* A forked process that has made no call yet has a connection that waits for it; its child must
+     * not have the same one. */
     if (!atomic_load(&amph_client_state.client) && amph_client_state.inherited.any)
         (void)amph_fwd_process(&first);
     amph_layer_event(AMPH_LAYER_FORK_BEFORE);
@@ -203,11 +215,13 @@ void amph_fwd_fork_before(void)
     fork_guard = g;
     fork_number = FWD_NUMBER_NONE;
     struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
-    /* A shell may not have made a call since its server ended; the one that was started in its place would not know it. */
+    /* A shell may not have made a call since its server ended; the one that was started in its
+     * place would not know it. */
     if (cl)
         amph_client_check(cl);
     amph_client_failover_fork(false);
-    /* A server that cannot be reached now will be missed by the child's first call on it, with a message. */
+    /* A server that cannot be reached now will be missed by the child's first call on it, with a
+     * message. */
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY)
             amph_client_link_child(cl, &cl->link[i], &fork_number);
@@ -251,7 +265,8 @@ void amph_fwd_fork_child(void)
             inh->door[inh->n++] = cl->link[i].child_door;
         }
         inh->any = inh->n > 0;
-        /* The endpoint's memory is shared with the parent: it is left alone.  The child's first call makes its own. */
+        /* The endpoint's memory is shared with the parent: it is left alone.  The child's first
+         * call makes its own. */
         amph_boot_close(cl->boot);
         amph_arena_forget_area();
         atomic_store(&amph_client_state.client, NULL);
@@ -320,17 +335,21 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
     amph_layer_event(AMPH_LAYER_EXEC);
     if (own && cl->failover)
         amph_client_failover_exec();
-    /* In a vfork child the client is the parent's: the parent's process number goes with it, so that nobody takes it over. */
-    int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()), number);
+    /* In a vfork child the client is the parent's: the parent's process number goes with it, so
+     * that nobody takes it over. */
+    int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()),
+                     number);
     if (n < 0 || (size_t)n >= len_bytes)
         return 0;
     at = (size_t)n;
     uint32_t many = cl ? cl->nlinks : inh->any ? inh->n : 0;
     for (uint32_t i = 0; i < many; i++) {
-        bool ready = cl ? atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY : inh->door[i] >= 0;
+        bool ready = cl ? atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY
+                        : inh->door[i] >= 0;
         if (!ready)
             continue;
-        n = snprintf(buf + at, len_bytes - at, ":%" PRIu32 "=%d", cl ? cl->link[i].server : inh->server[i],
+        n = snprintf(buf + at, len_bytes - at, ":%" PRIu32 "=%d",
+                     cl ? cl->link[i].server : inh->server[i],
                      cl ? cl->link[i].door : inh->door[i]);
         if (n < 0 || (size_t)n >= len_bytes - at)
             return 0;
@@ -352,7 +371,9 @@ static bool parse_door(const char *text, struct amph_client_inherited *inh)
     text += used;
     while (*text == ':' && inh->n < AMPH_FWD_PARTS_MAX) {
         used = 0;
-        if (sscanf(text, ":%" SCNu32 "=%d%n", &inh->server[inh->n], &inh->door[inh->n], &used) != 2 || used == 0)
+        if (sscanf(text, ":%" SCNu32 "=%d%n", &inh->server[inh->n], &inh->door[inh->n], &used) !=
+                2 ||
+            used == 0)
             return false;
         inh->n++;
         text += used;
@@ -366,7 +387,8 @@ bool amph_fwd_inherited(void)
     if (!amph_client_state.looked) {
         struct amph_client_inherited inh = { 0 };
         amph_client_state.looked = true;
-        if (!amph_client_state.inherited.any && parse_door(amph_env_str(AMPH_ENV_IOFWD_DOOR), &inh)) {
+        if (!amph_client_state.inherited.any &&
+            parse_door(amph_env_str(AMPH_ENV_IOFWD_DOOR), &inh)) {
             inh.any = true;
             amph_client_state.inherited = inh;
             amph_client_state.new_image = true;

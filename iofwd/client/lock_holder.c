@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * F_GETLK over several servers: to the kernel another server's process holds what its client has locked, so that server is asked whose it
- * is.  Layer: iofwd.  Thread rule: see client/internal.h.
+ * F_GETLK over several servers: to the kernel another server's process holds what its client has
+ * locked, so that server is asked whose it is.  Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
 #include <sched.h>
@@ -10,10 +10,16 @@
 
 #define FIND_TRIES 100
 
-/* What one server knows of it: the holder's process, 0 (it is not that server), or FWD_HOLDER_UNKNOWN. */
-static uint64_t ask(struct amph_fwd_client *cl, struct amph_client_link *link, const struct stat *st, const struct flock *found)
+/* What one server knows of it: the holder's process, 0 (it is not that server), or
+ * FWD_HOLDER_UNKNOWN. */
+static uint64_t ask(struct amph_fwd_client *cl, struct amph_client_link *link,
+                    const struct stat *st, const struct flock *found)
 {
-    const uint64_t words[] = { st->st_dev, st->st_ino, (uint64_t)found->l_start, (uint64_t)found->l_len, (uint64_t)found->l_type,
+    const uint64_t words[] = { st->st_dev,
+                               st->st_ino,
+                               (uint64_t)found->l_start,
+                               (uint64_t)found->l_len,
+                               (uint64_t)found->l_type,
                                (uint64_t)found->l_pid };
     uint64_t body[AMPH_COUNTOF(words)], answer;
     struct amph_wr w;
@@ -22,23 +28,28 @@ static uint64_t ask(struct amph_fwd_client *cl, struct amph_client_link *link, c
     amph_wr_init(&w, (uint8_t *)body, sizeof body);
     for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
         amph_wr_u64(&w, words[i]);
-    if (amph_client_special(cl, link, FWD_SERVICE_HOLDER, body, sizeof body, &answer, sizeof answer, &got) != 0 || got != sizeof answer)
+    if (amph_client_special(cl, link, FWD_SERVICE_HOLDER, body, sizeof body, &answer, sizeof answer,
+                            &got) != 0 ||
+        got != sizeof answer)
         return 0;
     amph_rd_init(&r, (const uint8_t *)&answer, sizeof answer);
     return amph_rd_u64(&r);
 }
 
-void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file, struct flock *found)
+void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
+                             struct flock *found)
 {
     struct stat st;
     struct amph_client_link *link;
     struct amph_fwd_args_fstat look = { .file = file, .st = &st };
-    if (found->l_type == F_UNLCK || found->l_pid <= 0 || amph_client_once(cl, AMPH_FWD_FSTAT, &look) != 0)
+    if (found->l_type == F_UNLCK || found->l_pid <= 0 ||
+        amph_client_once(cl, AMPH_FWD_FSTAT, &look) != 0)
         return;
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         uint32_t server = cl->first + i;
         uint64_t holder = FWD_HOLDER_UNKNOWN;
-        if (server == file->part[0].server || amph_client_server_is_dead(cl, server) || amph_client_link_to(cl, server, &link) != 0)
+        if (server == file->part[0].server || amph_client_server_is_dead(cl, server) ||
+            amph_client_link_to(cl, server, &link) != 0)
             continue;
         for (unsigned tries = 0; holder == FWD_HOLDER_UNKNOWN && tries < FIND_TRIES; tries++) {
             if (tries)

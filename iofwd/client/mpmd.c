@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that are no GASNet clients under another launcher (mpirun -n C PROGRAM : -n S iofwd-server).  Layer: iofwd.
- * Thread rule: under amph_client_state.lock, or by a process that ends.
+ * Programs that are no GASNet clients under another launcher (mpirun -n C PROGRAM : -n S
+ * iofwd-server).  Layer: iofwd. Thread rule: under amph_client_state.lock, or by a process that
+ * ends.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +33,9 @@ static enum amph_status stay(struct amph_boot *boot, int *fd_p)
         return st;
     bool ok = amph_fwd_server_addr_parse(value, len, &where);
     free(value);
-    return ok ? amph_fwd_control_keep(&where, job->proc[first].host == job->proc[self].host, job->key, self, fd_p) : AMPH_ERR_PROTO;
+    return ok ? amph_fwd_control_keep(&where, job->proc[first].host == job->proc[self].host,
+                                      job->key, self, fd_p)
+              : AMPH_ERR_PROTO;
 }
 
 static enum amph_status take_part(struct amph_boot *boot, int *fd_p)
@@ -40,8 +43,10 @@ static enum amph_status take_part(struct amph_boot *boot, int *fd_p)
     const void *const *value;
     const size_t *len;
     if (amph_boot_group(boot) == AMPH_SERVER) {
-        amph_error("AMPHORA_SERVERS makes this process (%" PRIu32 ") an I/O server, but its program is neither iofwd-server nor a GASNet "
-                   "client; start such programs as mpirun -n C PROGRAM : -n S iofwd-server", amph_boot_self(boot));
+        amph_error("AMPHORA_SERVERS makes this process (%" PRIu32
+                   ") an I/O server, but its program is neither iofwd-server nor a GASNet "
+                   "client; start such programs as mpirun -n C PROGRAM : -n S iofwd-server",
+                   amph_boot_self(boot));
         return AMPH_ERR_STATE;
     }
     enum amph_status st = amph_boot_state(boot, amph_avail_mem_bytes(), 0);
@@ -52,8 +57,8 @@ static enum amph_status take_part(struct amph_boot *boot, int *fd_p)
     return st == AMPH_OK ? stay(boot, fd_p) : st;
 }
 
-/* Where it fails the process ends now, and a process manager ends the job of one that does not take its leave; asked to, it would do so
- * before it has passed on the sentence. */
+/* Where it fails the process ends now, and a process manager ends the job of one that does not take
+ * its leave; asked to, it would do so before it has passed on the sentence. */
 static bool join(int *fd_p)
 {
     struct amph_boot *boot;
@@ -77,7 +82,8 @@ static bool take_result(char *text)
     if (!servers)
         return false;
     *servers++ = 0;
-    bool ok = setenv(amph_env_name(AMPH_ENV_RANK), text, 1) == 0 && setenv(amph_env_name(AMPH_ENV_IOFWD_OWN_SERVERS), servers, 1) == 0;
+    bool ok = setenv(amph_env_name(AMPH_ENV_RANK), text, 1) == 0 &&
+              setenv(amph_env_name(AMPH_ENV_IOFWD_OWN_SERVERS), servers, 1) == 0;
     amph_env_reload();
     return ok;
 }
@@ -85,7 +91,8 @@ static bool take_result(char *text)
 static void leave_result(int fd)
 {
     char *text = NULL;
-    if (asprintf(&text, "%" PRId64 " %s", amph_env_int(AMPH_ENV_RANK), amph_env_str(AMPH_ENV_IOFWD_OWN_SERVERS)) < 0)
+    if (asprintf(&text, "%" PRId64 " %s", amph_env_int(AMPH_ENV_RANK),
+                 amph_env_str(AMPH_ENV_IOFWD_OWN_SERVERS)) < 0)
         text = NULL;
     amph_boot_claimed(text ? AMPH_CLAIM_PLAIN : AMPH_CLAIM_FAILED, text, fd);
     free(text);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and writes that are carried out while the program goes on: a few threads of the client make them as ordinary calls, so they
- * need no help from the program.  Layer: iofwd.
- * Thread rule: any thread, not from signal handlers.  A forked child starts with no operation under way and threads of its own.
+ * Reads and writes that are carried out while the program goes on: a few threads of the client make
+ * them as ordinary calls, so they need no help from the program.  Layer: iofwd. Thread rule: any
+ * thread, not from signal handlers.  A forked child starts with no operation under way and threads
+ * of its own.
  */
 #include "iofwd/client/nonblocking.h"
 
@@ -17,7 +18,11 @@
 #include "base/env.h"
 #include "base/thread.h"
 
-enum nb_state { NB_WAITING, NB_RUNNING, NB_DONE };
+enum nb_state {
+    NB_WAITING,
+    NB_RUNNING,
+    NB_DONE
+};
 
 struct amph_client_nb {
     struct amph_client_nb *next;
@@ -30,8 +35,8 @@ struct amph_client_nb {
     off_t off;
     int error;
     uint64_t start_ns, end_ns;
-    bool awaited;            /* somebody sleeps until it is done */
-    pid_t pid;               /* whose it is */
+    bool awaited; /* somebody sleeps until it is done */
+    pid_t pid;    /* whose it is */
     void (*finished)(void *arg);
     void *arg;
 };
@@ -42,7 +47,14 @@ static struct {
     struct amph_client_nb *first, **last; /* waiting */
     unsigned threads, idle;
     pid_t pid;
-} nb = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0, 0 };
+} nb = { PTHREAD_MUTEX_INITIALIZER,
+         PTHREAD_COND_INITIALIZER,
+         PTHREAD_COND_INITIALIZER,
+         NULL,
+         NULL,
+         0,
+         0,
+         0 };
 
 /* ---- the threads ---- */
 
@@ -50,9 +62,10 @@ static void carry_out(struct amph_client_nb *op)
 {
     while (op->done < op->len) {
         size_t n = 0;
-        op->error = op->write
-            ? amph_fwd_pwrite(op->cl, &op->file, op->off + (off_t)op->done, (char *)op->buf + op->done, op->len - op->done, &n)
-            : amph_fwd_pread(op->cl, &op->file, op->off + (off_t)op->done, (char *)op->buf + op->done, op->len - op->done, &n);
+        op->error = op->write ? amph_fwd_pwrite(op->cl, &op->file, op->off + (off_t)op->done,
+                                                (char *)op->buf + op->done, op->len - op->done, &n)
+                              : amph_fwd_pread(op->cl, &op->file, op->off + (off_t)op->done,
+                                               (char *)op->buf + op->done, op->len - op->done, &n);
         op->done += op->error ? 0 : n;
         if (op->error != EINTR && (op->error || n == 0))
             break;
@@ -134,20 +147,30 @@ __attribute__((constructor)) static void begin(void)
 
 /* ---- operations ---- */
 
-int amph_client_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool write, void *buf, size_t len, off_t off,
-                 void (*finished)(void *arg), void *arg, struct amph_client_nb **op_p)
+int amph_client_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool write,
+                         void *buf, size_t len, off_t off, void (*finished)(void *arg), void *arg,
+                         struct amph_client_nb **op_p)
 {
     if (off < 0 || len > (size_t)SSIZE_MAX || (len && !buf))
         return EINVAL;
     struct amph_client_nb *op = calloc(1, sizeof *op);
     if (!op)
         return ENOMEM;
-    *op = (struct amph_client_nb){ .cl = cl, .file = *file, .write = write, .buf = buf, .len = len, .off = off, .start_ns = amph_now_ns(),
-                           .finished = finished, .arg = arg };
+    *op = (struct amph_client_nb){ .cl = cl,
+                                   .file = *file,
+                                   .write = write,
+                                   .buf = buf,
+                                   .len = len,
+                                   .off = off,
+                                   .start_ns = amph_now_ns(),
+                                   .finished = finished,
+                                   .arg = arg };
     pthread_mutex_lock(&nb.lock);
     forget_parent();
     op->pid = nb.pid;
-    int err = nb.idle || nb.threads >= (unsigned)amph_env_int(AMPH_ENV_IOFWD_THREADS) ? 0 : add_thread();
+    int err = nb.idle || nb.threads >= (unsigned)amph_env_int(AMPH_ENV_IOFWD_THREADS)
+                  ? 0
+                  : add_thread();
     if (!err) {
         *nb.last = op;
         nb.last = &op->next;
@@ -179,12 +202,13 @@ static int await(struct amph_client_nb *op, uint64_t timeout_ns)
     op->awaited = timeout_ns > 0;
     while (op->state != NB_DONE && err != ETIMEDOUT)
         err = timeout_ns == UINT64_MAX ? pthread_cond_wait(&nb.done, &nb.lock)
-            : timeout_ns == 0          ? ETIMEDOUT
-                                       : pthread_cond_clockwait(&nb.done, &nb.lock, CLOCK_MONOTONIC, &end);
+              : timeout_ns == 0        ? ETIMEDOUT
+                                : pthread_cond_clockwait(&nb.done, &nb.lock, CLOCK_MONOTONIC, &end);
     return op->state == NB_DONE ? 0 : ETIMEDOUT;
 }
 
-int amph_client_nb_wait(struct amph_client_nb *op, uint64_t timeout_ns, struct amph_client_nb_result *result)
+int amph_client_nb_wait(struct amph_client_nb *op, uint64_t timeout_ns,
+                        struct amph_client_nb_result *result)
 {
     if (op->pid != getpid()) /* the parent's, which nobody finishes here */
         return EINVAL;
@@ -193,7 +217,9 @@ int amph_client_nb_wait(struct amph_client_nb *op, uint64_t timeout_ns, struct a
     pthread_mutex_unlock(&nb.lock);
     if (err)
         return err;
-    *result = (struct amph_client_nb_result){ .error = op->error, .bytes = op->done, .ns = op->end_ns - op->start_ns };
+    *result = (struct amph_client_nb_result){ .error = op->error,
+                                              .bytes = op->done,
+                                              .ns = op->end_ns - op->start_ns };
     free(op);
     return 0;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A server of the process's own: started on another host by ssh or on this one by fork, ended with the process and its children.
- * Layer: iofwd.  Thread rule: under amph_client_state.lock, with signals held back.
+ * A server of the process's own: started on another host by ssh or on this one by fork, ended with
+ * the process and its children. Layer: iofwd.  Thread rule: under amph_client_state.lock, with
+ * signals held back.
  *
- * The program must not notice: its environment stays as it is, no child of its own appears (a grandchild that nobody waits for does,
- * through a process whose end raises no SIGCHLD), and the one descriptor lies out of its way.  What the program starts finds the
- * server by a setting that exec adds.
+ * The program must not notice: its environment stays as it is, no child of its own appears (a
+ * grandchild that nobody waits for does, through a process whose end raises no SIGCHLD), and the
+ * one descriptor lies out of its way.  What the program starts finds the server by a setting that
+ * exec adds.
  */
 #include "iofwd/client/private_server.h"
 
@@ -35,8 +37,8 @@ extern char **environ;
 
 static struct {
     char *host, *path, *prefixes;
-    int fd;         /* its standard input */
-    char *setting;  /* IOFWD_PRIVATE_SERVERS=... for what the program starts */
+    int fd;        /* its standard input */
+    char *setting; /* IOFWD_PRIVATE_SERVERS=... for what the program starts */
 } own = { .fd = -1 };
 
 bool amph_client_private_server_is(int fd)
@@ -75,7 +77,8 @@ static void find_server(char *path, size_t cap)
 {
     Dl_info self;
     const char *asked = given(own.path, AMPH_ENV_IOFWD_SERVER_PATH);
-    const char *slash = dladdr((void *)&own, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
+    const char *slash = dladdr((void *)&own, &self) && self.dli_fname ? strrchr(self.dli_fname, '/')
+                                                                      : NULL;
     snprintf(path, cap, "%s", asked);
     if (asked[0])
         return;
@@ -106,7 +109,8 @@ static char *make_line(const char *host, const char *server, const char *prefixe
     fputs("exec ", out);
     amph_quote_shell(out, server);
     if (!is_this_host(host)) {
-        bool network = amph_env_is_set(AMPH_ENV_CONDUIT) && strcmp(conduit, "auto") != 0 && strcmp(conduit, "smp") != 0;
+        bool network = amph_env_is_set(AMPH_ENV_CONDUIT) && strcmp(conduit, "auto") != 0 &&
+                       strcmp(conduit, "smp") != 0;
         fprintf(out, " -own -conduit %s -iofwd ", network ? conduit : "tcp");
     } else
         fputs(" -own -iofwd ", out);
@@ -128,7 +132,8 @@ static char *make_line(const char *host, const char *server, const char *prefixe
 /* The environment without what is meant for the client. */
 static char **server_environment(void)
 {
-    static const char *const dropped[] = { "LD_PRELOAD=", "IOFWD_DOOR=", "IOFWD_SERVER_HOST=", "IOFWD_PRIVATE_", "AMPHORA_RANK=" };
+    static const char *const dropped[] = { "LD_PRELOAD=", "IOFWD_DOOR=", "IOFWD_SERVER_HOST=",
+                                           "IOFWD_PRIVATE_", "AMPHORA_RANK=" };
     size_t n = 0;
     size_t kept = 0;
     while (environ && environ[n])
@@ -166,14 +171,16 @@ static bool start(const char *line, int in, int out)
     int status;
     if (!env)
         return false;
-    long pid = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL); /* no signal at its end: the program's SIGCHLD stays the program's */
+    /* no signal at its end: the program's SIGCHLD stays the program's */
+    long pid = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
     if (pid == 0) {
         long second = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
         if (second == 0)
             become_server(line, env, in, out);
         syscall(SYS_exit_group, second < 0);
     }
-    bool ok = pid > 0 && syscall(SYS_wait4, pid, &status, __WALL, NULL) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    bool ok = pid > 0 && syscall(SYS_wait4, pid, &status, __WALL, NULL) == pid &&
+              WIFEXITED(status) && WEXITSTATUS(status) == 0;
     free(env);
     return ok;
 }
@@ -213,7 +220,8 @@ static bool keep_text(char *text)
     return true;
 }
 
-/* Leaves the descriptor above the program's; it closes at exec, so the server learns of each image's end from its door only. */
+/* Leaves the descriptor above the program's; it closes at exec, so the server learns of each
+ * image's end from its door only. */
 static void keep_fd(int fd)
 {
     own.fd = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
@@ -249,8 +257,10 @@ static int start_on(const char *host, const char *prefixes)
     }
     close(in[1]);
 failed:
-    amph_error("the I/O server %s on %s (IOFWD_SERVER_HOST) did not start; IOFWD_SERVER_PATH names the program, IOFWD_SERVER_SSH the "
-               "command that reaches the host", server, host);
+    amph_error("the I/O server %s on %s (IOFWD_SERVER_HOST) did not start; IOFWD_SERVER_PATH names "
+               "the program, IOFWD_SERVER_SSH the "
+               "command that reaches the host",
+               server, host);
     free(text);
     free(line);
     return EIO;
@@ -264,7 +274,8 @@ int amph_client_private_server_start(void)
     if (own.setting || !host[0] || (belongs && !own.host))
         return 0;
     if (host[0] == '-' || !prefixes[0]) {
-        amph_error("IOFWD_SERVER_HOST=%s: %s", host, host[0] == '-' ? "this is no host" : "IOFWD_PREFIX must say what is forwarded");
+        amph_error("IOFWD_SERVER_HOST=%s: %s", host,
+                   host[0] == '-' ? "this is no host" : "IOFWD_PREFIX must say what is forwarded");
         return EIO;
     }
     return start_on(host, prefixes);

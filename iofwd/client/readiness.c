@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bells: what a waiting thread has in its own kernel of files that wait at a server; see client.h and notify/readiness.c.  Layer: iofwd.
- * Thread rule: any thread and signal handlers.
+ * Bells: what a waiting thread has in its own kernel of files that wait at a server; see client.h
+ * and notify/readiness.c.  Layer: iofwd. Thread rule: any thread and signal handlers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,11 @@
 
 #define BELLS 256
 
-enum { BELL_NONE, BELL_FREE, BELL_TAKEN };
+enum {
+    BELL_NONE,
+    BELL_FREE,
+    BELL_TAKEN
+};
 
 static struct {
     _Atomic int state;
@@ -23,10 +27,11 @@ static struct {
 static bool change(unsigned i, int from, int to)
 {
     return atomic_load_explicit(&bells[i].state, memory_order_relaxed) == from &&
-        atomic_compare_exchange_strong(&bells[i].state, &from, to);
+           atomic_compare_exchange_strong(&bells[i].state, &from, to);
 }
 
-/* A child by clone may share our memory and have descriptors of its own: the bells in it are not its, and its are not ours. */
+/* A child by clone may share our memory and have descriptors of its own: the bells in it are not
+ * its, and its are not ours. */
 static bool has_our_descriptors(void)
 {
     struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
@@ -34,20 +39,24 @@ static bool has_our_descriptors(void)
 }
 
 /* A connection to the server, out of the program's way; it ends with this image. */
-static int connect_bell(struct amph_fwd_client *cl, struct amph_client_link *link, struct amph_fwd_notifier *bell)
+static int connect_bell(struct amph_fwd_client *cl, struct amph_client_link *link,
+                        struct amph_fwd_notifier *bell)
 {
     struct amph_fwd_welcome wc;
     struct amph_client_sigguard g;
     int fd = -1;
     int up = -1;
     amph_client_sigguard_enter(&g);
-    enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_NOTIFY, FWD_NUMBER_NONE, &wc, &fd);
+    enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_NOTIFY, FWD_NUMBER_NONE, &wc,
+                                                &fd);
     if (st == AMPH_OK && (up = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM)) >= 0)
         close(fd);
     amph_client_sigguard_leave(&g);
     if (st != AMPH_OK)
         return st == AMPH_ERR_FULL ? ENFILE : EIO;
-    *bell = (struct amph_fwd_notifier){ .fd = up < 0 ? fd : up, .server = link->server, .number = wc.number };
+    *bell = (struct amph_fwd_notifier){ .fd = up < 0 ? fd : up,
+                                        .server = link->server,
+                                        .number = wc.number };
     return 0;
 }
 
@@ -65,7 +74,8 @@ static bool take_used(uint32_t server, struct amph_fwd_notifier *bell_p)
     return false;
 }
 
-static int take_new(struct amph_fwd_client *cl, struct amph_client_link *link, bool inherited, struct amph_fwd_notifier *bell_p)
+static int take_new(struct amph_fwd_client *cl, struct amph_client_link *link, bool inherited,
+                    struct amph_fwd_notifier *bell_p)
 {
     for (unsigned i = 0; i < BELLS; i++)
         if (change(i, BELL_NONE, BELL_TAKEN)) {
@@ -90,7 +100,8 @@ static void drop_used(void)
         }
 }
 
-int amph_fwd_notifier_acquire(struct amph_fwd_client *cl, uint32_t server, bool for_set, struct amph_fwd_notifier *bell_p)
+int amph_fwd_notifier_acquire(struct amph_fwd_client *cl, uint32_t server, bool for_set,
+                              struct amph_fwd_notifier *bell_p)
 {
     struct amph_client_link *link;
     int err = amph_client_link_to(cl, server, &link);
@@ -108,7 +119,8 @@ bool amph_fwd_notifier_drain(const struct amph_fwd_notifier *bell)
 {
     char rung[64];
     ssize_t n;
-    while ((n = recv(bell->fd, rung, sizeof rung, MSG_DONTWAIT)) == (ssize_t)sizeof rung || (n < 0 && errno == EINTR))
+    while ((n = recv(bell->fd, rung, sizeof rung, MSG_DONTWAIT)) == (ssize_t)sizeof rung ||
+           (n < 0 && errno == EINTR))
         ;
     return n > 0 || (n < 0 && errno == EAGAIN);
 }
@@ -131,8 +143,8 @@ void amph_fwd_notifier_release(const struct amph_fwd_notifier *bell, bool gone)
     }
 }
 
-int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_notifier *bell, struct amph_fwd_happened *out, size_t most,
-                          size_t *n_p)
+int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_notifier *bell,
+                              struct amph_fwd_happened *out, size_t most, size_t *n_p)
 {
     uint64_t ask[2], answer[2 * FWD_NOTIFICATIONS_MAX];
     struct amph_client_link *link;
@@ -145,7 +157,8 @@ int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_
     amph_wr_u64(&w, most);
     int err = amph_client_link_to(cl, bell->server, &link);
     if (!err)
-        err = amph_client_special(cl, link, FWD_SERVICE_NOTIFICATIONS, ask, sizeof ask, answer, sizeof answer, &got);
+        err = amph_client_special(cl, link, FWD_SERVICE_NOTIFICATIONS, ask, sizeof ask, answer,
+                                  sizeof answer, &got);
     amph_rd_init(&r, (const uint8_t *)answer, got);
     while (!err && *n_p < most && amph_rd_left(&r) >= 2 * sizeof(uint64_t)) {
         out[*n_p].events = (uint32_t)amph_rd_u64(&r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffers that lie in the program's own segment: the server reaches them in place, so no copy is made on the client's side.
- * The segment is made known to a server at the first large call from it.  Layer: iofwd.  Thread rule: see client/internal.h.
+ * Buffers that lie in the program's own segment: the server reaches them in place, so no copy is
+ * made on the client's side. The segment is made known to a server at the first large call from it.
+ * Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static bool have_segment(struct amph_fwd_client *cl, uint32_t which)
     if (cl->segment_which)
         amph_am_mem_dereg(cl->ep, &cl->segment_mem);
     cl->segment_which = 0;
-    if (amph_am_mem_reg(cl->ep, part.base, part.len_bytes, part.fd, part.offset, &cl->segment_mem) != AMPH_OK)
+    if (amph_am_mem_reg(cl->ep, part.base, part.len_bytes, part.fd, part.offset,
+                        &cl->segment_mem) != AMPH_OK)
         return false;
     cl->segment_which = which;
     return true;
@@ -39,14 +41,16 @@ static void tell_server(struct amph_fwd_client *cl, struct amph_client_link *lin
     memcpy(key, cl->segment_mem.key, len);
     pthread_mutex_unlock(&amph_client_state.lock);
     amph_client_sigguard_leave(&g);
-    int err = ok ? amph_client_special(cl, link, FWD_SERVICE_SEGMENT, key, len, NULL, 0, &got) : EOPNOTSUPP;
+    int err = ok ? amph_client_special(cl, link, FWD_SERVICE_SEGMENT, key, len, NULL, 0, &got)
+                 : EOPNOTSUPP;
     if (err == EBUSY) /* the server still works on the segment before this one */
         return;
     atomic_store_explicit(&link->segment_refused, err ? which : 0, memory_order_relaxed);
     atomic_store_explicit(&link->segment_which, err ? 0 : which, memory_order_release);
 }
 
-bool amph_client_segment_holds(struct amph_fwd_client *cl, struct amph_client_link *link, const void *data, size_t len, uint64_t *at_p)
+bool amph_client_segment_holds(struct amph_fwd_client *cl, struct amph_client_link *link,
+                               const void *data, size_t len, uint64_t *at_p)
 {
     uint32_t which;
     if (!amph_arena_in_segment(data, len, at_p, &which))

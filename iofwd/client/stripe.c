@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files spread over several servers: which files are, how their bytes are dealt out, opening and closing all their parts.
- * Layer: iofwd.  Thread rule: see client/internal.h; rules are added under amph_client_state.lock and never changed afterwards.
+ * Files spread over several servers: which files are, how their bytes are dealt out, opening and
+ * closing all their parts. Layer: iofwd.  Thread rule: see client/internal.h; rules are added under
+ * amph_client_state.lock and never changed afterwards.
  *
- * The servers share a file system, so any of them can do any part of a file: what is dealt out is work, not storage, and two clients need
- * not agree on it.  The first part is home of offset, size, O_APPEND and locks.
+ * The servers share a file system, so any of them can do any part of a file: what is dealt out is
+ * work, not storage, and two clients need not agree on it.  The first part is home of offset, size,
+ * O_APPEND and locks.
  */
 #include "iofwd/client/stripe.h"
 
@@ -67,13 +69,15 @@ static bool parse_stripe(const char *text, size_t len, struct amph_client_stripe
 
 int amph_client_stripe_make(uint32_t width, uint64_t unit, struct amph_client_stripe *stripe_p)
 {
-    if (width < 1 || width > AMPH_FWD_PARTS_MAX || unit % 1024 || unit > AMPH_CLIENT_STRIPE_UNIT_MAX)
+    if (width < 1 || width > AMPH_FWD_PARTS_MAX || unit % 1024 ||
+        unit > AMPH_CLIENT_STRIPE_UNIT_MAX)
         return EINVAL;
     *stripe_p = (struct amph_client_stripe){ .width = width, .unit_kib = (uint32_t)(unit >> 10) };
     return 0;
 }
 
-/* IOFWD_STRIPE: rules with commas between, the first that fits counts; so they are added from the last on. */
+/* IOFWD_STRIPE: rules with commas between, the first that fits counts; so they are added from the
+ * last on. */
 static void take_setting(void)
 {
     const char *text = amph_env_str(AMPH_ENV_IOFWD_STRIPE);
@@ -85,8 +89,10 @@ static void take_setting(void)
         const char *equal = memchr(start, '=', (size_t)(end - start));
         const char *value = equal ? equal + 1 : start;
         struct amph_client_stripe stripe;
-        if (!parse_stripe(value, (size_t)(end - value), &stripe) || !add_rule(start, equal ? (size_t)(equal - start) : 0, stripe))
-            amph_warn("IOFWD_STRIPE: \"%.*s\" is not [PATTERN=]WIDTH[:UNIT] with a width of 1 to %d and a unit of whole KiB; it is "
+        if (!parse_stripe(value, (size_t)(end - value), &stripe) ||
+            !add_rule(start, equal ? (size_t)(equal - start) : 0, stripe))
+            amph_warn("IOFWD_STRIPE: \"%.*s\" is not [PATTERN=]WIDTH[:UNIT] with a width of 1 to "
+                      "%d and a unit of whole KiB; it is "
                       "left out",
                       (int)(end - start), start, AMPH_FWD_PARTS_MAX);
         end = start > text ? start - 1 : text;
@@ -130,7 +136,8 @@ static bool fits(const struct rule *r, const char *path)
 static struct amph_client_stripe stripe_of(const char *path)
 {
     get_ready();
-    for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r; r = r->next)
+    for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r;
+         r = r->next)
         if (fits(r, path))
             return r->stripe;
     return (struct amph_client_stripe){ .width = 1 };
@@ -153,22 +160,26 @@ uint32_t amph_client_stripe_widest(const struct amph_fwd_client *cl)
 {
     uint32_t widest = 1;
     get_ready();
-    for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r; r = r->next)
+    for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r;
+         r = r->next)
         widest = r->stripe.width > widest ? r->stripe.width : widest;
     return widest < cl->nlinks ? widest : cl->nlinks;
 }
 
 /* ---- opening ---- */
 
-/* Is file's part i the same file as its first?  A server of another file system would give a file of its own. */
-static bool same_file(struct amph_fwd_client *cl, const struct amph_fwd_file *home, const struct amph_fwd_file *other)
+/* Is file's part i the same file as its first?  A server of another file system would give a file
+ * of its own. */
+static bool same_file(struct amph_fwd_client *cl, const struct amph_fwd_file *home,
+                      const struct amph_fwd_file *other)
 {
     struct stat a, b;
     struct amph_fwd_args_fstat ask = { .file = home, .st = &a };
     if (amph_client_once(cl, AMPH_FWD_FSTAT, &ask))
         return false;
     ask = (struct amph_fwd_args_fstat){ .file = other, .st = &b };
-    return amph_client_once(cl, AMPH_FWD_FSTAT, &ask) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+    return amph_client_once(cl, AMPH_FWD_FSTAT, &ask) == 0 && a.st_ino == b.st_ino &&
+           a.st_dev == b.st_dev;
 }
 
 static bool is_regular(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
@@ -184,9 +195,11 @@ static void drop_part(struct amph_fwd_client *cl, const struct amph_fwd_file *pa
     amph_client_once(cl, AMPH_FWD_CLOSE, &drop);
 }
 
-/* Opens the file at one more server.  It exists by now, and is neither to be emptied nor appended to there. */
-static bool open_part(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a, const char *path, uint32_t server,
-                      const struct amph_fwd_file *home, struct amph_fwd_file *part)
+/* Opens the file at one more server.  It exists by now, and is neither to be emptied nor appended
+ * to there. */
+static bool open_part(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a,
+                      const char *path, uint32_t server, const struct amph_fwd_file *home,
+                      struct amph_fwd_file *part)
 {
     struct amph_client_link *link;
     struct amph_fwd_args_open again = *a;
@@ -194,7 +207,8 @@ static bool open_part(struct amph_fwd_client *cl, const struct amph_fwd_args_ope
     again.path = path;
     again.flags &= ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY);
     again.file = part;
-    if (amph_client_link_to(cl, server, &link) || amph_client_simple(cl, link, AMPH_FWD_OPEN, &again))
+    if (amph_client_link_to(cl, server, &link) ||
+        amph_client_simple(cl, link, AMPH_FWD_OPEN, &again))
         return false;
     if (same_file(cl, home, part))
         return true;
@@ -206,8 +220,10 @@ void amph_client_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_a
 {
     struct amph_fwd_file *file = a->file;
     struct amph_fwd_file part;
-    /* Where appends go is decided by one server; a directory's descriptor is no place to begin a path at another server. */
-    if (cl->nlinks < 2 || a->path_dir || (a->flags & (O_APPEND | O_PATH | O_DIRECTORY)) || (a->flags & O_TMPFILE) == O_TMPFILE)
+    /* Where appends go is decided by one server; a directory's descriptor is no place to begin a
+     * path at another server. */
+    if (cl->nlinks < 2 || a->path_dir || (a->flags & (O_APPEND | O_PATH | O_DIRECTORY)) ||
+        (a->flags & O_TMPFILE) == O_TMPFILE)
         return;
     struct amph_client_stripe stripe = stripe_of(a->path);
     if (stripe.width < 2 || !is_regular(cl, file))
@@ -219,7 +235,8 @@ void amph_client_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_a
     for (uint32_t i = 1; i < width; i++) {
         uint32_t server = cl->first + (home + i) % cl->nlinks;
         if (!open_part(cl, a, a->path, server, &first, &part)) {
-            amph_info("%s: server %u cannot take part in it; it is spread over fewer servers", a->path, (unsigned)server);
+            amph_info("%s: server %u cannot take part in it; it is spread over fewer servers",
+                      a->path, (unsigned)server);
             continue;
         }
         file->part[file->nparts++] = part.part[0];
@@ -231,12 +248,16 @@ void amph_client_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_a
 /* Calls that every part must have. */
 static bool is_for_all(enum amph_fwd_id id)
 {
-    static const bool all[AMPH_FWD_NCALLS] = { [AMPH_FWD_CLOSE] = true, [AMPH_FWD_HOLD] = true, [AMPH_FWD_FSYNC] = true,
-                                               [AMPH_FWD_FDATASYNC] = true, [AMPH_FWD_SETFLAGS] = true };
+    static const bool all[AMPH_FWD_NCALLS] = { [AMPH_FWD_CLOSE] = true,
+                                               [AMPH_FWD_HOLD] = true,
+                                               [AMPH_FWD_FSYNC] = true,
+                                               [AMPH_FWD_FDATASYNC] = true,
+                                               [AMPH_FWD_SETFLAGS] = true };
     return all[id];
 }
 
-int amph_client_stripe_rest(struct amph_fwd_client *cl, enum amph_fwd_id id, const struct amph_fwd_file *file, void *args)
+int amph_client_stripe_rest(struct amph_fwd_client *cl, enum amph_fwd_id id,
+                            const struct amph_fwd_file *file, void *args)
 {
     int worst = 0;
     for (uint32_t i = 1; is_for_all(id) && i < file->nparts; i++) {
@@ -251,7 +272,9 @@ int amph_client_stripe_rest(struct amph_fwd_client *cl, enum amph_fwd_id id, con
 
 /* ---- dealing out ---- */
 
-void amph_client_stripe_cursor_start(struct amph_client_stripe_cursor *d, const struct amph_fwd_file *file, uint32_t part, uint64_t off, size_t total)
+void amph_client_stripe_cursor_start(struct amph_client_stripe_cursor *d,
+                                     const struct amph_fwd_file *file, uint32_t part, uint64_t off,
+                                     size_t total)
 {
     *d = (struct amph_client_stripe_cursor){ .total = total, .width = file->nparts };
     if (file->nparts < 2) {
@@ -261,7 +284,8 @@ void amph_client_stripe_cursor_start(struct amph_client_stripe_cursor *d, const 
     d->unit = (size_t)file->unit_kib << 10;
     d->phase = d->unit ? off : 0;
     if (!d->unit) {
-        d->unit = (total / file->nparts + AMPH_CLIENT_STRIPE_ALIGN) / AMPH_CLIENT_STRIPE_ALIGN * AMPH_CLIENT_STRIPE_ALIGN;
+        d->unit = (total / file->nparts + AMPH_CLIENT_STRIPE_ALIGN) / AMPH_CLIENT_STRIPE_ALIGN *
+                  AMPH_CLIENT_STRIPE_ALIGN;
     }
     uint64_t stripe = d->phase / d->unit;
     uint32_t ahead = (uint32_t)((part + file->nparts - stripe % file->nparts) % file->nparts);

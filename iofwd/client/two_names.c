@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls with two names, rename and link, where the names start at directories that are open at different servers.  Layer: iofwd.
- * Thread rule: see client/internal.h.
+ * The calls with two names, rename and link, where the names start at directories that are open at
+ * different servers.  Layer: iofwd. Thread rule: see client/internal.h.
  *
- * The servers share a file system and export the same trees, so the directory of the new name is opened once more at the server of the
- * old one, for this one call.  It is the new name's that moves: the old one may be a file that has no name (O_TMPFILE), which can get
- * one only where it is open.
+ * The servers share a file system and export the same trees, so the directory of the new name is
+ * opened once more at the server of the old one, for this one call.  It is the new name's that
+ * moves: the old one may be a file that has no name (O_TMPFILE), which can get one only where it is
+ * open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +14,12 @@
 
 #include "iofwd/client/internal.h"
 
-#define RACES_MOST 64 /* times that the directory may get another name between asking for its name and opening that */
+#define RACES_MOST \
+    64 /* times that the directory may get another name between asking for its name and opening that */
 
 /* Is there a server that has both? */
-static bool are_together(const struct amph_fwd_file *a, const struct amph_fwd_file *b, uint32_t server)
+static bool are_together(const struct amph_fwd_file *a, const struct amph_fwd_file *b,
+                         uint32_t server)
 {
     for (uint32_t i = 0; i < b->nparts; i++)
         if (b->part[i].server == server)
@@ -24,16 +27,22 @@ static bool are_together(const struct amph_fwd_file *a, const struct amph_fwd_fi
     return a->nparts == 0 || b->nparts == 0;
 }
 
-/* Opens at link what has the name that `dir` has now: 0 and the file, EAGAIN where that is another one, or an errno value. */
-static int open_there(struct amph_fwd_client *cl, struct amph_client_link *link, const struct amph_fwd_file *dir, struct amph_fwd_file *there)
+/* Opens at link what has the name that `dir` has now: 0 and the file, EAGAIN where that is another
+ * one, or an errno value. */
+static int open_there(struct amph_fwd_client *cl, struct amph_client_link *link,
+                      const struct amph_fwd_file *dir, struct amph_fwd_file *there)
 {
     char name[FWD_PATH_MAX];
     size_t len = 0;
     struct stat was, is;
-    struct amph_fwd_args_nameof ask_name = { .file = dir, .name = name, .name_cap = sizeof name - 2, .name_len = &len };
+    struct amph_fwd_args_nameof ask_name = {
+        .file = dir, .name = name, .name_cap = sizeof name - 2, .name_len = &len
+    };
     struct amph_fwd_args_fstat ask_dir = { .file = dir, .st = &was };
     struct amph_fwd_args_fstat ask_there = { .file = there, .st = &is };
-    struct amph_fwd_args_open open_it = { .path = name, .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW, .file = there };
+    struct amph_fwd_args_open open_it = { .path = name,
+                                          .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW,
+                                          .file = there };
     struct amph_fwd_args_close drop = { .file = there };
     int err = amph_client_once(cl, AMPH_FWD_FSTAT, &ask_dir);
     if (!err && !S_ISDIR(was.st_mode))
@@ -54,7 +63,8 @@ static int open_there(struct amph_fwd_client *cl, struct amph_client_link *link,
     return err;
 }
 
-int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, enum amph_fwd_id id, void *args)
+int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, enum amph_fwd_id id,
+                     void *args)
 {
     union amph_fwd_args *u = args;
     bool renames = id == AMPH_FWD_RENAME;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's clients and open files: who is there, who holds what.  Layer: iofwd.  Thread rule: progress thread only.
+ * The server's clients and open files: who is there, who holds what.  Layer: iofwd.  Thread rule:
+ * progress thread only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,8 @@
 #define NUMBER_GIVEN UINT32_C(0x80000000)
 #define NUMBER_SERVER_SHIFT 20
 
-/* A handle: its slot in the low bits, randomness above, and above that which of the servers that have followed each other has given it. */
+/* A handle: its slot in the low bits, randomness above, and above that which of the servers that
+ * have followed each other has given it. */
 #define SLOT_BITS 20
 #define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
 #define LIFE_SHIFT 54
@@ -49,7 +51,9 @@ static bool free_slot(struct amph_server *s, uint32_t *slot_p)
             return true;
         }
     uint32_t more = s->nslots ? s->nslots * 2 : 64;
-    struct amph_server_handle **bigger = more <= SLOT_MASK + 1 ? realloc(s->handle, more * sizeof *bigger) : NULL;
+    struct amph_server_handle **bigger = more <= SLOT_MASK + 1
+                                             ? realloc(s->handle, more * sizeof *bigger)
+                                             : NULL;
     if (!bigger)
         return false;
     memset(bigger + s->nslots, 0, (more - s->nslots) * sizeof *bigger);
@@ -69,7 +73,9 @@ static uint64_t draw(struct amph_server *s)
     return s->noise[--s->nnoise];
 }
 
-struct amph_server_handle *amph_server_handle_make(struct amph_server *s, struct amph_server_peer *peer, int fd, bool waits)
+struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
+                                                   struct amph_server_peer *peer, int fd,
+                                                   bool waits)
 {
     struct amph_server_handle *h = calloc(1, sizeof *h);
     if (!h || !free_slot(s, &h->slot)) {
@@ -77,7 +83,9 @@ struct amph_server_handle *amph_server_handle_make(struct amph_server *s, struct
         return NULL;
     }
     uint64_t noise = draw(s);
-    h->number = (noise & ~SLOT_MASK & ~LIFE_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot | AMPH_FWD_HANDLE_TOP; /* never 0 */
+    /* never 0 */
+    h->number = (noise & ~SLOT_MASK & ~LIFE_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot |
+                AMPH_FWD_HANDLE_TOP;
     h->number |= (uint64_t)s->life << LIFE_SHIFT;
     h->number |= waits ? AMPH_FWD_HANDLE_WAITS : 0;
     h->fd = fd;
@@ -93,12 +101,14 @@ struct amph_server_handle *amph_server_handle_make(struct amph_server *s, struct
     return h;
 }
 
-bool amph_server_handle_held_by(const struct amph_server_peer *peer, const struct amph_server_handle *h)
+bool amph_server_handle_held_by(const struct amph_server_peer *peer,
+                                const struct amph_server_handle *h)
 {
     return h->slot / 64 < peer->nwords && (peer->holds[h->slot / 64] >> (h->slot % 64) & 1);
 }
 
-int amph_server_handle_hold(struct amph_server *s, struct amph_server_peer *peer, struct amph_server_handle *h)
+int amph_server_handle_hold(struct amph_server *s, struct amph_server_peer *peer,
+                            struct amph_server_handle *h)
 {
     size_t word = h->slot / 64;
     if (amph_server_handle_held_by(peer, h))
@@ -134,7 +144,8 @@ void amph_server_handle_release(struct amph_server *s, struct amph_server_handle
     free(h);
 }
 
-void amph_server_handle_drop(struct amph_server *s, struct amph_server_peer *peer, struct amph_server_handle *h)
+void amph_server_handle_drop(struct amph_server *s, struct amph_server_peer *peer,
+                             struct amph_server_handle *h)
 {
     if (!amph_server_handle_held_by(peer, h))
         return;
@@ -147,7 +158,8 @@ void amph_server_handle_drop(struct amph_server *s, struct amph_server_peer *pee
     amph_server_handle_release(s, h);
 }
 
-void amph_server_peer_keep_only(struct amph_server *s, struct amph_server_peer *peer, const uint64_t *numbers, size_t n)
+void amph_server_peer_keep_only(struct amph_server *s, struct amph_server_peer *peer,
+                                const uint64_t *numbers, size_t n)
 {
     for (uint32_t slot = 0; slot < s->nslots && slot < peer->nwords * 64; slot++) {
         struct amph_server_handle *h = s->handle[slot];
@@ -195,20 +207,25 @@ static struct amph_server_peer *make_peer(struct amph_server *s, uint32_t number
     return p;
 }
 
-/* The number of a new client: the number another server gave it, the rank of a process of the job where that is free, or one of our own. */
+/* The number of a new client: the number another server gave it, the rank of a process of the job
+ * where that is free, or one of our own. */
 static uint32_t choose_number(struct amph_server *s, uint32_t rank, uint32_t given)
 {
-    uint32_t number = given != FWD_NUMBER_NONE ? given : rank < s->job->nproc[AMPH_COMPUTE] ? rank : AMPH_RANK_NONE;
+    uint32_t number = given != FWD_NUMBER_NONE             ? given
+                      : rank < s->job->nproc[AMPH_COMPUTE] ? rank
+                                                           : AMPH_RANK_NONE;
     while (number == AMPH_RANK_NONE || number_taken(s, number)) {
         uint32_t own = s->self - amph_boot_first(s->boot, AMPH_SERVER);
-        number = NUMBER_GIVEN | own << NUMBER_SERVER_SHIFT | (s->next_number++ & ((1u << NUMBER_SERVER_SHIFT) - 1));
+        number = NUMBER_GIVEN | own << NUMBER_SERVER_SHIFT |
+                 (s->next_number++ & ((1u << NUMBER_SERVER_SHIFT) - 1));
     }
     return number;
 }
 
-/* A client's servers in order: the first by the mapping for processes of the job, rank mod S for those of another parallel program, in
- * turn for others; the rest follow it. */
-static uint32_t list_servers(struct amph_server *s, uint32_t rank, uint32_t number, uint32_t servers[AMPH_FWD_PARTS_MAX])
+/* A client's servers in order: the first by the mapping for processes of the job, rank mod S for
+ * those of another parallel program, in turn for others; the rest follow it. */
+static uint32_t list_servers(struct amph_server *s, uint32_t rank, uint32_t number,
+                             uint32_t servers[AMPH_FWD_PARTS_MAX])
 {
     uint32_t first = amph_boot_first(s->boot, AMPH_SERVER);
     uint32_t all = s->job->nproc[AMPH_SERVER];
@@ -230,7 +247,8 @@ static void refuse(struct amph_server_conn *c, const char *why)
     shutdown(c->fd, SHUT_RDWR); /* the door thread sees the end and tidies up */
 }
 
-static const char *import_area(struct amph_server *s, struct amph_server_peer *p, const struct amph_fwd_hello *h)
+static const char *import_area(struct amph_server *s, struct amph_server_peer *p,
+                               const struct amph_fwd_hello *h)
 {
     p->has_area = false;
     if (h->area_key_len == 0)
@@ -245,22 +263,26 @@ static const char *import_area(struct amph_server *s, struct amph_server_peer *p
     return NULL;
 }
 
-int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *p, const void *key, size_t key_len)
+int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *p, const void *key,
+                             size_t key_len)
 {
     if (p->queued > 0) /* workers may be in the memory that is mapped now */
         return EBUSY;
     if (p->has_segment)
         amph_am_mem_forget(s->ep, p->index, &p->segment);
-    p->has_segment = key_len && amph_am_mem_import(s->ep, p->index, key, key_len, &p->segment) == AMPH_OK;
+    p->has_segment = key_len &&
+                     amph_am_mem_import(s->ep, p->index, key, key_len, &p->segment) == AMPH_OK;
     return p->has_segment ? 0 : EOPNOTSUPP;
 }
 
 /* Gives a client its endpoint. */
-static const char *attach(struct amph_server *s, struct amph_server_peer *p, const struct amph_fwd_hello *h)
+static const char *attach(struct amph_server *s, struct amph_server_peer *p,
+                          const struct amph_fwd_hello *h)
 {
     if (h->pointer_bytes != 4 && h->pointer_bytes != 8)
         return "the client states an impossible pointer width";
-    if (amph_am_add_peer(s->ep, p->index, h->addr, h->addr_len, h->index, s->self, p->number) != AMPH_OK)
+    if (amph_am_add_peer(s->ep, p->index, h->addr, h->addr_len, h->index, s->self, p->number) !=
+        AMPH_OK)
         return "the server cannot reach the client's endpoint";
     p->attached = true;
     p->cookie_in = amph_cookie(s->job->key, 3, p->number, s->self);
@@ -292,26 +314,29 @@ static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_
     return p;
 }
 
-static const char *inherit(struct amph_server *s, struct amph_server_peer *child, uint32_t parent_number)
+static const char *inherit(struct amph_server *s, struct amph_server_peer *child,
+                           uint32_t parent_number)
 {
     struct amph_server_peer *parent = number_taken(s, parent_number);
     if (!parent)
         return "the parent of the new client is not known";
     child->family = parent->family;
     for (uint32_t slot = 0; slot < s->nslots && slot < parent->nwords * 64; slot++)
-        if (s->handle[slot] && amph_server_handle_held_by(parent, s->handle[slot]) && amph_server_handle_hold(s, child, s->handle[slot]) != 0)
+        if (s->handle[slot] && amph_server_handle_held_by(parent, s->handle[slot]) &&
+            amph_server_handle_hold(s, child, s->handle[slot]) != 0)
             return "no memory for the new client's files";
     return NULL;
 }
 
-static bool welcome(struct amph_server *s, uint32_t number, uint32_t index, uint32_t rank, const struct amph_server_event *news)
+static bool welcome(struct amph_server *s, uint32_t number, uint32_t index, uint32_t rank,
+                    const struct amph_server_event *news)
 {
     uint8_t out[FWD_FRAME_HEAD_BYTES + 1024];
     struct amph_fwd_welcome wc = { .number = number, .index = index, .server = s->self };
     wc.nservers = list_servers(s, rank, number, wc.servers);
     wc.addr = amph_am_address(s->ep, &wc.addr_len);
-    size_t n = amph_fwd_welcome_build(out + FWD_FRAME_HEAD_BYTES, sizeof out - FWD_FRAME_HEAD_BYTES, &wc, s->job->key, news->nonce,
-                                 news->hello.nonce);
+    size_t n = amph_fwd_welcome_build(out + FWD_FRAME_HEAD_BYTES, sizeof out - FWD_FRAME_HEAD_BYTES,
+                                      &wc, s->job->key, news->nonce, news->hello.nonce);
     if (n == 0)
         return false;
     n = amph_fwd_frame_build(out, FWD_FRAME_WELCOME, out + FWD_FRAME_HEAD_BYTES, n);
@@ -323,7 +348,8 @@ static void take_bell(struct amph_server *s, const struct amph_server_event *new
     struct amph_server_peer *p = number_taken(s, news->hello.number);
     uint64_t number = p && !news->conn->bell ? amph_server_notifier_create(s, p, news->conn) : 0;
     if (number == 0 || number > UINT32_MAX)
-        refuse(news->conn, p ? "it waits for files in too many places at one time" : "who wants to wait for files is no client");
+        refuse(news->conn, p ? "it waits for files in too many places at one time"
+                             : "who wants to wait for files is no client");
     else if (!welcome(s, (uint32_t)number, 0, p->rank, news))
         shutdown(news->conn->fd, SHUT_RDWR);
 }
@@ -348,7 +374,9 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
         return;
     }
     if (!p)
-        p = make_peer(s, choose_number(s, h->rank, h->kind == FWD_HELLO_CHILD ? h->child : h->number), h->rank);
+        p = make_peer(s,
+                      choose_number(s, h->rank, h->kind == FWD_HELLO_CHILD ? h->child : h->number),
+                      h->rank);
     else if (p->attached)
         p = renew(s, p);
     if (!p)
@@ -358,14 +386,16 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
     c->peer = p;
     why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number) : attach(s, p, h);
     if (why) {
-        amph_warn("client %" PRIu32 " (process %" PRIu32 ") is refused: %s", p->number, h->pid, why);
+        amph_warn("client %" PRIu32 " (process %" PRIu32 ") is refused: %s", p->number, h->pid,
+                  why);
         return refuse(c, why);
     }
     if (!welcome(s, p->number, p->index, p->rank, news))
         shutdown(c->fd, SHUT_RDWR);
 }
 
-/* Keeps the counters of a client that leaves; a number that comes back (a child of a child) adds to its row. */
+/* Keeps the counters of a client that leaves; a number that comes back (a child of a child) adds to
+ * its row. */
 static void remember(struct amph_server *s, const struct amph_server_peer *p)
 {
     uint32_t i = 0;
@@ -374,7 +404,9 @@ static void remember(struct amph_server *s, const struct amph_server_peer *p)
     while (i < s->npast && s->past[i].number != p->number)
         i++;
     if (i == s->npast) {
-        struct amph_server_past *more = i < AMPH_SERVER_PAST_MAX ? realloc(s->past, (i + 1) * sizeof *more) : NULL;
+        struct amph_server_past *more = i < AMPH_SERVER_PAST_MAX
+                                            ? realloc(s->past, (i + 1) * sizeof *more)
+                                            : NULL;
         if (!more)
             return;
         s->past = more;
@@ -391,7 +423,8 @@ void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
     p->gone = true;
     s->leaving++;
     if (p->attached && p->queued)
-        amph_am_peer_gone(s->ep, p->index); /* what it has queued may wait for its answer to a put or get */
+        /* what it has queued may wait for its answer to a put or get */
+        amph_am_peer_gone(s->ep, p->index);
     remember(s, p);
     amph_server_flow_drop_peer(s, p);
     amph_server_notify_drop_peer(s, p);
@@ -406,7 +439,8 @@ void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
         amph_server_peer_end(s, p);
 }
 
-/* The last of a client.  What workers still do for it uses its memory and its mapped area, so this waits for them (rq_free). */
+/* The last of a client.  What workers still do for it uses its memory and its mapped area, so this
+ * waits for them (rq_free). */
 void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *p)
 {
     amph_server_refs_check(s);
@@ -449,24 +483,31 @@ void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *c)
     free(c);
 }
 
-static void print_client(const struct amph_server *s, uint32_t number, uint64_t calls, uint64_t errors, uint64_t out, uint64_t in)
+static void print_client(const struct amph_server *s, uint32_t number, uint64_t calls,
+                         uint64_t errors, uint64_t out, uint64_t in)
 {
     bool given = number & NUMBER_GIVEN; /* no compute process itself: a child or a command of one */
-    fprintf(stderr, "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64 " gave errors), %" PRIu64
-            " bytes written, %" PRIu64 " bytes read\n", given ? "+" : "",
-            given ? number & ((1u << NUMBER_SERVER_SHIFT) - 1) : number, s->self, calls, errors, out, in);
+    fprintf(stderr,
+            "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64
+            " gave errors), %" PRIu64 " bytes written, %" PRIu64 " bytes read\n",
+            given ? "+" : "", given ? number & ((1u << NUMBER_SERVER_SHIFT) - 1) : number, s->self,
+            calls, errors, out, in);
 }
 
 void amph_server_print_stats(struct amph_server *s)
 {
-    fprintf(stderr, "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64 " bytes read, %" PRIu64
-            " requests handed to workers, %" PRIu64 " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
+    fprintf(stderr,
+            "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64
+            " bytes read, %" PRIu64 " requests handed to workers, %" PRIu64
+            " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
             " strangers sent away, %" PRIu64 " refusals for want of resources, %" PRIu32
-            " clients and %" PRIu32 " files open at the end\n", s->self, s->all_calls, s->all_bytes_out, s->all_bytes_in, s->handed,
+            " clients and %" PRIu32 " files open at the end\n",
+            s->self, s->all_calls, s->all_bytes_out, s->all_bytes_in, s->handed,
             amph_server_readers_slices(s), s->refused, amph_counters[AMPH_COUNTER_DROP_STRANGER],
             amph_counters[AMPH_COUNTER_IOFWD_REFUSED], s->npeers, s->nhandles);
     for (uint32_t i = 0; i < s->npast; i++)
-        print_client(s, s->past[i].number, s->past[i].calls, s->past[i].errors, s->past[i].bytes_out, s->past[i].bytes_in);
+        print_client(s, s->past[i].number, s->past[i].calls, s->past[i].errors,
+                     s->past[i].bytes_out, s->past[i].bytes_in);
     for (uint32_t i = 0; i < s->max_peers; i++) {
         const struct amph_server_peer *p = s->peer ? s->peer[i] : NULL;
         if (p && !p->gone && p->calls)

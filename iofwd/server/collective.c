@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joint calls: one stretch of a file that several clients read or write together, each the rows of it that are its own.  The parts wait
- * here until all have come; then they are merged in the order of the file, so that the file sees long calls, and every byte has crossed
- * the network once, from or to the client that has it.  Layer: iofwd.
+ * Joint calls: one stretch of a file that several clients read or write together, each the rows of
+ * it that are its own.  The parts wait here until all have come; then they are merged in the order
+ * of the file, so that the file sees long calls, and every byte has crossed the network once, from
+ * or to the client that has it.  Layer: iofwd.
  *
- * Nobody waits for ever: whatever keeps a part from being done counts as its coming, with an error for all; and where a client closes the
- * file or dies, what waits on it fails, as nobody knows whose part is missing.
+ * Nobody waits for ever: whatever keeps a part from being done counts as its coming, with an error
+ * for all; and where a client closes the file or dies, what waits on it fails, as nobody knows
+ * whose part is missing.
  */
 #include <errno.h>
 #include <limits.h>
@@ -16,9 +18,11 @@
 
 #include "iofwd/server/internal.h"
 
-#define GATHER_LEAST 1024u /* runs of this length are given to the kernel where they lie; shorter ones are put together first */
+#define GATHER_LEAST \
+    1024u /* runs of this length are given to the kernel where they lie; shorter ones are put together first */
 #define GATHER_MOST 512
-#define ROOM_MOST 4u /* memory for a stretch is at most so many times its data, which counts as its clients' */
+#define ROOM_MOST \
+    4u /* memory for a stretch is at most so many times its data, which counts as its clients' */
 
 /* As the two calls' records lay out what they share. */
 struct joint_args {
@@ -29,8 +33,11 @@ struct joint_args {
     size_t shape_len;
     void *data;
 };
-_Static_assert(offsetof(struct amph_server_args_pwritej, data) == offsetof(struct joint_args, data) &&
-                   offsetof(struct amph_server_args_preadj, buf) == offsetof(struct joint_args, data), "the records must begin alike");
+_Static_assert(offsetof(struct amph_server_args_pwritej, data) ==
+                       offsetof(struct joint_args, data) &&
+                   offsetof(struct amph_server_args_preadj, buf) ==
+                       offsetof(struct joint_args, data),
+               "the records must begin alike");
 
 bool amph_server_collective_is(enum amph_fwd_id id)
 {
@@ -62,21 +69,30 @@ int amph_server_collective_check(const struct amph_server_request *rq)
 
 /* ---- coming together ---- */
 
-/* The call that a part belongs to, among those that wait; made where the part is the first.  NULL: no memory. */
-static struct amph_server_collective *find_or_make(const struct amph_server_request *rq, const struct amph_fwd_view *s)
+/* The call that a part belongs to, among those that wait; made where the part is the first.  NULL:
+ * no memory. */
+static struct amph_server_collective *find_or_make(const struct amph_server_request *rq,
+                                                   const struct amph_fwd_view *s)
 {
     const struct joint_args *a = args_of(rq);
     for (struct amph_server_collective *j = rq->handle->joints; j; j = j->next)
         if (j->number == s->number) {
-            if (j->id != rq->id || j->off != a->off || j->len != a->len || j->processes != s->processes)
+            if (j->id != rq->id || j->off != a->off || j->len != a->len ||
+                j->processes != s->processes)
                 j->error = EINVAL;
             return j;
         }
     struct amph_server_collective *j = calloc(1, sizeof *j);
     if (!j)
         return NULL;
-    *j = (struct amph_server_collective){ .next = rq->handle->joints, .file = rq->handle, .id = rq->id, .number = s->number, .off = a->off,
-                             .len = a->len, .processes = s->processes, .last = &j->part };
+    *j = (struct amph_server_collective){ .next = rq->handle->joints,
+                                          .file = rq->handle,
+                                          .id = rq->id,
+                                          .number = s->number,
+                                          .off = a->off,
+                                          .len = a->len,
+                                          .processes = s->processes,
+                                          .last = &j->part };
     rq->handle->joints = j;
     return j;
 }
@@ -146,7 +162,8 @@ void amph_server_collective_refused(const struct amph_server_request *rq, int er
 {
     struct amph_fwd_view s;
     amph_fwd_get_view(args_of(rq)->shape, args_of(rq)->shape_len, &s);
-    if (rq->handle->bereft || s.processes > rq->handle->nholders || !amph_server_handle_held_by(rq->peer, rq->handle))
+    if (rq->handle->bereft || s.processes > rq->handle->nholders ||
+        !amph_server_handle_held_by(rq->peer, rq->handle))
         return;
     struct amph_server_collective *j = find_or_make(rq, &s);
     if (!j)
@@ -166,7 +183,8 @@ static bool has_part(const struct amph_server_collective *j, const struct amph_s
     return rq;
 }
 
-void amph_server_collective_fail(struct amph_server *s, struct amph_server_handle *h, const struct amph_server_peer *peer, int err)
+void amph_server_collective_fail(struct amph_server *s, struct amph_server_handle *h,
+                                 const struct amph_server_peer *peer, int err)
 {
     struct amph_server_collective **at = &h->joints;
     while (*at) {
@@ -210,7 +228,8 @@ static void cursor_step(struct cursor *c)
         c->row = amph_fwd_view_extent(&c->shape, c->next++);
 }
 
-/* Brings heap[i], the only one that may be too far up, down to its place: the one that is first in the file is heap[0]. */
+/* Brings heap[i], the only one that may be too far up, down to its place: the one that is first in
+ * the file is heap[0]. */
 static void sift(struct cursor **heap, size_t n, size_t i)
 {
     struct cursor *c = heap[i];
@@ -229,9 +248,9 @@ static void sift(struct cursor **heap, size_t n, size_t i)
 struct batch {
     struct amph_server_collective *j;
     bool writing;
-    uint8_t *room;      /* for the whole stretch, by place; NULL: the runs stay where they are */
+    uint8_t *room; /* for the whole stretch, by place; NULL: the runs stay where they are */
     size_t begin, end;
-    size_t stop;        /* of a read: the file ends here */
+    size_t stop; /* of a read: the file ends here */
     size_t n;
     struct iovec run[GATHER_MOST];
 };
@@ -328,7 +347,8 @@ static int read_whole(struct batch *b, struct cursor *cursor)
     int err = flush(b);
     for (uint32_t i = 0; i < b->j->nparts && !err; i++)
         for (struct cursor *c = &cursor[i]; c->row.count && c->row.at < b->stop; cursor_step(c))
-            memcpy(c->data, b->room + c->row.at, c->row.len < b->stop - c->row.at ? c->row.len : b->stop - c->row.at);
+            memcpy(c->data, b->room + c->row.at,
+                   c->row.len < b->stop - c->row.at ? c->row.len : b->stop - c->row.at);
     return err;
 }
 
@@ -365,7 +385,8 @@ static int move(struct amph_server_collective *j, struct batch *b, struct cursor
 {
     struct amph_server_request *rq = j->part;
     *b = (struct batch){ .j = j, .writing = j->id == AMPH_FWD_PWRITEJ, .stop = SIZE_MAX };
-    bool gathers = (!j->file->direct && j->bytes / GATHER_LEAST >= j->nruns) || j->len / ROOM_MOST > j->bytes;
+    bool gathers = (!j->file->direct && j->bytes / GATHER_LEAST >= j->nruns) ||
+                   j->len / ROOM_MOST > j->bytes;
     if (!gathers && !(b->room = aligned_alloc(4096, (j->len + 4095) / 4096 * 4096)))
         return ENOMEM;
     for (uint32_t i = 0; i < j->nparts; i++, rq = rq->next)
@@ -382,7 +403,8 @@ int amph_server_collective_run(struct amph_server_request *rq)
     struct amph_server_collective *j = rq->joint;
     if (j->error)
         return j->error;
-    if (!j->file->regular || (j->id == AMPH_FWD_PWRITEJ && j->file->append)) /* what is appended has its place from the kernel */
+    /* what is appended has its place from the kernel */
+    if (!j->file->regular || (j->id == AMPH_FWD_PWRITEJ && j->file->append))
         return EOPNOTSUPP;
     if (j->bytes == 0)
         return 0;

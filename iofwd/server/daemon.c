@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Servers that belong to no job: their start, the process that watches over them, their end.  See server.h.  Layer: iofwd.
- * Thread rule: the watching process has one thread.
+ * Servers that belong to no job: their start, the process that watches over them, their end.  See
+ * server.h.  Layer: iofwd. Thread rule: the watching process has one thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +25,9 @@
 #include "boot/standing.h"
 #include "iofwd/server/server.h"
 
-#define START_NS (30 * AMPH_NS_PER_S)  /* to open endpoints, exports and doors */
-#define END_NS (10 * AMPH_NS_PER_S)    /* from SIGTERM until they are killed */
-#define AGAIN_NS AMPH_NS_PER_S         /* between two starts of one server */
+#define START_NS (30 * AMPH_NS_PER_S) /* to open endpoints, exports and doors */
+#define END_NS (10 * AMPH_NS_PER_S)   /* from SIGTERM until they are killed */
+#define AGAIN_NS AMPH_NS_PER_S        /* between two starts of one server */
 
 struct member {
     pid_t pid;
@@ -35,8 +35,8 @@ struct member {
     int value;   /* what it publishes */
     uint64_t start_ns;
     unsigned starts; /* of processes in this place */
-    bool serves; /* it has published once */
-    bool due;    /* it has died and is to be started anew */
+    bool serves;     /* it has published once */
+    bool due;        /* it has died and is to be started anew */
 };
 
 struct watch {
@@ -44,11 +44,11 @@ struct watch {
     struct amph_standing set;
     struct member *member;
     uint32_t alive;
-    int signals;  /* signalfd */
-    int ready;    /* pipe to the process that waits for the start, or -1 */
+    int signals; /* signalfd */
+    int ready;   /* pipe to the process that waits for the start, or -1 */
     bool ending;
     uint64_t end_ns;
-    ino_t file;   /* the address file that is ours */
+    ino_t file; /* the address file that is ours */
     int worst;
 };
 
@@ -67,7 +67,8 @@ static void note(const char *format, ...)
     fprintf(stderr, "%s iofwd-server[%ld]: %s\n", when, (long)getpid(), text);
 }
 
-/* Where standard output and error go once all is well; what goes wrong before is told where the user is. */
+/* Where standard output and error go once all is well; what goes wrong before is told where the
+ * user is. */
 static bool open_log(const char *path)
 {
     int fd = amph_standing_open(path, O_WRONLY | O_CREAT | O_APPEND);
@@ -91,8 +92,12 @@ static bool publish(void *arg, const void *value, size_t len)
 
 static int serve(const struct watch *w, uint32_t index, int control, int value)
 {
-    struct amph_standing_place place = { .index = index, .n = w->set.n, .id = w->set.id, .control_fd = control,
-                                         .published = publish, .arg = &value };
+    struct amph_standing_place place = { .index = index,
+                                         .n = w->set.n,
+                                         .id = w->set.id,
+                                         .control_fd = control,
+                                         .published = publish,
+                                         .arg = &value };
     char who[64];
     struct amph_boot *boot;
     struct amph_server *server;
@@ -161,7 +166,10 @@ static bool start_member(struct watch *w, uint32_t index)
         close(value[0]);
         return false;
     }
-    w->member[index] = (struct member){ .pid = pid, .control = control[1], .value = value[0], .start_ns = amph_now_ns(),
+    w->member[index] = (struct member){ .pid = pid,
+                                        .control = control[1],
+                                        .value = value[0],
+                                        .start_ns = amph_now_ns(),
                                         .starts = w->member[index].starts + 1 };
     w->alive++;
     return true;
@@ -224,8 +232,9 @@ static bool is_served(const char *path)
             fclose(f);
     }
     if (there)
-        amph_error("the servers of %s are running (process %lu watches over them); end it, or choose another -address-file", path,
-                   (unsigned long)set.watch_pid);
+        amph_error("the servers of %s are running (process %lu watches over them); end it, or "
+                   "choose another -address-file",
+                   path, (unsigned long)set.watch_pid);
     amph_standing_free(&set);
     return there;
 }
@@ -260,11 +269,13 @@ static bool announce(struct watch *w)
     struct stat st;
     if (w->d->own) {
         char *text = amph_standing_print(&w->set);
-        bool ok = text && fputs(text, stdout) >= 0 && fputs("end\n", stdout) >= 0 && fflush(stdout) == 0;
+        bool ok = text && fputs(text, stdout) >= 0 && fputs("end\n", stdout) >= 0 &&
+                  fflush(stdout) == 0;
         free(text);
         return ok;
     }
-    if (amph_standing_write(w->d->address_file, &w->set) != AMPH_OK || stat(w->d->address_file, &st) != 0)
+    if (amph_standing_write(w->d->address_file, &w->set) != AMPH_OK ||
+        stat(w->d->address_file, &st) != 0)
         return false;
     w->file = st.st_ino;
     FILE *f = w->d->pid_file ? fopen(w->d->pid_file, "we") : NULL;
@@ -294,19 +305,23 @@ static void begin_end(struct watch *w)
         close_end(&w->member[i].control);
 }
 
-/* A server has ended.  One that nobody has told to gets a successor, unless it never served or has an owner, who knows its address. */
+/* A server has ended.  One that nobody has told to gets a successor, unless it never served or has
+ * an owner, who knows its address. */
 static void bury(struct watch *w, uint32_t i, int status)
 {
     struct member *m = &w->member[i];
     long pid = (long)m->pid;
-    const char *then = (m->due = m->serves && !w->ending && !w->d->own) ? "; another takes its place" : "";
+    const char *then = (m->due = m->serves && !w->ending && !w->d->own)
+                           ? "; another takes its place"
+                           : "";
     int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     m->pid = 0;
     w->alive--;
     close_end(&m->control);
     close_end(&m->value);
     if (WIFSIGNALED(status))
-        note("server %u (process %ld) was ended by signal %d (%s)%s", i, pid, WTERMSIG(status), strsignal(WTERMSIG(status)), then);
+        note("server %u (process %ld) was ended by signal %d (%s)%s", i, pid, WTERMSIG(status),
+             strsignal(WTERMSIG(status)), then);
     else if (code || m->due)
         note("server %u (process %ld) ended with exit code %d%s", i, pid, code, then);
     if (!m->due && code > w->worst)
@@ -323,7 +338,8 @@ static void reap(struct watch *w)
                 bury(w, i, status);
 }
 
-/* Starts the successors of servers that have died.  Gives the milliseconds until the next is to be started; -1: none is. */
+/* Starts the successors of servers that have died.  Gives the milliseconds until the next is to be
+ * started; -1: none is. */
 static int start_successors(struct watch *w)
 {
     uint64_t now = amph_now_ns();
@@ -351,7 +367,8 @@ static void take_successor(struct watch *w, uint32_t i)
     note("server %u is process %ld", i, (long)w->member[i].pid);
     if (w->ending || stat(w->d->address_file, &st) != 0 || st.st_ino != w->file)
         return; /* the file is no longer ours */
-    if (amph_standing_write(w->d->address_file, &w->set) == AMPH_OK && stat(w->d->address_file, &st) == 0)
+    if (amph_standing_write(w->d->address_file, &w->set) == AMPH_OK &&
+        stat(w->d->address_file, &st) == 0)
         w->file = st.st_ino;
 }
 
@@ -363,12 +380,14 @@ static void take_signals(struct watch *w)
             reap(w);
         else {
             if (!w->d->own)
-                note("%s from process %u: the servers end", strsignal((int)si.ssi_signo), si.ssi_pid);
+                note("%s from process %u: the servers end", strsignal((int)si.ssi_signo),
+                     si.ssi_pid);
             begin_end(w);
         }
 }
 
-/* The end of its owner's pipe: the servers stay for whom the owner has left behind, and go with the last one. */
+/* The end of its owner's pipe: the servers stay for whom the owner has left behind, and go with the
+ * last one. */
 static void take_owner(struct watch *w, bool *owned)
 {
     char drop[256];
@@ -377,7 +396,8 @@ static void take_owner(struct watch *w, bool *owned)
         return;
     *owned = false;
     for (uint32_t i = 0; i < w->set.n; i++)
-        if (w->member[i].pid > 0 && w->member[i].control >= 0 && write(w->member[i].control, "D", 1) != 1)
+        if (w->member[i].pid > 0 && w->member[i].control >= 0 &&
+            write(w->member[i].control, "D", 1) != 1)
             note("server %u does not hear that its owner has ended", i);
 }
 
@@ -433,7 +453,8 @@ static int run(struct watch *w)
         close(w->ready);
     w->ready = -1;
     if (ok && !w->d->own)
-        note("%u server%s, exports %s, address file %s", w->set.n, w->set.n == 1 ? "" : "s", w->set.prefix, w->d->address_file);
+        note("%u server%s, exports %s, address file %s", w->set.n, w->set.n == 1 ? "" : "s",
+             w->set.prefix, w->d->address_file);
     bool asked = ok;
     if (!ok)
         begin_end(w);
@@ -443,7 +464,8 @@ static int run(struct watch *w)
     return asked ? (w->worst ? 1 : 0) : 1;
 }
 
-/* Leaves the terminal.  In the calling process it waits for the servers to be ready and gives the exit code; -1: this is the daemon. */
+/* Leaves the terminal.  In the calling process it waits for the servers to be ready and gives the
+ * exit code; -1: this is the daemon. */
 static int go_away(struct watch *w)
 {
     int ready[2];
@@ -463,8 +485,8 @@ static int go_away(struct watch *w)
             ;
         if (n != 1)
             return 1; /* it has said why */
-        printf("iofwd-server: process %ld, %u server%s, address file %s\n", (long)pid, w->d->nservers, w->d->nservers == 1 ? "" : "s",
-               w->d->address_file);
+        printf("iofwd-server: process %ld, %u server%s, address file %s\n", (long)pid,
+               w->d->nservers, w->d->nservers == 1 ? "" : "s", w->d->address_file);
         fflush(stdout);
         return 0;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How requests flow, from their arrival to their answer: in order on each open file, quiet ones at once in the progress thread, the
- * others through workers (server/schedule.c says which), with their data fetched before and stored after the file call (server/transfer.c).
- * Layer: iofwd.  Thread rule: progress thread only.
+ * How requests flow, from their arrival to their answer: in order on each open file, quiet ones at
+ * once in the progress thread, the others through workers (server/schedule.c says which), with
+ * their data fetched before and stored after the file call (server/transfer.c). Layer: iofwd.
+ * Thread rule: progress thread only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,11 +17,13 @@
 
 #define LOCK_TRY_NS (5 * AMPH_NS_PER_MS)
 
-/* Data for a client of this host that is read into a buffer first and then streamed into its area: see amph_copy_stream. */
+/* Data for a client of this host that is read into a buffer first and then streamed into its area:
+ * see amph_copy_stream. */
 static bool is_staged(const struct amph_server_request *rq)
 {
-    return amph_server_is_bulk(rq) && rq->bulk.where == FWD_AREA && amph_server_is_mapped(rq) && !amph_server_is_write(rq->id) &&
-        (rq->bulk.flags & FWD_PIECE_STAGED) && !amph_server_collective_is(rq->id);
+    return amph_server_is_bulk(rq) && rq->bulk.where == FWD_AREA && amph_server_is_mapped(rq) &&
+           !amph_server_is_write(rq->id) && (rq->bulk.flags & FWD_PIECE_STAGED) &&
+           !amph_server_collective_is(rq->id);
 }
 
 /* ---- ending a request ---- */
@@ -56,7 +59,10 @@ static void settle(struct amph_server_request *rq)
 {
     end_opening(rq);
     if (rq->newfd >= 0) {
-        struct amph_server_handle *h = rq->peer->gone ? NULL : amph_server_handle_make(rq->server, rq->peer, rq->newfd, !rq->newfd_regular);
+        struct amph_server_handle *h = rq->peer->gone
+                                           ? NULL
+                                           : amph_server_handle_make(rq->server, rq->peer,
+                                                                     rq->newfd, !rq->newfd_regular);
         if (h) {
             h->regular = rq->newfd_regular;
             h->nonblock = rq->newfd_nonblock;
@@ -107,10 +113,14 @@ static void rq_free(struct amph_server_request *rq)
 /* Sends a finished reply; where there is no room now it waits in the list. */
 static bool try_send(struct amph_server_request *rq)
 {
-    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REPLY, .nbytes = (uint32_t)rq->out_len, .payload = rq->out };
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                          .handler = FWD_AM_REPLY,
+                          .nbytes = (uint32_t)rq->out_len,
+                          .payload = rq->out };
     if (rq->peer->gone || !rq->peer->attached)
         return true;
-    return amph_am_request(rq->server->ep, rq->peer->index, &am, AMPH_AM_IMMEDIATE, NULL) != AMPH_AGAIN;
+    return amph_am_request(rq->server->ep, rq->peer->index, &am, AMPH_AM_IMMEDIATE, NULL) !=
+           AMPH_AGAIN;
 }
 
 void amph_server_flow_answer(struct amph_server_request *rq)
@@ -158,7 +168,8 @@ static void start_joint(struct amph_server_request *rq)
     }
 }
 
-/* A call on a FIFO waits for its client's end, too, and needs that connection for itself.  false: rq->error says why not. */
+/* A call on a FIFO waits for its client's end, too, and needs that connection for itself.  false:
+ * rq->error says why not. */
 static bool watch_door(struct amph_server_request *rq)
 {
     if (amph_server_limits_spare(rq->server))
@@ -220,7 +231,8 @@ static void start(struct amph_server_request *rq)
 static void finish_one(struct amph_server_request *rq)
 {
     settle(rq);
-    if (amph_server_is_remote(rq) && !amph_server_is_write(rq->id) && !rq->error && amph_server_request_moved(rq) > 0)
+    if (amph_server_is_remote(rq) && !amph_server_is_write(rq->id) && !rq->error &&
+        amph_server_request_moved(rq) > 0)
         amph_server_transfer_add(rq, AMPH_SERVER_RQ_STORING);
     else
         amph_server_flow_answer(rq);
@@ -244,13 +256,15 @@ static void finish_joint(struct amph_server_request *carrier)
     free(j);
 }
 
-/* A process's locks are free when its parent hears of its end.  Who holds the lock may have ended, and the word of it be under way. */
+/* A process's locks are free when its parent hears of its end.  Who holds the lock may have ended,
+ * and the word of it be under way. */
 static void look_for_leavers(struct amph_server_request *rq)
 {
     if (AMPH_LIKELY(rq->error != EAGAIN))
         return;
     if (rq->id == AMPH_FWD_FLOCK || rq->id == AMPH_FWD_SETLOCK || rq->id == AMPH_FWD_PSETLOCK)
-        rq->again = rq->again || amph_server_peers_leave(rq->server) || amph_server_lock_agents_leave(rq);
+        rq->again = rq->again || amph_server_peers_leave(rq->server) ||
+                    amph_server_lock_agents_leave(rq);
 }
 
 /* Ends a request that has run, in whichever thread. */
@@ -303,15 +317,20 @@ void amph_server_flow_ready(struct amph_server_request *rq)
         start(rq);
 }
 
-/* A request that cannot run inside its handler gets memory of its own, with references of its own; first: as it was taken apart there,
- * whose new descriptor goes over to it.  0, or an errno value: nothing has been taken from first. */
-static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint8_t *msg, size_t len, struct amph_server_request *first)
+/* A request that cannot run inside its handler gets memory of its own, with references of its own;
+ * first: as it was taken apart there, whose new descriptor goes over to it.  0, or an errno value:
+ * nothing has been taken from first. */
+static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint8_t *msg,
+                size_t len, struct amph_server_request *first)
 {
     bool answer_it;
-    size_t room = sizeof(struct amph_server_request) + len + AMPH_SERVER_OUT_BYTES + (amph_server_is_remote(first) ? s->stage_bytes : 0);
-    /* The only one of its client always fits: else a client whose pieces are larger than the limit would never get anywhere. */
-    bool fits = peer->queued == 0 || (peer->queued < AMPH_SERVER_QUEUED_MAX && peer->memory + room <= s->client_memory &&
-                                      s->memory + room <= s->memory_limit);
+    size_t room = sizeof(struct amph_server_request) + len + AMPH_SERVER_OUT_BYTES +
+                  (amph_server_is_remote(first) ? s->stage_bytes : 0);
+    /* The only one of its client always fits: else a client whose pieces are larger than the limit
+     * would never get anywhere. */
+    bool fits = peer->queued == 0 ||
+                (peer->queued < AMPH_SERVER_QUEUED_MAX && peer->memory + room <= s->client_memory &&
+                 s->memory + room <= s->memory_limit);
     struct amph_server_request *rq = fits ? calloc(1, sizeof *rq + len) : NULL;
     if (!rq)
         return ENOBUFS;
@@ -319,7 +338,8 @@ static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint
     memcpy(copy, msg, len);
     rq->out = malloc(AMPH_SERVER_OUT_BYTES);
     int err = rq->out ? amph_server_request_parse(s, peer, copy, len, rq, &answer_it) : ENOMEM;
-    if (!err && amph_server_is_remote(rq) && !(rq->stage = amph_server_staging_get(s, rq->bulk.len)))
+    if (!err && amph_server_is_remote(rq) &&
+        !(rq->stage = amph_server_staging_get(s, rq->bulk.len)))
         err = ENOMEM;
     if (err) {
         free(rq->out);
@@ -363,7 +383,8 @@ static bool runs_here(const struct amph_server_request *rq)
     return !h->busy && amph_server_is_turn(h, rq);
 }
 
-static struct amph_server_request *take_from(struct amph_server_request **at, const struct amph_server_peer *peer, uint64_t seq)
+static struct amph_server_request *take_from(struct amph_server_request **at,
+                                             const struct amph_server_peer *peer, uint64_t seq)
 {
     while (*at && ((*at)->peer != peer || (*at)->seq != seq))
         at = &(*at)->next;
@@ -374,12 +395,14 @@ static struct amph_server_request *take_from(struct amph_server_request **at, co
 }
 
 /* A whole call on a pipe that stands behind one that waits. */
-static void cancel_queued(struct amph_server_handle *h, const struct amph_server_peer *peer, uint64_t seq)
+static void cancel_queued(struct amph_server_handle *h, const struct amph_server_peer *peer,
+                          uint64_t seq)
 {
     struct amph_server_request *rq = h->queue_head;
     while (rq && (rq->peer != peer || rq->seq != seq))
         rq = rq->next;
-    if (!rq || h->regular || rq->state != AMPH_SERVER_RQ_READY || !amph_server_is_bulk(rq) || !amph_server_is_whole(rq))
+    if (!rq || h->regular || rq->state != AMPH_SERVER_RQ_READY || !amph_server_is_bulk(rq) ||
+        !amph_server_is_whole(rq))
         return;
     take_from(&h->queue_head, peer, seq);
     h->queue_tail = tail_of(&h->queue_head);
@@ -405,7 +428,8 @@ void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *pee
 
 /* ---- the handler ---- */
 
-/* A call, in the handler of its message: done here, or kept to be done later (true: no answer yet). */
+/* A call, in the handler of its message: done here, or kept to be done later (true: no answer
+ * yet). */
 static bool carry_out(struct amph_server_request *rq, const struct amph_am *am)
 {
     struct amph_server *s = rq->server;
@@ -437,8 +461,11 @@ static bool carry_out(struct amph_server_request *rq, const struct amph_am *am)
 static void answer_here(struct amph_token *token, struct amph_server_request *rq)
 {
     struct amph_server *s = rq->server;
-    size_t n = !rq->error && !rq->desc ? amph_server_answer_special(rq, s->reply) : amph_server_request_reply(rq, s->reply);
-    struct amph_am reply = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REPLY, .nbytes = (uint32_t)n, .payload = s->reply };
+    size_t n = !rq->error && !rq->desc ? amph_server_answer_special(rq, s->reply)
+                                       : amph_server_request_reply(rq, s->reply);
+    struct amph_am reply = {
+        .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REPLY, .nbytes = (uint32_t)n, .payload = s->reply
+    };
 
     amph_am_reply(token, &reply, 0, NULL);
     if (rq->handle && rq->handle->queue_head)
@@ -455,7 +482,8 @@ static void on_request(struct amph_token *token, const struct amph_am *am)
     if (!peer || peer->gone || !peer->attached)
         return;
 
-    rq.error = amph_server_request_parse(s, peer, (uint8_t *)am->payload, am->nbytes, &rq, &answer_it);
+    rq.error = amph_server_request_parse(s, peer, (uint8_t *)am->payload, am->nbytes, &rq,
+                                         &answer_it);
     if (!answer_it) {
         amph_count(DROP_MALFORMED);
         s->refused++;
@@ -569,8 +597,10 @@ unsigned amph_server_flow_progress(struct amph_server *s)
     return n;
 }
 
-/* Takes what matches out of a list and ends it without an answer.  only_ready: not what a transfer still uses. */
-static void drop_from(struct amph_server_request **head, const struct amph_server_peer *peer, bool only_ready)
+/* Takes what matches out of a list and ends it without an answer.  only_ready: not what a transfer
+ * still uses. */
+static void drop_from(struct amph_server_request **head, const struct amph_server_peer *peer,
+                      bool only_ready)
 {
     while (*head) {
         struct amph_server_request *rq = *head;
@@ -586,7 +616,8 @@ static void drop_from(struct amph_server_request **head, const struct amph_serve
 void amph_server_flow_drop_peer(struct amph_server *s, struct amph_server_peer *peer)
 {
     peer->queued++; /* keeps it alive until the end of this function */
-    drop_from(&s->locks, peer, false); /* one that were tried again would give the client a new agent, which nobody ends */
+    /* one that were tried again would give the client a new agent, which nobody ends */
+    drop_from(&s->locks, peer, false);
     amph_server_lock_drop_peer(peer);
     amph_server_work_wake_all(s, peer);
     for (uint32_t i = 0; i < s->nslots; i++) {

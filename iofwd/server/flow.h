@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the flow of requests share: server/flow.c (from arrival to answer), server/schedule.c (whose turn it is, and which thread
- * runs it), server/transfer.c (data that crosses a network), server/services.c (services that are no file calls).  Layer: iofwd.
- * Thread rule: progress thread only.
+ * What the files of the flow of requests share: server/flow.c (from arrival to answer),
+ * server/schedule.c (whose turn it is, and which thread runs it), server/transfer.c (data that
+ * crosses a network), server/services.c (services that are no file calls).  Layer: iofwd. Thread
+ * rule: progress thread only.
  */
 #ifndef AMPH_IOFWD_SERVER_FLOW_H
 #define AMPH_IOFWD_SERVER_FLOW_H
@@ -27,24 +28,30 @@ static inline bool amph_server_is_remote(const struct amph_server_request *rq)
 
 /* ---- server/flow.c ---- */
 
-void amph_server_flow_ready(struct amph_server_request *rq);  /* what it waited for is there: it runs when its turn comes */
+/* what it waited for is there: it runs when its turn comes */
+void amph_server_flow_ready(struct amph_server_request *rq);
 void amph_server_flow_answer(struct amph_server_request *rq); /* it is over */
-void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *peer, uint64_t seq); /* what this request waits for is not wanted any more */
+/* what this request waits for is not wanted any more */
+void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *peer, uint64_t seq);
 
 /* ---- server/schedule.c ---- */
 
-uint64_t amph_server_expected_ns(const struct amph_server_handle *h, uint64_t bytes); /* of a call that moves so many bytes */
+/* of a call that moves so many bytes */
+uint64_t amph_server_expected_ns(const struct amph_server_handle *h, uint64_t bytes);
 bool amph_server_wants_worker(const struct amph_server_request *rq);
-void amph_server_record_time(struct amph_server_request *rq); /* what this call took says what the next one will take */
+/* what this call took says what the next one will take */
+void amph_server_record_time(struct amph_server_request *rq);
 void amph_server_record_collective_time(struct amph_server_collective *j, uint64_t ns);
 
 bool amph_server_is_turn(const struct amph_server_handle *h, const struct amph_server_request *rq);
-/* Takes the file for a piece.  false: the piece does nothing (its call has ended early, or never began). */
+/* Takes the file for a piece.  false: the piece does nothing (its call has ended early, or never
+ * began). */
 bool amph_server_begin_piece(struct amph_server_handle *h, struct amph_server_request *rq);
 void amph_server_end_piece(struct amph_server_handle *h, const struct amph_server_request *rq);
-/* A piece was refused for lack of room.  What comes after it must not be done, as if the piece had never been missing: the call ends with
- * the last piece that is here. */
-void amph_server_truncate_call(struct amph_server_handle *h, const struct amph_server_request *refused);
+/* A piece was refused for lack of room.  What comes after it must not be done, as if the piece had
+ * never been missing: the call ends with the last piece that is here. */
+void amph_server_truncate_call(struct amph_server_handle *h,
+                               const struct amph_server_request *refused);
 
 /* ---- server/transfer.c ---- */
 
@@ -57,6 +64,7 @@ unsigned amph_server_transfers_move(struct amph_server *s); /* begins some, ends
 
 /* ---- server/services.c ---- */
 
-size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out); /* does it; gives the length of the reply, which is in out */
+/* does it; gives the length of the reply, which is in out */
+size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the server's descriptors are divided among its clients, so that no client takes those that others need.  Layer: iofwd.
- * Thread rule: progress thread only.
+ * How the server's descriptors are divided among its clients, so that no client takes those that
+ * others need.  Layer: iofwd. Thread rule: progress thread only.
  *
- * The kernel gives a new descriptor the lowest free number, so that number says how many are in use, whatever they are for: files,
- * connections, agents of record locks, notification sets.  One eighth of RLIMIT_NOFILE is a reserve.  Below it every open succeeds, so a
- * client that is alone gets seven eighths.  In the reserve only clients that hold few files may open more.  The last quarter of the
- * reserve is for the server's own work: connections of new clients, lock agents, duplicates.
+ * The kernel gives a new descriptor the lowest free number, so that number says how many are in
+ * use, whatever they are for: files, connections, agents of record locks, notification sets.  One
+ * eighth of RLIMIT_NOFILE is a reserve.  Below it every open succeeds, so a client that is alone
+ * gets seven eighths.  In the reserve only clients that hold few files may open more.  The last
+ * quarter of the reserve is for the server's own work: connections of new clients, lock agents,
+ * duplicates.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,14 +23,16 @@
 
 #define WARN_NS (60 * AMPH_NS_PER_S)
 #define RESERVE_MIN 64u /* unless that is more than half of the limit */
-#define SPARE_MAX 16u   /* descriptors that no client can have, for what the server needs for a moment */
-#define SHARE_MIN 4u    /* files that each client may hold as long as the reserve lasts */
+#define SPARE_MAX \
+    16u /* descriptors that no client can have, for what the server needs for a moment */
+#define SHARE_MIN 4u /* files that each client may hold as long as the reserve lasts */
 
 void amph_server_limits_open(struct amph_server *s)
 {
     struct rlimit lim;
 
-    if (getrlimit(RLIMIT_NOFILE, &lim) != 0 || lim.rlim_cur == RLIM_INFINITY || lim.rlim_cur > UINT32_MAX)
+    if (getrlimit(RLIMIT_NOFILE, &lim) != 0 || lim.rlim_cur == RLIM_INFINITY ||
+        lim.rlim_cur > UINT32_MAX)
         return;
 
     uint32_t all = (uint32_t)lim.rlim_cur;
@@ -53,7 +57,8 @@ static uint32_t in_use(const struct amph_server *s)
     return (uint32_t)fd;
 }
 
-/* Descriptors that the server has only because of p.  A file that p has inherited counts for the client that opened it. */
+/* Descriptors that the server has only because of p.  A file that p has inherited counts for the
+ * client that opened it. */
 static uint32_t held_by(const struct amph_server *s, const struct amph_server_peer *p)
 {
     uint32_t n = amph_server_bells_descriptors(s, p) + (p->locker != NULL);
@@ -74,9 +79,12 @@ static void warn(struct amph_server *s, const struct amph_server_peer *p, uint32
     if (s->fds_warned_ns && now - s->fds_warned_ns < WARN_NS)
         return;
     s->fds_warned_ns = now;
-    amph_warn("I/O server %" PRIu32 " opens no more files for client %" PRIu32 ", for which it has %" PRIu32 " descriptors, %s; "
-              "raise the server's hard limit of open files (ulimit -Hn)", s->self, p->number, held,
-              err == EMFILE ? "more than its share of those that are left" : "to keep descriptors for new clients");
+    amph_warn("I/O server %" PRIu32 " opens no more files for client %" PRIu32
+              ", for which it has %" PRIu32 " descriptors, %s; "
+              "raise the server's hard limit of open files (ulimit -Hn)",
+              s->self, p->number, held,
+              err == EMFILE ? "more than its share of those that are left"
+                            : "to keep descriptors for new clients");
 }
 
 int amph_server_limits_file(struct amph_server *s, const struct amph_server_peer *p)

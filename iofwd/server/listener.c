@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The server's end of the door: sockets, who knocks, and the job's own notices.  Layer: iofwd.
- * Thread rule: amph_server_listener_thread is the door thread of server/internal.h; open, start and stop are called by the thread that runs the
- * server.
+ * Thread rule: amph_server_listener_thread is the door thread of server/internal.h; open, start and
+ * stop are called by the thread that runs the server.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,10 +36,13 @@
 static int listen_unix(struct amph_server *s)
 {
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
-    int n = snprintf(s->door.unix_name, sizeof s->door.unix_name, "amphora-door-%016" PRIx64 "-%u", s->job->id, s->self);
+    int n = snprintf(s->door.unix_name, sizeof s->door.unix_name, "amphora-door-%016" PRIx64 "-%u",
+                     s->job->id, s->self);
     memcpy(sun.sun_path + 1, s->door.unix_name, (size_t)n);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&sun, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0 ||
+    if (fd < 0 ||
+        bind(fd, (struct sockaddr *)&sun,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0 ||
         listen(fd, 1024) != 0) {
         amph_error("the I/O server cannot open its door @%s: %m", s->door.unix_name);
         if (fd >= 0)
@@ -52,7 +55,8 @@ static int listen_unix(struct amph_server *s)
 static int listen_tcp(struct amph_server *s)
 {
     struct sockaddr_storage sa;
-    if (amph_inet_choose("the I/O server", !s->job->several_machines, amph_env_str(AMPH_ENV_INTERFACE), &sa) != AMPH_OK)
+    if (amph_inet_choose("the I/O server", !s->job->several_machines,
+                         amph_env_str(AMPH_ENV_INTERFACE), &sa) != AMPH_OK)
         return -1;
     socklen_t len = (socklen_t)amph_inet_len(&sa);
     int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -77,7 +81,8 @@ static bool watch(struct amph_server *s, int fd, void *what)
 static bool watch_bells(struct amph_server *s)
 {
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = &s->bells_fd };
-    return amph_server_notify_open(s) == AMPH_OK && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->bells_fd, &ev) == 0;
+    return amph_server_notify_open(s) == AMPH_OK &&
+           epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->bells_fd, &ev) == 0;
 }
 
 enum amph_status amph_server_listener_open(struct amph_server *s)
@@ -89,8 +94,9 @@ enum amph_status amph_server_listener_open(struct amph_server *s)
     s->tcp_fd = tcp ? listen_tcp(s) : -1;
     if (s->epoll_fd < 0 || s->stop_fd < 0 || s->unix_fd < 0 || (tcp && s->tcp_fd < 0))
         return AMPH_ERR_SYS;
-    if (!watch(s, s->unix_fd, &s->unix_fd) || !watch(s, s->tcp_fd, &s->tcp_fd) || !watch(s, s->stop_fd, &s->stop_fd) ||
-        !watch(s, amph_boot_fd(s->boot), &s->boot) || !watch_bells(s)) {
+    if (!watch(s, s->unix_fd, &s->unix_fd) || !watch(s, s->tcp_fd, &s->tcp_fd) ||
+        !watch(s, s->stop_fd, &s->stop_fd) || !watch(s, amph_boot_fd(s->boot), &s->boot) ||
+        !watch_bells(s)) {
         amph_error("the I/O server cannot watch its door: %m");
         return AMPH_ERR_SYS;
     }
@@ -123,7 +129,8 @@ static struct amph_server_event *make_news(int kind, struct amph_server_conn *co
 
 /* ---- connections ---- */
 
-static bool send_frame(struct amph_server_conn *c, enum amph_fwd_frame type, const void *body, size_t len)
+static bool send_frame(struct amph_server_conn *c, enum amph_fwd_frame type, const void *body,
+                       size_t len)
 {
     uint8_t out[FWD_FRAME_HEAD_BYTES + 512];
     size_t n = amph_fwd_frame_build(out, type, body, len);
@@ -144,7 +151,8 @@ static void end_stay(struct amph_server *s, struct amph_server_conn *c)
         post_news(s, make_news(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
-/* The connection has ended: the door forgets it, the progress thread ends its client and frees it. */
+/* The connection has ended: the door forgets it, the progress thread ends its client and frees
+ * it. */
 static void end_conn(struct amph_server *s, struct amph_server_conn *c)
 {
     end_stay(s, c);
@@ -186,21 +194,24 @@ static void add_conn(struct amph_server *s, int fd, bool stranger)
 static void turn_away(int fd)
 {
     struct amph_server_conn c = { .fd = fd };
-    static const char why[] = "it is out of descriptors; raise its hard limit of open files (ulimit -Hn)";
+    static const char why[] =
+        "it is out of descriptors; raise its hard limit of open files (ulimit -Hn)";
 
     amph_count_exact(IOFWD_REFUSED, 1);
     send_frame(&c, FWD_FRAME_REFUSE, why, sizeof why - 1);
     close(fd);
 }
 
-/* While there is no descriptor for it, a connection that waits would wake this thread again and again. */
+/* While there is no descriptor for it, a connection that waits would wake this thread again and
+ * again. */
 static void listen_for(struct amph_server *s, bool on)
 {
     int *listener[] = { &s->unix_fd, &s->tcp_fd };
 
     s->deaf_until_ns = on ? 0 : amph_now_ns() + DEAF_NS;
     for (size_t i = 0; i < AMPH_COUNTOF(listener); i++) {
-        struct epoll_event ev = { .events = on ? EPOLLIN | EPOLLRDHUP : 0, .data.ptr = listener[i] };
+        struct epoll_event ev = { .events = on ? EPOLLIN | EPOLLRDHUP : 0,
+                                  .data.ptr = listener[i] };
 
         if (*listener[i] >= 0)
             epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, *listener[i], &ev);
@@ -233,7 +244,8 @@ static bool refuse(struct amph_server_conn *c, const char *why)
 }
 
 /* The connection itself is all that is asked for. */
-static bool let_stay(struct amph_server *s, struct amph_server_conn *c, const struct amph_fwd_hello *h)
+static bool let_stay(struct amph_server *s, struct amph_server_conn *c,
+                     const struct amph_fwd_hello *h)
 {
     uint8_t body[128];
     struct amph_fwd_welcome wc = { .number = FWD_NUMBER_NONE, .server = s->self };
@@ -242,16 +254,21 @@ static bool let_stay(struct amph_server *s, struct amph_server_conn *c, const st
         s->came++;
         s->staying++;
     }
-    return send_frame(c, FWD_FRAME_WELCOME, body, amph_fwd_welcome_build(body, sizeof body, &wc, s->job->key, c->nonce, h->nonce));
+    return send_frame(
+        c, FWD_FRAME_WELCOME, body,
+        amph_fwd_welcome_build(body, sizeof body, &wc, s->job->key, c->nonce, h->nonce));
 }
 
-static bool take_frame(struct amph_server *s, struct amph_server_conn *c, const struct amph_fwd_frame_in *in)
+static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
+                       const struct amph_fwd_frame_in *in)
 {
     char why[160];
     if (in->version != FWD_VERSION) {
-        snprintf(why, sizeof why, "this I/O server speaks version %d of the iofwd protocol, the client version %u; "
+        snprintf(why, sizeof why,
+                 "this I/O server speaks version %d of the iofwd protocol, the client version %u; "
                  "use one version of "
-                 "Amphora for the whole job", FWD_VERSION, in->version);
+                 "Amphora for the whole job",
+                 FWD_VERSION, in->version);
         return refuse(c, why);
     }
     if (in->type == FWD_FRAME_ASK)
@@ -261,10 +278,12 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c, const 
     struct amph_server_event *news = make_news(AMPH_SERVER_EVENT_HELLO, c, in->len);
     memcpy(news->body, in->body, in->len);
     memcpy(news->nonce, c->nonce, sizeof c->nonce);
-    enum amph_status st = amph_fwd_hello_parse(news->body, news->len, &news->hello, s->job->key, c->nonce);
+    enum amph_status st = amph_fwd_hello_parse(news->body, news->len, &news->hello, s->job->key,
+                                               c->nonce);
     if (st != AMPH_OK) {
         free(news);
-        return refuse(c, st == AMPH_ERR_DENIED ? "the client does not know this job's key" : "the client's HELLO does not parse");
+        return refuse(c, st == AMPH_ERR_DENIED ? "the client does not know this job's key"
+                                               : "the client's HELLO does not parse");
     }
     bool stay = news->hello.kind == FWD_HELLO_STAY;
     bool ok = !stay || let_stay(s, c, &news->hello);
@@ -308,7 +327,8 @@ static void take_notices(struct amph_server *s)
     while (amph_boot_progress(s->boot, &ev) == AMPH_OK) {
         bool stop = ev.kind == AMPH_BOOT_SHUTDOWN || ev.kind == AMPH_BOOT_LOST;
         if (ev.kind == AMPH_BOOT_DRAIN || stop) {
-            struct amph_server_event *news = make_news(stop ? AMPH_SERVER_EVENT_STOP : AMPH_SERVER_EVENT_DRAIN, NULL, 0);
+            struct amph_server_event *news = make_news(
+                stop ? AMPH_SERVER_EVENT_STOP : AMPH_SERVER_EVENT_DRAIN, NULL, 0);
             news->hello.number = (uint32_t)ev.code;
             post_news(s, news);
         }
@@ -322,8 +342,8 @@ static void first_has_ended(struct amph_server *s)
     post_news(s, make_news(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
-/* Who knocks and then says nothing is sent away, and counted; at once, if many others have knocked since: they take descriptors that
- * clients' files need. */
+/* Who knocks and then says nothing is sent away, and counted; at once, if many others have knocked
+ * since: they take descriptors that clients' files need. */
 static void end_silent(struct amph_server *s)
 {
     uint64_t now = amph_now_ns();
@@ -368,24 +388,29 @@ static void *door_thread(void *arg)
     }
 }
 
-/* In a job of plain compute processes only the first server learns of their ends, and the others follow it. */
+/* In a job of plain compute processes only the first server learns of their ends, and the others
+ * follow it. */
 static enum amph_status follow_first(struct amph_server *s)
 {
     uint32_t first = s->job->nproc[AMPH_COMPUTE];
     struct amph_fwd_server_addr where;
     void *value;
     size_t len;
-    enum amph_status st = amph_boot_lookup(s->boot, first, FWD_CONTROL_KEY, FWD_CONTROL_TIMEOUT_NS, &value, &len);
+    enum amph_status st = amph_boot_lookup(s->boot, first, FWD_CONTROL_KEY, FWD_CONTROL_TIMEOUT_NS,
+                                           &value, &len);
     if (st == AMPH_OK) {
         st = amph_fwd_server_addr_parse(value, len, &where) ? AMPH_OK : AMPH_ERR_PROTO;
         free(value);
     }
     if (st == AMPH_OK)
-        st = amph_fwd_control_keep(&where, s->job->proc[first].host == s->job->proc[s->self].host, s->job->key, s->self, &s->first_fd);
+        st = amph_fwd_control_keep(&where, s->job->proc[first].host == s->job->proc[s->self].host,
+                                   s->job->key, s->self, &s->first_fd);
     if (st == AMPH_OK && !watch(s, s->first_fd, &s->first_fd))
         st = AMPH_ERR_SYS;
     if (st != AMPH_OK)
-        amph_error("the I/O server cannot reach the first one, which tells the others of the job's end: %s", amph_status_text(st));
+        amph_error("the I/O server cannot reach the first one, which tells the others of the job's "
+                   "end: %s",
+                   amph_status_text(st));
     return st;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* iofwd-server: a process of the job's server group, or servers that belong to no job.  Layer: iofwd.  Thread rule: main. */
+/* iofwd-server: a process of the job's server group, or servers that belong to no job.  Layer:
+ * iofwd.  Thread rule: main. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +15,24 @@
 #include "iofwd/server/server.h"
 
 static const char usage[] =
-    "usage: iofwd-server                      a server of its job; amphora-run -servers S starts it\n"
-    "       iofwd-server -daemon [options]    servers that belong to no job; iofwd-run attaches programs to them\n"
+    "usage: iofwd-server                      a server of its job; amphora-run -servers S starts "
+    "it\n"
+    "       iofwd-server -daemon [options]    servers that belong to no job; iofwd-run attaches "
+    "programs to them\n"
     "  -servers S             how many; the default is 1\n"
-    "  -iofwd PREFIX[=DIR]    what is exported (several: separated by colons, or given by several options); else IOFWD_PREFIX\n"
+    "  -iofwd PREFIX[=DIR]    what is exported (several: separated by colons, or given by several "
+    "options); else IOFWD_PREFIX\n"
     "  -read-only PREFIX      of these, what clients may only read\n"
-    "  -address-file FILE     what iofwd-run -servers takes; the default is AMPHORA_JOB, else iofwd-servers in XDG_RUNTIME_DIR or\n"
+    "  -address-file FILE     what iofwd-run -servers takes; the default is AMPHORA_JOB, else "
+    "iofwd-servers in XDG_RUNTIME_DIR or\n"
     "                         /tmp/iofwd-servers-UID\n"
     "  -conduit NAME          clients of other hosts may come over this network (tcp, udp)\n"
     "  -interface ADDRESS     on this interface\n"
     "  -log FILE              the default is the address file's name and .log\n"
     "  -pid-file FILE         the watching process's number\n"
     "  -foreground            stay in the foreground, log to standard error\n"
-    "SIGTERM to that process ends the servers in order.  More settings: amphora-info -c (AMPHORA_STATS=1: counters at the end).\n";
+    "SIGTERM to that process ends the servers in order.  More settings: amphora-info -c "
+    "(AMPHORA_STATS=1: counters at the end).\n";
 
 struct given {
     struct amph_server_daemon d;
@@ -48,7 +54,8 @@ static bool add(char *list, size_t cap, const char *entry)
     return n >= 0 && (size_t)n < cap - at;
 }
 
-/* ---- options: each takes its value (NULL: it has none) and gives 0, or an exit code after a sentence ---- */
+/* ---- options: each takes its value (NULL: it has none) and gives 0, or an exit code after a
+ * sentence ---- */
 
 static int take_daemon(struct given *g, const char *value)
 {
@@ -91,7 +98,8 @@ static int take_prefix(struct given *g, const char *value)
 
 static int take_read_only(struct given *g, const char *value)
 {
-    return add(g->read_only, sizeof g->read_only, value) ? 0 : wrong(value, "makes too long a list");
+    return add(g->read_only, sizeof g->read_only, value) ? 0
+                                                         : wrong(value, "makes too long a list");
 }
 
 static int take_address(struct given *g, const char *value)
@@ -152,7 +160,8 @@ static int parse(struct given *g, char **argv)
         const char *equals = strchr(name, '=');
         size_t i = 0;
         size_t len = equals ? (size_t)(equals - name) : strlen(name);
-        while (i < AMPH_COUNTOF(options) && (strlen(options[i].name) != len || memcmp(options[i].name, name, len) != 0))
+        while (i < AMPH_COUNTOF(options) &&
+               (strlen(options[i].name) != len || memcmp(options[i].name, name, len) != 0))
             i++;
         if (i == AMPH_COUNTOF(options) || argv[0][0] != '-')
             return wrong(*argv, "is no option");
@@ -185,7 +194,8 @@ static int run_daemon(struct given *g)
 {
     static struct amph_fwd_prefixes prefixes;
     const char *why;
-    static char address[2 * PATH_MAX], log[2 * PATH_MAX], pid[2 * PATH_MAX], default_log[2 * PATH_MAX + 8];
+    static char address[2 * PATH_MAX], log[2 * PATH_MAX], pid[2 * PATH_MAX],
+        default_log[2 * PATH_MAX + 8];
     if (g->prefixes[0])
         setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
     if (g->read_only[0])
@@ -193,14 +203,15 @@ static int run_daemon(struct given *g)
     amph_env_reload();
     if (!amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
         return wrong("-iofwd PREFIX=DIR", "or IOFWD_PREFIX must say what is exported");
-    if (!amph_fwd_prefix_parse(&prefixes, amph_env_str(AMPH_ENV_IOFWD_PREFIX), &why)) /* the clients would forward nothing */
+    /* the clients would forward nothing */
+    if (!amph_fwd_prefix_parse(&prefixes, amph_env_str(AMPH_ENV_IOFWD_PREFIX), &why))
         return wrong("-iofwd", why);
     if (g->d.own)
         return amph_server_daemon_run(&g->d);
     if (!g->d.address_file)
         g->d.address_file = amph_standing_default();
-    if (!absolute(&g->d.address_file, address, sizeof address) || !absolute(&g->d.log, log, sizeof log) ||
-        !absolute(&g->d.pid_file, pid, sizeof pid))
+    if (!absolute(&g->d.address_file, address, sizeof address) ||
+        !absolute(&g->d.log, log, sizeof log) || !absolute(&g->d.pid_file, pid, sizeof pid))
         return wrong("the address file's path", "is too long");
     if (!g->d.log && !g->d.foreground) {
         snprintf(default_log, sizeof default_log, "%s.log", g->d.address_file);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A piece of a large read, read by several threads: its client waits and has no use for its core, and one core copies a page cache at only
- * half of what the client can take.  The progress thread cuts the piece into slices; each thread takes the next one that nobody has.  The
- * other readers have no work of their own: where they get no core, the progress thread reads all slices.  Layer: iofwd.
- * Thread rule: progress thread, but for what reader() runs.
+ * A piece of a large read, read by several threads: its client waits and has no use for its core,
+ * and one core copies a page cache at only half of what the client can take.  The progress thread
+ * cuts the piece into slices; each thread takes the next one that nobody has.  The other readers
+ * have no work of their own: where they get no core, the progress thread reads all slices.  Layer:
+ * iofwd. Thread rule: progress thread, but for what reader() runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +23,12 @@
 #define SLICE_LEAST ((size_t)32 << 10)
 #define SLICE ((size_t)64 << 10)
 #define SLICES_MOST 64u
-#define SLICES_GOOD 4u                      /* enough for none to wait long for the other's last */
-#define SOON_NS (200 * AMPH_NS_PER_US)      /* large reads that follow each other so soon are worth waking the others for */
-#define STAYS_NS (100 * AMPH_NS_PER_US)     /* how long they look for more */
-#define RELAX_ROUNDS 16u                    /* before a yield */
+#define SLICES_GOOD 4u /* enough for none to wait long for the other's last */
+#define SOON_NS \
+    (200 * \
+     AMPH_NS_PER_US) /* large reads that follow each other so soon are worth waking the others for */
+#define STAYS_NS (100 * AMPH_NS_PER_US) /* how long they look for more */
+#define RELAX_ROUNDS 16u                /* before a yield */
 
 struct reader {
     struct amph_server_readers *all;
@@ -35,21 +38,23 @@ struct reader {
 };
 
 struct amph_server_readers {
-    unsigned n, most;                       /* beside the progress thread */
+    unsigned n, most; /* beside the progress thread */
     unsigned cores;
-    cpu_set_t cpus;                         /* of the process */
-    int cpu;                                /* the progress thread's, which the others keep off; -1: not known */
-    uint64_t last_ns;                       /* end of the last read */
+    cpu_set_t cpus; /* of the process */
+    /* the progress thread's, which the others keep off; -1: not known */
+    int cpu;
+    uint64_t last_ns; /* end of the last read */
     /* A read: set before its first slice is offered, and left alone until its last is done. */
     int fd;
     size_t len, slice;
     off_t off;
     char *buf;
-    ssize_t got[SLICES_MOST];               /* or minus an errno value */
+    ssize_t got[SLICES_MOST]; /* or minus an errno value */
     uint64_t number;
-    _Alignas(64) _Atomic uint64_t offer;    /* number of the read, how many slices it has, and the next one that nobody has taken */
+    /* number of the read, how many slices it has, and the next one that nobody has taken */
+    _Alignas(64) _Atomic uint64_t offer;
     _Alignas(64) _Atomic unsigned done;
-    _Atomic uint64_t by_others;             /* slices */
+    _Atomic uint64_t by_others; /* slices */
     atomic_bool stop;
     struct reader reader[];
 };
@@ -68,7 +73,8 @@ static bool read_slice(struct amph_server_readers *r, bool other)
         i = (unsigned)(offer & 255);
         if (i >= (offer >> 8 & 255))
             return false;
-    } while (!atomic_compare_exchange_weak_explicit(&r->offer, &offer, offer + 1, memory_order_acquire, memory_order_acquire));
+    } while (!atomic_compare_exchange_weak_explicit(&r->offer, &offer, offer + 1,
+                                                    memory_order_acquire, memory_order_acquire));
     size_t at = i * r->slice;
     size_t len = r->len - at < r->slice ? r->len - at : r->slice;
     ssize_t n = pread(r->fd, r->buf + at, len, r->off + (off_t)at);
@@ -136,7 +142,8 @@ static void *reader(void *arg)
 static struct amph_server_readers *make(void)
 {
     unsigned most = (unsigned)amph_env_int(AMPH_ENV_IOFWD_READERS) - 1;
-    struct amph_server_readers *r = aligned_alloc(64, (sizeof *r + most * sizeof(struct reader) + 63) / 64 * 64);
+    struct amph_server_readers *r = aligned_alloc(
+        64, (sizeof *r + most * sizeof(struct reader) + 63) / 64 * 64);
     if (!r)
         return NULL;
     *r = (struct amph_server_readers){ .most = most, .cores = amph_am_cores(), .cpu = -1 };
@@ -154,7 +161,8 @@ static unsigned spare(const struct amph_server *s, const struct amph_server_read
     return r->cores - busy + 1 < r->most ? r->cores - busy + 1 : r->most;
 }
 
-/* On another core than the progress thread's.  Where the system refuses, it finds a place itself. */
+/* On another core than the progress thread's.  Where the system refuses, it finds a place
+ * itself. */
 static void place(const struct amph_server_readers *r, const struct reader *it)
 {
     cpu_set_t others = r->cpus;
@@ -209,9 +217,12 @@ static ssize_t sum(const struct amph_server_readers *r, unsigned slices)
     return all;
 }
 
-static ssize_t read_sliced(struct amph_server_readers *r, unsigned n, int fd, char *buf, size_t len, off_t off)
+static ssize_t read_sliced(struct amph_server_readers *r, unsigned n, int fd, char *buf, size_t len,
+                           off_t off)
 {
-    size_t slice = len / SLICES_GOOD < SLICE_LEAST ? SLICE_LEAST : len / SLICES_GOOD < SLICE ? len / SLICES_GOOD : SLICE;
+    size_t slice = len / SLICES_GOOD < SLICE_LEAST ? SLICE_LEAST
+                   : len / SLICES_GOOD < SLICE     ? len / SLICES_GOOD
+                                                   : SLICE;
     slice = len / slice >= SLICES_MOST ? len / (SLICES_MOST - 1) : slice;
     slice = (slice + 4095) / 4096 * 4096;
     unsigned slices = (unsigned)((len + slice - 1) / slice);
@@ -234,20 +245,24 @@ static ssize_t read_sliced(struct amph_server_readers *r, unsigned n, int fd, ch
 }
 
 /* A piece of a longer call of one client of this host. */
-static bool is_worth_it(const struct amph_server_request *rq, const struct amph_server_handle *h, size_t len)
+static bool is_worth_it(const struct amph_server_request *rq, const struct amph_server_handle *h,
+                        size_t len)
 {
-    return len >= 2 * SLICE_LEAST && !rq->in_worker && !rq->bulk.rwf && !amph_server_is_whole(rq) && !(rq->bulk.flags & FWD_PIECE_SPREAD) &&
-        h->regular && !h->direct && rq->bulk.where != FWD_INLINE && amph_server_is_mapped(rq);
+    return len >= 2 * SLICE_LEAST && !rq->in_worker && !rq->bulk.rwf && !amph_server_is_whole(rq) &&
+           !(rq->bulk.flags & FWD_PIECE_SPREAD) && h->regular && !h->direct &&
+           rq->bulk.where != FWD_INLINE && amph_server_is_mapped(rq);
 }
 
 /* All the data is in the file: other files may give as much as is asked for, or more each time. */
 static bool is_there(const struct amph_server_handle *h, size_t len, off_t off)
 {
     struct stat st;
-    return off >= 0 && fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode) && off <= st.st_size - (off_t)len;
+    return off >= 0 && fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode) &&
+           off <= st.st_size - (off_t)len;
 }
 
-bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_server_handle *h, void *buf, size_t len, off_t off, ssize_t *n_p)
+bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_server_handle *h,
+                              void *buf, size_t len, off_t off, ssize_t *n_p)
 {
     struct amph_server *s = rq->server;
     if (AMPH_LIKELY(!is_worth_it(rq, h, len)) || (!s->readers && !(s->readers = make())))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * References: what keeps an open file alive while requests are under way on it, whoever closes it meanwhile.  Layer: iofwd.
- * Thread rule: progress thread only.
+ * References: what keeps an open file alive while requests are under way on it, whoever closes it
+ * meanwhile.  Layer: iofwd. Thread rule: progress thread only.
  *
- * The parser only names files (rq->named).  A request that is carried out takes one reference on each file it names, all at once, and
- * gives them back, all at once, when it has been answered or dropped; rq->has_refs says which of the two it is.  The progress thread pins
- * a file while it works through its queue.  No other code changes the count.
+ * The parser only names files (rq->named).  A request that is carried out takes one reference on
+ * each file it names, all at once, and gives them back, all at once, when it has been answered or
+ * dropped; rq->has_refs says which of the two it is.  The progress thread pins a file while it
+ * works through its queue.  No other code changes the count.
  */
 #include <inttypes.h>
 
@@ -80,13 +81,16 @@ void amph_server_refs_check(const struct amph_server *s)
     }
 
     if (refs != inflight || held != holders || files != s->nhandles)
-        amph_fatal("iofwd server: %" PRIu64 " references and %" PRIu64 " holds of clients, but files count %" PRIu64 " and %" PRIu64
-                   "; %" PRIu32 " files are open, %" PRIu32 " are counted", refs, held, inflight, holders, files, s->nhandles);
+        amph_fatal("iofwd server: %" PRIu64 " references and %" PRIu64
+                   " holds of clients, but files count %" PRIu64 " and %" PRIu64 "; %" PRIu32
+                   " files are open, %" PRIu32 " are counted",
+                   refs, held, inflight, holders, files, s->nhandles);
 }
 
 void amph_server_refs_check_ended(const struct amph_server_peer *p)
 {
     if (AMPH_SELF_CHECKS && (p->nrefs || p->nheld || p->memory || p->queued))
-        amph_fatal("iofwd server: client %" PRIu32 " has ended with %" PRIu32 " references, %" PRIu32 " open files, %zu bytes and %" PRIu32
-                   " requests", p->number, p->nrefs, p->nheld, p->memory, p->queued);
+        amph_fatal("iofwd server: client %" PRIu32 " has ended with %" PRIu32
+                   " references, %" PRIu32 " open files, %zu bytes and %" PRIu32 " requests",
+                   p->number, p->nrefs, p->nheld, p->memory, p->queued);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request taken apart, run, and its reply put together.  Layer: iofwd.
- * Thread rule: parse and reply in the progress thread; amph_server_request_run in any one thread at a time.
+ * One request taken apart, run, and its reply put together.  Layer: iofwd. Thread rule: parse and
+ * reply in the progress thread; amph_server_request_run in any one thread at a time.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,9 +30,13 @@ static int take_bulk(struct amph_rd *r, struct amph_server_request *rq)
         return EPROTO;
     bool out = rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD || rq->id == AMPH_FWD_PREADJ;
     if (b->where == FWD_SEGMENT)
-        return p && p->has_segment && b->at <= p->segment.len_bytes && b->len <= p->segment.len_bytes - b->at ? 0 : EPROTO;
+        return p && p->has_segment && b->at <= p->segment.len_bytes &&
+                       b->len <= p->segment.len_bytes - b->at
+                   ? 0
+                   : EPROTO;
     if (b->where == FWD_AREA)
-        return p && p->has_area && b->at <= p->part_len && b->len <= p->part_len - b->at ? 0 : EPROTO;
+        return p && p->has_area && b->at <= p->part_len && b->len <= p->part_len - b->at ? 0
+                                                                                         : EPROTO;
     if (out)
         return b->len <= AMPH_SERVER_INLINE_MAX ? 0 : EPROTO;
     const void *data = amph_rd_bytes(r, b->len);
@@ -47,8 +51,9 @@ static int take_bulk(struct amph_rd *r, struct amph_server_request *rq)
     return 0;
 }
 
-/* A call on an open file keeps that file's order; a call by path has none, and on a FIFO one that waits must not hold up the others: they
- * may be what it waits for.  But the pieces of one call stay in line. */
+/* A call on an open file keeps that file's order; a call by path has none, and on a FIFO one that
+ * waits must not hold up the others: they may be what it waits for.  But the pieces of one call
+ * stay in line. */
 static bool keeps_order(const struct amph_server_request *rq)
 {
     if (rq->file->regular || amph_server_collective_is(rq->id))
@@ -56,7 +61,8 @@ static bool keeps_order(const struct amph_server_request *rq)
     return (rq->desc->flags & FWD_CALL_BULK) && !amph_server_is_whole(rq);
 }
 
-int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *peer, uint8_t *msg, size_t len, struct amph_server_request *rq, bool *answer_p)
+int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *peer, uint8_t *msg,
+                              size_t len, struct amph_server_request *rq, bool *answer_p)
 {
     struct amph_rd r;
     struct amph_fwd_req_head head;
@@ -67,7 +73,8 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
     rq->msg_len = len;
     rq->newfd = rq->door = -1;
     amph_rd_init(&r, msg, len);
-    if (!amph_fwd_get_req_head(&r, &head) || (peer && (head.client != peer->number || head.cookie != peer->cookie_in)))
+    if (!amph_fwd_get_req_head(&r, &head) ||
+        (peer && (head.client != peer->number || head.cookie != peer->cookie_in)))
         return EPROTO;
     *answer_p = true;
     rq->seq = head.seq;
@@ -84,7 +91,8 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
         int refused = amph_server_limits_file(s, peer);
 
         if (refused) {
-            rq->reason = "the I/O server has nearly as many descriptors in use as it may have (ulimit -Hn)";
+            rq->reason =
+                "the I/O server has nearly as many descriptors in use as it may have (ulimit -Hn)";
             return refused;
         }
     }
@@ -122,8 +130,10 @@ static uint8_t *area_memory(const struct amph_server_request *rq)
 
 static void *bulk_memory(const struct amph_server_request *rq)
 {
-    /* where the reply has it; of what can stand before it, only this goes with an answer that has data */
-    size_t tags = rq->id == AMPH_FWD_READ && (rq->bulk.flags & FWD_PIECE_TELL) ? MOVES_TAG_BYTES : 0;
+    /* where the reply has it; of what can stand before it, only this goes with an answer that has
+     * data */
+    size_t tags = rq->id == AMPH_FWD_READ && (rq->bulk.flags & FWD_PIECE_TELL) ? MOVES_TAG_BYTES
+                                                                               : 0;
     if (rq->bulk.where == FWD_INLINE)
         return rq->out + FWD_REP_HEAD_BYTES + tags + sizeof(uint32_t);
     return rq->stage ? rq->stage : area_memory(rq);
@@ -151,6 +161,7 @@ void amph_server_request_place(struct amph_server_request *rq)
 size_t amph_server_request_moved(const struct amph_server_request *rq)
 {
     /* Where the record of a call with file data has its result. */
+    /* clang-format off */
     static const uint16_t at[AMPH_FWD_NCALLS] = {
         [AMPH_FWD_READ] = offsetof(union amph_server_args, read.buf_len),
         [AMPH_FWD_PREAD] = offsetof(union amph_server_args, pread.buf_len),
@@ -159,6 +170,7 @@ size_t amph_server_request_moved(const struct amph_server_request *rq)
         [AMPH_FWD_PWRITEJ] = offsetof(union amph_server_args, pwritej.done),
         [AMPH_FWD_PREADJ] = offsetof(union amph_server_args, preadj.buf_len),
     };
+    /* clang-format on */
     return at[rq->id] ? *(const size_t *)((const char *)&rq->u + at[rq->id]) : 0;
 }
 
@@ -186,8 +198,11 @@ void amph_server_request_run(struct amph_server_request *rq)
 size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_wr w;
-    struct amph_fwd_rep_head head = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service, .seq = rq->seq,
-                                 .error = amph_fwd_errno_to_wire(rq->error) };
+    struct amph_fwd_rep_head head = { .magic = FWD_MAGIC,
+                                      .version = FWD_VERSION,
+                                      .service = rq->service,
+                                      .seq = rq->seq,
+                                      .error = amph_fwd_errno_to_wire(rq->error) };
     amph_wr_init(&w, out, FWD_MSG_MAX);
     amph_fwd_put_rep_head(&w, &head);
     if (rq->error && rq->reason) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose turn it is on an open file, and which thread runs it: a call in pieces has its file from the first piece to the last; what may
- * take long goes to a worker, by what calls on the file have taken before.  Layer: iofwd.  Thread rule: progress thread only.
+ * Whose turn it is on an open file, and which thread runs it: a call in pieces has its file from
+ * the first piece to the last; what may take long goes to a worker, by what calls on the file have
+ * taken before.  Layer: iofwd.  Thread rule: progress thread only.
  */
 #include <errno.h>
 
@@ -9,8 +10,9 @@
 
 /* ---- where a request runs ---- */
 
-/* A large call says nothing of small ones, nor they of it: else one small call that was held up would send all large ones to workers, and
- * none of those could tell that the file is quiet again. */
+/* A large call says nothing of small ones, nor they of it: else one small call that was held up
+ * would send all large ones to workers, and none of those could tell that the file is quiet
+ * again. */
 uint64_t amph_server_expected_ns(const struct amph_server_handle *h, uint64_t bytes)
 {
     return bytes >= AMPH_SERVER_LARGE ? h->kib_ns * (bytes >> 10) : h->op_ns;
@@ -18,8 +20,8 @@ uint64_t amph_server_expected_ns(const struct amph_server_handle *h, uint64_t by
 
 /* They change the server's own tables, or never block here. */
 static const bool is_for_progress[AMPH_FWD_NCALLS] = {
-    [AMPH_FWD_CLOSE] = true, [AMPH_FWD_HOLD] = true, [AMPH_FWD_WAITLOCK] = true, [AMPH_FWD_FLOCK] = true, [AMPH_FWD_POLL] = true,
-    [AMPH_FWD_WATCH] = true,
+    [AMPH_FWD_CLOSE] = true, [AMPH_FWD_HOLD] = true, [AMPH_FWD_WAITLOCK] = true,
+    [AMPH_FWD_FLOCK] = true, [AMPH_FWD_POLL] = true, [AMPH_FWD_WATCH] = true,
 };
 
 bool amph_server_wants_worker(const struct amph_server_request *rq)
@@ -52,7 +54,8 @@ static uint64_t average(uint64_t old, uint64_t sample)
 void amph_server_record_time(struct amph_server_request *rq)
 {
     struct amph_server_handle *h = rq->handle;
-    if (amph_server_collective_is(rq->id)) /* amph_server_record_collective_time has done it for all parts */
+    /* amph_server_record_collective_time has done it for all parts */
+    if (amph_server_collective_is(rq->id))
         return;
     if (h && amph_server_is_bulk(rq) && amph_server_request_moved(rq) >= AMPH_SERVER_LARGE)
         h->kib_ns = average(h->kib_ns, rq->ns / (amph_server_request_moved(rq) >> 10));
@@ -61,7 +64,8 @@ void amph_server_record_time(struct amph_server_request *rq)
     else if (!h && !rq->worker)
         for (size_t i = 0; i < rq->server->exports.n; i++)
             if (&rq->server->exports.item[i] == rq->export)
-                rq->server->exports.item[i].ns_ewma = average(rq->server->exports.item[i].ns_ewma, rq->ns);
+                rq->server->exports.item[i].ns_ewma = average(rq->server->exports.item[i].ns_ewma,
+                                                              rq->ns);
 }
 
 void amph_server_record_collective_time(struct amph_server_collective *j, uint64_t ns)
@@ -111,7 +115,8 @@ void amph_server_end_piece(struct amph_server_handle *h, const struct amph_serve
         amph_server_append_end(h, rq->peer);
 }
 
-void amph_server_truncate_call(struct amph_server_handle *h, const struct amph_server_request *refused)
+void amph_server_truncate_call(struct amph_server_handle *h,
+                               const struct amph_server_request *refused)
 {
     struct amph_server_request *last = NULL;
     if (amph_server_collective_is(refused->id))

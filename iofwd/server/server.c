@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server as a whole: its start, its loop, its end.  See server.h and server/internal.h.  Layer: iofwd. */
+/* The server as a whole: its start, its loop, its end.  See server.h and server/internal.h.  Layer:
+ * iofwd. */
 #include "iofwd/server/server.h"
 
 #include <inttypes.h>
@@ -27,7 +28,8 @@ static void on_wake(int sig)
 
 static void set_limits(void)
 {
-    struct sigaction wake = { .sa_handler = on_wake }; /* ends the system call that it finds a thread in, and does nothing else */
+    /* ends the system call that it finds a thread in, and does nothing else */
+    struct sigaction wake = { .sa_handler = on_wake };
     struct rlimit lim;
     sigaction(AMPH_SERVER_WAKE_SIGNAL, &wake, NULL);
     umask(0); /* each call brings its client's */
@@ -40,16 +42,23 @@ static void set_limits(void)
     }
 }
 
-static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
+static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
+                          const char *why)
 {
-    amph_debug("client at place %" PRIu32 " cannot be reached: %s", peer, why); /* its door says when it is gone */
+    /* its door says when it is gone */
+    amph_debug("client at place %" PRIu32 " cannot be reached: %s", peer, why);
 }
 
 static enum amph_status open_endpoint(struct amph_server *s)
 {
-    struct amph_am_config cfg = { .name = "iofwd", .domain = 2, .max_peers = s->max_peers, .threaded = true,
-                                  .use_smp = amph_env_bool(AMPH_ENV_SMP), .loopback_only = !s->job->several_machines,
-                                  .on_peer_error = on_peer_error, .user = s };
+    struct amph_am_config cfg = { .name = "iofwd",
+                                  .domain = 2,
+                                  .max_peers = s->max_peers,
+                                  .threaded = true,
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP),
+                                  .loopback_only = !s->job->several_machines,
+                                  .on_peer_error = on_peer_error,
+                                  .user = s };
     cfg.host_id = amph_am_host_id(s->job->host_name[s->job->proc[s->self].host]);
     memcpy(cfg.key, s->job->key, AMPH_KEY_BYTES);
     amph_fwd_note_oversubscribed(s->job, s->job->proc[s->self].host);
@@ -61,7 +70,11 @@ static enum amph_status open_endpoint(struct amph_server *s)
     enum amph_status st = amph_am_open(&cfg, &s->ep);
     if (st != AMPH_OK)
         return st;
-    struct amph_am_entry request = { .fn = (void *)amph_server_on_request, .kinds = 2, .dirs = 1, .nargs = 0, .name = "iofwd request" };
+    struct amph_am_entry request = { .fn = (void *)amph_server_on_request,
+                                     .kinds = 2,
+                                     .dirs = 1,
+                                     .nargs = 0,
+                                     .name = "iofwd request" };
     return amph_am_register(s->ep, FWD_AM_REQUEST, &request);
 }
 
@@ -85,7 +98,9 @@ static enum amph_status open_all(struct amph_server *s)
     s->job = amph_boot_job(s->boot);
     s->self = amph_boot_self(s->boot);
     if (amph_boot_group(s->boot) != AMPH_SERVER) {
-        amph_error("iofwd-server was started as compute process %" PRIu32 "; start it with amphora-run -servers", s->self);
+        amph_error("iofwd-server was started as compute process %" PRIu32
+                   "; start it with amphora-run -servers",
+                   s->self);
         return AMPH_ERR_STATE;
     }
     s->max_peers = s->job->nproc[AMPH_COMPUTE] + (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENTS);
@@ -102,8 +117,10 @@ static enum amph_status open_all(struct amph_server *s)
         amph_error("the I/O server has no memory for %" PRIu32 " clients", s->max_peers);
         return AMPH_ERR_NOMEM;
     }
-    if ((st = amph_server_exports_open(amph_env_str(AMPH_ENV_IOFWD_PREFIX), &s->exports)) != AMPH_OK ||
-        (st = amph_server_exports_protect(&s->exports, amph_env_str(AMPH_ENV_IOFWD_READONLY))) != AMPH_OK)
+    if ((st = amph_server_exports_open(amph_env_str(AMPH_ENV_IOFWD_PREFIX), &s->exports)) !=
+            AMPH_OK ||
+        (st = amph_server_exports_protect(&s->exports, amph_env_str(AMPH_ENV_IOFWD_READONLY))) !=
+            AMPH_OK)
         return st;
     if ((st = open_endpoint(s)) != AMPH_OK || (st = amph_server_listener_open(s)) != AMPH_OK)
         return st;
@@ -183,7 +200,10 @@ static void on_stop(struct amph_server *s, const struct amph_server_event *news)
 static unsigned take_news(struct amph_server *s)
 {
     static void (*const on[])(struct amph_server *, const struct amph_server_event *) = {
-        [AMPH_SERVER_EVENT_HELLO] = amph_server_peer_hello, [AMPH_SERVER_EVENT_GONE] = on_gone, [AMPH_SERVER_EVENT_DRAIN] = on_drain, [AMPH_SERVER_EVENT_STOP] = on_stop,
+        [AMPH_SERVER_EVENT_HELLO] = amph_server_peer_hello,
+        [AMPH_SERVER_EVENT_GONE] = on_gone,
+        [AMPH_SERVER_EVENT_DRAIN] = on_drain,
+        [AMPH_SERVER_EVENT_STOP] = on_stop,
         [AMPH_SERVER_EVENT_NOTIFY] = on_bells,
     };
     unsigned n = 0;
@@ -213,7 +233,8 @@ int amph_server_run(struct amph_server *s)
             did += amph_server_flow_progress(s);
         } else if (s->unsent || s->transfers || s->locks || s->leaving)
             did += amph_server_flow_progress(s);
-        if (s->draining && (s->npeers == 0 || (has_processes && amph_now_ns() - s->drain_ns > DRAIN_NS)))
+        if (s->draining &&
+            (s->npeers == 0 || (has_processes && amph_now_ns() - s->drain_ns > DRAIN_NS)))
             break;
         if (did)
             w = (struct amph_waiter)AMPH_WAITER_INIT;
@@ -238,5 +259,6 @@ void amph_server_close(struct amph_server *s)
         amph_am_close(s->ep);
     if (s->boot)
         amph_boot_leave(s->boot, false, s->exit_code);
-    /* Workers may still be inside a file call, so the rest lives until the process ends, which is next. */
+    /* Workers may still be inside a file call, so the rest lives until the process ends, which is
+     * next. */
 }

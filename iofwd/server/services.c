@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Services that are no file calls: figures, the program's segment, cancelling, bells, holders of locks.  Layer: iofwd.
- * Thread rule: progress thread only.
+ * Services that are no file calls: figures, the program's segment, cancelling, bells, holders of
+ * locks.  Layer: iofwd. Thread rule: progress thread only.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -9,12 +9,16 @@
 #include "iofwd/server/flow.h"
 
 /* An answer with n bytes of a body that is not in the table of calls. */
-static size_t put_body(const struct amph_server_request *rq, uint8_t *out, size_t head_bytes, size_t n)
+static size_t put_body(const struct amph_server_request *rq, uint8_t *out, size_t head_bytes,
+                       size_t n)
 {
     struct amph_wr w;
     amph_wr_init(&w, out, FWD_REP_HEAD_BYTES);
-    amph_fwd_put_rep_head(&w, &(struct amph_fwd_rep_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = rq->service,
-                                                 .length = (uint32_t)(head_bytes + n), .seq = rq->seq });
+    amph_fwd_put_rep_head(&w, &(struct amph_fwd_rep_head){ .magic = FWD_MAGIC,
+                                                           .version = FWD_VERSION,
+                                                           .service = rq->service,
+                                                           .length = (uint32_t)(head_bytes + n),
+                                                           .seq = rq->seq });
     return head_bytes + n;
 }
 
@@ -22,8 +26,9 @@ static size_t answer_stats(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_server *s = rq->server;
     const struct amph_server_peer *p = rq->peer;
-    uint64_t v[] = { s->self, p->number, p->calls, p->errors, p->bytes_out, p->bytes_in, s->all_calls, s->all_bytes_out,
-                     s->all_bytes_in, s->npeers, s->nhandles };
+    uint64_t v[] = { s->self,         p->number,   p->calls,     p->errors,
+                     p->bytes_out,    p->bytes_in, s->all_calls, s->all_bytes_out,
+                     s->all_bytes_in, s->npeers,   s->nhandles };
     struct amph_wr w;
     size_t n = amph_server_request_reply(rq, out);
     amph_wr_init(&w, out + n, sizeof v);
@@ -60,14 +65,17 @@ static size_t answer_holder(struct amph_server_request *rq, uint8_t *out)
     size_t n = amph_server_request_reply(rq, out);
     amph_wr_init(&w, out + n, FWD_MSG_MAX - n);
     bool mine = !r.bad && pid == (uint64_t)getpid();
-    uint32_t holder = mine ? amph_server_lock_holder((dev_t)dev, (ino_t)ino, (off_t)from, (off_t)len, (short)type) : 0;
+    uint32_t holder = mine ? amph_server_lock_holder((dev_t)dev, (ino_t)ino, (off_t)from,
+                                                     (off_t)len, (short)type)
+                           : 0;
     amph_wr_u64(&w, mine && !holder ? FWD_HOLDER_UNKNOWN : holder);
     return put_body(rq, out, n, amph_wr_len(&w));
 }
 
 static size_t answer_segment(struct amph_server_request *rq, uint8_t *out)
 {
-    rq->error = amph_server_peer_segment(rq->server, rq->peer, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+    rq->error = amph_server_peer_segment(rq->server, rq->peer, rq->msg + FWD_REQ_HEAD_BYTES,
+                                         rq->msg_len - FWD_REQ_HEAD_BYTES);
     return amph_server_request_reply(rq, out);
 }
 
@@ -97,10 +105,14 @@ static size_t answer_hold_only(struct amph_server_request *rq, uint8_t *out)
 size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out)
 {
     static size_t (*const answers[])(struct amph_server_request *, uint8_t *) = {
-        [FWD_SERVICE_STATS - FWD_SERVICE_FIRST] = answer_stats,         [FWD_SERVICE_HOLD_ONLY - FWD_SERVICE_FIRST] = answer_hold_only,
-        [FWD_SERVICE_SEGMENT - FWD_SERVICE_FIRST] = answer_segment,     [FWD_SERVICE_CANCEL - FWD_SERVICE_FIRST] = answer_cancel,
-        [FWD_SERVICE_NOTIFICATIONS - FWD_SERVICE_FIRST] = answer_collect,     [FWD_SERVICE_HOLDER - FWD_SERVICE_FIRST] = answer_holder,
+        [FWD_SERVICE_STATS - FWD_SERVICE_FIRST] = answer_stats,
+        [FWD_SERVICE_HOLD_ONLY - FWD_SERVICE_FIRST] = answer_hold_only,
+        [FWD_SERVICE_SEGMENT - FWD_SERVICE_FIRST] = answer_segment,
+        [FWD_SERVICE_CANCEL - FWD_SERVICE_FIRST] = answer_cancel,
+        [FWD_SERVICE_NOTIFICATIONS - FWD_SERVICE_FIRST] = answer_collect,
+        [FWD_SERVICE_HOLDER - FWD_SERVICE_FIRST] = answer_holder,
     };
-    _Static_assert(AMPH_COUNTOF(answers) == FWD_SERVICE_END - FWD_SERVICE_FIRST, "each service has its answer");
+    _Static_assert(AMPH_COUNTOF(answers) == FWD_SERVICE_END - FWD_SERVICE_FIRST,
+                   "each service has its answer");
     return answers[rq->service - FWD_SERVICE_FIRST](rq, out);
 }

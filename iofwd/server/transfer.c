@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data of areas that are not mapped here: it is fetched before the file call and stored after it, through buffers of the server's.
- * Layer: iofwd.  Thread rule: progress thread only.
+ * Data of areas that are not mapped here: it is fetched before the file call and stored after it,
+ * through buffers of the server's. Layer: iofwd.  Thread rule: progress thread only.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ void amph_server_staging_put(struct amph_server *s, void *stage)
     s->stage_free = stage;
 }
 
-/* Buffers are all as large as the largest piece a client may name; parts are bounded when the client joins. */
+/* Buffers are all as large as the largest piece a client may name; parts are bounded when the
+ * client joins. */
 void *amph_server_staging_get(struct amph_server *s, size_t len)
 {
     if (len > s->stage_bytes)
@@ -58,8 +59,10 @@ static bool begin_transfer(struct amph_server_request *rq)
     enum amph_status st = AMPH_ERR_PEER;
     if (!p->gone)
         st = rq->state == AMPH_SERVER_RQ_FETCHING
-                 ? amph_am_get(rq->server->ep, p->index, memory, at, rq->stage, rq->bulk.len, AMPH_AM_IMMEDIATE, &rq->transfer)
-                 : amph_am_put(rq->server->ep, p->index, memory, at, rq->stage, amph_server_request_moved(rq), AMPH_AM_IMMEDIATE, NULL,
+                 ? amph_am_get(rq->server->ep, p->index, memory, at, rq->stage, rq->bulk.len,
+                               AMPH_AM_IMMEDIATE, &rq->transfer)
+                 : amph_am_put(rq->server->ep, p->index, memory, at, rq->stage,
+                               amph_server_request_moved(rq), AMPH_AM_IMMEDIATE, NULL,
                                &rq->transfer);
     if (st == AMPH_AGAIN)
         return false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's workers: threads that execute what is large, slow or blocking.  They never touch the endpoint, clients or handles'
- * queues; a finished request goes back to the progress thread.  Layer: iofwd.  Thread rule: give and stop by the progress thread.
+ * The server's workers: threads that execute what is large, slow or blocking.  They never touch the
+ * endpoint, clients or handles' queues; a finished request goes back to the progress thread.
+ * Layer: iofwd.  Thread rule: give and stop by the progress thread.
  */
 #include <errno.h>
 #include <signal.h>
@@ -109,7 +110,8 @@ static void *worker(void *arg)
     return NULL;
 }
 
-/* Another thread where all are at work: one that blocks (a FIFO without a partner) must not hold up the rest. */
+/* Another thread where all are at work: one that blocks (a FIFO without a partner) must not hold up
+ * the rest. */
 static void hire(struct amph_server *s)
 {
     pthread_t thread;

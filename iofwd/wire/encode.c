@@ -14,7 +14,11 @@
 
 /* ---- errno ---- */
 
-#define E(name, wire) { name, wire }
+#define E(name, wire) \
+    { \
+        name, wire \
+    }
+/* clang-format off */
 static const struct amph_ip_path_pair errnos[] = {
     E(EPERM, 1), E(ENOENT, 2), E(ESRCH, 3), E(EINTR, 4), E(EIO, 5), E(ENXIO, 6), E(E2BIG, 7), E(ENOEXEC, 8), E(EBADF, 9),
     E(ECHILD, 10), E(EAGAIN, 11), E(ENOMEM, 12), E(EACCES, 13), E(EFAULT, 14), E(ENOTBLK, 15), E(EBUSY, 16), E(EEXIST, 17),
@@ -26,8 +30,10 @@ static const struct amph_ip_path_pair errnos[] = {
     E(EKEYREJECTED, 55), E(ENOKEY, 56), E(ECONNRESET, 57), E(ENOTCONN, 58), E(EALREADY, 59), E(EINPROGRESS, 60), E(EUSERS, 61),
     E(ENOBUFS, 62), E(EADDRINUSE, 63), E(EHOSTDOWN, 64), E(EBADFD, 65), E(ENOTUNIQ, 66),
 };
+/* clang-format on */
 
-static const struct amph_ip_path_pair *by_native(const struct amph_ip_path_pair *t, size_t n, uint32_t v)
+static const struct amph_ip_path_pair *by_native(const struct amph_ip_path_pair *t, size_t n,
+                                                 uint32_t v)
 {
     for (size_t i = 0; i < n; i++)
         if (t[i].native == v)
@@ -35,7 +41,8 @@ static const struct amph_ip_path_pair *by_native(const struct amph_ip_path_pair 
     return NULL;
 }
 
-static const struct amph_ip_path_pair *by_wire(const struct amph_ip_path_pair *t, size_t n, uint32_t v)
+static const struct amph_ip_path_pair *by_wire(const struct amph_ip_path_pair *t, size_t n,
+                                               uint32_t v)
 {
     for (size_t i = 0; i < n; i++)
         if (t[i].wire == v)
@@ -61,19 +68,30 @@ int amph_fwd_errno_from_wire(uint32_t wire)
 
 /* ---- flags ---- */
 
-static const struct amph_ip_path_pair access_field[] = { { O_RDONLY, 0 }, { O_WRONLY, 1 }, { O_RDWR, 2 } };
+static const struct amph_ip_path_pair access_field[] = { { O_RDONLY, 0 },
+                                                         { O_WRONLY, 1 },
+                                                         { O_RDWR, 2 } };
 /* O_SYNC holds the bit of O_DSYNC on Linux, so it comes first and takes both. */
+/* clang-format off */
 static const struct amph_ip_path_pair oflag_bits[] = {
     { O_CREAT, 1u << 4 }, { O_EXCL, 1u << 5 }, { O_NOCTTY, 1u << 6 }, { O_TRUNC, 1u << 7 }, { O_APPEND, 1u << 8 },
     { O_NONBLOCK, 1u << 9 }, { O_SYNC, 1u << 10 }, { O_DSYNC, 1u << 11 }, { O_TMPFILE, 1u << 13 }, { O_DIRECTORY, 1u << 12 },
     { O_NOFOLLOW, 1u << 14 }, { O_CLOEXEC, 1u << 15 }, { O_DIRECT, 1u << 16 }, { O_NOATIME, 1u << 17 }, { O_PATH, 1u << 18 },
     { O_ASYNC, 1u << 19 },
 };
+/* clang-format on */
 static const struct amph_ip_path_pair type_field[] = {
-    { 0, 0 },          { S_IFIFO, 0x1000 }, { S_IFCHR, 0x2000 },  { S_IFDIR, 0x4000 },
-    { S_IFBLK, 0x6000 }, { S_IFREG, 0x8000 }, { S_IFLNK, 0xa000 }, { S_IFSOCK, 0xc000 },
+    { 0, 0 },
+    { S_IFIFO, 0x1000 },
+    { S_IFCHR, 0x2000 },
+    { S_IFDIR, 0x4000 },
+    { S_IFBLK, 0x6000 },
+    { S_IFREG, 0x8000 },
+    { S_IFLNK, 0xa000 },
+    { S_IFSOCK, 0xc000 },
 };
 #define MASK(bit) AMPH_FWD_MASK_BITS(bit)
+/* clang-format off */
 static const struct amph_ip_path_pair mode_bits[] = {
     { S_IXOTH, 1 }, { S_IWOTH, 2 }, { S_IROTH, 4 }, { S_IXGRP, 8 }, { S_IWGRP, 16 }, { S_IRGRP, 32 },
     { S_IXUSR, 64 }, { S_IWUSR, 128 }, { S_IRUSR, 256 }, { S_ISVTX, 512 }, { S_ISGID, 1024 }, { S_ISUID, 2048 },
@@ -82,21 +100,28 @@ static const struct amph_ip_path_pair mode_bits[] = {
     { MASK(S_IWGRP), 16 << 16 }, { MASK(S_IRGRP), 32 << 16 }, { MASK(S_IXUSR), 64 << 16 }, { MASK(S_IWUSR), 128 << 16 },
     { MASK(S_IRUSR), 256 << 16 },
 };
+/* clang-format on */
 #undef MASK
 static const struct amph_ip_path_pair at_bits[] = {
-    { AT_SYMLINK_NOFOLLOW, 1 }, { AT_SYMLINK_FOLLOW, 2 },
-    { AT_EMPTY_PATH, 4 },       { AT_REMOVEDIR, 8 }, /* = AT_EACCESS on Linux; the call says which is meant */
+    { AT_SYMLINK_NOFOLLOW, 1 },
+    { AT_SYMLINK_FOLLOW, 2 },
+    { AT_EMPTY_PATH, 4 },
+    { AT_REMOVEDIR, 8 }, /* = AT_EACCESS on Linux; the call says which is meant */
 };
 static const struct amph_ip_path_pair amode_bits[] = { { X_OK, 1 }, { W_OK, 2 }, { R_OK, 4 } };
-static const struct amph_ip_path_pair rename_bits[] = { { 1, 1 }, { 2, 2 }, { 4, 4 } }; /* RENAME_NOREPLACE, _EXCHANGE, _WHITEOUT */
+/* RENAME_NOREPLACE, _EXCHANGE, _WHITEOUT */
+static const struct amph_ip_path_pair rename_bits[] = { { 1, 1 }, { 2, 2 }, { 4, 4 } };
 static const struct amph_ip_path_pair xattr_bits[] = { { XATTR_CREATE, 1 }, { XATTR_REPLACE, 2 } };
 static const struct amph_ip_path_pair falloc_bits[] = {
-    { FALLOC_FL_KEEP_SIZE, 1 },  { FALLOC_FL_PUNCH_HOLE, 2 },   { FALLOC_FL_COLLAPSE_RANGE, 4 },
+    { FALLOC_FL_KEEP_SIZE, 1 },  { FALLOC_FL_PUNCH_HOLE, 2 },    { FALLOC_FL_COLLAPSE_RANGE, 4 },
     { FALLOC_FL_ZERO_RANGE, 8 }, { FALLOC_FL_INSERT_RANGE, 16 }, { FALLOC_FL_UNSHARE_RANGE, 32 },
 };
-static const struct amph_ip_path_pair lockop_bits[] = { { LOCK_SH, 1 }, { LOCK_EX, 2 }, { LOCK_NB, 4 }, { LOCK_UN, 8 } };
+static const struct amph_ip_path_pair lockop_bits[] = {
+    { LOCK_SH, 1 }, { LOCK_EX, 2 }, { LOCK_NB, 4 }, { LOCK_UN, 8 }
+};
 
 #define BITS(t) t, AMPH_COUNTOF(t)
+/* clang-format off */
 static const struct amph_fwd_flagset sets[FWD_NSETS] = {
     [FWD_SET_OFLAGS] = { "open flags", BITS(oflag_bits), BITS(access_field), O_ACCMODE, 3 },
     [FWD_SET_MODE] = { "mode", BITS(mode_bits), BITS(type_field), S_IFMT, 0xf000 },
@@ -107,13 +132,16 @@ static const struct amph_fwd_flagset sets[FWD_NSETS] = {
     [FWD_SET_FALLOC] = { "fallocate flags", BITS(falloc_bits), NULL, 0, 0, 0 },
     [FWD_SET_LOCKOP] = { "flock operation", BITS(lockop_bits), NULL, 0, 0, 0 },
 };
+/* clang-format on */
 
 bool amph_fwd_flags_to_wire(enum amph_fwd_set set, uint32_t native, uint32_t *out_p)
 {
     const struct amph_fwd_flagset *s = &sets[set];
     uint32_t left = native & ~s->native_mask;
     uint32_t out = 0;
-    const struct amph_ip_path_pair *f = s->nfield ? by_native(s->field, s->nfield, native & s->native_mask) : NULL;
+    const struct amph_ip_path_pair *f = s->nfield ? by_native(s->field, s->nfield,
+                                                              native & s->native_mask)
+                                                  : NULL;
     if (f)
         out = f->wire;
     for (size_t i = 0; i < s->nbits; i++)
@@ -130,7 +158,9 @@ bool amph_fwd_flags_from_wire(enum amph_fwd_set set, uint32_t wire, uint32_t *ou
     const struct amph_fwd_flagset *s = &sets[set];
     uint32_t left = wire & ~s->wire_mask;
     uint32_t out = 0;
-    const struct amph_ip_path_pair *f = s->nfield ? by_wire(s->field, s->nfield, wire & s->wire_mask) : NULL;
+    const struct amph_ip_path_pair *f = s->nfield
+                                            ? by_wire(s->field, s->nfield, wire & s->wire_mask)
+                                            : NULL;
     if (f)
         out = f->native;
     for (size_t i = 0; i < s->nbits; i++)
@@ -142,7 +172,9 @@ bool amph_fwd_flags_from_wire(enum amph_fwd_set set, uint32_t wire, uint32_t *ou
     return left == 0 && (f || !s->nfield);
 }
 
-static const struct amph_ip_path_pair whences[] = { { SEEK_SET, 0 }, { SEEK_CUR, 1 }, { SEEK_END, 2 }, { SEEK_DATA, 3 }, { SEEK_HOLE, 4 } };
+static const struct amph_ip_path_pair whences[] = {
+    { SEEK_SET, 0 }, { SEEK_CUR, 1 }, { SEEK_END, 2 }, { SEEK_DATA, 3 }, { SEEK_HOLE, 4 }
+};
 
 bool amph_fwd_whence_to_wire(int whence, uint8_t *out_p)
 {
@@ -323,11 +355,14 @@ void amph_fwd_get_statfs(struct amph_rd *r, struct statfs *fs)
     fs->f_flags = (__typeof__(fs->f_flags))amph_rd_u32(r);
 }
 
-static const struct amph_ip_path_pair lock_types[] = { { F_RDLCK, 0 }, { F_WRLCK, 1 }, { F_UNLCK, 2 } };
+static const struct amph_ip_path_pair lock_types[] = { { F_RDLCK, 0 },
+                                                       { F_WRLCK, 1 },
+                                                       { F_UNLCK, 2 } };
 
 void amph_fwd_put_lock(struct amph_wr *w, const struct flock *lock)
 {
-    const struct amph_ip_path_pair *type = by_native(lock_types, AMPH_COUNTOF(lock_types), (uint32_t)lock->l_type);
+    const struct amph_ip_path_pair *type = by_native(lock_types, AMPH_COUNTOF(lock_types),
+                                                     (uint32_t)lock->l_type);
     uint8_t whence;
     if (!type || !amph_fwd_whence_to_wire(lock->l_whence, &whence)) {
         w->bad = true;
@@ -342,7 +377,8 @@ void amph_fwd_put_lock(struct amph_wr *w, const struct flock *lock)
 
 void amph_fwd_get_lock(struct amph_rd *r, struct flock *lock)
 {
-    const struct amph_ip_path_pair *type = by_wire(lock_types, AMPH_COUNTOF(lock_types), amph_rd_u8(r));
+    const struct amph_ip_path_pair *type = by_wire(lock_types, AMPH_COUNTOF(lock_types),
+                                                   amph_rd_u8(r));
     int whence;
     memset(lock, 0, sizeof *lock);
     if (!amph_fwd_whence_from_wire(amph_rd_u8(r), &whence) || !type) {
@@ -356,7 +392,11 @@ void amph_fwd_get_lock(struct amph_rd *r, struct flock *lock)
     lock->l_pid = (pid_t)amph_rd_u32(r);
 }
 
-enum { TIME_SET, TIME_NOW, TIME_OMIT };
+enum {
+    TIME_SET,
+    TIME_NOW,
+    TIME_OMIT
+};
 
 void amph_fwd_put_times(struct amph_wr *w, const struct timespec *times)
 {
@@ -379,14 +419,16 @@ void amph_fwd_get_times(struct amph_rd *r, struct timespec times[2])
         else if (kind != TIME_SET)
             times[i] = (struct timespec){ 0, kind == TIME_NOW ? UTIME_NOW : UTIME_OMIT };
         else if (times[i].tv_nsec < 0 || times[i].tv_nsec > 999999999)
-            times[i].tv_nsec = 1000000000; /* not a time; the system call refuses it with EINVAL, as it would locally */
+            /* not a time; the system call refuses it with EINVAL, as it would locally */
+            times[i].tv_nsec = 1000000000;
     }
 }
 
 /* ---- directory entries ---- */
 
 static const struct amph_ip_path_pair entry_types[] = {
-    { DT_UNKNOWN, 0 }, { DT_FIFO, 1 }, { DT_CHR, 2 }, { DT_DIR, 4 }, { DT_BLK, 6 }, { DT_REG, 8 }, { DT_LNK, 10 }, { DT_SOCK, 12 },
+    { DT_UNKNOWN, 0 }, { DT_FIFO, 1 }, { DT_CHR, 2 },  { DT_DIR, 4 },
+    { DT_BLK, 6 },     { DT_REG, 8 },  { DT_LNK, 10 }, { DT_SOCK, 12 },
 };
 
 /* An entry as getdents64 gives it; d_name follows. */
@@ -396,7 +438,10 @@ struct entry {
     uint16_t reclen;
     uint8_t type;
 } __attribute__((packed));
-enum { ENTRY_BYTES = 19, NAME_MOST = 255 };
+enum {
+    ENTRY_BYTES = 19,
+    NAME_MOST = 255
+};
 
 void amph_fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes)
 {
@@ -407,7 +452,8 @@ void amph_fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_byt
         memcpy(&e, at, ENTRY_BYTES);
         const char *name = at + ENTRY_BYTES;
         size_t n = strnlen(name, NAME_MOST);
-        const struct amph_ip_path_pair *type = by_native(entry_types, AMPH_COUNTOF(entry_types), e.type);
+        const struct amph_ip_path_pair *type = by_native(entry_types, AMPH_COUNTOF(entry_types),
+                                                         e.type);
         amph_wr_u64(w, e.ino);
         amph_wr_u64(w, (uint64_t)e.off);
         amph_wr_u8(w, type ? (uint8_t)type->wire : 0);
@@ -425,7 +471,8 @@ bool amph_fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *
         struct entry e = { 0 };
         e.ino = amph_rd_u64(r);
         e.off = (int64_t)amph_rd_u64(r);
-        const struct amph_ip_path_pair *type = by_wire(entry_types, AMPH_COUNTOF(entry_types), amph_rd_u8(r));
+        const struct amph_ip_path_pair *type = by_wire(entry_types, AMPH_COUNTOF(entry_types),
+                                                       amph_rd_u8(r));
         size_t n = amph_rd_u8(r);
         const void *name = amph_rd_bytes(r, n);
         size_t reclen = amph_align_up(ENTRY_BYTES + n + 1, 8);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The door's frames and proofs, and the client's end of its conversation; see wire/handshake.h.  Layer: iofwd. */
+/* The door's frames and proofs, and the client's end of its conversation; see wire/handshake.h.
+ * Layer: iofwd. */
 #include "iofwd/wire/handshake.h"
 
 #include <errno.h>
@@ -33,7 +34,8 @@ size_t amph_fwd_frame_build(uint8_t *out, enum amph_fwd_frame type, const void *
     return FWD_FRAME_HEAD_BYTES + len;
 }
 
-enum amph_status amph_fwd_frame_parse(const uint8_t *buf, size_t have, struct amph_fwd_frame_in *in, size_t *used_p)
+enum amph_status amph_fwd_frame_parse(const uint8_t *buf, size_t have, struct amph_fwd_frame_in *in,
+                                      size_t *used_p)
 {
     struct amph_rd r;
     if (have < FWD_FRAME_HEAD_BYTES)
@@ -57,8 +59,9 @@ enum amph_status amph_fwd_frame_parse(const uint8_t *buf, size_t have, struct am
 
 static const uint8_t no_nonce[FWD_NONCE_BYTES];
 
-static bool proof(const char *label, const uint8_t key[AMPH_KEY_BYTES], const uint8_t *server_nonce, const uint8_t *client_nonce,
-                  const void *body, size_t len, uint8_t mac[AMPH_MAC_BYTES])
+static bool proof(const char *label, const uint8_t key[AMPH_KEY_BYTES], const uint8_t *server_nonce,
+                  const uint8_t *client_nonce, const void *body, size_t len,
+                  uint8_t mac[AMPH_MAC_BYTES])
 {
     uint8_t text[8 + 2 * FWD_NONCE_BYTES + FWD_FRAME_BODY_MAX];
     struct amph_wr w;
@@ -73,8 +76,8 @@ static bool proof(const char *label, const uint8_t key[AMPH_KEY_BYTES], const ui
     return true;
 }
 
-static size_t seal(struct amph_wr *w, const char *label, const uint8_t *key, const uint8_t *server_nonce,
-                   const uint8_t *client_nonce)
+static size_t seal(struct amph_wr *w, const char *label, const uint8_t *key,
+                   const uint8_t *server_nonce, const uint8_t *client_nonce)
 {
     uint8_t mac[AMPH_MAC_BYTES];
     if (w->bad || !proof(label, key, server_nonce, client_nonce, w->base, amph_wr_len(w), mac))
@@ -83,11 +86,13 @@ static size_t seal(struct amph_wr *w, const char *label, const uint8_t *key, con
     return w->bad ? 0 : amph_wr_len(w);
 }
 
-static enum amph_status unseal(const uint8_t *body, size_t len, const char *label, const uint8_t *key, const uint8_t *server_nonce,
+static enum amph_status unseal(const uint8_t *body, size_t len, const char *label,
+                               const uint8_t *key, const uint8_t *server_nonce,
                                const uint8_t *client_nonce, struct amph_rd *r)
 {
     uint8_t mac[AMPH_MAC_BYTES];
-    if (len < AMPH_MAC_BYTES || !proof(label, key, server_nonce, client_nonce, body, len - AMPH_MAC_BYTES, mac))
+    if (len < AMPH_MAC_BYTES ||
+        !proof(label, key, server_nonce, client_nonce, body, len - AMPH_MAC_BYTES, mac))
         return AMPH_ERR_PROTO;
     if (!amph_mac_equal(mac, body + len - AMPH_MAC_BYTES, AMPH_MAC_BYTES))
         return AMPH_ERR_DENIED;
@@ -97,8 +102,9 @@ static enum amph_status unseal(const uint8_t *body, size_t len, const char *labe
 
 /* ---- HELLO and WELCOME ---- */
 
-size_t amph_fwd_hello_build(uint8_t *out, size_t room, const struct amph_fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
-                       const uint8_t server_nonce[FWD_NONCE_BYTES])
+size_t amph_fwd_hello_build(uint8_t *out, size_t room, const struct amph_fwd_hello *h,
+                            const uint8_t key[AMPH_KEY_BYTES],
+                            const uint8_t server_nonce[FWD_NONCE_BYTES])
 {
     struct amph_wr w;
     amph_wr_init(&w, out, room);
@@ -120,8 +126,9 @@ size_t amph_fwd_hello_build(uint8_t *out, size_t room, const struct amph_fwd_hel
     return seal(&w, "fwdhello", key, server_nonce, no_nonce);
 }
 
-enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct amph_fwd_hello *h, const uint8_t key[AMPH_KEY_BYTES],
-                                const uint8_t server_nonce[FWD_NONCE_BYTES])
+enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct amph_fwd_hello *h,
+                                      const uint8_t key[AMPH_KEY_BYTES],
+                                      const uint8_t server_nonce[FWD_NONCE_BYTES])
 {
     struct amph_rd r;
     enum amph_status st = unseal(body, len, "fwdhello", key, server_nonce, no_nonce, &r);
@@ -142,14 +149,17 @@ enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct am
     h->area_key = amph_rd_blob(&r, &h->area_key_len);
     h->part_at = amph_rd_u64(&r);
     h->part_len = amph_rd_u64(&r);
-    if (r.bad || h->kind > FWD_HELLO_NOTIFY || h->addr_len > AMPH_AM_ADDR_MAX_BYTES || h->area_key_len > FWD_AREA_KEY_MAX)
+    if (r.bad || h->kind > FWD_HELLO_NOTIFY || h->addr_len > AMPH_AM_ADDR_MAX_BYTES ||
+        h->area_key_len > FWD_AREA_KEY_MAX)
         return AMPH_ERR_PROTO;
     memcpy(h->nonce, nonce, FWD_NONCE_BYTES);
     return AMPH_OK;
 }
 
-size_t amph_fwd_welcome_build(uint8_t *out, size_t room, const struct amph_fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
-                         const uint8_t server_nonce[FWD_NONCE_BYTES], const uint8_t client_nonce[FWD_NONCE_BYTES])
+size_t amph_fwd_welcome_build(uint8_t *out, size_t room, const struct amph_fwd_welcome *wc,
+                              const uint8_t key[AMPH_KEY_BYTES],
+                              const uint8_t server_nonce[FWD_NONCE_BYTES],
+                              const uint8_t client_nonce[FWD_NONCE_BYTES])
 {
     struct amph_wr w;
     amph_wr_init(&w, out, room);
@@ -163,8 +173,11 @@ size_t amph_fwd_welcome_build(uint8_t *out, size_t room, const struct amph_fwd_w
     return seal(&w, "fwdwelco", key, server_nonce, client_nonce);
 }
 
-enum amph_status amph_fwd_welcome_parse(const uint8_t *body, size_t len, struct amph_fwd_welcome *wc, const uint8_t key[AMPH_KEY_BYTES],
-                                  const uint8_t server_nonce[FWD_NONCE_BYTES], const uint8_t client_nonce[FWD_NONCE_BYTES])
+enum amph_status amph_fwd_welcome_parse(const uint8_t *body, size_t len,
+                                        struct amph_fwd_welcome *wc,
+                                        const uint8_t key[AMPH_KEY_BYTES],
+                                        const uint8_t server_nonce[FWD_NONCE_BYTES],
+                                        const uint8_t client_nonce[FWD_NONCE_BYTES])
 {
     struct amph_rd r;
     enum amph_status st = unseal(body, len, "fwdwelco", key, server_nonce, client_nonce, &r);
@@ -184,11 +197,13 @@ enum amph_status amph_fwd_welcome_parse(const uint8_t *body, size_t len, struct 
 
 /* ---- where a door is ---- */
 
-/* Who names a network gets it, also where all share a host: some may be of another kind of machine. */
+/* Who names a network gets it, also where all share a host: some may be of another kind of
+ * machine. */
 static bool names_network(void)
 {
     const char *name = amph_env_str(AMPH_ENV_CONDUIT);
-    return amph_env_is_set(AMPH_ENV_CONDUIT) && strcmp(name, "auto") != 0 && strcmp(name, "smp") != 0;
+    return amph_env_is_set(AMPH_ENV_CONDUIT) && strcmp(name, "auto") != 0 &&
+           strcmp(name, "smp") != 0;
 }
 
 bool amph_fwd_needs_network(const struct amph_jobdesc *job)
@@ -204,11 +219,11 @@ void amph_fwd_note_oversubscribed(const struct amph_jobdesc *job, uint32_t host)
     amph_am_set_oversubscribed(here);
 }
 
-enum amph_status amph_fwd_choose_network(const struct amph_jobdesc *job, const struct amph_conduit_ops **ops_p)
+enum amph_status amph_fwd_choose_network(const struct amph_jobdesc *job,
+                                         const struct amph_conduit_ops **ops_p)
 {
     return amph_conduit_choose_for(job->conduit[0] ? job->conduit : NULL, false, ops_p);
 }
-
 
 size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_fwd_server_addr *a)
 {
@@ -251,14 +266,18 @@ static enum amph_status connect_to(int fd, const void *sa, socklen_t len, int *f
     return AMPH_OK;
 }
 
-enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, bool same_host, int *fd_p)
+enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, bool same_host,
+                                          int *fd_p)
 {
     if (same_host && a->unix_name[0]) {
         struct sockaddr_un sun = { .sun_family = AF_UNIX };
         size_t n = strlen(a->unix_name);
         memcpy(sun.sun_path + 1, a->unix_name, n);
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        return fd < 0 ? AMPH_ERR_NOMEM : connect_to(fd, &sun, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n), fd_p);
+        return fd < 0
+                   ? AMPH_ERR_NOMEM
+                   : connect_to(fd, &sun,
+                                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n), fd_p);
     }
     if (a->tcp.ss_family == AF_UNSPEC)
         return AMPH_ERR_PEER;
@@ -341,7 +360,8 @@ enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_
     if (st != AMPH_AGAIN)
         return st;
     st = receive(fd, buf + FWD_FRAME_HEAD_BYTES, in->len, deadline);
-    return st == AMPH_OK ? amph_fwd_frame_parse(buf, FWD_FRAME_HEAD_BYTES + in->len, in, &used) : st;
+    return st == AMPH_OK ? amph_fwd_frame_parse(buf, FWD_FRAME_HEAD_BYTES + in->len, in, &used)
+                         : st;
 }
 
 static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NONCE_BYTES])
@@ -351,12 +371,15 @@ static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NO
     if (st != AMPH_OK)
         return st;
     if (in.version != FWD_VERSION) {
-        amph_error("this client speaks version %d of the iofwd protocol, the I/O server version %u; "
-                   "use one version of Amphora for the "
-                   "whole job", FWD_VERSION, in.version);
+        amph_error(
+            "this client speaks version %d of the iofwd protocol, the I/O server version %u; "
+            "use one version of Amphora for the "
+            "whole job",
+            FWD_VERSION, in.version);
         return AMPH_ERR_PROTO;
     }
-    if (in.type == FWD_FRAME_REFUSE) { /* before it has asked who is there: it is about the server, not about this client */
+    /* before it has asked who is there: it is about the server, not about this client */
+    if (in.type == FWD_FRAME_REFUSE) {
         amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
         return AMPH_ERR_FULL;
     }
@@ -366,8 +389,9 @@ static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NO
     return AMPH_OK;
 }
 
-enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES], struct amph_fwd_hello *h, bool ask, uint8_t *buf,
-                                struct amph_fwd_welcome *wc)
+enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES],
+                                        struct amph_fwd_hello *h, bool ask, uint8_t *buf,
+                                        struct amph_fwd_welcome *wc)
 {
     uint8_t server_nonce[FWD_NONCE_BYTES];
     struct amph_fwd_frame_in in;
@@ -379,8 +403,11 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
     if (st != AMPH_OK)
         return st;
     amph_random(h->nonce, sizeof h->nonce);
-    size_t n = amph_fwd_hello_build(buf + FWD_FRAME_HEAD_BYTES, FWD_FRAME_BODY_MAX, h, key, server_nonce);
-    st = n ? amph_fwd_control_send(fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_FRAME_HEAD_BYTES, n)) : AMPH_ERR_RANGE;
+    size_t n = amph_fwd_hello_build(buf + FWD_FRAME_HEAD_BYTES, FWD_FRAME_BODY_MAX, h, key,
+                                    server_nonce);
+    st = n ? amph_fwd_control_send(
+                 fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_FRAME_HEAD_BYTES, n))
+           : AMPH_ERR_RANGE;
     if (st == AMPH_OK)
         st = amph_fwd_control_receive(fd, buf, &in);
     if (st != AMPH_OK)
@@ -394,10 +421,16 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
     return amph_fwd_welcome_parse(in.body, in.len, wc, key, server_nonce, h->nonce);
 }
 
-enum amph_status amph_fwd_control_keep(const struct amph_fwd_server_addr *a, bool same_host, const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p)
+enum amph_status amph_fwd_control_keep(const struct amph_fwd_server_addr *a, bool same_host,
+                                       const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p)
 {
-    struct amph_fwd_hello h = { .kind = FWD_HELLO_STAY, .big_endian = AMPH_BIG_ENDIAN, .pointer_bytes = sizeof(void *), .rank = rank,
-                           .number = FWD_NUMBER_NONE, .child = FWD_NUMBER_NONE, .pid = (uint32_t)getpid() };
+    struct amph_fwd_hello h = { .kind = FWD_HELLO_STAY,
+                                .big_endian = AMPH_BIG_ENDIAN,
+                                .pointer_bytes = sizeof(void *),
+                                .rank = rank,
+                                .number = FWD_NUMBER_NONE,
+                                .child = FWD_NUMBER_NONE,
+                                .pid = (uint32_t)getpid() };
     uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
     struct amph_fwd_welcome wc;
     int fd;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Headers, places of data and shapes of joint calls on the wire; see marshal.h.  Layer: iofwd.  Thread rule: none of its own. */
+/* Headers, places of data and shapes of joint calls on the wire; see marshal.h.  Layer: iofwd.
+ * Thread rule: none of its own. */
 #include "iofwd/wire/marshal.h"
 
 void amph_fwd_put_req_head(struct amph_wr *w, const struct amph_fwd_req_head *h)
@@ -53,7 +54,8 @@ bool amph_fwd_get_rep_head(struct amph_rd *r, struct amph_fwd_rep_head *h)
     h->seq = amph_rd_u64(r);
     h->tags_len = amph_rd_u16(r);
     amph_rd_u16(r);
-    return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all && h->tags_len <= amph_rd_left(r);
+    return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all &&
+           h->tags_len <= amph_rd_left(r);
 }
 
 void amph_fwd_put_bulk(struct amph_wr *w, const struct amph_fwd_bulk *b)
@@ -74,7 +76,8 @@ bool amph_fwd_get_bulk(struct amph_rd *r, struct amph_fwd_bulk *b)
     b->op = amph_rd_u32(r);
     b->len = amph_rd_u32(r);
     b->at = amph_rd_u64(r);
-    return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~FWD_PIECE_ALL) == 0 && (b->rwf & ~FWD_RWF_ALL) == 0;
+    return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~FWD_PIECE_ALL) == 0 &&
+           (b->rwf & ~FWD_RWF_ALL) == 0;
 }
 
 void amph_fwd_put_view(struct amph_wr *w, const struct amph_fwd_view *s)
@@ -116,10 +119,12 @@ struct amph_fwd_extent amph_fwd_view_extent(const struct amph_fwd_view *s, uint3
     return row;
 }
 
-bool amph_fwd_extent_fits(const struct amph_fwd_extent *row, uint64_t len, uint64_t *at_p, uint64_t *sum_p)
+bool amph_fwd_extent_fits(const struct amph_fwd_extent *row, uint64_t len, uint64_t *at_p,
+                          uint64_t *sum_p)
 {
     uint64_t end;
-    if (row->len == 0 || row->count == 0 || row->at < *at_p || (row->count > 1 && row->stride < row->len))
+    if (row->len == 0 || row->count == 0 || row->at < *at_p ||
+        (row->count > 1 && row->stride < row->len))
         return false;
     end = row->at + (uint64_t)(row->count - 1) * row->stride; /* below 2 to the power of 64 */
     if (end > len || row->len > len - end)

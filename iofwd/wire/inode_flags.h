@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The marks of files that ioctl reads and sets (lsattr, chattr), as they travel: words of 32 bits, the low byte first.  Layer: iofwd.
- * Uses nothing but the C library, so that the preload library can have it.  Thread rule: pure functions.
+ * The marks of files that ioctl reads and sets (lsattr, chattr), as they travel: words of 32 bits,
+ * the low byte first.  Layer: iofwd. Uses nothing but the C library, so that the preload library
+ * can have it.  Thread rule: pure functions.
  */
 #ifndef AMPH_IOFWD_MARKS_H
 #define AMPH_IOFWD_MARKS_H
@@ -9,8 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* FS_IOC_GETFLAGS, GETVERSION, FSGETXATTR, FIONREAD of what is no regular file, and fcntl's F_GETPIPE_SZ */
-enum { FWD_INODE_FLAGS_FLAGS = 1, FWD_INODE_FLAGS_VERSION = 2, FWD_INODE_FLAGS_EXTENDED = 3, FWD_INODE_FLAGS_UNREAD = 4, FWD_INODE_FLAGS_PIPE_SIZE = 5 };
+/* FS_IOC_GETFLAGS, GETVERSION, FSGETXATTR, FIONREAD of what is no regular file, and fcntl's
+ * F_GETPIPE_SZ */
+enum {
+    FWD_INODE_FLAGS_FLAGS = 1,
+    FWD_INODE_FLAGS_VERSION = 2,
+    FWD_INODE_FLAGS_EXTENDED = 3,
+    FWD_INODE_FLAGS_UNREAD = 4,
+    FWD_INODE_FLAGS_PIPE_SIZE = 5
+};
 
 #define FWD_INODE_FLAGS_MAX 5u /* words: of struct fsxattr */
 #define FWD_INODE_FLAG_BYTES 4u

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arguments and results on the wire; see marshal.h.  Each word of calls.def is one row of the table `words`: how the client and the server
- * put and take it.  Layer: iofwd.  Thread rule: none of its own.
+ * Arguments and results on the wire; see marshal.h.  Each word of calls.def is one row of the table
+ * `words`: how the client and the server put and take it.  Layer: iofwd.  Thread rule: none of its
+ * own.
  */
 #include "iofwd/wire/marshal.h"
 
@@ -18,18 +19,21 @@ enum amph_fwd_id amph_fwd_call_of_service(uint16_t service)
     if (!index[amph_fwd_calls[0].service])
         for (size_t i = AMPH_FWD_NCALLS; i-- > 0;)
             index[amph_fwd_calls[i].service] = (uint8_t)(i + 1);
-    return service < AMPH_COUNTOF(index) && index[service] ? (enum amph_fwd_id)(index[service] - 1) : AMPH_FWD_NCALLS;
+    return service < AMPH_COUNTOF(index) && index[service] ? (enum amph_fwd_id)(index[service] - 1)
+                                                           : AMPH_FWD_NCALLS;
 }
 
 /* ---- client side: putting arguments ---- */
 
-const struct amph_fwd_file *amph_fwd_call_file(const struct amph_fwd_call_desc *desc, const void *args)
+const struct amph_fwd_file *amph_fwd_call_file(const struct amph_fwd_call_desc *desc,
+                                               const void *args)
 {
     for (unsigned i = 0; i < desc->nargs; i++) {
         uint8_t word = desc->arg[i].word;
         if (word != FWD_IN_FILE && word != FWD_IN_PATH)
             continue;
-        const struct amph_fwd_file *file = *(const struct amph_fwd_file *const *)((const char *)args + desc->arg[i].client_at);
+        const struct amph_fwd_file *file = *(
+            const struct amph_fwd_file *const *)((const char *)args + desc->arg[i].client_at);
         if (file)
             return file;
     }
@@ -86,7 +90,7 @@ static int put_in_whence(struct amph_wr *w, const void *at, uint32_t server)
 }
 static int put_in_off(struct amph_wr *w, const void *at, uint32_t server)
 {
-    amph_wr_u64(w, (uint64_t)(int64_t)*(const off_t *)at);
+    amph_wr_u64(w, (uint64_t)(int64_t) * (const off_t *)at);
     return 0;
 }
 static int put_in_len(struct amph_wr *w, const void *at, uint32_t server)
@@ -137,7 +141,8 @@ static int put_in_blob(struct amph_wr *w, const void *at, uint32_t server)
     amph_wr_blob(w, b->at, b->len);
     return 0;
 }
-/* Out-buffers: how much the caller has room for goes with the request.  Records: pointer, capacity, where the length goes. */
+/* Out-buffers: how much the caller has room for goes with the request.  Records: pointer, capacity,
+ * where the length goes. */
 struct out_arg {
     void *at;
     size_t cap;
@@ -252,7 +257,7 @@ static void put_number(struct amph_wr *w, const void *at)
 
 static void put_offset(struct amph_wr *w, const void *at)
 {
-    amph_wr_u64(w, (uint64_t)*(const off_t *)at);
+    amph_wr_u64(w, (uint64_t) * (const off_t *)at);
 }
 
 static void put_count(struct amph_wr *w, const void *at)
@@ -303,7 +308,8 @@ static void put_dirents(struct amph_wr *w, const void *at)
     amph_fwd_put_dirents(w, out->at, out->len);
 }
 
-/* How a result is taken: at is its place in the client's record, which begins with a pointer to where it goes. */
+/* How a result is taken: at is its place in the client's record, which begins with a pointer to
+ * where it goes. */
 static void *target(void *at)
 {
     return *(void **)at;
@@ -388,45 +394,53 @@ static bool get_dirents(struct amph_rd *r, void *at, uint32_t server)
 /* What a word is; nothing: bulk data, which is the caller's. */
 static const struct {
     uint8_t set; /* it is a set of flags: which one, plus 1 */
-    int (*put)(struct amph_wr *w, const void *at, uint32_t server); /* the client's argument; NULL: it does not travel */
+    /* the client's argument; NULL: it does not travel */
+    int (*put)(struct amph_wr *w, const void *at, uint32_t server);
     int (*get)(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res);
     void (*put_result)(struct amph_wr *w, const void *at);
     bool (*get_result)(struct amph_rd *r, void *at, uint32_t server);
 } words[FWD_NWORDS] = {
-    [FWD_IN_OFLAGS]    = { .set = FWD_SET_OFLAGS + 1 },
-    [FWD_IN_SFLAGS]    = { .set = FWD_SET_OFLAGS + 1 },
-    [FWD_IN_MODE]      = { .set = FWD_SET_MODE + 1 },
-    [FWD_IN_ATFLAGS]   = { .set = FWD_SET_ATFLAGS + 1 },
-    [FWD_IN_AMODE]     = { .set = FWD_SET_AMODE + 1 },
-    [FWD_IN_RFLAGS]    = { .set = FWD_SET_RFLAGS + 1 },
-    [FWD_IN_XFLAGS]    = { .set = FWD_SET_XFLAGS + 1 },
-    [FWD_IN_FALLOC]    = { .set = FWD_SET_FALLOC + 1 },
-    [FWD_IN_LOCKOP]    = { .set = FWD_SET_LOCKOP + 1 },
-    [FWD_IN_PATH]      = { .put = put_in_path, .get = get_in_path },
-    [FWD_IN_FILE]      = { .put = put_in_file, .get = get_in_file },
-    [FWD_IN_WHENCE]    = { .put = put_in_whence, .get = get_in_whence },
-    [FWD_IN_OFF]       = { .put = put_in_off, .get = get_in_off },
-    [FWD_IN_LEN]       = { .put = put_in_len, .get = get_in_len },
-    [FWD_IN_UID]       = { .put = put_in_id, .get = get_in_id },
-    [FWD_IN_GID]       = { .put = put_in_id, .get = get_in_id },
-    [FWD_IN_DEV]       = { .put = put_in_dev, .get = get_in_dev },
-    [FWD_IN_TIMES]     = { .put = put_in_times, .get = get_in_times },
-    [FWD_IN_LOCK]      = { .put = put_in_lock, .get = get_in_lock },
-    [FWD_IN_TEXT]      = { .put = put_in_text, .get = get_in_text },
-    [FWD_IN_BLOB]      = { .put = put_in_blob, .get = get_in_blob },
-    [FWD_OUT_NEWFILE]  = { .put_result = put_number, .get_result = get_newfile },
-    [FWD_OUT_OFFSET]   = { .put_result = put_offset, .get_result = get_offset },
-    [FWD_OUT_STATBUF]  = { .put_result = put_stat, .get_result = get_stat },
+    [FWD_IN_OFLAGS] = { .set = FWD_SET_OFLAGS + 1 },
+    [FWD_IN_SFLAGS] = { .set = FWD_SET_OFLAGS + 1 },
+    [FWD_IN_MODE] = { .set = FWD_SET_MODE + 1 },
+    [FWD_IN_ATFLAGS] = { .set = FWD_SET_ATFLAGS + 1 },
+    [FWD_IN_AMODE] = { .set = FWD_SET_AMODE + 1 },
+    [FWD_IN_RFLAGS] = { .set = FWD_SET_RFLAGS + 1 },
+    [FWD_IN_XFLAGS] = { .set = FWD_SET_XFLAGS + 1 },
+    [FWD_IN_FALLOC] = { .set = FWD_SET_FALLOC + 1 },
+    [FWD_IN_LOCKOP] = { .set = FWD_SET_LOCKOP + 1 },
+    [FWD_IN_PATH] = { .put = put_in_path, .get = get_in_path },
+    [FWD_IN_FILE] = { .put = put_in_file, .get = get_in_file },
+    [FWD_IN_WHENCE] = { .put = put_in_whence, .get = get_in_whence },
+    [FWD_IN_OFF] = { .put = put_in_off, .get = get_in_off },
+    [FWD_IN_LEN] = { .put = put_in_len, .get = get_in_len },
+    [FWD_IN_UID] = { .put = put_in_id, .get = get_in_id },
+    [FWD_IN_GID] = { .put = put_in_id, .get = get_in_id },
+    [FWD_IN_DEV] = { .put = put_in_dev, .get = get_in_dev },
+    [FWD_IN_TIMES] = { .put = put_in_times, .get = get_in_times },
+    [FWD_IN_LOCK] = { .put = put_in_lock, .get = get_in_lock },
+    [FWD_IN_TEXT] = { .put = put_in_text, .get = get_in_text },
+    [FWD_IN_BLOB] = { .put = put_in_blob, .get = get_in_blob },
+    [FWD_OUT_NEWFILE] = { .put_result = put_number, .get_result = get_newfile },
+    [FWD_OUT_OFFSET] = { .put_result = put_offset, .get_result = get_offset },
+    [FWD_OUT_STATBUF] = { .put_result = put_stat, .get_result = get_stat },
     [FWD_OUT_STATXBUF] = { .put_result = put_statx, .get_result = get_statx },
-    [FWD_OUT_FSBUF]    = { .put_result = put_statfs, .get_result = get_statfs },
-    [FWD_OUT_COUNT]    = { .put_result = put_count, .get_result = get_count },
-    [FWD_OUT_SFLAGS]   = { .put_result = put_flags, .get_result = get_flags },
-    [FWD_OUT_GOTLOCK]  = { .put_result = put_lock, .get_result = get_lock },
-    [FWD_OUT_STRING]   = { .put = put_out_cap, .get = get_out_cap, .put_result = put_string, .get_result = get_string },
-    [FWD_OUT_DIRENTS]  = { .put = put_out_cap, .get = get_out_cap, .put_result = put_dirents, .get_result = get_dirents },
+    [FWD_OUT_FSBUF] = { .put_result = put_statfs, .get_result = get_statfs },
+    [FWD_OUT_COUNT] = { .put_result = put_count, .get_result = get_count },
+    [FWD_OUT_SFLAGS] = { .put_result = put_flags, .get_result = get_flags },
+    [FWD_OUT_GOTLOCK] = { .put_result = put_lock, .get_result = get_lock },
+    [FWD_OUT_STRING] = { .put = put_out_cap,
+                         .get = get_out_cap,
+                         .put_result = put_string,
+                         .get_result = get_string },
+    [FWD_OUT_DIRENTS] = { .put = put_out_cap,
+                          .get = get_out_cap,
+                          .put_result = put_dirents,
+                          .get_result = get_dirents },
 };
 
-int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, const void *args, uint32_t server)
+int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, const void *args,
+                      uint32_t server)
 {
     for (unsigned i = 0; i < desc->nargs; i++) {
         const void *at = (const char *)args + desc->arg[i].client_at;
@@ -437,8 +451,10 @@ int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, 
             uint32_t native = *(const uint32_t *)at;
             /* open and F_SETFL ignore flags they do not know, also those that this wire does not */
             bool lenient = word == FWD_IN_OFLAGS || word == FWD_IN_SFLAGS;
-            if (!amph_fwd_flags_to_wire((enum amph_fwd_set)(words[word].set - 1), native, &wire) && !lenient)
-                err = word == FWD_IN_FALLOC ? EOPNOTSUPP : EINVAL; /* as the kernel says of what it does not know */
+            if (!amph_fwd_flags_to_wire((enum amph_fwd_set)(words[word].set - 1), native, &wire) &&
+                !lenient)
+                /* as the kernel says of what it does not know */
+                err = word == FWD_IN_FALLOC ? EOPNOTSUPP : EINVAL;
             amph_wr_u32(w, wire);
         } else if (words[word].put)
             err = words[word].put(w, at, server);
@@ -448,7 +464,8 @@ int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, 
     return w->bad ? ENAMETOOLONG : 0;
 }
 
-int amph_fwd_get_args(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args, const struct amph_fwd_resolver *resolver)
+int amph_fwd_get_args(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args,
+                      const struct amph_fwd_resolver *resolver)
 {
     for (unsigned i = 0; i < desc->nargs; i++) {
         void *at = (char *)args + desc->arg[i].server_at;
@@ -456,7 +473,8 @@ int amph_fwd_get_args(struct amph_rd *r, const struct amph_fwd_call_desc *desc, 
         int err = 0;
         if (words[word].set) {
             uint32_t native;
-            if (!amph_fwd_flags_from_wire((enum amph_fwd_set)(words[word].set - 1), amph_rd_u32(r), &native))
+            if (!amph_fwd_flags_from_wire((enum amph_fwd_set)(words[word].set - 1), amph_rd_u32(r),
+                                          &native))
                 err = EINVAL;
             *(uint32_t *)at = native;
         } else if (words[word].get)
@@ -469,17 +487,20 @@ int amph_fwd_get_args(struct amph_rd *r, const struct amph_fwd_call_desc *desc, 
     return 0;
 }
 
-void amph_fwd_put_results(struct amph_wr *w, const struct amph_fwd_call_desc *desc, const void *args)
+void amph_fwd_put_results(struct amph_wr *w, const struct amph_fwd_call_desc *desc,
+                          const void *args)
 {
     for (unsigned i = 0; i < desc->nargs; i++)
         if (words[desc->arg[i].word].put_result)
             words[desc->arg[i].word].put_result(w, (const char *)args + desc->arg[i].server_at);
 }
 
-bool amph_fwd_get_results(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args, uint32_t server)
+bool amph_fwd_get_results(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args,
+                          uint32_t server)
 {
     for (unsigned i = 0; i < desc->nargs && !r->bad; i++)
-        if (words[desc->arg[i].word].get_result && !words[desc->arg[i].word].get_result(r, (char *)args + desc->arg[i].client_at, server))
+        if (words[desc->arg[i].word].get_result &&
+            !words[desc->arg[i].word].get_result(r, (char *)args + desc->arg[i].client_at, server))
             return false;
     return !r->bad;
 }

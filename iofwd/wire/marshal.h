@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests and replies on the wire: their headers, and the marshalling of arguments by the generated table amph_fwd_calls.
- * Layer: iofwd.  Thread rule: pure functions on the caller's memory.
+ * Requests and replies on the wire: their headers, and the marshalling of arguments by the
+ * generated table amph_fwd_calls. Layer: iofwd.  Thread rule: pure functions on the caller's
+ * memory.
  *
- * Request:  header, the arguments in the table's order, for a bulk call the place of its data, then inline data.
- * Reply:    header, tagged fields (a receiver skips what it does not know), the results in the table's order.
- * Every number is little-endian at fixed width (base/wire.h); texts travel with their NUL.
+ * Request:  header, the arguments in the table's order, for a bulk call the place of its data, then
+ * inline data. Reply:    header, tagged fields (a receiver skips what it does not know), the
+ * results in the table's order. Every number is little-endian at fixed width (base/wire.h); texts
+ * travel with their NUL.
  */
 #ifndef AMPH_IOFWD_MARSHAL_H
 #define AMPH_IOFWD_MARSHAL_H
@@ -19,35 +21,48 @@
 #include "iofwd/client/client.h"
 
 #define FWD_MAGIC UINT32_C(0x444f4946) /* "FIOD" */
-/* Where a lock ends at the server that its client wants to reach however far the file grows.  Behind it lie the servers' own marks of who
- * maps a file (fs/map.c). */
+/* Where a lock ends at the server that its client wants to reach however far the file grows.
+ * Behind it lie the servers' own marks of who maps a file (fs/map.c). */
 #define FWD_LOCKS_END (INT64_C(1) << 62)
 
 #define FWD_VERSION 1
-#define FWD_PATH_MAX 4096             /* bytes of a path or text, with its NUL */
-#define FWD_BLOB_MAX 32768            /* bytes of a value inside a request */
-#define FWD_MSG_MAX 65408             /* bytes of a request or reply */
-#define FWD_STREAM_MIN 32768          /* pieces from here on are streamed through memory between cores of one host */
+#define FWD_PATH_MAX 4096  /* bytes of a path or text, with its NUL */
+#define FWD_BLOB_MAX 32768 /* bytes of a value inside a request */
+#define FWD_MSG_MAX 65408  /* bytes of a request or reply */
+#define FWD_STREAM_MIN \
+    32768 /* pieces from here on are streamed through memory between cores of one host */
 
 /* Services that are no calls of calls.def. */
-enum { FWD_SERVICE_FIRST = 200, FWD_SERVICE_STATS = FWD_SERVICE_FIRST, FWD_SERVICE_HOLD_ONLY = 201, FWD_SERVICE_SEGMENT = 202,
-    FWD_SERVICE_CANCEL = 203, FWD_SERVICE_NOTIFICATIONS = 204, FWD_SERVICE_HOLDER = 205, FWD_SERVICE_END = 206 };
+enum {
+    FWD_SERVICE_FIRST = 200,
+    FWD_SERVICE_STATS = FWD_SERVICE_FIRST,
+    FWD_SERVICE_HOLD_ONLY = 201,
+    FWD_SERVICE_SEGMENT = 202,
+    FWD_SERVICE_CANCEL = 203,
+    FWD_SERVICE_NOTIFICATIONS = 204,
+    FWD_SERVICE_HOLDER = 205,
+    FWD_SERVICE_END = 206
+};
 
-#define FWD_NOTIFICATIONS_MAX 64            /* events of one answer to FWD_SERVICE_NOTIFICATIONS */
+#define FWD_NOTIFICATIONS_MAX 64 /* events of one answer to FWD_SERVICE_NOTIFICATIONS */
 
-#define FWD_HOLDER_UNKNOWN UINT64_MAX   /* FWD_SERVICE_HOLDER: a lock of this server's that may just be coming or going */
+#define FWD_HOLDER_UNKNOWN \
+    UINT64_MAX /* FWD_SERVICE_HOLDER: a lock of this server's that may just be coming or going */
 
 /* iofwd's two handlers. */
-enum { FWD_AM_REQUEST = 96, FWD_AM_REPLY = 97 };
+enum {
+    FWD_AM_REQUEST = 96,
+    FWD_AM_REPLY = 97
+};
 
 struct amph_fwd_req_head {
     uint32_t magic;
     uint8_t version;
-    uint8_t hops;      /* servers that have passed it on */
+    uint8_t hops; /* servers that have passed it on */
     uint16_t service;
-    uint32_t length;   /* of the whole request */
+    uint32_t length; /* of the whole request */
     uint32_t client;
-    uint64_t seq;      /* with client: the request's id */
+    uint64_t seq; /* with client: the request's id */
     uint64_t cookie;
 };
 #define FWD_REQ_HEAD_BYTES 32
@@ -57,43 +72,60 @@ struct amph_fwd_rep_head {
     uint8_t version;
     uint16_t service;
     uint32_t length;
-    uint32_t error;    /* wire number of an errno, 0: done */
+    uint32_t error; /* wire number of an errno, 0: done */
     uint64_t seq;
     uint16_t tags_len;
 };
 #define FWD_REP_HEAD_BYTES 28
 
 /* Tagged fields of a reply: u16 tag, u16 length, bytes. */
-enum amph_fwd_tag { FWD_TAG_REASON = 1, FWD_TAG_SERVER_NS = 2, FWD_TAG_WHOLE = 3, FWD_TAG_MOVES = 4 };
+enum amph_fwd_tag {
+    FWD_TAG_REASON = 1,
+    FWD_TAG_SERVER_NS = 2,
+    FWD_TAG_WHOLE = 3,
+    FWD_TAG_MOVES = 4
+};
 
 /* Where the data of a bulk call lies and which piece of the call this is. */
 struct amph_fwd_bulk {
-    uint8_t where;     /* enum amph_ip_resolved */
-    uint8_t flags;     /* FWD_PIECE_* */
-    uint16_t rwf;      /* RWF_* of preadv2 and pwritev2, which are the same on every Linux */
-    uint32_t op;       /* number of the call that the piece belongs to */
-    uint32_t len;      /* bytes of data, or wanted */
-    uint64_t at;       /* FWD_AREA: offset in the client's part of its transfer area; FWD_SEGMENT: in its segment */
+    uint8_t where; /* enum amph_ip_resolved */
+    uint8_t flags; /* FWD_PIECE_* */
+    uint16_t rwf;  /* RWF_* of preadv2 and pwritev2, which are the same on every Linux */
+    uint32_t op;   /* number of the call that the piece belongs to */
+    uint32_t len;  /* bytes of data, or wanted */
+    /* FWD_AREA: offset in the client's part of its transfer area; FWD_SEGMENT: in its segment */
+    uint64_t at;
 };
-enum amph_ip_resolved { FWD_INLINE, FWD_AREA, FWD_SEGMENT };
+enum amph_ip_resolved {
+    FWD_INLINE,
+    FWD_AREA,
+    FWD_SEGMENT
+};
 #define FWD_PIECE_FIRST 1u
 #define FWD_PIECE_LAST 2u
-#define FWD_PIECE_SPREAD 8u /* of a call that several servers do: EOPNOTSUPP where the file appends, one of them has to do it all */
-#define FWD_PIECE_STAGED 4u /* a read: the server streams it past its caches, for its core lies far from the client's */
-#define FWD_PIECE_TELL 16u /* the answer is to say how often the open file's offset has been moved */
-#define FWD_PIECE_ALL (FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED | FWD_PIECE_SPREAD | FWD_PIECE_TELL)
+#define FWD_PIECE_SPREAD \
+    8u /* of a call that several servers do: EOPNOTSUPP where the file appends, one of them has to do it all */
+#define FWD_PIECE_STAGED \
+    4u /* a read: the server streams it past its caches, for its core lies far from the client's */
+#define FWD_PIECE_TELL \
+    16u /* the answer is to say how often the open file's offset has been moved */
+#define FWD_PIECE_ALL \
+    (FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED | FWD_PIECE_SPREAD | FWD_PIECE_TELL)
 #define FWD_RWF_ALL 255u
 #define FWD_BULK_BYTES 20
 
 /*
- * The shape of one process's part of a joint call (pwritej, preadj): which call, how many processes do it, and the bytes of the stretch
- * that this one has or wants, as rows.  u64 number, u32 processes, u32 absent, then the rows of 16 bytes each.
+ * The shape of one process's part of a joint call (pwritej, preadj): which call, how many processes
+ * do it, and the bytes of the stretch that this one has or wants, as rows.  u64 number, u32
+ * processes, u32 absent, then the rows of 16 bytes each.
  */
 struct amph_fwd_view {
-    uint64_t number;      /* of the call, among those on the open file that are under way */
+    uint64_t number; /* of the call, among those on the open file that are under way */
     uint32_t processes;
-    uint32_t absent;      /* wire number of an errno: the process takes no part, and nobody's part is to be done; 0: it does */
-    const uint8_t *rows;  /* as they travel */
+    /* wire number of an errno: the process takes no part, and nobody's part is to be done; 0: it
+     * does */
+    uint32_t absent;
+    const uint8_t *rows; /* as they travel */
     uint32_t nrows;
 };
 /* `count` runs of len bytes, the first at `at`, each `stride` after the one before. */
@@ -102,16 +134,20 @@ struct amph_fwd_extent {
 };
 #define FWD_VIEW_BYTES 16
 #define FWD_EXTENT_BYTES 16
-#define FWD_COLLECTIVE_MAX ((size_t)1 << 30) /* bytes of a stretch */
+#define FWD_COLLECTIVE_MAX ((size_t)1 << 30)                              /* bytes of a stretch */
 void amph_fwd_put_view(struct amph_wr *w, const struct amph_fwd_view *s); /* without the rows */
 void amph_fwd_put_extent(struct amph_wr *w, const struct amph_fwd_extent *row);
-bool amph_fwd_get_view(const void *blob, size_t len, struct amph_fwd_view *s); /* false: it does not parse */
+/* false: it does not parse */
+bool amph_fwd_get_view(const void *blob, size_t len, struct amph_fwd_view *s);
 struct amph_fwd_extent amph_fwd_view_extent(const struct amph_fwd_view *s, uint32_t i);
-/* Does the next row lie behind those before it (*at_p) and within a stretch of `len` bytes?  Adds its bytes to *sum_p; both begin as 0. */
-bool amph_fwd_extent_fits(const struct amph_fwd_extent *row, uint64_t len, uint64_t *at_p, uint64_t *sum_p);
+/* Does the next row lie behind those before it (*at_p) and within a stretch of `len` bytes?  Adds
+ * its bytes to *sum_p; both begin as 0. */
+bool amph_fwd_extent_fits(const struct amph_fwd_extent *row, uint64_t len, uint64_t *at_p,
+                          uint64_t *sum_p);
 
 void amph_fwd_put_req_head(struct amph_wr *w, const struct amph_fwd_req_head *h);
-bool amph_fwd_get_req_head(struct amph_rd *r, struct amph_fwd_req_head *h); /* false: not a request of this protocol or length */
+/* false: not a request of this protocol or length */
+bool amph_fwd_get_req_head(struct amph_rd *r, struct amph_fwd_req_head *h);
 void amph_fwd_put_rep_head(struct amph_wr *w, const struct amph_fwd_rep_head *h);
 bool amph_fwd_get_rep_head(struct amph_rd *r, struct amph_fwd_rep_head *h);
 void amph_fwd_put_bulk(struct amph_wr *w, const struct amph_fwd_bulk *b);
@@ -120,12 +156,39 @@ bool amph_fwd_get_bulk(struct amph_rd *r, struct amph_fwd_bulk *b);
 /* ---- the table ---- */
 
 enum amph_fwd_word {
-    FWD_IN_PATH = 1, FWD_IN_FILE, FWD_IN_OFLAGS, FWD_IN_SFLAGS, FWD_IN_MODE, FWD_IN_ATFLAGS, FWD_IN_AMODE, FWD_IN_WHENCE,
-        FWD_IN_OFF,
-    FWD_IN_LEN, FWD_IN_UID, FWD_IN_GID, FWD_IN_DEV, FWD_IN_RFLAGS, FWD_IN_XFLAGS, FWD_IN_FALLOC, FWD_IN_LOCKOP, FWD_IN_TIMES,
-    FWD_IN_LOCK, FWD_IN_TEXT, FWD_IN_BLOB, FWD_IN_DATA,
-    FWD_OUT_NEWFILE, FWD_OUT_OFFSET, FWD_OUT_STATBUF, FWD_OUT_FSBUF, FWD_OUT_COUNT, FWD_OUT_SFLAGS, FWD_OUT_GOTLOCK, FWD_OUT_STRING,
-    FWD_OUT_DIRENTS, FWD_OUT_STATXBUF, FWD_OUT_BUF,
+    FWD_IN_PATH = 1,
+    FWD_IN_FILE,
+    FWD_IN_OFLAGS,
+    FWD_IN_SFLAGS,
+    FWD_IN_MODE,
+    FWD_IN_ATFLAGS,
+    FWD_IN_AMODE,
+    FWD_IN_WHENCE,
+    FWD_IN_OFF,
+    FWD_IN_LEN,
+    FWD_IN_UID,
+    FWD_IN_GID,
+    FWD_IN_DEV,
+    FWD_IN_RFLAGS,
+    FWD_IN_XFLAGS,
+    FWD_IN_FALLOC,
+    FWD_IN_LOCKOP,
+    FWD_IN_TIMES,
+    FWD_IN_LOCK,
+    FWD_IN_TEXT,
+    FWD_IN_BLOB,
+    FWD_IN_DATA,
+    FWD_OUT_NEWFILE,
+    FWD_OUT_OFFSET,
+    FWD_OUT_STATBUF,
+    FWD_OUT_FSBUF,
+    FWD_OUT_COUNT,
+    FWD_OUT_SFLAGS,
+    FWD_OUT_GOTLOCK,
+    FWD_OUT_STRING,
+    FWD_OUT_DIRENTS,
+    FWD_OUT_STATXBUF,
+    FWD_OUT_BUF,
     FWD_NWORDS
 };
 
@@ -156,15 +219,21 @@ enum amph_fwd_id amph_fwd_call_of_service(uint16_t service);
 
 /* ---- client side: `args` is the call's record, struct amph_fwd_args_NAME ---- */
 
-/* Finds the file (or the directory of the first path that has one) that decides which server the call goes to; NULL: the home server. */
-const struct amph_fwd_file *amph_fwd_call_file(const struct amph_fwd_call_desc *desc, const void *args);
+/* Finds the file (or the directory of the first path that has one) that decides which server the
+ * call goes to; NULL: the home server. */
+const struct amph_fwd_file *amph_fwd_call_file(const struct amph_fwd_call_desc *desc,
+                                               const void *args);
 
-/* Puts all arguments but bulk data; files become their handle on `server`.  0 or an errno value: EXDEV (a file of another server),
- * ENAMETOOLONG, EINVAL (a flag or number that has no place on the wire), EFAULT (a NULL path). */
-int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, const void *args, uint32_t server);
+/* Puts all arguments but bulk data; files become their handle on `server`.  0 or an errno value:
+ * EXDEV (a file of another server), ENAMETOOLONG, EINVAL (a flag or number that has no place on the
+ * wire), EFAULT (a NULL path). */
+int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, const void *args,
+                      uint32_t server);
 
-/* Takes the results of a reply that has no error; bulk data is left to the caller.  false: it does not parse. */
-bool amph_fwd_get_results(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args, uint32_t server);
+/* Takes the results of a reply that has no error; bulk data is left to the caller.  false: it does
+ * not parse. */
+bool amph_fwd_get_results(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args,
+                          uint32_t server);
 
 /* ---- server side: `args` is the call's record, struct amph_server_args_NAME ---- */
 
@@ -174,10 +243,13 @@ struct amph_fwd_resolver {
     void *ctx;
 };
 
-/* Takes all arguments but bulk data; texts stay in the message.  0 or an errno value: EBADF (no such handle), EINVAL, EPROTO. */
-int amph_fwd_get_args(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args, const struct amph_fwd_resolver *resolver);
+/* Takes all arguments but bulk data; texts stay in the message.  0 or an errno value: EBADF (no
+ * such handle), EINVAL, EPROTO. */
+int amph_fwd_get_args(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args,
+                      const struct amph_fwd_resolver *resolver);
 
 /* Puts the results.  Room for what out-buffers hold must be there. */
-void amph_fwd_put_results(struct amph_wr *w, const struct amph_fwd_call_desc *desc, const void *args);
+void amph_fwd_put_results(struct amph_wr *w, const struct amph_fwd_call_desc *desc,
+                          const void *args);
 
 #endif

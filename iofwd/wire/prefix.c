@@ -15,7 +15,8 @@ struct walk {
     size_t depth; /* names below the prefix, less the ".." that follow them */
 };
 
-static const struct amph_fwd_prefix *equal_prefix(const struct amph_fwd_prefixes *set, const char *path, size_t len)
+static const struct amph_fwd_prefix *equal_prefix(const struct amph_fwd_prefixes *set,
+                                                  const char *path, size_t len)
 {
     for (size_t i = 0; i < set->count; i++)
         if (set->item[i].len_bytes == len && memcmp(set->item[i].path, path, len) == 0)
@@ -91,8 +92,8 @@ static bool ends_with_dot(const char *path)
     return n && path[n - 1] == '.' && (n == 1 || path[n - 2] == '/');
 }
 
-int amph_fwd_path_clean(const struct amph_fwd_prefixes *set, const char *base, const char *path, char *out, size_t cap_bytes,
-                   struct amph_fwd_clean *clean_p)
+int amph_fwd_path_clean(const struct amph_fwd_prefixes *set, const char *base, const char *path,
+                        char *out, size_t cap_bytes, struct amph_fwd_clean *clean_p)
 {
     struct walk w = { .set = set, .out = out, .cap = cap_bytes };
     int err = 0;
@@ -116,11 +117,13 @@ int amph_fwd_path_clean(const struct amph_fwd_prefixes *set, const char *base, c
     return 0;
 }
 
-const struct amph_fwd_prefix *amph_fwd_prefix_match(const struct amph_fwd_prefixes *set, const char *path)
+const struct amph_fwd_prefix *amph_fwd_prefix_match(const struct amph_fwd_prefixes *set,
+                                                    const char *path)
 {
     for (size_t i = 0; i < set->count; i++) {
         const struct amph_fwd_prefix *p = &set->item[i];
-        if (strncmp(path, p->path, p->len_bytes) == 0 && (path[p->len_bytes] == 0 || path[p->len_bytes] == '/'))
+        if (strncmp(path, p->path, p->len_bytes) == 0 &&
+            (path[p->len_bytes] == 0 || path[p->len_bytes] == '/'))
             return p;
     }
     return NULL;
@@ -145,7 +148,8 @@ bool amph_fwd_prefix_may_enter(const struct amph_fwd_prefixes *set, const char *
     return false;
 }
 
-static const char *add_entry(struct amph_fwd_prefixes *set, const char *entry, size_t len, size_t *used_p)
+static const char *add_entry(struct amph_fwd_prefixes *set, const char *entry, size_t len,
+                             size_t *used_p)
 {
     static const struct amph_fwd_prefixes none;
     struct amph_fwd_clean unused;

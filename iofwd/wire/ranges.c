@@ -8,7 +8,8 @@
 
 bool amph_fwd_ranges_set(struct amph_fwd_ranges *set, struct amph_fwd_range r)
 {
-    struct amph_fwd_range *now = malloc((2 * (size_t)set->n + 1) * sizeof *now); /* each may be cut in two */
+    /* each may be cut in two */
+    struct amph_fwd_range *now = malloc((2 * (size_t)set->n + 1) * sizeof *now);
     uint32_t n = 0;
     if (!now)
         return false;
@@ -46,7 +47,9 @@ void amph_fwd_ranges_forget(struct amph_fwd_ranges *set, short kind)
 
 bool amph_fwd_ranges_copy(const struct amph_fwd_ranges *set, struct amph_fwd_ranges *copy_p)
 {
-    *copy_p = (struct amph_fwd_ranges){ .n = set->n, .item = malloc((set->n + (size_t)1) * sizeof *copy_p->item) };
+    *copy_p = (struct amph_fwd_ranges){
+        .n = set->n, .item = malloc((set->n + (size_t)1) * sizeof *copy_p->item)
+    };
     if (!copy_p->item)
         return false;
     if (set->n)

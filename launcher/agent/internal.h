@@ -18,7 +18,13 @@ struct amph_agent_end {
     struct amph_watch *watch;
 };
 
-enum { AMPH_END_OUT, AMPH_END_ERR, AMPH_END_PMI, AMPH_END_IN, AMPH_NENDS };
+enum {
+    AMPH_END_OUT,
+    AMPH_END_ERR,
+    AMPH_END_PMI,
+    AMPH_END_IN,
+    AMPH_NENDS
+};
 
 struct amph_agent_proc {
     struct amph_agent *agent;
@@ -41,17 +47,18 @@ struct amph_agent {
     struct amph_topo *topo;
     enum amph_bind bind;
     struct amph_agent_proc *procs;
-    size_t on_the_way;   /* output bytes that the launcher has not written yet */
-    int orphan_rounds;   /* how often orphans have been signalled */
+    size_t on_the_way; /* output bytes that the launcher has not written yet */
+    int orphan_rounds; /* how often orphans have been signalled */
     struct amph_timer orphan_timer;
 
     /* On a host that is not the launcher's. */
     bool remote, quitting;
-    struct amph_watch *out_watch;     /* where the stream has two descriptors */
+    struct amph_watch *out_watch;      /* where the stream has two descriptors */
     struct amph_agent_child *children; /* agents that this one has started on further hosts */
-    int listen_fd;                    /* the control socket of this host, which leads to the launcher's */
+    /* the control socket of this host, which leads to the launcher's */
+    int listen_fd;
     struct amph_agent_conn *conns;
-    uint32_t nconns;                  /* numbers given so far */
+    uint32_t nconns; /* numbers given so far */
     uint64_t heard_ns, silence_ns;
     struct amph_timer beat;
 };
@@ -77,7 +84,8 @@ void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r);
 void amph_agent_route(struct amph_agent *a, struct amph_rd *r);
 void amph_agent_spread(struct amph_agent *a, struct amph_rd *r);
 bool amph_agent_child_reaped(struct amph_agent *a, pid_t pid, int status);
-size_t amph_agent_children(const struct amph_agent *a, pid_t *pid); /* their number; the processes (ssh), unless NULL */
+/* their number; the processes (ssh), unless NULL */
+size_t amph_agent_children(const struct amph_agent *a, pid_t *pid);
 
 /* agent/relay.c: connections of processes of this host to the launcher's control socket */
 enum amph_status amph_agent_relay_open(struct amph_agent *a, const uint8_t *key, size_t key_len);
@@ -87,13 +95,16 @@ void amph_agent_relay_give(struct amph_agent *a, uint32_t number, const void *by
 
 /* agent/spawn.c: starts a process and reports STARTED or FAILED. */
 void amph_agent_spawn(struct amph_agent *a, struct amph_rd *r);
-char **amph_agent_read_texts(struct amph_rd *r); /* count u32, blobs; NULL and r->bad on error; free with amph_agent_free_texts */
+/* count u32, blobs; NULL and r->bad on error; free with amph_agent_free_texts */
+char **amph_agent_read_texts(struct amph_rd *r);
 void amph_agent_free_texts(char **texts);
 
 /* agent/io.c */
-bool amph_agent_open_end(struct amph_agent_proc *p, int which, int fd); /* takes fd over and watches it */
+/* takes fd over and watches it */
+bool amph_agent_open_end(struct amph_agent_proc *p, int which, int fd);
 void amph_agent_close_end(struct amph_agent_end *end);
-void amph_agent_drain(struct amph_agent_proc *p);                       /* reads all that has come from an ended process */
+/* reads all that has come from an ended process */
+void amph_agent_drain(struct amph_agent_proc *p);
 void amph_agent_input(struct amph_agent_proc *p, const void *bytes, size_t len_bytes);
 void amph_agent_pmi(struct amph_agent_proc *p, const void *bytes, size_t len_bytes);
 void amph_agent_output_taken(struct amph_agent *a, size_t len_bytes);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What flows between an agent and its processes: output, input, PMI lines.  Layer: launcher.  Thread rule: one thread.
+ * What flows between an agent and its processes: output, input, PMI lines.  Layer: launcher.
+ * Thread rule: one thread.
  *
- * Output stops being read while AMPH_AGENT_WINDOW_BYTES are on the way to the launcher, so a slow reader slows the writers and
- * never fills memory.
+ * Output stops being read while AMPH_AGENT_WINDOW_BYTES are on the way to the launcher, so a slow
+ * reader slows the writers and never fills memory.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -17,7 +18,8 @@ bool amph_agent_open_end(struct amph_agent_proc *p, int which, int fd)
     struct amph_agent_end *end = &p->end[which];
     end->proc = p;
     end->fd = fd;
-    end->watch = amph_watch_add(&p->agent->loop, fd, which == AMPH_END_IN ? 0 : EPOLLIN, end_ready, end);
+    end->watch = amph_watch_add(&p->agent->loop, fd, which == AMPH_END_IN ? 0 : EPOLLIN, end_ready,
+                                end);
     return end->watch != NULL;
 }
 
@@ -49,7 +51,8 @@ static void send_chunk(struct amph_agent_proc *p, int which, const uint8_t *byte
         p->agent->on_the_way += len;
     }
     amph_wr_bytes(&w, bytes, len);
-    amph_agent_send(p->agent, which == AMPH_END_PMI ? AMPH_AGENT_PMI : AMPH_AGENT_OUTPUT, body, amph_wr_len(&w));
+    amph_agent_send(p->agent, which == AMPH_END_PMI ? AMPH_AGENT_PMI : AMPH_AGENT_OUTPUT, body,
+                    amph_wr_len(&w));
 }
 
 /* Reads one chunk; false where nothing more is to be had now. */
@@ -95,7 +98,8 @@ void amph_agent_pmi(struct amph_agent_proc *p, const void *bytes, size_t len_byt
 {
     struct amph_agent_end *end = &p->end[AMPH_END_PMI];
     const uint8_t *at = bytes;
-    /* Answers are short and asked for one at a time; a process that lets its socket fill up has gone astray and loses it. */
+    /* Answers are short and asked for one at a time; a process that lets its socket fill up has
+     * gone astray and loses it. */
     while (end->fd >= 0 && len_bytes > 0) {
         ssize_t n = write(end->fd, at, len_bytes);
         if (n < 0 && errno == EINTR)
@@ -121,7 +125,8 @@ static void tell_input(struct amph_agent_proc *p, bool taken)
     amph_agent_send(p->agent, AMPH_AGENT_INPUT_TAKEN, body, amph_wr_len(&w));
 }
 
-/* Writes what waits; tells the launcher when all has gone, so that one chunk is on the way at a time. */
+/* Writes what waits; tells the launcher when all has gone, so that one chunk is on the way at a
+ * time. */
 static void write_input(struct amph_agent_end *end)
 {
     struct amph_bytes *b = &end->proc->input;

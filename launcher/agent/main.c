@@ -21,7 +21,9 @@
 #include "launcher/common/reap.h"
 
 #define ORPHAN_GRACE_NS (200 * AMPH_NS_PER_MS)
-enum { KILL_LIMIT_MS = 10000 };
+enum {
+    KILL_LIMIT_MS = 10000
+};
 
 void amph_agent_finish(struct amph_agent *a, int code)
 {
@@ -62,7 +64,8 @@ static void tell_end(struct amph_agent_proc *p, int status)
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, p->rank);
     amph_wr_u8(&w, WIFSIGNALED(status));
-    amph_wr_u32(&w, WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : (uint32_t)WEXITSTATUS(status));
+    amph_wr_u32(&w,
+                WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : (uint32_t)WEXITSTATUS(status));
     amph_wr_u8(&w, WIFSIGNALED(status) && WCOREDUMP(status));
     amph_agent_send(p->agent, AMPH_AGENT_ENDED, body, amph_wr_len(&w));
 }
@@ -111,7 +114,8 @@ static void end_orphans(void *arg)
     if (signal_orphans(a, first ? SIGTERM : SIGKILL) == 0 || a->orphan_rounds++ > 1000)
         amph_agent_send(a, AMPH_AGENT_ORPHANS_GONE, NULL, 0);
     else
-        amph_timer_set(&a->loop, &a->orphan_timer, first ? ORPHAN_GRACE_NS : 5 * AMPH_NS_PER_MS, end_orphans, a);
+        amph_timer_set(&a->loop, &a->orphan_timer, first ? ORPHAN_GRACE_NS : 5 * AMPH_NS_PER_MS,
+                       end_orphans, a);
 }
 
 /* ---- orders ---- */
@@ -128,7 +132,8 @@ static void on_setup(struct amph_agent *a, struct amph_rd *r)
     if (a->remote && amph_agent_relay_open(a, key, key_len) != AMPH_OK)
         amph_agent_finish(a, 1);
     if (chdir(cwd_text) < 0)
-        amph_warn("cannot go to the working directory %s: %m; processes start in another one", cwd_text);
+        amph_warn("cannot go to the working directory %s: %m; processes start in another one",
+                  cwd_text);
     free(cwd_text);
     if (a->bind != AMPH_BIND_NONE && amph_topo_open(&a->topo) != AMPH_OK)
         amph_warn("the machine's topology cannot be read; processes are not bound");
@@ -161,7 +166,8 @@ static void on_signal_order(struct amph_agent *a, struct amph_rd *r)
         return;
     if (rank == AMPH_RANK_NONE) {
         size_t n = amph_agent_children(a, NULL);
-        pid_t *ssh = calloc(n + 1, sizeof *ssh); /* they are on the way to others, who get the signal from their own agent */
+        /* they are on the way to others, who get the signal from their own agent */
+        pid_t *ssh = calloc(n + 1, sizeof *ssh);
         if (ssh)
             amph_signal_descendants(sig, ssh, amph_agent_children(a, ssh));
         free(ssh);
@@ -193,7 +199,8 @@ static void on_close_output(struct amph_agent *a, struct amph_rd *r)
 static void on_quit(struct amph_agent *a, struct amph_rd *r)
 {
     a->quitting = true;
-    if (amph_agent_children(a, NULL) == 0) /* else with the last of them, which have been told before */
+    /* else with the last of them, which have been told before */
+    if (amph_agent_children(a, NULL) == 0)
         amph_agent_finish(a, 0);
 }
 
@@ -242,7 +249,8 @@ static void on_frames(void *arg, uint32_t events)
 
 static void name_process(void)
 {
-    prctl(PR_SET_NAME, "amphora-agent"); /* so that "killall amphora-run" leaves the guardian to its work */
+    /* so that "killall amphora-run" leaves the guardian to its work */
+    prctl(PR_SET_NAME, "amphora-agent");
 }
 
 static void on_out(void *arg, uint32_t events)

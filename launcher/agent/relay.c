@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket of a host that is not the launcher's: processes connect to the agent as they would to the launcher, and the agent
- * carries the bytes.  It reads none of them: who the process is, it proves to the launcher.  Layer: launcher.  Thread rule: one thread.
+ * The control socket of a host that is not the launcher's: processes connect to the agent as they
+ * would to the launcher, and the agent carries the bytes.  It reads none of them: who the process
+ * is, it proves to the launcher.  Layer: launcher.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -66,7 +67,8 @@ static bool carry(struct amph_agent_conn *c)
 static void flush(struct amph_agent_conn *c)
 {
     while (amph_bytes_left(&c->out) > 0) {
-        ssize_t n = send(c->fd, c->out.buf + c->out.at, amph_bytes_left(&c->out), MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = send(c->fd, c->out.buf + c->out.at, amph_bytes_left(&c->out),
+                         MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

@@ -111,12 +111,14 @@ static bool make_ends(struct ends *e, uint8_t flags)
     int pair[2];
     for (int i = 0; i < AMPH_NENDS; i++)
         e->near[i] = e->far[i] = -1;
-    bool ok = make_pipe(&e->near[AMPH_END_OUT], &e->far[AMPH_END_OUT]) && make_pipe(&e->near[AMPH_END_ERR], &e->far[AMPH_END_ERR]);
+    bool ok = make_pipe(&e->near[AMPH_END_OUT], &e->far[AMPH_END_OUT]) &&
+              make_pipe(&e->near[AMPH_END_ERR], &e->far[AMPH_END_ERR]);
     if (ok && (flags & AMPH_SPAWN_INPUT))
         ok = make_pipe(&e->far[AMPH_END_IN], &e->near[AMPH_END_IN]);
     else if (ok)
         ok = (e->far[AMPH_END_IN] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;
-    if (ok && (flags & AMPH_SPAWN_PMI) && (ok = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0)) {
+    if (ok && (flags & AMPH_SPAWN_PMI) &&
+        (ok = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0)) {
         e->near[AMPH_END_PMI] = pair[0];
         e->far[AMPH_END_PMI] = pair[1];
     }
@@ -128,14 +130,17 @@ static bool make_ends(struct ends *e, uint8_t flags)
 
 /* ---- the child ---- */
 
-/* Between vfork and exec: system calls only.  Gives errno where the process could not be started. */
-static int become(const struct amph_agent *a, const struct ends *e, const struct amph_spawn *s, char **env, pid_t agent)
+/* Between vfork and exec: system calls only.  Gives errno where the process could not be
+ * started. */
+static int become(const struct amph_agent *a, const struct ends *e, const struct amph_spawn *s,
+                  char **env, pid_t agent)
 {
     setpgid(0, 0); /* signals are forwarded to the whole group, as a terminal does */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != agent)
         return ESRCH; /* the agent died before the line above could tell the kernel */
-    if (dup2(e->far[AMPH_END_IN], 0) < 0 || dup2(e->far[AMPH_END_OUT], 1) < 0 || dup2(e->far[AMPH_END_ERR], 2) < 0)
+    if (dup2(e->far[AMPH_END_IN], 0) < 0 || dup2(e->far[AMPH_END_OUT], 1) < 0 ||
+        dup2(e->far[AMPH_END_ERR], 2) < 0)
         return errno;
     if (e->far[AMPH_END_PMI] >= 0 && fcntl(e->far[AMPH_END_PMI], F_SETFD, 0) < 0)
         return errno;
@@ -145,14 +150,16 @@ static int become(const struct amph_agent *a, const struct ends *e, const struct
     execve(s->argv[0], s->argv + 1, env);
     if (errno != ENOEXEC)
         return errno;
-    /* A script without "#!": a shell runs it, as execvp does; a binary that this kernel refuses is no script. */
+    /* A script without "#!": a shell runs it, as execvp does; a binary that this kernel refuses is
+     * no script. */
     char head[2] = { 0 };
     int fd = open(s->argv[0], O_RDONLY | O_CLOEXEC);
     bool text = fd >= 0 && read(fd, head, 2) == 2 && head[0] != 0x7f;
     if (!text)
         return ENOEXEC;
     char *saved = s->argv[1];
-    s->argv[1] = s->argv[0]; /* sh FILE ARGS: the shell takes the place before, which held the file to run */
+    /* sh FILE ARGS: the shell takes the place before, which held the file to run */
+    s->argv[1] = s->argv[0];
     s->argv[0] = (char *)"/bin/sh";
     execve("/bin/sh", s->argv, env);
     s->argv[0] = s->argv[1]; /* memory is shared with the agent */
@@ -160,7 +167,8 @@ static int become(const struct amph_agent *a, const struct ends *e, const struct
     return errno;
 }
 
-static pid_t start(struct amph_agent *a, const struct ends *e, const struct amph_spawn *s, char **env, int *error_p)
+static pid_t start(struct amph_agent *a, const struct ends *e, const struct amph_spawn *s,
+                   char **env, int *error_p)
 {
     volatile int error = 0;
     pid_t agent = getpid();
@@ -230,8 +238,10 @@ static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_pro
     int error = 0;
     if (a->remote && !find_file(a, s))
         return ENOENT;
-    bool ok = make_ends(&e, s->flags) && (e.far[AMPH_END_PMI] < 0 || add_setting(s, "PMI_FD=%d", e.far[AMPH_END_PMI])) &&
-              (!a->remote || add_setting(s, "%s=%s/" AMPH_JOBDIR_FILE, amph_env_name(AMPH_ENV_JOB), a->directory));
+    bool ok = make_ends(&e, s->flags) &&
+              (e.far[AMPH_END_PMI] < 0 || add_setting(s, "PMI_FD=%d", e.far[AMPH_END_PMI])) &&
+              (!a->remote || add_setting(s, "%s=%s/" AMPH_JOBDIR_FILE, amph_env_name(AMPH_ENV_JOB),
+                                         a->directory));
     char **env = ok ? merge_env(a->env, s->settings) : NULL;
     if (!env)
         error = errno ? errno : ENOMEM;
@@ -261,7 +271,8 @@ void amph_agent_spawn(struct amph_agent *a, struct amph_rd *r)
     struct amph_spawn s;
     struct amph_agent_proc *p = calloc(1, sizeof *p);
     if (!read_order(r, &s) || !p || !a->env) {
-        amph_error("the launcher sent an order that cannot be read; use one version of amphora everywhere");
+        amph_error("the launcher sent an order that cannot be read; use one version of amphora "
+                   "everywhere");
         report(a, s.rank, 0, EPROTO);
         free(p);
     } else {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The agent of a host that is not the launcher's: its guardian, its link upwards, and the agents it starts on further hosts.
- * Layer: launcher.  Thread rule: one thread.
+ * The agent of a host that is not the launcher's: its guardian, its link upwards, and the agents it
+ * starts on further hosts. Layer: launcher.  Thread rule: one thread.
  *
- * On the launcher's own host the agent guards the processes and the launcher guards the agent.  Here a guardian of its own stands
- * above the agent: it outlives it, reaps what it leaves behind, and gives its end on to ssh as an exit code.  The agent in turn sees
- * the guardian's end at a pipe.
+ * On the launcher's own host the agent guards the processes and the launcher guards the agent.
+ * Here a guardian of its own stands above the agent: it outlives it, reaps what it leaves behind,
+ * and gives its end on to ssh as an exit code.  The agent in turn sees the guardian's end at a
+ * pipe.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,9 @@
 #include "launcher/common/reap.h"
 #include "launcher/hosts/remote.h"
 
-enum { GUARD_LIMIT_MS = 10000 };
+enum {
+    GUARD_LIMIT_MS = 10000
+};
 
 struct amph_agent_child {
     struct amph_remote link;
@@ -38,7 +41,8 @@ struct amph_agent_child {
 /* ---- agents below this one ---- */
 
 /* A frame upwards that begins with the host it is about. */
-static void tell_of(struct amph_agent *a, uint16_t type, uint32_t host, const void *bytes, size_t len)
+static void tell_of(struct amph_agent *a, uint16_t type, uint32_t host, const void *bytes,
+                    size_t len)
 {
     uint8_t *body = malloc(4 + len);
     struct amph_wr w;
@@ -54,8 +58,10 @@ static void tell_of(struct amph_agent *a, uint16_t type, uint32_t host, const vo
 static void on_child_frame(struct amph_remote *r, const struct amph_frame *frame)
 {
     struct amph_agent *a = ((struct amph_agent_child *)r->user)->agent;
-    if (frame->type == AMPH_AGENT_FROM || frame->type == AMPH_AGENT_LOST || frame->type == AMPH_AGENT_SAID) {
-        amph_agent_send(a, frame->type, frame->body, frame->len_bytes); /* of one further down: it says of whom */
+    if (frame->type == AMPH_AGENT_FROM || frame->type == AMPH_AGENT_LOST ||
+        frame->type == AMPH_AGENT_SAID) {
+        /* of one further down: it says of whom */
+        amph_agent_send(a, frame->type, frame->body, frame->len_bytes);
         return;
     }
     uint8_t *body = malloc(2 + frame->len_bytes);
@@ -71,7 +77,8 @@ static void on_child_frame(struct amph_remote *r, const struct amph_frame *frame
 
 static void on_child_said(struct amph_remote *r, const char *line)
 {
-    tell_of(((struct amph_agent_child *)r->user)->agent, AMPH_AGENT_SAID, r->host, line, strlen(line));
+    tell_of(((struct amph_agent_child *)r->user)->agent, AMPH_AGENT_SAID, r->host, line,
+            strlen(line));
 }
 
 static void tell_lost(struct amph_agent *a, uint32_t host, int code, const char *why)
@@ -93,7 +100,8 @@ static void on_child_gone(struct amph_remote *r, int code, const char *why)
         amph_agent_finish(a, 0);
 }
 
-static const struct amph_remote_calls child_calls = { on_child_frame, on_child_said, on_child_gone };
+static const struct amph_remote_calls child_calls = { on_child_frame, on_child_said,
+                                                      on_child_gone };
 
 size_t amph_agent_children(const struct amph_agent *a, pid_t *pid)
 {
@@ -139,7 +147,8 @@ void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r)
     c->link.user = c;
     c->link.host = host;
     if (amph_remote_start(&c->link, &a->loop, a->inherit, &spec) != AMPH_OK) {
-        tell_lost(a, host, 1, "cannot be reached: its ssh cannot be started (no memory or descriptors)");
+        tell_lost(a, host, 1,
+                  "cannot be reached: its ssh cannot be started (no memory or descriptors)");
         free(c);
     } else {
         c->next = a->children;
@@ -151,7 +160,8 @@ void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r)
 }
 
 /* The part of a spread message that belongs to the agent of host and those below it. */
-static void pass_on(struct amph_agent *a, uint32_t host, const void *way, size_t way_len, const void *bytes, size_t len)
+static void pass_on(struct amph_agent *a, uint32_t host, const void *way, size_t way_len,
+                    const void *bytes, size_t len)
 {
     uint8_t *body = malloc(4 + way_len + len);
     struct amph_wr w;

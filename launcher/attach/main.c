@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-run: attaches any program to I/O servers that are there already (iofwd-server -daemon, or a job of amphora-run) and becomes
- * that program.  Layer: launcher.
+ * iofwd-run: attaches any program to I/O servers that are there already (iofwd-server -daemon, or a
+ * job of amphora-run) and becomes that program.  Layer: launcher.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,12 +20,16 @@
 
 extern char **environ;
 
-enum { WRONG = 2 };
+enum {
+    WRONG = 2
+};
 
 static const char usage[] =
     "usage: iofwd-run [options] [--] PROGRAM [ARGUMENT]...\n"
-    "Runs PROGRAM, and what it starts, with the file calls under the servers' prefixes forwarded to them.\n"
-    "  -servers FILE        address file of the servers; the default is AMPHORA_JOB, else iofwd-servers in XDG_RUNTIME_DIR or\n"
+    "Runs PROGRAM, and what it starts, with the file calls under the servers' prefixes forwarded "
+    "to them.\n"
+    "  -servers FILE        address file of the servers; the default is AMPHORA_JOB, else "
+    "iofwd-servers in XDG_RUNTIME_DIR or\n"
     "                       /tmp/iofwd-servers-UID, which are also iofwd-server's\n"
     "  -wait SECONDS        how long the servers may take to come up; the default is 0\n"
     "  -iofwd PREFIX[:...]  forward these paths only; the default is all that the servers export\n"
@@ -68,7 +72,9 @@ static int parse(struct given *g, char **argv)
             printf("iofwd-run (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
             return 0;
         }
-        const char **text = is_option(*argv, "servers") ? &g->file : is_option(*argv, "iofwd") ? &g->prefixes : NULL;
+        const char **text = is_option(*argv, "servers") ? &g->file
+                            : is_option(*argv, "iofwd") ? &g->prefixes
+                                                        : NULL;
         if (!text && !is_option(*argv, "wait")) {
             amph_say("%s is no option of iofwd-run; -help shows them", *argv);
             return WRONG;
@@ -96,7 +102,8 @@ static bool wait_for_file(const char *path, double seconds)
     struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
     while (access(path, R_OK) != 0) {
         if (amph_now_ns() >= deadline) {
-            amph_say("there is no address file %s: %s; start iofwd-server -daemon, name its file by -servers, or allow time by -wait",
+            amph_say("there is no address file %s: %s; start iofwd-server -daemon, name its file "
+                     "by -servers, or allow time by -wait",
                      path, strerror(errno));
             return false;
         }
@@ -111,7 +118,8 @@ static bool make_absolute(const char *file, char path[PATH_MAX])
     char above[PATH_MAX], dir[PATH_MAX];
     const char *slash = strrchr(file, '/');
     const char *name = slash ? slash + 1 : file;
-    int n = snprintf(above, sizeof above, "%.*s", slash ? (int)(slash + 1 - file) : 1, slash ? file : ".");
+    int n = snprintf(above, sizeof above, "%.*s", slash ? (int)(slash + 1 - file) : 1,
+                     slash ? file : ".");
     if (n >= (int)sizeof above || !realpath(above, dir))
         return false;
     return snprintf(path, PATH_MAX, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name) < PATH_MAX;
@@ -133,16 +141,19 @@ static bool take_file(const struct given *g, const char *path)
         if (!prefixes)
             prefixes = amph_env_str(AMPH_ENV_IOFWD_PREFIX);
         if (!prefixes[0]) {
-            amph_say("%s is the address file of a job: say by -iofwd PREFIX what is forwarded", path);
+            amph_say("%s is the address file of a job: say by -iofwd PREFIX what is forwarded",
+                     path);
             return false;
         }
     }
-    bool ok = setenv(amph_env_name(AMPH_ENV_JOB), path, 1) == 0 && setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), prefixes, 1) == 0;
+    bool ok = setenv(amph_env_name(AMPH_ENV_JOB), path, 1) == 0 &&
+              setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), prefixes, 1) == 0;
     amph_standing_free(&set);
     return ok;
 }
 
-/* Started by another launcher, in a job whose last processes are iofwd-server: the program's own start takes it to them. */
+/* Started by another launcher, in a job whose last processes are iofwd-server: the program's own
+ * start takes it to them. */
 static bool joins(struct given *g)
 {
     if (g->file || !amph_boot_among_servers())
@@ -160,7 +171,8 @@ static bool set_preload(void)
     char *list = library ? amph_preload_list(library) : NULL;
     bool ok = list && setenv("LD_PRELOAD", list, 1) == 0;
     if (!ok)
-        amph_say("the library %s, which forwards file calls, is found neither beside iofwd-run nor in %s; install amphora anew",
+        amph_say("the library %s, which forwards file calls, is found neither beside iofwd-run nor "
+                 "in %s; install amphora anew",
                  AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
     free(library);
     free(list);
@@ -176,14 +188,16 @@ int main(int argc, char **argv)
         return code;
     bool join = joins(&g);
     if (join && !amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]) {
-        amph_say("AMPHORA_SERVERS says that this job has I/O servers, but not what is forwarded to them: set IOFWD_PREFIX for all");
+        amph_say("AMPHORA_SERVERS says that this job has I/O servers, but not what is forwarded to "
+                 "them: set IOFWD_PREFIX for all");
         return WRONG;
     }
     if (!g.file)
         g.file = amph_standing_default();
     if ((code = amph_program_find(g.program[0], &program)) != 0)
         return code;
-    if (!join && (!wait_for_file(g.file, g.wait_s) || !make_absolute(g.file, path) || !take_file(&g, path)))
+    if (!join &&
+        (!wait_for_file(g.file, g.wait_s) || !make_absolute(g.file, path) || !take_file(&g, path)))
         return 1;
     if (!set_preload())
         return 1;

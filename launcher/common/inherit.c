@@ -13,7 +13,8 @@ void amph_inherit_save(struct amph_inherit *inherit, const sigset_t *handled)
     for (size_t i = 0; i < AMPH_INHERIT_IGNORED; i++)
         sigaction(ignored[i], &ignore, &inherit->action[i]);
     getrlimit(RLIMIT_NOFILE, &inherit->files);
-    struct rlimit more = { .rlim_cur = inherit->files.rlim_max, .rlim_max = inherit->files.rlim_max };
+    struct rlimit more = { .rlim_cur = inherit->files.rlim_max,
+                           .rlim_max = inherit->files.rlim_max };
     setrlimit(RLIMIT_NOFILE, &more); /* where it fails the old limit holds, and opening says so */
 }
 

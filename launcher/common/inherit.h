@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the launcher changes in its own process (signal mask, ignored signals, limit of open files) and the processes of the job
- * must find unchanged.  Layer: launcher.  Thread rule: one thread.
+ * What the launcher changes in its own process (signal mask, ignored signals, limit of open files)
+ * and the processes of the job must find unchanged.  Layer: launcher.  Thread rule: one thread.
  */
 #ifndef AMPH_LAUNCHER_INHERIT_H
 #define AMPH_LAUNCHER_INHERIT_H
@@ -17,7 +17,8 @@ struct amph_inherit {
     struct rlimit files;
 };
 
-/* Saves the state, then blocks the signals in `handled` (for signalfd), ignores those above, and raises the limit of open files. */
+/* Saves the state, then blocks the signals in `handled` (for signalfd), ignores those above, and
+ * raises the limit of open files. */
 void amph_inherit_save(struct amph_inherit *inherit, const sigset_t *handled);
 /* Puts all back; for a child between fork and exec (only system calls, legal after vfork). */
 void amph_inherit_restore(const struct amph_inherit *inherit);

@@ -9,7 +9,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { BATCH = 64 };
+enum {
+    BATCH = 64
+};
 
 enum amph_status amph_loop_open(struct amph_loop *loop)
 {
@@ -43,13 +45,15 @@ void amph_loop_close(struct amph_loop *loop)
     loop->epfd = -1;
 }
 
-struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t events, void (*ready)(void *arg, uint32_t events),
-                                  void *arg)
+struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t events,
+                                  void (*ready)(void *arg, uint32_t events), void *arg)
 {
     struct amph_watch *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
-    *w = (struct amph_watch){ .loop = loop, .fd = fd, .events = events, .ready = ready, .arg = arg, .next = loop->watches };
+    *w = (struct amph_watch){
+        .loop = loop, .fd = fd, .events = events, .ready = ready, .arg = arg, .next = loop->watches
+    };
     struct epoll_event e = { .events = events, .data.ptr = w };
     if (epoll_ctl(loop->epfd, EPOLL_CTL_ADD, fd, &e) < 0) {
         if (errno != EPERM) {
@@ -66,7 +70,8 @@ struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t event
     return w;
 }
 
-/* A watch that wants nothing is not left in the kernel's set, which would go on to report a closed other end. */
+/* A watch that wants nothing is not left in the kernel's set, which would go on to report a closed
+ * other end. */
 static void change(struct amph_watch *w, uint32_t events)
 {
     struct epoll_event e = { .events = events, .data.ptr = w };
@@ -104,10 +109,13 @@ void amph_timer_stop(struct amph_loop *loop, struct amph_timer *timer)
     timer->set = false;
 }
 
-void amph_timer_set(struct amph_loop *loop, struct amph_timer *timer, uint64_t in_ns, void (*fn)(void *arg), void *arg)
+void amph_timer_set(struct amph_loop *loop, struct amph_timer *timer, uint64_t in_ns,
+                    void (*fn)(void *arg), void *arg)
 {
     amph_timer_stop(loop, timer);
-    *timer = (struct amph_timer){ .set = true, .at_ns = amph_now_ns() + in_ns, .fn = fn, .arg = arg, .next = loop->timers };
+    *timer = (struct amph_timer){
+        .set = true, .at_ns = amph_now_ns() + in_ns, .fn = fn, .arg = arg, .next = loop->timers
+    };
     loop->timers = timer;
 }
 
@@ -138,7 +146,8 @@ static void run_timers(struct amph_loop *loop)
         }
         amph_timer_stop(loop, t);
         t->fn(t->arg);
-        t = loop->timers; /* fn may have changed the list; what it set anew lies in the future or is due as well */
+        /* fn may have changed the list; what it set anew lies in the future or is due as well */
+        t = loop->timers;
     }
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An event loop for the launcher and its agents: descriptors and timers.  Layer: launcher.  Thread rule: one thread.
+ * An event loop for the launcher and its agents: descriptors and timers.  Layer: launcher.  Thread
+ * rule: one thread.
  *
- * A descriptor that epoll refuses (a plain file as standard input or output) counts as ready all the time.
+ * A descriptor that epoll refuses (a plain file as standard input or output) counts as ready all
+ * the time.
  */
 #ifndef AMPH_LAUNCHER_LOOP_H
 #define AMPH_LAUNCHER_LOOP_H
@@ -40,15 +42,18 @@ struct amph_timer {
 };
 
 enum amph_status amph_loop_open(struct amph_loop *loop);
-void amph_loop_close(struct amph_loop *loop); /* drops the watches; their descriptors are their owners' */
+/* drops the watches; their descriptors are their owners' */
+void amph_loop_close(struct amph_loop *loop);
 
 /* NULL where memory or the kernel's watches have run out (logged). */
-struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t events, void (*ready)(void *arg, uint32_t events),
-                                  void *arg);
+struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t events,
+                                  void (*ready)(void *arg, uint32_t events), void *arg);
 void amph_watch_want(struct amph_watch *watch, uint32_t events);
-void amph_watch_del(struct amph_watch *watch); /* before its descriptor is closed; NULL is allowed; legal inside ready */
+/* before its descriptor is closed; NULL is allowed; legal inside ready */
+void amph_watch_del(struct amph_watch *watch);
 
-void amph_timer_set(struct amph_loop *loop, struct amph_timer *timer, uint64_t in_ns, void (*fn)(void *arg), void *arg);
+void amph_timer_set(struct amph_loop *loop, struct amph_timer *timer, uint64_t in_ns,
+                    void (*fn)(void *arg), void *arg);
 void amph_timer_stop(struct amph_loop *loop, struct amph_timer *timer);
 
 /* Waits for the next event or timer and serves what there is. */

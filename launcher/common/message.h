@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What amphora-run says to its user: sentences on standard error.  Layer: launcher.  Thread rule: one thread. */
+/* What amphora-run says to its user: sentences on standard error.  Layer: launcher.  Thread rule:
+ * one thread. */
 #ifndef AMPH_LAUNCHER_SAY_H
 #define AMPH_LAUNCHER_SAY_H
 

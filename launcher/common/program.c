@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding programs, and saying why one cannot be executed.  Layer: launcher.  Thread rule: one thread. */
+/* Finding programs, and saying why one cannot be executed.  Layer: launcher.  Thread rule: one
+ * thread. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,10 @@
 #include "launcher/common/program.h"
 #include "launcher/common/message.h"
 
-enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+enum {
+    NOT_EXECUTABLE = 126,
+    NOT_FOUND = 127
+};
 
 static bool is_file(const char *path)
 {
@@ -75,8 +79,9 @@ static const struct {
     uint16_t machine;
     const char *name;
 } machines[] = {
-    { EM_X86_64, "x86-64" }, { EM_386, "i386" },     { EM_AARCH64, "aarch64" }, { EM_ARM, "arm" },     { EM_PPC64, "ppc64" },
-    { EM_S390, "s390x" },    { EM_RISCV, "riscv" },  { EM_MIPS, "mips" },       { EM_SPARCV9, "sparc64" },
+    { EM_X86_64, "x86-64" }, { EM_386, "i386" },    { EM_AARCH64, "aarch64" },
+    { EM_ARM, "arm" },       { EM_PPC64, "ppc64" }, { EM_S390, "s390x" },
+    { EM_RISCV, "riscv" },   { EM_MIPS, "mips" },   { EM_SPARCV9, "sparc64" },
 };
 
 static const char *machine_name(uint16_t machine)
@@ -97,7 +102,8 @@ static bool elf_machine(const char *path, uint16_t *machine_p)
         close(fd);
     if (n != sizeof head || memcmp(head, ELFMAG, SELFMAG) != 0)
         return false;
-    *machine_p = head[EI_DATA] == ELFDATA2MSB ? (uint16_t)(head[18] << 8 | head[19]) : (uint16_t)(head[19] << 8 | head[18]);
+    *machine_p = head[EI_DATA] == ELFDATA2MSB ? (uint16_t)(head[18] << 8 | head[19])
+                                              : (uint16_t)(head[19] << 8 | head[18]);
     return true;
 }
 
@@ -105,19 +111,25 @@ int amph_program_explain(const char *path, const char *host, int error)
 {
     uint16_t machine, own;
     if (host) { /* the file of that name here tells nothing */
-        amph_say("cannot start %s on host %s: %s; the host file may give each host its own (program=, server-program=)", path, host,
+        amph_say("cannot start %s on host %s: %s; the host file may give each host its own "
+                 "(program=, server-program=)",
+                 path, host,
                  error == ENOEXEC ? "it is not built for that machine" : strerror(error));
         return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
     }
     struct utsname u = { .machine = "" };
     uname(&u);
-    if (error == ENOEXEC && elf_machine(path, &machine) && elf_machine("/proc/self/exe", &own) && own == machine)
-        amph_say("cannot start %s: the file is damaged or incomplete; build or copy it again", path);
+    if (error == ENOEXEC && elf_machine(path, &machine) && elf_machine("/proc/self/exe", &own) &&
+        own == machine)
+        amph_say("cannot start %s: the file is damaged or incomplete; build or copy it again",
+                 path);
     else if (error == ENOEXEC && elf_machine(path, &machine))
-        amph_say("cannot start %s: it is built for %s, and this machine (%s) cannot run it; build it for this one", path,
-                 machine_name(machine), u.machine);
+        amph_say("cannot start %s: it is built for %s, and this machine (%s) cannot run it; build "
+                 "it for this one",
+                 path, machine_name(machine), u.machine);
     else if (error == ENOEXEC)
-        amph_say("cannot start %s: it is neither a program nor a script that starts with \"#!\"", path);
+        amph_say("cannot start %s: it is neither a program nor a script that starts with \"#!\"",
+                 path);
     else if (error == ENOENT && is_file(path))
         amph_say("cannot start %s: the interpreter or loader that it names does not exist", path);
     else
@@ -140,7 +152,8 @@ char *amph_preload_list(const char *add)
         size_t n = strcspn(at, ": ");
         const char *name = memrchr(at, '/', n);
         size_t name_len = name ? (size_t)(at + n - name - 1) : n;
-        if (n && (name_len != sizeof ours - 1 || strncmp(name ? name + 1 : at, ours, name_len) != 0))
+        if (n &&
+            (name_len != sizeof ours - 1 || strncmp(name ? name + 1 : at, ours, name_len) != 0))
             fprintf(out, "%s%.*s", ftell(out) ? ":" : "", (int)n, at);
         at += n + (at[n] != 0);
     }
@@ -149,7 +162,6 @@ char *amph_preload_list(const char *add)
     fclose(out);
     return text;
 }
-
 
 static char *join(const char *dir, const char *between, const char *name)
 {
@@ -162,7 +174,8 @@ static char *join(const char *dir, const char *between, const char *name)
     return NULL;
 }
 
-/* The directory of the running amphora-run; in a build tree that is libtool's ".libs", where the real files lie. */
+/* The directory of the running amphora-run; in a build tree that is libtool's ".libs", where the
+ * real files lie. */
 static bool own_directory(char *dir, size_t cap)
 {
     ssize_t n = readlink("/proc/self/exe", dir, cap - 1);

@@ -27,7 +27,8 @@ struct table {
     size_t n, cap;
 };
 
-/* Parent and state from /proc/PID/stat, whose second field (the name) may hold blanks and brackets. */
+/* Parent and state from /proc/PID/stat, whose second field (the name) may hold blanks and
+ * brackets. */
 static bool read_stat(const char *pid, struct entry *e)
 {
     char path[64], text[512];
@@ -43,7 +44,9 @@ static bool read_stat(const char *pid, struct entry *e)
     int parent;
     if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2)
         return false;
-    *e = (struct entry){ .pid = (pid_t)atol(pid), .parent = (pid_t)parent, .dead = state == 'Z' || state == 'X' };
+    *e = (struct entry){ .pid = (pid_t)atol(pid),
+                         .parent = (pid_t)parent,
+                         .dead = state == 'Z' || state == 'X' };
     return true;
 }
 
@@ -90,7 +93,8 @@ static bool is_in(pid_t pid, const pid_t *list, size_t n)
 }
 
 /* Climbs from e towards the root; true where it meets `self` before it meets a skipped process. */
-static bool is_below(const struct table *t, const struct entry *e, pid_t self, const pid_t *skip, size_t nskip)
+static bool is_below(const struct table *t, const struct entry *e, pid_t self, const pid_t *skip,
+                     size_t nskip)
 {
     for (size_t steps = 0; e && steps <= t->n; steps++) {
         if (is_in(e->pid, skip, nskip))
@@ -126,7 +130,8 @@ size_t amph_kill_descendants(const pid_t *skip, size_t nskip, int limit_ms)
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
     while ((left = amph_signal_descendants(SIGKILL, skip, nskip)) > 0 && amph_now_ns() < deadline) {
-        /* SIGCHLD is blocked in launcher and agents, so it wakes this; the limit covers deaths further down. */
+        /* SIGCHLD is blocked in launcher and agents, so it wakes this; the limit covers deaths
+         * further down. */
         struct timespec limit = { .tv_nsec = 2000000 };
         if (sigtimedwait(&chld, NULL, &limit) < 0 && errno != EAGAIN && errno != EINTR)
             break;

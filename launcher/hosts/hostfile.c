@@ -16,7 +16,10 @@
 #include "boot/control.h"
 #include "launcher/common/message.h"
 
-enum { PLACES_MAX = 1000000, FILE_MAX_BYTES = 1 << 24 };
+enum {
+    PLACES_MAX = 1000000,
+    FILE_MAX_BYTES = 1 << 24
+};
 
 static void free_paths(struct amph_paths *paths, uint32_t n)
 {
@@ -82,7 +85,8 @@ static bool add_places(struct amph_netlist *list, const char *name, uint32_t cou
 /* "program=PATH server-program=PATH run=PATH", in any order, or nothing. */
 static bool parse_paths(struct amph_paths *paths, char *text)
 {
-    static const char *const words[AMPH_NPATHS] = { [AMPH_PATH_PROGRAM] = "program=", [AMPH_PATH_SERVER] = "server-program=",
+    static const char *const words[AMPH_NPATHS] = { [AMPH_PATH_PROGRAM] = "program=",
+                                                    [AMPH_PATH_SERVER] = "server-program=",
                                                     [AMPH_PATH_RUN] = "run=" };
     for (char *save, *w = strtok_r(text, " \t\r", &save); w; w = strtok_r(NULL, " \t\r", &save)) {
         size_t k = 0;
@@ -117,10 +121,12 @@ static bool parse_kind(struct amph_netlist *list, char *text)
     return kind && parse_paths(kind, text + len);
 }
 
-/* The length of the name that text begins with, after its bracket where it is an IPv6 address: "[::1]" gives "::1".  0: there is none. */
+/* The length of the name that text begins with, after its bracket where it is an IPv6 address:
+ * "[::1]" gives "::1".  0: there is none. */
 static size_t name_length(const char *text)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     struct in6_addr address;
     char copy[INET6_ADDRSTRLEN];
     if (*text != '[')
@@ -128,7 +134,8 @@ static size_t name_length(const char *text)
     /* %: the interface of a link-local address */
     size_t len = strcspn(++text, "]");
     size_t digits = strcspn(text, "]%");
-    if (!text[len] || digits >= sizeof copy || (digits < len && strspn(text + digits + 1, letters) != len - digits - 1))
+    if (!text[len] || digits >= sizeof copy ||
+        (digits < len && strspn(text + digits + 1, letters) != len - digits - 1))
         return 0;
     snprintf(copy, sizeof copy, "%.*s", (int)digits, text);
     return inet_pton(AF_INET6, copy, &address) == 1 ? len : 0;
@@ -151,7 +158,8 @@ static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
     if (*rest == ':' || strncmp(rest + strspn(rest, " \t"), "slots=", 6) == 0) {
         char *digits = strpbrk(rest, ":=") + 1;
         count = strtol(digits, &end, 10);
-        if (end == digits || count < 1 || count > PLACES_MAX || list->nplaces + (uint32_t)count > PLACES_MAX)
+        if (end == digits || count < 1 || count > PLACES_MAX ||
+            list->nplaces + (uint32_t)count > PLACES_MAX)
             return false;
         *rest = 0;
         rest = end;
@@ -162,8 +170,8 @@ static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
         *rest++ = 0;
     text[len] = 0; /* the other bracket */
     uint32_t index;
-    return len <= 255 && add_places(list, text, (uint32_t)count, line) && find_host(list, text, &index) &&
-           parse_paths(&list->paths[index], rest);
+    return len <= 255 && add_places(list, text, (uint32_t)count, line) &&
+           find_host(list, text, &index) && parse_paths(&list->paths[index], rest);
 }
 
 /* Adds the places of one more file. */
@@ -174,11 +182,14 @@ static enum amph_status append(struct amph_netlist *list, const char *name, cons
     while (*text) {
         char copy[4096];
         size_t len = strcspn(text, "\n"), keep = strcspn(text, "\n#");
-        snprintf(copy, sizeof copy, "%.*s", (int)(keep < sizeof copy ? keep : sizeof copy - 1), text);
+        snprintf(copy, sizeof copy, "%.*s", (int)(keep < sizeof copy ? keep : sizeof copy - 1),
+                 text);
         line++;
         if (keep >= sizeof copy || !parse_line(list, copy, line)) {
-            amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host name (or [IPv6 address]), NAME:COUNT or "
-                     "NAME slots=COUNT, then, if need be, program=, server-program= or run=PATH, each once, and # starts a comment",
+            amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host name "
+                     "(or [IPv6 address]), NAME:COUNT or "
+                     "NAME slots=COUNT, then, if need be, program=, server-program= or run=PATH, "
+                     "each once, and # starts a comment",
                      line, name, (int)(len < 60 ? len : 60), text);
             amph_netlist_free(list);
             return AMPH_ERR_ARG;
@@ -216,7 +227,8 @@ static char *read_text(const char *name)
     int error = errno;
     close(fd);
     if (!text || n < 0 || len == FILE_MAX_BYTES || memchr(text, 0, len)) {
-        amph_say("cannot read the host file %s: %s", name, n < 0 ? strerror(error) : "it is no text file");
+        amph_say("cannot read the host file %s: %s", name,
+                 n < 0 ? strerror(error) : "it is no text file");
         free(text);
         return NULL;
     }
@@ -261,11 +273,13 @@ static const char *source(const struct amph_options *o)
     return o->host_list ? "-host" : o->hosts ? o->hosts : "(none)";
 }
 
-/* -server-hosts: the servers' places come from a file of their own; what is left of the first list is dropped. */
+/* -server-hosts: the servers' places come from a file of their own; what is left of the first list
+ * is dropped. */
 static enum amph_status add_servers(const struct amph_options *o, struct amph_netlist *list)
 {
     if (list->nplaces < o->ncompute) {
-        amph_say("the host file %s has %u places, but %u compute processes are to be started; add lines, or write NAME:COUNT",
+        amph_say("the host file %s has %u places, but %u compute processes are to be started; add "
+                 "lines, or write NAME:COUNT",
                  source(o), list->nplaces, o->ncompute);
         return AMPH_ERR_ARG;
     }
@@ -281,12 +295,14 @@ static enum amph_status add_servers(const struct amph_options *o, struct amph_ne
         list->nplaces = o->ncompute + o->nservers;
         return AMPH_OK;
     }
-    amph_say("the host file %s of the servers has %u places, but %u servers are to be started; add lines, or write NAME:COUNT",
+    amph_say("the host file %s of the servers has %u places, but %u servers are to be started; add "
+             "lines, or write NAME:COUNT",
              o->server_hosts, list->nplaces - o->ncompute, o->nservers);
     return AMPH_ERR_ARG;
 }
 
-/* -N: each of the two groups in runs of equal length (the first runs one longer) over the first hosts of the list. */
+/* -N: each of the two groups in runs of equal length (the first runs one longer) over the first
+ * hosts of the list. */
 static enum amph_status deal_runs(const struct amph_options *o, struct amph_netlist *list)
 {
     const uint32_t count[] = { o->ncompute, o->server_hosts ? 0 : o->nservers };
@@ -297,7 +313,8 @@ static enum amph_status deal_runs(const struct amph_options *o, struct amph_netl
     if (!place)
         return AMPH_ERR_NOMEM;
     if (o->nhosts != UINT32_MAX && o->nhosts > list->nhosts && (o->hosts || o->host_list))
-        amph_say("warning: -N %u asks for more hosts than the list has; its %u are used", o->nhosts, list->nhosts);
+        amph_say("warning: -N %u asks for more hosts than the list has; its %u are used", o->nhosts,
+                 list->nhosts);
     for (size_t g = 0; g < AMPH_COUNTOF(count); g++) {
         uint32_t over = nhosts < count[g] ? nhosts : count[g];
         for (uint32_t h = 0; h < over; h++)
@@ -316,11 +333,14 @@ static enum amph_status check_room(const struct amph_options *o, const struct am
     if (list->nplaces >= o->ncompute + o->nservers)
         return AMPH_OK;
     if (o->nservers && list->nplaces >= o->ncompute)
-        amph_say("the host file %s has no place for %u of the %u servers: it has %u places, and %u compute processes take the "
+        amph_say("the host file %s has no place for %u of the %u servers: it has %u places, and %u "
+                 "compute processes take the "
                  "first ones; add lines, or write NAME:COUNT",
-                 source(o), o->ncompute + o->nservers - list->nplaces, o->nservers, list->nplaces, o->ncompute);
+                 source(o), o->ncompute + o->nservers - list->nplaces, o->nservers, list->nplaces,
+                 o->ncompute);
     else
-        amph_say("the host file %s has %u places, but %u compute processes and %u servers are to be started; add lines, or write "
+        amph_say("the host file %s has %u places, but %u compute processes and %u servers are to "
+                 "be started; add lines, or write "
                  "NAME:COUNT",
                  source(o), list->nplaces, o->ncompute, o->nservers);
     return AMPH_ERR_ARG;
@@ -337,7 +357,8 @@ static size_t print_host(char *text, size_t cap, const struct amph_jobdesc *job,
             continue;
         while (i + 1 < total && job->proc[i + 1].host == host)
             i++;
-        n += (size_t)(i > first ? snprintf(text + n, cap - n, " %u-%u", first, i) : snprintf(text + n, cap - n, " %u", i));
+        n += (size_t)(i > first ? snprintf(text + n, cap - n, " %u-%u", first, i)
+                                : snprintf(text + n, cap - n, " %u", i));
     }
     return n < cap ? n : cap - 1;
 }
@@ -350,13 +371,14 @@ static void warn_again(const struct amph_jobdesc *job, const char *file, uint32_
         n += print_host(text + n, sizeof text - n, job, h);
         n += (size_t)snprintf(text + n, sizeof text - n, h + 1 < job->nhosts ? "; " : "");
     }
-    amph_say("warning: line %u of %s names a host again after another one; this mapping follows (absolute numbers): %s", line, file,
-             text);
+    amph_say("warning: line %u of %s names a host again after another one; this mapping follows "
+             "(absolute numbers): %s",
+             line, file, text);
 }
 
 /* Copies what the job uses of the list; hosts are numbered in the order of their first process. */
-static enum amph_status deal_out(const struct amph_options *o, struct amph_netlist *list, struct amph_jobdesc *job,
-                                 struct amph_hostset *hosts)
+static enum amph_status deal_out(const struct amph_options *o, struct amph_netlist *list,
+                                 struct amph_jobdesc *job, struct amph_hostset *hosts)
 {
     uint32_t total = o->ncompute + o->nservers;
     uint32_t *index = malloc(list->nhosts * sizeof *index);
@@ -390,7 +412,8 @@ static enum amph_status deal_out(const struct amph_options *o, struct amph_netli
     return AMPH_OK;
 }
 
-const char *amph_hostset_path(const struct amph_hostset *hosts, uint32_t host, const char *machine, enum amph_path which)
+const char *amph_hostset_path(const struct amph_hostset *hosts, uint32_t host, const char *machine,
+                              enum amph_path which)
 {
     struct utsname here = { .machine = "" };
     if (hosts->paths[host].path[which])
@@ -411,7 +434,8 @@ void amph_hostset_free(struct amph_hostset *hosts, uint32_t nhosts)
     memset(hosts, 0, sizeof *hosts);
 }
 
-enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobdesc *job, struct amph_hostset *hosts_p)
+enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobdesc *job,
+                                  struct amph_hostset *hosts_p)
 {
     struct amph_netlist list;
     memset(job, 0, sizeof *job);
@@ -429,7 +453,8 @@ enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobd
     if (st == AMPH_OK)
         st = amph_map_servers(job, o->map);
     if (st == AMPH_OK && (o->hosts || o->host_list || o->server_hosts))
-        st = amph_hosts_find(job, o->ssh || amph_env_is_set(AMPH_ENV_SSH), o->pretend, hosts_p->remote);
+        st = amph_hosts_find(job, o->ssh || amph_env_is_set(AMPH_ENV_SSH), o->pretend,
+                             hosts_p->remote);
     for (uint32_t h = 0; st == AMPH_OK && h < job->nhosts; h++)
         job->several_machines |= hosts_p->remote[h];
     if (st == AMPH_OK && list.again_line)

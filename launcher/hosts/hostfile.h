@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The netlist: which place is on which host, and who serves whom.  Layer: launcher.  Thread rule: one thread.
+ * The netlist: which place is on which host, and who serves whom.  Layer: launcher.  Thread rule:
+ * one thread.
  *
  * The first C places are compute processes', the last S servers'.
  */
@@ -11,9 +12,14 @@
 #include "launcher/master/options.h"
 
 /* Files that a host, or all machines of a kind, have under paths of their own. */
-enum amph_path { AMPH_PATH_PROGRAM, AMPH_PATH_SERVER, AMPH_PATH_RUN, AMPH_NPATHS };
+enum amph_path {
+    AMPH_PATH_PROGRAM,
+    AMPH_PATH_SERVER,
+    AMPH_PATH_RUN,
+    AMPH_NPATHS
+};
 struct amph_paths {
-    char *name; /* of the machine's kind, as uname -m gives it; NULL: of one host */
+    char *name;              /* of the machine's kind, as uname -m gives it; NULL: of one host */
     char *path[AMPH_NPATHS]; /* or NULL */
 };
 
@@ -41,20 +47,27 @@ struct amph_netlist {
 enum amph_status amph_netlist_parse(struct amph_netlist *list, const char *name, const char *text);
 void amph_netlist_free(struct amph_netlist *list);
 
-/* Fills job's nproc, hosts, proc[].host, several_machines and server_of, and *hosts_p, from the options (host files or this machine).
- * AMPH_ERR_ARG after a sentence; free with amph_jobdesc_free and amph_hostset_free. */
-enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobdesc *job, struct amph_hostset *hosts_p);
-/* What the host file gives for a host: in its own line, or in that of its kind (as uname -m says; NULL: not known yet, or, where the host
- * is this machine, found out).  NULL: nothing.  The set's. */
-const char *amph_hostset_path(const struct amph_hostset *hosts, uint32_t host, const char *machine, enum amph_path which);
+/* Fills job's nproc, hosts, proc[].host, several_machines and server_of, and *hosts_p, from the
+ * options (host files or this machine). AMPH_ERR_ARG after a sentence; free with amph_jobdesc_free
+ * and amph_hostset_free. */
+enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobdesc *job,
+                                  struct amph_hostset *hosts_p);
+/* What the host file gives for a host: in its own line, or in that of its kind (as uname -m says;
+ * NULL: not known yet, or, where the host is this machine, found out).  NULL: nothing.  The
+ * set's. */
+const char *amph_hostset_path(const struct amph_hostset *hosts, uint32_t host, const char *machine,
+                              enum amph_path which);
 void amph_hostset_free(struct amph_hostset *hosts, uint32_t nhosts);
 
-/* Fills server_of by a rule (mod, block, near) or a list of server numbers; AMPH_ERR_ARG after a sentence. */
+/* Fills server_of by a rule (mod, block, near) or a list of server numbers; AMPH_ERR_ARG after a
+ * sentence. */
 enum amph_status amph_map_servers(struct amph_jobdesc *job, const char *rule);
 
-/* Which of the job's hosts are not this machine?  ssh_given: the user named a way to reach others, so that a name which stands for no
- * address is one of those, as it is where others of the list are reached by ssh.  Else it is a pretended host of this machine, if its form
- * or `pretend` says so, and refused with a sentence (AMPH_ERR_NOENT) if not. */
-enum amph_status amph_hosts_find(const struct amph_jobdesc *job, bool ssh_given, bool pretend, bool *remote);
+/* Which of the job's hosts are not this machine?  ssh_given: the user named a way to reach others,
+ * so that a name which stands for no address is one of those, as it is where others of the list are
+ * reached by ssh.  Else it is a pretended host of this machine, if its form or `pretend` says so,
+ * and refused with a sentence (AMPH_ERR_NOENT) if not. */
+enum amph_status amph_hosts_find(const struct amph_jobdesc *job, bool ssh_given, bool pretend,
+                                 bool *remote);
 
 #endif

@@ -2,10 +2,11 @@
 /*
  * Is a host name of the netlist this machine's?  Layer: launcher.  Thread rule: one thread.
  *
- * A name that stands for an address of this machine is a (perhaps pretended) host of this machine; one that stands for another
- * machine's address is reached by ssh.  A name that stands for nothing is one that only ssh knows (ssh_config), or a mistake that ssh will
- * report, where something in the job is reached by ssh or the user has said how.  Else it must be said to be a pretended host, by -pretend
- * or by its form: a mistyped name must not make everything run here.
+ * A name that stands for an address of this machine is a (perhaps pretended) host of this machine;
+ * one that stands for another machine's address is reached by ssh.  A name that stands for nothing
+ * is one that only ssh knows (ssh_config), or a mistake that ssh will report, where something in
+ * the job is reached by ssh or the user has said how.  Else it must be said to be a pretended host,
+ * by -pretend or by its form: a mistyped name must not make everything run here.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -24,21 +25,27 @@
 #include "launcher/hosts/hostfile.h"
 #include "launcher/common/message.h"
 
-enum { RESOLVE_LIMIT_MS = 500, PATIENT_LIMIT_MS = 10000 };
+enum {
+    RESOLVE_LIMIT_MS = 500,
+    PATIENT_LIMIT_MS = 10000
+};
 
 static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 {
     if (a->sa_family != b->sa_family)
         return false;
     if (a->sa_family == AF_INET)
-        return ((const struct sockaddr_in *)a)->sin_addr.s_addr == ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-    return a->sa_family == AF_INET6 && memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-                                              &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+        return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+    return a->sa_family == AF_INET6 &&
+           memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                  &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
 static bool is_ours(const struct sockaddr *address, const struct ifaddrs *list)
 {
-    if (address->sa_family == AF_INET && (ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24) == 127)
+    if (address->sa_family == AF_INET &&
+        (ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24) == 127)
         return true;
     for (const struct ifaddrs *i = list; i; i = i->ifa_next)
         if (i->ifa_addr && same_address(i->ifa_addr, address))
@@ -47,7 +54,11 @@ static bool is_ours(const struct sockaddr *address, const struct ifaddrs *list)
 }
 
 /* What a name stands for. */
-enum kind { NOTHING, OURS, ANOTHER };
+enum kind {
+    NOTHING,
+    OURS,
+    ANOTHER
+};
 
 static enum kind kind_of(const char *name, const struct ifaddrs *ours)
 {
@@ -63,7 +74,8 @@ static enum kind kind_of(const char *name, const struct ifaddrs *ours)
     return kind;
 }
 
-/* The part that may take long (name servers), in a process of its own: writes one byte for each host. */
+/* The part that may take long (name servers), in a process of its own: writes one byte for each
+ * host. */
 static void look_up_all(const struct amph_jobdesc *job, int fd) AMPH_NORETURN;
 static void look_up_all(const struct amph_jobdesc *job, int fd)
 {
@@ -78,8 +90,9 @@ static void look_up_all(const struct amph_jobdesc *job, int fd)
     _exit(0);
 }
 
-/* Takes the kinds as they come; gives how many came.  A name server that does not answer must not hold up a job of pretended hosts,
- * but where another machine has been named already, the next name is worth a longer wait. */
+/* Takes the kinds as they come; gives how many came.  A name server that does not answer must not
+ * hold up a job of pretended hosts, but where another machine has been named already, the next name
+ * is worth a longer wait. */
 static uint32_t take_kinds(int fd, uint32_t n, bool patient, uint8_t *kind)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -115,7 +128,8 @@ static void look_up(const struct amph_jobdesc *job, bool ssh_given, uint8_t *kin
     uint32_t have = pid > 0 ? take_kinds(fds[0], job->nhosts, ssh_given, kind) : 0;
     close(fds[0]);
     if (have < job->nhosts)
-        amph_say("warning: the host name %s could not be looked up in time; it counts as a name that stands for nothing",
+        amph_say("warning: the host name %s could not be looked up in time; it counts as a name "
+                 "that stands for nothing",
                  job->host_name[have]);
     if (pid > 0) {
         kill(pid, SIGKILL);
@@ -130,17 +144,21 @@ static bool has_pretended_form(const char *name)
     const char *rest = name + sizeof word - 1;
     if (strncmp(name, word, sizeof word - 1) != 0 || !*rest)
         return false;
-    return rest[strspn(rest, "0123456789")] == 0 || (isalpha((unsigned char)rest[0]) && rest[1] == 0);
+    return rest[strspn(rest, "0123456789")] == 0 ||
+           (isalpha((unsigned char)rest[0]) && rest[1] == 0);
 }
 
 static enum amph_status refuse(const char *name)
 {
-    amph_say("the host name %s stands for no address: correct it, or give -ssh if ssh alone knows it, or -pretend if such names are to be "
-             "pretended hosts on this machine (host0, hostA and the like always are)", name);
+    amph_say("the host name %s stands for no address: correct it, or give -ssh if ssh alone knows "
+             "it, or -pretend if such names are to be "
+             "pretended hosts on this machine (host0, hostA and the like always are)",
+             name);
     return AMPH_ERR_NOENT;
 }
 
-enum amph_status amph_hosts_find(const struct amph_jobdesc *job, bool ssh_given, bool pretend, bool *remote)
+enum amph_status amph_hosts_find(const struct amph_jobdesc *job, bool ssh_given, bool pretend,
+                                 bool *remote)
 {
     enum amph_status st = AMPH_OK;
     char own[256] = "";

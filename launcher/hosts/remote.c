@@ -20,7 +20,11 @@
 #include "base/quote.h"
 #include "launcher/agent/agent.h"
 
-enum { WORDS_MAX = 64, LAST_WAIT_MS = 500, SSH_FAILED = 255 };
+enum {
+    WORDS_MAX = 64,
+    LAST_WAIT_MS = 500,
+    SSH_FAILED = 255
+};
 
 /* ---- the line for the shell ---- */
 
@@ -47,7 +51,8 @@ char *amph_remote_line(const char *run, uint64_t silence_ns)
 
 /* ---- the end ---- */
 
-/* Waits a moment for ssh's own end, whose code tells more than the closed stream; then makes it end. */
+/* Waits a moment for ssh's own end, whose code tells more than the closed stream; then makes it
+ * end. */
 static void reap(struct amph_remote *r)
 {
     if (!r->pid)
@@ -105,14 +110,17 @@ static void ended(struct amph_remote *r)
     int number = by_signal ? WTERMSIG(r->status) : WEXITSTATUS(r->status);
     int code = by_signal ? 128 + number : 1;
     if (by_signal)
-        snprintf(why, sizeof why, "is lost: its ssh was killed by signal %d (%s)", number, strsignal(number));
+        snprintf(why, sizeof why, "is lost: its ssh was killed by signal %d (%s)", number,
+                 strsignal(number));
     else if (!r->ready)
-        snprintf(why, sizeof why, "cannot be reached or has no agent (exit code %d of ssh): %s", number, last);
+        snprintf(why, sizeof why, "cannot be reached or has no agent (exit code %d of ssh): %s",
+                 number, last);
     else if (number == SSH_FAILED)
         snprintf(why, sizeof why, "is lost: the connection to it broke (%s)", last);
     else if (number > 128) {
         code = number;
-        snprintf(why, sizeof why, "is lost: its agent was killed by signal %d (%s)", number - 128, strsignal(number - 128));
+        snprintf(why, sizeof why, "is lost: its agent was killed by signal %d (%s)", number - 128,
+                 strsignal(number - 128));
     } else {
         snprintf(why, sizeof why, "is lost: its agent ended with exit code %d (%s)", number, last);
     }
@@ -125,10 +133,12 @@ static void on_beat(void *arg)
     uint64_t now = amph_now_ns();
     char why[160];
     if (!r->ready && now - r->start_ns > r->start_limit_ns) {
-        snprintf(why, sizeof why, "cannot be reached: no agent has answered within %g s (AMPHORA_SSH_TIMEOUT)",
+        snprintf(why, sizeof why,
+                 "cannot be reached: no agent has answered within %g s (AMPHORA_SSH_TIMEOUT)",
                  (double)r->start_limit_ns / 1e9);
     } else if (r->ready && r->silence_ns && now - r->heard_ns > r->silence_ns) {
-        snprintf(why, sizeof why, "is lost: nothing has come from it for %g s (AMPHORA_HEARTBEAT)", (double)r->silence_ns / 1e9);
+        snprintf(why, sizeof why, "is lost: nothing has come from it for %g s (AMPHORA_HEARTBEAT)",
+                 (double)r->silence_ns / 1e9);
     } else {
         if (r->ready)
             amph_remote_send(r, AMPH_AGENT_BEAT, NULL, 0);
@@ -171,7 +181,9 @@ static void on_frames(void *arg, uint32_t events)
     if (st == AMPH_ERR_PROTO) { /* most likely a shell that greets */
         kill(r->pid, SIGKILL);
         reap(r);
-        lose(r, 1, "does not answer as an agent does; its shell must print nothing when it is started by ssh");
+        lose(r, 1,
+             "does not answer as an agent does; its shell must print nothing when it is started by "
+             "ssh");
     } else if (filled != AMPH_OK && filled != AMPH_AGAIN) {
         ended(r);
     }
@@ -214,21 +226,25 @@ static void on_error(void *arg, uint32_t events)
 /* Options of ours come behind the user's, so that the user's, which ssh meets first, hold. */
 static size_t split_words(char *text, char **words, uint64_t limit_ns, char *limit, size_t cap)
 {
-    static char *const quiet[] = { (char *)"-T", (char *)"-x", (char *)"-o", (char *)"BatchMode=yes", (char *)"-o" };
+    static char *const quiet[] = { (char *)"-T", (char *)"-x", (char *)"-o",
+                                   (char *)"BatchMode=yes", (char *)"-o" };
     size_t n = 0;
-    for (char *save, *w = strtok_r(text, " \t", &save); w && n < WORDS_MAX; w = strtok_r(NULL, " \t", &save))
+    for (char *save, *w = strtok_r(text, " \t", &save); w && n < WORDS_MAX;
+         w = strtok_r(NULL, " \t", &save))
         words[n++] = w;
     const char *name = n ? strrchr(words[0], '/') : NULL;
     if (n && strcmp(name ? name + 1 : words[0], "ssh") == 0) {
         for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
             words[n++] = quiet[i];
-        snprintf(limit, cap, "ConnectTimeout=%llu", (unsigned long long)(limit_ns / AMPH_NS_PER_S + 1));
+        snprintf(limit, cap, "ConnectTimeout=%llu",
+                 (unsigned long long)(limit_ns / AMPH_NS_PER_S + 1));
         words[n++] = limit;
     }
     return n;
 }
 
-static void become_ssh(char **words, int stream, int errors, const struct amph_inherit *inherit, pid_t parent)
+static void become_ssh(char **words, int stream, int errors, const struct amph_inherit *inherit,
+                       pid_t parent)
 {
     setpgid(0, 0); /* an interrupt from the terminal is the launcher's */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -240,7 +256,8 @@ static void become_ssh(char **words, int stream, int errors, const struct amph_i
     _exit(127);
 }
 
-static enum amph_status fork_ssh(struct amph_remote *r, const struct amph_inherit *inherit, char **words)
+static enum amph_status fork_ssh(struct amph_remote *r, const struct amph_inherit *inherit,
+                                 char **words)
 {
     int pair[2], errors[2];
     pid_t self = getpid();
@@ -262,7 +279,8 @@ static enum amph_status fork_ssh(struct amph_remote *r, const struct amph_inheri
     return r->pid > 0 ? AMPH_OK : AMPH_ERR_SYS;
 }
 
-enum amph_status amph_remote_start(struct amph_remote *r, struct amph_loop *loop, const struct amph_inherit *inherit,
+enum amph_status amph_remote_start(struct amph_remote *r, struct amph_loop *loop,
+                                   const struct amph_inherit *inherit,
                                    const struct amph_remote_spec *spec)
 {
     char *words[WORDS_MAX + 10], limit[64], text[4096];

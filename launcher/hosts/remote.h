@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An agent on another host, seen from the process that started it (the launcher, or another agent: hosts form a tree).
- * Layer: launcher.  Thread rule: one thread, from its event loop.
+ * An agent on another host, seen from the process that started it (the launcher, or another agent:
+ * hosts form a tree). Layer: launcher.  Thread rule: one thread, from its event loop.
  *
- * The agent is started by ssh, and all that the two say to each other goes through ssh's own standard input and output: nothing
- * listens on the network, and whatever ends ssh, the agent or the connection ends the stream at both ends.  A connection that is
- * merely cut says nothing; so both ends send a beat each half second and count who has been silent for too long as lost.
+ * The agent is started by ssh, and all that the two say to each other goes through ssh's own
+ * standard input and output: nothing listens on the network, and whatever ends ssh, the agent or
+ * the connection ends the stream at both ends.  A connection that is merely cut says nothing; so
+ * both ends send a beat each half second and count who has been silent for too long as lost.
  */
 #ifndef AMPH_LAUNCHER_REMOTE_H
 #define AMPH_LAUNCHER_REMOTE_H
@@ -23,8 +24,10 @@ struct amph_remote;
 
 struct amph_remote_calls {
     void (*frame)(struct amph_remote *r, const struct amph_frame *frame);
-    void (*said)(struct amph_remote *r, const char *line); /* a line on ssh's or the agent's standard error, once it is ready */
-    /* It is gone, and its descriptors are closed; code: what the job should end with, why: "cannot be reached: ..." and the like. */
+    /* a line on ssh's or the agent's standard error, once it is ready */
+    void (*said)(struct amph_remote *r, const char *line);
+    /* It is gone, and its descriptors are closed; code: what the job should end with, why: "cannot
+     * be reached: ..." and the like. */
     void (*gone)(struct amph_remote *r, int code, const char *why);
 };
 
@@ -46,14 +49,17 @@ struct amph_remote {
     struct amph_timer beat;
 };
 
-/* How agents on other hosts are started: by the words of `ssh` (split at blanks), the host's name and one line for its shell. */
+/* How agents on other hosts are started: by the words of `ssh` (split at blanks), the host's name
+ * and one line for its shell. */
 struct amph_remote_spec {
     const char *ssh, *name, *line;
     uint64_t start_limit_ns, silence_ns;
 };
 
-/* Starts one; r is zeroed except calls, user and host.  AMPH_ERR_SYS where that fails here (errno); what fails later comes as gone. */
-enum amph_status amph_remote_start(struct amph_remote *r, struct amph_loop *loop, const struct amph_inherit *inherit,
+/* Starts one; r is zeroed except calls, user and host.  AMPH_ERR_SYS where that fails here (errno);
+ * what fails later comes as gone. */
+enum amph_status amph_remote_start(struct amph_remote *r, struct amph_loop *loop,
+                                   const struct amph_inherit *inherit,
                                    const struct amph_remote_spec *spec);
 void amph_remote_send(struct amph_remote *r, uint16_t type, const void *body, size_t len_bytes);
 /* Ends it at once, without a call of gone. */

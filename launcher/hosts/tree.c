@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Agents on other hosts: a tree, whose first AMPHORA_SSH_FANOUT hosts hang from the launcher and each further one from a host before
- * it.  Layer: launcher.  Thread rule: one thread.
+ * Agents on other hosts: a tree, whose first AMPHORA_SSH_FANOUT hosts hang from the launcher and
+ * each further one from a host before it.  Layer: launcher.  Thread rule: one thread.
  *
- * An agent that has answered is told to start those below it, so that a job of many hosts starts in as many steps as the tree is
- * high.  A frame for a host further down is wrapped once for each step on its way (ROUTE); what comes up says whom it is from (FROM).
+ * An agent that has answered is told to start those below it, so that a job of many hosts starts in
+ * as many steps as the tree is high.  A frame for a host further down is wrapped once for each step
+ * on its way (ROUTE); what comes up says whom it is from (FROM).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,8 @@
 static void tell_local(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
 {
     /* A stream that is broken here is noticed, and dealt with, by the loop. */
-    if (amph_frames_send(&agent->frames, type, body, len_bytes) == AMPH_OK && amph_frames_pending(&agent->frames))
+    if (amph_frames_send(&agent->frames, type, body, len_bytes) == AMPH_OK &&
+        amph_frames_pending(&agent->frames))
         amph_watch_want(agent->watch, EPOLLIN | EPOLLOUT);
 }
 
@@ -69,12 +71,12 @@ static bool add_word(struct amph_bytes *b, uint32_t word)
 
 static bool finish_way(const struct way *way, struct amph_bytes *out)
 {
-    return add_word(out, way->nconns) && amph_bytes_add(out, way->conns.buf, way->conns.len) && add_word(out, way->nbelow) &&
-           amph_bytes_add(out, way->below.buf, way->below.len);
+    return add_word(out, way->nconns) && amph_bytes_add(out, way->conns.buf, way->conns.len) &&
+           add_word(out, way->nbelow) && amph_bytes_add(out, way->below.buf, way->below.len);
 }
 
-/* From the last agent to the first, for a host comes behind the one it hangs from: each way goes into the one above, and what has
- * none above goes out. */
+/* From the last agent to the first, for a host comes behind the one it hangs from: each way goes
+ * into the one above, and what has none above goes out. */
 static bool fold_ways(struct amph_launch *l, struct way *way, const void *bytes, size_t len_bytes)
 {
     bool ok = true;
@@ -87,11 +89,13 @@ static bool fold_ways(struct amph_launch *l, struct way *way, const void *bytes,
         if (ok && agent->above) {
             struct way *above = &way[agent->above - l->agents];
             above->nbelow++;
-            ok = add_word(&above->below, agent->host) && add_word(&above->below, (uint32_t)own.len) &&
+            ok = add_word(&above->below, agent->host) &&
+                 add_word(&above->below, (uint32_t)own.len) &&
                  amph_bytes_add(&above->below, own.buf, own.len);
         } else if (ok) {
             struct amph_bytes body = { 0 };
-            ok = add_word(&body, (uint32_t)own.len) && amph_bytes_add(&body, own.buf, own.len) && amph_bytes_add(&body, bytes, len_bytes);
+            ok = add_word(&body, (uint32_t)own.len) && amph_bytes_add(&body, own.buf, own.len) &&
+                 amph_bytes_add(&body, bytes, len_bytes);
             if (ok)
                 amph_agent_report(agent, AMPH_AGENT_SPREAD, body.buf, body.len);
             amph_bytes_free(&body);
@@ -101,8 +105,8 @@ static bool fold_ways(struct amph_launch *l, struct way *way, const void *bytes,
     return ok;
 }
 
-bool amph_tree_spread(struct amph_launch *l, struct amph_lagent *const *via, const uint32_t *number, uint32_t n, const void *bytes,
-                      size_t len_bytes)
+bool amph_tree_spread(struct amph_launch *l, struct amph_lagent *const *via, const uint32_t *number,
+                      uint32_t n, const void *bytes, size_t len_bytes)
 {
     struct way *way = calloc(l->nagents, sizeof *way);
     bool ok = way != NULL;
@@ -131,13 +135,16 @@ const char *amph_tree_program(struct amph_lproc *p)
 {
     const struct amph_options *o = p->launch->o;
     const struct amph_lagent *agent = amph_agent_of(p);
-    const char *own = path_of(agent, p->group == AMPH_SERVER ? AMPH_PATH_SERVER : AMPH_PATH_PROGRAM);
+    const char *own = path_of(agent,
+                              p->group == AMPH_SERVER ? AMPH_PATH_SERVER : AMPH_PATH_PROGRAM);
     if (own)
         return own;
     if (p->group == AMPH_COMPUTE)
         return o->program[0];
     /* An installation elsewhere may have another place. */
-    return !o->server_given && agent->server_program && *agent->server_program ? agent->server_program : o->server_program;
+    return !o->server_given && agent->server_program && *agent->server_program
+               ? agent->server_program
+               : o->server_program;
 }
 
 /* ---- starting ---- */
@@ -159,8 +166,10 @@ static void start_agent(struct amph_lagent *agent)
     struct amph_launch *l = agent->launch;
     char *run = run_path(agent);
     char *line = run ? amph_remote_line(run, amph_env_ns(AMPH_ENV_HEARTBEAT)) : NULL;
-    struct amph_remote_spec spec = { .ssh = l->o->ssh ? l->o->ssh : amph_env_str(AMPH_ENV_SSH), .name = l->job.host_name[agent->host],
-                                     .line = line, .start_limit_ns = amph_env_ns(AMPH_ENV_SSH_TIMEOUT),
+    struct amph_remote_spec spec = { .ssh = l->o->ssh ? l->o->ssh : amph_env_str(AMPH_ENV_SSH),
+                                     .name = l->job.host_name[agent->host],
+                                     .line = line,
+                                     .start_limit_ns = amph_env_ns(AMPH_ENV_SSH_TIMEOUT),
                                      .silence_ns = amph_env_ns(AMPH_ENV_HEARTBEAT) };
     uint8_t body[16384];
     struct amph_wr w;
@@ -170,7 +179,9 @@ static void start_agent(struct amph_lagent *agent)
         agent->link.user = agent;
         agent->link.host = agent->host;
         if (amph_remote_start(&agent->link, &l->loop, &l->inherit, &spec) != AMPH_OK)
-            amph_host_lost(agent, 1, "cannot be reached: its ssh cannot be started (no memory or descriptors)");
+            amph_host_lost(
+                agent, 1,
+                "cannot be reached: its ssh cannot be started (no memory or descriptors)");
     } else if (line) {
         amph_wr_init(&w, body, sizeof body);
         amph_wr_u32(&w, agent->host);
@@ -219,7 +230,9 @@ static void on_ready(struct amph_lagent *agent, struct amph_rd *r)
     if (agent->ready)
         return;
     if (version != AMPH_AGENT_VERSION) {
-        amph_host_lost(agent, 1, "has another version of amphora-run; use one version everywhere (run=PATH in the host file)");
+        amph_host_lost(agent, 1,
+                       "has another version of amphora-run; use one version everywhere (run=PATH "
+                       "in the host file)");
         return;
     }
     agent->machine = take_text(r);
@@ -242,7 +255,8 @@ static void on_ready(struct amph_lagent *agent, struct amph_rd *r)
 static void say_line(const struct amph_lagent *agent, const char *line, size_t len)
 {
     char text[1024];
-    int n = snprintf(text, sizeof text, "%s: %.*s\n", agent->launch->job.host_name[agent->host], (int)(len > 700 ? 700 : len), line);
+    int n = snprintf(text, sizeof text, "%s: %.*s\n", agent->launch->job.host_name[agent->host],
+                     (int)(len > 700 ? 700 : len), line);
     while (write(STDERR_FILENO, text, (size_t)n) < 0 && errno == EINTR)
         ;
 }
@@ -260,7 +274,8 @@ static struct amph_lagent *host_below(struct amph_lagent *agent, struct amph_rd 
 {
     uint32_t host = amph_rd_u32(r);
     struct amph_launch *l = agent->launch;
-    if (r->bad || host >= l->nagents || &l->agents[host] == agent || !is_above(agent, &l->agents[host]) || l->agents[host].gone)
+    if (r->bad || host >= l->nagents || &l->agents[host] == agent ||
+        !is_above(agent, &l->agents[host]) || l->agents[host].gone)
         return NULL;
     return &l->agents[host];
 }
@@ -274,14 +289,17 @@ bool amph_tree_take(struct amph_lagent *agent, const struct amph_frame *frame)
         on_ready(agent, &r);
         return true;
     }
-    if (frame->type != AMPH_AGENT_FROM && frame->type != AMPH_AGENT_LOST && frame->type != AMPH_AGENT_SAID)
+    if (frame->type != AMPH_AGENT_FROM && frame->type != AMPH_AGENT_LOST &&
+        frame->type != AMPH_AGENT_SAID)
         return false;
     struct amph_lagent *of = host_below(agent, &r);
     if (!of)
         return true;
     if (frame->type == AMPH_AGENT_FROM) {
         uint16_t type = amph_rd_u16(&r);
-        const struct amph_frame inner = { .type = type, .len_bytes = amph_rd_left(&r), .body = r.at };
+        const struct amph_frame inner = { .type = type,
+                                          .len_bytes = amph_rd_left(&r),
+                                          .body = r.at };
         if (!r.bad)
             amph_launch_take(of, &inner);
     } else if (frame->type == AMPH_AGENT_SAID) {
@@ -319,7 +337,8 @@ void amph_tree_hurry(struct amph_launch *l, uint64_t silence_ns)
 {
     for (uint32_t i = 0; i < l->nagents; i++) {
         struct amph_remote *link = &l->agents[i].link;
-        if (l->agents[i].remote && !l->agents[i].above && (link->silence_ns == 0 || link->silence_ns > silence_ns))
+        if (l->agents[i].remote && !l->agents[i].above &&
+            (link->silence_ns == 0 || link->silence_ns > silence_ns))
             link->silence_ns = silence_ns;
     }
 }
@@ -341,7 +360,8 @@ void amph_tree_stop(struct amph_launch *l)
     amph_tree_drop(l);
     for (uint32_t i = 0; i < l->nagents; i++) {
         struct amph_lagent *agent = &l->agents[i];
-        char *texts[] = { agent->machine, agent->seen_from, agent->address, agent->server_program, agent->preload };
+        char *texts[] = { agent->machine, agent->seen_from, agent->address, agent->server_program,
+                          agent->preload };
         for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
             free(texts[k]);
         free(agent->conn);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's side of the control protocol (boot/control.h): processes join, state facts, exchange addresses and hear of events.
- * Layer: launcher.  Thread rule: one thread.
+ * The server's side of the control protocol (boot/control.h): processes join, state facts, exchange
+ * addresses and hear of events. Layer: launcher.  Thread rule: one thread.
  *
- * An exchange is answered by one message to each member on this host, and by one down each link of the tree of other hosts.
+ * An exchange is answered by one message to each member on this host, and by one down each link of
+ * the tree of other hosts.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ struct amph_conn {
     struct amph_launch *launch;
     struct amph_frames frames;
     struct amph_watch *watch;
-    struct amph_lagent *via; /* the agent of another host that carries it, or NULL: a socket of this one */
+    /* the agent of another host that carries it, or NULL: a socket of this one */
+    struct amph_lagent *via;
     uint32_t number;         /* that agent's, from 1 */
     struct amph_lproc *proc; /* of a joined or attached member; NULL: a file client of no group */
     bool welcome, joined, dead;
@@ -45,7 +47,8 @@ struct amph_conn {
 /* ---- connections ---- */
 
 /* To a process on another host: a piece of its connection, head and body in one. */
-static void carry(struct amph_conn *c, uint8_t what, const void *head, size_t head_len, const void *body, size_t len)
+static void carry(struct amph_conn *c, uint8_t what, const void *head, size_t head_len,
+                  const void *body, size_t len)
 {
     uint8_t *whole = malloc(5 + head_len + len);
     struct amph_wr w;
@@ -139,10 +142,12 @@ static void send_event(struct amph_conn *c, struct amph_boot_event event)
     conn_send(c, AMPH_CONTROL_EVENT, body, amph_wr_len(&w));
 }
 
-void amph_control_event(struct amph_launch *l, int group, bool attached, struct amph_boot_event event)
+void amph_control_event(struct amph_launch *l, int group, bool attached,
+                        struct amph_boot_event event)
 {
     for (struct amph_conn *c = l->conns; c; c = c->next)
-        if (c->welcome && !c->dead && (c->joined ? group == AMPH_NGROUPS || (int)c->proc->group == group : attached))
+        if (c->welcome && !c->dead &&
+            (c->joined ? group == AMPH_NGROUPS || (int)c->proc->group == group : attached))
             send_event(c, event);
 }
 
@@ -179,7 +184,8 @@ static void welcome(struct amph_conn *c, const uint8_t *nonce)
     free(body);
     c->welcome = true;
     amph_timer_stop(&l->loop, &c->handshake);
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++) /* who comes late hears what he has missed */
+    /* who comes late hears what he has missed */
+    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         if (l->procs[i].death_code)
             send_event(c, (struct amph_boot_event){ AMPH_BOOT_DEATH, i, l->procs[i].death_code });
 }
@@ -190,7 +196,8 @@ static void take_place(struct amph_conn *c, struct amph_lproc *p, const uint8_t 
     char sentence[160];
     if (p->joined) {
         snprintf(sentence, sizeof sentence,
-                 "%s %u has joined the job already, and a place is taken once; was a second runtime program "
+                 "%s %u has joined the job already, and a place is taken once; was a second "
+                 "runtime program "
                  "started by this process?",
                  p->group == AMPH_COMPUTE ? "compute" : "server", p->rank);
         refuse(c, AMPH_ERR_STATE, sentence);
@@ -224,18 +231,22 @@ static void on_hello(struct amph_conn *c, struct amph_rd *r)
     }
     if (version != AMPH_CONTROL_VERSION) {
         refuse(c, AMPH_ERR_PROTO,
-               "the program speaks another version of the control protocol; use one installation of amphora for both");
+               "the program speaks another version of the control protocol; use one installation "
+               "of amphora for both");
         return;
     }
     amph_control_mac(l->file.key, c->nonce, body, AMPH_CONTROL_HELLO_BYTES, mac);
     if (!amph_mac_equal(mac, theirs, sizeof mac)) {
         amph_count(DROP_STRANGER);
-        refuse(c, AMPH_ERR_DENIED, "it does not know the key of this job; AMPHORA_JOB names another job's address file");
+        refuse(
+            c, AMPH_ERR_DENIED,
+            "it does not know the key of this job; AMPHORA_JOB names another job's address file");
         return;
     }
     c->proc = rank < total ? &l->procs[rank] : NULL;
     if (!c->proc && (joins || rank != AMPH_RANK_NONE))
-        refuse(c, AMPH_ERR_RANGE, "AMPHORA_RANK is not a number of this job; leave it to amphora-run");
+        refuse(c, AMPH_ERR_RANGE,
+               "AMPHORA_RANK is not a number of this job; leave it to amphora-run");
     else if (joins)
         take_place(c, c->proc, nonce);
     else
@@ -250,7 +261,8 @@ static void on_publish(struct amph_conn *c, struct amph_rd *r)
     size_t len;
     amph_key_get(r, key);
     const void *value = amph_rd_blob(r, &len);
-    if (!value || len > AMPH_CONTROL_VALUE_MAX || amph_values_set(&c->proc->values, key, value, len) != AMPH_OK) {
+    if (!value || len > AMPH_CONTROL_VALUE_MAX ||
+        amph_values_set(&c->proc->values, key, value, len) != AMPH_OK) {
         stranger(c);
         return;
     }
@@ -314,7 +326,8 @@ static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size
     uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     size_t cap = 4;
     for (uint32_t i = 0; i < n; i++) {
-        const struct amph_value *v = amph_values_get(&l->procs[first + i].values, l->procs[first + i].exchange_key);
+        const struct amph_value *v = amph_values_get(&l->procs[first + i].values,
+                                                     l->procs[first + i].exchange_key);
         cap += AMPH_CONTROL_FACTS_BYTES + 4 + (v ? v->len_bytes : 0);
     }
     uint8_t *body = malloc(cap);
@@ -324,7 +337,8 @@ static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size
     amph_wr_init(&w, body, cap);
     amph_wr_u32(&w, n);
     for (uint32_t i = 0; i < n; i++) {
-        const struct amph_value *v = amph_values_get(&l->procs[first + i].values, l->procs[first + i].exchange_key);
+        const struct amph_value *v = amph_values_get(&l->procs[first + i].values,
+                                                     l->procs[first + i].exchange_key);
         amph_facts_put(&w, &l->job.proc[first + i]);
         amph_wr_blob(&w, v ? v->data : "", v ? v->len_bytes : 0);
     }
@@ -333,7 +347,8 @@ static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size
 }
 
 /* To all members on other hosts: once for each link of the tree, not once for each process. */
-static void send_elsewhere(struct amph_launch *l, uint32_t first, uint32_t n, uint16_t type, const void *body, size_t len_bytes)
+static void send_elsewhere(struct amph_launch *l, uint32_t first, uint32_t n, uint16_t type,
+                           const void *body, size_t len_bytes)
 {
     struct amph_lagent **via = calloc(n, sizeof *via);
     uint32_t *number = calloc(n, sizeof *number);
@@ -350,8 +365,10 @@ static void send_elsewhere(struct amph_launch *l, uint32_t first, uint32_t n, ui
         frame_head(frame, type, len_bytes);
         memcpy(frame + AMPH_FRAME_HEAD_BYTES, body, len_bytes);
     }
-    if (!via || !number || !frame || (m && !amph_tree_spread(l, via, number, m, frame, AMPH_FRAME_HEAD_BYTES + len_bytes)))
-        amph_fatal("no memory to spread %zu bytes of addresses over the hosts of the job", len_bytes);
+    if (!via || !number || !frame ||
+        (m && !amph_tree_spread(l, via, number, m, frame, AMPH_FRAME_HEAD_BYTES + len_bytes)))
+        amph_fatal("no memory to spread %zu bytes of addresses over the hosts of the job",
+                   len_bytes);
     free(frame);
     free(number);
     free(via);
@@ -386,7 +403,8 @@ static void on_exchange(struct amph_conn *c, struct amph_rd *r)
 
 /* ---- look-ups ---- */
 
-static void answer_lookup(struct amph_conn *c, uint32_t seq, uint32_t rank, enum amph_status st, const struct amph_value *v)
+static void answer_lookup(struct amph_conn *c, uint32_t seq, uint32_t rank, enum amph_status st,
+                          const struct amph_value *v)
 {
     uint8_t body[16 + AMPH_CONTROL_FACTS_BYTES + AMPH_CONTROL_VALUE_MAX];
     struct amph_wr w;
@@ -465,7 +483,11 @@ static void on_abort(struct amph_conn *c, struct amph_rd *r)
         amph_proc_abort(c->proc, code);
 }
 
-enum { ANYBODY = 1, MEMBER = 2, JOINED = 3 };
+enum {
+    ANYBODY = 1,
+    MEMBER = 2,
+    JOINED = 3
+};
 
 static const struct {
     int who; /* 0: only before the welcome */
@@ -486,7 +508,9 @@ static bool allowed(const struct amph_conn *c, uint16_t type)
     if (type >= AMPH_CONTROL_NTYPES || !requests[type].fn)
         return false;
     int who = requests[type].who;
-    return who == 0 ? !c->welcome : c->welcome && (who == ANYBODY || (who == MEMBER && c->proc) || (who == JOINED && c->joined));
+    return who == 0 ? !c->welcome
+                    : c->welcome && (who == ANYBODY || (who == MEMBER && c->proc) ||
+                                     (who == JOINED && c->joined));
 }
 
 static void take_frames(struct amph_conn *c)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who ended how, what it means for the job, and the job's way to its end.  Layer: launcher.  Thread rule: one thread.
+ * Who ended how, what it means for the job, and the job's way to its end.  Layer: launcher.  Thread
+ * rule: one thread.
  *
- * RUN -> ORPHANS -> DRAIN -> DONE is the way of a job that goes well; the first failure leads to ENDING from anywhere: one
- * sentence, a word to all members, SIGTERM, SIGKILL.  The first failure gives the exit code; what follows from it is not reported.
+ * RUN -> ORPHANS -> DRAIN -> DONE is the way of a job that goes well; the first failure leads to
+ * ENDING from anywhere: one sentence, a word to all members, SIGTERM, SIGKILL.  The first failure
+ * gives the exit code; what follows from it is not reported.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -18,16 +20,24 @@
 #include "launcher/common/reap.h"
 #include "launcher/common/message.h"
 
-#define WORD_NS (300 * AMPH_NS_PER_MS)   /* members that were told have so long to leave */
-#define TERM_NS (600 * AMPH_NS_PER_MS)   /* then, after SIGTERM, so long */
-#define KILL_NS (500 * AMPH_NS_PER_MS)   /* between repeated SIGKILLs */
-#define LOST_NS (300 * AMPH_NS_PER_MS)   /* a closed connection must be followed by its process's end within this */
-#define ABORT_NS (100 * AMPH_NS_PER_MS)  /* an abort may be the echo of another process's death, whose news are on the way */
-#define DRAIN_NS (120 * AMPH_NS_PER_S)   /* for servers to write what they have collected */
+#define WORD_NS (300 * AMPH_NS_PER_MS) /* members that were told have so long to leave */
+#define TERM_NS (600 * AMPH_NS_PER_MS) /* then, after SIGTERM, so long */
+#define KILL_NS (500 * AMPH_NS_PER_MS) /* between repeated SIGKILLs */
+#define LOST_NS \
+    (300 * \
+     AMPH_NS_PER_MS) /* a closed connection must be followed by its process's end within this */
+#define ABORT_NS \
+    (100 * \
+     AMPH_NS_PER_MS) /* an abort may be the echo of another process's death, whose news are on the way */
+#define DRAIN_NS (120 * AMPH_NS_PER_S) /* for servers to write what they have collected */
 #define QUIT_NS (15 * AMPH_NS_PER_S)
-#define QUIT_FAR_NS (3 * AMPH_NS_PER_S)  /* for agents of other hosts */
-#define SILENCE_NS (2 * AMPH_NS_PER_S)   /* of a host, while the job is being ended */
-enum { KILL_STEPS_MAX = 20, TIMEOUT_CODE = 124, EXIT_PATIENCE = 4 };
+#define QUIT_FAR_NS (3 * AMPH_NS_PER_S) /* for agents of other hosts */
+#define SILENCE_NS (2 * AMPH_NS_PER_S)  /* of a host, while the job is being ended */
+enum {
+    KILL_STEPS_MAX = 20,
+    TIMEOUT_CODE = 124,
+    EXIT_PATIENCE = 4
+};
 
 static void advance(struct amph_launch *l);
 
@@ -70,7 +80,8 @@ static void quit(struct amph_launch *l)
     l->phase = AMPH_PHASE_DONE;
     amph_table_print(l);
     amph_stdio_stop_input(l);
-    for (uint32_t i = l->nagents; i-- > 0;) /* those further down first: those above wait for them */
+    /* those further down first: those above wait for them */
+    for (uint32_t i = l->nagents; i-- > 0;)
         amph_agent_report(&l->agents[i], AMPH_AGENT_QUIT, NULL, 0);
     amph_timer_set(&l->loop, &l->step, QUIT_FAR_NS, on_quit_late_far, l);
 }
@@ -85,7 +96,8 @@ static void on_kill_step(void *arg)
         quit(l);
 }
 
-static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt, ...) AMPH_PRINTF(4, 5);
+static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt, ...)
+    AMPH_PRINTF(4, 5);
 static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt, ...)
 {
     char sentence[1024];
@@ -107,7 +119,8 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
             l->procs[i].ended = true;
         l->nliving[AMPH_COMPUTE] = l->nliving[AMPH_SERVER] = 0;
     }
-    amph_control_event(l, AMPH_NGROUPS, true, (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, rank, code });
+    amph_control_event(l, AMPH_NGROUPS, true,
+                       (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, rank, code });
     amph_timer_set(&l->loop, &l->step, some_joined(l) ? WORD_NS : 0, on_kill_step, l);
     advance(l);
 }
@@ -115,18 +128,20 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
 static void on_drain_late(void *arg)
 {
     struct amph_launch *l = arg;
-    fail(l, AMPH_RANK_NONE, 1, "%u servers have not finished %u s after the last compute process", l->nliving[AMPH_SERVER],
-         (unsigned)(DRAIN_NS / AMPH_NS_PER_S));
+    fail(l, AMPH_RANK_NONE, 1, "%u servers have not finished %u s after the last compute process",
+         l->nliving[AMPH_SERVER], (unsigned)(DRAIN_NS / AMPH_NS_PER_S));
 }
 
 static void drain(struct amph_launch *l)
 {
     bool joined = false;
     l->phase = AMPH_PHASE_DRAIN;
-    amph_control_event(l, AMPH_SERVER, false, (struct amph_boot_event){ AMPH_BOOT_DRAIN, AMPH_RANK_NONE, 0 });
+    amph_control_event(l, AMPH_SERVER, false,
+                       (struct amph_boot_event){ AMPH_BOOT_DRAIN, AMPH_RANK_NONE, 0 });
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_jobdesc_total(&l->job); i++)
         joined = joined || (l->procs[i].joined && !l->procs[i].ended);
-    /* Where one has joined, it waits for the others in the exchange of addresses, and they come and hear of the drain then. */
+    /* Where one has joined, it waits for the others in the exchange of addresses, and they come and
+     * hear of the drain then. */
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_jobdesc_total(&l->job) && !joined; i++)
         if (!l->procs[i].ended) {
             l->procs[i].signalled = true; /* it has no clients, or is no server of ours */
@@ -145,10 +160,12 @@ static bool all_orphans_gone(const struct amph_launch *l)
 
 static void on_abort_due(void *arg);
 
-/* An abort is weighed for a while; where its process was the last of its group, no other's death can come to explain it. */
+/* An abort is weighed for a while; where its process was the last of its group, no other's death
+ * can come to explain it. */
 static void weigh_abort(struct amph_launch *l)
 {
-    if (l->abort_rank == AMPH_RANK_NONE || l->phase >= AMPH_PHASE_ENDING || l->nliving[l->procs[l->abort_rank].group] > 0)
+    if (l->abort_rank == AMPH_RANK_NONE || l->phase >= AMPH_PHASE_ENDING ||
+        l->nliving[l->procs[l->abort_rank].group] > 0)
         return;
     amph_timer_stop(&l->loop, &l->abort_timer);
     on_abort_due(l);
@@ -179,15 +196,20 @@ void amph_orphans_gone(struct amph_lagent *agent)
 
 /* ---- processes ---- */
 
-/* A death: everybody hears of it, and unless it is a server's that the user puts up with, the job ends. */
+/* A death: everybody hears of it, and unless it is a server's that the user puts up with, the job
+ * ends. */
 static void died(struct amph_lproc *p, int code, const char *how)
 {
     struct amph_launch *l = p->launch;
     p->death_code = code;
-    amph_control_event(l, AMPH_NGROUPS, true, (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
-    if (p->group == AMPH_SERVER && strcmp(l->o->on_server_death, "end") != 0 && l->phase < AMPH_PHASE_DRAIN)
+    amph_control_event(l, AMPH_NGROUPS, true,
+                       (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
+    if (p->group == AMPH_SERVER && strcmp(l->o->on_server_death, "end") != 0 &&
+        l->phase < AMPH_PHASE_DRAIN)
         amph_say("%s %s; %s", amph_proc_name(p), how,
-                 strcmp(l->o->on_server_death, "failover") == 0 ? "the next server takes over" : "its files answer EIO from now on");
+                 strcmp(l->o->on_server_death, "failover") == 0
+                     ? "the next server takes over"
+                     : "its files answer EIO from now on");
     else
         fail(l, p->rank, code, "%s %s", amph_proc_name(p), how);
 }
@@ -200,7 +222,8 @@ void amph_check_absent(struct amph_launch *l, enum amph_group group, const char 
     for (uint32_t i = 0; i < l->job.nproc[group]; i++) {
         const struct amph_lproc *p = &l->procs[first + i];
         if (p->ended && ((pmi && !p->pmi_waits) || (exchange && !p->exchanged)))
-            fail(l, p->rank, 1, "%s has ended without taking part, and others wait for it %s", amph_proc_name(p), what);
+            fail(l, p->rank, 1, "%s has ended without taking part, and others wait for it %s",
+                 amph_proc_name(p), what);
     }
 }
 
@@ -213,13 +236,16 @@ static void judge(struct amph_lproc *p, bool by_signal, int number, bool core)
     if (p->rank == l->abort_rank)
         return; /* its abort is being weighed */
     if (by_signal) {
-        snprintf(how, sizeof how, "was killed by signal %d (%s%s)", number, strsignal(number), core ? ", core dumped" : "");
+        snprintf(how, sizeof how, "was killed by signal %d (%s%s)", number, strsignal(number),
+                 core ? ", core dumped" : "");
         died(p, 128 + number, how);
     } else if (number != 0) {
         snprintf(how, sizeof how, "ended with exit code %d", number);
         died(p, number, how);
     } else if (p->joined && !p->left) {
-        died(p, 1, "ended with exit code 0 without leaving the job (by _exit, or by a main program that went on without it)");
+        died(p, 1,
+             "ended with exit code 0 without leaving the job (by _exit, or by a main program that "
+             "went on without it)");
     } else if (p->pmi_joined && !p->pmi_left && !p->joined) {
         died(p, 1, "ended with exit code 0 without finalizing PMI");
     } else if (p->group == AMPH_SERVER && l->phase < AMPH_PHASE_DRAIN) {
@@ -235,9 +261,11 @@ static void on_exit_late(void *arg)
     if (l->phase != AMPH_PHASE_RUN)
         return;
     if (first) {
-        amph_say("%u compute processes have not ended %.3g s after the first gasnet_exit(0); they are ended now",
+        amph_say("%u compute processes have not ended %.3g s after the first gasnet_exit(0); they "
+                 "are ended now",
                  l->nliving[AMPH_COMPUTE], (double)(amph_now_ns() - l->exit_ns) / 1e9);
-        amph_control_event(l, AMPH_COMPUTE, false, (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, 0 });
+        amph_control_event(l, AMPH_COMPUTE, false,
+                           (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, 0 });
     }
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE] && !first; i++)
         if (!l->procs[i].ended) {
@@ -247,17 +275,23 @@ static void on_exit_late(void *arg)
     amph_timer_set(&l->loop, &l->step, first ? WORD_NS : TERM_NS, on_exit_late, l);
 }
 
-/* The processes that are left get their time anew whenever one has ended, for a machine that is busy with their ends: up to
- * EXIT_PATIENCE times as much in all, but no more than was asked for where somebody has asked. */
+/* The processes that are left get their time anew whenever one has ended, for a machine that is
+ * busy with their ends: up to EXIT_PATIENCE times as much in all, but no more than was asked for
+ * where somebody has asked. */
 static void give_time(struct amph_launch *l)
 {
     uint64_t limit = amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]);
     uint64_t now = amph_now_ns();
     uint64_t last = l->exit_ns + EXIT_PATIENCE * limit;
-    bool waiting = l->exit_called && l->kill_step == 0 && l->phase == AMPH_PHASE_RUN && l->nliving[AMPH_COMPUTE] > 0;
+    bool waiting = l->exit_called && l->kill_step == 0 && l->phase == AMPH_PHASE_RUN &&
+                   l->nliving[AMPH_COMPUTE] > 0;
     if (!waiting || amph_env_is_set(AMPH_ENV_EXITTIMEOUT))
         return;
-    amph_timer_set(&l->loop, &l->step, now + limit < last ? limit : now < last ? last - now : 0, on_exit_late, l);
+    amph_timer_set(&l->loop, &l->step,
+                   now + limit < last ? limit
+                   : now < last       ? last - now
+                                      : 0,
+                   on_exit_late, l);
 }
 
 void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core)
@@ -284,8 +318,10 @@ void amph_proc_failed_to_start(struct amph_lproc *p, int error)
     l->nliving[p->group]--;
     if (l->phase < AMPH_PHASE_ENDING) {
         const struct amph_lagent *agent = amph_agent_of(p);
-        int code = amph_program_explain(amph_tree_program(p), agent->remote ? l->job.host_name[agent->host] : NULL, error);
-        fail(l, p->rank, code, "%s %u could not be started", p->group == AMPH_COMPUTE ? "compute" : "server", p->rank);
+        int code = amph_program_explain(
+            amph_tree_program(p), agent->remote ? l->job.host_name[agent->host] : NULL, error);
+        fail(l, p->rank, code, "%s %u could not be started",
+             p->group == AMPH_COMPUTE ? "compute" : "server", p->rank);
     }
     advance(l);
 }
@@ -295,7 +331,8 @@ static void on_lost(void *arg)
     struct amph_lproc *p = arg;
     if (!p->ended && !p->left)
         died(p, 1,
-             "closed its connection to the job without leaving it (its program was replaced, or ended below the process that was "
+             "closed its connection to the job without leaving it (its program was replaced, or "
+             "ended below the process that was "
              "started)");
 }
 
@@ -315,7 +352,8 @@ static void on_abort_due(void *arg)
     if (l->abort_exit)
         fail(l, p->rank, code, "%s called gasnet_exit(%d)", amph_proc_name(p), l->abort_code);
     else
-        fail(l, p->rank, code ? code : 1, "%s ended the job with exit code %d", amph_proc_name(p), code ? code : 1);
+        fail(l, p->rank, code ? code : 1, "%s ended the job with exit code %d", amph_proc_name(p),
+             code ? code : 1);
 }
 
 /* A process ends the job, which may be an echo of another's death: is_exit: by gasnet_exit. */
@@ -337,14 +375,17 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
     if (!exit_called || l->phase != AMPH_PHASE_RUN)
         return;
     if (code & 255 && l->nagents > 1) {
-        weigh(p, code, true); /* a client's answer to a death on another host travels faster than the news of it */
+        /* a client's answer to a death on another host travels faster than the news of it */
+        weigh(p, code, true);
     } else if (code & 255) {
         fail(l, p->rank, code & 255, "%s called gasnet_exit(%d)", amph_proc_name(p), code);
     } else if (!l->exit_called) {
-        /* The others are given time: one that still prints its results after the last barrier must not lose them. */
+        /* The others are given time: one that still prints its results after the last barrier must
+         * not lose them. */
         l->exit_called = true;
         l->exit_ns = amph_now_ns();
-        amph_timer_set(&l->loop, &l->step, amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]), on_exit_late, l);
+        amph_timer_set(&l->loop, &l->step, amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]),
+                       on_exit_late, l);
     }
 }
 
@@ -407,11 +448,12 @@ void amph_agent_lost(struct amph_lagent *agent, int status)
     }
     forget_host(agent);
     if (WIFSIGNALED(status))
-        fail(l, AMPH_RANK_NONE, 128 + WTERMSIG(status), "the agent of host %s (process %d) was killed by signal %d (%s)", host,
+        fail(l, AMPH_RANK_NONE, 128 + WTERMSIG(status),
+             "the agent of host %s (process %d) was killed by signal %d (%s)", host,
              (int)agent->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
-        fail(l, AMPH_RANK_NONE, 1, "the agent of host %s (process %d) ended with exit code %d", host, (int)agent->pid,
-             WEXITSTATUS(status));
+        fail(l, AMPH_RANK_NONE, 1, "the agent of host %s (process %d) ended with exit code %d",
+             host, (int)agent->pid, WEXITSTATUS(status));
     kill_strays(l);
     advance(l);
 }
@@ -422,15 +464,18 @@ static void on_grace_over(void *arg)
     struct amph_launch *l = arg;
 
     if (l->phase == AMPH_PHASE_RUN)
-        fail(l, AMPH_RANK_NONE, 128 + SIGTERM, "%u of %u compute processes have not ended %g s (-grace) after signal %d (%s)",
-             l->nliving[AMPH_COMPUTE], l->job.nproc[AMPH_COMPUTE], l->o->grace_s, SIGTERM, strsignal(SIGTERM));
+        fail(l, AMPH_RANK_NONE, 128 + SIGTERM,
+             "%u of %u compute processes have not ended %g s (-grace) after signal %d (%s)",
+             l->nliving[AMPH_COMPUTE], l->job.nproc[AMPH_COMPUTE], l->o->grace_s, SIGTERM,
+             strsignal(SIGTERM));
 }
 
 void amph_job_signal(struct amph_launch *l, int sig)
 {
     bool ends = sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
     if (ends && (l->nsignals++ > 0 || l->phase != AMPH_PHASE_RUN)) {
-        fail(l, AMPH_RANK_NONE, 128 + sig, "signal %d (%s) came%s", sig, strsignal(sig), l->nsignals > 1 ? " again" : "");
+        fail(l, AMPH_RANK_NONE, 128 + sig, "signal %d (%s) came%s", sig, strsignal(sig),
+             l->nsignals > 1 ? " again" : "");
         return;
     }
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE]; i++)
@@ -443,8 +488,10 @@ void amph_job_signal(struct amph_launch *l, int sig)
 static void on_timeout(void *arg)
 {
     struct amph_launch *l = arg;
-    fail(l, AMPH_RANK_NONE, TIMEOUT_CODE, "the time limit of %g s (-timeout) has passed with %u of %u processes still running",
-         l->o->timeout_s, l->nliving[AMPH_COMPUTE] + l->nliving[AMPH_SERVER], amph_jobdesc_total(&l->job));
+    fail(l, AMPH_RANK_NONE, TIMEOUT_CODE,
+         "the time limit of %g s (-timeout) has passed with %u of %u processes still running",
+         l->o->timeout_s, l->nliving[AMPH_COMPUTE] + l->nliving[AMPH_SERVER],
+         amph_jobdesc_total(&l->job));
 }
 
 void amph_ending_start(struct amph_launch *l)

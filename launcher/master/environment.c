@@ -27,17 +27,21 @@ static struct {
 static enum amph_status check_conduit(const struct amph_launch *l)
 {
     const char *conduit = l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT);
-    /* Looking for one loads libfabric, so the usual ones are left to the processes, which have to load it anyway. */
-    bool usual = strcmp(conduit, "auto") == 0 || strcmp(conduit, "smp") == 0 || strcmp(conduit, "tcp") == 0;
+    /* Looking for one loads libfabric, so the usual ones are left to the processes, which have to
+     * load it anyway. */
+    bool usual = strcmp(conduit, "auto") == 0 || strcmp(conduit, "smp") == 0 ||
+                 strcmp(conduit, "tcp") == 0;
     if (!usual && !amph_conduit_find(conduit)) {
-        amph_say("there is no conduit %s in this build or on this machine; take another of " AMPH_CONDUIT_WORDS " (amphora-info says "
+        amph_say("there is no conduit %s in this build or on this machine; take another "
+                 "of " AMPH_CONDUIT_WORDS " (amphora-info says "
                  "why this one is not here)",
                  conduit);
         return AMPH_ERR_ARG;
     }
     if (strcmp(conduit, "smp") != 0 || l->job.nhosts == 1)
         return AMPH_OK;
-    amph_say("the conduit smp joins the processes of one host only, and this job has %u; take -conduit auto, tcp, udp or verbs",
+    amph_say("the conduit smp joins the processes of one host only, and this job has %u; take "
+             "-conduit auto, tcp, udp or verbs",
              l->job.nhosts);
     return AMPH_ERR_ARG;
 }
@@ -49,19 +53,24 @@ static enum amph_status check_prefix(FILE *out, const char *entry, size_t len, b
     int prefix_len = (int)(equal ? (size_t)(equal - entry) : len);
     struct stat st;
     char dir[4096], cwd[4096];
-    snprintf(dir, sizeof dir, "%.*s", (int)(equal ? len - (size_t)prefix_len - 1 : len), equal ? equal + 1 : entry);
+    snprintf(dir, sizeof dir, "%.*s", (int)(equal ? len - (size_t)prefix_len - 1 : len),
+             equal ? equal + 1 : entry);
     if (entry[0] != '/') {
-        amph_say("-iofwd %.*s: the prefix must be an absolute path, such as /data or /data=/srv/data", (int)len, entry);
+        amph_say(
+            "-iofwd %.*s: the prefix must be an absolute path, such as /data or /data=/srv/data",
+            (int)len, entry);
         return AMPH_ERR_ARG;
     }
     if (here && (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))) {
-        amph_say("-iofwd %.*s: the servers' directory \"%s\" %s; create it, or name another one after \"=\"", (int)len, entry, dir,
-                 stat(dir, &st) < 0 ? "does not exist" : "is no directory");
+        amph_say("-iofwd %.*s: the servers' directory \"%s\" %s; create it, or name another one "
+                 "after \"=\"",
+                 (int)len, entry, dir, stat(dir, &st) < 0 ? "does not exist" : "is no directory");
         return AMPH_ERR_ARG;
     }
     if (strspn(entry, "/") == (size_t)prefix_len) {
-        amph_say("-iofwd %.*s: the root directory cannot be forwarded as a whole; name one below it, such as /data", (int)len,
-                 entry);
+        amph_say("-iofwd %.*s: the root directory cannot be forwarded as a whole; name one below "
+                 "it, such as /data",
+                 (int)len, entry);
         return AMPH_ERR_ARG;
     }
     bool relative = dir[0] != '/';
@@ -102,15 +111,18 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
     }
     enum amph_status st = check_conduit(l);
     if (!text && l->o->nservers && !l->o->server_given)
-        amph_say("warning: -servers %u is given, but neither -iofwd nor IOFWD_PREFIX says which files: no file call is forwarded, and "
-                 "those of iofwd.h fail", l->o->nservers);
+        amph_say("warning: -servers %u is given, but neither -iofwd nor IOFWD_PREFIX says which "
+                 "files: no file call is forwarded, and "
+                 "those of iofwd.h fail",
+                 l->o->nservers);
     if (st != AMPH_OK || !text)
         return st;
     if (!text[strspn(text, ":")]) {
         amph_say("-iofwd needs a prefix: PREFIX[=DIR], such as /data or /data=/srv/data");
         return AMPH_ERR_ARG;
     }
-    bool here[AMPH_NGROUPS] = { false, false }; /* where all servers are elsewhere, they see whether their directory is there */
+    /* where all servers are elsewhere, they see whether their directory is there */
+    bool here[AMPH_NGROUPS] = { false, false };
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         here[i >= l->job.nproc[AMPH_COMPUTE]] |= !l->hosts->remote[l->job.proc[i].host];
     if ((st = check_prefixes(text, here[AMPH_SERVER])) != AMPH_OK)
@@ -120,7 +132,8 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
         made.preload = strdup(AMPH_MODULEDIR "/" AMPH_PRELOAD_NAME);
     if (made.preload)
         return AMPH_OK;
-    amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor in %s; install amphora anew",
+    amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor "
+             "in %s; install amphora anew",
              AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
     return AMPH_ERR_NOENT;
 }
@@ -200,22 +213,26 @@ static void list_close(struct list *list, FILE *out)
 /* Settings of a launcher above this one would lead our processes to its servers. */
 static bool is_foreign(const char *entry)
 {
-    return strncmp(entry, "PMI_", 4) == 0 || strncmp(entry, "PMIX_", 5) == 0 || strncmp(entry, "AMPHORA_PRIVATE_", 16) == 0 ||
+    return strncmp(entry, "PMI_", 4) == 0 || strncmp(entry, "PMIX_", 5) == 0 ||
+           strncmp(entry, "AMPHORA_PRIVATE_", 16) == 0 ||
            strncmp(entry, "IOFWD_PRIVATE_", 14) == 0 || strncmp(entry, "IOFWD_DOOR=", 11) == 0;
 }
 
 /* What only makes sense on the host that it was set on. */
 static bool is_of_host(const char *entry)
 {
-    static const char *const names[] = { "SSH_CONNECTION=", "SSH_CLIENT=", "SSH_TTY=", "SSH_AUTH_SOCK=", "HOSTNAME=", "XDG_RUNTIME_DIR=",
-                                         "XDG_SESSION_ID=", "DBUS_SESSION_BUS_ADDRESS=" };
+    static const char *const names[] = {
+        "SSH_CONNECTION=", "SSH_CLIENT=",      "SSH_TTY=",        "SSH_AUTH_SOCK=",
+        "HOSTNAME=",       "XDG_RUNTIME_DIR=", "XDG_SESSION_ID=", "DBUS_SESSION_BUS_ADDRESS="
+    };
     for (size_t i = 0; i < AMPH_COUNTOF(names); i++)
         if (strncmp(entry, names[i], strlen(names[i])) == 0)
             return true;
     return false;
 }
 
-static enum amph_status send_stream(struct amph_lagent *agent, uint16_t type, FILE *out, char **text, size_t *len)
+static enum amph_status send_stream(struct amph_lagent *agent, uint16_t type, FILE *out,
+                                    char **text, size_t *len)
 {
     bool ok = !ferror(out);
     fclose(out);
@@ -256,8 +273,8 @@ static void set_preload(struct list *list, const char *add)
     free(text);
 }
 
-/* The address by which the job's hosts reach each other: the one under which ssh came in; on this machine, the one that the first
- * other host was reached from.  "": not known. */
+/* The address by which the job's hosts reach each other: the one under which ssh came in; on this
+ * machine, the one that the first other host was reached from.  "": not known. */
 static const char *address_of(const struct amph_launch *l, const struct amph_lagent *agent)
 {
     if (agent->remote)
@@ -289,23 +306,31 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
     snprintf(file, sizeof file, "%s/" AMPH_JOBDIR_FILE, l->directory);
     if (!agent->remote) /* else the agent names its own */
         list_set(list, amph_env_name(AMPH_ENV_JOB), file);
-    const char *address = l->job.several_machines && !amph_env_is_set(AMPH_ENV_INTERFACE) ? address_of(l, agent) : "";
+    const char *address = l->job.several_machines && !amph_env_is_set(AMPH_ENV_INTERFACE)
+                              ? address_of(l, agent)
+                              : "";
     if (*address)
         list_set(list, amph_env_name(AMPH_ENV_INTERFACE), address);
     list_set_number(list, amph_env_name(AMPH_ENV_RANK), p->rank);
     list_set_number(list, amph_env_name(AMPH_ENV_SERVERS), l->job.nproc[AMPH_SERVER]);
     if (l->o->conduit || amph_env_is_set(AMPH_ENV_CONDUIT))
-        list_set(list, amph_env_name(AMPH_ENV_CONDUIT), l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT));
+        list_set(list, amph_env_name(AMPH_ENV_CONDUIT),
+                 l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT));
     else
-        list_add(list, amph_env_name(AMPH_ENV_CONDUIT)); /* removed: a program takes the conduit it was built for */
+        list_add(list,
+                 amph_env_name(
+                     AMPH_ENV_CONDUIT)); /* removed: a program takes the conduit it was built for */
     list_set(list, amph_env_name(AMPH_ENV_ON_SERVER_DEATH), l->o->on_server_death);
     list_set_number(list, "PMI_RANK", p->rank - first);
     list_set_number(list, "PMI_SIZE", l->job.nproc[p->group]);
     if (made.prefixes)
         list_set(list, amph_env_name(AMPH_ENV_IOFWD_PREFIX), made.prefixes);
     else
-        list_add(list, amph_env_name(AMPH_ENV_IOFWD_PREFIX)); /* removed: this job forwards nothing */
-    const char *preload = made.preload && agent->remote && agent->preload && *agent->preload ? agent->preload : made.preload;
+        list_add(list,
+                 amph_env_name(AMPH_ENV_IOFWD_PREFIX)); /* removed: this job forwards nothing */
+    const char *preload = made.preload && agent->remote && agent->preload && *agent->preload
+                              ? agent->preload
+                              : made.preload;
     set_preload(list, p->group == AMPH_COMPUTE ? preload : NULL);
 }
 
@@ -318,7 +343,8 @@ enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
     const char *file = amph_tree_program(p);
     char *server[] = { (char *)file, NULL };
     uint32_t place, nplaces;
-    char **argv = p->group == AMPH_SERVER ? server : l->o->program + 1; /* main has put the file in front of the program's words */
+    /* main has put the file in front of the program's words */
+    char **argv = p->group == AMPH_SERVER ? server : l->o->program + 1;
     if (!out || !list_open(&args) || !list_open(&env))
         return AMPH_ERR_NOMEM;
     put_u32(out, p->rank);

@@ -27,7 +27,8 @@ char *amph_jobdir_name(bool forwards)
     const char *tmp = amph_env_str(AMPH_ENV_TMPDIR);
     if (!is_directory(tmp))
         tmp = amph_env_foreign("TMPDIR");
-    if (!tmp || *tmp != '/' || (forwards && !is_directory(tmp))) /* one that is not here may lie below a forwarded prefix */
+    /* one that is not here may lie below a forwarded prefix */
+    if (!tmp || *tmp != '/' || (forwards && !is_directory(tmp)))
         tmp = "/tmp";
     amph_random(&number, sizeof number);
     return asprintf(&path, "%s/amphora-%016" PRIx64, tmp, number) < 0 ? NULL : path;
@@ -37,7 +38,9 @@ enum amph_status amph_jobdir_create(const char *path)
 {
     if (mkdir(path, 0700) == 0)
         return AMPH_OK;
-    amph_error("cannot create the job's directory %s: %m; set TMPDIR to a directory that can be written", path);
+    amph_error(
+        "cannot create the job's directory %s: %m; set TMPDIR to a directory that can be written",
+        path);
     return AMPH_ERR_SYS;
 }
 

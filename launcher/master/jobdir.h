@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job's private directory (mode 0700), which holds its address file.  Layer: launcher.  Thread rule: one thread. */
+/* The job's private directory (mode 0700), which holds its address file.  Layer: launcher.  Thread
+ * rule: one thread. */
 #ifndef AMPH_LAUNCHER_JOBDIR_H
 #define AMPH_LAUNCHER_JOBDIR_H
 
@@ -10,8 +11,8 @@
 
 #define AMPH_JOBDIR_FILE "job" /* the address file's name in it */
 
-/* A name that no other job has, in TMPDIR or /tmp; nothing is created.  forwards: the job has I/O servers, and TMPDIR may be meant for its
- * programs only.  Allocated. */
+/* A name that no other job has, in TMPDIR or /tmp; nothing is created.  forwards: the job has I/O
+ * servers, and TMPDIR may be meant for its programs only.  Allocated. */
 char *amph_jobdir_name(bool forwards);
 enum amph_status amph_jobdir_create(const char *path);
 /* Removes the address file and the directory; what is not there does not matter. */

@@ -12,7 +12,9 @@
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 
-enum { NOT_FOUND = 127 };
+enum {
+    NOT_FOUND = 127
+};
 
 /* Descriptors 0 to 2 must be open, else something of ours would take their place. */
 static void open_standard(void)
@@ -25,17 +27,20 @@ static void open_standard(void)
 }
 
 /* Must the file be there on this machine?  Where it is started on other hosts only, those see. */
-static bool runs_here(const struct amph_jobdesc *job, const struct amph_hostset *hosts, enum amph_group group)
+static bool runs_here(const struct amph_jobdesc *job, const struct amph_hostset *hosts,
+                      enum amph_group group)
 {
     enum amph_path which = group == AMPH_SERVER ? AMPH_PATH_SERVER : AMPH_PATH_PROGRAM;
     uint32_t first = group == AMPH_SERVER ? job->nproc[AMPH_COMPUTE] : 0;
     for (uint32_t i = first; i < first + job->nproc[group]; i++)
-        if (!hosts->remote[job->proc[i].host] && !amph_hostset_path(hosts, job->proc[i].host, NULL, which))
+        if (!hosts->remote[job->proc[i].host] &&
+            !amph_hostset_path(hosts, job->proc[i].host, NULL, which))
             return true;
     return false;
 }
 
-/* Puts the found file in front of the program's own words: { file, name as given, arguments, NULL }. */
+/* Puts the found file in front of the program's own words: { file, name as given, arguments, NULL
+ * }. */
 static int find_program(struct amph_options *o, bool here)
 {
     char *path = o->program[0];
@@ -73,7 +78,8 @@ static int find_server(struct amph_options *o, bool here)
         o->server_program = "iofwd-server";
         return 0;
     }
-    amph_say("the program iofwd-server is found neither beside amphora-run nor in %s; install amphora anew, or give "
+    amph_say("the program iofwd-server is found neither beside amphora-run nor in %s; install "
+             "amphora anew, or give "
              "-server-program",
              AMPH_BINDIR);
     return NOT_FOUND;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which server serves which compute process: one table of rules.  Layer: launcher.  Thread rule: one thread. */
+/* Which server serves which compute process: one table of rules.  Layer: launcher.  Thread rule:
+ * one thread. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static uint32_t by_block(const struct amph_jobdesc *job, uint32_t c)
     return (uint32_t)((uint64_t)c * job->nproc[AMPH_SERVER] / job->nproc[AMPH_COMPUTE]);
 }
 
-/* A server on the own host where there is one, dealt out among the host's compute processes; else as mod. */
+/* A server on the own host where there is one, dealt out among the host's compute processes; else
+ * as mod. */
 static uint32_t by_near(const struct amph_jobdesc *job, uint32_t c)
 {
     uint32_t host = job->proc[c].host;
@@ -44,7 +46,8 @@ static const struct {
     uint32_t (*server_of)(const struct amph_jobdesc *job, uint32_t c);
 } rules[] = { { "mod", by_mod }, { "block", by_block }, { "near", by_near } };
 
-/* "1,0,0": the server, counted from 0, of compute process 0, 1, 2; the list repeats where it is shorter. */
+/* "1,0,0": the server, counted from 0, of compute process 0, 1, 2; the list repeats where it is
+ * shorter. */
 static enum amph_status by_list(struct amph_jobdesc *job, const char *text)
 {
     uint32_t nc = job->nproc[AMPH_COMPUTE];
@@ -53,8 +56,9 @@ static enum amph_status by_list(struct amph_jobdesc *job, const char *text)
         char *end;
         unsigned long s = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : UINT32_MAX;
         if (s >= job->nproc[AMPH_SERVER] || (*end != ',' && *end)) {
-            amph_say("-map %s is not allowed; it takes mod, block, near, or a list such as 0,1,1 of server numbers below %u", text,
-                     job->nproc[AMPH_SERVER]);
+            amph_say("-map %s is not allowed; it takes mod, block, near, or a list such as 0,1,1 "
+                     "of server numbers below %u",
+                     text, job->nproc[AMPH_SERVER]);
             return AMPH_ERR_ARG;
         }
         job->server_of[n] = nc + (uint32_t)s;

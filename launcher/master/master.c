@@ -2,7 +2,8 @@
 /*
  * Starting agents and processes, and what agents say.  Layer: launcher.  Thread rule: one thread.
  *
- * Agents are forked first, before anything exists that they could keep open; all they do later comes to them in frames.
+ * Agents are forked first, before anything exists that they could keep open; all they do later
+ * comes to them in frames.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,8 @@ static void agent_gone(struct amph_lagent *agent)
     amph_watch_del(agent->watch);
     agent->watch = NULL;
     amph_frames_close(&agent->frames);
-    /* Its stream is closed, so it is ending or has gone astray; the signal does no harm to one that ends. */
+    /* Its stream is closed, so it is ending or has gone astray; the signal does no harm to one that
+     * ends. */
     kill(agent->pid, SIGKILL);
     while (waitpid(agent->pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -107,13 +109,11 @@ static void on_ended(struct amph_lagent *agent, struct amph_lproc *p, struct amp
 }
 
 /* All of these start with the process's number. */
-static void (*const news[AMPH_AGENT_NTYPES])(struct amph_lagent *agent, struct amph_lproc *p, struct amph_rd *r) = {
-    [AMPH_AGENT_STARTED] = on_started,
-    [AMPH_AGENT_FAILED] = on_failed,
-    [AMPH_AGENT_OUTPUT] = on_output,
-    [AMPH_AGENT_INPUT_TAKEN] = on_input_taken,
-    [AMPH_AGENT_PMI] = on_pmi,
-    [AMPH_AGENT_ENDED] = on_ended,
+static void (*const news[AMPH_AGENT_NTYPES])(struct amph_lagent *agent, struct amph_lproc *p,
+                                             struct amph_rd *r) = {
+    [AMPH_AGENT_STARTED] = on_started, [AMPH_AGENT_FAILED] = on_failed,
+    [AMPH_AGENT_OUTPUT] = on_output,   [AMPH_AGENT_INPUT_TAKEN] = on_input_taken,
+    [AMPH_AGENT_PMI] = on_pmi,         [AMPH_AGENT_ENDED] = on_ended,
 };
 
 void amph_launch_take(struct amph_lagent *agent, const struct amph_frame *frame)
@@ -132,8 +132,8 @@ void amph_launch_take(struct amph_lagent *agent, const struct amph_frame *frame)
         return;
     }
     uint32_t rank = amph_rd_u32(&r);
-    if (r.bad || frame->type >= AMPH_AGENT_NTYPES || !news[frame->type] || rank >= amph_jobdesc_total(&l->job) ||
-        l->job.proc[rank].host != agent->host)
+    if (r.bad || frame->type >= AMPH_AGENT_NTYPES || !news[frame->type] ||
+        rank >= amph_jobdesc_total(&l->job) || l->job.proc[rank].host != agent->host)
         return;
     news[frame->type](agent, &l->procs[rank], &r);
 }
@@ -182,7 +182,8 @@ static enum amph_status fork_agent(struct amph_launch *l, uint32_t index)
     }
     close(pair[1]);
     amph_frames_open(&agent->frames, pair[0], AMPH_AGENT_BODY_MAX);
-    if (agent->pid > 0 && (agent->watch = amph_watch_add(&l->loop, pair[0], EPOLLIN, on_agent, agent)))
+    if (agent->pid > 0 &&
+        (agent->watch = amph_watch_add(&l->loop, pair[0], EPOLLIN, on_agent, agent)))
         return AMPH_OK;
     amph_say("cannot start the agent of %s: %m", l->job.host_name[index]);
     return AMPH_ERR_SYS;
@@ -196,7 +197,9 @@ static enum amph_status start_agents(struct amph_launch *l)
         return AMPH_ERR_NOMEM;
     l->nagents = l->job.nhosts;
     for (uint32_t i = 0; i < l->nagents; i++) {
-        l->agents[i] = (struct amph_lagent){ .launch = l, .host = i, .remote = l->hosts->remote[i], .gone = !l->hosts->remote[i] };
+        l->agents[i] = (struct amph_lagent){
+            .launch = l, .host = i, .remote = l->hosts->remote[i], .gone = !l->hosts->remote[i]
+        };
         l->agents[i].frames.fd = l->agents[i].frames.out_fd = -1;
     }
     for (uint32_t i = 0; i < l->nagents && st == AMPH_OK; i++)
@@ -231,7 +234,8 @@ static bool some_here(const struct amph_launch *l)
     return false;
 }
 
-/* The job's directory on this machine; where all processes are elsewhere there is none, nor an agent here that would remove it. */
+/* The job's directory on this machine; where all processes are elsewhere there is none, nor an
+ * agent here that would remove it. */
 static enum amph_status make_directory(struct amph_launch *l)
 {
     enum amph_status st = amph_jobdir_create(l->directory);
@@ -264,7 +268,8 @@ static void on_signal(void *arg, uint32_t events)
     struct signals *s = arg;
     struct signalfd_siginfo info;
     while (read(s->fd, &info, sizeof info) == sizeof info)
-        if (info.ssi_signo != SIGCHLD) /* agents are missed at their streams; this one only ends sleeps */
+        /* agents are missed at their streams; this one only ends sleeps */
+        if (info.ssi_signo != SIGCHLD)
             amph_job_signal(s->launch, (int)info.ssi_signo);
 }
 
@@ -282,7 +287,8 @@ static enum amph_status watch_signals(struct amph_launch *l, struct signals *s)
     handled_signals(&set);
     s->launch = l;
     s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return s->fd >= 0 && amph_watch_add(&l->loop, s->fd, EPOLLIN, on_signal, s) ? AMPH_OK : AMPH_ERR_SYS;
+    return s->fd >= 0 && amph_watch_add(&l->loop, s->fd, EPOLLIN, on_signal, s) ? AMPH_OK
+                                                                                : AMPH_ERR_SYS;
 }
 
 /* ---- the job ---- */
@@ -339,7 +345,8 @@ static void stop(struct amph_launch *l)
     free(l->directory);
 }
 
-int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job, struct amph_hostset *hosts)
+int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job,
+                    struct amph_hostset *hosts)
 {
     static struct amph_launch launch;
     struct amph_launch *l = &launch;

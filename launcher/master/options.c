@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of amphora-run: one table gives parser, help and the nearest name.  Layer: launcher. */
+/* The command line of amphora-run: one table gives parser, help and the nearest name.  Layer:
+ * launcher. */
 #include "launcher/master/options.h"
 
 #include <stdio.h>
@@ -29,7 +30,9 @@ static bool take_count(const struct option *opt, const char *value, long least, 
     char *end;
     long v = strtol(value, &end, 10);
     if (end == value || *end || v < least || v > 1000000)
-        return wrong(opt, value, least ? "a number of processes from 1 to 1000000" : "a number of processes from 0 to 1000000");
+        return wrong(opt, value,
+                     least ? "a number of processes from 1 to 1000000"
+                           : "a number of processes from 0 to 1000000");
     *count_p = (uint32_t)v;
     return true;
 }
@@ -47,13 +50,15 @@ static bool take_servers(struct amph_options *o, const struct option *opt, const
 /* The words of AMPHORA_CONDUIT, by the parser of settings. */
 static bool take_conduit(struct amph_options *o, const struct option *opt, const char *value)
 {
-    static const struct amph_env_row row = { "-conduit", AMPH_ENV_TYPE_ENUM, AMPH_CONDUIT_WORDS, 0, 0 };
+    static const struct amph_env_row row = { "-conduit", AMPH_ENV_TYPE_ENUM, AMPH_CONDUIT_WORDS, 0,
+                                             0 };
     struct amph_env_value chosen = { 0 };
     char why[AMPH_ENV_WHY_BYTES];
 
     if (!amph_env_parse(&row, value, &chosen, why, sizeof why)) {
-        amph_say("there is no conduit \"%s\"; -%s takes " AMPH_CONDUIT_WORDS " (amphora-info lists those of this build)", value,
-                 opt->name);
+        amph_say("there is no conduit \"%s\"; -%s takes " AMPH_CONDUIT_WORDS
+                 " (amphora-info lists those of this build)",
+                 value, opt->name);
         return false;
     }
 
@@ -73,7 +78,8 @@ static bool take_host(struct amph_options *o, const struct option *opt, const ch
 {
     for (const char *at = value;; at += strcspn(at, ",") + 1) {
         if (!at[strspn(at, " \t")] || at[strspn(at, " \t")] == ',')
-            return wrong(opt, value[0] ? value : "(nothing)", "host names with one comma between them");
+            return wrong(opt, value[0] ? value : "(nothing)",
+                         "host names with one comma between them");
         if (!strchr(at, ','))
             break;
     }
@@ -111,7 +117,8 @@ static bool take_over(struct amph_options *o, const struct option *opt, const ch
 static bool take_iofwd(struct amph_options *o, const struct option *opt, const char *value)
 {
     char *joined;
-    if (asprintf(&joined, "%s%s%s", o->prefixes ? o->prefixes : "", o->prefixes ? ":" : "", value) < 0)
+    if (asprintf(&joined, "%s%s%s", o->prefixes ? o->prefixes : "", o->prefixes ? ":" : "", value) <
+        0)
         return false;
     free(o->prefixes);
     o->prefixes = joined;
@@ -126,7 +133,9 @@ static bool take_map(struct amph_options *o, const struct option *opt, const cha
 
 static bool take_bind(struct amph_options *o, const struct option *opt, const char *value)
 {
-    static const char *const words[] = { [AMPH_BIND_NONE] = "none", [AMPH_BIND_CORE] = "core", [AMPH_BIND_NUMA] = "numa" };
+    static const char *const words[] = {
+        [AMPH_BIND_NONE] = "none", [AMPH_BIND_CORE] = "core", [AMPH_BIND_NUMA] = "numa"
+    };
     for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
         if (strcmp(words[i], value) == 0) {
             o->bind = (enum amph_bind)i;
@@ -166,7 +175,8 @@ static bool take_grace(struct amph_options *o, const struct option *opt, const c
     return true;
 }
 
-static const char *const death_words[] = { "end", "eio", "failover" }; /* as AMPHORA_ON_SERVER_DEATH has them */
+/* as AMPHORA_ON_SERVER_DEATH has them */
+static const char *const death_words[] = { "end", "eio", "failover" };
 
 static bool take_death(struct amph_options *o, const struct option *opt, const char *value)
 {
@@ -193,6 +203,7 @@ static bool take_verbose(struct amph_options *o, const struct option *opt, const
 static bool take_help(struct amph_options *o, const struct option *opt, const char *value);
 static bool take_version(struct amph_options *o, const struct option *opt, const char *value);
 
+/* clang-format off */
 static const struct option options[] = {
     { "n", "C", take_n, "compute processes; the default is 1" },
     { "np", "C", take_n, NULL },
@@ -234,6 +245,7 @@ static const struct option options[] = {
     { "h", NULL, take_help, NULL },
     { "version", NULL, take_version, "print the version and end" },
 };
+/* clang-format on */
 
 static bool take_version(struct amph_options *o, const struct option *opt, const char *value)
 {
@@ -241,7 +253,8 @@ static bool take_version(struct amph_options *o, const struct option *opt, const
     return true;
 }
 
-/* Prints text from column `indent`, broken at blanks before column 100; the cursor stands at column `at`. */
+/* Prints text from column `indent`, broken at blanks before column 100; the cursor stands at column
+ * `at`. */
 static void print_folded(const char *text, int at, int indent)
 {
     if (at >= indent)
@@ -266,8 +279,8 @@ static bool take_help(struct amph_options *o, const struct option *opt, const ch
     printf("usage: amphora-run [OPTIONS] PROGRAM [ARGUMENTS]\n\n"
            "Starts PROGRAM as a job of several processes, with I/O servers where asked for.\n\n");
     for (size_t i = 0; i < AMPH_COUNTOF(options); i++) {
-        int at =
-            printf("  -%s%s%s", options[i].name, options[i].argument ? " " : "", options[i].argument ? options[i].argument : "");
+        int at = printf("  -%s%s%s", options[i].name, options[i].argument ? " " : "",
+                        options[i].argument ? options[i].argument : "");
         for (size_t k = i + 1; k < AMPH_COUNTOF(options) && !options[k].help; k++)
             at += printf(", -%s", options[k].name);
         print_folded(options[i].help, at, 28);
@@ -301,7 +314,8 @@ static void unknown(const char *word, const char *name)
         }
     }
     if (least <= strlen(text) / 3 + 1)
-        amph_say("there is no option %s; did you mean -%s? (amphora-run -help lists them)", word, nearest);
+        amph_say("there is no option %s; did you mean -%s? (amphora-run -help lists them)", word,
+                 nearest);
     else
         amph_say("there is no option %s (amphora-run -help lists them)", word);
 }
@@ -331,12 +345,15 @@ static enum amph_options_result take(struct amph_options *o, char **argv, int *a
         ++*at_p;
     if (!opt->take(o, opt, value))
         return AMPH_OPTIONS_WRONG;
-    return opt->take == take_help || opt->take == take_version ? AMPH_OPTIONS_DONE : AMPH_OPTIONS_RUN;
+    return opt->take == take_help || opt->take == take_version ? AMPH_OPTIONS_DONE
+                                                               : AMPH_OPTIONS_RUN;
 }
 
 enum amph_options_result amph_options_read(struct amph_options *o, int argc, char **argv)
 {
-    *o = (struct amph_options){ .ncompute = 1, .map = "mod", .bind = AMPH_BIND_NONE, .grace_s = GRACE_S };
+    *o = (struct amph_options){
+        .ncompute = 1, .map = "mod", .bind = AMPH_BIND_NONE, .grace_s = GRACE_S
+    };
     o->on_server_death = death_words[amph_env_enum(AMPH_ENV_ON_SERVER_DEATH)];
     int at = 1;
     while (at < argc && argv[at][0] == '-' && argv[at][1]) {
@@ -350,11 +367,13 @@ enum amph_options_result amph_options_read(struct amph_options *o, int argc, cha
     }
     o->program = argv + at;
     if (!o->servers_given && (o->server_hosts || o->server_program)) {
-        amph_say("-server-%s is given, but no servers are asked for; give -servers S as well", o->server_hosts ? "hosts" : "program");
+        amph_say("-server-%s is given, but no servers are asked for; give -servers S as well",
+                 o->server_hosts ? "hosts" : "program");
         return AMPH_OPTIONS_WRONG;
     }
     if (at < argc)
         return AMPH_OPTIONS_RUN;
-    amph_say("no program was given; usage: amphora-run [OPTIONS] PROGRAM [ARGUMENTS] (amphora-run -help explains)");
+    amph_say("no program was given; usage: amphora-run [OPTIONS] PROGRAM [ARGUMENTS] (amphora-run "
+             "-help explains)");
     return AMPH_OPTIONS_WRONG;
 }

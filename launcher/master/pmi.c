@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMI-1 servers, one for each group: key space and fence of the group's processes, so that any PMI program runs in it.
- * Layer: launcher.  Thread rule: one thread.  Lines come from the processes through their agents.
+ * PMI-1 servers, one for each group: key space and fence of the group's processes, so that any PMI
+ * program runs in it. Layer: launcher.  Thread rule: one thread.  Lines come from the processes
+ * through their agents.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +14,11 @@
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 
-enum { KEY_MAX = 64, VALUE_MAX = 1024, ENTRIES_MAX = 1 << 20 };
+enum {
+    KEY_MAX = 64,
+    VALUE_MAX = 1024,
+    ENTRIES_MAX = 1 << 20
+};
 
 struct amph_pmi_entry {
     char *key, *value;
@@ -88,7 +93,8 @@ static void do_init(struct amph_lproc *p, const char *line)
     char version[8] = "";
     amph_pmi_word(line, "pmi_version", version, sizeof version);
     p->pmi_joined = true;
-    reply(p, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=%d\n", strcmp(version, "1") == 0 ? 0 : -1);
+    reply(p, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=%d\n",
+          strcmp(version, "1") == 0 ? 0 : -1);
 }
 
 static void do_maxes(struct amph_lproc *p, const char *line)
@@ -127,7 +133,8 @@ static void do_put(struct amph_lproc *p, const char *line)
 static void do_get(struct amph_lproc *p, const char *line)
 {
     char key[KEY_MAX];
-    struct amph_pmi_entry *e = amph_pmi_word(line, "key", key, sizeof key) ? *find(space_of(p), key) : NULL;
+    struct amph_pmi_entry *e = amph_pmi_word(line, "key", key, sizeof key) ? *find(space_of(p), key)
+                                                                           : NULL;
     if (e)
         reply(p, "cmd=get_result rc=0 msg=success value=%s\n", e->value);
     else
@@ -183,17 +190,26 @@ static const struct {
     const char *name;
     void (*fn)(struct amph_lproc *p, const char *line);
 } commands[] = {
-    { "init", do_init },           { "get_maxes", do_maxes },     { "get_appnum", do_appnum },
-    { "get_my_kvsname", do_kvsname }, { "get_universe_size", do_universe }, { "put", do_put },
-    { "get", do_get },             { "barrier_in", do_barrier },  { "finalize", do_finalize },
-    { "abort", do_abort },         { "publish_name", do_publish }, { "unpublish_name", do_unpublish },
+    { "init", do_init },
+    { "get_maxes", do_maxes },
+    { "get_appnum", do_appnum },
+    { "get_my_kvsname", do_kvsname },
+    { "get_universe_size", do_universe },
+    { "put", do_put },
+    { "get", do_get },
+    { "barrier_in", do_barrier },
+    { "finalize", do_finalize },
+    { "abort", do_abort },
+    { "publish_name", do_publish },
+    { "unpublish_name", do_unpublish },
     { "lookup_name", do_lookup },
 };
 
 static void do_line(struct amph_lproc *p, const char *line)
 {
     char cmd[64];
-    if (strncmp(line, "mcmd=", 5) == 0) /* starting further processes; the request ends with its own line "endcmd" */
+    /* starting further processes; the request ends with its own line "endcmd" */
+    if (strncmp(line, "mcmd=", 5) == 0)
         return;
     if (strcmp(line, "endcmd") == 0) {
         reply(p, "cmd=spawn_result rc=-1 status=no_spawning\n");
@@ -225,7 +241,8 @@ void amph_pmi_bytes(struct amph_lproc *p, const void *bytes, size_t len_bytes)
         b->at = b->len; /* no PMI line is that long: what speaks here is no PMI client */
 }
 
-/* "PMI_process_mapping", which MPI libraries ask for: runs of (host, 1, processes in a row on it). */
+/* "PMI_process_mapping", which MPI libraries ask for: runs of (host, 1, processes in a row on
+ * it). */
 static enum amph_status store_mapping(struct amph_launch *l, enum amph_group group)
 {
     uint32_t n = l->job.nproc[group];

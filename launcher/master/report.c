@@ -18,7 +18,8 @@ const char *amph_proc_name(const struct amph_lproc *p)
     const struct amph_jobdesc *job = &p->launch->job;
     const char *host = job->host_name[job->proc[p->rank].host];
     if (p->pid)
-        snprintf(text, sizeof text, "%s %u (process %d) on %s", group_name[p->group], p->rank, (int)p->pid, host);
+        snprintf(text, sizeof text, "%s %u (process %d) on %s", group_name[p->group], p->rank,
+                 (int)p->pid, host);
     else
         snprintf(text, sizeof text, "%s %u on %s", group_name[p->group], p->rank, host);
     return text;
@@ -51,8 +52,8 @@ static void print_row(FILE *out, const struct amph_launch *l, uint32_t rank, int
         print_bytes(page, sizeof page, facts->page_bytes);
         print_bytes(area, sizeof area, facts->area_bytes);
     }
-    fprintf(out, "%-7s %8u %8u  %-*s %6s  %-6s %4s %8s\n", group_name[p->group], relative, rank, host_width,
-            job->host_name[facts->host], server,
+    fprintf(out, "%-7s %8u %8u  %-*s %6s  %-6s %4s %8s\n", group_name[p->group], relative, rank,
+            host_width, job->host_name[facts->host], server,
             !facts->stated      ? "-"
             : facts->big_endian ? "big"
                                 : "little",
@@ -73,8 +74,8 @@ void amph_table_print(struct amph_launch *l)
     for (uint32_t h = 0; h < l->job.nhosts; h++)
         if ((int)strlen(l->job.host_name[h]) > width)
             width = (int)strlen(l->job.host_name[h]);
-    fprintf(out, "%-7s %8s %8s  %-*s %6s  %-6s %4s %8s\n", "group", "relative", "absolute", width, "host", "server", "order",
-            "page", "transfer");
+    fprintf(out, "%-7s %8s %8s  %-*s %6s  %-6s %4s %8s\n", "group", "relative", "absolute", width,
+            "host", "server", "order", "page", "transfer");
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         print_row(out, l, i, width);
     fclose(out);
@@ -101,6 +102,7 @@ void amph_table_start(struct amph_launch *l)
 
 void amph_table_check(struct amph_launch *l)
 {
-    if (l->nstated[AMPH_COMPUTE] == l->job.nproc[AMPH_COMPUTE] && l->nstated[AMPH_SERVER] == l->job.nproc[AMPH_SERVER])
+    if (l->nstated[AMPH_COMPUTE] == l->job.nproc[AMPH_COMPUTE] &&
+        l->nstated[AMPH_SERVER] == l->job.nproc[AMPH_SERVER])
         amph_table_print(l);
 }

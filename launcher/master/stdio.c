@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Output of the processes in whole lines, and standard input for process 0.  Layer: launcher.  Thread rule: one thread.
+ * Output of the processes in whole lines, and standard input for process 0.  Layer: launcher.
+ * Thread rule: one thread.
  *
- * The launcher's own outputs are never made non-blocking, since they are shared with whoever started it: they are written in
- * pieces that a ready pipe takes at once.
+ * The launcher's own outputs are never made non-blocking, since they are shared with whoever
+ * started it: they are written in pieces that a ready pipe takes at once.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +16,11 @@
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 
-enum { HELD_MAX_BYTES = 65536, QUEUE_MAX_BYTES = 1 << 20, FINISH_LIMIT_MS = 5000 };
+enum {
+    HELD_MAX_BYTES = 65536,
+    QUEUE_MAX_BYTES = 1 << 20,
+    FINISH_LIMIT_MS = 5000
+};
 
 /* ---- the launcher's own outputs ---- */
 
@@ -36,7 +41,8 @@ static void acknowledge(struct amph_launch *l)
 
 static bool queues_full(const struct amph_launch *l)
 {
-    return amph_bytes_left(&l->outlet[0].bytes) > QUEUE_MAX_BYTES || amph_bytes_left(&l->outlet[1].bytes) > QUEUE_MAX_BYTES;
+    return amph_bytes_left(&l->outlet[0].bytes) > QUEUE_MAX_BYTES ||
+           amph_bytes_left(&l->outlet[1].bytes) > QUEUE_MAX_BYTES;
 }
 
 /* The reader has gone: the processes shall see that at their own outputs, as without a launcher. */
@@ -51,8 +57,8 @@ static void outlet_close(struct amph_launch *l, struct amph_outlet *out)
         amph_agent_report(&l->agents[i], AMPH_AGENT_CLOSE_OUTPUT, &stream, 1);
 }
 
-/* At most what a ready pipe takes without blocking, and cut behind a newline, so that a sentence of the launcher's own never falls
- * into a line. */
+/* At most what a ready pipe takes without blocking, and cut behind a newline, so that a sentence of
+ * the launcher's own never falls into a line. */
 static size_t piece(const struct amph_outlet *out)
 {
     size_t left = amph_bytes_left(&out->bytes);
@@ -71,7 +77,8 @@ static void outlet_write(struct amph_launch *l, struct amph_outlet *out)
             return;
         if (n < 0) {
             if (errno != EPIPE)
-                amph_say("cannot write standard %s: %m; the rest is lost", out == &l->outlet[0] ? "output" : "error");
+                amph_say("cannot write standard %s: %m; the rest is lost",
+                         out == &l->outlet[0] ? "output" : "error");
             outlet_close(l, out);
             return;
         }
@@ -119,7 +126,8 @@ static void put_label(struct amph_lproc *p, struct amph_outlet *out)
         outlet_put(out, label, (size_t)snprintf(label, sizeof label, "[%u] ", p->rank));
 }
 
-/* A piece that ends a line (or a progress line: carriage return), together with what was held of it. */
+/* A piece that ends a line (or a progress line: carriage return), together with what was held of
+ * it. */
 static void put_line(struct amph_lproc *p, int stream, const uint8_t *bytes, size_t len, bool ends)
 {
     struct amph_line *line = &p->line[stream - 1];
@@ -134,7 +142,8 @@ static void put_line(struct amph_lproc *p, int stream, const uint8_t *bytes, siz
     line->after_cr = ends && len && bytes[len - 1] == '\r';
 }
 
-/* One process that is alone on its outputs is passed on as it comes: a prompt need not end in a newline. */
+/* One process that is alone on its outputs is passed on as it comes: a prompt need not end in a
+ * newline. */
 static bool passes_raw(const struct amph_lproc *p)
 {
     return p->launch->o->ncompute == 1 && p->group == AMPH_COMPUTE && !p->launch->o->label;
@@ -201,7 +210,8 @@ static void on_input(void *arg, uint32_t events)
     ssize_t n = read(STDIN_FILENO, bytes, sizeof bytes);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
-    send_input(l, bytes, n > 0 ? (size_t)n : 0); /* an error (a terminal read in the background) counts as the end */
+    /* an error (a terminal read in the background) counts as the end */
+    send_input(l, bytes, n > 0 ? (size_t)n : 0);
     if (n <= 0)
         amph_stdio_stop_input(l);
     else
@@ -227,7 +237,8 @@ enum amph_status amph_stdio_start(struct amph_launch *l)
         if (!l->outlet[i].watch)
             return AMPH_ERR_SYS;
     }
-    l->input = amph_watch_add(&l->loop, STDIN_FILENO, 0, on_input, l); /* read when process 0 has been started */
+    /* read when process 0 has been started */
+    l->input = amph_watch_add(&l->loop, STDIN_FILENO, 0, on_input, l);
     return l->input ? AMPH_OK : AMPH_ERR_SYS;
 }
 
@@ -237,7 +248,8 @@ void amph_stdio_finish(struct amph_launch *l)
     for (int i = 0; i < 2; i++) {
         struct amph_outlet *out = &l->outlet[i];
         struct pollfd p = { .fd = out->fd, .events = POLLOUT };
-        /* After a failure a reader that has stopped reading must not keep the launcher; else it waits as any program does. */
+        /* After a failure a reader that has stopped reading must not keep the launcher; else it
+         * waits as any program does. */
         while (!out->closed && amph_bytes_left(&out->bytes) > 0) {
             int n = poll(&p, 1, l->code ? FINISH_LIMIT_MS : -1);
             if (n == 0 || (n < 0 && errno != EINTR))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ways out of a job: am_exit WAY CODE.  all: each member calls the exit; one: only the last one, while the others wait for
- * ever; handler: a handler of member 0 does; return: main returns; die: the last member calls _exit, abort: abort, the others wait.
- * am_exit word: prints the number of the handler that is told when all have met at the exit.
+ * The ways out of a job: am_exit WAY CODE.  all: each member calls the exit; one: only the last
+ * one, while the others wait for ever; handler: a handler of member 0 does; return: main returns;
+ * die: the last member calls _exit, abort: abort, the others wait. am_exit word: prints the number
+ * of the handler that is told when all have met at the exit.
  */
 #include <unistd.h>
 
@@ -39,7 +40,8 @@ int main(int argc, char **argv)
     if (!strcmp(way, "one") && last)
         amph_job_exit(code);
     if (!strcmp(way, "handler") && last)
-        amph_am_request(amph_job.ep, 0, &(struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 130 }, 0, NULL);
+        amph_am_request(amph_job.ep, 0, &(struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 130 },
+                        0, NULL);
     if (!strcmp(way, "die") && last)
         _exit(code);
     if (!strcmp(way, "abort") && last)

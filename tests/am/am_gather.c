@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gathering tables of many sizes, back to back, so that members run ahead of each other; then an orderly return from main. */
+/* Gathering tables of many sizes, back to back, so that members run ahead of each other; then an
+ * orderly return from main. */
 #include "tests/am/am_common.h"
 
 static uint8_t byte(uint32_t rank, size_t i, unsigned call)
@@ -17,7 +18,8 @@ static void one(size_t len, unsigned call)
     CHECK(amph_job_allgather(mine, len, all) == AMPH_OK, "gather of %zu", len);
     for (uint32_t r = 0; r < amph_job.size; r++)
         for (size_t i = 0; i < len; i++)
-            CHECK(all[r * len + i] == byte(r, i, call), "call %u, length %zu: byte %zu of member %u", call, len, i, r);
+            CHECK(all[r * len + i] == byte(r, i, call),
+                  "call %u, length %zu: byte %zu of member %u", call, len, i, r);
     free(mine);
     free(all);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An idle wait sleeps in the kernel: two seconds cost under 30 ms of CPU time; and a message ends it in far less than its longest
- * sleep. */
+/* An idle wait sleeps in the kernel: two seconds cost under 30 ms of CPU time; and a message ends
+ * it in far less than its longest sleep. */
 #include <time.h>
 
 #include "tests/am/am_common.h"
@@ -28,7 +28,9 @@ static int less(const void *a, const void *b)
 
 int main(void)
 {
-    enum { TRIPS = 41 };
+    enum {
+        TRIPS = 41
+    };
     uint64_t trip[TRIPS];
     am_start(false);
     am_handler(130, on_wake, 1, 3, 0);
@@ -40,7 +42,8 @@ int main(void)
     while (amph_now_ns() < end)
         amph_am_wait_step(amph_job.ep, &w);
     cpu = cpu_ns() - cpu;
-    CHECK(cpu < 30 * AMPH_NS_PER_MS, "two idle seconds cost %llu us of CPU", (unsigned long long)cpu / 1000);
+    CHECK(cpu < 30 * AMPH_NS_PER_MS, "two idle seconds cost %llu us of CPU",
+          (unsigned long long)cpu / 1000);
     am_barrier();
     /* Member 0 sends every 5 ms to one that sleeps, which answers. */
     for (unsigned i = 0; i < TRIPS; i++) {
@@ -60,8 +63,8 @@ int main(void)
     }
     if (amph_job.rank == 0) {
         qsort(trip, TRIPS, sizeof trip[0], less);
-        printf("idle: %llu us of CPU in 2 s; to a sleeper and back: median %llu us\n", (unsigned long long)cpu / 1000,
-               (unsigned long long)trip[TRIPS / 2] / 1000);
+        printf("idle: %llu us of CPU in 2 s; to a sleeper and back: median %llu us\n",
+               (unsigned long long)cpu / 1000, (unsigned long long)trip[TRIPS / 2] / 1000);
         CHECK(trip[TRIPS / 2] < 4 * AMPH_NS_PER_MS, "a message takes %llu us to wake a sleeper",
               (unsigned long long)trip[TRIPS / 2] / 1000);
     }

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PAR: four threads of each member send requests, wait for their replies and poll, all on one endpoint; none misses its wake-up. */
+/* PAR: four threads of each member send requests, wait for their replies and poll, all on one
+ * endpoint; none misses its wake-up. */
 #include <pthread.h>
 
 #include "tests/am/am_common.h"
 
-enum { THREADS = 4, TRIPS = 400, H_ASK = 130, H_ANSWER };
+enum {
+    THREADS = 4,
+    TRIPS = 400,
+    H_ASK = 130,
+    H_ANSWER
+};
 
 static unsigned answers[THREADS];
 
 static void on_ask(struct amph_token *token, const struct amph_am *am)
 {
-    const struct amph_am reply = { .kind = AMPH_AM_MEDIUM, .handler = H_ANSWER, .nargs = 2, .args = am->args, .nbytes = am->nbytes,
+    const struct amph_am reply = { .kind = AMPH_AM_MEDIUM,
+                                   .handler = H_ANSWER,
+                                   .nargs = 2,
+                                   .args = am->args,
+                                   .nbytes = am->nbytes,
                                    .payload = am->payload };
     CHECK(amph_am_reply(token, &reply, 0, NULL) == AMPH_OK, "reply");
 }
@@ -32,7 +42,11 @@ static void *work(void *arg)
         uint32_t n = (uint32_t)(trip * 37 % (int)sizeof payload);
         for (uint32_t i = 0; i < n; i++)
             payload[i] = (uint8_t)(trip + (int32_t)i);
-        const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = H_ASK, .nargs = 2, .args = args, .nbytes = n,
+        const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                    .handler = H_ASK,
+                                    .nargs = 2,
+                                    .args = args,
+                                    .nbytes = n,
                                     .payload = payload };
         uint32_t to = (amph_job.rank + (uint32_t)trip) % amph_job.size;
         CHECK(amph_am_request(amph_job.ep, to, &am, 0, NULL) == AMPH_OK, "request");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which addresses a job listens on: every TCP and UDP socket of its processes, servers and launcher is looked up in the kernel's tables;
- * each that waits for strangers must be bound to the job's interface.   listening ADDRESS [LEAST]   (how many there must be at least)
+ * Which addresses a job listens on: every TCP and UDP socket of its processes, servers and launcher
+ * is looked up in the kernel's tables; each that waits for strangers must be bound to the job's
+ * interface.   listening ADDRESS [LEAST]   (how many there must be at least)
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -12,7 +13,10 @@
 
 #include "tests/gex/gex_common.h"
 
-enum { TCP_LISTEN = 10, SOCKETS_MOST = 4096 };
+enum {
+    TCP_LISTEN = 10,
+    SOCKETS_MOST = 4096
+};
 
 static unsigned long inode[SOCKETS_MOST];
 static size_t ninodes;
@@ -57,7 +61,8 @@ static unsigned check_table(const char *name, bool v6, bool udp, const char *wan
         unsigned state;
         unsigned word[4] = { 0 };
         unsigned long number;
-        if (sscanf(line, " %*d: %63s %63s %x %*s %*s %*s %*u %*u %lu", local, remote, &state, &number) != 4)
+        if (sscanf(line, " %*d: %63s %63s %x %*s %*s %*s %*u %*u %lu", local, remote, &state,
+                   &number) != 4)
             continue;
         bool ours = false;
         bool open = udp ? strspn(remote, "0:") == strlen(remote) : state == TCP_LISTEN;
@@ -68,7 +73,8 @@ static unsigned check_table(const char *name, bool v6, bool udp, const char *wan
         sscanf(local, "%8x%8x%8x%8x", &word[0], &word[1], &word[2], &word[3]);
         CHECK(inet_ntop(v6 ? AF_INET6 : AF_INET, word, text, sizeof text));
         if (strcmp(text, wanted) != 0)
-            fprintf(stderr, "a socket of the job (%s) waits on %s, not on %s\n", name, text, wanted);
+            fprintf(stderr, "a socket of the job (%s) waits on %s, not on %s\n", name, text,
+                    wanted);
         CHECK(strcmp(text, wanted) == 0);
         count++;
     }
@@ -92,8 +98,10 @@ int main(int argc, char **argv)
     add_sockets(agent);
     if (parent_of(agent) > 1)
         add_sockets(parent_of(agent));
-    unsigned n = check_table("tcp", false, false, argv[1]) + check_table("tcp6", true, false, argv[1]) +
-                 check_table("udp", false, true, argv[1]) + check_table("udp6", true, true, argv[1]);
+    unsigned n = check_table("tcp", false, false, argv[1]) +
+                 check_table("tcp6", true, false, argv[1]) +
+                 check_table("udp", false, true, argv[1]) +
+                 check_table("udp6", true, true, argv[1]);
     CHECK(n >= (argc > 2 ? (unsigned)atoi(argv[2]) : 1));
     gex_Event_Wait(gex_Coll_BarrierNB(team, 0));
     gasnet_exit(0);

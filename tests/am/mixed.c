@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job whose hosts may differ in byte order, pointer width and page size: facts of the processes, barriers with values, collectives and
- * atomics on numbers, transfers of bytes, and files that one process writes and another reads.  Nothing here relies on the form in
- * which a host keeps numbers, as messages do in the other tests of the API.   mixed [DIRECTORY for the files]
+ * A job whose hosts may differ in byte order, pointer width and page size: facts of the processes,
+ * barriers with values, collectives and atomics on numbers, transfers of bytes, and files that one
+ * process writes and another reads.  Nothing here relies on the form in which a host keeps numbers,
+ * as messages do in the other tests of the API.   mixed [DIRECTORY for the files]
  */
 #define _FILE_OFFSET_BITS 64 /* the files are large for 32-bit processes too */
 #include <errno.h>
@@ -18,7 +19,11 @@
 
 #include "tests/gex/gex_common.h"
 
-enum { AREA = 1 << 20, COUNT = 20000, BIG_FILE = 3000001 };
+enum {
+    AREA = 1 << 20,
+    COUNT = 20000,
+    BIG_FILE = 3000001
+};
 
 static gex_TM_t team;
 static gex_Rank_t me, size;
@@ -48,8 +53,8 @@ static void say_facts(void)
     }
     CHECK(GASNET_PAGESIZE >= page);
     if (me == 0)
-        printf("%u processes: %u big-endian, %u 32-bit, %u with large pages, the job's page %u\n", size, big, narrow, large,
-               (unsigned)GASNET_PAGESIZE);
+        printf("%u processes: %u big-endian, %u 32-bit, %u with large pages, the job's page %u\n",
+               size, big, narrow, large, (unsigned)GASNET_PAGESIZE);
 }
 
 /* Shared memory joins processes of one host and of one kind of machine only, and those all. */
@@ -67,13 +72,14 @@ static void test_neighbours(void)
     CHECK(amphora_proc(amphora_member(AMPHORA_COMPUTE, me), &own) == 0);
     for (gex_Rank_t i = 0; i < size; i++) {
         CHECK(amphora_proc(amphora_member(AMPHORA_COMPUTE, i), &p) == 0);
-        bool alike = strcmp(p.host_name, own.host_name) == 0 && p.big_endian == own.big_endian && p.pointer_bytes == own.pointer_bytes &&
-                     p.page_bytes == own.page_bytes;
+        bool alike = strcmp(p.host_name, own.host_name) == 0 && p.big_endian == own.big_endian &&
+                     p.pointer_bytes == own.pointer_bytes && p.page_bytes == own.page_bytes;
         CHECK(near[i] == (i == me || (alike && !(smp && smp[0] == '0'))));
     }
 }
 
-/* What a process with pointers of 32 bits has to name lies below 4 GiB; those that only pretend do so too. */
+/* What a process with pointers of 32 bits has to name lies below 4 GiB; those that only pretend do
+ * so too. */
 static void test_low(void *const base[])
 {
     struct amphora_proc p;
@@ -92,7 +98,8 @@ static void test_barriers(void)
         int value = INT32_MAX - 7 * i;
         int given = value;
         gasnet_barrier_notify(value, i % 3 == 2 && me ? GASNET_BARRIERFLAG_ANONYMOUS : 0);
-        CHECK(gasnet_barrier_wait(given, i % 3 == 2 && me ? GASNET_BARRIERFLAG_ANONYMOUS : 0) == GASNET_OK);
+        CHECK(gasnet_barrier_wait(given, i % 3 == 2 && me ? GASNET_BARRIERFLAG_ANONYMOUS : 0) ==
+              GASNET_OK);
         barrier();
     }
     if (size > 1)
@@ -105,19 +112,23 @@ static void test_barriers(void)
     static void test_reduce_##NAME(size_t count) \
     { \
         T *in = malloc(count * sizeof *in), *out = malloc(count * sizeof *out); \
-        CHECK(in && out); \
+        CHECK(in &&out); \
         for (int again = 0; again < 2; again++) { \
             gex_OP_t op = again ? GEX_OP_MAX : GEX_OP_ADD; \
             for (size_t i = 0; i < count; i++) \
                 in[i] = (T)(i % 1000 * 3 + me + 1); \
-            gex_Event_Wait(gex_Coll_ReduceToAllNB(team, out, in, GEX_DT_##NAME, sizeof(T), count, op, NULL, NULL, 0)); \
+            gex_Event_Wait(gex_Coll_ReduceToAllNB(team, out, in, GEX_DT_##NAME, sizeof(T), count, \
+                                                  op, NULL, NULL, 0)); \
             for (size_t i = 0; i < count; i++) \
-                CHECK(out[i] == (T)(again ? i % 1000 * 3 + size : i % 1000 * 3 * size + size * (size + 1) / 2)); \
+                CHECK(out[i] == (T)(again ? i % 1000 * 3 + size \
+                                          : i % 1000 * 3 * size + size * (size + 1) / 2)); \
             for (gex_Rank_t root = 0; root < size; root++) { \
                 memset(out, 0, count * sizeof *out); \
-                gex_Event_Wait(gex_Coll_ReduceToOneNB(team, root, out, in, GEX_DT_##NAME, sizeof(T), count, op, NULL, NULL, 0)); \
+                gex_Event_Wait(gex_Coll_ReduceToOneNB(team, root, out, in, GEX_DT_##NAME, \
+                                                      sizeof(T), count, op, NULL, NULL, 0)); \
                 for (size_t i = 0; me == root && i < count; i++) \
-                    CHECK(out[i] == (T)(again ? i % 1000 * 3 + size : i % 1000 * 3 * size + size * (size + 1) / 2)); \
+                    CHECK(out[i] == (T)(again ? i % 1000 * 3 + size \
+                                              : i % 1000 * 3 * size + size * (size + 1) / 2)); \
             } \
             for (size_t i = 0; i < count; i++) \
                 CHECK(in[i] == (T)(i % 1000 * 3 + me + 1)); \
@@ -125,10 +136,12 @@ static void test_barriers(void)
         free(in); \
         free(out); \
     }
+/* clang-format off */
 DEFINE_REDUCE(I32, int32_t)
 DEFINE_REDUCE(U64, uint64_t)
 DEFINE_REDUCE(FLT, float)
 DEFINE_REDUCE(DBL, double)
+/* clang-format on */
 
 static void test_collectives(void)
 {
@@ -163,7 +176,8 @@ static void test_collectives(void)
         barrier(); \
         for (gex_Rank_t r = 0; r < size; r++) \
             for (int i = 0; i < 50; i++) { \
-                gex_Event_Wait(gex_AD_OpNB_##NAME(ad, &old, r, base[r], GEX_OP_FADD, (T)(me + 1), 0, 0)); \
+                gex_Event_Wait( \
+                    gex_AD_OpNB_##NAME(ad, &old, r, base[r], GEX_OP_FADD, (T)(me + 1), 0, 0)); \
                 CHECK(old >= 1000 && old < (T)(1000 + 50 * size * (size + 1) / 2)); \
             } \
         barrier(); \
@@ -171,8 +185,10 @@ static void test_collectives(void)
         barrier(); \
         if (me == 0) \
             for (gex_Rank_t r = 0; r < size; r++) { \
-                gex_Event_Wait(gex_AD_OpNB_##NAME(ad, NULL, r, base[r], GEX_OP_SET, (T)(70000 + r), 0, 0)); \
-                gex_Event_Wait(gex_AD_OpNB_##NAME(ad, &old, r, base[r], GEX_OP_FCAS, (T)(70000 + r), (T)(90000 + r), 0)); \
+                gex_Event_Wait( \
+                    gex_AD_OpNB_##NAME(ad, NULL, r, base[r], GEX_OP_SET, (T)(70000 + r), 0, 0)); \
+                gex_Event_Wait(gex_AD_OpNB_##NAME(ad, &old, r, base[r], GEX_OP_FCAS, \
+                                                  (T)(70000 + r), (T)(90000 + r), 0)); \
                 CHECK(old == (T)(70000 + r)); \
             } \
         barrier(); \
@@ -180,9 +196,11 @@ static void test_collectives(void)
         gex_AD_Destroy(ad); \
         barrier(); \
     }
+/* clang-format off */
 DEFINE_ATOMICS(I32, int32_t)
 DEFINE_ATOMICS(U64, uint64_t)
 DEFINE_ATOMICS(DBL, double)
+/* clang-format on */
 
 /* ---- bytes ---- */
 
@@ -221,7 +239,8 @@ static void test_files(const char *dir)
     struct stat st;
     int fd = open_file(dir, me, O_RDWR | O_CREAT | O_TRUNC);
     fill(data, sizeof data, me, 5);
-    for (size_t at = 0, n = 1; at < sizeof data; at += n, n = n * 3 + 1 < sizeof data - at ? n * 3 + 1 : sizeof data - at)
+    for (size_t at = 0, n = 1; at < sizeof data;
+         at += n, n = n * 3 + 1 < sizeof data - at ? n * 3 + 1 : sizeof data - at)
         CHECK(write(fd, data + at, n) == (ssize_t)n);
     CHECK(pwrite(fd, data, 5000, far_off) == 5000);
     CHECK(close(fd) == 0);
@@ -229,7 +248,8 @@ static void test_files(const char *dir)
     fill(data, sizeof data, other, 5);
     fd = open_file(dir, other, O_RDONLY);
     CHECK(fstat(fd, &st) == 0 && st.st_size == far_off + 5000 && (st.st_mode & 0777) == 0640);
-    for (size_t at = 0, n = sizeof back; at < sizeof back; at += n, n = 70001 < sizeof back - at ? 70001 : sizeof back - at) {
+    for (size_t at = 0, n = sizeof back; at < sizeof back;
+         at += n, n = 70001 < sizeof back - at ? 70001 : sizeof back - at) {
         n = at ? n : 1000000; /* one in pieces through the transfer area, others at once */
         CHECK(read(fd, back + at, n) == (ssize_t)n);
     }
@@ -245,7 +265,8 @@ static void test_files(const char *dir)
 int main(int argc, char **argv)
 {
     gex_Segment_t seg;
-    CHECK(gex_Client_Init(NULL, NULL, &team, "MIXED", &argc, &argv, GEX_FLAG_USES_GASNET1) == GASNET_OK);
+    CHECK(gex_Client_Init(NULL, NULL, &team, "MIXED", &argc, &argv, GEX_FLAG_USES_GASNET1) ==
+          GASNET_OK);
     me = gex_TM_QueryRank(team);
     size = gex_TM_QuerySize(team);
     CHECK(gex_Segment_Attach(&seg, team, AREA) == GASNET_OK);

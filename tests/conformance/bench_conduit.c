@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Figures of a conduit by itself, beside the machine's limits in the same run (make tests/conformance/bench_conduit; not installed, no test).
- * Layer: tests.  Thread rule: two or more forked processes of one thread.
+ * Figures of a conduit by itself, beside the machine's limits in the same run (make
+ * tests/conformance/bench_conduit; not installed, no test). Layer: tests.  Thread rule: two or more
+ * forked processes of one thread.
  *
- *   tests/conformance/bench_conduit [CONDUIT [TEST...]]     tests: rtt flood medium sleep crowd idle
+ *   tests/conformance/bench_conduit [CONDUIT [TEST...]]     tests: rtt flood medium sleep crowd
+ *   idle
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -33,7 +35,7 @@ static struct shared {
     uint8_t addr[MAX_PROCS][AMPH_ADDR_MAX_BYTES];
     size_t addr_len[MAX_PROCS];
     double result[4];
-} *shared;
+} * shared;
 
 static const struct amph_conduit_ops *ops;
 static struct amph_cx *cx;
@@ -49,7 +51,8 @@ static void bad(const char *what)
 static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
     got[lane]++;
-    if (replies && lane == AMPH_LANE_REQUEST && ops->am_send(cx, peer, AMPH_LANE_REPLY, am, NULL) != AMPH_OK)
+    if (replies && lane == AMPH_LANE_REQUEST &&
+        ops->am_send(cx, peer, AMPH_LANE_REPLY, am, NULL) != AMPH_OK)
         bad("a reply found no room");
 }
 
@@ -77,14 +80,19 @@ static void barrier(unsigned n)
 
 static void join(unsigned index, unsigned n)
 {
-    struct amph_cx_config cfg = { .name = "bench", .max_peers = 64, .loopback_only = true, .interface = "", .upcalls = &upcalls };
+    struct amph_cx_config cfg = { .name = "bench",
+                                  .max_peers = 64,
+                                  .loopback_only = true,
+                                  .interface = "",
+                                  .upcalls = &upcalls };
     if (ops->open(&cfg, &cx) != AMPH_OK)
         bad("open failed");
     memcpy(shared->addr[index], cx->addr, cx->addr_len);
     shared->addr_len[index] = cx->addr_len;
     barrier(n);
     for (unsigned i = 0; i < n; i++) {
-        struct amph_peer_spec spec = { shared->addr[i], shared->addr_len[i], index, 1000 + index * 64 + i, 1000 + i * 64 + index };
+        struct amph_peer_spec spec = { shared->addr[i], shared->addr_len[i], index,
+                                       1000 + index * 64 + i, 1000 + i * 64 + index };
         if (ops->add_peer(cx, i, &spec) != AMPH_OK)
             bad("add_peer failed");
     }
@@ -143,17 +151,22 @@ static void rtt(unsigned index)
         barrier(2);
         memset(shared->line, 0, sizeof shared->line);
         for (unsigned nargs = 0; nargs <= 16; nargs += 16) {
-            struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 1, .nargs = (uint8_t)nargs, .args = args };
+            struct amph_am am = {
+                .kind = AMPH_AM_SHORT, .handler = 1, .nargs = (uint8_t)nargs, .args = args
+            };
             barrier(2);
             memset(got, 0, sizeof got);
             barrier(2);
             double t = ping_pong(index, 500000, &am);
             if (index == 0)
-                printf("short rtt, %2u args      %8.1f ns   two-line %6.1f ns   ratio %.2f\n", nargs, t, limit, t / limit);
+                printf("short rtt, %2u args      %8.1f ns   two-line %6.1f ns   ratio %.2f\n",
+                       nargs, t, limit, t / limit);
         }
     }
     for (size_t k = 0; k < AMPH_COUNTOF(sizes); k++) {
-        struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = 1, .nbytes = sizes[k], .payload = payload };
+        struct amph_am am = {
+            .kind = AMPH_AM_MEDIUM, .handler = 1, .nbytes = sizes[k], .payload = payload
+        };
         barrier(2);
         memset(got, 0, sizeof got);
         barrier(2);
@@ -180,7 +193,10 @@ static double copy_speed(void)
 static void flood_size(unsigned index, unsigned size, unsigned count)
 {
     static uint8_t payload[65536];
-    struct amph_am am = { .kind = size ? AMPH_AM_MEDIUM : AMPH_AM_SHORT, .handler = 1, .nbytes = size, .payload = payload };
+    struct amph_am am = { .kind = size ? AMPH_AM_MEDIUM : AMPH_AM_SHORT,
+                          .handler = 1,
+                          .nbytes = size,
+                          .payload = payload };
     replies = false;
     memset(got, 0, sizeof got);
     barrier(2);
@@ -195,7 +211,8 @@ static void flood_size(unsigned index, unsigned size, unsigned count)
     barrier(2);
     double ns = (double)(amph_now_ns() - start);
     if (index == 0)
-        printf("flood, %5u bytes       %8.1f ns a message   %6.2f GB/s\n", size, ns / count, size * (double)count / ns);
+        printf("flood, %5u bytes       %8.1f ns a message   %6.2f GB/s\n", size, ns / count,
+               size * (double)count / ns);
 }
 
 static void flood(unsigned index)
@@ -220,7 +237,8 @@ static double cpu_us(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 /* Ping-pong in which every wait sleeps at once, by either way of sleeping. */
@@ -229,7 +247,9 @@ static void sleepers(unsigned index)
     struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 1 };
     replies = index == 1;
     for (unsigned how = 0; how < 2; how++) {
-        enum { ROUNDS = 20000 };
+        enum {
+            ROUNDS = 20000
+        };
         memset(got, 0, sizeof got);
         barrier(2);
         uint64_t start = amph_now_ns();
@@ -246,17 +266,20 @@ static void sleepers(unsigned index)
                 }
         }
         if (index == 0)
-            printf("rtt of sleepers by %s   %8.2f us, %.2f us of a core\n", how ? "futex     " : "descriptor",
-                   (double)(amph_now_ns() - start) / ROUNDS / 1e3,
-                   (cpu_us() - cpu) / ROUNDS);
+            printf("rtt of sleepers by %s   %8.2f us, %.2f us of a core\n",
+                   how ? "futex     " : "descriptor",
+                   (double)(amph_now_ns() - start) / ROUNDS / 1e3, (cpu_us() - cpu) / ROUNDS);
         barrier(2);
     }
 }
 
-/* Eight processes in a ring on all cores; each waits for its left neighbour: some yields, then sleep. */
+/* Eight processes in a ring on all cores; each waits for its left neighbour: some yields, then
+ * sleep. */
 static void crowd(unsigned index)
 {
-    enum { ROUNDS = 4000 };
+    enum {
+        ROUNDS = 4000
+    };
     struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 1 };
     for (unsigned yields = 0; yields <= 64; yields += 32) {
         memset(got, 0, sizeof got);
@@ -279,8 +302,8 @@ static void crowd(unsigned index)
                 send((index + 1) % MAX_PROCS, AMPH_LANE_REQUEST, &am);
         }
         if (index == 0)
-            printf("ring of %u processes, %2u yields before sleep: %7.2f us a hop\n", MAX_PROCS, yields,
-                   (double)(amph_now_ns() - start) / ROUNDS / MAX_PROCS / 1e3);
+            printf("ring of %u processes, %2u yields before sleep: %7.2f us a hop\n", MAX_PROCS,
+                   yields, (double)(amph_now_ns() - start) / ROUNDS / MAX_PROCS / 1e3);
         barrier(MAX_PROCS);
     }
 }
@@ -312,8 +335,11 @@ static const struct {
     const char *name;
     unsigned procs;
     void (*run)(unsigned index);
-} tests[] = { { "rtt", 2, rtt }, { "flood", 2, flood }, { "sleep", 2, sleepers }, { "crowd", MAX_PROCS, crowd }, { "idle", 2,
-                                                                                                                   idle } };
+} tests[] = { { "rtt", 2, rtt },
+              { "flood", 2, flood },
+              { "sleep", 2, sleepers },
+              { "crowd", MAX_PROCS, crowd },
+              { "idle", 2, idle } };
 
 static void run(size_t which)
 {

@@ -14,7 +14,10 @@
 #include "conduits/emulate.h"
 
 #define CASE_SECONDS 90 /* a case that takes longer has hung */
-enum { EXIT_FAIL = 1, EXIT_SKIP = 77 };
+enum {
+    EXIT_FAIL = 1,
+    EXIT_SKIP = 77
+};
 
 const struct suite_target *suite_target;
 const struct amph_conduit_ops *suite_ops;
@@ -59,12 +62,11 @@ uint64_t suite_cookie(uint32_t from, uint32_t to)
     return cookie(from, 0, to, 0);
 }
 
-void suite_message(const struct amph_cx *cx, uint32_t from, uint32_t to, enum amph_lane lane, uint32_t seq, struct amph_am *am,
-                   int32_t *args,
-                   uint8_t *payload)
+void suite_message(const struct amph_cx *cx, uint32_t from, uint32_t to, enum amph_lane lane,
+                   uint32_t seq, struct amph_am *am, int32_t *args, uint8_t *payload)
 {
-    static const uint8_t kinds[] = { AMPH_AM_SHORT, AMPH_AM_MEDIUM, AMPH_AM_MEDIUM, AMPH_AM_LONG, AMPH_AM_LONG_PACKED,
-                                     AMPH_AM_INTERNAL };
+    static const uint8_t kinds[] = { AMPH_AM_SHORT, AMPH_AM_MEDIUM,      AMPH_AM_MEDIUM,
+                                     AMPH_AM_LONG,  AMPH_AM_LONG_PACKED, AMPH_AM_INTERNAL };
     uint64_t state = (uint64_t)from << 48 | (uint64_t)to << 34 | (uint64_t)lane << 32 | seq;
     uint64_t r = suite_random(&state);
     memset(am, 0, sizeof *am);
@@ -95,7 +97,8 @@ void suite_message(const struct amph_cx *cx, uint32_t from, uint32_t to, enum am
 }
 
 /* Compares what came with what stream number args[0] must be. */
-static void take_numbered(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static void take_numbered(struct suite_node *n, uint32_t peer, enum amph_lane lane,
+                          const struct amph_am *am)
 {
     struct amph_am want;
     int32_t args[AMPH_AM_MAX_ARGS];
@@ -112,14 +115,15 @@ static void take_numbered(struct suite_node *n, uint32_t peer, enum amph_lane la
     CHECK(am->flags == want.flags);
     CHECK(am->aux == want.aux);
     CHECK(am->nargs == want.nargs);
-    CHECK_MSG(am->nbytes == want.nbytes, "kind %u: %u bytes came of %u", am->kind, am->nbytes, want.nbytes);
+    CHECK_MSG(am->nbytes == want.nbytes, "kind %u: %u bytes came of %u", am->kind, am->nbytes,
+              want.nbytes);
     CHECK(memcmp(am->args, args, 4u * want.nargs) == 0);
     if (want.kind == AMPH_AM_LONG || want.kind == AMPH_AM_LONG_PACKED)
         CHECK(am->dest == want.dest);
     if (want.payload && want.nbytes) {
         CHECK_MSG((uintptr_t)am->payload % 8 == 0, "payload at %p", am->payload);
-        CHECK_MSG(memcmp(am->payload, payload, want.nbytes) == 0, "message %u of %u: payload of %u bytes differs", seq, peer,
-                  want.nbytes);
+        CHECK_MSG(memcmp(am->payload, payload, want.nbytes) == 0,
+                  "message %u of %u: payload of %u bytes differs", seq, peer, want.nbytes);
     }
 }
 
@@ -141,7 +145,8 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
     struct suite_node *n = up;
     CHECK_MSG(peer < n->world->max_peers, "a message of peer %u", peer);
     CHECK(am->nargs <= AMPH_AM_MAX_ARGS);
-    CHECK(am->nbytes <= n->cx->caps.max_medium || am->kind == AMPH_AM_LONG || am->kind == AMPH_AM_SHORT);
+    CHECK(am->nbytes <= n->cx->caps.max_medium || am->kind == AMPH_AM_LONG ||
+          am->kind == AMPH_AM_SHORT);
     if (am->handler == SUITE_WARM_UP && am->nargs == 0 && am->kind == AMPH_AM_SHORT) {
         n->warm++;
         return;
@@ -152,7 +157,8 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
         keep(n, peer, lane, am);
     else
         take_numbered(n, peer, lane, am);
-    if (n->reply && lane == AMPH_LANE_REQUEST && (n->owed[peer] || suite_stream_try(n, peer, AMPH_LANE_REPLY) == AMPH_AGAIN))
+    if (n->reply && lane == AMPH_LANE_REQUEST &&
+        (n->owed[peer] || suite_stream_try(n, peer, AMPH_LANE_REPLY) == AMPH_AGAIN))
         n->owed[peer]++;
     __atomic_fetch_add(&n->got[peer][lane], 1, __ATOMIC_RELEASE);
 }
@@ -186,14 +192,19 @@ void suite_open_node(struct suite_world *w, unsigned index)
 {
     struct suite_node *n = &w->node[index];
     uint32_t life = n->world ? n->life + 1 : 0;
-    struct amph_cx_config cfg = { .name = "suite", .max_peers = w->max_peers, .threaded = w->threaded, .loopback_only = true,
+    struct amph_cx_config cfg = { .name = "suite",
+                                  .max_peers = w->max_peers,
+                                  .threaded = w->threaded,
+                                  .loopback_only = true,
                                   .interface = "",
-                                  .upcalls = &upcalls, .up = n };
+                                  .upcalls = &upcalls,
+                                  .up = n };
     memset(n, 0, sizeof *n);
     n->world = w;
     n->index = index;
     n->life = life;
-    enum amph_status st = suite_target->emulate ? amph_emulate_open(suite_ops, &cfg, &n->cx) : suite_ops->open(&cfg, &n->cx);
+    enum amph_status st = suite_target->emulate ? amph_emulate_open(suite_ops, &cfg, &n->cx)
+                                                : suite_ops->open(&cfg, &n->cx);
     CHECK_MSG(st == AMPH_OK, "open: %s", amph_status_text(st));
     n->last_payload = malloc(n->cx->caps.max_medium + 8);
     n->want = malloc(n->cx->caps.max_medium + 8);
@@ -211,17 +222,19 @@ struct suite_world *suite_world_open(unsigned n, bool threaded)
     return w;
 }
 
-enum amph_status suite_add(struct suite_node *from, uint32_t peer, const void *addr, size_t addr_len)
+enum amph_status suite_add(struct suite_node *from, uint32_t peer, const void *addr,
+                           size_t addr_len)
 {
-    const struct amph_peer_spec spec = { addr, addr_len, from->index, suite_cookie(from->index, peer), suite_cookie(peer,
-                                                                                                                    from->index) };
+    const struct amph_peer_spec spec = { addr, addr_len, from->index,
+                                         suite_cookie(from->index, peer),
+                                         suite_cookie(peer, from->index) };
     return from->cx->ops->add_peer(from->cx, peer, &spec);
 }
 
 void suite_link(struct suite_node *from, const struct suite_node *to)
 {
-    const struct amph_peer_spec spec = { to->cx->addr, to->cx->addr_len, from->index, cookie(from->index, from->life, to->index,
-                                                                                             to->life),
+    const struct amph_peer_spec spec = { to->cx->addr, to->cx->addr_len, from->index,
+                                         cookie(from->index, from->life, to->index, to->life),
                                          cookie(to->index, to->life, from->index, from->life) };
     enum amph_status st = from->cx->ops->add_peer(from->cx, to->index, &spec);
     CHECK_MSG(st == AMPH_OK, "add_peer %u in %u: %s", to->index, from->index, amph_status_text(st));
@@ -264,11 +277,14 @@ unsigned suite_pump(struct suite_world *w)
     return done;
 }
 
-void suite_send(struct suite_node *from, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+void suite_send(struct suite_node *from, uint32_t peer, enum amph_lane lane,
+                const struct amph_am *am, struct amph_op *lc)
 {
     enum amph_status st = AMPH_AGAIN;
-    SUITE_UNTIL(from->world, (st = from->cx->ops->am_send(from->cx, peer, lane, am, lc)) != AMPH_AGAIN);
-    CHECK_MSG(st == AMPH_OK, "am_send of kind %u, %u args, %u bytes: %s", am->kind, am->nargs, am->nbytes, amph_status_text(st));
+    SUITE_UNTIL(from->world,
+                (st = from->cx->ops->am_send(from->cx, peer, lane, am, lc)) != AMPH_AGAIN);
+    CHECK_MSG(st == AMPH_OK, "am_send of kind %u, %u args, %u bytes: %s", am->kind, am->nargs,
+              am->nbytes, amph_status_text(st));
 }
 
 enum amph_status suite_stream_try(struct suite_node *from, uint32_t peer, enum amph_lane lane)
@@ -368,7 +384,8 @@ void suite_join(pid_t pid)
 {
     int status;
     CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child %d ended with status 0x%x", (int)pid, (unsigned)status);
+    CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child %d ended with status 0x%x",
+              (int)pid, (unsigned)status);
 }
 
 static void run_case(void *arg)
@@ -400,7 +417,8 @@ static bool report(FILE *tap, unsigned number, const struct suite_case *c, int *
     fprintf(tap, "%s %u - %s: %s%s\n", ok ? "ok" : "not ok", number, suite_target->name, c->name,
             *code_p == EXIT_SKIP ? " # SKIP" : "");
     if (WIFSIGNALED(status))
-        fprintf(tap, "# ended by signal %d%s\n", WTERMSIG(status), WTERMSIG(status) == SIGALRM ? " (took too long)" : "");
+        fprintf(tap, "# ended by signal %d%s\n", WTERMSIG(status),
+                WTERMSIG(status) == SIGALRM ? " (took too long)" : "");
     fprintf(tap, "# %u ms\n", ms);
     fflush(tap);
     return ok;
@@ -419,7 +437,8 @@ static bool named(int argc, char **argv, const char *name)
     return !any;
 }
 
-static bool run_list(FILE *tap, int argc, char **argv, const struct suite_case *cases, unsigned *number)
+static bool run_list(FILE *tap, int argc, char **argv, const struct suite_case *cases,
+                     unsigned *number)
 {
     bool ok = true;
     int code;
@@ -429,10 +448,12 @@ static bool run_list(FILE *tap, int argc, char **argv, const struct suite_case *
     return ok;
 }
 
-int conduit_suite_main(int argc, char **argv, const struct suite_target *target, const struct suite_case *more)
+int conduit_suite_main(int argc, char **argv, const struct suite_target *target,
+                       const struct suite_case *more)
 {
     static const struct suite_case probe = { "it can be used here", run_probe };
-    const struct suite_case *const lists[] = { suite_message_cases, suite_memory_cases, suite_sleep_cases, suite_life_cases, more };
+    const struct suite_case *const lists[] = { suite_message_cases, suite_memory_cases,
+                                               suite_sleep_cases, suite_life_cases, more };
     FILE *tap = stdout;
     unsigned number = 0;
     int code;

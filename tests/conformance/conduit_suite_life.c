@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conduit conformance suite: peers and instances that come, go and die.  See conduit_suite.h. */
+/* The conduit conformance suite: peers and instances that come, go and die.  See
+ * conduit_suite.h. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -64,10 +65,13 @@ static void forget_streams(struct suite_node *n, uint32_t peer)
     n->errors[peer] = 0;
 }
 
-/* Instances come and go under one number, some leaving unread messages behind; the others are not disturbed. */
+/* Instances come and go under one number, some leaving unread messages behind; the others are not
+ * disturbed. */
 static void come_and_go(void)
 {
-    enum { CYCLES = 25 };
+    enum {
+        CYCLES = 25
+    };
     struct suite_world *w = suite_world(3, false);
     struct suite_node *a = &w->node[0];
     struct suite_node *b = &w->node[1];
@@ -79,7 +83,8 @@ static void come_and_go(void)
             suite_stream(b, 0, k % 2);
             suite_stream(a, 1, k % 2);
         }
-        SUITE_UNTIL(w, suite_got(a, 1, 0) + suite_got(a, 1, 1) == count && suite_got(b, 0, 0) + suite_got(b, 0, 1) == count);
+        SUITE_UNTIL(w, suite_got(a, 1, 0) + suite_got(a, 1, 1) == count &&
+                           suite_got(b, 0, 0) + suite_got(b, 0, 1) == count);
         suite_stream(c, 0, AMPH_LANE_REQUEST);
         from_c++;
         if (cycle % 3 == 0 && suite_stream_try(b, 0, AMPH_LANE_REQUEST) == AMPH_OK)
@@ -115,7 +120,8 @@ static void meet_again(void)
             suite_stream(a, 1, AMPH_LANE_REQUEST);
             suite_stream(b, 0, AMPH_LANE_REPLY);
         }
-        SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == count && suite_got(a, 1, AMPH_LANE_REPLY) == count);
+        SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == count &&
+                           suite_got(a, 1, AMPH_LANE_REPLY) == count);
         for (unsigned k = 0; k < 50; k++)
             suite_pump(w);
         a->cx->ops->del_peer(a->cx, 1);
@@ -130,7 +136,8 @@ static void meet_again(void)
     suite_world_close(w);
 }
 
-static void drop_sender(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static void drop_sender(struct suite_node *n, uint32_t peer, enum amph_lane lane,
+                        const struct amph_am *am)
 {
     if (lane == AMPH_LANE_REQUEST && peer != 2)
         n->cx->ops->del_peer(n->cx, peer);
@@ -176,7 +183,8 @@ static void many_peers(void)
         want[i]++;
     }
     for (unsigned i = 0; i < SUITE_NODES; i++)
-        SUITE_UNTIL(w, suite_got(hub, i, AMPH_LANE_REQUEST) == want[i] && suite_got(&w->node[i], 0, AMPH_LANE_REPLY) == want[i]);
+        SUITE_UNTIL(w, suite_got(hub, i, AMPH_LANE_REQUEST) == want[i] &&
+                           suite_got(&w->node[i], 0, AMPH_LANE_REPLY) == want[i]);
     for (unsigned k = 0; k < 10000; k++) /* all go quiet */
         hub->cx->ops->progress(hub->cx, 3, 16);
     for (unsigned i = 0; i < SUITE_NODES; i++) {
@@ -189,7 +197,10 @@ static void many_peers(void)
 /* Transfers and messages under way when an instance is closed are given back, each once. */
 static void close_in_flight(void)
 {
-    enum { COUNT = 40, EACH = 50000 };
+    enum {
+        COUNT = 40,
+        EACH = 50000
+    };
     static struct suite_op op[2 * COUNT];
     struct suite_world *w = suite_world(2, false);
     struct suite_node *a = &w->node[0];
@@ -205,7 +216,8 @@ static void close_in_flight(void)
         op[i] = (struct suite_op)SUITE_OP;
     for (unsigned i = 0; i < COUNT; i++, started = 2 * i) {
         struct amph_am am = { .kind = AMPH_AM_MEDIUM, .payload = data, .nbytes = 20000 };
-        if (a->cx->ops->put(a->cx, 1, &rmem, i * EACH, data + i * EACH, EACH, NULL, &op[2 * i].op) != AMPH_OK)
+        if (a->cx->ops->put(a->cx, 1, &rmem, i * EACH, data + i * EACH, EACH, NULL,
+                            &op[2 * i].op) != AMPH_OK)
             break;
         if (a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &am, &op[2 * i + 1].op) != AMPH_OK) {
             op[2 * i + 1].done = 1;
@@ -217,8 +229,8 @@ static void close_in_flight(void)
     a->cx->ops->close(a->cx);
     a->cx = NULL;
     for (unsigned i = 0; i < started; i++)
-        CHECK_MSG(op[i].done == 1 && (op[i].st == AMPH_OK || op[i].st == AMPH_ERR_STATE), "operation %u: done %u, %s", i,
-                  op[i].done, amph_status_text(op[i].st));
+        CHECK_MSG(op[i].done == 1 && (op[i].st == AMPH_OK || op[i].st == AMPH_ERR_STATE),
+                  "operation %u: done %u, %s", i, op[i].done, amph_status_text(op[i].st));
     b->keep_last = true;
     suite_segment_close(b, &seg);
     suite_world_close(w);
@@ -258,7 +270,8 @@ static void nothing_left(void)
         struct suite_segment seg;
         struct amph_rmem rmem;
         suite_segment_open(&w->node[1], 65536, &seg);
-        CHECK(w->node[0].cx->ops->mem_import(w->node[0].cx, 1, seg.mem.key, seg.mem.key_len, &rmem) == AMPH_OK);
+        CHECK(w->node[0].cx->ops->mem_import(w->node[0].cx, 1, seg.mem.key, seg.mem.key_len,
+                                             &rmem) == AMPH_OK);
         for (unsigned k = 0; k < 20; k++)
             suite_stream(&w->node[k % 3], k % 2, AMPH_LANE_REQUEST);
         for (unsigned k = 0; k < 50; k++)
@@ -278,7 +291,10 @@ static void nothing_left(void)
 
 /* ---- several processes ---- */
 
-enum { PROCS = 4, PROC_MESSAGES = 1500 };
+enum {
+    PROCS = 4,
+    PROC_MESSAGES = 1500
+};
 struct job {
     uint8_t addr[PROCS][AMPH_ADDR_MAX_BYTES];
     size_t addr_len[PROCS];
@@ -302,7 +318,8 @@ static void job_publish(struct job *j, const struct suite_node *n)
     j->addr_len[n->index] = n->cx->addr_len;
 }
 
-/* Adds all processes of the job, and returns when each of them has done so: a process that is killed afterwards was known to all. */
+/* Adds all processes of the job, and returns when each of them has done so: a process that is
+ * killed afterwards was known to all. */
 static void job_link(struct job *j, struct suite_world *w, unsigned procs)
 {
     job_meet(j, w, &j->here, procs);
@@ -329,7 +346,8 @@ static struct suite_world *job_join(struct job *j, unsigned procs, unsigned *ind
 static bool job_has_all(const struct suite_node *n)
 {
     for (unsigned i = 0; i < PROCS; i++)
-        if (suite_got(n, i, AMPH_LANE_REQUEST) < PROC_MESSAGES || suite_got(n, i, AMPH_LANE_REPLY) < PROC_MESSAGES)
+        if (suite_got(n, i, AMPH_LANE_REQUEST) < PROC_MESSAGES ||
+            suite_got(n, i, AMPH_LANE_REPLY) < PROC_MESSAGES)
             return false;
     return true;
 }
@@ -385,7 +403,8 @@ static void survivor(void *arg)
     suite_world_close(w);
 }
 
-/* A killed process stops nobody: calls for it end with OK, AGAIN or an error, the others go on, closing works. */
+/* A killed process stops nobody: calls for it end with OK, AGAIN or an error, the others go on,
+ * closing works. */
 static void killed_peer(void)
 {
     struct job *j = suite_shared(sizeof *j);
@@ -418,7 +437,8 @@ static void killed_peer(void)
         suite_pump(w);
         CHECK_MSG(amph_now_ns() - start < 2 * AMPH_NS_PER_S, "progress blocked on a dead peer");
     }
-    CHECK_MSG(to_alive == 500, "%u of 500 messages went to the living peer (%u to the dead one)", to_alive, to_dead);
+    CHECK_MSG(to_alive == 500, "%u of 500 messages went to the living peer (%u to the dead one)",
+              to_alive, to_dead);
     SUITE_UNTIL(w, suite_got(n, 2, AMPH_LANE_REPLY) == 500);
     job_meet(j, w, &j->done, 2);
     CHECK(n->errors[1] <= 1 && n->errors[2] == 0);
@@ -451,10 +471,12 @@ static void exchange(struct suite_world *w, unsigned count)
         suite_stream(a, 1, AMPH_LANE_REQUEST);
         suite_stream(b, 0, AMPH_LANE_REQUEST);
     }
-    SUITE_UNTIL(w, suite_got(a, 1, AMPH_LANE_REQUEST) == at_a && suite_got(b, 0, AMPH_LANE_REQUEST) == at_b);
+    SUITE_UNTIL(w, suite_got(a, 1, AMPH_LANE_REQUEST) == at_a &&
+                       suite_got(b, 0, AMPH_LANE_REQUEST) == at_b);
 }
 
-/* A process that is killed before it is added: add_peer takes it or says AMPH_ERR_PEER, and the others go on. */
+/* A process that is killed before it is added: add_peer takes it or says AMPH_ERR_PEER, and the
+ * others go on. */
 static void killed_before_added(void)
 {
     struct job *j = suite_shared(sizeof *j);
@@ -477,10 +499,13 @@ static void killed_before_added(void)
     suite_world_close(w);
 }
 
-/* An instance closes while messages to it are under way, and is sent more before its end has been noticed. */
+/* An instance closes while messages to it are under way, and is sent more before its end has been
+ * noticed. */
 static void send_after_close(void)
 {
-    enum { ROUNDS = 5 };
+    enum {
+        ROUNDS = 5
+    };
     struct suite_world *w = suite_world(3, false);
     struct suite_node *a = &w->node[0];
     struct suite_node *c = &w->node[2];
@@ -515,15 +540,20 @@ static void send_after_close(void)
     suite_world_close(w);
 }
 
-static void swallow(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static void swallow(struct suite_node *n, uint32_t peer, enum amph_lane lane,
+                    const struct amph_am *am)
 {
 }
 
-/* An instance closes before its large messages have been taken, and before others have taken from its memory: a provider that fetches
- * what it was told of finds nobody. */
+/* An instance closes before its large messages have been taken, and before others have taken from
+ * its memory: a provider that fetches what it was told of finds nobody. */
 static void close_before_taken(void)
 {
-    enum { ROUNDS = 5, COUNT = 12, LEN = 60000 };
+    enum {
+        ROUNDS = 5,
+        COUNT = 12,
+        LEN = 60000
+    };
     static uint8_t data[LEN], got[COUNT][LEN];
     static struct suite_op back[COUNT];
 
@@ -562,14 +592,19 @@ static void close_before_taken(void)
         a->cx->ops->del_peer(a->cx, 2);
         suite_world_close(w);
         for (unsigned k = 0; k < gets; k++)
-            CHECK_MSG(back[k].done == 1, "get %u of %u was given back %u times", k, gets, back[k].done);
+            CHECK_MSG(back[k].done == 1, "get %u of %u was given back %u times", k, gets,
+                      back[k].done);
     }
 }
 
 /* An instance closes in the middle of taking large messages, after each number of steps. */
 static void close_in_the_middle(void)
 {
-    enum { STEPS = 12, COUNT = 12, LEN = 60000 };
+    enum {
+        STEPS = 12,
+        COUNT = 12,
+        LEN = 60000
+    };
     static uint8_t data[LEN];
 
     for (unsigned steps = 0; steps < STEPS; steps++) {
@@ -613,15 +648,19 @@ static void flooding_victim(void *arg)
     __atomic_add_fetch(&j->here, 1, __ATOMIC_SEQ_CST);
 
     for (;;)
-        if (n->sent[0][AMPH_LANE_REQUEST] == SUITE_STREAM || suite_stream_try(n, 0, AMPH_LANE_REQUEST) != AMPH_OK)
+        if (n->sent[0][AMPH_LANE_REQUEST] == SUITE_STREAM ||
+            suite_stream_try(n, 0, AMPH_LANE_REQUEST) != AMPH_OK)
             suite_pump(w);
 }
 
-/* Senders are killed at any instruction of a send, one after the other under one number.  Nothing that was not sent whole is heard, the
- * others go on, and the next process under that number begins well. */
+/* Senders are killed at any instruction of a send, one after the other under one number.  Nothing
+ * that was not sent whole is heard, the others go on, and the next process under that number begins
+ * well. */
 static void killed_senders(void)
 {
-    enum { ROUNDS = 12 };
+    enum {
+        ROUNDS = 12
+    };
     struct suite_world *w = suite_world(2, false);
     struct suite_node *a = &w->node[0];
     uint64_t state = 29;
@@ -646,6 +685,7 @@ static void killed_senders(void)
     suite_world_close(w);
 }
 
+/* clang-format off */
 const struct suite_case suite_life_cases[] = {
     { "peer numbers and addresses are checked", numbers },
     { "messages before the receiver knows the sender", early_message },
@@ -664,3 +704,4 @@ const struct suite_case suite_life_cases[] = {
     { "senders killed in the middle of a send", killed_senders },
     { NULL, NULL },
 };
+/* clang-format on */

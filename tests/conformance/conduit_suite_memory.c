@@ -19,7 +19,8 @@ static void pair_open(struct pair *p)
     p->a = &p->w->node[0];
     p->b = &p->w->node[1];
     suite_segment_open(p->b, SEG_BYTES, &p->seg);
-    enum amph_status st = p->a->cx->ops->mem_import(p->a->cx, 1, p->seg.mem.key, p->seg.mem.key_len, &p->rmem);
+    enum amph_status st = p->a->cx->ops->mem_import(p->a->cx, 1, p->seg.mem.key, p->seg.mem.key_len,
+                                                    &p->rmem);
     CHECK_MSG(st == AMPH_OK, "mem_import: %s", amph_status_text(st));
     CHECK(p->rmem.base == (uint64_t)(uintptr_t)p->seg.base && p->rmem.len_bytes == SEG_BYTES);
     CHECK((p->rmem.local != NULL) == p->a->cx->caps.maps_memory);
@@ -31,18 +32,23 @@ static void pair_close(struct pair *p)
     suite_world_close(p->w);
 }
 
-static void put(struct pair *p, uint64_t offset, const void *src, size_t len, struct amph_op *lc, struct amph_op *rc)
+static void put(struct pair *p, uint64_t offset, const void *src, size_t len, struct amph_op *lc,
+                struct amph_op *rc)
 {
     enum amph_status st = AMPH_AGAIN;
-    SUITE_UNTIL(p->w, (st = p->a->cx->ops->put(p->a->cx, 1, &p->rmem, offset, src, len, lc, rc)) != AMPH_AGAIN);
-    CHECK_MSG(st == AMPH_OK, "put of %zu bytes at %u: %s", len, (unsigned)offset, amph_status_text(st));
+    SUITE_UNTIL(p->w, (st = p->a->cx->ops->put(p->a->cx, 1, &p->rmem, offset, src, len, lc, rc)) !=
+                          AMPH_AGAIN);
+    CHECK_MSG(st == AMPH_OK, "put of %zu bytes at %u: %s", len, (unsigned)offset,
+              amph_status_text(st));
 }
 
 static void get(struct pair *p, uint64_t offset, void *dst, size_t len, struct amph_op *done)
 {
     enum amph_status st = AMPH_AGAIN;
-    SUITE_UNTIL(p->w, (st = p->a->cx->ops->get(p->a->cx, 1, &p->rmem, offset, dst, len, done)) != AMPH_AGAIN);
-    CHECK_MSG(st == AMPH_OK, "get of %zu bytes at %u: %s", len, (unsigned)offset, amph_status_text(st));
+    SUITE_UNTIL(p->w, (st = p->a->cx->ops->get(p->a->cx, 1, &p->rmem, offset, dst, len, done)) !=
+                          AMPH_AGAIN);
+    CHECK_MSG(st == AMPH_OK, "get of %zu bytes at %u: %s", len, (unsigned)offset,
+              amph_status_text(st));
 }
 
 static bool finished(const struct suite_op *o)
@@ -52,7 +58,8 @@ static bool finished(const struct suite_op *o)
 
 static void puts_and_gets(void)
 {
-    static const size_t sizes[] = { 1, 2, 3, 4, 7, 8, 9, 63, 64, 65, 1000, 4096, 65536, 65537, 1000003, SEG_BYTES };
+    static const size_t sizes[] = { 1,  2,  3,    4,    7,     8,     9,       63,
+                                    64, 65, 1000, 4096, 65536, 65537, 1000003, SEG_BYTES };
     struct pair p;
     pair_open(&p);
     uint8_t *src = malloc(SEG_BYTES);
@@ -73,7 +80,8 @@ static void puts_and_gets(void)
         SUITE_UNTIL(p.w, finished(&rc));
         CHECK(rc.st == AMPH_OK && lc.st == AMPH_OK && (i % 2 == 0 || finished(&lc)));
         CHECK(memcmp(p.seg.base + offset, src, len) == 0);
-        CHECK((offset == 0 || p.seg.base[offset - 1] == 0x77) && (offset + len == SEG_BYTES || p.seg.base[offset + len] == 0x77));
+        CHECK((offset == 0 || p.seg.base[offset - 1] == 0x77) &&
+              (offset + len == SEG_BYTES || p.seg.base[offset + len] == 0x77));
         dst[len] = 0x55;
         get(&p, offset, dst, len, &done.op);
         SUITE_UNTIL(p.w, finished(&done));
@@ -87,7 +95,10 @@ static void puts_and_gets(void)
 /* Many transfers in flight at once, of both kinds, mixed with messages. */
 static void many_at_once(void)
 {
-    enum { COUNT = 200, EACH = 10000 };
+    enum {
+        COUNT = 200,
+        EACH = 10000
+    };
     static struct suite_op op[2 * COUNT];
     struct pair p;
     pair_open(&p);
@@ -117,10 +128,14 @@ static void many_at_once(void)
     pair_close(&p);
 }
 
-/* After lc (or on return, where the conduit says so through it) the source may change, and the target still gets what was there. */
+/* After lc (or on return, where the conduit says so through it) the source may change, and the
+ * target still gets what was there. */
 static void local_completion(void)
 {
-    enum { ROUNDS = 60, EACH = 40000 };
+    enum {
+        ROUNDS = 60,
+        EACH = 40000
+    };
     struct pair p;
     pair_open(&p);
     uint8_t *src = malloc(EACH);
@@ -142,8 +157,9 @@ static void local_completion(void)
     pair_close(&p);
 }
 
-/* Two ops of a put, each in memory of its own, which its callback destroys: a conduit that still looks at it then runs into
- * garbage.  What both refer to is counted and goes with the second callback, whichever that is. */
+/* Two ops of a put, each in memory of its own, which its callback destroys: a conduit that still
+ * looks at it then runs into garbage.  What both refer to is counted and goes with the second
+ * callback, whichever that is. */
 struct both {
     unsigned callbacks, *left_p;
 };
@@ -153,7 +169,8 @@ struct half {
     struct both *both;
 };
 
-static struct half *make_half(struct both *both, void (*done)(struct amph_op *op, enum amph_status st))
+static struct half *make_half(struct both *both,
+                              void (*done)(struct amph_op *op, enum amph_status st))
 {
     struct half *h = malloc(sizeof *h);
 
@@ -189,7 +206,8 @@ static void put_both(struct pair *p, const void *src, size_t len, unsigned *left
     put(p, 0, src, len, &lc->op, &rc->op);
 }
 
-/* Each of lc and rc is called exactly once, also where the instance is closed with puts in flight. */
+/* Each of lc and rc is called exactly once, also where the instance is closed with puts in
+ * flight. */
 static void two_completions(void)
 {
     static const size_t sizes[] = { 0, 1, 100, 4096, 4097, 20000, 70000, 1 << 20 };
@@ -211,11 +229,13 @@ static void two_completions(void)
     pair_close(&p);
 }
 
-static void look_at_data(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static void look_at_data(struct suite_node *n, uint32_t peer, enum amph_lane lane,
+                         const struct amph_am *am)
 {
     const uint8_t *base = n->user;
     for (unsigned k = 0; k < (unsigned)am->args[1]; k += 61)
-        CHECK_MSG(base[k] == (uint8_t)am->args[0], "the message is here and byte %u of the put before it is not", k);
+        CHECK_MSG(base[k] == (uint8_t)am->args[0],
+                  "the message is here and byte %u of the put before it is not", k);
     CHECK(base[am->args[1] - 1] == (uint8_t)am->args[0]);
 }
 
@@ -259,9 +279,11 @@ static void keys(void)
     for (unsigned round = 0; round < 200; round++) {
         for (size_t i = 0; i < sizeof key; i++)
             key[i] = (uint8_t)suite_random(&state);
-        CHECK(a->ops->mem_import(a, 1, key, 1 + suite_random(&state) % sizeof key, &rmem) != AMPH_OK);
+        CHECK(a->ops->mem_import(a, 1, key, 1 + suite_random(&state) % sizeof key, &rmem) !=
+              AMPH_OK);
     }
-    /* A changed key may be refused here or be harmless there; it must not bring this process down. */
+    /* A changed key may be refused here or be harmless there; it must not bring this process
+     * down. */
     for (size_t bit = 0; bit < 8 * p.seg.mem.key_len; bit++) {
         memcpy(key, p.seg.mem.key, p.seg.mem.key_len);
         key[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -275,7 +297,9 @@ static void keys(void)
 /* Each node reaches the memory of each, its own too. */
 static void everyones_memory(void)
 {
-    enum { N = 4 };
+    enum {
+        N = 4
+    };
     struct suite_world *w = suite_world(N, false);
     struct suite_segment seg[N];
     for (unsigned i = 0; i < N; i++)
@@ -290,10 +314,12 @@ static void everyones_memory(void)
             uint64_t back = 0;
             enum amph_status st = AMPH_AGAIN;
             CHECK(cx->ops->mem_import(cx, j, seg[j].mem.key, seg[j].mem.key_len, &rmem) == AMPH_OK);
-            SUITE_UNTIL(w, (st = cx->ops->put(cx, j, &rmem, 8 * i, &value, 8, NULL, &rc.op)) != AMPH_AGAIN);
+            SUITE_UNTIL(w, (st = cx->ops->put(cx, j, &rmem, 8 * i, &value, 8, NULL, &rc.op)) !=
+                               AMPH_AGAIN);
             CHECK(st == AMPH_OK);
             SUITE_UNTIL(w, finished(&rc));
-            SUITE_UNTIL(w, (st = cx->ops->get(cx, j, &rmem, 8 * i, &back, 8, &done.op)) != AMPH_AGAIN);
+            SUITE_UNTIL(w,
+                        (st = cx->ops->get(cx, j, &rmem, 8 * i, &back, 8, &done.op)) != AMPH_AGAIN);
             CHECK(st == AMPH_OK);
             SUITE_UNTIL(w, finished(&done));
             CHECK(back == value && memcmp(seg[j].base + 8 * i, &value, 8) == 0);
@@ -303,6 +329,7 @@ static void everyones_memory(void)
     suite_world_close(w);
 }
 
+/* clang-format off */
 const struct suite_case suite_memory_cases[] = {
     { "puts and gets of every size at every place", puts_and_gets },
     { "many transfers at once", many_at_once },
@@ -313,3 +340,4 @@ const struct suite_case suite_memory_cases[] = {
     { "everybody's memory", everyones_memory },
     { NULL, NULL },
 };
+/* clang-format on */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conduit conformance suite: sleeping until a message comes.  Every case runs in two processes.  See conduit_suite.h. */
+/* The conduit conformance suite: sleeping until a message comes.  Every case runs in two processes.
+ * See conduit_suite.h. */
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -73,7 +74,8 @@ static void sleep_once(struct suite_node *n, enum amph_arm how)
     } else {
         if (cx->ops->arm(cx, AMPH_ARM_FD, 0) == AMPH_OK) {
             struct pollfd p = { cx->ops->wait_fd(cx), POLLIN, 0 };
-            CHECK_MSG(poll(&p, 1, LOST_NS / AMPH_NS_PER_MS) != 0, "a message was lost on a sleeper");
+            CHECK_MSG(poll(&p, 1, LOST_NS / AMPH_NS_PER_MS) != 0,
+                      "a message was lost on a sleeper");
         }
         CHECK(cx->ops->arm(cx, AMPH_ARM_OFF, 0) == AMPH_OK);
     }
@@ -126,7 +128,8 @@ static void ping_pong_both(enum amph_arm how, unsigned rounds, uint64_t think_ns
 {
     struct side s = { suite_shared(sizeof(struct meeting)), how, rounds, think_ns };
     struct suite_world *w = suite_world_open(1, false);
-    bool can = how == AMPH_ARM_SLEEP ? w->node[0].cx->caps.can_sleep : w->node[0].cx->caps.fd_blocks;
+    bool can = how == AMPH_ARM_SLEEP ? w->node[0].cx->caps.can_sleep
+                                     : w->node[0].cx->caps.fd_blocks;
     suite_world_close(w);
     if (!can)
         suite_skip("this conduit cannot sleep that way");
@@ -184,7 +187,8 @@ static void arm_with_work(void)
 
 static uint64_t core_us(const struct rusage *u)
 {
-    return (uint64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000000 + (uint64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
+    return (uint64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000000 +
+           (uint64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
 }
 
 /* An idle sleeper uses no time of its core, and a time-out ends a sleep. */
@@ -246,6 +250,7 @@ static void bell_falls_silent(void)
     suite_world_close(w);
 }
 
+/* clang-format off */
 const struct suite_case suite_sleep_cases[] = {
     { "sleeping on the descriptor, quick partner", fd_short },
     { "sleeping on the descriptor, slow partner", fd_long },
@@ -256,3 +261,4 @@ const struct suite_case suite_sleep_cases[] = {
     { "the bell falls silent", bell_falls_silent },
     { NULL, NULL },
 };
+/* clang-format on */

@@ -112,7 +112,8 @@ static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
         s->bytes += v[i].len_bytes;
         put_on_wire(s, node->index, &v[i], leaves + s->link.delay_ns);
         if (chance(s, s->link.twice))
-            put_on_wire(s, node->index, &v[i], leaves + s->link.delay_ns + sim_random(s) % (4 * s->link.delay_ns + 1));
+            put_on_wire(s, node->index, &v[i],
+                        leaves + s->link.delay_ns + sim_random(s) % (4 * s->link.delay_ns + 1));
     }
     return n;
 }
@@ -124,16 +125,16 @@ static uint64_t virtual_now(void *ctx)
 
 /* ---- running ---- */
 
-#define TURN_NS 1000u      /* between turns of a node that ended because of the budget */
-#define FREE_SEGMENTS 64u  /* that a check may look at for each step */
+#define TURN_NS 1000u     /* between turns of a node that ended because of the budget */
+#define FREE_SEGMENTS 64u /* that a check may look at for each step */
 
 static bool in_turns(const struct sim *s)
 {
     return s->budget && !s->napping;
 }
 
-/* A node receives as amph_udp_progress() does: first what it holds, then packets from its kernel, until
- * the budget is used up.  Packets that remain wait for the next turn. */
+/* A node receives as amph_udp_progress() does: first what it holds, then packets from its kernel,
+ * until the budget is used up.  Packets that remain wait for the next turn. */
 static void take_turn(struct sim_node *node)
 {
     struct sim *s = node->sim;
@@ -218,7 +219,8 @@ bool sim_step(struct sim *s)
         return true;
     }
     if (to->rdp) {
-        amph_rdp_input(to->rdp, p->bytes, p->len_bytes, 3, s->napping ? (unsigned)(sim_random(s) % 3) : 1000);
+        amph_rdp_input(to->rdp, p->bytes, p->len_bytes, 3,
+                       s->napping ? (unsigned)(sim_random(s) % 3) : 1000);
         look(to);
     }
     free(p);
@@ -271,8 +273,8 @@ static bool queue_is_whole(const struct amph_rdp_txlane *tx, uint64_t *looked_p)
     return found == tx->queued_bytes;
 }
 
-static const char *wrong_account_of(const struct amph_rdp_conn *from, const struct amph_rdp_conn *to,
-                                    uint64_t *looked_p)
+static const char *wrong_account_of(const struct amph_rdp_conn *from,
+                                    const struct amph_rdp_conn *to, uint64_t *looked_p)
 {
     for (unsigned lane = 0; lane < RDP_NLANES; lane++)
         if (!queue_is_whole(&from->tx[lane], looked_p))
@@ -303,7 +305,8 @@ const char *sim_wrong_account(struct sim *s)
     return wrong;
 }
 
-struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed, const struct amph_upcalls *upcalls, uint64_t memory)
+struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed,
+                     const struct amph_upcalls *upcalls, uint64_t memory)
 {
     struct sim *s = calloc(1, sizeof *s);
     s->link = *link;
@@ -315,12 +318,18 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed, con
         node->sim = s;
         node->index = i;
         node->kernel_tail = &node->kernel;
-        struct amph_rdp_config cfg = { .env = { node, virtual_now, wire_send }, .upcalls = upcalls, .up = node, .max_peers = n,
-                                  .datagram = link->datagram, .queue_bytes = 0, .memory = memory };
+        struct amph_rdp_config cfg = { .env = { node, virtual_now, wire_send },
+                                       .upcalls = upcalls,
+                                       .up = node,
+                                       .max_peers = n,
+                                       .datagram = link->datagram,
+                                       .queue_bytes = 0,
+                                       .memory = memory };
         if (amph_rdp_open(&cfg, &node->rdp) != AMPH_OK)
             abort();
         for (unsigned j = 0; j < n; j++)
-            if (amph_rdp_add_peer(node->rdp, j, i, i * 1000 + j + 7, j * 1000 + i + 7, link->datagram) != AMPH_OK)
+            if (amph_rdp_add_peer(node->rdp, j, i, i * 1000 + j + 7, j * 1000 + i + 7,
+                                  link->datagram) != AMPH_OK)
                 abort();
     }
     return s;

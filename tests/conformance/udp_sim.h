@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A simulated network for the udp conduit's protocol: virtual time, links that lose, repeat, reorder, delay and damage.  Layer: tests.
- * Thread rule: one thread.  All that happens follows from the seed.
+ * A simulated network for the udp conduit's protocol: virtual time, links that lose, repeat,
+ * reorder, delay and damage.  Layer: tests. Thread rule: one thread.  All that happens follows from
+ * the seed.
  */
 #ifndef AMPH_TESTS_UDP_SIM_H
 #define AMPH_TESTS_UDP_SIM_H
@@ -12,10 +13,10 @@
 
 /* A link, the same in every direction. */
 struct sim_link {
-    uint64_t delay_ns;     /* one way */
-    uint64_t jitter_ns;    /* up to this much more, so that packets overtake each other */
-    double rate;           /* bytes a second; 0: unlimited */
-    uint64_t queue_bytes;  /* before the bottleneck; what does not fit is lost */
+    uint64_t delay_ns;            /* one way */
+    uint64_t jitter_ns;           /* up to this much more, so that packets overtake each other */
+    double rate;                  /* bytes a second; 0: unlimited */
+    uint64_t queue_bytes;         /* before the bottleneck; what does not fit is lost */
     uint32_t loss, twice, damage; /* of 10,000 packets */
     uint32_t datagram;
 };
@@ -27,7 +28,8 @@ struct sim_node {
     uint32_t index;
     struct rdp *rdp;
     uint64_t asleep_until; /* does not look before */
-    struct sim_packet *kernel, **kernel_tail; /* where sim.budget counts: wait for the node's turn */
+    /* where sim.budget counts: wait for the node's turn */
+    struct sim_packet *kernel, **kernel_tail;
     uint64_t failures;
     void *user;
 };
@@ -50,18 +52,19 @@ struct sim {
 
 uint64_t sim_random(struct sim *s);
 /* n nodes that know each other. */
-struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed, const struct amph_upcalls *upcalls, uint64_t memory);
+struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed,
+                     const struct amph_upcalls *upcalls, uint64_t memory);
 void sim_close(struct sim *s);
 /* One event: a packet arrives, or a timer is due.  false: nothing will ever happen again. */
 bool sim_step(struct sim *s);
 
 /* Checks the accounts of all lanes between two steps.  What a sender has charged to a window must
- * equal what its receiver has consumed, plus what the receiver holds, plus what is in flight; then the
- * bytes granted are the bytes held, in flight and free.  The bytes of a queue must be those of its
- * segments.  Returns NULL, or which account is wrong.
+ * equal what its receiver has consumed, plus what the receiver holds, plus what is in flight; then
+ * the bytes granted are the bytes held, in flight and free.  The bytes of a queue must be those of
+ * its segments.  Returns NULL, or which account is wrong.
  *
- * A check looks at every segment.  If there are many, the next calls return NULL without looking, so
- * that a step costs a bounded number of looks on average. */
+ * A check looks at every segment.  If there are many, the next calls return NULL without looking,
+ * so that a step costs a bounded number of looks on average. */
 const char *sim_wrong_account(struct sim *s);
 
 #endif

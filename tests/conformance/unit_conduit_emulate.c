@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conformance suite on put and get over messages, laid over shared memory; what emulate.c itself promises; the registry. */
+/* The conformance suite on put and get over messages, laid over shared memory; what emulate.c
+ * itself promises; the registry. */
 #include <stdio.h>
 
 #include "base/counters.h"
@@ -7,9 +8,11 @@
 #include "conduits/emulate.h"
 #include "tests/conformance/conduit_suite.h"
 
-static const struct suite_target target = { "emulate-smp", "smp", true, false }, bare = { "smp", "smp", false, false };
+static const struct suite_target target = { "emulate-smp", "smp", true, false },
+                                 bare = { "smp", "smp", false, false };
 
-static enum amph_status put(struct suite_node *a, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, size_t len)
+static enum amph_status put(struct suite_node *a, uint32_t peer, const struct amph_rmem *rmem,
+                            uint64_t offset, size_t len)
 {
     static uint8_t data[1 << 20];
     struct suite_op rc = SUITE_OP;
@@ -33,14 +36,15 @@ static void bounds(void)
     static const struct {
         uint64_t offset;
         size_t len;
-    } outside[] = { { 65536, 1 }, { 65535, 2 }, { 0, 65537 }, { UINT64_MAX, 1 }, { UINT64_MAX - 3, 8 }, { UINT64_C(1) << 63,
-                                                                                                          100 } };
+    } outside[] = { { 65536, 1 },      { 65535, 2 },          { 0, 65537 },
+                    { UINT64_MAX, 1 }, { UINT64_MAX - 3, 8 }, { UINT64_C(1) << 63, 100 } };
     for (size_t i = 0; i < AMPH_COUNTOF(outside); i++) {
         struct suite_op done = SUITE_OP;
         /* Of a put that is cut, the fragments that fit may arrive. */
-        CHECK_MSG(put(a, 1, &rmem, outside[i].offset, outside[i].len) != AMPH_OK, "put %zu was taken", i);
-        CHECK(outside[i].len > 64 || a->cx->ops->get(a->cx, 1, &rmem, outside[i].offset, back, outside[i].len,
-                                                     &done.op) == AMPH_OK);
+        CHECK_MSG(put(a, 1, &rmem, outside[i].offset, outside[i].len) != AMPH_OK,
+                  "put %zu was taken", i);
+        CHECK(outside[i].len > 64 || a->cx->ops->get(a->cx, 1, &rmem, outside[i].offset, back,
+                                                     outside[i].len, &done.op) == AMPH_OK);
         SUITE_UNTIL(w, outside[i].len > 64 || done.done);
         CHECK(outside[i].len > 64 || done.st != AMPH_OK);
     }
@@ -56,10 +60,14 @@ static void bounds(void)
     suite_world_close(w);
 }
 
-/* A peer that never answers has its own window: transfers with others go on, before, between and after. */
+/* A peer that never answers has its own window: transfers with others go on, before, between and
+ * after. */
 static void silent_peer(void)
 {
-    enum { COUNT = 100, LEN = 1 << 20 };
+    enum {
+        COUNT = 100,
+        LEN = 1 << 20
+    };
     static struct suite_op lost[COUNT];
     static uint8_t data[LEN];
     struct suite_world *w = suite_world(3, false);
@@ -89,7 +97,8 @@ static void silent_peer(void)
     suite_world_close(w);
 }
 
-/* A hostile peer's own messages of our kind: dropped, answered with a refusal, or owed in bounds. */
+/* A hostile peer's own messages of our kind: dropped, answered with a refusal, or owed in
+ * bounds. */
 static void hostile_messages(void)
 {
     struct suite_world *w = suite_world_open(3, false);
@@ -113,7 +122,9 @@ static void hostile_messages(void)
     CHECK(c->cx->ops->mem_import(c->cx, 1, seg.mem.key, seg.mem.key_len, &rmem) == AMPH_OK);
     a->keep_last = true;
     for (unsigned k = 0; k < 5000; k++) {
-        struct amph_am am = { .kind = AMPH_AM_INTERNAL, .handler = (uint8_t)(AMPH_EMULATE_FIRST + k % 8), .payload = payload };
+        struct amph_am am = { .kind = AMPH_AM_INTERNAL,
+                              .handler = (uint8_t)(AMPH_EMULATE_FIRST + k % 8),
+                              .payload = payload };
         am.nbytes = (uint32_t)(suite_random(&state) % (k % 3 ? 100 : sizeof payload));
         for (uint32_t i = 0; i < am.nbytes && i < 200; i++)
             payload[i] = (uint8_t)(suite_random(&state) & (k % 2 ? 0xff : 1));
@@ -129,7 +140,8 @@ static void hostile_messages(void)
 
 static const struct amph_conduit_ops *const unset = (const struct amph_conduit_ops *)1;
 
-static enum amph_status choose(const char *conduit, const char *smp, bool one_host, const struct amph_conduit_ops **ops_p)
+static enum amph_status choose(const char *conduit, const char *smp, bool one_host,
+                               const struct amph_conduit_ops **ops_p)
 {
     *ops_p = unset;
     setenv("AMPHORA_CONDUIT", conduit, 1);
@@ -170,7 +182,9 @@ static void forced(void)
         suite_skip("no network here");
     setenv("AMPHORA_RMA", "emulate", 1);
     amph_env_reload();
-    struct amph_cx_config cfg = { .name = "test", .max_peers = 2, .loopback_only = true, .interface = "" };
+    struct amph_cx_config cfg = {
+        .name = "test", .max_peers = 2, .loopback_only = true, .interface = ""
+    };
     struct amph_cx *cx;
     CHECK(amph_conduit_open(tcp, &cfg, &cx) == AMPH_OK);
     CHECK(cx->ops->put != tcp->put && cx->caps.native_rma && !cx->caps.put_then_am);
@@ -179,6 +193,7 @@ static void forced(void)
 
 int main(int argc, char **argv)
 {
+    /* clang-format off */
     static const struct suite_case own[] = {
         { "the target checks bounds and keys", bounds },
         { "a silent peer has its own window", silent_peer },
@@ -187,5 +202,6 @@ int main(int argc, char **argv)
         { "AMPHORA_RMA=emulate", forced },
         { NULL, NULL },
     };
+    /* clang-format on */
     return conduit_suite_main(argc, argv, &target, own);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conformance suite on tcp under the rules of cards: registered memory, keys of the provider's, absolute addresses. */
+/* The conformance suite on tcp under the rules of cards: registered memory, keys of the provider's,
+ * absolute addresses. */
 #include <stdlib.h>
 
 #include "tests/conformance/conduit_suite.h"

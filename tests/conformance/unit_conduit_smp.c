@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conformance suite on shared memory, and what only shared memory promises: rings that may hold anything, memory that is used
- * sparingly, sessions that go on. */
+/* The conformance suite on shared memory, and what only shared memory promises: rings that may hold
+ * anything, memory that is used sparingly, sessions that go on. */
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -26,17 +26,20 @@ static struct amph_smp_out *out_of(struct suite_node *a, uint32_t peer, enum amp
     return &amph_smp_of(a->cx)->peer[peer].out[lane];
 }
 
-static void take_anything(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static void take_anything(struct suite_node *n, uint32_t peer, enum amph_lane lane,
+                          const struct amph_am *am)
 {
     volatile uint8_t sum = 0;
     for (unsigned i = 0; i < am->nargs; i++)
         sum ^= (uint8_t)am->args[i];
-    if (am->payload && am->kind != AMPH_AM_SHORT && am->kind != AMPH_AM_LONG) /* all of it can be read */
+    /* all of it can be read */
+    if (am->payload && am->kind != AMPH_AM_SHORT && am->kind != AMPH_AM_LONG)
         for (uint32_t i = 0; i < am->nbytes; i++)
             sum ^= ((const uint8_t *)am->payload)[i];
 }
 
-/* Slots of random bytes under the right word: nothing outside of the ring is touched, and others are heard. */
+/* Slots of random bytes under the right word: nothing outside of the ring is touched, and others
+ * are heard. */
 static void garbage_in_slots(void)
 {
     struct suite_world *w = suite_world(3, false);
@@ -82,7 +85,8 @@ static void garbage_in_slots(void)
     suite_world_close(w);
 }
 
-/* The whole of a pair's bytes, the watch words and the receiver's lines filled with noise, while both sides go on. */
+/* The whole of a pair's bytes, the watch words and the receiver's lines filled with noise, while
+ * both sides go on. */
 static void garbage_everywhere(void)
 {
     struct suite_world *w = suite_world(3, false);
@@ -100,11 +104,14 @@ static void garbage_everywhere(void)
         for (unsigned i = 0; i < 3000; i++)
             at[suite_random(&state) % sizeof pair->ring] = (uint8_t)suite_random(&state);
         for (unsigned i = 0; i < 20; i++)
-            lines[suite_random(&state) % sizeof(struct amph_smp_positions)] = (uint8_t)suite_random(&state);
+            lines[suite_random(&state) % sizeof(struct amph_smp_positions)] = (uint8_t)suite_random(
+                &state);
         for (unsigned i = 0; i < amph_smp_watch_words(SUITE_NODES); i++)
             region->watched[i] = suite_random(&state);
         for (unsigned i = 0; i < 20; i++) {
-            struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = 1, .nbytes = 3000, .payload = pair->bulk };
+            struct amph_am am = {
+                .kind = AMPH_AM_MEDIUM, .handler = 1, .nbytes = 3000, .payload = pair->bulk
+            };
             enum amph_status st = a->cx->ops->am_send(a->cx, 1, k % 2, &am, NULL);
             CHECK(st == AMPH_OK || st == AMPH_AGAIN);
         }
@@ -113,12 +120,14 @@ static void garbage_everywhere(void)
         suite_stream(c, 1, AMPH_LANE_REQUEST);
         sent++;
     }
-    /* Fifo of c is untouched; its watch bit may have been taken away, which the look at all peers makes good. */
+    /* Fifo of c is untouched; its watch bit may have been taken away, which the look at all peers
+     * makes good. */
     SUITE_UNTIL(w, suite_got(b, 2, AMPH_LANE_REQUEST) == sent);
     suite_world_close(w);
 }
 
-/* One side forgets and adds the other again, which does not know of it; the same with the other side, and with both. */
+/* One side forgets and adds the other again, which does not know of it; the same with the other
+ * side, and with both. */
 static void one_sided(void)
 {
     struct suite_world *w = suite_world(2, false);
@@ -144,7 +153,8 @@ static void one_sided(void)
     suite_world_close(w);
 }
 
-/* An instance of other memory under the same number and the same cookies: nothing of the first is taken for its own. */
+/* An instance of other memory under the same number and the same cookies: nothing of the first is
+ * taken for its own. */
 static void same_cookies(void)
 {
     struct suite_world *w = suite_world(2, false);
@@ -205,7 +215,8 @@ static void churn(void)
     }
     uint64_t end = amph_now_ns() + SUITE_LIMIT_NS;
     uint64_t had = suite_got(a, 2, AMPH_LANE_REQUEST);
-    while (suite_stream_try(d, 0, AMPH_LANE_REQUEST) != AMPH_OK || suite_got(a, 2, AMPH_LANE_REQUEST) == had)
+    while (suite_stream_try(d, 0, AMPH_LANE_REQUEST) != AMPH_OK ||
+           suite_got(a, 2, AMPH_LANE_REQUEST) == had)
         CHECK(amph_now_ns() < end);
     __atomic_store_n(&c.stop, true, __ATOMIC_RELEASE);
     pthread_join(t, NULL);
@@ -230,31 +241,39 @@ static unsigned resident_kib(const struct suite_node *n)
 /* Quiet peers cost next to nothing, talkative ones a few pages. */
 static void few_pages(void)
 {
-    enum { N = 32 };
+    enum {
+        N = 32
+    };
     struct suite_world *w = suite_world(N, false);
     static uint8_t payload[4000];
     struct amph_am shortest = { .kind = AMPH_AM_SHORT, .handler = 1 };
-    struct amph_am medium = { .kind = AMPH_AM_MEDIUM, .handler = 1, .nbytes = sizeof payload, .payload = payload };
+    struct amph_am medium = {
+        .kind = AMPH_AM_MEDIUM, .handler = 1, .nbytes = sizeof payload, .payload = payload
+    };
     w->node[0].keep_last = true;
     for (unsigned k = 0; k < 2000; k++)
         suite_pump_node(&w->node[0]);
     amph_smp_has_work(amph_smp_of(w->node[0].cx));
-    CHECK_MSG(resident_kib(&w->node[0]) <= 12, "%u KiB before the first message", resident_kib(&w->node[0]));
+    CHECK_MSG(resident_kib(&w->node[0]) <= 12, "%u KiB before the first message",
+              resident_kib(&w->node[0]));
     for (unsigned k = 0; k < 1000; k++)
         for (unsigned i = 0; i < N; i++)
             suite_send(&w->node[i], 0, k % 2, &shortest, NULL);
     SUITE_UNTIL(w, suite_got(&w->node[0], N - 1, 0) + suite_got(&w->node[0], N - 1, 1) == 1000);
-    CHECK_MSG(resident_kib(&w->node[0]) <= 12 + N * 8, "%u KiB for shorts of %u peers", resident_kib(&w->node[0]), N);
+    CHECK_MSG(resident_kib(&w->node[0]) <= 12 + N * 8, "%u KiB for shorts of %u peers",
+              resident_kib(&w->node[0]), N);
     for (unsigned k = 0; k < 1000; k++)
         for (unsigned i = 0; i < N; i++) {
             suite_send(&w->node[i], 0, AMPH_LANE_REQUEST, &medium, NULL);
             suite_pump_node(&w->node[0]);
         }
-    CHECK_MSG(resident_kib(&w->node[0]) <= 12 + N * 32, "%u KiB for mediums of %u peers", resident_kib(&w->node[0]), N);
+    CHECK_MSG(resident_kib(&w->node[0]) <= 12 + N * 32, "%u KiB for mediums of %u peers",
+              resident_kib(&w->node[0]), N);
     suite_world_close(w);
 }
 
-/* A key of memory that is not registered (any more), or of a descriptor that means something else by now, is refused. */
+/* A key of memory that is not registered (any more), or of a descriptor that means something else
+ * by now, is refused. */
 static void stale_keys(void)
 {
     struct suite_world *w = suite_world(2, false);
@@ -287,8 +306,10 @@ struct prepared {
 
 static uint64_t right_ones;
 
-/* Each medium is filled with its first word's low byte behind that word, which is the number of bytes. */
-static void check_filled(struct suite_node *n, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+/* Each medium is filled with its first word's low byte behind that word, which is the number of
+ * bytes. */
+static void check_filled(struct suite_node *n, uint32_t peer, enum amph_lane lane,
+                         const struct amph_am *am)
 {
     if (am->kind == AMPH_AM_MEDIUM) {
         CHECK(am->nbytes == (uint32_t)am->args[0]);
@@ -298,20 +319,29 @@ static void check_filled(struct suite_node *n, uint32_t peer, enum amph_lane lan
     right_ones++;
 }
 
-static enum amph_status send_filled(struct suite_node *a, uint32_t nbytes, uint8_t *buf, bool commit)
+static enum amph_status send_filled(struct suite_node *a, uint32_t nbytes, uint8_t *buf,
+                                    bool commit)
 {
     const int32_t arg = (int32_t)nbytes;
-    const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = 1, .nargs = 1, .args = &arg, .nbytes = nbytes, .payload = buf };
+    const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                .handler = 1,
+                                .nargs = 1,
+                                .args = &arg,
+                                .nbytes = nbytes,
+                                .payload = buf };
     if (!commit)
         memset(buf, (uint8_t)nbytes, nbytes);
-    return commit ? a->cx->ops->am_commit(a->cx, 1, AMPH_LANE_REQUEST, &am) : a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &am, NULL);
+    return commit ? a->cx->ops->am_commit(a->cx, 1, AMPH_LANE_REQUEST, &am)
+                  : a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &am, NULL);
 }
 
-/* Up to four are prepared, among messages of other kinds, and committed or given up in any order: all that is sent arrives as it
- * was, and when all is quiet there is room for the largest again. */
+/* Up to four are prepared, among messages of other kinds, and committed or given up in any order:
+ * all that is sent arrives as it was, and when all is quiet there is room for the largest again. */
 static void prepared_in_any_order(void)
 {
-    enum { OPEN = 4 };
+    enum {
+        OPEN = 4
+    };
     struct suite_world *w = suite_world(2, false);
     struct suite_node *a = &w->node[0];
     struct suite_node *b = &w->node[1];
@@ -328,7 +358,8 @@ static void prepared_in_any_order(void)
         uint32_t n = 1 + (uint32_t)suite_random(&state) % (step % 3 ? 300 : 60000);
         if (what < 2 && !p->buf) {
             p->len_bytes = n;
-            if (a->cx->ops->am_prepare(a->cx, 1, AMPH_LANE_REQUEST, &p->len_bytes, (void **)&p->buf) != AMPH_OK)
+            if (a->cx->ops->am_prepare(a->cx, 1, AMPH_LANE_REQUEST, &p->len_bytes,
+                                       (void **)&p->buf) != AMPH_OK)
                 p->buf = NULL;
             else
                 memset(p->buf, 0xee, p->len_bytes);
@@ -359,7 +390,8 @@ static void prepared_in_any_order(void)
             open[i].buf = NULL;
         }
         SUITE_UNTIL(w, right_ones == sent);
-        for (unsigned i = 0; i < 4 && step % 2000 == 999; i++) { /* what the receiver has not said yet may be asked for */
+        /* what the receiver has not said yet may be asked for */
+        for (unsigned i = 0; i < 4 && step % 2000 == 999; i++) {
             SUITE_UNTIL(w, send_filled(a, SMP_MAX_MEDIUM, buf, false) == AMPH_OK);
             sent++;
             SUITE_UNTIL(w, right_ones == sent);
@@ -379,7 +411,9 @@ static int send_from_child(void *arg)
 /* A child that shares our memory and not our descriptors wakes a sleeper; afterwards so do we. */
 static void child_in_our_memory(void)
 {
-    enum { STACK_BYTES = 256 << 10 };
+    enum {
+        STACK_BYTES = 256 << 10
+    };
     struct suite_world *w = suite_world(2, false);
     struct suite_node *a = &w->node[0];
     struct suite_node *b = &w->node[1];
@@ -387,7 +421,8 @@ static void child_in_our_memory(void)
         CHECK(b->cx->ops->arm(b->cx, AMPH_ARM_FD, 0) == AMPH_OK);
         if (i == 1) {
             char *stack = aligned_alloc(16, STACK_BYTES);
-            pid_t pid = clone(send_from_child, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, a);
+            pid_t pid = clone(send_from_child, stack + STACK_BYTES,
+                              CLONE_VM | CLONE_VFORK | SIGCHLD, a);
             CHECK(pid > 0 && waitpid(pid, NULL, 0) == pid);
             free(stack);
         } else {
@@ -404,6 +439,7 @@ static void child_in_our_memory(void)
 int main(int argc, char **argv)
 {
     static const struct suite_target target = { "smp", "smp", false, false };
+    /* clang-format off */
     static const struct suite_case own[] = {
         { "garbage in slots", garbage_in_slots },
         { "garbage everywhere", garbage_everywhere },
@@ -416,5 +452,6 @@ int main(int argc, char **argv)
         { "a child in our memory", child_in_our_memory },
         { NULL, NULL },
     };
+    /* clang-format on */
     return conduit_suite_main(argc, argv, &target, own);
 }

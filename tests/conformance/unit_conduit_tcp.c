@@ -63,7 +63,9 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
     if (am->handler == 9 && (uint32_t)am->args[0] != n->order_next++)
         n->bad++;
     if (lane == AMPH_LANE_REQUEST && n->answer) {
-        struct amph_am reply = { .kind = AMPH_AM_SHORT, .handler = 2, .nargs = am->nargs, .args = am->args };
+        struct amph_am reply = {
+            .kind = AMPH_AM_SHORT, .handler = 2, .nargs = am->nargs, .args = am->args
+        };
         if (ops->am_send(n->cx, peer, AMPH_LANE_REPLY, &reply, NULL) != AMPH_OK)
             n->bad++;
     }
@@ -84,13 +86,13 @@ static void pump(void)
         ops->progress(node[i].cx, ~0u, 64);
 }
 
-#define PUMP_UNTIL(cond)                                                                \
-    do {                                                                                \
-        uint64_t pump_end = amph_now_ns() + LIMIT_NS;                                   \
-        while (!(cond)) {                                                               \
-            pump();                                                                     \
+#define PUMP_UNTIL(cond) \
+    do { \
+        uint64_t pump_end = amph_now_ns() + LIMIT_NS; \
+        while (!(cond)) { \
+            pump(); \
             cr_assert_lt(amph_now_ns(), pump_end, "%s did not come true in time", #cond); \
-        }                                                                               \
+        } \
     } while (0)
 
 static uint64_t cookie(unsigned from, unsigned to)
@@ -112,7 +114,8 @@ static void open_node(unsigned i, bool threaded)
 
 static void link_nodes(unsigned from, unsigned to)
 {
-    struct amph_peer_spec spec = { node[to].cx->addr, node[to].cx->addr_len, from, cookie(from, to), cookie(to, from) };
+    struct amph_peer_spec spec = { node[to].cx->addr, node[to].cx->addr_len, from, cookie(from, to),
+                                   cookie(to, from) };
     cr_assert_eq(ops->add_peer(node[from].cx, to, &spec), AMPH_OK);
 }
 
@@ -123,13 +126,17 @@ static void start(unsigned n, bool threaded)
     nnodes = n;
     for (unsigned i = 0; i < n; i++) {
         open_node(i, threaded);
-        node[i].seg = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        cr_assert_eq(ops->mem_reg(node[i].cx, node[i].seg, SEG_BYTES, -1, 0, &node[i].mem), AMPH_OK);
+        node[i].seg = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                           0);
+        cr_assert_eq(ops->mem_reg(node[i].cx, node[i].seg, SEG_BYTES, -1, 0, &node[i].mem),
+                     AMPH_OK);
     }
     for (unsigned i = 0; i < n; i++)
         for (unsigned j = 0; j < n; j++) {
             link_nodes(i, j);
-            cr_assert_eq(ops->mem_import(node[i].cx, j, node[j].mem.key, node[j].mem.key_len, &node[i].rmem[j]), AMPH_OK);
+            cr_assert_eq(ops->mem_import(node[i].cx, j, node[j].mem.key, node[j].mem.key_len,
+                                         &node[i].rmem[j]),
+                         AMPH_OK);
         }
 }
 
@@ -154,9 +161,13 @@ static void count_done(struct amph_op *op, enum amph_status st)
     c->st = st;
     __atomic_fetch_add(&c->done, 1, __ATOMIC_RELEASE);
 }
-#define COUNTED { { count_done }, 0, AMPH_OK }
+#define COUNTED \
+    { \
+        { count_done }, 0, AMPH_OK \
+    }
 
-static void send_am(unsigned from, unsigned to, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+static void send_am(unsigned from, unsigned to, enum amph_lane lane, const struct amph_am *am,
+                    struct amph_op *lc)
 {
     enum amph_status st;
     uint64_t end = amph_now_ns() + LIMIT_NS;
@@ -222,11 +233,15 @@ Test(tcp, keys_are_checked)
     cr_assert_eq(node[0].rmem[0].base, (uintptr_t)node[0].seg);
     for (size_t len = 0; len < node[0].mem.key_len; len++)
         cr_assert_eq(ops->mem_import(node[0].cx, 0, node[0].mem.key, len, &m), AMPH_ERR_PROTO);
-    static const struct { size_t at; uint8_t value; } spoil[] = { { 0, 9 }, { 1, 1 }, { 2, 1 }, { 7, 1 }, { 32, 0x55 } };
+    static const struct {
+        size_t at;
+        uint8_t value;
+    } spoil[] = { { 0, 9 }, { 1, 1 }, { 2, 1 }, { 7, 1 }, { 32, 0x55 } };
     for (size_t i = 0; i < AMPH_COUNTOF(spoil); i++) {
         memcpy(key, node[0].mem.key, sizeof key);
         key[spoil[i].at] = spoil[i].value;
-        cr_assert_eq(ops->mem_import(node[0].cx, 0, key, node[0].mem.key_len, &m), AMPH_ERR_PROTO, "byte %zu", spoil[i].at);
+        cr_assert_eq(ops->mem_import(node[0].cx, 0, key, node[0].mem.key_len, &m), AMPH_ERR_PROTO,
+                     "byte %zu", spoil[i].at);
     }
     memcpy(key, node[0].mem.key, sizeof key);
     memset(key + 16, 0xff, 8); /* a length that runs around the end of memory */
@@ -238,9 +253,12 @@ Test(tcp, keys_are_checked)
 
 Test(tcp, messages_of_every_size_and_kind)
 {
-    static const uint32_t sizes[] = { 0,    1,    7,    8,    63,   64,   95,   96,    97,    128,
-                                      1000, 4000, 4031, 4032, 4064, 4065, 9000, 65408, 65535, 65536 };
-    static const uint8_t kinds[] = { AMPH_AM_SHORT, AMPH_AM_MEDIUM, AMPH_AM_LONG, AMPH_AM_LONG_PACKED, AMPH_AM_INTERNAL };
+    static const uint32_t sizes[] = {
+        0,    1,    7,    8,    63,   64,   95,   96,    97,    128,
+        1000, 4000, 4031, 4032, 4064, 4065, 9000, 65408, 65535, 65536
+    };
+    static const uint8_t kinds[] = { AMPH_AM_SHORT, AMPH_AM_MEDIUM, AMPH_AM_LONG,
+                                     AMPH_AM_LONG_PACKED, AMPH_AM_INTERNAL };
     uint8_t *data = malloc(OFI_MAX_MEDIUM);
     int32_t args[AMPH_AM_MAX_ARGS];
     start(2, false);
@@ -264,15 +282,17 @@ Test(tcp, messages_of_every_size_and_kind)
                                       .payload = data };
                 struct node *to = &node[1];
                 uint64_t before = to->got[v & 1];
-                send_am(0, 1, v & 1 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am, v & 4 ? &lc.op : NULL);
+                send_am(0, 1, v & 1 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am,
+                        v & 4 ? &lc.op : NULL);
                 PUMP_UNTIL(to->got[v & 1] > before && (!(v & 4) || lc.done));
-                cr_assert(to->last_peer == 0 && to->last.kind == am.kind && to->last.handler == am.handler &&
-                          to->last.flags == am.flags);
-                cr_assert(to->last.aux == am.aux && to->last.nbytes == am.nbytes && to->last.dest == am.dest &&
-                          to->last.nargs == am.nargs);
+                cr_assert(to->last_peer == 0 && to->last.kind == am.kind &&
+                          to->last.handler == am.handler && to->last.flags == am.flags);
+                cr_assert(to->last.aux == am.aux && to->last.nbytes == am.nbytes &&
+                          to->last.dest == am.dest && to->last.nargs == am.nargs);
                 cr_assert_arr_eq(to->last_args, args, 4u * am.nargs);
                 if (amph_ofi_kind_packs(am.kind))
-                    cr_assert(memcmp(to->last_payload, data, am.nbytes) == 0, "kind %u, %u bytes", am.kind, am.nbytes);
+                    cr_assert(memcmp(to->last_payload, data, am.nbytes) == 0, "kind %u, %u bytes",
+                              am.kind, am.nbytes);
                 cr_assert_eq(lc.done, v & 4 ? 1 : 0);
                 cr_assert_eq(lc.st, AMPH_OK);
             }
@@ -305,11 +325,13 @@ Test(tcp, impossible_messages_are_refused)
 /* Whatever a peer writes that is no message is dropped and counted, and nothing else happens. */
 Test(tcp, hostile_messages_are_dropped)
 {
+    /* clang-format off */
     static const struct { size_t at; uint8_t value; size_t len; bool cookie; } hostile[] = {
         { 0, 0xff, 32, true },  { 16, 13, 32, true },  { 19, 0xff, 32, true },  { 31, 2, 32, false }, { 26, 9, 32, false },
         { 27, 2, 32, false },   { 29, 17, 32, false }, { 29, 4, 32, false },    { 20, 8, 32, false }, { 23, 0xff, 32, false },
         { 20, 0, 40, false },   { 0, 0, 8, false },    { 31, 1, 16, false },    { 31, 1, 31, false }, { 20, 1, 48, false },
     };
+    /* clang-format on */
     uint64_t raw[16];
     start(2, false);
     send_short(0, 1, AMPH_LANE_REQUEST, 1);
@@ -324,8 +346,11 @@ Test(tcp, hostile_messages_are_dropped)
             ((uint8_t *)raw)[hostile[i].at] = hostile[i].value;
         struct amph_ofi_cx *cx = amph_ofi_of(node[0].cx);
         cr_assert_eq(fi_inject(cx->ep, raw, hostile[i].len, cx->peer[1].addr), 0);
-        PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_COOKIE] + amph_counters[AMPH_COUNTER_DROP_MALFORMED] > cookies + malformed);
-        cr_assert_eq(amph_counters[AMPH_COUNTER_DROP_COOKIE] - cookies, hostile[i].cookie ? 1 : 0, "case %zu", i);
+        PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_COOKIE] +
+                       amph_counters[AMPH_COUNTER_DROP_MALFORMED] >
+                   cookies + malformed);
+        cr_assert_eq(amph_counters[AMPH_COUNTER_DROP_COOKIE] - cookies, hostile[i].cookie ? 1 : 0,
+                     "case %zu", i);
     }
     send_short(0, 1, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(node[1].got[0] == 2);
@@ -333,8 +358,8 @@ Test(tcp, hostile_messages_are_dropped)
     stop();
 }
 
-/* Strangers that speak the provider's own protocol, badly: what they cause is dropped, and peers' messages arrive once and in
- * order. */
+/* Strangers that speak the provider's own protocol, badly: what they cause is dropped, and peers'
+ * messages arrive once and in order. */
 Test(tcp, strangers_do_no_harm)
 {
     uint8_t junk[168];
@@ -351,7 +376,8 @@ Test(tcp, strangers_do_no_harm)
         cr_assert_eq(amph_ofi_get_address(node[1].cx->addr, node[1].cx->addr_len, &sa), AMPH_OK);
         fd[k] = socket(AF_INET, SOCK_STREAM, 0);
         cr_assert_eq(connect(fd[k], (struct sockaddr *)&sa, sizeof(struct sockaddr_in)), 0);
-        cr_assert_eq(send(fd[k], junk, k % 4 ? sizeof junk : k, MSG_NOSIGNAL), k % 4 ? (ssize_t)sizeof junk : (ssize_t)k);
+        cr_assert_eq(send(fd[k], junk, k % 4 ? sizeof junk : k, MSG_NOSIGNAL),
+                     k % 4 ? (ssize_t)sizeof junk : (ssize_t)k);
         for (int i = 0; i < 200; i++, seq++) {
             struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 9, .nargs = 1, .args = &seq };
             send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
@@ -388,10 +414,15 @@ static int stranger(void)
     return fd;
 }
 
-/* Connections that close after some bytes, or say nothing, take no descriptors; they are counted, and members are served meanwhile. */
+/* Connections that close after some bytes, or say nothing, take no descriptors; they are counted,
+ * and members are served meanwhile. */
 Test(tcp, strangers_take_no_descriptors)
 {
-    enum { STRANGERS = 120, SILENT = 200, KEPT = 64 };
+    enum {
+        STRANGERS = 120,
+        SILENT = 200,
+        KEPT = 64
+    };
     static const uint8_t bytes[64] = { 3, 0 };
     int silent[SILENT];
 
@@ -433,12 +464,17 @@ Test(tcp, strangers_take_no_descriptors)
     stop();
 }
 
-/* The descriptors that are left are no stranger's: the process still opens files, and members that are connected are served. */
+/* The descriptors that are left are no stranger's: the process still opens files, and members that
+ * are connected are served. */
 Test(tcp, strangers_leave_descriptors_for_others)
 {
-    enum { LIMIT = 256, STRANGERS = 250 };
+    enum {
+        LIMIT = 256,
+        STRANGERS = 250
+    };
     const struct rlimit few = { LIMIT, LIMIT };
-    uint8_t greeting[40] = { 3, 0, 0, 8, [24] = 1 }; /* as libfabric's: a head of 32 bytes; version, port and process */
+    /* as libfabric's: a head of 32 bytes; version, port and process */
+    uint8_t greeting[40] = { 3, 0, 0, 8, [24] = 1 };
     int pipes[2];
 
     start(2, false);
@@ -480,15 +516,22 @@ Test(tcp, the_other_byte_order)
     static const uint8_t data[] = "opaque bytes";
     amph_wire_swapped = true;
     start(2, false);
-    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = 130, .nargs = 3, .aux = 0x1234, .nbytes = sizeof data, .args = args,
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                          .handler = 130,
+                          .nargs = 3,
+                          .aux = 0x1234,
+                          .nbytes = sizeof data,
+                          .args = args,
                           .payload = data };
     send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
     PUMP_UNTIL(node[1].got[0] == 1);
-    cr_assert(node[1].last.aux == 0x1234 && node[1].last.nbytes == sizeof data && node[1].last_peer == 0);
+    cr_assert(node[1].last.aux == 0x1234 && node[1].last.nbytes == sizeof data &&
+              node[1].last_peer == 0);
     cr_assert_arr_eq(node[1].last_args, args, sizeof args);
     cr_assert_arr_eq(node[1].last_payload, data, sizeof data);
     struct counted rc = COUNTED;
-    cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 8, data, sizeof data, NULL, &rc.op), AMPH_OK);
+    cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 8, data, sizeof data, NULL, &rc.op),
+                 AMPH_OK);
     PUMP_UNTIL(rc.done == 1);
     cr_assert_arr_eq(node[1].seg + 8, data, sizeof data);
     stop();
@@ -591,7 +634,8 @@ Test(tcp, a_forgotten_peer_is_not_heard_and_can_come_back)
 
 Test(tcp, puts_and_gets)
 {
-    static const size_t sizes[] = { 0, 1, 8, 127, 128, 129, 4096, 4097, 65536, 65537, 1 << 20, 3 << 20 };
+    static const size_t sizes[] = { 0,    1,    8,     127,   128,     129,
+                                    4096, 4097, 65536, 65537, 1 << 20, 3 << 20 };
     uint8_t *src = malloc(3 << 20);
     uint8_t *dst = malloc(3 << 20);
     start(2, false);
@@ -606,7 +650,8 @@ Test(tcp, puts_and_gets)
             memset(node[1].seg, 0, SEG_BYTES);
             do {
                 pump();
-                st = ops->put(node[0].cx, 1, &node[0].rmem[1], 77, src, sizes[s], v & 1 ? &lc.op : NULL, v & 2 ? &rc.op : NULL);
+                st = ops->put(node[0].cx, 1, &node[0].rmem[1], 77, src, sizes[s],
+                              v & 1 ? &lc.op : NULL, v & 2 ? &rc.op : NULL);
             } while (st == AMPH_AGAIN);
             cr_assert_eq(st, AMPH_OK);
             PUMP_UNTIL((!(v & 1) || lc.done) && (!(v & 2) || rc.done));
@@ -614,7 +659,8 @@ Test(tcp, puts_and_gets)
             if (v & 2)
                 cr_assert(memcmp(node[1].seg + 77, src, sizes[s]) == 0, "%zu bytes", sizes[s]);
             memset(dst, 0, sizes[s]);
-            cr_assert_eq(ops->get(node[0].cx, 1, &node[0].rmem[1], 77, dst, sizes[s], &got.op), AMPH_OK);
+            cr_assert_eq(ops->get(node[0].cx, 1, &node[0].rmem[1], 77, dst, sizes[s], &got.op),
+                         AMPH_OK);
             PUMP_UNTIL(got.done == 1);
             cr_assert(got.st == AMPH_OK && memcmp(dst, src, sizes[s]) == 0, "%zu bytes", sizes[s]);
             cr_assert(node[1].seg[76] == 0 && node[1].seg[77 + sizes[s]] == 0);
@@ -635,7 +681,8 @@ Test(tcp, a_put_arrives_before_a_later_message)
     for (int i = 1; i < 50; i++) {
         struct counted lc = COUNTED;
         memset(src, i, 1 << 20);
-        cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 0, src, 1 << 20, &lc.op, NULL), AMPH_OK);
+        cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 0, src, 1 << 20, &lc.op, NULL),
+                     AMPH_OK);
         send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
         PUMP_UNTIL(node[1].got[0] == (uint64_t)i + 1);
         cr_assert(node[1].seg[0] == i && node[1].seg[(1 << 20) - 1] == i &&
@@ -654,7 +701,9 @@ Test(tcp, close_gives_operations_back)
     PUMP_UNTIL(node[1].got[0] == 1);
     for (size_t i = 0; i < AMPH_COUNTOF(rc); i++) {
         rc[i] = (struct counted)COUNTED;
-        cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 0, node[0].seg, SEG_BYTES, NULL, &rc[i].op), AMPH_OK);
+        cr_assert_eq(
+            ops->put(node[0].cx, 1, &node[0].rmem[1], 0, node[0].seg, SEG_BYTES, NULL, &rc[i].op),
+            AMPH_OK);
     }
     ops->mem_dereg(node[0].cx, &node[0].mem);
     ops->close(node[0].cx); /* its target made no progress */
@@ -676,7 +725,8 @@ Test(tcp, an_idle_instance_sleeps_and_a_message_wakes_it)
     send_short(0, 1, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(node[1].got[0] == 1);
     for (int i = 0; i < 20; i++) {
-        while (ops->progress(node[1].cx, ~0u, 64) || ops->arm(node[1].cx, AMPH_ARM_FD, 0) != AMPH_OK)
+        while (ops->progress(node[1].cx, ~0u, 64) ||
+               ops->arm(node[1].cx, AMPH_ARM_FD, 0) != AMPH_OK)
             continue;
         cr_assert_eq(epoll_wait(ep, &ev, 1, 10), 0, "readable although nothing came");
         ops->arm(node[1].cx, AMPH_ARM_OFF, 0);
@@ -698,12 +748,17 @@ static void *send_thread(void *arg)
 {
     struct sender *s = arg;
     for (int32_t i = 0; i < 5000; i++) {
-        struct amph_am am = { .kind = i % 7 ? AMPH_AM_SHORT : AMPH_AM_MEDIUM, .handler = 9, .nargs = 1, .args = &i,
-                              .nbytes = i % 7 ? 0 : 5000, .payload = node[0].seg };
+        struct amph_am am = { .kind = i % 7 ? AMPH_AM_SHORT : AMPH_AM_MEDIUM,
+                              .handler = 9,
+                              .nargs = 1,
+                              .args = &i,
+                              .nbytes = i % 7 ? 0 : 5000,
+                              .payload = node[0].seg };
         while (ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL) == AMPH_AGAIN)
             sched_yield();
         if (i % 16 == 0) {
-            while (ops->put(node[0].cx, 1, &node[0].rmem[1], 0, node[0].seg, 10000, NULL, &s->rc.op) == AMPH_AGAIN)
+            while (ops->put(node[0].cx, 1, &node[0].rmem[1], 0, node[0].seg, 10000, NULL,
+                            &s->rc.op) == AMPH_AGAIN)
                 sched_yield();
             s->puts++;
         }
@@ -723,7 +778,8 @@ Test(tcp, both_sides_at_once)
         cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, ops->wait_fd(node[i].cx), &ev), 0);
     cr_assert_eq(pthread_create(&thread, NULL, send_thread, &s), 0);
     uint64_t end = amph_now_ns() + LIMIT_NS;
-    while (node[1].got[0] < 5000 || __atomic_load_n(&s.rc.done, __ATOMIC_ACQUIRE) < (5000 + 15) / 16) {
+    while (node[1].got[0] < 5000 ||
+           __atomic_load_n(&s.rc.done, __ATOMIC_ACQUIRE) < (5000 + 15) / 16) {
         pump();
         bool sleep = true;
         for (unsigned i = 0; i < 2; i++)
@@ -756,7 +812,8 @@ static void child_main(struct child *c, const uint8_t *addr, size_t addr_len)
     struct amph_peer_spec spec = { addr, addr_len, 1, cookie(1, 0), cookie(0, 1) };
     open_node(1, false);
     void *seg = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (ops->mem_reg(node[1].cx, seg, SEG_BYTES, -1, 0, &mem) != AMPH_OK || ops->add_peer(node[1].cx, 0, &spec) != AMPH_OK)
+    if (ops->mem_reg(node[1].cx, seg, SEG_BYTES, -1, 0, &mem) != AMPH_OK ||
+        ops->add_peer(node[1].cx, 0, &spec) != AMPH_OK)
         _exit(1);
     memcpy(c->addr, node[1].cx->addr, c->addr_len = node[1].cx->addr_len);
     memcpy(c->key, mem.key, c->key_len = mem.key_len);
@@ -769,7 +826,8 @@ static void child_main(struct child *c, const uint8_t *addr, size_t addr_len)
 
 static struct child *start_child(void)
 {
-    struct child *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct child *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                           0);
     struct sockaddr_storage sa;
     int reserved;
     ops = tcp();
@@ -853,7 +911,9 @@ Test(tcp, death_with_transfers_in_flight)
     kill(c->pid, SIGSTOP);
     for (size_t i = 0; i < AMPH_COUNTOF(put); i++) {
         put[i] = (struct counted)COUNTED;
-        cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 0, buf, sizeof buf, NULL, &put[i].op), AMPH_OK);
+        cr_assert_eq(
+            ops->put(node[0].cx, 1, &node[0].rmem[1], 0, buf, sizeof buf, NULL, &put[i].op),
+            AMPH_OK);
     }
     cr_assert_eq(ops->get(node[0].cx, 1, &node[0].rmem[1], 0, buf, 100, &get.op), AMPH_OK);
     struct amph_am am = { .kind = AMPH_AM_MEDIUM, .nbytes = OFI_MAX_MEDIUM, .payload = buf };

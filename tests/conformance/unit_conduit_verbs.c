@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conformance suite on the code for cards.  Where there is none it runs over a stand-in, under the strict rules. */
+/* The conformance suite on the code for cards.  Where there is none it runs over a stand-in, under
+ * the strict rules. */
 #include <stdlib.h>
 
 #include "tests/conformance/conduit_suite.h"

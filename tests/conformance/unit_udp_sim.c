@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The udp conduit's protocol on a simulated network: each message once and in order, whatever the network does; the use of long
- * links;
- * millions of messages through heavy loss.  Layer: tests.  Thread rule: one thread.
+ * The udp conduit's protocol on a simulated network: each message once and in order, whatever the
+ * network does; the use of long links; millions of messages through heavy loss.  Layer: tests.
+ * Thread rule: one thread.
  *
  *   unit_udp_sim [--tap=FILE] [--seeds N] [--first SEED] [--messages N] [--flood N] [--seconds N]
  */
@@ -37,15 +37,16 @@ static void report(bool ok, const char *fmt, ...)
 }
 
 static uint64_t the_seed;
-#define MUST(cond, ...)                                                                       \
-    do {                                                                                      \
-        if (!(cond)) {                                                                        \
-            fprintf(stderr, "seed %llu: %s: ", (unsigned long long)the_seed, #cond);          \
-            fprintf(stderr, __VA_ARGS__);                                                     \
-            fprintf(stderr, "\n");                                                            \
-            fprintf(tap, "not ok %u - seed %llu: %s\n", ++ntests, (unsigned long long)the_seed, #cond); \
-            exit(1);                                                                          \
-        }                                                                                     \
+#define MUST(cond, ...) \
+    do { \
+        if (!(cond)) { \
+            fprintf(stderr, "seed %llu: %s: ", (unsigned long long)the_seed, #cond); \
+            fprintf(stderr, __VA_ARGS__); \
+            fprintf(stderr, "\n"); \
+            fprintf(tap, "not ok %u - seed %llu: %s\n", ++ntests, (unsigned long long)the_seed, \
+                    #cond); \
+            exit(1); \
+        } \
     } while (0)
 
 /* ---- traffic: numbered messages, puts and gets ---- */
@@ -80,8 +81,9 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
     struct sim_node *node = up;
     struct traffic *t = node->user;
     uint64_t seq = t->got[peer][lane]++;
-    MUST(am->nargs == 2 && (uint32_t)am->args[0] == (uint32_t)seq, "from %u to %u lane %u: %u instead of %u", peer, node->index,
-         (unsigned)lane, am->nargs ? (unsigned)am->args[0] : 0, (unsigned)seq);
+    MUST(am->nargs == 2 && (uint32_t)am->args[0] == (uint32_t)seq,
+         "from %u to %u lane %u: %u instead of %u", peer, node->index, (unsigned)lane,
+         am->nargs ? (unsigned)am->args[0] : 0, (unsigned)seq);
     uint32_t size = size_of(seq, lane, t->most);
     MUST(am->nbytes == size && am->handler == lane + 1, "%u bytes instead of %u", am->nbytes, size);
     const uint8_t *b = am->payload;
@@ -111,8 +113,12 @@ static bool send_one(struct sim_node *node, uint32_t peer, unsigned lane)
         return false;
 
     int32_t args[2] = { (int32_t)seq, (int32_t)(seq >> 32) };
-    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = (uint8_t)(lane + 1), .nargs = 2, .args = args,
-                          .nbytes = size_of(seq, lane, t->most), .payload = payload };
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                          .handler = (uint8_t)(lane + 1),
+                          .nargs = 2,
+                          .args = args,
+                          .nbytes = size_of(seq, lane, t->most),
+                          .payload = payload };
     for (uint32_t i = 0; i < am.nbytes; i++)
         payload[i] = byte_of(seq, i);
     enum amph_status st = amph_rdp_am_send(node->rdp, peer, lane, &am, NULL);
@@ -130,8 +136,8 @@ static bool offer(struct sim_node *node)
         while (t->owed[peer] && send_one(node, peer, AMPH_LANE_REPLY))
             t->owed[peer]--;
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
-            while (t->sent[peer][lane] < t->target[peer][lane] && !(t->echo && lane == AMPH_LANE_REPLY) &&
-                   send_one(node, peer, lane))
+            while (t->sent[peer][lane] < t->target[peer][lane] &&
+                   !(t->echo && lane == AMPH_LANE_REPLY) && send_one(node, peer, lane))
                 continue;
         all = all && !t->owed[peer] && t->sent[peer][0] >= t->target[peer][0];
     }
@@ -168,14 +174,15 @@ static void transfer_done(struct amph_op *op, enum amph_status st)
 {
     struct transfer *x = AMPH_CONTAINER_OF(op, struct transfer, op);
     MUST(st == AMPH_OK, "transfer: %s", amph_status_text(st));
-    MUST(memcmp(x->mine, (x->put ? x->to->segment : x->to->mirror) + x->at, x->len) == 0, "%s of %u at %u", x->put ? "put" : "get",
-         x->len, x->at);
+    MUST(memcmp(x->mine, (x->put ? x->to->segment : x->to->mirror) + x->at, x->len) == 0,
+         "%s of %u at %u", x->put ? "put" : "get", x->len, x->at);
     x->t->ops_under_way--;
     free(x->mine);
     free(x);
 }
 
-/* Each node writes to a part of its own of every segment and reads the last part, which nobody writes. */
+/* Each node writes to a part of its own of every segment and reads the last part, which nobody
+ * writes. */
 static void transfer(struct sim_node *node, uint32_t peer, bool put)
 {
     struct sim *s = node->sim;
@@ -191,12 +198,14 @@ static void transfer(struct sim_node *node, uint32_t peer, bool put)
     x->len = 1 + (uint32_t)(sim_random(s) % (part / 16));
     x->at = (put ? node->index : SIM_NODES) * part;
     /* Puts go to places of their own, so that none is overwritten before it has been looked at. */
-    x->at += put ? (uint32_t)t->after_put[peer] * (part / 16) : (uint32_t)(sim_random(s) % (part - x->len));
+    x->at += put ? (uint32_t)t->after_put[peer] * (part / 16)
+                 : (uint32_t)(sim_random(s) % (part - x->len));
     x->mine = malloc(x->len);
     for (uint32_t i = 0; i < x->len; i++)
         x->mine[i] = put ? (uint8_t)sim_random(s) : 0;
-    enum amph_status st = put ? amph_rdp_put(node->rdp, peer, to->region->key, x->at, x->mine, x->len, NULL, &x->op)
-                              : amph_rdp_get(node->rdp, peer, to->region->key, x->at, x->mine, x->len, &x->op);
+    enum amph_status st =
+        put ? amph_rdp_put(node->rdp, peer, to->region->key, x->at, x->mine, x->len, NULL, &x->op)
+            : amph_rdp_get(node->rdp, peer, to->region->key, x->at, x->mine, x->len, &x->op);
     MUST(st == AMPH_OK || st == AMPH_AGAIN, "transfer: %s", amph_status_text(st));
     if (st == AMPH_OK) {
         t->ops_under_way++;
@@ -217,7 +226,8 @@ static void open_traffic(struct sim *s, uint32_t most)
         t->mirror = malloc(SEGMENT);
         for (uint32_t k = 0; k < SEGMENT; k++)
             t->segment[k] = t->mirror[k] = (uint8_t)(k * 31 + i + (k >> 9));
-        MUST(amph_rdp_mem_reg(s->node[i].rdp, t->segment, SEGMENT, &t->region) == AMPH_OK, "mem_reg");
+        MUST(amph_rdp_mem_reg(s->node[i].rdp, t->segment, SEGMENT, &t->region) == AMPH_OK,
+             "mem_reg");
     }
 }
 
@@ -228,7 +238,8 @@ static void close_traffic(struct sim *s)
     for (unsigned i = 0; i < n; i++) {
         t[i] = s->node[i].user;
         amph_rdp_mem_dereg(s->node[i].rdp, t[i]->region);
-        MUST(s->node[i].rdp->held_bytes == 0, "%llu bytes are still held", (unsigned long long)s->node[i].rdp->held_bytes);
+        MUST(s->node[i].rdp->held_bytes == 0, "%llu bytes are still held",
+             (unsigned long long)s->node[i].rdp->held_bytes);
     }
     sim_close(s);
     for (unsigned i = 0; i < n; i++) {
@@ -271,7 +282,8 @@ static void one_seed(uint64_t seed, unsigned budget)
 {
     static const uint32_t datagrams[] = { 512, 1472, 1472, 8952, 65504 };
     struct sim dice = { .random = seed * 77777 };
-    struct sim_link link = { .delay_ns = 1000 + sim_random(&dice) % (up_to(&dice, 3) ? 100000 : 20000000) };
+    struct sim_link link = { .delay_ns = 1000 + sim_random(&dice) %
+                                                    (up_to(&dice, 3) ? 100000 : 20000000) };
     link.jitter_ns = up_to(&dice, 2) ? sim_random(&dice) % (2 * link.delay_ns) : 0;
     link.loss = up_to(&dice, 3) ? up_to(&dice, up_to(&dice, 3) ? 500 : 4000) : 0;
     link.twice = up_to(&dice, 1) ? up_to(&dice, 2000) : 0;
@@ -308,18 +320,21 @@ static void one_seed(uint64_t seed, unsigned budget)
             transfer(&s->node[up_to(&dice, s->n - 1)], up_to(&dice, s->n - 1), up_to(&dice, 1));
         }
         bool alive = step(s);
-        MUST(alive || transfers || all_there(s), "nothing will ever happen again, and not all has come");
-        MUST(s->now < LIMIT_NS && ++steps < 20000000, "not all has come in %llu s of virtual time, %llu steps",
+        MUST(alive || transfers || all_there(s),
+             "nothing will ever happen again, and not all has come");
+        MUST(s->now < LIMIT_NS && ++steps < 20000000,
+             "not all has come in %llu s of virtual time, %llu steps",
              (unsigned long long)(s->now / AMPH_NS_PER_S), (unsigned long long)steps);
     }
-    MUST(s->most_held <= MEMORY + 2 * RDP_MAX_MEDIUM, "%llu bytes waited in a node", (unsigned long long)s->most_held);
+    MUST(s->most_held <= MEMORY + 2 * RDP_MAX_MEDIUM, "%llu bytes waited in a node",
+         (unsigned long long)s->most_held);
     total_packets += s->packets;
     total_lost += s->lost;
     close_traffic(s);
 }
 
-/* Seeds that have shown something once.  5011178: the end of a stream was lost, and the acknowledgement of the peer's pings put the
- * time-out off for ever. */
+/* Seeds that have shown something once.  5011178: the end of a stream was lost, and the
+ * acknowledgement of the peer's pings put the time-out off for ever. */
 static const uint64_t remembered[] = { 5011178 };
 
 static void many_seeds(uint64_t first, unsigned count)
@@ -329,8 +344,11 @@ static void many_seeds(uint64_t first, unsigned count)
         one_seed(remembered[i], 0);
     for (unsigned i = 0; i < count; i++)
         one_seed(first + i, any_budget(first + i));
-    report(true, "%u seeds from %llu: %llu packets, %llu of them lost, each message once and in order (%llu ms)", count,
-           (unsigned long long)first, (unsigned long long)total_packets, (unsigned long long)total_lost,
+    report(true,
+           "%u seeds from %llu: %llu packets, %llu of them lost, each message once and in order "
+           "(%llu ms)",
+           count, (unsigned long long)first, (unsigned long long)total_packets,
+           (unsigned long long)total_lost,
            (unsigned long long)((amph_now_ns() - start) / AMPH_NS_PER_MS));
 }
 
@@ -351,12 +369,20 @@ static void stream_done(struct amph_op *op, enum amph_status st)
     m->done++;
 }
 
-/* Puts of 1 MiB, 32 MiB under way, for some seconds of virtual time; gives the share of the link that the data had. */
+/* Puts of 1 MiB, 32 MiB under way, for some seconds of virtual time; gives the share of the link
+ * that the data had. */
 static double share(uint64_t rtt_ns, uint32_t loss, uint64_t seconds, uint64_t *lost_p)
 {
-    enum { EACH = 1 << 20, DEEP = 32 };
+    enum {
+        EACH = 1 << 20,
+        DEEP = 32
+    };
     static uint8_t from[EACH], to[EACH];
-    struct sim_link link = { .delay_ns = rtt_ns / 2, .rate = 125e6, .queue_bytes = 512 << 10, .loss = loss, .datagram = 1472 };
+    struct sim_link link = { .delay_ns = rtt_ns / 2,
+                             .rate = 125e6,
+                             .queue_bytes = 512 << 10,
+                             .loss = loss,
+                             .datagram = 1472 };
     the_seed = rtt_ns + loss;
     struct sim *s = sim_open(2, &link, the_seed, &upcalls, 64u << 20);
     struct stream m = { .op = { stream_done } };
@@ -364,7 +390,8 @@ static double share(uint64_t rtt_ns, uint32_t loss, uint64_t seconds, uint64_t *
     MUST(amph_rdp_mem_reg(s->node[1].rdp, to, EACH, &region) == AMPH_OK, "mem_reg");
     uint64_t start = s->now;
     while (s->now - start < seconds * AMPH_NS_PER_S) {
-        while (m.under_way < DEEP && amph_rdp_put(s->node[0].rdp, 1, region->key, 0, from, EACH, NULL, &m.op) == AMPH_OK)
+        while (m.under_way < DEEP &&
+               amph_rdp_put(s->node[0].rdp, 1, region->key, 0, from, EACH, NULL, &m.op) == AMPH_OK)
             m.under_way++;
         MUST(sim_step(s), "the stream has come to a stop");
     }
@@ -384,9 +411,11 @@ static void long_links(uint64_t seconds)
         for (uint32_t loss = 0; loss <= 10; loss += 10) {
             uint64_t lost;
             /* The first half second of a long link is spent on finding out how fast it is. */
-            double got = share(rtts[i] * AMPH_NS_PER_MS, loss, rtts[i] > 10 ? 4 * seconds : seconds, &lost);
-            report(got >= 0.8, "1 Gbit/s, %u ms round trip, %.1f %% loss: %.2f of the link (%llu packets lost)", (unsigned)rtts[i],
-                   loss / 100.0, got, (unsigned long long)lost);
+            double got = share(rtts[i] * AMPH_NS_PER_MS, loss, rtts[i] > 10 ? 4 * seconds : seconds,
+                               &lost);
+            report(got >= 0.8,
+                   "1 Gbit/s, %u ms round trip, %.1f %% loss: %.2f of the link (%llu packets lost)",
+                   (unsigned)rtts[i], loss / 100.0, got, (unsigned long long)lost);
         }
 }
 
@@ -404,10 +433,14 @@ static void refused_done(struct amph_op *op, enum amph_status st)
 /* The refusal comes while segments of the put are queued, in flight and not yet cut. */
 static void refused_puts(void)
 {
-    enum { EACH = 1 << 20, COUNT = 50 };
+    enum {
+        EACH = 1 << 20,
+        COUNT = 50
+    };
     static uint8_t from[EACH];
-    struct sim_link link = { .delay_ns = 50000, .rate = 125e6, .queue_bytes = 512 << 10,
-                             .datagram = 1472 };
+    struct sim_link link = {
+        .delay_ns = 50000, .rate = 125e6, .queue_bytes = 512 << 10, .datagram = 1472
+    };
     struct stream m = { .op = { refused_done } };
 
     the_seed = 815;
@@ -432,7 +465,12 @@ static void refused_puts(void)
 
 static void heavy_loss(uint64_t messages)
 {
-    struct sim_link link = { .delay_ns = 50000, .jitter_ns = 60000, .loss = 2000, .twice = 500, .datagram = 1472, .rate = 1.25e9,
+    struct sim_link link = { .delay_ns = 50000,
+                             .jitter_ns = 60000,
+                             .loss = 2000,
+                             .twice = 500,
+                             .datagram = 1472,
+                             .rate = 1.25e9,
                              .queue_bytes = 4 << 20 };
     the_seed = 4711;
     uint64_t start = amph_now_ns();
@@ -445,8 +483,10 @@ static void heavy_loss(uint64_t messages)
         MUST(step(s), "nothing will ever happen again");
     }
     report(true,
-           "%llu messages at 20 %% loss with repetition and reordering, each once and in order: %llu packets, %llu lost (%llu ms)",
-           (unsigned long long)messages, (unsigned long long)s->packets, (unsigned long long)s->lost,
+           "%llu messages at 20 %% loss with repetition and reordering, each once and in order: "
+           "%llu packets, %llu lost (%llu ms)",
+           (unsigned long long)messages, (unsigned long long)s->packets,
+           (unsigned long long)s->lost,
            (unsigned long long)((amph_now_ns() - start) / AMPH_NS_PER_MS));
     close_traffic(s);
 }
@@ -490,9 +530,11 @@ static void flood(uint64_t messages, uint32_t most, uint32_t datagram, unsigned 
              (unsigned long long)got);
     }
 
-    report(true, "a flood of %llu messages in packets of %u bytes, %u in a turn of the receiver (%llu ms)",
-           (unsigned long long)messages, datagram, budget,
-           (unsigned long long)((amph_now_ns() - start) / AMPH_NS_PER_MS));
+    report(
+        true,
+        "a flood of %llu messages in packets of %u bytes, %u in a turn of the receiver (%llu ms)",
+        (unsigned long long)messages, datagram, budget,
+        (unsigned long long)((amph_now_ns() - start) / AMPH_NS_PER_MS));
     close_traffic(s);
 }
 
@@ -531,7 +573,8 @@ int main(int argc, char **argv)
         perror("unit_udp_sim: the file of --tap");
         return 1;
     }
-    report(fuzz_udp_made_up(first, 200000) > 1000, "200000 packets, right and nearly right, from somebody who knows the keys");
+    report(fuzz_udp_made_up(first, 200000) > 1000,
+           "200000 packets, right and nearly right, from somebody who knows the keys");
     many_seeds(first, seeds);
     refused_puts();
     if (seconds)

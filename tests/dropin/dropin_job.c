@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A small client for the tests of launchers: meets the others, sums their numbers, and says who and what it is in one line. */
+/* A small client for the tests of launchers: meets the others, sums their numbers, and says who and
+ * what it is in one line. */
 #include <amphora.h>
 #include <gasnet.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { H_ADD = 130 };
+enum {
+    H_ADD = 130
+};
 
 static volatile unsigned sum, count;
 
@@ -23,7 +26,8 @@ int main(int argc, char **argv)
     unsigned supernodes = 0;
     unsigned hosts = 0;
     char words[256] = "";
-    if (gasnet_init(&argc, &argv) != GASNET_OK || gasnet_attach(table, 1, GASNET_PAGESIZE, 0) != GASNET_OK)
+    if (gasnet_init(&argc, &argv) != GASNET_OK ||
+        gasnet_attach(table, 1, GASNET_PAGESIZE, 0) != GASNET_OK)
         return 1;
     gasnet_node_t me = gasnet_mynode();
     gasnet_node_t nodes = gasnet_nodes();
@@ -40,8 +44,8 @@ int main(int argc, char **argv)
         strncat(words, " ", sizeof words - strlen(words) - 1);
         strncat(words, argv[i], sizeof words - strlen(words) - 1);
     }
-    printf("node %u/%u sum %u over %s built %s hosts %u supernodes %u args%s\n", me, nodes, sum, amphora_conduit(),
-           GASNET_CONDUIT_NAME_STR, hosts, supernodes, words);
+    printf("node %u/%u sum %u over %s built %s hosts %u supernodes %u args%s\n", me, nodes, sum,
+           amphora_conduit(), GASNET_CONDUIT_NAME_STR, hosts, supernodes, words);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
     gasnet_exit(0);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The OpenSHMEM-like example library: each call with data that is looked at, in the heap and in variables of the program. */
+/* The OpenSHMEM-like example library: each call with data that is looked at, in the heap and in
+ * variables of the program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 #define CHECK(cond) \
     do { \
         if (!(cond)) { \
-            fprintf(stderr, "%s:%d: PE %d: %s does not hold\n", __FILE__, __LINE__, shmem_my_pe(), #cond); \
+            fprintf(stderr, "%s:%d: PE %d: %s does not hold\n", __FILE__, __LINE__, shmem_my_pe(), \
+                    #cond); \
             shmem_global_exit(1); \
         } \
     } while (0)
@@ -49,7 +51,8 @@ static void heap(void)
     shmem_free(c);
     shmem_free(a);
     shmem_free(NULL);
-    CHECK(shmem_malloc(0) == NULL && shmem_malloc(SIZE_MAX) == NULL && shmem_malloc((size_t)1 << 40) == NULL && shmem_align(48, 8) == NULL);
+    CHECK(shmem_malloc(0) == NULL && shmem_malloc(SIZE_MAX) == NULL &&
+          shmem_malloc((size_t)1 << 40) == NULL && shmem_align(48, 8) == NULL);
     char *all = shmem_malloc((size_t)63 << 20); /* nothing is lost */
     CHECK(all);
     shmem_free(all);
@@ -60,7 +63,8 @@ static void heap(void)
     shmem_query_thread(&provided);
     CHECK(major == 1 && minor == 4 && strlen(name) > 0 && provided == SHMEM_THREAD_FUNNELED);
     CHECK(shmem_pe_accessible(n - 1) && !shmem_pe_accessible(n) && !shmem_pe_accessible(-1));
-    CHECK(shmem_addr_accessible(seen, 0) && !shmem_addr_accessible(where, 0) && shmem_ptr(seen, me) == seen);
+    CHECK(shmem_addr_accessible(seen, 0) && !shmem_addr_accessible(where, 0) &&
+          shmem_ptr(seen, me) == seen);
 }
 
 /* ---- transfers ---- */
@@ -162,7 +166,8 @@ static void transfers(void)
     for (size_t i = 0; i < 32 * BYTES; i++) \
         CHECK(sized[i] == (char)(i * 3 + (size_t)left)); \
     for (size_t i = 0; i < 16 * BYTES; i++) \
-        CHECK(sized[32 * BYTES + i] == (char)((32 * BYTES + i / BYTES * 2 * BYTES + i % BYTES) * 3 + (size_t)left)); \
+        CHECK(sized[32 * BYTES + i] == \
+              (char)((32 * BYTES + i / BYTES * 2 * BYTES + i % BYTES) * 3 + (size_t)left)); \
     shmem_get##BITS(got, sized, 16, right); \
     shmem_get##BITS##_nbi(got + 16 * BYTES, sized + 16 * BYTES, 16, right); \
     shmem_quiet(); \
@@ -205,12 +210,14 @@ static void transfers(void)
             shmem_barrier_all(); \
             CHECK(shmem_##NAME##_atomic_fetch(word, 0) == (T)(n * 35)); \
             shmem_barrier_all(); \
-            T seen = shmem_##NAME##_atomic_compare_swap(word, (T)(n * 35), (T)(me + 1), 0); /* one of them */ \
+            T seen = shmem_##NAME##_atomic_compare_swap(word, (T)(n * 35), (T)(me + 1), \
+                                                        0); /* one of them */ \
             CHECK((seen == (T)(n * 35)) == (shmem_##NAME##_atomic_fetch(word, 0) == (T)(me + 1))); \
             shmem_barrier_all(); \
             shmem_##NAME##_atomic_set(word, (T)me, me); \
             shmem_quiet(); \
-            CHECK(*(volatile T *)word == (T)me && shmem_##NAME##_atomic_swap(word, 7, me) == (T)me && *(volatile T *)word == 7); \
+            CHECK(*(volatile T *)word == (T)me && \
+                  shmem_##NAME##_atomic_swap(word, 7, me) == (T)me && *(volatile T *)word == 7); \
             shmem_barrier_all(); \
         } \
     }
@@ -230,7 +237,8 @@ SHMEM_AMO_TYPES(AMO)
             CHECK(shmem_##NAME##_atomic_fetch(word, 0) == (T)(((1 << n) - 1) * 257)); \
             shmem_barrier_all(); \
             shmem_##NAME##_atomic_and(word, (T)~mine, 0); \
-            CHECK((shmem_##NAME##_atomic_fetch_and(word, (T)~(mine << 8), 0) & (mine | mine << 8)) == mine << 8); \
+            CHECK((shmem_##NAME##_atomic_fetch_and(word, (T) ~(mine << 8), 0) & \
+                   (mine | mine << 8)) == mine << 8); \
             shmem_##NAME##_atomic_xor(word, mine, 0); \
             CHECK(shmem_##NAME##_atomic_fetch_xor(word, mine, 0) & mine); \
             shmem_barrier_all(); \
@@ -247,7 +255,8 @@ SHMEM_BITWISE_TYPES(BITS)
         int right = (me + 1) % n, left = (me + n - 1) % n; \
         shmem_##NAME##_atomic_set(&float_##NAME, (T)(me + 0.5), right); \
         shmem_barrier_all(); \
-        CHECK(float_##NAME == (T)(left + 0.5) && shmem_##NAME##_atomic_fetch(&float_##NAME, right) == (T)(me + 0.5)); \
+        CHECK(float_##NAME == (T)(left + 0.5) && \
+              shmem_##NAME##_atomic_fetch(&float_##NAME, right) == (T)(me + 0.5)); \
         shmem_barrier_all(); /* the left neighbour's swap comes after this */ \
         CHECK(shmem_##NAME##_atomic_swap(&float_##NAME, (T)-1.25, right) == (T)(me + 0.5)); \
         shmem_barrier_all(); \
@@ -272,7 +281,8 @@ static void atomics(void)
     shmem_barrier_all();
     CHECK(shmem_long_g(&generic, 0) == 3L * n);
     shmem_barrier_all();
-    CHECK(shmem_atomic_fetch_add(&generic, 1L, me) == (me ? 0 : 3L * n) && shmem_atomic_compare_swap(&generic, -1L, 5L, me) == generic);
+    CHECK(shmem_atomic_fetch_add(&generic, 1L, me) == (me ? 0 : 3L * n) &&
+          shmem_atomic_compare_swap(&generic, -1L, 5L, me) == generic);
     shmem_barrier_all();
     shmem_free(word);
 }
@@ -291,8 +301,10 @@ static void atomics(void)
             if (me != 0) \
                 shmem_##NAME##_p(wait_##NAME, i, right); \
         } \
-        CHECK(shmem_##NAME##_test(wait_##NAME, SHMEM_CMP_EQ, 3) && !shmem_##NAME##_test(wait_##NAME, SHMEM_CMP_LT, 3)); \
-        CHECK(shmem_##NAME##_test(wait_##NAME, SHMEM_CMP_NE, 2) && shmem_##NAME##_test(wait_##NAME, SHMEM_CMP_LE, 3)); \
+        CHECK(shmem_##NAME##_test(wait_##NAME, SHMEM_CMP_EQ, 3) && \
+              !shmem_##NAME##_test(wait_##NAME, SHMEM_CMP_LT, 3)); \
+        CHECK(shmem_##NAME##_test(wait_##NAME, SHMEM_CMP_NE, 2) && \
+              shmem_##NAME##_test(wait_##NAME, SHMEM_CMP_LE, 3)); \
         shmem_##NAME##_p(&wait_##NAME[2], 9, right); \
         int skip[4] = { 1, 0, 0, 1 }; \
         CHECK(shmem_##NAME##_wait_until_any(wait_##NAME, 4, skip, SHMEM_CMP_EQ, 9) == 2); \
@@ -347,7 +359,8 @@ static void data_collectives(int start, int log, int size)
     for (int i = 0; i < 100 * size; i++)
         CHECK(dest[i] == (uint64_t)(i / 100 * 1000 + i % 100));
     shmem_barrier(start, log, size, next_sync());
-    shmem_collect32(dest, source, (size_t)mine + 1, start, log, size, next_sync()); /* 1, 2, 3 ... of them */
+    /* 1, 2, 3 ... of them */
+    shmem_collect32(dest, source, (size_t)mine + 1, start, log, size, next_sync());
     for (int from = 0, at = 0; from < size; from++)
         for (int i = 0; i <= from; i++, at++)
             CHECK(((uint32_t *)dest)[at] == (i % 2 ? 0 : (uint32_t)(from * 1000 + i / 2)));
@@ -368,7 +381,9 @@ static void data_collectives(int start, int log, int size)
     shmem_barrier(start, log, size, next_sync());
 }
 
-enum { REDUCED = 5000 };
+enum {
+    REDUCED = 5000
+};
 #define TO_ALL(OP, NAME, T, first, expression) \
     static void to_all_##NAME##_##OP(int start, int log, int size) \
     { \
@@ -387,12 +402,16 @@ enum { REDUCED = 5000 };
         } \
         shmem_barrier(start, log, size, next_sync()); \
     }
-#define BITS_TO_ALL(NAME, T) TO_ALL(and, NAME, T, 1, a & b) TO_ALL(or, NAME, T, 1, a | b) TO_ALL(xor, NAME, T, 1, a ^ b)
-#define MINMAX_TO_ALL(NAME, T) TO_ALL(min, NAME, T, 1, a < b ? a : b) TO_ALL(max, NAME, T, 1, a > b ? a : b)
+#define BITS_TO_ALL(NAME, T) \
+    TO_ALL(and, NAME, T, 1, a &b) TO_ALL(or, NAME, T, 1, a | b) TO_ALL(xor, NAME, T, 1, a ^ b)
+#define MINMAX_TO_ALL(NAME, T) \
+    TO_ALL(min, NAME, T, 1, a < b ? a : b) TO_ALL(max, NAME, T, 1, a > b ? a : b)
 #define SUMPROD_TO_ALL(NAME, T) TO_ALL(sum, NAME, T, 1, a + b) TO_ALL(prod, NAME, T, 1, a *b)
+/* clang-format off */
 SHMEM_TO_ALL_WHOLE(BITS_TO_ALL)
 SHMEM_TO_ALL_REAL(MINMAX_TO_ALL)
 SHMEM_TO_ALL_TYPES(SUMPROD_TO_ALL)
+/* clang-format on */
 
 static void reductions(int start, int log, int size)
 {

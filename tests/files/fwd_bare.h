@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way out of the interposition library for a test of libiofwd alone: every exec that it catches would set it again. */
+/* The way out of the interposition library for a test of libiofwd alone: every exec that it catches
+ * would set it again. */
 #ifndef FWD_BARE_H
 #define FWD_BARE_H
 
@@ -9,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where preload (the value of LD_PRELOAD, or NULL) names the library, this program begins anew without it, by libc's own execve. */
+/* Where preload (the value of LD_PRELOAD, or NULL) names the library, this program begins anew
+ * without it, by libc's own execve. */
 static inline void without_preload(const char *preload, char **argv)
 {
     int (*bare)(const char *, char *const[], char *const[]) = NULL;

@@ -25,14 +25,18 @@ static inline bool is_server(pid_t pid)
     return is;
 }
 
-enum { FD_MOST = 2047 }; /* where a program's descriptors and the client's are looked for */
+enum {
+    FD_MOST = 2047
+}; /* where a program's descriptors and the client's are looked for */
 
 /* At the other end of a connection; 0: it is none, or not to a server. */
 static inline pid_t server_behind(int fd)
 {
     struct ucred cred;
     socklen_t len = sizeof cred;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && is_server(cred.pid) ? cred.pid : 0;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && is_server(cred.pid)
+               ? cred.pid
+               : 0;
 }
 
 /* The server of the newest connection; 0: there is none. */

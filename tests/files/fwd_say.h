@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For the programs that run once in a local directory and once in a forwarded one, so that what they say can be compared: paths below
- * that directory, and a line for each call.
+ * For the programs that run once in a local directory and once in a forwarded one, so that what
+ * they say can be compared: paths below that directory, and a line for each call.
  */
 #ifndef TESTS_MP_FWD_SAY_H
 #define TESTS_MP_FWD_SAY_H
@@ -32,7 +32,8 @@ static long say(int line, const char *text, long result)
 {
     int err = errno;
     FILE *to = report ? report : stdout;
-    fprintf(to, "%d %s = %ld%s%s\n", line, text, result, result == -1 ? " " : "", result == -1 ? strerrorname_np(err) : "");
+    fprintf(to, "%d %s = %ld%s%s\n", line, text, result, result == -1 ? " " : "",
+            result == -1 ? strerrorname_np(err) : "");
     fflush(to);
     return result;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of a host's agent: the launcher's orders.  Run by tests/fuzz/fuzz.sh, which gives the agent's calls that start, signal and end
- * processes or leave the directory other names, defined here; what makes and removes directories, looks for programs and speaks to ssh is
- * replaced as well.  An input is a row of orders: a byte of type, a byte of length, and the bytes.
+ * Fuzz target of a host's agent: the launcher's orders.  Run by tests/fuzz/fuzz.sh, which gives the
+ * agent's calls that start, signal and end processes or leave the directory other names, defined
+ * here; what makes and removes directories, looks for programs and speaks to ssh is replaced as
+ * well.  An input is a row of orders: a byte of type, a byte of length, and the bytes.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -69,7 +70,8 @@ enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile 
 void amph_jobdir_remove(const char *path)
 {
     if (path[0] != '/')
-        abort(); /* no order makes the agent remove what lies elsewhere than the launcher can mean */
+        /* no order makes the agent remove what lies elsewhere than the launcher can mean */
+        abort();
 }
 char *amph_program_search(const char *name, const char *dirs)
 {
@@ -95,13 +97,15 @@ enum amph_status amph_topo_open(struct amph_topo **topo_p)
 {
     return AMPH_ERR_NOSYS;
 }
-enum amph_status amph_topo_bind(struct amph_topo *topo, pid_t pid, enum amph_bind how, unsigned index, unsigned count)
+enum amph_status amph_topo_bind(struct amph_topo *topo, pid_t pid, enum amph_bind how,
+                                unsigned index, unsigned count)
 {
     return AMPH_ERR_NOSYS;
 }
 static void *adopted[16];
 static size_t nadopted;
-enum amph_status amph_remote_start(struct amph_remote *r, struct amph_loop *loop, const struct amph_inherit *inherit,
+enum amph_status amph_remote_start(struct amph_remote *r, struct amph_loop *loop,
+                                   const struct amph_inherit *inherit,
                                    const struct amph_remote_spec *spec)
 {
     if (strcmp(spec->name, "here") != 0 || nadopted == sizeof adopted / sizeof adopted[0])
@@ -131,7 +135,8 @@ static void send_orders(int fd, const uint8_t *bytes, size_t len)
         bytes += 2 + n;
         len -= 2 + n;
     }
-    shutdown(fd, SHUT_WR); /* the launcher's end, which the agent survives by nothing but its own clean-up */
+    /* the launcher's end, which the agent survives by nothing but its own clean-up */
+    shutdown(fd, SHUT_WR);
     amph_bytes_free(&f.in);
     amph_bytes_free(&f.out);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of what a peer's messages can do once its conduit has let them in: the handlers of am/ and extended/, in a job of one process
- * that hears them as if it had sent them itself.  Run by tests/fuzz/fuzz.sh.  An input is a row of messages: handler, kind and lane, number of
- * arguments, payload length, arguments, payload.
+ * Fuzz target of what a peer's messages can do once its conduit has let them in: the handlers of
+ * am/ and extended/, in a job of one process that hears them as if it had sent them itself.  Run by
+ * tests/fuzz/fuzz.sh.  An input is a row of messages: handler, kind and lane, number of arguments,
+ * payload length, arguments, payload.
  */
 #define GASNET_SEQ 1
 #include <gasnetex.h>
@@ -59,9 +60,15 @@ static size_t message(const uint8_t *bytes, size_t len)
     n = n < len - used ? n : len - used;
     uint8_t *payload = malloc(n ? n : 1);
     memcpy(payload, bytes + used, n);
-    const struct amph_am am = { .kind = kind, .handler = handler, .nargs = nargs, .nbytes = kind == AMPH_AM_LONG ? 64 : (uint32_t)n,
-                                .args = args, .payload = payload, .dest = base + (uint32_t)args[0] % (2u << 20) };
-    /* Two end the process, as they should; one does where the client has not registered what it names. */
+    const struct amph_am am = { .kind = kind,
+                                .handler = handler,
+                                .nargs = nargs,
+                                .nbytes = kind == AMPH_AM_LONG ? 64 : (uint32_t)n,
+                                .args = args,
+                                .payload = payload,
+                                .dest = base + (uint32_t)args[0] % (2u << 20) };
+    /* Two end the process, as they should; one does where the client has not registered what it
+     * names. */
     if (handler != AMPH_AM_EXITING && handler != AMPH_AM_ALL_EXIT && handler != AMPH_GEX_VIS_NOTIFY)
         amph_am_upcalls.on_am(ep, 0, bytes[1] & 128 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am);
     free(payload);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of what comes over the launcher's sockets and from its files: frames, facts, keys, job descriptions, the address file, PMI-1
- * lines, the published address of a server's door.  Run by tests/fuzz/fuzz.sh.
+ * Fuzz target of what comes over the launcher's sockets and from its files: frames, facts, keys,
+ * job descriptions, the address file, PMI-1 lines, the published address of a server's door.  Run
+ * by tests/fuzz/fuzz.sh.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,8 @@ static void job_file(const uint8_t *bytes, size_t len)
     if (fd < 0 || write(fd, bytes, len) != (ssize_t)len)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (amph_jobfile_read(path, &file) == AMPH_OK && memchr(file.address, 0, sizeof file.address) == NULL)
+    if (amph_jobfile_read(path, &file) == AMPH_OK &&
+        memchr(file.address, 0, sizeof file.address) == NULL)
         abort();
     close(fd);
 }
@@ -85,7 +87,8 @@ static void words(const uint8_t *bytes, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    static void (*const parts[])(const uint8_t *bytes, size_t len) = { frames, description, job_file, words };
+    static void (*const parts[])(const uint8_t *bytes, size_t len) = { frames, description,
+                                                                       job_file, words };
     struct amph_fwd_server_addr door;
     if (len < 1)
         return 0;
@@ -96,7 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     copy = realloc(copy, len > 1 ? len - 1 : 1);
     if (which < 4)
         parts[which](copy, len - 1);
-    else if (amph_fwd_server_addr_parse(copy, len - 1, &door) && memchr(door.unix_name, 0, sizeof door.unix_name) == NULL)
+    else if (amph_fwd_server_addr_parse(copy, len - 1, &door) &&
+             memchr(door.unix_name, 0, sizeof door.unix_name) == NULL)
         abort();
     free(copy);
     return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of put and get over messages: a peer's requests and answers, while transfers of ours are under way.  Run by tests/fuzz/fuzz.sh.
- * An input is a row of messages: code, length, and the bytes of each; the key of our memory is put in where the first byte asks for it.
+ * Fuzz target of put and get over messages: a peer's requests and answers, while transfers of ours
+ * are under way.  Run by tests/fuzz/fuzz.sh. An input is a row of messages: code, length, and the
+ * bytes of each; the key of our memory is put in where the first byte asks for it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +12,26 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum { FRAGMENT = 256, PEERS = 2 };
+enum {
+    FRAGMENT = 256,
+    PEERS = 2
+};
 
 /* The conduit below: takes everything, sends nothing. */
 static struct amph_upcalls below_up;
 static void *below_ctx;
 static unsigned sends;
 
-static enum amph_status below_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am, struct amph_op *lc)
+static enum amph_status below_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                                   const struct amph_am *am, struct amph_op *lc)
 {
     static volatile uint8_t sink;
     for (uint32_t i = 0; i < am->nbytes; i++)
         sink ^= ((const uint8_t *)am->payload)[i];
     return ++sends % 5 == 0 ? AMPH_AGAIN : AMPH_OK;
 }
-static enum amph_status below_add_peer(struct amph_cx *cx, uint32_t peer, const struct amph_peer_spec *spec)
+static enum amph_status below_add_peer(struct amph_cx *cx, uint32_t peer,
+                                       const struct amph_peer_spec *spec)
 {
     return AMPH_OK;
 }
@@ -41,9 +47,14 @@ static void below_close(struct amph_cx *cx)
     free(cx);
 }
 static enum amph_status below_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p);
-static const struct amph_conduit_ops below = { .name = "below", .open = below_open, .close = below_close, .add_peer = below_add_peer,
+static const struct amph_conduit_ops below = { .name = "below",
+                                               .open = below_open,
+                                               .close = below_close,
+                                               .add_peer = below_add_peer,
                                                .del_peer = below_del_peer,
-                                               .peer_gone = amph_conduit_no_peer_gone, .am_send = below_send, .progress = below_progress,
+                                               .peer_gone = amph_conduit_no_peer_gone,
+                                               .am_send = below_send,
+                                               .progress = below_progress,
                                                .flush = amph_conduit_no_flush };
 static enum amph_status below_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
@@ -70,15 +81,19 @@ static void op_done(struct amph_op *op, enum amph_status st)
 static const struct amph_upcalls upcalls = { on_am, on_error };
 static struct amph_op op = { op_done };
 
-static void message(struct amph_cx *cx, bool beside, const uint8_t *at, size_t len, unsigned code, uint32_t peer, uint64_t key)
+static void message(struct amph_cx *cx, bool beside, const uint8_t *at, size_t len, unsigned code,
+                    uint32_t peer, uint64_t key)
 {
-    uint8_t *copy = malloc(len ? len : 1); /* exactly as long, so that a sanitizer sees each byte too many */
+    /* exactly as long, so that a sanitizer sees each byte too many */
+    uint8_t *copy = malloc(len ? len : 1);
     memcpy(copy, at, len);
     if ((code & 128) && len >= 8) {
         key = amph_le64(key);
         memcpy(copy, &key, sizeof key);
     }
-    struct amph_am am = { .kind = AMPH_AM_INTERNAL, .handler = (uint8_t)(AMPH_EMULATE_FIRST + code % 8), .nbytes = (uint32_t)len,
+    struct amph_am am = { .kind = AMPH_AM_INTERNAL,
+                          .handler = (uint8_t)(AMPH_EMULATE_FIRST + code % 8),
+                          .nbytes = (uint32_t)len,
                           .payload = copy };
     enum amph_lane lane = code & 64 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST;
     if (beside)
@@ -91,7 +106,9 @@ static void message(struct amph_cx *cx, bool beside, const uint8_t *at, size_t l
 /* beside: put beside the conduit instead of laid over it. */
 static void run(const uint8_t *bytes, size_t len, bool beside)
 {
-    static const struct amph_cx_config cfg = { .name = "fuzz", .max_peers = PEERS, .upcalls = &upcalls };
+    static const struct amph_cx_config cfg = { .name = "fuzz",
+                                               .max_peers = PEERS,
+                                               .upcalls = &upcalls };
     struct amph_cx *cx;
     struct amph_cx *inner = NULL;
     struct amph_mem mem = { 0 };
@@ -102,7 +119,8 @@ static void run(const uint8_t *bytes, size_t len, bool beside)
     memset(memory, 2, 600);
     if (beside && below_open(&cfg, &inner) != AMPH_OK)
         abort();
-    enum amph_status st = beside ? amph_emulate_beside(inner, NULL, &cx) : amph_emulate_open(&below, &cfg, &cx);
+    enum amph_status st = beside ? amph_emulate_beside(inner, NULL, &cx)
+                                 : amph_emulate_open(&below, &cfg, &cx);
     if (st != AMPH_OK || cx->ops->mem_reg(cx, memory, 600, -1, 0, &mem) != AMPH_OK)
         abort();
     uint64_t key = 0;

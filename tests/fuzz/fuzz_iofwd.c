@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of iofwd's decoders (requests, replies, door frames, HELLO).  libFuzzer: compile with clang -fsanitize=fuzzer; the same
- * function is driven by tests/unit/unit_iofwd_wire.c with bytes of a fixed sequence.
+ * Fuzz target of iofwd's decoders (requests, replies, door frames, HELLO).  libFuzzer: compile with
+ * clang -fsanitize=fuzzer; the same function is driven by tests/unit/unit_iofwd_wire.c with bytes
+ * of a fixed sequence.
  */
 #include "tests/fuzz/fuzz_iofwd.h"
 
@@ -12,13 +13,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-static struct amph_server_handle handle = { .number = FUZZ_HANDLE, .nholders = 1, .fd = -1, .regular = true };
+static struct amph_server_handle handle = {
+    .number = FUZZ_HANDLE, .nholders = 1, .fd = -1, .regular = true
+};
 static struct amph_server_handle *handles[1] = { &handle };
 static struct amph_server server = { .handle = handles, .nslots = 1, .client_files = 1 };
 static uint8_t area[4096], segment[2048];
-static struct amph_server_peer peer = { .number = FUZZ_CLIENT, .attached = true, .cookie_in = FUZZ_COOKIE, .has_area = true, .part_at = 1024,
-                                .part_len = 2048, .area = { .local = area, .len_bytes = sizeof area }, .has_segment = true,
-                                .segment = { .local = segment, .len_bytes = sizeof segment } };
+static struct amph_server_peer peer = { .number = FUZZ_CLIENT,
+                                        .attached = true,
+                                        .cookie_in = FUZZ_COOKIE,
+                                        .has_area = true,
+                                        .part_at = 1024,
+                                        .part_len = 2048,
+                                        .area = { .local = area, .len_bytes = sizeof area },
+                                        .has_segment = true,
+                                        .segment = { .local = segment,
+                                                     .len_bytes = sizeof segment } };
 
 static void touch_rows(const struct amph_server_request *rq)
 {
@@ -30,7 +40,8 @@ static void touch_rows(const struct amph_server_request *rq)
     for (uint32_t i = 0; i < s.nrows; i++) {
         struct amph_fwd_extent row = amph_fwd_view_extent(&s, i);
         uint64_t last = row.at + (uint64_t)(row.count - 1) * row.stride;
-        if (row.count == 0 || row.at < before || last + row.len > rq->u.pwritej.len || (row.count > 1 && row.stride < row.len))
+        if (row.count == 0 || row.at < before || last + row.len > rq->u.pwritej.len ||
+            (row.count > 1 && row.stride < row.len))
             abort();
         before = last + row.len;
         sum += (uint64_t)row.len * row.count;
@@ -50,19 +61,23 @@ static unsigned touch(const struct amph_server_request *rq)
         at = rq->u.pwrite.data;
     if (rq->id == AMPH_FWD_PWRITEJ)
         at = rq->u.pwritej.data;
-    if (amph_server_collective_is(rq->id)) /* what has been taken must lie within its stretch, row by row */
+    /* what has been taken must lie within its stretch, row by row */
+    if (amph_server_collective_is(rq->id))
         touch_rows(rq);
     if (rq->bulk.where == FWD_AREA)
         at = area + peer.part_at + rq->bulk.at;
     if (rq->bulk.where == FWD_SEGMENT)
         at = segment + rq->bulk.at;
-    if ((rq->bulk.where == FWD_AREA && (rq->bulk.at > peer.part_len || rq->bulk.len > peer.part_len - rq->bulk.at)) ||
-        (rq->bulk.where == FWD_SEGMENT && (rq->bulk.at > sizeof segment || rq->bulk.len > sizeof segment - rq->bulk.at)))
+    if ((rq->bulk.where == FWD_AREA &&
+         (rq->bulk.at > peer.part_len || rq->bulk.len > peer.part_len - rq->bulk.at)) ||
+        (rq->bulk.where == FWD_SEGMENT &&
+         (rq->bulk.at > sizeof segment || rq->bulk.len > sizeof segment - rq->bulk.at)))
         abort();
     for (uint32_t i = 0; at && i < rq->bulk.len; i++)
         sum += at[i];
     for (unsigned i = 0; i < rq->desc->nargs; i++) {
-        const char *const *text = (const char *const *)((const char *)&rq->u + rq->desc->arg[i].server_at);
+        const char *const *text = (const char *const *)((const char *)&rq->u +
+                                                        rq->desc->arg[i].server_at);
         if (rq->desc->arg[i].word == FWD_IN_TEXT)
             sum += (unsigned)strlen(*text);
         if (rq->desc->arg[i].word == FWD_IN_PATH)
@@ -74,7 +89,8 @@ static unsigned touch(const struct amph_server_request *rq)
 int fuzz_iofwd_feed(const uint8_t *bytes, size_t len)
 {
     static volatile unsigned sink;
-    uint8_t *copy = malloc(len ? len : 1); /* exactly as long, so that a sanitizer sees each byte too many */
+    /* exactly as long, so that a sanitizer sees each byte too many */
+    uint8_t *copy = malloc(len ? len : 1);
     int good = 0;
     bool answer;
     memcpy(copy, bytes, len);
@@ -108,7 +124,8 @@ int fuzz_iofwd_feed(const uint8_t *bytes, size_t len)
     return good;
 }
 
-/* As every kind of result is laid out in a call's record: a pointer, and for those of any length how much room there is. */
+/* As every kind of result is laid out in a call's record: a pointer, and for those of any length
+ * how much room there is. */
 struct result {
     void *at;
     size_t cap;
@@ -119,7 +136,9 @@ static bool feed_reply(enum amph_fwd_id id, const uint8_t *bytes, size_t len)
 {
     union amph_fwd_args args;
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
-    enum { ROOM = 512 };
+    enum {
+        ROOM = 512
+    };
     uint8_t *room[6] = { NULL };
     size_t got[6] = { 0 };
     struct amph_rd r;
@@ -153,8 +172,13 @@ int fuzz_iofwd_call(unsigned call, const uint8_t *bytes, size_t len)
     bool answer;
     int good = 0;
     amph_wr_init(&w, msg, n);
-    amph_fwd_put_req_head(&w, &(struct amph_fwd_req_head){ .magic = FWD_MAGIC, .version = FWD_VERSION, .service = amph_fwd_calls[id].service,
-                                                 .length = (uint32_t)n, .client = FUZZ_CLIENT, .seq = call, .cookie = FUZZ_COOKIE });
+    amph_fwd_put_req_head(&w, &(struct amph_fwd_req_head){ .magic = FWD_MAGIC,
+                                                           .version = FWD_VERSION,
+                                                           .service = amph_fwd_calls[id].service,
+                                                           .length = (uint32_t)n,
+                                                           .client = FUZZ_CLIENT,
+                                                           .seq = call,
+                                                           .cookie = FUZZ_COOKIE });
     memcpy(msg + FWD_REQ_HEAD_BYTES, bytes, len);
     if (amph_server_request_parse(&server, &peer, msg, n, rq, &answer) == 0 && rq->desc) {
         sink += touch(rq);

@@ -6,11 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Feeds len bytes to every decoder that a stranger's bytes can reach.  Gives how many of them were taken for good. */
+/* Feeds len bytes to every decoder that a stranger's bytes can reach.  Gives how many of them were
+ * taken for good. */
 int fuzz_iofwd_feed(const uint8_t *bytes, size_t len);
 
-/* The same bytes as the body of a request for call number `call` (mod their number) with a right header, and as that of its reply.  1: the
- * request was taken for good, 2: the reply was, 3: both. */
+/* The same bytes as the body of a request for call number `call` (mod their number) with a right
+ * header, and as that of its reply.  1: the request was taken for good, 2: the reply was, 3:
+ * both. */
 int fuzz_iofwd_call(unsigned call, const uint8_t *bytes, size_t len);
 
 /* A client number and handle that the decoder knows. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of the launcher's side of the control protocol: what processes say, as agents of other hosts carry it.  Run by tests/fuzz/fuzz.sh.
- * An input is a row of steps: a byte that names the step and the connection, a byte of length, and the bytes.  One of the steps is a
- * greeting that proves the job's key, which chance would not find.
+ * Fuzz target of the launcher's side of the control protocol: what processes say, as agents of
+ * other hosts carry it.  Run by tests/fuzz/fuzz.sh. An input is a row of steps: a byte that names
+ * the step and the connection, a byte of length, and the bytes.  One of the steps is a greeting
+ * that proves the job's key, which chance would not find.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,28 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum { COMPUTE = 3, SERVERS = 2, TOTAL = COMPUTE + SERVERS, AGENTS = 2, CONNS = 4 };
-enum step { OPEN, GREET, BYTES, CLOSE, ENDED, EVENT, FRAME, NSTEPS };
+enum {
+    COMPUTE = 3,
+    SERVERS = 2,
+    TOTAL = COMPUTE + SERVERS,
+    AGENTS = 2,
+    CONNS = 4
+};
+enum step {
+    OPEN,
+    GREET,
+    BYTES,
+    CLOSE,
+    ENDED,
+    EVENT,
+    FRAME,
+    NSTEPS
+};
 
 static struct amph_launch l;
 static struct amph_lagent agent[AGENTS];
-static uint8_t nonce[AGENTS][CONNS][AMPH_CONTROL_NONCE_BYTES]; /* what each connection was challenged with */
+/* what each connection was challenged with */
+static uint8_t nonce[AGENTS][CONNS][AMPH_CONTROL_NONCE_BYTES];
 
 /* ---- what the other files of the launcher do ---- */
 
@@ -44,8 +61,8 @@ void amph_agent_report(struct amph_lagent *to, uint16_t type, const void *body, 
         told(to, number, &r);
 }
 
-bool amph_tree_spread(struct amph_launch *launch, struct amph_lagent *const *via, const uint32_t *number, uint32_t n, const void *bytes,
-                      size_t len_bytes)
+bool amph_tree_spread(struct amph_launch *launch, struct amph_lagent *const *via,
+                      const uint32_t *number, uint32_t n, const void *bytes, size_t len_bytes)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct amph_rd r;
@@ -77,9 +94,11 @@ void amph_proc_lost(struct amph_lproc *p)
 
 /* ---- steps ---- */
 
-static void carried(struct amph_lagent *a, uint32_t number, uint8_t what, const void *bytes, size_t len)
+static void carried(struct amph_lagent *a, uint32_t number, uint8_t what, const void *bytes,
+                    size_t len)
 {
-    uint8_t *body = malloc(5 + len); /* exactly as long, so that a sanitizer sees each byte too many */
+    /* exactly as long, so that a sanitizer sees each byte too many */
+    uint8_t *body = malloc(5 + len);
     struct amph_wr w;
     struct amph_rd r;
     amph_wr_init(&w, body, 5 + len);
@@ -91,7 +110,8 @@ static void carried(struct amph_lagent *a, uint32_t number, uint8_t what, const 
     free(body);
 }
 
-static void frame(struct amph_lagent *a, uint32_t number, uint16_t type, const uint8_t *body, size_t len)
+static void frame(struct amph_lagent *a, uint32_t number, uint16_t type, const uint8_t *body,
+                  size_t len)
 {
     uint8_t whole[AMPH_FRAME_HEAD_BYTES + 512];
     struct amph_wr w;
@@ -113,7 +133,8 @@ static void greet(struct amph_lagent *a, uint32_t number, bool joins, uint32_t r
     amph_wr_u16(&w, AMPH_CONTROL_VERSION);
     amph_wr_u8(&w, joins);
     amph_wr_u32(&w, rank);
-    amph_control_mac(l.file.key, nonce[a - agent][number - 1], body, AMPH_CONTROL_HELLO_BYTES, body + AMPH_CONTROL_HELLO_BYTES);
+    amph_control_mac(l.file.key, nonce[a - agent][number - 1], body, AMPH_CONTROL_HELLO_BYTES,
+                     body + AMPH_CONTROL_HELLO_BYTES);
     frame(a, number, AMPH_CONTROL_HELLO, body, sizeof body);
 }
 
@@ -123,20 +144,32 @@ static void step(unsigned what, const uint8_t *bytes, size_t len)
     uint32_t number = 1 + (what >> 1 & 3);
     uint8_t first = len ? bytes[0] : 0;
     switch ((enum step)((what >> 3) % NSTEPS)) {
-    case OPEN: carried(a, a->nconns < CONNS ? a->nconns + 1 : number, AMPH_CONN_OPENED, "", 0); break;
-    case GREET: greet(a, number, first & 1, first >> 1 == 127 ? AMPH_RANK_NONE : first >> 1); break;
-    case BYTES: carried(a, number, AMPH_CONN_BYTES, bytes, len); break;
-    case CLOSE: carried(a, number, AMPH_CONN_CLOSED, bytes, len); break;
+    case OPEN:
+        carried(a, a->nconns < CONNS ? a->nconns + 1 : number, AMPH_CONN_OPENED, "", 0);
+        break;
+    case GREET:
+        greet(a, number, first & 1, first >> 1 == 127 ? AMPH_RANK_NONE : first >> 1);
+        break;
+    case BYTES:
+        carried(a, number, AMPH_CONN_BYTES, bytes, len);
+        break;
+    case CLOSE:
+        carried(a, number, AMPH_CONN_CLOSED, bytes, len);
+        break;
     case ENDED:
         l.procs[first % TOTAL].ended = true;
         amph_control_changed(&l.procs[first % TOTAL]);
         break;
-    case EVENT: amph_control_event(&l, first % 3, first & 8, (struct amph_boot_event){ AMPH_BOOT_DEATH, first % TOTAL, 1 }); break;
+    case EVENT:
+        amph_control_event(&l, first % 3, first & 8,
+                           (struct amph_boot_event){ AMPH_BOOT_DEATH, first % TOTAL, 1 });
+        break;
     case FRAME:
         if (len)
             frame(a, number, first % (AMPH_CONTROL_NTYPES + 1), bytes + 1, len - 1);
         break;
-    case NSTEPS: break;
+    case NSTEPS:
+        break;
     }
 }
 
@@ -150,15 +183,21 @@ static void set_up(void)
     memset(place, 0, sizeof place);
     memset(procs, 0, sizeof procs);
     memset(agent, 0, sizeof agent);
-    l.job = (struct amph_jobdesc){ .nproc = { COMPUTE, SERVERS }, .proc = place, .nhosts = 2, .host_name = hosts,
-                                   .server_of = server_of, .several_machines = true };
+    l.job = (struct amph_jobdesc){ .nproc = { COMPUTE, SERVERS },
+                                   .proc = place,
+                                   .nhosts = 2,
+                                   .host_name = hosts,
+                                   .server_of = server_of,
+                                   .several_machines = true };
     l.procs = procs;
     l.agents = agent;
     l.nagents = AGENTS;
     l.listen_fd = -1;
     for (uint32_t i = 0; i < TOTAL; i++) {
         place[i].host = i % 2;
-        procs[i] = (struct amph_lproc){ .launch = &l, .rank = i, .group = i < COMPUTE ? AMPH_COMPUTE : AMPH_SERVER };
+        procs[i] = (struct amph_lproc){ .launch = &l,
+                                        .rank = i,
+                                        .group = i < COMPUTE ? AMPH_COMPUTE : AMPH_SERVER };
     }
     for (uint32_t i = 0; i < AGENTS; i++)
         agent[i].launch = &l;

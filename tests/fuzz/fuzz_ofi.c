@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzz target of the messages of the libfabric conduits.  Run by tests/fuzz/fuzz.sh.  The first byte says what is right in the input: 1, the
- * cookie; 2, version and kind. */
+/* Fuzz target of the messages of the libfabric conduits.  Run by tests/fuzz/fuzz.sh.  The first
+ * byte says what is right in the input: 1, the cookie; 2, version and kind. */
 #include "conduits/ofi/rx.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum { COOKIE = 77 };
+enum {
+    COOKIE = 77
+};
 
 static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
@@ -21,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     static const struct amph_upcalls upcalls = { on_am, NULL };
     static struct amph_ofi_peer peers[2] = { { .cookie_in = COOKIE, .state = OFI_PEER_UP } };
-    struct amph_ofi_cx cx = { .base.cfg = { .name = "fuzz", .max_peers = 2, .upcalls = &upcalls }, .peer = peers };
+    struct amph_ofi_cx cx = { .base.cfg = { .name = "fuzz", .max_peers = 2, .upcalls = &upcalls },
+                              .peer = peers };
     if (len < 1)
         return 0;
     uint8_t how = *bytes++;

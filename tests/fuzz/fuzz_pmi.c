@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of what process managers say to those that they have started: the words and lengths of PMI-2's messages, and the answers that
- * the clients of PMI-1 and PMI-2 get to their calls.  Run by tests/fuzz/fuzz.sh.
+ * Fuzz target of what process managers say to those that they have started: the words and lengths
+ * of PMI-2's messages, and the answers that the clients of PMI-1 and PMI-2 get to their calls.  Run
+ * by tests/fuzz/fuzz.sh.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum { CLIENT_FD = 200 };
+enum {
+    CLIENT_FD = 200
+};
 
 static void words(const uint8_t *bytes, size_t len)
 {
@@ -51,7 +54,8 @@ static void client(const struct amph_kvs_ops *ops, const uint8_t *bytes, size_t 
 {
     int pair[2];
     struct amph_kvs *kvs;
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || write(pair[1], bytes, len) != (ssize_t)len || dup2(pair[0], CLIENT_FD) < 0)
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 ||
+        write(pair[1], bytes, len) != (ssize_t)len || dup2(pair[0], CLIENT_FD) < 0)
         abort();
     shutdown(pair[1], SHUT_WR);
     close(pair[0]);

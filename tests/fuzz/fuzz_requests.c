@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of the I/O server behind its parser: requests of several clients, well formed but for an occasional byte, and between them
- * forks, execs, deaths, workers and transfers that finish in any order.  Run by tests/fuzz/fuzz.sh.
+ * Fuzz target of the I/O server behind its parser: requests of several clients, well formed but for
+ * an occasional byte, and between them forks, execs, deaths, workers and transfers that finish in
+ * any order.  Run by tests/fuzz/fuzz.sh.
  *
- * An input is a sequence of actions, each a byte and what it takes.  Endpoint and workers are replaced: a request that is handed to a
- * worker, and a transfer, wait here until an action completes them, so an input always does the same.  Only the agents of record locks are
- * the server's own threads.  At the end all clients die, and nothing of theirs may be left: no open file, reference, memory, descriptor.
+ * An input is a sequence of actions, each a byte and what it takes.  Endpoint and workers are
+ * replaced: a request that is handed to a worker, and a transfer, wait here until an action
+ * completes them, so an input always does the same.  Only the agents of record locks are the
+ * server's own threads.  At the end all clients die, and nothing of theirs may be left: no open
+ * file, reference, memory, descriptor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +31,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum { SLOTS = 6, PEERS = 8, FILES = 12, AREA_BYTES = 1 << 16, STAGE_BYTES = 1 << 15, ACTIONS = 400, FDS = 512, END_ROUNDS = 4000,
-    AGENTS_NS = 2000000 };
+enum {
+    SLOTS = 6,
+    PEERS = 8,
+    FILES = 12,
+    AREA_BYTES = 1 << 16,
+    STAGE_BYTES = 1 << 15,
+    ACTIONS = 400,
+    FDS = 512,
+    END_ROUNDS = 4000,
+    AGENTS_NS = 2000000
+};
 
 static struct amph_server *server;
 static struct amph_server_exports exports;
@@ -83,8 +95,9 @@ const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p)
     return "here";
 }
 
-enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr, size_t addr_len, uint32_t remote_index,
-                                  uint32_t my_id, uint32_t peer_id)
+enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr,
+                                  size_t addr_len, uint32_t remote_index, uint32_t my_id,
+                                  uint32_t peer_id)
 {
     return AMPH_OK;
 }
@@ -102,20 +115,24 @@ unsigned amph_am_cores(void)
     return 1;
 }
 
-enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags,
+                               struct amph_op *lc)
 {
     return AMPH_OK;
 }
 
-enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, unsigned flags, struct amph_op *lc)
+enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
+                                 unsigned flags, struct amph_op *lc)
 {
     return no_room ? AMPH_AGAIN : AMPH_OK;
 }
 
 /* A key says whether the memory is mapped here, or lies behind a network. */
-enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const void *key,
+                                    size_t key_len, struct amph_rmem *rmem)
 {
-    *rmem = (struct amph_rmem){ .len_bytes = AREA_BYTES, .local = *(const char *)key == 'm' ? area : NULL };
+    *rmem = (struct amph_rmem){ .len_bytes = AREA_BYTES,
+                                .local = *(const char *)key == 'm' ? area : NULL };
     return AMPH_OK;
 }
 
@@ -131,18 +148,22 @@ static enum amph_status begin_move(struct amph_op *op)
     return AMPH_OK;
 }
 
-enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst, size_t len,
-                             unsigned flags, struct amph_op *op)
+enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                             uint64_t offset, void *dst, size_t len, unsigned flags,
+                             struct amph_op *op)
 {
-    expect(offset <= AREA_BYTES && len <= AREA_BYTES - offset, "a get stays inside the client's memory");
+    expect(offset <= AREA_BYTES && len <= AREA_BYTES - offset,
+           "a get stays inside the client's memory");
     memset(dst, 'g', len);
     return begin_move(op);
 }
 
-enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                             size_t len, unsigned flags, struct amph_op *lc, struct amph_op *op)
+enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                             uint64_t offset, const void *src, size_t len, unsigned flags,
+                             struct amph_op *lc, struct amph_op *op)
 {
-    expect(offset <= AREA_BYTES && len <= AREA_BYTES - offset, "a put stays inside the client's memory");
+    expect(offset <= AREA_BYTES && len <= AREA_BYTES - offset,
+           "a put stays inside the client's memory");
     return begin_move(op);
 }
 
@@ -208,7 +229,8 @@ void amph_server_let_wake_signal_in(bool in)
     pthread_sigmask(in ? SIG_UNBLOCK : SIG_BLOCK, &wake, NULL);
 }
 
-/* Runs one request as a worker would.  Nothing may wait for long here, so what could is cancelled or told not to. */
+/* Runs one request as a worker would.  Nothing may wait for long here, so what could is cancelled
+ * or told not to. */
 static void run_given(unsigned which)
 {
     struct amph_server_request **at = &given;
@@ -249,10 +271,20 @@ static void say_hello(struct amph_server_conn *c, enum amph_fwd_hello_kind kind,
 {
     static const char key[2][2] = { "m", "n" };
     uint8_t how = next();
-    struct amph_server_event news = { .kind = AMPH_SERVER_EVENT_HELLO, .conn = c,
-                             .hello = { .kind = kind, .pointer_bytes = 8, .rank = AMPH_RANK_NONE, .number = number,
-                                        .child = FWD_NUMBER_NONE, .pid = 1, .addr = "here", .addr_len = 4, .area_key = key[how & 1],
-                                        .area_key_len = 1, .part_at = 0, .part_len = AREA_BYTES } };
+    struct amph_server_event news = { .kind = AMPH_SERVER_EVENT_HELLO,
+                                      .conn = c,
+                                      .hello = { .kind = kind,
+                                                 .pointer_bytes = 8,
+                                                 .rank = AMPH_RANK_NONE,
+                                                 .number = number,
+                                                 .child = FWD_NUMBER_NONE,
+                                                 .pid = 1,
+                                                 .addr = "here",
+                                                 .addr_len = 4,
+                                                 .area_key = key[how & 1],
+                                                 .area_key_len = 1,
+                                                 .part_at = 0,
+                                                 .part_len = AREA_BYTES } };
 
     amph_server_peer_hello(server, &news);
 }
@@ -261,7 +293,8 @@ static void connect_client(unsigned i, enum amph_fwd_hello_kind kind, uint32_t n
 {
     int pair[2];
 
-    if (slot[i].conn || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+    if (slot[i].conn ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
         return;
     struct amph_server_conn *c = calloc(1, sizeof *c);
     expect(c != NULL, "memory");
@@ -319,10 +352,12 @@ static uint64_t some_handle(void)
 
 static void put_name(struct amph_wr *w, bool absolute)
 {
-    static const char *const names[] = { "file", "other", "fifo", "dir", "dir/inner", "link", "", "none" };
+    static const char *const names[] = { "file",      "other", "fifo", "dir",
+                                         "dir/inner", "link",  "",     "none" };
     char text[64];
 
-    snprintf(text, sizeof text, "%s%s", absolute ? "/fwd/" : "", names[next() % AMPH_COUNTOF(names)]);
+    snprintf(text, sizeof text, "%s%s", absolute ? "/fwd/" : "",
+             names[next() % AMPH_COUNTOF(names)]);
     amph_wr_blob(w, text, strlen(text) + 1);
 }
 
@@ -335,18 +370,23 @@ static void put_set(struct amph_wr *w, enum amph_fwd_set set, const uint32_t *va
 }
 
 #define PUT_SET(w, set, ...) \
-    put_set(w, set, (const uint32_t[]){ __VA_ARGS__ }, sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+    put_set(w, set, (const uint32_t[]){ __VA_ARGS__ }, \
+            sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
 
 /* A joint call's part, one row; gives the bytes of its data. */
 static uint32_t put_part(struct amph_wr *w)
 {
     uint8_t room[FWD_VIEW_BYTES + FWD_EXTENT_BYTES];
     uint8_t which = next();
-    struct amph_fwd_extent row = { .at = which & 15, .len = 1 + (which >> 4), .stride = 16, .count = 1 + (which & 3) };
+    struct amph_fwd_extent row = {
+        .at = which & 15, .len = 1 + (which >> 4), .stride = 16, .count = 1 + (which & 3)
+    };
     struct amph_wr part;
 
     amph_wr_init(&part, room, sizeof room);
-    amph_fwd_put_view(&part, &(struct amph_fwd_view){ .number = which & 1, .processes = 1 + next() % 3, .absent = which == 9 });
+    amph_fwd_put_view(&part, &(struct amph_fwd_view){ .number = which & 1,
+                                                      .processes = 1 + next() % 3,
+                                                      .absent = which == 9 });
     amph_fwd_put_extent(&part, &row);
     amph_wr_blob(w, room, sizeof room);
     return row.len * row.count;
@@ -356,7 +396,10 @@ static void put_lock(struct amph_wr *w)
 {
     uint8_t which = next();
 
-    struct flock lock = { .l_type = (short)(which % 3), .l_whence = SEEK_SET, .l_start = which >> 6, .l_len = 1 + (which >> 5) };
+    struct flock lock = { .l_type = (short)(which % 3),
+                          .l_whence = SEEK_SET,
+                          .l_start = which >> 6,
+                          .l_len = 1 + (which >> 5) };
 
     amph_fwd_put_lock(w, &lock);
 }
@@ -370,28 +413,54 @@ static void put_arg(struct amph_wr *w, uint8_t word, bool joint, uint32_t *joint
         put_name(w, absolute);
         break;
     }
-    case FWD_IN_FILE: amph_wr_u64(w, some_handle()); break;
+    case FWD_IN_FILE:
+        amph_wr_u64(w, some_handle());
+        break;
     case FWD_IN_OFLAGS:
     case FWD_IN_SFLAGS:
-        PUT_SET(w, FWD_SET_OFLAGS, O_RDWR | O_CREAT, O_RDONLY, O_WRONLY | O_APPEND | O_CREAT, O_RDWR | O_NONBLOCK, O_WRONLY, O_PATH,
-                O_RDONLY | O_DIRECTORY, O_RDWR | O_TRUNC);
+        PUT_SET(w, FWD_SET_OFLAGS, O_RDWR | O_CREAT, O_RDONLY, O_WRONLY | O_APPEND | O_CREAT,
+                O_RDWR | O_NONBLOCK, O_WRONLY, O_PATH, O_RDONLY | O_DIRECTORY, O_RDWR | O_TRUNC);
         break;
-    case FWD_IN_MODE: PUT_SET(w, FWD_SET_MODE, 0600 | S_IFIFO, 0700); break;
-    case FWD_IN_ATFLAGS: PUT_SET(w, FWD_SET_ATFLAGS, 0, AT_SYMLINK_NOFOLLOW, AT_REMOVEDIR); break;
-    case FWD_IN_LOCKOP: PUT_SET(w, FWD_SET_LOCKOP, LOCK_EX, LOCK_SH, LOCK_UN, LOCK_EX | LOCK_NB); break;
+    case FWD_IN_MODE:
+        PUT_SET(w, FWD_SET_MODE, 0600 | S_IFIFO, 0700);
+        break;
+    case FWD_IN_ATFLAGS:
+        PUT_SET(w, FWD_SET_ATFLAGS, 0, AT_SYMLINK_NOFOLLOW, AT_REMOVEDIR);
+        break;
+    case FWD_IN_LOCKOP:
+        PUT_SET(w, FWD_SET_LOCKOP, LOCK_EX, LOCK_SH, LOCK_UN, LOCK_EX | LOCK_NB);
+        break;
     case FWD_IN_AMODE:
     case FWD_IN_RFLAGS:
     case FWD_IN_XFLAGS:
-    case FWD_IN_FALLOC: amph_wr_u32(w, next()); break;
-    case FWD_IN_WHENCE: amph_wr_u8(w, next()); break;
-    case FWD_IN_OFF: amph_wr_u64(w, next() * 100u); break;
-    case FWD_IN_LEN: amph_wr_u64(w, joint ? 4096 : next() % 8); break;
+    case FWD_IN_FALLOC:
+        amph_wr_u32(w, next());
+        break;
+    case FWD_IN_WHENCE:
+        amph_wr_u8(w, next());
+        break;
+    case FWD_IN_OFF:
+        amph_wr_u64(w, next() * 100u);
+        break;
+    case FWD_IN_LEN:
+        amph_wr_u64(w, joint ? 4096 : next() % 8);
+        break;
     case FWD_IN_UID:
-    case FWD_IN_GID: amph_wr_u32(w, UINT32_MAX); break;
-    case FWD_IN_DEV: amph_wr_u64(w, 0); break;
-    case FWD_IN_TIMES: amph_fwd_put_times(w, NULL); break;
-    case FWD_IN_LOCK: put_lock(w); break;
-    case FWD_IN_TEXT: put_name(w, false); break;
+    case FWD_IN_GID:
+        amph_wr_u32(w, UINT32_MAX);
+        break;
+    case FWD_IN_DEV:
+        amph_wr_u64(w, 0);
+        break;
+    case FWD_IN_TIMES:
+        amph_fwd_put_times(w, NULL);
+        break;
+    case FWD_IN_LOCK:
+        put_lock(w);
+        break;
+    case FWD_IN_TEXT:
+        put_name(w, false);
+        break;
     case FWD_IN_BLOB:
         if (joint)
             *joint_bytes_p = put_part(w);
@@ -399,8 +468,11 @@ static void put_arg(struct amph_wr *w, uint8_t word, bool joint, uint32_t *joint
             amph_wr_blob(w, "a value.", 8);
         break;
     case FWD_OUT_STRING:
-    case FWD_OUT_DIRENTS: amph_wr_u32(w, next() * 4u); break;
-    default: break;
+    case FWD_OUT_DIRENTS:
+        amph_wr_u32(w, next() * 4u);
+        break;
+    default:
+        break;
     }
 }
 
@@ -408,7 +480,11 @@ static void put_data(struct amph_wr *w, enum amph_fwd_id id, uint32_t joint_byte
 {
     static const uint8_t nothing[1024];
     uint8_t how = next();
-    struct amph_fwd_bulk b = { .where = (how & 3) % 3, .flags = how >> 2 & 7, .op = next() % 3, .len = next() * 4u, .at = next() * 16u };
+    struct amph_fwd_bulk b = { .where = (how & 3) % 3,
+                               .flags = how >> 2 & 7,
+                               .op = next() % 3,
+                               .len = next() * 4u,
+                               .at = next() * 16u };
 
     if (b.len > 800)
         b.len *= 40; /* more than a buffer holds */
@@ -421,7 +497,10 @@ static void put_data(struct amph_wr *w, enum amph_fwd_id id, uint32_t joint_byte
 
 static void put_special(struct amph_wr *w, uint16_t service)
 {
-    unsigned n = service == FWD_SERVICE_HOLDER ? 6 : service == FWD_SERVICE_NOTIFICATIONS ? 2 : service == FWD_SERVICE_STATS ? 0 : 1;
+    unsigned n = service == FWD_SERVICE_HOLDER          ? 6
+                 : service == FWD_SERVICE_NOTIFICATIONS ? 2
+                 : service == FWD_SERVICE_STATS         ? 0
+                                                        : 1;
 
     for (unsigned i = 0; i < n; i++)
         amph_wr_u64(w, service == FWD_SERVICE_HOLD_ONLY ? some_handle() : next());
@@ -434,8 +513,12 @@ static void deliver(const struct amph_server_peer *p, const uint8_t *bytes, size
 
     expect(copy != NULL, "memory");
     memcpy(copy, bytes, n);
-    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REQUEST, .nbytes = (uint32_t)n, .payload = copy };
-    amph_server_on_request(&(struct amph_token){ .ep = server->ep, .peer = p->index, .am = &am, .is_request = true }, &am);
+    struct amph_am am = {
+        .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REQUEST, .nbytes = (uint32_t)n, .payload = copy
+    };
+    amph_server_on_request(
+        &(struct amph_token){ .ep = server->ep, .peer = p->index, .am = &am, .is_request = true },
+        &am);
     free(copy);
 }
 
@@ -452,7 +535,9 @@ static void request(unsigned i)
     if (!p || !p->attached)
         return;
     amph_wr_init(&w, msg, sizeof msg);
-    struct amph_fwd_req_head h = { .magic = FWD_MAGIC, .version = FWD_VERSION, .client = p->number, .cookie = p->cookie_in };
+    struct amph_fwd_req_head h = {
+        .magic = FWD_MAGIC, .version = FWD_VERSION, .client = p->number, .cookie = p->cookie_in
+    };
     amph_fwd_put_req_head(&w, &h);
     if (call >= 240) {
         h.service = (uint16_t)(FWD_SERVICE_FIRST + call % (FWD_SERVICE_END - FWD_SERVICE_FIRST));
@@ -512,7 +597,8 @@ static void prepare(void)
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
-    snprintf(root, sizeof root, "%s/amphora-fuzz-XXXXXX", getenv("FUZZ_DIR") ? getenv("FUZZ_DIR") : "/tmp");
+    snprintf(root, sizeof root, "%s/amphora-fuzz-XXXXXX",
+             getenv("FUZZ_DIR") ? getenv("FUZZ_DIR") : "/tmp");
     expect(mkdtemp(root) != NULL, "a directory");
     snprintf(spec, sizeof spec, "/fwd=%s", root);
     expect(amph_server_exports_open(spec, &exports) == AMPH_OK, "an export");
@@ -524,8 +610,13 @@ static void open_server(uint8_t how)
 
     server = calloc(1, sizeof *server);
     expect(server != NULL, "memory");
-    *server = (struct amph_server){ .job = &job, .exports = exports, .max_peers = PEERS, .client_files = FILES,
-                                   .client_memory = how & 1 ? 6 << 20 : 300 << 10, .stage_bytes = STAGE_BYTES, .bells_fd = -1 };
+    *server = (struct amph_server){ .job = &job,
+                                    .exports = exports,
+                                    .max_peers = PEERS,
+                                    .client_files = FILES,
+                                    .client_memory = how & 1 ? 6 << 20 : 300 << 10,
+                                    .stage_bytes = STAGE_BYTES,
+                                    .bells_fd = -1 };
     server->ep = (struct amph_am_ep *)server;
     server->peer = calloc(PEERS, sizeof *server->peer);
     server->reply = malloc(AMPH_SERVER_OUT_BYTES);
@@ -563,7 +654,8 @@ static unsigned descriptors(void)
     return n;
 }
 
-/* Gives the agents of record locks a moment to answer; a lock that waits for another has no answer. */
+/* Gives the agents of record locks a moment to answer; a lock that waits for another has no
+ * answer. */
 static void hear_agents(void)
 {
     bool any = false;
@@ -599,7 +691,8 @@ static void end_all(void)
     no_room = false;
     for (unsigned i = 0; i < SLOTS; i++)
         die(i);
-    for (unsigned round = 0; round < END_ROUNDS && (server->leaving || amph_server_lock_agents_leave(&none)); round++) {
+    for (unsigned round = 0;
+         round < END_ROUNDS && (server->leaving || amph_server_lock_agents_leave(&none)); round++) {
         while (given)
             run_given(0);
         while (nmoving)
@@ -618,7 +711,9 @@ static void check_nothing_left(void)
     for (uint32_t i = 0; i < server->nslots; i++)
         expect(!server->handle[i], "no file is left open");
     expect(!server->nhandles, "files are counted right");
-    expect(!server->unsent && !server->transfers && !server->locks && !server->done && !server->bells, "nothing waits");
+    expect(!server->unsent && !server->transfers && !server->locks && !server->done &&
+               !server->bells,
+           "nothing waits");
 }
 
 /* Calls on a file have taken long, so the next ones go to workers. */
@@ -634,25 +729,47 @@ static void act(uint8_t what)
 
     i = i < SLOTS ? i : 0;
     switch (what & 15) {
-    case 0: connect_client(i, FWD_HELLO_NEW, FWD_NUMBER_NONE); break;
-    case 1: die(i); break;
-    case 2: connect_client(i, FWD_HELLO_CHILD, number_of(next() % SLOTS)); break;
-    case 3: connect_client(i, FWD_HELLO_NOTIFY, number_of(next() % SLOTS)); break;
+    case 0:
+        connect_client(i, FWD_HELLO_NEW, FWD_NUMBER_NONE);
+        break;
+    case 1:
+        die(i);
+        break;
+    case 2:
+        connect_client(i, FWD_HELLO_CHILD, number_of(next() % SLOTS));
+        break;
+    case 3:
+        connect_client(i, FWD_HELLO_NOTIFY, number_of(next() % SLOTS));
+        break;
     case 4:
         if (slot[i].conn)
             say_hello(slot[i].conn, FWD_HELLO_AGAIN, FWD_NUMBER_NONE);
         break;
-    case 5: run_given(i); break;
+    case 5:
+        run_given(i);
+        break;
     case 6:
         if (nmoving)
             end_move(i % nmoving, what & 128 ? AMPH_ERR_PEER : AMPH_OK);
         break;
-    case 7: no_room = what & 128; break;
-    case 8: amph_server_notify_send(server); break;
-    case 9: progress(what & 128); break;
-    case 14: slow_down(i); break;
-    case 15: hang_up(i); break;
-    default: request(i); break;
+    case 7:
+        no_room = what & 128;
+        break;
+    case 8:
+        amph_server_notify_send(server);
+        break;
+    case 9:
+        progress(what & 128);
+        break;
+    case 14:
+        slow_down(i);
+        break;
+    case 15:
+        hang_up(i);
+        break;
+    default:
+        request(i);
+        break;
     }
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of the launcher's PMI server: the lines of the job's processes, in pieces as a stream brings them.  Run by tests/fuzz/fuzz.sh.
- * An input is a row of pieces: a byte that names the process and the length, then the bytes.
+ * Fuzz target of the launcher's PMI server: the lines of the job's processes, in pieces as a stream
+ * brings them.  Run by tests/fuzz/fuzz.sh. An input is a row of pieces: a byte that names the
+ * process and the length, then the bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum { COMPUTE = 3, SERVERS = 1 };
+enum {
+    COMPUTE = 3,
+    SERVERS = 1
+};
 
 static struct amph_lagent agent;
 static unsigned answers;
@@ -28,8 +32,8 @@ void amph_agent_report(struct amph_lagent *to, uint16_t type, const void *body, 
     amph_rd_init(&r, body, len_bytes);
     uint32_t rank = amph_rd_u32(&r);
     size_t n = amph_rd_left(&r);
-    if (to != &agent || type != AMPH_AGENT_PMI || r.bad || rank >= COMPUTE + SERVERS || n == 0 || n > AMPH_PMI_LINE_BYTES ||
-        memchr(r.at, '\n', n) != r.at + n - 1)
+    if (to != &agent || type != AMPH_AGENT_PMI || r.bad || rank >= COMPUTE + SERVERS || n == 0 ||
+        n > AMPH_PMI_LINE_BYTES || memchr(r.at, '\n', n) != r.at + n - 1)
         abort();
     answers++;
 }
@@ -44,7 +48,9 @@ void amph_proc_abort(struct amph_lproc *p, int code)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    static struct amph_proc place[COMPUTE + SERVERS] = { { .host = 0 }, { .host = 1 }, { .host = 1 }, { .host = 0 } };
+    static struct amph_proc place[COMPUTE + SERVERS] = {
+        { .host = 0 }, { .host = 1 }, { .host = 1 }, { .host = 0 }
+    };
     static struct amph_launch l;
     static struct amph_lproc procs[COMPUTE + SERVERS];
     memset(&l, 0, sizeof l);
@@ -63,7 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     while (len > 0) {
         size_t n = bytes[0] >> 2 ? bytes[0] >> 2 : len; /* 0: all that is left */
         n = n < len - 1 ? n : len - 1;
-        uint8_t *copy = malloc(n ? n : 1); /* exactly as long, so that a sanitizer sees each byte too many */
+        /* exactly as long, so that a sanitizer sees each byte too many */
+        uint8_t *copy = malloc(n ? n : 1);
         memcpy(copy, bytes + 1, n);
         amph_pmi_bytes(&procs[bytes[0] % 4], copy, n);
         free(copy);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of shared memory's rings: what a peer may have written into its slots, under the word that makes them full, and into the
- * positions that both sides look at.  Run by tests/fuzz/fuzz.sh.  An input is a row of slots: a byte (lane, and what else), then the slot's
- * bytes.
+ * Fuzz target of shared memory's rings: what a peer may have written into its slots, under the word
+ * that makes them full, and into the positions that both sides look at.  Run by tests/fuzz/fuzz.sh.
+ * An input is a row of slots: a byte (lane, and what else), then the slot's bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum { PEERS = 2, SLOT_BYTES = 48 };
+enum {
+    PEERS = 2,
+    SLOT_BYTES = 48
+};
 
 static struct amph_cx *sender, *owner;
 
@@ -30,8 +33,10 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
     const struct amph_smp_in *in = &amph_smp_of(owner)->source[0].in[lane];
     const uint8_t *at = am->payload;
     const uint8_t *slots = (const uint8_t *)in->ring->slot;
-    bool in_bulk = at >= in->bulk && am->nbytes <= SMP_BULK_BYTES && at + am->nbytes <= in->bulk + SMP_BULK_BYTES;
-    bool in_slot = at >= slots && at + am->nbytes <= slots + sizeof in->ring->slot && am->nbytes <= SMP_REST_BYTES;
+    bool in_bulk = at >= in->bulk && am->nbytes <= SMP_BULK_BYTES &&
+                   at + am->nbytes <= in->bulk + SMP_BULK_BYTES;
+    bool in_slot = at >= slots && at + am->nbytes <= slots + sizeof in->ring->slot &&
+                   am->nbytes <= SMP_REST_BYTES;
     if (!in_bulk && !in_slot)
         abort();
     sink ^= at[0] ^ at[am->nbytes - 1];
@@ -53,11 +58,18 @@ static void start(void)
     cfg.up = &owner;
     if (amph_smp_ops.open(&cfg, &owner) != AMPH_OK)
         abort();
-    const struct amph_peer_spec to = { .addr = owner->addr, .addr_len = owner->addr_len, .remote_index = 0, .cookie_out = 1,
+    const struct amph_peer_spec to = { .addr = owner->addr,
+                                       .addr_len = owner->addr_len,
+                                       .remote_index = 0,
+                                       .cookie_out = 1,
                                        .cookie_in = 2 };
-    const struct amph_peer_spec from = { .addr = sender->addr, .addr_len = sender->addr_len, .remote_index = 1, .cookie_out = 2,
+    const struct amph_peer_spec from = { .addr = sender->addr,
+                                         .addr_len = sender->addr_len,
+                                         .remote_index = 1,
+                                         .cookie_out = 2,
                                          .cookie_in = 1 };
-    if (amph_smp_ops.add_peer(sender, 1, &to) != AMPH_OK || amph_smp_ops.add_peer(owner, 0, &from) != AMPH_OK)
+    if (amph_smp_ops.add_peer(sender, 1, &to) != AMPH_OK ||
+        amph_smp_ops.add_peer(owner, 0, &from) != AMPH_OK)
         abort();
     amph_smp_ops.progress(owner, 3, 1);
 }
@@ -86,11 +98,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         amph_smp_ops.progress(owner, bytes[0] & 8 ? 1u << AMPH_LANE_REPLY : 3, 1 + (bytes[0] >> 4));
         for (int i = 0; i < 3; i++)
             amph_smp_ops.progress(owner, 3, 32);
-        const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .nbytes = SLOT_BYTES, .payload = bytes + 1 };
+        const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
+                                    .nbytes = SLOT_BYTES,
+                                    .payload = bytes + 1 };
         if (bytes[0] & 128)
             amph_smp_ops.am_send(sender, 1, AMPH_LANE_REQUEST, &am, NULL);
     }
-    /* A sender that is held to be full for ever is its own loss; the next input begins with an empty one. */
+    /* A sender that is held to be full for ever is its own loss; the next input begins with an
+     * empty one. */
     while (amph_smp_ops.progress(owner, 3, 32))
         ;
     return 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of the udp conduit's protocol: everything that a peer, or somebody else, can put into a packet.  libFuzzer: compile
- * with
- * clang -fsanitize=fuzzer; tests/conformance/unit_udp_sim.c drives the same with packets of a fixed sequence.
+ * Fuzz target of the udp conduit's protocol: everything that a peer, or somebody else, can put into
+ * a packet.  libFuzzer: compile with clang -fsanitize=fuzzer; tests/conformance/unit_udp_sim.c
+ * drives the same with packets of a fixed sequence.
  *
- * The first byte of an input says what is done with the rest: 0, given to the protocol as it is; else first given the code that the
- * peer would give it, so that what lies behind the code is reached.  Bit 1: to a peer with whom the acquaintance is not made yet.
+ * The first byte of an input says what is done with the rest: 0, given to the protocol as it is;
+ * else first given the code that the peer would give it, so that what lies behind the code is
+ * reached.  Bit 1: to a peer with whom the acquaintance is not made yet.
  */
 #include "tests/fuzz/fuzz_udp.h"
 
@@ -65,10 +66,14 @@ static void start(void)
 {
     static const struct amph_upcalls upcalls = { on_am, on_error };
     static uint8_t buffer[2048];
-    const struct amph_rdp_config cfg = { .env = { NULL, virtual_now, take_all }, .upcalls = &upcalls, .max_peers = 2, .memory = 1 << 20,
-                                    .timeout_ns = 1000 * AMPH_NS_PER_S };
+    const struct amph_rdp_config cfg = { .env = { NULL, virtual_now, take_all },
+                                         .upcalls = &upcalls,
+                                         .max_peers = 2,
+                                         .memory = 1 << 20,
+                                         .timeout_ns = 1000 * AMPH_NS_PER_S };
     if (amph_rdp_open(&cfg, &r) != AMPH_OK || amph_rdp_add_peer(r, 0, 0, 1, 2, 1472) != AMPH_OK ||
-        amph_rdp_add_peer(r, 1, 0, 3, 4, 1472) != AMPH_OK || amph_rdp_mem_reg(r, memory, sizeof memory, &region) != AMPH_OK)
+        amph_rdp_add_peer(r, 1, 0, 3, 4, 1472) != AMPH_OK ||
+        amph_rdp_mem_reg(r, memory, sizeof memory, &region) != AMPH_OK)
         abort();
     region->key = 5;
     struct amph_rdp_conn *c = r->conn[0];
@@ -79,7 +84,10 @@ static void start(void)
     r->conn[1]->nonce = NONCE;
     idle_op.done = op_done;
     for (unsigned i = 0; i < 4; i++) {
-        amph_rdp_am_send(r, 0, i % 2, &(struct amph_am){ .kind = AMPH_AM_MEDIUM, .nbytes = 2000, .payload = buffer }, &idle_op);
+        amph_rdp_am_send(
+            r, 0, i % 2,
+            &(struct amph_am){ .kind = AMPH_AM_MEDIUM, .nbytes = 2000, .payload = buffer },
+            &idle_op);
         amph_rdp_put(r, 0, 5, 0, buffer, sizeof buffer, NULL, &idle_op);
         amph_rdp_get(r, 0, 5, 0, buffer, sizeof buffer, &idle_op);
     }
@@ -101,8 +109,9 @@ static void seal(uint8_t *packet, size_t len)
         return;
     if (hello && p.h.split < p.h.body_len)
         return;
-    uint64_t code = amph_le64(amph_rdp_mac(hello ? &key : &c->in.mac, hello ? NULL : c->in.hash, packet, p.head_len, &body, 1,
-                                       p.body + p.h.split, p.h.body_len - p.h.split));
+    uint64_t code = amph_le64(amph_rdp_mac(hello ? &key : &c->in.mac, hello ? NULL : c->in.hash,
+                                           packet, p.head_len, &body, 1, p.body + p.h.split,
+                                           p.h.body_len - p.h.split));
     memcpy(packet, &code, sizeof code);
 }
 
@@ -119,7 +128,8 @@ unsigned fuzz_udp_feed(const uint8_t *bytes, size_t len)
         start();
     unsigned before = delivered;
     uint8_t how = bytes[0];
-    uint8_t *packet = aligned_alloc(8, (len - 1 + 8) & ~(size_t)7); /* a sanitizer sees each byte too many, to the next eight */
+    /* a sanitizer sees each byte too many, to the next eight */
+    uint8_t *packet = aligned_alloc(8, (len - 1 + 8) & ~(size_t)7);
     memcpy(packet, bytes + 1, len - 1);
     if (how)
         seal(packet, len - 1);
@@ -152,9 +162,12 @@ static uint64_t dice(uint64_t *state)
 static size_t make_body(uint64_t *s, unsigned lane, uint8_t *to)
 {
     if (lane >= RDP_PUT) {
-        struct amph_rdp_rma m = { .code = (uint8_t)(dice(s) % 5), .id = dice(s) % 12, .key = dice(s) % 4 ? 5 : 6,
-                             .offset = dice(s) % 5000,
-                             .len_bytes = (uint32_t)(dice(s) % 200), .total = dice(s) % 5000 };
+        struct amph_rdp_rma m = { .code = (uint8_t)(dice(s) % 5),
+                                  .id = dice(s) % 12,
+                                  .key = dice(s) % 4 ? 5 : 6,
+                                  .offset = dice(s) % 5000,
+                                  .len_bytes = (uint32_t)(dice(s) % 200),
+                                  .total = dice(s) % 5000 };
         bool data = m.code == RDP_RMA_PUT || m.code == RDP_RMA_DATA;
         size_t n = amph_rdp_put_rma(to, &m);
         return dice(s) % 8 ? n + (data ? amph_rdp_pad8(m.len_bytes) : 0) : 8 * (dice(s) % 40);
@@ -162,8 +175,11 @@ static size_t make_body(uint64_t *s, unsigned lane, uint8_t *to)
     size_t n = 0;
     for (unsigned i = 0; i <= dice(s) % 3; i++) {
         int32_t args[AMPH_AM_MAX_ARGS] = { 1, 2, 3 };
-        struct amph_am am = { .kind = (uint8_t)(dice(s) % 6), .nargs = (uint8_t)(dice(s) % 18), .args = args,
-                              .nbytes = (uint32_t)(dice(s) % 16 ? dice(s) % 100 : dice(s) % 100000) };
+        struct amph_am am = { .kind = (uint8_t)(dice(s) % 6),
+                              .nargs = (uint8_t)(dice(s) % 18),
+                              .args = args,
+                              .nbytes = (uint32_t)(dice(s) % 16 ? dice(s) % 100
+                                                                : dice(s) % 100000) };
         uint8_t wrong = am.nargs;
         am.nargs = am.nargs > AMPH_AM_MAX_ARGS ? AMPH_AM_MAX_ARGS : am.nargs;
         size_t head = amph_rdp_put_msg(to + n, &am);
@@ -179,14 +195,20 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
     uint8_t body[2048];
     for (size_t i = 0; i < sizeof body; i++)
         body[i] = (uint8_t)dice(s);
-    struct amph_rdp_hdr h = { .src = dice(s) % 16 == 0, .type = (uint8_t)(dice(s) % 16 ? RDP_DATA : dice(s) % 4) | RDP_VERSION << 4,
-                         .flags = (uint8_t)(dice(s) % 4 ? RDP_F_SEG | (dice(s) & (RDP_F_ACK | RDP_F_NOW)) : dice(s)),
-                         .ack_words = (uint8_t)(dice(s) % 4), .lane = (uint8_t)(dice(s) % (RDP_NLANES + dice(s) % 8 / 7)),
-                         .pn = dice(s) % 8 ? ++pn : dice(s) >> dice(s) % 64 };
+    struct amph_rdp_hdr h = {
+        .src = dice(s) % 16 == 0,
+        .type = (uint8_t)(dice(s) % 16 ? RDP_DATA : dice(s) % 4) | RDP_VERSION << 4,
+        .flags = (uint8_t)(dice(s) % 4 ? RDP_F_SEG | (dice(s) & (RDP_F_ACK | RDP_F_NOW)) : dice(s)),
+        .ack_words = (uint8_t)(dice(s) % 4),
+        .lane = (uint8_t)(dice(s) % (RDP_NLANES + dice(s) % 8 / 7)),
+        .pn = dice(s) % 8 ? ++pn : dice(s) >> dice(s) % 64
+    };
     h.ack_words = h.flags & RDP_F_ACK ? h.ack_words : 0;
     size_t len = h.lane < RDP_NLANES ? make_body(s, h.lane, body) : 64;
     if ((h.type & 15) == RDP_HELLO) {
-        struct amph_rdp_hello hello = { .nonce = dice(s) % 4 ? NONCE : dice(s), .echo = dice(s) % 4 ? NONCE : 0, .want = dice(s) & 1 };
+        struct amph_rdp_hello hello = { .nonce = dice(s) % 4 ? NONCE : dice(s),
+                                        .echo = dice(s) % 4 ? NONCE : 0,
+                                        .want = dice(s) & 1 };
         len = amph_rdp_put_hello(body, &hello);
         h.flags = 0;
         h.ack_words = 0;
@@ -195,14 +217,19 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
     h.split = (uint32_t)(dice(s) % 4 ? (len < RDP_BULK_BYTES ? len : 0) : dice(s) % 2000);
     size_t n = amph_rdp_put_hdr(to, &h);
     uint64_t words[4] = { dice(s), dice(s), dice(s), dice(s) };
-    struct amph_rdp_ackblk ack = { .largest = dice(s) % 40, .delay_us = (uint32_t)(dice(s) % 1000),
-                              .limit = { dice(s) >> dice(s) % 64, 0 } };
+    struct amph_rdp_ackblk ack = { .largest = dice(s) % 40,
+                                   .delay_us = (uint32_t)(dice(s) % 1000),
+                                   .limit = { dice(s) >> dice(s) % 64, 0 } };
     if (h.flags & RDP_F_ACK)
         n += amph_rdp_put_ack(to + n, &ack, words, h.ack_words);
     const struct amph_rdp_conn *c = r ? r->conn[0] : NULL;
-    uint64_t next = !c ? 0 : h.lane < AMPH_NLANES ? c->rx[h.lane].expected : c->seen[h.lane % 2].floor;
-    struct amph_rdp_seghdr seg = { .lseq = next + (dice(s) % 4 ? 0 : dice(s) % 8 ? dice(s) % 20 : dice(s)),
-                              .after = dice(s) % 8 ? 0 : dice(s) % 50 };
+    uint64_t next = !c                     ? 0
+                    : h.lane < AMPH_NLANES ? c->rx[h.lane].expected
+                                           : c->seen[h.lane % 2].floor;
+    struct amph_rdp_seghdr seg = { .lseq = next + (dice(s) % 4   ? 0
+                                                   : dice(s) % 8 ? dice(s) % 20
+                                                                 : dice(s)),
+                                   .after = dice(s) % 8 ? 0 : dice(s) % 50 };
     if (h.flags & RDP_F_SEG)
         n += amph_rdp_put_seghdr(to + n, &seg);
     memcpy(to + n, body, len);

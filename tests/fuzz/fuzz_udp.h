@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What drives the fuzz target of the udp conduit's protocol without libFuzzer.  Layer: tests.  Thread rule: one thread. */
+/* What drives the fuzz target of the udp conduit's protocol without libFuzzer.  Layer: tests.
+ * Thread rule: one thread. */
 #ifndef AMPH_TESTS_FUZZ_UDP_H
 #define AMPH_TESTS_FUZZ_UDP_H
 

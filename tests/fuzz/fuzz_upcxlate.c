@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fuzz_upcxlate SECONDS SEED FILE...: hands damaged versions of the files to upcxlate, each to a process of its own.  upcxlate has to
- * translate or to refuse (exit 0 or 1) in five seconds; anything else is shown with the input's name.  Linked with upcxlate, whose main
- * is called upcxlate_main here.
+ * fuzz_upcxlate SECONDS SEED FILE...: hands damaged versions of the files to upcxlate, each to a
+ * process of its own.  upcxlate has to translate or to refuse (exit 0 or 1) in five seconds;
+ * anything else is shown with the input's name.  Linked with upcxlate, whose main is called
+ * upcxlate_main here.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -53,12 +54,14 @@ static void replace(size_t at, size_t n, const char *with, size_t m)
 static size_t word(size_t at)
 {
     size_t e = at;
-    while (e < len && ((text[e] | 32) >= 'a' ? (text[e] | 32) <= 'z' : (text[e] >= '0' && text[e] <= '9')))
+    while (e < len &&
+           ((text[e] | 32) >= 'a' ? (text[e] | 32) <= 'z' : (text[e] >= '0' && text[e] <= '9')))
         e++;
     return e > at ? e : at + 1;
 }
 
 /* What is put in. */
+/* clang-format off */
 static const char *const words[] = {
     "shared", "shared [", "strict", "upc_forall", "upc_forall(;;;", "THREADS", "(", ")", "[", "]", "{", "}", "*", "&", "->", ".",
     ";", ",", "=", "++", "sizeof", "upc_blocksizeof", "struct", "typedef", "static", "int", "?", ":", "...", "0",
@@ -67,6 +70,7 @@ static const char *const words[] = {
     "(shared [*] int *)", "[THREADS*THREADS]", "upc_barrier", "1.5e", "case", "asm(", "goto *", "\377", "enum {", "union", "void",
     "/", "%", "<<=", "!", "~", "extern", "-", "restrict", "return",
 };
+/* clang-format on */
 
 static void insert_word(size_t at, size_t end)
 {
@@ -100,12 +104,25 @@ static void damage(void)
     size_t at = pick(len);
     size_t e = word(at);
     switch (pick(8)) {
-    case 0: replace(at, e - at, "", 0); break;
-    case 1: case 2: case 3: insert_word(at, e); break;
-    case 4: copy_part(at); break;
-    case 5: repeat_sign(at); break;
-    case 6: replace(at, pick(200), "", 0); break;
-    default: text[at] = (char)pick(256);
+    case 0:
+        replace(at, e - at, "", 0);
+        break;
+    case 1:
+    case 2:
+    case 3:
+        insert_word(at, e);
+        break;
+    case 4:
+        copy_part(at);
+        break;
+    case 5:
+        repeat_sign(at);
+        break;
+    case 6:
+        replace(at, pick(200), "", 0);
+        break;
+    default:
+        text[at] = (char)pick(256);
     }
 }
 
@@ -149,7 +166,8 @@ int main(int argc, char **argv)
         waitpid(pid, &status, 0);
         runs++;
         accepted += status == 0;
-        if (WIFEXITED(status) && WEXITSTATUS(status) <= 2 && (status == 0 || lseek(err, 0, SEEK_END) > 0))
+        if (WIFEXITED(status) && WEXITSTATUS(status) <= 2 &&
+            (status == 0 || lseek(err, 0, SEEK_END) > 0))
             continue;
         printf("input %ld ends with status %x:\n", runs, (unsigned)status);
         fflush(stdout);

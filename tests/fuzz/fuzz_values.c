@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of what processes under another launcher tell each other through its process manager, PMIx or PMI: hosts, the job's secret,
- * facts, published values, servers' doors.  Run by tests/fuzz/fuzz.sh.  An input is a row of values, each a byte of length (0: there is none)
- * and its bytes, in the order in which they are asked for; the first byte gives the number of processes and of servers.
+ * Fuzz target of what processes under another launcher tell each other through its process manager,
+ * PMIx or PMI: hosts, the job's secret, facts, published values, servers' doors.  Run by
+ * tests/fuzz/fuzz.sh.  An input is a row of values, each a byte of length (0: there is none) and
+ * its bytes, in the order in which they are asked for; the first byte gives the number of processes
+ * and of servers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +36,13 @@ static enum amph_status open_kvs(struct amph_kvs **kvs_p)
     *kvs_p = &kvs;
     return AMPH_OK;
 }
-static enum amph_status put(struct amph_kvs *k, const char *name, const void *data, size_t len_bytes)
+static enum amph_status put(struct amph_kvs *k, const char *name, const void *data,
+                            size_t len_bytes)
 {
     return AMPH_OK;
 }
-static enum amph_status get(struct amph_kvs *k, uint32_t owner, const char *name, void **data_p, size_t *len_p)
+static enum amph_status get(struct amph_kvs *k, uint32_t owner, const char *name, void **data_p,
+                            size_t *len_p)
 {
     size_t n = left ? at[0] : 0;
     if (n == 0) {
@@ -66,9 +70,12 @@ static void close_kvs(struct amph_kvs *k)
 }
 
 #define KVS(words) \
-    { .name = words, .present = present, .open = open_kvs, .put = put, .get = get, .fence = nothing, .finalize = nothing, \
-      .abort = abort_kvs, .close = close_kvs }
-const struct amph_kvs_ops amph_kvs_pmi1 = KVS("pmi1"), amph_kvs_pmi2 = KVS("pmi2"), amph_kvs_pmix = KVS("pmix");
+    { \
+        .name = words, .present = present, .open = open_kvs, .put = put, .get = get, \
+        .fence = nothing, .finalize = nothing, .abort = abort_kvs, .close = close_kvs \
+    }
+const struct amph_kvs_ops amph_kvs_pmi1 = KVS("pmi1"), amph_kvs_pmi2 = KVS("pmi2"),
+                          amph_kvs_pmix = KVS("pmix");
 
 static void touch(const void *bytes, size_t len)
 {

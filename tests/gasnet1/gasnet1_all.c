@@ -4,7 +4,15 @@
 
 #include "tests/gex/gex_common.h"
 
-enum { H_SHORT = 200, H_MEDIUM, H_LONG, H_ACK, H_MEDIUM_BACK, H_LONG_BACK, NHANDLERS = 7 };
+enum {
+    H_SHORT = 200,
+    H_MEDIUM,
+    H_LONG,
+    H_ACK,
+    H_MEDIUM_BACK,
+    H_LONG_BACK,
+    NHANDLERS = 7
+};
 #define PART (128 * 1024)
 
 static gasnet_node_t me, nodes;
@@ -13,17 +21,20 @@ static gasnet_hsl_t lock = GASNET_HSL_INITIALIZER;
 static volatile unsigned acks, requests;
 static char out[PART], in[PART];
 
-/* A long message is as large as a part, or as the network lets it be: where put and get travel as messages that is less. */
+/* A long message is as large as a part, or as the network lets it be: where put and get travel as
+ * messages that is less. */
 static size_t long_bytes(void)
 {
-    size_t most = gasnet_AMMaxLongRequest() < gasnet_AMMaxLongReply() ? gasnet_AMMaxLongRequest() : gasnet_AMMaxLongReply();
+    size_t most = gasnet_AMMaxLongRequest() < gasnet_AMMaxLongReply() ? gasnet_AMMaxLongRequest()
+                                                                      : gasnet_AMMaxLongReply();
     return most < PART ? most : PART;
 }
 
 static void on_short(gasnet_token_t token, gasnet_handlerarg_t a, gasnet_handlerarg_t b)
 {
     gasnet_node_t src = nodes;
-    CHECK(gasnet_AMGetMsgSource(token, &src) == GASNET_OK && (gasnet_handlerarg_t)src == a && b == -a - 1);
+    CHECK(gasnet_AMGetMsgSource(token, &src) == GASNET_OK && (gasnet_handlerarg_t)src == a &&
+          b == -a - 1);
     gasnet_hsl_lock(&lock);
     requests++;
     gasnet_hsl_unlock(&lock);
@@ -39,9 +50,11 @@ static void on_medium(gasnet_token_t token, void *buf, size_t nbytes, gasnet_han
 
 static void on_long(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handlerarg_t a)
 {
-    CHECK(right(buf, nbytes, (uint32_t)a, 2) == nbytes && (char *)buf == (char *)seg[me].addr + (size_t)a * PART);
+    CHECK(right(buf, nbytes, (uint32_t)a, 2) == nbytes &&
+          (char *)buf == (char *)seg[me].addr + (size_t)a * PART);
     requests++;
-    CHECK(gasnet_AMReplyLong1(token, H_LONG_BACK, buf, nbytes, (char *)seg[a].addr + (size_t)(nodes + me) * PART, a) == GASNET_OK);
+    CHECK(gasnet_AMReplyLong1(token, H_LONG_BACK, buf, nbytes,
+                              (char *)seg[a].addr + (size_t)(nodes + me) * PART, a) == GASNET_OK);
 }
 
 static void on_ack(gasnet_token_t token, gasnet_handlerarg_t a, gasnet_handlerarg_t b)
@@ -73,11 +86,13 @@ static void never(gasnet_token_t token)
     CHECK(!"called");
 }
 
+/* clang-format off */
 static gasnet_handlerentry_t table[NHANDLERS] = {
     { H_SHORT, (gex_AM_Fn_t)on_short },  { H_MEDIUM, (gex_AM_Fn_t)on_medium },           { H_LONG, (gex_AM_Fn_t)on_long },
     { H_ACK, (gex_AM_Fn_t)on_ack },      { H_MEDIUM_BACK, (gex_AM_Fn_t)on_medium_back }, { H_LONG_BACK, (gex_AM_Fn_t)on_long_back },
     { 0, (gex_AM_Fn_t)never },
 };
+/* clang-format on */
 
 static char *place(gasnet_node_t to)
 {
@@ -107,7 +122,8 @@ static void test_messages(void)
         CHECK(gasnet_AMRequestLong1(to, H_LONG, out, long_bytes(), place(to), id) == GASNET_OK);
         want++;
         GASNET_BLOCKUNTIL(acks == want);
-        CHECK(gasnet_AMRequestLongAsync1(to, H_LONG, out, long_bytes(), place(to), id) == GASNET_OK);
+        CHECK(gasnet_AMRequestLongAsync1(to, H_LONG, out, long_bytes(), place(to), id) ==
+              GASNET_OK);
         want++;
         GASNET_BLOCKUNTIL(acks == want);
     }
@@ -130,7 +146,8 @@ static void test_blocking(gasnet_node_t to)
     CHECK(right(in, PART - 1, me, 3) == PART - 1);
     gasnet_memset(to, place(to) + 5, 0xa7, 1000);
     gasnet_get_bulk(in, to, place(to), 1006);
-    CHECK((unsigned char)in[4] == pattern(me, 3, 3) && (unsigned char)in[1005] == pattern(me, 3, 1004));
+    CHECK((unsigned char)in[4] == pattern(me, 3, 3) &&
+          (unsigned char)in[1005] == pattern(me, 3, 1004));
     for (int i = 5; i < 1005; i++)
         CHECK((unsigned char)in[i] == 0xa7);
     gasnet_put_val(to, place(to), 0x4321, 2);
@@ -201,11 +218,13 @@ static void test_implicit(gasnet_node_t to)
     gasnet_handle_t region = gasnet_end_nbi_accessregion();
     CHECK(gasnet_try_syncnbi_all() == GASNET_OK);
     gasnet_wait_syncnb(region);
-    CHECK(gasnet_get_val(to, place(to), 2) == 0x5a5a && gasnet_get_val(to, place(to) + 52999, 1) == 0x11);
+    CHECK(gasnet_get_val(to, place(to), 2) == 0x5a5a &&
+          gasnet_get_val(to, place(to) + 52999, 1) == 0x11);
     gasnet_memset_nbi(to, place(to) + 50000, 0x12, 3000);
     gasnet_put_nbi_val(to, place(to) + 8, 7, 1);
     gasnet_wait_syncnbi_all();
-    CHECK(gasnet_get_val(to, place(to) + 50000, 1) == 0x12 && gasnet_get_val(to, place(to) + 8, 1) == 7);
+    CHECK(gasnet_get_val(to, place(to) + 50000, 1) == 0x12 &&
+          gasnet_get_val(to, place(to) + 8, 1) == 7);
 }
 
 static void test_small_things(void)
@@ -217,7 +236,8 @@ static void test_small_things(void)
     gasnet_hsl_t l;
     gasnet_QueryGexObjects(&client, &ep, &tm, &segment);
     gasnet_QueryGexObjects(NULL, NULL, NULL, NULL);
-    CHECK(gex_TM_QueryEP(tm) == ep && gex_EP_QuerySegment(ep) == segment && gex_Segment_QueryAddr(segment) == seg[me].addr);
+    CHECK(gex_TM_QueryEP(tm) == ep && gex_EP_QuerySegment(ep) == segment &&
+          gex_Segment_QueryAddr(segment) == seg[me].addr);
     CHECK(gex_Client_QueryFlags(client) == GEX_FLAG_USES_GASNET1);
     gasnet_hsl_init(&l);
     CHECK(gasnet_hsl_trylock(&l) == GASNET_OK && gasnet_hsl_trylock(&l) == GASNET_ERR_NOT_READY);
@@ -227,16 +247,19 @@ static void test_small_things(void)
     gasnet_hsl_destroy(&l);
     gasnet_hold_interrupts();
     gasnet_resume_interrupts();
-    CHECK(gasnet_AMMaxArgs() == 16 && gasnet_AMMaxMedium() >= 65408 && gasnet_AMMaxLongRequest() >= 60000 &&
-          gasnet_AMMaxLongReply() >= 60000);
-    CHECK(strcmp(gasnet_ErrorName(GASNET_ERR_BARRIER_MISMATCH), "GASNET_ERR_BARRIER_MISMATCH") == 0);
+    CHECK(gasnet_AMMaxArgs() == 16 && gasnet_AMMaxMedium() >= 65408 &&
+          gasnet_AMMaxLongRequest() >= 60000 && gasnet_AMMaxLongReply() >= 60000);
+    CHECK(strcmp(gasnet_ErrorName(GASNET_ERR_BARRIER_MISMATCH), "GASNET_ERR_BARRIER_MISMATCH") ==
+          0);
     CHECK(strlen(gasnet_ErrorDesc(GASNET_ERR_RESOURCE)) > 10 && strlen(gasnet_ErrorName(12)) > 3);
     CHECK(gasnet_set_waitmode(GASNET_WAIT_BLOCK) == GASNET_OK);
     barrier();
-    CHECK(gasnet_set_waitmode(GASNET_WAIT_SPIN) == GASNET_OK && gasnet_set_waitmode(GASNET_WAIT_SPINBLOCK) == GASNET_OK);
+    CHECK(gasnet_set_waitmode(GASNET_WAIT_SPIN) == GASNET_OK &&
+          gasnet_set_waitmode(GASNET_WAIT_SPINBLOCK) == GASNET_OK);
     CHECK(table[6].index == 255); /* any handler: the highest free */
     gex_System_SetVerboseErrors(0);
-    CHECK(gasnet_init(NULL, NULL) == GASNET_ERR_RESOURCE && gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_RESOURCE);
+    CHECK(gasnet_init(NULL, NULL) == GASNET_ERR_RESOURCE &&
+          gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_RESOURCE);
     gex_System_SetVerboseErrors(1);
 }
 
@@ -251,7 +274,8 @@ static void test_attach(int argc, char **argv)
     uintptr_t size = ((uintptr_t)2 * nodes * PART + page - 1) / page * page;
     CHECK(gasnet_getMaxGlobalSegmentSize() >= size && gasnet_getMaxLocalSegmentSize() >= size);
     gex_System_SetVerboseErrors(0);
-    CHECK(gasnet_attach(twice, 2, page, 0) == GASNET_ERR_BAD_ARG && gasnet_attach(NULL, 1, page, 0) == GASNET_ERR_BAD_ARG);
+    CHECK(gasnet_attach(twice, 2, page, 0) == GASNET_ERR_BAD_ARG &&
+          gasnet_attach(NULL, 1, page, 0) == GASNET_ERR_BAD_ARG);
     CHECK(gasnet_attach(NULL, 0, page - 1, 0) == GASNET_ERR_BAD_ARG);
     gex_System_SetVerboseErrors(1);
     CHECK(gasnet_attach(table, NHANDLERS, size, 0) == GASNET_OK);

@@ -1,16 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives of GASNet-1 against a sequential model: every kind, single and with lists of addresses, all synchronisation words,
- * random block lengths, roots and teams, several under way; barriers of teams; operators of the client's, also one that does not
- * commute.  Arguments: seed, batches.
+ * Collectives of GASNet-1 against a sequential model: every kind, single and with lists of
+ * addresses, all synchronisation words, random block lengths, roots and teams, several under way;
+ * barriers of teams; operators of the client's, also one that does not commute.  Arguments: seed,
+ * batches.
  */
 #include "gasnet.h"
 #include "gasnet_coll.h"
 
 #include "tests/gex/gex_coll_common.h"
 
-enum { BROADCAST, SCATTER, GATHER, GATHER_ALL, EXCHANGE, REDUCE, SCAN, KINDS, MANY = 8, TEAMS = 3, MOST_MEMBERS = 64 };
-enum { FN_SUM, FN_AFFINE, FN_COUNT, FUNCTION_ARG = 77 };
+enum {
+    BROADCAST,
+    SCATTER,
+    GATHER,
+    GATHER_ALL,
+    EXCHANGE,
+    REDUCE,
+    SCAN,
+    KINDS,
+    MANY = 8,
+    TEAMS = 3,
+    MOST_MEMBERS = 64
+};
+enum {
+    FN_SUM,
+    FN_AFFINE,
+    FN_COUNT,
+    FUNCTION_ARG = 77
+};
 
 static gasnet_team_handle_t teams[TEAMS];
 static uint64_t common, own;
@@ -34,19 +52,20 @@ static uint32_t pick(uint32_t n)
 
 /* ---- operators ---- */
 
-static void sum(void *results, size_t count, const void *left, size_t left_count, const void *right, size_t elem, int flags,
-                int arg)
+static void sum(void *results, size_t count, const void *left, size_t left_count, const void *right,
+                size_t elem, int flags, int arg)
 {
-    COLL_CHECK(arg == FUNCTION_ARG && left_count == count && elem == 8 && flags == 0, "arguments of an operator: %d, %zu", arg,
-               elem);
+    COLL_CHECK(arg == FUNCTION_ARG && left_count == count && elem == 8 && flags == 0,
+               "arguments of an operator: %d, %zu", arg, elem);
     for (size_t i = 0; i < count; i++)
         ((uint64_t *)results)[i] = ((const uint64_t *)left)[i] + ((const uint64_t *)right)[i];
 }
 
-static void affine(void *results, size_t count, const void *left, size_t left_count, const void *right, size_t elem, int flags,
-                   int arg)
+static void affine(void *results, size_t count, const void *left, size_t left_count,
+                   const void *right, size_t elem, int flags, int arg)
 {
-    COLL_CHECK(elem == 24 && flags == (int)GASNET_COLL_NONCOMM, "an operator was called for elements of %zu bytes", elem);
+    COLL_CHECK(elem == 24 && flags == (int)GASNET_COLL_NONCOMM,
+               "an operator was called for elements of %zu bytes", elem);
     memcpy(results, right, count * elem);
     for (size_t i = 0; i < count; i++)
         coll_user_element(false, elem, (const uint32_t *)left + i * 6, (uint32_t *)results + i * 6);
@@ -56,16 +75,22 @@ static void affine(void *results, size_t count, const void *left, size_t left_co
 
 static int pick_flags(void)
 {
-    static const int in[] = { 0, GASNET_COLL_IN_NOSYNC, GASNET_COLL_IN_MYSYNC, GASNET_COLL_IN_ALLSYNC };
-    static const int out[] = { 0, GASNET_COLL_OUT_NOSYNC, GASNET_COLL_OUT_MYSYNC, GASNET_COLL_OUT_ALLSYNC };
-    static const int more[] = { 0, GASNET_COLL_DST_IN_SEGMENT, GASNET_COLL_SRC_IN_SEGMENT, GASNET_COLL_AGGREGATE };
-    return in[pick(4)] | out[pick(4)] | more[pick(4)] | (pick(2) ? GASNET_COLL_SINGLE : GASNET_COLL_LOCAL);
+    static const int in[] = { 0, GASNET_COLL_IN_NOSYNC, GASNET_COLL_IN_MYSYNC,
+                              GASNET_COLL_IN_ALLSYNC };
+    static const int out[] = { 0, GASNET_COLL_OUT_NOSYNC, GASNET_COLL_OUT_MYSYNC,
+                               GASNET_COLL_OUT_ALLSYNC };
+    static const int more[] = { 0, GASNET_COLL_DST_IN_SEGMENT, GASNET_COLL_SRC_IN_SEGMENT,
+                                GASNET_COLL_AGGREGATE };
+    return in[pick(4)] | out[pick(4)] | more[pick(4)] |
+           (pick(2) ? GASNET_COLL_SINGLE : GASNET_COLL_LOCAL);
 }
 
 static struct call plan(uint64_t serial)
 {
     static const size_t corner[] = { 0, 8, 512, 4096, 5000, 8192, 32768, 70000, 300000 };
-    struct call c = { .kind = (int)pick(KINDS), .serial = serial, .flags = pick_flags(), .list = pick(2) };
+    struct call c = {
+        .kind = (int)pick(KINDS), .serial = serial, .flags = pick_flags(), .list = pick(2)
+    };
     c.tm = teams[pick(TEAMS)];
     c.root = pick(MOST_MEMBERS * 8);
     c.block = corner[pick(pick(4) ? 5 : 9)] + pick(40);
@@ -79,7 +104,8 @@ static struct call plan(uint64_t serial)
 /* How many blocks a member has on either side. */
 static size_t blocks(const struct call *c, bool src)
 {
-    bool many = c->kind == EXCHANGE || (src ? c->kind == SCATTER : c->kind == GATHER || c->kind == GATHER_ALL);
+    bool many = c->kind == EXCHANGE ||
+                (src ? c->kind == SCATTER : c->kind == GATHER || c->kind == GATHER_ALL);
     return many ? gex_TM_QuerySize(c->tm) : 1;
 }
 
@@ -88,8 +114,8 @@ static void fill_block(const struct call *c, unsigned char *at, uint32_t from, u
 {
     if (c->kind >= REDUCE)
         for (size_t i = 0; i < c->block / c->elem; i++)
-            coll_fill_element(c->func == FN_SUM ? GEX_DT_U64 : GEX_DT_USER, c->elem, GEX_OP_USER, c->serial, from, i,
-                              at + i * c->elem);
+            coll_fill_element(c->func == FN_SUM ? GEX_DT_U64 : GEX_DT_USER, c->elem, GEX_OP_USER,
+                              c->serial, from, i, at + i * c->elem);
     else
         fill(at, c->block, from * 64 + to, (uint32_t)c->serial);
 }
@@ -118,14 +144,22 @@ static gasnet_coll_handle_t start_plain(struct call *c)
 {
     size_t count = c->block / c->elem;
     switch (c->kind) {
-    case BROADCAST: return gasnet_coll_broadcast_nb(c->tm, c->dst, c->root, c->src, c->block, c->flags);
-    case SCATTER: return gasnet_coll_scatter_nb(c->tm, c->dst, c->root, c->src, c->block, c->flags);
-    case GATHER: return gasnet_coll_gather_nb(c->tm, c->root, c->dst, c->src, c->block, c->flags);
-    case GATHER_ALL: return gasnet_coll_gather_all_nb(c->tm, c->dst, c->src, c->block, c->flags);
-    case EXCHANGE: return gasnet_coll_exchange_nb(c->tm, c->dst, c->src, c->block, c->flags);
+    case BROADCAST:
+        return gasnet_coll_broadcast_nb(c->tm, c->dst, c->root, c->src, c->block, c->flags);
+    case SCATTER:
+        return gasnet_coll_scatter_nb(c->tm, c->dst, c->root, c->src, c->block, c->flags);
+    case GATHER:
+        return gasnet_coll_gather_nb(c->tm, c->root, c->dst, c->src, c->block, c->flags);
+    case GATHER_ALL:
+        return gasnet_coll_gather_all_nb(c->tm, c->dst, c->src, c->block, c->flags);
+    case EXCHANGE:
+        return gasnet_coll_exchange_nb(c->tm, c->dst, c->src, c->block, c->flags);
     case REDUCE:
-        return gasnet_coll_reduce_nb(c->tm, c->root, c->dst, c->src, 0, 0, c->elem, count, c->func, FUNCTION_ARG, c->flags);
-    default: return gasnet_coll_scan_nb(c->tm, c->dst, 0, 0, c->src, 0, 0, c->elem, count, c->func, FUNCTION_ARG, c->flags);
+        return gasnet_coll_reduce_nb(c->tm, c->root, c->dst, c->src, 0, 0, c->elem, count, c->func,
+                                     FUNCTION_ARG, c->flags);
+    default:
+        return gasnet_coll_scan_nb(c->tm, c->dst, 0, 0, c->src, 0, 0, c->elem, count, c->func,
+                                   FUNCTION_ARG, c->flags);
     }
 }
 
@@ -133,14 +167,22 @@ static gasnet_coll_handle_t start_list(struct call *c)
 {
     size_t count = c->block / c->elem;
     switch (c->kind) {
-    case BROADCAST: return gasnet_coll_broadcastM_nb(c->tm, c->dsts, c->root, c->src, c->block, c->flags);
-    case SCATTER: return gasnet_coll_scatterM_nb(c->tm, c->dsts, c->root, c->src, c->block, c->flags);
-    case GATHER: return gasnet_coll_gatherM_nb(c->tm, c->root, c->dst, c->srcs, c->block, c->flags);
-    case GATHER_ALL: return gasnet_coll_gather_allM_nb(c->tm, c->dsts, c->srcs, c->block, c->flags);
-    case EXCHANGE: return gasnet_coll_exchangeM_nb(c->tm, c->dsts, c->srcs, c->block, c->flags);
+    case BROADCAST:
+        return gasnet_coll_broadcastM_nb(c->tm, c->dsts, c->root, c->src, c->block, c->flags);
+    case SCATTER:
+        return gasnet_coll_scatterM_nb(c->tm, c->dsts, c->root, c->src, c->block, c->flags);
+    case GATHER:
+        return gasnet_coll_gatherM_nb(c->tm, c->root, c->dst, c->srcs, c->block, c->flags);
+    case GATHER_ALL:
+        return gasnet_coll_gather_allM_nb(c->tm, c->dsts, c->srcs, c->block, c->flags);
+    case EXCHANGE:
+        return gasnet_coll_exchangeM_nb(c->tm, c->dsts, c->srcs, c->block, c->flags);
     case REDUCE:
-        return gasnet_coll_reduceM_nb(c->tm, c->root, c->dst, c->srcs, 0, 0, c->elem, count, c->func, FUNCTION_ARG, c->flags);
-    default: return gasnet_coll_scanM_nb(c->tm, c->dsts, 0, 0, c->srcs, 0, 0, c->elem, count, c->func, FUNCTION_ARG, c->flags);
+        return gasnet_coll_reduceM_nb(c->tm, c->root, c->dst, c->srcs, 0, 0, c->elem, count,
+                                      c->func, FUNCTION_ARG, c->flags);
+    default:
+        return gasnet_coll_scanM_nb(c->tm, c->dsts, 0, 0, c->srcs, 0, 0, c->elem, count, c->func,
+                                    FUNCTION_ARG, c->flags);
     }
 }
 
@@ -152,8 +194,10 @@ static void check_fold(const struct call *c, gex_Rank_t last)
     size_t step = count > 1000 ? count / 500 : 1;
     for (size_t i = 0; i < count; i += i + step < count ? step : 1)
         COLL_CHECK(coll_right(c->func == FN_SUM ? GEX_DT_U64 : GEX_DT_USER, c->elem,
-                              c->func == FN_SUM ? GEX_OP_ADD : GEX_OP_USER_NC, c->serial, last, i, c->dst + i * c->elem),
-                   "kind %d, operator %d, element %zu of %zu, flags %#x", c->kind, c->func, i, count, (unsigned)c->flags);
+                              c->func == FN_SUM ? GEX_OP_ADD : GEX_OP_USER_NC, c->serial, last, i,
+                              c->dst + i * c->elem),
+                   "kind %d, operator %d, element %zu of %zu, flags %#x", c->kind, c->func, i,
+                   count, (unsigned)c->flags);
 }
 
 static void check(struct call *c)
@@ -170,8 +214,8 @@ static void check(struct call *c)
             good = right_block(c, at, i, me);
         else if (c->kind == GATHER_ALL || root)
             good = right_block(c, at, i, 0);
-        COLL_CHECK(good, "kind %d, block %u of %zu bytes, root %u of %u, flags %#x", c->kind, i, c->block, c->root, size,
-                   (unsigned)c->flags);
+        COLL_CHECK(good, "kind %d, block %u of %zu bytes, root %u of %u, flags %#x", c->kind, i,
+                   c->block, c->root, size, (unsigned)c->flags);
     }
     if (c->kind == SCAN)
         check_fold(c, me);
@@ -272,7 +316,8 @@ static void barriers(gasnet_team_handle_t tm)
         CHECK(err == GASNET_OK);
     }
     gasnet_coll_barrier_notify(tm, odd, 0);
-    CHECK(gasnet_coll_barrier_wait(tm, odd, 0) == (gex_TM_QuerySize(tm) > 1 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
+    CHECK(gasnet_coll_barrier_wait(tm, odd, 0) ==
+          (gex_TM_QuerySize(tm) > 1 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
     gasnet_coll_barrier_notify(tm, 0, GASNET_BARRIERFLAG_UNNAMED);
     CHECK(gasnet_coll_barrier_wait(tm, 0, GASNET_BARRIERFLAG_UNNAMED) == GASNET_OK);
     /* Of all processes, with the name asked for afterwards. */
@@ -286,7 +331,9 @@ static void barriers(gasnet_team_handle_t tm)
 
 int main(int argc, char **argv)
 {
-    gasnet_coll_fn_entry_t table[] = { [FN_SUM] = { sum, 0 }, [FN_AFFINE] = { affine, GASNET_COLL_NONCOMM } };
+    gasnet_coll_fn_entry_t table[] = {
+        [FN_SUM] = { sum, 0 }, [FN_AFFINE] = { affine, GASNET_COLL_NONCOMM }
+    };
     gasnet_image_t images[MOST_MEMBERS];
     uint64_t serial = 0;
     CHECK(gasnet_init(&argc, &argv) == GASNET_OK);
@@ -301,10 +348,11 @@ int main(int argc, char **argv)
         images[i] = 1;
     gasnet_coll_init(images, gasnet_mynode(), table, FN_COUNT, 0);
     teams[0] = GASNET_TEAM_ALL;
-    CHECK(gex_TM_Split(&teams[1], GASNET_TEAM_ALL, (int)(gasnet_mynode() % 2), -(int)gasnet_mynode(), NULL, 0,
+    CHECK(gex_TM_Split(&teams[1], GASNET_TEAM_ALL, (int)(gasnet_mynode() % 2),
+                       -(int)gasnet_mynode(), NULL, 0, GEX_FLAG_TM_NO_SCRATCH) == 0);
+    CHECK(gex_TM_Split(&teams[2], GASNET_TEAM_ALL, gasnet_mynode() == 1,
+                       (int)(coll_hash(coll_seed, gasnet_mynode(), 1) % 100), NULL, 0,
                        GEX_FLAG_TM_NO_SCRATCH) == 0);
-    CHECK(gex_TM_Split(&teams[2], GASNET_TEAM_ALL, gasnet_mynode() == 1, (int)(coll_hash(coll_seed, gasnet_mynode(), 1) % 100),
-                       NULL, 0, GEX_FLAG_TM_NO_SCRATCH) == 0);
     for (int i = 0; i < TEAMS; i++) {
         blocking(teams[i]);
         barriers(teams[i]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GASNET_SEGMENT_EVERYTHING: heap, stack and static memory of every process, by put, get, memset, values and long messages. */
+/* GASNET_SEGMENT_EVERYTHING: heap, stack and static memory of every process, by put, get, memset,
+ * values and long messages. */
 #define GASNET_SEGMENT_EVERYTHING 1
 #include "gasnet.h"
 #include "gasnet_ratomic.h"
@@ -8,10 +9,21 @@
 
 #define NODES 8
 #define BYTES (200 * 1000) /* several messages */
-#define ALL_BYTES (2 * NODES * BYTES) /* a part for each other node's transfers, and one for its replies */
+#define ALL_BYTES \
+    (2 * NODES * BYTES) /* a part for each other node's transfers, and one for its replies */
 
-enum { H_WHERE = 150, H_LONG, H_LONG_BACK, H_ASYNC };
-enum { HEAP, STACK, STATIC, PLACES };
+enum {
+    H_WHERE = 150,
+    H_LONG,
+    H_LONG_BACK,
+    H_ASYNC
+};
+enum {
+    HEAP,
+    STACK,
+    STATIC,
+    PLACES
+};
 
 static gasnet_node_t me, nodes;
 static char fixed[ALL_BYTES];
@@ -27,21 +39,25 @@ static void on_where(gasnet_token_t token, void *buf, size_t nbytes)
     told++;
 }
 
-static void on_long(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handlerarg_t place, gasnet_handlerarg_t back)
+static void on_long(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handlerarg_t place,
+                    gasnet_handlerarg_t back)
 {
     gasnet_node_t src;
     CHECK(gasnet_AMGetMsgSource(token, &src) == GASNET_OK);
-    CHECK((uintptr_t)buf == where[me][place] + (size_t)src * BYTES && right(buf, nbytes, src, 77) == nbytes);
+    CHECK((uintptr_t)buf == where[me][place] + (size_t)src * BYTES &&
+          right(buf, nbytes, src, 77) == nbytes);
     longs++;
     void *home = (void *)(uintptr_t)(where[src][place] + (size_t)(NODES + me) * BYTES);
-    CHECK(gasnet_AMReplyLong1(token, (gasnet_handler_t)back, buf, nbytes, home, place) == GASNET_OK);
+    CHECK(gasnet_AMReplyLong1(token, (gasnet_handler_t)back, buf, nbytes, home, place) ==
+          GASNET_OK);
 }
 
 static void on_long_back(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handlerarg_t place)
 {
     gasnet_node_t src;
     CHECK(gasnet_AMGetMsgSource(token, &src) == GASNET_OK);
-    CHECK((uintptr_t)buf == where[me][place] + (size_t)(NODES + src) * BYTES && right(buf, nbytes, me, 77) == nbytes);
+    CHECK((uintptr_t)buf == where[me][place] + (size_t)(NODES + src) * BYTES &&
+          right(buf, nbytes, me, 77) == nbytes);
     backs++;
 }
 
@@ -85,33 +101,44 @@ static void transfers(gasnet_node_t node, int place, char *out, char *in)
             CHECK(in[i] == 0x5a);
     }
     for (int i = 0; i < 2000; i++)
-        gasnet_put_nbi_val(node, mine_at(node, place) + 8 * i, (gasnet_register_value_t)i * 7 + me, 8);
+        gasnet_put_nbi_val(node, mine_at(node, place) + 8 * i, (gasnet_register_value_t)i * 7 + me,
+                           8);
     gasnet_wait_syncnbi_puts();
-    CHECK(gasnet_get_val(node, mine_at(node, place) + 8 * 1999, 8) == (gasnet_register_value_t)1999 * 7 + me);
-    CHECK(gasnet_wait_syncnb_valget(gasnet_get_nb_val(node, mine_at(node, place) + 16, 4)) == 14 + me);
+    CHECK(gasnet_get_val(node, mine_at(node, place) + 8 * 1999, 8) ==
+          (gasnet_register_value_t)1999 * 7 + me);
+    CHECK(gasnet_wait_syncnb_valget(gasnet_get_nb_val(node, mine_at(node, place) + 16, 4)) ==
+          14 + me);
 }
 
 static void long_messages(gasnet_node_t node, int place, char *out)
 {
-    size_t most = gasnet_AMMaxLongRequest() < gasnet_AMMaxLongReply() ? gasnet_AMMaxLongRequest() : gasnet_AMMaxLongReply();
+    size_t most = gasnet_AMMaxLongRequest() < gasnet_AMMaxLongReply() ? gasnet_AMMaxLongRequest()
+                                                                      : gasnet_AMMaxLongReply();
     const size_t sizes[] = { 1, 1000, 20000, most < BYTES ? most : BYTES };
     for (unsigned s = 0; s < 4; s++) {
         unsigned before = backs;
         fill(out, sizes[s], me, 77);
         if (s % 2)
-            CHECK(gasnet_AMRequestLongAsync2(node, H_LONG, out, sizes[s], mine_at(node, place), place, H_LONG_BACK) == GASNET_OK);
+            CHECK(gasnet_AMRequestLongAsync2(node, H_LONG, out, sizes[s], mine_at(node, place),
+                                             place, H_LONG_BACK) == GASNET_OK);
         else
-            CHECK(gasnet_AMRequestLong2(node, H_LONG, out, sizes[s], mine_at(node, place), place, H_LONG_BACK) == GASNET_OK);
+            CHECK(gasnet_AMRequestLong2(node, H_LONG, out, sizes[s], mine_at(node, place), place,
+                                        H_LONG_BACK) == GASNET_OK);
         GASNET_BLOCKUNTIL(backs == before + 1);
     }
     gex_System_SetVerboseErrors(0);
-    CHECK(gasnet_AMRequestLong2(node, H_LONG, out, most + 1, mine_at(node, place), place, H_LONG_BACK) == GASNET_ERR_BAD_ARG);
+    CHECK(gasnet_AMRequestLong2(node, H_LONG, out, most + 1, mine_at(node, place), place,
+                                H_LONG_BACK) == GASNET_ERR_BAD_ARG);
 }
 
 /* Pieces of a row here against rows of a matrix there. */
 static void pieces(gasnet_node_t node, int place, char *out, char *in)
 {
-    enum { ROWS = 50, ROW = 40, DISTANCE = 300 };
+    enum {
+        ROWS = 50,
+        ROW = 40,
+        DISTANCE = 300
+    };
     char *there = mine_at(node, place);
     const size_t far[] = { DISTANCE };
     const size_t near[] = { ROW };
@@ -144,13 +171,15 @@ static void together(char *heap)
     gex_AD_Create(&ad, amphora_team0, GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET, 0);
     for (gasnet_node_t i = 0; i < nodes; i++)
         for (int k = 0; k < 10; k++)
-            gex_Event_Wait(gex_AD_OpNB_U64(ad, &had, i, (void *)(uintptr_t)where[i][HEAP], GEX_OP_FADD, me + 1, 0, 0));
+            gex_Event_Wait(gex_AD_OpNB_U64(ad, &had, i, (void *)(uintptr_t)where[i][HEAP],
+                                           GEX_OP_FADD, me + 1, 0, 0));
     gasnet_barrier(5, 0);
     gex_Event_Wait(gex_AD_OpNB_U64(ad, &mine, me, counter, GEX_OP_GET, 0, 0, 0));
     CHECK(mine == UINT64_C(5) * nodes * (nodes + 1));
     gex_AD_Destroy(ad);
     first = me == nodes - 1 ? mine + 1 : 0;
-    gex_Event_Wait(gex_Coll_BroadcastNB(amphora_team0, nodes - 1, &sum[me], &first, sizeof first, 0));
+    gex_Event_Wait(
+        gex_Coll_BroadcastNB(amphora_team0, nodes - 1, &sum[me], &first, sizeof first, 0));
     CHECK(sum[me] == mine + 1);
 }
 
@@ -158,7 +187,8 @@ static void check_segments(void)
 {
     gasnet_seginfo_t seg[NODES];
     gasnet_nodeinfo_t info[NODES];
-    CHECK(gasnet_getSegmentInfo(seg, (int)nodes) == GASNET_OK && gasnet_getNodeInfo(info, (int)nodes) == GASNET_OK);
+    CHECK(gasnet_getSegmentInfo(seg, (int)nodes) == GASNET_OK &&
+          gasnet_getNodeInfo(info, (int)nodes) == GASNET_OK);
     for (gasnet_node_t i = 0; i < nodes; i++)
         CHECK(seg[i].addr == NULL && seg[i].size == (uintptr_t)-1 && info[i].offset == 0);
 }
@@ -174,7 +204,8 @@ int main(int argc, char **argv)
     nodes = gasnet_nodes();
     seed = me + 1;
     CHECK(nodes <= NODES);
-    CHECK(gasnet_getMaxLocalSegmentSize() == (uintptr_t)-1 && gasnet_getMaxGlobalSegmentSize() == (uintptr_t)-1);
+    CHECK(gasnet_getMaxLocalSegmentSize() == (uintptr_t)-1 &&
+          gasnet_getMaxGlobalSegmentSize() == (uintptr_t)-1);
     CHECK(gasnet_attach(table, 3, 12345, 0) == GASNET_OK); /* the size is ignored */
     check_segments();
     char on_stack[ALL_BYTES];

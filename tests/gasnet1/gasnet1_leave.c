@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nodes that leave early.  "attach": odd ones end right after gasnet_attach, while the others still look around and write to each other.
- * "last": one makes an error of use when all the others have ended well.
+ * Nodes that leave early.  "attach": odd ones end right after gasnet_attach, while the others still
+ * look around and write to each other. "last": one makes an error of use when all the others have
+ * ended well.
  */
 #include <gasnet.h>
 #include <unistd.h>
 
 #include "tests/gex/gex_common.h"
 
-enum { MOST = 64 };
+enum {
+    MOST = 64
+};
 
 static void write_to_even(const gasnet_seginfo_t *seg, gasnet_node_t me, gasnet_node_t nodes)
 {

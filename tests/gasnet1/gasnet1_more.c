@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GASNet-1 beyond the transfers: where nodes are, results of barriers, errors that are returned, the objects behind, both headers in
- * one program, and the names that clients use beyond the text. */
+/* GASNet-1 beyond the transfers: where nodes are, results of barriers, errors that are returned,
+ * the objects behind, both headers in one program, and the names that clients use beyond the
+ * text. */
 #include "gasnet.h"
 #include "gasnetex.h"
 
@@ -10,7 +11,9 @@
 
 uint64_t gasnet_max_segsize = 3 * 65536 * 16 + 5; /* the library looks for it */
 
-enum { H_ADD = 160 };
+enum {
+    H_ADD = 160
+};
 
 static gasnet_node_t me, nodes;
 static gasnet_seginfo_t *seg;
@@ -40,7 +43,8 @@ static void check_nodes(void)
     CHECK(info);
     info[nodes].host = 4711;
     CHECK(gasnet_getNodeInfo(info, (int)nodes + 1) == GASNET_OK && info[nodes].host == 4711);
-    CHECK(gasnet_getNodeInfo(NULL, 1) == GASNET_ERR_BAD_ARG && gasnet_getNodeInfo(info, -1) == GASNET_ERR_BAD_ARG);
+    CHECK(gasnet_getNodeInfo(NULL, 1) == GASNET_ERR_BAD_ARG &&
+          gasnet_getNodeInfo(info, -1) == GASNET_ERR_BAD_ARG);
     gex_System_QueryNbrhdInfo(&nbrhd, &nnbrhd, NULL);
     gex_System_QueryHostInfo(&host, &nhost, NULL);
     gex_System_QueryMyPosition(&sets, &my_set, &hosts, &my_host);
@@ -67,8 +71,10 @@ static void check_barriers(void)
 {
     int id = -1;
     CHECK(gasnet_barrier(17, 0) == GASNET_OK && gasnet_barrier_result(&id) == 0 && id == 17);
-    CHECK(gasnet_barrier(5, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK && gasnet_barrier_result(&id) != 0);
-    CHECK(gasnet_barrier(5, GASNET_BARRIERFLAG_UNNAMED) == GASNET_OK && gasnet_barrier_result(NULL) != 0);
+    CHECK(gasnet_barrier(5, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK &&
+          gasnet_barrier_result(&id) != 0);
+    CHECK(gasnet_barrier(5, GASNET_BARRIERFLAG_UNNAMED) == GASNET_OK &&
+          gasnet_barrier_result(NULL) != 0);
     /* One names it, the others do not care. */
     CHECK(gasnet_barrier(99, me == nodes - 1 ? 0 : GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
     CHECK(gasnet_barrier_result(&id) == 0 && id == 99);
@@ -95,11 +101,14 @@ static void check_errors(void)
     CHECK(gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_RESOURCE);
     CHECK(gasnet_AMRequestShort1(nodes, H_ADD, 1) == GASNET_ERR_BAD_ARG);
     CHECK(gasnet_AMRequestMedium0(0, H_ADD, big, gasnet_AMMaxMedium() + 1) == GASNET_ERR_BAD_ARG);
-    CHECK(gasnet_AMRequestLong0(0, H_ADD, big, gasnet_AMMaxLongRequest() + 1, seg[0].addr) == GASNET_ERR_BAD_ARG);
+    CHECK(gasnet_AMRequestLong0(0, H_ADD, big, gasnet_AMMaxLongRequest() + 1, seg[0].addr) ==
+          GASNET_ERR_BAD_ARG);
     CHECK(gasnet_AMRequestLongAsync0(nodes + 5, H_ADD, big, 1, seg[0].addr) == GASNET_ERR_BAD_ARG);
-    CHECK(gasnet_getSegmentInfo(NULL, 1) == GASNET_ERR_BAD_ARG && gasnet_getSegmentInfo(seg, -1) == GASNET_ERR_BAD_ARG);
+    CHECK(gasnet_getSegmentInfo(NULL, 1) == GASNET_ERR_BAD_ARG &&
+          gasnet_getSegmentInfo(seg, -1) == GASNET_ERR_BAD_ARG);
     CHECK(gasnet_set_waitmode(77) == GASNET_ERR_BAD_ARG);
-    CHECK(strcmp(gasnet_ErrorName(GASNET_ERR_BAD_ARG), "GASNET_ERR_BAD_ARG") == 0 && strlen(gasnet_ErrorDesc(GASNET_ERR_RESOURCE)) > 5);
+    CHECK(strcmp(gasnet_ErrorName(GASNET_ERR_BAD_ARG), "GASNET_ERR_BAD_ARG") == 0 &&
+          strlen(gasnet_ErrorDesc(GASNET_ERR_RESOURCE)) > 5);
     CHECK(strlen(gasnet_ErrorName(-1)) > 0 && strlen(gasnet_ErrorDesc(-1)) > 0);
     gex_System_SetVerboseErrors(verbose);
 }
@@ -114,13 +123,16 @@ static void check_both(void)
     uint64_t value = 1000 + me;
     uint64_t got = 0;
     gasnet_QueryGexObjects(&client, &ep, &tm, &segment);
-    CHECK(gex_EP_QueryClient(ep) == client && gex_EP_QuerySegment(ep) == segment && gex_TM_QueryEP(tm) == ep);
-    CHECK(gex_TM_QueryRank(tm) == me && gex_TM_QuerySize(tm) == nodes && gex_Segment_QueryAddr(segment) == seg[me].addr);
+    CHECK(gex_EP_QueryClient(ep) == client && gex_EP_QuerySegment(ep) == segment &&
+          gex_TM_QueryEP(tm) == ep);
+    CHECK(gex_TM_QueryRank(tm) == me && gex_TM_QuerySize(tm) == nodes &&
+          gex_Segment_QueryAddr(segment) == seg[me].addr);
     CHECK(gex_Client_QueryFlags(client) & GEX_FLAG_USES_GASNET1);
     gasnet_node_t right_node = (me + 1) % nodes;
     gasnet_node_t left = (me + nodes - 1) % nodes;
     uint64_t *there = (uint64_t *)((char *)seg[right_node].addr + 8192);
-    gasnet_handle_t h = gex_RMA_PutNB(tm, right_node, there, &value, sizeof value, GEX_EVENT_NOW, 0);
+    gasnet_handle_t h = gex_RMA_PutNB(tm, right_node, there, &value, sizeof value, GEX_EVENT_NOW,
+                                      0);
     int err;
     while ((err = gasnet_try_syncnb_nopoll(h)) == GASNET_ERR_NOT_READY)
         gasnet_AMPoll();
@@ -141,11 +153,15 @@ static void check_names(void)
     GASNET_POST_THREADINFO(info);
     CHECK(strstr(GASNET_CONFIG_STRING, ",THREADMODEL=" AMPHORA_THREADMODE_NAME ",SEGMENT=LARGE,") &&
           strstr(GASNET_CONFIG_STRING, "CONDUIT=OFI"));
-    CHECK(GASNET_CONDUIT_OFI == 1 && strcmp(GASNET_CONDUIT_NAME_STR, "OFI") == 0 && strcmp(GASNET_CORE_NAME_STR, "OFI") == 0);
-    CHECK(GASNET_SEGMENT_LARGE == 1 && GASNET_PSHM == 1 && GASNET_NDEBUG == 1 && GASNET_ALIGNED_SEGMENTS == 0);
-    CHECK(GASNET_MAXNODES >= nodes && GASNET_VERSION == GASNET_SPEC_VERSION_MAJOR && GASNET_SPEC_VERSION_MINOR == 8);
+    CHECK(GASNET_CONDUIT_OFI == 1 && strcmp(GASNET_CONDUIT_NAME_STR, "OFI") == 0 &&
+          strcmp(GASNET_CORE_NAME_STR, "OFI") == 0);
+    CHECK(GASNET_SEGMENT_LARGE == 1 && GASNET_PSHM == 1 && GASNET_NDEBUG == 1 &&
+          GASNET_ALIGNED_SEGMENTS == 0);
+    CHECK(GASNET_MAXNODES >= nodes && GASNET_VERSION == GASNET_SPEC_VERSION_MAJOR &&
+          GASNET_SPEC_VERSION_MINOR == 8);
     CHECK(gasneti_nodes == nodes && gasneti_mynode == me);
-    CHECK(gex_System_QueryMaxThreads() <= GASNETI_MAX_THREADS && sizeof(gasnet_register_value_t) == SIZEOF_GASNET_REGISTER_VALUE_T);
+    CHECK(gex_System_QueryMaxThreads() <= GASNETI_MAX_THREADS &&
+          sizeof(gasnet_register_value_t) == SIZEOF_GASNET_REGISTER_VALUE_T);
     CHECK(gasnet_AMMaxArgs() >= 2 * sizeof(void *) && gasnet_AMMaxMedium() >= 512);
     CHECK(gasnet_AMMaxLongRequest() >= 512 && gasnet_AMMaxLongReply() >= 512);
     CHECK(gasnet_getenv("PATH") && !gasnet_getenv("AMPHORA_THERE_IS_NO_SUCH_NAME"));
@@ -156,7 +172,8 @@ static void check_names(void)
 int main(int argc, char **argv)
 {
     gasnet_handlerentry_t table[] = { { H_ADD, (gex_AM_Fn_t)on_add } };
-    if (gasnet_attach(NULL, 0, 0, 0) != GASNET_ERR_NOT_INIT || gasnet_AMRequestShort0(0, H_ADD) != GASNET_ERR_NOT_INIT ||
+    if (gasnet_attach(NULL, 0, 0, 0) != GASNET_ERR_NOT_INIT ||
+        gasnet_AMRequestShort0(0, H_ADD) != GASNET_ERR_NOT_INIT ||
         gasnet_getNodeInfo(NULL, 0) != GASNET_ERR_NOT_INIT || gasneti_nodes != 0)
         return 2;
     if (gasnet_init(&argc, &argv) != GASNET_OK)
@@ -165,10 +182,12 @@ int main(int argc, char **argv)
     nodes = gasnet_nodes();
     seg = calloc(nodes, sizeof *seg);
     CHECK(seg && gasnet_getSegmentInfo(seg, (int)nodes) == GASNET_ERR_NOT_INIT);
-    CHECK(gasnet_getMaxLocalSegmentSize() % 65536 == 0 && gasnet_getMaxGlobalSegmentSize() <= gasnet_getMaxLocalSegmentSize());
+    CHECK(gasnet_getMaxLocalSegmentSize() % 65536 == 0 &&
+          gasnet_getMaxGlobalSegmentSize() <= gasnet_getMaxLocalSegmentSize());
     CHECK(gasnet_getMaxLocalSegmentSize() == 3 * 65536 * 16);
     gasnet_client_attach_hook = hook;
-    CHECK(gasnet_attach(table, 1, SEGMENT, 0) == GASNET_OK && gasnet_getSegmentInfo(seg, (int)nodes) == GASNET_OK);
+    CHECK(gasnet_attach(table, 1, SEGMENT, 0) == GASNET_OK &&
+          gasnet_getSegmentInfo(seg, (int)nodes) == GASNET_OK);
     CHECK(hook_base == seg[me].addr && hook_size == SEGMENT && (uintptr_t)hook_base % 65536 == 0);
     CHECK(gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
     check_nodes();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node that catches SIGQUIT gets it when another one ends the job (argument "exit") or dies ("die"); one that does not is ended. */
+/* A node that catches SIGQUIT gets it when another one ends the job (argument "exit") or dies
+ * ("die"); one that does not is ended. */
 #include "gasnet.h"
 
 #include <signal.h>
@@ -20,7 +21,8 @@ static void on_quit(int sig)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2 || gasnet_init(&argc, &argv) != GASNET_OK || gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0) != GASNET_OK)
+    if (argc != 2 || gasnet_init(&argc, &argv) != GASNET_OK ||
+        gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0) != GASNET_OK)
         return 1;
     if (gasnet_mynode() % 2 == 0)
         signal(SIGQUIT, on_quit);

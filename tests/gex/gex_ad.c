@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote atomics: every operation of every type against a model, from every process to itself and up to seven others; storms whose sums
- * must come out exactly, mixed with neighbours' own CPU atomics; compare-and-swap locks; fetched values that are all different; teams, job
- * ranks.
+ * Remote atomics: every operation of every type against a model, from every process to itself and
+ * up to seven others; storms whose sums must come out exactly, mixed with neighbours' own CPU
+ * atomics; compare-and-swap locks; fetched values that are all different; teams, job ranks.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,11 @@
 
 #include "tests/gex/gex_common.h"
 
-enum { SEGMENT = 1 << 16, STORM = 2000, WORDS = 16 };
+enum {
+    SEGMENT = 1 << 16,
+    STORM = 2000,
+    WORDS = 16
+};
 
 static gex_TM_t team;
 static gex_Rank_t me, size;
@@ -32,17 +36,23 @@ static void barrier(void)
     gex_Event_Wait(gex_Coll_BarrierNB(team, 0));
 }
 
-/* The events that an implicit operation counts among (GASNet-EX specification, remote atomics, return value). */
+/* The events that an implicit operation counts among (GASNet-EX specification, remote atomics,
+ * return value). */
 static gex_EC_t category_of(gex_OP_t op)
 {
     switch (op) {
-    case GEX_OP_GET: return GEX_EC_GET;
-    case GEX_OP_SET: return GEX_EC_PUT;
-    default: return GEX_EC_RMW;
+    case GEX_OP_GET:
+        return GEX_EC_GET;
+    case GEX_OP_SET:
+        return GEX_EC_PUT;
+    default:
+        return GEX_EC_RMW;
     }
 }
 
-#define COMMON (GEX_OP_ADD | GEX_OP_SUB | GEX_OP_MULT | GEX_OP_MIN | GEX_OP_MAX | GEX_OP_INC | GEX_OP_DEC | GEX_OP_SET | GEX_OP_CAS)
+#define COMMON \
+    (GEX_OP_ADD | GEX_OP_SUB | GEX_OP_MULT | GEX_OP_MIN | GEX_OP_MAX | GEX_OP_INC | GEX_OP_DEC | \
+     GEX_OP_SET | GEX_OP_CAS)
 #define BITS (GEX_OP_AND | GEX_OP_OR | GEX_OP_XOR)
 
 /* Two operations of each kind, fetching and not, on the word of this process at rank. */
@@ -51,15 +61,15 @@ static gex_EC_t category_of(gex_OP_t op)
     { \
         gex_OP_t p = op & 0xffff ? op : GEX_OP_TO_NONFETCHING(op); \
         return p == GEX_OP_ADD    ? (T)(v + a) \
-            : p == GEX_OP_SUB     ? (T)(v - a) \
-            : p == GEX_OP_MULT    ? (T)(v * a) \
-            : p == GEX_OP_MIN     ? (v < a ? v : a) \
-            : p == GEX_OP_MAX     ? (v > a ? v : a) \
-            : p == GEX_OP_INC     ? (T)(v + 1) \
-            : p == GEX_OP_DEC     ? (T)(v - 1) \
-            : p == GEX_OP_SET     ? a \
-            : p == GEX_OP_CAS     ? (v == a ? b : v) \
-            : p == GEX_OP_GET     ? v \
+               : p == GEX_OP_SUB  ? (T)(v - a) \
+               : p == GEX_OP_MULT ? (T)(v * a) \
+               : p == GEX_OP_MIN  ? (v < a ? v : a) \
+               : p == GEX_OP_MAX  ? (v > a ? v : a) \
+               : p == GEX_OP_INC  ? (T)(v + 1) \
+               : p == GEX_OP_DEC  ? (T)(v - 1) \
+               : p == GEX_OP_SET  ? a \
+               : p == GEX_OP_CAS  ? (v == a ? b : v) \
+               : p == GEX_OP_GET  ? v \
                                   : bits_##NAME(p, v, a); \
     } \
     static void each_##NAME(gex_TM_t tm, gex_Rank_t rank, gex_Rank_t job_rank, gex_Flags_t flags) \
@@ -69,10 +79,12 @@ static gex_EC_t category_of(gex_OP_t op)
         T *at = (T *)segment_of(job_rank) + 512 + me, v = 7, old; \
         int mine = 0; \
         gex_AD_Create(&ad, tm, GEX_DT_##NAME, all, 0); \
-        CHECK(ad != GEX_AD_INVALID && gex_AD_QueryDT(ad) == GEX_DT_##NAME && gex_AD_QueryOps(ad) == all && gex_AD_QueryTM(ad) == tm); \
+        CHECK(ad != GEX_AD_INVALID && gex_AD_QueryDT(ad) == GEX_DT_##NAME && \
+              gex_AD_QueryOps(ad) == all && gex_AD_QueryTM(ad) == tm); \
         gex_AD_SetCData(ad, &mine); \
         CHECK(gex_AD_QueryCData(ad) == &mine && gex_AD_QueryFlags(ad) == 0); \
-        gex_Event_Wait(gex_AD_OpNB_##NAME(ad, NULL, rank, at, GEX_OP_SET, v, 0, flags | GEX_FLAG_AD_REL)); \
+        gex_Event_Wait( \
+            gex_AD_OpNB_##NAME(ad, NULL, rank, at, GEX_OP_SET, v, 0, flags | GEX_FLAG_AD_REL)); \
         for (unsigned bit = 0; bit < 32; bit++) { \
             gex_OP_t op = (gex_OP_t)1 << bit; \
             if (!(all & op)) \
@@ -82,7 +94,8 @@ static gex_EC_t category_of(gex_OP_t op)
                 int gives = op == GEX_OP_GET || op >> 16; \
                 old = (T)99; \
                 if (k % 2) \
-                    gex_Event_Wait(gex_AD_OpNB_##NAME(ad, &old, rank, at, op, a, b, flags | GEX_FLAG_AD_ACQ)); \
+                    gex_Event_Wait(gex_AD_OpNB_##NAME(ad, &old, rank, at, op, a, b, \
+                                                      flags | GEX_FLAG_AD_ACQ)); \
                 else { \
                     CHECK(gex_AD_OpNBI_##NAME(ad, &old, rank, at, op, a, b, flags) == 0); \
                     gex_NBI_Wait(category_of(op), 0); \
@@ -91,7 +104,8 @@ static gex_EC_t category_of(gex_OP_t op)
                 v = plain_##NAME(op, v, a, b); \
                 if (v > 1000 || -v > 1000) { \
                     v = 5; \
-                    gex_Event_Wait(gex_AD_OpNB_##NAME(ad, NULL, rank, at, GEX_OP_SET, v, 0, flags)); \
+                    gex_Event_Wait( \
+                        gex_AD_OpNB_##NAME(ad, NULL, rank, at, GEX_OP_SET, v, 0, flags)); \
                 } \
             } \
         } \
@@ -116,6 +130,7 @@ static gex_EC_t category_of(gex_OP_t op)
         (void)a; \
         return v; \
     }
+/* clang-format off */
 DEFINE_BITS(I32, int32_t)
 DEFINE_BITS(U32, uint32_t)
 DEFINE_BITS(I64, int64_t)
@@ -128,6 +143,7 @@ DEFINE_EACH(I64, int64_t, COMMON | BITS)
 DEFINE_EACH(U64, uint64_t, COMMON | BITS)
 DEFINE_EACH(FLT, float, COMMON)
 DEFINE_EACH(DBL, double, COMMON)
+/* clang-format on */
 
 static void every_type(gex_TM_t tm, gex_Rank_t rank, gex_Rank_t job_rank, gex_Flags_t flags)
 {
@@ -139,12 +155,14 @@ static void every_type(gex_TM_t tm, gex_Rank_t rank, gex_Rank_t job_rank, gex_Fl
     each_DBL(tm, rank, job_rank, flags);
 }
 
-/* Everybody adds to everybody's words, by fetching, plain and floating operations, and the owner by CPU atomics. */
+/* Everybody adds to everybody's words, by fetching, plain and floating operations, and the owner by
+ * CPU atomics. */
 static void storm(void)
 {
     gex_AD_t words, floats;
     uint64_t *mine = segment_of(me);
-    gex_AD_Create(&words, team, GEX_DT_U64, GEX_OP_ADD | GEX_OP_FADD | GEX_OP_INC | GEX_OP_GET, GEX_FLAG_AD_FAVOR_REMOTE);
+    gex_AD_Create(&words, team, GEX_DT_U64, GEX_OP_ADD | GEX_OP_FADD | GEX_OP_INC | GEX_OP_GET,
+                  GEX_FLAG_AD_FAVOR_REMOTE);
     gex_AD_Create(&floats, team, GEX_DT_DBL, GEX_OP_ADD, 0);
     memset(mine, 0, WORDS * sizeof *mine);
     barrier();
@@ -153,10 +171,18 @@ static void storm(void)
         uint64_t *at = segment_of(rank);
         uint64_t old;
         switch (i % 4) {
-        case 0: CHECK(gex_AD_OpNBI_U64(words, NULL, rank, at, GEX_OP_ADD, 3, 0, 0) == 0); break;
-        case 1: gex_Event_Wait(gex_AD_OpNB_U64(words, &old, rank, at, GEX_OP_FADD, 2, 0, 0)); break;
-        case 2: CHECK(gex_AD_OpNBI_DBL(floats, NULL, rank, at + 1, GEX_OP_ADD, 0.5, 0, 0) == 0); break;
-        default: __atomic_fetch_add(mine, 1, __ATOMIC_RELAXED); break;
+        case 0:
+            CHECK(gex_AD_OpNBI_U64(words, NULL, rank, at, GEX_OP_ADD, 3, 0, 0) == 0);
+            break;
+        case 1:
+            gex_Event_Wait(gex_AD_OpNB_U64(words, &old, rank, at, GEX_OP_FADD, 2, 0, 0));
+            break;
+        case 2:
+            CHECK(gex_AD_OpNBI_DBL(floats, NULL, rank, at + 1, GEX_OP_ADD, 0.5, 0, 0) == 0);
+            break;
+        default:
+            __atomic_fetch_add(mine, 1, __ATOMIC_RELAXED);
+            break;
         }
     }
     gex_NBI_Wait(GEX_EC_RMW, 0);
@@ -178,28 +204,38 @@ static void storm(void)
     gex_AD_Destroy(floats);
 }
 
-/* Tickets by fetch-and-increment: all different; a lock by compare-and-swap guards two words that must stay equal. */
+/* Tickets by fetch-and-increment: all different; a lock by compare-and-swap guards two words that
+ * must stay equal. */
 static void tickets_and_lock(void)
 {
-    enum { TICKETS = 200, TURNS = 30 };
+    enum {
+        TICKETS = 200,
+        TURNS = 30
+    };
     gex_AD_t ad;
     int32_t *words = segment_of(0);
     int32_t *marks = segment_of(me);
     int32_t ticket, was, v;
-    gex_AD_Create(&ad, team, GEX_DT_I32, GEX_OP_FINC | GEX_OP_FCAS | GEX_OP_SET | GEX_OP_CSWAP | GEX_OP_FADD, 0);
+    gex_AD_Create(&ad, team, GEX_DT_I32,
+                  GEX_OP_FINC | GEX_OP_FCAS | GEX_OP_SET | GEX_OP_CSWAP | GEX_OP_FADD, 0);
     memset(segment_of(me), 0, SEGMENT);
     barrier();
     for (int i = 0; i < TICKETS; i++) {
         gex_Event_Wait(gex_AD_OpNB_I32(ad, &ticket, 0, words, GEX_OP_FINC, 0, 0, 0));
         CHECK(ticket >= 0 && ticket < (int32_t)(TICKETS * size));
-        gex_Event_Wait(gex_AD_OpNB_I32(ad, &was, size - 1, (int32_t *)segment_of(size - 1) + 1000 + ticket, GEX_OP_FADD, 1, 0, 0));
+        gex_Event_Wait(gex_AD_OpNB_I32(ad, &was, size - 1,
+                                       (int32_t *)segment_of(size - 1) + 1000 + ticket, GEX_OP_FADD,
+                                       1, 0, 0));
         CHECK(was == 0);
     }
     (void)marks;
     for (int i = 0; i < TURNS; i++) {
         do {
-            gasnet_AMPoll(); /* an operation on mapped memory makes no progress for others, of whom one has the lock */
-            gex_Event_Wait(gex_AD_OpNB_I32(ad, &was, 0, words + 1, GEX_OP_CSWAP, 0, (int32_t)me + 1, GEX_FLAG_AD_ACQ));
+            /* an operation on mapped memory makes no progress for others, of whom one has the
+             * lock */
+            gasnet_AMPoll();
+            gex_Event_Wait(gex_AD_OpNB_I32(ad, &was, 0, words + 1, GEX_OP_CSWAP, 0, (int32_t)me + 1,
+                                           GEX_FLAG_AD_ACQ));
         } while (was != 0);
         gex_RMA_GetBlocking(team, &v, 0, words + 2, sizeof v, 0);
         v++;
@@ -209,7 +245,8 @@ static void tickets_and_lock(void)
     }
     barrier();
     if (me == 0)
-        CHECK(words[0] == (int32_t)(TICKETS * size) && words[2] == (int32_t)(TURNS * size) && words[3] == words[2]);
+        CHECK(words[0] == (int32_t)(TICKETS * size) && words[2] == (int32_t)(TURNS * size) &&
+              words[3] == words[2]);
     barrier();
     gex_AD_Destroy(ad);
 }
@@ -223,9 +260,11 @@ static void immediate(void)
     gex_AD_Create(&ad, team, GEX_DT_U64, GEX_OP_INC | GEX_OP_GET, 0);
     gex_RMA_PutBlocking(team, (me + 1) % size, at, &zero, sizeof zero, 0);
     for (int i = 0; i < 3000; i++)
-        done += gex_AD_OpNBI_U64(ad, NULL, (me + 1) % size, at, GEX_OP_INC, 0, 0, GEX_FLAG_IMMEDIATE) == 0;
+        done += gex_AD_OpNBI_U64(ad, NULL, (me + 1) % size, at, GEX_OP_INC, 0, 0,
+                                 GEX_FLAG_IMMEDIATE) == 0;
     for (int i = 0; i < 300; i++) {
-        gex_Event_t e = gex_AD_OpNB_U64(ad, NULL, (me + 1) % size, at, GEX_OP_INC, 0, 0, GEX_FLAG_IMMEDIATE);
+        gex_Event_t e = gex_AD_OpNB_U64(ad, NULL, (me + 1) % size, at, GEX_OP_INC, 0, 0,
+                                        GEX_FLAG_IMMEDIATE);
         done += e != GEX_EVENT_NO_OP;
         if (e != GEX_EVENT_NO_OP)
             gex_Event_Wait(e);
@@ -248,7 +287,8 @@ int main(int argc, char **argv)
     me = gex_TM_QueryRank(team);
     size = gex_TM_QuerySize(team);
     srandom(me + 1);
-    CHECK(GEX_OP_TO_FETCHING(GEX_OP_ADD) == GEX_OP_FADD && GEX_OP_TO_NONFETCHING(GEX_OP_FXOR) == GEX_OP_XOR);
+    CHECK(GEX_OP_TO_FETCHING(GEX_OP_ADD) == GEX_OP_FADD &&
+          GEX_OP_TO_NONFETCHING(GEX_OP_FXOR) == GEX_OP_XOR);
     CHECK(gex_TM_Split(&reversed, team, 0, (int)(size - me), NULL, 0, GEX_FLAG_TM_NO_SCRATCH) == 0);
     barrier();
     /* to eight processes at most: to all, the test's own work would grow with their square */

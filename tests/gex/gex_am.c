@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Active messages through gasnetex.h: every number of arguments, kind and direction, by number and counted; payloads of all sizes;
- * local completion; tokens; limits; registration and its errors. */
+/* Active messages through gasnetex.h: every number of arguments, kind and direction, by number and
+ * counted; payloads of all sizes; local completion; tokens; limits; registration and its errors. */
 #include "gasnetex.h"
 
 #include "tests/gex/gex_common.h"
 
-enum { H_SHORT = 128, H_MEDIUM = 150, H_LONG = 170, H_SHORT_REPLY = 190, H_MEDIUM_REPLY = 210, H_LONG_REPLY = 230, NH = 17 };
+enum {
+    H_SHORT = 128,
+    H_MEDIUM = 150,
+    H_LONG = 170,
+    H_SHORT_REPLY = 190,
+    H_MEDIUM_REPLY = 210,
+    H_LONG_REPLY = 230,
+    NH = 17
+};
 #define HALF (512 * 1024)
 
 static gex_EP_t ep;
@@ -19,7 +27,8 @@ static char payload[HALF];
 /* The arguments of message m from process r. */
 static gex_AM_Arg_t arg(gex_Rank_t r, int m, int i)
 {
-    return (gex_AM_Arg_t)(r * 1000003u + (unsigned)m * 1009u + (unsigned)i) ^ (i & 1 ? INT32_MIN : 0);
+    return (gex_AM_Arg_t)(r * 1000003u + (unsigned)m * 1009u + (unsigned)i) ^
+           (i & 1 ? INT32_MIN : 0);
 }
 
 static void check_args(gex_Rank_t src, int m, const gex_AM_Arg_t *args)
@@ -28,12 +37,15 @@ static void check_args(gex_Rank_t src, int m, const gex_AM_Arg_t *args)
         CHECK(args[i] == arg(src, m, i));
 }
 
-static gex_Rank_t check_token(gex_Token_t token, int index, bool is_req, bool is_long, unsigned nargs)
+static gex_Rank_t check_token(gex_Token_t token, int index, bool is_req, bool is_long,
+                              unsigned nargs)
 {
     gex_Token_Info_t info;
     CHECK(gex_Token_Info(token, &info, GEX_TI_ALL) == GEX_TI_ALL);
-    CHECK(info.gex_srcrank < size && info.gex_ep == ep && info.gex_is_req == is_req && info.gex_is_long == is_long);
-    CHECK(info.gex_entry->gex_index == index && info.gex_entry->gex_nargs == nargs && info.gex_entry->gex_cdata == &tm);
+    CHECK(info.gex_srcrank < size && info.gex_ep == ep && info.gex_is_req == is_req &&
+          info.gex_is_long == is_long);
+    CHECK(info.gex_entry->gex_index == index && info.gex_entry->gex_nargs == nargs &&
+          info.gex_entry->gex_cdata == &tm);
     CHECK(strcmp(info.gex_entry->gex_name, "handler") == 0);
     if (is_req)
         CHECK(gex_Token_MaxReplyMedium(token, GEX_EVENT_NOW, 0, nargs) >= 65408 &&
@@ -68,7 +80,8 @@ static gex_Rank_t check_token(gex_Token_t token, int index, bool is_req, bool is
         CHECK(right(buf, nbytes, src, M) == nbytes); \
         CHECK(((uintptr_t)buf & 7) == 0 || nbytes == 0); \
         seen_requests++; \
-        CHECK(gex_AM_ReplyMedium##M(token, H_MEDIUM_REPLY + M, buf, nbytes, GEX_EVENT_NOW, 0 AMPHORA_NAMES_##M) == 0); \
+        CHECK(gex_AM_ReplyMedium##M(token, H_MEDIUM_REPLY + M, buf, nbytes, GEX_EVENT_NOW, \
+                                    0 AMPHORA_NAMES_##M) == 0); \
     } \
     static void medium_reply_##M(gex_Token_t token, void *buf, size_t nbytes AMPHORA_PARAMS_##M) \
     { \
@@ -84,9 +97,11 @@ static gex_Rank_t check_token(gex_Token_t token, int index, bool is_req, bool is
         const gex_AM_Arg_t args[] = { ARGS(M) }; \
         gex_Rank_t src = check_token(token, H_LONG + M, true, true, M); \
         check_args(src, M, args); \
-        CHECK((char *)buf == seg_base + (size_t)src * HALF && right(buf, nbytes, src, M) == nbytes); \
+        CHECK((char *)buf == seg_base + (size_t)src * HALF && \
+              right(buf, nbytes, src, M) == nbytes); \
         seen_requests++; \
-        CHECK(gex_AM_ReplyLong##M(token, H_LONG_REPLY + M, buf, nbytes, bases[src] + (size_t)(size + me) * HALF, GEX_EVENT_NOW, \
+        CHECK(gex_AM_ReplyLong##M(token, H_LONG_REPLY + M, buf, nbytes, \
+                                  bases[src] + (size_t)(size + me) * HALF, GEX_EVENT_NOW, \
                                   0 AMPHORA_NAMES_##M) == 0); \
     } \
     static void long_reply_##M(gex_Token_t token, void *buf, size_t nbytes AMPHORA_PARAMS_##M) \
@@ -94,14 +109,18 @@ static gex_Rank_t check_token(gex_Token_t token, int index, bool is_req, bool is
         const gex_AM_Arg_t args[] = { ARGS(M) }; \
         gex_Rank_t src = check_token(token, H_LONG_REPLY + M, false, true, M); \
         check_args(me, M, args); \
-        CHECK((char *)buf == seg_base + (size_t)(size + src) * HALF && right(buf, nbytes, me, M) == nbytes); \
+        CHECK((char *)buf == seg_base + (size_t)(size + src) * HALF && \
+              right(buf, nbytes, me, M) == nbytes); \
         seen_replies++; \
     }
+/* clang-format off */
 AMPHORA_EACH_M(DEFINE_SHORT)
 AMPHORA_EACH_M(DEFINE_MEDIUM)
 AMPHORA_EACH_M(DEFINE_LONG)
+/* clang-format on */
 
-#define ENTRY(index, fn, kind, dir, M) { index, (gex_AM_Fn_t)fn, GEX_FLAG_AM_##kind | GEX_FLAG_AM_##dir, M, &tm, "handler" },
+#define ENTRY(index, fn, kind, dir, M) \
+    { index, (gex_AM_Fn_t)fn, GEX_FLAG_AM_##kind | GEX_FLAG_AM_##dir, M, &tm, "handler" },
 #define ENTRIES(M) \
     ENTRY(H_SHORT + M, short_##M, SHORT, REQUEST, M) \
     ENTRY(H_MEDIUM + M, medium_##M, MEDIUM, REQUEST, M) \
@@ -116,31 +135,44 @@ static gex_AM_Entry_t table[] = { AMPHORA_EACH_M(ENTRIES) };
 #define SEND_SHORT(M) \
     static void send_short_##M(gex_Rank_t to, const gex_AM_Arg_t *a) \
     { \
-        gex_AM_Arg_t a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3], a4 = a[4], a5 = a[5], a6 = a[6], a7 = a[7], a8 = a[8], a9 = a[9], \
-                     a10 = a[10], a11 = a[11], a12 = a[12], a13 = a[13], a14 = a[14], a15 = a[15]; \
-        gex_AM_Arg_t all[] = { a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 }; \
+        gex_AM_Arg_t a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3], a4 = a[4], a5 = a[5], a6 = a[6], \
+                     a7 = a[7], a8 = a[8], a9 = a[9], a10 = a[10], a11 = a[11], a12 = a[12], \
+                     a13 = a[13], a14 = a[14], a15 = a[15]; \
+        gex_AM_Arg_t all[] = { \
+            a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 \
+        }; \
         (void)all; \
         CHECK(gex_AM_RequestShort##M(tm, to, H_SHORT + M, 0 AMPHORA_NAMES_##M) == 0); \
         CHECK(gex_AM_RequestShort(tm, to, H_SHORT + M, 0 AMPHORA_NAMES_##M) == 0); \
     } \
     static void send_medium_##M(gex_Rank_t to, const gex_AM_Arg_t *a, size_t n, gex_Event_t *lc) \
     { \
-        gex_AM_Arg_t a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3], a4 = a[4], a5 = a[5], a6 = a[6], a7 = a[7], a8 = a[8], a9 = a[9], \
-                     a10 = a[10], a11 = a[11], a12 = a[12], a13 = a[13], a14 = a[14], a15 = a[15]; \
-        gex_AM_Arg_t all[] = { a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 }; \
+        gex_AM_Arg_t a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3], a4 = a[4], a5 = a[5], a6 = a[6], \
+                     a7 = a[7], a8 = a[8], a9 = a[9], a10 = a[10], a11 = a[11], a12 = a[12], \
+                     a13 = a[13], a14 = a[14], a15 = a[15]; \
+        gex_AM_Arg_t all[] = { \
+            a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 \
+        }; \
         (void)all; \
-        CHECK(gex_AM_RequestMedium##M(tm, to, H_MEDIUM + M, payload, n, GEX_EVENT_NOW, 0 AMPHORA_NAMES_##M) == 0); \
-        CHECK(gex_AM_RequestMedium(tm, to, H_MEDIUM + M, payload, n, lc, 0 AMPHORA_NAMES_##M) == 0); \
+        CHECK(gex_AM_RequestMedium##M(tm, to, H_MEDIUM + M, payload, n, GEX_EVENT_NOW, \
+                                      0 AMPHORA_NAMES_##M) == 0); \
+        CHECK(gex_AM_RequestMedium(tm, to, H_MEDIUM + M, payload, n, lc, 0 AMPHORA_NAMES_##M) == \
+              0); \
     } \
     static void send_long_##M(gex_Rank_t to, const gex_AM_Arg_t *a, size_t n, gex_Event_t *lc) \
     { \
-        gex_AM_Arg_t a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3], a4 = a[4], a5 = a[5], a6 = a[6], a7 = a[7], a8 = a[8], a9 = a[9], \
-                     a10 = a[10], a11 = a[11], a12 = a[12], a13 = a[13], a14 = a[14], a15 = a[15]; \
-        gex_AM_Arg_t all[] = { a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 }; \
+        gex_AM_Arg_t a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3], a4 = a[4], a5 = a[5], a6 = a[6], \
+                     a7 = a[7], a8 = a[8], a9 = a[9], a10 = a[10], a11 = a[11], a12 = a[12], \
+                     a13 = a[13], a14 = a[14], a15 = a[15]; \
+        gex_AM_Arg_t all[] = { \
+            a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15 \
+        }; \
         (void)all; \
         char *at = bases[to] + (size_t)me * HALF; \
-        CHECK(gex_AM_RequestLong##M(tm, to, H_LONG + M, payload, n, at, GEX_EVENT_NOW, 0 AMPHORA_NAMES_##M) == 0); \
-        CHECK(gex_AM_RequestLong(tm, to, H_LONG + M, payload, n, at, lc, 0 AMPHORA_NAMES_##M) == 0); \
+        CHECK(gex_AM_RequestLong##M(tm, to, H_LONG + M, payload, n, at, GEX_EVENT_NOW, \
+                                    0 AMPHORA_NAMES_##M) == 0); \
+        CHECK(gex_AM_RequestLong(tm, to, H_LONG + M, payload, n, at, lc, 0 AMPHORA_NAMES_##M) == \
+              0); \
     }
 AMPHORA_EACH_M(SEND_SHORT)
 
@@ -224,9 +256,11 @@ static void test_immediate(void)
 static void test_limits(void)
 {
     CHECK(gex_AM_MaxArgs() == 16);
-    size_t (*const max[])(gex_TM_t, gex_Rank_t, const gex_Event_t *, gex_Flags_t, unsigned) = {
-        gex_AM_MaxRequestMedium, gex_AM_MaxReplyMedium, gex_AM_MaxRequestLong, gex_AM_MaxReplyLong };
-    size_t (*const lub[])(void) = { gex_AM_LUBRequestMedium, gex_AM_LUBReplyMedium, gex_AM_LUBRequestLong, gex_AM_LUBReplyLong };
+    size_t (*const max[])(gex_TM_t, gex_Rank_t, const gex_Event_t *, gex_Flags_t,
+                          unsigned) = { gex_AM_MaxRequestMedium, gex_AM_MaxReplyMedium,
+                                        gex_AM_MaxRequestLong, gex_AM_MaxReplyLong };
+    size_t (*const lub[])(void) = { gex_AM_LUBRequestMedium, gex_AM_LUBReplyMedium,
+                                    gex_AM_LUBRequestLong, gex_AM_LUBReplyLong };
     for (int k = 0; k < 4; k++) {
         CHECK(lub[k]() >= (k < 2 ? 65408 : 512));
         CHECK(max[k](tm, GEX_RANK_INVALID, GEX_EVENT_NOW, 0, 16) >= lub[k]());
@@ -250,20 +284,25 @@ static int try_one(gex_AM_Index_t index, gex_Flags_t flags, unsigned nargs)
 static void test_registration(void)
 {
     const gex_Flags_t ok = GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST;
-    gex_AM_Entry_t any[] = { { 0, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL }, { 149, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL },
+    gex_AM_Entry_t any[] = { { 0, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL },
+                             { 149, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL },
                              { 0, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL } };
-    gex_AM_Entry_t twice[] = { { 148, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL }, { 148, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL } };
+    gex_AM_Entry_t twice[] = { { 148, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL },
+                               { 148, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL } };
     CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
     gex_System_SetVerboseErrors(0);
-    CHECK(try_one(H_SHORT, ok, 0) == GASNET_ERR_BAD_ARG);  /* taken */
-    CHECK(try_one(127, ok, 0) == GASNET_ERR_BAD_ARG);      /* not a client's */
-    CHECK(try_one(147, ok, 17) == GASNET_ERR_BAD_ARG);     /* too many arguments */
-    CHECK(try_one(147, GEX_FLAG_AM_SHORT, 0) == GASNET_ERR_BAD_ARG && try_one(147, GEX_FLAG_AM_REPLY, 0) == GASNET_ERR_BAD_ARG);
+    CHECK(try_one(H_SHORT, ok, 0) == GASNET_ERR_BAD_ARG); /* taken */
+    CHECK(try_one(127, ok, 0) == GASNET_ERR_BAD_ARG);     /* not a client's */
+    CHECK(try_one(147, ok, 17) == GASNET_ERR_BAD_ARG);    /* too many arguments */
+    CHECK(try_one(147, GEX_FLAG_AM_SHORT, 0) == GASNET_ERR_BAD_ARG &&
+          try_one(147, GEX_FLAG_AM_REPLY, 0) == GASNET_ERR_BAD_ARG);
     CHECK(gex_EP_RegisterHandlers(ep, twice, 2) == GASNET_ERR_BAD_ARG);
     CHECK(try_one(148, ok, 0) == GASNET_OK); /* the failed call has left nothing */
-    CHECK(gex_EP_RegisterHandlers(ep, NULL, 1) == GASNET_ERR_BAD_ARG && gex_EP_RegisterHandlers(ep, NULL, 0) == GASNET_OK);
+    CHECK(gex_EP_RegisterHandlers(ep, NULL, 1) == GASNET_ERR_BAD_ARG &&
+          gex_EP_RegisterHandlers(ep, NULL, 0) == GASNET_OK);
     CHECK(gex_EP_RegisterHandlers(ep, any, 3) == GASNET_OK);
-    CHECK(any[0].gex_index == 255 && any[1].gex_index == 149 && any[2].gex_index == 254); /* highest free first */
+    /* highest free first */
+    CHECK(any[0].gex_index == 255 && any[1].gex_index == 149 && any[2].gex_index == 254);
     gex_System_SetVerboseErrors(1);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One misuse, named by the first argument, which the library answers with a sentence and a non-zero exit (gex_bad.sh looks at it). */
+/* One misuse, named by the first argument, which the library answers with a sentence and a non-zero
+ * exit (gex_bad.sh looks at it). */
 #include "gasnet.h"
 
 #include "tests/gex/gex_common.h"
@@ -34,7 +35,8 @@ static void put_self(void)
 }
 static void get_offset(void)
 {
-    gex_RMA_GetBlocking(tm, buf, 1, (void *)(uintptr_t)(GASNET_PAGESIZE - 4), 8, GEX_FLAG_PEER_SEG_OFFSET);
+    gex_RMA_GetBlocking(tm, buf, 1, (void *)(uintptr_t)(GASNET_PAGESIZE - 4), 8,
+                        GEX_FLAG_PEER_SEG_OFFSET);
 }
 static void commit_twice(void)
 {
@@ -44,15 +46,18 @@ static void commit_twice(void)
 }
 static void commit_other(void)
 {
-    gex_AM_CommitRequestLong0(gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0), 200, 100, NULL);
+    gex_AM_CommitRequestLong0(gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0), 200,
+                              100, NULL);
 }
 static void commit_args(void)
 {
-    gex_AM_CommitRequestMedium1(gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0), 200, 100, 1);
+    gex_AM_CommitRequestMedium1(gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0), 200,
+                                100, 1);
 }
 static void commit_bytes(void)
 {
-    gex_AM_CommitRequestMedium0(gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0), 200, 201);
+    gex_AM_CommitRequestMedium0(gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 200, NULL, 0, 0), 200,
+                                201);
 }
 static void prepare_twice(void)
 {
@@ -77,7 +82,8 @@ static void cancel_flags(void)
 }
 static void both_least(void)
 {
-    gex_AM_MaxRequestMedium(tm, 1, NULL, GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC, 0);
+    gex_AM_MaxRequestMedium(tm, 1, NULL,
+                            GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC, 0);
 }
 static void nb_group(void)
 {
@@ -97,7 +103,8 @@ static void long_outside(void)
 }
 static void medium_size(void)
 {
-    gex_AM_RequestMedium0(tm, 1, 200, buf, gex_AM_MaxRequestMedium(tm, 1, GEX_EVENT_NOW, 0, 0) + 1, GEX_EVENT_NOW, 0);
+    gex_AM_RequestMedium0(tm, 1, 200, buf, gex_AM_MaxRequestMedium(tm, 1, GEX_EVENT_NOW, 0, 0) + 1,
+                          GEX_EVENT_NOW, 0);
 }
 static void medium_defer(void)
 {
@@ -155,7 +162,9 @@ static void nothing(gex_Token_t token)
 }
 static int try_handler(gex_AM_Index_t index, unsigned nargs)
 {
-    gex_AM_Entry_t e = { index, (gex_AM_Fn_t)nothing, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, nargs, NULL, "mine" };
+    gex_AM_Entry_t e = {
+        index, (gex_AM_Fn_t)nothing, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, nargs, NULL, "mine"
+    };
     return gex_EP_RegisterHandlers(ep, &e, 1);
 }
 static void handler_twice(void)
@@ -191,23 +200,49 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } cases[] = {
-    { "put_rank", put_rank }, { "get_rank", get_rank }, { "am_rank", am_rank }, { "put_outside", put_outside },
-    { "put_self", put_self }, { "get_offset", get_offset }, { "commit_twice", commit_twice }, { "commit_other", commit_other },
-    { "commit_args", commit_args }, { "commit_bytes", commit_bytes }, { "prepare_twice", prepare_twice },
-    { "prepare_least", prepare_least }, { "prepare_lc", prepare_lc }, { "prepare_client", prepare_client },
-    { "cancel_flags", cancel_flags }, { "both_least", both_least }, { "nb_group", nb_group }, { "nbi_event", nbi_event },
-    { "long_outside", long_outside }, { "medium_size", medium_size }, { "medium_defer", medium_defer }, { "no_handler", no_handler },
-    { "value_size", value_size }, { "no_op", no_op }, { "notify_twice", notify_twice }, { "wait_alone", wait_alone },
-    { "barrier_flags", barrier_flags }, { "nested_region", nested_region }, { "max_args", max_args }, { "bad_team", bad_team },
-    { "handler_twice", handler_twice }, { "handler_args", handler_args }, { "handler_index", handler_index },
-    { "init_twice", init_twice }, { "attach_twice", attach_twice },
+    { "put_rank", put_rank },
+    { "get_rank", get_rank },
+    { "am_rank", am_rank },
+    { "put_outside", put_outside },
+    { "put_self", put_self },
+    { "get_offset", get_offset },
+    { "commit_twice", commit_twice },
+    { "commit_other", commit_other },
+    { "commit_args", commit_args },
+    { "commit_bytes", commit_bytes },
+    { "prepare_twice", prepare_twice },
+    { "prepare_least", prepare_least },
+    { "prepare_lc", prepare_lc },
+    { "prepare_client", prepare_client },
+    { "cancel_flags", cancel_flags },
+    { "both_least", both_least },
+    { "nb_group", nb_group },
+    { "nbi_event", nbi_event },
+    { "long_outside", long_outside },
+    { "medium_size", medium_size },
+    { "medium_defer", medium_defer },
+    { "no_handler", no_handler },
+    { "value_size", value_size },
+    { "no_op", no_op },
+    { "notify_twice", notify_twice },
+    { "wait_alone", wait_alone },
+    { "barrier_flags", barrier_flags },
+    { "nested_region", nested_region },
+    { "max_args", max_args },
+    { "bad_team", bad_team },
+    { "handler_twice", handler_twice },
+    { "handler_args", handler_args },
+    { "handler_index", handler_index },
+    { "init_twice", init_twice },
+    { "attach_twice", attach_twice },
 };
 
 /* Before initialisation. */
 static int early(const char *name)
 {
     if (strcmp(name, "attach_early") == 0)
-        return gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_NOT_INIT && gex_Segment_Attach(&seg, NULL, 4096) == GASNET_ERR_NOT_INIT &&
+        return gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_NOT_INIT &&
+                       gex_Segment_Attach(&seg, NULL, 4096) == GASNET_ERR_NOT_INIT &&
                        gex_EP_RegisterHandlers(NULL, NULL, 0) == GASNET_ERR_NOT_INIT &&
                        gasnet_getSegmentInfo(NULL, 0) == GASNET_ERR_NOT_INIT
                    ? 3
@@ -227,7 +262,8 @@ int main(int argc, char **argv)
         return 77;
     if (strstr(argv[1], "_early"))
         return early(argv[1]);
-    if (gex_Client_Init(NULL, &ep, &tm, "TEST_BAD", &argc, &argv, GEX_FLAG_USES_GASNET1) != GASNET_OK)
+    if (gex_Client_Init(NULL, &ep, &tm, "TEST_BAD", &argc, &argv, GEX_FLAG_USES_GASNET1) !=
+        GASNET_OK)
         return 77;
     if (strcmp(argv[1], "big_segment") == 0)
         gasnet_exit(big_segment());

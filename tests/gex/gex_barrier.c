@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Barriers of both APIs: nobody passes before all have come; names, anonymous ones and mismatches; try; several under way. */
+/* Barriers of both APIs: nobody passes before all have come; names, anonymous ones and mismatches;
+ * try; several under way. */
 #include <time.h>
 
 #include "gasnet.h"
@@ -76,9 +77,12 @@ static void test_mismatch(gex_Rank_t who)
     gasnet_barrier_notify(odd ? 8 : 7, 0);
     CHECK(gasnet_barrier_wait(odd ? 8 : 7, 0) == want);
     gasnet_barrier_notify(3, odd ? GASNET_BARRIERFLAG_MISMATCH : 0);
-    CHECK(gasnet_barrier_wait(3, odd ? GASNET_BARRIERFLAG_MISMATCH : 0) == GASNET_ERR_BARRIER_MISMATCH);
+    CHECK(gasnet_barrier_wait(3, odd ? GASNET_BARRIERFLAG_MISMATCH : 0) ==
+          GASNET_ERR_BARRIER_MISMATCH);
     gasnet_barrier_notify(3, odd ? GASNET_BARRIERFLAG_MISMATCH : GASNET_BARRIERFLAG_ANONYMOUS);
-    CHECK(gasnet_barrier_wait(3, odd ? GASNET_BARRIERFLAG_MISMATCH : GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_ERR_BARRIER_MISMATCH);
+    CHECK(
+        gasnet_barrier_wait(3, odd ? GASNET_BARRIERFLAG_MISMATCH : GASNET_BARRIERFLAG_ANONYMOUS) ==
+        GASNET_ERR_BARRIER_MISMATCH);
     /* What one process alone says wrong concerns only itself. */
     gasnet_barrier_notify(5, 0);
     CHECK(gasnet_barrier_wait(odd ? 6 : 5, 0) == (odd ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
@@ -97,10 +101,13 @@ static void test_mismatch(gex_Rank_t who)
     CHECK(gasnet_barrier(-1, 0) == GASNET_OK);
 }
 
-/* More than one team barrier at once; they complete in order, and none before all have asked for it. */
+/* More than one team barrier at once; they complete in order, and none before all have asked for
+ * it. */
 static void test_pipelined(uint32_t *step)
 {
-    enum { N = 40 };
+    enum {
+        N = 40
+    };
     gex_Event_t ev[N];
     uint32_t first = *step;
     for (int i = 0; i < N; i++) {
@@ -133,7 +140,8 @@ static void test_late(void)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
     double used_ms = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6;
     if (used_ms > 75)
-        fprintf(stderr, "process %u used %.1f ms of processor time in a wait of 150 ms\n", me, used_ms);
+        fprintf(stderr, "process %u used %.1f ms of processor time in a wait of 150 ms\n", me,
+                used_ms);
     CHECK(used_ms <= 75);
 }
 
@@ -141,7 +149,8 @@ int main(int argc, char **argv)
 {
     uint32_t step = 0;
     gex_Segment_t seg;
-    CHECK(gex_Client_Init(NULL, NULL, &tm, "TEST_BARRIER", &argc, &argv, GEX_FLAG_USES_GASNET1) == GASNET_OK);
+    CHECK(gex_Client_Init(NULL, NULL, &tm, "TEST_BARRIER", &argc, &argv, GEX_FLAG_USES_GASNET1) ==
+          GASNET_OK);
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();
     seed = me + 77;

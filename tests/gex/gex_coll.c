@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives of GASNet-EX against a sequential model: random kinds, sizes, roots, types and operators, many under way on several
- * teams, waited for in an order of each process's own.
+ * Collectives of GASNet-EX against a sequential model: random kinds, sizes, roots, types and
+ * operators, many under way on several teams, waited for in an order of each process's own.
  */
 #include <time.h>
 
 #include "tests/gex/gex_coll_common.h"
 
-enum { MANY = 14, TEAMS = 4 };
+enum {
+    MANY = 14,
+    TEAMS = 4
+};
 
 static gex_TM_t world;
 static gex_TM_t teams[TEAMS];
@@ -37,7 +40,8 @@ static uint32_t pick(uint32_t n)
 /* Lengths around the limits at which algorithms change. */
 static size_t pick_bytes(void)
 {
-    static const size_t corner[] = { 1, 8, 496, 512, 4096, 8192, 16384, 32768, 65408, 65536, 1u << 20, 3u << 20 };
+    static const size_t corner[] = { 1,     8,     496,   512,   4096,     8192,
+                                     16384, 32768, 65408, 65536, 1u << 20, 3u << 20 };
     uint32_t what = pick(10);
     size_t base = corner[pick(what < 8 ? 8 : 12)];
     if (what < 4)
@@ -52,7 +56,8 @@ static void pick_type(struct call *c)
     static const gex_DT_t types[] = { GEX_DT_I32, GEX_DT_U32, GEX_DT_I64,  GEX_DT_U64,
                                       GEX_DT_FLT, GEX_DT_DBL, GEX_DT_USER, GEX_DT_USER };
     static const size_t sizes[] = { 4, 4, 8, 8, 4, 8 };
-    static const gex_OP_t ops[] = { GEX_OP_ADD, GEX_OP_MULT, GEX_OP_MIN, GEX_OP_MAX, GEX_OP_USER, GEX_OP_USER_NC,
+    static const gex_OP_t ops[] = { GEX_OP_ADD, GEX_OP_MULT, GEX_OP_MIN,
+                                    GEX_OP_MAX, GEX_OP_USER, GEX_OP_USER_NC,
                                     GEX_OP_AND, GEX_OP_OR,   GEX_OP_XOR };
     static const size_t user_sizes[] = { 4, 8, 12, 24, 100, 1000, 33000, 70000 };
     uint32_t t = pick(8);
@@ -71,15 +76,20 @@ static void pick_type(struct call *c)
 
 static void fill_src(struct call *c)
 {
-    gex_OP_t rule = c->dt != GEX_DT_USER && (c->op & (GEX_OP_USER | GEX_OP_USER_NC)) ? GEX_OP_ADD : c->op;
+    gex_OP_t rule = c->dt != GEX_DT_USER && (c->op & (GEX_OP_USER | GEX_OP_USER_NC)) ? GEX_OP_ADD
+                                                                                     : c->op;
     for (size_t i = 0; i < c->count; i++)
-        coll_fill_element(c->dt, c->size, rule, c->serial, gex_TM_QueryRank(c->tm), i, c->src + i * c->size);
+        coll_fill_element(c->dt, c->size, rule, c->serial, gex_TM_QueryRank(c->tm), i,
+                          c->src + i * c->size);
 }
 
 /* What all members agree on. */
 static struct call plan(uint64_t serial)
 {
-    struct call c = { .kind = pick(12) == 0 ? 0 : 1 + (int)pick(3), .tm = teams[pick(nteams)], .serial = serial, .size = 1 };
+    struct call c = { .kind = pick(12) == 0 ? 0 : 1 + (int)pick(3),
+                      .tm = teams[pick(nteams)],
+                      .serial = serial,
+                      .size = 1 };
     c.root = pick(gex_System_QueryJobSize());
     c.in_place = pick(3) == 0;
     c.with_leaf = pick(4) == 0;
@@ -104,15 +114,17 @@ static void start(struct call *c)
     } else if (c->kind == 1) {
         if (me == c->root)
             fill(c->src, bytes, c->root, (uint32_t)c->serial);
-        c->event = gex_Coll_BroadcastNB(c->tm, c->root, c->dst, me == c->root ? c->src : NULL, bytes, flags);
+        c->event = gex_Coll_BroadcastNB(c->tm, c->root, c->dst, me == c->root ? c->src : NULL,
+                                        bytes, flags);
     } else {
         fill_src(c);
         if (c->kind == 2)
-            c->event = gex_Coll_ReduceToOneNB(c->tm, c->root, me == c->root ? c->dst : NULL, c->src, c->dt, c->size, c->count,
-                                              c->op, coll_user_op, &c->user, flags);
+            c->event = gex_Coll_ReduceToOneNB(c->tm, c->root, me == c->root ? c->dst : NULL, c->src,
+                                              c->dt, c->size, c->count, c->op, coll_user_op,
+                                              &c->user, flags);
         else
-            c->event = gex_Coll_ReduceToAllNB(c->tm, c->dst, c->src, c->dt, c->size, c->count, c->op, coll_user_op, &c->user,
-                                              flags);
+            c->event = gex_Coll_ReduceToAllNB(c->tm, c->dst, c->src, c->dt, c->size, c->count,
+                                              c->op, coll_user_op, &c->user, flags);
     }
 }
 
@@ -123,12 +135,14 @@ static void check(struct call *c)
     gex_Rank_t me = gex_TM_QueryRank(c->tm);
     gex_Rank_t last = gex_TM_QuerySize(c->tm) - 1;
     if (c->kind == 1)
-        COLL_CHECK(right(c->dst, bytes, c->root, (uint32_t)c->serial) == bytes, "broadcast of %zu from %u, good %zu", bytes,
-                   c->root, right(c->dst, bytes, c->root, (uint32_t)c->serial));
-    for (size_t i = 0; c->kind >= 2 && (c->kind == 3 || me == c->root) && i < c->count; i += i + step < c->count ? step : 1)
+        COLL_CHECK(right(c->dst, bytes, c->root, (uint32_t)c->serial) == bytes,
+                   "broadcast of %zu from %u, good %zu", bytes, c->root,
+                   right(c->dst, bytes, c->root, (uint32_t)c->serial));
+    for (size_t i = 0; c->kind >= 2 && (c->kind == 3 || me == c->root) && i < c->count;
+         i += i + step < c->count ? step : 1)
         COLL_CHECK(coll_right(c->dt, c->size, c->op, c->serial, last, i, c->dst + i * c->size),
-                   "reduction %d to %u, type %#x operator %#x, element %zu of %zu, %zu bytes each", c->kind, c->root,
-                   (unsigned)c->dt, (unsigned)c->op, i, c->count, c->size);
+                   "reduction %d to %u, type %#x operator %#x, element %zu of %zu, %zu bytes each",
+                   c->kind, c->root, (unsigned)c->dt, (unsigned)c->op, i, c->count, c->size);
     free(c->memory);
 }
 
@@ -184,7 +198,9 @@ static void batch(uint64_t *serial)
 /* Long trains of small ones: nobody may fall behind without bound, and all of them arrive. */
 static void train(void)
 {
-    enum { N = 400 };
+    enum {
+        N = 400
+    };
     static uint64_t got[N], sum[N], mine[N];
     static gex_Event_t event[2 * N];
     gex_Rank_t me = gex_TM_QueryRank(world);
@@ -193,8 +209,8 @@ static void train(void)
         mine[i] = coll_hash(5, me, i) % 100000;
         got[i] = me == i % size ? i * UINT64_C(1000003) : 0;
         event[2 * i] = gex_Coll_BroadcastNB(world, i % size, &got[i], &got[i], sizeof got[i], 0);
-        event[2 * i + 1] = gex_Coll_ReduceToOneNB(world, (i + 1) % size, &sum[i], &mine[i], GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL,
-                                                  NULL, 0);
+        event[2 * i + 1] = gex_Coll_ReduceToOneNB(world, (i + 1) % size, &sum[i], &mine[i],
+                                                  GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL, 0);
     }
     gex_Event_WaitAll(event, 2 * N, 0);
     for (unsigned i = 0; i < N; i++) {
@@ -206,7 +222,8 @@ static void train(void)
     }
 }
 
-/* One process comes 80 ms late to each kind: the others wait without using the processor, in a wait or in the next call. */
+/* One process comes 80 ms late to each kind: the others wait without using the processor, in a wait
+ * or in the next call. */
 static void late(void)
 {
     struct timespec before, after;
@@ -220,16 +237,18 @@ static void late(void)
             nanosleep(&pause, NULL); /* being late is what is tested */
         gex_Event_t event = GEX_EVENT_INVALID;
         if (kind == 0)
-            event = gex_Coll_ReduceToAllNB(world, &out, &in, GEX_DT_U64, 8, 1, GEX_OP_MAX, NULL, NULL, 0);
+            event = gex_Coll_ReduceToAllNB(world, &out, &in, GEX_DT_U64, 8, 1, GEX_OP_MAX, NULL,
+                                           NULL, 0);
         else if (kind == 1)
             event = gex_Coll_BroadcastNB(world, 0, &out, &in, 8, 0);
         else if (kind == 2)
-            event = gex_Coll_ReduceToOneNB(world, gex_TM_QuerySize(world) - 1, &out, &in, GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL,
-                                           0);
+            event = gex_Coll_ReduceToOneNB(world, gex_TM_QuerySize(world) - 1, &out, &in,
+                                           GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL, 0);
         gex_Event_Wait(event);
         gex_Event_Wait(gex_Coll_BarrierNB(world, 0));
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-        double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 + (double)(after.tv_nsec - before.tv_nsec) / 1e6;
+        double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 +
+                    (double)(after.tv_nsec - before.tv_nsec) / 1e6;
         COLL_CHECK(ms <= 40, "a wait of 80 ms in kind %d took %.1f ms of processor time", kind, ms);
     }
 }
@@ -240,10 +259,12 @@ static void make_teams(void)
     gex_Rank_t me = gex_TM_QueryRank(world);
     gex_Rank_t size = gex_TM_QuerySize(world);
     const int color[] = { (int)(me % 2), 0, me == 0 ? 1 : 0 };
-    const int key[] = { -(int)me, (int)(coll_hash(coll_seed, me, 3) % 1000), (int)((me * 2 + 1) % (size + 1)) };
+    const int key[] = { -(int)me, (int)(coll_hash(coll_seed, me, 3) % 1000),
+                        (int)((me * 2 + 1) % (size + 1)) };
     teams[nteams++] = world;
     for (; nteams < TEAMS; nteams++)
-        CHECK(gex_TM_Split(&teams[nteams], world, color[nteams - 1], key[nteams - 1], NULL, 0, GEX_FLAG_TM_NO_SCRATCH) == 0);
+        CHECK(gex_TM_Split(&teams[nteams], world, color[nteams - 1], key[nteams - 1], NULL, 0,
+                           GEX_FLAG_TM_NO_SCRATCH) == 0);
 }
 
 static void drop_teams(void)
@@ -253,10 +274,14 @@ static void drop_teams(void)
     nteams = 0;
 }
 
-/* A team in which each process is a member twice, by two endpoints: first all the calls of both, then their ends. */
+/* A team in which each process is a member twice, by two endpoints: first all the calls of both,
+ * then their ends. */
 static void two_members_each(gex_Client_t client)
 {
-    enum { N = 5000, MOST = 64 };
+    enum {
+        N = 5000,
+        MOST = 64
+    };
     gex_Rank_t me = gex_System_QueryJobRank();
     gex_Rank_t size = gex_System_QueryJobSize();
     gex_EP_Location_t list[2 * MOST];
@@ -266,14 +291,16 @@ static void two_members_each(gex_Client_t client)
     static uint64_t in[2][N], out[2][N], small[2];
     CHECK(size <= MOST && gex_EP_Create(&ep, client, GEX_EP_CAPABILITY_ALL, 0) == GASNET_OK);
     for (gex_Rank_t i = 0; i < 2 * size; i++)
-        list[i] = (gex_EP_Location_t){ .gex_rank = i % size, .gex_ep_index = i < size ? 0 : gex_EP_QueryIndex(ep) };
+        list[i] = (gex_EP_Location_t){ .gex_rank = i % size,
+                                       .gex_ep_index = i < size ? 0 : gex_EP_QueryIndex(ep) };
     gex_TM_Create(tm, 2, world, list, 2 * (size_t)size, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     for (int k = 0; k < 2; k++) {
         CHECK(gex_TM_QueryRank(tm[k]) == me + (gex_Rank_t)k * size);
         for (size_t i = 0; i < N; i++)
             in[k][i] = gex_TM_QueryRank(tm[k]) + i;
         small[k] = gex_TM_QueryRank(tm[k]) == size ? 42 : 0;
-        event[3 * k] = gex_Coll_ReduceToAllNB(tm[k], out[k], in[k], GEX_DT_U64, 8, N, GEX_OP_ADD, NULL, NULL, 0);
+        event[3 * k] = gex_Coll_ReduceToAllNB(tm[k], out[k], in[k], GEX_DT_U64, 8, N, GEX_OP_ADD,
+                                              NULL, NULL, 0);
         event[3 * k + 1] = gex_Coll_BroadcastNB(tm[k], size, &small[k], &small[k], 8, 0);
         event[3 * k + 2] = gex_Coll_BarrierNB(tm[k], 0);
     }
@@ -286,16 +313,20 @@ static void two_members_each(gex_Client_t client)
         CHECK(gex_TM_Destroy(tm[k], NULL, GEX_FLAG_GLOBALLY_QUIESCED) == 0);
 }
 
-/* Half of the processes wait for a sum before they attach, the others after: attaching makes progress on it. */
+/* Half of the processes wait for a sum before they attach, the others after: attaching makes
+ * progress on it. */
 static void attach_with_one_under_way(void)
 {
-    enum { N = 300000 };
+    enum {
+        N = 300000
+    };
     gex_Segment_t segment;
     uint64_t *sum = calloc(N, sizeof *sum);
     uint64_t n = gex_System_QueryJobSize();
     for (size_t i = 0; i < N; i++)
         sum[i] = i;
-    gex_Event_t event = gex_Coll_ReduceToAllNB(world, sum, sum, GEX_DT_U64, 8, N, GEX_OP_ADD, NULL, NULL, 0);
+    gex_Event_t event = gex_Coll_ReduceToAllNB(world, sum, sum, GEX_DT_U64, 8, N, GEX_OP_ADD, NULL,
+                                               NULL, 0);
     if (gex_System_QueryJobRank() % 2)
         gex_Event_Wait(event);
     CHECK(gex_Segment_Attach(&segment, world, GASNET_PAGESIZE) == GASNET_OK);

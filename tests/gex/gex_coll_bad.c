@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One misuse of collectives, named by the first argument, which ends the job with a sentence (gex_coll_bad.sh looks at it). */
+/* One misuse of collectives, named by the first argument, which ends the job with a sentence
+ * (gex_coll_bad.sh looks at it). */
 #include "gasnet.h"
 #include "gasnet_coll.h"
 
@@ -7,7 +8,9 @@
 
 static gex_TM_t tm;
 static char src[64], dst[64];
-enum { FLAGS = GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC | GASNET_COLL_LOCAL };
+enum {
+    FLAGS = GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC | GASNET_COLL_LOCAL
+};
 
 static void barrier_flags(void)
 {
@@ -93,17 +96,31 @@ static const struct {
     const char *name;
     void (*run)(void);
 } misuses[] = {
-    { "barrier_flags", barrier_flags }, { "root", root }, { "flags", flags }, { "pair", pair }, { "type", type },
-    { "type_size", type_size }, { "none", none }, { "bits_of_double", bits_of_double }, { "subtraction", subtraction },
-    { "no_function", no_function }, { "user_type", user_type }, { "busy_team", busy_team }, { "images", images },
-    { "no_operator", no_operator }, { "two_words", two_words }, { "image", image }, { "team_notify", team_notify },
+    { "barrier_flags", barrier_flags },
+    { "root", root },
+    { "flags", flags },
+    { "pair", pair },
+    { "type", type },
+    { "type_size", type_size },
+    { "none", none },
+    { "bits_of_double", bits_of_double },
+    { "subtraction", subtraction },
+    { "no_function", no_function },
+    { "user_type", user_type },
+    { "busy_team", busy_team },
+    { "images", images },
+    { "no_operator", no_operator },
+    { "two_words", two_words },
+    { "image", image },
+    { "team_notify", team_notify },
     { "team_wait", team_wait },
 };
 
 int main(int argc, char **argv)
 {
     gex_Segment_t segment;
-    CHECK(gex_Client_Init(NULL, NULL, &tm, "TEST_COLL_BAD", &argc, &argv, GEX_FLAG_USES_GASNET1) == GASNET_OK);
+    CHECK(gex_Client_Init(NULL, NULL, &tm, "TEST_COLL_BAD", &argc, &argv, GEX_FLAG_USES_GASNET1) ==
+          GASNET_OK);
     CHECK(gex_Segment_Attach(&segment, tm, GASNET_PAGESIZE) == GASNET_OK);
     for (size_t i = 0; i < sizeof misuses / sizeof *misuses; i++)
         if (argc > 1 && strcmp(argv[1], misuses[i].name) == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of collectives share: operands that each process can compute for any rank, and the sequential result. */
+/* What the tests of collectives share: operands that each process can compute for any rank, and the
+ * sequential result. */
 #ifndef GEX_COLL_COMMON_H
 #define GEX_COLL_COMMON_H
 
@@ -12,8 +13,9 @@ static uint64_t coll_seed;
 #define COLL_CHECK(cond, ...) \
     do { \
         if (!(cond)) { \
-            fprintf(stderr, "%s:%d: process %u, seed %llu: %s does not hold: ", __FILE__, __LINE__, \
-                    (unsigned)gex_System_QueryJobRank(), (unsigned long long)coll_seed, #cond); \
+            fprintf(stderr, "%s:%d: process %u, seed %llu: %s does not hold: ", __FILE__, \
+                    __LINE__, (unsigned)gex_System_QueryJobRank(), (unsigned long long)coll_seed, \
+                    #cond); \
             fprintf(stderr, __VA_ARGS__); \
             fputc('\n', stderr); \
             gasnet_exit(1); \
@@ -22,7 +24,8 @@ static uint64_t coll_seed;
 
 static inline uint64_t coll_hash(uint64_t a, uint64_t b, uint64_t c)
 {
-    uint64_t h = a * UINT64_C(0x9e3779b97f4a7c15) ^ (b + 1) * UINT64_C(0xc2b2ae3d27d4eb4f) ^ (c + 1) * UINT64_C(0x165667b19e3779f9);
+    uint64_t h = a * UINT64_C(0x9e3779b97f4a7c15) ^ (b + 1) * UINT64_C(0xc2b2ae3d27d4eb4f) ^
+                 (c + 1) * UINT64_C(0x165667b19e3779f9);
     h ^= h >> 29;
     h *= UINT64_C(0xbf58476d1ce4e5b9);
     return h ^ h >> 32;
@@ -30,25 +33,39 @@ static inline uint64_t coll_hash(uint64_t a, uint64_t b, uint64_t c)
 
 /* ---- one reduction: its types and operators ---- */
 
-/* A user's type: functions x -> a * x + b modulo 2^32, in arrays of `words` / 2; their composition does not commute. */
+/* A user's type: functions x -> a * x + b modulo 2^32, in arrays of `words` / 2; their composition
+ * does not commute. */
 struct coll_type {
     gex_DT_t dt;
     size_t size;
 };
 
 /* Operands are small, so that sums and products of floating-point numbers are exact. */
-static inline void coll_fill_element(gex_DT_t dt, size_t size, gex_OP_t op, uint64_t serial, uint32_t rank, size_t i, void *at)
+static inline void coll_fill_element(gex_DT_t dt, size_t size, gex_OP_t op, uint64_t serial,
+                                     uint32_t rank, size_t i, void *at)
 {
     uint64_t h = coll_hash(serial, rank, i);
     double small = op == GEX_OP_MULT ? (double)(1 + h % 2) : (double)(h % 1000) - 500;
     uint32_t word;
     switch (dt) {
-    case GEX_DT_I32: *(int32_t *)at = (int32_t)h; break;
-    case GEX_DT_U32: *(uint32_t *)at = (uint32_t)h; break;
-    case GEX_DT_I64: *(int64_t *)at = (int64_t)h; break;
-    case GEX_DT_U64: *(uint64_t *)at = h; break;
-    case GEX_DT_FLT: *(float *)at = (float)small; break;
-    case GEX_DT_DBL: *(double *)at = small; break;
+    case GEX_DT_I32:
+        *(int32_t *)at = (int32_t)h;
+        break;
+    case GEX_DT_U32:
+        *(uint32_t *)at = (uint32_t)h;
+        break;
+    case GEX_DT_I64:
+        *(int64_t *)at = (int64_t)h;
+        break;
+    case GEX_DT_U64:
+        *(uint64_t *)at = h;
+        break;
+    case GEX_DT_FLT:
+        *(float *)at = (float)small;
+        break;
+    case GEX_DT_DBL:
+        *(double *)at = small;
+        break;
     default:
         for (size_t k = 0; k < size / 4; k++) {
             word = (uint32_t)coll_hash(h, k, 7);
@@ -58,14 +75,19 @@ static inline void coll_fill_element(gex_DT_t dt, size_t size, gex_OP_t op, uint
 }
 
 #define COLL_ARITHMETIC(x, y, calc, type) \
-    (op == GEX_OP_ADD ? (type)((calc)(x) + (calc)(y)) : op == GEX_OP_MULT ? (type)((calc)(x) * (calc)(y)) : \
-     op == GEX_OP_MIN ? ((x) < (y) ? (x) : (y)) : ((x) > (y) ? (x) : (y)))
+    (op == GEX_OP_ADD    ? (type)((calc)(x) + (calc)(y)) \
+     : op == GEX_OP_MULT ? (type)((calc)(x) * (calc)(y)) \
+     : op == GEX_OP_MIN  ? ((x) < (y) ? (x) : (y)) \
+                         : ((x) > (y) ? (x) : (y)))
 #define COLL_BITS(x, y) (op == GEX_OP_AND ? (x) & (y) : op == GEX_OP_OR ? (x) | (y) : (x) ^ (y))
 #define COLL_INTEGER(x, y, calc, type) \
-    (op & (GEX_OP_AND | GEX_OP_OR | GEX_OP_XOR) ? (type)COLL_BITS(x, y) : COLL_ARITHMETIC(x, y, calc, type))
+    (op & (GEX_OP_AND | GEX_OP_OR | GEX_OP_XOR) ? (type)COLL_BITS(x, y) \
+                                                : COLL_ARITHMETIC(x, y, calc, type))
 
-/* The user's operators, on arrays of 32-bit words: sums (commute), or compositions of pairs (do not). */
-static inline void coll_user_element(bool commutes, size_t size, const uint32_t *left, uint32_t *right)
+/* The user's operators, on arrays of 32-bit words: sums (commute), or compositions of pairs (do
+ * not). */
+static inline void coll_user_element(bool commutes, size_t size, const uint32_t *left,
+                                     uint32_t *right)
 {
     for (size_t k = 0; commutes && k < size / 4; k++)
         right[k] += left[k];
@@ -79,16 +101,42 @@ static inline void coll_user_element(bool commutes, size_t size, const uint32_t 
         right[size / 4 - 1] = left[size / 4 - 1];
 }
 
-static inline void coll_combine(gex_DT_t dt, size_t size, gex_OP_t op, const void *left, void *right)
+static inline void coll_combine(gex_DT_t dt, size_t size, gex_OP_t op, const void *left,
+                                void *right)
 {
     switch (dt) {
-    case GEX_DT_I32: { int32_t x = *(const int32_t *)left, *y = right; *y = COLL_INTEGER(x, *y, uint32_t, int32_t); break; }
-    case GEX_DT_U32: { uint32_t x = *(const uint32_t *)left, *y = right; *y = COLL_INTEGER(x, *y, uint32_t, uint32_t); break; }
-    case GEX_DT_I64: { int64_t x = *(const int64_t *)left, *y = right; *y = COLL_INTEGER(x, *y, uint64_t, int64_t); break; }
-    case GEX_DT_U64: { uint64_t x = *(const uint64_t *)left, *y = right; *y = COLL_INTEGER(x, *y, uint64_t, uint64_t); break; }
-    case GEX_DT_FLT: { float x = *(const float *)left, *y = right; *y = COLL_ARITHMETIC(x, *y, float, float); break; }
-    case GEX_DT_DBL: { double x = *(const double *)left, *y = right; *y = COLL_ARITHMETIC(x, *y, double, double); break; }
-    default: coll_user_element(op == GEX_OP_USER, size, left, right);
+    case GEX_DT_I32: {
+        int32_t x = *(const int32_t *)left, *y = right;
+        *y = COLL_INTEGER(x, *y, uint32_t, int32_t);
+        break;
+    }
+    case GEX_DT_U32: {
+        uint32_t x = *(const uint32_t *)left, *y = right;
+        *y = COLL_INTEGER(x, *y, uint32_t, uint32_t);
+        break;
+    }
+    case GEX_DT_I64: {
+        int64_t x = *(const int64_t *)left, *y = right;
+        *y = COLL_INTEGER(x, *y, uint64_t, int64_t);
+        break;
+    }
+    case GEX_DT_U64: {
+        uint64_t x = *(const uint64_t *)left, *y = right;
+        *y = COLL_INTEGER(x, *y, uint64_t, uint64_t);
+        break;
+    }
+    case GEX_DT_FLT: {
+        float x = *(const float *)left, *y = right;
+        *y = COLL_ARITHMETIC(x, *y, float, float);
+        break;
+    }
+    case GEX_DT_DBL: {
+        double x = *(const double *)left, *y = right;
+        *y = COLL_ARITHMETIC(x, *y, double, double);
+        break;
+    }
+    default:
+        coll_user_element(op == GEX_OP_USER, size, left, right);
     }
 }
 
@@ -99,7 +147,8 @@ struct coll_user {
     size_t size;
 };
 
-static inline void coll_user_op(const void *arg1, void *arg2_and_out, size_t count, const void *cdata)
+static inline void coll_user_op(const void *arg1, void *arg2_and_out, size_t count,
+                                const void *cdata)
 {
     const struct coll_user *u = cdata;
     COLL_CHECK(count > 0, "an operator was called for no elements");
@@ -107,14 +156,16 @@ static inline void coll_user_op(const void *arg1, void *arg2_and_out, size_t cou
         const char *left = (const char *)arg1 + i * u->size;
         char *right = (char *)arg2_and_out + i * u->size;
         if (u->dt == GEX_DT_USER)
-            coll_user_element(u->op == GEX_OP_USER, u->size, (const uint32_t *)(const void *)left, (uint32_t *)(void *)right);
+            coll_user_element(u->op == GEX_OP_USER, u->size, (const uint32_t *)(const void *)left,
+                              (uint32_t *)(void *)right);
         else
             coll_combine(u->dt, u->size, GEX_OP_ADD, left, right);
     }
 }
 
 /* Is at the reduction of element i over ranks 0..last? */
-static inline bool coll_right(gex_DT_t dt, size_t size, gex_OP_t op, uint64_t serial, uint32_t last, size_t i, const void *at)
+static inline bool coll_right(gex_DT_t dt, size_t size, gex_OP_t op, uint64_t serial, uint32_t last,
+                              size_t i, const void *at)
 {
     _Alignas(16) char small[2][64];
     char *acc = size <= 64 ? small[0] : malloc(size);

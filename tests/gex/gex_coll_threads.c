@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives of a client with threads: each thread has a team of its own, with a barrier, broadcasts and reductions under way on
- * it while the other threads are at theirs; one thread only polls.  Arguments: seed, rounds.
+ * Collectives of a client with threads: each thread has a team of its own, with a barrier,
+ * broadcasts and reductions under way on it while the other threads are at theirs; one thread only
+ * polls.  Arguments: seed, rounds.
  */
 #include <pthread.h>
 
 #include "tests/gex/gex_coll_common.h"
 
-enum { THREADS = 4, MANY = 5 };
+enum {
+    THREADS = 4,
+    MANY = 5
+};
 
 static gex_TM_t world, teams[THREADS];
 static int rounds, finished;
@@ -28,15 +32,17 @@ static void start(struct sum *s, gex_TM_t tm, uint64_t *common, uint64_t serial)
     s->dst = malloc(s->count * 8);
     for (size_t i = 0; i < s->count; i++)
         coll_fill_element(GEX_DT_U64, 8, GEX_OP_ADD, serial, gex_TM_QueryRank(tm), i, &s->src[i]);
-    s->event = gex_Coll_ReduceToAllNB(tm, s->dst, s->src, GEX_DT_U64, 8, s->count, GEX_OP_ADD, NULL, NULL, 0);
+    s->event = gex_Coll_ReduceToAllNB(tm, s->dst, s->src, GEX_DT_U64, 8, s->count, GEX_OP_ADD, NULL,
+                                      NULL, 0);
 }
 
 static void end(struct sum *s, gex_TM_t tm)
 {
     gex_Event_Wait(s->event);
     for (size_t i = 0; i < s->count; i += 1 + s->count / 100)
-        COLL_CHECK(coll_right(GEX_DT_U64, 8, GEX_OP_ADD, s->serial, gex_TM_QuerySize(tm) - 1, i, &s->dst[i]), "sum %zu of %zu", i,
-                   s->count);
+        COLL_CHECK(coll_right(GEX_DT_U64, 8, GEX_OP_ADD, s->serial, gex_TM_QuerySize(tm) - 1, i,
+                              &s->dst[i]),
+                   "sum %zu of %zu", i, s->count);
     free(s->src);
     free(s->dst);
 }
@@ -92,8 +98,8 @@ int main(int argc, char **argv)
     if (me == 0)
         printf("seed %llu\n", (unsigned long long)coll_seed);
     for (int i = 0; i < THREADS; i++)
-        CHECK(gex_TM_Split(&teams[i], world, i == 3 ? (int)me % 2 : 0, i % 2 ? -(int)me : (int)me, NULL, 0,
-                           GEX_FLAG_TM_NO_SCRATCH) == 0);
+        CHECK(gex_TM_Split(&teams[i], world, i == 3 ? (int)me % 2 : 0, i % 2 ? -(int)me : (int)me,
+                           NULL, 0, GEX_FLAG_TM_NO_SCRATCH) == 0);
     CHECK(pthread_create(&poller, NULL, poll, NULL) == 0);
     for (intptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&thread[i], NULL, work, (void *)i) == 0);

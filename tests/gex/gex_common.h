@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the GASNet API share: checks, random numbers, patterns.  They use the public headers only. */
+/* What the tests of the GASNet API share: checks, random numbers, patterns.  They use the public
+ * headers only. */
 #ifndef GEX_COMMON_H
 #define GEX_COMMON_H
 
@@ -13,7 +14,8 @@
 #define CHECK(cond) \
     do { \
         if (!(cond)) { \
-            fprintf(stderr, "%s:%d: process %u: %s does not hold\n", __FILE__, __LINE__, (unsigned)gex_System_QueryJobRank(), #cond); \
+            fprintf(stderr, "%s:%d: process %u: %s does not hold\n", __FILE__, __LINE__, \
+                    (unsigned)gex_System_QueryJobRank(), #cond); \
             gasnet_exit(1); \
         } \
     } while (0)

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One misuse, named by the first argument, that a checked build (--enable-debug, clients with GASNET_DEBUG) answers with a sentence
- * (gex_debug.sh looks at it).  Process 0 commits it; process 1 waits, or answers with what handlers here do. */
+/* One misuse, named by the first argument, that a checked build (--enable-debug, clients with
+ * GASNET_DEBUG) answers with a sentence (gex_debug.sh looks at it).  Process 0 commits it; process
+ * 1 waits, or answers with what handlers here do. */
 #include "gasnetex.h"
 
 #include "tests/gex/gex_common.h"
 
-enum { H_BAD = 128, H_REPLY, H_NOTHING, H_LATE };
+enum {
+    H_BAD = 128,
+    H_REPLY,
+    H_NOTHING,
+    H_LATE
+};
 
 static gex_TM_t tm;
 static gex_EP_t ep;
@@ -139,7 +145,8 @@ static void put_between(void)
 }
 static void poll_between(void)
 {
-    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(tm, 1, buf, 100, 100, NULL, GEX_EVENT_NOW, 0, 0);
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(tm, 1, buf, 100, 100, NULL, GEX_EVENT_NOW, 0,
+                                                    0);
     gasnet_AMPoll();
     gex_AM_CommitRequestLong0(sd, H_NOTHING, 100, there);
 }
@@ -153,7 +160,8 @@ static void prepare_offset(void)
     gex_AM_PrepareRequestMedium(tm, 1, buf, 8, 8, GEX_EVENT_NOW, GEX_FLAG_SELF_SEG_OFFSET, 0);
 }
 
-/* ---- events; each of these processes waits for the other's barrier, so that the event is not complete at once ---- */
+/* ---- events; each of these processes waits for the other's barrier, so that the event is not
+ * complete at once ---- */
 
 static gex_Event_t barrier_event(void)
 {
@@ -253,7 +261,8 @@ static void two_peer(void)
 }
 static void two_copy(void)
 {
-    gex_AM_RequestMedium0(tm, 1, H_NOTHING, buf, 8, GEX_EVENT_NOW, GEX_FLAG_LC_COPY_YES | GEX_FLAG_LC_COPY_NO);
+    gex_AM_RequestMedium0(tm, 1, H_NOTHING, buf, 8, GEX_EVENT_NOW,
+                          GEX_FLAG_LC_COPY_YES | GEX_FLAG_LC_COPY_NO);
 }
 static void not_bound(void)
 {
@@ -261,11 +270,13 @@ static void not_bound(void)
 }
 static void offset_outside(void)
 {
-    gex_RMA_PutBlocking(tm, 1, there, (void *)(uintptr_t)(GASNET_PAGESIZE - 4), 8, GEX_FLAG_SELF_SEG_OFFSET);
+    gex_RMA_PutBlocking(tm, 1, there, (void *)(uintptr_t)(GASNET_PAGESIZE - 4), 8,
+                        GEX_FLAG_SELF_SEG_OFFSET);
 }
 static void least_request(void)
 {
-    gex_AM_RequestMedium0(tm, 1, H_NOTHING, buf, 8, GEX_EVENT_NOW, GEX_FLAG_AM_PREPARE_LEAST_CLIENT);
+    gex_AM_RequestMedium0(tm, 1, H_NOTHING, buf, 8, GEX_EVENT_NOW,
+                          GEX_FLAG_AM_PREPARE_LEAST_CLIENT);
 }
 static void null_source(void)
 {
@@ -274,7 +285,8 @@ static void null_source(void)
 static void nested_commit(void) /* allowed: everything that looks like misuse and is none */
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 100, NULL, 0, 0);
-    CHECK(gex_System_QueryJobRank() == 0 && gex_AM_LUBRequestMedium() > 0 && gex_TM_QuerySize(tm) == 2);
+    CHECK(gex_System_QueryJobRank() == 0 && gex_AM_LUBRequestMedium() > 0 &&
+          gex_TM_QuerySize(tm) == 2);
     memset(gex_AM_SrcDescAddr(sd), 1, 100);
     CHECK(gex_AM_CancelRequestMedium(sd, 0) == 0);
     gex_HSL_Lock(&lock);
@@ -286,20 +298,65 @@ static void nested_commit(void) /* allowed: everything that looks like misuse an
     gasnet_exit(9);
 }
 
-#define CASE(name) { #name, name }
-#define HANDLER(name) { #name, run_handler }
+#define CASE(name) \
+    { \
+#name, name \
+    }
+#define HANDLER(name) \
+    { \
+#name, run_handler \
+    }
 static const struct {
     const char *name;
     void (*fn)(void);
 } cases[] = {
-    HANDLER(request_in_handler), HANDLER(put_in_handler), HANDLER(get_in_handler), HANDLER(poll_in_handler), HANDLER(test_in_handler),
-    HANDLER(sync_in_handler), HANDLER(barrier_in_handler), HANDLER(prepare_in_handler), HANDLER(lock_left), HANDLER(reply_locked),
-    HANDLER(reply_twice), HANDLER(reply_left), HANDLER(reply_between), HANDLER(reply_to_reply), HANDLER(other_token),
-    CASE(stale_token), CASE(stale_reply), CASE(put_locked), CASE(poll_locked), CASE(wait_locked), CASE(lock_twice), CASE(unlock_free),
-    CASE(destroy_held), CASE(put_between), CASE(poll_between), CASE(other_dest), CASE(prepare_offset), CASE(event_twice),
-    CASE(event_array), CASE(leaf_after_root), CASE(leaf_of_leaf), CASE(leaf_deferred), CASE(leaf_of_get), CASE(region_twice),
-    CASE(event_flags), CASE(nbi_flags), CASE(never_self), CASE(never_nbrhd), CASE(never_nbrhd_put), CASE(two_self), CASE(two_peer),
-    CASE(two_copy), CASE(not_bound), CASE(offset_outside), CASE(least_request), CASE(null_source), CASE(nested_commit),
+    HANDLER(request_in_handler),
+    HANDLER(put_in_handler),
+    HANDLER(get_in_handler),
+    HANDLER(poll_in_handler),
+    HANDLER(test_in_handler),
+    HANDLER(sync_in_handler),
+    HANDLER(barrier_in_handler),
+    HANDLER(prepare_in_handler),
+    HANDLER(lock_left),
+    HANDLER(reply_locked),
+    HANDLER(reply_twice),
+    HANDLER(reply_left),
+    HANDLER(reply_between),
+    HANDLER(reply_to_reply),
+    HANDLER(other_token),
+    CASE(stale_token),
+    CASE(stale_reply),
+    CASE(put_locked),
+    CASE(poll_locked),
+    CASE(wait_locked),
+    CASE(lock_twice),
+    CASE(unlock_free),
+    CASE(destroy_held),
+    CASE(put_between),
+    CASE(poll_between),
+    CASE(other_dest),
+    CASE(prepare_offset),
+    CASE(event_twice),
+    CASE(event_array),
+    CASE(leaf_after_root),
+    CASE(leaf_of_leaf),
+    CASE(leaf_deferred),
+    CASE(leaf_of_get),
+    CASE(region_twice),
+    CASE(event_flags),
+    CASE(nbi_flags),
+    CASE(never_self),
+    CASE(never_nbrhd),
+    CASE(never_nbrhd_put),
+    CASE(two_self),
+    CASE(two_peer),
+    CASE(two_copy),
+    CASE(not_bound),
+    CASE(offset_outside),
+    CASE(least_request),
+    CASE(null_source),
+    CASE(nested_commit),
 };
 
 static volatile int late;
@@ -329,8 +386,10 @@ int main(int argc, char **argv)
     gex_AM_Entry_t table[] = {
         { H_BAD, (gex_AM_Fn_t)in_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "bad" },
         { H_REPLY, (gex_AM_Fn_t)in_reply, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "reply" },
-        { H_NOTHING, (gex_AM_Fn_t)nothing, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQREP, 0, NULL, "nothing" },
-        { H_LATE, (gex_AM_Fn_t)come_late, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "late" },
+        { H_NOTHING, (gex_AM_Fn_t)nothing, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQREP, 0, NULL,
+          "nothing" },
+        { H_LATE, (gex_AM_Fn_t)come_late, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL,
+          "late" },
     };
     what = argc > 1 ? argv[1] : "";
     if (strstr(what, "_early")) {

@@ -1,24 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endpoints and segments as objects: made, bound, published, asked for; put and get over pairs of all their combinations, with
- * memory of the library's and of the client's; messages of all kinds to other endpoints; teams of them; a thousand segments.
- * Argument: how many segments the last part makes; "bind": endpoint 0 gets its segment that way instead of by attaching.
+ * Endpoints and segments as objects: made, bound, published, asked for; put and get over pairs of
+ * all their combinations, with memory of the library's and of the client's; messages of all kinds
+ * to other endpoints; teams of them; a thousand segments. Argument: how many segments the last part
+ * makes; "bind": endpoint 0 gets its segment that way instead of by attaching.
  */
 #include "gasnetex.h"
 #include "gasnet_mk.h"
 
 #include "tests/gex/gex_common.h"
 
-/* Endpoint 1: memory of the library's, all capabilities; 2: memory of the client's; 3: the client's, RMA alone; 4: no segment. */
-enum { EPS = 5, BYTES = 300000, PLACE = 40000, BIG = 150000, H_NOTE = 200, H_PUSH, H_PULL, H_BACK };
+/* Endpoint 1: memory of the library's, all capabilities; 2: memory of the client's; 3: the
+ * client's, RMA alone; 4: no segment. */
+enum {
+    EPS = 5,
+    BYTES = 300000,
+    PLACE = 40000,
+    BIG = 150000,
+    H_NOTE = 200,
+    H_PUSH,
+    H_PULL,
+    H_BACK
+};
 
 static gex_Client_t client;
 static gex_TM_t world;
 static gex_EP_t ep[EPS];
 static gex_Segment_t segment[EPS];
 static gex_Rank_t me, size;
-static char *own[EPS];        /* client memory */
-static char *base[EPS][64];   /* where each process has it */
+static char *own[EPS];      /* client memory */
+static char *base[EPS][64]; /* where each process has it */
 static unsigned notes[EPS], backs[EPS];
 
 static void barrier(void)
@@ -26,12 +37,14 @@ static void barrier(void)
     gex_Event_Wait(gex_Coll_BarrierNB(world, 0));
 }
 
-/* ---- handlers: registered with each endpoint, they count by the endpoint that the token names ---- */
+/* ---- handlers: registered with each endpoint, they count by the endpoint that the token names
+ * ---- */
 
 static unsigned index_of(gex_Token_t token)
 {
     gex_Token_Info_t info;
-    CHECK((gex_Token_Info(token, &info, GEX_TI_ALL) & GEX_TI_EP) && info.gex_ep == ep[gex_EP_QueryIndex(info.gex_ep)]);
+    CHECK((gex_Token_Info(token, &info, GEX_TI_ALL) & GEX_TI_EP) &&
+          info.gex_ep == ep[gex_EP_QueryIndex(info.gex_ep)]);
     CHECK(info.gex_entry->gex_cdata == ep[gex_EP_QueryIndex(info.gex_ep)]);
     return gex_EP_QueryIndex(info.gex_ep);
 }
@@ -43,7 +56,8 @@ static void note(gex_Token_t token, gex_AM_Arg_t to)
     CHECK(gex_AM_ReplyShort1(token, H_BACK, 0, 77) == 0);
 }
 
-static void push(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t to, gex_AM_Arg_t from, gex_AM_Arg_t step)
+static void push(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t to, gex_AM_Arg_t from,
+                 gex_AM_Arg_t step)
 {
     CHECK(right(buf, nbytes, (uint32_t)from, (uint32_t)step) == nbytes);
     note(token, to);
@@ -56,7 +70,8 @@ static void pull(gex_Token_t token, gex_AM_Arg_t low, gex_AM_Arg_t high, gex_AM_
     uintptr_t dest = (uintptr_t)((uint64_t)(uint32_t)low | (uint64_t)(uint32_t)high << 32);
     unsigned index = index_of(token);
     fill(data, (size_t)nbytes, me, index);
-    CHECK(gex_AM_ReplyLong1(token, H_BACK + 1, data, (size_t)nbytes, (void *)dest, GEX_EVENT_NOW, 0, (gex_AM_Arg_t)me) == 0);
+    CHECK(gex_AM_ReplyLong1(token, H_BACK + 1, data, (size_t)nbytes, (void *)dest, GEX_EVENT_NOW, 0,
+                            (gex_AM_Arg_t)me) == 0);
 }
 
 static void back(gex_Token_t token, gex_AM_Arg_t unused)
@@ -101,16 +116,20 @@ static void test_errors(void)
     char byte;
     gex_System_SetVerboseErrors(0);
     CHECK(gex_EP_Create(NULL, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_ERR_BAD_ARG);
-    CHECK(gex_EP_Create(&other, GEX_CLIENT_INVALID, GEX_EP_CAPABILITY_RMA, 0) == GASNET_ERR_BAD_ARG);
+    CHECK(gex_EP_Create(&other, GEX_CLIENT_INVALID, GEX_EP_CAPABILITY_RMA, 0) ==
+          GASNET_ERR_BAD_ARG);
     CHECK(gex_EP_Create(&other, client, 0, 0) == GASNET_ERR_BAD_ARG);
     CHECK(gex_EP_Create(&other, client, GEX_EP_CAPABILITY_RMA, 0x100) == GASNET_ERR_BAD_ARG);
     CHECK(gex_Segment_Create(NULL, client, NULL, 4096, GEX_MK_HOST, 0) == GASNET_ERR_BAD_ARG);
-    CHECK(gex_Segment_Create(&seg, GEX_CLIENT_INVALID, NULL, 4096, GEX_MK_HOST, 0) == GASNET_ERR_BAD_ARG);
+    CHECK(gex_Segment_Create(&seg, GEX_CLIENT_INVALID, NULL, 4096, GEX_MK_HOST, 0) ==
+          GASNET_ERR_BAD_ARG);
     CHECK(gex_Segment_Create(&seg, client, NULL, 0, GEX_MK_HOST, 0) == GASNET_ERR_BAD_ARG);
-    CHECK(gex_Segment_Create(&seg, client, &byte, UINTPTR_MAX, GEX_MK_HOST, 0) == GASNET_ERR_BAD_ARG);
+    CHECK(gex_Segment_Create(&seg, client, &byte, UINTPTR_MAX, GEX_MK_HOST, 0) ==
+          GASNET_ERR_BAD_ARG);
     CHECK(gex_Segment_Create(&seg, client, NULL, 4096, GEX_MK_INVALID, 0) == GASNET_ERR_BAD_ARG);
     CHECK(gex_Segment_Create(&seg, client, NULL, 4096, GEX_MK_HOST, 1) == GASNET_ERR_BAD_ARG);
-    CHECK(gex_Segment_Create(&seg, client, NULL, UINTPTR_MAX / 4, GEX_MK_HOST, 0) == GASNET_ERR_RESOURCE);
+    CHECK(gex_Segment_Create(&seg, client, NULL, UINTPTR_MAX / 4, GEX_MK_HOST, 0) ==
+          GASNET_ERR_RESOURCE);
     CHECK(gex_Segment_Destroy(GEX_SEGMENT_INVALID, 0) == GASNET_ERR_BAD_ARG);
     CHECK(gex_Segment_Destroy(segment[0], 0) == GASNET_ERR_BAD_ARG);
     CHECK(other == GEX_EP_INVALID && seg == GEX_SEGMENT_INVALID);
@@ -123,12 +142,15 @@ static void test_errors(void)
 
 static void make_all(void)
 {
-    static const gex_EP_Capabilities_t caps[EPS] = { 0, GEX_EP_CAPABILITY_ALL, GEX_EP_CAPABILITY_ALL, GEX_EP_CAPABILITY_RMA,
+    static const gex_EP_Capabilities_t caps[EPS] = { 0, GEX_EP_CAPABILITY_ALL,
+                                                     GEX_EP_CAPABILITY_ALL, GEX_EP_CAPABILITY_RMA,
                                                      GEX_EP_CAPABILITY_AM };
     for (unsigned i = 1; i < EPS; i++) {
         CHECK(gex_EP_Create(&ep[i], client, caps[i], 0) == GASNET_OK);
-        CHECK(gex_EP_QueryIndex(ep[i]) == i && gex_EP_QueryClient(ep[i]) == client && gex_EP_QueryFlags(ep[i]) == 0);
-        CHECK(gex_EP_QuerySegment(ep[i]) == GEX_SEGMENT_INVALID && gex_EP_QueryCData(ep[i]) == NULL);
+        CHECK(gex_EP_QueryIndex(ep[i]) == i && gex_EP_QueryClient(ep[i]) == client &&
+              gex_EP_QueryFlags(ep[i]) == 0);
+        CHECK(gex_EP_QuerySegment(ep[i]) == GEX_SEGMENT_INVALID &&
+              gex_EP_QueryCData(ep[i]) == NULL);
         gex_EP_SetCData(ep[i], &ep[i]);
         CHECK(gex_EP_QueryCData(ep[i]) == &ep[i] && gex_EP_QueryCData(ep[0]) == NULL);
         if (i != 3)
@@ -136,8 +158,10 @@ static void make_all(void)
     }
     for (unsigned i = 1; i < 4; i++) {
         own[i] = i == 1 ? NULL : (char *)malloc(BYTES) + i; /* of no alignment */
-        CHECK(gex_Segment_Create(&segment[i], client, own[i], BYTES - 64 - i, GEX_MK_HOST, 0) == GASNET_OK);
-        CHECK(gex_Segment_QuerySize(segment[i]) == BYTES - 64 - i && gex_Segment_QueryClient(segment[i]) == client);
+        CHECK(gex_Segment_Create(&segment[i], client, own[i], BYTES - 64 - i, GEX_MK_HOST, 0) ==
+              GASNET_OK);
+        CHECK(gex_Segment_QuerySize(segment[i]) == BYTES - 64 - i &&
+              gex_Segment_QueryClient(segment[i]) == client);
         CHECK(own[i] == NULL || gex_Segment_QueryAddr(segment[i]) == own[i]);
         CHECK(gex_EP_BindSegment(ep[i], segment[i], 0) == GASNET_OK);
         CHECK(gex_EP_QuerySegment(ep[i]) == segment[i]);
@@ -154,11 +178,13 @@ static void test_queries(bool published)
             void *local = NULL;
             uintptr_t len = 99;
             gex_TM_t pair = gex_TM_Pair(ep[0], i);
-            gex_Event_t ev = gex_EP_QueryBoundSegmentNB(pair, j, &owner, &local, &len, GEX_FLAG_IMMEDIATE);
+            gex_Event_t ev = gex_EP_QueryBoundSegmentNB(pair, j, &owner, &local, &len,
+                                                        GEX_FLAG_IMMEDIATE);
             bool known = published && i < 4;
             CHECK(j != me || ev == GEX_EVENT_INVALID);
             CHECK(j == me || (ev == GEX_EVENT_INVALID) == known);
-            if (ev == GEX_EVENT_NO_OP && (published || (i + j) % 2)) { /* some remain for the publication */
+            /* some remain for the publication */
+            if (ev == GEX_EVENT_NO_OP && (published || (i + j) % 2)) {
                 ev = gex_EP_QueryBoundSegmentNB(pair, j, &owner, &local, &len, 0);
                 gex_Event_Wait(ev);
                 ev = GEX_EVENT_INVALID;
@@ -244,7 +270,8 @@ static void test_messages(void)
                 fill(out, n, me, n);
                 CHECK(gex_AM_MaxRequestMedium(pair, j, GEX_EVENT_NOW, 0, 3) >= n);
                 CHECK(gex_AM_RequestShort1(pair, j, H_NOTE, 0, (gex_AM_Arg_t)to) == 0);
-                CHECK(gex_AM_RequestMedium3(pair, j, H_PUSH, out, n, GEX_EVENT_NOW, 0, (gex_AM_Arg_t)to, (gex_AM_Arg_t)me,
+                CHECK(gex_AM_RequestMedium3(pair, j, H_PUSH, out, n, GEX_EVENT_NOW, 0,
+                                            (gex_AM_Arg_t)to, (gex_AM_Arg_t)me,
                                             (gex_AM_Arg_t)n) == 0);
                 sent[from] += 2;
                 GASNET_BLOCKUNTIL(answers(from) == sent[from]);
@@ -258,14 +285,15 @@ static void test_messages(void)
             size_t n = a ? PLACE : 700;
             fill(out, n, me, 9);
             gex_TM_t pair = gex_TM_Pair(ep[other], to);
-            CHECK(gex_AM_RequestLong3(pair, j, H_PUSH, out, n, place(to, j), GEX_EVENT_NOW, 0, (gex_AM_Arg_t)to, (gex_AM_Arg_t)me, 9) ==
-                  0);
+            CHECK(gex_AM_RequestLong3(pair, j, H_PUSH, out, n, place(to, j), GEX_EVENT_NOW, 0,
+                                      (gex_AM_Arg_t)to, (gex_AM_Arg_t)me, 9) == 0);
             sent[other]++;
             GASNET_BLOCKUNTIL(answers(other) == sent[other]);
         }
     barrier();
     for (unsigned i = 0; i < EPS; i++)
-        CHECK(__atomic_load_n(&notes[i], __ATOMIC_ACQUIRE) == (i == 3 ? 0 : 8 * size + (i == 1 || i == 2 ? size : 0)));
+        CHECK(__atomic_load_n(&notes[i], __ATOMIC_ACQUIRE) ==
+              (i == 3 ? 0 : 8 * size + (i == 1 || i == 2 ? size : 0)));
 }
 
 static void back_into(unsigned to, gex_Rank_t j, size_t n, unsigned *sent)
@@ -273,7 +301,8 @@ static void back_into(unsigned to, gex_Rank_t j, size_t n, unsigned *sent)
     uintptr_t dest = (uintptr_t)base[to][me];
     memset((char *)dest, 0, n);
     CHECK(gex_AM_RequestShort3(gex_TM_Pair(ep[to], 0), j, H_PULL, 0, (gex_AM_Arg_t)(uint32_t)dest,
-                               (gex_AM_Arg_t)(uint32_t)((uint64_t)dest >> 32), (gex_AM_Arg_t)n) == 0);
+                               (gex_AM_Arg_t)(uint32_t)((uint64_t)dest >> 32),
+                               (gex_AM_Arg_t)n) == 0);
     ++*sent;
     GASNET_BLOCKUNTIL(answers(to) == *sent);
     CHECK(right((char *)dest, n, j, 0) == n);
@@ -287,7 +316,8 @@ static void test_long_replies(void)
         for (gex_Rank_t k = 0; k < size; k++) {
             back_into(i, (me + k) % size, 50, &sent);
             back_into(i, (me + k) % size, 30000, &sent);
-            back_into(i, (me + k) % size, gex_AM_LUBReplyLong() < BIG ? gex_AM_LUBReplyLong() : BIG, &sent);
+            back_into(i, (me + k) % size, gex_AM_LUBReplyLong() < BIG ? gex_AM_LUBReplyLong() : BIG,
+                      &sent);
         }
     }
     barrier();
@@ -311,7 +341,8 @@ static void test_teams(void)
         CHECK(j == size - 1 - i && loc.gex_ep_index == 1 + j % 2);
         uint32_t value = 1000 * me + i;
         CHECK(gex_RMA_PutBlocking(tm[0], i, place(loc.gex_ep_index, j), &value, 4, 0) == 0);
-        CHECK(gex_RMA_GetBlocking(tm[0], &v, i, place(loc.gex_ep_index, j), 4, 0) == 0 && v == value);
+        CHECK(gex_RMA_GetBlocking(tm[0], &v, i, place(loc.gex_ep_index, j), 4, 0) == 0 &&
+              v == value);
         unsigned mine = gex_EP_QueryIndex(gex_TM_QueryEP(tm[0]));
         unsigned sent = answers(mine) + 1;
         CHECK(gex_AM_RequestShort1(tm[0], i, H_NOTE, 0, (gex_AM_Arg_t)loc.gex_ep_index) == 0);
@@ -329,11 +360,15 @@ static void test_teams(void)
         args[2 * i] = (gex_EP_Location_t){ i, 2 };
         args[2 * i + 1] = (gex_EP_Location_t){ i, 1 };
     }
-    gex_TM_Create(tm, 2, world, args, 2 * (size_t)size, NULL, 0, GEX_FLAG_TM_NO_SCRATCH | GEX_FLAG_RANK_IS_JOBRANK);
+    gex_TM_Create(tm, 2, world, args, 2 * (size_t)size, NULL, 0,
+                  GEX_FLAG_TM_NO_SCRATCH | GEX_FLAG_RANK_IS_JOBRANK);
     CHECK(gex_TM_QueryEP(tm[0]) == ep[2] && gex_TM_QueryEP(tm[1]) == ep[1]);
-    CHECK(gex_TM_QueryRank(tm[0]) == 2 * me && gex_TM_QueryRank(tm[1]) == 2 * me + 1 && gex_TM_QuerySize(tm[1]) == 2 * size);
-    CHECK(gex_RMA_PutBlockingVal(tm[0], (2 * me + 3) % (2 * size), place(1, (me + 1) % size), 5, 1, 0) == 0);
-    CHECK(gex_RMA_GetBlockingVal(tm[1], (2 * me + 3) % (2 * size), place(1, (me + 1) % size), 1, 0) == 5);
+    CHECK(gex_TM_QueryRank(tm[0]) == 2 * me && gex_TM_QueryRank(tm[1]) == 2 * me + 1 &&
+          gex_TM_QuerySize(tm[1]) == 2 * size);
+    CHECK(gex_RMA_PutBlockingVal(tm[0], (2 * me + 3) % (2 * size), place(1, (me + 1) % size), 5, 1,
+                                 0) == 0);
+    CHECK(gex_RMA_GetBlockingVal(tm[1], (2 * me + 3) % (2 * size), place(1, (me + 1) % size), 1,
+                                 0) == 5);
     barrier();
     CHECK(gex_TM_Destroy(tm[0], NULL, GEX_FLAG_GLOBALLY_QUIESCED) == 0);
     CHECK(gex_TM_Destroy(tm[1], NULL, GEX_FLAG_GLOBALLY_QUIESCED) == 0);
@@ -363,7 +398,8 @@ static void test_many(unsigned count)
         uintptr_t len;
         gex_Rank_t next = (me + 1) % size;
         gex_TM_t pair = gex_TM_Pair(ep[0], 4);
-        CHECK(gex_Segment_Create(&seg, client, i % 3 ? NULL : private, 4000 + i % 1000, GEX_MK_HOST, 0) == GASNET_OK);
+        CHECK(gex_Segment_Create(&seg, client, i % 3 ? NULL : private, 4000 + i % 1000, GEX_MK_HOST,
+                                 0) == GASNET_OK);
         gex_EP_BindSegment(ep[4], seg, 0);
         CHECK(gex_EP_PublishBoundSegment(world, &ep[4], 1, 0) == GASNET_OK);
         gex_Event_Wait(gex_EP_QueryBoundSegmentNB(pair, next, &owner, &local, &len, 0));
@@ -374,7 +410,8 @@ static void test_many(unsigned count)
         memcpy(&v, (char *)gex_Segment_QueryAddr(seg) + len - 4, 4);
         CHECK(v == i);
         barrier();
-        CHECK(gex_Segment_Destroy(seg, 0) == GASNET_OK && gex_EP_QuerySegment(ep[4]) == GEX_SEGMENT_INVALID);
+        CHECK(gex_Segment_Destroy(seg, 0) == GASNET_OK &&
+              gex_EP_QuerySegment(ep[4]) == GEX_SEGMENT_INVALID);
         if (i == count / 4)
             before = lines_of_maps();
     }
@@ -388,13 +425,17 @@ static void test_all(void)
     int err = GASNET_OK;
     unsigned made = EPS;
     gex_System_SetVerboseErrors(0);
-    for (; made < GASNET_MAXEPS && (err = gex_EP_Create(&other, client, GEX_EP_CAPABILITY_AM, 0)) == GASNET_OK; made++)
+    for (; made < GASNET_MAXEPS &&
+           (err = gex_EP_Create(&other, client, GEX_EP_CAPABILITY_AM, 0)) == GASNET_OK;
+         made++)
         CHECK(gex_EP_QueryIndex(other) == made);
     CHECK(made == 16 && err == GASNET_ERR_RESOURCE);
     for (; gex_EP_Create(&other, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_OK; made++)
         CHECK(gex_EP_QueryIndex(other) == made);
     CHECK(made == GASNET_MAXEPS);
-    gex_AM_Entry_t entry = { 200, (gex_AM_Fn_t)note, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "note" };
+    gex_AM_Entry_t entry = {
+        200, (gex_AM_Fn_t)note, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "note"
+    };
     CHECK(gex_EP_RegisterHandlers(other, &entry, 1) == GASNET_ERR_BAD_ARG);
     gex_System_SetVerboseErrors(1);
 }
@@ -405,7 +446,8 @@ static void test_bind(void)
     static char out[BIG];
     unsigned sent = 0;
     gex_TM_t turned = GEX_TM_INVALID;
-    gex_TM_Split(&turned, world, 0, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH); /* learns of the segments later */
+    /* learns of the segments later */
+    gex_TM_Split(&turned, world, 0, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     own[0] = me % 2 ? (char *)malloc(BYTES) : NULL;
     CHECK(gex_Segment_Create(&segment[0], client, own[0], BYTES, GEX_MK_HOST, 0) == GASNET_OK);
     gex_EP_BindSegment(ep[0], segment[0], 0);
@@ -421,9 +463,10 @@ static void test_bind(void)
             fill(out, n, me, n);
             CHECK(gex_RMA_PutBlocking(world, j, place(0, j), out, n, 0) == 0);
             memset(out, 0, n);
-            CHECK(gex_RMA_GetBlocking(turned, out, size - 1 - j, place(0, j), n, 0) == 0 && right(out, n, me, n) == n);
-            CHECK(gex_AM_RequestLong3(turned, size - 1 - j, H_PUSH, out, n, place(0, j), GEX_EVENT_NOW, 0, 0, (gex_AM_Arg_t)me,
-                                      (gex_AM_Arg_t)n) == 0);
+            CHECK(gex_RMA_GetBlocking(turned, out, size - 1 - j, place(0, j), n, 0) == 0 &&
+                  right(out, n, me, n) == n);
+            CHECK(gex_AM_RequestLong3(turned, size - 1 - j, H_PUSH, out, n, place(0, j),
+                                      GEX_EVENT_NOW, 0, 0, (gex_AM_Arg_t)me, (gex_AM_Arg_t)n) == 0);
             sent++;
             GASNET_BLOCKUNTIL(answers(0) == sent);
         }

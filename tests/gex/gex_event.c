@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events and implicit operations: tests never poll; arrays with holes; categories one by one and together; access regions and their
- * leaves; IMMEDIATE in messages and transfers of every kind. */
+/* Events and implicit operations: tests never poll; arrays with holes; categories one by one and
+ * together; access regions and their leaves; IMMEDIATE in messages and transfers of every kind. */
 #include "gasnetex.h"
 
 #include "tests/gex/gex_common.h"
 
-enum { H_MARK = 128, H_FLOOD, H_FLOOD_BACK, H_LONG };
+enum {
+    H_MARK = 128,
+    H_FLOOD,
+    H_FLOOD_BACK,
+    H_LONG
+};
 #define PART (128 * 1024)
 
 static gex_TM_t tm;
@@ -39,7 +44,8 @@ static void flood(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t step
     gex_Token_Info(token, &info, GEX_TI_SRCRANK);
     CHECK(right(buf, nbytes, info.gex_srcrank, (uint32_t)step) == nbytes);
     arrived++;
-    if (gex_AM_ReplyMedium1(token, H_FLOOD_BACK, buf, nbytes, GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE, step)) {
+    if (gex_AM_ReplyMedium1(token, H_FLOOD_BACK, buf, nbytes, GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE,
+                            step)) {
         refused_replies++;
         CHECK(gex_AM_ReplyMedium1(token, H_FLOOD_BACK, buf, nbytes, GEX_EVENT_NOW, 0, step) == 0);
     }
@@ -91,7 +97,9 @@ static void test_no_poll(void)
 static void test_categories(void)
 {
     static const gex_EC_t every[] = { GEX_EC_GET, GEX_EC_PUT, GEX_EC_AM, GEX_EC_LC, GEX_EC_RMW };
-    enum { N = sizeof every / sizeof *every };
+    enum {
+        N = sizeof every / sizeof *every
+    };
     unsigned wanted_marks = marks;
     barrier();
     for (unsigned mask = 0; mask < 1u << N; mask++) {
@@ -101,14 +109,17 @@ static void test_categories(void)
             *(mask >> k & 1 ? &wanted : &other) |= every[k];
         if (wanted & GEX_EC_GET)
             for (int i = 0; i < 8; i++)
-                CHECK(gex_RMA_GetNBI(tm, in + 4000 * i, to, place(to, 4000 * (size_t)i), 4000, 0) == 0);
+                CHECK(gex_RMA_GetNBI(tm, in + 4000 * i, to, place(to, 4000 * (size_t)i), 4000, 0) ==
+                      0);
         if (wanted & GEX_EC_PUT)
             for (int i = 0; i < 8; i++)
-                CHECK(gex_RMA_PutNBI(tm, to, place(to, 4000 * (size_t)i), out, 4000, GEX_EVENT_DEFER, 0) == 0);
+                CHECK(gex_RMA_PutNBI(tm, to, place(to, 4000 * (size_t)i), out, 4000,
+                                     GEX_EVENT_DEFER, 0) == 0);
         if (wanted & GEX_EC_LC && wanted & GEX_EC_PUT) /* local completion is of puts */
             CHECK(gex_RMA_PutNBI(tm, to, place(to, 0), out, 100000, GEX_EVENT_GROUP, 0) == 0);
         if (wanted & GEX_EC_AM) {
-            CHECK(gex_AM_RequestLong1(tm, to, H_LONG, out, 20000, place(to, 104000), GEX_EVENT_GROUP, 0, 7) == 0);
+            CHECK(gex_AM_RequestLong1(tm, to, H_LONG, out, 20000, place(to, 104000),
+                                      GEX_EVENT_GROUP, 0, 7) == 0);
             wanted_marks++;
         }
         CHECK(gex_NBI_Test(other, 0) == GASNET_OK); /* nothing of these has been started */
@@ -119,7 +130,8 @@ static void test_categories(void)
     barrier();
 }
 
-/* ---- access regions: one event for all, a leaf for each category; explicit events inside are not of the region ---- */
+/* ---- access regions: one event for all, a leaf for each category; explicit events inside are not
+ * of the region ---- */
 
 static void test_regions(void)
 {
@@ -146,7 +158,8 @@ static void test_regions(void)
         CHECK(leaf[1] == GEX_EVENT_INVALID && leaf[3] == GEX_EVENT_INVALID);
         gex_Event_Wait(ev);
         CHECK(gex_RMA_GetBlockingVal(tm, to, place(to, 120000), 4, 0) == round);
-        CHECK(gex_RMA_GetBlocking(tm, in, to, place(to, 0), 50000, 0) == 0 && right(in, 50000, me, round) == 50000);
+        CHECK(gex_RMA_GetBlocking(tm, in, to, place(to, 0), 50000, 0) == 0 &&
+              right(in, 50000, me, round) == 50000);
     }
     gex_NBI_BeginAccessRegion(0);
     gex_Event_Wait(gex_NBI_EndAccessRegion(0)); /* an empty one */
@@ -176,7 +189,8 @@ static void test_local(void)
         memset(out, 0xee, n);
         gex_Event_WaitAll(&ev, 1, 0);
         CHECK(ev == GEX_EVENT_INVALID);
-        CHECK(gex_RMA_GetBlocking(tm, in, to, place(to, 0), n, 0) == 0 && right(in, n, me, round) == n);
+        CHECK(gex_RMA_GetBlocking(tm, in, to, place(to, 0), n, 0) == 0 &&
+              right(in, n, me, round) == n);
     }
     barrier();
 }
@@ -187,11 +201,13 @@ static void try_transfers(uint32_t round)
 {
     gex_Event_t ev, lc;
     fill(out, 2000, me, round);
-    while ((ev = gex_RMA_PutNB(tm, to, place(to, 0), out, 2000, &lc, GEX_FLAG_IMMEDIATE)) == GEX_EVENT_NO_OP)
+    while ((ev = gex_RMA_PutNB(tm, to, place(to, 0), out, 2000, &lc, GEX_FLAG_IMMEDIATE)) ==
+           GEX_EVENT_NO_OP)
         gasnet_AMPoll();
     gex_Event_Wait(lc);
     gex_Event_Wait(ev);
-    while ((ev = gex_RMA_PutNBVal(tm, to, place(to, 2000), round, 4, GEX_FLAG_IMMEDIATE)) == GEX_EVENT_NO_OP)
+    while ((ev = gex_RMA_PutNBVal(tm, to, place(to, 2000), round, 4, GEX_FLAG_IMMEDIATE)) ==
+           GEX_EVENT_NO_OP)
         gasnet_AMPoll();
     gex_Event_Wait(ev);
     while (gex_RMA_PutNBIVal(tm, to, place(to, 2004), round, 4, GEX_FLAG_IMMEDIATE))
@@ -201,7 +217,8 @@ static void try_transfers(uint32_t round)
     gex_NBI_Wait(GEX_EC_PUT, 0);
     while (gex_RMA_GetBlocking(tm, in, to, place(to, 0), 2012, GEX_FLAG_IMMEDIATE))
         gasnet_AMPoll();
-    CHECK(right(in, 2000, me, round) == 2000 && memcmp(in + 2000, in + 2004, 4) == 0 && memcmp(in + 2000, in + 2008, 4) == 0);
+    CHECK(right(in, 2000, me, round) == 2000 && memcmp(in + 2000, in + 2004, 4) == 0 &&
+          memcmp(in + 2000, in + 2008, 4) == 0);
     while (gex_RMA_GetNBI(tm, in, to, place(to, 0), 2000, GEX_FLAG_IMMEDIATE))
         gasnet_AMPoll();
     gex_NBI_Wait(GEX_EC_GET, 0);
@@ -209,7 +226,9 @@ static void try_transfers(uint32_t round)
 
 static void test_immediate(void)
 {
-    enum { STEPS = 400 };
+    enum {
+        STEPS = 400
+    };
     unsigned marks_before = marks;
     unsigned before = answered;
     unsigned lc_refused = 0;
@@ -218,11 +237,13 @@ static void test_immediate(void)
     for (uint32_t step = 0; step < STEPS; step++) {
         size_t n = step % 10 ? 200 : 30000;
         fill(out, n, me, step);
-        while (gex_AM_RequestMedium1(tm, to, H_FLOOD, out, n, GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE, (gex_AM_Arg_t)step)) {
+        while (gex_AM_RequestMedium1(tm, to, H_FLOOD, out, n, GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE,
+                                     (gex_AM_Arg_t)step)) {
             lc_refused++;
             gasnet_AMPoll();
         }
-        while (gex_AM_RequestLong1(tm, to, H_LONG, out, n, place(to, 0), &lc, GEX_FLAG_IMMEDIATE, (gex_AM_Arg_t)step))
+        while (gex_AM_RequestLong1(tm, to, H_LONG, out, n, place(to, 0), &lc, GEX_FLAG_IMMEDIATE,
+                                   (gex_AM_Arg_t)step))
             gasnet_AMPoll();
         gex_Event_Wait(lc);
         GASNET_BLOCKUNTIL(marks == marks_before + step + 1); /* the place is written again */
@@ -241,8 +262,10 @@ int main(int argc, char **argv)
     gex_AM_Entry_t table[] = {
         { H_MARK, (gex_AM_Fn_t)mark, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQREP, 0, NULL, "mark" },
         { H_FLOOD, (gex_AM_Fn_t)flood, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REQUEST, 1, NULL, "flood" },
-        { H_FLOOD_BACK, (gex_AM_Fn_t)flood_back, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REPLY, 1, NULL, "flood_back" },
-        { H_LONG, (gex_AM_Fn_t)long_in, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST, 1, NULL, "long_in" },
+        { H_FLOOD_BACK, (gex_AM_Fn_t)flood_back, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REPLY, 1, NULL,
+          "flood_back" },
+        { H_LONG, (gex_AM_Fn_t)long_in, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST, 1, NULL,
+          "long_in" },
     };
     if (gex_Client_Init(NULL, &ep, &tm, "TEST_EVENT", &argc, &argv, 0) != GASNET_OK)
         return 2;
@@ -251,7 +274,8 @@ int main(int argc, char **argv)
     to = (me + 1) % size;
     CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
     uintptr_t page = GASNET_PAGESIZE;
-    CHECK(gex_Segment_Attach(&seg, tm, ((uintptr_t)size * PART + page - 1) / page * page) == GASNET_OK);
+    CHECK(gex_Segment_Attach(&seg, tm, ((uintptr_t)size * PART + page - 1) / page * page) ==
+          GASNET_OK);
     bases = calloc(size, sizeof *bases);
     out = calloc(1, PART);
     in = calloc(1, PART);

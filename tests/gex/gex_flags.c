@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flags of communication calls: what they state (as constants and as variables), addresses as offsets in segments, in transfers and
- * active messages; limits by their arguments. */
+/* Flags of communication calls: what they state (as constants and as variables), addresses as
+ * offsets in segments, in transfers and active messages; limits by their arguments. */
 #include "gasnetex.h"
 
 #include "tests/gex/gex_common.h"
 
 #define PART (64 * 1024)
-enum { H_ECHO = 128, H_BACK };
+enum {
+    H_ECHO = 128,
+    H_BACK
+};
 
 static gex_TM_t tm;
 static gex_Rank_t me, size;
@@ -37,19 +40,23 @@ static void test_offsets(gex_Rank_t to)
     CHECK(gex_RMA_PutBlocking(tm, to, offset(0), mine, 1000, GEX_FLAG_PEER_SEG_OFFSET) == 0);
     CHECK(gex_RMA_PutNBI(tm, to, offset(1000), here, 1000, GEX_EVENT_NOW, both) == 0);
     gex_Event_t lc;
-    gex_Event_t ev = gex_RMA_PutNB(tm, to, bases[to] + (uintptr_t)offset(2000), here, 1000, &lc, GEX_FLAG_SELF_SEG_OFFSET);
+    gex_Event_t ev = gex_RMA_PutNB(tm, to, bases[to] + (uintptr_t)offset(2000), here, 1000, &lc,
+                                   GEX_FLAG_SELF_SEG_OFFSET);
     gex_Event_Wait(lc);
     gex_Event_Wait(ev);
     gex_NBI_Wait(GEX_EC_ALL, 0);
     for (size_t i = 0; i < 3; i++) {
         memset(in, 0, sizeof in);
-        CHECK(gex_RMA_GetBlocking(tm, in, to, bases[to] + (uintptr_t)offset(1000 * i), 1000, 0) == 0);
+        CHECK(gex_RMA_GetBlocking(tm, in, to, bases[to] + (uintptr_t)offset(1000 * i), 1000, 0) ==
+              0);
         CHECK(right(in, 1000, me, to) == 1000);
     }
     memset(mine, 0, 3000);
     gex_Event_Wait(gex_RMA_GetNB(tm, here, to, offset(0), 1000, both));
-    CHECK(gex_RMA_GetNBI(tm, (char *)here + 1000, to, bases[to] + (uintptr_t)offset(1000), 1000, GEX_FLAG_SELF_SEG_OFFSET) == 0);
-    CHECK(gex_RMA_GetBlocking(tm, mine + 2000, to, offset(2000), 1000, GEX_FLAG_PEER_SEG_OFFSET) == 0);
+    CHECK(gex_RMA_GetNBI(tm, (char *)here + 1000, to, bases[to] + (uintptr_t)offset(1000), 1000,
+                         GEX_FLAG_SELF_SEG_OFFSET) == 0);
+    CHECK(gex_RMA_GetBlocking(tm, mine + 2000, to, offset(2000), 1000, GEX_FLAG_PEER_SEG_OFFSET) ==
+          0);
     gex_NBI_Wait(GEX_EC_GET, 0);
     for (size_t i = 0; i < 3; i++)
         CHECK(right(mine + 1000 * i, 1000, me, to) == 1000);
@@ -66,16 +73,21 @@ static void test_offsets(gex_Rank_t to)
 
 static void test_statements(gex_Rank_t to, bool neighbour)
 {
-    volatile gex_Flags_t variable = GEX_FLAG_LC_COPY_YES | GEX_FLAG_PEER_SEG_BOUND | GEX_FLAG_SELF_SEG_UNKNOWN;
+    volatile gex_Flags_t variable = GEX_FLAG_LC_COPY_YES | GEX_FLAG_PEER_SEG_BOUND |
+                                    GEX_FLAG_SELF_SEG_UNKNOWN;
     char *mine = base + (size_t)(size + me) * PART;
     char *there = bases[to] + (uintptr_t)offset(0);
     char in[64];
     fill(mine, 64, me, 1);
-    CHECK(gex_RMA_PutBlocking(tm, to, there, mine, 64, GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_PEER_SEG_SOME | GEX_FLAG_LC_COPY_NO) == 0);
-    CHECK(gex_RMA_GetBlocking(tm, in, to, there, 64, GEX_FLAG_SELF_SEG_UNKNOWN | GEX_FLAG_PEER_SEG_BOUND) == 0);
+    CHECK(gex_RMA_PutBlocking(tm, to, there, mine, 64,
+                              GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_PEER_SEG_SOME |
+                                  GEX_FLAG_LC_COPY_NO) == 0);
+    CHECK(gex_RMA_GetBlocking(tm, in, to, there, 64,
+                              GEX_FLAG_SELF_SEG_UNKNOWN | GEX_FLAG_PEER_SEG_BOUND) == 0);
     CHECK(right(in, 64, me, 1) == 64);
     fill(mine, 64, me, 2);
-    CHECK(gex_RMA_PutBlocking(tm, to, there, mine, 64, variable) == 0 && gex_RMA_GetBlocking(tm, in, to, there, 64, variable) == 0);
+    CHECK(gex_RMA_PutBlocking(tm, to, there, mine, 64, variable) == 0 &&
+          gex_RMA_GetBlocking(tm, in, to, there, 64, variable) == 0);
     CHECK(right(in, 64, me, 2) == 64);
     if (to == me)
         return;
@@ -87,9 +99,11 @@ static void test_statements(gex_Rank_t to, bool neighbour)
         return;
     fill(mine, 64, me, 4);
     CHECK(gex_RMA_PutBlocking(tm, to, there, mine, 64, GEX_FLAG_PEER_NEVER_NBRHD) == 0);
-    gex_Event_Wait(gex_RMA_GetNB(tm, in, to, there, 64, GEX_FLAG_PEER_NEVER_NBRHD | GEX_FLAG_PEER_NEVER_SELF));
+    gex_Event_Wait(
+        gex_RMA_GetNB(tm, in, to, there, 64, GEX_FLAG_PEER_NEVER_NBRHD | GEX_FLAG_PEER_NEVER_SELF));
     CHECK(right(in, 64, me, 4) == 64);
-    CHECK(gex_RMA_GetBlockingVal(tm, to, there, 1, GEX_FLAG_PEER_NEVER_NBRHD) == (unsigned char)mine[0]);
+    CHECK(gex_RMA_GetBlockingVal(tm, to, there, 1, GEX_FLAG_PEER_NEVER_NBRHD) ==
+          (unsigned char)mine[0]);
 }
 
 /* ---- messages: sources and destinations by offset, the same in replies ---- */
@@ -102,10 +116,12 @@ static void echo(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t by_of
     if (!info.gex_is_long)
         CHECK(gex_AM_ReplyMedium0(token, H_BACK, buf, nbytes, GEX_EVENT_NOW, 0) == 0);
     else if (by_offset)
-        CHECK(gex_AM_ReplyLong0(token, H_BACK, (void *)(uintptr_t)((char *)buf - base), nbytes, offset(4096), GEX_EVENT_NOW,
+        CHECK(gex_AM_ReplyLong0(token, H_BACK, (void *)(uintptr_t)((char *)buf - base), nbytes,
+                                offset(4096), GEX_EVENT_NOW,
                                 GEX_FLAG_SELF_SEG_OFFSET | GEX_FLAG_PEER_SEG_OFFSET) == 0);
     else
-        CHECK(gex_AM_ReplyLong0(token, H_BACK, buf, nbytes, bases[info.gex_srcrank] + (uintptr_t)offset(4096), GEX_EVENT_NOW,
+        CHECK(gex_AM_ReplyLong0(token, H_BACK, buf, nbytes,
+                                bases[info.gex_srcrank] + (uintptr_t)offset(4096), GEX_EVENT_NOW,
                                 GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_LC_COPY_YES) == 0);
 }
 
@@ -122,11 +138,14 @@ static void test_messages(gex_Rank_t to)
     char *mine = base + (size_t)(size + me) * PART;
     void *const here = (void *)(uintptr_t)(mine - base);
     fill(mine, 500, me, 7);
-    CHECK(gex_AM_RequestMedium1(tm, to, H_ECHO, here, 500, GEX_EVENT_NOW, GEX_FLAG_SELF_SEG_OFFSET, 1) == 0);
-    CHECK(gex_AM_RequestMedium1(tm, to, H_ECHO, mine, 500, GEX_EVENT_GROUP, GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_LC_COPY_NO, 0) == 0);
-    CHECK(gex_AM_RequestLong1(tm, to, H_ECHO, mine, 500, offset(8192), GEX_EVENT_NOW, GEX_FLAG_PEER_SEG_OFFSET, 1) == 0);
-    CHECK(gex_AM_RequestLong1(tm, to, H_ECHO, here, 500, bases[to] + (uintptr_t)offset(8192), GEX_EVENT_NOW, GEX_FLAG_SELF_SEG_OFFSET,
-                              0) == 0);
+    CHECK(gex_AM_RequestMedium1(tm, to, H_ECHO, here, 500, GEX_EVENT_NOW, GEX_FLAG_SELF_SEG_OFFSET,
+                                1) == 0);
+    CHECK(gex_AM_RequestMedium1(tm, to, H_ECHO, mine, 500, GEX_EVENT_GROUP,
+                                GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_LC_COPY_NO, 0) == 0);
+    CHECK(gex_AM_RequestLong1(tm, to, H_ECHO, mine, 500, offset(8192), GEX_EVENT_NOW,
+                              GEX_FLAG_PEER_SEG_OFFSET, 1) == 0);
+    CHECK(gex_AM_RequestLong1(tm, to, H_ECHO, here, 500, bases[to] + (uintptr_t)offset(8192),
+                              GEX_EVENT_NOW, GEX_FLAG_SELF_SEG_OFFSET, 0) == 0);
     expected += 4;
     GASNET_BLOCKUNTIL(came == expected);
     gex_NBI_Wait(GEX_EC_AM, 0);
@@ -138,9 +157,12 @@ typedef size_t max_fn(gex_TM_t, gex_Rank_t, const gex_Event_t *, gex_Flags_t, un
 
 static void test_limits(void)
 {
-    max_fn *const max[] = { gex_AM_MaxRequestMedium, gex_AM_MaxReplyMedium, gex_AM_MaxRequestLong, gex_AM_MaxReplyLong };
-    size_t (*const lub[])(void) = { gex_AM_LUBRequestMedium, gex_AM_LUBReplyMedium, gex_AM_LUBRequestLong, gex_AM_LUBReplyLong };
-    const gex_Flags_t flags[] = { 0, GEX_FLAG_IMMEDIATE, GEX_FLAG_AM_PREPARE_LEAST_CLIENT, GEX_FLAG_AM_PREPARE_LEAST_ALLOC };
+    max_fn *const max[] = { gex_AM_MaxRequestMedium, gex_AM_MaxReplyMedium, gex_AM_MaxRequestLong,
+                            gex_AM_MaxReplyLong };
+    size_t (*const lub[])(void) = { gex_AM_LUBRequestMedium, gex_AM_LUBReplyMedium,
+                                    gex_AM_LUBRequestLong, gex_AM_LUBReplyLong };
+    const gex_Flags_t flags[] = { 0, GEX_FLAG_IMMEDIATE, GEX_FLAG_AM_PREPARE_LEAST_CLIENT,
+                                  GEX_FLAG_AM_PREPARE_LEAST_ALLOC };
     const gex_Event_t *const lc[] = { NULL, GEX_EVENT_NOW, GEX_EVENT_GROUP };
     for (int k = 0; k < 4; k++)
         for (int f = 0; f < 4; f++)
@@ -152,7 +174,9 @@ static void test_limits(void)
                     for (unsigned nargs = 0; nargs <= 16; nargs++) {
                         size_t n = max[k](tm, i, lc[l], flags[f], nargs);
                         CHECK(n >= 512 && n <= before && (f > 1 || n >= lub[k]()));
-                        CHECK(n == max[k](gex_TM_Pair(gex_TM_QueryEP(tm), 0), i, lc[l], flags[f], nargs)); /* however it is named */
+                        /* however it is named */
+                        CHECK(n == max[k](gex_TM_Pair(gex_TM_QueryEP(tm), 0), i, lc[l], flags[f],
+                                          nargs));
                         before = n;
                     }
                     least = before < least ? before : least;
@@ -175,7 +199,8 @@ int main(int argc, char **argv)
     size = gex_System_QueryJobSize();
     CHECK(gex_EP_RegisterHandlers(ep, table, 2) == GASNET_OK);
     uintptr_t page = GASNET_PAGESIZE;
-    CHECK(gex_Segment_Attach(&seg, tm, ((uintptr_t)2 * size * PART + page - 1) / page * page) == GASNET_OK);
+    CHECK(gex_Segment_Attach(&seg, tm, ((uintptr_t)2 * size * PART + page - 1) / page * page) ==
+          GASNET_OK);
     base = gex_Segment_QueryAddr(seg);
     bases = calloc(size, sizeof *bases);
     gex_RankInfo_t *nbrhd;

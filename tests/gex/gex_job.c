@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job, its objects and segments through gasnetex.h: queries, neighbourhoods, sizes, attaching and its errors, pairs, amphora.h. */
+/* The job, its objects and segments through gasnetex.h: queries, neighbourhoods, sizes, attaching
+ * and its errors, pairs, amphora.h. */
 #include "gasnetex.h"
 
 #include "amphora.h"
@@ -19,19 +20,24 @@ static void test_objects(void)
 {
     int marks[3];
     CHECK(client && ep && tm);
-    CHECK(strcmp(gex_Client_QueryName(client), "test-job_1") == 0 && gex_Client_QueryFlags(client) == 0);
-    CHECK(gex_EP_QueryClient(ep) == client && gex_EP_QueryIndex(ep) == 0 && gex_EP_QueryFlags(ep) == 0);
+    CHECK(strcmp(gex_Client_QueryName(client), "test-job_1") == 0 &&
+          gex_Client_QueryFlags(client) == 0);
+    CHECK(gex_EP_QueryClient(ep) == client && gex_EP_QueryIndex(ep) == 0 &&
+          gex_EP_QueryFlags(ep) == 0);
     CHECK(gex_EP_QuerySegment(ep) == GEX_SEGMENT_INVALID);
-    CHECK(gex_TM_QueryClient(tm) == client && gex_TM_QueryEP(tm) == ep && gex_TM_QueryFlags(tm) == 0);
+    CHECK(gex_TM_QueryClient(tm) == client && gex_TM_QueryEP(tm) == ep &&
+          gex_TM_QueryFlags(tm) == 0);
     CHECK(gex_TM_QueryRank(tm) == me && gex_TM_QuerySize(tm) == size && me < size);
     CHECK(!gex_Client_QueryCData(client) && !gex_EP_QueryCData(ep) && !gex_TM_QueryCData(tm));
     gex_Client_SetCData(client, &marks[0]);
     gex_EP_SetCData(ep, &marks[1]);
     gex_TM_SetCData(tm, &marks[2]);
-    CHECK(gex_Client_QueryCData(client) == &marks[0] && gex_EP_QueryCData(ep) == &marks[1] && gex_TM_QueryCData(tm) == &marks[2]);
+    CHECK(gex_Client_QueryCData(client) == &marks[0] && gex_EP_QueryCData(ep) == &marks[1] &&
+          gex_TM_QueryCData(tm) == &marks[2]);
     for (gex_Rank_t i = 0; i < size; i++) {
         gex_EP_Location_t loc = gex_TM_TranslateRankToEP(tm, i, 0);
-        CHECK(gex_TM_TranslateRankToJobrank(tm, i) == i && gex_TM_TranslateJobrankToRank(tm, i) == i);
+        CHECK(gex_TM_TranslateRankToJobrank(tm, i) == i &&
+              gex_TM_TranslateJobrankToRank(tm, i) == i);
         CHECK(loc.gex_rank == i && loc.gex_ep_index == 0);
     }
     CHECK(gex_TM_TranslateJobrankToRank(tm, size) == GEX_RANK_INVALID);
@@ -39,9 +45,11 @@ static void test_objects(void)
     gex_System_SetVerboseErrors(0);
     CHECK(gex_System_GetVerboseErrors() == 0);
     CHECK(gex_System_QueryMaxThreads() == 1 && gex_System_QueryHiddenAMConcurrencyLevel() == 0);
-    CHECK(gasnet_getenv("PATH") && strcmp(gasnet_getenv("PATH"), getenv("PATH")) == 0 && !gasnet_getenv("NO_SUCH_VARIABLE_HERE"));
+    CHECK(gasnet_getenv("PATH") && strcmp(gasnet_getenv("PATH"), getenv("PATH")) == 0 &&
+          !gasnet_getenv("NO_SUCH_VARIABLE_HERE"));
     CHECK(gex_Client_Init(NULL, NULL, NULL, "SECOND", NULL, NULL, 0) == GASNET_ERR_RESOURCE);
-    CHECK(gasnet_set_waitmode(77) == GASNET_ERR_BAD_ARG && gasnet_set_waitmode(GASNET_WAIT_BLOCK) == GASNET_OK);
+    CHECK(gasnet_set_waitmode(77) == GASNET_ERR_BAD_ARG &&
+          gasnet_set_waitmode(GASNET_WAIT_BLOCK) == GASNET_OK);
     CHECK(gasnet_set_waitmode(GASNET_WAIT_SPINBLOCK) == GASNET_OK);
 }
 
@@ -71,19 +79,24 @@ static void test_places(void)
 static void test_groups(void)
 {
     struct amphora_proc proc;
-    CHECK(amphora_own_group() == AMPHORA_COMPUTE && amphora_relative() == me && amphora_absolute() == me);
+    CHECK(amphora_own_group() == AMPHORA_COMPUTE && amphora_relative() == me &&
+          amphora_absolute() == me);
     CHECK(amphora_group_size(AMPHORA_COMPUTE) == size);
     uint32_t servers = amphora_group_size(AMPHORA_SERVERS);
     for (uint32_t i = 0; i < size + servers; i++) {
         CHECK(amphora_proc(i, &proc) == 0);
-        CHECK(proc.group == (i < size ? AMPHORA_COMPUTE : AMPHORA_SERVERS) && proc.relative == (i < size ? i : i - size));
-        CHECK(proc.pointer_bytes == sizeof(void *) && proc.page_bytes && amphora_page_bytes() % proc.page_bytes == 0 && proc.host_name);
+        CHECK(proc.group == (i < size ? AMPHORA_COMPUTE : AMPHORA_SERVERS) &&
+              proc.relative == (i < size ? i : i - size));
+        CHECK(proc.pointer_bytes == sizeof(void *) && proc.page_bytes &&
+              amphora_page_bytes() % proc.page_bytes == 0 && proc.host_name);
         CHECK(amphora_member(proc.group, proc.relative) == i);
     }
-    CHECK(amphora_proc(size + servers, &proc) == GASNET_ERR_BAD_ARG && amphora_proc(0, NULL) == GASNET_ERR_BAD_ARG);
+    CHECK(amphora_proc(size + servers, &proc) == GASNET_ERR_BAD_ARG &&
+          amphora_proc(0, NULL) == GASNET_ERR_BAD_ARG);
     for (uint32_t i = 0; i < size; i++)
         CHECK(amphora_server_of(i) == (servers ? size + i % servers : AMPHORA_NONE));
-    CHECK(amphora_server_of(size) == AMPHORA_NONE && amphora_member(AMPHORA_COMPUTE, size) == AMPHORA_NONE);
+    CHECK(amphora_server_of(size) == AMPHORA_NONE &&
+          amphora_member(AMPHORA_COMPUTE, size) == AMPHORA_NONE);
     CHECK(strstr(amphora_version(), AMPHORA_VERSION));
 }
 
@@ -116,7 +129,8 @@ static void test_segment(void)
     uintptr_t page = GASNET_PAGESIZE;
     uintptr_t mine = (3 + me) * page;
     CHECK(gex_Segment_Attach(&seg, tm, mine) == GASNET_OK && seg != GEX_SEGMENT_INVALID);
-    CHECK(gex_EP_QuerySegment(ep) == seg && gex_Segment_QueryClient(seg) == client && gex_Segment_QueryFlags(seg) == 0);
+    CHECK(gex_EP_QuerySegment(ep) == seg && gex_Segment_QueryClient(seg) == client &&
+          gex_Segment_QueryFlags(seg) == 0);
     CHECK(gex_Segment_QuerySize(seg) == mine && (uintptr_t)gex_Segment_QueryAddr(seg) % page == 0);
     CHECK(gex_Segment_QueryCData(seg) == NULL);
     gex_Segment_SetCData(seg, &mine);
@@ -135,8 +149,11 @@ static void test_segment(void)
         void *local = NULL;
         void *owner2 = NULL;
         uintptr_t len = 0;
-        CHECK(gex_Segment_QueryBound(tm, i, &owner, &local, &len) == 0 && len == (3 + i) * page && owner);
-        CHECK(gex_EP_QueryBoundSegmentNB(tm, i, &owner2, NULL, NULL, GEX_FLAG_IMMEDIATE) == GEX_EVENT_INVALID && owner2 == owner);
+        CHECK(gex_Segment_QueryBound(tm, i, &owner, &local, &len) == 0 && len == (3 + i) * page &&
+              owner);
+        CHECK(gex_EP_QueryBoundSegmentNB(tm, i, &owner2, NULL, NULL, GEX_FLAG_IMMEDIATE) ==
+                  GEX_EVENT_INVALID &&
+              owner2 == owner);
         CHECK(i != me || (owner == base && local == base));
         bool neighbour = in_nbrhd < n && nbrhd[in_nbrhd].gex_jobrank == i;
         in_nbrhd += neighbour;
@@ -146,7 +163,8 @@ static void test_segment(void)
         /* the same endpoint by another name */
         unsigned char last = 0;
         gex_TM_t pair = gex_TM_Pair(ep, 0);
-        CHECK(gex_RMA_GetBlocking(pair, &last, i, (char *)owner + len - 64, 1, 0) == 0 && last == i + 1);
+        CHECK(gex_RMA_GetBlocking(pair, &last, i, (char *)owner + len - 64, 1, 0) == 0 &&
+              last == i + 1);
     }
     barrier();
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads (PAR) that mix the calls of both APIs at random, each with data of its own: puts and gets in all forms of completion, values,
- * memset, access regions, events in arrays, messages with replies; every result is checked.  Usage: gex_mix_threads [SEED [STEPS]].
- * Meant for ThreadSanitizer too.
+ * Threads (PAR) that mix the calls of both APIs at random, each with data of its own: puts and gets
+ * in all forms of completion, values, memset, access regions, events in arrays, messages with
+ * replies; every result is checked.  Usage: gex_mix_threads [SEED [STEPS]]. Meant for
+ * ThreadSanitizer too.
  */
 #include <pthread.h>
 
@@ -11,7 +12,13 @@
 
 #include "tests/gex/gex_common.h"
 
-enum { THREADS = 4, SLOTS = 16, SLOT = 4096, H_ECHO = 200, H_BACK };
+enum {
+    THREADS = 4,
+    SLOTS = 16,
+    SLOT = 4096,
+    H_ECHO = 200,
+    H_BACK
+};
 #define PART (SLOTS * SLOT)
 
 static gex_TM_t tm;
@@ -37,7 +44,8 @@ static uint32_t draw(struct worker *w, uint32_t below)
 /* My part of the segment of the process that I write to: nobody else touches it. */
 static unsigned char *part(const struct worker *w, unsigned slot)
 {
-    return (unsigned char *)segment[w->to].addr + ((size_t)me * THREADS + w->number) * PART + (size_t)slot * SLOT;
+    return (unsigned char *)segment[w->to].addr + ((size_t)me * THREADS + w->number) * PART +
+           (size_t)slot * SLOT;
 }
 
 static void echo(gex_Token_t token, gex_AM_Arg_t thread)
@@ -86,7 +94,8 @@ static void put_values(struct worker *w, unsigned slot, size_t len)
         h[i] = gasnet_put_nb_val(w->to, part(w, slot) + 8 * i, v, 8);
     }
     gasnet_wait_syncnb_all(h, n);
-    CHECK(gex_RMA_PutBlocking(tm, w->to, part(w, slot) + 8 * n, w->mine[slot] + 8 * n, len - 8 * n, 0) == 0);
+    CHECK(gex_RMA_PutBlocking(tm, w->to, part(w, slot) + 8 * n, w->mine[slot] + 8 * n, len - 8 * n,
+                              0) == 0);
 }
 static void set_memory(struct worker *w, unsigned slot, size_t len)
 {
@@ -103,8 +112,9 @@ static void set_memory(struct worker *w, unsigned slot, size_t len)
 
 static void write_slot(struct worker *w)
 {
-    static void (*const ways[])(struct worker *, unsigned, size_t) = { put_nb_leaf, put_blocking, put_nbi, put_in_region, put_values,
-                                                                     set_memory };
+    static void (*const ways[])(struct worker *, unsigned, size_t) = { put_nb_leaf, put_blocking,
+                                                                       put_nbi,     put_in_region,
+                                                                       put_values,  set_memory };
     unsigned slot = draw(w, SLOTS);
     size_t len = 1 + draw(w, SLOT);
     for (size_t i = 0; i < len; i++)
@@ -121,15 +131,21 @@ static void read_one(struct worker *w)
     size_t len = 1 + draw(w, (uint32_t)(SLOT - start));
     unsigned char *to = w->local + draw(w, 8);
     switch (draw(w, 4)) {
-    case 0: CHECK(gex_RMA_GetBlocking(tm, to, w->to, part(w, slot) + start, len, 0) == 0); break;
-    case 1: gex_Event_Wait(gex_RMA_GetNB(tm, to, w->to, part(w, slot) + start, len, 0)); break;
+    case 0:
+        CHECK(gex_RMA_GetBlocking(tm, to, w->to, part(w, slot) + start, len, 0) == 0);
+        break;
+    case 1:
+        gex_Event_Wait(gex_RMA_GetNB(tm, to, w->to, part(w, slot) + start, len, 0));
+        break;
     case 2:
         gasnet_get_nbi_bulk(to, w->to, part(w, slot) + start, len);
         gasnet_wait_syncnbi_gets();
         break;
     default:
         len = len < 8 ? len : 8;
-        amphora_store_val(to, gasnet_wait_syncnb_valget(gasnet_get_nb_val(w->to, part(w, slot) + start, len)), len);
+        amphora_store_val(
+            to, gasnet_wait_syncnb_valget(gasnet_get_nb_val(w->to, part(w, slot) + start, len)),
+            len);
         break;
     }
     CHECK(memcmp(to, w->mine[slot] + start, len) == 0);
@@ -146,7 +162,8 @@ static void read_some(struct worker *w)
         event[i] = gex_RMA_GetNB(tm, w->local + 512 * i, w->to, part(w, slot[i]), 512, 0);
     }
     while (left) {
-        int rc = draw(w, 2) ? (gex_Event_WaitSome(event, 8, 0), 0) : gex_Event_TestSome(event, 8, 0);
+        int rc = draw(w, 2) ? (gex_Event_WaitSome(event, 8, 0), 0)
+                            : gex_Event_TestSome(event, 8, 0);
         if (rc)
             gasnet_AMPoll();
         left = 0;
@@ -195,7 +212,8 @@ static void free_worker(struct worker *w)
 
 int main(int argc, char **argv)
 {
-    gasnet_handlerentry_t table[] = { { H_ECHO, (gex_AM_Fn_t)echo }, { H_BACK, (gex_AM_Fn_t)back } };
+    gasnet_handlerentry_t table[] = { { H_ECHO, (gex_AM_Fn_t)echo },
+                                      { H_BACK, (gex_AM_Fn_t)back } };
     struct worker *w[THREADS];
     pthread_t thread[THREADS];
     if (gasnet_init(&argc, &argv) != GASNET_OK)
@@ -204,7 +222,10 @@ int main(int argc, char **argv)
     steps = argc > 2 ? strtoul(argv[2], NULL, 10) : steps;
     me = gasnet_mynode();
     size = gasnet_nodes();
-    CHECK(gasnet_attach(table, 2, ((uintptr_t)size * THREADS * PART + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE * GASNET_PAGESIZE, 0) == 0);
+    CHECK(gasnet_attach(table, 2,
+                        ((uintptr_t)size * THREADS * PART + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE *
+                            GASNET_PAGESIZE,
+                        0) == 0);
     CHECK((segment = calloc(size, sizeof *segment)) != NULL);
     CHECK(gasnet_getSegmentInfo(segment, (int)size) == 0);
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
@@ -216,7 +237,8 @@ int main(int argc, char **argv)
         w[i] = make_worker(i);
         CHECK(pthread_create(&thread[i], NULL, work, w[i]) == 0);
     }
-    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS); /* the main thread is in a barrier meanwhile */
+    /* the main thread is in a barrier meanwhile */
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
     while (gasnet_barrier_try(0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_ERR_NOT_READY)
         gasnett_sched_yield();
     for (unsigned i = 0; i < THREADS; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of the API that the other tests do not come by, each by what it does: GASNet-1 messages with 0 to 16 arguments, what a client asks
- * with the preprocessor, operations of atomics one by one, prepared replies that are given up, names that only a few clients use.
+ * Names of the API that the other tests do not come by, each by what it does: GASNet-1 messages
+ * with 0 to 16 arguments, what a client asks with the preprocessor, operations of atomics one by
+ * one, prepared replies that are given up, names that only a few clients use.
  */
 #include <gasnet.h>
 #include <gasnet_coll.h>
@@ -12,9 +13,23 @@
 
 #include "tests/gex/gex_common.h"
 
-enum { H_SHORT = 128, H_MEDIUM = 145, H_LONG = 162, H_SHORT_BACK = 179, H_MEDIUM_BACK = 196, H_LONG_BACK = 213 };
-enum { H_CANCEL = 230, H_CANCELLED };
-enum { PART = 4096, MESSAGES = 17, BYTES = 100 };
+enum {
+    H_SHORT = 128,
+    H_MEDIUM = 145,
+    H_LONG = 162,
+    H_SHORT_BACK = 179,
+    H_MEDIUM_BACK = 196,
+    H_LONG_BACK = 213
+};
+enum {
+    H_CANCEL = 230,
+    H_CANCELLED
+};
+enum {
+    PART = 4096,
+    MESSAGES = 17,
+    BYTES = 100
+};
 
 static gasnet_node_t me, nodes;
 static gasnet_seginfo_t *seg;
@@ -45,7 +60,8 @@ static void check_args(int count, const gex_AM_Arg_t *args)
     { \
         const gex_AM_Arg_t args[] = { AMPHORA_VALUES_##M }; \
         check_args(M, args); \
-        CHECK(gasnet_AMReplyMedium##M(token, H_MEDIUM_BACK + M, buf, n AMPHORA_NAMES_##M) == GASNET_OK); \
+        CHECK(gasnet_AMReplyMedium##M(token, H_MEDIUM_BACK + M, buf, n AMPHORA_NAMES_##M) == \
+              GASNET_OK); \
     } \
     static void long_##M(gasnet_token_t token, void *buf, size_t n AMPHORA_PARAMS_##M) \
     { \
@@ -53,7 +69,8 @@ static void check_args(int count, const gex_AM_Arg_t *args)
         gasnet_node_t from = 0; \
         check_args(M, args); \
         CHECK(gasnet_AMGetMsgSource(token, &from) == GASNET_OK && right(buf, n, from, M) == n); \
-        CHECK(gasnet_AMReplyLong##M(token, H_LONG_BACK + M, buf, n, part(from, 1) AMPHORA_NAMES_##M) == GASNET_OK); \
+        CHECK(gasnet_AMReplyLong##M(token, H_LONG_BACK + M, buf, n, \
+                                    part(from, 1) AMPHORA_NAMES_##M) == GASNET_OK); \
     } \
     static void short_back_##M(gasnet_token_t token AMPHORA_PARAMS_##M) \
     { \
@@ -76,7 +93,8 @@ static void check_args(int count, const gex_AM_Arg_t *args)
         CHECK(gasnet_AMRequestMedium##M(to, H_MEDIUM + M, data, BYTES SENT_##M) == GASNET_OK); \
         CHECK(gasnet_AMRequestLong##M(to, H_LONG + M, data, BYTES, dest SENT_##M) == GASNET_OK); \
         GASNET_BLOCKUNTIL(back == 3); \
-        CHECK(gasnet_AMRequestLongAsync##M(to, H_LONG + M, data, BYTES, dest SENT_##M) == GASNET_OK); \
+        CHECK(gasnet_AMRequestLongAsync##M(to, H_LONG + M, data, BYTES, dest SENT_##M) == \
+              GASNET_OK); \
         GASNET_BLOCKUNTIL(back == 4); \
         (void)a; \
     }
@@ -100,7 +118,8 @@ static void check_args(int count, const gex_AM_Arg_t *args)
 AMPHORA_EACH_M(DEFINE_HANDLERS)
 
 #define SENDER(M) send_##M,
-static void (*const send[])(gasnet_node_t, void *, void *, const gex_AM_Arg_t *) = { AMPHORA_EACH_M(SENDER) };
+static void (*const send[])(gasnet_node_t, void *, void *,
+                            const gex_AM_Arg_t *) = { AMPHORA_EACH_M(SENDER) };
 
 static void messages(void)
 {
@@ -145,34 +164,47 @@ GASNETT_END_EXTERNC
 #define SAID(a) SAID_(a)
 #define SAID_(a) #a
 
-/* Realm's wrapper around GASNet-EX holds these values and sizes for true and checks them when it is compiled. */
-_Static_assert(sizeof(gex_EP_Index_t) == 2 && sizeof(gex_EP_Capabilities_t) == 4 && sizeof(gex_Flags_t) == 4 && sizeof(gex_Rank_t) == 4,
+/* Realm's wrapper around GASNet-EX holds these values and sizes for true and checks them when it is
+ * compiled. */
+_Static_assert(sizeof(gex_EP_Index_t) == 2 && sizeof(gex_EP_Capabilities_t) == 4 &&
+                   sizeof(gex_Flags_t) == 4 && sizeof(gex_Rank_t) == 4,
                "sizes that a client knows");
-_Static_assert(GEX_DT_U64 == 1 << 3 && GEX_OP_ADD == 1 << 3 && GEX_EP_CAPABILITY_RMA == 1 && GEX_FLAG_IMMEDIATE == 1 &&
-                   GEX_FLAG_AM_PREPARE_LEAST_CLIENT == 1 << 11 && GEX_FLAG_AM_PREPARE_LEAST_ALLOC == 1 << 12,
+_Static_assert(GEX_DT_U64 == 1 << 3 && GEX_OP_ADD == 1 << 3 && GEX_EP_CAPABILITY_RMA == 1 &&
+                   GEX_FLAG_IMMEDIATE == 1 && GEX_FLAG_AM_PREPARE_LEAST_CLIENT == 1 << 11 &&
+                   GEX_FLAG_AM_PREPARE_LEAST_ALLOC == 1 << 12,
                "values that a client knows");
 
 static void constants(void)
 {
-    CHECK((uintptr_t)GEX_MK_HOST == 1 && (uintptr_t)GEX_EVENT_NO_OP == 1 && (uintptr_t)GEX_EVENT_NOW == 1);
-    CHECK((uintptr_t)GEX_EVENT_DEFER == 2 && (uintptr_t)GEX_EVENT_GROUP == 3 && !GEX_EVENT_INVALID && !GEX_EP_INVALID);
+    CHECK((uintptr_t)GEX_MK_HOST == 1 && (uintptr_t)GEX_EVENT_NO_OP == 1 &&
+          (uintptr_t)GEX_EVENT_NOW == 1);
+    CHECK((uintptr_t)GEX_EVENT_DEFER == 2 && (uintptr_t)GEX_EVENT_GROUP == 3 &&
+          !GEX_EVENT_INVALID && !GEX_EP_INVALID);
     CHECK(GASNET_SEQ == 1 && GASNET_RELEASE_VERSION_MAJOR >= 2025);
     CHECK(GASNET_RELEASE_VERSION_MINOR >= 0 && GASNET_RELEASE_VERSION_PATCH >= 0);
     CHECK(GEX_SPEC_VERSION_MAJOR == 0 && GEX_SPEC_VERSION_MINOR >= 19);
-    CHECK(GASNET_SUPPORTS_TI_SRCRANK == 1 && GASNET_SUPPORTS_TI_EP == 1 && GASNET_SUPPORTS_TI_ENTRY == 1);
-    CHECK(GASNET_SUPPORTS_TI_IS_REQ == 1 && GASNET_SUPPORTS_TI_IS_LONG == 1 && (GEX_TI_ALL & GEX_TI_IS_LONG));
+    CHECK(GASNET_SUPPORTS_TI_SRCRANK == 1 && GASNET_SUPPORTS_TI_EP == 1 &&
+          GASNET_SUPPORTS_TI_ENTRY == 1);
+    CHECK(GASNET_SUPPORTS_TI_IS_REQ == 1 && GASNET_SUPPORTS_TI_IS_LONG == 1 &&
+          (GEX_TI_ALL & GEX_TI_IS_LONG));
     CHECK(GASNET_NATIVE_NP_ALLOC_REQ_MEDIUM == 1 && GASNET_NATIVE_NP_ALLOC_REP_MEDIUM == 1);
     CHECK(GASNET_NATIVE_NP_ALLOC_REQ_LONG == 1 && GASNET_NATIVE_NP_ALLOC_REP_LONG == 1);
     CHECK(GEX_AM_INDEX_BASE <= H_SHORT && GEX_THREAD_ROLE_RCV != GEX_THREAD_ROLE_SND);
-    CHECK(strcmp(SAID(GASNET_CONDUIT_NAME), GASNET_CONDUIT_NAME_STR) == 0 && strcmp(SAID(GASNET_CORE_NAME), GASNET_CORE_NAME_STR) == 0);
-    CHECK(strcmp(SAID(GASNET_CORE_VERSION), GASNET_CORE_VERSION_STR) == 0 && strstr(GASNET_CONFIG_STRING, GASNET_CORE_VERSION_STR));
-    CHECK(linked_as_c() == 3 && gasnett_atomic32_signed((uint32_t)-5) == -5 && gasnett_atomic64_signed((uint64_t)-6) == -6);
-    CHECK(gasnett_strongatomic32_signed((uint32_t)-7) == -7 && gasnett_strongatomic64_signed((uint64_t)-8) == -8);
+    CHECK(strcmp(SAID(GASNET_CONDUIT_NAME), GASNET_CONDUIT_NAME_STR) == 0 &&
+          strcmp(SAID(GASNET_CORE_NAME), GASNET_CORE_NAME_STR) == 0);
+    CHECK(strcmp(SAID(GASNET_CORE_VERSION), GASNET_CORE_VERSION_STR) == 0 &&
+          strstr(GASNET_CONFIG_STRING, GASNET_CORE_VERSION_STR));
+    CHECK(linked_as_c() == 3 && gasnett_atomic32_signed((uint32_t)-5) == -5 &&
+          gasnett_atomic64_signed((uint64_t)-6) == -6);
+    CHECK(gasnett_strongatomic32_signed((uint32_t)-7) == -7 &&
+          gasnett_strongatomic64_signed((uint64_t)-8) == -8);
     gasnett_strongatomic_t a = gasnett_strongatomic_init(-9);
     CHECK(gasnett_strongatomic_signed(gasnett_strongatomic_read(&a, 0)) == -9);
-    const gex_EP_Capabilities_t parts = GEX_EP_CAPABILITY_RMA | GEX_EP_CAPABILITY_AM | GEX_EP_CAPABILITY_VIS | GEX_EP_CAPABILITY_COLL |
-        GEX_EP_CAPABILITY_AD;
-    CHECK((GEX_EP_CAPABILITY_ALL & parts) == parts && !(GEX_EP_CAPABILITY_VIS & GEX_EP_CAPABILITY_COLL & GEX_EP_CAPABILITY_AD));
+    const gex_EP_Capabilities_t parts = GEX_EP_CAPABILITY_RMA | GEX_EP_CAPABILITY_AM |
+                                        GEX_EP_CAPABILITY_VIS | GEX_EP_CAPABILITY_COLL |
+                                        GEX_EP_CAPABILITY_AD;
+    CHECK((GEX_EP_CAPABILITY_ALL & parts) == parts &&
+          !(GEX_EP_CAPABILITY_VIS & GEX_EP_CAPABILITY_COLL & GEX_EP_CAPABILITY_AD));
     gex_MK_Class_t class = GEX_MK_CLASS_HOST;
     CHECK(gex_MK_QueryClass(GEX_MK_HOST) == class);
 }
@@ -185,11 +217,12 @@ static void atomics(gex_TM_t tm)
         gex_OP_t op;
         int64_t before, operand, after;
     } rows[] = {
-        { GEX_OP_FMULT, 6, 7, 42 },      { GEX_OP_FMIN, -3, -8, -8 },     { GEX_OP_FMIN, -8, -3, -8 }, { GEX_OP_FMAX, -8, 5, 5 },
-        { GEX_OP_FSUB, 5, 9, -4 },       { GEX_OP_FDEC, 0, 0, -1 },       { GEX_OP_FAND, 12, 10, 8 },  { GEX_OP_FOR, 12, 3, 15 },
-        { GEX_OP_SWAP, 77, 1234, 1234 },
+        { GEX_OP_FMULT, 6, 7, 42 }, { GEX_OP_FMIN, -3, -8, -8 }, { GEX_OP_FMIN, -8, -3, -8 },
+        { GEX_OP_FMAX, -8, 5, 5 },  { GEX_OP_FSUB, 5, 9, -4 },   { GEX_OP_FDEC, 0, 0, -1 },
+        { GEX_OP_FAND, 12, 10, 8 }, { GEX_OP_FOR, 12, 3, 15 },   { GEX_OP_SWAP, 77, 1234, 1234 },
     };
-    static const gex_Flags_t favours[] = { GEX_FLAG_AD_FAVOR_MY_RANK, GEX_FLAG_AD_FAVOR_MY_NBRHD, GEX_FLAG_AD_FAVOR_REMOTE };
+    static const gex_Flags_t favours[] = { GEX_FLAG_AD_FAVOR_MY_RANK, GEX_FLAG_AD_FAVOR_MY_NBRHD,
+                                           GEX_FLAG_AD_FAVOR_REMOTE };
     gasnet_node_t to = (me + 1) % nodes;
     int64_t *word = (int64_t *)part(to, 2) + me;
     int64_t old = 0;
@@ -223,7 +256,10 @@ static void atomics(gex_TM_t tm)
 
 static void indexed(gex_TM_t tm)
 {
-    enum { PIECES = 16, PIECE = 24 };
+    enum {
+        PIECES = 16,
+        PIECE = 24
+    };
     gasnet_node_t to = (me + 1) % nodes;
     char got[PIECES * PIECE];
     void *there[PIECES];
@@ -251,7 +287,8 @@ static void teams(gex_TM_t tm)
     int one = 1;
     int mine = (int)me + 1;
     int sum = 0;
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, &sum, &mine, GEX_DT_USER, sizeof sum, 1, GEX_OP_USER, fn, &one, 0));
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, &sum, &mine, GEX_DT_USER, sizeof sum, 1, GEX_OP_USER,
+                                          fn, &one, 0));
     CHECK(sum == (int)(nodes * (nodes + 1) / 2));
     gex_TM_t half;
     size_t least = gex_TM_Split(&half, tm, (int)(me & 1), 0, NULL, 0, GEX_FLAG_TM_SCRATCH_SIZE_MIN);
@@ -260,25 +297,30 @@ static void teams(gex_TM_t tm)
     gex_EP_Index_t index = gex_EP_QueryIndex(gex_TM_QueryEP(half));
     CHECK(index == 0);
     gex_Memvec_t scratch;
-    CHECK(gex_TM_Destroy(half, &scratch, 0) && scratch.gex_addr == part(me, 5) && scratch.gex_len == PART);
+    CHECK(gex_TM_Destroy(half, &scratch, 0) && scratch.gex_addr == part(me, 5) &&
+          scratch.gex_len == PART);
     gasnete_coll_team_t team = gasnete_coll_team_all;
     int value = me == 0 ? 99 : 0;
     int seen = 0;
-    gasnet_coll_broadcast(team, &seen, 0, &value, sizeof seen, GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC);
+    gasnet_coll_broadcast(team, &seen, 0, &value, sizeof seen,
+                          GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC);
     CHECK(seen == 99);
 }
 
 #define ENTRY(M) \
-    { H_SHORT + M, (gex_AM_Fn_t)short_##M }, { H_MEDIUM + M, (gex_AM_Fn_t)medium_##M }, { H_LONG + M, (gex_AM_Fn_t)long_##M }, \
-        { H_SHORT_BACK + M, (gex_AM_Fn_t)short_back_##M }, { H_MEDIUM_BACK + M, (gex_AM_Fn_t)payload_back_##M }, \
+    { H_SHORT + M, (gex_AM_Fn_t)short_##M }, { H_MEDIUM + M, (gex_AM_Fn_t)medium_##M }, \
+        { H_LONG + M, (gex_AM_Fn_t)long_##M }, { H_SHORT_BACK + M, (gex_AM_Fn_t)short_back_##M }, \
+        { H_MEDIUM_BACK + M, (gex_AM_Fn_t)payload_back_##M }, \
         { H_LONG_BACK + M, (gex_AM_Fn_t)payload_back_##M },
 
 int main(int argc, char **argv)
 {
     gasnet_handlerentry_t handlers[] = { AMPHORA_EACH_M(ENTRY){ 0, NULL } };
     gex_AM_Entry_t more[] = {
-        { H_CANCEL, (gex_AM_Fn_t)on_cancel, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "cancel" },
-        { H_CANCELLED, (gex_AM_Fn_t)on_cancelled, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "cancelled" },
+        { H_CANCEL, (gex_AM_Fn_t)on_cancel, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL,
+          "cancel" },
+        { H_CANCELLED, (gex_AM_Fn_t)on_cancelled, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL,
+          "cancelled" },
     };
     gex_TM_t tm;
     gex_EP_t ep;
@@ -290,7 +332,8 @@ int main(int argc, char **argv)
     CHECK(gex_EP_RegisterHandlers(ep, more, 2) == GASNET_OK);
     me = gasnet_mynode();
     nodes = gasnet_nodes();
-    CHECK(gasnet_attach(handlers, (int)(sizeof handlers / sizeof *handlers) - 1, GASNET_PAGESIZE * 16, 0) == GASNET_OK);
+    CHECK(gasnet_attach(handlers, (int)(sizeof handlers / sizeof *handlers) - 1,
+                        GASNET_PAGESIZE * 16, 0) == GASNET_OK);
     seg = malloc(nodes * sizeof *seg);
     CHECK(seg && gasnet_getSegmentInfo(seg, (int)nodes) == GASNET_OK && seg[me].size >= 6 * PART);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);

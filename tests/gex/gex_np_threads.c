@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Several threads of a PAR client at once: messages of fixed and negotiated payload, put and get with events, leaves, implicit
- * operations and access regions; each thread checks its own data.  argv: seed, threads, steps. */
+/* Several threads of a PAR client at once: messages of fixed and negotiated payload, put and get
+ * with events, leaves, implicit operations and access regions; each thread checks its own data.
+ * argv: seed, threads, steps. */
 #include <pthread.h>
 
 #include "gasnetex.h"
 
 #include "tests/gex/gex_common.h"
 
-enum { H_ECHO = 128, H_BACK, H_LONG, H_LONG_BACK, THREADS_MOST = 16 };
+enum {
+    H_ECHO = 128,
+    H_BACK,
+    H_LONG,
+    H_LONG_BACK,
+    THREADS_MOST = 16
+};
 #define SLOT (64 * 1024) /* of a thread at each process: one half for puts, one for longs */
 
 static gex_TM_t tm;
@@ -33,7 +40,8 @@ static char *slot(gex_Rank_t at, gex_Rank_t of, unsigned thread)
 
 /* ---- handlers ---- */
 
-static void echo(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t thread, gex_AM_Arg_t step)
+static void echo(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t thread,
+                 gex_AM_Arg_t step)
 {
     gex_AM_SrcDesc_t sd;
     if (step % 3 == 0) {
@@ -46,14 +54,17 @@ static void echo(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t threa
     gex_AM_CommitReplyMedium2(sd, H_BACK, nbytes, thread, step);
 }
 
-static void back(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t thread, gex_AM_Arg_t step)
+static void back(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t thread,
+                 gex_AM_Arg_t step)
 {
     (void)token;
-    CHECK((unsigned)thread < nthreads && right(buf, nbytes, me + (uint32_t)thread, (uint32_t)step) == nbytes);
+    CHECK((unsigned)thread < nthreads &&
+          right(buf, nbytes, me + (uint32_t)thread, (uint32_t)step) == nbytes);
     __atomic_add_fetch(&threads[thread].replies, 1, __ATOMIC_RELEASE);
 }
 
-static void long_in(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t thread, gex_AM_Arg_t step)
+static void long_in(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t thread,
+                    gex_AM_Arg_t step)
 {
     gex_Token_Info_t info;
     gex_Token_Info(token, &info, GEX_TI_SRCRANK);
@@ -82,10 +93,12 @@ static void medium(struct thread *t, gex_Rank_t to, gex_AM_Arg_t step, size_t n)
     gex_AM_Arg_t number = (gex_AM_Arg_t)t->number;
     fill(t->out, n, me + t->number, (uint32_t)step);
     if (step % 4 == 0) {
-        CHECK(gex_AM_RequestMedium2(tm, to, H_ECHO, t->out, n, step % 8 ? GEX_EVENT_GROUP : &lc, 0, number, step) == 0);
+        CHECK(gex_AM_RequestMedium2(tm, to, H_ECHO, t->out, n, step % 8 ? GEX_EVENT_GROUP : &lc, 0,
+                                    number, step) == 0);
     } else {
         const void *client = step % 4 == 1 ? t->out : NULL;
-        gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, to, client, n, n + 500, client ? GEX_EVENT_NOW : NULL, 0, 2);
+        gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, to, client, n, n + 500,
+                                                          client ? GEX_EVENT_NOW : NULL, 0, 2);
         CHECK(sd && gex_AM_SrcDescSize(sd) >= n);
         if (step % 4 == 3) { /* given up, and once more */
             memset(gex_AM_SrcDescAddr(sd), 0xff, gex_AM_SrcDescSize(sd));
@@ -141,7 +154,8 @@ static void transfer(struct thread *t, gex_Rank_t to, uint32_t step, size_t n)
     } else {
         gex_NBI_BeginAccessRegion(0);
         for (size_t at = 0; at < n; at += 1000)
-            CHECK(gex_RMA_PutNBI(tm, to, there + at, t->out + at, n - at < 1000 ? n - at : 1000, GEX_EVENT_DEFER, 0) == 0);
+            CHECK(gex_RMA_PutNBI(tm, to, there + at, t->out + at, n - at < 1000 ? n - at : 1000,
+                                 GEX_EVENT_DEFER, 0) == 0);
         gex_Event_Wait(gex_NBI_EndAccessRegion(0));
         CHECK(gex_RMA_GetBlocking(tm, t->in, to, there, n, 0) == 0);
     }
@@ -156,9 +170,15 @@ static void *run(void *arg)
         gex_Rank_t to = next_random(&t->random) % size;
         size_t n = 1 + next_random(&t->random) % (step % 5 ? 500 : SLOT / 2 - 1000);
         switch (next_random(&t->random) % 3) {
-        case 0: medium(t, to, (gex_AM_Arg_t)step, n), expected++; break;
-        case 1: longs(t, to, (gex_AM_Arg_t)step, n), expected++; break;
-        default: transfer(t, to, step, n); break;
+        case 0:
+            medium(t, to, (gex_AM_Arg_t)step, n), expected++;
+            break;
+        case 1:
+            longs(t, to, (gex_AM_Arg_t)step, n), expected++;
+            break;
+        default:
+            transfer(t, to, step, n);
+            break;
         }
         await(t, expected); /* the memory here and there is used again */
     }
@@ -172,8 +192,10 @@ int main(int argc, char **argv)
     gex_AM_Entry_t table[] = {
         { H_ECHO, (gex_AM_Fn_t)echo, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REQUEST, 2, NULL, "echo" },
         { H_BACK, (gex_AM_Fn_t)back, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REPLY, 2, NULL, "back" },
-        { H_LONG, (gex_AM_Fn_t)long_in, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST, 2, NULL, "long_in" },
-        { H_LONG_BACK, (gex_AM_Fn_t)long_back, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 2, NULL, "long_back" },
+        { H_LONG, (gex_AM_Fn_t)long_in, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST, 2, NULL,
+          "long_in" },
+        { H_LONG_BACK, (gex_AM_Fn_t)long_back, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 2, NULL,
+          "long_back" },
     };
     if (gex_Client_Init(NULL, &ep, &tm, "TEST_NP_THREADS", &argc, &argv, 0) != GASNET_OK)
         return 2;
@@ -194,7 +216,10 @@ int main(int argc, char **argv)
         CHECK(gex_Segment_QueryBound(tm, i, (void **)&bases[i], NULL, NULL) == 0);
     gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
     for (unsigned i = 0; i < nthreads; i++) {
-        threads[i] = (struct thread){ .number = i, .random = seed * 1000003 + me * 101 + i, .out = malloc(SLOT), .in = malloc(SLOT) };
+        threads[i] = (struct thread){ .number = i,
+                                      .random = seed * 1000003 + me * 101 + i,
+                                      .out = malloc(SLOT),
+                                      .in = malloc(SLOT) };
         CHECK(threads[i].out && threads[i].in);
     }
     for (unsigned i = 0; i < nthreads; i++) /* replies to one may be taken by any of them */

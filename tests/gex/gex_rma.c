@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put and get through gasnetex.h in all their forms, with random sizes and alignments, checked at both ends; events, leaves,
- * implicit operations and access regions. */
+/* Put and get through gasnetex.h in all their forms, with random sizes and alignments, checked at
+ * both ends; events, leaves, implicit operations and access regions. */
 #include "gasnetex.h"
 
 #include "tests/gex/gex_common.h"
@@ -32,19 +32,32 @@ static char *place(gex_Rank_t to, size_t off)
     return bases[to] + (size_t)me * PART + off;
 }
 
-enum { BLOCKING, NB_NOW, NB_DEFER, NB_EVENT, NBI_NOW, NBI_DEFER, NBI_GROUP, REGION, NPUTS };
+enum {
+    BLOCKING,
+    NB_NOW,
+    NB_DEFER,
+    NB_EVENT,
+    NBI_NOW,
+    NBI_DEFER,
+    NBI_GROUP,
+    REGION,
+    NPUTS
+};
 
 static void put_nb(gex_Rank_t to, char *dest, size_t n, int how)
 {
     gex_Event_t lc = GEX_EVENT_NO_OP;
-    gex_Event_t *const opt[] = { [NB_NOW] = GEX_EVENT_NOW, [NB_DEFER] = GEX_EVENT_DEFER, [NB_EVENT] = &lc };
+    gex_Event_t *const opt[] = {
+        [NB_NOW] = GEX_EVENT_NOW, [NB_DEFER] = GEX_EVENT_DEFER, [NB_EVENT] = &lc
+    };
     gex_Event_t ev = gex_RMA_PutNB(tm, to, dest, out, n, opt[how], 0);
     CHECK(ev != GEX_EVENT_NO_OP);
     if (how == NB_NOW)
         memset(out, 0xee, n);
     if (how == NB_EVENT) {
         if (ev != GEX_EVENT_INVALID && lc != GEX_EVENT_INVALID)
-            CHECK(gex_Event_QueryLeaf(ev, GEX_EC_LC) == lc || gex_Event_QueryLeaf(ev, GEX_EC_LC) == GEX_EVENT_INVALID);
+            CHECK(gex_Event_QueryLeaf(ev, GEX_EC_LC) == lc ||
+                  gex_Event_QueryLeaf(ev, GEX_EC_LC) == GEX_EVENT_INVALID);
         while (gex_Event_Test(lc))
             gasnet_AMPoll();
         memset(out, 0xee, n);
@@ -54,7 +67,9 @@ static void put_nb(gex_Rank_t to, char *dest, size_t n, int how)
 
 static void put_nbi(gex_Rank_t to, char *dest, size_t n, int how)
 {
-    gex_Event_t *const opt[] = { [NBI_NOW] = GEX_EVENT_NOW, [NBI_DEFER] = GEX_EVENT_DEFER, [NBI_GROUP] = GEX_EVENT_GROUP };
+    gex_Event_t *const opt[] = {
+        [NBI_NOW] = GEX_EVENT_NOW, [NBI_DEFER] = GEX_EVENT_DEFER, [NBI_GROUP] = GEX_EVENT_GROUP
+    };
     CHECK(gex_RMA_PutNBI(tm, to, dest, out, n, opt[how], 0) == 0);
     if (how == NBI_NOW)
         memset(out, 0xee, n);
@@ -71,7 +86,8 @@ static void put_region(gex_Rank_t to, char *dest, size_t n)
     size_t step = n / 13 + 1;
     gex_NBI_BeginAccessRegion(0);
     for (size_t at = 0; at < n; at += step)
-        CHECK(gex_RMA_PutNBI(tm, to, dest + at, out + at, at + step < n ? step : n - at, GEX_EVENT_GROUP, 0) == 0);
+        CHECK(gex_RMA_PutNBI(tm, to, dest + at, out + at, at + step < n ? step : n - at,
+                             GEX_EVENT_GROUP, 0) == 0);
     gex_Event_t ev = gex_NBI_EndAccessRegion(0);
     gex_Event_t leaf = gex_Event_QueryLeaf(ev, GEX_EC_LC);
     CHECK(gex_NBI_Test(GEX_EC_ALL, 0) == GASNET_OK); /* they are not implicit any more */
@@ -119,12 +135,14 @@ static void test_transfers(unsigned steps)
         static const unsigned char guard = 0x5a;
         unsigned char before = 0;
         unsigned char behind = 0;
-        CHECK(gex_RMA_PutBlocking(tm, to, dest - 1, &guard, 1, 0) == 0 && gex_RMA_PutBlocking(tm, to, dest + n, &guard, 1, 0) == 0);
+        CHECK(gex_RMA_PutBlocking(tm, to, dest - 1, &guard, 1, 0) == 0 &&
+              gex_RMA_PutBlocking(tm, to, dest + n, &guard, 1, 0) == 0);
         fill(out, n, me, step);
         put(to, dest, n, (int)(step % NPUTS));
         get(to, dest, n, (int)(step % 7));
         CHECK(right(in, n, me, step) == n);
-        CHECK(gex_RMA_GetBlocking(tm, &before, to, dest - 1, 1, 0) == 0 && gex_RMA_GetBlocking(tm, &behind, to, dest + n, 1, 0) == 0);
+        CHECK(gex_RMA_GetBlocking(tm, &before, to, dest - 1, 1, 0) == 0 &&
+              gex_RMA_GetBlocking(tm, &behind, to, dest + n, 1, 0) == 0);
         CHECK(before == guard && behind == guard);
     }
     barrier();
@@ -149,7 +167,8 @@ static void test_values(void)
     const gex_RMA_Value_t v = (gex_RMA_Value_t)UINT64_C(0x8899aabbccddeeff);
     for (gex_Rank_t to = 0; to < size; to++)
         for (size_t n = 1; n <= SIZEOF_GEX_RMA_VALUE_T; n++) {
-            const gex_RMA_Value_t want = n == sizeof v ? v : v & (((gex_RMA_Value_t)1 << 8 * n) - 1);
+            const gex_RMA_Value_t want = n == sizeof v ? v
+                                                       : v & (((gex_RMA_Value_t)1 << 8 * n) - 1);
             for (int how = 0; how < 3; how++) {
                 char *dest = place(to, (size_t)how + 1);
                 CHECK(gex_RMA_PutBlockingVal(tm, to, dest, 0, sizeof v, 0) == 0);
@@ -163,7 +182,8 @@ static void test_values(void)
                 }
                 CHECK(gex_RMA_GetBlockingVal(tm, to, dest, n, 0) == want);
                 uint32_t four = 0; /* an integer of that size, also as memory */
-                CHECK(gex_RMA_GetBlocking(tm, &four, to, dest, 4, 0) == 0 && (n != 4 || four == (uint32_t)v));
+                CHECK(gex_RMA_GetBlocking(tm, &four, to, dest, 4, 0) == 0 &&
+                      (n != 4 || four == (uint32_t)v));
             }
         }
     barrier();
@@ -172,13 +192,17 @@ static void test_values(void)
 /* Many operations under way at once, synchronised as arrays. */
 static void test_events(void)
 {
-    enum { N = 600, LEN = 100 };
+    enum {
+        N = 600,
+        LEN = 100
+    };
     static gex_Event_t ev[N];
     for (int i = 0; i < N; i++) {
         fill(out + i * LEN, LEN, me, (uint32_t)i);
         gex_Rank_t to = (me + (gex_Rank_t)i) % size;
         ev[i] = i % 10 == 9 ? GEX_EVENT_INVALID
-                            : gex_RMA_PutNB(tm, to, place(to, (size_t)i * LEN), out + i * LEN, LEN, GEX_EVENT_DEFER, 0);
+                            : gex_RMA_PutNB(tm, to, place(to, (size_t)i * LEN), out + i * LEN, LEN,
+                                            GEX_EVENT_DEFER, 0);
     }
     size_t left = N;
     while (left > N / 2) {
@@ -199,10 +223,13 @@ static void test_events(void)
     CHECK(gex_Event_TestAll(ev, N, 0) == GASNET_OK && gex_Event_TestSome(ev, N, 0) == GASNET_OK &&
           gex_Event_TestSome(ev, 0, 0) == GASNET_OK);
     gex_Event_WaitSome(ev, N, 0);
-    CHECK(gex_Event_Test(GEX_EVENT_INVALID) == GASNET_OK && gex_Event_QueryLeaf(GEX_EVENT_INVALID, GEX_EC_LC) == GEX_EVENT_INVALID);
+    CHECK(gex_Event_Test(GEX_EVENT_INVALID) == GASNET_OK &&
+          gex_Event_QueryLeaf(GEX_EVENT_INVALID, GEX_EC_LC) == GEX_EVENT_INVALID);
     for (int i = 0; i < N; i++) {
         gex_Rank_t from = (me + (gex_Rank_t)i) % size;
-        ev[i] = i % 10 == 9 ? GEX_EVENT_INVALID : gex_RMA_GetNB(tm, in + i * LEN, from, place(from, (size_t)i * LEN), LEN, 0);
+        ev[i] = i % 10 == 9
+                    ? GEX_EVENT_INVALID
+                    : gex_RMA_GetNB(tm, in + i * LEN, from, place(from, (size_t)i * LEN), LEN, 0);
     }
     gex_Event_WaitAll(ev, N, 0);
     for (int i = 0; i < N; i++)
@@ -219,11 +246,13 @@ static void test_immediate(void)
         while (gex_RMA_PutBlocking(tm, to, place(to, 0), out, 3000, GEX_FLAG_IMMEDIATE))
             gasnet_AMPoll();
         gex_Event_t ev;
-        while ((ev = gex_RMA_GetNB(tm, in, to, place(to, 0), 3000, GEX_FLAG_IMMEDIATE)) == GEX_EVENT_NO_OP)
+        while ((ev = gex_RMA_GetNB(tm, in, to, place(to, 0), 3000, GEX_FLAG_IMMEDIATE)) ==
+               GEX_EVENT_NO_OP)
             gasnet_AMPoll();
         gex_Event_Wait(ev);
         CHECK(right(in, 3000, me, step) == 3000);
-        while (gex_RMA_PutNBI(tm, to, place(to, 4096), out, 3000, GEX_EVENT_DEFER, GEX_FLAG_IMMEDIATE))
+        while (
+            gex_RMA_PutNBI(tm, to, place(to, 4096), out, 3000, GEX_EVENT_DEFER, GEX_FLAG_IMMEDIATE))
             gasnet_AMPoll();
         gex_NBI_Wait(GEX_EC_PUT | GEX_EC_LC, 0);
     }
@@ -236,9 +265,11 @@ static void test_self(void)
     char here[64];
     char *there = place(me, 77);
     fill(here, sizeof here, me, 9);
-    CHECK(gex_RMA_PutBlocking(tm, me, there, here, sizeof here, 0) == 0 && right(there, sizeof here, me, 9) == sizeof here);
+    CHECK(gex_RMA_PutBlocking(tm, me, there, here, sizeof here, 0) == 0 &&
+          right(there, sizeof here, me, 9) == sizeof here);
     CHECK(gex_RMA_GetBlockingVal(tm, me, there, 1, 0) == (unsigned char)here[0]);
-    CHECK(gex_RMA_PutBlocking(tm, size - 1, NULL, NULL, 0, 0) == 0 && gex_RMA_GetNB(tm, NULL, 0, NULL, 0, 0) == GEX_EVENT_INVALID);
+    CHECK(gex_RMA_PutBlocking(tm, size - 1, NULL, NULL, 0, 0) == 0 &&
+          gex_RMA_GetNB(tm, NULL, 0, NULL, 0, 0) == GEX_EVENT_INVALID);
 }
 
 int main(int argc, char **argv)
@@ -251,7 +282,8 @@ int main(int argc, char **argv)
     seed = (argc > 1 ? strtoull(argv[1], NULL, 0) : 1) * 1000 + me;
     printf("process %u: seed %llu\n", me, (unsigned long long)seed);
     uintptr_t page = GASNET_PAGESIZE;
-    CHECK(gex_Segment_Attach(&seg, tm, ((uintptr_t)size * PART + page - 1) / page * page) == GASNET_OK);
+    CHECK(gex_Segment_Attach(&seg, tm, ((uintptr_t)size * PART + page - 1) / page * page) ==
+          GASNET_OK);
     bases = calloc(size, sizeof *bases);
     out = malloc(MOST + 64);
     in = malloc(MOST + 64);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a job costs as it grows: time to the first barrier, memory and descriptors of a process before and after everybody has talked to
- * everybody, time of that and of a barrier.  Process 0 prints one line; the checks are that each message came and that what the caller
- * allows is kept.
+ * What a job costs as it grows: time to the first barrier, memory and descriptors of a process
+ * before and after everybody has talked to everybody, time of that and of a barrier.  Process 0
+ * prints one line; the checks are that each message came and that what the caller allows is kept.
  *
- *   gex_scale START-NS [MAX-MIB]      START-NS: the clock (CLOCK_REALTIME) when the launcher was started
+ *   gex_scale START-NS [MAX-MIB]      START-NS: the clock (CLOCK_REALTIME) when the launcher was
+ *   started
  */
 #include <dirent.h>
 #include <gasnetex.h>
@@ -12,7 +13,12 @@
 
 #include "tests/gex/gex_common.h"
 
-enum { H_PING = 140, H_PONG, SEGMENT = 1 << 20, BARRIERS = 20 };
+enum {
+    H_PING = 140,
+    H_PONG,
+    SEGMENT = 1 << 20,
+    BARRIERS = 20
+};
 
 static volatile uint32_t pings, pongs;
 
@@ -67,7 +73,8 @@ static void barrier(gex_TM_t tm)
 static double largest(gex_TM_t tm, double mine)
 {
     double all = 0;
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, &all, &mine, GEX_DT_DBL, sizeof all, 1, GEX_OP_MAX, NULL, NULL, 0));
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, &all, &mine, GEX_DT_DBL, sizeof all, 1, GEX_OP_MAX,
+                                          NULL, NULL, 0));
     return all;
 }
 
@@ -87,8 +94,10 @@ int main(int argc, char **argv)
     gex_EP_t ep;
     gex_TM_t tm;
     gex_Segment_t segment;
-    gex_AM_Entry_t handlers[] = { { H_PING, (gex_AM_Fn_t)ping, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "ping" },
-                                  { H_PONG, (gex_AM_Fn_t)pong, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "pong" } };
+    gex_AM_Entry_t handlers[] = {
+        { H_PING, (gex_AM_Fn_t)ping, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "ping" },
+        { H_PONG, (gex_AM_Fn_t)pong, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "pong" }
+    };
     CHECK(gex_Client_Init(&client, &ep, &tm, "SCALE", &argc, &argv, 0) == GASNET_OK);
     CHECK(gex_Segment_Attach(&segment, tm, SEGMENT) == GASNET_OK);
     CHECK(gex_EP_RegisterHandlers(ep, handlers, 2) == GASNET_OK);
@@ -111,9 +120,11 @@ int main(int argc, char **argv)
         barrier(tm);
     t = (now(CLOCK_MONOTONIC) - t) / BARRIERS;
     if (me == 0)
-        printf("%u processes: first barrier after %.2f s, then %.2f MiB and %.0f descriptors each; all to all %.1f ms, then %.2f MiB and "
+        printf("%u processes: first barrier after %.2f s, then %.2f MiB and %.0f descriptors each; "
+               "all to all %.1f ms, then %.2f MiB and "
                "%.0f descriptors (%.1f KiB a peer); once more %.1f ms; barrier %.0f us\n",
-               n, started, quiet, fds, first * 1e3, talked, more_fds, n > 1 ? (talked - quiet) * 1024 / (n - 1) : 0, second * 1e3, t * 1e6);
+               n, started, quiet, fds, first * 1e3, talked, more_fds,
+               n > 1 ? (talked - quiet) * 1024 / (n - 1) : 0, second * 1e3, t * 1e6);
     CHECK(talked <= allowed);
     gasnet_exit(0);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Teams: random splits and lists checked against a model that every process computes for itself, nested and overlapping ones, put,
- * get and messages over them, names of members, scratch space, and a thousand teams made and destroyed.
- * Arguments: seed, rounds of random splits, teams of the last part.
+ * Teams: random splits and lists checked against a model that every process computes for itself,
+ * nested and overlapping ones, put, get and messages over them, names of members, scratch space,
+ * and a thousand teams made and destroyed. Arguments: seed, rounds of random splits, teams of the
+ * last part.
  */
 #include <malloc.h>
 
@@ -10,7 +11,14 @@
 
 #include "tests/gex/gex_common.h"
 
-enum { H_MARK = 200, H_DATA, H_LONG, H_BACK, PLACE = 4096, DEPTH = 3 };
+enum {
+    H_MARK = 200,
+    H_DATA,
+    H_LONG,
+    H_BACK,
+    PLACE = 4096,
+    DEPTH = 3
+};
 
 static gex_TM_t world;
 static gex_EP_t ep;
@@ -55,7 +63,8 @@ struct model {
 static void check_names(gex_TM_t tm, const struct model *m, gex_Flags_t flags)
 {
     CHECK(gex_TM_QuerySize(tm) == m->n && gex_TM_QueryRank(tm) == m->self);
-    CHECK(gex_TM_QueryEP(tm) == ep && gex_TM_QueryClient(tm) == gex_EP_QueryClient(ep) && gex_TM_QueryFlags(tm) == flags);
+    CHECK(gex_TM_QueryEP(tm) == ep && gex_TM_QueryClient(tm) == gex_EP_QueryClient(ep) &&
+          gex_TM_QueryFlags(tm) == flags);
     gex_Rank_t found = 0;
     for (gex_Rank_t i = 0; i < m->n; i++) {
         gex_EP_Location_t loc = gex_TM_TranslateRankToEP(tm, i, 0);
@@ -77,7 +86,8 @@ static void check_segments(gex_TM_t tm, const struct model *m)
         uintptr_t len;
         CHECK(gex_Segment_QueryBound(tm, i, &owner, &local, &len) == 0);
         CHECK(owner == bases[m->member[i]] && len >= (uintptr_t)size * PLACE);
-        CHECK(gex_Segment_QueryBound(gex_TM_Pair(ep, 0), m->member[i], &owner2, NULL, NULL) == 0 && owner2 == owner);
+        CHECK(gex_Segment_QueryBound(gex_TM_Pair(ep, 0), m->member[i], &owner2, NULL, NULL) == 0 &&
+              owner2 == owner);
     }
 }
 
@@ -98,7 +108,8 @@ static void transfer(gex_TM_t tm, const struct model *m, gex_Rank_t to, uint32_t
     gex_Event_Wait(gex_RMA_GetNB(tm, in, to, dest, n, 0));
     CHECK(right(in, n, me, step) == n);
     CHECK(gex_RMA_PutBlockingVal(tm, to, dest + n, step, 4, 0) == 0);
-    CHECK((uint32_t)gex_RMA_GetBlockingVal(gex_TM_Pair(ep, 0), m->member[to], dest + n, 4, 0) == step);
+    CHECK((uint32_t)gex_RMA_GetBlockingVal(gex_TM_Pair(ep, 0), m->member[to], dest + n, 4, 0) ==
+          step);
     CHECK(gex_RMA_GetBlockingVal(tm, to, dest, 1, 0) == pattern(me, step, 0));
 }
 
@@ -113,9 +124,10 @@ static void talk(gex_TM_t tm, const struct model *m, uint32_t step)
         transfer(tm, m, to, step);
         CHECK(gex_AM_MaxRequestMedium(tm, to, GEX_EVENT_NOW, 0, 2) >= sizeof buf);
         CHECK(gex_AM_RequestShort1(tm, to, H_MARK, 0, (gex_AM_Arg_t)me) == 0);
-        CHECK(gex_AM_RequestMedium2(tm, to, H_DATA, buf, n, GEX_EVENT_NOW, 0, (gex_AM_Arg_t)me, (gex_AM_Arg_t)step) == 0);
-        CHECK(gex_AM_RequestLong2(tm, to, H_LONG, buf, n, place(m->member[to]) + PLACE / 2 + 8, GEX_EVENT_NOW, 0, (gex_AM_Arg_t)me,
-                                  (gex_AM_Arg_t)step) == 0);
+        CHECK(gex_AM_RequestMedium2(tm, to, H_DATA, buf, n, GEX_EVENT_NOW, 0, (gex_AM_Arg_t)me,
+                                    (gex_AM_Arg_t)step) == 0);
+        CHECK(gex_AM_RequestLong2(tm, to, H_LONG, buf, n, place(m->member[to]) + PLACE / 2 + 8,
+                                  GEX_EVENT_NOW, 0, (gex_AM_Arg_t)me, (gex_AM_Arg_t)step) == 0);
         sent += 3;
     }
     GASNET_BLOCKUNTIL(backs == sent);
@@ -193,7 +205,8 @@ static void split_deep(gex_TM_t tm, const struct model *parent, uint64_t seed, i
 
 /* ---- lists ---- */
 
-/* A random list of processes that everybody knows: two disjoint teams may come of it, group 0 and 1; others are in none. */
+/* A random list of processes that everybody knows: two disjoint teams may come of it, group 0 and
+ * 1; others are in none. */
 static void create_random(uint64_t seed)
 {
     gex_EP_Location_t args[64];
@@ -227,7 +240,9 @@ static void create_random(uint64_t seed)
         args[m.n] = (gex_EP_Location_t){ job ? j : size - 1 - j, 0 };
         m.member[m.n++] = j;
     }
-    CHECK(gex_TM_Create(NULL, m.n != 0, parent, args, m.n, NULL, 0, flags | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED) > 0 || !m.n);
+    CHECK(gex_TM_Create(NULL, m.n != 0, parent, args, m.n, NULL, 0,
+                        flags | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED) > 0 ||
+          !m.n);
     gex_TM_Create(m.n ? &tm : NULL, m.n != 0, parent, m.n ? args : NULL, m.n, NULL, 0, flags);
     CHECK((tm != GEX_TM_INVALID) == (m.n != 0));
     if (m.n) {
@@ -296,12 +311,14 @@ static void test_scratch(void)
         args[i] = (gex_EP_Location_t){ i, 0 };
         global[i] = bases[i] + 64 * (i + 1);
     }
-    gex_TM_Create(&tm, 1, world, args, size, &symmetric, bytes, GEX_FLAG_TM_SYMMETRIC_SCRATCH | GEX_FLAG_SCRATCH_SEG_OFFSET);
+    gex_TM_Create(&tm, 1, world, args, size, &symmetric, bytes,
+                  GEX_FLAG_TM_SYMMETRIC_SCRATCH | GEX_FLAG_SCRATCH_SEG_OFFSET);
     CHECK(gex_TM_Destroy(tm, &got, 0) != 0 && got.gex_addr == base + 128 && got.gex_len == bytes);
     gex_TM_Create(&tm, 1, world, args, size, &local, bytes, GEX_FLAG_TM_LOCAL_SCRATCH);
     CHECK(gex_TM_Destroy(tm, NULL, 0) == 0);
     gex_TM_Create(&tm, 1, world, args, size, global, bytes, GEX_FLAG_TM_GLOBAL_SCRATCH);
-    CHECK(gex_TM_Destroy(tm, &got, GEX_FLAG_SCRATCH_SEG_OFFSET) != 0 && got.gex_addr == (void *)(uintptr_t)(64 * (me + 1)));
+    CHECK(gex_TM_Destroy(tm, &got, GEX_FLAG_SCRATCH_SEG_OFFSET) != 0 &&
+          got.gex_addr == (void *)(uintptr_t)(64 * (me + 1)));
     got.gex_len = 77;
     gex_TM_Split(&tm, world, 0, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     CHECK(gex_TM_Destroy(tm, &got, 0) == 0 && got.gex_len == 77);
@@ -315,7 +332,8 @@ static void test_many(unsigned count)
     size_t before = 0;
     for (unsigned i = 0; i < count; i++) {
         gex_TM_t tm = GEX_TM_INVALID;
-        gex_TM_Split(&tm, world, (int)(me + i) % 2, (int)(size - me), NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+        gex_TM_Split(&tm, world, (int)(me + i) % 2, (int)(size - me), NULL, 0,
+                     GEX_FLAG_TM_NO_SCRATCH);
         CHECK(gex_TM_TranslateRankToJobrank(tm, gex_TM_QueryRank(tm)) == me);
         CHECK(gex_TM_Destroy(tm, NULL, i % 2 ? GEX_FLAG_GLOBALLY_QUIESCED : 0) == 0);
         if (i == count / 4)

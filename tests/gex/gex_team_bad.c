@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One misuse of teams, endpoints, segments or kinds, named by the first argument; both processes make it (gex_team_bad.sh). */
+/* One misuse of teams, endpoints, segments or kinds, named by the first argument; both processes
+ * make it (gex_team_bad.sh). */
 #include "gasnetex.h"
 #include "gasnet_mk.h"
 
@@ -37,7 +38,8 @@ static void split_no_scratch(void)
 static void split_scratch_outside(void)
 {
     gex_TM_t new_tm;
-    gex_TM_Split(&new_tm, tm, 0, 0, (char *)gex_Segment_QueryAddr(seg) + gex_Segment_QuerySize(seg) - 8, 64, 0);
+    gex_TM_Split(&new_tm, tm, 0, 0,
+                 (char *)gex_Segment_QueryAddr(seg) + gex_Segment_QuerySize(seg) - 8, 64, 0);
 }
 static void split_differently(void)
 {
@@ -163,7 +165,8 @@ static void segment_scratch(void)
     gex_Segment_Create(&other, client, NULL, 4096, GEX_MK_HOST, 0);
     gex_EP_BindSegment(second, other, 0);
     both[0].gex_ep_index = both[1].gex_ep_index = gex_EP_QueryIndex(second);
-    gex_TM_Create(&new_tm, 1, tm, both, 2, &at, 64, GEX_FLAG_TM_SYMMETRIC_SCRATCH | GEX_FLAG_SCRATCH_SEG_OFFSET);
+    gex_TM_Create(&new_tm, 1, tm, both, 2, &at, 64,
+                  GEX_FLAG_TM_SYMMETRIC_SCRATCH | GEX_FLAG_SCRATCH_SEG_OFFSET);
     gex_Segment_Destroy(other, 0);
 }
 static void kind_in_use(void)
@@ -188,21 +191,40 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } cases[] = {
-    { "split_color", split_color }, { "split_flags", split_flags }, { "split_no_scratch", split_no_scratch },
-    { "split_scratch_outside", split_scratch_outside }, { "split_differently", split_differently }, { "split_pair", split_pair },
-    { "create_kind", create_kind }, { "create_twice", create_twice }, { "create_count", create_count },
-    { "create_rank", create_rank }, { "create_lists", create_lists }, { "create_absent", create_absent },
-    { "create_no_ep", create_no_ep }, { "destroy_world", destroy_world }, { "destroy_busy", destroy_busy },
-    { "destroy_twice", destroy_twice }, { "use_destroyed", use_destroyed }, { "translate_rank", translate_rank },
-    { "pair_index", pair_index }, { "pair_unknown", pair_unknown }, { "pair_rank", pair_rank },
-    { "message_to_none", message_to_none }, { "message_unable", message_unable }, { "bind_twice", bind_twice },
-    { "segment_scratch", segment_scratch }, { "kind_in_use", kind_in_use }, { "kind_host", kind_host },
+    { "split_color", split_color },
+    { "split_flags", split_flags },
+    { "split_no_scratch", split_no_scratch },
+    { "split_scratch_outside", split_scratch_outside },
+    { "split_differently", split_differently },
+    { "split_pair", split_pair },
+    { "create_kind", create_kind },
+    { "create_twice", create_twice },
+    { "create_count", create_count },
+    { "create_rank", create_rank },
+    { "create_lists", create_lists },
+    { "create_absent", create_absent },
+    { "create_no_ep", create_no_ep },
+    { "destroy_world", destroy_world },
+    { "destroy_busy", destroy_busy },
+    { "destroy_twice", destroy_twice },
+    { "use_destroyed", use_destroyed },
+    { "translate_rank", translate_rank },
+    { "pair_index", pair_index },
+    { "pair_unknown", pair_unknown },
+    { "pair_rank", pair_rank },
+    { "message_to_none", message_to_none },
+    { "message_unable", message_unable },
+    { "bind_twice", bind_twice },
+    { "segment_scratch", segment_scratch },
+    { "kind_in_use", kind_in_use },
+    { "kind_host", kind_host },
     { "kind_invalid", kind_invalid },
 };
 
 int main(int argc, char **argv)
 {
-    if (argc < 2 || gex_Client_Init(&client, &ep, &tm, "TEST_TEAM_BAD", &argc, &argv, 0) != GASNET_OK)
+    if (argc < 2 ||
+        gex_Client_Init(&client, &ep, &tm, "TEST_TEAM_BAD", &argc, &argv, 0) != GASNET_OK)
         return 77;
     me = gex_System_QueryJobRank();
     if (gex_Segment_Attach(&seg, tm, GASNET_PAGESIZE) != GASNET_OK)

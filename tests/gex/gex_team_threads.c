@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client with threads (PAR): they make, use and destroy different teams at once, also by several members in one process; and the
- * progress thread.  Argument "thread": one is asked for (AMPHORA_PROGRESS_THREAD); "defer": the client starts it.
+ * A client with threads (PAR): they make, use and destroy different teams at once, also by several
+ * members in one process; and the progress thread.  Argument "thread": one is asked for
+ * (AMPHORA_PROGRESS_THREAD); "defer": the client starts it.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -10,7 +11,12 @@
 
 #include "tests/gex/gex_common.h"
 
-enum { THREADS = 4, STEPS = 40, H_ADD = 200, H_ADDED };
+enum {
+    THREADS = 4,
+    STEPS = 40,
+    H_ADD = 200,
+    H_ADDED
+};
 
 static gex_Client_t client;
 static gex_TM_t world, base[THREADS];
@@ -41,9 +47,11 @@ static void *work(void *arg)
     for (uint32_t step = 0; step < STEPS; step++) {
         gex_TM_t part = GEX_TM_INVALID;
         uint32_t modulus = 1 + (step + (uint32_t)thread) % 3;
-        gex_TM_Split(&part, base[thread], (int)(me % modulus), (int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+        gex_TM_Split(&part, base[thread], (int)(me % modulus), (int)me, NULL, 0,
+                     GEX_FLAG_TM_NO_SCRATCH);
         gex_Rank_t n = gex_TM_QuerySize(part);
-        CHECK(n == (size - me % modulus + modulus - 1) / modulus && gex_TM_QueryRank(part) == me / modulus);
+        CHECK(n == (size - me % modulus + modulus - 1) / modulus &&
+              gex_TM_QueryRank(part) == me / modulus);
         for (gex_Rank_t i = 0; i < n; i++) {
             CHECK(gex_TM_TranslateRankToJobrank(part, i) == me % modulus + i * modulus);
             CHECK(gex_AM_RequestShort1(part, i, H_ADD, 0, thread) == 0);
@@ -60,7 +68,8 @@ static void at_once(void)
 {
     pthread_t t[THREADS];
     for (int i = 0; i < THREADS; i++)
-        gex_TM_Split(&base[i], world, 0, i % 2 ? -(int)me : (int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+        gex_TM_Split(&base[i], world, 0, i % 2 ? -(int)me : (int)me, NULL, 0,
+                     GEX_FLAG_TM_NO_SCRATCH);
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_create(&t[i], NULL, work, (void *)(intptr_t)i) == 0);
     for (int i = 0; i < THREADS; i++)
@@ -75,7 +84,8 @@ static void *member(void *arg)
     gex_TM_t tm = (gex_TM_t)arg;
     gex_TM_t part = GEX_TM_INVALID;
     for (int i = 0; i < 10; i++) {
-        gex_TM_Split(&part, tm, (int)(gex_TM_QueryRank(tm) % 2), 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+        gex_TM_Split(&part, tm, (int)(gex_TM_QueryRank(tm) % 2), 0, NULL, 0,
+                     GEX_FLAG_TM_NO_SCRATCH);
         CHECK(gex_TM_QuerySize(part) == size && gex_TM_QueryRank(part) == me);
         gex_Event_Wait(gex_Coll_BarrierNB(part, 0));
         gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
@@ -118,19 +128,22 @@ static void start_progress(bool defer)
         return;
     CHECK(count == (unsigned)gex_System_QueryHiddenAMConcurrencyLevel());
     for (unsigned i = 0; i < count; i++) {
-        CHECK(info[i].gex_thread_roles == GEX_THREAD_ROLE_RCV && info[i].gex_device_list && *info[i].gex_device_list);
+        CHECK(info[i].gex_thread_roles == GEX_THREAD_ROLE_RCV && info[i].gex_device_list &&
+              *info[i].gex_device_list);
         CHECK(pthread_create(&t, NULL, info[i].gex_progress_fn, info[i].gex_progress_arg) == 0);
     }
 }
 
-/* While this process computes, its progress thread answers: rank 0 asks all others, which make no call until it has been answered. */
+/* While this process computes, its progress thread answers: rank 0 asks all others, which make no
+ * call until it has been answered. */
 static void test_progress(void)
 {
     uint32_t before = __atomic_load_n(&added[0], __ATOMIC_ACQUIRE);
     uint32_t mine = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
     gex_Event_Wait(gex_Coll_BarrierNB(world, 0));
     if (me == 0) {
-        GASNET_BLOCKUNTIL(__atomic_load_n(&asked, __ATOMIC_ACQUIRE) == mine + size - 1); /* the others have made their last call */
+        /* the others have made their last call */
+        GASNET_BLOCKUNTIL(__atomic_load_n(&asked, __ATOMIC_ACQUIRE) == mine + size - 1);
         for (gex_Rank_t i = 1; i < size; i++)
             CHECK(gex_AM_RequestShort1(world, i, H_ADD, 0, 0) == 0);
         GASNET_BLOCKUNTIL(__atomic_load_n(&added[0], __ATOMIC_ACQUIRE) == before + size - 1);
@@ -147,13 +160,15 @@ int main(int argc, char **argv)
 {
     gex_AM_Entry_t table[] = {
         { H_ADD, (gex_AM_Fn_t)add, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "add" },
-        { H_ADDED, (gex_AM_Fn_t)was_added, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 1, NULL, "added" },
+        { H_ADDED, (gex_AM_Fn_t)was_added, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 1, NULL,
+          "added" },
     };
     bool defer = argc > 1 && strcmp(argv[1], "defer") == 0;
     bool thread = defer || (argc > 1 && strcmp(argv[1], "thread") == 0);
     gex_Flags_t flags = defer ? GEX_FLAG_DEFER_THREADS : 0;
     client_thread = pthread_self();
-    if (gex_Client_Init(&client, &ep, &world, "TEST_TEAM_THREADS", &argc, &argv, flags) != GASNET_OK)
+    if (gex_Client_Init(&client, &ep, &world, "TEST_TEAM_THREADS", &argc, &argv, flags) !=
+        GASNET_OK)
         return 2;
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();

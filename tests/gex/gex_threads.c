@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client with threads (PAR): all of them send, put, get, wait and lock at once; threads come and go. */
+/* A client with threads (PAR): all of them send, put, get, wait and lock at once; threads come and
+ * go. */
 #include <pthread.h>
 
 #include "gasnetex.h"
 
 #include "tests/gex/gex_common.h"
 
-enum { THREADS = 4, STEPS = 150, H_ADD = 200, H_ADDED, H_LONG };
+enum {
+    THREADS = 4,
+    STEPS = 150,
+    H_ADD = 200,
+    H_ADDED,
+    H_LONG
+};
 #define PART 16384
 
 static gex_TM_t tm;
@@ -31,7 +38,8 @@ static void was_added(gex_Token_t token, gex_AM_Arg_t thread)
     __atomic_fetch_add(&added[thread], 1, __ATOMIC_RELEASE);
 }
 
-static void long_one(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t value, gex_AM_Arg_t thread)
+static void long_one(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t value,
+                     gex_AM_Arg_t thread)
 {
     CHECK(nbytes == 1000 && ((unsigned char *)buf)[0] == ((unsigned char *)buf)[999]);
     add(token, value, thread);
@@ -80,7 +88,8 @@ static void *work(void *arg)
         sent++;
         if (step % 5 == 0) { /* the one before may not have been read yet */
             char *there = place(to, thread) + 8000 + step / 5 % 2 * sizeof big;
-            CHECK(gex_AM_RequestLong2(tm, to, H_LONG, big, sizeof big, there, GEX_EVENT_NOW, 0, 5, thread) == 0);
+            CHECK(gex_AM_RequestLong2(tm, to, H_LONG, big, sizeof big, there, GEX_EVENT_NOW, 0, 5,
+                                      thread) == 0);
             sent++;
         }
         transfer(to, thread, step);
@@ -122,7 +131,8 @@ int main(int argc, char **argv)
     gex_Segment_t seg;
     gex_AM_Entry_t table[] = {
         { H_ADD, (gex_AM_Fn_t)add, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 2, NULL, "add" },
-        { H_ADDED, (gex_AM_Fn_t)was_added, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 1, NULL, "added" },
+        { H_ADDED, (gex_AM_Fn_t)was_added, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 1, NULL,
+          "added" },
         { H_LONG, (gex_AM_Fn_t)long_one, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST, 2, NULL, "long" },
     };
     if (gex_Client_Init(NULL, &ep, &tm, "TEST_THREADS", &argc, &argv, 0) != GASNET_OK)

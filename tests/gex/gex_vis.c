@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vector, indexed and strided transfers against a model: random shapes cut differently on both sides, every form of synchronisation, over
- * the whole team, a reversed one and pairs; local completion, peer completion, degenerate ones; GASNet-1's forms.  gex_vis SEED
+ * Vector, indexed and strided transfers against a model: random shapes cut differently on both
+ * sides, every form of synchronisation, over the whole team, a reversed one and pairs; local
+ * completion, peer completion, degenerate ones; GASNet-1's forms.  gex_vis SEED
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,12 @@
 
 #include "tests/gex/gex_common.h"
 
-enum { SEGMENT = 1 << 20, REGION = 200000, PIECES = 400, HIDX = 200 };
+enum {
+    SEGMENT = 1 << 20,
+    REGION = 200000,
+    PIECES = 400,
+    HIDX = 200
+};
 
 static gex_TM_t team;
 static gex_Rank_t me, size;
@@ -42,7 +48,8 @@ static unsigned char *region_at(gex_Rank_t rank)
     return segment_of(rank) + (size_t)(me % 4) * REGION;
 }
 
-/* Random pieces in [0, REGION) that do not overlap, `total` bytes together (less where there is no room). */
+/* Random pieces in [0, REGION) that do not overlap, `total` bytes together (less where there is no
+ * room). */
 static size_t cut(gex_Memvec_t *list, unsigned char *base, size_t *total_p)
 {
     size_t at = 0;
@@ -95,8 +102,9 @@ static void fill_any(unsigned char *p, size_t n)
 }
 
 /* What the transfer does, byte by byte, on copies that lie at dst_base and src_base. */
-static void simulate(const gex_Memvec_t *dst, size_t ndst, unsigned char *dst_model, const unsigned char *dst_base, const gex_Memvec_t *src,
-                     size_t nsrc, const unsigned char *src_model, const unsigned char *src_base)
+static void simulate(const gex_Memvec_t *dst, size_t ndst, unsigned char *dst_model,
+                     const unsigned char *dst_base, const gex_Memvec_t *src, size_t nsrc,
+                     const unsigned char *src_model, const unsigned char *src_base)
 {
     size_t si = 0;
     size_t so = 0;
@@ -106,7 +114,8 @@ static void simulate(const gex_Memvec_t *dst, size_t ndst, unsigned char *dst_mo
                 si++;
                 so = 0;
             }
-            dst_model[(unsigned char *)dst[i].gex_addr + k - dst_base] = src_model[(unsigned char *)src[si].gex_addr + so++ - src_base];
+            dst_model[(unsigned char *)dst[i].gex_addr + k - dst_base] =
+                src_model[(unsigned char *)src[si].gex_addr + so++ - src_base];
         }
 }
 
@@ -216,8 +225,11 @@ static void strided_round(gex_Rank_t rank)
     size_t x = below(count[0]);
     size_t y = below(count[1]);
     size_t z = below(count[2]);
-    gex_RMA_GetBlocking(team, probe, rank, start + (ptrdiff_t)x * cube - (ptrdiff_t)y * row + (ptrdiff_t)z * plane, elem, 0);
-    CHECK(memcmp(probe, local + (ptrdiff_t)x * row + (ptrdiff_t)y * plane + (ptrdiff_t)z * cube, elem) == 0);
+    gex_RMA_GetBlocking(team, probe, rank,
+                        start + (ptrdiff_t)x * cube - (ptrdiff_t)y * row + (ptrdiff_t)z * plane,
+                        elem, 0);
+    CHECK(memcmp(probe, local + (ptrdiff_t)x * row + (ptrdiff_t)y * plane + (ptrdiff_t)z * cube,
+                 elem) == 0);
     CHECK(gex_VIS_StridedPutNBI(team, rank, start, there, local, here, elem, count, 3, 0) == 0);
     CHECK(gex_VIS_StridedGetNBI(team, back, here, rank, start, there, 0, count, 3, 0) == 0);
     gex_NBI_Wait(GEX_EC_ALL, 0);
@@ -282,7 +294,8 @@ static void peer_completion(gex_Rank_t rank)
     gex_VIS_VectorPutBlocking(team, rank, 1, dst, 2, src, 0); /* only the next one */
     GASNET_BLOCKUNTIL(told >= 1);
     gex_Event_Wait(gex_Coll_BarrierNB(team, 0));
-    CHECK(told == 1 && told_bytes == 8 && memcmp(told_data, "and done", 8) == 0 && told_by == (me + size - 1) % size);
+    CHECK(told == 1 && told_bytes == 8 && memcmp(told_data, "and done", 8) == 0 &&
+          told_by == (me + size - 1) % size);
 }
 
 static void gasnet1(gex_Rank_t rank)
@@ -305,7 +318,8 @@ static void gasnet1(gex_Rank_t rank)
     gasnet_wait_syncnb(gasnet_puti_nb_bulk(rank, 1, ib, 12, 3, ia, 4));
     gasnet_geti_nbi_bulk(1, ic, 12, rank, 1, ib, 12);
     gasnet_wait_syncnbi_all();
-    CHECK(memcmp(back, local + 8, 4) == 0 && memcmp(back + 4, local, 4) == 0 && memcmp(back + 8, local + 16, 4) == 0);
+    CHECK(memcmp(back, local + 8, 4) == 0 && memcmp(back + 4, local, 4) == 0 &&
+          memcmp(back + 8, local + 16, 4) == 0);
     gasnet_puts_nbi_bulk(rank, remote + 200, far, local, near, box, 1);
     gasnet_wait_syncnbi_puts();
     gasnet_wait_syncnb(gasnet_gets_nb_bulk(back, near, rank, remote + 200, far, box, 1));
@@ -336,9 +350,12 @@ int main(int argc, char **argv)
     unsigned seed = argc > 1 ? (unsigned)atoi(argv[argc - 1]) : 1;
     const char *wanted = getenv("GEX_ROUNDS");
     int rounds = wanted ? atoi(wanted) : 15;
-    CHECK(gex_Client_Init(&client, &ep, &team, "VISTEST", &argc, &argv, GEX_FLAG_USES_GASNET1) == GASNET_OK);
+    CHECK(gex_Client_Init(&client, &ep, &team, "VISTEST", &argc, &argv, GEX_FLAG_USES_GASNET1) ==
+          GASNET_OK);
     CHECK(gex_Segment_Attach(&seg, team, SEGMENT) == GASNET_OK);
-    gex_AM_Entry_t entry = { HIDX, (gex_AM_Fn_t)on_told, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REPLY, 0, NULL, "told" };
+    gex_AM_Entry_t entry = {
+        HIDX, (gex_AM_Fn_t)on_told, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REPLY, 0, NULL, "told"
+    };
     CHECK(gex_EP_RegisterHandlers(ep, &entry, 1) == GASNET_OK);
     me = gex_TM_QueryRank(team);
     size = gex_TM_QuerySize(team);
@@ -351,7 +368,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < rounds; i++) {
         gex_Rank_t rank = (gex_Rank_t)below(size);
         rank = (me + (me % 4 < size ? rank : 1)) % size;
-        /* Regions are by rank modulo 4: those of ranks 4 apart must not meet at one target at a time. */
+        /* Regions are by rank modulo 4: those of ranks 4 apart must not meet at one target at a
+         * time. */
         if (size > 4)
             rank = next;
         vector_round(team, rank, rank);

@@ -3,11 +3,15 @@
  * A member of a job on bare boot.h, for the launcher's tests; compute process and server alike.
  *
  *   launcher_job check              exchanges, looks up, checks everything, leaves
- *   launcher_job attach             compute processes learn the job and ask the servers without joining; servers as check
- *   launcher_job PHASE DIR          leaves children behind (one in a session of its own), goes to the phase (start, exchange, run,
+ *   launcher_job attach             compute processes learn the job and ask the servers without
+ *   joining; servers as check
+ *   launcher_job PHASE DIR          leaves children behind (one in a session of its own), goes to
+ *   the phase (start, exchange, run,
  *                                   leave), writes "PID AGENT-PID" to DIR/RANK and stays
- *   launcher_job deaths N           stays until N deaths have been told, then leaves with exit code 0
- *   launcher_job exit|abort|slip CODE   process 1 ends by gasnet_exit's way, by abort, or by _exit alone; the others wait
+ *   launcher_job deaths N           stays until N deaths have been told, then leaves with exit code
+ *   0
+ *   launcher_job exit|abort|slip CODE   process 1 ends by gasnet_exit's way, by abort, or by _exit
+ *   alone; the others wait
  *   launcher_job absent             process 1 ends without joining
  */
 #include <signal.h>
@@ -29,7 +33,8 @@ static const char *argument = "";
 #define CHECK(condition) \
     do { \
         if (!(condition)) { \
-            fprintf(stderr, "process %u: %s does not hold (line %d)\n", boot ? amph_boot_self(boot) : 0, #condition, __LINE__); \
+            fprintf(stderr, "process %u: %s does not hold (line %d)\n", \
+                    boot ? amph_boot_self(boot) : 0, #condition, __LINE__); \
             _exit(20); \
         } \
     } while (0)
@@ -54,7 +59,8 @@ static void exchange(void)
     for (uint32_t i = 0; i < job->nproc[group]; i++) {
         CHECK(len[i] == 100 + ((first + i) * 631) % 2800);
         CHECK(((const char *)value[i])[len[i] - 1] == 'a' + (int)((first + i) % 26));
-        CHECK(job->proc[first + i].stated && job->proc[first + i].area_bytes == 4096 * (first + i + 1));
+        CHECK(job->proc[first + i].stated &&
+              job->proc[first + i].area_bytes == 4096 * (first + i + 1));
     }
     void *twice;
     size_t twice_len;
@@ -77,7 +83,8 @@ static void ask_servers(void)
         free(value);
         CHECK(amph_boot_lookup(boot, s, "no-such-key", 0, &value, &len) == AMPH_ERR_NOENT);
     }
-    CHECK(amph_boot_lookup(boot, nc + job->nproc[AMPH_SERVER], "test-key", 0, &(void *){ NULL }, &(size_t){ 0 }) == AMPH_ERR_RANGE);
+    CHECK(amph_boot_lookup(boot, nc + job->nproc[AMPH_SERVER], "test-key", 0, &(void *){ NULL },
+                           &(size_t){ 0 }) == AMPH_ERR_RANGE);
 }
 
 /* Waits for an event of this kind; others are passed over.  SHUTDOWN ends the process in order. */
@@ -133,12 +140,14 @@ static void mode_check(void)
     leave();
 }
 
-/* A file client: learns the job without a place in it, in the process itself and in a forked child. */
+/* A file client: learns the job without a place in it, in the process itself and in a forked
+ * child. */
 static void mode_attach(void)
 {
     struct amph_boot *first;
     CHECK(amph_boot_attach(&first) == AMPH_OK);
-    CHECK(amph_boot_publish(first, "key", "x", 1) == AMPH_ERR_STATE && amph_boot_leave(first, false, 0) == AMPH_ERR_STATE);
+    CHECK(amph_boot_publish(first, "key", "x", 1) == AMPH_ERR_STATE &&
+          amph_boot_leave(first, false, 0) == AMPH_ERR_STATE);
     if (amph_boot_group(first) == AMPH_SERVER) {
         mode_check(); /* joining goes beside an attached handle */
         amph_boot_close(first);
@@ -278,14 +287,16 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } modes[] = {
-    { "check", mode_check }, { "attach", mode_attach }, { "start", mode_start },   { "exchange", mode_exchange },
-    { "run", mode_run },     { "leave", mode_leave },   { "deaths", mode_deaths }, { "exit", mode_exit },
-    { "abort", mode_abort }, { "slip", mode_slip },     { "absent", mode_absent },
+    { "check", mode_check },       { "attach", mode_attach }, { "start", mode_start },
+    { "exchange", mode_exchange }, { "run", mode_run },       { "leave", mode_leave },
+    { "deaths", mode_deaths },     { "exit", mode_exit },     { "abort", mode_abort },
+    { "slip", mode_slip },         { "absent", mode_absent },
 };
 
 int main(int argc, char **argv)
 {
-    /* amphora-run starts servers without arguments, so the mode may also stand in the environment. */
+    /* amphora-run starts servers without arguments, so the mode may also stand in the
+     * environment. */
     const char *mode = argc > 1 ? argv[1] : getenv("JOB_MODE");
     argument = argc > 2 ? argv[2] : getenv("JOB_ARGUMENT") ? getenv("JOB_ARGUMENT") : "";
     for (size_t i = 0; mode && i < sizeof modes / sizeof *modes; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A stranger at the control socket of a job: wrong greetings, cut and random frames, silence, requests before the greeting.
- * Runs as the job's only process (not joined itself); the job must go on as if nothing had come.
+ * A stranger at the control socket of a job: wrong greetings, cut and random frames, silence,
+ * requests before the greeting. Runs as the job's only process (not joined itself); the job must go
+ * on as if nothing had come.
  */
 #include <poll.h>
 #include <stdio.h>

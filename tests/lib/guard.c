@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a test so that nothing it does can hold up or outlive the run:  guard SECONDS COMMAND [ARGUMENTS]
+ * Runs a test so that nothing it does can hold up or outlive the run:  guard SECONDS COMMAND
+ * [ARGUMENTS]
  *
- * The command's output goes to a file and is passed on when the command has ended, so a process that it left behind cannot keep
- * make waiting for the end of a pipe.  What it leaves behind is adopted (child subreaper), given a moment to go, named and killed:
- * that is a failure.  So is a command that is not done in time; then every process of it is listed with where it waits.
- * Exit code: the command's (128 + n for a signal), 124 when its time was up, 125 when it left processes behind.
+ * The command's output goes to a file and is passed on when the command has ended, so a process
+ * that it left behind cannot keep make waiting for the end of a pipe.  What it leaves behind is
+ * adopted (child subreaper), given a moment to go, named and killed: that is a failure.  So is a
+ * command that is not done in time; then every process of it is listed with where it waits. Exit
+ * code: the command's (128 + n for a signal), 124 when its time was up, 125 when it left processes
+ * behind.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEAVE_MS = 5000, LINE_BYTES = 400 };
+enum {
+    LEAVE_MS = 5000,
+    LINE_BYTES = 400
+};
 
 static long now_ms(void)
 {
@@ -78,7 +84,8 @@ static void describe(pid_t pid, char state, pid_t parent)
     read_proc(pid, "cmdline", command);
     read_proc(pid, "wchan", where);
     read_proc(pid, "syscall", call);
-    printf("# guard: process %d of %d, state %c, waits in %s, call %.60s: %.200s\n", (int)pid, (int)parent, state, where, call, command);
+    printf("# guard: process %d of %d, state %c, waits in %s, call %.60s: %.200s\n", (int)pid,
+           (int)parent, state, where, call, command);
 }
 
 /* Counts the processes below this one; describes them, or kills them. */
@@ -90,7 +97,8 @@ static int below(bool say, int sig)
         pid_t pid = (pid_t)atoi(e->d_name);
         pid_t parent;
         char state;
-        if (pid <= 0 || !parent_of(pid, &parent, &state) || state == 'Z' || !descends_from(pid, getpid()))
+        if (pid <= 0 || !parent_of(pid, &parent, &state) || state == 'Z' ||
+            !descends_from(pid, getpid()))
             continue;
         count++;
         if (say)
@@ -103,7 +111,8 @@ static int below(bool say, int sig)
     return count;
 }
 
-/* Waits until main_pid has ended (0: until no process is left below) or ms have passed; true: it has, *status_p set. */
+/* Waits until main_pid has ended (0: until no process is left below) or ms have passed; true: it
+ * has, *status_p set. */
 static bool await(int signals, pid_t main_pid, long ms, int *status_p)
 {
     long end = now_ms() + ms;
@@ -193,7 +202,9 @@ int main(int argc, char **argv)
     bool late = !await(signals, pid, atoi(argv[1]) * 1000L, &status);
     pass_on(fileno(out));
     if (late)
-        printf("# guard: the command was not done within %s s, or was told to end; its processes:\n", argv[1]);
+        printf(
+            "# guard: the command was not done within %s s, or was told to end; its processes:\n",
+            argv[1]);
     int left = clear_up(signals, late);
     fflush(stdout);
     if (late)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The tools in a job.  Usage: gasnet_tools WHAT
- *   all      both headers in one program: clocks, atomics by handlers, locks, host, environment; the processes agree
+ *   all      both headers in one program: clocks, atomics by handlers, locks, host, environment;
+ *            the processes agree
  *   env      asks for a setting of its own (GASNET_VERBOSEENV is the test's business)
  *   fatal    the last process ends by gasnett_fatalerror, the others wait for it
  *   crash    the last process writes to address 0
@@ -45,7 +46,8 @@ static void use_all(void)
     const gex_Rank_t me = gex_System_QueryJobRank();
     gasnett_tick_t start = gasnett_ticks_now();
     for (gex_Rank_t i = 0; i < n; i++)
-        CHECK(gex_AM_RequestShort(amphora_team0, i, REQUEST, 0, (gex_AM_Arg_t)(me + 1)) == GASNET_OK);
+        CHECK(gex_AM_RequestShort(amphora_team0, i, REQUEST, 0, (gex_AM_Arg_t)(me + 1)) ==
+              GASNET_OK);
     GASNET_BLOCKUNTIL(gasnett_atomic_read(&arrived, GASNETT_ATOMIC_ACQ) == n);
     CHECK(gasnett_atomic64_read(&total, 0) == (uint64_t)n * (n + 1) / 2);
     CHECK(gasnett_ticks_to_ns(gasnett_ticks_now() - start) < UINT64_C(60000000000));
@@ -75,7 +77,10 @@ GASNETT_NEVER_INLINE(end_badly, static void end_badly(const char *what))
 
 int main(int argc, char **argv)
 {
-    gex_AM_Entry_t entry = { REQUEST, (gex_AM_Fn_t)on_request, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "on_request" };
+    gex_AM_Entry_t entry = {
+        REQUEST,     (gex_AM_Fn_t)on_request, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL,
+        "on_request"
+    };
     const char *what = argc > 1 ? argv[1] : "all";
     gex_Client_t client;
     gex_EP_t ep;
@@ -94,7 +99,8 @@ int main(int argc, char **argv)
         use_all();
         gex_System_QueryMyPosition(NULL, &nbrhd, NULL, NULL);
         gex_System_QueryNbrhdInfo(NULL, &size, NULL);
-        printf("%u of %u/%u, threads %u\n", gex_System_QueryJobRank(), nbrhd, size, (unsigned)gex_System_QueryMaxThreads());
+        printf("%u of %u/%u, threads %u\n", gex_System_QueryJobRank(), nbrhd, size,
+               (unsigned)gex_System_QueryMaxThreads());
     } else if (strcmp(what, "signal") == 0) {
         raise(SIGUSR2);
         printf("%u goes on\n", gex_System_QueryJobRank());

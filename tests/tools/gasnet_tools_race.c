@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomics and locks of the tools guarding plain data, for ThreadSanitizer, which reports every access that nothing orders.  No test
- * framework: that of the unit tests does not run under it.  0 if the sums are right.
+ * Atomics and locks of the tools guarding plain data, for ThreadSanitizer, which reports every
+ * access that nothing orders.  No test framework: that of the unit tests does not run under it.  0
+ * if the sums are right.
  */
 #include "gasnet_tools.h"
 
@@ -14,7 +15,8 @@
 static gasnett_mutex_t mutex = GASNETT_MUTEX_INITIALIZER;
 static gasnett_cond_t cond = GASNETT_COND_INITIALIZER;
 static gasnett_rwlock_t rwlock = GASNETT_RWLOCK_INITIALIZER;
-static gasnett_atomic_t spin = gasnett_atomic_init(0), turn = gasnett_atomic_init(0), left = gasnett_atomic_init(THREADS);
+static gasnett_atomic_t spin = gasnett_atomic_init(0), turn = gasnett_atomic_init(0),
+                        left = gasnett_atomic_init(THREADS);
 static gasnett_atomic64_t swapped = gasnett_atomic64_init(0);
 static unsigned by_mutex, by_rwlock, by_spin, by_turn, by_swap, ready, at_end[THREADS], sum;
 
@@ -82,6 +84,7 @@ int main(void)
         any = bad ? bad : any;
     }
     printf("%u %u %u %u %u %u\n", by_mutex, by_rwlock, by_spin, by_swap, by_turn, sum);
-    return any || by_mutex != THREADS * ROUNDS || by_rwlock != THREADS * ROUNDS / 8 || by_spin != THREADS * ROUNDS ||
-           by_swap != THREADS * ROUNDS || by_turn != THREADS * 100 || sum != THREADS;
+    return any || by_mutex != THREADS * ROUNDS || by_rwlock != THREADS * ROUNDS / 8 ||
+           by_spin != THREADS * ROUNDS || by_swap != THREADS * ROUNDS || by_turn != THREADS * 100 ||
+           sum != THREADS;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* am/: handlers, delivery, credits, replies that are put off, longs, one-sided transfers, waiting; two endpoints in one process. */
+/* am/: handlers, delivery, credits, replies that are put off, longs, one-sided transfers, waiting;
+ * two endpoints in one process. */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <sched.h>
@@ -34,8 +35,15 @@ static void on_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, 
 
 static struct amph_am_ep *open_one(uint64_t host, bool threaded)
 {
-    struct amph_am_config cfg = { .name = "test", .domain = 1, .max_peers = 4, .threaded = threaded, .use_smp = true,
-                                  .net = &fake_ops, .loopback_only = true, .host_id = host, .on_peer_error = on_error };
+    struct amph_am_config cfg = { .name = "test",
+                                  .domain = 1,
+                                  .max_peers = 4,
+                                  .threaded = threaded,
+                                  .use_smp = true,
+                                  .net = &fake_ops,
+                                  .loopback_only = true,
+                                  .host_id = host,
+                                  .on_peer_error = on_error };
     struct amph_am_ep *ep = NULL;
     cr_assert_eq(amph_am_open(&cfg, &ep), AMPH_OK);
     return ep;
@@ -106,16 +114,20 @@ static void answer(struct amph_token *token, const struct amph_am *am)
     seen.polled += amph_am_poll(token->ep);
 }
 
-static void add(struct amph_am_ep *ep, unsigned index, amph_am_fn fn, int kinds, int dirs, int nargs)
+static void add(struct amph_am_ep *ep, unsigned index, amph_am_fn fn, int kinds, int dirs,
+                int nargs)
 {
-    const struct amph_am_entry entry = { (void *)fn, false, (uint8_t)kinds, (uint8_t)dirs, nargs, NULL, "test" };
+    const struct amph_am_entry entry = { (void *)fn, false, (uint8_t)kinds, (uint8_t)dirs,
+                                         nargs,      NULL,  "test" };
     cr_assert_eq(amph_am_register(ep, index, &entry), AMPH_OK);
 }
 
 static enum amph_status send_short(unsigned handler, unsigned nargs, unsigned flags)
 {
     static const int32_t args[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
-    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)handler, .nargs = (uint8_t)nargs, .args = args };
+    const struct amph_am am = {
+        .kind = AMPH_AM_SHORT, .handler = (uint8_t)handler, .nargs = (uint8_t)nargs, .args = args
+    };
     return amph_am_request(a, 1, &am, flags, NULL);
 }
 
@@ -145,7 +157,8 @@ static void refused(struct amph_am am, enum amph_lane lane)
     uint64_t before = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
     fake_inject(1, 0, lane, &am);
     amph_am_poll(b);
-    cr_assert_eq(amph_counters[AMPH_COUNTER_DROP_MALFORMED], before + 1, "kind %u handler %u lane %d", am.kind, am.handler, lane);
+    cr_assert_eq(amph_counters[AMPH_COUNTER_DROP_MALFORMED], before + 1,
+                 "kind %u handler %u lane %d", am.kind, am.handler, lane);
     cr_assert_eq(seen.n, 0);
 }
 
@@ -156,17 +169,29 @@ Test(am, hostile_messages_are_dropped_and_counted)
     add(b, 22, count, 4, 1, 0);
     refused((struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 99 }, AMPH_LANE_REQUEST);
     refused((struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 0 }, AMPH_LANE_REQUEST);
-    refused((struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 20, .nargs = 3, .args = args }, AMPH_LANE_REQUEST);
-    refused((struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 20, .nargs = 2, .args = args }, AMPH_LANE_REPLY);
-    refused((struct amph_am){ .kind = AMPH_AM_MEDIUM, .handler = 20, .nargs = 2, .args = args }, AMPH_LANE_REQUEST);
-    refused((struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 20, .nargs = 200, .args = args }, AMPH_LANE_REQUEST);
+    refused((struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 20, .nargs = 3, .args = args },
+            AMPH_LANE_REQUEST);
+    refused((struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 20, .nargs = 2, .args = args },
+            AMPH_LANE_REPLY);
+    refused((struct amph_am){ .kind = AMPH_AM_MEDIUM, .handler = 20, .nargs = 2, .args = args },
+            AMPH_LANE_REQUEST);
+    refused((struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 20, .nargs = 200, .args = args },
+            AMPH_LANE_REQUEST);
     refused((struct amph_am){ .kind = 77, .handler = 20 }, AMPH_LANE_REQUEST);
     const uint64_t base = (uintptr_t)segment;
-    const uint64_t dests[] = { 0, base - 1, base + sizeof segment, base + sizeof segment - 3, UINT64_MAX, UINT64_MAX - 2 };
+    const uint64_t dests[] = {
+        0, base - 1, base + sizeof segment, base + sizeof segment - 3, UINT64_MAX, UINT64_MAX - 2
+    };
     for (size_t i = 0; i < AMPH_COUNTOF(dests); i++)
-        refused((struct amph_am){ .kind = AMPH_AM_LONG, .handler = 22, .nbytes = 4, .dest = dests[i] }, AMPH_LANE_REQUEST);
-    refused((struct amph_am){ .kind = AMPH_AM_LONG, .handler = 22, .nbytes = UINT32_MAX, .dest = base }, AMPH_LANE_REQUEST);
-    fake_inject(1, 0, AMPH_LANE_REQUEST, &(struct amph_am){ .kind = AMPH_AM_LONG, .handler = 22, .nbytes = 4, .dest = base });
+        refused(
+            (struct amph_am){ .kind = AMPH_AM_LONG, .handler = 22, .nbytes = 4, .dest = dests[i] },
+            AMPH_LANE_REQUEST);
+    refused(
+        (struct amph_am){ .kind = AMPH_AM_LONG, .handler = 22, .nbytes = UINT32_MAX, .dest = base },
+        AMPH_LANE_REQUEST);
+    fake_inject(
+        1, 0, AMPH_LANE_REQUEST,
+        &(struct amph_am){ .kind = AMPH_AM_LONG, .handler = 22, .nbytes = 4, .dest = base });
     amph_am_poll(b);
     cr_assert_eq(seen.n, 1);
 }
@@ -175,16 +200,17 @@ static int32_t got_args[18];
 static unsigned got_calls;
 static void *got_buf;
 static size_t got_n;
-static void client16(struct amph_token *t, int32_t x0, int32_t x1, int32_t x2, int32_t x3, int32_t x4, int32_t x5, int32_t x6,
-                     int32_t x7, int32_t x8, int32_t x9, int32_t x10, int32_t x11, int32_t x12, int32_t x13,
-                     int32_t x14, int32_t x15)
+static void client16(struct amph_token *t, int32_t x0, int32_t x1, int32_t x2, int32_t x3,
+                     int32_t x4, int32_t x5, int32_t x6, int32_t x7, int32_t x8, int32_t x9,
+                     int32_t x10, int32_t x11, int32_t x12, int32_t x13, int32_t x14, int32_t x15)
 {
     const int32_t x[] = { x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15 };
     memcpy(got_args, x, sizeof x);
     got_calls++;
 }
-static void client_data16(struct amph_token *t, void *buf, size_t n, int32_t x0, int32_t x1, int32_t x2, int32_t x3, int32_t x4,
-                          int32_t x5, int32_t x6, int32_t x7, int32_t x8, int32_t x9, int32_t x10, int32_t x11, int32_t x12,
+static void client_data16(struct amph_token *t, void *buf, size_t n, int32_t x0, int32_t x1,
+                          int32_t x2, int32_t x3, int32_t x4, int32_t x5, int32_t x6, int32_t x7,
+                          int32_t x8, int32_t x9, int32_t x10, int32_t x11, int32_t x12,
                           int32_t x13, int32_t x14, int32_t x15)
 {
     got_buf = buf;
@@ -217,13 +243,23 @@ Test(am, client_forms)
     cr_assert_eq(amph_am_request(a, 1, &am, 0, NULL), AMPH_OK);
     amph_am_poll(b);
     cr_assert_arr_eq(got_args, args, sizeof args);
-    am = (struct amph_am){ .kind = AMPH_AM_MEDIUM, .handler = 201, .nargs = 16, .args = args, .nbytes = 5, .payload = "four" };
+    am = (struct amph_am){ .kind = AMPH_AM_MEDIUM,
+                           .handler = 201,
+                           .nargs = 16,
+                           .args = args,
+                           .nbytes = 5,
+                           .payload = "four" };
     memset(got_args, 0, sizeof got_args);
     cr_assert_eq(amph_am_request(a, 1, &am, 0, NULL), AMPH_OK);
     amph_am_poll(b);
     cr_assert_arr_eq(got_args, args, sizeof args);
     cr_assert_eq(got_n, 5);
-    am = (struct amph_am){ .kind = AMPH_AM_LONG, .handler = 201, .nargs = 16, .args = args, .nbytes = 5, .payload = "four",
+    am = (struct amph_am){ .kind = AMPH_AM_LONG,
+                           .handler = 201,
+                           .nargs = 16,
+                           .args = args,
+                           .nbytes = 5,
+                           .payload = "four",
                            .dest = (uintptr_t)segment + 100 };
     cr_assert_eq(amph_am_request(a, 1, &am, 0, NULL), AMPH_OK);
     amph_am_poll(b);
@@ -240,7 +276,8 @@ Test(am, client_forms)
     cr_assert_eq(got_n, 0);
 }
 
-/* A client's handlers for each number of arguments, short and with payload: what they got lands in got_args[1..]. */
+/* A client's handlers for each number of arguments, short and with payload: what they got lands in
+ * got_args[1..]. */
 #define L0
 #define X0
 #define L1 , int32_t x0
@@ -275,20 +312,21 @@ Test(am, client_forms)
 #define X15 X14, x14
 #define L16 L15, int32_t x15
 #define X16 X15, x15
-#define TAKE(n)                                                                           \
-    static void take_##n(struct amph_token *t L##n)                                       \
-    {                                                                                     \
-        const int32_t x[] = { n X##n };                                                   \
-        memcpy(got_args, x, sizeof x);                                                    \
-        got_calls++;                                                                      \
-    }                                                                                     \
-    static void take_data_##n(struct amph_token *t, void *buf, size_t nbytes L##n)        \
-    {                                                                                     \
-        got_buf = buf;                                                                    \
-        got_n = nbytes;                                                                   \
-        take_##n(t X##n);                                                                 \
+#define TAKE(n) \
+    static void take_##n(struct amph_token *t L##n) \
+    { \
+        const int32_t x[] = { n X##n }; \
+        memcpy(got_args, x, sizeof x); \
+        got_calls++; \
+    } \
+    static void take_data_##n(struct amph_token *t, void *buf, size_t nbytes L##n) \
+    { \
+        got_buf = buf; \
+        got_n = nbytes; \
+        take_##n(t X##n); \
     }
-#define EACH(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11) M(12) M(13) M(14) M(15) M(16)
+#define EACH(M) \
+    M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11) M(12) M(13) M(14) M(15) M(16)
 EACH(TAKE)
 #define NAMES(n) { (void *)take_##n, (void *)take_data_##n },
 static void *const takers[][2] = { EACH(NAMES) };
@@ -303,7 +341,9 @@ Test(am, each_number_of_arguments)
         const struct amph_am_entry data = { takers[n][1], true, 2, 1, n, NULL, "" };
         cr_assert_eq(amph_am_register(b, 130 + (unsigned)n, &e), AMPH_OK);
         cr_assert_eq(amph_am_register(b, 160 + (unsigned)n, &data), AMPH_OK);
-        struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)(130 + n), .nargs = (uint8_t)n, .args = args };
+        struct amph_am am = {
+            .kind = AMPH_AM_SHORT, .handler = (uint8_t)(130 + n), .nargs = (uint8_t)n, .args = args
+        };
         for (int with_data = 0; with_data < 2; with_data++) {
             memset(got_args, 0, sizeof got_args);
             cr_assert_eq(amph_am_request(a, 1, &am, 0, NULL), AMPH_OK);
@@ -389,7 +429,9 @@ Test(am, dropped_requests_give_their_credit_back)
 
 Test(am, too_many_credits_are_no_gain)
 {
-    const struct amph_am gift = { .kind = AMPH_AM_INTERNAL, .handler = AMPH_AM_INTERNAL_CREDITS, .aux = 60000 };
+    const struct amph_am gift = { .kind = AMPH_AM_INTERNAL,
+                                  .handler = AMPH_AM_INTERNAL_CREDITS,
+                                  .aux = 60000 };
     fake_inject(0, 1, AMPH_LANE_REPLY, &gift);
     amph_am_poll(a);
     cr_assert_eq(a->peer[1].credits, AMPH_AM_WINDOW);
@@ -404,7 +446,8 @@ Test(am, replies_without_room_are_put_off)
         cr_assert_eq(send_short(20, 0, AMPH_AM_IMMEDIATE), AMPH_OK);
     for (unsigned i = 0; i < 10; i++)
         amph_am_poll(b);
-    cr_assert_eq(seen.n, AMPH_AM_BUDGET, "no further requests while replies are put off (%u)", seen.n);
+    cr_assert_eq(seen.n, AMPH_AM_BUDGET, "no further requests while replies are put off (%u)",
+                 seen.n);
     cr_assert_not_null(b->deferred);
     for (unsigned i = 0; i < 200 && seen.replies < 50; i++) {
         amph_am_poll(a);
@@ -434,9 +477,12 @@ Test(am, handlers_cannot_wait_for_room)
 
 /* ---- longs ---- */
 
-static enum amph_status send_long(uint64_t dest, const void *src, uint32_t nbytes, unsigned flags, struct amph_op *lc)
+static enum amph_status send_long(uint64_t dest, const void *src, uint32_t nbytes, unsigned flags,
+                                  struct amph_op *lc)
 {
-    const struct amph_am am = { .kind = AMPH_AM_LONG, .handler = 20, .nbytes = nbytes, .dest = dest, .payload = src };
+    const struct amph_am am = {
+        .kind = AMPH_AM_LONG, .handler = 20, .nbytes = nbytes, .dest = dest, .payload = src
+    };
     return amph_am_request(a, 1, &am, flags, lc);
 }
 
@@ -518,7 +564,10 @@ static uint8_t long_src[sizeof segment];
 static struct amph_op *long_lc;
 static void answer_long(struct amph_token *token, const struct amph_am *am)
 {
-    const struct amph_am reply = { .kind = AMPH_AM_LONG, .handler = 21, .nbytes = long_reply_bytes, .dest = (uintptr_t)segment,
+    const struct amph_am reply = { .kind = AMPH_AM_LONG,
+                                   .handler = 21,
+                                   .nbytes = long_reply_bytes,
+                                   .dest = (uintptr_t)segment,
                                    .payload = long_src };
     seen.n++;
     cr_assert_eq(amph_am_reply(token, &reply, 0, long_lc), AMPH_OK);
@@ -580,7 +629,8 @@ Test(am, put_get_and_their_bounds)
     cr_assert_eq(amph_am_get(a, 1, &rmem, 1000, back, 16, 0, &op), AMPH_OK);
     cr_assert_eq(ops_done, 3);
     cr_assert_str_eq((char *)back, "fifteen letters");
-    cr_assert_eq(amph_am_put(a, 1, &rmem, sizeof segment - 15, back, 16, 0, NULL, NULL), AMPH_ERR_RANGE);
+    cr_assert_eq(amph_am_put(a, 1, &rmem, sizeof segment - 15, back, 16, 0, NULL, NULL),
+                 AMPH_ERR_RANGE);
     cr_assert_eq(amph_am_put(a, 1, &rmem, UINT64_MAX - 7, back, 16, 0, NULL, NULL), AMPH_ERR_RANGE);
     cr_assert_eq(amph_am_get(a, 1, &rmem, UINT64_MAX - 7, back, 16, 0, &op), AMPH_ERR_RANGE);
     cr_assert_eq(amph_am_get(a, 1, &rmem, 0, back, SIZE_MAX, 0, &op), AMPH_ERR_RANGE);
@@ -594,7 +644,8 @@ Test(am, put_get_and_their_bounds)
     cr_assert_eq(ops_done, 2);
     cr_assert_str_eq((char *)segment + 8, "mapped");
     for (size_t cut = 0; cut < mem.key_len; cut++)
-        cr_assert_eq(amph_am_mem_import(a, 1, mem.key, cut, &rmem), AMPH_ERR_PROTO, "%zu bytes", cut);
+        cr_assert_eq(amph_am_mem_import(a, 1, mem.key, cut, &rmem), AMPH_ERR_PROTO, "%zu bytes",
+                     cut);
     amph_am_mem_dereg(b, &mem);
 }
 
@@ -649,7 +700,9 @@ Test(am, to_oneself_through_shared_memory)
     cr_assert_eq(amph_am_add_peer(a, 0, addr, len, 0, 0, 0), AMPH_OK);
     add(a, 20, answer, 3, 1, 0);
     add(a, 21, count_reply, 1, 2, 0);
-    const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .handler = 20, .nbytes = 6, .payload = "hello" };
+    const struct amph_am am = {
+        .kind = AMPH_AM_MEDIUM, .handler = 20, .nbytes = 6, .payload = "hello"
+    };
     for (unsigned i = 0; i < 1000; i++)
         cr_assert_eq(amph_am_request(a, 0, &am, 0, NULL), AMPH_OK);
     for (unsigned i = 0; i < 100000 && seen.replies < 1000; i++)
@@ -733,7 +786,8 @@ static void *kick_thread(void *arg)
     return NULL;
 }
 
-/* A kick ends a sleep: fifty waits of 3 ms take less than if each went on to the end of its 10 ms sleep. */
+/* A kick ends a sleep: fifty waits of 3 ms take less than if each went on to the end of its 10 ms
+ * sleep. */
 Test(am, kick_wakes_sleepers, .timeout = 20)
 {
     struct amph_am_ep *c = open_one(3, true);
@@ -750,7 +804,8 @@ Test(am, kick_wakes_sleepers, .timeout = 20)
     uint64_t took = amph_now_ns() - begin;
     pthread_join(t, NULL);
     amph_am_close(c);
-    cr_assert_lt(took, 350 * AMPH_NS_PER_MS, "took %llu ms", (unsigned long long)(took / AMPH_NS_PER_MS));
+    cr_assert_lt(took, 350 * AMPH_NS_PER_MS, "took %llu ms",
+                 (unsigned long long)(took / AMPH_NS_PER_MS));
 }
 
 Test(am, watched_descriptors_end_a_sleep, .timeout = 20)
@@ -782,8 +837,8 @@ int sched_yield(void)
     return others_compute ? nanosleep(&nap, NULL) : (int)syscall(SYS_sched_yield);
 }
 
-/* A wait of b for a message that comes as soon as b yields, or, where its sender has a core of its own, after two rounds of whatever
- * kind.  Tells how many steps it took, and what the last did. */
+/* A wait of b for a message that comes as soon as b yields, or, where its sender has a core of its
+ * own, after two rounds of whatever kind.  Tells how many steps it took, and what the last did. */
 static unsigned steps_of_wait(bool own_core, enum amph_waiter_phase *phase_p)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
@@ -820,11 +875,14 @@ Test(am, who_is_waited_for_needs_this_core, .timeout = 20)
 {
     amph_am_set_wait_mode(AMPH_WAIT_ADAPTIVE);
     add(b, 20, count, 1, 1, 0);
-    cr_assert_lt(waits_until(false, AMPH_WAITER_YIELDS, 3), 1000, "waits spin although the sender runs only when they yield");
-    cr_assert_lt(waits_until(true, AMPH_WAITER_SPINS, 5), 1000, "waits yield although the sender has a core of its own");
+    cr_assert_lt(waits_until(false, AMPH_WAITER_YIELDS, 3), 1000,
+                 "waits spin although the sender runs only when they yield");
+    cr_assert_lt(waits_until(true, AMPH_WAITER_SPINS, 5), 1000,
+                 "waits yield although the sender has a core of its own");
     waits_until(false, AMPH_WAITER_YIELDS, 3);
     others_compute = true;
-    cr_assert_lt(waits_until(true, AMPH_WAITER_SPINS, 5), 30, "waits go on giving their core to others");
+    cr_assert_lt(waits_until(true, AMPH_WAITER_SPINS, 5), 30,
+                 "waits go on giving their core to others");
 }
 
 /* ---- page sizes ---- */
@@ -834,12 +892,14 @@ Test(pages, negotiation)
     uint32_t page = 0;
     size_t x = 99;
     size_t y = 99;
-    cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096, 65536, 16384, 4096 }, 4, &page, &x, &y), AMPH_OK);
+    cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096, 65536, 16384, 4096 }, 4, &page, &x, &y),
+                 AMPH_OK);
     cr_assert_eq(page, 65536);
     cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096 }, 1, &page, &x, &y), AMPH_OK);
     cr_assert_eq(page, 4096);
     page = 1;
-    cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096, 12288, 8192 }, 3, &page, &x, &y), AMPH_ERR_ARG);
+    cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096, 12288, 8192 }, 3, &page, &x, &y),
+                 AMPH_ERR_ARG);
     cr_assert_eq(x, 2);
     cr_assert_eq(y, 1);
     cr_assert_eq(page, 1);

@@ -7,7 +7,11 @@
 
 #include "base/log.h"
 
-enum { INSTANCES = 8, PEERS = 8, MAX_MEDIUM = 65408 };
+enum {
+    INSTANCES = 8,
+    PEERS = 8,
+    MAX_MEDIUM = 65408
+};
 
 struct message {
     struct message *next;
@@ -62,7 +66,9 @@ static enum amph_status fake_open(const struct amph_cx_config *cfg, struct amph_
         return AMPH_ERR_NOMEM;
     cx->base.ops = &fake_ops;
     cx->base.cfg = *cfg;
-    cx->base.caps = (struct amph_conduit_caps){ .max_medium = MAX_MEDIUM, .self_flow = fake.self_flow, .native_rma = true,
+    cx->base.caps = (struct amph_conduit_caps){ .max_medium = MAX_MEDIUM,
+                                                .self_flow = fake.self_flow,
+                                                .native_rma = true,
                                                 .put_then_am = fake.put_then_am };
     cx->number = n;
     cx->failed_peer = -1;
@@ -88,7 +94,8 @@ static void fake_close(struct amph_cx *base)
     free(cx);
 }
 
-static enum amph_status add_peer(struct amph_cx *base, uint32_t peer, const struct amph_peer_spec *spec)
+static enum amph_status add_peer(struct amph_cx *base, uint32_t peer,
+                                 const struct amph_peer_spec *spec)
 {
     struct fake_cx *cx = (struct fake_cx *)base;
     if (peer >= PEERS || spec->addr_len != sizeof cx->number)
@@ -104,7 +111,8 @@ static void del_peer(struct amph_cx *base, uint32_t peer)
     ((struct fake_cx *)base)->peer[peer].there = false;
 }
 
-static enum amph_status mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd, uint64_t fd_offset, struct amph_mem *mem)
+static enum amph_status mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd,
+                                uint64_t fd_offset, struct amph_mem *mem)
 {
     *mem = (struct amph_mem){ .base = base, .len_bytes = len_bytes, .key_len = 16 };
     uint64_t words[2] = { (uintptr_t)base, len_bytes };
@@ -117,7 +125,8 @@ static void mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
     mem->key_len = 0;
 }
 
-static enum amph_status mem_import(struct amph_cx *cx, uint32_t peer, const void *key, size_t key_len, struct amph_rmem *rmem)
+static enum amph_status mem_import(struct amph_cx *cx, uint32_t peer, const void *key,
+                                   size_t key_len, struct amph_rmem *rmem)
 {
     uint64_t words[2];
     if (key_len != sizeof words)
@@ -127,7 +136,8 @@ static enum amph_status mem_import(struct amph_cx *cx, uint32_t peer, const void
     return AMPH_OK;
 }
 
-static void enqueue(struct fake_cx *cx, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+static void enqueue(struct fake_cx *cx, uint32_t peer, enum amph_lane lane,
+                    const struct amph_am *am)
 {
     size_t payload = am->kind == AMPH_AM_MEDIUM || am->kind == AMPH_AM_LONG_PACKED ? am->nbytes : 0;
     struct message *m = calloc(1, sizeof *m + payload);
@@ -136,7 +146,8 @@ static void enqueue(struct fake_cx *cx, uint32_t peer, enum amph_lane lane, cons
     m->peer = peer;
     m->am = *am;
     if (am->nargs)
-        memcpy(m->args, am->args, (am->nargs < AMPH_AM_MAX_ARGS ? am->nargs : AMPH_AM_MAX_ARGS) * sizeof m->args[0]);
+        memcpy(m->args, am->args,
+               (am->nargs < AMPH_AM_MAX_ARGS ? am->nargs : AMPH_AM_MAX_ARGS) * sizeof m->args[0]);
     if (payload)
         memcpy(m->payload, am->payload, payload);
     m->am.args = m->args;
@@ -146,8 +157,8 @@ static void enqueue(struct fake_cx *cx, uint32_t peer, enum amph_lane lane, cons
     cx->queue[lane].n++;
 }
 
-static enum amph_status am_send(struct amph_cx *base, uint32_t peer, enum amph_lane lane, const struct amph_am *am,
-                                struct amph_op *lc)
+static enum amph_status am_send(struct amph_cx *base, uint32_t peer, enum amph_lane lane,
+                                const struct amph_am *am, struct amph_op *lc)
 {
     struct fake_cx *cx = (struct fake_cx *)base;
     struct fake_cx *to = instance[cx->peer[peer].instance];
@@ -168,8 +179,9 @@ static void finish(struct amph_op *op)
         op->done(op, AMPH_OK);
 }
 
-static enum amph_status put(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                            size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+static enum amph_status put(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem,
+                            uint64_t offset, const void *src, size_t len_bytes, struct amph_op *lc,
+                            struct amph_op *rc)
 {
     struct fake_cx *cx = (struct fake_cx *)base;
     if (fake.put_again) {
@@ -191,8 +203,8 @@ static enum amph_status put(struct amph_cx *base, uint32_t peer, const struct am
     return AMPH_OK;
 }
 
-static enum amph_status get(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem, uint64_t offset, void *dst,
-                            size_t len_bytes, struct amph_op *done)
+static enum amph_status get(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem,
+                            uint64_t offset, void *dst, size_t len_bytes, struct amph_op *done)
 {
     memcpy(dst, (const uint8_t *)(uintptr_t)rmem->base + offset, len_bytes);
     finish(done);
@@ -206,7 +218,8 @@ static unsigned progress(struct amph_cx *base, unsigned lanes, unsigned budget)
     if (cx->failed_peer >= 0) {
         uint32_t peer = (uint32_t)cx->failed_peer;
         cx->failed_peer = -1;
-        cx->base.cfg.upcalls->on_peer_error(cx->base.cfg.up, peer, AMPH_ERR_PEER, "the test says so");
+        cx->base.cfg.upcalls->on_peer_error(cx->base.cfg.up, peer, AMPH_ERR_PEER,
+                                            "the test says so");
     }
     for (struct late *late; (late = cx->late) != NULL; n++) {
         cx->late = late->next;
@@ -239,11 +252,27 @@ static enum amph_status arm(struct amph_cx *cx, enum amph_arm how, uint64_t time
 }
 
 const struct amph_conduit_ops fake_ops = {
-    .name = "fake", .summary = "queues inside one process", .probe = probe, .open = fake_open, .close = fake_close,
-    .add_peer = add_peer, .del_peer = del_peer, .peer_gone = amph_conduit_no_peer_gone,
-    .mem_reg = mem_reg, .mem_dereg = mem_dereg, .mem_import = mem_import,
-    .am_send = am_send, .am_prepare = amph_conduit_no_prepare, .am_commit = amph_conduit_no_commit, .put = put, .get = get,
-    .atomic = amph_conduit_no_atomic, .flush = amph_conduit_no_flush, .progress = progress, .wait_fd = wait_fd, .arm = arm,
+    .name = "fake",
+    .summary = "queues inside one process",
+    .probe = probe,
+    .open = fake_open,
+    .close = fake_close,
+    .add_peer = add_peer,
+    .del_peer = del_peer,
+    .peer_gone = amph_conduit_no_peer_gone,
+    .mem_reg = mem_reg,
+    .mem_dereg = mem_dereg,
+    .mem_import = mem_import,
+    .am_send = am_send,
+    .am_prepare = amph_conduit_no_prepare,
+    .am_commit = amph_conduit_no_commit,
+    .put = put,
+    .get = get,
+    .atomic = amph_conduit_no_atomic,
+    .flush = amph_conduit_no_flush,
+    .progress = progress,
+    .wait_fd = wait_fd,
+    .arm = arm,
 };
 
 void fake_inject(unsigned to, uint32_t peer, enum amph_lane lane, const struct amph_am *am)

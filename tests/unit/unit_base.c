@@ -19,8 +19,9 @@
 
 Test(wire, golden_bytes)
 {
-    static const uint8_t golden[] = { 0x01, 0x23, 0x02, 0x67, 0x45, 0x23, 0x01, 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01,
-                                      3,    0,    0,    0,    'a',  'b',  'c' };
+    static const uint8_t golden[] = { 0x01, 0x23, 0x02, 0x67, 0x45, 0x23, 0x01, 0xef,
+                                      0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01, 3,
+                                      0,    0,    0,    'a',  'b',  'c' };
     uint8_t buf[64];
     struct amph_wr w;
     amph_wr_init(&w, buf, sizeof buf);
@@ -172,7 +173,8 @@ Test(env, an_unknown_name_is_told_with_the_nearest)
     setenv("AMPHORA_CONDIUT", "tcp", 1);
     amph_env_str(AMPH_ENV_CONDUIT);
     cr_assert_gt(pread(fileno(out), text, sizeof text - 1, 0), 0);
-    cr_assert_str_eq(text, "amphora: there is no setting AMPHORA_CONDIUT; did you mean AMPHORA_CONDUIT? (amphora-info -c lists them)\n");
+    cr_assert_str_eq(text, "amphora: there is no setting AMPHORA_CONDIUT; did you mean "
+                           "AMPHORA_CONDUIT? (amphora-info -c lists them)\n");
 }
 
 Test(env, sizes)
@@ -187,7 +189,8 @@ Test(env, sizes)
 
 Test(auth, mac_of_a_published_vector)
 {
-    /* RFC 4231 has no 32-byte key; test case 1 has 20 bytes of 0x0b, which HMAC pads with zeros as a 32-byte key would be. */
+    /* RFC 4231 has no 32-byte key; test case 1 has 20 bytes of 0x0b, which HMAC pads with zeros as
+     * a 32-byte key would be. */
     uint8_t key[AMPH_KEY_BYTES] = { 0 };
     uint8_t mac[AMPH_MAC_BYTES];
     static const uint8_t first[] = { 0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53 };
@@ -238,12 +241,14 @@ Test(arena, area_lies_before_segment_on_the_page_asked_for)
     cr_assert_eq(segment.len_bytes, page);
     cr_assert_eq(area.len_bytes, 2 * page);
     cr_assert_lt((uintptr_t)area.base, (uintptr_t)segment.base);
-    cr_assert_eq(((char *)segment.base)[segment.len_bytes - 1], 7, "an area made late leaves the segment alone");
+    cr_assert_eq(((char *)segment.base)[segment.len_bytes - 1], 7,
+                 "an area made late leaves the segment alone");
     cr_assert_eq(amph_arena_area(5, page, &again), AMPH_OK);
     cr_assert_eq(again.base, area.base);
     cr_assert_eq(amph_arena_segment(1000, page, &again), AMPH_ERR_STATE);
     void *peer;
-    cr_assert_eq(amph_shm_map_peer(getpid(), segment.fd, segment.offset, segment.len_bytes, &peer), AMPH_OK);
+    cr_assert_eq(amph_shm_map_peer(getpid(), segment.fd, segment.offset, segment.len_bytes, &peer),
+                 AMPH_OK);
     ((char *)peer)[5] = 42;
     cr_assert_eq(((char *)segment.base)[5], 42);
 }
@@ -254,7 +259,8 @@ Test(arena, memory_that_its_owner_could_shrink_is_not_mapped, .init = cr_redirec
     void *addr;
     cr_assert_eq(amph_shm_create("test", 8192, &fd), AMPH_OK);
     cr_assert_lt(ftruncate(fd, 4096), 0, "sealed");
-    cr_assert_eq(amph_shm_map_peer(getpid(), fd, 4096, 8192, &addr), AMPH_ERR_ARG, "beyond its end");
+    cr_assert_eq(amph_shm_map_peer(getpid(), fd, 4096, 8192, &addr), AMPH_ERR_ARG,
+                 "beyond its end");
     int loose = memfd_create("loose", 0);
     cr_assert_eq(ftruncate(loose, 8192), 0);
     cr_assert_eq(amph_shm_map_peer(getpid(), loose, 0, 8192, &addr), AMPH_ERR_ARG);

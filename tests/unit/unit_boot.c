@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unit tests of boot/: frames, encodings, hostile bodies, address files, published values, PMI-1 lines, the kind `single`. */
+/* Unit tests of boot/: frames, encodings, hostile bodies, address files, published values, PMI-1
+ * lines, the kind `single`. */
 #include <criterion/criterion.h>
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -58,7 +59,9 @@ Test(frames, byte_by_byte, .init = open_pair)
 
 Test(frames, larger_than_the_socket_holds, .init = open_pair)
 {
-    enum { BYTES = 1 << 20 };
+    enum {
+        BYTES = 1 << 20
+    };
     uint8_t *body = malloc(BYTES);
     struct amph_frame f;
     memset(body, 0x5a, BYTES);
@@ -98,8 +101,14 @@ Test(frames, a_closed_peer_and_a_deadline, .init = open_pair)
 
 Test(control, facts_round_trip)
 {
-    struct amph_proc in = { .host = 3, .stated = true, .big_endian = true, .pointer_bytes = 8, .page_bytes = 65536,
-                            .memory_bytes = UINT64_C(1) << 40, .area_bytes = 12345, .pid = 99 };
+    struct amph_proc in = { .host = 3,
+                            .stated = true,
+                            .big_endian = true,
+                            .pointer_bytes = 8,
+                            .page_bytes = 65536,
+                            .memory_bytes = UINT64_C(1) << 40,
+                            .area_bytes = 12345,
+                            .pid = 99 };
     struct amph_proc out = { .host = 7 };
     uint8_t buf[AMPH_CONTROL_FACTS_BYTES];
     struct amph_wr w;
@@ -111,8 +120,9 @@ Test(control, facts_round_trip)
     amph_facts_get(&r, &out);
     cr_assert_not(r.bad);
     in.host = 7; /* is not part of what a process says */
-    cr_assert(out.host == in.host && out.stated && out.big_endian && out.pointer_bytes == 8 && out.page_bytes == 65536 &&
-              out.memory_bytes == in.memory_bytes && out.area_bytes == in.area_bytes && out.pid == 99);
+    cr_assert(out.host == in.host && out.stated && out.big_endian && out.pointer_bytes == 8 &&
+              out.page_bytes == 65536 && out.memory_bytes == in.memory_bytes &&
+              out.area_bytes == in.area_bytes && out.pid == 99);
     for (size_t cut = 0; cut < sizeof buf; cut++) {
         struct amph_proc untouched = { .host = 1 };
         amph_rd_init(&r, buf, cut);
@@ -140,10 +150,16 @@ Test(control, keys)
 static struct amph_jobdesc sample(void)
 {
     static const char *names[] = { "hostA", "hostB" };
-    static struct amph_proc procs[5] = { { .host = 0 }, { .host = 1 }, { .host = 0 }, { .host = 1 }, { .host = 1 } };
+    static struct amph_proc procs[5] = {
+        { .host = 0 }, { .host = 1 }, { .host = 0 }, { .host = 1 }, { .host = 1 }
+    };
     static uint32_t servers[3] = { 3, 4, 3 };
-    return (
-        struct amph_jobdesc){ .nproc = { 3, 2 }, .nhosts = 2, .host_name = names, .proc = procs, .server_of = servers, .id = 77 };
+    return (struct amph_jobdesc){ .nproc = { 3, 2 },
+                                  .nhosts = 2,
+                                  .host_name = names,
+                                  .proc = procs,
+                                  .server_of = servers,
+                                  .id = 77 };
 }
 
 Test(control, job_description_round_trip)
@@ -166,7 +182,8 @@ Test(control, job_description_round_trip)
     free(buf);
 }
 
-/* Every cut and every flipped byte is refused or gives a description whose indices are in bounds. */
+/* Every cut and every flipped byte is refused or gives a description whose indices are in
+ * bounds. */
 Test(control, hostile_job_descriptions)
 {
     struct amph_jobdesc in = sample();
@@ -188,7 +205,8 @@ Test(control, hostile_job_descriptions)
                 for (uint32_t i = 0; i < total; i++)
                     cr_assert_lt(out.proc[i].host, out.nhosts);
                 for (uint32_t i = 0; out.server_of && i < out.nproc[AMPH_COMPUTE]; i++)
-                    cr_assert(out.server_of[i] >= out.nproc[AMPH_COMPUTE] && out.server_of[i] < total);
+                    cr_assert(out.server_of[i] >= out.nproc[AMPH_COMPUTE] &&
+                              out.server_of[i] < total);
                 amph_jobdesc_free(&out);
             }
             buf[at] ^= (uint8_t)(1 << bit);
@@ -215,7 +233,8 @@ Test(jobfile, round_trip_with_mode_0600)
     for (size_t i = 0; i < sizeof in.key; i++)
         in.key[i] = (uint8_t)(i * 7 + 1);
     cr_assert_eq(amph_jobfile_write(path, &in), AMPH_OK);
-    cr_assert_eq(amph_jobfile_write(path, &in), AMPH_ERR_SYS, "an existing file must not be taken over");
+    cr_assert_eq(amph_jobfile_write(path, &in), AMPH_ERR_SYS,
+                 "an existing file must not be taken over");
     cr_assert(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
     cr_assert_eq(amph_jobfile_read(path, &out), AMPH_OK);
     cr_assert_str_eq(out.address, in.address);
@@ -226,11 +245,13 @@ Test(jobfile, round_trip_with_mode_0600)
 
 Test(jobfile, refuses_what_is_damaged)
 {
+    /* clang-format off */
     static const char *const texts[] = {
         "", "amphora-job 2\naddress unix:a\n", "amphora-job 1\n", "amphora-job 1\naddress unix:a\nkey 00\n",
         "amphora-job 1\nkey 0000000000000000000000000000000000000000000000000000000000000000\n",
         "amphora-job 1\naddress unix:a\nkey 000000000000000000000000000000000000000000000000000000000000000g\n",
     };
+    /* clang-format on */
     const char *path = temp_path("bad");
     for (size_t i = 0; i < AMPH_COUNTOF(texts); i++) {
         struct amph_jobfile out;
@@ -311,7 +332,8 @@ static void *serve(void *arg)
         } else if (strstr(line, "cmd=get_my_kvsname")) {
             fprintf(f, "cmd=my_kvsname kvsname=space\n");
         } else if (strstr(line, "cmd=put")) {
-            bool ok = amph_pmi_word(line, "key", key, sizeof key) && amph_pmi_word(line, "value", value, sizeof value) && n < 512;
+            bool ok = amph_pmi_word(line, "key", key, sizeof key) &&
+                      amph_pmi_word(line, "value", value, sizeof value) && n < 512;
             if (ok) {
                 memcpy(store[n].key, key, sizeof key);
                 memcpy(store[n++].value, value, sizeof value);
@@ -322,7 +344,9 @@ static void *serve(void *arg)
             size_t i = 0;
             while (i < n && strcmp(store[i].key, key) != 0)
                 i++;
-            fprintf(f, i < n ? "cmd=get_result rc=0 msg=success value=%s\n" : "cmd=get_result rc=-1 msg=none\n",
+            fprintf(f,
+                    i < n ? "cmd=get_result rc=0 msg=success value=%s\n"
+                          : "cmd=get_result rc=-1 msg=none\n",
                     store[i < n ? i : 0].value);
         } else if (strstr(line, "cmd=barrier_in")) {
             fprintf(f, "cmd=something_else\n");
@@ -418,12 +442,14 @@ Test(single, a_job_of_one)
     cr_assert_eq(amph_boot_join(&second), AMPH_ERR_STATE);
     cr_assert_str_eq(amph_boot_kind(boot), "single");
     const struct amph_jobdesc *job = amph_boot_job(boot);
-    cr_assert(job->nproc[0] == 1 && job->nproc[1] == 0 && job->nhosts == 1 && !job->server_of && amph_boot_self(boot) == 0);
+    cr_assert(job->nproc[0] == 1 && job->nproc[1] == 0 && job->nhosts == 1 && !job->server_of &&
+              amph_boot_self(boot) == 0);
     cr_assert_eq(amph_boot_publish(boot, "Not A Key", "x", 1), AMPH_ERR_ARG);
     cr_assert_eq(amph_boot_publish(boot, "key", "x", AMPH_CONTROL_VALUE_MAX + 1), AMPH_ERR_ARG);
     cr_assert_eq(amph_boot_publish(boot, "key", "abc", 3), AMPH_OK);
     cr_assert_eq(amph_boot_state(boot, 1000, 0), AMPH_OK);
-    cr_assert(job->proc[0].stated && job->proc[0].pointer_bytes == sizeof(void *) && job->proc[0].page_bytes >= 4096);
+    cr_assert(job->proc[0].stated && job->proc[0].pointer_bytes == sizeof(void *) &&
+              job->proc[0].page_bytes >= 4096);
     cr_assert_eq(amph_boot_exchange(boot, "key", &value, &len), AMPH_OK);
     cr_assert(len[0] == 3 && memcmp(value[0], "abc", 3) == 0);
     cr_assert_eq(amph_boot_exchange(boot, "key", &value, &len), AMPH_ERR_STATE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unit tests of launcher/: host files, the dealing out of places, mapping rules, options, the event loop. */
+/* Unit tests of launcher/: host files, the dealing out of places, mapping rules, options, the event
+ * loop. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@
 Test(netlist, forms_of_a_line)
 {
     struct amph_netlist list;
-    cr_assert_eq(amph_netlist_parse(&list, "f", "a\n  b:2  # two\n\n# none\nc slots=3\r\nb\nlast"), AMPH_OK);
+    cr_assert_eq(amph_netlist_parse(&list, "f", "a\n  b:2  # two\n\n# none\nc slots=3\r\nb\nlast"),
+                 AMPH_OK);
     static const uint32_t places[] = { 0, 1, 1, 2, 2, 2, 1, 3 };
     cr_assert_eq(list.nplaces, 8);
     cr_assert_eq(list.nhosts, 4);
@@ -30,9 +32,11 @@ Test(netlist, forms_of_a_line)
 
 Test(netlist, what_is_refused)
 {
-    static const char *const texts[] = { "",      "\n",     "# x\n",   "a b\n",         "a:\n",
-                                         "a:0\n", "a:-1\n", "a:x\n",   "a:2000000\n",   "a slots=\n",
-                                         "a$\n",  ":3\n",   "a:1 b\n", "a slots=2 x\n", "a:999999\nb:999999\n" };
+    static const char *const texts[] = {
+        "",      "\n",     "# x\n",   "a b\n",         "a:\n",
+        "a:0\n", "a:-1\n", "a:x\n",   "a:2000000\n",   "a slots=\n",
+        "a$\n",  ":3\n",   "a:1 b\n", "a slots=2 x\n", "a:999999\nb:999999\n"
+    };
     struct amph_netlist list;
     for (size_t i = 0; i < AMPH_COUNTOF(texts); i++)
         cr_assert_eq(amph_netlist_parse(&list, "f", texts[i]), AMPH_ERR_ARG, "text %zu", i);
@@ -64,7 +68,8 @@ Test(netlist, first_places_compute_last_places_servers)
     amph_jobdesc_free(&job);
 }
 
-static void check_map(const char *hosts, uint32_t c, uint32_t s, const char *map, const uint32_t *expected)
+static void check_map(const char *hosts, uint32_t c, uint32_t s, const char *map,
+                      const uint32_t *expected)
 {
     struct amph_jobdesc job = deal(hosts, c, s, map);
     for (uint32_t i = 0; i < c; i++)
@@ -97,10 +102,29 @@ Test(mapping, wrong_lists)
 Test(options, one_or_two_dashes_and_both_forms)
 {
     struct amph_options o;
-    char *argv[] = { "amphora-run", "-n", "4", "--servers=2", "--network", "tcp", "-iofwd=/a=/b", "-iofwd", "/c", "--label",
-                     "-timeout", "2.5", "-on-server-death", "eio", "-v", "--", "-prog", "-n", "9", NULL };
+    char *argv[] = { "amphora-run",
+                     "-n",
+                     "4",
+                     "--servers=2",
+                     "--network",
+                     "tcp",
+                     "-iofwd=/a=/b",
+                     "-iofwd",
+                     "/c",
+                     "--label",
+                     "-timeout",
+                     "2.5",
+                     "-on-server-death",
+                     "eio",
+                     "-v",
+                     "--",
+                     "-prog",
+                     "-n",
+                     "9",
+                     NULL };
     cr_assert_eq(amph_options_read(&o, (int)AMPH_COUNTOF(argv) - 1, argv), AMPH_OPTIONS_RUN);
-    cr_assert(o.ncompute == 4 && o.nservers == 2 && o.label && o.verbose && strcmp(o.on_server_death, "eio") == 0 && o.timeout_s == 2.5);
+    cr_assert(o.ncompute == 4 && o.nservers == 2 && o.label && o.verbose &&
+              strcmp(o.on_server_death, "eio") == 0 && o.timeout_s == 2.5);
     cr_assert_str_eq(o.conduit, "tcp");
     cr_assert_str_eq(o.prefixes, "/a=/b:/c");
     cr_assert_str_eq(o.program[0], "-prog");

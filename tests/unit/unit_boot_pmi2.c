@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unit tests of boot/pmi2: words, lengths, values against a server in a thread, and what a server may send wrongly. */
+/* Unit tests of boot/pmi2: words, lengths, values against a server in a thread, and what a server
+ * may send wrongly. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -33,7 +34,8 @@ Test(pmi2, lengths)
     cr_assert_eq(amph_pmi2_length("    42"), 42);
     cr_assert_eq(amph_pmi2_length("42    "), 42);
     cr_assert_eq(amph_pmi2_length("016384"), 16384);
-    const char *const wrong[] = { "      ", "     0", "016385", "999999", "    -1", "  4 2 ", "cmd=in", "+   42" };
+    const char *const wrong[] = { "      ", "     0", "016385", "999999",
+                                  "    -1", "  4 2 ", "cmd=in", "+   42" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         cr_assert_eq(amph_pmi2_length(wrong[i]), -1, "%s", wrong[i]);
 }
@@ -92,8 +94,8 @@ static void take(struct server *s, const char *body)
         size_t i = 0;
         while (i < s->n && strcmp(s->key[i], key) != 0)
             i++;
-        snprintf(text, sizeof text, "cmd=kvs-get-response;found=%s;value=%s;rc=0;", i < s->n ? "TRUE" : "FALSE",
-                 i < s->n ? s->value[i] : "");
+        snprintf(text, sizeof text, "cmd=kvs-get-response;found=%s;value=%s;rc=0;",
+                 i < s->n ? "TRUE" : "FALSE", i < s->n ? s->value[i] : "");
         answer(s, text);
     } else {
         snprintf(text, sizeof text, "cmd=%s-response;rc=0;", cmd);
@@ -153,7 +155,10 @@ static const char agreed[] = "cmd=response_to_init pmi_version=2 pmi_subversion=
 
 Test(pmi2, values_of_every_length)
 {
-    static struct server s = { .init = agreed, .fullinit = "cmd=fullinit-response;pmi-version=2;rank=2;size=3;appnum=0;rc=0;" };
+    static struct server s = {
+        .init = agreed,
+        .fullinit = "cmd=fullinit-response;pmi-version=2;rank=2;size=3;appnum=0;rc=0;"
+    };
     struct amph_kvs *kvs;
     pthread_t thread;
     uint8_t data[4096];
@@ -173,15 +178,18 @@ Test(pmi2, values_of_every_length)
         cr_assert(len == lengths[i] && memcmp(back, data, len) == 0);
         free(back);
     }
-    cr_assert_eq(kvs->ops->get(kvs, 0, "nobody", &(void *){ NULL }, &(size_t){ 0 }), AMPH_ERR_NOENT);
+    cr_assert_eq(kvs->ops->get(kvs, 0, "nobody", &(void *){ NULL }, &(size_t){ 0 }),
+                 AMPH_ERR_NOENT);
     cr_assert_eq(kvs->ops->finalize(kvs), AMPH_OK);
     kvs->ops->close(kvs);
     pthread_join(thread, NULL);
 }
 
-/* A server that answers in another way is an error with a sentence, never a wait or a wrong size. */
+/* A server that answers in another way is an error with a sentence, never a wait or a wrong
+ * size. */
 Test(pmi2, servers_that_answer_wrongly)
 {
+    /* clang-format off */
     static struct server wrong[] = {
         { .init = "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n", .fullinit = "" },
         { .init = agreed, .fullinit = "cmd=fullinit-response;rank=3;size=3;rc=0;" },
@@ -191,6 +199,7 @@ Test(pmi2, servers_that_answer_wrongly)
         { .init = agreed, .fullinit = "cmd=kvs-fence-response;rank=0;size=3;rc=0;" },
         { .init = agreed, .fullinit = ";;;;;" },
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct amph_kvs *kvs = NULL;
         pthread_t thread;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unit tests of collectives: operators, the table of algorithms, slots of shared memory, and what is made of messages that do not
- * fit (a job of one process that writes to itself).
+ * Unit tests of collectives: operators, the table of algorithms, slots of shared memory, and what
+ * is made of messages that do not fit (a job of one process that writes to itself).
  */
 #include <criterion/criterion.h>
 
@@ -16,7 +16,8 @@
 
 Test(fold, every_pair)
 {
-    static const gex_OP_t ops[] = { GEX_OP_ADD, GEX_OP_MULT, GEX_OP_MIN, GEX_OP_MAX, GEX_OP_AND, GEX_OP_OR, GEX_OP_XOR };
+    static const gex_OP_t ops[] = { GEX_OP_ADD, GEX_OP_MULT, GEX_OP_MIN, GEX_OP_MAX,
+                                    GEX_OP_AND, GEX_OP_OR,   GEX_OP_XOR };
     static const size_t bytes[] = { 4, 4, 8, 8, 4, 8 };
     const int64_t x = -6;
     const int64_t y = 3;
@@ -42,7 +43,8 @@ Test(fold, every_pair)
             fn(left[t], right[t], 1, NULL);
             const int64_t got[] = { r32[0], 0, r64[0], 0, (int64_t)rf[0], (int64_t)rd[0] };
             cr_assert_eq(got[t], want[o], "type %u, operation %u", t, o);
-            cr_assert(r32[1] == 77 && r64[1] == 77 && rf[1] == 77 && rd[1] == 77, "only what is asked for is written");
+            cr_assert(r32[1] == 77 && r64[1] == 77 && rf[1] == 77 && rd[1] == 77,
+                      "only what is asked for is written");
         }
     }
 }
@@ -72,9 +74,11 @@ Test(choice, always_one)
             for (size_t j = 0; j < AMPH_COUNTOF(count); j++) {
                 struct amph_coll_op op = { .kind = (enum amph_coll_kind)kind };
                 const struct amph_coll_choice *row = amph_coll_choose(&op, count[j], len[i], 65408);
-                cr_assert(row->kind == op.kind && row->begin, "kind %d, %zu bytes, %u participants", kind, len[i], count[j]);
+                cr_assert(row->kind == op.kind && row->begin, "kind %d, %zu bytes, %u participants",
+                          kind, len[i], count[j]);
                 if (kind != AMPH_COLL_SYNC && len[i] <= AMPH_COLL_SEGMENT)
-                    cr_assert_leq(amph_coll_scratch(row, count[j], len[i]), AMPH_COLL_SEGMENT, "scratch is bounded");
+                    cr_assert_leq(amph_coll_scratch(row, count[j], len[i]), AMPH_COLL_SEGMENT,
+                                  "scratch is bounded");
             }
 }
 
@@ -122,8 +126,12 @@ static struct amph_coll *start_alone(void)
 
 static void write_self(uint8_t handler, const int32_t *args, const void *bytes, uint32_t nbytes)
 {
-    const struct amph_am am = { .kind = nbytes ? AMPH_AM_MEDIUM : AMPH_AM_SHORT, .handler = handler, .nargs = 5, .nbytes = nbytes,
-                                .args = args, .payload = bytes };
+    const struct amph_am am = { .kind = nbytes ? AMPH_AM_MEDIUM : AMPH_AM_SHORT,
+                                .handler = handler,
+                                .nargs = 5,
+                                .nbytes = nbytes,
+                                .args = args,
+                                .payload = bytes };
     cr_assert_eq(amph_am_request(amph_job.ep, 0, &am, 0, NULL), AMPH_OK);
     while (!amph_am_poll(amph_job.ep))
         ;

@@ -209,7 +209,8 @@ Test(fdtab, each_within_bounds)
     cr_assert_null(amph_fdtab_get(INT_MIN));
 }
 
-/* Readers look at a descriptor that another thread opens and closes: they see the file that belongs to it, or none. */
+/* Readers look at a descriptor that another thread opens and closes: they see the file that belongs
+ * to it, or none. */
 static int stop, wrong;
 
 static void *reader(void *arg)
@@ -228,7 +229,9 @@ static void *reader(void *arg)
 
 Test(fdtab, readers_beside_a_closer)
 {
-    enum { ROUNDS = 40000 };
+    enum {
+        ROUNDS = 40000
+    };
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, reader, NULL);

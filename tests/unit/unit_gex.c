@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unit tests of extended/: what barriers make of values, codes before there is a job, values in registers, and a job of one. */
+/* Unit tests of extended/: what barriers make of values, codes before there is a job, values in
+ * registers, and a job of one. */
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
@@ -17,13 +18,18 @@ static struct amph_barrier_value value(uint32_t kind, int32_t id)
 
 Test(barrier, combine)
 {
-    const struct amph_barrier_value v[] = { value(AMPH_BARRIER_ANONYMOUS, 0), value(AMPH_BARRIER_NAMED, 0), value(AMPH_BARRIER_NAMED, 5),
-                                            value(AMPH_BARRIER_NAMED, -5), value(AMPH_BARRIER_MISMATCH, 0) };
+    const struct amph_barrier_value v[] = {
+        value(AMPH_BARRIER_ANONYMOUS, 0), value(AMPH_BARRIER_NAMED, 0),
+        value(AMPH_BARRIER_NAMED, 5), value(AMPH_BARRIER_NAMED, -5), value(AMPH_BARRIER_MISMATCH, 0)
+    };
     for (size_t i = 0; i < AMPH_COUNTOF(v); i++) {
         for (size_t j = 0; j < AMPH_COUNTOF(v); j++) {
             struct amph_barrier_value a = amph_barrier_combine(v[i], v[j]);
             struct amph_barrier_value b = amph_barrier_combine(v[j], v[i]);
-            uint32_t want = i == j ? v[i].kind : !i ? v[j].kind : !j ? v[i].kind : (uint32_t)AMPH_BARRIER_MISMATCH;
+            uint32_t want = i == j ? v[i].kind
+                            : !i   ? v[j].kind
+                            : !j   ? v[i].kind
+                                   : (uint32_t)AMPH_BARRIER_MISMATCH;
             cr_assert_eq(a.kind, want, "%zu with %zu", i, j);
             cr_assert(a.kind == b.kind && (a.kind != AMPH_BARRIER_NAMED || a.id == b.id));
         }
@@ -47,7 +53,8 @@ Test(values, any_size)
     for (size_t n = 1; n <= sizeof(gex_RMA_Value_t); n++) {
         unsigned char mem[10];
         gex_RMA_Value_t v = (gex_RMA_Value_t)UINT64_C(0xf1e2d3c4b5a69788);
-        gex_RMA_Value_t mask = n == sizeof v ? ~(gex_RMA_Value_t)0 : ((gex_RMA_Value_t)1 << 8 * n) - 1;
+        gex_RMA_Value_t mask = n == sizeof v ? ~(gex_RMA_Value_t)0
+                                             : ((gex_RMA_Value_t)1 << 8 * n) - 1;
         memset(mem, 0x55, sizeof mem);
         amphora_store_val(mem + 1, v, n);
         cr_assert(mem[0] == 0x55 && mem[n + 1] == 0x55, "%zu bytes stay inside", n);
@@ -67,7 +74,8 @@ Test(before, codes)
     cr_assert_eq(amphora_group_size(AMPHORA_COMPUTE), 0);
     cr_assert_eq(amphora_server_of(0), AMPHORA_NONE);
     cr_assert_eq(amphora_proc(0, NULL), GASNET_ERR_NOT_INIT);
-    cr_assert_null(amphora_reach_addr(amphora_team0, 0, &seg, 1), "the team before the job has no member");
+    cr_assert_null(amphora_reach_addr(amphora_team0, 0, &seg, 1),
+                   "the team before the job has no member");
 }
 
 static void start_alone(int threadmode)
@@ -75,7 +83,9 @@ static void start_alone(int threadmode)
     unsetenv("AMPHORA_JOB");
     unsetenv("PMI_FD");
     unsetenv("PMI_PORT");
-    cr_assert_eq(amphora_client_init(NULL, NULL, NULL, "UNIT", NULL, NULL, GEX_FLAG_USES_GASNET1, threadmode), GASNET_OK);
+    cr_assert_eq(amphora_client_init(NULL, NULL, NULL, "UNIT", NULL, NULL, GEX_FLAG_USES_GASNET1,
+                                     threadmode),
+                 GASNET_OK);
 }
 
 /* Operations that are counted and completed by hand. */
@@ -171,13 +181,17 @@ Test(segment, given_back)
     gex_Segment_t seg;
     start_alone(1);
     gex_System_SetVerboseErrors(0);
-    cr_assert_eq(gex_Segment_Attach(&seg, amphora_team0, UINTPTR_MAX / 2 / GASNET_PAGESIZE * GASNET_PAGESIZE), GASNET_ERR_RESOURCE);
+    cr_assert_eq(gex_Segment_Attach(&seg, amphora_team0,
+                                    UINTPTR_MAX / 2 / GASNET_PAGESIZE * GASNET_PAGESIZE),
+                 GASNET_ERR_RESOURCE);
     cr_assert_eq(gex_Segment_Attach(&seg, amphora_team0, 100), GASNET_ERR_BAD_ARG);
     cr_assert_eq(gex_Segment_Attach(&seg, amphora_team0, 4 * GASNET_PAGESIZE), GASNET_OK);
     memset(gex_Segment_QueryAddr(seg), 1, gex_Segment_QuerySize(seg));
     uint64_t v = 42;
     uint64_t w = 0;
-    cr_assert_eq(gex_RMA_PutBlocking(amphora_team0, 0, gex_Segment_QueryAddr(seg), &v, sizeof v, 0), 0);
-    cr_assert_eq(gex_RMA_GetBlocking(amphora_team0, &w, 0, gex_Segment_QueryAddr(seg), sizeof w, 0), 0);
+    cr_assert_eq(gex_RMA_PutBlocking(amphora_team0, 0, gex_Segment_QueryAddr(seg), &v, sizeof v, 0),
+                 0);
+    cr_assert_eq(gex_RMA_GetBlocking(amphora_team0, &w, 0, gex_Segment_QueryAddr(seg), sizeof w, 0),
+                 0);
     cr_assert_eq(w, 42);
 }

@@ -28,14 +28,17 @@ static void hex(const uint8_t *bytes, size_t n, char *out)
 
 Test(encode, errno_numbers)
 {
+    /* clang-format off */
     static const struct { int native; uint32_t wire; } rows[] = {
         { 0, 0 }, { EPERM, 1 }, { ENOENT, 2 }, { EINTR, 4 }, { EIO, 5 }, { EBADF, 9 }, { EAGAIN, 11 }, { EACCES, 13 }, { EEXIST, 17 },
         { EXDEV, 18 }, { ENOTDIR, 20 }, { EISDIR, 21 }, { EINVAL, 22 }, { ENOSPC, 28 }, { EROFS, 30 }, { EDEADLK, 35 },
         { ENAMETOOLONG, 36 }, { ENOTEMPTY, 39 }, { ELOOP, 40 }, { ENODATA, 41 }, { EOVERFLOW, 42 }, { EOPNOTSUPP, 44 }, { ESTALE, 46 },
         { EDQUOT, 47 },
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        cr_assert_eq(amph_fwd_errno_to_wire(rows[i].native), rows[i].wire, "errno %d", rows[i].native);
+        cr_assert_eq(amph_fwd_errno_to_wire(rows[i].native), rows[i].wire, "errno %d",
+                     rows[i].native);
         cr_assert_eq(amph_fwd_errno_from_wire(rows[i].wire), rows[i].native);
     }
     cr_assert_eq(amph_fwd_errno_to_wire(99999), 5u, "what has no number travels as EIO");
@@ -45,20 +48,23 @@ Test(encode, errno_numbers)
 Test(encode, open_flags)
 {
     uint32_t wire, back;
-    cr_assert(amph_fwd_flags_to_wire(FWD_SET_OFLAGS, O_RDWR | O_CREAT | O_EXCL | O_TRUNC | O_APPEND, &wire));
+    cr_assert(amph_fwd_flags_to_wire(FWD_SET_OFLAGS, O_RDWR | O_CREAT | O_EXCL | O_TRUNC | O_APPEND,
+                                     &wire));
     cr_assert_eq(wire, 2u | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 8);
     cr_assert(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, wire, &back));
     cr_assert_eq(back, (uint32_t)(O_RDWR | O_CREAT | O_EXCL | O_TRUNC | O_APPEND));
-    static const int all[] = { O_WRONLY | O_SYNC, O_DSYNC, O_DIRECTORY, O_TMPFILE | O_RDWR, O_NOFOLLOW | O_CLOEXEC, O_DIRECT, O_NOATIME,
-                               O_PATH,
-                               O_NONBLOCK, O_NOCTTY };
+    static const int all[] = {
+        O_WRONLY | O_SYNC, O_DSYNC,   O_DIRECTORY, O_TMPFILE | O_RDWR, O_NOFOLLOW | O_CLOEXEC,
+        O_DIRECT,          O_NOATIME, O_PATH,      O_NONBLOCK,         O_NOCTTY
+    };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         cr_assert(amph_fwd_flags_to_wire(FWD_SET_OFLAGS, (uint32_t)all[i], &wire), "%#o", all[i]);
         cr_assert(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, wire, &back));
         cr_assert_eq(back, (uint32_t)all[i], "%#o came back as %#o", all[i], back);
     }
     cr_assert_not(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, 3, &back), "no such access mode");
-    cr_assert_not(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, UINT32_C(1) << 31, &back), "no such bit");
+    cr_assert_not(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, UINT32_C(1) << 31, &back),
+                  "no such bit");
 }
 
 Test(encode, modes_and_other_sets)
@@ -72,7 +78,8 @@ Test(encode, modes_and_other_sets)
     cr_assert_eq(wire, 9u);
     cr_assert(amph_fwd_flags_to_wire(FWD_SET_AMODE, R_OK | X_OK, &wire));
     cr_assert_eq(wire, 5u);
-    cr_assert(amph_fwd_flags_to_wire(FWD_SET_FALLOC, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, &wire));
+    cr_assert(
+        amph_fwd_flags_to_wire(FWD_SET_FALLOC, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, &wire));
     cr_assert_eq(wire, 3u);
     cr_assert(amph_fwd_flags_to_wire(FWD_SET_LOCKOP, LOCK_EX | LOCK_NB, &wire));
     cr_assert_eq(wire, 6u);
@@ -85,9 +92,18 @@ Test(encode, modes_and_other_sets)
 }
 
 static const struct stat sample = {
-    .st_dev = 0, .st_ino = 0x1122334455667788, .st_mode = S_IFREG | 0640, .st_nlink = 3, .st_uid = 1000, .st_gid = 50,
+    .st_dev = 0,
+    .st_ino = 0x1122334455667788,
+    .st_mode = S_IFREG | 0640,
+    .st_nlink = 3,
+    .st_uid = 1000,
+    .st_gid = 50,
     .st_size = 5000000000,
-    .st_blksize = 4096, .st_blocks = 8, .st_atim = { 1, 2 }, .st_mtim = { -1, 999999999 }, .st_ctim = { 0x100000000, 7 },
+    .st_blksize = 4096,
+    .st_blocks = 8,
+    .st_atim = { 1, 2 },
+    .st_mtim = { -1, 999999999 },
+    .st_ctim = { 0x100000000, 7 },
 };
 
 Test(encode, stat_golden)
@@ -99,9 +115,22 @@ Test(encode, stat_golden)
     st.st_dev = makedev(8, 1);
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_stat(&w, &st);
-    GOLDEN(w, "0800000001000000" "8877665544332211" "a0810000" "0300000000000000" "e8030000" "32000000" "0000000000000000"
-              "00f2052a01000000" "00100000" "0800000000000000" "0100000000000000" "02000000" "ffffffffffffffff" "ffc99a3b"
-              "0000000001000000" "07000000");
+    GOLDEN(w, "0800000001000000"
+              "8877665544332211"
+              "a0810000"
+              "0300000000000000"
+              "e8030000"
+              "32000000"
+              "0000000000000000"
+              "00f2052a01000000"
+              "00100000"
+              "0800000000000000"
+              "0100000000000000"
+              "02000000"
+              "ffffffffffffffff"
+              "ffc99a3b"
+              "0000000001000000"
+              "07000000");
     struct amph_rd r;
     amph_rd_init(&r, buf, amph_wr_len(&w));
     amph_fwd_get_stat(&r, &back);
@@ -122,7 +151,25 @@ Test(encode, statx_comes_back)
     uint8_t buf[256];
     struct amph_wr w;
     struct amph_rd r;
-    struct statx x = { .stx_mask = STATX_BASIC_STATS | STATX_BTIME | 0x1000, .stx_blksize = 4096, .stx_attributes = STATX_ATTR_APPEND, .stx_nlink = 3, .stx_uid = 1, .stx_gid = 2, .stx_mode = S_IFREG | 0640, .stx_ino = UINT64_C(1) << 40, .stx_size = UINT64_C(5) << 32, .stx_blocks = 7, .stx_attributes_mask = STATX_ATTR_APPEND | STATX_ATTR_NODUMP, .stx_atime = { .tv_sec = -1, .tv_nsec = 1 }, .stx_btime = { .tv_sec = 2, .tv_nsec = 3 }, .stx_ctime = { .tv_sec = 4, .tv_nsec = 5 }, .stx_mtime = { .tv_sec = 6, .tv_nsec = 999999999 }, .stx_rdev_major = 1, .stx_rdev_minor = 2, .stx_dev_major = 300, .stx_dev_minor = 70000 };
+    struct statx x = { .stx_mask = STATX_BASIC_STATS | STATX_BTIME | 0x1000,
+                       .stx_blksize = 4096,
+                       .stx_attributes = STATX_ATTR_APPEND,
+                       .stx_nlink = 3,
+                       .stx_uid = 1,
+                       .stx_gid = 2,
+                       .stx_mode = S_IFREG | 0640,
+                       .stx_ino = UINT64_C(1) << 40,
+                       .stx_size = UINT64_C(5) << 32,
+                       .stx_blocks = 7,
+                       .stx_attributes_mask = STATX_ATTR_APPEND | STATX_ATTR_NODUMP,
+                       .stx_atime = { .tv_sec = -1, .tv_nsec = 1 },
+                       .stx_btime = { .tv_sec = 2, .tv_nsec = 3 },
+                       .stx_ctime = { .tv_sec = 4, .tv_nsec = 5 },
+                       .stx_mtime = { .tv_sec = 6, .tv_nsec = 999999999 },
+                       .stx_rdev_major = 1,
+                       .stx_rdev_minor = 2,
+                       .stx_dev_major = 300,
+                       .stx_dev_minor = 70000 };
     struct statx back;
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_statx(&w, &x);
@@ -137,14 +184,32 @@ Test(encode, statfs_golden)
 {
     uint8_t buf[256];
     struct amph_wr w;
-    struct statfs fs = { .f_type = 0x01021994, .f_bsize = 4096, .f_blocks = 1000, .f_bfree = 900, .f_bavail = 800, .f_files = 70,
-                         .f_ffree = 60, .f_namelen = 255, .f_frsize = 4096, .f_flags = 0x26 };
+    struct statfs fs = { .f_type = 0x01021994,
+                         .f_bsize = 4096,
+                         .f_blocks = 1000,
+                         .f_bfree = 900,
+                         .f_bavail = 800,
+                         .f_files = 70,
+                         .f_ffree = 60,
+                         .f_namelen = 255,
+                         .f_frsize = 4096,
+                         .f_flags = 0x26 };
     fs.f_fsid.__val[0] = 5;
     fs.f_fsid.__val[1] = 6;
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_statfs(&w, &fs);
-    GOLDEN(w, "9419020100000000" "0010000000000000" "e803000000000000" "8403000000000000" "2003000000000000" "4600000000000000"
-              "3c00000000000000" "05000000" "06000000" "ff000000" "00100000" "26000000");
+    GOLDEN(w, "9419020100000000"
+              "0010000000000000"
+              "e803000000000000"
+              "8403000000000000"
+              "2003000000000000"
+              "4600000000000000"
+              "3c00000000000000"
+              "05000000"
+              "06000000"
+              "ff000000"
+              "00100000"
+              "26000000");
 }
 
 Test(encode, lock_golden)
@@ -152,11 +217,17 @@ Test(encode, lock_golden)
     uint8_t buf[64];
     struct amph_wr w;
     struct amph_rd r;
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_END, .l_start = -10, .l_len = 4, .l_pid = 77 };
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_END, .l_start = -10, .l_len = 4, .l_pid = 77
+    };
     struct flock back;
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_lock(&w, &lock);
-    GOLDEN(w, "01" "02" "f6ffffffffffffff" "0400000000000000" "4d000000");
+    GOLDEN(w, "01"
+              "02"
+              "f6ffffffffffffff"
+              "0400000000000000"
+              "4d000000");
     buf[0] = 9;
     amph_rd_init(&r, buf, amph_wr_len(&w));
     amph_fwd_get_lock(&r, &back);
@@ -172,10 +243,16 @@ Test(encode, times_golden)
     struct timespec back[2];
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_times(&w, t);
-    GOLDEN(w, "00" "00f1536500000000" "05000000" "02" "0000000000000000" "00000000");
+    GOLDEN(w, "00"
+              "00f1536500000000"
+              "05000000"
+              "02"
+              "0000000000000000"
+              "00000000");
     amph_rd_init(&r, buf, amph_wr_len(&w));
     amph_fwd_get_times(&r, back);
-    cr_assert(!r.bad && back[0].tv_sec == 1700000000 && back[0].tv_nsec == 5 && back[1].tv_nsec == UTIME_OMIT);
+    cr_assert(!r.bad && back[0].tv_sec == 1700000000 && back[0].tv_nsec == 5 &&
+              back[1].tv_nsec == UTIME_OMIT);
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_times(&w, NULL);
     amph_rd_init(&r, buf, amph_wr_len(&w));
@@ -193,7 +270,8 @@ struct dirent_bytes {
 
 Test(encode, dirents)
 {
-    struct dirent_bytes in[2] = { { 7, 11, 32, DT_REG, "hello" }, { 8, 12, 32, DT_DIR, "elevenchars" } };
+    struct dirent_bytes in[2] = { { 7, 11, 32, DT_REG, "hello" },
+                                  { 8, 12, 32, DT_DIR, "elevenchars" } };
     uint8_t buf[256];
     char out[128];
     size_t len;
@@ -201,15 +279,24 @@ Test(encode, dirents)
     struct amph_rd r;
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_dirents(&w, in, sizeof in);
-    GOLDEN(w, "0700000000000000" "0b00000000000000" "08" "05" "68656c6c6f"
-              "0800000000000000" "0c00000000000000" "04" "0b" "656c6576656e6368617273");
+    GOLDEN(w, "0700000000000000"
+              "0b00000000000000"
+              "08"
+              "05"
+              "68656c6c6f"
+              "0800000000000000"
+              "0c00000000000000"
+              "04"
+              "0b"
+              "656c6576656e6368617273");
     amph_rd_init(&r, buf, amph_wr_len(&w));
     cr_assert(amph_fwd_get_dirents(&r, out, sizeof out, &len));
     cr_assert_eq(len, 32u + 32u, "two whole entries");
     cr_assert_str_eq(out + 19, "hello");
     cr_assert_str_eq(out + 32 + 19, "elevenchars");
     amph_rd_init(&r, buf, amph_wr_len(&w));
-    cr_assert_not(amph_fwd_get_dirents(&r, out, 40, &len), "entries that do not fit are refused, not cut");
+    cr_assert_not(amph_fwd_get_dirents(&r, out, 40, &len),
+                  "entries that do not fit are refused, not cut");
     amph_rd_init(&r, buf, amph_wr_len(&w) - 1);
     cr_assert_not(amph_fwd_get_dirents(&r, out, sizeof out, &len));
 }

@@ -53,7 +53,8 @@ static unsigned count_fds(void)
 static void set_up(void)
 {
     char spec[400], target[256];
-    snprintf(root, sizeof root, "%s/amphora-exports-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    snprintf(root, sizeof root, "%s/amphora-exports-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     cr_assert_not_null(mkdtemp(root));
     mkdir(path("in"), 0700);
     mkdir(path("in/d"), 0700);
@@ -102,8 +103,14 @@ TestSuite(exports_by_parts, .init = set_up_by_parts, .fini = tear_down);
 /* A test with openat2, and as on kernels that have none. */
 #define BOTH_WAYS(name) \
     static void name(void); \
-    Test(exports, name) { name(); } \
-    Test(exports_by_parts, name) { name(); } \
+    Test(exports, name) \
+    { \
+        name(); \
+    } \
+    Test(exports_by_parts, name) \
+    { \
+        name(); \
+    } \
     static void name(void)
 
 /* Opens a client's path: a descriptor's first byte, or minus an errno. */
@@ -124,6 +131,7 @@ static int look(const char *name, int flags)
 
 static void look_at_all(void)
 {
+    /* clang-format off */
     static const struct { const char *name; int want; } rows[] = {
         { "/fwd/a", 'A' }, { "/fwd//d///b", 'B' }, { "/fwd/d/../a", 'A' }, { "/two/c", 'C' }, { "/fwd/rel", 'A' }, { "/fwd/d/up", 'A' },
         { "/fwd/abs-client", 'B' }, { "/fwd/abs-server", 'B' }, { "/fwd/abs-two", 'C' }, { "/fwd/dirlink/b", 'B' },
@@ -135,9 +143,10 @@ static void look_at_all(void)
         { "/fwd/d/e/../../dirlink/e/../b", 'B' }, { "/fwd/dirlink/longer/../b", 'B' }, { "/fwd/dirlink/longer/../e/../b", 'B' },
         { "/fwd/dirlink/b/../b", -ENOTDIR }, { "/fwd/dirlink/b/.", -ENOTDIR }, { "/fwd/dirlink/./b", 'B' }, { "/fwd/d/b/..", -ENOTDIR },
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d", rows[i].name, look(rows[i].name, O_RDONLY),
-                     rows[i].want);
+        cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d",
+                     rows[i].name, look(rows[i].name, O_RDONLY), rows[i].want);
     cr_expect_eq(count_fds(), fds_before, "look-ups leave no descriptors behind");
 }
 
@@ -149,14 +158,17 @@ BOTH_WAYS(plain_and_links)
 /* An old kernel, or a container that knows no newer call. */
 Test(exports, without_openat2)
 {
+    /* clang-format off */
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
+    /* clang-format on */
     struct sock_fprog prog = { sizeof filter / sizeof filter[0], filter };
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0) {
         printf("skipped: this kernel filters no system calls (%s)\n", strerror(errno));
         cr_skip_test();
     }
@@ -218,7 +230,8 @@ BOTH_WAYS(parents)
     cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/dirlink/", &pl), 0);
     fd = amph_server_path_parent(&pl, &last);
     cr_assert_geq(fd, 0);
-    cr_assert_eq(unlinkat(fd, last, AT_REMOVEDIR), -1, "a slash does not lead through the link at the end");
+    cr_assert_eq(unlinkat(fd, last, AT_REMOVEDIR), -1,
+                 "a slash does not lead through the link at the end");
     cr_assert_eq(errno, ENOTDIR);
     amph_server_path_put_parent(&pl, fd);
     cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/dirlink/e/../e/", &pl), 0);
@@ -227,7 +240,8 @@ BOTH_WAYS(parents)
     cr_assert_str_eq(last, "e/");
     amph_server_path_put_parent(&pl, fd);
     cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/..", &pl), 0);
-    cr_assert_eq(amph_server_path_parent(&pl, &last), -EACCES, "the export's own parent is out of reach");
+    cr_assert_eq(amph_server_path_parent(&pl, &last), -EACCES,
+                 "the export's own parent is out of reach");
     cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd", &pl), 0);
     fd = amph_server_path_parent(&pl, &last);
     cr_assert_str_eq(last, ".");
@@ -251,12 +265,14 @@ BOTH_WAYS(relative_to_a_directory)
 /* root/in2 is exported in the place of what root/in has as d: by no way does one come to that. */
 BOTH_WAYS(in_each_other)
 {
+    /* clang-format off */
     static const struct { const char *name; int want; } rows[] = {
         { "/fwd/d/c", 'C' }, { "/fwd//d/c", 'C' }, { "/fwd/./d/c", 'C' }, { "/fwd/d/../d/c", 'C' }, { "/fwd/dirlink/c", 'C' },
         { "/fwd/tod/c", 'C' }, { "/fwd/d/../a", 'A' }, { "/fwd/d/../rel", 'A' }, { "/fwd/rel", 'A' }, { "/fwd/a", 'A' },
         { "/fwd/d/b", -ENOENT }, { "/fwd//d/b", -ENOENT }, { "/fwd/./d/b", -ENOENT }, { "/fwd/tod/b", -ENOENT },
         { "/fwd/dirlink/b", -ENOENT }, { "/fwd/d/../d/b", -ENOENT }, { "/fwd/d/../..", -EACCES }, { "/fwd/loop", -ELOOP },
     };
+    /* clang-format on */
     char spec[400];
     struct amph_server_path pl;
     const char *last;
@@ -265,8 +281,8 @@ BOTH_WAYS(in_each_other)
     snprintf(spec, sizeof spec, "/fwd=%s/in:/fwd/d=%s/in2", root, root);
     cr_assert_eq(amph_server_exports_open(spec, &ex), AMPH_OK);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d", rows[i].name, look(rows[i].name, O_RDONLY),
-                     rows[i].want);
+        cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d",
+                     rows[i].name, look(rows[i].name, O_RDONLY), rows[i].want);
     cr_assert_eq(amph_server_path_find(&ex, &ex.item[0], ex.item[0].fd, "./d", &pl), 0);
     int fd = amph_server_path_parent(&pl, &last);
     cr_assert_geq(fd, 0);
@@ -278,7 +294,8 @@ BOTH_WAYS(in_each_other)
 /* The longest name counts, wherever it stands, with or without slashes behind it. */
 BOTH_WAYS(longest_name)
 {
-    static const char *const specs[] = { "/fwd=%s/in:/fwd/d=%s/in2", "/fwd//=%s/in:/fwd/d/=%s/in2", "/fwd/d=%2$s/in2:/fwd=%1$s/in" };
+    static const char *const specs[] = { "/fwd=%s/in:/fwd/d=%s/in2", "/fwd//=%s/in:/fwd/d/=%s/in2",
+                                         "/fwd/d=%2$s/in2:/fwd=%1$s/in" };
     char spec[400];
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         amph_server_exports_close(&ex);
@@ -303,7 +320,8 @@ static int look_from(int dir, const char *rel)
     return fd < 0 ? fd : 0;
 }
 
-/* A directory that somebody has moved out of the export leads nowhere outside, neither by its name nor, removed, without one. */
+/* A directory that somebody has moved out of the export leads nowhere outside, neither by its name
+ * nor, removed, without one. */
 BOTH_WAYS(moved_out)
 {
     symlink("/fwd/a", path("in/d/e/link"));

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unit tests of iofwd/client_pace: which way large calls take, where their rates are those of a machine with other work. */
+/* Unit tests of iofwd/client_pace: which way large calls take, where their rates are those of a
+ * machine with other work. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "iofwd/client/tuning.h"
 
-enum { NEAR_WAYS = 6, CALLS = 700, WARM = 64, RUNS = 500 };
+enum {
+    NEAR_WAYS = 6,
+    CALLS = 700,
+    WARM = 64,
+    RUNS = 500
+};
 #define CALL_BYTES ((uint64_t)1 << 20)
 
 static uint64_t state;
@@ -17,7 +23,8 @@ static double draw(void)
     return (double)(state >> 11) / 9007199254740992.0;
 }
 
-/* What other work does: each second of calls has a rate of its own, and single calls are put aside. */
+/* What other work does: each second of calls has a rate of its own, and single calls are put
+ * aside. */
 struct noise {
     double spread, drift, stalled;
 };
@@ -25,7 +32,8 @@ struct noise {
 static const struct noise calm = { 0.02, 0, 0 }, busy = { 0.2, 0.3, 0.3 };
 
 /* The share that a run reaches of what the best way gives; of the calls after the first WARM. */
-static double run(struct amph_client_tuning *pace, const double rate[NEAR_WAYS], const struct noise *noise)
+static double run(struct amph_client_tuning *pace, const double rate[NEAR_WAYS],
+                  const struct noise *noise)
 {
     double took = 0;
     double best = 0;
@@ -85,7 +93,8 @@ Test(pace, keeps_the_best_way_whatever_else_the_machine_does)
 
 Test(pace, follows_when_another_way_becomes_best)
 {
-    static const double before[NEAR_WAYS] = { 1, 0.6, 0.6, 0.6, 0.6, 0.6 }, after[NEAR_WAYS] = { 0.6, 0.6, 0.6, 1, 0.6, 0.6 };
+    static const double before[NEAR_WAYS] = { 1, 0.6, 0.6, 0.6, 0.6, 0.6 },
+                        after[NEAR_WAYS] = { 0.6, 0.6, 0.6, 1, 0.6, 0.6 };
     struct amph_client_tuning pace;
     memset(&pace, 0, sizeof pace);
     state = 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* iofwd on the wire: the table, every call there and back, the door's proofs, and bytes that a stranger may send. */
+/* iofwd on the wire: the table, every call there and back, the door's proofs, and bytes that a
+ * stranger may send. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,7 +13,8 @@
 Test(table, services_are_found)
 {
     for (unsigned i = 0; i < AMPH_FWD_NCALLS; i++)
-        cr_assert_eq(amph_fwd_call_of_service(amph_fwd_calls[i].service), (enum amph_fwd_id)i, "%s", amph_fwd_calls[i].name);
+        cr_assert_eq(amph_fwd_call_of_service(amph_fwd_calls[i].service), (enum amph_fwd_id)i, "%s",
+                     amph_fwd_calls[i].name);
     cr_assert_eq(amph_fwd_call_of_service(0), AMPH_FWD_NCALLS);
     cr_assert_eq(amph_fwd_call_of_service(199), AMPH_FWD_NCALLS);
     cr_assert_eq(amph_fwd_call_of_service(65535), AMPH_FWD_NCALLS);
@@ -21,9 +23,11 @@ Test(table, services_are_found)
     cr_assert_eq(amph_fwd_calls[AMPH_FWD_SYNCFS].service, 43);
 }
 
-static struct amph_fwd_file file = { .nparts = 1, .part = { { .server = 4, .handle = FUZZ_HANDLE } } };
+static struct amph_fwd_file file = { .nparts = 1,
+                                     .part = { { .server = 4, .handle = FUZZ_HANDLE } } };
 
-static size_t build(enum amph_fwd_id id, const void *args, const struct amph_fwd_bulk *bulk, const void *data, uint8_t *buf, size_t room)
+static size_t build(enum amph_fwd_id id, const void *args, const struct amph_fwd_bulk *bulk,
+                    const void *data, uint8_t *buf, size_t room)
 {
     struct amph_wr w;
     amph_wr_init(&w, buf, room);
@@ -35,8 +39,13 @@ static size_t build(enum amph_fwd_id id, const void *args, const struct amph_fwd
         amph_wr_bytes(&w, data, bulk->len);
     cr_assert(!w.bad);
     size_t n = amph_wr_len(&w);
-    struct amph_fwd_req_head head = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = amph_fwd_calls[id].service, .length = (uint32_t)n,
-                                 .client = FUZZ_CLIENT, .seq = 99, .cookie = FUZZ_COOKIE };
+    struct amph_fwd_req_head head = { .magic = FWD_MAGIC,
+                                      .version = FWD_VERSION,
+                                      .service = amph_fwd_calls[id].service,
+                                      .length = (uint32_t)n,
+                                      .client = FUZZ_CLIENT,
+                                      .seq = 99,
+                                      .cookie = FUZZ_COOKIE };
     amph_wr_init(&w, buf, FWD_REQ_HEAD_BYTES);
     amph_fwd_put_req_head(&w, &head);
     return n;
@@ -45,10 +54,14 @@ static size_t build(enum amph_fwd_id id, const void *args, const struct amph_fwd
 Test(request, golden_bytes_of_an_open)
 {
     uint8_t buf[256];
-    struct amph_fwd_args_open args = { .path = "/fwd/a", .flags = O_WRONLY | O_CREAT, .mode = 0644 };
+    struct amph_fwd_args_open args = { .path = "/fwd/a",
+                                       .flags = O_WRONLY | O_CREAT,
+                                       .mode = 0644 };
     static const uint8_t golden[] = {
-        'F', 'I', 'O', 'D', 1, 0, 1, 0, 59, 0, 0, 0, 3, 0, 0, 0, 99, 0, 0, 0, 0, 0, 0, 0, 0x34, 0x12, 0, 0, 0, 0, 0, 0, /* header */
-        0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, '/', 'f', 'w', 'd', '/', 'a', 0, 0x11, 0, 0, 0, 0xa4, 1, 0, 0,
+        /* header */
+        'F', 'I', 'O', 'D', 1,    0,    1,   0,   59,  0,   0, 0,    3, 0, 0, 0,    99, 0, 0, 0,
+        0,   0,   0,   0,   0x34, 0x12, 0,   0,   0,   0,   0, 0,    0, 0, 0, 0,    0,  0, 0, 0,
+        7,   0,   0,   0,   '/',  'f',  'w', 'd', '/', 'a', 0, 0x11, 0, 0, 0, 0xa4, 1,  0, 0,
     };
     size_t n = build(AMPH_FWD_OPEN, &args, NULL, NULL, buf, sizeof buf);
     cr_assert_eq(n, sizeof golden);
@@ -59,7 +72,9 @@ Test(request, all_that_is_cut_is_refused)
 {
     uint8_t buf[512];
     struct amph_fwd_args_pwrite args = { .file = &file, .off = 1 << 20 };
-    struct amph_fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .len = 5 };
+    struct amph_fwd_bulk bulk = { .where = FWD_INLINE,
+                                  .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST,
+                                  .len = 5 };
     size_t n = build(AMPH_FWD_PWRITE, &args, &bulk, "hello", buf, sizeof buf);
     cr_assert_eq(fuzz_iofwd_feed(buf, n), 1, "the whole request is good");
     for (size_t cut = 0; cut < n; cut++) {
@@ -73,8 +88,12 @@ Test(request, all_that_is_cut_is_refused)
 /* One bit of any checked word of a head: it is refused. */
 Test(head, other_words_are_refused)
 {
-    static const struct amph_fwd_req_head request = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = 1, .length = FWD_REQ_HEAD_BYTES };
-    static const struct amph_fwd_rep_head reply = { .magic = FWD_MAGIC, .version = FWD_VERSION, .service = 1, .length = FWD_REP_HEAD_BYTES };
+    static const struct amph_fwd_req_head request = {
+        .magic = FWD_MAGIC, .version = FWD_VERSION, .service = 1, .length = FWD_REQ_HEAD_BYTES
+    };
+    static const struct amph_fwd_rep_head reply = {
+        .magic = FWD_MAGIC, .version = FWD_VERSION, .service = 1, .length = FWD_REP_HEAD_BYTES
+    };
     uint8_t buf[64];
     struct amph_wr w;
     struct amph_rd r;
@@ -102,10 +121,12 @@ Test(head, other_words_are_refused)
 
 Test(head, other_pieces_are_refused)
 {
-    static const struct amph_fwd_bulk bulks[] = { { .where = FWD_SEGMENT, .flags = FWD_PIECE_ALL, .rwf = FWD_RWF_ALL },
-                                             { .where = FWD_SEGMENT + 1 },
-                                             { .flags = (uint8_t)(FWD_PIECE_ALL + 1) },
-                                             { .rwf = (uint16_t)(FWD_RWF_ALL + 1) } };
+    static const struct amph_fwd_bulk bulks[] = {
+        { .where = FWD_SEGMENT, .flags = FWD_PIECE_ALL, .rwf = FWD_RWF_ALL },
+        { .where = FWD_SEGMENT + 1 },
+        { .flags = (uint8_t)(FWD_PIECE_ALL + 1) },
+        { .rwf = (uint16_t)(FWD_RWF_ALL + 1) }
+    };
     uint8_t buf[64];
     for (size_t i = 0; i < AMPH_COUNTOF(bulks); i++) {
         struct amph_wr w;
@@ -120,23 +141,31 @@ Test(head, other_pieces_are_refused)
 
 Test(request, data_outside_the_part_or_the_segment_is_refused)
 {
-    static const struct { uint64_t at; uint32_t len; int good; } rows[] = {
-        { 0, 2048, 1 }, { 2048, 0, 1 }, { 2047, 1, 1 }, { 0, 2049, 0 }, { 1, 2048, 0 }, { UINT64_MAX, 1, 0 }, { 2049, 0, 0 },
-        { UINT64_MAX - 10, 20, 0 },
+    static const struct {
+        uint64_t at;
+        uint32_t len;
+        int good;
+    } rows[] = {
+        { 0, 2048, 1 }, { 2048, 0, 1 },       { 2047, 1, 1 }, { 0, 2049, 0 },
+        { 1, 2048, 0 }, { UINT64_MAX, 1, 0 }, { 2049, 0, 0 }, { UINT64_MAX - 10, 20, 0 },
     };
     for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
         uint8_t buf[512];
         struct amph_fwd_args_pwrite args = { .file = &file };
-        struct amph_fwd_bulk bulk = { .where = i % 2 ? FWD_SEGMENT : FWD_AREA, .flags = FWD_PIECE_FIRST, .len = rows[i / 2].len,
-                                 .at = rows[i / 2].at };
+        struct amph_fwd_bulk bulk = { .where = i % 2 ? FWD_SEGMENT : FWD_AREA,
+                                      .flags = FWD_PIECE_FIRST,
+                                      .len = rows[i / 2].len,
+                                      .at = rows[i / 2].at };
         size_t n = build(AMPH_FWD_PWRITE, &args, &bulk, NULL, buf, sizeof buf);
-        cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i / 2].good, "row %zu, %s", i / 2, i % 2 ? "segment" : "area");
+        cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i / 2].good, "row %zu, %s", i / 2,
+                     i % 2 ? "segment" : "area");
     }
 }
 
 /* Rows of a joint call: in order, apart, within the stretch, and as many bytes as the data. */
 Test(request, rows_outside_the_stretch_are_refused)
 {
+    /* clang-format off */
     static const struct { struct amph_fwd_extent row[2]; uint32_t nrows, len; int good; } rows[] = {
         { { { 0, 5, 0, 1 } }, 1, 5, 1 },
         { { { 0, 5, 0, 1 } }, 1, 4, 0 },
@@ -156,6 +185,7 @@ Test(request, rows_outside_the_stretch_are_refused)
         { { { 0, 1, UINT32_MAX, UINT32_MAX } }, 1, UINT32_MAX, 0 },
         { { { 0 } }, 0, 0, 1 },
     };
+    /* clang-format on */
     static const char data[128];
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint8_t buf[512], shape[FWD_VIEW_BYTES + 2 * FWD_EXTENT_BYTES];
@@ -164,9 +194,13 @@ Test(request, rows_outside_the_stretch_are_refused)
         amph_fwd_put_view(&w, &(struct amph_fwd_view){ .number = 7, .processes = 2 });
         for (uint32_t k = 0; k < rows[i].nrows; k++)
             amph_fwd_put_extent(&w, &rows[i].row[k]);
-        struct amph_fwd_args_pwritej args = { .file = &file, .len = 100, .shape = shape, .shape_len = amph_wr_len(&w) };
+        struct amph_fwd_args_pwritej args = {
+            .file = &file, .len = 100, .shape = shape, .shape_len = amph_wr_len(&w)
+        };
         bool fits = rows[i].len <= sizeof data;
-        struct amph_fwd_bulk bulk = { .where = fits ? FWD_INLINE : FWD_AREA, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .len = rows[i].len };
+        struct amph_fwd_bulk bulk = { .where = fits ? FWD_INLINE : FWD_AREA,
+                                      .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST,
+                                      .len = rows[i].len };
         size_t n = build(AMPH_FWD_PWRITEJ, &args, &bulk, fits ? data : NULL, buf, sizeof buf);
         cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i].good, "row %zu", i);
         args.shape_len--;
@@ -176,13 +210,18 @@ Test(request, rows_outside_the_stretch_are_refused)
     /* of no processes */
     uint8_t buf[512];
     uint8_t shape[FWD_VIEW_BYTES] = { 0 };
-    struct amph_fwd_args_preadj args = { .file = &file, .len = 100, .shape = shape, .shape_len = sizeof shape };
+    struct amph_fwd_args_preadj args = {
+        .file = &file, .len = 100, .shape = shape, .shape_len = sizeof shape
+    };
     struct amph_fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST };
-    cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)), 0);
+    cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)),
+                 0);
     shape[8] = 1;
-    cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)), 1);
+    cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)),
+                 1);
     args.off = -1;
-    cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)), 0);
+    cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)),
+                 0);
 }
 
 Test(request, a_stranger_is_refused)
@@ -208,15 +247,18 @@ Test(request, bytes_changed_at_random, .timeout = 60)
     uint8_t whole[512], buf[512];
     struct amph_fwd_args_rename two = { .from = "/fwd/a/b", .to_dir = &file, .to = "c" };
     struct amph_fwd_args_pwrite wr = { .file = &file, .off = 7 };
-    struct amph_fwd_args_waitlock lk = { .file = &file, .lock = &(struct flock){ .l_type = F_WRLCK, .l_len = 9 } };
+    struct amph_fwd_args_waitlock lk = { .file = &file,
+                                         .lock = &(struct flock){ .l_type = F_WRLCK, .l_len = 9 } };
     struct amph_fwd_args_getxattr xa = { .path = "/fwd/x", .name = "user.a", .value_cap = 100 };
     struct amph_fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST, .len = 5 };
     int good = 0;
     for (unsigned round = 0; round < 200000; round++) {
         size_t n = round % 4 == 0 ? build(AMPH_FWD_RENAME, &two, NULL, NULL, whole, sizeof whole)
-                 : round % 4 == 1 ? build(AMPH_FWD_PWRITE, &wr, &bulk, "hello", whole, sizeof whole)
-                 : round % 4 == 2 ? build(AMPH_FWD_WAITLOCK, &lk, NULL, NULL, whole, sizeof whole)
-                                  : build(AMPH_FWD_GETXATTR, &xa, NULL, NULL, whole, sizeof whole);
+                   : round % 4 == 1
+                       ? build(AMPH_FWD_PWRITE, &wr, &bulk, "hello", whole, sizeof whole)
+                   : round % 4 == 2
+                       ? build(AMPH_FWD_WAITLOCK, &lk, NULL, NULL, whole, sizeof whole)
+                       : build(AMPH_FWD_GETXATTR, &xa, NULL, NULL, whole, sizeof whole);
         memcpy(buf, whole, n);
         for (unsigned k = 0; k < 1 + round % 3; k++) {
             state ^= state << 13;
@@ -230,7 +272,8 @@ Test(request, bytes_changed_at_random, .timeout = 60)
     cr_assert_lt(good, 190000, "most changes are noticed (%d)", good);
 }
 
-/* Every call's request and reply, with bodies that are mostly small numbers and zeros, so that many are nearly right. */
+/* Every call's request and reply, with bodies that are mostly small numbers and zeros, so that many
+ * are nearly right. */
 Test(request, every_call_takes_any_body, .timeout = 60)
 {
     uint64_t state = 0x2545f4914f6cdd1du;
@@ -262,15 +305,27 @@ Test(door, hello_needs_the_key)
     uint8_t other[AMPH_KEY_BYTES] = { 2 };
     uint8_t nonce[FWD_NONCE_BYTES] = { 3 };
     uint8_t wrong[FWD_NONCE_BYTES] = { 4 };
-    struct amph_fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8, .page_bytes = 65536, .rank = 5, .number = 6, .addr = "addr", .addr_len = 4, .area_key = "key", .area_key_len = 3, .part_at = 7, .part_len = 8 };
+    struct amph_fwd_hello h = { .kind = FWD_HELLO_NEW,
+                                .pointer_bytes = 8,
+                                .page_bytes = 65536,
+                                .rank = 5,
+                                .number = 6,
+                                .addr = "addr",
+                                .addr_len = 4,
+                                .area_key = "key",
+                                .area_key_len = 3,
+                                .part_at = 7,
+                                .part_len = 8 };
     struct amph_fwd_hello back;
     size_t n = amph_fwd_hello_build(body, sizeof body, &h, key, nonce);
     cr_assert_gt(n, 0u);
     cr_assert_eq(amph_fwd_hello_parse(body, n, &back, key, nonce), AMPH_OK);
-    cr_assert(back.rank == 5 && back.number == 6 && back.page_bytes == 65536 && back.part_at == 7 && back.part_len == 8);
+    cr_assert(back.rank == 5 && back.number == 6 && back.page_bytes == 65536 && back.part_at == 7 &&
+              back.part_len == 8);
     cr_assert(back.addr_len == 4 && memcmp(back.addr, "addr", 4) == 0);
     cr_assert_eq(amph_fwd_hello_parse(body, n, &back, other, nonce), AMPH_ERR_DENIED);
-    cr_assert_eq(amph_fwd_hello_parse(body, n, &back, key, wrong), AMPH_ERR_DENIED, "a recorded HELLO is good for nothing");
+    cr_assert_eq(amph_fwd_hello_parse(body, n, &back, key, wrong), AMPH_ERR_DENIED,
+                 "a recorded HELLO is good for nothing");
     for (size_t i = 0; i < n; i++) {
         body[i] ^= 0x80;
         cr_assert_neq(amph_fwd_hello_parse(body, n, &back, key, nonce), AMPH_OK, "byte %zu", i);
@@ -313,8 +368,10 @@ Test(split, last_places_are_servers)
 {
     struct iofwd_place p[7];
     cr_assert_eq(iofwd_split(7, 2, p), 0);
-    cr_assert(!p[0].is_server && p[0].server == 5 && p[1].server == 6 && p[4].server == 5 && p[4].relative == 4);
-    cr_assert(p[5].is_server && p[5].absolute == 5 && p[5].relative == 0 && p[6].relative == 1 && p[6].server == IOFWD_NONE);
+    cr_assert(!p[0].is_server && p[0].server == 5 && p[1].server == 6 && p[4].server == 5 &&
+              p[4].relative == 4);
+    cr_assert(p[5].is_server && p[5].absolute == 5 && p[5].relative == 0 && p[6].relative == 1 &&
+              p[6].server == IOFWD_NONE);
     cr_assert_eq(iofwd_split(2, 2, p), EINVAL);
     cr_assert_eq(iofwd_split(1, 0, p), 0);
     cr_assert_eq(p[0].server, IOFWD_NONE);
@@ -330,9 +387,13 @@ Test(door, its_address_of_either_family)
         struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&a.tcp;
         memset(&a.tcp, 0, sizeof a.tcp);
         if (family == 1)
-            *v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(4711), .sin_addr.s_addr = htonl(0x0a000001) };
+            *v4 = (struct sockaddr_in){ .sin_family = AF_INET,
+                                        .sin_port = htons(4711),
+                                        .sin_addr.s_addr = htonl(0x0a000001) };
         else if (family == 2)
-            *v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(4711), .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+            *v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
+                                         .sin6_port = htons(4711),
+                                         .sin6_addr = IN6ADDR_LOOPBACK_INIT };
         size_t n = amph_fwd_server_addr_build(buf, sizeof buf, &a);
         cr_assert_gt(n, 0u);
         cr_assert(amph_fwd_server_addr_parse(buf, n, &back));

@@ -31,8 +31,10 @@ Test(prefix, list_is_parsed)
 
 Test(prefix, bad_lists_are_refused_with_a_reason)
 {
-    static const char *const bad[] = { "a", "/a:b", "/", "/a/..=/x", "=/srv",
-                                       "/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17" };
+    static const char *const bad[] = {
+        "a",        "/a:b",  "/",
+        "/a/..=/x", "=/srv", "/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17"
+    };
     for (size_t i = 0; i < AMPH_COUNTOF(bad); i++) {
         const char *why = NULL;
         cr_assert(!amph_fwd_prefix_parse(&set, bad[i], &why), "%s", bad[i]);
@@ -59,6 +61,7 @@ struct row {
     bool inside, left;
 };
 
+/* clang-format off */
 static const struct row rows[] = {
     { NULL, "/fwd", "/fwd", true, false },
     { NULL, "/fwd/", "/fwd/", true, false },
@@ -83,6 +86,7 @@ static const struct row rows[] = {
     { "/", "..", "/", false, false },
     { "/fwd", ".", "/fwd/.", true, false },
 };
+/* clang-format on */
 
 Test(prefix, paths_are_cleaned)
 {

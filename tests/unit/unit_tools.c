@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tools without the runtime (linked with libgasnet_tools only): clocks, numbers, environment.  Built for each thread mode.
+ * The tools without the runtime (linked with libgasnet_tools only): clocks, numbers, environment.
+ * Built for each thread mode.
  */
 #include "gasnet_tools.h"
 
@@ -33,7 +34,8 @@ Test(tools_ticks, ticks_keep_the_system_clocks_pace)
         ns = clock_ns() - ns;
         double ratio = (double)gasnett_ticks_to_ns(ticks) / (double)ns;
         double off = ratio > 1 ? ratio - 1 : 1 - ratio;
-        worst = i == 0 || off < worst ? off : worst; /* a stall between two readings is not its fault */
+        /* a stall between two readings is not its fault */
+        worst = i == 0 || off < worst ? off : worst;
     }
     cr_assert_lt(worst, 0.001, "off by %g", worst);
 }
@@ -57,8 +59,10 @@ Test(tools_ticks, conversion)
             second += step;
     cr_assert_eq(gasnett_ticks_to_ns(0), 0);
     cr_assert(gasnett_ticks_to_us(second) >= 999999 && gasnett_ticks_to_us(second) <= 1000000);
-    uint64_t year = gasnett_ticks_to_ns(second * 31536000u); /* far above 32 bits, far beyond the precision of a double */
-    cr_assert(year > UINT64_C(31535999000000000) && year < UINT64_C(31536001000000000), "%" PRIu64, year);
+    /* far above 32 bits, far beyond the precision of a double */
+    uint64_t year = gasnett_ticks_to_ns(second * 31536000u);
+    cr_assert(year > UINT64_C(31535999000000000) && year < UINT64_C(31536001000000000), "%" PRIu64,
+              year);
     cr_assert(gasnett_ticks_to_ns(second * 31536000u + second) - year >= 999999000u);
 }
 
@@ -80,7 +84,8 @@ Test(tools_ticks, sleep)
     cr_assert_eq(gasnett_nsleep(0), 0);
     cr_assert_eq(gasnett_nsleep(3000000), 0);
     cr_assert_geq(clock_ns() - start, 3000000);
-    const struct itimerval soon = { { 0, 20000 }, { 0, 20000 } }; /* again and again, should the first one come too early */
+    /* again and again, should the first one come too early */
+    const struct itimerval soon = { { 0, 20000 }, { 0, 20000 } };
     gasnett_reghandler(SIGALRM, nothing);
     setitimer(ITIMER_REAL, &soon, NULL);
     cr_assert(gasnett_nsleep(UINT64_C(30000000000)) != 0 && errno == EINTR);
@@ -94,9 +99,14 @@ Test(tools_number, format_and_parse)
         int64_t value;
         const char *plain, *size;
     } n[] = {
-        { 0, "0", "0 B" },          { 1, "1", "1 B" },        { 1024, "1024", "1 KB" },
-        { 1536, "1536", "1536 B" }, { 3 << 20, "3145728", "3 MB" }, { -2048, "-2048", "-2 KB" },
-        { INT64_C(5) << 40, "5497558138880", "5 TB" }, { INT64_MAX, "9223372036854775807", "9223372036854775807 B" },
+        { 0, "0", "0 B" },
+        { 1, "1", "1 B" },
+        { 1024, "1024", "1 KB" },
+        { 1536, "1536", "1536 B" },
+        { 3 << 20, "3145728", "3 MB" },
+        { -2048, "-2048", "-2 KB" },
+        { INT64_C(5) << 40, "5497558138880", "5 TB" },
+        { INT64_MAX, "9223372036854775807", "9223372036854775807 B" },
     };
     char text[64];
     for (size_t i = 0; i < sizeof n / sizeof n[0]; i++) {
@@ -150,15 +160,19 @@ Test(tools_number, what_is_no_number_is_fatal)
     static const struct {
         const char *text;
         uint64_t unit;
-    } bad[] = { { "", 0 }, { "x", 0 }, { "12k", 0 }, { "1.5", 0 }, { "99999999999999999999", 0 }, { "", 1 }, { "KB", 1 },
-                { "5 XB", 1 }, { "1 KBB", 1 }, { "9 EB", 1 }, { "1e30", 1 }, { "3 / 4", 1 } };
+    } bad[] = {
+        { "", 0 },     { "x", 0 },    { "12k", 0 },  { "1.5", 0 },   { "99999999999999999999", 0 },
+        { "", 1 },     { "KB", 1 },   { "5 XB", 1 }, { "1 KBB", 1 }, { "9 EB", 1 },
+        { "1e30", 1 }, { "3 / 4", 1 }
+    };
     char text[512], want[64];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         bad_text = bad[i].text;
         bad_unit = bad[i].unit;
         int status = in_child(parse_bad, text, sizeof text);
         snprintf(want, sizeof want, "\"%s\" is no ", bad_text);
-        cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(text, want), "\"%s\": %s", bad_text, text);
+        cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(text, want),
+                  "\"%s\": %s", bad_text, text);
     }
 }
 
@@ -183,7 +197,8 @@ Test(tools_number, zero_bytes)
             memset(to, 0x5a, sizeof to);
             cr_assert_eq(gasnett_count0s(from + start, len), zeros);
             cr_assert_eq(gasnett_count0s_copy(to + start, from + start, len), zeros);
-            cr_assert(memcmp(to + start, from + start, len) == 0 && to[start + len] == 0x5a && (!start || to[start - 1] == 0x5a));
+            cr_assert(memcmp(to + start, from + start, len) == 0 && to[start + len] == 0x5a &&
+                      (!start || to[start - 1] == 0x5a));
         }
     }
 }
@@ -194,7 +209,8 @@ Test(tools_number, checksum)
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)(i * 7);
     memcpy(copy + 1, data, sizeof data);
-    cr_assert_eq(gasnett_checksum(data, 100), gasnett_checksum(copy + 1, 100), "of the bytes, not of where they lie");
+    cr_assert_eq(gasnett_checksum(data, 100), gasnett_checksum(copy + 1, 100),
+                 "of the bytes, not of where they lie");
     for (int bit = 0; bit < 800; bit++) {
         data[bit / 8] ^= (unsigned char)(1 << bit % 8);
         cr_assert_neq(gasnett_checksum(data, 100), gasnett_checksum(copy + 1, 100), "bit %d", bit);
@@ -229,7 +245,9 @@ Test(tools_env, queries)
 
 Test(tools_env, yes_and_no)
 {
-    static const char *const yes[] = { "Y", "YES", "y", "yes", "1" }, *const no[] = { "N", "n", "NO", "no", "0" };
+    static const char *const yes[] = { "Y", "YES", "y", "yes", "1" }, *const no[] = { "N", "n",
+                                                                                      "NO", "no",
+                                                                                      "0" };
     cr_assert_eq(gasnett_getenv_yesno_withdefault("TOOLS_TEST", 1), 1);
     cr_assert_eq(gasnett_getenv_yesno_withdefault("TOOLS_TEST", 0), 0);
     for (size_t i = 0; i < 5; i++) {

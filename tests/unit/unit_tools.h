@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs fn in a child whose standard error goes to text (at most len bytes, terminated); its wait status. */
+/* Runs fn in a child whose standard error goes to text (at most len bytes, terminated); its wait
+ * status. */
 static inline int in_child(void (*fn)(void), char *text, size_t len)
 {
     int ends[2], status;

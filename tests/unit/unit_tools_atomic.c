@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tools' barriers and atomics: each operation of each family in one thread, sums and exchanges of several, and what fences must
- * keep apart.  Built for each thread mode; the tests of several threads use the default forms only where those are atomic.
+ * The tools' barriers and atomics: each operation of each family in one thread, sums and exchanges
+ * of several, and what fences must keep apart.  Built for each thread mode; the tests of several
+ * threads use the default forms only where those are atomic.
  */
 #include "gasnet_tools.h"
 
@@ -16,25 +17,27 @@
 #define HANDOVERS 4000 /* each may cost a slice of a busy processor's time */
 
 /*
- * Every operation of a family, with the values that wrap round.  MAX: the largest value.
- * api: gasnett_atomic_read gasnett_atomic_set gasnett_atomic_increment gasnett_atomic_decrement
- * api: gasnett_atomic_decrement_and_test gasnett_atomic_add gasnett_atomic_subtract
- * api: gasnett_atomic_compare_and_swap gasnett_atomic_swap
- * api: gasnett_atomic32_read gasnett_atomic32_set gasnett_atomic32_increment gasnett_atomic32_decrement
- * api: gasnett_atomic32_decrement_and_test gasnett_atomic32_add gasnett_atomic32_subtract
- * api: gasnett_atomic32_compare_and_swap gasnett_atomic32_swap
- * api: gasnett_atomic64_read gasnett_atomic64_set gasnett_atomic64_increment gasnett_atomic64_decrement
- * api: gasnett_atomic64_decrement_and_test gasnett_atomic64_add gasnett_atomic64_subtract
- * api: gasnett_atomic64_compare_and_swap gasnett_atomic64_swap
- * api: gasnett_strongatomic_read gasnett_strongatomic_set gasnett_strongatomic_increment gasnett_strongatomic_decrement
- * api: gasnett_strongatomic_decrement_and_test gasnett_strongatomic_add gasnett_strongatomic_subtract
- * api: gasnett_strongatomic_compare_and_swap gasnett_strongatomic_swap
- * api: gasnett_strongatomic32_read gasnett_strongatomic32_set gasnett_strongatomic32_increment gasnett_strongatomic32_decrement
- * api: gasnett_strongatomic32_decrement_and_test gasnett_strongatomic32_add gasnett_strongatomic32_subtract
- * api: gasnett_strongatomic32_compare_and_swap gasnett_strongatomic32_swap
- * api: gasnett_strongatomic64_read gasnett_strongatomic64_set gasnett_strongatomic64_increment gasnett_strongatomic64_decrement
- * api: gasnett_strongatomic64_decrement_and_test gasnett_strongatomic64_add gasnett_strongatomic64_subtract
- * api: gasnett_strongatomic64_compare_and_swap gasnett_strongatomic64_swap
+ * Every operation of a family, with the values that wrap round.  MAX: the largest value. api:
+ * gasnett_atomic_read gasnett_atomic_set gasnett_atomic_increment gasnett_atomic_decrement api:
+ * gasnett_atomic_decrement_and_test gasnett_atomic_add gasnett_atomic_subtract api:
+ * gasnett_atomic_compare_and_swap gasnett_atomic_swap api: gasnett_atomic32_read
+ * gasnett_atomic32_set gasnett_atomic32_increment gasnett_atomic32_decrement api:
+ * gasnett_atomic32_decrement_and_test gasnett_atomic32_add gasnett_atomic32_subtract api:
+ * gasnett_atomic32_compare_and_swap gasnett_atomic32_swap api: gasnett_atomic64_read
+ * gasnett_atomic64_set gasnett_atomic64_increment gasnett_atomic64_decrement api:
+ * gasnett_atomic64_decrement_and_test gasnett_atomic64_add gasnett_atomic64_subtract api:
+ * gasnett_atomic64_compare_and_swap gasnett_atomic64_swap api: gasnett_strongatomic_read
+ * gasnett_strongatomic_set gasnett_strongatomic_increment gasnett_strongatomic_decrement api:
+ * gasnett_strongatomic_decrement_and_test gasnett_strongatomic_add gasnett_strongatomic_subtract
+ * api: gasnett_strongatomic_compare_and_swap gasnett_strongatomic_swap api:
+ * gasnett_strongatomic32_read gasnett_strongatomic32_set gasnett_strongatomic32_increment
+ * gasnett_strongatomic32_decrement api: gasnett_strongatomic32_decrement_and_test
+ * gasnett_strongatomic32_add gasnett_strongatomic32_subtract api:
+ * gasnett_strongatomic32_compare_and_swap gasnett_strongatomic32_swap api:
+ * gasnett_strongatomic64_read gasnett_strongatomic64_set gasnett_strongatomic64_increment
+ * gasnett_strongatomic64_decrement api: gasnett_strongatomic64_decrement_and_test
+ * gasnett_strongatomic64_add gasnett_strongatomic64_subtract api:
+ * gasnett_strongatomic64_compare_and_swap gasnett_strongatomic64_swap
  */
 #define FAMILY_TEST(name, atom, val, init, MAX) \
     static atom name##_fixed = init(7); \
@@ -50,24 +53,30 @@
         gasnett_##name##_set(a, 2, GASNETT_ATOMIC_REL | GASNETT_ATOMIC_MB_POST); \
         cr_assert_eq(gasnett_##name##_decrement_and_test(a, GASNETT_ATOMIC_ACQ_IF_TRUE), 0); \
         cr_assert_neq(gasnett_##name##_decrement_and_test(a, GASNETT_ATOMIC_ACQ_IF_TRUE), 0); \
-        cr_assert_eq(gasnett_##name##_add(a, 10, GASNETT_ATOMIC_WMB_PRE), 10, "the value after it"); \
+        cr_assert_eq(gasnett_##name##_add(a, 10, GASNETT_ATOMIC_WMB_PRE), 10, \
+                     "the value after it"); \
         cr_assert_eq(gasnett_##name##_subtract(a, 4, GASNETT_ATOMIC_RMB_PRE), 6); \
         cr_assert_eq(gasnett_##name##_subtract(a, 7, 0), (val)MAX); \
         cr_assert_eq(gasnett_##name##_compare_and_swap(a, 5, 9, GASNETT_ATOMIC_ACQ_IF_FALSE), 0); \
         cr_assert_eq(gasnett_##name##_read(a, 0), (val)MAX, "left as it was"); \
-        cr_assert_neq(gasnett_##name##_compare_and_swap(a, MAX, 9, GASNETT_ATOMIC_REL | GASNETT_ATOMIC_ACQ_IF_TRUE), 0); \
-        cr_assert_eq(gasnett_##name##_swap(a, 3, GASNETT_ATOMIC_WMB_POST), 9, "the value before it"); \
+        cr_assert_neq(gasnett_##name##_compare_and_swap( \
+                          a, MAX, 9, GASNETT_ATOMIC_REL | GASNETT_ATOMIC_ACQ_IF_TRUE), \
+                      0); \
+        cr_assert_eq(gasnett_##name##_swap(a, 3, GASNETT_ATOMIC_WMB_POST), 9, \
+                     "the value before it"); \
         cr_assert_eq(gasnett_##name##_read(a, GASNETT_ATOMIC_RMB_POST), 3); \
         cr_assert_eq(gasnett_##name##_read(&array[0], 0), 1); \
         cr_assert_eq(gasnett_##name##_read(&array[2], 0), 0, "neighbours are untouched"); \
     }
 
+/* clang-format off */
 FAMILY_TEST(atomic, gasnett_atomic_t, gasnett_atomic_val_t, gasnett_atomic_init, GASNETT_ATOMIC_MAX)
 FAMILY_TEST(atomic32, gasnett_atomic32_t, uint32_t, gasnett_atomic32_init, UINT32_MAX)
 FAMILY_TEST(atomic64, gasnett_atomic64_t, uint64_t, gasnett_atomic64_init, UINT64_MAX)
 FAMILY_TEST(strongatomic, gasnett_strongatomic_t, gasnett_atomic_val_t, gasnett_strongatomic_init, GASNETT_ATOMIC_MAX)
 FAMILY_TEST(strongatomic32, gasnett_strongatomic32_t, uint32_t, gasnett_strongatomic32_init, UINT32_MAX)
 FAMILY_TEST(strongatomic64, gasnett_strongatomic64_t, uint64_t, gasnett_strongatomic64_init, UINT64_MAX)
+/* clang-format on */
 
 Test(tools_atomic, signed_values_and_range)
 {
@@ -78,9 +87,11 @@ Test(tools_atomic, signed_values_and_range)
     gasnett_atomic_set(&a, GASNETT_ATOMIC_SIGNED_MAX, 0);
     gasnett_atomic_increment(&a, 0);
     cr_assert_eq(gasnett_atomic_signed(gasnett_atomic_read(&a, 0)), GASNETT_ATOMIC_SIGNED_MIN);
-    cr_assert(GASNETT_ATOMIC_MAX >= 0xffffff && GASNETT_HAVE_ATOMIC_CAS == 1 && GASNETT_HAVE_ATOMIC_ADD_SUB == 1);
+    cr_assert(GASNETT_ATOMIC_MAX >= 0xffffff && GASNETT_HAVE_ATOMIC_CAS == 1 &&
+              GASNETT_HAVE_ATOMIC_ADD_SUB == 1);
     cr_assert(GASNETT_HAVE_STRONGATOMIC_CAS == 1 && GASNETT_HAVE_STRONGATOMIC_ADD_SUB == 1);
-    cr_assert(gasnett_atomic_compare_and_swap(&a, (uint64_t)0x180000000u, 1, 0), "values are wrapped to the type's range");
+    cr_assert(gasnett_atomic_compare_and_swap(&a, (uint64_t)0x180000000u, 1, 0),
+              "values are wrapped to the type's range");
 }
 
 Test(tools_atomic, natural_storage)
@@ -92,9 +103,11 @@ Test(tools_atomic, natural_storage)
         uint64_t bits;
     } as;
     cr_assert(sizeof(gasnett_atomic32_t) == 4 && sizeof(gasnett_atomic64_t) == 8);
-    cr_assert(_Alignof(gasnett_atomic32_t) <= _Alignof(float) && _Alignof(gasnett_atomic64_t) <= _Alignof(double));
+    cr_assert(_Alignof(gasnett_atomic32_t) <= _Alignof(float) &&
+              _Alignof(gasnett_atomic64_t) <= _Alignof(double));
     cr_assert_eq(gasnett_atomic32_read((gasnett_atomic32_t *)&f, 0), 0x3fc00000u);
-    as.bits = gasnett_atomic64_swap((gasnett_atomic64_t *)&d[1], 0, GASNETT_ATOMIC_MB_PRE | GASNETT_ATOMIC_MB_POST);
+    as.bits = gasnett_atomic64_swap((gasnett_atomic64_t *)&d[1], 0,
+                                    GASNETT_ATOMIC_MB_PRE | GASNETT_ATOMIC_MB_POST);
     cr_assert(as.d == -2.25 && d[1] == 0.0);
 }
 
@@ -168,7 +181,8 @@ static void *add_up(void *arg)
         (void)SHARED(atomic_add)(&sum, 2, GASNETT_ATOMIC_MB_PRE | GASNETT_ATOMIC_MB_POST);
         SHARED(atomic_decrement)(&sum, GASNETT_ATOMIC_REL);
         (void)SHARED(atomic64_add)(&sum64, UINT64_C(0x100000001), GASNETT_ATOMIC_ACQ);
-        while (!SHARED(atomic32_compare_and_swap)(&turns, i, i + 1, 0) && SHARED(atomic32_read)(&turns, 0) <= i)
+        while (!SHARED(atomic32_compare_and_swap)(&turns, i, i + 1, 0) &&
+               SHARED(atomic32_read)(&turns, 0) <= i)
             gasnett_spinloop_hint();
     }
     return NULL;
@@ -179,7 +193,8 @@ Test(tools_atomic, sums_of_several_threads)
     run(add_up);
     cr_assert_eq(SHARED(atomic_read)(&sum, 0), THREADS * ROUNDS * 2);
     cr_assert_eq(SHARED(atomic64_read)(&sum64, 0), UINT64_C(0x100000001) * THREADS * ROUNDS);
-    cr_assert_eq(SHARED(atomic32_read)(&turns, 0), ROUNDS, "of all that swap from i to i + 1 one does it");
+    cr_assert_eq(SHARED(atomic32_read)(&turns, 0), ROUNDS,
+                 "of all that swap from i to i + 1 one does it");
 }
 
 /* A lock made of an atomic: plain data inside it is seen whole. */
@@ -205,9 +220,9 @@ Test(tools_atomic, acquire_and_release_guard_plain_data)
 }
 
 /*
- * Each of two threads stores its own word, then reads the other's.  A full fence between forbids that both read what was there
- * before; without one x86 does it now and then.  The two meet, then go through many words side by side; the way of fencing changes
- * each time.
+ * Each of two threads stores its own word, then reads the other's.  A full fence between forbids
+ * that both read what was there before; without one x86 does it now and then.  The two meet, then
+ * go through many words side by side; the way of fencing changes each time.
  */
 #define WORDS 256
 static struct {
@@ -237,11 +252,16 @@ static void meet(gasnett_atomic_val_t all)
 static void go_along(unsigned me, gasnett_atomic_val_t value)
 {
     switch (value % 5) {
-    case 0: SIDE_BY_SIDE(GASNETT_ATOMIC_MB_POST, (void)0, 0) break;
-    case 1: SIDE_BY_SIDE(0, gasnett_local_mb(), 0) break;
-    case 2: SIDE_BY_SIDE(0, gasnett_local_wmb(), 0) break;
-    case 3: SIDE_BY_SIDE(0, (void)0, GASNETT_ATOMIC_MB_PRE) break;
-    default: SIDE_BY_SIDE(0, (void)0, GASNETT_ATOMIC_WMB_PRE) break;
+    case 0:
+        SIDE_BY_SIDE(GASNETT_ATOMIC_MB_POST, (void)0, 0) break;
+    case 1:
+        SIDE_BY_SIDE(0, gasnett_local_mb(), 0) break;
+    case 2:
+        SIDE_BY_SIDE(0, gasnett_local_wmb(), 0) break;
+    case 3:
+        SIDE_BY_SIDE(0, (void)0, GASNETT_ATOMIC_MB_PRE) break;
+    default:
+        SIDE_BY_SIDE(0, (void)0, GASNETT_ATOMIC_WMB_PRE) break;
     }
 }
 

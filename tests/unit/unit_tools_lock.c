@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tools' mutexes, condition variables, reader/writer locks and thread keys, their checks included.  For several threads, with
- * GASNET_DEBUG, and for one without. */
+/* The tools' mutexes, condition variables, reader/writer locks and thread keys, their checks
+ * included.  For several threads, with GASNET_DEBUG, and for one without. */
 #include "gasnet_tools.h"
 
 #include <criterion/criterion.h>
@@ -193,7 +193,8 @@ Test(tools_lock, what_another_thread_may_have)
     cr_assert_eq(pthread_create(&thread, NULL, try_both, answer), 0);
     pthread_join(thread, NULL);
     cr_assert(answer[0] == EBUSY || answer[0] == EAGAIN);
-    cr_assert_eq(gasnett_mutex_destroy_ignoreerr(&mutex), EBUSY, "a locked mutex is not destroyed, silently");
+    cr_assert_eq(gasnett_mutex_destroy_ignoreerr(&mutex), EBUSY,
+                 "a locked mutex is not destroyed, silently");
 }
 
 static void *own_key(void *arg)
@@ -232,6 +233,7 @@ static void *lock_for_good(void *arg)
         __VA_ARGS__; \
     }
 
+/* clang-format off */
 MISUSE_TEST(lock_twice, gasnett_mutex_lock(&mutex); gasnett_mutex_lock(&mutex))
 MISUSE_TEST(unlock_what_is_free, gasnett_mutex_unlock(&mutex))
 MISUSE_TEST(unlock_what_another_holds, pthread_t t; pthread_create(&t, NULL, lock_for_good, NULL); pthread_join(t, NULL);
@@ -247,6 +249,7 @@ MISUSE_TEST(assert_rdlocked, gasnett_rwlock_wrlock(&rwlock); gasnett_rwlock_asse
 MISUSE_TEST(assert_wrlocked, gasnett_rwlock_rdlock(&rwlock); gasnett_rwlock_assertwrlocked(&rwlock))
 MISUSE_TEST(assert_either, gasnett_rwlock_assertlocked(&rwlock))
 MISUSE_TEST(assert_neither, gasnett_rwlock_rdlock(&rwlock); gasnett_rwlock_assertunlocked(&rwlock))
+/* clang-format on */
 
 #else
 

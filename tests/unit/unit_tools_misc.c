@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tools without the runtime: annotations, the machine, limits and streams, fatal errors, signals, backtraces, waiting for a
- * debugger, and what traces would be.  Built for each thread mode.
+ * The tools without the runtime: annotations, the machine, limits and streams, fatal errors,
+ * signals, backtraces, waiting for a debugger, and what traces would be.  Built for each thread
+ * mode.
  */
 #define GASNETT_USE_GCC_ATTRIBUTE_PURE 0 /* a client's own word on what the compiler can do */
 #define GASNETT_USE_PLEASE_INLINE(fnname) static __inline__
@@ -43,7 +44,8 @@ static int print_to(char *buf, const char *fmt, ...)
     va_end(ap);
     return n;
 }
-GASNETT_FORMAT_PRINTF_FUNCPTR(printer, 2, 3, static int (*printer)(char *buf, const char *fmt, ...)) = print_to;
+GASNETT_FORMAT_PRINTF_FUNCPTR(printer, 2, 3,
+                              static int (*printer)(char *buf, const char *fmt, ...)) = print_to;
 
 static void leave(int code) GASNETT_NORETURN;
 GASNETT_NORETURNP(leave)
@@ -123,13 +125,15 @@ Test(tools_annotate, annotated_functions_work)
     int b = 0;
     free(fresh(10));
     cr_assert_eq(always(1) + please(1) + never(1, 2), 8);
-    cr_assert(print_to(text, "%d", 12) == 2 && printer(text, "%s", "abc") == 3 && strcmp(text, "abc") == 0);
+    cr_assert(print_to(text, "%d", 12) == 2 && printer(text, "%s", "abc") == 3 &&
+              strcmp(text, "abc") == 0);
     cr_assert(first_of(&a) == 4 && square(3) == 9 && important() == 6);
     cr_assert_eq(sum_apart(&a, &b), 5);
     cr_assert(run_on(3) == 3 && run_on(2) == 2 && run_on(1) == 1 && run_on(0) == 0);
     cr_assert(sign(-7) == -1 && sign(0) == 0 && sign(9) == 1 && half_of_even(10) == 5);
     cr_assert(GASNETT_PREDICT_TRUE(a == 4) && !GASNETT_PREDICT_FALSE(a == 5));
-    cr_assert(gasnett_constant_p(3) && !GASNETT_USE_GCC_ATTRIBUTE_PURE && GASNETT_USE_BUILTIN_CONSTANT_P);
+    cr_assert(gasnett_constant_p(3) && !GASNETT_USE_GCC_ATTRIBUTE_PURE &&
+              GASNETT_USE_BUILTIN_CONSTANT_P);
     cr_assert_str_eq(unit_tools_ident, "$UnitTools: tests $");
     cr_assert_str_eq(GASNETT_CURRENT_FUNCTION, __func__);
     cr_assert(isalpha('x') && !isdigit('x') && toupper('a') == 'A' && !isspace((char)0xe4));
@@ -169,9 +173,12 @@ Test(tools_platform, this_machine_and_compiler)
     const uint16_t one = 1;
     cr_assert(PLATFORM_OS_LINUX && PLATFORM_COMPILER_C && PLATFORM_COMPILER_FAMILYID > 0);
     cr_assert(PLATFORM_COMPILER_VERSION_GE(1, 0, 0) && PLATFORM_COMPILER_VERSION_LT(200, 0, 0));
-    cr_assert(PLATFORM_COMPILER_VERSION_EQ(PLATFORM_COMPILER_MAJOR, PLATFORM_COMPILER_MINOR, PLATFORM_COMPILER_PATCH));
-    cr_assert(!PLATFORM_COMPILER_VERSION_GT(PLATFORM_COMPILER_MAJOR, PLATFORM_COMPILER_MINOR, PLATFORM_COMPILER_PATCH));
-    cr_assert(PLATFORM_COMPILER_VERSION_LE(PLATFORM_COMPILER_MAJOR, PLATFORM_COMPILER_MINOR, PLATFORM_COMPILER_PATCH));
+    cr_assert(PLATFORM_COMPILER_VERSION_EQ(PLATFORM_COMPILER_MAJOR, PLATFORM_COMPILER_MINOR,
+                                           PLATFORM_COMPILER_PATCH));
+    cr_assert(!PLATFORM_COMPILER_VERSION_GT(PLATFORM_COMPILER_MAJOR, PLATFORM_COMPILER_MINOR,
+                                            PLATFORM_COMPILER_PATCH));
+    cr_assert(PLATFORM_COMPILER_VERSION_LE(PLATFORM_COMPILER_MAJOR, PLATFORM_COMPILER_MINOR,
+                                           PLATFORM_COMPILER_PATCH));
     cr_assert(strstr(PLATFORM_COMPILER_IDSTR, PLATFORM_TEXT(PLATFORM_COMPILER_FAMILYNAME)));
     cr_assert(strstr(PLATFORM_COMPILER_IDSTR, PLATFORM_COMPILER_VERSION_STR));
     cr_assert_eq(gasnett_isLittleEndian(), *(const unsigned char *)&one);
@@ -191,11 +198,14 @@ Test(tools_machine, properties)
     cr_assert_str_eq(gasnett_gethostname(), name);
     cr_assert_str_eq(gasneti_gethostname(), name);
     cr_assert_eq(gasnett_cpu_count(), sysconf(_SC_NPROCESSORS_ONLN));
-    cr_assert_eq(gasnett_getPhysMemSz(1), (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
+    cr_assert_eq(gasnett_getPhysMemSz(1),
+                 (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
     cr_assert_eq(gasnett_getPhysMemSz(0), gasnett_getPhysMemSz(1));
     cr_assert_eq(GASNETT_PAGESIZE, 1 << GASNETT_PAGESHIFT);
-    cr_assert_eq(GASNETT_PAGESIZE % sysconf(_SC_PAGESIZE), 0, "layout for the largest page suits the page in use");
-    cr_assert(GASNETT_CACHE_LINE_BYTES >= 32 && (GASNETT_CACHE_LINE_BYTES & (GASNETT_CACHE_LINE_BYTES - 1)) == 0);
+    cr_assert_eq(GASNETT_PAGESIZE % sysconf(_SC_PAGESIZE), 0,
+                 "layout for the largest page suits the page in use");
+    cr_assert(GASNETT_CACHE_LINE_BYTES >= 32 &&
+              (GASNETT_CACHE_LINE_BYTES & (GASNETT_CACHE_LINE_BYTES - 1)) == 0);
     cr_assert(strstr(GASNETT_SYSTEM_TUPLE, "linux"));
     gasnett_sched_yield();
 }
@@ -209,7 +219,8 @@ Test(tools_machine, versions)
     snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
     cr_assert_str_eq(gasnett_release_version_str(), text);
     cr_assert_eq(gasnett_release_version(), major * 10000 + minor * 100 + patch);
-    _Static_assert(_Generic(gasnett_release_version(), uint64_t: 1, default: 0), "README-tools says uint64_t");
+    _Static_assert(_Generic(gasnett_release_version(), uint64_t : 1, default : 0),
+                   "README-tools says uint64_t");
     cr_assert(GASNETT_SPEC_VERSION_MAJOR == 1 && GASNETT_SPEC_VERSION_MINOR >= 20);
     const char *slow = gasnett_performance_warning_str();
     cr_assert(slow[0] == 0 || slow[strlen(slow) - 1] == '\n');
@@ -225,7 +236,8 @@ Test(tools_machine, affinity)
     for (int rank = 0; rank < 2 * gasnett_cpu_count(); rank++) {
         cr_assert_eq(gasnett_set_affinity(rank), 0);
         cr_assert_eq(sched_getaffinity(0, sizeof set, &set), 0);
-        cr_assert(CPU_COUNT(&set) == 1 && CPU_ISSET((unsigned)(rank % gasnett_cpu_count()), &set), "%d", rank);
+        cr_assert(CPU_COUNT(&set) == 1 && CPU_ISSET((unsigned)(rank % gasnett_cpu_count()), &set),
+                  "%d", rank);
     }
 }
 
@@ -296,13 +308,18 @@ Test(tools_fatal, says_who_where_and_what)
     char *place = gasnett_current_loc;
     int status = in_child(fatal_here, text, sizeof text);
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-    cr_assert(strstr(text, "*** FATAL ERROR, process (") && strstr(text, "fatal_here() at "), "%s", text);
+    cr_assert(strstr(text, "*** FATAL ERROR, process (") && strstr(text, "fatal_here() at "), "%s",
+              text);
     cr_assert(strstr(text, "unit_tools_misc.c:"), "%s", text);
     cr_assert(strstr(text, ": the value is 17\n"));
     status = in_child(fatal_somewhere, text, sizeof text);
-    cr_assert(WIFSIGNALED(status) && strstr(text, "): the value is 18\n") && !strstr(text, "unit_tools_misc"), "%s", text);
+    cr_assert(WIFSIGNALED(status) && strstr(text, "): the value is 18\n") &&
+                  !strstr(text, "unit_tools_misc"),
+              "%s", text);
     status = in_child(fatal_with_lines, text, sizeof text);
-    cr_assert(WIFSIGNALED(status) && strstr(text, "): the first line\n  and the second: 19\n") && !strstr(text, "\n\n"), "%s", text);
+    cr_assert(WIFSIGNALED(status) && strstr(text, "): the first line\n  and the second: 19\n") &&
+                  !strstr(text, "\n\n"),
+              "%s", text);
     cr_assert_eq(strncmp(place, "tools_fatal_says", 16), 0, "%s", place);
     cr_assert(strstr(place, "unit_tools_misc.c:"));
     free(place);
@@ -328,7 +345,8 @@ Test(tools_fatal, handlers_of_signals)
     raise(SIGUSR1);
     cr_assert_eq(caught, SIGUSR1);
     raise(SIGUSR1);
-    cr_assert_eq(gasnett_reghandler(SIGUSR1, SIG_IGN), note, "a handler stays until it is taken away");
+    cr_assert_eq(gasnett_reghandler(SIGUSR1, SIG_IGN), note,
+                 "a handler stays until it is taken away");
     raise(SIGUSR1);
     cr_assert_eq(gasnett_reghandler(SIGUSR1, SIG_DFL), SIG_IGN);
     cr_assert_eq(gasnett_reghandler(SIGKILL, note), SIG_ERR);
@@ -371,7 +389,9 @@ Test(tools_backtrace, by_unwinding_with_names_of_static_functions)
     char text[8192];
     type_wanted = "NONE,execinfo";
     cr_assert_eq(in_child(trace_deep_inside, text, sizeof text), 0);
-    cr_assert(strstr(text, "by EXECINFO:\n") && strstr(text, " deep_inside") && strstr(text, " trace_deep_inside+0x"), "%s", text);
+    cr_assert(strstr(text, "by EXECINFO:\n") && strstr(text, " deep_inside") &&
+                  strstr(text, " trace_deep_inside+0x"),
+              "%s", text);
 }
 
 Test(tools_backtrace, none_works)
@@ -433,7 +453,9 @@ Test(tools_backtrace, a_fatal_signal_is_reported_and_still_ends_the_process)
     char text[8192];
     int status = in_child(crash_by_stack, text, sizeof text);
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
-    cr_assert(strstr(text, "*** Caught a fatal signal: SIGSEGV(11), process (") && strstr(text, "here I am\n"), "%s", text);
+    cr_assert(strstr(text, "*** Caught a fatal signal: SIGSEGV(11), process (") &&
+                  strstr(text, "here I am\n"),
+              "%s", text);
 }
 
 static void signals_that_ask(void)
@@ -443,8 +465,12 @@ static void signals_that_ask(void)
     gasnett_setenv("GASNET_NO_CATCH_SIGNAL", "SEGV,sigbus,8");
     gasnett_backtrace_init(NULL);
     raise(SIGUSR1);
-    _exit(gasnett_reghandler(SIGSEGV, SIG_DFL) == SIG_DFL && gasnett_reghandler(SIGBUS, SIG_DFL) == SIG_DFL &&
-          gasnett_reghandler(SIGFPE, SIG_DFL) == SIG_DFL && gasnett_reghandler(SIGILL, SIG_DFL) != SIG_DFL ? 7 : 1);
+    _exit(gasnett_reghandler(SIGSEGV, SIG_DFL) == SIG_DFL &&
+                  gasnett_reghandler(SIGBUS, SIG_DFL) == SIG_DFL &&
+                  gasnett_reghandler(SIGFPE, SIG_DFL) == SIG_DFL &&
+                  gasnett_reghandler(SIGILL, SIG_DFL) != SIG_DFL
+              ? 7
+              : 1);
 }
 
 Test(tools_backtrace, signals_by_name)
@@ -484,7 +510,8 @@ static void freeze_by_signal(void)
     raise(SIGUSR2);
 }
 
-/* Starts a child that freezes, waits for its word, changes the flag in its memory: the child goes on. */
+/* Starts a child that freezes, waits for its word, changes the flag in its memory: the child goes
+ * on. */
 static void thaw(volatile int *flag, int value, const char *word)
 {
     int ends[2], status;

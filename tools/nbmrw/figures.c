@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nbmrw --figures: what forwarded files are to reach on one host, each row beside its own limit in the same run, in four jobs.
- * Layer: tools.  Thread rule: one thread, but for the far end of the raw TCP stream.
+ * nbmrw --figures: what forwarded files are to reach on one host, each row beside its own limit in
+ * the same run, in four jobs. Layer: tools.  Thread rule: one thread, but for the far end of the
+ * raw TCP stream.
  */
 #define _GNU_SOURCE 1
 #include "tools/nbmrw/nbmrw.h"
@@ -25,13 +26,28 @@
 #define SEGMENT_BYTES (16 * MIB)
 
 const struct nbmrw_job nbmrw_jobs[NBMRW_JOBS] = {
-    { "1", 1, NULL, "1" }, { "1", 1, "tcp", "0" }, { "1", 8, NULL, "1" }, { "4", 2, NULL, "1" },
+    { "1", 1, NULL, "1" },
+    { "1", 1, "tcp", "0" },
+    { "1", 8, NULL, "1" },
+    { "4", 2, NULL, "1" },
 };
-enum { ONE_SERVER, TCP, EIGHT_SERVERS, CLIENTS };
+enum {
+    ONE_SERVER,
+    TCP,
+    EIGHT_SERVERS,
+    CLIENTS
+};
 
 /* What a row is held against. */
-enum limit { DIRECT_CALLS, RAW_STREAM, ONE_WIDE, ONE_CLIENT, RATE };
-static const char *const limit_name[] = { "direct", "raw TCP stream", "one server", "one client", "" };
+enum limit {
+    DIRECT_CALLS,
+    RAW_STREAM,
+    ONE_WIDE,
+    ONE_CLIENT,
+    RATE
+};
+static const char *const limit_name[] = { "direct", "raw TCP stream", "one server", "one client",
+                                          "" };
 
 struct figure {
     unsigned job;
@@ -41,11 +57,16 @@ struct figure {
     struct series s;
 };
 
-#define WIDE(what_, width_) .what = what_, .way = FORWARDED, .width = width_, .file_bytes = FILE_BYTES, .call_bytes = 16 * MIB
-#define DATA(what_, way_, call) .what = what_, .way = way_, .width = 1, .file_bytes = FILE_BYTES, .call_bytes = call
-#define SMALL(what_, call) .what = what_, .way = FORWARDED, .width = 1, .file_bytes = 8 * MIB, .call_bytes = call
+#define WIDE(what_, width_) \
+    .what = what_, .way = FORWARDED, .width = width_, .file_bytes = FILE_BYTES, \
+    .call_bytes = 16 * MIB
+#define DATA(what_, way_, call) \
+    .what = what_, .way = way_, .width = 1, .file_bytes = FILE_BYTES, .call_bytes = call
+#define SMALL(what_, call) \
+    .what = what_, .way = FORWARDED, .width = 1, .file_bytes = 8 * MIB, .call_bytes = call
 #define META(what_) .what = what_, .way = FORWARDED, .width = 1
 
+/* clang-format off */
 static const struct figure figures[] = {
     { ONE_SERVER, DIRECT_CALLS, 0.9, "smp, 16 MiB, fresh write", { DATA(WRITE_FRESH, FORWARDED, 16 * MIB) } },
     { ONE_SERVER, DIRECT_CALLS, 0.9, "smp, 16 MiB, write over", { DATA(WRITE_OVER, FORWARDED, 16 * MIB) } },
@@ -78,7 +99,10 @@ static const struct figure figures[] = {
     { CLIENTS, ONE_CLIENT, 0.9, "4 clients on 2 servers, write over", { DATA(WRITE_OVER, FORWARDED, MIB) } },
     { CLIENTS, ONE_CLIENT, 0.9, "4 clients on 2 servers, read", { DATA(READ, FORWARDED, MIB) } },
 };
-enum { NFIGURES = sizeof figures / sizeof figures[0] };
+/* clang-format on */
+enum {
+    NFIGURES = sizeof figures / sizeof figures[0]
+};
 
 static gex_TM_t team;
 
@@ -115,8 +139,9 @@ static bool connect_pair(int fds[2])
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     fds[1] = -1;
-    if (listener >= 0 && fds[0] >= 0 && bind(listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(listener, 1) == 0 &&
-        getsockname(listener, (struct sockaddr *)&at, &len) == 0 && connect(fds[0], (struct sockaddr *)&at, sizeof at) == 0)
+    if (listener >= 0 && fds[0] >= 0 && bind(listener, (struct sockaddr *)&at, sizeof at) == 0 &&
+        listen(listener, 1) == 0 && getsockname(listener, (struct sockaddr *)&at, &len) == 0 &&
+        connect(fds[0], (struct sockaddr *)&at, sizeof at) == 0)
         fds[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     close(listener);
     for (int i = 0; i < 2 && fds[1] >= 0; i++)
@@ -134,7 +159,8 @@ static bool raw_stream(uint64_t call_bytes, double *value_p)
     bool ok = buf && connect_pair(fds) && pthread_create(&thread, NULL, far_end, &fds[1]) == 0;
     if (ok) {
         double start = nbmrw_now();
-        ok = move_all(fds[0], buf, FILE_BYTES, call_bytes, true) && move_all(fds[0], &done, 1, 1, false);
+        ok = move_all(fds[0], buf, FILE_BYTES, call_bytes, true) &&
+             move_all(fds[0], &done, 1, 1, false);
         *value_p = (double)FILE_BYTES / (nbmrw_now() - start);
         shutdown(fds[0], SHUT_RDWR);
         pthread_join(thread, NULL);
@@ -168,7 +194,8 @@ static bool sample_clients(const struct options *o, const struct series *s, doub
     bool ok = nbmrw_sample(o, s, &own);
     nbmrw_ready = NULL;
     own = ok ? own : 0;
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(team, &least, &own, GEX_DT_DBL, sizeof own, 1, GEX_OP_MIN, NULL, NULL, 0));
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(team, &least, &own, GEX_DT_DBL, sizeof own, 1, GEX_OP_MIN,
+                                          NULL, NULL, 0));
     *value_p = least * gex_TM_QuerySize(team);
     return least > 0;
 }
@@ -179,27 +206,35 @@ static bool sample_limit(const struct options *o, const struct figure *f, double
     double unused;
     bool ok = true;
     switch (f->limit) {
-    case DIRECT_CALLS: s.way = DIRECT; break;
-    case RAW_STREAM: return raw_stream(s.call_bytes, value_p);
-    case ONE_WIDE: s.width = 1; break;
+    case DIRECT_CALLS:
+        s.way = DIRECT;
+        break;
+    case RAW_STREAM:
+        return raw_stream(s.call_bytes, value_p);
+    case ONE_WIDE:
+        s.width = 1;
+        break;
     case ONE_CLIENT:
         barrier();
         ok = gex_TM_QueryRank(team) != 0 || nbmrw_sample(o, &s, value_p);
         barrier();
         return ok;
-    case RATE: return true;
+    case RATE:
+        return true;
     }
     return nbmrw_sample(o, &s, value_p ? value_p : &unused);
 }
 
 static bool sample_value(const struct options *o, const struct figure *f, double *value_p)
 {
-    return f->limit == ONE_CLIENT ? sample_clients(o, &f->s, value_p) : nbmrw_sample(o, &f->s, value_p);
+    return f->limit == ONE_CLIENT ? sample_clients(o, &f->s, value_p)
+                                  : nbmrw_sample(o, &f->s, value_p);
 }
 
 /*
- * A sample and its limit are taken one right after the other, every other time the limit last: what the machine does besides (its other
- * guests, the clock, where pages lie) changes from one second to the next, and so falls on both.  Each pair has its ratio.
+ * A sample and its limit are taken one right after the other, every other time the limit last: what
+ * the machine does besides (its other guests, the clock, where pages lie) changes from one second
+ * to the next, and so falls on both.  Each pair has its ratio.
  */
 static bool measure(const struct options *o, const struct figure *f, struct measured *m)
 {
@@ -210,7 +245,8 @@ static bool measure(const struct options *o, const struct figure *f, struct meas
         bool limit_last = r % 2;
         if (r)
             nbmrw_pause(o->pause);
-        if ((!limit_last && !sample_limit(o, f, &l)) || !sample_value(o, f, &v) || (limit_last && !sample_limit(o, f, &l)))
+        if ((!limit_last && !sample_limit(o, f, &l)) || !sample_value(o, f, &v) ||
+            (limit_last && !sample_limit(o, f, &l)))
             return false;
         if (r == 0)
             continue;
@@ -225,11 +261,13 @@ static bool measure(const struct options *o, const struct figure *f, struct meas
 
 void nbmrw_figures_head(FILE *out)
 {
-    fprintf(out, "%-36s %14s %14s %-15s %7s %-11s %8s\n", "what", "median", "limit", "", "ratio", " quartiles", "wanted");
+    fprintf(out, "%-36s %14s %14s %-15s %7s %-11s %8s\n", "what", "median", "limit", "", "ratio",
+            " quartiles", "wanted");
 }
 
 /* true: reached. */
-static bool print_row(FILE *table, FILE *json, const struct options *o, const struct figure *f, const struct measured *m)
+static bool print_row(FILE *table, FILE *json, const struct options *o, const struct figure *f,
+                      const struct measured *m)
 {
     bool data = f->s.what < NDATA;
     bool rate = f->limit == RATE;
@@ -240,20 +278,26 @@ static bool print_row(FILE *table, FILE *json, const struct options *o, const st
     v /= per_call;
     bool reached = (rate ? v : ratio.median) >= f->wanted;
     if (table && rate)
-        fprintf(table, "%-36s %10.1f k/s %14s %-15s %7s %11s %4.0f k/s%s\n", f->text, v / 1e3, "", "", "", "", f->wanted / 1e3,
-                reached ? "" : "  MISSED");
+        fprintf(table, "%-36s %10.1f k/s %14s %-15s %7s %11s %4.0f k/s%s\n", f->text, v / 1e3, "",
+                "", "", "", f->wanted / 1e3, reached ? "" : "  MISSED");
     else if (table)
-        fprintf(table, "%-36s %9.1f MB/s %9.1f MB/s %-15s %7.3f %5.2f-%5.2f %8.2f%s\n", f->text, v / 1e6, l / 1e6, limit_name[f->limit],
-                ratio.median, ratio.q1, ratio.q3, f->wanted, reached ? "" : "  MISSED");
+        fprintf(table, "%-36s %9.1f MB/s %9.1f MB/s %-15s %7.3f %5.2f-%5.2f %8.2f%s\n", f->text,
+                v / 1e6, l / 1e6, limit_name[f->limit], ratio.median, ratio.q1, ratio.q3, f->wanted,
+                reached ? "" : "  MISSED");
     if (table)
         fflush(table);
     if (!json)
         return reached;
-    fprintf(json, "{\"test\":\"figure: %s\",\"conduit\":\"%s\",\"procs\":%s,\"bytes\":%llu,\"value\":%.6g,\"unit\":\"%s\",", f->text,
-            o->conduit, nbmrw_jobs[f->job].procs, (unsigned long long)f->s.call_bytes, v, rate ? "1/s" : "B/s");
+    fprintf(json,
+            "{\"test\":\"figure: "
+            "%s\",\"conduit\":\"%s\",\"procs\":%s,\"bytes\":%llu,\"value\":%.6g,\"unit\":\"%s\",",
+            f->text, o->conduit, nbmrw_jobs[f->job].procs, (unsigned long long)f->s.call_bytes, v,
+            rate ? "1/s" : "B/s");
     if (!rate)
-        fprintf(json, "\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4f,\"ratio_q1\":%.4f,\"ratio_q3\":%.4f,", limit_name[f->limit], l,
-                ratio.median, ratio.q1, ratio.q3);
+        fprintf(json,
+                "\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4f,\"ratio_q1\":%.4f,\"ratio_"
+                "q3\":%.4f,",
+                limit_name[f->limit], l, ratio.median, ratio.q1, ratio.q3);
     fprintf(json, "\"wanted\":%g,\"reached\":%s}\n", f->wanted, reached ? "true" : "false");
     fflush(json);
     return reached;

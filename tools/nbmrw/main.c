@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Options of nbmrw, the list of its measurements, and the job that it starts to take them.  Layer: tools.  Thread rule: one thread.
+ * Options of nbmrw, the list of its measurements, and the job that it starts to take them.  Layer:
+ * tools.  Thread rule: one thread.
  *
- * Repeats go around all ways of one call size, so that a slow moment of the machine meets each of them.
+ * Repeats go around all ways of one call size, so that a slow moment of the machine meets each of
+ * them.
  */
 #define _GNU_SOURCE 1
 #include "tools/nbmrw/nbmrw.h"
@@ -32,15 +34,19 @@ static const char usage[] =
     "  -r, --repeats N          samples of each measurement (default 10; of a figure 21)\n"
     "  -p, --pause SECONDS      between repeats (default 0)\n"
     "  -S, --servers N          I/O servers (default 8)\n"
-    "  -w, --widths A,B,...     how many servers share a file's data, for calls of 1 MiB and more (default 1,2,4,8)\n"
+    "  -w, --widths A,B,...     how many servers share a file's data, for calls of 1 MiB and more "
+    "(default 1,2,4,8)\n"
     "  -C, --conduit NAME       smp, tcp, ... (default auto)\n"
     "  -o, --order seq|random|both (default both)\n"
     "  -m, --measure data|metadata|all (default all)\n"
-    "  -j, --json[=FILE]        one object a line (default: standard output, in place of the table)\n"
+    "  -j, --json[=FILE]        one object a line (default: standard output, in place of the "
+    "table)\n"
     "  -g, --svg FILE           box plots\n"
     "  -q, --quick              few sizes, 3 repeats: a look\n"
-    "  -F, --figures[=TEXT]     only what is to be reached (rows with TEXT), each beside its limit; exit status 3 where one is missed\n";
+    "  -F, --figures[=TEXT]     only what is to be reached (rows with TEXT), each beside its "
+    "limit; exit status 3 where one is missed\n";
 
+/* clang-format off */
 static const struct option longs[] = {
     { "dir", required_argument, NULL, 'd' },     { "file-sizes", required_argument, NULL, 'f' },
     { "call-sizes", required_argument, NULL, 'c' }, { "step", required_argument, NULL, 's' },
@@ -53,6 +59,7 @@ static const struct option longs[] = {
     { "inside", no_argument, NULL, 'I' },        { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
+/* clang-format on */
 
 static void bad(const char *option, const char *value)
 {
@@ -67,7 +74,8 @@ static void take_range(const char *option, const char *text, uint64_t *from, uin
     char *colon = strchr(copy, ':');
     if (colon)
         *colon = 0;
-    if (!amph_parse_size(copy, from) || !amph_parse_size(colon ? colon + 1 : copy, to) || *from < 1 || *to < *from)
+    if (!amph_parse_size(copy, from) || !amph_parse_size(colon ? colon + 1 : copy, to) ||
+        *from < 1 || *to < *from)
         bad(option, text);
 }
 
@@ -86,7 +94,8 @@ static void take_widths(struct options *o, const char *text)
     char *save = NULL;
     snprintf(copy, sizeof copy, "%s", text);
     o->nwidths = 0;
-    for (char *w = strtok_r(copy, ",", &save); w && o->nwidths < NBMRW_WIDTHS_MOST; w = strtok_r(NULL, ",", &save))
+    for (char *w = strtok_r(copy, ",", &save); w && o->nwidths < NBMRW_WIDTHS_MOST;
+         w = strtok_r(NULL, ",", &save))
         o->widths[o->nwidths++] = take_count("--widths", w, 1, 8);
     if (!o->nwidths)
         bad("--widths", text);
@@ -102,7 +111,8 @@ static double take_seconds(const char *option, const char *text)
 }
 
 /* One of two words, or the one for both. */
-static void take_words(const char *option, const char *text, const char *const word[3], bool *first_p, bool *second_p)
+static void take_words(const char *option, const char *text, const char *const word[3],
+                       bool *first_p, bool *second_p)
 {
     *first_p = strcmp(text, word[0]) == 0 || strcmp(text, word[2]) == 0;
     *second_p = strcmp(text, word[1]) == 0 || strcmp(text, word[2]) == 0;
@@ -112,25 +122,51 @@ static void take_words(const char *option, const char *text, const char *const w
 
 static void take_option(struct options *o, int c, const char *arg)
 {
-    static const char *const orders[] = { "seq", "random", "both" }, *const kinds[] = { "data", "metadata", "all" };
+    static const char *const orders[] = { "seq", "random", "both" }, *const kinds[] = { "data",
+                                                                                        "metadata",
+                                                                                        "all" };
     switch (c) {
-    case 'd': o->dir = arg; break;
-    case 'f': take_range("--file-sizes", arg, &o->file_from, &o->file_to); break;
+    case 'd':
+        o->dir = arg;
+        break;
+    case 'f':
+        take_range("--file-sizes", arg, &o->file_from, &o->file_to);
+        break;
     case 'c':
         take_range("--call-sizes", arg, &o->call_from, &o->call_to);
         if (o->call_to > NBMRW_CALL_MOST)
             bad("--call-sizes", arg);
         break;
-    case 's': o->step = take_count("--step", arg, 2, 1024); break;
-    case 'r': o->repeats = take_count("--repeats", arg, 1, NBMRW_REPEATS_MOST); break;
-    case 'p': o->pause = take_seconds("--pause", arg); break;
-    case 'S': o->servers = take_count("--servers", arg, 1, 64); break;
-    case 'w': take_widths(o, arg); break;
-    case 'C': o->conduit = arg; break;
-    case 'o': take_words("--order", arg, orders, &o->sequential, &o->random_order); break;
-    case 'm': take_words("--measure", arg, kinds, &o->data, &o->metadata); break;
-    case 'j': o->json = arg ? arg : "-"; break;
-    case 'g': o->svg = arg; break;
+    case 's':
+        o->step = take_count("--step", arg, 2, 1024);
+        break;
+    case 'r':
+        o->repeats = take_count("--repeats", arg, 1, NBMRW_REPEATS_MOST);
+        break;
+    case 'p':
+        o->pause = take_seconds("--pause", arg);
+        break;
+    case 'S':
+        o->servers = take_count("--servers", arg, 1, 64);
+        break;
+    case 'w':
+        take_widths(o, arg);
+        break;
+    case 'C':
+        o->conduit = arg;
+        break;
+    case 'o':
+        take_words("--order", arg, orders, &o->sequential, &o->random_order);
+        break;
+    case 'm':
+        take_words("--measure", arg, kinds, &o->data, &o->metadata);
+        break;
+    case 'j':
+        o->json = arg ? arg : "-";
+        break;
+    case 'g':
+        o->svg = arg;
+        break;
     case 'F':
         o->figures = true;
         o->match = arg;
@@ -171,7 +207,11 @@ static void plan_call_size(struct plan *p, const struct options *o, uint64_t fil
 {
     for (int what = 0; what < NDATA; what++)
         for (int random = !o->sequential; random <= (o->random_order ? 1 : 0); random++) {
-            struct series s = { .what = (enum what)what, .width = 1, .random_order = random, .file_bytes = file, .call_bytes = call };
+            struct series s = { .what = (enum what)what,
+                                .width = 1,
+                                .random_order = random,
+                                .file_bytes = file,
+                                .call_bytes = call };
             add(p, s);
             s.way = COLLECTED;
             if (call <= 64 << 10 && !random)
@@ -185,20 +225,24 @@ static void plan_call_size(struct plan *p, const struct options *o, uint64_t fil
         }
 }
 
-/* The size of calls after this one.  SINGLE_CALL is among them, whatever the steps: it is what collecting is judged by. */
+/* The size of calls after this one.  SINGLE_CALL is among them, whatever the steps: it is what
+ * collecting is judged by. */
 static uint64_t next_call_size(const struct options *o, uint64_t size)
 {
     uint64_t step = o->step ? o->step : o->quick ? 128 : 8;
     uint64_t next = o->call_from;
     while (next <= size)
         next = next_size(next, o->call_to, step);
-    return size < SINGLE_CALL && next > SINGLE_CALL && o->call_to > SINGLE_CALL ? SINGLE_CALL : next;
+    return size < SINGLE_CALL && next > SINGLE_CALL && o->call_to > SINGLE_CALL ? SINGLE_CALL
+                                                                                : next;
 }
 
 static void make_plan(struct plan *p, const struct options *o)
 {
-    for (uint64_t file = o->file_from; o->data && file <= o->file_to; file = next_size(file, o->file_to, o->step ? o->step : 2))
-        for (uint64_t call = o->call_from; call <= o->call_to && call <= file; call = next_call_size(o, call))
+    for (uint64_t file = o->file_from; o->data && file <= o->file_to;
+         file = next_size(file, o->file_to, o->step ? o->step : 2))
+        for (uint64_t call = o->call_from; call <= o->call_to && call <= file;
+             call = next_call_size(o, call))
             plan_call_size(p, o, file, call);
     for (int what = NDATA; o->metadata && what < NWHAT; what++) {
         add(p, (struct series){ .what = (enum what)what, .width = 1 });
@@ -209,7 +253,8 @@ static void make_plan(struct plan *p, const struct options *o)
 /* Do both belong to one group, which is sampled in turn? */
 static bool together(const struct series *a, const struct series *b)
 {
-    return a->what == b->what && a->random_order == b->random_order && a->file_bytes == b->file_bytes && a->call_bytes == b->call_bytes;
+    return a->what == b->what && a->random_order == b->random_order &&
+           a->file_bytes == b->file_bytes && a->call_bytes == b->call_bytes;
 }
 
 void nbmrw_pause(double seconds)
@@ -294,7 +339,8 @@ static void pass_on(int sig)
 }
 
 /* job: of --figures, or NULL. */
-static int start_job(const struct options *o, int argc, char **argv, const char *dir, const struct nbmrw_job *job)
+static int start_job(const struct options *o, int argc, char **argv, const char *dir,
+                     const struct nbmrw_job *job)
 {
     char launcher[4096], self[4096], servers[16], prefix[4200], number[16];
     char **args = calloc((size_t)argc + 20, sizeof *args);
@@ -308,8 +354,17 @@ static int start_job(const struct options *o, int argc, char **argv, const char 
     if (job)
         setenv("AMPHORA_SMP", job->smp, 1);
     snprintf(prefix, sizeof prefix, "%s=%s", NBMRW_PREFIX, dir);
-    const char *const first[] = { launcher, "-n", job ? job->procs : "1", "-servers", servers, "-conduit",
-                                  job && job->conduit ? job->conduit : o->conduit, "-iofwd", prefix, self, "--inside" };
+    const char *const first[] = { launcher,
+                                  "-n",
+                                  job ? job->procs : "1",
+                                  "-servers",
+                                  servers,
+                                  "-conduit",
+                                  job && job->conduit ? job->conduit : o->conduit,
+                                  "-iofwd",
+                                  prefix,
+                                  self,
+                                  "--inside" };
     for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
         args[n++] = (char *)first[i];
     for (int i = 1; i < argc; i++)
@@ -372,12 +427,23 @@ static int start_figures(const struct options *o, int argc, char **argv, const c
 
 int main(int argc, char **argv)
 {
-    struct options o = { .dir = "/dev/shm", .file_from = 64 << 20, .file_to = 64 << 20, .call_from = 8, .call_to = 16 << 20,
-                         .servers = 8, .widths = { 1, 2, 4, 8 }, .nwidths = 4, .random_order = true, .sequential = true, .data = true,
-                         .metadata = true, .conduit = "auto" };
+    struct options o = { .dir = "/dev/shm",
+                         .file_from = 64 << 20,
+                         .file_to = 64 << 20,
+                         .call_from = 8,
+                         .call_to = 16 << 20,
+                         .servers = 8,
+                         .widths = { 1, 2, 4, 8 },
+                         .nwidths = 4,
+                         .random_order = true,
+                         .sequential = true,
+                         .data = true,
+                         .metadata = true,
+                         .conduit = "auto" };
     bool inside = false;
     unsigned job = 0;
-    for (int c; (c = getopt_long(argc, argv, "d:f:c:s:r:p:S:w:C:o:m:j::g:F::qh", longs, NULL)) != -1;) {
+    for (int c;
+         (c = getopt_long(argc, argv, "d:f:c:s:r:p:S:w:C:o:m:j::g:F::qh", longs, NULL)) != -1;) {
         if (c == 'h')
             return fputs(usage, stdout) < 0;
         if (c == '?')
@@ -402,7 +468,8 @@ int main(int argc, char **argv)
     struct sigaction act = { .sa_handler = pass_on };
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    int code = o.figures ? start_figures(&o, argc, argv, dir) : start_job(&o, argc, argv, dir, NULL);
+    int code = o.figures ? start_figures(&o, argc, argv, dir)
+                         : start_job(&o, argc, argv, dir, NULL);
     clear(dir);
     return broken_off ? 128 + broken_off : code;
 }

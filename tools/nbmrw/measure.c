@@ -13,7 +13,10 @@
 
 #include "iofwd.h"
 
-enum { CALLS_MOST = 200000, FILES = 2000 };
+enum {
+    CALLS_MOST = 200000,
+    FILES = 2000
+};
 #define BUFFER_BYTES ((size_t)NBMRW_CALL_MOST)
 #define SAMPLE_SECONDS 2.0 /* where calls are that slow, a sample makes fewer */
 #define LOOK_CALLS 256u
@@ -45,7 +48,8 @@ static char *buffer(void)
 /* The places of the calls, in order or shuffled in the same way each time. */
 static off_t place(const struct series *s, uint64_t i, uint64_t calls)
 {
-    uint64_t odd = 2654435761u % calls; /* a step that meets every place once: prime to the number of calls */
+    /* a step that meets every place once: prime to the number of calls */
+    uint64_t odd = 2654435761u % calls;
     while (s->random_order) {
         uint64_t a = odd;
         uint64_t b = calls;
@@ -77,7 +81,8 @@ static double run_calls(const struct series *s, int fd, const char *path, uint64
     calls = calls > CALLS_MOST ? CALLS_MOST : calls;
     uint64_t step = step_of(s, calls);
     if (s->way == COLLECTED && !s->random_order)
-        (void)(reads ? iofwd_read_prep : iofwd_write_prep)(fd, calls * s->call_bytes, (unsigned)calls);
+        (void)(reads ? iofwd_read_prep : iofwd_write_prep)(fd, calls * s->call_bytes,
+                                                           (unsigned)calls);
     if (nbmrw_ready)
         nbmrw_ready();
     double start = nbmrw_now();
@@ -86,7 +91,8 @@ static double run_calls(const struct series *s, int fd, const char *path, uint64
         if (*done_p % LOOK_CALLS == LOOK_CALLS - 1 && nbmrw_now() - start > SAMPLE_SECONDS)
             break;
         if (s->random_order) {
-            n = reads ? pread(fd, buf, len, (off_t)(at * len)) : pwrite(fd, buf, len, (off_t)(at * len));
+            n = reads ? pread(fd, buf, len, (off_t)(at * len))
+                      : pwrite(fd, buf, len, (off_t)(at * len));
             at = (at + step) % calls;
         } else
             n = reads ? read(fd, buf, len) : write(fd, buf, len);
@@ -111,7 +117,8 @@ static bool sample_data(const struct series *s, const char *path, double *value_
         return complain("opening", path);
     if (s->what != WRITE_FRESH && fstat(fd, &st) == 0 && (uint64_t)st.st_size < s->file_bytes) {
         for (uint64_t at = 0; at < s->file_bytes; at += BUFFER_BYTES) {
-            size_t n = s->file_bytes - at < BUFFER_BYTES ? (size_t)(s->file_bytes - at) : BUFFER_BYTES;
+            size_t n = s->file_bytes - at < BUFFER_BYTES ? (size_t)(s->file_bytes - at)
+                                                         : BUFFER_BYTES;
             if (pwrite(fd, buffer(), n, (off_t)at) != (ssize_t)n)
                 return complain("filling", path);
         }
@@ -163,11 +170,13 @@ static bool do_unlink(const char *path)
 
 static bool sample_metadata(const struct series *s, const char *dir, double *value_p)
 {
-    static bool (*const table[NWHAT])(const char *) = { [STAT] = do_stat, [OPEN_CLOSE] = do_open_close, [CREATE] = do_create,
-                                                        [UNLINK] = do_unlink };
+    static bool (*const table[NWHAT])(const char *) = {
+        [STAT] = do_stat, [OPEN_CLOSE] = do_open_close, [CREATE] = do_create, [UNLINK] = do_unlink
+    };
     double seconds, unused;
-    bool ok = (s->what == CREATE || each_file(dir, do_create, &unused)) && each_file(dir, table[s->what], &seconds) &&
-        (s->what == UNLINK || each_file(dir, do_unlink, &unused));
+    bool ok = (s->what == CREATE || each_file(dir, do_create, &unused)) &&
+              each_file(dir, table[s->what], &seconds) &&
+              (s->what == UNLINK || each_file(dir, do_unlink, &unused));
     *value_p = ok ? FILES / seconds : 0;
     return ok;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nbmrw: file throughput by file size, call size, order and way, beside direct calls on the same file.  What its files share.
- * Layer: tools.  Thread rule: one thread.
+ * nbmrw: file throughput by file size, call size, order and way, beside direct calls on the same
+ * file.  What its files share. Layer: tools.  Thread rule: one thread.
  *
  *   main.c     options, starting the job, which measurements there are
  *   measure.c  one sample of each kind
@@ -23,24 +23,39 @@
 #define NBMRW_CALL_MOST ((uint64_t)64 << 20)
 
 /* By what way the calls reach the file. */
-enum way { DIRECT, FORWARDED, COLLECTED, NWAYS };
-enum what { WRITE_FRESH, WRITE_OVER, READ, NDATA, STAT = NDATA, OPEN_CLOSE, CREATE, UNLINK, NWHAT };
+enum way {
+    DIRECT,
+    FORWARDED,
+    COLLECTED,
+    NWAYS
+};
+enum what {
+    WRITE_FRESH,
+    WRITE_OVER,
+    READ,
+    NDATA,
+    STAT = NDATA,
+    OPEN_CLOSE,
+    CREATE,
+    UNLINK,
+    NWHAT
+};
 
 struct options {
-    const char *dir;            /* where the servers keep the files */
+    const char *dir; /* where the servers keep the files */
     uint64_t file_from, file_to, call_from, call_to;
-    unsigned step;              /* sizes grow by this factor */
+    unsigned step; /* sizes grow by this factor */
     unsigned repeats;
-    double pause;               /* seconds between repeats */
+    double pause; /* seconds between repeats */
     unsigned servers;
     unsigned widths[NBMRW_WIDTHS_MOST], nwidths; /* of striping; 1: none */
     bool random_order, sequential, data, metadata;
     const char *conduit;
-    const char *json, *svg;     /* paths, or NULL; "-": standard output */
+    const char *json, *svg; /* paths, or NULL; "-": standard output */
     bool quick;
-    bool figures;               /* only what is to be reached, and whether it is */
-    const char *match;          /* of those, the rows with this text; or NULL */
-    unsigned rank;              /* of this process, in a job of several */
+    bool figures;      /* only what is to be reached, and whether it is */
+    const char *match; /* of those, the rows with this text; or NULL */
+    unsigned rank;     /* of this process, in a job of several */
 };
 
 /* One measurement: what is done, and its samples. */
@@ -49,7 +64,7 @@ struct series {
     enum way way;
     unsigned width;
     bool random_order;
-    bool segment;               /* the buffer lies in the GASNet segment */
+    bool segment;                    /* the buffer lies in the GASNet segment */
     uint64_t file_bytes, call_bytes; /* 0 for metadata */
     unsigned n;
     double value[NBMRW_REPEATS_MOST]; /* bytes/s, or operations/s for metadata */
@@ -57,7 +72,7 @@ struct series {
 
 struct summary {
     double least, q1, median, q3, most;
-    double low, high;           /* fences: values beyond 1.5 quartile distances are outliers */
+    double low, high; /* fences: values beyond 1.5 quartile distances are outliers */
     unsigned outliers;
 };
 
@@ -67,16 +82,18 @@ extern const char *const nbmrw_what[NWHAT];
 /* measure.c: takes one sample; false: an error, which it has said on standard error. */
 bool nbmrw_sample(const struct options *o, const struct series *s, double *value_p);
 void nbmrw_remove_files(const struct options *o);
-double nbmrw_now(void);             /* seconds */
-extern void (*nbmrw_ready)(void);   /* called before the first timed call; or NULL */
-extern char *nbmrw_segment;         /* where buffers in the segment are */
+double nbmrw_now(void);           /* seconds */
+extern void (*nbmrw_ready)(void); /* called before the first timed call; or NULL */
+extern char *nbmrw_segment;       /* where buffers in the segment are */
 
 /* main.c */
 void nbmrw_pause(double seconds);
 
 /* figures.c: the jobs that its rows need, and what a process of one does; 0 or 1. */
 #define NBMRW_MISSED "missed" /* a file in options.dir: a figure was missed */
-enum { NBMRW_JOBS = 4 };
+enum {
+    NBMRW_JOBS = 4
+};
 struct nbmrw_job {
     const char *procs;
     unsigned servers;
@@ -93,7 +110,8 @@ struct summary nbmrw_summary(const struct series *s);
 void nbmrw_table_head(FILE *out);
 /* direct: the same done directly, or NULL. */
 void nbmrw_table_row(FILE *out, const struct series *s, const struct series *direct);
-void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s, const struct series *direct);
+void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s,
+                    const struct series *direct);
 
 /* plot.c: the panels that the performance page shows.  false: the file cannot be written. */
 bool nbmrw_plot(const char *path, const struct series *s, size_t n);

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Box plots as SVG: for writing and for reading, throughput by call size directly and forwarded; and 1 KiB calls single against
- * collected.  Layer: tools.  Thread rule: one thread.
+ * Box plots as SVG: for writing and for reading, throughput by call size directly and forwarded;
+ * and 1 KiB calls single against collected.  Layer: tools.  Thread rule: one thread.
  */
 #include "tools/nbmrw/nbmrw.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 900, PANEL = 330, LEFT = 80, TOP = 40, BOTTOM = 50, RIGHT = 20, MOST = 256, BOX = 22 };
+enum {
+    WIDTH = 900,
+    PANEL = 330,
+    LEFT = 80,
+    TOP = 40,
+    BOTTOM = 50,
+    RIGHT = 20,
+    MOST = 256,
+    BOX = 22
+};
 
 struct panel {
     const char *title;
@@ -28,15 +37,19 @@ static double y_of(const struct panel *p, double value)
 
 static void axis(FILE *out, const struct panel *p)
 {
-    fprintf(out, "<text x=\"%d\" y=\"%d\" font-size=\"15\" font-weight=\"bold\">%s</text>\n", LEFT, p->top + 22, p->title);
+    fprintf(out, "<text x=\"%d\" y=\"%d\" font-size=\"15\" font-weight=\"bold\">%s</text>\n", LEFT,
+            p->top + 22, p->title);
     for (double d = p->low; d <= p->high + 0.01; d += 1) {
         double y = y_of(p, pow(10, d));
-        fprintf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
-                     "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
+        fprintf(out,
+                "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
+                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
                 LEFT, p->width - RIGHT, y, y, LEFT - 8, y + 4, pow(10, d) / 1e6);
     }
-    fprintf(out, "<text x=\"18\" y=\"%d\" transform=\"rotate(-90 18 %d)\" text-anchor=\"middle\">MB/s</text>\n", p->top + PANEL / 2,
-            p->top + PANEL / 2);
+    fprintf(out,
+            "<text x=\"18\" y=\"%d\" transform=\"rotate(-90 18 %d)\" "
+            "text-anchor=\"middle\">MB/s</text>\n",
+            p->top + PANEL / 2, p->top + PANEL / 2);
 }
 
 static void box(FILE *out, const struct panel *p, unsigned i)
@@ -55,25 +68,36 @@ static void box(FILE *out, const struct panel *p, unsigned i)
         if (s->value[k] <= r.high && s->value[k] > high)
             high = s->value[k];
         if (s->value[k] < r.low || s->value[k] > r.high)
-            fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"none\" stroke=\"%s\"/>\n", x, y_of(p, s->value[k]),
-                    colour[s->way]);
+            fprintf(out,
+                    "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"none\" stroke=\"%s\"/>\n", x,
+                    y_of(p, s->value[k]), colour[s->way]);
     }
-    fprintf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", x, x, y_of(p, low),
-            y_of(p, high), colour[s->way]);
-    fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" fill-opacity=\"0.35\" stroke=\"%s\"/>\n", x - half,
-            y_of(p, r.q3), 2 * half, fmax(1, y_of(p, r.q1) - y_of(p, r.q3)), colour[s->way], colour[s->way]);
-    fprintf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"2\"/>\n", x - half, x + half,
-            y_of(p, r.median), y_of(p, r.median), colour[s->way]);
+    fprintf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", x, x,
+            y_of(p, low), y_of(p, high), colour[s->way]);
+    fprintf(out,
+            "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" "
+            "fill-opacity=\"0.35\" stroke=\"%s\"/>\n",
+            x - half, y_of(p, r.q3), 2 * half, fmax(1, y_of(p, r.q1) - y_of(p, r.q3)),
+            colour[s->way], colour[s->way]);
+    fprintf(out,
+            "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
+            "stroke-width=\"2\"/>\n",
+            x - half, x + half, y_of(p, r.median), y_of(p, r.median), colour[s->way]);
     double kib = (double)s->call_bytes / 1024;
     int y = p->top + PANEL - BOTTOM + 16;
-    fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"end\" transform=\"rotate(-40 %.1f %d)\">", x, y, x, y);
+    fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"end\" transform=\"rotate(-40 %.1f %d)\">",
+            x, y, x, y);
     if (kib >= 1024)
         fprintf(out, "%gM", kib / 1024);
     else if (kib >= 1)
         fprintf(out, "%gK", kib);
     else
         fprintf(out, "%llu", (unsigned long long)s->call_bytes);
-    fprintf(out, " %s%s</text>\n", s->what == WRITE_FRESH ? "fresh " : s->what == WRITE_OVER ? "over " : "", nbmrw_way[s->way]);
+    fprintf(out, " %s%s</text>\n",
+            s->what == WRITE_FRESH  ? "fresh "
+            : s->what == WRITE_OVER ? "over "
+                                    : "",
+            nbmrw_way[s->way]);
 }
 
 static void draw(FILE *out, struct panel *p)
@@ -100,7 +124,8 @@ static void add(struct panel *p, const struct series *s)
 
 bool nbmrw_plot(const char *path, const struct series *s, size_t n)
 {
-    struct panel panel[3] = { { .title = "Writing, sequential, by call size" }, { .title = "Reading, sequential, by call size" },
+    struct panel panel[3] = { { .title = "Writing, sequential, by call size" },
+                              { .title = "Reading, sequential, by call size" },
                               { .title = "1 KiB calls: single against collected" } };
     uint64_t largest = 0;
     for (size_t i = 0; i < n; i++)
@@ -124,8 +149,11 @@ bool nbmrw_plot(const char *path, const struct series *s, size_t n)
         shown += panel[i].n > 0;
         width = wants > width ? wants : width;
     }
-    fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" font-family=\"sans-serif\" font-size=\"11\">\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", width, shown * PANEL);
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
+            "font-family=\"sans-serif\" font-size=\"11\">\n"
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+            width, shown * PANEL);
     int top = 0;
     for (unsigned i = 0; i < 3; i++)
         if (panel[i].n) {

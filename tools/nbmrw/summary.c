@@ -7,7 +7,8 @@
 #include <string.h>
 
 const char *const nbmrw_way[NWAYS] = { "direct", "forwarded", "collected" };
-const char *const nbmrw_what[NWHAT] = { "write-fresh", "write-over", "read", "stat", "open-close", "create", "unlink" };
+const char *const nbmrw_what[NWHAT] = { "write-fresh", "write-over", "read",  "stat",
+                                        "open-close",  "create",     "unlink" };
 
 static int by_value(const void *a, const void *b)
 {
@@ -63,8 +64,9 @@ static const char *size_text(uint64_t bytes, char text[16])
 
 void nbmrw_table_head(FILE *out)
 {
-    fprintf(out, "%-12s %-10s %5s %-4s %7s %7s %-6s %10s %10s %10s %10s %10s %3s %6s\n", "what", "way", "width", "order", "file", "call",
-            "unit", "least", "q1", "median", "q3", "most", "out", "ratio");
+    fprintf(out, "%-12s %-10s %5s %-4s %7s %7s %-6s %10s %10s %10s %10s %10s %3s %6s\n", "what",
+            "way", "width", "order", "file", "call", "unit", "least", "q1", "median", "q3", "most",
+            "out", "ratio");
 }
 
 void nbmrw_table_row(FILE *out, const struct series *s, const struct series *direct)
@@ -77,24 +79,32 @@ void nbmrw_table_row(FILE *out, const struct series *s, const struct series *dir
     char text[16] = "";
     if (!isnan(x))
         snprintf(text, sizeof text, "%.3f", x);
-    fprintf(out, "%-12s %-10s %5u %-4s %7s %7s %-6s %10.1f %10.1f %10.1f %10.1f %10.1f %3u %6s\n", nbmrw_what[s->what],
-            nbmrw_way[s->way], s->width, !data ? "" : s->random_order ? "rand" : "seq", data ? size_text(s->file_bytes, file) : "",
-            data ? size_text(s->call_bytes, call) : "", data ? "MB/s" : "k/s", r.least / unit, r.q1 / unit, r.median / unit, r.q3 / unit,
+    fprintf(out, "%-12s %-10s %5u %-4s %7s %7s %-6s %10.1f %10.1f %10.1f %10.1f %10.1f %3u %6s\n",
+            nbmrw_what[s->what], nbmrw_way[s->way], s->width,
+            !data             ? ""
+            : s->random_order ? "rand"
+                              : "seq",
+            data ? size_text(s->file_bytes, file) : "", data ? size_text(s->call_bytes, call) : "",
+            data ? "MB/s" : "k/s", r.least / unit, r.q1 / unit, r.median / unit, r.q3 / unit,
             r.most / unit, r.outliers, text);
     fflush(out);
 }
 
-void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s, const struct series *direct)
+void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s,
+                    const struct series *direct)
 {
     struct summary r = nbmrw_summary(s);
     double x = ratio(&r, direct);
     fprintf(out,
-            "{\"test\":\"nbmrw-%s\",\"conduit\":\"%s\",\"procs\":1,\"bytes\":%llu,\"value\":%.6g,\"unit\":\"%s\","
+            "{\"test\":\"nbmrw-%s\",\"conduit\":\"%s\",\"procs\":1,\"bytes\":%llu,\"value\":%.6g,"
+            "\"unit\":\"%s\","
             "\"way\":\"%s\",\"width\":%u,"
-            "\"order\":\"%s\",\"file_bytes\":%llu,\"least\":%.6g,\"q1\":%.6g,\"median\":%.6g,\"q3\":%.6g,\"most\":%.6g,\"outliers\":[",
-            nbmrw_what[s->what], o->conduit, (unsigned long long)s->call_bytes, r.median, s->what < NDATA ? "B/s" : "1/s",
-            nbmrw_way[s->way], s->width, s->random_order ? "random" : "sequential", (unsigned long long)s->file_bytes, r.least, r.q1,
-            r.median, r.q3, r.most);
+            "\"order\":\"%s\",\"file_bytes\":%llu,\"least\":%.6g,\"q1\":%.6g,\"median\":%.6g,"
+            "\"q3\":%.6g,\"most\":%.6g,\"outliers\":[",
+            nbmrw_what[s->what], o->conduit, (unsigned long long)s->call_bytes, r.median,
+            s->what < NDATA ? "B/s" : "1/s", nbmrw_way[s->way], s->width,
+            s->random_order ? "random" : "sequential", (unsigned long long)s->file_bytes, r.least,
+            r.q1, r.median, r.q3, r.most);
     const char *comma = "";
     for (unsigned i = 0; i < s->n; i++)
         if (s->value[i] < r.low || s->value[i] > r.high) {
@@ -103,7 +113,8 @@ void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s, 
         }
     fprintf(out, "]");
     if (!isnan(x))
-        fprintf(out, ",\"limit\":\"direct\",\"limit_value\":%.6g,\"ratio\":%.4f", nbmrw_summary(direct).median, x);
+        fprintf(out, ",\"limit\":\"direct\",\"limit_value\":%.6g,\"ratio\":%.4f",
+                nbmrw_summary(direct).median, x);
     fprintf(out, "}\n");
     fflush(out);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Active messages: round trips and floods between ranks 0 and 1.  Layer: tools.
- * Rank 0 measures; rank 1 only polls and lets its handlers answer, until a short request tells it that the sample is over.
+ * Active messages: round trips and floods between ranks 0 and 1.  Layer: tools. Rank 0 measures;
+ * rank 1 only polls and lets its handlers answer, until a short request tells it that the sample is
+ * over.
  */
 #define GASNET_SEQ 1
 #include <gasnet.h>
@@ -92,7 +93,8 @@ void perf_am_state(unsigned long long *sent_p, unsigned long long *taken_p)
     *taken_p = am.taken;
 }
 
-/* How many messages of a flood have arrived since the last time this was asked; the answer comes when all of `wanted` are there. */
+/* How many messages of a flood have arrived since the last time this was asked; the answer comes
+ * when all of `wanted` are there. */
 static void count_ask(gex_Token_t token, gex_AM_Arg_t wanted)
 {
     bool all = am.floods >= (uint64_t)wanted;
@@ -116,18 +118,30 @@ static void release(gex_Token_t token)
 void perf_am_register(void *ep)
 {
     gex_AM_Entry_t table[] = {
-        { PING_SHORT, (gex_AM_Fn_t)ping_short, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "ping_short" },
-        { PING_MEDIUM, (gex_AM_Fn_t)ping_medium, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_MEDIUM, 0, NULL, "ping_medium" },
-        { PING_LONG, (gex_AM_Fn_t)ping_long, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_LONG, 0, NULL, "ping_long" },
-        { PING_NP, (gex_AM_Fn_t)ping_np, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_MEDIUM, 0, NULL, "ping_np" },
-        { PONG_SHORT, (gex_AM_Fn_t)pong_short, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 0, NULL, "pong_short" },
-        { PONG_MEDIUM, (gex_AM_Fn_t)pong_payload, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_MEDIUM, 0, NULL, "pong_medium" },
-        { PONG_LONG, (gex_AM_Fn_t)pong_payload, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_LONG, 0, NULL, "pong_long" },
-        { FLOOD_SHORT, (gex_AM_Fn_t)flood_short, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "flood_short" },
-        { FLOOD_MEDIUM, (gex_AM_Fn_t)flood_payload, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_MEDLONG, 0, NULL, "flood_payload" },
-        { COUNT_ASK, (gex_AM_Fn_t)count_ask, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 1, NULL, "count_ask" },
-        { COUNT_TELL, (gex_AM_Fn_t)count_tell, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 1, NULL, "count_tell" },
-        { RELEASE, (gex_AM_Fn_t)release, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL, "release" },
+        { PING_SHORT, (gex_AM_Fn_t)ping_short, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL,
+          "ping_short" },
+        { PING_MEDIUM, (gex_AM_Fn_t)ping_medium, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_MEDIUM, 0, NULL,
+          "ping_medium" },
+        { PING_LONG, (gex_AM_Fn_t)ping_long, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_LONG, 0, NULL,
+          "ping_long" },
+        { PING_NP, (gex_AM_Fn_t)ping_np, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_MEDIUM, 0, NULL,
+          "ping_np" },
+        { PONG_SHORT, (gex_AM_Fn_t)pong_short, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 0, NULL,
+          "pong_short" },
+        { PONG_MEDIUM, (gex_AM_Fn_t)pong_payload, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_MEDIUM, 0, NULL,
+          "pong_medium" },
+        { PONG_LONG, (gex_AM_Fn_t)pong_payload, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_LONG, 0, NULL,
+          "pong_long" },
+        { FLOOD_SHORT, (gex_AM_Fn_t)flood_short, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL,
+          "flood_short" },
+        { FLOOD_MEDIUM, (gex_AM_Fn_t)flood_payload, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_MEDLONG, 0,
+          NULL, "flood_payload" },
+        { COUNT_ASK, (gex_AM_Fn_t)count_ask, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 1, NULL,
+          "count_ask" },
+        { COUNT_TELL, (gex_AM_Fn_t)count_tell, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 1, NULL,
+          "count_tell" },
+        { RELEASE, (gex_AM_Fn_t)release, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL,
+          "release" },
     };
     gex_EP_RegisterHandlers((gex_EP_t)ep, table, AMPH_COUNTOF(table));
     gasnet_QueryGexObjects(NULL, NULL, &am.tm, NULL);
@@ -172,7 +186,8 @@ static void send_np(struct perf_run *run, size_t bytes)
 }
 
 static inline __attribute__((always_inline)) double round_trips(struct perf_run *run, size_t bytes,
-                                                                void (*send)(struct perf_run *, size_t))
+                                                                void (*send)(struct perf_run *,
+                                                                             size_t))
 {
     uint64_t start = amph_now_ns();
     uint64_t end = start;
@@ -206,7 +221,9 @@ double perf_am_short_rtt(struct perf_run *run, size_t bytes)
 double perf_am_medium_rtt(struct perf_run *run, size_t bytes)
 {
     bytes = at_most(run, bytes,
-                    gex_AM_LUBReplyMedium() < gex_AM_LUBRequestMedium() ? gex_AM_LUBReplyMedium() : gex_AM_LUBRequestMedium());
+                    gex_AM_LUBReplyMedium() < gex_AM_LUBRequestMedium()
+                        ? gex_AM_LUBReplyMedium()
+                        : gex_AM_LUBRequestMedium());
     if (run->rank == 1)
         perf_am_serve(run);
     return run->rank == 0 ? round_trips(run, bytes, send_medium) : 0;
@@ -214,7 +231,9 @@ double perf_am_medium_rtt(struct perf_run *run, size_t bytes)
 
 double perf_am_long_rtt(struct perf_run *run, size_t bytes)
 {
-    bytes = at_most(run, bytes, gex_AM_LUBReplyLong() < gex_AM_LUBRequestLong() ? gex_AM_LUBReplyLong() : gex_AM_LUBRequestLong());
+    bytes = at_most(run, bytes,
+                    gex_AM_LUBReplyLong() < gex_AM_LUBRequestLong() ? gex_AM_LUBReplyLong()
+                                                                    : gex_AM_LUBRequestLong());
     if (run->rank == 1)
         perf_am_serve(run);
     return run->rank == 0 ? round_trips(run, bytes, send_long) : 0;
@@ -222,7 +241,10 @@ double perf_am_long_rtt(struct perf_run *run, size_t bytes)
 
 double perf_np_medium_rtt(struct perf_run *run, size_t bytes)
 {
-    bytes = at_most(run, bytes, gex_AM_LUBReplyMedium() < gex_AM_LUBRequestMedium() ? gex_AM_LUBReplyMedium() : gex_AM_LUBRequestMedium());
+    bytes = at_most(run, bytes,
+                    gex_AM_LUBReplyMedium() < gex_AM_LUBRequestMedium()
+                        ? gex_AM_LUBReplyMedium()
+                        : gex_AM_LUBRequestMedium());
     if (run->rank == 1)
         perf_am_serve(run);
     return run->rank == 0 ? round_trips(run, bytes, send_np) : 0;
@@ -254,13 +276,15 @@ static void flood_np_send(struct perf_run *run, size_t bytes)
 
 static void flood_client_send(struct perf_run *run, size_t bytes)
 {
-    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, run->buffer, bytes, bytes, GEX_EVENT_NOW, 0, 0);
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, run->buffer, bytes, bytes,
+                                                      GEX_EVENT_NOW, 0, 0);
     gex_AM_CommitRequestMedium0(sd, FLOOD_MEDIUM, bytes);
 }
 
 static void flood_np_long_send(struct perf_run *run, size_t bytes)
 {
-    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(am.tm, 1, NULL, bytes, bytes, run->remote, NULL, 0, 0);
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(am.tm, 1, NULL, bytes, bytes, run->remote, NULL,
+                                                    0, 0);
     memcpy(gex_AM_SrcDescAddr(sd), run->buffer, bytes);
     gex_AM_CommitRequestLong0(sd, FLOOD_MEDIUM, bytes, run->remote);
 }
@@ -342,13 +366,15 @@ static unsigned inject(struct perf_run *run, unsigned most, uint64_t *ns_p)
 {
     unsigned n = 0;
     uint64_t start = amph_now_ns();
-    while (n < most && gex_AM_RequestMedium0(am.tm, 1, FLOOD_MEDIUM, run->buffer, 8, GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE) == 0)
+    while (n < most && gex_AM_RequestMedium0(am.tm, 1, FLOOD_MEDIUM, run->buffer, 8, GEX_EVENT_NOW,
+                                             GEX_FLAG_IMMEDIATE) == 0)
         n++;
     *ns_p = amph_now_ns() - start;
     return n;
 }
 
-/* Rank 1 takes what was injected after line_a has changed, so that all samples begin with an empty way. */
+/* Rank 1 takes what was injected after line_a has changed, so that all samples begin with an empty
+ * way. */
 static unsigned injection(struct perf_run *run, unsigned most, uint64_t *ns_p)
 {
     unsigned n = 0;
@@ -373,7 +399,10 @@ static unsigned injection(struct perf_run *run, unsigned most, uint64_t *ns_p)
 
 double perf_am_inject(struct perf_run *run, size_t bytes)
 {
-    enum { ROUNDS = 50, BURST = 16 };
+    enum {
+        ROUNDS = 50,
+        BURST = 16
+    };
     uint64_t ns = 0;
     uint64_t all = 0;
     unsigned n = 0;
@@ -409,7 +438,8 @@ void perf_am_to_all(struct perf_run *run)
 {
     char text[1024] = "";
     for (unsigned i = 1; i < run->procs; i++)
-        gex_AM_RequestMedium0(am.tm, (run->rank + i) % run->procs, FLOOD_MEDIUM, text, sizeof text, GEX_EVENT_NOW, 0);
+        gex_AM_RequestMedium0(am.tm, (run->rank + i) % run->procs, FLOOD_MEDIUM, text, sizeof text,
+                              GEX_EVENT_NOW, 0);
     GASNET_BLOCKUNTIL(am.floods >= run->procs - 1);
     am.floods = 0;
 }

@@ -19,7 +19,8 @@ static gex_TM_t whole(void)
     return tm;
 }
 
-/* Nanoseconds of one fetch-and-add while the other process makes them on the same line too; ours go by `add`. */
+/* Nanoseconds of one fetch-and-add while the other process makes them on the same line too; ours go
+ * by `add`. */
 static double contend(void (*add)(struct perf_run *run, void *at), struct perf_run *run, void *at)
 {
     uint64_t n = 0;
@@ -50,7 +51,8 @@ static gex_AD_t domain(void)
 {
     static gex_AD_t ad;
     if (!ad)
-        gex_AD_Create(&ad, whole(), GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET | GEX_OP_FCAS | GEX_OP_ADD, 0);
+        gex_AD_Create(&ad, whole(), GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET | GEX_OP_FCAS | GEX_OP_ADD,
+                      0);
     return ad;
 }
 
@@ -83,7 +85,8 @@ static double latency(struct perf_run *run, gex_OP_t op)
     uint64_t end = start;
     uint64_t n = 0;
     uint64_t old;
-    for (unsigned batch = 10; end - start < SAMPLE_NS; n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
+    for (unsigned batch = 10; end - start < SAMPLE_NS;
+         n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
         for (unsigned i = 0; i < batch; i++)
             gex_Event_Wait(gex_AD_OpNB_U64(ad, &old, 1, run->remote, op, 1, 1, 0));
     perf_am_release(run);
@@ -136,9 +139,11 @@ static double strided(struct perf_run *run, size_t bytes, bool put)
     uint64_t n = 0;
     for (; end - start < SAMPLE_NS; n++, end = amph_now_ns()) {
         if (put)
-            gex_VIS_StridedPutBlocking(tm, 1, run->remote, there, run->buffer, here, bytes, count, 1, 0);
+            gex_VIS_StridedPutBlocking(tm, 1, run->remote, there, run->buffer, here, bytes, count,
+                                       1, 0);
         else
-            gex_VIS_StridedGetBlocking(tm, run->buffer, here, 1, run->remote, there, bytes, count, 1, 0);
+            gex_VIS_StridedGetBlocking(tm, run->buffer, here, 1, run->remote, there, bytes, count,
+                                       1, 0);
     }
     perf_am_release(run);
     return (double)n * STRIDED_BYTES * 1e3 / (double)(end - start);

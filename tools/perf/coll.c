@@ -45,12 +45,14 @@ static gex_Event_t broadcast(const struct coll *c, uint64_t turn)
 
 static gex_Event_t reduce(const struct coll *c, uint64_t turn)
 {
-    return gex_Coll_ReduceToOneNB(c->tm, root_of(c, turn), c->dst, c->src, GEX_DT_U64, 8, c->block / 8, GEX_OP_ADD, NULL, NULL, 0);
+    return gex_Coll_ReduceToOneNB(c->tm, root_of(c, turn), c->dst, c->src, GEX_DT_U64, 8,
+                                  c->block / 8, GEX_OP_ADD, NULL, NULL, 0);
 }
 
 static gex_Event_t reduce_all(const struct coll *c, uint64_t turn)
 {
-    return gex_Coll_ReduceToAllNB(c->tm, c->dst, c->src, GEX_DT_U64, 8, c->block / 8, GEX_OP_ADD, NULL, NULL, 0);
+    return gex_Coll_ReduceToAllNB(c->tm, c->dst, c->src, GEX_DT_U64, 8, c->block / 8, GEX_OP_ADD,
+                                  NULL, NULL, 0);
 }
 
 static gex_Event_t scatter(const struct coll *c, uint64_t turn)
@@ -73,8 +75,8 @@ static gex_Event_t exchange(const struct coll *c, uint64_t turn)
     return gasnet_coll_exchange_nb(c->tm, c->dst, c->src, c->block, FLAGS);
 }
 
-static void add(void *results, size_t count, const void *left, size_t left_count, const void *right, size_t size, int flags,
-                int arg)
+static void add(void *results, size_t count, const void *left, size_t left_count, const void *right,
+                size_t size, int flags, int arg)
 {
     for (size_t i = 0; i < count; i++)
         ((uint64_t *)results)[i] = ((const uint64_t *)left)[i] + ((const uint64_t *)right)[i];
@@ -115,8 +117,10 @@ static double us_each(const struct coll *c, coll_start start, uint64_t count)
     return (double)(amph_now_ns() - begin) / (double)count / 1e3;
 }
 
-/* Every process has to make as many calls; rank 0 chooses the number so that a sample takes about 40 ms. */
-static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, bool per_process, coll_start start)
+/* Every process has to make as many calls; rank 0 chooses the number so that a sample takes about
+ * 40 ms. */
+static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, bool per_process,
+                     coll_start start)
 {
     size_t blocks = per_process ? run->procs : 1;
     size_t most = MOST_BYTES / blocks / 8 * 8;
@@ -148,7 +152,8 @@ static gex_TM_t all(void)
 static gex_TM_t half(struct perf_run *run)
 {
     if (!coll.team)
-        gex_TM_Split(&coll.team, all(), (int)(run->rank % 2), -(int)run->rank, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+        gex_TM_Split(&coll.team, all(), (int)(run->rank % 2), -(int)run->rank, NULL, 0,
+                     GEX_FLAG_TM_NO_SCRATCH);
     return coll.team;
 }
 

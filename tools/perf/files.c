@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Forwarded files beside direct ones, and what the preload library costs a program.  Layer: tools.
- * The same file has two names: the real one, and one under the forwarded prefix, which leads to an I/O server.  Only calls of read
- * and write are timed.
+ * The same file has two names: the real one, and one under the forwarded prefix, which leads to an
+ * I/O server.  Only calls of read and write are timed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,8 @@ static double timed(struct perf_run *run, const char *path, size_t bytes, bool r
     bool ok = fd >= 0 && move_all(fd, run->buffer, total_of(bytes), bytes, reading);
     uint64_t end = amph_now_ns();
     if (!ok)
-        perf_no_value(run, "%s of %s failed: %s", reading ? "reading" : "writing", path, strerror(errno));
+        perf_no_value(run, "%s of %s failed: %s", reading ? "reading" : "writing", path,
+                      strerror(errno));
     if (fd >= 0 && close(fd) != 0)
         ok = false;
     return ok ? (double)total_of(bytes) * 1e3 / (double)(end - start) : NAN;
@@ -78,7 +79,8 @@ static bool set_state(struct perf_run *run, bool empty)
     return ok;
 }
 
-static double sample(struct perf_run *run, bool empty, bool through_server, bool reading, size_t bytes)
+static double sample(struct perf_run *run, bool empty, bool through_server, bool reading,
+                     size_t bytes)
 {
     char path[4096];
     struct stat st;
@@ -128,8 +130,8 @@ double perf_fwd_read(struct perf_run *run, size_t bytes)
 
 /* ---- start of programs ---- */
 
-/* Runs argv to its end; microseconds, negative if it fails.  out_fd: its standard output, or -1.  The child is started past the
- * preload library, which would put itself into every environment. */
+/* Runs argv to its end; microseconds, negative if it fails.  out_fd: its standard output, or -1.
+ * The child is started past the preload library, which would put itself into every environment. */
 static double run_program(char *const argv[], char *const env[], int out_fd)
 {
     int status;
@@ -149,7 +151,8 @@ static double run_program(char *const argv[], char *const env[], int out_fd)
     return status == 0 ? (double)(amph_now_ns() - start) / 1e3 : -1;
 }
 
-/* The environment without LD_PRELOAD; NULL if there is no such variable in it.  The caller frees the array. */
+/* The environment without LD_PRELOAD; NULL if there is no such variable in it.  The caller frees
+ * the array. */
 static char **without_preload(void)
 {
     size_t n = 0;
@@ -223,7 +226,9 @@ double perf_first_call(struct perf_run *run, size_t bytes)
     ssize_t got = read(ends[0], text, sizeof text - 1);
     close(ends[0]);
     if (whole < 0 || got <= 0) {
-        perf_no_value(run, "the first call of a new program failed: %s is not reached through a server", forwarded);
+        perf_no_value(run,
+                      "the first call of a new program failed: %s is not reached through a server",
+                      forwarded);
         return NAN;
     }
     return strtod(text, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a process of a job does: joins, pins itself, and takes samples of each test and of its limit in turn, so that both meet the
- * same disturbances.  Layer: tools.
+ * What a process of a job does: joins, pins itself, and takes samples of each test and of its limit
+ * in turn, so that both meet the same disturbances.  Layer: tools.
  */
 #define GASNET_SEQ 1
 #include <fcntl.h>
@@ -28,7 +28,8 @@ void perf_no_value(struct perf_run *run, const char *fmt, ...)
     va_end(args);
 }
 
-/* The memory is a descriptor of the tool that started the job: it needs no name and leaves nothing behind. */
+/* The memory is a descriptor of the tool that started the job: it needs no name and leaves nothing
+ * behind. */
 struct perf_shared *perf_shared_open(const char *inside)
 {
     char path[64];
@@ -62,7 +63,8 @@ static bool join(struct perf_run *run, size_t segment_bytes)
     run->rank = gex_TM_QueryRank(tm);
     run->procs = gex_TM_QuerySize(tm);
     if (run->procs > PERF_MAX_PROCS) {
-        fprintf(stderr, "amphora-perf: %u processes are more than %u\n", run->procs, PERF_MAX_PROCS);
+        fprintf(stderr, "amphora-perf: %u processes are more than %u\n", run->procs,
+                PERF_MAX_PROCS);
         return false;
     }
     ret = gex_Segment_Attach(&segment, tm, segment_bytes);
@@ -73,7 +75,8 @@ static bool join(struct perf_run *run, size_t segment_bytes)
     uintptr_t size;
     void *remote = run->segment;
     if (run->procs > 1)
-        gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, run->rank == 0 ? 1 : 0, &remote, NULL, &size, 0));
+        gex_Event_Wait(
+            gex_EP_QueryBoundSegmentNB(tm, run->rank == 0 ? 1 : 0, &remote, NULL, &size, 0));
     run->remote = remote;
     return true;
 }
@@ -84,13 +87,15 @@ static bool pin(const struct perf_run *run)
     struct amph_topo *topo;
     if (run->procs > (unsigned)sysconf(_SC_NPROCESSORS_ONLN) || amph_topo_open(&topo) != AMPH_OK)
         return false;
-    bool pinned = run->procs <= amph_topo_cores(topo) && amph_topo_bind(topo, 0, AMPH_BIND_CORE, run->rank, run->procs) == AMPH_OK;
+    bool pinned = run->procs <= amph_topo_cores(topo) &&
+                  amph_topo_bind(topo, 0, AMPH_BIND_CORE, run->rank, run->procs) == AMPH_OK;
     amph_topo_close(topo);
     return pinned;
 }
 
-/* May samples be taken at real-time priority?  Two pinned processes may spin; where there are more than cores every wait has to
- * yield. (Jobs with servers are started with it as a whole, see main.c.)  Where the system refuses, the figures are taken without.
+/* May samples be taken at real-time priority?  Two pinned processes may spin; where there are more
+ * than cores every wait has to yield. (Jobs with servers are started with it as a whole, see
+ * main.c.)  Where the system refuses, the figures are taken without.
  */
 static bool is_urgent(const struct perf_run *run, const struct perf_test *t, bool pinned)
 {
@@ -108,7 +113,8 @@ static void real_time(bool on)
 /* What a network is compared with is named for tcp; udp has limits of its own. */
 static const char *limit_on_udp(const char *name)
 {
-    static const char *const pairs[][2] = { { "tcp_rtt", "udp_rtt" }, { "tcp_stream", "udp_stream" } };
+    static const char *const pairs[][2] = { { "tcp_rtt", "udp_rtt" },
+                                            { "tcp_stream", "udp_stream" } };
     for (size_t i = 0; name && i < AMPH_COUNTOF(pairs); i++)
         if (strcmp(name, pairs[i][0]) == 0)
             return pairs[i][1];
@@ -118,7 +124,8 @@ static const char *limit_on_udp(const char *name)
 static const struct perf_test *limit_of(const struct perf_run *run, const struct perf_test *t)
 {
     const char *name = strcmp(run->conduit, "smp") == 0 ? t->limit_smp : t->limit_net;
-    if (strcmp(run->conduit, "udp") == 0) /* a wire that loses on purpose has no raw limit, and who samples one sends nothing again */
+    /* a wire that loses on purpose has no raw limit, and who samples one sends nothing again */
+    if (strcmp(run->conduit, "udp") == 0)
         name = amph_env_int(AMPH_ENV_UDP_LOSS) ? NULL : limit_on_udp(name);
     return name ? perf_find(name, strlen(name)) : NULL;
 }
@@ -147,17 +154,20 @@ static void on_deadline(int sig)
 
     perf_am_state(&sent, &taken);
     int n = snprintf(text, sizeof text,
-                     "amphora-perf: %s stands still: process %u has waited for more than %u s (flood messages sent %llu, taken "
+                     "amphora-perf: %s stands still: process %u has waited for more than %u s "
+                     "(flood messages sent %llu, taken "
                      "%llu); -deadline allows more time\n",
                      now.what, now.rank, now.deadline, sent, taken);
     (void)!write(STDERR_FILENO, text, (size_t)n);
     _exit(3);
 }
 
-static void deadline_begin(const struct perf_run *run, const char *test, uint32_t bytes, unsigned sample, unsigned samples)
+static void deadline_begin(const struct perf_run *run, const char *test, uint32_t bytes,
+                           unsigned sample, unsigned samples)
 {
     alarm(0);
-    snprintf(now.what, sizeof now.what, "%s on %s with %u bytes, sample %u of %u,", test, run->conduit, bytes, sample, samples);
+    snprintf(now.what, sizeof now.what, "%s on %s with %u bytes, sample %u of %u,", test,
+             run->conduit, bytes, sample, samples);
     now.rank = run->rank;
     now.deadline = run->opt->deadline;
     signal(SIGALRM, on_deadline);
@@ -187,7 +197,8 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
             real_time(true);
         for (unsigned turn = 0; turn < 2; turn++) { /* every other time the limit last */
             if (turn != i % 2)
-                values.value[values.count++] = t->sample(run, t->machine ? limit_bytes(bytes) : bytes);
+                values.value[values.count++] = t->sample(run,
+                                                         t->machine ? limit_bytes(bytes) : bytes);
             else if (limit)
                 limits.value[limits.count++] = limit->sample(run, limit_bytes(run->used_bytes));
             perf_sync(run);
@@ -199,13 +210,18 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
     if (run->rank != 0)
         return;
     if (run->why[0]) {
-        fprintf(stderr, "amphora-perf: %s on %s with %u bytes gives no figure: %s\n", t->name, run->conduit, bytes, run->why);
+        fprintf(stderr, "amphora-perf: %s on %s with %u bytes gives no figure: %s\n", t->name,
+                run->conduit, bytes, run->why);
         run->shared->failed++;
         return;
     }
-    struct perf_row row = {
-        t, run->conduit, run->procs, (uint32_t)run->used_bytes, &values, limit ? limit->name : NULL, limit ? &limits : NULL
-    };
+    struct perf_row row = { t,
+                            run->conduit,
+                            run->procs,
+                            (uint32_t)run->used_bytes,
+                            &values,
+                            limit ? limit->name : NULL,
+                            limit ? &limits : NULL };
     perf_report_row(run->opt, run->shared, &row);
 }
 
@@ -232,10 +248,12 @@ int perf_inside(const struct perf_options *opt)
     struct perf_run run = { .opt = opt, .conduit = opt->conduits, .tcp_fd = -1, .udp_fd = -1 };
     bool pair = false;
     for (size_t i = 0; i < perf_test_count; i++)
-        pair |= perf_selected(opt, &perf_tests[i]) && (perf_tests[i].kind == PERF_PAIR || perf_tests[i].kind == PERF_FILE);
+        pair |= perf_selected(opt, &perf_tests[i]) &&
+                (perf_tests[i].kind == PERF_PAIR || perf_tests[i].kind == PERF_FILE);
     run.shared = perf_shared_open(opt->inside);
     if (!run.shared) {
-        fprintf(stderr, "amphora-perf: %s is not the memory of a running amphora-perf: %m\n", opt->inside);
+        fprintf(stderr, "amphora-perf: %s is not the memory of a running amphora-perf: %m\n",
+                opt->inside);
         return 1;
     }
     if (!join(&run, pair ? PERF_MAX_BYTES : 1u << 20))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The machine's own limits: what two processes reach by bare cache lines, by a TCP connection over loopback, and one by memcpy.
- * Layer: tools.  Ranks 0 and 1 of a job play; the others return at once.
+ * The machine's own limits: what two processes reach by bare cache lines, by a TCP connection over
+ * loopback, and one by memcpy. Layer: tools.  Ranks 0 and 1 of a job play; the others return at
+ * once.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +21,8 @@
 
 /* ---- cache lines ---- */
 
-/* Rank 0 sends 1, 2, 3 ... in *out and waits for the same in *in, until the time of a sample is over; then it sends LAST. */
+/* Rank 0 sends 1, 2, 3 ... in *out and waits for the same in *in, until the time of a sample is
+ * over; then it sends LAST. */
 static double ping(_Atomic uint64_t *out, _Atomic uint64_t *in)
 {
     uint64_t start = amph_now_ns();
@@ -98,11 +100,14 @@ double perf_line1(struct perf_run *run, size_t bytes)
     return run->rank < 2 ? one_line(&run->shared->line_a, run->rank == 0) : 0;
 }
 
-/* Lines a microsecond that one process writes one after the other and another reads, through a ring of lines: what a stream of
- * messages of one line each can reach.  The reader says every quarter of the ring how far it is. */
+/* Lines a microsecond that one process writes one after the other and another reads, through a ring
+ * of lines: what a stream of messages of one line each can reach.  The reader says every quarter of
+ * the ring how far it is. */
 double perf_line_rate(struct perf_run *run, size_t bytes)
 {
-    enum { LINES = 400000 };
+    enum {
+        LINES = 400000
+    };
     struct perf_shared *s = run->shared;
     if (run->rank == 0) {
         s->line_a = 0;
@@ -149,7 +154,8 @@ double perf_store_rate(struct perf_run *run, size_t bytes)
 static bool tcp_ready(int fd)
 {
     int one = 1;
-    return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
+    return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0 &&
+           fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
 static int tcp_accept(struct perf_run *run)
@@ -242,7 +248,8 @@ double perf_tcp_rtt(struct perf_run *run, size_t bytes)
         if (run->rank == 0) {
             last = end - start >= SAMPLE_NS;
             data[0] = last;
-            ok = tcp_move(run->tcp_fd, data, bytes, true) && tcp_move(run->tcp_fd, data, bytes, false);
+            ok = tcp_move(run->tcp_fd, data, bytes, true) &&
+                 tcp_move(run->tcp_fd, data, bytes, false);
             end = amph_now_ns();
             n++;
         } else {
@@ -296,7 +303,8 @@ double perf_tcp_rate(struct perf_run *run, size_t bytes)
 
 double perf_memcpy(struct perf_run *run, size_t bytes)
 {
-    /* Reached through a volatile pointer: the compiler can neither leave the copies out nor inline them. */
+    /* Reached through a volatile pointer: the compiler can neither leave the copies out nor inline
+     * them. */
     static void *(*volatile copy)(void *, const void *, size_t) = memcpy;
     static unsigned char target[PERF_MAX_BYTES] __attribute__((aligned(4096)));
     if (run->rank != 0)

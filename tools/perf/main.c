@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* amphora-perf: options, --list, and one job for each conduit, kind of test and number of processes.  Layer: tools. */
+/* amphora-perf: options, --list, and one job for each conduit, kind of test and number of
+ * processes.  Layer: tools. */
 #include <errno.h>
 #include <libgen.h>
 #include <sched.h>
@@ -14,17 +15,20 @@
 #include "tools/perf/perf.h"
 
 static const char help[] =
-    "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N] [-deadline S]\n"
+    "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N] "
+    "[-deadline S]\n"
     "                    [-dir DIR] [--json] [--list]\n"
     "\n"
     "Measures Amphora beside the machine's own limits, in one run, and prints medians and ratios.\n"
     "\n"
     "  -conduit C,...   smp, tcp (shared memory is off), udp, verbs; default smp,tcp\n"
-    "  -n PROCS         processes of a job (default: each test's own number; tests of two leave the others waiting)\n"
+    "  -n PROCS         processes of a job (default: each test's own number; tests of two leave "
+    "the others waiting)\n"
     "  -test NAME,...   only these tests; --list names them\n"
     "  -bytes LIST      only these sizes, like 8,1K,4M (at most 4M)\n"
     "  -repeat N        samples of each test and of its limit, taken in turn (default 7)\n"
-    "  -deadline S      seconds after which a sample ends the job and says where it stood (default 120)\n"
+    "  -deadline S      seconds after which a sample ends the job and says where it stood (default "
+    "120)\n"
     "  -dir DIR         directory, on a memory file system, of the file tests (default /dev/shm)\n"
     "  --json           one JSON object a line\n"
     "  --list           what each test measures\n";
@@ -46,7 +50,8 @@ static bool set_option(const struct option_row *row, const char *value)
         char *end;
         unsigned long n = strtoul(value, &end, 10);
         if (*end || n < 1 || n > PERF_MAX_PROCS) {
-            fprintf(stderr, "amphora-perf: %s %s: wanted is a number from 1 to %d\n", row->name, value, PERF_MAX_PROCS);
+            fprintf(stderr, "amphora-perf: %s %s: wanted is a number from 1 to %d\n", row->name,
+                    value, PERF_MAX_PROCS);
             return false;
         }
         *row->number = (unsigned)n;
@@ -56,6 +61,7 @@ static bool set_option(const struct option_row *row, const char *value)
 
 static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p)
 {
+    /* clang-format off */
     const struct option_row rows[] = {
         { "-conduit", &o->conduits, NULL, NULL }, { "-network", &o->conduits, NULL, NULL }, { "-test", &o->tests, NULL, NULL },
         { "-bytes", &o->bytes, NULL, NULL },      { "-n", NULL, &o->procs, NULL },          { "-repeat", NULL, &o->repeat, NULL },
@@ -63,6 +69,7 @@ static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p)
         { "-dir", &o->dir, NULL, NULL },          { "-json", NULL, NULL, &o->json },        { "-list", NULL, NULL, &o->list },
         { "-inside", &o->inside, NULL, NULL },    { "-help", NULL, NULL, help_p },          { "-h", NULL, NULL, help_p },
     };
+    /* clang-format on */
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i][0] == '-' && argv[i][1] == '-' ? argv[i] + 1 : argv[i];
         const struct option_row *row = NULL;
@@ -70,7 +77,8 @@ static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p)
             if (strcmp(arg, rows[k].name) == 0)
                 row = &rows[k];
         if (!row) {
-            fprintf(stderr, "amphora-perf: there is no option %s; amphora-perf --help lists them\n", argv[i]);
+            fprintf(stderr, "amphora-perf: there is no option %s; amphora-perf --help lists them\n",
+                    argv[i]);
             return false;
         }
         if (row->flag) {
@@ -92,7 +100,10 @@ static bool check_tests(const char *list)
     for (const char *at = list; *at; at += *at == ',') {
         size_t len = strcspn(at, ",");
         if (!perf_find(at, len)) {
-            fprintf(stderr, "amphora-perf: there is no test called \"%.*s\"; amphora-perf --list names them\n", (int)len, at);
+            fprintf(
+                stderr,
+                "amphora-perf: there is no test called \"%.*s\"; amphora-perf --list names them\n",
+                (int)len, at);
             return false;
         }
         at += len;
@@ -107,8 +118,10 @@ static bool check_bytes(const char *list)
         uint64_t bytes;
         size_t len = strcspn(at, ",");
         snprintf(word, sizeof word, "%.*s", (int)len, at);
-        if (len >= sizeof word || !amph_parse_size(word, &bytes) || bytes < 1 || bytes > PERF_MAX_BYTES) {
-            fprintf(stderr, "amphora-perf: -bytes %s: \"%s\" is no size from 1 to 4M\n", list, word);
+        if (len >= sizeof word || !amph_parse_size(word, &bytes) || bytes < 1 ||
+            bytes > PERF_MAX_BYTES) {
+            fprintf(stderr, "amphora-perf: -bytes %s: \"%s\" is no size from 1 to 4M\n", list,
+                    word);
             return false;
         }
         at += len;
@@ -122,10 +135,12 @@ static bool check_conduits(const char *list)
     for (const char *at = list; *at; at += *at == ',') {
         size_t len = strcspn(at, ",");
         size_t k = 0;
-        while (k < AMPH_COUNTOF(known) && (strlen(known[k]) != len || strncmp(at, known[k], len) != 0))
+        while (k < AMPH_COUNTOF(known) &&
+               (strlen(known[k]) != len || strncmp(at, known[k], len) != 0))
             k++;
         if (k == AMPH_COUNTOF(known)) {
-            fprintf(stderr, "amphora-perf: -conduit %s: \"%.*s\" is none of smp, tcp, udp, verbs\n", list, (int)len, at);
+            fprintf(stderr, "amphora-perf: -conduit %s: \"%.*s\" is none of smp, tcp, udp, verbs\n",
+                    list, (int)len, at);
             return false;
         }
         at += len;
@@ -135,10 +150,12 @@ static bool check_conduits(const char *list)
 
 static int print_list(void)
 {
-    static const char *const kinds[] = { [PERF_PAIR] = "two pinned processes",
-                                         [PERF_CROWD] = "all processes of the job",
-                                         [PERF_SERVED] = "all processes of the job, with one I/O server",
-                                         [PERF_FILE] = "one process and one I/O server" };
+    static const char *const kinds[] = {
+        [PERF_PAIR] = "two pinned processes",
+        [PERF_CROWD] = "all processes of the job",
+        [PERF_SERVED] = "all processes of the job, with one I/O server",
+        [PERF_FILE] = "one process and one I/O server"
+    };
     for (size_t i = 0; i < perf_test_count; i++) {
         const struct perf_test *t = &perf_tests[i];
         printf("%-16s %s\n%-16s unit %s; %s", t->name, t->what, "", t->unit, kinds[t->kind]);
@@ -171,11 +188,14 @@ static bool find_programs(struct paths *p)
     strcpy(folder, p->self);
     char *dir = dirname(folder);
     size_t n = strlen(dir);
-    /* Built but not installed: libtool keeps the program in .libs and a script that finds the libraries above it. */
+    /* Built but not installed: libtool keeps the program in .libs and a script that finds the
+     * libraries above it. */
     bool libtool = n >= 6 && strcmp(dir + n - 6, "/.libs") == 0;
-    if (snprintf(p->run, sizeof p->run, "%s%s/amphora-run", dir, libtool ? "/.." : "") >= (int)sizeof p->run ||
+    if (snprintf(p->run, sizeof p->run, "%s%s/amphora-run", dir, libtool ? "/.." : "") >=
+            (int)sizeof p->run ||
         access(p->run, X_OK) != 0) {
-        fprintf(stderr, "amphora-perf: %s, which starts jobs, cannot be run: %s\n", p->run, strerror(errno));
+        fprintf(stderr, "amphora-perf: %s, which starts jobs, cannot be run: %s\n", p->run,
+                strerror(errno));
         return false;
     }
     return true;
@@ -188,7 +208,8 @@ struct job {
     char tests[2048]; /* names, with commas between */
 };
 
-static void exec_job(const struct perf_options *opt, const struct paths *p, const struct job *job, const char *inside)
+static void exec_job(const struct perf_options *opt, const struct paths *p, const struct job *job,
+                     const char *inside)
 {
     char n[16], prefix[4200], repeat[16], deadline[16];
     const char *argv[40];
@@ -200,8 +221,9 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     const char *head[] = { p->run, "-n", n, "-conduit", job->conduit, "-timeout", "600" };
     const char *server[] = { "-servers", "1", "-iofwd", prefix };
     const char *bound[] = { "-bind", "core" };
-    const char *tail[] = { p->self,    "-inside", inside, "-conduit", job->conduit, "-test",
-                           job->tests, "-repeat", repeat, "-dir",     opt->dir, "-deadline", deadline };
+    const char *tail[] = { p->self,  "-inside",   inside,    "-conduit", job->conduit,
+                           "-test",  job->tests,  "-repeat", repeat,     "-dir",
+                           opt->dir, "-deadline", deadline };
     for (size_t i = 0; i < AMPH_COUNTOF(head); i++)
         argv[c++] = head[i];
     for (size_t i = 0; job->kind >= PERF_SERVED && i < AMPH_COUNTOF(server); i++)
@@ -227,7 +249,8 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     _exit(127);
 }
 
-static bool run_job(const struct perf_options *opt, const struct paths *p, const struct job *job, const char *inside)
+static bool run_job(const struct perf_options *opt, const struct paths *p, const struct job *job,
+                    const char *inside)
 {
     int status;
     fflush(stdout);
@@ -242,13 +265,14 @@ static bool run_job(const struct perf_options *opt, const struct paths *p, const
         return false;
     }
     if (status != 0)
-        fprintf(stderr, "amphora-perf: the job of %s on %s with %u processes ended with %s %d\n", job->tests, job->conduit,
-                job->procs, WIFSIGNALED(status) ? "signal" : "exit code",
+        fprintf(stderr, "amphora-perf: the job of %s on %s with %u processes ended with %s %d\n",
+                job->tests, job->conduit, job->procs, WIFSIGNALED(status) ? "signal" : "exit code",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     return status == 0;
 }
 
-/* The tests of one kind that run in a job of `procs`.  Limits of the machine do not depend on the conduit: once is enough. */
+/* The tests of one kind that run in a job of `procs`.  Limits of the machine do not depend on the
+ * conduit: once is enough. */
 static bool fill_job(const struct perf_options *opt, struct job *job, bool first_conduit)
 {
     job->tests[0] = '\0';
@@ -259,7 +283,8 @@ static bool fill_job(const struct perf_options *opt, struct job *job, bool first
         bool here = false;
         for (unsigned k = 0; k < n; k++)
             here |= procs[k] == job->procs;
-        if (here && t->kind == job->kind && perf_selected(opt, t) && (first_conduit || !t->machine)) {
+        if (here && t->kind == job->kind && perf_selected(opt, t) &&
+            (first_conduit || !t->machine)) {
             strcat(job->tests, job->tests[0] ? "," : "");
             strcat(job->tests, t->name);
         }
@@ -267,7 +292,8 @@ static bool fill_job(const struct perf_options *opt, struct job *job, bool first
     return job->tests[0] != '\0';
 }
 
-static bool run_conduit(const struct perf_options *opt, const struct paths *p, const char *conduit, bool first, const char *inside)
+static bool run_conduit(const struct perf_options *opt, const struct paths *p, const char *conduit,
+                        bool first, const char *inside)
 {
     bool ok = true;
     for (int kind = PERF_PAIR; kind <= PERF_FILE; kind++) {
@@ -276,7 +302,9 @@ static bool run_conduit(const struct perf_options *opt, const struct paths *p, c
             unsigned procs[3];
             unsigned n = perf_procs(opt, &perf_tests[i], procs);
             for (unsigned k = 0; perf_tests[i].kind == (enum perf_kind)kind && k < n; k++) {
-                struct job job = { .conduit = conduit, .kind = (enum perf_kind)kind, .procs = procs[k] };
+                struct job job = { .conduit = conduit,
+                                   .kind = (enum perf_kind)kind,
+                                   .procs = procs[k] };
                 if (!done[procs[k]] && fill_job(opt, &job, first))
                     ok &= run_job(opt, p, &job, inside);
                 done[procs[k]] = true;
@@ -304,8 +332,11 @@ static void on_signal(int sig)
 
 static bool make_work_dir(struct perf_options *opt)
 {
-    if (snprintf(work_dir, sizeof work_dir, "%s/amphora-perf.XXXXXX", opt->dir) >= (int)sizeof work_dir || !mkdtemp(work_dir)) {
-        fprintf(stderr, "amphora-perf: cannot make a directory in %s: %s; choose another by -dir\n", opt->dir, strerror(errno));
+    if (snprintf(work_dir, sizeof work_dir, "%s/amphora-perf.XXXXXX", opt->dir) >=
+            (int)sizeof work_dir ||
+        !mkdtemp(work_dir)) {
+        fprintf(stderr, "amphora-perf: cannot make a directory in %s: %s; choose another by -dir\n",
+                opt->dir, strerror(errno));
         return false;
     }
     snprintf(work_file, sizeof work_file, "%s/data", work_dir);
@@ -338,14 +369,16 @@ static int run_all(struct perf_options *opt)
     }
     remove_work_dir();
     if (!opt->json)
-        printf("%u figures; %u targets met, %u missed; %u tests without a figure\n", shared->rows, shared->met, shared->missed,
-               shared->failed);
+        printf("%u figures; %u targets met, %u missed; %u tests without a figure\n", shared->rows,
+               shared->met, shared->missed, shared->failed);
     return ok && shared->failed == 0 ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
-    struct perf_options opt = { .conduits = "smp,tcp", .repeat = 7, .deadline = 120, .dir = "/dev/shm" };
+    struct perf_options opt = {
+        .conduits = "smp,tcp", .repeat = 7, .deadline = 120, .dir = "/dev/shm"
+    };
     bool want_help = false;
     if (argc == 2 && strcmp(argv[1], "--first-call") == 0)
         return perf_first_call_child();
@@ -358,10 +391,12 @@ int main(int argc, char **argv)
     if (opt.list)
         return print_list();
     if (opt.repeat > PERF_MAX_SAMPLES) {
-        fprintf(stderr, "amphora-perf: -repeat %u: at most %d samples are kept\n", opt.repeat, PERF_MAX_SAMPLES);
+        fprintf(stderr, "amphora-perf: -repeat %u: at most %d samples are kept\n", opt.repeat,
+                PERF_MAX_SAMPLES);
         return 2;
     }
-    if ((opt.tests && !check_tests(opt.tests)) || (opt.bytes && !check_bytes(opt.bytes)) || !check_conduits(opt.conduits))
+    if ((opt.tests && !check_tests(opt.tests)) || (opt.bytes && !check_bytes(opt.bytes)) ||
+        !check_conduits(opt.conduits))
         return 2;
     return opt.inside ? perf_inside(&opt) : run_all(&opt);
 }

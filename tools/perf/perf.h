@@ -10,7 +10,8 @@
  *   udp.c     and datagrams
  *   am.c, rma.c, sync.c, coll.c, files.c   the measurements
  *
- * Thread rule: one thread.  A test and a limit are the same thing: a sampler, which every process of the job calls together.
+ * Thread rule: one thread.  A test and a limit are the same thing: a sampler, which every process
+ * of the job calls together.
  */
 #ifndef AMPH_TOOLS_PERF_H
 #define AMPH_TOOLS_PERF_H
@@ -36,11 +37,12 @@ struct perf_shared {
     _Alignas(128) _Atomic uint64_t line_b;
     struct {
         _Alignas(64) _Atomic uint64_t word;
-    } ring[PERF_RING];                          /* of the limit line_rate */
-    _Alignas(128) _Atomic uint32_t port;        /* of the TCP limit's listener; 0: not yet */
-    _Atomic uint32_t udp_port[2];               /* of the sockets of the UDP limit */
-    _Atomic uint32_t rows, met, missed, failed; /* figures, targets met and not, tests without a figure */
-    double per_proc[PERF_MAX_PROCS];            /* one number of each process */
+    } ring[PERF_RING];                   /* of the limit line_rate */
+    _Alignas(128) _Atomic uint32_t port; /* of the TCP limit's listener; 0: not yet */
+    _Atomic uint32_t udp_port[2];        /* of the sockets of the UDP limit */
+    /* figures, targets met and not, tests without a figure */
+    _Atomic uint32_t rows, met, missed, failed;
+    double per_proc[PERF_MAX_PROCS]; /* one number of each process */
 };
 
 enum perf_kind {
@@ -78,7 +80,8 @@ struct perf_run {
     char why[200];     /* a sampler that cannot measure says why */
 };
 
-/* Takes one sample with messages of `bytes`; collective.  The value counts on rank 0; NaN: cannot measure, see run->why. */
+/* Takes one sample with messages of `bytes`; collective.  The value counts on rank 0; NaN: cannot
+ * measure, see run->why. */
 typedef double (*perf_sampler)(struct perf_run *run, size_t bytes);
 
 struct perf_test {
@@ -95,7 +98,8 @@ struct perf_test {
 };
 #define PERF_END UINT32_MAX
 
-/* What is to be reached (see the table): by value/limit, or by the value alone.  Two rows in a row for one test: either will do. */
+/* What is to be reached (see the issue's table): by value/limit, or by the value alone.  Two rows
+ * in a row for one test: either will do. */
 struct perf_target {
     const char *test, *conduit; /* conduit NULL: any */
     uint32_t bytes;             /* 0: any */
@@ -107,8 +111,10 @@ struct perf_target {
 extern const struct perf_test perf_tests[];
 extern const size_t perf_test_count;
 const struct perf_test *perf_find(const char *name, size_t len);
-const struct perf_target *perf_target_of(const struct perf_test *t, const char *conduit, uint32_t bytes, unsigned procs);
-const struct perf_target *perf_target_else(const struct perf_target *g); /* the other way to meet it, or NULL */
+const struct perf_target *perf_target_of(const struct perf_test *t, const char *conduit,
+                                         uint32_t bytes, unsigned procs);
+/* the other way to meet it, or NULL */
+const struct perf_target *perf_target_else(const struct perf_target *g);
 bool perf_selected(const struct perf_options *opt, const struct perf_test *t);
 /* The job sizes of t under these options; returns how many. */
 unsigned perf_procs(const struct perf_options *opt, const struct perf_test *t, unsigned out[3]);
@@ -133,14 +139,16 @@ struct perf_row {
     const struct perf_series *limits;
 };
 void perf_report_head(const struct perf_options *opt);
-void perf_report_row(const struct perf_options *opt, struct perf_shared *shared, const struct perf_row *row);
+void perf_report_row(const struct perf_options *opt, struct perf_shared *shared,
+                     const struct perf_row *row);
 double perf_median(const struct perf_series *s);
 
 /* ---- inside a job ---- */
 
 void perf_sync(struct perf_run *run); /* a barrier */
 void perf_no_value(struct perf_run *run, const char *fmt, ...) AMPH_PRINTF(2, 3);
-void perf_am_state(unsigned long long *sent_p, unsigned long long *taken_p); /* requests of floods; in signal handlers too */
+/* requests of floods; in signal handlers too */
+void perf_am_state(unsigned long long *sent_p, unsigned long long *taken_p);
 void perf_am_register(void *ep);            /* handlers of am.c; ep is a gex_EP_t */
 void perf_am_serve(struct perf_run *run);   /* rank 1: polls until rank 0 calls perf_am_release */
 void perf_am_release(struct perf_run *run); /* rank 0 */
@@ -218,7 +226,8 @@ double perf_fwd_read(struct perf_run *run, size_t bytes);
 double perf_start_plain(struct perf_run *run, size_t bytes);
 double perf_start_preload(struct perf_run *run, size_t bytes);
 double perf_first_call(struct perf_run *run, size_t bytes);
-/* The hidden helper program of perf_first_call: makes one forwarded call and prints how long it took. */
+/* The hidden helper program of perf_first_call: makes one forwarded call and prints how long it
+ * took. */
 int perf_first_call_child(void);
 
 #endif

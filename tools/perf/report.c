@@ -33,13 +33,15 @@ double perf_median(const struct perf_series *s)
 /* Of each sample to that of the limit beside it: what the machine does besides falls on both. */
 static double median_ratio(const struct perf_series *values, const struct perf_series *limits)
 {
-    struct perf_series ratios = { .count = values->count < limits->count ? values->count : limits->count };
+    struct perf_series ratios = { .count = values->count < limits->count ? values->count
+                                                                         : limits->count };
     for (unsigned i = 0; i < ratios.count; i++)
         ratios.value[i] = values->value[i] / limits->value[i];
     return perf_median(&ratios);
 }
 
-/* What is compared: the limit's name and value, the ratio, the target in words and whether it is met (-1: there is none). */
+/* What is compared: the limit's name and value, the ratio, the target in words and whether it is
+ * met (-1: there is none). */
 struct verdict {
     const char *limit;
     double limit_value, ratio;
@@ -57,7 +59,9 @@ static void judge(const struct perf_row *row, double value, struct verdict *v)
         v->limit = "target";
         v->limit_value = g->number;
     }
-    v->ratio = row->limits ? median_ratio(row->values, row->limits) : v->limit ? value / v->limit_value : NAN;
+    v->ratio = row->limits ? median_ratio(row->values, row->limits)
+               : v->limit  ? value / v->limit_value
+                           : NAN;
     v->target[0] = '\0';
     if (!g)
         return;
@@ -66,8 +70,9 @@ static void judge(const struct perf_row *row, double value, struct verdict *v)
     for (; g && n < sizeof v->target; g = perf_target_else(g)) {
         double seen = g->is_ratio ? v->ratio : value;
         v->met |= g->at_least ? seen >= g->number : seen <= g->number;
-        n += (size_t)snprintf(v->target + n, sizeof v->target - n, "%s%s %g%s%s", n ? " or " : "", g->at_least ? ">=" : "<=", g->number,
-                              g->is_ratio ? " x" : " ", g->is_ratio ? "" : row->test->unit);
+        n += (size_t)snprintf(v->target + n, sizeof v->target - n, "%s%s %g%s%s", n ? " or " : "",
+                              g->at_least ? ">=" : "<=", g->number, g->is_ratio ? " x" : " ",
+                              g->is_ratio ? "" : row->test->unit);
     }
 }
 
@@ -85,21 +90,23 @@ void perf_report_head(const struct perf_options *opt)
 {
     if (opt->json)
         return;
-    printf("%-16s %-4s %5s %8s %10s %-5s %-19s %-13s %10s %7s  %s\n", "test", "net", "procs", "bytes", "median", "unit",
-           "middle half", "limit", "limit's", "ratio", "target");
+    printf("%-16s %-4s %5s %8s %10s %-5s %-19s %-13s %10s %7s  %s\n", "test", "net", "procs",
+           "bytes", "median", "unit", "middle half", "limit", "limit's", "ratio", "target");
     fflush(stdout);
 }
 
 static void print_json(const struct perf_row *row, double value, const struct verdict *v)
 {
-    printf("{\"test\":\"%s\",\"conduit\":\"%s\",\"procs\":%u,\"bytes\":%u,\"value\":%.6g,\"unit\":\"%s\",", row->test->name,
-           row->conduit, row->procs, row->bytes, value, row->test->unit);
+    printf("{\"test\":\"%s\",\"conduit\":\"%s\",\"procs\":%u,\"bytes\":%u,\"value\":%.6g,\"unit\":"
+           "\"%s\",",
+           row->test->name, row->conduit, row->procs, row->bytes, value, row->test->unit);
     if (v->limit)
-        printf("\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4g", v->limit, v->limit_value, v->ratio);
+        printf("\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4g", v->limit, v->limit_value,
+               v->ratio);
     else
         printf("\"limit\":null,\"limit_value\":null,\"ratio\":null");
-    printf(",\"low\":%.6g,\"high\":%.6g,\"samples\":%u", quantile(row->values, 0.25), quantile(row->values, 0.75),
-           row->values->count);
+    printf(",\"low\":%.6g,\"high\":%.6g,\"samples\":%u", quantile(row->values, 0.25),
+           quantile(row->values, 0.75), row->values->count);
     if (v->met >= 0)
         printf(",\"target\":\"%s\",\"met\":%s", v->target, v->met ? "true" : "false");
     printf("}\n");
@@ -110,15 +117,17 @@ static void print_line(const struct perf_row *row, double value, const struct ve
     char a[24], b[24], c[24], d[24], e[24], range[56];
     snprintf(range, sizeof range, "%s..%s", number(quantile(row->values, 0.25), a, sizeof a),
              number(quantile(row->values, 0.75), b, sizeof b));
-    printf("%-16s %-4s %5u %8u %10s %-5s %-19s %-13s %10s %7s  %s%s\n", row->test->name, row->conduit, row->procs, row->bytes,
-           number(value, c, sizeof c), row->test->unit, range, v->limit ? v->limit : "-", number(v->limit_value, d, sizeof d),
+    printf("%-16s %-4s %5u %8u %10s %-5s %-19s %-13s %10s %7s  %s%s\n", row->test->name,
+           row->conduit, row->procs, row->bytes, number(value, c, sizeof c), row->test->unit, range,
+           v->limit ? v->limit : "-", number(v->limit_value, d, sizeof d),
            number(v->ratio, e, sizeof e), v->target,
            v->met < 0 ? ""
            : v->met   ? " ok"
                       : " MISS");
 }
 
-void perf_report_row(const struct perf_options *opt, struct perf_shared *shared, const struct perf_row *row)
+void perf_report_row(const struct perf_options *opt, struct perf_shared *shared,
+                     const struct perf_row *row)
 {
     struct verdict v;
     double value = perf_median(row->values);

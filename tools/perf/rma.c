@@ -11,7 +11,8 @@
 #define WINDOW 64
 #define WINDOW_BYTES (8u << 20)
 
-/* Microseconds of one operation: long loops, since one operation may take a few nanoseconds only. */
+/* Microseconds of one operation: long loops, since one operation may take a few nanoseconds
+ * only. */
 double perf_put_lat(struct perf_run *run, size_t bytes)
 {
     gex_TM_t tm;
@@ -23,7 +24,8 @@ double perf_put_lat(struct perf_run *run, size_t bytes)
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
-    for (unsigned batch = 10; end - start < SAMPLE_NS; n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
+    for (unsigned batch = 10; end - start < SAMPLE_NS;
+         n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
         for (unsigned i = 0; i < batch; i++)
             gex_RMA_PutBlocking(tm, 1, run->remote, run->buffer, bytes, 0);
     perf_am_release(run);
@@ -41,7 +43,8 @@ double perf_get_lat(struct perf_run *run, size_t bytes)
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
-    for (unsigned batch = 10; end - start < SAMPLE_NS; n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
+    for (unsigned batch = 10; end - start < SAMPLE_NS;
+         n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
         for (unsigned i = 0; i < batch; i++)
             gex_RMA_GetBlocking(tm, run->buffer, 1, run->remote, bytes, 0);
     perf_am_release(run);
@@ -74,9 +77,11 @@ double perf_put_bw(struct perf_run *run, size_t bytes)
     return (double)n * (double)bytes * 1e3 / (double)(end - start);
 }
 
-/* Operations a microsecond: each one injected by a call of its own, windows of 64 waited for together. */
+/* Operations a microsecond: each one injected by a call of its own, windows of 64 waited for
+ * together. */
 static inline __attribute__((always_inline)) double rate(struct perf_run *run, size_t bytes,
-                                                         void (*window)(struct perf_run *, gex_TM_t, size_t))
+                                                         void (*window)(struct perf_run *, gex_TM_t,
+                                                                        size_t))
 {
     gex_TM_t tm;
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
@@ -104,7 +109,8 @@ static void put_nbi_window(struct perf_run *run, gex_TM_t tm, size_t bytes)
 {
     const size_t step = stride(bytes);
     for (unsigned i = 0; i < WINDOW; i++)
-        gex_RMA_PutNBI(tm, 1, run->remote + i * step, run->buffer + i * step, bytes, GEX_EVENT_DEFER, 0);
+        gex_RMA_PutNBI(tm, 1, run->remote + i * step, run->buffer + i * step, bytes,
+                       GEX_EVENT_DEFER, 0);
     gex_NBI_Wait(GEX_EC_PUT, 0);
 }
 
@@ -121,7 +127,8 @@ static void put_nb_window(struct perf_run *run, gex_TM_t tm, size_t bytes)
     const size_t step = stride(bytes);
     gex_Event_t event[WINDOW];
     for (unsigned i = 0; i < WINDOW; i++)
-        event[i] = gex_RMA_PutNB(tm, 1, run->remote + i * step, run->buffer + i * step, bytes, GEX_EVENT_DEFER, 0);
+        event[i] = gex_RMA_PutNB(tm, 1, run->remote + i * step, run->buffer + i * step, bytes,
+                                 GEX_EVENT_DEFER, 0);
     gex_Event_WaitAll(event, WINDOW, 0);
 }
 

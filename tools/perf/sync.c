@@ -41,7 +41,8 @@ static double cpu_ms(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e3 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e3 +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
 }
 
 double perf_idle_wait(struct perf_run *run, size_t bytes)
@@ -64,7 +65,8 @@ double perf_idle_wait(struct perf_run *run, size_t bytes)
 
 /* ---- memory ---- */
 
-/* Sum of the Pss lines of a file like /proc/self/smaps over mappings that touch from..to; all of them where to is 0.  KiB. */
+/* Sum of the Pss lines of a file like /proc/self/smaps over mappings that touch from..to; all of
+ * them where to is 0.  KiB. */
 static double pss_kib(const char *path, uintptr_t from, uintptr_t to)
 {
     char line[512];
@@ -93,10 +95,13 @@ static double largest_pss(struct perf_run *run)
     uintptr_t from = (uintptr_t)gex_Segment_QueryAddr(segment);
     uintptr_t to = from + gex_Segment_QuerySize(segment);
     perf_sync(run);
-    run->shared->per_proc[run->rank] = pss_kib("/proc/self/smaps_rollup", 0, 0) - pss_kib("/proc/self/smaps", from, to);
+    run->shared->per_proc[run->rank] = pss_kib("/proc/self/smaps_rollup", 0, 0) -
+                                       pss_kib("/proc/self/smaps", from, to);
     perf_sync(run);
     for (unsigned i = 0; run->rank == 0 && i < run->procs; i++)
-        most = run->shared->per_proc[i] > most || isnan(run->shared->per_proc[i]) ? run->shared->per_proc[i] : most;
+        most = run->shared->per_proc[i] > most || isnan(run->shared->per_proc[i])
+                   ? run->shared->per_proc[i]
+                   : most;
     if (isnan(most))
         perf_no_value(run, "/proc/self/smaps_rollup cannot be read");
     return most / 1024;
@@ -115,8 +120,10 @@ double perf_memory_all(struct perf_run *run, size_t bytes)
     for (unsigned i = 0; i < run->procs; i++) {
         void *there;
         uintptr_t size;
-        gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, (run->rank + i) % run->procs, &there, NULL, &size, 0));
-        gex_RMA_PutBlocking(tm, (run->rank + i) % run->procs, there, &run->rank, sizeof run->rank, 0);
+        gex_Event_Wait(
+            gex_EP_QueryBoundSegmentNB(tm, (run->rank + i) % run->procs, &there, NULL, &size, 0));
+        gex_RMA_PutBlocking(tm, (run->rank + i) % run->procs, there, &run->rank, sizeof run->rank,
+                            0);
     }
     return largest_pss(run);
 }

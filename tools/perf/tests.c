@@ -8,47 +8,49 @@
 static const uint32_t none[] = { 0, PERF_END };
 static const uint32_t word[] = { 8, PERF_END };
 static const uint32_t messages[] = { 8, 1u << 10, 4u << 10, 64u << 10, PERF_END };
-static const uint32_t spread[] = { 8, 64, 512, 4u << 10, 32u << 10, 256u << 10, 1u << 20, 4u << 20, PERF_END };
+static const uint32_t spread[] = { 8,          64,       512,      4u << 10, 32u << 10,
+                                   256u << 10, 1u << 20, 4u << 20, PERF_END };
 static const uint32_t pieces[] = { 8, 64, 512, 4u << 10, 64u << 10, PERF_END };
 static const uint32_t blocks[] = { 8, 4u << 10, 1u << 20, PERF_END };
 static const uint32_t calls[] = { 1u << 20, PERF_END };
 
-#define PAIR                                                                                                                       \
-    PERF_PAIR, false, false,                                                                                                       \
-    {                                                                                                                              \
-        2                                                                                                                          \
+#define PAIR \
+    PERF_PAIR, false, false, \
+    { \
+        2 \
     }
-#define PAIR_LIMIT                                                                                                                 \
-    PERF_PAIR, false, true,                                                                                                        \
-    {                                                                                                                              \
-        2                                                                                                                          \
+#define PAIR_LIMIT \
+    PERF_PAIR, false, true, \
+    { \
+        2 \
     }
-#define CROWD(...)                                                                                                                 \
-    PERF_CROWD, false, false,                                                                                                      \
-    {                                                                                                                              \
-        __VA_ARGS__                                                                                                                \
+#define CROWD(...) \
+    PERF_CROWD, false, false, \
+    { \
+        __VA_ARGS__ \
     }
-#define CROWD_ONCE(...)                                                                                                            \
-    PERF_CROWD, true, false,                                                                                                       \
-    {                                                                                                                              \
-        __VA_ARGS__                                                                                                                \
+#define CROWD_ONCE(...) \
+    PERF_CROWD, true, false, \
+    { \
+        __VA_ARGS__ \
     }
-#define SERVED_ONCE(...)                                                                                                           \
-    PERF_SERVED, true, false,                                                                                                      \
-    {                                                                                                                              \
-        __VA_ARGS__                                                                                                                \
+#define SERVED_ONCE(...) \
+    PERF_SERVED, true, false, \
+    { \
+        __VA_ARGS__ \
     }
-#define FILE_ONE                                                                                                                   \
-    PERF_FILE, false, false,                                                                                                       \
-    {                                                                                                                              \
-        1                                                                                                                          \
+#define FILE_ONE \
+    PERF_FILE, false, false, \
+    { \
+        1 \
     }
-#define FILE_LIMIT                                                                                                                 \
-    PERF_FILE, false, true,                                                                                                        \
-    {                                                                                                                              \
-        1                                                                                                                          \
+#define FILE_LIMIT \
+    PERF_FILE, false, true, \
+    { \
+        1 \
     }
 
+/* clang-format off */
 const struct perf_test perf_tests[] = {
     { "line1_rtt", "us", PAIR_LIMIT, none, perf_line1, NULL, NULL,
       "limit: round trip of one cache line that two spinning processes write in turn" },
@@ -173,8 +175,10 @@ const struct perf_test perf_tests[] = {
     { "first_call", "us", FILE_ONE, none, perf_first_call, NULL, NULL,
       "the first forwarded call (stat) of a new program, the connection to its server on the same host included" },
 };
+/* clang-format on */
 const size_t perf_test_count = AMPH_COUNTOF(perf_tests);
 
+/* clang-format off */
 static const struct perf_target targets[] = {
     { "am_short_rtt", "smp", 0, 2, true, false, 1.5 },     { "am_short_rtt", "tcp", 0, 2, true, false, 1.35 },
     { "am_medium_rate", "smp", 8, 2, false, true, 4 },     { "am_long_flood", "smp", 4u << 10, 2, false, true, 12000 },
@@ -199,6 +203,7 @@ static const struct perf_target targets[] = {
     { "fwd_write", "smp", 1u << 20, 0, true, true, 0.68 }, { "fwd_read", "smp", 1u << 20, 0, true, true, 0.68 },
     { "start_preload", NULL, 0, 0, false, false, 1000 },   { "first_call", "smp", 0, 0, false, false, 3000 },
 };
+/* clang-format on */
 
 const struct perf_test *perf_find(const char *name, size_t len)
 {
@@ -208,7 +213,8 @@ const struct perf_test *perf_find(const char *name, size_t len)
     return NULL;
 }
 
-const struct perf_target *perf_target_of(const struct perf_test *t, const char *conduit, uint32_t bytes, unsigned procs)
+const struct perf_target *perf_target_of(const struct perf_test *t, const char *conduit,
+                                         uint32_t bytes, unsigned procs)
 {
     if (strcmp(conduit, "udp") == 0 && amph_env_int(AMPH_ENV_UDP_LOSS))
         return NULL; /* the targets are those of a wire that loses nothing on purpose */
@@ -224,8 +230,9 @@ const struct perf_target *perf_target_of(const struct perf_test *t, const char *
 const struct perf_target *perf_target_else(const struct perf_target *g)
 {
     const struct perf_target *next = g + 1;
-    return next < targets + AMPH_COUNTOF(targets) && next->conduit && g->conduit && strcmp(next->test, g->test) == 0 &&
-                   strcmp(next->conduit, g->conduit) == 0 && next->bytes == g->bytes && next->procs == g->procs
+    return next < targets + AMPH_COUNTOF(targets) && next->conduit && g->conduit &&
+                   strcmp(next->test, g->test) == 0 && strcmp(next->conduit, g->conduit) == 0 &&
+                   next->bytes == g->bytes && next->procs == g->procs
                ? next
                : NULL;
 }

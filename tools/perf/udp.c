@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The machine's own limits of datagrams: what two processes reach over a pair of UDP sockets on loopback.  Layer: tools.
- * Ranks 0 and 1 of a job play; the others return at once.
+ * The machine's own limits of datagrams: what two processes reach over a pair of UDP sockets on
+ * loopback.  Layer: tools. Ranks 0 and 1 of a job play; the others return at once.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,19 +19,22 @@
 #define GIVE_UP_NS (10 * AMPH_NS_PER_S)
 #define LARGEST 65504u
 #define BATCH 16u
-#define WINDOW (1u << 20) /* bytes under way; each datagram counts 1 KiB more, as it does in the kernel */
+#define WINDOW \
+    (1u << 20) /* bytes under way; each datagram counts 1 KiB more, as it does in the kernel */
 
 static int open_socket(struct sockaddr_in *addr)
 {
     int bytes = 8 << 20;
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     socklen_t len = sizeof *addr;
-    *addr = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    *addr = (struct sockaddr_in){ .sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     if (fd < 0)
         return -1;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-    if (bind(fd, (struct sockaddr *)addr, sizeof *addr) == 0 && getsockname(fd, (struct sockaddr *)addr, &len) == 0)
+    if (bind(fd, (struct sockaddr *)addr, sizeof *addr) == 0 &&
+        getsockname(fd, (struct sockaddr *)addr, &len) == 0)
         return fd;
     close(fd);
     return -1;
@@ -99,7 +102,8 @@ double perf_udp_rtt(struct perf_run *run, size_t bytes)
         if (run->rank == 0) {
             last = end - start >= SAMPLE_NS;
             data[0] = last;
-            ok = send(run->udp_fd, data, len, 0) == (ssize_t)len && receive(run->udp_fd, data, LARGEST) == (ssize_t)len;
+            ok = send(run->udp_fd, data, len, 0) == (ssize_t)len &&
+                 receive(run->udp_fd, data, LARGEST) == (ssize_t)len;
             end = amph_now_ns();
             n++;
         } else {
@@ -115,7 +119,8 @@ double perf_udp_rtt(struct perf_run *run, size_t bytes)
     return (double)(end - start) / (double)n / 1e3;
 }
 
-/* The stream: datagrams as long as they can be, a window of them under way, the receiver says how many have come. */
+/* The stream: datagrams as long as they can be, a window of them under way, the receiver says how
+ * many have come. */
 struct pieces {
     size_t each, count, window;
 };
@@ -143,7 +148,9 @@ static bool send_all(struct perf_run *run, const struct pieces *p)
     while (came < p->count) {
         unsigned n = 0;
         for (; n < BATCH && sent + n < p->count && sent + n - came < p->window; n++) {
-            iov[n] = (struct iovec){ run->buffer + (sent + n) * p->each % (PERF_MAX_BYTES - LARGEST), p->each };
+            iov[n] = (struct iovec){
+                run->buffer + (sent + n) * p->each % (PERF_MAX_BYTES - LARGEST), p->each
+            };
             msg[n].msg_hdr.msg_iov = &iov[n];
             msg[n].msg_hdr.msg_iovlen = 1;
         }
@@ -198,7 +205,8 @@ double perf_udp_stream(struct perf_run *run, size_t bytes)
     uint64_t start = amph_now_ns();
     bool ok = run->rank == 0 ? send_all(run, &p) : take_all(run, &p);
     if (!ok) {
-        perf_no_value(run, "a datagram of the raw stream was lost; net.core.rmem_max may be too small");
+        perf_no_value(run,
+                      "a datagram of the raw stream was lost; net.core.rmem_max may be too small");
         return NAN;
     }
     return (double)(p.count * p.each) * 1e3 / (double)(amph_now_ns() - start);

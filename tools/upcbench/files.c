@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* File output through the job's servers: one collective write of BENCH_FILE_BYTES, from all threads' memory; MB/s. */
+/* File output through the job's servers: one collective write of BENCH_FILE_BYTES, from all
+ * threads' memory; MB/s. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +15,8 @@ static void fail(const char *call)
 
 static upc_file_t *open_file(int fp)
 {
-    upc_file_t *f = upc_all_fopen(BENCH_PREFIX "/upc-bench.dat", UPC_WRONLY | UPC_CREATE | fp, 0, NULL);
+    upc_file_t *f = upc_all_fopen(BENCH_PREFIX "/upc-bench.dat", UPC_WRONLY | UPC_CREATE | fp, 0,
+                                  NULL);
     if (!f)
         fail("upc_all_fopen");
     return f;
@@ -42,7 +44,8 @@ double bench_file_cyclic(size_t bytes)
     return megabytes((upc_off_t)(blocks * bytes), start);
 }
 
-/* The same bytes from private memory, by lists: thread t has the blocks t, t + THREADS ... of the file. */
+/* The same bytes from private memory, by lists: thread t has the blocks t, t + THREADS ... of the
+ * file. */
 double bench_file_list(size_t bytes)
 {
     size_t runs = BENCH_FILE_BYTES / bytes / (size_t)THREADS;
@@ -52,7 +55,9 @@ double bench_file_list(size_t bytes)
     if (!run || !buffer)
         fail("calloc");
     for (size_t i = 0; i < runs; i++)
-        run[i] = (struct upc_filevec){ (upc_off_t)((i * (size_t)THREADS + (size_t)MYTHREAD) * bytes), bytes };
+        run[i] = (struct upc_filevec){
+            (upc_off_t)((i * (size_t)THREADS + (size_t)MYTHREAD) * bytes), bytes
+        };
     const struct upc_local_memvec memory = { buffer, each };
     upc_file_t *f = open_file(UPC_INDIVIDUAL_FP);
     upc_barrier();
@@ -76,7 +81,8 @@ double bench_file_contiguous(size_t bytes)
     upc_all_fseek(f, (upc_off_t)each * MYTHREAD, UPC_SEEK_SET);
     upc_barrier();
     uint64_t start = upc_ticks_to_ns(upc_ticks_now());
-    if (upc_all_fwrite_local(f, upc_pts_local(upc_pts_add(a, each, 1, MYTHREAD)), 1, each, 0) != (upc_off_t)each)
+    if (upc_all_fwrite_local(f, upc_pts_local(upc_pts_add(a, each, 1, MYTHREAD)), 1, each, 0) !=
+        (upc_off_t)each)
         fail("upc_all_fwrite_local");
     start = upc_ticks_to_ns(upc_ticks_now()) - start;
     if (upc_all_fclose(f))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of tests and of targets, and what a thread of a job does: a test and its limit are sampled in turn; thread 0 prints medians. */
+/* The table of tests and of targets, and what a thread of a job does: a test and its limit are
+ * sampled in turn; thread 0 prints medians. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "upc_bridge.h"
 #include "tools/upcbench/upcbench.h"
 
+/* clang-format off */
 const struct bench_test bench_tests[] = {
     { "put", "MB/s", true, 0, true, false, bench_put, "gex put", bench_gex_put,
       "upc_memput_nbi in windows, private memory to thread 1's part of a shared array" },
@@ -33,11 +35,13 @@ const struct bench_test bench_tests[] = {
     { "file_list", "MB/s", false, 4096, false, true, bench_file_list, "contiguous", bench_file_contiguous,
       "upc_all_fwrite_list_local of blocks that lie in turn for each thread, from private memory" },
 };
+/* clang-format on */
 const size_t bench_test_count = sizeof bench_tests / sizeof bench_tests[0];
 
 static const struct bench_target targets[] = {
-    { "put", NULL, 1u << 20, true, true, 0.95 }, { "get", NULL, 1u << 20, true, true, 0.95 }, { "read", "smp", 8, false, false, 12 },
-    { "write", "smp", 8, false, false, 12 },     { "barrier", NULL, 0, true, false, 1.2 },    { "file", NULL, 4096, true, true, 0.7 },
+    { "put", NULL, 1u << 20, true, true, 0.95 }, { "get", NULL, 1u << 20, true, true, 0.95 },
+    { "read", "smp", 8, false, false, 12 },      { "write", "smp", 8, false, false, 12 },
+    { "barrier", NULL, 0, true, false, 1.2 },    { "file", NULL, 4096, true, true, 0.7 },
 };
 
 const struct bench_target *bench_target_of(const struct bench_row *row)
@@ -73,7 +77,8 @@ static double median(double *v, unsigned n)
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-/* A sample and one of its limit make a pair, every other time the limit first: what the machine does besides falls on both. */
+/* A sample and one of its limit make a pair, every other time the limit first: what the machine
+ * does besides falls on both. */
 static void measure(const struct bench_test *t, size_t bytes, unsigned repeat)
 {
     double value[BENCH_SAMPLES], limit[BENCH_SAMPLES], ratio[BENCH_SAMPLES];
@@ -87,8 +92,9 @@ static void measure(const struct bench_test *t, size_t bytes, unsigned repeat)
         ratio[i] = t->limit ? value[i] / limit[i] : NAN;
     }
     if (MYTHREAD == 0) {
-        printf("row %s %zu %d %.9g %s %.9g %.9g %s\n", t->name, bytes, THREADS, median(value, repeat), t->unit,
-               t->limit ? median(limit, repeat) : NAN, t->limit ? median(ratio, repeat) : NAN, t->limit ? t->limit : "-");
+        printf("row %s %zu %d %.9g %s %.9g %.9g %s\n", t->name, bytes, THREADS,
+               median(value, repeat), t->unit, t->limit ? median(limit, repeat) : NAN,
+               t->limit ? median(ratio, repeat) : NAN, t->limit ? t->limit : "-");
         fflush(stdout);
     }
 }
@@ -107,7 +113,8 @@ static int run(int argc, char **argv)
             continue;
         if (!t->by_size)
             measure(t, t->bytes, repeat);
-        for (size_t bytes = from; t->by_size && bytes <= to; bytes *= bytes < 1024 || bytes >= 1u << 20 ? 8 : 4)
+        for (size_t bytes = from; t->by_size && bytes <= to;
+             bytes *= bytes < 1024 || bytes >= 1u << 20 ? 8 : 4)
             measure(t, bytes, repeat);
     }
     return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* upc-bench: options, one job for each conduit, the table and JSON.  See upcbench.h and upc-bench(1). */
+/* upc-bench: options, one job for each conduit, the table and JSON.  See upcbench.h and
+ * upc-bench(1). */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -19,17 +20,22 @@ static struct {
 
 static void usage(FILE *out)
 {
-    fprintf(out, "upc-bench: copies, single accesses, locks, barriers and file output of UPC programs, on each conduit\n"
-            "  -n N            threads (default: 2)\n"
-            "  -c LIST         conduits (default: smp,tcp,udp); tcp and udp go between pretended hosts\n"
-            "  -t LIST         tests (default: all); --list names them\n"
-            "  -b FROM:TO      sizes of copies in bytes (default: 8:64M; K and M are understood)\n"
-            "  -r N            samples of each figure (default: 7, with --check 15, at most %d)\n"
-            "  -S N            I/O servers of the file tests (default: 2; 0: without)\n"
-            "  -d DIR          where the servers keep the file (default: a new directory in TMPDIR)\n"
-            "  --json          one JSON object a line\n"
-            "  --svg FILE      bandwidth by size as a picture\n"
-            "  --check         only the figures that have a target; exit 1 where one is missed\n", BENCH_SAMPLES);
+    fprintf(
+        out,
+        "upc-bench: copies, single accesses, locks, barriers and file output of UPC programs, on "
+        "each conduit\n"
+        "  -n N            threads (default: 2)\n"
+        "  -c LIST         conduits (default: smp,tcp,udp); tcp and udp go between pretended "
+        "hosts\n"
+        "  -t LIST         tests (default: all); --list names them\n"
+        "  -b FROM:TO      sizes of copies in bytes (default: 8:64M; K and M are understood)\n"
+        "  -r N            samples of each figure (default: 7, with --check 15, at most %d)\n"
+        "  -S N            I/O servers of the file tests (default: 2; 0: without)\n"
+        "  -d DIR          where the servers keep the file (default: a new directory in TMPDIR)\n"
+        "  --json          one JSON object a line\n"
+        "  --svg FILE      bandwidth by size as a picture\n"
+        "  --check         only the figures that have a target; exit 1 where one is missed\n",
+        BENCH_SAMPLES);
 }
 
 static size_t size_of(const char *text, char **end)
@@ -53,33 +59,60 @@ static bool parse_sizes(struct bench_options *o, const char *text)
 
 static bool parse(struct bench_options *o, int argc, char **argv)
 {
-    static const struct option longs[] = { { "json", no_argument, NULL, 'j' }, { "svg", required_argument, NULL, 's' },
-                                           { "check", no_argument, NULL, 'C' }, { "list", no_argument, NULL, 'l' },
-                                           { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
+    static const struct option longs[] = {
+        { "json", no_argument, NULL, 'j' },  { "svg", required_argument, NULL, 's' },
+        { "check", no_argument, NULL, 'C' }, { "list", no_argument, NULL, 'l' },
+        { "help", no_argument, NULL, 'h' },  { NULL, 0, NULL, 0 }
+    };
     int c;
     bool ok = true;
     while (ok && (c = getopt_long(argc, argv, "n:c:t:b:r:S:d:h", longs, NULL)) != -1)
         switch (c) {
-        case 'n': o->threads = (unsigned)atoi(optarg); break;
-        case 'c': o->conduits = optarg; break;
-        case 't': o->tests = optarg; break;
-        case 'b': ok = parse_sizes(o, optarg); break;
-        case 'r': ok = (o->repeat = (unsigned)atoi(optarg)) >= 1; break;
-        case 'S': o->servers = (unsigned)atoi(optarg); break;
-        case 'd': o->dir = optarg; break;
-        case 'j': o->json = true; break;
-        case 's': o->svg = optarg; break;
-        case 'C': o->check = true; break;
-        case 'l': o->list = true; break;
-        case 'h': usage(stdout); exit(0);
-        default: ok = false;
+        case 'n':
+            o->threads = (unsigned)atoi(optarg);
+            break;
+        case 'c':
+            o->conduits = optarg;
+            break;
+        case 't':
+            o->tests = optarg;
+            break;
+        case 'b':
+            ok = parse_sizes(o, optarg);
+            break;
+        case 'r':
+            ok = (o->repeat = (unsigned)atoi(optarg)) >= 1;
+            break;
+        case 'S':
+            o->servers = (unsigned)atoi(optarg);
+            break;
+        case 'd':
+            o->dir = optarg;
+            break;
+        case 'j':
+            o->json = true;
+            break;
+        case 's':
+            o->svg = optarg;
+            break;
+        case 'C':
+            o->check = true;
+            break;
+        case 'l':
+            o->list = true;
+            break;
+        case 'h':
+            usage(stdout);
+            exit(0);
+        default:
+            ok = false;
         }
     if (o->check && !o->tests)
         o->tests = "put,get,read,write,barrier,file", o->from = o->to = 1u << 20;
     if (!o->repeat)
         o->repeat = o->check ? 15 : 7;
-    return ok && optind == argc && o->threads >= 1 && o->threads <= 1024 && o->repeat <= BENCH_SAMPLES &&
-           o->servers <= 64;
+    return ok && optind == argc && o->threads >= 1 && o->threads <= 1024 &&
+           o->repeat <= BENCH_SAMPLES && o->servers <= 64;
 }
 
 /* ---- a figure ---- */
@@ -91,22 +124,26 @@ static void print_row(const struct bench_options *o, const struct bench_row *r)
     bool met = !t || (t->at_least ? seen >= t->number : seen <= t->number);
     got.missed += !met;
     if (o->json) {
-        printf("{\"test\":\"upc_%s\",\"conduit\":\"%s\",\"procs\":%u,\"bytes\":%zu,\"value\":%.6g,\"unit\":\"%s\",", r->test,
-               r->conduit, r->threads, r->bytes, r->value, r->unit);
+        printf("{\"test\":\"upc_%s\",\"conduit\":\"%s\",\"procs\":%u,\"bytes\":%zu,\"value\":%.6g,"
+               "\"unit\":\"%s\",",
+               r->test, r->conduit, r->threads, r->bytes, r->value, r->unit);
         if (isnan(r->limit_value))
             printf("\"limit\":null,\"limit_value\":null,\"ratio\":null");
         else
-            printf("\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4g", r->limit, r->limit_value, r->ratio);
+            printf("\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4g", r->limit, r->limit_value,
+                   r->ratio);
         if (t)
             printf(",\"target\":\"%s %g%s\",\"met\":%s", t->at_least ? ">=" : "<=", t->number,
                    t->is_ratio ? " x" : "", met ? "true" : "false");
         printf("}\n");
     } else {
-        printf("%-11s %-4s %5u %9zu %12.5g %-5s", r->test, r->conduit, r->threads, r->bytes, r->value, r->unit);
+        printf("%-11s %-4s %5u %9zu %12.5g %-5s", r->test, r->conduit, r->threads, r->bytes,
+               r->value, r->unit);
         if (!isnan(r->limit_value))
             printf(" %-11s %12.5g %7.3f", r->limit, r->limit_value, r->ratio);
         if (t)
-            printf("  %s %g%s %s", t->at_least ? ">=" : "<=", t->number, t->is_ratio ? " x" : "", met ? "ok" : "MISS");
+            printf("  %s %g%s %s", t->at_least ? ">=" : "<=", t->number, t->is_ratio ? " x" : "",
+                   met ? "ok" : "MISS");
         printf("\n");
     }
     fflush(stdout);
@@ -115,8 +152,8 @@ static void print_row(const struct bench_options *o, const struct bench_row *r)
 static void take_line(const struct bench_options *o, const char *conduit, const char *line)
 {
     struct bench_row r = { .threads = 0 };
-    if (sscanf(line, "row %31s %zu %u %lf %7s %lf %lf %31[^\n]", r.test, &r.bytes, &r.threads, &r.value, r.unit,
-               &r.limit_value, &r.ratio, r.limit) != 8) {
+    if (sscanf(line, "row %31s %zu %u %lf %7s %lf %lf %31[^\n]", r.test, &r.bytes, &r.threads,
+               &r.value, r.unit, &r.limit_value, &r.ratio, r.limit) != 8) {
         fputs(line, stderr);
         return;
     }
@@ -159,7 +196,8 @@ static void exec_job(const struct bench_options *o, const char *conduit, const c
     snprintf(prefix, sizeof prefix, "%s=%s", BENCH_PREFIX, dir);
     const char *const first[] = { launcher, "-n", number[0], "-conduit", conduit };
     const char *const served[] = { "-servers", number[1], "-iofwd", prefix };
-    const char *const inside[] = { self, "--inside", o->tests ? o->tests : "-", number[2], number[3], number[4], o->servers ? "1" : "0" };
+    const char *const inside[] = { self,      "--inside", o->tests ? o->tests : "-", number[2],
+                                   number[3], number[4],  o->servers ? "1" : "0" };
     for (unsigned i = 0; i < 5; i++)
         args[n++] = first[i];
     for (unsigned i = 0; o->servers && i < 4; i++)
@@ -212,9 +250,11 @@ static bool known_tests(const char *list)
     for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
         bool known = false;
         for (size_t i = 0; i < bench_test_count; i++)
-            known |= strlen(bench_tests[i].name) == strcspn(at, ",") && strncmp(bench_tests[i].name, at, strcspn(at, ",")) == 0;
+            known |= strlen(bench_tests[i].name) == strcspn(at, ",") &&
+                     strncmp(bench_tests[i].name, at, strcspn(at, ",")) == 0;
         if (!known) {
-            fprintf(stderr, "upc-bench: there is no test %.*s; --list names them\n", (int)strcspn(at, ","), at);
+            fprintf(stderr, "upc-bench: there is no test %.*s; --list names them\n",
+                    (int)strcspn(at, ","), at);
             return false;
         }
     }
@@ -223,7 +263,9 @@ static bool known_tests(const char *list)
 
 int main(int argc, char **argv)
 {
-    struct bench_options o = { .conduits = "smp,tcp,udp", .threads = 2, .servers = 2, .from = 8, .to = BENCH_MOST_BYTES };
+    struct bench_options o = {
+        .conduits = "smp,tcp,udp", .threads = 2, .servers = 2, .from = 8, .to = BENCH_MOST_BYTES
+    };
     char dir[4096], conduit[16], file[4200];
     bool ok = true;
     bool own = false;
@@ -243,8 +285,8 @@ int main(int argc, char **argv)
         return 1;
     }
     if (!o.json)
-        printf("%-11s %-4s %5s %9s %12s %-5s %-11s %12s %7s  target\n", "test", "net", "procs", "bytes", "median", "unit",
-               "beside", "its median", "ratio");
+        printf("%-11s %-4s %5s %9s %12s %-5s %-11s %12s %7s  target\n", "test", "net", "procs",
+               "bytes", "median", "unit", "beside", "its median", "ratio");
     for (const char *at = o.conduits; *at; at += strcspn(at, ","), at += *at == ',') {
         size_t len = strcspn(at, ",") < sizeof conduit ? strcspn(at, ",") : sizeof conduit - 1;
         memcpy(conduit, at, len);

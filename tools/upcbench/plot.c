@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bandwidth of put, get and block-cyclic copies by size, a line for each conduit: SVG with logarithmic axes. */
+/* Bandwidth of put, get and block-cyclic copies by size, a line for each conduit: SVG with
+ * logarithmic axes. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/upcbench/upcbench.h"
 
-enum { WIDTH = 900, HEIGHT = 480, LEFT = 80, RIGHT = 150, TOP = 40, BOTTOM = 50 };
+enum {
+    WIDTH = 900,
+    HEIGHT = 480,
+    LEFT = 80,
+    RIGHT = 150,
+    TOP = 40,
+    BOTTOM = 50
+};
 
 static const char *const drawn[] = { "put", "get", "cyclic" };
 static const char *const colour[] = { "#1f6fb4", "#d1662a", "#3a9a4b", "#8a4fb0", "#777777" };
@@ -40,31 +48,47 @@ static void axes(FILE *out, const struct frame *f)
         fprintf(out,
                 "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
-                LEFT, WIDTH - RIGHT, y_of(f, pow(10, d)), y_of(f, pow(10, d)), LEFT - 8, y_of(f, pow(10, d)) + 4, pow(10, d));
+                LEFT, WIDTH - RIGHT, y_of(f, pow(10, d)), y_of(f, pow(10, d)), LEFT - 8,
+                y_of(f, pow(10, d)) + 4, pow(10, d));
     for (double d = f->x0; d <= f->x1 + 0.01; d += 3) {
         double bytes = pow(2, d);
-        fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g%s</text>\n", x_of(f, bytes), HEIGHT - BOTTOM + 18,
-                bytes >= 1 << 20 ? bytes / (1 << 20) : bytes >= 1024 ? bytes / 1024 : bytes,
-                bytes >= 1 << 20 ? "M" : bytes >= 1024 ? "K" : "");
+        fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g%s</text>\n",
+                x_of(f, bytes), HEIGHT - BOTTOM + 18,
+                bytes >= 1 << 20 ? bytes / (1 << 20)
+                : bytes >= 1024  ? bytes / 1024
+                                 : bytes,
+                bytes >= 1 << 20 ? "M"
+                : bytes >= 1024  ? "K"
+                                 : "");
     }
-    fprintf(out, "<text x=\"18\" y=\"%d\" transform=\"rotate(-90 18 %d)\" text-anchor=\"middle\">MB/s</text>\n", HEIGHT / 2, HEIGHT / 2);
-    fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">bytes of a copy</text>\n", LEFT + (WIDTH - LEFT - RIGHT) / 2, HEIGHT - 10);
+    fprintf(out,
+            "<text x=\"18\" y=\"%d\" transform=\"rotate(-90 18 %d)\" "
+            "text-anchor=\"middle\">MB/s</text>\n",
+            HEIGHT / 2, HEIGHT / 2);
+    fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">bytes of a copy</text>\n",
+            LEFT + (WIDTH - LEFT - RIGHT) / 2, HEIGHT - 10);
 }
 
 /* The line that begins with row i: all rows of its test and conduit. */
-static void line(FILE *out, const struct frame *f, const struct bench_row *rows, size_t n, size_t i, unsigned shade, unsigned *place)
+static void line(FILE *out, const struct frame *f, const struct bench_row *rows, size_t n, size_t i,
+                 unsigned shade, unsigned *place)
 {
     int kind = kind_of(&rows[i]);
-    fprintf(out, "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" stroke-dasharray=\"%s\" points=\"",
+    fprintf(out,
+            "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" stroke-dasharray=\"%s\" "
+            "points=\"",
             colour[shade % 5], dash[kind]);
     for (size_t k = i; k < n; k++)
-        if (strcmp(rows[k].test, rows[i].test) == 0 && strcmp(rows[k].conduit, rows[i].conduit) == 0)
+        if (strcmp(rows[k].test, rows[i].test) == 0 &&
+            strcmp(rows[k].conduit, rows[i].conduit) == 0)
             fprintf(out, "%.1f,%.1f ", x_of(f, (double)rows[k].bytes), y_of(f, rows[k].value));
     fprintf(out,
-            "\"/>\n<line x1=\"%d\" x2=\"%d\" y1=\"%u\" y2=\"%u\" stroke-width=\"2\" stroke=\"%s\" stroke-dasharray=\"%s\"/>"
+            "\"/>\n<line x1=\"%d\" x2=\"%d\" y1=\"%u\" y2=\"%u\" stroke-width=\"2\" stroke=\"%s\" "
+            "stroke-dasharray=\"%s\"/>"
             "<text x=\"%d\" y=\"%u\">%s %s</text>\n",
-            WIDTH - RIGHT + 10, WIDTH - RIGHT + 40, TOP + 16 * *place, TOP + 16 * *place, colour[shade % 5], dash[kind], WIDTH - RIGHT + 46,
-            TOP + 16 * *place + 4, rows[i].conduit, rows[i].test);
+            WIDTH - RIGHT + 10, WIDTH - RIGHT + 40, TOP + 16 * *place, TOP + 16 * *place,
+            colour[shade % 5], dash[kind], WIDTH - RIGHT + 46, TOP + 16 * *place + 4,
+            rows[i].conduit, rows[i].test);
     ++*place;
 }
 
@@ -86,9 +110,12 @@ bool bench_plot(const char *path, const struct bench_row *rows, size_t n)
     FILE *out = fopen(path, "w");
     if (!out)
         return false;
-    fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"11\">\n"
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+            "font-family=\"sans-serif\" font-size=\"11\">\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-            "<text x=\"%d\" y=\"22\" font-size=\"15\" font-weight=\"bold\">Copies inside a shared array</text>\n",
+            "<text x=\"%d\" y=\"22\" font-size=\"15\" font-weight=\"bold\">Copies inside a shared "
+            "array</text>\n",
             WIDTH, HEIGHT, LEFT);
     axes(out, &f);
     for (size_t i = 0; i < n; i++) {

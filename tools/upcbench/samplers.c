@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The measurements in memory.  Thread 0 works on thread 1's part, which waits in a barrier; or all work. */
+/* The measurements in memory.  Thread 0 works on thread 1's part, which waits in a barrier; or all
+ * work. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,8 @@
 #define SIDE 512         /* of the stencil: rows of this many points, as many for each thread */
 
 static struct {
-    upc_pts_t area;   /* [BENCH_MOST_BYTES] in each thread */
-    char *buffer;     /* private, as long */
+    upc_pts_t area; /* [BENCH_MOST_BYTES] in each thread */
+    char *buffer;   /* private, as long */
     upc_lock_t *lock;
     volatile uint64_t sink;
 } bench;
@@ -31,7 +32,8 @@ void bench_setup(void)
         upc_global_exit(1);
     }
     memset(bench.buffer, 1, BENCH_MOST_BYTES);
-    memset(upc_pts_local(upc_pts_add(bench.area, BENCH_MOST_BYTES, 1, MYTHREAD)), 2, BENCH_MOST_BYTES);
+    memset(upc_pts_local(upc_pts_add(bench.area, BENCH_MOST_BYTES, 1, MYTHREAD)), 2,
+           BENCH_MOST_BYTES);
     upc_barrier();
 }
 
@@ -56,7 +58,8 @@ static int peer(void)
     return 1 % THREADS;
 }
 
-/* Runs `step` (n operations) until the sample's time is over, on thread 0; the others wait.  Gives nanoseconds of one operation. */
+/* Runs `step` (n operations) until the sample's time is over, on thread 0; the others wait.  Gives
+ * nanoseconds of one operation. */
 #define TIMED(n, step) \
     ({ \
         uint64_t start_ = now(), end_ = start_, count_ = 0; \
@@ -71,7 +74,9 @@ static int peer(void)
 
 static unsigned window_of(size_t bytes)
 {
-    return bytes * WINDOW <= WINDOW_BYTES ? WINDOW : bytes < WINDOW_BYTES ? (unsigned)(WINDOW_BYTES / bytes) : 1;
+    return bytes * WINDOW <= WINDOW_BYTES ? WINDOW
+           : bytes < WINDOW_BYTES         ? (unsigned)(WINDOW_BYTES / bytes)
+                                          : 1;
 }
 
 /* ---- copies in windows: MB/s ---- */
@@ -81,20 +86,22 @@ double bench_put(size_t bytes)
     unsigned n = window_of(bytes);
     upc_pts_t to = part(1);
     return (double)bytes * 1e3 / TIMED(n, ({
-        for (unsigned i = 0; i < n; i++)
-            upc_memput_nbi(to, bench.buffer, bytes);
-        upc_synci();
-    }));
+                                           for (unsigned i = 0; i < n; i++)
+                                               upc_memput_nbi(to, bench.buffer, bytes);
+                                           upc_synci();
+                                       }));
 }
 
 double bench_gex_put(size_t bytes)
 {
     unsigned n = window_of(bytes);
     return (double)bytes * 1e3 / TIMED(n, ({
-        for (unsigned i = 0; i < n; i++)
-            (void)gex_RMA_PutNBI(upc_self.tm, (gex_Rank_t)peer(), there(), bench.buffer, bytes, GEX_EVENT_DEFER, 0);
-        gex_NBI_Wait(GEX_EC_PUT, 0);
-    }));
+                                           for (unsigned i = 0; i < n; i++)
+                                               (void)gex_RMA_PutNBI(upc_self.tm, (gex_Rank_t)peer(),
+                                                                    there(), bench.buffer, bytes,
+                                                                    GEX_EVENT_DEFER, 0);
+                                           gex_NBI_Wait(GEX_EC_PUT, 0);
+                                       }));
 }
 
 double bench_get(size_t bytes)
@@ -102,20 +109,22 @@ double bench_get(size_t bytes)
     unsigned n = window_of(bytes);
     upc_pts_t from = part(1);
     return (double)bytes * 1e3 / TIMED(n, ({
-        for (unsigned i = 0; i < n; i++)
-            upc_memget_nbi(bench.buffer, from, bytes);
-        upc_synci();
-    }));
+                                           for (unsigned i = 0; i < n; i++)
+                                               upc_memget_nbi(bench.buffer, from, bytes);
+                                           upc_synci();
+                                       }));
 }
 
 double bench_gex_get(size_t bytes)
 {
     unsigned n = window_of(bytes);
     return (double)bytes * 1e3 / TIMED(n, ({
-        for (unsigned i = 0; i < n; i++)
-            (void)gex_RMA_GetNBI(upc_self.tm, bench.buffer, (gex_Rank_t)peer(), there(), bytes, 0);
-        gex_NBI_Wait(GEX_EC_GET, 0);
-    }));
+                                           for (unsigned i = 0; i < n; i++)
+                                               (void)gex_RMA_GetNBI(upc_self.tm, bench.buffer,
+                                                                    (gex_Rank_t)peer(), there(),
+                                                                    bytes, 0);
+                                           gex_NBI_Wait(GEX_EC_GET, 0);
+                                       }));
 }
 
 /* ---- one copy at a time: us ---- */
@@ -128,7 +137,9 @@ double bench_put_lat(size_t bytes)
 double bench_gex_put_lat(size_t bytes)
 {
     gex_Rank_t to = (gex_Rank_t)peer();
-    return TIMED(10, for (int i = 0; i < 10; i++)(void) gex_RMA_PutBlocking(upc_self.tm, to, there(), bench.buffer, bytes, 0)) / 1e3;
+    return TIMED(10, for (int i = 0; i < 10; i++)(void)
+                         gex_RMA_PutBlocking(upc_self.tm, to, there(), bench.buffer, bytes, 0)) /
+           1e3;
 }
 
 double bench_get_lat(size_t bytes)
@@ -139,12 +150,14 @@ double bench_get_lat(size_t bytes)
 double bench_gex_get_lat(size_t bytes)
 {
     gex_Rank_t from = (gex_Rank_t)peer();
-    return TIMED(10, for (int i = 0; i < 10; i++)(void) gex_RMA_GetBlocking(upc_self.tm, bench.buffer, from, there(), bytes, 0)) / 1e3;
+    return TIMED(10, for (int i = 0; i < 10; i++)(void)
+                         gex_RMA_GetBlocking(upc_self.tm, bench.buffer, from, there(), bytes, 0)) /
+           1e3;
 }
 
 /* ---- single accesses: ns ---- */
 
-#define WORD_AT(i) upc_pts_offset(base, (size_t)((i) & 1023) * 8)
+#define WORD_AT(i) upc_pts_offset(base, (size_t)((i)&1023) * 8)
 
 double bench_read_word(size_t bytes)
 {
@@ -171,12 +184,16 @@ double bench_strict_word(size_t bytes)
 
 double bench_cyclic(size_t bytes)
 {
-    size_t blocks = bytes < 64 ? 1024 : BENCH_MOST_BYTES / 8 / bytes > 1024 ? 1024 : BENCH_MOST_BYTES / 8 / bytes + 1;
-    return (double)bytes * 1e3 / TIMED(blocks, ({
-        for (size_t i = 0; i < blocks; i++)
-            upc_memput_nbi(upc_pts_add(bench.area, bytes, 1, (ptrdiff_t)i), bench.buffer, bytes);
-        upc_synci();
-    }));
+    size_t blocks = bytes < 64                            ? 1024
+                    : BENCH_MOST_BYTES / 8 / bytes > 1024 ? 1024
+                                                          : BENCH_MOST_BYTES / 8 / bytes + 1;
+    return (double)bytes * 1e3 /
+           TIMED(blocks, ({
+                     for (size_t i = 0; i < blocks; i++)
+                         upc_memput_nbi(upc_pts_add(bench.area, bytes, 1, (ptrdiff_t)i),
+                                        bench.buffer, bytes);
+                     upc_synci();
+                 }));
 }
 
 /* ---- all threads work ---- */
@@ -185,7 +202,8 @@ double bench_cyclic(size_t bytes)
 static double rate(uint64_t operations, uint64_t ns)
 {
     uint64_t most = 0;
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, &most, &ns, GEX_DT_U64, 8, 1, GEX_OP_MAX, NULL, NULL, 0));
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, &most, &ns, GEX_DT_U64, 8, 1, GEX_OP_MAX,
+                                          NULL, NULL, 0));
     return (double)operations * THREADS * 1e3 / (double)most;
 }
 
@@ -217,14 +235,16 @@ double bench_stencil(size_t bytes)
     upc_barrier();
     start = now();
     for (int step = 0; step < 4; step++) {
-        upc_memget(up, upc_pts_offset(part(MYTHREAD + THREADS - 1), sizeof up * (SIDE - 1)), sizeof up);
+        upc_memget(up, upc_pts_offset(part(MYTHREAD + THREADS - 1), sizeof up * (SIDE - 1)),
+                   sizeof up);
         upc_memget(down, part(MYTHREAD + 1), sizeof down);
         for (int y = 0; y < SIDE; y++) {
             const double *row = mine + y * SIDE;
             const double *above = y ? row - SIDE : up;
             const double *below = y < SIDE - 1 ? row + SIDE : down;
             for (int x = 1; x < SIDE - 1; x++)
-                to[y * SIDE + x] = 0.5 * row[x] + 0.125 * (row[x - 1] + row[x + 1] + above[x] + below[x]) + 1;
+                to[y * SIDE + x] = 0.5 * row[x] +
+                                   0.125 * (row[x - 1] + row[x + 1] + above[x] + below[x]) + 1;
         }
         upc_barrier();
         memcpy(mine, to, sizeof up * SIDE);
@@ -236,7 +256,9 @@ double bench_stencil(size_t bytes)
 /* All threads want one lock: microseconds from one holder to the next. */
 double bench_lock(size_t bytes)
 {
-    enum { TURNS = 300 };
+    enum {
+        TURNS = 300
+    };
     uint64_t start;
     upc_barrier();
     start = now();
@@ -251,7 +273,13 @@ double bench_lock(size_t bytes)
 
 double bench_lock_alone(size_t bytes)
 {
-    return TIMED(10, for (int i = 0; i < 10; i++) { upc_lock(bench.lock); upc_unlock(bench.lock); }) / 1e3;
+    return TIMED(
+               10,
+               for (int i = 0; i < 10; i++) {
+                   upc_lock(bench.lock);
+                   upc_unlock(bench.lock);
+               }) /
+           1e3;
 }
 
 /* ---- barriers of all threads: us ---- */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * upc-bench: what UPC programs get on each conduit, beside the same work done by the runtime's own calls.  What its files share.
- * Layer: tools; it uses the public headers only.
+ * upc-bench: what UPC programs get on each conduit, beside the same work done by the runtime's own
+ * calls.  What its files share. Layer: tools; it uses the public headers only.
  *
  *   main.c      options, starting one job for each conduit, the table, JSON
- *   inside.c    the table of tests; what a thread of a job does: samples a test and its limit in turn
+ *   inside.c    the table of tests; what a thread of a job does: samples a test and its limit in
+ *               turn
  *   samplers.c  copies, single accesses, random access, stencil, lock, barrier
  *   files.c     file output through the job's servers
  *   plot.c      bandwidth by size as SVG
@@ -26,12 +27,12 @@ typedef double (*bench_sampler)(size_t bytes);
 
 struct bench_test {
     const char *name, *unit;
-    bool by_size;            /* 8 B to 64 MiB; else the one size `bytes` */
+    bool by_size; /* 8 B to 64 MiB; else the one size `bytes` */
     size_t bytes;
-    bool pair;               /* two threads are enough and all there are */
-    bool files;              /* needs servers */
+    bool pair;  /* two threads are enough and all there are */
+    bool files; /* needs servers */
     bench_sampler sample;
-    const char *limit;       /* what it is compared with, or NULL */
+    const char *limit; /* what it is compared with, or NULL */
     bench_sampler limit_sample;
     const char *what;
 };
@@ -56,7 +57,8 @@ struct bench_row {
     char test[32], conduit[16], unit[8], limit[32];
     unsigned threads;
     size_t bytes;
-    double value, limit_value, ratio; /* medians, the ratio of pairs of samples; NaN: there is no limit */
+    /* medians, the ratio of pairs of samples; NaN: there is no limit */
+    double value, limit_value, ratio;
 };
 
 extern const struct bench_test bench_tests[];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * amphora-upcc and amphora-upcrun: where the tree is that they belong to (installed, moved after its installation, or the build tree), and
- * the line that amphora-upcc leaves in a program for amphora-upcrun.
+ * amphora-upcc and amphora-upcrun: where the tree is that they belong to (installed, moved after
+ * its installation, or the build tree), and the line that amphora-upcc leaves in a program for
+ * amphora-upcrun.
  */
 #ifndef UPC_DRIVER_PLACE_H
 #define UPC_DRIVER_PLACE_H
@@ -18,14 +19,16 @@ struct place {
 /* Finds it from this program's own file.  false: a sentence has been printed. */
 bool place_find(struct place *p, const char *self);
 
-/* The program's line: "@(#)amphora-upc: threads=4 network=udp servers=2"; 0 and "" stand for nothing chosen. */
+/* The program's line: "@(#)amphora-upc: threads=4 network=udp servers=2"; 0 and "" stand for
+ * nothing chosen. */
 #define PLACE_STAMP "@(#)amphora-upc:"
 #define PLACE_STAMP_FORMAT PLACE_STAMP " threads=%d network=%s servers=%d"
 
 __attribute__((format(printf, 1, 2))) char *text(const char *fmt, ...); /* never NULL */
 bool is_file(const char *path);
-/* The argument of a long option that is written -name VALUE, --name VALUE, -name=VALUE or --name=VALUE, or NULL when argv[*i] is another
- * one; *i moves on.  A missing value ends the program. */
+/* The argument of a long option that is written -name VALUE, --name VALUE, -name=VALUE or
+ * --name=VALUE, or NULL when argv[*i] is another one; *i moves on.  A missing value ends the
+ * program. */
 const char *option_value(int argc, char **argv, int *i, const char *name);
 
 #endif

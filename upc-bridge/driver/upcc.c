@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * amphora-upcc: compiles UPC programs: the C preprocessor, upcxlate, the C compiler, the linker.  man/amphora-upcc.1 has the options.
+ * amphora-upcc: compiles UPC programs: the C preprocessor, upcxlate, the C compiler, the linker.
+ * man/amphora-upcc.1 has the options.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +19,8 @@ struct list {
 };
 
 static struct place place;
-static struct list cpp, cc, link_opts, inputs; /* options for: the preprocessor; compiling; linking.  files and -l in order */
+/* options for: the preprocessor; compiling; linking.  files and -l in order */
+static struct list cpp, cc, link_opts, inputs;
 static const char *output, *compiler = "gcc", *network = "";
 static int threads, servers;
 static bool verbose, compile_only, preprocess_only, translate_only, static_link;
@@ -168,7 +170,8 @@ static void compile(const char *source, const char *language, char *to)
     run(&c);
 }
 
-/* What stands behind dependency_libs= in a library's .la file: needed where the library is an archive. */
+/* What stands behind dependency_libs= in a library's .la file: needed where the library is an
+ * archive. */
 static void add_dependencies(struct list *c, const char *library)
 {
     char *la = text("%s/%s.la", place.lib, library);
@@ -200,7 +203,10 @@ static char *stamp(void)
     FILE *f = fopen(c, "w");
     if (f)
         fprintf(
-            f, "__attribute__((used)) static const char amphora_upc_stamp[] = \"" PLACE_STAMP_FORMAT "\";\n", threads, network, servers);
+            f,
+            "__attribute__((used)) static const char amphora_upc_stamp[] = \"" PLACE_STAMP_FORMAT
+            "\";\n",
+            threads, network, servers);
     if (f == NULL || fclose(f) != 0) {
         fprintf(stderr, "amphora-upcc: %s: %s\n", c, strerror(errno));
         finish(2);
@@ -252,7 +258,8 @@ static const char usage[] =
     "  -E                   preprocess only\n"
     "  -trans               translate only: leaves the C in FILE.trans.c\n"
     "  -T N                 for N threads only: THREADS is a constant\n"
-    "  -network NAME        what carries the program when nobody chooses at its start: smp, tcp, udp or verbs\n"
+    "  -network NAME        what carries the program when nobody chooses at its start: smp, tcp, "
+    "udp or verbs\n"
     "  -servers S           how many I/O servers amphora-upcrun starts when it is not told\n"
     "  -static              link everything into the program\n"
     "  -cc COMPILER         the C compiler, instead of gcc\n"
@@ -265,7 +272,8 @@ static int number(const char *what, const char *s, int least)
     char *e;
     long n = strtol(s, &e, 10);
     if (*s == 0 || *e || n < least || n > 1048576) {
-        fprintf(stderr, "amphora-upcc: %s takes a number from %d to 1048576, not '%s'\n", what, least, s);
+        fprintf(stderr, "amphora-upcc: %s takes a number from %d to 1048576, not '%s'\n", what,
+                least, s);
         exit(2);
     }
     return (int)n;
@@ -279,7 +287,9 @@ static void set_network(const char *s)
             network = i == 4 ? "" : s;
             return;
         }
-    fprintf(stderr, "amphora-upcc: no network is called '%s'; there are smp, tcp, udp, verbs and auto\n", s);
+    fprintf(stderr,
+            "amphora-upcc: no network is called '%s'; there are smp, tcp, udp, verbs and auto\n",
+            s);
     exit(2);
 }
 
@@ -287,7 +297,8 @@ static bool own_option(int argc, char **argv, int *i)
 {
     const char *a = argv[*i];
     const char *v;
-    if ((v = option_value(argc, argv, i, "network")) || (v = option_value(argc, argv, i, "conduit")))
+    if ((v = option_value(argc, argv, i, "network")) ||
+        (v = option_value(argc, argv, i, "conduit")))
         set_network(v);
     else if ((v = option_value(argc, argv, i, "servers")))
         servers = number("-servers", v, 0);
@@ -331,7 +342,8 @@ static bool with_value(int argc, char **argv, int *i, const char *name, struct l
 
 static void compiler_option(int argc, char **argv, int *i)
 {
-    static const char *const for_cpp[] = { "-D", "-U", "-I", "-include", "-isystem", "-idirafter", "-iquote", "-imacros" };
+    static const char *const for_cpp[] = { "-D",       "-U",         "-I",      "-include",
+                                           "-isystem", "-idirafter", "-iquote", "-imacros" };
     static const char *const for_link[] = { "-L", "-Wl,", "-Xlinker", "-rdynamic" };
     char *a = argv[*i];
     if (strcmp(a, "-o") == 0 || strcmp(a, "-x") == 0) {
@@ -350,7 +362,8 @@ static void compiler_option(int argc, char **argv, int *i)
             return;
     for (size_t k = 0; k < sizeof for_link / sizeof *for_link; k++)
         if (strncmp(a, for_link[k], strlen(for_link[k])) == 0) {
-            with_value(argc, argv, i, strcmp(a, "-rdynamic") == 0 || a[2] == 'l' ? a : for_link[k], &link_opts);
+            with_value(argc, argv, i, strcmp(a, "-rdynamic") == 0 || a[2] == 'l' ? a : for_link[k],
+                       &link_opts);
             return;
         }
     if (strcmp(a, "-c") == 0)
@@ -359,10 +372,12 @@ static void compiler_option(int argc, char **argv, int *i)
         preprocess_only = true;
     else if (strcmp(a, "-static") == 0)
         static_link = true;
-    else if (strncmp(a, "-std=", 5) == 0 || strncmp(a, "-O", 2) == 0 || strcmp(a, "-pthread") == 0 || strncmp(a, "-m", 2) == 0 ||
-             strncmp(a, "-f", 2) == 0 || strncmp(a, "-g", 2) == 0)
+    else if (strncmp(a, "-std=", 5) == 0 || strncmp(a, "-O", 2) == 0 ||
+             strcmp(a, "-pthread") == 0 || strncmp(a, "-m", 2) == 0 || strncmp(a, "-f", 2) == 0 ||
+             strncmp(a, "-g", 2) == 0)
         add(&cpp, a), add(&cc, a); /* these define macros, too */
-    else if (strncmp(a, "-W", 2) == 0 || strcmp(a, "-w") == 0 || strncmp(a, "-pipe", 5) == 0 || strncmp(a, "-pedantic", 9) == 0)
+    else if (strncmp(a, "-W", 2) == 0 || strcmp(a, "-w") == 0 || strncmp(a, "-pipe", 5) == 0 ||
+             strncmp(a, "-pedantic", 9) == 0)
         add(&cc, a);
     else {
         fprintf(stderr, "amphora-upcc: unknown option '%s'; see amphora-upcc -help\n", a);
@@ -404,7 +419,8 @@ static char *one_file(int i)
     char *f = inputs.v[i];
     bool is_upc = ends(f, ".upc");
     bool is_c = ends(f, ".c");
-    char *object = compile_only ? (output ? (char *)output : named(f, ".o")) : text("%s/%d.o", work, i);
+    char *object = compile_only ? (output ? (char *)output : named(f, ".o"))
+                                : text("%s/%d.o", work, i);
     if (!is_upc && !is_c)
         return f;
     if (preprocess_only) {
@@ -417,7 +433,8 @@ static char *one_file(int i)
         return object;
     }
     char *pre = text("%s/%d.i0", work, i);
-    char *c = translate_only ? (output ? (char *)output : named(f, ".trans.c")) : text("%s/%d.i", work, i);
+    char *c = translate_only ? (output ? (char *)output : named(f, ".trans.c"))
+                             : text("%s/%d.i", work, i);
     preprocess(f, pre);
     translate(pre, c);
     if (!translate_only)

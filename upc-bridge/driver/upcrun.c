@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * amphora-upcrun: starts a UPC program by amphora-run, with what the program was compiled for where the caller does not say.
+ * amphora-upcrun: starts a UPC program by amphora-run, with what the program was compiled for where
+ * the caller does not say.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 static const char usage[] =
     "usage: amphora-upcrun -n T [OPTIONS] PROGRAM [ARGUMENTS]\n\n"
     "Starts a program made by amphora-upcc with T threads.\n\n"
-    "  -n T                 threads; may be left out if the program was compiled for a number of them\n"
+    "  -n T                 threads; may be left out if the program was compiled for a number of "
+    "them\n"
     "  -servers S           I/O servers beside them\n"
     "  -network NAME        smp, tcp, udp, verbs or auto\n"
     "  -v, -help, -version\n"
@@ -28,7 +30,9 @@ struct chosen {
 /* Options of amphora-run that stand alone; all others take a value. */
 static bool stands_alone(const char *a)
 {
-    static const char *const names[] = { "label", "pretend", "v", "verbose", "help", "h", "version" };
+    static const char *const names[] = {
+        "label", "pretend", "v", "verbose", "help", "h", "version"
+    };
     a += a[1] == '-' ? 2 : 1;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(a, names[i]) == 0)
@@ -93,7 +97,8 @@ static bool read_stamp(FILE *f, struct chosen *c)
     return false;
 }
 
-/* A network that this machine has not, and why, in one sentence instead of one from each thread; other hosts speak for themselves. */
+/* A network that this machine has not, and why, in one sentence instead of one from each thread;
+ * other hosts speak for themselves. */
 static void check_network(const char *bin, const char *network)
 {
     char *command = text("'%s/amphora-info' -n 2>/dev/null", bin);
@@ -130,7 +135,8 @@ static int take_options(int argc, char **argv, struct chosen *said, struct line 
     for (i = 1; i < argc && argv[i][0] == '-'; i++) {
         const char *v;
         int first = i;
-        if (strcmp(argv[i], "-help") == 0 || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+        if (strcmp(argv[i], "-help") == 0 || strcmp(argv[i], "--help") == 0 ||
+            strcmp(argv[i], "-h") == 0) {
             fputs(usage, stdout);
             exit(0);
         }
@@ -142,7 +148,8 @@ static int take_options(int argc, char **argv, struct chosen *said, struct line 
             said->threads = number("-n", v, 1);
         else if ((v = option_value(argc, argv, &i, "servers")))
             said->servers = number("-servers", v, 0);
-        else if ((v = option_value(argc, argv, &i, "network")) || (v = option_value(argc, argv, &i, "conduit")))
+        else if ((v = option_value(argc, argv, &i, "network")) ||
+                 (v = option_value(argc, argv, &i, "conduit")))
             said->network = v;
         else {
             if (!stands_alone(argv[i]) && i + 1 < argc)
@@ -154,7 +161,8 @@ static int take_options(int argc, char **argv, struct chosen *said, struct line 
     return i;
 }
 
-/* What the program was compiled for, where the caller does not say; 0, or the exit status of a refusal that has been said. */
+/* What the program was compiled for, where the caller does not say; 0, or the exit status of a
+ * refusal that has been said. */
 static int complete(const char *program, struct chosen *said)
 {
     struct chosen built = { 0, 0, "" };
@@ -166,8 +174,10 @@ static int complete(const char *program, struct chosen *said)
     (void)read_stamp(f, &built); /* a program of upc_bridge.h has none */
     fclose(f);
     if (built.threads && said->threads > 0 && said->threads != built.threads) {
-        fprintf(stderr, "amphora-upcrun: %s was compiled for %d threads (amphora-upcc -T) and cannot run with %d\n", program,
-                built.threads, said->threads);
+        fprintf(stderr,
+                "amphora-upcrun: %s was compiled for %d threads (amphora-upcc -T) and cannot run "
+                "with %d\n",
+                program, built.threads, said->threads);
         return 2;
     }
     if (said->threads < 0 && !built.threads) {
@@ -208,7 +218,8 @@ int main(int argc, char **argv)
         return refused;
     if (!place_find(&place, "amphora-upcrun"))
         return 2;
-    if (said.network && strcmp(said.network, "verbs") == 0 && !names_hosts(&run)) /* the others are everywhere */
+    /* the others are everywhere */
+    if (said.network && strcmp(said.network, "verbs") == 0 && !names_hosts(&run))
         check_network(place.bin, said.network);
     run.argv[0] = text("%s/amphora-run", place.bin);
     add(&run, "-n");

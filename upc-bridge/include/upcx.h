@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What upcxlate's output stands on: amphora-upcc puts it before every UPC source.  C without any header of the system, so that the
- * program's own feature macros keep their effect; pointers-to-shared are those of upc_bridge.h (amphora/upc/pts.h).  Not for programs.
+ * What upcxlate's output stands on: amphora-upcc puts it before every UPC source.  C without any
+ * header of the system, so that the program's own feature macros keep their effect;
+ * pointers-to-shared are those of upc_bridge.h (amphora/upc/pts.h).  Not for programs.
  */
 #pragma GCC system_header
 #ifndef UPCX_H
@@ -109,7 +110,8 @@ UPCX_INLINE uintptr_t upcx_near(upcx_pts p)
     return AMPHORA_LIKELY(here != 0) ? here + w.addr : 0;
 }
 
-/* From or to memory that others change meanwhile: whole words whole, and never from an earlier read. */
+/* From or to memory that others change meanwhile: whole words whole, and never from an earlier
+ * read. */
 UPCX_INLINE void upcx_get(void *dst, upcx_pts p, size_t n)
 {
     uintptr_t at = upcx_near(p);
@@ -118,10 +120,18 @@ UPCX_INLINE void upcx_get(void *dst, upcx_pts p, size_t n)
         return;
     }
     switch (n) {
-    case 1: *(upcx_u8 *)dst = *(volatile upcx_u8 *)at; break;
-    case 2: *(upcx_u16 *)dst = *(volatile upcx_u16 *)at; break;
-    case 4: *(upcx_u32 *)dst = *(volatile upcx_u32 *)at; break;
-    case 8: *(upcx_u64 *)dst = *(volatile upcx_u64 *)at; break;
+    case 1:
+        *(upcx_u8 *)dst = *(volatile upcx_u8 *)at;
+        break;
+    case 2:
+        *(upcx_u16 *)dst = *(volatile upcx_u16 *)at;
+        break;
+    case 4:
+        *(upcx_u32 *)dst = *(volatile upcx_u32 *)at;
+        break;
+    case 8:
+        *(upcx_u64 *)dst = *(volatile upcx_u64 *)at;
+        break;
     default:
         __asm__ volatile("" ::: "memory");
         __builtin_memcpy(dst, (const void *)at, n);
@@ -136,17 +146,26 @@ UPCX_INLINE void upcx_put(upcx_pts p, const void *src, size_t n)
         return;
     }
     switch (n) {
-    case 1: *(volatile upcx_u8 *)at = *(const upcx_u8 *)src; break;
-    case 2: *(volatile upcx_u16 *)at = *(const upcx_u16 *)src; break;
-    case 4: *(volatile upcx_u32 *)at = *(const upcx_u32 *)src; break;
-    case 8: *(volatile upcx_u64 *)at = *(const upcx_u64 *)src; break;
+    case 1:
+        *(volatile upcx_u8 *)at = *(const upcx_u8 *)src;
+        break;
+    case 2:
+        *(volatile upcx_u16 *)at = *(const upcx_u16 *)src;
+        break;
+    case 4:
+        *(volatile upcx_u32 *)at = *(const upcx_u32 *)src;
+        break;
+    case 8:
+        *(volatile upcx_u64 *)at = *(const upcx_u64 *)src;
+        break;
     default:
         __builtin_memcpy((void *)at, src, n);
         __asm__ volatile("" ::: "memory");
     }
 }
 
-/* Who spins on a strict read waits for others, whose messages may need this process: as upc_look of amphora/upc/core.h. */
+/* Who spins on a strict read waits for others, whose messages may need this process: as upc_look of
+ * amphora/upc/core.h. */
 void upc_poll(void);
 UPCX_INLINE void upcx_look(void)
 {
@@ -160,7 +179,8 @@ UPCX_INLINE void upcx_fence(void)
     upcx_look();
 }
 
-/* A turn of a loop that may wait for others without such reads; every (often + 1)-th polls.  turns: of this loop, in a register. */
+/* A turn of a loop that may wait for others without such reads; every (often + 1)-th polls.  turns:
+ * of this loop, in a register. */
 UPCX_INLINE void upcx_turn(unsigned *turns, unsigned often)
 {
     if (AMPHORA_LIKELY((++*turns & often) != 0))
@@ -227,8 +247,8 @@ void upcx_barrier(int has_value, int value);
 void upcx_notify(int has_value, int value);
 void upcx_wait(int has_value, int value);
 
-/* Non-zero: this upc_forall chooses iterations; those inside it do not.  The variable that holds the answer ends the choice with its
- * life. */
+/* Non-zero: this upc_forall chooses iterations; those inside it do not.  The variable that holds
+ * the answer ends the choice with its life. */
 UPCX_INLINE int upcx_forall_begin(void)
 {
     int chooses = !upc_self.forall;
@@ -254,8 +274,9 @@ UPCX_INLINE int upcx_here_p(upcx_pts p)
     return (int)upc_pts_thread(p) == upc_self.mythread;
 }
 
-/* Iterations from that with affinity to `affinity` to the next of this thread, where it grows (up) or falls by one each.  last: the
- * latest iteration that was this thread's, or a negative number. */
+/* Iterations from that with affinity to `affinity` to the next of this thread, where it grows (up)
+ * or falls by one each.  last: the latest iteration that was this thread's, or a negative
+ * number. */
 UPCX_INLINE long long upcx_steps(long long affinity, int up, long long last)
 {
     int64_t at;
@@ -270,7 +291,8 @@ UPCX_INLINE long long upcx_steps(long long affinity, int up, long long last)
 /* The same for elements of an array; -1: none is this thread's. */
 UPCX_INLINE long long upcx_steps_p(upcx_pts p, size_t block, int up)
 {
-    long long n = up ? upc_self.mythread - (long long)upc_pts_thread(p) : (long long)upc_pts_thread(p) - upc_self.mythread;
+    long long n = up ? upc_self.mythread - (long long)upc_pts_thread(p)
+                     : (long long)upc_pts_thread(p) - upc_self.mythread;
     long long phase = (long long)upcx_c_phaseof(p);
     if (n == 0 || block == 0)
         return n == 0 ? 0 : -1;
@@ -278,16 +300,19 @@ UPCX_INLINE long long upcx_steps_p(upcx_pts p, size_t block, int up)
     return up ? n * (long long)block - phase : (n - 1) * (long long)block + phase + 1;
 }
 
-/* The iteration i that upcx_skip gave, if it is this thread's: it is where no step was made from the one before, or where steps are exact
- * and upcx_skip could make them.  Else a number that no loop has. */
-UPCX_INLINE long long upcx_last(long long before, long long steps, int exact, long long i, long long limit, long long length)
+/* The iteration i that upcx_skip gave, if it is this thread's: it is where no step was made from
+ * the one before, or where steps are exact and upcx_skip could make them.  Else a number that no
+ * loop has. */
+UPCX_INLINE long long upcx_last(long long before, long long steps, int exact, long long i,
+                                long long limit, long long length)
 {
     if (steps == 0)
         return before;
     return !exact || i < 0 || limit < 0 || length <= 0 ? -__LONG_LONG_MAX__ - 1 : i;
 }
 
-/* A loop whose affinity grows by `by` in a step: after `period` steps of it the thread is the same again. */
+/* A loop whose affinity grows by `by` in a step: after `period` steps of it the thread is the same
+ * again. */
 struct upcx_walk {
     long long by, mine; /* mine: the affinity of the latest iteration that is this thread's */
     int step, period;   /* step: by in threads */
@@ -309,14 +334,17 @@ UPCX_INLINE long long upcx_steps_by(long long affinity, long long by, struct upc
     if ((unsigned long long)affinity - (unsigned long long)by == (unsigned long long)w->mine)
         k = w->period - 1;
     else
-        for ((void)upc_floor_div(affinity, upc_self.threads, &at); at != upc_self.mythread; at = (at + w->step) % threads)
+        for ((void)upc_floor_div(affinity, upc_self.threads, &at); at != upc_self.mythread;
+             at = (at + w->step) % threads)
             if (++k == w->period)
                 return -1;
-    w->mine = (long long)((unsigned long long)affinity + (unsigned long long)k * (unsigned long long)by);
+    w->mine = (long long)((unsigned long long)affinity +
+                          (unsigned long long)k * (unsigned long long)by);
     return k;
 }
 
-/* The same for elements of an array, no more steps than lead to the next block of this thread; it may be too short to be hit. */
+/* The same for elements of an array, no more steps than lead to the next block of this thread; it
+ * may be too short to be hit. */
 UPCX_INLINE long long upcx_steps_p_by(upcx_pts p, size_t block, long long by)
 {
     long long n = upcx_steps_p(p, block, by >= 0);
@@ -324,19 +352,24 @@ UPCX_INLINE long long upcx_steps_p_by(upcx_pts p, size_t block, long long by)
     return n <= 0 ? n : length ? (n + length - 1) / length : -1;
 }
 
-/* The value of a loop's variable that many steps of `length` on, but no farther than where the loop ends: '<' below the limit, '{' at
- * most, '>' above it, '}' at least.  Negative numbers stay: with unsigned ones among them they would be compared in another way. */
-UPCX_INLINE long long upcx_skip(long long i, long long limit, int form, long long length, long long steps)
+/* The value of a loop's variable that many steps of `length` on, but no farther than where the loop
+ * ends: '<' below the limit, '{' at most, '>' above it, '}' at least.  Negative numbers stay: with
+ * unsigned ones among them they would be compared in another way. */
+UPCX_INLINE long long upcx_skip(long long i, long long limit, int form, long long length,
+                                long long steps)
 {
     unsigned long long step = (unsigned long long)length;
-    unsigned long long left = form == '<' || form == '{' ? (unsigned long long)limit - (unsigned long long)i : (unsigned long long)i - (unsigned long long)limit;
+    unsigned long long left = form == '<' || form == '{'
+                                  ? (unsigned long long)limit - (unsigned long long)i
+                                  : (unsigned long long)i - (unsigned long long)limit;
     left += form == '{' || form == '}';
     if (i < 0 || limit < 0 || length <= 0)
         return i;
     left = length == 1 ? left : left / step + (left % step != 0);
     if (steps >= 0 && (unsigned long long)steps < left)
         left = (unsigned long long)steps;
-    return (long long)(form == '<' || form == '{' ? (unsigned long long)i + left * step : (unsigned long long)i - left * step);
+    return (long long)(form == '<' || form == '{' ? (unsigned long long)i + left * step
+                                                  : (unsigned long long)i - left * step);
 }
 
 /* ---- start ---- */
@@ -345,21 +378,24 @@ UPCX_INLINE long long upcx_skip(long long i, long long limit, int form, long lon
 struct upcx_object {
     upcx_pts *pts;
     const char *name;
-    size_t size; /* of an element */
+    size_t size;                           /* of an element */
     size_t (*block)(void), (*count)(void); /* elements; count 0: not known here */
     void (*initial)(void);                 /* or NULL; run by thread 0 */
-    int kind;                              /* 0 declared here only, 1 defined, 2 defined and static */
+    /* 0 declared here only, 1 defined, 2 defined and static */
+    int kind;
 };
 struct upcx_unit {
     const char *file;
     struct upcx_object *const *objects; /* ends with NULL */
-    void (*values)(void);               /* initialises private variables with values that are known at the start; run by all */
-    int threads;                        /* that it was translated for, or 0 */
+    /* initialises private variables with values that are known at the start; run by all */
+    void (*values)(void);
+    int threads; /* that it was translated for, or 0 */
     struct upcx_unit *next;
 };
 void upcx_unit_add(struct upcx_unit *unit);
 /* Copies bytes from value to elements 0.. of an object. */
-void upcx_object_set(upcx_pts object, const char *name, const void *value, size_t bytes, size_t size, size_t block, size_t count);
+void upcx_object_set(upcx_pts object, const char *name, const void *value, size_t bytes,
+                     size_t size, size_t block, size_t count);
 int upcx_main(int argc, char **argv, char **envp, int (*call)(int, char **, char **));
 
 #undef gex_TM_t

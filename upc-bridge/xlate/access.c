@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: reads and writes.  A place in the shared space becomes a value or a store here and nowhere else; what is neither stays a
- * structure type in the output (upcx_pts), which C refuses to compute with.
+ * upcxlate: reads and writes.  A place in the shared space becomes a value or a store here and
+ * nowhere else; what is neither stays a structure type in the output (upcx_pts), which C refuses to
+ * compute with.
  */
 #include <string.h>
 
@@ -12,8 +13,8 @@ const char *place_text(struct expr *e)
     if (!e->idx)
         return e->base;
     struct type *el = ty_element(e->type);
-    return xl_fmt("upcx_add(%s, %s, %s, %s)", e->base, e->idx,
-        element_size(e->type, e->a), ty_block_text(el));
+    return xl_fmt("upcx_add(%s, %s, %s, %s)", e->base, e->idx, element_size(e->type, e->a),
+                  ty_block_text(el));
 }
 
 const char *mode_suffix(struct type *t)
@@ -63,13 +64,15 @@ void use_value(struct expr *e)
     if (e->bits) {
         const char *v = xl_fmt("upcx_v%d", n);
         edit(e->a, e->b,
-            xl_fmt("({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s.%s; })", ty_text(ty_unqualified(e->bits_in), v, e->a), suffix, v, e->base,
-                v, v, e->bits_name));
+             xl_fmt("({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s.%s; })",
+                    ty_text(ty_unqualified(e->bits_in), v, e->a), suffix, v, e->base, v, v,
+                    e->bits_name));
         e->bits = false;
     } else {
         const char *v = xl_fmt("upcx_v%d", n);
         edit(e->a, e->b,
-            xl_fmt("({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s; })", ty_text(t, v, e->a), suffix, v, place_text(e), v, v));
+             xl_fmt("({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s; })", ty_text(t, v, e->a), suffix,
+                    v, place_text(e), v, v));
     }
     e->type = t;
     if (ty_pts(t))
@@ -114,11 +117,13 @@ static void check_writable(struct expr *e)
 }
 
 /*
- * Writes a bit-field, in the bytes that it touches: by C11, 3.14, neighbours in the same bytes are one memory location with it, which two
- * threads may not write at one time anyway.  `before`: what the new value, `next`, is computed from is read first, and lies in
- * upcx_o<n>; `result`: what the whole expression gives, NULL: the field.
+ * Writes a bit-field, in the bytes that it touches: by C11, 3.14, neighbours in the same bytes are
+ * one memory location with it, which two threads may not write at one time anyway.  `before`: what
+ * the new value, `next`, is computed from is read first, and lies in upcx_o<n>; `result`: what the
+ * whole expression gives, NULL: the field.
  */
-static const char *store_bits(struct expr *e, int n, bool before, const char *next, const char *result)
+static const char *store_bits(struct expr *e, int n, bool before, const char *next,
+                              const char *result)
 {
     struct type *in = ty_unqualified(e->bits_in);
     struct type *t = ty_unqualified(e->type);
@@ -127,13 +132,16 @@ static const char *store_bits(struct expr *e, int n, bool before, const char *ne
     const char *field = xl_fmt("upcx_s%d.%s", n, name);
     const char *whole = ty_text(in, xl_fmt("upcx_s%d", n), e->a);
     const char *mask = ty_text(in, xl_fmt("upcx_m%d", n), e->a);
-    const char *read = before ? xl_fmt("upcx_get%s(&upcx_s%d, upcx_p%d, sizeof upcx_s%d); %s = %s; ", sfx, n, n, n,
-                                       ty_text(t, xl_fmt("upcx_o%d", n), e->a), field)
-                              : "";
-    return xl_fmt("({ upcx_pts upcx_p%d = %s; %s; %s; __builtin_memset(&upcx_m%d, 0, sizeof upcx_m%d); "
-                  "__builtin_memset(&upcx_s%d, 0, sizeof upcx_s%d); upcx_m%d.%s = upcx_ones(); %s%s = %s; "
-                  "upcx_put_bits%s(upcx_p%d, &upcx_s%d, &upcx_m%d, sizeof upcx_s%d); %s; })",
-                  n, e->base, whole, mask, n, n, n, n, n, name, read, field, next, sfx, n, n, n, n, result ? result : field);
+    const char *read = before
+                           ? xl_fmt("upcx_get%s(&upcx_s%d, upcx_p%d, sizeof upcx_s%d); %s = %s; ",
+                                    sfx, n, n, n, ty_text(t, xl_fmt("upcx_o%d", n), e->a), field)
+                           : "";
+    return xl_fmt(
+        "({ upcx_pts upcx_p%d = %s; %s; %s; __builtin_memset(&upcx_m%d, 0, sizeof upcx_m%d); "
+        "__builtin_memset(&upcx_s%d, 0, sizeof upcx_s%d); upcx_m%d.%s = upcx_ones(); %s%s = %s; "
+        "upcx_put_bits%s(upcx_p%d, &upcx_s%d, &upcx_m%d, sizeof upcx_s%d); %s; })",
+        n, e->base, whole, mask, n, n, n, n, n, name, read, field, next, sfx, n, n, n, n,
+        result ? result : field);
 }
 
 /* What v op= r is, for v of type t; the right side has been converted. */
@@ -145,7 +153,7 @@ static const char *compute(struct type *t, const char *v, unsigned op, struct ex
         const char *n = pts_scaled(t->of, render(r->a, r->b));
         struct type *el = ty_element(t->of);
         return xl_fmt("upcx_add(%s, %s%s, %s, %s)", v, op == P2('-', '=') ? "-" : "", n,
-            element_size(t->of, r->a), ty_block_text(el));
+                      element_size(t->of, r->a), ty_block_text(el));
     }
     return xl_fmt("%s %s (%s)", v, o, render(r->a, r->b));
 }
@@ -162,8 +170,10 @@ void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
     } else {
         use_value(r);
         bool add = op == P2('+', '=') || op == P2('-', '=');
-        if (l->type->kind == TY_POINTER ? !add || !ty_arithmetic(r->type) : !ty_arithmetic(l->type) || !ty_arithmetic(r->type))
-            refuse(op_tok, "this assignment operator does not fit '%s' and '%s'", ty_words(l->type), ty_words(r->type));
+        if (l->type->kind == TY_POINTER ? !add || !ty_arithmetic(r->type)
+                                        : !ty_arithmetic(l->type) || !ty_arithmetic(r->type))
+            refuse(op_tok, "this assignment operator does not fit '%s' and '%s'", ty_words(l->type),
+                   ty_words(r->type));
     }
     int n = unique();
     if (l->place) {
@@ -172,19 +182,27 @@ void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
         const char *sfx = mode_suffix(l->type);
         const char *decl = ty_text(t, v, l->a);
         if (l->bits)
-            edit(out.a, out.b, store_bits(l, n, op != '=', op == '=' ? xl_fmt("(%s)", render(r->a, r->b))
-                                                                      : compute(t, xl_fmt("upcx_o%d", n), op, r), NULL));
+            edit(out.a, out.b,
+                 store_bits(l, n, op != '=',
+                            op == '=' ? xl_fmt("(%s)", render(r->a, r->b))
+                                      : compute(t, xl_fmt("upcx_o%d", n), op, r),
+                            NULL));
         else if (op == '=')
             edit(out.a, out.b,
-                xl_fmt("({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })", decl, render(r->a, r->b), sfx, place_text(l), v, v, v));
+                 xl_fmt("({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })", decl,
+                        render(r->a, r->b), sfx, place_text(l), v, v, v));
         else
             edit(out.a, out.b,
-                xl_fmt("({ upcx_pts upcx_p%d = %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); %s = %s; upcx_put%s(upcx_p%d, &%s, "
-                       "sizeof(%s)); %s; })",
-                    n, place_text(l), decl, sfx, v, n, v, v, compute(t, v, op, r), sfx, n, v, v, v));
+                 xl_fmt("({ upcx_pts upcx_p%d = %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); %s "
+                        "= %s; upcx_put%s(upcx_p%d, &%s, "
+                        "sizeof(%s)); %s; })",
+                        n, place_text(l), decl, sfx, v, n, v, v, compute(t, v, op, r), sfx, n, v, v,
+                        v));
     } else if (ty_pts(l->type) && op != '=') {
         const char *v = xl_fmt("(*upcx_q%d)", n);
-        edit(out.a, out.b, xl_fmt("({ upcx_pts *upcx_q%d = &(%s); %s = %s; })", n, render(l->a, l->b), v, compute(t, v, op, r)));
+        edit(out.a, out.b,
+             xl_fmt("({ upcx_pts *upcx_q%d = &(%s); %s = %s; })", n, render(l->a, l->b), v,
+                    compute(t, v, op, r)));
     }
     *l = out;
 }
@@ -202,7 +220,7 @@ void step(struct expr *e, bool up, bool after)
     const char *next;
     if (ty_pts(e->type))
         next = xl_fmt("upcx_add(%s, %s%s, %s, %s)", v, up ? "" : "-", pts_scaled(e->type->of, "1"),
-            element_size(e->type->of, e->a), ty_block_text(el));
+                      element_size(e->type->of, e->a), ty_block_text(el));
     else
         next = xl_fmt("%s %c 1", v, up ? '+' : '-');
     if (e->place) {
@@ -211,19 +229,25 @@ void step(struct expr *e, bool up, bool after)
         const char *sfx = mode_suffix(e->type);
         const char *old = xl_fmt("upcx_o%d", n);
         if (e->bits)
-            edit(out.a, out.b, store_bits(e, n, true, xl_fmt("%s %c 1", old, up ? '+' : '-'), after ? old : NULL));
+            edit(
+                out.a, out.b,
+                store_bits(e, n, true, xl_fmt("%s %c 1", old, up ? '+' : '-'), after ? old : NULL));
         else
             edit(out.a, out.b,
-                xl_fmt("({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); upcx_w%d = %s; upcx_put%s(upcx_p%d, "
-                       "&upcx_w%d, sizeof(%s)); %s; })",
-                    n, place_text(e), ty_text(t, v, e->a), ty_text(t, xl_fmt("upcx_w%d", n), e->a), sfx, v, n, v, n, next, sfx, n, n, v,
-                    after ? v : xl_fmt("upcx_w%d", n)));
+                 xl_fmt("({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); "
+                        "upcx_w%d = %s; upcx_put%s(upcx_p%d, "
+                        "&upcx_w%d, sizeof(%s)); %s; })",
+                        n, place_text(e), ty_text(t, v, e->a),
+                        ty_text(t, xl_fmt("upcx_w%d", n), e->a), sfx, v, n, v, n, next, sfx, n, n,
+                        v, after ? v : xl_fmt("upcx_w%d", n)));
     } else if (ty_pts(e->type)) {
         int first = after ? e->a : e->a + 1;
         int last = after ? pos - 1 : pos;
         edit(out.a, out.b,
-            xl_fmt("({ upcx_pts *upcx_q%d = &(%s), %s = *upcx_q%d, upcx_w%d = %s; *upcx_q%d = upcx_w%d; %s; })", n, render(first, last),
-                v, n, n, next, n, n, after ? v : xl_fmt("upcx_w%d", n)));
+             xl_fmt("({ upcx_pts *upcx_q%d = &(%s), %s = *upcx_q%d, upcx_w%d = %s; *upcx_q%d = "
+                    "upcx_w%d; %s; })",
+                    n, render(first, last), v, n, n, next, n, n,
+                    after ? v : xl_fmt("upcx_w%d", n)));
     }
     *e = out;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: integer expressions that grow by the same amount whenever a loop's variable grows by one: sums, differences and products of the
- * variable and of what stands still, all signed, so that they do not wrap.
+ * upcxlate: integer expressions that grow by the same amount whenever a loop's variable grows by
+ * one: sums, differences and products of the variable and of what stands still, all signed, so that
+ * they do not wrap.
  */
 #include <string.h>
 
@@ -32,8 +33,8 @@ static bool takes(struct reader *r, unsigned punct)
 
 static bool is_signed(const struct sym *s)
 {
-    return s->kind == S_ENUM || s->type->kind == TY_SCHAR || s->type->kind == TY_SHORT || s->type->kind == TY_INT ||
-           s->type->kind == TY_LONG || s->type->kind == TY_LLONG;
+    return s->kind == S_ENUM || s->type->kind == TY_SCHAR || s->type->kind == TY_SHORT ||
+           s->type->kind == TY_INT || s->type->kind == TY_LONG || s->type->kind == TY_LLONG;
 }
 
 /* A number, a name, or a sum in parentheses. */
@@ -55,7 +56,8 @@ static struct term read_single(struct reader *r)
         else if (s)
             r->fails |= !is_plain_integer(s) || !is_signed(s);
         else if (k->kind == T_NUM)
-            r->fails |= !is_integer_text(k) || memchr(k->text, 'u', (size_t)k->len) || memchr(k->text, 'U', (size_t)k->len);
+            r->fails |= !is_integer_text(k) || memchr(k->text, 'u', (size_t)k->len) ||
+                        memchr(k->text, 'U', (size_t)k->len);
         else
             r->fails |= k->kind != T_ID || (k->kw != K_THREADS && k->kw != K_MYTHREAD);
         r->computes |= s != r->var;
@@ -76,7 +78,8 @@ static struct term read_product(struct reader *r)
             break;
         r->fails = times ? t.by && u.by : t.by || u.by;
         if (t.by || u.by)
-            t.by = t.by ? xl_fmt("(%s) * (%s)", t.by, render_bare(u.a, u.b)) : xl_fmt("(%s) * (%s)", render_bare(t.a, t.b), u.by);
+            t.by = t.by ? xl_fmt("(%s) * (%s)", t.by, render_bare(u.a, u.b))
+                        : xl_fmt("(%s) * (%s)", render_bare(t.a, t.b), u.by);
         t.b = r->at;
     }
     return t;
@@ -100,7 +103,8 @@ static struct term read_sum(struct reader *r)
 const char *affine_growth(const struct sym *var, int a, int b, bool threads, bool *computes_p)
 {
     struct reader r = { .var = var, .at = a, .end = b };
-    bool cyclic = threads && b - a > 2 && is_punct(b - 2, '%') && toks[b - 1].kind == T_ID && toks[b - 1].kw == K_THREADS;
+    bool cyclic = threads && b - a > 2 && is_punct(b - 2, '%') && toks[b - 1].kind == T_ID &&
+                  toks[b - 1].kw == K_THREADS;
     const char *by = read_sum(&r).by;
     if (cyclic && (r.fails || r.at < b)) { /* E % THREADS: the same thread as E */
         r = (struct reader){ .var = var, .at = a, .end = b - 2 };

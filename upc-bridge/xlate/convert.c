@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: conversions between types, and what operators do with pointers to shared (UPC 1.3, 6.4.2 and 6.4.3).
+ * upcxlate: conversions between types, and what operators do with pointers to shared (UPC 1.3,
+ * 6.4.2 and 6.4.3).
  */
 #include <string.h>
 
@@ -9,7 +10,8 @@
 /* n objects of this type, in elements. */
 const char *pts_scaled(struct type *pointee, const char *n)
 {
-    return pointee->kind == TY_ARRAY ? xl_fmt("(long)(%s) * (long)(%s)", n, ty_count(pointee)) : xl_fmt("(long)(%s)", n);
+    return pointee->kind == TY_ARRAY ? xl_fmt("(long)(%s) * (long)(%s)", n, ty_count(pointee))
+                                     : xl_fmt("(long)(%s)", n);
 }
 
 /* Its size as C; shared void moves by bytes. */
@@ -30,7 +32,8 @@ static bool same_element(struct type *a, struct type *b)
 {
     a = ty_element(a);
     b = ty_element(b);
-    return ty_same(a, b) || (ty_integer(a) && ty_integer(b) && a->kind != TY_OPAQUE && ty_size(a) > 0 && ty_size(a) == ty_size(b));
+    return ty_same(a, b) || (ty_integer(a) && ty_integer(b) && a->kind != TY_OPAQUE &&
+                             ty_size(a) > 0 && ty_size(a) == ty_size(b));
 }
 
 static void shared_to_shared(struct expr *e, struct type *to, const char *what, bool is_cast)
@@ -47,9 +50,11 @@ static void shared_to_shared(struct expr *e, struct type *to, const char *what, 
     if (same_element(from->of, to->of) && ty_same_block(from->of, to->of))
         return;
     if (!is_cast)
-        refuse(e->a, "%s: '%s' does not go with '%s' without a cast", what, ty_words(from), ty_words(to));
+        refuse(e->a, "%s: '%s' does not go with '%s' without a cast", what, ty_words(from),
+               ty_words(to));
     if (same_element(from->of, to->of) || ty_element(to->of)->rec || ty_element(from->of)->rec) {
-        /* The phase stays where element size and block size stay; the compiler knows sizes that are not known here. */
+        /* The phase stays where element size and block size stay; the compiler knows sizes that are
+         * not known here. */
         const char *a = "1";
         const char *b = "1";
         if (!same_element(from->of, to->of)) {
@@ -57,7 +62,8 @@ static void shared_to_shared(struct expr *e, struct type *to, const char *what, 
             b = element_size(to->of, e->a);
         }
         edit(e->a, e->b,
-            xl_fmt("upcx_recast(%s, %s == %s && %s == %s)", render(e->a, e->b), a, b, ty_block_text(from->of), ty_block_text(to->of)));
+             xl_fmt("upcx_recast(%s, %s == %s && %s == %s)", render(e->a, e->b), a, b,
+                    ty_block_text(from->of), ty_block_text(to->of)));
         return;
     }
     long long m = ty_size(ty_element(from->of));
@@ -78,7 +84,8 @@ void convert_to(struct expr *e, struct type *to, const char *what, bool is_cast)
         else if (ty_pts(from))
             shared_to_shared(e, to, what, is_cast);
         else
-            refuse(e->a, "%s: '%s' cannot become the pointer to shared '%s'", what, ty_words(from), ty_words(to));
+            refuse(e->a, "%s: '%s' cannot become the pointer to shared '%s'", what, ty_words(from),
+                   ty_words(to));
         e->type = to;
         return;
     }
@@ -90,17 +97,21 @@ void convert_to(struct expr *e, struct type *to, const char *what, bool is_cast)
                 refuse(e->a, "a pointer to shared cannot become a function's address");
             edit(e->a, e->b, xl_fmt("upcx_local(%s)", render(e->a, e->b)));
         } else if (to->kind == TY_POINTER) {
-            refuse(e->a, "%s: the pointer to shared '%s' becomes the private '%s' by a cast only", what, ty_words(from), ty_words(to));
+            refuse(e->a, "%s: the pointer to shared '%s' becomes the private '%s' by a cast only",
+                   what, ty_words(from), ty_words(to));
         } else {
-            refuse(e->a, "%s: the pointer to shared '%s' cannot become '%s'; upc_addrfield and upc_threadof give numbers", what,
-                ty_words(from), ty_words(to));
+            refuse(e->a,
+                   "%s: the pointer to shared '%s' cannot become '%s'; upc_addrfield and "
+                   "upc_threadof give numbers",
+                   what, ty_words(from), ty_words(to));
         }
         e->type = to;
         return;
     }
     /* Behind one more pointer the two worlds must not be mixed. */
-    if (!is_cast && from->kind == TY_POINTER && to->kind == TY_POINTER && from->of->kind != TY_VOID && to->of->kind != TY_VOID &&
-        !e->null && (ty_involves_shared(from) || ty_involves_shared(to)) && !ty_same(from, to))
+    if (!is_cast && from->kind == TY_POINTER && to->kind == TY_POINTER &&
+        from->of->kind != TY_VOID && to->of->kind != TY_VOID && !e->null &&
+        (ty_involves_shared(from) || ty_involves_shared(to)) && !ty_same(from, to))
         refuse(e->a, "%s: '%s' does not go with '%s'", what, ty_words(from), ty_words(to));
     e->type = to->kind == TY_ARRAY ? from : to;
 }
@@ -111,8 +122,9 @@ void pointer_add(struct expr *p, struct expr *n, bool minus, struct expr *out)
     if (!ty_integer(n->type) && n->type->kind != TY_UNKNOWN)
         refuse(n->a, "only an integer can be added to a pointer, this is '%s'", ty_words(n->type));
     edit(out->a, out->b,
-        xl_fmt("upcx_add(%s, %s%s, %s, %s)", render(p->a, p->b), minus ? "-" : "", pts_scaled(p->type->of, render(n->a, n->b)),
-            element_size(p->type->of, p->a), ty_block_text(el)));
+         xl_fmt("upcx_add(%s, %s%s, %s, %s)", render(p->a, p->b), minus ? "-" : "",
+                pts_scaled(p->type->of, render(n->a, n->b)), element_size(p->type->of, p->a),
+                ty_block_text(el)));
     out->type = p->type;
 }
 
@@ -123,21 +135,26 @@ static struct type *pts_compare(unsigned op, int op_tok, struct expr *x, struct 
         struct expr *p = x->null ? y : x;
         if (!equality)
             refuse(op_tok, "a null pointer comes neither before nor after another");
-        edit(x->a, y->b, xl_fmt("(%supcx_nonnull(%s))", op == P2('=', '=') ? "!" : "", render(p->a, p->b)));
+        edit(x->a, y->b,
+             xl_fmt("(%supcx_nonnull(%s))", op == P2('=', '=') ? "!" : "", render(p->a, p->b)));
         return ty_basic[TY_INT];
     }
     if (!ty_pts(x->type) || !ty_pts(y->type))
         refuse(op_tok, "'%s' and '%s' cannot be compared", ty_words(x->type), ty_words(y->type));
     if (equality) {
         if (!generic(x->type) && !generic(y->type) && !same_element(x->type->of, y->type->of))
-            refuse(op_tok, "'%s' and '%s' cannot be compared", ty_words(x->type), ty_words(y->type));
-        edit(x->a, y->b, xl_fmt("(%supcx_eq(%s, %s))", op == P2('=', '=') ? "" : "!", render(x->a, x->b), render(y->a, y->b)));
+            refuse(op_tok, "'%s' and '%s' cannot be compared", ty_words(x->type),
+                   ty_words(y->type));
+        edit(x->a, y->b,
+             xl_fmt("(%supcx_eq(%s, %s))", op == P2('=', '=') ? "" : "!", render(x->a, x->b),
+                    render(y->a, y->b)));
         return ty_basic[TY_INT];
     }
     return NULL;
 }
 
-/* Operands that are values; the result's type, with an edit where a pointer to shared takes part. */
+/* Operands that are values; the result's type, with an edit where a pointer to shared takes
+ * part. */
 struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y)
 {
     bool px = ty_pts(x->type);
@@ -159,11 +176,14 @@ struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y
             return out.type;
         }
         if (!px || !py || (op != '-' && !relation))
-            refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", toks[op_tok].len, toks[op_tok].text, ty_words(x->type), ty_words(y->type));
+            refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", toks[op_tok].len, toks[op_tok].text,
+                   ty_words(x->type), ty_words(y->type));
         if (!same_element(x->type->of, y->type->of) || !ty_same_block(x->type->of, y->type->of))
-            refuse(op_tok, "'%s' and '%s' point to different layouts; cast one of them", ty_words(x->type), ty_words(y->type));
-        const char *d = xl_fmt("upcx_%s(%s, %s, %s, %s)", relation ? "cmp" : "diff", render(x->a, x->b), render(y->a, y->b),
-            element_size(x->type->of, x->a), ty_block_text(x->type->of));
+            refuse(op_tok, "'%s' and '%s' point to different layouts; cast one of them",
+                   ty_words(x->type), ty_words(y->type));
+        const char *d = xl_fmt("upcx_%s(%s, %s, %s, %s)", relation ? "cmp" : "diff",
+                               render(x->a, x->b), render(y->a, y->b),
+                               element_size(x->type->of, x->a), ty_block_text(x->type->of));
         if (relation)
             d = xl_fmt("(%s %.*s 0)", d, toks[op_tok].len, toks[op_tok].text);
         else if (x->type->of->kind == TY_ARRAY)
@@ -182,6 +202,8 @@ struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y
     if (y->type->kind == TY_POINTER)
         return y->type;
     if (!ty_arithmetic(x->type) || !ty_arithmetic(y->type))
-        refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", toks[op_tok].len, toks[op_tok].text, ty_words(x->type), ty_words(y->type));
-    return op == P2('<', '<') || op == P2('>', '>') ? ty_promote(x->type) : ty_arith(x->type, y->type);
+        refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", toks[op_tok].len, toks[op_tok].text,
+               ty_words(x->type), ty_words(y->type));
+    return op == P2('<', '<') || op == P2('>', '>') ? ty_promote(x->type)
+                                                    : ty_arith(x->type, y->type);
 }

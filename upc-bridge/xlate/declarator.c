@@ -19,8 +19,8 @@ static struct type *parse_dimension(void)
 {
     struct type *t = new_type(TY_ARRAY, NULL);
     t->dim_value = -1;
-    while (toks[pos].kind == T_ID &&
-           (toks[pos].kw == K_STATIC || toks[pos].kw == K_CONST || toks[pos].kw == K_VOLATILE || toks[pos].kw == K_RESTRICT))
+    while (toks[pos].kind == T_ID && (toks[pos].kw == K_STATIC || toks[pos].kw == K_CONST ||
+                                      toks[pos].kw == K_VOLATILE || toks[pos].kw == K_RESTRICT))
         pos++;
     if (accept(']'))
         return t;
@@ -70,7 +70,8 @@ static struct type *parse_params(struct decl *d)
         pos += 2;
         return f;
     }
-    if (toks[pos].kind == T_ID && toks[pos].kw == K_NONE && !starts_type(pos)) { /* names only; their types follow */
+    /* names only; their types follow */
+    if (toks[pos].kind == T_ID && toks[pos].kw == K_NONE && !starts_type(pos)) {
         do {
             if (toks[pos].kind != T_ID)
                 refuse(pos, "a parameter's name is expected");
@@ -128,7 +129,8 @@ static struct type *parse_suffixes(struct decl *d, struct type *base, int tok)
         if (t->of->kind == TY_FUNCTION || t->of->kind == TY_ARRAY)
             refuse(tok, "a function cannot return a function or an array");
         if (ty_shared(t->of))
-            refuse(tok, "a function cannot return a shared object; it can return a pointer to shared");
+            refuse(tok,
+                   "a function cannot return a shared object; it can return a pointer to shared");
         return t;
     }
     return base;
@@ -194,10 +196,12 @@ static void declarator(struct decl *d, struct type *base, bool abstract_ok)
             d->type = whole;
     } else {
         d->tok = pos;
-        if (toks[pos].kind == T_ID && (toks[pos].kw == K_NONE || toks[pos].kw == K_FLOATN || (!abstract_ok && toks[pos].kw >= K_SHARED)))
+        if (toks[pos].kind == T_ID && (toks[pos].kw == K_NONE || toks[pos].kw == K_FLOATN ||
+                                       (!abstract_ok && toks[pos].kw >= K_SHARED)))
             d->name = toks[pos++].id;
         else if (!abstract_ok)
-            refuse(pos, "a name is expected before '%.*s'", toks[pos].len > 40 ? 40 : toks[pos].len, toks[pos].text);
+            refuse(pos, "a name is expected before '%.*s'", toks[pos].len > 40 ? 40 : toks[pos].len,
+                   toks[pos].text);
         d->type = parse_suffixes(d, base, tok);
     }
     shallower();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: declarations.  One without anything shared goes out as it is; one with shared types is written anew from its types, a
- * declarator at a time.  Function definitions likewise.
+ * upcxlate: declarations.  One without anything shared goes out as it is; one with shared types is
+ * written anew from its types, a declarator at a time.  Function definitions likewise.
  */
 #include <string.h>
 
@@ -18,14 +18,15 @@ static const char *storage_text(struct specs *s)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].kw == s->storage)
             w = words[i].text;
-    return xl_fmt(
-        "%s%s%s%s", w, s->thread_local_ ? "__thread " : "", s->is_inline ? "__inline__ " : "", s->is_noreturn ? "_Noreturn " : "");
+    return xl_fmt("%s%s%s%s", w, s->thread_local_ ? "__thread " : "",
+                  s->is_inline ? "__inline__ " : "", s->is_noreturn ? "_Noreturn " : "");
 }
 
 static struct sym *declare_typedef(struct specs *s, struct decl *d)
 {
     struct type *t = d->type;
-    const char *all = xl_fmt("%s%s", s->attributes ? s->attributes : "", d->attributes ? d->attributes : "");
+    const char *all = xl_fmt("%s%s", s->attributes ? s->attributes : "",
+                             d->attributes ? d->attributes : "");
     if (strstr(all, "vector_size") || strstr(all, "mode__") || strstr(all, "mode(")) {
         if (ty_involves_shared(t))
             refuse(d->tok, "this attribute on a shared type is not translated");
@@ -46,12 +47,13 @@ static struct sym *declare_typedef(struct specs *s, struct decl *d)
 static void merge_types(struct sym *y, struct decl *d)
 {
     struct type *t = d->type;
-    bool fits = y->kind == S_VAR && (ty_same(y->type, t) || !(ty_involves_shared(y->type) || ty_involves_shared(t)));
+    bool fits = y->kind == S_VAR &&
+                (ty_same(y->type, t) || !(ty_involves_shared(y->type) || ty_involves_shared(t)));
     if (ty_shared(t) || ty_shared(y->type))
         fits = fits && ty_same_block(y->type, t) && ty_shared(t) == ty_shared(y->type);
     if (!fits)
-        refuse(d->tok, "'%s' is declared as '%s' here and as '%s' at %s:%d", d->name, ty_words(t), ty_words(y->type),
-            lex_file_name(toks[y->tok].file), toks[y->tok].line);
+        refuse(d->tok, "'%s' is declared as '%s' here and as '%s' at %s:%d", d->name, ty_words(t),
+               ty_words(y->type), lex_file_name(toks[y->tok].file), toks[y->tok].line);
     if (!(t->kind == TY_ARRAY && t->dim == NULL) && !(t->kind == TY_FUNCTION && t->no_proto))
         y->type = t;
 }
@@ -120,7 +122,8 @@ static void item_initialiser(struct specs *s, struct item *it)
 static void item_text(struct specs *s, struct item *it, struct buf *out)
 {
     struct decl *d = &it->d;
-    const char *attributes = xl_fmt("%s%s", s->attributes ? s->attributes : "", d->attributes ? d->attributes : "");
+    const char *attributes = xl_fmt("%s%s", s->attributes ? s->attributes : "",
+                                    d->attributes ? d->attributes : "");
     if (it->hoisted)
         return;
     if (s->storage == K_TYPEDEF) {
@@ -134,8 +137,9 @@ static void item_text(struct specs *s, struct item *it, struct buf *out)
         object_text(s, d, it->sym, out);
         return;
     }
-    buf_fmt(out, "%s%s%s%s%s", attributes, storage_text(s), ty_text(d->type, it->sym->cname, d->tok), d->asm_name ? " " : "",
-        d->asm_name ? d->asm_name : "");
+    buf_fmt(out, "%s%s%s%s%s", attributes, storage_text(s),
+            ty_text(d->type, it->sym->cname, d->tok), d->asm_name ? " " : "",
+            d->asm_name ? d->asm_name : "");
     if (it->init_b > it->init_a)
         buf_fmt(out, "%s", render(it->init_a, it->init_b));
     buf_fmt(out, "; ");
@@ -147,7 +151,8 @@ static const char *for_text(struct item *items)
     struct buf out = { 0 };
     for (struct item *it = items; it; it = it->next) {
         if (items->next && !ty_pts(it->d.type))
-            refuse(it->d.tok, "declare pointers to shared and other variables of this 'for' before it");
+            refuse(it->d.tok,
+                   "declare pointers to shared and other variables of this 'for' before it");
         if (items->next && it != items)
             buf_fmt(&out, ", %s", it->d.name);
         else
@@ -206,7 +211,8 @@ static void parse_static_assert(void)
 
 static bool begins_body(struct decl *d)
 {
-    return d->type->kind == TY_FUNCTION && (is_punct(pos, '{') || (d->knr && !is_punct(pos, ';') && !is_punct(pos, ',')));
+    return d->type->kind == TY_FUNCTION &&
+           (is_punct(pos, '{') || (d->knr && !is_punct(pos, ';') && !is_punct(pos, ',')));
 }
 
 /* After f(a, b): the declarations of a and b. */
@@ -234,8 +240,10 @@ static void knr_with_prototype(struct type *f, int tok)
 {
     for (const struct param *p = f->params; p; p = p->next)
         if (p->type->kind == TY_FLOAT || (p->type->kind >= TY_BOOL && p->type->kind <= TY_USHORT))
-            refuse(tok, "beside parameters that involve shared, '%s' of '%s' has to be declared inside the parentheses", p->name,
-                   ty_words(p->type));
+            refuse(tok,
+                   "beside parameters that involve shared, '%s' of '%s' has to be declared inside "
+                   "the parentheses",
+                   p->name, ty_words(p->type));
     f->no_proto = false;
 }
 
@@ -257,8 +265,10 @@ static void function_definition(struct specs *s, struct decl *d, int a)
         for (struct param *p = d->type->params; p; p = p->next)
             if (!p->name && !d->knr)
                 refuse(d->tok, "a parameter of this function has no name");
-        edit(a, pos, xl_fmt("%s%s%s%s", s->attributes ? s->attributes : "", d->attributes ? d->attributes : "", storage_text(s),
-                         ty_text(d->type, y->cname, d->tok)));
+        edit(a, pos,
+             xl_fmt("%s%s%s%s", s->attributes ? s->attributes : "",
+                    d->attributes ? d->attributes : "", storage_text(s),
+                    ty_text(d->type, y->cname, d->tok)));
     } else if (y->cname != y->name) {
         edit(d->tok, d->tok + 1, y->cname);
     }
@@ -316,7 +326,8 @@ void parse_external(void)
         return;
     }
     /* C of old: a function without a type. */
-    if (toks[pos].kind == T_ID && toks[pos].kw == K_NONE && !starts_type(pos) && is_punct(pos + 1, '(')) {
+    if (toks[pos].kind == T_ID && toks[pos].kw == K_NONE && !starts_type(pos) &&
+        is_punct(pos + 1, '(')) {
         struct specs s = { .type = ty_basic[TY_INT], .tok = pos };
         struct decl d = { 0 };
         int a = pos;

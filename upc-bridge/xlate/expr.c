@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: expressions.  A parser by precedence that gives each expression its type; what it means for shared places is access.c's and
- * convert.c's.
+ * upcxlate: expressions.  A parser by precedence that gives each expression its type; what it means
+ * for shared places is access.c's and convert.c's.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -52,7 +52,8 @@ void expect(unsigned punct)
     char p[4] = { (char)punct, (char)(punct >> 8), (char)(punct >> 16), 0 };
     if (toks[pos].kind == T_EOF)
         refuse(pos, "the program ends where '%s' is expected", p);
-    refuse(pos, "'%s' is expected before '%.*s'", p, toks[pos].len > 40 ? 40 : toks[pos].len, toks[pos].text);
+    refuse(pos, "'%s' is expected before '%.*s'", p, toks[pos].len > 40 ? 40 : toks[pos].len,
+           toks[pos].text);
 }
 
 bool accept_kw(enum keyword k)
@@ -98,8 +99,12 @@ static struct expr parse_number(void)
     bool u = strchr(rest, 'u') != NULL;
     bool decimal = s[0] != '0';
     int longs = strstr(rest, "ll") ? 2 : strchr(rest, 'l') ? 1 : 0;
-    static const enum type_kind kinds[] = { TY_INT, TY_UINT, TY_LONG, TY_ULONG, TY_LLONG, TY_ULLONG };
-    static const unsigned long long most[] = { 0x7fffffff, 0xffffffff, (unsigned long)-1 >> 1, (unsigned long)-1, ~0ULL >> 1, ~0ULL };
+    static const enum type_kind kinds[] = {
+        TY_INT, TY_UINT, TY_LONG, TY_ULONG, TY_LLONG, TY_ULLONG
+    };
+    static const unsigned long long most[] = {
+        0x7fffffff, 0xffffffff, (unsigned long)-1 >> 1, (unsigned long)-1, ~0ULL >> 1, ~0ULL
+    };
     for (int k = longs * 2; k < 6; k++) {
         bool ku = k & 1;
         if (v > most[k] || (u && !ku) || (!u && ku && decimal))
@@ -128,7 +133,10 @@ static struct expr parse_string(void)
     enum type_kind k = TY_CHAR;
     for (; toks[pos].kind == T_STR; pos++)
         if (toks[pos].text[0] != '"')
-            k = toks[pos].text[0] == 'L' ? TY_INT : toks[pos].text[1] == '8' ? TY_CHAR : toks[pos].text[0] == 'u' ? TY_USHORT : TY_UINT;
+            k = toks[pos].text[0] == 'L'   ? TY_INT
+                : toks[pos].text[1] == '8' ? TY_CHAR
+                : toks[pos].text[0] == 'u' ? TY_USHORT
+                                           : TY_UINT;
     struct type *t = xl_alloc(sizeof *t);
     t->kind = TY_ARRAY;
     t->of = ty_basic[k];
@@ -157,7 +165,8 @@ static struct expr parse_name(void)
             e.type = f;
             return e;
         }
-        if (strncmp(name, "__func", 6) == 0 || strncmp(name, "__FUNC", 6) == 0 || strncmp(name, "__PRETTY", 8) == 0)
+        if (strncmp(name, "__func", 6) == 0 || strncmp(name, "__FUNC", 6) == 0 ||
+            strncmp(name, "__PRETTY", 8) == 0)
             e.type = ty_pointer(ty_basic[TY_CHAR]);
         else
             refuse(a, "'%s' is not declared", name);
@@ -281,11 +290,13 @@ static struct expr subscript(struct expr x)
     if (!(x.place && x.type->kind == TY_ARRAY)) {
         use_value(&x);
         if (x.type->kind != TY_POINTER) {
-            if (x.type->kind == TY_UNKNOWN || x.type->kind == TY_OPAQUE) { /* a vector of the compiler's */
+            /* a vector of the compiler's */
+            if (x.type->kind == TY_UNKNOWN || x.type->kind == TY_OPAQUE) {
                 r.type = ty_basic[TY_UNKNOWN];
                 return r;
             }
-            refuse(x.a, "the value before '[' is no array and no pointer (it is '%s')", ty_words(x.type));
+            refuse(x.a, "the value before '[' is no array and no pointer (it is '%s')",
+                   ty_words(x.type));
         }
         if (!ty_shared(x.type->of)) {
             r.type = x.type->of;
@@ -331,7 +342,10 @@ static struct expr member(struct expr x, bool arrow)
             x.place = true;
         }
     }
-    struct type *s = arrow ? (x.type->kind == TY_POINTER || x.type->kind == TY_ARRAY ? x.type->of : ty_basic[TY_UNKNOWN]) : x.type;
+    struct type *s = arrow ? (x.type->kind == TY_POINTER || x.type->kind == TY_ARRAY
+                                  ? x.type->of
+                                  : ty_basic[TY_UNKNOWN])
+                           : x.type;
     if (arrow)
         x.type = s;
     if (s->kind == TY_UNKNOWN && !x.place) {
@@ -339,10 +353,12 @@ static struct expr member(struct expr x, bool arrow)
         return r;
     }
     if (s->kind != TY_RECORD || s->rec->is_enum)
-        refuse(at, "'%s' is asked for as a member of something that is no structure (it is '%s')", name, ty_words(s));
+        refuse(at, "'%s' is asked for as a member of something that is no structure (it is '%s')",
+               name, ty_words(s));
     struct member *m = find_member(s->rec, name);
     if (m == NULL)
-        refuse(at, "%s %s has no member '%s'", s->rec->is_union ? "union" : "struct", s->rec->tag, name);
+        refuse(at, "%s %s has no member '%s'", s->rec->is_union ? "union" : "struct", s->rec->tag,
+               name);
     r.type = m->type;
     r.bits = m->bits;
     if (!ty_shared(s)) {
@@ -350,7 +366,8 @@ static struct expr member(struct expr x, bool arrow)
         return r;
     }
     struct block whole = { .given = true }; /* a member lies wholly with its structure's thread */
-    r.type = ty_qualified(m->type, Q_SHARED | (s->quals & (Q_STRICT | Q_RELAXED | Q_CONST)), &whole);
+    r.type = ty_qualified(m->type, Q_SHARED | (s->quals & (Q_STRICT | Q_RELAXED | Q_CONST)),
+                          &whole);
     r.place = true;
     if (m->bits) {
         r.bits_in = s;
@@ -358,7 +375,8 @@ static struct expr member(struct expr x, bool arrow)
         r.base = place_text(&x);
         return r;
     }
-    r.base = xl_fmt("upcx_off(%s, __builtin_offsetof(%s, %s))", place_text(&x), ty_text(ty_unqualified(s), "", at), name);
+    r.base = xl_fmt("upcx_off(%s, __builtin_offsetof(%s, %s))", place_text(&x),
+                    ty_text(ty_unqualified(s), "", at), name);
     return r;
 }
 
@@ -417,8 +435,10 @@ static int precedence(int tok)
         unsigned op;
         int prec;
     } table[] = {
-        { '*', 10 }, { '/', 10 }, { '%', 10 }, { '+', 9 }, { '-', 9 }, { P2('<', '<'), 8 }, { P2('>', '>'), 8 }, { '<', 7 }, { '>', 7 },
-        { P2('<', '='), 7 }, { P2('>', '='), 7 }, { P2('=', '='), 6 }, { P2('!', '='), 6 }, { '&', 5 }, { '^', 4 }, { '|', 3 },
+        { '*', 10 },         { '/', 10 },         { '%', 10 },         { '+', 9 },
+        { '-', 9 },          { P2('<', '<'), 8 }, { P2('>', '>'), 8 }, { '<', 7 },
+        { '>', 7 },          { P2('<', '='), 7 }, { P2('>', '='), 7 }, { P2('=', '='), 6 },
+        { P2('!', '='), 6 }, { '&', 5 },          { '^', 4 },          { '|', 3 },
         { P2('&', '&'), 2 }, { P2('|', '|'), 1 },
     };
     if (toks[tok].kind != T_PUNCT)
@@ -484,21 +504,24 @@ static struct expr conditional(struct expr c)
         r.type = to;
         if (once) {
             int n = unique();
-            edit(r.a, r.b, xl_fmt("({ upcx_pts upcx_q%d = (%s); upcx_nonnull(upcx_q%d) ? upcx_q%d : (%s); })", n, render(x.a, x.b), n, n,
-                                  render(y.a, y.b)));
+            edit(r.a, r.b,
+                 xl_fmt("({ upcx_pts upcx_q%d = (%s); upcx_nonnull(upcx_q%d) ? upcx_q%d : (%s); })",
+                        n, render(x.a, x.b), n, n, render(y.a, y.b)));
         }
     } else if (ty_arithmetic(x.type) && ty_arithmetic(y.type)) {
         r.type = ty_arith(x.type, y.type);
     } else {
-        r.type = x.type->kind == TY_POINTER && !x.null && (x.type->of->kind != TY_VOID || y.null) ? x.type
-                 : y.type->kind == TY_VOID                                                        ? y.type
-                 : y.type->kind == TY_POINTER && !y.null                                          ? y.type
-                                                                                                  : x.type;
+        r.type = x.type->kind == TY_POINTER && !x.null && (x.type->of->kind != TY_VOID || y.null)
+                     ? x.type
+                 : y.type->kind == TY_VOID               ? y.type
+                 : y.type->kind == TY_POINTER && !y.null ? y.type
+                                                         : x.type;
     }
     if (c.is_const && x.is_const && y.is_const) {
         r.is_const = true;
         r.value = c.value ? x.value : y.value;
-    } else if ((c.is_const || c.threads) && (x.is_const || x.threads) && (y.is_const || y.threads)) {
+    } else if ((c.is_const || c.threads) && (x.is_const || x.threads) &&
+               (y.is_const || y.threads)) {
         r.threads = true;
     }
     return r;
@@ -512,7 +535,8 @@ struct expr parse_conditional(void)
 
 static bool assignment_op(unsigned p)
 {
-    return p == '=' || (p >> 8 == '=' && strchr("*/%+-&^|", (int)(p & 255))) || p == P3('<', '<', '=') || p == P3('>', '>', '=');
+    return p == '=' || (p >> 8 == '=' && strchr("*/%+-&^|", (int)(p & 255))) ||
+           p == P3('<', '<', '=') || p == P3('>', '>', '=');
 }
 
 struct expr parse_assign(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: integer constant expressions, with a third state: constant but for the number of threads.
+ * upcxlate: integer constant expressions, with a third state: constant but for the number of
+ * threads.
  */
 #include "xlate.h"
 
@@ -9,9 +10,15 @@ static bool compute(unsigned op, long long a, long long b, bool is_unsigned, lon
     unsigned long long ua = (unsigned long long)a;
     unsigned long long ub = (unsigned long long)b;
     switch (op) {
-    case P1('+'): *out = (long long)(ua + ub); return true;
-    case P1('-'): *out = (long long)(ua - ub); return true;
-    case P1('*'): *out = (long long)(ua * ub); return true;
+    case P1('+'):
+        *out = (long long)(ua + ub);
+        return true;
+    case P1('-'):
+        *out = (long long)(ua - ub);
+        return true;
+    case P1('*'):
+        *out = (long long)(ua * ub);
+        return true;
     case P1('/'):
     case P1('%'):
         if (b == 0 || (b == -1 && !is_unsigned))
@@ -25,20 +32,45 @@ static bool compute(unsigned op, long long a, long long b, bool is_unsigned, lon
     case P2('>', '>'):
         if (b < 0 || b > 62)
             return false;
-        *out = op == P2('<', '<') ? (long long)(ua << b) : is_unsigned ? (long long)(ua >> b) : a >> b;
+        *out = op == P2('<', '<') ? (long long)(ua << b)
+               : is_unsigned      ? (long long)(ua >> b)
+                                  : a >> b;
         return true;
-    case P1('&'): *out = a & b; return true;
-    case P1('|'): *out = a | b; return true;
-    case P1('^'): *out = a ^ b; return true;
-    case P1('<'): *out = is_unsigned ? ua < ub : a < b; return true;
-    case P1('>'): *out = is_unsigned ? ua > ub : a > b; return true;
-    case P2('<', '='): *out = is_unsigned ? ua <= ub : a <= b; return true;
-    case P2('>', '='): *out = is_unsigned ? ua >= ub : a >= b; return true;
-    case P2('=', '='): *out = a == b; return true;
-    case P2('!', '='): *out = a != b; return true;
-    case P2('&', '&'): *out = a && b; return true;
-    case P2('|', '|'): *out = a || b; return true;
-    default: return false;
+    case P1('&'):
+        *out = a & b;
+        return true;
+    case P1('|'):
+        *out = a | b;
+        return true;
+    case P1('^'):
+        *out = a ^ b;
+        return true;
+    case P1('<'):
+        *out = is_unsigned ? ua < ub : a < b;
+        return true;
+    case P1('>'):
+        *out = is_unsigned ? ua > ub : a > b;
+        return true;
+    case P2('<', '='):
+        *out = is_unsigned ? ua <= ub : a <= b;
+        return true;
+    case P2('>', '='):
+        *out = is_unsigned ? ua >= ub : a >= b;
+        return true;
+    case P2('=', '='):
+        *out = a == b;
+        return true;
+    case P2('!', '='):
+        *out = a != b;
+        return true;
+    case P2('&', '&'):
+        *out = a && b;
+        return true;
+    case P2('|', '|'):
+        *out = a || b;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -46,9 +78,12 @@ static bool compute(unsigned op, long long a, long long b, bool is_unsigned, lon
 static long long in_range(struct type *t, long long v)
 {
     switch (t->kind) {
-    case TY_INT: return (int)v;
-    case TY_UINT: return (long long)(unsigned)v;
-    default: return v;
+    case TY_INT:
+        return (int)v;
+    case TY_UINT:
+        return (long long)(unsigned)v;
+    default:
+        return v;
     }
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: upc_forall (UPC 1.3, 6.6.2).  In its plain form a thread tests the affinity of every iteration.  Where the variable goes in
- * steps of one length, the affinity grows with it (i, 2 * i + 1, i % THREADS, &a[n - i], a + i) and nothing in the loop's head has an
- * effect, it goes from one iteration of its own to the next; the test stays, so that a step too short is never wrong.
+ * upcxlate: upc_forall (UPC 1.3, 6.6.2).  In its plain form a thread tests the affinity of every
+ * iteration.  Where the variable goes in steps of one length, the affinity grows with it (i, 2 * i
+ * + 1, i % THREADS, &a[n - i], a + i) and nothing in the loop's head has an effect, it goes from
+ * one iteration of its own to the next; the test stays, so that a step too short is never wrong.
  */
 #include <string.h>
 
@@ -33,7 +34,8 @@ struct sym *name_at(int tok)
 /* A private integer that nothing changes behind the program's back. */
 bool is_plain_integer(const struct sym *s)
 {
-    return s && s->kind == S_VAR && ty_integer(s->type) && !(s->type->quals & (Q_VOLATILE | Q_SHARED | Q_ATOMIC));
+    return s && s->kind == S_VAR && ty_integer(s->type) &&
+           !(s->type->quals & (Q_VOLATILE | Q_SHARED | Q_ATOMIC));
 }
 
 /* The length of a step: one token. */
@@ -44,7 +46,9 @@ static bool reads_length(struct head *h, int tok)
     bool one = t->kind == T_NUM && t->len == 1 && t->text[0] == '1';
     if (!one)
         h->step = render_bare(tok, tok + 1);
-    return s ? is_plain_integer(s) && s != name_at(h->inc.a) : t->kind == T_NUM ? is_integer_text(t) : t->kw == K_THREADS;
+    return s                  ? is_plain_integer(s) && s != name_at(h->inc.a)
+           : t->kind == T_NUM ? is_integer_text(t)
+                              : t->kw == K_THREADS;
 }
 
 /* i++, ++i, i += n, i = i + n, or down. */
@@ -60,14 +64,16 @@ static bool reads_step(struct head *h)
         h->up = op == P2('+', '+');
         if (op != P2('+', '+') && op != P2('-', '-'))
             return false;
-    } else if (n == 3 || (n == 5 && is_punct(a + 1, '=') && name_at(a) && name_at(a) == name_at(a + 2))) {
+    } else if (n == 3 ||
+               (n == 5 && is_punct(a + 1, '=') && name_at(a) && name_at(a) == name_at(a + 2))) {
         op = toks[h->inc.b - 2].punct;
         h->up = op == (n == 3 ? P2('+', '=') : '+');
         if ((!h->up && op != (n == 3 ? P2('-', '=') : '-')) || !reads_length(h, h->inc.b - 1))
             return false;
     }
     h->var = op ? name_at(h->var_tok) : NULL;
-    return is_plain_integer(h->var) && h->var->type->kind >= TY_INT && h->var->type->kind <= TY_ULLONG && !(h->var->type->quals & Q_CONST);
+    return is_plain_integer(h->var) && h->var->type->kind >= TY_INT &&
+           h->var->type->kind <= TY_ULLONG && !(h->var->type->quals & Q_CONST);
 }
 
 bool is_integer_text(const struct token *t)
@@ -82,11 +88,14 @@ bool is_integer_text(const struct token *t)
 /* Tokens that are an integer without effects, in which the loop's variable does not occur. */
 static bool is_still(const struct head *h, int a, int b)
 {
-    static const unsigned fine[] = { '+', '-', '*', '/', '%', '(', ')', P2('<', '<'), P2('>', '>') };
+    static const unsigned fine[] = {
+        '+', '-', '*', '/', '%', '(', ')', P2('<', '<'), P2('>', '>')
+    };
     for (int i = a; i < b; i++) {
         const struct token *t = &toks[i];
         const struct sym *s = name_at(i);
-        bool ok = t->kind == T_NUM ? is_integer_text(t) : t->kind == T_ID && (t->kw == K_THREADS || t->kw == K_MYTHREAD);
+        bool ok = t->kind == T_NUM ? is_integer_text(t)
+                                   : t->kind == T_ID && (t->kw == K_THREADS || t->kw == K_MYTHREAD);
         if (s)
             ok = s != h->var && (s->kind == S_ENUM || is_plain_integer(s));
         for (size_t k = 0; t->kind == T_PUNCT && k < sizeof fine / sizeof *fine; k++)
@@ -114,10 +123,13 @@ static bool reads_condition(struct head *h)
 /* i, or i plus or minus what stands still. */
 static bool follows_variable(const struct head *h, int a, int b)
 {
-    return b > a && name_at(a) == h->var && (b == a + 1 || ((is_punct(a + 1, '+') || is_punct(a + 1, '-')) && is_still(h, a + 2, b)));
+    return b > a && name_at(a) == h->var &&
+           (b == a + 1 ||
+            ((is_punct(a + 1, '+') || is_punct(a + 1, '-')) && is_still(h, a + 2, b)));
 }
 
-/* A shared array of scalars, or a private pointer to such: elements follow each other as the variable's values do. */
+/* A shared array of scalars, or a private pointer to such: elements follow each other as the
+ * variable's values do. */
 static bool is_row(int tok)
 {
     const struct sym *s = name_at(tok);
@@ -145,15 +157,19 @@ static struct way way_of_number(const struct head *h, int a, int b, int n)
     bool computes;
     const char *by = affine_growth(h->var, a, b, true, &computes);
     const char *var = render_bare(h->var_tok, h->var_tok + 1);
-    bool itself = name_at(a) == h->var && (b == a + 1 || (b == a + 3 && is_punct(a + 1, '%') && toks[a + 2].kw == K_THREADS));
+    bool itself = name_at(a) == h->var && (b == a + 1 || (b == a + 3 && is_punct(a + 1, '%') &&
+                                                          toks[a + 2].kw == K_THREADS));
     if (itself && !h->step)
-        return (struct way){ xl_fmt("upcx_steps((long long)%s, %d, upcx_l%d)", var, h->up, n), true };
+        return (struct way){ xl_fmt("upcx_steps((long long)%s, %d, upcx_l%d)", var, h->up, n),
+                             true };
     if (!by || (computes && is_unsigned(h->var->type)))
         return (struct way){ NULL, false };
     const char *sign = h->up ? "" : "-";
     const char *step = h->step ? h->step : "1";
-    return (struct way){ xl_fmt("upcx_steps_by((long long)(%s), %s(long long)(%s) * (%s), &upcx_w%d)", h->aff_text, sign, by, step, n),
-                         true };
+    return (
+        struct way){ xl_fmt("upcx_steps_by((long long)(%s), %s(long long)(%s) * (%s), &upcx_w%d)",
+                            h->aff_text, sign, by, step, n),
+                     true };
 }
 
 /* Of an element of an array: its index is [a, b). */
@@ -164,15 +180,19 @@ static struct way way_of_element(const struct head *h, int a, int b)
     const char *block = ty_block_text(h->aff_type->of);
     if (follows_variable(h, a, b) && !h->step)
         return (struct way){ xl_fmt("upcx_steps_p(%s, %s, %d)", h->aff_text, block, h->up), true };
-    return (struct way){ by ? xl_fmt("upcx_steps_p_by(%s, %s, %s(long long)(%s) * (%s))", h->aff_text, block, h->up ? "" : "-", by,
-                                     h->step ? h->step : "1") : NULL, false };
+    return (struct way){ by ? xl_fmt("upcx_steps_p_by(%s, %s, %s(long long)(%s) * (%s))",
+                                     h->aff_text, block, h->up ? "" : "-", by,
+                                     h->step ? h->step : "1")
+                            : NULL,
+                         false };
 }
 
 static struct way way_to_next(const struct head *h, int n)
 {
     int a = h->aff.a;
     int b = h->aff.b;
-    bool element = is_punct(a, '&') && b - a > 3 && is_row(a + 1) && is_punct(a + 2, '[') && is_punct(b - 1, ']');
+    bool element = is_punct(a, '&') && b - a > 3 && is_row(a + 1) && is_punct(a + 2, '[') &&
+                   is_punct(b - 1, ']');
     if (b - a == 3 && is_punct(a, '(') && is_punct(b - 1, ')'))
         a++, b--;
     if (ty_integer(h->aff_type))
@@ -184,8 +204,8 @@ static struct way way_to_next(const struct head *h, int n)
     return (struct way){ NULL, false };
 }
 
-/* The loop's condition, which first goes upcx_b<n> steps on to the next iteration of this thread; one that is known to be this thread's is
- * noted in upcx_l<n>.  NULL: not this loop. */
+/* The loop's condition, which first goes upcx_b<n> steps on to the next iteration of this thread;
+ * one that is known to be this thread's is noted in upcx_l<n>.  NULL: not this loop. */
 static const char *skipping(struct head *h, const char *cond, int n)
 {
     struct way way = { NULL, false };
@@ -197,10 +217,13 @@ static const char *skipping(struct head *h, const char *cond, int n)
     const char *limit = render_bare(h->limit, h->cond.b);
     const char *length = h->step ? h->step : "1";
     const char *type = ty_text(ty_unqualified(h->var->type), "", h->var_tok);
-    return xl_fmt("(%s) && (!upcx_f%d || (upcx_b%d = %s, upcx_l%d = (long long)%s, %s = (%s)upcx_skip((long long)%s, (long long)(%s), %s, "
-                  "(long long)(%s), upcx_b%d), upcx_l%d = upcx_last(upcx_l%d, upcx_b%d, %d, (long long)%s, (long long)(%s), "
-                  "(long long)(%s)), (%s)))", cond, n, n, way.steps, n, var, var, type, var, limit, h->form, length, n, n, n, n, way.exact,
-                  var, limit, length, cond);
+    return xl_fmt("(%s) && (!upcx_f%d || (upcx_b%d = %s, upcx_l%d = (long long)%s, %s = "
+                  "(%s)upcx_skip((long long)%s, (long long)(%s), %s, "
+                  "(long long)(%s), upcx_b%d), upcx_l%d = upcx_last(upcx_l%d, upcx_b%d, %d, (long "
+                  "long)%s, (long long)(%s), "
+                  "(long long)(%s)), (%s)))",
+                  cond, n, n, way.steps, n, var, var, type, var, limit, h->form, length, n, n, n, n,
+                  way.exact, var, limit, length, cond);
 }
 
 /* The affinity; nothing where all threads run all of it. */
@@ -213,7 +236,10 @@ static const char *affinity(struct head *h)
     if (ty_pts(e.type))
         return xl_fmt("upcx_here_p(%s)", h->aff_text);
     if (!ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
-        refuse(e.a, "the affinity of upc_forall is an integer, a pointer to shared or 'continue', this is '%s'", ty_words(e.type));
+        refuse(e.a,
+               "the affinity of upc_forall is an integer, a pointer to shared or 'continue', this "
+               "is '%s'",
+               ty_words(e.type));
     return xl_fmt("upcx_here((long long)(%s))", h->aff_text);
 }
 
@@ -254,11 +280,16 @@ void parse_forall(int a)
     const char *var = skip ? render_bare(h.var_tok, h.var_tok + 1) : NULL;
     if (skip) /* only where the next one is not known is it tested */
         test = xl_fmt("upcx_l%d == (long long)%s || %s", n, var, test);
-    const char *noted = skip ? xl_fmt("long long upcx_l%d = -1, upcx_b%d; struct upcx_walk upcx_w%d = { 0, 0, 0, 0 }; (void)&upcx_w%d; ",
-                                      n, n, n, n) : "";
+    const char *noted = skip ? xl_fmt("long long upcx_l%d = -1, upcx_b%d; struct upcx_walk "
+                                      "upcx_w%d = { 0, 0, 0, 0 }; (void)&upcx_w%d; ",
+                                      n, n, n, n)
+                             : "";
     if (test)
-        edit(a, pos, xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = upcx_forall_begin(); %sfor (%s %s; %s) "
-                            "if (!upcx_f%d || %s) {", n, noted, render(i0, i1), skip ? skip : cond, inc, n, test));
+        edit(a, pos,
+             xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = "
+                    "upcx_forall_begin(); %sfor (%s %s; %s) "
+                    "if (!upcx_f%d || %s) {",
+                    n, noted, render(i0, i1), skip ? skip : cond, inc, n, test));
     else
         edit(a, pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
     parse_statement();

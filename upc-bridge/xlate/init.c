@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: initialisers.  Walked with the type that each value initialises, since a null pointer or a pointer to shared needs that.
+ * upcxlate: initialisers.  Walked with the type that each value initialises, since a null pointer
+ * or a pointer to shared needs that.
  */
 #include <string.h>
 
@@ -104,7 +105,8 @@ static void assign_value(struct expr *e, struct type *t)
 
 static void init_list(struct type *t, bool braces, struct expr *first);
 
-/* One value or nested list for a place of type t; where braces are left out, as many values as the aggregate takes. */
+/* One value or nested list for a place of type t; where braces are left out, as many values as the
+ * aggregate takes. */
 static void init_one(struct type *t, struct expr *got)
 {
     struct expr e;
@@ -116,7 +118,8 @@ static void init_one(struct type *t, struct expr *got)
         e = *got;
     else
         e = parse_assign();
-    if (aggregate(t) && !(t->kind == TY_ARRAY && e.string && !aggregate(t->of)) && !(t->kind == TY_RECORD && e.type->kind == TY_RECORD)) {
+    if (aggregate(t) && !(t->kind == TY_ARRAY && e.string && !aggregate(t->of)) &&
+        !(t->kind == TY_RECORD && e.type->kind == TY_RECORD)) {
         init_list(t, false, &e);
         return;
     }
@@ -148,7 +151,8 @@ static void init_list(struct type *t, bool braces, struct expr *first)
         struct type *at = NULL;
         if (braces && (is_punct(pos, '.') || is_punct(pos, '[')))
             at = designation(&c);
-        else if (braces && toks[pos].kind == T_ID && is_punct(pos + 1, ':') && t->kind == TY_RECORD) /* GNU of old */
+        /* GNU of old */
+        else if (braces && toks[pos].kind == T_ID && is_punct(pos + 1, ':') && t->kind == TY_RECORD)
             refuse(pos, "write '.%s =' for '%s:'", toks[pos].id, toks[pos].id);
         if (at == NULL)
             at = cursor_type(&c);
@@ -189,7 +193,8 @@ void parse_initialiser(struct type *t)
     }
     accept(',');
     expect('}');
-    if (ty_pts(t) && end > brace + 1) /* a structure in C, whose value braces would give to its first member */
+    /* a structure in C, whose value braces would give to its first member */
+    if (ty_pts(t) && end > brace + 1)
         edit(brace, pos, render(brace + 1, end));
     shallower();
 }

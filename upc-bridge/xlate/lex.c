@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: the text that the preprocessor left, as tokens.  Line markers give each token its file and line; #pragma upc becomes a token,
- * every other directive is kept for the output.
+ * upcxlate: the text that the preprocessor left, as tokens.  Line markers give each token its file
+ * and line; #pragma upc becomes a token, every other directive is kept for the output.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ const char *lex_file_name(int file)
 
 const char *lex_program_name(void)
 {
-    return files[nfiles > 1].name; /* what was read; the first line marker names the source that it was made of */
+    /* what was read; the first line marker names the source that it was made of */
+    return files[nfiles > 1].name;
 }
 
 const char *lex_file_flags(int file)
@@ -167,8 +168,8 @@ static const struct {
 
 /* Longest first. */
 static const char *const operators[] = {
-    "...", "<<=", ">>=", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "*=", "/=", "%=", "+=", "-=", "&=", "^=", "|=",
-    "##", "<:", ":>", "<%", "%>", "%:"
+    "...", "<<=", ">>=", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
+    "*=",  "/=",  "%=",  "+=", "-=", "&=", "^=", "|=", "##", "<:", ":>", "<%", "%>", "%:"
 };
 static const struct {
     const char *digraph;
@@ -258,7 +259,8 @@ static bool word_is(const char **p, const char *e, const char *w)
     while (q < e && (*q == ' ' || *q == '\t'))
         q++;
     size_t n = strlen(w);
-    if ((size_t)(e - q) < n || memcmp(q, w, n) != 0 || ((size_t)(e - q) > n && (isalnum((unsigned char)q[n]) || q[n] == '_')))
+    if ((size_t)(e - q) < n || memcmp(q, w, n) != 0 ||
+        ((size_t)(e - q) > n && (isalnum((unsigned char)q[n]) || q[n] == '_')))
         return false;
     *p = q + n;
     return true;
@@ -300,17 +302,20 @@ static const char *quoted(const char *p)
             lex_refuse("a control character (code 1) inside quotes; write \\1");
     }
     if (p >= end || *p != q)
-        lex_refuse(q == '"' ? "a string does not end on its line" : "a character constant does not end on its line");
+        lex_refuse(q == '"' ? "a string does not end on its line"
+                            : "a character constant does not end on its line");
     return p + 1;
 }
 
 static void lex_word(bool space)
 {
     const char *p = at;
-    while (p < end && (isalnum((unsigned char)*p) || *p == '_' || *p == '$' || (unsigned char)*p >= 0x80))
+    while (p < end &&
+           (isalnum((unsigned char)*p) || *p == '_' || *p == '$' || (unsigned char)*p >= 0x80))
         p++;
     size_t n = (size_t)(p - at);
-    if (p < end && (*p == '"' || *p == '\'') && (n == 1 || (n == 2 && *p == '"')) && strchr("LuU", *at)) {
+    if (p < end && (*p == '"' || *p == '\'') && (n == 1 || (n == 2 && *p == '"')) &&
+        strchr("LuU", *at)) {
         const char *e = quoted(p);
         token_new(*p == '"' ? T_STR : T_CHAR, at, (size_t)(e - at), space);
         at = e;
@@ -329,7 +334,8 @@ static void lex_word(bool space)
 static void lex_number(bool space)
 {
     const char *p = at;
-    while (p < end && (isalnum((unsigned char)*p) || *p == '.' || *p == '_' || ((*p == '+' || *p == '-') && strchr("eEpP", p[-1]))))
+    while (p < end && (isalnum((unsigned char)*p) || *p == '.' || *p == '_' ||
+                       ((*p == '+' || *p == '-') && strchr("eEpP", p[-1]))))
         p++;
     token_new(T_NUM, at, (size_t)(p - at), space);
     at = p;
@@ -387,7 +393,8 @@ void lex(const char *text, size_t len, const char *name)
             at = e;
             line_start = space = false;
         } else {
-            if (isdigit((unsigned char)c) || (c == '.' && at + 1 < end && isdigit((unsigned char)at[1])))
+            if (isdigit((unsigned char)c) ||
+                (c == '.' && at + 1 < end && isdigit((unsigned char)at[1])))
                 lex_number(space);
             else if (isalpha((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80)
                 lex_word(space);

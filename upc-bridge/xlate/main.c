@@ -65,7 +65,8 @@ int main(int argc, char **argv)
             out_name = argv[++i];
         else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             puts("usage: upcxlate [-T THREADS] [-o FILE] [FILE]\n"
-                 "Translates UPC that has gone through the C preprocessor (amphora-upcc does that) to C on Amphora's UPC library.");
+                 "Translates UPC that has gone through the C preprocessor (amphora-upcc does that) "
+                 "to C on Amphora's UPC library.");
             return 0;
         } else if (argv[i][0] == '-' && argv[i][1])
             fatal("unknown option '%s'; see upcxlate --help", argv[i]);

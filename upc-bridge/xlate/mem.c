@@ -10,7 +10,8 @@
 
 static char *chunk;
 static size_t chunk_left;
-static void *chunks; /* the first word of each block leads to the one before, so that a leak checker finds all */
+/* the first word of each block leads to the one before, so that a leak checker finds all */
+static void *chunks;
 
 static void *block_new(size_t bytes)
 {

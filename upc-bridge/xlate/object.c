@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: objects with shared type, and what is initialised when the program starts.  Each shared object is a C variable of type
- * upcx_pts that the run-time library sets before main; a table of this translation unit says how large and how laid out it is.
+ * upcxlate: objects with shared type, and what is initialised when the program starts.  Each shared
+ * object is a C variable of type upcx_pts that the run-time library sets before main; a table of
+ * this translation unit says how large and how laid out it is.
  */
 #include <string.h>
 
 #include "xlate.h"
 
 static struct sym *objects, **objects_tail = &objects;
-static struct buf hoisted;   /* text for file scope, before the current external declaration */
-static struct buf values;    /* statements that run once all objects exist */
+static struct buf hoisted; /* text for file scope, before the current external declaration */
+static struct buf values;  /* statements that run once all objects exist */
 
 const char *hoist_take(void)
 {
@@ -31,13 +32,15 @@ void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_ini
 {
     bool block = scope_level() > 0;
     if (block && s->storage != K_STATIC && s->storage != K_EXTERN)
-        refuse(d->tok, "the shared object '%s' cannot be automatic; make it static, or allocate it", d->name);
+        refuse(d->tok, "the shared object '%s' cannot be automatic; make it static, or allocate it",
+               d->name);
     if (s->thread_local_ || s->storage == K_REGISTER)
         refuse(d->tok, "the shared object '%s' cannot be local to a thread", d->name);
     if (d->type->kind == TY_VOID)
         refuse(d->tok, "'%s' has type shared void", d->name);
     if (ty_varies(d->type))
-        refuse(d->tok, "the size of the shared array '%s' must be constant, apart from THREADS", d->name);
+        refuse(d->tok, "the size of the shared array '%s' must be constant, apart from THREADS",
+               d->name);
     for (struct type *t = d->type; t->kind == TY_ARRAY; t = t->of)
         if (t != d->type && t->dim == NULL)
             refuse(d->tok, "only the first size of '%s' may be left out", d->name);
@@ -46,11 +49,14 @@ void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_ini
     if (block && s->storage == K_EXTERN) {
         /* One variable for all declarations of the name. */
         for (struct sym *o = objects; o; o = o->next_object)
-            if (o->name == y->name && o->storage != K_STATIC && (!ty_same_block(o->type, y->type) || !ty_same(o->type, y->type)))
-                refuse(d->tok, "'%s' is declared as '%s' here and as '%s' elsewhere", d->name, ty_words(y->type), ty_words(o->type));
+            if (o->name == y->name && o->storage != K_STATIC &&
+                (!ty_same_block(o->type, y->type) || !ty_same(o->type, y->type)))
+                refuse(d->tok, "'%s' is declared as '%s' here and as '%s' elsewhere", d->name,
+                       ty_words(y->type), ty_words(o->type));
     }
     if (has_init && s->storage == K_EXTERN)
-        refuse(d->tok, "'extern' and an initialiser do not go together for the shared '%s'", d->name);
+        refuse(d->tok, "'extern' and an initialiser do not go together for the shared '%s'",
+               d->name);
     if (s->storage != K_EXTERN) {
         y->defined = true;
         struct type *el = ty_element(d->type);
@@ -65,22 +71,32 @@ void object_text(struct specs *s, struct decl *d, struct sym *y, struct buf *out
     if (scope_level() > 0 && s->storage == K_STATIC) {
         struct type *el = ty_element(d->type);
         if (el->kind == TY_RECORD && el->rec->level > 0)
-            refuse(d->tok, "define %s outside the function: the static shared object '%s' needs it at file scope",
-                ty_words(ty_unqualified(el)), d->name);
+            refuse(d->tok,
+                   "define %s outside the function: the static shared object '%s' needs it at file "
+                   "scope",
+                   ty_words(ty_unqualified(el)), d->name);
         buf_fmt(&hoisted, "static upcx_pts %s;\n", y->cname);
         return;
     }
-    buf_fmt(out, "%supcx_pts %s; ", s->storage == K_EXTERN ? "extern " : s->storage == K_STATIC ? "static " : "", y->cname);
+    buf_fmt(out, "%supcx_pts %s; ",
+            s->storage == K_EXTERN   ? "extern "
+            : s->storage == K_STATIC ? "static "
+                                     : "",
+            y->cname);
 }
 
 static void check_hoistable(struct sym *y)
 {
     if (deepest_name > 0)
-        refuse(y->tok, "the initialiser of the static '%s' uses names of the function; move it to file scope", y->name);
+        refuse(
+            y->tok,
+            "the initialiser of the static '%s' uses names of the function; move it to file scope",
+            y->name);
     for (struct type *t = y->type; t; t = t->of)
         if (t->rec && t->rec->level > 0)
-            refuse(y->tok, "define %s outside the function: '%s' is initialised when the program starts", ty_words(ty_unqualified(t)),
-                y->name);
+            refuse(y->tok,
+                   "define %s outside the function: '%s' is initialised when the program starts",
+                   ty_words(ty_unqualified(t)), y->name);
 }
 
 void object_initialise(struct sym *y, int a, int b)
@@ -91,7 +107,10 @@ void object_initialise(struct sym *y, int a, int b)
     for (struct type *u = t; u->kind == TY_ARRAY; u = u->of)
         threads |= u->dim_threads;
     if (threads && (t->kind != TY_ARRAY || t->of->kind == TY_ARRAY))
-        refuse(y->tok, "the initialiser of '%s' needs the number of threads at translation time (amphora-upcc -T N)", y->name);
+        refuse(y->tok,
+               "the initialiser of '%s' needs the number of threads at translation time "
+               "(amphora-upcc -T N)",
+               y->name);
     if (t->kind == TY_ARRAY && (t->dim == NULL || threads)) {
         t = ty_copy(t);
         t->dim = NULL;
@@ -107,7 +126,9 @@ void static_initialise(struct sym *y, int a, int b, bool in_block)
 {
     check_hoistable(y);
     if (y->type->kind == TY_ARRAY && y->type->dim == NULL)
-        refuse(y->tok, "give the size of the array '%s', whose values are known when the program starts", y->name);
+        refuse(y->tok,
+               "give the size of the array '%s', whose values are known when the program starts",
+               y->name);
     if (y->type->quals & Q_CONST || ty_element(y->type)->quals & Q_CONST)
         y->type = ty_unqualified(y->type);
     if (in_block) {
@@ -115,7 +136,8 @@ void static_initialise(struct sym *y, int a, int b, bool in_block)
         buf_fmt(&hoisted, "static %s;\n", ty_text(y->type, y->cname, y->tok));
     }
     buf_fmt(&values, "{ %s = %s; __builtin_memcpy(&%s, &upcx_value, sizeof %s); }\n",
-        ty_text(ty_unqualified(y->type), "upcx_value", y->tok), render_bare(a, b), y->cname, y->cname);
+            ty_text(ty_unqualified(y->type), "upcx_value", y->tok), render_bare(a, b), y->cname,
+            y->cname);
 }
 
 /* The functions and the row of one object; its name in C, or NULL where there is nothing to say. */
@@ -128,21 +150,26 @@ static const char *object_row(FILE *f, struct sym *y)
     int n = unique();
     if (el->kind == TY_RECORD && !el->rec->complete) {
         if (y->defined)
-            refuse(y->tok, "%s of the shared object '%s' is never completed", ty_words(el), y->name);
+            refuse(y->tok, "%s of the shared object '%s' is never completed", ty_words(el),
+                   y->name);
         return NULL;
     }
     const char *size = xl_fmt("sizeof(%s)", ty_text(ty_unqualified(el), "", y->tok));
     const char *block = ty_block_text(y->type);
     const char *initial = "0";
-    out_text(f, xl_fmt("static unsigned long upcx_block_%d(void) { return %s; }\nstatic unsigned long upcx_count_%d(void) { return %s; }",
-                    n, block, n, count));
+    out_text(f, xl_fmt("static unsigned long upcx_block_%d(void) { return %s; }\nstatic unsigned "
+                       "long upcx_count_%d(void) { return %s; }",
+                       n, block, n, count));
     if (y->init) {
         initial = xl_fmt("upcx_initial_%d", n);
-        out_text(f, xl_fmt("static void %s(void) { %s = %s; upcx_object_set(%s, \"%s\", &upcx_value, sizeof upcx_value, %s, %s, %s); }",
-                        initial, y->init_type, y->init, y->cname, y->name, size, block, count));
+        out_text(f, xl_fmt("static void %s(void) { %s = %s; upcx_object_set(%s, \"%s\", "
+                           "&upcx_value, sizeof upcx_value, %s, %s, %s); }",
+                           initial, y->init_type, y->init, y->cname, y->name, size, block, count));
     }
-    out_text(f, xl_fmt("static struct upcx_object upcx_object_%d = { &%s, \"%s\", %s, upcx_block_%d, upcx_count_%d, %s, %d };", n,
-                    y->cname, y->name, size, n, n, initial, y->defined ? (y->storage == K_STATIC ? 2 : 1) : 0));
+    out_text(f, xl_fmt("static struct upcx_object upcx_object_%d = { &%s, \"%s\", %s, "
+                       "upcx_block_%d, upcx_count_%d, %s, %d };",
+                       n, y->cname, y->name, size, n, n, initial,
+                       y->defined ? (y->storage == K_STATIC ? 2 : 1) : 0));
     return xl_fmt("&upcx_object_%d, ", n);
 }
 
@@ -164,9 +191,13 @@ void object_write_all(FILE *f, const char *file)
         if (row)
             buf_fmt(&list, "%s", row);
     }
-    out_text(f, xl_fmt("static void upcx_values(void) { %s}\n"
-                       "static struct upcx_object *const upcx_objects[] = { %s0 };\n"
-                       "static struct upcx_unit upcx_unit = { \"%s\", upcx_objects, upcx_values, %lld, 0 };\n"
-                       "__attribute__((__constructor__)) static void upcx_register(void) { upcx_unit_add(&upcx_unit); }",
-                    values.s ? values.s : "", list.s, quoted(file), static_threads));
+    out_text(
+        f,
+        xl_fmt(
+            "static void upcx_values(void) { %s}\n"
+            "static struct upcx_object *const upcx_objects[] = { %s0 };\n"
+            "static struct upcx_unit upcx_unit = { \"%s\", upcx_objects, upcx_values, %lld, 0 };\n"
+            "__attribute__((__constructor__)) static void upcx_register(void) { "
+            "upcx_unit_add(&upcx_unit); }",
+            values.s ? values.s : "", list.s, quoted(file), static_threads));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: the output.  Tokens go out as they came, but for the edits; an edit's text may hold other tokens in any order, each announced
- * by a mark (\1 number \2) from which the writer finds out the file and line that it must claim.
+ * upcxlate: the output.  Tokens go out as they came, but for the edits; an edit's text may hold
+ * other tokens in any order, each announced by a mark (\1 number \2) from which the writer finds
+ * out the file and line that it must claim.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: declaration specifiers: storage, qualifiers with shared layouts, base types, structures, unions and enumerations.
+ * upcxlate: declaration specifiers: storage, qualifiers with shared layouts, base types,
+ * structures, unions and enumerations.
  */
 #include <string.h>
 
@@ -8,11 +9,13 @@
 
 /* Words of base types; they are counted. */
 static const bool is_base_word[K_END] = {
-    [K_CHAR] = true, [K_INT] = true, [K_SHORT] = true, [K_LONG] = true, [K_SIGNED] = true, [K_UNSIGNED] = true, [K_FLOAT] = true,
-    [K_DOUBLE] = true, [K_VOID] = true, [K_BOOL] = true, [K_COMPLEX] = true, [K_INT128] = true,
+    [K_CHAR] = true,   [K_INT] = true,      [K_SHORT] = true,   [K_LONG] = true,
+    [K_SIGNED] = true, [K_UNSIGNED] = true, [K_FLOAT] = true,   [K_DOUBLE] = true,
+    [K_VOID] = true,   [K_BOOL] = true,     [K_COMPLEX] = true, [K_INT128] = true,
 };
 
 /* Other words that a declaration may begin with. */
+/* clang-format off */
 static const bool is_specifier[K_END] = {
     [K_FLOATN] = true, [K_AUTO_TYPE] = true, [K_TYPEOF] = true, [K_STRUCT] = true, [K_UNION] = true, [K_ENUM] = true,
     [K_TYPEDEF] = true, [K_EXTERN] = true, [K_STATIC] = true, [K_AUTO] = true, [K_REGISTER] = true, [K_THREAD_LOCAL] = true,
@@ -20,6 +23,7 @@ static const bool is_specifier[K_END] = {
     [K_CONST] = true, [K_VOLATILE] = true, [K_RESTRICT] = true, [K_ATOMIC] = true, [K_SHARED] = true, [K_STRICT] = true,
     [K_RELAXED] = true,
 };
+/* clang-format on */
 
 bool starts_type(int tok)
 {
@@ -108,16 +112,26 @@ bool parse_qualifier(unsigned *quals, struct block *b)
     if (t->kind != T_ID)
         return false;
     switch (t->kw) {
-    case K_CONST: *quals |= Q_CONST; break;
-    case K_VOLATILE: *quals |= Q_VOLATILE; break;
-    case K_RESTRICT: *quals |= Q_RESTRICT; break;
+    case K_CONST:
+        *quals |= Q_CONST;
+        break;
+    case K_VOLATILE:
+        *quals |= Q_VOLATILE;
+        break;
+    case K_RESTRICT:
+        *quals |= Q_RESTRICT;
+        break;
     case K_ATOMIC:
         if (is_punct(pos + 1, '('))
             return false;
         *quals |= Q_ATOMIC;
         break;
-    case K_STRICT: *quals |= Q_STRICT; break;
-    case K_RELAXED: *quals |= Q_RELAXED; break;
+    case K_STRICT:
+        *quals |= Q_STRICT;
+        break;
+    case K_RELAXED:
+        *quals |= Q_RELAXED;
+        break;
     case K_SHARED: {
         int at = pos++;
         struct block n = parse_layout();
@@ -140,8 +154,9 @@ bool parse_qualifier(unsigned *quals, struct block *b)
 /* ---- structures ---- */
 static void member_text(struct specs *s, struct decl *d, const char *bits, struct buf *out)
 {
-    buf_fmt(out, "%s%s%s%s%s; ", s->attributes ? s->attributes : "", d->attributes ? d->attributes : "",
-        ty_text(d->type, d->name ? d->name : "", d->tok), bits ? " :" : "", bits ? bits : "");
+    buf_fmt(out, "%s%s%s%s%s; ", s->attributes ? s->attributes : "",
+            d->attributes ? d->attributes : "", ty_text(d->type, d->name ? d->name : "", d->tok),
+            bits ? " :" : "", bits ? bits : "");
 }
 
 static void add_member(struct member ***tail, struct member m)
@@ -166,7 +181,8 @@ static bool parse_member(struct specs *s, struct member ***tail, struct buf *tex
     }
     skip_attributes(&d.attributes);
     if (ty_shared(d.type))
-        refuse(d.tok, "a member cannot be shared by itself; the whole structure can, and a member can point to shared");
+        refuse(d.tok, "a member cannot be shared by itself; the whole structure can, and a member "
+                      "can point to shared");
     rewrite |= ty_involves_shared(d.type);
     add_member(tail, (struct member){ .name = d.name, .type = d.type, .bits = bits != NULL });
     if (rewrite)
@@ -198,7 +214,8 @@ static void parse_member_declaration(struct member ***tail)
     if (!rewrite)
         return;
     if (s.type->kind == TY_RECORD && s.has_def && s.type->rec->tag == NULL)
-        refuse(a, "an unnamed structure with shared declarators inside a structure is not translated");
+        refuse(a,
+               "an unnamed structure with shared declarators inside a structure is not translated");
     edit(a, pos, text.s);
 }
 
@@ -306,7 +323,8 @@ static struct type *base_type(const struct counts *c, int tok)
 {
     const int *n = c->n;
     if (c->words == 0)
-        refuse(tok, "a type is expected before '%.*s'", toks[pos].len > 40 ? 40 : toks[pos].len, toks[pos].text);
+        refuse(tok, "a type is expected before '%.*s'", toks[pos].len > 40 ? 40 : toks[pos].len,
+               toks[pos].text);
     enum type_kind k = TY_INT;
     if (n[K_VOID])
         k = TY_VOID;
@@ -317,16 +335,21 @@ static struct type *base_type(const struct counts *c, int tok)
     else if (n[K_FLOAT])
         k = n[K_COMPLEX] ? TY_CFLOAT : TY_FLOAT;
     else if (n[K_DOUBLE] || (n[K_COMPLEX] && !n[K_INT]))
-        k = n[K_COMPLEX] ? (n[K_LONG] ? TY_CLDOUBLE : TY_CDOUBLE) : n[K_LONG] ? TY_LDOUBLE : TY_DOUBLE;
+        k = n[K_COMPLEX] ? (n[K_LONG] ? TY_CLDOUBLE : TY_CDOUBLE)
+            : n[K_LONG]  ? TY_LDOUBLE
+                         : TY_DOUBLE;
     else if (n[K_INT128])
         k = n[K_UNSIGNED] ? TY_UINT128 : TY_INT128;
     else if (n[K_SHORT])
         k = n[K_UNSIGNED] ? TY_USHORT : TY_SHORT;
     else if (n[K_LONG])
-        k = n[K_LONG] > 1 ? (n[K_UNSIGNED] ? TY_ULLONG : TY_LLONG) : n[K_UNSIGNED] ? TY_ULONG : TY_LONG;
+        k = n[K_LONG] > 1   ? (n[K_UNSIGNED] ? TY_ULLONG : TY_LLONG)
+            : n[K_UNSIGNED] ? TY_ULONG
+                            : TY_LONG;
     else if (n[K_UNSIGNED])
         k = TY_UINT;
-    if (n[K_LONG] > 2 || n[K_SHORT] > 1 || (n[K_SIGNED] && n[K_UNSIGNED]) || (k == TY_VOID && c->words > 1))
+    if (n[K_LONG] > 2 || n[K_SHORT] > 1 || (n[K_SIGNED] && n[K_UNSIGNED]) ||
+        (k == TY_VOID && c->words > 1))
         refuse(tok, "these type words do not go together");
     return ty_basic[k];
 }
@@ -367,15 +390,26 @@ static bool base_word(enum keyword kw, struct counts *c)
 static bool storage_word(enum keyword kw, struct specs *s)
 {
     switch (kw) {
-    case K_TYPEDEF: case K_EXTERN: case K_STATIC: case K_AUTO: case K_REGISTER:
+    case K_TYPEDEF:
+    case K_EXTERN:
+    case K_STATIC:
+    case K_AUTO:
+    case K_REGISTER:
         if (s->storage && s->storage != (int)kw)
             refuse(pos, "two storage classes");
         s->storage = (int)kw;
         return true;
-    case K_INLINE: s->is_inline = true; return true;
-    case K_NORETURN: s->is_noreturn = true; return true;
-    case K_THREAD_LOCAL: s->thread_local_ = true; return true;
-    default: return false;
+    case K_INLINE:
+        s->is_inline = true;
+        return true;
+    case K_NORETURN:
+        s->is_noreturn = true;
+        return true;
+    case K_THREAD_LOCAL:
+        s->thread_local_ = true;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -384,7 +418,9 @@ static struct type *whole_type(struct specs *s, bool have)
 {
     const struct token *t = &toks[pos];
     switch (t->kw) {
-    case K_STRUCT: case K_UNION: case K_ENUM:
+    case K_STRUCT:
+    case K_UNION:
+    case K_ENUM:
         pos++;
         return parse_tagged(t->kw, s, pos - 1);
     case K_TYPEOF:

@@ -82,9 +82,10 @@ void for_init(void)
 /* ---- loops ---- */
 
 /*
- * A thread that waits in a loop for what others write into its memory has to let their messages in, which over a network is work for its
- * own process.  Strict reads see to that by themselves (upcx_fence); a loop that may wait otherwise, by relaxed reads, in a function that
- * it calls, or with an empty body, polls now and then.  A loop that counts ends by itself.
+ * A thread that waits in a loop for what others write into its memory has to let their messages in,
+ * which over a network is work for its own process.  Strict reads see to that by themselves
+ * (upcx_fence); a loop that may wait otherwise, by relaxed reads, in a function that it calls, or
+ * with an empty body, polls now and then.  A loop that counts ends by itself.
  */
 unsigned relaxed_reads, calls;
 #define POLL_READS 1023 /* turns between two polls, less one: they are short */
@@ -119,7 +120,8 @@ static void loop_end(const struct loop *l, int last)
         return;
     int n = unique();
     edit_before(l->first, xl_fmt("{ unsigned upcx_k%d = 0; ", n));
-    edit_before(l->body, xl_fmt("{ upcx_turn(&upcx_k%d, %d); ", n, called ? POLL_CALLS : POLL_READS));
+    edit_before(l->body,
+                xl_fmt("{ upcx_turn(&upcx_k%d, %d); ", n, called ? POLL_CALLS : POLL_READS));
     edit_after(last, " }");
     edit_after(pos - 1, " }");
 }
@@ -174,7 +176,7 @@ static void parse_for(int first)
 static struct label {
     const char *name;
     struct label *next;
-} *labels;
+} * labels;
 
 static void add_label(const char *name)
 {
@@ -293,19 +295,52 @@ static void keyword_statement(enum keyword kw)
     int a = pos;
     pos++;
     switch (kw) {
-    case K_BARRIER: case K_NOTIFY: case K_WAIT: case K_FENCE: parse_sync(a); break;
-    case K_IF: parse_if(); break;
-    case K_FOR: parse_for(a); break;
-    case K_FORALL: parse_forall(a); break;
-    case K_WHILE: parse_while(a); break;
-    case K_SWITCH: paren_condition(true); parse_statement(); break;
-    case K_DO: parse_do(a); break;
-    case K_RETURN: parse_return(); break;
-    case K_GOTO: parse_goto(a); break;
-    case K_BREAK: case K_CONTINUE: expect(';'); break;
-    case K_ASM: parse_asm(); break;
-    case K_CASE: parse_label_value(); parse_statement(); break;
-    case K_DEFAULT: expect(':'); parse_statement(); break;
+    case K_BARRIER:
+    case K_NOTIFY:
+    case K_WAIT:
+    case K_FENCE:
+        parse_sync(a);
+        break;
+    case K_IF:
+        parse_if();
+        break;
+    case K_FOR:
+        parse_for(a);
+        break;
+    case K_FORALL:
+        parse_forall(a);
+        break;
+    case K_WHILE:
+        parse_while(a);
+        break;
+    case K_SWITCH:
+        paren_condition(true);
+        parse_statement();
+        break;
+    case K_DO:
+        parse_do(a);
+        break;
+    case K_RETURN:
+        parse_return();
+        break;
+    case K_GOTO:
+        parse_goto(a);
+        break;
+    case K_BREAK:
+    case K_CONTINUE:
+        expect(';');
+        break;
+    case K_ASM:
+        parse_asm();
+        break;
+    case K_CASE:
+        parse_label_value();
+        parse_statement();
+        break;
+    case K_DEFAULT:
+        expect(':');
+        parse_statement();
+        break;
     default:
         pos = a;
         expression_statement();
@@ -365,7 +400,8 @@ void parse_compound(bool new_scope)
             while (!is_punct(pos, ';') && toks[pos].kind != T_EOF)
                 pos++;
             expect(';');
-        } else if (at_declaration() && !(toks[pos].kw == K_ATTRIBUTE && !starts_after_attribute())) {
+        } else if (at_declaration() &&
+                   !(toks[pos].kw == K_ATTRIBUTE && !starts_after_attribute())) {
             parse_declaration(false);
         } else {
             parse_statement();
@@ -402,15 +438,17 @@ void parse_function_body(struct type *fn, const char *name)
             refuse(pos - 1, "main takes no parameters, or argc and argv, or argc, argv and envp");
         bool gives_int = fn->of->kind != TY_VOID;
         if (gives_int)
-            edit_before(pos - 1, "return 0; "); /* C11, 5.1.2.2.3: only for a function that is called main */
-        edit_after(
-            pos - 1, xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char **envp) { (void)argc; (void)argv; (void)envp; "
-                            "%supcx_user_main(%s); %s}\n"
-                            "int main(int argc, char **argv, char **envp) { return upcx_main(argc, argv, envp, upcx_call_main); }\n",
-                         gives_int ? "return " : "",
-                         params == 0   ? ""
-                         : params == 2 ? "argc, argv"
-                                       : "argc, argv, envp",
-                         gives_int ? "" : "return 0; "));
+            /* C11, 5.1.2.2.3: only for a function that is called main */
+            edit_before(pos - 1, "return 0; ");
+        edit_after(pos - 1, xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char "
+                                   "**envp) { (void)argc; (void)argv; (void)envp; "
+                                   "%supcx_user_main(%s); %s}\n"
+                                   "int main(int argc, char **argv, char **envp) { return "
+                                   "upcx_main(argc, argv, envp, upcx_call_main); }\n",
+                                   gives_int ? "return " : "",
+                                   params == 0   ? ""
+                                   : params == 2 ? "argc, argv"
+                                                 : "argc, argv, envp",
+                                   gives_int ? "" : "return 0; "));
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: names in their scopes.  Both name spaces (ordinary names, tags) are hash tables whose newest entry hides the older ones.
+ * upcxlate: names in their scopes.  Both name spaces (ordinary names, tags) are hash tables whose
+ * newest entry hides the older ones.
  */
 #include <stdint.h>
 

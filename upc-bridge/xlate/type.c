@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: types, and how C writes them.  A type is never changed once it has been used; qualified versions are copies.
+ * upcxlate: types, and how C writes them.  A type is never changed once it has been used; qualified
+ * versions are copies.
  */
 #include <string.h>
 
@@ -8,17 +9,21 @@
 
 static struct type basics[TY_OPAQUE];
 #define B(k) [k] = &basics[k]
+/* clang-format off */
 struct type *ty_basic[TY_OPAQUE] = {
     B(TY_UNKNOWN), B(TY_VOID), B(TY_BOOL), B(TY_CHAR), B(TY_SCHAR), B(TY_UCHAR), B(TY_SHORT), B(TY_USHORT), B(TY_INT), B(TY_UINT),
     B(TY_LONG), B(TY_ULONG), B(TY_LLONG), B(TY_ULLONG), B(TY_INT128), B(TY_UINT128), B(TY_FLOAT), B(TY_DOUBLE), B(TY_LDOUBLE),
     B(TY_FLOATN), B(TY_CFLOAT), B(TY_CDOUBLE), B(TY_CLDOUBLE), B(TY_ENUM), B(TY_RECORD),
 };
+/* clang-format on */
+/* clang-format off */
 static struct type basics[TY_OPAQUE] = {
 #define K(k) [k] = { .kind = k }
     K(TY_UNKNOWN), K(TY_VOID), K(TY_BOOL), K(TY_CHAR), K(TY_SCHAR), K(TY_UCHAR), K(TY_SHORT), K(TY_USHORT), K(TY_INT), K(TY_UINT),
     K(TY_LONG), K(TY_ULONG), K(TY_LLONG), K(TY_ULLONG), K(TY_INT128), K(TY_UINT128), K(TY_FLOAT), K(TY_DOUBLE), K(TY_LDOUBLE),
     K(TY_FLOATN), K(TY_CFLOAT), K(TY_CDOUBLE), K(TY_CLDOUBLE), K(TY_ENUM), K(TY_RECORD),
 };
+/* clang-format on */
 
 static const struct {
     const char *name;
@@ -132,12 +137,14 @@ bool ty_involves_shared(struct type *t)
 
 bool ty_integer(struct type *t)
 {
-    return (t->kind >= TY_BOOL && t->kind <= TY_UINT128) || t->kind == TY_ENUM || t->kind == TY_OPAQUE;
+    return (t->kind >= TY_BOOL && t->kind <= TY_UINT128) || t->kind == TY_ENUM ||
+           t->kind == TY_OPAQUE;
 }
 
 bool ty_arithmetic(struct type *t)
 {
-    return (t->kind >= TY_BOOL && t->kind <= TY_ENUM) || t->kind == TY_OPAQUE || t->kind == TY_UNKNOWN;
+    return (t->kind >= TY_BOOL && t->kind <= TY_ENUM) || t->kind == TY_OPAQUE ||
+           t->kind == TY_UNKNOWN;
 }
 
 bool ty_scalar(struct type *t)
@@ -186,10 +193,11 @@ bool ty_same(struct type *a, struct type *b)
     case TY_FLOATN:
         return strcmp(a->name, b->name) == 0;
     case TY_POINTER:
-        return ty_shared(a->of) == ty_shared(b->of) && (!ty_shared(a->of) || ty_same_block(a->of, b->of)) && ty_same(a->of, b->of);
+        return ty_shared(a->of) == ty_shared(b->of) &&
+               (!ty_shared(a->of) || ty_same_block(a->of, b->of)) && ty_same(a->of, b->of);
     case TY_ARRAY:
-        return (a->dim_value < 0 || b->dim_value < 0 || a->dim_value == b->dim_value) && ty_shared(a) == ty_shared(b) &&
-               ty_same(a->of, b->of);
+        return (a->dim_value < 0 || b->dim_value < 0 || a->dim_value == b->dim_value) &&
+               ty_shared(a) == ty_shared(b) && ty_same(a->of, b->of);
     case TY_FUNCTION:
         if (!ty_same(a->of, b->of))
             return false;
@@ -225,7 +233,9 @@ long long ty_size(struct type *t)
 {
     if (t->kind == TY_ARRAY) {
         long long n = ty_size(t->of);
-        return n < 0 || t->dim_value < 0 || (n > 0 && t->dim_value > (1LL << 50) / n) ? -1 : n * t->dim_value;
+        return n < 0 || t->dim_value < 0 || (n > 0 && t->dim_value > (1LL << 50) / n)
+                   ? -1
+                   : n * t->dim_value;
     }
     if (t->kind == TY_POINTER)
         return ty_pts(t) ? -1 : (long long)sizeof(void *);
@@ -255,8 +265,14 @@ struct type *ty_arith(struct type *a, struct type *b)
     bool ca = a->kind >= TY_CFLOAT && a->kind <= TY_CLDOUBLE;
     bool cb = b->kind >= TY_CFLOAT && b->kind <= TY_CLDOUBLE;
     if (ca || cb) {
-        enum type_kind ra = ca ? a->kind : a->kind == TY_LDOUBLE ? TY_CLDOUBLE : a->kind == TY_DOUBLE ? TY_CDOUBLE : TY_CFLOAT;
-        enum type_kind rb = cb ? b->kind : b->kind == TY_LDOUBLE ? TY_CLDOUBLE : b->kind == TY_DOUBLE ? TY_CDOUBLE : TY_CFLOAT;
+        enum type_kind ra = ca                      ? a->kind
+                            : a->kind == TY_LDOUBLE ? TY_CLDOUBLE
+                            : a->kind == TY_DOUBLE  ? TY_CDOUBLE
+                                                    : TY_CFLOAT;
+        enum type_kind rb = cb                      ? b->kind
+                            : b->kind == TY_LDOUBLE ? TY_CLDOUBLE
+                            : b->kind == TY_DOUBLE  ? TY_CDOUBLE
+                                                    : TY_CFLOAT;
         return ty_basic[ra > rb ? ra : rb];
     }
     if (a->kind == TY_FLOATN || b->kind == TY_FLOATN)
@@ -283,8 +299,8 @@ struct type *ty_decay(struct type *t)
 /* ---- text ---- */
 static const char *quals_text(unsigned q)
 {
-    return xl_fmt("%s%s%s%s", q & Q_CONST ? "const " : "", q & Q_VOLATILE ? "volatile " : "", q & Q_RESTRICT ? "__restrict " : "",
-        q & Q_ATOMIC ? "_Atomic " : "");
+    return xl_fmt("%s%s%s%s", q & Q_CONST ? "const " : "", q & Q_VOLATILE ? "volatile " : "",
+                  q & Q_RESTRICT ? "__restrict " : "", q & Q_ATOMIC ? "_Atomic " : "");
 }
 
 static const char *base_text(struct type *t, int tok)
@@ -292,16 +308,21 @@ static const char *base_text(struct type *t, int tok)
     const char *q = quals_text(t->quals & ~(unsigned)Q_RESTRICT);
     switch (t->kind) {
     case TY_UNKNOWN:
-        refuse(tok, "the type of an expression here cannot be found out; assign it to a variable of a declared type first");
+        refuse(tok, "the type of an expression here cannot be found out; assign it to a variable "
+                    "of a declared type first");
     case TY_ENUM:
     case TY_RECORD:
         if (tag_find(t->rec->tag) != t->rec)
             refuse(tok, "%s %s is needed here but its tag is hidden or out of scope",
-                t->rec->is_enum    ? "enum"
-                : t->rec->is_union ? "union"
-                                   : "struct",
-                t->rec->tag);
-        return xl_fmt("%s%s %s", q, t->rec->is_enum ? "enum" : t->rec->is_union ? "union" : "struct", t->rec->tag);
+                   t->rec->is_enum    ? "enum"
+                   : t->rec->is_union ? "union"
+                                      : "struct",
+                   t->rec->tag);
+        return xl_fmt("%s%s %s", q,
+                      t->rec->is_enum    ? "enum"
+                      : t->rec->is_union ? "union"
+                                         : "struct",
+                      t->rec->tag);
     case TY_FLOATN:
     case TY_OPAQUE:
         return xl_fmt("%s%s", q, t->name);
@@ -317,7 +338,8 @@ static const char *params_text(struct type *t, int tok)
     if (!t->params && !t->no_proto)
         buf_fmt(&b, "void");
     for (struct param *p = t->params; p; p = p->next)
-        buf_fmt(&b, "%s%s", ty_text(p->type, p->name ? p->name : "", tok), p->next || t->variadic ? ", " : "");
+        buf_fmt(&b, "%s%s", ty_text(p->type, p->name ? p->name : "", tok),
+                p->next || t->variadic ? ", " : "");
     if (t->variadic)
         buf_fmt(&b, "...");
     buf_add(&b, ")", 1);
@@ -353,7 +375,8 @@ const char *ty_words(struct type *t)
 {
     struct buf b = { 0 };
     unsigned q = t->quals;
-    buf_fmt(&b, "%s%s%s", q & Q_STRICT ? "strict " : "", q & Q_RELAXED ? "relaxed " : "", q & Q_CONST ? "const " : "");
+    buf_fmt(&b, "%s%s%s", q & Q_STRICT ? "strict " : "", q & Q_RELAXED ? "relaxed " : "",
+            q & Q_CONST ? "const " : "");
     if (q & Q_SHARED) {
         buf_fmt(&b, "shared ");
         if (t->block.text)
@@ -366,14 +389,19 @@ const char *ty_words(struct type *t)
         buf_fmt(&b, "%s *", ty_words(t->of));
         break;
     case TY_ARRAY:
-        buf_fmt(&b, "%s [%s]", ty_words(t->of), t->dim_value >= 0 ? xl_fmt("%lld", t->dim_value) : "");
+        buf_fmt(&b, "%s [%s]", ty_words(t->of),
+                t->dim_value >= 0 ? xl_fmt("%lld", t->dim_value) : "");
         break;
     case TY_FUNCTION:
         buf_fmt(&b, "%s ()", ty_words(t->of));
         break;
     case TY_ENUM:
     case TY_RECORD:
-        buf_fmt(&b, "%s %s", t->rec->is_enum ? "enum" : t->rec->is_union ? "union" : "struct", t->rec->tag);
+        buf_fmt(&b, "%s %s",
+                t->rec->is_enum    ? "enum"
+                : t->rec->is_union ? "union"
+                                   : "struct",
+                t->rec->tag);
         break;
     case TY_UNKNOWN:
         buf_fmt(&b, "(unknown)");

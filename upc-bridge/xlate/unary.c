@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: unary operators, casts, the sizeof family and the compiler's own forms that take type names.
+ * upcxlate: unary operators, casts, the sizeof family and the compiler's own forms that take type
+ * names.
  */
 #include <string.h>
 
@@ -20,7 +21,8 @@ const char *size_text(struct type *t, int tok)
 static const char *local_size_text(struct type *t, int tok)
 {
     struct type *el = ty_element(t);
-    return xl_fmt("upcx_localsize(%s, sizeof(%s), %s)", ty_count(t), ty_text(ty_unqualified(el), "", tok), ty_block_text(t));
+    return xl_fmt("upcx_localsize(%s, sizeof(%s), %s)", ty_count(t),
+                  ty_text(ty_unqualified(el), "", tok), ty_block_text(t));
 }
 
 /* sizeof, _Alignof, upc_blocksizeof, upc_localsizeof, upc_elemsizeof */
@@ -44,8 +46,11 @@ static struct expr parse_sizeof(void)
     struct expr r = value_of(a, ty_basic[TY_ULONG]);
     bool shared = ty_shared(x.type);
     if (kw != K_SIZEOF && kw != K_ALIGNOF && !shared)
-        refuse(a, "%.*s needs a shared type or object, this is '%s'", toks[a].len, toks[a].text, ty_words(x.type));
-    long long n = kw == K_SIZEOF ? ty_size(x.type) : kw == K_ELEMSIZEOF ? ty_size(ty_element(x.type)) : -1;
+        refuse(a, "%.*s needs a shared type or object, this is '%s'", toks[a].len, toks[a].text,
+               ty_words(x.type));
+    long long n = kw == K_SIZEOF       ? ty_size(x.type)
+                  : kw == K_ELEMSIZEOF ? ty_size(ty_element(x.type))
+                                       : -1;
     if (kw == K_BLOCKSIZEOF && !ty_element(x.type)->block.text)
         n = ty_element(x.type)->block.value;
     if (n >= 0) {
@@ -68,7 +73,8 @@ static struct expr parse_sizeof(void)
         break;
     case K_ALIGNOF:
         if (shared)
-            edit(a, pos, xl_fmt("_Alignof(%s)", ty_text(ty_unqualified(ty_element(x.type)), "", a)));
+            edit(a, pos,
+                 xl_fmt("_Alignof(%s)", ty_text(ty_unqualified(ty_element(x.type)), "", a)));
         break;
     default:
         if (shared)
@@ -90,7 +96,8 @@ static struct expr address_of(int a)
         pts_computed = true;
         return r;
     }
-    if (!x.lvalue && x.type->kind != TY_FUNCTION && x.type->kind != TY_UNKNOWN && x.type->kind != TY_RECORD)
+    if (!x.lvalue && x.type->kind != TY_FUNCTION && x.type->kind != TY_UNKNOWN &&
+        x.type->kind != TY_RECORD)
         refuse(a, "'&' needs an object");
     r.type = ty_pointer(x.type);
     return r;
@@ -132,7 +139,9 @@ static struct expr sign(int a, unsigned op)
     struct expr r = value_of(a, ty_promote(x.type));
     r.threads = x.threads;
     r.is_const = x.is_const;
-    r.value = op == '-' ? (long long)(0 - (unsigned long long)x.value) : op == '~' ? ~x.value : x.value;
+    r.value = op == '-'   ? (long long)(0 - (unsigned long long)x.value)
+              : op == '~' ? ~x.value
+                          : x.value;
     if (r.type->kind == TY_UINT)
         r.value = (unsigned)r.value;
     return r;
@@ -157,7 +166,8 @@ static struct expr parse_unary_id(int a)
     default:
         break;
     }
-    if (toks[pos].len > 6 && (strncmp(toks[pos].text, "__real", 6) == 0 || strncmp(toks[pos].text, "__imag", 6) == 0)) {
+    if (toks[pos].len > 6 &&
+        (strncmp(toks[pos].text, "__real", 6) == 0 || strncmp(toks[pos].text, "__imag", 6) == 0)) {
         pos++;
         struct expr x = parse_cast();
         use_value(&x);
@@ -249,13 +259,17 @@ static struct expr cast_or_literal(int a)
     }
     if (x.is_const && ty_integer(t)) {
         r.is_const = true;
-        r.value = t->kind == TY_INT ? (int)x.value : t->kind == TY_UINT ? (long long)(unsigned)x.value : x.value;
+        r.value = t->kind == TY_INT    ? (int)x.value
+                  : t->kind == TY_UINT ? (long long)(unsigned)x.value
+                                       : x.value;
         if (t->kind < TY_INT && t->kind != TY_UNKNOWN)
-            r.is_const = r.value >= 0 && r.value <= 1; /* small values need no thought; others are left to the compiler */
+            /* small values need no thought; others are left to the compiler */
+            r.is_const = r.value >= 0 && r.value <= 1;
     }
     r.threads = x.threads && ty_integer(t);
-    r.null =
-        x.is_const && x.value == 0 && (ty_integer(t) || (t->kind == TY_POINTER && t->of->kind == TY_VOID && !t->of->quals && !t->quals));
+    r.null = x.is_const && x.value == 0 &&
+             (ty_integer(t) ||
+              (t->kind == TY_POINTER && t->of->kind == TY_VOID && !t->of->quals && !t->quals));
     return r;
 }
 
@@ -272,7 +286,8 @@ struct expr parse_cast(void)
 }
 
 /* ---- forms of the compiler's own ---- */
-static const char *const forms[] = { "__builtin_va_arg", "__builtin_offsetof", "__builtin_types_compatible_p", "__builtin_choose_expr" };
+static const char *const forms[] = { "__builtin_va_arg", "__builtin_offsetof",
+                                     "__builtin_types_compatible_p", "__builtin_choose_expr" };
 
 bool builtin_is_form(const char *name)
 {
@@ -342,7 +357,8 @@ struct type *builtin_result(const char *name)
     return ty_basic[TY_INT];
 }
 
-/* Is a value of type c what the association with type t is for?  Qualifiers below a pointer count, which ty_same passes over. */
+/* Is a value of type c what the association with type t is for?  Qualifiers below a pointer count,
+ * which ty_same passes over. */
 static bool same_generic(struct type *t, struct type *c)
 {
     const unsigned counts = Q_CONST | Q_VOLATILE | Q_SHARED | Q_STRICT | Q_RELAXED;

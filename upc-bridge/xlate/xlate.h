@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * upcxlate: UPC after the C preprocessor in, C on upcx.h out.  One pass: the parser reads declarations, statements and expressions with
- * their types; what involves the shared space is replaced by edits of token ranges, everything else stays as it was written.  A program
- * of its own, one thread; memory lives until its end.
+ * upcxlate: UPC after the C preprocessor in, C on upcx.h out.  One pass: the parser reads
+ * declarations, statements and expressions with their types; what involves the shared space is
+ * replaced by edits of token ranges, everything else stays as it was written.  A program of its
+ * own, one thread; memory lives until its end.
  *
- *   lex.c     text -> tokens            sym.c         scopes, names, tags           expr.c     expressions and their types
- *   mem.c     strings, errors           type.c        types, printed as C           unary.c    unary operators, casts, sizeof
- *   out.c     edits -> text with #line  specs.c       types as they are written     access.c   reads and writes of shared places
- *   fold.c    constant expressions      declarator.c  names and their types         convert.c  assignments, pointers' arithmetic
- *   init.c    initialisers              declare.c     declarations, written anew    object.c   shared objects
- *   stmt.c    statements, functions     forall.c      upc_forall                    main.c     the program
+ *   lex.c     text -> tokens            sym.c         scopes, names, tags           expr.c
+ *             expressions and their types
+ *   mem.c     strings, errors           type.c        types, printed as C           unary.c
+ *             unary operators, casts, sizeof
+ *   out.c     edits -> text with #line  specs.c       types as they are written     access.c
+ *             reads and writes of shared places
+ *   fold.c    constant expressions      declarator.c  names and their types         convert.c
+ *             assignments, pointers' arithmetic
+ *   init.c    initialisers              declare.c     declarations, written anew    object.c
+ *             shared objects
+ *   stmt.c    statements, functions     forall.c      upc_forall                    main.c     the
+ *             program
  */
 #ifndef XLATE_XLATE_H
 #define XLATE_XLATE_H
@@ -36,14 +43,83 @@ __attribute__((noreturn, format(printf, 2, 3))) void refuse(int tok, const char 
 __attribute__((noreturn, format(printf, 1, 2))) void fatal(const char *fmt, ...);
 
 /* ---- lex.c ---- */
-enum token_kind { T_EOF, T_ID, T_NUM, T_CHAR, T_STR, T_PUNCT, T_UPC_PRAGMA };
+enum token_kind {
+    T_EOF,
+    T_ID,
+    T_NUM,
+    T_CHAR,
+    T_STR,
+    T_PUNCT,
+    T_UPC_PRAGMA
+};
 enum keyword {
-    K_NONE, K_AUTO, K_BREAK, K_CASE, K_CHAR, K_CONST, K_CONTINUE, K_DEFAULT, K_DO, K_DOUBLE, K_ELSE, K_ENUM, K_EXTERN, K_FLOAT, K_FOR,
-    K_GOTO, K_IF, K_INLINE, K_INT, K_LONG, K_REGISTER, K_RESTRICT, K_RETURN, K_SHORT, K_SIGNED, K_SIZEOF, K_STATIC, K_STRUCT, K_SWITCH,
-    K_TYPEDEF, K_UNION, K_UNSIGNED, K_VOID, K_VOLATILE, K_WHILE, K_ALIGNAS, K_ALIGNOF, K_ATOMIC, K_BOOL, K_COMPLEX, K_GENERIC,
-    K_NORETURN, K_STATIC_ASSERT, K_THREAD_LOCAL, K_TYPEOF, K_ATTRIBUTE, K_EXTENSION, K_ASM, K_LABEL, K_AUTO_TYPE, K_INT128, K_FLOATN,
-    K_SHARED, K_STRICT, K_RELAXED, K_THREADS, K_MYTHREAD, K_MAX_BLOCK, K_BARRIER, K_NOTIFY, K_WAIT, K_FENCE, K_FORALL, K_BLOCKSIZEOF,
-    K_LOCALSIZEOF, K_ELEMSIZEOF, K_END
+    K_NONE,
+    K_AUTO,
+    K_BREAK,
+    K_CASE,
+    K_CHAR,
+    K_CONST,
+    K_CONTINUE,
+    K_DEFAULT,
+    K_DO,
+    K_DOUBLE,
+    K_ELSE,
+    K_ENUM,
+    K_EXTERN,
+    K_FLOAT,
+    K_FOR,
+    K_GOTO,
+    K_IF,
+    K_INLINE,
+    K_INT,
+    K_LONG,
+    K_REGISTER,
+    K_RESTRICT,
+    K_RETURN,
+    K_SHORT,
+    K_SIGNED,
+    K_SIZEOF,
+    K_STATIC,
+    K_STRUCT,
+    K_SWITCH,
+    K_TYPEDEF,
+    K_UNION,
+    K_UNSIGNED,
+    K_VOID,
+    K_VOLATILE,
+    K_WHILE,
+    K_ALIGNAS,
+    K_ALIGNOF,
+    K_ATOMIC,
+    K_BOOL,
+    K_COMPLEX,
+    K_GENERIC,
+    K_NORETURN,
+    K_STATIC_ASSERT,
+    K_THREAD_LOCAL,
+    K_TYPEOF,
+    K_ATTRIBUTE,
+    K_EXTENSION,
+    K_ASM,
+    K_LABEL,
+    K_AUTO_TYPE,
+    K_INT128,
+    K_FLOATN,
+    K_SHARED,
+    K_STRICT,
+    K_RELAXED,
+    K_THREADS,
+    K_MYTHREAD,
+    K_MAX_BLOCK,
+    K_BARRIER,
+    K_NOTIFY,
+    K_WAIT,
+    K_FENCE,
+    K_FORALL,
+    K_BLOCKSIZEOF,
+    K_LOCALSIZEOF,
+    K_ELEMSIZEOF,
+    K_END
 };
 
 struct token {
@@ -81,13 +157,48 @@ void out_text(FILE *f, const char *text);
 
 /* ---- type.c ---- */
 enum type_kind {
-    TY_UNKNOWN, TY_VOID, TY_BOOL, TY_CHAR, TY_SCHAR, TY_UCHAR, TY_SHORT, TY_USHORT, TY_INT, TY_UINT, TY_LONG, TY_ULONG, TY_LLONG, TY_ULLONG,
-    TY_INT128, TY_UINT128, TY_FLOAT, TY_DOUBLE, TY_LDOUBLE, TY_FLOATN, TY_CFLOAT, TY_CDOUBLE, TY_CLDOUBLE, TY_ENUM, TY_RECORD, TY_OPAQUE,
-    TY_POINTER, TY_ARRAY, TY_FUNCTION
+    TY_UNKNOWN,
+    TY_VOID,
+    TY_BOOL,
+    TY_CHAR,
+    TY_SCHAR,
+    TY_UCHAR,
+    TY_SHORT,
+    TY_USHORT,
+    TY_INT,
+    TY_UINT,
+    TY_LONG,
+    TY_ULONG,
+    TY_LLONG,
+    TY_ULLONG,
+    TY_INT128,
+    TY_UINT128,
+    TY_FLOAT,
+    TY_DOUBLE,
+    TY_LDOUBLE,
+    TY_FLOATN,
+    TY_CFLOAT,
+    TY_CDOUBLE,
+    TY_CLDOUBLE,
+    TY_ENUM,
+    TY_RECORD,
+    TY_OPAQUE,
+    TY_POINTER,
+    TY_ARRAY,
+    TY_FUNCTION
 };
-enum { Q_CONST = 1, Q_VOLATILE = 2, Q_RESTRICT = 4, Q_ATOMIC = 8, Q_SHARED = 16, Q_STRICT = 32, Q_RELAXED = 64 };
+enum {
+    Q_CONST = 1,
+    Q_VOLATILE = 2,
+    Q_RESTRICT = 4,
+    Q_ATOMIC = 8,
+    Q_SHARED = 16,
+    Q_STRICT = 32,
+    Q_RELAXED = 64
+};
 
-/* The block size of a shared type: a constant, or for [*] in a program whose number of threads is not known, the C text that computes it.
+/* The block size of a shared type: a constant, or for [*] in a program whose number of threads is
+ * not known, the C text that computes it.
  */
 struct block {
     long long value;  /* 0: indefinite */
@@ -118,11 +229,11 @@ struct type {
     struct block block;
     struct type *of; /* pointer, array, function: of what */
     struct record *rec;
-    const char *name;     /* opaque types and _FloatN: how C writes them */
-    const char *dim;      /* array: its size as C; NULL: [] */
-    long long dim_value;  /* when known at translation time, else -1 */
-    bool dim_threads;     /* its size depends on THREADS, which is not known */
-    bool dim_varies;      /* its size is known when the program runs only */
+    const char *name;    /* opaque types and _FloatN: how C writes them */
+    const char *dim;     /* array: its size as C; NULL: [] */
+    long long dim_value; /* when known at translation time, else -1 */
+    bool dim_threads;    /* its size depends on THREADS, which is not known */
+    bool dim_varies;     /* its size is known when the program runs only */
     struct param *params;
     bool variadic, no_proto;
 };
@@ -131,20 +242,21 @@ struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b)
 struct type *ty_unqualified(struct type *t);
 struct type *ty_pointer(struct type *of);
 struct type *ty_copy(const struct type *t);
-struct type *ty_element(struct type *t);  /* below all array levels */
-bool ty_shared(struct type *t);           /* an object of it lies in the shared space */
-bool ty_pts(struct type *t);              /* pointer to shared */
-bool ty_involves_shared(struct type *t);  /* somewhere in its derivation */
+struct type *ty_element(struct type *t); /* below all array levels */
+bool ty_shared(struct type *t);          /* an object of it lies in the shared space */
+bool ty_pts(struct type *t);             /* pointer to shared */
+bool ty_involves_shared(struct type *t); /* somewhere in its derivation */
 bool ty_integer(struct type *t);
 bool ty_arithmetic(struct type *t);
 bool ty_scalar(struct type *t);
-bool ty_varies(struct type *t);           /* variably modified */
+bool ty_varies(struct type *t);               /* variably modified */
 bool ty_same(struct type *a, struct type *b); /* compatible, qualifiers of the top level apart */
 bool ty_same_block(struct type *a, struct type *b);
 const char *ty_text(
-    struct type *t, const char *name, int tok); /* a declaration of name, or a type name, in C; shared pointers are upcx_pts */
-const char *ty_words(struct type *t);                           /* for messages, in UPC */
-const char *ty_count(struct type *t);     /* elements below all array levels, as C */
+    struct type *t, const char *name,
+    int tok); /* a declaration of name, or a type name, in C; shared pointers are upcx_pts */
+const char *ty_words(struct type *t); /* for messages, in UPC */
+const char *ty_count(struct type *t); /* elements below all array levels, as C */
 const char *ty_block_text(struct type *t);
 struct type *ty_arith(struct type *a, struct type *b); /* usual arithmetic conversions */
 struct type *ty_promote(struct type *a);
@@ -152,7 +264,11 @@ struct type *ty_decay(struct type *t);
 long long ty_size(struct type *t); /* -1: not known here */
 
 /* ---- sym.c ---- */
-enum sym_kind { S_VAR, S_TYPEDEF, S_ENUM };
+enum sym_kind {
+    S_VAR,
+    S_TYPEDEF,
+    S_ENUM
+};
 struct sym {
     enum sym_kind kind;
     const char *name, *cname;
@@ -161,7 +277,8 @@ struct sym {
     int storage;     /* keyword or K_NONE */
     int level, tok;
     bool defined, used, object; /* object: shared, with a descriptor at start-up */
-    const char *init, *init_type; /* shared object: its initialiser as C, and the private type to build it in */
+    /* shared object: its initialiser as C, and the private type to build it in */
+    const char *init, *init_type;
     struct sym *shadowed, *next_object;
 };
 struct sym *sym_find(const char *name);
@@ -187,7 +304,8 @@ struct expr {
     bool string;
     struct type *bits_in; /* place that is a bit-field: of this structure, whose place it holds */
     const char *bits_name;
-    const char *base, *idx; /* place: a pointer to shared, and elements to go on from there (NULL: none) */
+    /* place: a pointer to shared, and elements to go on from there (NULL: none) */
+    const char *base, *idx;
     struct sym *sym;
 };
 struct expr fold_binary(unsigned op, struct expr x, struct expr y);
@@ -195,8 +313,9 @@ struct expr fold_binary(unsigned op, struct expr x, struct expr y);
 /* ---- declare.c, declarator.c, specs.c ---- */
 struct specs {
     struct type *type;
-    int storage;     /* K_TYPEDEF, K_EXTERN, K_STATIC, K_AUTO, K_REGISTER or K_NONE */
-    bool is_inline, is_noreturn, is_auto, thread_local_, has_def, rewritten; /* is_auto: __auto_type */
+    int storage; /* K_TYPEDEF, K_EXTERN, K_STATIC, K_AUTO, K_REGISTER or K_NONE */
+    /* is_auto: __auto_type */
+    bool is_inline, is_noreturn, is_auto, thread_local_, has_def, rewritten;
     int def_a, def_b; /* tokens of the structure, union or enumeration defined here */
     int tok;
     const char *attributes;
@@ -211,7 +330,8 @@ struct decl {
 bool starts_type(int tok);
 void parse_specs(struct specs *s);
 void parse_declarator(struct decl *d, struct type *base, bool abstract_ok);
-struct type *adjust_param(struct type *t, int tok); /* as a parameter: arrays and functions are pointers */
+/* as a parameter: arrays and functions are pointers */
+struct type *adjust_param(struct type *t, int tok);
 struct type *parse_type_name(void);
 bool parse_qualifier(unsigned *quals, struct block *b);
 void parse_declaration(bool in_for);     /* one declaration, its ';' included; edits registered */
@@ -222,9 +342,11 @@ void skip_attributes(const char **text); /* attributes and asm labels at pos; ap
 void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_init);
 void object_text(struct specs *s, struct decl *d, struct sym *y, struct buf *out);
 void object_initialise(struct sym *y, int a, int b); /* its value is written in tokens [a, b) */
-void static_initialise(struct sym *y, int a, int b, bool in_block); /* a private static whose value is known at start-up only */
+/* a private static whose value is known at start-up only */
+void static_initialise(struct sym *y, int a, int b, bool in_block);
 void object_write_all(FILE *f, const char *file);
-const char *hoist_take(void); /* file-scope text that goes before the current external declaration */
+/* file-scope text that goes before the current external declaration */
+const char *hoist_take(void);
 
 /* ---- init.c ---- */
 void parse_initialiser(struct type *t); /* at '{' or a value; edits registered */
@@ -243,21 +365,26 @@ void shallower(void);
 int unique(void);
 extern bool in_function, strict_mode;
 extern int deepest_name; /* the innermost scope of a name used since it was set to 0 */
-extern unsigned relaxed_reads, calls; /* of shared memory; of functions: so many have been translated */
-extern bool pts_computed; /* a pointer to shared that is no constant has been used since it was cleared */
+/* of shared memory; of functions: so many have been translated */
+extern unsigned relaxed_reads, calls;
+/* a pointer to shared that is no constant has been used since it was cleared */
+extern bool pts_computed;
 struct expr parse_cast(void);
 struct expr parse_unary(void);
 struct expr parse_postfix(void);
-struct expr parse_postfix_of(struct expr e); /* what follows a primary expression, or a compound literal */
+/* what follows a primary expression, or a compound literal */
+struct expr parse_postfix_of(struct expr e);
 const char *size_text(struct type *t, int tok);
-struct expr parse_builtin(const char *name); /* forms of the compiler's own that take types; pos stands on the name */
+/* forms of the compiler's own that take types; pos stands on the name */
+struct expr parse_builtin(const char *name);
 struct type *builtin_result(const char *name);
 bool builtin_is_form(const char *name);
 struct expr value_of(int a, struct type *t); /* an expression from token a to pos that is a value */
 
 /* ---- access.c ---- */
 const char *place_text(struct expr *e); /* the address of a place, as an upcx_pts */
-void use_value(struct expr *e);         /* lvalue conversion and decay; afterwards render(a, b) is the value */
+/* lvalue conversion and decay; afterwards render(a, b) is the value */
+void use_value(struct expr *e);
 void use_void(struct expr *e);
 void use_condition(struct expr *e);
 void store(struct expr *lhs, unsigned op, struct expr *rhs, int op_tok);
@@ -288,11 +415,13 @@ extern long long static_threads; /* 0: not known */
 #define MAX_BLOCK 1048576LL
 
 /* forall.c, affine.c */
-struct sym *name_at(int tok);                   /* of a variable or an enumeration's constant; NULL: none is there */
-bool is_plain_integer(const struct sym *s);     /* private, and nothing changes it behind the program's back */
+/* of a variable or an enumeration's constant; NULL: none is there */
+struct sym *name_at(int tok);
+/* private, and nothing changes it behind the program's back */
+bool is_plain_integer(const struct sym *s);
 bool is_integer_text(const struct token *t);
-/* By how much tokens [a, b) grow where var grows by one, as C; NULL: that differs, or who knows.  threads: up to multiples of THREADS.
- * *computes_p: there is more than the variable. */
+/* By how much tokens [a, b) grow where var grows by one, as C; NULL: that differs, or who knows.
+ * threads: up to multiples of THREADS. *computes_p: there is more than the variable. */
 const char *affine_growth(const struct sym *var, int a, int b, bool threads, bool *computes_p);
 
 #endif

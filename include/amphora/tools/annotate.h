@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Annotations of declarations and code, and the feature macros that switch them.  GASNet tools spec, "Compiler annotations" and
- * "Feature control".  Needs no library.
+ * Annotations of declarations and code, and the feature macros that switch them.  GASNet tools
+ * spec, "Compiler annotations" and "Feature control".  Needs no library.
  *
- * Each GASNETT_USE_* may be defined to 0 or 1 before the first header; else GCC and compilers that follow it get 1, others 0.
- * Annotations stand before a declaration or definition; the forms ending in P (GASNETT_PUREP(fn)) exist for compilers that want a
- * pragma after the declaration, and are empty here.
+ * Each GASNETT_USE_* may be defined to 0 or 1 before the first header; else GCC and compilers that
+ * follow it get 1, others 0. Annotations stand before a declaration or definition; the forms ending
+ * in P (GASNETT_PUREP(fn)) exist for compilers that want a pragma after the declaration, and are
+ * empty here.
  */
 #ifndef AMPHORA_TOOLS_ANNOTATE_H
 #define AMPHORA_TOOLS_ANNOTATE_H
@@ -138,7 +139,8 @@
 
 /* ---- functions ---- */
 
-/* GASNETT_INLINE(fn) int fn(int a) { ... }: inlined, or an error where that cannot be.  Brings `static`. */
+/* GASNETT_INLINE(fn) int fn(int a) { ... }: inlined, or an error where that cannot be.  Brings
+ * `static`. */
 #if GASNETT_USE_GCC_ATTRIBUTE_ALWAYSINLINE
 #define GASNETT_INLINE(fnname) static __inline__ __attribute__((__always_inline__, __unused__))
 #elif AMPHORA_USE_GNU
@@ -285,7 +287,8 @@
 #define gasnett_unreachable() ((void)0)
 #endif
 
-/* The compiler may take expr for true.  expr should have no side effects: whether it is evaluated is not said. */
+/* The compiler may take expr for true.  expr should have no side effects: whether it is evaluated
+ * is not said. */
 #if GASNETT_USE_ASSUME && GASNETT_USE_BUILTIN_ASSUME
 #define gasnett_assume(expr) __builtin_assume(expr)
 #elif GASNETT_USE_ASSUME && GASNETT_USE_BUILTIN_UNREACHABLE
@@ -294,7 +297,8 @@
 #define gasnett_assume(expr) ((void)0)
 #endif
 
-/* Stands, with or without a semicolon, at the end of a case that runs on into the next one on purpose. */
+/* Stands, with or without a semicolon, at the end of a case that runs on into the next one on
+ * purpose. */
 #if GASNETT_USE_CXX11_ATTRIBUTE_FALLTHROUGH
 #define GASNETT_FALLTHROUGH [[fallthrough]];
 #elif GASNETT_USE_CXX11_ATTRIBUTE_CLANG__FALLTHROUGH
@@ -312,8 +316,10 @@
 #define GASNETT_UNUSED_ARGS4(a, b, c, d) (GASNETT_UNUSED_ARGS3(a, b, c), (void)(d))
 #define GASNETT_UNUSED_ARGS5(a, b, c, d, e) (GASNETT_UNUSED_ARGS4(a, b, c, d), (void)(e))
 #define GASNETT_UNUSED_ARGS6(a, b, c, d, e, f) (GASNETT_UNUSED_ARGS5(a, b, c, d, e), (void)(f))
-#define GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g) (GASNETT_UNUSED_ARGS6(a, b, c, d, e, f), (void)(g))
-#define GASNETT_UNUSED_ARGS8(a, b, c, d, e, f, g, h) (GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g), (void)(h))
+#define GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g) \
+    (GASNETT_UNUSED_ARGS6(a, b, c, d, e, f), (void)(g))
+#define GASNETT_UNUSED_ARGS8(a, b, c, d, e, f, g, h) \
+    (GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g), (void)(h))
 
 #define GASNETT_CURRENT_FUNCTION __func__
 
@@ -335,9 +341,11 @@
     { \
         return fn((unsigned char)c); \
     }
+/* clang-format off */
 AMPHORA_CTYPE(isalnum) AMPHORA_CTYPE(isalpha) AMPHORA_CTYPE(iscntrl) AMPHORA_CTYPE(isdigit) AMPHORA_CTYPE(isgraph)
 AMPHORA_CTYPE(islower) AMPHORA_CTYPE(isprint) AMPHORA_CTYPE(ispunct) AMPHORA_CTYPE(isspace) AMPHORA_CTYPE(isupper)
 AMPHORA_CTYPE(isxdigit) AMPHORA_CTYPE(tolower) AMPHORA_CTYPE(toupper)
+/* clang-format on */
 #undef isalnum
 #undef isalpha
 #undef iscntrl

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory barriers, atomic integers, the hint for spin loops.  GASNet tools spec, "Memory barriers", "Atomic operations",
- * "gasnett_spinloop_hint".  Needs no library (64-bit atomics of a 32-bit machine may need libatomic).
+ * Memory barriers, atomic integers, the hint for spin loops.  GASNet tools spec, "Memory barriers",
+ * "Atomic operations", "gasnett_spinloop_hint".  Needs no library (64-bit atomics of a 32-bit
+ * machine may need libatomic).
  *
- * Three families, each weak (a plain operation in a client of one thread) and strong (always atomic):
+ * Three families, each weak (a plain operation in a client of one thread) and strong (always
+ * atomic):
  *   gasnett_atomic_*    gasnett_strongatomic_*      32 bits, the quickest
  *   gasnett_atomic32_*  gasnett_strongatomic32_*    uint32_t
  *   gasnett_atomic64_*  gasnett_strongatomic64_*    uint64_t
- * Every operation takes fence flags, of which it gives at least what is asked for.  For speed the flags should be constants.
+ * Every operation takes fence flags, of which it gives at least what is asked for.  For speed the
+ * flags should be constants.
  *
- * How fences are made: the operation itself is at least a release (any _PRE) or an acquire (any _POST), which is also what a race
- * detector sees.  A write or full fence must besides hold back later loads until earlier stores are seen by all: on x86 every
- * locked instruction does that, so only loads and stores need more; elsewhere a full fence stands before or after.
+ * How fences are made: the operation itself is at least a release (any _PRE) or an acquire (any
+ * _POST), which is also what a race detector sees.  A write or full fence must besides hold back
+ * later loads until earlier stores are seen by all: on x86 every locked instruction does that, so
+ * only loads and stores need more; elsewhere a full fence stands before or after.
  */
 #ifndef AMPHORA_TOOLS_ATOMIC_H
 #define AMPHORA_TOOLS_ATOMIC_H
@@ -89,7 +93,8 @@
 #define AMPHORA_RMW_IS_FENCE 0
 #endif
 
-/* What an operation's own order leaves to do: is_fence says that the operation is a full fence by itself. */
+/* What an operation's own order leaves to do: is_fence says that the operation is a full fence by
+ * itself. */
 AMPHORA_INLINE void amphora_fence_before(int flags, int is_fence)
 {
     if ((flags & GASNETT_ATOMIC_WMB_PRE) && !is_fence)
@@ -151,14 +156,17 @@ AMPHORA_INLINE void amphora_fence_after(int flags, int is_fence)
         amphora_fence_after(flags, AMPHORA_RMW_IS_FENCE); \
         return old; \
     } \
-    AMPHORA_INLINE int amphora_atomic##W##_cas(volatile amphora_word##W##_t *p, T oldval, T newval, int flags) \
+    AMPHORA_INLINE int amphora_atomic##W##_cas(volatile amphora_word##W##_t *p, T oldval, \
+                                               T newval, int flags) \
     { \
         int done; \
         amphora_fence_before(flags, AMPHORA_RMW_IS_FENCE); \
         if (flags) \
-            done = __atomic_compare_exchange_n(p, &oldval, newval, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE); \
+            done = __atomic_compare_exchange_n(p, &oldval, newval, 0, __ATOMIC_ACQ_REL, \
+                                               __ATOMIC_ACQUIRE); \
         else \
-            done = __atomic_compare_exchange_n(p, &oldval, newval, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
+            done = __atomic_compare_exchange_n(p, &oldval, newval, 0, __ATOMIC_RELAXED, \
+                                               __ATOMIC_RELAXED); \
         amphora_fence_after(flags, AMPHORA_RMW_IS_FENCE); \
         return done; \
     } \
@@ -186,7 +194,8 @@ AMPHORA_INLINE void amphora_fence_after(int flags, int is_fence)
         *p = v; \
         return old; \
     } \
-    AMPHORA_INLINE int amphora_plain##W##_cas(volatile amphora_word##W##_t *p, T oldval, T newval, int flags) \
+    AMPHORA_INLINE int amphora_plain##W##_cas(volatile amphora_word##W##_t *p, T oldval, T newval, \
+                                              int flags) \
     { \
         (void)flags; \
         if (*p != oldval) \
@@ -208,7 +217,8 @@ typedef gasnett_atomic_sval_t gasnett_strongatomic_sval_t;
 typedef struct {
     volatile amphora_word32_t amphora_value;
 } gasnett_atomic_t;
-/* Exactly the storage and the alignment of the integer: a pointer to any 4- or 8-byte scalar may be cast to these. */
+/* Exactly the storage and the alignment of the integer: a pointer to any 4- or 8-byte scalar may be
+ * cast to these. */
 typedef struct {
     volatile amphora_word32_t amphora_value;
 } gasnett_atomic32_t;
@@ -220,9 +230,18 @@ typedef gasnett_atomic32_t gasnett_strongatomic32_t;
 typedef gasnett_atomic64_t gasnett_strongatomic64_t;
 
 /* Static initialisers. */
-#define gasnett_atomic_init(v) { (gasnett_atomic_val_t)(v) }
-#define gasnett_atomic32_init(v) { (uint32_t)(v) }
-#define gasnett_atomic64_init(v) { (uint64_t)(v) }
+#define gasnett_atomic_init(v) \
+    { \
+        (gasnett_atomic_val_t)(v) \
+    }
+#define gasnett_atomic32_init(v) \
+    { \
+        (uint32_t)(v) \
+    }
+#define gasnett_atomic64_init(v) \
+    { \
+        (uint64_t)(v) \
+    }
 #define gasnett_strongatomic_init(v) gasnett_atomic_init(v)
 #define gasnett_strongatomic32_init(v) gasnett_atomic32_init(v)
 #define gasnett_strongatomic64_init(v) gasnett_atomic64_init(v)
@@ -255,41 +274,55 @@ typedef gasnett_atomic64_t gasnett_strongatomic64_t;
 
 /* ---- strong forms ---- */
 
-#define gasnett_strongatomic_set(p, v, flags) amphora_atomic32_set(&(p)->amphora_value, (gasnett_atomic_val_t)(v), flags)
+#define gasnett_strongatomic_set(p, v, flags) \
+    amphora_atomic32_set(&(p)->amphora_value, (gasnett_atomic_val_t)(v), flags)
 #define gasnett_strongatomic_read(p, flags) amphora_atomic32_read(&(p)->amphora_value, flags)
-#define gasnett_strongatomic_increment(p, flags) ((void)amphora_atomic32_add(&(p)->amphora_value, 1, flags))
-#define gasnett_strongatomic_decrement(p, flags) ((void)amphora_atomic32_add(&(p)->amphora_value, 0xffffffffu, flags))
+#define gasnett_strongatomic_increment(p, flags) \
+    ((void)amphora_atomic32_add(&(p)->amphora_value, 1, flags))
+#define gasnett_strongatomic_decrement(p, flags) \
+    ((void)amphora_atomic32_add(&(p)->amphora_value, 0xffffffffu, flags))
 #define gasnett_strongatomic_decrement_and_test(p, flags) \
     (amphora_atomic32_add(&(p)->amphora_value, 0xffffffffu, flags) == 0)
-#define gasnett_strongatomic_add(p, op, flags) amphora_atomic32_add(&(p)->amphora_value, (gasnett_atomic_val_t)(op), flags)
+#define gasnett_strongatomic_add(p, op, flags) \
+    amphora_atomic32_add(&(p)->amphora_value, (gasnett_atomic_val_t)(op), flags)
 #define gasnett_strongatomic_subtract(p, op, flags) \
-    amphora_atomic32_add(&(p)->amphora_value, (gasnett_atomic_val_t)0 - (gasnett_atomic_val_t)(op), flags)
+    amphora_atomic32_add(&(p)->amphora_value, \
+                         (gasnett_atomic_val_t)0 - (gasnett_atomic_val_t)(op), flags)
 #define gasnett_strongatomic_compare_and_swap(p, oldval, newval, flags) \
-    amphora_atomic32_cas(&(p)->amphora_value, (gasnett_atomic_val_t)(oldval), (gasnett_atomic_val_t)(newval), flags)
-#define gasnett_strongatomic_swap(p, v, flags) amphora_atomic32_swap(&(p)->amphora_value, (gasnett_atomic_val_t)(v), flags)
+    amphora_atomic32_cas(&(p)->amphora_value, (gasnett_atomic_val_t)(oldval), \
+                         (gasnett_atomic_val_t)(newval), flags)
+#define gasnett_strongatomic_swap(p, v, flags) \
+    amphora_atomic32_swap(&(p)->amphora_value, (gasnett_atomic_val_t)(v), flags)
 
 #define gasnett_strongatomic32_set(p, v, flags) gasnett_strongatomic_set(p, v, flags)
 #define gasnett_strongatomic32_read(p, flags) gasnett_strongatomic_read(p, flags)
 #define gasnett_strongatomic32_increment(p, flags) gasnett_strongatomic_increment(p, flags)
 #define gasnett_strongatomic32_decrement(p, flags) gasnett_strongatomic_decrement(p, flags)
-#define gasnett_strongatomic32_decrement_and_test(p, flags) gasnett_strongatomic_decrement_and_test(p, flags)
+#define gasnett_strongatomic32_decrement_and_test(p, flags) \
+    gasnett_strongatomic_decrement_and_test(p, flags)
 #define gasnett_strongatomic32_add(p, op, flags) gasnett_strongatomic_add(p, op, flags)
 #define gasnett_strongatomic32_subtract(p, op, flags) gasnett_strongatomic_subtract(p, op, flags)
 #define gasnett_strongatomic32_compare_and_swap(p, oldval, newval, flags) \
     gasnett_strongatomic_compare_and_swap(p, oldval, newval, flags)
 #define gasnett_strongatomic32_swap(p, v, flags) gasnett_strongatomic_swap(p, v, flags)
 
-#define gasnett_strongatomic64_set(p, v, flags) amphora_atomic64_set(&(p)->amphora_value, (uint64_t)(v), flags)
+#define gasnett_strongatomic64_set(p, v, flags) \
+    amphora_atomic64_set(&(p)->amphora_value, (uint64_t)(v), flags)
 #define gasnett_strongatomic64_read(p, flags) amphora_atomic64_read(&(p)->amphora_value, flags)
-#define gasnett_strongatomic64_increment(p, flags) ((void)amphora_atomic64_add(&(p)->amphora_value, 1, flags))
-#define gasnett_strongatomic64_decrement(p, flags) ((void)amphora_atomic64_add(&(p)->amphora_value, (uint64_t)0 - 1, flags))
+#define gasnett_strongatomic64_increment(p, flags) \
+    ((void)amphora_atomic64_add(&(p)->amphora_value, 1, flags))
+#define gasnett_strongatomic64_decrement(p, flags) \
+    ((void)amphora_atomic64_add(&(p)->amphora_value, (uint64_t)0 - 1, flags))
 #define gasnett_strongatomic64_decrement_and_test(p, flags) \
     (amphora_atomic64_add(&(p)->amphora_value, (uint64_t)0 - 1, flags) == 0)
-#define gasnett_strongatomic64_add(p, op, flags) amphora_atomic64_add(&(p)->amphora_value, (uint64_t)(op), flags)
-#define gasnett_strongatomic64_subtract(p, op, flags) amphora_atomic64_add(&(p)->amphora_value, (uint64_t)0 - (uint64_t)(op), flags)
+#define gasnett_strongatomic64_add(p, op, flags) \
+    amphora_atomic64_add(&(p)->amphora_value, (uint64_t)(op), flags)
+#define gasnett_strongatomic64_subtract(p, op, flags) \
+    amphora_atomic64_add(&(p)->amphora_value, (uint64_t)0 - (uint64_t)(op), flags)
 #define gasnett_strongatomic64_compare_and_swap(p, oldval, newval, flags) \
     amphora_atomic64_cas(&(p)->amphora_value, (uint64_t)(oldval), (uint64_t)(newval), flags)
-#define gasnett_strongatomic64_swap(p, v, flags) amphora_atomic64_swap(&(p)->amphora_value, (uint64_t)(v), flags)
+#define gasnett_strongatomic64_swap(p, v, flags) \
+    amphora_atomic64_swap(&(p)->amphora_value, (uint64_t)(v), flags)
 
 /* ---- default forms ---- */
 
@@ -299,17 +332,20 @@ typedef gasnett_atomic64_t gasnett_strongatomic64_t;
 #define gasnett_atomic_read(p, flags) gasnett_strongatomic_read(p, flags)
 #define gasnett_atomic_increment(p, flags) gasnett_strongatomic_increment(p, flags)
 #define gasnett_atomic_decrement(p, flags) gasnett_strongatomic_decrement(p, flags)
-#define gasnett_atomic_decrement_and_test(p, flags) gasnett_strongatomic_decrement_and_test(p, flags)
+#define gasnett_atomic_decrement_and_test(p, flags) \
+    gasnett_strongatomic_decrement_and_test(p, flags)
 #define gasnett_atomic_add(p, op, flags) gasnett_strongatomic_add(p, op, flags)
 #define gasnett_atomic_subtract(p, op, flags) gasnett_strongatomic_subtract(p, op, flags)
-#define gasnett_atomic_compare_and_swap(p, oldval, newval, flags) gasnett_strongatomic_compare_and_swap(p, oldval, newval, flags)
+#define gasnett_atomic_compare_and_swap(p, oldval, newval, flags) \
+    gasnett_strongatomic_compare_and_swap(p, oldval, newval, flags)
 #define gasnett_atomic_swap(p, v, flags) gasnett_strongatomic_swap(p, v, flags)
 
 #define gasnett_atomic64_set(p, v, flags) gasnett_strongatomic64_set(p, v, flags)
 #define gasnett_atomic64_read(p, flags) gasnett_strongatomic64_read(p, flags)
 #define gasnett_atomic64_increment(p, flags) gasnett_strongatomic64_increment(p, flags)
 #define gasnett_atomic64_decrement(p, flags) gasnett_strongatomic64_decrement(p, flags)
-#define gasnett_atomic64_decrement_and_test(p, flags) gasnett_strongatomic64_decrement_and_test(p, flags)
+#define gasnett_atomic64_decrement_and_test(p, flags) \
+    gasnett_strongatomic64_decrement_and_test(p, flags)
 #define gasnett_atomic64_add(p, op, flags) gasnett_strongatomic64_add(p, op, flags)
 #define gasnett_atomic64_subtract(p, op, flags) gasnett_strongatomic64_subtract(p, op, flags)
 #define gasnett_atomic64_compare_and_swap(p, oldval, newval, flags) \
@@ -318,28 +354,43 @@ typedef gasnett_atomic64_t gasnett_strongatomic64_t;
 
 #else
 
-#define gasnett_atomic_set(p, v, flags) amphora_plain32_set(&(p)->amphora_value, (gasnett_atomic_val_t)(v), flags)
+#define gasnett_atomic_set(p, v, flags) \
+    amphora_plain32_set(&(p)->amphora_value, (gasnett_atomic_val_t)(v), flags)
 #define gasnett_atomic_read(p, flags) amphora_plain32_read(&(p)->amphora_value, flags)
-#define gasnett_atomic_increment(p, flags) ((void)amphora_plain32_add(&(p)->amphora_value, 1, flags))
-#define gasnett_atomic_decrement(p, flags) ((void)amphora_plain32_add(&(p)->amphora_value, 0xffffffffu, flags))
-#define gasnett_atomic_decrement_and_test(p, flags) (amphora_plain32_add(&(p)->amphora_value, 0xffffffffu, flags) == 0)
-#define gasnett_atomic_add(p, op, flags) amphora_plain32_add(&(p)->amphora_value, (gasnett_atomic_val_t)(op), flags)
+#define gasnett_atomic_increment(p, flags) \
+    ((void)amphora_plain32_add(&(p)->amphora_value, 1, flags))
+#define gasnett_atomic_decrement(p, flags) \
+    ((void)amphora_plain32_add(&(p)->amphora_value, 0xffffffffu, flags))
+#define gasnett_atomic_decrement_and_test(p, flags) \
+    (amphora_plain32_add(&(p)->amphora_value, 0xffffffffu, flags) == 0)
+#define gasnett_atomic_add(p, op, flags) \
+    amphora_plain32_add(&(p)->amphora_value, (gasnett_atomic_val_t)(op), flags)
 #define gasnett_atomic_subtract(p, op, flags) \
-    amphora_plain32_add(&(p)->amphora_value, (gasnett_atomic_val_t)0 - (gasnett_atomic_val_t)(op), flags)
+    amphora_plain32_add(&(p)->amphora_value, (gasnett_atomic_val_t)0 - (gasnett_atomic_val_t)(op), \
+                        flags)
 #define gasnett_atomic_compare_and_swap(p, oldval, newval, flags) \
-    amphora_plain32_cas(&(p)->amphora_value, (gasnett_atomic_val_t)(oldval), (gasnett_atomic_val_t)(newval), flags)
-#define gasnett_atomic_swap(p, v, flags) amphora_plain32_swap(&(p)->amphora_value, (gasnett_atomic_val_t)(v), flags)
+    amphora_plain32_cas(&(p)->amphora_value, (gasnett_atomic_val_t)(oldval), \
+                        (gasnett_atomic_val_t)(newval), flags)
+#define gasnett_atomic_swap(p, v, flags) \
+    amphora_plain32_swap(&(p)->amphora_value, (gasnett_atomic_val_t)(v), flags)
 
-#define gasnett_atomic64_set(p, v, flags) amphora_plain64_set(&(p)->amphora_value, (uint64_t)(v), flags)
+#define gasnett_atomic64_set(p, v, flags) \
+    amphora_plain64_set(&(p)->amphora_value, (uint64_t)(v), flags)
 #define gasnett_atomic64_read(p, flags) amphora_plain64_read(&(p)->amphora_value, flags)
-#define gasnett_atomic64_increment(p, flags) ((void)amphora_plain64_add(&(p)->amphora_value, 1, flags))
-#define gasnett_atomic64_decrement(p, flags) ((void)amphora_plain64_add(&(p)->amphora_value, (uint64_t)0 - 1, flags))
-#define gasnett_atomic64_decrement_and_test(p, flags) (amphora_plain64_add(&(p)->amphora_value, (uint64_t)0 - 1, flags) == 0)
-#define gasnett_atomic64_add(p, op, flags) amphora_plain64_add(&(p)->amphora_value, (uint64_t)(op), flags)
-#define gasnett_atomic64_subtract(p, op, flags) amphora_plain64_add(&(p)->amphora_value, (uint64_t)0 - (uint64_t)(op), flags)
+#define gasnett_atomic64_increment(p, flags) \
+    ((void)amphora_plain64_add(&(p)->amphora_value, 1, flags))
+#define gasnett_atomic64_decrement(p, flags) \
+    ((void)amphora_plain64_add(&(p)->amphora_value, (uint64_t)0 - 1, flags))
+#define gasnett_atomic64_decrement_and_test(p, flags) \
+    (amphora_plain64_add(&(p)->amphora_value, (uint64_t)0 - 1, flags) == 0)
+#define gasnett_atomic64_add(p, op, flags) \
+    amphora_plain64_add(&(p)->amphora_value, (uint64_t)(op), flags)
+#define gasnett_atomic64_subtract(p, op, flags) \
+    amphora_plain64_add(&(p)->amphora_value, (uint64_t)0 - (uint64_t)(op), flags)
 #define gasnett_atomic64_compare_and_swap(p, oldval, newval, flags) \
     amphora_plain64_cas(&(p)->amphora_value, (uint64_t)(oldval), (uint64_t)(newval), flags)
-#define gasnett_atomic64_swap(p, v, flags) amphora_plain64_swap(&(p)->amphora_value, (uint64_t)(v), flags)
+#define gasnett_atomic64_swap(p, v, flags) \
+    amphora_plain64_swap(&(p)->amphora_value, (uint64_t)(v), flags)
 
 #endif
 
@@ -350,7 +401,8 @@ typedef gasnett_atomic64_t gasnett_strongatomic64_t;
 #define gasnett_atomic32_decrement_and_test(p, flags) gasnett_atomic_decrement_and_test(p, flags)
 #define gasnett_atomic32_add(p, op, flags) gasnett_atomic_add(p, op, flags)
 #define gasnett_atomic32_subtract(p, op, flags) gasnett_atomic_subtract(p, op, flags)
-#define gasnett_atomic32_compare_and_swap(p, oldval, newval, flags) gasnett_atomic_compare_and_swap(p, oldval, newval, flags)
+#define gasnett_atomic32_compare_and_swap(p, oldval, newval, flags) \
+    gasnett_atomic_compare_and_swap(p, oldval, newval, flags)
 #define gasnett_atomic32_swap(p, v, flags) gasnett_atomic_swap(p, v, flags)
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the parts of gasnet_tools.h share: the thread mode, checking, linkage.  GASNet tools spec, "General usage".
+ * What the parts of gasnet_tools.h share: the thread mode, checking, linkage.  GASNet tools spec,
+ * "General usage".
  *
- * Thread mode: GASNETT_THREAD_SAFE=1 (several threads) or GASNETT_THREAD_SINGLE=1 (one; the default).  A client of gasnetex.h or
- * gasnet.h need not say: GASNET_PAR and GASNET_PARSYNC mean the one, GASNET_SEQ the other.
- * GASNET_DEBUG: locks check how they are used.  GASNETT_LITE_MODE: only what needs no library.
+ * Thread mode: GASNETT_THREAD_SAFE=1 (several threads) or GASNETT_THREAD_SINGLE=1 (one; the
+ * default).  A client of gasnetex.h or gasnet.h need not say: GASNET_PAR and GASNET_PARSYNC mean
+ * the one, GASNET_SEQ the other. GASNET_DEBUG: locks check how they are used.  GASNETT_LITE_MODE:
+ * only what needs no library.
  */
 #ifndef AMPHORA_TOOLS_BASE_H
 #define AMPHORA_TOOLS_BASE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The machine, its limits and streams; small tools on memory; what traces and statistics would take.  GASNet tools spec, "System
- * properties", "Miscellaneous tools", "Trace/Stats support".
+ * The machine, its limits and streams; small tools on memory; what traces and statistics would
+ * take.  GASNet tools spec, "System properties", "Miscellaneous tools", "Trace/Stats support".
  */
 #ifndef AMPHORA_TOOLS_SYSTEM_H
 #define AMPHORA_TOOLS_SYSTEM_H
@@ -43,7 +43,8 @@ AMPHORA_BEGIN_C
 #define GASNETT_CACHE_LINE_BYTES 64
 #endif
 
-/* The largest page size that hosts of this kind have: for layout.  (GASNET_PAGESIZE is the job's.) */
+/* The largest page size that hosts of this kind have: for layout.  (GASNET_PAGESIZE is the
+ * job's.) */
 #if PLATFORM_ARCH_AARCH64 || PLATFORM_ARCH_POWERPC
 #define GASNETT_PAGESHIFT 16
 #else
@@ -67,11 +68,13 @@ uint64_t gasnett_getPhysMemSz(int failureIsFatal);
 #endif
 /* What makes this library slower than it could be, one item a line; "" if nothing does. */
 const char *gasnett_performance_warning_str(void);
-/* The GASNet release that the library (not the header) corresponds to: "2025.8.0", and 10000 * major + 100 * minor + patch. */
+/* The GASNet release that the library (not the header) corresponds to: "2025.8.0", and 10000 *
+ * major + 100 * minor + patch. */
 const char *gasnett_release_version_str(void);
 uint64_t gasnett_release_version(void);
 
-/* Binds the calling thread to processor rank modulo their number.  0, or non-zero: the system refuses. */
+/* Binds the calling thread to processor rank modulo their number.  0, or non-zero: the system
+ * refuses. */
 int gasnett_set_affinity(int rank);
 #define GASNETT_SET_AFFINITY_SUPPORT 1
 void gasnett_sched_yield(void);
@@ -80,7 +83,8 @@ void gasnett_sched_yield(void);
 void gasnett_flush_streams(void);
 void gasnett_close_streams(void);
 
-/* Raises a limit (RLIMIT_*; lim_desc: its name) as far as it goes; GASNET_MAXIMIZE_<lim_desc>=0 leaves it.  Non-zero: done. */
+/* Raises a limit (RLIMIT_*; lim_desc: its name) as far as it goes; GASNET_MAXIMIZE_<lim_desc>=0
+ * leaves it.  Non-zero: done. */
 int gasnett_maximize_rlimit(int res, const char *lim_desc);
 /* Those of processor time and memory. */
 int gasnett_maximize_rlimits(void);
@@ -94,9 +98,11 @@ int gasnett_count0s_uint32_t(uint32_t x);
 int gasnett_count0s_uint64_t(uint64_t x);
 int gasnett_count0s_uintptr_t(uintptr_t x);
 size_t gasnett_count0s(const void *p, size_t numbytes);
-size_t gasnett_count0s_copy(void *GASNETT_RESTRICT dst, const void *GASNETT_RESTRICT src, size_t numbytes);
+size_t gasnett_count0s_copy(void *GASNETT_RESTRICT dst, const void *GASNETT_RESTRICT src,
+                            size_t numbytes);
 
-/* ---- trace and statistics: not part of this library, so, as in any build without them, these do and evaluate nothing ---- */
+/* ---- trace and statistics: not part of this library, so, as in any build without them, these do
+ * and evaluate nothing ---- */
 
 #define GASNETT_TRACE_ENABLED 0
 #define GASNETT_TRACE_GETMASK() ""

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A pointer for each thread.  GASNet tools spec, "Thread-specific data".  In a client of one thread a plain variable.
+ * A pointer for each thread.  GASNet tools spec, "Thread-specific data".  In a client of one thread
+ * a plain variable.
  *
  *   GASNETT_THREADKEY_DEFINE(key);     at file scope, in one file
  *   GASNETT_THREADKEY_DECLARE(key);    where other files use it
  *   gasnett_threadkey_set(key, ptr), gasnett_threadkey_get(key)   NULL at first
- * The variable needs no initialisation; gasnett_threadkey_init and the _noinit forms are there for those who call them.
+ * The variable needs no initialisation; gasnett_threadkey_init and the _noinit forms are there for
+ * those who call them.
  */
 #ifndef AMPHORA_TOOLS_THREADKEY_H
 #define AMPHORA_TOOLS_THREADKEY_H

@@ -2,9 +2,9 @@
 /*
  * A quick clock, and sleep.  GASNet tools spec, "Timers", "Sleep".
  *
- * A tick is one step of the processor's time counter where that runs at one rate and never stops (x86: an invariant TSC that the
- * kernel trusts too; aarch64: the virtual counter); else a nanosecond of CLOCK_MONOTONIC.  Only differences mean something, and
- * only inside one host.
+ * A tick is one step of the processor's time counter where that runs at one rate and never stops
+ * (x86: an invariant TSC that the kernel trusts too; aarch64: the virtual counter); else a
+ * nanosecond of CLOCK_MONOTONIC.  Only differences mean something, and only inside one host.
  */
 #ifndef AMPHORA_TOOLS_TIMER_H
 #define AMPHORA_TOOLS_TIMER_H
@@ -36,15 +36,18 @@ AMPHORA_INLINE gasnett_tick_t gasnett_ticks_now(void)
     return amphora_ticks_slowly();
 }
 
-/* A difference of ticks in time, rounded down.  The first call may take 10 ms, to measure the counter's rate. */
+/* A difference of ticks in time, rounded down.  The first call may take 10 ms, to measure the
+ * counter's rate. */
 uint64_t gasnett_ticks_to_ns(gasnett_tick_t ticks);
 #define gasnett_ticks_to_us(ticks) (gasnett_ticks_to_ns(ticks) / 1000)
 
-/* The smallest difference that can be seen, and what one gasnett_ticks_now costs, in microseconds. */
+/* The smallest difference that can be seen, and what one gasnett_ticks_now costs, in
+ * microseconds. */
 double gasnett_tick_granularityus(void);
 double gasnett_tick_overheadus(void);
 
-/* Sleeps for at least so many nanoseconds.  0; non-zero with errno EINTR if a signal ended it early. */
+/* Sleeps for at least so many nanoseconds.  0; non-zero with errno EINTR if a signal ended it
+ * early. */
 int gasnett_nsleep(uint64_t ns_delay);
 
 AMPHORA_END_C

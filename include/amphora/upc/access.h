@@ -2,9 +2,10 @@
 /*
  * Reads and writes of shared objects.  UPC 1.3, 5.1.2.3 and appendix B.
  *
- * A relaxed access is one load or store where the object's memory is mapped here (a neighbour's or the own), else a blocking transfer; so
- * the accesses of one thread are complete in their order, and only those of neighbours' memory may be seen by others in another order,
- * as the processor has it.  A strict access is ordered against all others: a fence stands before it and behind it.
+ * A relaxed access is one load or store where the object's memory is mapped here (a neighbour's or
+ * the own), else a blocking transfer; so the accesses of one thread are complete in their order,
+ * and only those of neighbours' memory may be seen by others in another order, as the processor has
+ * it.  A strict access is ordered against all others: a fence stands before it and behind it.
  * Objects of 1, 2, 4 and 8 bytes that are aligned are read and written whole.
  */
 #ifndef AMPHORA_UPC_ACCESS_H
@@ -69,18 +70,34 @@ AMPHORA_INLINE uintptr_t upc_near(upc_pts_t p)
         upc_vs_; \
     })
 
-/* The same as functions for each arithmetic type: upc_get_int(p), upc_put_int(p, v), upc_get_strict_int(p), upc_put_strict_int(p, v). */
+/* The same as functions for each arithmetic type: upc_get_int(p), upc_put_int(p, v),
+ * upc_get_strict_int(p), upc_put_strict_int(p, v). */
 #define UPC_EACH_TYPE(M) \
-    M(char, char) M(schar, signed char) M(uchar, unsigned char) M(short, short) M(ushort, unsigned short) M(int, int) \
-    M(uint, unsigned int) M(long, long) M(ulong, unsigned long) M(llong, long long) M(ullong, unsigned long long) M(bool, _Bool) \
-    M(float, float) M(double, double) M(ldouble, long double) M(ptr, upc_any_t) M(pts, upc_pts_t)
+    M(char, char) \
+    M(schar, signed char) \
+    M(uchar, unsigned char) M(short, short) M(ushort, unsigned short) M(int, int) \
+        M(uint, unsigned int) M(long, long) M(ulong, unsigned long) M(llong, long long) \
+            M(ullong, unsigned long long) M(bool, _Bool) M(float, float) M(double, double) \
+                M(ldouble, long double) M(ptr, upc_any_t) M(pts, upc_pts_t)
 typedef void *upc_any_t;
 
 #define UPC_DEFINE_ACCESS(NAME, T) \
-    AMPHORA_INLINE T upc_get_##NAME(upc_pts_t p) { return UPC_LOAD(T, p); } \
-    AMPHORA_INLINE T upc_put_##NAME(upc_pts_t p, T value) { return UPC_STORE(T, p, value); } \
-    AMPHORA_INLINE T upc_get_strict_##NAME(upc_pts_t p) { return UPC_LOAD_STRICT(T, p); } \
-    AMPHORA_INLINE T upc_put_strict_##NAME(upc_pts_t p, T value) { return UPC_STORE_STRICT(T, p, value); }
+    AMPHORA_INLINE T upc_get_##NAME(upc_pts_t p) \
+    { \
+        return UPC_LOAD(T, p); \
+    } \
+    AMPHORA_INLINE T upc_put_##NAME(upc_pts_t p, T value) \
+    { \
+        return UPC_STORE(T, p, value); \
+    } \
+    AMPHORA_INLINE T upc_get_strict_##NAME(upc_pts_t p) \
+    { \
+        return UPC_LOAD_STRICT(T, p); \
+    } \
+    AMPHORA_INLINE T upc_put_strict_##NAME(upc_pts_t p, T value) \
+    { \
+        return UPC_STORE_STRICT(T, p, value); \
+    }
 UPC_EACH_TYPE(UPC_DEFINE_ACCESS)
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What castability needs beside its functions.  OL 7.6.  For amphora/upc/core.h and for translated programs' upc_castable.h. */
+/* What castability needs beside its functions.  OL 7.6.  For amphora/upc/core.h and for translated
+ * programs' upc_castable.h. */
 #ifndef AMPHORA_UPC_CASTABLE_WORDS_H
 #define AMPHORA_UPC_CASTABLE_WORDS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The types and constants of UPC-IO that need no pointer-to-shared.  OL 7.4.  For amphora/upc/io.h and for translated programs' upc_io.h,
- * which have to agree; whoever includes it has int64_t. */
+/* The types and constants of UPC-IO that need no pointer-to-shared.  OL 7.4.  For amphora/upc/io.h
+ * and for translated programs' upc_io.h, which have to agree; whoever includes it has int64_t. */
 #ifndef AMPHORA_UPC_IO_WORDS_H
 #define AMPHORA_UPC_IO_WORDS_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pointers-to-shared: thread, phase, and the offset of the object in the shared part of that thread's memory.  An array has the same
- * offset in all threads; offset 0 is no object, so a null pointer is all zeros.  UPC 1.3, 6.4.2 and 6.4.3; RL 7.2.3.
+ * Pointers-to-shared: thread, phase, and the offset of the object in the shared part of that
+ * thread's memory.  An array has the same offset in all threads; offset 0 is no object, so a null
+ * pointer is all zeros.  UPC 1.3, 6.4.2 and 6.4.3; RL 7.2.3.
  */
 #ifndef AMPHORA_UPC_PTS_H
 #define AMPHORA_UPC_PTS_H
@@ -36,14 +37,16 @@ AMPHORA_INLINE struct upc_wide upc_wide_of_packed(struct upc_packed p)
 {
     struct upc_wide w = { p.bits & (((uint64_t)1 << UPC_PACKED_ADDR_BITS) - 1),
                           (uint32_t)(p.bits >> (UPC_PACKED_ADDR_BITS + UPC_PACKED_PHASE_BITS)),
-                          (uint32_t)(p.bits >> UPC_PACKED_ADDR_BITS) & (((uint32_t)1 << UPC_PACKED_PHASE_BITS) - 1) };
+                          (uint32_t)(p.bits >> UPC_PACKED_ADDR_BITS) &
+                              (((uint32_t)1 << UPC_PACKED_PHASE_BITS) - 1) };
     return w;
 }
 
 AMPHORA_INLINE struct upc_packed upc_packed_of_wide(struct upc_wide w)
 {
     struct upc_packed p = { w.addr | ((uint64_t)w.phase << UPC_PACKED_ADDR_BITS) |
-                            ((uint64_t)w.thread << (UPC_PACKED_ADDR_BITS + UPC_PACKED_PHASE_BITS)) };
+                            ((uint64_t)w.thread
+                             << (UPC_PACKED_ADDR_BITS + UPC_PACKED_PHASE_BITS)) };
     return p;
 }
 
@@ -61,7 +64,8 @@ typedef struct upc_packed upc_pts_t;
 
 /* Files of different forms do not link (see amphora/threadmode.h), but for the library's own. */
 #ifndef UPC_LIBRARY
-__asm__(".globl upc_pts_form\n\t.hidden upc_pts_form\n\t.set upc_pts_form, " AMPHORA_TEXT(UPC_PTS_FORM));
+__asm__(".globl upc_pts_form\n\t.hidden upc_pts_form\n\t.set upc_pts_form, " AMPHORA_TEXT(
+    UPC_PTS_FORM));
 #endif
 
 AMPHORA_INLINE struct upc_wide upc_pts_wide(upc_pts_t p)
@@ -88,10 +92,22 @@ AMPHORA_INLINE upc_pts_t upc_pts_make(uint32_t thread, uint32_t phase, uint64_t 
     return upc_pts_of_wide(w);
 }
 
-AMPHORA_INLINE uint32_t upc_pts_thread(upc_pts_t p) { return upc_pts_wide(p).thread; }
-AMPHORA_INLINE uint32_t upc_pts_phase(upc_pts_t p) { return upc_pts_wide(p).phase; }
-AMPHORA_INLINE uint64_t upc_pts_addr(upc_pts_t p) { return upc_pts_wide(p).addr; }
-AMPHORA_INLINE int upc_pts_is_null(upc_pts_t p) { return upc_pts_addr(p) == 0; }
+AMPHORA_INLINE uint32_t upc_pts_thread(upc_pts_t p)
+{
+    return upc_pts_wide(p).thread;
+}
+AMPHORA_INLINE uint32_t upc_pts_phase(upc_pts_t p)
+{
+    return upc_pts_wide(p).phase;
+}
+AMPHORA_INLINE uint64_t upc_pts_addr(upc_pts_t p)
+{
+    return upc_pts_wide(p).addr;
+}
+AMPHORA_INLINE int upc_pts_is_null(upc_pts_t p)
+{
+    return upc_pts_addr(p) == 0;
+}
 
 /* One object?  The phases do not count (6.4.2). */
 AMPHORA_INLINE int upc_pts_eq(upc_pts_t p, upc_pts_t q)
@@ -101,7 +117,8 @@ AMPHORA_INLINE int upc_pts_eq(upc_pts_t p, upc_pts_t q)
     return a.addr == b.addr && a.thread == b.thread;
 }
 
-/* What a process knows of itself and of where the threads' shared memory is.  Written at the start; read-only for programs. */
+/* What a process knows of itself and of where the threads' shared memory is.  Written at the start;
+ * read-only for programs. */
 struct upc_place {
     uintptr_t here;  /* + offset: an address of this process; 0: not mapped here */
     uintptr_t owner; /* + offset: an address of the thread's process */
@@ -111,8 +128,8 @@ struct upc_self {
     const struct upc_place *place; /* [threads] */
     gex_TM_t tm;
     int threads, mythread;
-    uint64_t size; /* bytes of shared memory of a thread */
-    int forall;    /* a upc_forall with an affinity is being executed (6.6.2) */
+    uint64_t size;  /* bytes of shared memory of a thread */
+    int forall;     /* a upc_forall with an affinity is being executed (6.6.2) */
     unsigned looks; /* strict reads and fences so far */
 };
 extern struct upc_self upc_self;
@@ -177,8 +194,8 @@ AMPHORA_INLINE upc_pts_t upc_pts_previous(upc_pts_t p, size_t elem_size, size_t 
     return upc_pts_of_wide(w);
 }
 
-/* p + inc for a pointer to elements of elem_size bytes in blocks of `block` elements (0: indefinite, 1: cyclic); inc may be negative.
- * UPC 1.3, 6.4.2. */
+/* p + inc for a pointer to elements of elem_size bytes in blocks of `block` elements (0:
+ * indefinite, 1: cyclic); inc may be negative. UPC 1.3, 6.4.2. */
 AMPHORA_INLINE upc_pts_t upc_pts_add(upc_pts_t p, size_t elem_size, size_t block, ptrdiff_t inc)
 {
     struct upc_wide w = upc_pts_wide(p);
@@ -198,7 +215,8 @@ AMPHORA_INLINE upc_pts_t upc_pts_add(upc_pts_t p, size_t elem_size, size_t block
     if (block > 1)
         blocks = upc_floor_div((int64_t)w.phase + inc, (int64_t)block, &phase);
     rows = upc_floor_div((int64_t)w.thread + blocks, THREADS, &thread);
-    w.addr += (uint64_t)(phase - (block > 1 ? (int64_t)w.phase : 0) + rows * (int64_t)block) * elem_size;
+    w.addr += (uint64_t)(phase - (block > 1 ? (int64_t)w.phase : 0) + rows * (int64_t)block) *
+              elem_size;
     w.thread = (uint32_t)thread;
     w.phase = (uint32_t)phase;
     return upc_pts_of_wide(w);
@@ -215,10 +233,12 @@ AMPHORA_INLINE ptrdiff_t upc_pts_sub(upc_pts_t p, upc_pts_t q, size_t elem_size,
     if (block == 0)
         return (ptrdiff_t)elems;
     phases = block > 1 ? (int64_t)a.phase - (int64_t)b.phase : 0;
-    return (ptrdiff_t)(((elems - phases) / (int64_t)block * THREADS + threads) * (int64_t)block + phases);
+    return (ptrdiff_t)(((elems - phases) / (int64_t)block * THREADS + threads) * (int64_t)block +
+                       phases);
 }
 
-/* Below 0, 0 or above 0 as p lies before, at or behind q in their array (6.4.2): by row of blocks, thread, phase. */
+/* Below 0, 0 or above 0 as p lies before, at or behind q in their array (6.4.2): by row of blocks,
+ * thread, phase. */
 AMPHORA_INLINE int upc_pts_cmp(upc_pts_t p, upc_pts_t q, size_t elem_size, size_t block)
 {
     struct upc_wide a = upc_pts_wide(p);
@@ -241,9 +261,11 @@ AMPHORA_INLINE upc_pts_t upc_pts_offset(upc_pts_t p, size_t bytes)
     return upc_pts_of_wide(w);
 }
 
-/* p as a pointer to other elements or blocks.  The phase becomes 0 unless type size and block size stay; a generic pointer (shared void *:
- * say its block and element as those of the other side) keeps it.  UPC 1.3, 6.4.3. */
-AMPHORA_INLINE upc_pts_t upc_pts_recast(upc_pts_t p, size_t elem_from, size_t block_from, size_t elem_to, size_t block_to)
+/* p as a pointer to other elements or blocks.  The phase becomes 0 unless type size and block size
+ * stay; a generic pointer (shared void *: say its block and element as those of the other side)
+ * keeps it.  UPC 1.3, 6.4.3. */
+AMPHORA_INLINE upc_pts_t upc_pts_recast(upc_pts_t p, size_t elem_from, size_t block_from,
+                                        size_t elem_to, size_t block_to)
 {
     struct upc_wide w = upc_pts_wide(p);
     if (elem_from != elem_to || block_from != block_to || block_to <= 1)
@@ -254,8 +276,8 @@ AMPHORA_INLINE upc_pts_t upc_pts_recast(upc_pts_t p, size_t elem_from, size_t bl
 /* Ends the job: p has no address here. */
 void upc_not_local(struct upc_wide p) AMPHORA_NORETURN;
 
-/* Where *p lies in this process, for the thread that it has affinity to, and for neighbours (see upc_cast); NULL for a null pointer.
- * Others end the job with a sentence.  UPC 1.3, 6.4.3. */
+/* Where *p lies in this process, for the thread that it has affinity to, and for neighbours (see
+ * upc_cast); NULL for a null pointer. Others end the job with a sentence.  UPC 1.3, 6.4.3. */
 AMPHORA_INLINE void *upc_pts_local(upc_pts_t p)
 {
     struct upc_wide w = upc_pts_wide(p);
@@ -267,7 +289,8 @@ AMPHORA_INLINE void *upc_pts_local(upc_pts_t p)
     return (void *)(here + w.addr);
 }
 
-/* The pointer-to-shared of a local address that upc_pts_local or upc_cast gave for `thread`; phase 0. */
+/* The pointer-to-shared of a local address that upc_pts_local or upc_cast gave for `thread`; phase
+ * 0. */
 AMPHORA_INLINE upc_pts_t upc_pts_of_local(uint32_t thread, const void *addr)
 {
     return upc_pts_make(thread, 0, (uintptr_t)addr - upc_self.place[thread].here);
@@ -275,8 +298,14 @@ AMPHORA_INLINE upc_pts_t upc_pts_of_local(uint32_t thread, const void *addr)
 
 /* ---- RL 7.2.3: pointer-to-shared manipulation ---- */
 
-AMPHORA_INLINE size_t upc_threadof(upc_pts_t p) { return upc_pts_thread(p); }
-AMPHORA_INLINE size_t upc_phaseof(upc_pts_t p) { return upc_pts_phase(p); }
+AMPHORA_INLINE size_t upc_threadof(upc_pts_t p)
+{
+    return upc_pts_thread(p);
+}
+AMPHORA_INLINE size_t upc_phaseof(upc_pts_t p)
+{
+    return upc_pts_phase(p);
+}
 
 /* Phase 0, all else as it was. */
 AMPHORA_INLINE upc_pts_t upc_resetphase(upc_pts_t p)
@@ -293,7 +322,8 @@ AMPHORA_INLINE size_t upc_addrfield(upc_pts_t p)
     return w.addr ? upc_self.place[w.thread].owner + w.addr : 0;
 }
 
-/* How many bytes of an array of totalsize bytes in blocks of nbytes bytes (0: indefinite) have affinity to thread threadid. */
+/* How many bytes of an array of totalsize bytes in blocks of nbytes bytes (0: indefinite) have
+ * affinity to thread threadid. */
 AMPHORA_INLINE size_t upc_affinitysize(size_t totalsize, size_t nbytes, size_t threadid)
 {
     size_t blocks, rest;
@@ -302,7 +332,8 @@ AMPHORA_INLINE size_t upc_affinitysize(size_t totalsize, size_t nbytes, size_t t
         return threadid == 0 ? totalsize : 0;
     blocks = totalsize / nbytes;
     rest = totalsize % nbytes;
-    return (blocks / threads + (threadid < blocks % threads)) * nbytes + (threadid == blocks % threads ? rest : 0);
+    return (blocks / threads + (threadid < blocks % threads)) * nbytes +
+           (threadid == blocks % threads ? rest : 0);
 }
 
 #endif

@@ -3,8 +3,9 @@
 #ifndef AMPHORA_UPC_TYPES_H
 #define AMPHORA_UPC_TYPES_H
 
-/* When a collective may touch data: before it may begin, all threads have entered it (ALL), the thread that the data has affinity to has
- * (MY), or none need (NO); and likewise when a thread may leave.  None named: ALL.  RL 7.3.3. */
+/* When a collective may touch data: before it may begin, all threads have entered it (ALL), the
+ * thread that the data has affinity to has (MY), or none need (NO); and likewise when a thread may
+ * leave.  None named: ALL.  RL 7.3.3. */
 typedef int upc_flag_t;
 #define UPC_IN_ALLSYNC 1
 #define UPC_IN_MYSYNC 2

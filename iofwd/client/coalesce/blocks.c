@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The blocks in which a run of small calls travels (coalesce/coalesce.c decides what is one).  Writes gather in blocks, which are slots of the
- * transfer area where there are any to spare; a full block is sent off and the next one filled meanwhile.  Reads are fetched ahead the
- * same way.  Layer: iofwd.  Thread rule: the caller is inside the collector.
+ * The blocks in which a run of small calls travels (coalesce/coalesce.c decides what is one).
+ * Writes gather in blocks, which are slots of the transfer area where there are any to spare; a
+ * full block is sent off and the next one filled meanwhile.  Reads are fetched ahead the same way.
+ * Layer: iofwd.  Thread rule: the caller is inside the collector.
  */
 #include "iofwd/client/coalesce/blocks.h"
 
@@ -13,7 +14,8 @@
 #include "base/env.h"
 
 #define SLOT_BLOCK ((size_t)128 << 10)
-#define HEAP_BLOCK ((size_t)1 << 20)   /* of a file without slots: no server maps us, or it is spread over several */
+#define HEAP_BLOCK \
+    ((size_t)1 << 20) /* of a file without slots: no server maps us, or it is spread over several */
 
 static _Atomic uint32_t slots_held; /* of all links, by all collectors */
 
@@ -27,14 +29,15 @@ static uint8_t *block_memory(const struct collector *c, const struct block *b)
     return c->on_heap ? c->heap : c->link->part + (size_t)b->slot * c->cl->piece;
 }
 
-/* Collectors together leave most slots to other calls, which wait for slots while collectors do not. */
+/* Collectors together leave most slots to other calls, which wait for slots while collectors do
+ * not. */
 static bool slot_take(struct collector *c, unsigned *slot_p)
 {
     uint64_t bits = atomic_load_explicit(&c->link->slots, memory_order_relaxed);
     if (atomic_fetch_add(&slots_held, 1) < c->cl->nslots / 4)
         while (bits)
-            if (atomic_compare_exchange_weak_explicit(&c->link->slots, &bits, bits & (bits - 1), memory_order_acquire,
-                                                      memory_order_relaxed)) {
+            if (atomic_compare_exchange_weak_explicit(&c->link->slots, &bits, bits & (bits - 1),
+                                                      memory_order_acquire, memory_order_relaxed)) {
                 *slot_p = (unsigned)__builtin_ctzll(bits);
                 return true;
             }
@@ -57,12 +60,17 @@ void amph_client_blocks_error(struct collector *c, int err)
 /* Sends a block off.  0 or an errno value, with nothing under way. */
 static int block_send(struct collector *c, struct block *b)
 {
-    struct amph_fwd_bulk bulk = { .where = FWD_AREA, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST, .len = (uint32_t)b->len,
-                             .at = (uint64_t)b->slot * c->cl->piece };
+    struct amph_fwd_bulk bulk = { .where = FWD_AREA,
+                                  .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST,
+                                  .len = (uint32_t)b->len,
+                                  .at = (uint64_t)b->slot * c->cl->piece };
     b->pend = amph_client_pending_acquire(c->cl);
     bulk.op = (uint32_t)b->pend->seq;
-    struct amph_client_data d = { .file = &c->file, .off = b->off, .done_p = &b->pend->got, .reads = c->mode == READING,
-                          .placed = c->mode == READING || !c->append };
+    struct amph_client_data d = { .file = &c->file,
+                                  .off = b->off,
+                                  .done_p = &b->pend->got,
+                                  .reads = c->mode == READING,
+                                  .placed = c->mode == READING || !c->append };
     b->pend->desc = &amph_fwd_calls[amph_client_data_record(&d, &b->args)];
     b->pend->args = &b->args;
     b->pend->want = b->len;
@@ -74,17 +82,23 @@ static int block_send(struct collector *c, struct block *b)
     return err;
 }
 
-/* Writes the rest of a block by ordinary calls, whatever the file is spread over: the server's reason for stopping comes out. */
+/* Writes the rest of a block by ordinary calls, whatever the file is spread over: the server's
+ * reason for stopping comes out. */
 static int write_rest(struct collector *c, const struct block *b, size_t at)
 {
     uint8_t *data = block_memory(c, b);
     for (size_t done; at < b->len; at += done) {
         union amph_fwd_args u;
-        struct amph_client_data d = { .file = &c->file, .off = b->off + (off_t)at, .data = data + at, .len = b->len - at, .done_p = &done,
-                              .placed = !c->append };
+        struct amph_client_data d = { .file = &c->file,
+                                      .off = b->off + (off_t)at,
+                                      .data = data + at,
+                                      .len = b->len - at,
+                                      .done_p = &done,
+                                      .placed = !c->append };
         done = 0;
         int err = amph_client_call(c->cl, amph_client_data_record(&d, &u), &u);
-        if (err != EINTR && (err || done == 0)) /* the calls that gave the data have returned: nobody else can make it again */
+        /* the calls that gave the data have returned: nobody else can make it again */
+        if (err != EINTR && (err || done == 0))
             return err ? err : EIO;
     }
     return 0;
@@ -170,7 +184,8 @@ static void flush(struct collector *c)
     amph_client_sigguard_enter(&g);
     int err = block_send(c, b);
     if (err) {
-        amph_client_blocks_error(c, c->cl->failover ? write_rest(c, b, 0) : err); /* nothing has been sent */
+        /* nothing has been sent */
+        amph_client_blocks_error(c, c->cl->failover ? write_rest(c, b, 0) : err);
         b->back = true;
     }
     amph_client_sigguard_leave(&g);
@@ -202,7 +217,8 @@ bool amph_client_blocks_touch(struct collector *c, off_t from, off_t to)
         return false;
     if (c->mode == WRITING)
         return c->append || (from < c->pos && to > block_at(c, 0)->off);
-    bool whole = tail->back && tail->got == tail->len; /* else it may have met the end of the file, which is elsewhere after a write */
+    /* else it may have met the end of the file, which is elsewhere after a write */
+    bool whole = tail->back && tail->got == tail->len;
     return to > c->pos && (!whole || from < tail->off + (off_t)tail->len);
 }
 
@@ -272,7 +288,9 @@ bool amph_client_blocks_append(struct collector *c, const struct amph_client_dat
 static void heap_fetch(struct collector *c)
 {
     struct block *b = add_block(c, c->pos);
-    struct amph_fwd_args_pread a = { .file = &c->file, .off = c->pos, .buf = c->heap, .buf_cap = HEAP_BLOCK, .buf_len = &b->got };
+    struct amph_fwd_args_pread a = {
+        .file = &c->file, .off = c->pos, .buf = c->heap, .buf_cap = HEAP_BLOCK, .buf_len = &b->got
+    };
     b->len = HEAP_BLOCK;
     if (amph_client_call(c->cl, AMPH_FWD_PREAD, &a))
         b->got = 0;
@@ -301,7 +319,9 @@ static void fetch_ahead(struct collector *c)
         struct block *b = add_block(c, off);
         if (!b)
             break;
-        b->len = most - (uint64_t)(off - c->pos) < c->block_bytes ? (size_t)(most - (uint64_t)(off - c->pos)) : c->block_bytes;
+        b->len = most - (uint64_t)(off - c->pos) < c->block_bytes
+                     ? (size_t)(most - (uint64_t)(off - c->pos))
+                     : c->block_bytes;
         if (block_send(c, b)) { /* the plain call that follows says why, or finds another server */
             slot_give(c, b->slot);
             c->n--;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A run of small consecutive calls on one file, and the blocks in which it travels; see coalesce/blocks.c.  Layer: iofwd.
- * Thread rule: the caller is inside the collector (coalesce/coalesce.c).
+ * A run of small consecutive calls on one file, and the blocks in which it travels; see
+ * coalesce/blocks.c.  Layer: iofwd. Thread rule: the caller is inside the collector
+ * (coalesce/coalesce.c).
  */
 #ifndef AMPH_IOFWD_CLIENT_BLOCKS_H
 #define AMPH_IOFWD_CLIENT_BLOCKS_H
@@ -10,34 +11,40 @@
 
 #define BLOCKS_MOST 16u
 
-enum mode { IDLE, WRITING, READING };
+enum mode {
+    IDLE,
+    WRITING,
+    READING
+};
 
 /* A piece of a run: being filled, under way, or come back. */
 struct block {
-    struct amph_client_pending *pend;     /* NULL: not sent */
+    struct amph_client_pending *pend; /* NULL: not sent */
     union amph_fwd_args args;
     unsigned slot;
     off_t off;
-    size_t len, got;           /* bytes asked for; that have come or gone */
+    size_t len, got; /* bytes asked for; that have come or gone */
     bool back;
 };
 
 struct collector {
-    struct collector *next;    /* in its bucket; never unlinked */
-    _Atomic uint64_t handle;   /* of the file's first part; 0: free */
+    struct collector *next;  /* in its bucket; never unlinked */
+    _Atomic uint64_t handle; /* of the file's first part; 0: free */
     uint32_t server;
-    _Atomic uintptr_t owner;   /* the thread inside */
+    _Atomic uintptr_t owner; /* the thread inside */
     struct amph_fwd_file file;
     struct amph_fwd_client *cl;
     struct amph_client_link *link;
-    _Atomic(enum mode) mode;   /* set by set_mode in coalesce/coalesce.c; without entering, only looked at */
-    bool by_offset;            /* a run of read() or write(), not of pread() or pwrite() */
-    _Atomic bool alone;        /* opened by this process, and no other has come to it since: nobody else moves its offset */
+    /* set by set_mode in coalesce/coalesce.c; without entering, only looked at */
+    _Atomic(enum mode) mode;
+    bool by_offset; /* a run of read() or write(), not of pread() or pwrite() */
+    /* opened by this process, and no other has come to it since: nobody else moves its offset */
+    _Atomic bool alone;
     _Atomic uint64_t identity; /* of the file: equal for all its open files; 0: not asked */
     bool uncrowded;            /* its crowd had no room */
     bool checked, able, append;
-    int access;                /* O_RDONLY, O_WRONLY, O_RDWR */
-    off_t pos;                 /* the next byte of the run; with append: of the run's own bytes */
+    int access; /* O_RDONLY, O_WRONLY, O_RDWR */
+    off_t pos;  /* the next byte of the run; with append: of the run's own bytes */
     /* what the last calls were like */
     enum mode last;
     bool last_by_offset;
@@ -46,19 +53,21 @@ struct collector {
     enum mode announced;
     uint64_t bytes_left;
     unsigned calls_left;
-    int late;                  /* errno of a write that had been reported as done */
+    int late; /* errno of a write that had been reported as done */
     size_t block_bytes;
-    uint8_t *heap;             /* instead of slots */
+    uint8_t *heap; /* instead of slots */
     bool on_heap;
-    unsigned head, n, most;    /* ring of blocks */
-    size_t taken;              /* of the head block, when reading */
-    bool ended;                /* reading: a block came back short */
+    unsigned head, n, most; /* ring of blocks */
+    size_t taken;           /* of the head block, when reading */
+    bool ended;             /* reading: a block came back short */
     struct block ring[BLOCKS_MOST];
 };
 
-/* Chooses where a run's blocks lie: spare slots of the transfer area, else memory of their own.  false: no server, no memory. */
+/* Chooses where a run's blocks lie: spare slots of the transfer area, else memory of their own.
+ * false: no server, no memory. */
 bool amph_client_blocks_room(struct collector *c);
-/* Take the call's bytes; give the call what has been fetched.  d->done_p gets how many; false: none, and the server is to be asked. */
+/* Take the call's bytes; give the call what has been fetched.  d->done_p gets how many; false:
+ * none, and the server is to be asked. */
 bool amph_client_blocks_append(struct collector *c, const struct amph_client_data *d);
 bool amph_client_blocks_serve(struct collector *c, const struct amph_client_data *d);
 /* Is anything of [from, to) gathered, or fetched and not yet given? */

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The layer `cache`: many small consecutive reads or writes of one file travel as few large ones, as blocks of a run (coalesce/blocks.c).
- * Here: which calls are such a run, and when one has to come to rest.  Layer: iofwd.
+ * The layer `cache`: many small consecutive reads or writes of one file travel as few large ones,
+ * as blocks of a run (coalesce/blocks.c). Here: which calls are such a run, and when one has to
+ * come to rest.  Layer: iofwd.
  *
- * It does so for runs that iofwd_write_prep or iofwd_read_prep announced, and, with IOFWD_CONSISTENCY=session, unasked.  Whatever else
- * happens to the file, or by path, first brings everything to rest ("settles"): blocks are written, what was fetched too early is
- * forgotten, and the offset at the server is where the program believes it to be.
+ * It does so for runs that iofwd_write_prep or iofwd_read_prep announced, and, with
+ * IOFWD_CONSISTENCY=session, unasked.  Whatever else happens to the file, or by path, first brings
+ * everything to rest ("settles"): blocks are written, what was fetched too early is forgotten, and
+ * the offset at the server is where the program believes it to be.
  *
- * Several open files of one file see each other inside the process: a call on one of them settles those runs of others whose bytes it
- * reads or overwrites.
+ * Several open files of one file see each other inside the process: a call on one of them settles
+ * those runs of others whose bytes it reads or overwrites.
  *
- * Who shares an open file with other processes (a fork, an exec, a descriptor in a message) shares its offset, and reads and writes at
- * it are gathered only where they were announced: nobody could tell the others where the offset has gone.  A file that this process alone
- * has stays so over exec, since the new image is told (a shell's `prog > file` opens it in the child that becomes prog).
+ * Who shares an open file with other processes (a fork, an exec, a descriptor in a message) shares
+ * its offset, and reads and writes at it are gathered only where they were announced: nobody could
+ * tell the others where the offset has gone.  A file that this process alone has stays so over
+ * exec, since the new image is told (a shell's `prog > file` opens it in the child that becomes
+ * prog).
  *
- * Thread rule: any thread; a collector is used by one thread at a time.  A signal handler that interrupts its own thread in here, and
- * calls by descriptor from it, go straight to the server.
+ * Thread rule: any thread; a collector is used by one thread at a time.  A signal handler that
+ * interrupts its own thread in here, and calls by descriptor from it, go straight to the server.
  */
 #include "iofwd/client/coalesce/coalesce.h"
 
@@ -29,17 +33,18 @@
 #include "base/env.h"
 #include "iofwd/client/coalesce/blocks.h"
 
-#define SMALL ((size_t)64 << 10)       /* calls beyond this gain nothing by being gathered */
+#define SMALL ((size_t)64 << 10) /* calls beyond this gain nothing by being gathered */
 #define BUCKETS 1024u
 #define CROWDS 64u
 #define CROWD 8u
 
 static struct {
     struct collector *_Atomic bucket[BUCKETS];
-    _Atomic uint32_t dirty;    /* collectors that are not idle */
-    _Alignas(64) struct collector *_Atomic crowd[CROWDS][CROWD]; /* these by the identity of their file */
+    _Atomic uint32_t dirty; /* collectors that are not idle */
+    /* these by the identity of their file */
+    _Alignas(64) struct collector *_Atomic crowd[CROWDS][CROWD];
     _Atomic uint32_t uncrowded; /* but for so many */
-    _Atomic bool in_use, over; /* anything was ever announced, or session; the process is ending */
+    _Atomic bool in_use, over;  /* anything was ever announced, or session; the process is ending */
     bool session;
 } all;
 
@@ -55,7 +60,8 @@ static bool enter(struct collector *c)
 {
     for (unsigned spins = 0;; spins++) {
         uintptr_t nobody = 0;
-        if (atomic_compare_exchange_weak_explicit(&c->owner, &nobody, self(), memory_order_acquire, memory_order_relaxed))
+        if (atomic_compare_exchange_weak_explicit(&c->owner, &nobody, self(), memory_order_acquire,
+                                                  memory_order_relaxed))
             return true;
         if (nobody == self())
             return false;
@@ -73,10 +79,12 @@ static void leave(struct collector *c)
 
 static void stand_in_crowd(struct collector *c, bool in)
 {
-    struct collector *_Atomic *crowd = all.crowd[atomic_load_explicit(&c->identity, memory_order_relaxed) % CROWDS];
+    struct collector *_Atomic *crowd =
+        all.crowd[atomic_load_explicit(&c->identity, memory_order_relaxed) % CROWDS];
     unsigned i = 0;
     for (struct collector *was = in ? NULL : c; i < CROWD; i++, was = in ? NULL : c)
-        if (atomic_load_explicit(&crowd[i], memory_order_relaxed) == was && atomic_compare_exchange_strong(&crowd[i], &was, in ? c : NULL))
+        if (atomic_load_explicit(&crowd[i], memory_order_relaxed) == was &&
+            atomic_compare_exchange_strong(&crowd[i], &was, in ? c : NULL))
             break;
     if (in)
         c->uncrowded = i == CROWD;
@@ -98,7 +106,8 @@ static bool enter_for(struct collector *c, const struct amph_fwd_file *file)
 {
     if (!enter(c))
         return false;
-    if (atomic_load_explicit(&c->handle, memory_order_relaxed) == file->part[0].handle && c->server == file->part[0].server)
+    if (atomic_load_explicit(&c->handle, memory_order_relaxed) == file->part[0].handle &&
+        c->server == file->part[0].server)
         return true;
     leave(c);
     return false;
@@ -108,14 +117,16 @@ static struct collector *find(const struct amph_fwd_file *file)
 {
     uint64_t handle = file->part[0].handle;
     struct collector *c = atomic_load_explicit(&all.bucket[handle % BUCKETS], memory_order_acquire);
-    while (c && (atomic_load_explicit(&c->handle, memory_order_relaxed) != handle || c->server != file->part[0].server))
+    while (c && (atomic_load_explicit(&c->handle, memory_order_relaxed) != handle ||
+                 c->server != file->part[0].server))
         c = c->next;
     return c;
 }
 
 static _Atomic bool making; /* somebody is in find_or_make */
 
-/* A collector for file, new or one whose file was closed.  NULL: no memory, or a file at which a call may wait for another thread's. */
+/* A collector for file, new or one whose file was closed.  NULL: no memory, or a file at which a
+ * call may wait for another thread's. */
 static struct collector *find_or_make(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     struct collector *c = find(file);
@@ -153,9 +164,12 @@ static void settle(struct collector *c)
     if (c->mode == IDLE)
         return;
     amph_client_blocks_flush(c);
-    if (c->by_offset && !(c->mode == WRITING && c->append)) { /* what appends has moved the offset at the server itself */
+    /* what appends has moved the offset at the server itself */
+    if (c->by_offset && !(c->mode == WRITING && c->append)) {
         off_t now;
-        struct amph_fwd_args_lseek a = { .file = &c->file, .off = c->pos, .whence = SEEK_SET, .pos = &now };
+        struct amph_fwd_args_lseek a = {
+            .file = &c->file, .off = c->pos, .whence = SEEK_SET, .pos = &now
+        };
         int err = amph_client_call(c->cl, AMPH_FWD_LSEEK, &a);
         if (c->mode == WRITING)
             amph_client_blocks_error(c, err);
@@ -166,8 +180,10 @@ static void settle(struct collector *c)
 void amph_client_coalesce_flush_all(void)
 {
     for (unsigned i = 0; i < BUCKETS && atomic_load(&all.dirty); i++)
-        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c; c = c->next)
-            if (atomic_load(&c->handle) && atomic_load(&c->mode) != IDLE && enter(c)) { /* in an idle one a thread may wait for long */
+        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c;
+             c = c->next)
+            /* in an idle one a thread may wait for long */
+            if (atomic_load(&c->handle) && atomic_load(&c->mode) != IDLE && enter(c)) {
                 settle(c);
                 leave(c);
             }
@@ -175,7 +191,8 @@ void amph_client_coalesce_flush_all(void)
 
 /* ---- runs ---- */
 
-/* Is this a file whose small calls may be gathered?  Asked once, and again when its flags have been set. */
+/* Is this a file whose small calls may be gathered?  Asked once, and again when its flags have been
+ * set. */
 static bool is_able(struct collector *c, enum mode mode)
 {
     struct stat st;
@@ -184,11 +201,14 @@ static bool is_able(struct collector *c, enum mode mode)
     struct amph_fwd_args_getflags flags_args = { .file = &c->file, .flags = &flags };
     if (!c->checked) {
         c->checked = true;
-        bool regular = amph_client_call(c->cl, AMPH_FWD_FSTAT, &fstat_args) == 0 && S_ISREG(st.st_mode);
+        bool regular = amph_client_call(c->cl, AMPH_FWD_FSTAT, &fstat_args) == 0 &&
+                       S_ISREG(st.st_mode);
         if (!atomic_load(&c->identity))
-            atomic_store(&c->identity, regular ? (st.st_ino * UINT64_C(0x9e3779b97f4a7c15) >> 16) | 1 : UINT64_MAX);
-        c->able = regular &&
-            amph_client_call(c->cl, AMPH_FWD_GETFLAGS, &flags_args) == 0 && !(flags & (O_DIRECT | O_SYNC | O_DSYNC | O_PATH));
+            atomic_store(&c->identity, regular
+                                           ? (st.st_ino * UINT64_C(0x9e3779b97f4a7c15) >> 16) | 1
+                                           : UINT64_MAX);
+        c->able = regular && amph_client_call(c->cl, AMPH_FWD_GETFLAGS, &flags_args) == 0 &&
+                  !(flags & (O_DIRECT | O_SYNC | O_DSYNC | O_PATH));
         c->append = flags & O_APPEND;
         c->access = flags & O_ACCMODE;
     }
@@ -219,7 +239,8 @@ static bool begin(struct collector *c, enum mode mode, bool by_offset, off_t off
 /* Does the call go on where the last one ended, so that gathering is worth a try? */
 static bool is_run(struct collector *c, enum mode mode, bool by_offset, off_t off, size_t len)
 {
-    bool run = c->last == mode && c->last_by_offset == by_offset && (by_offset || c->last_end == off);
+    bool run = c->last == mode && c->last_by_offset == by_offset &&
+               (by_offset || c->last_end == off);
     c->last = len <= SMALL ? mode : IDLE;
     c->last_by_offset = by_offset;
     c->last_end = off + (off_t)len;
@@ -230,8 +251,11 @@ static bool is_run(struct collector *c, enum mode mode, bool by_offset, off_t of
 static bool prepare(struct collector *c, enum mode mode, bool by_offset, off_t off, size_t len)
 {
     bool run = is_run(c, mode, by_offset, off, len);
-    bool dead = c->mode == WRITING && !c->on_heap && atomic_load_explicit(&c->link->state, memory_order_acquire) != AMPH_CLIENT_LINK_READY;
-    if (c->mode != IDLE && (dead || c->mode != mode || c->by_offset != by_offset || (!by_offset && off != c->pos) || len > SMALL))
+    bool dead = c->mode == WRITING && !c->on_heap &&
+                atomic_load_explicit(&c->link->state, memory_order_acquire) !=
+                    AMPH_CLIENT_LINK_READY;
+    if (c->mode != IDLE && (dead || c->mode != mode || c->by_offset != by_offset ||
+                            (!by_offset && off != c->pos) || len > SMALL))
         settle(c);
     if (c->mode == mode)
         return true;
@@ -256,11 +280,14 @@ static void count_announced(struct collector *c, size_t len)
 static bool is_other(const struct collector *c, const struct collector *o, enum mode mode)
 {
     enum mode theirs = o && o != c ? atomic_load(&o->mode) : IDLE;
-    return theirs != IDLE && (mode == WRITING || theirs == WRITING) && atomic_load(&o->identity) == atomic_load(&c->identity);
+    return theirs != IDLE && (mode == WRITING || theirs == WRITING) &&
+           atomic_load(&o->identity) == atomic_load(&c->identity);
 }
 
-/* Calls visit for each other run on c's file that matters to reads, or writes; says whether one of them gave true. */
-static bool each_other(const struct collector *c, enum mode mode, bool (*visit)(struct collector *o, off_t from, off_t to), off_t from,
+/* Calls visit for each other run on c's file that matters to reads, or writes; says whether one of
+ * them gave true. */
+static bool each_other(const struct collector *c, enum mode mode,
+                       bool (*visit)(struct collector *o, off_t from, off_t to), off_t from,
                        off_t to)
 {
     struct collector *_Atomic *crowd = all.crowd[atomic_load(&c->identity) % CROWDS];
@@ -269,8 +296,10 @@ static bool each_other(const struct collector *c, enum mode mode, bool (*visit)(
         struct collector *o = atomic_load_explicit(&crowd[i], memory_order_acquire);
         any |= is_other(c, o, mode) && visit(o, from, to);
     }
-    for (unsigned i = 0; i < BUCKETS && atomic_load_explicit(&all.uncrowded, memory_order_relaxed); i++)
-        for (struct collector *o = atomic_load_explicit(&all.bucket[i], memory_order_acquire); o; o = o->next)
+    for (unsigned i = 0; i < BUCKETS && atomic_load_explicit(&all.uncrowded, memory_order_relaxed);
+         i++)
+        for (struct collector *o = atomic_load_explicit(&all.bucket[i], memory_order_acquire); o;
+             o = o->next)
             any |= is_other(c, o, mode) && visit(o, from, to);
     return any;
 }
@@ -308,14 +337,16 @@ static off_t end_of(off_t from, size_t len)
     return len > (size_t)(INT64_MAX - from) ? INT64_MAX : from + (off_t)len;
 }
 
-/* Others have gathered for the file that d reads.  What is fetched ahead must not lie where they will write: with them there, either it is
- * there already, and they have nothing to do with it, or they come to rest. */
+/* Others have gathered for the file that d reads.  What is fetched ahead must not lie where they
+ * will write: with them there, either it is there already, and they have nothing to do with it, or
+ * they come to rest. */
 static void read_beside(struct collector *c, const struct amph_client_data *d)
 {
     if (!enter_for(c, d->file))
         return;
     off_t from = c->pos;
-    bool held = (d->placed ? !c->by_offset && d->off == c->pos : c->by_offset) && amph_client_blocks_hold(c, d->len);
+    bool held = (d->placed ? !c->by_offset && d->off == c->pos : c->by_offset) &&
+                amph_client_blocks_hold(c, d->len);
     leave(c);
     if (!held)
         settle_others(c, READING, 0, INT64_MAX);
@@ -326,7 +357,8 @@ static void read_beside(struct collector *c, const struct amph_client_data *d)
 }
 
 /* Others have gathered for the file that d writes, or fetched ahead. */
-static void write_beside(struct collector *c, struct amph_fwd_client *cl, const struct amph_client_data *d)
+static void write_beside(struct collector *c, struct amph_fwd_client *cl,
+                         const struct amph_client_data *d)
 {
     off_t from = d->placed ? d->off : c->pos;
     bool known = !c->append && (d->placed || (atomic_load(&c->mode) != IDLE && c->by_offset));
@@ -340,9 +372,11 @@ static void write_beside(struct collector *c, struct amph_fwd_client *cl, const 
 }
 
 /* Before a call on c's file; this thread is inside of no collector. */
-static void meet_others(struct collector *c, struct amph_fwd_client *cl, const struct amph_client_data *d, enum mode mode)
+static void meet_others(struct collector *c, struct amph_fwd_client *cl,
+                        const struct amph_client_data *d, enum mode mode)
 {
-    if (atomic_load_explicit(&all.dirty, memory_order_relaxed) <= (atomic_load_explicit(&c->mode, memory_order_relaxed) != IDLE))
+    if (atomic_load_explicit(&all.dirty, memory_order_relaxed) <=
+        (atomic_load_explicit(&c->mode, memory_order_relaxed) != IDLE))
         return;
     if (!atomic_load(&c->identity) && enter_for(c, d->file)) {
         c->cl = cl;
@@ -355,13 +389,16 @@ static void meet_others(struct collector *c, struct amph_fwd_client *cl, const s
         write_beside(c, cl, d);
 }
 
-/* A read has come to the end of the file, which may lie further: others have gathered what comes later. */
-static void read_on(struct collector *c, struct amph_fwd_client *cl, const struct amph_client_data *d)
+/* A read has come to the end of the file, which may lie further: others have gathered what comes
+ * later. */
+static void read_on(struct collector *c, struct amph_fwd_client *cl,
+                    const struct amph_client_data *d)
 {
     union amph_fwd_args u;
     struct amph_client_data rest = *d;
     size_t more = 0;
-    if (!atomic_load(&all.dirty) || !settle_others(c, READING, 0, INT64_MAX) || !enter_for(c, d->file))
+    if (!atomic_load(&all.dirty) || !settle_others(c, READING, 0, INT64_MAX) ||
+        !enter_for(c, d->file))
         return;
     settle(c);
     rest.data += *d->done_p;
@@ -382,11 +419,13 @@ static int take_late(struct collector *c)
     return err;
 }
 
-static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, const struct amph_client_data *d)
+static int do_data(const struct amph_layer *self, struct amph_fwd_call *call,
+                   const struct amph_client_data *d)
 {
     enum mode mode = d->reads ? READING : WRITING;
     struct collector *c = find(d->file);
-    if (!c && ((all.session && d->len <= SMALL) || atomic_load_explicit(&all.dirty, memory_order_relaxed)))
+    if (!c && ((all.session && d->len <= SMALL) ||
+               atomic_load_explicit(&all.dirty, memory_order_relaxed)))
         c = find_or_make(call->client, d->file);
     if (c)
         meet_others(c, call->client, d, mode);
@@ -398,12 +437,15 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, co
     bool collected = prepare(c, mode, !d->placed, d->off, d->len);
     int err = take_late(c);
     if (!err && collected)
-        collected = mode == WRITING ? amph_client_blocks_append(c, d) : amph_client_blocks_serve(c, d);
+        collected = mode == WRITING ? amph_client_blocks_append(c, d)
+                                    : amph_client_blocks_serve(c, d);
     if (!err && collected) {
         bool announced = c->announced != IDLE;
         count_announced(c, *d->done_p);
         if (announced && c->announced == IDLE)
-            err = take_late(c); /* else the next call reports what has become known: the data of this one is taken, so it has not failed */
+            /* else the next call reports what has become known: the data of this one is taken, so
+             * it has not failed */
+            err = take_late(c);
     } else if (!err) {
         settle(c);
         err = amph_layer_pass(self->next, call);
@@ -415,11 +457,14 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call, co
     return err;
 }
 
-/* Another call on one file: it comes to rest first; a late error goes to the calls that may report one. */
+/* Another call on one file: it comes to rest first; a late error goes to the calls that may report
+ * one. */
 static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, struct collector *c)
 {
-    bool reports = call->id == AMPH_FWD_CLOSE || call->id == AMPH_FWD_FSYNC || call->id == AMPH_FWD_FDATASYNC;
-    bool waits = call->id == AMPH_FWD_WAITLOCK || call->id == AMPH_FWD_PWAITLOCK || call->id == AMPH_FWD_FLOCK;
+    bool reports = call->id == AMPH_FWD_CLOSE || call->id == AMPH_FWD_FSYNC ||
+                   call->id == AMPH_FWD_FDATASYNC;
+    bool waits = call->id == AMPH_FWD_WAITLOCK || call->id == AMPH_FWD_PWAITLOCK ||
+                 call->id == AMPH_FWD_FLOCK;
     if (!enter_for(c, amph_fwd_call_file(&amph_fwd_calls[call->id], &call->u)))
         return amph_layer_pass(self->next, call);
     settle(c);
@@ -452,7 +497,8 @@ static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
     return err;
 }
 
-void amph_client_coalesce_import_exclusive(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+void amph_client_coalesce_import_exclusive(struct amph_fwd_client *cl,
+                                           const struct amph_fwd_file *file)
 {
     struct collector *c = all.session ? find_or_make(cl, file) : NULL;
     if (c)
@@ -463,9 +509,12 @@ size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes)
 {
     size_t at = 0;
     for (unsigned i = 0; i < BUCKETS && all.session; i++)
-        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c; c = c->next) {
+        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c;
+             c = c->next) {
             uint64_t handle = atomic_load(&c->handle);
-            int n = handle && c->alone ? snprintf(buf + at, len_bytes - at, AMPH_CLIENT_EXCLUSIVE_FORMAT, c->server, handle) : 0;
+            int n = handle && c->alone ? snprintf(buf + at, len_bytes - at,
+                                                  AMPH_CLIENT_EXCLUSIVE_FORMAT, c->server, handle)
+                                       : 0;
             if (n < 0 || (size_t)n >= len_bytes - at)
                 break;
             at += (size_t)n;
@@ -479,32 +528,38 @@ size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes)
 static void share_all(void)
 {
     for (unsigned i = 0; i < BUCKETS && atomic_load(&all.in_use); i++)
-        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c; c = c->next)
+        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c;
+             c = c->next)
             c->alone = false;
 }
 
 /* By path, or about the file as all its open files see it: everything is to be seen. */
 static bool is_about_all(const struct amph_fwd_call *call)
 {
+    /* clang-format off */
     static const bool of_file[AMPH_FWD_NCALLS] = {
         [AMPH_FWD_FSTAT] = true, [AMPH_FWD_FSTATX] = true, [AMPH_FWD_FTRUNCATE] = true, [AMPH_FWD_FALLOCATE] = true,
         [AMPH_FWD_FUTIMENS] = true, [AMPH_FWD_FSYNC] = true, [AMPH_FWD_FDATASYNC] = true, [AMPH_FWD_SYNCFS] = true,
         [AMPH_FWD_SETLOCK] = true, [AMPH_FWD_WAITLOCK] = true, [AMPH_FWD_PSETLOCK] = true, [AMPH_FWD_PWAITLOCK] = true,
         [AMPH_FWD_FLOCK] = true, [AMPH_FWD_SHAREMAP] = true, [AMPH_FWD_NEXTDATA] = true,
     };
+    /* clang-format on */
     return of_file[call->id] || (call->id == AMPH_FWD_LSEEK && call->u.lseek.whence > SEEK_CUR);
 }
 
 static int collect_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     struct amph_client_data d;
-    if (!call->client || !atomic_load_explicit(&all.in_use, memory_order_relaxed) || atomic_load_explicit(&all.over, memory_order_relaxed))
+    if (!call->client || !atomic_load_explicit(&all.in_use, memory_order_relaxed) ||
+        atomic_load_explicit(&all.over, memory_order_relaxed))
         return amph_layer_pass(self->next, call);
     if (amph_client_data_of(call->id, &call->u, &d) && !d.file->rwf)
-        return amph_fwd_file_waits(d.file) ? amph_layer_pass(self->next, call) : do_data(self, call, &d);
+        return amph_fwd_file_waits(d.file) ? amph_layer_pass(self->next, call)
+                                           : do_data(self, call, &d);
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
-    const struct amph_fwd_file *file =
-        desc->nargs && desc->arg[0].word == FWD_IN_FILE ? amph_fwd_call_file(desc, &call->u) : NULL;
+    const struct amph_fwd_file *file = desc->nargs && desc->arg[0].word == FWD_IN_FILE
+                                           ? amph_fwd_call_file(desc, &call->u)
+                                           : NULL;
     struct collector *c = file ? find(file) : NULL;
     if (atomic_load(&all.dirty) && (!c || is_about_all(call)))
         amph_client_coalesce_flush_all();
@@ -513,7 +568,8 @@ static int collect_call(const struct amph_layer *self, struct amph_fwd_call *cal
     return c ? do_file(self, call, c) : amph_layer_pass(self->next, call);
 }
 
-/* In a forked child: what other threads of the parent were at is the parent's to finish, and to tell. */
+/* In a forked child: what other threads of the parent were at is the parent's to finish, and to
+ * tell. */
 static void forget_parent(void)
 {
     for (unsigned i = 0; i < BUCKETS; i++)
@@ -534,8 +590,8 @@ static void forget_parent(void)
 
 static void collect_event(const struct amph_layer *self, enum amph_layer_event event)
 {
-    bool shares = event == AMPH_LAYER_FORK_BEFORE || event == AMPH_LAYER_FORK_PARENT || event == AMPH_LAYER_EXEC ||
-        event == AMPH_LAYER_SHARE;
+    bool shares = event == AMPH_LAYER_FORK_BEFORE || event == AMPH_LAYER_FORK_PARENT ||
+                  event == AMPH_LAYER_EXEC || event == AMPH_LAYER_SHARE;
     if (shares)
         share_all();
     if (shares || event == AMPH_LAYER_EXIT)
@@ -546,7 +602,9 @@ static void collect_event(const struct amph_layer *self, enum amph_layer_event e
         atomic_store(&all.over, true);
 }
 
-static struct amph_layer layer = { .name = "cache", .rank = 30, .call = collect_call, .event = collect_event };
+static struct amph_layer layer = {
+    .name = "cache", .rank = 30, .call = collect_call, .event = collect_event
+};
 
 void amph_client_coalesce_open(void)
 {
@@ -559,14 +617,16 @@ void amph_client_coalesce_open(void)
     added = true;
 }
 
-/* When the process ends, before the C library flushes streams: what those write then goes straight to the server. */
+/* When the process ends, before the C library flushes streams: what those write then goes straight
+ * to the server. */
 __attribute__((destructor)) static void collect_end(void)
 {
     if (atomic_load(&all.in_use))
         amph_layer_event(AMPH_LAYER_EXIT);
 }
 
-int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_fwd_file *file, bool write, uint64_t bytes, unsigned calls)
+int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
+                                  bool write, uint64_t bytes, unsigned calls)
 {
     atomic_store(&all.in_use, true);
     struct collector *c = find_or_make(cl, file);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The next server takes over from one that has died (AMPHORA_ON_SERVER_DEATH=failover).  Layer: iofwd.  Thread rule: see client/internal.h.
+ * The next server takes over from one that has died (AMPHORA_ON_SERVER_DEATH=failover).  Layer:
+ * iofwd.  Thread rule: see client/internal.h.
  *
- * The servers share a file system, so what has to be carried over is what only the dead one knew: which file a handle meant (its path
- * as it was opened, checked by device and inode), how it was open, its offset and its locks.  The client notes these as calls
- * succeed.  Offset and place of the file now lie in memory that a forked child shares, as it shares the open file itself.
+ * The servers share a file system, so what has to be carried over is what only the dead one knew:
+ * which file a handle meant (its path as it was opened, checked by device and inode), how it was
+ * open, its offset and its locks.  The client notes these as calls succeed.  Offset and place of
+ * the file now lie in memory that a forked child shares, as it shares the open file itself.
  *
- * A call in flight is made again where doing it twice is the same as once: the table of calls says so, and calls at the offset are so
- * because the offset before the call is known.  Processes that share an offset note what they were answered, and the server counts in its
- * answers, so that it shows where a call that nobody was answered lies before one that was: then the file is lost.  Appending, and changes
- * of names, may have been done or not: they get EIO.
+ * A call in flight is made again where doing it twice is the same as once: the table of calls says
+ * so, and calls at the offset are so because the offset before the call is known.  Processes that
+ * share an offset note what they were answered, and the server counts in its answers, so that it
+ * shows where a call that nobody was answered lies before one that was: then the file is lost.
+ * Appending, and changes of names, may have been done or not: they get EIO.
  */
 #include "iofwd/client/recovery/failover.h"
 
@@ -33,7 +36,8 @@ bool amph_client_failover_on(void)
 bool amph_client_server_is_dead(const struct amph_fwd_client *cl, uint32_t server)
 {
     return server >= cl->first && server - cl->first < cl->nlinks &&
-           atomic_load_explicit(&cl->link[server - cl->first].state, memory_order_acquire) == AMPH_CLIENT_LINK_DEAD;
+           atomic_load_explicit(&cl->link[server - cl->first].state, memory_order_acquire) ==
+               AMPH_CLIENT_LINK_DEAD;
 }
 
 uint32_t amph_client_server_after(const struct amph_fwd_client *cl, uint32_t server, uint32_t steps)
@@ -65,8 +69,10 @@ bool amph_client_ref_same(const struct amph_fwd_ref *a, const struct amph_fwd_re
 
 /* ---- what calls leave behind ---- */
 
-/* The bytes that a lock is about, with places counted from the start of the file.  false: they cannot be asked for any more. */
-static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *file, const struct flock *lock, struct amph_fwd_range *r)
+/* The bytes that a lock is about, with places counted from the start of the file.  false: they
+ * cannot be asked for any more. */
+static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
+                     const struct flock *lock, struct amph_fwd_range *r)
 {
     struct stat st;
     off_t base = 0;
@@ -85,8 +91,8 @@ static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *fil
     return true;
 }
 
-static void note_lock(struct amph_fwd_client *cl, struct amph_client_record *e, const struct amph_fwd_file *file, const struct flock *lock,
-                      short kind)
+static void note_lock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                      const struct amph_fwd_file *file, const struct flock *lock, short kind)
 {
     struct amph_client_sigguard g;
     struct amph_fwd_range r = { .kind = kind };
@@ -99,10 +105,12 @@ static void note_lock(struct amph_fwd_client *cl, struct amph_client_record *e, 
     amph_client_records_unlock(&g);
 }
 
-static bool appends(enum amph_fwd_id id, const union amph_fwd_args *u, const struct amph_client_record *e)
+static bool appends(enum amph_fwd_id id, const union amph_fwd_args *u,
+                    const struct amph_client_record *e)
 {
     struct amph_client_data d;
-    return amph_client_data_of(id, u, &d) && !d.reads && ((d.file->rwf & RWF_APPEND) || (e && (e->oflags & O_APPEND)));
+    return amph_client_data_of(id, u, &d) && !d.reads &&
+           ((d.file->rwf & RWF_APPEND) || (e && (e->oflags & O_APPEND)));
 }
 
 static void move_pos(struct amph_client_record *e, size_t by)
@@ -111,12 +119,14 @@ static void move_pos(struct amph_client_record *e, size_t by)
         atomic_fetch_add(&e->shared->pos, (int64_t)by);
 }
 
-static void note_read(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_read(struct amph_fwd_client *cl, struct amph_client_record *e,
+                      const union amph_fwd_args *u)
 {
     move_pos(e, *u->read.buf_len);
 }
 
-static void note_write(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_write(struct amph_fwd_client *cl, struct amph_client_record *e,
+                       const union amph_fwd_args *u)
 {
     if (e->oflags & O_APPEND)
         atomic_store(&e->shared->pos, AMPH_CLIENT_POS_END);
@@ -124,12 +134,14 @@ static void note_write(struct amph_fwd_client *cl, struct amph_client_record *e,
         move_pos(e, *u->write.done);
 }
 
-static void note_lseek(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_lseek(struct amph_fwd_client *cl, struct amph_client_record *e,
+                       const union amph_fwd_args *u)
 {
     atomic_store(&e->shared->pos, *u->lseek.pos);
 }
 
-static void note_getdents(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_getdents(struct amph_fwd_client *cl, struct amph_client_record *e,
+                          const union amph_fwd_args *u)
 {
     const struct amph_fwd_args_getdents *a = &u->getdents;
     for (size_t at = 0; at + offsetof(struct dirent64, d_name) < *a->entries_len;) {
@@ -139,33 +151,40 @@ static void note_getdents(struct amph_fwd_client *cl, struct amph_client_record 
     }
 }
 
-static void note_setflags(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_setflags(struct amph_fwd_client *cl, struct amph_client_record *e,
+                          const union amph_fwd_args *u)
 {
-    e->oflags = (e->oflags & ~(O_APPEND | O_NONBLOCK)) | (u->setflags.flags & (O_APPEND | O_NONBLOCK));
+    e->oflags = (e->oflags & ~(O_APPEND | O_NONBLOCK)) |
+                (u->setflags.flags & (O_APPEND | O_NONBLOCK));
     atomic_store(&e->shared->oflags, e->oflags);
 }
 
-static void note_setlock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_setlock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                         const union amph_fwd_args *u)
 {
     note_lock(cl, e, u->setlock.file, &u->setlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
 }
 
-static void note_waitlock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_waitlock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                          const union amph_fwd_args *u)
 {
     note_lock(cl, e, u->waitlock.file, &u->waitlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
 }
 
-static void note_psetlock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_psetlock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                          const union amph_fwd_args *u)
 {
     note_lock(cl, e, u->psetlock.file, &u->psetlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
 }
 
-static void note_pwaitlock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_pwaitlock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                           const union amph_fwd_args *u)
 {
     note_lock(cl, e, u->pwaitlock.file, &u->pwaitlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
 }
 
-static void note_punlock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_punlock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                         const union amph_fwd_args *u)
 {
     struct amph_client_sigguard g;
     amph_client_records_lock(&g);
@@ -173,28 +192,27 @@ static void note_punlock(struct amph_fwd_client *cl, struct amph_client_record *
     amph_client_records_unlock(&g);
 }
 
-static void note_flock(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u)
+static void note_flock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                       const union amph_fwd_args *u)
 {
     e->flock_op = u->flock.op & LOCK_UN ? 0 : u->flock.op & (LOCK_SH | LOCK_EX);
 }
 
 /* The calls that leave something behind at a file of ours; each is noted when it has succeeded. */
-static void (*const notes[AMPH_FWD_NCALLS])(struct amph_fwd_client *cl, struct amph_client_record *e, const union amph_fwd_args *u) = {
-    [AMPH_FWD_READ] = note_read,
-    [AMPH_FWD_WRITE] = note_write,
-    [AMPH_FWD_LSEEK] = note_lseek,
-    [AMPH_FWD_GETDENTS] = note_getdents,
-    [AMPH_FWD_SETFLAGS] = note_setflags,
-    [AMPH_FWD_SETLOCK] = note_setlock,
-    [AMPH_FWD_WAITLOCK] = note_waitlock,
-    [AMPH_FWD_PSETLOCK] = note_psetlock,
-    [AMPH_FWD_PWAITLOCK] = note_pwaitlock,
-    [AMPH_FWD_PUNLOCK] = note_punlock,
+static void (*const notes[AMPH_FWD_NCALLS])(struct amph_fwd_client *cl,
+                                            struct amph_client_record *e,
+                                            const union amph_fwd_args *u) = {
+    [AMPH_FWD_READ] = note_read,           [AMPH_FWD_WRITE] = note_write,
+    [AMPH_FWD_LSEEK] = note_lseek,         [AMPH_FWD_GETDENTS] = note_getdents,
+    [AMPH_FWD_SETFLAGS] = note_setflags,   [AMPH_FWD_SETLOCK] = note_setlock,
+    [AMPH_FWD_WAITLOCK] = note_waitlock,   [AMPH_FWD_PSETLOCK] = note_psetlock,
+    [AMPH_FWD_PWAITLOCK] = note_pwaitlock, [AMPH_FWD_PUNLOCK] = note_punlock,
     [AMPH_FWD_FLOCK] = note_flock,
 };
 
 /* A call has succeeded; e: of its file, or NULL. */
-static void note(struct amph_fwd_client *cl, enum amph_fwd_id id, const union amph_fwd_args *u, struct amph_client_record *e)
+static void note(struct amph_fwd_client *cl, enum amph_fwd_id id, const union amph_fwd_args *u,
+                 struct amph_client_record *e)
 {
     if (id == AMPH_FWD_OPEN)
         amph_client_record_add(cl, &u->open);
@@ -213,7 +231,8 @@ static bool repeat_open(const union amph_fwd_args *u, const struct amph_client_r
 
 static bool repeat_fallocate(const union amph_fwd_args *u, const struct amph_client_record *e)
 {
-    return !(u->fallocate.how & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE));
+    return !(u->fallocate.how &
+             ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE));
 }
 
 /* What it starts from, offset or locks, is noted. */
@@ -222,7 +241,8 @@ static bool repeat_noted(const union amph_fwd_args *u, const struct amph_client_
     return e;
 }
 
-static bool (*const repeats[AMPH_FWD_NCALLS])(const union amph_fwd_args *u, const struct amph_client_record *e) = {
+static bool (*const repeats[AMPH_FWD_NCALLS])(const union amph_fwd_args *u,
+                                              const struct amph_client_record *e) = {
     [AMPH_FWD_OPEN] = repeat_open,
     [AMPH_FWD_WRITE] = repeat_noted, /* what appends is never repeated */
     [AMPH_FWD_FALLOCATE] = repeat_fallocate,
@@ -237,7 +257,8 @@ static bool (*const repeats[AMPH_FWD_NCALLS])(const union amph_fwd_args *u, cons
     [AMPH_FWD_FLOCK] = repeat_noted,
 };
 
-static bool may_repeat(enum amph_fwd_id id, const union amph_fwd_args *u, const struct amph_client_record *e)
+static bool may_repeat(enum amph_fwd_id id, const union amph_fwd_args *u,
+                       const struct amph_client_record *e)
 {
     if (appends(id, u, e))
         return false;
@@ -264,12 +285,14 @@ static bool any_dead(const struct amph_fwd_client *cl, const struct amph_fwd_fil
 }
 
 /* Puts the files' present names into the record.  0 or EIO. */
-static int put_names(struct amph_fwd_client *cl, const struct amph_fwd_call_desc *desc, void *args, struct renamed *r)
+static int put_names(struct amph_fwd_client *cl, const struct amph_fwd_call_desc *desc, void *args,
+                     struct renamed *r)
 {
     r->n = 0;
     for (unsigned i = 0; i < desc->nargs && r->n < AMPH_COUNTOF(r->file); i++) {
         uint8_t word = desc->arg[i].word;
-        const struct amph_fwd_file **at = (const struct amph_fwd_file **)((char *)args + desc->arg[i].client_at);
+        const struct amph_fwd_file **at = (const struct amph_fwd_file **)((char *)args +
+                                                                          desc->arg[i].client_at);
         if ((word != FWD_IN_FILE && word != FWD_IN_PATH) || !*at || (*at)->nparts == 0)
             continue;
         struct amph_client_record *e = amph_client_record_find(*at);
@@ -284,7 +307,8 @@ static int put_names(struct amph_fwd_client *cl, const struct amph_fwd_call_desc
             continue;
         r->file[r->n].at = at;
         r->file[r->n].was = *at;
-        r->file[r->n].now = (struct amph_fwd_file){ .nparts = 1, .rwf = (*at)->rwf, .part = { e->held } };
+        r->file[r->n].now =
+            (struct amph_fwd_file){ .nparts = 1, .rwf = (*at)->rwf, .part = { e->held } };
         *at = &r->file[r->n++].now;
     }
     return 0;
@@ -298,14 +322,19 @@ static void restore_names(struct renamed *r)
     }
 }
 
-/* A file that is spread loses one of its servers in the middle: its home, which lives, may have moved the offset already. */
-static void put_offset_back(struct amph_fwd_client *cl, enum amph_fwd_id id, const struct amph_client_record *e)
+/* A file that is spread loses one of its servers in the middle: its home, which lives, may have
+ * moved the offset already. */
+static void put_offset_back(struct amph_fwd_client *cl, enum amph_fwd_id id,
+                            const struct amph_client_record *e)
 {
     off_t now;
-    if (!e || (id != AMPH_FWD_READ && id != AMPH_FWD_WRITE) || amph_client_server_is_dead(cl, e->held.server) || atomic_load(&e->shared->pos) < 0)
+    if (!e || (id != AMPH_FWD_READ && id != AMPH_FWD_WRITE) ||
+        amph_client_server_is_dead(cl, e->held.server) || atomic_load(&e->shared->pos) < 0)
         return;
     struct amph_fwd_file file = { .nparts = 1, .part = { e->held } };
-    struct amph_fwd_args_lseek a = { .file = &file, .off = (off_t)atomic_load(&e->shared->pos), .whence = SEEK_SET, .pos = &now };
+    struct amph_fwd_args_lseek a = {
+        .file = &file, .off = (off_t)atomic_load(&e->shared->pos), .whence = SEEK_SET, .pos = &now
+    };
     amph_client_once(cl, AMPH_FWD_LSEEK, &a);
 }
 
@@ -315,7 +344,8 @@ static bool is_short(enum amph_fwd_id id, const union amph_fwd_args *u)
     return amph_client_data_of(id, u, &d) && *d.done_p < d.len;
 }
 
-/* A file that was spread and is one server's now: its other parts are still open where their servers are there. */
+/* A file that was spread and is one server's now: its other parts are still open where their
+ * servers are there. */
 static void close_rest(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     for (uint32_t i = 1; i < file->nparts; i++) {
@@ -328,7 +358,8 @@ static void close_rest(struct amph_fwd_client *cl, const struct amph_fwd_file *f
 
 static struct amph_client_shared *offset_of(enum amph_fwd_id id, const struct amph_client_record *e)
 {
-    return e && (id == AMPH_FWD_READ || id == AMPH_FWD_WRITE || id == AMPH_FWD_LSEEK) ? e->shared : NULL;
+    return e && (id == AMPH_FWD_READ || id == AMPH_FWD_WRITE || id == AMPH_FWD_LSEEK) ? e->shared
+                                                                                      : NULL;
 }
 
 int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
@@ -337,7 +368,9 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
     const struct amph_fwd_file *file = amph_fwd_call_file(desc, args);
     if (id == AMPH_FWD_HOLD)
         amph_client_failover_adopt(cl, file);
-    struct amph_client_record *e = file && desc->arg[0].word == FWD_IN_FILE ? amph_client_record_find(file) : NULL;
+    struct amph_client_record *e = file && desc->arg[0].word == FWD_IN_FILE
+                                       ? amph_client_record_find(file)
+                                       : NULL;
     int err = EIO;
     amph_client_recover_locks(cl);
     struct amph_client_inflight flight = { .shared = NULL };
@@ -351,7 +384,8 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
         const struct amph_fwd_file *now = amph_fwd_call_file(desc, args);
         amph_client_inflight_begin(&flight, offset_of(id, e));
         err = amph_client_once(cl, id, args);
-        bool died = amph_client_inflight_is_abandoned(&flight) || (now ? any_dead(cl, now) : amph_client_server_is_dead(cl, cl->servers[0]));
+        bool died = amph_client_inflight_is_abandoned(&flight) ||
+                    (now ? any_dead(cl, now) : amph_client_server_is_dead(cl, cl->servers[0]));
         if (died && err == 0 && (is_short(id, args) || amph_client_inflight_is_abandoned(&flight)))
             err = EIO; /* pieces of it had been done, or the file has gone on without it */
         died = died && err == EIO;
@@ -372,4 +406,3 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
     amph_client_inflight_end(&flight);
     return err;
 }
-

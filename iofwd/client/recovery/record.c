@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of open files for a failover: what only the server that dies would know of each; see recovery/record.h.  Layer: iofwd.
- * Thread rule: the table is under amph_client_state.lock; what processes share of a file is atomic.
+ * The table of open files for a failover: what only the server that dies would know of each; see
+ * recovery/record.h.  Layer: iofwd. Thread rule: the table is under amph_client_state.lock; what
+ * processes share of a file is atomic.
  */
 #include "iofwd/client/recovery/record.h"
 
@@ -21,7 +22,8 @@
 #define BUCKETS 256
 #define TABLE_NAME "iofwd-failover"
 
-/* The file behind it is shared with forked children, and found again by the images that these become. */
+/* The file behind it is shared with forked children, and found again by the images that these
+ * become. */
 struct table {
     _Atomic uint32_t next; /* slots from here on have not been used yet, until the table is full */
     struct amph_client_shared slot[SLOTS];
@@ -30,7 +32,7 @@ struct table {
 static struct {
     struct amph_client_record *bucket[BUCKETS]; /* under amph_client_state.lock */
     struct table *table;
-    int fd;                        /* of the table, where there is one */
+    int fd; /* of the table, where there is one */
 } all;
 
 void amph_client_records_lock(struct amph_client_sigguard *g)
@@ -97,7 +99,8 @@ static bool find_table(void)
 static bool make_table(void)
 {
     struct rlimit most;
-    bool may = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= sizeof *all.table; /* beyond it there is a signal */
+    /* beyond it there is a signal */
+    bool may = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= sizeof *all.table;
     int low = may ? memfd_create(TABLE_NAME, 0) : -1;
     int fd = low >= 0 ? fcntl(low, F_DUPFD, AMPH_CLIENT_FDS_FROM) : -1;
     if (low >= 0)
@@ -112,7 +115,8 @@ static bool make_table(void)
 static struct amph_client_shared *take_slot(void)
 {
     for (uint32_t i = 0; (find_table() || make_table()) && i < SLOT_TRIES; i++) {
-        struct amph_client_shared *s = &all.table->slot[atomic_fetch_add(&all.table->next, 1) % SLOTS];
+        struct amph_client_shared *s =
+            &all.table->slot[atomic_fetch_add(&all.table->next, 1) % SLOTS];
         uint32_t none = 0;
         if (atomic_compare_exchange_strong(&s->users, &none, 1))
             return s;
@@ -194,10 +198,14 @@ static char *whole_path(const struct amph_fwd_file *dir, const char *path)
     return whole;
 }
 
-/* The server has died right after it opened the file: the next one does, which neither makes nor empties it once more. */
-static int open_again(struct amph_fwd_client *cl, const char *path, const struct amph_fwd_args_open *a)
+/* The server has died right after it opened the file: the next one does, which neither makes nor
+ * empties it once more. */
+static int open_again(struct amph_fwd_client *cl, const char *path,
+                      const struct amph_fwd_args_open *a)
 {
-    struct amph_fwd_args_open again = { .path = path, .flags = a->flags & ~(O_CREAT | O_EXCL | O_TRUNC), .file = a->file };
+    struct amph_fwd_args_open again = { .path = path,
+                                        .flags = a->flags & ~(O_CREAT | O_EXCL | O_TRUNC),
+                                        .file = a->file };
     return amph_client_server_home(cl) != 0 ? EIO : amph_client_once(cl, AMPH_FWD_OPEN, &again);
 }
 
@@ -234,9 +242,11 @@ void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_ar
     struct amph_fwd_args_fstat fstat_args = { .file = a->file, .st = &st };
     struct amph_client_record *e = calloc(1, sizeof *e);
     /* What has no name is lost with its server, and so are the bytes in a FIFO. */
-    if (!e || (a->flags & O_TMPFILE) == O_TMPFILE || amph_fwd_file_waits(a->file) || !(e->path = whole_path(a->path_dir, a->path)) ||
+    if (!e || (a->flags & O_TMPFILE) == O_TMPFILE || amph_fwd_file_waits(a->file) ||
+        !(e->path = whole_path(a->path_dir, a->path)) ||
         (amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0 &&
-         (open_again(cl, e->path, a) != 0 || amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0))) {
+         (open_again(cl, e->path, a) != 0 ||
+          amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0))) {
         if (e)
             free_entry(e);
         return;
@@ -248,7 +258,8 @@ void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_ar
     amph_client_records_lock(&g);
     if ((e->shared = take_slot()) != NULL) {
         publish(e);
-        e->shared->seat[0] = (struct amph_client_location){ .server = e->name.server, .handle = e->name.handle };
+        e->shared->seat[0] = (struct amph_client_location){ .server = e->name.server,
+                                                            .handle = e->name.handle };
         atomic_store(&e->shared->turns, 0);
         atomic_store(&e->shared->now, 0);
         atomic_store(&e->shared->pos, 0);
@@ -263,7 +274,8 @@ void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_ar
 }
 
 /* Path, flags and identity of the file: as those before have noted them, or as its server says. */
-static bool learn(struct amph_fwd_client *cl, struct amph_client_record *e, const struct amph_fwd_file *now, const struct amph_client_shared *s)
+static bool learn(struct amph_fwd_client *cl, struct amph_client_record *e,
+                  const struct amph_fwd_file *now, const struct amph_client_shared *s)
 {
     if (s->path[0]) {
         e->path = strdup(s->path);
@@ -275,10 +287,13 @@ static bool learn(struct amph_fwd_client *cl, struct amph_client_record *e, cons
     struct stat st;
     char name[PATH_MAX];
     size_t len;
-    struct amph_fwd_args_nameof nameof_args = { .file = now, .name = name, .name_cap = sizeof name - 1, .name_len = &len };
+    struct amph_fwd_args_nameof nameof_args = {
+        .file = now, .name = name, .name_cap = sizeof name - 1, .name_len = &len
+    };
     struct amph_fwd_args_getflags flags_args = { .file = now, .flags = &e->oflags };
     struct amph_fwd_args_fstat fstat_args = { .file = now, .st = &st };
-    if (amph_client_once(cl, AMPH_FWD_NAMEOF, &nameof_args) || amph_client_once(cl, AMPH_FWD_GETFLAGS, &flags_args) ||
+    if (amph_client_once(cl, AMPH_FWD_NAMEOF, &nameof_args) ||
+        amph_client_once(cl, AMPH_FWD_GETFLAGS, &flags_args) ||
         amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args))
         return false;
     name[len] = 0;
@@ -321,7 +336,8 @@ static void take_locks(struct amph_client_record *e)
     atomic_compare_exchange_strong(&s->locks_of, &self, 0);
 }
 
-struct amph_fwd_ref amph_client_failover_adopt(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+struct amph_fwd_ref amph_client_failover_adopt(struct amph_fwd_client *cl,
+                                               const struct amph_fwd_file *file)
 {
     struct amph_client_sigguard g;
     struct amph_fwd_ref now = file->part[0];
@@ -395,7 +411,8 @@ struct amph_client_record *amph_client_record_pin_locked(struct amph_fwd_client 
     amph_client_records_lock(&g);
     for (unsigned i = 0; i < BUCKETS && !found; i++)
         for (struct amph_client_record *e = all.bucket[i]; e && !found; e = e->next)
-            if (!e->pinned && (e->locks.n || e->locks.unknown || e->flock_op) && !amph_client_location_now(e->shared)->lost &&
+            if (!e->pinned && (e->locks.n || e->locks.unknown || e->flock_op) &&
+                !amph_client_location_now(e->shared)->lost &&
                 amph_client_server_is_dead(cl, e->held.server))
                 found = e;
     if (found)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls at an offset that processes share, counted so that another server can take over; see recovery/record.h.  Layer: iofwd.
+ * Calls at an offset that processes share, counted so that another server can take over; see
+ * recovery/record.h.  Layer: iofwd.
  *
- * A process may be stopped or starved with its call under way while its server dies.  Who moves the file waits a while for it, then gives
- * all calls up that are under way, and a new round begins: a call of an earlier round counts as not answered, whatever comes for it.
+ * A process may be stopped or starved with its call under way while its server dies.  Who moves the
+ * file waits a while for it, then gives all calls up that are under way, and a new round begins: a
+ * call of an earlier round counts as not answered, whatever comes for it.
  */
 #include <fcntl.h>
 #include <time.h>
@@ -14,7 +16,8 @@
 #define NOTES_MOST_NS (1 * AMPH_NS_PER_S)
 #define NOTES_NAP_NS (AMPH_NS_PER_MS / 4)
 
-/* amph_client_shared.flights: the round in the upper half; the calls under way; of these, those whose server has died */
+/* amph_client_shared.flights: the round in the upper half; the calls under way; of these, those
+ * whose server has died */
 #define ROUND_SHIFT 32
 #define UNDER_WAY (UINT64_C(1) << 16)
 #define STRANDED UINT64_C(1)
@@ -69,7 +72,8 @@ void amph_client_inflight_end(struct amph_client_inflight *f)
         return;
     uint32_t most = atomic_load(&f->seat->moves);
     atomic_fetch_add(&f->seat->answered, amph_client_told.calls);
-    while (most < amph_client_told.moves && !atomic_compare_exchange_weak(&f->seat->moves, &most, amph_client_told.moves))
+    while (most < amph_client_told.moves &&
+           !atomic_compare_exchange_weak(&f->seat->moves, &most, amph_client_told.moves))
         ;
     count(f, -UNDER_WAY - (f->stranded ? STRANDED : 0));
 }
@@ -82,7 +86,8 @@ void amph_client_inflight_wait(struct amph_client_shared *s)
     while (!all_stranded(now = atomic_load(&s->flights))) {
         if (amph_now_ns() < end)
             nanosleep(&nap, NULL);
-        else if (atomic_compare_exchange_strong(&s->flights, &now, (uint64_t)(round_of(now) + 1) << ROUND_SHIFT))
+        else if (atomic_compare_exchange_strong(&s->flights, &now,
+                                                (uint64_t)(round_of(now) + 1) << ROUND_SHIFT))
             return;
     }
 }
@@ -90,5 +95,6 @@ void amph_client_inflight_wait(struct amph_client_shared *s)
 bool amph_client_inflight_tangled(struct amph_client_shared *s)
 {
     const struct amph_client_location *seat = amph_client_location_now(s);
-    return !(atomic_load(&s->oflags) & (O_APPEND | O_DIRECTORY)) && atomic_load(&seat->moves) > atomic_load(&seat->answered);
+    return !(atomic_load(&s->oflags) & (O_APPEND | O_DIRECTORY)) &&
+           atomic_load(&seat->moves) > atomic_load(&seat->answered);
 }

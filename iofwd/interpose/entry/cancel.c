@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pthread_cancel.  The client keeps cancellation out while it works, and nothing tells it that a cancellation is waiting: so those that
- * come are noted here, and a call that begins, or waits at a FIFO or for a lock, ends for them.  Layer: iofwd (preload).  Thread rule: any
- * thread.
+ * pthread_cancel.  The client keeps cancellation out while it works, and nothing tells it that a
+ * cancellation is waiting: so those that come are noted here, and a call that begins, or waits at a
+ * FIFO or for a lock, ends for them.  Layer: iofwd (preload).  Thread rule: any thread.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-#define NOTED 64 /* the oldest makes room: it has been acted on, or its thread waits for nothing here */
+#define NOTED \
+    64 /* the oldest makes room: it has been acted on, or its thread waits for nothing here */
 
 static struct {
     pthread_t thread; /* 0: none */
@@ -45,8 +46,10 @@ void amph_ip_cancel_forget(pthread_t thread, unsigned until)
 {
     for (int i = 0; until && i < NOTED; i++) {
         pthread_t it = thread;
-        if (__atomic_load_n(&noted[i].thread, __ATOMIC_ACQUIRE) == thread && __atomic_load_n(&noted[i].number, __ATOMIC_ACQUIRE) <= until)
-            __atomic_compare_exchange_n(&noted[i].thread, &it, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&noted[i].thread, __ATOMIC_ACQUIRE) == thread &&
+            __atomic_load_n(&noted[i].number, __ATOMIC_ACQUIRE) <= until)
+            __atomic_compare_exchange_n(&noted[i].thread, &it, 0, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED);
     }
 }
 

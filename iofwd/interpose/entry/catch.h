@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What decides whether a call is caught: state of the preload library and the guards of names.def.  Layer: iofwd (preload).
- * Thread rule: guards are callable anywhere, keep errno, and take no lock.  A guard that says yes need not be right (a relative path
- * may turn out local): what takes the call decides finally.  A guard that says no is right.
+ * What decides whether a call is caught: state of the preload library and the guards of names.def.
+ * Layer: iofwd (preload). Thread rule: guards are callable anywhere, keep errno, and take no lock.
+ * A guard that says yes need not be right (a relative path may turn out local): what takes the call
+ * decides finally.  A guard that says no is right.
  */
 #ifndef AMPH_IOFWD_CATCH_H
 #define AMPH_IOFWD_CATCH_H
@@ -19,13 +20,15 @@ struct amph_ip_state {
     bool on;
     bool owned_fds; /* the client is open and may have descriptors of its own */
     struct amph_fwd_prefixes prefixes;
-    const char *cwd; /* the working directory, if it is a forwarded one; the string is never freed */
+    /* the working directory, if it is a forwarded one; the string is never freed */
+    const char *cwd;
     const char *exe; /* the program's file, if it is a forwarded one and runs from a copy */
     unsigned umask;
 };
 extern struct amph_ip_state amph_ip_state AMPH_HIDDEN;
 
-/* A working directory whose name is longer than a path may be goes by its prefix's name and two slashes, which no clean name has. */
+/* A working directory whose name is longer than a path may be goes by its prefix's name and two
+ * slashes, which no clean name has. */
 static inline bool amph_ip_cwd_is_nameless(const char *cwd)
 {
     size_t len = strlen(cwd);
@@ -40,16 +43,20 @@ extern __thread int amph_ip_inside AMPH_HIDDEN __attribute__((tls_model("initial
 bool amph_ip_fd_slow(int fd);
 bool amph_ip_path(const char *path);
 bool amph_ip_at(int dir, const char *path);
-/* The kernel has not found a local path (errno is ENOENT): does a symbolic link on it lead below a prefix?  Keeps errno. */
+/* The kernel has not found a local path (errno is ENOENT): does a symbolic link on it lead below a
+ * prefix?  Keeps errno. */
 bool amph_ip_led_in(int dir, const char *path);
 
-/* Is it a forwarded path, or one that the kernel does not find and that such a link leads to?  Keeps errno. */
+/* Is it a forwarded path, or one that the kernel does not find and that such a link leads to?
+ * Keeps errno. */
 bool amph_ip_led(const char *path);
 
-/* How many calls of this thread are being made again for that reason: what is found local is followed through such links. */
+/* How many calls of this thread are being made again for that reason: what is found local is
+ * followed through such links. */
 extern __thread int amph_ip_links AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 
-/* The C library's cancellation points act where they begin.  How many threads have been cancelled by now. */
+/* The C library's cancellation points act where they begin.  How many threads have been cancelled
+ * by now. */
 extern unsigned amph_ip_cancels AMPH_HIDDEN;
 void amph_ip_cancel_act(void);
 static inline void amph_ip_cancel_point(void)
@@ -68,26 +75,32 @@ static inline bool amph_ip_fts(const void *walk)
     return walk && *(const uint64_t *)walk == AMPH_IP_FTS_MAGIC;
 }
 
-extern bool amph_ip_library_path AMPH_HIDDEN; /* LD_LIBRARY_PATH names forwarded directories (library.c) */
+/* LD_LIBRARY_PATH names forwarded directories (library.c) */
+extern bool amph_ip_library_path AMPH_HIDDEN;
 
 /* A library is looked for in the linker's places unless its name has a slash. */
 static inline bool amph_ip_lib(const char *path)
 {
-    return path && (strchr(path, '/') ? amph_ip_path(path) : amph_ip_library_path && path[0] && amph_ip_state.on && !amph_ip_inside);
+    return path && (strchr(path, '/')
+                        ? amph_ip_path(path)
+                        : amph_ip_library_path && path[0] && amph_ip_state.on && !amph_ip_inside);
 }
 
 static inline bool amph_ip_fd(int fd)
 {
     enum amph_fdtab_class cls = amph_fdtab_class(fd);
-    return AMPH_LIKELY(cls == FDTAB_FORWARDED) ? !amph_ip_inside : cls != FDTAB_LOCAL && amph_ip_fd_slow(fd);
+    return AMPH_LIKELY(cls == FDTAB_FORWARDED) ? !amph_ip_inside
+                                               : cls != FDTAB_LOCAL && amph_ip_fd_slow(fd);
 }
 
 /*
- * Another thread's dup2 may change what a descriptor is, forwarded or local, between a guard's look at it and the call, which then finds
- * no open file behind it, or a placeholder.  A call that has failed like that has done nothing: it is decided on again.  What
- * says so is noted where it happens, so that calls which succeed look at nothing.
+ * Another thread's dup2 may change what a descriptor is, forwarded or local, between a guard's look
+ * at it and the call, which then finds no open file behind it, or a placeholder.  A call that has
+ * failed like that has done nothing: it is decided on again.  What says so is noted where it
+ * happens, so that calls which succeed look at nothing.
  */
-extern unsigned amph_ip_turns AMPH_HIDDEN; /* how often some descriptor has become forwarded or local by dup2; counted before it does */
+/* how often some descriptor has become forwarded or local by dup2; counted before it does */
+extern unsigned amph_ip_turns AMPH_HIDDEN;
 static inline unsigned amph_ip_turns_now(void)
 {
     return __atomic_load_n(&amph_ip_turns, __ATOMIC_ACQUIRE);
@@ -103,7 +116,8 @@ static inline bool amph_ip_epoll(int fd)
     return AMPH_UNLIKELY(amph_fdtab_class(fd) == FDTAB_EPOLL) && !amph_ip_inside;
 }
 
-/* Our directory streams begin with a word that cannot begin the C library's (there it is a descriptor and a lock). */
+/* Our directory streams begin with a word that cannot begin the C library's (there it is a
+ * descriptor and a lock). */
 #define AMPH_IP_DIR_MAGIC UINT64_C(0xf0d1e5a3c7b99d27)
 static inline bool amph_ip_dir(const void *dir)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loading the file client and taking over what was inherited; see core.h.  Layer: iofwd (preload). */
+/* Loading the file client and taking over what was inherited; see core.h.  Layer: iofwd
+ * (preload). */
 #include "iofwd/interpose/entry/client.h"
 
 #include <signal.h>
@@ -24,7 +25,8 @@ static void complain(const char *what, const char *why, int err)
     if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
         return;
     const char *name = err == ENOMEM ? "ENOMEM" : "EIO";
-    int n = snprintf(line, sizeof line, "amphora: %s: %s; forwarded file calls fail with %s\n", what, why, name);
+    int n = snprintf(line, sizeof line, "amphora: %s: %s; forwarded file calls fail with %s\n",
+                     what, why, name);
     if (n > 0)
         (void)!libc_write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
@@ -36,11 +38,13 @@ static int swap_inside(int depth)
     return before;
 }
 
-/* The dynamic linker does not say why it could not map a library (ulimit -v); with less than this left it may be that. */
+/* The dynamic linker does not say why it could not map a library (ulimit -v); with less than this
+ * left it may be that. */
 static bool addresses_are_out(void)
 {
     const size_t enough = 16 << 20;
-    void *at = amph_ip_kernel_mmap(NULL, enough, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = amph_ip_kernel_mmap(NULL, enough, PROT_NONE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at != MAP_FAILED)
         amph_ip_kernel_munmap(at, enough);
     return at == MAP_FAILED && errno == ENOMEM;
@@ -139,8 +143,8 @@ static void note(struct adoption *a, const struct amph_fwd_file *file)
     a->files[a->count++] = *file;
 }
 
-/* An inherited descriptor comes into the table.  If its file is gone from the server, calls on it will say so.  One more than the server
- * keeps for a client is tried again at the next call. */
+/* An inherited descriptor comes into the table.  If its file is gone from the server, calls on it
+ * will say so.  One more than the server keeps for a client is tried again at the next call. */
 static int adopt_fd(int fd, struct adoption *a)
 {
     char text[AMPH_FWD_TEXT_BYTES];
@@ -222,7 +226,8 @@ static int open_client(void)
     return err;
 }
 
-/* The first call: loads, opens the client, takes over what was inherited; with signals held back, as core.h promises. */
+/* The first call: loads, opens the client, takes over what was inherited; with signals held back,
+ * as core.h promises. */
 static int enter_first(void)
 {
     sigset_t all, before;
@@ -288,7 +293,8 @@ int amph_ip_file_get(int fd, struct amph_fd_file **of_p)
     amph_ip_missed = true;
     if (amph_fdtab_class(fd) != FDTAB_INHERITED)
         return EBADF;
-    /* Inherited and not yet in the table: the first call adopts all; one that came later (SCM_RIGHTS) is adopted alone. */
+    /* Inherited and not yet in the table: the first call adopts all; one that came later
+     * (SCM_RIGHTS) is adopted alone. */
     int err = amph_ip_client_enter();
     if (err)
         return err;

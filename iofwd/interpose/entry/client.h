@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file client as the preload library sees it: loaded with libiofwd at the first call that must be forwarded.
- * Layer: iofwd (preload).  Thread rule: any thread.
+ * The file client as the preload library sees it: loaded with libiofwd at the first call that must
+ * be forwarded. Layer: iofwd (preload).  Thread rule: any thread.
  */
 #ifndef AMPH_IOFWD_CORE_H
 #define AMPH_IOFWD_CORE_H
@@ -14,10 +14,12 @@
 #include "iofwd/calls/client_table.h"
 
 /* What is not generated from calls.def. */
+/* clang-format off */
 #define AMPH_IP_CORE_EXTRAS(X) \
     X(process) X(process_if_open) X(file_print) X(file_parse) X(hold_only) X(fork_before) X(fork_parent) X(fork_child) \
     X(exec_env) X(inherited) X(owns_fd) X(set_inside) X(set_cancelled) X(ending) X(own_env) X(join_mpmd) X(connect_all) \
     X(notifier_acquire) X(notifier_drain) X(notifier_release) X(notifier_collect) X(keep_settings) X(share)
+/* clang-format on */
 
 struct amph_ip_client {
 #define AMPH_IP_CORE_POINTER(name) __typeof__(amph_fwd_##name) *name;
@@ -29,22 +31,27 @@ struct amph_ip_client {
 };
 extern struct amph_ip_client amph_ip_client AMPH_HIDDEN;
 
-/* Loads libiofwd and opens the process's client where that has not been done: before each call of the client's.  0 or an errno value.
- * While the client works, this thread's calls are Amphora's own (amph_ip_inside); it says so itself, and only while signals are held
- * back, so that a signal handler is always taken for what it is: the program's code. */
+/* Loads libiofwd and opens the process's client where that has not been done: before each call of
+ * the client's.  0 or an errno value. While the client works, this thread's calls are Amphora's own
+ * (amph_ip_inside); it says so itself, and only while signals are held back, so that a signal
+ * handler is always taken for what it is: the program's code. */
 int amph_ip_client_enter(void);
 
-/* At the end of the first process of a rank in another launcher's job (init.c): see amph_fwd_join_mpmd. */
+/* At the end of the first process of a rank in another launcher's job (init.c): see
+ * amph_fwd_join_mpmd. */
 void amph_ip_client_join(void);
 void amph_ip_rank_end(void);
 extern const char *amph_ip_mpi_space AMPH_HIDDEN; /* PMIx's name of such a job */
-extern uint32_t amph_ip_mpi_ranks AMPH_HIDDEN; /* ranks of the program in such a job, by PMIx (mpi.c); 0: there is none */
+/* ranks of the program in such a job, by PMIx (mpi.c); 0: there is none */
+extern uint32_t amph_ip_mpi_ranks AMPH_HIDDEN;
 extern bool amph_ip_rank_guarded AMPH_HIDDEN; /* some of its descriptors are marked FDTAB_OWN */
 
-/* This process stands in an I/O server's place, and its program is none: its first forwarded call ends the job. */
+/* This process stands in an I/O server's place, and its program is none: its first forwarded call
+ * ends the job. */
 extern bool amph_ip_client_astray AMPH_HIDDEN;
 
-/* Looks through all open descriptors for placeholders that were inherited and takes them over; opens the client if there are any. */
+/* Looks through all open descriptors for placeholders that were inherited and takes them over;
+ * opens the client if there are any. */
 void amph_ip_client_adopt(void);
 
 /* Fills amph_ip_client's pointers; false: in words what is wrong and why. */
@@ -53,14 +60,17 @@ bool amph_ip_client_bind(const char **what_p, const char **why_p);
 /* Around a fork: no other thread is loading the client when the child comes to life. */
 void amph_ip_client_fork_lock(bool take);
 
-/* The open file behind a forwarded descriptor, with a reference: 0 or an errno value (EBADF: fd is not forwarded). */
+/* The open file behind a forwarded descriptor, with a reference: 0 or an errno value (EBADF: fd is
+ * not forwarded). */
 int amph_ip_file_get(int fd, struct amph_fd_file **of_p);
 
-/* Both steps before a call by descriptor: 0, or -1 with errno.  After it: 0 or -1 with errno = err. */
+/* Both steps before a call by descriptor: 0, or -1 with errno.  After it: 0 or -1 with errno =
+ * err. */
 int amph_ip_file_begin(int fd, struct amph_fd_file **of_p);
 int amph_ip_file_end(struct amph_fd_file *of, int err);
 
-/* cancel.c: a call that waited has ended with EINTR; it does not return if that is because the thread was cancelled. */
+/* cancel.c: a call that waited has ended with EINTR; it does not return if that is because the
+ * thread was cancelled. */
 void amph_ip_wait_ended(void);
 bool amph_ip_is_cancelled(void);
 
@@ -84,24 +94,28 @@ static inline int amph_ip_fail(int err)
 /* Calls fn for every descriptor that this process has open. */
 void amph_ip_each_open_fd(void (*fn)(int fd, void *arg), void *arg);
 
-/* The descriptor of the forwarded working directory, which programs started from here inherit; 0: none (cwd.c). */
+/* The descriptor of the forwarded working directory, which programs started from here inherit; 0:
+ * none (cwd.c). */
 extern int amph_ip_cwd_fd AMPH_HIDDEN;
 
 /* Is fd a descriptor of the client's own, which the program must neither close nor replace? */
 static inline bool amph_ip_owns(int fd)
 {
-    return amph_fdtab_class(fd) == FDTAB_OWN || (fd && fd == amph_ip_cwd_fd) || (amph_ip_client.loaded && amph_ip_client.owns_fd(fd));
+    return amph_fdtab_class(fd) == FDTAB_OWN || (fd && fd == amph_ip_cwd_fd) ||
+           (amph_ip_client.loaded && amph_ip_client.owns_fd(fd));
 }
 
-/* A placeholder's name: this, then amph_fwd_file_print's text.  The text without the mark is given by amph_ip_placeholder_text. */
+/* A placeholder's name: this, then amph_fwd_file_print's text.  The text without the mark is given
+ * by amph_ip_placeholder_text. */
 #define AMPH_IP_PLACEHOLDER_MARK AMPH_FWD_PLACEHOLDER_MARK
 bool amph_ip_placeholder_text(int fd, char *text, size_t cap_bytes);
 /* The same of a link of /proc, without what the offset says. */
 bool amph_ip_placeholder_link(const char *link, char *text, size_t cap_bytes);
-/* The open file of a text that another process's placeholder has, with a hold and a reference.  After amph_ip_client_enter.  ENOENT: its server
- * does not know it (any more). */
+/* The open file of a text that another process's placeholder has, with a hold and a reference.
+ * After amph_ip_client_enter.  ENOENT: its server does not know it (any more). */
 int amph_ip_file_adopt(const char *text, struct amph_fd_file **of_p);
 
-extern const bool amph_ip_core_linked AMPH_HIDDEN; /* this is a static program, which has the client linked in */
+/* this is a static program, which has the client linked in */
+extern const bool amph_ip_core_linked AMPH_HIDDEN;
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client in a library of its own, loaded at the first call that is forwarded.  Layer: iofwd (preload).  Thread rule: see core.h. */
+/* The client in a library of its own, loaded at the first call that is forwarded.  Layer: iofwd
+ * (preload).  Thread rule: see core.h. */
 #include <dlfcn.h>
 
 #include "iofwd/interpose/entry/catch.h"
@@ -15,15 +16,19 @@ static const struct {
 #undef AMPH_IP_CORE_IMPORT
 };
 
-/* libiofwd lies beside the preload library (build tree) or one folder up (installed: $libdir/amphora). */
+/* libiofwd lies beside the preload library (build tree) or one folder up (installed:
+ * $libdir/amphora). */
 static void *open_library(void)
 {
     static const char *const places[] = { "", "../" };
     char path[PATH_MAX];
     Dl_info self;
-    const char *slash = dladdr(&amph_ip_client, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
+    const char *slash = dladdr(&amph_ip_client, &self) && self.dli_fname
+                            ? strrchr(self.dli_fname, '/')
+                            : NULL;
     for (size_t i = 0; slash && i < AMPH_COUNTOF(places); i++) {
-        snprintf(path, sizeof path, "%.*s/%slibiofwd.so.0", (int)(slash - self.dli_fname), self.dli_fname, places[i]);
+        snprintf(path, sizeof path, "%.*s/%slibiofwd.so.0", (int)(slash - self.dli_fname),
+                 self.dli_fname, places[i]);
         if (libc_access(path, R_OK) == 0)
             return dlopen(path, RTLD_LAZY);
     }

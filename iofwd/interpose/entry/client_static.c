@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The client in the same static program, and the C library's functions by the names that ld --wrap gives them.
- * Layer: iofwd (preload).  Thread rule: see core.h and entry/libc_real.h.
+ * The client in the same static program, and the C library's functions by the names that ld --wrap
+ * gives them. Layer: iofwd (preload).  Thread rule: see core.h and entry/libc_real.h.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/client.h"
@@ -13,7 +13,8 @@ const bool amph_ip_core_linked = true;
 bool amph_ip_client_bind(const char **what_p, const char **why_p)
 {
 #define AMPH_IP_CORE_BIND(name) amph_ip_client.name = amph_fwd_##name;
-    AMPH_IP_CORE_CALLS(AMPH_IP_CORE_BIND) AMPH_IP_CORE_EXTRAS(AMPH_IP_CORE_BIND)
+    AMPH_IP_CORE_CALLS(AMPH_IP_CORE_BIND)
+    AMPH_IP_CORE_EXTRAS(AMPH_IP_CORE_BIND)
 #undef AMPH_IP_CORE_BIND
     return true;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asking the kernel for a program's memory; see entry/fault_check.h.  Layer: iofwd (preload).  Thread rule: as there.
+ * Asking the kernel for a program's memory; see entry/fault_check.h.  Layer: iofwd (preload).
+ * Thread rule: as there.
  *
- * The questions are system calls that look at memory and change nothing: rt_sigprocmask takes its set before it finds that it does not
- * know what to do with it; a futex operation writes a word back as it was.  madvise does many pages at one time.
+ * The questions are system calls that look at memory and change nothing: rt_sigprocmask takes its
+ * set before it finds that it does not know what to do with it; a futex operation writes a word
+ * back as it was.  madvise does many pages at one time.
  */
 #include "iofwd/interpose/entry/fault_check.h"
 
@@ -13,11 +15,14 @@
 
 #include "iofwd/calls/names.h"
 
-#define POPULATE_READ 22 /* MADV_POPULATE_READ and _WRITE; kernels before 5.14 do not know them and are asked page by page */
+#define POPULATE_READ \
+    22 /* MADV_POPULATE_READ and _WRITE; kernels before 5.14 do not know them and are asked page by page */
 #define POPULATE_WRITE 23
-#define LOOK_CLOSELY ((size_t)256 << 10) /* of more than that only the first of it, the last page, and that nothing is missing between */
-#define SIGSET_BYTES 8 /* of the kernel */
-#define LEAST_PAGE ((uintptr_t)4096)     /* pages may be larger */
+#define LOOK_CLOSELY \
+    ((size_t)256 \
+     << 10) /* of more than that only the first of it, the last page, and that nothing is missing between */
+#define SIGSET_BYTES 8               /* of the kernel */
+#define LEAST_PAGE ((uintptr_t)4096) /* pages may be larger */
 
 __thread struct amph_ip_mem amph_ip_mem_checked[2] __attribute__((tls_model("initial-exec")));
 uint32_t amph_ip_mem_epoch;
@@ -25,21 +30,24 @@ uint32_t amph_ip_mem_epoch;
 static bool is_readable(uintptr_t page)
 {
     /* not the page's first word: 0 says that there is no set */
-    return libc_syscall(SYS_rt_sigprocmask, -1, (long)(page + SIGSET_BYTES), 0, SIGSET_BYTES, 0, 0) >= 0 || errno != EFAULT;
+    return libc_syscall(SYS_rt_sigprocmask, -1, (long)(page + SIGSET_BYTES), 0, SIGSET_BYTES, 0,
+                        0) >= 0 ||
+           errno != EFAULT;
 }
 
 static bool is_writable(uintptr_t page)
 {
     static int none;
-    return libc_syscall(SYS_futex, (long)&none, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, (long)page,
-                        FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0)) >= 0 ||
-        errno != EFAULT;
+    return libc_syscall(SYS_futex, (long)&none, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
+                        (long)page, FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0)) >= 0 ||
+           errno != EFAULT;
 }
 
 /* Of these only reading makes a stack grow, as it grows when the program comes there. */
 static bool page_is_there(uintptr_t page, bool write)
 {
-    return write ? is_writable(page) || (is_readable(page) && is_writable(page)) : is_readable(page);
+    return write ? is_writable(page) || (is_readable(page) && is_writable(page))
+                 : is_readable(page);
 }
 
 /* From which page on something is missing. */
@@ -52,22 +60,25 @@ static uintptr_t end_of(uintptr_t page, uintptr_t end, bool write)
 
 static bool all_there(uintptr_t from, uintptr_t end, bool write)
 {
-    return libc_syscall(SYS_madvise, (long)from, (long)(end - from), write ? POPULATE_WRITE : POPULATE_READ, 0, 0, 0) == 0;
+    return libc_syscall(SYS_madvise, (long)from, (long)(end - from),
+                        write ? POPULATE_WRITE : POPULATE_READ, 0, 0, 0) == 0;
 }
 
 static bool whole_is_there(uintptr_t from, uintptr_t end, bool write)
 {
     if (end - from <= LOOK_CLOSELY)
         return all_there(from, end, write);
-    return all_there(from, from + LOOK_CLOSELY, write) && libc_syscall(SYS_msync, (long)from, (long)(end - from), MS_ASYNC, 0, 0, 0) == 0 &&
-        page_is_there(end - LEAST_PAGE, write);
+    return all_there(from, from + LOOK_CLOSELY, write) &&
+           libc_syscall(SYS_msync, (long)from, (long)(end - from), MS_ASYNC, 0, 0, 0) == 0 &&
+           page_is_there(end - LEAST_PAGE, write);
 }
 
 /* How far the pages from..end are there. */
 static uintptr_t look(uintptr_t from, uintptr_t end, bool write)
 {
     if (end - from > LEAST_PAGE &&
-        (whole_is_there(from, end, write) || (page_is_there(from, write) && whole_is_there(from, end, write))))
+        (whole_is_there(from, end, write) ||
+         (page_is_there(from, write) && whole_is_there(from, end, write))))
         return end;
     return end_of(from, end, write);
 }
@@ -82,7 +93,8 @@ static void keep(struct amph_ip_mem *r, uintptr_t from, uintptr_t end)
         r->epoch = epoch;
     }
     int at = 0;
-    while (at < AMPH_IP_MEM_CACHED - 1 && (from > r->range[at].to || end < r->range[at].from || !r->range[at].to))
+    while (at < AMPH_IP_MEM_CACHED - 1 &&
+           (from > r->range[at].to || end < r->range[at].from || !r->range[at].to))
         at++;
     if (from <= r->range[at].to && end >= r->range[at].from && r->range[at].to) { /* it grows */
         from = r->range[at].from < from ? r->range[at].from : from;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Has the program this memory?  A kernel answers a bad pointer with EFAULT; here the pointer would be followed by our own code.
- * Layer: iofwd (preload).  Thread rule: any thread, and signal handlers; errno stays.
+ * Has the program this memory?  A kernel answers a bad pointer with EFAULT; here the pointer would
+ * be followed by our own code. Layer: iofwd (preload).  Thread rule: any thread, and signal
+ * handlers; errno stays.
  *
- * What has been found once is remembered for each thread, so that a buffer that is used again costs two comparisons.  Where the program
- * gives memory back by munmap, mprotect or mremap all is forgotten; what free gives back is not noticed.
+ * What has been found once is remembered for each thread, so that a buffer that is used again costs
+ * two comparisons.  Where the program gives memory back by munmap, mprotect or mremap all is
+ * forgotten; what free gives back is not noticed.
  */
 #ifndef AMPH_IOFWD_REACH_H
 #define AMPH_IOFWD_REACH_H
@@ -27,7 +29,8 @@ struct amph_ip_mem {
 };
 
 /* [0]: may be read, [1]: may be written as well */
-extern __thread struct amph_ip_mem amph_ip_mem_checked[2] AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
+extern __thread struct amph_ip_mem amph_ip_mem_checked[2] AMPH_HIDDEN
+    __attribute__((tls_model("initial-exec")));
 extern uint32_t amph_ip_mem_epoch AMPH_HIDDEN; /* goes on whenever memory may have gone */
 
 /* The slow ways of the next two. */
@@ -48,7 +51,9 @@ static inline bool amph_ip_mem_known(uintptr_t from, size_t len, bool write)
 /* How many of len bytes are there, from the first on. */
 static inline size_t amph_ip_mem(const void *at, size_t len, bool write)
 {
-    return AMPH_LIKELY(amph_ip_mem_known((uintptr_t)at, len, write)) ? len : amph_ip_mem_ask(at, len, write);
+    return AMPH_LIKELY(amph_ip_mem_known((uintptr_t)at, len, write))
+               ? len
+               : amph_ip_mem_ask(at, len, write);
 }
 
 static inline bool amph_ip_can_read(const void *at, size_t len)
@@ -77,10 +82,13 @@ static inline bool amph_ip_can_read_text(const char *text)
     return amph_ip_mem_text_ask(text);
 }
 
-/* Where a call puts its result: the caller's record, or, if that cannot be written, one that is thrown away before EFAULT is said. */
-#define AMPH_IP_ROOM(record, spare) (amph_ip_can_write(record, sizeof *(record)) ? (record) : (spare))
+/* Where a call puts its result: the caller's record, or, if that cannot be written, one that is
+ * thrown away before EFAULT is said. */
+#define AMPH_IP_ROOM(record, spare) \
+    (amph_ip_can_write(record, sizeof *(record)) ? (record) : (spare))
 
-/* Is it no address of a program at all?  Then a call fails at once, and not when it comes to the data. */
+/* Is it no address of a program at all?  Then a call fails at once, and not when it comes to the
+ * data. */
 static inline bool amph_ip_is_wild(const void *at, size_t len)
 {
     uintptr_t end = (uintptr_t)at + len;

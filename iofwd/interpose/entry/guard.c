@@ -35,7 +35,8 @@ bool amph_ip_placeholder_text(int fd, char *text, size_t cap_bytes)
     if (!amph_ip_placeholder_link(link, text, cap_bytes))
         return false;
     size_t len = strlen(text);
-    return text[len - (len > 0)] != '@' || amph_fwd_text_complete(text, cap_bytes, amph_ip_kernel_lseek(fd, 0, SEEK_CUR));
+    return text[len - (len > 0)] != '@' ||
+           amph_fwd_text_complete(text, cap_bytes, amph_ip_kernel_lseek(fd, 0, SEEK_CUR));
 }
 
 bool amph_ip_fd_slow(int fd)
@@ -56,7 +57,8 @@ bool amph_ip_fd_slow(int fd)
 unsigned amph_ip_turns;
 __thread bool amph_ip_missed __attribute__((tls_model("initial-exec")));
 
-#define TURNS_MAX 64 /* a thread may lose its core in each look; what is wrong with a descriptor itself stays so */
+#define TURNS_MAX \
+    64 /* a thread may lose its core in each look; what is wrong with a descriptor itself stays so */
 
 /* What the kernel says of a placeholder: it is empty, sealed and write-only. */
 static bool is_placeholders(int err)
@@ -68,7 +70,8 @@ bool amph_ip_turned(int err, bool ours, int tries)
 {
     bool missed = amph_ip_missed;
     amph_ip_missed = false;
-    return amph_ip_turns_now() && (ours ? missed && err == EBADF : is_placeholders(err)) && tries < TURNS_MAX;
+    return amph_ip_turns_now() && (ours ? missed && err == EBADF : is_placeholders(err)) &&
+           tries < TURNS_MAX;
 }
 
 /* Where a path needs no cleaning the comparison is all. */
@@ -87,7 +90,8 @@ bool amph_ip_is_exe(const char *path)
         return false;
     const char *who = path + sizeof before - 1;
     size_t len = strcspn(who, "/");
-    return strcmp(who + len, "/exe") == 0 && (strncmp(who, "self", len) == 0 || strtol(who, NULL, 10) == getpid());
+    return strcmp(who + len, "/exe") == 0 &&
+           (strncmp(who, "self", len) == 0 || strtol(who, NULL, 10) == getpid());
 }
 
 static bool absolute(const char *path)
@@ -96,8 +100,9 @@ static bool absolute(const char *path)
     struct amph_fwd_clean result;
     if (amph_fwd_prefix_match(&amph_ip_state.prefixes, path))
         return true;
-    if (needs_cleaning(path) && (amph_fwd_path_clean(&amph_ip_state.prefixes, NULL, path, clean, sizeof clean, &result) != 0 || result.prefix ||
-                                 result.left))
+    if (needs_cleaning(path) && (amph_fwd_path_clean(&amph_ip_state.prefixes, NULL, path, clean,
+                                                     sizeof clean, &result) != 0 ||
+                                 result.prefix || result.left))
         return true;
     struct amph_ip_numbered n;
     return amph_ip_may_be_numbered(path) && (amph_ip_numbered(path, &n) || amph_ip_is_exe(path));
@@ -110,7 +115,9 @@ bool amph_ip_path(const char *path)
         return false;
     if (path[0] == '/')
         return absolute(path);
-    return amph_ip_state.cwd || (path[0] && amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path)) || amph_ip_is_number(path);
+    return amph_ip_state.cwd ||
+           (path[0] && amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path)) ||
+           amph_ip_is_number(path);
 }
 
 bool amph_ip_at(int dir, const char *path)
@@ -119,5 +126,7 @@ bool amph_ip_at(int dir, const char *path)
         return false;
     if (dir == AT_FDCWD || (path && path[0] == '/'))
         return amph_ip_path(path);
-    return amph_ip_fd(dir) || (path && ((path[0] && amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path)) || amph_ip_is_number(path)));
+    return amph_ip_fd(dir) ||
+           (path && ((path[0] && amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path)) ||
+                     amph_ip_is_number(path)));
 }

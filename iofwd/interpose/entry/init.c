@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Start of the preload library: reads what the launcher left in the environment and switches forwarding on.
- * Layer: iofwd (preload).  Thread rule: runs once, before main.
+ * Start of the preload library: reads what the launcher left in the environment and switches
+ * forwarding on. Layer: iofwd (preload).  Thread rule: runs once, before main.
  *
- * The library is linked with -z initfirst: its constructor runs before those of all other libraries, whose statics may use streams and
- * forwarded files.  The C library's own constructor has not run by then.  So start() changes no environment variables, since environ
- * is not set, and loads no library; what needs either is left to late(), which runs when main is about to be called.
+ * The library is linked with -z initfirst: its constructor runs before those of all other
+ * libraries, whose statics may use streams and forwarded files.  The C library's own constructor
+ * has not run by then.  So start() changes no environment variables, since environ is not set, and
+ * loads no library; what needs either is left to late(), which runs when main is about to be
+ * called.
  *
- * A program that touches no prefix pays for what happens here and for nothing else, so libamphora with its registry of settings is not
- * there yet: the settings that matter now are looked up in the environment that the dynamic linker passes (settings.h).
+ * A program that touches no prefix pays for what happens here and for nothing else, so libamphora
+ * with its registry of settings is not there yet: the settings that matter now are looked up in the
+ * environment that the dynamic linker passes (settings.h).
  */
 #include <link.h>
 #include <sys/prctl.h>
@@ -25,7 +28,9 @@
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
 
-enum { RANK_FDS = 64 }; /* the rank's sockets lie above */
+enum {
+    RANK_FDS = 64
+}; /* the rank's sockets lie above */
 
 /* Removes a setting from the list that environ is, or will be. */
 static void drop_setting(char **env, const char *name)
@@ -49,19 +54,23 @@ static void drop_everywhere(char **env, const char *name)
 static void refuse(const char *value, const char *why)
 {
     char line[512];
-    int n = snprintf(line, sizeof line, "amphora: IOFWD_PREFIX=\"%.300s\" is not allowed: %s; nothing is forwarded\n", value, why);
+    int n = snprintf(line, sizeof line,
+                     "amphora: IOFWD_PREFIX=\"%.300s\" is not allowed: %s; nothing is forwarded\n",
+                     value, why);
     (void)!libc_write(2, line, (size_t)n);
 }
 
-/* The program before this one left us in a forwarded directory, unless something between has gone elsewhere; or the kernel is in a
- * directory in a prefix's place, by whose name the forwarded one is meant. */
+/* The program before this one left us in a forwarded directory, unless something between has gone
+ * elsewhere; or the kernel is in a directory in a prefix's place, by whose name the forwarded one
+ * is meant. */
 static void restore_cwd(char **env)
 {
     char real[PATH_MAX], text[AMPH_FWD_TEXT_BYTES];
     const char *entry = amph_ip_private_text(env, AMPH_IP_PRIVATE_CWD);
     const char *cwd = entry ? strchr(entry, ':') : NULL;
     if (libc_getcwd(real, sizeof real)) {
-        amph_ip_state.cwd = amph_fwd_prefix_match(&amph_ip_state.prefixes, real) ? strdup(real) : NULL;
+        amph_ip_state.cwd = amph_fwd_prefix_match(&amph_ip_state.prefixes, real) ? strdup(real)
+                                                                                 : NULL;
         return;
     }
     if (errno != ENOENT || !cwd || !amph_fwd_prefix_match(&amph_ip_state.prefixes, ++cwd))
@@ -83,7 +92,8 @@ static int has_note(struct dl_phdr_info *info, size_t size, void *arg)
         while (ph->p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) <= end) {
             const ElfW(Nhdr) *note = (const void *)at;
             at += sizeof *note;
-            if (note->n_namesz == sizeof name && at + sizeof name <= end && memcmp(at, name, sizeof name) == 0)
+            if (note->n_namesz == sizeof name && at + sizeof name <= end &&
+                memcmp(at, name, sizeof name) == 0)
                 return 1;
             size_t align = ph->p_align == 8 ? 7 : 3;
             at += (((note->n_namesz + align) & ~align) + ((note->n_descsz + align) & ~align));
@@ -120,7 +130,9 @@ static int64_t find_size(char **env)
 
 /* The part of this process in a job of another launcher with I/O servers (AMPHORA_SERVERS). */
 enum part {
-    PART_NONE,    /* no such job, or a GASNet client, which comes to the servers by itself, or started by a process of the job */
+    /* no such job, or a GASNet client, which comes to the servers by itself, or started by a
+     * process of the job */
+    PART_NONE,
     PART_COMPUTE, /* the first process of a rank, which is no GASNet client itself: boot/claim.h */
     PART_SERVER,  /* iofwd-server, or a GASNet client that becomes one: forwards nothing */
     PART_ASTRAY   /* something else in a server's place: mostly a script that starts iofwd-server */
@@ -130,15 +142,18 @@ static enum part find_part(char **env)
 {
     int64_t servers = amph_ip_setting_int(env, AMPH_ENV_SERVERS);
 
-    if (servers <= 0 || amph_ip_setting_text(env, AMPH_ENV_JOB) || amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS))
+    if (servers <= 0 || amph_ip_setting_text(env, AMPH_ENV_JOB) ||
+        amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS))
         return PART_NONE;
-    if (!amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMI_FD) && !amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMI_PORT) &&
+    if (!amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMI_FD) &&
+        !amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMI_PORT) &&
         !amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMIX_NAMESPACE))
         return PART_NONE;
 
     int64_t rank = find_rank(env);
     int64_t size = find_size(env);
-    bool client = !amph_ip_private_text(env, AMPH_IP_PRIVATE_PLAIN) && dl_iterate_phdr(has_note, NULL);
+    bool client = !amph_ip_private_text(env, AMPH_IP_PRIVATE_PLAIN) &&
+                  dl_iterate_phdr(has_note, NULL);
 
     if (rank >= 0 && size >= 0 && rank >= size - servers)
         return client ? PART_SERVER : PART_ASTRAY;
@@ -177,8 +192,9 @@ static void open_rank(void)
     rank.token = keep(pair[1]);
     if (libc_fstat(rank.result, &st) != 0)
         return;
-    snprintf(rank.setting, sizeof rank.setting, "%s=%ld:%d:%d:%lu", amph_ip_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), rank.pid, rank.result,
-             rank.token, (unsigned long)st.st_ino);
+    snprintf(rank.setting, sizeof rank.setting, "%s=%ld:%d:%d:%lu",
+             amph_ip_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), rank.pid, rank.result, rank.token,
+             (unsigned long)st.st_ino);
 }
 
 /* env with one more entry, or NULL. */
@@ -196,7 +212,8 @@ static char **with_entry(char **env, char *entry)
     return longer;
 }
 
-/* How many of the job's processes an MPI library may know of; a GASNet client uses PMIx's fences with all of them. */
+/* How many of the job's processes an MPI library may know of; a GASNet client uses PMIx's fences
+ * with all of them. */
 static void count_ranks(char **env)
 {
     int64_t size = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_OMPI_SIZE);
@@ -208,7 +225,8 @@ static void count_ranks(char **env)
         amph_ip_mpi_ranks = (uint32_t)n;
 }
 
-/* The program must not close what a process that it starts may need: these, and the process manager's connection. */
+/* The program must not close what a process that it starts may need: these, and the process
+ * manager's connection. */
 static void guard_rank(char **env)
 {
     const char *text = amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
@@ -224,7 +242,8 @@ static void guard_rank(char **env)
         amph_fdtab_mark((int)pmi, FDTAB_OWN);
 }
 
-/* A rank that has used no forwarded file joins at its end, since the servers, and the other ranks, wait for all. */
+/* A rank that has used no forwarded file joins at its end, since the servers, and the other ranks,
+ * wait for all. */
 void amph_ip_rank_end(void)
 {
     char byte;
@@ -241,7 +260,8 @@ static void __attribute__((destructor)) end(void)
     amph_ip_rank_end();
 }
 
-/* A forwarded program runs from a copy in memory that bears its path; the kernel has called the process by the copy's descriptor. */
+/* A forwarded program runs from a copy in memory that bears its path; the kernel has called the
+ * process by the copy's descriptor. */
 static void find_exe(const char *called)
 {
     static const char before[] = "/memfd:", after[] = " (deleted)";
@@ -258,7 +278,8 @@ static void find_exe(const char *called)
         amph_ip_state.exe = strdup(path + sizeof before - 1);
 }
 
-/* The linker has read LD_PRELOAD with the copies that were made for this program; the next one is told the libraries themselves. */
+/* The linker has read LD_PRELOAD with the copies that were made for this program; the next one is
+ * told the libraries themselves. */
 static void restore_preload(char **env)
 {
     static const char told[] = AMPH_IP_ELF_DEPS_REPORTED "LD_PRELOAD";
@@ -287,8 +308,10 @@ static void take_libraries(char **env)
 /* Has the environment anything by which servers are found? */
 static bool knows_servers(char **env)
 {
-    return amph_ip_setting_text(env, AMPH_ENV_JOB) || amph_ip_setting_text(env, AMPH_ENV_IOFWD_SERVER_HOST) ||
-           amph_ip_setting_text(env, AMPH_ENV_IOFWD_OWN_SERVERS) || amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
+    return amph_ip_setting_text(env, AMPH_ENV_JOB) ||
+           amph_ip_setting_text(env, AMPH_ENV_IOFWD_SERVER_HOST) ||
+           amph_ip_setting_text(env, AMPH_ENV_IOFWD_OWN_SERVERS) ||
+           amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
 }
 
 const char amph_ip_init_linked = 1;
@@ -313,7 +336,8 @@ static void late(void)
 }
 
 /* Runs after the constructors of all libraries and before those of the program. */
-int amph_do_libc_start_main(void *main, void *argc, void *argv, void *init, void *fini, void *ending, void *stack)
+int amph_do_libc_start_main(void *main, void *argc, void *argv, void *init, void *fini,
+                            void *ending, void *stack)
 {
     late();
     return libc___libc_start_main(main, argc, argv, init, fini, ending, stack);
@@ -331,7 +355,8 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     enum part part = find_part(env);
     if (part == PART_SERVER)
         return;
-    if (part == PART_NONE && amph_ip_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL) && !knows_servers(env))
+    if (part == PART_NONE && amph_ip_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL) &&
+        !knows_servers(env))
         return;
     if (!amph_fwd_prefix_parse(&amph_ip_state.prefixes, prefixes, &why)) {
         refuse(prefixes, why);

@@ -16,9 +16,13 @@
 
 #include "iofwd/calls/names.h"
 
-/* Which way a call takes that is left to this host.  LIBC: the program called the C library's function, and gets it, overwritten or not.
- * KERNEL: it called syscall(), or the call is the preload library's own. */
-enum amph_client_route { AMPH_IP_LIBC, AMPH_IP_KERNEL };
+/* Which way a call takes that is left to this host.  LIBC: the program called the C library's
+ * function, and gets it, overwritten or not. KERNEL: it called syscall(), or the call is the
+ * preload library's own. */
+enum amph_client_route {
+    AMPH_IP_LIBC,
+    AMPH_IP_KERNEL
+};
 
 static inline int amph_ip_kernel_openat(int dir, const char *path, int flags, mode_t mode)
 {
@@ -162,17 +166,21 @@ static inline int amph_ip_kernel_execve(const char *path, char *const argv[], ch
     return (int)libc_syscall(SYS_execve, (long)path, (long)argv, (long)envp, 0, 0, 0);
 }
 
-static inline void *amph_ip_kernel_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
+static inline void *amph_ip_kernel_mmap(void *at, size_t len, int prot, int flags, int fd,
+                                        off_t off)
 {
 #ifdef __s390x__
-    unsigned long args[] = { (unsigned long)at, len, (unsigned long)prot, (unsigned long)flags, (unsigned long)fd, (unsigned long)off };
+    unsigned long args[] = { (unsigned long)at,   len,
+                             (unsigned long)prot, (unsigned long)flags,
+                             (unsigned long)fd,   (unsigned long)off };
     return (void *)libc_syscall(__NR_mmap, (long)args, 0, 0, 0, 0, 0);
 #elif defined __NR_mmap2 /* offsets in units of 4096 bytes */
     if (off & 4095) {
         errno = EINVAL;
         return MAP_FAILED;
     }
-    return (void *)libc_syscall(__NR_mmap2, (long)at, (long)len, prot, flags, fd, (long)(off >> 12));
+    return (void *)libc_syscall(__NR_mmap2, (long)at, (long)len, prot, flags, fd,
+                                (long)(off >> 12));
 #else
     return (void *)libc_syscall(__NR_mmap, (long)at, (long)len, prot, flags, fd, off);
 #endif
@@ -193,9 +201,11 @@ static inline int amph_ip_kernel_msync(void *at, size_t len, int flags)
     return (int)libc_syscall(SYS_msync, (long)at, (long)len, flags, 0, 0, 0);
 }
 
-static inline void *amph_ip_kernel_mremap(void *old, size_t old_len, size_t len, int flags, void *at)
+static inline void *amph_ip_kernel_mremap(void *old, size_t old_len, size_t len, int flags,
+                                          void *at)
 {
-    return (void *)libc_syscall(SYS_mremap, (long)old, (long)old_len, (long)len, flags, (long)at, 0);
+    return (void *)libc_syscall(SYS_mremap, (long)old, (long)old_len, (long)len, flags, (long)at,
+                                0);
 }
 
 #endif

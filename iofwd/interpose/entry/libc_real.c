@@ -20,13 +20,15 @@ const FILE *amph_ip_std_original(int fd)
     return dlsym(RTLD_NEXT, names[fd]);
 }
 
-/* Not by its name: a sanitizer in the program has one too, which puts a cookie of its own around ours.  dlopen would give a handle of the
- * C library, but would run its constructor before its time. */
+/* Not by its name: a sanitizer in the program has one too, which puts a cookie of its own around
+ * ours.  dlopen would give a handle of the C library, but would run its constructor before its
+ * time. */
 FILE *amph_ip_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
 {
     FILE *(*plain)(void *, const char *, cookie_io_functions_t);
 
-    plain = (FILE * (*)(void *, const char *, cookie_io_functions_t)) dlsym(RTLD_NEXT, "fopencookie");
+    plain = (FILE * (*)(void *, const char *, cookie_io_functions_t))
+        dlsym(RTLD_NEXT, "fopencookie");
     return plain ? plain(cookie, mode, functions) : NULL;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way from an interposed name to the C library's own function: one slot a name, filled at the first use.  Layer: iofwd (preload).
- * Thread rule: any thread; a slot is written with one value only.
+ * The way from an interposed name to the C library's own function: one slot a name, filled at the
+ * first use.  Layer: iofwd (preload). Thread rule: any thread; a slot is written with one value
+ * only.
  */
 #ifndef AMPH_IOFWD_REAL_H
 #define AMPH_IOFWD_REAL_H
@@ -38,8 +39,8 @@
 
 #include "base/platform.h"
 
-/* Names without 64 where off_t has two forms: offsets of 32 bits, and records that nobody here looks into.  This library is built with
- * the wide form. */
+/* Names without 64 where off_t has two forms: offsets of 32 bits, and records that nobody here
+ * looks into.  This library is built with the wide form. */
 #if __SIZEOF_LONG__ == 8
 #define AMPH_IP_WIDE 1
 #define amph_ip_stat stat
@@ -71,12 +72,15 @@ static inline amph_ip_off_t amph_ip_narrow_off(off_t off)
 
 extern void *amph_ip_libc_slots[] AMPH_HIDDEN;
 extern const char *const amph_ip_name_texts[] AMPH_HIDDEN;
-extern const char amph_ip_init_linked AMPH_HIDDEN; /* names_wrap.c names it, so that init.c comes out of the archive */
+/* names_wrap.c names it, so that init.c comes out of the archive */
+extern const char amph_ip_init_linked AMPH_HIDDEN;
 
-/* Fills slot name and gives it back; a function that sets ENOSYS and returns -1 where the C library has none. */
+/* Fills slot name and gives it back; a function that sets ENOSYS and returns -1 where the C library
+ * has none. */
 void *amph_ip_libc_find(int name);
 
-/* Fills every slot, before a fork: in the child of a program with threads the dynamic linker's lock may be held for ever. */
+/* Fills every slot, before a fork: in the child of a program with threads the dynamic linker's lock
+ * may be held for ever. */
 void amph_ip_libc_find_all(void);
 
 static inline void *amph_ip_libc(int name)

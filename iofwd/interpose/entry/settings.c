@@ -7,7 +7,8 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 
-/* Made by a switch, so that the library holds no table of addresses that the dynamic linker would have to fill in at each start. */
+/* Made by a switch, so that the library holds no table of addresses that the dynamic linker would
+ * have to fill in at each start. */
 static struct amph_env_row row_of(enum amph_env_id id)
 {
     switch (id) {

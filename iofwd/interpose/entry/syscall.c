@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * syscall(2) with the numbers of file calls: numbers.def has a row for each.  Layer: iofwd (preload).  Thread rule: as the functions.
+ * syscall(2) with the numbers of file calls: numbers.def has a row for each.  Layer: iofwd
+ * (preload).  Thread rule: as the functions.
  *
- * A call that has to do with no forwarded file goes to the kernel under the number that the program gave, and never to the C
- * library's function of that name, which may do it in another way, or may have been overwritten and have led here (kernel.h).
+ * A call that has to do with no forwarded file goes to the kernel under the number that the program
+ * gave, and never to the C library's function of that name, which may do it in another way, or may
+ * have been overwritten and have led here (kernel.h).
  */
 #include <linux/time_types.h>
 #include <signal.h>
@@ -89,7 +91,8 @@ static long sys_openat2(const long *a)
     const char *path = amph_ip_path_in_root(P(1), P(2), L(3));
     if (!amph_ip_at(I(0), path))
         return amph_ip_note_local((int)LOCAL(SYS_openat2));
-    /* What is wrong with the record the kernel says before it looks at the path, of which this one stays without effect. */
+    /* What is wrong with the record the kernel says before it looks at the path, of which this one
+     * stays without effect. */
     if (libc_syscall(SYS_openat2, -1, (long)"", a[2], a[3], 0, 0) >= 0 || errno != ENOENT)
         return -1;
     memcpy(&how, P(2), sizeof how);
@@ -129,7 +132,9 @@ static long sys_getdents(const long *a)
         struct old_entry *o = (struct old_entry *)(out + used);
         if (used + len > cap)
             return amph_ip_fail(EINVAL);
-        *o = (struct old_entry){ .ino = e->d_ino, .off = (unsigned long)e->d_off, .reclen = (unsigned short)len };
+        *o = (struct old_entry){ .ino = e->d_ino,
+                                 .off = (unsigned long)e->d_off,
+                                 .reclen = (unsigned short)len };
         strcpy(o->name, e->d_name);
         ((char *)o)[len - 1] = (char)e->d_type;
         used += len;
@@ -148,7 +153,8 @@ static long sys_futimesat(const long *a)
     return P(1) ? amph_do_utimes(I(0), P(1), P(2), 0) : amph_do_futimes(I(0), P(2));
 }
 
-/* ---- waiting: the kernel's calls have the length of a set of signals with it, and say in the limit what is left of it ---- */
+/* ---- waiting: the kernel's calls have the length of a set of signals with it, and say in the
+ * limit what is left of it ---- */
 
 #define SIGNALS_BYTES (size_t)(_NSIG / 8)
 
@@ -157,8 +163,10 @@ static bool has_length(const sigset_t *mask, size_t bytes)
     return !mask || bytes == SIGNALS_BYTES;
 }
 
-/* Calls a wait with a limit of its own, and tells the program's what is left of it.  -1: the kernel says what is wrong with it. */
-static long limited(long number, const long *a, struct timespec *limit, long (*wait)(const long *a, const struct timespec *limit))
+/* Calls a wait with a limit of its own, and tells the program's what is left of it.  -1: the kernel
+ * says what is wrong with it. */
+static long limited(long number, const long *a, struct timespec *limit,
+                    long (*wait)(const long *a, const struct timespec *limit))
 {
     if (limit && !amph_ip_can_read(limit, sizeof *limit))
         return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -178,7 +186,8 @@ static long ppoll_for(const long *a, const struct timespec *limit)
 
 static long sys_poll(const long *a)
 {
-    return amph_ip_poll_waits(P(0), (nfds_t)a[1]) ? amph_do_poll(P(0), (nfds_t)a[1], I(2)) : LOCAL(SYS_poll);
+    return amph_ip_poll_waits(P(0), (nfds_t)a[1]) ? amph_do_poll(P(0), (nfds_t)a[1], I(2))
+                                                  : LOCAL(SYS_poll);
 }
 
 static long sys_ppoll(const long *a)
@@ -204,7 +213,8 @@ static long sys_select(const long *a)
 {
     const struct timeval *limit = P(4);
 
-    if (!amph_ip_select_waits(I(0), P(1), P(2), P(3)) || (limit && !amph_ip_can_read(limit, sizeof *limit)))
+    if (!amph_ip_select_waits(I(0), P(1), P(2), P(3)) ||
+        (limit && !amph_ip_can_read(limit, sizeof *limit)))
         return LOCAL(SYS_select);
     return amph_do_select(I(0), P(1), P(2), P(3), P(4));
 }
@@ -213,7 +223,8 @@ static long sys_pselect6(const long *a)
 {
     const struct signals *signals = P(5);
 
-    if (!amph_ip_select_waits(I(0), P(1), P(2), P(3)) || (signals && !amph_ip_can_read(signals, sizeof *signals)))
+    if (!amph_ip_select_waits(I(0), P(1), P(2), P(3)) ||
+        (signals && !amph_ip_can_read(signals, sizeof *signals)))
         return LOCAL(SYS_pselect6);
     if (signals && !has_length(signals->mask, signals->bytes))
         return amph_ip_fail(EINVAL);
@@ -232,7 +243,8 @@ static bool epoll_locally(long number, const long *a, int *n_p)
 static long sys_epoll_wait(const long *a)
 {
     int n;
-    return epoll_locally(SYS_epoll_wait, a, &n) ? n : amph_do_epoll_pwait(I(0), P(1), I(2), I(3), NULL);
+    return epoll_locally(SYS_epoll_wait, a, &n) ? n
+                                                : amph_do_epoll_pwait(I(0), P(1), I(2), I(3), NULL);
 }
 
 static long sys_epoll_pwait(const long *a)
@@ -240,7 +252,8 @@ static long sys_epoll_pwait(const long *a)
     int n;
     if (epoll_locally(SYS_epoll_pwait, a, &n))
         return n;
-    return has_length(P(4), L(5)) ? amph_do_epoll_pwait(I(0), P(1), I(2), I(3), P(4)) : amph_ip_fail(EINVAL);
+    return has_length(P(4), L(5)) ? amph_do_epoll_pwait(I(0), P(1), I(2), I(3), P(4))
+                                  : amph_ip_fail(EINVAL);
 }
 
 static long sys_epoll_pwait2(const long *a)
@@ -252,18 +265,36 @@ static long sys_epoll_pwait2(const long *a)
         return n;
     if (given && !amph_ip_can_read(given, sizeof *given))
         return amph_ip_fail(EFAULT);
-    const struct timespec limit = { .tv_sec = given ? (time_t)given->tv_sec : 0, .tv_nsec = given ? (long)given->tv_nsec : 0 };
-    return has_length(P(4), L(5)) ? amph_do_epoll_pwait2(I(0), P(1), I(2), given ? &limit : NULL, P(4)) : amph_ip_fail(EINVAL);
+    const struct timespec limit = { .tv_sec = given ? (time_t)given->tv_sec : 0,
+                                    .tv_nsec = given ? (long)given->tv_nsec : 0 };
+    return has_length(P(4), L(5))
+               ? amph_do_epoll_pwait2(I(0), P(1), I(2), given ? &limit : NULL, P(4))
+               : amph_ip_fail(EINVAL);
 }
 
 /* ---- the table ---- */
 
-#define ROW(name, first, second, result, call) static long call_##name(const long *a) { return (long)(call); }
+#define ROW(name, first, second, result, call) \
+    static long call_##name(const long *a) \
+    { \
+        return (long)(call); \
+    }
 #include "iofwd/calls/numbers.def"
 #undef ROW
 
-enum operand_kind { IS_NONE, IS_FD, IS_SET, IS_PATH, IS_AT, IS_ALL };
-enum result_kind { PLAIN, OPENS, RECORDS };
+enum operand_kind {
+    IS_NONE,
+    IS_FD,
+    IS_SET,
+    IS_PATH,
+    IS_AT,
+    IS_ALL
+};
+enum result_kind {
+    PLAIN,
+    OPENS,
+    RECORDS
+};
 
 struct operand {
     unsigned char kind, at; /* an operand_kind; the first of its arguments */
@@ -275,15 +306,34 @@ struct row {
     long (*call)(const long *a);
 };
 
-#define NONE { IS_NONE, 0 }
-#define ALL { IS_ALL, 0 }
-#define FD(n) { IS_FD, n }
-#define SET(n) { IS_SET, n }
-#define PATH(n) { IS_PATH, n }
-#define AT(n) { IS_AT, n }
+#define NONE \
+    { \
+        IS_NONE, 0 \
+    }
+#define ALL \
+    { \
+        IS_ALL, 0 \
+    }
+#define FD(n) \
+    { \
+        IS_FD, n \
+    }
+#define SET(n) \
+    { \
+        IS_SET, n \
+    }
+#define PATH(n) \
+    { \
+        IS_PATH, n \
+    }
+#define AT(n) \
+    { \
+        IS_AT, n \
+    }
 
 static const struct row rows[AMPH_IP_ALL_NUMBERS] = {
-#define ROW(name, first, second, result, call) [SYS_##name] = { { first, second }, result, call_##name },
+#define ROW(name, first, second, result, call) \
+    [SYS_##name] = { { first, second }, result, call_##name },
 #include "iofwd/calls/numbers.def"
 #undef ROW
 };
@@ -294,13 +344,15 @@ static bool is_forwarded(const struct row *row, const long *a)
 {
     for (int i = 0; i < 2; i++) {
         const struct operand *o = &row->operand[i];
-        if (o->kind != IS_NONE && (amph_ip_fd(I(o->at)) || (o->kind == IS_SET && amph_ip_epoll(I(o->at)))))
+        if (o->kind != IS_NONE &&
+            (amph_ip_fd(I(o->at)) || (o->kind == IS_SET && amph_ip_epoll(I(o->at)))))
             return true;
     }
     return false;
 }
 
-/* Another thread's dup2 may turn a descriptor meanwhile (catch.h): what has failed for that is done again. */
+/* Another thread's dup2 may turn a descriptor meanwhile (catch.h): what has failed for that is done
+ * again. */
 static long by_descriptor(const struct row *row, long number, const long *a)
 {
     for (int tries = 0;; tries++) {
@@ -311,8 +363,10 @@ static long by_descriptor(const struct row *row, long number, const long *a)
         if (!ours && row->result == OPENS)
             amph_ip_note_local((int)result);
 
-        bool false_record = row->result == RECORDS && !ours && (is_forwarded(row, a) || turns != amph_ip_turns_now());
-        if (AMPH_LIKELY(result >= 0 && !false_record) || !amph_ip_turned(result < 0 ? errno : EBADF, ours, tries))
+        bool false_record = row->result == RECORDS && !ours &&
+                            (is_forwarded(row, a) || turns != amph_ip_turns_now());
+        if (AMPH_LIKELY(result >= 0 && !false_record) ||
+            !amph_ip_turned(result < 0 ? errno : EBADF, ours, tries))
             return result;
     }
 }
@@ -329,8 +383,10 @@ static const char *path_of(const struct operand *o, const long *a)
     return P(o->at + (o->kind == IS_AT));
 }
 
-/* Is it forwarded?  If not, b gets what the kernel is to have for it, and w->buf the path, which b may point to. */
-static bool leads_to_server(const struct operand *o, const long *a, struct amph_ip_resolved *w, long *b)
+/* Is it forwarded?  If not, b gets what the kernel is to have for it, and w->buf the path, which b
+ * may point to. */
+static bool leads_to_server(const struct operand *o, const long *a, struct amph_ip_resolved *w,
+                            long *b)
 {
     int dir = dir_of(o, a);
 
@@ -378,7 +434,8 @@ long amph_do_syscall(long number, long a0, long a1, long a2, long a3, long a4, l
 {
     const long a[6] = { a0, a1, a2, a3, a4, a5 };
 
-    if (!amph_ip_state.on || amph_ip_inside || number < 0 || number >= AMPH_IP_KERNEL_NUMBERS || !rows[number].call)
+    if (!amph_ip_state.on || amph_ip_inside || number < 0 || number >= AMPH_IP_KERNEL_NUMBERS ||
+        !rows[number].call)
         return LOCAL(number);
 
     const struct row *row = &rows[number];

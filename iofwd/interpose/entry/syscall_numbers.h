@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers for syscall.c of calls that a machine does not have, or takes in another form than its C library does: numbers that no kernel
- * gives out, so that what a program asks for under a real number goes to the kernel, which refuses it on a forwarded file's
- * descriptor.  Layer: iofwd (preload).  Thread rule: constants.
+ * Numbers for syscall.c of calls that a machine does not have, or takes in another form than its C
+ * library does: numbers that no kernel gives out, so that what a program asks for under a real
+ * number goes to the kernel, which refuses it on a forwarded file's descriptor.  Layer: iofwd
+ * (preload).  Thread rule: constants.
  */
 #ifndef AMPH_IOFWD_NUMBERS_H
 #define AMPH_IOFWD_NUMBERS_H
 
 #include <sys/syscall.h>
 
-#define AMPH_IP_KERNEL_NUMBERS 512              /* those below may be asked for */
+#define AMPH_IP_KERNEL_NUMBERS 512 /* those below may be asked for */
 #define AMPH_IP_ABSENT(n) (AMPH_IP_KERNEL_NUMBERS + (n))
 #define AMPH_IP_ALL_NUMBERS AMPH_IP_ABSENT(64)
 
@@ -52,7 +53,8 @@
 #ifndef SYS_epoll_wait
 #define SYS_epoll_wait AMPH_IP_ABSENT(50)
 #endif
-#if __SIZEOF_POINTER__ == 4 && defined SYS__newselect /* the older number takes one pointer to its arguments */
+#if __SIZEOF_POINTER__ == 4 && \
+    defined SYS__newselect /* the older number takes one pointer to its arguments */
 #undef SYS_select
 #define SYS_select SYS__newselect
 #elif !defined SYS_select
@@ -76,7 +78,8 @@
 #define SYS_vfork AMPH_IP_ABSENT(62)
 #endif
 
-/* With words of 32 bits an offset takes two of them, and these write records or take numbers of 16 and 32 bits. */
+/* With words of 32 bits an offset takes two of them, and these write records or take numbers of 16
+ * and 32 bits. */
 #if __SIZEOF_POINTER__ == 4
 #undef SYS_lseek
 #undef SYS_pread64

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What takes a caught call (names.def says which).  Each has the shape and the errors of the C library's function of that name, and
- * still serves a call that turns out local.  Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ * What takes a caught call (names.def says which).  Each has the shape and the errors of the C
+ * library's function of that name, and still serves a call that turns out local.  Layer: iofwd
+ * (preload).  Thread rule: as the C library's functions.
  */
 #ifndef AMPH_IOFWD_TARGETS_H
 #define AMPH_IOFWD_TARGETS_H
@@ -19,7 +20,8 @@ static inline bool amph_ip_elf_deps_mode(int flags)
     return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-/* The length of a fortified call; a buffer that is too small ends the program, as the C library would end it. */
+/* The length of a fortified call; a buffer that is too small ends the program, as the C library
+ * would end it. */
 static inline size_t amph_ip_fits(size_t len, size_t cap)
 {
     if (len > cap)
@@ -31,7 +33,8 @@ static inline size_t amph_ip_fits(size_t len, size_t cap)
 int amph_ip_note_local(int fd); /* a descriptor that the C library has just opened */
 int amph_ip_own(int fd);        /* one that Amphora has opened for itself */
 int amph_ip_own_pair(int result, int fds[2]);
-bool amph_ip_hold_cwd(int fd);  /* takes fd over as amph_ip_cwd_fd; false: there are no descriptors left */
+/* takes fd over as amph_ip_cwd_fd; false: there are no descriptors left */
+bool amph_ip_hold_cwd(int fd);
 int amph_do_openat(int dir, const char *path, int flags, mode_t mode);
 int amph_do_close(int fd);
 int amph_ip_close(enum amph_client_route way, int fd);
@@ -42,7 +45,8 @@ int amph_do_dup(int fd);
 int amph_do_dup2(int from, int to);
 int amph_do_dup3(int from, int to, int flags);
 int amph_ip_dup3(enum amph_client_route way, int from, int to, int flags);
-int amph_ip_enter_copy(int fd, struct amph_fd_file *of); /* fd, a kernel copy of a forwarded descriptor or -1; of's reference goes over to it */
+/* fd, a kernel copy of a forwarded descriptor or -1; of's reference goes over to it */
+int amph_ip_enter_copy(int fd, struct amph_fd_file *of);
 
 /* control.c */
 int amph_do_fcntl(int fd, int command, void *arg);
@@ -50,7 +54,8 @@ int amph_do_ioctl(int fd, unsigned long request, void *arg);
 
 /* cancel.c */
 int amph_do_pthread_cancel(pthread_t thread);
-/* A new thread has that name: what was noted under it until then (amph_ip_cancels_now) was of another. */
+/* A new thread has that name: what was noted under it until then (amph_ip_cancels_now) was of
+ * another. */
 unsigned amph_ip_cancels_now(void);
 void amph_ip_cancel_forget(pthread_t thread, unsigned until);
 
@@ -80,7 +85,8 @@ void *amph_ip_borrow(size_t len); /* zeroed memory for the length of one call, o
 void amph_ip_give_back(void *memory, size_t len);
 
 /* copy.c */
-ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
+ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len,
+                                unsigned flags);
 ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len);
 ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags);
 ssize_t amph_do_tee(int in, int out, size_t len, unsigned flags);
@@ -88,29 +94,37 @@ ssize_t amph_do_tee(int in, int out, size_t len, unsigned flags);
 /* socket.c */
 int amph_do_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int amph_do_connect(int fd, const struct sockaddr *addr, socklen_t len);
-ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr, socklen_t len);
+ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr,
+                       socklen_t len);
 ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags);
 int amph_do_getsockname(int fd, struct sockaddr *addr, socklen_t *len);
 int amph_do_getpeername(int fd, struct sockaddr *addr, socklen_t *len);
 
 /* fd/poll.c */
 int amph_do_poll(struct pollfd *p, nfds_t n, int timeout);
-/* Is a forwarded file among them of which only its server knows whether it is ready?  Else the call is the kernel's. */
+/* Is a forwarded file among them of which only its server knows whether it is ready?  Else the call
+ * is the kernel's. */
 bool amph_ip_poll_waits(const struct pollfd *p, nfds_t n);
 bool amph_ip_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts);
 int amph_do_ppoll(struct pollfd *p, nfds_t n, const struct timespec *limit, const sigset_t *mask);
 int amph_do_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *limit);
-int amph_do_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts, const struct timespec *limit, const sigset_t *mask);
+int amph_do_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
+                    const struct timespec *limit, const sigset_t *mask);
 
 /* epoll.c */
 int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event);
-int amph_do_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const sigset_t *mask);
-/* What the kernel said of a set without forwarded files; false: nothing that the program is to hear. */
+int amph_do_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout,
+                        const sigset_t *mask);
+/* What the kernel said of a set without forwarded files; false: nothing that the program is to
+ * hear. */
 bool amph_ip_epoll_told(struct epoll_event *out, int n, int *n_p);
-bool amph_ip_epoll_within(void); /* this thread is in the kernel's part of a wait on a set with forwarded files */
-int amph_do_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask);
+/* this thread is in the kernel's part of a wait on a set with forwarded files */
+bool amph_ip_epoll_within(void);
+int amph_do_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit,
+                         const sigset_t *mask);
 void amph_ip_epoll_closed(int fd); /* an epoll set of the program that was marked FDTAB_EPOLL */
-int amph_ip_epoll_copied(int from, int to); /* to, or -1 with errno, is a copy of such a set's descriptor; gives to back */
+/* to, or -1 with errno, is a copy of such a set's descriptor; gives to back */
+int amph_ip_epoll_copied(int from, int to);
 void amph_ip_epoll_fork_lock(bool take);
 
 /* path/names.c */
@@ -171,18 +185,21 @@ key_t amph_do_ftok(const char *path, int project);
 int amph_do_flock(int fd, int op);
 int amph_do_lockf(int fd, int command, off_t length);
 int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock);
-void amph_ip_file_left(struct amph_fd_file *of); /* a descriptor of it is closed: its maps are written, the process's record locks on it go */
-void amph_ip_forget_locks(void);              /* in a forked child */
-bool amph_ip_has_locks(void);                 /* has this process taken a record lock? */
-/* Of a process that goes on as another program: its number, and descriptors of the files of which exec closes other copies. */
+/* a descriptor of it is closed: its maps are written, the process's record locks on it go */
+void amph_ip_file_left(struct amph_fd_file *of);
+void amph_ip_forget_locks(void); /* in a forked child */
+bool amph_ip_has_locks(void);    /* has this process taken a record lock? */
+/* Of a process that goes on as another program: its number, and descriptors of the files of which
+ * exec closes other copies. */
 #define AMPH_IP_LOCKS_NAME AMPH_PRIVATE_LOCKS
 void amph_ip_locks_tell(char *text, size_t cap);
 bool amph_ip_locks_came_along(const char *told); /* had this process taken one before? */
-void amph_ip_locks_drop_closed(const char *told); /* those on files of which exec has closed a descriptor */
+/* those on files of which exec has closed a descriptor */
+void amph_ip_locks_drop_closed(const char *told);
 
 /* map.c */
 int amph_ip_maps_flush(const struct amph_fd_file *of); /* NULL: of all files; 0 or an errno value */
-void amph_ip_maps_resize(void); /* a file may have been cut by its name */
+void amph_ip_maps_resize(void);                        /* a file may have been cut by its name */
 void amph_ip_maps_fork_lock(bool take);
 void amph_ip_maps_recount(void); /* after amph_fdtab_recount */
 void *amph_do_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
@@ -191,11 +208,13 @@ int amph_do_msync(void *at, size_t len, int flags);
 int amph_do_mprotect(void *at, size_t len, int prot);
 void *amph_do_mremap(void *old, size_t old_len, size_t len, int flags, void *at);
 /* The same by one way or the other, where a part of them is left to this host. */
-void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd, off_t off);
+void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
+                   off_t off);
 int amph_ip_munmap(enum amph_client_route way, void *at, size_t len);
 int amph_ip_msync(enum amph_client_route way, void *at, size_t len, int flags);
 int amph_ip_mprotect(enum amph_client_route way, void *at, size_t len, int prot);
-void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags, void *at);
+void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags,
+                     void *at);
 
 /* limits.c */
 long amph_do_pathconf(const char *path, int name);
@@ -206,7 +225,8 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
 ssize_t amph_do_fgetxattr(int fd, const char *name, void *buf, size_t cap);
 ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags);
 ssize_t amph_do_flistxattr(int fd, char *buf, size_t cap);
-int amph_do_setxattr(const char *path, const char *name, const void *value, size_t len, int how, int flags);
+int amph_do_setxattr(const char *path, const char *name, const void *value, size_t len, int how,
+                     int flags);
 int amph_do_fsetxattr(int fd, const char *name, const void *value, size_t len, int how);
 int amph_do_removexattr(const char *path, const char *name, int flags);
 int amph_do_fremovexattr(int fd, const char *name);
@@ -236,13 +256,16 @@ ssize_t amph_do_getdirentries(int fd, char *buf, size_t len, off_t *base);
 
 /* walk.c */
 typedef int (*amph_ip_order_fn)(const struct dirent **, const struct dirent **);
-int amph_do_scandirat(int dir, const char *path, struct dirent ***list, int (*choose)(const struct dirent *), amph_ip_order_fn order);
+int amph_do_scandirat(int dir, const char *path, struct dirent ***list,
+                      int (*choose)(const struct dirent *), amph_ip_order_fn order);
 int amph_do_glob(const char *pattern, int flags, int (*onerror)(const char *, int), glob_t *found);
-int amph_do_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *), int flags);
+int amph_do_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *),
+                 int flags);
 int amph_do_ftw(const char *path, int (*fn)(const char *, const struct stat *, int));
 
 /* fts.c */
-FTS *amph_do_fts_open(char *const *paths, int options, int (*order)(const FTSENT **, const FTSENT **));
+FTS *amph_do_fts_open(char *const *paths, int options,
+                      int (*order)(const FTSENT **, const FTSENT **));
 FTSENT *amph_do_fts_read(FTS *walk);
 FTSENT *amph_do_fts_children(FTS *walk, int options);
 int amph_do_fts_set(FTSENT *entry, int option);
@@ -253,16 +276,20 @@ FILE *amph_do_fopen(const char *path, const char *mode);
 FILE *amph_do_fdopen(int fd, const char *mode);
 FILE *amph_do_freopen(const char *path, const char *mode, FILE *f);
 int amph_do_fileno(FILE *f);
-void amph_ip_stream_landed(int fd); /* fd leads to a forwarded file now: streams of the C library's that have it become forwarded ones */
+/* fd leads to a forwarded file now: streams of the C library's that have it become forwarded
+ * ones */
+void amph_ip_stream_landed(int fd);
 FILE *amph_ip_note_stream(FILE *f); /* a stream that the C library has just opened */
 void amph_do_abort(void) AMPH_NORETURN;
 struct amph_ip_charset;
 mbstate_t *amph_ip_stream_state(FILE *f, bool writing);
 int amph_ip_stream_orient(FILE *f, int mode); /* as fwide */
-struct amph_ip_charset *amph_ip_stream_charset(FILE *f); /* of its wide functions, or NULL: the locale's */
+/* of its wide functions, or NULL: the locale's */
+struct amph_ip_charset *amph_ip_stream_charset(FILE *f);
 
 /* wide.c */
-bool amph_ip_charset_open(const char *mode, struct amph_ip_charset **set_p); /* of fopen's mode, or NULL; false: there is no such one (EINVAL) */
+/* of fopen's mode, or NULL; false: there is no such one (EINVAL) */
+bool amph_ip_charset_open(const char *mode, struct amph_ip_charset **set_p);
 void amph_ip_charset_close(struct amph_ip_charset *set);
 int amph_do_fwide(FILE *f, int mode);
 wint_t amph_do_fgetwc(FILE *f);
@@ -273,20 +300,24 @@ int amph_do_fputws(const wchar_t *text, FILE *f);
 int amph_do_vfwprintf(FILE *f, const wchar_t *format, va_list ap);
 int amph_do_vfwscanf(FILE *f, const wchar_t *format, va_list ap);
 
-/* search.c: the first program of this name along PATH, if one of PATH's directories is forwarded, or libraries for what gets env;
- * false: the C library is to look */
+/* search.c: the first program of this name along PATH, if one of PATH's directories is forwarded,
+ * or libraries for what gets env; false: the C library is to look */
 bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t cap);
 
 /* environ.c */
-void amph_ip_environment_keep(char **env); /* what every new program of this process has to find in its environment */
+/* what every new program of this process has to find in its environment */
+void amph_ip_environment_keep(char **env);
 char *const *amph_ip_environment_kept(void);
 
 /* fork.c */
 pid_t amph_do_fork(void);
-void amph_ip_fork_watch(void); /* once, when forwarding begins, before the program can register handlers of its own */
+/* once, when forwarding begins, before the program can register handlers of its own */
+void amph_ip_fork_watch(void);
 pid_t amph_do__Fork(void);
-int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls, void *child_tid);
-long amph_do_fork_call(long number, const long *a); /* SYS_fork, SYS_clone or SYS_clone3 by syscall() */
+int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls,
+                  void *child_tid);
+/* SYS_fork, SYS_clone or SYS_clone3 by syscall() */
+long amph_do_fork_call(long number, const long *a);
 
 /* process/threads.c */
 int amph_do_system(const char *command);
@@ -296,45 +327,53 @@ void amph_do_exit_now(int status) AMPH_NORETURN;
 void amph_ip_exit_now(enum amph_client_route way, int status) AMPH_NORETURN;
 
 /* init.c */
-int amph_do_libc_start_main(void *main, void *argc, void *argv, void *init, void *fini, void *ending, void *stack);
+int amph_do_libc_start_main(void *main, void *argc, void *argv, void *init, void *fini,
+                            void *ending, void *stack);
 
 /* start.c */
 /* A forwarded file copied into memory, if it may be used so: a local descriptor; -1 with errno. */
 int amph_ip_copy_in(const char *path, int amode);
-/* An empty file in memory called by as much of the end of path as the kernel takes; -1 with errno. */
+/* An empty file in memory called by as much of the end of path as the kernel takes; -1 with
+ * errno. */
 int amph_ip_memory_file(const char *path);
 
 /* exec.c */
 int amph_do_execve(const char *path, char *const argv[], char *const envp[]);
-int amph_ip_execve(enum amph_client_route way, const char *path, char *const argv[], char *const envp[]);
+int amph_ip_execve(enum amph_client_route way, const char *path, char *const argv[],
+                   char *const envp[]);
 int amph_do_execvpe(const char *file, char *const argv[], char *const envp[]);
 int amph_do_fexecve(int fd, char *const argv[], char *const envp[]);
 int amph_do_execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags);
-int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char *const argv[], char *const envp[], int flags);
+int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char *const argv[],
+                     char *const envp[], int flags);
 int amph_do_execl(const char *path, const char *arg, va_list ap);
 int amph_do_execlp(const char *file, const char *arg, va_list ap);
 int amph_do_execle(const char *path, const char *arg, va_list ap);
-int amph_do_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-                  char *const argv[], char *const envp[]);
-int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-                   char *const argv[], char *const envp[]);
+int amph_do_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);
+int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                         const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);
 
 /* spawn.c */
 int amph_do_spawn_init(posix_spawn_file_actions_t *actions);
 int amph_do_spawn_destroy(posix_spawn_file_actions_t *actions);
-int amph_do_spawn_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode);
+int amph_do_spawn_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags,
+                          mode_t mode);
 int amph_do_spawn_addclose(posix_spawn_file_actions_t *actions, int fd);
 int amph_do_spawn_adddup2(posix_spawn_file_actions_t *actions, int fd, int to);
 int amph_do_spawn_addchdir(posix_spawn_file_actions_t *actions, const char *path);
 int amph_do_spawn_addfchdir(posix_spawn_file_actions_t *actions, int fd);
 int amph_do_spawn_addclosefrom(posix_spawn_file_actions_t *actions, int first);
 int amph_do_spawn_addtcsetpgrp(posix_spawn_file_actions_t *actions, int fd);
-bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions); /* they have to do with forwarded names: amph_ip_spawn is to be used */
+/* they have to do with forwarded names: amph_ip_spawn is to be used */
+bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions);
 /* The program may have a forwarded standard descriptor then. */
 bool amph_ip_spawn_gives_std(const posix_spawn_file_actions_t *actions);
 /* As posix_spawn, and with search as posix_spawnp. */
-int amph_ip_spawn(pid_t *pid_p, const char *file, bool search, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-              char *const argv[], char *const envp[]);
-int amph_do_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+int amph_ip_spawn(pid_t *pid_p, const char *file, bool search,
+                  const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                  char *const argv[], char *const envp[]);
+int amph_do_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                           void *arg);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls with times of 64 bits, which programs of 32-bit machines may ask for while this library is built with the shorter.  This file
- * alone is built with the longer form, so it sees no structure with a time that the others fill in, except statx's, which has one form.
- * On other machines it is empty.  Layer: iofwd (preload).  Thread rule: any thread, and signal handlers.
+ * Calls with times of 64 bits, which programs of 32-bit machines may ask for while this library is
+ * built with the shorter.  This file alone is built with the longer form, so it sees no structure
+ * with a time that the others fill in, except statx's, which has one form. On other machines it is
+ * empty.  Layer: iofwd (preload).  Thread rule: any thread, and signal handlers.
  */
 #undef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64
@@ -50,7 +51,8 @@ static int set_times(int dir, const char *path, const struct timespec *times, in
 {
     struct amph_ip_short_time t[2];
     for (int i = 0; times && i < 2; i++) {
-        t[i] = (struct amph_ip_short_time){ .sec = (int32_t)times[i].tv_sec, .nsec = (int32_t)times[i].tv_nsec };
+        t[i] = (struct amph_ip_short_time){ .sec = (int32_t)times[i].tv_sec,
+                                            .nsec = (int32_t)times[i].tv_nsec };
         bool counts = times[i].tv_nsec != UTIME_NOW && times[i].tv_nsec != UTIME_OMIT;
         if (counts && t[i].sec != times[i].tv_sec) {
             errno = EOVERFLOW;
@@ -60,12 +62,14 @@ static int set_times(int dir, const char *path, const struct timespec *times, in
     return amph_ip_set_times(dir, path, times ? t : NULL, flags);
 }
 
-int amph_do_utimensat_long(int dir, const char *path, const struct amph_ip_timespec_long *times, int flags)
+int amph_do_utimensat_long(int dir, const char *path, const struct amph_ip_timespec_long *times,
+                           int flags)
 {
     return set_times(dir, path, (const struct timespec *)times, flags);
 }
 
-int amph_do_utimes_long(int dir, const char *path, const struct amph_ip_timeval_long *times, int flags)
+int amph_do_utimes_long(int dir, const char *path, const struct amph_ip_timeval_long *times,
+                        int flags)
 {
     const struct timeval *tv = (const struct timeval *)times;
     struct timespec ts[2];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * POSIX asynchronous input and output, for local descriptors as well once forwarding is on: the C library's own threads call the kernel
- * where no preload sees them, and aio_suspend takes both kinds in one list.  Layer: iofwd (preload).  Thread rule: any thread.
+ * POSIX asynchronous input and output, for local descriptors as well once forwarding is on: the C
+ * library's own threads call the kernel where no preload sees them, and aio_suspend takes both
+ * kinds in one list.  Layer: iofwd (preload).  Thread rule: any thread.
  *
- * Requests of one descriptor are done in their order by one thread at a time.  The state is where the C library keeps it, in the
- * control block, so that its aio_error and aio_return serve ours.
+ * Requests of one descriptor are done in their order by one thread at a time.  The state is where
+ * the C library keeps it, in the control block, so that its aio_error and aio_return serve ours.
  */
 #include <aio.h>
 #include <signal.h>
@@ -16,7 +17,12 @@
 
 #define THREADS_MOST 16
 
-enum what { DO_READ, DO_WRITE, DO_FSYNC, DO_FDATASYNC };
+enum what {
+    DO_READ,
+    DO_WRITE,
+    DO_FSYNC,
+    DO_FDATASYNC
+};
 
 /* Of a lio_listio: tells when the last of its requests has ended. */
 struct group {
@@ -71,7 +77,9 @@ static void notify(const struct sigevent *event)
         *call = (struct call){ event->sigev_notify_function, event->sigev_value };
         pthread_attr_init(&attr);
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        if (libc_pthread_create(&thread, event->sigev_notify_attributes ? event->sigev_notify_attributes : &attr, run_call, call) != 0)
+        if (libc_pthread_create(
+                &thread, event->sigev_notify_attributes ? event->sigev_notify_attributes : &attr,
+                run_call, call) != 0)
             free(call);
         pthread_attr_destroy(&attr);
     }
@@ -85,7 +93,8 @@ static void end_request(struct request *rq, ssize_t result, int err)
     struct sigevent all = { .sigev_notify = SIGEV_NONE };
     struct group *g = rq->group;
     cb->__return_value = result;
-    __atomic_store_n(&cb->__error_code, err, __ATOMIC_RELEASE); /* from here on the block is the program's */
+    /* from here on the block is the program's */
+    __atomic_store_n(&cb->__error_code, err, __ATOMIC_RELEASE);
     if (g && --g->left == 0 && !g->waited) {
         all = g->event;
         free(g);
@@ -225,7 +234,9 @@ int amph_do_aio_fsync(int op, struct aiocb *cb)
 {
     if (op != O_SYNC && op != O_DSYNC)
         return amph_ip_fail(EINVAL);
-    return fcntl(cb->aio_fildes, F_GETFL) < 0 ? -1 : submit(cb, op == O_SYNC ? DO_FSYNC : DO_FDATASYNC, NULL);
+    return fcntl(cb->aio_fildes, F_GETFL) < 0
+               ? -1
+               : submit(cb, op == O_SYNC ? DO_FSYNC : DO_FDATASYNC, NULL);
 }
 
 static bool in_progress(const struct aiocb *cb)
@@ -255,7 +266,8 @@ int amph_do_aio_suspend(const struct aiocb *const list[], int n, const struct ti
             }
         if (over || !some || err)
             break;
-        err = limit ? pthread_cond_timedwait(&ended, &lock, &until) : pthread_cond_wait(&ended, &lock);
+        err = limit ? pthread_cond_timedwait(&ended, &lock, &until)
+                    : pthread_cond_wait(&ended, &lock);
     }
     pthread_mutex_unlock(&lock);
     return err ? amph_ip_fail(EAGAIN) : 0;
@@ -297,7 +309,8 @@ int amph_do_lio_listio(int mode, struct aiocb *const list[], int n, struct sigev
     }
     g->left = 1; /* this call's own, so that it does not end before all are in */
     g->waited = mode == LIO_WAIT;
-    g->event = event && mode == LIO_NOWAIT ? *event : (struct sigevent){ .sigev_notify = SIGEV_NONE };
+    g->event = event && mode == LIO_NOWAIT ? *event
+                                           : (struct sigevent){ .sigev_notify = SIGEV_NONE };
     for (int i = 0; i < n; i++) {
         if (!list[i] || list[i]->aio_lio_opcode == LIO_NOP)
             continue;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fcntl and ioctl of forwarded descriptors: a row for each command that is known.  Layer: iofwd (preload).  Thread rule: any thread.
+ * fcntl and ioctl of forwarded descriptors: a row for each command that is known.  Layer: iofwd
+ * (preload).  Thread rule: any thread.
  */
 #include <linux/fs.h>
 #include <sys/file.h>
@@ -23,14 +24,16 @@ static int get_flags(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     int flags;
     int err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
-    if (!err && !(flags & O_PATH)) /* what the kernel adds by itself, O_LARGEFILE, stands in the placeholder's */
+    /* what the kernel adds by itself, O_LARGEFILE, stands in the placeholder's */
+    if (!err && !(flags & O_PATH))
         flags |= amph_ip_kernel_fcntl(fd, F_GETFL, NULL) & ~O_ACCMODE;
     return err ? amph_ip_fail(err) : flags;
 }
 
 static int set_flags(int fd, struct amph_fd_file *of, int command, void *arg)
 {
-    return amph_ip_result(amph_ip_client.setflags(amph_ip_client.client, &of->file, (int)(long)arg));
+    return amph_ip_result(
+        amph_ip_client.setflags(amph_ip_client.client, &of->file, (int)(long)arg));
 }
 
 static int record_lock(int fd, struct amph_fd_file *of, int command, void *lock)
@@ -47,7 +50,8 @@ static int file_lock(int fd, struct amph_fd_file *of, int command, void *arg)
     if (lock->l_pid)
         return amph_ip_fail(EINVAL);
     if (command != F_OFD_GETLK)
-        return amph_ip_result(command == F_OFD_SETLK ? amph_ip_client.setlock(c, &of->file, lock) : amph_ip_client.waitlock(c, &of->file, lock));
+        return amph_ip_result(command == F_OFD_SETLK ? amph_ip_client.setlock(c, &of->file, lock)
+                                                     : amph_ip_client.waitlock(c, &of->file, lock));
     int err = amph_ip_client.getlock(c, &of->file, lock, &got);
     if (!err)
         *lock = got;
@@ -62,27 +66,38 @@ static int get_lease(int fd, struct amph_fd_file *of, int command, void *arg)
 /* And directory notices: a server has nobody to send the signal to. */
 static int set_lease(int fd, struct amph_fd_file *of, int command, void *arg)
 {
-    return command == F_SETLEASE && (long)arg == F_UNLCK ? amph_ip_fail(EAGAIN) : amph_ip_fail(EOPNOTSUPP);
+    return command == F_SETLEASE && (long)arg == F_UNLCK ? amph_ip_fail(EAGAIN)
+                                                         : amph_ip_fail(EOPNOTSUPP);
 }
 
-/* Of a FIFO; a server says EBADF of all else.  What is set is rounded up, and the call gives what it has become. */
+/* Of a FIFO; a server says EBADF of all else.  What is set is rounded up, and the call gives what
+ * it has become. */
 static int pipe_size(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     char word[FWD_INODE_FLAG_BYTES];
     size_t len = sizeof word;
     amph_fwd_inode_flag_put(word, 0, (uint32_t)(long)arg);
-    int err = command == F_SETPIPE_SZ ? amph_ip_client.setmarks(amph_ip_client.client, &of->file, FWD_INODE_FLAGS_PIPE_SIZE, word, len) : 0;
+    int err = command == F_SETPIPE_SZ
+                  ? amph_ip_client.setmarks(amph_ip_client.client, &of->file,
+                                            FWD_INODE_FLAGS_PIPE_SIZE, word, len)
+                  : 0;
     if (!err)
-        err = amph_ip_client.getmarks(amph_ip_client.client, &of->file, FWD_INODE_FLAGS_PIPE_SIZE, word, sizeof word, &len);
+        err = amph_ip_client.getmarks(amph_ip_client.client, &of->file, FWD_INODE_FLAGS_PIPE_SIZE,
+                                      word, sizeof word, &len);
     return err ? amph_ip_fail(err) : (int)amph_fwd_inode_flag_get(word, 0);
 }
 
-enum lock_use { NO_LOCK, TAKES_LOCK, ANSWERS_LOCK }; /* what the command does with arg */
+enum lock_use {
+    NO_LOCK,
+    TAKES_LOCK,
+    ANSWERS_LOCK
+}; /* what the command does with arg */
 
 static const struct command {
     int command;
     enum lock_use use;
-    int (*run)(int fd, struct amph_fd_file *of, int command, void *arg); /* NULL: it is about the descriptor, not about the file */
+    /* NULL: it is about the descriptor, not about the file */
+    int (*run)(int fd, struct amph_fd_file *of, int command, void *arg);
 } commands[] = {
     { F_GETFD, NO_LOCK, NULL },
     { F_SETFD, NO_LOCK, NULL },
@@ -140,7 +155,8 @@ static int fcntl_checked(int fd, struct amph_fd_file *of, const struct command *
     int err = errno;
     if (result >= 0 || (err != EINVAL && err != EOPNOTSUPP))
         return result;
-    bool path_only = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags) == 0 && (flags & O_PATH);
+    bool path_only = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags) == 0 &&
+                     (flags & O_PATH);
     return amph_ip_fail(path_only ? EBADF : err);
 }
 
@@ -183,7 +199,8 @@ struct request {
     bool value;   /* marks are set; FD_CLOEXEC is set */
 };
 
-/* place: an int, whatever its name in the number says, or a struct fsxattr, which begins with words. */
+/* place: an int, whatever its name in the number says, or a struct fsxattr, which begins with
+ * words. */
 static int marks(int fd, const struct request *m, void *place)
 {
     uint32_t *arg = place;
@@ -198,8 +215,10 @@ static int marks(int fd, const struct request *m, void *place)
         return amph_ip_file_end(of, EFAULT);
     for (size_t i = 0; i < n && m->value; i++)
         amph_fwd_inode_flag_put(room, i, arg[i]);
-    int err = m->value ? amph_ip_client.setmarks(amph_ip_client.client, &of->file, m->which, room, len)
-                     : amph_ip_client.getmarks(amph_ip_client.client, &of->file, m->which, room, sizeof room, &len);
+    int err = m->value
+                  ? amph_ip_client.setmarks(amph_ip_client.client, &of->file, m->which, room, len)
+                  : amph_ip_client.getmarks(amph_ip_client.client, &of->file, m->which, room,
+                                            sizeof room, &len);
     if (!err && !m->value) {
         memset(arg, 0, bytes);
         for (size_t i = 0; i < len / FWD_INODE_FLAG_BYTES; i++)
@@ -244,7 +263,8 @@ static int set_nonblock(int fd, const struct request *r, void *arg)
     int flags = amph_do_fcntl(fd, F_GETFL, NULL);
     if (flags < 0 || !amph_ip_can_read(arg, sizeof(int)))
         return flags < 0 ? -1 : amph_ip_fail(EFAULT);
-    return amph_do_fcntl(fd, F_SETFL, (void *)(long)(*(const int *)arg ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
+    return amph_do_fcntl(
+        fd, F_SETFL, (void *)(long)(*(const int *)arg ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
 }
 
 static int no_clone(int fd, const struct request *r, void *arg)
@@ -252,6 +272,7 @@ static int no_clone(int fd, const struct request *r, void *arg)
     return amph_ip_fail(EOPNOTSUPP);
 }
 
+/* clang-format off */
 static const struct request requests[] = {
     { FS_IOC_GETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, false },
     { FS_IOC_SETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, true },
@@ -270,6 +291,7 @@ static const struct request requests[] = {
     { FIONBIO, set_nonblock, 0, false },
     { FIONREAD, bytes_left, 0, false },
 };
+/* clang-format on */
 
 int amph_do_ioctl(int fd, unsigned long request, void *arg)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copying between descriptors of which at least one is forwarded.  Layer: iofwd (preload).  Thread rule: any thread.
+ * Copying between descriptors of which at least one is forwarded.  Layer: iofwd (preload).  Thread
+ * rule: any thread.
  */
 #include <limits.h>
 #include <poll.h>
@@ -36,7 +37,8 @@ static off_t any_seek(int fd, off_t off, int whence)
     return amph_ip_fd(fd) ? amph_do_lseek(fd, off, whence) : libc_lseek64(fd, off, whence);
 }
 
-/* One piece from in to out; what could not be written is given back to an input that is read at its own offset. */
+/* One piece from in to out; what could not be written is given back to an input that is read at its
+ * own offset. */
 static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out_off, size_t len)
 {
     static void *spare;
@@ -60,7 +62,8 @@ static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out
 }
 
 /* One file, and the two ranges touch? */
-static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out, const off_t *out_off, const struct stat *b, size_t len)
+static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out,
+                     const off_t *out_off, const struct stat *b, size_t len)
 {
     if (a->st_ino != b->st_ino || a->st_dev != b->st_dev || amph_ip_fd(in) != amph_ip_fd(out))
         return false;
@@ -76,7 +79,8 @@ static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out,
 /* Places in files that the caller keeps: NULL where it uses the descriptor's own. */
 static bool have_places(const off_t *in_off, const off_t *out_off)
 {
-    return (!in_off || amph_ip_can_read(in_off, sizeof *in_off)) && (!out_off || amph_ip_can_read(out_off, sizeof *out_off));
+    return (!in_off || amph_ip_can_read(in_off, sizeof *in_off)) &&
+           (!out_off || amph_ip_can_read(out_off, sizeof *out_off));
 }
 
 /* Of a file: from there on, len bytes can be counted. */
@@ -105,7 +109,8 @@ static bool passes_end(const off_t *off, size_t len)
     return off && (uint64_t)*off + len < (uint64_t)*off;
 }
 
-ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
+ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len,
+                                unsigned flags)
 {
     struct stat a, b;
     size_t one = 1;
@@ -129,14 +134,18 @@ ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, 
         return amph_ip_fail(EOVERFLOW);
     if ((in_off && *in_off < 0) || (out_off && *out_off < 0))
         return amph_ip_fail(EINVAL);
-    if (amph_ip_fd(out) && !amph_ip_within_limit(out, &one, out_off ? *out_off : -1, false)) /* also where there is nothing to copy */
+    /* also where there is nothing to copy */
+    if (amph_ip_fd(out) && !amph_ip_within_limit(out, &one, out_off ? *out_off : -1, false))
         return -1;
     if (overlaps(in, in_off, &a, out, out_off, &b, len))
         return amph_ip_fail(EINVAL);
-    return in_off && *in_off >= a.st_size ? 0 : move_places(in_off, out_off, copy_piece(in, in_off, out, out_off, len));
+    return in_off && *in_off >= a.st_size
+               ? 0
+               : move_places(in_off, out_off, copy_piece(in, in_off, out, out_off, len));
 }
 
-/* As long as there is something and it can be written: the kernel tries to write the rest, too, and tells by signals of limits then. */
+/* As long as there is something and it can be written: the kernel tries to write the rest, too, and
+ * tells by signals of limits then. */
 static ssize_t send_all(int in, const off_t *in_off, int out, const off_t *out_off, size_t len)
 {
     ssize_t sent = 0;
@@ -154,7 +163,8 @@ static ssize_t send_all(int in, const off_t *in_off, int out, const off_t *out_o
     return sent ? sent : n;
 }
 
-/* From a file to itself at its one offset: the kernel reads and writes at the place where that is before. */
+/* From a file to itself at its one offset: the kernel reads and writes at the place where that is
+ * before. */
 static ssize_t send_to_itself(int fd, size_t len)
 {
     off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
@@ -162,8 +172,8 @@ static ssize_t send_to_itself(int fd, size_t len)
     return n > 0 && amph_do_lseek(fd, at + n, SEEK_SET) < 0 ? -1 : n;
 }
 
-/* ---- into pipes: as the kernel moves as much as there is room for and waits only where there is none, so that a program may fill a pipe
- * that it reads itself ---- */
+/* ---- into pipes: as the kernel moves as much as there is room for and waits only where there is
+ * none, so that a program may fill a pipe that it reads itself ---- */
 
 /* Is fd ready, or if it is to be waited for, has it become so? */
 static int await(int fd, short events, bool wait)
@@ -180,7 +190,8 @@ static int await(int fd, short events, bool wait)
 
 static size_t pipe_size(int fd)
 {
-    int size = amph_ip_fd(fd) ? amph_do_fcntl(fd, F_GETPIPE_SZ, NULL) : libc_fcntl64(fd, F_GETPIPE_SZ, NULL);
+    int size = amph_ip_fd(fd) ? amph_do_fcntl(fd, F_GETPIPE_SZ, NULL)
+                              : libc_fcntl64(fd, F_GETPIPE_SZ, NULL);
     return size < PIPE_BUF ? PIPE_BUF : (size_t)size;
 }
 
@@ -191,7 +202,8 @@ static size_t pipe_holds(int fd)
     return (size_t)n;
 }
 
-/* From a forwarded file to a local pipe, page by page as the kernel does it: the pipe keeps those that it takes. */
+/* From a forwarded file to a local pipe, page by page as the kernel does it: the pipe keeps those
+ * that it takes. */
 static ssize_t give_pages(int in, const off_t *in_off, int out, size_t len, bool wait)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -217,7 +229,8 @@ static ssize_t give_pages(int in, const off_t *in_off, int out, size_t len, bool
     return n;
 }
 
-/* placed: what in has been read of can be read again.  Only an empty pipe surely takes its whole size, and any with room PIPE_BUF. */
+/* placed: what in has been read of can be read again.  Only an empty pipe surely takes its whole
+ * size, and any with room PIPE_BUF. */
 static ssize_t into_pipe(int in, const off_t *in_off, bool placed, int out, size_t len, bool wait)
 {
     if (placed && !amph_ip_fd(out))
@@ -249,19 +262,24 @@ ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
     if (out_flags < 0 || !amph_ip_may_write(out_flags) || amph_ip_fd_stat(out, &to) != 0)
         return amph_ip_fail(EBADF);
     bool to_pipe = S_ISFIFO(to.st_mode);
-    if (S_ISDIR(st.st_mode) || S_ISFIFO(st.st_mode) || (!to_pipe && (!placed || (out_flags & O_APPEND))))
+    if (S_ISDIR(st.st_mode) || S_ISFIFO(st.st_mode) ||
+        (!to_pipe && (!placed || (out_flags & O_APPEND))))
         return amph_ip_fail(EINVAL);
     if (!off && amph_fdtab_same(in, out))
         return send_to_itself(in, len);
-    ssize_t n = len == 0 ? 0 : to_pipe ? into_pipe(in, off, file, out, len, !(out_flags & O_NONBLOCK))
-                             : file ? send_all(in, off, out, NULL, len) : copy_piece(in, off, out, NULL, len);
-    if (n == 0 && off && !amph_ip_can_write(off, sizeof *off)) /* as the kernel, which puts it back in any case */
+    ssize_t n = len == 0  ? 0
+                : to_pipe ? into_pipe(in, off, file, out, len, !(out_flags & O_NONBLOCK))
+                : file    ? send_all(in, off, out, NULL, len)
+                          : copy_piece(in, off, out, NULL, len);
+    /* as the kernel, which puts it back in any case */
+    if (n == 0 && off && !amph_ip_can_write(off, sizeof *off))
         return amph_ip_fail(EFAULT);
     return move_places(off, NULL, n);
 }
 
 #define SPLICE_FLAGS (SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT)
-#define TAKEN_AT_ONCE ((size_t)65536) /* what has left a pipe cannot go back, so no more is taken than a pipe has by default */
+#define TAKEN_AT_ONCE \
+    ((size_t)65536) /* what has left a pipe cannot go back, so no more is taken than a pipe has by default */
 
 /* One side is a pipe, as the kernel wants it. */
 ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
@@ -293,8 +311,10 @@ ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t le
     bool wait = !(flags & SPLICE_F_NONBLOCK) && !(pipes & O_NONBLOCK);
     if (!wait && !file && await(in, POLLIN, false) != 0)
         return -1;
-    return move_places(in_off, out_off, to_pipe ? into_pipe(in, in_off, file, out, len, wait)
-                                                : copy_piece(in, NULL, out, out_off, len < TAKEN_AT_ONCE ? len : TAKEN_AT_ONCE));
+    return move_places(
+        in_off, out_off,
+        to_pipe ? into_pipe(in, in_off, file, out, len, wait)
+                : copy_piece(in, NULL, out, out_off, len < TAKEN_AT_ONCE ? len : TAKEN_AT_ONCE));
 }
 
 /* A server's FIFO and a local pipe have no pages in common. */
@@ -306,5 +326,8 @@ ssize_t amph_do_tee(int in, int out, size_t len, unsigned flags)
         return 0;
     int in_flags = amph_ip_fd_flags(in);
     int out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
-    return out_flags < 0 ? -1 : amph_ip_fail(amph_ip_may_read(in_flags) && amph_ip_may_write(out_flags) ? EINVAL : EBADF);
+    return out_flags < 0
+               ? -1
+               : amph_ip_fail(amph_ip_may_read(in_flags) && amph_ip_may_write(out_flags) ? EINVAL
+                                                                                         : EBADF);
 }

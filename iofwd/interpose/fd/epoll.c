@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * epoll on forwarded FIFOs and devices.  Layer: iofwd (preload).  Thread rule: any thread; the lock is held over requests, never over a
- * wait.
+ * epoll on forwarded FIFOs and devices.  Layer: iofwd (preload).  Thread rule: any thread; the lock
+ * is held over requests, never over a wait.
  *
- * The servers keep epoll sets of their own for such files, one for each set of the program that has some, with the program's events, flags
- * and data, so that edges, one-shots and what goes when a file is closed are the kernel's business there.  A bell in the program's set says
- * that there is something to collect.  A forked child has the bell, as it has the set: parent and child share both, and who is woken
- * collects.  Copies of the set's descriptor are names of one set.
+ * The servers keep epoll sets of their own for such files, one for each set of the program that has
+ * some, with the program's events, flags and data, so that edges, one-shots and what goes when a
+ * file is closed are the kernel's business there.  A bell in the program's set says that there is
+ * something to collect.  A forked child has the bell, as it has the set: parent and child share
+ * both, and who is woken collects.  Copies of the set's descriptor are names of one set.
  */
 #include <poll.h>
 #include <sys/epoll.h>
@@ -21,7 +22,9 @@
 #define NAMES 256
 #define BELLS 8 /* servers of one set */
 #define AT_ONCE 64
-#define MARK UINT64_C(0xb5c93e17d2f4a086) /* a bell's data in the program's set; one that a relative has made since is known by it, too */
+#define MARK \
+    UINT64_C( \
+        0xb5c93e17d2f4a086) /* a bell's data in the program's set; one that a relative has made since is known by it, too */
 
 /* A set of the program with forwarded files in it. */
 struct set {
@@ -66,7 +69,8 @@ static struct set *find_set(int fd)
 static void free_set(struct set *s)
 {
     for (unsigned i = 0; i < s->nbells; i++)
-        amph_ip_client.notifier_release(&s->bell[i], true); /* it watches files: nobody else is to hear of them */
+        /* it watches files: nobody else is to hear of them */
+        amph_ip_client.notifier_release(&s->bell[i], true);
     for (size_t i = 0; i < nwatches; i++)
         if (watches[i].set == s)
             watches[i].set = NULL;
@@ -167,12 +171,14 @@ static int make_bell(int ep, struct set *s, uint32_t server, struct amph_fwd_not
     return 0;
 }
 
-/* Notes what a change has left of a watch; where there is no memory nobody hears of the server's end. */
+/* Notes what a change has left of a watch; where there is no memory nobody hears of the server's
+ * end. */
 static void note(struct set *s, int op, int fd, uint32_t server, uint64_t data)
 {
     size_t at = 0;
     size_t had = nwatches;
-    while (at < had && !(watches[at].set == s && watches[at].fd == fd && watches[at].server == server))
+    while (at < had &&
+           !(watches[at].set == s && watches[at].fd == fd && watches[at].server == server))
         at++;
     if (at == had && op != EPOLL_CTL_DEL)
         for (at = 0; at < had && watches[at].set; at++)
@@ -187,18 +193,22 @@ static void note(struct set *s, int op, int fd, uint32_t server, uint64_t data)
         }
     }
     if (at < nwatches)
-        watches[at] = (struct watch){ .set = op == EPOLL_CTL_DEL ? NULL : s, .fd = fd, .server = server, .data = data };
+        watches[at] = (struct watch){
+            .set = op == EPOLL_CTL_DEL ? NULL : s, .fd = fd, .server = server, .data = data
+        };
 }
 
 /* 0 or an errno value; the lock is held. */
-static int change(int ep, struct set *s, int op, int fd, const struct amph_fwd_file *file, const struct epoll_event *event)
+static int change(int ep, struct set *s, int op, int fd, const struct amph_fwd_file *file,
+                  const struct epoll_event *event)
 {
     uint32_t server = file->part[0].server;
     struct amph_fwd_notifier *bell = find_bell(s, server);
     uint64_t data = event ? event->data.u64 : 0;
     int err = bell ? 0 : op == EPOLL_CTL_ADD ? make_bell(ep, s, server, &bell) : ENOENT;
     if (!err)
-        err = amph_ip_client.watch(amph_ip_client.client, file, bell->number, (size_t)op, event ? event->events : 0, data, (size_t)fd);
+        err = amph_ip_client.watch(amph_ip_client.client, file, bell->number, (size_t)op,
+                                   event ? event->events : 0, data, (size_t)fd);
     if (!err)
         note(s, op, fd, server, data);
     return err;
@@ -209,8 +219,10 @@ int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
     struct amph_fd_file *of;
     int saved = errno;
     bool known = op == EPOLL_CTL_ADD || op == EPOLL_CTL_MOD || op == EPOLL_CTL_DEL;
-    /* what is wrong with the set, and that a file cannot be watched, the kernel says of the placeholder */
-    if (!known || (op != EPOLL_CTL_DEL && !amph_ip_can_read(event, sizeof *event)) || amph_ip_fd(ep) || !amph_ip_waits(fd) ||
+    /* what is wrong with the set, and that a file cannot be watched, the kernel says of the
+     * placeholder */
+    if (!known || (op != EPOLL_CTL_DEL && !amph_ip_can_read(event, sizeof *event)) ||
+        amph_ip_fd(ep) || !amph_ip_waits(fd) ||
         (amph_ip_kernel_epoll_ctl(ep, op, fd, event) != 0 && errno != EPERM))
         return amph_ip_kernel_epoll_ctl(ep, op, fd, event);
     errno = saved;
@@ -235,16 +247,20 @@ static int all_gone(struct set *s, uint32_t server, struct epoll_event *out, int
     int n = 0;
     for (size_t i = 0; i < nwatches && n < most; i++)
         if (watches[i].set == s && watches[i].server == server)
-            out[n++] = (struct epoll_event){ .events = EPOLLERR | EPOLLHUP, .data.u64 = watches[i].data };
+            out[n++] = (struct epoll_event){ .events = EPOLLERR | EPOLLHUP,
+                                             .data.u64 = watches[i].data };
     return n;
 }
 
-static int collect_from(struct set *s, const struct amph_fwd_notifier *bell, struct epoll_event *out, int most)
+static int collect_from(struct set *s, const struct amph_fwd_notifier *bell,
+                        struct epoll_event *out, int most)
 {
     struct amph_fwd_happened happened[AT_ONCE];
     size_t got;
     bool lives = amph_ip_client.notifier_drain(bell);
-    if (!lives || amph_ip_client.notifier_collect(amph_ip_client.client, bell, happened, most < AT_ONCE ? (size_t)most : AT_ONCE, &got) != 0)
+    if (!lives ||
+        amph_ip_client.notifier_collect(amph_ip_client.client, bell, happened,
+                                        most < AT_ONCE ? (size_t)most : AT_ONCE, &got) != 0)
         return all_gone(s, bell->server, out, most);
     for (size_t i = 0; i < got; i++)
         out[i] = (struct epoll_event){ .events = happened[i].events, .data.u64 = happened[i].data };
@@ -292,19 +308,26 @@ bool amph_ip_epoll_within(void)
     return within > 0;
 }
 
-/* The kernel's part; *rung_p: and the word that a bell has rung, which the kernel gives to one waiter only. */
-static int wait_local(int ep, struct epoll_event *out, int most, int64_t left, const sigset_t *mask, bool *rung_p)
+/* The kernel's part; *rung_p: and the word that a bell has rung, which the kernel gives to one
+ * waiter only. */
+static int wait_local(int ep, struct epoll_event *out, int most, int64_t left, const sigset_t *mask,
+                      bool *rung_p)
 {
     int64_t ms = left / 1000000 + (left % 1000000 != 0);
     within++;
-    int n = libc_epoll_pwait(ep, out, most, left == INT64_MAX ? -1 : ms < INT_MAX ? (int)ms : INT_MAX, mask);
+    int n = libc_epoll_pwait(ep, out, most,
+                             left == INT64_MAX ? -1
+                             : ms < INT_MAX    ? (int)ms
+                                               : INT_MAX,
+                             mask);
     within--;
     int told = n < 0 ? -1 : without_bells(out, n);
     *rung_p = told < n;
     return told;
 }
 
-/* Who has that word and goes without collecting hands it on: another thread or process may be asleep. */
+/* Who has that word and goes without collecting hands it on: another thread or process may be
+ * asleep. */
 static void hand_on(int ep)
 {
     int saved = errno;
@@ -335,31 +358,38 @@ static int wait_here(int ep, struct epoll_event *out, int most, int64_t until, c
     }
 }
 
-/* A set without forwarded files, as far as is known here: a relative may have put a bell into it, which is nothing to tell of. */
+/* A set without forwarded files, as far as is known here: a relative may have put a bell into it,
+ * which is nothing to tell of. */
 bool amph_ip_epoll_told(struct epoll_event *out, int n, int *n_p)
 {
     *n_p = n > 0 ? without_bells(out, n) : n;
     return n <= 0 || *n_p > 0;
 }
 
-int amph_do_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const sigset_t *mask)
+int amph_do_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout,
+                        const sigset_t *mask)
 {
-    const struct timespec limit = { .tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L };
+    const struct timespec limit = { .tv_sec = timeout / 1000,
+                                    .tv_nsec = timeout % 1000 * 1000000L };
     int n;
-    if (AMPH_LIKELY(!amph_ip_epoll(ep)) && amph_ip_epoll_told(out, libc_epoll_pwait(ep, out, most, timeout, mask), &n))
+    if (AMPH_LIKELY(!amph_ip_epoll(ep)) &&
+        amph_ip_epoll_told(out, libc_epoll_pwait(ep, out, most, timeout, mask), &n))
         return n;
     return amph_do_epoll_pwait2(ep, out, most, timeout < 0 ? NULL : &limit, mask);
 }
 
-int amph_do_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit, const sigset_t *mask)
+int amph_do_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct timespec *limit,
+                         const sigset_t *mask)
 {
     int n;
     int saved = errno;
-    if (AMPH_LIKELY(!amph_ip_epoll(ep)) && amph_ip_epoll_told(out, libc_epoll_pwait2(ep, out, most, limit, mask), &n))
+    if (AMPH_LIKELY(!amph_ip_epoll(ep)) &&
+        amph_ip_epoll_told(out, libc_epoll_pwait2(ep, out, most, limit, mask), &n))
         return n;
     if (most <= 0 || (size_t)most > INT_MAX / sizeof *out)
         return amph_ip_fail(EINVAL);
-    if (!amph_ip_can_write(out, (size_t)most * sizeof *out) || (limit && !amph_ip_can_read(limit, sizeof *limit)))
+    if (!amph_ip_can_write(out, (size_t)most * sizeof *out) ||
+        (limit && !amph_ip_can_read(limit, sizeof *limit)))
         return amph_ip_fail(EFAULT);
     if (limit && (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= 1000000000))
         return amph_ip_fail(EINVAL);

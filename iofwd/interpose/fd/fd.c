@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors: opening, closing, copying, and the placeholders that hold their numbers.  Layer: iofwd (preload).
- * Thread rule: any thread, and signal handlers.
+ * Descriptors: opening, closing, copying, and the placeholders that hold their numbers.  Layer:
+ * iofwd (preload). Thread rule: any thread, and signal handlers.
  */
 #include <inttypes.h>
 #include <sys/mman.h>
@@ -36,15 +36,18 @@ static int let_go(struct amph_fd_file *of)
 }
 
 /*
- * Where Amphora's own descriptors begin: in the upper quarter of those that the process may have, out of the way of shells, of select() and
- * of dup2, which ask for small ones by number; but not so high that the kernel's table of them would be long.
+ * Where Amphora's own descriptors begin: in the upper quarter of those that the process may have,
+ * out of the way of shells, of select() and of dup2, which ask for small ones by number; but not so
+ * high that the kernel's table of them would be long.
  */
 #define OWN_LIMIT_MOST 1024
 
 static int own_least(void)
 {
     struct rlimit may;
-    rlim_t most = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < OWN_LIMIT_MOST ? may.rlim_cur : OWN_LIMIT_MOST;
+    rlim_t most = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < OWN_LIMIT_MOST
+                      ? may.rlim_cur
+                      : OWN_LIMIT_MOST;
     return (int)(most - most / 4);
 }
 
@@ -56,7 +59,8 @@ int amph_ip_own(int fd)
     int least = own_least();
     if (fd < least) {
         int cloexec = amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
-        int high = amph_ip_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)least);
+        int high = amph_ip_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD,
+                                        (void *)(long)least);
         if (high >= 0) {
             amph_ip_kernel_close(fd);
             fd = high;
@@ -92,7 +96,9 @@ int amph_ip_note_local(int fd)
 static int sealed_memfd(const char *name)
 {
     int fd = amph_ip_kernel_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && amph_ip_kernel_fcntl(fd, F_ADD_SEALS, (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) < 0) {
+    if (fd >= 0 && amph_ip_kernel_fcntl(fd, F_ADD_SEALS,
+                                        (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW |
+                                                       F_SEAL_WRITE)) < 0) {
         int err = errno;
         amph_ip_kernel_close(fd);
         return amph_ip_fail(err);
@@ -107,13 +113,16 @@ static int open_again_writable(int fd, int flags)
     return amph_ip_kernel_openat(AT_FDCWD, link, O_WRONLY | flags, 0);
 }
 
-/* The memfd from which the placeholders of a server's files are opened, kept among our own descriptors, or -1. */
+/* The memfd from which the placeholders of a server's files are opened, kept among our own
+ * descriptors, or -1. */
 static int stamp_of(uint32_t server)
 {
-    static uint64_t stamps[AMPH_FWD_PARTS_MAX]; /* server in the high half, descriptor + 1 in the low; 0: none */
+    /* server in the high half, descriptor + 1 in the low; 0: none */
+    static uint64_t stamps[AMPH_FWD_PARTS_MAX];
     char name[sizeof AMPH_IP_PLACEHOLDER_MARK + 16];
     size_t i = 0;
-    for (uint64_t s; i < AMPH_COUNTOF(stamps) && (s = __atomic_load_n(&stamps[i], __ATOMIC_ACQUIRE)) != 0; i++)
+    for (uint64_t s;
+         i < AMPH_COUNTOF(stamps) && (s = __atomic_load_n(&stamps[i], __ATOMIC_ACQUIRE)) != 0; i++)
         if (s >> 32 == server)
             return (int)(s & UINT32_MAX) - 1;
     if (i == AMPH_COUNTOF(stamps))
@@ -130,8 +139,9 @@ static int stamp_of(uint32_t server)
     }
     amph_fdtab_mark(high, FDTAB_OWN);
     uint64_t none = 0;
-    if (__atomic_compare_exchange_n(&stamps[i], &none, (uint64_t)server << 32 | (uint32_t)(high + 1), false, __ATOMIC_RELEASE,
-                                    __ATOMIC_RELAXED))
+    if (__atomic_compare_exchange_n(&stamps[i], &none,
+                                    (uint64_t)server << 32 | (uint32_t)(high + 1), false,
+                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         return high;
     amph_fdtab_mark(high, FDTAB_UNKNOWN); /* another thread was faster */
     amph_ip_kernel_close(high);
@@ -142,7 +152,8 @@ static int stamp_of(uint32_t server)
 static int stamped(const struct amph_fwd_file *file, bool cloexec)
 {
     const struct amph_fwd_ref *ref = &file->part[0];
-    int stamp = file->nparts == 1 && (ref->handle & AMPH_FWD_HANDLE_TOP) ? stamp_of(ref->server) : -1;
+    int stamp = file->nparts == 1 && (ref->handle & AMPH_FWD_HANDLE_TOP) ? stamp_of(ref->server)
+                                                                         : -1;
     int fd = stamp < 0 ? -1 : open_again_writable(stamp, cloexec ? O_CLOEXEC : 0);
     off_t at = (off_t)(ref->handle & ~AMPH_FWD_HANDLE_TOP);
     if (fd >= 0 && fd < FDTAB_MAX && at > 0 && amph_ip_kernel_lseek(fd, at, SEEK_SET) == at)
@@ -153,8 +164,9 @@ static int stamped(const struct amph_fwd_file *file, bool cloexec)
 }
 
 /*
- * A real descriptor that holds the number: an empty sealed memfd that says what it stands for by its name or its offset, opened again
- * write-only, so that a read, write or map that was not caught fails instead of vanishing.  It takes the lowest number, as open must.
+ * A real descriptor that holds the number: an empty sealed memfd that says what it stands for by
+ * its name or its offset, opened again write-only, so that a read, write or map that was not caught
+ * fails instead of vanishing.  It takes the lowest number, as open must.
  */
 static int placeholder(const struct amph_fwd_file *file, bool cloexec)
 {
@@ -162,7 +174,8 @@ static int placeholder(const struct amph_fwd_file *file, bool cloexec)
     int fd = stamped(file, cloexec);
     if (fd >= 0)
         return fd;
-    if (!amph_ip_client.file_print(file, name + sizeof AMPH_IP_PLACEHOLDER_MARK - 1, AMPH_FWD_TEXT_BYTES))
+    if (!amph_ip_client.file_print(file, name + sizeof AMPH_IP_PLACEHOLDER_MARK - 1,
+                                   AMPH_FWD_TEXT_BYTES))
         return amph_ip_fail(EOVERFLOW);
     fd = sealed_memfd(name);
     if (fd < 0)
@@ -195,7 +208,8 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
         return amph_ip_resolve_end(w, ENOMEM);
     bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
     mode_t new_mode = creates ? amph_fwd_new_mode(mode & 07777, amph_ip_state.umask) : 0;
-    int err = amph_ip_client.open(amph_ip_client.client, AMPH_IP_AT(w), flags & ~O_CLOEXEC, new_mode, &of->file);
+    int err = amph_ip_client.open(amph_ip_client.client, AMPH_IP_AT(w), flags & ~O_CLOEXEC,
+                                  new_mode, &of->file);
     if (err) {
         char out[PATH_MAX];
         bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
@@ -257,7 +271,8 @@ int amph_ip_close(enum amph_client_route way, int fd)
         return amph_ip_fail(EBADF);
     if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
         amph_ip_epoll_closed(fd);
-    amph_fdtab_mark(fd, FDTAB_UNKNOWN); /* before the close: afterwards the number may be another thread's */
+    /* before the close: afterwards the number may be another thread's */
+    amph_fdtab_mark(fd, FDTAB_UNKNOWN);
     return close_by(way, fd);
 }
 
@@ -273,7 +288,8 @@ static void close_one(int fd, struct amph_fd_file *of, void *arg)
 
 static int close_range_by(enum amph_client_route way, unsigned first, unsigned last, int flags)
 {
-    return way == AMPH_IP_LIBC ? libc_close_range(first, last, flags) : amph_ip_kernel_close_range(first, last, flags);
+    return way == AMPH_IP_LIBC ? libc_close_range(first, last, flags)
+                               : amph_ip_kernel_close_range(first, last, flags);
 }
 
 struct range {
@@ -323,7 +339,8 @@ int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned las
 {
     if (!amph_ip_state.on || amph_ip_inside || first > last || (flags & CLOEXEC_ONLY))
         return close_range_by(way, first, last, flags);
-    amph_fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX, last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
+    amph_fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX,
+                    last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
     if (!amph_ip_client.loaded && !amph_ip_rank_guarded && !amph_ip_cwd_fd)
         return close_range_by(way, first, last, flags);
     struct range r = { .way = way, .first = first, .last = last, .flags = flags };
@@ -363,7 +380,11 @@ int amph_do_dup(int fd)
 }
 
 /* The calls of this family. */
-enum onto { BY_DUP2, BY_DUP3, BY_NUMBER };
+enum onto {
+    BY_DUP2,
+    BY_DUP3,
+    BY_NUMBER
+};
 
 static int local_onto(enum onto how, int from, int to, int flags)
 {
@@ -372,8 +393,8 @@ static int local_onto(enum onto how, int from, int to, int flags)
     return how == BY_DUP3 ? libc_dup3(from, to, flags) : libc_dup2(from, to);
 }
 
-/* The table knows of it before the kernel does: a thread that uses the descriptor meanwhile gets one file or the other, never the
- * placeholder, which looks closed. */
+/* The table knows of it before the kernel does: a thread that uses the descriptor meanwhile gets
+ * one file or the other, never the placeholder, which looks closed. */
 static int forwarded_onto(int from, int to, int flags, struct amph_fd_file *of)
 {
     enum amph_fdtab_class cls = amph_fdtab_class(to);
@@ -427,8 +448,10 @@ bool amph_ip_hold_cwd(int fd)
     int held = -1;
     if (amph_ip_file_get(fd, &of) == 0) {
         /* over the old one, so that the other threads' calls go to the one or to the other */
-        held = amph_ip_cwd_fd ? amph_ip_kernel_dup3(fd, amph_ip_cwd_fd, 0) : amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)(long)own_least());
-        held = amph_ip_enter_copy(held < 0 ? amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held, of);
+        held = amph_ip_cwd_fd ? amph_ip_kernel_dup3(fd, amph_ip_cwd_fd, 0)
+                              : amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)(long)own_least());
+        held = amph_ip_enter_copy(held < 0 ? amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held,
+                                  of);
     }
     amph_do_close(fd);
     int old = __atomic_exchange_n(&amph_ip_cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);

@@ -37,7 +37,8 @@ static struct amph_fd_file **slot_of(int fd, bool make)
     struct leaf *leaf = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (!leaf && make) {
         struct leaf *fresh = forever(sizeof *fresh);
-        if (fresh && __atomic_compare_exchange_n(place, &leaf, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        if (fresh && __atomic_compare_exchange_n(place, &leaf, fresh, false, __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_ACQUIRE))
             leaf = fresh;
         else if (fresh)
             munmap(fresh, sizeof *fresh);
@@ -50,7 +51,8 @@ static struct amph_fd_file *claim_in(struct pool *pool)
     for (int i = 0; i < POOL_FILES; i++) {
         int none = 0;
         if (__atomic_load_n(&pool->file[i].refs, __ATOMIC_RELAXED) == 0 &&
-            __atomic_compare_exchange_n(&pool->file[i].refs, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            __atomic_compare_exchange_n(&pool->file[i].refs, &none, 1, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
             return &pool->file[i];
     }
     return NULL;
@@ -68,7 +70,8 @@ struct amph_fd_file *amph_fdtab_new(void)
         of = &fresh->file[0];
         of->refs = 1;
         fresh->next = __atomic_load_n(&pools, __ATOMIC_ACQUIRE);
-        while (!__atomic_compare_exchange_n(&pools, &fresh->next, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        while (!__atomic_compare_exchange_n(&pools, &fresh->next, fresh, false, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE))
             ;
     }
     of->oflags = 0;
@@ -82,20 +85,23 @@ static bool pin(struct amph_fd_file *of)
 {
     int refs = __atomic_load_n(&of->refs, __ATOMIC_RELAXED);
     while (refs > 0)
-        if (__atomic_compare_exchange_n(&of->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&of->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
             return true;
     return false;
 }
 
 /*
- * The count stays at -1 while the last user closes the file, so that nobody claims its memory in between.  A pin may have been set on
- * a file that is not the one its setter looked for; if the drop of that pin is the last, it closes the file for whoever was before it.
+ * The count stays at -1 while the last user closes the file, so that nobody claims its memory in
+ * between.  A pin may have been set on a file that is not the one its setter looked for; if the
+ * drop of that pin is the last, it closes the file for whoever was before it.
  */
 int amph_fdtab_put(struct amph_fd_file *of)
 {
     int err = 0;
     int refs = __atomic_load_n(&of->refs, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&of->refs, &refs, refs == 1 ? -1 : refs - 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    while (!__atomic_compare_exchange_n(&of->refs, &refs, refs == 1 ? -1 : refs - 1, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         ;
     if (refs == 1) {
         if (__atomic_exchange_n(&of->ready, false, __ATOMIC_RELAXED))
@@ -169,7 +175,8 @@ bool amph_fdtab_same(int a, int b)
     return same;
 }
 
-void amph_fdtab_each(int first, int last, void (*fn)(int fd, struct amph_fd_file *of, void *arg), void *arg)
+void amph_fdtab_each(int first, int last, void (*fn)(int fd, struct amph_fd_file *of, void *arg),
+                     void *arg)
 {
     if (last >= FDTAB_MAX)
         last = FDTAB_MAX - 1;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of this process's descriptors: a class byte for each, and for the forwarded ones the open file behind it, which
- * descriptors made by dup share.  Layer: iofwd.  Uses nothing but the C library.
- * Thread rule: every function may be called from any thread and from signal handlers; nothing here takes a lock.  Open files live in
- * memory that is never given back, so that a reader may look at one that is just being closed: it takes a reference and then checks
- * that the descriptor still leads there.
+ * The table of this process's descriptors: a class byte for each, and for the forwarded ones the
+ * open file behind it, which descriptors made by dup share.  Layer: iofwd.  Uses nothing but the C
+ * library. Thread rule: every function may be called from any thread and from signal handlers;
+ * nothing here takes a lock.  Open files live in memory that is never given back, so that a reader
+ * may look at one that is just being closed: it takes a reference and then checks that the
+ * descriptor still leads there.
  */
 #ifndef AMPH_IOFWD_FDTAB_H
 #define AMPH_IOFWD_FDTAB_H
@@ -29,20 +30,23 @@ enum amph_fdtab_class {
 #define AMPH_IP_PATH_INLINE 256
 
 struct amph_fd_file {
-    int refs; /* descriptors that lead here, and calls under way; 0: free */
+    int refs;   /* descriptors that lead here, and calls under way; 0: free */
     bool ready; /* `file` is filled in */
     struct amph_fwd_file file;
-    bool locked;                 /* a record lock was taken through it */
-    bool closing;                /* an exec that is about to come closes one of its descriptors */
-    int oflags;                  /* as it was opened */
-    char path[AMPH_IP_PATH_INLINE];  /* absolute, clean, in the forwarded name space; "" if not known or too long */
+    bool locked;  /* a record lock was taken through it */
+    bool closing; /* an exec that is about to come closes one of its descriptors */
+    int oflags;   /* as it was opened */
+    /* absolute, clean, in the forwarded name space; "" if not known or too long */
+    char path[AMPH_IP_PATH_INLINE];
 };
 
 extern uint8_t amph_fdtab_classes[FDTAB_MAX] AMPH_HIDDEN;
 
 static inline enum amph_fdtab_class amph_fdtab_class(int fd)
 {
-    return (unsigned)fd < FDTAB_MAX ? (enum amph_fdtab_class)__atomic_load_n(&amph_fdtab_classes[fd], __ATOMIC_RELAXED) : FDTAB_LOCAL;
+    return (unsigned)fd < FDTAB_MAX
+               ? (enum amph_fdtab_class)__atomic_load_n(&amph_fdtab_classes[fd], __ATOMIC_RELAXED)
+               : FDTAB_LOCAL;
 }
 
 static inline void amph_fdtab_mark(int fd, enum amph_fdtab_class cls)
@@ -57,7 +61,8 @@ struct amph_fd_file *amph_fdtab_new(void);
 /* The open file behind fd with a reference added, or NULL. */
 struct amph_fd_file *amph_fdtab_get(int fd);
 
-/* Drops a reference.  The last one closes the file by amph_fdtab_closer and gives back what that gave; 0 otherwise. */
+/* Drops a reference.  The last one closes the file by amph_fdtab_closer and gives back what that
+ * gave; 0 otherwise. */
 int amph_fdtab_put(struct amph_fd_file *of);
 
 /* Do two descriptors lead to one open file, and so have one offset? */
@@ -66,17 +71,19 @@ bool amph_fdtab_same(int a, int b);
 /* Closes a file at its server: 0 or an errno value.  Set once, before the first file is opened. */
 extern int (*amph_fdtab_closer)(const struct amph_fwd_file *file) AMPH_HIDDEN;
 
-/* Makes fd lead to of, or, with of NULL, gives it the class cls.  A reference of the caller's goes over to the table.  Gives back
- * what fd led to before, with its reference, or NULL. */
+/* Makes fd lead to of, or, with of NULL, gives it the class cls.  A reference of the caller's goes
+ * over to the table.  Gives back what fd led to before, with its reference, or NULL. */
 struct amph_fd_file *amph_fdtab_set(int fd, struct amph_fd_file *of, enum amph_fdtab_class cls);
 
 /* The open file for file, with a reference added, if one is in use; NULL if none. */
 struct amph_fd_file *amph_fdtab_find(const struct amph_fwd_file *file);
 
 /* Calls fn for each forwarded descriptor from first to last. */
-void amph_fdtab_each(int first, int last, void (*fn)(int fd, struct amph_fd_file *of, void *arg), void *arg);
+void amph_fdtab_each(int first, int last, void (*fn)(int fd, struct amph_fd_file *of, void *arg),
+                     void *arg);
 
-/* In a forked child: the calls of the parent's other threads are not under way here, so references are counted afresh. */
+/* In a forked child: the calls of the parent's other threads are not under way here, so references
+ * are counted afresh. */
 void amph_fdtab_recount(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RLIMIT_FSIZE; see fd/file_size_limit.h.  It is looked at when the program starts and whenever it sets a limit.  Layer: iofwd (preload).
- * Thread rule: as there.
+ * RLIMIT_FSIZE; see fd/file_size_limit.h.  It is looked at when the program starts and whenever it
+ * sets a limit.  Layer: iofwd (preload). Thread rule: as there.
  */
 #include "iofwd/interpose/fd/file_size_limit.h"
 
@@ -18,7 +18,9 @@ int amph_ip_limits_changed(int result)
 {
     struct rlimit64 now;
     if (amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0)
-        __atomic_store_n(&amph_ip_fsize, now.rlim_cur == RLIM64_INFINITY ? UINT64_MAX : now.rlim_cur, __ATOMIC_RELAXED);
+        __atomic_store_n(&amph_ip_fsize,
+                         now.rlim_cur == RLIM64_INFINITY ? UINT64_MAX : now.rlim_cur,
+                         __ATOMIC_RELAXED);
     return result;
 }
 
@@ -37,7 +39,9 @@ bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append)
     int flags = amph_do_fcntl(fd, F_GETFL, NULL);
     bool writes = flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
     if (*len_p && writes && amph_do_fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        off_t at = append || (flags & O_APPEND) ? st.st_size : off == -1 ? amph_do_lseek(fd, 0, SEEK_CUR) : off;
+        off_t at = append || (flags & O_APPEND) ? st.st_size
+                   : off == -1                  ? amph_do_lseek(fd, 0, SEEK_CUR)
+                                                : off;
         if (at >= 0 && (uint64_t)at >= most)
             return too_large();
         if (at >= 0 && *len_p > most - (uint64_t)at)
@@ -54,7 +58,10 @@ bool amph_ip_may_grow(int fd, const char *path, off_t length)
     int flags = path ? O_WRONLY : amph_do_fcntl(fd, F_GETFL, NULL);
     bool writes = path ? amph_do_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
                        : flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
-    bool grows = writes && (path ? amph_do_fstatat(AT_FDCWD, path, &st, 0) : amph_do_fstat(fd, &st)) == 0 && S_ISREG(st.st_mode) && length > st.st_size;
+    bool grows = writes &&
+                 (path ? amph_do_fstatat(AT_FDCWD, path, &st, 0) : amph_do_fstat(fd, &st)) == 0 &&
+                 S_ISREG(st.st_mode) && length > st.st_size;
     errno = saved;
-    return !grows || (uint64_t)length <= __atomic_load_n(&amph_ip_fsize, __ATOMIC_RELAXED) || too_large();
+    return !grows || (uint64_t)length <= __atomic_load_n(&amph_ip_fsize, __ATOMIC_RELAXED) ||
+           too_large();
 }

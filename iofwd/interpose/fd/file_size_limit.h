@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RLIMIT_FSIZE, which is the calling process's and which no server knows.  Layer: iofwd (preload).  Thread rule: any thread.
+ * RLIMIT_FSIZE, which is the calling process's and which no server knows.  Layer: iofwd (preload).
+ * Thread rule: any thread.
  */
 #ifndef AMPH_IOFWD_FSIZE_H
 #define AMPH_IOFWD_FSIZE_H
@@ -12,7 +13,8 @@
 
 #include "base/platform.h"
 
-extern uint64_t amph_ip_fsize AMPH_HIDDEN; /* how large files may grow; UINT64_MAX: as they like.  As it was last looked at */
+/* how large files may grow; UINT64_MAX: as they like.  As it was last looked at */
+extern uint64_t amph_ip_fsize AMPH_HIDDEN;
 
 static inline bool amph_ip_is_limited(void)
 {
@@ -22,14 +24,15 @@ static inline bool amph_ip_is_limited(void)
 /* The slow way of the next one. */
 bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append);
 
-/* A write of *len_p bytes, which may become fewer.  off -1: at the offset.  false: none may be written, which SIGXFSZ and
- * EFBIG have said. */
+/* A write of *len_p bytes, which may become fewer.  off -1: at the offset.  false: none may be
+ * written, which SIGXFSZ and EFBIG have said. */
 static inline bool amph_ip_within_limit(int fd, size_t *len_p, off_t off, bool append)
 {
     return AMPH_LIKELY(!amph_ip_is_limited()) || amph_ip_fit_limit(fd, len_p, off, append);
 }
 
-/* May a file (of path, or where that is NULL of fd) become this long?  What is wrong with it otherwise, its server says. */
+/* May a file (of path, or where that is NULL of fd) become this long?  What is wrong with it
+ * otherwise, its server says. */
 bool amph_ip_may_grow(int fd, const char *path, off_t length);
 
 #endif

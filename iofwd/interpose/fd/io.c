@@ -14,7 +14,8 @@
 
 #define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
 
-/* ---- memory that the program does not have: EFAULT where nothing of a buffer is there, else the call ends where it does ---- */
+/* ---- memory that the program does not have: EFAULT where nothing of a buffer is there, else the
+ * call ends where it does ---- */
 
 /* A read into nowhere is right at the end of a file.  off -1: at the offset. */
 static ssize_t read_nowhere(int fd, bool wild, off_t off)
@@ -25,7 +26,8 @@ static ssize_t read_nowhere(int fd, bool wild, off_t off)
         return flags < 0 ? -1 : amph_ip_fail(EBADF);
     if (!wild && amph_do_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
         return amph_ip_fail(EISDIR);
-    if (!wild && S_ISREG(st.st_mode) && (off == -1 ? amph_do_lseek(fd, 0, SEEK_CUR) : off) >= st.st_size)
+    if (!wild && S_ISREG(st.st_mode) &&
+        (off == -1 ? amph_do_lseek(fd, 0, SEEK_CUR) : off) >= st.st_size)
         return 0;
     return amph_ip_fail(EFAULT);
 }
@@ -39,11 +41,14 @@ static ssize_t write_nothing(int fd, off_t off)
     return amph_ip_within_limit(fd, &one, off, false) ? amph_ip_fail(EFAULT) : -1;
 }
 
-/* What is there of a buffer, at most what Linux moves in one call; 0 where none is and len is not 0. */
+/* What is there of a buffer, at most what Linux moves in one call; 0 where none is and len is not
+ * 0. */
 static inline size_t there(const void *buf, size_t len, bool write)
 {
     size_t most = len < MOST_AT_ONCE ? len : MOST_AT_ONCE;
-    return AMPH_LIKELY(amph_ip_mem_known((uintptr_t)buf, most, write)) ? most : amph_ip_is_wild(buf, len) ? 0 : amph_ip_mem_ask(buf, most, write);
+    return AMPH_LIKELY(amph_ip_mem_known((uintptr_t)buf, most, write)) ? most
+           : amph_ip_is_wild(buf, len)                                 ? 0
+                                       : amph_ip_mem_ask(buf, most, write);
 }
 
 ssize_t amph_do_read(int fd, void *buf, size_t len)
@@ -109,15 +114,18 @@ off_t amph_do_lseek(int fd, off_t off, int whence)
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
     int err = amph_ip_client.lseek(amph_ip_client.client, &of->file, off, whence, &at);
-    if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) && (amph_do_fcntl(fd, F_GETFL, NULL) & O_PATH))
+    if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) &&
+        (amph_do_fcntl(fd, F_GETFL, NULL) & O_PATH))
         err = EBADF; /* what the kernel looks at first */
     return amph_ip_file_end(of, err) ? -1 : at;
 }
 
 /* ---- scattered buffers: one call at the server, since readv and writev are one call ---- */
 
-/* How many bytes the call is about: up to the first that the program does not have.  *asked_p: bytes it asked for. */
-static int iov_total(const struct iovec *iov, int count, bool write, size_t *asked_p, size_t *total_p)
+/* How many bytes the call is about: up to the first that the program does not have.  *asked_p:
+ * bytes it asked for. */
+static int iov_total(const struct iovec *iov, int count, bool write, size_t *asked_p,
+                     size_t *total_p)
 {
     size_t asked = 0;
     size_t total = 0;
@@ -142,7 +150,9 @@ static int iov_total(const struct iovec *iov, int count, bool write, size_t *ask
 
 void *amph_ip_borrow(size_t len)
 {
-    void *p = amph_ip_kernel_mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* signal handlers may */
+    /* signal handlers may */
+    void *p = amph_ip_kernel_mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -155,7 +165,8 @@ void amph_ip_give_back(void *memory, size_t len)
     errno = saved;
 }
 
-/* What the flags of preadv2 and pwritev2 mean, the server's kernel knows: they go there with a copy of the file's value. */
+/* What the flags of preadv2 and pwritev2 mean, the server's kernel knows: they go there with a copy
+ * of the file's value. */
 static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, int flags)
 {
     struct amph_fd_file *of;
@@ -165,8 +176,10 @@ static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, 
     struct amph_fwd_client *c = amph_ip_client.client;
     struct amph_fwd_file file = of->file;
     file.rwf = (uint32_t)flags;
-    int err = !write ? (off == -1 ? amph_ip_client.read(c, &file, buf, len, &done) : amph_ip_client.pread(c, &file, off, buf, len, &done))
-                     : (off == -1 ? amph_ip_client.write(c, &file, buf, len, &done) : amph_ip_client.pwrite(c, &file, off, buf, len, &done));
+    int err = !write ? (off == -1 ? amph_ip_client.read(c, &file, buf, len, &done)
+                                  : amph_ip_client.pread(c, &file, off, buf, len, &done))
+                     : (off == -1 ? amph_ip_client.write(c, &file, buf, len, &done)
+                                  : amph_ip_client.pwrite(c, &file, off, buf, len, &done));
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
@@ -181,7 +194,9 @@ static ssize_t write_at(int fd, const void *buf, size_t len, off_t off, int flag
 {
     size_t have = flags ? there(buf, len, false) : len;
     if (flags)
-        return amph_ip_within_limit(fd, &have, off, flags & RWF_APPEND) ? with_flags(fd, true, (void *)buf, have, off, flags) : -1;
+        return amph_ip_within_limit(fd, &have, off, flags & RWF_APPEND)
+                   ? with_flags(fd, true, (void *)buf, have, off, flags)
+                   : -1;
     return off == -1 ? amph_do_write(fd, buf, len) : amph_do_pwrite(fd, buf, len, off);
 }
 
@@ -204,7 +219,10 @@ static int wrong_flags(int fd, off_t off, bool write)
     int have = amph_ip_fd_flags(fd);
     if (have >= 0 && off >= 0 && has_no_places(fd))
         return amph_ip_fail(ESPIPE);
-    return have < 0 ? -1 : amph_ip_fail(write ? (amph_ip_may_write(have) ? EOPNOTSUPP : EBADF) : amph_ip_may_read(have) ? EOPNOTSUPP : EBADF);
+    return have < 0 ? -1
+                    : amph_ip_fail(write ? (amph_ip_may_write(have) ? EOPNOTSUPP : EBADF)
+                                   : amph_ip_may_read(have) ? EOPNOTSUPP
+                                                            : EBADF);
 }
 
 ssize_t amph_do_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags)
@@ -302,13 +320,16 @@ int amph_do_fdatasync(int fd)
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
     int err = amph_ip_maps_flush(of);
-    return amph_ip_file_end(of, err ? err : amph_ip_client.fdatasync(amph_ip_client.client, &of->file));
+    return amph_ip_file_end(of,
+                            err ? err : amph_ip_client.fdatasync(amph_ip_client.client, &of->file));
 }
 
 int amph_do_syncfs(int fd)
 {
     struct amph_fd_file *of;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.syncfs(amph_ip_client.client, &of->file));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(of, amph_ip_client.syncfs(amph_ip_client.client, &of->file));
 }
 
 int amph_do_ftruncate(int fd, off_t length)
@@ -318,7 +339,10 @@ int amph_do_ftruncate(int fd, off_t length)
         return amph_ip_fail(EINVAL);
     if (AMPH_UNLIKELY(amph_ip_is_limited()) && !amph_ip_may_grow(fd, NULL, length))
         return -1;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.ftruncate(amph_ip_client.client, &of->file, length));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(
+                     of, amph_ip_client.ftruncate(amph_ip_client.client, &of->file, length));
 }
 
 int amph_do_fallocate(int fd, int how, off_t off, off_t length)
@@ -326,14 +350,17 @@ int amph_do_fallocate(int fd, int how, off_t off, off_t length)
     struct amph_fd_file *of;
     if (off < 0 || length <= 0)
         return amph_ip_fail(EINVAL);
-    if (AMPH_UNLIKELY(amph_ip_is_limited()) && (how == 0 || how == FALLOC_FL_ZERO_RANGE) && length <= INT64_MAX - off &&
-        !amph_ip_may_grow(fd, NULL, off + length))
+    if (AMPH_UNLIKELY(amph_ip_is_limited()) && (how == 0 || how == FALLOC_FL_ZERO_RANGE) &&
+        length <= INT64_MAX - off && !amph_ip_may_grow(fd, NULL, off + length))
         return -1;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.fallocate(amph_ip_client.client, &of->file, how, off, length));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(of, amph_ip_client.fallocate(amph_ip_client.client, &of->file,
+                                                               how, off, length));
 }
 
-/* As posix_fallocate: gives the error back and leaves errno alone.  A file system that cannot is helped as the C library helps it:
- * a byte is touched in each block. */
+/* As posix_fallocate: gives the error back and leaves errno alone.  A file system that cannot is
+ * helped as the C library helps it: a byte is touched in each block. */
 int amph_do_posix_fallocate(int fd, off_t off, off_t length)
 {
     struct stat st;
@@ -342,12 +369,15 @@ int amph_do_posix_fallocate(int fd, off_t off, off_t length)
     if (amph_do_fallocate(fd, 0, off, length) != 0)
         err = errno;
     if (err == EOPNOTSUPP && (err = amph_do_fstat(fd, &st) ? errno : 0) == 0) {
-        off_t step = st.st_blksize > 0 && st.st_blksize < 4096 ? st.st_blksize : 4096; /* it may be told larger than blocks are */
+        /* it may be told larger than blocks are */
+        off_t step = st.st_blksize > 0 && st.st_blksize < 4096 ? st.st_blksize : 4096;
         if (st.st_size < off + length && amph_do_ftruncate(fd, off + length) != 0)
             err = errno;
         for (off_t at = off; !err && at < off + length; at += step) {
             char c = 0;
-            if (at < st.st_size ? amph_do_pread(fd, &c, 1, at) < 0 || (c == 0 && amph_do_pwrite(fd, &c, 1, at) != 1) : amph_do_pwrite(fd, &c, 1, at) != 1)
+            if (at < st.st_size ? amph_do_pread(fd, &c, 1, at) < 0 ||
+                                      (c == 0 && amph_do_pwrite(fd, &c, 1, at) != 1)
+                                : amph_do_pwrite(fd, &c, 1, at) != 1)
                 err = errno;
         }
     }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Locks.  Record locks belong to the process: its client at the server.  Layer: iofwd (preload).  Thread rule: any thread.
+ * Locks.  Record locks belong to the process: its client at the server.  Layer: iofwd (preload).
+ * Thread rule: any thread.
  *
- * The server keeps them by client and file, so that all descriptors of a process share them and a forked child has none.  What the
- * server cannot see is the close of a descriptor that was not the last of its open file: it drops the locks, too, and is told it.
+ * The server keeps them by client and file, so that all descriptors of a process share them and a
+ * forked child has none.  What the server cannot see is the close of a descriptor that was not the
+ * last of its open file: it drops the locks, too, and is told it.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
@@ -21,7 +23,8 @@ bool amph_ip_has_locks(void)
     return __atomic_load_n(&any, __ATOMIC_RELAXED);
 }
 
-/* ---- over exec: what closes descriptors there drops the locks of their files, also where copies of them stay ---- */
+/* ---- over exec: what closes descriptors there drops the locks of their files, also where copies
+ * of them stay ---- */
 
 struct closing {
     char *text;
@@ -71,7 +74,8 @@ void amph_ip_locks_drop_closed(const char *told)
 {
     struct amph_fd_file *of;
     char *at = NULL;
-    if (amph_ip_client_enter() != 0) /* takes over the descriptors; the servers drop the locks on those that it does not find */
+    /* takes over the descriptors; the servers drop the locks on those that it does not find */
+    if (amph_ip_client_enter() != 0)
         return;
     for ((void)strtol(told, &at, 10); *at == ':';) {
         int fd = (int)strtol(at + 1, &at, 10);
@@ -106,7 +110,8 @@ int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock
     }
     if (command == F_SETLKW)
         amph_ip_cancel_point();
-    err = command == F_SETLK ? amph_ip_client.psetlock(c, &of->file, lock) : amph_ip_client.pwaitlock(c, &of->file, lock);
+    err = command == F_SETLK ? amph_ip_client.psetlock(c, &of->file, lock)
+                             : amph_ip_client.pwaitlock(c, &of->file, lock);
     if (!err && lock->l_type != F_UNLCK) {
         __atomic_store_n(&any, true, __ATOMIC_RELAXED);
         of->locked = true;
@@ -117,7 +122,9 @@ int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock
 int amph_do_flock(int fd, int op)
 {
     struct amph_fd_file *of;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.flock(amph_ip_client.client, &of->file, op));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(of, amph_ip_client.flock(amph_ip_client.client, &of->file, op));
 }
 
 int amph_do_lockf(int fd, int command, off_t length)
@@ -136,7 +143,8 @@ int amph_do_lockf(int fd, int command, off_t length)
             continue;
         struct flock lock = { .l_type = ways[i].type, .l_whence = SEEK_CUR, .l_len = length };
         int result = amph_do_fcntl(fd, ways[i].fcntl, &lock);
-        return result == 0 && command == F_TEST && lock.l_type != F_UNLCK ? amph_ip_fail(EACCES) : result;
+        return result == 0 && command == F_TEST && lock.l_type != F_UNLCK ? amph_ip_fail(EACCES)
+                                                                          : result;
     }
     return amph_ip_fail(EINVAL);
 }

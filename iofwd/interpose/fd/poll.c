@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * poll, select and their relatives, where a forwarded FIFO or device is among the descriptors.  Layer: iofwd (preload).
- * Thread rule: any thread, and signal handlers.
+ * poll, select and their relatives, where a forwarded FIFO or device is among the descriptors.
+ * Layer: iofwd (preload). Thread rule: any thread, and signal handlers.
  *
- * Regular files need nothing: the kernel finds their placeholders ready, as it finds files.  Of the others their servers are asked; if
- * none is ready the thread waits in the kernel, for the local descriptors and for a bell from each of these servers at once, so that
- * time, signals and cancellation are the kernel's.  Then the servers are asked again.
+ * Regular files need nothing: the kernel finds their placeholders ready, as it finds files.  Of the
+ * others their servers are asked; if none is ready the thread waits in the kernel, for the local
+ * descriptors and for a bell from each of these servers at once, so that time, signals and
+ * cancellation are the kernel's.  Then the servers are asked again.
  */
 #include <poll.h>
 #include <sys/epoll.h>
@@ -62,10 +63,12 @@ struct timespec amph_ip_span(int64_t ns)
 /* ---- poll ---- */
 
 struct wait {
-    struct pollfd *p, *q; /* the program's; what the kernel is asked for, without the forwarded ones and with the bells behind */
+    /* the program's; what the kernel is asked for, without the forwarded ones and with the bells
+     * behind */
+    struct pollfd *p, *q;
     nfds_t n;
     struct amph_fwd_notifier bell[BELLS];
-    bool fresh[BELLS];    /* the next request is the first that it is used for in this round */
+    bool fresh[BELLS]; /* the next request is the first that it is used for in this round */
     unsigned nbells;
     void *memory;
     size_t bytes;
@@ -88,7 +91,9 @@ static struct amph_fwd_notifier *bell_of(struct wait *w, uint32_t server, bool *
     unsigned i = 0;
     while (i < w->nbells && w->bell[i].server != server)
         i++;
-    if (i == BELLS || (i == w->nbells && amph_ip_client.notifier_acquire(amph_ip_client.client, server, false, &w->bell[i]) != 0))
+    if (i == BELLS ||
+        (i == w->nbells &&
+         amph_ip_client.notifier_acquire(amph_ip_client.client, server, false, &w->bell[i]) != 0))
         return NULL;
     if (i == w->nbells) {
         w->fresh[i] = true;
@@ -117,8 +122,10 @@ static short all_events(const struct wait *w, const struct amph_fwd_file *file)
 {
     short events = 0;
     for (nfds_t i = 0; i < w->n; i++) {
-        struct amph_fd_file *of = w->p[i].fd >= 0 && w->q[i].fd < 0 ? amph_fdtab_get(w->p[i].fd) : NULL;
-        if (of && of->file.part[0].handle == file->part[0].handle && of->file.part[0].server == file->part[0].server)
+        struct amph_fd_file *of = w->p[i].fd >= 0 && w->q[i].fd < 0 ? amph_fdtab_get(w->p[i].fd)
+                                                                    : NULL;
+        if (of && of->file.part[0].handle == file->part[0].handle &&
+            of->file.part[0].server == file->part[0].server)
             events |= w->p[i].events;
         if (of)
             amph_fdtab_put(of);
@@ -139,12 +146,14 @@ static short ask_one(struct wait *w, const struct pollfd *p, bool armed)
     if (!err && armed && !(bell = bell_of(w, of->file.part[0].server, &fresh)))
         err = EIO;
     if (!err)
-        err = amph_ip_client.poll(amph_ip_client.client, &of->file, (unsigned short)(armed ? all_events(w, &of->file) : p->events),
-                            bell ? bell->number : 0, bell && *fresh, &ready);
+        err = amph_ip_client.poll(amph_ip_client.client, &of->file,
+                                  (unsigned short)(armed ? all_events(w, &of->file) : p->events),
+                                  bell ? bell->number : 0, bell && *fresh, &ready);
     if (!err && bell)
         *fresh = false;
     amph_fdtab_put(of);
-    return err ? POLLERR : (short)(ready & ((unsigned short)p->events | POLLERR | POLLHUP | POLLNVAL));
+    return err ? POLLERR
+               : (short)(ready & ((unsigned short)p->events | POLLERR | POLLHUP | POLLNVAL));
 }
 
 static int ask_all(struct wait *w, bool armed)
@@ -181,7 +190,8 @@ static int wait_for(struct wait *w, int64_t until, const sigset_t *mask)
         struct timespec span_left = amph_ip_span(left);
         for (unsigned i = 0; i < w->nbells; i++)
             w->q[w->n + i] = (struct pollfd){ .fd = w->bell[i].fd, .events = POLLIN };
-        int local = libc_ppoll(w->q, w->n + w->nbells, until == INT64_MAX && !n ? NULL : &span_left, mask);
+        int local = libc_ppoll(w->q, w->n + w->nbells, until == INT64_MAX && !n ? NULL : &span_left,
+                               mask);
         if (local < 0 && !(n && errno == EINTR))
             return -1;
         n += local > 0 ? take_local(w) : 0;
@@ -217,7 +227,8 @@ static int wait_here(struct pollfd *p, nfds_t n, const struct timespec *limit, c
     int result, kind;
     if (limit && (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= NS_PER_S))
         return amph_ip_fail(EINVAL);
-    /* only where it is the kernel that waits may the thread be cancelled; the client sees to that for its calls */
+    /* only where it is the kernel that waits may the thread be cancelled; the client sees to that
+     * for its calls */
     if (!begin(&w, p, n, small))
         return amph_ip_fail(ENOMEM);
     pthread_cleanup_push(let_go, &w);
@@ -241,7 +252,8 @@ bool amph_ip_poll_waits(const struct pollfd *p, nfds_t n)
 
 int amph_do_poll(struct pollfd *p, nfds_t n, int timeout)
 {
-    const struct timespec limit = { .tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L };
+    const struct timespec limit = { .tv_sec = timeout / 1000,
+                                    .tv_nsec = timeout % 1000 * 1000000L };
     if (!amph_ip_poll_waits(p, n))
         return libc_poll(p, n, timeout);
     return wait_here(p, n, timeout < 0 ? NULL : &limit, NULL);
@@ -254,12 +266,19 @@ int amph_do_ppoll(struct pollfd *p, nfds_t n, const struct timespec *limit, cons
 
 /* ---- select ---- */
 
-enum { READS, WRITES, EXCEPTS, NSETS };
+enum {
+    READS,
+    WRITES,
+    EXCEPTS,
+    NSETS
+};
 
 static const struct {
-    short asks, tells; /* what poll is asked for, and what of its answers means that the descriptor stays in the set */
+    /* what poll is asked for, and what of its answers means that the descriptor stays in the set */
+    short asks, tells;
 } kinds[NSETS] = {
-    [READS] = { POLLIN | POLLRDNORM | POLLRDBAND, POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR },
+    [READS] = { POLLIN | POLLRDNORM | POLLRDBAND,
+                POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR },
     [WRITES] = { POLLOUT | POLLWRNORM | POLLWRBAND, POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR },
     [EXCEPTS] = { POLLPRI, POLLPRI },
 };
@@ -335,7 +354,8 @@ static bool are_there(int n, long *const sets[NSETS])
 }
 
 /* false: the call is the kernel's alone.  The result is that of pselect. */
-static bool selected(int n, long *const sets[NSETS], const struct timespec *limit, const sigset_t *mask, int *result_p)
+static bool selected(int n, long *const sets[NSETS], const struct timespec *limit,
+                     const sigset_t *mask, int *result_p)
 {
     bool waits;
     if (n <= 0 || n > FDTAB_MAX || !are_there(n, sets))
@@ -370,11 +390,14 @@ bool amph_ip_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts)
     return waits;
 }
 
-int amph_do_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts, const struct timespec *limit, const sigset_t *mask)
+int amph_do_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
+                    const struct timespec *limit, const sigset_t *mask)
 {
     long *const sets[NSETS] = { (long *)reads, (long *)writes, (long *)excepts };
     int result;
-    return selected(n, sets, limit, mask, &result) ? result : libc_pselect(n, reads, writes, excepts, limit, mask);
+    return selected(n, sets, limit, mask, &result)
+               ? result
+               : libc_pselect(n, reads, writes, excepts, limit, mask);
 }
 
 /* It says in its limit what is left of it, as Linux does. */
@@ -388,14 +411,17 @@ int amph_do_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct
         return libc_select(n, reads, writes, excepts, limit);
     if (limit) {
         int64_t more = limit->tv_usec / 1000000; /* Linux takes more than a second of these */
-        span_given = (struct timespec){ .tv_sec = limit->tv_sec + (time_t)more, .tv_nsec = limit->tv_usec % 1000000 * 1000 };
-        until = span_given.tv_sec >= 0 && span_given.tv_nsec >= 0 ? amph_ip_until(&span_given) : INT64_MAX;
+        span_given = (struct timespec){ .tv_sec = limit->tv_sec + (time_t)more,
+                                        .tv_nsec = limit->tv_usec % 1000000 * 1000 };
+        until = span_given.tv_sec >= 0 && span_given.tv_nsec >= 0 ? amph_ip_until(&span_given)
+                                                                  : INT64_MAX;
     }
     if (!selected(n, sets, limit ? &span_given : NULL, NULL, &result))
         return libc_select(n, reads, writes, excepts, limit);
     if (limit && until != INT64_MAX && amph_ip_can_write(limit, sizeof *limit)) {
         int64_t left = amph_ip_left(until);
-        *limit = (struct timeval){ .tv_sec = (time_t)(left / NS_PER_S), .tv_usec = (suseconds_t)(left % NS_PER_S / 1000) };
+        *limit = (struct timeval){ .tv_sec = (time_t)(left / NS_PER_S),
+                                   .tv_usec = (suseconds_t)(left % NS_PER_S / 1000) };
     }
     return result;
 }

@@ -112,14 +112,17 @@ static int64_t offset_of(const struct amph_ip_numbered *n)
     if (fd >= 0)
         amph_ip_kernel_close(fd);
     text[got > 0 ? got : 0] = 0;
-    return strncmp(text, before, sizeof before - 1) == 0 ? strtoll(text + sizeof before - 1, NULL, 10) : -1;
+    return strncmp(text, before, sizeof before - 1) == 0
+               ? strtoll(text + sizeof before - 1, NULL, 10)
+               : -1;
 }
 
 int amph_ip_file_of_other(const struct amph_ip_numbered *n, struct amph_fd_file **of_p)
 {
     char text[AMPH_FWD_TEXT_BYTES];
     *of_p = NULL;
-    if (!amph_ip_placeholder_link(n->link, text, sizeof text) || !amph_fwd_text_complete(text, sizeof text, offset_of(n)))
+    if (!amph_ip_placeholder_link(n->link, text, sizeof text) ||
+        !amph_fwd_text_complete(text, sizeof text, offset_of(n)))
         return 0;
     int err = amph_ip_client_enter();
     return err ? err : amph_ip_file_adopt(text, of_p);

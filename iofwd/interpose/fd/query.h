@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is asked of a descriptor that may be forwarded or not.  Layer: iofwd (preload).  Thread rule: any thread. */
+/* What is asked of a descriptor that may be forwarded or not.  Layer: iofwd (preload).  Thread
+ * rule: any thread. */
 #ifndef AMPH_IOFWD_ANY_H
 #define AMPH_IOFWD_ANY_H
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UNIX-domain sockets below a prefix.  As on a network mount, the name is the server's and the socket is this host's: it is bound in a
- * folder of the user's, by a name made of what tells the server's file from all others, so that every path to the file finds it.  A
- * link beside it holds the name that it was bound by, which getsockname and getpeername are to give.  What nobody has open any more
- * goes when the user's next socket gets a name.  Layer: iofwd (preload).  Thread rule: any thread.
+ * UNIX-domain sockets below a prefix.  As on a network mount, the name is the server's and the
+ * socket is this host's: it is bound in a folder of the user's, by a name made of what tells the
+ * server's file from all others, so that every path to the file finds it.  A link beside it holds
+ * the name that it was bound by, which getsockname and getpeername are to give.  What nobody has
+ * open any more goes when the user's next socket gets a name.  Layer: iofwd (preload).  Thread
+ * rule: any thread.
  */
 #include <dirent.h>
 #include <stddef.h>
@@ -20,14 +22,16 @@
 #define FOLDER "/tmp/iofwd-sockets-"
 #define PATH_AT offsetof(struct sockaddr_un, sun_path)
 #define LINK ".name"
-#define OLD_S 3600 /* a link may be younger than its socket, and is of use to who has a connection that outlives it */
+#define OLD_S \
+    3600 /* a link may be younger than its socket, and is of use to who has a connection that outlives it */
 #define PATH_BYTES sizeof((struct sockaddr_un *)0)->sun_path
 
 /* The path of a socket's address, if it may lie below a prefix. */
 static bool forwarded(const struct sockaddr *addr, socklen_t len, char path[PATH_BYTES + 1])
 {
     const struct sockaddr_un *un = (const void *)addr;
-    if (AMPH_LIKELY(!addr || len <= PATH_AT || len > sizeof *un || !amph_ip_can_read(addr, len) || addr->sa_family != AF_UNIX))
+    if (AMPH_LIKELY(!addr || len <= PATH_AT || len > sizeof *un || !amph_ip_can_read(addr, len) ||
+                    addr->sa_family != AF_UNIX))
         return false;
     memcpy(path, un->sun_path, len - PATH_AT);
     path[len - PATH_AT] = 0;
@@ -63,12 +67,14 @@ static bool address_of(const char *path, struct sockaddr_un *un)
     if (!make_folder(folder, sizeof folder))
         return false;
     *un = (struct sockaddr_un){ .sun_family = AF_UNIX };
-    snprintf(un->sun_path, sizeof un->sun_path, "%s/%x.%x.%llx.%llx.%x", folder, stx.stx_dev_major, stx.stx_dev_minor,
-             (unsigned long long)stx.stx_ino, (unsigned long long)stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec);
+    snprintf(un->sun_path, sizeof un->sun_path, "%s/%x.%x.%llx.%llx.%x", folder, stx.stx_dev_major,
+             stx.stx_dev_minor, (unsigned long long)stx.stx_ino,
+             (unsigned long long)stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec);
     return true;
 }
 
-/* Can fd get a name here?  0, or an errno value; ENOTSOCK also stands for sockets of other kinds, for which the kernel has its own. */
+/* Can fd get a name here?  0, or an errno value; ENOTSOCK also stands for sockets of other kinds,
+ * for which the kernel has its own. */
 static int binding(int fd)
 {
     struct sockaddr_un un;
@@ -113,7 +119,8 @@ static bool is_dead(const char *local)
     if (fd < 0)
         return false;
     memcpy(un.sun_path, local, strnlen(local, sizeof un.sun_path - 1));
-    bool dead = libc_connect(fd, (void *)&un, sizeof un) != 0 && (errno == ECONNREFUSED || errno == ENOENT);
+    bool dead = libc_connect(fd, (void *)&un, sizeof un) != 0 &&
+                (errno == ECONNREFUSED || errno == ENOENT);
     libc_close(fd);
     return dead;
 }
@@ -125,7 +132,8 @@ static void sweep_one(const char *folder, size_t folder_len, const char *name)
     struct stat st;
     struct timespec now;
     int n = snprintf(path, sizeof path, "%.*s/%s", (int)folder_len, folder, name);
-    if (n < 0 || (size_t)n >= sizeof path || libc_fstatat64(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (n < 0 || (size_t)n >= sizeof path ||
+        libc_fstatat64(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return;
     size_t len = (size_t)n;
     size_t tail = sizeof LINK - 1;
@@ -181,8 +189,10 @@ int amph_do_bind(int fd, const struct sockaddr *addr, socklen_t len)
     return amph_ip_fail(err);
 }
 
-/* What the kernel is to be given in place of addr: addr itself, or its stead in *un; NULL: errno says why not. */
-static const struct sockaddr *target(const struct sockaddr *addr, socklen_t *len, struct sockaddr_un *un)
+/* What the kernel is to be given in place of addr: addr itself, or its stead in *un; NULL: errno
+ * says why not. */
+static const struct sockaddr *target(const struct sockaddr *addr, socklen_t *len,
+                                     struct sockaddr_un *un)
 {
     char path[PATH_BYTES + 1];
     if (AMPH_LIKELY(!forwarded(addr, *len, path)))
@@ -211,7 +221,8 @@ int amph_do_connect(int fd, const struct sockaddr *addr, socklen_t len)
     return addr && !to ? -1 : (int)met(libc_connect(fd, to, len), addr, to);
 }
 
-ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr, socklen_t len)
+ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *addr,
+                       socklen_t len)
 {
     struct sockaddr_un un;
     const struct sockaddr *to = target(addr, &len, &un);
@@ -222,7 +233,8 @@ ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struc
 static void share(const struct msghdr *msg)
 {
     struct msghdr m = *msg;
-    if (!amph_ip_client.loaded || !m.msg_control || !m.msg_controllen || !amph_ip_can_read(m.msg_control, m.msg_controllen))
+    if (!amph_ip_client.loaded || !m.msg_control || !m.msg_controllen ||
+        !amph_ip_can_read(m.msg_control, m.msg_controllen))
         return;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
@@ -249,12 +261,15 @@ ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
 static int answered(int result, struct sockaddr *addr, socklen_t room, socklen_t *len)
 {
     struct sockaddr_un un = { 0 };
-    if (result != 0 || room < PATH_AT + sizeof FOLDER || *len <= PATH_AT + sizeof FOLDER || addr->sa_family != AF_UNIX)
+    if (result != 0 || room < PATH_AT + sizeof FOLDER || *len <= PATH_AT + sizeof FOLDER ||
+        addr->sa_family != AF_UNIX)
         return result;
     memcpy(&un, addr, *len < room ? *len : room);
     char link[PATH_BYTES + sizeof LINK], path[PATH_BYTES + 1];
     link_of(un.sun_path, link);
-    ssize_t n = strncmp(un.sun_path, FOLDER, sizeof FOLDER - 1) == 0 ? libc_readlink(link, path, PATH_BYTES) : -1;
+    ssize_t n = strncmp(un.sun_path, FOLDER, sizeof FOLDER - 1) == 0
+                    ? libc_readlink(link, path, PATH_BYTES)
+                    : -1;
     if (n <= 0)
         return 0;
     memset(un.sun_path, 0, sizeof un.sun_path);

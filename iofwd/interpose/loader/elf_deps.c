@@ -2,8 +2,9 @@
 /*
  * Forwarded libraries for the dynamic linker; see loader/elf_deps.h.  Layer: iofwd (preload).
  *
- * A need is a string in a table of the file's.  Here it becomes one behind the file's end, in a segment of its own whose entry was a
- * note's, and says "/proc/self/fd/N".  The search for the library is done as ld.so(8) tells, in the forwarded view.
+ * A need is a string in a table of the file's.  Here it becomes one behind the file's end, in a
+ * segment of its own whose entry was a note's, and says "/proc/self/fd/N".  The search for the
+ * library is done as ld.so(8) tells, in the forwarded view.
  */
 #include "iofwd/interpose/loader/elf_deps.h"
 
@@ -33,9 +34,9 @@ struct chain {
 struct image {
     char *at;
     size_t len;
-    ElfW(Ehdr) *eh;
-    ElfW(Phdr) *ph;
-    ElfW(Dyn) *dyn;
+    ElfW(Ehdr) * eh;
+    ElfW(Phdr) * ph;
+    ElfW(Dyn) * dyn;
     size_t ndyn;
     ElfW(Addr) strings_at, versions_at;
     const char *strings;
@@ -64,21 +65,24 @@ static void *at_address(const struct image *im, ElfW(Addr) address, size_t n)
         if (ph->p_type != PT_LOAD || address < ph->p_vaddr || address - ph->p_vaddr >= ph->p_filesz)
             continue;
         size_t at = ph->p_offset + (address - ph->p_vaddr);
-        return n <= ph->p_filesz - (address - ph->p_vaddr) && fits(im, at, n, 1) ? im->at + at : NULL;
+        return n <= ph->p_filesz - (address - ph->p_vaddr) && fits(im, at, n, 1) ? im->at + at
+                                                                                 : NULL;
     }
     return NULL;
 }
 
 static const char *string(const struct image *im, size_t at)
 {
-    return at < im->nstrings && memchr(im->strings + at, 0, im->nstrings - at) ? im->strings + at : NULL;
+    return at < im->nstrings && memchr(im->strings + at, 0, im->nstrings - at) ? im->strings + at
+                                                                               : NULL;
 }
 
 static bool view_headers(struct image *im)
 {
     im->eh = (void *)im->at;
     if (!fits(im, 0, 1, sizeof *im->eh) || memcmp(im->eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        im->eh->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || im->eh->e_phentsize != sizeof *im->ph ||
+        im->eh->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
+        im->eh->e_phentsize != sizeof *im->ph ||
         !fits(im, im->eh->e_phoff, im->eh->e_phnum, sizeof *im->ph))
         return false;
     im->ph = (void *)(im->at + im->eh->e_phoff);
@@ -123,7 +127,8 @@ static bool open_image(struct image *im, int fd, bool writable)
     if (libc_fstat64(fd, &st) != 0 || st.st_size < (off_t)sizeof(ElfW(Ehdr)))
         return false;
     im->len = (size_t)st.st_size;
-    im->at = amph_ip_kernel_mmap(NULL, im->len, PROT_READ | (writable ? PROT_WRITE : 0), writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+    im->at = amph_ip_kernel_mmap(NULL, im->len, PROT_READ | (writable ? PROT_WRITE : 0),
+                                 writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
     if (im->at == MAP_FAILED)
         return false;
     if (view(im))
@@ -134,7 +139,8 @@ static bool open_image(struct image *im, int fd, bool writable)
 
 /* ---- changing it ---- */
 
-/* An entry of the table of segments that can be spared: notes, but for the one by which GASNet clients are known. */
+/* An entry of the table of segments that can be spared: notes, but for the one by which GASNet
+ * clients are known. */
 static size_t spare_segment(const struct image *im)
 {
     size_t spare = SIZE_MAX;
@@ -150,7 +156,7 @@ static size_t spare_segment(const struct image *im)
 }
 
 /* Entries stand in the order of addresses, so the new one comes behind the last of its kind. */
-static void put_segment(struct image *im, size_t spare, const ElfW(Phdr) *fresh)
+static void put_segment(struct image *im, size_t spare, const ElfW(Phdr) * fresh)
 {
     size_t last = 0;
     for (size_t i = 0; i < im->eh->e_phnum; i++)
@@ -202,22 +208,33 @@ static bool apply(struct image *im, int fd, const struct change *change, size_t 
     }
     ElfW(Addr) address = round_up(end);
     size_t offset = round_up(im->len);
-    if (spare == SIZE_MAX || address - im->strings_at > UINT32_MAX - sizeof text || address < im->strings_at ||
-        libc_pwrite64(fd, text, len, (off_t)offset) != (ssize_t)len)
+    if (spare == SIZE_MAX || address - im->strings_at > UINT32_MAX - sizeof text ||
+        address < im->strings_at || libc_pwrite64(fd, text, len, (off_t)offset) != (ssize_t)len)
         return false;
     for (size_t i = 0; i < n; i++) {
         ElfW(Addr) fresh = address - im->strings_at + at[i];
         rename_versions(im, string(im, im->dyn[change[i].dyn].d_un.d_val), fresh);
         im->dyn[change[i].dyn].d_un.d_val = fresh;
     }
-    put_segment(im, spare, &(ElfW(Phdr)){ .p_type = PT_LOAD, .p_flags = PF_R, .p_offset = offset, .p_vaddr = address, .p_paddr = address,
-                                          .p_filesz = len, .p_memsz = len, .p_align = PAGE_MOST });
+    put_segment(im, spare,
+                &(ElfW(Phdr)){ .p_type = PT_LOAD,
+                               .p_flags = PF_R,
+                               .p_offset = offset,
+                               .p_vaddr = address,
+                               .p_paddr = address,
+                               .p_filesz = len,
+                               .p_memsz = len,
+                               .p_align = PAGE_MOST });
     return true;
 }
 
 /* ---- looking for libraries ---- */
 
-enum place { PLACE_NOWHERE, PLACE_LOCAL, PLACE_FORWARDED };
+enum place {
+    PLACE_NOWHERE,
+    PLACE_LOCAL,
+    PLACE_FORWARDED
+};
 
 static enum place look(const char *path)
 {
@@ -226,7 +243,8 @@ static enum place look(const char *path)
     return amph_do_faccessat(AT_FDCWD, path, R_OK, 0) == 0 ? PLACE_FORWARDED : PLACE_NOWHERE;
 }
 
-/* One entry of a list of directories, with the origin put in; false: it does not fit, or says what only the linker knows. */
+/* One entry of a list of directories, with the origin put in; false: it does not fit, or says what
+ * only the linker knows. */
 static bool expand(const char *from, size_t len, const char *origin, char *out, size_t cap)
 {
     static const char *const forms[] = { "$ORIGIN", "${ORIGIN}" };
@@ -266,7 +284,8 @@ static enum place search(const char *list, const char *origin, const char *name,
 }
 
 /* Where what an object needs is found; the places after these are local ones. */
-static enum place find(const struct amph_ip_elf_deps *needs, const struct image *im, const struct chain *own, const char *name, char out[PATH_MAX])
+static enum place find(const struct amph_ip_elf_deps *needs, const struct image *im,
+                       const struct chain *own, const char *name, char out[PATH_MAX])
 {
     enum place place = PLACE_NOWHERE;
     if (strchr(name, '/'))
@@ -278,7 +297,8 @@ static enum place find(const struct amph_ip_elf_deps *needs, const struct image 
     return place == PLACE_NOWHERE ? search(im->runpath, own->origin, name, out) : place;
 }
 
-bool amph_ip_elf_deps_find(const struct amph_ip_elf_deps *needs, const char *name, char out[PATH_MAX])
+bool amph_ip_elf_deps_find(const struct amph_ip_elf_deps *needs, const char *name,
+                           char out[PATH_MAX])
 {
     return search(needs->search, NULL, name, out) == PLACE_FORWARDED;
 }
@@ -337,7 +357,8 @@ static void make_known(const struct amph_ip_elf_dep *need)
     pthread_mutex_unlock(&lock);
 }
 
-/* The linker knows objects by name, and descriptors' numbers come again: each copy's name is spelled in a way of its own. */
+/* The linker knows objects by name, and descriptors' numbers come again: each copy's name is
+ * spelled in a way of its own. */
 static void spell(char name[AMPH_IP_ELF_DEPS_NAME], int fd, unsigned serial)
 {
     int n = snprintf(name, AMPH_IP_ELF_DEPS_NAME, "/proc/self");
@@ -346,9 +367,11 @@ static void spell(char name[AMPH_IP_ELF_DEPS_NAME], int fd, unsigned serial)
     snprintf(name + n, AMPH_IP_ELF_DEPS_NAME - (size_t)n, "/fd/%d", fd);
 }
 
-static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path, const struct chain *up);
+static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
+                     const struct chain *up);
 
-static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const char *path, const struct chain *up)
+static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const char *path,
+                                           const struct chain *up)
 {
     static unsigned serial;
     struct stat st;
@@ -376,7 +399,8 @@ static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const
     libc_close(low);
     if (need->fd < 0)
         return NULL;
-    spell(need->name, need->fd, needs->loading ? __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED) : 0);
+    spell(need->name, need->fd,
+          needs->loading ? __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED) : 0);
     needs->n++;
     complete(needs, need->fd, path, up);
     return need;
@@ -394,11 +418,13 @@ static bool is_loaded(const char *name)
 }
 
 /* What of an object's needs is forwarded: the changes that name copies. */
-static size_t resolve(struct amph_ip_elf_deps *needs, const struct image *im, const char *path, const struct chain *up, struct change *change)
+static size_t resolve(struct amph_ip_elf_deps *needs, const struct image *im, const char *path,
+                      const struct chain *up, struct change *change)
 {
     char origin[PATH_MAX], found[PATH_MAX];
     size_t n = 0;
-    if (up || needs->loading || !amph_do_realpath(path, origin)) /* links count for a program only */
+    /* links count for a program only */
+    if (up || needs->loading || !amph_do_realpath(path, origin))
         snprintf(origin, sizeof origin, "%s", path);
     char *slash = strrchr(origin, '/');
     if (slash)
@@ -406,7 +432,8 @@ static size_t resolve(struct amph_ip_elf_deps *needs, const struct image *im, co
     struct chain own = { im->rpath, slash ? origin : NULL, up, up ? up->depth + 1 : 1 };
     for (size_t i = 0; i < im->ndyn && im->dyn[i].d_tag != DT_NULL && n < CHANGES_MAX; i++) {
         const char *name = im->dyn[i].d_tag == DT_NEEDED ? string(im, im->dyn[i].d_un.d_val) : NULL;
-        if (!name || find(needs, im, &own, name, found) != PLACE_FORWARDED || (needs->loading && !needs->apart && is_loaded(name)))
+        if (!name || find(needs, im, &own, name, found) != PLACE_FORWARDED ||
+            (needs->loading && !needs->apart && is_loaded(name)))
             continue;
         const struct amph_ip_elf_dep *need = fetch(needs, found, &own);
         if (need)
@@ -415,7 +442,8 @@ static size_t resolve(struct amph_ip_elf_deps *needs, const struct image *im, co
     return n;
 }
 
-static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path, const struct chain *up)
+static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
+                     const struct chain *up)
 {
     struct change change[CHANGES_MAX];
     struct image im;
@@ -472,7 +500,8 @@ int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char
         return -1;
     size_t n = resolve(needs, &im, path, NULL, change);
     if (n && (copy = amph_ip_memory_file(path)) >= 0) {
-        bool ok = libc_write(copy, im.at, im.len) == (ssize_t)im.len && open_image(&copied, copy, true);
+        bool ok = libc_write(copy, im.at, im.len) == (ssize_t)im.len &&
+                  open_image(&copied, copy, true);
         if (ok) {
             ok = apply(&copied, copy, change, n);
             amph_ip_kernel_munmap(copied.at, copied.len);
@@ -487,7 +516,8 @@ int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char
     return copy;
 }
 
-const struct amph_ip_elf_dep *amph_ip_elf_deps_library(struct amph_ip_elf_deps *needs, const char *path)
+const struct amph_ip_elf_dep *amph_ip_elf_deps_library(struct amph_ip_elf_deps *needs,
+                                                       const char *path)
 {
     return fetch(needs, path, NULL);
 }
@@ -522,13 +552,16 @@ bool amph_ip_elf_deps_complete_preload(struct amph_ip_elf_deps *needs, const cha
     snprintf(needs->preload, sizeof needs->preload, "%.*s", (int)start, entry);
     for (const char *at = entry + start; *at && n < sizeof needs->preload; at += *at != 0) {
         at += preload_name(at, name);
-        bool here = strchr(name, '/') ? look(strcpy(found, name)) == PLACE_FORWARDED : name[0] && amph_ip_elf_deps_find(needs, name, found);
+        bool here = strchr(name, '/') ? look(strcpy(found, name)) == PLACE_FORWARDED
+                                      : name[0] && amph_ip_elf_deps_find(needs, name, found);
         const struct amph_ip_elf_dep *need = here ? fetch(needs, found, NULL) : NULL;
         changed = changed || need;
-        n += (size_t)snprintf(needs->preload + n, sizeof needs->preload - n, "%s%.1s", need ? need->name : name, at);
+        n += (size_t)snprintf(needs->preload + n, sizeof needs->preload - n, "%s%.1s",
+                              need ? need->name : name, at);
     }
     bool fits = n < sizeof needs->preload &&
-                (size_t)snprintf(needs->told, sizeof needs->told, AMPH_IP_ELF_DEPS_REPORTED "%s", entry) < sizeof needs->told;
+                (size_t)snprintf(needs->told, sizeof needs->told, AMPH_IP_ELF_DEPS_REPORTED "%s",
+                                 entry) < sizeof needs->told;
     for (size_t i = before; !fits && i < needs->n; i++)
         libc_close(needs->item[i].fd);
     if (!fits)
@@ -541,7 +574,8 @@ bool amph_ip_elf_deps_setting(const struct amph_ip_elf_deps *needs, char *buf, s
     int n = snprintf(buf, cap, AMPH_IP_ELF_DEPS_SETTING "=");
     for (size_t i = 0; i < needs->n && (size_t)n < cap; i++)
         n += snprintf(buf + n, cap - (size_t)n, "%s%d.%llx.%llx", i ? "," : "", needs->item[i].fd,
-                      (unsigned long long)needs->item[i].dev, (unsigned long long)needs->item[i].ino);
+                      (unsigned long long)needs->item[i].dev,
+                      (unsigned long long)needs->item[i].ino);
     return needs->n && (size_t)n < cap;
 }
 
@@ -551,9 +585,11 @@ void amph_ip_elf_deps_loaded(const char *value)
     char link[40], name[sizeof mark];
     unsigned long long dev, ino;
     struct amph_ip_elf_dep need;
-    for (int used; sscanf(value, "%d.%llx.%llx%n", &need.fd, &dev, &ino, &used) == 3; value += used + (value[used] == ',')) {
+    for (int used; sscanf(value, "%d.%llx.%llx%n", &need.fd, &dev, &ino, &used) == 3;
+         value += used + (value[used] == ',')) {
         snprintf(link, sizeof link, "/proc/self/fd/%d", need.fd);
-        if (need.fd < 3 || libc_readlink(link, name, sizeof name - 1) != sizeof mark - 1 || memcmp(name, mark, sizeof mark - 1) != 0)
+        if (need.fd < 3 || libc_readlink(link, name, sizeof name - 1) != sizeof mark - 1 ||
+            memcmp(name, mark, sizeof mark - 1) != 0)
             continue;
         libc_close(need.fd);
         need.dev = (dev_t)dev;

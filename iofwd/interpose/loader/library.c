@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that the C library opens by itself by a path of the program's: libraries, and the keys that are made of a file.
- * Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ * Files that the C library opens by itself by a path of the program's: libraries, and the keys that
+ * are made of a file. Layer: iofwd (preload).  Thread rule: as the C library's functions.
  */
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -14,7 +14,7 @@
 #include "iofwd/interpose/path/resolve.h"
 
 static const char *library_path; /* LD_LIBRARY_PATH as the linker has read it */
-bool amph_ip_library_path;           /* it names forwarded directories */
+bool amph_ip_library_path;       /* it names forwarded directories */
 
 void amph_ip_library_path_keep(const char *list)
 {
@@ -40,22 +40,26 @@ static void *load(const char *path, int flags, const long *space)
 }
 
 /* The linker maps copies in memory: of the library and of the forwarded ones that it needs. */
-static void *load_copy(struct amph_ip_elf_deps *needs, const char *path, int flags, const long *space)
+static void *load_copy(struct amph_ip_elf_deps *needs, const char *path, int flags,
+                       const long *space)
 {
     needs->apart = space;
     const struct amph_ip_elf_dep *need = amph_ip_elf_deps_library(needs, path);
-    void *library = load(need ? need->name : path, flags, space); /* without a copy the linker says in words that it finds nothing */
+    /* without a copy the linker says in words that it finds nothing */
+    void *library = load(need ? need->name : path, flags, space);
     amph_ip_elf_deps_end(needs);
     return library;
 }
 
-/* A name without a slash is looked for by the linker, unless a forwarded directory of LD_LIBRARY_PATH has it. */
+/* A name without a slash is looked for by the linker, unless a forwarded directory of
+ * LD_LIBRARY_PATH has it. */
 static void *load_found(const char *path, int flags, const long *space)
 {
     char found[PATH_MAX];
     struct amph_ip_elf_deps *needs = NULL;
     void *loaded = space ? NULL : libc_dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    bool ours = !loaded && (needs = amph_ip_elf_deps_new(library_path, true)) != NULL && amph_ip_elf_deps_find(needs, path, found);
+    bool ours = !loaded && (needs = amph_ip_elf_deps_new(library_path, true)) != NULL &&
+                amph_ip_elf_deps_find(needs, path, found);
     if (ours)
         return load_copy(needs, found, flags, space);
     amph_ip_elf_deps_end(needs);
@@ -69,7 +73,9 @@ static void *amph_do_load(const char *path, int flags, const long *space)
 {
     if (!strchr(path, '/'))
         return load_found(path, flags, space);
-    struct amph_ip_elf_deps *needs = amph_ip_is_forwarded(path) ? amph_ip_elf_deps_new(library_path, true) : NULL;
+    struct amph_ip_elf_deps *needs = amph_ip_is_forwarded(path)
+                                         ? amph_ip_elf_deps_new(library_path, true)
+                                         : NULL;
     return needs ? load_copy(needs, path, flags, space) : load(path, flags, space);
 }
 
@@ -96,5 +102,6 @@ key_t amph_do_ftok(const char *path, int project)
     struct stat st;
     if (amph_do_fstatat(AT_FDCWD, path, &st, 0) != 0)
         return -1;
-    return (key_t)((st.st_ino & 0xffff) | ((st.st_dev & 0xff) << 16) | ((unsigned)(project & 0xff) << 24));
+    return (key_t)((st.st_ino & 0xffff) | ((st.st_dev & 0xff) << 16) |
+                   ((unsigned)(project & 0xff) << 24));
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that move a file's data, in a process that maps forwarded files: what they read has in it what was changed in memory, and what
- * they write appears there.  Layer: iofwd (preload).  Thread rule: any thread, and signal handlers.
+ * The calls that move a file's data, in a process that maps forwarded files: what they read has in
+ * it what was changed in memory, and what they write appears there.  Layer: iofwd (preload).
+ * Thread rule: any thread, and signal handlers.
  *
- * They take their places in amph_ip_client when the first shared map is made, so that other processes do not pay for them.
+ * They take their places in amph_ip_client when the first shared map is made, so that other
+ * processes do not pay for them.
  */
 #include "iofwd/interpose/memory/pages.h"
 
@@ -14,7 +16,8 @@
 
 struct amph_ip_client amph_ip_under;
 
-/* The pages of file, with the lock that amph_ip_pages_lock takes and between amph_ip_pages_begin and _end; NULL: there are none, and no lock. */
+/* The pages of file, with the lock that amph_ip_pages_lock takes and between amph_ip_pages_begin
+ * and _end; NULL: there are none, and no lock. */
 static struct amph_ip_pages *enter(const struct amph_fwd_file *file, struct amph_ip_pages_guard *g)
 {
     amph_ip_pages_lock(g);
@@ -39,7 +42,8 @@ static off_t place(struct amph_fwd_client *c, const struct amph_fwd_file *file, 
     return amph_ip_under.lseek(c, file, 0, SEEK_CUR, &at) ? 0 : at - (off_t)len;
 }
 
-static int co_read(struct amph_fwd_client *c, const struct amph_fwd_file *file, void *buf, size_t cap, size_t *len_p)
+static int co_read(struct amph_fwd_client *c, const struct amph_fwd_file *file, void *buf,
+                   size_t cap, size_t *len_p)
 {
     struct amph_ip_pages_guard g;
     int err = amph_ip_under.read(c, file, buf, cap, len_p);
@@ -52,7 +56,8 @@ static int co_read(struct amph_fwd_client *c, const struct amph_fwd_file *file, 
     return err;
 }
 
-static int co_pread(struct amph_fwd_client *c, const struct amph_fwd_file *file, off_t off, void *buf, size_t cap, size_t *len_p)
+static int co_pread(struct amph_fwd_client *c, const struct amph_fwd_file *file, off_t off,
+                    void *buf, size_t cap, size_t *len_p)
 {
     struct amph_ip_pages_guard g;
     int err = amph_ip_under.pread(c, file, off, buf, cap, len_p);
@@ -64,7 +69,8 @@ static int co_pread(struct amph_fwd_client *c, const struct amph_fwd_file *file,
     return err;
 }
 
-static int co_write(struct amph_fwd_client *c, const struct amph_fwd_file *file, const void *data, size_t len, size_t *done_p)
+static int co_write(struct amph_fwd_client *c, const struct amph_fwd_file *file, const void *data,
+                    size_t len, size_t *done_p)
 {
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p = enter(file, &g);
@@ -81,10 +87,12 @@ static int co_write(struct amph_fwd_client *c, const struct amph_fwd_file *file,
 static bool appends(struct amph_fwd_client *c, const struct amph_fwd_file *file)
 {
     int flags;
-    return (file->rwf & APPENDS) || (amph_ip_under.getflags(c, file, &flags) == 0 && (flags & O_APPEND));
+    return (file->rwf & APPENDS) ||
+           (amph_ip_under.getflags(c, file, &flags) == 0 && (flags & O_APPEND));
 }
 
-static int co_pwrite(struct amph_fwd_client *c, const struct amph_fwd_file *file, off_t off, const void *data, size_t len, size_t *done_p)
+static int co_pwrite(struct amph_fwd_client *c, const struct amph_fwd_file *file, off_t off,
+                     const void *data, size_t len, size_t *done_p)
 {
     struct amph_ip_pages_guard g;
     struct stat st;
@@ -113,7 +121,8 @@ static int co_ftruncate(struct amph_fwd_client *c, const struct amph_fwd_file *f
     return err;
 }
 
-static int co_fallocate(struct amph_fwd_client *c, const struct amph_fwd_file *file, int how, off_t off, off_t length)
+static int co_fallocate(struct amph_fwd_client *c, const struct amph_fwd_file *file, int how,
+                        off_t off, off_t length)
 {
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p = enter(file, &g);
@@ -123,14 +132,16 @@ static int co_fallocate(struct amph_fwd_client *c, const struct amph_fwd_file *f
     if (p) {
         bool moves = how & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
         if (!err)
-            err = how & ~FALLOC_FL_KEEP_SIZE ? amph_ip_pages_replaced(p, file, off, moves ? INT64_MAX : off + length)
-                                             : amph_ip_pages_resize(p, file);
+            err = how & ~FALLOC_FL_KEEP_SIZE
+                      ? amph_ip_pages_replaced(p, file, off, moves ? INT64_MAX : off + length)
+                      : amph_ip_pages_resize(p, file);
         leave(p, &g);
     }
     return err;
 }
 
-static int co_truncate(struct amph_fwd_client *c, const struct amph_fwd_file *dir, const char *path, off_t length)
+static int co_truncate(struct amph_fwd_client *c, const struct amph_fwd_file *dir, const char *path,
+                       off_t length)
 {
     int err = amph_ip_under.truncate(c, dir, path, length);
     if (!err)
@@ -138,8 +149,8 @@ static int co_truncate(struct amph_fwd_client *c, const struct amph_fwd_file *di
     return err;
 }
 
-static int co_open(struct amph_fwd_client *c, const struct amph_fwd_file *dir, const char *path, int flags, mode_t mode,
-                   struct amph_fwd_file *file)
+static int co_open(struct amph_fwd_client *c, const struct amph_fwd_file *dir, const char *path,
+                   int flags, mode_t mode, struct amph_fwd_file *file)
 {
     int err = amph_ip_under.open(c, dir, path, flags, mode, file);
     if (!err && (flags & O_TRUNC))

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Maps of forwarded files.  Layer: iofwd (preload).  Thread rule: any thread; the list is under amph_ip_pages_lock.
+ * Maps of forwarded files.  Layer: iofwd (preload).  Thread rule: any thread; the list is under
+ * amph_ip_pages_lock.
  *
- * A private map is memory that is read in when the map is made.  A shared one is a map of the file's pages, which all processes of this
- * host share (pages.h).  What was changed there goes to the server at msync, munmap, fsync, close, exec and exit.
+ * A private map is memory that is read in when the map is made.  A shared one is a map of the
+ * file's pages, which all processes of this host share (pages.h).  What was changed there goes to
+ * the server at msync, munmap, fsync, close, exec and exit.
  *
- * A program's map, and its end, pass the C library's function once: a registration cache may have overwritten it, and has to
- * see them.  What the program maps by syscall() does not pass it (kernel.h).  The client's own maps do, as any library's: its
- * network library may keep such a cache.  What the cache then calls by syscall() goes to the kernel, since the client is
- * inside of Amphora (amph_ip_inside).
+ * A program's map, and its end, pass the C library's function once: a registration cache may have
+ * overwritten it, and has to see them.  What the program maps by syscall() does not pass it
+ * (kernel.h).  The client's own maps do, as any library's: its network library may keep such a
+ * cache.  What the cache then calls by syscall() goes to the kernel, since the client is inside of
+ * Amphora (amph_ip_inside).
  */
 #include <sys/mman.h>
 
@@ -28,7 +31,7 @@ struct map {
     off_t off;
     struct amph_fd_file *of; /* with a reference: it stays open for the map */
     struct amph_ip_pages *pages;
-    bool may_write;       /* through of */
+    bool may_write; /* through of */
 };
 
 static struct map *maps;
@@ -46,8 +49,8 @@ void amph_ip_maps_recount(void)
     amph_ip_pages_forked();
 }
 
-/* This thread is in the C library's mremap for a forwarded map.  Where that has been overwritten, the call that it
- * makes is the kernel's. */
+/* This thread is in the C library's mremap for a forwarded map.  Where that has been overwritten,
+ * the call that it makes is the kernel's. */
 static __thread bool moving __attribute__((tls_model("initial-exec")));
 
 static void *failed(int err)
@@ -58,7 +61,8 @@ static void *failed(int err)
 
 /* ---- the ways of a call ---- */
 
-static void *mmap_by(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd, off_t off)
+static void *mmap_by(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
+                     off_t off)
 {
     if (way == AMPH_IP_KERNEL)
         return amph_ip_kernel_mmap(at, len, prot, flags, fd, off);
@@ -72,10 +76,12 @@ static int munmap_by(enum amph_client_route way, void *at, size_t len)
 
 static int mprotect_by(enum amph_client_route way, void *at, size_t len, int prot)
 {
-    return way == AMPH_IP_LIBC ? libc_mprotect(at, len, prot) : amph_ip_kernel_mprotect(at, len, prot);
+    return way == AMPH_IP_LIBC ? libc_mprotect(at, len, prot)
+                               : amph_ip_kernel_mprotect(at, len, prot);
 }
 
-static void *mremap_by(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags, void *at)
+static void *mremap_by(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags,
+                       void *at)
 {
     if (way == AMPH_IP_KERNEL)
         return amph_ip_kernel_mremap(old, old_len, len, flags, at);
@@ -217,7 +223,8 @@ static void forget(const void *at, size_t len)
 /* ---- making maps ---- */
 
 /* What the kernel would say to such a map of such a file. */
-static int refused(const struct amph_fd_file *of, int prot, bool shared, struct stat *st, int *access_p)
+static int refused(const struct amph_fd_file *of, int prot, bool shared, struct stat *st,
+                   int *access_p)
 {
     int flags;
     int err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
@@ -237,15 +244,16 @@ static int refused(const struct amph_fd_file *of, int prot, bool shared, struct 
 static int end_map(char *at, size_t len)
 {
     int fd = amph_ip_kernel_memfd_create("iofwd", MFD_CLOEXEC);
-    char *end = fd < 0 ? MAP_FAILED : amph_ip_kernel_mmap(at, len, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+    char *end = fd < 0 ? MAP_FAILED
+                       : amph_ip_kernel_mmap(at, len, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
     int err = end == MAP_FAILED ? errno : 0;
     if (fd >= 0)
         amph_ip_kernel_close(fd);
     return err;
 }
 
-static void *map_private(enum amph_client_route way, const struct amph_fd_file *of, void *at, size_t len, int prot, int flags,
-                         off_t off, off_t size)
+static void *map_private(enum amph_client_route way, const struct amph_fd_file *of, void *at,
+                         size_t len, int prot, int flags, off_t off, off_t size)
 {
     int own_flags = (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS;
     char *map = mmap_by(way, at, len, PROT_READ | PROT_WRITE, own_flags, -1, 0);
@@ -265,20 +273,28 @@ static void *map_private(enum amph_client_route way, const struct amph_fd_file *
 }
 
 /* Puts a map into the list, which takes over a use of the pages. */
-static bool enlist(char *at, size_t len, off_t off, struct amph_fd_file *of, struct amph_ip_pages *pages, bool may_write)
+static bool enlist(char *at, size_t len, off_t off, struct amph_fd_file *of,
+                   struct amph_ip_pages *pages, bool may_write)
 {
     struct map *m = malloc(sizeof *m);
     if (!m)
         return false;
     __atomic_add_fetch(&of->refs, 1, __ATOMIC_RELAXED);
-    *m = (struct map){ .next = maps, .at = at, .len = whole_pages(len), .off = off, .of = of, .pages = pages, .may_write = may_write };
+    *m = (struct map){ .next = maps,
+                       .at = at,
+                       .len = whole_pages(len),
+                       .off = off,
+                       .of = of,
+                       .pages = pages,
+                       .may_write = may_write };
     maps = m;
     __atomic_add_fetch(&amph_ip_maps, 1, __ATOMIC_RELAXED);
     return true;
 }
 
 /* The pages are there, and in step with the file. */
-static int prepare(struct amph_ip_pages *p, const struct amph_fd_file *of, size_t len, int prot, off_t off)
+static int prepare(struct amph_ip_pages *p, const struct amph_fd_file *of, size_t len, int prot,
+                   off_t off)
 {
     amph_ip_pages_begin(p);
     int err = amph_ip_pages_load(p, &of->file, off, (off_t)len);
@@ -289,8 +305,8 @@ static int prepare(struct amph_ip_pages *p, const struct amph_fd_file *of, size_
 }
 
 /* Pages for a new map, and a descriptor of them. */
-static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off, off_t size, bool may_write,
-                      struct amph_ip_pages **pages_p, int *fd_p)
+static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off, off_t size,
+                      bool may_write, struct amph_ip_pages **pages_p, int *fd_p)
 {
     struct amph_ip_pages_guard g;
 
@@ -308,10 +324,10 @@ static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off, 
     return err;
 }
 
-/* No lock is held over the call that makes the map: what has overwritten the C library's function may use forwarded
- * files. */
-static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, void *at, size_t len, int prot, int flags, off_t off, off_t size,
-                        bool may_write)
+/* No lock is held over the call that makes the map: what has overwritten the C library's function
+ * may use forwarded files. */
+static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, void *at, size_t len,
+                        int prot, int flags, off_t off, off_t size, bool may_write)
 {
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p;
@@ -338,7 +354,8 @@ static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, voi
     return err ? failed(err) : map;
 }
 
-static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void *at, size_t len, int prot, int flags, off_t off)
+static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void *at, size_t len,
+                      int prot, int flags, off_t off)
 {
     struct stat st;
     bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
@@ -351,14 +368,17 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void 
     amph_ip_coherent_begin();
     void *map = map_shared(way, of, at, len, prot, flags, off, st.st_size, access == O_RDWR);
     err = errno;
-    /* a file that is only read, and cannot be shared: no descriptors are left, files are limited, memory from which no program may run */
-    if (map == MAP_FAILED && access == O_RDONLY && (err == EMFILE || err == ENFILE || err == ENOMEM || err == EPERM || err == ENOSPC))
+    /* a file that is only read, and cannot be shared: no descriptors are left, files are limited,
+     * memory from which no program may run */
+    if (map == MAP_FAILED && access == O_RDONLY &&
+        (err == EMFILE || err == ENFILE || err == ENOMEM || err == EPERM || err == ENOSPC))
         return map_private(way, of, at, len, prot, flags, off, st.st_size);
     errno = err;
     return map;
 }
 
-void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd, off_t off)
+void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
+                   off_t off)
 {
     struct amph_fd_file *of;
 
@@ -416,7 +436,8 @@ int amph_ip_msync(enum amph_client_route way, void *at, size_t len, int flags)
     struct amph_ip_pages_guard g;
     size_t from, to;
     int err = 0;
-    if ((way == AMPH_IP_LIBC ? libc_msync(at, len, flags) : amph_ip_kernel_msync(at, len, flags)) != 0)
+    if ((way == AMPH_IP_LIBC ? libc_msync(at, len, flags) : amph_ip_kernel_msync(at, len, flags)) !=
+        0)
         return -1;
     amph_ip_pages_lock(&g);
     for (struct map *m = maps; m && !err; m = m->next) {
@@ -445,7 +466,8 @@ int amph_ip_mprotect(enum amph_client_route way, void *at, size_t len, int prot)
         return memory_changed(mprotect_by(way, at, len, prot));
     amph_ip_pages_lock(&g);
     for (struct map *m = maps; m && (prot & PROT_WRITE) && !err; m = m->next)
-        if (m->may_write && common(m, at, len, &from, &to) && !(err = m->of->locked && !m->pages->named ? EACCES : 0))
+        if (m->may_write && common(m, at, len, &from, &to) &&
+            !(err = m->of->locked && !m->pages->named ? EACCES : 0))
             err = prepare(m->pages, m->of, to - from, PROT_WRITE, m->off + (off_t)from);
     amph_ip_pages_unlock(&g);
     return err ? amph_ip_fail(err) : memory_changed(mprotect_by(way, at, len, prot));
@@ -465,7 +487,8 @@ static struct map *map_at(const void *at, size_t len, size_t *from_p, size_t *to
     return m;
 }
 
-/* A map that goes elsewhere, or grows: what it was, with a use of its file and pages for what it becomes. */
+/* A map that goes elsewhere, or grows: what it was, with a use of its file and pages for what it
+ * becomes. */
 struct moved {
     struct map was;
     off_t off; /* of what moves */
@@ -515,7 +538,8 @@ static void move_end(const struct moved *v, char *map, size_t old_len, size_t le
     amph_fdtab_put(was->of);
 }
 
-void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags, void *at)
+void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags,
+                     void *at)
 {
     struct moved v;
     int err = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is in the pages of a mapped file: read in, kept in step with the file, written out; see pages.h.  Layer: iofwd (preload).
- * Thread rule: as there.
+ * What is in the pages of a mapped file: read in, kept in step with the file, written out; see
+ * pages.h.  Layer: iofwd (preload). Thread rule: as there.
  *
- * The shadow is what the server has, so that what differs from it has been changed by a program.  It goes to the server in runs, byte for
- * byte, so that others' changes in between stay; and what the server has otherwise comes in without touching it.  Memory that nobody has
- * touched is a hole in both files and is never looked at.
+ * The shadow is what the server has, so that what differs from it has been changed by a program.
+ * It goes to the server in runs, byte for byte, so that others' changes in between stay; and what
+ * the server has otherwise comes in without touching it.  Memory that nobody has touched is a hole
+ * in both files and is never looked at.
  */
 #include "iofwd/interpose/memory/pages.h"
 
@@ -15,11 +16,11 @@
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/calls/names.h"
 
-#define PAGE ((off_t)4096)          /* in which changes are looked for; any size does */
-#define PIECE ((off_t)64 << 10)     /* what is kept or not */
-#define CHUNK ((off_t)1 << 20)      /* what is looked at together */
-#define WINDOW ((off_t)64 << 20)    /* what is read in together */
-#define KEPT_AT PAGE                /* of the control file: a byte for each piece */
+#define PAGE ((off_t)4096)       /* in which changes are looked for; any size does */
+#define PIECE ((off_t)64 << 10)  /* what is kept or not */
+#define CHUNK ((off_t)1 << 20)   /* what is looked at together */
+#define WINDOW ((off_t)64 << 20) /* what is read in together */
+#define KEPT_AT PAGE             /* of the control file: a byte for each piece */
 #define SHADOW_AT AMPH_IP_PAGES_SHADOW
 #define FAR INT64_MAX
 
@@ -60,7 +61,8 @@ static void get(int fd, off_t at, void *buf, size_t len)
 static int put(int fd, off_t at, const void *buf, size_t len)
 {
     for (size_t done = 0; done < len;) {
-        ssize_t n = amph_ip_kernel_pwrite(fd, (const char *)buf + done, len - done, at + (off_t)done);
+        ssize_t n = amph_ip_kernel_pwrite(fd, (const char *)buf + done, len - done,
+                                          at + (off_t)done);
         if (n <= 0)
             return n < 0 ? errno : EIO;
         done += (size_t)n;
@@ -102,8 +104,10 @@ static int keep(const struct amph_ip_pages *p, off_t from, off_t end)
     char kept[512];
     int err = 0;
     memset(kept, 1, sizeof kept);
-    for (off_t piece = from / PIECE, last = (end + PIECE - 1) / PIECE; piece < last && !err; piece += (off_t)sizeof kept)
-        err = put(p->control, KEPT_AT + piece, kept, (size_t)least((off_t)sizeof kept, last - piece));
+    for (off_t piece = from / PIECE, last = (end + PIECE - 1) / PIECE; piece < last && !err;
+         piece += (off_t)sizeof kept)
+        err = put(p->control, KEPT_AT + piece, kept,
+                  (size_t)least((off_t)sizeof kept, last - piece));
     return err;
 }
 
@@ -113,7 +117,8 @@ static int read_whole(const struct amph_fwd_file *file, char *to, size_t len, of
 {
     size_t done = 0;
     for (size_t n = 1; done < len && n > 0; done += n) {
-        int err = amph_ip_under.pread(amph_ip_client.client, file, off + (off_t)done, to + done, len - done, &n);
+        int err = amph_ip_under.pread(amph_ip_client.client, file, off + (off_t)done, to + done,
+                                      len - done, &n);
         if (err)
             return err;
     }
@@ -122,13 +127,16 @@ static int read_whole(const struct amph_fwd_file *file, char *to, size_t len, of
 }
 
 /* The file's next data in [at, end): [*from_p, *end_p).  false: no more. */
-static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off_t *from_p, off_t *end_p)
+static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off_t *from_p,
+                      off_t *end_p)
 {
     if (at >= end)
         return false;
     *from_p = at;
     *end_p = end;
-    int err = end - at < CHUNK ? 0 : amph_ip_client.nextdata(amph_ip_client.client, file, at, from_p, end_p);
+    int err = end - at < CHUNK
+                  ? 0
+                  : amph_ip_client.nextdata(amph_ip_client.client, file, at, from_p, end_p);
     if (err == ENXIO)
         return false;
     if (err || *from_p < at || *end_p <= *from_p) { /* a server that does not say: all of it */
@@ -149,7 +157,8 @@ int amph_ip_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_
     for (; !err && next_data(file, at, end, &from, &to_off); at = to_off) {
         size_t n = 1;
         for (off_t place = from; !err && n > 0 && place < to_off; place += (off_t)n)
-            err = amph_ip_client.pread(amph_ip_client.client, file, place, to + (place - off), (size_t)(to_off - place), &n);
+            err = amph_ip_client.pread(amph_ip_client.client, file, place, to + (place - off),
+                                       (size_t)(to_off - place), &n);
     }
     return err;
 }
@@ -157,13 +166,15 @@ int amph_ip_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_
 /* ---- coming in ---- */
 
 /* Reads [from, end), which is zero up to now, in one window. */
-static int fill_window(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
+static int fill_window(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from,
+                       off_t end)
 {
     off_t start = from & ~(PIECE - 1); /* no machine's pages are larger */
     size_t len = (size_t)(end - start);
     if (amph_ip_kernel_fallocate(p->data, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
         return errno;
-    char *window = amph_ip_kernel_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, p->data, start);
+    char *window = amph_ip_kernel_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, p->data,
+                                       start);
     if (window == MAP_FAILED)
         return errno;
     int err = read_whole(file, window + (from - start), (size_t)(end - from), from);
@@ -185,7 +196,8 @@ static int fill(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t
 }
 
 /* The bytes of a page that the server has changed come in. */
-static int merge_page(struct amph_ip_pages *p, off_t at, const char *now, const char *was, size_t len)
+static int merge_page(struct amph_ip_pages *p, off_t at, const char *now, const char *was,
+                      size_t len)
 {
     int err = 0;
     for (size_t i = 0, n; i < len && !err; i += n) {
@@ -213,7 +225,8 @@ static int merge(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_
         if (n == 0)
             break;
         err = read_whole(file, theirs, (size_t)n, at);
-        get(amph_ip_pages_changed(p) ? p->control : p->data, (amph_ip_pages_changed(p) ? SHADOW_AT : 0) + at, base, (size_t)n);
+        get(amph_ip_pages_changed(p) ? p->control : p->data,
+            (amph_ip_pages_changed(p) ? SHADOW_AT : 0) + at, base, (size_t)n);
         for (off_t page = 0; page < n && !err; page += PAGE) {
             size_t len = (size_t)least(PAGE, n - page);
             if (memcmp(theirs + page, base + page, len) != 0)
@@ -224,7 +237,8 @@ static int merge(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_
 }
 
 /* Calls fn for what is kept of [from, end). */
-static int each_kept(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t end,
+static int each_kept(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from,
+                     off_t end,
                      int (*fn)(struct amph_ip_pages *, const struct amph_fwd_file *, off_t, off_t))
 {
     int err = 0;
@@ -247,10 +261,14 @@ int amph_ip_pages_resize(struct amph_ip_pages *p, const struct amph_fwd_file *fi
         return errno;
     if (st.st_size > old)
         return each_kept(p, file, old, st.st_size, fill);
-    return amph_ip_pages_changed(p) && amph_ip_kernel_ftruncate(p->control, SHADOW_AT + st.st_size) != 0 ? errno : 0;
+    return amph_ip_pages_changed(p) &&
+                   amph_ip_kernel_ftruncate(p->control, SHADOW_AT + st.st_size) != 0
+               ? errno
+               : 0;
 }
 
-int amph_ip_pages_load(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t len)
+int amph_ip_pages_load(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from,
+                       off_t len)
 {
     int err = amph_ip_pages_resize(p, file);
     off_t end = ((from + len) + PIECE - 1) & ~(PIECE - 1);
@@ -280,13 +298,15 @@ static int replace(struct amph_ip_pages *p, const struct amph_fwd_file *file, of
     return err;
 }
 
-int amph_ip_pages_replaced(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
+int amph_ip_pages_replaced(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from,
+                           off_t end)
 {
     int err = amph_ip_pages_resize(p, file);
     return err ? err : each_kept(p, file, from, least(end, length_of(p)), replace);
 }
 
-int amph_ip_pages_written(struct amph_ip_pages *p, const struct amph_fwd_file *file, const void *buf, off_t from, size_t len)
+int amph_ip_pages_written(struct amph_ip_pages *p, const struct amph_fwd_file *file,
+                          const void *buf, off_t from, size_t len)
 {
     off_t old = length_of(p);
     off_t end = from + (off_t)len;
@@ -303,7 +323,8 @@ int amph_ip_pages_written(struct amph_ip_pages *p, const struct amph_fwd_file *f
             continue;
         err = put(p->data, at, (const char *)buf + (at - from), (size_t)(to - at));
         if (!err && amph_ip_pages_changed(p))
-            err = put(p->control, SHADOW_AT + at, (const char *)buf + (at - from), (size_t)(to - at));
+            err = put(p->control, SHADOW_AT + at, (const char *)buf + (at - from),
+                      (size_t)(to - at));
     }
     return err;
 }
@@ -346,7 +367,8 @@ static int write_out(struct run *r)
     for (off_t end = least(r->end, r->limit); r->from < end && !err;) {
         size_t n = 0;
         const char *data = ours + (r->from - r->chunk);
-        err = amph_ip_under.pwrite(amph_ip_client.client, r->file, r->from, data, (size_t)(end - r->from), &n);
+        err = amph_ip_under.pwrite(amph_ip_client.client, r->file, r->from, data,
+                                   (size_t)(end - r->from), &n);
         if (!err)
             err = n ? put(r->pages->control, SHADOW_AT + r->from, data, n) : EIO;
         r->from += (off_t)n;
@@ -376,7 +398,8 @@ static int add_page(struct run *r, off_t at, off_t len)
     return err;
 }
 
-int amph_ip_pages_flush(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from, off_t end)
+int amph_ip_pages_flush(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from,
+                        off_t end)
 {
     struct run r = { .pages = p, .file = file, .limit = -1 };
     int err = 0;

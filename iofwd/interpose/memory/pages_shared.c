@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which pages a mapped file has on this host, and who uses them; see pages.h.  Layer: iofwd (preload).  Thread rule: as there. */
+/* Which pages a mapped file has on this host, and who uses them; see pages.h.  Layer: iofwd
+ * (preload).  Thread rule: as there. */
 #include "iofwd/interpose/memory/pages.h"
 
 #include <dirent.h>
@@ -27,7 +28,8 @@ void amph_ip_pages_lock(struct amph_ip_pages_guard *g)
     pthread_sigmask(SIG_SETMASK, &every, &g->signals);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
     pthread_mutex_lock(&mutex);
-    g->limited = AMPH_UNLIKELY(amph_ip_is_limited()) && amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &g->limit) == 0;
+    g->limited = AMPH_UNLIKELY(amph_ip_is_limited()) &&
+                 amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &g->limit) == 0;
     if (g->limited) {
         struct rlimit64 most = { .rlim_cur = g->limit.rlim_max, .rlim_max = g->limit.rlim_max };
         amph_ip_kernel_prlimit(RLIMIT_FSIZE, &most, NULL);
@@ -64,7 +66,8 @@ static bool lock_byte(int fd, short type, off_t byte, bool wait)
 {
     struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
     int r;
-    while ((r = amph_ip_kernel_fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l)) < 0 && errno == EINTR)
+    while ((r = amph_ip_kernel_fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l)) < 0 &&
+           errno == EINTR)
         ;
     return r == 0;
 }
@@ -117,7 +120,8 @@ static int open_space(void)
     struct stat st;
     snprintf(path, sizeof path, SPACE, (unsigned long)geteuid());
     (void)!libc_mkdir(path, 0700);
-    int dir = amph_ip_kernel_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    int dir = amph_ip_kernel_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+                                    0);
     if (dir >= 0 && (libc_fstat64(dir, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077))) {
         amph_ip_kernel_close(dir);
         dir = -1;
@@ -131,7 +135,8 @@ static int64_t space_id(int dir)
     char text[64];
     struct stat st = { 0 };
     uint64_t h = UINT64_C(0xcbf29ce484222325);
-    int fd = amph_ip_kernel_openat(AT_FDCWD, "/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
+    int fd = amph_ip_kernel_openat(AT_FDCWD, "/proc/sys/kernel/random/boot_id",
+                                   O_RDONLY | O_CLOEXEC, 0);
     ssize_t n = fd < 0 ? 0 : amph_ip_kernel_read(fd, text, sizeof text);
     if (dir < 0 || libc_fstat64(dir, &st) != 0)
         st.st_ino = (ino_t)getpid();
@@ -152,7 +157,8 @@ static void file_name(char out[AMPH_IP_PAGES_NAME + 2], const char *name, char k
 static void remove_both(int dir, const char *name)
 {
     char path[AMPH_IP_PAGES_NAME + 2];
-    for (const char *kind = "dc"; *kind; kind++) { /* the control file last: who finds it alone begins afresh */
+    /* the control file last: who finds it alone begins afresh */
+    for (const char *kind = "dc"; *kind; kind++) {
         file_name(path, name, *kind);
         libc_unlinkat(dir, path, 0);
     }
@@ -169,7 +175,8 @@ static void sweep(int dir)
         if (len < 2 || len >= AMPH_IP_PAGES_NAME || entry->d_name[len - 1] != 'c')
             continue;
         int fd = amph_ip_kernel_openat(dir, entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
-        if (fd >= 0 && lock_byte(fd, F_WRLCK, BUSY_BYTE, false) && lock_byte(fd, F_WRLCK, USED_BYTE, false)) {
+        if (fd >= 0 && lock_byte(fd, F_WRLCK, BUSY_BYTE, false) &&
+            lock_byte(fd, F_WRLCK, USED_BYTE, false)) {
             entry->d_name[len - 1] = 0;
             remove_both(dir, entry->d_name);
         }
@@ -184,7 +191,8 @@ static void sweep(int dir)
 
 /* ---- opening and giving up ---- */
 
-/* The control file, locked as by amph_ip_pages_begin, and found under its name; -1: errno.  *first_p: nobody uses it, and it is empty. */
+/* The control file, locked as by amph_ip_pages_begin, and found under its name; -1: errno.
+ * *first_p: nobody uses it, and it is empty. */
 static int open_control(int dir, const char *name, bool *first_p)
 {
     char path[AMPH_IP_PAGES_NAME + 2];
@@ -202,16 +210,19 @@ static int open_control(int dir, const char *name, bool *first_p)
         if (st.st_nlink > 0 && (!*first_p || st.st_size == 0))
             return fd;
         if (st.st_nlink > 0)
-            remove_both(dir, name); /* who was killed, or is just ending and may look into its memory to the last */
+            /* who was killed, or is just ending and may look into its memory to the last */
+            remove_both(dir, name);
         amph_ip_kernel_close(fd);
     }
 }
 
-/* Maps the head of a control file that has one: by an open file of its own, since a map keeps the one that made it, and its locks. */
+/* Maps the head of a control file that has one: by an open file of its own, since a map keeps the
+ * one that made it, and its locks. */
 static int map_head(struct amph_ip_pages *p)
 {
     int fd = open_again(p->control, O_RDWR);
-    p->head = fd < 0 ? MAP_FAILED : amph_ip_kernel_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    p->head = fd < 0 ? MAP_FAILED
+                     : amph_ip_kernel_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p->head == MAP_FAILED)
         p->head = NULL;
     if (fd >= 0)
@@ -237,7 +248,8 @@ static int open_named(struct amph_ip_pages *p, int dir)
     if (p->control < 0)
         return errno;
     file_name(path, p->name, 'd');
-    p->data = amph_ip_own(amph_ip_kernel_openat(dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (first ? O_TRUNC : 0), 0600));
+    p->data = amph_ip_own(amph_ip_kernel_openat(
+        dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (first ? O_TRUNC : 0), 0600));
     int err = p->data < 0 ? errno : 0;
     if (!err && first && amph_ip_kernel_fallocate(p->control, 0, 0, 4096) != 0)
         err = errno;
@@ -257,14 +269,18 @@ static int open_named(struct amph_ip_pages *p, int dir)
 static int open_alone(struct amph_ip_pages *p)
 {
     p->data = amph_ip_own(amph_ip_kernel_memfd_create("iofwd map", MFD_CLOEXEC));
-    p->control = p->data < 0 ? -1 : amph_ip_own(amph_ip_kernel_memfd_create("iofwd map control", MFD_CLOEXEC));
-    int err = p->control < 0 || amph_ip_kernel_ftruncate(p->control, 4096) != 0 ? errno : map_head(p);
+    p->control = p->data < 0
+                     ? -1
+                     : amph_ip_own(amph_ip_kernel_memfd_create("iofwd map control", MFD_CLOEXEC));
+    int err = p->control < 0 || amph_ip_kernel_ftruncate(p->control, 4096) != 0 ? errno
+                                                                                : map_head(p);
     if (err)
         close_files(p);
     return err;
 }
 
-/* This process uses them no longer, or only to its end: the last one takes them out of the way of those who come. */
+/* This process uses them no longer, or only to its end: the last one takes them out of the way of
+ * those who come. */
 static void retire(struct amph_ip_pages *p)
 {
     int dir = p->named ? open_space() : -1;
@@ -304,14 +320,17 @@ void amph_ip_pages_leave(struct amph_ip_pages *p)
 
 static bool is_good_name(const char *name, size_t len)
 {
-    return len > 0 && len < AMPH_IP_PAGES_NAME && name[0] != '.' && strspn(name, NAME_LETTERS) == len;
+    return len > 0 && len < AMPH_IP_PAGES_NAME && name[0] != '.' &&
+           strspn(name, NAME_LETTERS) == len;
 }
 
 /* What the server calls the file.  0 or an errno value. */
-static int ask_name(const struct amph_fwd_file *file, int64_t space, char name[AMPH_IP_PAGES_NAME], size_t *elsewhere_p)
+static int ask_name(const struct amph_fwd_file *file, int64_t space, char name[AMPH_IP_PAGES_NAME],
+                    size_t *elsewhere_p)
 {
     size_t len;
-    int err = amph_ip_under.sharemap(amph_ip_client.client, file, space, name, AMPH_IP_PAGES_NAME - 1, &len, elsewhere_p);
+    int err = amph_ip_under.sharemap(amph_ip_client.client, file, space, name,
+                                     AMPH_IP_PAGES_NAME - 1, &len, elsewhere_p);
     if (err)
         return err;
     name[len] = 0;
@@ -354,17 +373,21 @@ struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool as
 static bool has_room(int dir, off_t len_bytes)
 {
     struct statfs fs;
-    return libc_fstatfs64(dir, &fs) == 0 && (fs.f_blocks == 0 || (off_t)(fs.f_bavail / 2 * (uint64_t)fs.f_bsize) >= len_bytes);
+    return libc_fstatfs64(dir, &fs) == 0 &&
+           (fs.f_blocks == 0 || (off_t)(fs.f_bavail / 2 * (uint64_t)fs.f_bsize) >= len_bytes);
 }
 
-/* Is the process's hard limit of file sizes too small for the shadow?  A write beyond it would be a signal. */
+/* Is the process's hard limit of file sizes too small for the shadow?  A write beyond it would be a
+ * signal. */
 static bool is_limited(void)
 {
     struct rlimit64 now;
-    return amph_ip_is_limited() && amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0 && now.rlim_max != RLIM64_INFINITY;
+    return amph_ip_is_limited() && amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0 &&
+           now.rlim_max != RLIM64_INFINITY;
 }
 
-int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict, struct amph_ip_pages **pages_p)
+int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict,
+                       struct amph_ip_pages **pages_p)
 {
     static bool swept;
     char name[AMPH_IP_PAGES_NAME];
@@ -385,7 +408,9 @@ int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool s
         if (dir >= 0 && !swept)
             sweep(dir);
         swept = true;
-        err = dir >= 0 && has_room(dir, len_bytes) ? open_named(p, dir) : strict ? ENODEV : open_alone(p);
+        err = dir >= 0 && has_room(dir, len_bytes) ? open_named(p, dir)
+              : strict                             ? ENODEV
+                                                   : open_alone(p);
         if (err && !strict && err != EMFILE && err != ENFILE && dir >= 0)
             err = open_alone(p);
         if (err)

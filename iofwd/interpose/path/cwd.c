@@ -3,9 +3,10 @@
  * The working directory, real paths, and the file mode mask.  Layer: iofwd (preload).
  * Thread rule: as the C library's: a change of directory counts for all threads.
  *
- * The kernel cannot be in a directory that it does not know.  While the program's working directory is a forwarded one, the kernel's
- * is a directory without a name, where a relative path that was not caught finds nothing and creates nothing.  The server has the
- * directory open for us, so that it stays the same one whatever becomes of its name; the descriptor goes to what we fork and exec.
+ * The kernel cannot be in a directory that it does not know.  While the program's working directory
+ * is a forwarded one, the kernel's is a directory without a name, where a relative path that was
+ * not caught finds nothing and creates nothing.  The server has the directory open for us, so that
+ * it stays the same one whatever becomes of its name; the descriptor goes to what we fork and exec.
  */
 #include "base/env_defs.h"
 #include "iofwd/interpose/entry/catch.h"
@@ -20,7 +21,8 @@ int amph_ip_cwd_fd;
 
 /* ---- real paths ---- */
 
-/* What has been resolved so far, and what is still to be walked: of links, and then of the path itself, however long it is. */
+/* What has been resolved so far, and what is still to be walked: of links, and then of the path
+ * itself, however long it is. */
 struct walk {
     char out[PATH_MAX];
     char todo[2 * PATH_MAX];
@@ -34,7 +36,8 @@ static bool above_prefix(const char *path)
 {
     size_t len = strlen(path);
     for (size_t i = 0; i < amph_ip_state.prefixes.count; i++)
-        if (strncmp(amph_ip_state.prefixes.item[i].path, path, len) == 0 && amph_ip_state.prefixes.item[i].path[len] == '/')
+        if (strncmp(amph_ip_state.prefixes.item[i].path, path, len) == 0 &&
+            amph_ip_state.prefixes.item[i].path[len] == '/')
             return true;
     return false;
 }
@@ -47,7 +50,9 @@ static int follow(struct walk *w, char *target, size_t len)
         return ELOOP;
     strcpy(rest, w->todo);
     if (len + 1 + strlen(rest) >= sizeof w->todo)
-        return ELOOP; /* a link that leads to itself and further grows like this; what links are worth has no length of its own */
+        /* a link that leads to itself and further grows like this; what links are worth has no
+         * length of its own */
+        return ELOOP;
     target[len] = 0;
     strcpy(w->todo, target);
     if (rest[0]) {
@@ -72,9 +77,11 @@ static int look(struct walk *w)
         return 0;
     struct amph_ip_numbered number;
     bool ours = prefix || amph_ip_is_exe(w->out) || amph_ip_numbered(w->out, &number);
-    ssize_t n = ours ? amph_do_readlinkat(AT_FDCWD, w->out, target, PATH_MAX) : libc_readlink(w->out, target, PATH_MAX);
+    ssize_t n = ours ? amph_do_readlinkat(AT_FDCWD, w->out, target, PATH_MAX)
+                     : libc_readlink(w->out, target, PATH_MAX);
     if (n >= 0) {
-        /* a link to an absolute path may mean the server's tree, which only the server can walk; what it refuses means this host's */
+        /* a link to an absolute path may mean the server's tree, which only the server can walk;
+         * what it refuses means this host's */
         if (prefix && target[0] == '/') {
             target[n] = 0;
             if (!amph_fwd_prefix_match(&amph_ip_state.prefixes, target) &&
@@ -145,7 +152,8 @@ static int resolve(struct walk *w, const char *path)
         err = step(w, name, len);
         /* Before a slash stands a directory; a link has gone to its target by now. */
         struct stat st;
-        if (!err && !len && w->len && !above_prefix(w->out) && amph_do_fstatat(AT_FDCWD, w->out, &st, 0) == 0 && !S_ISDIR(st.st_mode))
+        if (!err && !len && w->len && !above_prefix(w->out) &&
+            amph_do_fstatat(AT_FDCWD, w->out, &st, 0) == 0 && !S_ISDIR(st.st_mode))
             err = ENOTDIR;
     }
     if (!w->len && !err)
@@ -153,7 +161,8 @@ static int resolve(struct walk *w, const char *path)
     return err;
 }
 
-bool amph_ip_leads_out(const struct amph_ip_resolved *where, int err, bool itself, char out[PATH_MAX])
+bool amph_ip_leads_out(const struct amph_ip_resolved *where, int err, bool itself,
+                       char out[PATH_MAX])
 {
     char name[PATH_MAX];
     struct walk w;
@@ -166,7 +175,8 @@ bool amph_ip_leads_out(const struct amph_ip_resolved *where, int err, bool itsel
     if ((err && err != ENOENT) || amph_fwd_prefix_match(&amph_ip_state.prefixes, w.out))
         return false;
     /* Where something is missing, this host's kernel is to say so, or to make it. */
-    int n = snprintf(out, PATH_MAX, "%s%s%s%s%s%s", w.out, w.todo[0] ? "/" : "", w.todo, w.path, last ? "/" : "", last ? last : "");
+    int n = snprintf(out, PATH_MAX, "%s%s%s%s%s%s", w.out, w.todo[0] ? "/" : "", w.todo, w.path,
+                     last ? "/" : "", last ? last : "");
     return n > 0 && n < PATH_MAX;
 }
 
@@ -189,7 +199,8 @@ char *amph_do_realpath(const char *path, char *buf)
     int saved = errno;
     int err = resolve(&w, path);
     if (err) {
-        if (buf && path[0] && (err == ENOENT || err == EACCES)) /* glibc's extension: which name it was */
+        /* glibc's extension: which name it was */
+        if (buf && path[0] && (err == ENOENT || err == EACCES))
             strcpy(buf, w.out);
         errno = err;
         return NULL;
@@ -240,7 +251,8 @@ static void set_name(const char *name)
     if (copy)
         __atomic_store_n(&amph_ip_state.cwd, copy, __ATOMIC_RELEASE);
     snprintf(entry, sizeof entry, "%d:%s", amph_ip_cwd_fd, name);
-    setenv(CWD_NAME, entry, 1); /* for programs that the C library starts by itself (system, popen) */
+    /* for programs that the C library starts by itself (system, popen) */
+    setenv(CWD_NAME, entry, 1);
 }
 
 /* The name of an open file, 0 or an errno value: ENOENT where it has none any more. */
@@ -258,7 +270,8 @@ static int name_of(int fd, char name[PATH_MAX])
 
 /* ---- directories whose names are longer than PATH_MAX ---- */
 
-/* Takes *dir_p, which is closed, to the directory above it; with name_p also by which name it came from there (to be freed). */
+/* Takes *dir_p, which is closed, to the directory above it; with name_p also by which name it came
+ * from there (to be freed). */
 static int go_above(int *dir_p, char **name_p)
 {
     struct stat st, it;
@@ -268,8 +281,9 @@ static int go_above(int *dir_p, char **name_p)
     if (name_p)
         *name_p = NULL;
     for (struct dirent *e; list && !*name_p && (e = readdir(list)) != NULL;)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && fstatat(up, e->d_name, &it, AT_SYMLINK_NOFOLLOW) == 0 &&
-            it.st_ino == st.st_ino && it.st_dev == st.st_dev)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            fstatat(up, e->d_name, &it, AT_SYMLINK_NOFOLLOW) == 0 && it.st_ino == st.st_ino &&
+            it.st_dev == st.st_dev)
             *name_p = strdup(e->d_name);
     if (list)
         closedir(list);
@@ -278,7 +292,8 @@ static int go_above(int *dir_p, char **name_p)
     return err ? err : name_p && !*name_p ? ENOENT : 0;
 }
 
-/* What stands for its name (catch.h): the prefix it lies in is that of a directory above it that has a name. */
+/* What stands for its name (catch.h): the prefix it lies in is that of a directory above it that
+ * has a name. */
 static int name_nameless(int fd, char name[PATH_MAX])
 {
     int dir = amph_do_dup(fd);
@@ -287,13 +302,16 @@ static int name_nameless(int fd, char name[PATH_MAX])
         err = name_of(dir, name);
     if (dir >= 0)
         close(dir);
-    const struct amph_fwd_prefix *prefix = err ? NULL : amph_fwd_prefix_match(&amph_ip_state.prefixes, name);
+    const struct amph_fwd_prefix *prefix = err ? NULL
+                                               : amph_fwd_prefix_match(&amph_ip_state.prefixes,
+                                                                       name);
     if (prefix)
         snprintf(name, PATH_MAX, "%s//", prefix->path);
     return err ? err : prefix ? 0 : ENOENT;
 }
 
-/* The whole name of the working directory, as the C library finds it: from part to part upwards.  NULL with errno. */
+/* The whole name of the working directory, as the C library finds it: from part to part upwards.
+ * NULL with errno. */
 static char *name_climbing(void)
 {
     char *whole = strdup("");
@@ -339,7 +357,8 @@ static int go_to(int fd)
     if (!err && forwarded) {
         err = name_of(fd, name);
         if (err == ENOENT) { /* it has been removed: one may be in it all the same */
-            strcpy(name, amph_ip_state.cwd ? amph_ip_state.cwd : amph_ip_state.prefixes.item[0].path);
+            strcpy(name,
+                   amph_ip_state.cwd ? amph_ip_state.cwd : amph_ip_state.prefixes.item[0].path);
             err = 0;
         }
         if (err == ENAMETOOLONG) {
@@ -377,7 +396,8 @@ static int fchdir_by(enum amph_client_route way, int fd)
     return way == AMPH_IP_LIBC ? libc_fchdir(fd) : amph_ip_kernel_fchdir(fd);
 }
 
-/* To the local directory behind fd; where that stands in a prefix's place the forwarded one is meant, to which a link has led. */
+/* To the local directory behind fd; where that stands in a prefix's place the forwarded one is
+ * meant, to which a link has led. */
 static int fchdir_local(enum amph_client_route way, int fd)
 {
     char name[PATH_MAX];
@@ -432,7 +452,8 @@ int amph_ip_fchdir(enum amph_client_route way, int fd)
         if (amph_do_fstat(fd, &st) != 0)
             return -1;
         if (!S_ISDIR(st.st_mode))
-            return amph_ip_fail(ENOTDIR); /* before there is a copy, with whose end the process's locks on the file would go */
+            /* before there is a copy, with whose end the process's locks on the file would go */
+            return amph_ip_fail(ENOTDIR);
         int copy = amph_do_dup(fd);
         return copy < 0 ? -1 : go_to(copy);
     }
@@ -487,7 +508,9 @@ char *amph_do_getcwd(char *buf, size_t cap)
 
 mode_t amph_ip_umask(enum amph_client_route way, mode_t mask)
 {
-    mode_t before = way == AMPH_IP_LIBC ? libc_umask(mask) : (mode_t)libc_syscall(SYS_umask, (long)mask, 0, 0, 0, 0, 0);
+    mode_t before = way == AMPH_IP_LIBC
+                        ? libc_umask(mask)
+                        : (mode_t)libc_syscall(SYS_umask, (long)mask, 0, 0, 0, 0, 0);
     if (!amph_ip_inside)
         amph_ip_state.umask = mask & 0777;
     return before;

@@ -10,7 +10,8 @@
 
 #define ENTRIES_MOST 32768 /* bytes that a server gives at one time */
 
-/* A stream of ours, where the program believes it holds a DIR.  struct dirent is what getdents64 gives on every 64-bit Linux. */
+/* A stream of ours, where the program believes it holds a DIR.  struct dirent is what getdents64
+ * gives on every 64-bit Linux. */
 struct stream {
     uint64_t magic;
     int fd;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fts: walks of trees that hold a forwarded path; the C library's own would look at this host only.  Layer: iofwd (preload).
- * Thread rule: one thread at a time has a walk.
+ * fts: walks of trees that hold a forwarded path; the C library's own would look at this host only.
+ * Layer: iofwd (preload). Thread rule: one thread at a time has a walk.
  *
- * Without FTS_NOCHDIR the walk changes the working directory as the C library's does, by the functions that the program would call: into a
- * directory before its entries are looked at, and out of it after the last of them, so that fts_accpath is a name there.  A directory's
- * entries are read when it is entered, and freed when it is left.
+ * Without FTS_NOCHDIR the walk changes the working directory as the C library's does, by the
+ * functions that the program would call: into a directory before its entries are looked at, and out
+ * of it after the last of them, so that fts_accpath is a name there.  A directory's entries are
+ * read when it is entered, and freed when it is left.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
@@ -59,7 +60,8 @@ static unsigned short kind(struct walk *w, FTSENT *e, bool follow)
 
 /* ---- the working directory ---- */
 
-/* Makes dir the working directory, by fd or, with -1, by path; where that leads elsewhere now it stays: -1 and errno. */
+/* Makes dir the working directory, by fd or, with -1, by path; where that leads elsewhere now it
+ * stays: -1 and errno. */
 static int go_to(struct walk *w, const FTSENT *dir, int fd, const char *path)
 {
     struct stat st;
@@ -125,24 +127,30 @@ static void go_through(struct walk *w, FTSENT *e)
 /* ---- entries ---- */
 
 /* An entry with its path and its stat in one piece of memory. */
-static FTSENT *new_entry(struct walk *w, FTSENT *parent, const char *dir, const char *name, int cd_err)
+static FTSENT *new_entry(struct walk *w, FTSENT *parent, const char *dir, const char *name,
+                         int cd_err)
 {
     size_t dir_len = dir ? strlen(dir) : 0;
     size_t name_len = strlen(name);
     bool slash = dir_len && dir[dir_len - 1] != '/';
-    FTSENT *e = calloc(1, sizeof *e + name_len + 1 + sizeof(struct stat) + 16 + dir_len + name_len + 2);
+    FTSENT *e = calloc(1, sizeof *e + name_len + 1 + sizeof(struct stat) + 16 + dir_len + name_len +
+                              2);
     if (!e)
         return NULL;
     memcpy(e->fts_name, name, name_len + 1);
     e->fts_namelen = (unsigned short)name_len;
     e->fts_statp = (struct stat *)(((uintptr_t)(e->fts_name + name_len + 1) + 15) & ~(uintptr_t)15);
     e->fts_path = (char *)(e->fts_statp + 1);
-    e->fts_pathlen = (unsigned short)sprintf(e->fts_path, "%s%s%s", dir ? dir : "", slash ? "/" : "", name);
+    e->fts_pathlen = (unsigned short)sprintf(e->fts_path, "%s%s%s", dir ? dir : "",
+                                             slash ? "/" : "", name);
     e->fts_parent = parent;
     e->fts_level = (short)(parent->fts_level + 1);
-    e->fts_accpath = cd_err ? parent->fts_accpath : w->start < 0 || e->fts_level == FTS_ROOTLEVEL ? e->fts_path : e->fts_name;
+    e->fts_accpath = cd_err                                          ? parent->fts_accpath
+                     : w->start < 0 || e->fts_level == FTS_ROOTLEVEL ? e->fts_path
+                                                                     : e->fts_name;
     e->fts_instr = 3; /* nothing asked for, as the C library has it */
-    bool follow = (w->fts.fts_options & FTS_LOGICAL) || ((w->fts.fts_options & FTS_COMFOLLOW) && e->fts_level == FTS_ROOTLEVEL);
+    bool follow = (w->fts.fts_options & FTS_LOGICAL) ||
+                  ((w->fts.fts_options & FTS_COMFOLLOW) && e->fts_level == FTS_ROOTLEVEL);
     e->fts_info = cd_err ? FTS_NS : kind(w, e, follow);
     if (cd_err)
         e->fts_errno = cd_err;
@@ -176,7 +184,8 @@ static FTSENT *sorted(struct walk *w, FTSENT *list)
     return list;
 }
 
-/* The entries of a directory, which becomes the working directory if the walk goes on in it; *failed_p: it cannot be read, with errno. */
+/* The entries of a directory, which becomes the working directory if the walk goes on in it;
+ * *failed_p: it cannot be read, with errno. */
 static FTSENT *entries_of(struct walk *w, FTSENT *dir, bool goes_on, bool *failed_p)
 {
     FTSENT *list = NULL;
@@ -204,7 +213,8 @@ static FTSENT *entries_of(struct walk *w, FTSENT *dir, bool goes_on, bool *faile
     return sorted(w, list);
 }
 
-FTS *amph_do_fts_open(char *const *paths, int options, int (*order)(const FTSENT **, const FTSENT **))
+FTS *amph_do_fts_open(char *const *paths, int options,
+                      int (*order)(const FTSENT **, const FTSENT **))
 {
     bool any = false;
     for (size_t i = 0; paths[i]; i++)
@@ -218,7 +228,8 @@ FTS *amph_do_fts_open(char *const *paths, int options, int (*order)(const FTSENT
     }
     w->magic = AMPH_IP_FTS_MAGIC;
     w->fts.fts_options = options;
-    w->start = options & (FTS_NOCHDIR | FTS_LOGICAL) ? -1 : open(".", O_RDONLY | O_CLOEXEC); /* links lead nowhere that has a way back */
+    /* links lead nowhere that has a way back */
+    w->start = options & (FTS_NOCHDIR | FTS_LOGICAL) ? -1 : open(".", O_RDONLY | O_CLOEXEC);
     w->fts.fts_compar = (__typeof__(w->fts.fts_compar))order;
     w->root.fts_level = FTS_ROOTPARENTLEVEL;
     FTSENT **end = &w->first;
@@ -368,7 +379,9 @@ FTSENT *amph_do_fts_children(FTS *walk, int options)
     if (w->listed)
         return w->asked;
     /* by a relative path it could not go in and back up */
-    int here = w->start >= 0 && w->now->fts_level == FTS_ROOTLEVEL && w->now->fts_accpath[0] != '/' ? open(".", O_RDONLY | O_CLOEXEC) : -1;
+    int here = w->start >= 0 && w->now->fts_level == FTS_ROOTLEVEL && w->now->fts_accpath[0] != '/'
+                   ? open(".", O_RDONLY | O_CLOEXEC)
+                   : -1;
     w->asked = entries_of(w, w->now, false, &failed);
     if (here >= 0) {
         int saved = errno;

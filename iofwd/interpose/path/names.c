@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls on names: what a file is, and changes of the tree.  Layer: iofwd (preload).  Thread rule: any thread, and signal handlers.
+ * Calls on names: what a file is, and changes of the tree.  Layer: iofwd (preload).  Thread rule:
+ * any thread, and signal handlers.
  *
- * Each has the same three parts: where does the path lead; the C library's own call where it turns out local; the forwarded one.
+ * Each has the same three parts: where does the path lead; the C library's own call where it turns
+ * out local; the forwarded one.
  */
 
 #include "iofwd/interpose/entry/catch.h"
@@ -25,24 +27,33 @@ int amph_do_fstat(int fd, struct stat *st)
     struct stat spare;
     struct stat *to = AMPH_IP_ROOM(st, &spare);
     struct amph_fd_file *of;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, delivered(amph_ip_client.fstat(CLIENT, &of->file, to), to, st));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(of,
+                                  delivered(amph_ip_client.fstat(CLIENT, &of->file, to), to, st));
 }
 
-/* Is it the link itself that is asked about, /proc/self/fd/N or /dev/stdin?  w is ended then, and what it says of the descriptor's access
- * mode, in place of the placeholder's, is at *mode_p; 0: as it is. */
+/* Is it the link itself that is asked about, /proc/self/fd/N or /dev/stdin?  w is ended then, and
+ * what it says of the descriptor's access mode, in place of the placeholder's, is at *mode_p; 0: as
+ * it is. */
 static bool is_number_itself(struct amph_ip_resolved *w, int flags, mode_t *mode_p)
 {
     int how = 0;
     *mode_p = 0;
     if (AMPH_LIKELY(w->by == AMPH_IP_BY_NAME) || !(flags & AT_SYMLINK_NOFOLLOW))
         return false;
-    if (w->by == AMPH_IP_BY_NUMBER && w->dir && amph_ip_client.getflags(CLIENT, &w->dir->file, &how) == 0)
-        *mode_p = S_IFLNK | (how & O_PATH ? 0 : (how & O_ACCMODE) == O_RDONLY ? 0500 : (how & O_ACCMODE) == O_WRONLY ? 0300 : 0700);
+    if (w->by == AMPH_IP_BY_NUMBER && w->dir &&
+        amph_ip_client.getflags(CLIENT, &w->dir->file, &how) == 0)
+        *mode_p = S_IFLNK | (how & O_PATH                    ? 0
+                             : (how & O_ACCMODE) == O_RDONLY ? 0500
+                             : (how & O_ACCMODE) == O_WRONLY ? 0300
+                                                             : 0700);
     amph_ip_resolve_end(w, 0);
     return true;
 }
 
-/* A link of /proc/PID/fd has the rights that its owner's descriptor gives, and no other bits; /proc/PID/cwd has all. */
+/* A link of /proc/PID/fd has the rights that its owner's descriptor gives, and no other bits;
+ * /proc/PID/cwd has all. */
 static bool has_access_mode(mode_t mode, mode_t seen)
 {
     return mode && !(seen & 077);
@@ -71,7 +82,9 @@ int amph_do_fstatat(int dir, const char *path, struct stat *st, int flags)
     if (!w.local) {
         struct stat spare;
         struct stat *to = AMPH_IP_ROOM(st, &spare);
-        int err = w.path[0] ? amph_ip_client.stat(CLIENT, AMPH_IP_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to) : amph_ip_client.fstat(CLIENT, &w.dir->file, to);
+        int err = w.path[0]
+                      ? amph_ip_client.stat(CLIENT, AMPH_IP_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to)
+                      : amph_ip_client.fstat(CLIENT, &w.dir->file, to);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, delivered(err, to, st));
     }
@@ -85,7 +98,8 @@ int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct st
 {
     struct amph_ip_resolved w;
     struct statx spare, *to;
-    if ((flags & ~STAT_FLAGS) || (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE || (mask & STATX__RESERVED))
+    if ((flags & ~STAT_FLAGS) || (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE ||
+        (mask & STATX__RESERVED))
         return amph_ip_fail(EINVAL);
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
@@ -98,7 +112,8 @@ int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct st
     }
     if (!w.local) {
         to = AMPH_IP_ROOM(stx, &spare);
-        int err = w.path[0] ? amph_ip_client.statx(CLIENT, AMPH_IP_AT(&w), flags & AT_SYMLINK_NOFOLLOW, mask, to)
+        int err = w.path[0] ? amph_ip_client.statx(CLIENT, AMPH_IP_AT(&w),
+                                                   flags & AT_SYMLINK_NOFOLLOW, mask, to)
                             : amph_ip_client.fstatx(CLIENT, &w.dir->file, mask, to);
         if (!err) {
             to->stx_attributes &= ~ATTRIBUTES_OF_MOUNTS;
@@ -113,12 +128,14 @@ int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct st
 int amph_do_faccessat(int dir, const char *path, int amode, int flags)
 {
     struct amph_ip_resolved w;
-    if ((amode & ~(R_OK | W_OK | X_OK)) || (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EACCESS | AT_EMPTY_PATH)))
+    if ((amode & ~(R_OK | W_OK | X_OK)) ||
+        (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EACCESS | AT_EMPTY_PATH)))
         return amph_ip_fail(EINVAL);
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (!w.local) {
-        int err = amph_ip_client.access(CLIENT, AMPH_IP_AT(&w), amode, flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
+        int err = amph_ip_client.access(CLIENT, AMPH_IP_AT(&w), amode,
+                                        flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
@@ -133,7 +150,8 @@ int amph_do_statfs(const char *path, struct statfs *fs)
     if (!w.local) {
         struct statfs spare;
         struct statfs *to = AMPH_IP_ROOM(fs, &spare);
-        int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), to) : amph_ip_client.fstatfs(CLIENT, &w.dir->file, to);
+        int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), to)
+                            : amph_ip_client.fstatfs(CLIENT, &w.dir->file, to);
         if (!amph_ip_went_out(&w, err, false))
             return amph_ip_resolve_end(&w, delivered(err, to, fs));
     }
@@ -145,7 +163,10 @@ int amph_do_fstatfs(int fd, struct statfs *fs)
     struct statfs spare;
     struct statfs *to = AMPH_IP_ROOM(fs, &spare);
     struct amph_fd_file *of;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, delivered(amph_ip_client.fstatfs(CLIENT, &of->file, to), to, fs));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(of,
+                                  delivered(amph_ip_client.fstatfs(CLIENT, &of->file, to), to, fs));
 }
 
 static void to_statvfs(const struct statfs *fs, struct statvfs *v)
@@ -159,8 +180,10 @@ static void to_statvfs(const struct statfs *fs, struct statvfs *v)
         .f_files = fs->f_files,
         .f_ffree = fs->f_ffree,
         .f_favail = fs->f_ffree,
-        .f_fsid = (unsigned long)((unsigned)fs->f_fsid.__val[0] | (uint64_t)(unsigned)fs->f_fsid.__val[1] << 32),
-        .f_flag = (unsigned long)fs->f_flags & ~0x20UL, /* without the kernel's "these flags are valid" */
+        .f_fsid = (unsigned long)((unsigned)fs->f_fsid.__val[0] |
+                                  (uint64_t)(unsigned)fs->f_fsid.__val[1] << 32),
+        .f_flag = (unsigned long)fs->f_flags &
+                  ~0x20UL, /* without the kernel's "these flags are valid" */
         .f_namemax = (unsigned long)fs->f_namelen,
     };
 }
@@ -172,7 +195,8 @@ int amph_do_statvfs(const char *path, struct statvfs *v)
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (!w.local) {
-        int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), &fs) : amph_ip_client.fstatfs(CLIENT, &w.dir->file, &fs);
+        int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), &fs)
+                            : amph_ip_client.fstatfs(CLIENT, &w.dir->file, &fs);
         if (!err)
             to_statvfs(&fs, v);
         if (!amph_ip_went_out(&w, err, false))
@@ -196,7 +220,8 @@ int amph_do_mkdirat(int dir, const char *path, mode_t mode)
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
     if (!w.local) {
-        int err = amph_ip_client.mkdir(CLIENT, AMPH_IP_AT(&w), amph_fwd_new_mode(mode & 07777, amph_ip_state.umask));
+        int err = amph_ip_client.mkdir(CLIENT, AMPH_IP_AT(&w),
+                                       amph_fwd_new_mode(mode & 07777, amph_ip_state.umask));
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
@@ -209,7 +234,8 @@ int amph_do_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
     if (!w.local) {
-        int err = amph_ip_client.mknod(CLIENT, AMPH_IP_AT(&w), amph_fwd_new_mode(mode, amph_ip_state.umask), dev);
+        int err = amph_ip_client.mknod(CLIENT, AMPH_IP_AT(&w),
+                                       amph_fwd_new_mode(mode, amph_ip_state.umask), dev);
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
@@ -246,7 +272,8 @@ struct pair {
     bool mount; /* one of the two is a prefix itself, the other lies elsewhere */
 };
 
-/* What the kernel says before it finds that two paths lie in different file systems: does the path's directory exist? */
+/* What the kernel says before it finds that two paths lie in different file systems: does the
+ * path's directory exist? */
 static int parent_error(int dir, const char *path)
 {
     struct stat st;
@@ -278,9 +305,14 @@ static bool is_prefix(const struct amph_ip_resolved *w)
     return prefix && prefix->len_bytes == n;
 }
 
-enum side { SIDE_LOCAL, SIDE_FORWARDED, SIDE_FAILED };
+enum side {
+    SIDE_LOCAL,
+    SIDE_FORWARDED,
+    SIDE_FAILED
+};
 
-static enum side pair_find(struct pair *p, int from_dir, const char *from, bool from_empty_ok, int to_dir, const char *to)
+static enum side pair_find(struct pair *p, int from_dir, const char *from, bool from_empty_ok,
+                           int to_dir, const char *to)
 {
     if (!amph_ip_resolve(&p->from, from_dir, from, from_empty_ok))
         return SIDE_FAILED;
@@ -293,7 +325,8 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
         amph_ip_resolve_end(&p->from, 0);
     if (ok && !p->to.local)
         amph_ip_resolve_end(&p->to, 0);
-    if (err == EXDEV && (err = parent_error(from_dir, from)) == 0 && (err = parent_error(to_dir, to)) == 0)
+    if (err == EXDEV && (err = parent_error(from_dir, from)) == 0 &&
+        (err = parent_error(to_dir, to)) == 0)
         err = EXDEV;
     errno = err;
     return SIDE_FAILED;
@@ -305,8 +338,9 @@ static int pair_end(struct pair *p, int err)
     return amph_ip_resolve_end(&p->to, err);
 }
 
-/* err has come of a forwarded call: do links lead out of the tree?  SIDE_LOCAL: both do, and the pair is this host's; SIDE_FAILED: it ends
- * with errno (one does: EXDEV); SIDE_FORWARDED: neither. */
+/* err has come of a forwarded call: do links lead out of the tree?  SIDE_LOCAL: both do, and the
+ * pair is this host's; SIDE_FAILED: it ends with errno (one does: EXDEV); SIDE_FORWARDED:
+ * neither. */
 static enum side pair_went_out(struct pair *p, int err, bool itself)
 {
     bool from = amph_ip_went_out(&p->from, err, itself);
@@ -323,7 +357,8 @@ static enum side pair_went_out(struct pair *p, int err, bool itself)
 int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
     struct pair p = { .mount = false };
-    if ((flags & ~7U) || ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
+    if ((flags & ~7U) ||
+        ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
         return amph_ip_fail(EINVAL);
     enum side side = pair_find(&p, from_dir, from, false, to_dir, to);
     if (side == SIDE_LOCAL && !flags)
@@ -332,7 +367,8 @@ int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to
         return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
     if (side == SIDE_FAILED && errno == EFAULT)
         return -1;
-    if (side == SIDE_FAILED && !to[0] && from[0]) { /* that the old name's directory is not there counts more than an empty new name */
+    /* that the old name's directory is not there counts more than an empty new name */
+    if (side == SIDE_FAILED && !to[0] && from[0]) {
         int err = parent_error(from_dir, from);
         return amph_ip_fail(err ? err : ENOENT);
     }
@@ -359,7 +395,8 @@ int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, i
             return -1;
         return amph_ip_fail(err);
     }
-    int err = amph_ip_client.link(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags & AT_SYMLINK_FOLLOW);
+    int err = amph_ip_client.link(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to),
+                                  flags & AT_SYMLINK_FOLLOW);
     side = pair_went_out(&p, err, !(flags & AT_SYMLINK_FOLLOW));
     if (side == SIDE_LOCAL)
         return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
@@ -420,10 +457,12 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
         return libc_readlinkat(dir, path, buf, cap);
     }
     bool by_fd = w.by == AMPH_IP_BY_NUMBER && w.dir;
-    int err = by_fd ? readlink_fd(&w, to, cap, &len) : amph_ip_client.readlink(CLIENT, AMPH_IP_AT(&w), to, cap, &len);
+    int err = by_fd ? readlink_fd(&w, to, cap, &len)
+                    : amph_ip_client.readlink(CLIENT, AMPH_IP_AT(&w), to, cap, &len);
     if (amph_ip_went_out(&w, err, true))
         return libc_readlinkat(w.dirfd, w.path, buf, cap);
-    if (!err && to == spare && amph_ip_can_write(buf, len)) /* the kernel looks at no more than it writes */
+    /* the kernel looks at no more than it writes */
+    if (!err && to == spare && amph_ip_can_write(buf, len))
         memcpy(buf, spare, len);
     else
         err = delivered(err, to, buf);
@@ -446,7 +485,9 @@ int amph_do_fchmodat(int dir, const char *path, mode_t mode, int flags)
 int amph_do_fchmod(int fd, mode_t mode)
 {
     struct amph_fd_file *of;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.fchmod(CLIENT, &of->file, mode));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(of, amph_ip_client.fchmod(CLIENT, &of->file, mode));
 }
 
 int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
@@ -455,7 +496,8 @@ int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (!w.local) {
-        int err = amph_ip_client.chown(CLIENT, AMPH_IP_AT(&w), uid, gid, flags & AT_SYMLINK_NOFOLLOW);
+        int err = amph_ip_client.chown(CLIENT, AMPH_IP_AT(&w), uid, gid,
+                                       flags & AT_SYMLINK_NOFOLLOW);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
@@ -465,7 +507,9 @@ int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
 int amph_do_fchown(int fd, uid_t uid, gid_t gid)
 {
     struct amph_fd_file *of;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.fchown(CLIENT, &of->file, uid, gid));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(of, amph_ip_client.fchown(CLIENT, &of->file, uid, gid));
 }
 
 int amph_do_truncate(const char *path, off_t length)
@@ -499,7 +543,9 @@ int amph_do_utimensat(int dir, const char *path, const struct timespec *times, i
     if (times && !amph_ip_can_read(times, 2 * sizeof *times))
         return amph_ip_fail(EFAULT);
     if (!path) /* the kernel's way to say futimens; the C library refuses it */
-        return dir == AT_FDCWD ? amph_ip_fail(EINVAL) : amph_ip_fd(dir) ? amph_ip_fail(EINVAL) : libc_utimensat(dir, path, times, flags);
+        return dir == AT_FDCWD   ? amph_ip_fail(EINVAL)
+               : amph_ip_fd(dir) ? amph_ip_fail(EINVAL)
+                                 : libc_utimensat(dir, path, times, flags);
     if (omits_both(times))
         return 0;
     if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
@@ -507,7 +553,8 @@ int amph_do_utimensat(int dir, const char *path, const struct timespec *times, i
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (!w.local) {
-        int err = amph_ip_client.utimens(CLIENT, AMPH_IP_AT(&w), times, flags & AT_SYMLINK_NOFOLLOW);
+        int err = amph_ip_client.utimens(CLIENT, AMPH_IP_AT(&w), times,
+                                         flags & AT_SYMLINK_NOFOLLOW);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
@@ -521,7 +568,9 @@ int amph_do_futimens(int fd, const struct timespec *times)
         return amph_ip_fail(EFAULT);
     if (omits_both(times))
         return 0;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.futimens(CLIENT, &of->file, times));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(of, amph_ip_client.futimens(CLIENT, &of->file, times));
 }
 
 /* 0, or -1 with EINVAL (microseconds out of range) or EFAULT. */
@@ -553,7 +602,8 @@ int amph_do_utime(const char *path, const struct utimbuf *times)
 {
     if (times && !amph_ip_can_read(times, sizeof *times))
         return amph_ip_fail(EFAULT);
-    struct timespec ts[2] = { { .tv_sec = times ? times->actime : 0 }, { .tv_sec = times ? times->modtime : 0 } };
+    struct timespec ts[2] = { { .tv_sec = times ? times->actime : 0 },
+                              { .tv_sec = times ? times->modtime : 0 } };
     return amph_do_utimensat(AT_FDCWD, path, times ? ts : NULL, 0);
 }
 
@@ -562,5 +612,6 @@ int amph_ip_set_times(int dir, const char *path, const struct amph_ip_short_time
     struct timespec ts[2];
     for (int i = 0; times && i < 2; i++)
         ts[i] = (struct timespec){ .tv_sec = times[i].sec, .tv_nsec = times[i].nsec };
-    return path ? amph_do_utimensat(dir, path, times ? ts : NULL, flags) : amph_do_futimens(dir, times ? ts : NULL);
+    return path ? amph_do_utimensat(dir, path, times ? ts : NULL, flags)
+                : amph_do_futimens(dir, times ? ts : NULL);
 }

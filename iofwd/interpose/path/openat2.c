@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * openat2's RESOLVE flags on forwarded paths: the path is walked part by part, each from the directory that the part before it has led to
- * and without following links, so that nobody who changes the tree meanwhile leads the walk astray.  Layer: iofwd (preload).
- * Thread rule: any thread; a struct walk is one call's.
+ * openat2's RESOLVE flags on forwarded paths: the path is walked part by part, each from the
+ * directory that the part before it has led to and without following links, so that nobody who
+ * changes the tree meanwhile leads the walk astray.  Layer: iofwd (preload). Thread rule: any
+ * thread; a struct walk is one call's.
  *
  * A prefix is like a mount: who crosses its edge with RESOLVE_NO_XDEV gets EXDEV.
  */
@@ -22,8 +23,9 @@ struct walk {
     int flags;
     mode_t mode;
     int links;
-    size_t n;              /* directories on the way, of which the last is where the walk stands */
-    int way[PATH_MAX / 2]; /* what ".." goes back to, where it may not pass the first; else only the last is kept */
+    size_t n; /* directories on the way, of which the last is where the walk stands */
+    /* what ".." goes back to, where it may not pass the first; else only the last is kept */
+    int way[PATH_MAX / 2];
     char todo[2 * PATH_MAX];
 };
 
@@ -56,13 +58,15 @@ static int stand_at(struct walk *w, int fd)
     return 0;
 }
 
-/* Is fd, of which st tells, on another mount than where the walk stands?  Other file systems than directories have are none of them. */
+/* Is fd, of which st tells, on another mount than where the walk stands?  Other file systems than
+ * directories have are none of them. */
 static bool is_across(const struct walk *w, int fd, const struct stat *st)
 {
     struct stat from;
     if (!(w->resolve & RESOLVE_NO_XDEV) || !S_ISDIR(st->st_mode))
         return false;
-    return amph_ip_fd(fd) != amph_ip_fd(here(w)) || fstat(here(w), &from) != 0 || from.st_dev != st->st_dev;
+    return amph_ip_fd(fd) != amph_ip_fd(here(w)) || fstat(here(w), &from) != 0 ||
+           from.st_dev != st->st_dev;
 }
 
 /* A link has been read: its target, of len bytes, comes before what is left to do. */
@@ -119,7 +123,8 @@ static int climb(struct walk *w)
     return 0;
 }
 
-/* Opens the last part, behind which slashes may stand: a descriptor, -1 with errno, or -2: it was a link, which is to be followed. */
+/* Opens the last part, behind which slashes may stand: a descriptor, -1 with errno, or -2: it was a
+ * link, which is to be followed. */
 static int open_last(struct walk *w, const char *part, bool slash)
 {
     char target[PATH_MAX], name[NAME_MAX + 3];
@@ -131,7 +136,9 @@ static int open_last(struct walk *w, const char *part, bool slash)
     if (len >= 0)
         return follow(w, target, (size_t)len, slash ? "/" : "") != 0 ? -1 : -2;
     snprintf(name, sizeof name, "%s%s", part, slash && creates ? "/" : "");
-    int fd = openat(here(w), name, w->flags | (dots ? 0 : O_NOFOLLOW) | (slash && !creates ? O_DIRECTORY : 0), w->mode);
+    int fd = openat(here(w), name,
+                    w->flags | (dots ? 0 : O_NOFOLLOW) | (slash && !creates ? O_DIRECTORY : 0),
+                    w->mode);
     if (fd < 0)
         return errno == ELOOP && !itself && ++w->links <= LINKS_MOST ? -2 : -1;
     if (fstat(fd, &st) == 0 && S_ISLNK(st.st_mode) && !itself) {
@@ -178,7 +185,8 @@ static int lowered(int fd, int flags)
     return low < fd ? low : fd;
 }
 
-/* Opens where the walk begins, which is forwarded, and sets what is to be walked.  1: the kernel is to do it all. */
+/* Opens where the walk begins, which is forwarded, and sets what is to be walked.  1: the kernel is
+ * to do it all. */
 static int begin(struct walk *w, int dir, const char *path)
 {
     struct amph_ip_resolved where;
@@ -199,10 +207,12 @@ static int begin(struct walk *w, int dir, const char *path)
         amph_ip_resolve_end(&where, 0);
         return to_kernel ? 1 : amph_ip_fail(ELOOP); /* by a link of /proc */
     }
-    const struct amph_fwd_prefix *prefix = amph_fwd_prefix_match(&amph_ip_state.prefixes, where.path);
+    const struct amph_fwd_prefix *prefix = amph_fwd_prefix_match(&amph_ip_state.prefixes,
+                                                                 where.path);
     amph_ip_resolve_end(&where, 0);
     if (!prefix || (w->resolve & (RESOLVE_NO_XDEV | RESOLVE_IN_ROOT)))
-        return amph_ip_fail(w->resolve & RESOLVE_NO_XDEV ? EXDEV : ENOSYS); /* a root of which the prefix is a part */
+        /* a root of which the prefix is a part */
+        return amph_ip_fail(w->resolve & RESOLVE_NO_XDEV ? EXDEV : ENOSYS);
     strcpy(w->todo, where.path[prefix->len_bytes] ? where.path + prefix->len_bytes : "/");
     int fd = openat(AT_FDCWD, prefix->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -1 : stand_at(w, fd);
@@ -210,8 +220,9 @@ static int begin(struct walk *w, int dir, const char *path)
 
 const char *amph_ip_path_in_root(const char *path, const struct open_how *how, size_t size)
 {
-    if (!amph_ip_state.on || amph_ip_inside || size < sizeof *how || !amph_ip_can_read(how, sizeof *how) || !(how->resolve & RESOLVE_IN_ROOT) ||
-        !path || !amph_ip_can_read_text(path) || path[0] != '/')
+    if (!amph_ip_state.on || amph_ip_inside || size < sizeof *how ||
+        !amph_ip_can_read(how, sizeof *how) || !(how->resolve & RESOLVE_IN_ROOT) || !path ||
+        !amph_ip_can_read_text(path) || path[0] != '/')
         return path;
     path += strspn(path, "/");
     return path[0] ? path : ".";

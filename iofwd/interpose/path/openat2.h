@@ -8,11 +8,12 @@
 
 #define AMPH_IP_RESOLVE_LOCAL (-2) /* it is no forwarded path: the kernel's */
 
-/* The path as openat would take it: with RESOLVE_IN_ROOT an absolute one begins at the directory. */
+/* The path as openat would take it: with RESOLVE_IN_ROOT an absolute one begins at the
+ * directory. */
 const char *amph_ip_path_in_root(const char *path, const struct open_how *how, size_t size);
 
-/* openat2 with flags among RESOLVE_NO_SYMLINKS, RESOLVE_NO_XDEV, RESOLVE_BENEATH and RESOLVE_IN_ROOT, which the kernel has found valid
- * together with the rest of how. */
+/* openat2 with flags among RESOLVE_NO_SYMLINKS, RESOLVE_NO_XDEV, RESOLVE_BENEATH and
+ * RESOLVE_IN_ROOT, which the kernel has found valid together with the rest of how. */
 int amph_ip_open_resolved(int dir, const char *path, const struct open_how *how);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pathconf and fpathconf: what a file system allows, told as the C library tells it.  Layer: iofwd (preload).
- * Thread rule: any thread.
+ * pathconf and fpathconf: what a file system allows, told as the C library tells it.  Layer: iofwd
+ * (preload). Thread rule: any thread.
  */
 #include <linux/magic.h>
 
@@ -18,7 +18,11 @@ static const struct {
     unsigned long type;
     long link_max, size_bits;
 } kinds[] = {
-    { EXT4_SUPER_MAGIC, 65000, 64 }, { XFS, 2147483647, 64 }, { BTRFS, 127, 255 }, { F2FS, 32000, 256 }, { LUSTRE, 160000, 64 },
+    { EXT4_SUPER_MAGIC, 65000, 64 },
+    { XFS, 2147483647, 64 },
+    { BTRFS, 127, 255 },
+    { F2FS, 32000, 256 },
+    { LUSTRE, 160000, 64 },
 };
 
 /* The file is the one of path, or where that is NULL of fd. */
@@ -54,7 +58,8 @@ static long by_fs(const struct asked *a, int name)
         return (unsigned long)fs.f_type != MSDOS_SUPER_MAGIC;
     if (name == _PC_CHOWN_RESTRICTED)
         return 1;
-    return name == _PC_REC_MIN_XFER_SIZE ? (long)fs.f_bsize : (long)(fs.f_frsize ? fs.f_frsize : fs.f_bsize);
+    return name == _PC_REC_MIN_XFER_SIZE ? (long)fs.f_bsize
+                                         : (long)(fs.f_frsize ? fs.f_frsize : fs.f_bsize);
 }
 
 static long async_io(const struct asked *a, int name)
@@ -72,16 +77,26 @@ static const struct {
     long (*ask)(const struct asked *a, int name); /* NULL: the same everywhere */
     long value;
 } limits[] = {
-    { _PC_LINK_MAX, by_kind, 0 },         { _PC_FILESIZEBITS, by_kind, 0 },
-    { _PC_NAME_MAX, by_fs, 0 },           { _PC_2_SYMLINKS, by_fs, 0 },
-    { _PC_CHOWN_RESTRICTED, by_fs, 0 },   { _PC_REC_MIN_XFER_SIZE, by_fs, 0 },
-    { _PC_ALLOC_SIZE_MIN, by_fs, 0 },     { _PC_REC_XFER_ALIGN, by_fs, 0 },
-    { _PC_ASYNC_IO, async_io, 0 },        { _PC_MAX_CANON, NULL, 255 },
-    { _PC_MAX_INPUT, NULL, 255 },         { _PC_PATH_MAX, NULL, PATH_MAX },
-    { _PC_PIPE_BUF, NULL, PIPE_BUF },     { _PC_NO_TRUNC, NULL, 1 },
-    { _PC_VDISABLE, NULL, 0 },            { _PC_SYNC_IO, NULL, UNKNOWN },
-    { _PC_PRIO_IO, NULL, UNKNOWN },       { _PC_SOCK_MAXBUF, NULL, UNKNOWN },
-    { _PC_REC_INCR_XFER_SIZE, NULL, UNKNOWN }, { _PC_REC_MAX_XFER_SIZE, NULL, UNKNOWN },
+    { _PC_LINK_MAX, by_kind, 0 },
+    { _PC_FILESIZEBITS, by_kind, 0 },
+    { _PC_NAME_MAX, by_fs, 0 },
+    { _PC_2_SYMLINKS, by_fs, 0 },
+    { _PC_CHOWN_RESTRICTED, by_fs, 0 },
+    { _PC_REC_MIN_XFER_SIZE, by_fs, 0 },
+    { _PC_ALLOC_SIZE_MIN, by_fs, 0 },
+    { _PC_REC_XFER_ALIGN, by_fs, 0 },
+    { _PC_ASYNC_IO, async_io, 0 },
+    { _PC_MAX_CANON, NULL, 255 },
+    { _PC_MAX_INPUT, NULL, 255 },
+    { _PC_PATH_MAX, NULL, PATH_MAX },
+    { _PC_PIPE_BUF, NULL, PIPE_BUF },
+    { _PC_NO_TRUNC, NULL, 1 },
+    { _PC_VDISABLE, NULL, 0 },
+    { _PC_SYNC_IO, NULL, UNKNOWN },
+    { _PC_PRIO_IO, NULL, UNKNOWN },
+    { _PC_SOCK_MAXBUF, NULL, UNKNOWN },
+    { _PC_REC_INCR_XFER_SIZE, NULL, UNKNOWN },
+    { _PC_REC_MAX_XFER_SIZE, NULL, UNKNOWN },
     { _PC_SYMLINK_MAX, NULL, UNKNOWN },
 };
 

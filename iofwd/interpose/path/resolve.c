@@ -27,8 +27,8 @@ static bool forwarded(struct amph_ip_resolved *w, struct amph_fd_file *dir, cons
 
 /* ---- local links that lead in ---- */
 
-/* The last part of path that is there as a link: its target, and where the part ends.  What is there and is none ends the search, since
- * the kernel has found its way up to it. */
+/* The last part of path that is there as a link: its target, and where the part ends.  What is
+ * there and is none ends the search, since the kernel has found its way up to it. */
 static ssize_t last_link(int dir, char *path, char *target, size_t *end_p)
 {
     size_t len = strlen(path);
@@ -81,11 +81,13 @@ bool amph_ip_link_leads_in(int dir, const char *path, char out[PATH_MAX])
         if (relative && !amph_ip_name_of_local(dir, base))
             return false;
         /* the link's directory, its target, and what stood behind it */
-        int len = snprintf(next, sizeof next, "%s%s%.*s%s%s", relative ? base : "", relative ? "/" : "",
-                           target[0] == '/' ? 0 : (int)up, now, target, now + end);
+        int len = snprintf(next, sizeof next, "%s%s%.*s%s%s", relative ? base : "",
+                           relative ? "/" : "", target[0] == '/' ? 0 : (int)up, now, target,
+                           now + end);
         if (len < 0 || (size_t)len >= sizeof next)
             return false;
-        if (amph_fwd_path_clean(&amph_ip_state.prefixes, NULL, next, out, PATH_MAX, &clean) == 0 && clean.prefix)
+        if (amph_fwd_path_clean(&amph_ip_state.prefixes, NULL, next, out, PATH_MAX, &clean) == 0 &&
+            clean.prefix)
             return true;
         if (strlen(next) >= sizeof now)
             return false;
@@ -110,7 +112,8 @@ bool amph_ip_led(const char *path)
     if (!path || !amph_ip_state.on || amph_ip_inside)
         return false;
     int saved = errno;
-    bool missing = libc_syscall(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) != 0 && errno == ENOENT;
+    bool missing = libc_syscall(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) != 0 &&
+                   errno == ENOENT;
     errno = saved;
     return missing && amph_ip_led_in(AT_FDCWD, path);
 }
@@ -136,20 +139,26 @@ static bool has_dotdot(const char *path)
     return false;
 }
 
-/* path joined to base; keep: what the C library gets if the result is local (NULL: the result itself). */
-static bool joined(struct amph_ip_resolved *w, const char *base, const char *path, int keep_dir, const char *keep)
+/* path joined to base; keep: what the C library gets if the result is local (NULL: the result
+ * itself). */
+static bool joined(struct amph_ip_resolved *w, const char *base, const char *path, int keep_dir,
+                   const char *keep)
 {
     struct amph_fwd_clean clean;
-    int err = amph_fwd_path_clean(&amph_ip_state.prefixes, base, path, w->buf, sizeof w->buf, &clean);
+    int err = amph_fwd_path_clean(&amph_ip_state.prefixes, base, path, w->buf, sizeof w->buf,
+                                  &clean);
     if (err)
         return keep ? local(w, keep_dir, keep) : fail(err);
     if (clean.prefix)
-        return strlen(w->buf) < PATH_MAX && strnlen(path, PATH_MAX) < PATH_MAX ? forwarded(w, NULL, w->buf) : fail(ENAMETOOLONG);
+        return strlen(w->buf) < PATH_MAX && strnlen(path, PATH_MAX) < PATH_MAX
+                   ? forwarded(w, NULL, w->buf)
+                   : fail(ENAMETOOLONG);
     return keep && !clean.left ? local(w, keep_dir, keep) : local(w, AT_FDCWD, w->buf);
 }
 
 /* path below dir, whose reference goes over to w. */
-static bool below_file(struct amph_ip_resolved *w, struct amph_fd_file *dir, const char *base, const char *path, bool empty_ok)
+static bool below_file(struct amph_ip_resolved *w, struct amph_fd_file *dir, const char *base,
+                       const char *path, bool empty_ok)
 {
     w->base = base;
     if (!path[0] && !empty_ok) {
@@ -158,7 +167,8 @@ static bool below_file(struct amph_ip_resolved *w, struct amph_fd_file *dir, con
     }
     if (w->base[0] && has_dotdot(path)) {
         struct amph_fwd_clean clean;
-        int err = amph_fwd_path_clean(&amph_ip_state.prefixes, w->base, path, w->buf, sizeof w->buf, &clean);
+        int err = amph_fwd_path_clean(&amph_ip_state.prefixes, w->base, path, w->buf, sizeof w->buf,
+                                      &clean);
         if (!err && !clean.prefix) {
             amph_fdtab_put(dir);
             return local(w, AT_FDCWD, w->buf);
@@ -178,20 +188,27 @@ static bool below_forwarded(struct amph_ip_resolved *w, int dirfd, const char *p
     if (err)
         return fail(err);
     const char *cwd = dirfd == amph_ip_cwd_fd ? amph_ip_state.cwd : NULL;
-    return below_file(w, dir, !cwd ? dir->path : amph_ip_cwd_is_nameless(cwd) ? "" : cwd, path, empty_ok);
+    return below_file(w, dir,
+                      !cwd                           ? dir->path
+                      : amph_ip_cwd_is_nameless(cwd) ? ""
+                                                     : cwd,
+                      path, empty_ok);
 }
 
 static bool below_cwd(struct amph_ip_resolved *w, const char *path, bool empty_ok)
 {
     if (amph_ip_cwd_fd && amph_ip_fd(amph_ip_cwd_fd))
-        return strlen(path) < PATH_MAX ? below_forwarded(w, amph_ip_cwd_fd, path, empty_ok) : fail(ENAMETOOLONG);
+        return strlen(path) < PATH_MAX ? below_forwarded(w, amph_ip_cwd_fd, path, empty_ok)
+                                       : fail(ENAMETOOLONG);
     if (!path[0])
         return empty_ok ? joined(w, NULL, amph_ip_state.cwd, 0, NULL) : fail(ENOENT);
     return joined(w, amph_ip_state.cwd, path, 0, NULL);
 }
 
-/* A file that /proc names by the number of a descriptor; path is the name as it was given, with dirfd. */
-static bool by_number(struct amph_ip_resolved *w, int dirfd, const char *path, const struct amph_ip_numbered *n)
+/* A file that /proc names by the number of a descriptor; path is the name as it was given, with
+ * dirfd. */
+static bool by_number(struct amph_ip_resolved *w, int dirfd, const char *path,
+                      const struct amph_ip_numbered *n)
 {
     struct amph_fd_file *of;
     w->by = n->rest[0] ? AMPH_IP_BY_NAME : n->alias ? AMPH_IP_BY_ALIAS : AMPH_IP_BY_NUMBER;
@@ -218,16 +235,19 @@ static bool in_proc(int dirfd, const char *path, char whole[PATH_MAX])
     return snprintf(whole + len, PATH_MAX - len, "/%s", path) < (int)(PATH_MAX - len);
 }
 
-/* A path relative to a local directory goes into a prefix only by way of that directory's own name. */
+/* A path relative to a local directory goes into a prefix only by way of that directory's own
+ * name. */
 static bool below_local(struct amph_ip_resolved *w, int dirfd, const char *path)
 {
     char base[PATH_MAX];
     struct amph_ip_numbered n;
-    if (AMPH_UNLIKELY(amph_ip_is_number(path)) && in_proc(dirfd, path, base) && amph_ip_numbered(base, &n)) {
+    if (AMPH_UNLIKELY(amph_ip_is_number(path)) && in_proc(dirfd, path, base) &&
+        amph_ip_numbered(base, &n)) {
         n.rest = "";
         return by_number(w, dirfd, path, &n);
     }
-    if (!path[0] || !amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path) || !amph_ip_name_of_local(dirfd, base))
+    if (!path[0] || !amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path) ||
+        !amph_ip_name_of_local(dirfd, base))
         return local(w, dirfd, path);
     return joined(w, base, path, dirfd, path);
 }
@@ -252,7 +272,8 @@ bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool
         return joined(w, NULL, path, dir, path);
     }
     if (dir != AT_FDCWD)
-        return amph_ip_fd(dir) ? below_forwarded(w, dir, path, empty_ok) : below_local(w, dir, path);
+        return amph_ip_fd(dir) ? below_forwarded(w, dir, path, empty_ok)
+                               : below_local(w, dir, path);
     return amph_ip_state.cwd ? below_cwd(w, path, empty_ok) : below_local(w, dir, path);
 }
 
@@ -270,7 +291,9 @@ bool amph_ip_resolve_absolute(const struct amph_ip_resolved *w, char *buf, size_
     if (w->dir && !base[0])
         return false;
     const char *path = w->path[0] ? w->path : base;
-    if (!path || amph_fwd_path_clean(&amph_ip_state.prefixes, base, path, buf, cap_bytes, &clean) != 0 || !clean.prefix)
+    if (!path ||
+        amph_fwd_path_clean(&amph_ip_state.prefixes, base, path, buf, cap_bytes, &clean) != 0 ||
+        !clean.prefix)
         return false;
     size_t n = strlen(buf);
     if (n > 2 && buf[n - 1] == '.' && buf[n - 2] == '/')

@@ -15,7 +15,10 @@ static bool fill(char *pattern, int suffix)
     if (getrandom(random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        unsigned mixed = ((unsigned)now.tv_nsec + __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED)) * 2654435761U + (unsigned)getpid();
+        unsigned mixed = ((unsigned)now.tv_nsec +
+                          __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED)) *
+                             2654435761U +
+                         (unsigned)getpid();
         for (size_t i = 0; i < sizeof random; i++)
             random[i] = (unsigned char)(mixed >> (4 * i));
     }
@@ -28,18 +31,25 @@ static bool fill(char *pattern, int suffix)
     return true;
 }
 
-enum temporary { TEMP_FILE, TEMP_DIR, TEMP_NAME };
+enum temporary {
+    TEMP_FILE,
+    TEMP_DIR,
+    TEMP_NAME
+};
 
 static int make_temporary(char *pattern, int suffix, int flags, enum temporary what)
 {
     struct stat st;
     size_t len = strlen(pattern);
-    if (suffix < 0 || len < (size_t)suffix + 6 || strncmp(pattern + len - (size_t)suffix - 6, "XXXXXX", 6) != 0)
+    if (suffix < 0 || len < (size_t)suffix + 6 ||
+        strncmp(pattern + len - (size_t)suffix - 6, "XXXXXX", 6) != 0)
         return amph_ip_fail(EINVAL);
     for (int tries = 0; tries < 1000; tries++) {
         fill(pattern, suffix);
         amph_ip_links++;
-        int r = what == TEMP_FILE  ? amph_do_openat(AT_FDCWD, pattern, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)
+        int r = what == TEMP_FILE
+                    ? amph_do_openat(AT_FDCWD, pattern,
+                                     (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)
                 : what == TEMP_DIR ? amph_do_mkdirat(AT_FDCWD, pattern, 0700)
                                    : amph_do_fstatat(AT_FDCWD, pattern, &st, AT_SYMLINK_NOFOLLOW);
         amph_ip_links--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functions of the C library that walk trees by calls of their own, which a preload cannot see: scandir, glob, ftw, nftw.
- * Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ * Functions of the C library that walk trees by calls of their own, which a preload cannot see:
+ * scandir, glob, ftw, nftw. Layer: iofwd (preload).  Thread rule: as the C library's functions.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
@@ -65,7 +65,8 @@ static DIR *opendir_at(int at, const char *path)
     return dir;
 }
 
-int amph_do_scandirat(int at, const char *path, struct dirent ***list, int (*choose)(const struct dirent *), amph_ip_order_fn order)
+int amph_do_scandirat(int at, const char *path, struct dirent ***list,
+                      int (*choose)(const struct dirent *), amph_ip_order_fn order)
 {
     struct entries e = { 0 };
     int saved = errno;
@@ -153,7 +154,8 @@ static int visit(struct tree *t, const struct stat *st, int type, size_t base, i
     struct FTW at = { .base = (int)base, .level = level };
     int links = amph_ip_links;
     amph_ip_links = 0; /* the program's own calls */
-    int r = t->nftw_fn ? t->nftw_fn(t->path, st, type, &at) : t->ftw_fn(t->path, st, type == FTW_SLN ? FTW_NS : type);
+    int r = t->nftw_fn ? t->nftw_fn(t->path, st, type, &at)
+                       : t->ftw_fn(t->path, st, type == FTW_SLN ? FTW_NS : type);
     amph_ip_links = links;
     return r;
 }
@@ -246,12 +248,14 @@ static int tree_directory(struct tree *t, const struct stat *st, size_t base, in
     return tree_change(t, base) ? -1 : r;
 }
 
-/* What stat does not find is told of, a link that leads nowhere also as the root; other failures end the walk. */
+/* What stat does not find is told of, a link that leads nowhere also as the root; other failures
+ * end the walk. */
 static int tree_unfound(struct tree *t, size_t base, int level, int err)
 {
     struct stat st = { 0 };
     bool may_be_told = err == ENOENT || (err == EACCES && level > 0);
-    bool link = may_be_told && !(t->flags & FTW_PHYS) && amph_do_fstatat(t->start, t->path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+    bool link = may_be_told && !(t->flags & FTW_PHYS) &&
+                amph_do_fstatat(t->start, t->path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
                 S_ISLNK(st.st_mode);
     if (!may_be_told || (level == 0 && !link))
         return amph_ip_fail(err);
@@ -261,11 +265,14 @@ static int tree_unfound(struct tree *t, size_t base, int level, int err)
 static int tree_node(struct tree *t, size_t base, int level)
 {
     struct stat st;
-    bool found = amph_do_fstatat(t->start, t->path, &st, t->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0) == 0;
+    bool found = amph_do_fstatat(t->start, t->path, &st,
+                                 t->flags & FTW_PHYS ? AT_SYMLINK_NOFOLLOW : 0) == 0;
     if (found && level == 0)
         t->dev = st.st_dev;
-    int r = !found ? tree_unfound(t, base, level, errno) : S_ISDIR(st.st_mode) ? tree_directory(t, &st, base, level) :
-        visit(t, &st, S_ISLNK(st.st_mode) ? FTW_SL : FTW_F, base, level);
+    int r = !found ? tree_unfound(t, base, level, errno)
+            : S_ISDIR(st.st_mode)
+                ? tree_directory(t, &st, base, level)
+                : visit(t, &st, S_ISLNK(st.st_mode) ? FTW_SL : FTW_F, base, level);
     return (t->flags & FTW_ACTIONRETVAL) && r == FTW_SKIP_SUBTREE ? 0 : r;
 }
 
@@ -306,7 +313,8 @@ static int tree_walk(struct tree *t, const char *path)
     return skips(t, r) ? 0 : r;
 }
 
-int amph_do_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *), int flags)
+int amph_do_nftw(const char *path, int (*fn)(const char *, const struct stat *, int, struct FTW *),
+                 int flags)
 {
     struct tree t = { .nftw_fn = fn, .flags = flags, .start = AT_FDCWD };
     struct stat st;

@@ -37,10 +37,13 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
-        return flags ? libc_lgetxattr(w.path, name, buf, cap) : libc_getxattr(w.path, name, buf, cap);
-    int err = amph_ip_client.getxattr(CLIENT, AMPH_IP_AT(&w), name, flags, value, sizeof value, &len);
+        return flags ? libc_lgetxattr(w.path, name, buf, cap)
+                     : libc_getxattr(w.path, name, buf, cap);
+    int err = amph_ip_client.getxattr(CLIENT, AMPH_IP_AT(&w), name, flags, value, sizeof value,
+                                      &len);
     if (amph_ip_went_out(&w, err, flags))
-        return flags ? libc_lgetxattr(w.path, name, buf, cap) : libc_getxattr(w.path, name, buf, cap);
+        return flags ? libc_lgetxattr(w.path, name, buf, cap)
+                     : libc_getxattr(w.path, name, buf, cap);
     amph_ip_resolve_end(&w, 0);
     return result(err, value, len, buf, cap);
 }
@@ -87,7 +90,8 @@ ssize_t amph_do_flistxattr(int fd, char *buf, size_t cap)
     return result(err, names, len, buf, cap);
 }
 
-int amph_do_setxattr(const char *path, const char *name, const void *value, size_t len, int how, int flags)
+int amph_do_setxattr(const char *path, const char *name, const void *value, size_t len, int how,
+                     int flags)
 {
     if (!amph_ip_can_read_text(name) || (len <= XATTR_MOST && !amph_ip_can_read(value, len)))
         return amph_ip_fail(EFAULT);
@@ -99,7 +103,8 @@ int amph_do_setxattr(const char *path, const char *name, const void *value, size
         if (!amph_ip_went_out(&w, err, flags))
             return amph_ip_resolve_end(&w, err);
     }
-    return flags ? libc_lsetxattr(w.path, name, value, len, how) : libc_setxattr(w.path, name, value, len, how);
+    return flags ? libc_lsetxattr(w.path, name, value, len, how)
+                 : libc_setxattr(w.path, name, value, len, how);
 }
 
 int amph_do_fsetxattr(int fd, const char *name, const void *value, size_t len, int how)
@@ -107,7 +112,10 @@ int amph_do_fsetxattr(int fd, const char *name, const void *value, size_t len, i
     if (!amph_ip_can_read_text(name) || (len <= XATTR_MOST && !amph_ip_can_read(value, len)))
         return amph_ip_fail(EFAULT);
     struct amph_fd_file *of;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.fsetxattr(CLIENT, &of->file, name, value, len, how));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(
+                     of, amph_ip_client.fsetxattr(CLIENT, &of->file, name, value, len, how));
 }
 
 int amph_do_removexattr(const char *path, const char *name, int flags)
@@ -130,5 +138,7 @@ int amph_do_fremovexattr(int fd, const char *name)
     if (!amph_ip_can_read_text(name))
         return amph_ip_fail(EFAULT);
     struct amph_fd_file *of;
-    return amph_ip_file_begin(fd, &of) != 0 ? -1 : amph_ip_file_end(of, amph_ip_client.fremovexattr(CLIENT, &of->file, name));
+    return amph_ip_file_begin(fd, &of) != 0
+               ? -1
+               : amph_ip_file_end(of, amph_ip_client.fremovexattr(CLIENT, &of->file, name));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program's environment must hold so that it forwards, too.  Layer: iofwd (preload).  Thread rule: as execve. */
+/* What a program's environment must hold so that it forwards, too.  Layer: iofwd (preload).  Thread
+ * rule: as execve. */
 #include "base/env_defs.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/loader/elf_deps.h"
@@ -10,8 +11,9 @@
 #define DOOR_NAME "IOFWD_DOOR"
 #define OWN_LIBRARY "libiofwd_preload"
 
-/* What was in the environment when this program started: it holds for the program itself even if it clears its environment, and all but
- * what is for one program goes on to the next one even if the program passes an environment of its own (env -i, execle). */
+/* What was in the environment when this program started: it holds for the program itself even if it
+ * clears its environment, and all but what is for one program goes on to the next one even if the
+ * program passes an environment of its own (env -i, execle). */
 static char *kept[AMPH_IP_ENV_KEPT + 1]; /* and a NULL */
 static size_t nkept;
 
@@ -36,13 +38,15 @@ static bool is_own(const char *entry)
     return own;
 }
 
-/* Of a preload list only our library goes on by itself: the rest is for the program to pass on or not. */
+/* Of a preload list only our library goes on by itself: the rest is for the program to pass on or
+ * not. */
 static char *own_preload(const char *entry)
 {
     char *own = NULL;
     for (const char *at = entry + sizeof "LD_PRELOAD=" - 1; *at && !own; at += *at != 0) {
         size_t len = strcspn(at, " :");
-        if (memmem(at, len, OWN_LIBRARY, sizeof OWN_LIBRARY - 1) && asprintf(&own, "LD_PRELOAD=%.*s", (int)len, at) < 0)
+        if (memmem(at, len, OWN_LIBRARY, sizeof OWN_LIBRARY - 1) &&
+            asprintf(&own, "LD_PRELOAD=%.*s", (int)len, at) < 0)
             return NULL;
         at += len;
     }
@@ -52,11 +56,13 @@ static char *own_preload(const char *entry)
 void amph_ip_environment_keep(char **env)
 {
     for (; env && *env && nkept < AMPH_IP_ENV_KEPT; env++) {
-        if (amph_ip_env_is(*env, CWD_NAME) || amph_ip_env_is(*env, AMPH_IP_LOCKS_NAME) || amph_ip_env_is(*env, AMPH_IP_ELF_DEPS_SETTING))
+        if (amph_ip_env_is(*env, CWD_NAME) || amph_ip_env_is(*env, AMPH_IP_LOCKS_NAME) ||
+            amph_ip_env_is(*env, AMPH_IP_ELF_DEPS_SETTING))
             continue;
         if (amph_ip_env_is(*env, "LD_PRELOAD"))
             nkept += (kept[nkept] = own_preload(*env)) != NULL;
-        else if (strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 || is_own(*env))
+        else if (strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 ||
+                 is_own(*env))
             nkept += (kept[nkept] = strdup(*env)) != NULL;
     }
 }
@@ -84,7 +90,8 @@ static char *preload_entry(char *theirs, struct amph_ip_env_room *room)
             ours = kept[i];
     if (!ours || strstr(theirs, OWN_LIBRARY))
         return theirs;
-    int n = snprintf(room->preload, sizeof room->preload, "%s:%s", ours, theirs + sizeof "LD_PRELOAD=" - 1);
+    int n = snprintf(room->preload, sizeof room->preload, "%s:%s", ours,
+                     theirs + sizeof "LD_PRELOAD=" - 1);
     return n > 0 && (size_t)n < sizeof room->preload ? room->preload : theirs;
 }
 
@@ -96,19 +103,22 @@ size_t amph_ip_env_entries(char *const list[])
     return n;
 }
 
-void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room, bool same_process)
+void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room,
+                      bool same_process)
 {
     size_t n = 0;
     if (same_process)
         amph_ip_maps_flush(NULL);
     for (; envp && *envp; envp++) {
-        if (amph_ip_env_is(*envp, CWD_NAME) || amph_ip_env_is(*envp, DOOR_NAME) || amph_ip_env_is(*envp, AMPH_IP_LOCKS_NAME) ||
+        if (amph_ip_env_is(*envp, CWD_NAME) || amph_ip_env_is(*envp, DOOR_NAME) ||
+            amph_ip_env_is(*envp, AMPH_IP_LOCKS_NAME) ||
             amph_ip_env_is(*envp, AMPH_IP_ELF_DEPS_SETTING))
             continue;
         out[n++] = amph_ip_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
     }
     for (size_t i = 0; i < nkept; i++)
-        if (!amph_ip_env_is(kept[i], DOOR_NAME) && !is_own(kept[i]) && !has_name_of(out, n, kept[i]))
+        if (!amph_ip_env_is(kept[i], DOOR_NAME) && !is_own(kept[i]) &&
+            !has_name_of(out, n, kept[i]))
             out[n++] = kept[i];
     if (amph_ip_state.cwd) {
         snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", amph_ip_cwd_fd, amph_ip_state.cwd);
@@ -117,11 +127,13 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
     const char *own = amph_ip_client.loaded ? amph_ip_client.own_env() : NULL;
     if (own && !has_name_of(out, n, own))
         out[n++] = (char *)own;
-    if (same_process && amph_ip_client.loaded && amph_ip_client.exec_env(room->door, sizeof room->door))
+    if (same_process && amph_ip_client.loaded &&
+        amph_ip_client.exec_env(room->door, sizeof room->door))
         out[n++] = room->door;
     if (same_process && amph_ip_has_locks()) {
         strcpy(room->locks, AMPH_IP_LOCKS_NAME "=");
-        amph_ip_locks_tell(room->locks + strlen(room->locks), sizeof room->locks - strlen(room->locks));
+        amph_ip_locks_tell(room->locks + strlen(room->locks),
+                           sizeof room->locks - strlen(room->locks));
         out[n++] = room->locks;
     }
     out[n] = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* exec, posix_spawn and their relatives.  Layer: iofwd (preload).  Thread rule: as the C library's functions. */
+/* exec, posix_spawn and their relatives.  Layer: iofwd (preload).  Thread rule: as the C library's
+ * functions. */
 #include <alloca.h>
 #include <signal.h>
 
@@ -13,16 +14,19 @@
 
 /* ---- exec ---- */
 
-static int execve_by(enum amph_client_route way, const char *path, char *const argv[], char *const env[])
+static int execve_by(enum amph_client_route way, const char *path, char *const argv[],
+                     char *const env[])
 {
-    return way == AMPH_IP_LIBC ? libc_execve(path, argv, env) : amph_ip_kernel_execve(path, argv, env);
+    return way == AMPH_IP_LIBC ? libc_execve(path, argv, env)
+                               : amph_ip_kernel_execve(path, argv, env);
 }
 
 /* how: an enum amph_client_route */
 static int start_execve(void *how, const char *path, char *const argv[], char **env)
 {
     bool relayed = amph_ip_relay_useful() && amph_ip_is_static_at(path);
-    return relayed ? amph_ip_relay(path, argv, env) : execve_by(*(const enum amph_client_route *)how, path, argv, env);
+    return relayed ? amph_ip_relay(path, argv, env)
+                   : execve_by(*(const enum amph_client_route *)how, path, argv, env);
 }
 
 /* What the kernel does not know how to start is a script of the shell's. */
@@ -49,7 +53,8 @@ static void end_if_lost(void)
         amph_do_exit_now(EXIT_FAILURE);
 }
 
-int amph_ip_execve(enum amph_client_route way, const char *path, char *const argv[], char *const envp[])
+int amph_ip_execve(enum amph_client_route way, const char *path, char *const argv[],
+                   char *const envp[])
 {
     struct amph_ip_env_room room;
     if (!amph_ip_state.on || amph_ip_inside)
@@ -84,14 +89,16 @@ int amph_do_fexecve(int fd, char *const argv[], char *const envp[])
     return amph_do_execveat(fd, "", argv, envp, AT_EMPTY_PATH);
 }
 
-static int execveat_by(enum amph_client_route way, int dir, const char *path, char *const argv[], char *const env[], int flags)
+static int execveat_by(enum amph_client_route way, int dir, const char *path, char *const argv[],
+                       char *const env[], int flags)
 {
     if (way == AMPH_IP_KERNEL)
         return (int)libc_syscall(SYS_execveat, dir, (long)path, (long)argv, (long)env, flags, 0);
     return libc_execveat(dir, path, argv, env, flags);
 }
 
-int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char *const argv[], char *const envp[], int flags)
+int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char *const argv[],
+                     char *const envp[], int flags)
 {
     struct amph_ip_env_room room;
     struct amph_ip_resolved w;
@@ -104,7 +111,8 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
     amph_ip_env_make(envp, env, &room, true);
     if (!amph_ip_at(dir, path))
         return execveat_by(way, dir, path, argv, env, flags);
-    if ((flags & AT_SYMLINK_NOFOLLOW) && amph_do_fstatat(dir, path, &st, flags) == 0 && S_ISLNK(st.st_mode))
+    if ((flags & AT_SYMLINK_NOFOLLOW) && amph_do_fstatat(dir, path, &st, flags) == 0 &&
+        S_ISLNK(st.st_mode))
         return amph_ip_fail(ELOOP);
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
@@ -112,7 +120,8 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
         return execveat_by(way, w.dirfd, w.path, argv, env, flags);
     bool known = amph_ip_resolve_absolute(&w, absolute, sizeof absolute);
     amph_ip_resolve_end(&w, 0);
-    return known ? amph_ip_start_program(absolute, argv, env, start_execve, &way) : amph_ip_fail(ENOENT);
+    return known ? amph_ip_start_program(absolute, argv, env, start_execve, &way)
+                 : amph_ip_fail(ENOENT);
 }
 
 int amph_do_execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
@@ -173,11 +182,13 @@ struct spawn {
     const posix_spawnattr_t *attr;
 };
 
-/* Connections that the child inherits without knowing keep the parent's files for it until it has come to hold them by itself, whatever
- * the parent closes meanwhile.  They are made with signals held back, which the child must not be born with. */
-static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-                      char *const argv[], char *const envp[], int (*spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *,
-                                                                const posix_spawnattr_t *, char *const[], char *const[]))
+/* Connections that the child inherits without knowing keep the parent's files for it until it has
+ * come to hold them by itself, whatever the parent closes meanwhile.  They are made with signals
+ * held back, which the child must not be born with. */
+static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                      const posix_spawnattr_t *attr, char *const argv[], char *const envp[],
+                      int (*spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                                   const posix_spawnattr_t *, char *const[], char *const[]))
 {
     posix_spawnattr_t own;
     sigset_t mask;
@@ -209,8 +220,8 @@ static int start_spawn(void *how, const char *path, char *const argv[], char **e
     return amph_ip_result(err);
 }
 
-int amph_do_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-                  char *const argv[], char *const envp[])
+int amph_do_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
     struct amph_ip_env_room room;
     struct spawn how = { pid, actions, attr };
@@ -226,8 +237,8 @@ int amph_do_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_act
     return err;
 }
 
-int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-                   char *const argv[], char *const envp[])
+int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                         const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
     struct amph_ip_env_room room;
     if (!amph_ip_state.on || amph_ip_inside)
@@ -236,7 +247,8 @@ int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_ac
         return amph_ip_spawn(pid, file, true, actions, attr, argv, envp);
     char found[PATH_MAX];
     if (strchr(file, '/') || amph_ip_find_program(file, envp, found, sizeof found))
-        return amph_do_posix_spawn(pid, strchr(file, '/') ? file : found, actions, attr, argv, envp);
+        return amph_do_posix_spawn(pid, strchr(file, '/') ? file : found, actions, attr, argv,
+                                   envp);
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
     amph_ip_env_make(envp, env, &room, false);
     return spawn_held(pid, file, actions, attr, argv, env, libc_posix_spawnp);

@@ -2,11 +2,12 @@
 /*
  * fork and its relatives.  Layer: iofwd (preload).  Thread rule: as the C library's functions.
  *
- * A child with memory of its own is a new client, which the servers must know before it runs.  One that shares the parent's memory uses
- * the parent's client.
+ * A child with memory of its own is a new client, which the servers must know before it runs.  One
+ * that shares the parent's memory uses the parent's client.
  *
- * fork runs the handlers of pthread_atfork, which may use files and wait for locks of the program's; so what is done around fork is
- * itself done by handlers, which nest inside all that are registered later.  Thus the C library's own forks (forkpty) are seen, too.
+ * fork runs the handlers of pthread_atfork, which may use files and wait for locks of the
+ * program's; so what is done around fork is itself done by handlers, which nest inside all that are
+ * registered later.  Thus the C library's own forks (forkpty) are seen, too.
  */
 #include <linux/sched.h>
 
@@ -21,10 +22,12 @@
 static void prepare(void)
 {
     amph_ip_libc_find_all();
-    amph_ip_client_adopt(); /* a child that inherits forwarded descriptors must be known to the servers before it runs */
+    /* a child that inherits forwarded descriptors must be known to the servers before it runs */
+    amph_ip_client_adopt();
 }
 
-/* Gives back whether the client is there and takes part; all locks are held then, by the child's only thread, too. */
+/* Gives back whether the client is there and takes part; all locks are held then, by the child's
+ * only thread, too. */
 static bool begin(void)
 {
     amph_ip_stream_fork_lock(true);
@@ -123,14 +126,16 @@ static int run_child(void *p)
     return 0;
 }
 
-/* Connections are descriptors: a child that shares the memory in which they are noted, but not the descriptors, must have them, too. */
+/* Connections are descriptors: a child that shares the memory in which they are noted, but not the
+ * descriptors, must have them, too. */
 static void before_sharing(void)
 {
     if (amph_ip_client_enter() == 0)
         amph_ip_client.connect_all();
 }
 
-int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls, void *child_tid)
+int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls,
+                  void *child_tid)
 {
     if (!amph_ip_state.on || amph_ip_inside || !fn || !stack || (flags & CLONE_THREAD))
         return libc_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
@@ -160,14 +165,17 @@ long amph_do_fork_call(long number, const long *a)
     long b[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
     struct clone_args args;
     if (number == SYS_clone3) {
-        /* What the kernel will refuse, and children with memory or stack of their parent's choice, are left to it. */
-        if ((size_t)a[1] < CLONE_ARGS_SIZE_VER0 || !amph_ip_can_read((void *)a[0], CLONE_ARGS_SIZE_VER0))
+        /* What the kernel will refuse, and children with memory or stack of their parent's choice,
+         * are left to it. */
+        if ((size_t)a[1] < CLONE_ARGS_SIZE_VER0 ||
+            !amph_ip_can_read((void *)a[0], CLONE_ARGS_SIZE_VER0))
             return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
         memcpy(&args, (void *)a[0], CLONE_ARGS_SIZE_VER0);
         if (args.flags & (CLONE_VM | CLONE_FILES))
             return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     } else if (number == SYS_clone) {
-        if (a[1 - CLONE_FLAGS]) /* a stack: its thread or process returns nowhere by this function */
+        /* a stack: its thread or process returns nowhere by this function */
+        if (a[1 - CLONE_FLAGS])
             return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
         b[CLONE_FLAGS] &= ~(CLONE_VM | CLONE_VFORK | CLONE_FILES);
     }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI programs of Open MPI beside iofwd-server in one job (mpirun -n C PROGRAM : -n S iofwd-server): to the MPI library the job ends where
- * the servers begin.  Layer: iofwd (preload).  Thread rule: as PMIx.
+ * MPI programs of Open MPI beside iofwd-server in one job (mpirun -n C PROGRAM : -n S
+ * iofwd-server): to the MPI library the job ends where the servers begin.  Layer: iofwd (preload).
+ * Thread rule: as PMIx.
  *
- * The library learns by PMIx how many processes there are and who is on its host, and meets the others in PMIx's fences; so three
- * functions of libpmix.so.2 are caught.  They change nothing in a process that is no rank of such a job.  The first fence is also the
- * moment at which the rank joins the servers: they wait for every rank, and after MPI_Finalize it would be too late.  Amphora's own use of
- * the library does not come through here.
+ * The library learns by PMIx how many processes there are and who is on its host, and meets the
+ * others in PMIx's fences; so three functions of libpmix.so.2 are caught.  They change nothing in a
+ * process that is no rank of such a job.  The first fence is also the moment at which the rank
+ * joins the servers: they wait for every rank, and after MPI_Finalize it would be too late.
+ * Amphora's own use of the library does not come through here.
  */
 #include <dlfcn.h>
 
@@ -51,7 +53,8 @@ static void cut_list(char *list)
     *to = 0;
 }
 
-int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_info *info, size_t ninfo, struct pmix_value **value_p)
+int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_info *info,
+             size_t ninfo, struct pmix_value **value_p)
 {
     pmix_get_fn *get = (pmix_get_fn *)library("PMIx_Get");
     int status = get(proc, key, info, ninfo, value_p);
@@ -68,7 +71,8 @@ int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_in
 /* A fence of everybody becomes one of the program's ranks. */
 static void narrow(const struct pmix_proc **procs_p, size_t *nprocs_p)
 {
-    if (!amph_ip_mpi_ranks || *procs_p || amph_ip_inside) /* inside: Amphora's own, whose PMIx_Fence leads to PMIx_Fence_nb */
+    /* inside: Amphora's own, whose PMIx_Fence leads to PMIx_Fence_nb */
+    if (!amph_ip_mpi_ranks || *procs_p || amph_ip_inside)
         return;
     if (!ranks) {
         amph_ip_client_join();
@@ -84,15 +88,16 @@ static void narrow(const struct pmix_proc **procs_p, size_t *nprocs_p)
     }
 }
 
-int PMIx_Fence(const struct pmix_proc *procs, size_t nprocs, const struct pmix_info *info, size_t ninfo)
+int PMIx_Fence(const struct pmix_proc *procs, size_t nprocs, const struct pmix_info *info,
+               size_t ninfo)
 {
     pmix_fence_fn *fence = (pmix_fence_fn *)library("PMIx_Fence");
     narrow(&procs, &nprocs);
     return fence(procs, nprocs, info, ninfo);
 }
 
-int PMIx_Fence_nb(const struct pmix_proc *procs, size_t nprocs, const struct pmix_info *info, size_t ninfo,
-                  void (*done)(int status, void *arg), void *arg)
+int PMIx_Fence_nb(const struct pmix_proc *procs, size_t nprocs, const struct pmix_info *info,
+                  size_t ninfo, void (*done)(int status, void *arg), void *arg)
 {
     pmix_fence_nb_fn *fence = (pmix_fence_nb_fn *)library("PMIx_Fence_nb");
     narrow(&procs, &nprocs);

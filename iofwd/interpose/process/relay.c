@@ -2,8 +2,9 @@
 /*
  * Pipes between a static program and forwarded files; see relay.h.  Layer: iofwd (preload).
  *
- * The process that was to become the program is the one that its parent waits for and signals.  It passes signals on, and ends when the
- * program has ended and all that this wrote has been written.  What was read ahead for the program and not taken goes back.
+ * The process that was to become the program is the one that its parent waits for and signals.  It
+ * passes signals on, and ends when the program has ended and all that this wrote has been written.
+ * What was read ahead for the program and not taken goes back.
  */
 #include "iofwd/interpose/process/relay.h"
 
@@ -22,10 +23,12 @@
 #define PIECE 65536
 
 struct line {
-    int file;       /* the forwarded descriptor, a copy above the program's */
-    int ours, theirs; /* ends of the pipe; theirs stays open here for input only, to count what was not read */
+    int file; /* the forwarded descriptor, a copy above the program's */
+    /* ends of the pipe; theirs stays open here for input only, to count what was not read */
+    int ours, theirs;
     bool input;
-    int same;       /* an earlier line goes to the same file and is used for this one too; -1: none */
+    /* an earlier line goes to the same file and is used for this one too; -1: none */
+    int same;
     size_t from, to; /* input: what waits in buf */
     char *buf;
 };
@@ -49,8 +52,12 @@ static bool is_alone(const char *path)
     char text[512];
     if (libc_stat64("/proc/self/task", &st) == 0 && st.st_nlink == 3)
         return true;
-    int n = snprintf(text, sizeof text, "amphora: %.300s is statically linked and started by a program with threads: it cannot use the "
-                     "forwarded files that are its standard input or output; put \"cat\" between them\n", path);
+    int n = snprintf(
+        text, sizeof text,
+        "amphora: %.300s is statically linked and started by a program with threads: it cannot use "
+        "the "
+        "forwarded files that are its standard input or output; put \"cat\" between them\n",
+        path);
     (void)!(amph_ip_fd(2) ? amph_do_write(2, text, (size_t)n) : libc_write(2, text, (size_t)n));
     return false;
 }
@@ -81,7 +88,8 @@ static int open_line(int fd)
     l->theirs = move_up(ends[!l->input]);
     l->file = amph_do_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
     l->buf = l->input ? malloc(PIECE) : NULL;
-    libc_fcntl64(l->ours, F_SETFL, (void *)(long)(libc_fcntl64(l->ours, F_GETFL, NULL) | O_NONBLOCK));
+    libc_fcntl64(l->ours, F_SETFL,
+                 (void *)(long)(libc_fcntl64(l->ours, F_GETFL, NULL) | O_NONBLOCK));
     return l->file < 0 || (l->input && !l->buf) ? -1 : 0;
 }
 
@@ -108,8 +116,8 @@ static void close_lines(void)
 
 /* ---- signals ---- */
 
-/* What a terminal sends goes to the whole group, and so to the program as well.  A fault of the relay itself ends it when it comes
- * again. */
+/* What a terminal sends goes to the whole group, and so to the program as well.  A fault of the
+ * relay itself ends it when it comes again. */
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
     int saved = errno;
@@ -129,7 +137,8 @@ static void take_signals(void)
     sigfillset(&act.sa_mask);
     for (int sig = 1; sig < NSIG; sig++) {
         bool stops = sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU || sig == SIGCONT;
-        if (!stops && sigaction(sig, NULL, &now) == 0 && (now.sa_handler != SIG_IGN || sig == SIGCHLD))
+        if (!stops && sigaction(sig, NULL, &now) == 0 &&
+            (now.sa_handler != SIG_IGN || sig == SIGCHLD))
             sigaction(sig, &act, NULL);
     }
     signal(SIGPIPE, SIG_IGN);
@@ -140,7 +149,8 @@ static void take_signals(void)
 static void tell(const char *what)
 {
     char text[256];
-    int n = snprintf(text, sizeof text, "amphora: a static program's %s: %s\n", what, strerror(errno));
+    int n = snprintf(text, sizeof text, "amphora: a static program's %s: %s\n", what,
+                     strerror(errno));
     (void)!libc_write(2, text, (size_t)n);
 }
 
@@ -208,7 +218,8 @@ static bool carry(bool input)
     char byte;
     for (int i = 0; i < 3; i++) {
         struct line *l = &relay.line[i];
-        p[i + 1] = (struct pollfd){ .fd = l->input && !input ? -1 : l->ours, .events = l->input ? POLLOUT : POLLIN };
+        p[i + 1] = (struct pollfd){ .fd = l->input && !input ? -1 : l->ours,
+                                    .events = l->input ? POLLOUT : POLLIN };
     }
     if (p[0].fd < 0 && p[2].fd < 0 && p[3].fd < 0)
         return false;
@@ -224,7 +235,8 @@ static bool carry(bool input)
 
 /* ---- the two processes ---- */
 
-static AMPH_NORETURN void become_program(const char *path, char *const argv[], char *const env[], int report, const sigset_t *mask)
+static AMPH_NORETURN void become_program(const char *path, char *const argv[], char *const env[],
+                                         int report, const sigset_t *mask)
 {
     for (int fd = 0; fd < 3; fd++) {
         struct line *l = &relay.line[relay.line[fd].same >= 0 ? relay.line[fd].same : fd];
@@ -263,7 +275,9 @@ static AMPH_NORETURN void end_like(int status)
         pthread_sigmask(SIG_UNBLOCK, &one, NULL);
         raise(WTERMSIG(status));
     }
-    amph_do_exit_now(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status) ? WEXITSTATUS(status) : relay.failed);
+    amph_do_exit_now(WIFSIGNALED(status)   ? 128 + WTERMSIG(status)
+                     : WEXITSTATUS(status) ? WEXITSTATUS(status)
+                                           : relay.failed);
 }
 
 static AMPH_NORETURN void stay(void)
@@ -313,7 +327,8 @@ int amph_ip_relay(const char *path, char *const argv[], char *const env[])
         become_program(path, argv, env, report[1], &mask);
     err = errno;
     libc_close(report[1]);
-    bool started = relay.child > 0 && libc_read(report[0], &failed, sizeof failed) != (ssize_t)sizeof failed;
+    bool started = relay.child > 0 &&
+                   libc_read(report[0], &failed, sizeof failed) != (ssize_t)sizeof failed;
     libc_close(report[0]);
     if (!started) {
         if (relay.child > 0)

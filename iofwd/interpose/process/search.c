@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs looked for along PATH, where a directory of PATH is forwarded or their libraries are: the C library's own search sees only
- * this host's.
- * Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ * Programs looked for along PATH, where a directory of PATH is forwarded or their libraries are:
+ * the C library's own search sees only this host's. Layer: iofwd (preload).  Thread rule: as the C
+ * library's functions.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
@@ -42,7 +42,8 @@ static bool any_forwarded(const char *path)
 
 bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t cap)
 {
-    const char *path = getenv("PATH"); /* not by base/env.c: this library stands before libc without the rest */
+    /* not by base/env.c: this library stands before libc without the rest */
+    const char *path = getenv("PATH");
     struct stat st;
     size_t len;
     int saved = errno;
@@ -54,7 +55,8 @@ bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t 
         if (!next_directory(&path, out, cap, &len) || len + strlen(file) >= cap)
             continue;
         strcpy(out + len, file);
-        found = amph_do_fstatat(AT_FDCWD, out, &st, 0) == 0 && S_ISREG(st.st_mode) && amph_do_faccessat(AT_FDCWD, out, X_OK, AT_EACCESS) == 0;
+        found = amph_do_fstatat(AT_FDCWD, out, &st, 0) == 0 && S_ISREG(st.st_mode) &&
+                amph_do_faccessat(AT_FDCWD, out, X_OK, AT_EACCESS) == 0;
     }
     errno = saved;
     return found;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * posix_spawn with actions on forwarded files.  The C library carries actions out in a child where nothing of ours runs, so a list of
- * ours is kept beside its own; if that has to do with forwarded names, a child made by fork carries it out and starts the program.
- * Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ * posix_spawn with actions on forwarded files.  The C library carries actions out in a child where
+ * nothing of ours runs, so a list of ours is kept beside its own; if that has to do with forwarded
+ * names, a child made by fork carries it out and starts the program. Layer: iofwd (preload).
+ * Thread rule: as the C library's functions.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -93,7 +94,8 @@ static struct list **find(const posix_spawn_file_actions_t *actions)
 }
 
 /* Adds to the list what the C library has taken (err 0): 0 or an errno value. */
-static int record(const posix_spawn_file_actions_t *actions, int err, struct action what, const char *path)
+static int record(const posix_spawn_file_actions_t *actions, int err, struct action what,
+                  const char *path)
 {
     struct action *a = err ? NULL : malloc(sizeof *a);
     if (!a)
@@ -149,15 +151,19 @@ int amph_do_spawn_destroy(posix_spawn_file_actions_t *actions)
     return libc_posix_spawn_file_actions_destroy(actions);
 }
 
-int amph_do_spawn_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode)
+int amph_do_spawn_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags,
+                          mode_t mode)
 {
     int err = libc_posix_spawn_file_actions_addopen(actions, fd, path, flags, mode);
-    return record(actions, err, (struct action){ .carry_out = do_open, .fd = fd, .flags = flags, .mode = mode }, path);
+    return record(actions, err,
+                  (struct action){ .carry_out = do_open, .fd = fd, .flags = flags, .mode = mode },
+                  path);
 }
 
 int amph_do_spawn_addclose(posix_spawn_file_actions_t *actions, int fd)
 {
-    return record(actions, libc_posix_spawn_file_actions_addclose(actions, fd), (struct action){ .carry_out = do_close, .fd = fd }, NULL);
+    return record(actions, libc_posix_spawn_file_actions_addclose(actions, fd),
+                  (struct action){ .carry_out = do_close, .fd = fd }, NULL);
 }
 
 int amph_do_spawn_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
@@ -168,7 +174,8 @@ int amph_do_spawn_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
 
 int amph_do_spawn_addchdir(posix_spawn_file_actions_t *actions, const char *path)
 {
-    return record(actions, libc_posix_spawn_file_actions_addchdir_np(actions, path), (struct action){ .carry_out = do_chdir }, path);
+    return record(actions, libc_posix_spawn_file_actions_addchdir_np(actions, path),
+                  (struct action){ .carry_out = do_chdir }, path);
 }
 
 int amph_do_spawn_addfchdir(posix_spawn_file_actions_t *actions, int fd)
@@ -201,7 +208,8 @@ bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions)
 {
     bool copies = false; /* of forwarded descriptors, which the kernel makes by itself */
     for (struct action *a = actions_of(actions); a; a = a->next) {
-        if (a->path ? amph_ip_path(a->path) : a->carry_out == do_fchdir && (copies || amph_ip_fd(a->fd)))
+        if (a->path ? amph_ip_path(a->path)
+                    : a->carry_out == do_fchdir && (copies || amph_ip_fd(a->fd)))
             return true;
         copies |= a->carry_out == do_dup2 && amph_ip_fd(a->fd);
     }
@@ -238,14 +246,16 @@ static int set_attributes(const posix_spawnattr_t *attr, short flags)
     posix_spawnattr_getschedparam(attr, &param);
     posix_spawnattr_getschedpolicy(attr, &policy);
     posix_spawnattr_getpgroup(attr, &group);
-    if ((flags & POSIX_SPAWN_SETSCHEDULER) ? sched_setscheduler(0, policy, &param) < 0 :
-        (flags & POSIX_SPAWN_SETSCHEDPARAM) && sched_setparam(0, &param) < 0)
+    if ((flags & POSIX_SPAWN_SETSCHEDULER)
+            ? sched_setscheduler(0, policy, &param) < 0
+            : (flags & POSIX_SPAWN_SETSCHEDPARAM) && sched_setparam(0, &param) < 0)
         return -1;
     if ((flags & POSIX_SPAWN_SETSID) && setsid() < 0)
         return -1;
     if ((flags & POSIX_SPAWN_SETPGROUP) && setpgid(0, group) < 0)
         return -1;
-    return (flags & POSIX_SPAWN_RESETIDS) && (seteuid(getuid()) < 0 || setegid(getgid()) < 0) ? -1 : 0;
+    return (flags & POSIX_SPAWN_RESETIDS) && (seteuid(getuid()) < 0 || setegid(getgid()) < 0) ? -1
+                                                                                              : 0;
 }
 
 /* No handler of the parent's may run in the child. */
@@ -281,7 +291,8 @@ static AMPH_NORETURN void run_child(struct start *s)
     if (r >= 0) {
         char *const *envp = s->envp ? s->envp : environ;
         pthread_sigmask(SIG_SETMASK, &s->mask, NULL);
-        s->search ? amph_do_execvpe(s->file, s->argv, envp) : amph_do_execve(s->file, s->argv, envp);
+        s->search ? amph_do_execvpe(s->file, s->argv, envp)
+                  : amph_do_execve(s->file, s->argv, envp);
     }
     int err = errno;
     (void)!libc_write(s->report, &err, sizeof err);
@@ -304,10 +315,15 @@ static int report_pipe(int ends[2])
     return 0;
 }
 
-int amph_ip_spawn(pid_t *pid_p, const char *file, bool search, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-              char *const argv[], char *const envp[])
+int amph_ip_spawn(pid_t *pid_p, const char *file, bool search,
+                  const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                  char *const argv[], char *const envp[])
 {
-    struct start s = { .file = file, .search = search, .first = actions_of(actions), .attr = attr, .argv = argv,
+    struct start s = { .file = file,
+                       .search = search,
+                       .first = actions_of(actions),
+                       .attr = attr,
+                       .argv = argv,
                        .envp = envp == environ ? NULL : envp };
     sigset_t none;
     int ends[2];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Program files: where they lie, what starts them (a script's interpreter, the dynamic linker with forwarded libraries), and copies of
- * those that are themselves forwarded.  Layer: iofwd (preload).  Thread rule: as execve; nothing here allocates but by mmap and alloca.
+ * Program files: where they lie, what starts them (a script's interpreter, the dynamic linker with
+ * forwarded libraries), and copies of those that are themselves forwarded.  Layer: iofwd (preload).
+ * Thread rule: as execve; nothing here allocates but by mmap and alloca.
  */
 #include "iofwd/interpose/process/start.h"
 
@@ -26,7 +27,8 @@ int amph_ip_memory_file(const char *path)
     return libc_memfd_create(path + (len > NAME_MOST ? len - NAME_MOST : 0), MFD_CLOEXEC);
 }
 
-/* A program file copied into memory; the kernel can run that one.  Gives its descriptor, -1 with errno. */
+/* A program file copied into memory; the kernel can run that one.  Gives its descriptor, -1 with
+ * errno. */
 int amph_ip_copy_in(const char *path, int amode)
 {
     struct stat st;
@@ -37,7 +39,8 @@ int amph_ip_copy_in(const char *path, int amode)
         return -1;
     if (amph_do_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
         errno = EACCES;
-    else if (amph_do_faccessat(AT_FDCWD, path, amode, AT_EACCESS) == 0 && (buf = amph_ip_borrow(PIECE)) != NULL)
+    else if (amph_do_faccessat(AT_FDCWD, path, amode, AT_EACCESS) == 0 &&
+             (buf = amph_ip_borrow(PIECE)) != NULL)
         to = amph_ip_memory_file(path);
     for (ssize_t n = 1; to >= 0 && n > 0;) {
         n = amph_do_read(from, buf, PIECE);
@@ -66,13 +69,14 @@ struct start {
 };
 
 static int start_program(const struct start *s, const char *path, char *const argv[]);
-static int start_forwarded(const struct start *s, const char *path, const char *called, char *const argv[]);
+static int start_forwarded(const struct start *s, const char *path, const char *called,
+                           char *const argv[]);
 
 #define SCRIPTS_MAX 4 /* whose interpreters are scripts */
 
 /* A script's first line, as the kernel reads it. */
 struct script {
-    char line[256]; /* the kernel looks no further */
+    char line[256];             /* the kernel looks no further */
     char *interpreter, *option; /* NULL: there is none */
 };
 
@@ -102,8 +106,10 @@ static bool read_script(struct script *s, int fd)
     return true;
 }
 
-/* A script: its interpreter, which may be forwarded too, is started with the script's own path, which it opens by itself. */
-static int start_script(const struct start *s, const struct script *script, const char *path, char *const argv[])
+/* A script: its interpreter, which may be forwarded too, is started with the script's own path,
+ * which it opens by itself. */
+static int start_script(const struct start *s, const struct script *script, const char *path,
+                        char *const argv[])
 {
     struct start next = *s;
     size_t argc = amph_ip_env_entries(argv);
@@ -123,7 +129,8 @@ static int start_script(const struct start *s, const struct script *script, cons
     return start_program(&next, script->interpreter, args);
 }
 
-/* The kernel did not find what a local file names: the file may be a script with a forwarded interpreter.  Keeps errno. */
+/* The kernel did not find what a local file names: the file may be a script with a forwarded
+ * interpreter.  Keeps errno. */
 static bool needs_forwarded(const char *path, struct script *script)
 {
     int err = errno;
@@ -137,21 +144,25 @@ static bool needs_forwarded(const char *path, struct script *script)
 }
 
 /* A segment of the notes of a program that has the calls linked in (am/job.c's note). */
-static bool is_ours(int fd, const ElfW(Phdr) *ph)
+static bool is_ours(int fd, const ElfW(Phdr) * ph)
 {
     char notes[1024];
-    ssize_t n = libc_pread64(fd, notes, ph->p_filesz < sizeof notes ? ph->p_filesz : sizeof notes, (off_t)ph->p_offset);
+    ssize_t n = libc_pread64(fd, notes, ph->p_filesz < sizeof notes ? ph->p_filesz : sizeof notes,
+                             (off_t)ph->p_offset);
     return n > 0 && memmem(notes, (size_t)n, AMPH_NOTE_NAME, sizeof AMPH_NOTE_NAME - 1);
 }
 
-/* Nothing can be loaded into this program file: it names no dynamic linker, and is none, and has no part of ours. */
+/* Nothing can be loaded into this program file: it names no dynamic linker, and is none, and has no
+ * part of ours. */
 static bool is_static(int fd, const char *path)
 {
     ElfW(Ehdr) eh;
     ElfW(Phdr) ph;
     const char *slash = strrchr(path, '/');
-    if (libc_pread64(fd, &eh, sizeof eh, 0) != (ssize_t)sizeof eh || memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || strncmp(slash ? slash + 1 : path, "ld", 2) == 0)
+    if (libc_pread64(fd, &eh, sizeof eh, 0) != (ssize_t)sizeof eh ||
+        memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
+        strncmp(slash ? slash + 1 : path, "ld", 2) == 0)
         return false;
     for (int i = 0; i < eh.e_phnum; i++) {
         off_t at = (off_t)(eh.e_phoff + (size_t)i * eh.e_phentsize);
@@ -199,15 +210,18 @@ bool amph_ip_start_has_libraries(char *const *env)
     return (search && amph_ip_elf_deps_search(search)) || has_preload(env);
 }
 
-/* Starts what the kernel and the linker find; needs (or NULL): what it gets of libraries, which is used up. */
-static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, const char *path, char *const argv[])
+/* Starts what the kernel and the linker find; needs (or NULL): what it gets of libraries, which is
+ * used up. */
+static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, const char *path,
+                      char *const argv[])
 {
     char setting[4096];
     char **preload = entry_of(s->env, "LD_PRELOAD");
     char *listed = preload ? *preload : NULL;
     size_t n = amph_ip_env_entries(s->env);
     size_t end = n;
-    if (needs && has_preload(s->env) && !amph_ip_is_static_at(path) && amph_ip_elf_deps_complete_preload(needs, listed)) {
+    if (needs && has_preload(s->env) && !amph_ip_is_static_at(path) &&
+        amph_ip_elf_deps_complete_preload(needs, listed)) {
         *preload = needs->preload;
         s->env[end++] = needs->told;
     }
@@ -223,7 +237,8 @@ static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, con
 }
 
 /* Starts the file behind fd, whose libraries are those of needs; both are used up. */
-static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *needs, char *const argv[])
+static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *needs,
+                      char *const argv[])
 {
     char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -234,15 +249,19 @@ static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *ne
     return r;
 }
 
-/* A local program that is to find libraries in forwarded directories; one with rights of its own does not look there. */
+/* A local program that is to find libraries in forwarded directories; one with rights of its own
+ * does not look there. */
 static int copy_for_needs(const char *path, char *const *env, struct amph_ip_elf_deps **needs_p)
 {
     const char *search = value_of(env, "LD_LIBRARY_PATH");
     struct stat st;
     int saved = errno;
     int copy = -1;
-    int fd = search && amph_ip_elf_deps_search(search) && libc_access(path, X_OK) == 0 ? libc_open64(path, O_RDONLY | O_CLOEXEC, 0) : -1;
-    if (fd >= 0 && libc_fstat64(fd, &st) == 0 && !(st.st_mode & (S_ISUID | S_ISGID)) && (*needs_p = amph_ip_elf_deps_new(search, false)) != NULL)
+    int fd = search && amph_ip_elf_deps_search(search) && libc_access(path, X_OK) == 0
+                 ? libc_open64(path, O_RDONLY | O_CLOEXEC, 0)
+                 : -1;
+    if (fd >= 0 && libc_fstat64(fd, &st) == 0 && !(st.st_mode & (S_ISUID | S_ISGID)) &&
+        (*needs_p = amph_ip_elf_deps_new(search, false)) != NULL)
         copy = amph_ip_elf_deps_of_local(*needs_p, fd, path);
     if (fd >= 0)
         libc_close(fd);
@@ -260,7 +279,8 @@ static int start_local(const struct start *s, const char *path, char *const argv
     int fd = copy_for_needs(path, s->env, &needs);
     if (fd >= 0)
         return start_copy(s, fd, needs, argv);
-    needs = has_preload(s->env) ? amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"), false) : NULL;
+    needs = has_preload(s->env) ? amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"), false)
+                                : NULL;
     int r = start_with(s, needs, path, argv);
     if (r == 0 || errno != ENOENT)
         return r;
@@ -270,7 +290,8 @@ static int start_local(const struct start *s, const char *path, char *const argv
 }
 
 /* Starts path, which may lie under a prefix; a script's interpreter is told that it is called. */
-static int start_forwarded(const struct start *s, const char *path, const char *called, char *const argv[])
+static int start_forwarded(const struct start *s, const char *path, const char *called,
+                           char *const argv[])
 {
     char out[PATH_MAX], absolute[PATH_MAX];
     struct script script;
@@ -292,7 +313,8 @@ static int start_forwarded(const struct start *s, const char *path, const char *
         libc_close(fd);
         return start_script(s, &script, called, argv);
     }
-    struct amph_ip_elf_deps *needs = amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"), false);
+    struct amph_ip_elf_deps *needs = amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"),
+                                                          false);
     if (needs)
         amph_ip_elf_deps_complete(needs, fd, path);
     return start_copy(s, fd, needs, argv);
@@ -303,7 +325,8 @@ static int start_program(const struct start *s, const char *path, char *const ar
     return amph_ip_path(path) ? start_forwarded(s, path, path, argv) : start_local(s, path, argv);
 }
 
-int amph_ip_start_program(const char *path, char *const argv[], char **env, amph_ip_start_fn start, void *how)
+int amph_ip_start_program(const char *path, char *const argv[], char **env, amph_ip_start_fn start,
+                          void *how)
 {
     return start_program(&(struct start){ start, how, env, 0 }, path, argv);
 }

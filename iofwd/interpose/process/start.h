@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starting a program file that may be forwarded (start.c), and what its environment must hold (environ.c).  Layer: iofwd (preload). */
+/* Starting a program file that may be forwarded (start.c), and what its environment must hold
+ * (environ.c).  Layer: iofwd (preload). */
 #ifndef AMPH_IOFWD_START_H
 #define AMPH_IOFWD_START_H
 
@@ -11,8 +12,10 @@
 typedef int (*amph_ip_start_fn)(void *how, const char *path, char *const argv[], char **env);
 
 /* Starts path, which may lie under a prefix.  env: as amph_ip_env_make gave it. */
-int amph_ip_start_program(const char *path, char *const argv[], char **env, amph_ip_start_fn start, void *how);
-/* A local program, too, gets libraries from forwarded directories in this environment: it is for amph_ip_start_program. */
+int amph_ip_start_program(const char *path, char *const argv[], char **env, amph_ip_start_fn start,
+                          void *how);
+/* A local program, too, gets libraries from forwarded directories in this environment: it is for
+ * amph_ip_start_program. */
 bool amph_ip_start_has_libraries(char *const *env);
 /* Nothing can be loaded into this program file.  Keeps errno. */
 bool amph_ip_is_static_at(const char *path);
@@ -24,7 +27,9 @@ struct amph_ip_env_room {
 };
 size_t amph_ip_env_entries(char *const list[]); /* of argv, too */
 bool amph_ip_env_is(const char *entry, const char *name);
-/* Fills out (room for amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) with envp and what has to be in it; room lives as long as out. */
-void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room, bool same_process);
+/* Fills out (room for amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) with envp and what has to be
+ * in it; room lives as long as out. */
+void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room,
+                      bool same_process);
 
 #endif

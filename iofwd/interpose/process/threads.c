@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Processes and threads of this program: shells, threads, the end; fork.c has fork and its relatives.  Layer: iofwd (preload).
- * Thread rule: as the C library's functions.
+ * Processes and threads of this program: shells, threads, the end; fork.c has fork and its
+ * relatives.  Layer: iofwd (preload). Thread rule: as the C library's functions.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
@@ -9,8 +9,9 @@
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
 
-/* Where the C library starts a shell by itself, what is gathered comes to rest first, as before a fork: the shell's programs find files and
- * offsets as this one has left them, and do not wait for what only this one, which waits for them, can finish. */
+/* Where the C library starts a shell by itself, what is gathered comes to rest first, as before a
+ * fork: the shell's programs find files and offsets as this one has left them, and do not wait for
+ * what only this one, which waits for them, can finish. */
 static void come_to_rest(void)
 {
     if (amph_ip_inside || !amph_ip_client.loaded)
@@ -95,7 +96,8 @@ static void *run_inside(void *p)
     return start.fn(start.arg);
 }
 
-int amph_do_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+int amph_do_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+                           void *arg)
 {
     if (!amph_ip_inside) {
         unsigned until = amph_ip_cancels_now();

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Turns FILE objects that the C library made into forwarded streams, in place; see stdio/foreign_file.h.  Layer: iofwd (preload).
- * Thread rule: any thread.  A stream that is converted is locked, unless another thread is inside of it.
+ * Turns FILE objects that the C library made into forwarded streams, in place; see
+ * stdio/foreign_file.h.  Layer: iofwd (preload). Thread rule: any thread.  A stream that is
+ * converted is locked, unless another thread is inside of it.
  *
- * A stream of fopencookie is laid out as a FILE, its table of functions, and the cookie's five words.  Both tables belong to the C
- * library, so a FILE becomes such a stream when the words and then the table are written.  Buffers, what is in them, and the flags stay as
- * they are: a program, a macro of stdio.h, and the C library itself go on with the same object.
+ * A stream of fopencookie is laid out as a FILE, its table of functions, and the cookie's five
+ * words.  Both tables belong to the C library, so a FILE becomes such a stream when the words and
+ * then the table are written.  Buffers, what is in them, and the flags stay as they are: a program,
+ * a macro of stdio.h, and the C library itself go on with the same object.
  *
- * The words need room behind the object.  The three standard objects have it (std_files.c).  Those of fopen, fdopen and tmpfile have
- * their lock and their part for wide characters there, which the FILE points to: the lock moves further behind, and the wide part is
- * given up, since wide.c does without it.  Others (popen's) have no room.
+ * The words need room behind the object.  The three standard objects have it (std_files.c).  Those
+ * of fopen, fdopen and tmpfile have their lock and their part for wide characters there, which the
+ * FILE points to: the lock moves further behind, and the wide part is given up, since wide.c does
+ * without it.  Others (popen's) have no room.
  */
 #include "iofwd/interpose/stdio/foreign_file.h"
 
@@ -54,12 +57,14 @@ struct opened_file {
 
 /* ---- which streams there are ---- */
 
-/* A bit for each descriptor that a local stream has had, so that other descriptors need no look at the list. */
+/* A bit for each descriptor that a local stream has had, so that other descriptors need no look at
+ * the list. */
 #define NOTED_FDS 65536
 #define WORD_BITS 64
 static uint64_t noted[NOTED_FDS / WORD_BITS];
 static int noted_end; /* above all that are noted */
-static bool noted_beyond; /* a number above NOTED_FDS: every such number is looked for in the list */
+/* a number above NOTED_FDS: every such number is looked for in the list */
+static bool noted_beyond;
 
 static void note(int fd)
 {
@@ -78,7 +83,8 @@ static void note(int fd)
 
     __atomic_fetch_or(&noted[fd / WORD_BITS], bit, __ATOMIC_RELEASE);
     for (int end = noted_end; end <= fd;)
-        if (__atomic_compare_exchange_n(&noted_end, &end, fd + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&noted_end, &end, fd + 1, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
             break;
 }
 
@@ -114,10 +120,13 @@ static bool contains(FILE *const *list, size_t n, const FILE *f)
     return false;
 }
 
-/* The standard streams are looked at without the lock of the list, which a thread inside fflush(NULL) may hold for long. */
+/* The standard streams are looked at without the lock of the list, which a thread inside
+ * fflush(NULL) may hold for long. */
 static size_t find_standard(int fd, FILE **found, size_t max)
 {
-    FILE *const standard[] = { &amph_ip_std_in.file, &amph_ip_std_out.file, &amph_ip_std_err.file, stdin, stdout, stderr };
+    FILE *const standard[] = {
+        &amph_ip_std_in.file, &amph_ip_std_out.file, &amph_ip_std_err.file, stdin, stdout, stderr
+    };
     size_t n = 0;
 
     for (size_t i = 0; i < AMPH_COUNTOF(standard) && n < max; i++)
@@ -168,7 +177,8 @@ static bool has_file_functions(const FILE *f)
 }
 
 /* The characters between two places of a wide buffer, and then len bytes, as bytes. */
-static bool to_bytes(const wchar_t *from, const wchar_t *end, const char *rest, size_t len, char **text_p, size_t *text_len_p)
+static bool to_bytes(const wchar_t *from, const wchar_t *end, const char *rest, size_t len,
+                     char **text_p, size_t *text_len_p)
 {
     size_t room = (size_t)(end - from) * MB_LEN_MAX + len;
     char *text = room ? malloc(room) : NULL;
@@ -199,7 +209,9 @@ static bool take_wide_text(FILE *f, char **text_p, size_t *text_len_p)
     bool writes = wide->write_ptr > wide->write_base;
     const wchar_t *from = writes ? wide->write_base : wide->read_ptr;
     const wchar_t *end = writes ? wide->write_ptr : wide->read_end;
-    size_t unread = !writes && f->_IO_read_end > f->_IO_read_ptr ? (size_t)(f->_IO_read_end - f->_IO_read_ptr) : 0;
+    size_t unread = !writes && f->_IO_read_end > f->_IO_read_ptr
+                        ? (size_t)(f->_IO_read_end - f->_IO_read_ptr)
+                        : 0;
 
     if (!to_bytes(from, end, f->_IO_read_ptr, unread, text_p, text_len_p))
         return false;
@@ -217,13 +229,15 @@ static bool take_wide_text(FILE *f, char **text_p, size_t *text_len_p)
 static void move_lock(FILE *f)
 {
     struct opened_file *o = (struct opened_file *)(void *)f;
-    struct file_lock *to = (struct file_lock *)(void *)((struct amph_ip_cookie_file *)(void *)f + 1);
+    struct file_lock *to = (struct file_lock *)(void *)((struct amph_ip_cookie_file *)(void *)f +
+                                                        1);
 
     *to = o->lock;
     f->_lock = (void *)to;
 }
 
-bool amph_ip_foreign_convert(FILE *f, const FILE *model, const void *model_cookie, void *cookie, char **text_p, size_t *text_len_p)
+bool amph_ip_foreign_convert(FILE *f, const FILE *model, const void *model_cookie, void *cookie,
+                             char **text_p, size_t *text_len_p)
 {
     const struct amph_ip_cookie_file *from = (const void *)model;
     struct amph_ip_cookie_file *to = (struct amph_ip_cookie_file *)(void *)f;
@@ -232,7 +246,8 @@ bool amph_ip_foreign_convert(FILE *f, const FILE *model, const void *model_cooki
 
     *text_p = NULL;
     *text_len_p = 0;
-    if (from->cookie != model_cookie || !has_file_functions(f) || !(standard || (locked && is_opened(f))) ||
+    if (from->cookie != model_cookie || !has_file_functions(f) ||
+        !(standard || (locked && is_opened(f))) ||
         (f->_mode > 0 && !take_wide_text(f, text_p, text_len_p))) {
         if (locked)
             funlockfile(f);

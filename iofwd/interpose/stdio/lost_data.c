@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams of the C library's that lead to a forwarded file's placeholder and cannot be converted (foreign.c): what is written to them
- * is lost.  The end of the process is no success then, and says why.  Layer: iofwd (preload).  Thread rule: any thread.
+ * Streams of the C library's that lead to a forwarded file's placeholder and cannot be converted
+ * (foreign.c): what is written to them is lost.  The end of the process is no success then, and
+ * says why.  Layer: iofwd (preload).  Thread rule: any thread.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
@@ -51,8 +52,10 @@ bool amph_ip_lost_report(void)
         return false;
 
     int n = snprintf(line, sizeof line,
-                     "amphora: process %d: output of a stream on descriptor %d was not written: dup2 led the descriptor to a "
-                     "forwarded file, and the stream, of popen or in use by another thread, could not follow; open the file by "
+                     "amphora: process %d: output of a stream on descriptor %d was not written: "
+                     "dup2 led the descriptor to a "
+                     "forwarded file, and the stream, of popen or in use by another thread, could "
+                     "not follow; open the file by "
                      "fopen or freopen instead\n",
                      (int)getpid(), fd);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The objects behind stdin, stdout and stderr.  Layer: iofwd (preload).  Thread rule: as the C library's streams.
+ * The objects behind stdin, stdout and stderr.  Layer: iofwd (preload).  Thread rule: as the C
+ * library's streams.
  *
- * glibc reaches its own three objects, _IO_2_1_stdin_ and its siblings, by their names, so that a library may bring others: old versions of
- * libstdc++ did.  These do the same work, from the first instruction of any library on, and have the room behind them that a stream of
- * fopencookie needs.  So each of them can be turned into a forwarded stream in place, whoever has kept a pointer to it.
+ * glibc reaches its own three objects, _IO_2_1_stdin_ and its siblings, by their names, so that a
+ * library may bring others: old versions of libstdc++ did.  These do the same work, from the first
+ * instruction of any library on, and have the room behind them that a stream of fopencookie needs.
+ * So each of them can be turned into a forwarded stream in place, whoever has kept a pointer to it.
  */
 #include "iofwd/interpose/entry/libc_real.h"
 
@@ -23,30 +25,40 @@ extern const char _IO_file_jumps[];
 /* Room for the C library's lock: two numbers and a pointer, all zero while it is free. */
 static void *locks[3][4];
 
-#define STD_FILE(fd, next, direction)                                                                                                    \
-    {                                                                                                                                    \
-        .file = { ._flags = (int)(MAGIC | LINKED | HAS_FILE_BUFFER | (direction)), ._chain = (next), ._fileno = (fd), ._old_offset = -1, \
-                  ._lock = (void *)locks[fd], ._offset = -1 },                                                                           \
-        .vtable = _IO_file_jumps                                                                                                         \
+#define STD_FILE(fd, next, direction) \
+    { \
+        .file = { ._flags = (int)(MAGIC | LINKED | HAS_FILE_BUFFER | (direction)), \
+                  ._chain = (next), \
+                  ._fileno = (fd), \
+                  ._old_offset = -1, \
+                  ._lock = (void *)locks[fd], \
+                  ._offset = -1 }, \
+        .vtable = _IO_file_jumps \
     }
 
 struct amph_ip_cookie_file amph_ip_std_in = STD_FILE(0, NULL, NO_WRITES);
 struct amph_ip_cookie_file amph_ip_std_out = STD_FILE(1, &amph_ip_std_in.file, NO_READS);
-struct amph_ip_cookie_file amph_ip_std_err = STD_FILE(2, &amph_ip_std_out.file, NO_READS | UNBUFFERED);
+struct amph_ip_cookie_file amph_ip_std_err = STD_FILE(2, &amph_ip_std_out.file,
+                                                      NO_READS | UNBUFFERED);
 
 #define AMPH_IP_STD(name) __attribute__((alias(name), visibility("default")))
 
 /* The names by which the C library finds them; those of a static program come from ld --wrap. */
-extern struct amph_ip_cookie_file exported_in __asm__(AMPH_IP_STD_PREFIX "stdin_") AMPH_IP_STD("amph_ip_std_in");
-extern struct amph_ip_cookie_file exported_out __asm__(AMPH_IP_STD_PREFIX "stdout_") AMPH_IP_STD("amph_ip_std_out");
-extern struct amph_ip_cookie_file exported_err __asm__(AMPH_IP_STD_PREFIX "stderr_") AMPH_IP_STD("amph_ip_std_err");
+extern struct amph_ip_cookie_file exported_in __asm__(AMPH_IP_STD_PREFIX "stdin_")
+    AMPH_IP_STD("amph_ip_std_in");
+extern struct amph_ip_cookie_file exported_out __asm__(AMPH_IP_STD_PREFIX "stdout_")
+    AMPH_IP_STD("amph_ip_std_out");
+extern struct amph_ip_cookie_file exported_err __asm__(AMPH_IP_STD_PREFIX "stderr_")
+    AMPH_IP_STD("amph_ip_std_err");
 
-/* A static program that uses streams and no other caught call needs the start of forwarding, too. */
+/* A static program that uses streams and no other caught call needs the start of forwarding,
+ * too. */
 const char *const amph_ip_std_init_keep = &amph_ip_init_linked;
 
 struct amph_ip_cookie_file *amph_ip_std_file(int fd)
 {
-    static struct amph_ip_cookie_file *const files[] = { &amph_ip_std_in, &amph_ip_std_out, &amph_ip_std_err };
+    static struct amph_ip_cookie_file *const files[] = { &amph_ip_std_in, &amph_ip_std_out,
+                                                         &amph_ip_std_err };
 
     return files[fd];
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams on forwarded descriptors: real FILE objects of fopencookie, so that everything that takes a FILE works on them.
- * Layer: iofwd (preload).  Thread rule: as the C library's streams; the list of ours has a lock of its own.
+ * Streams on forwarded descriptors: real FILE objects of fopencookie, so that everything that takes
+ * a FILE works on them. Layer: iofwd (preload).  Thread rule: as the C library's streams; the list
+ * of ours has a lock of its own.
  *
- * A stream outlives destructors and atexit handlers: the C library flushes it when everything else is over, and forwarding works
- * until _exit.
+ * A stream outlives destructors and atexit handlers: the C library flushes it when everything else
+ * is over, and forwarding works until _exit.
  */
 #include "iofwd/interpose/stdio/stream.h"
 
@@ -16,7 +17,8 @@
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/entry/targets.h"
 
-/* Bits of FILE._flags in every glibc: no buffer, which direction is closed, whether the list of all streams has it, and appending. */
+/* Bits of FILE._flags in every glibc: no buffer, which direction is closed, whether the list of all
+ * streams has it, and appending. */
 #define UNBUFFERED 0x0002
 #define NO_READS 0x0004
 #define NO_WRITES 0x0008
@@ -24,8 +26,9 @@
 #define APPENDING 0x1000
 
 /*
- * A stream's buffer.  Each call is a round trip, so it is large; but who jumps about in a file and reads little at each place must not
- * pay for it: reads begin with FIRST bytes, and double for as long as they go on where they ended.
+ * A stream's buffer.  Each call is a round trip, so it is large; but who jumps about in a file and
+ * reads little at each place must not pay for it: reads begin with FIRST bytes, and double for as
+ * long as they go on where they ended.
  */
 #define BUFFER ((size_t)128 << 10)
 #define FIRST ((size_t)8 << 10)
@@ -34,14 +37,15 @@ struct stream {
     struct stream *next;
     FILE *file;
     int fd;
-    int orientation;            /* as fwide gives it; 0: see amph_ip_stream_orient */
-    bool reopened;              /* what has happened to it tells nothing of it */
-    bool used;                  /* it has been read or written */
-    bool jumped;                /* since it was read last */
-    bool converted;             /* its file was one of the C library's: foreign.c */
-    char *buffer;               /* BUFFER bytes, or NULL; its file has it, or less of it, unless the program gave another */
-    off_t at;                   /* where its last read ended */
-    mbstate_t reading, writing; /* of the wide functions */
+    int orientation; /* as fwide gives it; 0: see amph_ip_stream_orient */
+    bool reopened;   /* what has happened to it tells nothing of it */
+    bool used;       /* it has been read or written */
+    bool jumped;     /* since it was read last */
+    bool converted;  /* its file was one of the C library's: foreign.c */
+    /* BUFFER bytes, or NULL; its file has it, or less of it, unless the program gave another */
+    char *buffer;
+    off_t at;                        /* where its last read ended */
+    mbstate_t reading, writing;      /* of the wide functions */
     struct amph_ip_charset *charset; /* instead, where the mode had ",ccs=" */
 };
 
@@ -94,7 +98,8 @@ static ssize_t read_fd(int fd, char *buf, size_t len)
     return amph_ip_fd(fd) ? amph_do_read(fd, buf, len) : libc_read(fd, buf, len);
 }
 
-/* The C library fills its buffer, in which nothing is now: the next time it fills as much as it has room for then. */
+/* The C library fills its buffer, in which nothing is now: the next time it fills as much as it has
+ * room for then. */
 static ssize_t fill(struct stream *s, size_t len)
 {
     FILE *f = s->file;
@@ -109,7 +114,9 @@ static ssize_t fill(struct stream *s, size_t len)
 static ssize_t cookie_read(void *cookie, char *buf, size_t len)
 {
     struct stream *s = cookie;
-    ssize_t n = s->buffer && buf == s->buffer && s->file->_IO_buf_base == buf && len <= BUFFER ? fill(s, len) : read_fd(s->fd, buf, len);
+    ssize_t n = s->buffer && buf == s->buffer && s->file->_IO_buf_base == buf && len <= BUFFER
+                    ? fill(s, len)
+                    : read_fd(s->fd, buf, len);
     s->used = true;
     s->jumped = false;
     s->at = s->at < 0 || n < 0 ? -1 : s->at + n;
@@ -124,12 +131,15 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
     ((struct stream *)cookie)->used = true;
     ((struct stream *)cookie)->at = -1;
     while (done < len) {
-        ssize_t n = amph_ip_fd(fd) ? amph_do_write(fd, buf + done, len - done) : libc_write(fd, buf + done, len - done);
+        ssize_t n = amph_ip_fd(fd) ? amph_do_write(fd, buf + done, len - done)
+                                   : libc_write(fd, buf + done, len - done);
         if (n <= 0)
             break;
         done += (size_t)n;
     }
-    if (f->_offset >= 0) /* the C library counts what it reads, but not what a cookie writes, and would seek back by that */
+    /* the C library counts what it reads, but not what a cookie writes, and would seek back by
+     * that */
+    if (f->_offset >= 0)
         f->_offset += (off_t)done;
     return (ssize_t)done;
 }
@@ -137,7 +147,8 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
 static int cookie_seek(void *cookie, off_t *at, int whence)
 {
     struct stream *s = cookie;
-    off_t now = amph_ip_fd(s->fd) ? amph_do_lseek(s->fd, *at, whence) : libc_lseek64(s->fd, *at, whence);
+    off_t now = amph_ip_fd(s->fd) ? amph_do_lseek(s->fd, *at, whence)
+                                  : libc_lseek64(s->fd, *at, whence);
     if (now < 0)
         return -1;
     s->jumped = s->jumped || now != s->at;
@@ -163,10 +174,12 @@ static int cookie_close(void *cookie)
     return amph_do_close(fd);
 }
 
-/* Also in the place of a buffer that the program gave, which it may have for itself after freopen. */
+/* Also in the place of a buffer that the program gave, which it may have for itself after
+ * freopen. */
 static void give_buffer(struct stream *s, bool reads)
 {
-    size_t len = amph_ip_waits(s->fd) ? PIPE_BUF : BUFFER; /* what is written to a FIFO goes in one piece */
+    /* what is written to a FIFO goes in one piece */
+    size_t len = amph_ip_waits(s->fd) ? PIPE_BUF : BUFFER;
     s->at = -1;
     if (!s->buffer && !(s->buffer = malloc(BUFFER)))
         return;
@@ -206,7 +219,10 @@ static FILE *new_stream(int fd, const char *mode)
 /* open's flags for fopen's mode, or -1 with errno. */
 static int flags_of(const char *mode)
 {
-    int flags = mode[0] == 'r' ? 0 : mode[0] == 'w' ? O_CREAT | O_TRUNC : mode[0] == 'a' ? O_CREAT | O_APPEND : -1;
+    int flags = mode[0] == 'r'   ? 0
+                : mode[0] == 'w' ? O_CREAT | O_TRUNC
+                : mode[0] == 'a' ? O_CREAT | O_APPEND
+                                 : -1;
     if (flags < 0)
         return amph_ip_fail(EINVAL);
     flags |= strchr(mode, '+') ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
@@ -218,7 +234,8 @@ static int flags_of(const char *mode)
 static FILE *stream_on(int fd, const char *mode)
 {
     /* what leads out of the prefix is local, and fdopen knows no character sets */
-    FILE *f = amph_ip_fd(fd) || strstr(mode, ",ccs=") ? new_stream(fd, mode) : amph_ip_note_stream(libc_fdopen(fd, mode));
+    FILE *f = amph_ip_fd(fd) || strstr(mode, ",ccs=") ? new_stream(fd, mode)
+                                                      : amph_ip_note_stream(libc_fdopen(fd, mode));
     if (!f) {
         int err = errno;
         amph_do_close(fd);
@@ -260,9 +277,11 @@ FILE *amph_do_fdopen(int fd, const char *mode)
         errno = EINVAL;
         return NULL;
     }
-    if ((wanted & O_APPEND) && !(have & O_APPEND) && amph_do_fcntl(fd, F_SETFL, (void *)(long)(have | O_APPEND)) != 0)
+    if ((wanted & O_APPEND) && !(have & O_APPEND) &&
+        amph_do_fcntl(fd, F_SETFL, (void *)(long)(have | O_APPEND)) != 0)
         return NULL;
-    return new_stream(fd, mode); /* the descriptor's own flag stays, also where the mode has an "e" */
+    /* the descriptor's own flag stays, also where the mode has an "e" */
+    return new_stream(fd, mode);
 }
 
 int amph_do_fileno(FILE *f)
@@ -284,7 +303,8 @@ struct amph_ip_charset *amph_ip_stream_charset(FILE *f)
     return s ? s->charset : NULL;
 }
 
-/* The C library says of every such stream that it is of bytes; that a byte function has been there shows by what it has done. */
+/* The C library says of every such stream that it is of bytes; that a byte function has been there
+ * shows by what it has done. */
 int amph_ip_stream_orient(FILE *f, int mode)
 {
     struct stream *s = find(f);
@@ -317,10 +337,12 @@ static bool has_no_buffer(const FILE *f)
     return !f->_IO_buf_base && !(f->_flags & UNBUFFERED) && !__flbf((FILE *)f);
 }
 
-static bool may_ask; /* the server what kind a file is: not before the C library's constructor has run */
+/* the server what kind a file is: not before the C library's constructor has run */
+static bool may_ask;
 
-/* f, a stream of the C library's with descriptor fd, becomes ours where it is, with what is in its buffers.  Bytes that wait there go where
- * fd leads when they are written; those that were read ahead come before what is there. */
+/* f, a stream of the C library's with descriptor fd, becomes ours where it is, with what is in its
+ * buffers.  Bytes that wait there go where fd leads when they are written; those that were read
+ * ahead come before what is there. */
 static bool take(FILE *f, int fd)
 {
     struct stream *s = calloc(1, sizeof *s);
@@ -360,7 +382,8 @@ static bool take(FILE *f, int fd)
 
 /* ---- freopen ---- */
 
-/* What fd leads to gets the number of the stream, which fd has already where the program has closed it below the stream. */
+/* What fd leads to gets the number of the stream, which fd has already where the program has closed
+ * it below the stream. */
 static int lead(int fd, int to, int flags)
 {
     if (fd == to)
@@ -406,12 +429,16 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     s->orientation = 0;
     s->reopened = true;
     give_buffer(s, (flags & O_ACCMODE) == O_RDONLY);
-    int closed = (flags & O_ACCMODE) == O_RDONLY ? NO_WRITES : (flags & O_ACCMODE) == O_WRONLY ? NO_READS : 0;
-    f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | closed | (flags & O_APPEND ? APPENDING : 0);
+    int closed = (flags & O_ACCMODE) == O_RDONLY   ? NO_WRITES
+                 : (flags & O_ACCMODE) == O_WRONLY ? NO_READS
+                                                   : 0;
+    f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | closed |
+                (flags & O_APPEND ? APPENDING : 0);
     return f;
 }
 
-/* A stream that has no room to become ours is closed, and the caller gets another one with its number. */
+/* A stream that has no room to become ours is closed, and the caller gets another one with its
+ * number. */
 static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
 {
     int held = libc_fileno(f);
@@ -420,7 +447,8 @@ static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
     int err = errno;
     fflush(f);
     if (fd >= 0 && held >= 0) {
-        f->_fileno = fd == held ? -1 : libc_fcntl64(held, F_DUPFD_CLOEXEC, 0); /* it must neither close nor move the number */
+        /* it must neither close nor move the number */
+        f->_fileno = fd == held ? -1 : libc_fcntl64(held, F_DUPFD_CLOEXEC, 0);
         fd = lead(fd, held, flags) < 0 ? -1 : held;
         err = errno;
     }

@@ -7,9 +7,11 @@
 
 /* Around a fork: the list of streams is whole in the child. */
 void amph_ip_stream_fork_lock(bool take);
-/* Forwarding begins: streams whose descriptors the program was started with, or that its libraries have opened. */
+/* Forwarding begins: streams whose descriptors the program was started with, or that its libraries
+ * have opened. */
 void amph_ip_stream_start(void);
-/* The standard ones of them get buffers as large as other streams', where they have none yet; this may ask the server. */
+/* The standard ones of them get buffers as large as other streams', where they have none yet; this
+ * may ask the server. */
 void amph_ip_stream_enlarge(void);
 
 #endif

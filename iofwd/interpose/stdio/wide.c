@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wide-character functions on our streams: on a stream of fopencookie the C library's own fail or crash (glibc 2.36).
- * Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ * Wide-character functions on our streams: on a stream of fopencookie the C library's own fail or
+ * crash (glibc 2.36). Layer: iofwd (preload).  Thread rule: as the C library's functions.
  *
- * They convert by the locale, or as fopen's ",ccs=" asked for, and use the byte functions, so byte calls on a wide stream of ours work.
+ * They convert by the locale, or as fopen's ",ccs=" asked for, and use the byte functions, so byte
+ * calls on a wide stream of ours work.
  */
 #include <iconv.h>
 #include <sys/mman.h>
@@ -56,7 +57,8 @@ bool amph_ip_charset_open(const char *mode, struct amph_ip_charset **set_p)
         return true;
     size_t len = strcspn(asked += 5, ",");
     slash = memchr(asked, '/', len);
-    struct amph_ip_charset *set = len && len < sizeof name && !slash ? calloc(1, sizeof *set) : NULL;
+    struct amph_ip_charset *set = len && len < sizeof name && !slash ? calloc(1, sizeof *set)
+                                                                     : NULL;
     if (!set) {
         errno = EINVAL;
         return false;
@@ -73,7 +75,8 @@ bool amph_ip_charset_open(const char *mode, struct amph_ip_charset **set_p)
         errno = EINVAL;
         return false;
     }
-    encode(set, L'a', unused); /* the C library writes no mark of the order of bytes: here goes iconv's */
+    /* the C library writes no mark of the order of bytes: here goes iconv's */
+    encode(set, L'a', unused);
     return true;
 }
 
@@ -103,11 +106,13 @@ static bool decode(struct amph_ip_charset *set, int byte, char bytes[CODED_MOST]
     char *to = (char *)got;
     size_t room = sizeof got;
     if (byte == EOF) {
-        iconv(set->in, NULL, NULL, &to, &room); /* some keep a character back until they know what follows */
+        /* some keep a character back until they know what follows */
+        iconv(set->in, NULL, NULL, &to, &room);
     } else {
         bytes[(*held_p)++] = (char)byte;
         size_t left = *held_p;
-        if (iconv(set->in, &from, &left, &to, &room) == (size_t)-1 && (errno != EINVAL || left == CODED_MOST))
+        if (iconv(set->in, &from, &left, &to, &room) == (size_t)-1 &&
+            (errno != EINVAL || left == CODED_MOST))
             return false;
         memmove(bytes, from, left);
         *held_p = left;
@@ -239,7 +244,9 @@ wint_t amph_do_fputwc(wchar_t c, FILE *f)
 {
     char bytes[CODED_MOST > MB_LEN_MAX ? CODED_MOST : MB_LEN_MAX];
     struct amph_ip_charset *set = amph_ip_stream_charset(f);
-    size_t n = !is_wide(f) ? (size_t)-1 : set ? encode(set, c, bytes) : wcrtomb(bytes, c, amph_ip_stream_state(f, true));
+    size_t n = !is_wide(f) ? (size_t)-1
+               : set       ? encode(set, c, bytes)
+                           : wcrtomb(bytes, c, amph_ip_stream_state(f, true));
     if (n == (size_t)-1 || fwrite(bytes, 1, n, f) != n)
         return WEOF;
     return (wint_t)c;
@@ -269,13 +276,17 @@ int amph_do_vfwprintf(FILE *f, const wchar_t *format, va_list ap)
     return n;
 }
 
-/* The C library reads wide text from a copy of what comes next, in memory; gives also how many bytes of it were taken, or -1. */
-static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *format, va_list ap, off_t *taken_p)
+/* The C library reads wide text from a copy of what comes next, in memory; gives also how many
+ * bytes of it were taken, or -1. */
+static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *format, va_list ap,
+                     off_t *taken_p)
 {
-    const char *mode = *(const char *)L"\1" ? "r,ccs=UCS-4LE" : "r,ccs=UCS-4BE"; /* wchar_t, as fopen knows it */
+    /* wchar_t, as fopen knows it */
+    const char *mode = *(const char *)L"\1" ? "r,ccs=UCS-4LE" : "r,ccs=UCS-4BE";
     char name[40];
     int fd = libc_memfd_create("wide", MFD_CLOEXEC);
-    bool made = fd >= 0 && libc_write(fd, text, n) == (ssize_t)n && libc_lseek64(fd, 0, SEEK_SET) == 0;
+    bool made = fd >= 0 && libc_write(fd, text, n) == (ssize_t)n &&
+                libc_lseek64(fd, 0, SEEK_SET) == 0;
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     FILE *copy = !made ? NULL : coded ? libc_fopen(name, mode) : libc_fdopen(fd, "r");
     int got = copy ? libc_vfwscanf(copy, format, ap) : EOF;
@@ -287,8 +298,8 @@ static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *form
     return got;
 }
 
-/* How much of what comes next is copied: little at first, more where that was all taken in.  What %ms allocates is allocated once, and what
- * does not come back (a FIFO's) is read once. */
+/* How much of what comes next is copied: little at first, more where that was all taken in.  What
+ * %ms allocates is allocated once, and what does not come back (a FIFO's) is read once. */
 #define SCAN_FIRST 2048
 #define SCAN_BYTES 65536
 
@@ -308,7 +319,8 @@ static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *forma
     wchar_t *longer;
     off_t taken = -1;
     int got = EOF;
-    for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room)); room = next_room(room, at, format)) {
+    for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room));
+         room = next_room(room, at, format)) {
         size_t n = 0;
         va_list args;
         text = longer;
@@ -345,7 +357,8 @@ int amph_do_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
     char *text = NULL;
     char *longer;
     int got = EOF;
-    for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room)); room = next_room(room, at, format)) {
+    for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room));
+         room = next_room(room, at, format)) {
         va_list args;
         text = longer;
         size_t n = fread(text, 1, room, f);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A call that appends comes in pieces, and others may append to the same file, here and at other servers: so its pieces are gathered and
- * written by one system call, which the kernel does not mix with others.  Layer: iofwd.  Thread rule: begin and end by the progress
- * thread, between two pieces; amph_server_append by whoever executes the piece.
+ * A call that appends comes in pieces, and others may append to the same file, here and at other
+ * servers: so its pieces are gathered and written by one system call, which the kernel does not mix
+ * with others.  Layer: iofwd.  Thread rule: begin and end by the progress thread, between two
+ * pieces; amph_server_append by whoever executes the piece.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 
 #include "iofwd/server/internal.h"
 
-#define WHOLE_MOST ((size_t)4 << 20) /* of a longer call what comes after the first of it follows piece by piece */
+#define WHOLE_MOST \
+    ((size_t)4 << 20) /* of a longer call what comes after the first of it follows piece by piece */
 #define SPARES 4
 #define NOAPPEND 0x20 /* RWF_NOAPPEND */
 
@@ -25,7 +27,8 @@ struct amph_server_gather {
     uint8_t data[];
 };
 
-static struct amph_server_gather *spare[SPARES]; /* their memory is there already, which is most of the price */
+/* their memory is there already, which is most of the price */
+static struct amph_server_gather *spare[SPARES];
 
 static struct amph_server_gather *take(void)
 {
@@ -52,7 +55,8 @@ void amph_server_append_begin(struct amph_server_handle *h, const struct amph_se
 {
     bool write = rq->id == AMPH_FWD_WRITE || rq->id == AMPH_FWD_PWRITE;
     bool appends = (h->append && !(rq->bulk.rwf & NOAPPEND)) || (rq->bulk.rwf & RWF_APPEND);
-    if (h->gather || !write || !appends || !h->regular || (rq->bulk.flags & (FWD_PIECE_LAST | FWD_PIECE_SPREAD)))
+    if (h->gather || !write || !appends || !h->regular ||
+        (rq->bulk.flags & (FWD_PIECE_LAST | FWD_PIECE_SPREAD)))
         return;
     if (rq->peer->memory + WHOLE_MOST > rq->server->client_memory || !(h->gather = take()))
         return; /* it goes piece by piece */
@@ -72,7 +76,8 @@ static ssize_t put(const struct amph_server_handle *h, const void *data, size_t 
     return n;
 }
 
-/* Writes what has been gathered.  What could not be written is told of the call as a whole: its pieces have been answered. */
+/* Writes what has been gathered.  What could not be written is told of the call as a whole: its
+ * pieces have been answered. */
 static int flush(struct amph_server_request *rq, const struct amph_server_handle *h)
 {
     struct amph_server_gather *g = h->gather;
@@ -86,7 +91,8 @@ static int flush(struct amph_server_request *rq, const struct amph_server_handle
     return err;
 }
 
-int amph_server_append(struct amph_server_request *rq, struct amph_server_handle *h, const void *data, size_t len, size_t *done_p)
+int amph_server_append(struct amph_server_request *rq, struct amph_server_handle *h,
+                       const void *data, size_t len, size_t *done_p)
 {
     struct amph_server_gather *g = h->gather;
     ssize_t n = (ssize_t)len;

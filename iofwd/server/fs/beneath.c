@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening what lies below a directory, and nothing else: by openat2, or part by part where the kernel (or what stands for one, such as
- * an emulator of another processor) has none.  Layer: iofwd.  Thread rule: any thread.
+ * Opening what lies below a directory, and nothing else: by openat2, or part by part where the
+ * kernel (or what stands for one, such as an emulator of another processor) has none.  Layer:
+ * iofwd.  Thread rule: any thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,14 +29,16 @@ static bool is_link(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* The last part.  A link is opened as such if that is asked for, and else refused with `link_answer`. */
+/* The last part.  A link is opened as such if that is asked for, and else refused with
+ * `link_answer`. */
 static int open_last(int dir, const char *name, int flags, mode_t mode, int link_answer)
 {
     struct stat st;
     int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0) {
         int err = errno;
-        bool met_link = !(flags & O_NOFOLLOW) && (err == ELOOP || err == ENOTDIR) && is_link(dir, name);
+        bool met_link = !(flags & O_NOFOLLOW) && (err == ELOOP || err == ENOTDIR) &&
+                        is_link(dir, name);
         return met_link ? link_answer : -err;
     }
     if ((flags & O_PATH) && !(flags & O_NOFOLLOW) && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) {
@@ -62,7 +65,8 @@ static int enter(int dir, const char *name, int link_answer)
     return answer ? answer : fd;
 }
 
-/* Follows no link and no "..": where it meets one that may be followed it answers -EXDEV, and the caller walks. */
+/* Follows no link and no "..": where it meets one that may be followed it answers -EXDEV, and the
+ * caller walks. */
 static int open_parts(int base, const char *rel, int flags, mode_t mode, bool no_links)
 {
     const int link_answer = no_links ? -ELOOP : -EXDEV;
@@ -109,8 +113,11 @@ int amph_server_open_beneath(int base, const char *rel, int flags, mode_t mode, 
     if (flags & O_PATH)
         how.flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     if (!atomic_load_explicit(&by_parts, memory_order_relaxed)) {
-        /* EAGAIN: something was renamed during the look-up; the kernel could not prove that it stayed inside. */
-        for (int tries = 0; (fd = (int)syscall(SYS_openat2, base, rel, &how, sizeof how)) < 0 && errno == EAGAIN && tries < 64; tries++)
+        /* EAGAIN: something was renamed during the look-up; the kernel could not prove that it
+         * stayed inside. */
+        for (int tries = 0; (fd = (int)syscall(SYS_openat2, base, rel, &how, sizeof how)) < 0 &&
+                            errno == EAGAIN && tries < 64;
+             tries++)
             ;
         if (fd >= 0 || errno != ENOSYS)
             return fd < 0 ? -errno : fd;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IOFWD_DIRECT: file data past the server's page cache.  O_DIRECT wants memory, length and place to be aligned, which a client's calls need
- * not be: so the flag of the descriptor follows the data, piece by piece, and what is not aligned goes through the cache as ever.
- * Layer: iofwd.  Thread rule: whoever executes a request on the handle, one at a time.
+ * IOFWD_DIRECT: file data past the server's page cache.  O_DIRECT wants memory, length and place to
+ * be aligned, which a client's calls need not be: so the flag of the descriptor follows the data,
+ * piece by piece, and what is not aligned goes through the cache as ever. Layer: iofwd.  Thread
+ * rule: whoever executes a request on the handle, one at a time.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -28,8 +29,9 @@ void amph_server_direct_open(struct amph_server_handle *h, int flags)
     struct stat st;
     h->direct_asked = h->direct_on = flags & O_DIRECT;
     /* Where an append goes is the file system's business, and seldom aligned. */
-    h->direct = h->regular && !(flags & O_APPEND) && (h->direct_asked || amph_env_bool(AMPH_ENV_IOFWD_DIRECT)) && !(flags & O_PATH) &&
-        fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode);
+    h->direct = h->regular && !(flags & O_APPEND) &&
+                (h->direct_asked || amph_env_bool(AMPH_ENV_IOFWD_DIRECT)) && !(flags & O_PATH) &&
+                fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 void amph_server_direct_fit(struct amph_server_handle *h, const void *data, size_t len, off_t off)
@@ -55,5 +57,6 @@ bool amph_server_direct_leave(struct amph_server_handle *h)
 
 int amph_server_direct_flags(const struct amph_server_handle *h, int flags)
 {
-    return h->direct || h->direct_asked ? (flags & ~O_DIRECT) | (h->direct_asked ? O_DIRECT : 0) : flags;
+    return h->direct || h->direct_asked ? (flags & ~O_DIRECT) | (h->direct_asked ? O_DIRECT : 0)
+                                        : flags;
 }

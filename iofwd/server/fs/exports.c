@@ -36,8 +36,10 @@ static enum amph_status add_export(struct amph_server_exports *ex, const char *t
     char name[PATH_MAX], dir[PATH_MAX];
     size_t dir_len = eq ? len - name_len - 1 : name_len;
     const char *dir_text = eq ? eq + 1 : text;
-    if (name_len == 0 || name_len >= sizeof name || dir_len == 0 || dir_len >= sizeof dir || text[0] != '/' || dir_text[0] != '/') {
-        amph_error("IOFWD_PREFIX: \"%.*s\" is no PATH or PATH=DIR with absolute paths", (int)len, text);
+    if (name_len == 0 || name_len >= sizeof name || dir_len == 0 || dir_len >= sizeof dir ||
+        text[0] != '/' || dir_text[0] != '/') {
+        amph_error("IOFWD_PREFIX: \"%.*s\" is no PATH or PATH=DIR with absolute paths", (int)len,
+                   text);
         return AMPH_ERR_ARG;
     }
     memcpy(name, text, name_len);
@@ -46,12 +48,14 @@ static enum amph_status add_export(struct amph_server_exports *ex, const char *t
     while (name_len > 0 && name[name_len - 1] == '/')
         name_len--;
     name[name_len] = 0;
-    struct amph_server_export e = { .name = strdup(name), .name_len = name_len, .dir = realpath(dir, NULL) };
+    struct amph_server_export e = { .name = strdup(name),
+                                    .name_len = name_len,
+                                    .dir = realpath(dir, NULL) };
     int fd = e.dir ? open(e.dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd < 0) {
         amph_error("the I/O server cannot open directory %s, which %s is mapped to: %m; "
-                   "make it or change -iofwd (IOFWD_PREFIX)", dir,
-                   name_len ? name : "/");
+                   "make it or change -iofwd (IOFWD_PREFIX)",
+                   dir, name_len ? name : "/");
         free(e.name);
         free(e.dir);
         return AMPH_ERR_NOENT;
@@ -75,7 +79,8 @@ static void find_outer(struct amph_server_exports *ex)
 {
     for (size_t i = 0; i < ex->n; i++)
         for (size_t k = 0; k < ex->n; k++)
-            if (ex->item[i].name_len < ex->item[k].name_len && below(ex->item[k].name, ex->item[i].name, ex->item[i].name_len))
+            if (ex->item[i].name_len < ex->item[k].name_len &&
+                below(ex->item[k].name, ex->item[i].name, ex->item[i].name_len))
                 ex->item[i].outer = true;
 }
 
@@ -107,7 +112,8 @@ enum amph_status amph_server_exports_protect(struct amph_server_exports *ex, con
             if (ex->item[i].name_len == bare && memcmp(ex->item[i].name, names, bare) == 0)
                 known = ex->item[i].readonly = true;
         if (!known) {
-            amph_error("IOFWD_READONLY: \"%.*s\" is none of the paths of IOFWD_PREFIX", (int)len, names);
+            amph_error("IOFWD_READONLY: \"%.*s\" is none of the paths of IOFWD_PREFIX", (int)len,
+                       names);
             return AMPH_ERR_ARG;
         }
         names += len + (names[len] == ':');
@@ -127,7 +133,8 @@ void amph_server_exports_close(struct amph_server_exports *ex)
 }
 
 /* The export with the longest name (or directory, for the server's own names) above path. */
-static const struct amph_server_export *export_of(const struct amph_server_exports *ex, const char *path, bool own, const char **rest_p)
+static const struct amph_server_export *export_of(const struct amph_server_exports *ex,
+                                                  const char *path, bool own, const char **rest_p)
 {
     const struct amph_server_export *best = NULL;
     size_t best_len = 0;
@@ -144,8 +151,11 @@ static const struct amph_server_export *export_of(const struct amph_server_expor
     return best;
 }
 
-/* Another export that begins at `at`, a path below e without links and dots; with above: there or below it. */
-static const struct amph_server_export *export_at(const struct amph_server_exports *ex, const struct amph_server_export *e, const char *at, bool above)
+/* Another export that begins at `at`, a path below e without links and dots; with above: there or
+ * below it. */
+static const struct amph_server_export *export_at(const struct amph_server_exports *ex,
+                                                  const struct amph_server_export *e,
+                                                  const char *at, bool above)
 {
     size_t n = strlen(at);
     while (n > 0 && at[n - 1] == '/')
@@ -165,12 +175,16 @@ bool amph_server_path_is_export(const struct amph_server_path *pl, bool above)
 }
 
 /* The export that e lies in, and where there, or NULL. */
-static const struct amph_server_export *export_around(const struct amph_server_exports *ex, const struct amph_server_export *e, const char **at_p)
+static const struct amph_server_export *export_around(const struct amph_server_exports *ex,
+                                                      const struct amph_server_export *e,
+                                                      const char **at_p)
 {
     const struct amph_server_export *best = NULL;
     for (size_t i = 0; i < ex->n; i++) {
         const struct amph_server_export *o = &ex->item[i];
-        const char *rest = o->outer && o->name_len < e->name_len ? below(e->name, o->name, o->name_len) : NULL;
+        const char *rest = o->outer && o->name_len < e->name_len
+                               ? below(e->name, o->name, o->name_len)
+                               : NULL;
         if (rest && (!best || o->name_len > best->name_len)) {
             best = o;
             *at_p = rest;
@@ -179,8 +193,9 @@ static const struct amph_server_export *export_around(const struct amph_server_e
     return best;
 }
 
-int amph_server_path_find(const struct amph_server_exports *ex, const struct amph_server_export *dir_export, int dir_fd, const char *path,
-                   struct amph_server_path *pl)
+int amph_server_path_find(const struct amph_server_exports *ex,
+                          const struct amph_server_export *dir_export, int dir_fd, const char *path,
+                          struct amph_server_path *pl)
 {
     pl->all = ex;
     pl->walked = false;
@@ -212,7 +227,7 @@ int amph_server_path_find(const struct amph_server_exports *ex, const struct amp
 struct walk {
     const struct amph_server_exports *all;
     const struct amph_server_export *export;
-    char done[PATH_MAX];  /* link-free path from the export's directory; "" is that directory */
+    char done[PATH_MAX]; /* link-free path from the export's directory; "" is that directory */
     char todo[2 * PATH_MAX];
     int links;
 };
@@ -224,7 +239,8 @@ static int refuse(struct amph_server_path *pl)
 }
 
 /* Puts a link's target before what is left to do. */
-static int follow(struct amph_server_path *pl, struct walk *wk, const char *target, const char *rest)
+static int follow(struct amph_server_path *pl, struct walk *wk, const char *target,
+                  const char *rest)
 {
     char next[2 * PATH_MAX];
     const char *from = target;
@@ -246,8 +262,10 @@ static int follow(struct amph_server_path *pl, struct walk *wk, const char *targ
     return 0;
 }
 
-/* One part of the path: goes into it, or follows it where it is a link.  1: it does not exist (and may be the last). */
-static int step(struct amph_server_path *pl, struct walk *wk, const char *part, const char *rest, bool follow_it)
+/* One part of the path: goes into it, or follows it where it is a link.  1: it does not exist (and
+ * may be the last). */
+static int step(struct amph_server_path *pl, struct walk *wk, const char *part, const char *rest,
+                bool follow_it)
 {
     char at[PATH_MAX], target[PATH_MAX];
     struct stat st;
@@ -260,7 +278,8 @@ static int step(struct amph_server_path *pl, struct walk *wk, const char *part, 
         wk->done[0] = 0;
         return 0;
     }
-    int fd = amph_server_open_beneath(wk->export->fd, at, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
+    int fd = amph_server_open_beneath(wk->export->fd, at, O_PATH | O_NOFOLLOW, 0,
+                                      RESOLVE_NO_SYMLINKS);
     if (fd == -ENOENT && !rest[0]) {
         memcpy(wk->done, at, (size_t)n + 1);
         return 1;
@@ -288,13 +307,17 @@ static int step(struct amph_server_path *pl, struct walk *wk, const char *part, 
 static const char *dots(const char *last)
 {
     size_t n = strcspn(last, "/");
-    return n == 1 && last[0] == '.' ? "." : n == 2 && last[0] == '.' && last[1] == '.' ? ".." : NULL;
+    return n == 1 && last[0] == '.'                     ? "."
+           : n == 2 && last[0] == '.' && last[1] == '.' ? ".."
+                                                        : NULL;
 }
 
 /* What "." and ".." are looked for in: 0 or a negative errno. */
 static int is_directory(const struct walk *wk)
 {
-    int fd = wk->done[0] ? amph_server_open_beneath(wk->export->fd, wk->done, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS) : -1;
+    int fd = wk->done[0] ? amph_server_open_beneath(wk->export->fd, wk->done, O_PATH | O_DIRECTORY,
+                                                    0, RESOLVE_NO_SYMLINKS)
+                         : -1;
     if (fd >= 0)
         close(fd);
     return wk->done[0] && fd < 0 ? fd : 0;
@@ -348,7 +371,8 @@ static int start_of(struct amph_server_path *pl, struct walk *wk)
     return is_removed(pl->base) ? -ENOENT : place_of(pl, wk, pl->base);
 }
 
-/* A last part that is not to be followed, or cannot be, is not looked for either: what is wrong with it the call itself will say. */
+/* A last part that is not to be followed, or cannot be, is not looked for either: what is wrong
+ * with it the call itself will say. */
 static int keep_last(struct walk *wk, const char *part, size_t n)
 {
     size_t len = strlen(wk->done);
@@ -361,8 +385,13 @@ static int keep_last(struct walk *wk, const char *part, size_t n)
     return 0;
 }
 
-/* How far a walk follows links: those on the way; one at the end too if a slash comes after it, as open does; or always. */
-enum follow { FOLLOW_WAY, FOLLOW_SLASH, FOLLOW_ALL };
+/* How far a walk follows links: those on the way; one at the end too if a slash comes after it, as
+ * open does; or always. */
+enum follow {
+    FOLLOW_WAY,
+    FOLLOW_SLASH,
+    FOLLOW_ALL
+};
 
 /* Rewrites the place so that only its last part may be a link.  0 or a negative errno. */
 static int walk(struct amph_server_path *pl, enum follow last)
@@ -386,8 +415,10 @@ static int walk(struct amph_server_path *pl, enum follow last)
             break;
         }
         if (n > NAME_MAX) {
-            int fd = amph_server_open_beneath(wk->export->fd, wk->done[0] ? wk->done : ".", O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
-            err = fd < 0 ? fd : -ENAMETOOLONG; /* that it is to be looked for in no directory counts more */
+            int fd = amph_server_open_beneath(wk->export->fd, wk->done[0] ? wk->done : ".",
+                                              O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+            /* that it is to be looked for in no directory counts more */
+            err = fd < 0 ? fd : -ENAMETOOLONG;
             if (fd >= 0)
                 close(fd);
             break;
@@ -405,12 +436,14 @@ static int walk(struct amph_server_path *pl, enum follow last)
         if (up && !err)
             err = climb(pl, wk);
         else if (!up && !here)
-            err = step(pl, wk, part, rest, rest[0] || last == FOLLOW_ALL || (last == FOLLOW_SLASH && slash));
+            err = step(pl, wk, part, rest,
+                       rest[0] || last == FOLLOW_ALL || (last == FOLLOW_SLASH && slash));
     }
     if (err >= 0) {
         pl->export = wk->export;
         pl->base = wk->export->fd;
-        snprintf(pl->buf, sizeof pl->buf, "%s%s", wk->done[0] ? wk->done : ".", slash && wk->done[0] ? "/" : "");
+        snprintf(pl->buf, sizeof pl->buf, "%s%s", wk->done[0] ? wk->done : ".",
+                 slash && wk->done[0] ? "/" : "");
         pl->rel = pl->buf;
         pl->walked = true;
         err = 0;
@@ -437,7 +470,8 @@ static bool is_same(int a, int b)
     return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Does a directory lie in the export?  Where no name says so, the way up from it must lead to the export. */
+/* Does a directory lie in the export?  Where no name says so, the way up from it must lead to the
+ * export. */
 static bool is_inside(const struct amph_server_path *pl, int dir)
 {
     int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -456,20 +490,24 @@ static bool is_inside(const struct amph_server_path *pl, int dir)
 }
 
 /*
- * A look-up that goes up from a directory that has been removed, or whose name is longer than a path may be: neither can be seen from
- * the export, but the kernel knows what they are in.  -EXDEV: it is none of these, or has to be walked.
+ * A look-up that goes up from a directory that has been removed, or whose name is longer than a
+ * path may be: neither can be seen from the export, but the kernel knows what they are in.  -EXDEV:
+ * it is none of these, or has to be walked.
  */
 static int open_climbing(struct amph_server_path *pl, const char *rel, int flags, mode_t mode)
 {
     struct walk *wk = malloc(sizeof *wk);
-    bool nameless = wk && pl->base != pl->export->fd && (is_removed(pl->base) || place_of(pl, wk, pl->base) == -ENAMETOOLONG);
+    bool nameless = wk && pl->base != pl->export->fd &&
+                    (is_removed(pl->base) || place_of(pl, wk, pl->base) == -ENAMETOOLONG);
     int dir = pl->base;
     free(wk);
     for (const char *next; nameless && (next = after_dots(rel, false)) != NULL;)
         rel = next;
     if (!nameless || !after_dots(rel, true))
         return -EXDEV;
-    for (const char *next; (next = after_dots(rel, true)) != NULL || (next = after_dots(rel, false)) != NULL; rel = next) {
+    for (const char *next;
+         (next = after_dots(rel, true)) != NULL || (next = after_dots(rel, false)) != NULL;
+         rel = next) {
         int up = rel[1] == '.' ? openat(dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : dir;
         int err = errno;
         if (up != dir && dir != pl->base)
@@ -492,7 +530,8 @@ static int open_climbing(struct amph_server_path *pl, const char *rel, int flags
     return fd;
 }
 
-/* The open file itself once more, by the kernel's own link to it, which checks rights as any open; it has no directory to leave. */
+/* The open file itself once more, by the kernel's own link to it, which checks rights as any open;
+ * it has no directory to leave. */
 static int open_again(const struct amph_server_path *pl, int flags, mode_t mode)
 {
     char link[64];
@@ -508,11 +547,13 @@ void amph_server_path_reopen(struct amph_server_path *pl)
     pl->rel = "";
 }
 
-/* Does rel, in an export in which others lie, lead to what it says and nowhere else, as long as no links are followed? */
+/* Does rel, in an export in which others lie, lead to what it says and nowhere else, as long as no
+ * links are followed? */
 static bool leads_straight(const struct amph_server_path *pl)
 {
     char part[PATH_MAX];
-    for (const char *at = pl->rel, *end; *at && strcmp(pl->rel, ".") != 0; at = end + strspn(end, "/")) {
+    for (const char *at = pl->rel, *end; *at && strcmp(pl->rel, ".") != 0;
+         at = end + strspn(end, "/")) {
         end = at + strcspn(at, "/");
         if (dots(at) || (end[0] == '/' && end[1] == '/'))
             return false;
@@ -523,12 +564,15 @@ static bool leads_straight(const struct amph_server_path *pl)
     return pl->base == pl->export->fd;
 }
 
-/* Opens rel, which is the place's, where that can be left to the kernel.  -EXDEV: it has to be walked. */
+/* Opens rel, which is the place's, where that can be left to the kernel.  -EXDEV: it has to be
+ * walked. */
 static int open_unwalked(const struct amph_server_path *pl, const char *rel, int flags, mode_t mode)
 {
     if (!pl->export->outer)
         return amph_server_open_beneath(pl->base, rel, flags, mode, 0);
-    int fd = leads_straight(pl) ? amph_server_open_beneath(pl->base, rel, flags, mode, RESOLVE_NO_SYMLINKS) : -EXDEV;
+    int fd = leads_straight(pl)
+                 ? amph_server_open_beneath(pl->base, rel, flags, mode, RESOLVE_NO_SYMLINKS)
+                 : -EXDEV;
     return fd == -ELOOP ? -EXDEV : fd;
 }
 
@@ -541,8 +585,9 @@ int amph_server_path_open(struct amph_server_path *pl, int flags, mode_t mode)
 {
     if (!pl->rel[0])
         return open_again(pl, flags, mode);
-    int fd = pl->walked ? amph_server_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS)
-                        : open_unwalked(pl, pl->rel, flags, mode);
+    int fd = pl->walked
+                 ? amph_server_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS)
+                 : open_unwalked(pl, pl->rel, flags, mode);
     if (fd != -EXDEV || pl->walked)
         return fd == -EXDEV ? refuse(pl) : fd;
     fd = open_climbing(pl, pl->rel, flags, mode);
@@ -579,14 +624,16 @@ static int split(const struct amph_server_path *pl, char *parent, size_t room, c
     return 0;
 }
 
-/* What stands before a last "." or ".." is a directory, by whatever links it is reached; walked by itself, so that the walk does not
- * make a name of what comes after it. */
+/* What stands before a last "." or ".." is a directory, by whatever links it is reached; walked by
+ * itself, so that the walk does not make a name of what comes after it. */
 static int walk_to_parent(struct amph_server_path *pl, char *parent)
 {
     pl->rel = parent;
     int err = walk(pl, FOLLOW_ALL);
     pl->rel = pl->buf;
-    int fd = err ? err : amph_server_open_beneath(pl->base, pl->rel, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+    int fd = err ? err
+                 : amph_server_open_beneath(pl->base, pl->rel, O_PATH | O_DIRECTORY, 0,
+                                            RESOLVE_NO_SYMLINKS);
     return fd == -EXDEV ? refuse(pl) : fd;
 }
 
@@ -597,14 +644,16 @@ int amph_server_path_parent(struct amph_server_path *pl, const char **last_p)
         int err = split(pl, parent, sizeof parent, last_p);
         if (err)
             return -err;
-        /* The calls that come next all refuse "." and ".." as a last part without looking it up, each with its own errno; only the
-         * export's parent is out of reach. */
+        /* The calls that come next all refuse "." and ".." as a last part without looking it up,
+         * each with its own errno; only the export's parent is out of reach. */
         const char *refused = dots(*last_p);
         bool up = refused && refused[1];
-        bool by_hand = up ? pl->base == pl->export->fd : !refused && !pl->walked && pl->export->outer && !leads_straight(pl);
+        bool by_hand = up ? pl->base == pl->export->fd
+                          : !refused && !pl->walked && pl->export->outer && !leads_straight(pl);
         int fd = by_hand && !parent[0] ? -EXDEV : pl->base;
         if (parent[0])
-            fd = pl->walked ? amph_server_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS)
+            fd = pl->walked ? amph_server_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0,
+                                                       RESOLVE_NO_SYMLINKS)
                             : open_unwalked(pl, parent, O_PATH | O_DIRECTORY, 0);
         if (fd != -EXDEV)
             return fd;

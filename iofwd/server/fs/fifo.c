@@ -2,8 +2,9 @@
 /*
  * Reads and writes of FIFOs, which may wait for long.  Layer: iofwd.  Thread rule: workers.
  *
- * The descriptor never blocks; who waits does so for the FIFO and for its client's end at once.  A client that is killed has closed its
- * connection before its parent hears of that, so nothing that comes into the FIFO later is taken for it.
+ * The descriptor never blocks; who waits does so for the FIFO and for its client's end at once.  A
+ * client that is killed has closed its connection before its parent hears of that, so nothing that
+ * comes into the FIFO later is taken for it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,11 +20,14 @@ void amph_server_fifo_open(struct amph_server_handle *h)
     fcntl(h->fd, F_SETFL, fcntl(h->fd, F_GETFL) | O_NONBLOCK);
 }
 
-/* Until it is worth a try; at_once: only whether the client is still there.  0 or an errno value. */
-static int wait_for(const struct amph_server_request *rq, const struct amph_server_handle *h, short events, bool at_once)
+/* Until it is worth a try; at_once: only whether the client is still there.  0 or an errno
+ * value. */
+static int wait_for(const struct amph_server_request *rq, const struct amph_server_handle *h,
+                    short events, bool at_once)
 {
     const struct timespec none = { 0, 0 };
-    struct pollfd p[2] = { { .fd = h->fd, .events = events }, { .fd = rq->door, .events = POLLRDHUP } };
+    struct pollfd p[2] = { { .fd = h->fd, .events = events },
+                           { .fd = rq->door, .events = POLLRDHUP } };
     sigset_t others;
     sigfillset(&others);
     sigdelset(&others, AMPH_SERVER_WAKE_SIGNAL);
@@ -36,14 +40,16 @@ static int wait_for(const struct amph_server_request *rq, const struct amph_serv
     return n < 0 ? errno : p[1].revents ? EIO : 0;
 }
 
-static int move(struct amph_server_request *rq, struct amph_server_handle *h, struct iovec v, size_t *done_p)
+static int move(struct amph_server_request *rq, struct amph_server_handle *h, struct iovec v,
+                size_t *done_p)
 {
     bool writes = rq->id == AMPH_FWD_WRITE;
     bool waits = !h->nonblock && !(rq->bulk.rwf & RWF_NOWAIT);
     bool at_once = true;
     int err;
     while (!(err = wait_for(rq, h, writes ? POLLOUT : POLLIN, at_once))) {
-        ssize_t n = writes ? pwritev2(h->fd, &v, 1, -1, rq->bulk.rwf) : preadv2(h->fd, &v, 1, -1, rq->bulk.rwf);
+        ssize_t n = writes ? pwritev2(h->fd, &v, 1, -1, rq->bulk.rwf)
+                           : preadv2(h->fd, &v, 1, -1, rq->bulk.rwf);
         if (n >= 0)
             *done_p = (size_t)n;
         if (n >= 0 || errno != EAGAIN || !waits)
@@ -53,13 +59,15 @@ static int move(struct amph_server_request *rq, struct amph_server_handle *h, st
     return err;
 }
 
-int amph_server_fifo_read(struct amph_server_request *rq, struct amph_server_handle *h, void *buf, size_t len, size_t *done_p)
+int amph_server_fifo_read(struct amph_server_request *rq, struct amph_server_handle *h, void *buf,
+                          size_t len, size_t *done_p)
 {
     return move(rq, h, (struct iovec){ buf, len }, done_p);
 }
 
 /* One that may wait writes all, or until something prevents it. */
-int amph_server_fifo_write(struct amph_server_request *rq, struct amph_server_handle *h, const void *data, size_t len, size_t *done_p)
+int amph_server_fifo_write(struct amph_server_request *rq, struct amph_server_handle *h,
+                           const void *data, size_t len, size_t *done_p)
 {
     size_t done = 0;
     size_t n = 0;

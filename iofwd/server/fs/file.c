@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file calls on open files, executed.  Layer: iofwd.  Thread rule: a request runs in one thread; close, hold and what takes
- * locks only in the progress thread.  Each gives 0 or an errno value.
+ * The file calls on open files, executed.  Layer: iofwd.  Thread rule: a request runs in one
+ * thread; close, hold and what takes locks only in the progress thread.  Each gives 0 or an errno
+ * value.
  */
 #include <errno.h>
 #include <limits.h>
@@ -41,28 +42,39 @@ static int count_or_error(ssize_t n, size_t *out)
     return n < 0 ? (int)-n : 0;
 }
 
-/* Our own signals are no business of the client; a call that was interrupted before it did anything is made again. */
-#define RETRY(expr) ({ ssize_t n_; while ((n_ = (expr)) < 0 && errno == EINTR) ; n_; })
+/* Our own signals are no business of the client; a call that was interrupted before it did anything
+ * is made again. */
+#define RETRY(expr) \
+    ({ \
+        ssize_t n_; \
+        while ((n_ = (expr)) < 0 && errno == EINTR) \
+            ; \
+        n_; \
+    })
 
-/* Of a pipe or terminal a call may wait for ever: it ends where the client does not want it any more. */
-#define WAIT(expr) ({ \
-    amph_server_let_wake_signal_in(true); \
-    ssize_t w_; \
-    while ((w_ = (expr)) < 0 && errno == EINTR && !atomic_load(&rq->unwanted)) \
-        ; \
-    amph_server_let_wake_signal_in(false); \
-    w_; \
-})
+/* Of a pipe or terminal a call may wait for ever: it ends where the client does not want it any
+ * more. */
+#define WAIT(expr) \
+    ({ \
+        amph_server_let_wake_signal_in(true); \
+        ssize_t w_; \
+        while ((w_ = (expr)) < 0 && errno == EINTR && !atomic_load(&rq->unwanted)) \
+            ; \
+        amph_server_let_wake_signal_in(false); \
+        w_; \
+    })
 
-/* A call that moves data, past the page cache where that is wanted and possible.  No signal of ours interrupts one on a regular file: it is
- * the file system that says EINTR then, and the client is told. */
-#define MOVE(expr, data, len, off) ({ \
-    amph_server_direct_fit(a->file, data, len, off); \
-    ssize_t m_ = a->file->regular ? (expr) : !rq->in_worker ? RETRY(expr) : WAIT(expr); \
-    if (m_ < 0 && errno == EINVAL && amph_server_direct_leave(a->file)) \
-        m_ = (expr); \
-    m_; \
-})
+/* A call that moves data, past the page cache where that is wanted and possible.  No signal of ours
+ * interrupts one on a regular file: it is the file system that says EINTR then, and the client is
+ * told. */
+#define MOVE(expr, data, len, off) \
+    ({ \
+        amph_server_direct_fit(a->file, data, len, off); \
+        ssize_t m_ = a->file->regular ? (expr) : !rq->in_worker ? RETRY(expr) : WAIT(expr); \
+        if (m_ < 0 && errno == EINVAL && amph_server_direct_leave(a->file)) \
+            m_ = (expr); \
+        m_; \
+    })
 
 int amph_server_do_close(struct amph_server_request *rq, struct amph_server_args_close *a)
 {
@@ -78,22 +90,28 @@ int amph_server_do_hold(struct amph_server_request *rq, struct amph_server_args_
 }
 
 /* With RWF_*; off -1: at the offset. */
-static int read_by(struct amph_server_request *rq, const struct amph_server_args_pread *a, off_t off, size_t *done_p)
+static int read_by(struct amph_server_request *rq, const struct amph_server_args_pread *a,
+                   off_t off, size_t *done_p)
 {
     struct iovec v = { a->buf, a->buf_cap };
-    return count(MOVE(preadv2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->buf, a->buf_cap, off), done_p);
+    return count(MOVE(preadv2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->buf, a->buf_cap, off),
+                 done_p);
 }
 
-static int write_by(struct amph_server_request *rq, const struct amph_server_args_pwrite *a, off_t off, size_t *done_p)
+static int write_by(struct amph_server_request *rq, const struct amph_server_args_pwrite *a,
+                    off_t off, size_t *done_p)
 {
     struct iovec v = { (void *)a->data, a->data_len };
-    return count(MOVE(pwritev2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->data, a->data_len, off), done_p);
+    return count(MOVE(pwritev2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->data, a->data_len, off),
+                 done_p);
 }
 
-/* A call at the offset has done something: who takes over from this server must know what has been done, and in which order. */
+/* A call at the offset has done something: who takes over from this server must know what has been
+ * done, and in which order. */
 static int moved(struct amph_server_request *rq, struct amph_server_handle *h, bool whole, int err)
 {
-    if (!err && h->regular /* a FIFO has no offset, and its calls run beside each other */ && (whole || (rq->bulk.flags & FWD_PIECE_FIRST)))
+    if (!err && h->regular /* a FIFO has no offset, and its calls run beside each other */ &&
+        (whole || (rq->bulk.flags & FWD_PIECE_FIRST)))
         h->moves++;
     rq->tells_moves = !err && (whole || (rq->bulk.flags & FWD_PIECE_TELL));
     rq->moves = h->moves;
@@ -113,7 +131,10 @@ static int do_read(struct amph_server_request *rq, struct amph_server_args_read 
     if (amph_server_readers_read(rq, a->file, a->buf, a->buf_cap, -1, &n))
         return count_or_error(n, &a->buf_len);
     if (rq->bulk.rwf)
-        return read_by(rq, &(struct amph_server_args_pread){ .file = a->file, .buf = a->buf, .buf_cap = a->buf_cap }, -1, &a->buf_len);
+        return read_by(rq,
+                       &(struct amph_server_args_pread){
+                           .file = a->file, .buf = a->buf, .buf_cap = a->buf_cap },
+                       -1, &a->buf_len);
     return count(MOVE(read(a->file->fd, a->buf, a->buf_cap), a->buf, a->buf_cap, -1), &a->buf_len);
 }
 
@@ -129,8 +150,12 @@ static int do_write(struct amph_server_request *rq, struct amph_server_args_writ
     if (a->file->gather)
         return amph_server_append(rq, a->file, a->data, a->data_len, &a->done);
     if (rq->bulk.rwf)
-        return write_by(rq, &(struct amph_server_args_pwrite){ .file = a->file, .data = a->data, .data_len = a->data_len }, -1, &a->done);
-    return count(MOVE(write(a->file->fd, a->data, a->data_len), a->data, a->data_len, -1), &a->done);
+        return write_by(rq,
+                        &(struct amph_server_args_pwrite){
+                            .file = a->file, .data = a->data, .data_len = a->data_len },
+                        -1, &a->done);
+    return count(MOVE(write(a->file->fd, a->data, a->data_len), a->data, a->data_len, -1),
+                 &a->done);
 }
 
 int amph_server_do_write(struct amph_server_request *rq, struct amph_server_args_write *a)
@@ -145,7 +170,8 @@ int amph_server_do_pread(struct amph_server_request *rq, struct amph_server_args
         return count_or_error(n, &a->buf_len);
     if (rq->bulk.rwf)
         return read_by(rq, a, a->off, &a->buf_len);
-    return count(MOVE(pread(a->file->fd, a->buf, a->buf_cap, a->off), a->buf, a->buf_cap, a->off), &a->buf_len);
+    return count(MOVE(pread(a->file->fd, a->buf, a->buf_cap, a->off), a->buf, a->buf_cap, a->off),
+                 &a->buf_len);
 }
 
 int amph_server_do_pwrite(struct amph_server_request *rq, struct amph_server_args_pwrite *a)
@@ -156,7 +182,9 @@ int amph_server_do_pwrite(struct amph_server_request *rq, struct amph_server_arg
         return amph_server_append(rq, a->file, a->data, a->data_len, &a->done);
     if (rq->bulk.rwf)
         return write_by(rq, a, a->off, &a->done);
-    return count(MOVE(pwrite(a->file->fd, a->data, a->data_len, a->off), a->data, a->data_len, a->off), &a->done);
+    return count(
+        MOVE(pwrite(a->file->fd, a->data, a->data_len, a->off), a->data, a->data_len, a->off),
+        &a->done);
 }
 
 int amph_server_do_pwritej(struct amph_server_request *rq, struct amph_server_args_pwritej *a)
@@ -175,15 +203,16 @@ int amph_server_do_lseek(struct amph_server_request *rq, struct amph_server_args
     return moved(rq, a->file, true, outcome(a->pos));
 }
 
-/* For a call that several servers do together: gives out the next bytes and moves the offset past them.  EOPNOTSUPP: the call is to be
- * done by this server alone. */
+/* For a call that several servers do together: gives out the next bytes and moves the offset past
+ * them.  EOPNOTSUPP: the call is to be done by this server alone. */
 int amph_server_do_takeread(struct amph_server_request *rq, struct amph_server_args_takeread *a)
 {
     struct stat st;
     int flags = fcntl(a->file->fd, F_GETFL);
     if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY)
         return EBADF;
-    if (!a->file->regular || fstat(a->file->fd, &st) != 0 || (a->pos = lseek(a->file->fd, 0, SEEK_CUR)) < 0)
+    if (!a->file->regular || fstat(a->file->fd, &st) != 0 ||
+        (a->pos = lseek(a->file->fd, 0, SEEK_CUR)) < 0)
         return EOPNOTSUPP;
     a->count = a->pos < st.st_size ? (size_t)(st.st_size - a->pos) : 0;
     if (a->want < a->count)
@@ -214,13 +243,20 @@ int amph_server_do_fstatx(struct amph_server_request *rq, struct amph_server_arg
 
 /* ---- marks of a file (FS_IOC_GETFLAGS and its like), each a few words of 32 bits ---- */
 
-static int marks_ioctl(const struct amph_server_handle *h, bool set, size_t which, uint32_t word[FWD_INODE_FLAGS_MAX], size_t *n_p)
+static int marks_ioctl(const struct amph_server_handle *h, bool set, size_t which,
+                       uint32_t word[FWD_INODE_FLAGS_MAX], size_t *n_p)
 {
-    static const unsigned long requests[][2] = { /* to get, to set */
-        [FWD_INODE_FLAGS_FLAGS] = { FS_IOC_GETFLAGS, FS_IOC_SETFLAGS }, [FWD_INODE_FLAGS_VERSION] = { FS_IOC_GETVERSION, FS_IOC_SETVERSION },
-        [FWD_INODE_FLAGS_EXTENDED] = { FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR }, [FWD_INODE_FLAGS_UNREAD] = { FIONREAD },
+    static const unsigned long requests[][2] = {
+        /* to get, to set */
+        [FWD_INODE_FLAGS_FLAGS] = { FS_IOC_GETFLAGS, FS_IOC_SETFLAGS },
+        [FWD_INODE_FLAGS_VERSION] = { FS_IOC_GETVERSION, FS_IOC_SETVERSION },
+        [FWD_INODE_FLAGS_EXTENDED] = { FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR },
+        [FWD_INODE_FLAGS_UNREAD] = { FIONREAD },
     };
-    struct fsxattr x = { .fsx_xflags = word[0], .fsx_extsize = word[1], .fsx_nextents = word[2], .fsx_projid = word[3],
+    struct fsxattr x = { .fsx_xflags = word[0],
+                         .fsx_extsize = word[1],
+                         .fsx_nextents = word[2],
+                         .fsx_projid = word[3],
                          .fsx_cowextsize = word[4] };
     int one = (int)word[0];
     int r;
@@ -228,11 +264,14 @@ static int marks_ioctl(const struct amph_server_handle *h, bool set, size_t whic
     if (which == FWD_INODE_FLAGS_PIPE_SIZE)
         r = one = fcntl(h->fd, set ? F_SETPIPE_SZ : F_GETPIPE_SZ, one);
     else if (which < AMPH_COUNTOF(requests) && requests[which][set])
-        r = ioctl(h->fd, requests[which][set], which == FWD_INODE_FLAGS_EXTENDED ? (void *)&x : &one);
+        r = ioctl(h->fd, requests[which][set],
+                  which == FWD_INODE_FLAGS_EXTENDED ? (void *)&x : &one);
     else
         return ENOTTY;
     if (which == FWD_INODE_FLAGS_EXTENDED)
-        memcpy(word, (uint32_t[]){ x.fsx_xflags, x.fsx_extsize, x.fsx_nextents, x.fsx_projid, x.fsx_cowextsize },
+        memcpy(word,
+               (uint32_t[]){ x.fsx_xflags, x.fsx_extsize, x.fsx_nextents, x.fsx_projid,
+                             x.fsx_cowextsize },
                FWD_INODE_FLAGS_MAX * sizeof *word);
     else
         word[0] = (uint32_t)one;
@@ -296,7 +335,8 @@ int amph_server_do_syncfs(struct amph_server_request *rq, struct amph_server_arg
     return outcome(syncfs(a->file->fd));
 }
 
-/* Only as many whole entries as the client has room for are taken, so that the directory's position (telldir) stays right. */
+/* Only as many whole entries as the client has room for are taken, so that the directory's position
+ * (telldir) stays right. */
 int amph_server_do_getdents(struct amph_server_request *rq, struct amph_server_args_getdents *a)
 {
     return count(syscall(SYS_getdents64, a->file->fd, a->entries, a->entries_cap), &a->entries_len);
@@ -320,7 +360,8 @@ int amph_server_do_getflags(struct amph_server_request *rq, struct amph_server_a
     a->flags = fcntl(a->file->fd, F_GETFL);
     if (a->flags < 0)
         return errno;
-    a->flags = amph_server_direct_flags(a->file, (a->flags & ~O_NONBLOCK) | (a->file->nonblock ? O_NONBLOCK : 0));
+    a->flags = amph_server_direct_flags(a->file, (a->flags & ~O_NONBLOCK) |
+                                                     (a->file->nonblock ? O_NONBLOCK : 0));
     return 0;
 }
 
@@ -334,7 +375,8 @@ int amph_server_do_setflags(struct amph_server_request *rq, struct amph_server_a
     return 0;
 }
 
-/* The name that an open file has now, as clients say it; ENOENT where it has none any more, or lies outside by now. */
+/* The name that an open file has now, as clients say it; ENOENT where it has none any more, or lies
+ * outside by now. */
 int amph_server_do_nameof(struct amph_server_request *rq, struct amph_server_args_nameof *a)
 {
     static const char gone[] = " (deleted)";
@@ -346,10 +388,12 @@ int amph_server_do_nameof(struct amph_server_request *rq, struct amph_server_arg
     if (n < 0)
         return errno;
     path[n] = 0;
-    if (!e || strncmp(path, e->dir, e->dir_len) != 0 || (path[e->dir_len] && path[e->dir_len] != '/'))
+    if (!e || strncmp(path, e->dir, e->dir_len) != 0 ||
+        (path[e->dir_len] && path[e->dir_len] != '/'))
         return ENOENT;
     if (n >= (ssize_t)sizeof gone - 1 && strcmp(path + n - (sizeof gone - 1), gone) == 0 &&
-        (fstat(a->file->fd, &here) != 0 || lstat(path, &there) != 0 || here.st_ino != there.st_ino || here.st_dev != there.st_dev))
+        (fstat(a->file->fd, &here) != 0 || lstat(path, &there) != 0 ||
+         here.st_ino != there.st_ino || here.st_dev != there.st_dev))
         return ENOENT;
     const char *rest = path + e->dir_len;
     a->name_len = e->name_len + strlen(rest);
@@ -362,7 +406,8 @@ int amph_server_do_nameof(struct amph_server_request *rq, struct amph_server_arg
 
 /* ---- locks: of the open file description at the server ---- */
 
-static int set_lock(struct amph_server_request *rq, struct amph_server_handle *h, const struct flock *lock)
+static int set_lock(struct amph_server_request *rq, struct amph_server_handle *h,
+                    const struct flock *lock)
 {
     struct flock l = *lock;
     l.l_pid = 0;
@@ -421,7 +466,8 @@ int amph_server_do_fsetxattr(struct amph_server_request *rq, struct amph_server_
     return outcome(fsetxattr(a->file->fd, a->name, a->value, a->value_len, a->how));
 }
 
-int amph_server_do_fremovexattr(struct amph_server_request *rq, struct amph_server_args_fremovexattr *a)
+int amph_server_do_fremovexattr(struct amph_server_request *rq,
+                                struct amph_server_args_fremovexattr *a)
 {
     return outcome(fremovexattr(a->file->fd, a->name));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What clients need to know for maps of a file: which file it is, who else maps it, and where its data lie.  Layer: iofwd.
- * Thread rule: as any call on a file.
+ * What clients need to know for maps of a file: which file it is, who else maps it, and where its
+ * data lie.  Layer: iofwd. Thread rule: as any call on a file.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,8 +30,9 @@ static uint64_t kernel_id(void)
 }
 
 /*
- * A client's space marks a file by a lock on a byte far behind all data, which the kernels of all servers of a shared file system know of
- * and drop with the open file.  A space is one memory only together with one server's kernel, by which the file is named.
+ * A client's space marks a file by a lock on a byte far behind all data, which the kernels of all
+ * servers of a shared file system know of and drop with the open file.  A space is one memory only
+ * together with one server's kernel, by which the file is named.
  */
 #define MARKS_AT (FWD_LOCKS_END + (INT64_C(1) << 61))
 #define MARKS_BYTES (INT64_C(1) << 32)
@@ -44,7 +45,9 @@ static bool mark(int fd, short type, int64_t byte)
 
 static bool is_marked(int fd, int64_t from, int64_t end)
 {
-    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = end - from };
+    struct flock l = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = end - from
+    };
     return from < end && (fcntl(fd, F_OFD_GETLK, &l) != 0 || l.l_type != F_UNLCK);
 }
 
@@ -56,7 +59,8 @@ static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
     if (h->map_space == space)
         return false;
     for (int times = 0; times < 2; times++) /* another may be marking it at the same time */
-        if (is_marked(h->fd, MARKS_AT, byte) || is_marked(h->fd, byte + 1, end) || (times == 0 && !mark(h->fd, F_RDLCK, byte))) {
+        if (is_marked(h->fd, MARKS_AT, byte) || is_marked(h->fd, byte + 1, end) ||
+            (times == 0 && !mark(h->fd, F_RDLCK, byte))) {
             mark(h->fd, F_UNLCK, byte);
             return true;
         }
@@ -64,8 +68,8 @@ static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
     return false;
 }
 
-/* The file's name among all files that clients map: a number used again by a later file has another time of birth.  With a space, the
- * client is going to map it there. */
+/* The file's name among all files that clients map: a number used again by a later file has another
+ * time of birth.  With a space, the client is going to map it there. */
 int amph_server_do_sharemap(struct amph_server_request *rq, struct amph_server_args_sharemap *a)
 {
     struct statx st;
@@ -74,8 +78,10 @@ int amph_server_do_sharemap(struct amph_server_request *rq, struct amph_server_a
     if (statx(a->file->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) != 0)
         return errno;
     bool born = st.stx_mask & STATX_BTIME;
-    int n = snprintf(a->identity, a->identity_cap, "%x.%x.%" PRIx64 ".%" PRIx64 ".%x.%" PRIx64, st.stx_dev_major, st.stx_dev_minor,
-                     (uint64_t)st.stx_ino, born ? (uint64_t)st.stx_btime.tv_sec : 0, born ? st.stx_btime.tv_nsec : 0, kernel_id());
+    int n = snprintf(a->identity, a->identity_cap, "%x.%x.%" PRIx64 ".%" PRIx64 ".%x.%" PRIx64,
+                     st.stx_dev_major, st.stx_dev_minor, (uint64_t)st.stx_ino,
+                     born ? (uint64_t)st.stx_btime.tv_sec : 0, born ? st.stx_btime.tv_nsec : 0,
+                     kernel_id());
     if (n < 0 || (size_t)n >= a->identity_cap)
         return ERANGE;
     a->identity_len = (size_t)n;
@@ -87,9 +93,10 @@ int amph_server_do_sharemap(struct amph_server_request *rq, struct amph_server_a
 int amph_server_do_nextdata(struct amph_server_request *rq, struct amph_server_args_nextdata *a)
 {
     off_t at = lseek(a->file->fd, 0, SEEK_CUR);
-    int err = at < 0 || (a->from = lseek(a->file->fd, a->off, SEEK_DATA)) < 0 || (a->end = lseek(a->file->fd, a->from, SEEK_HOLE)) < 0
-        ? errno
-        : 0;
+    int err = at < 0 || (a->from = lseek(a->file->fd, a->off, SEEK_DATA)) < 0 ||
+                      (a->end = lseek(a->file->fd, a->from, SEEK_HOLE)) < 0
+                  ? errno
+                  : 0;
     if (at >= 0 && lseek(a->file->fd, at, SEEK_SET) < 0 && !err)
         err = errno;
     return err;

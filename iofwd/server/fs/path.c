@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file calls by path, executed inside the exports.  Layer: iofwd.  Thread rule: a request runs in one thread.
- * Each gives 0 or an errno value.  A path is first made a descriptor (of the thing, or of the directory that holds it), and the
- * call is made relative to that.
+ * The file calls by path, executed inside the exports.  Layer: iofwd.  Thread rule: a request runs
+ * in one thread. Each gives 0 or an errno value.  A path is first made a descriptor (of the thing,
+ * or of the directory that holds it), and the call is made relative to that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,9 +23,11 @@ static int outcome(long ret)
     return ret < 0 ? errno : 0;
 }
 
-static int find(struct amph_server_request *rq, const struct amph_server_handle *dir, const char *path, struct amph_server_path *pl)
+static int find(struct amph_server_request *rq, const struct amph_server_handle *dir,
+                const char *path, struct amph_server_path *pl)
 {
-    int err = amph_server_path_find(&rq->server->exports, dir ? dir->export : NULL, dir ? dir->fd : -1, path, pl);
+    int err = amph_server_path_find(&rq->server->exports, dir ? dir->export : NULL,
+                                    dir ? dir->fd : -1, path, pl);
     rq->reason = pl->reason;
     rq->export = pl->export;
     return err;
@@ -40,7 +42,8 @@ static int writable(struct amph_server_request *rq, const struct amph_server_pat
 }
 
 /* A descriptor (O_PATH) of what the path names, or a negative errno. */
-static int reach(struct amph_server_request *rq, const struct amph_server_handle *dir, const char *path, bool follow)
+static int reach(struct amph_server_request *rq, const struct amph_server_handle *dir,
+                 const char *path, bool follow)
 {
     struct amph_server_path pl;
     if (dir && !path[0]) { /* the open file itself, which need not be a directory */
@@ -76,8 +79,8 @@ static const char *name_of(int fd, struct by_fd *n)
 }
 
 /* The directory that holds what the path names, which may be read-only; *last_p its name there. */
-static int look_for_parent(struct amph_server_request *rq, const struct amph_server_handle *dir, const char *path, struct amph_server_path *pl,
-                           const char **last_p)
+static int look_for_parent(struct amph_server_request *rq, const struct amph_server_handle *dir,
+                           const char *path, struct amph_server_path *pl, const char **last_p)
 {
     int err = find(rq, dir, path, pl);
     int fd = err ? -err : amph_server_path_parent(pl, last_p);
@@ -86,8 +89,8 @@ static int look_for_parent(struct amph_server_request *rq, const struct amph_ser
 }
 
 /* The directory that holds what the path names; *last_p its name there. */
-static int reach_parent(struct amph_server_request *rq, const struct amph_server_handle *dir, const char *path, struct amph_server_path *pl,
-                        const char **last_p)
+static int reach_parent(struct amph_server_request *rq, const struct amph_server_handle *dir,
+                        const char *path, struct amph_server_path *pl, const char **last_p)
 {
     int err;
     int fd = look_for_parent(rq, dir, path, pl, last_p);
@@ -105,8 +108,9 @@ static bool is_itself(const char *last)
 
 /* ---- open ---- */
 
-/* The mode of something new.  The client's umask is the kernel's to apply, which knows of the directory's default ACL; so each thread that
- * comes here takes a umask for itself, where that is allowed (some containers forbid it). */
+/* The mode of something new.  The client's umask is the kernel's to apply, which knows of the
+ * directory's default ACL; so each thread that comes here takes a umask for itself, where that is
+ * allowed (some containers forbid it). */
 static mode_t new_mode(mode_t mode)
 {
     static _Thread_local bool own;
@@ -129,8 +133,9 @@ static int wait_fifo(const struct amph_server_request *rq, int fd, int flags)
 {
     struct by_fd n;
     int waited;
-    while ((waited = open(name_of(fd, &n), (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC)) < 0 && errno == EINTR &&
-           !atomic_load(&rq->unwanted))
+    while ((waited = open(name_of(fd, &n),
+                          (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC)) < 0 &&
+           errno == EINTR && !atomic_load(&rq->unwanted))
         ;
     int err = errno;
     close(fd);
@@ -138,7 +143,8 @@ static int wait_fifo(const struct amph_server_request *rq, int fd, int flags)
 }
 
 /* Opens what may wait for a partner, in a worker; elsewhere it only says that it must go to one. */
-static int open_slowly(struct amph_server_request *rq, struct amph_server_path *pl, int fd, const struct amph_server_args_open *a)
+static int open_slowly(struct amph_server_request *rq, struct amph_server_path *pl, int fd,
+                       const struct amph_server_args_open *a)
 {
     if (!rq->in_worker) {
         rq->worker = true;
@@ -150,22 +156,26 @@ static int open_slowly(struct amph_server_request *rq, struct amph_server_path *
     if (fd >= 0)
         fd = wait_fifo(rq, fd, a->flags);
     else
-        while ((fd = amph_server_path_open(pl, a->flags | O_NOCTTY, new_mode(a->mode))) == -EINTR && !atomic_load(&rq->unwanted))
+        while ((fd = amph_server_path_open(pl, a->flags | O_NOCTTY, new_mode(a->mode))) == -EINTR &&
+               !atomic_load(&rq->unwanted))
             ;
     amph_server_let_wake_signal_in(false);
     return fd;
 }
 
-/* In an export that is read-only: what would change something is refused, what exists may be read, and FIFOs and devices written.  The
- * place may lie in another export afterwards, where links lead to one. */
+/* In an export that is read-only: what would change something is refused, what exists may be read,
+ * and FIFOs and devices written.  The place may lie in another export afterwards, where links lead
+ * to one. */
 static int open_readonly(struct amph_server_request *rq, struct amph_server_path *pl, int flags)
 {
     struct stat st;
-    bool reads = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC) && (flags & O_TMPFILE) != O_TMPFILE;
+    bool reads = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC) &&
+                 (flags & O_TMPFILE) != O_TMPFILE;
     bool fresh = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
     if (reads && !(flags & O_CREAT))
         return 0;
-    int fd = amph_server_path_open(pl, O_PATH | (flags & (O_NOFOLLOW | O_DIRECTORY)) | (fresh ? O_NOFOLLOW : 0), 0);
+    int fd = amph_server_path_open(
+        pl, O_PATH | (flags & (O_NOFOLLOW | O_DIRECTORY)) | (fresh ? O_NOFOLLOW : 0), 0);
     bool kept = fd < 0 || fstat(fd, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
     if (fd >= 0)
         close(fd);
@@ -189,8 +199,10 @@ static int open_readonly(struct amph_server_request *rq, struct amph_server_path
     return 0;
 }
 
-/* Opens without waiting for a partner.  0 or a negative errno; the descriptor goes to *fd_p, or the reason why there is none. */
-static int open_place(struct amph_server_request *rq, struct amph_server_path *pl, const struct amph_server_args_open *a, int *fd_p)
+/* Opens without waiting for a partner.  0 or a negative errno; the descriptor goes to *fd_p, or the
+ * reason why there is none. */
+static int open_place(struct amph_server_request *rq, struct amph_server_path *pl,
+                      const struct amph_server_args_open *a, int *fd_p)
 {
     bool path_only = a->flags & O_PATH;
     do {
@@ -200,12 +212,14 @@ static int open_place(struct amph_server_request *rq, struct amph_server_path *p
             return refused;
         readonly = readonly && pl->export->readonly;
         int flags = readonly ? a->flags & ~(O_CREAT | O_EXCL | O_TRUNC) : a->flags;
-        *fd_p = amph_server_path_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY, new_mode(a->mode));
+        *fd_p = amph_server_path_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY,
+                                      new_mode(a->mode));
     } while (*fd_p == -EXDEV);
     return 0;
 }
 
-static int open_quickly(struct amph_server_request *rq, struct amph_server_path *pl, const struct amph_server_args_open *a, struct stat *st)
+static int open_quickly(struct amph_server_request *rq, struct amph_server_path *pl,
+                        const struct amph_server_args_open *a, struct stat *st)
 {
     bool nonblock = a->flags & O_NONBLOCK;
     bool path_only = a->flags & O_PATH;
@@ -219,7 +233,8 @@ static int open_quickly(struct amph_server_request *rq, struct amph_server_path 
     if (fd < 0)
         return fd;
     err = fstat(fd, st) != 0 ? errno : 0;
-    if (!err && !path_only && pl->export->readonly && (a->flags & O_ACCMODE) != O_RDONLY && S_ISREG(st->st_mode))
+    if (!err && !path_only && pl->export->readonly && (a->flags & O_ACCMODE) != O_RDONLY &&
+        S_ISREG(st->st_mode))
         err = EROFS; /* it was none of the kinds that may be written a moment ago */
     if (err) {
         close(fd);
@@ -256,16 +271,18 @@ int amph_server_do_open(struct amph_server_request *rq, struct amph_server_args_
 
 /* ---- calls on what a path names ---- */
 
-/* A name without a directory before it cannot lead out of the one where the look-up starts as long as it is no link: one call instead of
- * three.  true: *err_p is the answer. */
-static bool stat_at_once(struct amph_server_request *rq, struct amph_server_args_stat *a, int *err_p)
+/* A name without a directory before it cannot lead out of the one where the look-up starts as long
+ * as it is no link: one call instead of three.  true: *err_p is the answer. */
+static bool stat_at_once(struct amph_server_request *rq, struct amph_server_args_stat *a,
+                         int *err_p)
 {
     struct amph_server_path pl;
-    if ((a->path_dir && !a->path[0]) || find(rq, a->path_dir, a->path, &pl) != 0 || !pl.rel[0] || pl.rel[0] == '.' || strchr(pl.rel, '/') ||
-        pl.export->outer)
+    if ((a->path_dir && !a->path[0]) || find(rq, a->path_dir, a->path, &pl) != 0 || !pl.rel[0] ||
+        pl.rel[0] == '.' || strchr(pl.rel, '/') || pl.export->outer)
         return false;
     *err_p = outcome(fstatat(pl.base, pl.rel, &a->st, AT_SYMLINK_NOFOLLOW));
-    return *err_p == ENOENT || (!*err_p && (!S_ISLNK(a->st.st_mode) || (a->flags & AT_SYMLINK_NOFOLLOW)));
+    return *err_p == ENOENT ||
+           (!*err_p && (!S_ISLNK(a->st.st_mode) || (a->flags & AT_SYMLINK_NOFOLLOW)));
 }
 
 int amph_server_do_stat(struct amph_server_request *rq, struct amph_server_args_stat *a)
@@ -299,7 +316,8 @@ int amph_server_do_access(struct amph_server_request *rq, struct amph_server_arg
         return -fd;
     int err = outcome(faccessat(AT_FDCWD, name_of(fd, &n), a->amode, a->flags & AT_EACCESS));
     struct stat st;
-    if (!err && (a->amode & W_OK) && rq->export->readonly && fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+    if (!err && (a->amode & W_OK) && rq->export->readonly && fstat(fd, &st) == 0 &&
+        (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
         err = EROFS;
     close(fd);
     return err;
@@ -399,7 +417,8 @@ int amph_server_do_setxattr(struct amph_server_request *rq, struct amph_server_a
     return err;
 }
 
-int amph_server_do_removexattr(struct amph_server_request *rq, struct amph_server_args_removexattr *a)
+int amph_server_do_removexattr(struct amph_server_request *rq,
+                               struct amph_server_args_removexattr *a)
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
@@ -425,7 +444,8 @@ int amph_server_do_readlink(struct amph_server_request *rq, struct amph_server_a
 
 /* ---- calls on a name in a directory ---- */
 
-/* Where other exports begin something is already, which can neither go nor be moved, as at mount points. */
+/* Where other exports begin something is already, which can neither go nor be moved, as at mount
+ * points. */
 static int new_name(const struct amph_server_path *pl)
 {
     return amph_server_path_is_export(pl, false) ? EEXIST : 0;
@@ -489,7 +509,8 @@ int amph_server_do_symlink(struct amph_server_request *rq, struct amph_server_ar
 }
 
 /* Two exports are to each other as two mounts are. */
-static int other_export(struct amph_server_request *rq, const struct amph_server_path *from, const struct amph_server_path *to)
+static int other_export(struct amph_server_request *rq, const struct amph_server_path *from,
+                        const struct amph_server_path *to)
 {
     if (from->export == to->export)
         return 0;
@@ -520,14 +541,18 @@ int amph_server_do_rename(struct amph_server_request *rq, struct amph_server_arg
     return err;
 }
 
-/* What gets another name; that it lies in a read-only export shows in the other name's place, too. */
-static int reach_source(struct amph_server_request *rq, const struct amph_server_args_link *a, struct amph_server_path *from)
+/* What gets another name; that it lies in a read-only export shows in the other name's place,
+ * too. */
+static int reach_source(struct amph_server_request *rq, const struct amph_server_args_link *a,
+                        struct amph_server_path *from)
 {
     from->export = a->from_dir ? a->from_dir->export : NULL;
     if (a->from_dir && !a->from[0])
         return reach(rq, a->from_dir, "", true);
     int err = find(rq, a->from_dir, a->from, from);
-    int fd = err ? -err : amph_server_path_open(from, O_PATH | (a->flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW), 0);
+    int fd = err ? -err
+                 : amph_server_path_open(
+                       from, O_PATH | (a->flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW), 0);
     rq->reason = from->reason;
     return fd;
 }

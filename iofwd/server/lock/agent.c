@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The agents of record locks: each is a thread with a table of descriptors of its own, to which the server passes files and orders;
- * lock/lock.c tells why.  A lock that has to wait waits in a thread beside the agent.  Layer: iofwd.
- * Thread rule: what has a struct amph_server_locker as its first argument runs in its agent, but for the two functions of lock/lock.h.
+ * The agents of record locks: each is a thread with a table of descriptors of its own, to which the
+ * server passes files and orders; lock/lock.c tells why.  A lock that has to wait waits in a thread
+ * beside the agent.  Layer: iofwd. Thread rule: what has a struct amph_server_locker as its first
+ * argument runs in its agent, but for the two functions of lock/lock.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,8 @@
 #define STACK_BYTES (128 << 10)
 #define FIND_TRIES 100
 
-/* Agents whose clients have ended: those that still hold what those had locked, and those that did. */
+/* Agents whose clients have ended: those that still hold what those had locked, and those that
+ * did. */
 static _Atomic uint32_t leaving, have_left;
 
 static struct flock *lock_of(struct amph_server_request *rq)
@@ -106,7 +108,8 @@ static void run_call(struct amph_server_locker *lk, struct amph_server_request *
     amph_server_work_done(lk->server, rq);
 }
 
-static void take_order(struct amph_server_locker *lk, const struct amph_server_lock_order *o, int fd)
+static void take_order(struct amph_server_locker *lk, const struct amph_server_lock_order *o,
+                       int fd)
 {
     struct amph_server_kept *k = amph_server_kept_find(lk->kept, o->handle);
     if (o->op == AMPH_SERVER_LOCK_CLOSE_INODE) {
@@ -125,7 +128,9 @@ static void take_order(struct amph_server_locker *lk, const struct amph_server_l
         return;
     }
     if (fd >= 0 && (k = malloc(sizeof *k)) != NULL) {
-        *k = (struct amph_server_kept){ .handle = o->handle, .dev = o->dev, .ino = o->ino, .fd = fd };
+        *k = (struct amph_server_kept){
+            .handle = o->handle, .dev = o->dev, .ino = o->ino, .fd = fd
+        };
         amph_server_held_keep(lk, k);
     }
     if (k) {
@@ -136,7 +141,8 @@ static void take_order(struct amph_server_locker *lk, const struct amph_server_l
     amph_server_work_done(lk->server, o->rq);
 }
 
-/* Wakes the threads whose wait is over; a signal that came before the system call was lost, so it is sent until it is heard. */
+/* Wakes the threads whose wait is over; a signal that came before the system call was lost, so it
+ * is sent until it is heard. */
 static bool wake_cancelled(struct amph_server_locker *lk, bool all)
 {
     bool more = false;
@@ -159,7 +165,9 @@ static bool next_order(struct amph_server_locker *lk, struct amph_server_lock_or
         char room[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov = { o, sizeof *o };
-    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+    };
     ssize_t n = syscall(SYS_recvmsg, lk->sock, &msg, MSG_CMSG_CLOEXEC); /* see kernel_close */
     (void)atomic_load_explicit(&lk->handed, memory_order_acquire);
     struct cmsghdr *c = n == (ssize_t)sizeof *o ? CMSG_FIRSTHDR(&msg) : NULL;
@@ -173,7 +181,7 @@ static bool next_order(struct amph_server_locker *lk, struct amph_server_lock_or
 static bool leave_table(int sock)
 {
     return syscall(SYS_close_range, 0U, (unsigned)sock - 1, UNSHARE_TABLE) == 0 &&
-        syscall(SYS_close_range, (unsigned)sock + 1, ~0U, 0U) == 0;
+           syscall(SYS_close_range, (unsigned)sock + 1, ~0U, 0U) == 0;
 }
 
 static void *agent(void *arg)
@@ -222,7 +230,8 @@ int amph_server_agent_start(struct amph_server_locker *lk)
 
 void amph_server_agent_dismiss(struct amph_server_locker *lk)
 {
-    while (sem_wait(&lk->left) != 0) /* a client that goes at once: its agent may still need the server's table */
+    /* a client that goes at once: its agent may still need the server's table */
+    while (sem_wait(&lk->left) != 0)
         ;
     if (lk->apart)
         close(lk->sock);
@@ -240,5 +249,6 @@ uint32_t amph_server_agents_have_left(void)
 
 bool amph_server_lock_agents_leave(const struct amph_server_request *rq)
 {
-    return atomic_load(&leaving) > 0 || (rq->id == AMPH_FWD_PSETLOCK && rq->agents_left != atomic_load(&have_left));
+    return atomic_load(&leaving) > 0 ||
+           (rq->id == AMPH_FWD_PSETLOCK && rq->agents_left != atomic_load(&have_left));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the agents have locked, so that F_GETLK can name the holder: the kernel knows this process only.  Layer: iofwd.
- * Thread rule: any thread; the list and what is noted in it are guarded by agents_lock.
+ * What the agents have locked, so that F_GETLK can name the holder: the kernel knows this process
+ * only.  Layer: iofwd. Thread rule: any thread; the list and what is noted in it are guarded by
+ * agents_lock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,9 @@ static bool range_of(int fd, const struct flock *l, struct amph_fwd_range *r)
         return false;
     base += st.st_size;
     r->from = base + l->l_start + (l->l_len < 0 ? l->l_len : 0);
-    r->to = l->l_len < 0 ? base + l->l_start : l->l_len == 0 || l->l_len > FWD_RANGE_END - r->from ? FWD_RANGE_END : r->from + l->l_len;
+    r->to = l->l_len < 0                                          ? base + l->l_start
+            : l->l_len == 0 || l->l_len > FWD_RANGE_END - r->from ? FWD_RANGE_END
+                                                                  : r->from + l->l_len;
     r->type = l->l_type;
     r->kind = 0;
     return true;
@@ -47,11 +50,13 @@ void amph_server_held_note(struct amph_server_locker *lk, int fd, const struct f
     pthread_mutex_unlock(&agents_lock);
 }
 
-static bool holds(const struct amph_server_locker *lk, dev_t dev, ino_t ino, const struct amph_fwd_range *r)
+static bool holds(const struct amph_server_locker *lk, dev_t dev, ino_t ino,
+                  const struct amph_fwd_range *r)
 {
     const struct amph_server_kept *k = first_of(lk->kept, dev, ino);
     for (uint32_t i = 0; k && i < k->held.n; i++)
-        if (k->held.item[i].type == r->type && k->held.item[i].from < r->to && r->from < k->held.item[i].to)
+        if (k->held.item[i].type == r->type && k->held.item[i].from < r->to &&
+            r->from < k->held.item[i].to)
             return true;
     return false;
 }
@@ -70,14 +75,17 @@ static uint32_t holder(dev_t dev, ino_t ino, const struct amph_fwd_range *r)
 uint32_t amph_server_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type)
 {
     bool to_end = len <= 0 || len > FWD_RANGE_END - from;
-    return holder(dev, ino, &(struct amph_fwd_range){ .from = from, .to = to_end ? FWD_RANGE_END : from + len, .type = type });
+    return holder(dev, ino,
+                  &(struct amph_fwd_range){
+                      .from = from, .to = to_end ? FWD_RANGE_END : from + len, .type = type });
 }
 
 bool amph_server_lock_owner(int fd, struct flock *found)
 {
     struct amph_fwd_range r;
     struct stat st;
-    if (found->l_type == F_UNLCK || found->l_pid != getpid() || fstat(fd, &st) != 0 || !range_of(fd, found, &r))
+    if (found->l_type == F_UNLCK || found->l_pid != getpid() || fstat(fd, &st) != 0 ||
+        !range_of(fd, found, &r))
         return true;
     uint32_t pid = holder(st.st_dev, st.st_ino, &r);
     if (pid)
@@ -115,7 +123,8 @@ void amph_server_held_keep(struct amph_server_locker *lk, struct amph_server_kep
 
 static void close_kept(struct amph_server_kept *k)
 {
-    amph_server_agent_close(k->fd); /* the kernel drops all the locks that this table has on the file */
+    /* the kernel drops all the locks that this table has on the file */
+    amph_server_agent_close(k->fd);
     free(k->held.item);
     free(k);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Record locks (fcntl F_SETLK, F_SETLKW, F_GETLK), which belong to a process and not to an open file.  Layer: iofwd.
- * Thread rule: amph_server_lock_* by the progress thread; an agent is a thread of its own.
+ * Record locks (fcntl F_SETLK, F_SETLKW, F_GETLK), which belong to a process and not to an open
+ * file.  Layer: iofwd. Thread rule: amph_server_lock_* by the progress thread; an agent is a thread
+ * of its own.
  *
- * To the kernel the owner of such a lock is a table of descriptors.  Each client that takes one gets an agent: a thread that has left
- * the server's table for one of its own, into which the server passes the files to be locked.  So the kernel itself decides between
- * the clients of this and of every other server on the file system, finds deadlocks, and drops a client's locks where the agent closes
- * a file or ends.  A lock that has to wait waits in a thread beside the agent, which shares the agent's table; no worker waits.
+ * To the kernel the owner of such a lock is a table of descriptors.  Each client that takes one
+ * gets an agent: a thread that has left the server's table for one of its own, into which the
+ * server passes the files to be locked.  So the kernel itself decides between the clients of this
+ * and of every other server on the file system, finds deadlocks, and drops a client's locks where
+ * the agent closes a file or ends.  A lock that has to wait waits in a thread beside the agent,
+ * which shares the agent's table; no worker waits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +24,8 @@
 
 bool amph_server_lock_is(enum amph_fwd_id id)
 {
-    return id == AMPH_FWD_PSETLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_PGETLOCK || id == AMPH_FWD_PUNLOCK;
+    return id == AMPH_FWD_PSETLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_PGETLOCK ||
+           id == AMPH_FWD_PUNLOCK;
 }
 
 static struct amph_server_locker *locker_of(struct amph_server *s, struct amph_server_peer *p)
@@ -59,7 +63,8 @@ static struct amph_server_locker *locker_of(struct amph_server *s, struct amph_s
     return p->locker = lk;
 }
 
-static bool send_order(struct amph_server_locker *lk, const struct amph_server_lock_order *o, int fd)
+static bool send_order(struct amph_server_locker *lk, const struct amph_server_lock_order *o,
+                       int fd)
 {
     union {
         struct cmsghdr head;
@@ -70,14 +75,17 @@ static bool send_order(struct amph_server_locker *lk, const struct amph_server_l
     if (fd >= 0) {
         msg.msg_control = &control;
         msg.msg_controllen = sizeof control;
-        control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+        control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd),
+                                         .cmsg_level = SOL_SOCKET,
+                                         .cmsg_type = SCM_RIGHTS };
         memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
     }
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
     return sendmsg(lk->door, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof *o;
 }
 
-/* The agent is told to close what it has of this file; nobody is told where it has nothing and nobody waits. */
+/* The agent is told to close what it has of this file; nobody is told where it has nothing and
+ * nobody waits. */
 static int order_close(struct amph_server_locker *lk, int fd, struct amph_server_request *rq)
 {
     struct stat st;
@@ -94,21 +102,27 @@ static int order_close(struct amph_server_locker *lk, int fd, struct amph_server
         free(k);
         any = true;
     }
-    struct amph_server_lock_order o = { .op = AMPH_SERVER_LOCK_CLOSE_INODE, .rq = rq, .dev = st.st_dev, .ino = st.st_ino };
+    struct amph_server_lock_order o = {
+        .op = AMPH_SERVER_LOCK_CLOSE_INODE, .rq = rq, .dev = st.st_dev, .ino = st.st_ino
+    };
     return (any || rq) && !send_order(lk, &o, -1) ? EAGAIN : 0;
 }
 
 static int order_call(struct amph_server_locker *lk, struct amph_server_request *rq)
 {
     const struct amph_server_handle *h = rq->file;
-    struct amph_server_lock_order o = { .op = AMPH_SERVER_LOCK_CALL, .rq = rq, .handle = h->number };
+    struct amph_server_lock_order o = { .op = AMPH_SERVER_LOCK_CALL,
+                                        .rq = rq,
+                                        .handle = h->number };
     struct amph_server_kept *k = amph_server_kept_find(lk->known, h->number);
     struct amph_server_kept *fresh = NULL;
     struct stat st;
     if (!k) {
         if (fstat(h->fd, &st) != 0 || !(fresh = malloc(sizeof *fresh)))
             return ENOLCK;
-        *fresh = (struct amph_server_kept){ .handle = h->number, .dev = o.dev = st.st_dev, .ino = o.ino = st.st_ino };
+        *fresh = (struct amph_server_kept){ .handle = h->number,
+                                            .dev = o.dev = st.st_dev,
+                                            .ino = o.ino = st.st_ino };
     }
     if (!send_order(lk, &o, fresh ? h->fd : -1)) {
         free(fresh);
@@ -153,7 +167,8 @@ void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq
         return;
     }
     struct amph_server_locker *lk = locker_of(s, p);
-    int err = !lk ? ENOLCK : drops ? order_close(lk, rq->file->fd, rq) : order_call(lk, rq); /* then rq is the agent's */
+    /* then rq is the agent's */
+    int err = !lk ? ENOLCK : drops ? order_close(lk, rq->file->fd, rq) : order_call(lk, rq);
     if (err) {
         rq->error = err;
         amph_server_work_done(s, rq);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of record locks, shared by lock/lock.c (the progress thread's side), lock/agent.c (the agents) and lock/held.c
- * (who holds what).  Layer: iofwd.  Thread rule: see lock/lock.c.
+ * The inside of record locks, shared by lock/lock.c (the progress thread's side), lock/agent.c (the
+ * agents) and lock/held.c (who holds what).  Layer: iofwd.  Thread rule: see lock/lock.c.
  */
 #ifndef AMPH_IOFWD_SERVER_LOCK_H
 #define AMPH_IOFWD_SERVER_LOCK_H
@@ -14,24 +14,32 @@
 #include "iofwd/wire/ranges.h"
 #include "iofwd/server/internal.h"
 
-/* A file that the agent has in its table: the same list on both sides, kept alike by the order of the messages. */
+/* A file that the agent has in its table: the same list on both sides, kept alike by the order of
+ * the messages. */
 struct amph_server_kept {
     struct amph_server_kept *next;
     uint64_t handle;
     dev_t dev;
     ino_t ino;
     int fd; /* agent's */
-    struct amph_fwd_ranges held; /* agent's: what it has locked of the file, in the first entry for that file; lock/held.c's lock */
+    /* agent's: what it has locked of the file, in the first entry for that file; lock/held.c's
+     * lock */
+    struct amph_fwd_ranges held;
 };
 
 #define AMPH_SERVER_EVERY_SEQ UINT64_MAX
 
-enum amph_server_lock_op { AMPH_SERVER_LOCK_CALL, AMPH_SERVER_LOCK_CLOSE_INODE, AMPH_SERVER_LOCK_CANCEL };
+enum amph_server_lock_op {
+    AMPH_SERVER_LOCK_CALL,
+    AMPH_SERVER_LOCK_CLOSE_INODE,
+    AMPH_SERVER_LOCK_CANCEL
+};
 
 struct amph_server_lock_order {
     enum amph_server_lock_op op;
-    struct amph_server_request *rq; /* AMPH_SERVER_LOCK_CALL, and AMPH_SERVER_LOCK_CLOSE_INODE where somebody waits for it */
-    uint64_t seq;           /* AMPH_SERVER_LOCK_CANCEL; AMPH_SERVER_EVERY_SEQ: whatever waits */
+    /* AMPH_SERVER_LOCK_CALL, and AMPH_SERVER_LOCK_CLOSE_INODE where somebody waits for it */
+    struct amph_server_request *rq;
+    uint64_t seq; /* AMPH_SERVER_LOCK_CANCEL; AMPH_SERVER_EVERY_SEQ: whatever waits */
     uint64_t handle;
     dev_t dev;
     ino_t ino;
@@ -49,22 +57,25 @@ struct amph_server_lock_waiter {
 struct amph_server_locker {
     struct amph_server *server;
     struct amph_server_locker *next; /* lock/held.c's, and its lock */
-    uint32_t pid;        /* the client's */
-    int door;            /* the server's end of the socket to the agent */
-    /* orders: what was written before a message is seen after it, which the kernel does not promise the language */
+    uint32_t pid;                    /* the client's */
+    int door;                        /* the server's end of the socket to the agent */
+    /* orders: what was written before a message is seen after it, which the kernel does not promise
+     * the language */
     _Atomic uint32_t handed;
-    struct amph_server_kept *known;  /* progress thread's view of what the agent has */
-    int sock;            /* agent's end; until it has left, and afterwards in the server's table as well */
-    sem_t left;          /* counts 1 when the agent has left the table, or could not */
-    bool apart;          /* it has: set before left is */
-    _Atomic bool dropped; /* by its client, whose locks it still holds */
-    struct amph_server_kept *kept;   /* agent's */
-    pthread_mutex_t lock; /* of waiters */
+    struct amph_server_kept *known; /* progress thread's view of what the agent has */
+    /* agent's end; until it has left, and afterwards in the server's table as well */
+    int sock;
+    sem_t left;                    /* counts 1 when the agent has left the table, or could not */
+    bool apart;                    /* it has: set before left is */
+    _Atomic bool dropped;          /* by its client, whose locks it still holds */
+    struct amph_server_kept *kept; /* agent's */
+    pthread_mutex_t lock;          /* of waiters */
     struct amph_server_lock_waiter *waiters;
     unsigned nwaiters;
 };
 
-static inline struct amph_server_kept *amph_server_kept_find(struct amph_server_kept *k, uint64_t handle)
+static inline struct amph_server_kept *amph_server_kept_find(struct amph_server_kept *k,
+                                                             uint64_t handle)
 {
     while (k && k->handle != handle)
         k = k->next;
@@ -72,8 +83,9 @@ static inline struct amph_server_kept *amph_server_kept_find(struct amph_server_
 }
 
 /*
- * Where an agent's numbers begin or end it asks the kernel itself.  ThreadSanitizer follows recvmsg and close in one table for the whole
- * process, and takes the same number in two agents' tables for one object that both change.
+ * Where an agent's numbers begin or end it asks the kernel itself.  ThreadSanitizer follows recvmsg
+ * and close in one table for the whole process, and takes the same number in two agents' tables for
+ * one object that both change.
  */
 static inline void amph_server_agent_close(int fd)
 {
@@ -86,14 +98,17 @@ static inline void amph_server_agent_close(int fd)
 int amph_server_agent_start(struct amph_server_locker *lk);
 /* The client has ended: the agent does so, and frees lk. */
 void amph_server_agent_dismiss(struct amph_server_locker *lk);
-uint32_t amph_server_agents_have_left(void); /* dismissed ones that hold nothing any more: how many so far */
+/* dismissed ones that hold nothing any more: how many so far */
+uint32_t amph_server_agents_have_left(void);
 
 /* ---- lock/held.c ---- */
 
 void amph_server_held_list(struct amph_server_locker *lk); /* its agent begins to hold locks */
 void amph_server_held_unlist(struct amph_server_locker *lk);
-void amph_server_held_note(struct amph_server_locker *lk, int fd, const struct flock *l); /* the agent has set or freed a lock */
-void amph_server_held_keep(struct amph_server_locker *lk, struct amph_server_kept *k);            /* the agent has one more file */
+/* the agent has set or freed a lock */
+void amph_server_held_note(struct amph_server_locker *lk, int fd, const struct flock *l);
+/* the agent has one more file */
+void amph_server_held_keep(struct amph_server_locker *lk, struct amph_server_kept *k);
 /* The agent closes what it has of this file; everything. */
 void amph_server_held_close(struct amph_server_locker *lk, dev_t dev, ino_t ino);
 void amph_server_held_close_all(struct amph_server_locker *lk);

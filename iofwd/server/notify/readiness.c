@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Readiness of files that can keep their users waiting: FIFOs and devices.  Layer: iofwd.  Thread rule: progress thread.
+ * Readiness of files that can keep their users waiting: FIFOs and devices.  Layer: iofwd.  Thread
+ * rule: progress thread.
  *
- * A client that waits does so in its own kernel, where its local descriptors are, too; so no worker waits here, and nothing has to be
- * called off when the client's wait ends.  What it waits with is a bell: a connection on which one byte comes when a file of this server
- * has become ready.  Behind each bell stands an epoll set of its files, and the sets of those bells that are to ring lie in one set,
- * each until it has rung once, which the door's thread looks after.
+ * A client that waits does so in its own kernel, where its local descriptors are, too; so no worker
+ * waits here, and nothing has to be called off when the client's wait ends.  What it waits with is
+ * a bell: a connection on which one byte comes when a file of this server has become ready.  Behind
+ * each bell stands an epoll set of its files, and the sets of those bells that are to ring lie in
+ * one set, each until it has rung once, which the door's thread looks after.
  *
- * The bell of an epoll set of the client's has that set's files, with the client's data, and whoever has inherited the client's set by
- * fork uses it as well, as they would the kernel's: it lasts until the last of them has closed the connection.
+ * The bell of an epoll set of the client's has that set's files, with the client's data, and
+ * whoever has inherited the client's set by fork uses it as well, as they would the kernel's: it
+ * lasts until the last of them has closed the connection.
  */
 #include <errno.h>
 #include <poll.h>
@@ -28,7 +31,8 @@ struct watch {
     struct watch *next;
     const struct amph_server_handle *file;
     uint64_t client_fd;
-    int fd; /* the file's, or, where another descriptor of the client's has put it there already, a copy */
+    /* the file's, or, where another descriptor of the client's has put it there already, a copy */
+    int fd;
 };
 
 struct amph_server_notifier {
@@ -48,7 +52,8 @@ enum amph_status amph_server_notify_open(struct amph_server *s)
     return s->bells_fd < 0 ? AMPH_ERR_SYS : AMPH_OK;
 }
 
-static struct amph_server_notifier *find(const struct amph_server *s, const struct amph_server_peer *p, uint64_t number)
+static struct amph_server_notifier *find(const struct amph_server *s,
+                                         const struct amph_server_peer *p, uint64_t number)
 {
     struct amph_server_notifier *b = s->bells;
     while (b && (b->number != number || b->family != p->family || b->set < 0))
@@ -63,7 +68,8 @@ static int arm(struct amph_server *s, const struct amph_server_notifier *b, int 
     return epoll_ctl(s->bells_fd, op, b->set, &ev) == 0 ? 0 : errno;
 }
 
-/* An empty set in place of the old one, whose descriptor stays: what was watched for an earlier wait does not ring any more. */
+/* An empty set in place of the old one, whose descriptor stays: what was watched for an earlier
+ * wait does not ring any more. */
 static int renew(struct amph_server *s, struct amph_server_notifier *b)
 {
     int fresh = epoll_create1(EPOLL_CLOEXEC);
@@ -75,9 +81,13 @@ static int renew(struct amph_server *s, struct amph_server_notifier *b)
     return arm(s, b, EPOLL_CTL_ADD);
 }
 
-uint64_t amph_server_notifier_create(struct amph_server *s, struct amph_server_peer *p, struct amph_server_conn *c)
+uint64_t amph_server_notifier_create(struct amph_server *s, struct amph_server_peer *p,
+                                     struct amph_server_conn *c)
 {
-    struct amph_server_notifier *b = p->nbells < PEER_BELLS_MOST && amph_server_limits_file(s, p) == 0 ? calloc(1, sizeof *b) : NULL;
+    struct amph_server_notifier *b = p->nbells < PEER_BELLS_MOST &&
+                                             amph_server_limits_file(s, p) == 0
+                                         ? calloc(1, sizeof *b)
+                                         : NULL;
     if (!b)
         return 0;
     b->set = -1;
@@ -98,7 +108,8 @@ uint64_t amph_server_notifier_create(struct amph_server *s, struct amph_server_p
     return b->number;
 }
 
-uint32_t amph_server_bells_descriptors(const struct amph_server *s, const struct amph_server_peer *p)
+uint32_t amph_server_bells_descriptors(const struct amph_server *s,
+                                       const struct amph_server_peer *p)
 {
     uint32_t n = 0;
 
@@ -187,13 +198,15 @@ void amph_server_notify_send(struct amph_server *s)
     } while (n == (int)AMPH_COUNTOF(ev));
 }
 
-int amph_server_notifier_collect(struct amph_server *s, const struct amph_server_peer *p, uint64_t number, uint64_t most, struct amph_wr *w)
+int amph_server_notifier_collect(struct amph_server *s, const struct amph_server_peer *p,
+                                 uint64_t number, uint64_t most, struct amph_wr *w)
 {
     struct epoll_event ev[FWD_NOTIFICATIONS_MAX];
     const struct amph_server_notifier *b = find(s, p, number);
     if (!b || most == 0)
         return b ? EINVAL : EBADF;
-    int n = epoll_wait(b->set, ev, most < FWD_NOTIFICATIONS_MAX ? (int)most : FWD_NOTIFICATIONS_MAX, 0);
+    int n = epoll_wait(b->set, ev, most < FWD_NOTIFICATIONS_MAX ? (int)most : FWD_NOTIFICATIONS_MAX,
+                       0);
     for (int i = 0; i < n; i++) {
         amph_wr_u64(w, ev[i].events);
         amph_wr_u64(w, ev[i].data.u64);
@@ -201,7 +214,8 @@ int amph_server_notifier_collect(struct amph_server *s, const struct amph_server
     return n < 0 ? errno : arm(s, b, EPOLL_CTL_MOD);
 }
 
-/* What is ready now; and where there is a bell it rings when that changes.  first: for this wait it watches nothing yet. */
+/* What is ready now; and where there is a bell it rings when that changes.  first: for this wait it
+ * watches nothing yet. */
 int amph_server_do_poll(struct amph_server_request *rq, struct amph_server_args_poll *a)
 {
     struct pollfd p = { .fd = a->file->fd, .events = (short)a->events };
@@ -218,8 +232,10 @@ int amph_server_do_poll(struct amph_server_request *rq, struct amph_server_args_
     return 0;
 }
 
-/* The watch of a file by a descriptor of the client's, or where the list ends.  *other_p: another descriptor has the file's own one. */
-static struct watch **watch_of(struct amph_server_notifier *b, const struct amph_server_args_watch *a, bool *other_p)
+/* The watch of a file by a descriptor of the client's, or where the list ends.  *other_p: another
+ * descriptor has the file's own one. */
+static struct watch **watch_of(struct amph_server_notifier *b,
+                               const struct amph_server_args_watch *a, bool *other_p)
 {
     struct watch **found = NULL;
     struct watch **at = &b->watches;
@@ -235,7 +251,8 @@ static struct watch **watch_of(struct amph_server_notifier *b, const struct amph
     return found ? found : at;
 }
 
-static int add_watch(struct amph_server_notifier *b, struct watch **at, const struct amph_server_args_watch *a, bool twin, struct epoll_event *ev)
+static int add_watch(struct amph_server_notifier *b, struct watch **at,
+                     const struct amph_server_args_watch *a, bool twin, struct epoll_event *ev)
 {
     int refused = twin && b->peer ? amph_server_limits_file(b->conn->server, b->peer) : 0;
     if (refused)
@@ -243,7 +260,9 @@ static int add_watch(struct amph_server_notifier *b, struct watch **at, const st
     struct watch *w = twin && b->ntwins >= TWINS_MOST ? NULL : calloc(1, sizeof *w);
     if (!w)
         return twin && b->ntwins >= TWINS_MOST ? ENOSPC : ENOMEM;
-    *w = (struct watch){ .file = a->file, .client_fd = a->fd, .fd = twin ? fcntl(a->file->fd, F_DUPFD_CLOEXEC, 0) : a->file->fd };
+    *w = (struct watch){ .file = a->file,
+                         .client_fd = a->fd,
+                         .fd = twin ? fcntl(a->file->fd, F_DUPFD_CLOEXEC, 0) : a->file->fd };
     if (w->fd < 0 || epoll_ctl(b->set, EPOLL_CTL_ADD, w->fd, ev) != 0) {
         int err = errno;
         if (twin && w->fd >= 0)

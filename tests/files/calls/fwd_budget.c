@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_budget PART DIRECTORY: how a server with few descriptors divides them among its clients; see fwd_budget.sh.
+ * fwd_budget PART DIRECTORY: how a server with few descriptors divides them among its clients; see
+ * fwd_budget.sh.
  *   lone N       one client opens at least N files before it is refused
- *   busy N       three clients open all they can at the same time, N in all; then each is served, and so are new programs
+ *   busy N       three clients open all they can at the same time, N in all; then each is served,
+ *   and so are new programs
  *   inherited    a child of a client that holds all it may opens files of its own
  *   many         clients that each open a few files, until the server keeps the rest
  *   clients      as many processes as it takes until one is refused
@@ -48,7 +50,8 @@ static int open_all(int *last_p, int *err_p)
 
 static void new_programs(void)
 {
-    must(system("for i in 1 2 3 4 5; do echo x >h$i && cat h$i; done | wc -l | grep -qx 5") == 0, "new programs are served");
+    must(system("for i in 1 2 3 4 5; do echo x >h$i && cat h$i; done | wc -l | grep -qx 5") == 0,
+         "new programs are served");
 }
 
 static void lone(void)
@@ -64,7 +67,8 @@ static void lone(void)
     must(close(last) == 0 && (last = open("f", O_RDWR)) >= 0, "one closed, one more");
 }
 
-/* A process of busy(): a byte when it has all it gets, and from then on a byte tells it to go on. */
+/* A process of busy(): a byte when it has all it gets, and from then on a byte tells it to go
+ * on. */
 static void busy_client(int i, int out, int in)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = i, .l_len = 1 };
@@ -75,7 +79,8 @@ static void busy_client(int i, int out, int in)
 
     must(write(out, &n, sizeof n) == sizeof n && read(in, &byte, 1) == 1, "the others");
     must(n >= 4 && (err == EMFILE || err == ENFILE), "each gets some files, then EMFILE or ENFILE");
-    must(pwrite(last, "x", 1, i) == 1 && pread(last, &byte, 1, i) == 1 && byte == 'x', "what is open works");
+    must(pwrite(last, "x", 1, i) == 1 && pread(last, &byte, 1, i) == 1 && byte == 'x',
+         "what is open works");
     must(fcntl(last, F_SETLK, &lock) == 0, "a record lock");
     must(close(last) == 0, "close");
     exit(0);
@@ -111,14 +116,16 @@ static void inherited(void)
     must(n > 20 && err == EMFILE, "many files, then EMFILE");
     if (fork() == 0) {
         for (int i = 0; i < 3; i++)
-            must(open("g", O_CREAT | O_RDWR, 0600) >= 0, "a child's own files, beside those of its parent");
+            must(open("g", O_CREAT | O_RDWR, 0600) >= 0,
+                 "a child's own files, beside those of its parent");
         exit(0);
     }
     must(wait(&status) > 0 && status == 0, "the child");
     must(open("f", O_RDWR) < 0 && errno == EMFILE, "the parent still has its share");
 }
 
-/* A process of many() and clients(): opens at most `most` files, sends the error of the first that it does not get, or 0, and stays. */
+/* A process of many() and clients(): opens at most `most` files, sends the error of the first that
+ * it does not get, or 0, and stays. */
 static void one_of_many(int most, int out)
 {
     int err = 0;
@@ -149,7 +156,8 @@ static int start_until(int processes, int most, int wanted)
         must(read(out[0], &err, sizeof err) == sizeof err, "an answer");
     }
     for (int i = 0; i < n; i++)
-        must(kill(pid[i], SIGKILL) == 0 && waitpid(pid[i], NULL, 0) == pid[i], "the end of a process");
+        must(kill(pid[i], SIGKILL) == 0 && waitpid(pid[i], NULL, 0) == pid[i],
+             "the end of a process");
     return err == wanted ? n : -1;
 }
 
@@ -177,7 +185,10 @@ int main(int argc, char **argv)
         const char *name;
         void (*fn)(void);
         bool has_number;
-    } parts[] = { { "lone", lone, true }, { "busy", busy, true }, { "inherited", inherited, false }, { "many", many, false },
+    } parts[] = { { "lone", lone, true },
+                  { "busy", busy, true },
+                  { "inherited", inherited, false },
+                  { "many", many, false },
                   { "clients", clients, false } };
 
     setvbuf(stdout, NULL, _IOLBF, 0);

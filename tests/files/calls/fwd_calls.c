@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_calls DIRECTORY SCRATCH: one line for each file call and what it gave, errno included.  fwd_calls.sh runs it in a local
- * directory and in a forwarded one and compares.
+ * fwd_calls DIRECTORY SCRATCH: one line for each file call and what it gave, errno included.
+ * fwd_calls.sh runs it in a local directory and in a forwarded one and compares.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -178,7 +178,8 @@ static void moving(void)
     int c = open(in("moved2"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     T(write(a, big, sizeof big));
     off_t off = 1000;
-    for (ssize_t n = 1, sum = 0; n > 0 && (n = copy_file_range(a, &off, b, NULL, sizeof big, 0)) >= 0; sum += n)
+    for (ssize_t n = 1, sum = 0;
+         n > 0 && (n = copy_file_range(a, &off, b, NULL, sizeof big, 0)) >= 0; sum += n)
         if (n == 0)
             T(sum);
     T(off);
@@ -187,7 +188,8 @@ static void moving(void)
         if (n == 0)
             T(sum);
     T(lseek(b, 0, SEEK_SET));
-    for (ssize_t n = 1, sum = 0; n > 0 && (n = copy_file_range(b, NULL, c, NULL, 1 << 30, 0)) >= 0; sum += n)
+    for (ssize_t n = 1, sum = 0; n > 0 && (n = copy_file_range(b, NULL, c, NULL, 1 << 30, 0)) >= 0;
+         sum += n)
         if (n == 0)
             T(sum);
     T(fstat(c, &st));
@@ -208,7 +210,8 @@ static void moving(void)
     close(c);
 }
 
-/* What the kernel looks at first where more than one thing is wrong; and a chdir that fails leaves the locks alone. */
+/* What the kernel looks at first where more than one thing is wrong; and a chdir that fails leaves
+ * the locks alone. */
 static void order_of_errors(const char *fifo, const char *file)
 {
     int pipe_end = open(fifo, O_RDWR | O_NONBLOCK);
@@ -541,12 +544,25 @@ static void directories(void)
     T(glob(in("nothing*"), 0, NULL, &g));
 }
 
-/* What realpath leaves in the buffer where it fails, and paths that are long only before they are resolved. */
+/* What realpath leaves in the buffer where it fails, and paths that are long only before they are
+ * resolved. */
 static void real_paths(void)
 {
     static const char *const paths[] = {
-        "none", "none/x", "f/x", "real/dangling", "real/dangling/x", "real/../real/none", "real/around", "real/around/x",
-        "f/", "f/..", "real/none/..", "real/./..//none/", "real/back/f", "real/back/real/none",
+        "none",
+        "none/x",
+        "f/x",
+        "real/dangling",
+        "real/dangling/x",
+        "real/../real/none",
+        "real/around",
+        "real/around/x",
+        "f/",
+        "f/..",
+        "real/none/..",
+        "real/./..//none/",
+        "real/back/f",
+        "real/back/real/none",
     };
     char buf[PATH_MAX];
     char *large = malloc(20000);
@@ -671,7 +687,9 @@ static void deep_by_directory(const char *part)
     NOTNULL(getcwd(buf, PATH_MAX));
     NOTNULL(getcwd(buf, 10));
     NOTNULL(getcwd(buf, sizeof buf));
-    T(strncmp(buf, dir, strlen(dir)) || strcmp(strrchr(buf, '/') + 1, part) ? -1 : (long)(strlen(buf) - strlen(dir)));
+    T(strncmp(buf, dir, strlen(dir)) || strcmp(strrchr(buf, '/') + 1, part)
+          ? -1
+          : (long)(strlen(buf) - strlen(dir)));
     char *own = getcwd(NULL, 0);
     T(own ? strcmp(own, buf) : -1);
     free(own);
@@ -710,7 +728,10 @@ static void deep(void)
     T(access(part, F_OK));
     T(chdir("/"));
     close(fd);
-    snprintf(command, sizeof command, "cd %s && find deep | wc -l; find deep -name file | wc -l; du -a deep | wc -l; rm -r deep", dir);
+    snprintf(
+        command, sizeof command,
+        "cd %s && find deep | wc -l; find deep -name file | wc -l; du -a deep | wc -l; rm -r deep",
+        dir);
     T(system(command));
     T(access(in("deep"), F_OK));
 }

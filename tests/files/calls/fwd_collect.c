@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collected calls against a model in memory: random small and large reads and writes, seeks, truncations, second descriptors, announced
- * runs that turn out as announced or otherwise, fork, late errors; contents and results must be those of plain calls.
- * Run under amphora-run -iofwd /fwd=DIRECTORY, IOFWD_CONSISTENCY set or not.   fwd_collect SEED
+ * Collected calls against a model in memory: random small and large reads and writes, seeks,
+ * truncations, second descriptors, announced runs that turn out as announced or otherwise, fork,
+ * late errors; contents and results must be those of plain calls. Run under amphora-run -iofwd
+ * /fwd=DIRECTORY, IOFWD_CONSISTENCY set or not.   fwd_collect SEED
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -24,7 +25,11 @@
 #include "tests/files/fwd_is.h"
 #include "tests/files/fwd_kill.h"
 
-enum { MODEL_BYTES = 3 << 20, RUNS = 120, CALL_MOST = 200000 };
+enum {
+    MODEL_BYTES = 3 << 20,
+    RUNS = 120,
+    CALL_MOST = 200000
+};
 
 static uint8_t model[MODEL_BYTES], buf[CALL_MOST], got[CALL_MOST];
 static size_t size, offset;
@@ -83,7 +88,8 @@ static void one_read(int fd, size_t len, bool at_place, size_t *place)
     *(at_place ? place : &offset) += n;
 }
 
-/* Other open files of the same file see what is gathered, and what is fetched ahead does not outlive what they write. */
+/* Other open files of the same file see what is gathered, and what is fetched ahead does not
+ * outlive what they write. */
 static int apart[2];
 static size_t apart_offset[2];
 
@@ -94,15 +100,25 @@ static void by_another(size_t len, size_t near)
     size_t place = near > len ? near - below(len + 1) : near;
     offset = apart_offset[which];
     switch (below(6)) {
-    case 0: one_write(apart[which], len, true, &place); break;
-    case 1: one_write(apart[which], len, false, &place); break;
-    case 2: one_read(apart[which], len, false, &place); break;
+    case 0:
+        one_write(apart[which], len, true, &place);
+        break;
+    case 1:
+        one_write(apart[which], len, false, &place);
+        break;
+    case 2:
+        one_read(apart[which], len, false, &place);
+        break;
     case 3:
         offset = place;
         IS(lseek(apart[which], (off_t)place, SEEK_SET), place);
         break;
-    case 4: IS(lseek(apart[which], 0, SEEK_END), offset = size); break;
-    default: one_read(apart[which], len, true, &place); break;
+    case 4:
+        IS(lseek(apart[which], 0, SEEK_END), offset = size);
+        break;
+    default:
+        one_read(apart[which], len, true, &place);
+        break;
     }
     apart_offset[which] = offset;
     offset = mine;
@@ -117,8 +133,10 @@ static void a_run(int fd)
     size_t len = a_length();
     size_t calls = 1 + below(80);
     if (below(2))
-        IS((writing ? iofwd_write_prep : iofwd_read_prep)(fd, len * calls + (below(4) ? 0 : below(5000)),
-                                                          (unsigned)(calls + (below(4) ? 0 : below(9)))), 0);
+        IS((writing ? iofwd_write_prep
+                    : iofwd_read_prep)(fd, len * calls + (below(4) ? 0 : below(5000)),
+                                       (unsigned)(calls + (below(4) ? 0 : below(9)))),
+           0);
     for (size_t i = 0; i < calls; i++) {
         size_t n = below(9) ? len : a_length();
         (writing ? one_write : one_read)(fd, n, at_place, &place);
@@ -205,7 +223,8 @@ static int is_too_far(void)
     return errno == EFBIG || errno == EINVAL;
 }
 
-/* Writes beyond what the file may grow to fail, now or later, once, with the file system's reason. */
+/* Writes beyond what the file may grow to fail, now or later, once, with the file system's
+ * reason. */
 static void late_error(const char *path)
 {
     int fd = open(path, O_RDWR);
@@ -225,13 +244,19 @@ static void late_error(const char *path)
     IS(close(fd), 0);
 }
 
-/* An announced run fails at its last call, or, where it is broken off, at the next call that can say so: once, with the reason. */
+/* An announced run fails at its last call, or, where it is broken off, at the next call that can
+ * say so: once, with the reason. */
 static void announced_error(const char *path, int calls, int then)
 {
     int fd = open(path, O_RDWR);
     near_the_end(fd);
     /* The last call is that which brings it to the bytes or to the calls that were announced. */
-    IS(iofwd_write_prep(fd, then == 'b' ? 8 * 1024 - 100 : then == 'n' ? 1 << 20 : 8 * 1024, then == 'b' ? 100 : 8), 0);
+    IS(iofwd_write_prep(fd,
+                        then == 'b'   ? 8 * 1024 - 100
+                        : then == 'n' ? 1 << 20
+                                      : 8 * 1024,
+                        then == 'b' ? 100 : 8),
+       0);
     for (int i = 0; i < calls; i++) {
         bool last = i == 7;
         IS(write(fd, buf, 1024), last ? -1 : 1024);
@@ -374,7 +399,8 @@ static void scattered_reads(const char *path)
     IS(ftruncate(fd, 1 << 20), 0);
     iofwd_counters(&before);
     for (int i = 0; i < 100; i++)
-        IS(i % 10 ? pread(fd, c, sizeof c, (i * 7919 % 1000) * 1000) : read(fd, c, sizeof c), sizeof c);
+        IS(i % 10 ? pread(fd, c, sizeof c, (i * 7919 % 1000) * 1000) : read(fd, c, sizeof c),
+           sizeof c);
     iofwd_counters(&after);
     IS(after.bytes_read - before.bytes_read < 10000, 1);
     IS(close(fd), 0);
@@ -472,7 +498,8 @@ static void *read_byte(void *arg)
     return NULL;
 }
 
-/* While a thread waits at a FIFO others use it, announced or not, and what has been gathered for another file comes to rest. */
+/* While a thread waits at a FIFO others use it, announced or not, and what has been gathered for
+ * another file comes to rest. */
 static void beside_a_waiting_reader(const char *path)
 {
     char fifo[80];
@@ -590,7 +617,8 @@ static void ends_of_processes(const char *path)
 int main(int argc, char **argv)
 {
     char path[64], other[64];
-    static void (*const action[])(int) = { a_run, a_run, a_run, a_run, a_run, a_seek, a_look, a_cut, a_child };
+    static void (*const action[])(int) = { a_run,  a_run,  a_run, a_run,  a_run,
+                                           a_seek, a_look, a_cut, a_child };
     seed = strtoul(argv[argc - 1], NULL, 10);
     srandom((unsigned)seed);
     snprintf(path, sizeof path, "/fwd/file.%d", (int)getpid());

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_fsx SEED OPERATIONS FILE: random reads, writes, truncations, maps and copies on one file, each checked against a model in memory.
- * Prints the seed and, where something is wrong, the last operations.  The file is the last argument.
+ * fwd_fsx SEED OPERATIONS FILE: random reads, writes, truncations, maps and copies on one file,
+ * each checked against a model in memory. Prints the seed and, where something is wrong, the last
+ * operations.  The file is the last argument.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -46,9 +47,11 @@ static void note(const char *what, size_t from, size_t n)
 
 static void fail(const char *what, long got)
 {
-    printf("operation %ld: %s gave %ld (%s); the file should have %zu bytes; before that:\n", count, what, got, strerror(errno), len);
+    printf("operation %ld: %s gave %ld (%s); the file should have %zu bytes; before that:\n", count,
+           what, got, strerror(errno), len);
     for (long i = count < HISTORY ? 0 : count - HISTORY + 1; i <= count; i++)
-        printf("  %ld %s at %zu, %zu bytes\n", i, history[i % HISTORY].what, history[i % HISTORY].from, history[i % HISTORY].n);
+        printf("  %ld %s at %zu, %zu bytes\n", i, history[i % HISTORY].what,
+               history[i % HISTORY].from, history[i % HISTORY].n);
     exit(1);
 }
 
@@ -125,8 +128,11 @@ static void op_write(void)
             fail("lseek", -1);
         got = write(fd, buf, n);
         break;
-    case 1: got = pwritev(fd, iov, 2, (off_t)from); break;
-    default: got = pwrite(fd, buf, n, (off_t)from);
+    case 1:
+        got = pwritev(fd, iov, 2, (off_t)from);
+        break;
+    default:
+        got = pwrite(fd, buf, n, (off_t)from);
     }
     if (got != (ssize_t)n)
         fail("write", got);
@@ -155,7 +161,8 @@ static void op_map_read(void)
         n = len - from;
     size_t start = from / page * page;
     note("map and read", from, n);
-    unsigned char *p = mmap(NULL, n + from - start + 1, PROT_READ, any(2) ? MAP_SHARED : MAP_PRIVATE, fd, (off_t)start);
+    unsigned char *p = mmap(NULL, n + from - start + 1, PROT_READ,
+                            any(2) ? MAP_SHARED : MAP_PRIVATE, fd, (off_t)start);
     if (p == MAP_FAILED)
         fail("mmap", -1);
     compare("map", p + (from - start), from, n);
@@ -255,8 +262,9 @@ static void op_look(void)
 
 int main(int argc, char **argv)
 {
-    static void (*const ops[])(void) = { op_read, op_read, op_read, op_write, op_write, op_write, op_truncate, op_map_read, op_map_write,
-                                         op_zero, op_copy, op_look, op_look };
+    static void (*const ops[])(void) = { op_read,  op_read,     op_read,     op_write,     op_write,
+                                         op_write, op_truncate, op_map_read, op_map_write, op_zero,
+                                         op_copy,  op_look,     op_look };
     if (argc < 4)
         return 2;
     long n = atol(argv[2]);
@@ -264,7 +272,8 @@ int main(int argc, char **argv)
     /* by fwd_both the directory comes third, and a scratch directory after it */
     char path[4096];
     struct stat st;
-    snprintf(path, sizeof path, "%s%s", argv[3], stat(argv[3], &st) == 0 && S_ISDIR(st.st_mode) ? "/fsx" : "");
+    snprintf(path, sizeof path, "%s%s", argv[3],
+             stat(argv[3], &st) == 0 && S_ISDIR(st.st_mode) ? "/fsx" : "");
     file = path;
     fd = open(file, O_RDWR | O_CREAT | O_TRUNC, 0644);
     if (fd < 0) {

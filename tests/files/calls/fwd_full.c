@@ -2,9 +2,11 @@
 /*
  * A file system of 4 MiB and few inodes that is full.   fwd_full WHAT DIRECTORY
  *   each   every call's answer, which a forwarded directory gives as well
- *   late   writes that may be told late or partly (gathered, spread): what was said to be written is there, the error is told, and with
+ *   late   writes that may be told late or partly (gathered, spread): what was said to be written
+ *          is there, the error is told, and with
  *          room again everything works
- *   map    a shared map, written without room (forwarded; the local file system kills the program): msync tells it, and again it does not
+ *   map    a shared map, written without room (forwarded; the local file system kills the program):
+ *          msync tells it, and again it does not
  *          once there is room
  */
 #define _GNU_SOURCE 1
@@ -20,7 +22,12 @@
 #include "include/iofwd.h"
 #include "tests/files/fwd_say.h"
 
-enum { MIB = 1 << 20, BIG = 6 * MIB, SMALL = 1000, LEAVE = 256 << 10 };
+enum {
+    MIB = 1 << 20,
+    BIG = 6 * MIB,
+    SMALL = 1000,
+    LEAVE = 256 << 10
+};
 
 static char data[BIG], back[BIG];
 
@@ -68,7 +75,9 @@ static void large(void)
 
 static void vectors(void)
 {
-    struct iovec v[] = { { data, 300000 }, { data + 7, 5 }, { data + 9, 3 * MIB }, { data, 3 * MIB } };
+    struct iovec v[] = {
+        { data, 300000 }, { data + 7, 5 }, { data + 9, 3 * MIB }, { data, 3 * MIB }
+    };
     int fd = make("vectors", 0);
     T(writev(fd, v, 4));
     T(writev(fd, v + 1, 1));
@@ -107,7 +116,8 @@ static void streams(void)
     struct stat st;
     fill_but("filler", LEAVE);
     FILE *f = fopen(in("stream"), "w");
-    (void)!fwrite(data, 1, LEAVE + 5000, f); /* whether it tells or the next call is the C library's business */
+    /* whether it tells or the next call is the C library's business */
+    (void)!fwrite(data, 1, LEAVE + 5000, f);
     T(fflush(f) != 0 || ferror(f) != 0);
     T(fclose(f));
     T(stat(in("stream"), &st));
@@ -204,7 +214,8 @@ struct step {
     bool announced;
 };
 
-/* Writes until an error is told; gives what was said to be written.  *told_p: the error, also if fsync or close is who tells it. */
+/* Writes until an error is told; gives what was said to be written.  *told_p: the error, also if
+ * fsync or close is who tells it. */
 static ssize_t write_on(const char *name, const struct step *s, ssize_t end, int *told_p)
 {
     int fd = make(name, 0);
@@ -212,8 +223,10 @@ static ssize_t write_on(const char *name, const struct step *s, ssize_t end, int
     ssize_t at = 0;
     ssize_t n = 0;
     if (s->announced)
-        must(iofwd_write_prep(fd, (size_t)end, (unsigned)((size_t)end / step)) == 0, "announce", fd);
-    while (at < end && (n = write(fd, data + at, step < (size_t)(end - at) ? step : (size_t)(end - at))) > 0)
+        must(iofwd_write_prep(fd, (size_t)end, (unsigned)((size_t)end / step)) == 0, "announce",
+             fd);
+    while (at < end &&
+           (n = write(fd, data + at, step < (size_t)(end - at) ? step : (size_t)(end - at))) > 0)
         at += n;
     *told_p = n < 0 ? errno : 0;
     if (fsync(fd) != 0 && !*told_p)
@@ -225,14 +238,17 @@ static ssize_t write_on(const char *name, const struct step *s, ssize_t end, int
 
 static void late(void)
 {
-    static const struct step steps[] = { { SMALL, false }, { SMALL, true }, { 70000, false }, { BIG, false } };
+    static const struct step steps[] = {
+        { SMALL, false }, { SMALL, true }, { 70000, false }, { BIG, false }
+    };
     const char *gathers = getenv("IOFWD_CONSISTENCY");
     int told;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         fill_but("filler", LEAVE);
         ssize_t said = write_on("late", &steps[i], BIG, &told);
         must(told == ENOSPC, "the error that is told", told);
-        must(said < BIG, "bytes said to be written", said); /* spread: 0 where the others' parts have taken the room of the first */
+        /* spread: 0 where the others' parts have taken the room of the first */
+        must(said < BIG, "bytes said to be written", said);
         must(gathers || steps[i].announced || is_there("late", said), "they are there", said);
         must(unlink(in("filler")) == 0, "room", 0);
         said = write_on("late", &steps[i], MIB, &told);

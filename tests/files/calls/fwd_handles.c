@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program under forwarding that also asks its server what it holds: an open file lives at the server exactly as long as some process
- * holds a descriptor for it; Amphora's own descriptors survive a program that closes everything; signal handlers may write.
- * Run under amphora-run -iofwd /fwd=DIRECTORY; exits 0 or says what was wrong.
+ * A program under forwarding that also asks its server what it holds: an open file lives at the
+ * server exactly as long as some process holds a descriptor for it; Amphora's own descriptors
+ * survive a program that closes everything; signal handlers may write. Run under amphora-run -iofwd
+ * /fwd=DIRECTORY; exits 0 or says what was wrong.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -48,7 +49,8 @@ static unsigned alone(void)
     return getenv("FWD_ALONE") != NULL;
 }
 
-/* Files open at the server; other processes of the job may have some too, so only a job of one is exact. */
+/* Files open at the server; other processes of the job may have some too, so only a job of one is
+ * exact. */
 static void open_files(unsigned wanted)
 {
     if (alone())
@@ -68,7 +70,9 @@ static void open_files_soon(unsigned wanted)
 static int wait_for(pid_t pid)
 {
     int status = -1;
-    return waitpid(pid, &status, 0) == pid ? (WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status)) : -1;
+    return waitpid(pid, &status, 0) == pid
+               ? (WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status))
+               : -1;
 }
 
 static void counted(void)
@@ -106,7 +110,8 @@ static void counted(void)
     open_files(0);
 }
 
-/* A child holds what it inherited, also when the parent closes first and when the child is killed. */
+/* A child holds what it inherited, also when the parent closes first and when the child is
+ * killed. */
 static void held_by_children(void)
 {
     int ready[2];
@@ -246,7 +251,8 @@ static void placeholder_refuses(void)
     IS(close(fd), 0);
 }
 
-/* A descriptor that comes by a way that is not caught says itself what it stands for, among several of one server. */
+/* A descriptor that comes by a way that is not caught says itself what it stands for, among several
+ * of one server. */
 static void sent_to_oneself(void)
 {
     int pair[2];
@@ -257,11 +263,15 @@ static void sent_to_oneself(void)
     char text[8] = "";
     char room[CMSG_SPACE(sizeof(int))] = { 0 };
     struct iovec iov = { &byte, 1 };
-    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
+    };
     IS(pwrite(one, "first", 5, 0), 5);
     IS(pwrite(two, "second", 6, 0), 6);
     IS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    *CMSG_FIRSTHDR(&msg) = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+    *CMSG_FIRSTHDR(&msg) = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+                                             .cmsg_level = SOL_SOCKET,
+                                             .cmsg_type = SCM_RIGHTS };
     memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &two, sizeof(int));
     IS(sendmsg(pair[0], &msg, 0), 1);
     IS(recvmsg(pair[1], &msg, 0), 1);
@@ -279,7 +289,8 @@ static void sent_to_oneself(void)
     IS(close(pair[1]), 0);
 }
 
-/* While dup2 makes one descriptor local and forwarded by turns, other threads' calls find one file or the other. */
+/* While dup2 makes one descriptor local and forwarded by turns, other threads' calls find one file
+ * or the other. */
 
 #define TURNED 100
 #define TURNS 30000
@@ -309,7 +320,10 @@ static void *look(void *by)
     for (long looks = 0; !turned_enough; looks++) {
         ssize_t n = ((ssize_t(*)(void))by)();
         if (n != 1)
-            fail(by == (void *)look_by_read ? "pread" : by == (void *)look_by_write ? "pwrite" : "fstat", n, 1);
+            fail(by == (void *)look_by_read    ? "pread"
+                 : by == (void *)look_by_write ? "pwrite"
+                                               : "fstat",
+                 n, 1);
     }
     return NULL;
 }
@@ -333,7 +347,8 @@ static void turned(void)
     for (int i = 0; i < 3; i++)
         IS(pthread_join(threads[i], NULL), 0);
     IS(close(TURNED), 0);
-    IS(pread(TURNED, (char[1]){ 0 }, 1, 0) == -1 && errno == EBADF, 1); /* what is closed stays so */
+    /* what is closed stays so */
+    IS(pread(TURNED, (char[1]){ 0 }, 1, 0) == -1 && errno == EBADF, 1);
     IS(close(local), 0);
     IS(close(forwarded), 0);
 }

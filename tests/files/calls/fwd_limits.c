@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_limits PART [NUMBER] DIRECTORY [SCRATCH]: what file systems and servers limit, one line for each thing done and what it gave;
- * fwd_limits.sh compares a local directory with a forwarded one, or with what it expects.
+ * fwd_limits PART [NUMBER] DIRECTORY [SCRATCH]: what file systems and servers limit, one line for
+ * each thing done and what it gave; fwd_limits.sh compares a local directory with a forwarded one,
+ * or with what it expects.
  *   names        names of 255 and 256 bytes, of all bytes there are
  *   sparse       beyond 4 GiB
  *   entries N    a directory of N entries: listing, telldir and seekdir, removal
@@ -9,9 +10,11 @@
  *   denied       files of another user (denied-* are there)
  *   readonly     an export that may only be read (file, dir are there)
  *   files N      open files until there are no more
- *   crowd        open files until the server refuses; then others are still served (where its RLIMIT_NOFILE is below this program's)
+ *   crowd        open files until the server refuses; then others are still served (where its
+ *                RLIMIT_NOFILE is below this program's)
  *   taken N      another process's file where there may be no more
- *   user         a process that changes its user before its first call (/fwd/file is there; the directory is a local one)
+ *   user         a process that changes its user before its first call (/fwd/file is there; the
+ *                directory is a local one)
  *   memory       large calls where the server keeps little memory for a client
  */
 #define _GNU_SOURCE 1
@@ -34,7 +37,8 @@ static long number;
 static void gives(const char *what, long result)
 {
     int err = errno;
-    printf("%s = %ld%s%s\n", what, result, result == -1 ? " " : "", result == -1 ? strerrorname_np(err) : "");
+    printf("%s = %ld%s%s\n", what, result, result == -1 ? " " : "",
+           result == -1 ? strerrorname_np(err) : "");
 }
 
 static void must(bool ok, const char *what)
@@ -91,7 +95,8 @@ static void names(void)
     memset(name, 'n', 256);
     name[256] = 0;
     one_name(name, 256);
-    static const char *const odd[] = { " ", "\n", "\\", "\"", "-", "*", "\xff", "\xc3(", "...", "a ", "iofwd:1.2", "$(x)" };
+    static const char *const odd[] = { " ",    "\n",    "\\",  "\"", "-",         "*",
+                                       "\xff", "\xc3(", "...", "a ", "iofwd:1.2", "$(x)" };
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++)
         one_name(odd[i], strlen(odd[i]));
 }
@@ -100,7 +105,8 @@ static void names(void)
 
 static void sparse(void)
 {
-    static const off_t places[] = { 0, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x140000123, 0x3fffffff000 };
+    static const off_t places[] = { 0,           0x7fffffff,  0x80000000,   0xffffffff,
+                                    0x100000000, 0x140000123, 0x3fffffff000 };
     struct stat st;
     char buf[8];
     int fd = open("sparse", O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -157,7 +163,8 @@ static void entries(void)
         long k = (i * 7919) % n;
         seekdir(d, at[k]);
         struct dirent *e = readdir(d);
-        must(e && which[k] == (e->d_name[0] == 'e' ? atol(e->d_name + 1) : -1), "seekdir leads to the same entry");
+        must(e && which[k] == (e->d_name[0] == 'e' ? atol(e->d_name + 1) : -1),
+             "seekdir leads to the same entry");
     }
     rewinddir(d);
     long gone = 0;
@@ -199,7 +206,8 @@ static void full(void)
     fd = open("small", O_RDWR | O_CREAT | O_TRUNC, 0600);
     long sum = 0;
     long failed = 0;
-    for (int i = 0; i < 2048; i++) { /* gathered, or one by one: it is told, with the reason, before or at the end */
+    /* gathered, or one by one: it is told, with the reason, before or at the end */
+    for (int i = 0; i < 2048; i++) {
         ssize_t n = write(fd, data, 1024);
         sum += n > 0 ? n : 0;
         failed += n < 0 && errno == ENOSPC;
@@ -208,7 +216,8 @@ static void full(void)
     }
     failed += fsync(fd) != 0 && errno == ENOSPC;
     failed += close(fd) != 0 && errno == ENOSPC;
-    printf("told: %d, not told as done: %d\n", failed > 0, getenv("IOFWD_CONSISTENCY") || sum < (long)MIB + 1);
+    printf("told: %d, not told as done: %d\n", failed > 0,
+           getenv("IOFWD_CONSISTENCY") || sum < (long)MIB + 1);
     gives("unlink", unlink("small"));
     free(data);
 }
@@ -286,7 +295,8 @@ static void readonly(void)
     char buf[8];
     int fd = open("file", O_RDONLY);
     int dir = open("dir", O_RDONLY | O_DIRECTORY);
-    must(fd >= 0 && dir >= 0 && read(fd, buf, 4) == 4 && memcmp(buf, "read", 4) == 0, "what is there can be read");
+    must(fd >= 0 && dir >= 0 && read(fd, buf, 4) == 4 && memcmp(buf, "read", 4) == 0,
+         "what is there can be read");
     refused("open to write", open("file", O_WRONLY));
     refused("open to both", open("file", O_RDWR));
     refused("open to empty", open("file", O_RDONLY | O_TRUNC));
@@ -324,11 +334,13 @@ static void files(void)
     must(fd, "memory");
     while (n < number + 8 && (fd[n] = open("f", O_CREAT | O_RDWR, 0600)) >= 0)
         n++;
-    must(n == number - 1 && errno == EMFILE, "as many as allowed, the working directory being one, then EMFILE");
+    must(n == number - 1 && errno == EMFILE,
+         "as many as allowed, the working directory being one, then EMFILE");
     must(dup(fd[0]) >= 0, "a second descriptor is no file");
     must(close(fd[1]) == 0 && (fd[1] = open("f", O_RDWR)) >= 0, "one closed, one more");
     must(open("f", O_RDWR) < 0 && errno == EMFILE, "and no more");
-    must(!fopen("g", "w") && errno == EMFILE && access("g", F_OK) != 0, "nothing is made before that is known");
+    must(!fopen("g", "w") && errno == EMFILE && access("g", F_OK) != 0,
+         "nothing is made before that is known");
     must(write(fd[0], "x", 1) == 1 && !opendir(".") && errno == EMFILE, "those that are open work");
     while (n-- > 0)
         must(close(fd[n]) == 0, "close");
@@ -336,7 +348,8 @@ static void files(void)
     puts("files");
 }
 
-/* Takes as many files as the server gives; then another program, a new client, must find room for its own, and locks, too. */
+/* Takes as many files as the server gives; then another program, a new client, must find room for
+ * its own, and locks, too. */
 static void crowd(void)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -349,9 +362,11 @@ static void crowd(void)
         n++;
     }
     must(errno == EMFILE && n > 20, "many files, then EMFILE");
-    must(!fopen("g", "w") && errno == EMFILE && access("g", F_OK) != 0, "nothing is made before that is known");
+    must(!fopen("g", "w") && errno == EMFILE && access("g", F_OK) != 0,
+         "nothing is made before that is known");
     must(fcntl(last, F_SETLK, &lock) == 0, "a record lock");
-    must(system("for i in 1 2 3 4 5; do echo x >h$i && cat h$i; done | wc -l | grep -qx 5") == 0, "other programs are served");
+    must(system("for i in 1 2 3 4 5; do echo x >h$i && cat h$i; done | wc -l | grep -qx 5") == 0,
+         "other programs are served");
     must(close(last) == 0, "close");
     puts("crowd");
 }
@@ -367,7 +382,8 @@ static void taken(void)
     pid_t pid = fork();
     if (pid == 0) {
         theirs = open("theirs", O_CREAT | O_RDWR, 0600);
-        _exit(write(theirs, "theirs", 6) != 6 || write(told[1], &theirs, sizeof theirs) != sizeof theirs || read(go[0], &c, 1) != 1);
+        _exit(write(theirs, "theirs", 6) != 6 ||
+              write(told[1], &theirs, sizeof theirs) != sizeof theirs || read(go[0], &c, 1) != 1);
     }
     must(read(told[0], &theirs, sizeof theirs) == sizeof theirs, "a file of the child's");
     while (n < number + 8 && (fd[n] = open("f", O_CREAT | O_RDWR, 0600)) >= 0)
@@ -400,7 +416,8 @@ static void memory(void)
         must(n > 0, "a write gets somewhere");
         at += (size_t)n;
     }
-    must(lseek(fd, 0, SEEK_CUR) == (off_t)total && lseek(fd, 0, SEEK_SET) == 0, "the offset is that of what was written");
+    must(lseek(fd, 0, SEEK_CUR) == (off_t)total && lseek(fd, 0, SEEK_SET) == 0,
+         "the offset is that of what was written");
     for (size_t at = 0; at < total; calls++) {
         ssize_t n = read(fd, back + at, total - at < step ? total - at : step);
         must(n > 0, "a read gets somewhere");
@@ -432,7 +449,8 @@ static void passed_on(void)
         snprintf(name, sizeof name, "p%ld", i);
         unsigned char byte = (unsigned char)(i % 251);
         int fd = open(name, O_RDWR | O_CREAT, 0644);
-        must(fd >= 0 && write(fd, &byte, 1) == 1 && write(list, &fd, sizeof fd) == sizeof fd, "a file to pass on");
+        must(fd >= 0 && write(fd, &byte, 1) == 1 && write(list, &fd, sizeof fd) == sizeof fd,
+             "a file to pass on");
     }
     snprintf(count, sizeof count, "%ld", number);
     execl("/proc/self/exe", "fwd_limits", "adopted", count, ".", (char *)NULL);
@@ -446,7 +464,8 @@ static void adopted(void)
     long right = 0;
     for (long i = 0; i < number; i++) {
         unsigned char byte = 255;
-        right += read(list, &fd, sizeof fd) == sizeof fd && pread(fd, &byte, 1, 0) == 1 && byte == i % 251;
+        right += read(list, &fd, sizeof fd) == sizeof fd && pread(fd, &byte, 1, 0) == 1 &&
+                 byte == i % 251;
     }
     unlink("list"); /* the numbers are another run's others */
     gives("files of the image before", right);
@@ -458,11 +477,13 @@ int main(int argc, char **argv)
         const char *name;
         void (*fn)(void);
         bool has_number;
-    } parts[] = { { "names", names, false }, { "sparse", sparse, false }, { "entries", entries, true }, { "full", full, false },
-                  { "denied", denied, false }, { "readonly", readonly, false }, { "files", files, true }, { "taken", taken, true },
-                  { "crowd", crowd, false },
-                  { "memory", memory, false },
-                  { "user", user, false }, { "passed_on", passed_on, true }, { "adopted", adopted, true } };
+    } parts[] = { { "names", names, false },    { "sparse", sparse, false },
+                  { "entries", entries, true }, { "full", full, false },
+                  { "denied", denied, false },  { "readonly", readonly, false },
+                  { "files", files, true },     { "taken", taken, true },
+                  { "crowd", crowd, false },    { "memory", memory, false },
+                  { "user", user, false },      { "passed_on", passed_on, true },
+                  { "adopted", adopted, true } };
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)
             continue;

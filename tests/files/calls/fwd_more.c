@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_more DIRECTORY SCRATCH: record locks between processes, asynchronous calls, system calls by number, walks, maps that are written,
- * wide reading, a library.  Prints what each gave; fwd_more.sh runs it in a local directory and in a forwarded one and compares.
+ * fwd_more DIRECTORY SCRATCH: record locks between processes, asynchronous calls, system calls by
+ * number, walks, maps that are written, wide reading, a library.  Prints what each gave;
+ * fwd_more.sh runs it in a local directory and in a forwarded one and compares.
  */
 #define _GNU_SOURCE 1
 #include <aio.h>
@@ -29,7 +30,6 @@
 #include <wchar.h>
 
 #include "tests/files/fwd_say.h"
-
 
 static int locks(int fd, int command, short type, off_t from, off_t len)
 {
@@ -79,7 +79,8 @@ static void child(int fd)
     T(locks(fd, F_SETLK, F_WRLCK, 200, 10));
     tell(to_parent[1]);
     hear(to_child[0]);
-    bool dead = locks(fd, F_SETLKW, F_WRLCK, 0, 10) != 0 && errno == EDEADLK; /* the parent waits for 100 by now, or will */
+    /* the parent waits for 100 by now, or will */
+    bool dead = locks(fd, F_SETLKW, F_WRLCK, 0, 10) != 0 && errno == EDEADLK;
     if (dead)
         locks(fd, F_SETLK, F_UNLCK, 100, 10);
     tell_that(to_parent[1], dead);
@@ -126,7 +127,8 @@ static void record_locks(void)
     alarm(1);
     T(locks(fd, F_SETLKW, F_WRLCK, 200, 10)); /* EINTR */
     fflush(stdout);
-    pid_t waiter = fork(); /* lets the child go on once we wait; the deadlock is found whichever comes first */
+    /* lets the child go on once we wait; the deadlock is found whichever comes first */
+    pid_t waiter = fork();
     if (waiter == 0) {
         tell(to_child[1]);
         _exit(0);
@@ -161,7 +163,8 @@ static void soon(int flags)
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
-/* What waits at a FIFO ends with a signal whose handler does not want it to go on, and only then. */
+/* What waits at a FIFO ends with a signal whose handler does not want it to go on, and only
+ * then. */
 static void waits_end(void)
 {
     static char much[65536];
@@ -201,9 +204,15 @@ static void asynchronous(void)
     char a[100] = "";
     char b[100] = "";
     int fd = open(in("aio"), O_RDWR | O_CREAT | O_TRUNC, 0644);
-    struct aiocb w = { .aio_fildes = fd, .aio_buf = "hello, world", .aio_nbytes = 12, .aio_offset = 3 };
-    struct aiocb r1 = { .aio_fildes = fd, .aio_buf = a, .aio_nbytes = 50, .aio_lio_opcode = LIO_READ };
-    struct aiocb r2 = { .aio_fildes = fd, .aio_buf = b, .aio_nbytes = 5, .aio_offset = 3, .aio_lio_opcode = LIO_READ };
+    struct aiocb w = {
+        .aio_fildes = fd, .aio_buf = "hello, world", .aio_nbytes = 12, .aio_offset = 3
+    };
+    struct aiocb r1 = {
+        .aio_fildes = fd, .aio_buf = a, .aio_nbytes = 50, .aio_lio_opcode = LIO_READ
+    };
+    struct aiocb r2 = {
+        .aio_fildes = fd, .aio_buf = b, .aio_nbytes = 5, .aio_offset = 3, .aio_lio_opcode = LIO_READ
+    };
     struct aiocb bad = { .aio_fildes = 999, .aio_buf = a, .aio_nbytes = 5 };
     struct aiocb sync = { .aio_fildes = fd };
     const struct aiocb *list[1] = { &w };
@@ -249,19 +258,28 @@ static const struct {
     const char *text;
     uint64_t resolve;
 } resolves[] = {
-    { "any", 0 }, { "no links", RESOLVE_NO_SYMLINKS }, { "beneath", RESOLVE_BENEATH }, { "in root", RESOLVE_IN_ROOT },
-    { "no xdev", RESOLVE_NO_XDEV }, { "no magic", RESOLVE_NO_MAGICLINKS },
+    { "any", 0 },
+    { "no links", RESOLVE_NO_SYMLINKS },
+    { "beneath", RESOLVE_BENEATH },
+    { "in root", RESOLVE_IN_ROOT },
+    { "no xdev", RESOLVE_NO_XDEV },
+    { "no magic", RESOLVE_NO_MAGICLINKS },
     { "beneath, no links", RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS },
-    { "in root, no xdev", RESOLVE_IN_ROOT | RESOLVE_NO_XDEV }, { "both", RESOLVE_IN_ROOT | RESOLVE_BENEATH }, { "nobody's", 1 << 20 },
+    { "in root, no xdev", RESOLVE_IN_ROOT | RESOLVE_NO_XDEV },
+    { "both", RESOLVE_IN_ROOT | RESOLVE_BENEATH },
+    { "nobody's", 1 << 20 },
 };
 
 /* What an open with every set of these flags gives: which file it is shows in its size. */
 static void resolved(int at, const char *path, int flags, int mode, uint64_t without)
 {
     for (size_t i = 0; i < sizeof resolves / sizeof resolves[0]; i++) {
-        struct open_how how = { .flags = (uint64_t)(unsigned)flags, .mode = (uint64_t)mode, .resolve = resolves[i].resolve };
+        struct open_how how = { .flags = (uint64_t)(unsigned)flags,
+                                .mode = (uint64_t)mode,
+                                .resolve = resolves[i].resolve };
         struct stat st = { .st_size = 0 };
-        if ((how.resolve & without) && !(how.resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS)))
+        if ((how.resolve & without) &&
+            !(how.resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS)))
             continue;
         int low = dup(0);
         int fd;
@@ -273,7 +291,8 @@ static void resolved(int at, const char *path, int flags, int mode, uint64_t wit
             puts(strerrorname_np(err));
         else {
             fstat(fd, &st);
-            printf("%+d %o %ld, flags %o\n", fd - low, st.st_mode, S_ISREG(st.st_mode) ? (long)st.st_size : 0,
+            printf("%+d %o %ld, flags %o\n", fd - low, st.st_mode,
+                   S_ISREG(st.st_mode) ? (long)st.st_size : 0,
                    fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_PATH));
             close(fd);
         }
@@ -309,8 +328,11 @@ static void wrong_records(int at)
     T(syscall(SYS_openat2, at, "x", &longer, sizeof longer));
     T(syscall(SYS_openat2, at, "x", &(struct open_how){ .flags = UINT64_C(1) << 40 }, sizeof how));
     T(syscall(SYS_openat2, at, "x", &(struct open_how){ .flags = O_PATH | O_RDWR }, sizeof how));
-    T(syscall(SYS_openat2, at, "x", &(struct open_how){ .flags = O_CREAT, .mode = 0100644 }, sizeof how));
-    T(syscall(SYS_openat2, at, "new", &(struct open_how){ .flags = O_CREAT, .mode = 0644, .resolve = RESOLVE_CACHED }, sizeof how));
+    T(syscall(SYS_openat2, at, "x", &(struct open_how){ .flags = O_CREAT, .mode = 0100644 },
+              sizeof how));
+    T(syscall(SYS_openat2, at, "new",
+              &(struct open_how){ .flags = O_CREAT, .mode = 0644, .resolve = RESOLVE_CACHED },
+              sizeof how));
     T(syscall(SYS_openat2, 999, "x", &how, sizeof how));
     int file = open(in("r/x"), O_RDONLY);
     T(syscall(SYS_openat2, file, "x", &how, sizeof how));
@@ -319,13 +341,17 @@ static void wrong_records(int at)
 
 static void resolving(void)
 {
+    /* clang-format off */
     static const char *const paths[] = {
         "x", "d", "d/f", "d/in", "d/up", "dirlink/f", "dirlink", "dirlink/", "d/absin", "out", "../outside", "d/../x", "d/../../outside",
         "dirlink/../x", "loop", "missing", "missing/x", "x/y", "x/..", "x/", "d/f/..", ".", "..", "./", "../", "d/.", "d/..", "d/../..",
         "d//f", "dangling", "", "dirlink/in/", "/x", "/", "//d/f", "/../x", "/d/../../x", "/dirlink/absin",
     };
-    static const char *const links[][2] = { { "f", "r/d/in" }, { "../x", "r/d/up" }, { "/x", "r/d/absin" }, { "../outside", "r/out" },
-                                            { "loop", "r/loop" }, { "d", "r/dirlink" }, { "d/new", "r/dangling" }, { "/etc", "r/abs" } };
+    /* clang-format on */
+    static const char *const links[][2] = { { "f", "r/d/in" },         { "../x", "r/d/up" },
+                                            { "/x", "r/d/absin" },     { "../outside", "r/out" },
+                                            { "loop", "r/loop" },      { "d", "r/dirlink" },
+                                            { "d/new", "r/dangling" }, { "/etc", "r/abs" } };
     char *whole = strdup(in("r/d/in"));
     struct open_how how = { .flags = O_RDONLY };
     T(mkdir(in("r"), 0755));
@@ -338,13 +364,15 @@ static void resolving(void)
     int at = open(in("r"), O_RDONLY | O_DIRECTORY);
     int path_only = open(in("r"), O_PATH);
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        uint64_t without = paths[i][0] == '/' ? RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS : 0; /* what this host's root has */
+        /* what this host's root has */
+        uint64_t without = paths[i][0] == '/' ? RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS : 0;
         resolved(at, paths[i], O_RDONLY, 0, without);
         resolved(path_only, paths[i], O_PATH | O_NOFOLLOW, 0, without);
         resolved(at, paths[i], O_RDWR | O_NOFOLLOW | O_APPEND, 0, without);
     }
-    static const char *const made[] = { "new", "d/new", "dangling", "d/in", "dirlink/new", "new/",
-                                        "d",   "d/up",  "../new",   "missing/new", "loop" };
+    static const char *const made[] = { "new",         "d/new",       "dangling", "d/in",
+                                        "dirlink/new", "new/",        "d",        "d/up",
+                                        "../new",      "missing/new", "loop" };
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         resolved(at, made[i], O_RDWR | O_CREAT, 0640, 0);
         resolved(at, made[i], O_RDWR | O_CREAT | O_EXCL, 0640, 0);
@@ -388,7 +416,8 @@ static void walks(void)
         FTS *f = fts_open(paths, options | FTS_NOCHDIR, by_name);
         int n = 0;
         for (FTSENT *e; f && (e = fts_read(f)) != NULL; n++) {
-            printf("%d %d %s %d\n", e->fts_info, e->fts_level, e->fts_name, e->fts_info == FTS_NS ? e->fts_errno : 0);
+            printf("%d %d %s %d\n", e->fts_info, e->fts_level, e->fts_name,
+                   e->fts_info == FTS_NS ? e->fts_errno : 0);
             if (strcmp(e->fts_name, "skipped") == 0 && e->fts_info == FTS_D)
                 fts_set(f, e, FTS_SKIP);
             if (strcmp(e->fts_name, "sub") == 0 && e->fts_info == FTS_D)
@@ -411,8 +440,9 @@ static void tell_place(const char *what, const FTSENT *e)
     if (!getcwd(here, sizeof here))
         snprintf(here, sizeof here, "%s", strerrorname_np(errno));
     int found = lstat(e->fts_accpath, &st) == 0 ? st.st_ino == e->fts_statp->st_ino : -errno;
-    printf("%s %d %d %s by %s in %s: %d, errno %d\n", what, e->fts_info, e->fts_level, strcmp(what, "at") == 0 ? e->fts_path : e->fts_name,
-           e->fts_accpath, here, found, e->fts_errno);
+    printf("%s %d %d %s by %s in %s: %d, errno %d\n", what, e->fts_info, e->fts_level,
+           strcmp(what, "at") == 0 ? e->fts_path : e->fts_name, e->fts_accpath, here, found,
+           e->fts_errno);
 }
 
 static void walk_about(char **paths, int options, const char *rename_to)
@@ -424,7 +454,8 @@ static void walk_about(char **paths, int options, const char *rename_to)
         tell_place("at", e);
         if (strcmp(e->fts_name, "a") == 0 && e->fts_info == FTS_D)
             for (FTSENT *c = fts_children(f, 0); c; c = c->fts_link)
-                if (!(options & (FTS_NOCHDIR | FTS_LOGICAL))) /* their paths are not yet there then */
+                /* their paths are not yet there then */
+                if (!(options & (FTS_NOCHDIR | FTS_LOGICAL)))
                     tell_place("child", c);
         if (strcmp(e->fts_name, "jump") == 0 && e->fts_info == FTS_SL)
             T(fts_set(f, e, FTS_FOLLOW));
@@ -440,7 +471,8 @@ static void walk_about(char **paths, int options, const char *rename_to)
 
 static void walks_about(void)
 {
-    static const char *const dirs[] = { "about", "about/a", "about/a/deep", "about/b", "about/none", "about/other" };
+    static const char *const dirs[] = { "about",   "about/a",    "about/a/deep",
+                                        "about/b", "about/none", "about/other" };
     for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++)
         mkdir(in(dirs[i]), 0755);
     T(symlinkat("a/deep", AT_FDCWD, in("about/jump")));
@@ -547,10 +579,13 @@ static int tell_plainly(const char *path, const struct stat *st, int type)
 static void lost_links(void)
 {
     static const char *const roots[] = {
-        "dangling", "round", "through", "with-dangling", "with-round", "with-through", "absent", "file/x",
+        "dangling",   "round",        "through", "with-dangling",
+        "with-round", "with-through", "absent",  "file/x",
     };
     static const int flags[] = { 0, FTW_PHYS, FTW_CHDIR, FTW_DEPTH };
-    static const char *const targets[][2] = { { "dangling", "nowhere" }, { "round", "round" }, { "through", "../lost/file/x" } };
+    static const char *const targets[][2] = { { "dangling", "nowhere" },
+                                              { "round", "round" },
+                                              { "through", "../lost/file/x" } };
     char name[50];
     T(mkdir(in("lost"), 0755));
     close(open(in("lost/file"), O_CREAT | O_WRONLY, 0644));
@@ -579,10 +614,12 @@ static int act(const char *path, const struct stat *st, int type, struct FTW *at
     return strcmp(path + at->base, acts_at) == 0 ? action : FTW_CONTINUE;
 }
 
-/* What is left out by a walk that skips: told by numbers, since the order of a directory is not the same everywhere. */
+/* What is left out by a walk that skips: told by numbers, since the order of a directory is not the
+ * same everywhere. */
 static void skipping(void)
 {
-    static const char *const made[] = { "skip", "skip/down", "skip/down/deeper", "skip/down/deeper/still", "skip/same" };
+    static const char *const made[] = { "skip", "skip/down", "skip/down/deeper",
+                                        "skip/down/deeper/still", "skip/same" };
     static const char *const places[] = { "skip", "down", "deeper", "still", "file", "none" };
     static const int flags[] = { 0, FTW_PHYS, FTW_CHDIR, FTW_DEPTH, FTW_DEPTH | FTW_CHDIR };
     char name[50];
@@ -601,7 +638,8 @@ static void skipping(void)
             }
 }
 
-/* Names that lead below the directory by a local link, for the functions that the C library does by itself. */
+/* Names that lead below the directory by a local link, for the functions that the C library does by
+ * itself. */
 static void local_links(const char *scratch)
 {
     char here[PATH_MAX];
@@ -638,7 +676,8 @@ static void local_links(const char *scratch)
     T(f ? fgetc(f) : -1);
     T(f ? fclose(f) : -1);
     for (int i = 0; i < 4; i++) {
-        static const char *const patterns[] = { "to/led/*", "*/led/l*", "to/none*", "t[o]/le*/again" };
+        static const char *const patterns[] = { "to/led/*", "*/led/l*", "to/none*",
+                                                "t[o]/le*/again" };
         T(glob(patterns[i], GLOB_MARK, NULL, &g));
         for (size_t k = 0; k < g.gl_pathc; k++)
             printf("found %s\n", g.gl_pathv[k]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_names SECTION DIRECTORY SCRATCH: the ways there are to name a file.  Prints what each call gave; fwd_names.sh runs it in a local
- * directory and in a forwarded one and compares.
+ * fwd_names SECTION DIRECTORY SCRATCH: the ways there are to name a file.  Prints what each call
+ * gave; fwd_names.sh runs it in a local directory and in a forwarded one and compares.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -25,7 +25,8 @@ static int make(const char *path)
     return fd < 0 ? fd : close(fd);
 }
 
-/* Runs another image of this program, which has inherited descriptors only, and says how it ended. */
+/* Runs another image of this program, which has inherited descriptors only, and says how it
+ * ended. */
 static void run(const char *section)
 {
     pid_t pid = fork();
@@ -75,7 +76,8 @@ static void pairs_here(void)
     T(renameat(own, "other", NAMELESS, "x"));
     T(renameat(own, "other", REMOVED, "x"));
     T(linkat(own, "other", REMOVED, "x", 0));
-    T(linkat(NAMELESS, "", own, "named", AT_EMPTY_PATH) == 0 || errno == ENOENT); /* Linux wants a capability for this one */
+    /* Linux wants a capability for this one */
+    T(linkat(NAMELESS, "", own, "named", AT_EMPTY_PATH) == 0 || errno == ENOENT);
     T(linkat(AT_FDCWD, "/proc/self/fd/21", own, "by-number", AT_SYMLINK_FOLLOW));
     int nameless = open(in("own"), O_TMPFILE | O_RDWR, 0600);
     char number[40];
@@ -94,7 +96,8 @@ static void pairs_here(void)
     close(own);
     if (system("rm -f * ../own/*") != 0)
         exit(1);
-    const char *deep = getenv("FWD_DEEP"); /* each image that lives has a server of its own in turn */
+    /* each image that lives has a server of its own in turn */
+    const char *deep = getenv("FWD_DEEP");
     if (!deep || strlen(deep) < 3) {
         setenv("FWD_DEEP", !deep ? "1" : deep[1] ? "123" : "12", 1);
         run("pairs-here");
@@ -167,7 +170,8 @@ static void say_opened(int fd)
 /* The same names with more slashes and dots than are needed, of this process and of its parent. */
 static void other_forms(int fd)
 {
-    static const char *const forms[] = { "//proc/%d/fd/%d", "/./proc/./%d/./fd/./%d", "/proc//%d//fd//%d", "/proc/%d/fd/%d/" };
+    static const char *const forms[] = { "//proc/%d/fd/%d", "/./proc/./%d/./fd/./%d",
+                                         "/proc//%d//fd//%d", "/proc/%d/fd/%d/" };
     char path[64];
     struct stat st;
     for (int i = 0; i < 8; i++) {
@@ -253,8 +257,8 @@ static void numbers(void)
 static int see(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     char cwd[PATH_MAX];
-    printf("%s %d from %s at %d in %s: %d\n", path, type, path + at->base, at->level, getcwd(cwd, sizeof cwd),
-           access(path + at->base, F_OK));
+    printf("%s %d from %s at %d in %s: %d\n", path, type, path + at->base, at->level,
+           getcwd(cwd, sizeof cwd), access(path + at->base, F_OK));
     return strcmp(path + at->base, "stop") == 0 ? 7 : 0;
 }
 
@@ -388,7 +392,9 @@ static void gone(void)
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "pairs", pairs }, { "pairs-here", pairs_here }, { "numbers", numbers }, { "walks", walks }, { "gone", gone },
+        { "pairs", pairs },     { "pairs-here", pairs_here },
+        { "numbers", numbers }, { "walks", walks },
+        { "gone", gone },
     };
     if (argc != 4)
         return 2;

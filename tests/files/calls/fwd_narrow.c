@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that was not built for large files: where off_t has 32 bits its calls have names and records of their own.  Offsets are
- * converted; what does not fit, and what would fill in a record, fails with EOVERFLOW.  Elsewhere all of it works.   fwd_narrow FILE
+ * A program that was not built for large files: where off_t has 32 bits its calls have names and
+ * records of their own.  Offsets are converted; what does not fit, and what would fill in a record,
+ * fails with EOVERFLOW.  Elsewhere all of it works.   fwd_narrow FILE
  */
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
@@ -16,7 +17,8 @@
 #define CHECK(condition) \
     do { \
         if (!(condition)) { \
-            fprintf(stderr, "%s:%d: %s does not hold (%s)\n", __FILE__, __LINE__, #condition, strerror(errno)); \
+            fprintf(stderr, "%s:%d: %s does not hold (%s)\n", __FILE__, __LINE__, #condition, \
+                    strerror(errno)); \
             exit(1); \
         } \
     } while (0)
@@ -24,8 +26,10 @@
 static void offsets(int fd)
 {
     char back[16] = "";
-    CHECK(write(fd, "0123456789", 10) == 10 && lseek(fd, -3, SEEK_END) == 7 && read(fd, back, 16) == 3 && memcmp(back, "789", 3) == 0);
-    CHECK(pwrite(fd, "ab", 2, 4) == 2 && pread(fd, back, 4, 3) == 4 && memcmp(back, "3ab6", 4) == 0);
+    CHECK(write(fd, "0123456789", 10) == 10 && lseek(fd, -3, SEEK_END) == 7 &&
+          read(fd, back, 16) == 3 && memcmp(back, "789", 3) == 0);
+    CHECK(pwrite(fd, "ab", 2, 4) == 2 && pread(fd, back, 4, 3) == 4 &&
+          memcmp(back, "3ab6", 4) == 0);
     errno = 0;
     CHECK(lseek(fd, -11, SEEK_END) == -1 && errno == EINVAL);
     CHECK(ftruncate(fd, 6) == 0 && lseek(fd, 0, SEEK_END) == 6);
@@ -41,7 +45,8 @@ static void records(const char *path, int fd)
     CHECK(stat(path, &st) == (narrow ? -1 : 0) && (!narrow || errno == EOVERFLOW));
     CHECK(narrow || st.st_size == 6);
     CHECK(utimes(path, times) == 0);
-    CHECK(stat("/proc/self/exe", &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 1000); /* local files are as ever */
+    /* local files are as ever */
+    CHECK(stat("/proc/self/exe", &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 1000);
 }
 
 /* What 32 bits cannot say. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copying by the kernel, from and to pipes: how much is moved, when it waits, and what is wrong with places and kinds of files.  Says what
- * each call gives, so that a local and a forwarded run can be compared.
+ * Copying by the kernel, from and to pipes: how much is moved, when it waits, and what is wrong
+ * with places and kinds of files.  Says what each call gives, so that a local and a forwarded run
+ * can be compared.
  *   fwd_pipes SECTION DIR SCRATCH
  */
 #include <fcntl.h>
@@ -102,7 +103,8 @@ static void room(void)
     T(at(file));
 }
 
-/* The pages that a pipe got stay as they are, whatever comes to the file, and into our buffers, later. */
+/* The pages that a pipe got stay as they are, whatever comes to the file, and into our buffers,
+ * later. */
 static void kept(void)
 {
     open_all();
@@ -271,8 +273,8 @@ static void kinds(void)
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "room", room }, { "kept", kept }, { "waits", waits }, { "empty", empty }, { "sources", sources }, { "places", places },
-        { "kinds", kinds },
+        { "room", room },       { "kept", kept },     { "waits", waits }, { "empty", empty },
+        { "sources", sources }, { "places", places }, { "kinds", kinds },
     };
     if (argc != 4)
         return 2;

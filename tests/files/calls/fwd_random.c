@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_random DIRECTORY SCRATCH SEED CALLS PROCESSES: that many random file calls, one line for each and what it gave, errno and data
- * included.  The processes work on one tree and take turns, so that every run with one seed makes the same calls in the same order:
- * fwd_random.sh makes them in a local directory and in a forwarded one and compares.
+ * fwd_random DIRECTORY SCRATCH SEED CALLS PROCESSES: that many random file calls, one line for each
+ * and what it gave, errno and data included.  The processes work on one tree and take turns, so
+ * that every run with one seed makes the same calls in the same order: fwd_random.sh makes them in
+ * a local directory and in a forwarded one and compares.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -100,7 +101,9 @@ static void say_stat(const struct stat *st)
 
 static const char *name(void)
 {
-    static const char *const names[] = { "a", "b", "c", "d", "e", "f", "sub", "link", "x\ny", "\xff\xfe\x01 *?", ".hidden" };
+    static const char *const names[] = { "a",      "b",   "c",    "d",    "e",
+                                         "f",      "sub", "link", "x\ny", "\xff\xfe\x01 *?",
+                                         ".hidden" };
     static char longest[2][257];
     uint32_t n = any(sizeof names / sizeof names[0] * 3);
     if (n < sizeof names / sizeof names[0] * 2)
@@ -128,7 +131,8 @@ static const char *path(void)
     if (once_in(3))
         n = (size_t)snprintf(p, PATH_MAX, "%s/", base);
     for (unsigned i = 0; i < parts; i++)
-        n += (size_t)snprintf(p + n, PATH_MAX - n, "%s%s", i ? once_in(20) ? "//" : "/" : "", name());
+        n += (size_t)snprintf(p + n, PATH_MAX - n, "%s%s", i ? once_in(20) ? "//" : "/" : "",
+                              name());
     if (once_in(15))
         strcat(p, "/");
     say(" ");
@@ -153,7 +157,10 @@ static size_t size(void)
 
 static off_t offset(void)
 {
-    off_t n = once_in(40) ? -1 - (off_t)any(9) : once_in(30) ? ((off_t)5 << 30) + any(1000) : once_in(3) ? any(MOST) : any(500);
+    off_t n = once_in(40)   ? -1 - (off_t)any(9)
+              : once_in(30) ? ((off_t)5 << 30) + any(1000)
+              : once_in(3)  ? any(MOST)
+                            : any(500);
     say(" @%ld", (long)n);
     return n;
 }
@@ -170,8 +177,20 @@ static const void *fill(size_t n)
 static void do_open(void)
 {
     static const int modes[] = { O_RDONLY, O_WRONLY, O_RDWR, O_RDWR, O_RDWR };
-    static const int more[] = { O_CREAT, O_CREAT, O_CREAT | O_EXCL, O_TRUNC, O_APPEND, O_CREAT | O_APPEND, O_CREAT | O_TRUNC, O_NOFOLLOW,
-                                O_DIRECTORY, O_CLOEXEC, O_CREAT | O_NOFOLLOW, O_SYNC, 0, 0 };
+    static const int more[] = { O_CREAT,
+                                O_CREAT,
+                                O_CREAT | O_EXCL,
+                                O_TRUNC,
+                                O_APPEND,
+                                O_CREAT | O_APPEND,
+                                O_CREAT | O_TRUNC,
+                                O_NOFOLLOW,
+                                O_DIRECTORY,
+                                O_CLOEXEC,
+                                O_CREAT | O_NOFOLLOW,
+                                O_SYNC,
+                                0,
+                                0 };
     int flags = modes[any(5)] | more[any(14)] | O_NONBLOCK;
     int *s = place();
     mode_t mode = once_in(3) ? (mode_t)any(512) | 0600 : 0644;
@@ -238,18 +257,31 @@ static void do_vectors(void)
         iov[i] = (struct iovec){ data + 3000 * i, any(3000) };
     say(" %d", count);
     switch (any(6)) {
-    case 0: gives(readv(*s, iov, count)); break;
-    case 1: gives(writev(*s, iov, count)); break;
-    case 2: gives(preadv(*s, iov, count, offset())); break;
-    case 3: gives(pwritev(*s, iov, count, offset())); break;
-    case 4: gives(preadv2(*s, iov, count, offset(), 0)); break;
-    default: gives(pwritev2(*s, iov, count, offset(), once_in(2) ? RWF_DSYNC : 0)); break;
+    case 0:
+        gives(readv(*s, iov, count));
+        break;
+    case 1:
+        gives(writev(*s, iov, count));
+        break;
+    case 2:
+        gives(preadv(*s, iov, count, offset()));
+        break;
+    case 3:
+        gives(pwritev(*s, iov, count, offset()));
+        break;
+    case 4:
+        gives(preadv2(*s, iov, count, offset(), 0));
+        break;
+    default:
+        gives(pwritev2(*s, iov, count, offset(), once_in(2) ? RWF_DSYNC : 0));
+        break;
     }
     say_data(data, 12000);
 }
 
-/* Data and holes: where room has been reserved in a file, a file system such as ext4 takes for data what its cache has pages of, which is
- * what has been read, and read ahead, on the one way or the other.  What is to be compared then is only where the offset is put next. */
+/* Data and holes: where room has been reserved in a file, a file system such as ext4 takes for data
+ * what its cache has pages of, which is what has been read, and read ahead, on the one way or the
+ * other.  What is to be compared then is only where the offset is put next. */
 static bool *reserved; /* in some file, by some process */
 
 static void seek_data(int fd, int whence)
@@ -273,7 +305,8 @@ static void do_seek(void)
     int w = whence[any(6)];
     say(" %d", w);
     struct stat st;
-    if (fstat(*s, &st) == 0 && S_ISDIR(st.st_mode)) /* positions in directories are each file system's own */
+    /* positions in directories are each file system's own */
+    if (fstat(*s, &st) == 0 && S_ISDIR(st.st_mode))
         gives(lseek(*s, 0, SEEK_SET));
     else if (w == SEEK_DATA || w == SEEK_HOLE)
         seek_data(*s, w);
@@ -295,15 +328,27 @@ static void do_stat(void)
     struct statx x;
     long r;
     switch (any(6)) {
-    case 0: r = gives(fstat(*place(), &st)); break;
-    case 1: r = gives(lstat(path(), &st)); break;
-    case 2: r = gives(fstatat(*place(), path(), &st, once_in(2) ? AT_SYMLINK_NOFOLLOW : 0)); break;
-    case 3: r = gives(fstatat(*place(), "", &st, AT_EMPTY_PATH)); break;
+    case 0:
+        r = gives(fstat(*place(), &st));
+        break;
+    case 1:
+        r = gives(lstat(path(), &st));
+        break;
+    case 2:
+        r = gives(fstatat(*place(), path(), &st, once_in(2) ? AT_SYMLINK_NOFOLLOW : 0));
+        break;
+    case 3:
+        r = gives(fstatat(*place(), "", &st, AT_EMPTY_PATH));
+        break;
     case 4:
         r = gives(statx(AT_FDCWD, path(), 0, STATX_BASIC_STATS, &x));
-        st = (struct stat){ .st_mode = x.stx_mode, .st_nlink = x.stx_nlink, .st_size = (off_t)x.stx_size };
+        st = (struct stat){ .st_mode = x.stx_mode,
+                            .st_nlink = x.stx_nlink,
+                            .st_size = (off_t)x.stx_size };
         break;
-    default: r = gives(stat(path(), &st)); break;
+    default:
+        r = gives(stat(path(), &st));
+        break;
     }
     if (r == 0)
         say_stat(&st);
@@ -313,7 +358,9 @@ static void do_access(void)
 {
     int mode = (int)any(8);
     say(" %d", mode);
-    gives(once_in(2) ? access(path(), mode) : faccessat(*place(), path(), mode, once_in(2) ? AT_EACCESS : AT_SYMLINK_NOFOLLOW));
+    gives(once_in(2)
+              ? access(path(), mode)
+              : faccessat(*place(), path(), mode, once_in(2) ? AT_EACCESS : AT_SYMLINK_NOFOLLOW));
 }
 
 static void do_mkdir(void)
@@ -324,10 +371,18 @@ static void do_mkdir(void)
 static void do_remove(void)
 {
     switch (any(5)) {
-    case 0: gives(rmdir(path())); break;
-    case 1: gives(unlinkat(*place(), path(), once_in(2) ? AT_REMOVEDIR : 0)); break;
-    case 2: gives(remove(path())); break;
-    default: gives(unlink(path())); break;
+    case 0:
+        gives(rmdir(path()));
+        break;
+    case 1:
+        gives(unlinkat(*place(), path(), once_in(2) ? AT_REMOVEDIR : 0));
+        break;
+    case 2:
+        gives(remove(path()));
+        break;
+    default:
+        gives(unlink(path()));
+        break;
     }
 }
 
@@ -345,7 +400,8 @@ static void do_link(void)
 {
     const char *from = path();
     const char *to = path();
-    gives(once_in(2) ? link(from, to) : linkat(AT_FDCWD, from, AT_FDCWD, to, once_in(2) ? AT_SYMLINK_FOLLOW : 0));
+    gives(once_in(2) ? link(from, to)
+                     : linkat(AT_FDCWD, from, AT_FDCWD, to, once_in(2) ? AT_SYMLINK_FOLLOW : 0));
 }
 
 static void do_symlink(void)
@@ -374,33 +430,54 @@ static void do_mode(void)
     mode_t mode = (mode_t)any(4096) | 0600;
     say(" %o", mode);
     switch (any(3)) {
-    case 0: gives(fchmod(*place(), mode)); break;
-    case 1: gives(fchmodat(*place(), path(), mode, 0)); break;
-    default: gives(chmod(path(), mode)); break;
+    case 0:
+        gives(fchmod(*place(), mode));
+        break;
+    case 1:
+        gives(fchmodat(*place(), path(), mode, 0));
+        break;
+    default:
+        gives(chmod(path(), mode));
+        break;
     }
 }
 
 static void do_owner(void)
 {
     switch (any(3)) {
-    case 0: gives(fchown(*place(), (uid_t)-1, getgid())); break;
-    case 1: gives(lchown(path(), getuid(), (gid_t)-1)); break;
-    default: gives(chown(path(), getuid(), getgid())); break;
+    case 0:
+        gives(fchown(*place(), (uid_t)-1, getgid()));
+        break;
+    case 1:
+        gives(lchown(path(), getuid(), (gid_t)-1));
+        break;
+    default:
+        gives(chown(path(), getuid(), getgid()));
+        break;
     }
 }
 
 static void do_times(void)
 {
-    struct timespec ts[2] = { { any(2000000000), any(1000000000) }, { any(2000000000), once_in(9) ? 1000000000 : any(1000000000) } };
+    struct timespec ts[2] = { { any(2000000000), any(1000000000) },
+                              { any(2000000000), once_in(9) ? 1000000000 : any(1000000000) } };
     struct timeval tv[2] = { { any(2000000000), any(1000000) }, { any(2000000000), any(1000000) } };
     struct stat st;
     const char *p = path();
     long r;
     switch (any(5)) {
-    case 0: r = gives(utimes(p, tv)); break;
-    case 1: r = gives(lutimes(p, tv)); break;
-    case 2: r = gives(utime(p, &(struct utimbuf){ any(99999), any(99999) })); break;
-    default: r = gives(utimensat(AT_FDCWD, p, ts, once_in(2) ? AT_SYMLINK_NOFOLLOW : 0)); break;
+    case 0:
+        r = gives(utimes(p, tv));
+        break;
+    case 1:
+        r = gives(lutimes(p, tv));
+        break;
+    case 2:
+        r = gives(utime(p, &(struct utimbuf){ any(99999), any(99999) }));
+        break;
+    default:
+        r = gives(utimensat(AT_FDCWD, p, ts, once_in(2) ? AT_SYMLINK_NOFOLLOW : 0));
+        break;
     }
     if (r == 0 && lstat(p, &st) == 0 && !S_ISLNK(st.st_mode))
         say(" %ld.%09ld", (long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
@@ -446,9 +523,15 @@ static void do_flags(void)
 {
     int *s = place();
     switch (any(4)) {
-    case 0: gives(fcntl(*s, F_SETFL, (once_in(2) ? O_APPEND : 0) | O_NONBLOCK)); break;
-    case 1: gives(fcntl(*s, F_SETFD, (int)any(2))); break;
-    case 2: gives(fcntl(*s, F_GETFD)); break;
+    case 0:
+        gives(fcntl(*s, F_SETFL, (once_in(2) ? O_APPEND : 0) | O_NONBLOCK));
+        break;
+    case 1:
+        gives(fcntl(*s, F_SETFD, (int)any(2)));
+        break;
+    case 2:
+        gives(fcntl(*s, F_GETFD));
+        break;
     default: {
         int f = fcntl(*s, F_GETFL);
         gives(f < 0 ? -1 : f & (O_ACCMODE | O_APPEND | O_NONBLOCK));
@@ -462,8 +545,11 @@ static void do_lock(void)
     static const int commands[] = { F_SETLK, F_SETLK, F_SETLK, F_GETLK, F_OFD_SETLK, F_OFD_GETLK };
     int *s = place();
     int command = commands[any(6)];
-    struct flock lock = { .l_type = types[any(3)], .l_whence = (short)any(3), .l_start = any(200), .l_len = any(100) };
-    say(" %d type %d whence %d %ld+%ld", command, lock.l_type, lock.l_whence, (long)lock.l_start, (long)lock.l_len);
+    struct flock lock = {
+        .l_type = types[any(3)], .l_whence = (short)any(3), .l_start = any(200), .l_len = any(100)
+    };
+    say(" %d type %d whence %d %ld+%ld", command, lock.l_type, lock.l_whence, (long)lock.l_start,
+        (long)lock.l_len);
     if (once_in(6)) {
         gives(flock(*s, (int[]){ LOCK_SH, LOCK_EX, LOCK_UN }[any(3)] | LOCK_NB));
         return;
@@ -472,7 +558,8 @@ static void do_lock(void)
     if (r == 0 && (command == F_GETLK || command == F_OFD_GETLK)) {
         say(" type %d", lock.l_type);
         if (lock.l_type != F_UNLCK)
-            say(" whence %d %ld+%ld pid %d", lock.l_whence, (long)lock.l_start, (long)lock.l_len, lock.l_pid > 0 ? 1 : (int)lock.l_pid);
+            say(" whence %d %ld+%ld pid %d", lock.l_whence, (long)lock.l_start, (long)lock.l_len,
+                lock.l_pid > 0 ? 1 : (int)lock.l_pid);
     }
 }
 
@@ -484,13 +571,27 @@ static void do_xattr(void)
     ssize_t r;
     say(" %s", n);
     switch (any(8)) {
-    case 0: gives(setxattr(path(), n, fill(300), any(300), (int)any(3))); break;
-    case 1: gives(fsetxattr(*place(), n, fill(20), any(20), (int)any(3))); break;
-    case 2: gives(removexattr(path(), n)); break;
-    case 3: gives(fremovexattr(*place(), n)); break;
-    case 4: gives(fgetxattr(*place(), n, buf, any(2) ? sizeof buf : any(10))); break;
-    case 5: gives(lgetxattr(path(), n, buf, sizeof buf)); break;
-    case 6: gives(listxattr(path(), buf, once_in(2) ? sizeof buf : 0)); break;
+    case 0:
+        gives(setxattr(path(), n, fill(300), any(300), (int)any(3)));
+        break;
+    case 1:
+        gives(fsetxattr(*place(), n, fill(20), any(20), (int)any(3)));
+        break;
+    case 2:
+        gives(removexattr(path(), n));
+        break;
+    case 3:
+        gives(fremovexattr(*place(), n));
+        break;
+    case 4:
+        gives(fgetxattr(*place(), n, buf, any(2) ? sizeof buf : any(10)));
+        break;
+    case 5:
+        gives(lgetxattr(path(), n, buf, sizeof buf));
+        break;
+    case 6:
+        gives(listxattr(path(), buf, once_in(2) ? sizeof buf : 0));
+        break;
     default:
         r = gives(getxattr(path(), n, buf, sizeof buf));
         say_data(buf, r);
@@ -499,8 +600,12 @@ static void do_xattr(void)
 
 static void do_allocate(void)
 {
-    static const int hows[] = { 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE,
-                                FALLOC_FL_PUNCH_HOLE, FALLOC_FL_COLLAPSE_RANGE };
+    static const int hows[] = { 0,
+                                FALLOC_FL_KEEP_SIZE,
+                                FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                FALLOC_FL_ZERO_RANGE,
+                                FALLOC_FL_PUNCH_HOLE,
+                                FALLOC_FL_COLLAPSE_RANGE };
     int *s = place();
     int how = hows[any(6)];
     off_t from = any(MOST);
@@ -516,9 +621,15 @@ static void do_allocate(void)
 static void do_node(void)
 {
     switch (any(3)) {
-    case 0: gives(mkfifo(path(), 0644)); break;
-    case 1: gives(mknod(path(), S_IFREG | 0640, 0)); break;
-    default: gives(mknodat(*place(), path(), S_IFSOCK | 0600, 0)); break;
+    case 0:
+        gives(mkfifo(path(), 0644));
+        break;
+    case 1:
+        gives(mknod(path(), S_IFREG | 0640, 0));
+        break;
+    default:
+        gives(mknodat(*place(), path(), S_IFSOCK | 0600, 0));
+        break;
     }
 }
 
@@ -595,11 +706,21 @@ static void do_sync(void)
 {
     int *s = place();
     switch (any(5)) {
-    case 0: gives(fsync(*s)); break;
-    case 1: gives(fdatasync(*s)); break;
-    case 2: say(" = %d", posix_fadvise(*s, 0, 0, (int)any(7))); break;
-    case 3: gives(sync_file_range(*s, any(100), any(100), any(9))); break;
-    default: gives(readahead(*s, any(100), any(100))); break;
+    case 0:
+        gives(fsync(*s));
+        break;
+    case 1:
+        gives(fdatasync(*s));
+        break;
+    case 2:
+        say(" = %d", posix_fadvise(*s, 0, 0, (int)any(7)));
+        break;
+    case 3:
+        gives(sync_file_range(*s, any(100), any(100), any(9)));
+        break;
+    default:
+        gives(readahead(*s, any(100), any(100)));
+        break;
     }
 }
 
@@ -641,10 +762,19 @@ static void do_stream(void)
             fseek(f, 0, SEEK_CUR);
             break;
         }
-        case 1: say(" p%d", fprintf(f, "%u-%s\n", any(1000), "text")); fflush(f); break;
-        case 2: say(" s%d", fseek(f, (long)any(400), (int)any(3))); break;
-        case 3: say(" t%ld", ftell(f)); break;
-        case 4: say(" e%d%d", feof(f), ferror(f)); break;
+        case 1:
+            say(" p%d", fprintf(f, "%u-%s\n", any(1000), "text"));
+            fflush(f);
+            break;
+        case 2:
+            say(" s%d", fseek(f, (long)any(400), (int)any(3)));
+            break;
+        case 3:
+            say(" t%ld", ftell(f));
+            break;
+        case 4:
+            say(" e%d%d", feof(f), ferror(f));
+            break;
         default: {
             char text[80] = "";
             say(" g%d", fgets(text, sizeof text, f) != NULL);
@@ -673,7 +803,8 @@ static char *edge(void)
     static char *ends[2];
     long page = sysconf(_SC_PAGESIZE);
     for (int i = 0; i < 2 && !ends[i]; i++) {
-        ends[i] = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ends[i] = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                       -1, 0);
         memset(ends[i], 'e', (size_t)page);
         ends[i] += page;
         if (i ? mprotect(ends[i], (size_t)page, PROT_NONE) : munmap(ends[i], (size_t)page))
@@ -681,7 +812,8 @@ static char *edge(void)
     }
     unsigned char there;
     char *end = ends[any(2)];
-    if (mincore(end, (size_t)page, &there) == 0) /* a later mapping, a library's, may have come to lie in the hole */
+    /* a later mapping, a library's, may have come to lie in the hole */
+    if (mincore(end, (size_t)page, &there) == 0)
         end = ends[1];
     memset(end - 100, 'e', 100); /* what a call that fails leaves there is not told */
     return end - (once_in(2) ? any(100) : 0);
@@ -708,19 +840,36 @@ static void do_nowhere(void)
     char *p = edge();
     struct stat st = { .st_mode = 0 };
     fstat(*s, &st);
-    if (S_ISFIFO(st.st_mode)) /* the kernel takes what lies in one page of a FIFO whole or, with EFAULT, not at all */
+    /* the kernel takes what lies in one page of a FIFO whole or, with EFAULT, not at all */
+    if (S_ISFIFO(st.st_mode))
         return;
     size_t n = 100 + any(3000);
     struct iovec iov[2] = { { data, any(50) }, { p, n } };
     switch (any(8)) {
-    case 0: gives(read(*s, p, n)); break;
-    case 1: give_and_mend(*s, write(*s, p, n), &st); break;
-    case 2: gives(pread(*s, p, n, offset())); break;
-    case 3: give_and_mend(*s, pwrite(*s, p, n, offset()), &st); break;
-    case 4: gives(readv(*s, iov, 2)); break;
-    case 5: give_and_mend(*s, writev(*s, iov, 2), &st); break;
-    case 6: gives(fstat(*s, (struct stat *)(p + 16))); break;
-    default: gives(open(p, O_RDONLY)); break;
+    case 0:
+        gives(read(*s, p, n));
+        break;
+    case 1:
+        give_and_mend(*s, write(*s, p, n), &st);
+        break;
+    case 2:
+        gives(pread(*s, p, n, offset()));
+        break;
+    case 3:
+        give_and_mend(*s, pwrite(*s, p, n, offset()), &st);
+        break;
+    case 4:
+        gives(readv(*s, iov, 2));
+        break;
+    case 5:
+        give_and_mend(*s, writev(*s, iov, 2), &st);
+        break;
+    case 6:
+        gives(fstat(*s, (struct stat *)(p + 16)));
+        break;
+    default:
+        gives(open(p, O_RDONLY));
+        break;
     }
 }
 
@@ -746,21 +895,25 @@ static void do_statx(void)
     int flags = once_in(3) ? AT_SYMLINK_NOFOLLOW : 0;
     if (gives(statx(AT_FDCWD, path(), flags, STATX_BASIC_STATS | STATX_BTIME, &x)) != 0)
         return;
-    say(" %x %o %x", x.stx_mask & (STATX_BASIC_STATS | STATX_BTIME), x.stx_mode, (unsigned)(x.stx_attributes_mask & STATX_ATTR_APPEND));
+    say(" %x %o %x", x.stx_mask & (STATX_BASIC_STATS | STATX_BTIME), x.stx_mode,
+        (unsigned)(x.stx_attributes_mask & STATX_ATTR_APPEND));
     if (S_ISREG(x.stx_mode))
         say(" %llu", (unsigned long long)x.stx_size);
 }
 
 static void do_flagged(void)
 {
-    static const int flags[] = { RWF_APPEND, RWF_APPEND, RWF_DSYNC, RWF_SYNC, RWF_HIPRI, RWF_APPEND | RWF_DSYNC, 1 << 14 };
+    static const int flags[] = { RWF_APPEND, RWF_APPEND, RWF_DSYNC,
+                                 RWF_SYNC,   RWF_HIPRI,  RWF_APPEND | RWF_DSYNC,
+                                 1 << 14 };
     int *s = place();
     int how = flags[any(7)];
     struct iovec iov[2] = { { data, any(3000) }, { data + 5000, any(3000) } };
     fill(8000);
     off_t from = once_in(3) ? -1 : offset();
     say(" %x @%ld", (unsigned)how, (long)from);
-    gives(once_in(4) && !(how & RWF_APPEND) ? preadv2(*s, iov, 2, from, how) : pwritev2(*s, iov, 2, from, how));
+    gives(once_in(4) && !(how & RWF_APPEND) ? preadv2(*s, iov, 2, from, how)
+                                            : pwritev2(*s, iov, 2, from, how));
 }
 
 static const struct {
@@ -768,16 +921,47 @@ static const struct {
     void (*run)(void);
     unsigned weight;
 } calls[] = {
-    { "open", do_open, 14 }, { "opendir", do_opendir_slot, 3 }, { "close", do_close, 3 }, { "read", do_read, 6 },
-    { "write", do_write, 8 }, { "pread", do_pread, 4 }, { "pwrite", do_pwrite, 5 }, { "vectors", do_vectors, 4 },
-    { "lseek", do_seek, 5 }, { "truncate", do_truncate, 3 }, { "stat", do_stat, 6 }, { "access", do_access, 3 },
-    { "mkdir", do_mkdir, 6 }, { "remove", do_remove, 4 }, { "rename", do_rename, 4 }, { "link", do_link, 4 },
-    { "symlink", do_symlink, 4 }, { "readlink", do_readlink, 3 }, { "mode", do_mode, 3 }, { "owner", do_owner, 2 },
-    { "times", do_times, 3 }, { "list", do_list, 4 }, { "dup", do_dup, 3 }, { "flags", do_flags, 3 }, { "lock", do_lock, 6 },
-    { "xattr", do_xattr, 4 }, { "allocate", do_allocate, 2 }, { "node", do_node, 2 }, { "fs", do_fs, 3 }, { "cwd", do_cwd, 3 },
-    { "realpath", do_real, 3 }, { "umask", do_umask, 1 }, { "copy", do_copy, 3 }, { "sync", do_sync, 2 }, { "map", do_map, 3 },
-    { "stream", do_stream, 5 }, { "unnamed", do_unnamed, 1 }, { "nowhere", do_nowhere, 3 }, { "limit", do_limit, 2 },
-    { "statx", do_statx, 3 }, { "flagged", do_flagged, 3 },
+    { "open", do_open, 14 },
+    { "opendir", do_opendir_slot, 3 },
+    { "close", do_close, 3 },
+    { "read", do_read, 6 },
+    { "write", do_write, 8 },
+    { "pread", do_pread, 4 },
+    { "pwrite", do_pwrite, 5 },
+    { "vectors", do_vectors, 4 },
+    { "lseek", do_seek, 5 },
+    { "truncate", do_truncate, 3 },
+    { "stat", do_stat, 6 },
+    { "access", do_access, 3 },
+    { "mkdir", do_mkdir, 6 },
+    { "remove", do_remove, 4 },
+    { "rename", do_rename, 4 },
+    { "link", do_link, 4 },
+    { "symlink", do_symlink, 4 },
+    { "readlink", do_readlink, 3 },
+    { "mode", do_mode, 3 },
+    { "owner", do_owner, 2 },
+    { "times", do_times, 3 },
+    { "list", do_list, 4 },
+    { "dup", do_dup, 3 },
+    { "flags", do_flags, 3 },
+    { "lock", do_lock, 6 },
+    { "xattr", do_xattr, 4 },
+    { "allocate", do_allocate, 2 },
+    { "node", do_node, 2 },
+    { "fs", do_fs, 3 },
+    { "cwd", do_cwd, 3 },
+    { "realpath", do_real, 3 },
+    { "umask", do_umask, 1 },
+    { "copy", do_copy, 3 },
+    { "sync", do_sync, 2 },
+    { "map", do_map, 3 },
+    { "stream", do_stream, 5 },
+    { "unnamed", do_unnamed, 1 },
+    { "nowhere", do_nowhere, 3 },
+    { "limit", do_limit, 2 },
+    { "statx", do_statx, 3 },
+    { "flagged", do_flagged, 3 },
 };
 
 static void one_call(uint64_t seed, long number, int who)
@@ -804,7 +988,10 @@ static void one_call(uint64_t seed, long number, int who)
 /* A process waits for its turn on a pipe and hands it back on another. */
 static void member(int who, int in, int out)
 {
-    struct { uint64_t seed; long number; } turn;
+    struct {
+        uint64_t seed;
+        long number;
+    } turn;
     while (read(in, &turn, sizeof turn) == sizeof turn) {
         one_call(turn.seed, turn.number, who);
         if (write(out, "", 1) != 1)
@@ -858,11 +1045,15 @@ int main(int argc, char **argv)
         close(back[i][1]);
     }
     for (long n = 0; n < ncalls; n++) {
-        struct { uint64_t seed; long number; } turn = { seed * 1000003 + (uint64_t)n * 7919, n };
+        struct {
+            uint64_t seed;
+            long number;
+        } turn = { seed * 1000003 + (uint64_t)n * 7919, n };
         char byte;
         state = turn.seed + 17;
         int who = (int)any((uint32_t)nprocs);
-        if (write(to[who][1], &turn, sizeof turn) != sizeof turn || read(back[who][0], &byte, 1) != 1) {
+        if (write(to[who][1], &turn, sizeof turn) != sizeof turn ||
+            read(back[who][0], &byte, 1) != 1) {
             printf("process %d is gone\n", who);
             return 1;
         }

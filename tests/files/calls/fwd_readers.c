@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Large reads, which several threads of a server do together, give what the file has: anywhere in it, at its end, at the descriptor's
- * offset, and while it is cut off and filled again behind the server's back.   fwd_readers FORWARDED LOCAL: two paths of one file
+ * Large reads, which several threads of a server do together, give what the file has: anywhere in
+ * it, at its end, at the descriptor's offset, and while it is cut off and filled again behind the
+ * server's back.   fwd_readers FORWARDED LOCAL: two paths of one file
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -13,7 +14,13 @@
 
 #include "tests/files/fwd_is.h"
 
-enum { STEPS = 300, CUT_STEPS = 300, BYTES = (20 << 20) + 12344, LONGEST = 8 << 20, QUICK_CUTS = 2000 };
+enum {
+    STEPS = 300,
+    CUT_STEPS = 300,
+    BYTES = (20 << 20) + 12344,
+    LONGEST = 8 << 20,
+    QUICK_CUTS = 2000
+};
 
 static uint64_t filling[BYTES / 8], buf[LONGEST / 8 + 1];
 static unsigned dice;
@@ -30,7 +37,8 @@ static long least(long a, long b)
     return a < b ? a : b;
 }
 
-/* A read of n bytes from off on; cut: the file may have been shorter, and have holes where it was. */
+/* A read of n bytes from off on; cut: the file may have been shorter, and have holes where it
+ * was. */
 static void check(long n, long off, long len, bool cut)
 {
     long most = off < BYTES ? least(len, BYTES - off) : 0;
@@ -61,7 +69,8 @@ static void *cut_off_and_fill(void *arg)
 {
     int fd = *(int *)arg;
     while (!atomic_load(&stop)) {
-        for (int i = 0; i < QUICK_CUTS; i++) /* where there are no pages any more this is a matter of microseconds: within one slice */
+        /* where there are no pages any more this is a matter of microseconds: within one slice */
+        for (int i = 0; i < QUICK_CUTS; i++)
             IS(ftruncate(fd, atomic_load(&aim)) == 0 ? ftruncate(fd, BYTES) : -1, 0);
         IS(pwrite(fd, filling, sizeof filling, 0), sizeof filling);
     }

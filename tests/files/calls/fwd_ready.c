@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Readiness of FIFOs: poll, select and epoll with all that may come between, beside regular files and local descriptors; and what does
- * not wait.  Says what each call gives, so that a local and a forwarded run can be compared.
+ * Readiness of FIFOs: poll, select and epoll with all that may come between, beside regular files
+ * and local descriptors; and what does not wait.  Says what each call gives, so that a local and a
+ * forwarded run can be compared.
  *   fwd_ready SECTION DIR SCRATCH
  */
 #include <fcntl.h>
@@ -41,7 +42,12 @@ static void rest(int ms)
 /* ---- what others do meanwhile ---- */
 
 struct later {
-    enum { WRITE_TO, CLOSE_IT, KILL, CANCEL } what;
+    enum {
+        WRITE_TO,
+        CLOSE_IT,
+        KILL,
+        CANCEL
+    } what;
     int fd;
     pthread_t thread;
 };
@@ -153,7 +159,9 @@ static void files(void)
 {
     int fd = open(in("file"), O_RDWR | O_CREAT, 0600);
     int d = open(in("."), O_RDONLY | O_DIRECTORY);
-    struct pollfd p[3] = { { .fd = fd, .events = ALL }, { .fd = d, .events = ALL }, { .fd = -1, .events = ALL, .revents = 5 } };
+    struct pollfd p[3] = { { .fd = fd, .events = ALL },
+                           { .fd = d, .events = ALL },
+                           { .fd = -1, .events = ALL, .revents = 5 } };
     T(poll(p, 3, -1));
     T(p[0].revents);
     T(p[1].revents);
@@ -194,8 +202,11 @@ static void waited(const char *what, double since)
 
 static void wait_mixed(struct later *l, int timeout)
 {
-    struct pollfd p[] = { { .fd = pair[0], .events = POLLIN }, { .fd = empty, .events = POLLIN }, { .fd = fifo, .events = POLLIN },
-                          { .fd = local, .events = POLLIN }, { .fd = dup(fifo), .events = POLLIN | POLLPRI } };
+    struct pollfd p[] = { { .fd = pair[0], .events = POLLIN },
+                          { .fd = empty, .events = POLLIN },
+                          { .fd = fifo, .events = POLLIN },
+                          { .fd = local, .events = POLLIN },
+                          { .fd = dup(fifo), .events = POLLIN | POLLPRI } };
     pthread_t t = later(l);
     double since = now_s();
     T(poll(p, 5, timeout));
@@ -235,7 +246,8 @@ static void mixed(void)
         if (pid == 0) {
             int to = open(in("f"), O_WRONLY);
             rest(LATER_MS);
-            _exit(write(to, "child...", 8) != 8 || close(to) != 0); /* a process's end reaches the servers a moment later */
+            /* a process's end reaches the servers a moment later */
+            _exit(write(to, "child...", 8) != 8 || close(to) != 0);
         }
         p[0].fd = fifo;
         since = now_s();
@@ -254,7 +266,9 @@ static void mixed(void)
 /* Many in one call. */
 static void many(void)
 {
-    enum { N = 100 };
+    enum {
+        N = 100
+    };
     struct pollfd p[N];
     char name[16];
     for (int i = 0; i < N; i++) {
@@ -420,7 +434,8 @@ static void told(int ep, int most, int timeout)
         sum += ev[i].data.u64;
         events = events * 1000 + ev[i].events;
     }
-    printf("epoll_wait = %d, data %lx, events %lu\n", n, (unsigned long)sum, n > 1 ? 0 : (unsigned long)events);
+    printf("epoll_wait = %d, data %lx, events %lu\n", n, (unsigned long)sum,
+           n > 1 ? 0 : (unsigned long)events);
     fflush(stdout);
 }
 
@@ -527,7 +542,8 @@ static void copied(void)
     int again = dup(fifo);
     int other = open(in("e"), O_RDWR | O_NONBLOCK);
     T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
-    int names[] = { dup(ep), fcntl(ep, F_DUPFD, 0), fcntl(ep, F_DUPFD_CLOEXEC, 0), dup2(ep, other), -1 };
+    int names[] = { dup(ep), fcntl(ep, F_DUPFD, 0), fcntl(ep, F_DUPFD_CLOEXEC, 0), dup2(ep, other),
+                    -1 };
     names[4] = dup(names[0]);
     T(write(fifo, "x", 1));
     for (int i = 0; i < 5; i++)
@@ -774,7 +790,8 @@ static void blocking(void)
     T(ioctl(fifo, FIONBIO, &n));
     T(fcntl(fifo, F_GETFL) & O_NONBLOCK);
     T(read(fifo, block, 8));
-    for (int round = 0; round < 3; round++) { /* one thread waits for what another writes by the same descriptor */
+    /* one thread waits for what another writes by the same descriptor */
+    for (int round = 0; round < 3; round++) {
         T(pthread_create(&t, NULL, reads, NULL));
         rest(SOON_MS);
         T(polled(fifo, POLLIN | POLLOUT, 0));
@@ -833,11 +850,13 @@ static void pipe_sizes(void)
 
 int main(int argc, char **argv)
 {
+    /* clang-format off */
     static const struct section sections[] = {
         { "states", states }, { "files", files }, { "mixed", mixed }, { "many", many }, { "interrupted", interrupted }, { "sets", sets },
         { "watched", watched }, { "copied", copied }, { "shared", shared }, { "by_number", by_number },
         { "blocking", blocking }, { "pipe_sizes", pipe_sizes },
     };
+    /* clang-format on */
     if (argc != 4)
         return 2;
     dir = argv[2];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files spread over several servers against a model in memory: random reads and writes at the offset and at places, seeks, truncations,
- * a second descriptor, appends, a forked child; sizes and contents are compared after each step, and every server must have moved
- * its share.  Run under amphora-run -iofwd /fwd=DIRECTORY with IOFWD_STRIPE set.   fwd_stripe WIDTH SEED
+ * Files spread over several servers against a model in memory: random reads and writes at the
+ * offset and at places, seeks, truncations, a second descriptor, appends, a forked child; sizes and
+ * contents are compared after each step, and every server must have moved its share.  Run under
+ * amphora-run -iofwd /fwd=DIRECTORY with IOFWD_STRIPE set.   fwd_stripe WIDTH SEED
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -17,7 +18,11 @@
 #include "include/iofwd.h"
 #include "tests/files/fwd_is.h"
 
-enum { MODEL_BYTES = 6 << 20, STEPS = 150, CALL_MOST = 3 << 20 };
+enum {
+    MODEL_BYTES = 6 << 20,
+    STEPS = 150,
+    CALL_MOST = 3 << 20
+};
 
 static uint8_t model[MODEL_BYTES], buf[CALL_MOST], got[CALL_MOST];
 static size_t size, offset; /* of the model */
@@ -31,9 +36,12 @@ static size_t below(size_t n)
 static size_t some_length(void)
 {
     switch (below(6)) {
-    case 0: return below(3000);
-    case 1: return 0;
-    default: return below(CALL_MOST);
+    case 0:
+        return below(3000);
+    case 1:
+        return 0;
+    default:
+        return below(CALL_MOST);
     }
 }
 
@@ -128,7 +136,8 @@ static void do_stat(int fd)
 
 static void walk(int fd, int twin)
 {
-    static void (*const action[])(int) = { do_write, do_pwrite, do_read, do_pread, do_seek, do_truncate, do_stat };
+    static void (*const action[])(int) = { do_write, do_pwrite,   do_read, do_pread,
+                                           do_seek,  do_truncate, do_stat };
     for (step = 0; step < STEPS; step++)
         action[below(sizeof action / sizeof action[0])](below(4) ? fd : twin);
 }
@@ -145,10 +154,13 @@ static void write_whole(const char *path, const void *data, size_t len)
     IS(close(fd), 0);
 }
 
-/* An append must land at the end whatever the file is spread over; a child's and an exec'd program's descriptors are whole files too. */
+/* An append must land at the end whatever the file is spread over; a child's and an exec'd
+ * program's descriptors are whole files too. */
 static void others(const char *path)
 {
-    enum { MORE = 400000 };
+    enum {
+        MORE = 400000
+    };
     char command[200];
     if (size > MODEL_BYTES - MORE)
         IS(truncate(path, (off_t)(size = MODEL_BYTES - MORE)), 0);
@@ -182,7 +194,8 @@ static void shares(unsigned width)
         struct iofwd_stats s;
         IS(iofwd_stats(servers[i], &s), 0);
         if (s.bytes_written < 1 << 16 || s.bytes_read < 1 << 16)
-            fail("bytes of a server", (long)(s.bytes_written < s.bytes_read ? s.bytes_written : s.bytes_read), 1 << 16);
+            fail("bytes of a server",
+                 (long)(s.bytes_written < s.bytes_read ? s.bytes_written : s.bytes_read), 1 << 16);
         /* A child's end is noticed by its connection; that is not part of its wait. */
         for (int tries = 0; s.open_files && tries < 1000; tries++) {
             usleep(10000);

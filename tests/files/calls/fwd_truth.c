@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_truth SECTION DIRECTORY SCRATCH: what POSIX and Linux promise in the corners.  Prints what each call gave; fwd_truth.sh runs it in a
- * local directory and in a forwarded one and compares.
+ * fwd_truth SECTION DIRECTORY SCRATCH: what POSIX and Linux promise in the corners.  Prints what
+ * each call gave; fwd_truth.sh runs it in a local directory and in a forwarded one and compares.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -244,7 +244,8 @@ static void appends(size_t len, int count)
             whole++;
         else
             torn++;
-    printf("%d processes appended %zu bytes %d times: %d whole, %d torn, %d failed\n", WRITERS, len, count, whole, torn, failed);
+    printf("%d processes appended %zu bytes %d times: %d whole, %d torn, %d failed\n", WRITERS, len,
+           count, whole, torn, failed);
     close(fd);
     unlink(in("log"));
     free(data);
@@ -269,9 +270,12 @@ static void untouched(void)
     for (int i = 0; i < ROUNDS; i++) {
         errno = 0;
         int fd = open(in("quiet"), O_RDWR | O_CREAT, 0600);
-        bool ok = fd >= 0 && write(fd, data, sizeof data) == (ssize_t)sizeof data && pread(fd, data, sizeof data, 50) == 50;
-        ok = ok && lseek(fd, 0, SEEK_SET) == 0 && read(fd, data, 10) == 10 && fstat(fd, &st) == 0 && ftruncate(fd, 100) == 0;
-        ok = ok && close(fd) == 0 && stat(in("quiet"), &st) == 0 && rename(in("quiet"), in("still")) == 0;
+        bool ok = fd >= 0 && write(fd, data, sizeof data) == (ssize_t)sizeof data &&
+                  pread(fd, data, sizeof data, 50) == 50;
+        ok = ok && lseek(fd, 0, SEEK_SET) == 0 && read(fd, data, 10) == 10 && fstat(fd, &st) == 0 &&
+             ftruncate(fd, 100) == 0;
+        ok = ok && close(fd) == 0 && stat(in("quiet"), &st) == 0 &&
+             rename(in("quiet"), in("still")) == 0;
         DIR *d = opendir(dir);
         ok = ok && d && readdir(d) && closedir(d) == 0 && rename(in("still"), in("quiet")) == 0;
         if (!ok)
@@ -288,10 +292,13 @@ static void untouched(void)
 static void tell(const char *what, int r, const struct statx *x)
 {
     time_t now = time(NULL);
-    printf("%s: %d %s mask %x mode %o size %llu born %d attributes %llx of %llx\n", what, r, r ? strerrorname_np(errno) : "",
-           x->stx_mask & (STATX_BASIC_STATS | STATX_BTIME), x->stx_mode, (unsigned long long)x->stx_size,
-           (x->stx_mask & STATX_BTIME) && now - x->stx_btime.tv_sec >= 0 && now - x->stx_btime.tv_sec < 60,
-           (unsigned long long)(x->stx_attributes & ~MOUNTS), (unsigned long long)(x->stx_attributes_mask & ~MOUNTS));
+    printf("%s: %d %s mask %x mode %o size %llu born %d attributes %llx of %llx\n", what, r,
+           r ? strerrorname_np(errno) : "", x->stx_mask & (STATX_BASIC_STATS | STATX_BTIME),
+           x->stx_mode, (unsigned long long)x->stx_size,
+           (x->stx_mask & STATX_BTIME) && now - x->stx_btime.tv_sec >= 0 &&
+               now - x->stx_btime.tv_sec < 60,
+           (unsigned long long)(x->stx_attributes & ~MOUNTS),
+           (unsigned long long)(x->stx_attributes_mask & ~MOUNTS));
     fflush(stdout);
 }
 
@@ -306,8 +313,8 @@ static void marks(void)
     int version = 0;
     T(write(fd, "0123456789", 10));
     tell("by path", statx(AT_FDCWD, in("marked"), 0, STATX_BASIC_STATS | STATX_BTIME, &x), &x);
-    T(stat(in("marked"), &st) == 0 && st.st_ino == x.stx_ino && st.st_ctim.tv_nsec == x.stx_ctime.tv_nsec &&
-      st.st_blocks == (blkcnt_t)x.stx_blocks);
+    T(stat(in("marked"), &st) == 0 && st.st_ino == x.stx_ino &&
+      st.st_ctim.tv_nsec == x.stx_ctime.tv_nsec && st.st_blocks == (blkcnt_t)x.stx_blocks);
     tell("by descriptor", statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &x), &x);
     tell("nothing", statx(AT_FDCWD, in("nothing"), 0, STATX_BTIME, &x), &x);
     OK(symlink("marked", in("to-marked")));
@@ -326,7 +333,8 @@ static void marks(void)
         tell("marked", statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &x), &x);
         T(open(in("marked"), O_WRONLY));
         T(unlink(in("marked")));
-        T(ioctl(fd, FS_IOC_SETFLAGS, &before)); /* not 0: ext4 would turn its extents into blocks, where it can just then */
+        /* not 0: ext4 would turn its extents into blocks, where it can just then */
+        T(ioctl(fd, FS_IOC_SETFLAGS, &before));
     }
     T(ioctl(fd, FS_IOC_FSSETXATTR, &ext));
     T(ioctl(fd, FS_IOC_GETFLAGS, (int *)NULL));
@@ -452,7 +460,8 @@ static void limit(void)
     T(setrlimit(RLIMIT_FSIZE, &lim));
     grow();
     signal(SIGXFSZ, SIG_DFL);
-    snprintf(command, sizeof command, "head -c 150000 /dev/zero >%s; echo $?; wc -c <%s", in("cut"), in("cut"));
+    snprintf(command, sizeof command, "head -c 150000 /dev/zero >%s; echo $?; wc -c <%s", in("cut"),
+             in("cut"));
     T(system(command));
     lim.rlim_cur = 120000;
     T(prlimit(0, RLIMIT_FSIZE, &lim, NULL));
@@ -545,7 +554,10 @@ static int lock(int fd, int command, short type, off_t from, off_t len)
 {
     struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = len };
     int r = fcntl(fd, command, &l);
-    return r == 0 && command == F_GETLK ? (l.l_type == F_UNLCK ? 0 : l.l_pid == getppid() ? 1 : 2) : r;
+    return r == 0 && command == F_GETLK ? (l.l_type == F_UNLCK    ? 0
+                                           : l.l_pid == getppid() ? 1
+                                                                  : 2)
+                                        : r;
 }
 
 /* What another process sees: 1: locked by its parent. */
@@ -579,9 +591,12 @@ static void went_on(void)
     execl(self, self, "gone-on", dir, scratch, NULL);
 }
 
-enum { COPY = 70 }; /* above what a test is started with */
+enum {
+    COPY = 70
+}; /* above what a test is started with */
 
-/* exec closes a copy of the descriptor, then another one of the file; both end the locks, although the first stays open. */
+/* exec closes a copy of the descriptor, then another one of the file; both end the locks, although
+ * the first stays open. */
 static void gone_on(void)
 {
     int fd = open(in("held"), O_RDWR);
@@ -640,7 +655,8 @@ static void locked(void)
     T(lock(fd, F_SETLK, F_WRLCK, 0, 10)); /* it has ended */
     close(fd);
     int denied = 0;
-    for (int i = 0; i < 100; i++) { /* what a process had locked is free when its parent has waited for it */
+    /* what a process had locked is free when its parent has waited for it */
+    for (int i = 0; i < 100; i++) {
         if ((pid = fork()) == 0) {
             fd = open(in("held"), O_RDWR);
             _exit(lock(fd, F_SETLK, F_WRLCK, 0, 10) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0);
@@ -663,7 +679,8 @@ static void held_by(void)
     snprintf(go, sizeof go, "%s/go", scratch);
     snprintf(done, sizeof done, "%s/done", scratch);
     if (strcmp(getenv("AMPHORA_RANK"), "0") == 0) {
-        if (lock(fd, F_SETLK, F_WRLCK, 10, 20) != 0 || write(open(go, O_WRONLY), &pid, sizeof pid) != sizeof pid)
+        if (lock(fd, F_SETLK, F_WRLCK, 10, 20) != 0 ||
+            write(open(go, O_WRONLY), &pid, sizeof pid) != sizeof pid)
             exit(3);
         close(open(done, O_RDONLY)); /* until the other has looked */
         return;
@@ -673,7 +690,8 @@ static void held_by(void)
     for (int i = 0; i < 2; i++) {
         struct flock l = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
         int r = fcntl(fd, i ? F_OFD_GETLK : F_GETLK, &l);
-        printf("held by the other: %d %d %d from %ld, %ld bytes\n", r, l.l_type == F_WRLCK, l.l_pid == pid, (long)l.l_start, (long)l.l_len);
+        printf("held by the other: %d %d %d from %ld, %ld bytes\n", r, l.l_type == F_WRLCK,
+               l.l_pid == pid, (long)l.l_start, (long)l.l_len);
     }
     close(open(done, O_WRONLY));
 }
@@ -719,17 +737,39 @@ static void *calls_file(void *arg)
     pthread_cleanup_push(clean, NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     switch (which_call) {
-    case 0: (void)!read(at_file, c, 3); break;
-    case 1: (void)!write(at_file, "new", 3); break;
-    case 2: (void)!pread(at_file, c, 3, 0); break;
-    case 3: (void)!pwrite(at_file, "new", 3, 0); break;
-    case 4: fsync(at_file); break;
-    case 5: open(in("made"), O_CREAT | O_RDWR, 0600); break;
-    case 6: close(at_file); break;
-    case 7: (void)!readv(at_file, &v, 1); break;
-    case 8: (void)!writev(at_file, &v, 1); break;
-    case 9: fdatasync(at_file); break;
-    default: lseek(at_file, 0, SEEK_CUR); break; /* no cancellation point */
+    case 0:
+        (void)!read(at_file, c, 3);
+        break;
+    case 1:
+        (void)!write(at_file, "new", 3);
+        break;
+    case 2:
+        (void)!pread(at_file, c, 3, 0);
+        break;
+    case 3:
+        (void)!pwrite(at_file, "new", 3, 0);
+        break;
+    case 4:
+        fsync(at_file);
+        break;
+    case 5:
+        open(in("made"), O_CREAT | O_RDWR, 0600);
+        break;
+    case 6:
+        close(at_file);
+        break;
+    case 7:
+        (void)!readv(at_file, &v, 1);
+        break;
+    case 8:
+        (void)!writev(at_file, &v, 1);
+        break;
+    case 9:
+        fdatasync(at_file);
+        break;
+    default:
+        lseek(at_file, 0, SEEK_CUR);
+        break; /* no cancellation point */
     }
     pthread_cleanup_pop(0);
     return NULL;
@@ -810,11 +850,14 @@ static void make_all(const char *under)
     close(fd);
 }
 
-/* A directory's default ACL decides alone on the modes of what is made in it: the umask does not count there. */
+/* A directory's default ACL decides alone on the modes of what is made in it: the umask does not
+ * count there. */
 static void masked(void)
 {
-    static const unsigned char acl[] = { 2, 0, 0, 0, /* version; then tag, rights and number of the owner, the group and others */
-                                         1, 0, 7, 0, 255, 255, 255, 255, 4, 0, 6, 0, 255, 255, 255, 255, 32, 0, 5, 0, 255, 255, 255, 255 };
+    /* version; then tag, rights and number of the owner, the group and others */
+    static const unsigned char acl[] = { 2,   0,   0, 0, 1,   0,   7,   0,   255, 255,
+                                         255, 255, 4, 0, 6,   0,   255, 255, 255, 255,
+                                         32,  0,   5, 0, 255, 255, 255, 255 };
     static const mode_t masks[] = { 0, 022, 077, 0777 };
     T(mkdir(in("plain"), 0755));
     T(mkdir(in("with"), 0755));
@@ -834,7 +877,8 @@ static void masked(void)
             umask((mode_t)i * 011);
             for (int k = 0; k < 300; k++) {
                 snprintf(name, sizeof name, "plain/%d-%d", i, k);
-                wrong += mkdir(in(name), 0777) || stat(in(name), &st) || (st.st_mode & 07777) != 0777 - (mode_t)i * 011 || rmdir(in(name));
+                wrong += mkdir(in(name), 0777) || stat(in(name), &st) ||
+                         (st.st_mode & 07777) != 0777 - (mode_t)i * 011 || rmdir(in(name));
             }
             _exit(wrong ? 1 : 0);
         }
@@ -844,6 +888,7 @@ static void masked(void)
 
 int main(int argc, char **argv)
 {
+    /* clang-format off */
     static const struct section sections[] = {
         { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links },
         { "untouched", untouched }, { "locked", locked }, { "went-on", went_on }, { "cancelled", cancelled },
@@ -851,6 +896,7 @@ int main(int argc, char **argv)
         { "masked", masked }, { "unknown", unknown }, { "copy-gone", copy_gone }, { "other-gone", other_gone },
         { "still-held", still_held },
     };
+    /* clang-format on */
     if (argc != 4)
         return 2;
     self = argv[0];

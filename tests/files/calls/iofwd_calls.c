@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every forwarded call by the client's stubs, against real servers: results, errno values, large data in pieces, holds over fork
- * and exec, threads, locks, FIFOs, counters.  The prefix is /fwd; its directory at the servers is given as the argument, so that
- * what arrived is looked at directly.
+ * Every forwarded call by the client's stubs, against real servers: results, errno values, large
+ * data in pieces, holds over fork and exec, threads, locks, FIFOs, counters.  The prefix is /fwd;
+ * its directory at the servers is given as the argument, so that what arrived is looked at
+ * directly.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -43,7 +44,8 @@ static int failures;
     do { \
         int got_ = (call); \
         if (got_ != (want)) { \
-            printf("%s:%d: %s gives %d (%s), not %d\n", __FILE__, __LINE__, #call, got_, strerror(got_), want); \
+            printf("%s:%d: %s gives %d (%s), not %d\n", __FILE__, __LINE__, #call, got_, \
+                   strerror(got_), want); \
             failures++; \
         } \
     } while (0)
@@ -101,8 +103,9 @@ static void test_small(void)
     CHECK(n == 5 && memcmp(buf, "Jello", 5) == 0);
     IS(amph_fwd_fstat(cl, &f, &st), 0);
     CHECK(stat(real("small"), &rst) == 0);
-    CHECK(st.st_size == 11 && st.st_ino == rst.st_ino && st.st_dev == rst.st_dev && st.st_mode == rst.st_mode &&
-          st.st_mtim.tv_nsec == rst.st_mtim.tv_nsec && st.st_mode == (S_IFREG | 0644));
+    CHECK(st.st_size == 11 && st.st_ino == rst.st_ino && st.st_dev == rst.st_dev &&
+          st.st_mode == rst.st_mode && st.st_mtim.tv_nsec == rst.st_mtim.tv_nsec &&
+          st.st_mode == (S_IFREG | 0644));
     IS(amph_fwd_lseek(cl, &f, -5, SEEK_SET, &pos), EINVAL);
     IS(amph_fwd_ftruncate(cl, &f, 5), 0);
     CHECK(stat(real("small"), &rst) == 0 && rst.st_size == 5);
@@ -146,7 +149,8 @@ static void test_paths(void)
     IS(amph_fwd_access(cl, NULL, fwd("none"), F_OK, 0), ENOENT);
     IS(amph_fwd_rename(cl, NULL, fwd("small"), NULL, fwd("d/moved"), 0), 0);
     CHECK(stat(real("d/moved"), &rst) == 0 && stat(real("small"), &rst) < 0);
-    IS(amph_fwd_rename(cl, NULL, fwd("d/moved"), NULL, fwd("d/link"), 1 /* RENAME_NOREPLACE */), EEXIST);
+    IS(amph_fwd_rename(cl, NULL, fwd("d/moved"), NULL, fwd("d/link"), 1 /* RENAME_NOREPLACE */),
+       EEXIST);
     IS(amph_fwd_link(cl, NULL, fwd("d/moved"), NULL, fwd("d/hard"), 0), 0);
     CHECK(stat(real("d/hard"), &rst) == 0 && rst.st_nlink == 2);
     IS(amph_fwd_chmod(cl, NULL, fwd("d/hard"), 0604, 0), 0);
@@ -154,8 +158,8 @@ static void test_paths(void)
     IS(amph_fwd_chown(cl, NULL, fwd("d/hard"), (uid_t)-1, getgid(), 0), 0);
     struct timespec t[2] = { { 1000000000, 5 }, { 1234567890, 123456789 } };
     IS(amph_fwd_utimens(cl, NULL, fwd("d/hard"), t, 0), 0);
-    CHECK(stat(real("d/hard"), &rst) == 0 && rst.st_mtim.tv_sec == 1234567890 && rst.st_mtim.tv_nsec == 123456789 &&
-          rst.st_atim.tv_nsec == 5);
+    CHECK(stat(real("d/hard"), &rst) == 0 && rst.st_mtim.tv_sec == 1234567890 &&
+          rst.st_mtim.tv_nsec == 123456789 && rst.st_atim.tv_nsec == 5);
     t[0].tv_nsec = 2000000000;
     IS(amph_fwd_utimens(cl, NULL, fwd("d/hard"), t, 0), EINVAL);
     IS(amph_fwd_truncate(cl, NULL, fwd("d/hard"), 77), 0);
@@ -205,7 +209,9 @@ struct ent {
 
 static void test_dirents(void)
 {
-    enum { N = 700 };
+    enum {
+        N = 700
+    };
     struct amph_fwd_file dir;
     char name[64];
     char *buf = malloc(5000);
@@ -217,7 +223,8 @@ static void test_dirents(void)
     char after[256] = "";
     mkdir(real("many"), 0700);
     for (int i = 0; i < N; i++) {
-        snprintf(name, sizeof name, "many/entry-%d-%.*s", i, i % 30, "..............................");
+        snprintf(name, sizeof name, "many/entry-%d-%.*s", i, i % 30,
+                 "..............................");
         int fd = open(real(name), O_CREAT | O_WRONLY, 0600);
         close(fd);
     }
@@ -249,11 +256,12 @@ static void test_dirents(void)
     free(buf);
 }
 
-/* Every size around the limits of inline data, pieces and slots; written and read back, by offset and in sequence. */
+/* Every size around the limits of inline data, pieces and slots; written and read back, by offset
+ * and in sequence. */
 static void test_sizes(void)
 {
-    static const size_t sizes[] = { 1, 1023, 1024, 1025, 4096, 32768, 32769, 131071, 131072, 131073, 262145, 1 << 20,
-        (5 << 20) + 7 };
+    static const size_t sizes[] = { 1,      1023,   1024,   1025,   4096,    32768,        32769,
+                                    131071, 131072, 131073, 262145, 1 << 20, (5 << 20) + 7 };
     size_t most = sizes[sizeof sizes / sizeof sizes[0] - 1];
     size_t n;
     unsigned char *out = malloc(most);
@@ -312,7 +320,10 @@ struct appender {
     struct amph_fwd_file f;
     unsigned char mark;
 };
-enum { RECORD = 600000, RECORDS = 8 };
+enum {
+    RECORD = 600000,
+    RECORDS = 8
+};
 
 static void *append(void *arg)
 {
@@ -330,7 +341,9 @@ static void *append(void *arg)
 
 static void test_threads(void)
 {
-    enum { T = 3 };
+    enum {
+        T = 3
+    };
     struct appender a[T];
     pthread_t t[T];
     struct amph_fwd_file f;
@@ -503,7 +516,8 @@ static void exec_once(bool opened)
     CHECK(amph_fwd_file_print(&f, text, sizeof text) > 0);
     pid_t pid = fork();
     if (pid == 0) {
-        /* Half of the time the child has an endpoint of its own, which the new image must replace. */
+        /* Half of the time the child has an endpoint of its own, which the new image must
+         * replace. */
         size_t n;
         if (opened && (amph_fwd_process(&cl) || amph_fwd_write(cl, &f, "child;", 6, &n)))
             _exit(2);
@@ -517,7 +531,8 @@ static void exec_once(bool opened)
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     char buf[32] = "";
     FILE *fp = fopen(real("execed"), "r");
-    CHECK(fp && fread(buf, 1, sizeof buf - 1, fp) > 0 && strcmp(buf, opened ? "child;new image;" : "new image;") == 0);
+    CHECK(fp && fread(buf, 1, sizeof buf - 1, fp) > 0 &&
+          strcmp(buf, opened ? "child;new image;" : "new image;") == 0);
     if (fp)
         fclose(fp);
 }
@@ -557,7 +572,9 @@ static void on_alarm(int sig)
 static void test_signals(void)
 {
     struct amph_fwd_file f;
-    struct itimerval { struct timeval interval, value; } tick = { { 0, 500 }, { 0, 500 } }, off = { { 0, 0 }, { 0, 0 } };
+    struct itimerval {
+        struct timeval interval, value;
+    } tick = { { 0, 500 }, { 0, 500 } }, off = { { 0, 0 }, { 0, 0 } };
     extern int setitimer(int, const void *, void *);
     size_t n;
     size_t sum = 0;
@@ -582,7 +599,8 @@ static void test_signals(void)
     free(buf);
 }
 
-/* A client that is killed in the middle of a large write: its files are closed, its locks dropped, others go on. */
+/* A client that is killed in the middle of a large write: its files are closed, its locks dropped,
+ * others go on. */
 static void test_killed(void)
 {
     struct amph_fwd_file mine, f;
@@ -599,7 +617,8 @@ static void test_killed(void)
     pid_t pid = fork();
     if (pid == 0) {
         char *buf = calloc(1, size);
-        if (amph_fwd_process(&cl) || fopen_fwd("victim", O_RDWR, &f) || amph_fwd_setlock(cl, &f, &lock))
+        if (amph_fwd_process(&cl) || fopen_fwd("victim", O_RDWR, &f) ||
+            amph_fwd_setlock(cl, &f, &lock))
             _exit(1);
         n = (size_t)write(up[1], "x", 1);
         while (amph_fwd_pwrite(cl, &f, 0, buf, size, &n) == 0)
@@ -615,7 +634,8 @@ static void test_killed(void)
     uint64_t until = amph_now_ns() + 5 * AMPH_NS_PER_S;
     do
         IS(iofwd_stats(IOFWD_NONE, &after), 0);
-    while (before.clients == 1 && (after.open_files != before.open_files || after.clients != 1) && amph_now_ns() < until);
+    while (before.clients == 1 && (after.open_files != before.open_files || after.clients != 1) &&
+           amph_now_ns() < until);
     CHECK(before.clients > 1 || (after.open_files == before.open_files && after.clients == 1));
     IS(amph_fwd_close(cl, &mine), 0);
     close(up[0]);
@@ -623,7 +643,8 @@ static void test_killed(void)
 }
 
 /* What a stranger says at a door of the client's server is answered with one sentence. */
-static void knock(const struct amph_fwd_server_addr *where, bool same_host, const char *what, const uint8_t *frame, size_t len, const char *want)
+static void knock(const struct amph_fwd_server_addr *where, bool same_host, const char *what,
+                  const uint8_t *frame, size_t len, const char *want)
 {
     uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
     struct amph_fwd_frame_in in;
@@ -652,7 +673,8 @@ static void knock_wrongly(const struct amph_fwd_server_addr *where, bool same_ho
     n = amph_fwd_hello_build(frame + FWD_FRAME_HEAD_BYTES, FWD_FRAME_BODY_MAX, &h, key, nonce);
     n = amph_fwd_frame_build(frame, FWD_FRAME_HELLO, frame + FWD_FRAME_HEAD_BYTES, n);
     knock(where, same_host, "another key", frame, n, "key");
-    knock(where, same_host, "another protocol", (const uint8_t *)"GET / HTTP/1.0\r\n\r\n", 18, "not the iofwd protocol");
+    knock(where, same_host, "another protocol", (const uint8_t *)"GET / HTTP/1.0\r\n\r\n", 18,
+          "not the iofwd protocol");
 }
 
 /* At the door for its own host, and at the one on a port, where the job has one. */
@@ -661,7 +683,8 @@ static void test_door(void)
     struct amph_fwd_server_addr where;
     void *value;
     size_t len;
-    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
+    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value,
+                           &len) == AMPH_OK);
     CHECK(amph_fwd_server_addr_parse(value, len, &where));
     free(value);
     knock_wrongly(&where, true);
@@ -678,12 +701,15 @@ static int stay_silent(void)
     void *value;
     size_t len;
     int fd;
-    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
-    CHECK(amph_fwd_server_addr_parse(value, len, &where) && amph_fwd_control_connect(&where, true, &fd) == AMPH_OK);
+    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value,
+                           &len) == AMPH_OK);
+    CHECK(amph_fwd_server_addr_parse(value, len, &where) &&
+          amph_fwd_control_connect(&where, true, &fd) == AMPH_OK);
     free(value);
     CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
     struct pollfd p = { .fd = fd, .events = POLLIN };
-    CHECK(poll(&p, 1, (int)(3 * FWD_CONTROL_TIMEOUT_NS / AMPH_NS_PER_MS)) == 1 && read(fd, buf, 1) == 0);
+    CHECK(poll(&p, 1, (int)(3 * FWD_CONTROL_TIMEOUT_NS / AMPH_NS_PER_MS)) == 1 &&
+          read(fd, buf, 1) == 0);
     close(fd);
     return failures;
 }
@@ -705,14 +731,18 @@ static void test_counters(void)
     CHECK(b.calls - a.calls == 4);
     CHECK(b.bytes_written - a.bytes_written == 3000);
     CHECK(b.bytes_read - a.bytes_read == 2000);
-    /* The server counts for all its clients: only where this was the only one at both counts is the number its own. */
+    /* The server counts for all its clients: only where this was the only one at both counts is the
+     * number its own. */
     CHECK(a.clients > 1 || b.clients > 1 || b.open_files == a.open_files);
 }
 
-/* Many that say nothing at the port: the first of them are soon sent away, the last may stay, and clients are served. */
+/* Many that say nothing at the port: the first of them are soon sent away, the last may stay, and
+ * clients are served. */
 static int crowd(void)
 {
-    enum { CROWD = 400 };
+    enum {
+        CROWD = 400
+    };
     struct amph_fwd_server_addr where;
     struct stat st;
     struct pollfd first = { .events = POLLIN };
@@ -721,12 +751,14 @@ static int crowd(void)
     int fd[CROWD];
     void *value;
     size_t len;
-    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value, &len) == AMPH_OK);
+    CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value,
+                           &len) == AMPH_OK);
     CHECK(amph_fwd_server_addr_parse(value, len, &where) && where.tcp.ss_family != AF_UNSPEC);
     free(value);
     uint64_t start = amph_now_ns();
     for (int i = 0; i < CROWD; i++)
-        CHECK(amph_fwd_control_connect(&where, false, &fd[i]) == AMPH_OK && amph_fwd_control_receive(fd[i], buf, &in) == AMPH_OK);
+        CHECK(amph_fwd_control_connect(&where, false, &fd[i]) == AMPH_OK &&
+              amph_fwd_control_receive(fd[i], buf, &in) == AMPH_OK);
     for (int i = 0; i < CROWD - 300; i++) {
         first.fd = fd[i];
         CHECK(poll(&first, 1, 5000) == 1 && recv(fd[i], buf, 1, 0) <= 0);
@@ -762,12 +794,14 @@ int main(int argc, char **argv)
     snprintf(base, sizeof base, "client-%u", iofwd_client_number());
     umask(0);
     IS(amph_fwd_mkdir(cl, NULL, fwd(""), 0755), 0);
+    /* clang-format off */
     static const struct { const char *name; void (*run)(void); } tests[] = {
         { "small", test_small }, { "paths", test_paths }, { "relative", test_relative }, { "dirents", test_dirents },
         { "sizes", test_sizes }, { "full", test_full }, { "threads", test_threads }, { "fifo", test_fifo }, { "locks", test_locks },
         { "flags", test_flags }, { "xattr", test_xattr }, { "fork", test_fork }, { "exec", test_exec }, { "signals", test_signals },
         { "killed", test_killed }, { "door", test_door }, { "counters", test_counters },
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         int before = failures;
         tests[i].run();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd.h's files by name, collected and non-blocking calls: contents are compared with a model; a hundred operations are under way at a
- * time and are waited for in another order; a forked child goes on by itself.   iofwd_files SEED   (odd: nothing is preloaded)
+ * iofwd.h's files by name, collected and non-blocking calls: contents are compared with a model; a
+ * hundred operations are under way at a time and are waited for in another order; a forked child
+ * goes on by itself.   iofwd_files SEED   (odd: nothing is preloaded)
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -18,7 +19,10 @@
 #include "tests/files/fwd_bare.h"
 #include "tests/files/fwd_is.h"
 
-enum { PARTS = 100, PART_BYTES = 30000 };
+enum {
+    PARTS = 100,
+    PART_BYTES = 30000
+};
 
 static uint8_t model[PARTS][PART_BYTES], back[PARTS][PART_BYTES];
 
@@ -96,7 +100,8 @@ static void start_all(iofwd_file_t *f, bool write, iofwd_op_t op[PARTS])
     for (int i = 0; i < PARTS; i++) {
         int p = i * 37 % PARTS;
         IS(write ? iofwd_pwrite_nb(f, model[p], PART_BYTES, (off_t)p * PART_BYTES, &op[i])
-                 : iofwd_pread_nb(f, back[p], PART_BYTES, (off_t)p * PART_BYTES, &op[i]), 0);
+                 : iofwd_pread_nb(f, back[p], PART_BYTES, (off_t)p * PART_BYTES, &op[i]),
+           0);
     }
 }
 
@@ -141,7 +146,9 @@ static void non_blocking(void)
 /* What has not begun can be called off. */
 static void cancelling(void)
 {
-    enum { MANY = 6 };
+    enum {
+        MANY = 6
+    };
     iofwd_file_t *f;
     iofwd_op_t op[MANY];
     struct iofwd_result r;
@@ -160,10 +167,13 @@ static void cancelling(void)
     IS(iofwd_close(f), 0);
 }
 
-/* One open file that this process opens by its name, too, and again: the last that is closed ends it, in whatever order. */
+/* One open file that this process opens by its name, too, and again: the last that is closed ends
+ * it, in whatever order. */
 static void by_own_name(void)
 {
-    enum { TIMES = 3 };
+    enum {
+        TIMES = 3
+    };
     static const int orders[][TIMES] = { { 0, 1, 2 }, { 2, 1, 0 }, { 1, 0, 2 }, { 2, 0, 1 } };
     struct iofwd_stats before[2], now;
     uint32_t first;

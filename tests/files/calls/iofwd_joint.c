@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joint reads and writes: stretches dealt out at random to all processes, with holes, from the segment and from other memory, against a
- * model; what one process cannot do is everyone's error; a process that leaves ends the waiting of the others.   iofwd_joint SEED ROUNDS
+ * Joint reads and writes: stretches dealt out at random to all processes, with holes, from the
+ * segment and from other memory, against a model; what one process cannot do is everyone's error; a
+ * process that leaves ends the waiting of the others.   iofwd_joint SEED ROUNDS
  */
 #define _GNU_SOURCE 1
 #include <gasnetex.h>
@@ -18,7 +19,12 @@
 #include "iofwd.h"
 #include "tests/files/fwd_kill.h"
 
-enum { FILE_BYTES = 3 << 20, STRETCHES = 20, SEGMENT = 8 << 20, NOBODY = 255 };
+enum {
+    FILE_BYTES = 3 << 20,
+    STRETCHES = 20,
+    SEGMENT = 8 << 20,
+    NOBODY = 255
+};
 
 static gex_TM_t tm;
 static uint32_t me, procs;
@@ -57,7 +63,8 @@ static iofwd_file_t *open_by_name(iofwd_file_t *mine, uint32_t whose)
     return f;
 }
 
-/* Deals the bytes of a stretch out: runs of one process each, by a pattern or at random; who: of each byte. */
+/* Deals the bytes of a stretch out: runs of one process each, by a pattern or at random; who: of
+ * each byte. */
 static void deal(uint8_t *who, size_t len)
 {
     size_t run = 1 + draw(draw(2) ? 5000 : 100);
@@ -66,14 +73,16 @@ static void deal(uint8_t *who, size_t len)
     for (size_t at = 0, i = 0, n; at < len; at += n, i++) {
         n = pattern ? run : 1 + draw(run * 2);
         n = n < len - at ? n : len - at;
-        bool hole = holes == 0 ? draw(8) == 0 : holes == 1 && draw(16) > 0; /* a few, or nearly all of it */
+        /* a few, or nearly all of it */
+        bool hole = holes == 0 ? draw(8) == 0 : holes == 1 && draw(16) > 0;
         memset(who + at, pattern ? (int)(i % procs) : hole ? NOBODY : (int)draw(procs), n);
     }
 }
 
-/* This process's rows, short of the most that there can be and of `most` bytes; what is left out becomes a hole for everybody: it is done
- * for all processes, so that they agree. */
-static size_t rows_of(uint8_t *who, size_t len, uint32_t p, size_t most, struct iofwd_row *row, size_t *bytes_p)
+/* This process's rows, short of the most that there can be and of `most` bytes; what is left out
+ * becomes a hole for everybody: it is done for all processes, so that they agree. */
+static size_t rows_of(uint8_t *who, size_t len, uint32_t p, size_t most, struct iofwd_row *row,
+                      size_t *bytes_p)
 {
     size_t n = 0;
     size_t bytes = 0;
@@ -84,7 +93,8 @@ static size_t rows_of(uint8_t *who, size_t len, uint32_t p, size_t most, struct 
             continue;
         struct iofwd_row *last = n ? &row[n - 1] : NULL;
         uint32_t run = (uint32_t)(end - at);
-        bool same = last && last->len == run && (last->count == 1 || at == last->at + (size_t)last->count * last->stride);
+        bool same = last && last->len == run &&
+                    (last->count == 1 || at == last->at + (size_t)last->count * last->stride);
         if (bytes + run > most || (!same && n == IOFWD_ROWS_MOST)) {
             memset(who + at, NOBODY, end - at);
             continue;
@@ -119,7 +129,11 @@ static void round_of(iofwd_file_t **file, size_t nfiles, uint64_t round, int wri
     for (size_t i = 0; i < n; i++) {
         size_t len = draw((FILE_BYTES / 2 - 1) / STRETCHES);
         deal(dealt + at, len);
-        s[i] = (struct iofwd_joint){ .file = file[draw(nfiles)], .number = i, .processes = procs, .off = (off_t)at, .len = len };
+        s[i] = (struct iofwd_joint){ .file = file[draw(nfiles)],
+                                     .number = i,
+                                     .processes = procs,
+                                     .off = (off_t)at,
+                                     .len = len };
         for (uint32_t p = 0; p < procs; p++) {
             size_t bytes;
             size_t rows = rows_of(dealt + at, len, p, most, p == me ? row[i] : other, &bytes);
@@ -155,7 +169,9 @@ static void round_of(iofwd_file_t **file, size_t nfiles, uint64_t round, int wri
                 continue;
             whole++;
             if (writing || (size_t)s[i].off + b < size)
-                need(writing || ((uint8_t *)s[i].buf)[mine] == model[(size_t)s[i].off + b], "contents", (uint64_t)s[i].off + b), mine++;
+                need(writing || ((uint8_t *)s[i].buf)[mine] == model[(size_t)s[i].off + b],
+                     "contents", (uint64_t)s[i].off + b),
+                    mine++;
         }
         need(s[i].done == mine && s[i].error == 0, "done", s[i].done);
         for (; mine < whole && !writing; mine++)
@@ -169,15 +185,23 @@ static void compare(iofwd_file_t *f)
     struct stat st;
     meet();
     need(iofwd_fstat(f, &st) == 0 && (size_t)st.st_size == size, "size", (uint64_t)st.st_size);
-    need(iofwd_pread(f, heap, FILE_BYTES, 0, &n) == 0 && n == size && memcmp(heap, model, n) == 0, "the file", n);
+    need(iofwd_pread(f, heap, FILE_BYTES, 0, &n) == 0 && n == size && memcmp(heap, model, n) == 0,
+         "the file", n);
     meet();
 }
 
 /* ---- what goes wrong for one goes wrong for all ---- */
 
-static int one(iofwd_file_t *f, uint64_t number, off_t off, struct iofwd_row *row, size_t nrows, int writing)
+static int one(iofwd_file_t *f, uint64_t number, off_t off, struct iofwd_row *row, size_t nrows,
+               int writing)
 {
-    struct iofwd_joint s = { .file = f, .number = number, .processes = procs, .off = off, .len = 1 << 20, .rows = row, .nrows = nrows,
+    struct iofwd_joint s = { .file = f,
+                             .number = number,
+                             .processes = procs,
+                             .off = off,
+                             .len = 1 << 20,
+                             .rows = row,
+                             .nrows = nrows,
                              .buf = heap };
     int err = writing ? iofwd_pwrite_joint(&s, 1) : iofwd_pread_joint(&s, 1);
     need(err == s.error && (err == 0 || s.done == 0), "one answer", (uint64_t)err);
@@ -196,7 +220,8 @@ static void errors(iofwd_file_t *f, const char *path)
     wrong[0] = (struct iofwd_row){ 0, 8, 7, 2 };
     need(one(f, 1, 0, last ? wrong : &mine, 1, 1) == EINVAL, "a stride that is too short", 0);
     wrong[0] = (struct iofwd_row){ 1 << 19, (uint32_t)most + 1, 0, 1 };
-    need(most >= 1 << 19 || one(f, 1, 0, last ? wrong : &mine, 1, 1) == E2BIG, "too long a part", most);
+    need(most >= 1 << 19 || one(f, 1, 0, last ? wrong : &mine, 1, 1) == E2BIG, "too long a part",
+         most);
     if (procs > 1)
         need(one(f, 1, last ? 4096 : 0, &mine, 1, 1) == EINVAL, "different stretches", 0);
     need(one(f, 1, (off_t)1 << 62, &mine, 1, 1) == EFBIG, "what the file system refuses", 0);
@@ -215,7 +240,8 @@ static void errors(iofwd_file_t *f, const char *path)
     if (shared != reader && me != 0)
         iofwd_close(shared);
     need(iofwd_close(reader) == 0, "close", 0);
-    need(iofwd_open_name("0.1", &reader) == EBADF || iofwd_open_name("1000000.1", &reader) == EBADF, "a name that is none", 0);
+    need(iofwd_open_name("0.1", &reader) == EBADF || iofwd_open_name("1000000.1", &reader) == EBADF,
+         "a name that is none", 0);
     need(iofwd_open_name("nonsense", &reader) == EINVAL, "a text that is no name", 0);
 }
 
@@ -242,7 +268,11 @@ static long peak_of_servers(void)
 /* A few bytes of a long stretch do not make a server keep all of it. */
 static void memory(const char *path)
 {
-    enum { LONG = 256 << 20, LEAST_KIB = 1 << 10, GROWTH_MOST_KIB = 64 << 10 };
+    enum {
+        LONG = 256 << 20,
+        LEAST_KIB = 1 << 10,
+        GROWTH_MOST_KIB = 64 << 10
+    };
     struct iofwd_row row[] = { { me, 1, 0, 1 }, { LONG - 100 + me, 1, 0, 1 } };
     iofwd_file_t *mine, *file;
     need(iofwd_open(path, O_RDWR | O_CREAT, 0600, &mine) == 0, "open", 0);
@@ -251,7 +281,9 @@ static void memory(const char *path)
     long before = peak_of_servers();
     need(before > LEAST_KIB, "the servers' memory is known", (uint64_t)before);
     meet();
-    struct iofwd_joint s = { .file = file, .processes = procs, .len = LONG, .rows = row, .nrows = 2, .buf = heap };
+    struct iofwd_joint s = {
+        .file = file, .processes = procs, .len = LONG, .rows = row, .nrows = 2, .buf = heap
+    };
     int err = iofwd_pread_joint(&s, 1);
     need(err == 0 && s.done == 2, "a few bytes are read", s.done);
     long grown = peak_of_servers() - before;
@@ -294,7 +326,8 @@ static void *tell(void *arg)
     return NULL;
 }
 
-/* Another one, which has the file too, is stopped or killed, before it has come (a long nap) or when it waits for us. */
+/* Another one, which has the file too, is stopped or killed, before it has come (a long nap) or
+ * when it waits for us. */
 static void signalled_child(const char *path, int how, unsigned nap_s)
 {
     iofwd_file_t *f;
@@ -317,7 +350,9 @@ static void signalled_child(const char *path, int how, unsigned nap_s)
         usleep(200000);
     int err = iofwd_pwrite_joint(&s, 1);
     need(err == (how == SIGKILL ? EIO : 0), "what a joint write gives", (uint64_t)err);
-    need(waitpid(child, &status, 0) == child && (how == SIGKILL ? WIFSIGNALED(status) : status == 0), "the other one", (uint64_t)status);
+    need(waitpid(child, &status, 0) == child &&
+             (how == SIGKILL ? WIFSIGNALED(status) : status == 0),
+         "the other one", (uint64_t)status);
     pthread_join(thread, NULL);
     need(iofwd_close(f) == 0, "close", 0);
     meet();
@@ -341,7 +376,9 @@ int main(int argc, char **argv)
     model = calloc(1, FILE_BYTES);
     dealt = malloc(FILE_BYTES);
     iofwd_file_t *mine, *file[2];
-    need(heap && model && dealt && iofwd_open(path, O_RDWR | O_CREAT | (me == 0 ? O_TRUNC : 0), 0600, &mine) == 0, "open", 0);
+    need(heap && model && dealt &&
+             iofwd_open(path, O_RDWR | O_CREAT | (me == 0 ? O_TRUNC : 0), 0600, &mine) == 0,
+         "open", 0);
     meet();
     file[0] = open_by_name(mine, 0);
     file[1] = open_by_name(mine, procs - 1);

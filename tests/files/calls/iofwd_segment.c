@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and writes of random places and lengths whose buffers lie in the segment, across its ends, and in other memory, mixed; the file is
- * compared with a model, and what the client counts tells that the segment was used in place.   iofwd_segment SEED
+ * Reads and writes of random places and lengths whose buffers lie in the segment, across its ends,
+ * and in other memory, mixed; the file is compared with a model, and what the client counts tells
+ * that the segment was used in place.   iofwd_segment SEED
  */
 #include <gasnetex.h>
 #include <errno.h>
@@ -13,7 +14,11 @@
 
 #include "iofwd.h"
 
-enum { FILE_BYTES = 6 << 20, ROUNDS = 150, ALIGN = 4096 };
+enum {
+    FILE_BYTES = 6 << 20,
+    ROUNDS = 150,
+    ALIGN = 4096
+};
 
 static uint8_t model[FILE_BYTES];
 static uint64_t state;
@@ -56,7 +61,8 @@ int main(int argc, char **argv)
         size_t len = 1 + draw(draw(3) ? 200000 : FILE_BYTES);
         size_t n = 0;
         size_t at = draw(FILE_BYTES - len + 1);
-        if (len >= ALIGN && draw(2)) { /* whole blocks beside parts of blocks: with IOFWD_DIRECT only the first pass the cache */
+        /* whole blocks beside parts of blocks: with IOFWD_DIRECT only the first pass the cache */
+        if (len >= ALIGN && draw(2)) {
             len -= len % ALIGN;
             at -= at % ALIGN;
         }

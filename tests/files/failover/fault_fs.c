@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * To be preloaded into a process whose file system is to have faults: a file whose name begins with an error's (EDQUOT, EIO, ENOSPC,
- * EFBIG) takes 100,000 bytes and then gives that error; one named EINTR is interrupted at every second write before anything is done;
- * fsync of one named SYNC gives EIO; one named SLOW takes its time for writes below 1000 bytes.
+ * To be preloaded into a process whose file system is to have faults: a file whose name begins with
+ * an error's (EDQUOT, EIO, ENOSPC, EFBIG) takes 100,000 bytes and then gives that error; one named
+ * EINTR is interrupted at every second write before anything is done; fsync of one named SYNC gives
+ * EIO; one named SLOW takes its time for writes below 1000 bytes.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,14 +14,17 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { LIMIT = 100000, VECTORS = 64 };
+enum {
+    LIMIT = 100000,
+    VECTORS = 64
+};
 
 static const struct fault {
     const char *name;
     int error; /* of writes; negative: what the first comment says */
 } faults[] = {
-    { "EDQUOT", EDQUOT }, { "EIO", EIO }, { "ENOSPC", ENOSPC }, { "EFBIG", EFBIG },
-    { "EINTR", EINTR }, { "SYNC", -EIO }, { "SLOW", -ETIME },
+    { "EDQUOT", EDQUOT }, { "EIO", EIO },   { "ENOSPC", ENOSPC }, { "EFBIG", EFBIG },
+    { "EINTR", EINTR },   { "SYNC", -EIO }, { "SLOW", -ETIME },
 };
 
 static int fault_of(int fd)
@@ -94,13 +98,34 @@ ssize_t write(int fd, const void *data, size_t len)
     return n < 0 ? -1 : real(fd, data, (size_t)n);
 }
 
-ssize_t pwrite(int fd, const void *data, size_t len, off_t at) { return flat(fd, data, len, at); }
-ssize_t pwrite64(int fd, const void *data, size_t len, off_t at) { return flat(fd, data, len, at); }
-ssize_t writev(int fd, const struct iovec *v, int n) { return vector(fd, v, n, -1, 0); }
-ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at) { return vector(fd, v, n, at, 0); }
-ssize_t pwritev64(int fd, const struct iovec *v, int n, off_t at) { return vector(fd, v, n, at, 0); }
-ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t at, int flags) { return vector(fd, v, n, at, flags); }
-ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off_t at, int flags) { return vector(fd, v, n, at, flags); }
+ssize_t pwrite(int fd, const void *data, size_t len, off_t at)
+{
+    return flat(fd, data, len, at);
+}
+ssize_t pwrite64(int fd, const void *data, size_t len, off_t at)
+{
+    return flat(fd, data, len, at);
+}
+ssize_t writev(int fd, const struct iovec *v, int n)
+{
+    return vector(fd, v, n, -1, 0);
+}
+ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at)
+{
+    return vector(fd, v, n, at, 0);
+}
+ssize_t pwritev64(int fd, const struct iovec *v, int n, off_t at)
+{
+    return vector(fd, v, n, at, 0);
+}
+ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t at, int flags)
+{
+    return vector(fd, v, n, at, flags);
+}
+ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off_t at, int flags)
+{
+    return vector(fd, v, n, at, flags);
+}
 
 int fsync(int fd)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_death WHAT DIRECTORY KEPT: the server dies (-on-server-death eio) in the middle of something.  Nothing hangs, what cannot be done is
- * told by EIO, and what was told as done is in the file that the servers keep in KEPT.
+ * fwd_death WHAT DIRECTORY KEPT: the server dies (-on-server-death eio) in the middle of something.
+ * Nothing hangs, what cannot be done is told by EIO, and what was told as done is in the file that
+ * the servers keep in KEPT.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -55,13 +56,15 @@ static void is_kept(size_t from, size_t len)
     uint8_t *back = malloc(len + 1);
     int fd = open(kept, O_RDONLY);
     must(back && fd >= 0, "the file as the servers keep it", fd);
-    must(pread(fd, back, len, (off_t)from) == (ssize_t)len, "bytes that were told as written", (long)len);
+    must(pread(fd, back, len, (off_t)from) == (ssize_t)len, "bytes that were told as written",
+         (long)len);
     must(memcmp(back, data + from, len) == 0, "their contents", (long)from);
     close(fd);
     free(back);
 }
 
-/* Calls of one length until one fails, which it has to by the end; gives the bytes told as written. */
+/* Calls of one length until one fails, which it has to by the end; gives the bytes told as
+ * written. */
 static size_t write_on(int fd, size_t at, size_t step, size_t end)
 {
     ssize_t n = 0;
@@ -88,7 +91,8 @@ static void running(void) /* some pieces are done, some are not */
     pthread_create(&thread, NULL, kill_soon, (void *)(uintptr_t)(getpid() % 9000));
     size_t at = 0;
     size_t sum = 0;
-    for (ssize_t n; (n = pwrite(fd, data + at, TOTAL / 3, (off_t)at)) > 0; at = (at + (size_t)n) % TOTAL / 4096 * 4096) {
+    for (ssize_t n; (n = pwrite(fd, data + at, TOTAL / 3, (off_t)at)) > 0;
+         at = (at + (size_t)n) % TOTAL / 4096 * 4096) {
         is_kept(at, (size_t)n);
         sum += (size_t)n;
         if (at + TOTAL / 3 + (size_t)n > TOTAL)
@@ -167,13 +171,16 @@ static void spread(void) /* IOFWD_STRIPE=2: one of two dies, the first goes on *
 
 static void nonblocking(void)
 {
-    enum { OPS = 12 };
+    enum {
+        OPS = 12
+    };
     size_t each = TOTAL / OPS;
     iofwd_file_t *file;
     iofwd_op_t op[OPS];
     must(iofwd_open(path, O_CREAT | O_RDWR, 0600, &file) == 0, "open", 0);
     for (size_t i = 0; i < OPS; i++)
-        must(iofwd_pwrite_nb(file, data + i * each, each, (off_t)(i * each), &op[i]) == 0, "begin", (long)i);
+        must(iofwd_pwrite_nb(file, data + i * each, each, (off_t)(i * each), &op[i]) == 0, "begin",
+             (long)i);
     must(kill_server(), "no server found", 0);
     for (size_t i = 0; i < OPS; i++) {
         struct iofwd_result r;
@@ -212,8 +219,10 @@ static void wait_ended(pthread_t thread)
 static void polled(void)
 {
     pthread_t thread = wait_begins();
-    struct pollfd p[] = { { .fd = other_end[0], .events = POLLIN }, { .fd = fifo, .events = POLLIN } };
-    must(poll(p, 2, -1) == 1 && p[0].revents == 0 && p[1].revents & (POLLERR | POLLHUP), "poll", p[1].revents);
+    struct pollfd p[] = { { .fd = other_end[0], .events = POLLIN },
+                          { .fd = fifo, .events = POLLIN } };
+    must(poll(p, 2, -1) == 1 && p[0].revents == 0 && p[1].revents & (POLLERR | POLLHUP), "poll",
+         p[1].revents);
     wait_ended(thread);
 }
 
@@ -296,10 +305,14 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*fn)(void);
-    } all[] = { { "large", large }, { "running", running }, { "gathered", gathered }, { "ahead", ahead }, { "announced", announced },
-                { "announced-read", announced_read }, { "spread", spread }, { "nonblocking", nonblocking }, { "polled", polled },
-                { "polled-long", polled_long }, { "selected", selected }, { "watched", watched },
-                { "reads", reads }, { "opens", opens }, { "joint", joint } };
+    } all[] = { { "large", large },         { "running", running },
+                { "gathered", gathered },   { "ahead", ahead },
+                { "announced", announced }, { "announced-read", announced_read },
+                { "spread", spread },       { "nonblocking", nonblocking },
+                { "polled", polled },       { "polled-long", polled_long },
+                { "selected", selected },   { "watched", watched },
+                { "reads", reads },         { "opens", opens },
+                { "joint", joint } };
     if (argc != 4)
         return 2;
     snprintf(path, sizeof path, "%s/file", argv[2]);

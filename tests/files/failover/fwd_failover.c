@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_failover DIRECTORY KEPT KILLS DELAY_US: works on files in many ways while, DELAY_US after the start and again after each further
- * pause, the process that it reaches its files by is killed (KILLS times; 0 in a local directory).  Every call must give what it gives
- * without the kills.  fwd_failover.sh compares the trees.  KEPT: the servers' directory, as the test sees it.
- * fwd_failover kill DIRECTORY: only kills that process, and returns when it has gone.
- * fwd_failover wait DIRECTORY: two processes share a file whose server dies.  The one that finds another server for it is held up there;
- * the other sleeps meanwhile, and does it in its place when the first is killed.
+ * fwd_failover DIRECTORY KEPT KILLS DELAY_US: works on files in many ways while, DELAY_US after the
+ * start and again after each further pause, the process that it reaches its files by is killed
+ * (KILLS times; 0 in a local directory).  Every call must give what it gives without the kills.
+ * fwd_failover.sh compares the trees.  KEPT: the servers' directory, as the test sees it.
+ * fwd_failover kill DIRECTORY: only kills that process, and returns when it has gone. fwd_failover
+ * wait DIRECTORY: two processes share a file whose server dies.  The one that finds another server
+ * for it is held up there; the other sleeps meanwhile, and does it in its place when the first is
+ * killed.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -31,7 +33,12 @@
 #include "include/iofwd.h"
 #include "tests/files/fwd_kill.h"
 
-enum { ROUNDS = 400, REGION = 1 << 20, SOURCE = 3 << 20, LARGE = 300000 };
+enum {
+    ROUNDS = 400,
+    REGION = 1 << 20,
+    SOURCE = 3 << 20,
+    LARGE = 300000
+};
 static const char *dir, *kept;
 static int kills;
 static useconds_t delay;
@@ -67,7 +74,8 @@ static uint8_t source_byte(size_t at)
     return (uint8_t)mix((uint32_t)(at / 7));
 }
 
-/* Kills whoever is at the other end of the client's newest connection: the server that it uses now. */
+/* Kills whoever is at the other end of the client's newest connection: the server that it uses
+ * now. */
 static int kill_newest(void)
 {
     static pid_t done[8];
@@ -75,7 +83,8 @@ static int kill_newest(void)
     for (int fd = FD_MOST; fd >= 3; fd--) {
         struct ucred cred = { .pid = 0 };
         socklen_t len = sizeof cred;
-        int seen = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || !is_server(cred.pid);
+        int seen = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 ||
+                   !is_server(cred.pid);
         for (int i = 0; i < n; i++)
             seen = seen || done[i] == cred.pid;
         if (seen)
@@ -104,7 +113,9 @@ static void one_round(int i, int seq, int region, int source, uint8_t *buf)
 {
     size_t len = i % 16 == 7 ? LARGE : 1 + mix((uint32_t)i) % 5000;
     off_t at = mix((uint32_t)i * 3) % (REGION - 4096);
-    memset(buf, i, len + 1); /* pwrite may write one byte more: what was in the buffer before depends on the number of passes */
+    /* pwrite may write one byte more: what was in the buffer before depends on the number of
+     * passes */
+    memset(buf, i, len + 1);
     MUST(write(seq, buf, len) == (ssize_t)len);
     MUST(pwrite(region, buf, 1 + len % 4096, at) == (ssize_t)(1 + len % 4096));
     len = 1 + mix((uint32_t)i + 99) % (i % 10 == 3 ? LARGE : 3000);
@@ -175,7 +186,8 @@ static void check_lock(void)
     MUST(fd >= 0);
     MUST(fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_WRLCK && l.l_start == 10);
     l = (struct flock){ .l_type = F_WRLCK, .l_start = 100, .l_len = 1000 };
-    MUST(fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_RDLCK && l.l_start == 250 && l.l_len == 50);
+    MUST(fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_RDLCK && l.l_start == 250 &&
+         l.l_len == 50);
     l = (struct flock){ .l_type = F_WRLCK, .l_start = 300, .l_len = 800 };
     MUST(fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_UNLCK);
     close(fd);
@@ -185,7 +197,10 @@ static void check_lock(void)
 static void many_locks(int fd)
 {
     for (int i = 0; i < 150; i++) {
-        struct flock l = { .l_type = i % 2 ? F_RDLCK : F_WRLCK, .l_whence = SEEK_CUR, .l_start = 100 + i, .l_len = 200 };
+        struct flock l = { .l_type = i % 2 ? F_RDLCK : F_WRLCK,
+                           .l_whence = SEEK_CUR,
+                           .l_start = 100 + i,
+                           .l_len = 200 };
         MUST(fcntl(fd, F_SETLK, &l) == 0);
         l.l_type = F_UNLCK;
         l.l_len = 1;
@@ -216,7 +231,8 @@ static void work(void)
     pthread_create(&kill_thread, NULL, killer, NULL);
     pthread_create(&turn_thread, NULL, turns_thread, &turns);
     MUST(write(a[1], "x", 1) == 1);
-    for (int i = 0; i < ROUNDS || killed < kills || i % ROUNDS; i++) { /* whole passes: the last of them decides where writes overlap */
+    /* whole passes: the last of them decides where writes overlap */
+    for (int i = 0; i < ROUNDS || killed < kills || i % ROUNDS; i++) {
         one_round(i % ROUNDS, seq, region, source, buf);
         if (i % 8 == 0)
             small_file(i % ROUNDS);
@@ -224,7 +240,8 @@ static void work(void)
             MUST(lseek(seq, 0, SEEK_SET) == 0);
     }
     pthread_join(kill_thread, NULL);
-    for (int i = 0; i < ROUNDS; i++) /* once more with all kills done, so that what is left behind is always the same */
+    /* once more with all kills done, so that what is left behind is always the same */
+    for (int i = 0; i < ROUNDS; i++)
         if (i % 40 == 0)
             one_round(i, region, region, source, buf);
     pthread_join(turn_thread, NULL);
@@ -237,8 +254,8 @@ static void work(void)
     for (struct dirent *e; (e = readdir(d));)
         n += strncmp(e->d_name, "small.", 6) == 0;
     MUST(n == ROUNDS / 8 && closedir(d) == 0);
-    MUST(fsync(seq) == 0 && close(seq) == 0 && close(region) == 0 && close(source) == 0 && close(shared) == 0 && close(locked) == 0 &&
-         close(fresh) == 0);
+    MUST(fsync(seq) == 0 && close(seq) == 0 && close(region) == 0 && close(source) == 0 &&
+         close(shared) == 0 && close(locked) == 0 && close(fresh) == 0);
 }
 
 /* For shell scripts: the server of this very process, which has gone when this returns. */
@@ -299,10 +316,14 @@ static pid_t start_writer(int fd, const char *line, int *go)
     return pid;
 }
 
-/* how: what happens to the one that is held up.  One that is stopped goes on later, when the other has long brought the file elsewhere. */
+/* how: what happens to the one that is held up.  One that is stopped goes on later, when the other
+ * has long brought the file elsewhere. */
 static int wait_only(int how)
 {
-    enum { HELD_US = 300000, SWITCHES_MOST = 60 }; /* naps of a millisecond would make 250 */
+    enum {
+        HELD_US = 300000,
+        SWITCHES_MOST = 60
+    }; /* naps of a millisecond would make 250 */
     static const char voluntary[] = "voluntary_ctxt_switches";
     char text[16] = "";
     const char *wanted = how == SIGKILL ? "a\nc\n" : "a\nc\nb\n";
@@ -328,13 +349,15 @@ static int wait_only(int how)
     MUST(kill(other, SIGCONT) == 0);
     MUST(how != SIGKILL || (waitpid(first, &status, 0) == first && WIFSIGNALED(status)));
     MUST(waitpid(second, &status, 0) == second && status == 0);
-    MUST(how != SIGSTOP || (kill(first, SIGCONT) == 0 && waitpid(first, &status, 0) == first && status == 0));
+    MUST(how != SIGSTOP ||
+         (kill(first, SIGCONT) == 0 && waitpid(first, &status, 0) == first && status == 0));
     MUST(pread(fd, text, sizeof text, 0) == (ssize_t)strlen(wanted) && strcmp(text, wanted) == 0);
     printf("%ld times awake\n", switches);
     return switches < 1 || switches > SWITCHES_MOST; /* 0: it spins */
 }
 
-/* ---- a process that goes on as another program keeps its record locks, also when their server dies then ---- */
+/* ---- a process that goes on as another program keeps its record locks, also when their server
+ * dies then ---- */
 
 static int lock(int fd, int command, short type)
 {
@@ -348,10 +371,13 @@ static int lock_and_exec(char **argv, bool many)
     char number[16];
     int fd = open(in("before", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
     char *before = strdup(in("before", 0));
-    MUST(fd >= 0 && write(fd, "0123456789", 10) == 10 && lock(fd, F_SETLK, F_WRLCK) == 0 && flock(fd, LOCK_EX) == 0);
+    MUST(fd >= 0 && write(fd, "0123456789", 10) == 10 && lock(fd, F_SETLK, F_WRLCK) == 0 &&
+         flock(fd, LOCK_EX) == 0);
     MUST(rename(before, in("locked", 0)) == 0);
     for (int i = 0; i < 20 && many; i++) {
-        struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 100 + i * 2, .l_len = 1 };
+        struct flock l = {
+            .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 100 + i * 2, .l_len = 1
+        };
         MUST(fcntl(fd, F_SETLK, &l) == 0);
     }
     snprintf(number, sizeof number, "%d", fd);
@@ -393,9 +419,11 @@ static int locked_only(int fd)
     if (pid == 0) {
         int other = open(in("locked", 0), O_RDWR);
         struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-        MUST(other >= 0 && lock(other, F_SETLK, F_WRLCK) == -1 && (errno == EAGAIN || errno == EACCES));
+        MUST(other >= 0 && lock(other, F_SETLK, F_WRLCK) == -1 &&
+             (errno == EAGAIN || errno == EACCES));
         MUST(flock(other, LOCK_EX | LOCK_NB) == -1 && errno == EWOULDBLOCK);
-        MUST(fcntl(other, F_GETLK, &l) == 0 && l.l_pid == getppid()); /* of the process, not of the open file */
+        /* of the process, not of the open file */
+        MUST(fcntl(other, F_GETLK, &l) == 0 && l.l_pid == getppid());
         _exit(0);
     }
     MUST(waitpid(pid, &status, 0) == pid && status == 0);
@@ -406,12 +434,14 @@ static int locked_only(int fd)
 
 static int renamed_only(void)
 {
-    static const char *const was[] = { "a/f", "ab/f", "g", "gh" }, *const is[] = { "b/f", "ab/f", "h", "gh" };
+    static const char *const was[] = { "a/f", "ab/f", "g", "gh" }, *const is[] = { "b/f", "ab/f",
+                                                                                   "h", "gh" };
     char text[16] = "";
     int fd[4];
     MUST(mkdir(in("a", 0), 0700) == 0 && mkdir(in("ab", 0), 0700) == 0);
     for (int i = 0; i < 4; i++)
-        MUST((fd[i] = open(in(was[i], 0), O_RDWR | O_CREAT, 0600)) >= 0 && write(fd[i], "one ", 4) == 4);
+        MUST((fd[i] = open(in(was[i], 0), O_RDWR | O_CREAT, 0600)) >= 0 &&
+             write(fd[i], "one ", 4) == 4);
     char *from = strdup(in("a", 0));
     MUST(rename(from, in("b", 0)) == 0);
     free(from);
@@ -441,11 +471,14 @@ static int removed_only(void)
     return 0;
 }
 
-/* ---- more files than are noted at one time: the places of closed ones are taken again, those of open ones are not ---- */
+/* ---- more files than are noted at one time: the places of closed ones are taken again, those of
+ * open ones are not ---- */
 
 static int reused_only(void)
 {
-    enum { PLACES = 33000 };
+    enum {
+        PLACES = 33000
+    };
     char text[8] = "";
     int status;
     int low = dup(0);
@@ -459,19 +492,27 @@ static int reused_only(void)
     MUST(waitpid(pid, &status, 0) == pid && status == 0);
     for (int i = 0; i < PLACES; i++) {
         int fd = open(in("again", 0), O_RDWR | O_CREAT, 0600);
-        MUST(fd == next && lseek(fd, 3, SEEK_SET) == 3 && close(fd) == 0); /* nothing that the client keeps takes a low number */
+        /* nothing that the client keeps takes a low number */
+        MUST(fd == next && lseek(fd, 3, SEEK_SET) == 3 && close(fd) == 0);
     }
     int last = open(in("last", 0), O_RDWR | O_CREAT, 0600);
     kills = 1;
     MUST(last >= 0 && kill_newest());
-    MUST(write(first, "!", 1) == 1 && pread(first, text, 8, 0) == 6 && memcmp(text, "first!", 6) == 0);
-    MUST(write(last, "last", 4) == 4 && pread(last, text, 8, 0) == 4 && memcmp(text, "last", 4) == 0);
+    MUST(write(first, "!", 1) == 1 && pread(first, text, 8, 0) == 6 &&
+         memcmp(text, "first!", 6) == 0);
+    MUST(write(last, "last", 4) == 4 && pread(last, text, 8, 0) == 4 &&
+         memcmp(text, "last", 4) == 0);
     return 0;
 }
 
-/* ---- several processes write at one offset when the server dies: what was said to be written is there, once and whole ---- */
+/* ---- several processes write at one offset when the server dies: what was said to be written is
+ * there, once and whole ---- */
 
-enum { SHARERS = 3, RECORDS = 1500, RECORD_MOST = 3000 };
+enum {
+    SHARERS = 3,
+    RECORDS = 1500,
+    RECORD_MOST = 3000
+};
 
 static size_t make_record(char *record, int who, int seq)
 {
@@ -483,8 +524,8 @@ static size_t make_record(char *record, int who, int seq)
     return len;
 }
 
-/* how, after: what happens, so long after the server's death, to one of the writers; 0: nothing.  One that is stopped goes on when the
- * others have ended. */
+/* how, after: what happens, so long after the server's death, to one of the writers; 0: nothing.
+ * One that is stopped goes on when the others have ended. */
 static int share_offset(int how, useconds_t after)
 {
     static char record[RECORD_MOST];
@@ -500,7 +541,8 @@ static int share_offset(int how, useconds_t after)
             int seq = 0;
             while (seq < RECORDS && write(fd, record, make_record(record, who, seq)) > 0)
                 seq++;
-            _exit((seq < RECORDS && errno != EIO) || write(result[who][1], &seq, sizeof seq) != sizeof seq);
+            _exit((seq < RECORDS && errno != EIO) ||
+                  write(result[who][1], &seq, sizeof seq) != sizeof seq);
         }
     }
     usleep(delay);
@@ -512,7 +554,8 @@ static int share_offset(int how, useconds_t after)
     for (int who = SHARERS - 1, status; who >= 0; who--) {
         said[who] = 0;
         MUST(who != 0 || how != SIGSTOP || kill(pid[0], SIGCONT) == 0);
-        MUST(waitpid(pid[who], &status, 0) == pid[who] && (status == 0 || (who == 0 && how == SIGKILL)));
+        MUST(waitpid(pid[who], &status, 0) == pid[who] &&
+             (status == 0 || (who == 0 && how == SIGKILL)));
         MUST(status != 0 || read(result[who][0], &said[who], sizeof said[who]) == sizeof said[who]);
     }
     int again = open(in("shared", 0), O_RDONLY);
@@ -524,8 +567,11 @@ static int share_offset(int how, useconds_t after)
     for (char *at = all; (at = memchr(at, '<', (size_t)(all + st.st_size - at))); at++) {
         int who, seq;
         char head[16] = "";
-        memcpy(head, at, sizeof head - 1 < (size_t)(all + st.st_size - at) ? sizeof head - 1 : (size_t)(all + st.st_size - at));
-        if (sscanf(head, "<%d:%5d:", &who, &seq) != 2 || who < 0 || who >= SHARERS || seq < 0 || seq >= RECORDS)
+        memcpy(head, at,
+               sizeof head - 1 < (size_t)(all + st.st_size - at) ? sizeof head - 1
+                                                                 : (size_t)(all + st.st_size - at));
+        if (sscanf(head, "<%d:%5d:", &who, &seq) != 2 || who < 0 || who >= SHARERS || seq < 0 ||
+            seq >= RECORDS)
             continue;
         size_t len = make_record(record, who, seq);
         times[who][seq] += len <= (size_t)(all + st.st_size - at) && memcmp(at, record, len) == 0;
@@ -533,12 +579,14 @@ static int share_offset(int how, useconds_t after)
     for (int who = 0; who < SHARERS; who++)
         for (int seq = 0; seq < said[who]; seq++)
             lost += times[who][seq] != 1;
-    printf("%d %d %d of %d records each, %d lost or twice\n", said[0], said[1], said[2], RECORDS, lost);
+    printf("%d %d %d of %d records each, %d lost or twice\n", said[0], said[1], said[2], RECORDS,
+           lost);
     free(all);
     return lost != 0;
 }
 
-/* ---- calls whose server dies when they have come to it, and nobody knows whether they have been done ---- */
+/* ---- calls whose server dies when they have come to it, and nobody knows whether they have been
+ * done ---- */
 
 static int append(int fd)
 {
@@ -574,12 +622,14 @@ static int make_directory(int fd)
 static const struct {
     int (*call)(int fd);
     int flags, wanted;
-} unanswered[] = { { append, O_APPEND, EIO }, { append_at, O_APPEND, EIO }, { append_once, 0, EIO }, { make, 0, EIO },
-                   { make_directory, 0, EIO }, { append, 0, 0 }, { make_or_open, 0, 0 } };
+} unanswered[] = { { append, O_APPEND, EIO }, { append_at, O_APPEND, EIO }, { append_once, 0, EIO },
+                   { make, 0, EIO },          { make_directory, 0, EIO },   { append, 0, 0 },
+                   { make_or_open, 0, 0 } };
 
 static int unanswered_only(void)
 {
-    _Atomic int *begun = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    _Atomic int *begun = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                              0);
     int wrong = 0;
     int status, ready[2], go[2];
     char c;
@@ -613,7 +663,9 @@ static int unanswered_only(void)
 
 static int placed_only(void)
 {
-    enum { ENTRIES = 3000 };
+    enum {
+        ENTRIES = 3000
+    };
     static char seen[ENTRIES];
     char name[80];
     int n = 0;
@@ -645,7 +697,8 @@ static int placed_only(void)
     return 0;
 }
 
-/* ---- a file that is spread and loses one server: at the others it is closed when it is closed ---- */
+/* ---- a file that is spread and loses one server: at the others it is closed when it is closed
+ * ---- */
 
 static int spread(bool home)
 {
@@ -658,7 +711,8 @@ static int spread(bool home)
     MUST(n == 4);
     pid_t server = newest_server();
     for (int k = FD_MOST; k >= 3 && home; k--)
-        server = server_behind(k) > 0 ? server_behind(k) : server; /* the client's first connection is to its home */
+        /* the client's first connection is to its home */
+        server = server_behind(k) > 0 ? server_behind(k) : server;
     MUST(kill_and_wait(server));
     MUST(pwrite(fd, bytes, sizeof bytes, 0) == sizeof bytes && close(fd) == 0);
     for (size_t i = 0; i < n; i++) {
@@ -684,7 +738,10 @@ static int spread_other(void)
 
 /* ---- a call of which a part has been done when its server dies ends whole ---- */
 
-enum { WHOLE = 48 << 20, PART = 8 << 20 };
+enum {
+    WHOLE = 48 << 20,
+    PART = 8 << 20
+};
 
 static void *kill_in_the_middle(void *kept_path)
 {
@@ -709,7 +766,8 @@ static int whole_only(void)
         int fd = open(in("whole", kills), O_RDWR | O_CREAT, 0600);
         MUST(fd >= 0 && pthread_create(&thread, NULL, kill_in_the_middle, path) == 0);
         MUST(pwrite(fd, bytes, WHOLE, 0) == WHOLE);
-        MUST(pthread_join(thread, NULL) == 0 && pread(fd, back, WHOLE, 0) == WHOLE && memcmp(back, bytes, WHOLE) == 0);
+        MUST(pthread_join(thread, NULL) == 0 && pread(fd, back, WHOLE, 0) == WHOLE &&
+             memcmp(back, bytes, WHOLE) == 0);
         MUST(close(fd) == 0 && unlink(in("whole", kills)) == 0);
     }
     free(bytes);
@@ -730,10 +788,17 @@ static int wait_stopped(void)
 static const struct {
     const char *name;
     int (*run)(void);
-} parts[] = { { "unanswered", unanswered_only }, { "placed", placed_only }, { "renamed", renamed_only }, { "removed", removed_only },
-              { "reused", reused_only }, { "wait", wait_killed },
-              { "whole", whole_only }, { "spread-home", spread_home }, { "spread-other", spread_other },
-              { "wait-stopped", wait_stopped }, { "kill", kill_only } };
+} parts[] = { { "unanswered", unanswered_only },
+              { "placed", placed_only },
+              { "renamed", renamed_only },
+              { "removed", removed_only },
+              { "reused", reused_only },
+              { "wait", wait_killed },
+              { "whole", whole_only },
+              { "spread-home", spread_home },
+              { "spread-other", spread_other },
+              { "wait-stopped", wait_stopped },
+              { "kill", kill_only } };
 
 int main(int argc, char **argv)
 {
@@ -764,7 +829,8 @@ int main(int argc, char **argv)
     if (argc == 6 && strcmp(argv[1], "share") == 0) {
         dir = argv[2];
         delay = (useconds_t)atol(argv[3]);
-        return share_offset(strcmp(argv[4], "kill") == 0 ? SIGKILL : SIGSTOP, (useconds_t)atol(argv[5]));
+        return share_offset(strcmp(argv[4], "kill") == 0 ? SIGKILL : SIGSTOP,
+                            (useconds_t)atol(argv[5]));
     }
     if (argc != 5)
         return 2;

@@ -2,7 +2,8 @@
 /*
  * What a file system with faults (fault_fs.c) gives.   fwd_faults each|late DIRECTORY
  *   each   every call's answer
- *   late   many small writes, which may be gathered: how often an error is told, and what is in the file
+ *   late   many small writes, which may be gathered: how often an error is told, and what is in the
+ *          file
  *   slow   one small write that takes long and PIECES larger ones of one file
  */
 #include <fcntl.h>
@@ -13,7 +14,13 @@
 
 #include "tests/files/fwd_say.h"
 
-enum { BIG = 3 << 20, SMALL = 1000, TIMES = 300, PIECE = 32 << 10, PIECES = 400 };
+enum {
+    BIG = 3 << 20,
+    SMALL = 1000,
+    TIMES = 300,
+    PIECE = 32 << 10,
+    PIECES = 400
+};
 
 static char data[BIG];
 
@@ -30,7 +37,8 @@ static void each(const char *name)
     T(pwrite(fd, data, 900, 99500));
     T(pwrite(fd, data, 10, 200000));
     T(pwrite(fd, data, 10, 200000));
-    if (strcmp(name, "EINTR") != 0) { /* a large call goes in several pieces, each of which may be interrupted */
+    /* a large call goes in several pieces, each of which may be interrupted */
+    if (strcmp(name, "EINTR") != 0) {
         T(pwrite(fd, data, BIG, 0));
         T(pwrite(fd, data, BIG, 150000));
     }
@@ -64,7 +72,8 @@ static void late(const char *name)
         }
     bool closed = close(fd) == 0;
     stat(in(name), &st);
-    printf("%s: told: %d, another error: %d, closed: %d, %ld bytes\n", name, told > 0, other, closed, (long)st.st_size);
+    printf("%s: told: %d, another error: %d, closed: %d, %ld bytes\n", name, told > 0, other,
+           closed, (long)st.st_size);
 }
 
 static int slow(void)

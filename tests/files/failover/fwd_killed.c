@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a process that is killed in the middle of a call leaves behind for others: nothing.  Says what each call gives, so that a local and
- * a forwarded run can be compared.   fwd_killed SECTION DIR SCRATCH
+ * What a process that is killed in the middle of a call leaves behind for others: nothing.  Says
+ * what each call gives, so that a local and a forwarded run can be compared.   fwd_killed SECTION
+ * DIR SCRATCH
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -16,7 +17,11 @@
 #include "tests/files/fwd_kill.h"
 #include "tests/files/fwd_say.h"
 
-enum { ROUNDS = 40, MANY = 300, PIPE_ROOM = 1 << 20 };
+enum {
+    ROUNDS = 40,
+    MANY = 300,
+    PIPE_ROOM = 1 << 20
+};
 
 static void rest(int ms)
 {
@@ -105,7 +110,8 @@ static void writer(void)
         kill_in(write_it);
         memset(all, 0, sizeof all);
         size_t got = 0;
-        for (ssize_t n; got < sizeof all && (n = read(mine, all + got, sizeof all - got)) > 0; got += (size_t)n)
+        for (ssize_t n; got < sizeof all && (n = read(mine, all + got, sizeof all - got)) > 0;
+             got += (size_t)n)
             ;
         wrong += got != full || memchr(all, 'k', sizeof all) != NULL;
     }
@@ -162,7 +168,8 @@ static void opener(void)
     OK(mkfifo(in("f"), 0600));
     for (int i = 0; i < ROUNDS / 4; i++) {
         kill_in(open_to_read);
-        for (int tries = 0; (fd = open(in("f"), O_WRONLY | O_NONBLOCK)) >= 0 && tries < 1000; tries++) {
+        for (int tries = 0; (fd = open(in("f"), O_WRONLY | O_NONBLOCK)) >= 0 && tries < 1000;
+             tries++) {
             close(fd); /* it is told of the death a moment later */
             rest(1);
         }
@@ -215,8 +222,8 @@ static void sizes(void)
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "reader", reader }, { "writer", writer }, { "readers", readers }, { "opener", opener }, { "openers", openers },
-        { "sizes", sizes },
+        { "reader", reader }, { "writer", writer },   { "readers", readers },
+        { "opener", opener }, { "openers", openers }, { "sizes", sizes },
     };
     if (argc != 4)
         return 2;

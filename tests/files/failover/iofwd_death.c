@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A server is killed in the middle (-on-server-death eio): calls in flight and later ones on it give EIO and never hang; the
- * clients of the other server notice nothing.  Rank 0 kills its server; every rank writes all the time.
+ * A server is killed in the middle (-on-server-death eio): calls in flight and later ones on it
+ * give EIO and never hang; the clients of the other server notice nothing.  Rank 0 kills its
+ * server; every rank writes all the time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +74,8 @@ int main(int argc, char **argv)
         pthread_create(&t[i], NULL, write_on, &wr[i]);
     }
     if (killer) {
-        struct timespec soon = { 0, 300 * 1000 * 1000 }; /* in the middle of both threads' writing */
+        /* in the middle of both threads' writing */
+        struct timespec soon = { 0, 300 * 1000 * 1000 };
         pid_t pid = server_pid();
         nanosleep(&soon, NULL);
         killed_ns = amph_now_ns();
@@ -85,15 +87,18 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2; i++) {
         pthread_join(t[i], NULL);
         if (victim && wr[i].err != EIO) {
-            printf("rank %u, %zu bytes: error %d instead of EIO\n", cl->rank, wr[i].bytes, wr[i].err);
+            printf("rank %u, %zu bytes: error %d instead of EIO\n", cl->rank, wr[i].bytes,
+                   wr[i].err);
             failures++;
         }
         if (!victim && wr[i].err != 0) {
-            printf("rank %u, %zu bytes: error %d on a server that lives\n", cl->rank, wr[i].bytes, wr[i].err);
+            printf("rank %u, %zu bytes: error %d on a server that lives\n", cl->rank, wr[i].bytes,
+                   wr[i].err);
             failures++;
         }
         if (killer && wr[i].end_ns - killed_ns > PROMPT_NS) {
-            printf("rank %u, %zu bytes: EIO only after %.1f s\n", cl->rank, wr[i].bytes, (wr[i].end_ns - killed_ns) * 1e-9);
+            printf("rank %u, %zu bytes: EIO only after %.1f s\n", cl->rank, wr[i].bytes,
+                   (wr[i].end_ns - killed_ns) * 1e-9);
             failures++;
         }
     }
@@ -101,7 +106,8 @@ int main(int argc, char **argv)
     uint64_t start = amph_now_ns();
     int err = amph_fwd_open(cl, NULL, "/fwd/after", O_RDWR | O_CREAT, 0600, &f);
     if (err != (victim ? EIO : 0) || amph_now_ns() - start > PROMPT_NS) {
-        printf("rank %u: open afterwards gives %d after %.1f s\n", cl->rank, err, (amph_now_ns() - start) * 1e-9);
+        printf("rank %u: open afterwards gives %d after %.1f s\n", cl->rank, err,
+               (amph_now_ns() - start) * 1e-9);
         failures++;
     }
     return failures != 0;

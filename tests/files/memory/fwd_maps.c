@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_maps DIRECTORY SCRATCH: files in memory, shared with other maps, descriptors and processes; what is read and written besides; lengths
- * that change; errors.  Prints what each gave; fwd_maps.sh runs it in a local directory and in a forwarded one and compares.
+ * fwd_maps DIRECTORY SCRATCH: files in memory, shared with other maps, descriptors and processes;
+ * what is read and written besides; lengths that change; errors.  Prints what each gave;
+ * fwd_maps.sh runs it in a local directory and in a forwarded one and compares.
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -45,7 +46,8 @@ static int make(const char *name, off_t len)
     return fd;
 }
 
-/* Another process, not a relative of ours but for its two pipes, does what the letters that it hears say. */
+/* Another process, not a relative of ours but for its two pipes, does what the letters that it
+ * hears say. */
 static int hear_fd, tell_fd;
 
 static int peer(const char *name, int from, int to)
@@ -56,12 +58,24 @@ static int peer(const char *name, int from, int to)
     for (; read(from, &what, 1) == 1; (void)!write(to, &c, 1)) {
         c = 'y';
         switch (what) {
-        case 'l': c = p[10]; break;
-        case 's': p[20] = 's'; break;
-        case 'w': c = pwrite(fd, "w", 1, 30) == 1 ? 'y' : 'n'; break;
-        case 'g': c = ftruncate(fd, 4 * PAGE) == 0 ? 'y' : 'n'; break;
-        case 'e': c = p[3 * PAGE]; break;
-        case 'k': raise(SIGKILL); break;
+        case 'l':
+            c = p[10];
+            break;
+        case 's':
+            p[20] = 's';
+            break;
+        case 'w':
+            c = pwrite(fd, "w", 1, 30) == 1 ? 'y' : 'n';
+            break;
+        case 'g':
+            c = ftruncate(fd, 4 * PAGE) == 0 ? 'y' : 'n';
+            break;
+        case 'e':
+            c = p[3 * PAGE];
+            break;
+        case 'k':
+            raise(SIGKILL);
+            break;
         }
     }
     return 0;
@@ -305,7 +319,8 @@ static void replaced(void)
     MAP(mmap(p, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     T(pwrite(fd, p, 100, 0));
     T(pread(fd, p, 100, 0));
-    /* other memory over a map of the file: what was changed has gone to the file, what comes then has not */
+    /* other memory over a map of the file: what was changed has gone to the file, what comes then
+     * has not */
     q = SHARED(fd, PAGE);
     q[1] = 'q';
     MAP(mmap(q, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));

@@ -33,17 +33,61 @@
 /* Calls of each hook while `counting`; a hook of maps counts those of the watched range only,
  * since the client has maps of its own. */
 enum {
-    MMAP, MUNMAP, MREMAP, MPROTECT, MSYNC, MADVISE, BRK, SHMAT, SHMDT,
-    OPEN, OPENAT, CLOSE, CLOSE_RANGE, READ, WRITE, PREAD, PWRITE, LSEEK, FTRUNCATE, FSYNC, FSTAT, FSTATAT, DUP, DUP2, DUP3, FCNTL,
-    READLINK, READLINKAT, UNLINK, RENAME, MKDIR, RMDIR, CHDIR, FCHDIR, GETCWD, UMASK, POLL, SELECT, EPOLL_CTL, EPOLL_WAIT, EPOLL_PWAIT,
-    MEMFD, PRLIMIT, EXECVE, FORK, EXIT, HOOKS
+    MMAP,
+    MUNMAP,
+    MREMAP,
+    MPROTECT,
+    MSYNC,
+    MADVISE,
+    BRK,
+    SHMAT,
+    SHMDT,
+    OPEN,
+    OPENAT,
+    CLOSE,
+    CLOSE_RANGE,
+    READ,
+    WRITE,
+    PREAD,
+    PWRITE,
+    LSEEK,
+    FTRUNCATE,
+    FSYNC,
+    FSTAT,
+    FSTATAT,
+    DUP,
+    DUP2,
+    DUP3,
+    FCNTL,
+    READLINK,
+    READLINKAT,
+    UNLINK,
+    RENAME,
+    MKDIR,
+    RMDIR,
+    CHDIR,
+    FCHDIR,
+    GETCWD,
+    UMASK,
+    POLL,
+    SELECT,
+    EPOLL_CTL,
+    EPOLL_WAIT,
+    EPOLL_PWAIT,
+    MEMFD,
+    PRLIMIT,
+    EXECVE,
+    FORK,
+    EXIT,
+    HOOKS
 };
 
 /* volatile: the C library's headers say of most of these functions that they call nothing in
  * this file. */
 static volatile int counts[HOOKS];
 static __thread volatile bool counting;
-static volatile bool reenters; /* the hooks of mmap and munmap use memory of their own, as a registration cache does */
+/* the hooks of mmap and munmap use memory of their own, as a registration cache does */
+static volatile bool reenters;
 
 static void count(int hook)
 {
@@ -154,7 +198,8 @@ static int hook_poll(struct pollfd *p, nfds_t n, int timeout)
 #ifdef SYS_poll
     return (int)syscall(SYS_poll, p, n, timeout);
 #else
-    return (int)syscall(SYS_ppoll, p, n, &(struct timespec){ timeout / 1000, timeout % 1000 * 1000000L }, NULL, 0);
+    return (int)syscall(SYS_ppoll, p, n,
+                        &(struct timespec){ timeout / 1000, timeout % 1000 * 1000000L }, NULL, 0);
 #endif
 }
 
@@ -173,15 +218,19 @@ static char *hook_getcwd(char *buf, size_t len)
 }
 
 /* Those whose arguments are the kernel's: a hook by its number. */
+/* clang-format off */
 #define PLAIN(X) \
     X(OPENAT, openat) X(CLOSE, close) X(CLOSE_RANGE, close_range) X(READ, read) X(WRITE, write) X(PREAD, pread64) X(PWRITE, pwrite64) \
     X(LSEEK, lseek) X(FTRUNCATE, ftruncate) X(FSYNC, fsync) X(FSTAT, fstat) X(FSTATAT, newfstatat) X(DUP, dup) X(DUP3, dup3) \
     X(FCNTL, fcntl) X(READLINKAT, readlinkat) X(CHDIR, chdir) X(FCHDIR, fchdir) X(UMASK, umask) X(EPOLL_CTL, epoll_ctl) \
     X(MEMFD, memfd_create) X(PRLIMIT, prlimit64) X(EXECVE, execve) X(EXIT, exit_group)
+/* clang-format on */
 #ifdef SYS_open
+/* clang-format off */
 #define OLDER(X) \
     X(DUP2, dup2) X(READLINK, readlink) X(UNLINK, unlink) X(RENAME, rename) X(MKDIR, mkdir) X(RMDIR, rmdir) X(EPOLL_WAIT, epoll_wait) \
     X(FORK, fork)
+/* clang-format on */
 #else
 #define OLDER(X)
 #endif
@@ -196,7 +245,8 @@ PLAIN(HOOK)
 OLDER(HOOK)
 #undef HOOK
 
-static int hook_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout, const sigset_t *mask)
+static int hook_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout,
+                            const sigset_t *mask)
 {
     count(EPOLL_PWAIT);
     return (int)syscall(SYS_epoll_pwait, ep, out, most, timeout, mask, (long)(_NSIG / 8));
@@ -220,7 +270,9 @@ static const struct patch {
     { "select", (void *)hook_select },
     { "getcwd", (void *)hook_getcwd },
     { "epoll_pwait", (void *)hook_epoll_pwait },
-    { "mmap64", (void *)hook_mmap }, /* one function with the name above in the C library, and two in the preload library */
+    { "mmap64", (void *)
+      /* one function with the name above in the C library, and two in the preload library */
+      hook_mmap },
     { "open64", (void *)hook_open },
     { "openat64", (void *)hook_openat },
     { "pread", (void *)hook_pread64 },
@@ -242,7 +294,8 @@ static const struct patch {
 static void overwrite(void *function, void *hook)
 {
 #ifdef __x86_64__
-    unsigned char code[13] = { 0x49, 0xbb, [10] = 0x41, 0xff, 0xe3 }; /* movabs $hook, %r11; jmp *%r11 */
+    unsigned char code[13] = { 0x49, 0xbb, [10] = 0x41, 0xff,
+                               0xe3 }; /* movabs $hook, %r11; jmp *%r11 */
     memcpy(code + 2, &hook, sizeof hook);
 #else
     uint32_t code[4] = { 0x58000051, 0xd61f0220 }; /* ldr x17, .+8; br x17 */
@@ -437,7 +490,10 @@ static void local_files_by_number(void)
     COK(OPEN, fd = (int)syscall(SYS_open, "file", O_RDONLY, 0));
     T(close(fd));
     C(OPENAT, syscall(SYS_open, "none", O_RDONLY, 0));
-    C(OPEN, syscall(SYS_open, "../" "none", O_RDONLY, 0));
+    C(OPEN, syscall(SYS_open,
+                    "../"
+                    "none",
+                    O_RDONLY, 0));
     C(UNLINK, syscall(SYS_unlink, "none"));
     C(RENAME, syscall(SYS_rename, "file", "file2"));
     C(MKDIR, syscall(SYS_mkdir, "d", 0755));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_own own HOST SERVER DIR | attach FILE: a program that asks for its servers by the functions of iofwd.h.  It must not notice what
- * is started for it: no SIGCHLD, no child to wait for, the same environment, the same next descriptor.  Run by fwd_own.sh.
+ * fwd_own own HOST SERVER DIR | attach FILE: a program that asks for its servers by the functions
+ * of iofwd.h.  It must not notice what is started for it: no SIGCHLD, no child to wait for, the
+ * same environment, the same next descriptor.  Run by fwd_own.sh.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,9 @@ static size_t environment(void)
     return sum * 1000 + n;
 }
 
-enum { NEXT = 5 };
+enum {
+    NEXT = 5
+};
 
 /* The lowest free descriptors. */
 static void look_for_next(int next[NEXT])
@@ -59,8 +62,11 @@ int main(int argc, char **argv)
         return 2;
     snprintf(prefix, sizeof prefix, own && argv[4][0] ? "/fwd=%s" : "", argv[own ? 4 : 2]);
     struct iofwd_stats none;
-    int early = own ? ENOTCONN : iofwd_stats(IOFWD_NONE, &none); /* a call before there are servers spoils nothing */
-    int err = early != ENOTCONN ? 1000 : own ? iofwd_start_server(argv[2], argv[3], prefix) : iofwd_attach(argv[2]);
+    /* a call before there are servers spoils nothing */
+    int early = own ? ENOTCONN : iofwd_stats(IOFWD_NONE, &none);
+    int err = early != ENOTCONN ? 1000
+              : own             ? iofwd_start_server(argv[2], argv[3], prefix)
+                                : iofwd_attach(argv[2]);
     look_for_next(again); /* before the first message, which may open a doorbell */
     if (!err)
         err = iofwd_open("/fwd/api", O_RDWR | O_CREAT | O_TRUNC, 0600, &file);
@@ -70,9 +76,11 @@ int main(int argc, char **argv)
         err = iofwd_pread(file, word, sizeof word, 0, &done);
     if (!err)
         err = iofwd_close(file);
-    printf("error %d word %s children %d wait %d environment %s next %s late %d\n", err, word, (int)children,
-           waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD ? 0 : 1, before == environment() ? "same" : "changed",
+    printf("error %d word %s children %d wait %d environment %s next %s late %d\n", err, word,
+           (int)children, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD ? 0 : 1,
+           before == environment() ? "same" : "changed",
            memcmp(next, again, sizeof next) == 0 ? "same" : "changed",
-           own ? iofwd_start_server("localhost", NULL, NULL) == EALREADY : iofwd_attach("x") == EALREADY);
+           own ? iofwd_start_server("localhost", NULL, NULL) == EALREADY
+               : iofwd_attach("x") == EALREADY);
     return err != 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A GASNet client that says it has called MPI_Init before: under another launcher with AMPHORA_SERVERS it is refused. */
+/* A GASNet client that says it has called MPI_Init before: under another launcher with
+ * AMPHORA_SERVERS it is refused. */
 #include <gasnetex.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_proc DIRECTORY SCRATCH: descriptors over fork, exec, spawn and threads.  fwd_calls.sh runs it in a local directory and in a
- * forwarded one and compares what it prints and the files it leaves.
+ * fwd_proc DIRECTORY SCRATCH: descriptors over fork, exec, spawn and threads.  fwd_calls.sh runs it
+ * in a local directory and in a forwarded one and compares what it prints and the files it leaves.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -31,10 +31,13 @@ extern char **environ;
 static int wait_for(pid_t pid)
 {
     int status = -1;
-    return waitpid(pid, &status, 0) == pid ? (WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status)) : -1;
+    return waitpid(pid, &status, 0) == pid
+               ? (WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status))
+               : -1;
 }
 
-/* Parent and child write by one descriptor and share its offset; the child goes on after the parent has closed. */
+/* Parent and child write by one descriptor and share its offset; the child goes on after the parent
+ * has closed. */
 static void shared_offset(void)
 {
     int go[2];
@@ -100,15 +103,22 @@ static int cloned_fd;
 static int cloned_child(void *arg)
 {
     int fd = open(cloned_name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    int ok = write(fd, arg, 5) == 5 && close(fd) == 0 && (cloned_fd < 0 || write(cloned_fd, arg, 5) == 5);
+    int ok = write(fd, arg, 5) == 5 && close(fd) == 0 &&
+             (cloned_fd < 0 || write(cloned_fd, arg, 5) == 5);
     _exit(ok ? 7 : 1);
 }
 
 static const struct way {
     int flags;
     long number; /* by syscall; 0: by clone, -1: by _Fork */
-} ways[] = { { CLONE_VM, 0 }, { CLONE_VM | CLONE_VFORK, 0 }, { CLONE_VM | CLONE_FILES, 0 }, { 0, 0 }, { CLONE_FS, 0 },
-             { 0, SYS_clone }, { 0, SYS_clone3 }, { 0, -1 } };
+} ways[] = { { CLONE_VM, 0 },
+             { CLONE_VM | CLONE_VFORK, 0 },
+             { CLONE_VM | CLONE_FILES, 0 },
+             { 0, 0 },
+             { CLONE_FS, 0 },
+             { 0, SYS_clone },
+             { 0, SYS_clone3 },
+             { 0, -1 } };
 
 static pid_t make_child(const struct way *w)
 {
@@ -117,7 +127,9 @@ static pid_t make_child(const struct way *w)
     if (w->number == 0)
         return clone(cloned_child, stack[w - ways] + sizeof stack[0], w->flags | SIGCHLD, "clone");
     bool old = w->number == SYS_clone;
-    pid_t pid = w->number < 0 ? _Fork() : (pid_t)syscall(w->number, old ? (long)SIGCHLD : (long)args, old ? 0 : sizeof args, 0, 0, 0);
+    pid_t pid = w->number < 0 ? _Fork()
+                              : (pid_t)syscall(w->number, old ? (long)SIGCHLD : (long)args,
+                                               old ? 0 : sizeof args, 0, 0, 0);
     if (pid == 0)
         cloned_child("other");
     return pid;
@@ -151,7 +163,9 @@ static void exec_keeps(void)
     if (pid == 0) {
         char script[200];
         dup2(fd, 1);
-        snprintf(script, sizeof script, "echo by stdout; echo by number >&%d; cat <&%d 2>/dev/null && echo leaked", fd, gone);
+        snprintf(script, sizeof script,
+                 "echo by stdout; echo by number >&%d; cat <&%d 2>/dev/null && echo leaked", fd,
+                 gone);
         execl("/bin/sh", "sh", "-c", script, (char *)NULL);
         _exit(99);
     }
@@ -159,7 +173,8 @@ static void exec_keeps(void)
     T(lseek(fd, 0, SEEK_CUR));
     pid = vfork();
     if (pid == 0) {
-        execle("/bin/sh", "sh", "-c", "exec cat <exec 3<&- >&2", (char *)NULL, (char *[]){ "A=b", NULL });
+        execle("/bin/sh", "sh", "-c", "exec cat <exec 3<&- >&2", (char *)NULL,
+               (char *[]){ "A=b", NULL });
         _exit(99);
     }
     T(wait_for(pid));
@@ -170,7 +185,8 @@ static void exec_keeps(void)
 static void chained(void)
 {
     /* descriptors pass through programs that never touch them */
-    T(system("exec 3>chain; env env sh -c 'echo through >&3'; echo again >&3; (echo sub) >&3; cat chain"));
+    T(system("exec 3>chain; env env sh -c 'echo through >&3'; echo again >&3; (echo sub) >&3; cat "
+             "chain"));
     T(system("cat <chain | tr a-z A-Z >upper; cat upper; cat upper >>chain; wc -l <chain"));
     FILE *p = popen("cat chain; echo from popen >popen", "r");
     int c;
@@ -218,14 +234,17 @@ static off_t size_of(const char *name)
     return stat(name, &st) == 0 ? st.st_size : -1;
 }
 
-static int run_actions(const posix_spawn_file_actions_t *a, const posix_spawnattr_t *attr, const char *command)
+static int run_actions(const posix_spawn_file_actions_t *a, const posix_spawnattr_t *attr,
+                       const char *command)
 {
     pid_t pid;
-    int err = posix_spawnp(&pid, "sh", a, attr, (char *[]){ "sh", "-c", (char *)command, NULL }, environ);
+    int err = posix_spawnp(&pid, "sh", a, attr, (char *[]){ "sh", "-c", (char *)command, NULL },
+                           environ);
     return err ? -err : wait_for(pid);
 }
 
-/* One that is copied to its own number goes through exec; closing one that is not open is no error; the mask stays what it was. */
+/* One that is copied to its own number goes through exec; closing one that is not open is no error;
+ * the mask stays what it was. */
 static void spawn_numbers(void)
 {
     posix_spawn_file_actions_t a;
@@ -268,7 +287,9 @@ static void spawn_actions(void)
     T(posix_spawn_file_actions_adddup2(&a, 1, 2));
     T(posix_spawn_file_actions_adddup2(&a, fd, 5));
     T(posix_spawn_file_actions_addclose(&a, fd));
-    T(run_actions(&a, NULL, "pwd | sed 's#.*/##'; echo >&2 to 2; echo by number >&5; test ! -e /proc/self/fd/3"));
+    T(run_actions(
+        &a, NULL,
+        "pwd | sed 's#.*/##'; echo >&2 to 2; echo by number >&5; test ! -e /proc/self/fd/3"));
     T(run_actions(&a, NULL, "echo not reached")); /* rel is there now */
     T(posix_spawn_file_actions_destroy(&a));
     T(lseek(fd, 0, SEEK_CUR));
@@ -283,7 +304,9 @@ static void spawn_actions(void)
     posix_spawnattr_setsigmask(&attr, &usr1);
     T(run_actions(&a, &attr, "echo not reached"));
     close(open(in("cdir/late"), O_WRONLY | O_CREAT, 0644));
-    T(run_actions(&a, &attr, "grep SigBlk /proc/self/status; set -- $(ps -o pgid= $$); test $1 = $$ && echo own group"));
+    T(run_actions(
+        &a, &attr,
+        "grep SigBlk /proc/self/status; set -- $(ps -o pgid= $$); test $1 = $$ && echo own group"));
     T(posix_spawn_file_actions_addclosefrom_np(&a, 3));
     T(run_actions(&a, &attr, "echo more; test ! -e /proc/self/fd/3"));
     pid_t pid;
@@ -294,7 +317,8 @@ static void spawn_actions(void)
     close(fd);
 }
 
-/* The working directory is the directory, not its name; so it is for children and for programs that are started. */
+/* The working directory is the directory, not its name; so it is for children and for programs that
+ * are started. */
 static void working_directory(const char *self)
 {
     char cwd[PATH_MAX];
@@ -308,7 +332,8 @@ static void working_directory(const char *self)
     T(access(in("w/G/file"), F_OK));
     T(getcwd(cwd, sizeof cwd) ? strcmp(cwd, in("w/H")) : -1);
     T(realpath("file", cwd) ? strcmp(cwd, in("w/H/file")) : -1);
-    T(system("/bin/pwd | sed 's#.*/w/#w/#'; echo by shell >shell; ls; mv ../H ../I && ls ..; echo more >>shell; cat ../I/shell"));
+    T(system("/bin/pwd | sed 's#.*/w/#w/#'; echo by shell >shell; ls; mv ../H ../I && ls ..; echo "
+             "more >>shell; cat ../I/shell"));
     T(rename("../I", "../H"));
     if (fork() == 0) {
         T(rename("../H", "../J"));
@@ -337,7 +362,8 @@ static void working_directory(const char *self)
     T(chdir(dir));
 }
 
-/* An absolute link means this host's files, as on a mount, also where it stands in the server's tree. */
+/* An absolute link means this host's files, as on a mount, also where it stands in the server's
+ * tree. */
 static void links_out(const char *scratch)
 {
     static char own[PATH_MAX], real[PATH_MAX];
@@ -362,7 +388,8 @@ static void links_out(const char *scratch)
     T(close(open(in("to-dir/made"), O_WRONLY | O_CREAT, 0600)));
     snprintf(real, sizeof real, "%s/made", scratch);
     T(unlink(real));
-    T(system("cat to-file to-dir/own-file && ls to-dir && ./to-sh -c 'echo by a link' && cd to-dir && cat own-file"));
+    T(system("cat to-file to-dir/own-file && ls to-dir && ./to-sh -c 'echo by a link' && cd to-dir "
+             "&& cat own-file"));
     T(chdir(in("to-dir")));
     T(size_of("own-file"));
     T(chdir(dir));
@@ -392,7 +419,8 @@ static void searched(const char *scratch)
     chmod(in("bin/closed"), 0);
     snprintf(path, sizeof path, "/nowhere:%s:%s", in("bin"), before);
     T(setenv("PATH", path, 1));
-    T(posix_spawnp(&pid, "found", NULL, NULL, (char *[]){ "found", "by spawnp", NULL }, environ) || wait_for(pid));
+    T(posix_spawnp(&pid, "found", NULL, NULL, (char *[]){ "found", "by spawnp", NULL }, environ) ||
+      wait_for(pid));
     T(posix_spawnp(&pid, "missing", NULL, NULL, (char *[]){ "missing", NULL }, environ));
     static const char *const names[] = { "found", "bare", "missing", "echo" };
     for (int i = 0; i < 4; i++) {
@@ -473,10 +501,13 @@ static void *write_with_lock(void *unused)
     return (void *)bad;
 }
 
-/* Handlers write to a file, and hold a lock that another thread has while it does so: neither waits for the other. */
+/* Handlers write to a file, and hold a lock that another thread has while it does so: neither waits
+ * for the other. */
 static void handled(void)
 {
-    enum { FORKS = 40 };
+    enum {
+        FORKS = 40
+    };
     char line[100];
     pthread_t thread;
     void *bad;
@@ -515,7 +546,9 @@ static void on_terminal(void)
         pid_t pid = forkpty(&terminal, NULL, NULL, NULL);
         if (pid == 0) {
             bool ok = write(fd, "child ", 6) == 6 && access(in("terminal"), F_OK) == 0;
-            _exit(ok && close(open(in("of-child-of-terminal"), O_WRONLY | O_CREAT, 0600)) == 0 ? 0 : 99);
+            _exit(ok && close(open(in("of-child-of-terminal"), O_WRONLY | O_CREAT, 0600)) == 0
+                      ? 0
+                      : 99);
         }
         T(write(fd, "parent ", 7));
         while (read(terminal, &byte, 1) > 0)
@@ -528,8 +561,9 @@ static void on_terminal(void)
     unlink(in("terminal")); /* who was first is chance */
 }
 
-/* A process whose standard input has been read ahead leads it to a file, by dup2 or by freopen: what it has read stays its own, or is
- * dropped, and what inherits the file finds it where the process has left it. */
+/* A process whose standard input has been read ahead leads it to a file, by dup2 or by freopen:
+ * what it has read stays its own, or is dropped, and what inherits the file finds it where the
+ * process has left it. */
 static void led_input(bool by_freopen)
 {
     int from[2], go[2], done[2];
@@ -613,12 +647,23 @@ static int run_script(void *name)
     return errno;
 }
 
-/* A script's first line is the kernel's to read: blanks, options, what is too long; and a handler of signals may start it. */
+/* A script's first line is the kernel's to read: blanks, options, what is too long; and a handler
+ * of signals may start it. */
 static void first_lines(void)
 {
     static char longest[400] = "#!/bin/sh -e ", nowhere[400] = "#!/";
-    const char *const lines[] = { "#!/bin/echo\n", "#!  \t/bin/echo \t option  given \t \nmore\n", "#!/bin/echo \t\n",
-                                  "#!/bin/echo  at the end ", "#!/bin/echo", "#!\n", "#! \t \n", "#", "", "#!/none\n", longest, nowhere };
+    const char *const lines[] = { "#!/bin/echo\n",
+                                  "#!  \t/bin/echo \t option  given \t \nmore\n",
+                                  "#!/bin/echo \t\n",
+                                  "#!/bin/echo  at the end ",
+                                  "#!/bin/echo",
+                                  "#!\n",
+                                  "#! \t \n",
+                                  "#",
+                                  "",
+                                  "#!/none\n",
+                                  longest,
+                                  nowhere };
     char name[PATH_MAX];
     snprintf(name, sizeof name, "%s/first", dir);
     memset(longest + strlen(longest), 'o', sizeof longest - strlen(longest) - 1);
@@ -650,7 +695,10 @@ static void first_lines(void)
 }
 
 /* Threads write their own files and one common one while others open, dup and close. */
-enum { THREADS = 6, ROUNDS = 150 };
+enum {
+    THREADS = 6,
+    ROUNDS = 150
+};
 static int common;
 
 static void *worker(void *arg)
@@ -665,7 +713,8 @@ static void *worker(void *arg)
         int n = snprintf(word, sizeof word, "%ld-%04d\n", me, i);
         bad += write(copy, word, (size_t)n) != n;
         bad += close(fd) != 0;
-        bad += pread(copy, back, (size_t)n, (off_t)i * n) != n || memcmp(word, back, (size_t)n) != 0;
+        bad += pread(copy, back, (size_t)n, (off_t)i * n) != n ||
+               memcmp(word, back, (size_t)n) != 0;
         bad += close(copy) != 0;
         bad += write(common, word, (size_t)n) != n;
     }

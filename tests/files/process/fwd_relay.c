@@ -21,7 +21,8 @@ static void put(int fd, const char *text)
 static void copy(size_t most)
 {
     char buf[10000];
-    for (ssize_t n; most && (n = read(0, buf, most < sizeof buf ? most : sizeof buf)) > 0; most -= (size_t)n)
+    for (ssize_t n; most && (n = read(0, buf, most < sizeof buf ? most : sizeof buf)) > 0;
+         most -= (size_t)n)
         if (write(1, buf, (size_t)n) != n)
             exit(9);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Processes that share an open file share its offset: by fork, by exec, by a descriptor in a message.  Each of them writes whole records
- * while the others do, or reads them: none is lost and none is read twice, also with IOFWD_CONSISTENCY=session, where a process's own small
- * calls are gathered.   fwd_shares
+ * Processes that share an open file share its offset: by fork, by exec, by a descriptor in a
+ * message.  Each of them writes whole records while the others do, or reads them: none is lost and
+ * none is read twice, also with IOFWD_CONSISTENCY=session, where a process's own small calls are
+ * gathered.   fwd_shares
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -17,7 +18,12 @@
 
 #include "tests/files/fwd_is.h"
 
-enum { CHILDREN = 4, RECORDS = 200, RECORD = 16, ALL = CHILDREN * RECORDS };
+enum {
+    CHILDREN = 4,
+    RECORDS = 200,
+    RECORD = 16,
+    ALL = CHILDREN * RECORDS
+};
 
 static void write_records(int fd, int who)
 {
@@ -40,7 +46,8 @@ static int count_records(const char *path)
     ssize_t len = read(fd, text, sizeof text);
     memset(seen, 0, sizeof seen);
     for (ssize_t at = 0; at + RECORD <= len; at += RECORD)
-        if (sscanf(text + at, "%6d%d", &who, &i) == 2 && who < CHILDREN && i < RECORDS && !seen[who * RECORDS + i]) {
+        if (sscanf(text + at, "%6d%d", &who, &i) == 2 && who < CHILDREN && i < RECORDS &&
+            !seen[who * RECORDS + i]) {
             seen[who * RECORDS + i] = true;
             n++;
         }
@@ -116,20 +123,33 @@ static void by_exec(const char *self)
 
 static void send_fd(int to, int fd)
 {
-    union { struct cmsghdr head; char room[CMSG_SPACE(sizeof fd)]; } control = { .head = {
-        .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof fd)];
+    } control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS } };
     struct iovec one = { "d", 1 };
-    struct msghdr m = { .msg_iov = &one, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room };
+    struct msghdr m = { .msg_iov = &one,
+                        .msg_iovlen = 1,
+                        .msg_control = &control,
+                        .msg_controllen = sizeof control.room };
     memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
     sendmsg(to, &m, 0);
 }
 
 static int receive_fd(int from)
 {
-    union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
     char byte;
     struct iovec one = { &byte, 1 };
-    struct msghdr m = { .msg_iov = &one, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room };
+    struct msghdr m = { .msg_iov = &one,
+                        .msg_iovlen = 1,
+                        .msg_control = &control,
+                        .msg_controllen = sizeof control.room };
     int fd = -1;
     if (recvmsg(from, &m, 0) == 1 && CMSG_FIRSTHDR(&m))
         memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);

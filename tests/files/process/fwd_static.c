@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fwd_static DIRECTORY: plain stdio and POSIX calls of a static program; fwd_static.sh links it by iofwd-static's flags. */
+/* fwd_static DIRECTORY: plain stdio and POSIX calls of a static program; fwd_static.sh links it by
+ * iofwd-static's flags. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_stopped WHAT DIRECTORY KEPT: two processes write at one offset (-on-server-death failover).  One has been stopped with its call done
- * by the server, and its answer not taken, when the server dies.  What either is told as written is in the file, once and whole.
- *   alone    the other does nothing: the answer is not lost with the server that sent it (-on-server-death eio)
- *   after    the other's call was done and answered after it: nobody knows where the next one is to go, the file is lost
- *   soon     the other finds the server dead, and waits for what the first has been told; it goes on soon
+ * fwd_stopped WHAT DIRECTORY KEPT: two processes write at one offset (-on-server-death failover).
+ * One has been stopped with its call done by the server, and its answer not taken, when the server
+ * dies.  What either is told as written is in the file, once and whole.
+ *   alone    the other does nothing: the answer is not lost with the server that sent it
+ *            (-on-server-death eio)
+ *   after    the other's call was done and answered after it: nobody knows where the next one is to
+ *            go, the file is lost
+ *   soon     the other finds the server dead, and waits for what the first has been told; it goes
+ *            on soon
  *   late     it goes on when the other has long written at another server
  */
 #define _GNU_SOURCE 1
@@ -24,7 +28,11 @@
 
 #include "tests/files/fwd_kill.h"
 
-enum { WRITERS = 2, CALLS = 2, LEN = 1000 };
+enum {
+    WRITERS = 2,
+    CALLS = 2,
+    LEN = 1000
+};
 
 /* What a writer is told to do and what it has come to, for all to see. */
 struct writer {
@@ -116,7 +124,8 @@ static pid_t strand_first(void)
     do
         must(stat(kept, &st) == 0, "the servers' file", 0);
     while (st.st_size < LEN);
-    must(fsync(fd) == 0, "fsync", 0); /* a file's calls are answered one after the other: the first one's has been */
+    /* a file's calls are answered one after the other: the first one's has been */
+    must(fsync(fd) == 0, "fsync", 0);
     must(writer[0].told == 0, "it knows nothing of it", 0);
     return server;
 }
@@ -143,7 +152,8 @@ static void after(void)
     must(kill_and_wait(server), "kill", server);
     ask(&writer[1]);
     wait_told(&writer[1]);
-    must(writer[1].result[1] == -1 && writer[1].error[1] == EIO, "a write when nobody knows where", writer[1].result[1]);
+    must(writer[1].result[1] == -1 && writer[1].error[1] == EIO, "a write when nobody knows where",
+         writer[1].result[1]);
     go_on();
 }
 
@@ -198,9 +208,11 @@ static void check_file(void)
             fill(record, who, call);
             for (ssize_t at = 0; at < size; at += LEN)
                 times += memcmp(all + at, record, LEN) == 0;
-            printf("writer %d call %d: %zd, %d times there\n", who, call, writer[who].result[call], times);
+            printf("writer %d call %d: %zd, %d times there\n", who, call, writer[who].result[call],
+                   times);
             fflush(stdout);
-            must(times == 1 || (times == 0 && writer[who].result[call] < 0), "times that the record is there", times);
+            must(times == 1 || (times == 0 && writer[who].result[call] < 0),
+                 "times that the record is there", times);
         }
 }
 
@@ -214,7 +226,8 @@ int main(int argc, char **argv)
         return 2;
     snprintf(path, sizeof path, "%s/shared", argv[2]);
     snprintf(kept, sizeof kept, "%s/shared", argv[3]);
-    writer = mmap(NULL, WRITERS * sizeof *writer, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    writer = mmap(NULL, WRITERS * sizeof *writer, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     must(writer != MAP_FAILED && fd >= 0, "open", fd);
     for (int who = 0; who < WRITERS; who++) {
@@ -228,6 +241,7 @@ int main(int argc, char **argv)
             all[i].fn();
     check_file();
     for (int who = 0; who < WRITERS; who++)
-        must(kill(writer[who].pid, SIGKILL) == 0 && waitpid(writer[who].pid, NULL, 0) > 0, "end", who);
+        must(kill(writer[who].pid, SIGKILL) == 0 && waitpid(writer[who].pid, NULL, 0) > 0, "end",
+             who);
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_stdio DIRECTORY SCRATCH: streams.  fwd_calls.sh runs it in a local directory and in a forwarded one and compares what it prints
- * and the files it leaves.  It ends by return from main with data in its buffers.
+ * fwd_stdio DIRECTORY SCRATCH: streams.  fwd_calls.sh runs it in a local directory and in a
+ * forwarded one and compares what it prints and the files it leaves.  It ends by return from main
+ * with data in its buffers.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -228,7 +229,10 @@ static void coded_round(const char *set)
 /* Many scans of one stream, and a word that is longer than what is looked at first. */
 static void scanned(const char *mode)
 {
-    enum { LINES = 300, LONG = 30000 };
+    enum {
+        LINES = 300,
+        LONG = 30000
+    };
     static wchar_t word[LONG + 1];
     char whole[50];
     int number, n;
@@ -265,7 +269,18 @@ static void scanned(const char *mode)
 static void coded(void)
 {
     static const char *const sets[] = {
-        "ISO-8859-1", "iso-8859-15", "UTF-8", "UTF-16", "UTF-16BE", "UCS-4LE", "EUC-JP", "ISO-2022-JP", "ASCII", "UTF-8,x", "nonesuch", "",
+        "ISO-8859-1",
+        "iso-8859-15",
+        "UTF-8",
+        "UTF-16",
+        "UTF-16BE",
+        "UCS-4LE",
+        "EUC-JP",
+        "ISO-2022-JP",
+        "ASCII",
+        "UTF-8,x",
+        "nonesuch",
+        "",
         "ISO-8859-1//TRANSLIT",
     };
     wchar_t line[50];
@@ -347,7 +362,8 @@ static void __attribute__((destructor)) at_end(void)
     fputs("written by a destructor, flushed after it", f);
 }
 
-/* From the end to the beginning, a little at each place, and in a file that has been read in a row before. */
+/* From the end to the beginning, a little at each place, and in a file that has been read in a row
+ * before. */
 static int jump(const char *path)
 {
     char block[100];
@@ -356,12 +372,14 @@ static int jump(const char *path)
         if (fgetc(f) == EOF)
             return 1;
     for (long at = 199; f && at >= 0; at--)
-        if (fseek(f, at * 5003, SEEK_SET) != 0 || fread(block, 1, sizeof block, f) != sizeof block || ftell(f) != at * 5003 + 100)
+        if (fseek(f, at * 5003, SEEK_SET) != 0 ||
+            fread(block, 1, sizeof block, f) != sizeof block || ftell(f) != at * 5003 + 100)
             return 1;
     return !f || fclose(f) != 0;
 }
 
-/* The descriptor of a stream is closed, and the file that the stream is led to gets the number by itself. */
+/* The descriptor of a stream is closed, and the file that the stream is led to gets the number by
+ * itself. */
 static void closed_below(void)
 {
     char line[100];
@@ -422,7 +440,8 @@ static void own_buffer(void)
     }
 }
 
-/* Streams with a character set of their own leave no memory behind; the C library's leave 448 bytes each (glibc 2.36). */
+/* Streams with a character set of their own leave no memory behind; the C library's leave 448 bytes
+ * each (glibc 2.36). */
 static void leave_nothing(void)
 {
     size_t before = 0;

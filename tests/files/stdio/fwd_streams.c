@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * FILE objects of the C library whose descriptor becomes a forwarded one, or a local one again, while the program has the pointer.
- * fwd_streams MODE DIR: DIR is a local directory or a forwarded one; what is printed and left in it must be the same.
+ * FILE objects of the C library whose descriptor becomes a forwarded one, or a local one again,
+ * while the program has the pointer. fwd_streams MODE DIR: DIR is a local directory or a forwarded
+ * one; what is printed and left in it must be the same.
  */
 #include <assert.h>
 #include <err.h>
@@ -74,7 +75,8 @@ static FILE *scratch_file(const char *mode)
 
 /* ---- modes ---- */
 
-/* The object that stdout led to at the start, written by functions, by the inline forms, and by what the C library prints by itself. */
+/* The object that stdout led to at the start, written by functions, by the inline forms, and by
+ * what the C library prints by itself. */
 static void out(void)
 {
     FILE *before = stdout;
@@ -89,7 +91,8 @@ static void out(void)
 
     fwrite("block\n", 1, 6, before);
     puts("puts");
-    dprintf(report, "same stream: %d, descriptor %d, error %d\n", before == stdout, fileno(before), ferror(before));
+    dprintf(report, "same stream: %d, descriptor %d, error %d\n", before == stdout, fileno(before),
+            ferror(before));
     dprintf(report, "flushed: %d\n", fflush(before));
     dprintf(report, "at %ld\n", ftell(before));
     lead_back(1, saved);
@@ -126,8 +129,8 @@ static void line_buffered(void)
     int saved = lead(1, "lines", O_CREAT | O_RDWR | O_TRUNC);
 
     printf("one\ntwo");
-    dprintf(report, "%d pending, line buffered %d, %ld in the file\n", (int)__fpending(stdout), __flbf(stdout),
-            (long)lseek(1, 0, SEEK_END));
+    dprintf(report, "%d pending, line buffered %d, %ld in the file\n", (int)__fpending(stdout),
+            __flbf(stdout), (long)lseek(1, 0, SEEK_END));
     printf(" end\n");
     dprintf(report, "%d pending\n", (int)__fpending(stdout));
     lead_back(1, saved);
@@ -146,7 +149,8 @@ static void in(void)
     if (write(fd, forwarded, sizeof forwarded - 1) < 0 || close(fd) != 0 || pipe(pair) != 0)
         die("in");
 
-    if (write(pair[1], "local one\nlocal two\n", 20) != 20 || dup2(pair[0], 0) != 0 || close(pair[1]) != 0)
+    if (write(pair[1], "local one\nlocal two\n", 20) != 20 || dup2(pair[0], 0) != 0 ||
+        close(pair[1]) != 0)
         die("pipe");
 
     dprintf(report, "%s", fgets(line, sizeof line, stdin));
@@ -162,7 +166,8 @@ static void in(void)
     while (fgets(line, sizeof line, before))
         dprintf(report, "[%s]\n", line);
 
-    dprintf(report, "end %d %d, error %d\n", feof(before), feof_unlocked(before), ferror_unlocked(before));
+    dprintf(report, "end %d %d, error %d\n", feof(before), feof_unlocked(before),
+            ferror_unlocked(before));
     rewind(before);
     dprintf(report, "%d at %ld, %c\n", feof(stdin), ftell(stdin), getchar());
     lead_back(0, saved);
