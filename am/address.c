@@ -28,8 +28,10 @@ enum {
 static uint64_t hash(uint64_t h, const void *bytes, size_t len_bytes)
 {
     const uint8_t *p = bytes; /* FNV-1a */
+
     for (size_t i = 0; i < len_bytes; i++)
         h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+
     return h;
 }
 
@@ -38,8 +40,10 @@ static const uint64_t hash_start = UINT64_C(0xcbf29ce484222325);
 uint64_t amph_am_host_id(const char *host_name)
 {
     struct utsname u;
+
     if ((!host_name || !host_name[0]) && uname(&u) == 0)
         host_name = u.nodename;
+
     return host_name ? hash(hash_start, host_name, strlen(host_name)) : 0;
 }
 
@@ -56,18 +60,25 @@ static uint64_t machine_id(void)
     struct stat ns;
     struct utsname u;
     uint64_t h = hash(hash_start, kind, sizeof kind);
+
     if (uname(&u) == 0)
         h = hash(h, u.machine, strlen(u.machine));
+
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
     if (fd >= 0) {
         ssize_t n = read(fd, boot_id, sizeof boot_id);
+
         if (n > 0)
             h = hash(h, boot_id, (size_t)n);
+
         close(fd);
     }
+
     for (size_t i = 0; i < AMPH_COUNTOF(spaces); i++)
         if (stat(spaces[i], &ns) == 0)
             h = hash(h, &ns.st_ino, sizeof ns.st_ino);
+
     return h;
 }
 
@@ -76,6 +87,7 @@ enum amph_status amph_address_make(struct amph_am_ep *ep)
     const struct amph_cx *smp = ep->cx[AMPH_CX_SMP];
     const struct amph_cx *net = ep->cx[AMPH_CX_NET];
     struct amph_wr w;
+
     amph_wr_init(&w, ep->addr, sizeof ep->addr);
     amph_wr_u16(&w, ADDRESS_VERSION);
     amph_wr_u8(&w, (uint8_t)((ep->cfg.use_smp ? FLAG_SMP : 0) |
@@ -86,6 +98,7 @@ enum amph_status amph_address_make(struct amph_am_ep *ep)
     amph_wr_blob(&w, net ? net->ops->name : "", net ? strlen(net->ops->name) : 0);
     amph_wr_blob(&w, net ? net->addr : NULL, net ? net->addr_len : 0);
     ep->addr_len = amph_wr_len(&w);
+
     return w.bad ? AMPH_ERR_RANGE : AMPH_OK;
 }
 
@@ -99,10 +112,13 @@ enum amph_status amph_address_parse(const void *bytes, size_t len_bytes,
                                     struct amph_address *addr_p)
 {
     struct amph_rd r;
+
     amph_rd_init(&r, bytes, len_bytes);
     if (amph_rd_u16(&r) != ADDRESS_VERSION)
         return AMPH_ERR_PROTO;
+
     uint8_t flags = amph_rd_u8(&r);
+
     addr_p->amph_smp_allowed = flags & FLAG_SMP;
     addr_p->narrow = flags & FLAG_NARROW;
     addr_p->machine = amph_rd_u64(&r);
@@ -113,6 +129,7 @@ enum amph_status amph_address_parse(const void *bytes, size_t len_bytes,
     if (r.bad || amph_rd_left(&r) || addr_p->smp_len > AMPH_ADDR_MAX_BYTES ||
         addr_p->net_len > AMPH_ADDR_MAX_BYTES)
         return AMPH_ERR_PROTO;
+
     return AMPH_OK;
 }
 
@@ -124,11 +141,13 @@ static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct
     struct amph_address mine = { 0 };
     struct amph_cx *smp = ep->cx[AMPH_CX_SMP];
     struct amph_cx *net = ep->cx[AMPH_CX_NET];
+
     if (self)
         return smp;
     if (amph_address_parse(ep->addr, ep->addr_len, &mine) == AMPH_OK && ep->cfg.use_smp &&
         to->amph_smp_allowed && to->machine == mine.machine && to->host == mine.host)
         return smp;
+
     if (!net) {
         amph_error("%s: peer %u is on another host, or a process of another kind of machine (or "
                    "shared memory is off, AMPHORA_SMP=0), "
@@ -136,6 +155,7 @@ static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct
                    ep->cfg.name, peer);
         return NULL;
     }
+
     if (to->net_name_len != strlen(net->ops->name) ||
         memcmp(to->net_name, net->ops->name, to->net_name_len)) {
         amph_error("%s: peer %u uses the network '%.*s' and this process '%s'; give both the same "
@@ -144,6 +164,7 @@ static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct
                    to->net_name_len ? (const char *)to->net_name : "", net->ops->name);
         return NULL;
     }
+
     return to->narrow == mine.narrow || !ep->cx[AMPH_CX_EMULATED] ? net : ep->cx[AMPH_CX_EMULATED];
 }
 
@@ -152,12 +173,14 @@ static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
     for (unsigned i = 0; i < ep->nactive; i++)
         if (ep->active[i].cx == cx)
             return;
+
     if (cx == ep->cx[AMPH_CX_EMULATED]) {
         amph_info(
             "%s: there are hosts of 32 and of 64 bits; put and get between them go by messages",
             ep->cfg.name);
         activate(ep, ep->cx[AMPH_CX_NET]);
     }
+
     ep->active[ep->nactive].cx = cx;
     ep->active[ep->nactive].progress = cx->ops->progress;
     ep->windowed |= !cx->caps.self_flow;
@@ -170,15 +193,20 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
                                   uint32_t peer_id)
 {
     struct amph_address to;
+
     if (peer >= ep->max_peers)
         return AMPH_ERR_RANGE;
+
     enum amph_status st = amph_address_parse(addr, addr_len, &to);
     if (st != AMPH_OK)
         return st;
+
     bool self = addr_len == ep->addr_len && memcmp(addr, ep->addr, addr_len) == 0;
     struct amph_cx *cx = choose(ep, peer, &to, self);
+
     if (!cx)
         return AMPH_ERR_PEER;
+
     bool by_smp = cx == ep->cx[AMPH_CX_SMP];
     const struct amph_peer_spec spec = {
         .addr = by_smp ? to.smp : to.net,
@@ -187,8 +215,11 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
         .cookie_out = amph_cookie(ep->cfg.key, ep->cfg.domain, my_id, peer_id),
         .cookie_in = amph_cookie(ep->cfg.key, ep->cfg.domain, peer_id, my_id),
     };
+
     amph_ep_lock(ep);
+
     struct amph_peer *p = &ep->peer[peer];
+
     st = p->cx ? AMPH_ERR_STATE : cx->ops->add_peer(cx, peer, &spec);
     if (st == AMPH_OK) {
         *p = (struct amph_peer){ .send = cx->ops->am_send,
@@ -198,6 +229,7 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
         p->fast = ep->threaded || p->windowed ? NULL : p->send;
         activate(ep, cx);
     }
+
     amph_ep_unlock(ep);
     return st;
 }
@@ -206,12 +238,16 @@ void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer)
 {
     if (peer >= ep->max_peers)
         return;
+
     amph_ep_lock(ep);
+
     struct amph_peer *p = &ep->peer[peer];
     struct amph_cx *cx = p->cx;
+
     *p = (struct amph_peer){ 0 };
     if (cx)
         cx->ops->del_peer(cx, peer);
+
     amph_ep_unlock(ep);
 }
 
@@ -237,8 +273,10 @@ void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status 
     if (peer >= ep->max_peers || !ep->peer[peer].cx ||
         __atomic_exchange_n(&ep->peer[peer].dead, true, __ATOMIC_RELAXED))
         return;
+
     ep->peer[peer].fast = NULL;
     __atomic_store_n(&ep->peer[peer].send, NULL, __ATOMIC_RELAXED);
+
     if (ep->cfg.on_peer_error)
         ep->cfg.on_peer_error(ep, peer, st, why);
     else

@@ -235,6 +235,7 @@ struct amph_waiter {
      * once */
     bool lends;
 };
+
 enum amph_waiter_phase {
     AMPH_WAITER_SPINS,
     AMPH_WAITER_YIELDS,
@@ -264,6 +265,7 @@ enum amph_wait_mode {
     AMPH_WAIT_SPIN,
     AMPH_WAIT_BLOCK
 };
+
 void amph_am_set_wait_mode(enum amph_wait_mode mode); /* process-wide; AMPHORA_WAIT's at start */
 /* Says how many processes of the job share this host's cores: where they outnumber the cores the
  * spin is zero. */
@@ -355,6 +357,7 @@ struct amph_job {
     /* extended/'s form of amph_am_wait_step on ep, which does its work too; or NULL */
     void (*wait_step)(struct amph_waiter *w);
 };
+
 extern struct amph_job amph_job;
 
 /* Are there more processes of the job on this host than cores? */

@@ -77,8 +77,10 @@ enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_by
                                 struct amph_mem *mem)
 {
     struct region *r = malloc(sizeof *r);
+
     if (!r)
         return AMPH_ERR_NOMEM;
+
     *r = (struct region){ .base = base, .len_bytes = len_bytes };
     amph_random(&r->key, sizeof r->key);
     amph_memkey_put(mem, KEY_MARK, r->key, base, len_bytes, r);
@@ -86,12 +88,14 @@ enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_by
     r->next = ep->carry->regions;
     ep->carry->regions = r;
     pthread_mutex_unlock(&ep->carry->lock);
+
     return AMPH_OK;
 }
 
 bool amph_carry_is_key(const void *key, size_t key_len)
 {
     struct amph_rd r;
+
     amph_rd_init(&r, key, key_len);
     return amph_rd_u32(&r) == KEY_MARK && !r.bad;
 }
@@ -100,6 +104,7 @@ bool amph_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem)
 {
     if (!ep->carry || !amph_carry_is_key(mem->key, mem->key_len))
         return false;
+
     pthread_mutex_lock(&ep->carry->lock);
     for (struct region **at = &ep->carry->regions; *at; at = &(*at)->next)
         if (*at == mem->impl) {
@@ -107,9 +112,11 @@ bool amph_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem)
             free(mem->impl);
             break;
         }
+
     pthread_mutex_unlock(&ep->carry->lock);
     mem->impl = NULL;
     mem->key_len = 0;
+
     return true;
 }
 
@@ -119,6 +126,7 @@ static char *find(struct amph_carry *c, uint64_t key, uint64_t offset, uint64_t 
     for (struct region *r = c->regions; r; r = r->next)
         if (r->key == key && len_bytes <= r->len_bytes && offset <= r->len_bytes - len_bytes)
             return r->base + offset;
+
     return NULL;
 }
 
@@ -126,12 +134,15 @@ enum amph_status amph_carry_import(struct amph_am_ep *ep, const void *key, size_
                                    struct amph_rmem *rmem)
 {
     struct amph_rmem m;
+
     if (amph_memkey_get(key, key_len, KEY_MARK, &m) != AMPH_OK || !ep->carry)
         return AMPH_ERR_PROTO;
+
     pthread_mutex_lock(&ep->carry->lock);
     m.local = find(ep->carry, m.rkey, 0, m.len_bytes); /* the own process's */
     pthread_mutex_unlock(&ep->carry->lock);
     *rmem = m;
+
     return AMPH_OK;
 }
 
@@ -142,8 +153,10 @@ static struct transfer *begin(struct amph_am_ep *ep, uint32_t peer, char *dst, u
 {
     struct amph_carry *c = ep->carry;
     struct transfer *t = malloc(sizeof *t);
+
     if (!t)
         return NULL;
+
     *t = (struct transfer){ .peer = peer,
                             .dst = dst,
                             .len_bytes = len_bytes,
@@ -155,6 +168,7 @@ static struct transfer *begin(struct amph_am_ep *ep, uint32_t peer, char *dst, u
     t->next = c->bucket[t->id % BUCKETS];
     c->bucket[t->id % BUCKETS] = t;
     pthread_mutex_unlock(&c->lock);
+
     return t;
 }
 
@@ -164,22 +178,29 @@ static void count_down(struct amph_am_ep *ep, struct transfer *t, uint64_t n, bo
                        enum amph_status st)
 {
     struct amph_carry *c = ep->carry;
+
     pthread_mutex_lock(&c->lock);
     if (st != AMPH_OK && t->st == AMPH_OK)
         t->st = st;
+
     t->left -= n < t->left ? n : t->left;
     t->sending = t->sending && !all_sent;
+
     bool over = t->left == 0 && !t->sending;
+
     for (struct transfer **at = &c->bucket[t->id % BUCKETS]; over && *at; at = &(*at)->next)
         if (*at == t) {
             *at = t->next;
             break;
         }
+
     pthread_mutex_unlock(&c->lock);
     if (!over)
         return;
+
     if (t->done)
         t->done->done(t->done, t->st);
+
     free(t);
 }
 
@@ -193,12 +214,16 @@ static void retract(struct amph_am_ep *ep, struct transfer *t)
 static struct transfer *answered(struct amph_am_ep *ep, uint32_t peer, uint64_t id)
 {
     pthread_mutex_lock(&ep->carry->lock);
+
     struct transfer *t = ep->carry->bucket[id % BUCKETS];
+
     while (t && (t->id != id || t->peer != peer || !t->left))
         t = t->next;
+
     pthread_mutex_unlock(&ep->carry->lock);
     if (!t)
         amph_count_exact(DROP_MALFORMED, 1);
+
     return t;
 }
 
@@ -207,15 +232,18 @@ static enum amph_status send_put(struct amph_am_ep *ep, uint32_t peer, const str
                                  unsigned flags)
 {
     int32_t args[PUT_NARGS];
+
     split(args, rmem->rkey);
     split(args + 2, offset);
     split(args + 4, id);
+
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                 .handler = AMPH_AM_CARRY_PUT,
                                 .nargs = PUT_NARGS,
                                 .nbytes = nbytes,
                                 .args = args,
                                 .payload = src };
+
     return amph_am_request(ep, peer, &am, flags, NULL);
 }
 
@@ -224,14 +252,17 @@ static enum amph_status send_get(struct amph_am_ep *ep, const struct transfer *t
                                  uint32_t nbytes, unsigned flags)
 {
     int32_t args[GET_NARGS];
+
     split(args, rmem->rkey);
     split(args + 2, offset + position);
     split(args + 4, t->id);
     split(args + 6, position);
     args[8] = (int32_t)nbytes;
+
     const struct amph_am am = {
         .kind = AMPH_AM_SHORT, .handler = AMPH_AM_CARRY_GET, .nargs = GET_NARGS, .args = args
     };
+
     return amph_am_request(ep, t->peer, &am, flags, NULL);
 }
 
@@ -255,25 +286,33 @@ enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const stru
     uint32_t most;
     uint64_t n = fragments(ep, peer, len_bytes, &most);
     uint64_t sent = 0;
+
     if (!n)
         return AMPH_AGAIN;
+
     struct transfer *t = rc ? begin(ep, peer, NULL, len_bytes, n, rc) : NULL;
     enum amph_status st = rc && !t ? AMPH_ERR_NOMEM : AMPH_OK;
+
     for (uint64_t at = 0; st == AMPH_OK && at < len_bytes; at += most) {
         st = send_put(ep, peer, rmem, offset + at, (const char *)src + at,
                       piece(len_bytes, at, most), t ? t->id : 0,
                       sent ? 0 : flags); /* what has been begun must be ended */
         sent += st == AMPH_OK;
     }
+
     if (!sent) {
         if (t)
             retract(ep, t);
+
         return st;
     }
+
     if (lc)
         lc->done(lc, st);
+
     if (t)
         count_down(ep, t, n - sent, true, st);
+
     return t ? AMPH_OK : st;
 }
 
@@ -284,19 +323,25 @@ enum amph_status amph_carry_get(struct amph_am_ep *ep, uint32_t peer, const stru
     uint32_t most;
     uint64_t n = fragments(ep, peer, len_bytes, &most);
     uint64_t sent = 0;
+
     if (!n)
         return AMPH_AGAIN;
+
     struct transfer *t = begin(ep, peer, dst, len_bytes, n, done);
     enum amph_status st = t ? AMPH_OK : AMPH_ERR_NOMEM;
+
     for (uint64_t at = 0; st == AMPH_OK && at < len_bytes; at += most) {
         st = send_get(ep, t, rmem, offset, at, piece(len_bytes, at, most), sent ? 0 : flags);
         sent += st == AMPH_OK;
     }
+
     if (!sent) {
         if (t)
             retract(ep, t);
+
         return st;
     }
+
     count_down(ep, t, n - sent, true, st);
     return AMPH_OK;
 }
@@ -306,15 +351,18 @@ void amph_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rm
 {
     int32_t args[PUT_NARGS] = { 0 };
     uint32_t most = amph_am_max_medium(ep, peer);
+
     split(args, rmem->rkey);
     for (uint64_t at = 0; at < len_bytes; at += most) {
         split(args + 2, offset + at);
+
         const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                     .handler = AMPH_AM_CARRY_PUT,
                                     .nargs = PUT_NARGS,
                                     .nbytes = piece(len_bytes, at, most),
                                     .args = args,
                                     .payload = (const char *)src + at };
+
         /* Behind one that was put off, all are, so that they keep their order. */
         if (ep->deferred || amph_ep_send(ep, peer, AMPH_LANE_REPLY, &am, NULL) == AMPH_AGAIN)
             amph_ep_defer(ep, peer, &am, false);
@@ -329,19 +377,25 @@ static void answer_done(struct amph_token *token, const int32_t *id, enum amph_s
     const struct amph_am am = {
         .kind = AMPH_AM_SHORT, .handler = AMPH_AM_CARRY_DONE, .nargs = DONE_NARGS, .args = args
     };
+
     amph_am_reply(token, &am, 0, NULL);
 }
 
 static void on_put(struct amph_token *token, const struct amph_am *am)
 {
     struct amph_carry *c = token->ep->carry;
+
     pthread_mutex_lock(&c->lock);
+
     char *to = find(c, join(am->args), join(am->args + 2), am->nbytes);
+
     if (to)
         memcpy(to, am->payload, am->nbytes);
+
     pthread_mutex_unlock(&c->lock);
     if (!to)
         amph_count_exact(DROP_MALFORMED, 1);
+
     if (join(am->args + 4) && token->is_request)
         answer_done(token, am->args + 4, to ? AMPH_OK : AMPH_ERR_RANGE);
 }
@@ -351,17 +405,22 @@ static void on_get(struct amph_token *token, const struct amph_am *am)
     struct amph_carry *c = token->ep->carry;
     const uint32_t nbytes = (uint32_t)am->args[8];
     const int32_t args[DATA_NARGS] = { am->args[4], am->args[5], am->args[6], am->args[7] };
+
     pthread_mutex_lock(&c->lock);
+
     const char *from = nbytes <= amph_am_max_medium(token->ep, token->peer)
                            ? find(c, join(am->args), join(am->args + 2), nbytes)
                            : NULL;
+
     pthread_mutex_unlock(&c->lock);
+
     const struct amph_am data = { .kind = AMPH_AM_MEDIUM,
                                   .handler = AMPH_AM_CARRY_DATA,
                                   .nargs = DATA_NARGS,
                                   .nbytes = nbytes,
                                   .args = args,
                                   .payload = from };
+
     if (from)
         amph_am_reply(token, &data, 0, NULL);
     else
@@ -372,6 +431,7 @@ static void on_done(struct amph_token *token, const struct amph_am *am)
 {
     struct transfer *t = answered(token->ep, token->peer, join(am->args));
     uint32_t st = (uint32_t)am->args[2];
+
     if (t)
         count_down(token->ep, t, 1, false,
                    st < AMPH_STATUS_COUNT ? (enum amph_status)st : AMPH_ERR_PROTO);
@@ -382,8 +442,10 @@ static void on_data(struct amph_token *token, const struct amph_am *am)
     struct transfer *t = answered(token->ep, token->peer, join(am->args));
     uint64_t position = join(am->args + 2);
     bool fits = t && t->dst && am->nbytes <= t->len_bytes && position <= t->len_bytes - am->nbytes;
+
     if (fits)
         memcpy(t->dst + position, am->payload, am->nbytes);
+
     if (t)
         count_down(token->ep, t, 1, false, fits ? AMPH_OK : AMPH_ERR_PROTO);
 }
@@ -399,36 +461,47 @@ enum amph_status amph_am_carry_open(struct amph_am_ep *ep)
         { AMPH_AM_CARRY_DONE, { (void *)on_done, false, 1, 2, DONE_NARGS, NULL, "carry done" } },
         { AMPH_AM_CARRY_DATA, { (void *)on_data, false, 2, 2, DATA_NARGS, NULL, "carry data" } },
     };
+
     enum amph_status st = AMPH_OK;
     if (ep->carry)
         return AMPH_ERR_STATE;
+
     ep->carry = calloc(1, sizeof *ep->carry);
     if (!ep->carry)
         return AMPH_ERR_NOMEM;
+
     pthread_mutex_init(&ep->carry->lock, NULL);
     for (size_t i = 0; i < AMPH_COUNTOF(rows) && st == AMPH_OK; i++)
         st = amph_am_register(ep, rows[i].index, &rows[i].entry);
+
     return st;
 }
 
 void amph_carry_close(struct amph_am_ep *ep)
 {
     struct amph_carry *c = ep->carry;
+
     if (!c)
         return;
+
     while (c->regions) {
         struct region *r = c->regions;
+
         c->regions = r->next;
         free(r);
     }
+
     for (unsigned i = 0; i < BUCKETS; i++)
         while (c->bucket[i]) {
             struct transfer *t = c->bucket[i];
+
             c->bucket[i] = t->next;
             if (t->done)
                 t->done->done(t->done, AMPH_ERR_STATE);
+
             free(t);
         }
+
     pthread_mutex_destroy(&c->lock);
     free(c);
     ep->carry = NULL;

@@ -29,9 +29,11 @@ void amph_context_leave(const struct amph_token *token)
         amph_fatal("handler %u (%s) returned while it held a handler-safe lock (%p); unlock it "
                    "before the handler ends",
                    token->am->handler, name_of(token), self.held[self.nheld - 1]);
+
     if (self.prepared)
         amph_fatal("handler %u (%s) returned between %s and its commit; commit or cancel the reply "
                    "before the handler ends",
                    token->am->handler, name_of(token), self.prepared);
+
     self.token = NULL;
 }

@@ -18,6 +18,7 @@
 static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
+
     amph_count_exact(DROP_MALFORMED, 1);
     if (!atomic_flag_test_and_set(&warned))
         amph_warn("%s: dropped a message of peer %u: %s (kind %u, handler %u, %u arguments, %u "
@@ -33,8 +34,10 @@ static void *long_dest(struct amph_am_ep *ep, const struct amph_am *am)
     uint8_t *base = c ? c->segment_base : ep->segment_base;
     uint64_t bytes = c ? c->segment_bytes : ep->segment_bytes;
     uint64_t offset = am->dest - (uint64_t)(uintptr_t)base;
+
     if (am->nbytes > bytes || offset > bytes - am->nbytes)
         return NULL;
+
     return (void *)((uintptr_t)base + offset); /* a segment may begin at address 0 */
 }
 
@@ -75,19 +78,24 @@ static void deliver_long(struct amph_token *token, const struct amph_hot *hot,
                          const struct amph_am *am)
 {
     struct amph_am placed = *am;
+
     if (am->nbytes == 0) {
         /* nothing lies there; a client may compare it */
         placed.payload = (void *)(uintptr_t)am->dest;
     } else {
         void *dest = long_dest(token->ep, am);
+
         if (!dest) {
             drop(token->ep, token->peer, am, "its destination lies outside the segment");
             return;
         }
+
         if (am->kind == AMPH_AM_LONG_PACKED)
             memcpy(dest, am->payload, am->nbytes);
+
         placed.payload = dest;
     }
+
     placed.kind = AMPH_AM_LONG;
     token->am = &placed;
     amph_count(AM_RECEIVED);
@@ -102,6 +110,7 @@ static const char *refusal(const struct amph_hot *hot, const struct amph_am *am,
         return "no handler has this index";
     if (!(hot->accept & amph_accept_bit(am->kind, lane)))
         return "its handler was not registered for this kind or direction";
+
     return "its handler expects another number of arguments";
 }
 
@@ -123,11 +132,14 @@ static inline void deliver_to(struct amph_am_ep *ep, uint32_t peer, enum amph_la
         refuse(ep, peer, am, refusal(hot, am, lane));
         return;
     }
+
     struct amph_token token = { ep, peer, am, entry, lane == AMPH_LANE_REQUEST, false };
+
     if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG)) {
         deliver_long(&token, hot, am);
         return;
     }
+
     amph_count(AM_RECEIVED);
     run(&token, hot, am);
 }
@@ -137,6 +149,7 @@ static __attribute__((noinline)) void deliver_routed(struct amph_am_ep *ep, uint
 {
     const unsigned to = AMPH_AM_ROUTE_TO(am->flags);
     const struct amph_am_context *c = __atomic_load_n(&ep->context[to], __ATOMIC_ACQUIRE);
+
     if (to && !c)
         refuse(ep, peer, am, "this process has no such endpoint for messages");
     else
@@ -159,21 +172,27 @@ static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_
                                                   enum amph_lane lane, const struct amph_am *am)
 {
     struct amph_peer *p = &ep->peer[peer];
+
     if (am->aux) {
         uint32_t now = __atomic_add_fetch(&p->credits, am->aux, __ATOMIC_RELAXED);
+
         if (AMPH_UNLIKELY(now > AMPH_AM_WINDOW)) {
             __atomic_store_n(&p->credits, AMPH_AM_WINDOW, __ATOMIC_RELAXED);
             drop(ep, peer, am, "it gives back more credits than were used");
         }
     }
+
     if (am->kind == AMPH_AM_INTERNAL) {
         if (am->handler >= AMPH_EMULATE_FIRST && p->cx == ep->cx[AMPH_CX_EMULATED])
             amph_emulate_take(p->cx, peer, lane, am);
+
         return;
     }
+
     if (lane == AMPH_LANE_REQUEST)
         /* before the handler: its reply takes the credit home */
         __atomic_add_fetch(&p->owed, 1, __ATOMIC_RELAXED);
+
     deliver(ep, peer, lane, am);
     if (__atomic_load_n(&p->owed, __ATOMIC_RELAXED) >= AMPH_AM_WINDOW / 2)
         amph_ep_return_credits(ep, peer);
@@ -182,6 +201,7 @@ static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_
 static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
     struct amph_am_ep *ep = up;
+
     if (AMPH_UNLIKELY(ep->windowed) && ep->peer[peer].windowed)
         on_windowed(ep, peer, lane, am);
     else
@@ -191,8 +211,10 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
 static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)
 {
     struct amph_am_ep *ep = up;
+
     if (peer < ep->max_peers && ep->peer[peer].cx && ep->peer[peer].cx == ep->cx[AMPH_CX_EMULATED])
         amph_emulate_peer_gone(ep->peer[peer].cx, peer);
+
     amph_am_peer_failed(up, peer, st, why);
 }
 

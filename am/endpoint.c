@@ -29,8 +29,10 @@ static enum amph_status open_conduit(struct amph_am_ep *ep, int which,
         .upcalls = &amph_am_upcalls,
         .up = ep,
     };
+
     if (ep->cfg.anywhere)
         return amph_emulate_open(ops, &cx_cfg, &ep->cx[which]);
+
     return amph_conduit_open(ops, &cx_cfg, &ep->cx[which]);
 }
 
@@ -45,16 +47,22 @@ static void close_conduits(struct amph_am_ep *ep)
 static enum amph_status open_conduits(struct amph_am_ep *ep)
 {
     enum amph_status st = open_conduit(ep, AMPH_CX_SMP, &amph_smp_ops);
+
     if (st == AMPH_OK && ep->cfg.net)
         st = open_conduit(ep, AMPH_CX_NET, ep->cfg.net);
+
     const struct amph_cx *net = ep->cx[AMPH_CX_NET];
+
     if (st == AMPH_OK && net && !net->caps.mixed_width)
         st = amph_emulate_beside(ep->cx[AMPH_CX_NET], ep->threaded ? &ep->send_lock : NULL,
                                  &ep->cx[AMPH_CX_EMULATED]);
+
     if (st == AMPH_OK)
         st = amph_address_make(ep);
+
     if (st != AMPH_OK)
         close_conduits(ep);
+
     return st;
 }
 
@@ -62,8 +70,10 @@ enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_e
 {
     enum amph_status st = AMPH_ERR_NOMEM;
     struct amph_am_ep *ep = calloc(1, sizeof *ep);
+
     if (!ep)
         return AMPH_ERR_NOMEM;
+
     ep->cfg = *cfg;
     ep->max_peers = cfg->max_peers;
     ep->threaded = cfg->threaded;
@@ -73,6 +83,7 @@ enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_e
     ep->peer = calloc(cfg->max_peers, sizeof *ep->peer);
     if (!ep->peer)
         goto free_ep;
+
     ep->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (ep->kick_fd < 0) {
         st = AMPH_ERR_SYS;
@@ -81,9 +92,11 @@ enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_e
             cfg->name);
         goto free_peers;
     }
+
     st = open_conduits(ep);
     if (st != AMPH_OK)
         goto close_kick;
+
     *ep_p = ep;
     return AMPH_OK;
 
@@ -101,11 +114,13 @@ void amph_am_close(struct amph_am_ep *ep)
 {
     if (!ep)
         return;
+
     close_conduits(ep);
     amph_ep_drop_deferred(ep);
     amph_carry_close(ep);
     for (unsigned i = 1; i < AMPH_AM_CONTEXTS; i++)
         free(ep->context[i]);
+
     close(ep->kick_fd);
     pthread_mutex_destroy(&ep->send_lock);
     free(ep->peer);
@@ -140,9 +155,11 @@ static uint16_t accepted(const struct amph_am_entry *entry)
     static const unsigned kinds[] = { 1u << AMPH_AM_SHORT, 1u << AMPH_AM_MEDIUM,
                                       1u << AMPH_AM_LONG | 1u << AMPH_AM_LONG_PACKED };
     unsigned mask = 0;
+
     for (unsigned k = 0; k < AMPH_COUNTOF(kinds); k++)
         if (entry->kinds & 1u << k)
             mask |= kinds[k];
+
     return (uint16_t)((entry->dirs & 1 ? mask : 0) | (entry->dirs & 2 ? mask << 8 : 0));
 }
 
@@ -154,11 +171,13 @@ static enum amph_status enter(struct amph_hot *hot, struct amph_am_entry *place,
         return AMPH_ERR_ARG;
     if (hot->fn)
         return AMPH_ERR_STATE;
+
     *place = *entry;
     hot->client_form = entry->client_form;
     hot->counts = entry->nargs < 0 ? (1u << (AMPH_AM_MAX_ARGS + 1)) - 1 : 1u << entry->nargs;
     hot->accept = accepted(entry);
     __atomic_store_n(&hot->fn, entry->fn, __ATOMIC_RELEASE);
+
     return AMPH_OK;
 }
 
@@ -167,6 +186,7 @@ enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index,
 {
     if (index == 0 || index >= AMPH_COUNTOF(ep->entry))
         return AMPH_ERR_RANGE;
+
     return enter(&ep->hot[index], &ep->entry[index], entry);
 }
 
@@ -186,10 +206,13 @@ static uint32_t least(struct amph_am_ep *ep, uint32_t peer,
 {
     if (peer < ep->max_peers)
         return ep->peer[peer].cx ? fact(ep->peer[peer].cx) : 0;
+
     uint32_t least = UINT32_MAX;
+
     for (int i = 0; i < AMPH_NCX; i++)
         if (ep->cx[i] && (i != AMPH_CX_EMULATED || amph_ep_emulates(ep)) && fact(ep->cx[i]) < least)
             least = fact(ep->cx[i]);
+
     return least;
 }
 
@@ -222,9 +245,11 @@ enum amph_status amph_am_context_open(struct amph_am_ep *ep, unsigned n)
         return AMPH_ERR_RANGE;
     if (ep->context[n])
         return AMPH_ERR_STATE;
+
     struct amph_am_context *c = calloc(1, sizeof *c);
     if (!c)
         return AMPH_ERR_NOMEM;
+
     __atomic_store_n(&ep->context[n], c, __ATOMIC_RELEASE);
     return AMPH_OK;
 }
@@ -236,6 +261,7 @@ enum amph_status amph_am_context_register(struct amph_am_ep *ep, unsigned n, uns
         return amph_am_register(ep, index, entry);
     if (n >= AMPH_AM_CONTEXTS || !ep->context[n] || index == 0 || index >= AMPH_COUNTOF(ep->entry))
         return AMPH_ERR_RANGE;
+
     return enter(&ep->context[n]->hot[index], &ep->context[n]->entry[index], entry);
 }
 
@@ -261,6 +287,7 @@ const struct amph_rmem *amph_ep_segment_of(struct amph_am_ep *ep, uint32_t peer,
     const struct amph_peer *p = &ep->peer[peer];
     if (AMPH_LIKELY(to == 0))
         return p->has_segment ? &p->segment : NULL;
+
     return ep->segment_of ? ep->segment_of(ep, peer, to) : NULL;
 }
 
@@ -268,6 +295,7 @@ void amph_am_set_peer_segment(struct amph_am_ep *ep, uint32_t peer, const struct
 {
     if (peer >= ep->max_peers)
         return;
+
     amph_ep_lock(ep);
     ep->peer[peer].segment = *rmem;
     ep->peer[peer].has_segment = true;

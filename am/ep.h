@@ -233,6 +233,7 @@ static inline bool amph_ep_emulates(const struct amph_am_ep *ep)
     for (unsigned i = 0; i < ep->nactive; i++)
         if (ep->active[i].cx == ep->cx[AMPH_CX_EMULATED])
             return true;
+
     return false;
 }
 
@@ -262,11 +263,14 @@ extern const amph_call_data_fn amph_call_data[AMPH_AM_MAX_ARGS + 1] AMPH_HIDDEN;
 static inline bool amph_ep_enter(struct amph_am_ep *ep)
 {
     const void *nobody = NULL;
+
     if (AMPH_UNLIKELY(ep->threaded))
         return __atomic_compare_exchange_n(&ep->poll_owner, &nobody, amph_am_self_mark(), false,
                                            __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+
     if (ep->poll_owner)
         return false;
+
     ep->poll_owner = ep;
     return true;
 }

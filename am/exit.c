@@ -43,6 +43,7 @@ static void start_watchdog(uint64_t limit_ns)
     struct sigaction sa = { .sa_handler = watchdog };
     struct itimerval when = { .it_value = { (time_t)(limit_ns / AMPH_NS_PER_S), 1000 } };
     sigset_t set;
+
     sigaction(SIGALRM, &sa, NULL);
     sigemptyset(&set);
     sigaddset(&set, SIGALRM);
@@ -53,6 +54,7 @@ static void start_watchdog(uint64_t limit_ns)
 static void tell(uint32_t member, int handler)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)handler };
+
     /* to one that is gone already: nothing is lost */
     amph_am_request(amph_job.ep, member, &am, 0, NULL);
 }
@@ -65,6 +67,7 @@ void amph_exiting_handler(struct amph_token *token, const struct amph_am *am)
 void amph_all_exit_handler(struct amph_token *token, const struct amph_am *am)
 {
     const struct amph_am heard = { .kind = AMPH_AM_SHORT, .handler = AMPH_AM_EXITING };
+
     __atomic_store_n(&amph_job.exits_seen, 1, __ATOMIC_RELEASE);
     amph_am_reply(token, &heard, 0, NULL);
 }
@@ -73,6 +76,7 @@ void amph_all_exit_handler(struct amph_token *token, const struct amph_am *am)
 static void linger(unsigned wanted, uint64_t end_ns)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
+
     while (__atomic_load_n(&amph_job.exits_seen, __ATOMIC_ACQUIRE) < wanted &&
            !amph_job.member_died && amph_now_ns() < end_ns)
         amph_am_wait_step(amph_job.ep, &w);
@@ -83,21 +87,27 @@ static void meet(uint64_t limit_ns)
 {
     struct amph_am_ep *ep = amph_job.ep;
     bool network = false;
+
     for (unsigned i = 0; ep && i < ep->nactive; i++)
         network |= ep->active[i].cx == ep->cx[AMPH_CX_NET];
+
     if (!network || amph_job.size < 2 || amph_ep_in_handler(ep) || amph_job.member_died)
         return;
+
     uint64_t end_ns = amph_now_ns() + limit_ns;
+
     if (amph_job.rank == 0) {
         linger(amph_job.size - 1, end_ns);
         for (uint32_t i = 1; i < amph_job.size && amph_now_ns() < end_ns; i++)
             tell(i, AMPH_AM_ALL_EXIT);
+
         end_ns = amph_now_ns() + HEARD_NS;
         linger(2 * (amph_job.size - 1), end_ns);
     } else {
         tell(0, AMPH_AM_EXITING);
         linger(1, end_ns);
     }
+
     for (end_ns = amph_now_ns() + LAST_WORDS_NS; amph_now_ns() < end_ns;)
         amph_ep_poll_once(ep);
 }
@@ -106,6 +116,7 @@ static void last_acts(void)
 {
     if (amph_env_bool(AMPH_ENV_FS_SYNC))
         sync();
+
     if (amph_env_bool(AMPH_ENV_STATS))
         amph_counters_print(stderr);
 }
@@ -120,8 +131,10 @@ static void claim_exit(int code)
         amph_job.exit_code = code;
         return;
     }
+
     if (mine)
         _exit(amph_job.exit_code);
+
     for (;;)
         pause();
 }
@@ -130,21 +143,27 @@ void amph_job_exit(int code)
 {
     bool ours = amph_job.joined && amph_job.pid == (int32_t)getpid();
     uint64_t limit_ns = amph_env_exit_timeout_ns(amph_job.size);
+
     claim_exit(code);
     start_watchdog(limit_ns + AMPH_NS_PER_S);
     fflush(NULL);
+
     if (ours) {
         /* Our own launcher tells the others at once; another one's last fence is where this process
          * waits for them. */
         bool first = code != 0 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0;
+
         if (first)
             amph_boot_leave(amph_job.boot, !amph_job.told_to_leave, code);
+
         meet(limit_ns);
         if (!first)
             amph_boot_leave(amph_job.boot, !amph_job.told_to_leave, code);
+
         last_acts();
         fflush(NULL);
     }
+
     _exit(code);
 }
 
@@ -158,6 +177,7 @@ __attribute__((destructor(101))) static void leave_at_return(void)
 {
     if (!amph_job.joined || amph_job.exiting || amph_job.pid != (int32_t)getpid())
         return;
+
     amph_job.exiting = true;
     fflush(NULL);
     meet(amph_env_exit_timeout_ns(amph_job.size));

@@ -48,6 +48,7 @@ static uint64_t round_bytes(const struct amph_gather *g, uint32_t round, uint64_
 {
     uint64_t n = amph_job.size;
     uint64_t first = UINT64_C(1) << round;
+
     *start_p = first * g->block_bytes;
     return (first < n - first ? first : n - first) * g->block_bytes;
 }
@@ -57,15 +58,19 @@ static void take(struct amph_gather *g, uint32_t round, uint64_t offset, const v
 {
     uint64_t start = 0;
     uint64_t len = 0;
+
     if (round < ROUNDS_MAX && (UINT64_C(1) << round) < amph_job.size)
         len = round_bytes(g, round, &start);
+
     if (nbytes > len || offset > len - nbytes) {
         amph_warn("a piece of a gathered table lies outside it (round %u, offset %llu, %u bytes); "
                   "it is ignored",
                   round, (unsigned long long)offset, nbytes);
         return;
     }
+
     memcpy(g->all + start + offset, bytes, nbytes);
+
     /* the waiting thread looks without the lock */
     __atomic_store_n(&g->got[round], g->got[round] + nbytes, __ATOMIC_RELEASE);
 }
@@ -74,9 +79,11 @@ static void keep(struct amph_gather *g, uint32_t call, uint32_t round, uint64_t 
                  const struct amph_am *am)
 {
     struct early *e = malloc(sizeof *e + am->nbytes);
+
     if (!e)
         amph_fatal("no memory for %u bytes of a gathered table; give the process more memory",
                    am->nbytes);
+
     *e = (struct early){ g->early, call, round, offset, am->nbytes };
     memcpy(e->bytes, am->payload, am->nbytes);
     g->early = e;
@@ -89,6 +96,7 @@ void amph_gather_handler(struct amph_token *token, const struct amph_am *am)
     uint64_t offset = (uint32_t)am->args[ARG_OFFSET_LOW] |
                       (uint64_t)(uint32_t)am->args[ARG_OFFSET_HIGH] << 32;
     struct amph_gather *g = amph_job.gather;
+
     pthread_mutex_lock(&g->lock);
     if (g->all && call == g->call)
         take(g, round, offset, am->payload, am->nbytes);
@@ -98,6 +106,7 @@ void amph_gather_handler(struct amph_token *token, const struct amph_am *am)
         amph_warn(
             "a piece of gathered table %u came while this process is at table %u; it is ignored",
             call, g->call);
+
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -105,20 +114,24 @@ static void begin(struct amph_gather *g, size_t block_bytes, uint8_t *all)
 {
     struct early **at = &g->early;
     struct early *e;
+
     pthread_mutex_lock(&g->lock);
     g->call++;
     g->block_bytes = block_bytes;
     memset(g->got, 0, sizeof g->got);
     g->all = all;
+
     while ((e = *at) != NULL) {
         if (e->call != g->call) {
             at = &e->next;
             continue;
         }
+
         *at = e->next;
         take(g, e->round, e->offset, e->bytes, e->nbytes);
         free(e);
     }
+
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -128,6 +141,7 @@ static enum amph_status send_round(struct amph_am_ep *ep, const struct amph_gath
     uint32_t to = (uint32_t)((amph_job.rank + (uint64_t)amph_job.size - (UINT64_C(1) << round)) %
                              amph_job.size);
     uint32_t most = amph_am_max_medium(ep, to);
+
     for (uint64_t offset = 0; offset < len;) {
         uint32_t nbytes = len - offset < most ? (uint32_t)(len - offset) : most;
         const int32_t args[NARGS] = { (int32_t)g->call, (int32_t)round, (int32_t)(uint32_t)offset,
@@ -139,20 +153,25 @@ static enum amph_status send_round(struct amph_am_ep *ep, const struct amph_gath
                                     .args = args,
                                     .payload = g->all + offset };
         enum amph_status st = amph_am_request(ep, to, &am, 0, NULL);
+
         if (st != AMPH_OK)
             return st;
+
         offset += nbytes;
     }
+
     return AMPH_OK;
 }
 
 static enum amph_status run_rounds(struct amph_am_ep *ep, struct amph_gather *g)
 {
     enum amph_status st = AMPH_OK;
+
     for (uint32_t round = 0; st == AMPH_OK && (UINT64_C(1) << round) < amph_job.size; round++) {
         uint64_t start;
         uint64_t len = round_bytes(g, round, &start);
         struct amph_waiter w = AMPH_WAITER_INIT;
+
         st = send_round(ep, g, round, len);
         while (st == AMPH_OK && __atomic_load_n(&g->got[round], __ATOMIC_ACQUIRE) < len) {
             if (amph_job.member_died)
@@ -164,6 +183,7 @@ static enum amph_status run_rounds(struct amph_am_ep *ep, struct amph_gather *g)
                 amph_am_wait_step(ep, &w);
         }
     }
+
     return st;
 }
 
@@ -173,22 +193,29 @@ enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *al
     struct amph_gather *g = amph_job.gather;
     uint32_t n = amph_job.size;
     uint32_t rank = amph_job.rank;
+
     if (!ep)
         return AMPH_ERR_STATE;
     if (len_bytes == 0)
         return AMPH_OK;
+
     uint8_t *turned = malloc((size_t)n * len_bytes);
     if (!turned)
         return AMPH_ERR_NOMEM;
+
     memcpy(turned, mine, len_bytes);
     begin(g, len_bytes, turned);
+
     enum amph_status st = run_rounds(ep, g);
+
     pthread_mutex_lock(&g->lock);
     g->all = NULL;
     pthread_mutex_unlock(&g->lock);
+
     for (uint32_t i = 0; st == AMPH_OK && i < n; i++)
         memcpy((uint8_t *)all + (size_t)((rank + i) % n) * len_bytes,
                turned + (size_t)i * len_bytes, len_bytes);
+
     free(turned);
     return st;
 }
@@ -198,6 +225,7 @@ enum amph_status amph_gather_setup(void)
     amph_job.gather = calloc(1, sizeof *amph_job.gather);
     if (!amph_job.gather)
         return AMPH_ERR_NOMEM;
+
     pthread_mutex_init(&amph_job.gather->lock, NULL);
     return AMPH_OK;
 }

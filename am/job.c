@@ -47,8 +47,10 @@ static const char *host_of(const struct amph_jobdesc *desc, uint32_t absolute)
 static void on_death(const struct amph_boot_event *e)
 {
     char why[64];
+
     if (e->rank < amph_job.first || e->rank - amph_job.first >= amph_job.size)
         return; /* of the other group: iofwd's business */
+
     amph_job.member_died = true;
     snprintf(why, sizeof why, "process %u died with exit code %d", e->rank, e->code);
     amph_am_peer_failed(amph_job.ep, e->rank - amph_job.first, AMPH_ERR_PEER, why);
@@ -63,6 +65,7 @@ static void on_shutdown(const struct amph_boot_event *e)
 {
     if (amph_job.exiting || amph_job.told_to_leave)
         return;
+
     amph_job.exit_code = e->code;
     amph_job.told_to_leave = true;
     amph_job.leave_at_ns = amph_now_ns() + LEAVE_NS;
@@ -93,12 +96,15 @@ static void tell_client(void)
 static void tick(struct amph_am_ep *ep)
 {
     struct amph_boot_event e;
+
     while (amph_boot_progress(amph_job.boot, &e) == AMPH_OK) {
         if (amph_job.on_event)
             amph_job.on_event(&e);
+
         if ((size_t)e.kind < AMPH_COUNTOF(on_event))
             on_event[e.kind](&e);
     }
+
     if (amph_job.told_to_leave && !amph_job.exiting && amph_now_ns() >= amph_job.leave_at_ns) {
         amph_job.leave_at_ns = UINT64_MAX; /* once, also where the client's handler polls */
         tell_client();
@@ -120,6 +126,7 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
 static void set_identity(const struct amph_jobdesc *desc, enum amph_group group, uint32_t self)
 {
     char who[96];
+
     snprintf(who, sizeof who, "%s %u (%s)", group_name[group], amph_job.rank, host_of(desc, self));
     amph_log_identity(who);
 }
@@ -129,11 +136,14 @@ static unsigned crowd(const struct amph_jobdesc *desc, uint32_t self, bool *one_
 {
     uint32_t total = desc->nproc[AMPH_COMPUTE] + desc->nproc[AMPH_SERVER];
     uint32_t here = 0;
+
     for (uint32_t i = 0; i < total; i++)
         here += desc->proc[i].host == desc->proc[self].host;
+
     *one_host_p = true;
     for (uint32_t i = 0; i < amph_job.size; i++)
         *one_host_p &= member(desc, i)->host == desc->proc[self].host;
+
     return here;
 }
 
@@ -141,6 +151,7 @@ static const struct {
     unsigned index;
     struct amph_am_entry entry;
 } own_handlers[] = {
+
     { AMPH_AM_GATHER, { (void *)amph_gather_handler, false, 2, 1, 4, NULL, "gather" } },
     { AMPH_AM_EXITING, { (void *)amph_exiting_handler, false, 1, 3, 0, NULL, "exiting" } },
     { AMPH_AM_ALL_EXIT, { (void *)amph_all_exit_handler, false, 1, 1, 0, NULL, "all_exit" } },
@@ -153,11 +164,14 @@ static uint32_t supernode(const struct amph_jobdesc *desc, uint32_t self, bool *
     const uint32_t most = (uint32_t)amph_env_int(AMPH_ENV_SUPERNODE_MAXSIZE);
     uint32_t here = 0;
     uint32_t before = 0;
+
     for (uint32_t i = 0; i < amph_job.size; i++) {
         bool same = member(desc, i)->host == desc->proc[self].host;
+
         here += same;
         before += same && i < amph_job.rank;
     }
+
     *split_p = most && here > most && !amph_conduit_is_smp(amph_job.built_conduit);
     return *split_p ? before / most : 0;
 }
@@ -167,8 +181,10 @@ static uint64_t memory_id(const struct amph_jobdesc *desc, uint32_t self, bool *
 {
     char name[300];
     uint32_t run = supernode(desc, self, split_p);
+
     if (!*split_p)
         return amph_am_host_id(host_of(desc, self));
+
     snprintf(name, sizeof name, "%.255s, supernode %u", host_of(desc, self), run);
     return amph_am_host_id(name);
 }
@@ -188,15 +204,21 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
         .host_id = memory_id(desc, self, &split),
         .on_peer_error = on_peer_error,
     };
+
     memcpy(cfg.key, desc->key, sizeof cfg.key);
+
     enum amph_status st = AMPH_OK;
+
     if (amph_job.size > 1)
         st = amph_conduit_choose_for(amph_job.built_conduit, one_host && cfg.use_smp && !split,
                                      &cfg.net);
+
     if (st == AMPH_OK)
         st = amph_am_open(&cfg, &amph_job.ep);
+
     for (size_t i = 0; st == AMPH_OK && i < AMPH_COUNTOF(own_handlers); i++)
         st = amph_am_register(amph_job.ep, own_handlers[i].index, &own_handlers[i].entry);
+
     return st;
 }
 
@@ -209,8 +231,10 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
     uint32_t *pages = calloc(total, 2 * sizeof *pages);
     uint32_t *who = pages + total;
     size_t a, b;
+
     if (!pages)
         return AMPH_ERR_NOMEM;
+
     for (uint32_t i = 0; i < total; i++) {
         /* Servers do not wait for compute processes, so to them only what has been stated
          * counts. */
@@ -219,7 +243,9 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
             pages[n++] = desc->proc[i].page_bytes;
         }
     }
+
     enum amph_status st = amph_page_negotiate(pages, n, &page, &a, &b);
+
     if (st == AMPH_OK)
         amph_job.page_bytes = page;
     else if (n)
@@ -228,6 +254,7 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
                    "largest must be a multiple of each, so leave one of these hosts out",
                    who[a], host_of(desc, who[a]), pages[a], who[b], host_of(desc, who[b]),
                    pages[b]);
+
     free(pages);
     return st;
 }
@@ -238,6 +265,7 @@ static bool any_narrow(const struct amph_jobdesc *desc)
     for (uint32_t i = 0; i < amph_job.size; i++)
         if (member(desc, i)->stated && member(desc, i)->pointer_bytes == 4)
             return true;
+
     return false;
 }
 
@@ -246,24 +274,32 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
                                  enum amph_group group)
 {
     const void *const *value;
+
     const size_t *len;
     size_t addr_len;
     const void *addr = amph_am_address(amph_job.ep, &addr_len);
     enum amph_status st = amph_boot_publish(amph_job.boot, "am", addr, addr_len);
+
     /* A compute process that forwards files will have one server's part in front of its segment. */
     bool forwards = group == AMPH_COMPUTE && desc->nproc[AMPH_SERVER] &&
                     amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0];
     uint64_t area_bytes = forwards ? amph_area_part_bytes(amph_page_bytes()) : 0;
+
     if (st == AMPH_OK)
         st = amph_boot_state(amph_job.boot, amph_avail_mem_bytes(), area_bytes);
+
     if (st == AMPH_OK)
         st = amph_boot_exchange(amph_job.boot, "am", &value, &len);
+
     if (st == AMPH_OK && group == AMPH_COMPUTE && desc->nproc[AMPH_SERVER])
         st = amph_boot_wait_servers(amph_job.boot, SERVERS_WAIT_NS);
+
     if (st == AMPH_OK)
         st = negotiate_pages(desc);
+
     if (st == AMPH_OK && any_narrow(desc))
         amph_arena_stay_low();
+
     for (uint32_t i = 0; st == AMPH_OK && i < amph_job.size; i++) {
         st = amph_am_add_peer(amph_job.ep, i, value[i], len[i], amph_job.rank, self,
                               amph_job.first + i);
@@ -271,6 +307,7 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
             amph_error("%s %u on host %s cannot be reached: %s", group_name[group], i,
                        host_of(desc, amph_job.first + i), amph_status_text(st));
     }
+
     amph_boot_forget(amph_job.boot);
     return st;
 }
@@ -288,10 +325,12 @@ static void load_server(void)
 {
     char path[4096] = "";
     Dl_info info;
+
     if (dladdr((void *)(uintptr_t)amph_job_start, &info) && info.dli_fname &&
         strrchr(info.dli_fname, '/'))
         snprintf(path, sizeof path, "%.*s/libiofwd.so.0",
                  (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
+
     if (!path[0] || !dlopen(path, RTLD_NOW | RTLD_GLOBAL))
         dlopen("libiofwd.so.0", RTLD_NOW | RTLD_GLOBAL);
 }
@@ -302,10 +341,12 @@ static void become_server(void)
 {
     if (!amph_job_serve)
         load_server();
+
     if (!amph_job_serve)
         amph_fatal("by AMPHORA_SERVERS this process is an I/O server of its job, but libiofwd.so.0 "
                    "cannot be loaded; install it beside "
                    "libamphora, or link the program with -liofwd");
+
     _exit(amph_job_serve(amph_job.boot));
 }
 
@@ -313,29 +354,40 @@ enum amph_status amph_job_start(bool threaded)
 {
     if (amph_job.joined)
         return AMPH_ERR_STATE;
+
     amph_wire_setup();
+
     enum amph_status st = amph_boot_join(&amph_job.boot);
     if (st != AMPH_OK)
         return st;
+
     const struct amph_jobdesc *desc = amph_boot_job(amph_job.boot);
     const enum amph_group group = amph_boot_group(amph_job.boot);
+
     if (group == AMPH_SERVER && strcmp(amph_boot_kind(amph_job.boot), "launcher") != 0)
         become_server();
+
     const uint32_t self = amph_boot_self(amph_job.boot);
+
     amph_job.first = amph_boot_first(amph_job.boot, group);
     amph_job.rank = self - amph_job.first;
     amph_job.size = desc->nproc[group];
     amph_job.joined = true;
     set_identity(desc, group, self);
     amph_exit_setup();
+
     bool one_host;
+
     amph_am_set_oversubscribed(crowd(desc, self, &one_host));
     st = amph_gather_setup();
     if (st == AMPH_OK)
         st = open_endpoint(threaded, desc, self, one_host);
+
     if (st == AMPH_OK)
         st = exchange(desc, self, group);
+
     if (st == AMPH_OK)
         amph_am_set_tick(amph_job.ep, tick);
+
     return st;
 }

@@ -13,11 +13,14 @@ static enum amph_status locate(struct amph_am_ep *ep, uint32_t peer, const struc
 {
     if (!ep->peer[peer].cx)
         return AMPH_ERR_PEER;
+
     const struct amph_rmem *segment = amph_ep_segment_of(ep, peer, AMPH_AM_ROUTE_TO(am->flags));
     uint64_t offset = segment ? am->dest - segment->base : 0;
+
     if (!segment || am->nbytes > segment->len_bytes || offset > segment->len_bytes - am->nbytes ||
         am->nbytes > AMPH_AM_LONG_BYTES)
         return AMPH_ERR_RANGE;
+
     *segment_p = segment;
     *offset_p = offset;
     return AMPH_OK;
@@ -33,13 +36,18 @@ enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const str
                                  struct amph_op *lc, struct amph_op *rc)
 {
     struct amph_cx *cx = ep->peer[peer].cx;
+
     if (!cx || ep->peer[peer].dead)
         return AMPH_ERR_PEER;
+
     amph_ep_lock(ep);
+
     enum amph_status st = cx->ops->put(cx, peer, rmem, offset, src, len_bytes, lc, rc);
+
     amph_ep_unlock(ep);
     if (st == AMPH_OK)
         amph_count(PUT_NET);
+
     return st;
 }
 
@@ -52,6 +60,7 @@ struct flag_op {
 static void flag_done(struct amph_op *op, enum amph_status st)
 {
     struct flag_op *f = AMPH_CONTAINER_OF(op, struct flag_op, op);
+
     f->st = st;
     __atomic_store_n(&f->done, true, __ATOMIC_RELEASE);
 }
@@ -63,18 +72,26 @@ static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const 
                                     unsigned flags, struct amph_op *lc)
 {
     struct flag_op wait = { { flag_done }, false, AMPH_OK };
+
     if (!lc && amph_ep_in_handler(ep))
         return AMPH_ERR_STATE;
+
     enum amph_status st = amph_am_put(ep, peer, segment, offset, am->payload, am->nbytes, flags,
                                       lc ? lc : &wait.op, NULL);
+
     if (st != AMPH_OK)
         return st;
+
     struct amph_am m = *am;
+
     m.payload = NULL;
     st = amph_ep_send_wait(ep, peer, &m, NULL, 0, NULL);
+
     struct amph_waiter w = AMPH_WAITER_INIT;
+
     while (!lc && !__atomic_load_n(&wait.done, __ATOMIC_ACQUIRE))
         amph_am_wait_step(ep, &w);
+
     return st != AMPH_OK ? st : wait.st;
 }
 
@@ -85,10 +102,13 @@ enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer,
     struct amph_am m = *am;
     const struct amph_rmem *segment;
     uint64_t offset;
+
     if (am->nbytes) {
         enum amph_status st = locate(ep, peer, am, &segment, &offset);
+
         if (st != AMPH_OK)
             return st;
+
         if (segment->local)
             memcpy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
         else if (packs(p, am))
@@ -96,12 +116,17 @@ enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer,
         else
             return put_request(ep, peer, am, segment, offset, flags, lc);
     }
+
     if (m.kind == AMPH_AM_LONG_PACKED)
         return amph_ep_send_wait(ep, peer, &m, NULL, flags, lc);
+
     m.payload = NULL;
+
     enum amph_status st = amph_ep_send_wait(ep, peer, &m, NULL, flags, NULL);
+
     if (st == AMPH_OK && lc)
         lc->done(lc, AMPH_OK);
+
     return st;
 }
 
@@ -115,17 +140,23 @@ static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const st
     enum amph_status st = amph_ep_put_now(ep, peer, segment, offset,
                                           copy ? copy->bytes : am->payload, am->nbytes,
                                           copy ? &copy->op : lc, NULL);
+
     if (st != AMPH_OK && copy)
         copy->op.done(&copy->op, st);
+
     if (st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE)) {
         st = amph_ep_defer(ep, peer, am, true);
         if (lc)
             lc->done(lc, st);
+
         return st;
     }
+
     if (st != AMPH_OK)
         return st;
+
     struct amph_am m = *am;
+
     m.payload = NULL;
     st = amph_ep_send(ep, peer, AMPH_LANE_REPLY, &m, NULL);
     return st == AMPH_AGAIN ? amph_ep_defer(ep, peer, &m, false) : st;
@@ -136,15 +167,19 @@ static enum amph_status plain_reply(struct amph_am_ep *ep, uint32_t peer, const 
                                     unsigned flags, struct amph_op *lc)
 {
     bool packed = am->kind == AMPH_AM_LONG_PACKED;
+
     /* Not ahead of data of its own that has been put off. */
     bool waits = !packed && ep->deferred && amph_ep_carries(ep, peer);
     enum amph_status st = waits ? AMPH_AGAIN
                                 : amph_ep_send(ep, peer, AMPH_LANE_REPLY, am, packed ? lc : NULL);
     bool put_off = st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE);
+
     if (put_off)
         st = amph_ep_defer(ep, peer, am, false);
+
     if (lc && st == AMPH_OK && (put_off || !packed))
         lc->done(lc, AMPH_OK);
+
     return st;
 }
 
@@ -157,26 +192,33 @@ enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_
     const struct amph_rmem *segment = NULL;
     uint64_t offset = 0;
     enum amph_status st = am->nbytes ? locate(ep, token->peer, am, &segment, &offset) : AMPH_OK;
+
     if (st != AMPH_OK)
         return st;
+
     bool there = am->nbytes == 0 || segment->local || amph_ep_carries(ep, token->peer);
+
     if (there) {
         if (am->nbytes && segment->local)
             memcpy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
         else if (am->nbytes &&
                  !(p->vm_pid && amph_vm_put(ep, token->peer, am->dest, am->payload, am->nbytes)))
             amph_carry_reply(ep, token->peer, segment, offset, am->payload, am->nbytes);
+
         m.payload = NULL;
     } else if (packs(p, am)) {
         m.kind = AMPH_AM_LONG_PACKED;
     }
+
     if (there || m.kind == AMPH_AM_LONG_PACKED)
         st = plain_reply(ep, token->peer, &m, flags, lc);
     else
         st = put_reply(ep, token->peer, am, segment, offset, flags, lc);
+
     if (st == AMPH_OK) {
         token->replied = true;
         amph_count(AM_REPLIES);
     }
+
     return st;
 }

@@ -17,6 +17,7 @@ static void flush_all(struct amph_am_ep *ep)
     amph_ep_lock(ep);
     for (unsigned i = 0; i < ep->nactive; i++)
         ep->active[i].cx->ops->flush(ep->active[i].cx);
+
     amph_ep_unlock(ep);
 }
 
@@ -24,20 +25,26 @@ static inline unsigned poll_once(struct amph_am_ep *ep)
 {
     unsigned n = 0;
     unsigned lanes = 1u << AMPH_LANE_REQUEST | 1u << AMPH_LANE_REPLY;
+
     if (AMPH_UNLIKELY(!amph_ep_enter(ep)))
         return 0;
+
     if (AMPH_UNLIKELY(ep->deferred != NULL)) {
         n = amph_ep_flush_deferred(ep);
         if (ep->deferred)
             lanes = 1u << AMPH_LANE_REPLY;
     }
+
     for (unsigned i = 0; i < ep->nactive; i++)
         n += ep->active[i].progress(ep->active[i].cx, lanes, AMPH_AM_BUDGET);
+
     if (AMPH_UNLIKELY(ep->flushes))
         flush_all(ep);
+
     amph_ep_leave(ep);
     if (AMPH_UNLIKELY(n && ep->threaded))
         amph_ep_announce(ep);
+
     return n;
 }
 
@@ -50,6 +57,7 @@ void amph_ep_tick(struct amph_am_ep *ep)
 {
     if (!ep->tick || __atomic_exchange_n(&ep->in_tick, true, __ATOMIC_ACQUIRE))
         return;
+
     ep->tick(ep);
     __atomic_store_n(&ep->in_tick, false, __ATOMIC_RELEASE);
 }
@@ -58,8 +66,10 @@ static void long_idle(struct amph_am_ep *ep, unsigned polls)
 {
     if (amph_ep_in_handler(ep))
         return;
+
     if (amph_am_oversubscribed())
         sched_yield();
+
     if (polls % IDLE_BETWEEN_TICKS == 0)
         amph_ep_tick(ep);
 }
@@ -69,6 +79,7 @@ static void long_idle(struct amph_am_ep *ep, unsigned polls)
 static inline void idle(struct amph_am_ep *ep)
 {
     unsigned polls = __atomic_load_n(&ep->idle_polls, __ATOMIC_RELAXED) + 1;
+
     __atomic_store_n(&ep->idle_polls, polls, __ATOMIC_RELAXED);
     if (AMPH_UNLIKELY(polls % IDLE_BETWEEN_TICKS == 0 ||
                       (amph_am_oversubscribed() && polls > IDLE_BEFORE_YIELD)))
@@ -78,9 +89,11 @@ static inline void idle(struct amph_am_ep *ep)
 unsigned amph_am_poll(struct amph_am_ep *ep)
 {
     unsigned n = poll_once(ep);
+
     if (AMPH_LIKELY(n == 0))
         idle(ep);
     else if (__atomic_load_n(&ep->idle_polls, __ATOMIC_RELAXED))
         __atomic_store_n(&ep->idle_polls, 0, __ATOMIC_RELAXED);
+
     return n;
 }

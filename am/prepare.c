@@ -11,18 +11,24 @@ enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph
 {
     if (peer >= ep->max_peers || least > most)
         return AMPH_ERR_RANGE;
+
     const struct amph_peer *p = &ep->peer[peer];
     struct amph_cx *cx = p->cx;
+
     if (!cx || p->dead)
         return AMPH_ERR_PEER;
+
     *prep = (struct amph_am_prep){ .peer = peer, .lane = (uint8_t)lane };
+
     const size_t tries[] = { most, least };
     enum amph_status st = AMPH_AGAIN;
+
     amph_ep_lock(ep);
     for (unsigned i = 0; i < AMPH_COUNTOF(tries) && st == AMPH_AGAIN && tries[i]; i++) {
         prep->len_bytes = tries[i];
         st = cx->ops->am_prepare(cx, peer, lane, &prep->len_bytes, &prep->buf);
     }
+
     amph_ep_unlock(ep);
     return st;
 }
@@ -31,14 +37,19 @@ bool amph_am_has_room(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane)
 {
     if (peer >= ep->max_peers || !ep->peer[peer].cx)
         return true; /* sending says what is wrong */
+
     const struct amph_peer *p = &ep->peer[peer];
     if (p->windowed && lane == AMPH_LANE_REQUEST &&
         __atomic_load_n(&p->credits, __ATOMIC_RELAXED) == 0)
         return false;
+
     size_t nothing = 0;
     void *nowhere;
+
     amph_ep_lock(ep);
+
     enum amph_status st = p->cx->ops->am_prepare(p->cx, peer, lane, &nothing, &nowhere);
+
     amph_ep_unlock(ep);
     return st != AMPH_AGAIN;
 }
@@ -54,9 +65,11 @@ void amph_am_cancel(struct amph_am_ep *ep, const struct amph_am_prep *prep)
 {
     const struct amph_am am = { .kind = AMPH_AM_CANCEL, .payload = prep->buf };
     struct amph_cx *cx = ep->peer[prep->peer].cx;
+
     amph_ep_lock(ep);
     if (cx)
         cx->ops->am_commit(cx, prep->peer, (enum amph_lane)prep->lane, &am);
+
     amph_ep_unlock(ep);
 }
 
@@ -71,8 +84,10 @@ enum amph_status amph_am_commit_request(struct amph_am_ep *ep, const struct amph
                                         const struct amph_am *am, unsigned flags)
 {
     enum amph_status st = amph_ep_send_wait(ep, prep->peer, am, commit, flags, NULL);
+
     if (AMPH_UNLIKELY(refused_here(ep, prep->peer, st)))
         amph_am_cancel(ep, prep);
+
     return st;
 }
 
@@ -80,20 +95,26 @@ enum amph_status amph_am_commit_reply(struct amph_token *token, const struct amp
                                       const struct amph_am *am, unsigned flags)
 {
     struct amph_am_ep *ep = token->ep;
+
     if (!token->is_request || token->replied) {
         amph_am_cancel(ep, prep);
         return AMPH_ERR_STATE;
     }
+
     enum amph_status st = amph_ep_send_by(ep, prep->peer, AMPH_LANE_REPLY, am, commit, NULL);
+
     if (AMPH_UNLIKELY(refused_here(ep, prep->peer, st)))
         amph_am_cancel(ep, prep);
+
     if (st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE)) {
         st = amph_ep_defer(ep, prep->peer, am, false); /* with a copy of the payload */
         amph_am_cancel(ep, prep);
     }
+
     if (st == AMPH_OK) {
         token->replied = true;
         amph_count(AM_REPLIES);
     }
+
     return st;
 }

@@ -21,19 +21,26 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
                                       struct amph_op *lc)
 {
     struct amph_am m = *am;
+
     if (lane == AMPH_LANE_REQUEST && __atomic_load_n(&p->credits, __ATOMIC_RELAXED) == 0)
         return AMPH_AGAIN;
+
     if (lane == AMPH_LANE_REQUEST)
         /* before the send: another thread may take the answer at once */
         __atomic_sub_fetch(&p->credits, 1, __ATOMIC_RELAXED);
+
     uint32_t owed = __atomic_exchange_n(&p->owed, 0, __ATOMIC_RELAXED);
+
     m.aux = (uint16_t)(owed + am->aux);
+
     enum amph_status st = send(p->cx, peer, lane, &m, lc);
+
     if (st != AMPH_OK) {
         __atomic_add_fetch(&p->owed, owed, __ATOMIC_RELAXED);
         if (lane == AMPH_LANE_REQUEST)
             __atomic_add_fetch(&p->credits, 1, __ATOMIC_RELAXED);
     }
+
     return st;
 }
 
@@ -44,16 +51,21 @@ static inline enum amph_status send_by(struct amph_am_ep *ep, uint32_t peer, enu
 {
     struct amph_peer *p = &ep->peer[peer];
     enum amph_status st = AMPH_ERR_PEER;
+
     amph_ep_lock(ep);
+
     amph_am_send_fn send = __atomic_load_n(&p->send, __ATOMIC_RELAXED);
+
     if (AMPH_LIKELY(send != NULL)) {
         if (fn)
             send = fn;
+
         if (!p->windowed)
             st = send(p->cx, peer, lane, am, lc);
         else
             st = send_windowed(p, peer, lane, am, send, lc);
     }
+
     amph_ep_unlock(ep);
     return st;
 }
@@ -74,22 +86,29 @@ enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const s
                                    amph_am_send_fn fn, unsigned flags, struct amph_op *lc)
 {
     enum amph_status st = send_by(ep, peer, AMPH_LANE_REQUEST, am, fn, lc);
+
     if (AMPH_LIKELY(st == AMPH_OK)) {
         amph_count(AM_REQUESTS);
         return AMPH_OK;
     }
+
     if (st != AMPH_AGAIN || (flags & AMPH_AM_IMMEDIATE))
         return st;
     if (amph_ep_in_handler(ep))
         return AMPH_ERR_STATE;
+
     amph_count(AM_AGAIN);
+
     unsigned rounds = 0;
+
     do {
         amph_ep_room_wait(ep, &rounds);
         st = send_by(ep, peer, AMPH_LANE_REQUEST, am, fn, lc);
     } while (st == AMPH_AGAIN);
+
     if (st == AMPH_OK)
         amph_count(AM_REQUESTS);
+
     return st;
 }
 
@@ -98,15 +117,19 @@ enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const str
 {
     if (AMPH_UNLIKELY(peer >= ep->max_peers))
         return AMPH_ERR_RANGE;
+
     const struct amph_peer *p = &ep->peer[peer];
+
     if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG))
         return am->kind == AMPH_AM_LONG ? amph_ep_long_request(ep, peer, am, flags, lc)
                                         : AMPH_ERR_ARG;
+
     if (AMPH_LIKELY(p->fast != NULL) &&
         AMPH_LIKELY(p->fast(p->cx, peer, AMPH_LANE_REQUEST, am, lc) == AMPH_OK)) {
         amph_count(AM_REQUESTS);
         return AMPH_OK;
     }
+
     return amph_ep_send_wait(ep, peer, am, NULL, flags, lc);
 }
 
@@ -114,15 +137,18 @@ static enum amph_status slow_reply(struct amph_token *token, const struct amph_a
                                    unsigned flags, struct amph_op *lc)
 {
     enum amph_status st = amph_ep_send(token->ep, token->peer, AMPH_LANE_REPLY, am, lc);
+
     if (st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE)) {
         st = amph_ep_defer(token->ep, token->peer, am, false);
         if (lc)
             lc->done(lc, st);
     }
+
     if (st == AMPH_OK) {
         token->replied = true;
         amph_count(AM_REPLIES);
     }
+
     return st;
 }
 
@@ -130,16 +156,19 @@ enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *a
                                struct amph_op *lc)
 {
     const struct amph_peer *p = &token->ep->peer[token->peer];
+
     if (AMPH_UNLIKELY(!token->is_request || token->replied))
         return AMPH_ERR_STATE;
     if (AMPH_UNLIKELY(am->kind >= AMPH_AM_LONG))
         return am->kind == AMPH_AM_LONG ? amph_ep_long_reply(token, am, flags, lc) : AMPH_ERR_ARG;
+
     if (AMPH_LIKELY(p->fast != NULL) &&
         AMPH_LIKELY(p->fast(p->cx, token->peer, AMPH_LANE_REPLY, am, lc) == AMPH_OK)) {
         token->replied = true;
         amph_count(AM_REPLIES);
         return AMPH_OK;
     }
+
     return slow_reply(token, am, flags, lc);
 }
 
@@ -153,9 +182,11 @@ static void bounce_done(struct amph_op *op, enum amph_status st)
 struct amph_bounce *amph_bounce_make(const void *src, size_t len_bytes)
 {
     struct amph_bounce *b = malloc(sizeof *b + len_bytes);
+
     if (!b)
         amph_fatal("no memory for a copy of a reply of %zu bytes; give the process more memory",
                    len_bytes);
+
     b->op.done = bounce_done;
     memcpy(b->bytes, src, len_bytes);
     return b;
@@ -166,19 +197,24 @@ enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struc
 {
     if (am->nargs > AMPH_AM_MAX_ARGS)
         return AMPH_ERR_ARG;
+
     struct amph_deferred *d = calloc(1, sizeof *d);
+
     if (!d)
         amph_fatal("no memory to put a reply off; give the process more memory");
+
     d->peer = peer;
     d->put_first = put_first;
     d->am = *am;
     if (am->nargs)
         memcpy(d->args, am->args, am->nargs * sizeof d->args[0]);
+
     d->am.args = d->args;
     if (am->payload && am->nbytes && (put_first || am->kind != AMPH_AM_LONG)) {
         d->payload = amph_bounce_make(am->payload, am->nbytes);
         d->am.payload = d->payload->bytes;
     }
+
     *ep->deferred_end = d;
     ep->deferred_end = &d->next;
     return AMPH_OK;
@@ -192,12 +228,15 @@ static enum amph_status send_deferred(struct amph_am_ep *ep, struct amph_deferre
         enum amph_status st = amph_ep_put_now(ep, d->peer, segment, d->am.dest - segment->base,
                                               d->payload->bytes, d->am.nbytes, &d->payload->op,
                                               NULL);
+
         if (st != AMPH_OK)
             return st;
+
         d->put_first = false;
         d->payload = NULL; /* frees itself */
         d->am.payload = NULL;
     }
+
     return amph_ep_send(ep, d->peer, AMPH_LANE_REPLY, &d->am, NULL);
 }
 
@@ -205,33 +244,40 @@ unsigned amph_ep_flush_deferred(struct amph_am_ep *ep)
 {
     unsigned n = 0;
     struct amph_deferred *d;
+
     while ((d = ep->deferred) != NULL && send_deferred(ep, d) != AMPH_AGAIN) {
         ep->deferred = d->next;
         if (!d->next)
             ep->deferred_end = &ep->deferred;
+
         free(d->payload);
         free(d);
         n++;
     }
+
     return n;
 }
 
 void amph_ep_drop_deferred(struct amph_am_ep *ep)
 {
     struct amph_deferred *d;
+
     while ((d = ep->deferred) != NULL) {
         ep->deferred = d->next;
         free(d->payload);
         free(d);
     }
+
     ep->deferred_end = &ep->deferred;
 }
 
 void amph_ep_return_credits(struct amph_am_ep *ep, uint32_t peer)
 {
     struct amph_am m = { .kind = AMPH_AM_INTERNAL, .handler = AMPH_AM_INTERNAL_CREDITS };
+
     if (amph_ep_send(ep, peer, AMPH_LANE_REPLY, &m, NULL) != AMPH_AGAIN)
         return;
+
     m.aux = (uint16_t)__atomic_exchange_n(&ep->peer[peer].owed, 0, __ATOMIC_RELAXED);
     amph_ep_defer(ep, peer, &m, false);
 }

@@ -17,6 +17,7 @@
 void amph_am_set_peer_process(struct amph_am_ep *ep, uint32_t peer, int32_t pid)
 {
     static const unsigned word_emulate = 1; /* of AMPHORA_RMA's row */
+
     if (peer < ep->max_peers && (ep->cfg.anywhere || ep->carry) &&
         ep->peer[peer].cx == ep->cx[AMPH_CX_SMP] && pid > 0 &&
         amph_env_enum(AMPH_ENV_RMA) != word_emulate)
@@ -30,23 +31,28 @@ static bool copy(struct amph_peer *p,
                  uint64_t there, void *here, size_t len_bytes)
 {
     const pid_t pid = __atomic_load_n(&p->vm_pid, __ATOMIC_RELAXED);
+
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     for (size_t at = 0; at < len_bytes;) {
         const struct iovec own = { (char *)here + at, len_bytes - at };
         const struct iovec other = { (void *)(uintptr_t)(there + at), len_bytes - at };
         ssize_t n = call(pid, &own, 1, &other, 1, 0);
+
         if (n > 0) {
             at += (size_t)n;
         } else {
             if (errno != EFAULT) {
                 amph_info("memory of process %ld is reached by messages: %s", (long)pid,
                           amph_status_text(amph_status_from_errno(errno)));
+
                 /* not allowed: do not ask again */
                 __atomic_store_n(&p->vm_pid, 0, __ATOMIC_RELAXED);
             }
+
             return false;
         }
     }
+
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return true;
 }

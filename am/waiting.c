@@ -37,6 +37,7 @@ enum {
     ROOM_SPINS = 64,
     ROOM_YIELDS = 512
 };
+
 enum {
     VAIN_SPINS = 4,
     SOON_AFTER_YIELDS = 2,
@@ -72,10 +73,13 @@ unsigned amph_am_cores(void)
     cpu_set_t own, parent;
     int n = 1;
     int m;
+
     if (sched_getaffinity(0, sizeof own, &own) == 0)
         n = CPU_COUNT(&own);
+
     if (sched_getaffinity(getppid(), sizeof parent, &parent) == 0 && (m = CPU_COUNT(&parent)) > n)
         n = m;
+
     return (unsigned)n;
 }
 
@@ -96,12 +100,15 @@ static void wake(struct amph_am_ep *ep)
 {
     int saved = errno;
     const uint64_t one = 1;
+
     __atomic_add_fetch(&ep->happened, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&ep->sleepers, __ATOMIC_SEQ_CST)) {
         while (write(ep->kick_fd, &one, sizeof one) < 0 && errno == EINTR)
             ;
+
         futex(&ep->happened, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
     }
+
     errno = saved;
 }
 
@@ -118,11 +125,13 @@ void amph_ep_announce(struct amph_am_ep *ep)
 enum amph_status amph_am_watch_fd(struct amph_am_ep *ep, int fd)
 {
     enum amph_status st = AMPH_ERR_NOMEM;
+
     amph_ep_lock(ep);
     if (ep->nwatch < AMPH_AM_WATCH_MAX) {
         ep->watch[ep->nwatch++] = fd;
         st = AMPH_OK;
     }
+
     amph_ep_unlock(ep);
     wake(ep); /* a sleeper takes the new list */
     return st;
@@ -134,6 +143,7 @@ void amph_am_unwatch_fd(struct amph_am_ep *ep, int fd)
     for (unsigned i = 0; i < ep->nwatch; i++)
         if (ep->watch[i] == fd)
             ep->watch[i--] = ep->watch[--ep->nwatch];
+
     amph_ep_unlock(ep);
     wake(ep);
 }
@@ -151,6 +161,7 @@ static void disarm(struct amph_am_ep *ep)
     for (unsigned i = 0; ep->armed && i < ep->nactive; i++)
         if (ep->active[i].cx->caps.fd_blocks)
             ep->active[i].cx->ops->arm(ep->active[i].cx, AMPH_ARM_OFF, 0);
+
     ep->armed = false;
 }
 
@@ -161,15 +172,19 @@ static bool arm(struct amph_am_ep *ep, struct pollfd *fds, nfds_t *nfds_p, bool 
     disarm(ep);
     for (unsigned i = 0; i < ep->nactive; i++) {
         struct amph_cx *cx = ep->active[i].cx;
+
         if (!cx->caps.fd_blocks) {
             *naps_p = true;
             continue;
         }
+
         ep->armed = true;
         if (cx->ops->arm(cx, AMPH_ARM_FD, 0) != AMPH_OK)
             return false;
+
         fds[(*nfds_p)++] = (struct pollfd){ .fd = cx->ops->wait_fd(cx), .events = POLLIN };
     }
+
     return true;
 }
 
@@ -177,6 +192,7 @@ static uint64_t nap_length(struct amph_waiter *w)
 {
     uint64_t most = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S ? NAP_LATE_NS
                                                                                : NAP_MOST_NS;
+
     w->nap_ns = w->nap_ns < NAP_LEAST_NS ? NAP_LEAST_NS
                 : w->nap_ns * 2 > most   ? most
                                          : w->nap_ns * 2;
@@ -198,27 +214,37 @@ static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
     nfds_t n = 0;
     bool naps = false;
     uint64_t drain;
+
     if (!amph_ep_enter(ep)) {
         sched_yield(); /* another thread is polling */
         return;
     }
+
     bool idle = arm(ep, fds, &n, &naps);
+
     if (!idle)
         disarm(ep);
+
     amph_ep_leave(ep);
     if (!idle)
         return;
+
     nfds_t kick = n++;
+
     fds[kick] = (struct pollfd){ .fd = ep->kick_fd, .events = POLLIN };
     amph_ep_lock(ep);
     for (unsigned i = 0; i < ep->nwatch; i++)
         fds[n++] = (struct pollfd){ .fd = ep->watch[i], .events = POLLIN };
+
     amph_ep_unlock(ep);
+
     struct timespec timeout = to_timespec(naps ? nap_length(w) : sleep_length(w));
+
     if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) == w->seen &&
         ppoll(fds, n, &timeout, NULL) > 0 && fds[kick].revents)
         while (read(ep->kick_fd, &drain, sizeof drain) < 0 && errno == EINTR)
             ;
+
     /* Where another thread is polling the conduits stay armed; the next sleeper sees to it. */
     if (amph_ep_enter(ep)) {
         disarm(ep);
@@ -239,8 +265,10 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
     struct amph_cx *cx = sole_sleeper(ep);
     uint64_t most_ns = sleep_length(w);
     struct timespec timeout = to_timespec(most_ns);
+
     amph_count(BLOCKED);
     __atomic_add_fetch(&ep->sleepers, 1, __ATOMIC_SEQ_CST);
+
     if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) != w->seen) {
         /* the condition may have come true since it was looked at */
     } else if (cx) {
@@ -251,6 +279,7 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
         sleep_on_fds(ep, w);
         __atomic_store_n(&ep->sleeping, false, __ATOMIC_RELEASE);
     }
+
     __atomic_sub_fetch(&ep->sleepers, 1, __ATOMIC_SEQ_CST);
     amph_ep_tick(ep);
 }
@@ -269,8 +298,10 @@ static bool spin_is_vain(void)
 {
     if (__atomic_load_n(&amph_job.vain_spins, __ATOMIC_RELAXED) < VAIN_SPINS)
         return false;
+
     uint8_t left_out = (uint8_t)((__atomic_load_n(&amph_job.left_out, __ATOMIC_RELAXED) + 1) %
                                  WAITS_BETWEEN_TRIES);
+
     __atomic_store_n(&amph_job.left_out, left_out, __ATOMIC_RELAXED);
     return left_out != 0;
 }
@@ -278,6 +309,7 @@ static bool spin_is_vain(void)
 static void learn(const struct amph_waiter *w)
 {
     uint8_t vain = __atomic_load_n(&amph_job.vain_spins, __ATOMIC_RELAXED);
+
     if (w->phase == AMPH_WAITER_SPINS) {
         if (vain)
             __atomic_store_n(&amph_job.vain_spins, 0, __ATOMIC_RELAXED);
@@ -293,15 +325,18 @@ static void spin_or_yield(struct amph_waiter *w)
     if (w->rounds % ROUNDS_BETWEEN_CLOCKS == 1) {
         uint64_t now = amph_now_ns();
         uint64_t spin_ns = amph_env_ns(AMPH_ENV_SPIN);
+
         if (w->rounds == 1) {
             w->start_ns = now;
             w->spun = spin_ns && !w->lends && !spin_is_vain();
             w->yields = 0;
         }
+
         if (!w->spun || now - w->start_ns >= spin_ns)
             w->phase = now - w->start_ns >= spin_ns + YIELD_NS ? AMPH_WAITER_SLEEPS
                                                                : AMPH_WAITER_YIELDS;
     }
+
     if (w->phase == AMPH_WAITER_SPINS) {
         amph_cpu_relax();
     } else {
@@ -328,6 +363,7 @@ static void pause_round(struct amph_am_ep *ep, struct amph_waiter *w, enum amph_
             w->phase = AMPH_WAITER_SLEEPS;
             w->start_ns = amph_now_ns();
         }
+
         sched_yield();
     } else {
         spin_or_yield(w);
@@ -339,6 +375,7 @@ void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w)
     if (amph_ep_poll_once(ep)) {
         if (w->rounds)
             learn(w);
+
         w->rounds = 0;
         w->phase = AMPH_WAITER_SPINS;
         w->nap_ns = 0;
@@ -346,6 +383,7 @@ void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w)
         w->rounds++;
         pause_round(ep, w, wait_mode());
     }
+
     w->seen = __atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST);
 }
 
@@ -353,13 +391,16 @@ void amph_ep_room_wait(struct amph_am_ep *ep, unsigned *rounds)
 {
     if (amph_ep_poll_once(ep))
         return;
+
     unsigned round = ++*rounds;
+
     if (round < ROOM_SPINS && !amph_am_oversubscribed()) {
         amph_cpu_relax();
     } else if (round < ROOM_SPINS + ROOM_YIELDS) {
         sched_yield();
     } else {
         const struct timespec nap = { 0, (long)(50 * AMPH_NS_PER_US) };
+
         nanosleep(&nap, NULL);
         amph_ep_tick(ep);
     }

@@ -56,16 +56,20 @@ static int set_length(int fd, off_t len_bytes)
     struct rlimit lim, wide;
     bool above = getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY &&
                  (rlim_t)len_bytes > lim.rlim_cur;
+
     wide = (struct rlimit){ .rlim_cur = lim.rlim_max, .rlim_max = lim.rlim_max };
     if (above && ((lim.rlim_max != RLIM_INFINITY && (rlim_t)len_bytes > lim.rlim_max) ||
                   setrlimit(RLIMIT_FSIZE, &wide) != 0)) {
         errno = EFBIG;
         return -1;
     }
+
     int result = ftruncate(fd, len_bytes);
     int err = errno;
+
     if (above)
         setrlimit(RLIMIT_FSIZE, &lim);
+
     errno = err;
     return result;
 }
@@ -73,20 +77,25 @@ static int set_length(int fd, off_t len_bytes)
 enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
 {
     int fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
     /* Sealed: who maps it can rely on its length. */
     if (fd < 0 || set_length(fd, (off_t)len_bytes) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
         enum amph_status st = amph_status_from_errno(errno);
+
         if (errno == EFBIG)
             amph_error("cannot make %zu bytes of shared memory for %s: the limit of file sizes "
                        "(ulimit -f) is below that",
                        len_bytes, label);
         else
             amph_error("cannot make %zu bytes of shared memory for %s: %m", len_bytes, label);
+
         if (fd >= 0)
             close(fd);
+
         return st;
     }
+
     *fd_p = fd;
     return AMPH_OK;
 }
@@ -95,30 +104,39 @@ enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t le
                                    void **addr_p)
 {
     char path[64];
+
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
+
     int own = open(path, O_RDWR | O_CLOEXEC);
+
     if (own < 0) {
         enum amph_status st = errno == ENOENT ? AMPH_ERR_PEER : amph_status_from_errno(errno);
+
         amph_error("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
         return st;
     }
+
     /* A range beyond its end, now or after its owner shrinks it, could be mapped, but would kill
      * whoever touches it. */
     struct stat sb;
     int seals = fcntl(own, F_GET_SEALS);
     bool whole = seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(own, &sb) == 0 &&
                  offset + len_bytes >= offset && offset + len_bytes <= (uint64_t)sb.st_size;
+
     errno = EINVAL;
+
     void *addr = whole ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                               own, (off_t)offset)
                        : MAP_FAILED;
     int saved = errno;
+
     close(own);
     if (addr == MAP_FAILED) {
         errno = saved;
         amph_error("cannot map %zu bytes of process %ld: %m", len_bytes, (long)pid);
         return amph_status_from_errno(saved);
     }
+
     *addr_p = addr;
     return AMPH_OK;
 }
@@ -146,11 +164,14 @@ uint64_t amph_avail_mem_bytes(void)
     char line[128];
     uint64_t kib = 0;
     FILE *f = fopen("/proc/meminfo", "re");
+
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
             break;
+
     if (f)
         fclose(f);
+
     return kib ? kib * 1024 : (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -163,20 +184,26 @@ uint64_t amph_segsize_setting(uint32_t procs_on_host)
     char *end;
     bool whole_host = strcmp(setting + len, "/H") == 0;
     bool process = strcmp(setting + len, "/P") == 0;
+
     if (len < sizeof text && (!setting[len] || whole_host || process)) {
         memcpy(text, setting, len);
         text[len] = 0;
+
         double fraction = strtod(text, &end);
         bool is_fraction = end != text && !*end && fraction > 0 && fraction <= 1;
+
         if (is_fraction)
             bytes = (uint64_t)(fraction * (double)amph_phys_mem_bytes());
         else if (!amph_parse_size(text, &bytes))
             bytes = 0;
+
         if (whole_host || (is_fraction && !process))
             bytes /= procs_on_host;
     }
+
     if (bytes)
         return bytes;
+
     amph_fatal("GASNET_MAX_SEGSIZE=\"%s\" is not allowed; it takes a size such as 512M or a "
                "fraction of memory such as 0.85, and /P (a "
                "process's) or /H (of all processes on a host) behind it",
@@ -202,11 +229,14 @@ static void *find_low(size_t bytes)
         void *want = (void *)(uintptr_t)at;
         void *got = mmap(want, bytes, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
         if (got == want)
             return got;
+
         if (got != MAP_FAILED)
             munmap(got, bytes); /* a kernel before 4.17 takes the address for a wish */
     }
+
     errno = ENOMEM;
     return NULL;
 }
@@ -216,6 +246,7 @@ void *amph_arena_map(size_t len_bytes, int fd)
     void *at = arena.low ? find_low(len_bytes) : NULL;
     if (arena.low && !at)
         return MAP_FAILED;
+
     return mmap(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
 }
 
@@ -223,8 +254,10 @@ void *amph_arena_map(size_t len_bytes, int fd)
 static bool find_range(struct range *r, size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
     if (at != MAP_FAILED)
         *r = (struct range){ .start = at, .bytes = bytes };
+
     return at != MAP_FAILED;
 }
 
@@ -233,6 +266,7 @@ static bool find_range(struct range *r, size_t bytes)
 static enum amph_status reserve(size_t most)
 {
     size_t bytes = amph_align_up(AREA_PLACE_BYTES + most + SLACK_BYTES, SLACK_BYTES);
+
     while (!arena.reserved.start && !find_range(&arena.reserved, bytes)) {
         bytes /= 2;
         if (bytes < AREA_PLACE_BYTES + SLACK_BYTES) {
@@ -240,6 +274,7 @@ static enum amph_status reserve(size_t most)
             return AMPH_ERR_NOMEM;
         }
     }
+
     return AMPH_OK;
 }
 
@@ -255,11 +290,14 @@ static enum amph_status take_own(struct range *r, const char *what, size_t bytes
 {
     if (r->bytes >= bytes)
         return AMPH_OK;
+
     if (r->start)
         munmap(r->start, r->bytes);
+
     *r = (struct range){ .start = NULL };
     if (find_range(r, bytes))
         return AMPH_OK;
+
     amph_error(
         "no addresses are left for %s of %zu bytes (limit of virtual memory? see ulimit -v): %m",
         what, bytes);
@@ -272,6 +310,7 @@ static size_t expected_segment(void)
 {
     uint64_t most = amph_arena_segment_max();
     uint64_t wanted = amph_env_is_set(AMPH_ENV_MAX_SEGSIZE) ? amph_segsize_setting(1) : most;
+
     return (size_t)(wanted < most ? wanted : most);
 }
 
@@ -281,10 +320,12 @@ static enum amph_status find_place(const char *what, size_t at, size_t len_bytes
                                    struct range *own, bool low, char **base_p)
 {
     struct range r = arena.reserved;
+
     if (low) {
         r = (struct range){ .start = find_low(len_bytes + page_bytes),
                             .bytes = len_bytes + page_bytes };
         at = 0;
+
         if (!r.start) {
             amph_error("no room for %s of %zu bytes below 4 GiB, where the 32-bit processes of "
                        "this job can address it; set a smaller "
@@ -294,8 +335,10 @@ static enum amph_status find_place(const char *what, size_t at, size_t len_bytes
         }
     } else if (!r.start) {
         enum amph_status st = take_own(own, what, len_bytes + page_bytes);
+
         if (st != AMPH_OK)
             return st;
+
         r = *own;
         at = 0;
     } else if (at + len_bytes + page_bytes > r.bytes) {
@@ -303,6 +346,7 @@ static enum amph_status find_place(const char *what, size_t at, size_t len_bytes
                    what, len_bytes, r.bytes);
         return AMPH_ERR_NOMEM;
     }
+
     /* A range starts on a system page; the job's page may be larger. */
     *base_p = (char *)amph_align_up((uintptr_t)r.start, page_bytes) + at;
     return AMPH_OK;
@@ -314,14 +358,17 @@ static enum amph_status place(const char *what, char *base, size_t len_bytes,
 {
     int fd;
     enum amph_status st = amph_shm_create(what, len_bytes, &fd);
+
     if (st != AMPH_OK)
         return st;
+
     if (mmap(base, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
              0) == MAP_FAILED) {
         amph_error("no room for %s of %zu bytes: %m", what, len_bytes);
         close(fd);
         return AMPH_ERR_NOMEM;
     }
+
     *part = (struct amph_arena_part){ .base = base, .len_bytes = len_bytes, .fd = fd, .offset = 0 };
     return AMPH_OK;
 }
@@ -343,16 +390,23 @@ enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes,
             len_bytes, AREA_PLACE_BYTES);
         return AMPH_ERR_RANGE;
     }
+
     char *base = NULL;
+
     pthread_mutex_lock(&arena.lock);
+
     enum amph_status st = arena.area.base || addresses_are_scarce() ? AMPH_OK
                                                                     : reserve(expected_segment());
+
     if (st == AMPH_OK && !arena.area.base)
         st = find_place("amphora-area", 0, len_bytes, page_bytes, &arena.area_own, false, &base);
+
     if (st == AMPH_OK && base)
         st = place("amphora-area", base, len_bytes, &arena.area);
+
     if (st == AMPH_OK)
         *part_p = arena.area;
+
     pthread_mutex_unlock(&arena.lock);
     return st;
 }
@@ -361,6 +415,7 @@ void amph_arena_forget_area(void)
 {
     if (arena.area.base)
         close(arena.area.fd);
+
     memset(&arena.area, 0, sizeof arena.area);
 }
 
@@ -369,12 +424,14 @@ void amph_arena_drop_segment(void)
     pthread_mutex_lock(&arena.lock);
     if (arena.segment.base) {
         atomic_store(&arena.segment_to, 0);
+
         /* Its addresses go back to their range. */
         mmap(arena.segment.base, arena.segment.len_bytes, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         close(arena.segment.fd);
         memset(&arena.segment, 0, sizeof arena.segment);
     }
+
     pthread_mutex_unlock(&arena.lock);
 }
 
@@ -388,22 +445,30 @@ enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes,
                    len_bytes, amph_arena_segment_max(), amph_phys_mem_bytes());
         return AMPH_ERR_NOMEM;
     }
+
     char *base = NULL;
+
     pthread_mutex_lock(&arena.lock);
+
     enum amph_status st = arena.segment.base ? AMPH_ERR_STATE : AMPH_OK;
+
     if (st == AMPH_OK && !arena.low && !addresses_are_scarce())
         st = reserve(len_bytes > expected_segment() ? len_bytes : expected_segment());
+
     if (st == AMPH_OK)
         st = find_place("amphora-segment", AREA_PLACE_BYTES, len_bytes, page_bytes,
                         &arena.segment_own, arena.low, &base);
+
     if (st == AMPH_OK)
         st = place("amphora-segment", base, len_bytes, &arena.segment);
+
     if (st == AMPH_OK) {
         *part_p = arena.segment;
         atomic_fetch_add(&arena.segments_made, 1);
         atomic_store(&arena.segment_from, (uintptr_t)part_p->base);
         atomic_store(&arena.segment_to, (uintptr_t)part_p->base + len_bytes);
     }
+
     pthread_mutex_unlock(&arena.lock);
     return st;
 }
@@ -413,8 +478,10 @@ bool amph_arena_in_segment(const void *at, size_t len_bytes, uint64_t *offset_p,
     uintptr_t to = atomic_load_explicit(&arena.segment_to, memory_order_acquire);
     uintptr_t from = atomic_load(&arena.segment_from);
     uintptr_t first = (uintptr_t)at;
+
     if (first < from || first >= to || len_bytes > to - first)
         return false;
+
     *offset_p = first - from;
     *which_p = atomic_load(&arena.segments_made);
     return true;
@@ -426,5 +493,6 @@ bool amph_arena_segment_now(struct amph_arena_part *part_p, uint32_t *which_p)
     *part_p = arena.segment;
     *which_p = atomic_load(&arena.segments_made);
     pthread_mutex_unlock(&arena.lock);
+
     return part_p->base != NULL;
 }

@@ -29,12 +29,14 @@ uint64_t amph_cookie(const uint8_t key[AMPH_KEY_BYTES], uint32_t domain, uint32_
 struct amph_mac_key {
     uint32_t state[2][8]; /* of SHA-256, after the inner and the outer block */
 };
+
 void amph_mac_key_init(struct amph_mac_key *k, const uint8_t key[AMPH_KEY_BYTES]);
 
 struct amph_mac_part {
     const void *at;
     size_t len_bytes;
 };
+
 /* The first 8 bytes (as a number, little-endian) of HMAC-SHA256 of the parts, one behind the
  * other. */
 uint64_t amph_mac64(const struct amph_mac_key *k, const struct amph_mac_part *part,

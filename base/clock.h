@@ -13,6 +13,7 @@
 static inline uint64_t amph_now_ns(void)
 {
     struct timespec ts;
+
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * AMPH_NS_PER_S + (uint64_t)ts.tv_nsec;
 }

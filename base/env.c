@@ -55,9 +55,11 @@ static const char *look_up(const char *name)
 {
     const char *text = getenv(name);
     size_t len = strlen(name);
+
     for (char *const *e = kept; !text && e && *e; e++)
         if (strncmp(*e, name, len) == 0 && (*e)[len] == '=')
             text = *e + len + 1;
+
     return text;
 }
 
@@ -67,9 +69,12 @@ static const char *lasting(const char *before, const char *text)
 {
     if (before && strcmp(before, text) == 0)
         return before;
+
     const char *copy = strdup(text);
+
     if (!copy)
         amph_fatal("no memory for a setting");
+
     return copy;
 }
 
@@ -88,6 +93,7 @@ static void read_row(const struct amph_env_row *row, struct value *v)
 
     if (!amph_env_parse(row, text, &v->in_force, why, sizeof why))
         amph_fatal("%s", why);
+
     if (row->type == AMPH_ENV_TYPE_STR)
         v->in_force.text = lasting(before, text);
 }
@@ -96,20 +102,26 @@ unsigned amph_text_distance(const char *a, const char *b)
 {
     unsigned row[64];
     unsigned n = (unsigned)strlen(b);
+
     if (n > 63 || strlen(a) > 63)
         return 99;
+
     for (unsigned j = 0; j <= n; j++)
         row[j] = j;
+
     for (unsigned i = 1; a[i - 1]; i++) {
         unsigned diagonal = row[0];
+
         row[0] = i;
         for (unsigned j = 1; j <= n; j++) {
             unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+
             diagonal = row[j];
             best = best < row[j] + 1 ? best : row[j] + 1;
             row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
         }
     }
+
     return row[n];
 }
 
@@ -117,19 +129,26 @@ static void warn_unknown(const char *entry)
 {
     char name[64];
     size_t len = strcspn(entry, "=");
+
     if (len >= sizeof name)
         return;
+
     memcpy(name, entry, len);
     name[len] = 0;
+
     const char *nearest = NULL;
     unsigned least = 99;
+
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++) {
         unsigned d = amph_text_distance(name, rows[i].name);
+
         if (d == 0)
             return;
+
         if (d < least)
             least = d, nearest = rows[i].name;
     }
+
     amph_warn("there is no setting %s; did you mean %s? (amphora-info -c lists them)", name,
               nearest);
 }
@@ -150,11 +169,14 @@ static void load(void)
 static void warn_once(void)
 {
     static bool warned;
+
     if (__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
         return;
+
     /* One warning a job is enough: the launcher gives it, and a program started by hand. */
     if (values[AMPH_ENV_RANK].in_force.number > 0)
         return;
+
     for (char **e = environ; e && *e; e++)
         if ((strncmp(*e, "AMPHORA_", 8) == 0 || strncmp(*e, "IOFWD_", 6) == 0) && !is_private(*e))
             warn_unknown(*e);
@@ -170,6 +192,7 @@ static const struct value *look(enum amph_env_id id)
 static void tell_row(unsigned i)
 {
     char text[1024];
+
     amph_env_show(&rows[i], &values[i].in_force, text, sizeof text);
     teller(rows[i].name, text, !values[i].set);
 }
@@ -177,9 +200,11 @@ static void tell_row(unsigned i)
 static const struct value *get(enum amph_env_id id)
 {
     const struct value *v = look(id);
+
     if (AMPH_UNLIKELY(!__atomic_load_n(&used[id], __ATOMIC_RELAXED)))
         if (!__atomic_exchange_n(&used[id], true, __ATOMIC_RELAXED) && teller)
             tell_row(id);
+
     return v;
 }
 
@@ -189,16 +214,21 @@ static void tell_unknown(const char *entry,
 {
     char name[64], text[1024];
     size_t len = strcspn(entry, "=");
+
     if (len >= sizeof name || !entry[len])
         return;
+
     memcpy(name, entry, len);
     name[len] = 0;
+
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++)
         if (strcmp(name, rows[i].name) == 0)
             return;
+
     for (size_t i = 0; i < AMPH_COUNTOF(accepted); i++)
         if (strcmp(name, accepted[i].name) == 0)
             return;
+
     snprintf(text, sizeof text, "%s [no effect: nothing here reads it]", entry + len + 1);
     tell(name, text, false);
 }
@@ -206,17 +236,22 @@ static void tell_unknown(const char *entry,
 void amph_env_describe(void (*tell)(const char *name, const char *value, bool is_default))
 {
     char text[1024];
+
     teller = tell;
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++)
         if (__atomic_load_n(&used[i], __ATOMIC_RELAXED))
             tell_row(i);
+
     for (size_t i = 0; i < AMPH_COUNTOF(accepted); i++) {
         const char *value = getenv(accepted[i].name);
+
         if (!value)
             continue;
+
         snprintf(text, sizeof text, "%s [no effect: %s]", value, accepted[i].why);
         tell(accepted[i].name, text, false);
     }
+
     for (char **e = environ; e && *e; e++)
         if (strncmp(*e, "GASNET_", 7) == 0)
             tell_unknown(*e, tell);
@@ -226,11 +261,14 @@ uint64_t amph_env_exit_timeout_ns(uint64_t nprocs)
 {
     if (amph_env_is_set(AMPH_ENV_EXITTIMEOUT))
         return amph_env_ns(AMPH_ENV_EXITTIMEOUT);
+
     uint64_t most = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MAX);
     uint64_t least = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MIN);
     uint64_t each = amph_env_ns(AMPH_ENV_EXITTIMEOUT_FACTOR);
+
     if (least >= most || each > (most - least) / (nprocs ? nprocs : 1))
         return most;
+
     return least + nprocs * each;
 }
 
@@ -238,42 +276,52 @@ const char *amph_env_str(enum amph_env_id id)
 {
     return get(id)->in_force.text;
 }
+
 bool amph_env_bool(enum amph_env_id id)
 {
     return get(id)->in_force.number != 0;
 }
+
 int64_t amph_env_int(enum amph_env_id id)
 {
     return get(id)->in_force.number;
 }
+
 uint64_t amph_env_size(enum amph_env_id id)
 {
     return (uint64_t)get(id)->in_force.number;
 }
+
 uint64_t amph_env_ns(enum amph_env_id id)
 {
     return (uint64_t)get(id)->in_force.number;
 }
+
 unsigned amph_env_enum(enum amph_env_id id)
 {
     return (unsigned)get(id)->in_force.number;
 }
+
 bool amph_env_is_set(enum amph_env_id id)
 {
     return get(id)->set;
 }
+
 const char *amph_env_name(enum amph_env_id id)
 {
     return rows[id].name;
 }
+
 const char *amph_env_foreign(const char *name)
 {
     return look_up(name);
 }
+
 void amph_env_keep(char *const *entries)
 {
     kept = entries;
 }
+
 void amph_env_reload(void)
 {
     pthread_once(&once, load);
@@ -284,15 +332,19 @@ void amph_env_print(FILE *out)
 {
     const char *group = "";
     char text[1024];
+
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++) {
         const struct value *v = look((enum amph_env_id)i);
+
         if (strcmp(group, texts[i].group) != 0)
             fprintf(out, "# %s\n", group = texts[i].group);
+
         amph_env_show(&rows[i], &v->in_force, text, sizeof text);
         fprintf(out, "%s=%s  (%s; %s%s%s) %s\n", rows[i].name, text,
                 v->set ? "environment" : "default", amph_env_allowed(&rows[i]),
                 texts[i].unit[0] ? ", " : "", texts[i].unit, texts[i].help);
     }
+
     fprintf(out, "# accepted, without effect\n");
     for (size_t i = 0; i < AMPH_COUNTOF(accepted); i++) {
         const char *value = getenv(accepted[i].name);

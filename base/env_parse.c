@@ -27,6 +27,7 @@ static const struct suffix size_suffixes[] = {
 static const struct suffix time_suffixes[] = {
     { "", 1e9 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }
 };
+
 static const struct suffix no_suffix[] = { { "", 1 } };
 
 static bool parse_number(const char *text, const struct suffix *suffixes, size_t n,
@@ -35,12 +36,14 @@ static bool parse_number(const char *text, const struct suffix *suffixes, size_t
     char *end;
 
     errno = 0;
+
     double v = strtod(text, &end);
     if (end == text || errno || !(v > -9e18 && v < 9e18))
         return false;
 
     while (*end == ' ')
         end++;
+
     for (size_t i = 0; i < n; i++)
         if (strcasecmp(end, suffixes[i].text) == 0 && v * suffixes[i].factor < 9e18) {
             *number_p = (int64_t)(v * suffixes[i].factor);
@@ -82,12 +85,14 @@ static bool parse_enum(const char *list, const char *word, struct amph_env_value
 
     for (const char *at = list; *at; index++) {
         size_t len = strcspn(at, "|");
+
         if (!word || (strlen(word) == len && strncasecmp(at, word, len) == 0)) {
             free((char *)v->text);
             v->text = strndup(at, len);
             v->number = index;
             return v->text != NULL;
         }
+
         at += len + (at[len] == '|');
     }
 
@@ -125,6 +130,7 @@ static const struct {
     bool (*take)(const char *def, const char *text, struct amph_env_value *v);
     const char *allowed; /* NULL: the words */
 } types[] = {
+
     [AMPH_ENV_TYPE_STR] = { take_text, "any text" },
     [AMPH_ENV_TYPE_BOOL] = { take_bool, "0 or 1" },
     [AMPH_ENV_TYPE_INT] = { take_int, "a whole number" },

@@ -42,25 +42,35 @@ static void emit(const char *fmt, va_list ap)
     char line[1024];
     int saved = errno;
     int n = snprintf(line, sizeof line, "amphora: %s%s", identity, identity[0] ? ": " : "");
+
     errno = saved; /* for %m */
+
     int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+
     if (m < 0)
         m = 0;
+
     size_t len = (size_t)n + (size_t)m;
+
     if (len > sizeof line - 2)
         len = sizeof line - 2;
+
     line[len++] = '\n';
     while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
         ;
+
     errno = saved;
 }
 
 void amph_log(enum amph_log_level level, const char *fmt, ...)
 {
     int saved = errno; /* reading the level may change what %m says */
+
     if (level > level_in_force())
         return;
+
     va_list ap;
+
     errno = saved;
     va_start(ap, fmt);
     emit(fmt, ap);
@@ -74,8 +84,10 @@ void amph_log(enum amph_log_level level, const char *fmt, ...)
 static uint64_t hash(const char *text)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
     for (; *text; text++)
         h = (h ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+
     return h;
 }
 
@@ -86,12 +98,16 @@ static bool is_first_of_job(const char *job, uint64_t number)
     const char *end = strrchr(job, '/');
     int n = snprintf(path, sizeof path, "%.*s/" AMPH_LOG_SHARED_FILE "%016" PRIx64,
                      end ? (int)(end - job) : 0, job, number);
+
     if (!end || n < 0 || (size_t)n >= sizeof path)
         return true;
+
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     bool exists = fd < 0 && errno == EEXIST;
+
     if (fd >= 0)
         close(fd);
+
     return !exists;
 }
 
@@ -103,10 +119,13 @@ static bool is_first_child(uint64_t number)
                      "amphora-" AMPH_LOG_SHARED_FILE "%ld-%ld-%016" PRIx64, (long)getuid(),
                      (long)getppid(), number);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
     if (fd < 0 || bind(fd, (struct sockaddr *)&sun,
                        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0)
         return true; /* fd stays open */
+
     bool exists = errno == EADDRINUSE;
+
     close(fd);
     return !exists;
 }
@@ -115,12 +134,16 @@ void amph_log_shared(enum amph_log_level level, const char *fmt, ...)
 {
     char text[900];
     va_list ap;
+
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+
     const char *job = amph_env_str(AMPH_ENV_JOB);
+
     if (level == AMPH_LOG_ERROR)
         error_said = true;
+
     if (job[0] && amph_env_int(AMPH_ENV_RANK) >= 0 ? is_first_of_job(job, hash(text))
                                                    : is_first_child(hash(text)))
         amph_log(level, "%s", text);
@@ -134,12 +157,15 @@ bool amph_log_error_said(void)
 void amph_fatal(const char *fmt, ...)
 {
     va_list ap;
+
     va_start(ap, fmt);
     emit(fmt, ap);
     va_end(ap);
     if (amph_fatal_look)
         amph_fatal_look();
+
     if (amph_fatal_hook)
         amph_fatal_hook(1);
+
     _exit(1);
 }

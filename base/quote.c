@@ -10,5 +10,6 @@ void amph_quote_shell(FILE *out, const char *text)
             fputs("'\\''", out);
         else
             fputc(*text, out);
+
     fputc('\'', out);
 }

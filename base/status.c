@@ -31,6 +31,7 @@ static const struct {
     int err;
     enum amph_status st;
 } errnos[] = {
+
     { EAGAIN, AMPH_AGAIN },
     { EINTR, AMPH_AGAIN },
     { EINVAL, AMPH_ERR_ARG },
@@ -77,9 +78,11 @@ enum amph_status amph_status_from_errno(int err)
 {
     if (err == 0)
         return AMPH_OK;
+
     for (size_t i = 0; i < AMPH_COUNTOF(errnos); i++)
         if (errnos[i].err == err)
             return errnos[i].st;
+
     return AMPH_ERR_SYS;
 }
 

@@ -33,10 +33,12 @@ static inline uint16_t amph_le16(uint16_t v)
 {
     return amph_wire_turns() ? __builtin_bswap16(v) : v;
 }
+
 static inline uint32_t amph_le32(uint32_t v)
 {
     return amph_wire_turns() ? __builtin_bswap32(v) : v;
 }
+
 static inline uint64_t amph_le64(uint64_t v)
 {
     return amph_wire_turns() ? __builtin_bswap64(v) : v;
@@ -70,8 +72,10 @@ static inline void amph_wr_bytes(struct amph_wr *w, const void *src, size_t len_
         w->bad = true;
         return;
     }
+
     if (len_bytes)
         memcpy(w->at, src, len_bytes);
+
     w->at += len_bytes;
 }
 
@@ -79,16 +83,19 @@ static inline void amph_wr_u8(struct amph_wr *w, uint8_t v)
 {
     amph_wr_bytes(w, &v, sizeof v);
 }
+
 static inline void amph_wr_u16(struct amph_wr *w, uint16_t v)
 {
     v = amph_le16(v);
     amph_wr_bytes(w, &v, sizeof v);
 }
+
 static inline void amph_wr_u32(struct amph_wr *w, uint32_t v)
 {
     v = amph_le32(v);
     amph_wr_bytes(w, &v, sizeof v);
 }
+
 static inline void amph_wr_u64(struct amph_wr *w, uint64_t v)
 {
     v = amph_le64(v);
@@ -102,6 +109,7 @@ static inline void amph_wr_blob(struct amph_wr *w, const void *src, size_t len_b
         w->bad = true;
         return;
     }
+
     amph_wr_u32(w, (uint32_t)len_bytes);
     amph_wr_bytes(w, src, len_bytes);
 }
@@ -122,10 +130,12 @@ static inline size_t amph_rd_left(const struct amph_rd *r)
 static inline const void *amph_rd_bytes(struct amph_rd *r, size_t len_bytes)
 {
     const uint8_t *p = r->at;
+
     if (r->bad || amph_rd_left(r) < len_bytes) {
         r->bad = true;
         return NULL;
     }
+
     r->at += len_bytes;
     return p;
 }
@@ -135,28 +145,37 @@ static inline uint8_t amph_rd_u8(struct amph_rd *r)
     const uint8_t *p = amph_rd_bytes(r, 1);
     return p ? *p : 0;
 }
+
 static inline uint16_t amph_rd_u16(struct amph_rd *r)
 {
     uint16_t v = 0;
     const void *p = amph_rd_bytes(r, sizeof v);
+
     if (p)
         memcpy(&v, p, sizeof v);
+
     return amph_le16(v);
 }
+
 static inline uint32_t amph_rd_u32(struct amph_rd *r)
 {
     uint32_t v = 0;
     const void *p = amph_rd_bytes(r, sizeof v);
+
     if (p)
         memcpy(&v, p, sizeof v);
+
     return amph_le32(v);
 }
+
 static inline uint64_t amph_rd_u64(struct amph_rd *r)
 {
     uint64_t v = 0;
     const void *p = amph_rd_bytes(r, sizeof v);
+
     if (p)
         memcpy(&v, p, sizeof v);
+
     return amph_le64(v);
 }
 

@@ -34,8 +34,10 @@ static void set_identity(const struct amph_boot *boot)
 {
     static const char *const words[AMPH_NGROUPS] = { "compute", "server" };
     char who[96];
+
     if (boot->self == AMPH_RANK_NONE || amph_jobdesc_total(&boot->job) == 1)
         return;
+
     snprintf(who, sizeof who, "%s %u (%.60s)", words[boot->group], boot->self,
              boot->job.host_name[boot->job.proc[boot->self].host]);
     amph_log_identity(who);
@@ -44,17 +46,22 @@ static void set_identity(const struct amph_boot *boot)
 static enum amph_status choose(bool join, const struct amph_boot_kind **kind_p)
 {
     unsigned forced = amph_env_enum(AMPH_ENV_BOOT);
+
     for (unsigned i = 0; i < AMPH_COUNTOF(kinds); i++) {
         bool (*can)(void) = join ? kinds[i]->present : kinds[i]->belongs;
+
         if ((forced && forced - 1 != i) || !can())
             continue;
+
         *kind_p = kinds[i];
         return AMPH_OK;
     }
+
     if (join)
         amph_error(
             "AMPHORA_BOOT=%s: this process was not started in that way; leave AMPHORA_BOOT unset",
             amph_env_str(AMPH_ENV_BOOT));
+
     return AMPH_ERR_NOENT;
 }
 
@@ -77,14 +84,18 @@ static enum amph_status open_handle(bool join, struct amph_boot **boot_p)
     const struct amph_boot_kind *kind;
     struct amph_boot *boot = NULL;
     enum amph_status st = choose(join, &kind);
+
     if (st == AMPH_OK)
         st = kind->open(join, &boot);
+
     if (st != AMPH_OK)
         return st;
+
     boot->kind = kind;
     boot->joined = join;
     set_identity(boot);
     *boot_p = boot;
+
     return AMPH_OK;
 }
 
@@ -94,11 +105,14 @@ enum amph_status amph_boot_join(struct amph_boot **boot_p)
         amph_error("this process has joined its job already; a process takes its place once");
         return AMPH_ERR_STATE;
     }
+
     enum amph_status st = open_handle(true, boot_p);
+
     if (st == AMPH_OK) {
         joined = *boot_p;
         amph_fatal_hook = fatal_hook;
     }
+
     return st;
 }
 
@@ -111,18 +125,22 @@ const char *amph_boot_kind(const struct amph_boot *boot)
 {
     return boot->kind->name;
 }
+
 const struct amph_jobdesc *amph_boot_job(const struct amph_boot *boot)
 {
     return &boot->job;
 }
+
 uint32_t amph_boot_self(const struct amph_boot *boot)
 {
     return boot->self;
 }
+
 enum amph_group amph_boot_group(const struct amph_boot *boot)
 {
     return boot->group;
 }
+
 uint32_t amph_boot_first(const struct amph_boot *boot, enum amph_group group)
 {
     return group == AMPH_COMPUTE ? 0 : boot->job.nproc[AMPH_COMPUTE];
@@ -133,12 +151,14 @@ enum amph_status amph_boot_publish(struct amph_boot *boot, const char *key, cons
 {
     if (!boot->joined || boot->left)
         return AMPH_ERR_STATE;
+
     if (!amph_key_ok(key) || len_bytes > AMPH_CONTROL_VALUE_MAX) {
         amph_error("cannot publish \"%s\" of %zu bytes: a key is 1 to %d of a-z 0-9 -, a value at "
                    "most %d bytes",
                    key, len_bytes, AMPH_CONTROL_KEY_MAX, AMPH_CONTROL_VALUE_MAX);
         return AMPH_ERR_ARG;
     }
+
     return boot->kind->publish(boot, key, value, len_bytes);
 }
 
@@ -146,7 +166,9 @@ enum amph_status amph_boot_state(struct amph_boot *boot, uint64_t memory_bytes, 
 {
     if (!boot->joined || boot->left || boot->self == AMPH_RANK_NONE)
         return AMPH_ERR_STATE;
+
     struct amph_proc *p = &boot->job.proc[boot->self];
+
     p->stated = true;
     p->big_endian = (AMPH_BIG_ENDIAN != 0) != amph_env_bool(AMPH_ENV_TEST_SWAP);
     p->pointer_bytes = amph_pointer_bytes();
@@ -154,6 +176,7 @@ enum amph_status amph_boot_state(struct amph_boot *boot, uint64_t memory_bytes, 
     p->memory_bytes = memory_bytes;
     p->area_bytes = area_bytes;
     p->pid = (uint64_t)getpid();
+
     return boot->kind->state(boot);
 }
 
@@ -171,12 +194,16 @@ enum amph_status amph_boot_exchange(struct amph_boot *boot, const char *key,
         return AMPH_ERR_STATE;
     if (!amph_key_ok(key))
         return AMPH_ERR_ARG;
+
     boot->exchanged = true;
+
     enum amph_status st = boot->kind->exchange(boot, key);
+
     if (st == AMPH_OK) {
         *value_p = boot->value;
         *len_p = boot->value_len;
     }
+
     return st;
 }
 
@@ -197,6 +224,7 @@ enum amph_status amph_boot_lookup(struct amph_boot *boot, uint32_t rank, const c
         return AMPH_ERR_RANGE;
     if (!amph_key_ok(key))
         return AMPH_ERR_ARG;
+
     return boot->kind->lookup(boot, rank, key, timeout_ns, value_p, len_p);
 }
 
@@ -221,6 +249,7 @@ enum amph_status amph_boot_leave(struct amph_boot *boot, bool exit_called, int c
         return AMPH_ERR_STATE;
     if (boot->left)
         return AMPH_OK;
+
     boot->left = true;
     return boot->kind->leave(boot, exit_called, code);
 }
@@ -234,10 +263,12 @@ void amph_boot_close(struct amph_boot *boot)
 {
     if (!boot)
         return;
+
     if (joined == boot) {
         joined = NULL;
         amph_fatal_hook = NULL;
     }
+
     boot->kind->close(boot);
     amph_jobdesc_free(&boot->job);
     amph_boot_forget(boot);

@@ -24,6 +24,7 @@ static bool find_sockets(int *result_p, int *token_p)
 {
     unsigned long inode;
     struct stat st;
+
     return sscanf(amph_env_str(AMPH_ENV_IOFWD_RANK_SOCKETS), "%*d:%d:%d:%lu", result_p, token_p,
                   &inode) == 3 &&
            fstat(*result_p, &st) == 0 && st.st_ino == inode;
@@ -35,12 +36,14 @@ static enum amph_claim look(int fd, char **text_p)
     char *buf = malloc(AMPH_STANDING_TEXT_MAX);
     ssize_t n = buf ? recv(fd, buf, AMPH_STANDING_TEXT_MAX - 1, MSG_PEEK | MSG_DONTWAIT) : -1;
     enum amph_claim result = n > 0 ? (enum amph_claim)(buf[0] - '0') : AMPH_CLAIM_NONE;
+
     if (result == AMPH_CLAIM_PLAIN) {
         buf[n] = 0;
         memmove(buf, buf + 1, (size_t)n);
         *text_p = buf;
         return result;
     }
+
     free(buf);
     return result;
 }
@@ -49,22 +52,28 @@ enum amph_claim amph_boot_claim(char **text_p)
 {
     int result, token;
     char byte;
+
     if (held || !find_sockets(&result, &token))
         return AMPH_CLAIM_NONE;
+
     for (;;) {
         struct pollfd p[2] = { { .fd = result, .events = POLLIN },
                                { .fd = token, .events = POLLIN } };
         int n = poll(p, 2, WAIT_MS);
+
         if (n < 0 && errno == EINTR)
             continue;
+
         if (n <= 0) {
             amph_error(
                 "another process of this rank has not come to the job's I/O servers within %d s",
                 WAIT_MS / 1000);
             return AMPH_CLAIM_FAILED;
         }
+
         if (p[0].revents)
             return look(result, text_p);
+
         if (recv(token, &byte, 1, MSG_DONTWAIT) == 1) {
             held = true;
             return AMPH_CLAIM_MINE;
@@ -79,18 +88,23 @@ void amph_boot_claimed(enum amph_claim result, const char *text, int fd)
     struct iovec iov[2] = { { &kind, 1 }, { (char *)text, text ? strlen(text) : 0 } };
     struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
     int to, token;
+
     if (!held || !find_sockets(&to, &token))
         return;
+
     held = false;
     if (fd >= 0) {
         m.msg_control = room;
         m.msg_controllen = sizeof room;
+
         struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
         c->cmsg_len = CMSG_LEN(sizeof fd);
         memcpy(CMSG_DATA(c), &fd, sizeof fd);
     }
+
     if (sendmsg(token, &m, MSG_NOSIGNAL) < 0) /* to its peer, where all look */
         amph_error("the other processes of this rank cannot be told of the I/O servers: %m");
 }

@@ -16,10 +16,12 @@ static bool hex_decode(const char *text, uint8_t *out, size_t len_bytes)
 {
     if (strspn(text, "0123456789abcdef") != 2 * len_bytes || text[2 * len_bytes] != 0)
         return false;
+
     for (size_t i = 0; i < len_bytes; i++) {
         char two[3] = { text[2 * i], text[2 * i + 1], 0 };
         out[i] = (uint8_t)strtoul(two, NULL, 16);
     }
+
     return true;
 }
 
@@ -27,27 +29,33 @@ static bool hex_decode(const char *text, uint8_t *out, size_t len_bytes)
 static char *find_line(char *text, const char *word, char *value, size_t cap)
 {
     size_t len = strlen(word);
+
     for (char *at = text; at && *at; at = strchr(at, '\n'), at = at ? at + 1 : NULL)
         if (strncmp(at, word, len) == 0 && at[len] == ' ') {
             size_t n = strcspn(at + len + 1, "\n");
+
             if (n >= cap)
                 return NULL;
+
             memcpy(value, at + len + 1, n);
             value[n] = 0;
             return value;
         }
+
     return NULL;
 }
 
 static enum amph_status parse(const char *path, char *text, struct amph_jobfile *file)
 {
     char key[2 * AMPH_KEY_BYTES + 1];
+
     if (strncmp(text, first_line, sizeof first_line - 1) != 0) {
         amph_error("the address file %s does not start with \"amphora-job 1\"; it is of another "
                    "version, or AMPHORA_JOB is wrong",
                    path);
         return AMPH_ERR_PROTO;
     }
+
     if (!find_line(text, "address", file->address, sizeof file->address) ||
         !find_line(text, "key", key, sizeof key) || !hex_decode(key, file->key, sizeof file->key)) {
         amph_error("the address file %s is damaged: it lacks a line \"address ...\" or \"key "
@@ -55,6 +63,7 @@ static enum amph_status parse(const char *path, char *text, struct amph_jobfile 
                    path);
         return AMPH_ERR_PROTO;
     }
+
     return AMPH_OK;
 }
 
@@ -62,23 +71,31 @@ enum amph_status amph_jobfile_read(const char *path, struct amph_jobfile *file_p
 {
     char text[1024];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+
     if (fd < 0) {
         enum amph_status st = amph_status_from_errno(errno);
+
         amph_error("cannot read the address file %s (AMPHORA_JOB): %m%s", path,
                    st == AMPH_ERR_NOENT ? "; has its job ended?"
                    : errno == EMFILE    ? " (ulimit -n)"
                                         : "");
         return st == AMPH_ERR_NOENT || st == AMPH_ERR_DENIED ? st : AMPH_ERR_SYS;
     }
+
     ssize_t n = read(fd, text, sizeof text - 1);
+
     close(fd);
     if (n < 0)
         n = 0;
+
     text[n] = 0;
+
     struct amph_jobfile file;
     enum amph_status st = parse(path, text, &file);
+
     if (st == AMPH_OK)
         *file_p = file;
+
     return st;
 }
 
@@ -86,16 +103,22 @@ enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile 
 {
     char text[512];
     int n = snprintf(text, sizeof text, "%saddress %s\nkey ", first_line, file->address);
+
     for (size_t i = 0; i < sizeof file->key; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%02x", file->key[i]);
+
     n += snprintf(text + n, sizeof text - (size_t)n, "\n");
+
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     bool ok = fd >= 0 && write(fd, text, (size_t)n) == n;
+
     if (!ok)
         amph_error(
             "cannot write the job's address file %s: %m; is there room in its directory (TMPDIR)?",
             path);
+
     if (fd >= 0)
         close(fd);
+
     return ok ? AMPH_OK : AMPH_ERR_SYS;
 }

@@ -59,6 +59,7 @@ struct amph_values {
     struct amph_value *at;
     size_t n;
 };
+
 struct amph_value {
     char *key;
     void *data;

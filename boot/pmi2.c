@@ -40,48 +40,64 @@ static struct pmi2 *own(struct amph_kvs *kvs)
 static const char *take_value(const char *from, char *value, size_t cap)
 {
     size_t n = 0;
+
     while (*from && (*from != ';' || from[1] == ';')) {
         if (*from == ';')
             from++;
+
         if (value) {
             if (n + 1 >= cap)
                 return NULL;
+
             value[n++] = *from;
         }
+
         from++;
     }
+
     if (value)
         value[n] = 0;
+
     return *from == ';' ? from + 1 : from;
 }
 
 bool amph_pmi2_word(const char *body, const char *word, char *value, size_t cap)
 {
     size_t len = strlen(word);
+
     for (const char *at = body; *at;) {
         size_t name = strcspn(at, "=;");
+
         if (at[name] != '=') { /* a word without a value */
             at += name + (at[name] == ';');
             continue;
         }
+
         bool found = name == len && strncmp(at, word, len) == 0;
+
         at = take_value(at + name + 1, found ? value : NULL, cap);
         if (found)
             return at != NULL;
     }
+
     return false;
 }
 
 long amph_pmi2_length(const char head[AMPH_PMI2_HEAD_BYTES])
 {
     char text[AMPH_PMI2_HEAD_BYTES + 1];
+
     memcpy(text, head, AMPH_PMI2_HEAD_BYTES);
     text[AMPH_PMI2_HEAD_BYTES] = 0;
+
     size_t blanks = strspn(text, " ");
     size_t digits = strspn(text + blanks, "0123456789");
+
     if (digits == 0 || text[blanks + digits + strspn(text + blanks + digits, " ")])
         return -1;
+
     long n = strtol(text, NULL, 10);
+
     return n > 0 && n <= AMPH_PMI2_BODY_MAX ? n : -1;
 }
 
@@ -102,13 +118,16 @@ static enum amph_status write_all(int fd, const char *text, size_t len)
 {
     while (len > 0) {
         ssize_t n = write_some(fd, text, len);
+
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return gone();
+
         text += n;
         len -= (size_t)n;
     }
+
     return AMPH_OK;
 }
 
@@ -116,13 +135,16 @@ static enum amph_status read_all(int fd, char *text, size_t len)
 {
     while (len > 0) {
         ssize_t n = read(fd, text, len);
+
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             return gone();
+
         text += n;
         len -= (size_t)n;
     }
+
     return AMPH_OK;
 }
 
@@ -130,15 +152,19 @@ static enum amph_status receive(struct pmi2 *p)
 {
     char head[AMPH_PMI2_HEAD_BYTES];
     enum amph_status st = read_all(p->fd, head, sizeof head);
+
     if (st != AMPH_OK)
         return st;
+
     long len = amph_pmi2_length(head);
+
     if (len < 0) {
         amph_error("the PMI-2 server sent \"%.6s\" where the length of a message was due; it does "
                    "not speak PMI-2",
                    head);
         return AMPH_ERR_PROTO;
     }
+
     st = read_all(p->fd, p->body, (size_t)len);
     p->body[len] = 0;
     return st;
@@ -156,24 +182,34 @@ static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, .
     char rc[16] = "0";
     va_list ap;
     int n = snprintf(text, sizeof text, "      cmd=%s;", name);
+
     va_start(ap, fmt);
+
     int m = vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
+
     va_end(ap);
     if (m < 0 || (size_t)(n + m) >= sizeof text)
         return AMPH_ERR_RANGE;
+
     char head[AMPH_PMI2_HEAD_BYTES + 8];
+
     snprintf(head, sizeof head, "%6d", n + m - AMPH_PMI2_HEAD_BYTES);
     memcpy(text, head, AMPH_PMI2_HEAD_BYTES);
+
     enum amph_status st = write_all(p->fd, text, (size_t)(n + m));
+
     if (st == AMPH_OK)
         st = receive(p);
+
     if (st != AMPH_OK)
         return st;
+
     snprintf(due, sizeof due, "%s-response", name);
     amph_pmi2_word(p->body, "cmd", got, sizeof got);
     amph_pmi2_word(p->body, "rc", rc, sizeof rc);
     if (strcmp(got, due) == 0 && strcmp(rc, "0") == 0)
         return AMPH_OK;
+
     amph_error("the PMI-2 server answered \"%.80s\" where cmd=%s with rc=0 was due", p->body, due);
     return AMPH_ERR_PROTO;
 }
@@ -186,6 +222,7 @@ static bool pmi2_present(void)
 {
     long v;
     const char *job = amph_env_foreign("PMI_JOBID");
+
     return amph_kvs_env_number("PMI_FD", 0, &v) && amph_kvs_env_number("PMI_RANK", 0, &v) && job &&
            *job;
 }
@@ -197,11 +234,14 @@ static enum amph_status agree(struct pmi2 *p)
     char answer[LINE_MOST];
     size_t n = 0;
     enum amph_status st = write_all(p->fd, line, sizeof line - 1);
+
     while (st == AMPH_OK && n < sizeof answer - 1 && (n == 0 || answer[n - 1] != '\n'))
         if ((st = read_all(p->fd, answer + n, 1)) == AMPH_OK)
             n++;
+
     answer[n] = 0;
     answer[strcspn(answer, "\n")] = 0;
+
     if (st == AMPH_OK && (strncmp(answer, "cmd=response_to_init ", 21) != 0 ||
                           !strstr(answer, "pmi_version=2") || !strstr(answer, "rc=0"))) {
         amph_error(
@@ -209,6 +249,7 @@ static enum amph_status agree(struct pmi2 *p)
             answer);
         return AMPH_ERR_PROTO;
     }
+
     return st;
 }
 
@@ -222,22 +263,29 @@ static enum amph_status greet(struct pmi2 *p)
 {
     long fd = -1;
     long rank = 0;
+
     amph_kvs_env_number("PMI_FD", 0, &fd);
     amph_kvs_env_number("PMI_RANK", 0, &rank);
     p->fd = (int)fd;
     snprintf(p->job, sizeof p->job, "%s", amph_env_foreign("PMI_JOBID"));
+
     enum amph_status st = agree(p);
+
     if (st == AMPH_OK)
         st = ask(p, "fullinit", "pmijobid=%s;pmirank=%ld;threaded=FALSE;", p->job, rank);
+
     if (st != AMPH_OK)
         return st;
+
     long size = number(p, "size");
     long own_rank = number(p, "rank");
+
     if (size < 1 || own_rank < 0 || own_rank >= size || size > UINT32_MAX) {
         amph_error("PMI-2 gives this process the number %ld of %ld, which cannot be", own_rank,
                    size);
         return AMPH_ERR_PROTO;
     }
+
     p->base.rank = (uint32_t)own_rank;
     p->base.size = (uint32_t)size;
     return AMPH_OK;
@@ -247,20 +295,26 @@ static void pmi2_close(struct amph_kvs *kvs)
 {
     if (own(kvs)->fd >= 0)
         close(own(kvs)->fd);
+
     free(kvs);
 }
 
 static enum amph_status pmi2_open(struct amph_kvs **kvs_p)
 {
     struct pmi2 *p = calloc(1, sizeof *p);
+
     if (!p)
         return AMPH_ERR_NOMEM;
+
     p->base.ops = &amph_kvs_pmi2;
+
     enum amph_status st = greet(p);
+
     if (st == AMPH_OK)
         *kvs_p = &p->base;
     else
         pmi2_close(&p->base);
+
     return st;
 }
 
@@ -273,14 +327,17 @@ static enum amph_status pmi2_put(struct amph_kvs *kvs, const char *name, const v
     const uint8_t *bytes = data;
     size_t at = 0;
     enum amph_status st = AMPH_OK;
+
     for (unsigned part = 0; st == AMPH_OK && (part == 0 || at < len_bytes); part++) {
         size_t n = part == 0 ? (size_t)snprintf(text, sizeof text, "%08zx", len_bytes) : 0;
         size_t room = (TEXT_MOST - n) / 2;
         size_t take = len_bytes - at < room ? len_bytes - at : room;
+
         amph_kvs_to_hex(text + n, bytes + at, take);
         at += take;
         st = ask(own(kvs), "kvs-put", "key=%s-%u;value=%s;", name, part, text);
     }
+
     return st;
 }
 
@@ -289,11 +346,14 @@ static enum amph_status get_part(struct pmi2 *p, const char *name, unsigned part
 {
     char found[8] = "";
     enum amph_status st = ask(p, "kvs-get", "jobid=%s;srcid=-1;key=%s-%u;", p->job, name, part);
+
     if (st != AMPH_OK)
         return st;
+
     amph_pmi2_word(p->body, "found", found, sizeof found);
     if (strcmp(found, "TRUE") != 0)
         return AMPH_ERR_NOENT;
+
     return amph_pmi2_word(p->body, "value", text, TEXT_MOST + 1) ? AMPH_OK : AMPH_ERR_PROTO;
 }
 
@@ -302,19 +362,25 @@ static enum amph_status get_parts(struct pmi2 *p, const char *name, char *text, 
 {
     size_t at = 0;
     size_t cut = 8;
+
     for (unsigned part = 1; at <= len; part++, cut = 0) {
         size_t n = (strlen(text) - cut) / 2;
+
         if (n > len - at)
             n = len - at;
+
         if (!amph_kvs_from_hex(data + at, text + cut, n))
             return AMPH_ERR_PROTO;
+
         at += n;
         if (at == len)
             return AMPH_OK;
+
         enum amph_status st = n == 0 && part > 1 ? AMPH_ERR_PROTO : get_part(p, name, part, text);
         if (st != AMPH_OK)
             return st;
     }
+
     return AMPH_ERR_PROTO;
 }
 
@@ -324,20 +390,26 @@ static enum amph_status pmi2_get(struct amph_kvs *kvs, uint32_t owner, const cha
     char text[TEXT_MOST + 1];
     char head[9] = "";
     enum amph_status st = get_part(own(kvs), name, 0, text);
+
     if (st != AMPH_OK)
         return st;
+
     memcpy(head, text, strnlen(text, 8));
+
     size_t len = strtoul(head, NULL, 16);
     if (strlen(text) < 8 || len > AMPH_CONTROL_VALUE_MAX)
         return AMPH_ERR_PROTO;
+
     uint8_t *data = malloc(len + 1);
     if (!data)
         return AMPH_ERR_NOMEM;
+
     st = get_parts(own(kvs), name, text, data, len);
     if (st != AMPH_OK) {
         free(data);
         return st;
     }
+
     *data_p = data;
     *len_p = len;
     return AMPH_OK;
@@ -356,6 +428,7 @@ static enum amph_status pmi2_finalize(struct amph_kvs *kvs)
 static void pmi2_abort(struct amph_kvs *kvs, int code)
 {
     static const char message[] = "    35cmd=abort;isworld=TRUE;msg=amphora;";
+
     /* The exit code is that of the process, which ends next. */
     if (write_some(own(kvs)->fd, message, sizeof message - 1) < 0)
         return; /* the server is gone, and the job with it */

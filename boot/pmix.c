@@ -51,6 +51,7 @@ static bool pmix_present(void)
 {
     long v;
     const char *space = amph_env_foreign("PMIX_NAMESPACE");
+
     return space && *space && amph_kvs_env_number("PMIX_RANK", 0, &v);
 }
 
@@ -59,10 +60,13 @@ static bool load(void)
     static const char *const files[] = { "libpmix.so.2", "libpmix.so" };
     void *library = NULL;
     void *found[AMPH_COUNTOF(names)];
+
     if (fn.init)
         return true;
+
     for (size_t i = 0; i < AMPH_COUNTOF(files) && !library; i++)
         library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
+
     if (!library) {
         amph_error("a PMIx launcher has started this process, but libpmix.so.2 cannot be loaded "
                    "(%s); install it (Debian: libpmix2), or "
@@ -70,11 +74,13 @@ static bool load(void)
                    dlerror());
         return false;
     }
+
     for (size_t i = 0; i < AMPH_COUNTOF(names); i++)
         if (!(found[i] = dlsym(library, names[i]))) {
             amph_error("libpmix.so.2 has no function %s; a newer version is needed", names[i]);
             return false;
         }
+
     memcpy(&fn, found, sizeof fn);
     return true;
 }
@@ -83,6 +89,7 @@ static enum amph_status check(int status, const char *what)
 {
     if (status == PMIX_OK)
         return AMPH_OK;
+
     amph_error("the PMIx server of this job does not do its part: %s gives %s", what,
                fn.text(status));
     return AMPH_ERR_PEER;
@@ -92,18 +99,24 @@ static enum amph_status greet(struct pmix *p)
 {
     struct pmix_value *value = NULL;
     enum amph_status st = check(fn.init(&p->self, NULL, 0), "PMIx_Init");
+
     if (st != AMPH_OK)
         return st;
+
     struct pmix_proc all = p->self;
+
     all.rank = PMIX_RANK_ALL;
     st = check(fn.get(&all, "pmix.job.size", NULL, 0, &value), "PMIx_Get of the job's size");
+
     if (st == AMPH_OK &&
         (!value || value->type != PMIX_TYPE_UINT32 || p->self.rank >= value->data.number))
         st = AMPH_ERR_PROTO;
+
     if (st == AMPH_OK) {
         p->base.rank = p->self.rank;
         p->base.size = value->data.number;
     }
+
     free(value);
     return st;
 }
@@ -116,14 +129,19 @@ static void pmix_close(struct amph_kvs *kvs)
 static enum amph_status pmix_open(struct amph_kvs **kvs_p)
 {
     struct pmix *p = calloc(1, sizeof *p);
+
     if (!p)
         return AMPH_ERR_NOMEM;
+
     p->base.ops = &amph_kvs_pmix;
+
     enum amph_status st = load() ? greet(p) : AMPH_ERR_NOENT;
+
     if (st == AMPH_OK)
         *kvs_p = &p->base;
     else
         pmix_close(&p->base);
+
     return st;
 }
 
@@ -133,10 +151,13 @@ static enum amph_status pmix_put(struct amph_kvs *kvs, const char *name, const v
     /* One byte in front, so that an empty value is a value too. */
     uint8_t bytes[1 + AMPH_CONTROL_VALUE_MAX] = { 0 };
     struct pmix_value value = { .type = PMIX_TYPE_BYTES };
+
     if (len_bytes > AMPH_CONTROL_VALUE_MAX)
         return AMPH_ERR_RANGE;
+
     if (len_bytes)
         memcpy(bytes + 1, data, len_bytes);
+
     value.data.object.bytes = (char *)bytes;
     value.data.object.size = 1 + len_bytes;
     return check(fn.put(PMIX_SCOPE_GLOBAL, name, &value), "PMIx_Put");
@@ -146,24 +167,30 @@ static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const cha
                                  void **data_p, size_t *len_p)
 {
     struct pmix_proc from = own(kvs)->self;
+
     /* All values have come with the fence: what is not there has not been put. */
     struct pmix_info here = { .key = "pmix.optional",
                               .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
     struct pmix_value *value = NULL;
+
     from.rank = owner;
     if (fn.get(&from, name, &here, 1, &value) != PMIX_OK || !value)
         return AMPH_ERR_NOENT;
+
     bool ok = value->type == PMIX_TYPE_BYTES && value->data.object.bytes &&
               value->data.object.size >= 1 && value->data.object.size <= 1 + AMPH_CONTROL_VALUE_MAX;
     size_t len = ok ? value->data.object.size - 1 : 0;
     char *copy = ok ? malloc(len + 1) : NULL;
+
     if (copy) {
         memcpy(copy, value->data.object.bytes + 1, len);
         *data_p = copy;
         *len_p = len;
     }
+
     if (value->type == PMIX_TYPE_BYTES)
         free(value->data.object.bytes);
+
     free(value);
     return copy ? AMPH_OK : ok ? AMPH_ERR_NOMEM : AMPH_ERR_PROTO;
 }
@@ -173,6 +200,7 @@ static enum amph_status pmix_fence(struct amph_kvs *kvs)
     struct pmix_info collect = { .key = "pmix.collect",
                                  .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
     enum amph_status st = check(fn.commit(), "PMIx_Commit");
+
     return st == AMPH_OK ? check(fn.fence(NULL, 0, &collect, 1), "PMIx_Fence") : st;
 }
 

@@ -15,15 +15,18 @@ enum {
     PMIX_NSPACE_BYTES = 256,
     PMIX_KEY_BYTES = 512
 };
+
 enum {
     PMIX_OK = 0
 };
+
 enum {
     PMIX_TYPE_BOOL = 1,
     PMIX_TYPE_STRING = 3,
     PMIX_TYPE_UINT32 = 14,
     PMIX_TYPE_BYTES = 27
 };
+
 enum {
     PMIX_SCOPE_GLOBAL = 3
 };

@@ -18,6 +18,7 @@ static bool always(void)
 {
     return true;
 }
+
 static bool never(void)
 {
     return false;
@@ -27,25 +28,32 @@ static enum amph_status single_open(bool join, struct amph_boot **boot_p)
 {
     struct single *s = calloc(1, sizeof *s);
     char name[256] = "localhost";
+
     if (!s)
         return AMPH_ERR_NOMEM;
+
     if (gethostname(name, sizeof name - 1) != 0)
         snprintf(name, sizeof name, "localhost");
+
     struct amph_jobdesc *job = &s->base.job;
+
     job->nproc[AMPH_COMPUTE] = 1;
     job->host_name = calloc(1, sizeof *job->host_name);
     job->proc = calloc(1, sizeof *job->proc);
+
     if (!job->host_name || !job->proc || !(job->host_name[0] = strdup(name))) {
         free(job->host_name);
         free(job->proc);
         free(s);
         return AMPH_ERR_NOMEM;
     }
+
     job->nhosts = 1;
     job->proc[0].pid = (uint64_t)getpid();
     amph_random(&job->id, sizeof job->id);
     amph_random(job->key, sizeof job->key);
     *boot_p = &s->base;
+
     return AMPH_OK;
 }
 
@@ -64,13 +72,16 @@ static enum amph_status single_exchange(struct amph_boot *boot, const char *key)
 {
     enum amph_status st = amph_boot_alloc_values(boot, 1);
     const struct amph_value *v = amph_values_get(&((struct single *)boot)->values, key);
+
     if (st == AMPH_OK && v) {
         if (!(boot->value_mem = malloc(v->len_bytes + 1)))
             return AMPH_ERR_NOMEM;
+
         memcpy(boot->value_mem, v->data, v->len_bytes);
         boot->value[0] = boot->value_mem;
         boot->value_len[0] = v->len_bytes;
     }
+
     return st;
 }
 
@@ -78,14 +89,18 @@ static enum amph_status single_lookup(struct amph_boot *boot, uint32_t rank, con
                                       uint64_t timeout_ns, void **value_p, size_t *len_p)
 {
     const struct amph_value *v = amph_values_get(&((struct single *)boot)->values, key);
+
     if (!v)
         return AMPH_ERR_NOENT;
+
     void *copy = malloc(v->len_bytes + 1);
     if (!copy)
         return AMPH_ERR_NOMEM;
+
     memcpy(copy, v->data, v->len_bytes);
     *value_p = copy;
     *len_p = v->len_bytes;
+
     return AMPH_OK;
 }
 

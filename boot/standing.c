@@ -31,11 +31,14 @@ static const char *given_text(void)
 {
     static char *copy;
     const char *text = amph_env_str(AMPH_ENV_IOFWD_OWN_SERVERS);
+
     if (own_text || !text[0] || amph_env_str(AMPH_ENV_JOB)[0])
         return own_text;
+
     if (!copy && (copy = strdup(text)) != NULL)
         for (char *c = copy; *c; c++)
             *c = *c == ';' ? '\n' : *c;
+
     return copy;
 }
 
@@ -61,9 +64,11 @@ static uint32_t rank_among(const enum amph_env_id *rows, size_t n)
         const char *text = amph_env_str(rows[i]);
         char *end;
         unsigned long v = strtoul(text, &end, 10);
+
         if (text[0] >= '0' && text[0] <= '9' && *end == 0 && v < AMPH_RANK_NONE)
             return (uint32_t)v;
     }
+
     return AMPH_RANK_NONE;
 }
 
@@ -90,12 +95,15 @@ static void put_hex(FILE *out, const uint8_t *bytes, size_t len)
 static bool take_hex(const char *text, uint8_t *out, size_t most, size_t *len_p)
 {
     size_t n = strspn(text, "0123456789abcdef");
+
     if (text[n] != 0 || n % 2 || n / 2 > most)
         return false;
+
     for (size_t i = 0; i < n / 2; i++) {
         char two[3] = { text[2 * i], text[2 * i + 1], 0 };
         out[i] = (uint8_t)strtoul(two, NULL, 16);
     }
+
     *len_p = n / 2;
     return true;
 }
@@ -105,22 +113,28 @@ char *amph_standing_print(const struct amph_standing *set)
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
+
     if (!out)
         return NULL;
+
     fprintf(out, "%sid %016" PRIx64 "\nkey ", first_line, set->id);
     put_hex(out, set->key, sizeof set->key);
     if (set->conduit[0])
         fprintf(out, "\nconduit %s", set->conduit);
+
     if (set->ncompute)
         fprintf(out, "\ncompute %" PRIu32, set->ncompute);
+
     fprintf(out, "\nprefix %s\n", set->prefix);
     if (set->watch_pid)
         fprintf(out, "watch %" PRIu64 "\n", set->watch_pid);
+
     for (uint32_t i = 0; i < set->n; i++) {
         fprintf(out, "server %s %" PRIu64 " ", set->server[i].host, set->server[i].pid);
         put_hex(out, set->server[i].value, set->server[i].value_len);
         fputc('\n', out);
     }
+
     return fclose(out) == 0 ? text : NULL;
 }
 
@@ -131,12 +145,15 @@ static bool take_server(struct amph_standing *set, const char *rest)
     struct amph_standing_server *more = set->n < AMPH_STANDING_MAX
                                             ? realloc(set->server, (set->n + 1) * sizeof *more)
                                             : NULL;
+
     if (!more)
         return false;
+
     set->server = more;
     if (sscanf(rest, "%255s %" SCNu64 " %512s", s.host, &s.pid, hex) != 3 ||
         !take_hex(hex, s.value, sizeof s.value, &s.value_len))
         return false;
+
     set->server[set->n++] = s;
     return true;
 }
@@ -144,6 +161,7 @@ static bool take_server(struct amph_standing *set, const char *rest)
 static bool take_line(struct amph_standing *set, const char *word, const char *rest)
 {
     size_t n;
+
     if (strcmp(word, "id") == 0)
         return sscanf(rest, "%16" SCNx64, &set->id) == 1;
     if (strcmp(word, "key") == 0)
@@ -156,6 +174,7 @@ static bool take_line(struct amph_standing *set, const char *word, const char *r
         return snprintf(set->prefix, sizeof set->prefix, "%s", rest) < (int)sizeof set->prefix;
     if (strcmp(word, "watch") == 0)
         return sscanf(rest, "%" SCNu64, &set->watch_pid) == 1;
+
     /* lines of later versions are passed over */
     return strcmp(word, "server") != 0 || take_server(set, rest);
 }
@@ -169,18 +188,23 @@ enum amph_status amph_standing_parse(const char *text, const char *from,
     bool ok = strncmp(text, first_line, first) == 0;
     char *copy = ok ? strdup(text + first) : NULL;
     char *save = NULL;
+
     for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && ok;
          line = strtok_r(NULL, "\n", &save)) {
         char *rest = line + strcspn(line, " ");
+
         if (*rest)
             *rest++ = 0;
+
         ok = take_line(&set, line, rest);
     }
+
     free(copy);
     if (ok && set.n > 0 && memcmp(set.key, no_key, sizeof no_key) != 0) {
         *set_p = set;
         return AMPH_OK;
     }
+
     amph_standing_free(&set);
     amph_error("%s is no whole address file of I/O servers (\"amphora-servers 1\", id, key, server "
                "...); start iofwd-server -daemon again",
@@ -201,6 +225,7 @@ static bool others_write_beside(const char *path)
     struct stat st;
     const char *slash = strrchr(path, '/');
     int n = snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+
     return n < (int)sizeof dir && stat(n ? dir : "/", &st) == 0 && (st.st_mode & S_IWOTH);
 }
 
@@ -209,9 +234,11 @@ int amph_standing_open(const char *path, int flags)
     struct stat st;
     bool wary = others_write_beside(path);
     int fd = open(path, flags | O_CLOEXEC | (wary ? O_NOFOLLOW | O_NONBLOCK : 0), 0600);
+
     if (fd < 0 || !wary ||
         (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || st.st_uid == 0)))
         return fd;
+
     close(fd);
     errno = EPERM;
     return -1;
@@ -227,21 +254,26 @@ enum amph_status amph_standing_write(const char *path, const struct amph_standin
     char *text = amph_standing_print(set);
     char *temporary = NULL;
     int fd = -1;
+
     if (text && asprintf(&temporary, "%s.%ld", path, (long)getpid()) >= 0) {
         unlink(temporary); /* who has made it could read what comes into it */
         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     } else
         temporary = NULL;
+
     size_t len = text ? strlen(text) : 0;
     bool ok = fd >= 0 && fchmod(fd, 0600) == 0 && write(fd, text, len) == (ssize_t)len &&
               rename(temporary, path) == 0;
+
     if (!ok) {
         amph_error("cannot write the address file %s: %m", path);
         if (fd >= 0)
             unlink(temporary);
     }
+
     if (fd >= 0)
         close(fd);
+
     free(text);
     free(temporary);
     return ok ? AMPH_OK : AMPH_ERR_SYS;
@@ -252,23 +284,29 @@ static char *read_text(const char *path)
     char *text = NULL;
     size_t have = 0;
     int fd = amph_standing_open(path, O_RDONLY);
+
     if (fd < 0 || !(text = malloc(AMPH_STANDING_TEXT_MAX)))
         goto done;
+
     for (ssize_t n; have < AMPH_STANDING_TEXT_MAX - 1; have += (size_t)n)
         if ((n = read(fd, text + have, AMPH_STANDING_TEXT_MAX - 1 - have)) <= 0)
             break;
+
     text[have] = 0;
 done:
     if (fd >= 0)
         close(fd);
+
     return text;
 }
 
 enum amph_status amph_standing_read(const char *path, struct amph_standing *set_p)
 {
     char *text = read_text(path);
+
     if (!text) {
         enum amph_status st = is_distrust(errno) ? AMPH_ERR_PROTO : amph_status_from_errno(errno);
+
         if (is_distrust(errno))
             amph_error("the address file %s lies where others may write, and is a link or belongs "
                        "to another user: it is not trusted",
@@ -276,9 +314,12 @@ enum amph_status amph_standing_read(const char *path, struct amph_standing *set_
         else
             amph_error("cannot read the address file %s: %m; is iofwd-server -daemon running?",
                        path);
+
         return st;
     }
+
     enum amph_status st = amph_standing_parse(text, path, set_p);
+
     free(text);
     return st;
 }
@@ -288,10 +329,12 @@ bool amph_standing_is(const char *path)
     char head[sizeof first_line] = "";
     int fd = amph_standing_open(path, O_RDONLY);
     ssize_t n = fd >= 0 ? read(fd, head, sizeof head - 1) : 0;
+
     if (fd >= 0)
         close(fd);
     else if (is_distrust(errno))
         return true; /* which amph_standing_read will say */
+
     return n == sizeof head - 1 && strcmp(head, first_line) == 0;
 }
 
@@ -300,12 +343,15 @@ const char *amph_standing_default(void)
     static char path[4096];
     const char *dir = amph_env_foreign("XDG_RUNTIME_DIR");
     const char *job = amph_env_str(AMPH_ENV_JOB);
+
     if (job[0])
         return job;
+
     if (dir && dir[0] == '/')
         snprintf(path, sizeof path, "%s/iofwd-servers", dir);
     else
         snprintf(path, sizeof path, "/tmp/iofwd-servers-%lu", (unsigned long)getuid());
+
     return path;
 }
 
@@ -323,22 +369,28 @@ static bool standing_belongs(void)
     const char *path = amph_env_str(AMPH_ENV_JOB);
     uint64_t deadline = amph_now_ns() + amph_env_ns(AMPH_ENV_JOB_WAIT);
     struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+
     if (given_text())
         return true;
     if (!path[0])
         return false;
+
     while (access(path, R_OK) != 0 && amph_now_ns() < deadline)
         nanosleep(&pause, NULL);
+
     return amph_standing_is(path);
 }
 
 static uint32_t host_index(struct amph_jobdesc *job, const char *name)
 {
     uint32_t i = 0;
+
     while (i < job->nhosts && strcmp(job->host_name[i], name) != 0)
         i++;
+
     if (i == job->nhosts && (job->host_name[i] = strdup(name)) != NULL)
         job->nhosts++;
+
     return i < job->nhosts ? i : 0;
 }
 
@@ -348,6 +400,7 @@ static enum amph_status describe(struct standing *s, uint32_t n, const char *con
     struct amph_jobdesc *job = &s->base.job;
     char name[256] = "localhost";
     uint32_t compute = s->set.ncompute;
+
     job->nproc[AMPH_COMPUTE] = compute;
     job->nproc[AMPH_SERVER] = n;
     job->host_name = calloc(n + 1, sizeof *job->host_name);
@@ -355,18 +408,23 @@ static enum amph_status describe(struct standing *s, uint32_t n, const char *con
     job->server_of = compute && n ? calloc(compute, sizeof *job->server_of) : NULL;
     if (!job->host_name || !job->proc || (compute && n && !job->server_of))
         return AMPH_ERR_NOMEM;
+
     if (gethostname(name, sizeof name - 1) != 0)
         snprintf(name, sizeof name, "localhost");
+
     for (uint32_t i = 0; i < n; i++) {
         job->proc[compute + i].host = host_index(job, s->set.n ? s->set.server[i].host : name);
         job->proc[compute + i].pid = s->set.n ? s->set.server[i].pid : 0;
     }
+
     job->self_host = host_index(job, name);
+
     /* where the others are does not matter to a file client */
     for (uint32_t c = 0; c < compute; c++) {
         job->proc[c].host = job->self_host;
         job->server_of[c] = compute + c % n;
     }
+
     snprintf(job->conduit, sizeof job->conduit, "%s", conduit);
     job->several_machines = conduit[0] != 0;
     return job->nhosts ? AMPH_OK : AMPH_ERR_NOMEM;
@@ -375,42 +433,54 @@ static enum amph_status describe(struct standing *s, uint32_t n, const char *con
 static enum amph_status standing_open(bool join, struct amph_boot **boot_p)
 {
     struct standing *s = calloc(1, sizeof *s);
+
     if (!s)
         return AMPH_ERR_NOMEM;
+
     const char *path = amph_env_str(AMPH_ENV_JOB);
     enum amph_status st = given_text()
                               ? amph_standing_parse(
                                     given_text(), "what the process's own I/O server said", &s->set)
                               : amph_standing_read(path, &s->set);
+
     if (st == AMPH_OK)
         st = describe(s, s->set.n, s->set.conduit);
+
     if (st != AMPH_OK) {
         amph_standing_free(&s->set);
         amph_jobdesc_free(&s->base.job);
         free(s);
         return st;
     }
+
     s->place.control_fd = -1;
+
     int64_t rank = amph_env_int(AMPH_ENV_RANK);
+
     s->base.self = rank >= 0 && rank < s->set.ncompute ? (uint32_t)rank : AMPH_RANK_NONE;
     s->base.group = AMPH_COMPUTE;
     s->base.job.id = s->set.id;
     memcpy(s->base.job.key, s->set.key, sizeof s->set.key);
     *boot_p = &s->base;
+
     return AMPH_OK;
 }
 
 enum amph_status amph_boot_stand(const struct amph_standing_place *place, struct amph_boot **boot_p)
 {
     struct standing *s = calloc(1, sizeof *s);
+
     if (!s)
         return AMPH_ERR_NOMEM;
+
     enum amph_status st = describe(s, place->n, place->conduit);
+
     if (st != AMPH_OK) {
         amph_jobdesc_free(&s->base.job);
         free(s);
         return st;
     }
+
     s->place = *place;
     s->base.kind = &amph_boot_standing;
     s->base.joined = true;
@@ -419,6 +489,7 @@ enum amph_status amph_boot_stand(const struct amph_standing_place *place, struct
     s->base.job.id = place->id;
     memcpy(s->base.job.key, place->key, sizeof place->key);
     *boot_p = &s->base;
+
     return AMPH_OK;
 }
 
@@ -444,15 +515,20 @@ static enum amph_status standing_lookup(struct amph_boot *boot, uint32_t rank, c
                                         uint64_t timeout_ns, void **value_p, size_t *len_p)
 {
     const struct standing *s = (const struct standing *)boot;
+
     if (rank < s->set.ncompute || rank - s->set.ncompute >= s->set.n)
         return AMPH_ERR_NOENT;
+
     const struct amph_standing_server *server = &s->set.server[rank - s->set.ncompute];
     void *copy = malloc(server->value_len + 1);
+
     if (!copy)
         return AMPH_ERR_NOMEM;
+
     memcpy(copy, server->value, server->value_len);
     *value_p = copy;
     *len_p = server->value_len;
+
     return AMPH_OK;
 }
 
@@ -471,8 +547,10 @@ static enum amph_status standing_progress(struct amph_boot *boot, struct amph_bo
     struct standing *s = (struct standing *)boot;
     char word = 0;
     ssize_t n = s->place.control_fd >= 0 && !s->ended ? read(s->place.control_fd, &word, 1) : -1;
+
     if (n < 0 || (n == 1 && word != 'D'))
         return AMPH_AGAIN;
+
     s->ended = n == 0;
     *event_p = (struct amph_boot_event){ .kind = n == 0 ? AMPH_BOOT_SHUTDOWN : AMPH_BOOT_DRAIN,
                                          .rank = AMPH_RANK_NONE };
@@ -492,8 +570,10 @@ static void standing_abort(struct amph_boot *boot, int code)
 static void standing_close(struct amph_boot *boot)
 {
     struct standing *s = (struct standing *)boot;
+
     if (s->place.control_fd >= 0)
         close(s->place.control_fd);
+
     amph_standing_free(&s->set);
 }
 

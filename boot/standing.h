@@ -80,6 +80,7 @@ struct amph_standing_place {
     bool (*published)(void *arg, const void *value, size_t len);
     void *arg;
 };
+
 enum amph_status amph_boot_stand(const struct amph_standing_place *place,
                                  struct amph_boot **boot_p);
 

@@ -136,6 +136,7 @@ static enum amph_status send_head(struct em_cx *em, uint32_t peer, enum code cod
                                   const struct head *h, const void *data)
 {
     struct amph_wr w;
+
     amph_wr_init(&w, em->bounce, HEAD_BYTES + em->fragment);
     amph_wr_u64(&w, h->key);
     amph_wr_u64(&w, h->offset);
@@ -144,10 +145,12 @@ static enum amph_status send_head(struct em_cx *em, uint32_t peer, enum code cod
     amph_wr_u64(&w, h->len_bytes);
     if (data)
         amph_wr_bytes(&w, data, h->len_bytes);
+
     struct amph_am am = { .kind = AMPH_AM_INTERNAL,
                           .handler = (uint8_t)code,
                           .nbytes = (uint32_t)amph_wr_len(&w),
                           .payload = em->bounce };
+
     return em->inner->ops->am_send(em->inner, peer,
                                    code >= DONE ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am, NULL);
 }
@@ -160,11 +163,13 @@ static enum amph_status send_fragment(struct em_cx *em, struct transfer *t)
                       left < em->fragment ? left : em->fragment };
     enum amph_status st = send_head(em, t->peer, t->is_get ? GET : PUT, &h,
                                     t->is_get ? NULL : t->local + t->sent);
+
     if (st == AMPH_OK) {
         t->sent += h.len_bytes;
         t->unanswered++;
         em->flow[t->peer].unanswered++;
     }
+
     return st;
 }
 
@@ -173,17 +178,21 @@ static enum amph_status send_fragment(struct em_cx *em, struct transfer *t)
 static struct transfer *reap(struct em_cx *em)
 {
     struct transfer *done = NULL;
+
     for (struct transfer **at = &em->transfers; *at;) {
         struct transfer *t = *at;
+
         if (t->unanswered || (t->sent < t->len_bytes && t->st == AMPH_OK)) {
             at = &t->next;
             continue;
         }
+
         *at = t->next;
         t->next = done;
         done = t;
         __atomic_sub_fetch(&em->work, 1, __ATOMIC_RELAXED);
     }
+
     return done;
 }
 
@@ -191,11 +200,14 @@ static void tell(struct transfer *done)
 {
     while (done) {
         struct transfer *t = done;
+
         done = t->next;
         if (t->lc)
             t->lc->done(t->lc, t->st);
+
         if (t->rc)
             t->rc->done(t->rc, t->st);
+
         free(t);
     }
 }
@@ -206,6 +218,7 @@ static char *find(struct em_cx *em, const struct head *h)
         if (r->key == h->key && h->len_bytes <= r->len_bytes &&
             h->offset <= r->len_bytes - h->len_bytes)
             return (char *)((uintptr_t)r->base + h->offset); /* a region may begin at address 0 */
+
     return NULL;
 }
 
@@ -214,23 +227,29 @@ static enum amph_status send_answer(struct em_cx *em, const struct owed *o)
 {
     const char *from = o->code == DATA ? find(em, &o->head) : NULL;
     struct head h = o->head;
+
     if (o->code == DATA && !from) {
         h.position = AMPH_ERR_RANGE;
         return send_head(em, o->peer, DONE, &h, NULL);
     }
+
     return send_head(em, o->peer, o->code, &h, from);
 }
 
 static void answer(struct em_cx *em, const struct owed *what)
 {
     struct flow *flow = &em->flow[what->peer];
+
     if (!flow->owed && send_answer(em, what) != AMPH_AGAIN)
         return;
+
     struct owed *o = flow->owed < WINDOW ? malloc(sizeof *o) : NULL;
+
     if (!o) { /* no honest peer waits for more answers than that */
         amph_count(DROP_MALFORMED);
         return;
     }
+
     *o = *what;
     o->next = NULL;
     *em->owed_tail = o;
@@ -254,20 +273,24 @@ static unsigned push_answers(struct em_cx *em)
 {
     unsigned n = 0;
     struct owed **at = &em->owed;
+
     while (*at) {
         struct owed *o = *at;
         enum amph_status st = has_room(em, o->peer) ? send_answer(em, o) : AMPH_AGAIN;
+
         if (st == AMPH_AGAIN) {
             found_full(em, o->peer);
             at = &o->next;
             continue;
         }
+
         *at = o->next;
         em->flow[o->peer].owed--;
         __atomic_sub_fetch(&em->work, 1, __ATOMIC_RELAXED);
         free(o);
         n++;
     }
+
     em->owed_tail = at;
     return n;
 }
@@ -277,7 +300,9 @@ static unsigned push(struct em_cx *em)
 {
     em->round++;
     em->full = false;
+
     unsigned n = push_answers(em);
+
     for (struct transfer *t = em->transfers; t; t = t->next)
         while (t->st == AMPH_OK && t->sent < t->len_bytes &&
                em->flow[t->peer].unanswered < WINDOW && has_room(em, t->peer)) {
@@ -290,15 +315,19 @@ static unsigned push(struct em_cx *em)
                 t->st = st;
             n++;
         }
+
     return n;
 }
 
 static void on_put(struct em_cx *em, uint32_t peer, const struct head *h, const void *data)
 {
     char *to = find(em, h);
+
     if (to)
         memcpy(to, data, h->len_bytes);
+
     struct owed o = { .peer = peer, .head = *h, .code = DONE };
+
     o.head.position = to ? AMPH_OK : AMPH_ERR_RANGE;
     answer(em, &o);
 }
@@ -318,6 +347,7 @@ static struct transfer *answered(struct em_cx *em, uint32_t peer, const struct h
             em->flow[peer].unanswered--;
             return t;
         }
+
     amph_count(DROP_MALFORMED);
     return NULL;
 }
@@ -332,6 +362,7 @@ static void on_done(struct em_cx *em, uint32_t peer, const struct head *h, const
 static void on_data(struct em_cx *em, uint32_t peer, const struct head *h, const void *data)
 {
     struct transfer *t = answered(em, peer, h);
+
     if (t && t->is_get && h->len_bytes <= t->len_bytes &&
         h->position <= t->len_bytes - h->len_bytes)
         memcpy(t->local + h->position, data, h->len_bytes);
@@ -344,6 +375,7 @@ static const struct {
     enum amph_lane lane;
     bool data;
 } actions[] = {
+
     { on_put, AMPH_LANE_REQUEST, true },
     { on_get, AMPH_LANE_REQUEST, false },
     { on_done, AMPH_LANE_REPLY, false },
@@ -357,19 +389,23 @@ void amph_emulate_take(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
     unsigned code = am->handler - AMPH_EMULATE_FIRST;
     struct head h;
     struct amph_rd r;
+
     if (peer >= em->base.cfg.max_peers)
         return;
+
     amph_rd_init(&r, am->payload, am->payload ? am->nbytes : 0);
     h.key = amph_rd_u64(&r);
     h.offset = amph_rd_u64(&r);
     h.id = amph_rd_u64(&r);
     h.position = amph_rd_u64(&r);
     h.len_bytes = amph_rd_u64(&r);
+
     if (r.bad || h.len_bytes == 0 || code >= AMPH_COUNTOF(actions) || actions[code].lane != lane ||
         h.len_bytes > em->fragment || amph_rd_left(&r) != (actions[code].data ? h.len_bytes : 0)) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     lock(em);
     actions[code].fn(em, peer, &h, r.at);
     unlock(em);
@@ -378,6 +414,7 @@ void amph_emulate_take(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
 static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
     struct em_cx *em = up;
+
     if (am->kind == AMPH_AM_INTERNAL && am->handler >= AMPH_EMULATE_FIRST)
         amph_emulate_take(&em->base, peer, lane, am);
     else
@@ -388,16 +425,20 @@ static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct 
 static void drop_owed(struct em_cx *em, uint32_t peer)
 {
     struct owed **at = &em->owed;
+
     while (*at) {
         struct owed *o = *at;
+
         if (o->peer != peer) {
             at = &o->next;
             continue;
         }
+
         *at = o->next;
         free(o);
         __atomic_sub_fetch(&em->work, 1, __ATOMIC_RELAXED);
     }
+
     em->owed_tail = at;
     em->flow[peer].owed = 0;
 }
@@ -410,6 +451,7 @@ static void fail_transfers(struct em_cx *em, uint32_t peer, enum amph_status st)
             t->unanswered = 0;
             t->st = st;
         }
+
     em->flow[peer].unanswered = 0;
     drop_owed(em, peer);
 }
@@ -417,11 +459,15 @@ static void fail_transfers(struct em_cx *em, uint32_t peer, enum amph_status st)
 void amph_emulate_peer_gone(struct amph_cx *cx, uint32_t peer)
 {
     struct em_cx *em = em_of(cx);
+
     if (peer >= em->base.cfg.max_peers)
         return;
+
     lock(em);
     fail_transfers(em, peer, AMPH_ERR_PEER);
+
     struct transfer *done = reap(em);
+
     unlock(em);
     tell(done);
 }
@@ -429,6 +475,7 @@ void amph_emulate_peer_gone(struct amph_cx *cx, uint32_t peer)
 static void em_on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)
 {
     struct em_cx *em = up;
+
     amph_emulate_peer_gone(&em->base, peer);
     if (peer < em->base.cfg.max_peers)
         em->base.cfg.upcalls->on_peer_error(em->base.cfg.up, peer, st, why);
@@ -441,21 +488,28 @@ static const struct amph_upcalls upcalls = { em_on_am, em_on_peer_error };
 static void em_close(struct amph_cx *cx)
 {
     struct em_cx *em = em_of(cx);
+
     for (struct transfer *t = em->transfers; t; t = t->next)
         t->st = AMPH_ERR_STATE;
+
     tell(em->transfers);
     while (em->owed) {
         struct owed *o = em->owed;
+
         em->owed = o->next;
         free(o);
     }
+
     while (em->regions) {
         struct region *r = em->regions;
+
         em->regions = r->next;
         free(r);
     }
+
     if (!em->beside)
         em->inner->ops->close(em->inner);
+
     pthread_mutex_destroy(&em->own_lock);
     free(em->flow);
     free(em->bounce);
@@ -466,8 +520,11 @@ static enum amph_status em_add_peer(struct amph_cx *cx, uint32_t peer,
                                     const struct amph_peer_spec *spec)
 {
     struct em_cx *em = em_of(cx);
+
     lock_send(em);
+
     enum amph_status st = em->inner->ops->add_peer(em->inner, peer, spec);
+
     unlock_send(em);
     return st;
 }
@@ -475,11 +532,15 @@ static enum amph_status em_add_peer(struct amph_cx *cx, uint32_t peer,
 static void em_del_peer(struct amph_cx *cx, uint32_t peer)
 {
     struct em_cx *em = em_of(cx);
+
     if (peer >= cx->cfg.max_peers)
         return;
+
     lock_send(em);
     fail_transfers(em, peer, AMPH_ERR_PEER);
+
     struct transfer *done = reap(em);
+
     em->inner->ops->del_peer(em->inner, peer);
     unlock_send(em);
     tell(done);
@@ -490,8 +551,10 @@ static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_by
 {
     struct em_cx *em = em_of(cx);
     struct region *r = malloc(sizeof *r);
+
     if (!r)
         return AMPH_ERR_NOMEM;
+
     *r = (struct region){ .base = base, .len_bytes = len_bytes };
     amph_random(&r->key, sizeof r->key);
     lock_send(em);
@@ -499,20 +562,24 @@ static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_by
     em->regions = r;
     unlock_send(em);
     amph_memkey_put(mem, KEY_VERSION, r->key, base, len_bytes, r);
+
     return AMPH_OK;
 }
 
 static void em_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
 {
     struct em_cx *em = em_of(cx);
+
     lock_send(em);
     for (struct region **at = &em->regions; *at; at = &(*at)->next)
         if (*at == mem->impl) {
             struct region *r = *at;
+
             *at = r->next;
             free(r);
             break;
         }
+
     unlock_send(em);
     mem->impl = NULL;
     mem->key_len = 0;
@@ -528,10 +595,14 @@ static enum amph_status em_am_send(struct amph_cx *cx, uint32_t peer, enum amph_
                                    const struct amph_am *am, struct amph_op *lc)
 {
     struct em_cx *em = em_of(cx);
+
     if (am->kind == AMPH_AM_INTERNAL && am->handler >= AMPH_EMULATE_FIRST)
         return AMPH_ERR_ARG;
+
     lock_send(em);
+
     enum amph_status st = em->inner->ops->am_send(em->inner, peer, lane, am, lc);
+
     unlock_send(em);
     return st;
 }
@@ -542,23 +613,29 @@ static enum amph_status start(struct em_cx *em, const struct transfer *what)
         return AMPH_ERR_RANGE;
     if (__atomic_load_n(&em->work, __ATOMIC_RELAXED) >= TRANSFERS_MAX)
         return AMPH_AGAIN;
+
     struct transfer *t = malloc(sizeof *t);
     struct transfer **at;
+
     if (!t)
         return AMPH_ERR_NOMEM;
+
     *t = *what;
     if (t->len_bytes == 0) {
         tell(t);
         return AMPH_OK;
     }
+
     __atomic_add_fetch(&em->work, 1, __ATOMIC_RELAXED);
     lock_send(em);
     t->id = em->next_id++;
     for (at = &em->transfers; *at; at = &(*at)->next)
         ;
+
     *at = t;
     push(em);
     unlock_send(em);
+
     return AMPH_OK;
 }
 
@@ -573,6 +650,7 @@ static enum amph_status em_put(struct amph_cx *cx, uint32_t peer, const struct a
                           .local = (char *)(uintptr_t)src,
                           .lc = lc,
                           .rc = rc };
+
     return start(em_of(cx), &t);
 }
 
@@ -586,12 +664,14 @@ static enum amph_status em_get(struct amph_cx *cx, uint32_t peer, const struct a
                           .len_bytes = len_bytes,
                           .local = dst,
                           .rc = done };
+
     return start(em_of(cx), &t);
 }
 
 static void em_flush(struct amph_cx *cx)
 {
     struct em_cx *em = em_of(cx);
+
     lock_send(em);
     em->inner->ops->flush(em->inner);
     unlock_send(em);
@@ -601,14 +681,19 @@ static unsigned em_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 {
     struct em_cx *em = em_of(cx);
     unsigned n = em->beside ? 0 : em->inner->ops->progress(em->inner, lanes, budget);
+
     if (!__atomic_load_n(&em->work, __ATOMIC_RELAXED))
         return n;
+
     lock(em);
     n += push(em);
+
     struct transfer *done = reap(em);
+
     unlock(em);
     for (struct transfer *t = done; t; t = t->next)
         n++;
+
     tell(done);
     return n;
 }
@@ -622,14 +707,18 @@ static int em_wait_fd(struct amph_cx *cx)
 static enum amph_status em_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
 {
     struct em_cx *em = em_of(cx);
+
     /* Room is not announced by a message, so for a while nobody sleeps who waits for it. */
     if (how != AMPH_ARM_OFF && __atomic_load_n(&em->work, __ATOMIC_RELAXED)) {
         lock(em);
+
         bool busy = push(em) || (em->full && ++em->full_arms < FULL_ARMS);
+
         unlock(em);
         if (busy)
             return AMPH_AGAIN;
     }
+
     em->full_arms = 0;
     return em->beside ? AMPH_OK : em->inner->ops->arm(em->inner, how, timeout_ns);
 }
@@ -652,6 +741,7 @@ static void lay_over(struct em_cx *em)
     em->ops.atomic = amph_conduit_no_atomic;
     if (em->ops.flush != amph_conduit_no_flush)
         em->ops.flush = em->beside ? amph_conduit_no_flush : em_flush;
+
     em->ops.progress = em_progress;
     em->ops.wait_fd = em_wait_fd;
     em->ops.arm = em_arm;
@@ -673,10 +763,12 @@ static enum amph_status finish(struct em_cx *em, const struct amph_cx_config *cf
     em->fragment = em->inner->caps.max_medium - HEAD_BYTES;
     em->flow = calloc(cfg->max_peers, sizeof *em->flow);
     em->bounce = malloc(em->inner->caps.max_medium);
+
     if (em->flow && em->bounce) {
         pthread_mutex_init(&em->own_lock, NULL);
         return AMPH_OK;
     }
+
     free(em->flow);
     free(em->bounce);
     return AMPH_ERR_NOMEM;
@@ -686,18 +778,24 @@ enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops,
                                    const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
     struct em_cx *em = calloc(1, sizeof *em);
+
     if (!em)
         return AMPH_ERR_NOMEM;
+
     struct amph_cx_config inner_cfg = *cfg;
+
     inner_cfg.upcalls = &upcalls;
     inner_cfg.up = em;
     em->lock = &em->own_lock;
+
     enum amph_status st = ops->open(&inner_cfg, &em->inner);
     if (st != AMPH_OK)
         goto free_em;
+
     st = finish(em, cfg);
     if (st != AMPH_OK)
         goto close_inner;
+
     *cx_p = &em->base;
     return AMPH_OK;
 
@@ -712,18 +810,24 @@ enum amph_status amph_emulate_beside(struct amph_cx *inner, pthread_mutex_t *sen
                                      struct amph_cx **cx_p)
 {
     struct em_cx *em = calloc(1, sizeof *em);
+
     if (!em)
         return AMPH_ERR_NOMEM;
+
     em->inner = inner;
     em->beside = true;
     em->lock = send_lock;
+
     enum amph_status st = finish(em, &inner->cfg);
+
     if (st != AMPH_OK) {
         free(em);
         return st;
     }
+
     em->base.caps.can_sleep = false;
     em->base.caps.fd_blocks = true; /* there is nothing to wait for but what inner brings */
     *cx_p = &em->base;
+
     return AMPH_OK;
 }

@@ -8,6 +8,7 @@ void amph_memkey_put(struct amph_mem *mem, uint32_t version, uint64_t number, vo
                      size_t len_bytes, void *impl)
 {
     struct amph_wr w;
+
     amph_wr_init(&w, mem->key, sizeof mem->key);
     amph_wr_u32(&w, version);
     amph_wr_u64(&w, number);
@@ -23,13 +24,17 @@ enum amph_status amph_memkey_get(const void *key, size_t key_len, uint32_t versi
                                  struct amph_rmem *rmem_p)
 {
     struct amph_rd r;
+
     amph_rd_init(&r, key, key_len);
+
     uint32_t got = amph_rd_u32(&r);
     struct amph_rmem m = { .rkey = amph_rd_u64(&r) };
+
     m.base = amph_rd_u64(&r);
     m.len_bytes = amph_rd_u64(&r);
     if (r.bad || amph_rd_left(&r) || got != version || m.base + m.len_bytes < m.base)
         return AMPH_ERR_PROTO;
+
     *rmem_p = m;
     return AMPH_OK;
 }

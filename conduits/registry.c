@@ -71,14 +71,18 @@ static int is_libc(struct dl_phdr_info *info, size_t size, void *arg)
 static void *load_quietly(const char *path)
 {
     struct sigaction before[NSIG], after;
+
     for (int sig = 1; sig < NSIG; sig++)
         if (sigaction(sig, NULL, &before[sig]) != 0)
             before[sig].sa_handler = SIG_ERR;
+
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
     for (int sig = 1; sig < NSIG; sig++)
         if (before[sig].sa_handler != SIG_ERR && sigaction(sig, NULL, &after) == 0 &&
             after.sa_handler != before[sig].sa_handler)
             sigaction(sig, &before[sig], NULL);
+
     return module;
 }
 
@@ -87,12 +91,17 @@ static void *load_quietly(const char *path)
 static amph_conduit_module_fn load_from(const char *dir, const char *sub)
 {
     char path[4096];
+
     snprintf(path, sizeof path, "%s%s/%s", dir, sub, MODULE);
+
     void *module = load_quietly(path);
     void *entry = module ? dlsym(module, MODULE_ENTRY) : NULL;
     const char *why = entry ? NULL : dlerror();
+
     snprintf(module_error, sizeof module_error, "%s", why ? why : "");
+
     amph_conduit_module_fn fn;
+
     memcpy(&fn, &entry, sizeof fn);
     module_handle = fn ? module : module_handle;
     return fn;
@@ -104,32 +113,42 @@ static amph_conduit_module_fn find_module(void)
     Dl_info info;
     char self[4096];
     amph_conduit_module_fn fn = NULL;
+
     if (amph_ofi_conduits)
         return amph_ofi_conduits;
+
     if (!dl_iterate_phdr(is_libc, NULL)) {
         snprintf(module_error, sizeof module_error,
                  "a static program has the networks it was linked with, this one has "
                  "none; link it with pkg-config amphora-net");
         return NULL;
     }
+
     if (dladdr((void *)(uintptr_t)amph_conduit_find, &info) && info.dli_fname) {
         snprintf(self, sizeof self, "%s", info.dli_fname);
+
         const char *dir = dirname(self);
+
         fn = load_from(dir, "");
         if (!fn)
             fn = load_from(dir, "/amphora");
     }
+
     return fn ? fn : load_from(AMPH_MODULEDIR, "");
 }
 
 static void fill(void)
 {
     unsigned n = 0;
+
     list[n++] = &amph_smp_ops;
+
     amph_conduit_module_fn module = find_module();
+
     for (const struct amph_conduit_ops *const *ops = module ? module() : NULL;
          ops && *ops && n < MAX_CONDUITS; ops++)
         list[n++] = *ops;
+
     if (n < MAX_CONDUITS)
         /* behind tcp: who says nothing gets what moves large data with less work */
         list[n++] = &amph_udp_ops;
@@ -146,9 +165,11 @@ const struct amph_conduit_ops *amph_conduit_find(const char *name)
     for (size_t i = 0; i < AMPH_COUNTOF(built_in); i++) /* these need no module */
         if (strcmp(name, built_in[i]->name) == 0)
             return built_in[i];
+
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++)
         if (strcmp((*ops)->name, name) == 0)
             return *ops;
+
     return NULL;
 }
 
@@ -157,6 +178,7 @@ const void *amph_conduit_module_symbol(const char *name)
     amph_conduit_list();
     if (strcmp(name, AMPH_PORT_OFI_ENTRY) == 0 && &amph_port_ofi_ops)
         return &amph_port_ofi_ops;
+
     return module_handle ? dlsym(module_handle, name) : NULL;
 }
 
@@ -165,18 +187,23 @@ static enum amph_status want(const char *name, const struct amph_conduit_ops **o
 {
     char why[512] = "";
     const struct amph_conduit_ops *ops = amph_conduit_find(name);
+
     if (!ops) {
         const char *reason = module_error[0] ? module_error : "this build does not have it";
+
         amph_error_shared("there is no conduit %s: %s (amphora-info shows what there is)", name,
                           reason);
         return AMPH_ERR_NOSYS;
     }
+
     enum amph_status st = ops->probe(why, sizeof why);
+
     if (st != AMPH_OK) {
         amph_error_shared("the conduit %s cannot be used here: %s (amphora-info shows what can)",
                           name, why);
         return st;
     }
+
     *ops_p = ops;
     return AMPH_OK;
 }
@@ -203,6 +230,7 @@ enum amph_status amph_conduit_choose_for(const char *built, bool one_host,
     const bool told = !built || amph_env_is_set(AMPH_ENV_CONDUIT);
     const char *name = wanted(built);
     bool smp = amph_env_bool(AMPH_ENV_SMP);
+
     if (strcmp(name, "smp") == 0 && (!one_host || !smp)) {
         amph_error("the conduit smp (%s) reaches one host only%s; choose tcp or auto by "
                    "AMPHORA_CONDUIT or amphora-run -conduit",
@@ -210,22 +238,27 @@ enum amph_status amph_conduit_choose_for(const char *built, bool one_host,
                    smp ? ", and this job has several" : ", and AMPHORA_SMP=0 forbids it");
         return AMPH_ERR_ARG;
     }
+
     *ops_p = NULL;
     if (strcmp(name, "smp") == 0)
         return AMPH_OK;
+
     /* Who names a network gets it, or a sentence, also where all neighbours talk through shared
      * memory. */
     if (strcmp(name, "auto") != 0)
         return want(name, ops_p);
     if (one_host && smp)
         return AMPH_OK;
+
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++) {
         char why[512];
+
         if (*ops != &amph_smp_ops && (*ops)->probe(why, sizeof why) == AMPH_OK) {
             *ops_p = *ops;
             return AMPH_OK;
         }
     }
+
     return want("tcp", ops_p); /* none works: say why the first would not */
 }
 
@@ -233,11 +266,14 @@ enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops,
                                    const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
     static const unsigned word_emulate = 1; /* of AMPHORA_RMA's row */
+
     if (ops != &amph_smp_ops && amph_env_enum(AMPH_ENV_RMA) == word_emulate)
         return amph_emulate_open(ops, cfg, cx_p);
+
     enum amph_status st = ops->open(cfg, cx_p);
     if (st != AMPH_OK || (*cx_p)->caps.native_rma)
         return st;
+
     ops->close(*cx_p);
     return amph_emulate_open(ops, cfg, cx_p);
 }

@@ -21,6 +21,7 @@ static unsigned answers;
 static void hello(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t number)
 {
     gex_Token_Info_t info;
+
     gex_Token_Info(token, &info, GEX_TI_SRCRANK);
     printf("process %u got \"%.*s\" from process %u\n", me, (int)nbytes, (const char *)buf,
            info.gex_srcrank);
@@ -47,23 +48,30 @@ int main(int argc, char **argv)
 
     if (gex_Client_Init(&client, &ep, &tm, "HELLO_AM", &argc, &argv, 0) != GASNET_OK)
         return 1;
+
     if (gex_EP_RegisterHandlers(ep, handlers, 2) != GASNET_OK)
         gasnet_exit(1);
+
     me = gex_TM_QueryRank(tm);
+
     gex_Rank_t size = gex_TM_QuerySize(tm);
+
     /* Nobody may send before all have registered. */
     gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
 
     char text[64];
     int len = snprintf(text, sizeof text, "hello from %u", me);
+
     for (gex_Rank_t to = 0; to < size; to++)
         gex_AM_RequestMedium1(tm, to, H_HELLO, text, (size_t)len, GEX_EVENT_NOW, 0,
                               (gex_AM_Arg_t)me);
+
     GASNET_BLOCKUNTIL(answers == size);
 
     /* Nobody leaves before all have had their answers. */
     gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
     if (me == 0)
         printf("%u processes have greeted each other\n", size);
+
     gasnet_exit(0);
 }

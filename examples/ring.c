@@ -30,6 +30,7 @@ static void token_came(gasnet_token_t token, gasnet_handlerarg_t s, gasnet_handl
 static double seconds(void)
 {
     struct timespec t;
+
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
@@ -37,8 +38,10 @@ static double seconds(void)
 int main(int argc, char **argv)
 {
     gasnet_handlerentry_t handlers[] = { { H_TOKEN, (gex_AM_Fn_t)token_came } };
+
     if (gasnet_init(&argc, &argv) != GASNET_OK || gasnet_attach(handlers, 1, 0, 0) != GASNET_OK)
         return 1;
+
     gasnet_node_t me = gasnet_mynode();
     gasnet_node_t nodes = gasnet_nodes();
     gasnet_node_t next = (me + 1) % nodes;
@@ -47,20 +50,26 @@ int main(int argc, char **argv)
 
     gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
     gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+
     double start = seconds();
+
     for (int r = 0; r < ROUNDS; r++) {
         if (me == 0)
             gasnet_AMRequestShort2(next, H_TOKEN, r * in_one_round, r);
+
         GASNET_BLOCKUNTIL(here);
         here = 0;
+
         if (me != 0)
             gasnet_AMRequestShort2(next, H_TOKEN, sum + (gasnet_handlerarg_t)me, round_number);
         else if (sum != (r + 1) * in_one_round || round_number != r)
             errors++;
     }
+
     if (me == 0)
         printf("%d rounds over %u processes: sum %d, %s; %.2f us a hop\n", ROUNDS, nodes, (int)sum,
                errors ? "wrong" : "right", (seconds() - start) / ROUNDS / nodes * 1e6);
+
     gasnet_barrier_notify(1, 0);
     gasnet_barrier_wait(1, 0);
     gasnet_exit(errors != 0);

@@ -42,6 +42,7 @@ uint32_t amphora_member(enum amphora_group group, uint32_t relative)
 {
     if (relative >= amphora_group_size(group))
         return AMPHORA_NONE;
+
     return amph_boot_first(amph_job.boot, group == AMPHORA_SERVERS ? AMPH_SERVER : AMPH_COMPUTE) +
            relative;
 }
@@ -50,18 +51,22 @@ uint32_t amphora_server_of(uint32_t c)
 {
     if (c >= amphora_group_size(AMPHORA_COMPUTE) || !desc()->server_of)
         return AMPHORA_NONE;
+
     return desc()->server_of[c];
 }
 
 int amphora_proc(uint32_t absolute, struct amphora_proc *proc)
 {
     const struct amph_jobdesc *d = desc();
+
     if (!d)
         return GASNET_ERR_NOT_INIT;
     if (!proc || absolute >= d->nproc[AMPH_COMPUTE] + d->nproc[AMPH_SERVER])
         return GASNET_ERR_BAD_ARG;
+
     const struct amph_proc *p = &d->proc[absolute];
     bool server = absolute >= d->nproc[AMPH_COMPUTE];
+
     memset(proc, 0, sizeof *proc);
     proc->group = server ? AMPHORA_SERVERS : AMPHORA_COMPUTE;
     proc->relative = server ? absolute - d->nproc[AMPH_COMPUTE] : absolute;
@@ -69,10 +74,12 @@ int amphora_proc(uint32_t absolute, struct amphora_proc *proc)
     proc->host_name = p->host < d->nhosts ? d->host_name[p->host] : "";
     if (!p->stated)
         return GASNET_ERR_NOT_READY;
+
     proc->big_endian = p->big_endian;
     proc->pointer_bytes = p->pointer_bytes;
     proc->page_bytes = p->page_bytes;
     proc->pid = p->pid;
+
     return 0;
 }
 

@@ -12,6 +12,7 @@
 static void refuse_locks(const char *call)
 {
     const struct amph_context *c = amph_context();
+
     if (c->nheld)
         amph_fatal("%s was called by a thread that holds a handler-safe lock (%p); unlock it first",
                    call, c->held[c->nheld - 1]);
@@ -20,12 +21,14 @@ static void refuse_locks(const char *call)
 void amph_checked_call(const char *call)
 {
     const struct amph_context *c = amph_context();
+
     amph_gex_need(call);
     if (c->token)
         amph_fatal("%s was called from a handler (%u, %s); a handler may only reply, and only to a "
                    "request",
                    call, c->token->am->handler,
                    c->token->entry->name ? c->token->entry->name : "without name");
+
     refuse_locks(call);
     if (c->prepared)
         amph_fatal(
@@ -46,12 +49,15 @@ void amph_checked_reply(const struct amph_token *token, const char *call)
 {
     amph_checked_token(token, call);
     refuse_locks(call);
+
     if (!token->is_request)
         amph_fatal("%s was called by the handler of a reply (%u); only requests are replied to",
                    call, token->am->handler);
+
     if (token->replied)
         amph_fatal("%s: handler %u has replied already; a request is replied to once", call,
                    token->am->handler);
+
     if (amph_context()->prepared)
         amph_fatal(
             "%s was called between %s and its commit; commit or cancel the prepared message first",
@@ -79,14 +85,18 @@ static void check_own(const struct amph_gex *g, const void *own, size_t nbytes, 
 {
     if (!(flags & (GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_SELF_SEG_OFFSET)))
         return;
+
     for (unsigned i = 0; i < GASNET_MAXEPS; i++) {
         const struct amphora_segment *seg = g->eps[i] ? g->eps[i]->segment : NULL;
         uint64_t offset = (uintptr_t)own;
+
         if (seg && !(flags & GEX_FLAG_SELF_SEG_OFFSET))
             offset -= (uintptr_t)seg->base;
+
         if (seg && nbytes <= seg->len_bytes && offset <= seg->len_bytes - nbytes)
             return;
     }
+
     amph_fatal("%s: %zu bytes at %p are said to lie in this process's segment (flags %#x), which "
                "has %zu bytes at %p",
                call, nbytes, own, (unsigned)flags, g->segment.len_bytes, g->segment.base);
@@ -96,6 +106,7 @@ void amph_checked_transfer(uint32_t peer, const void *own, size_t nbytes, gex_Fl
                            const char *call)
 {
     const struct amph_gex *g = amph_gex();
+
     at_most_one(flags, GEX_FLAG_LC_COPY_YES | GEX_FLAG_LC_COPY_NO, "GEX_FLAG_LC_COPY_YES and _NO",
                 call);
     at_most_one(flags,
@@ -106,16 +117,20 @@ void amph_checked_transfer(uint32_t peer, const void *own, size_t nbytes, gex_Fl
                 GEX_FLAG_PEER_SEG_UNKNOWN | GEX_FLAG_PEER_SEG_SOME | GEX_FLAG_PEER_SEG_BOUND |
                     GEX_FLAG_PEER_SEG_OFFSET,
                 "GEX_FLAG_PEER_SEG_UNKNOWN, _SOME, _BOUND and _OFFSET", call);
+
     if (flags & (GEX_FLAG_PEER_NEVER_SELF | GEX_FLAG_PEER_NEVER_NBRHD) && peer == amph_job.rank)
         amph_fatal("%s: the flags (%#x) say that the target is another process, but it is process "
                    "%u itself",
                    call, (unsigned)flags, peer);
+
     if (flags & GEX_FLAG_PEER_NEVER_NBRHD && g->leader[peer] == g->leader[amph_job.rank])
         amph_fatal("%s: GEX_FLAG_PEER_NEVER_NBRHD says that process %u is no neighbour of process "
                    "%u, but it is",
                    call, peer, amph_job.rank);
+
     if (nbytes)
         check_own(g, own, nbytes, flags, call);
+
     if (nbytes && !own && !(flags & GEX_FLAG_SELF_SEG_OFFSET))
         amph_fatal("%s: the memory of %zu bytes in this process is NULL", call, nbytes);
 }
@@ -125,8 +140,10 @@ void amph_checked_transfer(uint32_t peer, const void *own, size_t nbytes, gex_Fl
 static unsigned find(const struct amph_context *c, const void *hsl)
 {
     unsigned i = c->nheld;
+
     while (i > 0 && c->held[i - 1] != hsl)
         i--;
+
     return i;
 }
 
@@ -136,12 +153,15 @@ void amphora_hsl_note(const void *hsl, int what)
                                         "gex_HSL_Unlock", "gex_HSL_Destroy" };
     struct amph_context *c = amph_context();
     unsigned at = find(c, hsl);
+
     if (what != AMPHORA_HSL_UNLOCK && at)
         amph_fatal("%s: this thread holds the lock (%p) already%s", name[what], hsl,
                    what == AMPHORA_HSL_DESTROY ? "; unlock it first"
                                                : " and would wait for itself");
+
     if (what == AMPHORA_HSL_UNLOCK && !at)
         amph_fatal("%s: this thread does not hold the lock (%p)", name[what], hsl);
+
     if (what == AMPHORA_HSL_UNLOCK) {
         for (c->nheld--; at <= c->nheld; at++)
             c->held[at - 1] = c->held[at];
@@ -149,6 +169,7 @@ void amphora_hsl_note(const void *hsl, int what)
         if (c->nheld == AMPH_HSL_MAX)
             amph_fatal("%s: this thread holds %u handler-safe locks; more cannot be watched",
                        name[what], c->nheld);
+
         c->held[c->nheld++] = hsl;
     }
 }

@@ -41,8 +41,10 @@ static void *run(void *arg)
     struct amph_progress *p = g->progress;
     const struct amph_waiter fresh = AMPH_WAITER_INIT;
     struct amph_waiter w = fresh;
+
     p->thread = pthread_self();
     __atomic_store_n(&p->running, true, __ATOMIC_RELEASE);
+
     while (!__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE)) {
         if (amph_am_poll(g->ep.am)) {
             w = fresh;
@@ -51,6 +53,7 @@ static void *run(void *arg)
             amph_gex_wait_step(&w);
         }
     }
+
     pthread_exit(NULL);
 }
 
@@ -58,6 +61,7 @@ static void start(struct amph_gex *g)
 {
     pthread_t thread;
     int err = amph_thread_start(&thread, false, 0, run, g);
+
     if (err)
         amph_warn("no progress thread could be started (error %d); handlers run in the client's "
                   "threads alone",
@@ -68,9 +72,11 @@ void amph_progress_open(struct amph_gex *g)
 {
     if (!amph_progress_wanted(g))
         return;
+
     g->progress = calloc(1, sizeof *g->progress);
     if (!g->progress)
         amph_fatal("no memory for the progress thread");
+
     g->progress->info = (gex_ProgressThreadInfo_t){ .gex_device_list = "all conduits",
                                                     .gex_thread_roles = GEX_THREAD_ROLE_RCV,
                                                     .gex_progress_fn = run,
@@ -84,12 +90,15 @@ void amph_progress_stop(void)
     struct amph_gex *g = amph_gex();
     struct amph_progress *p = g ? g->progress : NULL;
     struct timespec until;
+
     if (!p || __atomic_exchange_n(&p->stop, true, __ATOMIC_ACQ_REL) ||
         !__atomic_load_n(&p->running, __ATOMIC_ACQUIRE) || pthread_equal(p->thread, pthread_self()))
         return;
+
     amph_am_kick(g->ep.am);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += STOP_S;
+
     if (pthread_timedjoin_np(p->thread, NULL, &until) == ETIMEDOUT)
         amph_debug(
             "the progress thread is in a handler that does not end; the process ends without it");
@@ -99,8 +108,10 @@ int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int *count_p,
                                     const gex_ProgressThreadInfo_t **info_p, gex_Flags_t flags)
 {
     struct amph_gex *g = amph_gex();
+
     if (!g)
         return GASNET_ERR_NOT_INIT;
+
     if (client != &g->client || !count_p || !info_p || flags) {
         amph_gex_complain("gex_System_QueryProgressThreads: client must be that of "
                           "gex_Client_Init, count_p and info_p not NULL, and "
@@ -108,6 +119,7 @@ int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int *count_p,
                           (unsigned)flags);
         return GASNET_ERR_BAD_ARG;
     }
+
     if (!(client->flags & GEX_FLAG_DEFER_THREADS) || g->threads_told) {
         amph_gex_complain("gex_System_QueryProgressThreads: %s",
                           g->threads_told
@@ -115,8 +127,10 @@ int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int *count_p,
                               : "the client was not initialised with GEX_FLAG_DEFER_THREADS");
         return GASNET_ERR_RESOURCE;
     }
+
     g->threads_told = true;
     *count_p = g->progress ? 1 : 0;
     *info_p = g->progress ? &g->progress->info : NULL;
+
     return GASNET_OK;
 }

@@ -50,6 +50,7 @@ enum {
     AMPH_EC_RMW,
     AMPH_NEC
 };
+
 struct amph_region {
     struct amphora_event root;
     struct amphora_event leaf[AMPH_NEC];
@@ -102,6 +103,7 @@ struct amph_stack_op {
     struct amph_op op;
     uint32_t done;
 };
+
 void amph_stack_op_init(struct amph_stack_op *op);
 void amph_stack_op_wait(struct amph_stack_op *op);
 
@@ -123,6 +125,7 @@ static inline uint32_t amph_event_sub(struct amphora_event *e)
 {
     if (!amph_gex()->threaded)
         return --e->pending;
+
     return __atomic_sub_fetch(&e->pending, 1, __ATOMIC_ACQ_REL);
 }
 

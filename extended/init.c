@@ -41,8 +41,10 @@ void amph_gex_complain(const char *fmt, ...)
 {
     char text[512];
     va_list ap;
+
     if (amph_gex() && !amph_gex()->verbose)
         return;
+
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
@@ -56,8 +58,10 @@ int amph_gex_error(enum amph_status st)
         [AMPH_ERR_RANGE] = GASNET_ERR_BAD_ARG,  [AMPH_ERR_NOENT] = GASNET_ERR_BAD_ARG,
         [AMPH_ERR_STATE] = GASNET_ERR_RESOURCE,
     };
+
     if (st == AMPH_OK)
         return GASNET_OK;
+
     return code[st] ? code[st] : GASNET_ERR_RESOURCE;
 }
 
@@ -66,6 +70,7 @@ int amph_gex_error(enum amph_status st)
 static void encode(const struct fact *f, uint8_t out[FACT_BYTES])
 {
     struct amph_wr w;
+
     amph_wr_init(&w, out, FACT_BYTES);
     amph_wr_u32(&w, f->leader);
     amph_wr_u32(&w, f->max_medium);
@@ -79,6 +84,7 @@ static struct fact decode(const uint8_t in[FACT_BYTES])
 {
     struct amph_rd r;
     struct fact f;
+
     amph_rd_init(&r, in, FACT_BYTES);
     f.leader = amph_rd_u32(&r);
     f.max_medium = amph_rd_u32(&r);
@@ -86,6 +92,7 @@ static struct fact decode(const uint8_t in[FACT_BYTES])
     f.fd = (int32_t)amph_rd_u32(&r);
     f.pid = amph_rd_u64(&r);
     f.max_segment = amph_rd_u64(&r);
+
     return f;
 }
 
@@ -101,15 +108,18 @@ static enum amph_status own_fact(struct amph_gex *g, struct fact *f, uint32_t *n
     const struct amph_proc *proc = &desc->proc[amph_job.first];
     uint32_t nlocal = 0;
     uint32_t nhost = 0;
+
     f->leader = amph_job.rank;
     for (uint32_t i = 0; i < amph_job.size; i++) {
         nhost += proc[i].host == proc[amph_job.rank].host;
         if (!is_neighbour(g, i))
             continue;
+
         nlocal++;
         if (i < f->leader)
             f->leader = i;
     }
+
     f->max_medium = amph_am_max_medium(g->ep.am, AMPH_RANK_NONE);
     f->max_long = amph_am_max_long(g->ep.am, AMPH_RANK_NONE);
     f->pid = (uint64_t)getpid();
@@ -118,6 +128,7 @@ static enum amph_status own_fact(struct amph_gex *g, struct fact *f, uint32_t *n
     *nlocal_p = nlocal;
     if (nlocal == 1 || f->leader != amph_job.rank)
         return AMPH_OK;
+
     return amph_shm_create("amphora-collectives", amph_share_bytes(nlocal), &f->fd);
 }
 
@@ -126,8 +137,10 @@ static void learn(struct amph_gex *g, const uint8_t *all)
 {
     g->max_medium = g->max_long = SIZE_MAX;
     g->max_global = g->max_local;
+
     for (uint32_t i = 0; i < amph_job.size; i++) {
         const struct fact f = decode(all + (size_t)i * FACT_BYTES);
+
         g->leader[i] = f.leader <= i ? f.leader : i;
         g->max_medium = f.max_medium < g->max_medium ? f.max_medium : g->max_medium;
         g->max_long = f.max_long < g->max_long ? f.max_long : g->max_long;
@@ -135,6 +148,7 @@ static void learn(struct amph_gex *g, const uint8_t *all)
         if (g->leader[i] == i)
             g->nbrhds++;
     }
+
     for (uint32_t i = 0; i < g->leader[amph_job.rank]; i++)
         g->my_nbrhd += i == g->leader[i];
 }
@@ -144,15 +158,20 @@ static enum amph_status make_set(struct amph_gex *g, struct amph_set *set,
                                  bool (*same)(const struct amph_gex *, uint32_t))
 {
     gex_Rank_t *rank = calloc(amph_job.size, sizeof *rank);
+
     if (!rank)
         return AMPH_ERR_NOMEM;
+
     for (uint32_t i = 0; i < amph_job.size; i++) {
         if (!same(g, i))
             continue;
+
         if (i == amph_job.rank)
             set->self = set->count;
+
         rank[set->count++] = i;
     }
+
     _Static_assert(sizeof(gex_RankInfo_t) == sizeof(gex_Rank_t),
                    "a rank is all that gex_RankInfo_t holds");
     set->info = (gex_RankInfo_t *)rank;
@@ -174,14 +193,19 @@ static bool same_host(const struct amph_gex *g, uint32_t rank)
 static void count_hosts(struct amph_gex *g)
 {
     const struct amph_proc *proc = &amph_boot_job(amph_job.boot)->proc[amph_job.first];
+
     for (uint32_t i = 0; i < amph_job.size; i++) {
         uint32_t first = 0;
+
         while (proc[first].host != proc[i].host)
             first++;
+
         if (first != i)
             continue;
+
         if (proc[i].host == proc[amph_job.rank].host)
             g->my_host = g->hosts;
+
         g->hosts++;
     }
 }
@@ -202,21 +226,27 @@ static enum amph_status meet(struct amph_gex *g)
     uint8_t *met = malloc(amph_job.size);
     uint32_t nlocal;
     enum amph_status st = all && met ? own_fact(g, &own, &nlocal) : AMPH_ERR_NOMEM;
+
     if (st == AMPH_OK) {
         encode(&own, mine);
         st = amph_job_allgather(mine, sizeof mine, all);
     }
+
     if (st == AMPH_OK) {
         learn(g, all);
         count_hosts(g);
         st = make_set(g, &g->nbrhd, same_nbrhd);
     }
+
     if (st == AMPH_OK)
         st = make_set(g, &g->host, same_host);
+
     if (st == AMPH_OK)
         st = open_collectives(g, all, own.fd);
+
     if (st == AMPH_OK && amph_job.size > 1)
         st = amph_job_allgather(&seen, sizeof seen, met); /* all have mapped it */
+
     free(all);
     free(met);
     return st;
@@ -265,8 +295,10 @@ static bool name_ok(const char *name)
 static struct amph_gex *make_state(const char *client_name, gex_Flags_t flags, int threadmode)
 {
     struct amph_gex *g = calloc(1, sizeof *g);
+
     if (!g)
         return NULL;
+
     g->threaded = threadmode != 1;
     g->threadmode = threadmode;
     g->verbose = true;
@@ -282,6 +314,7 @@ static struct amph_gex *make_state(const char *client_name, gex_Flags_t flags, i
         (struct amphora_team){ .reach = g->reach, .size = amph_job.size, .rank = amph_job.rank };
     g->team.ep = &g->ep;
     g->team.flags = 0;
+
     return g->client.name && g->reach && g->rmem && g->leader ? g : NULL;
 }
 
@@ -299,26 +332,36 @@ static void on_refused(struct amph_am_ep *ep, uint32_t peer, const struct amph_a
 static enum amph_status begin(const char *client_name, gex_Flags_t flags, int threadmode)
 {
     enum amph_status st = amph_job_start(threadmode != 1);
+
     if (st != AMPH_OK)
         return st;
+
     amph_am_set_refused(amph_job.ep, on_refused);
+
     struct amph_gex *g = make_state(client_name, flags, threadmode);
     if (!g)
         return AMPH_ERR_NOMEM;
+
     amph_job.extended = g; /* first: messages of members that are ahead may come from here on */
     st = amph_colls_open(g);
     if (st == AMPH_OK)
         st = amph_pending_open(g);
+
     if (st == AMPH_OK)
         st = amph_memset_open(g);
+
     if (st == AMPH_OK)
         st = amph_ad_open(g);
+
     if (st == AMPH_OK)
         st = amph_vis_open(g);
+
     if (st == AMPH_OK)
         st = amph_teams_open(g);
+
     if (st == AMPH_OK)
         st = amph_bounds_open(g);
+
     return st == AMPH_OK ? meet(g) : st;
 }
 
@@ -331,6 +374,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p,
                           "be called once");
         return GASNET_ERR_RESOURCE;
     }
+
     if (!name_ok(client_name) || (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))) {
         amph_gex_complain("gex_Client_Init: the name \"%s\" must match [A-Za-z][A-Za-z0-9_-]+, and "
                           "flags (%#x) hold no others than "
@@ -338,14 +382,19 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p,
                           client_name ? client_name : "", (unsigned)flags);
         return GASNET_ERR_BAD_ARG;
     }
+
     amph_start_by_itself(argc, argv);
+
     enum amph_status st = begin(client_name, flags, threadmode);
+
     if (st != AMPH_OK) {
         amph_log(amph_log_error_said() ? AMPH_LOG_INFO : AMPH_LOG_ERROR,
                  "the job could not be joined: %s", amph_status_text(st));
         return amph_gex_error(st);
     }
+
     struct amph_gex *g = amph_gex();
+
     amphora_team0 = &g->team.pub;
     gasneti_nodes = amph_job.size;
     gasneti_mynode = amph_job.rank;
@@ -353,10 +402,13 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p,
     amph_progress_open(g);
     if (client_p)
         *client_p = &g->client;
+
     if (ep_p)
         *ep_p = &g->ep;
+
     if (tm_p)
         *tm_p = &g->team.pub;
+
     return GASNET_OK;
 }
 

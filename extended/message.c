@@ -25,6 +25,7 @@ static bool category_ok(gex_Flags_t flags)
 {
     gex_Flags_t kind = flags & (GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDLONG);
     gex_Flags_t dir = flags & GEX_FLAG_AM_REQREP;
+
     return kind && dir && !(flags & ~(gex_Flags_t)31);
 }
 
@@ -35,6 +36,7 @@ static int check_entry(const struct amphora_ep *ep, const gex_AM_Entry_t *table,
 {
     const gex_AM_Entry_t *e = &table[i];
     const char *name = e->gex_name ? e->gex_name : "without name";
+
     if (!e->gex_fnptr || !category_ok(e->gex_flags)) {
         amph_gex_complain("handler %u (%s) has no function or no category; give a function, one of "
                           "GEX_FLAG_AM_SHORT, MEDIUM, LONG, "
@@ -42,26 +44,32 @@ static int check_entry(const struct amphora_ep *ep, const gex_AM_Entry_t *table,
                           e->gex_index, name);
         return GASNET_ERR_BAD_ARG;
     }
+
     if (!any_args && e->gex_nargs > AMPHORA_MAX_ARGS) {
         amph_gex_complain("handler %u (%s) wants %u arguments; a message has at most %d",
                           e->gex_index, name, e->gex_nargs, AMPHORA_MAX_ARGS);
         return GASNET_ERR_BAD_ARG;
     }
+
     if (e->gex_index && e->gex_index < GEX_AM_INDEX_BASE) {
         amph_gex_complain(
             "handler index %u (%s) is not a client's; those are %d to 255, or 0 for any",
             e->gex_index, name, GEX_AM_INDEX_BASE);
         return GASNET_ERR_BAD_ARG;
     }
+
     bool taken = e->gex_index && ep->entry[e->gex_index].gex_fnptr;
+
     for (size_t j = 0; e->gex_index && j < i; j++)
         taken |= table[j].gex_index == e->gex_index;
+
     if (taken) {
         amph_gex_complain(
             "handler index %u (%s) is taken twice; give each handler its own, or 0 for any",
             e->gex_index, name);
         return GASNET_ERR_BAD_ARG;
     }
+
     return GASNET_OK;
 }
 
@@ -77,8 +85,10 @@ static int register_one(struct amphora_ep *ep, const gex_AM_Entry_t *e, bool any
         .name = e->gex_name,
     };
     enum amph_status st = amph_am_context_register(ep->am, ep->index, e->gex_index, &entry);
+
     if (st != AMPH_OK)
         return amph_gex_error(st);
+
     ep->entry[e->gex_index] = *e;
     return GASNET_OK;
 }
@@ -87,12 +97,15 @@ static int register_one(struct amphora_ep *ep, const gex_AM_Entry_t *e, bool any
 static int place_entry(struct amphora_ep *ep, gex_AM_Entry_t *e, bool any_args)
 {
     unsigned index = 255;
+
     while (index >= GEX_AM_INDEX_BASE && ep->entry[index].gex_fnptr)
         index--;
+
     if (index < GEX_AM_INDEX_BASE) {
         amph_gex_complain("no handler index is left; a client has %d", 256 - GEX_AM_INDEX_BASE);
         return GASNET_ERR_RESOURCE;
     }
+
     e->gex_index = (gex_AM_Index_t)index;
     return register_one(ep, e, any_args);
 }
@@ -101,24 +114,30 @@ int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t 
                            bool any_args)
 {
     int err = GASNET_OK;
+
     if (!amph_gex())
         return GASNET_ERR_NOT_INIT;
     if (!ep || (!table && numentries))
         return GASNET_ERR_BAD_ARG;
+
     if (!(ep->capabilities & GEX_EP_CAPABILITY_AM)) {
         amph_gex_complain(
             "endpoint %u was created without GEX_EP_CAPABILITY_AM, so it takes no handlers",
             ep->index);
         return GASNET_ERR_BAD_ARG;
     }
+
     for (size_t i = 0; i < numentries && !err; i++)
         err = check_entry(ep, table, i, any_args);
+
     for (size_t i = 0; i < numentries && !err; i++)
         if (table[i].gex_index)
             err = register_one(ep, &table[i], any_args);
+
     for (size_t i = 0; i < numentries && !err; i++)
         if (!table[i].gex_index)
             err = place_entry(ep, &table[i], any_args);
+
     return err;
 }
 
@@ -133,6 +152,7 @@ struct amph_gex *amph_gex_need(const char *call)
 {
     if (AMPH_UNLIKELY(!amph_gex()))
         amph_fatal("%s was called before gex_Client_Init or gasnet_init", call);
+
     return amph_gex();
 }
 
@@ -141,19 +161,23 @@ static uint8_t route_between(const struct amph_dest *d, const char *call)
     if (!(d->from->capabilities & GEX_EP_CAPABILITY_AM))
         amph_fatal("%s: endpoint %u of this process was created without GEX_EP_CAPABILITY_AM", call,
                    d->from->index);
+
     if (d->index >= AMPH_AM_CONTEXTS)
         amph_fatal(
             "%s: endpoint %u of process %u takes no messages; those with an index below %u may",
             call, d->index, d->peer, AMPH_AM_CONTEXTS);
+
     return AMPH_AM_ROUTE(d->from->index, d->index);
 }
 
 uint32_t amph_message_peer_of(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p)
 {
     const struct amph_dest d = amph_team_dest(tm, rank, call);
+
     *route_p = 0;
     if (d.from->index | d.index)
         *route_p = route_between(&d, call);
+
     return d.peer;
 }
 
@@ -169,24 +193,31 @@ static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_op
 {
     const gex_Flags_t both = GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC;
     struct amph_gex *g = amph_gex_need(call);
+
     if (numargs > AMPHORA_MAX_ARGS)
         amph_fatal("%s: a message has at most %d arguments, not %u", call, AMPHORA_MAX_ARGS,
                    numargs);
+
     if (lc_opt == GEX_EVENT_DEFER)
         amph_fatal("%s: GEX_EVENT_DEFER is not an lc_opt of active messages", call);
+
     if ((flags & both) == both)
         amph_fatal("%s: ask with GEX_FLAG_AM_PREPARE_LEAST_CLIENT or with "
                    "GEX_FLAG_AM_PREPARE_LEAST_ALLOC, not with both",
                    call);
+
     if (other_rank != GEX_RANK_INVALID)
         return amph_message_limit(g, amph_team_peer(tm, other_rank, call), is_long, flags);
+
     /* a pair reaches the whole job */
     const struct amph_team *team = (uintptr_t)tm & 1 ? &g->team : amph_team_of(tm, call);
     size_t least = SIZE_MAX;
+
     for (gex_Rank_t i = 0; i < team->pub.size; i++) {
         size_t most = amph_message_limit(g, amph_team_member(team, i), is_long, flags);
         least = most < least ? most : least;
     }
+
     return least;
 }
 
@@ -203,43 +234,52 @@ size_t gex_AM_MaxRequestLong(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event
 {
     return limit(tm, other_rank, lc_opt, flags, numargs, true, "gex_AM_MaxRequestLong");
 }
+
 size_t gex_AM_MaxReplyLong(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt,
                            gex_Flags_t flags, unsigned int numargs)
 {
     return limit(tm, other_rank, lc_opt, flags, numargs, true, "gex_AM_MaxReplyLong");
 }
+
 size_t gex_AM_MaxRequestMedium(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt,
                                gex_Flags_t flags, unsigned int numargs)
 {
     return limit(tm, other_rank, lc_opt, flags, numargs, false, "gex_AM_MaxRequestMedium");
 }
+
 size_t gex_AM_MaxReplyMedium(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt,
                              gex_Flags_t flags, unsigned int numargs)
 {
     return limit(tm, other_rank, lc_opt, flags, numargs, false, "gex_AM_MaxReplyMedium");
 }
+
 size_t gex_Token_MaxReplyLong(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags,
                               unsigned int numargs)
 {
     return token_limit(token, lc_opt, flags, numargs, true, "gex_Token_MaxReplyLong");
 }
+
 size_t gex_Token_MaxReplyMedium(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags,
                                 unsigned int numargs)
 {
     return token_limit(token, lc_opt, flags, numargs, false, "gex_Token_MaxReplyMedium");
 }
+
 size_t gex_AM_LUBRequestLong(void)
 {
     return amph_gex_need("gex_AM_LUBRequestLong")->max_long;
 }
+
 size_t gex_AM_LUBReplyLong(void)
 {
     return amph_gex_need("gex_AM_LUBReplyLong")->max_long;
 }
+
 size_t gex_AM_LUBRequestMedium(void)
 {
     return amph_gex_need("gex_AM_LUBRequestMedium")->max_medium;
 }
+
 size_t gex_AM_LUBReplyMedium(void)
 {
     return amph_gex_need("gex_AM_LUBReplyMedium")->max_medium;
@@ -250,15 +290,19 @@ size_t gex_AM_LUBReplyMedium(void)
 gex_TI_t gex_Token_Info(gex_Token_t token, gex_Token_Info_t *info, gex_TI_t mask)
 {
     struct amph_gex *g = amph_gex();
+
     if (!g || !token || !info)
         return 0;
+
     amph_check_token(token, "gex_Token_Info");
     info->gex_srcrank = token->peer;
+
     /* delivery has seen that it exists */
     info->gex_ep = g->eps[AMPH_AM_ROUTE_TO(token->am->flags)];
     info->gex_entry = &info->gex_ep->entry[token->am->handler];
     info->gex_is_req = token->is_request;
     info->gex_is_long = token->am->kind == AMPH_AM_LONG || token->am->kind == AMPH_AM_LONG_PACKED;
+
     return mask & GEX_TI_ALL;
 }
 
@@ -273,13 +317,16 @@ int amph_message_answer(enum amph_status st, uint32_t peer, const struct amph_am
 {
     if (st == AMPH_AGAIN)
         return 1;
+
     if (st == AMPH_ERR_RANGE && am->kind == AMPH_AM_LONG)
         amph_fatal("%sLong: %u bytes at %#llx lie outside the segment of process %u", call,
                    am->nbytes, (unsigned long long)am->dest, peer);
+
     if (st == AMPH_ERR_STATE)
         amph_fatal("%s%s: not allowed here: requests are for outside handlers, and a request's "
                    "handler may reply once",
                    call, kind_name[am->kind]);
+
     amph_fatal("%s%s to process %u (handler %u, %u bytes, %u arguments): %s", call,
                kind_name[am->kind], peer, am->handler, am->nbytes, am->nargs, amph_status_text(st));
 }
@@ -288,6 +335,7 @@ static void check_payload(struct amph_gex *g, uint32_t peer, bool is_long, size_
                           const char *call)
 {
     size_t most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
+
     if (nbytes > most)
         amph_fatal("%s%s: a payload of %zu bytes is too large; to process %u at most %zu (ask "
                    "gex_AM_Max%s%s)",
@@ -303,17 +351,22 @@ static struct amph_gex_op *lc_begin(gex_Event_t *lc_opt, size_t nbytes, bool req
     if (lc_opt == GEX_EVENT_DEFER || !lc_opt || (lc_opt == GEX_EVENT_GROUP && !request))
         amph_fatal("%s: lc_opt must be GEX_EVENT_NOW%s or the address of an event", call,
                    request ? ", GEX_EVENT_GROUP" : "");
+
     if (lc_opt == GEX_EVENT_NOW || nbytes <= COPY_MOST_BYTES) {
         if (AMPHORA_LC_IS_ADDRESS(lc_opt))
             *lc_opt = GEX_EVENT_INVALID;
+
         return NULL;
     }
+
     struct amph_gex_op *op = amph_op_get();
+
     op->root.pending = 1;
     if (lc_opt == GEX_EVENT_GROUP)
         amph_op_detach(op, AMPH_EC_AM);
     else if (lc_opt == AMPHORA_EVENT_UNHEARD)
         op->detached = true;
+
     return op;
 }
 
@@ -321,6 +374,7 @@ static void lc_end(struct amph_gex_op *op, gex_Event_t *lc_opt, int result)
 {
     if (!op)
         return;
+
     if (result)
         amph_op_retract(op);
     else if (AMPHORA_LC_IS_ADDRESS(lc_opt))
@@ -331,12 +385,15 @@ int amph_message_request(uint32_t peer, const struct amph_am *am, gex_Event_t *l
                          gex_Flags_t flags)
 {
     struct amph_gex_op *op = NULL;
+
     if (am->kind != AMPH_AM_SHORT)
         op = lc_begin(lc_opt, am->nbytes, true, "gex_AM_Request");
+
     enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE,
                                           op ? &op->rc : NULL);
     int result = AMPH_LIKELY(st == AMPH_OK) ? 0
                                             : amph_message_answer(st, peer, am, "gex_AM_Request");
+
     lc_end(op, lc_opt, result);
     return result;
 }
@@ -345,12 +402,15 @@ int amph_message_reply(gex_Token_t token, const struct amph_am *am, gex_Event_t 
                        gex_Flags_t flags)
 {
     struct amph_gex_op *op = NULL;
+
     if (am->kind != AMPH_AM_SHORT)
         op = lc_begin(lc_opt, am->nbytes, false, "gex_AM_Reply");
+
     enum amph_status st = amph_am_reply(token, am, flags & GEX_FLAG_IMMEDIATE, op ? &op->rc : NULL);
     int result = AMPH_LIKELY(st == AMPH_OK)
                      ? 0
                      : amph_message_answer(st, token->peer, am, "gex_AM_Reply");
+
     lc_end(op, lc_opt, result);
     return result;
 }
@@ -404,6 +464,7 @@ int amphora_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handle
                                 .nargs = (uint8_t)nargs,
                                 .flags = route,
                                 .args = args };
+
     check_request(peer, NULL, 0, flags, "gex_AM_RequestShort");
     return request_now(peer, &am, flags);
 }
@@ -414,9 +475,11 @@ int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handl
 {
     uint8_t route;
     uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestMedium", &route);
+
     check_request(peer, src, nbytes, flags, "gex_AM_RequestMedium");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(amph_gex(), peer, false, nbytes, "gex_AM_Request");
+
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                 .handler = handler,
                                 .nargs = (uint8_t)nargs,
@@ -424,6 +487,7 @@ int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handl
                                 .flags = route,
                                 .args = args,
                                 .payload = amph_message_source(amph_gex(), route, src, flags) };
+
     return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? request_now(peer, &am, flags)
                                                 : amph_message_request(peer, &am, lc_opt, flags);
 }
@@ -434,10 +498,14 @@ int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler
 {
     uint8_t route;
     uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestLong", &route);
+
     check_request(peer, src, nbytes, flags, "gex_AM_RequestLong");
+
     struct amph_gex *g = amph_gex();
+
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(g, peer, true, nbytes, "gex_AM_Request");
+
     const struct amph_am am = { .kind = AMPH_AM_LONG,
                                 .handler = handler,
                                 .nargs = (uint8_t)nargs,
@@ -446,6 +514,7 @@ int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler
                                 .flags = route,
                                 .args = args,
                                 .payload = amph_message_source(g, route, src, flags) };
+
     return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? request_now(peer, &am, flags)
                                                 : amph_message_request(peer, &am, lc_opt, flags);
 }
@@ -454,11 +523,13 @@ int amphora_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_
                            unsigned nargs, const gex_AM_Arg_t *args)
 {
     check_reply(token, NULL, 0, flags, "gex_AM_ReplyShort");
+
     const struct amph_am am = { .kind = AMPH_AM_SHORT,
                                 .handler = handler,
                                 .nargs = (uint8_t)nargs,
                                 .flags = amph_message_back(token),
                                 .args = args };
+
     return reply_now(token, &am, flags);
 }
 
@@ -469,6 +540,7 @@ int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const voi
     check_reply(token, src, nbytes, flags, "gex_AM_ReplyMedium");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(amph_gex(), token->peer, false, nbytes, "gex_AM_Reply");
+
     const uint8_t route = amph_message_back(token);
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                 .handler = handler,
@@ -477,6 +549,7 @@ int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const voi
                                 .flags = route,
                                 .args = args,
                                 .payload = amph_message_source(amph_gex(), route, src, flags) };
+
     return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? reply_now(token, &am, flags)
                                                 : amph_message_reply(token, &am, lc_opt, flags);
 }
@@ -486,9 +559,11 @@ int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void 
                           const gex_AM_Arg_t *args)
 {
     struct amph_gex *g = amph_gex();
+
     check_reply(token, src, nbytes, flags, "gex_AM_ReplyLong");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(g, token->peer, true, nbytes, "gex_AM_Reply");
+
     const uint8_t route = amph_message_back(token);
     const struct amph_am am = { .kind = AMPH_AM_LONG,
                                 .handler = handler,
@@ -498,6 +573,7 @@ int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void 
                                 .flags = route,
                                 .args = args,
                                 .payload = amph_message_source(g, route, src, flags) };
+
     return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? reply_now(token, &am, flags)
                                                 : amph_message_reply(token, &am, lc_opt, flags);
 }

@@ -31,9 +31,11 @@ static inline uint32_t amph_message_peer(gex_TM_t tm, gex_Rank_t rank, const cha
                                          uint8_t *route_p)
 {
     const struct amph_gex *g = amph_gex();
+
     *route_p = 0;
     if (AMPH_LIKELY(g && tm == &g->team.pub && rank < g->team.pub.size))
         return rank;
+
     return amph_message_peer_of(tm, rank, call, route_p);
 }
 
@@ -60,7 +62,9 @@ static inline const void *amph_message_source(struct amph_gex *g, uint8_t route,
 {
     if (AMPH_LIKELY(!(flags & GEX_FLAG_SELF_SEG_OFFSET)))
         return src;
+
     const struct amphora_ep *from = g->eps[AMPH_AM_ROUTE_TO(AMPH_AM_ROUTE_BACK(route))];
+
     return (const void *)((uintptr_t)(from && from->segment ? from->segment->base : NULL) +
                           (uintptr_t)src);
 }

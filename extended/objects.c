@@ -11,14 +11,17 @@ gex_Flags_t gex_Client_QueryFlags(gex_Client_t client)
 {
     return client->flags;
 }
+
 const char *gex_Client_QueryName(gex_Client_t client)
 {
     return client->name;
 }
+
 void gex_Client_SetCData(gex_Client_t client, const void *val)
 {
     client->cdata = val;
 }
+
 void *gex_Client_QueryCData(gex_Client_t client)
 {
     return (void *)client->cdata;
@@ -29,9 +32,12 @@ void *gex_Client_QueryCData(gex_Client_t client)
 const struct amph_rmem *amph_ep_rmem(const struct amph_gex *g, uint32_t peer, gex_EP_Index_t index)
 {
     static const struct amph_rmem nothing;
+
     if (AMPH_LIKELY(index == 0))
         return &g->rmem[peer];
+
     const struct amph_rmem *table = __atomic_load_n(&g->others[index], __ATOMIC_ACQUIRE);
+
     return table ? &table[peer] : &nothing;
 }
 
@@ -44,22 +50,27 @@ gex_Client_t gex_EP_QueryClient(gex_EP_t ep)
 {
     return ep->client;
 }
+
 gex_Flags_t gex_EP_QueryFlags(gex_EP_t ep)
 {
     return ep->flags;
 }
+
 gex_Segment_t gex_EP_QuerySegment(gex_EP_t ep)
 {
     return ep->segment;
 }
+
 gex_EP_Index_t gex_EP_QueryIndex(gex_EP_t ep)
 {
     return ep->index;
 }
+
 void gex_EP_SetCData(gex_EP_t ep, const void *val)
 {
     ep->cdata = val;
 }
+
 void *gex_EP_QueryCData(gex_EP_t ep)
 {
     return (void *)ep->cdata;

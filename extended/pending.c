@@ -34,6 +34,7 @@ static uint32_t reserve(struct amph_gex *g, enum amph_pending_kind kind, struct 
 {
     struct amph_handles *h = g->handles;
     uint32_t found = PLACES;
+
     lock(g);
     for (uint32_t i = 0; i < PLACES && found == PLACES; i++, h->next = (h->next + 1) % PLACES)
         if (!h->place[h->next].op) {
@@ -41,6 +42,7 @@ static uint32_t reserve(struct amph_gex *g, enum amph_pending_kind kind, struct 
             h->place[found].op = op;
             h->place[found].kind = kind;
         }
+
     unlock(g);
     return found;
 }
@@ -49,8 +51,10 @@ uint32_t amph_pending_take(struct amph_gex *g, enum amph_pending_kind kind, stru
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     uint32_t place;
+
     while ((place = reserve(g, kind, op)) == PLACES)
         amph_gex_wait_step(&w);
+
     return place;
 }
 
@@ -58,13 +62,16 @@ struct amph_op *amph_pending_release(struct amph_gex *g, enum amph_pending_kind 
                                      uint32_t place)
 {
     struct amph_op *op = NULL;
+
     if (place >= PLACES)
         return NULL;
+
     lock(g);
     if (g->handles->place[place].kind == kind) {
         op = g->handles->place[place].op;
         g->handles->place[place].op = NULL;
     }
+
     unlock(g);
     return op;
 }
@@ -74,6 +81,7 @@ enum amph_status amph_pending_open(struct amph_gex *g)
     g->handles = calloc(1, sizeof *g->handles);
     if (!g->handles)
         return AMPH_ERR_NOMEM;
+
     pthread_mutex_init(&g->handles->lock, NULL);
     return AMPH_OK;
 }

@@ -85,12 +85,15 @@ static void buffer_done(struct amph_op *op, enum amph_status st)
 {
     struct amph_np_buffer *b = AMPH_CONTAINER_OF(op, struct amph_np_buffer, op);
     struct amph_gex_thread *t = amph_gex_thread();
+
     if (st != AMPH_OK && !amph_job.exiting)
         amph_fatal("a prepared message could not be sent: %s", amph_status_text(st));
+
     if (t->spare_bytes + b->capacity > SPARE_MOST_BYTES) {
         free(b);
         return;
     }
+
     b->next = t->spares;
     t->spares = b;
     t->spare_bytes += b->capacity;
@@ -100,20 +103,25 @@ static struct amph_np_buffer *buffer_get(size_t len_bytes)
 {
     struct amph_gex_thread *t = amph_gex_thread();
     struct amph_np_buffer *b = t->spares;
+
     if (b) {
         t->spares = b->next;
         t->spare_bytes -= b->capacity;
         if (b->capacity >= len_bytes)
             return b;
+
         free(b);
     }
+
     size_t capacity = amph_align_up(len_bytes > BUFFER_LEAST_BYTES ? len_bytes : BUFFER_LEAST_BYTES,
                                     AMPH_CACHE_LINE);
+
     b = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(sizeof *b + capacity, AMPH_CACHE_LINE));
     if (!b)
         amph_fatal(
             "no memory for a message of %zu bytes; ask for less, or give the process more memory",
             len_bytes);
+
     b->op.done = buffer_done;
     b->capacity = capacity;
     return b;
@@ -123,12 +131,15 @@ void amph_prepare_thread_end(struct amph_gex_thread *t)
 {
     while (t->spares) {
         struct amph_np_buffer *b = t->spares;
+
         t->spares = b->next;
         free(b);
     }
+
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
         if (t->srcdesc[lane] && t->srcdesc[lane]->prepared && t->srcdesc[lane]->place == BUFFER)
             free(t->srcdesc[lane]->buffer);
+
         free(t->srcdesc[lane]);
         t->srcdesc[lane] = NULL;
     }
@@ -147,16 +158,20 @@ static inline void set_prepared(struct amph_srcdesc *sd, bool on)
 static struct amph_srcdesc *descriptor(int what)
 {
     struct amph_srcdesc **sd_p = &amph_gex_thread()->srcdesc[lane_of(what)];
+
     if (AMPH_UNLIKELY(!*sd_p)) {
         *sd_p = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(sizeof **sd_p, AMPH_CACHE_LINE));
         if (!*sd_p)
             amph_fatal("%s: no memory for a descriptor", call_name[what]);
+
         memset(*sd_p, 0, sizeof **sd_p);
     }
+
     if (AMPH_UNLIKELY((*sd_p)->prepared))
         amph_fatal("%s: this thread's last prepared message has not been committed or cancelled; "
                    "prepare and commit do not nest",
                    call_name[what]);
+
     return *sd_p;
 }
 
@@ -164,16 +179,20 @@ static void check(struct amph_srcdesc *sd, size_t least, size_t most, const void
                   size_t limit)
 {
     const char *call = call_name[sd->what];
+
     if (least > most || least > limit)
         amph_fatal("%s: least_payload is %zu, but may be at most most_payload (%zu) and what the "
                    "query of limits gives (%zu)",
                    call, least, most, limit);
+
     if (sd->numargs > AMPHORA_MAX_ARGS)
         amph_fatal("%s: a message has at most %d arguments, not %u", call, AMPHORA_MAX_ARGS,
                    sd->numargs);
+
     if (!client_buf && sd->lc_opt)
         amph_fatal("%s: lc_opt must be NULL where the buffer is the library's (client_buf is NULL)",
                    call);
+
     if (client_buf && (!sd->lc_opt || sd->lc_opt == GEX_EVENT_DEFER ||
                        (sd->lc_opt == GEX_EVENT_GROUP && is_reply(sd->what))))
         amph_fatal("%s: lc_opt must be GEX_EVENT_NOW%s or the address of an event where the buffer "
@@ -188,10 +207,12 @@ static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, si
 {
     enum amph_lane lane = lane_of(sd->what);
     enum amph_status st = amph_am_prepare(g->ep.am, sd->peer, lane, least, most, &sd->ring);
+
     if (st == AMPH_AGAIN && !(sd->flags & GEX_FLAG_IMMEDIATE) && !is_reply(sd->what)) {
         amph_am_poll(g->ep.am);
         st = amph_am_prepare(g->ep.am, sd->peer, lane, least, most, &sd->ring);
     }
+
     return st == AMPH_AGAIN && !(sd->flags & GEX_FLAG_IMMEDIATE) ? AMPH_ERR_NOSYS : st;
 }
 
@@ -199,25 +220,32 @@ static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, si
 static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least, size_t most)
 {
     bool small = most <= SMALL_BYTES;
+
     if (!is_long(sd->what) && !small) {
         enum amph_status st = try_ring(g, sd, least, most);
+
         if (st == AMPH_AGAIN)
             return false;
+
         if (st == AMPH_OK) {
             sd->place = RING;
             sd->pub = (struct amphora_srcdesc){ sd->ring.buf, sd->ring.len_bytes };
             return true;
         }
     }
+
     if (sd->flags & GEX_FLAG_IMMEDIATE && !amph_am_has_room(g->ep.am, sd->peer, lane_of(sd->what)))
         return false;
+
     sd->place = small ? SMALL : BUFFER;
     if (!small) {
         /* One that has just come back is warm in the cache. */
         if (!amph_gex_thread()->spares && !is_reply(sd->what) && !(sd->flags & GEX_FLAG_IMMEDIATE))
             amph_am_poll(g->ep.am);
+
         sd->buffer = buffer_get(most);
     }
+
     sd->pub = (struct amphora_srcdesc){ small ? sd->small : sd->buffer->bytes, most };
     return true;
 }
@@ -230,29 +258,36 @@ static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, con
     gex_Flags_t which = client_buf ? GEX_FLAG_AM_PREPARE_LEAST_CLIENT
                                    : GEX_FLAG_AM_PREPARE_LEAST_ALLOC;
     size_t limit = amph_message_limit(g, sd->peer, is_long(sd->what), flags | which);
+
     sd->dest = dest;
     sd->lc_opt = lc_opt;
     sd->flags = flags;
     sd->numargs = numargs > UINT8_MAX ? UINT8_MAX : (uint8_t)numargs;
     check(sd, least, most, client_buf, limit);
+
     if (AMPH_CHECKS && flags & GEX_FLAG_SELF_SEG_OFFSET)
         amph_fatal(
             "%s: GEX_FLAG_SELF_SEG_OFFSET is not for prepared messages: client_buf is an address",
             call_name[sd->what]);
+
     amph_check_transfer(sd->peer, client_buf, client_buf ? most : 0, flags, call_name[sd->what]);
     if (most > limit)
         most = limit;
+
     if (client_buf) {
         if (flags & GEX_FLAG_IMMEDIATE && !amph_am_has_room(g->ep.am, sd->peer, lane_of(sd->what)))
             return GEX_AM_SRCDESC_NO_OP;
+
         sd->place = CLIENT;
         sd->pub = (struct amphora_srcdesc){ (void *)(uintptr_t)client_buf, most };
     } else {
         if (is_long(sd->what) && most > LONG_OFFER_BYTES)
             most = least > LONG_OFFER_BYTES ? least : LONG_OFFER_BYTES;
+
         if (!find_place(g, sd, least, most))
             return GEX_AM_SRCDESC_NO_OP;
     }
+
     set_prepared(sd, true);
     return &sd->pub;
 }
@@ -264,9 +299,11 @@ static gex_AM_SrcDesc_t prepare_request(int what, gex_TM_t tm, gex_Rank_t rank,
 {
     struct amph_gex *g = amph_gex_need(call_name[what]);
     struct amph_srcdesc *sd = descriptor(what);
+
     sd->what = (uint8_t)what;
     sd->peer = amph_message_peer(tm, rank, call_name[what], &sd->route);
     amph_check_call(call_name[what]);
+
     return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
 }
 
@@ -276,14 +313,17 @@ static gex_AM_SrcDesc_t prepare_reply(int what, gex_Token_t token, const void *c
 {
     struct amph_gex *g = amph_gex_need(call_name[what]);
     struct amph_srcdesc *sd = descriptor(what);
+
     amph_check_reply(token, call_name[what]);
     if (!token->is_request || token->replied)
         amph_fatal("%s: not allowed here: only the handler of a request may reply, and once",
                    call_name[what]);
+
     sd->what = (uint8_t)what;
     sd->token = token;
     sd->peer = token->peer;
     sd->route = amph_message_back(token);
+
     return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
 }
 
@@ -295,6 +335,7 @@ gex_AM_SrcDesc_t gex_AM_PrepareRequestMedium(gex_TM_t tm, gex_Rank_t rank, const
     return prepare_request(AMPHORA_NP_REQUEST_MEDIUM, tm, rank, client_buf, least_payload,
                            most_payload, NULL, lc_opt, flags, numargs);
 }
+
 gex_AM_SrcDesc_t gex_AM_PrepareReplyMedium(gex_Token_t token, const void *client_buf,
                                            size_t least_payload, size_t most_payload,
                                            gex_Event_t *lc_opt, gex_Flags_t flags,
@@ -303,6 +344,7 @@ gex_AM_SrcDesc_t gex_AM_PrepareReplyMedium(gex_Token_t token, const void *client
     return prepare_reply(AMPHORA_NP_REPLY_MEDIUM, token, client_buf, least_payload, most_payload,
                          NULL, lc_opt, flags, numargs);
 }
+
 gex_AM_SrcDesc_t gex_AM_PrepareRequestLong(gex_TM_t tm, gex_Rank_t rank, const void *client_buf,
                                            size_t least_payload, size_t most_payload,
                                            void *dest_addr, gex_Event_t *lc_opt, gex_Flags_t flags,
@@ -311,6 +353,7 @@ gex_AM_SrcDesc_t gex_AM_PrepareRequestLong(gex_TM_t tm, gex_Rank_t rank, const v
     return prepare_request(AMPHORA_NP_REQUEST_LONG, tm, rank, client_buf, least_payload,
                            most_payload, dest_addr, lc_opt, flags, numargs);
 }
+
 gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *client_buf,
                                          size_t least_payload, size_t most_payload, void *dest_addr,
                                          gex_Event_t *lc_opt, gex_Flags_t flags,
@@ -327,11 +370,13 @@ static struct amph_srcdesc *prepared(gex_AM_SrcDesc_t sd, int what, const char *
 {
     struct amph_gex_thread *t = amph_gex_thread();
     struct amph_srcdesc *own = t->srcdesc[lane_of(what)];
+
     if (AMPH_UNLIKELY(!sd || !own || sd != &own->pub || !own->prepared || own->what != what))
         amph_fatal("%s%s: the descriptor is not one that this thread's last gex_AM_Prepare%s%s "
                    "gave, or it has been used up",
                    call, is_long(what) ? "Long" : "Medium", is_reply(what) ? "Reply" : "Request",
                    is_long(what) ? "Long" : "Medium");
+
     return own;
 }
 
@@ -340,14 +385,19 @@ static enum amph_status send_buffer(struct amph_gex *g, struct amph_srcdesc *sd,
 {
     struct amph_np_buffer *b = sd->buffer;
     struct amph_op *lc = sd->place == BUFFER ? &b->op : NULL;
+
     sd->buffer = NULL;
+
     enum amph_status st;
+
     if (is_reply(sd->what))
         st = amph_am_reply(sd->token, am, flags, lc);
     else
         st = amph_am_request(g->ep.am, sd->peer, am, flags, lc);
+
     if (st == AMPH_AGAIN)
         sd->buffer = b;
+
     return st;
 }
 
@@ -358,10 +408,12 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
     const char *call = commit_name[is_reply(what)];
     struct amph_srcdesc *sd = prepared(pub, what, call);
     const bool reply = is_reply(what);
+
     if (AMPH_UNLIKELY(nbytes > sd->pub.size || nargs != sd->numargs))
         amph_fatal(
             "%s%s: %zu bytes and %u arguments; prepared were at most %zu bytes and %u arguments",
             call, is_long(what) ? "Long" : "Medium", nbytes, nargs, sd->pub.size, sd->numargs);
+
     const struct amph_am am = {
         .kind = is_long(what) ? AMPH_AM_LONG : AMPH_AM_MEDIUM,
         .handler = handler,
@@ -374,12 +426,15 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
     };
     enum amph_status st;
     int result;
+
     if (AMPH_CHECKS && sd->dest && dest != sd->dest)
         amph_fatal("%sLong: the destination is %p, but %p was given to the prepare call", call,
                    dest, sd->dest);
+
     amph_check_zero(flags & ~GEX_FLAG_IMMEDIATE, call);
     set_prepared(sd, false); /* first: handlers that run now may prepare */
     flags &= GEX_FLAG_IMMEDIATE;
+
     if (sd->place == CLIENT) {
         result = reply ? amph_message_reply(sd->token, &am, sd->lc_opt, flags)
                        : amph_message_request(sd->peer, &am, sd->lc_opt, flags);
@@ -390,10 +445,13 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
             st = amph_am_commit_reply(sd->token, &sd->ring, &am, flags);
         else
             st = amph_am_commit_request(g->ep.am, &sd->ring, &am, flags);
+
         result = AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, sd->peer, &am, call);
     }
+
     if (AMPH_UNLIKELY(result))
         set_prepared(sd, true);
+
     return result;
 }
 
@@ -401,12 +459,15 @@ static int cancel(gex_AM_SrcDesc_t pub, int what, gex_Flags_t flags)
 {
     struct amph_srcdesc *sd = prepared(
         pub, what, is_reply(what) ? "gex_AM_CancelReply" : "gex_AM_CancelRequest");
+
     if (flags)
         amph_fatal("gex_AM_Cancel: flags must be 0, not %#x", (unsigned)flags);
+
     if (sd->place == RING)
         amph_am_cancel(amph_gex()->ep.am, &sd->ring);
     else if (sd->place == BUFFER)
         buffer_done(&sd->buffer->op, AMPH_OK);
+
     sd->buffer = NULL;
     set_prepared(sd, false);
     return GASNET_OK;
@@ -416,14 +477,17 @@ int gex_AM_CancelRequestMedium(gex_AM_SrcDesc_t sd, gex_Flags_t flags)
 {
     return cancel(sd, AMPHORA_NP_REQUEST_MEDIUM, flags);
 }
+
 int gex_AM_CancelReplyMedium(gex_AM_SrcDesc_t sd, gex_Flags_t flags)
 {
     return cancel(sd, AMPHORA_NP_REPLY_MEDIUM, flags);
 }
+
 int gex_AM_CancelRequestLong(gex_AM_SrcDesc_t sd, gex_Flags_t flags)
 {
     return cancel(sd, AMPHORA_NP_REQUEST_LONG, flags);
 }
+
 int gex_AM_CancelReplyLong(gex_AM_SrcDesc_t sd, gex_Flags_t flags)
 {
     return cancel(sd, AMPHORA_NP_REPLY_LONG, flags);

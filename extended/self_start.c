@@ -29,18 +29,24 @@ static bool find_launcher(const char *conduit, char *path, size_t cap)
     char self[4096];
     Dl_info info;
     bool found = false;
+
     if (dladdr((void *)(uintptr_t)amph_segment_attach, &info) && info.dli_fname) {
         snprintf(self, sizeof self, "%s", info.dli_fname);
+
         const char *dir = dirname(self);
+
         snprintf(path, cap, "%s/../bin/gasnetrun_%s", dir, conduit);
         found = access(path, X_OK) == 0;
+
         if (!found) {
             snprintf(path, cap, "%s/../dropin/gasnetrun_%s", dir, conduit);
             found = access(path, X_OK) == 0;
         }
     }
+
     if (found)
         return true;
+
     snprintf(path, cap, AMPH_BINDIR "/gasnetrun_%s", conduit);
     return access(path, X_OK) == 0;
 }
@@ -50,6 +56,7 @@ static uint32_t count_of(const char *text)
 {
     char *end;
     long n = text && *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : 0;
+
     return n > 0 && n <= PROCESSES_MAX && !*end ? (uint32_t)n : 0;
 }
 
@@ -60,19 +67,24 @@ static void become_job(const char *conduit, uint32_t count, char *const *args)
     size_t n = 0;
     size_t used = 0;
     ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
+
     if (len < 0 || !find_launcher(conduit, launcher, sizeof launcher))
         amph_fatal(
             "this program cannot become a job of %u processes: %s; start it by amphora-run -n %u",
             count,
             len < 0 ? "/proc is not mounted" : "its launcher is not installed beside the library",
             count);
+
     program[len] = 0;
     snprintf(number, sizeof number, "%u", count);
     while (args && args[n])
         n++;
+
     char **words = calloc(n + 6, sizeof *words);
+
     if (!words)
         amph_fatal("there is no memory left to start %u processes", count);
+
     words[used++] = launcher;
     words[used++] = (char *)"-n";
     words[used++] = number;
@@ -80,6 +92,7 @@ static void become_job(const char *conduit, uint32_t count, char *const *args)
     words[used++] = program;
     for (size_t i = 0; i < n; i++)
         words[used++] = args[i];
+
     execv(launcher, words);
     amph_fatal("cannot start %s: %s", launcher, strerror(errno));
 }
@@ -107,9 +120,12 @@ static const struct {
 void amph_start_by_itself(const int *argc, char ***argv)
 {
     const char *built = amph_job.built_conduit;
+
     if (!built || !amph_boot_alone())
         return;
+
     char **args = argc && argv && *argc > 0 ? *argv + 1 : NULL;
+
     for (size_t i = 0; i < AMPH_COUNTOF(starts); i++)
         if (strcmp(starts[i].conduit, built) == 0)
             starts[i].start(args);

@@ -18,6 +18,7 @@ static const struct {
     int code;
     const char *name, *desc;
 } errors[] = {
+
     { GASNET_OK, "GASNET_OK", "no error" },
     { GASNET_ERR_NOT_INIT, "GASNET_ERR_NOT_INIT", "the runtime has not been initialised yet" },
     { GASNET_ERR_RESOURCE, "GASNET_ERR_RESOURCE",
@@ -33,6 +34,7 @@ char *gasnet_ErrorName(int errval)
     for (size_t i = 0; i < AMPH_COUNTOF(errors); i++)
         if (errors[i].code == errval)
             return (char *)(uintptr_t)errors[i].name;
+
     return (char *)(uintptr_t) "unknown error";
 }
 
@@ -41,6 +43,7 @@ char *gasnet_ErrorDesc(int errval)
     for (size_t i = 0; i < AMPH_COUNTOF(errors); i++)
         if (errors[i].code == errval)
             return (char *)(uintptr_t)errors[i].desc;
+
     return (char *)(uintptr_t) "this is no error code of GASNet";
 }
 
@@ -88,8 +91,10 @@ static void put_set(const struct amph_set *set, gex_RankInfo_t **info_p, gex_Ran
 {
     if (info_p)
         *info_p = set->info;
+
     if (count_p)
         *count_p = set->count;
+
     if (index_p)
         *index_p = set->self;
 }
@@ -114,6 +119,7 @@ void gex_System_QueryMyPosition(gex_Rank_t *nbrhd_set_size, gex_Rank_t *nbrhd_se
     const struct amph_gex *g = amph_gex_need("gex_System_QueryMyPosition");
     const gex_Rank_t value[] = { g->nbrhds, g->my_nbrhd, g->hosts, g->my_host };
     gex_Rank_t *const out[] = { nbrhd_set_size, nbrhd_set_rank, host_set_size, host_set_rank };
+
     for (size_t i = 0; i < AMPH_COUNTOF(out); i++)
         if (out[i])
             *out[i] = value[i];
@@ -142,6 +148,7 @@ int gasnet_set_waitmode(int wait_mode)
         [GASNET_WAIT_BLOCK] = AMPH_WAIT_BLOCK,
         [GASNET_WAIT_SPINBLOCK] = AMPH_WAIT_ADAPTIVE,
     };
+
     /* clang-format on */
     if (wait_mode < 0 || (size_t)wait_mode >= AMPH_COUNTOF(mode)) {
         amph_gex_complain("gasnet_set_waitmode: %d is none of GASNET_WAIT_SPIN, GASNET_WAIT_BLOCK "
@@ -149,6 +156,7 @@ int gasnet_set_waitmode(int wait_mode)
                           wait_mode);
         return GASNET_ERR_BAD_ARG;
     }
+
     amph_am_set_wait_mode(mode[wait_mode]);
     return GASNET_OK;
 }

@@ -33,6 +33,7 @@ static uint64_t round_bytes(const struct amph_team *team, uint32_t round, uint64
 {
     uint64_t n = team->pub.size;
     uint64_t first = UINT64_C(1) << round;
+
     *start_p = first * team->exchange->block_bytes;
     return (first < n - first ? first : n - first) * team->exchange->block_bytes;
 }
@@ -43,12 +44,15 @@ static void take(struct amph_team *team, uint32_t round, uint64_t offset, const 
     struct amph_exchange *x = team->exchange;
     uint64_t start = 0;
     uint64_t len = 0;
+
     if (round < ROUNDS_MAX && (UINT64_C(1) << round) < team->pub.size)
         len = round_bytes(team, round, &start);
+
     if (nbytes > len || offset > len - nbytes) {
         amph_count_exact(DROP_MALFORMED, 1);
         return;
     }
+
     memcpy(x->all + start + offset, bytes, nbytes);
     __atomic_store_n(&x->got[round], x->got[round] + nbytes, __ATOMIC_RELEASE);
 }
@@ -57,10 +61,12 @@ static void keep(struct amph_exchange *x, uint32_t call, uint32_t round, uint64_
                  const struct amph_am *am)
 {
     struct amph_exchange_early *e = malloc(sizeof *e + am->nbytes);
+
     if (!e)
         amph_fatal(
             "no memory for %u bytes that members of a team exchange; give the process more memory",
             am->nbytes);
+
     *e = (struct amph_exchange_early){ x->early, call, round, offset, am->nbytes };
     memcpy(e->bytes, am->payload, am->nbytes);
     x->early = e;
@@ -77,19 +83,24 @@ static void on_exchange(struct amph_token *token, const struct amph_am *am)
     uint32_t call = (uint32_t)am->args[ARG_CALL];
     uint32_t round = (uint32_t)am->args[ARG_ROUND];
     uint64_t offset = join(am->args + ARG_OFFSET_LOW);
+
     if (!teams) {
         amph_count_exact(DROP_MALFORMED, 1);
         return;
     }
+
     pthread_mutex_lock(&teams->lock);
+
     struct amph_team *team = amph_team_find_locked(teams, join(am->args + ARG_ID_LOW));
     struct amph_exchange *x = team ? team->exchange : NULL;
+
     if (x && x->all && call == x->call)
         take(team, round, offset, am->payload, am->nbytes);
     else if (x && call == x->call + 1)
         keep(x, call, round, offset, am);
     else
         amph_count_exact(DROP_MALFORMED, 1);
+
     pthread_mutex_unlock(&teams->lock);
 }
 
@@ -99,21 +110,26 @@ static bool begin(struct amph_team *team, size_t block_bytes, uint8_t *all)
     struct amph_exchange *x = team->exchange;
     struct amph_exchange_early **at = &x->early;
     struct amph_exchange_early *e;
+
     if (x->all)
         return false;
+
     x->call++;
     x->block_bytes = block_bytes;
     memset(x->got, 0, sizeof x->got);
     x->all = all;
+
     while ((e = *at) != NULL) {
         if (e->call != x->call) {
             at = &e->next;
             continue;
         }
+
         *at = e->next;
         take(team, e->round, e->offset, e->bytes, e->nbytes);
         free(e);
     }
+
     return true;
 }
 
@@ -127,6 +143,7 @@ static enum amph_status send_round(struct amph_team *team, uint32_t round, uint6
     uint32_t most = amph_am_max_medium(ep, to);
     uint64_t id = amph_team_id_at(team, rank);
     enum amph_status st = AMPH_OK;
+
     for (uint64_t offset = 0; offset < len && st == AMPH_OK;) {
         uint32_t nbytes = len - offset < most ? (uint32_t)(len - offset) : most;
         const int32_t args[NARGS] = { (int32_t)(uint32_t)id,     (int32_t)(id >> 32),
@@ -138,9 +155,11 @@ static enum amph_status send_round(struct amph_team *team, uint32_t round, uint6
                                     .nbytes = nbytes,
                                     .args = args,
                                     .payload = x->all + offset };
+
         st = amph_am_request(ep, to, &am, 0, NULL);
         offset += nbytes;
     }
+
     return st;
 }
 
@@ -148,10 +167,12 @@ static enum amph_status run_rounds(struct amph_team *team)
 {
     const struct amph_exchange *x = team->exchange;
     enum amph_status st = AMPH_OK;
+
     for (uint32_t round = 0; st == AMPH_OK && (UINT64_C(1) << round) < team->pub.size; round++) {
         uint64_t start;
         uint64_t len = round_bytes(team, round, &start);
         struct amph_waiter w = AMPH_WAITER_INIT;
+
         st = send_round(team, round, len);
         while (st == AMPH_OK && __atomic_load_n(&x->got[round], __ATOMIC_ACQUIRE) < len) {
             if (amph_job.member_died)
@@ -160,6 +181,7 @@ static enum amph_status run_rounds(struct amph_team *team)
                 amph_gex_wait_step(&w);
         }
     }
+
     return st;
 }
 
@@ -170,21 +192,29 @@ enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, si
     const uint32_t n = team->pub.size;
     const uint32_t rank = team->pub.rank;
     uint8_t *turned = malloc((size_t)n * len_bytes);
+
     if (!turned)
         return AMPH_ERR_NOMEM;
+
     memcpy(turned, mine, len_bytes);
     pthread_mutex_lock(&teams->lock);
+
     bool begun = begin(team, len_bytes, turned);
+
     pthread_mutex_unlock(&teams->lock);
+
     enum amph_status st = begun ? run_rounds(team) : AMPH_ERR_STATE;
+
     if (begun) {
         pthread_mutex_lock(&teams->lock);
         team->exchange->all = NULL;
         pthread_mutex_unlock(&teams->lock);
     }
+
     for (uint32_t i = 0; all && st == AMPH_OK && i < n; i++)
         memcpy((uint8_t *)all + (size_t)((rank + (uint64_t)i) % n) * len_bytes,
                turned + (size_t)i * len_bytes, len_bytes);
+
     free(turned);
     return st;
 }
@@ -199,9 +229,11 @@ enum amph_status amph_exchange_open(struct amph_gex *g)
 void amph_exchange_free(struct amph_exchange *x)
 {
     struct amph_exchange_early *e;
+
     while (x && (e = x->early) != NULL) {
         x->early = e->next;
         free(e);
     }
+
     free(x);
 }

@@ -34,6 +34,7 @@ struct ask {
     int32_t key;     /* split: the key; create: the number of members */
     uint32_t same;   /* a digest of what must be the same at all members */
 };
+
 enum {
     ASK_BYTES = 16
 };
@@ -41,6 +42,7 @@ enum {
 static void encode(const struct ask *a, uint8_t out[ASK_BYTES])
 {
     struct amph_wr w;
+
     amph_wr_init(&w, out, ASK_BYTES);
     amph_wr_u32(&w, a->number);
     amph_wr_u32(&w, a->color);
@@ -52,19 +54,23 @@ static struct ask decode(const uint8_t *table, uint32_t rank)
 {
     struct amph_rd r;
     struct ask a;
+
     amph_rd_init(&r, table + (size_t)rank * ASK_BYTES, ASK_BYTES);
     a.number = amph_rd_u32(&r);
     a.color = amph_rd_u32(&r);
     a.key = (int32_t)amph_rd_u32(&r);
     a.same = amph_rd_u32(&r);
+
     return a;
 }
 
 static uint32_t digest(uint32_t h, const void *bytes, size_t len_bytes)
 {
     const uint8_t *p = bytes; /* FNV-1a */
+
     for (size_t i = 0; i < len_bytes; i++)
         h = (h ^ p[i]) * 16777619u;
+
     return h;
 }
 
@@ -72,6 +78,7 @@ static uint32_t digest_of(uint32_t h, uint64_t value)
 {
     uint8_t bytes[8];
     struct amph_wr w;
+
     amph_wr_init(&w, bytes, sizeof bytes);
     amph_wr_u64(&w, value);
     return digest(h, bytes, sizeof bytes);
@@ -81,6 +88,7 @@ static uint32_t same_of(size_t scratch_size, gex_Flags_t flags)
 {
     if (flags & GEX_FLAG_TM_NO_SCRATCH)
         scratch_size = 0;
+
     return digest_of(digest_of(2166136261u, flags), scratch_size);
 }
 
@@ -88,6 +96,7 @@ static void *need(void *p, size_t members)
 {
     if (!p)
         amph_fatal("no memory for a team of %zu members; give the process more memory", members);
+
     return p;
 }
 
@@ -96,10 +105,12 @@ static void exchange(struct amph_team *team, const void *mine, size_t len_bytes,
                      const char *call)
 {
     enum amph_status st = amph_team_exchange(team, mine, len_bytes, all);
+
     if (st == AMPH_ERR_STATE)
         amph_fatal("%s: another thread is in a collective call over the same team; each team takes "
                    "one such call at a time",
                    call);
+
     if (st != AMPH_OK)
         amph_fatal("%s: the members of the team cannot be reached: %s", call, amph_status_text(st));
 }
@@ -116,6 +127,7 @@ static uint8_t *ask_all(struct amph_team *parent, const struct ask *mine, const 
 {
     uint8_t own[ASK_BYTES];
     uint8_t *table = need(malloc((size_t)parent->pub.size * ASK_BYTES), parent->pub.size);
+
     encode(mine, own);
     exchange(parent, own, sizeof own, table, call);
     return table;
@@ -130,6 +142,7 @@ static size_t scratch_size_for(bool member, gex_Flags_t flags, const char *call)
         amph_info("%s: GEX_FLAG_TM_SCRATCH_SIZE_MIN is deprecated; ask with "
                   "GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED",
                   call);
+
     return member ? SCRATCH_BYTES : 0;
 }
 
@@ -139,23 +152,29 @@ static gex_Memvec_t scratch_in(const struct amphora_ep *ep, gex_Addr_t addr, siz
 {
     const struct amphora_segment *seg = ep->segment;
     gex_Memvec_t none = { NULL, 0 };
+
     if (flags & GEX_FLAG_TM_NO_SCRATCH)
         return none;
+
     if (!size)
         amph_fatal("%s: the scratch space has no bytes; give %d or more in the bound segment, or "
                    "GEX_FLAG_TM_NO_SCRATCH",
                    call, SCRATCH_BYTES);
+
     if (!seg)
         amph_fatal("%s: scratch space was given, and the endpoint has no segment; attach one "
                    "first, or pass GEX_FLAG_TM_NO_SCRATCH",
                    call);
+
     uintptr_t offset = flags & GEX_FLAG_SCRATCH_SEG_OFFSET ? (uintptr_t)addr
                                                            : (uintptr_t)addr - (uintptr_t)seg->base;
+
     if (offset >= seg->len_bytes || size > seg->len_bytes - offset)
         amph_fatal("%s: scratch space of %zu bytes at %s %p lies outside the bound segment, which "
                    "is %zu bytes at %p",
                    call, size, flags & GEX_FLAG_SCRATCH_SEG_OFFSET ? "offset" : "address", addr,
                    seg->len_bytes, seg->base);
+
     return (gex_Memvec_t){ (char *)seg->base + offset, size };
 }
 
@@ -171,8 +190,10 @@ static int by_key(const void *a, const void *b)
 {
     const struct candidate *x = a;
     const struct candidate *y = b;
+
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
+
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
@@ -183,17 +204,22 @@ static struct candidate *candidates(const struct amph_team *parent, const uint8_
     struct candidate *list = need(malloc((size_t)parent->pub.size * sizeof *list),
                                   parent->pub.size);
     uint32_t count = 0;
+
     for (uint32_t i = 0; i < parent->pub.size; i++) {
         const struct ask a = decode(table, i);
+
         if (!a.number || a.color != mine->color)
             continue;
+
         if (a.same != mine->same)
             amph_fatal("gex_TM_Split: ranks %u and %u of the parent ask for the team of colour %u "
                        "with different flags or scratch "
                        "sizes; these must be the same at all its members",
                        parent->pub.rank, i, mine->color);
+
         list[count++] = (struct candidate){ .key = a.key, .rank = i };
     }
+
     qsort(list, count, sizeof *list, by_key);
     *count_p = count;
     return list;
@@ -206,20 +232,25 @@ static void name_members(const struct amph_gex *g, const struct amph_team *paren
 {
     const uint32_t n = spec->size;
     bool same_as_job = n == g->team.pub.size && !parent->member_ep;
+
     for (uint32_t i = 0; i < n; i++) {
         same_as_job &= amph_team_member(parent, list[i].rank) == i;
         if (list[i].rank == parent->pub.rank)
             spec->rank = i;
     }
+
     if (same_as_job)
         return;
+
     spec->member = need(malloc(n * sizeof *spec->member), n);
     spec->member_ep = parent->member_ep ? need(malloc(n), n) : NULL;
     spec->slot = parent->slot ? need(malloc(n), n) : NULL;
+
     for (uint32_t i = 0; i < n; i++) {
         spec->member[i] = amph_team_member(parent, list[i].rank);
         if (spec->member_ep)
             spec->member_ep[i] = parent->member_ep[list[i].rank];
+
         if (spec->slot)
             spec->slot[i] = parent->slot[list[i].rank];
     }
@@ -230,11 +261,13 @@ static struct amph_team *make_split(struct amph_gex *g, struct amph_team *parent
                                     struct amph_team_spec *spec)
 {
     struct candidate *list = candidates(parent, table, mine, &spec->size);
+
     name_members(g, parent, list, spec);
     spec->id = amph_team_id(amph_team_member(parent, list[0].rank),
                             decode(table, list[0].rank).number,
                             spec->slot ? spec->slot[spec->rank] : 0);
     free(list);
+
     return amph_team_make(g, spec);
 }
 
@@ -242,26 +275,36 @@ size_t gex_TM_Split(gex_TM_t *new_tm_p, gex_TM_t parent_tm, int color, int key, 
                     size_t scratch_size, gex_Flags_t flags)
 {
     struct amph_team *parent = amph_team_of(parent_tm, "gex_TM_Split");
+
     amph_check_call("gex_TM_Split");
+
     struct amph_gex *g = amph_gex();
     struct ask mine = { 0 };
+
     if (flags & ~(SCRATCH_QUERIES | GEX_FLAG_TM_NO_SCRATCH))
         amph_fatal("gex_TM_Split: flags are %#x; GEX_FLAG_TM_NO_SCRATCH or one of "
                    "GEX_FLAG_TM_SCRATCH_SIZE_* is allowed",
                    (unsigned)flags);
+
     if (flags & SCRATCH_QUERIES)
         return scratch_size_for(new_tm_p != NULL, flags, "gex_TM_Split");
+
     if (new_tm_p && color < 0)
         amph_fatal("gex_TM_Split: the colour is %d and must not be negative", color);
+
     struct amph_team_spec spec = { .ep = parent->ep, .flags = flags };
+
     if (new_tm_p) {
         spec.scratch = scratch_in(parent->ep, scratch_addr, scratch_size, flags, "gex_TM_Split");
         mine = (struct ask){ amph_team_number(g), (uint32_t)color, key,
                              same_of(scratch_size, flags) };
     }
+
     uint8_t *table = ask_all(parent, &mine, "gex_TM_Split");
+
     if (new_tm_p)
         *new_tm_p = &make_split(g, parent, table, &mine, &spec)->pub;
+
     free(table);
     meet(parent, "gex_TM_Split");
     return 0;
@@ -275,12 +318,15 @@ static uint32_t process_of(const struct amph_team *parent, const gex_EP_Location
 {
     bool direct = flags & GEX_FLAG_RANK_IS_JOBRANK;
     uint32_t most = direct ? amph_gex()->team.pub.size : parent->pub.size;
+
     if (args[i].gex_rank >= most)
         amph_fatal("gex_TM_Create: entry %zu names rank %u; there are %u", i, args[i].gex_rank,
                    most);
+
     if (args[i].gex_ep_index >= GASNET_MAXEPS)
         amph_fatal("gex_TM_Create: entry %zu names endpoint %u; a process has at most %d", i,
                    args[i].gex_ep_index, GASNET_MAXEPS);
+
     return direct ? args[i].gex_rank : amph_team_member(parent, args[i].gex_rank);
 }
 
@@ -291,18 +337,22 @@ static size_t read_list(const struct amph_team *parent, const gex_EP_Location_t 
     const uint32_t n = spec->size;
     size_t mine = 0;
     bool other_ep = false;
+
     spec->member = need(malloc(n * sizeof *spec->member), n);
     spec->member_ep = need(malloc(n), n);
+
     for (uint32_t i = 0; i < n; i++) {
         spec->member[i] = process_of(parent, args, i, flags);
         spec->member_ep[i] = (uint8_t)args[i].gex_ep_index;
         other_ep |= args[i].gex_ep_index != 0;
         mine += spec->member[i] == amph_job.rank;
     }
+
     if (!other_ep) {
         free(spec->member_ep);
         spec->member_ep = NULL;
     }
+
     return mine;
 }
 
@@ -310,6 +360,7 @@ static int by_place(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a;
     uint64_t y = *(const uint64_t *)b;
+
     return x < y ? -1 : x > y;
 }
 
@@ -318,28 +369,36 @@ static int by_place(const void *a, const void *b)
 static void number_members(struct amph_team_spec *spec)
 {
     const uint32_t n = spec->size;
+
     /* process | rank; all ranks are below 2^32 */
     uint64_t *place = need(malloc((size_t)n * sizeof *place), n);
     bool several = false;
+
     for (uint32_t i = 0; i < n; i++)
         place[i] = (uint64_t)spec->member[i] << 32 | i;
+
     qsort(place, n, sizeof *place, by_place);
     for (uint32_t i = 1; i < n; i++)
         several |= place[i] >> 32 == place[i - 1] >> 32;
+
     if (several)
         spec->slot = need(calloc(n, 1), n);
+
     for (uint32_t i = 1; several && i < n; i++)
         if (place[i] >> 32 == place[i - 1] >> 32)
             spec->slot[(uint32_t)place[i]] = (uint8_t)(spec->slot[(uint32_t)place[i - 1]] + 1);
+
     for (uint32_t i = 0; several && i < n; i++)
         for (uint32_t j = i + 1; j < n && place[j] >> 32 == place[i] >> 32; j++) {
             uint32_t a = (uint32_t)place[i];
             uint32_t b = (uint32_t)place[j];
+
             if (j - i >= GASNET_MAXEPS || !spec->member_ep ||
                 spec->member_ep[a] == spec->member_ep[b])
                 amph_fatal("gex_TM_Create: entries %u and %u name the same endpoint of process %u",
                            a, b, spec->member[a]);
         }
+
     free(place);
 }
 
@@ -350,10 +409,12 @@ static void check_askers(const struct amph_team *parent, const uint8_t *table,
     for (uint32_t i = 0; i < spec->size; i++) {
         uint32_t rank = gex_TM_TranslateJobrankToRank((gex_TM_t)&parent->pub, spec->member[i]);
         const struct ask a = rank == GEX_RANK_INVALID ? (struct ask){ 0 } : decode(table, rank);
+
         if (rank == GEX_RANK_INVALID)
             amph_fatal(
                 "gex_TM_Create: entry %u names process %u, which has no member in the parent team",
                 i, spec->member[i]);
+
         if (!a.number || a.color != mine->color || a.key != mine->key || a.same != mine->same)
             amph_fatal("gex_TM_Create: process %u is named as a member and gives another list, "
                        "other flags or another scratch size; "
@@ -370,9 +431,11 @@ static gex_Memvec_t scratch_of(const struct amph_team_spec *spec, uint32_t rank,
                 : spec->flags & GEX_FLAG_TM_GLOBAL_SCRATCH ? rank
                                                            : 0;
     bool none = spec->flags & GEX_FLAG_TM_NO_SCRATCH;
+
     if (!none && !addrs)
         amph_fatal(
             "gex_TM_Create: scratch_addrs is NULL; give addresses, or GEX_FLAG_TM_NO_SCRATCH");
+
     return scratch_in(spec->ep, none ? NULL : addrs[at], size, spec->flags, "gex_TM_Create");
 }
 
@@ -387,16 +450,20 @@ static void make_listed(struct amph_gex *g, const struct amph_team_spec *listed,
 {
     const uint32_t n = listed->size;
     size_t nth = 0;
+
     for (uint32_t i = 0; i < n; i++) {
         if (listed->member[i] != amph_job.rank)
             continue;
+
         struct amph_team_spec spec = *listed;
         uint32_t index = listed->member_ep ? listed->member_ep[i] : 0;
+
         spec.ep = amph_ep_find(g, index);
         if (!spec.ep)
             amph_fatal(
                 "gex_TM_Create: entry %u names endpoint %u of this process, which does not exist",
                 i, index);
+
         spec.rank = i;
         spec.id = amph_team_id(listed->member[0], number, listed->slot ? listed->slot[i] : 0);
         spec.scratch = scratch_of(&spec, i, nth, addrs, scratch_size);
@@ -410,9 +477,11 @@ static void make_listed(struct amph_gex *g, const struct amph_team_spec *listed,
 static uint32_t list_digest(const struct amph_team_spec *spec)
 {
     uint32_t h = 2166136261u;
+
     for (uint32_t i = 0; i < spec->size; i++)
         h = digest_of(h,
                       (uint64_t)spec->member[i] << 32 | (spec->member_ep ? spec->member_ep[i] : 0));
+
     return h;
 }
 
@@ -420,18 +489,22 @@ static void check_create(const gex_TM_t *new_tms, size_t num_new_tms, const gex_
                          size_t numargs, gex_Flags_t flags)
 {
     gex_Flags_t kind = flags & SCRATCH_KINDS;
+
     if (flags &
         ~(SCRATCH_QUERIES | SCRATCH_KINDS | GEX_FLAG_RANK_IS_JOBRANK | GEX_FLAG_SCRATCH_SEG_OFFSET))
         amph_fatal("gex_TM_Create: flags are %#x, of which some do not belong to this call",
                    (unsigned)flags);
+
     if (!(flags & SCRATCH_QUERIES) && numargs && (!kind || (kind & (kind - 1))))
         amph_fatal("gex_TM_Create: flags are %#x; exactly one of GEX_FLAG_TM_SYMMETRIC_SCRATCH, "
                    "_LOCAL_SCRATCH, _GLOBAL_SCRATCH and "
                    "_NO_SCRATCH must be among them",
                    (unsigned)flags);
+
     if (numargs && (!args || numargs > (size_t)GASNET_MAXNODES * GASNET_MAXEPS))
         amph_fatal("gex_TM_Create: a list of %zu members at %p is none", numargs,
                    (const void *)args);
+
     if (numargs && num_new_tms && !new_tms && !(flags & SCRATCH_QUERIES))
         amph_fatal("gex_TM_Create: new_tms is NULL");
 }
@@ -441,34 +514,45 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t num_new_tms, gex_TM_t parent_tm,
                      size_t scratch_size, gex_Flags_t flags)
 {
     struct amph_team *parent = amph_team_of(parent_tm, "gex_TM_Create");
+
     amph_check_call("gex_TM_Create");
+
     struct amph_gex *g = amph_gex();
     struct amph_team_spec spec = { .size = (uint32_t)numargs, .flags = flags };
     struct ask mine = { 0 };
+
     check_create(new_tms, num_new_tms, args, numargs, flags);
     if (flags & SCRATCH_QUERIES)
         return scratch_size_for(numargs && num_new_tms, flags, "gex_TM_Create");
+
     if (numargs) {
         size_t local = read_list(parent, args, flags, &spec);
+
         if (local != num_new_tms)
             amph_fatal(
                 "gex_TM_Create: num_new_tms is %zu; the list names %zu endpoints of this process",
                 num_new_tms, local);
+
         number_members(&spec);
         mine = (struct ask){ amph_team_number(g), list_digest(&spec), (int32_t)numargs,
                              same_of(scratch_size, flags) };
     }
+
     uint8_t *table = ask_all(parent, &mine, "gex_TM_Create");
+
     if (numargs) {
         check_askers(parent, table, &mine, &spec);
         uint32_t first = gex_TM_TranslateJobrankToRank(parent_tm, spec.member[0]);
+
         make_listed(g, &spec, decode(table, first).number, new_tms, scratch_addrs, scratch_size);
     }
+
     free(spec.member);
     free(spec.member_ep);
     free(spec.slot);
     free(table);
     meet(parent, "gex_TM_Create");
+
     return 0;
 }
 
@@ -477,28 +561,39 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t num_new_tms, gex_TM_t parent_tm,
 int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch_p, gex_Flags_t flags)
 {
     struct amph_team *team = amph_team_of(tm, "gex_TM_Destroy");
+
     amph_check_call("gex_TM_Destroy");
+
     struct amph_gex *g = amph_gex();
+
     if (flags & ~(GEX_FLAG_GLOBALLY_QUIESCED | GEX_FLAG_SCRATCH_SEG_OFFSET))
         amph_fatal("gex_TM_Destroy: flags are %#x; GEX_FLAG_GLOBALLY_QUIESCED is allowed",
                    (unsigned)flags);
+
     if (team == &g->team)
         amph_fatal("gex_TM_Destroy: the team of gex_Client_Init lives as long as the job and "
                    "cannot be destroyed");
+
     uint32_t domains = __atomic_load_n(&team->domains, __ATOMIC_RELAXED);
+
     if (domains)
         amph_fatal("gex_TM_Destroy: %u atomic domains over the team still exist; destroy them "
                    "first with gex_AD_Destroy",
                    domains);
+
     if (!(flags & GEX_FLAG_GLOBALLY_QUIESCED))
         meet(team, "gex_TM_Destroy");
+
     gex_Memvec_t scratch = team->scratch;
+
     if (scratch.gex_len && (flags & GEX_FLAG_SCRATCH_SEG_OFFSET))
         scratch.gex_addr = (void *)((uintptr_t)scratch.gex_addr -
                                     (uintptr_t)team->ep->segment->base);
+
     amph_team_drop(g, team);
     if (!scratch_p || !scratch.gex_len)
         return 0;
+
     *scratch_p = scratch;
     return 1;
 }

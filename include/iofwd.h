@@ -69,6 +69,7 @@ struct iofwd_counters {
      * here */
     uint64_t bytes_in_place;
 };
+
 void iofwd_counters(struct iofwd_counters *counters);
 
 /* Announces that the next `calls` writes (reads) on fd are consecutive and `bytes` long together:

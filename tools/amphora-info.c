@@ -25,9 +25,12 @@ static void print_version(void)
 static void print_conduits(void)
 {
     char why[512];
+
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++) {
         why[0] = '\0';
+
         enum amph_status st = (*ops)->probe(why, sizeof why);
+
         printf("%-7s %-5s %s%s%s\n", (*ops)->name, st == AMPH_OK ? "yes" : "no", (*ops)->summary,
                st == AMPH_OK ? "" : "; not here: ", st == AMPH_OK ? "" : why);
         if (st == AMPH_OK && why[0])
@@ -38,8 +41,10 @@ static void print_conduits(void)
 static void print_topology(void)
 {
     struct amph_topo *topo;
+
     if (amph_topo_open(&topo) != AMPH_OK)
         exit(1);
+
     amph_topo_print(topo, stdout);
     amph_topo_close(topo);
 }
@@ -54,6 +59,7 @@ static const struct {
     char letter;
     void (*print)(void);
 } parts[] = {
+
     { "version", "Build", "version, byte order, page size, memory", 'V', print_version },
     { "conduits", "Conduits", "networks, and why one cannot be used", 'n', print_conduits },
     { "topology", "Topology", "packages, cores, NUMA nodes", 't', print_topology },
@@ -66,6 +72,7 @@ static void usage(FILE *out)
     fprintf(out, "usage: amphora-info [OPTION]...\nWithout options everything but the settings.\n");
     for (size_t i = 0; i < AMPH_COUNTOF(parts); i++)
         fprintf(out, "  -%c, --%-10s %s\n", parts[i].letter, parts[i].name, parts[i].help);
+
     fprintf(out, "  -h, --help       this text\n");
 }
 
@@ -73,18 +80,22 @@ int main(int argc, char **argv)
 {
     static struct option options[AMPH_COUNTOF(parts) + 2] = { { "help", no_argument, NULL, 'h' } };
     char letters[AMPH_COUNTOF(parts) + 2] = "h";
+
     for (size_t i = 0; i < AMPH_COUNTOF(parts); i++) {
         options[i + 1] = (struct option){ parts[i].name, no_argument, NULL, parts[i].letter };
         letters[i + 1] = parts[i].letter;
     }
+
     int letter;
     int printed = 0;
+
     opterr = 0; /* what is wrong is said below */
     while ((letter = getopt_long_only(argc, argv, letters, options, NULL)) != -1) {
         if (letter == 'h') {
             usage(stdout);
             return 0;
         }
+
         if (letter == '?') {
             fprintf(stderr,
                     "amphora-info: there is no option \"%s\"; amphora-info -h lists those that "
@@ -92,17 +103,21 @@ int main(int argc, char **argv)
                     argv[optind - 1]);
             return 2;
         }
+
         for (size_t i = 0; i < AMPH_COUNTOF(parts); i++)
             if (parts[i].letter == letter)
                 parts[i].print(), printed++;
     }
+
     if (optind < argc) {
         fprintf(stderr, "amphora-info: what is \"%s\"? It takes options only.\n", argv[optind]);
         return 2;
     }
+
     for (size_t i = 0; !printed && i + 1 < AMPH_COUNTOF(parts); i++) {
         printf("%s%s\n", i ? "\n" : "", parts[i].title);
         parts[i].print();
     }
+
     return 0;
 }

@@ -29,6 +29,7 @@ static void answer_handler(gex_Token_t token, gex_AM_Arg_t wish_high, gex_AM_Arg
                            gex_AM_Arg_t addr_high, gex_AM_Arg_t addr_low)
 {
     struct wish *wish = (struct wish *)(uintptr_t)UPC_JOIN(wish_high, wish_low);
+
     wish->addr = UPC_JOIN(addr_high, addr_low);
     wish->done = true;
 }
@@ -56,6 +57,7 @@ static void release(uint64_t addr, unsigned who)
 static void release_handler(gex_Token_t token, gex_AM_Arg_t addr_high, gex_AM_Arg_t addr_low)
 {
     gex_Token_Info_t info = { .gex_srcrank = 0 };
+
     gex_Token_Info(token, &info, GEX_TI_SRCRANK);
     release(UPC_JOIN(addr_high, addr_low), info.gex_srcrank);
 }
@@ -68,6 +70,7 @@ size_t amph_upc_alloc_handlers(gex_AM_Entry_t *rows)
         { 0, (gex_AM_Fn_t)answer_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 4, NULL, "upc_answer" },
         { 0, (gex_AM_Fn_t)release_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 2, NULL, "upc_release" },
     };
+
     /* clang-format on */
     if (rows[0].gex_index) { /* the second call: the library has chosen */
         heaps.ask = rows[0].gex_index;
@@ -76,15 +79,18 @@ size_t amph_upc_alloc_handlers(gex_AM_Entry_t *rows)
     } else {
         memcpy(rows, own, sizeof own);
     }
+
     return sizeof own / sizeof own[0];
 }
 
 int amph_upc_heaps_init(uint64_t size)
 {
     uint8_t *base = amph_upc_mine(0);
+
     heaps.half = size / 2 / GLOBAL_GRAIN * GLOBAL_GRAIN;
     upc_heap_init(&heaps.global, base, UPC_FIRST_OFFSET, heaps.half, GLOBAL_GRAIN);
     upc_heap_init(&heaps.local, base, heaps.half, size, LOCAL_GRAIN);
+
     return 0;
 }
 
@@ -96,10 +102,12 @@ uint64_t amph_upc_static_alloc(uint64_t bytes)
 uint64_t amph_upc_scratch(uint64_t bytes, const char *call)
 {
     uint64_t addr = upc_heap_alloc(&heaps.local, bytes ? bytes : 1);
+
     if (!addr)
         amph_upc_fail(
             "%s needs %llu bytes of shared memory for a while; AMPHORA_UPC_HEAP makes more of it",
             call, (unsigned long long)bytes);
+
     return addr;
 }
 
@@ -119,10 +127,12 @@ static uint64_t bytes_each(size_t nblocks, size_t nbytes)
 static uint64_t global_alloc(uint64_t bytes)
 {
     struct wish wish = { 0, false };
+
     if (bytes == 0)
         return 0;
     if (upc_self.mythread == 0)
         return upc_heap_alloc(&heaps.global, bytes);
+
     gex_AM_RequestShort4(upc_self.tm, 0, heaps.ask, 0, UPC_HIGH((uintptr_t)&wish),
                          UPC_LOW((uintptr_t)&wish), UPC_HIGH(bytes), UPC_LOW(bytes));
     GASNET_BLOCKUNTIL(__atomic_load_n(&wish.done, __ATOMIC_ACQUIRE));
@@ -139,6 +149,7 @@ struct upc_wide amphora_upc_all_alloc(size_t nblocks, size_t nbytes)
     uint64_t addr = upc_self.mythread == 0
                         ? upc_heap_alloc(&heaps.global, bytes_each(nblocks, nbytes))
                         : 0;
+
     amph_upc_report(0, &addr, sizeof addr);
     return (struct upc_wide){ addr, 0, 0 };
 }
@@ -153,9 +164,11 @@ void amphora_upc_free(struct upc_wide p)
 {
     if (p.addr == 0)
         return;
+
     if (p.thread >= (uint32_t)upc_self.threads || (is_global(p.addr) && p.thread != 0))
         amph_upc_fail("upc_free: thread %u, offset %#llx is not what an allocation gave", p.thread,
                       (unsigned long long)p.addr);
+
     if (p.thread == (uint32_t)upc_self.mythread)
         release(p.addr, p.thread);
     else

@@ -34,6 +34,7 @@ static const struct {
     gex_DT_t dt;
     upc_op_t ops;
 } types[] = {
+
     { UPC_INT, GEX_DT_I32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
     { UPC_UINT, GEX_DT_U32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
     { UPC_LONG, GEX_DT_I64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
@@ -54,6 +55,7 @@ static const struct {
     gex_OP_t plain, fetching;
     int operands;
 } operations[] = {
+
     { UPC_GET, GEX_OP_GET, GEX_OP_GET, 0 },    { UPC_SET, GEX_OP_SET, GEX_OP_SWAP, 1 },
     { UPC_CSWAP, GEX_OP_CAS, GEX_OP_FCAS, 2 }, { UPC_ADD, GEX_OP_ADD, GEX_OP_FADD, 1 },
     { UPC_SUB, GEX_OP_SUB, GEX_OP_FSUB, 1 },   { UPC_MULT, GEX_OP_MULT, GEX_OP_FMULT, 1 },
@@ -70,32 +72,42 @@ upc_atomicdomain_t *amphora_upc_atomicdomain_alloc(upc_type_t type, upc_op_t ops
     upc_op_t allowed = 0;
     gex_OP_t codes = 0;
     size_t i;
+
     for (i = 0; i < COUNT(types); i++)
         if (types[i].type == type) {
             d.dt = types[i].dt;
             allowed = types[i].ops;
         }
+
     if (!allowed || (ops & ~allowed) || !ops)
         amph_upc_fail("upc_all_atomicdomain_alloc: type %d has no operations %#lx", type,
                       ops & ~allowed);
+
     for (i = 0; i < COUNT(operations); i++)
         if (ops & operations[i].op)
             codes |= operations[i].plain | operations[i].fetching;
+
     if (type == UPC_PTS)
         codes |= GEX_OP_FCAS | GEX_OP_GET;
+
     if (type == UPC_PTS && form != 1)
         d.lock = upc_all_lock_alloc();
     else
         gex_AD_Create(&d.ad, upc_self.tm, d.dt, codes, 0);
+
     for (i = 0; i < table.count && table.domain[i].used; i++)
         ;
+
     if (i == table.count) {
         struct domain *more = realloc(table.domain, (i + 1) * sizeof *more);
+
         if (!more)
             amph_upc_fail("upc_all_atomicdomain_alloc: no memory");
+
         table.domain = more;
         table.count++;
     }
+
     table.domain[i] = d;
     return (upc_atomicdomain_t *)(uintptr_t)(i + 1);
 }
@@ -103,8 +115,10 @@ upc_atomicdomain_t *amphora_upc_atomicdomain_alloc(upc_type_t type, upc_op_t ops
 static struct domain *find(const upc_atomicdomain_t *domain, const char *call)
 {
     size_t i = (uintptr_t)domain;
+
     if (i == 0 || i > table.count || !table.domain[i - 1].used)
         amph_upc_fail("%s: %p is no atomic domain", call, (const void *)domain);
+
     return &table.domain[i - 1];
 }
 
@@ -112,12 +126,15 @@ void upc_all_atomicdomain_free(upc_atomicdomain_t *domain)
 {
     if (!domain)
         return;
+
     struct domain *d = find(domain, "upc_all_atomicdomain_free");
+
     amph_upc_meet();
     if (d->lock)
         upc_all_lock_free(d->lock);
     else
         gex_AD_Destroy(d->ad);
+
     d->used = false;
 }
 
@@ -149,6 +166,7 @@ static const struct {
     void (*apply)(const struct domain *, void *, gex_OP_t, struct upc_wide, const void *,
                   const void *);
 } appliers[] = { { GEX_DT_I32, apply_I32 }, { GEX_DT_U32, apply_U32 }, { GEX_DT_I64, apply_I64 },
+
                  { GEX_DT_U64, apply_U64 }, { GEX_DT_FLT, apply_FLT }, { GEX_DT_DBL, apply_DBL } };
 
 static bool same_object(struct upc_wide p, struct upc_wide q)
@@ -161,14 +179,17 @@ static void swap_packed(const struct domain *d, void *fetch, struct upc_wide tar
                         const void *operand1, const void *operand2)
 {
     struct upc_packed wanted, seen, old;
+
     memcpy(&wanted, operand1, sizeof wanted);
     apply_U64(d, &seen, GEX_OP_GET, target, NULL, NULL);
+
     for (old = seen; same_object(upc_wide_of_packed(seen), upc_wide_of_packed(wanted));
          seen = old) {
         apply_U64(d, &old, GEX_OP_FCAS, target, &seen, operand2);
         if (old.bits == seen.bits)
             break;
     }
+
     if (fetch)
         memcpy(fetch, &old, sizeof old);
 }
@@ -178,15 +199,18 @@ static void under_lock(const struct domain *d, void *fetch, upc_op_t op, struct 
 {
     struct upc_wide old, wanted;
     void *there = amph_upc_there(target.thread, target.addr);
+
     upc_lock(d->lock);
     (void)gex_RMA_GetBlocking(upc_self.tm, &old, target.thread, there, sizeof old, 0);
     if (op == UPC_SET)
         (void)gex_RMA_PutBlocking(upc_self.tm, target.thread, there, operand1, sizeof old, 0);
+
     if (op == UPC_CSWAP) {
         memcpy(&wanted, operand1, sizeof wanted);
         if (same_object(old, wanted))
             (void)gex_RMA_PutBlocking(upc_self.tm, target.thread, there, operand2, sizeof old, 0);
     }
+
     upc_unlock(d->lock);
     if (fetch)
         memcpy(fetch, &old, sizeof old);
@@ -198,14 +222,18 @@ void amphora_upc_atomic(upc_atomicdomain_t *domain, void *fetch, upc_op_t op,
     const struct domain *d = find(domain, "upc_atomic");
     size_t i = 0;
     size_t k = 0;
+
     while (i < COUNT(operations) && operations[i].op != op)
         i++;
+
     if (i == COUNT(operations) || !(d->ops & op))
         amph_upc_fail("upc_atomic: operation %#lx is not one of the domain's (%#lx)", op, d->ops);
+
     if ((operations[i].operands > 0) != (operand1 != NULL) ||
         (operations[i].operands > 1) != (operand2 != NULL) || (op == UPC_GET && !fetch))
         amph_upc_fail("upc_atomic: operation %#lx has %d operands; others are NULL", op,
                       operations[i].operands);
+
     upc_look();
     if (d->lock) {
         under_lock(d, fetch, op, target, operand1, operand2);
@@ -214,6 +242,7 @@ void amphora_upc_atomic(upc_atomicdomain_t *domain, void *fetch, upc_op_t op,
     } else {
         while (appliers[k].dt != d->dt)
             k++;
+
         appliers[k].apply(d, fetch, fetch ? operations[i].fetching : operations[i].plain, target,
                           operand1, operand2);
     }

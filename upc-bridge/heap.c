@@ -45,18 +45,22 @@ static unsigned list_of(const struct upc_heap *h, uint64_t size)
 static void hang(struct upc_heap *h, uint64_t block)
 {
     uint64_t *list = &h->list[list_of(h, head(h, block)->size)];
+
     head(h, block)->mark = IS_FREE ^ block;
     *links(h, block) = (struct links){ .next = *list };
     if (*list)
         links(h, *list)->back = block;
+
     *list = block;
 }
 
 static void unhang(struct upc_heap *h, uint64_t block)
 {
     struct links l = *links(h, block);
+
     if (l.next)
         links(h, l.next)->back = l.back;
+
     if (l.back)
         links(h, l.back)->next = l.next;
     else
@@ -73,6 +77,7 @@ static uint64_t behind(const struct upc_heap *h, uint64_t block)
 static void set_previous_of_next(struct upc_heap *h, uint64_t block)
 {
     uint64_t next = behind(h, block);
+
     if (next)
         head(h, next)->previous = block;
     else
@@ -96,6 +101,7 @@ static uint64_t find(struct upc_heap *h, uint64_t size)
                 unhang(h, block);
                 return block;
             }
+
     return 0;
 }
 
@@ -104,8 +110,10 @@ static void cut(struct upc_heap *h, uint64_t block, uint64_t size)
 {
     struct header *b = head(h, block);
     uint64_t rest = b->size - size;
+
     if (rest < 2 * h->grain)
         return;
+
     b->size = size;
     *head(h, block + size) = (struct header){ .size = rest, .previous = block };
     set_previous_of_next(h, block + size);
@@ -115,20 +123,25 @@ static void cut(struct upc_heap *h, uint64_t block, uint64_t size)
 uint64_t upc_heap_alloc(struct upc_heap *h, uint64_t bytes)
 {
     uint64_t size, block;
+
     if (bytes == 0 || bytes > h->end)
         return 0;
+
     size = (bytes + h->grain - 1) / h->grain * h->grain + h->grain;
     block = find(h, size);
+
     if (block) {
         cut(h, block, size);
     } else {
         if (h->fresh > h->end || h->end - h->fresh < size)
             return 0;
+
         block = h->fresh;
         *head(h, block) = (struct header){ .size = size, .previous = h->last };
         h->last = block;
         h->fresh += size;
     }
+
     head(h, block)->mark = IN_USE ^ block;
     return block + h->grain;
 }
@@ -137,21 +150,26 @@ bool upc_heap_free(struct upc_heap *h, uint64_t addr)
 {
     uint64_t block = addr - h->grain;
     uint64_t next, previous;
+
     if (addr < h->first + h->grain || addr % h->grain || !is(h, block, IN_USE))
         return false;
+
     next = behind(h, block);
     previous = head(h, block)->previous;
+
     if (next && is(h, next, IS_FREE)) {
         unhang(h, next);
         head(h, next)->mark = 0;
         head(h, block)->size += head(h, next)->size;
     }
+
     if (previous && is(h, previous, IS_FREE)) {
         unhang(h, previous);
         head(h, block)->mark = 0;
         head(h, previous)->size += head(h, block)->size;
         block = previous;
     }
+
     set_previous_of_next(h, block);
     if (behind(h, block)) {
         hang(h, block);
@@ -160,6 +178,7 @@ bool upc_heap_free(struct upc_heap *h, uint64_t addr)
         h->last = head(h, block)->previous;
         h->fresh = block;
     }
+
     return true;
 }
 
@@ -167,16 +186,20 @@ uint64_t upc_heap_check(const struct upc_heap *h)
 {
     uint64_t used = 0;
     uint64_t previous = 0;
+
     for (uint64_t block = h->first; block < h->fresh; block += head(h, block)->size) {
         const struct header *b = head(h, block);
         bool in_use = is(h, block, IN_USE);
+
         if ((!in_use && !is(h, block, IS_FREE)) || b->previous != previous ||
             b->size < 2 * h->grain || b->size > h->fresh - block)
             return UINT64_MAX;
         if (!in_use && previous && is(h, previous, IS_FREE))
             return UINT64_MAX;
+
         used += in_use ? b->size : 0;
         previous = block;
     }
+
     return previous == h->last ? used : UINT64_MAX;
 }

@@ -20,6 +20,7 @@ static int answer(int err)
 {
     if (err)
         errno = err;
+
     return err ? -1 : 0;
 }
 
@@ -33,8 +34,10 @@ struct upc_file *upc_file_find(upc_file_t *fd)
 {
     size_t i = (uintptr_t)fd;
     struct upc_file *f = i == 0 || i > table.count ? NULL : table.file[i - 1];
+
     if (!f || !f->used)
         errno = EBADF;
+
     return f && f->used ? f : NULL;
 }
 
@@ -42,10 +45,12 @@ struct upc_file *upc_file_find(upc_file_t *fd)
 static struct upc_file *quiet(upc_file_t *fd)
 {
     struct upc_file *f = upc_file_find(fd);
+
     if (f && f->async) {
         errno = EBUSY;
         return NULL;
     }
+
     return f;
 }
 
@@ -57,12 +62,15 @@ static struct upc_file *quiet(upc_file_t *fd)
 bool upc_file_buffers(struct upc_file *f)
 {
     uint64_t bytes = BUFFERS * f->buffer_bytes;
+
     if (f->buffer)
         return true;
+
     if (bytes <= upc_self.size / 16 && (f->buffer_addr = amphora_upc_alloc(bytes).addr) != 0)
         f->buffer = amph_upc_mine(f->buffer_addr);
     else
         f->buffer = malloc(bytes);
+
     return f->buffer != NULL;
 }
 
@@ -72,6 +80,7 @@ static void drop_buffers(struct upc_file *f)
         amph_upc_scratch_free(f->buffer_addr);
     else
         free(f->buffer);
+
     f->buffer = NULL;
     f->buffer_addr = 0;
 }
@@ -83,32 +92,41 @@ static void drop_buffers(struct upc_file *f)
 static int apply_hint(struct upc_file *f, const struct upc_hint *h)
 {
     char *end = NULL;
+
     if (!h->key || !h->value)
         return EINVAL;
+
     unsigned long long n = strtoull(h->value, &end, 10);
     bool number = end != h->value && *end == 0;
+
     if (strcmp(h->key, "cb_buffer_size") == 0 && number && n >= 4096 && n <= (uint64_t)1 << 30) {
         drop_buffers(f);
         f->buffer_bytes = n;
     }
+
     if (strcmp(h->key, "cb_nodes") == 0 && number && n > 0)
         f->writers = n < (unsigned)upc_self.threads ? (int)n : upc_self.threads;
     else if (strcmp(h->key, "collective_buffering") == 0)
         f->writers = strcmp(h->value, "false") == 0 ? 1 : upc_self.threads;
     else if (strcmp(h->key, "striping_unit") == 0 && number && n > 0 && n <= (uint64_t)1 << 40)
         f->unit = (int64_t)n;
+
     for (size_t i = 0; i < f->nhints; i++)
         if (strcmp(f->hints[i].key, h->key) == 0) {
             char *value = strdup(h->value);
+
             if (!value)
                 return ENOMEM;
+
             free((void *)(uintptr_t)f->hints[i].value);
             f->hints[i].value = value;
             return 0;
         }
+
     upc_hint_t *more = realloc(f->hints, (f->nhints + 1) * sizeof *more);
     if (!more)
         return ENOMEM;
+
     f->hints = more;
     more[f->nhints] = (upc_hint_t){ strdup(h->key), strdup(h->value) };
     return more[f->nhints].key && more[f->nhints++].value ? 0 : ENOMEM;
@@ -119,6 +137,7 @@ static mode_t mode_of(const struct upc_file *f)
     for (size_t i = 0; i < f->nhints; i++)
         if (strcmp(f->hints[i].key, "file_perm") == 0)
             return (mode_t)strtoul(f->hints[i].value, NULL, 8) & 07777;
+
     return 0666;
 }
 
@@ -131,10 +150,12 @@ static int check_flags(int flags)
                     UPC_DELETE_ON_CLOSE;
     int access = flags & (UPC_RDONLY | UPC_WRONLY | UPC_RDWR);
     int fp = flags & (UPC_INDIVIDUAL_FP | UPC_COMMON_FP);
+
     if (access != UPC_RDONLY && access != UPC_WRONLY && access != UPC_RDWR)
         return EINVAL;
     if (fp != UPC_INDIVIDUAL_FP && fp != UPC_COMMON_FP)
         return EINVAL;
+
     return flags & ~all || (flags & UPC_EXCL && !(flags & UPC_CREATE)) ||
                    (flags & UPC_TRUNC && access == UPC_RDONLY)
                ? EINVAL
@@ -156,20 +177,25 @@ static int open_all(struct upc_file *f)
     int more = (f->flags & UPC_CREATE ? O_CREAT : 0) | (f->flags & UPC_EXCL ? O_EXCL : 0) |
                (f->flags & UPC_TRUNC ? O_TRUNC : 0);
     bool opened = false;
+
     if (upc_self.mythread == 0) {
         err = upc_raw_open(f, access | more, mode_of(f));
         opened = err == 0;
     }
+
     amph_upc_report(0, &err, sizeof err);
     if (!err && upc_self.mythread != 0) {
         err = upc_raw_open(f, access, 0);
         opened = err == 0;
     }
+
     if (!err && f->flags & UPC_APPEND)
         err = upc_raw_size(f, &f->position);
+
     err = common_error(err);
     if (err && opened)
         upc_raw_close(f);
+
     return err;
 }
 
@@ -180,6 +206,7 @@ static void forget(struct upc_file *f)
         free((void *)(uintptr_t)f->hints[i].key);
         free((void *)(uintptr_t)f->hints[i].value);
     }
+
     free(f->hints);
     free(f->name);
     *f = (struct upc_file){ .fd = -1 };
@@ -189,17 +216,24 @@ static void forget(struct upc_file *f)
 static struct upc_file *place(size_t *i_p)
 {
     size_t i = 0;
+
     while (i < table.count && table.file[i]->used)
         i++;
+
     *i_p = i;
     if (i < table.count)
         return table.file[i];
+
     struct upc_file **more = realloc(table.file, (i + 1) * sizeof(struct upc_file *));
+
     if (more)
         table.file = more;
+
     struct upc_file *f = more ? calloc(1, sizeof *f) : NULL;
+
     if (f)
         table.file[table.count++] = f;
+
     return f;
 }
 
@@ -209,6 +243,7 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints,
     size_t i;
     struct upc_file *f = place(&i);
     int err = !f ? ENOMEM : fname ? check_flags(flags) : EFAULT;
+
     if (!err) {
         *f = (struct upc_file){ .fd = -1,
                                 .flags = flags,
@@ -218,21 +253,27 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints,
                                 .name = strdup(fname) };
         err = f->name ? 0 : ENOMEM;
     }
+
     for (size_t k = 0; !err && k < numhints; k++)
         err = apply_hint(f, &hints[k]);
+
     err = common_error(err);
     if (!err)
         err = open_all(f);
+
     if (err) {
         if (f)
             forget(f);
+
         errno = err;
         return NULL;
     }
+
     f->used = true;
     set_strong(f);
     if (f->flags & UPC_COMMON_FP) /* with the other pointer, when it is wanted */
         (void)upc_joint_open(f);
+
     return (upc_file_t *)(uintptr_t)(i + 1);
 }
 
@@ -241,13 +282,16 @@ static int close_all(struct upc_file *f)
 {
     int err = f->flags & UPC_RDONLY ? 0 : upc_raw_sync(f);
     int again;
+
     upc_joint_close(f);
     again = upc_raw_close(f);
     err = common_error(err ? err : again);
+
     if (f->flags & UPC_DELETE_ON_CLOSE && upc_self.mythread == 0) {
         again = upc_raw_unlink(f->name);
         err = err ? err : again;
     }
+
     amph_upc_report(0, &err, sizeof err);
     forget(f);
     return err;
@@ -257,6 +301,7 @@ int upc_all_fclose(upc_file_t *fd)
 {
     struct upc_file *f = quiet(fd);
     int err = common_error(f ? 0 : errno);
+
     return answer(err ? err : close_all(f));
 }
 
@@ -266,6 +311,7 @@ void amph_upc_files_end(void)
         if (table.file[i]->used) {
             if (table.file[i]->async)
                 (void)upc_all_fwait_async((upc_file_t *)(uintptr_t)(i + 1));
+
             (void)close_all(table.file[i]);
         }
 }
@@ -276,8 +322,10 @@ int upc_all_fsync(upc_file_t *fd)
 {
     struct upc_file *f = quiet(fd);
     int err = f ? 0 : errno;
+
     if (f && !(f->flags & UPC_RDONLY))
         err = upc_raw_sync(f);
+
     return answer(common_error(err)); /* a reduction to all is a meeting of all */
 }
 
@@ -286,16 +334,21 @@ upc_off_t upc_all_fseek(upc_file_t *fd, upc_off_t offset, int origin)
     struct upc_file *f = quiet(fd);
     int64_t from = 0;
     int err = !f ? errno : origin == UPC_SEEK_END ? upc_raw_size(f, &from) : 0;
+
     if (f && f->flags & UPC_COMMON_FP && origin == UPC_SEEK_END)
         amph_upc_report(0, &from, sizeof from);
+
     if (!err && origin == UPC_SEEK_CUR)
         from = f->position;
     else if (!err && origin != UPC_SEEK_SET && origin != UPC_SEEK_END)
         err = EINVAL;
+
     if (!err && (__builtin_add_overflow(from, offset, &from) || from < 0))
         err = EINVAL;
+
     if (err)
         return answer(err);
+
     return f->position = from;
 }
 
@@ -303,9 +356,11 @@ upc_off_t upc_all_fseek(upc_file_t *fd, upc_off_t offset, int origin)
 static int by_one(struct upc_file *f, int (*act)(struct upc_file *, int64_t), int64_t size)
 {
     int err = !f ? errno : f->flags & UPC_RDONLY ? EBADF : size < 0 ? EINVAL : upc_raw_sync(f);
+
     err = common_error(err);
     if (!err && upc_self.mythread == 0)
         err = act(f, size);
+
     amph_upc_report(0, &err, sizeof err);
     return answer(err);
 }
@@ -319,11 +374,13 @@ static int allocate(struct upc_file *f, int64_t size)
 {
     int64_t now = 0;
     int err = upc_raw_allocate(f, size);
+
     if (err == EOPNOTSUPP) { /* then at least the size */
         err = upc_raw_size(f, &now);
         if (!err && now < size)
             err = upc_raw_set_size(f, size);
     }
+
     return err;
 }
 
@@ -337,6 +394,7 @@ upc_off_t upc_all_fget_size(upc_file_t *fd)
     struct upc_file *f = quiet(fd);
     int64_t size = 0;
     int err = !f ? errno : upc_raw_size(f, &size);
+
     return err ? answer(err) : size;
 }
 
@@ -344,9 +402,11 @@ static int set_mode(upc_file_t *fd, struct upc_file *f, int off, int on, bool re
 {
     if (upc_all_fsync(fd))
         return -1;
+
     f->flags = (f->flags & ~off) | on;
     if (rewind)
         f->position = 0;
+
     set_strong(f);
     return 0;
 }
@@ -354,10 +414,12 @@ static int set_mode(upc_file_t *fd, struct upc_file *f, int off, int on, bool re
 int upc_all_fcntl(upc_file_t *fd, int cmd, void *arg)
 {
     struct upc_file *f = cmd == UPC_ASYNC_OUTSTANDING ? upc_file_find(fd) : quiet(fd);
+
     if (!f)
         return -1;
     if (!arg && (cmd == UPC_GET_FN || cmd == UPC_GET_HINTS || cmd == UPC_SET_HINT))
         return answer(EINVAL);
+
     switch (cmd) {
     case UPC_ASYNC_OUTSTANDING:
         return f->async != NULL;

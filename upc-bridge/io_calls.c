@@ -48,8 +48,10 @@ static struct upc_async *operation(struct upc_file *f, bool writing, size_t npie
                                    upc_flag_t flags)
 {
     struct upc_async *a = calloc(1, sizeof *a);
+
     if (!a)
         amph_upc_fail("UPC-IO: no memory");
+
     a->flags = f->flags & UPC_STRONG_CA ? UPC_IN_ALLSYNC | UPC_OUT_ALLSYNC : flags;
     a->move =
         (struct upc_move){ .file = f, .writing = writing, .npieces = npieces, .nruns = nruns };
@@ -57,6 +59,7 @@ static struct upc_async *operation(struct upc_file *f, bool writing, size_t npie
     a->move.run = calloc(nruns + 1, sizeof *a->move.run);
     if (!a->move.piece || !a->move.run)
         amph_upc_fail("UPC-IO: no memory for %zu pieces", npieces + nruns);
+
     return a;
 }
 
@@ -68,13 +71,16 @@ static void run_in_turn(struct upc_async *a)
         upc_joint_run(a);
         return;
     }
+
     if (!(a->move.file->flags & UPC_STRONG_CA) || a->common) {
         upc_move_run(&a->move);
         return;
     }
+
     for (int t = 0; t < upc_self.threads; t++) {
         if (t == upc_self.mythread)
             upc_move_run(&a->move);
+
         amph_upc_meet();
     }
 }
@@ -82,10 +88,12 @@ static void run_in_turn(struct upc_async *a)
 static void *run_thread(void *arg)
 {
     struct upc_async *a = arg;
+
     if (a->joint)
         upc_joint_run(a);
     else
         upc_move_run(&a->move);
+
     __atomic_store_n(&a->ended, true, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -95,11 +103,13 @@ static void move_copy(struct upc_async *a, uint64_t n)
 {
     struct upc_cursor c = { a->far.piece, a->far.npieces, 0 };
     uint64_t most = a->move.file->buffer_bytes;
+
     upc_cursor_advance(&c, a->far.skip);
     for (uint64_t at = 0, len; at < n && !a->refused; at += len) {
         len = n - at < most ? n - at : most;
         a->refused = upc_cursor_move(&a->far, &c, a->copy + at, len);
     }
+
     amph_upc_meet(); /* nobody goes computing while others still need its memory */
 }
 
@@ -109,11 +119,15 @@ static bool can_be_behind(struct upc_async *a)
 {
     bool near = upc_move_is_near(&a->move);
     uint64_t n = 0;
+
     if (!amph_upc_max(!near))
         return true;
+
     for (size_t i = 0; i < a->move.nruns; i++)
         n += a->move.run[i].len;
+
     struct upc_piece *whole = calloc(1, sizeof *whole);
+
     a->copy = n <= COPY_MOST ? malloc(n + 1) : NULL;
     if (amph_upc_max(!a->copy || !whole)) {
         free(whole);
@@ -121,6 +135,7 @@ static bool can_be_behind(struct upc_async *a)
         a->copy = NULL;
         return false;
     }
+
     a->far = a->move;
     a->far.run = NULL;
     *whole = (struct upc_piece){ .local = a->copy, .len = n };
@@ -129,6 +144,7 @@ static bool can_be_behind(struct upc_async *a)
     a->move.skip = 0;
     if (a->move.writing)
         move_copy(a, n);
+
     return true;
 }
 
@@ -155,10 +171,12 @@ static void repeat_alone(struct upc_async *a)
 static bool add_up(const struct upc_async *a, uint64_t *done_p, int *err_p)
 {
     uint64_t sum[2] = { *done_p, *err_p != 0 };
+
     amph_upc_sums(sum, 2);
     *done_p = sum[0];
     if (sum[1] && !a->joint)
         *err_p = (int)amph_upc_max((uint64_t)*err_p);
+
     return sum[1] && a->joint;
 }
 
@@ -167,12 +185,15 @@ static upc_off_t finish(struct upc_async *a)
 {
     uint64_t done;
     int err;
+
     if (a->threaded)
         pthread_join(a->thread, NULL);
+
     joints -= a->joint;
     done = a->move.done;
     if (a->copy && !a->move.writing)
         move_copy(a, done);
+
     err = a->refused ? a->refused : a->move.error;
     if (a->common && add_up(a, &done, &err)) {
         repeat_alone(a);
@@ -181,10 +202,13 @@ static upc_off_t finish(struct upc_async *a)
         err = a->move.error;
         add_up(a, &done, &err);
     }
+
     if (!a->common)
         amph_upc_leave(a->flags);
+
     if (!err && a->at_pointer)
         a->move.file->position += (int64_t)done;
+
     drop(a);
     return err ? error(err) : (upc_off_t)done;
 }
@@ -196,6 +220,7 @@ static bool run_together(struct upc_async *a, bool async)
     if (!a->list || a->move.file->flags & UPC_STRONG_CA ||
         (async && !amph_upc_max(!upc_move_is_near(&a->move))))
         return false;
+
     return upc_move_exchange(&a->move);
 }
 
@@ -203,21 +228,27 @@ static upc_off_t start(struct upc_async *a, bool async)
 {
     struct upc_file *f = a->move.file;
     bool over;
+
     amph_upc_enter(a->flags, "UPC-IO");
     if (a->common && joints < JOINTS_MOST && upc_joint_begin(a))
         joints++;
     else if (!a->refused && !has_buffers(a))
         a->refused = ENOMEM;
+
     if (a->refused)
         a->move.nruns = 0;
+
     over = run_together(a, async);
     if (!over && async &&
         (a->joint || ((a->common || !(f->flags & UPC_STRONG_CA)) && can_be_behind(a))))
         a->threaded = pthread_create(&a->thread, NULL, run_thread, a) == 0;
+
     if (!over && !a->threaded)
         run_in_turn(a);
+
     if (!async)
         return finish(a);
+
     f->async = a;
     return 0;
 }
@@ -227,15 +258,19 @@ static upc_off_t start(struct upc_async *a, bool async)
 static struct upc_file *file_of(upc_file_t *fd, bool async)
 {
     struct upc_file *f = upc_file_find(fd);
+
     if (!f && async)
         amph_upc_fail("UPC-IO: an asynchronous operation on %p, which is no open file", (void *)fd);
+
     if (f && f->async && async)
         amph_upc_fail("UPC-IO: a second asynchronous operation on %s while one is under way",
                       f->name);
+
     if (f && f->async) {
         errno = EBUSY;
         return NULL;
     }
+
     return f;
 }
 
@@ -248,8 +283,10 @@ static int check_access(const struct upc_file *f, bool writing)
 static uint64_t product(size_t size, size_t nmemb, int *err_p)
 {
     uint64_t n = 0;
+
     if (__builtin_mul_overflow(size, nmemb, &n) || n > INT64_MAX)
         *err_p = EINVAL;
+
     return *err_p ? 0 : n;
 }
 
@@ -261,13 +298,16 @@ static size_t set_pieces(struct upc_piece *piece, struct upc_wide at, uint64_t b
     uint64_t begin = at.addr;
     uint64_t before = size ? amph_upc_block_begin(&at, block / size, size) * size : 0;
     uint64_t rest = before && block - before < len ? block - before : before ? len : 0;
+
     if (rest) {
         *piece++ = (struct upc_piece){ .at = { begin, at.thread, 0 }, .len = rest };
         at.addr += at.thread + 1 == (uint32_t)upc_self.threads ? block : 0;
         at.thread = (at.thread + 1) % (uint32_t)upc_self.threads;
     }
+
     if (rest == 0 || rest < len)
         *piece = (struct upc_piece){ .at = at, .block = block, .len = len - rest };
+
     return 1 + (rest && rest < len);
 }
 
@@ -277,14 +317,20 @@ static upc_off_t move_local(upc_file_t *fd, bool writing, void *buffer, size_t s
                             upc_flag_t flags, bool async)
 {
     struct upc_file *f = file_of(fd, async);
+
     if (!f)
         return -1;
+
     struct upc_async *a = operation(f, writing, 1, 1, flags);
+
     a->refused = f->flags & UPC_COMMON_FP ? EINVAL : check_access(f, writing);
+
     uint64_t n = product(size, nmemb, &a->refused);
+
     a->at_pointer = true;
     a->move.piece[0] = (struct upc_piece){ .local = n ? buffer : (char *)fd, .len = n };
     a->move.run[0] = (struct upc_run){ f->position, n };
+
     return start(a, async);
 }
 
@@ -299,15 +345,18 @@ static uint64_t share_of(const struct upc_file *f, uint64_t n, uint64_t *begin_p
     uint64_t units = (end + unit - 1) / unit - first / unit;
     uint64_t each = (units + (uint64_t)f->writers - 1) / (uint64_t)f->writers * unit;
     uint64_t w = (uint64_t)upc_self.mythread;
+
     *begin_p = 0;
     if (w >= (uint64_t)f->writers || n == 0)
         return 0;
+
     from = first / unit * unit + w * each;
     to = from + each;
     from = from < first ? first : from;
     to = to > end ? end : to;
     if (from >= to)
         return 0;
+
     *begin_p = from - first;
     return to - from;
 }
@@ -316,26 +365,34 @@ static upc_off_t move_shared(upc_file_t *fd, bool writing, struct upc_wide buffe
                              size_t size, size_t nmemb, upc_flag_t flags, bool async)
 {
     struct upc_file *f = file_of(fd, async);
+
     if (!f)
         return -1;
+
     struct upc_async *a = operation(f, writing, 2, 1, flags);
+
     a->refused = check_access(f, writing);
+
     uint64_t n = product(size, nmemb, &a->refused);
     uint64_t block = product(size, blocksize, &a->refused);
     uint64_t begin = 0;
     uint64_t share = n;
+
     if (buffer.thread >= (uint32_t)upc_self.threads || (n && !buffer.addr)) {
         a->refused = EFAULT;
         n = share = 0;
     }
+
     a->common = (f->flags & UPC_COMMON_FP) != 0;
     a->whole = a->refused ? 0 : n;
     if (a->common)
         share = share_of(f, n, &begin);
+
     a->at_pointer = true;
     a->move.npieces = set_pieces(a->move.piece, buffer, block, size, n);
     a->move.skip = begin;
     a->move.run[0] = (struct upc_run){ f->position + (int64_t)begin, share };
+
     return start(a, async);
 }
 
@@ -394,6 +451,7 @@ struct packed_memvec {
     struct upc_packed baseaddr;
     size_t blocksize, len;
 };
+
 struct wide_memvec {
     struct upc_wide baseaddr;
     size_t blocksize, len;
@@ -405,13 +463,16 @@ static struct upc_piece piece_of(const void *memvec, size_t i, int form)
         const struct upc_local_memvec *v = (const struct upc_local_memvec *)memvec + i;
         return (struct upc_piece){ .local = v->baseaddr, .len = v->len };
     }
+
     if (form == 1) {
         const struct packed_memvec *v = (const struct packed_memvec *)memvec + i;
         return (struct upc_piece){ .at = upc_wide_of_packed(v->baseaddr),
                                    .block = v->blocksize,
                                    .len = v->len };
     }
+
     const struct wide_memvec *v = (const struct wide_memvec *)memvec + i;
+
     return (struct upc_piece){ .at = v->baseaddr, .block = v->blocksize, .len = v->len };
 }
 
@@ -423,13 +484,16 @@ static int fill_pieces(struct upc_move *m, const void *memvec, size_t nmem, int 
     for (size_t i = 0; i < nmem; i++) {
         struct upc_piece p = piece_of(memvec, i, form);
         struct upc_piece *to = &m->piece[m->npieces];
+
         if (p.len && form && (p.at.thread >= (uint32_t)upc_self.threads || !p.at.addr))
             return EFAULT;
+
         *bytes_p += p.len;
         *to = p;
         if (p.len)
             m->npieces += form ? set_pieces(to, p.at, p.block, 1, p.len) : 1;
     }
+
     return 0;
 }
 
@@ -441,22 +505,28 @@ static int fill_lists(struct upc_move *m, const void *memvec, size_t nmem,
     uint64_t file = 0;
     int64_t last = 0;
     int err = fill_pieces(m, memvec, nmem, form, &memory);
+
     m->nruns = 0;
     if (err)
         return err;
+
     for (size_t i = 0; i < nfile; i++) {
         if (filevec[i].len == 0)
             continue;
         if (filevec[i].offset < last)
             return EINVAL;
+
         struct upc_run *before = m->nruns ? &m->run[m->nruns - 1] : NULL;
+
         last = filevec[i].offset;
         file += filevec[i].len;
+
         if (before && before->offset + (int64_t)before->len == last)
             before->len += filevec[i].len;
         else
             m->run[m->nruns++] = (struct upc_run){ last, filevec[i].len };
     }
+
     return memory == file ? 0 : EINVAL;
 }
 
@@ -466,16 +536,21 @@ static upc_off_t move_list(upc_file_t *fd, bool writing, size_t nmem, const void
                            int form, bool async)
 {
     struct upc_file *f = file_of(fd, async);
+
     if (!f)
         return -1;
+
     /* each may begin inside a block */
     struct upc_async *a = operation(f, writing, 2 * nmem, nfile, flags);
+
     a->list = true;
     a->refused = check_access(f, writing);
     if (!a->refused)
         a->refused = fill_lists(&a->move, memvec, nmem, filevec, nfile, form);
+
     if (a->refused)
         a->move.npieces = 0;
+
     return start(a, async);
 }
 
@@ -520,9 +595,12 @@ void upc_all_fwrite_list_local_async(upc_file_t *fd, size_t memvec_entries,
 upc_off_t upc_all_fwait_async(upc_file_t *fd)
 {
     struct upc_file *f = upc_file_find(fd);
+
     if (!f || !f->async)
         return error(f ? EINVAL : EBADF);
+
     struct upc_async *a = f->async;
+
     f->async = NULL;
     return finish(a);
 }
@@ -531,12 +609,15 @@ upc_off_t upc_all_ftest_async(upc_file_t *fd, int *flag)
 {
     struct upc_file *f = upc_file_find(fd);
     uint64_t unfinished;
+
     *flag = 0;
     if (!f || !f->async)
         return error(f ? EINVAL : EBADF);
+
     unfinished = f->async->threaded && !__atomic_load_n(&f->async->ended, __ATOMIC_ACQUIRE);
     if (amph_upc_max(unfinished)) /* collective: all say the same */
         return 0;
+
     *flag = 1;
     return upc_all_fwait_async(fd);
 }

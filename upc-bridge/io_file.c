@@ -18,13 +18,17 @@ static bool below_prefix(const char *path, const char *list)
     while (list && *list) {
         size_t entry = strcspn(list, ":");
         size_t len = strcspn(list, ":=");
+
         while (len > 1 && list[len - 1] == '/')
             len--;
+
         if (len && strncmp(path, list, len) == 0 &&
             (path[len] == '/' || path[len] == 0 || len == 1))
             return true;
+
         list += entry + (list[entry] == ':');
     }
+
     return false;
 }
 
@@ -40,6 +44,7 @@ int upc_raw_open(struct upc_file *f, int flags, mode_t mode)
     f->fd = -1;
     if (is_forwarded(f->name))
         return iofwd_open(f->name, flags, mode, &f->forwarded);
+
     f->fd = open(f->name, flags | O_CLOEXEC, mode);
     return f->fd < 0 ? errno : 0;
 }
@@ -59,8 +64,10 @@ int upc_raw_size(struct upc_file *f, int64_t *size_p)
 {
     struct stat st;
     int err = f->forwarded ? iofwd_fstat(f->forwarded, &st) : fstat(f->fd, &st) ? errno : 0;
+
     if (!err)
         *size_p = st.st_size;
+
     return err;
 }
 
@@ -73,6 +80,7 @@ int upc_raw_allocate(struct upc_file *f, int64_t size)
 {
     if (size == 0)
         return 0;
+
     return f->forwarded ? iofwd_fallocate(f->forwarded, 0, size) : posix_fallocate(f->fd, 0, size);
 }
 
@@ -85,9 +93,11 @@ static int move_once(struct upc_file *f, bool writing, void *buf, uint64_t len, 
                      size_t *n_p)
 {
     ssize_t n;
+
     if (f->forwarded)
         return writing ? iofwd_pwrite(f->forwarded, buf, len, offset, n_p)
                        : iofwd_pread(f->forwarded, buf, len, offset, n_p);
+
     n = writing ? pwrite(f->fd, buf, len, offset) : pread(f->fd, buf, len, offset);
     *n_p = n < 0 ? 0 : (size_t)n;
     return n < 0 ? errno : 0;
@@ -98,6 +108,7 @@ int upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int6
 {
     int err = 0;
     size_t n;
+
     *done_p = 0;
     while (*done_p < len) {
         err = move_once(f, writing, (char *)buf + *done_p, len - *done_p, offset + (int64_t)*done_p,
@@ -106,7 +117,9 @@ int upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int6
             continue;
         if (err || n == 0)
             break;
+
         *done_p += n;
     }
+
     return err ? err : writing && *done_p < len ? ENOSPC : 0;
 }

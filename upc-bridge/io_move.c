@@ -48,18 +48,23 @@ static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct
     uint64_t inside = x % p->block;
     uint64_t t = block % threads;
     uint64_t row = block / threads;
+
     while (n) {
         uint64_t len = p->block - inside < n ? p->block - inside : n;
         struct part *part = &parts[t];
+
         if (!buf && part->len == 0)
             part->addr = p->at.addr + row * p->block + inside;
+
         if (buf) {
             copy(to_file, buf, part->bytes + part->len, len);
             buf += len;
         }
+
         part->len += len;
         n -= len;
         inside = 0;
+
         if (++t == threads) {
             t = 0;
             row++;
@@ -72,16 +77,21 @@ static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct
 static bool fetch_parts(struct part *parts, bool to_file, char *room)
 {
     uint64_t need = 0;
+
     for (int t = 0; t < upc_self.threads; t++) {
         uintptr_t here = here_of((uint32_t)t);
+
         parts[t].bytes = here ? (char *)here + parts[t].addr : room + need;
         if (!here && to_file && parts[t].len)
             amphora_upc_memget_nbi(
                 parts[t].bytes, (struct upc_wide){ parts[t].addr, (uint32_t)t, 0 }, parts[t].len);
+
         need += here ? 0 : parts[t].len;
     }
+
     if (need && to_file)
         upc_synci();
+
     return need > 0;
 }
 
@@ -91,6 +101,7 @@ static void store_parts(const struct part *parts)
         if (!here_of((uint32_t)t) && parts[t].len)
             amphora_upc_memput_nbi((struct upc_wide){ parts[t].addr, (uint32_t)t, 0 },
                                    parts[t].bytes, parts[t].len);
+
     upc_synci();
 }
 
@@ -99,15 +110,19 @@ static int move_stretch(const struct upc_move *m, const struct upc_piece *p, uin
 {
     struct part *parts = calloc((size_t)upc_self.threads, sizeof *parts);
     bool far;
+
     if (!parts)
         return ENOMEM;
+
     each_block(p, x, n, parts, NULL, m->writing);
     far = fetch_parts(parts, m->writing, m->file->buffer + m->file->buffer_bytes);
     for (int t = 0; t < upc_self.threads; t++)
         parts[t].len = 0;
+
     each_block(p, x, n, parts, buf, m->writing);
     if (far && !m->writing)
         store_parts(parts);
+
     free(parts);
     return 0;
 }
@@ -130,9 +145,11 @@ char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p)
     struct upc_wide w = p->at;
     uint64_t block;
     uint64_t inside = c->at;
+
     *n_p = p->len - c->at;
     if (p->local)
         return p->local + c->at;
+
     if (p->block) {
         block = w.thread + c->at / p->block;
         inside = block / (uint64_t)upc_self.threads * p->block + c->at % p->block;
@@ -140,6 +157,7 @@ char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p)
         if (*n_p > p->block - c->at % p->block && upc_self.threads > 1)
             *n_p = p->block - c->at % p->block;
     }
+
     return here_of(w.thread) ? (char *)here_of(w.thread) + w.addr + inside : NULL;
 }
 
@@ -147,10 +165,12 @@ int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, u
 {
     const bool to_file = m->writing;
     int err = 0;
+
     while (n && !err) {
         uint64_t len = c->piece->len - c->at < n ? c->piece->len - c->at : n;
         uint64_t run;
         char *memory = upc_cursor_straight(c, &run);
+
         if (memory && run >= len)
             copy(to_file, buf, memory, len);
         else if (c->piece->block)
@@ -161,10 +181,12 @@ int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, u
         else
             upc_write_far((struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 },
                           buf, len);
+
         upc_cursor_advance(c, len);
         buf += len;
         n -= len;
     }
+
     return err;
 }
 
@@ -173,10 +195,12 @@ int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, u
 static void move_run(struct upc_move *m, struct upc_cursor *c, int64_t offset, uint64_t len)
 {
     struct upc_file *f = m->file;
+
     while (len && !m->error) {
         uint64_t n;
         uint64_t done = 0;
         char *memory = upc_cursor_straight(c, &n);
+
         if (memory && (n >= UPC_IO_DIRECT || n >= len)) {
             n = n < len ? n : len;
             m->error = upc_raw_move(f, m->writing, memory, n, offset, &done);
@@ -185,11 +209,14 @@ static void move_run(struct upc_move *m, struct upc_cursor *c, int64_t offset, u
             n = len < f->buffer_bytes ? len : f->buffer_bytes;
             if (m->writing)
                 m->error = upc_cursor_move(m, c, f->buffer, n);
+
             if (!m->error)
                 m->error = upc_raw_move(f, m->writing, f->buffer, n, offset, &done);
+
             if (!m->error && !m->writing)
                 m->error = upc_cursor_move(m, c, f->buffer, done);
         }
+
         m->done += done;
         offset += (int64_t)done;
         len -= done;
@@ -201,15 +228,19 @@ static void move_run(struct upc_move *m, struct upc_cursor *c, int64_t offset, u
 void upc_move_run(struct upc_move *m)
 {
     struct upc_cursor c = { m->piece, m->npieces, 0 };
+
     m->done = 0;
     m->error = 0;
     upc_cursor_advance(&c, m->skip);
+
     for (size_t i = 0; i < m->nruns && !m->error; i++) {
         uint64_t before = m->done;
+
         move_run(m, &c, m->run[i].offset, m->run[i].len);
         if (m->done - before < m->run[i].len)
             break;
     }
+
     if (m->writing && !m->error && m->file->flush_writes)
         m->error = upc_raw_sync(m->file);
 }
@@ -217,10 +248,13 @@ void upc_move_run(struct upc_move *m)
 bool upc_move_is_near(const struct upc_move *m)
 {
     bool all = true;
+
     for (int t = 0; t < upc_self.threads; t++)
         all &= here_of((uint32_t)t) != 0;
+
     for (size_t i = 0; i < m->npieces && !all; i++)
         if (!m->piece[i].local && (m->piece[i].block || !here_of(m->piece[i].at.thread)))
             return false;
+
     return true;
 }

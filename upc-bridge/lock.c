@@ -50,9 +50,11 @@ static struct upc_wide place(const upc_lock_t *lock, const char *call)
     uint64_t value = (uintptr_t)lock;
     struct upc_wide p = { value & (((uint64_t)1 << ADDR_BITS) - 1), (uint32_t)(value >> ADDR_BITS),
                           0 };
+
     if (p.addr == 0 || p.thread >= (uint32_t)upc_self.threads || p.addr >= upc_self.size ||
         p.addr % 8)
         amph_upc_fail("%s: %p is no lock", call, (const void *)lock);
+
     return p;
 }
 
@@ -60,6 +62,7 @@ static struct upc_wide place(const upc_lock_t *lock, const char *call)
 static uint64_t change(struct upc_wide p, gex_OP_t op, uint64_t a, uint64_t b)
 {
     uint64_t old = 0;
+
     gex_Event_Wait(gex_AD_OpNB_U64(locks.ad, &old, p.thread, amph_upc_there(p.thread, p.addr), op,
                                    a, b, GEX_FLAG_AD_ACQ | GEX_FLAG_AD_REL));
     return old;
@@ -70,8 +73,10 @@ static uint64_t change(struct upc_wide p, gex_OP_t op, uint64_t a, uint64_t b)
 static uint32_t find(const upc_lock_t *lock)
 {
     uint32_t i = 0;
+
     while (i < locks.count && locks.node[i].lock != lock)
         i++;
+
     return i;
 }
 
@@ -79,14 +84,18 @@ static uint32_t find(const upc_lock_t *lock)
 static uint32_t take(upc_lock_t *lock)
 {
     uint32_t i = find(NULL);
+
     if (i == locks.count) {
         struct node *more = realloc(locks.node, (locks.count * 2 + 8) * sizeof *more);
+
         if (!more)
             amph_upc_fail("upc_lock: no memory for %u locks held at a time", locks.count);
+
         memset(more + locks.count, 0, (locks.count + 8) * sizeof *more);
         locks.node = more;
         locks.count = locks.count * 2 + 8;
     }
+
     locks.node[i] = (struct node){ .lock = lock };
     return i;
 }
@@ -111,12 +120,14 @@ size_t amph_upc_lock_handlers(gex_AM_Entry_t *rows)
         { 0, (gex_AM_Fn_t)grant_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL,
           "upc_grant" },
     };
+
     if (rows[0].gex_index) {
         locks.link = rows[0].gex_index;
         locks.grant = rows[1].gex_index;
     } else {
         memcpy(rows, own, sizeof own);
     }
+
     return sizeof own / sizeof own[0];
 }
 
@@ -130,14 +141,17 @@ void amph_upc_locks_init(void)
 upc_lock_t *upc_global_lock_alloc(void)
 {
     struct upc_wide p = amphora_upc_alloc(sizeof(uint64_t));
+
     if (p.addr)
         __atomic_store_n((uint64_t *)amph_upc_mine(p.addr), 0, __ATOMIC_SEQ_CST);
+
     return pointer(p);
 }
 
 upc_lock_t *upc_all_lock_alloc(void)
 {
     uint64_t value = upc_self.mythread == 0 ? (uint64_t)(uintptr_t)upc_global_lock_alloc() : 0;
+
     amph_upc_report(0, &value, sizeof value);
     return (upc_lock_t *)(uintptr_t)value;
 }
@@ -146,9 +160,12 @@ void upc_lock_free(upc_lock_t *lock)
 {
     if (!lock)
         return;
+
     uint32_t i = find(lock);
+
     if (i < locks.count)
         locks.node[i].lock = NULL; /* it was held by this thread: that is over, too */
+
     amphora_upc_free(place(lock, "upc_lock_free"));
 }
 
@@ -164,16 +181,20 @@ void upc_lock(upc_lock_t *lock)
     struct upc_wide p = place(lock, "upc_lock");
     uint64_t before;
     uint32_t i = find(lock);
+
     if (i < locks.count)
         amph_upc_fail("upc_lock: this thread holds the lock already");
+
     i = take(lock);
     before = change(p, GEX_OP_SWAP, word_of(i), 0);
+
     if (before) {
         gex_AM_RequestShort3(upc_self.tm, thread_of(before), locks.link, 0,
                              (gex_AM_Arg_t)(uint32_t)before, UPC_HIGH(word_of(i)),
                              UPC_LOW(word_of(i)));
         GASNET_BLOCKUNTIL(locks.node[i].granted);
     }
+
     upc_fence();
 }
 
@@ -181,14 +202,17 @@ int upc_lock_attempt(upc_lock_t *lock)
 {
     struct upc_wide p = place(lock, "upc_lock_attempt");
     uint32_t i;
+
     if (find(lock) < locks.count)
         amph_upc_fail("upc_lock_attempt: this thread holds the lock already");
+
     i = take(lock);
     if (change(p, GEX_OP_FCAS, 0, word_of(i)) != 0) {
         locks.node[i].lock = NULL;
         gasnet_AMPoll(); /* who tries again and again must let others' messages in */
         return 0;
     }
+
     upc_fence();
     return 1;
 }
@@ -198,13 +222,16 @@ void upc_unlock(upc_lock_t *lock)
     struct upc_wide p = place(lock, "upc_unlock");
     uint32_t i = find(lock);
     uint64_t next;
+
     if (i == locks.count)
         amph_upc_fail("upc_unlock: this thread does not hold the lock");
+
     upc_fence();
     if (!locks.node[i].next && change(p, GEX_OP_FCAS, word_of(i), 0) == word_of(i)) {
         locks.node[i].lock = NULL;
         return;
     }
+
     GASNET_BLOCKUNTIL(locks.node[i].next != 0);
     next = locks.node[i].next;
     locks.node[i].lock = NULL;

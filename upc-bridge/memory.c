@@ -20,6 +20,7 @@ static void *source(struct upc_wide p)
 {
     if (p.addr == 0)
         amph_upc_fail("a null pointer-to-shared was read from");
+
     return amph_upc_there(p.thread, p.addr);
 }
 
@@ -27,6 +28,7 @@ static void *target(struct upc_wide p)
 {
     if (p.addr == 0)
         amph_upc_fail("a null pointer-to-shared was written to");
+
     return amph_upc_there(p.thread, p.addr);
 }
 
@@ -57,16 +59,20 @@ upc_handle_t amphora_upc_memcpy_nb(struct upc_wide dst, struct upc_wide src, siz
     void *from = near(src);
     void *to = near(dst);
     char *bounce;
+
     if (n == 0)
         return UPC_COMPLETE_HANDLE;
+
     (void)source(src);
     (void)target(dst);
     if (from)
         return amphora_upc_memput_nb(dst, from, n);
     if (to)
         return amphora_upc_memget_nb(to, src, n);
+
     if (!(bounce = malloc(BOUNCE)))
         amph_upc_fail("upc_memcpy: no memory for %d bytes between two other threads", BOUNCE);
+
     for (size_t done = 0, part; done < n; done += part) {
         part = n - done < BOUNCE ? n - done : BOUNCE;
         (void)gex_RMA_GetBlocking(upc_self.tm, bounce, src.thread,
@@ -74,6 +80,7 @@ upc_handle_t amphora_upc_memcpy_nb(struct upc_wide dst, struct upc_wide src, siz
         (void)gex_RMA_PutBlocking(upc_self.tm, dst.thread,
                                   amph_upc_there(dst.thread, dst.addr + done), bounce, part, 0);
     }
+
     free(bounce);
     return UPC_COMPLETE_HANDLE;
 }
@@ -90,6 +97,7 @@ upc_handle_t amphora_upc_memget_nb(void *dst, struct upc_wide src, size_t n)
 {
     if (n == 0)
         return UPC_COMPLETE_HANDLE;
+
     return (upc_handle_t)gex_RMA_GetNB(upc_self.tm, dst, src.thread, source(src), n, 0);
 }
 
@@ -97,6 +105,7 @@ upc_handle_t amphora_upc_memput_nb(struct upc_wide dst, const void *src, size_t 
 {
     if (n == 0)
         return UPC_COMPLETE_HANDLE;
+
     return (upc_handle_t)gex_RMA_PutNB(upc_self.tm, dst.thread, target(dst), src, n,
                                        GEX_EVENT_DEFER, 0);
 }
@@ -110,10 +119,13 @@ void amphora_upc_memcpy_nbi(struct upc_wide dst, struct upc_wide src, size_t n)
 {
     void *from = near(src);
     void *to = near(dst);
+
     if (n == 0)
         return;
+
     (void)source(src);
     (void)target(dst);
+
     if (from)
         amphora_upc_memput_nbi(dst, from, n);
     else if (to)
@@ -149,6 +161,7 @@ int upc_sync_attempt(upc_handle_t handle)
 {
     if (handle == UPC_COMPLETE_HANDLE)
         return 1;
+
     gasnet_AMPoll();
     return gex_Event_Test((gex_Event_t)handle) == GASNET_OK;
 }

@@ -24,10 +24,12 @@ void amphora_upc_all_broadcast(struct upc_wide dst, struct upc_wide src, size_t 
      * MYSYNC needs no meeting. */
     upc_flag_t in = flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags;
     upc_flag_t out = flags & UPC_OUT_MYSYNC ? UPC_OUT_NOSYNC : flags;
+
     amph_upc_enter(in, "upc_all_broadcast");
     if (nbytes)
         gex_Event_Wait(gex_Coll_BroadcastNB(upc_self.tm, src.thread, amph_upc_mine(dst.addr),
                                             amph_upc_mine(src.addr), nbytes, 0));
+
     amph_upc_leave(out);
 }
 
@@ -52,10 +54,12 @@ void amphora_upc_all_gather(struct upc_wide dst, struct upc_wide src, size_t nby
 static void collect(uint64_t dst, uint64_t src, size_t nbytes)
 {
     uint32_t threads = (uint32_t)upc_self.threads;
+
     for (uint32_t i = 1; i <= threads; i++) {
         uint32_t t = (me() + i) % threads;
         amphora_upc_memget_nbi(amph_upc_mine(dst + t * nbytes), at(t, src), nbytes);
     }
+
     upc_synci();
 }
 
@@ -79,11 +83,14 @@ void amphora_upc_all_permute(struct upc_wide dst, struct upc_wide src, struct up
                              size_t nbytes, upc_flag_t flags)
 {
     int to;
+
     amph_upc_enter(flags, "upc_all_permute");
     to = *(volatile int *)amph_upc_mine(perm.addr);
+
     if (to < 0 || to >= upc_self.threads)
         amph_upc_fail("upc_all_permute: perm[%d] is %d; there are %d threads", upc_self.mythread,
                       to, upc_self.threads);
+
     amphora_upc_memcpy(at((uint32_t)to, dst.addr), at(me(), src.addr), nbytes);
     amph_upc_leave(flags);
 }

@@ -96,6 +96,7 @@ static void add_value(const struct how *how, struct part *acc, const void *x)
         how->combine(how, acc->value, x);
     else
         memcpy(acc->value, x, how->size);
+
     acc->has = 1;
 }
 
@@ -104,10 +105,13 @@ static void combine_parts(const void *arg1, void *arg2_and_out, size_t count, co
 {
     const struct part *first = arg1;
     struct part *second = arg2_and_out;
+
     for (size_t i = 0; i < count; i++) {
         struct part acc = first[i];
+
         if (second[i].has)
             add_value(cdata, &acc, second[i].value);
+
         second[i] = acc;
     }
 }
@@ -129,6 +133,7 @@ static struct layout layout_of(struct upc_wide p, size_t nelems, size_t block, s
         p.thread, p.addr, before, before + nelems, block ? block : nelems, 0, size
     };
     uint64_t row = l.block * (uint64_t)upc_self.threads;
+
     l.rows = row ? l.end / row + (l.end % row != 0) : 0;
     return l;
 }
@@ -141,6 +146,7 @@ static uint64_t run_of(const struct layout *l, uint64_t t, uint64_t row, uint64_
     uint64_t begin = block * l->block;
     uint64_t end = l->end - begin < l->block ? l->end : begin + l->block;
     uint64_t skip = block ? 0 : l->before;
+
     *addr_p = l->addr + ((l->first + block) / threads * l->block + skip) * l->size;
     return begin >= l->end ? 0 : end - begin - skip;
 }
@@ -151,6 +157,7 @@ static void add_own_run(const struct how *how, const struct layout *l, uint64_t 
     uint64_t addr;
     uint64_t n = run_of(l, (uint64_t)upc_self.mythread, row, &addr);
     const unsigned char *x = amph_upc_mine(addr);
+
     for (uint64_t i = 0; i < n; i++)
         add_value(how, acc, x + i * l->size);
 }
@@ -171,6 +178,7 @@ static void reduce_commuting(const struct how *how, struct upc_wide dst, const s
     memset(result, 0, sizeof *result);
     for (uint64_t row = 0; row < l->rows; row++)
         add_own_run(how, l, row, result);
+
     all_in_one(how, dst, result, 1, GEX_OP_USER);
 }
 
@@ -180,19 +188,23 @@ static void reduce_in_order(const struct how *how, struct upc_wide dst, const st
                             struct part *result)
 {
     struct part *parts = calloc(ROWS_AT_A_TIME * 2, sizeof *parts);
+
     memset(result, 0, sizeof *result);
     if (!parts)
         amph_upc_fail("%s: no memory", how->call);
+
     for (uint64_t row = 0, n; row < l->rows; row += n) {
         n = l->rows - row < ROWS_AT_A_TIME ? l->rows - row : ROWS_AT_A_TIME;
         memset(parts, 0, n * 2 * sizeof *parts);
         for (uint64_t i = 0; i < n; i++)
             add_own_run(how, l, row + i, &parts[2 * i + ((uint64_t)upc_self.mythread < l->first)]);
+
         all_in_one(how, dst, parts, n * 2, GEX_OP_USER_NC);
         for (uint64_t i = 0; i < n * 2 && dst.thread == (uint32_t)upc_self.mythread; i++)
             if (parts[i].has)
                 add_value(how, result, parts[i].value);
     }
+
     free(parts);
 }
 
@@ -201,6 +213,7 @@ static void reduce(const struct how *how, struct upc_wide dst, struct upc_wide s
 {
     struct part result;
     struct layout l = layout_of(src, nelems, block, how->size);
+
     /* each reads its own */
     amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags, how->call);
     if (nelems) {
@@ -208,6 +221,7 @@ static void reduce(const struct how *how, struct upc_wide dst, struct upc_wide s
         if (dst.thread == (uint32_t)upc_self.mythread)
             memcpy(amph_upc_mine(dst.addr), result.value, how->size);
     }
+
     amph_upc_leave(flags & UPC_OUT_MYSYNC ? UPC_OUT_NOSYNC : flags);
 }
 
@@ -225,9 +239,12 @@ static void write_prefixes(const struct how *how, const struct layout *from,
 {
     uint64_t addr, to_addr;
     uint64_t n = run_of(from, (uint64_t)upc_self.mythread, row, &addr);
+
     (void)run_of(to, (uint64_t)upc_self.mythread, row, &to_addr);
+
     const unsigned char *x = amph_upc_mine(addr);
     unsigned char *y = amph_upc_mine(to_addr);
+
     for (uint64_t i = 0; i < n; i++) {
         add_value(how, &acc, x + i * from->size);
         memcpy(y + i * to->size, acc.value, how->size);
@@ -239,24 +256,30 @@ static void prefix_rows(const struct how *how, const struct layout *from, const 
 {
     uint64_t threads = (uint64_t)upc_self.threads;
     struct part *own = amph_upc_mine(board->parts.addr);
+
     memset(own, 0, n * sizeof *own);
     for (uint64_t i = 0; i < n; i++)
         add_own_run(how, from, row + i, &own[i]);
+
     amph_upc_meet();
     for (uint64_t t = 0; t < threads; t++)
         amphora_upc_memget_nbi(board->copy + t * ROWS_AT_A_TIME,
                                (struct upc_wide){ board->parts.addr, (uint32_t)t, 0 },
                                n * sizeof *own);
+
     upc_synci();
     for (uint64_t i = 0; i < n; i++)
         for (uint64_t k = 0; k < threads; k++) {
             uint64_t t = (from->first + k) % threads;
             const struct part *p = &board->copy[t * ROWS_AT_A_TIME + i];
+
             if (t == (uint64_t)upc_self.mythread)
                 write_prefixes(how, from, to, row + i, *carry);
+
             if (p->has)
                 add_value(how, carry, p->value);
         }
+
     amph_upc_meet();
 }
 
@@ -267,9 +290,11 @@ static void prefix(const struct how *how, struct upc_wide dst, struct upc_wide s
     struct layout to = layout_of(dst, nelems, block, how->size);
     struct part carry = { .has = 0 };
     struct board board;
+
     if (dst.thread != src.thread || from.before != to.before)
         amph_upc_fail("%s: dst begins in thread %u with phase %u, src in thread %u with phase %u",
                       how->call, dst.thread, dst.phase, src.thread, src.phase);
+
     amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags, how->call);
     if (nelems) {
         board.parts = amphora_upc_all_alloc((size_t)upc_self.threads,
@@ -277,13 +302,16 @@ static void prefix(const struct how *how, struct upc_wide dst, struct upc_wide s
         board.copy = calloc((size_t)upc_self.threads * ROWS_AT_A_TIME, sizeof(struct part));
         if (!board.parts.addr || !board.copy)
             amph_upc_fail("%s: no memory", how->call);
+
         for (uint64_t row = 0; row < from.rows; row += ROWS_AT_A_TIME)
             prefix_rows(how, &from, &to, &board, row,
                         from.rows - row < ROWS_AT_A_TIME ? from.rows - row : ROWS_AT_A_TIME,
                         &carry);
+
         free(board.copy);
         amphora_upc_all_free(board.parts);
     }
+
     amph_upc_leave(flags & UPC_OUT_MYSYNC ? UPC_OUT_NOSYNC : flags);
 }
 

@@ -30,6 +30,7 @@ static int compare(const struct sorting *s, uint64_t a, uint64_t b)
     if (s->form == 1)
         return ((int (*)(struct upc_packed, struct upc_packed))s->func)(upc_packed_of_wide(own(a)),
                                                                         upc_packed_of_wide(own(b)));
+
     return ((int (*)(struct upc_wide, struct upc_wide))s->func)(own(a), own(b));
 }
 
@@ -43,18 +44,23 @@ static uint64_t sort_own(const struct sorting *s, uint64_t addr, uint64_t other,
             uint64_t end = begin + 2 * width < n ? begin + 2 * width : n;
             uint64_t a = begin;
             uint64_t b = mid;
+
             for (uint64_t to = begin; to < end; to++) {
                 bool left = b == end ||
                             (a < mid && compare(s, addr + a * s->size, addr + b * s->size) <= 0);
                 uint64_t from = left ? a++ : b++;
+
                 memcpy(amph_upc_mine(other + to * s->size), amph_upc_mine(addr + from * s->size),
                        s->size);
             }
         }
+
         uint64_t swap = addr;
+
         addr = other;
         other = swap;
     }
+
     return addr;
 }
 
@@ -66,13 +72,16 @@ static void each_run(const struct sorting *s, uint64_t first, uint64_t n,
     uint64_t threads = (uint64_t)upc_self.threads;
     uint64_t row;
     uint64_t done = 0;
+
     while (done < n) {
         uint64_t i = s->before + first + done;
         uint64_t b = i / s->block;
         uint64_t run = s->block - i % s->block;
         struct upc_wide p = s->array;
+
         if (run > n - done)
             run = n - done;
+
         row = (s->array.thread + b) / threads;
         p.thread = (uint32_t)((s->array.thread + b) % threads);
         p.addr += (row * s->block + i % s->block) * s->size;
@@ -108,6 +117,7 @@ static void find_borders(const struct sorting *s, uint64_t samples, uint64_t bor
     uint64_t at;
     uint64_t dst = (uint64_t)upc_self.mythread * threads * s->size;
     struct upc_wide any = { s->array.addr + s->before * s->size, s->array.thread, 0 };
+
     for (uint64_t i = 0; i < threads; i++) /* who has none repeats an element of the array */
         if (n)
             amphora_upc_memput_nbi((struct upc_wide){ samples + dst + i * s->size, 0, 0 },
@@ -115,14 +125,17 @@ static void find_borders(const struct sorting *s, uint64_t samples, uint64_t bor
         else
             amphora_upc_memcpy((struct upc_wide){ samples + dst + i * s->size, 0, 0 }, any,
                                s->size);
+
     upc_synci();
     amph_upc_meet();
+
     if (upc_self.mythread == 0) {
         at = sort_own(s, samples, room, total);
         for (uint64_t i = 1; i < threads; i++)
             memcpy(amph_upc_mine(borders + (i - 1) * s->size),
                    amph_upc_mine(at + i * threads * s->size), s->size);
     }
+
     if (threads > 1)
         amph_upc_report(0, amph_upc_mine(borders), (threads - 1) * s->size);
 }
@@ -132,13 +145,16 @@ static uint64_t first_above(const struct sorting *s, uint64_t sorted, uint64_t n
 {
     uint64_t low = 0;
     uint64_t high = n;
+
     while (low < high) {
         uint64_t mid = low + (high - low) / 2;
+
         if (compare(s, sorted + mid * s->size, border) <= 0)
             low = mid + 1;
         else
             high = mid;
     }
+
     return low;
 }
 
@@ -153,28 +169,36 @@ static void take_share(const struct sorting *s, uint64_t board_addr, uint64_t bo
     uint64_t a, b;
     struct board *boards = malloc(threads * board_bytes);
     struct board *t_board;
+
     if (!boards)
         amph_upc_fail("upc_all_sort: no memory");
+
     for (uint64_t t = 0; t < threads; t++)
         amphora_upc_memget_nbi((char *)boards + t * board_bytes,
                                (struct upc_wide){ board_addr, (uint32_t)t, 0 }, board_bytes);
+
     upc_synci();
     for (uint64_t t = 0; t < threads; t++) {
         t_board = (struct board *)((char *)boards + t * board_bytes);
         before += t_board->begin[me];
         share += t_board->begin[me + 1] - t_board->begin[me];
     }
+
     a = amph_upc_scratch(share * s->size, "upc_all_sort");
     b = amph_upc_scratch(share * s->size, "upc_all_sort");
+
     for (uint64_t t = 0; t < threads; t++) {
         t_board = (struct board *)((char *)boards + t * board_bytes);
+
         uint64_t n = t_board->begin[me + 1] - t_board->begin[me];
+
         amphora_upc_memget_nbi(
             amph_upc_mine(a + done * s->size),
             (struct upc_wide){ t_board->addr + t_board->begin[me] * s->size, (uint32_t)t, 0 },
             n * s->size);
         done += n;
     }
+
     upc_synci();
     amph_upc_meet();
     each_run(s, before, share, write_back, sort_own(s, a, b, share));
@@ -201,9 +225,11 @@ static void sort_all(const struct sorting *s)
     uint64_t samples = common.addr + board_bytes;
     uint64_t borders = samples + 2 * samples_bytes;
     struct board *board = amph_upc_mine(common.addr);
+
     if (!common.addr)
         amph_upc_fail(
             "upc_all_sort: no shared memory for samples; AMPHORA_UPC_HEAP makes more of it");
+
     samples += (64 - samples % 64) % 64;
     borders = samples + 2 * samples_bytes;
     each_run(s, first, n, fetch, a);
@@ -212,10 +238,12 @@ static void sort_all(const struct sorting *s)
     find_borders(s, samples, borders, samples + samples_bytes, sorted, n);
     board->addr = sorted;
     board->n = n;
+
     for (uint64_t t = 0; t <= threads; t++)
         board->begin[t] = t == 0         ? 0
                           : t == threads ? n
                                          : first_above(s, sorted, n, borders + (t - 1) * s->size);
+
     amph_upc_meet();
     take_share(s, common.addr, board_bytes);
     amph_upc_meet();
@@ -230,8 +258,10 @@ void amphora_upc_all_sort(struct upc_wide A, size_t elem_size, size_t nelems, si
     uint64_t before = amph_upc_block_begin(&A, blk_size, elem_size);
     const struct sorting s = { A,    before, elem_size, nelems, blk_size ? blk_size : nelems,
                                func, form };
+
     amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_ALLSYNC : flags, "upc_all_sort");
     if (nelems && elem_size)
         sort_all(&s);
+
     amph_upc_leave(flags);
 }

@@ -25,6 +25,7 @@ void amph_upc_fail(const char *format, ...)
 {
     char text[512];
     va_list args;
+
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
@@ -37,6 +38,7 @@ void upc_static_add(struct upc_static *object)
 {
     if (!program.last)
         program.last = &program.first;
+
     *program.last = object;
     program.last = &object->next;
 }
@@ -55,6 +57,7 @@ static void told_handler(gex_Token_t token)
 {
     if (++program.heard < upc_self.threads - 1)
         return;
+
     program.running = false;
     gasnet_exit(program.status);
 }
@@ -68,6 +71,7 @@ static void register_handlers(gex_EP_t ep)
     size_t nfiles = iofwd_handlers(&file_rows);
     size_t n = 0;
     size_t nalloc, nlock;
+
     n += nalloc = amph_upc_alloc_handlers(rows);
     n += nlock = amph_upc_lock_handlers(rows + n);
     rows[n++] = (gex_AM_Entry_t){
@@ -76,6 +80,7 @@ static void register_handlers(gex_EP_t ep)
     rows[n++] = (gex_AM_Entry_t){
         0, (gex_AM_Fn_t)told_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "upc_told"
     };
+
     for (size_t i = 0; i < nfiles && n < UPC_MAX_HANDLERS; i++)
         rows[n++] = (gex_AM_Entry_t){ 0,
                                       (gex_AM_Fn_t)file_rows[i].fn,
@@ -83,8 +88,10 @@ static void register_handlers(gex_EP_t ep)
                                       file_rows[i].nargs,
                                       NULL,
                                       file_rows[i].name };
+
     if (gex_EP_RegisterHandlers(ep, rows, n) != GASNET_OK)
         amph_upc_fail("the handlers could not be registered");
+
     amph_upc_alloc_handlers(rows);
     amph_upc_lock_handlers(rows + nalloc);
     program.exit = rows[nalloc + nlock].gex_index;
@@ -98,18 +105,23 @@ static uint64_t heap_bytes(int form)
     uint64_t page = GASNET_PAGESIZE;
     uint64_t limit = UINT64_MAX;
     uint64_t wanted;
+
     if (form == 1)
         limit = (uint64_t)1 << UPC_PACKED_ADDR_BITS;
+
     wanted = (uint64_t)gasnett_getenv_int_withdefault("AMPHORA_UPC_HEAP", 0, 1);
     if (wanted > limit)
         amph_upc_fail("AMPHORA_UPC_HEAP asks for %llu bytes; packed pointers-to-shared reach %llu "
                       "(compile with -DUPC_PTS_STRUCT)",
                       (unsigned long long)wanted, (unsigned long long)limit);
+
     if (wanted > most)
         amph_upc_fail("AMPHORA_UPC_HEAP asks for %llu bytes; a process of this job can have %llu",
                       (unsigned long long)wanted, (unsigned long long)most);
+
     if (wanted == 0)
         wanted = most < limit ? most : limit;
+
     return wanted < page ? page : wanted / page * page;
 }
 
@@ -118,13 +130,16 @@ static void find_places(void)
     struct upc_place *place = calloc((size_t)upc_self.threads, sizeof *place);
     void *owner, *here;
     uintptr_t size;
+
     if (!place)
         amph_upc_fail("no memory for the places of %d threads", upc_self.threads);
+
     for (int t = 0; t < upc_self.threads; t++) {
         gex_Event_Wait(
             gex_EP_QueryBoundSegmentNB(upc_self.tm, (gex_Rank_t)t, &owner, &here, &size, 0));
         place[t] = (struct upc_place){ .here = (uintptr_t)here, .owner = (uintptr_t)owner };
     }
+
     upc_self.place = place;
 }
 
@@ -132,10 +147,12 @@ static void attach(int form)
 {
     gex_Segment_t segment;
     uint64_t size = heap_bytes(form);
+
     if (gex_Segment_Attach(&segment, upc_self.tm, size) != GASNET_OK)
         amph_upc_fail("there is no memory for %llu bytes of shared memory; AMPHORA_UPC_HEAP says "
                       "how much to make",
                       (unsigned long long)size);
+
     upc_self.size = size;
     find_places();
     amph_upc_heaps_init(size);
@@ -147,12 +164,15 @@ static uint64_t static_bytes(const struct upc_static *s, int form)
     uint64_t count = s->count();
     uint64_t block = s->block();
     uint64_t rows;
+
     if (form == 1 && block > UPC_MAX_BLOCK_SIZE)
         amph_upc_fail("%s has blocks of %llu elements; packed pointers-to-shared count to %d "
                       "(compile with -DUPC_PTS_STRUCT)",
                       s->name, (unsigned long long)block, UPC_MAX_BLOCK_SIZE);
+
     if (block == 0)
         return count * s->elem_size;
+
     rows = (count + block * (uint64_t)upc_self.threads - 1) / (block * (uint64_t)upc_self.threads);
     return rows * block * s->elem_size;
 }
@@ -160,26 +180,33 @@ static uint64_t static_bytes(const struct upc_static *s, int form)
 static void place_statics(int form)
 {
     uint64_t sum = 1;
+
     for (struct upc_static *s = program.first; s; s = s->next) {
         uint64_t bytes = static_bytes(s, form);
         uint64_t addr = amph_upc_static_alloc(bytes);
         struct upc_wide w = { addr, 0, 0 };
+
         if (!addr)
             amph_upc_fail("there is no room for the shared object %s (%llu bytes a thread); "
                           "AMPHORA_UPC_HEAP makes more",
                           s->name, (unsigned long long)bytes);
+
         if (form == 1)
             *(struct upc_packed *)(void *)s->pts = upc_packed_of_wide(w);
         else
             *(struct upc_wide *)(void *)s->pts = w;
+
         sum = sum * 31 + bytes + addr;
     }
+
     if (amph_upc_max(sum) != sum || ~amph_upc_max(~sum) != sum)
         amph_upc_fail("the threads have different shared objects: they are not one program");
+
     amph_upc_meet();
     for (struct upc_static *s = program.first; s && upc_self.mythread == 0; s = s->next)
         if (s->initial)
             s->initial();
+
     amph_upc_meet();
 }
 
@@ -189,6 +216,7 @@ static void at_end(void)
 {
     if (!program.running)
         return;
+
     program.running = false;
     amph_upc_files_end();
     amph_upc_end_barrier();
@@ -198,23 +226,29 @@ int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int thre
 {
     gex_Client_t client;
     gex_EP_t ep;
+
     if (gex_Client_Init(&client, &ep, &upc_self.tm, "AMPHORA_UPC", &argc, &argv, 0) != GASNET_OK)
         return 1; /* it has said why */
+
     upc_self.threads = (int)gex_TM_QuerySize(upc_self.tm);
     upc_self.mythread = (int)gex_TM_QueryRank(upc_self.tm);
+
     if (threads && threads != upc_self.threads)
         amph_upc_fail("this program was compiled for %d threads and started with %d", threads,
                       upc_self.threads);
+
     if (form == 1 && upc_self.threads > 1 << UPC_PACKED_THREAD_BITS)
         amph_upc_fail("%d threads are more than packed pointers-to-shared count (%d; compile with "
                       "-DUPC_PTS_STRUCT)",
                       upc_self.threads, 1 << UPC_PACKED_THREAD_BITS);
+
     register_handlers(ep);
     attach(form);
     amph_upc_locks_init();
     place_statics(form);
     program.running = true;
     atexit(at_end);
+
     return user(argc, argv);
 }
 
@@ -225,6 +259,7 @@ int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int thre
 static void tell_exit(int *next_p, int status)
 {
     int t = *next_p;
+
     if (t < upc_self.threads &&
         (t == upc_self.mythread ||
          gex_AM_RequestShort1(upc_self.tm, (gex_Rank_t)t, program.exit, GEX_FLAG_IMMEDIATE,
@@ -238,12 +273,14 @@ void upc_global_exit(int status)
 {
     upc_tick_t start = upc_ticks_now();
     int next = 0;
+
     program.status = status;
     while (program.running && upc_self.threads > 1 &&
            upc_ticks_to_ns(upc_ticks_now() - start) < TELL_NS) {
         tell_exit(&next, status);
         gasnet_AMPoll(); /* also: messages under way would end with this process */
     }
+
     program.running = false;
     gasnet_exit(status);
 }

@@ -20,6 +20,7 @@ static void notify(int id, int flags)
 {
     if (phase.open)
         amph_upc_fail("upc_notify was called twice without upc_wait between");
+
     phase.id = id;
     phase.flags = flags;
     phase.open = true;
@@ -31,11 +32,14 @@ static void finish(void)
 {
     if (!phase.open)
         amph_upc_fail("upc_wait was called without upc_notify before it");
+
     if (gasnet_barrier_wait(phase.id, phase.flags) != GASNET_OK) {
         if (phase.flags)
             amph_upc_fail("upc_barrier: the values of the other threads differ from each other");
+
         amph_upc_fail("upc_barrier: this thread's value is %d, another's is not", phase.id);
     }
+
     phase.open = false;
     upc_fence();
 }
@@ -58,8 +62,10 @@ void upc_wait(void)
 void upc_wait_value(int value)
 {
     int id;
+
     if (phase.open && phase.flags == 0 && phase.id != value)
         amph_upc_fail("upc_wait: its value is %d, that of upc_notify was %d", value, phase.id);
+
     finish();
     if (phase.flags && gasnet_barrier_result(&id) == GASNET_OK && id != value)
         amph_upc_fail("upc_wait: its value is %d, another thread's is %d", value, id);
@@ -81,6 +87,7 @@ void amph_upc_end_barrier(void)
 {
     if (!phase.open)
         notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+
     finish();
 }
 
@@ -101,6 +108,7 @@ void amph_upc_report(uint32_t root, void *buf, size_t nbytes)
 uint64_t amph_upc_max(uint64_t value)
 {
     uint64_t result = 0;
+
     gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, &result, &value, GEX_DT_U64, sizeof value, 1,
                                           GEX_OP_MAX, NULL, NULL, 0));
     return result;
@@ -109,6 +117,7 @@ uint64_t amph_upc_max(uint64_t value)
 void amph_upc_sums(uint64_t *value, size_t n)
 {
     uint64_t result[4];
+
     gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, result, value, GEX_DT_U64, sizeof *value, n,
                                           GEX_OP_ADD, NULL, NULL, 0));
     for (size_t i = 0; i < n; i++)
@@ -119,6 +128,7 @@ void amph_upc_enter(upc_flag_t flags, const char *call)
 {
     if (phase.open)
         amph_upc_fail("%s was called between upc_notify and upc_wait", call);
+
     if (!(flags & UPC_IN_NOSYNC) || (flags & (UPC_IN_ALLSYNC | UPC_IN_MYSYNC)))
         amph_upc_meet();
 }
@@ -143,6 +153,7 @@ void upc_poll(void)
 upc_tick_t upc_ticks_now(void)
 {
     struct timespec ts;
+
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (upc_tick_t)ts.tv_sec * 1000000000u + (upc_tick_t)ts.tv_nsec;
 }

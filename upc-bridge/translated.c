@@ -20,6 +20,7 @@ static void die(const char *text, const char *a, const char *b)
 {
     if (upc_self.mythread == 0)
         fprintf(stderr, "amphora-upc: %s%s%s\n", text, a, b);
+
     _exit(1);
 }
 
@@ -35,8 +36,10 @@ void upcx_null(void)
 static void define_object(const struct upcx_object *o)
 {
     struct upc_static *s = calloc(1, sizeof *s);
+
     if (s == NULL)
         die("out of memory for the shared object ", o->name, "");
+
     s->pts = o->pts;
     s->name = o->name;
     s->elem_size = o->size;
@@ -49,8 +52,10 @@ static void define_object(const struct upcx_object *o)
 void upcx_unit_add(struct upcx_unit *unit)
 {
     struct upcx_unit **tail = &units;
+
     while (*tail)
         tail = &(*tail)->next;
+
     *tail = unit;
     for (struct upcx_object *const *o = unit->objects; *o; o++)
         if ((*o)->kind)
@@ -64,6 +69,7 @@ static const struct upcx_object *definition(const struct upcx_object *o)
         for (struct upcx_object *const *d = u->objects; *d; d++)
             if ((*d)->kind == 1 && (*d)->pts == o->pts)
                 return *d;
+
     return NULL;
 }
 
@@ -74,12 +80,16 @@ static void check_declarations(void)
         for (struct upcx_object *const *at = u->objects; *at; at++) {
             const struct upcx_object *o = *at;
             const struct upcx_object *d = o->kind == 0 ? definition(o) : NULL;
+
             if (d == NULL)
                 continue;
+
             if (o->size != d->size)
                 die("an element's size differs between the files that declare ", o->name, "");
+
             if (o->block() != d->block())
                 die("the block size differs between the files that declare ", o->name, "");
+
             if (o->count() && o->count() != d->count())
                 die("the number of elements differs between the files that declare ", o->name, "");
         }
@@ -90,6 +100,7 @@ void upcx_object_set(upcx_pts object, const char *name, const void *value, size_
 {
     if (bytes / size > count)
         die("there are more initial values than elements of the shared array ", name, "");
+
     for (size_t i = 0; i < bytes / size; i++)
         upcx_put(upcx_add(object, (ptrdiff_t)i, size, block), (const char *)value + i * size, size);
 }
@@ -101,14 +112,17 @@ static int call_main(int argc, char **argv)
     check_declarations();
     for (struct upcx_unit *u = units; u; u = u->next)
         u->values();
+
     return user_main(argc, argv, environ);
 }
 
 int upcx_main(int argc, char **argv, char **envp, int (*call)(int, char **, char **))
 {
     int threads = units ? units->threads : 0;
+
     (void)envp;
     user_main = call;
+
     for (struct upcx_unit *u = units; u; u = u->next)
         if (u->threads != threads) {
             fprintf(stderr,
@@ -117,6 +131,7 @@ int upcx_main(int argc, char **argv, char **envp, int (*call)(int, char **, char
                     units->file, u->file);
             return 1;
         }
+
     return upc_run(argc, argv, call_main, UPC_PTS_FORM, threads);
 }
 

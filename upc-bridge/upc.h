@@ -40,6 +40,7 @@ static inline void *amph_upc_mine(uint64_t addr)
 static inline uint64_t amph_upc_block_begin(struct upc_wide *p, uint64_t block, uint64_t size)
 {
     uint64_t before = block ? p->phase % block : 0;
+
     p->addr -= before * size;
     p->phase = 0;
     return before;

@@ -29,20 +29,26 @@ enum amph_status amph_ofi_reserve_address(const struct amph_cx_config *cfg,
 {
     struct sockaddr_storage sa;
     enum amph_status st = amph_inet_choose("tcp", cfg->loopback_only, cfg->interface, &sa);
+
     if (st != AMPH_OK)
         return st;
+
     int one = 1;
     int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t len = sizeof sa;
+
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 ||
         bind(fd, (struct sockaddr *)&sa, (socklen_t)amph_ofi_sockaddr_len(&sa)) != 0 ||
         getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
         int err = errno;
+
         amph_inet_report(&sa, err);
         if (fd >= 0)
             close(fd);
+
         return amph_status_from_errno(err);
     }
+
     *sa_p = sa;
     *fd_p = fd;
     return AMPH_OK;
@@ -63,11 +69,13 @@ enum amph_status amph_ofi_own_address(struct amph_ofi_cx *cx)
         uint8_t name[AMPH_ADDR_MAX_BYTES - OWN_AT];
         size_t len = is_ip(cx) ? sizeof cx->listen_addr : sizeof name;
         int ret = fi_getname(&cx->ep->fid, is_ip(cx) ? (void *)&cx->listen_addr : name, &len);
+
         if (ret) {
             amph_error("libfabric's provider %s does not tell its address: %s", cx->prov->name,
                        fi_strerror(-ret));
             return amph_status_from_fi(ret);
         }
+
         if (!is_ip(cx)) {
             cx->base.addr[0] = OFI_WIRE_VERSION;
             cx->base.addr[1] = OWN_FORM;
@@ -76,6 +84,7 @@ enum amph_status amph_ofi_own_address(struct amph_ofi_cx *cx)
             return AMPH_OK;
         }
     }
+
     cx->base.addr_len = amph_ofi_put_address(&cx->listen_addr, cx->base.addr);
     return AMPH_OK;
 }
@@ -88,6 +97,7 @@ static bool address_fits(const struct amph_ofi_cx *cx, const uint8_t *blob, size
     if (is_ip(cx))
         return amph_ofi_get_address(blob, len_bytes, sa) == AMPH_OK &&
                sa->ss_family == cx->listen_addr.ss_family;
+
     return len_bytes == cx->base.addr_len && blob[0] == OFI_WIRE_VERSION && blob[1] == OWN_FORM;
 }
 
@@ -96,11 +106,14 @@ enum amph_status amph_ofi_know_address(struct amph_ofi_cx *cx, struct amph_ofi_p
 {
     struct sockaddr_storage sa;
     const void *name;
+
     if (!address_fits(cx, blob, len_bytes, &sa, &name))
         return AMPH_ERR_PEER;
+
     p->addr = FI_ADDR_UNSPEC;
     if (len_bytes > sizeof p->name)
         return fi_av_insert(cx->av, name, 1, &p->addr, 0, NULL) == 1 ? AMPH_OK : AMPH_ERR_PEER;
+
     p->name_len = (uint8_t)len_bytes;
     memcpy(p->name, blob, len_bytes);
     return AMPH_OK;
@@ -110,6 +123,7 @@ bool amph_ofi_insert_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
 {
     struct sockaddr_storage sa;
     const void *name;
+
     return address_fits(cx, p->name, p->name_len, &sa, &name) &&
            fi_av_insert(cx->av, name, 1, &p->addr, 0, NULL) == 1;
 }

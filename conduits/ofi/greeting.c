@@ -58,6 +58,7 @@ static void refused(const char *why)
 {
     amph_count_exact(DROP_STRANGER, 1);
     state.refused++;
+
     if ((state.refused & (state.refused - 1)) == 0)
         amph_warn("%llu connections to the port of libfabric were refused so far; the last one %s",
                   (unsigned long long)state.refused, why);
@@ -80,8 +81,10 @@ static struct ungreeted *find(int fd)
             continue;
         if (u->ino == inode_of(fd))
             return u;
+
         forget(u);
     }
+
     return NULL;
 }
 
@@ -91,14 +94,17 @@ static void note(int fd)
 
     if (u)
         forget(u);
+
     u = &state.conn[state.oldest++ % UNGREETED_MAX];
 
     int old = atomic_load(&u->fd_plus_1) - 1;
+
     if (old >= 0) {
         if (u->ino == inode_of(old)) {
             shutdown(old, SHUT_RDWR);
             refused("had been silent for the longest time");
         }
+
         forget(u);
     }
 
@@ -113,6 +119,7 @@ static bool is_guarded(int listener)
     for (unsigned i = 0; i < LISTENERS_MAX; i++)
         if (atomic_load_explicit(&state.listener_plus_1[i], memory_order_relaxed) == listener + 1)
             return true;
+
     return false;
 }
 
@@ -125,6 +132,7 @@ static bool is_reserved(int fd)
         return false;
 
     rlim_t reserve = limit.rlim_cur / 4 < RESERVE_MAX ? limit.rlim_cur / 4 : RESERVE_MAX;
+
     return (rlim_t)fd >= limit.rlim_cur - reserve;
 }
 
@@ -144,6 +152,7 @@ static int guarded_accept(int listener, struct sockaddr *sa, socklen_t *len)
     } else {
         note(fd);
     }
+
     pthread_mutex_unlock(&state.lock);
     return fd;
 }
@@ -155,9 +164,11 @@ static ssize_t recv_greeting(struct ungreeted *u, int fd, void *buf, size_t len,
 
     if (n != (ssize_t)len) {
         forget(u);
+
         /* else a member that asked whether this process is there (reach.c) */
         if (n != 0 || u->head_read)
             refused("sent no whole greeting");
+
         errno = ECONNRESET;
         return -1;
     }
@@ -168,6 +179,7 @@ static ssize_t recv_greeting(struct ungreeted *u, int fd, void *buf, size_t len,
     u->head_read = true;
     if (!more)
         forget(u);
+
     return n;
 }
 
@@ -177,8 +189,10 @@ static ssize_t guarded_recv(int fd, void *buf, size_t len, int flags)
         return recv(fd, buf, len, flags);
 
     pthread_mutex_lock(&state.lock);
+
     struct ungreeted *u = find(fd);
     ssize_t n = u ? recv_greeting(u, fd, buf, len, flags) : -1;
+
     pthread_mutex_unlock(&state.lock);
 
     return u ? n : recv(fd, buf, len, flags);
@@ -206,6 +220,7 @@ void amph_ofi_guard(int listener)
         if (atomic_compare_exchange_strong(&state.listener_plus_1[i], &unused, listener + 1))
             return;
     }
+
     amph_debug("the listening socket %d of libfabric is not guarded against strangers", listener);
 }
 

@@ -44,6 +44,7 @@ static const void *at(const struct dl_phdr_info *info, ElfW(Addr) addr)
 static bool read_tables(const struct dl_phdr_info *info, const ElfW(Dyn) * dyn, struct tables *t)
 {
     bool rela = true;
+
     memset(t, 0, sizeof *t);
     for (; dyn->d_tag != DT_NULL; dyn++) {
         if (dyn->d_tag == DT_SYMTAB)
@@ -61,6 +62,7 @@ static bool read_tables(const struct dl_phdr_info *info, const ElfW(Dyn) * dyn, 
         else if (dyn->d_tag == DT_PLTREL)
             rela = dyn->d_un.d_val == DT_RELA;
     }
+
     return rela && t->sym && t->str;
 }
 
@@ -75,45 +77,58 @@ static bool set_slot(const struct dl_phdr_info *info, void **slot, void *fn)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uintptr_t start = (uintptr_t)slot & ~(page - 1);
     bool readonly = false;
+
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
         uintptr_t base = info->dlpi_addr + ph->p_vaddr;
+
         readonly = readonly || (ph->p_type == PT_GNU_RELRO && (uintptr_t)slot >= base &&
                                 (uintptr_t)slot < base + ph->p_memsz);
     }
+
     if (readonly && mprotect((void *)start, page, PROT_READ | PROT_WRITE) != 0)
         return false;
+
     __atomic_store_n(slot, fn, __ATOMIC_RELEASE);
     if (readonly)
         mprotect((void *)start, page, PROT_READ);
+
     return true;
 }
 
 static int swap_in_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct swap *s = arg;
+
     const ElfW(Dyn) *dyn = NULL;
+
     struct tables t;
     if (!info->dlpi_name || !strstr(info->dlpi_name, "libfabric.so"))
         return 0;
+
     for (unsigned i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             dyn = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+
     if (!dyn || !read_tables(info, dyn, &t))
         return 1;
+
     for (unsigned k = 0; k < 2; k++)
         for (size_t i = 0; t.rela[k] && i < t.bytes[k] / sizeof(ElfW(Rela)); i++) {
             const ElfW(Rela) *r = &t.rela[k][i];
             size_t sym = symbol_of(r);
+
             if (sym && r->r_addend == 0 && strcmp(t.str + t.sym[sym].st_name, s->name) == 0)
                 s->count += set_slot(info, (void **)(info->dlpi_addr + r->r_offset), s->fn);
         }
+
     return 1;
 }
 
 bool amph_ofi_swap_import(const char *name, void *fn)
 {
     struct swap s = { .name = name, .fn = fn };
+
     dl_iterate_phdr(swap_in_object, &s);
     return s.count > 0;
 }
@@ -129,6 +144,7 @@ static FILE *fopen_but_symbols(const char *path, const char *mode)
         errno = ENOENT;
         return NULL;
     }
+
     return fopen(path, mode);
 }
 
@@ -136,10 +152,13 @@ bool amph_ofi_has_devices(const char *tree)
 {
     DIR *dir = opendir(tree);
     bool found = false;
+
     if (!dir)
         return false;
+
     for (struct dirent *d; !found && (d = readdir(dir));)
         found = d->d_name[0] != '.';
+
     closedir(dir);
     return found;
 }
@@ -150,8 +169,10 @@ static void start_libfabric(void)
     int count;
     bool swapped = !amph_ofi_has_devices("/sys/class/infiniband") &&
                    amph_ofi_swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
+
     if (fi_getparams(&params, &count) == 0)
         fi_freeparams(params);
+
     if (swapped)
         amph_ofi_swap_import("fopen", (void *)(uintptr_t)fopen);
 }
@@ -164,9 +185,11 @@ static int getsockname_of_size(int fd, struct sockaddr *sa, socklen_t *len)
 {
     if (*len != 0)
         return getsockname(fd, sa, len);
+
     size_t *size = (size_t *)(void *)len;
     socklen_t real = (socklen_t)*size;
     int ret = getsockname(fd, sa, &real);
+
     *size = real;
     return ret;
 }

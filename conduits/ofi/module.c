@@ -13,6 +13,7 @@ static enum amph_status tcp_probe(char *why, size_t why_len)
 {
     return amph_ofi_probe(&amph_ofi_family_tcp, why, why_len);
 }
+
 static enum amph_status tcp_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
     return amph_ofi_open(&amph_ofi_family_tcp, &tcp_ops, cfg, cx_p);
@@ -22,6 +23,7 @@ static enum amph_status verbs_probe(char *why, size_t why_len)
 {
     return amph_ofi_probe(&amph_ofi_family_verbs, why, why_len);
 }
+
 static enum amph_status verbs_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
     return amph_ofi_open(&amph_ofi_family_verbs, &verbs_ops, cfg, cx_p);

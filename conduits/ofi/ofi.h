@@ -59,6 +59,7 @@ enum amph_ofi_what {
     OFI_CTX_OP,
     OFI_CTX_RX
 };
+
 struct amph_ofi_ctx {
     struct fi_context2 fi; /* the provider's while in flight */
     enum amph_ofi_what what;
@@ -104,6 +105,7 @@ struct amph_ofi_item {
     struct amph_ofi_item *next;
     struct amph_ofi_reg *reg; /* that the item lies in, or NULL */
 };
+
 struct amph_ofi_pool {
     struct amph_ofi_cx *cx;     /* whose slabs are registered where it needs that */
     struct amph_ofi_item *free; /* send side only */
@@ -280,6 +282,7 @@ static inline void *amph_ofi_desc(const struct amph_ofi_cx *cx, const struct amp
 {
     if (AMPH_UNLIKELY(cx->mr_debug))
         return amph_ofi_desc_checked(reg, addr, len_bytes);
+
     return reg ? reg->desc : NULL;
 }
 

@@ -73,6 +73,7 @@ static inline void amph_ofi_put_head(void *buf, const struct amph_am *am, enum a
                                      uint32_t src, uint64_t cookie)
 {
     struct amph_ofi_hdr *h = buf;
+
     h->cookie = amph_le64(cookie);
     h->dest = amph_le64(am->dest);
     h->src = amph_le32(src);
@@ -84,9 +85,12 @@ static inline void amph_ofi_put_head(void *buf, const struct amph_am *am, enum a
     h->nargs = am->nargs;
     h->flags = am->flags;
     h->version = OFI_WIRE_VERSION;
+
     uint32_t *args = (uint32_t *)(h + 1);
+
     for (unsigned i = 0; i < am->nargs; i++)
         args[i] = amph_le32((uint32_t)am->args[i]);
+
     if (am->nargs & 1)
         args[am->nargs] = 0;
 }

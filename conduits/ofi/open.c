@@ -22,6 +22,7 @@ static enum amph_status step(struct amph_ofi_cx *cx, const char *what, int ret)
 {
     if (AMPH_LIKELY(ret == 0))
         return AMPH_OK;
+
     amph_error("libfabric's provider %s: %s failed: %s", cx->prov ? cx->prov->name : "?", what,
                fi_strerror(-ret));
     return amph_status_from_fi(ret);
@@ -36,6 +37,7 @@ static enum amph_status open_objects(struct amph_ofi_cx *cx)
     struct fi_av_attr av = { .type = FI_AV_TABLE,
                              .count = peers < AV_HINT_MOST ? peers : AV_HINT_MOST };
     enum amph_status st;
+
     if ((st = step(cx, "fi_fabric", fi_fabric(cx->info->fabric_attr, &cx->fabric, NULL))) !=
             AMPH_OK ||
         (st = step(cx, "fi_domain", fi_domain(cx->fabric, cx->info, &cx->domain, NULL))) !=
@@ -49,6 +51,7 @@ static enum amph_status open_objects(struct amph_ofi_cx *cx)
         (st = step(cx, "fi_ep_bind", fi_ep_bind(cx->ep, &cx->av->fid, 0))) != AMPH_OK ||
         (st = step(cx, "fi_enable", fi_enable(cx->ep))) != AMPH_OK)
         return st;
+
     return amph_ofi_own_address(cx);
 }
 
@@ -57,6 +60,7 @@ static void close_fids(struct amph_ofi_cx *cx, struct fid **fid, size_t n)
     for (size_t i = 0; i < n; i++)
         if (fid[i]) {
             int ret = fi_close(fid[i]);
+
             if (ret)
                 amph_debug("%s: fi_close of object %zu: %s", cx->base.cfg.name, i,
                            fi_strerror(-ret));
@@ -68,6 +72,7 @@ static void close_endpoint(struct amph_ofi_cx *cx)
 {
     struct fid *fid[] = { cx->ep ? &cx->ep->fid : NULL, cx->cq ? &cx->cq->fid : NULL,
                           cx->av ? &cx->av->fid : NULL };
+
     close_fids(cx, fid, AMPH_COUNTOF(fid));
     cx->ep = NULL;
     cx->cq = NULL;
@@ -78,13 +83,16 @@ static void close_endpoint(struct amph_ofi_cx *cx)
 static void close_objects(struct amph_ofi_cx *cx)
 {
     close_endpoint(cx);
+
     struct fid *fid[] = { cx->domain ? &cx->domain->fid : NULL,
                           cx->fabric ? &cx->fabric->fid : NULL };
+
     close_fids(cx, fid, AMPH_COUNTOF(fid));
     cx->domain = NULL;
     cx->fabric = NULL;
     if (cx->info)
         fi_freeinfo(cx->info);
+
     cx->info = NULL;
 }
 
@@ -95,6 +103,7 @@ static void set_rules(struct amph_ofi_cx *cx)
     cx->mr_mode = (uint64_t)cx->info->domain_attr->mr_mode;
     if (cx->mr_debug)
         cx->mr_mode |= FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+
     cx->need_reg = (cx->mr_mode & FI_MR_LOCAL) != 0;
 }
 
@@ -105,35 +114,44 @@ static enum amph_status open_endpoint(struct amph_ofi_cx *cx, const struct amph_
     const struct sockaddr_storage *src = &cx->listen_addr;
     int reserved = -1;
     enum amph_status st = AMPH_OK;
+
     if (family->own_port)
         st = amph_ofi_reserve_address(&cx->base.cfg, &cx->listen_addr, &reserved);
     else if (interface && interface[0])
         st = amph_inet_choose(family->conduit, false, interface, &cx->listen_addr);
     else
         src = NULL;
+
     if (st != AMPH_OK)
         return st;
+
     st = amph_ofi_find_provider(family, cx->base.cfg.threaded, src, &cx->prov, &cx->info);
     if (st != AMPH_OK)
         amph_error_shared("no libfabric provider for %s works on the chosen interface; see "
                           "fi_info, or set AMPHORA_INTERFACE",
                           family->conduit);
+
     if (st == AMPH_OK) {
         set_rules(cx);
         if (cx->wait != OFI_WAIT_CQ)
             cx->wait = cx->prov->wait;
+
         st = open_objects(cx);
     }
+
     if (reserved >= 0)
         close(reserved);
+
     return st;
 }
 
 static enum amph_status open_all(struct amph_ofi_cx *cx, const struct amph_ofi_family *family)
 {
     enum amph_status st = open_endpoint(cx, family);
+
     if (st != AMPH_OK)
         return st;
+
     st = amph_ofi_wait_open(cx);
     if (st == AMPH_ERR_NOSYS && cx->wait == OFI_WAIT_INNER && cx->prov->cq_sleeps) {
         /* This libfabric is built in another way: its own wait object it is, then. */
@@ -141,13 +159,16 @@ static enum amph_status open_all(struct amph_ofi_cx *cx, const struct amph_ofi_f
         cx->wait = OFI_WAIT_CQ;
         if ((st = open_endpoint(cx, family)) != AMPH_OK)
             return st;
+
         st = amph_ofi_wait_open(cx);
     }
+
     if (st == AMPH_ERR_NOSYS)
         amph_info("%s: provider %s has nothing to wait for; waiting is by time", cx->base.cfg.name,
                   cx->prov->name);
     else if (st != AMPH_OK)
         return st;
+
     return amph_ofi_rx_start(cx);
 }
 
@@ -155,6 +176,7 @@ static void set_facts(struct amph_ofi_cx *cx)
 {
     const uint64_t ordered = FI_ORDER_SAW;
     struct amph_conduit_caps *caps = &cx->base.caps;
+
     cx->inject_bytes = cx->info->tx_attr->inject_size < OFI_INJECT_MAX_BYTES
                            ? cx->info->tx_attr->inject_size
                            : OFI_INJECT_MAX_BYTES;
@@ -184,18 +206,22 @@ static void close_pool(struct amph_ofi_pool *pool)
 void amph_ofi_close(struct amph_cx *base)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
+
     amph_ofi_quiesce(cx);
     amph_ofi_wait_close(cx);
     if (cx->reach_fd >= 0)
         close(cx->reach_fd);
+
     close_endpoint(cx);
     amph_ofi_pool_each(&cx->ops, abandon, cx);
     amph_ofi_rx_stop(cx);
     close_pool(&cx->ops);
     for (unsigned i = 0; i < OFI_NBOUNCE; i++)
         close_pool(&cx->bounce[i]);
+
     while (cx->regs)
         amph_ofi_reg_put(cx, cx->regs);
+
     close_objects(cx);
     pthread_mutex_destroy(&cx->reg_lock);
     free(cx->peer);
@@ -207,8 +233,10 @@ static void want_descriptors(uint32_t peers)
 {
     struct rlimit limit;
     rlim_t need = (rlim_t)peers + SPARE_DESCRIPTORS;
+
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
         return;
+
     limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < need)
         amph_info(
@@ -221,8 +249,10 @@ enum amph_status amph_ofi_open(const struct amph_ofi_family *family,
                                struct amph_cx **cx_p)
 {
     struct amph_ofi_cx *cx = calloc(1, sizeof *cx);
+
     if (!cx)
         return AMPH_ERR_NOMEM;
+
     want_descriptors(cfg->max_peers);
     cx->base.ops = ops;
     cx->base.cfg = *cfg;
@@ -233,11 +263,14 @@ enum amph_status amph_ofi_open(const struct amph_ofi_family *family,
     amph_ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], cx, OFI_BOUNCE_SMALL_BYTES, 16, 256);
     amph_ofi_pool_init(&cx->bounce[OFI_BOUNCE_LARGE], cx, OFI_MSG_MAX_BYTES, 2, 16);
     cx->peer = calloc(cfg->max_peers ? cfg->max_peers : 1, sizeof *cx->peer);
+
     enum amph_status st = cx->peer ? open_all(cx, family) : AMPH_ERR_NOMEM;
+
     if (st != AMPH_OK) {
         amph_ofi_close(&cx->base);
         return st;
     }
+
     set_facts(cx);
     *cx_p = &cx->base;
     return AMPH_OK;
@@ -249,28 +282,34 @@ enum amph_status amph_ofi_add_peer(struct amph_cx *base, uint32_t peer,
                                    const struct amph_peer_spec *spec)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
+
     if (peer >= base->cfg.max_peers)
         return AMPH_ERR_RANGE;
+
     struct amph_ofi_peer *p = &cx->peer[peer];
     if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) != OFI_PEER_NONE)
         return AMPH_ERR_STATE;
     if (amph_ofi_know_address(cx, p, spec->addr, spec->addr_len) != AMPH_OK)
         return AMPH_ERR_PEER;
+
     p->again_ns = 0;
     p->cookie_in = spec->cookie_in;
     p->cookie_out = spec->cookie_out;
     p->remote_index = spec->remote_index;
     cx->npeers++;
     __atomic_store_n(&p->state, OFI_PEER_UP, __ATOMIC_RELEASE);
+
     return AMPH_OK;
 }
 
 void amph_ofi_del_peer(struct amph_cx *base, uint32_t peer)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
+
     if (peer >= base->cfg.max_peers ||
         __atomic_load_n(&cx->peer[peer].state, __ATOMIC_RELAXED) == OFI_PEER_NONE)
         return;
+
     __atomic_store_n(&cx->peer[peer].state, OFI_PEER_NONE, __ATOMIC_RELAXED);
     cx->npeers--;
     if (cx->peer[peer].addr != FI_ADDR_UNSPEC)

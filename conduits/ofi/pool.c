@@ -33,24 +33,30 @@ static bool grow(struct amph_ofi_pool *pool)
 {
     if (pool->made >= pool->limit)
         return false;
+
     struct amph_ofi_slab *slab = calloc(1, sizeof *slab + pool->per_slab * pool->item_bytes);
     if (!slab)
         return false;
+
     if (pool->cx->need_reg &&
         amph_ofi_reg_make(pool->cx, slab->items, pool->per_slab * pool->item_bytes,
                           OFI_ACCESS_LOCAL, &slab->reg) != 0) {
         free(slab);
         return false;
     }
+
     slab->next = pool->slabs;
     slab->nitems = pool->per_slab;
     pool->slabs = slab;
+
     for (size_t i = 0; i < pool->per_slab; i++) {
         struct amph_ofi_item *item = (struct amph_ofi_item *)(slab->items + i * pool->item_bytes);
+
         item->next = pool->free;
         item->reg = slab->reg;
         pool->free = item;
     }
+
     pool->made += pool->per_slab;
     return true;
 }
@@ -62,7 +68,9 @@ void *amph_ofi_pool_get(struct amph_ofi_pool *pool)
         if (!pool->free && !grow(pool))
             return NULL;
     }
+
     struct amph_ofi_item *item = pool->free;
+
     pool->free = item->next;
     return item;
 }
@@ -71,6 +79,7 @@ void amph_ofi_pool_put(struct amph_ofi_pool *pool, void *ptr, struct amph_ofi_re
 {
     struct amph_ofi_item *item = ptr;
     struct amph_ofi_item *head = __atomic_load_n(&pool->returned, __ATOMIC_RELAXED);
+
     item->reg = reg;
     do {
         item->next = head;
@@ -90,6 +99,7 @@ void amph_ofi_pool_unregister(struct amph_ofi_pool *pool)
     for (struct amph_ofi_slab *slab = pool->slabs; slab; slab = slab->next) {
         if (slab->reg)
             amph_ofi_reg_put(pool->cx, slab->reg);
+
         slab->reg = NULL;
     }
 }
@@ -98,8 +108,10 @@ void amph_ofi_pool_fini(struct amph_ofi_pool *pool)
 {
     while (pool->slabs) {
         struct amph_ofi_slab *slab = pool->slabs;
+
         pool->slabs = slab->next;
         free(slab);
     }
+
     amph_ofi_pool_init(pool, pool->cx, pool->item_bytes, pool->per_slab, pool->limit);
 }

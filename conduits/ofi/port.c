@@ -60,13 +60,16 @@ static struct amph_ofi_port *port_of(struct amph_port *port)
 static enum amph_status get_info(const struct sockaddr_storage *src, struct fi_info **info_p)
 {
     amph_ofi_prepare();
+
     struct fi_info *h = fi_allocinfo();
     if (!h)
         return AMPH_ERR_NOMEM;
+
     h->caps = FI_MSG;
     h->ep_attr->type = FI_EP_DGRAM;
     h->domain_attr->threading = FI_THREAD_SAFE;
     h->fabric_attr->prov_name = strdup("udp");
+
     if (src) {
         h->addr_format = src->ss_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
         h->src_addrlen = amph_inet_len(src);
@@ -74,7 +77,9 @@ static enum amph_status get_info(const struct sockaddr_storage *src, struct fi_i
         if (h->src_addr)
             memcpy(h->src_addr, src, h->src_addrlen);
     }
+
     int ret = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, h, info_p);
+
     fi_freeinfo(h);
     return ret ? AMPH_ERR_NOSYS : AMPH_OK;
 }
@@ -84,12 +89,14 @@ static enum amph_status port_probe(char *why, size_t why_len)
     struct fi_info *info;
     uint32_t v = fi_version();
     enum amph_status st = get_info(NULL, &info);
+
     if (st != AMPH_OK) {
         snprintf(why, why_len,
                  "libfabric %u.%u has no provider udp; see fi_info, and FI_PROVIDER if it is set",
                  FI_MAJOR(v), FI_MINOR(v));
         return st;
     }
+
     snprintf(why, why_len,
              "libfabric %u.%u, provider udp: datagrams of %zu bytes, one in a system call",
              FI_MAJOR(v), FI_MINOR(v), info->ep_attr->max_msg_size);
@@ -103,11 +110,14 @@ static void port_close(struct amph_port *base)
     struct fid *fid[] = { p->ep ? &p->ep->fid : NULL, p->cq ? &p->cq->fid : NULL,
                           p->av ? &p->av->fid : NULL, p->domain ? &p->domain->fid : NULL,
                           p->fabric ? &p->fabric->fid : NULL };
+
     for (size_t i = 0; i < AMPH_COUNTOF(fid); i++)
         if (fid[i])
             fi_close(fid[i]);
+
     if (p->info)
         fi_freeinfo(p->info);
+
     free(p->addr);
     free(p->mem);
     free(p);
@@ -121,6 +131,7 @@ static int open_objects(struct amph_ofi_port *p)
     struct fi_av_attr av = { .type = FI_AV_TABLE,
                              .count = p->max_peers < 1024 ? p->max_peers : 1024 };
     int ret;
+
     if ((ret = fi_fabric(p->info->fabric_attr, &p->fabric, NULL)) ||
         (ret = fi_domain(p->fabric, p->info, &p->domain, NULL)) ||
         (ret = fi_cq_open(p->domain, &cq, &p->cq, NULL)) ||
@@ -129,6 +140,7 @@ static int open_objects(struct amph_ofi_port *p)
         (ret = fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV)) ||
         (ret = fi_ep_bind(p->ep, &p->av->fid, 0)))
         return ret;
+
     return fi_enable(p->ep);
 }
 
@@ -141,14 +153,18 @@ static bool is_bound_to(int fd, const void *arg)
     int type = 0;
     socklen_t len = sizeof type;
     uint8_t a[AMPH_ADDR_MAX_BYTES], b[AMPH_ADDR_MAX_BYTES];
+
     if (fstat(fd, &sb) != 0 || !S_ISSOCK(sb.st_mode) ||
         getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) != 0 || type != SOCK_DGRAM)
         return false;
+
     memset(&own, 0, sizeof own);
     len = sizeof own;
     if (getsockname(fd, (struct sockaddr *)&own, &len) != 0 || own.ss_family != sa->ss_family)
         return false;
+
     size_t n = amph_inet_put(&own, a);
+
     return n == amph_inet_put(sa, b) && memcmp(a, b, n) == 0;
 }
 
@@ -156,12 +172,15 @@ static void use_socket(struct amph_ofi_port *p)
 {
     int bytes = WANTED_QUEUE;
     socklen_t len = sizeof bytes;
+
     p->base.queue_bytes = 100000; /* of the 212,992 that systems usually give */
     if (p->fd < 0)
         return;
+
     fcntl(p->fd, F_SETFD, FD_CLOEXEC);
     if (setsockopt(p->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0)
         setsockopt(p->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+
     if (getsockopt(p->fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len) == 0 && bytes >= 65536)
         p->base.queue_bytes = (uint64_t)bytes / 2;
 }
@@ -175,42 +194,54 @@ static enum amph_status start(struct amph_ofi_port *p, const struct amph_port_co
 {
     struct sockaddr_storage sa;
     enum amph_status st = amph_inet_choose("udp", cfg->loopback_only, cfg->interface, &sa);
+
     if (st == AMPH_OK)
         st = get_info(&sa, &p->info);
+
     if (st != AMPH_OK)
         return st;
+
     size_t len = sizeof sa;
     int ret = open_objects(p);
+
     if (ret == 0)
         ret = fi_getname(&p->ep->fid, &sa, &len);
+
     if (ret) {
         amph_error("libfabric's provider udp cannot open an endpoint: %s; AMPHORA_UDP_PORT=socket "
                    "does without it",
                    fi_strerror(-ret));
         return amph_status_from_fi(ret);
     }
+
     uint32_t most = p->info->ep_attr->max_msg_size < BUFFER_BYTES
                         ? (uint32_t)p->info->ep_attr->max_msg_size
                         : BUFFER_BYTES;
+
     if (sa.ss_family == AF_INET6 && most > V6_MOST)
         most = V6_MOST;
+
     p->base.datagram = most & ~7u;
     p->fd = amph_ofi_find_fd(is_bound_to, &sa);
     use_socket(p);
     p->base.addr_len = amph_inet_put_port(&sa, p->base.datagram, p->base.addr);
+
     for (unsigned i = 0; i < BUFFERS; i++) {
         p->buffer[i].mem = p->mem + (size_t)i * BUFFER_BYTES;
         if (!post(p, &p->buffer[i]))
             return AMPH_ERR_NOMEM;
     }
+
     return AMPH_OK;
 }
 
 static enum amph_status port_open(const struct amph_port_config *cfg, struct amph_port **port_p)
 {
     struct amph_ofi_port *p = calloc(1, sizeof *p);
+
     if (!p)
         return AMPH_ERR_NOMEM;
+
     p->base.ops = &amph_port_ofi_ops;
     p->fd = -1;
     p->max_peers = cfg->max_peers;
@@ -218,11 +249,14 @@ static enum amph_status port_open(const struct amph_port_config *cfg, struct amp
     p->mem = malloc((size_t)BUFFERS * BUFFER_BYTES);
     for (uint32_t i = 0; p->addr && i < cfg->max_peers; i++)
         p->addr[i] = FI_ADDR_UNSPEC;
+
     enum amph_status st = p->addr && p->mem ? start(p, cfg) : AMPH_ERR_NOMEM;
+
     if (st != AMPH_OK) {
         port_close(&p->base);
         return st;
     }
+
     *port_p = &p->base;
     return AMPH_OK;
 }
@@ -233,16 +267,19 @@ static enum amph_status port_add_peer(struct amph_port *base, uint32_t peer, con
     struct amph_ofi_port *p = port_of(base);
     struct sockaddr_storage sa;
     uint32_t takes;
+
     if (peer >= p->max_peers)
         return AMPH_ERR_RANGE;
     if (amph_inet_get_port(addr, addr_len, &sa, &takes) != AMPH_OK)
         return AMPH_ERR_PROTO;
     if (p->addr[peer] != FI_ADDR_UNSPEC)
         return AMPH_ERR_STATE;
+
     if (fi_av_insert(p->av, &sa, 1, &p->addr[peer], 0, NULL) != 1) {
         p->addr[peer] = FI_ADDR_UNSPEC;
         return AMPH_ERR_PEER;
     }
+
     *datagram_p = takes < base->datagram ? takes : base->datagram;
     return AMPH_OK;
 }
@@ -250,8 +287,10 @@ static enum amph_status port_add_peer(struct amph_port *base, uint32_t peer, con
 static void port_del_peer(struct amph_port *base, uint32_t peer)
 {
     struct amph_ofi_port *p = port_of(base);
+
     if (peer >= p->max_peers || p->addr[peer] == FI_ADDR_UNSPEC)
         return;
+
     fi_av_remove(p->av, &p->addr[peer], 1, 0);
     p->addr[peer] = FI_ADDR_UNSPEC;
 }
@@ -261,18 +300,23 @@ static unsigned port_send(struct amph_port *base, const struct amph_port_out *v,
 {
     struct amph_ofi_port *p = port_of(base);
     uint64_t text[BUFFER_BYTES / 8];
+
     for (unsigned i = 0; i < n; i++) {
         size_t len = 0;
+
         if (v[i].len_bytes > sizeof text || p->addr[v[i].peer] == FI_ADDR_UNSPEC)
             continue; /* as if it had been lost */
+
         for (unsigned k = 0; k < v[i].nparts; k++) {
             memcpy((uint8_t *)text + len, v[i].part[k].at, v[i].part[k].len_bytes);
             len += v[i].part[k].len_bytes;
         }
+
         ssize_t ret = fi_inject(p->ep, text, len, p->addr[v[i].peer]);
         if (ret == -FI_EAGAIN || ret == -FI_ENOBUFS)
             return i;
     }
+
     return n;
 }
 
@@ -280,28 +324,37 @@ static unsigned port_recv(struct amph_port *base, struct amph_port_set **set_p)
 {
     struct amph_ofi_port *p = port_of(base);
     struct amph_ofi_set *s = *set_p ? (struct amph_ofi_set *)*set_p : calloc(1, sizeof *s);
+
     if (!s)
         return 0;
+
     *set_p = &s->base;
     s->base.at = s->base.end = 0;
+
     while (s->base.end < AMPH_PORT_BATCH) {
         struct fi_cq_msg_entry e;
         ssize_t ret = fi_cq_read(p->cq, &e, 1);
         struct fi_cq_err_entry err = { 0 };
+
         if (ret == -FI_EAVAIL && fi_cq_readerr(p->cq, &err, 0) == 1 && err.op_context)
             post(p, err.op_context);
+
         if (ret != 1)
             break;
+
         struct buffer *b = e.op_context;
         if (!b || !(e.flags & FI_RECV))
             continue;
+
         if (e.len <= sizeof s->mem[0]) {
             memcpy(s->mem[s->base.end], b->mem, e.len);
             s->base.in[s->base.end] = (struct amph_port_in){ s->mem[s->base.end], e.len };
             s->base.end++;
         }
+
         post(p, b);
     }
+
     return s->base.end;
 }
 

@@ -15,8 +15,10 @@ static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, const char *why)
 {
     struct amph_ofi_peer *p = &cx->peer[peer];
     uint8_t state = __atomic_load_n(&p->state, __ATOMIC_RELAXED);
+
     if (state != OFI_PEER_UP && state != OFI_PEER_FAILED)
         return;
+
     __atomic_store_n(&p->state, OFI_PEER_DEAD, __ATOMIC_RELAXED);
     cx->base.cfg.upcalls->on_peer_error(cx->base.cfg.up, peer, AMPH_ERR_PEER, why);
 }
@@ -25,34 +27,44 @@ static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, const char *why)
 static unsigned report_failed(struct amph_ofi_cx *cx)
 {
     unsigned n = 0;
+
     if (AMPH_LIKELY(!__atomic_load_n(&cx->failed, __ATOMIC_RELAXED)))
         return 0;
+
     __atomic_store_n(&cx->failed, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
     for (uint32_t i = 0; i < cx->base.cfg.max_peers; i++)
         if (__atomic_load_n(&cx->peer[i].state, __ATOMIC_RELAXED) == OFI_PEER_FAILED) {
             peer_lost(cx, i, "its address accepts no connection");
             n++;
         }
+
     return n;
 }
 
 static void handle_error(struct amph_ofi_cx *cx)
 {
     struct fi_cq_err_entry err = { 0 };
+
     if (fi_cq_readerr(cx->cq, &err, 0) != 1)
         return;
+
     struct amph_ofi_ctx *ctx = err.op_context;
+
     amph_debug("%s: completion error %d (%s), flags 0x%llx", cx->base.cfg.name, err.err,
                fi_strerror(err.err), (unsigned long long)err.flags);
     if (!ctx)
         return;
+
     if (ctx->what == OFI_CTX_RX) {
         amph_ofi_rx_error(cx, AMPH_CONTAINER_OF(ctx, struct amph_ofi_rxbuf, ctx), &err);
         return;
     }
+
     struct amph_ofi_op *op = AMPH_CONTAINER_OF(ctx, struct amph_ofi_op, ctx);
     uint32_t peer = op->peer;
+
     amph_ofi_op_finish(cx, op, AMPH_ERR_PEER);
     peer_lost(cx, peer, fi_strerror(err.err));
 }
@@ -63,19 +75,23 @@ bool amph_ofi_fill_batch(struct amph_ofi_cx *cx)
 {
     if (cx->ev_at != cx->ev_end)
         return true;
+
     /* before: whatever comes later says so itself */
     __atomic_store_n(&cx->cq_empty, 1, __ATOMIC_RELAXED);
     if (cx->bell_fd >= 0)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
     ssize_t n = fi_cq_read(cx->cq, cx->ev, OFI_BATCH);
     if (AMPH_LIKELY(n == -FI_EAGAIN))
         return false;
+
     amph_ofi_cq_touched(cx);
     if (n > 0) {
         cx->ev_at = 0;
         cx->ev_end = (unsigned)n;
         return true;
     }
+
     cx->ev_error = n == -FI_EAVAIL;
     return cx->ev_error;
 }
@@ -85,8 +101,10 @@ static void handle(struct amph_ofi_cx *cx, unsigned lanes)
     /* a copy: an inner call may refill the batch */
     struct fi_cq_data_entry e = cx->ev[cx->ev_at++];
     struct amph_ofi_ctx *ctx = e.op_context;
+
     if (AMPH_UNLIKELY(!ctx))
         return;
+
     if (ctx->what == OFI_CTX_RX)
         amph_ofi_rx_message(cx, AMPH_CONTAINER_OF(ctx, struct amph_ofi_rxbuf, ctx), &e, lanes);
     else
@@ -97,29 +115,37 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     unsigned n = report_failed(cx);
+
     if (AMPH_UNLIKELY(cx->rx_starved))
         amph_ofi_rx_repost(cx);
+
     if (AMPH_UNLIKELY(cx->deferred && (lanes & (1u << AMPH_LANE_REQUEST))))
         n += amph_ofi_rx_deferred(cx, budget);
+
     while (n < budget) {
         if (!amph_ofi_fill_batch(cx)) {
             if (AMPH_LIKELY(!cx->kicks || cx->kicker_posted))
                 break;
+
             amph_ofi_rx_kick(cx);
             continue;
         }
+
         if (AMPH_UNLIKELY(cx->ev_error)) {
             cx->ev_error = false;
             handle_error(cx);
         } else {
             handle(cx, lanes);
         }
+
         n++;
+
         /* A batch that was not full emptied the queue: reading again would be a system call for
          * nothing. */
         if (cx->ev_at == cx->ev_end && cx->ev_end < OFI_BATCH)
             break;
     }
+
     n += n == 0 && cx->stirred;
     cx->stirred = false;
     return n;

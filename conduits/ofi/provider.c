@@ -25,11 +25,14 @@ static bool verbs_present(char *why, size_t why_len)
 {
     static const char *const trees[] = { "/sys/class/infiniband", "/sys/class/hfi1_user",
                                          "/sys/class/cxi", "/sys/class/cxi_user" };
+
     if (stand_in_wanted())
         return true;
+
     for (size_t i = 0; i < AMPH_COUNTOF(trees); i++)
         if (amph_ofi_has_devices(trees[i]))
             return true;
+
     snprintf(why, why_len, "this machine shows no RDMA device (nothing in %s)", trees[0]);
     return false;
 }
@@ -71,9 +74,11 @@ static bool is_card(const struct fi_info *info)
 {
     const uint64_t registered = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
                                 FI_MR_ENDPOINT;
+
     for (size_t i = 0; i < AMPH_COUNTOF(no_card); i++)
         if (strncmp(info->fabric_attr->prov_name, no_card[i], strlen(no_card[i])) == 0)
             return false;
+
     return (info->domain_attr->mr_mode & registered) != 0;
 }
 
@@ -81,34 +86,41 @@ static struct fi_info *make_hints(const struct amph_ofi_provider *p, bool thread
                                   const struct sockaddr_storage *src)
 {
     struct fi_info *h = fi_allocinfo();
+
     if (!h)
         return NULL;
+
     h->caps = FI_MSG | FI_RMA | FI_MULTI_RECV;
     h->mode = FI_CONTEXT | FI_CONTEXT2;
     h->ep_attr->type = FI_EP_RDM;
     h->addr_format = !src                         ? FI_FORMAT_UNSPEC
                      : src->ss_family == AF_INET6 ? FI_SOCKADDR_IN6
                                                   : FI_SOCKADDR_IN;
+
     /* we can all */
     h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
                               FI_MR_ENDPOINT;
     h->domain_attr->threading = threaded ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
+
     /* providers with an automatic one accept this as well */
     h->domain_attr->control_progress = FI_PROGRESS_MANUAL;
     h->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     h->domain_attr->resource_mgmt = FI_RM_ENABLED;
     h->domain_attr->av_type = FI_AV_UNSPEC;
     h->fabric_attr->prov_name = p->any ? NULL : strdup(p->name);
+
     if (src) {
         h->src_addrlen = amph_ofi_sockaddr_len(src);
         h->src_addr = malloc(h->src_addrlen);
         if (h->src_addr)
             memcpy(h->src_addr, src, h->src_addrlen);
     }
+
     if ((!p->any && !h->fabric_attr->prov_name) || (src && !h->src_addr)) {
         fi_freeinfo(h);
         return NULL;
     }
+
     return h;
 }
 
@@ -130,6 +142,7 @@ static struct fi_info *pick(const struct amph_ofi_provider *p, const struct fi_i
         if (ours && acceptable(list))
             return fi_dupinfo(list);
     }
+
     return NULL;
 }
 
@@ -142,15 +155,21 @@ enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bo
     for (const struct amph_ofi_provider *p = family->provider; p->name; p++) {
         if (p->stand_in && !stand_in_wanted())
             continue;
+
         struct fi_info *hints = make_hints(p, threaded, src);
         struct fi_info *info = NULL;
+
         if (!hints)
             return AMPH_ERR_NOMEM;
+
         int ret = fi_getinfo(API, NULL, NULL, 0, hints, &info);
+
         fi_freeinfo(hints);
         if (ret || !info)
             continue;
+
         struct fi_info *chosen = pick(p, info);
+
         fi_freeinfo(info);
         if (chosen) {
             *prov_p = p;
@@ -158,6 +177,7 @@ enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bo
             return AMPH_OK;
         }
     }
+
     return AMPH_ERR_NOSYS;
 }
 
@@ -166,22 +186,29 @@ enum amph_status amph_ofi_probe(const struct amph_ofi_family *family, char *why,
     const struct amph_ofi_provider *prov;
     struct fi_info *info;
     uint32_t v = fi_version();
+
     if (family->present && !family->present(why, why_len))
         return AMPH_ERR_NOSYS;
+
     enum amph_status st = amph_ofi_find_provider(family, false, NULL, &prov, &info);
+
     if (st != AMPH_OK) {
         int n = snprintf(why, why_len,
                          "libfabric %u.%u offers no provider for %s (tried:", FI_MAJOR(v),
                          FI_MINOR(v), family->conduit);
+
         for (const struct amph_ofi_provider *p = family->provider;
              p->name && n > 0 && (size_t)n < why_len; p++)
             n += p->stand_in ? 0
                              : snprintf(why + n, why_len - (size_t)n, "%s %s",
                                         p == family->provider ? "" : ",", p->name);
+
         if (n > 0 && (size_t)n < why_len)
             snprintf(why + n, why_len - (size_t)n, "); see fi_info, and FI_PROVIDER if it is set");
+
         return st;
     }
+
     snprintf(why, why_len, "libfabric %u.%u, provider %s%s", FI_MAJOR(v), FI_MINOR(v),
              info->fabric_attr->prov_name,
              amph_env_bool(AMPH_ENV_MR_DEBUG) ? ", under the strict rules of AMPHORA_MR_DEBUG"

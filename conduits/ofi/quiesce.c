@@ -53,6 +53,7 @@ static unsigned end_input(int set, unsigned depth)
     unsigned n = 0;
 
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", set);
+
     FILE *f = fopen(path, "re");
     if (!f)
         return 0;
@@ -62,6 +63,7 @@ static unsigned end_input(int set, unsigned depth)
 
         if (sscanf(line, "tfd: %d", &fd) != 1)
             continue;
+
         if (is_connection(fd)) {
             shutdown(fd, SHUT_RD);
             n++;
@@ -69,6 +71,7 @@ static unsigned end_input(int set, unsigned depth)
             n += end_input(fd, depth + 1); /* of what is no epoll set the file has no such lines */
         }
     }
+
     fclose(f);
     return n;
 }
@@ -101,6 +104,7 @@ void amph_ofi_quiesce(struct amph_ofi_cx *cx)
 
     while ((left = end_input(cx->inner_fd, 0)) > 0 && amph_now_ns() < end)
         work(cx);
+
     if (left)
         amph_debug("%s: %u connections of provider %s did not come to rest", cx->base.cfg.name,
                    left, cx->prov->name);

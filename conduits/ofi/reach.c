@@ -26,15 +26,19 @@ static int start_asking(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
 {
     struct sockaddr_storage sa;
     size_t len = sizeof sa;
+
     memset(&sa, 0, sizeof sa);
     if (fi_av_lookup(cx->av, p->addr, &sa, &len) != 0)
         return 0;
+
     cx->reach_fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (cx->reach_fd < 0)
         return 0;
+
     cx->reach_peer = p;
     if (connect(cx->reach_fd, (struct sockaddr *)&sa, (socklen_t)amph_ofi_sockaddr_len(&sa)) == 0)
         return 0;
+
     return errno == EINPROGRESS ? 0 : errno;
 }
 
@@ -44,11 +48,14 @@ static int look(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
     struct pollfd pfd = { .fd = cx->reach_fd, .events = POLLOUT };
     int err = 0;
     socklen_t len = sizeof err;
+
     if (poll(&pfd, 1, 0) != 1)
         return 0;
+
     getsockopt(cx->reach_fd, SOL_SOCKET, SO_ERROR, &err, &len);
     stop_asking(cx);
     p->again_ns = now;
+
     return err;
 }
 
@@ -56,14 +63,18 @@ bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
 {
     uint64_t now = amph_now_ns();
     int err = 0;
+
     if (!cx->family->own_port)
         return false; /* a card's ports are no TCP ports: the launcher tells of deaths */
+
     if (!p->again_ns) {
         p->again_ns = now;
         return false;
     }
+
     if (now - p->again_ns < PATIENCE_NS)
         return false;
+
     if (cx->reach_fd < 0)
         err = start_asking(cx, p);
     else if (cx->reach_peer == p)
@@ -71,9 +82,12 @@ bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
     else if (now - p->again_ns > 2 * PATIENCE_NS &&
              now - cx->reach_peer->again_ns > 2 * PATIENCE_NS)
         stop_asking(cx); /* nobody sends to that peer any more */
+
     if (err != ECONNREFUSED && err != ECONNRESET)
         return false;
+
     if (cx->reach_fd >= 0)
         stop_asking(cx);
+
     return true;
 }

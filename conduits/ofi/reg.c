@@ -30,8 +30,10 @@
 static uint64_t random_key(const struct fi_domain_attr *attr)
 {
     uint64_t key = 0;
+
     if (attr->mr_mode & FI_MR_PROV_KEY)
         return 0;
+
     amph_random(&key, sizeof key);
     return attr->mr_key_size >= sizeof key ? key
                                            : key & ((UINT64_C(1) << (8 * attr->mr_key_size)) - 1);
@@ -41,6 +43,7 @@ static int enable_mr(struct amph_ofi_cx *cx, struct fid_mr *mr)
 {
     if (!(cx->info->domain_attr->mr_mode & FI_MR_ENDPOINT))
         return 0;
+
     int ret = fi_mr_bind(mr, &cx->ep->fid, 0);
     return ret ? ret : fi_mr_enable(mr);
 }
@@ -50,15 +53,19 @@ int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes
 {
     struct amph_ofi_reg *reg = calloc(1, sizeof *reg);
     int ret = reg ? -FI_ENOKEY : -FI_ENOMEM;
+
     for (int i = 0; i < KEY_TRIES && ret == -FI_ENOKEY; i++)
         ret = fi_mr_reg(cx->domain, base, len_bytes, access, 0, random_key(cx->info->domain_attr),
                         0, &reg->mr, NULL);
+
     if (!ret && (ret = enable_mr(cx, reg->mr)) != 0)
         fi_close(&reg->mr->fid);
+
     if (ret) {
         free(reg);
         return ret;
     }
+
     reg->magic = REG_MAGIC;
     reg->base = (uintptr_t)base;
     reg->len_bytes = len_bytes;
@@ -66,6 +73,7 @@ int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes
     reg->desc = fi_mr_desc(reg->mr);
     reg->refs = 1;
     *reg_p = reg;
+
     return 0;
 }
 
@@ -92,6 +100,7 @@ static struct amph_ofi_reg *find_locked(struct amph_ofi_cx *cx, uintptr_t addr, 
             reg->refs++;
             return reg;
         }
+
     return NULL;
 }
 
@@ -109,6 +118,7 @@ struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr,
 {
     pthread_mutex_lock(&cx->reg_lock);
     struct amph_ofi_reg *reg = find_locked(cx, (uintptr_t)addr, len_bytes, access);
+
     pthread_mutex_unlock(&cx->reg_lock);
     return reg;
 }
@@ -119,23 +129,31 @@ int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = (uintptr_t)addr & ~(page - 1);
     size_t len = amph_align_up((uintptr_t)addr + len_bytes, page) - from;
+
     if ((*reg_p = amph_ofi_reg_find(cx, addr, len_bytes, access)) != NULL)
         return 0;
+
     int ret = amph_ofi_reg_make(cx, (const void *)from, len, access, reg_p);
+
     if (!ret)
         amph_ofi_reg_list(cx, *reg_p);
+
     return ret;
 }
 
 void amph_ofi_reg_put(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg)
 {
     pthread_mutex_lock(&cx->reg_lock);
+
     bool last = --reg->refs == 0;
     struct amph_ofi_reg **at = &cx->regs;
+
     while (last && reg->listed && *at && *at != reg)
         at = &(*at)->next;
+
     if (last && reg->listed && *at)
         *at = reg->next;
+
     pthread_mutex_unlock(&cx->reg_lock);
     if (last)
         destroy(reg);
@@ -150,6 +168,7 @@ void *amph_ofi_desc_checked(const struct amph_ofi_reg *reg, const void *addr, si
                    !reg                      ? "no registration"
                    : reg->magic != REG_MAGIC ? "it has ended"
                                              : "it covers other bytes");
+
     return reg->desc;
 }
 
@@ -157,9 +176,11 @@ uint64_t amph_ofi_remote_checked(const struct amph_ofi_cx *cx, const struct amph
                                  uint64_t offset)
 {
     uint64_t addr = rmem->rbase + offset;
+
     if (addr < rmem->base || addr - rmem->base >= rmem->len_bytes)
         amph_fatal("AMPHORA_MR_DEBUG: a transfer names address 0x%llx of a peer whose memory "
                    "begins at 0x%llx",
                    (unsigned long long)addr, (unsigned long long)rmem->base);
+
     return cx->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? addr : addr - rmem->base;
 }

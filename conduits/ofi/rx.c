@@ -23,14 +23,18 @@ static bool post(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
     struct fi_msg msg = {
         .msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rb->ctx
     };
+
     rb->got_bytes = rb->done_bytes = rb->end_bytes = 0;
     rb->released = rb->damaged = false;
+
     ssize_t ret = fi_recvmsg(cx->ep, &msg,
                              FI_COMPLETION | (cx->prov->own_buffers ? 0 : FI_MULTI_RECV));
+
     amph_ofi_cq_touched(cx);
     if (ret && ret != -FI_EAGAIN)
         amph_error("%s: libfabric takes no receive buffer: %s", cx->base.cfg.name,
                    fi_strerror((int)-ret));
+
     return ret == 0;
 }
 
@@ -42,49 +46,61 @@ static size_t buffer_bytes(const struct amph_ofi_cx *cx)
 static struct amph_ofi_rxbuf *make_buffer(struct amph_ofi_cx *cx, size_t len_bytes)
 {
     struct amph_ofi_rxbuf *rb = calloc(1, sizeof *rb);
+
     if (!rb ||
         !(rb->mem = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(len_bytes, AMPH_CACHE_LINE)))) {
         free(rb);
         return NULL;
     }
+
     if (cx->need_reg &&
         amph_ofi_reg_make(cx, rb->mem, len_bytes, OFI_ACCESS_LOCAL, &rb->reg) != 0) {
         free(rb->mem);
         free(rb);
         return NULL;
     }
+
     rb->ctx.what = OFI_CTX_RX;
     rb->len_bytes = len_bytes;
     rb->next = cx->rx_all;
     cx->rx_all = rb;
+
     return rb;
 }
 
 enum amph_status amph_ofi_rx_start(struct amph_ofi_cx *cx)
 {
     size_t least = OFI_MSG_MAX_BYTES;
+
     cx->deferred_tail = &cx->deferred;
+
     bool own = cx->prov->own_buffers;
     int ret = own ? 0
                   : fi_setopt(&cx->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
                               sizeof least);
+
     if (ret) {
         amph_error("libfabric's provider %s cannot share receive buffers: %s", cx->prov->name,
                    fi_strerror(-ret));
         return amph_status_from_fi(ret);
     }
+
     for (unsigned i = 0; i < (own ? OFI_RX_OWN_BUFS : OFI_RX_BUFS); i++) {
         struct amph_ofi_rxbuf *rb = make_buffer(cx, buffer_bytes(cx));
+
         if (!rb)
             return AMPH_ERR_NOMEM;
         if (!post(cx, rb))
             return AMPH_ERR_SYS;
     }
+
     if (!cx->prov->needs_kicks)
         return AMPH_OK;
+
     cx->kicker = make_buffer(cx, OFI_MSG_MAX_BYTES);
     if (!cx->kicker)
         return AMPH_ERR_NOMEM;
+
     cx->kicker->kicker = true;
     return AMPH_OK;
 }
@@ -100,14 +116,18 @@ void amph_ofi_rx_stop(struct amph_ofi_cx *cx)
 {
     while (cx->rx_all) {
         struct amph_ofi_rxbuf *rb = cx->rx_all;
+
         cx->rx_all = rb->next;
         if (rb->reg)
             amph_ofi_reg_put(cx, rb->reg);
+
         free(rb->mem);
         free(rb);
     }
+
     while (cx->deferred) {
         struct amph_ofi_deferred *d = cx->deferred;
+
         cx->deferred = d->next;
         free(d);
     }
@@ -119,8 +139,10 @@ void amph_ofi_rx_stop(struct amph_ofi_cx *cx)
 static struct amph_ofi_rxbuf *replace(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
 {
     rb->released = false;
+
     unsigned slot = cx->rx_nretired++ % OFI_RX_RETIRED;
     struct amph_ofi_rxbuf *other = cx->rx_retired[slot];
+
     cx->rx_retired[slot] = rb;
     return other ? other : make_buffer(cx, buffer_bytes(cx));
 }
@@ -130,12 +152,15 @@ static void settle(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
 {
     if (AMPH_LIKELY(!rb->released) || (!rb->damaged && rb->done_bytes != rb->end_bytes))
         return;
+
     if (cx->kicker && cx->npeers > OFI_RX_BUFS)
         cx->kicks = cx->npeers;
+
     if (rb->kicker) {
         rb->released = cx->kicker_posted = false;
         return;
     }
+
     if (AMPH_UNLIKELY(rb->damaged)) {
         rb = replace(cx, rb);
         if (!rb) {
@@ -143,6 +168,7 @@ static void settle(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
             return;
         }
     }
+
     if (!post(cx, rb)) {
         rb->released = true; /* and quiet: tried again in each progress */
         cx->rx_starved = true;
@@ -166,10 +192,13 @@ void amph_ofi_rx_kick(struct amph_ofi_cx *cx)
 {
     if (cx->kicker_posted)
         return;
+
     cx->kicks--;
     if (!post(cx, cx->kicker))
         return;
+
     cx->kicker_posted = true;
+
     /* gives an error completion if no message took it meanwhile */
     fi_cancel(&cx->ep->fid, &cx->kicker->ctx);
 }
@@ -181,9 +210,11 @@ static bool parse(const void *msg, size_t len_bytes, struct amph_am *am, int32_t
 {
     const struct amph_ofi_hdr *h = msg;
     size_t head = amph_ofi_head_len(h->nargs);
+
     if (h->version != OFI_WIRE_VERSION || h->nargs > AMPH_AM_MAX_ARGS ||
         h->kind > AMPH_AM_INTERNAL || h->lane >= AMPH_NLANES)
         return false;
+
     *am = (struct amph_am){ .kind = h->kind,
                             .handler = h->handler,
                             .nargs = h->nargs,
@@ -192,15 +223,19 @@ static bool parse(const void *msg, size_t len_bytes, struct amph_am *am, int32_t
                             .nbytes = amph_le32(h->nbytes),
                             .dest = amph_le64(h->dest),
                             .args = (const int32_t *)(h + 1) };
+
     size_t payload = amph_ofi_kind_packs(am->kind) ? am->nbytes : 0;
     if (payload > OFI_MAX_MEDIUM || len_bytes != amph_ofi_pad8(head + payload))
         return false;
+
     am->payload = (const uint8_t *)msg + head;
     if (amph_ofi_wire_swaps()) {
         for (unsigned i = 0; i < am->nargs; i++)
             args[i] = (int32_t)amph_le32((uint32_t)am->args[i]);
+
         am->args = args;
     }
+
     return true;
 }
 
@@ -208,21 +243,26 @@ static bool parse(const void *msg, size_t len_bytes, struct amph_am *am, int32_t
 static uint32_t sender(struct amph_ofi_cx *cx, const struct amph_ofi_hdr *h)
 {
     uint32_t src = amph_le32(h->src);
+
     if (src >= cx->base.cfg.max_peers)
         return UINT32_MAX;
+
     const struct amph_ofi_peer *p = &cx->peer[src];
     if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) == OFI_PEER_NONE ||
         amph_le64(h->cookie) != p->cookie_in)
         return UINT32_MAX;
+
     return src;
 }
 
 static void defer(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes)
 {
     struct amph_ofi_deferred *d = malloc(sizeof *d + len_bytes);
+
     if (!d)
         amph_fatal("%s: no memory to keep a request of %zu bytes while a reply waits for room",
                    cx->base.cfg.name, len_bytes);
+
     d->next = NULL;
     d->len_bytes = len_bytes;
     memcpy(d->msg, msg, len_bytes);
@@ -237,23 +277,29 @@ static bool deliver(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, u
     const struct amph_ofi_hdr *h = msg;
     int32_t args[AMPH_AM_MAX_ARGS];
     struct amph_am am;
+
     if (AMPH_UNLIKELY(len_bytes < sizeof *h)) {
         amph_count(DROP_MALFORMED);
         return false;
     }
+
     uint32_t src = sender(cx, h);
+
     if (AMPH_UNLIKELY(src == UINT32_MAX)) {
         amph_count(DROP_COOKIE);
         return false;
     }
+
     if (AMPH_UNLIKELY(!parse(msg, len_bytes, &am, args))) {
         amph_count(DROP_MALFORMED);
         return false;
     }
+
     if (AMPH_LIKELY(lanes & (1u << h->lane)))
         cx->base.cfg.upcalls->on_am(cx->base.cfg.up, src, (enum amph_lane)h->lane, &am);
     else
         defer(cx, msg, len_bytes);
+
     return true;
 }
 
@@ -262,9 +308,12 @@ static bool deliver(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, u
 static bool deliver_moved(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
 {
     void *copy = malloc(len_bytes);
+
     if (!copy)
         amph_fatal("%s: no memory to move a message of %zu bytes", cx->base.cfg.name, len_bytes);
+
     bool ours = deliver(cx, memcpy(copy, msg, len_bytes), len_bytes, lanes);
+
     free(copy);
     return ours;
 }
@@ -277,13 +326,17 @@ void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
     size_t at = (size_t)(msg - rb->mem);
     size_t len = e->len;
     bool inside = msg && at <= rb->len_bytes && len <= rb->len_bytes - at;
+
     if (inside)
         rb->got_bytes += len;
+
     if (own || (e->flags & FI_MULTI_RECV)) {
         rb->released = true;
+
         /* a bare release comes behind all messages */
         rb->end_bytes = len && inside ? at + len : rb->got_bytes;
     }
+
     /* A stranger can make the tcp providers report a message that was never written, over and over
      * at one place: from then on the bytes of this buffer do not add up, and no old message may be
      * seen again in it. */
@@ -291,11 +344,13 @@ void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
         if (AMPH_UNLIKELY(at & 7) ? !deliver_moved(cx, msg, len, lanes)
                                   : !deliver(cx, msg, len, lanes))
             rb->damaged = true;
+
         memset(msg, 0, len < sizeof(uint64_t) ? len : sizeof(uint64_t));
     } else if (len) {
         amph_count(DROP_MALFORMED);
         rb->damaged = true;
     }
+
     rb->done_bytes += len;
     settle(cx, rb);
 }
@@ -305,27 +360,34 @@ void amph_ofi_rx_error(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
 {
     if (err->err == FI_ETRUNC || err->err == FI_EMSGSIZE)
         amph_count(DROP_MALFORMED);
+
     if (rb->kicker) { /* it held one message or none, so now it is quiet */
         cx->kicker_posted = false;
         return;
     }
+
     rb->damaged = true;
     if (cx->prov->own_buffers || (err->flags & FI_MULTI_RECV))
         rb->released = true;
+
     settle(cx, rb);
 }
 
 unsigned amph_ofi_rx_deferred(struct amph_ofi_cx *cx, unsigned budget)
 {
     unsigned n = 0;
+
     while (cx->deferred && n < budget) {
         struct amph_ofi_deferred *d = cx->deferred;
+
         cx->deferred = d->next;
         if (!cx->deferred)
             cx->deferred_tail = &cx->deferred;
+
         deliver(cx, d->msg, d->len_bytes, ~0u);
         free(d);
         n++;
     }
+
     return n;
 }

@@ -27,12 +27,15 @@ static struct amph_ofi_peer *peer_up(struct amph_ofi_cx *cx, uint32_t peer, enum
         *st = AMPH_ERR_RANGE;
         return NULL;
     }
+
     struct amph_ofi_peer *p = &cx->peer[peer];
     uint8_t state = __atomic_load_n(&p->state, __ATOMIC_RELAXED);
+
     if (AMPH_LIKELY(state == OFI_PEER_UP && p->addr != FI_ADDR_UNSPEC))
         return p;
     if (state == OFI_PEER_UP && amph_ofi_insert_address(cx, p))
         return p;
+
     *st = state == OFI_PEER_NONE ? AMPH_ERR_STATE : AMPH_ERR_PEER;
     return NULL;
 }
@@ -43,13 +46,17 @@ static enum amph_status refused(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
 {
     if (ret == -FI_ENOMEM || ret == -FI_EINTR || (ret == -FI_EAGAIN && !amph_ofi_peer_gone(cx, p)))
         return AMPH_AGAIN;
+
     amph_debug("%s: libfabric refuses a transfer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
+
     uint8_t up = OFI_PEER_UP;
+
     if (__atomic_compare_exchange_n(&p->state, &up, OFI_PEER_FAILED, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED)) {
         __atomic_store_n(&cx->failed, 1, __ATOMIC_RELEASE);
         amph_ofi_notify(cx);
     }
+
     return AMPH_ERR_PEER;
 }
 
@@ -63,8 +70,10 @@ static struct amph_ofi_op *op_get(struct amph_ofi_cx *cx, uint32_t peer, struct 
                                   struct amph_op *rc)
 {
     struct amph_ofi_op *op = amph_ofi_pool_get(&cx->ops);
+
     if (!op)
         return NULL;
+
     op->ctx.what = OFI_CTX_OP;
     op->peer = peer;
     op->lc = lc;
@@ -72,6 +81,7 @@ static struct amph_ofi_op *op_get(struct amph_ofi_cx *cx, uint32_t peer, struct 
     op->bounce = op->heap = op->get_to = NULL;
     op->user_reg = NULL;
     op->busy = true;
+
     return op;
 }
 
@@ -82,6 +92,7 @@ static bool op_bounce(struct amph_ofi_cx *cx, struct amph_ofi_op *op, size_t len
     op->bounce = amph_ofi_pool_get(op->bounce_pool);
     if (op->bounce)
         op->bounce_reg = ((struct amph_ofi_item *)op->bounce)->reg;
+
     return op->bounce != NULL;
 }
 
@@ -89,8 +100,10 @@ static void op_free(struct amph_ofi_cx *cx, struct amph_ofi_op *op)
 {
     if (op->bounce)
         amph_ofi_pool_put(op->bounce_pool, op->bounce, op->bounce_reg);
+
     if (op->user_reg)
         amph_ofi_reg_put(cx, op->user_reg);
+
     free(op->heap);
     op->busy = false;
     amph_ofi_pool_put(&cx->ops, op, op->item.reg);
@@ -100,11 +113,14 @@ void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amp
 {
     struct amph_op *lc = op->lc;
     struct amph_op *rc = op->rc;
+
     if (op->get_to && st == AMPH_OK)
         memcpy(op->get_to, op->bounce, op->get_bytes);
+
     op_free(cx, op); /* before the upcalls, which may start the next */
     if (lc)
         lc->done(lc, st);
+
     if (rc)
         rc->done(rc, st);
 }
@@ -119,6 +135,7 @@ static enum amph_status started(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
         amph_ofi_notify(cx);
         return AMPH_OK;
     }
+
     op_free(cx, op);
     return refused(cx, p, ret);
 }
@@ -132,6 +149,7 @@ static enum amph_status check_am(const struct amph_am *am, enum amph_lane lane)
         return AMPH_ERR_ARG;
     if (amph_ofi_kind_packs(am->kind) && am->nbytes > OFI_MAX_MEDIUM)
         return AMPH_ERR_ARG;
+
     return AMPH_OK;
 }
 
@@ -140,9 +158,11 @@ static void put_message(void *buf, const struct amph_ofi_peer *p, enum amph_lane
                         const struct amph_am *am, size_t payload, size_t total)
 {
     size_t head = amph_ofi_head_len(am->nargs);
+
     amph_ofi_put_head(buf, am, lane, p->remote_index, p->cookie_out);
     if (!payload)
         return;
+
     memcpy((uint8_t *)buf + head, am->payload, payload);
     memset((uint8_t *)buf + head + payload, 0, total - head - payload);
 }
@@ -152,13 +172,17 @@ static enum amph_status send_inject(struct amph_ofi_cx *cx, struct amph_ofi_peer
                                     size_t total, struct amph_op *lc)
 {
     uint64_t buf[OFI_INJECT_MAX_BYTES / 8];
+
     put_message(buf, p, lane, am, payload, total);
+
     ssize_t ret = fi_inject(cx->ep, buf, total, p->addr);
     if (AMPH_UNLIKELY(ret != 0))
         return refused(cx, p, ret);
+
     accepted(p);
     if (lc)
         lc->done(lc, AMPH_OK);
+
     return AMPH_OK;
 }
 
@@ -168,19 +192,25 @@ static enum amph_status send_copy(struct amph_ofi_cx *cx, struct amph_ofi_peer *
                                   size_t total, struct amph_op *lc)
 {
     struct amph_ofi_op *op = op_get(cx, peer, NULL, NULL);
+
     if (!op)
         return AMPH_AGAIN;
+
     if (!op_bounce(cx, op, total)) {
         op_free(cx, op);
         return AMPH_AGAIN;
     }
+
     put_message(op->bounce, p, lane, am, payload, total);
+
     enum amph_status st = started(cx, p, op,
                                   fi_send(cx->ep, op->bounce, total,
                                           amph_ofi_desc(cx, op->bounce_reg, op->bounce, total),
                                           p->addr, &op->ctx));
+
     if (st == AMPH_OK && lc)
         lc->done(lc, AMPH_OK);
+
     return st;
 }
 
@@ -194,18 +224,23 @@ static enum amph_status send_in_place(struct amph_ofi_cx *cx, struct amph_ofi_pe
     size_t head = amph_ofi_head_len(am->nargs);
     size_t pad = total - head - payload;
     struct amph_ofi_op *op = op_get(cx, peer, lc, NULL);
+
     if (!op)
         return AMPH_AGAIN;
+
     amph_ofi_put_head(op->head, am, lane, p->remote_index, p->cookie_out);
     op->user_reg = reg;
+
     struct iovec iov[3] = { { op->head, head },
                             { (void *)am->payload, payload },
                             { (char *)op->head + OFI_HEAD_PAD, pad } };
     struct amph_ofi_reg *own = op->item.reg;
     struct amph_ofi_reg *in[3] = { own, reg, own };
     void *desc[3];
+
     for (unsigned i = 0; i < 3; i++)
         desc[i] = amph_ofi_desc(cx, in[i], iov[i].iov_base, iov[i].iov_len);
+
     return started(cx, p, op, fi_sendv(cx->ep, iov, desc, pad ? 3 : 2, p->addr, &op->ctx));
 }
 
@@ -215,19 +250,25 @@ enum amph_status amph_ofi_am_send(struct amph_cx *base, uint32_t peer, enum amph
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
     struct amph_ofi_peer *p = peer_up(cx, peer, &st);
+
     if (!p || (st = check_am(am, lane)) != AMPH_OK)
         return st;
+
     size_t payload = amph_ofi_kind_packs(am->kind) ? am->nbytes : 0;
     size_t total = amph_ofi_pad8(amph_ofi_head_len(am->nargs) + payload);
+
     if (total <= cx->inject_bytes)
         return send_inject(cx, p, lane, am, payload, total, lc);
+
     if (lc && total > OFI_BOUNCE_SMALL_BYTES) {
         struct amph_ofi_reg *reg = cx->need_reg
                                        ? amph_ofi_reg_find(cx, am->payload, payload, FI_SEND)
                                        : NULL;
+
         if (reg || !cx->need_reg)
             return send_in_place(cx, p, peer, lane, am, payload, total, lc, reg);
     }
+
     return send_copy(cx, p, peer, lane, am, payload, total, lc);
 }
 
@@ -237,8 +278,10 @@ static enum amph_status finish_now(struct amph_op *lc, struct amph_op *rc)
 {
     if (lc)
         lc->done(lc, AMPH_OK);
+
     if (rc)
         rc->done(rc, AMPH_OK);
+
     return AMPH_OK;
 }
 
@@ -256,6 +299,7 @@ static const void *put_source(struct amph_ofi_cx *cx, struct amph_ofi_op *op, co
     if (!(op->heap = malloc(len_bytes)) ||
         amph_ofi_reg_user(cx, op->heap, len_bytes, FI_WRITE, &op->user_reg) != 0)
         return NULL;
+
     return memcpy(op->heap, src, len_bytes);
 }
 
@@ -268,6 +312,7 @@ static void *get_target(struct amph_ofi_cx *cx, struct amph_ofi_op *op, void *ds
         return amph_ofi_reg_user(cx, dst, len_bytes, FI_READ, &op->user_reg) == 0 ? dst : NULL;
     if (!op_bounce(cx, op, len_bytes))
         return NULL;
+
     op->get_to = dst;
     op->get_bytes = len_bytes;
     return op->bounce;
@@ -282,19 +327,24 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
     struct amph_ofi_peer *p = peer_up(cx, peer, &st);
+
     if (!p)
         return st;
     if (len_bytes == 0)
         return finish_now(lc, rc);
+
     struct amph_ofi_op *op = op_get(cx, peer, lc, rc);
     if (!op)
         return AMPH_AGAIN;
+
     uint64_t flags = FI_COMPLETION | (rc ? FI_DELIVERY_COMPLETE : 0);
     bool early = lc && rc &&
                  (len_bytes <= cx->inject_bytes ||
                   (len_bytes <= OFI_MAX_MEDIUM && op_bounce(cx, op, len_bytes)));
+
     if (early)
         op->lc = NULL;
+
     if (early && op->bounce)
         src = memcpy(op->bounce, src, len_bytes);
     else if (early)
@@ -303,6 +353,7 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
         op_free(cx, op);
         return AMPH_AGAIN;
     }
+
     struct amph_ofi_reg *reg = op->bounce ? op->bounce_reg : op->user_reg;
     void *desc = flags & FI_INJECT ? NULL : amph_ofi_desc(cx, reg, src, len_bytes);
     struct iovec iov = { (void *)src, len_bytes };
@@ -316,9 +367,11 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
                               .rma_iov = &rma,
                               .rma_iov_count = 1,
                               .context = &op->ctx };
+
     st = started(cx, p, op, fi_writemsg(cx->ep, &msg, flags));
     if (st == AMPH_OK && early)
         lc->done(lc, AMPH_OK);
+
     return st;
 }
 
@@ -328,18 +381,23 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
     struct amph_ofi_peer *p = peer_up(cx, peer, &st);
+
     if (!p)
         return st;
     if (len_bytes == 0)
         return finish_now(done, NULL);
+
     struct amph_ofi_op *op = op_get(cx, peer, done, NULL);
     if (!op)
         return AMPH_AGAIN;
+
     if (cx->need_reg && !(dst = get_target(cx, op, dst, len_bytes))) {
         op_free(cx, op);
         return AMPH_AGAIN;
     }
+
     void *desc = amph_ofi_desc(cx, op->bounce ? op->bounce_reg : op->user_reg, dst, len_bytes);
+
     return started(cx, p, op,
                    fi_read(cx->ep, dst, len_bytes, desc, p->addr, amph_ofi_remote(cx, rmem, offset),
                            rmem->rkey, &op->ctx));

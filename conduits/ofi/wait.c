@@ -33,16 +33,20 @@ static bool listens_at(int fd, const struct sockaddr_storage *sa)
     struct sockaddr_storage own;
     int on = 0;
     socklen_t len = sizeof on;
+
     if (fstat(fd, &sb) != 0 || !S_ISSOCK(sb.st_mode) ||
         getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) != 0 || !on)
         return false;
+
     memset(&own, 0, sizeof own);
     len = sizeof own;
     if (getsockname(fd, (struct sockaddr *)&own, &len) != 0 || own.ss_family != sa->ss_family)
         return false;
+
     uint8_t a[AMPH_ADDR_MAX_BYTES], b[AMPH_ADDR_MAX_BYTES];
     size_t na = amph_ofi_put_address(&own, a);
     size_t nb = amph_ofi_put_address(sa, b);
+
     return na == nb && memcmp(a, b, na) == 0;
 }
 
@@ -50,22 +54,30 @@ static bool listens_at(int fd, const struct sockaddr_storage *sa)
 static bool watches(int fd, int target)
 {
     char path[64], link[64], line[256];
+
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+
     ssize_t n = readlink(path, link, sizeof link - 1);
     if (n < 0)
         return false;
+
     link[n] = '\0';
     if (!strstr(link, "[eventpoll]"))
         return false;
+
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+
     FILE *f = fopen(path, "re");
     bool found = false;
+
     while (f && !found && fgets(line, sizeof line, f)) {
         int tfd;
         found = sscanf(line, "tfd: %d", &tfd) == 1 && tfd == target;
     }
+
     if (f)
         fclose(f);
+
     return found;
 }
 
@@ -73,14 +85,18 @@ int amph_ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg)
 {
     DIR *dir = opendir("/proc/self/fd");
     int found = -1;
+
     if (!dir)
         return -1;
+
     for (struct dirent *d; found < 0 && (d = readdir(dir));) {
         char *end;
         long fd = strtol(d->d_name, &end, 10);
+
         if (end != d->d_name && *end == '\0' && fd != dirfd(dir) && test((int)fd, arg))
             found = (int)fd;
     }
+
     closedir(dir);
     return found;
 }
@@ -89,6 +105,7 @@ static bool test_listens(int fd, const void *arg)
 {
     return listens_at(fd, arg);
 }
+
 static bool test_watches(int fd, const void *arg)
 {
     return watches(fd, *(const int *)arg);
@@ -98,11 +115,14 @@ static int inner_fd(struct amph_ofi_cx *cx)
 {
     int listener = amph_ofi_find_fd(test_listens, &cx->listen_addr);
     int fd = listener < 0 ? -1 : amph_ofi_find_fd(test_watches, &listener);
+
     if (fd >= 0) {
         /* A program that this one executes must not hold the port and the connections' fate. */
         const struct timeval patience = { 0, 100 * 1000 };
+
         fcntl(listener, F_SETFD, FD_CLOEXEC);
         fcntl(fd, F_SETFD, FD_CLOEXEC);
+
         /* The provider reads the greeting of a new connection with a call that blocks.  Accepted
          * sockets inherit this limit, so a stranger who falls silent in the middle of it holds
          * nobody up for long; later reads never block. */
@@ -110,6 +130,7 @@ static int inner_fd(struct amph_ofi_cx *cx)
         cx->listen_fd = listener;
         amph_ofi_guard(listener);
     }
+
     return fd;
 }
 
@@ -123,12 +144,15 @@ static int cq_fd(struct amph_ofi_cx *cx)
 static enum amph_status join_bell(struct amph_ofi_cx *cx)
 {
     struct epoll_event ev = { .events = EPOLLIN };
+
     cx->bell_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     cx->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+
     if (cx->bell_fd < 0 || cx->wait_fd < 0 ||
         epoll_ctl(cx->wait_fd, EPOLL_CTL_ADD, cx->bell_fd, &ev) != 0 ||
         epoll_ctl(cx->wait_fd, EPOLL_CTL_ADD, cx->inner_fd, &ev) != 0)
         return amph_status_from_errno(errno);
+
     return AMPH_OK;
 }
 
@@ -138,10 +162,12 @@ enum amph_status amph_ofi_wait_open(struct amph_ofi_cx *cx)
     cx->base.caps.fd_blocks = cx->inner_fd >= 0;
     if (cx->inner_fd < 0)
         return AMPH_ERR_NOSYS;
+
     if (!cx->base.cfg.threaded) {
         cx->wait_fd = cx->inner_fd;
         return AMPH_OK;
     }
+
     return join_bell(cx);
 }
 
@@ -149,11 +175,14 @@ void amph_ofi_wait_close(struct amph_ofi_cx *cx)
 {
     if (cx->listen_fd >= 0)
         amph_ofi_unguard(cx->listen_fd);
+
     cx->listen_fd = -1;
     if (cx->wait_fd >= 0 && cx->wait_fd != cx->inner_fd)
         close(cx->wait_fd);
+
     if (cx->bell_fd >= 0)
         close(cx->bell_fd);
+
     cx->wait_fd = cx->bell_fd = cx->inner_fd = -1;
 }
 
@@ -166,21 +195,27 @@ void amph_ofi_notify(struct amph_ofi_cx *cx)
 {
     if (AMPH_LIKELY(cx->bell_fd < 0))
         return;
+
     /* what was started is seen by an arm that we do not see */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&cx->armed, __ATOMIC_RELAXED))
         return;
+
     uint64_t one = 1;
     ssize_t n = write(cx->bell_fd, &one, sizeof one);
+
     (void)n; /* full: it has been rung */
 }
 
 static void awake(struct amph_ofi_cx *cx)
 {
     uint64_t count;
+
     if (!__atomic_exchange_n(&cx->armed, 0, __ATOMIC_RELAXED) || cx->bell_fd < 0)
         return;
+
     ssize_t n = read(cx->bell_fd, &count, sizeof count);
+
     (void)n; /* empty: nobody rang */
 }
 
@@ -196,18 +231,24 @@ static void notice_work(struct amph_ofi_cx *cx)
 enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t timeout_ns)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
+
     if (how == AMPH_ARM_OFF) {
         if (__atomic_load_n(&cx->armed, __ATOMIC_RELAXED))
             notice_work(cx);
+
         awake(cx);
         return AMPH_OK;
     }
+
     if (how != AMPH_ARM_FD || cx->wait_fd < 0)
         return AMPH_ERR_NOSYS;
+
     __atomic_store_n(&cx->armed, 1, __ATOMIC_RELAXED);
     if (cx->bell_fd >= 0)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
     struct fid *fid = &cx->cq->fid;
+
     /* The progress call before this has usually seen the queue empty; then there is no need to look
      * again. */
     bool seen_empty = __atomic_load_n(&cx->cq_empty, __ATOMIC_ACQUIRE) && cx->ev_at == cx->ev_end;
@@ -215,8 +256,10 @@ enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t 
                 __atomic_load_n(&cx->failed, __ATOMIC_RELAXED) ||
                 (!seen_empty && amph_ofi_fill_batch(cx)) ||
                 (cx->wait == OFI_WAIT_CQ && fi_trywait(cx->fabric, &fid, 1) != 0);
+
     if (!work)
         return AMPH_OK;
+
     awake(cx);
     return AMPH_AGAIN;
 }

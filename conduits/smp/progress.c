@@ -28,10 +28,12 @@ static inline void publish(const struct amph_smp_source *src, struct amph_smp_in
                            uint32_t bulk_before)
 {
     bool due = in->consumed - in->published >= SMP_SLOTS / 4;
+
     if (AMPH_UNLIKELY(in->bulk_consumed != bulk_before || in->tell)) {
         due |= in->tell || in->bulk_consumed - in->bulk_published >= SMP_BULK_BYTES / 4;
         in->tell = false;
     }
+
     if (AMPH_UNLIKELY(due))
         amph_smp_publish(src, in);
 }
@@ -43,6 +45,7 @@ static inline void take_args(const struct amph_smp_slot *slot, struct amph_am *a
     am->args = args;
     if (am->nargs == 0)
         return;
+
     memcpy(args, slot->rest, 32);
     if (AMPH_UNLIKELY(am->nargs > 8))
         memcpy(args + 8, slot->rest + 32, 32);
@@ -55,27 +58,32 @@ static unsigned drain(struct amph_smp_cx *s, uint32_t peer, enum amph_lane lane,
     struct amph_smp_in *in = &src->in[lane];
     const struct amph_cx_config *cfg = &s->base.cfg;
     unsigned n = 0;
+
     do {
         struct amph_am am;
         int32_t args[AMPH_AM_MAX_ARGS];
         uint32_t bulk_end;
         uint32_t bulk_before = in->bulk_consumed;
         const struct amph_smp_slot *slot = (const struct amph_smp_slot *)(const void *)in->next;
+
         if (AMPH_LIKELY(amph_smp_read_slot(in, slot, &am, &bulk_end))) {
             take_args(slot, &am, args);
             cfg->upcalls->on_am(cfg->up, peer, lane, &am);
         } else {
             amph_count(DROP_MALFORMED);
         }
+
         amph_smp_advance(src, in, bulk_end);
         n++;
         publish(src, in, bulk_before);
         if (AMPH_UNLIKELY(amph_smp_has_pending(s))) /* maybe to forget this very peer */
             return n;
     } while (n < budget && amph_smp_slot_full(in));
+
     /* Bulk is told when it falls quiet, so that the sender starts again at its front. */
     if (AMPH_UNLIKELY(in->bulk_consumed != in->bulk_published) && !amph_smp_slot_full(in))
         amph_smp_publish(src, in);
+
     return n;
 }
 
@@ -83,17 +91,22 @@ static inline unsigned visit(struct amph_smp_cx *s, uint32_t peer, unsigned lane
 {
     struct amph_smp_source *src = &s->source[peer];
     unsigned n = 0;
+
     if (AMPH_UNLIKELY(!src->up))
         return 0;
+
     src->warm = true;
     if (budget > PER_VISIT)
         budget = PER_VISIT;
+
     /* Replies first: they free what requests wait for. */
     if (lanes & (1u << AMPH_LANE_REPLY) && amph_smp_slot_full(&src->in[AMPH_LANE_REPLY]))
         n = drain(s, peer, AMPH_LANE_REPLY, budget);
+
     if (lanes & (1u << AMPH_LANE_REQUEST) && amph_smp_slot_full(&src->in[AMPH_LANE_REQUEST]) &&
         n < budget && !amph_smp_has_pending(s))
         n += drain(s, peer, AMPH_LANE_REQUEST, budget - n);
+
     return n;
 }
 
@@ -101,6 +114,7 @@ static inline unsigned visit(struct amph_smp_cx *s, uint32_t peer, unsigned lane
 static inline void judge(struct amph_smp_cx *s, uint32_t peer, unsigned found)
 {
     struct amph_smp_source *src = &s->source[peer];
+
     if (AMPH_LIKELY(found || s->watched_count <= COOL_ABOVE)) {
         src->idle_polls = 0;
         if (found) {
@@ -122,8 +136,10 @@ static void count_strangers(const struct amph_smp_source *src, struct amph_smp_i
                                     __ATOMIC_RELAXED);
     uint32_t before = in->consumed >= SMP_SLOTS ? amph_smp_word(src->seed, in->consumed - SMP_SLOTS)
                                                 : 0;
+
     if (word == 0 || word == in->expect || word == before || word == in->stray)
         return;
+
     in->stray = word;
     amph_count(DROP_COOKIE);
 }
@@ -133,14 +149,18 @@ static void count_strangers(const struct amph_smp_source *src, struct amph_smp_i
 static unsigned look_at_all(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
+
     for (uint32_t peer = 0; peer < s->nsources && n < budget && !amph_smp_has_pending(s); peer++) {
         struct amph_smp_source *src = &s->source[peer];
+
         if (!src->up || !src->warm)
             continue;
+
         n += visit(s, peer, lanes, budget - n);
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
             count_strangers(src, &src->in[lane]);
     }
+
     return n;
 }
 
@@ -149,24 +169,31 @@ static inline unsigned look_at_watched(struct amph_smp_cx *s, uint32_t from, uin
                                        unsigned lanes, unsigned budget, unsigned *watched_p)
 {
     unsigned n = 0;
+
     for (uint32_t first = from & ~63u; first < to; first += 64) {
         uint64_t bits = __atomic_load_n(&s->region->watched[first / 64], __ATOMIC_RELAXED);
+
         if (first < from)
             bits &= ~UINT64_C(0) << (from - first);
+
         if (to - first < 64)
             bits &= (UINT64_C(1) << (to - first)) - 1;
+
         for (; bits; bits &= bits - 1) {
             uint32_t peer = first + (uint32_t)__builtin_ctzll(bits);
             unsigned found = visit(s, peer, lanes, budget - n);
+
             n += found;
             ++*watched_p;
             judge(s, peer, found);
+
             if (AMPH_UNLIKELY(n >= budget || amph_smp_has_pending(s))) {
                 s->next_visit = peer + 1;
                 return n;
             }
         }
     }
+
     return n;
 }
 
@@ -176,11 +203,14 @@ static inline unsigned linger(struct amph_smp_cx *s, unsigned lanes, unsigned bu
 {
     if (s->last_found >= s->nsources)
         return 0;
+
     struct amph_smp_source *src = &s->source[s->last_found];
+
     for (unsigned i = 0; src->up && i < LINGER_LOOKS; i++)
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
             if (lanes & (1u << lane) && amph_smp_slot_full(&src->in[lane]))
                 return visit(s, s->last_found, lanes, budget);
+
     return 0;
 }
 
@@ -191,7 +221,9 @@ static inline unsigned same_again(struct amph_smp_cx *s, unsigned lanes, unsigne
 {
     if (s->last_found >= s->nsources || s->others_speak || s->next_visit)
         return 0;
+
     unsigned n = visit(s, s->last_found, lanes, budget);
+
     s->others_speak = n > 1; /* the next poll looks at all */
     return n;
 }
@@ -201,6 +233,7 @@ static inline unsigned look(struct amph_smp_cx *s, unsigned lanes, unsigned budg
     unsigned n = 0;
     unsigned watched = 0;
     uint32_t start = s->next_visit;
+
     s->next_visit = 0;
     if (AMPH_UNLIKELY(s->polls % FULL_LOOK_POLLS == 0)) {
         n = look_at_all(s, lanes, budget);
@@ -217,6 +250,7 @@ static inline unsigned look(struct amph_smp_cx *s, unsigned lanes, unsigned budg
         if (n < budget && !amph_smp_has_pending(s))
             n += look_at_watched(s, 0, start, lanes, budget - n, &watched);
     }
+
     return n;
 }
 
@@ -224,16 +258,21 @@ unsigned amph_smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
     unsigned n = 0;
+
     if (AMPH_UNLIKELY(amph_smp_has_pending(s)))
         amph_smp_publish_pending(s);
+
     s->in_progress = true;
     if (AMPH_LIKELY(++s->polls % ALL_POLLS))
         n = same_again(s, lanes, budget);
+
     if (n == 0)
         n = look(s, lanes, budget);
+
     s->in_progress = false;
     if (AMPH_UNLIKELY(amph_smp_has_pending(s)))
         amph_smp_publish_pending(s);
+
     return n;
 }
 
@@ -244,14 +283,18 @@ bool amph_smp_has_work(struct amph_smp_cx *s)
         uint64_t *word = &s->region->watched[peer / 64];
         uint64_t bit = UINT64_C(1) << (peer % 64);
         bool on = __atomic_load_n(word, __ATOMIC_RELAXED) & bit;
+
         if (!src->up || !(src->warm || on))
             continue;
+
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
             if (amph_smp_slot_full(&src->in[lane])) {
                 if (!on)
                     __atomic_fetch_or(word, bit, __ATOMIC_RELAXED); /* the next poll must find it */
+
                 return true;
             }
     }
+
     return false;
 }

@@ -35,6 +35,7 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
     uint32_t offset = at & (SMP_BULK_BYTES - 1);
     bool within = (offset & (BULK_GROUP_BYTES - 1)) + len <= BULK_GROUP_BYTES &&
                   at + len - out->bulk_consumed <= SMP_BULK_BYTES;
+
     if (!within || !(offset & (BULK_GROUP_BYTES - 1))) {
         out->bulk_consumed = amph_smp_number(
             __atomic_load_n(out->bulk_consumed_there, __ATOMIC_ACQUIRE), seed);
@@ -43,14 +44,17 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
             if (out->bulk_consumed == out->bulk_at)
                 out->bulk_consumed = at;
         }
+
         if (at + len - out->bulk_consumed > SMP_BULK_BYTES) {
             forget_holes(out, seed);
             return false;
         }
     }
+
     out->last_from = out->bulk_at;
     out->last_at = *at_p = at;
     out->bulk_at = at + len;
+
     return true;
 }
 
@@ -59,10 +63,13 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
 static __attribute__((noinline)) void call_receiver(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
     struct amph_smp_region *to = p->region;
+
     if (!s->can_fence || __atomic_load_n(&to->full_fence, __ATOMIC_RELAXED))
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
     if (!(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit))
         __atomic_fetch_or(p->watched_word, p->watched_bit, __ATOMIC_SEQ_CST);
+
     if (__atomic_load_n(&to->sleep, __ATOMIC_RELAXED) != SMP_AWAKE)
         amph_smp_wake(s, p);
 }
@@ -71,8 +78,10 @@ static inline void after_send(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
     /* With the receiver's asymmetric fence program order is enough. */
     __asm__ volatile("" ::: "memory");
+
     uint64_t sleep_and_fence = __atomic_load_n((const uint64_t *)(const void *)&p->region->sleep,
                                                __ATOMIC_RELAXED);
+
     if (AMPH_UNLIKELY(sleep_and_fence || !s->can_fence ||
                       !(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit)))
         call_receiver(s, p);
@@ -97,16 +106,20 @@ static inline bool place_payload(struct amph_smp_out *out, uint32_t seed,
                                  struct amph_smp_slot *slot, const struct amph_am *am)
 {
     uint32_t at = amph_smp_payload_at(am->nargs);
+
     slot->where = SMP_INLINE;
     if (am->nbytes == 0 || !carries_payload(am->kind))
         return true;
+
     if (at + am->nbytes <= SMP_REST_BYTES) {
         copy_small(slot->rest + at, am->payload, am->nbytes);
         return true;
     }
+
     uint32_t bulk;
     if (!amph_smp_bulk_take(out, seed, am->nbytes, &bulk))
         return false;
+
     memcpy(out->bulk + (bulk & (SMP_BULK_BYTES - 1)), am->payload, am->nbytes);
     amph_smp_put_bulk(out, slot, bulk);
     return true;
@@ -118,12 +131,15 @@ static inline void fill_slot(struct amph_smp_cx *s, struct amph_smp_peer *p,
 {
     memcpy(&slot->kind, am, 4); /* kind, handler, nargs, flags */
     slot->aux = am->aux;
+
     if (am->kind != AMPH_AM_SHORT) {
         slot->nbytes = am->nbytes;
         slot->dest = am->dest;
     }
+
     for (unsigned i = 0; i < am->nargs; i++)
         memcpy(slot->rest + 4 * i, &am->args[i], 4);
+
     __atomic_store_n(&slot->word, amph_smp_word(p->seed_out, out->produced), __ATOMIC_RELEASE);
     out->produced++;
     after_send(s, p);
@@ -142,21 +158,27 @@ static __attribute__((noinline)) enum amph_status send_any(struct amph_cx *cx, u
                                                            struct amph_op *lc)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
+
     if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !s->peer[peer].up))
         return AMPH_ERR_RANGE;
     if (AMPH_UNLIKELY(am->nargs > AMPH_AM_MAX_ARGS ||
                       (carries_payload(am->kind) && am->nbytes > SMP_MAX_MEDIUM)))
         return AMPH_ERR_ARG;
+
     struct amph_smp_peer *p = &s->peer[peer];
     struct amph_smp_out *out = &p->out[lane];
+
     if (AMPH_UNLIKELY(!amph_smp_have_slot(out, p->seed_out)))
         return AMPH_AGAIN;
+
     struct amph_smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
     if (am->kind != AMPH_AM_SHORT && AMPH_UNLIKELY(!place_payload(out, p->seed_out, slot, am)))
         return AMPH_AGAIN;
+
     fill_slot(s, p, out, slot, am);
     if (lc)
         lc->done(lc, AMPH_OK);
+
     return AMPH_OK;
 }
 
@@ -165,12 +187,15 @@ enum amph_status amph_smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_l
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
     struct amph_smp_peer *p = &s->peer[peer];
+
     if (AMPH_UNLIKELY(peer >= cx->cfg.max_peers || !p->up || am->kind != AMPH_AM_SHORT ||
                       am->nargs > AMPH_AM_MAX_ARGS || lc))
         return send_any(cx, peer, lane, am, lc);
+
     struct amph_smp_out *out = &p->out[lane];
     if (AMPH_UNLIKELY(out->produced == out->limit))
         return send_any(cx, peer, lane, am, lc);
+
     fill_slot(s, p, out, &out->ring->slot[out->produced % SMP_SLOTS], am);
     return AMPH_OK;
 }

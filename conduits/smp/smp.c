@@ -25,6 +25,7 @@ static enum amph_status amph_smp_probe(char *why, size_t why_len)
 {
     if (access("/proc/self/fd", X_OK) == 0)
         return AMPH_OK;
+
     snprintf(why, why_len, "/proc is not mounted, and processes find each other's memory there");
     return AMPH_ERR_NOSYS;
 }
@@ -47,13 +48,18 @@ enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, 
 {
     char path[64];
     struct stat sb;
+
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
+
     int own = open(path, O_RDWR | O_CLOEXEC);
+
     if (own < 0) {
         enum amph_status st = errno == ENOENT ? AMPH_ERR_PEER : amph_status_from_errno(errno);
+
         amph_debug("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
         return st;
     }
+
     /* Only what can never become shorter (or else its owner could kill us), is long enough and is
      * what was meant. */
     int seals = fcntl(own, F_GET_SEALS);
@@ -64,17 +70,20 @@ enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, 
                              own, (off_t)offset)
                       : MAP_FAILED;
     int saved = errno;
+
     close(own);
     if (addr != MAP_FAILED) {
         *addr_p = addr;
         return AMPH_OK;
     }
+
     errno = saved;
     if (!fits) {
         amph_debug("descriptor %d of process %ld is not the shared memory that it was said to be",
                    fd, (long)pid);
         return AMPH_ERR_PEER;
     }
+
     amph_error("cannot map %zu bytes of process %ld: %m", len_bytes, (long)pid);
     return amph_status_from_errno(saved);
 }
@@ -83,8 +92,10 @@ static enum amph_status make_region(struct amph_smp_cx *s)
 {
     size_t bytes = amph_smp_region_bytes(s->base.cfg.max_peers);
     enum amph_status st = amph_shm_create("amphora-smp", bytes, &s->region_fd);
+
     if (st != AMPH_OK)
         return st;
+
     s->region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, s->region_fd,
                      0);
     if (s->region == MAP_FAILED) {
@@ -92,22 +103,27 @@ static enum amph_status make_region(struct amph_smp_cx *s)
         amph_error("cannot map %zu bytes of shared memory: %m", bytes);
         return AMPH_ERR_NOMEM;
     }
+
     s->region->magic = SMP_MAGIC;
     s->region->max_peers = s->base.cfg.max_peers;
     amph_random(&s->region->nonce, sizeof s->region->nonce);
     s->can_fence = amph_smp_fence_setup();
     s->region->full_fence = !s->can_fence;
+
     return AMPH_OK;
 }
 
 static enum amph_status make_bell(struct amph_smp_cx *s)
 {
     struct stat sb;
+
     if (pipe2(s->bell, O_NONBLOCK | O_CLOEXEC) != 0 || fstat(s->bell[1], &sb) != 0) {
         enum amph_status st = amph_status_from_errno(errno);
+
         amph_error("cannot make a doorbell pipe: %m; raise the limit of open files (ulimit -n)");
         return st;
     }
+
     s->region->bell_ino = sb.st_ino;
     s->pid = getpid();
     return AMPH_OK;
@@ -116,11 +132,13 @@ static enum amph_status make_bell(struct amph_smp_cx *s)
 static enum amph_status make_tables(struct amph_smp_cx *s)
 {
     uint32_t n = s->base.cfg.max_peers;
+
     s->peer = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->peer);
     s->source = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->source);
     s->wish = calloc(n, sizeof *s->wish);
     if (!s->peer || !s->source || !s->wish)
         return AMPH_ERR_NOMEM;
+
     memset(s->peer, 0, n * sizeof *s->peer);
     memset(s->source, 0, n * sizeof *s->source);
     return AMPH_OK;
@@ -129,6 +147,7 @@ static enum amph_status make_tables(struct amph_smp_cx *s)
 static void make_address(struct amph_smp_cx *s)
 {
     struct amph_wr w;
+
     amph_wr_init(&w, s->base.addr, sizeof s->base.addr);
     amph_wr_u32(&w, SMP_ADDR_VERSION);
     amph_wr_u32(&w, (uint32_t)getpid());
@@ -142,20 +161,27 @@ static void make_address(struct amph_smp_cx *s)
 static void amph_smp_close(struct amph_cx *cx)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
+
     for (uint32_t i = 0; s->peer && i < cx->cfg.max_peers; i++)
         if (s->peer[i].up)
             amph_smp_drop_peer(s, &s->peer[i]);
+
     while (s->regs) {
         struct amph_smp_reg *reg = s->regs;
+
         s->regs = reg->next;
         free(reg);
     }
+
     if (s->region)
         munmap(s->region, amph_smp_region_bytes(cx->cfg.max_peers));
+
     int fds[] = { s->region_fd, s->bell[0], s->bell[1] };
+
     for (size_t i = 0; i < AMPH_COUNTOF(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
+
     pthread_mutex_destroy(&s->wish_lock);
     free(s->wish);
     free(s->source);
@@ -167,23 +193,30 @@ static enum amph_status amph_smp_open(const struct amph_cx_config *cfg, struct a
 {
     if (cfg->max_peers == 0 || cfg->max_peers > SMP_MAX_PEERS)
         return AMPH_ERR_ARG;
+
     struct amph_smp_cx *s = calloc(1, sizeof *s);
     if (!s)
         return AMPH_ERR_NOMEM;
+
     s->base = (struct amph_cx){ .ops = &amph_smp_ops, .caps = caps, .cfg = *cfg };
     s->region_fd = s->bell[0] = s->bell[1] = -1;
     s->wished = UINT32_MAX;
     s->last_found = UINT32_MAX;
     pthread_mutex_init(&s->wish_lock, NULL);
+
     enum amph_status st = make_tables(s);
+
     if (st == AMPH_OK)
         st = make_region(s);
+
     if (st == AMPH_OK)
         st = make_bell(s);
+
     if (st != AMPH_OK) {
         amph_smp_close(&s->base);
         return st;
     }
+
     make_address(s);
     *cx_p = &s->base;
     return AMPH_OK;

@@ -45,11 +45,13 @@ static inline void amph_smp_put_bulk(struct amph_smp_out *out, struct amph_smp_s
     slot->where = SMP_IN_BULK;
     slot->bulk = at;
     slot->bulk_end = out->bulk_at;
+
     if (AMPH_UNLIKELY(out->held)) {
         slot->where = SMP_IN_BULK_TELL;
         slot->bulk_end = out->hold_at;
         out->tell_seq = out->produced + 1;
     }
+
     out->told = slot->bulk_end;
 }
 
@@ -177,10 +179,12 @@ static inline bool amph_smp_has_pending(struct amph_smp_cx *s)
 {
     return __atomic_load_n(&s->wished, __ATOMIC_RELAXED) != UINT32_MAX;
 }
+
 static inline bool amph_smp_slot_full(const struct amph_smp_in *in)
 {
     return __atomic_load_n(in->next, __ATOMIC_ACQUIRE) == in->expect;
 }
+
 /* One message more has been taken; bulk up to bulk_end is free. */
 static inline void amph_smp_advance(struct amph_smp_source *src, struct amph_smp_in *in,
                                     uint32_t bulk_end)
@@ -189,6 +193,7 @@ static inline void amph_smp_advance(struct amph_smp_source *src, struct amph_smp
     in->expect = amph_smp_word(src->seed, ++in->consumed);
     in->next = &in->ring->slot[in->consumed % SMP_SLOTS].word;
 }
+
 void amph_smp_publish(const struct amph_smp_source *src, struct amph_smp_in *in);
 /* Where a slot's payload lies; false: malformed. */
 bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *slot,
@@ -201,6 +206,7 @@ static inline bool amph_smp_read_slot(struct amph_smp_in *in, const struct amph_
     const volatile struct amph_smp_slot *from = slot;
     const uint32_t head = __atomic_load_n((const uint32_t *)(const void *)&slot->kind,
                                           __ATOMIC_RELAXED);
+
     memcpy(am, &head, 4); /* kind, handler, nargs, flags */
     am->aux = from->aux;
     am->payload = NULL;
@@ -211,12 +217,15 @@ static inline bool amph_smp_read_slot(struct amph_smp_in *in, const struct amph_
         return false;
     if (am->kind == AMPH_AM_SHORT)
         return true;
+
     am->nbytes = from->nbytes;
     am->dest = from->dest;
     if (am->kind == AMPH_AM_LONG || am->nbytes == 0)
         return true;
+
     return amph_smp_read_payload(in, slot, am, bulk_end_p);
 }
+
 /* send.c */
 enum amph_status amph_smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
                                   const struct amph_am *am, struct amph_op *lc);
@@ -225,12 +234,15 @@ static inline bool amph_smp_have_slot(struct amph_smp_out *out, uint32_t seed)
 {
     if (AMPH_LIKELY(out->produced != out->limit))
         return true;
+
     uint32_t consumed = amph_smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
     if (out->produced - consumed >= SMP_SLOTS) /* full, or the peer wrote nonsense */
         return false;
+
     out->limit = consumed + SMP_SLOTS;
     return true;
 }
+
 /* Takes nbytes of bulk in one piece, from *at_p; false: no room. */
 bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p);
 /* Makes slot number out->produced full, its payload being in place, and rings. */

@@ -15,16 +15,21 @@
 void amph_smp_request_update(struct amph_smp_cx *s, uint32_t peer, bool up, uint32_t seed)
 {
     pthread_mutex_lock(&s->wish_lock);
+
     struct amph_smp_request_update *wish = &s->wish[peer];
+
     wish->forget |= !up;
     wish->up = up;
     wish->seed = seed;
+
     if (!wish->listed) {
         wish->listed = true;
         wish->next = s->wished;
         __atomic_store_n(&s->wished, peer, __ATOMIC_RELAXED);
     }
+
     pthread_mutex_unlock(&s->wish_lock);
+
     /* One thread, outside of progress: at once, so that the caller finds it done. */
     if (!s->base.cfg.threaded && !s->in_progress)
         amph_smp_publish_pending(s);
@@ -44,22 +49,28 @@ bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *s
 {
     const volatile struct amph_smp_slot *from = slot;
     uint16_t where = from->where;
+
     if (where == SMP_INLINE) {
         uint32_t at = amph_smp_payload_at(am->nargs);
+
         am->payload = slot->rest + at;
         return am->nbytes <= SMP_REST_BYTES - at;
     }
+
     uint32_t bulk = from->bulk;
     uint32_t end = from->bulk_end;
     uint32_t offset = bulk & (SMP_BULK_BYTES - 1);
     uint32_t len = (uint32_t)amph_align_up(am->nbytes, AMPH_CACHE_LINE);
+
     am->payload = in->bulk + offset;
+
     /* In one piece, and not more than the ring ahead.  The end is not the payload's where another
      * payload, which is still being put together, lies before it. */
     if (am->nbytes > SMP_MAX_MEDIUM || offset % AMPH_CACHE_LINE != 0 ||
         offset + len > SMP_BULK_BYTES || end % AMPH_CACHE_LINE != 0 ||
         end - in->bulk_consumed > 2 * SMP_BULK_BYTES)
         return false;
+
     in->tell = where == SMP_IN_BULK_TELL;
     *bulk_end_p = end;
     return true;
@@ -71,14 +82,18 @@ static void forget(struct amph_smp_source *src)
 {
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
         struct amph_smp_in *in = &src->in[lane];
+
         for (unsigned n = 0; n < SMP_SLOTS && amph_smp_slot_full(in); n++) {
             struct amph_am am;
             uint32_t bulk_end;
+
             amph_smp_read_slot(in, &in->ring->slot[in->consumed % SMP_SLOTS], &am, &bulk_end);
             amph_smp_advance(src, in, bulk_end);
         }
+
         amph_smp_publish(src, in);
     }
+
     src->up = false;
 }
 
@@ -104,6 +119,7 @@ static void clear_rest(struct amph_smp_ring *ring, struct amph_smp_positions *at
         if (word != 0 && word != amph_smp_word(seed, i))
             clear_word(&ring->slot[i].word, word);
     }
+
     clear_mark(&at->out[lane].produced, seed);
     clear_mark(&at->out[lane].bulk_at, seed);
 }
@@ -114,11 +130,14 @@ static void begin(struct amph_smp_cx *s, uint32_t peer, uint32_t seed)
     struct amph_smp_pair *here = amph_smp_pair_of(s->region, s->base.cfg.max_peers, peer);
     struct amph_smp_positions *at = amph_smp_positions_of(s->region, s->base.cfg.max_peers, peer);
     bool first = !src->known;
+
     src->up = src->known = true;
     if (peer >= s->nsources)
         s->nsources = peer + 1;
+
     if (!first && src->seed == seed)
         return; /* the same instance again: go on */
+
     src->seed = seed;
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
         src->in[lane] = (struct amph_smp_in){
@@ -140,12 +159,15 @@ void amph_smp_publish_pending(struct amph_smp_cx *s)
     while (s->wished != UINT32_MAX) {
         uint32_t peer = s->wished;
         struct amph_smp_request_update wish = s->wish[peer];
+
         s->wish[peer].listed = s->wish[peer].forget = false;
         __atomic_store_n(&s->wished, wish.next, __ATOMIC_RELAXED);
         if (wish.forget && s->source[peer].up)
             forget(&s->source[peer]);
+
         if (wish.up)
             begin(s, peer, wish.seed);
     }
+
     pthread_mutex_unlock(&s->wish_lock);
 }

@@ -49,12 +49,14 @@ static void sleeper_fence(struct amph_smp_cx *s)
 {
     uint64_t now = amph_now_ns();
     bool quick = now - s->armed_ns < QUICK_NS;
+
     s->armed_ns = now;
     s->polls_at_arm = s->polls;
     s->quick_arms = quick ? s->quick_arms + 1 : 0;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!s->can_fence || (s->region->full_fence && quick))
         return;
+
     __atomic_store_n(&s->region->full_fence, s->quick_arms >= QUICK_ARMS, __ATOMIC_SEQ_CST);
     membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
@@ -72,36 +74,46 @@ static int open_bell(const struct amph_smp_peer *p)
 {
     char path[64];
     struct stat sb;
+
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)p->pid, p->bell_fd_there);
+
     int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
     if (fd >= 0 &&
         (fstat(fd, &sb) != 0 || !S_ISFIFO(sb.st_mode) || sb.st_ino != p->region->bell_ino)) {
         close(fd);
         fd = -1;
         errno = ESRCH;
     }
+
     if (fd < 0)
         amph_debug("cannot ring process %ld (%s): %m", (long)p->pid, path);
+
     return fd;
 }
 
 void amph_smp_wake(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
     uint32_t how = __atomic_exchange_n(&p->region->sleep, SMP_AWAKE, __ATOMIC_SEQ_CST);
+
     if (how == SMP_AWAKE)
         return; /* another sender was faster */
+
     amph_count(WAKES_SENT);
     if (how == SMP_SLEEP_FUTEX) {
         syscall(SYS_futex, &p->region->sleep, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
         return;
     }
+
     /* A child by clone may send from our memory and have descriptors of its own: what it opens
      * means nothing here, and the reverse. */
     bool ours = getpid() == s->pid;
     int fd = ours && p->bell_fd >= 0 ? p->bell_fd : open_bell(p);
+
     /* A full pipe is as good as a ring. */
     if (fd >= 0 && write(fd, "", 1) < 0 && errno != EAGAIN)
         amph_debug("ringing process %ld: %m", (long)p->pid);
+
     if (ours)
         p->bell_fd = fd;
     else if (fd >= 0)
@@ -122,33 +134,42 @@ static void wake_up(struct amph_smp_cx *s)
     __atomic_store_n(&s->region->sleep, SMP_AWAKE, __ATOMIC_SEQ_CST);
     if (s->armed == AMPH_ARM_FD)
         drain_bell(s);
+
     s->armed = AMPH_ARM_OFF;
 }
 
 enum amph_status amph_smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
+
     if (amph_smp_has_pending(s))
         amph_smp_publish_pending(s);
+
     if (how == AMPH_ARM_OFF) {
         if (s->armed != AMPH_ARM_OFF)
             wake_up(s);
+
         return AMPH_OK;
     }
+
     s->armed = how;
     __atomic_store_n(&s->region->sleep, how == AMPH_ARM_FD ? SMP_SLEEP_FD : SMP_SLEEP_FUTEX,
                      __ATOMIC_SEQ_CST);
     sleeper_fence(s);
+
     if (amph_smp_has_work(s)) {
         wake_up(s);
         return AMPH_AGAIN;
     }
+
     if (how == AMPH_ARM_SLEEP) {
         struct timespec ts = { (time_t)(timeout_ns / AMPH_NS_PER_S),
                                (long)(timeout_ns % AMPH_NS_PER_S) };
+
         syscall(SYS_futex, &s->region->sleep, FUTEX_WAIT, SMP_SLEEP_FUTEX, &ts, NULL, 0);
         wake_up(s);
     }
+
     return AMPH_OK;
 }
 

@@ -29,17 +29,22 @@ static void *guard(void *arg)
 {
     struct amph_udp_cx *u = arg;
     uint64_t count;
+
     while (read(u->guard_fd, &count, sizeof count) > 0 || errno == EINTR) {
         if (__atomic_load_n(&u->guard_stop, __ATOMIC_ACQUIRE))
             break;
+
         bool more = amph_rdp_guard(u->rdp);
+
         /* a send from now on sets the timer; one that did not because of the flag is seen here */
         if (!more)
             __atomic_store_n(&u->guarded, 0, __ATOMIC_SEQ_CST);
+
         if (more ||
             (amph_rdp_guard(u->rdp) && !__atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST)))
             set_round(u, ROUND_NS);
     }
+
     return NULL;
 }
 
@@ -48,8 +53,10 @@ static void *guard(void *arg)
 static void start(struct amph_udp_cx *u)
 {
     int err = amph_thread_start(&u->guard, false, 0, guard, u);
+
     u->has_guard = err == 0;
     u->guard_tried = true;
+
     if (err)
         amph_warn("the udp conduit has no thread to send lost messages again while this process "
                   "computes (error %d); raise the "
@@ -62,8 +69,10 @@ void amph_udp_guard_wake(struct amph_udp_cx *u)
     if (__atomic_load_n(&u->guarded, __ATOMIC_SEQ_CST) ||
         __atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST))
         return;
+
     if (AMPH_UNLIKELY(!u->guard_tried))
         start(u);
+
     set_round(u, ROUND_NS);
 }
 
@@ -72,7 +81,9 @@ enum amph_status amph_udp_guard_open(struct amph_udp_cx *u)
     u->guard_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
     if (u->guard_fd >= 0)
         return AMPH_OK;
+
     int err = errno;
+
     amph_error("cannot make a timer: %m; raise the limit of open files (ulimit -n)");
     return amph_status_from_errno(err);
 }
@@ -84,8 +95,10 @@ void amph_udp_guard_close(struct amph_udp_cx *u)
         set_round(u, 1);
         pthread_join(u->guard, NULL);
     }
+
     u->has_guard = false;
     if (u->guard_fd >= 0)
         close(u->guard_fd);
+
     u->guard_fd = -1;
 }

@@ -100,16 +100,20 @@ static void leave_lane(struct lane *lane, uint32_t peer)
 {
     if (lane->fd >= 0)
         close(lane->fd);
+
     *lane = (struct lane){ .peer = peer, .fd = -1 };
 }
 
 static void sock_close(struct amph_port *base)
 {
     struct sock_port *p = port_of(base);
+
     for (unsigned i = 0; i < LANES; i++)
         leave_lane(&p->lane[i], UINT32_MAX);
+
     if (p->fd >= 0)
         close(p->fd);
+
     free(p->place);
     free(p);
 }
@@ -119,21 +123,28 @@ static uint64_t set_queue(int fd)
 {
     int bytes = WANTED_QUEUE;
     socklen_t len = sizeof bytes;
+
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+
     bytes = WANTED_QUEUE;
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+
     if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len) != 0 || bytes < 65536)
         return 65536;
+
     return (uint64_t)bytes / 2; /* half of it is the kernel's own bookkeeping */
 }
 
 static void put_segment(struct msghdr *h, size_t len_bytes)
 {
     uint16_t size = (uint16_t)len_bytes;
+
     h->msg_controllen = CMSG_SPACE(sizeof size);
+
     struct cmsghdr *cm = CMSG_FIRSTHDR(h);
+
     cm->cmsg_level = IPPROTO_UDP;
     cm->cmsg_type = UDP_SEGMENT;
     cm->cmsg_len = CMSG_LEN(sizeof size);
@@ -154,10 +165,14 @@ static bool cuts_really(const struct sock_port *p, struct sockaddr_storage *own)
                         .msg_iovlen = 1,
                         .msg_control = control };
     struct pollfd in = { .fd = p->fd, .events = POLLIN };
+
     put_segment(&h, PROBE_PIECE);
+
     bool cut = sendmsg(p->fd, &h, MSG_DONTWAIT) == (ssize_t)sizeof text;
+
     for (unsigned i = 0; cut && i < 2; i++)
         cut = poll(&in, 1, 20) == 1 && recv(p->fd, text, sizeof text, MSG_DONTWAIT) == PROBE_PIECE;
+
     return cut;
 }
 
@@ -168,9 +183,11 @@ static void set_options(struct sock_port *p, int family)
     int size = 0;
     socklen_t len = sizeof size;
     bool v6 = family == AF_INET6;
+
     /* Routers may cut what does not fit a narrow link farther on; we know only the first. */
     if (!v6)
         setsockopt(p->fd, IPPROTO_IP, IP_MTU_DISCOVER, &dont, sizeof dont);
+
     setsockopt(p->fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVERR : IP_RECVERR, &on,
                sizeof on);
     p->gso = getsockopt(p->fd, IPPROTO_UDP, UDP_SEGMENT, &size, &len) == 0;
@@ -180,43 +197,55 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
 {
     struct sockaddr_storage sa;
     struct sock_port *p = calloc(1, sizeof *p);
+
     if (!p)
         return AMPH_ERR_NOMEM;
+
     p->base.ops = &amph_port_socket_ops;
     p->fd = -1;
     for (unsigned i = 0; i < LANES; i++)
         p->lane[i] = (struct lane){ .peer = UINT32_MAX, .fd = -1 };
+
     p->max_peers = cfg->max_peers;
     p->refused = UINT32_MAX;
     p->place = calloc(cfg->max_peers, sizeof *p->place);
+
     enum amph_status st = p->place
                               ? amph_inet_choose("udp", cfg->loopback_only, cfg->interface, &sa)
                               : AMPH_ERR_NOMEM;
+
     if (st != AMPH_OK) {
         sock_close(&p->base);
         return st;
     }
+
     socklen_t len = (socklen_t)amph_inet_len(&sa);
+
     p->fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (p->fd < 0 || bind(p->fd, (struct sockaddr *)&sa, len) != 0 ||
         getsockname(p->fd, (struct sockaddr *)&sa, &len) != 0) {
         int err = errno;
+
         amph_inet_report(&sa, err);
         sock_close(&p->base);
         return amph_status_from_errno(err);
     }
+
     memcpy(&p->own, &sa, len);
     if (sa.ss_family == AF_INET6)
         p->own.v6.sin6_port = 0;
     else
         p->own.v4.sin_port = 0;
+
     set_options(p, sa.ss_family);
     if (AMPH_BIG_ENDIAN && p->gso)
         p->gso = cuts_really(p, &sa);
+
     p->base.queue_bytes = set_queue(p->fd);
     p->base.datagram = AMPH_INET_DATAGRAM_MAX;
     p->base.addr_len = amph_inet_put_port(&sa, p->base.datagram, p->base.addr);
     *port_p = &p->base;
+
     return AMPH_OK;
 }
 
@@ -230,15 +259,20 @@ static uint32_t route_datagram(const union name *name, socklen_t len)
     int fd = socket(name->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     socklen_t mtu_len = sizeof mtu;
     uint32_t headers = v6 ? 48 : 28;
+
     if (fd < 0)
         return 1400;
+
     if (connect(fd, &name->sa, len) != 0 ||
         getsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU : IP_MTU, &mtu, &mtu_len) != 0)
         mtu = 1500;
+
     close(fd);
     if (mtu < 1280)
         mtu = 1280;
+
     uint32_t most = (uint32_t)mtu - headers;
+
     return (most < AMPH_INET_DATAGRAM_MAX ? most : AMPH_INET_DATAGRAM_MAX) & ~7u;
 }
 
@@ -248,30 +282,41 @@ static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, con
     struct sock_port *p = port_of(base);
     struct sockaddr_storage sa;
     uint32_t takes;
+
     if (peer >= p->max_peers)
         return AMPH_ERR_RANGE;
     if (amph_inet_get_port(addr, addr_len, &sa, &takes) != AMPH_OK)
         return AMPH_ERR_PROTO;
+
     struct place *place = &p->place[peer];
     if (place->len)
         return AMPH_ERR_STATE;
+
     socklen_t len = (socklen_t)amph_inet_len(&sa);
+
     memcpy(&place->name, &sa, len);
+
     uint32_t route = route_datagram(&place->name, len);
+
     *datagram_p = route < takes ? route : takes;
     place->len = (uint8_t)len;
+
     int on = 1;
+
     /* long datagrams have nothing to be joined with */
     if (!p->gro && route < SHORT_ROUTE && (!AMPH_BIG_ENDIAN || p->gso))
         p->gro = setsockopt(p->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
+
     return AMPH_OK;
 }
 
 static void sock_del_peer(struct amph_port *base, uint32_t peer)
 {
     struct sock_port *p = port_of(base);
+
     if (peer < p->max_peers)
         p->place[peer].len = 0;
+
     if (p->lane[peer % LANES].peer == peer)
         leave_lane(&p->lane[peer % LANES], UINT32_MAX);
 }
@@ -283,6 +328,7 @@ static bool same_place(const struct place *place, const union name *name)
     if (!place->len || place->name.sa.sa_family != name->sa.sa_family ||
         place->name.v4.sin_port != name->v4.sin_port)
         return false;
+
     return name->sa.sa_family == AF_INET6
                ? memcmp(&place->name.v6.sin6_addr, &name->v6.sin6_addr, 16) == 0
                : place->name.v4.sin_addr.s_addr == name->v4.sin_addr.s_addr;
@@ -301,14 +347,18 @@ static void read_errors(struct sock_port *p)
                               .msg_iovlen = 1,
                               .msg_control = control,
                               .msg_controllen = sizeof control };
+
         if (recvmsg(p->fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
             return;
+
         for (struct cmsghdr *cm = CMSG_FIRSTHDR(&msg); cm; cm = CMSG_NXTHDR(&msg, cm)) {
             struct sock_extended_err err;
             bool ours = (cm->cmsg_level == IPPROTO_IP && cm->cmsg_type == IP_RECVERR) ||
                         (cm->cmsg_level == IPPROTO_IPV6 && cm->cmsg_type == IPV6_RECVERR);
+
             if (!ours || cm->cmsg_len < CMSG_LEN(sizeof err))
                 continue;
+
             memcpy(&err, CMSG_DATA(cm), sizeof err);
             for (uint32_t k = 0; err.ee_errno == ECONNREFUSED && k < p->max_peers; k++)
                 if (same_place(&p->place[k], &name)) {
@@ -322,6 +372,7 @@ static void read_errors(struct sock_port *p)
 static uint32_t sock_refused(struct amph_port *base)
 {
     uint32_t peer = port_of(base)->refused;
+
     port_of(base)->refused = UINT32_MAX;
     return peer;
 }
@@ -332,6 +383,7 @@ static unsigned add_parts(struct iovec *iov, const struct amph_port_out *o)
 {
     for (unsigned i = 0; i < o->nparts; i++)
         iov[i] = (struct iovec){ (void *)(uintptr_t)o->part[i].at, o->part[i].len_bytes };
+
     return o->nparts;
 }
 
@@ -342,14 +394,17 @@ static unsigned joinable(const struct sock_port *p, const struct amph_port_out *
     unsigned k = 1;
     size_t len = v[0].len_bytes;
     size_t sum = len;
+
     if (!p->gso || len > GSO_BYTES / 2)
         return 1;
+
     while (k < n && k < GSO_PIECES && v[k].peer == v[0].peer && v[k].len_bytes <= len &&
            sum + v[k].len_bytes <= GSO_BYTES) {
         sum += v[k].len_bytes;
         if (v[k++].len_bytes < len)
             break;
     }
+
     return k;
 }
 
@@ -365,21 +420,26 @@ static unsigned build(struct sock_port *p, const struct amph_port_out *v, unsign
 {
     unsigned made = 0;
     unsigned niov = 0;
+
     for (unsigned i = 0; i < n; made++) {
         struct place *place = &p->place[v[i].peer];
         unsigned k = joinable(p, v + i, n - i);
         unsigned first = niov;
+
         for (unsigned j = 0; j < k; j++)
             niov += add_parts(p->iov + niov, &v[i + j]);
+
         p->out[made].msg_hdr = (struct msghdr){ .msg_name = &place->name,
                                                 .msg_namelen = place->len,
                                                 .msg_iov = p->iov + first,
                                                 .msg_iovlen = niov - first };
         if (k > 1)
             set_segment(p, made, v[i].len_bytes);
+
         covers[made] = k;
         i += k;
     }
+
     return made;
 }
 
@@ -388,12 +448,15 @@ static void open_lane(struct sock_port *p, struct lane *lane)
     const struct place *place = &p->place[lane->peer];
     int one = 1;
     int fd = socket(place->name.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
     lane->never = fd < 0 || bind(fd, &p->own.sa, place->len) != 0 ||
                   connect(fd, &place->name.sa, place->len) != 0;
     if (lane->never && fd >= 0)
         close(fd);
+
     if (lane->never)
         return;
+
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &one, sizeof one); /* as small as it can be */
     lane->fd = fd;
 }
@@ -403,17 +466,22 @@ static void open_lane(struct sock_port *p, struct lane *lane)
 static int lane_to(struct sock_port *p, uint32_t peer)
 {
     struct lane *lane = &p->lane[peer % LANES];
+
     if (lane->peer != peer) {
         if (lane->peer != UINT32_MAX && lane->sent > 0) {
             lane->sent--;
             return -1;
         }
+
         leave_lane(lane, peer);
     }
+
     if (lane->sent < 2 * LANE_AFTER)
         lane->sent++;
+
     if (lane->fd < 0 && lane->sent >= LANE_AFTER && !lane->never)
         open_lane(p, lane);
+
     return lane->fd;
 }
 
@@ -425,12 +493,15 @@ static ssize_t send_small(struct sock_port *p, const struct amph_port_out *o)
     uint64_t text[SMALL_BYTES / 8];
     size_t n = 0;
     struct place *place = &p->place[o->peer];
+
     for (unsigned i = 0; i < o->nparts; i++) {
         memcpy((uint8_t *)text + n, o->part[i].at, o->part[i].len_bytes);
         n += o->part[i].len_bytes;
     }
+
     if (lane >= 0)
         return syscall(SYS_sendto, lane, text, n, MSG_DONTWAIT, NULL, 0);
+
     return syscall(SYS_sendto, p->fd, text, n, MSG_DONTWAIT, &place->name.sa, place->len);
 }
 
@@ -438,44 +509,55 @@ static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, un
 {
     if (n == 1 && v->len_bytes <= SMALL_BYTES && send_small(p, v) >= 0)
         return 1; /* an error is met again below */
+
     unsigned covers[OUT_BATCH];
     unsigned made = build(p, v, n, covers);
     unsigned done = 0;
     unsigned at = 0;
+
     while (at < made) {
         int sent = made - at == 1
                        ? (sendmsg(p->fd, &p->out[at].msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : -1)
                        : sendmmsg(p->fd, p->out + at, made - at, MSG_DONTWAIT);
+
         if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS))
             break;
         if (sent < 0 && errno == EINTR)
             continue;
+
         if (sent < 0 && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH)) {
             int err = errno; /* of an earlier datagram, or of this one */
+
             read_errors(p);
             sent = err != ECONNREFUSED;
         } else if (sent < 0) {
             if (covers[at] > 1 && (errno == EINVAL || errno == EIO || errno == EMSGSIZE))
                 p->gso = false; /* the device cannot; what is lost here is sent again one by one */
+
             amph_debug("udp: a datagram could not be sent: %m");
             sent = 1; /* as if it had been lost */
         }
+
         for (; sent > 0; sent--)
             done += covers[at++];
     }
+
     return done;
 }
 
 static unsigned sock_send(struct amph_port *base, const struct amph_port_out *v, unsigned n)
 {
     unsigned done = 0;
+
     while (done < n) {
         unsigned some = n - done < OUT_BATCH ? n - done : OUT_BATCH;
         unsigned taken = send_some(port_of(base), v + done, some);
+
         done += taken;
         if (taken < some)
             break;
     }
+
     return done;
 }
 
@@ -484,25 +566,30 @@ static unsigned sock_send(struct amph_port *base, const struct amph_port_out *v,
 static struct sock_set *make_set(void)
 {
     struct sock_set *s = calloc(1, sizeof *s);
+
     if (!s)
         return NULL;
+
     /* pages come with their first use */
     s->mem = aligned_alloc(4096, (size_t)AMPH_PORT_BATCH * BUFFER_BYTES);
     if (!s->mem) {
         free(s);
         return NULL;
     }
+
     for (unsigned i = 0; i < AMPH_PORT_BATCH; i++) {
         s->iov[i] = (struct iovec){ s->mem + (size_t)i * BUFFER_BYTES, BUFFER_BYTES };
         s->msg[i].msg_hdr =
             (struct msghdr){ .msg_iov = &s->iov[i], .msg_iovlen = 1, .msg_control = s->control[i] };
     }
+
     return s;
 }
 
 static void sock_free_set(struct amph_port *base, struct amph_port_set *set)
 {
     struct sock_set *s = (struct sock_set *)set;
+
     free(s->mem);
     free(s);
 }
@@ -511,11 +598,13 @@ static void sock_free_set(struct amph_port *base, struct amph_port_set *set)
 static size_t joined_by(struct msghdr *h)
 {
     int size = 0;
+
     for (struct cmsghdr *cm = CMSG_FIRSTHDR(h); cm; cm = CMSG_NXTHDR(h, cm))
         if (cm->cmsg_level == IPPROTO_UDP && cm->cmsg_type == UDP_GRO &&
             cm->cmsg_len >= CMSG_LEN(sizeof(uint16_t)))
             memcpy(&size, CMSG_DATA(cm),
                    cm->cmsg_len >= CMSG_LEN(sizeof size) ? sizeof size : sizeof(uint16_t));
+
     return size > 0 ? (size_t)size : 0;
 }
 
@@ -524,12 +613,16 @@ static void split(struct sock_set *s, unsigned i)
     size_t len = s->msg[i].msg_len;
     size_t piece = joined_by(&s->msg[i].msg_hdr);
     const uint8_t *at = s->iov[i].iov_base;
+
     if (!piece || piece > len)
         piece = len;
+
     while (len && s->base.end < AMPH_COUNTOF(s->base.in)) {
         size_t n = len < piece ? len : piece;
+
         if ((uintptr_t)at % 8 == 0) /* of one that is not ours, the pieces may lie anywhere */
             s->base.in[s->base.end++] = (struct amph_port_in){ at, n };
+
         at += n;
         len -= n;
     }
@@ -539,15 +632,19 @@ static void split(struct sock_set *s, unsigned i)
 static unsigned recv_one(struct sock_port *p, struct sock_set *s)
 {
     ssize_t n = syscall(SYS_recvfrom, p->fd, s->mem, BUFFER_BYTES, MSG_DONTWAIT, NULL, NULL);
+
     if (n < 0) {
         p->streak = 0;
         if (errno != EAGAIN && errno != EINTR)
             read_errors(p);
+
         return 0;
     }
+
     p->streak++;
     s->base.in[0] = (struct amph_port_in){ s->mem, (size_t)n };
     s->base.end = 1;
+
     return 1;
 }
 
@@ -555,21 +652,29 @@ static unsigned sock_recv(struct amph_port *base, struct amph_port_set **set_p)
 {
     struct sock_port *p = port_of(base);
     struct sock_set *s = *set_p ? (struct sock_set *)*set_p : make_set();
+
     if (!s)
         return 0;
+
     *set_p = &s->base;
     s->base.at = s->base.end = 0;
     if (p->streak < STREAK && !p->gro)
         return recv_one(p, s);
+
     for (unsigned i = 0; i < AMPH_PORT_BATCH; i++)
         s->msg[i].msg_hdr.msg_controllen = sizeof s->control[i];
+
     int n = recvmmsg(p->fd, s->msg, AMPH_PORT_BATCH, MSG_DONTWAIT, NULL);
+
     if (n < 0 && errno != EAGAIN && errno != EINTR)
         read_errors(p);
+
     if (n < 2)
         p->streak = 0;
+
     for (int i = 0; i < n; i++)
         split(s, (unsigned)i);
+
     return s->base.end;
 }
 

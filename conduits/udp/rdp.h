@@ -68,11 +68,13 @@ struct amph_rdp_config {
 struct amph_rdp_hash {
     uint64_t key[RDP_HASH_BLOCK / 8];
 };
+
 /* The keys of one direction. */
 struct amph_rdp_keys {
     struct amph_mac_key mac;
     struct amph_rdp_hash *hash; /* made when a long body is first sent or received */
 };
+
 void amph_rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k);
 void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver,
                            struct amph_rdp_keys *k);
@@ -94,14 +96,17 @@ enum {
     RDP_POOL_LARGE,
     RDP_NPOOLS
 };
+
 struct amph_rdp_chunk {
     struct amph_rdp_chunk *next;
 };
+
 struct amph_rdp_pool {
     struct amph_rdp_chunk *free[RDP_NPOOLS];
     unsigned nfree[RDP_NPOOLS];
     uint64_t in_use; /* bytes handed out */
 };
+
 /* At least len_bytes, aligned to 16; NULL: memory has run out.  Give it back with the same
  * length. */
 void *amph_rdp_pool_get(struct amph_rdp_pool *p, size_t len_bytes);
@@ -141,6 +146,7 @@ enum amph_rdp_seg_state {
     RDP_SEG_LOST,
     RDP_SEG_DONE
 };
+
 struct amph_rdp_seg {
     /* in its lane's queue; under way: in its lane's list, oldest first */
     struct amph_rdp_seg *next, *prev;
@@ -164,6 +170,7 @@ enum amph_rdp_rec_state {
     RDP_REC_OUT,
     RDP_REC_LOST
 };
+
 struct amph_rdp_rec {
     struct amph_rdp_seg *seg; /* NULL: a ping */
     uint64_t sent_ns, first_sent_ns, delivered, delivered_ns;
@@ -224,6 +231,7 @@ enum amph_rdp_cc_mode {
     RDP_CC_DRAIN,
     RDP_CC_STEADY
 };
+
 struct amph_rdp_cc {
     uint64_t delivered, delivered_ns, first_sent_ns;
     uint64_t app_limited_until;
@@ -400,11 +408,13 @@ static inline uint64_t amph_rdp_now(const struct rdp *r)
 {
     return r->cfg.env.now(r->cfg.env.ctx);
 }
+
 static inline void amph_rdp_lock(struct rdp *r)
 {
     if (r->cfg.threaded)
         pthread_mutex_lock(&r->lock);
 }
+
 static inline void amph_rdp_unlock(struct rdp *r)
 {
     if (r->cfg.threaded)

@@ -28,8 +28,10 @@ static void enter_words(struct amph_rdp_conn *c, uint64_t pn)
 {
     uint64_t from = c->largest / 64 + 1;
     uint64_t to = pn / 64;
+
     if (to - from >= WORDS && to >= from)
         from = to - WORDS + 1;
+
     for (uint64_t w = from; w <= to; w++) {
         c->come[w % WORDS] = 0;
         c->fresh[w % WORDS] = 0;
@@ -42,6 +44,7 @@ void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct a
 {
     uint64_t pn = p->h.pn;
     bool gap = c->any_come && pn != c->largest + 1;
+
     if (!c->any_come || pn > c->largest) {
         enter_words(c, pn);
         c->largest = pn;
@@ -50,16 +53,21 @@ void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct a
     } else if (c->largest / 64 - pn / 64 >= WORDS) {
         return; /* too late to be told: its segment will come again */
     }
+
     c->come[pn / 64 % WORDS] |= UINT64_C(1) << pn % 64;
     c->fresh[pn / 64 % WORDS] = FRESH;
     c->ack_packets++;
     c->ack_bytes += (uint32_t)len_bytes;
+
     uint64_t delay = c->srtt_ns / 8;
+
     delay = delay < ACK_LEAST_NS ? ACK_LEAST_NS : delay > ACK_MOST_NS ? ACK_MOST_NS : delay;
     if (gap || p->h.flags & RDP_F_NOW || c->ack_packets >= ACK_PACKETS || c->ack_bytes >= ACK_BYTES)
         delay = 0;
+
     if (now + delay < c->ack_ns)
         c->ack_ns = now + delay;
+
     amph_rdp_activate(r, c);
     amph_rdp_note_deadline(r, c->ack_ns);
     if (c->ack_ns < c->timer_ns)
@@ -72,31 +80,42 @@ unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words,
     uint64_t top = c->largest / 64;
     unsigned n = 1;
     unsigned reach = top + 1 < WORDS ? (unsigned)top + 1 : WORDS;
+
     if (!c->any_come)
         return 0;
+
     for (unsigned i = 0; i < reach; i++)
         if (c->fresh[(top - i) % WORDS])
             n = i + 1;
+
     n = n < RDP_ACK_WORDS ? n : RDP_ACK_WORDS;
     if (n > most_words)
         return 0;
+
     for (unsigned i = 0; i < n; i++) {
         unsigned w = (unsigned)((top - i) % WORDS);
+
         words[i] = c->come[w];
         c->fresh[w] -= c->fresh[w] > 0;
     }
+
     for (unsigned i = n; i < reach; i++)
         c->fresh[(top - i) % WORDS] = 0;
+
     uint64_t delay = (now - c->largest_ns) / AMPH_NS_PER_US;
+
     *blk = (struct amph_rdp_ackblk){ .largest = c->largest,
                                      .delay_us = delay < UINT32_MAX ? (uint32_t)delay
                                                                     : UINT32_MAX };
     for (unsigned i = 0; i < AMPH_NLANES; i++) {
         struct amph_rdp_rxlane *rx = &c->rx[i];
+
         if (rx->used_bytes + rx->window > rx->limit)
             rx->limit = rx->used_bytes + rx->window;
+
         blk->limit[i] = rx->limit;
     }
+
     c->ack_packets = c->ack_bytes = 0;
     c->ack_ns = RDP_NEVER;
     return n;
@@ -107,6 +126,7 @@ unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words,
 struct amph_rdp_rec *amph_rdp_rec_new(struct amph_rdp_conn *c, uint64_t now, size_t bytes)
 {
     struct amph_rdp_rec *rec = &c->rec[c->next_pn & (c->nrec - 1)];
+
     *rec = (struct amph_rdp_rec){ .sent_ns = now, .bytes = (uint32_t)bytes, .state = RDP_REC_OUT };
     return rec;
 }
@@ -128,6 +148,7 @@ static void end_record(struct rdp *r, struct amph_rdp_rec *rec)
     rec->state = RDP_REC_NONE;
     if (rec->seg)
         amph_rdp_seg_unref(r, rec->seg);
+
     rec->seg = NULL;
 }
 
@@ -140,8 +161,10 @@ struct acked {
 static void one_acked(struct rdp *r, struct amph_rdp_conn *c, uint64_t pn, struct acked *a)
 {
     struct amph_rdp_rec *rec = rec_of(c, pn);
+
     if (rec->state == RDP_REC_NONE)
         return;
+
     if (rec->state == RDP_REC_OUT) {
         off_the_wire(c, rec);
     } else if (c->largest_acked > pn) { /* it was thought lost too early */
@@ -149,15 +172,18 @@ static void one_acked(struct rdp *r, struct amph_rdp_conn *c, uint64_t pn, struc
         if (late > c->reorder)
             c->reorder = late < REORDER_MOST ? (uint32_t)late : REORDER_MOST;
     }
+
     a->bytes += rec->bytes;
     if (pn >= a->newest_pn) {
         a->newest_pn = pn;
         a->newest = *rec;
     }
+
     if (rec->seg) {
         a->segment = true;
         amph_rdp_seg_arrived(r, c, rec->seg);
     }
+
     end_record(r, rec);
 }
 
@@ -165,15 +191,19 @@ static void walk_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_r
                      struct acked *a)
 {
     uint64_t top = p->ack.largest & ~UINT64_C(63);
+
     for (unsigned i = 0; i < p->h.ack_words; i++) {
         uint64_t bits;
         uint64_t base = top - 64 * (uint64_t)i;
+
         memcpy(&bits, p->word + 8 * i, sizeof bits);
         bits = amph_le64(bits);
         if (base + 63 < c->least_pn || base > top)
             break;
+
         if (base < c->least_pn)
             bits &= ~UINT64_C(0) << (c->least_pn - base);
+
         for (; bits; bits &= bits - 1) {
             uint64_t pn = base + (unsigned)__builtin_ctzll(bits);
             if (pn < c->next_pn)
@@ -189,7 +219,9 @@ static void take_rtt(struct amph_rdp_conn *c, uint64_t rtt)
         c->rttvar_ns = rtt / 2;
         return;
     }
+
     uint64_t diff = rtt > c->srtt_ns ? rtt - c->srtt_ns : c->srtt_ns - rtt;
+
     c->rttvar_ns = (3 * c->rttvar_ns + diff) / 4;
     c->srtt_ns = (7 * c->srtt_ns + rtt) / 8;
 }
@@ -199,12 +231,16 @@ static uint64_t find_lost(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t lost = 0;
     uint64_t patience = c->srtt_ns + c->srtt_ns / 4 + 20 * AMPH_NS_PER_US;
+
     c->loss_ns = RDP_NEVER;
     if (c->scan_pn < c->least_pn)
         c->scan_pn = c->least_pn;
+
     bool first = true;
+
     for (uint64_t pn = c->scan_pn; pn < c->largest_acked && pn < c->next_pn; pn++) {
         struct amph_rdp_rec *rec = rec_of(c, pn);
+
         if (rec->state == RDP_REC_OUT &&
             (pn + c->reorder <= c->largest_acked || rec->sent_ns + patience <= now)) {
             rec->state = RDP_REC_LOST;
@@ -213,14 +249,17 @@ static uint64_t find_lost(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
             if (rec->seg && rec->seg->last_pn == pn)
                 amph_rdp_seg_lost(c, rec->seg);
         }
+
         if (rec->state != RDP_REC_OUT) {
             c->scan_pn += first;
             continue;
         }
+
         first = false;
         if (rec->sent_ns + patience < c->loss_ns)
             c->loss_ns = rec->sent_ns + patience;
     }
+
     return lost;
 }
 
@@ -228,14 +267,18 @@ static uint64_t find_lost(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 static void advance(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t keep = 2 * c->srtt_ns + KEEP_NS;
+
     while (c->least_pn < c->next_pn) {
         struct amph_rdp_rec *rec = rec_of(c, c->least_pn);
         bool old = rec->state == RDP_REC_LOST &&
                    (!rec->seg || rec->seg->state == RDP_SEG_DONE || now - rec->sent_ns > keep);
+
         if (rec->state != RDP_REC_NONE && !old)
             break;
+
         if (old)
             end_record(r, rec);
+
         c->least_pn++;
     }
 }
@@ -245,28 +288,36 @@ void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_r
 {
     struct acked a = { .newest_pn = 0 };
     uint64_t rtt = 0;
+
     if (p->ack.largest >= c->next_pn) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     for (unsigned i = 0; i < AMPH_NLANES; i++)
         if (p->ack.limit[i] > c->tx[i].limit)
             c->tx[i].limit = p->ack.limit[i];
+
     walk_ack(r, c, p, &a);
     if (a.bytes) {
         uint64_t away = (uint64_t)p->ack.delay_us * AMPH_NS_PER_US;
         uint64_t whole = now - a.newest.sent_ns;
+
         if (a.newest_pn == p->ack.largest) {
             rtt = whole > away ? whole - away : whole;
             rtt = rtt ? rtt : 1;
             take_rtt(c, rtt);
         }
+
         if (a.newest_pn > c->largest_acked)
             c->largest_acked = a.newest_pn;
+
         if (a.segment)
             c->pto_count = 0;
     }
+
     uint64_t lost = find_lost(r, c, now);
+
     advance(r, c, now);
     if (a.bytes || lost)
         amph_rdp_cc_acked(c, a.bytes ? &a.newest : NULL, a.bytes, lost, rtt, now);
@@ -278,17 +329,21 @@ void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_r
 static void probe(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     unsigned n = 0;
+
     for (unsigned i = 0; i < RDP_NLANES && n < 2; i++) {
         struct amph_rdp_seg *s = c->tx[(c->pto_count + i) % RDP_NLANES].out;
+
         if (s) {
             amph_rdp_seg_lost(c, s);
             n++;
         }
     }
+
     c->probes = n;
     c->pto_count++;
     if (!c->confirmed)
         amph_rdp_send_hello(r, c, now);
+
     /* a window has not opened or an answer not come: less and less often, but a lost word must not
      * cost long */
     if (n == 0) {
@@ -300,14 +355,19 @@ static void probe(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 void amph_rdp_on_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t lost = now >= c->loss_ns ? find_lost(r, c, now) : 0;
+
     advance(r, c, now);
     if (lost)
         amph_rdp_cc_acked(c, NULL, 0, lost, 0, now);
+
     uint64_t send = c->send_ns;
+
     amph_rdp_rearm(r, c, now);
+
     /* What is left, apart from pacing and loss, is the time-out: no packet for long although
      * something is waited for. */
     if (c->timer_ns <= now && now < send && now < c->loss_ns)
         probe(r, c, now);
+
     amph_rdp_pump(r, c, now);
 }

@@ -25,16 +25,19 @@ enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct rdp **r
 {
     struct rdp *r = calloc(1, sizeof *r);
     struct amph_rdp_conn **conn = calloc(cfg->max_peers, sizeof *conn);
+
     if (!r || !conn) {
         free(r);
         free(conn);
         return AMPH_ERR_NOMEM;
     }
+
     r->cfg = *cfg;
     r->conn = conn;
     r->timer_ns = RDP_NEVER;
     pthread_mutex_init(&r->lock, NULL);
     *r_p = r;
+
     return AMPH_OK;
 }
 
@@ -44,32 +47,39 @@ void amph_rdp_finish_op(struct rdp *r, struct amph_op *op, enum amph_status st)
 {
     if (!op)
         return;
+
     if (r->nfinished == r->finished_room) {
         uint32_t room = r->finished_room ? 2 * r->finished_room : 64;
         struct amph_rdp_finished *more = realloc(r->finished, room * sizeof *more);
+
         if (!more) { /* nowhere to remember it: told now, as the last resort */
             amph_rdp_unlock(r);
             op->done(op, st);
             amph_rdp_lock(r);
             return;
         }
+
         r->finished = more;
         r->finished_room = room;
     }
+
     r->finished[r->nfinished++] = (struct amph_rdp_finished){ op, st };
 }
 
 unsigned amph_rdp_complete(struct rdp *r)
 {
     unsigned n = 0;
+
     amph_rdp_lock(r);
     while (r->nfinished) {
         struct amph_rdp_finished f = r->finished[--r->nfinished];
+
         amph_rdp_unlock(r);
         f.op->done(f.op, f.st);
         n++;
         amph_rdp_lock(r);
     }
+
     amph_rdp_unlock(r);
     return n;
 }
@@ -80,11 +90,13 @@ void amph_rdp_activate(struct rdp *r, struct amph_rdp_conn *c)
 {
     if (c->active)
         return;
+
     c->active = true;
     c->prev_active = NULL;
     c->next_active = r->active;
     if (r->active)
         r->active->prev_active = c;
+
     r->active = c;
 }
 
@@ -92,11 +104,13 @@ static void deactivate(struct rdp *r, struct amph_rdp_conn *c)
 {
     if (!c->active)
         return;
+
     c->active = false;
     if (c->prev_active)
         c->prev_active->next_active = c->next_active;
     else
         r->active = c->next_active;
+
     if (c->next_active)
         c->next_active->prev_active = c->prev_active;
 }
@@ -111,6 +125,7 @@ static void set_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t at_ns)
 {
     c->timer_ns = at_ns;
     amph_rdp_note_deadline(r, at_ns);
+
     if (at_ns != RDP_NEVER)
         amph_rdp_activate(r, c);
     else if (!c->rx[0].ready && !c->rx[1].ready && c->state != RDP_CONN_FAILED)
@@ -123,6 +138,7 @@ void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     if (r->nout == RDP_OUT_BATCH)
         amph_rdp_flush(r);
+
     unsigned n = r->nout++;
     struct amph_mac_key key;
     struct amph_rdp_hello hello = { .nonce = c->nonce,
@@ -133,9 +149,12 @@ void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
                               .type = RDP_HELLO | RDP_VERSION << 4,
                               .body_len = sizeof hello,
                               .split = sizeof hello };
+
     amph_rdp_put_hello(r->hello[n], &hello);
     amph_rdp_put_hdr(r->head[n], &h);
+
     struct amph_mac_part body = { r->hello[n], sizeof hello };
+
     amph_rdp_keys_hello(c->cookie_out, &key);
     h.mac = amph_rdp_mac(&key, NULL, (uint8_t *)r->head[n], sizeof h, &body, 1, NULL, 0);
     amph_rdp_put_hdr(r->head[n], &h);
@@ -148,6 +167,7 @@ void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
                                                   { r->hello[n], sizeof hello } } };
     if (c->hellos++ == 0)
         c->hello_ns = now;
+
     c->last_sent_ns = now;
 }
 
@@ -157,10 +177,12 @@ static void come_up(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     c->last_heard_ns = now;
     c->waiting_since_ns = now;
     c->pto_count = 0;
+
     if (c->hellos == 1 && now > c->hello_ns) {
         c->srtt_ns = now - c->hello_ns;
         c->rttvar_ns = c->srtt_ns / 2;
     }
+
     amph_rdp_pump(r, c, now);
 }
 
@@ -168,6 +190,7 @@ static void take_nonce(struct amph_rdp_conn *c, uint64_t nonce)
 {
     if (c->peer_nonce == nonce)
         return;
+
     c->peer_nonce = nonce;
     amph_rdp_keys_fini(&c->in);
     amph_rdp_keys_fini(&c->out);
@@ -180,22 +203,27 @@ void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph
 {
     struct amph_rdp_hello hello;
     struct amph_mac_key key;
+
     amph_rdp_keys_hello(c->cookie_in, &key);
     if (!amph_rdp_mac_ok(&key, NULL, (const uint8_t *)p->body - p->head_len, p)) {
         amph_count(DROP_COOKIE);
         return;
     }
+
     if (!amph_rdp_get_hello(p, &hello)) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     if (c->state == RDP_CONN_HELLO)
         take_nonce(c, hello.nonce);
     else if (hello.nonce != c->peer_nonce)
         return; /* an acquaintance of earlier, or one that we have not been told of yet */
+
     c->queue_cap = hello.queue;
     if (c->state == RDP_CONN_HELLO && hello.echo == c->nonce)
         come_up(r, c, now);
+
     if (hello.want)
         amph_rdp_send_hello(r, c, now);
 }
@@ -209,9 +237,11 @@ enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote
         return AMPH_ERR_RANGE;
     if (datagram < RDP_DATAGRAM_MIN)
         return AMPH_ERR_ARG;
+
     struct amph_rdp_conn *c = calloc(1, sizeof *c);
     if (!c)
         return AMPH_ERR_NOMEM;
+
     *c = (struct amph_rdp_conn){ .peer = peer,
                                  .remote_index = remote_index,
                                  .cookie_in = cookie_in,
@@ -227,24 +257,32 @@ enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote
                                  .least_pn = 1 };
     while (c->nonce == 0)
         amph_random(&c->nonce, sizeof c->nonce);
+
     c->datagram = (datagram < RDP_DATAGRAM_MAX ? datagram : RDP_DATAGRAM_MAX) & ~7u;
     c->body_most = c->datagram - (uint32_t)RDP_SEG_OVERHEAD;
+
     for (unsigned i = 0; i < RDP_NLANES; i++) {
         c->tx[i].xfers_tail = &c->tx[i].xfers;
         c->tx[i].limit = i < AMPH_NLANES ? RDP_WINDOW_FIRST : UINT64_MAX;
     }
+
     for (unsigned i = 0; i < AMPH_NLANES; i++) {
         c->rx[i].limit = RDP_WINDOW_FIRST;
         c->rx[i].window = RDP_WINDOW_FIRST;
     }
+
     amph_rdp_cc_init(&c->cc, c->datagram);
     amph_rdp_lock(r);
+
     enum amph_status st = r->conn[peer] ? AMPH_ERR_STATE : AMPH_OK;
+
     if (st == AMPH_OK)
         r->conn[peer] = c;
+
     amph_rdp_unlock(r);
     if (st != AMPH_OK)
         free(c);
+
     return st;
 }
 
@@ -256,12 +294,14 @@ static void trim(struct rdp *r, struct amph_rdp_conn *c)
         c->rec = NULL;
         c->nrec = 0;
     }
+
     for (unsigned i = 0; i < AMPH_NLANES; i++)
         if (c->rx[i].nheld == 0 && c->rx[i].ring) {
             free(c->rx[i].ring);
             c->rx[i].ring = NULL;
             c->rx[i].ring_size = 0;
         }
+
     amph_rdp_keys_fini(&c->in);
     amph_rdp_keys_fini(&c->out);
 }
@@ -271,6 +311,7 @@ static void free_conn(struct rdp *r, struct amph_rdp_conn *c)
     amph_rdp_rx_fini(r, c);
     for (unsigned i = 0; i < 2; i++)
         free(c->seen[i].bits);
+
     free(c->rec);
     amph_rdp_keys_fini(&c->in);
     amph_rdp_keys_fini(&c->out);
@@ -290,6 +331,7 @@ static void forget(struct rdp *r, struct amph_rdp_conn *c, enum amph_status st)
     deactivate(r, c);
     if (c->state == RDP_CONN_FAILED)
         r->nfailed--;
+
     r->conn[c->peer] = NULL;
     c->gone = true;
     if (c->users == 0)
@@ -300,14 +342,19 @@ void amph_rdp_del_peer(struct rdp *r, uint32_t peer)
 {
     if (peer >= r->cfg.max_peers)
         return;
+
     amph_rdp_lock(r);
+
     struct amph_rdp_conn *c = r->conn[peer];
+
     if (c) {
         if (c->state == RDP_CONN_UP)
             amph_rdp_send_bye(r, c, amph_rdp_now(r));
+
         amph_rdp_flush(r);
         forget(r, c, AMPH_ERR_PEER);
     }
+
     amph_rdp_unlock(r);
     amph_rdp_complete(r);
 }
@@ -318,6 +365,7 @@ void amph_rdp_fail(struct rdp *r, struct amph_rdp_conn *c, unsigned reason)
 {
     if (c->state == RDP_CONN_FAILED || c->state == RDP_CONN_DEAD)
         return;
+
     c->state = RDP_CONN_FAILED;
     c->reason = (uint8_t)reason;
     r->nfailed++;
@@ -329,14 +377,17 @@ void amph_rdp_fail(struct rdp *r, struct amph_rdp_conn *c, unsigned reason)
 void amph_rdp_refused(struct rdp *r, uint32_t peer)
 {
     amph_rdp_lock(r);
+
     struct amph_rdp_conn *c = peer < r->cfg.max_peers ? r->conn[peer] : NULL;
     uint64_t now = amph_rdp_now(r);
+
     if (c && c->state <= RDP_CONN_LEFT) {
         if (!c->refused_ns || c->last_heard_ns >= c->refused_ns)
             c->refused_ns = now;
         else if (now - c->refused_ns >= REFUSED_NS)
             amph_rdp_fail(r, c, c->state == RDP_CONN_LEFT ? RDP_WHY_LEFT : RDP_WHY_REFUSED);
     }
+
     amph_rdp_unlock(r);
 }
 
@@ -353,23 +404,29 @@ void amph_rdp_rearm(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t at = c->ack_ns;
     bool waits = amph_rdp_has_outgoing(c) || c->ngets;
+
     if (c->state == RDP_CONN_HELLO && waits) {
         at = c->hellos ? c->last_sent_ns + hello_gap(c) : now;
     } else if (c->state == RDP_CONN_UP && waits) {
         uint64_t pto = c->srtt_ns + (4 * c->rttvar_ns > 200 * AMPH_NS_PER_US
                                          ? 4 * c->rttvar_ns
                                          : 200 * AMPH_NS_PER_US);
+
         pto <<= c->pto_count < 10 ? c->pto_count : 10;
+
         /* Our own acknowledgements do not put it off. */
         uint64_t due = c->last_wanted_ns + (pto < AMPH_NS_PER_S / 4 ? pto : AMPH_NS_PER_S / 4);
+
         at = due < at ? due : at;
         at = c->loss_ns < at ? c->loss_ns : at;
         at = c->send_ns < at ? c->send_ns : at;
     }
+
     if (!waits)
         c->waiting_since_ns = 0;
     else if (!c->waiting_since_ns)
         c->waiting_since_ns = now;
+
     set_timer(r, c, at);
 }
 
@@ -385,19 +442,24 @@ void amph_rdp_due(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     if (c->state == RDP_CONN_FAILED)
         return;
+
     if (is_silent(r, c, now)) {
         amph_rdp_fail(r, c, RDP_WHY_SILENT);
         return;
     }
+
     if (c->state == RDP_CONN_HELLO) {
         if ((amph_rdp_has_outgoing(c) || c->ngets) &&
             (!c->hellos || now >= c->last_sent_ns + hello_gap(c)))
             amph_rdp_send_hello(r, c, now);
+
         amph_rdp_rearm(r, c, now);
         return;
     }
+
     if (now >= c->ack_ns)
         amph_rdp_send_ack(r, c, now);
+
     if (c->state == RDP_CONN_UP)
         amph_rdp_on_timer(r, c, now);
     else
@@ -410,13 +472,17 @@ void amph_rdp_scan(struct rdp *r, uint64_t now)
     r->scan_ns = now + SCAN_NS;
     for (uint32_t i = 0; i < r->cfg.max_peers; i++) {
         struct amph_rdp_conn *c = r->conn[i];
+
         if (!c || c->active || c->state != RDP_CONN_UP || c->users)
             continue;
+
         if (now - c->last_sent_ns > IDLE_NS && now - c->last_heard_ns > IDLE_NS)
             trim(r, c);
+
         if (r->cfg.timeout_ns && now - c->last_heard_ns > r->cfg.timeout_ns / 4)
             amph_rdp_send_ping(r, c, now);
     }
+
     amph_rdp_flush(r);
 }
 
@@ -425,10 +491,12 @@ void amph_rdp_scan(struct rdp *r, uint64_t now)
 bool amph_rdp_finish(struct rdp *r)
 {
     bool idle = true;
+
     amph_rdp_lock(r);
     r->closing = true;
     for (struct amph_rdp_conn *c = r->active; idle && c; c = c->next_active)
         idle = c->state > RDP_CONN_UP || !amph_rdp_has_outgoing(c);
+
     amph_rdp_unlock(r);
     return idle;
 }
@@ -439,6 +507,7 @@ void amph_rdp_send_goodbye(struct rdp *r)
     for (uint32_t i = 0; i < r->cfg.max_peers; i++)
         if (r->conn[i] && r->conn[i]->state == RDP_CONN_UP)
             amph_rdp_send_bye(r, r->conn[i], amph_rdp_now(r));
+
     amph_rdp_flush(r);
     amph_rdp_unlock(r);
 }
@@ -449,13 +518,17 @@ void amph_rdp_close(struct rdp *r)
     for (uint32_t i = 0; i < r->cfg.max_peers; i++)
         if (r->conn[i])
             forget(r, r->conn[i], AMPH_ERR_STATE);
+
     amph_rdp_unlock(r);
     amph_rdp_complete(r);
+
     while (r->regions) {
         struct amph_rdp_region *next = r->regions->next;
+
         free(r->regions);
         r->regions = next;
     }
+
     amph_rdp_pool_fini(&r->pool);
     pthread_mutex_destroy(&r->lock);
     free(r->finished);

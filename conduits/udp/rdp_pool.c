@@ -11,6 +11,7 @@ static const struct {
     size_t bytes;
     unsigned keep;
 } sizes[RDP_NPOOLS] = {
+
     [RDP_POOL_SMALL] = { 256, 256 },
     [RDP_POOL_MIDDLE] = { 2048, 128 },
     [RDP_POOL_LARGE] = { RDP_DATAGRAM_MAX + 96, 8 },
@@ -19,8 +20,10 @@ static const struct {
 static unsigned size_for(size_t len_bytes)
 {
     unsigned i = 0;
+
     while (i < RDP_NPOOLS && sizes[i].bytes < len_bytes)
         i++;
+
     return i;
 }
 
@@ -35,6 +38,7 @@ void *amph_rdp_pool_get(struct amph_rdp_pool *p, size_t len_bytes)
 {
     unsigned i = size_for(len_bytes);
     void *at;
+
     if (!exact(i, len_bytes) && p->free[i]) {
         at = p->free[i];
         p->free[i] = p->free[i]->next;
@@ -42,22 +46,28 @@ void *amph_rdp_pool_get(struct amph_rdp_pool *p, size_t len_bytes)
     } else {
         at = malloc(exact(i, len_bytes) ? len_bytes : sizes[i].bytes);
     }
+
     if (at)
         p->in_use += len_bytes;
+
     return at;
 }
 
 void amph_rdp_pool_put(struct amph_rdp_pool *p, void *at, size_t len_bytes)
 {
     unsigned i = size_for(len_bytes);
+
     if (!at)
         return;
+
     p->in_use -= len_bytes;
     if (exact(i, len_bytes) || p->nfree[i] >= sizes[i].keep) {
         free(at);
         return;
     }
+
     struct amph_rdp_chunk *chunk = at;
+
     chunk->next = p->free[i];
     p->free[i] = chunk;
     p->nfree[i]++;
@@ -68,6 +78,7 @@ void amph_rdp_pool_fini(struct amph_rdp_pool *p)
     for (unsigned i = 0; i < RDP_NPOOLS; i++)
         while (p->free[i]) {
             struct amph_rdp_chunk *chunk = p->free[i];
+
             p->free[i] = chunk->next;
             free(chunk);
         }

@@ -27,40 +27,51 @@ bool amph_rdp_seen_test(const struct amph_rdp_seen *s, uint64_t lseq)
     uint64_t ahead = lseq - s->floor;
     if (lseq < s->floor)
         return true;
+
     return ahead < s->nbits && s->bits[lseq % s->nbits / 64] >> lseq % 64 & 1;
 }
 
 static bool seen_grow(struct amph_rdp_seen *s, uint64_t ahead)
 {
     uint32_t n = s->nbits ? s->nbits : 256;
+
     if (ahead >= SEEN_MOST)
         return false;
+
     while (n <= ahead)
         n *= 2;
+
     uint64_t *bits = calloc(n / 64, sizeof *bits);
     if (!bits)
         return false;
+
     for (uint64_t i = s->floor; i < s->floor + s->nbits; i++)
         if (s->bits[i % s->nbits / 64] >> i % 64 & 1)
             bits[i % n / 64] |= UINT64_C(1) << i % 64;
+
     free(s->bits);
     s->bits = bits;
     s->nbits = n;
+
     return true;
 }
 
 bool amph_rdp_seen_mark(struct amph_rdp_seen *s, uint64_t lseq)
 {
     uint64_t ahead = lseq - s->floor;
+
     if (ahead == 0 && !s->bits) {
         s->floor++;
         return true;
     }
+
     if (ahead >= s->nbits && !seen_grow(s, ahead))
         return false;
+
     s->bits[lseq % s->nbits / 64] |= UINT64_C(1) << lseq % 64;
     for (uint64_t f = s->floor; s->bits[f % s->nbits / 64] >> f % 64 & 1; f = ++s->floor)
         s->bits[f % s->nbits / 64] &= ~(UINT64_C(1) << f % 64);
+
     return true;
 }
 
@@ -75,20 +86,26 @@ static bool ring_reach(struct amph_rdp_rxlane *rx, uint64_t lseq)
 {
     uint64_t ahead = lseq - rx->expected;
     uint32_t n = rx->ring_size ? rx->ring_size : 16;
+
     if (ahead < rx->ring_size)
         return true;
     if (ahead >= RING_MOST)
         return false;
+
     while (n <= ahead)
         n *= 2;
+
     struct amph_rdp_held **ring = calloc(n, sizeof *ring);
     if (!ring)
         return false;
+
     for (uint64_t i = 0; i < rx->ring_size; i++)
         ring[(rx->expected + i) & (n - 1)] = *slot(rx, rx->expected + i);
+
     free(rx->ring);
     rx->ring = ring;
     rx->ring_size = n;
+
     return true;
 }
 
@@ -107,10 +124,12 @@ static void update_ready(struct rdp *r, struct amph_rdp_conn *c, unsigned lane)
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     bool ready = is_held(rx, rx->expected) && in_turn(c, rx, (*slot(rx, rx->expected))->after);
+
     if (ready != rx->ready) {
         rx->ready = ready;
         r->nready += ready ? 1 : UINT32_MAX;
     }
+
     if (ready)
         amph_rdp_activate(r, c);
 }
@@ -140,6 +159,7 @@ static bool hold(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_p
 
     if ((!must && r->held_bytes + bytes > r->cfg.memory) || !ring_reach(rx, lseq))
         return false;
+
     struct amph_rdp_held *h = amph_rdp_pool_get(&r->pool, bytes);
     if (!h)
         return false;
@@ -153,12 +173,14 @@ static bool hold(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_p
     rx->nheld++;
     r->held_bytes += bytes;
     update_ready(r, c, lane);
+
     return true;
 }
 
 static void unhold(struct rdp *r, struct amph_rdp_rxlane *rx, uint64_t lseq)
 {
     struct amph_rdp_held *h = *slot(rx, lseq);
+
     *slot(rx, lseq) = NULL;
     rx->nheld--;
     r->held_bytes -= held_bytes(h->len_bytes);
@@ -169,11 +191,13 @@ void amph_rdp_rx_fini(struct rdp *r, struct amph_rdp_conn *c)
 {
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
         struct amph_rdp_rxlane *rx = &c->rx[lane];
+
         for (uint64_t i = 0; i < rx->ring_size; i++)
             if (rx->ring[i]) {
                 r->held_bytes -= held_bytes(rx->ring[i]->len_bytes);
                 amph_rdp_pool_put(&r->pool, rx->ring[i], held_bytes(rx->ring[i]->len_bytes));
             }
+
         r->nready -= rx->ready;
         free(rx->ring);
         free(rx->assembly);
@@ -199,6 +223,7 @@ static void upcall(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
                           .args = args,
                           .payload = payload };
     uint32_t peer = c->peer;
+
     amph_rdp_unlock(r);
     r->cfg.upcalls->on_am(r->cfg.up, peer, lane, &am);
     amph_rdp_lock(r);
@@ -211,21 +236,26 @@ static bool assemble(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, cons
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     uint32_t left = rx->assembly_len - rx->assembled;
     uint32_t take = len_bytes < left ? len_bytes : left;
+
     if (!rx->assembly || len_bytes > amph_rdp_pad8(left)) {
         amph_count(DROP_MALFORMED);
         return false;
     }
+
     memcpy(rx->assembly + rx->assembled, body, take);
     rx->assembled += take;
     if (rx->assembled < rx->assembly_len)
         return false;
+
     uint8_t *whole = rx->assembly;
     struct amph_rdp_msg m = rx->msg;
     int32_t args[AMPH_AM_MAX_ARGS];
+
     memcpy(args, rx->args, sizeof args);
     rx->assembly = NULL;
     upcall(r, c, lane, &m, args, whole);
     free(whole);
+
     return true;
 }
 
@@ -236,11 +266,13 @@ static bool start_assembly(struct amph_rdp_rxlane *rx, const struct amph_rdp_msg
     rx->assembly = malloc(m->nbytes);
     if (!rx->assembly)
         return false;
+
     rx->msg = *m;
     memcpy(rx->args, args, sizeof rx->args);
     rx->assembly_len = m->nbytes;
     rx->assembled = len;
     memcpy(rx->assembly, part, len);
+
     return true;
 }
 
@@ -252,10 +284,12 @@ static unsigned deliver_body(struct rdp *r, struct amph_rdp_conn *c, unsigned la
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     unsigned n = 0;
+
     if (flags & (RDP_F_CONT | RDP_F_VOID)) {
         *at_p = len_bytes;
         return flags & RDP_F_CONT ? assemble(r, c, lane, body, len_bytes) : 0;
     }
+
     while (*at_p < len_bytes && n < budget && !c->gone) {
         struct amph_rdp_msg m;
         int32_t args[AMPH_AM_MAX_ARGS] = { 0 };
@@ -263,23 +297,29 @@ static unsigned deliver_body(struct rdp *r, struct amph_rdp_conn *c, unsigned la
         uint32_t left = len_bytes - *at_p;
         size_t head = amph_rdp_get_msg(at, left, &m, args);
         uint32_t payload = amph_rdp_kind_packs(m.kind) ? m.nbytes : 0;
+
         if (!head || payload > RDP_MAX_MEDIUM) {
             amph_count(DROP_MALFORMED);
             *at_p = len_bytes;
             break;
         }
+
         if (payload > left - head) {
             if (!start_assembly(rx, &m, args, at + head, (uint32_t)(left - head)))
                 break; /* no memory now: tried again */
+
             *at_p = len_bytes;
             break;
         }
+
         *at_p += (uint32_t)(head + amph_rdp_pad8(payload));
         if (*at_p > len_bytes)
             *at_p = len_bytes;
+
         n++;
         upcall(r, c, lane, &m, args, payload ? at + head : NULL);
     }
+
     return n;
 }
 
@@ -288,11 +328,14 @@ static void grow_window(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_
 {
     uint64_t now = r->now;
     uint64_t span = now - rx->grow_ns;
+
     if (span < c->srtt_ns)
         return;
+
     if (rx->grow_ns && rx->used_bytes - rx->grow_used > rx->window / 2 &&
         rx->window < WINDOW_MOST && r->held_bytes + rx->window < r->cfg.memory / 2)
         rx->window *= 2;
+
     rx->grow_ns = now;
     rx->grow_used = rx->used_bytes;
 }
@@ -301,9 +344,11 @@ static void grow_window(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_
 static void consumed(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, uint32_t freed_bytes)
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
+
     rx->expected++;
     rx->used_bytes += freed_bytes;
     grow_window(r, c, rx);
+
     /* A sender that may be waiting for room is told at once. */
     if (c->any_come && rx->limit - rx->used_bytes < rx->window / 2 && c->ack_ns == RDP_NEVER) {
         c->ack_ns = r->now;
@@ -318,10 +363,12 @@ static unsigned deliver_held(struct rdp *r, struct amph_rdp_conn *c, unsigned la
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     unsigned n = 0;
+
     c->users++;
     while (rx->ready && n < budget) {
         struct amph_rdp_held *h = *slot(rx, rx->expected);
         uint32_t at = h->at;
+
         rx->busy = true;
         update_ready(r, c, lane);
         n += deliver_body(r, c, lane, (const uint8_t *)h->body, h->len_bytes, &at, h->flags,
@@ -329,7 +376,9 @@ static unsigned deliver_held(struct rdp *r, struct amph_rdp_conn *c, unsigned la
         rx->busy = false;
         if (c->gone)
             break;
+
         bool stuck = at == h->at && at < h->len_bytes;
+
         h->at = at;
         if (at == h->len_bytes) {
             uint32_t freed_bytes = h->window_bytes;
@@ -337,10 +386,12 @@ static unsigned deliver_held(struct rdp *r, struct amph_rdp_conn *c, unsigned la
             unhold(r, rx, rx->expected);
             consumed(r, c, lane, freed_bytes);
         }
+
         update_ready(r, c, lane);
         if (stuck)
             break;
     }
+
     amph_rdp_release_conn(r, c);
     return n;
 }
@@ -349,26 +400,34 @@ static unsigned deliver_held(struct rdp *r, struct amph_rdp_conn *c, unsigned la
 static struct amph_rdp_conn *longest_waiting(const struct rdp *r, unsigned lane)
 {
     struct amph_rdp_conn *best = NULL;
+
     for (struct amph_rdp_conn *c = r->active; c; c = c->next_active)
         if (c->rx[lane].ready && (!best || c->served < best->served))
             best = c;
+
     return best;
 }
 
 static unsigned deliver_ready(struct rdp *r, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
+
     for (unsigned lane = AMPH_NLANES; lane-- > 0 && r->nready && n < budget;) {
         struct amph_rdp_conn *c;
+
         while ((lanes >> lane & 1) && n < budget && (c = longest_waiting(r, lane))) {
             uint64_t before = c->served;
+
             c->served = ++r->turns;
+
             unsigned got = deliver_held(r, c, lane, budget - n < TURN ? budget - n : TURN);
+
             n += got;
             if (!got && before + 1 == r->turns)
                 break; /* nothing moves: memory has run out */
         }
     }
+
     return n;
 }
 
@@ -379,26 +438,33 @@ static void on_segment(struct rdp *r, struct amph_rdp_conn *c, const struct amph
     unsigned lane = p->h.lane;
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     uint64_t lseq = p->seg.lseq;
+
     /* a repetition: acknowledged again, otherwise nothing */
     bool known = lseq < rx->expected || is_held(rx, lseq);
     bool now = !known && lseq == rx->expected && (lanes >> lane & 1) && budget &&
                in_turn(c, rx, p->seg.after);
+
     if (!known && !now && !hold(r, c, p, 0, false))
         return;
+
     /* before the handler, whose reply takes the acknowledgement along */
     amph_rdp_note_packet(r, c, p, len_bytes, r->now);
     if (!now)
         return;
+
     uint32_t at = 0;
+
     rx->busy = true;
     *n_p = deliver_body(r, c, lane, p->body, p->h.body_len, &at, p->h.flags, budget);
     rx->busy = false;
     if (c->gone)
         return;
+
     if (at == p->h.body_len)
         consumed(r, c, lane, window_bytes(p));
     else if (!hold(r, c, p, at, true))
         amph_rdp_fail(r, c, RDP_WHY_MEMORY);
+
     update_ready(r, c, lane);
 }
 
@@ -408,6 +474,7 @@ static void on_bye(struct rdp *r, struct amph_rdp_conn *c)
 {
     if (c->state != RDP_CONN_UP)
         return;
+
     c->state = RDP_CONN_LEFT;
     if (amph_rdp_has_outgoing(c) || c->ngets)
         amph_rdp_fail(r, c, RDP_WHY_LEFT);
@@ -420,6 +487,7 @@ static bool is_authentic(struct amph_rdp_conn *c, const void *packet,
         return false;
     if (!amph_rdp_keys_want_hash(&c->in))
         return false;
+
     return amph_rdp_mac_ok(&c->in.mac, c->in.hash, packet, p);
 }
 
@@ -428,18 +496,23 @@ static void on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rd
                     size_t len_bytes, unsigned lanes, unsigned budget, unsigned *n_p)
 {
     uint64_t now = r->now = amph_rdp_now(r);
+
     c->last_heard_ns = now;
     c->confirmed = true;
+
     if (c->state == RDP_CONN_HELLO) { /* its code was made with our nonce */
         c->state = RDP_CONN_UP;
         c->waiting_since_ns = now;
     }
+
     if (p->h.flags & RDP_F_ACK)
         amph_rdp_on_ack(r, c, p, now);
+
     if (p->kind == RDP_BYE) {
         on_bye(r, c);
         return;
     }
+
     c->users++;
     if (!(p->h.flags & RDP_F_SEG)) {
         if (p->h.flags & RDP_F_PING)
@@ -451,8 +524,10 @@ static void on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rd
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
             update_ready(r, c, lane); /* a message may have waited for this put */
     }
+
     if (!c->gone)
         amph_rdp_pump(r, c, now);
+
     amph_rdp_release_conn(r, c);
 }
 
@@ -461,12 +536,16 @@ unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, uns
 {
     struct amph_rdp_packet p;
     unsigned n = 0;
+
     if (!amph_rdp_parse(packet, len_bytes, &p)) {
         amph_count(DROP_MALFORMED);
         return 0;
     }
+
     amph_rdp_lock(r);
+
     struct amph_rdp_conn *c = p.h.src < r->cfg.max_peers ? r->conn[p.h.src] : NULL;
+
     if (!c) {
         amph_count(DROP_STRANGER);
     } else if (p.kind == RDP_HELLO) {
@@ -477,6 +556,7 @@ unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, uns
     } else {
         on_data(r, c, &p, len_bytes, lanes, budget, &n);
     }
+
     amph_rdp_unlock(r);
     return n;
 }
@@ -493,19 +573,25 @@ static const char *const reasons[] = {
 static unsigned tell_failures(struct rdp *r)
 {
     unsigned n = 0;
+
     for (uint32_t i = 0; i < r->cfg.max_peers && r->nfailed && !r->closing; i++) {
         struct amph_rdp_conn *c = r->conn[i];
+
         if (!c || c->state != RDP_CONN_FAILED)
             continue;
+
         c->state = RDP_CONN_DEAD;
         r->nfailed--;
+
         const char *why = reasons[c->reason];
+
         amph_rdp_rearm(r, c, 0);
         amph_rdp_unlock(r);
         r->cfg.upcalls->on_peer_error(r->cfg.up, i, AMPH_ERR_PEER, why);
         amph_rdp_lock(r);
         n++;
     }
+
     return n;
 }
 
@@ -514,36 +600,49 @@ static void do_due(struct rdp *r, uint64_t now)
 {
     if (now < r->timer_ns)
         return;
+
     r->timer_ns = RDP_NEVER;
     for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {
         next = c->next_active;
         if (c->timer_ns <= now)
             amph_rdp_due(r, c, now);
+
         amph_rdp_note_deadline(r, c->timer_ns);
     }
+
     amph_rdp_flush(r);
 }
 
 unsigned amph_rdp_progress(struct rdp *r, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
+
     amph_rdp_lock(r);
+
     bool work = r->nready || r->nfailed || r->nfinished;
+
     /* the clock costs as much as all the rest */
     if (AMPH_LIKELY(!work) && ++r->idle_looks % LOOKS && !r->slept) {
         amph_rdp_unlock(r);
         return 0;
     }
+
     r->slept = false;
+
     uint64_t now = r->now = amph_rdp_now(r);
+
     if (r->nready)
         n = deliver_ready(r, lanes, budget);
+
     do_due(r, now);
     if (now >= r->scan_ns)
         amph_rdp_scan(r, now);
+
     if (AMPH_UNLIKELY(r->nfailed))
         n += tell_failures(r);
+
     bool tell = r->nfinished > 0;
+
     amph_rdp_unlock(r);
     return n + (tell ? amph_rdp_complete(r) : 0);
 }
@@ -552,11 +651,15 @@ unsigned amph_rdp_after_input(struct rdp *r)
 {
     amph_rdp_lock(r);
     do_due(r, r->now); /* what fell due while handlers ran is the next progress's */
+
     unsigned n = r->work;
+
     r->work = 0;
     if (AMPH_UNLIKELY(r->nfailed))
         n += tell_failures(r);
+
     bool tell = r->nfinished > 0;
+
     amph_rdp_unlock(r);
     return n + (tell ? amph_rdp_complete(r) : 0);
 }
@@ -564,12 +667,17 @@ unsigned amph_rdp_after_input(struct rdp *r)
 bool amph_rdp_guard(struct rdp *r)
 {
     bool waits = false;
+
     amph_rdp_lock(r);
+
     uint64_t now = amph_rdp_now(r);
+
     if (now - r->now > AWAY_NS) /* else the process sees to it, and knows what has come meanwhile */
         do_due(r, now);
+
     for (const struct amph_rdp_conn *c = r->active; !waits && c; c = c->next_active)
         waits = c->state <= RDP_CONN_UP && (amph_rdp_has_outgoing(c) || c->ack_ns != RDP_NEVER);
+
     amph_rdp_unlock(r);
     return waits;
 }
@@ -577,22 +685,30 @@ bool amph_rdp_guard(struct rdp *r)
 bool amph_rdp_settle(struct rdp *r, uint64_t *deadline_p)
 {
     amph_rdp_lock(r);
+
     uint64_t now = amph_rdp_now(r);
+
     for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {
         next = c->next_active;
         if (c->ack_ns == RDP_NEVER)
             continue;
+
         amph_rdp_send_ack(r, c, now);
         amph_rdp_rearm(r, c, now);
     }
+
     amph_rdp_flush(r);
+
     /* The earliest is reckoned anew: what was noted may long be done. */
     r->timer_ns = RDP_NEVER;
     for (struct amph_rdp_conn *c = r->active; c; c = c->next_active)
         amph_rdp_note_deadline(r, c->timer_ns);
+
     *deadline_p = r->timer_ns;
     r->slept = true;
+
     bool idle = !r->nready && !r->nfailed && !r->nfinished && r->timer_ns > now;
+
     amph_rdp_unlock(r);
     return idle;
 }

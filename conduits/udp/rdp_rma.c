@@ -27,8 +27,10 @@ enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes,
                                   struct amph_rdp_region **region_p)
 {
     struct amph_rdp_region *reg = malloc(sizeof *reg);
+
     if (!reg)
         return AMPH_ERR_NOMEM;
+
     *reg = (struct amph_rdp_region){ .base = base, .len_bytes = len_bytes };
     amph_random(&reg->key, sizeof reg->key);
     amph_rdp_lock(r);
@@ -36,6 +38,7 @@ enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes,
     r->regions = reg;
     amph_rdp_unlock(r);
     *region_p = reg;
+
     return AMPH_OK;
 }
 
@@ -46,6 +49,7 @@ static uint8_t *find(const struct rdp *r, uint64_t key, uint64_t offset, uint64_
             return len_bytes <= reg->len_bytes && offset <= reg->len_bytes - len_bytes
                        ? reg->base + offset
                        : NULL;
+
     return NULL;
 }
 
@@ -56,6 +60,7 @@ static uint32_t piece_of(const struct amph_rdp_conn *c, uint64_t len_bytes)
     uint64_t most = (c->body_most - RMA_HEAD) & ~(uint64_t)7;
     uint64_t n = (len_bytes + most - 1) / most;
     uint64_t even = ((len_bytes + n - 1) / n + PIECE - 1) & ~(uint64_t)(PIECE - 1);
+
     return (uint32_t)(even < most ? even : most);
 }
 
@@ -71,12 +76,15 @@ void amph_rdp_xfer_release(struct rdp *r, struct amph_rdp_conn *c, struct amph_r
 {
     if (x->cut < x->len_bytes || x->under_way)
         return;
+
     amph_rdp_finish_op(r, x->lc, x->st);
     amph_rdp_finish_op(r, x->rc, x->st);
     if (x->code == RDP_RMA_DATA)
         c->nanswers--;
+
     if (x->owned)
         free((void *)(uintptr_t)x->base);
+
     free(x);
 }
 
@@ -85,14 +93,17 @@ struct amph_rdp_seg *amph_rdp_xfer_cut(struct rdp *r, struct amph_rdp_conn *c, u
 {
     struct amph_rdp_xfer *x = c->tx[lane].xfers;
     struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, lane, RMA_HEAD);
+
     if (!s)
         return NULL;
+
     uint64_t left = x->len_bytes - x->cut;
     struct amph_rdp_rma m = { .code = x->code,
                               .len_bytes = (uint32_t)(left < x->chunk ? left : x->chunk),
                               .id = x->id,
                               .key = x->key,
                               .offset = x->offset + x->cut };
+
     s->head_len = (uint32_t)amph_rdp_put_rma(s->head, &m);
     if (x->st != AMPH_OK) { /* refused meanwhile */
         s->flags = RDP_F_VOID;
@@ -101,14 +112,17 @@ struct amph_rdp_seg *amph_rdp_xfer_cut(struct rdp *r, struct amph_rdp_conn *c, u
         s->data = x->base + x->cut;
         s->data_len = m.len_bytes;
     }
+
     s->xfer = x;
     x->under_way++;
     x->cut += m.len_bytes;
+
     if (x->cut == x->len_bytes) {
         c->tx[lane].xfers = x->next;
         if (!x->next)
             c->tx[lane].xfers_tail = &c->tx[lane].xfers;
     }
+
     return s;
 }
 
@@ -117,9 +131,11 @@ static bool usable(struct rdp *r, struct amph_rdp_conn *c, enum amph_status *st_
     *st_p = AMPH_ERR_STATE;
     if (!c)
         return false;
+
     *st_p = AMPH_ERR_PEER;
     if (c->state == RDP_CONN_LEFT)
         amph_rdp_fail(r, c, RDP_WHY_LEFT);
+
     return c->state <= RDP_CONN_UP;
 }
 
@@ -129,15 +145,19 @@ static enum amph_status start_put(struct rdp *r, struct amph_rdp_conn *c, uint64
 {
     struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
     uint64_t waiting = tx->reserved - tx->next_lseq;
+
     if (waiting >= QUEUED_MOST && tx->xfers)
         return AMPH_AGAIN;
+
     struct amph_rdp_xfer *x = calloc(1, sizeof *x);
     bool copy = (*lc && len_bytes <= EARLY_BYTES) || (!*lc && !rc);
     void *own = x && copy ? malloc(len_bytes) : NULL;
+
     if (!x || (copy && !own)) {
         free(x);
         return AMPH_AGAIN;
     }
+
     *x = (struct amph_rdp_xfer){ .code = RDP_RMA_PUT,
                                  .owned = copy,
                                  .id = r->next_id++,
@@ -150,9 +170,11 @@ static enum amph_status start_put(struct rdp *r, struct amph_rdp_conn *c, uint64
                                  .chunk = piece_of(c, len_bytes) };
     if (!copy)
         *lc = NULL;
+
     tx->reserved += (len_bytes + x->chunk - 1) / x->chunk;
     queue_xfer(c, RDP_PUT, x);
     amph_rdp_pump(r, c, amph_rdp_now(r));
+
     return AMPH_OK;
 }
 
@@ -161,17 +183,24 @@ enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64
                               struct amph_op *rc)
 {
     enum amph_status st;
+
     if (peer >= r->cfg.max_peers)
         return AMPH_ERR_RANGE;
+
     amph_rdp_lock(r);
+
     struct amph_rdp_conn *c = r->conn[peer];
+
     if (usable(r, c, &st))
         st = len_bytes ? start_put(r, c, key, offset, src, len_bytes, &lc, rc) : AMPH_OK;
+
     amph_rdp_unlock(r);
     if (st == AMPH_OK && lc) /* copied, or nothing to do */
         lc->done(lc, AMPH_OK);
+
     if (st == AMPH_OK && rc && len_bytes == 0)
         rc->done(rc, AMPH_OK);
+
     return st;
 }
 
@@ -181,8 +210,10 @@ enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64
 static bool send_word(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m)
 {
     struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, RDP_GET, RMA_HEAD);
+
     if (!s)
         return false;
+
     s->head_len = (uint32_t)amph_rdp_put_rma(s->head, m);
     amph_rdp_seg_queue(c, s);
     return true;
@@ -192,12 +223,16 @@ enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64
                               void *dst, size_t len_bytes, struct amph_op *done)
 {
     enum amph_status st;
+
     if (peer >= r->cfg.max_peers)
         return AMPH_ERR_RANGE;
+
     amph_rdp_lock(r);
+
     struct amph_rdp_conn *c = r->conn[peer];
     bool go = usable(r, c, &st);
     struct amph_rdp_get *g = go && len_bytes && c->ngets < RDP_OPS_MAX ? malloc(sizeof *g) : NULL;
+
     if (g) {
         *g = (struct amph_rdp_get){ .next = r->gets,
                                     .done = done,
@@ -205,9 +240,11 @@ enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64
                                     .peer = peer,
                                     .dst = dst,
                                     .len_bytes = len_bytes };
+
         struct amph_rdp_rma m = {
             .code = RDP_RMA_GET, .id = g->id, .key = key, .offset = offset, .total = len_bytes
         };
+
         if (send_word(r, c, &m)) {
             r->gets = g;
             c->ngets++;
@@ -220,9 +257,11 @@ enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64
     } else if (go) {
         st = len_bytes ? AMPH_AGAIN : AMPH_OK;
     }
+
     amph_rdp_unlock(r);
     if (go && len_bytes == 0 && done)
         done->done(done, AMPH_OK);
+
     return st;
 }
 
@@ -231,15 +270,18 @@ static struct amph_rdp_get **find_get(struct rdp *r, uint32_t peer, uint64_t id)
     for (struct amph_rdp_get **at = &r->gets; *at; at = &(*at)->next)
         if ((*at)->id == id && (*at)->peer == peer)
             return at;
+
     return NULL;
 }
 
 static void end_get(struct rdp *r, struct amph_rdp_get **at, enum amph_status st)
 {
     struct amph_rdp_get *g = *at;
+
     *at = g->next;
     if (r->conn[g->peer])
         r->conn[g->peer]->ngets--;
+
     amph_rdp_finish_op(r, g->done, st);
     free(g);
 }
@@ -258,15 +300,18 @@ void amph_rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st)
 static bool refuse(struct rdp *r, struct amph_rdp_conn *c, uint64_t id)
 {
     struct amph_rdp_rma m = { .code = RDP_RMA_REFUSED, .id = id, .key = AMPH_ERR_RANGE };
+
     /* said already, not yet heard? */
     for (struct amph_rdp_seg *s = c->tx[RDP_GET].out; s; s = s->next) {
         struct amph_rdp_rma said;
+
         if (s->head_len == RMA_HEAD && s->data_len == 0 && s->head[0] == RDP_RMA_REFUSED) {
             memcpy(&said, s->head, sizeof said);
             if (amph_le64(said.id) == id)
                 return true;
         }
     }
+
     return send_word(r, c, &m);
 }
 
@@ -274,10 +319,12 @@ static bool on_put(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp
                    const uint8_t *data)
 {
     uint8_t *to = find(r, m->key, m->offset, m->len_bytes);
+
     if (to)
         memcpy(to, data, m->len_bytes);
     else
         refuse(r, c, m->id);
+
     return to != NULL;
 }
 
@@ -285,11 +332,14 @@ static bool on_get(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp
                    const uint8_t *data)
 {
     uint8_t *from = m->total ? find(r, m->key, m->offset, m->total) : NULL;
+
     if (!from)
         return refuse(r, c, m->id);
+
     struct amph_rdp_xfer *x = c->nanswers < 2 * RDP_OPS_MAX ? calloc(1, sizeof *x) : NULL;
     if (!x)
         return false;
+
     *x = (struct amph_rdp_xfer){ .code = RDP_RMA_DATA,
                                  .id = m->id,
                                  .key = m->key,
@@ -298,6 +348,7 @@ static bool on_get(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp
                                  .chunk = piece_of(c, m->total) };
     c->nanswers++;
     queue_xfer(c, RDP_GET, x);
+
     return true;
 }
 
@@ -306,15 +357,18 @@ static bool on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rd
 {
     struct amph_rdp_get **at = find_get(r, c->peer, m->id);
     struct amph_rdp_get *g = at ? *at : NULL;
+
     if (!g || m->len_bytes > g->len_bytes - g->got || m->offset > g->len_bytes ||
         m->len_bytes > g->len_bytes - m->offset) {
         amph_count(DROP_MALFORMED);
         return true;
     }
+
     memcpy(g->dst + m->offset, data, m->len_bytes);
     g->got += m->len_bytes;
     if (g->got == g->len_bytes)
         end_get(r, at, AMPH_OK);
+
     return true;
 }
 
@@ -326,6 +380,7 @@ static void void_segments(struct amph_rdp_txlane *tx, struct amph_rdp_seg *s,
         if (s->xfer == x) {
             if (s->state == RDP_SEG_QUEUED)
                 tx->queued_bytes -= s->body_len;
+
             s->flags |= RDP_F_VOID;
             s->data = NULL;
             s->data_len = s->head_len = s->body_len = 0;
@@ -346,18 +401,23 @@ static bool on_refused(struct rdp *r, struct amph_rdp_conn *c, const struct amph
 {
     struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
     struct amph_rdp_get **at = find_get(r, c->peer, m->id);
+
     if (at) {
         end_get(r, at, AMPH_ERR_RANGE);
         return true;
     }
+
     for (struct amph_rdp_xfer *x = tx->xfers; x; x = x->next)
         if (x->id == m->id)
             void_xfer(c, RDP_PUT, x);
+
     struct amph_rdp_seg *lists[] = { tx->out, tx->head };
+
     for (unsigned i = 0; i < AMPH_COUNTOF(lists); i++)
         for (struct amph_rdp_seg *s = lists[i]; s; s = s->next)
             if (s->xfer && s->xfer->id == m->id)
                 void_xfer(c, RDP_PUT, s->xfer);
+
     return true;
 }
 
@@ -366,6 +426,7 @@ static const struct {
                const uint8_t *data);
     unsigned lane;
 } actions[] = {
+
     [RDP_RMA_PUT] = { on_put, RDP_PUT },
     [RDP_RMA_GET] = { on_get, RDP_GET },
     [RDP_RMA_DATA] = { on_data, RDP_GET },
@@ -377,17 +438,21 @@ bool amph_rdp_on_rma(struct rdp *r, struct amph_rdp_conn *c, const struct amph_r
     struct amph_rdp_seen *seen = &c->seen[p->h.lane - RDP_PUT];
     struct amph_rdp_rma m;
     const uint8_t *data;
+
     if (amph_rdp_seen_test(seen, p->seg.lseq))
         return true;
     if (p->seg.lseq - seen->floor >= 2 * RDP_RMA_SPAN)
         return false;
+
     if (!(p->h.flags & RDP_F_VOID)) {
         if (!amph_rdp_get_rma(p, &m, &data) || actions[m.code].lane != p->h.lane)
             amph_count(DROP_MALFORMED);
         else if (!actions[m.code].fn(r, c, &m, data))
             return false;
+
         r->work++;
     }
+
     return amph_rdp_seen_mark(seen, p->seg.lseq);
 }
 
@@ -399,25 +464,31 @@ void amph_rdp_mem_dereg(struct rdp *r, struct amph_rdp_region *region)
             *at = region->next;
             break;
         }
+
     /* Answers that would still be read from it say that it is gone. */
     for (uint32_t i = 0; i < r->cfg.max_peers; i++) {
         struct amph_rdp_conn *c = r->conn[i];
         struct amph_rdp_txlane *tx = c ? &c->tx[RDP_GET] : NULL;
+
         if (!c || !c->nanswers)
             continue;
+
         struct amph_rdp_seg *lists[] = { tx->out, tx->head };
+
         for (unsigned k = 0; k < AMPH_COUNTOF(lists); k++)
             for (struct amph_rdp_seg *s = lists[k]; s; s = s->next)
                 if (s->xfer && s->xfer->key == region->key && s->xfer->st == AMPH_OK) {
                     refuse(r, c, s->xfer->id);
                     void_xfer(c, RDP_GET, s->xfer);
                 }
+
         for (struct amph_rdp_xfer *x = tx->xfers; x; x = x->next)
             if (x->key == region->key && x->st == AMPH_OK) {
                 refuse(r, c, x->id);
                 x->st = AMPH_ERR_RANGE;
             }
     }
+
     amph_rdp_unlock(r);
     free(region);
 }

@@ -20,10 +20,12 @@ struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, un
 {
     struct amph_rdp_seg *s = amph_rdp_pool_get(&r->pool, sizeof *s);
     uint8_t *head = head_room ? amph_rdp_pool_get(&r->pool, head_room) : NULL;
+
     if (!s || (head_room && !head)) {
         amph_rdp_pool_put(&r->pool, s, sizeof *s);
         return NULL;
     }
+
     *s = (struct amph_rdp_seg){ .lane = (uint8_t)lane,
                                 .head = head,
                                 .head_room = (uint32_t)head_room,
@@ -36,6 +38,7 @@ void amph_rdp_seg_unref(struct rdp *r, struct amph_rdp_seg *s)
 {
     if (--s->refs)
         return;
+
     amph_rdp_pool_put(&r->pool, s->head, s->head_room);
     amph_rdp_pool_put(&r->pool, s, sizeof *s);
 }
@@ -43,13 +46,16 @@ void amph_rdp_seg_unref(struct rdp *r, struct amph_rdp_seg *s)
 void amph_rdp_seg_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 {
     struct amph_rdp_txlane *tx = &c->tx[s->lane];
+
     s->body_len = (uint32_t)amph_rdp_pad8(s->head_len + s->data_len);
     s->state = RDP_SEG_QUEUED;
     s->next = NULL;
+
     if (tx->head)
         tx->tail->next = s;
     else
         tx->head = s;
+
     tx->tail = s;
     tx->queued_bytes += s->body_len + RDP_SEG_COST;
 }
@@ -57,9 +63,11 @@ void amph_rdp_seg_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 static void lent_done(struct rdp *r, struct amph_rdp_seg *s)
 {
     struct amph_rdp_lent *lent = s->lent;
+
     s->lent = NULL;
     if (!lent || --lent->under_way)
         return;
+
     amph_rdp_finish_op(r, lent->lc, lent->st);
     free(lent);
 }
@@ -67,23 +75,28 @@ static void lent_done(struct rdp *r, struct amph_rdp_seg *s)
 void amph_rdp_seg_arrived(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 {
     struct amph_rdp_txlane *tx = &c->tx[s->lane];
+
     if (s->state == RDP_SEG_DONE)
         return;
+
     s->state = RDP_SEG_DONE;
     if (s->prev)
         s->prev->next = s->next;
     else
         tx->out = s->next;
+
     if (s->next)
         s->next->prev = s->prev;
     else
         tx->out_tail = s->prev;
+
     lent_done(r, s);
     if (s->xfer) {
         s->xfer->under_way--;
         amph_rdp_xfer_release(r, c, s->xfer);
         s->xfer = NULL;
     }
+
     s->data = NULL;
     amph_rdp_seg_unref(r, s);
 }
@@ -92,14 +105,17 @@ void amph_rdp_seg_lost(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 {
     if (s->in_lost || s->state != RDP_SEG_OUT)
         return;
+
     s->state = RDP_SEG_LOST;
     s->in_lost = true;
     s->refs++;
     s->next_lost = NULL;
+
     if (c->lost)
         c->lost_tail->next_lost = s;
     else
         c->lost = s;
+
     c->lost_tail = s;
 }
 
@@ -107,12 +123,15 @@ static struct amph_rdp_seg *pop_lost(struct rdp *r, struct amph_rdp_conn *c)
 {
     while (c->lost) {
         struct amph_rdp_seg *s = c->lost;
+
         if (s->state == RDP_SEG_LOST)
             return s;
+
         c->lost = s->next_lost;
         s->in_lost = false;
         amph_rdp_seg_unref(r, s);
     }
+
     return NULL;
 }
 
@@ -121,6 +140,7 @@ bool amph_rdp_has_outgoing(const struct amph_rdp_conn *c)
     for (unsigned i = 0; i < RDP_NLANES; i++)
         if (c->tx[i].head || c->tx[i].out || c->tx[i].xfers)
             return true;
+
     return false;
 }
 
@@ -128,11 +148,13 @@ static void drop_list(struct rdp *r, struct amph_rdp_seg *s, enum amph_status st
 {
     while (s) {
         struct amph_rdp_seg *next = s->next;
+
         s->state = RDP_SEG_DONE;
         s->data = NULL;
         s->xfer = NULL;
         if (s->lent)
             s->lent->st = st;
+
         lent_done(r, s);
         amph_rdp_seg_unref(r, s);
         s = next;
@@ -146,6 +168,7 @@ static void drop_cut(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg
     for (; s; s = s->next)
         if (s->xfer && s->xfer->cut == s->xfer->len_bytes && s->xfer->under_way) {
             struct amph_rdp_xfer *x = s->xfer;
+
             x->st = st;
             s->xfer = NULL;
             x->under_way--;
@@ -157,32 +180,41 @@ void amph_rdp_drop_all(struct rdp *r, struct amph_rdp_conn *c, enum amph_status 
 {
     for (unsigned i = 0; i < RDP_NLANES; i++) {
         struct amph_rdp_txlane *tx = &c->tx[i];
+
         /* being cut: held by the queue; else only by their segments */
         for (struct amph_rdp_xfer *x = tx->xfers; x; x = x->next) {
             x->st = st;
             x->under_way = 0;
         }
+
         drop_cut(r, c, tx->out, st);
         drop_cut(r, c, tx->head, st);
+
         while (tx->xfers) {
             struct amph_rdp_xfer *x = tx->xfers;
+
             tx->xfers = x->next;
             x->cut = x->len_bytes;
             amph_rdp_xfer_release(r, c, x);
         }
+
         tx->xfers_tail = &tx->xfers;
         drop_list(r, tx->out, st);
         drop_list(r, tx->head, st);
         tx->out = tx->out_tail = tx->head = tx->tail = NULL;
         tx->queued_bytes = 0;
     }
+
     while (pop_lost(r, c))
         continue;
+
     c->inflight = c->inflight_cost = c->out_packets = 0;
     for (; c->least_pn < c->next_pn; c->least_pn++) {
         struct amph_rdp_rec *rec = &c->rec[c->least_pn & (c->nrec - 1)];
+
         if (rec->state != RDP_REC_NONE && rec->seg)
             amph_rdp_seg_unref(r, rec->seg);
+
         rec->state = RDP_REC_NONE;
     }
 }
@@ -193,18 +225,24 @@ void amph_rdp_flush(struct rdp *r)
 {
     unsigned n = r->nout;
     unsigned taken = n ? r->cfg.env.send(r->cfg.env.ctx, r->out, n) : 0;
+
     r->nout = 0;
+
     /* the wire has no room: sent again a little later, and no sign of congestion */
     for (unsigned i = taken; i < n; i++) {
         struct amph_rdp_conn *c = r->out_from[i].c;
         uint64_t pn = r->out_from[i].pn;
         uint64_t now = amph_rdp_now(r);
+
         c->cc.pace_ns = c->cc.pace_ns > now + BLOCKED_NS ? c->cc.pace_ns : now + BLOCKED_NS;
+
         struct amph_rdp_rec *rec = pn >= c->least_pn && pn < c->next_pn && pn
                                        ? &c->rec[pn & (c->nrec - 1)]
                                        : NULL;
+
         if (!rec || rec->state != RDP_REC_OUT)
             continue;
+
         rec->state = RDP_REC_LOST;
         c->inflight -= rec->bytes;
         c->inflight_cost -= rec->bytes + RDP_SEG_COST;
@@ -231,15 +269,19 @@ static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, ui
     unsigned most = p->h.flags & RDP_F_SEG ? 2 : RDP_ACK_WORDS;
     unsigned nwords = ack ? amph_rdp_make_ack(c, most, &blk, words, now) : 0;
     size_t len = sizeof p->h;
+
     p->h.src = c->remote_index;
     p->h.type |= RDP_VERSION << 4;
+
     if (nwords) {
         p->h.flags |= RDP_F_ACK;
         p->h.ack_words = (uint8_t)nwords;
         len += amph_rdp_put_ack(head + len, &blk, words, nwords);
     }
+
     if (p->h.flags & RDP_F_SEG)
         len += amph_rdp_put_seghdr(head + len, &p->seg);
+
     return len;
 }
 
@@ -251,12 +293,15 @@ static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_
     struct amph_mac_part plain[2];
     struct amph_mac_part bulk = { NULL, 0 };
     unsigned n = p->nparts;
+
     if (n && body_len > RDP_BULK_BYTES)
         bulk = p->part[--n];
+
     p->h.body_len = (uint32_t)body_len;
     p->h.split = (uint32_t)(bulk.len_bytes ? body_len - amph_rdp_pad8(bulk.len_bytes) : body_len);
     for (unsigned i = 0; i < n; i++)
         plain[i] = p->part[i];
+
     amph_rdp_put_hdr(head, &p->h);
     p->h.mac = amph_rdp_mac(&c->out.mac, c->out.hash, head, head_len, plain, n, bulk.at,
                             bulk.len_bytes);
@@ -267,6 +312,7 @@ static void add_part(struct amph_port_out *out, const void *at, size_t len_bytes
 {
     if (!len_bytes)
         return;
+
     out->part[out->nparts].at = at;
     out->part[out->nparts++].len_bytes = len_bytes;
     out->len_bytes += len_bytes;
@@ -278,26 +324,33 @@ static size_t emit(struct rdp *r, struct amph_rdp_conn *c, struct packet *p, boo
 {
     static const uint64_t zeros;
     size_t body_len = 0;
+
     if (r->nout == RDP_OUT_BATCH)
         amph_rdp_flush(r);
+
     if (!amph_rdp_keys_want_hash(&c->out))
         return 0; /* no memory: as if it had been lost */
+
     unsigned n = r->nout++;
     uint8_t *head = (uint8_t *)r->head[n];
     struct amph_port_out *out = &r->out[n];
     size_t head_len = write_head(c, p, ack, head, now);
+
     *out = (struct amph_port_out){ .peer = c->peer };
     add_part(out, head, head_len);
+
     for (unsigned i = 0; i < p->nparts; i++) {
         add_part(out, p->part[i].at, p->part[i].len_bytes);
         body_len += p->part[i].len_bytes;
     }
+
     add_part(out, &zeros, amph_rdp_pad8(body_len) - body_len);
     seal(c, p, head, head_len, amph_rdp_pad8(body_len));
     r->out_from[n].c = c;
     r->out_from[n].pn = pn;
     c->last_sent_ns = now;
     amph_count(UDP_PACKETS);
+
     return out->len_bytes;
 }
 
@@ -319,17 +372,20 @@ static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg 
                                    uint64_t now, bool more)
 {
     struct amph_rdp_rec *rec = amph_rdp_rec_new(c, now, bytes);
+
     rec->seg = s;
     if (s) {
         s->refs++;
         s->last_pn = c->next_pn;
     }
+
     amph_rdp_cc_sent(c, rec, now, bytes, more);
     c->inflight += bytes;
     c->inflight_cost += bytes + RDP_SEG_COST;
     c->out_packets++;
     c->next_pn++;
     c->last_wanted_ns = now;
+
     return rec;
 }
 
@@ -340,15 +396,20 @@ static bool may_record(struct amph_rdp_conn *c)
         return true;
     if (c->nrec == RDP_RECORDS_MAX)
         return false;
+
     uint32_t more = c->nrec ? 2 * c->nrec : 16;
     struct amph_rdp_rec *rec = calloc(more, sizeof *rec);
+
     if (!rec)
         return false;
+
     for (uint64_t pn = c->least_pn; pn < c->next_pn; pn++)
         rec[pn & (more - 1)] = c->rec[pn & (c->nrec - 1)];
+
     free(c->rec);
     c->rec = rec;
     c->nrec = more;
+
     return true;
 }
 
@@ -356,9 +417,11 @@ void amph_rdp_send_ping(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     if (!may_record(c))
         return;
+
     struct packet p = { .h = {
                             .type = RDP_DATA, .flags = RDP_F_PING | RDP_F_NOW, .pn = c->next_pn } };
     size_t bytes = emit(r, c, &p, c->any_come, c->next_pn, now);
+
     record(c, NULL, bytes, now, false);
     amph_rdp_rearm(r, c, now);
 }
@@ -371,12 +434,15 @@ static void send_segment(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp
                                .lane = s->lane,
                                .pn = c->next_pn },
                         .seg = { s->lseq, s->after } };
+
     if (!(s->flags & RDP_F_VOID)) {
         p.part[p.nparts++] = (struct amph_mac_part){ s->head, s->head_len };
         if (s->data_len)
             p.part[p.nparts++] = (struct amph_mac_part){ s->data, s->data_len };
     }
+
     size_t bytes = emit(r, c, &p, c->ack_packets > 0, c->next_pn, now);
+
     record(c, s, bytes, now, more);
     s->state = RDP_SEG_OUT;
 }
@@ -387,39 +453,48 @@ static void send_segment(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp
 static struct amph_rdp_seg *next_of_lane(struct rdp *r, struct amph_rdp_conn *c, unsigned lane)
 {
     struct amph_rdp_txlane *tx = &c->tx[lane];
+
     if (lane >= RDP_PUT && tx->out && tx->next_lseq - tx->out->lseq >= RDP_RMA_SPAN)
         return NULL;
+
     if (!tx->head && tx->xfers) {
         struct amph_rdp_seg *s = amph_rdp_xfer_cut(r, c, lane);
         if (s)
             amph_rdp_seg_queue(c, s);
     }
+
     struct amph_rdp_seg *s = tx->head;
     if (s && tx->sent_bytes + s->body_len + RDP_SEG_COST > tx->limit)
         return NULL;
+
     return s;
 }
 
 static void take_from_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 {
     struct amph_rdp_txlane *tx = &c->tx[s->lane];
+
     tx->head = s->next;
     tx->queued_bytes -= s->body_len + RDP_SEG_COST;
     tx->sent_bytes += s->body_len + RDP_SEG_COST;
     s->next = NULL;
     s->prev = tx->out_tail;
+
     if (tx->out_tail)
         tx->out_tail->next = s;
     else
         tx->out = s;
+
     tx->out_tail = s;
 }
 
 static struct amph_rdp_seg *next_segment(struct rdp *r, struct amph_rdp_conn *c)
 {
     struct amph_rdp_seg *s = pop_lost(r, c);
+
     for (unsigned i = 0; !s && i < RDP_NLANES; i++)
         s = next_of_lane(r, c, (c->turn + i) % RDP_NLANES);
+
     return s;
 }
 
@@ -427,9 +502,11 @@ static bool has_more(const struct amph_rdp_conn *c)
 {
     if (c->lost)
         return true;
+
     for (unsigned i = 0; i < RDP_NLANES; i++)
         if (c->tx[i].head || c->tx[i].xfers)
             return true;
+
     return false;
 }
 
@@ -437,32 +514,40 @@ void amph_rdp_pump(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     struct amph_rdp_seg *s;
     uint64_t when = RDP_NEVER;
+
     if (c->state != RDP_CONN_UP) {
         if (c->state == RDP_CONN_HELLO && !c->hellos)
             amph_rdp_send_hello(r, c, now);
+
         amph_rdp_flush(r);
         amph_rdp_rearm(r, c, now);
         return;
     }
+
     c->send_ns = RDP_NEVER;
     while ((s = next_segment(r, c))) {
         size_t bytes = s->body_len + RDP_SEG_OVERHEAD;
         bool probe = c->probes > 0;
+
         if ((!probe && !amph_rdp_cc_may_send(c, bytes, now, &when)) || !may_record(c))
             break;
+
         if (s->state == RDP_SEG_QUEUED) {
             take_from_queue(c, s);
             c->turn = (s->lane + 1u) % RDP_NLANES;
         } else {
             amph_count(UDP_RESENT);
         }
+
         bool more = has_more(c);
         uint64_t ignore;
         bool last = probe || (s->lane == RDP_PUT && !more) ||
                     (more && !amph_rdp_cc_may_send(c, 2 * bytes, now, &ignore));
+
         send_segment(r, c, s, last ? RDP_F_NOW : 0, more, now);
         c->probes -= probe;
     }
+
     c->send_ns = when;
     amph_rdp_flush(r);
     amph_rdp_rearm(r, c, now);
@@ -475,6 +560,7 @@ static enum amph_status check(const struct amph_am *am, enum amph_lane lane)
     if (am->nargs > AMPH_AM_MAX_ARGS || am->kind > AMPH_AM_INTERNAL ||
         (unsigned)lane >= AMPH_NLANES)
         return AMPH_ERR_ARG;
+
     return amph_rdp_kind_packs(am->kind) && am->nbytes > RDP_MAX_MEDIUM ? AMPH_ERR_ARG : AMPH_OK;
 }
 
@@ -484,17 +570,22 @@ static bool append(struct amph_rdp_conn *c, unsigned lane, const struct amph_am 
 {
     struct amph_rdp_txlane *tx = &c->tx[lane];
     struct amph_rdp_seg *s = tx->head ? tx->tail : NULL;
+
     if (!s || s->flags || s->data_len || s->lent || s->head_room - s->head_len < total)
         return false;
+
     uint8_t *at = s->head + s->head_len;
     size_t head = amph_rdp_put_msg(at, am);
+
     if (payload)
         memcpy(at + head, am->payload, payload);
+
     memset(at + head + payload, 0, total - head - payload);
     s->head_len += (uint32_t)total;
     s->body_len = s->head_len;
     s->after = after > s->after ? after : s->after;
     tx->queued_bytes += (uint32_t)total;
+
     return true;
 }
 
@@ -504,10 +595,12 @@ static enum amph_status undo(struct rdp *r, struct amph_rdp_conn *c, unsigned la
 {
     while (first) {
         struct amph_rdp_seg *next = first->next;
+
         c->tx[lane].next_lseq--;
         amph_rdp_seg_unref(r, first);
         first = next;
     }
+
     return AMPH_AGAIN;
 }
 
@@ -522,14 +615,18 @@ static struct amph_rdp_seg *make_segment(struct rdp *r, struct amph_rdp_conn *c,
     size_t part = head + left <= c->body_most ? left : c->body_most - head;
     size_t room = lent ? head : amph_rdp_pad8(head + part);
     bool waits = c->tx[lane].head != NULL && !lent && at == 0 && part == payload;
+
     if (waits && room < 1024) /* others may join it */
         room = c->body_most < 2048 ? c->body_most : 2048;
+
     struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, lane, room);
     if (!s)
         return NULL;
+
     s->flags = at ? RDP_F_CONT : 0;
     if (!at)
         amph_rdp_put_msg(s->head, am);
+
     s->head_len = (uint32_t)(lent ? head : amph_rdp_pad8(head + part));
     if (lent) {
         s->data = (const uint8_t *)am->payload + at;
@@ -540,6 +637,7 @@ static struct amph_rdp_seg *make_segment(struct rdp *r, struct amph_rdp_conn *c,
         memcpy(s->head + head, (const uint8_t *)am->payload + at, part);
         memset(s->head + head + part, 0, s->head_len - head - part);
     }
+
     return s;
 }
 
@@ -553,26 +651,31 @@ static enum amph_status enqueue(struct rdp *r, struct amph_rdp_conn *c, unsigned
     struct amph_rdp_seg *s;
     size_t at = 0;
     size_t head = sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs);
+
     do {
         s = make_segment(r, c, lane, am, payload, at, lent);
         if (!s) {
             free(lent);
             return undo(r, c, lane, first);
         }
+
         s->after = after;
         at = at ? at + c->body_most : c->body_most - head;
         *tail = s;
         tail = &s->next;
     } while (at < payload);
+
     if (lent) {
         lent->lc = *lc;
         *lc = NULL;
     }
+
     while (first) {
         s = first;
         first = s->next;
         amph_rdp_seg_queue(c, s);
     }
+
     return AMPH_OK;
 }
 
@@ -581,33 +684,43 @@ enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane l
 {
     if (peer >= r->cfg.max_peers)
         return AMPH_ERR_RANGE;
+
     enum amph_status st = check(am, lane);
     if (st != AMPH_OK)
         return st;
+
     amph_rdp_lock(r);
+
     struct amph_rdp_conn *c = r->conn[peer];
+
     if (!c || c->state >= RDP_CONN_LEFT) {
         if (c && c->state == RDP_CONN_LEFT)
             amph_rdp_fail(r, c, RDP_WHY_LEFT);
+
         amph_rdp_unlock(r);
         return c ? AMPH_ERR_PEER : AMPH_ERR_STATE;
     }
+
     struct amph_rdp_txlane *put = &c->tx[RDP_PUT];
     struct amph_rdp_txlane *tx = &c->tx[lane];
     uint64_t after = put->out || put->xfers || put->head ? put->reserved : 0;
     size_t payload = amph_rdp_kind_packs(am->kind) ? am->nbytes : 0;
     size_t total = amph_rdp_pad8(sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs) +
                                  payload);
+
     if (tx->head && tx->queued_bytes >= RDP_QUEUE_BYTES)
         st = AMPH_AGAIN;
     else if (total > c->body_most || !append(c, lane, am, payload, total, after))
         st = enqueue(r, c, lane, am, payload, &lc, after);
     else
         st = AMPH_OK;
+
     if (st == AMPH_OK)
         amph_rdp_pump(r, c, amph_rdp_now(r));
+
     amph_rdp_unlock(r);
     if (st == AMPH_OK && lc)
         lc->done(lc, AMPH_OK);
+
     return st;
 }

@@ -13,24 +13,30 @@ static bool type_is_known(struct amph_rdp_packet *p)
 bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p)
 {
     const uint8_t *at = buf;
+
     if (len_bytes < sizeof p->h || len_bytes % 8)
         return false;
+
     memcpy(&p->h, at, sizeof p->h);
     p->h.mac = amph_le64(p->h.mac);
     p->h.src = amph_le32(p->h.src);
     p->h.pn = amph_le64(p->h.pn);
     p->h.body_len = amph_le32(p->h.body_len);
     p->h.split = amph_le32(p->h.split);
+
     size_t head = sizeof p->h;
     if (!type_is_known(p) || p->h.ack_words > RDP_ACK_WORDS || p->h.split > p->h.body_len ||
         p->h.lane >= RDP_NLANES)
         return false;
+
     size_t ack_len = p->h.flags & RDP_F_ACK ? sizeof p->ack + 8u * p->h.ack_words : 0;
     size_t seg_len = p->h.flags & RDP_F_SEG ? sizeof p->seg : 0;
+
     p->head_len = head + ack_len + seg_len;
     if ((p->h.ack_words && !ack_len) || len_bytes < p->head_len ||
         len_bytes - p->head_len != p->h.body_len)
         return false;
+
     if (ack_len) {
         memcpy(&p->ack, at + head, sizeof p->ack);
         p->ack.largest = amph_le64(p->ack.largest);
@@ -38,12 +44,14 @@ bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p
         for (unsigned i = 0; i < AMPH_NLANES; i++)
             p->ack.limit[i] = amph_le64(p->ack.limit[i]);
     }
+
     p->word = at + head + sizeof p->ack;
     if (seg_len) {
         memcpy(&p->seg, at + head + ack_len, sizeof p->seg);
         p->seg.lseq = amph_le64(p->seg.lseq);
         p->seg.after = amph_le64(p->seg.after);
     }
+
     p->body = at + p->head_len;
     return true;
 }
@@ -52,11 +60,13 @@ bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *
 {
     if (p->h.body_len != sizeof *m)
         return false;
+
     memcpy(m, p->body, sizeof *m);
     m->nonce = amph_le64(m->nonce);
     m->echo = amph_le64(m->echo);
     m->want = amph_le32(m->want);
     m->queue = amph_le64(m->queue);
+
     return m->nonce != 0 && m->want <= 1 && m->zero == 0;
 }
 
@@ -65,18 +75,23 @@ size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m,
 {
     if (left < sizeof *m)
         return 0;
+
     memcpy(m, at, sizeof *m);
     m->dest = amph_le64(m->dest);
     m->nbytes = amph_le32(m->nbytes);
     m->aux = amph_le16(m->aux);
+
     size_t head = sizeof *m + amph_rdp_pad8(4u * m->nargs);
     if (m->nargs > AMPH_AM_MAX_ARGS || m->kind > AMPH_AM_INTERNAL || left < head)
         return 0;
+
     for (unsigned i = 0; i < m->nargs; i++) {
         uint32_t w;
+
         memcpy(&w, at + sizeof *m + 4 * i, sizeof w);
         args[i] = (int32_t)amph_le32(w);
     }
+
     return head;
 }
 
@@ -85,6 +100,7 @@ bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m,
 {
     if (p->h.body_len < sizeof *m)
         return false;
+
     memcpy(m, p->body, sizeof *m);
     m->len_bytes = amph_le32(m->len_bytes);
     m->id = amph_le64(m->id);
@@ -92,8 +108,10 @@ bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m,
     m->offset = amph_le64(m->offset);
     m->total = amph_le64(m->total);
     *data_p = p->body + sizeof *m;
+
     size_t data = p->h.body_len - sizeof *m;
     bool carries = m->code == RDP_RMA_PUT || m->code == RDP_RMA_DATA;
+
     return m->code >= RDP_RMA_PUT && m->code <= RDP_RMA_REFUSED &&
            (carries ? m->len_bytes > 0 && m->len_bytes <= data && data - m->len_bytes < 8
                     : data == 0);
@@ -102,12 +120,14 @@ bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m,
 size_t amph_rdp_put_hdr(void *buf, const struct amph_rdp_hdr *h)
 {
     struct amph_rdp_hdr w = *h;
+
     w.mac = amph_le64(h->mac);
     w.src = amph_le32(h->src);
     w.pn = amph_le64(h->pn);
     w.body_len = amph_le32(h->body_len);
     w.split = amph_le32(h->split);
     memcpy(buf, &w, sizeof w);
+
     return sizeof w;
 }
 
@@ -116,19 +136,23 @@ size_t amph_rdp_put_ack(void *buf, const struct amph_rdp_ackblk *a, const uint64
 {
     struct amph_rdp_ackblk w = { .largest = amph_le64(a->largest),
                                  .delay_us = amph_le32(a->delay_us) };
+
     for (unsigned i = 0; i < AMPH_NLANES; i++)
         w.limit[i] = amph_le64(a->limit[i]);
+
     memcpy(buf, &w, sizeof w);
     for (unsigned i = 0; i < nwords; i++) {
         uint64_t v = amph_le64(words[i]);
         memcpy((uint8_t *)buf + sizeof w + 8 * i, &v, sizeof v);
     }
+
     return sizeof w + 8 * nwords;
 }
 
 size_t amph_rdp_put_seghdr(void *buf, const struct amph_rdp_seghdr *s)
 {
     struct amph_rdp_seghdr w = { amph_le64(s->lseq), amph_le64(s->after) };
+
     memcpy(buf, &w, sizeof w);
     return sizeof w;
 }
@@ -139,6 +163,7 @@ size_t amph_rdp_put_hello(void *buf, const struct amph_rdp_hello *m)
                                 .echo = amph_le64(m->echo),
                                 .want = amph_le32(m->want),
                                 .queue = amph_le64(m->queue) };
+
     memcpy(buf, &w, sizeof w);
     return sizeof w;
 }
@@ -153,14 +178,18 @@ size_t amph_rdp_put_msg(void *buf, const struct amph_am *am)
                               .nargs = am->nargs,
                               .flags = am->flags };
     uint8_t *at = buf;
+
     memcpy(at, &w, sizeof w);
     at += sizeof w;
+
     for (unsigned i = 0; i < am->nargs; i++, at += 4) {
         uint32_t v = amph_le32((uint32_t)am->args[i]);
         memcpy(at, &v, sizeof v);
     }
+
     if (am->nargs & 1)
         memset(at, 0, 4);
+
     return sizeof w + amph_rdp_pad8(4u * am->nargs);
 }
 
@@ -172,6 +201,7 @@ size_t amph_rdp_put_rma(void *buf, const struct amph_rdp_rma *m)
                               .key = amph_le64(m->key),
                               .offset = amph_le64(m->offset),
                               .total = amph_le64(m->total) };
+
     memcpy(buf, &w, sizeof w);
     return sizeof w;
 }

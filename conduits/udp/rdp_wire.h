@@ -30,6 +30,7 @@ enum amph_rdp_type {
     RDP_DATA = 2,
     RDP_BYE = 3
 };
+
 enum {
     RDP_F_ACK = 1,   /* an acknowledgement block follows the header */
     RDP_F_SEG = 2,   /* a segment is in it */
@@ -99,6 +100,7 @@ enum amph_rdp_rma_code {
     RDP_RMA_DATA,
     RDP_RMA_REFUSED
 };
+
 struct amph_rdp_rma {
     uint8_t code;
     uint8_t zero[3];

@@ -52,6 +52,7 @@ static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
 static bool unlucky(struct amph_udp_cx *u)
 {
     uint64_t z = u->loss_state += UINT64_C(0x9e3779b97f4a7c15);
+
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return (z ^ (z >> 31)) % LOSS_SCALE < u->loss;
@@ -63,12 +64,15 @@ static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
     struct amph_udp_cx *u = ctx;
     struct amph_port_out some[RDP_OUT_BATCH];
     unsigned k = 0;
+
     for (unsigned i = 0; i < n && i < RDP_OUT_BATCH; i++)
         if (!__atomic_load_n(&u->losing, __ATOMIC_RELAXED) && !unlucky(u))
             some[k++] = v[i];
         else
             amph_count(UDP_LOST);
+
     unsigned taken = k ? u->port->ops->send(u->port, some, k) : 0;
+
     return taken == k ? n : taken;
 }
 
@@ -82,28 +86,34 @@ static void linger(struct amph_udp_cx *u)
 {
     uint64_t end = amph_now_ns() + LINGER_NS;
     struct pollfd pfd = { .fd = u->port->ops->fd(u->port), .events = POLLIN };
+
     while (!amph_rdp_finish(u->rdp) && amph_now_ns() < end) {
         amph_rdp_progress(u->rdp, 0, 0);
         if (receive_some(u, 0, 1) == 0)
             poll(&pfd, pfd.fd >= 0, 1);
     }
+
     amph_rdp_send_goodbye(u->rdp);
 }
 
 static void amph_udp_close(struct amph_cx *cx)
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
+
     if (u->rdp) {
         linger(u);
         amph_udp_guard_close(u);
         amph_rdp_close(u->rdp);
     }
+
     amph_udp_wait_close(u);
     for (unsigned i = 0; i < UDP_DEPTH; i++)
         if (u->set[i])
             u->port->ops->free_set(u->port, u->set[i]);
+
     if (u->port)
         u->port->ops->close(u->port);
+
     free(u);
 }
 
@@ -113,6 +123,7 @@ static enum amph_status open_protocol(struct amph_udp_cx *u)
     u->lose_handler = (uint8_t)amph_env_int(AMPH_ENV_UDP_LOSE);
     u->loss_state = (uint64_t)amph_env_int(AMPH_ENV_UDP_SEED) * 1000003u + u->port->addr[2] * 256u +
                     u->port->addr[3];
+
     struct amph_rdp_config cfg = {
         .env = { u, clock_now, u->loss || u->lose_handler ? wire_lossy : wire_send },
         .upcalls = u->base.cfg.upcalls,
@@ -124,6 +135,7 @@ static enum amph_status open_protocol(struct amph_udp_cx *u)
         .timeout_ns = amph_env_ns(AMPH_ENV_UDP_TIMEOUT),
         .memory = amph_env_size(AMPH_ENV_UDP_MEMORY),
     };
+
     return amph_rdp_open(&cfg, &u->rdp);
 }
 
@@ -131,34 +143,46 @@ static enum amph_status amph_udp_open(const struct amph_cx_config *cfg, struct a
 {
     const struct amph_port_ops *ops;
     char why[512];
+
     if (cfg->max_peers == 0)
         return AMPH_ERR_ARG;
+
     enum amph_status st = amph_udp_choose_port(&ops, why, sizeof why);
+
     if (st != AMPH_OK) {
         amph_error_shared("the udp conduit cannot be used here: %s", why);
         return st;
     }
+
     struct amph_udp_cx *u = calloc(1, sizeof *u);
     if (!u)
         return AMPH_ERR_NOMEM;
+
     u->base = (struct amph_cx){ .ops = &amph_udp_ops, .caps = caps, .cfg = *cfg };
     u->wait_fd = u->timer_fd = u->guard_fd = -1;
     u->alarm_ns = RDP_NEVER;
+
     const struct amph_port_config port_cfg = { cfg->max_peers, cfg->loopback_only, cfg->interface };
+
     st = ops->open(&port_cfg, &u->port);
     if (st == AMPH_OK)
         st = open_protocol(u);
+
     if (st == AMPH_OK)
         st = amph_udp_wait_open(u);
+
     if (st == AMPH_OK)
         st = amph_udp_guard_open(u);
+
     if (st != AMPH_OK) {
         amph_udp_close(&u->base);
         return st;
     }
+
     memcpy(u->base.addr, u->port->addr, u->port->addr_len);
     u->base.addr_len = u->port->addr_len;
     *cx_p = &u->base;
+
     return AMPH_OK;
 }
 
@@ -167,22 +191,28 @@ static enum amph_status amph_udp_add_peer(struct amph_cx *cx, uint32_t peer,
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
     uint32_t datagram;
+
     amph_rdp_lock(u->rdp); /* the guard may be sending */
+
     enum amph_status st = u->port->ops->add_peer(u->port, peer, spec->addr, spec->addr_len,
                                                  &datagram);
+
     amph_rdp_unlock(u->rdp);
     if (st != AMPH_OK)
         return st;
+
     st = amph_rdp_add_peer(u->rdp, peer, spec->remote_index, spec->cookie_out, spec->cookie_in,
                            datagram);
     if (st != AMPH_OK)
         u->port->ops->del_peer(u->port, peer);
+
     return st;
 }
 
 static void amph_udp_del_peer(struct amph_cx *cx, uint32_t peer)
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
+
     amph_rdp_del_peer(u->rdp, peer);
     amph_rdp_lock(u->rdp);
     u->port->ops->del_peer(u->port, peer);
@@ -195,11 +225,14 @@ static enum amph_status amph_udp_mem_reg(struct amph_cx *cx, void *base, size_t 
                                          uint64_t fd_offset, struct amph_mem *mem)
 {
     struct amph_rdp_region *region;
+
     if (!base || len_bytes == 0)
         return AMPH_ERR_ARG;
+
     enum amph_status st = amph_rdp_mem_reg(amph_udp_of(cx)->rdp, base, len_bytes, &region);
     if (st != AMPH_OK)
         return st;
+
     amph_memkey_put(mem, KEY_VERSION, region->key, base, len_bytes, region);
     return AMPH_OK;
 }
@@ -208,6 +241,7 @@ static void amph_udp_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
 {
     if (mem->impl)
         amph_rdp_mem_dereg(amph_udp_of(cx)->rdp, mem->impl);
+
     mem->impl = NULL;
     mem->key_len = 0;
 }
@@ -216,10 +250,12 @@ static enum amph_status amph_udp_mem_import(struct amph_cx *cx, uint32_t peer, c
                                             size_t key_len, struct amph_rmem *rmem)
 {
     struct amph_rmem m;
+
     if (peer >= cx->cfg.max_peers)
         return AMPH_ERR_PEER;
     if (amph_memkey_get(key, key_len, KEY_VERSION, &m) != AMPH_OK || m.len_bytes == 0)
         return AMPH_ERR_PROTO;
+
     *rmem = m;
     return AMPH_OK;
 }
@@ -231,13 +267,17 @@ static enum amph_status amph_udp_am_send(struct amph_cx *cx, uint32_t peer, enum
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
     const bool loses = AMPH_UNLIKELY(u->lose_handler) && am->handler == u->lose_handler;
+
     /* what the call sends, and what the guard sends meanwhile; later on the message goes like
      * others */
     if (loses)
         __atomic_store_n(&u->losing, true, __ATOMIC_RELAXED);
+
     enum amph_status st = amph_rdp_am_send(u->rdp, peer, lane, am, lc);
+
     if (loses)
         __atomic_store_n(&u->losing, false, __ATOMIC_RELAXED);
+
     amph_udp_sent(u);
     return st;
 }
@@ -248,6 +288,7 @@ static enum amph_status amph_udp_put(struct amph_cx *cx, uint32_t peer,
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
     enum amph_status st = amph_rdp_put(u->rdp, peer, rmem->rkey, offset, src, len_bytes, lc, rc);
+
     amph_udp_sent(u);
     return st;
 }
@@ -258,6 +299,7 @@ static enum amph_status amph_udp_get(struct amph_cx *cx, uint32_t peer,
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
     enum amph_status st = amph_rdp_get(u->rdp, peer, rmem->rkey, offset, dst, len_bytes, done);
+
     amph_udp_sent(u);
     return st;
 }
@@ -270,6 +312,7 @@ static struct amph_port_set *unfinished(struct amph_udp_cx *u)
     for (unsigned i = 0; i < u->depth; i++)
         if (u->set[i] && u->set[i]->at < u->set[i]->end)
             return u->set[i];
+
     return NULL;
 }
 
@@ -280,26 +323,36 @@ static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned bud
     unsigned most = UDP_DEPTH;
     bool any = false;
     bool dry = false;
+
     if (u->depth == most)
         return 0;
+
     struct amph_port_set **own = &u->set[u->depth++];
+
     for (;;) {
         struct amph_port_set *set = unfinished(u);
+
         if (!set) {
             if (dry)
                 break;
+
             unsigned came = u->port->ops->recv(u->port, own);
+
             dry = came < AMPH_PORT_BATCH;
             if (!came)
                 break;
+
             continue;
         }
+
         struct amph_port_in in = set->in[set->at++];
+
         any = true;
         n += amph_rdp_input(u->rdp, in.at, in.len_bytes, lanes, budget - n);
         if (n >= budget)
             break;
     }
+
     u->depth--;
     return any ? n + amph_rdp_after_input(u->rdp) : n;
 }
@@ -308,11 +361,15 @@ static unsigned amph_udp_progress(struct amph_cx *cx, unsigned lanes, unsigned b
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
     unsigned n = amph_rdp_progress(u->rdp, lanes, budget);
+
     if (n < budget)
         n += receive_some(u, lanes, budget - n);
+
     uint32_t refused = u->port->ops->refused(u->port);
+
     if (AMPH_UNLIKELY(refused != UINT32_MAX))
         amph_rdp_refused(u->rdp, refused);
+
     return n;
 }
 

@@ -26,6 +26,7 @@ static void usage(void)
     if (MYTHREAD == 0)
         fprintf(stderr, "heat3d [-side N] [-steps N] [-depth PLANES] [-every N] [-way upcio|stdio] "
                         "[-restart FILE] DIR\n");
+
     upc_barrier();
     upc_global_exit(2);
 }
@@ -33,12 +34,15 @@ static void usage(void)
 static struct settings parse(int argc, char **argv)
 {
     struct settings s = { .side = 48, .depth = 2, .steps = 40, .every = 20 };
+
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
+
         if (argv[i][0] != '-' && !s.dir) {
             s.dir = argv[i];
             continue;
         }
+
         if (strcmp(argv[i], "-side") == 0)
             s.side = strtoul(value, NULL, 10);
         else if (strcmp(argv[i], "-steps") == 0)
@@ -54,19 +58,24 @@ static struct settings parse(int argc, char **argv)
             s.restart = value;
         else
             usage();
+
         i++;
     }
+
     if (!s.dir || s.side < 3 || s.side > 2000 || s.depth < 1 ||
         s.depth * s.side * s.side > UPC_MAX_BLOCK_SIZE)
         usage();
+
     if (s.steps < 0 || s.every < 1)
         usage();
+
     return s;
 }
 
 static struct cube make_cube(const struct settings *s)
 {
     struct cube c = { .side = s->side, .depth = s->depth };
+
     c.at = upc_all_alloc((s->side + s->depth - 1) / s->depth, block_elems(&c) * sizeof(double));
     if (upc_pts_is_null(c.at)) {
         fprintf(stderr,
@@ -74,6 +83,7 @@ static struct cube make_cube(const struct settings *s)
                 s->side);
         upc_global_exit(1);
     }
+
     return c;
 }
 
@@ -81,9 +91,11 @@ static struct cube make_cube(const struct settings *s)
 static void first_values(const struct cube *c)
 {
     double n = (double)c->side;
+
     upc_forall(size_t z = 0, z < c->side, z++, UPC_MINE_PTS(plane_at(c, z)))
     {
         double *p = upc_pts_local(plane_at(c, z));
+
         for (size_t y = 0; y < c->side; y++)
             for (size_t x = 0; x < c->side; x++) {
                 double dx = (double)x / n - 0.4;
@@ -91,6 +103,7 @@ static void first_values(const struct cube *c)
                 double dz = (double)z / n - 0.6;
                 bool face = x == 0 || y == 0 || z == 0 || x == c->side - 1 || y == c->side - 1 ||
                             z == c->side - 1;
+
                 p[y * c->side + x] = face                                 ? 0
                                      : dx * dx + dy * dy + dz * dz < 0.04 ? 100
                                      : x + y + z < c->side / 2            ? 20
@@ -103,8 +116,10 @@ static void first_values(const struct cube *c)
 static const double *plane(const struct cube *c, size_t z, double *halo)
 {
     upc_pts_t p = plane_at(c, z);
+
     if (UPC_MINE_PTS(p))
         return upc_pts_local(p);
+
     upc_memget(halo, p, plane_bytes(c));
     return halo;
 }
@@ -115,12 +130,14 @@ static void step(const struct cube *from, const struct cube *to, double *below_h
                  double *above_halo)
 {
     const size_t n = from->side;
+
     upc_forall(size_t z = 1, z < n - 1, z++, UPC_MINE_PTS(plane_at(from, z)))
     {
         const double *p = upc_pts_local(plane_at(from, z));
         const double *below = plane(from, z - 1, below_halo);
         const double *above = plane(from, z + 1, above_halo);
         double *q = upc_pts_local(plane_at(to, z));
+
         for (size_t y = 1; y < n - 1; y++)
             for (size_t i = y * n + 1; i < y * n + n - 1; i++)
                 q[i] = p[i] + 0.125 * (p[i - 1] + p[i + 1] + p[i - n] + p[i + n] + below[i] +
@@ -135,17 +152,21 @@ static double total_heat(const struct cube *c)
 {
     upc_pts_t sums = upc_all_alloc(c->side, sizeof(double));
     double total = 0;
+
     upc_forall(size_t z = 0, z < c->side, z++, UPC_MINE_PTS(plane_at(c, z)))
     {
         const double *p = upc_pts_local(plane_at(c, z));
         double sum = 0;
+
         for (size_t i = 0; i < c->side * c->side; i++)
             sum += p[i];
+
         UPC_STORE(double, upc_pts_add(sums, sizeof(double), 1, (ptrdiff_t)z), sum);
     }
     upc_barrier();
     for (size_t z = 0; z < c->side; z++)
         total += UPC_LOAD(double, upc_pts_add(sums, sizeof(double), 1, (ptrdiff_t)z));
+
     upc_all_free(sums);
     return total;
 }
@@ -155,34 +176,46 @@ static int program(int argc, char **argv)
     struct settings s = parse(argc, argv);
     char path[4096];
     long now = 0;
+
     if (s.restart)
         snapshot_head(s.restart, s.way, &s.side, &now);
+
     struct cube cube[2] = { make_cube(&s), make_cube(&s) };
     double *halo = malloc(2 * plane_bytes(&cube[0]));
+
     if (!halo)
         give_up("no memory for", "halos");
+
     if (s.restart)
         snapshot_read(s.restart, s.way, &cube[0]);
     else
         first_values(&cube[0]);
+
     /* the faces stay as they are */
     upc_forall(size_t z = 0, z < s.side, z++, UPC_MINE_PTS(plane_at(&cube[1], z)))
         memcpy(upc_pts_local(plane_at(&cube[1], z)), upc_pts_local(plane_at(&cube[0], z)),
                plane_bytes(&cube[0]));
     upc_barrier();
+
     int at = 0;
+
     for (; now < s.steps; at = !at) {
         step(&cube[at], &cube[!at], halo, halo + s.side * s.side);
         now++;
+
         if (now % s.every == 0 || now == s.steps) {
             snprintf(path, sizeof path, "%s/heat.%ld", s.dir, now);
             snapshot_write(path, s.way, &cube[!at], now);
         }
     }
+
     double heat = total_heat(&cube[at]);
+
     if (MYTHREAD == 0)
         printf("heat3d: side %zu, %ld steps, %d threads: heat %.17g\n", s.side, now, THREADS, heat);
+
     free(halo);
     return 0;
 }
+
 UPC_MAIN(program)

@@ -25,10 +25,12 @@ static inline size_t plane_bytes(const struct cube *c)
 {
     return c->side * c->side * sizeof(double);
 }
+
 static inline size_t block_elems(const struct cube *c)
 {
     return c->depth * c->side * c->side;
 }
+
 static inline upc_pts_t plane_at(const struct cube *c, size_t z)
 {
     return upc_pts_add(c->at, sizeof(double), block_elems(c), (ptrdiff_t)(z * c->side * c->side));
@@ -40,6 +42,7 @@ enum way {
     WAY_UPCIO,
     WAY_STDIO
 };
+
 void snapshot_write(const char *path, enum way way, const struct cube *c, long step);
 /* The side and the step of a snapshot. */
 void snapshot_head(const char *path, enum way way, size_t *side, long *step);

@@ -49,22 +49,28 @@ uint64_t shmemi_amo(const char *call, enum amo op, const void *dest, int bytes, 
                     uint64_t b, int pe, int fetch)
 {
     shmemi_check_pe(call, pe);
+
     struct place place = shmemi_place(call, dest, (uint64_t)bytes);
     void *here = shmemi_mapped(place, pe);
+
     if (here) {
         if (fetch) /* who spins on it still answers others */
             gasnet_AMPoll();
+
         return apply(op, here, bytes, a, b);
     }
+
     struct fetched fetched = { 0, 0 };
     uint64_t at = shmemi_packed(place);
     uint64_t to = fetch ? (uintptr_t)&fetched : 0;
+
     shmemi.asked += !fetch;
     gasnet_AMRequestShort9((gasnet_node_t)pe, H_AMO, (gasnet_handlerarg_t)((int)op * 16 + bytes),
                            ARG_HIGH(at), ARG_LOW(at), ARG_HIGH(a), ARG_LOW(a), ARG_HIGH(b),
                            ARG_LOW(b), ARG_HIGH(to), ARG_LOW(to));
     if (fetch)
         GASNET_BLOCKUNTIL(fetched.here);
+
     return fetched.value;
 }
 
@@ -76,10 +82,13 @@ void shmemi_amo_asked(gasnet_token_t token, gasnet_handlerarg_t how, gasnet_hand
     int op = how / 16;
     int bytes = how % 16;
     void *at = shmemi_here(shmemi_unpacked(shmemi_joined(at1, at0)), (uint64_t)bytes);
+
     if (!at || op < 0 || op >= AMO_COUNT || (bytes != 4 && bytes != 8) ||
         ((uintptr_t)at & (uintptr_t)(bytes - 1)))
         shmemi_fail("atomic", "another PE asks for what is no operation on a symmetric word");
+
     uint64_t old = apply((enum amo)op, at, bytes, shmemi_joined(a1, a0), shmemi_joined(b1, b0));
+
     gasnet_AMReplyShort4(token, H_AMO_DONE, ARG_HIGH(old), ARG_LOW(old), to1, to0);
 }
 
@@ -87,10 +96,12 @@ void shmemi_amo_done(gasnet_token_t token, gasnet_handlerarg_t v1, gasnet_handle
                      gasnet_handlerarg_t to1, gasnet_handlerarg_t to0)
 {
     struct fetched *fetched = (struct fetched *)POINTER_OF(to1, to0);
+
     if (!fetched) {
         shmemi_answered(token);
         return;
     }
+
     fetched->value = shmemi_joined(v1, v0);
     fetched->here = 1;
 }

@@ -25,14 +25,18 @@ struct set {
 static struct set set_of(const char *call, int start, int logstride, int size, long *sync)
 {
     shmemi_check_pe(call, start);
+
     int stride = logstride >= 0 && logstride < 31 ? 1 << logstride : 0;
     int me = stride ? (shmemi.pe - start) / stride : 0;
+
     if (!stride || size < 1 || start + (int64_t)stride * (size - 1) >= shmemi.npes)
         shmemi_fail(call, "PE_start %d, logPE_stride %d, PE_size %d is no set of the job's %d PEs",
                     start, logstride, size, shmemi.npes);
+
     if (shmemi.pe < start || (shmemi.pe - start) % stride || me >= size)
         shmemi_fail(call, "this PE is not in the set PE_start %d, logPE_stride %d, PE_size %d",
                     start, logstride, size);
+
     return (struct set){ start, stride, size, me, sync };
 }
 
@@ -53,9 +57,11 @@ static long signal_take(const struct set *set, int word, long value)
 {
     long *at = &set->sync[word];
     long now;
+
     SHMEMI_WAIT((now = __atomic_load_n(at, __ATOMIC_ACQUIRE)) >= (value ? value : 1));
     now = value ? value : now;
     __atomic_fetch_sub(at, now, __ATOMIC_ACQ_REL);
+
     return now;
 }
 
@@ -94,20 +100,26 @@ static void spread(const struct set *set, int root, void *dest, const void *sour
     int from_root = (set->me - root + set->size) % set->size;
     int bit = 1;
     const void *have = from_root ? dest : source;
+
     while (bit < set->size && !(from_root & bit))
         bit *= 2;
+
     if (from_root)
         signal_take(set, S_DOWN, 1);
+
     for (bit /= 2; bit; bit /= 2)
         if (from_root + bit < set->size)
             shmem_putmem_nbi(dest, have, nbytes, pe_of(set, (set->me + bit) % set->size));
+
     bit = 1;
     while (bit < set->size && !(from_root & bit))
         bit *= 2;
+
     shmem_quiet();
     for (bit /= 2; bit; bit /= 2)
         if (from_root + bit < set->size)
             signal_add(set, (set->me + bit) % set->size, S_DOWN, 1);
+
     shmem_quiet();
 }
 
@@ -119,6 +131,7 @@ static void collect(const struct set *set, void *dest, const void *source, size_
     for (int i = 0; i < set->size; i++)
         shmem_putmem_nbi((char *)dest + offset, source, nbytes,
                          pe_of(set, (set->me + i) % set->size));
+
     set_barrier(set);
 }
 
@@ -127,8 +140,10 @@ static void collect(const struct set *set, void *dest, const void *source, size_
 static size_t offset_in_chain(const struct set *set, size_t nbytes)
 {
     size_t offset = set->me ? (size_t)signal_take(set, S_PLACE, 0) - 1 : 0;
+
     if (set->me + 1 < set->size)
         signal_add(set, set->me + 1, S_PLACE, (long)(offset + nbytes + 1));
+
     return offset;
 }
 
@@ -139,6 +154,7 @@ static void exchange(const struct set *set, char *dest, const char *source, ptrd
         int to = (set->me + i) % set->size;
         char *at = dest + (size_t)set->me * nelems * (size_t)dst * size;
         const char *from = source + (size_t)to * nelems * (size_t)sst * size;
+
         if (dst == 1 && sst == 1)
             shmem_putmem_nbi(at, from, nelems * size, pe_of(set, to));
         else if (size == 4)
@@ -146,6 +162,7 @@ static void exchange(const struct set *set, char *dest, const char *source, ptrd
         else
             shmem_iput64(at, from, dst, sst, nelems, pe_of(set, to));
     }
+
     set_barrier(set);
 }
 
@@ -202,21 +219,27 @@ static void reduce(const struct set *set, void *dest, const void *source, size_t
 {
     char chunk[CHUNK] __attribute__((__aligned__(16)));
     memmove(dest, source, count * size);
+
     for (int round = 0, bit = 1; bit < set->size; round++, bit *= 2) {
         if (set->me & bit) {
             signal_add(set, set->me - bit, S_UP + round, 1);
             break;
         }
+
         if (set->me + bit >= set->size)
             continue;
+
         signal_take(set, S_UP + round, 1);
+
         size_t per_chunk = CHUNK / size;
+
         for (size_t done = 0, n; done < count; done += n) {
             n = count - done < per_chunk ? count - done : per_chunk;
             shmem_getmem(chunk, (char *)dest + done * size, n * size, pe_of(set, set->me + bit));
             combine((char *)dest + done * size, chunk, n);
         }
     }
+
     spread(set, 0, dest, dest, count * size);
     set_barrier(set);
 }

@@ -17,6 +17,7 @@ enum {
     IN_HEAP,
     IN_PROGRAM
 };
+
 struct place {
     int where;
     uint64_t offset;
@@ -33,6 +34,7 @@ struct shmemi {
     uint64_t program_bytes;
     volatile uint64_t asked, answered; /* requests whose answers shmem_quiet waits for */
 };
+
 extern struct shmemi shmemi;
 
 /* Ends the job with a sentence: call: ... */
@@ -53,6 +55,7 @@ static inline void *shmemi_there(struct place place, int pe)
 {
     return (char *)shmemi.heaps[pe].addr + place.offset;
 }
+
 /* Its address in this process if pe's memory is mapped here, else NULL. */
 void *shmemi_mapped(struct place place, int pe);
 
@@ -63,10 +66,12 @@ static inline uint64_t shmemi_joined(gasnet_handlerarg_t high, gasnet_handlerarg
 {
     return (uint64_t)(uint32_t)high << 32 | (uint32_t)low;
 }
+
 static inline uint64_t shmemi_packed(struct place place)
 {
     return place.offset << 1 | (unsigned)place.where;
 }
+
 static inline struct place shmemi_unpacked(uint64_t packed)
 {
     return (struct place){ (int)(packed & 1), packed >> 1 };
@@ -82,6 +87,7 @@ enum {
     H_AMO,
     H_AMO_DONE,
 };
+
 void shmemi_variable_put(gasnet_token_t token, void *data, size_t nbytes, gasnet_handlerarg_t at1,
                          gasnet_handlerarg_t at0);
 void shmemi_answered(gasnet_token_t token);
@@ -113,6 +119,7 @@ enum amo {
     AMO_CSWAP,
     AMO_COUNT
 };
+
 uint64_t shmemi_amo(const char *call, enum amo op, const void *dest, int bytes, uint64_t a,
                     uint64_t b, int pe, int fetch);
 

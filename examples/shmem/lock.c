@@ -27,12 +27,16 @@ static uint32_t change(const uint32_t *word, enum amo op, uint32_t a, uint32_t b
 void shmem_set_lock(long *lock)
 {
     shmemi_check_pe("shmem_set_lock", 0);
+
     struct lock *l = (struct lock *)lock;
     uint32_t self = (uint32_t)shmemi.pe + 1;
+
     __atomic_store_n(&l->node, 1, __ATOMIC_SEQ_CST);
+
     uint32_t before = change(&l->last, AMO_SET, self, 0, home_of("shmem_set_lock", lock));
     if (!before)
         return;
+
     change(&l->node, AMO_OR, self * 2, 0, (int)before - 1);
     SHMEMI_WAIT(!(__atomic_load_n(&l->node, __ATOMIC_ACQUIRE) & 1));
 }
@@ -40,10 +44,13 @@ void shmem_set_lock(long *lock)
 int shmem_test_lock(long *lock)
 {
     shmemi_check_pe("shmem_test_lock", 0);
+
     struct lock *l = (struct lock *)lock;
     int home = home_of("shmem_test_lock", lock);
+
     if (change(&l->last, AMO_GET, 0, 0, home))
         return 1;
+
     __atomic_store_n(&l->node, 1, __ATOMIC_SEQ_CST);
     return change(&l->last, AMO_CSWAP, 0, (uint32_t)shmemi.pe + 1, home) != 0;
 }
@@ -51,13 +58,18 @@ int shmem_test_lock(long *lock)
 void shmem_clear_lock(long *lock)
 {
     shmemi_check_pe("shmem_clear_lock", 0);
+
     struct lock *l = (struct lock *)lock;
+
     shmem_quiet(); /* what was written under the lock is there before the next one looks */
     if (__atomic_load_n(&l->node, __ATOMIC_ACQUIRE) <= 1 &&
         change(&l->last, AMO_CSWAP, (uint32_t)shmemi.pe + 1, 0,
                home_of("shmem_clear_lock", lock)) == (uint32_t)shmemi.pe + 1)
         return;
+
     SHMEMI_WAIT(__atomic_load_n(&l->node, __ATOMIC_ACQUIRE) > 1);
+
     uint32_t next = __atomic_load_n(&l->node, __ATOMIC_ACQUIRE) / 2;
+
     change(&l->node, AMO_AND, ~1u, 0, (int)next - 1);
 }

@@ -28,6 +28,7 @@ enum {
     SHMEM_THREAD_SERIALIZED,
     SHMEM_THREAD_MULTIPLE
 };
+
 enum {
     SHMEM_CMP_EQ = 1,
     SHMEM_CMP_NE,

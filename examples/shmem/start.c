@@ -21,6 +21,7 @@ enum {
 void shmemi_fail(const char *call, const char *format, ...)
 {
     va_list args;
+
     va_start(args, format);
     fprintf(stderr, "PE %d: %s: ", shmemi.pe, call);
     vfprintf(stderr, format, args);
@@ -35,6 +36,7 @@ void shmemi_check_pe(const char *call, int pe)
         fprintf(stderr, "%s was called before shmem_init\n", call);
         exit(1);
     }
+
     if (pe < 0 || pe >= shmemi.npes)
         shmemi_fail(call, "there is no PE %d; the job has %d", pe, shmemi.npes);
 }
@@ -44,18 +46,24 @@ void shmemi_check_pe(const char *call, int pe)
 static uint64_t heap_asked_for(void)
 {
     const char *text = gasnet_getenv("SHMEM_SYMMETRIC_SIZE");
+
     if (!text)
         text = gasnet_getenv("SHMEM_SYMMETRIC_HEAP_SIZE");
+
     if (!text)
         return HEAP_DEFAULT;
+
     char *unit;
     double value = strtod(text, &unit);
     const char *units = "KMGT";
     const char *at = *unit ? strchr(units, *unit & ~0x20) : NULL;
+
     for (long i = at ? at - units : -1; i >= 0; i--)
         value *= 1024;
+
     if (unit == text || (*unit && !at) || !(value >= 1) || value > (double)((uint64_t)1 << 60))
         shmemi_fail("shmem_init", "SHMEM_SYMMETRIC_SIZE=%s is no size; examples: 512M, 2G", text);
+
     return (uint64_t)value;
 }
 
@@ -70,33 +78,41 @@ static void start(void)
         { H_AMO, shmemi_amo_asked },
         { H_AMO_DONE, shmemi_amo_done },
     };
+
     /* clang-format on */
     int err = gasnet_init(NULL, NULL);
+
     if (err != GASNET_OK) {
         fprintf(stderr, "shmem_init: gasnet_init: %s\n", gasnet_ErrorDesc(err));
         exit(1);
     }
+
     shmemi.pe = (int)gasnet_mynode();
     shmemi.npes = (int)gasnet_nodes();
     shmemi.heap_bytes = (heap_asked_for() + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE *
                         GASNET_PAGESIZE;
+
     if (shmemi.heap_bytes > gasnet_getMaxGlobalSegmentSize())
         shmemi_fail(
             "shmem_init",
             "a symmetric heap of %llu bytes is more than the %llu that every process can give",
             (unsigned long long)shmemi.heap_bytes,
             (unsigned long long)gasnet_getMaxGlobalSegmentSize());
+
     err = gasnet_attach(handlers, sizeof handlers / sizeof *handlers, shmemi.heap_bytes, 0);
     if (err != GASNET_OK)
         shmemi_fail("shmem_init", "gasnet_attach: %s", gasnet_ErrorDesc(err));
+
     shmemi.heaps = calloc((size_t)shmemi.npes, sizeof *shmemi.heaps);
     shmemi.mappings = calloc((size_t)shmemi.npes, sizeof *shmemi.mappings);
     shmemi.arena = arena_create(shmemi.heap_bytes);
     if (!shmemi.heaps || !shmemi.mappings || !shmemi.arena)
         shmemi_fail("shmem_init", "no memory for the tables of %d processes", shmemi.npes);
+
     if (gasnet_getSegmentInfo(shmemi.heaps, shmemi.npes) != GASNET_OK ||
         gasnet_getNodeInfo(shmemi.mappings, shmemi.npes) != GASNET_OK)
         shmemi_fail("shmem_init", "GASNet does not tell where the segments are");
+
     shmemi.program = __data_start;
     shmemi.program_bytes = (uint64_t)(_end - __data_start);
     shmemi.started = 1;
@@ -126,6 +142,7 @@ void shmem_finalize(void)
 {
     if (!shmemi.started)
         return;
+
     shmem_barrier_all();
     shmemi.started = 0;
     arena_destroy(shmemi.arena);
@@ -165,6 +182,7 @@ void *shmem_ptr(const void *dest, int pe)
     struct place place;
     if (!shmem_pe_accessible(pe) || shmemi_find(dest, 1, &place))
         return NULL;
+
     return shmemi_mapped(place, pe);
 }
 
@@ -193,6 +211,7 @@ int shmemi_find(const void *addr, uint64_t nbytes, struct place *place)
     place->where = IN_HEAP;
     if (within(addr, nbytes, shmemi.heaps[shmemi.pe].addr, shmemi.heap_bytes, &place->offset))
         return 0;
+
     place->where = IN_PROGRAM;
     return within(addr, nbytes, shmemi.program, shmemi.program_bytes, &place->offset) ? 0 : -1;
 }
@@ -200,11 +219,13 @@ int shmemi_find(const void *addr, uint64_t nbytes, struct place *place)
 struct place shmemi_place(const char *call, const void *addr, uint64_t nbytes)
 {
     struct place place;
+
     if (shmemi_find(addr, nbytes, &place))
         shmemi_fail(
             call,
             "%llu bytes at %p are neither in the symmetric heap nor a variable of the program",
             (unsigned long long)nbytes, addr);
+
     return place;
 }
 
@@ -212,6 +233,7 @@ void *shmemi_here(struct place place, uint64_t nbytes)
 {
     uint64_t size = place.where == IN_HEAP ? shmemi.heap_bytes : shmemi.program_bytes;
     char *base = place.where == IN_HEAP ? (char *)shmemi.heaps[shmemi.pe].addr : shmemi.program;
+
     return place.offset <= size && nbytes <= size - place.offset ? base + place.offset : NULL;
 }
 
@@ -222,6 +244,7 @@ void *shmemi_mapped(struct place place, int pe)
     if (place.where != IN_HEAP ||
         shmemi.mappings[pe].supernode != shmemi.mappings[shmemi.pe].supernode)
         return NULL;
+
     return (char *)shmemi_there(place, pe) + shmemi.mappings[pe].offset;
 }
 

@@ -9,7 +9,9 @@
 static void put(const char *call, void *dest, const void *source, size_t nbytes, int pe, int nbi)
 {
     shmemi_check_pe(call, pe);
+
     struct place place = shmemi_place(call, dest, nbytes);
+
     if (pe == shmemi.pe)
         memmove(dest, source, nbytes);
     else if (place.where == IN_PROGRAM)
@@ -23,7 +25,9 @@ static void put(const char *call, void *dest, const void *source, size_t nbytes,
 static void get(const char *call, void *dest, const void *source, size_t nbytes, int pe, int nbi)
 {
     shmemi_check_pe(call, pe);
+
     struct place place = shmemi_place(call, source, nbytes);
+
     gasnet_AMPoll(); /* who spins on a get still answers others */
     if (pe == shmemi.pe)
         memmove(dest, source, nbytes);
@@ -33,6 +37,7 @@ static void get(const char *call, void *dest, const void *source, size_t nbytes,
         gasnet_get_nbi_bulk(dest, (gasnet_node_t)pe, shmemi_there(place, pe), nbytes);
     else
         gasnet_get_bulk(dest, (gasnet_node_t)pe, shmemi_there(place, pe), nbytes);
+
     if (place.where == IN_PROGRAM && !nbi)
         GASNET_BLOCKUNTIL(shmemi.answered == shmemi.asked);
 }
@@ -41,14 +46,17 @@ void shmem_putmem(void *dest, const void *source, size_t nbytes, int pe)
 {
     put("shmem_putmem", dest, source, nbytes, pe, 0);
 }
+
 void shmem_getmem(void *dest, const void *source, size_t nbytes, int pe)
 {
     get("shmem_getmem", dest, source, nbytes, pe, 0);
 }
+
 void shmem_putmem_nbi(void *dest, const void *source, size_t nbytes, int pe)
 {
     put("shmem_putmem_nbi", dest, source, nbytes, pe, 1);
 }
+
 void shmem_getmem_nbi(void *dest, const void *source, size_t nbytes, int pe)
 {
     get("shmem_getmem_nbi", dest, source, nbytes, pe, 1);
@@ -63,10 +71,12 @@ static void iput(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, s
     shmemi_check_pe("shmem_iput", pe);
     if (nelems == 0)
         return;
+
     struct place place = shmemi_place("shmem_iput", dest, ((nelems - 1) * (size_t)dst + 1) * size);
     size_t to_step = (size_t)dst * size;
     size_t from_step = (size_t)sst * size;
     size_t count[] = { size, nelems };
+
     if (place.where == IN_HEAP && pe != shmemi.pe)
         gasnet_puts_bulk((gasnet_node_t)pe, shmemi_there(place, pe), &to_step, (void *)source,
                          &from_step, count, 1);
@@ -82,19 +92,23 @@ static void iget(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, s
     shmemi_check_pe("shmem_iget", pe);
     if (nelems == 0)
         return;
+
     struct place place = shmemi_place("shmem_iget", source,
                                       ((nelems - 1) * (size_t)sst + 1) * size);
     size_t to_step = (size_t)dst * size;
     size_t from_step = (size_t)sst * size;
     size_t count[] = { size, nelems };
+
     if (place.where == IN_HEAP && pe != shmemi.pe) {
         gasnet_gets_bulk(dest, &to_step, (gasnet_node_t)pe, shmemi_there(place, pe), &from_step,
                          count, 1);
         return;
     }
+
     for (size_t i = 0; i < nelems; i++)
         get("shmem_iget", (char *)dest + i * to_step, (const char *)source + i * from_step, size,
             pe, 1);
+
     GASNET_BLOCKUNTIL(shmemi.answered == shmemi.asked);
 }
 

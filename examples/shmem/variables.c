@@ -22,7 +22,9 @@ void shmemi_variables_put(struct place place, const void *source, uint64_t nbyte
 {
     for (uint64_t done = 0, n; done < nbytes; done += n) {
         n = least(nbytes - done, gasnet_AMMaxMedium());
+
         uint64_t at = shmemi_packed(behind(place, done));
+
         shmemi.asked++;
         gasnet_AMRequestMedium2((gasnet_node_t)pe, H_VARIABLE_PUT, (char *)source + done, n,
                                 ARG_HIGH(at), ARG_LOW(at));
@@ -33,8 +35,10 @@ void shmemi_variable_put(gasnet_token_t token, void *data, size_t nbytes, gasnet
                          gasnet_handlerarg_t at0)
 {
     void *at = shmemi_here(shmemi_unpacked(shmemi_joined(at1, at0)), nbytes);
+
     if (!at)
         shmemi_fail("put", "another PE wants to write outside the symmetric variables");
+
     memcpy(at, data, nbytes);
     gasnet_AMReplyShort0(token, H_VARIABLE_PUT_DONE);
 }
@@ -49,8 +53,10 @@ void shmemi_variables_get(void *dest, struct place place, uint64_t nbytes, int p
 {
     for (uint64_t done = 0, n; done < nbytes; done += n) {
         n = least(nbytes - done, gasnet_AMMaxMedium());
+
         uint64_t at = shmemi_packed(behind(place, done));
         uint64_t to = (uintptr_t)dest + done;
+
         shmemi.asked++;
         gasnet_AMRequestShort5((gasnet_node_t)pe, H_VARIABLE_GET, ARG_HIGH(at), ARG_LOW(at),
                                (gasnet_handlerarg_t)n, ARG_HIGH(to), ARG_LOW(to));
@@ -62,8 +68,10 @@ void shmemi_variable_get(gasnet_token_t token, gasnet_handlerarg_t at1, gasnet_h
                          gasnet_handlerarg_t to0)
 {
     void *at = shmemi_here(shmemi_unpacked(shmemi_joined(at1, at0)), (uint32_t)nbytes);
+
     if (!at)
         shmemi_fail("get", "another PE wants to read outside the symmetric variables");
+
     gasnet_AMReplyMedium2(token, H_VARIABLE_GET_DONE, at, (uint32_t)nbytes, to1, to0);
 }
 

@@ -109,6 +109,7 @@ struct wave_sums {
     double energy, peak;
     double probe[WAVE_MAX_PROBES];
 };
+
 /* Energy, largest |p| and the probes of the whole field; the result is given on process 0.
  * Collective. */
 void wave_field_sums(struct wave_field *f, struct wave_sums *sums_p);
@@ -138,6 +139,7 @@ enum wave_clock {
     WAVE_IN,
     WAVE_TIMES
 };
+
 /* Of this process: seconds in the first three; bytes written; calls, bytes written and read as its
  * server counted them. */
 extern double wave_time[WAVE_TIMES];

@@ -44,11 +44,13 @@ static const unsigned char colours[][3] = {
 static void colour(double x, unsigned char *rgb)
 {
     const int last = (int)(sizeof colours / sizeof colours[0]) - 1;
+
     /* The root lifts faint echoes; it is odd, so that equal and opposite pressures stay equally
      * strong. */
     double s = copysign(pow(fmin(fabs(x), 1), 0.65), x);
     double at = (s + 1) / 2 * last;
     int low = at < last ? (int)at : last - 1;
+
     for (int c = 0; c < 3; c++)
         rgb[c] = (unsigned char)(colours[low][c] +
                                  (at - low) * (colours[low + 1][c] - colours[low][c]) + 0.5);
@@ -58,13 +60,16 @@ static void paint_row(const struct wave_field *f, int j, const double *p, double
                       unsigned char *rgb)
 {
     static const unsigned char wall[] = { 44, 44, 52 }, rim[] = { 16, 16, 20 };
+
     for (int i = 0; i < f->nx; i++, rgb += 3) {
         if (!wave_is_solid(f->par, i, j)) {
             colour(p[i] / range, rgb);
             continue;
         }
+
         bool edge = !wave_is_solid(f->par, i - 1, j) || !wave_is_solid(f->par, i + 1, j) ||
                     !wave_is_solid(f->par, i, j - 1) || !wave_is_solid(f->par, i, j + 1);
+
         memcpy(rgb, edge ? rim : wall, 3);
     }
 }
@@ -73,9 +78,11 @@ static void paint_row(const struct wave_field *f, int j, const double *p, double
 static double full_colour(struct wave_field *f)
 {
     struct wave_sums sums;
+
     wave_field_sums(f, &sums);
     if (f->par->picture_range > 0)
         return f->par->picture_range;
+
     return sums.peak > 0 ? 0.75 * sums.peak : 1;
 }
 
@@ -83,13 +90,16 @@ static void write_rows(struct wave_field *f, png_structp png, double range)
 {
     double *row = malloc((size_t)f->nx * sizeof *row);
     unsigned char *rgb = malloc((size_t)f->nx * 3);
+
     if (!row || !rgb)
         wave_fatal("no memory for a row of the picture");
+
     for (int j = f->par->ny - 1; j >= 0; j--) {
         wave_field_fetch_row(f, j, row);
         paint_row(f, j, row, range, rgb);
         png_write_row(png, rgb);
     }
+
     free(rgb);
     free(row);
 }
@@ -97,12 +107,16 @@ static void write_rows(struct wave_field *f, png_structp png, double range)
 static void write_picture(struct wave_field *f, const char *path, double range)
 {
     struct sink sink = { open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666), path };
+
     if (sink.fd < 0)
         wave_fatal("cannot open %s: %s", path, strerror(errno));
+
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
     png_infop info = png ? png_create_info_struct(png) : NULL;
+
     if (!info || setjmp(png_jmpbuf(png)))
         wave_fatal("libpng cannot write %s", path);
+
     png_set_write_fn(png, &sink, sink_write, sink_flush);
     png_set_IHDR(png, info, (png_uint_32)f->nx, (png_uint_32)f->par->ny, 8, PNG_COLOR_TYPE_RGB,
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -119,10 +133,12 @@ void wave_png_write(struct wave_field *f, const char *name)
     char path[WAVE_PATH_BYTES];
     double range = full_colour(f);
     double t = wave_now();
+
     if (f->rank == 0) {
         wave_io_path(f, name, path, sizeof path);
         write_picture(f, path, range);
         wave_time[WAVE_FILE] += wave_now() - t;
     }
+
     wave_barrier(); /* nobody changes p before the last row has been fetched */
 }

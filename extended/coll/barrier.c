@@ -34,8 +34,10 @@ static uint64_t word_of(uint32_t phase, struct amph_barrier_value v)
 static bool value_in(const uint64_t *word, uint32_t phase, struct amph_barrier_value *v)
 {
     uint64_t w = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
     if (w >> 34 != (phase & PHASE_MASK))
         return false;
+
     *v = (struct amph_barrier_value){ .kind = (uint32_t)(w >> 32 & 3), .id = (int32_t)(uint32_t)w };
     return true;
 }
@@ -44,10 +46,12 @@ struct amph_barrier_value amph_barrier_combine(struct amph_barrier_value a,
                                                struct amph_barrier_value b)
 {
     const struct amph_barrier_value mismatch = { .kind = AMPH_BARRIER_MISMATCH };
+
     if (a.kind == AMPH_BARRIER_MISMATCH || b.kind == AMPH_BARRIER_MISMATCH)
         return mismatch;
     if (a.kind == AMPH_BARRIER_ANONYMOUS)
         return b;
+
     return b.kind == AMPH_BARRIER_ANONYMOUS || a.id == b.id ? a : mismatch;
 }
 
@@ -66,12 +70,15 @@ static void finish(struct amph_barrier *b)
 {
     struct amph_gex *g = amph_gex();
     struct amph_gex_op *op = b->head;
+
     amph_coll_count(b->coll, -1u);
     __atomic_store_n(&b->state, DONE, __ATOMIC_RELEASE);
+
     if (op) {
         b->head = op->next;
         amph_event_sub(&op->root);
     }
+
     if (g->threaded)
         amph_am_kick(g->ep.am); /* the thread that waits may be another */
 }
@@ -82,14 +89,17 @@ static bool local_stage(struct amph_barrier *b)
     struct amph_barrier_value v;
     const uint32_t nlocal = b->coll->nlocal;
     const uint32_t self = b->coll->self;
+
     while (b->seen < nlocal) {
         if (b->seen == self)
             v = b->own;
         else if (!value_in(&b->line[b->seen].word[b->phase & 1], b->phase, &v))
             return false;
+
         b->combined = b->seen ? amph_barrier_combine(b->combined, v) : v;
         b->seen++;
     }
+
     return true;
 }
 
@@ -106,10 +116,12 @@ static bool send_round(struct amph_barrier *b)
         .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_BARRIER, .nargs = 7, .args = args
     };
     enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, &am, AMPH_AM_IMMEDIATE, NULL);
+
     if (st == AMPH_AGAIN)
         amph_colls()->no_room = true;
     else if (st != AMPH_OK && !amph_job.exiting)
         amph_fatal("a barrier cannot reach process %u: %s", peer, amph_status_text(st));
+
     return st == AMPH_OK;
 }
 
@@ -117,13 +129,16 @@ static bool send_round(struct amph_barrier *b)
 static bool rounds_stage(struct amph_barrier *b)
 {
     struct amph_barrier_value v;
+
     for (; (UINT64_C(1) << b->round) < b->coll->count; b->round++, b->sent = false) {
         if (!b->sent && !(b->sent = send_round(b)))
             return false;
         if (!value_in(&b->inbox[b->phase & 1][b->round], b->phase, &v))
             return false;
+
         b->combined = amph_barrier_combine(b->combined, v);
     }
+
     return true;
 }
 
@@ -131,6 +146,7 @@ static void publish_result(struct amph_barrier *b)
 {
     if (b->coll->nlocal == 1)
         return;
+
     __atomic_store_n(&b->line[b->coll->nlocal].word[b->phase & 1], word_of(b->phase, b->combined),
                      __ATOMIC_RELEASE);
     wake_all(b);
@@ -144,12 +160,15 @@ static void after_local(struct amph_barrier *b, bool arriving)
         finish(b);
         if (arriving && b->coll->nlocal > 1)
             wake_all(b);
+
         return;
     }
+
     if (b->coll->self == 0) {
         __atomic_store_n(&b->state, ROUNDS, __ATOMIC_RELAXED);
         return;
     }
+
     __atomic_store_n(&b->state, RESULT, __ATOMIC_RELAXED);
     if (arriving) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -162,15 +181,18 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
     b->phase++;
     if ((b->phase & PHASE_MASK) == 0)
         b->phase += 2; /* 0 is "never"; the turn of the words is kept */
+
     b->own = value;
     b->seen = 0;
     b->round = 0;
     b->sent = false;
     amph_coll_count(b->coll, 1);
     __atomic_store_n(&b->state, LOCAL, __ATOMIC_RELAXED);
+
     if (b->coll->nlocal > 1) {
         __atomic_store_n(&b->line[b->coll->self].word[b->phase & 1], word_of(b->phase, value),
                          __ATOMIC_RELEASE);
+
         /* of two that arrive together at least one sees both */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     } else {
@@ -187,18 +209,23 @@ static uint32_t state_of(const struct amph_barrier *b)
 static void advance(struct amph_barrier *b, bool arriving)
 {
     static const struct amph_barrier_value anonymous = { .kind = AMPH_BARRIER_ANONYMOUS };
+
     for (;;) {
         if (state_of(b) == LOCAL && local_stage(b))
             after_local(b, arriving);
+
         if (state_of(b) == ROUNDS && rounds_stage(b)) {
             publish_result(b);
             finish(b);
         }
+
         if (state_of(b) == RESULT &&
             value_in(&b->line[b->coll->nlocal].word[b->phase & 1], b->phase, &b->combined))
             finish(b);
+
         if (state_of(b) != DONE || !b->head)
             return;
+
         start(b, anonymous);
         arriving = true;
     }
@@ -217,9 +244,11 @@ void amph_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value
 void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op)
 {
     static const struct amph_barrier_value anonymous = { .kind = AMPH_BARRIER_ANONYMOUS };
+
     op->root.pending = 1;
     op->next = NULL;
     amph_spin_lock(&b->locked);
+
     if (b->head) {
         b->tail->next = op;
         b->tail = op;
@@ -227,6 +256,7 @@ void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op)
         b->head = b->tail = op;
         start(b, anonymous);
     }
+
     advance(b, true);
     amph_spin_unlock(&b->locked);
 }
@@ -234,11 +264,13 @@ void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op)
 bool amph_barrier_progress(struct amph_barrier *b)
 {
     uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
+
     if (state != IDLE && state != DONE && amph_spin_try(&b->locked)) {
         advance(b, false);
         amph_spin_unlock(&b->locked);
         state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
     }
+
     return state == DONE;
 }
 
@@ -257,13 +289,17 @@ void amph_barrier_wait(struct amph_barrier *b)
     struct amph_gex *g = amph_gex();
     struct amph_waiter w = AMPH_WAITER_INIT;
     bool spins = !amph_job.crowded && amph_job.wait_mode != AMPH_WAIT_BLOCK;
+
     for (unsigned i = 0; spins && i < SPINS; i++) {
         if (amph_barrier_progress(b))
             return;
+
         if (i % SPINS_BETWEEN_POLLS == 0 || b->coll->count > 1)
             amph_am_poll(g->ep.am);
+
         amph_cpu_relax();
     }
+
     while (!amph_barrier_progress(b))
         amph_gex_wait_step(&w);
 }
@@ -286,12 +322,15 @@ void amph_barrier_deliver(struct amph_coll *c, const int32_t *args)
     uint32_t number = (uint32_t)args[ARG_NUMBER];
     uint32_t phase = (uint32_t)args[ARG_PHASE];
     uint32_t round = (uint32_t)args[ARG_ROUND];
+
     if (number >= AMPH_BARRIERS || round >= AMPH_BARRIER_ROUNDS ||
         (uint32_t)args[ARG_KIND] >= AMPH_BARRIER_KINDS) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     const struct amph_barrier_value v = { .kind = (uint32_t)args[ARG_KIND], .id = args[ARG_NAME] };
+
     __atomic_store_n(&c->barrier[number].inbox[phase & 1][round], word_of(phase, v),
                      __ATOMIC_RELEASE);
 }
@@ -300,13 +339,17 @@ static void on_barrier(struct amph_token *token, const struct amph_am *am)
 {
     if (!amph_gex() || !amph_colls())
         return;
+
     amph_spin_lock(&amph_colls()->mail_lock);
+
     struct amph_coll *c = amph_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 |
                                          (uint32_t)am->args[ARG_ID_LOW]);
+
     if (c)
         amph_barrier_deliver(c, am->args);
     else
         amph_mail_keep(token, am);
+
     amph_spin_unlock(&amph_colls()->mail_lock);
 }
 
@@ -323,5 +366,6 @@ enum amph_status amph_barriers_open(struct amph_gex *g)
     static const struct amph_am_entry on_wake_entry = { (void *)on_wake, false, 1, 1, 0, NULL,
                                                         "wake" };
     enum amph_status st = amph_am_register(g->ep.am, AMPH_GEX_BARRIER, &on_barrier_entry);
+
     return st == AMPH_OK ? amph_am_register(g->ep.am, AMPH_GEX_WAKE, &on_wake_entry) : st;
 }

@@ -25,6 +25,7 @@ enum amph_barrier_kind {
     AMPH_BARRIER_MISMATCH,
     AMPH_BARRIER_KINDS
 };
+
 struct amph_barrier_value {
     uint32_t kind;
     int32_t id; /* of a named one */
@@ -48,6 +49,7 @@ enum {
     AMPH_BARRIER_TEAM,
     AMPH_BARRIERS
 };
+
 struct amph_coll;
 struct amph_gex_op;
 

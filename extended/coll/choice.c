@@ -36,19 +36,25 @@ const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, u
                                                 size_t len, uint32_t piece)
 {
     const struct amph_coll_choice *row = choices;
+
     if (op->fold.elem_bytes > piece)
         len = 0; /* elements longer than a message cannot follow each other in pieces */
+
     while (row->kind != op->kind || len > row->most_bytes || len > row->most_total / count)
         row++;
+
     return row;
 }
 
 size_t amph_coll_scratch(const struct amph_coll_choice *choice, uint32_t count, size_t len)
 {
     size_t rounds = 1; /* one more than rounds: for a participant beyond a power of 2 */
+
     while ((UINT64_C(1) << (rounds - 1)) < count)
         rounds++;
+
     if (choice->scratch_blocks == AMPH_SCRATCH_LOG)
         return rounds * len;
+
     return (choice->scratch_blocks == AMPH_SCRATCH_ALL ? count : choice->scratch_blocks) * len;
 }

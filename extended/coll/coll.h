@@ -81,12 +81,14 @@ struct amph_mail_in {
     uint64_t pieces;    /* bit i: piece i is there; of the first 64 */
     bool open, tell;    /* tell: the sender is still to hear that it may send */
 };
+
 struct amph_mail_out {
     const uint8_t *buf;
     uint32_t len, ready; /* bytes in all; bytes that may be sent by now */
     uint32_t sent, to, port;
     bool told, over; /* the receiver waits for it; all has been sent */
 };
+
 struct amph_letter;
 struct amph_mail {
     bool on;
@@ -192,6 +194,7 @@ struct amph_coll {
 enum {
     AMPH_COLL_HASH = 64
 };
+
 struct amph_colls {
     uint32_t active;   /* sum over teams; relaxed */
     uint32_t finished; /* counts what was completed */
@@ -218,6 +221,7 @@ static inline bool amph_spin_try(uint32_t *lock)
 {
     return !amph_gex()->threaded || !__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE);
 }
+
 void amph_spin_lock(uint32_t *lock);
 static inline void amph_spin_unlock(uint32_t *lock)
 {
@@ -250,6 +254,7 @@ struct amph_coll_args {
     bool meet_first, meet_last; /* all members before, after (ALLSYNC) */
     bool src_leaf;              /* local completion is asked for as a leaf */
 };
+
 gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args *args);
 /* Moves the first operation on.  locked. */
 void amph_coll_run(struct amph_coll *c);
@@ -278,10 +283,12 @@ static inline void amph_mail_more(struct amph_coll *c, uint32_t out, size_t read
 {
     c->mail.out[out].ready = (uint32_t)ready;
 }
+
 static inline bool amph_mail_got(const struct amph_coll *c, uint32_t port)
 {
     return c->mail.in[port].open && __atomic_load_n(&c->mail.in[port].left, __ATOMIC_ACQUIRE) == 0;
 }
+
 /* Bytes from the beginning that are there (of the first 64 pieces). */
 size_t amph_mail_prefix(const struct amph_coll *c, uint32_t port);
 /* Sends what can be sent; true: all has been. */
@@ -301,6 +308,7 @@ enum amph_local_kind {
     AMPH_LOCAL_EXCHANGE,
     AMPH_LOCAL_KINDS
 };
+
 /* Begins a stage over the own neighbourhood; root: a place in it; len: bytes of a block; stride:
  * from block to block. */
 void amph_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,

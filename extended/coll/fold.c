@@ -63,10 +63,12 @@ amph_fold_fn amph_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p)
     for (size_t i = 0; i < AMPH_COUNTOF(rows); i++) {
         if (rows[i].dt != dt)
             continue;
+
         *bytes_p = rows[i].bytes;
         if (rows[i].op == op)
             return rows[i].fn;
     }
+
     return NULL;
 }
 
@@ -82,6 +84,7 @@ void amph_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_
     for (size_t at = 0; at < len_bytes; at += f->elem_bytes) {
         uint64_t v8;
         uint32_t v4;
+
         if (f->elem_bytes == sizeof v8) {
             memcpy(&v8, (const uint8_t *)src + at, sizeof v8);
             v8 = amph_le64(v8);
@@ -102,9 +105,11 @@ void amph_fold_travelling(const struct amph_fold *f, const void *left, void *rig
         amph_fold(f, left, right, len_bytes);
         return;
     }
+
     for (size_t at = 0; at < len_bytes; at += sizeof own) {
         size_t n = len_bytes - at < sizeof own ? len_bytes - at : sizeof own;
         uint8_t *r = (uint8_t *)right + at;
+
         amph_fold_turn(f, own, (const uint8_t *)left + at, n);
         amph_fold_turn(f, r, r, n);
         amph_fold(f, own, r, n);

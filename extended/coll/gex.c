@@ -18,9 +18,12 @@ static struct amph_team *team_for(gex_TM_t tm, gex_Flags_t flags, gex_Flags_t kn
                                   const char *call)
 {
     amph_check_call(call);
+
     struct amph_team *team = amph_team_of(tm, call);
+
     if (AMPH_UNLIKELY(flags & ~known))
         amph_fatal("%s: flags %#x are not for collectives", call, (unsigned)(flags & ~known));
+
     return team;
 }
 
@@ -35,6 +38,7 @@ gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags)
 {
     struct amph_team *team = team_for(tm, flags, 0, "gex_Coll_BarrierNB");
     struct amph_gex_op *op = amph_op_get();
+
     amph_barrier_enqueue(&team->coll->barrier[AMPH_BARRIER_TEAM], op);
     return amph_op_event(op);
 }
@@ -43,13 +47,16 @@ gex_Event_t gex_Coll_BroadcastNB(gex_TM_t tm, gex_Rank_t root, void *dst, const 
                                  size_t nbytes, gex_Flags_t flags)
 {
     struct amph_team *team = team_for(tm, flags, FLAGS_KNOWN, "gex_Coll_BroadcastNB");
+
     check_root(team, root, "gex_Coll_BroadcastNB");
+
     const struct amph_coll_args args = { .kind = AMPH_COLL_BROADCAST,
                                          .root = root,
                                          .dst = dst,
                                          .src = src,
                                          .block = nbytes,
                                          .src_leaf = flags & GEX_FLAG_ENABLE_LEAF_LC };
+
     return amph_coll_start(team, &args);
 }
 
@@ -67,6 +74,7 @@ static struct amph_fold user_fold(const struct reduction *r, const char *call)
 {
     if (!r->user_op)
         amph_fatal("%s: GEX_OP_USER and GEX_OP_USER_NC need a function; user_op is NULL", call);
+
     return (struct amph_fold){ .fn = r->user_op,
                                .cdata = r->user_cdata,
                                .elem_bytes = r->dt_sz,
@@ -77,20 +85,26 @@ static struct amph_fold fold_of(const struct reduction *r, const char *call)
 {
     size_t bytes;
     amph_fold_fn fn = amph_fold_builtin(r->dt, r->op, &bytes);
+
     if (r->dt_sz == 0 || r->dt_cnt == 0 || r->dt_cnt > SIZE_MAX / r->dt_sz)
         amph_fatal("%s: %zu elements of %zu bytes are none that can be reduced; both numbers must "
                    "be at least 1",
                    call, r->dt_cnt, r->dt_sz);
+
     if (!bytes && r->dt != GEX_DT_USER)
         amph_fatal("%s: %#x is not one GEX_DT_ constant", call, (unsigned)r->dt);
+
     if (bytes && bytes != r->dt_sz)
         amph_fatal("%s: dt_sz is %zu, but an element of type %#x has %zu bytes", call, r->dt_sz,
                    (unsigned)r->dt, bytes);
+
     if (r->op == GEX_OP_USER || r->op == GEX_OP_USER_NC)
         return user_fold(r, call);
+
     if (!fn)
         amph_fatal("%s: operation %#x is not one for reductions of type %#x", call, (unsigned)r->op,
                    (unsigned)r->dt);
+
     return (struct amph_fold){ .fn = fn, .elem_bytes = bytes, .commutes = true, .typed = true };
 }
 
@@ -100,7 +114,9 @@ gex_Event_t gex_Coll_ReduceToOneNB(gex_TM_t tm, gex_Rank_t root, void *dst, cons
 {
     static const char call[] = "gex_Coll_ReduceToOneNB";
     struct amph_team *team = team_for(tm, flags, FLAGS_KNOWN, call);
+
     check_root(team, root, call);
+
     const struct amph_fold fold = fold_of(
         &(struct reduction){ dt, dt_sz, dt_cnt, op, user_op, user_cdata }, call);
     const struct amph_coll_args args = { .kind = AMPH_COLL_REDUCE,
@@ -110,6 +126,7 @@ gex_Event_t gex_Coll_ReduceToOneNB(gex_TM_t tm, gex_Rank_t root, void *dst, cons
                                          .block = dt_sz * dt_cnt,
                                          .fold = &fold,
                                          .src_leaf = flags & GEX_FLAG_ENABLE_LEAF_LC };
+
     return amph_coll_start(team, &args);
 }
 
@@ -127,5 +144,6 @@ gex_Event_t gex_Coll_ReduceToAllNB(gex_TM_t tm, void *dst, const void *src, gex_
                                          .block = dt_sz * dt_cnt,
                                          .fold = &fold,
                                          .src_leaf = flags & GEX_FLAG_ENABLE_LEAF_LC };
+
     return amph_coll_start(team, &args);
 }

@@ -48,6 +48,7 @@ static size_t piece_len(const struct amph_local *l, uint32_t piece)
 static void read_root(struct amph_coll_op *op, uint32_t piece)
 {
     struct amph_local *l = &op->coll->l;
+
     if (l->len)
         memcpy(l->dst + (size_t)piece * l->piece, cell(op->coll, l->root, piece)->data,
                piece_len(l, piece));
@@ -65,9 +66,11 @@ static void read_parts(struct amph_coll_op *op, uint32_t piece)
     struct amph_coll *c = op->coll;
     struct amph_local *l = &c->l;
     size_t len = piece_len(l, piece);
+
     for (uint32_t j = 0; j < c->nlocal; j++) {
         size_t from = part(op, j, len);
         size_t to = part(op, j + 1, len);
+
         memcpy(l->dst + (size_t)piece * l->piece + from, cell(c, j, piece)->data + from, to - from);
     }
 }
@@ -77,6 +80,7 @@ static void fold_cells(struct amph_coll_op *op, uint32_t piece, uint32_t last, s
                        size_t to, uint8_t *out)
 {
     struct amph_coll *c = op->coll;
+
     memcpy(out, cell(c, last, piece)->data + from, to - from);
     for (uint32_t j = last; j-- > 0;)
         amph_fold(&op->fold, cell(c, j, piece)->data + from, out, to - from);
@@ -85,6 +89,7 @@ static void fold_cells(struct amph_coll_op *op, uint32_t piece, uint32_t last, s
 static void read_folded(struct amph_coll_op *op, uint32_t piece)
 {
     struct amph_local *l = &op->coll->l;
+
     if (l->split)
         read_parts(op, piece);
     else if (l->len)
@@ -103,6 +108,7 @@ static void read_each(struct amph_coll_op *op, uint32_t piece)
 {
     struct amph_coll *c = op->coll;
     struct amph_local *l = &c->l;
+
     for (uint32_t j = 0; j < c->nlocal; j++)
         memcpy(l->dst + j * l->stride + (size_t)piece * l->piece, cell(c, j, piece)->data,
                piece_len(l, piece));
@@ -118,6 +124,7 @@ static void read_blocks(struct amph_coll_op *op, uint32_t piece)
 {
     struct amph_coll *c = op->coll;
     struct amph_local *l = &c->l;
+
     for (uint32_t j = 0; j < c->nlocal; j++)
         memcpy(l->dst + j * l->stride, cell(c, j, piece)->data + c->self * l->len, l->len);
 }
@@ -142,11 +149,13 @@ static const struct amph_local_mode modes[AMPH_LOCAL_KINDS] = {
 static bool all_have(const struct amph_coll *c, uint32_t piece, size_t field)
 {
     const uint64_t number = cell_number(&c->l, piece);
+
     for (uint32_t j = 0; j < c->nlocal; j++) {
         const char *at = (const char *)amph_share_cell(&c->slot, j, number) + field;
         if (__atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_ACQUIRE) != number)
             return false;
     }
+
     return true;
 }
 #define POSTED offsetof(struct amph_share_cell, posted)
@@ -163,6 +172,7 @@ static void wake_all(struct amph_coll *c)
 static void written(struct amph_coll *c, uint32_t piece, size_t field)
 {
     const struct amph_local *l = &c->l;
+
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (l->mode->root_posts)
         wake_all(c);
@@ -179,11 +189,14 @@ static bool has_room(struct amph_coll *c, uint64_t number)
 {
     if (number <= c->least_done + AMPH_SHARE_RING)
         return true;
+
     uint64_t least = UINT64_MAX;
+
     for (uint32_t j = 0; j < c->nlocal; j++) {
         uint64_t done = __atomic_load_n(&c->slot.done[j].done, __ATOMIC_ACQUIRE);
         least = done < least ? done : least;
     }
+
     c->least_done = least;
     return number <= least + AMPH_SHARE_RING;
 }
@@ -191,6 +204,7 @@ static bool has_room(struct amph_coll *c, uint64_t number)
 static void done_with(struct amph_coll *c, uint64_t number)
 {
     __atomic_store_n(&c->slot.done[c->self].done, number, __ATOMIC_RELEASE);
+
     /* writers that wait for room need not hear of each */
     if (number % (AMPH_SHARE_RING / 2) == 0) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -216,19 +230,24 @@ static bool post(struct amph_coll *c)
 {
     struct amph_local *l = &c->l;
     uint64_t number = cell_number(l, l->posted);
+
     if (l->posted == l->pieces || !has_room(c, number))
         return false;
+
     if (posts(c)) {
         struct amph_share_cell *own = cell(c, c->self, l->posted);
         size_t len = piece_len(l, l->posted);
+
         if (l->mode->post_blocks && len)
             memcpy(own->data, l->src + (size_t)l->posted * l->piece, len);
         else if (!l->mode->post_blocks)
             for (uint32_t j = 0; j < c->nlocal; j++)
                 memcpy(own->data + j * l->len, l->src + j * l->stride, l->len);
+
         __atomic_store_n(&own->posted, number, __ATOMIC_RELEASE);
         written(c, l->posted, POSTED);
     }
+
     l->posted++;
     return true;
 }
@@ -237,36 +256,47 @@ static bool fold(struct amph_coll_op *op)
 {
     struct amph_coll *c = op->coll;
     struct amph_local *l = &c->l;
+
     if (l->folded == l->posted || !all_have(c, l->folded, POSTED))
         return false;
+
     struct amph_share_cell *own = cell(c, c->self, l->folded);
     size_t len = piece_len(l, l->folded);
     size_t from = part(op, c->self, len);
     size_t to = part(op, c->self + 1, len);
+
     _Alignas(16) uint8_t small[AMPH_COLL_INLINE];
+
     uint8_t *out = to - from <= sizeof small ? small : amph_coll_pool_get(to - from);
+
     if (to > from) {
         fold_cells(op, l->folded, c->nlocal - 1, from, to, out);
         memcpy(own->data + from, out, to - from);
     }
+
     if (out != small)
         amph_coll_pool_put(out, to - from);
+
     __atomic_store_n(&own->folded, cell_number(l, l->folded), __ATOMIC_RELEASE);
     written(c, l->folded, FOLDED);
     l->folded++;
+
     return true;
 }
 
 static bool can_read(const struct amph_coll *c)
 {
     const struct amph_local *l = &c->l;
+
     if (l->read == l->posted || (l->split && l->read == l->folded))
         return false;
     if (!reads(c))
         return true;
+
     if (l->mode->root_posts)
         return __atomic_load_n(&cell(c, l->root, l->read)->posted, __ATOMIC_ACQUIRE) ==
                cell_number(l, l->read);
+
     return all_have(c, l->read, l->split ? FOLDED : POSTED);
 }
 
@@ -274,10 +304,13 @@ static bool read_one(struct amph_coll_op *op)
 {
     struct amph_coll *c = op->coll;
     struct amph_local *l = &c->l;
+
     if (!can_read(c))
         return false;
+
     if (reads(c))
         l->mode->read(op, l->read);
+
     done_with(c, cell_number(l, l->read));
     l->read++;
     return true;
@@ -287,12 +320,15 @@ bool amph_local_step(struct amph_coll_op *op)
 {
     struct amph_local *l = &op->coll->l;
     bool moved;
+
     do {
         moved = post(op->coll);
         if (l->split)
             moved |= fold(op);
+
         moved |= read_one(op);
     } while (moved && l->read < l->pieces);
+
     return l->read == l->pieces;
 }
 
@@ -302,8 +338,10 @@ void amph_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32
     struct amph_coll *c = op->coll;
     const struct amph_local_mode *mode = &modes[kind];
     size_t piece = AMPH_SHARE_CELL_BYTES;
+
     if (mode->folds && op->fold.elem_bytes)
         piece -= piece % op->fold.elem_bytes;
+
     c->l = (struct amph_local){
         .mode = mode,
         .src = src,

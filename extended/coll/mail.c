@@ -52,18 +52,22 @@ static void keep(struct amph_letter **list, uint32_t peer, const struct amph_am 
 {
     struct amph_colls *all = amph_colls();
     struct amph_letter *l = malloc(sizeof *l + am->nbytes);
+
     all->early_bytes += sizeof *l + am->nbytes;
     if (!l || all->early_bytes > EARLY_MOST_BYTES)
         amph_fatal("no memory for messages of collectives that this process has not reached: %zu "
                    "bytes, the last from process %u; "
                    "is a collective missing here?",
                    all->early_bytes, peer);
+
     *l = (struct amph_letter){ .peer = peer, .nbytes = am->nbytes, .handler = am->handler };
     memcpy(l->args, am->args, am->nargs * sizeof l->args[0]);
     if (am->nbytes)
         memcpy(l->bytes, am->payload, am->nbytes);
+
     while (*list)
         list = &(*list)->next;
+
     *list = l;
 }
 
@@ -86,21 +90,28 @@ static enum fate take_data(struct amph_coll *c, uint32_t peer, const int32_t *ar
     struct amph_mail *m = &c->mail;
     uint32_t port = (uint32_t)args[ARG_PORT];
     uint32_t offset = (uint32_t)args[ARG_OFFSET];
+
     if (port >= m->nin)
         return BAD;
+
     struct amph_mail_in *in = &m->in[port];
     if (!in->open)
         return EARLY;
+
     uint32_t left = in->left;
     uint32_t counts = nbytes ? nbytes : 1;
     bool outside = offset > in->len || nbytes > in->len - offset || counts > left ||
                    (!nbytes && in->len);
+
     if (outside || amph_coll_peer(c, in->from) != peer)
         return BAD;
+
     if (nbytes)
         memcpy(in->buf + offset, bytes, nbytes);
+
     if (offset / m->piece < 64)
         __atomic_or_fetch(&in->pieces, UINT64_C(1) << offset / m->piece, __ATOMIC_RELEASE);
+
     __atomic_store_n(&in->left, left - counts, __ATOMIC_RELEASE);
     return TAKEN;
 }
@@ -108,14 +119,17 @@ static enum fate take_data(struct amph_coll *c, uint32_t peer, const int32_t *ar
 static enum fate take_ready(struct amph_coll *c, uint32_t peer, const int32_t *args)
 {
     struct amph_mail *m = &c->mail;
+
     for (uint32_t i = 0; i < m->nout; i++) {
         struct amph_mail_out *out = &m->out[i];
+
         if (out->port == (uint32_t)args[ARG_PORT] && out->to == (uint32_t)args[ARG_FROM] &&
             amph_coll_peer(c, out->to) == peer) {
             __atomic_store_n(&out->told, true, __ATOMIC_RELAXED);
             return TAKEN;
         }
     }
+
     return EARLY; /* the message is still to be made */
 }
 
@@ -123,14 +137,17 @@ static enum fate take(struct amph_coll *c, uint32_t peer, uint8_t handler, const
                       const void *bytes, uint32_t nbytes)
 {
     uint32_t ahead = (uint32_t)args[ARG_SEQ] - c->mail.seq;
+
     if (handler == AMPH_GEX_BARRIER) {
         amph_barrier_deliver(c, args);
         return TAKEN;
     }
+
     if (ahead > AHEAD_MOST || (ahead == 0 && !c->mail.on))
         return BAD; /* of a segment that is over */
     if (ahead)
         return EARLY;
+
     return handler == AMPH_GEX_COLL_DATA ? take_data(c, peer, args, bytes, nbytes)
                                          : take_ready(c, peer, args);
 }
@@ -138,17 +155,22 @@ static enum fate take(struct amph_coll *c, uint32_t peer, uint8_t handler, const
 static void on_mail(struct amph_token *token, const struct amph_am *am)
 {
     struct amph_colls *all = amph_gex() ? amph_colls() : NULL;
+
     if (!all)
         return;
+
     amph_spin_lock(&all->mail_lock);
+
     struct amph_coll *c = amph_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 |
                                          (uint32_t)am->args[ARG_ID_LOW]);
     enum fate fate = c ? take(c, token->peer, am->handler, am->args, am->payload, am->nbytes)
                        : EARLY;
+
     if (fate == EARLY)
         keep(c ? &c->mail.early : &all->strange, token->peer, am);
     else if (fate == BAD)
         amph_count(DROP_MALFORMED);
+
     amph_spin_unlock(&all->mail_lock);
 }
 
@@ -157,14 +179,18 @@ static void take_early(struct amph_coll *c)
 {
     struct amph_letter **at = &c->mail.early;
     struct amph_letter *l;
+
     while ((l = *at) != NULL) {
         enum fate fate = take(c, l->peer, l->handler, l->args, l->bytes, l->nbytes);
+
         if (fate == EARLY) {
             at = &l->next;
             continue;
         }
+
         if (fate == BAD)
             amph_count(DROP_MALFORMED);
+
         *at = l->next;
         throw_away(l);
     }
@@ -180,8 +206,10 @@ static struct amph_coll **bucket(uint64_t id)
 struct amph_coll *amph_mail_team(uint64_t id)
 {
     struct amph_coll *c = *bucket(id);
+
     while (c && c->team->id != id)
         c = c->same_hash;
+
     return c;
 }
 
@@ -192,21 +220,25 @@ void amph_mail_add_team(struct amph_coll *c)
     struct amph_letter **from = &all->strange;
     struct amph_letter **to = &c->mail.early;
     struct amph_letter *l;
+
     amph_spin_lock(&all->mail_lock);
     c->mail.seq = UINT32_MAX; /* the first segment is 0 */
     c->same_hash = *at;
     *at = c;
+
     while ((l = *from) != NULL) {
         if (((uint64_t)(uint32_t)l->args[ARG_ID_HIGH] << 32 | (uint32_t)l->args[ARG_ID_LOW]) !=
             c->team->id) {
             from = &l->next;
             continue;
         }
+
         *from = l->next;
         l->next = NULL;
         *to = l;
         to = &l->next;
     }
+
     take_early(c);
     amph_spin_unlock(&all->mail_lock);
 }
@@ -216,14 +248,17 @@ void amph_mail_remove_team(struct amph_coll *c)
     struct amph_colls *all = amph_colls();
     struct amph_coll **at = bucket(c->team->id);
     struct amph_letter *l;
+
     amph_spin_lock(&all->mail_lock);
     while (*at != c)
         at = &(*at)->same_hash;
+
     *at = c->same_hash;
     while ((l = c->mail.early) != NULL) {
         c->mail.early = l->next;
         throw_away(l);
     }
+
     amph_spin_unlock(&all->mail_lock);
 }
 
@@ -234,6 +269,7 @@ enum amph_status amph_mail_open(struct amph_gex *g)
     static const struct amph_am_entry ready = { (void *)on_mail, false, 1,           1,
                                                 NARGS,           NULL,  "coll_ready" };
     enum amph_status st = amph_am_register(g->ep.am, AMPH_GEX_COLL_DATA, &data);
+
     return st == AMPH_OK ? amph_am_register(g->ep.am, AMPH_GEX_COLL_READY, &ready) : st;
 }
 
@@ -244,10 +280,13 @@ static bool send(struct amph_coll *c, uint32_t to, const struct amph_am *am)
 {
     uint32_t peer = amph_coll_peer(c, to);
     enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, AMPH_AM_IMMEDIATE, NULL);
+
     if (AMPH_LIKELY(st == AMPH_OK))
         return true;
+
     if (st != AMPH_AGAIN && !amph_job.exiting)
         amph_fatal("a collective cannot reach process %u: %s", peer, amph_status_text(st));
+
     __atomic_store_n(&amph_colls()->no_room, true, __ATOMIC_RELAXED);
     return false;
 }
@@ -261,8 +300,10 @@ static bool tell_ready(struct amph_coll *c, uint32_t port)
     const struct amph_am am = {
         .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_COLL_READY, .nargs = NARGS, .args = args
     };
+
     if (in->tell && send(c, in->from, &am))
         in->tell = false;
+
     return !in->tell;
 }
 
@@ -270,14 +311,19 @@ static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
 {
     const struct amph_mail *m = &c->mail;
     const uint64_t id = amph_team_id_at(c->team, out->to);
+
     if (out->len > AMPH_COLL_EAGER && !__atomic_load_n(&out->told, __ATOMIC_RELAXED))
         return false;
+
     while (!out->over) {
         uint32_t n = out->ready - out->sent;
+
         if (n > m->piece)
             n = m->piece;
+
         if (n < m->piece && out->sent + n < out->len)
             return false; /* whole pieces, but for the last */
+
         const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id, (int32_t)m->seq,
                                  (int32_t)out->port, (int32_t)out->sent };
         const struct amph_am am = { .kind = n ? AMPH_AM_MEDIUM : AMPH_AM_SHORT,
@@ -286,11 +332,14 @@ static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
                                     .nbytes = n,
                                     .args = args,
                                     .payload = out->buf + out->sent };
+
         if (!send(c, out->to, &am))
             return false;
+
         out->sent += n;
         out->over = out->sent == out->len;
     }
+
     return true;
 }
 
@@ -298,14 +347,18 @@ bool amph_mail_pump(struct amph_coll *c)
 {
     struct amph_mail *m = &c->mail;
     bool all = true;
+
     for (uint32_t i = 0; i < m->nin; i++)
         if (AMPH_UNLIKELY(m->in[i].tell))
             all &= tell_ready(c, i);
+
     while (m->first_out < m->nout && m->out[m->first_out].over)
         m->first_out++;
+
     for (uint32_t i = m->first_out; i < m->nout; i++)
         if (!m->out[i].over)
             all &= send_pieces(c, &m->out[i]);
+
     return all;
 }
 
@@ -315,11 +368,13 @@ static void *grow(void *old, uint32_t *most, uint32_t wanted, size_t each)
 {
     if (wanted <= *most)
         return old;
+
     free(old);
     *most = wanted;
     old = calloc(wanted, each);
     if (!old)
         amph_fatal("no memory for a collective of %u parts", wanted);
+
     return old;
 }
 
@@ -327,11 +382,13 @@ void amph_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint32_t n
 {
     struct amph_colls *all = amph_colls();
     struct amph_mail *m = &c->mail;
+
     amph_spin_lock(&all->mail_lock);
     m->in = grow(m->in, &m->most_in, nin, sizeof *m->in);
     m->out = grow(m->out, &m->most_out, nout, sizeof *m->out);
     if (nin)
         memset(m->in, 0, nin * sizeof *m->in);
+
     m->nin = nin;
     m->nout = m->first_out = 0;
     m->piece = piece;
@@ -343,6 +400,7 @@ void amph_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint32_t n
 void amph_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, size_t len)
 {
     struct amph_colls *all = amph_colls();
+
     amph_spin_lock(&all->mail_lock);
     c->mail.in[port] = (struct amph_mail_in){ .buf = buf,
                                               .len = (uint32_t)len,
@@ -352,6 +410,7 @@ void amph_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, 
                                               .tell = len > AMPH_COLL_EAGER };
     if (AMPH_UNLIKELY(c->mail.early != NULL))
         take_early(c);
+
     amph_spin_unlock(&all->mail_lock);
     tell_ready(c, port);
 }
@@ -361,13 +420,17 @@ uint32_t amph_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const vo
 {
     struct amph_colls *all = amph_colls();
     struct amph_mail *m = &c->mail;
+
     amph_spin_lock(&all->mail_lock);
+
     uint32_t i = m->nout++;
+
     m->out[i] = (struct amph_mail_out){
         .buf = buf, .len = (uint32_t)len, .ready = (uint32_t)ready, .to = to, .port = port
     };
     if (AMPH_UNLIKELY(m->early != NULL && len > AMPH_COLL_EAGER))
         take_early(c);
+
     amph_spin_unlock(&all->mail_lock);
     send_pieces(c, &m->out[i]);
     return i;
@@ -377,9 +440,12 @@ size_t amph_mail_prefix(const struct amph_coll *c, uint32_t port)
 {
     struct amph_mail_in *in = &c->mail.in[port];
     uint64_t have = __atomic_load_n(&in->pieces, __ATOMIC_ACQUIRE);
+
     if (amph_mail_got(c, port))
         return in->len;
+
     uint32_t n = ~have ? (uint32_t)__builtin_ctzll(~have) : 64;
+
     return (size_t)n * c->mail.piece < in->len ? (size_t)n * c->mail.piece : in->len;
 }
 

@@ -35,6 +35,7 @@ uint32_t amph_net_rank(const struct amph_coll_op *op, uint32_t i)
     const struct amph_coll *c = op->coll;
     if (op->flat)
         return i;
+
     return i == c->nbrhd[op->root] ? op->root : c->first[i];
 }
 
@@ -49,8 +50,10 @@ static void need_scratch(struct amph_coll_op *op, size_t bytes)
 {
     if (bytes <= op->scratch_bytes)
         return;
+
     if (op->scratch != op->small)
         amph_coll_pool_put(op->scratch, op->scratch_bytes);
+
     op->scratch = amph_coll_pool_get(bytes);
     op->scratch_bytes = bytes;
 }
@@ -60,6 +63,7 @@ static uint32_t message_bytes(const struct amph_coll_op *op)
 {
     size_t most = amph_gex()->max_medium < MESSAGE_BYTES ? amph_gex()->max_medium : MESSAGE_BYTES;
     size_t elem = op->fold.elem_bytes;
+
     return (uint32_t)(elem && elem <= most ? most - most % elem : most);
 }
 
@@ -69,38 +73,48 @@ static uint8_t *plan_net(struct amph_coll_op *op, size_t own)
 {
     const struct amph_coll *c = op->coll;
     struct amph_net *net = &op->net;
+
     *net = (struct amph_net){ .piece = message_bytes(op) };
     net->count = op->flat ? c->team->pub.size : c->count;
     net->me = op->flat ? c->team->pub.rank : c->mine;
     net->root = op->flat ? op->root : c->nbrhd[op->root];
     net->len = op->len;
     own = amph_align_up(own, AMPH_CACHE_LINE);
+
     const struct amph_coll_choice *choice = amph_coll_choose(op, net->count, op->len, net->piece);
     size_t turned = amph_fold_turns(&op->fold) ? amph_align_up(op->len, AMPH_CACHE_LINE) : 0;
+
     need_scratch(op, own + turned + amph_coll_scratch(choice, net->count, op->len));
     net->turned = turned ? op->scratch + own : NULL;
     net->scratch = op->scratch + own + turned;
+
     return op->scratch;
 }
 
 static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
 {
     struct amph_net *net = &op->net;
+
     if (op->stage & NET_DONE)
         return true;
+
     if (!(op->stage & NET_BEGUN)) {
         op->stage |= NET_BEGUN;
         net->src = net->turned ? net->turned : src;
         net->dst = dst;
         if (net->turned)
             amph_fold_turn(&op->fold, net->turned, src, op->len);
+
         amph_coll_choose(op, net->count, op->len, net->piece)->begin(op);
     }
+
     if (!net->step(op))
         return false;
+
     amph_mail_end(op->coll);
     if (net->turned && (op->kind != AMPH_COLL_REDUCE || net->me == net->root))
         amph_fold_turn(&op->fold, dst, dst, op->len);
+
     op->stage |= NET_DONE;
     return true;
 }
@@ -111,8 +125,10 @@ static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
 static uint32_t local_place(const struct amph_coll *c, uint32_t rank)
 {
     uint32_t i = 0;
+
     while (c->local[i] != rank)
         i++;
+
     return i;
 }
 
@@ -127,12 +143,15 @@ static bool local_step(struct amph_coll_op *op, enum amph_local_kind kind, uint3
 {
     if (op->stage & LOCAL_DONE)
         return true;
+
     if (!(op->stage & begun)) {
         op->stage |= begun;
         amph_local_begin(op, kind, root, src, dst, op->len, op->block);
     }
+
     if (!amph_local_step(op))
         return false;
+
     op->stage |= LOCAL_DONE;
     return true;
 }
@@ -156,16 +175,20 @@ static bool step_broadcast(struct amph_coll_op *op)
     bool net = true;
     bool local = true;
     const uint8_t *src = root ? op->src + op->off : op->dst + op->off;
+
     if (takes_part(op))
         net = net_step(op, src, op->dst + op->off);
+
     if (has_local(op) && (net || root))
         local = local_step(op, AMPH_LOCAL_BROADCAST, speaker(op), src, op->dst + op->off,
                            LOCAL_BEGUN);
+
     if (root && !(op->stage & COPIED)) { /* while the others are at theirs */
         op->stage |= COPIED;
         if (op->dst != op->src)
             memcpy(op->dst + op->off, src, op->len);
     }
+
     return net && local;
 }
 
@@ -180,12 +203,15 @@ static bool step_reduce(struct amph_coll_op *op)
     bool part = takes_part(op);
     const uint8_t *src = op->src + op->off;
     uint8_t *dst = op->dst + op->off;
+
     if (has_local(op)) {
         if (!local_step(op, AMPH_LOCAL_REDUCE, speaker(op), src, part ? op->scratch : dst,
                         LOCAL_BEGUN))
             return false;
+
         src = op->scratch;
     }
+
     return !part || net_step(op, src, dst);
 }
 
@@ -193,17 +219,21 @@ static bool step_reduce_all(struct amph_coll_op *op)
 {
     const uint8_t *src = op->src + op->off;
     uint8_t *dst = op->dst + op->off;
+
     if (!has_local(op))
         return net_step(op, src, dst);
     if (op->coll->count == 1)
         return local_step(op, AMPH_LOCAL_REDUCE_ALL, 0, src, dst, LOCAL_BEGUN);
+
     if (!(op->stage & RESULT_BEGUN)) {
         if (!local_step(op, AMPH_LOCAL_REDUCE, 0, src, dst, LOCAL_BEGUN))
             return false;
         if (op->coll->self == 0 && !net_step(op, dst, dst))
             return false;
+
         op->stage &= ~(uint32_t)LOCAL_DONE;
     }
+
     return local_step(op, AMPH_LOCAL_BROADCAST, 0, dst, dst, RESULT_BEGUN);
 }
 
@@ -211,6 +241,7 @@ static bool step_scan(struct amph_coll_op *op)
 {
     if (op->flat)
         return net_step(op, op->src + op->off, op->dst + op->off);
+
     return local_step(op, AMPH_LOCAL_SCAN, 0, op->src + op->off, op->dst + op->off, LOCAL_BEGUN);
 }
 
@@ -220,6 +251,7 @@ static bool step_blocks(struct amph_coll_op *op, enum amph_local_kind kind)
 {
     if (op->flat)
         return net_step(op, NULL, NULL);
+
     return local_step(op, kind, op->root, op->src + op->off, op->dst + op->off, LOCAL_BEGUN);
 }
 
@@ -227,14 +259,17 @@ static bool step_scatter(struct amph_coll_op *op)
 {
     return step_blocks(op, AMPH_LOCAL_SCATTER);
 }
+
 static bool step_gather(struct amph_coll_op *op)
 {
     return step_blocks(op, AMPH_LOCAL_GATHER);
 }
+
 static bool step_gather_all(struct amph_coll_op *op)
 {
     return step_blocks(op, AMPH_LOCAL_GATHER_ALL);
 }
+
 static bool step_exchange(struct amph_coll_op *op)
 {
     return step_blocks(op, AMPH_LOCAL_EXCHANGE);
@@ -254,6 +289,7 @@ static const struct {
     void (*begin)(struct amph_coll_op *op);
     bool (*step)(struct amph_coll_op *op);
 } kinds[AMPH_COLL_KINDS] = {
+
     [AMPH_COLL_SYNC] = { HIERARCHY, false, begin_plain, step_reduce_all },
     [AMPH_COLL_BROADCAST] = { HIERARCHY, false, begin_plain, step_broadcast },
     [AMPH_COLL_REDUCE] = { HIERARCHY, true, begin_reduce, step_reduce },
@@ -270,6 +306,7 @@ static bool is_flat(const struct amph_coll *c, const struct amph_coll_args *args
 {
     const struct amph_fold *fold = args->fold;
     bool one = c->count == 1;
+
     if (c->count == c->team->pub.size)
         return true;
     if (kinds[args->kind].folds &&
@@ -277,6 +314,7 @@ static bool is_flat(const struct amph_coll *c, const struct amph_coll_args *args
         return true;
     if (kinds[args->kind].scope == IN_ONE_CELL)
         return !one || args->block > AMPH_SHARE_CELL_BYTES / c->team->pub.size;
+
     return kinds[args->kind].scope == IN_ONE && !one;
 }
 
@@ -294,10 +332,13 @@ static void finish(struct amph_coll *c, struct amph_coll_op *op)
 {
     struct amph_gex *g = amph_gex();
     struct amph_gex_op *event = op->event;
+
     if (op->scratch != op->small)
         amph_coll_pool_put(op->scratch, op->scratch_bytes);
+
     if (op->fold.owned)
         free((void *)(uintptr_t)op->fold.cdata);
+
     __atomic_store_n(&c->head, op->next, __ATOMIC_RELAXED);
     if (c->nspare < SPARE_MOST) {
         op->next = c->spare;
@@ -306,12 +347,15 @@ static void finish(struct amph_coll *c, struct amph_coll_op *op)
     } else {
         free(op);
     }
+
     amph_coll_count(c, -1u);
     if (event) {
         if (event->leaf.pending)
             amph_event_sub(&event->leaf);
+
         amph_event_sub(&event->root);
     }
+
     if (g->threaded)
         amph_am_kick(g->ep.am); /* the thread that waits may be another */
 }
@@ -319,13 +363,16 @@ static void finish(struct amph_coll *c, struct amph_coll_op *op)
 void amph_coll_run(struct amph_coll *c)
 {
     struct amph_coll_op *op;
+
     while ((op = c->head) != NULL) {
         if (!op->begun) {
             op->begun = true;
             begin_segment(op);
         }
+
         if (!kinds[op->kind].step(op))
             return;
+
         op->off += op->len;
         if (op->off < op->block)
             begin_segment(op);
@@ -340,6 +387,7 @@ static size_t segment_bytes(const struct amph_coll_op *op)
     size_t elem = op->fold.elem_bytes;
     if (!elem)
         return AMPH_COLL_SEGMENT;
+
     return elem > AMPH_COLL_SEGMENT ? elem : AMPH_COLL_SEGMENT - AMPH_COLL_SEGMENT % elem;
 }
 
@@ -347,12 +395,14 @@ static void enqueue(struct amph_coll *c, const struct amph_coll_args *args,
                     struct amph_gex_op *event)
 {
     struct amph_coll_op *op = c->spare;
+
     if (op) {
         c->spare = op->next;
         c->nspare--;
     } else if (!(op = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(sizeof *op, AMPH_CACHE_LINE)))) {
         amph_fatal("no memory for another collective");
     }
+
     memset(op, 0, offsetof(struct amph_coll_op, small));
     op->coll = c;
     op->kind = args->kind;
@@ -363,15 +413,18 @@ static void enqueue(struct amph_coll *c, const struct amph_coll_args *args,
     op->block = args->block;
     if (args->fold)
         op->fold = *args->fold;
+
     op->segment = segment_bytes(op);
     op->flat = is_flat(c, args);
     op->scratch = op->small;
     op->scratch_bytes = sizeof op->small;
     amph_coll_count(c, 1);
+
     if (c->head)
         c->tail->next = op;
     else
         __atomic_store_n(&c->head, op, __ATOMIC_RELAXED);
+
     c->tail = op;
 }
 
@@ -380,6 +433,7 @@ static void alone(const struct amph_coll_args *args)
 {
     if (args->fold && args->fold->owned)
         free((void *)(uintptr_t)args->fold->cdata);
+
     if (args->block && args->dst != args->src)
         memmove(args->dst, args->src, args->block);
 }
@@ -389,30 +443,39 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
     static const struct amph_coll_args sync = { .kind = AMPH_COLL_SYNC };
     struct amph_coll *c = team->coll;
     bool works = args->block > 0;
+
     if (team->pub.size == 1) {
         alone(args);
         return GEX_EVENT_INVALID;
     }
+
     if (!works && args->fold && args->fold->owned)
         free((void *)(uintptr_t)args->fold->cdata);
+
     if (!works && !args->meet_first && !args->meet_last)
         return GEX_EVENT_INVALID;
+
     struct amph_gex_op *event = amph_op_get();
+
     event->root.pending = 1;
     event->leaf.pending = args->src_leaf;
     amph_spin_lock(&c->locked);
+
     /* who is ahead of others sends them what they have to keep */
     c->since += c->count > 1 || is_flat(c, args);
     if (args->meet_first || c->since >= AMPH_COLL_FLOW) {
         c->since = 0;
         enqueue(c, &sync, works || args->meet_last ? NULL : event);
     }
+
     if (works)
         enqueue(c, args, args->meet_last ? NULL : event);
+
     if (args->meet_last) {
         c->since = 0;
         enqueue(c, &sync, event);
     }
+
     amph_coll_run(c);
     amph_spin_unlock(&c->locked);
     return amph_op_event(event);

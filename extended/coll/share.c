@@ -38,6 +38,7 @@ static size_t slot_bytes(uint32_t nlocal)
 {
     size_t lines = (size_t)AMPH_BARRIERS * (nlocal + 1) * sizeof(struct amph_barrier_line);
     size_t each = sizeof(struct amph_share_done) + AMPH_SHARE_RING * sizeof(struct amph_share_cell);
+
     return amph_align_up(lines + nlocal * each, amph_job.page_bytes);
 }
 
@@ -51,9 +52,11 @@ static enum amph_status map(const struct amph_share *s, uint64_t offset, size_t 
 {
     if (!s->own_fd)
         return amph_shm_map_peer(s->pid, s->fd, offset, len_bytes, at_p);
+
     void *at = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, (off_t)offset);
     if (at == MAP_FAILED)
         return AMPH_ERR_NOMEM;
+
     *at_p = at;
     return AMPH_OK;
 }
@@ -62,11 +65,15 @@ enum amph_status amph_share_map(struct amph_share *s, uint32_t count, uint32_t s
                                 int32_t fd, bool own_fd)
 {
     void *at;
+
     *s =
         (struct amph_share){ .count = count, .self = self, .pid = pid, .fd = fd, .own_fd = own_fd };
+
     enum amph_status st = map(s, 0, head_bytes(count), &at);
+
     if (st == AMPH_OK)
         s->head = at;
+
     return st;
 }
 
@@ -87,18 +94,24 @@ static void unlock(struct amph_share_head *h)
 static uint32_t find(struct amph_share_head *h, uint64_t id, uint32_t lowest, uint32_t nlocal)
 {
     uint32_t unused = h->used;
+
     for (uint32_t i = 0; i < h->used; i++) {
         const struct entry *e = &h->entry[i];
         bool in_use = e->closed < e->members;
+
         if (in_use && e->id == id && e->lowest == lowest && e->opened < e->members)
             return i;
+
         if (!in_use && unused == h->used)
             unused = i;
     }
+
     if (unused == AMPH_SHARE_TEAMS)
         return unused;
+
     if (unused == h->used)
         h->used++;
+
     h->entry[unused] = (struct entry){ .id = id, .lowest = lowest, .members = nlocal };
     return unused;
 }
@@ -107,34 +120,46 @@ enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t low
                                  uint32_t nlocal, struct amph_share_slot *slot)
 {
     lock(s->head);
+
     uint32_t i = find(s->head, id, lowest, nlocal);
+
     if (i < AMPH_SHARE_TEAMS)
         s->head->entry[i].opened++;
+
     unlock(s->head);
     if (i == AMPH_SHARE_TEAMS) {
         amph_error("the processes of this host have %d teams; destroy some before making more",
                    AMPH_SHARE_TEAMS);
         return AMPH_ERR_RANGE;
     }
+
     *slot = (struct amph_share_slot){ .entry = i, .len_bytes = slot_bytes(nlocal) };
+
     enum amph_status st = map(s, head_bytes(s->count) + i * (uint64_t)slot_bytes(s->count),
                               slot->len_bytes, &slot->base);
+
     if (st != AMPH_OK)
         return st;
+
     slot->line = slot->base;
     slot->done = (struct amph_share_done *)(slot->line + (size_t)AMPH_BARRIERS * (nlocal + 1));
     slot->cell = (struct amph_share_cell *)(slot->done + nlocal);
+
     return AMPH_OK;
 }
 
 void amph_share_close(struct amph_share *s, struct amph_share_slot *slot)
 {
     struct entry *e = &s->head->entry[slot->entry];
+
     lock(s->head);
+
     bool last = e->closed + 1 == e->members;
+
     /* The next team finds the slot as if it were new. */
     if (last && madvise(slot->base, slot->len_bytes, MADV_REMOVE) != 0)
         memset(slot->base, 0, slot->len_bytes);
+
     e->closed++;
     unlock(s->head);
     munmap(slot->base, slot->len_bytes);
@@ -158,6 +183,7 @@ void amph_share_awake(struct amph_share *s)
 void amph_share_wake(const struct amph_share *s, uint32_t place)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_WAKE };
+
     if (__atomic_load_n(&s->head->ctl[place].asleep, __ATOMIC_RELAXED)) {
         /* Without room in its lane it has messages to wake for. */
         amph_am_request(amph_gex()->ep.am, amph_gex()->nbrhd.info[place].gex_jobrank, &am,

@@ -30,6 +30,7 @@ void amph_spin_lock(uint32_t *lock)
 void amph_coll_count(struct amph_coll *c, uint32_t change)
 {
     struct amph_colls *all = amph_colls();
+
     if (amph_gex()->threaded) {
         __atomic_add_fetch(&c->active, change, __ATOMIC_RELAXED);
         __atomic_add_fetch(&all->active, change, __ATOMIC_RELAXED);
@@ -53,31 +54,39 @@ void *amph_coll_pool_get(size_t bytes)
 {
     struct amph_colls *all = amph_colls();
     void *buf = NULL;
+
     if (bytes <= POOL_BYTES) {
         amph_spin_lock(&all->mail_lock);
         if (all->pool.count)
             buf = all->pool.buf[--all->pool.count];
+
         amph_spin_unlock(&all->mail_lock);
         bytes = POOL_BYTES;
     }
+
     if (!buf)
         buf = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(bytes, AMPH_CACHE_LINE));
+
     if (!buf)
         amph_fatal("no memory for %zu bytes of a collective; give the process more memory", bytes);
+
     return buf;
 }
 
 void amph_coll_pool_put(void *buf, size_t bytes)
 {
     struct amph_colls *all = amph_colls();
+
     if (bytes <= POOL_BYTES) {
         amph_spin_lock(&all->mail_lock);
         if (all->pool.count < POOL_KEEPS) {
             all->pool.buf[all->pool.count++] = buf;
             buf = NULL;
         }
+
         amph_spin_unlock(&all->mail_lock);
     }
+
     free(buf);
 }
 
@@ -96,25 +105,32 @@ static bool number_nbrhds(struct amph_coll *c)
 {
     const uint32_t size = c->team->pub.size;
     uint32_t *number = malloc(amph_job.size * sizeof *number); /* by lowest process, plus 1 */
+
     c->nbrhd = malloc(size * sizeof *c->nbrhd);
     c->first = malloc(size * sizeof *c->first);
+
     if (!number || !c->nbrhd || !c->first) {
         free(number);
         return false;
     }
+
     for (uint32_t i = 0; i < size; i++)
         number[nbrhd_of(c, i)] = UINT32_MAX;
+
     c->in_blocks = true;
     for (uint32_t i = 0; i < size; i++) {
         uint32_t *n = &number[nbrhd_of(c, i)];
+
         if (*n == UINT32_MAX || c->team->slot) {
             c->first[c->count] = i;
             *n = c->count++;
         } else if (c->nbrhd[i - 1] != *n) {
             c->in_blocks = false;
         }
+
         c->nbrhd[i] = *n;
     }
+
     c->mine = c->nbrhd[c->team->pub.rank];
     free(number);
     return true;
@@ -126,43 +142,57 @@ static bool list_local(struct amph_coll *c)
     const struct amph_gex *g = amph_gex();
     uint32_t place = 0;
     uint32_t count = 0;
+
     for (uint32_t i = 0; i < c->team->pub.size; i++)
         count += c->nbrhd[i] == c->mine;
+
     c->local = malloc(count * sizeof *c->local);
     c->place = malloc(count * sizeof *c->place);
     if (!c->local || !c->place)
         return false;
+
     for (uint32_t i = 0; i < c->team->pub.size; i++) {
         uint32_t peer = amph_coll_peer(c, i);
+
         if (c->nbrhd[i] != c->mine)
             continue;
+
         if (i == c->team->pub.rank)
             c->self = c->nlocal;
+
         /* A team may name processes in any order; mostly the next is the next. */
         for (uint32_t tries = 0; g->nbrhd.info[place].gex_jobrank != peer && tries < g->nbrhd.count;
              tries++)
             place = (place + 1) % g->nbrhd.count;
+
         c->local[c->nlocal] = i;
         c->place[c->nlocal++] = place;
     }
+
     return true;
 }
 
 static enum amph_status set_up(struct amph_coll *c)
 {
     struct amph_colls *all = amph_colls();
+
     if (!number_nbrhds(c) || !list_local(c))
         return AMPH_ERR_NOMEM;
+
     for (uint32_t i = 0; i < AMPH_BARRIERS; i++) {
         c->barrier[i].coll = c;
         c->barrier[i].number = i;
     }
+
     if (c->nlocal == 1)
         return AMPH_OK;
+
     enum amph_status st = amph_share_open(&all->share, c->team->id, amph_coll_peer(c, c->local[0]),
                                           c->nlocal, &c->slot);
+
     for (uint32_t i = 0; i < AMPH_BARRIERS && st == AMPH_OK; i++)
         c->barrier[i].line = c->slot.line + (size_t)i * (c->nlocal + 1);
+
     return st;
 }
 
@@ -181,22 +211,28 @@ enum amph_status amph_coll_team_open(struct amph_team *team)
 {
     struct amph_colls *all = amph_colls();
     struct amph_coll *c = calloc(1, sizeof *c);
+
     if (!c)
         return AMPH_ERR_NOMEM;
+
     c->team = team;
     c->cell = 1;
     amph_spin_lock(&all->list_lock);
+
     enum amph_status st = set_up(c);
+
     if (st == AMPH_OK) {
         team->coll = c;
         c->next = all->all;
         all->all = c;
     }
+
     amph_spin_unlock(&all->list_lock);
     if (st == AMPH_OK)
         amph_mail_add_team(c);
     else
         free_coll(c);
+
     return st;
 }
 
@@ -205,22 +241,27 @@ void amph_coll_team_close(struct amph_team *team)
     struct amph_colls *all = amph_colls();
     struct amph_coll *c = team->coll;
     struct amph_coll **at = &all->all;
+
     if (__atomic_load_n(&c->active, __ATOMIC_ACQUIRE))
         amph_fatal("a team of %u is destroyed while %u of its collectives are under way; wait for "
                    "their events first",
                    team->pub.size, c->active);
+
     amph_mail_remove_team(c);
     amph_spin_lock(&all->list_lock); /* nobody makes progress on it from here */
     while (*at != c)
         at = &(*at)->next;
+
     *at = c->next;
     if (c->slot.base)
         amph_share_close(&all->share, &c->slot);
+
     amph_spin_unlock(&all->list_lock);
     for (struct amph_coll_op *op; (op = c->spare) != NULL;) {
         c->spare = op->next;
         free(op);
     }
+
     team->coll = NULL;
     free_coll(c);
 }
@@ -232,9 +273,12 @@ enum amph_status amph_colls_open(struct amph_gex *g)
     g->colls = calloc(1, sizeof *g->colls);
     if (!g->colls)
         return AMPH_ERR_NOMEM;
+
     enum amph_status st = amph_barriers_open(g);
+
     if (st == AMPH_OK)
         st = amph_mail_open(g);
+
     amph_job.wait_step = amph_gex_wait_step;
     return st;
 }
@@ -242,11 +286,14 @@ enum amph_status amph_colls_open(struct amph_gex *g)
 enum amph_status amph_colls_join(struct amph_gex *g, int32_t leader_pid, int32_t fd, bool own_fd)
 {
     enum amph_status st = AMPH_OK;
+
     if (g->nbrhd.count > 1)
         st = amph_share_map(&g->colls->share, g->nbrhd.count, g->nbrhd.self, leader_pid, fd,
                             own_fd);
+
     if (st == AMPH_OK)
         st = amph_coll_team_open(&g->team);
+
     return st;
 }
 
@@ -256,6 +303,7 @@ static void move_on(struct amph_coll *c)
 {
     for (int i = 0; i < AMPH_BARRIERS; i++)
         amph_barrier_progress(&c->barrier[i]);
+
     if (__atomic_load_n(&c->head, __ATOMIC_RELAXED) && amph_spin_try(&c->locked)) {
         amph_coll_run(c);
         amph_spin_unlock(&c->locked);
@@ -266,9 +314,11 @@ static void progress(struct amph_colls *all)
 {
     if (!amph_spin_try(&all->list_lock))
         return; /* another thread is at it */
+
     for (struct amph_coll *c = all->all; c; c = c->next)
         if (__atomic_load_n(&c->active, __ATOMIC_RELAXED))
             move_on(c);
+
     amph_spin_unlock(&all->list_lock);
 }
 
@@ -277,6 +327,7 @@ void amph_gex_progress(void)
     struct amph_gex *g = amph_gex();
     if (!g || AMPH_LIKELY(!__atomic_load_n(&g->colls->active, __ATOMIC_RELAXED)))
         return;
+
     progress(g->colls);
 }
 
@@ -288,13 +339,16 @@ static bool spin(struct amph_colls *all, const struct amph_waiter *w)
     bool spins = !amph_job.crowded && w->phase == AMPH_WAITER_SPINS &&
                  amph_job.wait_mode != AMPH_WAIT_BLOCK;
     unsigned looks = spins ? SPINS_BETWEEN_POLLS : 1;
+
     for (unsigned i = 0; i < looks; i++) {
         if (i)
             amph_cpu_relax();
+
         progress(all);
         if (__atomic_load_n(&all->finished, __ATOMIC_RELAXED) != finished)
             return true;
     }
+
     return false;
 }
 
@@ -302,23 +356,29 @@ void amph_gex_wait_step(struct amph_waiter *w)
 {
     struct amph_gex *g = amph_gex();
     struct amph_colls *all = g->colls;
+
     if (AMPH_LIKELY(!__atomic_load_n(&all->active, __ATOMIC_RELAXED))) {
         amph_am_wait_step(g->ep.am, w);
         return;
     }
+
     bool sleeps = w->phase == AMPH_WAITER_SLEEPS;
+
     if (sleeps)
         amph_share_sleep(&all->share);
+
     __atomic_store_n(&all->no_room, false, __ATOMIC_RELAXED);
     if (!spin(all, w)) {
         if (sleeps && __atomic_load_n(&all->no_room, __ATOMIC_RELAXED)) {
             const struct timespec nap = { 0, (long)(50 * AMPH_NS_PER_US) };
+
             amph_am_poll(g->ep.am);
             nanosleep(&nap, NULL);
         } else {
             amph_am_wait_step(g->ep.am, w);
         }
     }
+
     if (sleeps)
         amph_share_awake(&all->share);
 }

@@ -13,6 +13,7 @@ static const struct {
     int flags;
     enum amph_barrier_kind kind;
 } kinds[] = {
+
     { 0, AMPH_BARRIER_NAMED },
     { GASNET_BARRIERFLAG_ANONYMOUS, AMPH_BARRIER_ANONYMOUS },
     { GASNET_BARRIERFLAG_MISMATCH, AMPH_BARRIER_MISMATCH },
@@ -26,6 +27,7 @@ static struct amph_barrier_value value_of(int id, int flags, const char *call)
             return (struct amph_barrier_value){ .kind = kinds[i].kind,
                                                 .id = kinds[i].kind == AMPH_BARRIER_NAMED ? id
                                                                                           : 0 };
+
     amph_fatal("%s: flags %#x are not 0, GASNET_BARRIERFLAG_ANONYMOUS, UNNAMED or MISMATCH", call,
                (unsigned)flags);
 }
@@ -34,6 +36,7 @@ static void notify(struct amph_barrier *b, int id, int flags, const char *call)
 {
     if (amph_barrier_busy(b))
         amph_fatal("%s was called twice without a wait or a successful try between", call);
+
     amph_barrier_notify(b, value_of(id, flags, call));
 }
 
@@ -74,6 +77,7 @@ static int try(struct amph_barrier *b, int id, int flags, const char *call)
         if (!amph_barrier_progress(b))
             return GASNET_ERR_NOT_READY;
     }
+
     return result(b, value_of(id, flags, call));
 }
 
@@ -109,12 +113,16 @@ int gasnet_barrier(int id, int flags)
 int gasnet_barrier_result(int *id)
 {
     const struct amph_barrier *b = of_all("gasnet_barrier_result");
+
     if (amph_barrier_busy(b))
         amph_fatal("gasnet_barrier_result was called between the notify and the wait of a barrier");
+
     if (b->last.kind != AMPH_BARRIER_NAMED)
         return b->last.kind == AMPH_BARRIER_MISMATCH ? GASNET_ERR_BARRIER_MISMATCH : 1;
+
     if (id)
         *id = b->last.id;
+
     return GASNET_OK;
 }
 

@@ -23,18 +23,24 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
                       gasnet_coll_fn_entry_t fn_tbl[], size_t fn_tbl_sz, int init_flags)
 {
     struct amph_gex *g = amph_gex_need("gasnet_coll_init");
+
     for (uint32_t i = 0; images && i < g->team.pub.size; i++)
         if (images[i] != 1)
             amph_fatal("gasnet_coll_init: process %u is said to have %u images; a process has one "
                        "image here",
                        i, images[i]);
+
     if (fn_tbl_sz && !fn_tbl)
         amph_fatal("gasnet_coll_init: a table of %zu functions at NULL is none", fn_tbl_sz);
+
     gasnet_coll_fn_entry_t *table = calloc(fn_tbl_sz + 1, sizeof *table);
+
     if (!table)
         amph_fatal("no memory for a table of %zu operators", fn_tbl_sz);
+
     if (fn_tbl_sz)
         memcpy(table, fn_tbl, fn_tbl_sz * sizeof *table);
+
     free(g->colls->operators);
     g->colls->operators = table;
     g->colls->noperators = fn_tbl_sz;
@@ -44,18 +50,23 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
 static void call_operator(const void *left, void *right, size_t count, const void *cdata)
 {
     const struct bound *b = cdata;
+
     _Alignas(16) uint8_t small[AMPH_COLL_INLINE];
+
     size_t most = AMPH_COLL_SEGMENT / b->elem_size;
     size_t piece = count < most ? count : most ? most : 1;
     size_t len = piece * b->elem_size;
     uint8_t *out = len <= sizeof small ? small : amph_coll_pool_get(len);
+
     for (size_t i = 0; i < count; i += piece) {
         size_t n = count - i < piece ? count - i : piece;
         size_t at = i * b->elem_size;
+
         b->entry.fnptr(out, n, (const uint8_t *)left + at, n, (uint8_t *)right + at, b->elem_size,
                        (int)b->entry.flags, b->arg);
         memcpy((uint8_t *)right + at, out, n * b->elem_size);
     }
+
     if (out != small)
         amph_coll_pool_put(out, len);
 }
@@ -64,15 +75,20 @@ static struct amph_fold bind_operator(size_t elem_size, size_t elem_count,
                                       gasnet_coll_fn_handle_t func, int arg, const char *call)
 {
     const struct amph_colls *all = amph_gex_need(call)->colls;
+
     if (func >= all->noperators || !all->operators[func].fnptr)
         amph_fatal("%s: there is no operator %u; gasnet_coll_init was given %zu", call, func,
                    all->noperators);
+
     if (!elem_size || elem_count > SIZE_MAX / elem_size)
         amph_fatal("%s: %zu elements of %zu bytes are none that can be reduced", call, elem_count,
                    elem_size);
+
     struct bound *b = malloc(sizeof *b);
+
     if (!b)
         amph_fatal("no memory for another collective");
+
     *b = (struct bound){ .entry = all->operators[func], .elem_size = elem_size, .arg = arg };
     return (struct amph_fold){ .fn = call_operator,
                                .cdata = b,
@@ -93,6 +109,7 @@ static void check_flags(int flags, const char *call)
     int in = flags & IN_FLAGS;
     int out = flags & OUT_FLAGS;
     int place = flags & PLACES;
+
     if ((flags & ~(IN_FLAGS | OUT_FLAGS | HINTS | PLACES)) || (in & (in - 1)) ||
         (out & (out - 1)) || (place & (place - 1)))
         amph_fatal("%s: flags %#x are not one of GASNET_COLL_IN_NOSYNC, MYSYNC and ALLSYNC, one of "
@@ -105,11 +122,14 @@ static gasnet_coll_handle_t start(gasnet_team_handle_t tm, struct amph_coll_args
                                   const char *call)
 {
     amph_check_call(call);
+
     struct amph_team *team = amph_team_of(tm, call);
+
     check_flags(flags, call);
     if (args->root >= team->pub.size)
         amph_fatal("%s: image %u is out of range; the team has %u", call, args->root,
                    team->pub.size);
+
     args->meet_first = flags & GASNET_COLL_IN_ALLSYNC;
     args->meet_last = flags & GASNET_COLL_OUT_ALLSYNC;
     return amph_coll_start(team, args);
@@ -188,6 +208,7 @@ gasnet_coll_handle_t gasnet_coll_gather_allM_nb(gasnet_team_handle_t team, void 
 {
     void *dst = own(team, dstlist, flags, "gasnet_coll_gather_allM");
     void *src = own(team, srclist, flags, "gasnet_coll_gather_allM");
+
     return gasnet_coll_gather_all_nb(team, dst, src, nbytes, flags);
 }
 
@@ -205,6 +226,7 @@ gasnet_coll_handle_t gasnet_coll_exchangeM_nb(gasnet_team_handle_t team, void *c
 {
     void *dst = own(team, dstlist, flags, "gasnet_coll_exchangeM");
     void *src = own(team, srclist, flags, "gasnet_coll_exchangeM");
+
     return gasnet_coll_exchange_nb(team, dst, src, nbytes, flags);
 }
 
@@ -221,6 +243,7 @@ gasnet_coll_handle_t gasnet_coll_reduce_nb(gasnet_team_handle_t team, gasnet_ima
                                    .src = src,
                                    .block = elem_size * elem_count,
                                    .fold = &fold };
+
     return start(team, &args, flags, "gasnet_coll_reduce");
 }
 
@@ -246,6 +269,7 @@ gasnet_coll_handle_t gasnet_coll_scan_nb(gasnet_team_handle_t team, void *dst, s
                                    .src = src,
                                    .block = elem_size * elem_count,
                                    .fold = &fold };
+
     return start(team, &args, flags, "gasnet_coll_scan");
 }
 
@@ -257,6 +281,7 @@ gasnet_coll_handle_t gasnet_coll_scanM_nb(gasnet_team_handle_t team, void *const
 {
     void *dst = own(team, dstlist, flags, "gasnet_coll_scanM");
     void *src = own(team, srclist, flags, "gasnet_coll_scanM");
+
     return gasnet_coll_scan_nb(team, dst, dst_blksz, dst_offset, src, src_blksz, src_offset,
                                elem_size, elem_count, func, func_arg, flags);
 }

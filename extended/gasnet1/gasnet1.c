@@ -21,17 +21,22 @@ static int register_table(struct amph_gex *g, gasnet_handlerentry_t *table, int 
                           (void *)table);
         return GASNET_ERR_BAD_ARG;
     }
+
     gex_AM_Entry_t *entries = calloc((size_t)numentries + 1, sizeof *entries);
     if (!entries)
         return GASNET_ERR_RESOURCE;
+
     for (int i = 0; i < numentries; i++)
         entries[i] = (gex_AM_Entry_t){ .gex_index = table[i].index,
                                        .gex_fnptr = table[i].fnptr,
                                        .gex_flags = GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDLONG |
                                                     GEX_FLAG_AM_REQREP };
+
     int err = amph_handlers_register(&g->ep, entries, (size_t)numentries, true);
+
     for (int i = 0; i < numentries && !err; i++)
         table[i].index = entries[i].gex_index;
+
     free(entries);
     return err;
 }
@@ -40,49 +45,61 @@ int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsiz
                   uintptr_t minheapoffset)
 {
     struct amph_gex *g = amph_gex();
+
     if (!g) {
         amph_gex_complain("gasnet_attach was called before gasnet_init");
         return GASNET_ERR_NOT_INIT;
     }
+
     int err = g->attached ? GASNET_OK : register_table(g, table, numentries);
+
     return amph_segment_attach(g, segsize, err);
 }
 
 int gasnet_getSegmentInfo(gasnet_seginfo_t *seginfo_table, int numentries)
 {
     const struct amph_gex *g = amph_gex();
+
     if (!g || !g->attached)
         return GASNET_ERR_NOT_INIT;
     if (numentries < 0 || (numentries && !seginfo_table))
         return GASNET_ERR_BAD_ARG;
+
     for (uint32_t i = 0; i < (uint32_t)numentries && i < g->team.pub.size; i++)
         seginfo_table[i] = (gasnet_seginfo_t){ .addr = (void *)(uintptr_t)g->rmem[i].base,
                                                .size = (uintptr_t)g->rmem[i].len_bytes };
+
     return GASNET_OK;
 }
 
 int gasnet_getNodeInfo(gasnet_nodeinfo_t *nodeinfo_table, int numentries)
 {
     const struct amph_gex *g = amph_gex();
+
     if (!g)
         return GASNET_ERR_NOT_INIT;
     if (numentries < 0 || (numentries && !nodeinfo_table))
         return GASNET_ERR_BAD_ARG;
+
     const struct amph_proc *proc = &amph_boot_job(amph_job.boot)->proc[amph_job.first];
     const uint32_t n = (uint32_t)numentries < g->team.pub.size ? (uint32_t)numentries
                                                                : g->team.pub.size;
     uint32_t hosts = 0;
     uint32_t supernodes = 0;
+
     for (uint32_t i = 0; i < n; i++) {
         uint32_t first = 0;
+
         while (proc[first].host != proc[i].host)
             first++;
+
         nodeinfo_table[i] = (gasnet_nodeinfo_t){
             .host = first < i ? nodeinfo_table[first].host : hosts++,
             .supernode = g->leader[i] < i ? nodeinfo_table[g->leader[i]].supernode : supernodes++,
             .offset = g->reach[i].len ? g->reach[i].delta : 0,
         };
     }
+
     return GASNET_OK;
 }
 
@@ -90,12 +107,16 @@ void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM
                             gex_Segment_t *segment_p)
 {
     struct amph_gex *g = amph_gex_need("gasnet_QueryGexObjects");
+
     if (client_p)
         *client_p = &g->client;
+
     if (endpoint_p)
         *endpoint_p = &g->ep;
+
     if (tm_p)
         *tm_p = &g->team.pub;
+
     if (segment_p)
         *segment_p = g->ep.segment;
 }
@@ -105,22 +126,27 @@ void gasnet_QueryGexObjects(gex_Client_t *client_p, gex_EP_t *endpoint_p, gex_TM
 int amphora_refuse(gasnet_node_t dest, size_t nbytes, int is_long)
 {
     const struct amph_gex *g = amph_gex();
+
     if (!g) {
         amph_gex_complain("an active message was sent before gasnet_init");
         return GASNET_ERR_NOT_INIT;
     }
+
     if (dest >= g->team.pub.size) {
         amph_gex_complain("an active message was sent to node %u; the job has %u nodes, from 0",
                           dest, g->team.pub.size);
         return GASNET_ERR_BAD_ARG;
     }
+
     size_t most = is_long ? amph_am_max_long(g->ep.am, dest) : amph_am_max_medium(g->ep.am, dest);
+
     if (nbytes > most) {
         amph_gex_complain("a%s of %zu bytes to node %u is too large; %s() says %zu",
                           is_long ? " long message" : " medium message", nbytes, dest,
                           is_long ? "gasnet_AMMaxLongRequest" : "gasnet_AMMaxMedium", most);
         return GASNET_ERR_BAD_ARG;
     }
+
     return GASNET_OK;
 }
 
@@ -130,6 +156,7 @@ int gasnet_try_syncnb(gasnet_handle_t handle)
 {
     if (handle == GASNET_INVALID_HANDLE)
         return GASNET_OK;
+
     gasnet_AMPoll();
     return gex_Event_Test(handle);
 }
@@ -157,15 +184,19 @@ int amphora_try_nbi(gex_EC_t mask)
 gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes)
 {
     void *at = amphora_reach_addr(amphora_team0, node, src, nbytes);
+
     if (nbytes - 1 >= sizeof(gasnet_register_value_t))
         amph_fatal("gasnet_get_nb_val: a value has 1 to %zu bytes, not %zu",
                    sizeof(gasnet_register_value_t), nbytes);
+
     struct amph_gex_op *op = amph_op_get();
+
     op->nbytes = (uint8_t)nbytes;
     if (at)
         amphora_copy(&op->value, at, nbytes);
     else
         amph_get_into_op(op, amphora_team0, node, src, nbytes);
+
     return (gasnet_valget_handle_t)op;
 }
 
@@ -173,9 +204,12 @@ gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
 {
     struct amph_gex_op *op = (struct amph_gex_op *)handle;
     struct amph_waiter w = AMPH_WAITER_INIT;
+
     while (!amph_event_done(&op->root))
         amph_gex_wait_step(&w);
+
     gasnet_register_value_t value = amphora_load_val(&op->value, op->nbytes);
+
     amph_op_put(op);
     return value;
 }

@@ -22,6 +22,7 @@ static const ptrdiff_t *signed_strides(const size_t *strides, size_t levels, con
     for (size_t i = 0; i < levels; i++)
         if (strides[i] > PTRDIFF_MAX)
             amph_fatal("%s: stride %zu is %zu bytes", call, i, strides[i]);
+
     return (const ptrdiff_t *)strides;
 }
 

@@ -59,6 +59,7 @@ static const struct type {
     uint8_t nbytes;
     gex_OP_t ops;
 } types[TYPES] = {
+
     { apply_I32, 4, OPS_INTEGER }, { apply_U32, 4, OPS_INTEGER }, { apply_I64, 8, OPS_INTEGER },
     { apply_U64, 8, OPS_INTEGER }, { apply_FLT, 4, OPS_FLOAT },   { apply_DBL, 8, OPS_FLOAT },
 };
@@ -81,21 +82,29 @@ void gex_AD_Create(gex_AD_t *ad_p, gex_TM_t tm, gex_DT_t dt, gex_OP_t ops, gex_F
     const struct type *type = type_of(dt);
     const gex_Flags_t known = GEX_FLAG_AD_FAVOR_MY_RANK | GEX_FLAG_AD_FAVOR_MY_NBRHD |
                               GEX_FLAG_AD_FAVOR_REMOTE;
+
     amph_check_call("gex_AD_Create");
+
     struct amph_team *team = amph_team_of(tm, "gex_AD_Create");
+
     if (!type)
         amph_fatal("gex_AD_Create: data type %#x is none that atomics have; give one of "
                    "GEX_DT_I32, U32, I64, U64, FLT, DBL",
                    (unsigned)dt);
+
     if (!ops || (ops & ~type->ops))
         amph_fatal("gex_AD_Create: operations %#x are none, or not all such that data type %#x has",
                    (unsigned)ops, (unsigned)dt);
+
     if ((flags & ~known) || (flags & (flags - 1)))
         amph_fatal("gex_AD_Create: flags %#x are not 0 or one GEX_FLAG_AD_FAVOR_*",
                    (unsigned)flags);
+
     struct domain *d = calloc(1, sizeof *d);
+
     if (!d)
         amph_fatal("gex_AD_Create: no memory");
+
     *d = (struct domain){ .pub = { .tm = tm, .ops = ops, .dt = dt }, .flags = flags, .team = team };
     __atomic_add_fetch(&team->domains, 1, __ATOMIC_RELAXED);
     *ad_p = &d->pub;
@@ -105,12 +114,14 @@ static struct domain *domain_of(gex_AD_t ad, const char *call)
 {
     if (ad == GEX_AD_INVALID)
         amph_fatal("%s: the atomic domain is not valid", call);
+
     return AMPH_CONTAINER_OF(ad, struct domain, pub);
 }
 
 void gex_AD_Destroy(gex_AD_t ad)
 {
     struct domain *d = domain_of(ad, "gex_AD_Destroy");
+
     amph_check_call("gex_AD_Destroy");
     __atomic_sub_fetch(&d->team->domains, 1, __ATOMIC_RELAXED);
     free(d);
@@ -172,6 +183,7 @@ static uint64_t widen(const void *at, size_t nbytes)
 {
     uint64_t v8;
     uint32_t v4;
+
     memcpy(nbytes == 8 ? (void *)&v8 : (void *)&v4, at, nbytes);
     return nbytes == 8 ? v8 : v4;
 }
@@ -186,11 +198,14 @@ static void narrow(void *at, uint64_t value, size_t nbytes)
 static void *target(struct amph_gex *g, gex_EP_Index_t index, uint64_t addr, size_t nbytes)
 {
     const struct amphora_ep *ep = amph_ep_find(g, index);
+
     if (addr > UINTPTR_MAX || addr % nbytes)
         return NULL;
     if (amph_job.built_anywhere && index == 0)
         return (void *)(uintptr_t)addr;
+
     uint64_t off = ep && ep->segment ? addr - (uintptr_t)ep->segment->base : UINT64_MAX;
+
     return off != UINT64_MAX && off < ep->segment->len_bytes &&
                    nbytes <= ep->segment->len_bytes - off
                ? (void *)(uintptr_t)addr
@@ -204,19 +219,24 @@ static void on_ad(struct amph_token *token, const struct amph_am *am)
     const struct type *type = (uint32_t)a[1] < TYPES ? &types[a[1]] : NULL;
     gex_OP_t op = (gex_OP_t)a[2];
     void *at = g && type ? target(g, (gex_EP_Index_t)a[3], join(a + 4), type->nbytes) : NULL;
+
     if (!at || !is_one_op(op) || !(op & type->ops)) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     uint64_t one, two, old;
     int32_t done[DONE_ARGS] = { a[0] };
+
     narrow(&one, join(a + 6), type->nbytes);
     narrow(&two, join(a + 8), type->nbytes);
     type->apply(at, op, &one, &two, &old);
     split(widen(&old, type->nbytes), done + 1);
+
     const struct amph_am reply = {
         .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_AD_DONE, .nargs = DONE_ARGS, .args = done
     };
+
     amph_am_reply(token, &reply, 0, NULL);
 }
 
@@ -225,13 +245,17 @@ static void on_ad_done(struct amph_token *token, const struct amph_am *am)
     struct amph_op *rc = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_AD,
                                                            (uint32_t)am->args[0])
                                     : NULL;
+
     if (!rc) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     struct amph_gex_op *op = AMPH_CONTAINER_OF(rc, struct amph_gex_op, rc);
+
     if (op->result)
         narrow(op->result, join(am->args + 1), op->nbytes);
+
     rc->done(rc, AMPH_OK);
 }
 
@@ -242,6 +266,7 @@ enum amph_status amph_ad_open(struct amph_gex *g)
         { (void *)on_ad_done, false, 1, 2, DONE_ARGS, NULL, "ad_done" },
     };
     enum amph_status st = amph_am_register(g->ep.am, AMPH_GEX_AD, &entry[0]);
+
     return st == AMPH_OK ? amph_am_register(g->ep.am, AMPH_GEX_AD_DONE, &entry[1]) : st;
 }
 
@@ -260,26 +285,34 @@ struct request {
 static void check(struct request *r, gex_DT_t dt, gex_Rank_t rank)
 {
     const struct domain *d = r->domain;
+
     if (d->pub.dt != dt)
         amph_fatal("gex_AD_Op: the domain is of data type %#x, the call of %#x",
                    (unsigned)d->pub.dt, (unsigned)dt);
+
     if (!is_one_op(r->op) || !(r->op & d->pub.ops))
         amph_fatal(
             "gex_AD_Op: operation %#x is not one of those that the domain was created for (%#x)",
             (unsigned)r->op, (unsigned)d->pub.ops);
+
     gex_TM_t tm = r->flags & GEX_FLAG_RANK_IS_JOBRANK ? amphora_team0 : d->pub.tm;
+
     r->type = type_of(dt);
     r->dest = amph_team_dest(tm, rank, "gex_AD_Op");
     if (r->flags & GEX_FLAG_PEER_SEG_OFFSET)
         r->addr = (void *)(uintptr_t)(r->dest.rmem->base + (uintptr_t)r->addr);
+
     uint64_t off = (uintptr_t)r->addr - r->dest.rmem->base;
+
     if ((uintptr_t)r->addr % r->type->nbytes)
         amph_fatal("gex_AD_Op: %p is not aligned to %u bytes", r->addr, r->type->nbytes);
+
     if (off >= r->dest.rmem->len_bytes || r->type->nbytes > r->dest.rmem->len_bytes - off)
         amph_fatal(
             "gex_AD_Op: %p lies outside the segment of process %u, which is %llu bytes at %#llx",
             r->addr, r->dest.peer, (unsigned long long)r->dest.rmem->len_bytes,
             (unsigned long long)r->dest.rmem->base);
+
     if (r->flags & GEX_FLAG_SELF_SEG_OFFSET)
         r->result = (char *)(r->dest.from->segment ? r->dest.from->segment->base : NULL) +
                     (uintptr_t)r->result;
@@ -291,15 +324,19 @@ static bool made_here(const struct request *r)
     uint64_t old;
     const struct amph_rmem *rmem = r->dest.rmem;
     char *at = rmem->local ? (char *)rmem->local + ((uintptr_t)r->addr - rmem->base) : NULL;
+
     if (!at && amph_job.built_anywhere && r->dest.peer == amph_job.rank)
         at = r->addr;
+
     if (!at)
         return false;
+
     amphora_ad_fence(r->flags, GEX_FLAG_AD_REL);
     r->type->apply(at, r->op, r->operand1, r->operand2, &old);
     amphora_ad_fence(r->flags, GEX_FLAG_AD_ACQ);
     if (r->op & AMPHORA_OP_GIVES)
         memcpy(r->result, &old, r->type->nbytes);
+
     return true;
 }
 
@@ -308,6 +345,7 @@ static bool ask(const struct request *r, struct amph_gex_op *op)
 {
     struct amph_gex *g = amph_gex();
     int32_t args[ARGS];
+
     op->root.pending = 1;
     op->nbytes = r->type->nbytes;
     op->result = r->op & AMPHORA_OP_GIVES ? r->result : NULL;
@@ -318,16 +356,20 @@ static bool ask(const struct request *r, struct amph_gex_op *op)
     split((uintptr_t)r->addr, args + 4);
     split(widen(r->operand1, r->type->nbytes), args + 6);
     split(widen(r->operand2, r->type->nbytes), args + 8);
+
     const struct amph_am am = {
         .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_AD, .nargs = ARGS, .args = args
     };
     enum amph_status st = amph_am_request(
         g->ep.am, r->dest.peer, &am, r->flags & GEX_FLAG_IMMEDIATE ? AMPH_AM_IMMEDIATE : 0, NULL);
+
     if (AMPH_LIKELY(st == AMPH_OK))
         return true;
+
     if (st != AMPH_AGAIN)
         amph_fatal("gex_AD_Op: process %u cannot be reached: %s", r->dest.peer,
                    amph_status_text(st));
+
     amph_pending_release(g, AMPH_PLACE_AD, (uint32_t)args[0]);
     amph_op_retract(op);
     return false;
@@ -351,9 +393,12 @@ gex_Event_t amphora_ad_nb(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t ran
                          .operand1 = operand1,
                          .operand2 = operand2,
                          .flags = flags };
+
     if (!prepare(&r, ad, dt, rank))
         return GEX_EVENT_INVALID;
+
     struct amph_gex_op *o = amph_op_get();
+
     return ask(&r, o) ? amph_op_event(o) : GEX_EVENT_NO_OP;
 }
 
@@ -379,9 +424,12 @@ int amphora_ad_nbi(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t rank, void
                          .operand1 = operand1,
                          .operand2 = operand2,
                          .flags = flags };
+
     if (!prepare(&r, ad, dt, rank))
         return 0;
+
     struct amph_gex_op *o = amph_op_get();
+
     amph_op_detach(o, category_of(op));
     return ask(&r, o) ? 0 : 1;
 }

@@ -24,15 +24,19 @@ static void on_memset(struct amph_token *token, const struct amph_am *am)
     uint64_t dest = join(am->args + 1);
     uint64_t nbytes = join(am->args + 4);
     uint64_t offset = g ? dest - (uintptr_t)g->segment.base : 0;
+
     if (!g || !g->segment.len_bytes || offset > g->segment.len_bytes ||
         nbytes > g->segment.len_bytes - offset) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     memset((void *)((uintptr_t)g->segment.base + offset), am->args[3], nbytes);
+
     const struct amph_am done = {
         .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET_DONE, .nargs = 1, .args = am->args
     };
+
     amph_am_reply(token, &done, 0, NULL);
 }
 
@@ -41,6 +45,7 @@ static void on_memset_done(struct amph_token *token, const struct amph_am *am)
     struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_MEMSET,
                                                            (uint32_t)am->args[0])
                                     : NULL;
+
     if (!op)
         amph_count(DROP_MALFORMED);
     else
@@ -54,6 +59,7 @@ enum amph_status amph_memset_open(struct amph_gex *g)
         { (void *)on_memset_done, false, 1, 2, 1, NULL, "memset_done" },
     };
     enum amph_status st = amph_am_register(g->ep.am, AMPH_GEX_MEMSET, &entry[0]);
+
     return st == AMPH_OK ? amph_am_register(g->ep.am, AMPH_GEX_MEMSET_DONE, &entry[1]) : st;
 }
 
@@ -68,17 +74,22 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
     const struct amph_rmem *rmem = &g->rmem[peer];
     uint64_t offset = (uintptr_t)dest - rmem->base;
     uint64_t place;
+
     if (nbytes && peer != amph_job.rank &&
         (offset >= rmem->len_bytes || nbytes > rmem->len_bytes - offset))
         amph_fatal("gasnet_memset: %zu bytes at %p lie outside the segment of process %u", nbytes,
                    dest, peer);
+
     if (!nbytes || peer == amph_job.rank) {
         if (nbytes)
             memset(dest, val, nbytes);
+
         return false;
     }
+
     op->root.pending = 1;
     place = amph_pending_take(g, AMPH_PLACE_MEMSET, &op->rc);
+
     const uint64_t to = (uintptr_t)dest;
     const uint64_t len = nbytes;
     const int32_t args[] = { (int32_t)place,       (int32_t)(to >> 32), (int32_t)to, val,
@@ -87,14 +98,17 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
         .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET, .nargs = 6, .args = args
     };
     enum amph_status st = amph_am_request(g->ep.am, peer, &am, 0, NULL);
+
     if (st != AMPH_OK)
         amph_fatal("gasnet_memset: process %u cannot be reached: %s", peer, amph_status_text(st));
+
     return true;
 }
 
 gex_Event_t amphora_memset_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, int val, size_t nbytes)
 {
     struct amph_gex_op *op = amph_op_get();
+
     begin(op, tm, rank, dest, val, nbytes);
     return amph_op_event(op);
 }
@@ -107,6 +121,7 @@ void amphora_memset_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, int val, 
 void amphora_memset_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, int val, size_t nbytes)
 {
     struct amph_gex_op *op = amph_op_get();
+
     amph_op_detach(op, AMPH_EC_PUT);
     if (!begin(op, tm, rank, dest, val, nbytes))
         amph_op_retract(op);

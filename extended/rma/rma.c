@@ -37,11 +37,13 @@ static void refuse_range(const struct target *t, const void *addr)
         amph_fatal("%s: no segment of process %u's endpoint %u is known here; it must attach one, "
                    "or bind and publish it",
                    t->call, t->peer, t->index);
+
     if (t->flags & GEX_FLAG_PEER_SEG_OFFSET)
         amph_fatal("%s: %zu bytes at offset %zu lie outside the segment of process %u, which has "
                    "%llu bytes",
                    t->call, t->nbytes, (size_t)(uintptr_t)addr, t->peer,
                    (unsigned long long)t->rmem->len_bytes);
+
     amph_fatal(
         "%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes at %#llx",
         t->call, t->nbytes, addr, t->peer, (unsigned long long)t->rmem->len_bytes,
@@ -54,6 +56,7 @@ static void locate(struct target *t, const void *addr)
     t->offset = (uint64_t)(uintptr_t)addr;
     if (!(t->flags & GEX_FLAG_PEER_SEG_OFFSET))
         t->offset -= t->rmem->base;
+
     if (t->offset >= t->rmem->len_bytes || t->nbytes > t->rmem->len_bytes - t->offset)
         refuse_range(t, addr);
 }
@@ -63,6 +66,7 @@ static void *own_side(const struct amphora_ep *from, const void *addr, gex_Flags
 {
     if (AMPH_UNLIKELY(flags & GEX_FLAG_SELF_SEG_OFFSET))
         return (char *)(from->segment ? from->segment->base : NULL) + (uintptr_t)addr;
+
     return (void *)(uintptr_t)addr;
 }
 
@@ -72,6 +76,7 @@ static void *own_side(const struct amphora_ep *from, const void *addr, gex_Flags
 static bool is_remote(struct target *t, gex_TM_t tm, gex_Rank_t rank, const void *addr)
 {
     const struct amph_dest d = amph_team_dest(tm, rank, t->call);
+
     t->peer = d.peer;
     t->index = d.index;
     t->rmem = d.rmem;
@@ -81,11 +86,14 @@ static bool is_remote(struct target *t, gex_TM_t tm, gex_Rank_t rank, const void
     t->local = NULL;
     if (t->nbytes == 0)
         return false;
+
     t->own = own_side(d.from, t->own, t->flags);
     locate(t, addr);
+
     if (t->rmem->local || (amph_job.built_anywhere && t->peer == amph_job.rank))
         /* memory may begin at address 0 */
         t->local = (void *)((uintptr_t)t->rmem->local + t->offset);
+
     return !t->local;
 }
 
@@ -111,8 +119,10 @@ static bool started(enum amph_status st, const struct target *t)
 {
     if (AMPH_LIKELY(st == AMPH_OK))
         return true;
+
     if (st != AMPH_AGAIN)
         amph_fatal("%s: process %u cannot be reached: %s", t->call, t->peer, amph_status_text(st));
+
     return false;
 }
 
@@ -137,13 +147,16 @@ int amphora_put_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *s
 {
     struct target t = transfer("gex_RMA_PutBlocking", src, nbytes, flags);
     struct amph_stack_op rc;
+
     if (!is_remote(&t, tm, rank, dest)) {
         copy_to_target(&t);
         return 0;
     }
+
     amph_stack_op_init(&rc);
     if (!put(&t, NULL, &rc.op))
         return 1;
+
     amph_stack_op_wait(&rc);
     return 0;
 }
@@ -153,9 +166,11 @@ static bool put_op(const struct target *t, struct amph_gex_op *op, gex_Event_t *
 {
     struct amph_stack_op now;
     struct amph_op *lc = NULL;
+
     op->root.pending = 1;
     if (AMPH_CHECKS)
         op->no_leaf = lc_opt == GEX_EVENT_NOW || lc_opt == GEX_EVENT_DEFER;
+
     if (lc_opt == GEX_EVENT_NOW) {
         amph_stack_op_init(&now);
         lc = &now.op;
@@ -164,12 +179,15 @@ static bool put_op(const struct target *t, struct amph_gex_op *op, gex_Event_t *
         op->leaf.pending = 1;
         lc = &op->lc;
     }
+
     if (!put(t, lc, &op->rc)) {
         amph_op_retract(op);
         return false;
     }
+
     if (lc_opt == GEX_EVENT_NOW)
         amph_stack_op_wait(&now);
+
     return true;
 }
 
@@ -177,6 +195,7 @@ static void check_lc(const char *call, gex_Event_t *lc_opt, bool event)
 {
     if (lc_opt == GEX_EVENT_NOW || lc_opt == GEX_EVENT_DEFER)
         return;
+
     if (event ? !AMPHORA_LC_IS_ADDRESS(lc_opt) : lc_opt != GEX_EVENT_GROUP)
         amph_fatal("%s: lc_opt must be GEX_EVENT_NOW, GEX_EVENT_DEFER or %s", call,
                    event ? "the address of an event" : "GEX_EVENT_GROUP");
@@ -186,15 +205,19 @@ int amphora_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, s
                     gex_Event_t *lc_opt, gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_PutNBI", src, nbytes, flags);
+
     check_lc(t.call, lc_opt, false);
     if (!is_remote(&t, tm, rank, dest)) {
         copy_to_target(&t);
         return 0;
     }
+
     struct amph_gex_op *op = amph_op_get();
+
     amph_op_detach(op, AMPH_EC_PUT);
     if (lc_opt == GEX_EVENT_GROUP)
         amph_op_count_lc(op);
+
     return put_op(&t, op, lc_opt) ? 0 : 1;
 }
 
@@ -203,21 +226,27 @@ gex_Event_t amphora_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void 
 {
     struct target t = transfer("gex_RMA_PutNB", src, nbytes, flags);
     bool wants_leaf = AMPHORA_LC_IS_ADDRESS(lc_opt);
+
     check_lc(t.call, lc_opt, true);
     if (!is_remote(&t, tm, rank, dest)) {
         copy_to_target(&t);
         if (wants_leaf)
             *lc_opt = GEX_EVENT_INVALID;
+
         return GEX_EVENT_INVALID;
     }
+
     struct amph_gex_op *op = amph_op_get();
     if (!put_op(&t, op, lc_opt))
         return GEX_EVENT_NO_OP;
+
     /* The root first: where it is complete the operation is gone, and its leaf with it. */
     gex_Event_t root = amph_op_event(op);
+
     if (wants_leaf)
         *lc_opt = root == GEX_EVENT_INVALID || amph_event_done(&op->leaf) ? GEX_EVENT_INVALID
                                                                           : &op->leaf;
+
     return root;
 }
 
@@ -228,13 +257,16 @@ int amphora_get_blocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, si
 {
     struct target t = transfer("gex_RMA_GetBlocking", dest, nbytes, flags);
     struct amph_stack_op done;
+
     if (!is_remote(&t, tm, rank, src)) {
         copy_from_target(&t);
         return 0;
     }
+
     amph_stack_op_init(&done);
     if (!get(&t, &done.op))
         return 1;
+
     amph_stack_op_wait(&done);
     return 0;
 }
@@ -244,8 +276,10 @@ static bool get_op(const struct target *t, struct amph_gex_op *op)
     op->root.pending = 1;
     if (AMPH_CHECKS)
         op->no_leaf = true;
+
     if (get(t, &op->rc))
         return true;
+
     amph_op_retract(op);
     return false;
 }
@@ -254,11 +288,14 @@ int amphora_get_nbi(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t 
                     gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_GetNBI", dest, nbytes, flags);
+
     if (!is_remote(&t, tm, rank, src)) {
         copy_from_target(&t);
         return 0;
     }
+
     struct amph_gex_op *op = amph_op_get();
+
     amph_op_detach(op, AMPH_EC_GET);
     return get_op(&t, op) ? 0 : 1;
 }
@@ -267,11 +304,14 @@ gex_Event_t amphora_get_nb(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, 
                            gex_Flags_t flags)
 {
     struct target t = transfer("gex_RMA_GetNB", dest, nbytes, flags);
+
     if (!is_remote(&t, tm, rank, src)) {
         copy_from_target(&t);
         return GEX_EVENT_INVALID;
     }
+
     struct amph_gex_op *op = amph_op_get();
+
     return get_op(&t, op) ? amph_op_event(op) : GEX_EVENT_NO_OP;
 }
 
@@ -279,6 +319,7 @@ void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void
                       size_t nbytes)
 {
     struct target t = transfer("gasnet_get_nb_val", &op->value, nbytes, 0);
+
     if (is_remote(&t, tm, rank, src))
         get_op(&t, op);
     else
@@ -302,6 +343,7 @@ gex_RMA_Value_t amphora_get_val(gex_TM_t tm, gex_Rank_t rank, void *src, size_t 
                                 gex_Flags_t flags)
 {
     gex_RMA_Value_t memory = 0;
+
     check_value(nbytes, "gex_RMA_GetBlockingVal");
     amphora_get_blocking(tm, &memory, rank, src, nbytes,
                          flags & ~(NOT_OF_VALUES | GEX_FLAG_IMMEDIATE));
@@ -312,6 +354,7 @@ int amphora_put_val(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t va
                     gex_Flags_t flags)
 {
     gex_RMA_Value_t memory;
+
     check_value(nbytes, "gex_RMA_PutBlockingVal");
     amphora_store_val(&memory, value, nbytes);
     return amphora_put_blocking(tm, rank, dest, &memory, nbytes, flags & ~NOT_OF_VALUES);
@@ -329,7 +372,9 @@ static struct amph_gex_op *value_op(struct target *t, gex_TM_t tm, gex_Rank_t ra
         AMPHORA_FENCE();
         return NULL;
     }
+
     struct amph_gex_op *op = amph_op_get();
+
     amphora_store_val(&op->value, value, t->nbytes);
     t->own = &op->value;
     return op;
@@ -340,8 +385,10 @@ int amphora_put_val_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_
 {
     struct target t = transfer("gex_RMA_PutNBIVal", &value, nbytes, flags & ~NOT_OF_VALUES);
     struct amph_gex_op *op = value_op(&t, tm, rank, dest, value);
+
     if (!op)
         return 0;
+
     amph_op_detach(op, AMPH_EC_PUT);
     return put_op(&t, op, GEX_EVENT_DEFER) ? 0 : 1;
 }
@@ -351,7 +398,9 @@ gex_Event_t amphora_put_val_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA
 {
     struct target t = transfer("gex_RMA_PutNBVal", &value, nbytes, flags & ~NOT_OF_VALUES);
     struct amph_gex_op *op = value_op(&t, tm, rank, dest, value);
+
     if (!op)
         return GEX_EVENT_INVALID;
+
     return put_op(&t, op, GEX_EVENT_DEFER) ? amph_op_event(op) : GEX_EVENT_NO_OP;
 }

@@ -40,6 +40,7 @@ void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source
         amph_fatal(
             "gex_VIS_SetPeerCompletionHandler: at most %zu bytes, not %zu, and flags 0 are allowed",
             GEX_VIS_MAX_PEERCOMPLETION, nbytes);
+
     armed.handler = handler;
     armed.data = source_addr;
     armed.nbytes = nbytes;
@@ -52,6 +53,7 @@ static size_t next_run(struct call *c)
 {
     if (!amph_vis_fill(&c->dst) || !amph_vis_fill(&c->src))
         return 0;
+
     return c->dst.left < c->src.left ? c->dst.left : c->src.left;
 }
 
@@ -66,11 +68,13 @@ static void step(struct call *c, size_t n)
 static uint64_t checked(const struct call *c, const struct amph_dest *d, const char *at, size_t n)
 {
     uint64_t off = (uint64_t)(uintptr_t)at - d->rmem->base;
+
     if (off >= d->rmem->len_bytes || n > d->rmem->len_bytes - off)
         amph_fatal("%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes "
                    "at %#llx",
                    c->name, n, (const void *)at, d->peer, (unsigned long long)d->rmem->len_bytes,
                    (unsigned long long)d->rmem->base);
+
     return off;
 }
 
@@ -78,25 +82,31 @@ static uint64_t checked(const struct call *c, const struct amph_dest *d, const c
 static void copy_all(struct call *c, const struct amph_dest *d)
 {
     const char *remote_base = d->rmem->local ? d->rmem->local : (void *)(uintptr_t)d->rmem->base;
+
     AMPHORA_FENCE();
     for (size_t n; (n = next_run(c)) != 0; step(c, n)) {
         char *remote = (char *)remote_base + checked(c, d, c->put ? c->dst.at : c->src.at, n);
+
         if (c->put)
             memcpy(remote, c->src.at, n);
         else
             memcpy(c->dst.at, remote, n);
     }
+
     AMPHORA_FENCE();
 }
 
 static void carry_all(struct call *c, const struct amph_dest *d, struct amph_gex_op *op)
 {
     struct amph_vis_remote *v = amph_vis_begin(d, c->put, op);
+
     for (size_t n; (n = next_run(c)) != 0; step(c, n)) {
         char *remote = c->put ? c->dst.at : c->src.at;
+
         checked(c, d, remote, n);
         amph_vis_add(v, (uintptr_t)remote, c->put ? c->src.at : c->dst.at, n);
     }
+
     amph_vis_end(v);
 }
 
@@ -105,16 +115,19 @@ static void carry_all(struct call *c, const struct amph_dest *d, struct amph_gex
 static struct amph_gex_op *make_op(const struct call *c)
 {
     struct amph_gex_op *op = amph_op_get();
+
     op->root.pending = 1;
     op->leaf.pending = 0;
     if (c->sync == SYNC_NBI)
         amph_op_detach(op, c->put ? AMPH_EC_PUT : AMPH_EC_GET);
+
     if (c->put && (c->flags & GEX_FLAG_ENABLE_LEAF_LC) && c->sync != SYNC_Blocking) {
         op->root.pending = 2;
         op->leaf.pending = 1;
         if (c->sync == SYNC_NBI)
             amph_op_count_lc(op);
     }
+
     return op;
 }
 
@@ -122,9 +135,12 @@ static gex_Event_t finish(const struct call *c, struct amph_gex_op *op)
 {
     if (c->sync == SYNC_NBI)
         return GEX_EVENT_INVALID;
+
     gex_Event_t event = amph_op_event(op);
+
     if (c->sync == SYNC_Blocking)
         gex_Event_Wait(event);
+
     return c->sync == SYNC_Blocking ? GEX_EVENT_INVALID : event;
 }
 
@@ -133,39 +149,50 @@ static gex_Event_t finish(const struct call *c, struct amph_gex_op *op)
 static void transfer_and_tell(struct call *c, const struct amph_dest *d, bool mapped)
 {
     const gex_AM_Index_t handler = armed.handler;
+
     armed.handler = 0;
     if (mapped)
         copy_all(c, d);
     else {
         struct amph_gex_op *op = amph_op_get();
+
         op->root.pending = 1;
         op->leaf.pending = 0;
         carry_all(c, d, op);
         gex_Event_Wait(amph_op_event(op));
     }
+
     amph_vis_notify(d, handler, armed.data, armed.nbytes);
 }
 
 static gex_Event_t transfer(struct call *c)
 {
     amph_check_call(c->name);
+
     uint64_t bytes = amph_vis_bytes(&c->dst);
+
     if (bytes != amph_vis_bytes(&c->src))
         amph_fatal("%s: the destination has %llu bytes, the source %llu; they must be the same",
                    c->name, (unsigned long long)bytes, (unsigned long long)amph_vis_bytes(&c->src));
+
     if (bytes == 0 && !(c->put && armed.handler))
         return GEX_EVENT_INVALID;
+
     const struct amph_dest d = amph_team_dest(c->tm, c->rank, c->name);
     bool mapped = d.rmem->local || (amph_job.built_anywhere && d.peer == amph_job.rank);
+
     if (c->put && AMPH_UNLIKELY(armed.handler)) {
         transfer_and_tell(c, &d, mapped);
         return GEX_EVENT_INVALID;
     }
+
     if (mapped) {
         copy_all(c, &d);
         return GEX_EVENT_INVALID;
     }
+
     struct amph_gex_op *op = make_op(c);
+
     carry_all(c, &d, op);
     return finish(c, op);
 }

@@ -15,6 +15,7 @@ enum amph_vis_shape {
     AMPH_VIS_INDEXED,
     AMPH_VIS_STRIDED
 };
+
 struct amph_vis_side {
     enum amph_vis_shape shape;
     size_t count, len; /* pieces; bytes of each (not of vectors) */

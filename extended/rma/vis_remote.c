@@ -116,8 +116,10 @@ static void on_source_free(struct amph_op *op, enum amph_status st)
 static struct part *make_part(struct amph_vis_remote *v, uint32_t nruns, uint32_t callbacks)
 {
     struct part *p = malloc(sizeof *p + nruns * sizeof p->run[0]);
+
     if (!p)
         amph_fatal("gex_VIS: no memory");
+
     p->done.done = on_part_done;
     p->free_source.done = on_source_free;
     p->v = v;
@@ -125,6 +127,7 @@ static struct part *make_part(struct amph_vis_remote *v, uint32_t nruns, uint32_
     p->nruns = nruns;
     __atomic_add_fetch(&v->parts, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&v->users, 1, __ATOMIC_RELAXED);
+
     return p;
 }
 
@@ -135,12 +138,14 @@ static void carry_alone(struct amph_vis_remote *v, uint64_t remote, char *local,
     struct part *p = make_part(v, 0, v->put ? 2 : 1);
     uint64_t off = remote - v->dest.rmem->base;
     enum amph_status st;
+
     if (v->put) {
         __atomic_add_fetch(&v->sources, 1, __ATOMIC_RELAXED);
         st = amph_am_put(v->g->ep.am, v->dest.peer, v->dest.rmem, off, local, nbytes, 0,
                          &p->free_source, &p->done);
     } else
         st = amph_am_get(v->g->ep.am, v->dest.peer, v->dest.rmem, off, local, nbytes, 0, &p->done);
+
     check_status(v, st);
 }
 
@@ -149,9 +154,12 @@ static void carry_alone(struct amph_vis_remote *v, uint64_t remote, char *local,
 static void send_packet(struct amph_vis_remote *v)
 {
     struct amph_wr w;
+
     if (!v->nruns)
         return;
+
     struct part *p = make_part(v, v->put ? 0 : v->nruns, 1);
+
     amph_wr_init(&w, v->packet, PACK_MOST);
     for (uint32_t i = 0; i < v->nruns; i++) {
         amph_wr_u64(&w, v->run[i].remote);
@@ -159,8 +167,10 @@ static void send_packet(struct amph_vis_remote *v)
         if (!v->put)
             p->run[i] = (struct local_run){ v->run[i].local, v->run[i].nbytes };
     }
+
     for (uint32_t i = 0; v->put && i < v->nruns; i++)
         amph_wr_bytes(&w, v->run[i].local, v->run[i].nbytes);
+
     const int32_t args[ARGS] = { (int32_t)amph_pending_take(v->g, AMPH_PLACE_VIS, &p->done),
                                  (int32_t)v->dest.index, (int32_t)v->nruns };
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
@@ -169,6 +179,7 @@ static void send_packet(struct amph_vis_remote *v)
                                 .nbytes = (uint32_t)amph_wr_len(&w),
                                 .args = args,
                                 .payload = v->packet };
+
     check_status(v, amph_am_request(v->g->ep.am, v->dest.peer, &am, 0, NULL));
     v->nruns = 0;
     v->data_bytes = 0;
@@ -179,15 +190,18 @@ void amph_vis_add(struct amph_vis_remote *v, uint64_t remote, char *local, size_
     while (nbytes) {
         if (!v->packs || nbytes >= v->alone) {
             size_t n = nbytes < (size_t)1 << 30 ? nbytes : (size_t)1 << 30;
+
             carry_alone(v, remote, local, n);
             remote += n;
             local += n;
             nbytes -= n;
             continue;
         }
+
         if (v->nruns == v->runs_most ||
             v->data_bytes + nbytes + ((size_t)v->nruns + 1) * RUN_BYTES > PACK_MOST)
             send_packet(v);
+
         v->run[v->nruns].remote = remote;
         v->run[v->nruns].local = local;
         v->run[v->nruns++].nbytes = (uint32_t)nbytes;
@@ -200,8 +214,10 @@ struct amph_vis_remote *amph_vis_begin(const struct amph_dest *dest, bool put,
                                        struct amph_gex_op *op)
 {
     struct amph_vis_remote *v = calloc(1, sizeof *v);
+
     if (!v)
         amph_fatal("gex_VIS: no memory");
+
     v->g = amph_gex();
     v->dest = *dest;
     v->put = put;
@@ -212,11 +228,13 @@ struct amph_vis_remote *amph_vis_begin(const struct amph_dest *dest, bool put,
     v->alone = (size_t)amph_env_size(AMPH_ENV_VIS_MAXCHUNK);
     if (v->alone > PACK_MOST - RUN_BYTES)
         v->alone = PACK_MOST - RUN_BYTES;
+
     v->runs_most = (uint32_t)(PACK_MOST / RUN_BYTES);
     v->run = malloc(v->runs_most * sizeof *v->run);
     v->packet = malloc(PACK_MOST);
     if (!v->run || !v->packet)
         amph_fatal("gex_VIS: no memory");
+
     return v;
 }
 
@@ -236,11 +254,14 @@ void amph_vis_end(struct amph_vis_remote *v)
 static char *own_memory(struct amph_gex *g, gex_EP_Index_t index, uint64_t addr, uint64_t nbytes)
 {
     const struct amphora_ep *ep = amph_ep_find(g, index);
+
     if (amph_job.built_anywhere && index == 0 && addr <= UINTPTR_MAX)
         return (char *)(uintptr_t)addr;
     if (!ep || !ep->segment)
         return NULL;
+
     uint64_t off = addr - (uintptr_t)ep->segment->base;
+
     return off < ep->segment->len_bytes && nbytes <= ep->segment->len_bytes - off
                ? (char *)ep->segment->base + off
                : NULL;
@@ -253,14 +274,18 @@ static uint64_t check_runs(struct amph_gex *g, const struct amph_am *am)
     struct amph_rd r;
     uint64_t sum = 0;
     uint64_t nruns = (uint32_t)am->args[2];
+
     amph_rd_init(&r, am->payload, am->nbytes);
     for (uint64_t i = 0; i < nruns; i++) {
         uint64_t addr = amph_rd_u64(&r);
         uint64_t nbytes = amph_rd_u32(&r);
+
         if (r.bad || !own_memory(g, (gex_EP_Index_t)am->args[1], addr, nbytes))
             return UINT64_MAX;
+
         sum += nbytes;
     }
+
     return sum;
 }
 
@@ -273,6 +298,7 @@ static void answer(struct amph_token *token, const struct amph_am *request, uint
                                 .nbytes = (uint32_t)nbytes,
                                 .args = request->args,
                                 .payload = data };
+
     amph_am_reply(token, &am, 0, NULL);
 }
 
@@ -282,41 +308,53 @@ static void on_put(struct amph_token *token, const struct amph_am *am)
     uint64_t nruns = (uint32_t)am->args[2];
     uint64_t sum = g ? check_runs(g, am) : UINT64_MAX;
     struct amph_rd runs;
+
     if (sum == UINT64_MAX || sum + nruns * RUN_BYTES != am->nbytes) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     const char *data = (const char *)am->payload + nruns * RUN_BYTES;
+
     amph_rd_init(&runs, am->payload, am->nbytes);
     for (uint64_t i = 0; i < nruns; i++) {
         uint64_t addr = amph_rd_u64(&runs);
         uint32_t nbytes = amph_rd_u32(&runs);
+
         memcpy(own_memory(g, (gex_EP_Index_t)am->args[1], addr, nbytes), data, nbytes);
         data += nbytes;
     }
+
     answer(token, am, AMPH_GEX_VIS_DONE, NULL, 0);
 }
 
 static void on_get(struct amph_token *token, const struct amph_am *am)
 {
     static __thread uint8_t *packet;
+
     struct amph_gex *g = amph_gex();
     uint64_t nruns = (uint32_t)am->args[2];
     uint64_t sum = g ? check_runs(g, am) : UINT64_MAX;
     struct amph_rd runs;
+
     if (sum > PACK_MOST || nruns * RUN_BYTES != am->nbytes ||
         (!packet && !(packet = malloc(PACK_MOST)))) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     amph_rd_init(&runs, am->payload, am->nbytes);
+
     size_t at = 0;
+
     for (uint64_t i = 0; i < nruns; i++) {
         uint64_t addr = amph_rd_u64(&runs);
         uint32_t nbytes = amph_rd_u32(&runs);
+
         memcpy(packet + at, own_memory(g, (gex_EP_Index_t)am->args[1], addr, nbytes), nbytes);
         at += nbytes;
     }
+
     answer(token, am, AMPH_GEX_VIS_DATA, packet, at);
 }
 
@@ -327,6 +365,7 @@ static void on_done(struct amph_token *token, const struct amph_am *am)
     struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_VIS,
                                                            (uint32_t)am->args[0])
                                     : NULL;
+
     if (op)
         op->done(op, AMPH_OK);
     else
@@ -338,18 +377,22 @@ static void on_data(struct amph_token *token, const struct amph_am *am)
     struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_VIS,
                                                            (uint32_t)am->args[0])
                                     : NULL;
+
     if (!op || op->done != on_part_done) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     const struct part *p = AMPH_CONTAINER_OF(op, struct part, done);
     const char *data = am->payload;
     size_t left = am->nbytes;
+
     for (uint32_t i = 0; i < p->nruns && p->run[i].nbytes <= left; i++) {
         memcpy(p->run[i].at, data, p->run[i].nbytes);
         data += p->run[i].nbytes;
         left -= p->run[i].nbytes;
     }
+
     op->done(op, AMPH_OK);
 }
 
@@ -362,15 +405,19 @@ static void on_notify(struct amph_token *token, const struct amph_am *am)
     const struct amph_am_entry *entry = index >= GEX_AM_INDEX_BASE
                                             ? amph_am_handler(token->ep, index)
                                             : NULL;
+
     if (!entry || !entry->client_form || (entry->nargs > 0)) {
         if (amph_gex())
             amph_fatal("a peer completion of process %u names handler %u, which is not registered "
                        "here without arguments",
                        token->peer, index);
+
         return;
     }
+
     struct amph_am seen = *am;
     struct amph_token as_reply = *token;
+
     seen.handler = index;
     seen.nargs = 0;
     as_reply.am = &seen;
@@ -379,10 +426,12 @@ static void on_notify(struct amph_token *token, const struct amph_am *am)
     as_reply.replied = true;
     if (AMPH_CHECKS)
         amph_context_enter(&as_reply);
+
     ((void (*)(struct amph_token *, void *, size_t))entry->fn)(
         &as_reply, (void *)(uintptr_t)am->payload, am->nbytes);
     if (AMPH_CHECKS)
         amph_context_leave(&as_reply);
+
     answer(token, am, AMPH_GEX_VIS_DONE, NULL, 0);
 }
 
@@ -391,7 +440,9 @@ void amph_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const
 {
     struct amph_gex *g = amph_gex();
     struct amph_stack_op told;
+
     amph_stack_op_init(&told);
+
     const int32_t args[ARGS] = { (int32_t)amph_pending_take(g, AMPH_PLACE_VIS, &told.op), handler,
                                  0 };
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
@@ -401,8 +452,10 @@ void amph_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const
                                 .args = args,
                                 .payload = data };
     enum amph_status st = amph_am_request(g->ep.am, dest->peer, &am, 0, NULL);
+
     if (st != AMPH_OK)
         amph_fatal("gex_VIS: process %u cannot be reached: %s", dest->peer, amph_status_text(st));
+
     amph_stack_op_wait(&told);
 }
 
@@ -418,8 +471,11 @@ enum amph_status amph_vis_open(struct amph_gex *g)
         { AMPH_GEX_VIS_DATA, { (void *)on_data, false, 2, 2, 1, NULL, "vis_data" } },
         { AMPH_GEX_VIS_NOTIFY, { (void *)on_notify, false, 2, 1, ARGS, NULL, "vis_notify" } },
     };
+
     enum amph_status st = AMPH_OK;
+
     for (size_t i = 0; i < AMPH_COUNTOF(rows) && st == AMPH_OK; i++)
         st = amph_am_register(g->ep.am, rows[i].index, &rows[i].entry);
+
     return st;
 }

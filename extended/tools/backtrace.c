@@ -61,21 +61,25 @@ static const ElfW(Sym) * symbols_of(const struct object *o, unsigned kind, size_
         eh->e_shentsize != sizeof(ElfW(Shdr)) || eh->e_shoff > o->len ||
         (o->len - eh->e_shoff) / sizeof(ElfW(Shdr)) < eh->e_shnum || eh->e_shoff % sizeof(void *))
         return NULL;
+
     const ElfW(Shdr) *sh = (const void *)(o->file + eh->e_shoff);
     for (unsigned i = 0; i < eh->e_shnum; i++) {
         if (sh[i].sh_type != kind || sh[i].sh_link >= eh->e_shnum)
             continue;
+
         const ElfW(Shdr) *str = &sh[sh[i].sh_link];
         if (sh[i].sh_offset > o->len || sh[i].sh_size > o->len - sh[i].sh_offset ||
             sh[i].sh_offset % sizeof(void *) || str->sh_offset > o->len ||
             str->sh_size > o->len - str->sh_offset || !str->sh_size ||
             o->file[str->sh_offset + str->sh_size - 1])
             continue;
+
         *count_p = sh[i].sh_size / sizeof(ElfW(Sym));
         *names_p = o->file + str->sh_offset;
         *names_len_p = str->sh_size;
         return (const void *)(o->file + sh[i].sh_offset);
     }
+
     return NULL;
 }
 
@@ -83,9 +87,11 @@ static const ElfW(Sym) * symbols_of(const struct object *o, unsigned kind, size_
 static const char *function_at(const struct object *o, uintptr_t addr, uintptr_t *offset_p)
 {
     static const unsigned kinds[] = { SHT_SYMTAB, SHT_DYNSYM };
+
     for (size_t k = 0; k < AMPH_COUNTOF(kinds); k++) {
         size_t count, names_len;
         const char *names;
+
         const ElfW(Sym) *sym = symbols_of(o, kinds[k], &count, &names, &names_len);
         for (size_t i = 0; sym && i < count; i++)
             if ((sym[i].st_info & 15) == STT_FUNC && addr >= sym[i].st_value &&
@@ -94,6 +100,7 @@ static const char *function_at(const struct object *o, uintptr_t addr, uintptr_t
                 return names + sym[i].st_name;
             }
     }
+
     return NULL;
 }
 
@@ -101,11 +108,14 @@ static bool map_object(const char *path, struct object *o)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+
     if (fd < 0)
         return false;
+
     o->len = fstat(fd, &st) == 0 ? (size_t)st.st_size : 0;
     o->file = o->len ? mmap(NULL, o->len, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     close(fd);
+
     return o->file != MAP_FAILED;
 }
 
@@ -120,20 +130,26 @@ static void write_frame(int fd, int number, void *frame)
     const char *name = NULL;
     const char *path = "?";
     bool mapped = false;
+
     if (dladdr(frame, &info) && info.dli_fname) {
         path = info.dli_fname[0] == '/' ? info.dli_fname : exe_path;
         mapped = map_object(path, &o);
         const ElfW(Ehdr) *eh = info.dli_fbase;
+
         uintptr_t base = eh->e_type == ET_EXEC ? 0 : (uintptr_t)info.dli_fbase;
+
         /* a return address may lie behind the function */
         if (mapped && !(name = function_at(&o, at - base - 1, &offset)))
             /* where a signal struck it may be the function's first */
             name = function_at(&o, at - base, &offset);
+
         if (!name && info.dli_sname)
             name = info.dli_sname, offset = at - (uintptr_t)info.dli_saddr;
+
         if (!name)
             offset = at - base;
     }
+
     snprintf(line, sizeof line, "[%u] #%d %#lx %.300s+%#lx (%.200s)\n", amph_tools_rank(), number,
              (unsigned long)at, name ? name : "?", (unsigned long)offset, path);
     amph_tools_write(fd, line);
@@ -147,8 +163,10 @@ static int by_execinfo(int fd)
 {
     void *frames[MOST_FRAMES];
     int n = backtrace(frames, MOST_FRAMES);
+
     for (int i = 0; i < n; i++)
         write_frame(fd, i, frames[i]);
+
     return n > 0 ? 0 : 1;
 }
 
@@ -158,12 +176,16 @@ static int wait_child(pid_t pid, int timeout_ms)
     int status = -1;
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     struct pollfd p = { fd, POLLIN, 0 };
+
     if (fd < 0 || poll(&p, 1, timeout_ms) != 1)
         kill(pid, SIGKILL);
+
     if (fd >= 0)
         close(fd);
+
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -171,6 +193,7 @@ static int wait_child(pid_t pid, int timeout_ms)
 static void exec_gdb(int fd, char *const argv[], char *const envp[])
 {
     int null = open("/dev/null", O_RDWR);
+
     dup2(null, STDIN_FILENO);
     dup2(fd, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
@@ -185,12 +208,16 @@ static int by_gdb(int fd)
     char *const wish = conf.all_threads ? "thread apply all backtrace" : "backtrace";
     char *const argv[] = { "gdb", "-nx", "-batch", "-p", pid_text, "-ex", wish, NULL };
     char *const envp[] = { conf.path, no_downloads, NULL };
+
     snprintf(pid_text, sizeof pid_text, "%d", (int)getpid());
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+
     /* fork would run handlers of the client and the C library, which may hold locks now */
     pid_t pid = vfork();
+
     if (pid == 0)
         exec_gdb(fd, argv, envp);
+
     return pid < 0 ? 1 : wait_child(pid, GDB_MS);
 }
 
@@ -210,38 +237,49 @@ static int try_way(const char *word, size_t len, int fd)
         { "GDB", by_gdb, 1 },
         &gasnett_backtrace_user ? gasnett_backtrace_user : (gasnett_backtrace_type_t){ 0 },
     };
+
     for (size_t i = 0; i < AMPH_COUNTOF(ways); i++) {
         if (!ways[i].name || !ways[i].fnp || strlen(ways[i].name) != len ||
             strncasecmp(ways[i].name, word, len) != 0)
             continue;
+
         char line[400];
         if (!ways[i].threadsupport && many_threads())
             return 1;
+
         snprintf(line, sizeof line, "*** Backtrace of %s, by %s:\n", amph_tools_who(),
                  ways[i].name);
         amph_tools_write(fd, line);
         return ways[i].fnp(fd);
     }
+
     return 1;
 }
 
 int gasnett_print_backtrace(int fd)
 {
     static const char standard[] = "EXECINFO,GDB";
+
     gasnett_backtrace_init(NULL); /* done long ago where a handler of ours calls */
+
     const char *list = conf.types;
+
     if (!list || !list[0]) {
         const char *own = &gasnett_backtrace_user ? gasnett_backtrace_user.name : NULL;
         if (own && try_way(own, strlen(own), fd) == 0)
             return 0;
+
         list = standard;
     }
+
     while (*list) {
         size_t len = strcspn(list, ",");
         if (try_way(list, len, fd) == 0)
             return 0;
+
         list += len + (list[len] == ',');
     }
+
     return 1;
 }
 
@@ -260,23 +298,29 @@ static bool in_list(const char *list, uint32_t rank)
 {
     if (!list[0] || strcmp(list, "*") == 0)
         return true;
+
     for (char *end; *list; list = end + (*end == ',')) {
         unsigned long from = strtoul(list, &end, 10);
         unsigned long to = from;
         bool number = end != list;
+
         if (number && *end == '-') {
             const char *at = end + 1;
+
             to = strtoul(at, &end, 10);
             number = end != at;
         }
+
         if (!number || (*end && *end != ',')) {
             amph_warn("GASNET_BACKTRACE_NODES is no list of ranks such as 0,2-4; every process may "
                       "print a backtrace");
             return true;
         }
+
         if (rank >= from && rank <= to)
             return true;
     }
+
     return false;
 }
 
@@ -285,8 +329,10 @@ static void prepare(void)
     void *frames[2];
     ssize_t n = readlink("/proc/self/exe", exe_path, sizeof exe_path - 1);
     const char *path = amph_env_foreign("PATH");
+
     if (n > 0)
         exe_path[n] = 0;
+
     snprintf(conf.path, sizeof conf.path, "PATH=%s", path ? path : "/usr/bin:/bin");
     conf.types = amph_env_str(AMPH_ENV_BACKTRACE_TYPE);
     conf.all_threads = amph_env_bool(AMPH_ENV_BACKTRACE_MT);
@@ -299,8 +345,10 @@ static void prepare(void)
 void gasnett_backtrace_init(const char *exename)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+
     if (exename && !exe_path[0])
         snprintf(exe_path, sizeof exe_path, "%s", exename);
+
     pthread_once(&once, prepare);
     amph_tools_arm();
 }

@@ -45,8 +45,10 @@ static void name_process(void)
 const char *amph_tools_who(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+
     if (!who[0])
         pthread_once(&once, name_process);
+
     return who;
 }
 
@@ -66,10 +68,13 @@ bool amph_tools_is_first(void)
 void amph_tools_write(int fd, const char *text)
 {
     size_t len = strlen(text);
+
     while (len) {
         ssize_t n = write(fd, text, len);
+
         if (n < 0 && errno != EINTR)
             return;
+
         if (n > 0)
             text += n, len -= (size_t)n;
     }
@@ -87,12 +92,14 @@ static void say_fatal(const char *place, const char *fmt, va_list ap)
     char line[2048];
     int n = snprintf(line, sizeof line - 1, "*** FATAL ERROR, %.300s: %.400s%s", amph_tools_who(),
                      place, place[0] ? ": " : "");
+
     vsnprintf(line + n, sizeof line - 1 - (size_t)n, fmt, ap);
 
     size_t len = strlen(line);
 
     while (len && line[len - 1] == '\n')
         len--;
+
     line[len] = '\n';
     line[len + 1] = '\0';
     amph_tools_write(STDERR_FILENO, line);
@@ -106,6 +113,7 @@ static void last_look(void)
 {
     if (freeze_on_error)
         gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
+
     (void)gasnett_print_backtrace_ifenabled(STDERR_FILENO);
 }
 
@@ -122,6 +130,7 @@ static void die(void)
 void gasneti_fatalerror(const char *msg, ...)
 {
     va_list ap;
+
     va_start(ap, msg);
     say_fatal("", msg, ap);
     va_end(ap);
@@ -132,6 +141,7 @@ void amphora_tools_fatal_at(const char *function, const char *file, int line, co
 {
     char place[400];
     va_list ap;
+
     snprintf(place, sizeof place, "%s() at %s:%d", function, file, line);
     va_start(ap, msg);
     say_fatal(place, msg, ap);
@@ -157,6 +167,7 @@ void gasnett_freezeForDebuggerNow(volatile int *flag, const char *flagsymname)
     const struct timespec look = { 0, FREEZE_LOOK_NS };
     const int before = *flag;
     char line[512];
+
     snprintf(
         line, sizeof line,
         "*** %s is frozen: attach a debugger (gdb -p %d), then \"set var %s = %d\" and continue\n",
@@ -179,6 +190,7 @@ gasnett_sighandlerfn_t gasnett_reghandler(int sigtocatch, gasnett_sighandlerfn_t
 {
     struct sigaction sa = { .sa_handler = fp, .sa_flags = SA_RESTART };
     struct sigaction old;
+
     sigemptyset(&sa.sa_mask);
     return sigaction(sigtocatch, &sa, &old) == 0 ? old.sa_handler : SIG_ERR;
 }
@@ -187,15 +199,20 @@ gasnett_sighandlerfn_t gasnett_reghandler(int sigtocatch, gasnett_sighandlerfn_t
 static int signal_number(const char *text, size_t len)
 {
     char word[32];
+
     if (len == 0 || len >= sizeof word)
         return 0;
+
     memcpy(word, text, len);
     word[len] = 0;
+
     const char *name = strncasecmp(word, "SIG", 3) == 0 ? word + 3 : word;
     int number = atoi(word);
+
     for (int sig = 1; sig < NSIG; sig++)
         if (sig == number || (sigabbrev_np(sig) && strcasecmp(sigabbrev_np(sig), name) == 0))
             return sig;
+
     return 0;
 }
 
@@ -206,11 +223,14 @@ static void on_fatal_signal(int sig)
 {
     static bool claimed;
     char line[400];
+
     if (__atomic_exchange_n(&claimed, true, __ATOMIC_ACQ_REL))
         for (;;)
             pause();
+
     for (size_t i = 0; i < AMPH_COUNTOF(fatal_signals); i++)
         gasnett_reghandler(fatal_signals[i], SIG_DFL);
+
     snprintf(line, sizeof line, "*** Caught a fatal signal: SIG%s(%d), %s\n", sigabbrev_np(sig),
              sig, who);
     amph_tools_write(STDERR_FILENO, line);
@@ -221,6 +241,7 @@ static void on_fatal_signal(int sig)
 static void on_backtrace_signal(int sig)
 {
     int saved = errno;
+
     (void)gasnett_print_backtrace(STDERR_FILENO);
     errno = saved;
 }
@@ -228,6 +249,7 @@ static void on_backtrace_signal(int sig)
 static void on_freeze_signal(int sig)
 {
     int saved = errno;
+
     gasnet_frozen = 1;
     gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
     errno = saved;
@@ -237,14 +259,18 @@ static void on_freeze_signal(int sig)
 static bool left_alone(int sig)
 {
     const char *list = amph_env_str(AMPH_ENV_NO_CATCH_SIGNAL);
+
     if (strcmp(list, "*") == 0)
         return true;
+
     while (*list) {
         size_t len = strcspn(list, ",");
         if (signal_number(list, len) == sig)
             return true;
+
         list += len + (list[len] == ',');
     }
+
     return false;
 }
 
@@ -253,9 +279,11 @@ static void catch_fatal(int sig)
 {
     struct sigaction sa = { .sa_handler = on_fatal_signal, .sa_flags = SA_ONSTACK };
     struct sigaction old;
+
     if (left_alone(sig) || sigaction(sig, NULL, &old) != 0 || (old.sa_flags & SA_SIGINFO) ||
         old.sa_handler != SIG_DFL)
         return;
+
     sigemptyset(&sa.sa_mask);
     sigaction(sig, &sa, NULL);
 }
@@ -263,9 +291,12 @@ static void catch_fatal(int sig)
 static void catch_named(enum amph_env_id id, gasnett_sighandlerfn_t handler)
 {
     const char *text = amph_env_str(id);
+
     if (!text[0])
         return;
+
     int sig = signal_number(text, strlen(text));
+
     if (!sig || gasnett_reghandler(sig, handler) == SIG_ERR)
         amph_warn("%s=\"%s\" is no signal that can be caught; write it as SIGUSR1, usr1 or 10",
                   amph_env_name(id), text);
@@ -277,6 +308,7 @@ static void give_other_stack(void)
     static char room[ALT_STACK_BYTES];
     stack_t now;
     stack_t other = { .ss_sp = room, .ss_size = sizeof room };
+
     if (sigaltstack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE))
         sigaltstack(&other, NULL);
 }
@@ -289,6 +321,7 @@ static void arm(void)
     catch_named(AMPH_ENV_FREEZE_SIGNAL, on_freeze_signal);
     if (!freeze_on_error && !amph_env_bool(AMPH_ENV_BACKTRACE))
         return;
+
     amph_fatal_look = last_look;
     give_other_stack();
     for (size_t i = 0; i < AMPH_COUNTOF(fatal_signals); i++)
@@ -316,6 +349,7 @@ void amph_tools_start(uint32_t rank, uint32_t size, const char *exe)
     gasnett_backtrace_init(exe);
     if (gasnett_verboseenv())
         amph_env_describe(tell);
+
     if (amph_env_bool(AMPH_ENV_FREEZE))
         gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
 }

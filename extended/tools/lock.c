@@ -27,11 +27,14 @@ int amphora_tools_rwlock_destroy(void *rwlock)
 int amphora_tools_rwlock_lock(void *rwlock, int kind)
 {
     int err;
+
     if (kind != 1)
         return pthread_rwlock_wrlock(rwlock);
+
     /* as many readers as the system counts: one will leave */
     while ((err = pthread_rwlock_rdlock(rwlock)) == EAGAIN)
         sched_yield();
+
     return err;
 }
 
@@ -53,13 +56,16 @@ static __thread struct {
     const void *lock;
     int kind;
 } held[MOST_HELD];
+
 static __thread unsigned nheld;
 
 static unsigned find(const void *lock)
 {
     unsigned i = 0;
+
     while (i < nheld && held[i].lock != lock)
         i++;
+
     return i;
 }
 
@@ -72,11 +78,14 @@ int amphora_tools_rwlock_held(const void *lock)
 void amphora_tools_rwlock_mark(const void *lock, int kind)
 {
     unsigned i = find(lock);
+
     if (i == nheld && nheld == MOST_HELD)
         amphora_tools_misuse("one thread holds more than 64 reader/writer locks", lock, __FILE__,
                              __LINE__);
+
     if (i == nheld)
         nheld++;
+
     held[i].lock = lock;
     held[i].kind = kind;
     if (kind == 0)

@@ -27,6 +27,7 @@ static void read_hostname(void)
 const char *gasneti_gethostname(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+
     pthread_once(&once, read_hostname);
     return hostname;
 }
@@ -41,10 +42,13 @@ uint64_t gasnett_getPhysMemSz(int failureIsFatal)
 {
     long pages = sysconf(_SC_PHYS_PAGES);
     long page = sysconf(_SC_PAGESIZE);
+
     if (pages > 0 && page > 0)
         return (uint64_t)pages * (uint64_t)page;
+
     if (failureIsFatal)
         gasneti_fatalerror("the system does not say how much memory this host has");
+
     return 0;
 }
 
@@ -59,6 +63,7 @@ int gasnett_set_affinity(int rank)
     }
 
     int cpu = rank % count;
+
     CPU_ZERO(&set);
     CPU_SET((unsigned)(cpu < 0 ? cpu + count : cpu), &set);
     if (sched_setaffinity(0, sizeof set, &set) == 0)
@@ -92,9 +97,12 @@ void gasnett_close_streams(void)
     (void)fclose(stdin);
     (void)fclose(stdout);
     (void)fclose(stderr);
+
     int fd = open("/dev/null", O_RDWR);
+
     while (fd >= 0 && fd < STDERR_FILENO)
         fd = dup(fd);
+
     if (fd > STDERR_FILENO)
         close(fd);
 }
@@ -106,6 +114,7 @@ int gasnett_maximize_rlimit(int res, const char *lim_desc)
     char name[80];
     struct rlimit now;
     struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+
     snprintf(name, sizeof name, "GASNET_MAXIMIZE_%s", lim_desc);
     if (!gasnett_getenv_yesno_withdefault(name, 1))
         return 1;
@@ -113,6 +122,7 @@ int gasnett_maximize_rlimit(int res, const char *lim_desc)
         return 0;
     if (setrlimit((__rlimit_resource_t)res, &all) == 0)
         return 1;
+
     now.rlim_cur = now.rlim_max;
     return setrlimit((__rlimit_resource_t)res, &now) == 0;
 }
@@ -127,9 +137,12 @@ int gasnett_maximize_rlimits(void)
         { RLIMIT_DATA, "RLIMIT_DATA" },   { RLIMIT_RSS, "RLIMIT_RSS" },
         { RLIMIT_STACK, "RLIMIT_STACK" },
     };
+
     int ok = 1;
+
     for (size_t i = 0; i < AMPH_COUNTOF(limits); i++)
         ok &= gasnett_maximize_rlimit(limits[i].res, limits[i].name);
+
     return ok;
 }
 

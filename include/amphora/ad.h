@@ -23,6 +23,7 @@ struct amphora_ad {
     gex_OP_t ops;
     gex_DT_t dt;
 };
+
 typedef struct amphora_ad *gex_AD_t;
 #define GEX_AD_INVALID ((gex_AD_t)0)
 
@@ -56,6 +57,7 @@ AMPHORA_INLINE void *amphora_ad_addr(gex_AD_t ad, gex_DT_t dt, gex_Rank_t rank, 
     if (AMPHORA_UNLIKELY(!(ad->ops & op) || (op & (op - 1)) || ad->dt != dt ||
                          ((uintptr_t)addr & (nbytes - 1))))
         return 0;
+
     return amphora_rma_addr(flags & GEX_FLAG_RANK_IS_JOBRANK ? amphora_team0 : ad->tm, rank, addr,
                             nbytes, flags);
 }

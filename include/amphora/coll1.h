@@ -101,6 +101,7 @@ AMPHORA_INLINE void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst,
 {
     gasnet_coll_wait_sync(gasnet_coll_broadcast_nb(team, dst, srcimage, src, nbytes, flags));
 }
+
 AMPHORA_INLINE void gasnet_coll_broadcastM(gasnet_team_handle_t team, void *const dstlist[],
                                            gasnet_image_t srcimage, void *src, size_t nbytes,
                                            int flags)
@@ -121,6 +122,7 @@ AMPHORA_INLINE void gasnet_coll_scatter(gasnet_team_handle_t team, void *dst,
 {
     gasnet_coll_wait_sync(gasnet_coll_scatter_nb(team, dst, srcimage, src, nbytes, flags));
 }
+
 AMPHORA_INLINE void gasnet_coll_scatterM(gasnet_team_handle_t team, void *const dstlist[],
                                          gasnet_image_t srcimage, void *src, size_t nbytes,
                                          int flags)
@@ -139,6 +141,7 @@ AMPHORA_INLINE void gasnet_coll_gather(gasnet_team_handle_t team, gasnet_image_t
 {
     gasnet_coll_wait_sync(gasnet_coll_gather_nb(team, dstimage, dst, src, nbytes, flags));
 }
+
 AMPHORA_INLINE void gasnet_coll_gatherM(gasnet_team_handle_t team, gasnet_image_t dstimage,
                                         void *dst, void *const srclist[], size_t nbytes, int flags)
 {
@@ -155,6 +158,7 @@ AMPHORA_INLINE void gasnet_coll_gather_all(gasnet_team_handle_t team, void *dst,
 {
     gasnet_coll_wait_sync(gasnet_coll_gather_all_nb(team, dst, src, nbytes, flags));
 }
+
 AMPHORA_INLINE void gasnet_coll_gather_allM(gasnet_team_handle_t team, void *const dstlist[],
                                             void *const srclist[], size_t nbytes, int flags)
 {
@@ -171,6 +175,7 @@ AMPHORA_INLINE void gasnet_coll_exchange(gasnet_team_handle_t team, void *dst, v
 {
     gasnet_coll_wait_sync(gasnet_coll_exchange_nb(team, dst, src, nbytes, flags));
 }
+
 AMPHORA_INLINE void gasnet_coll_exchangeM(gasnet_team_handle_t team, void *const dstlist[],
                                           void *const srclist[], size_t nbytes, int flags)
 {
@@ -194,6 +199,7 @@ AMPHORA_INLINE void gasnet_coll_reduce(gasnet_team_handle_t team, gasnet_image_t
     gasnet_coll_wait_sync(gasnet_coll_reduce_nb(team, dstimage, dst, src, src_blksz, src_offset,
                                                 elem_size, elem_count, func, func_arg, flags));
 }
+
 AMPHORA_INLINE void gasnet_coll_reduceM(gasnet_team_handle_t team, gasnet_image_t dstimage,
                                         void *dst, void *const srclist[], size_t src_blksz,
                                         size_t src_offset, size_t elem_size, size_t elem_count,
@@ -223,6 +229,7 @@ AMPHORA_INLINE void gasnet_coll_scan(gasnet_team_handle_t team, void *dst, size_
                                               src_offset, elem_size, elem_count, func, func_arg,
                                               flags));
 }
+
 AMPHORA_INLINE void gasnet_coll_scanM(gasnet_team_handle_t team, void *const dstlist[],
                                       size_t dst_blksz, size_t dst_offset, void *const srclist[],
                                       size_t src_blksz, size_t src_offset, size_t elem_size,

@@ -33,6 +33,7 @@ AMPHORA_INLINE int gex_Event_Test(gex_Event_t event)
 {
     return amphora_event_none(event) ? GASNET_OK : amphora_event_test(event);
 }
+
 AMPHORA_INLINE void gex_Event_Wait(gex_Event_t event)
 {
     if (!amphora_event_none(event))

@@ -110,6 +110,7 @@ AMPHORA_INLINE size_t gasnet_AMMaxMedium(void)
 {
     size_t request = gex_AM_LUBRequestMedium();
     size_t reply = gex_AM_LUBReplyMedium();
+
     return request < reply ? request : reply;
 }
 #define gasnet_AMMaxLongRequest() gex_AM_LUBRequestLong()
@@ -118,8 +119,10 @@ AMPHORA_INLINE size_t gasnet_AMMaxMedium(void)
 AMPHORA_INLINE int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *srcindex)
 {
     gex_Token_Info_t info;
+
     if (!srcindex || !(gex_Token_Info(token, &info, GEX_TI_SRCRANK) & GEX_TI_SRCRANK))
         return GASNET_ERR_BAD_ARG;
+
     *srcindex = info.gex_srcrank;
     return GASNET_OK;
 }
@@ -136,6 +139,7 @@ AMPHORA_INLINE int amphora_refused(gasnet_node_t dest, size_t nbytes, int is_lon
 {
     if (AMPHORA_UNLIKELY(dest >= amphora_team0->size || nbytes > AMPHORA_ANY_PAYLOAD))
         return amphora_refuse(dest, nbytes, is_long);
+
     return GASNET_OK;
 }
 
@@ -224,6 +228,7 @@ AMPHORA_INLINE void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t
 {
     (void)gex_RMA_GetBlocking(amphora_team0, dest, node, src, nbytes, 0);
 }
+
 AMPHORA_INLINE void gasnet_put(gasnet_node_t node, void *dest, const void *src, size_t nbytes)
 {
     (void)gex_RMA_PutBlocking(amphora_team0, node, dest, src, nbytes, 0);
@@ -234,10 +239,12 @@ AMPHORA_INLINE void gasnet_put(gasnet_node_t node, void *dest, const void *src, 
 AMPHORA_INLINE void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
     void *at = amphora_reach_addr(amphora_team0, node, dest, nbytes);
+
     if (AMPHORA_UNLIKELY(!at)) {
         amphora_memset_blocking(amphora_team0, node, dest, val, nbytes);
         return;
     }
+
     AMPHORA_FENCE();
     memset(at, val, nbytes);
     AMPHORA_FENCE();
@@ -251,21 +258,25 @@ AMPHORA_INLINE gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, voi
 {
     return gex_RMA_GetNB(amphora_team0, dest, node, src, nbytes, 0);
 }
+
 AMPHORA_INLINE gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, const void *src,
                                              size_t nbytes)
 {
     return gex_RMA_PutNB(amphora_team0, node, dest, src, nbytes, GEX_EVENT_NOW, 0);
 }
+
 AMPHORA_INLINE gasnet_handle_t gasnet_put_nb_bulk(gasnet_node_t node, void *dest, const void *src,
                                                   size_t nbytes)
 {
     return gex_RMA_PutNB(amphora_team0, node, dest, src, nbytes, GEX_EVENT_DEFER, 0);
 }
+
 AMPHORA_INLINE gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val,
                                                 size_t nbytes)
 {
     if (AMPHORA_UNLIKELY(!amphora_reach_addr(amphora_team0, node, dest, nbytes)))
         return amphora_memset_nb(amphora_team0, node, dest, val, nbytes);
+
     gasnet_memset(node, dest, val, nbytes);
     return GASNET_INVALID_HANDLE;
 }
@@ -287,15 +298,18 @@ AMPHORA_INLINE void gasnet_get_nbi(void *dest, gasnet_node_t node, void *src, si
 {
     (void)gex_RMA_GetNBI(amphora_team0, dest, node, src, nbytes, 0);
 }
+
 AMPHORA_INLINE void gasnet_put_nbi(gasnet_node_t node, void *dest, const void *src, size_t nbytes)
 {
     (void)gex_RMA_PutNBI(amphora_team0, node, dest, src, nbytes, GEX_EVENT_NOW, 0);
 }
+
 AMPHORA_INLINE void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, const void *src,
                                         size_t nbytes)
 {
     (void)gex_RMA_PutNBI(amphora_team0, node, dest, src, nbytes, GEX_EVENT_DEFER, 0);
 }
+
 AMPHORA_INLINE void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
     if (AMPHORA_UNLIKELY(!amphora_reach_addr(amphora_team0, node, dest, nbytes)))
@@ -322,20 +336,24 @@ AMPHORA_INLINE void gasnet_put_val(gasnet_node_t node, void *dest, gasnet_regist
 {
     (void)gex_RMA_PutBlockingVal(amphora_team0, node, dest, value, nbytes, 0);
 }
+
 AMPHORA_INLINE gasnet_handle_t gasnet_put_nb_val(gasnet_node_t node, void *dest,
                                                  gasnet_register_value_t value, size_t nbytes)
 {
     return gex_RMA_PutNBVal(amphora_team0, node, dest, value, nbytes, 0);
 }
+
 AMPHORA_INLINE void gasnet_put_nbi_val(gasnet_node_t node, void *dest,
                                        gasnet_register_value_t value, size_t nbytes)
 {
     (void)gex_RMA_PutNBIVal(amphora_team0, node, dest, value, nbytes, 0);
 }
+
 AMPHORA_INLINE gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *src, size_t nbytes)
 {
     return gex_RMA_GetBlockingVal(amphora_team0, node, src, nbytes, 0);
 }
+
 /* A get whose value comes with the wait; each handle must be waited for, once. */
 gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes);
 gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle);

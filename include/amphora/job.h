@@ -186,6 +186,7 @@ int gasnet_set_waitmode(int wait_mode);
 typedef struct {
     uint64_t opaque[6];
 } amphora_wait_t;
+
 void amphora_wait_step(amphora_wait_t *wait);
 
 /* Waits until cond, which a handler makes true, holds.  Runs handlers meanwhile. */

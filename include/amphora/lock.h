@@ -20,6 +20,7 @@ enum {
     AMPHORA_HSL_UNLOCK,
     AMPHORA_HSL_DESTROY
 };
+
 void amphora_hsl_note(const void *hsl, int what);
 #ifdef GASNET_DEBUG
 #define AMPHORA_HSL_NOTE(hsl, what) amphora_hsl_note(hsl, what)
@@ -42,26 +43,31 @@ AMPHORA_INLINE void gex_HSL_Init(gex_HSL_t *hsl)
 {
     hsl->held = 0;
 }
+
 AMPHORA_INLINE void gex_HSL_Destroy(gex_HSL_t *hsl)
 {
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_DESTROY);
     hsl->held = 0;
 }
+
 AMPHORA_INLINE void gex_HSL_Lock(gex_HSL_t *hsl)
 {
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_LOCK);
     hsl->held = 1;
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_LOCKED);
 }
+
 AMPHORA_INLINE void gex_HSL_Unlock(gex_HSL_t *hsl)
 {
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_UNLOCK);
     hsl->held = 0;
 }
+
 AMPHORA_INLINE int gex_HSL_Trylock(gex_HSL_t *hsl)
 {
     if (hsl->held)
         return GASNET_ERR_NOT_READY;
+
     hsl->held = 1;
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_TRIED);
     return GASNET_OK;
@@ -88,32 +94,42 @@ AMPHORA_INLINE void gex_HSL_Init(gex_HSL_t *hsl)
     if (AMPHORA_UNLIKELY(err))
         amphora_lock_fail("gex_HSL_Init", err);
 }
+
 AMPHORA_INLINE void gex_HSL_Destroy(gex_HSL_t *hsl)
 {
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_DESTROY);
     int err = pthread_mutex_destroy(&hsl->mutex);
+
     if (AMPHORA_UNLIKELY(err))
         amphora_lock_fail("gex_HSL_Destroy", err);
 }
+
 AMPHORA_INLINE void gex_HSL_Lock(gex_HSL_t *hsl)
 {
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_LOCK);
+
     int err = pthread_mutex_lock(&hsl->mutex);
+
     if (AMPHORA_UNLIKELY(err))
         amphora_lock_fail("gex_HSL_Lock", err);
+
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_LOCKED);
 }
+
 AMPHORA_INLINE void gex_HSL_Unlock(gex_HSL_t *hsl)
 {
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_UNLOCK);
     int err = pthread_mutex_unlock(&hsl->mutex);
+
     if (AMPHORA_UNLIKELY(err))
         amphora_lock_fail("gex_HSL_Unlock", err);
 }
+
 AMPHORA_INLINE int gex_HSL_Trylock(gex_HSL_t *hsl)
 {
     if (pthread_mutex_trylock(&hsl->mutex))
         return GASNET_ERR_NOT_READY;
+
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_TRIED);
     return GASNET_OK;
 }

@@ -27,6 +27,7 @@ struct amphora_srcdesc {
     void *addr;
     size_t size;
 };
+
 typedef struct amphora_srcdesc *gex_AM_SrcDesc_t;
 
 #define GEX_AM_SRCDESC_NO_OP ((gex_AM_SrcDesc_t)0)
@@ -47,6 +48,7 @@ AMPHORA_INLINE void *gex_AM_SrcDescAddr(gex_AM_SrcDesc_t sd)
 {
     return sd->addr;
 }
+
 AMPHORA_INLINE size_t gex_AM_SrcDescSize(gex_AM_SrcDesc_t sd)
 {
     return sd->size;
@@ -87,6 +89,7 @@ enum {
     AMPHORA_NP_REQUEST_LONG,
     AMPHORA_NP_REPLY_LONG
 };
+
 int amphora_am_commit(gex_AM_SrcDesc_t sd, int what, gex_AM_Index_t handler, size_t nbytes,
                       void *dest, gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args);
 

@@ -51,6 +51,7 @@ AMPHORA_INLINE void amphora_copy(void *dest, const void *src, size_t nbytes)
 {
     uint64_t v8;
     uint32_t v4;
+
     AMPHORA_FENCE();
     if (nbytes == 8) {
         memcpy(&v8, src, 8);
@@ -61,6 +62,7 @@ AMPHORA_INLINE void amphora_copy(void *dest, const void *src, size_t nbytes)
     } else {
         memcpy(dest, src, nbytes);
     }
+
     AMPHORA_FENCE();
 }
 
@@ -71,6 +73,7 @@ AMPHORA_INLINE void amphora_store_val(void *dest, gex_RMA_Value_t value, size_t 
     const uint8_t v1 = (uint8_t)value;
     const uint16_t v2 = (uint16_t)value;
     const uint32_t v4 = (uint32_t)value;
+
     if (nbytes == sizeof value)
         memcpy(dest, &value, sizeof value);
     else if (nbytes == 4)
@@ -92,26 +95,32 @@ AMPHORA_INLINE gex_RMA_Value_t amphora_load_val(const void *src, size_t nbytes)
     uint8_t v1;
     uint16_t v2;
     uint32_t v4;
+
     if (nbytes == sizeof value) {
         memcpy(&value, src, sizeof value);
         return value;
     }
+
     if (nbytes == 4) {
         memcpy(&v4, src, 4);
         return v4;
     }
+
     if (nbytes == 2) {
         memcpy(&v2, src, 2);
         return v2;
     }
+
     if (nbytes == 1) {
         memcpy(&v1, src, 1);
         return v1;
     }
+
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
         memcpy(&value, src, nbytes);
     else
         memcpy((char *)&value + (sizeof value - nbytes), src, nbytes);
+
     return value;
 }
 
@@ -137,8 +146,10 @@ AMPHORA_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest,
                                        size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
+
     if (AMPHORA_UNLIKELY(!at))
         return amphora_put_blocking(tm, rank, dest, src, nbytes, flags);
+
     amphora_copy(at, src, nbytes);
     return 0;
 }
@@ -147,8 +158,10 @@ AMPHORA_INLINE int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *dest, cons
                                   size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
+
     if (AMPHORA_UNLIKELY(!at))
         return amphora_put_nbi(tm, rank, dest, src, nbytes, lc_opt, flags);
+
     amphora_copy(at, src, nbytes);
     return 0;
 }
@@ -157,11 +170,14 @@ AMPHORA_INLINE gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *des
                                          size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
+
     if (AMPHORA_UNLIKELY(!at))
         return amphora_put_nb(tm, rank, dest, src, nbytes, lc_opt, flags);
+
     amphora_copy(at, src, nbytes);
     if (AMPHORA_LC_IS_ADDRESS(lc_opt))
         *lc_opt = GEX_EVENT_INVALID;
+
     return GEX_EVENT_INVALID;
 }
 
@@ -169,8 +185,10 @@ AMPHORA_INLINE int gex_RMA_GetBlocking(gex_TM_t tm, void *dest, gex_Rank_t rank,
                                        size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
+
     if (AMPHORA_UNLIKELY(!at))
         return amphora_get_blocking(tm, dest, rank, src, nbytes, flags);
+
     amphora_copy(dest, at, nbytes);
     return 0;
 }
@@ -179,8 +197,10 @@ AMPHORA_INLINE int gex_RMA_GetNBI(gex_TM_t tm, void *dest, gex_Rank_t rank, void
                                   size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
+
     if (AMPHORA_UNLIKELY(!at))
         return amphora_get_nbi(tm, dest, rank, src, nbytes, flags);
+
     amphora_copy(dest, at, nbytes);
     return 0;
 }
@@ -189,8 +209,10 @@ AMPHORA_INLINE gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *dest, gex_Rank_t ran
                                          size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
+
     if (AMPHORA_UNLIKELY(!at))
         return amphora_get_nb(tm, dest, rank, src, nbytes, flags);
+
     amphora_copy(dest, at, nbytes);
     return GEX_EVENT_INVALID;
 }
@@ -202,11 +224,14 @@ AMPHORA_INLINE gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t ra
 {
     void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
     gex_RMA_Value_t value;
+
     if (AMPHORA_UNLIKELY(!at || nbytes - 1 >= sizeof value))
         return amphora_get_val(tm, rank, src, nbytes, flags);
+
     AMPHORA_FENCE();
     value = amphora_load_val(at, nbytes);
     AMPHORA_FENCE();
+
     return value;
 }
 
@@ -214,11 +239,14 @@ AMPHORA_INLINE int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *de
                                           gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags)
 {
     void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
+
     if (AMPHORA_UNLIKELY(!at || nbytes - 1 >= sizeof value))
         return amphora_put_val(tm, rank, dest, value, nbytes, flags);
+
     AMPHORA_FENCE();
     amphora_store_val(at, value, nbytes);
     AMPHORA_FENCE();
+
     return 0;
 }
 
@@ -227,6 +255,7 @@ AMPHORA_INLINE int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *dest,
 {
     if (AMPHORA_UNLIKELY(!amphora_rma_addr(tm, rank, dest, nbytes, flags)))
         return amphora_put_val_nbi(tm, rank, dest, value, nbytes, flags);
+
     return gex_RMA_PutBlockingVal(tm, rank, dest, value, nbytes, flags);
 }
 
@@ -235,6 +264,7 @@ AMPHORA_INLINE gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void *
 {
     if (AMPHORA_UNLIKELY(!amphora_rma_addr(tm, rank, dest, nbytes, flags)))
         return amphora_put_val_nb(tm, rank, dest, value, nbytes, flags);
+
     (void)gex_RMA_PutBlockingVal(tm, rank, dest, value, nbytes, flags);
     return GEX_EVENT_INVALID;
 }

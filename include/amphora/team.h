@@ -35,10 +35,13 @@ AMPHORA_INLINE void *amphora_reach_addr(gex_TM_t tm, gex_Rank_t rank, const void
 {
     if (AMPHORA_UNLIKELY(((uintptr_t)tm & 1) || rank >= tm->size))
         return NULL;
+
     const struct amphora_reach *r = &tm->reach[rank];
     uintptr_t off = (uintptr_t)addr - r->base;
+
     if (AMPHORA_UNLIKELY(off >= r->len || nbytes > r->len - off))
         return NULL;
+
     return (void *)((uintptr_t)addr + r->delta);
 }
 

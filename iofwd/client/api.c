@@ -20,14 +20,18 @@ int iofwd_init(void)
 int iofwd_attach(const char *address_file)
 {
     struct amph_standing set;
+
     if (amph_fwd_process_if_open())
         return EALREADY;
     if (amph_standing_read(address_file, &set) != AMPH_OK)
         return EIO;
+
     char *text = amph_standing_print(&set);
+
     amph_standing_free(&set);
     if (!text)
         return ENOMEM;
+
     amph_standing_own(text);
     amph_fwd_try_again();
     return 0;
@@ -37,6 +41,7 @@ int iofwd_start_server(const char *host, const char *path, const char *prefixes)
 {
     if (amph_fwd_process_if_open())
         return EALREADY;
+
     int err = amph_client_private_server_ask(host, path, prefixes);
     return err ? err : iofwd_init();
 }
@@ -53,12 +58,15 @@ size_t iofwd_servers(uint32_t *servers, size_t most)
     const uint32_t *list;
     size_t n = cl ? amph_fwd_client_servers(cl, &list) : 0;
     size_t all = cl ? amph_client_stripe_widest(cl) : 0;
+
     for (size_t i = 0; i < n && i < most; i++)
         servers[i] = list[i];
+
     /* what rules say that came later: as amph_client_stripe_open deals files out */
     for (; n < all; n++)
         if (n < most)
             servers[n] = cl->first + (uint32_t)((list[0] - cl->first + n) % cl->nlinks);
+
     return n;
 }
 
@@ -67,10 +75,13 @@ int iofwd_stats(uint32_t server, struct iofwd_stats *stats)
     struct amph_fwd_client *cl;
     struct amph_fwd_stats s;
     int err = amph_fwd_process(&cl);
+
     if (!err)
         err = amph_fwd_server_stats(cl, server == IOFWD_NONE ? cl->servers[0] : server, &s);
+
     if (err)
         return err;
+
     *stats = (struct iofwd_stats){ .server = s.server,
                                    .client = s.client,
                                    .calls = s.calls,
@@ -102,6 +113,7 @@ int iofwd_set_stripe(const char *pattern, unsigned width, uint64_t unit)
 {
     struct amph_client_stripe stripe;
     int err = pattern ? amph_client_stripe_make(width, unit, &stripe) : EINVAL;
+
     return err ? err : amph_client_stripe_add(pattern, stripe);
 }
 
@@ -110,8 +122,10 @@ static int announce(int fd, bool write, uint64_t bytes, unsigned calls)
     struct amph_fwd_client *cl;
     struct amph_fwd_file file;
     int err = amph_client_file_of_fd(fd, &file);
+
     if (err || file.nparts == 0)
         return err;
+
     err = amph_fwd_process(&cl);
     return err ? err : amph_client_coalesce_announce(cl, &file, write, bytes, calls);
 }
@@ -130,8 +144,10 @@ static void on_nudge(void *token)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
     struct amph_client_sigguard g;
+
     if (!cl)
         return;
+
     amph_client_sigguard_enter(&g);
     amph_am_poll(cl->ep);
     amph_client_sigguard_leave(&g);
@@ -141,6 +157,7 @@ size_t iofwd_handlers(const struct iofwd_handler **rows)
 {
     static const struct iofwd_handler table[] = { { FWD_AM_REQUEST, on_nudge, 0,
                                                     "iofwd progress" } };
+
     *rows = table;
     return AMPH_COUNTOF(table);
 }
@@ -149,9 +166,12 @@ int iofwd_split(size_t nplaces, size_t nservers, struct iofwd_place *places)
 {
     if (nplaces <= nservers || nplaces > IOFWD_NONE)
         return EINVAL;
+
     uint32_t compute = (uint32_t)(nplaces - nservers);
+
     for (uint32_t i = 0; i < nplaces; i++) {
         bool is_server = i >= compute;
+
         places[i] = (struct iofwd_place){ .is_server = is_server,
                                           .absolute = i,
                                           .relative = is_server ? i - compute : i,
@@ -159,5 +179,6 @@ int iofwd_split(size_t nplaces, size_t nservers, struct iofwd_place *places)
                                                         ? IOFWD_NONE
                                                         : compute + i % (uint32_t)nservers };
     }
+
     return 0;
 }

@@ -41,9 +41,11 @@ __attribute__((constructor)) static void begin(void)
 static struct iofwd_file *another(struct iofwd_file *from, const struct iofwd_file *file)
 {
     const struct amph_fwd_ref *part = &file->file.part[0];
+
     while (from && (from == file || from->file.part[0].handle != part->handle ||
                     from->file.part[0].server != part->server))
         from = from->next;
+
     return from;
 }
 
@@ -52,23 +54,28 @@ void amph_client_file_double(iofwd_file_t *file)
     lock_own();
     for (struct iofwd_file *f = another(own.first, file); f; f = another(f->next, file))
         f->doubled = file->doubled = true;
+
     unlock_own();
 }
 
 int amph_client_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p)
 {
     iofwd_file_t *file = malloc(sizeof *file);
+
     if (!file)
         return ENOMEM;
+
     *file = (iofwd_file_t){ .file = *f, .borrowed = borrowed, .whole = *f };
     *file_p = file;
     if (borrowed)
         return 0;
+
     lock_own();
     file->next = own.first;
     file->at = &own.first;
     if (file->next)
         file->next->at = &file->next;
+
     own.first = file;
     unlock_own();
     return 0;
@@ -78,17 +85,22 @@ int amph_client_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_fi
 static bool unmake(iofwd_file_t *file, struct amph_fwd_file *f)
 {
     bool last = false;
+
     if (!file->borrowed) {
         lock_own();
         *file->at = file->next;
         if (file->next)
             file->next->at = file->at;
+
         struct iofwd_file *heir = file->doubled ? another(own.first, file) : NULL;
+
         if (heir && heir->whole.nparts < file->whole.nparts)
             heir->whole = file->whole;
+
         last = !heir;
         unlock_own();
     }
+
     *f = file->whole;
     free(file);
     return last;
@@ -97,6 +109,7 @@ static bool unmake(iofwd_file_t *file, struct amph_fwd_file *f)
 static mode_t with_mask(mode_t mode)
 {
     mode_t mask = umask(077);
+
     umask(mask);
     return amph_fwd_new_mode(mode & 07777, mask);
 }
@@ -106,11 +119,14 @@ int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file_p)
     struct amph_fwd_client *cl;
     struct amph_fwd_file f;
     int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
+
     if (!err)
         err = amph_fwd_open(cl, NULL, path, flags | O_CLOEXEC,
                             flags & (O_CREAT | O_TMPFILE) ? with_mask(mode) : mode, &f);
+
     if (!err && (err = amph_client_file_make(&f, false, file_p)))
         amph_fwd_close(cl, &f);
+
     return err;
 }
 
@@ -119,10 +135,13 @@ int iofwd_of_fd(int fd, iofwd_file_t **file_p)
     struct amph_fwd_client *cl;
     struct amph_fwd_file f;
     int err = amph_client_file_of_fd(fd, &f);
+
     if (!err && f.nparts == 0)
         err = ENOTSUP;
+
     if (!err)
         err = amph_fwd_process(&cl);
+
     return err ? err : amph_client_file_make(&f, true, file_p);
 }
 
@@ -130,9 +149,12 @@ int iofwd_close(iofwd_file_t *file)
 {
     struct amph_fwd_client *cl;
     struct amph_fwd_file f;
+
     if (!unmake(file, &f))
         return 0;
+
     int err = amph_fwd_process(&cl);
+
     return err ? err : amph_fwd_close(cl, &f);
 }
 
@@ -141,6 +163,7 @@ int iofwd_read(iofwd_file_t *file, void *buf, size_t len, size_t *done_p)
     struct amph_fwd_client *cl;
     size_t unasked;
     int err = amph_fwd_process(&cl);
+
     return err ? err : amph_fwd_read(cl, &file->file, buf, len, done_p ? done_p : &unasked);
 }
 
@@ -149,6 +172,7 @@ int iofwd_write(iofwd_file_t *file, const void *buf, size_t len, size_t *done_p)
     struct amph_fwd_client *cl;
     size_t unasked;
     int err = amph_fwd_process(&cl);
+
     return err ? err : amph_fwd_write(cl, &file->file, buf, len, done_p ? done_p : &unasked);
 }
 
@@ -157,6 +181,7 @@ int iofwd_pread(iofwd_file_t *file, void *buf, size_t len, off_t off, size_t *do
     struct amph_fwd_client *cl;
     size_t unasked;
     int err = off < 0 ? EINVAL : amph_fwd_process(&cl);
+
     return err ? err : amph_fwd_pread(cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
 }
 
@@ -165,6 +190,7 @@ int iofwd_pwrite(iofwd_file_t *file, const void *buf, size_t len, off_t off, siz
     struct amph_fwd_client *cl;
     size_t unasked;
     int err = off < 0 ? EINVAL : amph_fwd_process(&cl);
+
     return err ? err : amph_fwd_pwrite(cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
 }
 
@@ -173,6 +199,7 @@ int iofwd_lseek(iofwd_file_t *file, off_t off, int whence, off_t *pos_p)
     struct amph_fwd_client *cl;
     off_t unasked;
     int err = amph_fwd_process(&cl);
+
     return err ? err : amph_fwd_lseek(cl, &file->file, off, whence, pos_p ? pos_p : &unasked);
 }
 
@@ -180,6 +207,7 @@ int iofwd_ftruncate(iofwd_file_t *file, off_t length)
 {
     struct amph_fwd_client *cl;
     int err = length < 0 ? EINVAL : amph_fwd_process(&cl);
+
     return err ? err : amph_fwd_ftruncate(cl, &file->file, length);
 }
 
@@ -187,6 +215,7 @@ int iofwd_fallocate(iofwd_file_t *file, off_t off, off_t length)
 {
     struct amph_fwd_client *cl;
     int err = off < 0 || length <= 0 ? EINVAL : amph_fwd_process(&cl);
+
     return err ? err : amph_fwd_fallocate(cl, &file->file, 0, off, length);
 }
 
@@ -194,6 +223,7 @@ int iofwd_fsync(iofwd_file_t *file)
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
+
     return err ? err : amph_fwd_fsync(cl, &file->file);
 }
 
@@ -201,6 +231,7 @@ int iofwd_fstat(iofwd_file_t *file, struct stat *st)
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
+
     return err ? err : amph_fwd_fstat(cl, &file->file, st);
 }
 
@@ -210,6 +241,7 @@ int iofwd_stat(const char *path, struct stat *st)
 {
     struct amph_fwd_client *cl;
     int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
+
     return err ? err : amph_fwd_stat(cl, NULL, path, 0, st);
 }
 
@@ -217,6 +249,7 @@ int iofwd_unlink(const char *path)
 {
     struct amph_fwd_client *cl;
     int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
+
     return err ? err : amph_fwd_unlink(cl, NULL, path, 0);
 }
 
@@ -224,6 +257,7 @@ int iofwd_mkdir(const char *path, mode_t mode)
 {
     struct amph_fwd_client *cl;
     int err = path && *path == '/' ? amph_fwd_process(&cl) : EINVAL;
+
     return err ? err : amph_fwd_mkdir(cl, NULL, path, with_mask(mode));
 }
 
@@ -231,6 +265,7 @@ int iofwd_rename(const char *from, const char *to)
 {
     struct amph_fwd_client *cl;
     int err = from && to && *from == '/' && *to == '/' ? amph_fwd_process(&cl) : EINVAL;
+
     return err ? err : amph_fwd_rename(cl, NULL, from, NULL, to, 0);
 }
 
@@ -240,6 +275,7 @@ int iofwd_file_write_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls)
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
+
     return err ? err : amph_client_coalesce_announce(cl, &file->file, true, bytes, calls);
 }
 
@@ -247,6 +283,7 @@ int iofwd_file_read_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls)
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
+
     return err ? err : amph_client_coalesce_announce(cl, &file->file, false, bytes, calls);
 }
 
@@ -256,6 +293,7 @@ int iofwd_pread_nb(iofwd_file_t *file, void *buf, size_t len, off_t off, iofwd_o
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
+
     return err ? err
                : amph_client_nb_start(cl, &file->file, false, buf, len, off, NULL, NULL,
                                       (struct amph_client_nb **)op_p);
@@ -265,6 +303,7 @@ int iofwd_pwrite_nb(iofwd_file_t *file, const void *buf, size_t len, off_t off, 
 {
     struct amph_fwd_client *cl;
     int err = amph_fwd_process(&cl);
+
     return err ? err
                : amph_client_nb_start(cl, &file->file, true, (void *)buf, len, off, NULL, NULL,
                                       (struct amph_client_nb **)op_p);
@@ -273,12 +312,16 @@ int iofwd_pwrite_nb(iofwd_file_t *file, const void *buf, size_t len, off_t off, 
 int iofwd_wait(iofwd_op_t *op_p, double seconds, struct iofwd_result *result)
 {
     struct amph_client_nb_result r;
+
     if (!*op_p || isnan(seconds))
         return EINVAL;
+
     uint64_t ns = seconds < 0 ? UINT64_MAX : seconds > 1e9 ? UINT64_MAX : (uint64_t)(seconds * 1e9);
     int err = amph_client_nb_wait((struct amph_client_nb *)*op_p, ns, &r);
+
     if (err)
         return err;
+
     *op_p = IOFWD_OP_NONE;
     if (result)
         *result = (struct iofwd_result){
@@ -287,6 +330,7 @@ int iofwd_wait(iofwd_op_t *op_p, double seconds, struct iofwd_result *result)
             .seconds = (double)r.ns * 1e-9,
             .bytes_per_second = r.ns ? (double)r.bytes * 1e9 / (double)r.ns : 0
         };
+
     return 0;
 }
 

@@ -46,13 +46,18 @@ static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t serv
     void *value;
     size_t len;
     struct amph_fwd_server_addr addr;
+
     pthread_mutex_lock(&cl->boot_lock);
+
     enum amph_status st = amph_boot_lookup(cl->boot, server, FWD_CONTROL_KEY, LOOKUP_NS, &value,
                                            &len);
+
     pthread_mutex_unlock(&cl->boot_lock);
     if (st != AMPH_OK)
         return st;
+
     bool ok = amph_fwd_server_addr_parse(value, len, &addr);
+
     free(value);
     return ok ? amph_fwd_control_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p)
               : AMPH_ERR_PROTO;
@@ -62,10 +67,12 @@ static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t serv
 static int move_up(int fd)
 {
     int up = fcntl(fd, F_DUPFD, AMPH_CLIENT_FDS_FROM);
+
     if (up < 0) {
         fcntl(fd, F_SETFD, 0);
         return fd;
     }
+
     close(fd);
     return up;
 }
@@ -89,6 +96,7 @@ static void give_part(struct amph_fwd_client *cl, struct amph_client_link *link,
 {
     if (cl->parts_used >= cl->nparts)
         return;
+
     h->part_at = (uint64_t)cl->parts_used * cl->part_bytes;
     h->part_len = cl->part_bytes;
     h->area_key = cl->area_mem.key;
@@ -103,6 +111,7 @@ static void take_part_back(struct amph_fwd_client *cl, struct amph_client_link *
 {
     if (!link->part)
         return;
+
     link->part = NULL;
     cl->parts_used--;
     atomic_store(&link->slots, 0);
@@ -112,12 +121,15 @@ static void take_part_back(struct amph_fwd_client *cl, struct amph_client_link *
 static int inherited_door(uint32_t server)
 {
     struct amph_client_inherited *inh = &amph_client_state.inherited;
+
     for (uint32_t i = 0; inh->any && i < inh->n; i++)
         if (inh->server[i] == server && inh->door[i] >= 0) {
             int fd = inh->door[i];
+
             inh->door[i] = -1;
             return fd;
         }
+
     return -1;
 }
 
@@ -131,8 +143,10 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     enum amph_status st = !buf    ? AMPH_ERR_NOMEM
                           : again ? AMPH_OK
                                   : connect_server(cl, link->server, &fd);
+
     if (st != AMPH_OK)
         goto free_buf;
+
     fill_hello(cl, link, &h);
     h.kind = again ? FWD_HELLO_AGAIN : FWD_HELLO_NEW;
     h.addr = amph_am_address(cl->ep, &h.addr_len);
@@ -140,11 +154,14 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     st = amph_fwd_control_greet(fd, cl->job->key, &h, again, buf, &wc);
     if (st == AMPH_OK && wc.server != link->server)
         st = AMPH_ERR_PROTO;
+
     if (st == AMPH_OK)
         st = amph_am_add_peer(cl->ep, link->server - cl->first, wc.addr, wc.addr_len, wc.index,
                               wc.number, link->server);
+
     if (st != AMPH_OK)
         goto close_fd;
+
     cl->number = wc.number;
     link->near = amph_am_peer_is_local(cl->ep, link->server - cl->first);
     link->cookie = amph_cookie(cl->job->key, 3, cl->number, link->server);
@@ -153,11 +170,13 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     amph_am_watch_fd(cl->ep, link->door);
     atomic_store_explicit(&link->state, AMPH_CLIENT_LINK_READY, memory_order_release);
     free(buf);
+
     return AMPH_OK;
 
 close_fd:
     if (st == AMPH_ERR_FULL) /* another attempt may come */
         take_part_back(cl, link);
+
     close(fd);
 free_buf:
     free(buf);
@@ -168,6 +187,7 @@ free_buf:
 static void take_servers(struct amph_fwd_client *cl, const struct amph_fwd_welcome *wc)
 {
     uint32_t width = amph_client_stripe_width();
+
     cl->nservers = width < wc->nservers ? width : wc->nservers;
     memcpy(cl->servers, wc->servers, cl->nservers * sizeof cl->servers[0]);
 }
@@ -179,6 +199,7 @@ enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
     uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
     struct amph_fwd_hello h;
     enum amph_status st = buf ? connect_server(cl, link->server, fd_p) : AMPH_ERR_NOMEM;
+
     if (st == AMPH_OK) {
         fill_hello(cl, link, &h);
         h.kind = kind;
@@ -187,6 +208,7 @@ enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
         if (st != AMPH_OK)
             close(*fd_p);
     }
+
     free(buf);
     return st;
 }
@@ -198,15 +220,20 @@ static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_cl
     int fd;
     enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc,
                                                 &fd);
+
     if (st == AMPH_OK)
         close(fd);
+
     if (st == AMPH_OK &&
         (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
         st = AMPH_ERR_PROTO;
+
     if (st != AMPH_OK)
         return st;
+
     if (cl->number == FWD_NUMBER_NONE)
         cl->number = wc.number;
+
     take_servers(cl, &wc);
     return AMPH_OK;
 }
@@ -215,8 +242,10 @@ static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_cl
 static enum amph_status join_servers(struct amph_fwd_client *cl)
 {
     enum amph_status st = AMPH_ERR_PEER;
+
     for (uint32_t i = 0; i < cl->nlinks && st != AMPH_OK && st != AMPH_ERR_FULL; i++)
         st = ask_registrar(cl, &cl->link[i]);
+
     return st;
 }
 
@@ -225,27 +254,35 @@ int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
 {
     if (server < cl->first || server - cl->first >= cl->nlinks)
         return EBADF;
+
     struct amph_client_link *link = &cl->link[server - cl->first];
+
     *link_p = link;
+
     uint32_t state = atomic_load_explicit(&link->state, memory_order_acquire);
     if (AMPH_LIKELY(state == AMPH_CLIENT_LINK_READY))
         return 0;
     if (state == AMPH_CLIENT_LINK_DEAD)
         return EIO;
+
     struct amph_client_sigguard g;
     enum amph_status st = AMPH_OK;
+
     amph_client_sigguard_enter(&g);
     pthread_mutex_lock(&amph_client_state.lock);
+
     if (atomic_load(&link->state) == AMPH_CLIENT_LINK_NONE) {
         st = open_link(cl, link);
         if (st != AMPH_OK && st != AMPH_ERR_FULL)
             amph_client_link_dead(cl, link, amph_status_text(st));
     }
+
     state = atomic_load(&link->state);
     pthread_mutex_unlock(&amph_client_state.lock);
     amph_client_sigguard_leave(&g);
     if (st == AMPH_ERR_FULL)
         return ENFILE;
+
     return state == AMPH_CLIENT_LINK_READY ? 0 : EIO;
 }
 
@@ -255,8 +292,10 @@ enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_
     struct amph_fwd_welcome wc;
     int fd;
     enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_CHILD, *child_p, &wc, &fd);
+
     if (st != AMPH_OK)
         return st;
+
     *child_p = wc.number;
     link->child_door = move_up(fd);
     return AMPH_OK;
@@ -281,16 +320,21 @@ static void drop_link(struct amph_fwd_client *cl, struct amph_client_link *link,
                       enum amph_log_level level)
 {
     uint32_t state = atomic_exchange(&link->state, AMPH_CLIENT_LINK_DEAD);
+
     if (state == AMPH_CLIENT_LINK_DEAD)
         return;
+
     atomic_fetch_add(&cl->deaths, 1);
     if (state == AMPH_CLIENT_LINK_READY) {
         amph_am_unwatch_fd(cl->ep, link->door);
+
         /* if it lives after all, it drops what it has of this client, locks too */
         shutdown(link->door, SHUT_RDWR);
+
         /* wakes who waits for room to send */
         amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why);
     }
+
     amph_log(level, "I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
              cl->failover && cl->nlinks > 1 ? "the next one takes over"
                                             : "calls on its files give EIO");
@@ -311,11 +355,14 @@ static void server_gone(struct amph_fwd_client *cl, struct amph_client_link *lin
 static void take_notices(struct amph_fwd_client *cl)
 {
     struct amph_boot_event ev;
+
     if (pthread_mutex_trylock(&cl->boot_lock) != 0)
         return;
+
     while (amph_boot_progress(cl->boot, &ev) == AMPH_OK)
         if (ev.kind == AMPH_BOOT_DEATH && ev.rank >= cl->first && ev.rank - cl->first < cl->nlinks)
             server_gone(cl, &cl->link[ev.rank - cl->first], "its process has ended");
+
     pthread_mutex_unlock(&cl->boot_lock);
 }
 
@@ -323,17 +370,23 @@ void amph_client_check(struct amph_fwd_client *cl)
 {
     uint64_t now = amph_now_ns();
     uint64_t last = atomic_load(&cl->checked_ns);
+
     if (now - last < AMPH_NS_PER_MS || !atomic_compare_exchange_strong(&cl->checked_ns, &last, now))
         return;
+
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         struct amph_client_link *link = &cl->link[i];
         char byte;
+
         if (atomic_load(&link->state) != AMPH_CLIENT_LINK_READY)
             continue;
+
         ssize_t n = recv(link->door, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             server_gone(cl, link, "it has closed the connection");
     }
+
     take_notices(cl);
 }
 
@@ -355,14 +408,18 @@ static int fill_small_fds(int fds[AMPH_CLIENT_FDS_FROM])
     int least = AMPH_CLIENT_FDS_FROM;
     int n = 0;
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
     if (getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < AMPH_CLIENT_FDS_FROM + CLIENT_FDS)
         least = (int)may.rlim_cur - CLIENT_FDS;
+
     while (fd >= 0 && fd < least) {
         fds[n++] = fd;
         fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
     }
+
     if (fd >= 0)
         close(fd);
+
     return n;
 }
 
@@ -381,21 +438,29 @@ static enum amph_status open_endpoint(struct amph_fwd_client *cl)
                                   .loopback_only = !cl->job->several_machines,
                                   .on_peer_error = on_peer_error,
                                   .user = cl };
+
     cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)]
                                                   : NULL);
     memcpy(cfg.key, cl->job->key, AMPH_KEY_BYTES);
+
     enum amph_status st = AMPH_OK;
+
     amph_fwd_note_oversubscribed(cl->job, host_of(cl, cl->rank));
     if (amph_fwd_needs_network(cl->job))
         st = amph_fwd_choose_network(cl->job, &cfg.net);
+
     if (st == AMPH_OK)
         st = amph_am_open(&cfg, &cl->ep);
+
     if (st != AMPH_OK)
         return st;
+
     amph_am_set_tick(cl->ep, on_tick);
+
     struct amph_am_entry reply = {
         .fn = (void *)amph_client_on_reply, .kinds = 2, .dirs = 3, .nargs = 0, .name = "iofwd reply"
     };
+
     return amph_am_register(cl->ep, FWD_AM_REPLY, &reply);
 }
 
@@ -403,26 +468,34 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
 {
     struct amph_arena_part part;
     size_t page = amph_page_bytes();
+
     cl->piece = amph_env_size(AMPH_ENV_IOFWD_PIECE);
     cl->block = amph_env_size(AMPH_ENV_IOFWD_BLKSIZE);
     cl->nslots = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS);
     if (cl->nslots > SLOTS_MOST)
         cl->nslots = SLOTS_MOST;
+
     cl->nparts = cl->nlinks < AMPH_FWD_PARTS_MAX ? cl->nlinks : AMPH_FWD_PARTS_MAX;
+
     unsigned cores = amph_am_cores();
+
     cl->near_readers = cores + 1; /* a core that one of them leaves finds the next one ready */
+
     /* file systems let in one writer of a file at a time */
     cl->near_writers = cores > 2 ? cores - 1 : 1;
     cl->demotes = amph_cpu_demotes();
     cl->part_bytes = amph_area_part_bytes(page);
     while (cl->nparts > 1 && cl->nparts * cl->part_bytes > AREA_MOST)
         cl->nparts--;
+
     enum amph_status st = amph_arena_area(cl->part_bytes * cl->nparts, page, &part);
     if (st != AMPH_OK)
         return st;
+
     cl->area = part.base;
     if (part.len_bytes / cl->part_bytes < cl->nparts)
         cl->nparts = (uint32_t)(part.len_bytes / cl->part_bytes);
+
     return amph_am_mem_reg(cl->ep, part.base, part.len_bytes, part.fd, part.offset, &cl->area_mem);
 }
 
@@ -430,10 +503,13 @@ static bool make_pends(struct amph_fwd_client *cl)
 {
     uint8_t *mem = mmap(NULL, (size_t)AMPH_CLIENT_PENDING_MAX * AMPH_CLIENT_PENDING_BYTES,
                         PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
     if (mem == MAP_FAILED)
         return false;
+
     for (unsigned i = 0; i < AMPH_CLIENT_PENDING_MAX; i++)
         cl->pend[i].buf = mem + (size_t)i * AMPH_CLIENT_PENDING_BYTES;
+
     atomic_store(&cl->pends, ~UINT64_C(0));
     return true;
 }
@@ -443,6 +519,7 @@ static bool make_pends(struct amph_fwd_client *cl)
 static bool place_client(struct amph_fwd_client *cl)
 {
     const struct amph_jobdesc *job = cl->job;
+
     cl->rank = amph_boot_self(cl->boot);
     cl->hello_rank = cl->rank == AMPH_RANK_NONE && job->nproc[AMPH_COMPUTE] == 0
                          ? amph_boot_foreign_rank()
@@ -456,23 +533,29 @@ static bool place_client(struct amph_fwd_client *cl)
     cl->link = calloc(cl->nlinks, sizeof *cl->link);
     if (!cl->link)
         return false;
+
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         cl->link[i].server = cl->first + i;
         cl->link[i].door = cl->link[i].child_door = -1;
     }
+
     if (cl->rank < job->nproc[AMPH_COMPUTE] && job->server_of) {
         uint32_t width = amph_client_stripe_width();
         uint32_t home = job->server_of[cl->rank] - cl->first;
+
         cl->nservers = width < cl->nlinks ? width : cl->nlinks;
+
         /* The plain rule deals each client `width` servers in turn; any other names the first, and
          * the rest follow it. */
         if (home == cl->rank % cl->nlinks)
             home = (uint32_t)((uint64_t)cl->rank * cl->nservers % cl->nlinks);
+
         /* an MPI program inside the job spreads over the servers, too */
         home += amph_boot_rank_inside(cl->boot) % cl->nlinks;
         for (uint32_t i = 0; i < cl->nservers; i++)
             cl->servers[i] = cl->first + (home + i) % cl->nlinks;
     }
+
     return true;
 }
 
@@ -481,10 +564,12 @@ static bool place_client(struct amph_fwd_client *cl)
 static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
 {
     uint32_t gone = cl->servers[0];
+
     if (cl->nservers > 1)
         memmove(cl->servers, cl->servers + 1, --cl->nservers * sizeof cl->servers[0]);
     else
         cl->servers[0] = cl->first + (gone - cl->first + 1) % cl->nlinks;
+
     amph_info("I/O server %" PRIu32
               " cannot be reached (%s): this process belongs to server %" PRIu32,
               gone, amph_status_text(why), cl->servers[0]);
@@ -496,34 +581,44 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
 {
     struct amph_client_inherited *inh = &amph_client_state.inherited;
     enum amph_status st = AMPH_OK;
+
     for (uint32_t i = 0; inh->any && i < inh->n; i++) {
         if (inh->server[i] < cl->first || inh->server[i] - cl->first >= cl->nlinks)
             continue;
+
         struct amph_client_link *link = &cl->link[inh->server[i] - cl->first];
         enum amph_status one = open_link(cl, link);
+
         if (one != AMPH_OK)
             /* it has gone since; the others are as good as before */
             amph_client_link_dead(cl, link, amph_status_text(one));
     }
+
     inh->any = false;
     if (st == AMPH_OK && cl->nservers == 0)
         st = join_servers(cl);
+
     for (uint32_t i = 0; i < cl->nlinks && st == AMPH_OK; i++) {
         struct amph_client_link *home = &cl->link[cl->servers[0] - cl->first];
         uint32_t state = atomic_load(&home->state);
         enum amph_status one = state == AMPH_CLIENT_LINK_NONE   ? open_link(cl, home)
                                : state == AMPH_CLIENT_LINK_DEAD ? AMPH_ERR_PEER
                                                                 : AMPH_OK;
+
         if (one == AMPH_OK || one == AMPH_ERR_FULL || !(cl->failover || is_standing(cl)))
             return one;
+
         if (!cl->failover) {
             pass_over_home(cl, one);
             continue;
         }
+
         if (state == AMPH_CLIENT_LINK_NONE)
             amph_client_link_dead(cl, home, amph_status_text(one));
+
         amph_client_failover_rotate(cl);
     }
+
     return st == AMPH_OK ? AMPH_ERR_PEER : st;
 }
 
@@ -531,6 +626,7 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
 static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_status st)
 {
     bool standing = is_standing(cl);
+
     if (st == AMPH_ERR_FULL)
         amph_error("files cannot be forwarded: the I/O servers are too busy for another process; "
                    "calls give ENFILE");
@@ -540,6 +636,7 @@ static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_stat
         amph_error("files cannot be forwarded: the I/O servers serve one user, and this process "
                    "runs as another (%lu)",
                    (unsigned long)geteuid());
+
     /* the job is there, and goes on without that server (-on-server-death) */
     else if (st == AMPH_ERR_PEER && cl->nservers && !standing)
         amph_error("files cannot be forwarded: I/O server %" PRIu32
@@ -570,18 +667,24 @@ static int errno_of_open(enum amph_status st)
 static int open_client(struct amph_fwd_client **client_p)
 {
     struct amph_fwd_client *cl = calloc(1, sizeof *cl);
+
     if (!cl)
         return ENOMEM;
+
     pthread_mutex_init(&cl->boot_lock, NULL);
+
     enum amph_status st = AMPH_OK;
+
     if (!amph_fwd_join_mpmd(false)) {
         fflush(NULL);
         _exit(1);
     }
+
     if (amph_client_private_server_start() != 0) {
         free(cl);
         return EIO;
     }
+
     st = amph_boot_attach(&cl->boot);
     if (st == AMPH_OK) {
         cl->job = amph_boot_job(cl->boot);
@@ -590,30 +693,40 @@ static int open_client(struct amph_fwd_client **client_p)
             st = AMPH_ERR_NOENT;
         }
     }
+
     if (st == AMPH_ERR_NOENT) {
         free(cl);
         return ENOTCONN;
     }
+
     amph_client_coalesce_open();
     if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;
+
     if (st == AMPH_OK)
         st = open_endpoint(cl);
+
     if (st == AMPH_OK)
         st = open_area(cl);
+
     bool opens = st == AMPH_OK;
+
     if (opens)
         st = open_links(cl);
+
     if (st != AMPH_OK) {
         say_why(cl, opens, st);
         if (cl->ep)
             amph_am_close(cl->ep);
+
         if (cl->boot)
             amph_boot_close(cl->boot);
+
         free(cl->link);
         free(cl);
         return errno_of_open(st);
     }
+
     *client_p = cl;
     return 0;
 }
@@ -623,24 +736,31 @@ int amph_fwd_process(struct amph_fwd_client **client_p)
     *client_p = atomic_load_explicit(&amph_client_state.client, memory_order_acquire);
     if (AMPH_LIKELY(*client_p != NULL))
         return 0;
+
     struct amph_client_sigguard g;
     int fds[AMPH_CLIENT_FDS_FROM];
+
     amph_client_sigguard_enter(&g);
     pthread_mutex_lock(&amph_client_state.lock);
     *client_p = atomic_load(&amph_client_state.client);
     if (amph_client_state.failed == EACCES && amph_client_state.failed_euid != geteuid())
         amph_client_state.failed = 0; /* the servers may serve the user that it is now */
+
     if (!*client_p && !amph_client_state.failed) {
         int nfds = fill_small_fds(fds);
+
         (void)amph_fwd_inherited(); /* looks at IOFWD_DOOR */
         amph_client_state.failed_euid = geteuid();
         amph_client_state.failed = open_client(client_p);
         for (int i = 0; i < nfds; i++)
             close(fds[i]);
+
         if (!amph_client_state.failed)
             atomic_store_explicit(&amph_client_state.client, *client_p, memory_order_release);
     }
+
     int err = *client_p ? 0 : amph_client_state.failed;
+
     pthread_mutex_unlock(&amph_client_state.lock);
     amph_client_sigguard_leave(&g);
     return err;

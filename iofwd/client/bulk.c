@@ -69,6 +69,7 @@ static void fill_record(const struct bulk_call *c, struct piece *pc)
                                   .done_p = &pc->pend->got,
                                   .reads = c->d->reads,
                                   .placed = c->d->placed };
+
     pc->pend->desc = &amph_fwd_calls[amph_client_data_record(&d, &pc->args)];
     pc->pend->args = &pc->args;
 }
@@ -77,14 +78,17 @@ static void fill_record(const struct bulk_call *c, struct piece *pc)
 static void take_slots(struct bulk_op *op, unsigned most)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
+
     for (;;) {
         uint64_t bits = atomic_load_explicit(&op->link->slots, memory_order_relaxed);
         uint64_t mine = 0;
         unsigned n = 0;
+
         while (n < most && (bits & ~mine)) {
             mine |= (bits & ~mine) & -(bits & ~mine);
             n++;
         }
+
         if (n &&
             atomic_compare_exchange_weak_explicit(&op->link->slots, &bits, bits & ~mine,
                                                   memory_order_acquire, memory_order_relaxed)) {
@@ -92,8 +96,10 @@ static void take_slots(struct bulk_op *op, unsigned most)
             op->window = n;
             for (unsigned i = 0; i < n; i++, mine &= mine - 1)
                 op->ring[i].slot = (unsigned)__builtin_ctzll(mine);
+
             return;
         }
+
         if (!n)
             amph_am_wait_step(op->cl->ep, &w);
     }
@@ -109,6 +115,7 @@ static struct amph_client_tuning *pace_of(struct bulk_op *op)
 static void choose_way(struct bulk_op *op, struct amph_client_route *way)
 {
     size_t total = op->call->d->len / op->deal.width;
+
     op->judged = op->deal.width < 2 && total >= AMPH_CLIENT_TUNING_MIN &&
                  total <= (size_t)UINT32_MAX;
     if (op->judged) {
@@ -116,9 +123,12 @@ static void choose_way(struct bulk_op *op, struct amph_client_route *way)
         op->start_ns = amph_now_ns();
         return;
     }
+
     amph_client_tuning_peek(pace_of(op), op->link->near, way);
+
     /* Short ones get pieces small enough to overlap. */
     size_t quarter = (total / 4 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
+
     if (quarter < way->piece)
         way->piece = quarter < PIECE_LEAST ? PIECE_LEAST : quarter;
 }
@@ -143,12 +153,15 @@ static size_t next_len(const struct bulk_op *op)
 {
     size_t len = op->piece;
     size_t left = op->deal.total - op->deal.at;
+
     if (op->slots && op->link->near && op->deal.width < 2 && len > PIECE_LEAST) {
         size_t before = op->deal.at < PIECE_LEAST ? PIECE_LEAST : op->deal.at;
         size_t half = (left / 2 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
+
         len = before < len ? before : len;
         len = half && half < len ? half : len;
     }
+
     return amph_client_stripe_cursor_len(&op->deal, len);
 }
 
@@ -159,6 +172,7 @@ static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *da
         amph_copy_stream(slot, data, len);
         return;
     }
+
     memcpy(slot, data, len);
     if (op->link->near && op->cl->demotes)
         amph_cache_demote(slot, len);
@@ -179,25 +193,33 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
                                .rwf = (uint16_t)c->d->file->rwf,
                                .len = (uint32_t)len };
     uint8_t *slot = NULL;
+
     pc->pend = pend;
     pc->at = at;
     pc->len = len;
     amph_client_stripe_cursor_step(&op->deal, len);
     if (op->stream && c->d->reads && len >= FWD_STREAM_MIN)
         b.flags |= FWD_PIECE_STAGED;
+
     if (op->deal.width > 1)
         b.flags |= FWD_PIECE_SPREAD;
+
     if (AMPH_UNLIKELY(op->cl->failover))
         b.flags |= FWD_PIECE_TELL;
+
     fill_record(c, pc);
     if (!op->begun) {
         b.flags |= FWD_PIECE_FIRST;
         op->number = (uint32_t)pc->pend->seq;
     }
+
     b.op = op->number;
+
     bool last = is_past_end(op) || op->deal.at == op->deal.total;
+
     if (last)
         b.flags |= FWD_PIECE_LAST;
+
     if (b.where == FWD_AREA) {
         b.at = (uint64_t)pc->slot * op->cl->piece;
         slot = op->link->part + b.at;
@@ -207,19 +229,24 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
         b.at = op->segment_at + at;
     else if (c->d->reads)
         pc->pend->data = c->d->data + at;
+
     pc->pend->want = len;
     pc->pend->lends = c->d->reads && op->link->near && op->window > 1 && b.where != FWD_INLINE;
+
     int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b,
                                        c->d->reads || b.where != FWD_INLINE ? NULL
                                                                             : c->d->data + at);
+
     if (err) {
         amph_client_pending_release(op->cl, pc->pend);
         return err;
     }
+
     op->inflight++;
     c->inflight++;
     op->begun = true;
     op->closed = last;
+
     return 0;
 }
 
@@ -228,6 +255,7 @@ static void stop_at(struct bulk_call *c, size_t at, int error)
 {
     if (at >= c->end && (c->end < c->d->len || at > c->end || c->error))
         return;
+
     c->end = at;
     c->error = error;
 }
@@ -239,20 +267,24 @@ static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
     struct piece *pc = &op->ring[op->head];
     int err = amph_client_pending_wait(op->cl, op->link, pc->pend, op->closed ? g : NULL);
     size_t n = err || pc->pend->got > pc->len ? 0 : pc->pend->got;
+
     if (n && c->d->reads && op->slots && pc->at < c->end)
         memcpy(c->d->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
+
     op->moved += n;
     if (AMPH_UNLIKELY(!err && pc->pend->moves)) {
         amph_client_told.calls += !op->told;
         amph_client_told.moves = pc->pend->moves;
         op->told = true;
     }
+
     if (pc->pend->whole <= pc->at)
         stop_at(c, (size_t)pc->pend->whole, err);
     else if (pc->len && (err || n < pc->len))
         stop_at(c, pc->at + n, err);
     else if (err)
         stop_at(c, pc->at, err);
+
     amph_client_pending_release(op->cl, pc->pend);
     op->head = (op->head + 1) % op->window;
     op->inflight--;
@@ -265,14 +297,18 @@ static void feed(struct bulk_op *op, unsigned most)
 {
     if (!op->begun && is_past_end(op))
         op->closed = true; /* its server need not know of the call at all */
+
     most = op->window < most ? op->window : most;
     while (!op->closed && op->inflight < most) {
         struct amph_client_pending *pend = op->call->inflight ? amph_client_pending_try(op->cl)
                                                               : amph_client_pending_acquire(op->cl);
+
         if (!pend)
             return;
+
         size_t at = op->deal.at;
         int err = send_piece(op, pend);
+
         if (err) {
             stop_at(op->call, at, err);
             op->closed = true; /* the server is gone, or cannot be told more */
@@ -306,11 +342,14 @@ static void feed_all(struct bulk_op *const *in_turn, unsigned n)
     bool reads = in_turn[0]->call->d->reads;
     unsigned busy = 0;
     unsigned near_most = reads ? in_turn[0]->cl->near_readers : in_turn[0]->cl->near_writers;
+
     for (unsigned i = 0; i < n; i++) {
         struct bulk_op *op = in_turn[i];
         bool waits = op->link->near && busy >= near_most;
+
         if (op->closed || (waits && (reads || op->begun)))
             continue;
+
         feed(op, waits ? 1 : op->window);
         busy += op->link->near && !op->closed && !waits;
     }
@@ -320,10 +359,13 @@ static void feed_all(struct bulk_op *const *in_turn, unsigned n)
 static void set_in_turn(struct bulk_op **in_turn, struct bulk_op *op, unsigned turn)
 {
     unsigned at = turn;
+
     while (in_turn[at] != op)
         at++;
+
     for (; at > turn; at--)
         in_turn[at] = in_turn[at - 1];
+
     in_turn[turn] = op;
     op->answered = true;
 }
@@ -336,15 +378,19 @@ static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned tu
 {
     struct amph_client_wait wait = AMPH_CLIENT_WAIT_INIT;
     bool sent = true;
+
     for (unsigned i = 0; i < n; i++)
         sent = sent && op[i].closed;
+
     while (op[0].call->inflight) {
         for (unsigned i = 0; i < n; i++)
             if (may_take(&op[(turn + i) % n]))
                 return &op[(turn + i) % n];
+
         if (amph_client_wait_step(op[0].cl, &wait) && sent)
             amph_client_let_signals_in(g);
     }
+
     return NULL;
 }
 
@@ -352,17 +398,23 @@ static void run(struct bulk_op *op, unsigned n, struct amph_client_sigguard *g)
 {
     struct bulk_op *in_turn[AMPH_FWD_PARTS_MAX];
     unsigned answered = 0;
+
     for (unsigned i = 0; i < n; i++)
         in_turn[i] = &op[i];
+
     for (unsigned turn = 0;; turn++) {
         feed_all(in_turn, n);
+
         struct bulk_op *next = n > 1            ? next_answered(op, n, turn, g)
                                : op[0].inflight ? &op[0]
                                                 : NULL;
+
         if (!next)
             return;
+
         if (!next->answered)
             set_in_turn(in_turn, next, answered++);
+
         take_piece(next, g);
     }
 }
@@ -375,12 +427,15 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_
     op->cl = c->cl;
     op->link = link;
     op->deal = *deal;
+
     size_t small = link->near ? AMPH_CLIENT_INLINE_NEAR : AMPH_CLIENT_INLINE_FAR;
     struct amph_client_route way;
+
     op->piece = small;
     op->window = 2;
     if (c->d->len <= small)
         return;
+
     if (c->d->len >= SEGMENT_LEAST &&
         amph_client_segment_holds(c->cl, link, c->d->data, c->d->len, &op->segment_at)) {
         op->segment = true;
@@ -388,16 +443,21 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_
         op->window = AMPH_CLIENT_WINDOW / 2;
         return;
     }
+
     if (!link->part)
         return;
+
     choose_way(op, &way);
     op->piece = way.piece < c->cl->piece ? way.piece : c->cl->piece;
     op->stream = way.stream && link->near;
+
     size_t npieces = (c->d->len + op->piece - 1) / op->piece;
     unsigned most = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width
                                                             : way.depth;
+
     if (link->near && c->d->reads && deal->width > c->cl->near_readers)
         most = most < CROWD_PIECES ? most : CROWD_PIECES;
+
     most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
     take_slots(op, npieces < most ? (unsigned)npieces : most);
 }
@@ -407,6 +467,7 @@ static void close_op(struct bulk_op *op)
     judge_way(op);
     if (op->segment)
         amph_count_n(AMPH_COUNTER_IOFWD_BYTES_IN_PLACE, op->moved);
+
     if (op->slots)
         atomic_fetch_or_explicit(&op->link->slots, op->slots, memory_order_release);
 }
@@ -415,6 +476,7 @@ static int outcome(const struct bulk_call *c)
 {
     if (c->end == 0 && c->error)
         return c->error;
+
     amph_count_n(c->d->reads ? AMPH_COUNTER_IOFWD_BYTES_IN : AMPH_COUNTER_IOFWD_BYTES_OUT, c->end);
     *c->d->done_p = c->end;
     return 0;
@@ -424,8 +486,10 @@ static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, struct am
 {
     if (d->len > SSIZE_MAX)
         return EINVAL;
+
     if (d->len > MOST_AT_ONCE)
         d->len = MOST_AT_ONCE;
+
     *c = (struct bulk_call){ .cl = cl, .d = d, .end = d->len };
     return 0;
 }
@@ -438,19 +502,25 @@ int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
     struct amph_client_stripe_cursor deal = { .total = 0, .unit = SIZE_MAX, .width = 1 };
     struct amph_client_sigguard g;
     int err = begin_call(&c, cl, d);
+
     if (err)
         return err;
+
     deal.total = d->len;
     amph_client_sigguard_enter(&g);
     g.ends_wait = true; /* of a pipe */
     open_op(&op, &c, link, &deal);
+
     size_t most = op.piece < PIECE_LEAST ? op.piece : PIECE_LEAST;
+
     /* it gives what is there; one piece waits for nobody's turn */
     if (d->reads && d->len > most && amph_fwd_file_waits(d->file))
         op.deal.total = c.end = d->len = most;
+
     run(&op, 1, &g);
     close_op(&op);
     amph_client_sigguard_leave(&g);
+
     return outcome(&c);
 }
 
@@ -461,8 +531,10 @@ static void order_parts(const struct amph_fwd_file *file, uint32_t order[AMPH_FW
 {
     for (uint32_t i = 0; i < file->nparts; i++) {
         uint32_t at = i;
+
         for (; at > 0 && file->part[order[at - 1]].server > file->part[i].server; at--)
             order[at] = order[at - 1];
+
         order[at] = i;
     }
 }
@@ -479,20 +551,26 @@ static int deal_out(struct amph_fwd_client *cl, struct amph_client_data *d)
     struct amph_client_sigguard g;
     unsigned n = 0;
     int err = begin_call(&c, cl, d);
+
     for (uint32_t i = 0; i < file->nparts && !err; i++)
         err = amph_client_link_to(cl, file->part[i].server, &link[i]);
+
     if (err)
         return err;
+
     order_parts(file, order);
     amph_client_sigguard_enter(&g);
+
     for (uint32_t i = 0; i < file->nparts; i++) {
         amph_client_stripe_cursor_start(&deal, file, order[i], (uint64_t)d->off, d->len);
         if (deal.at < deal.total)
             open_op(&op[n++], &c, link[order[i]], &deal);
     }
+
     run(op, n, &g);
     for (unsigned i = 0; i < n; i++)
         close_op(&op[i]);
+
     amph_client_sigguard_leave(&g);
     return outcome(&c);
 }
@@ -508,7 +586,9 @@ static int claim(struct amph_fwd_client *cl, const struct amph_client_data *d, s
         };
         return amph_client_once(cl, AMPH_FWD_TAKEREAD, &a);
     }
+
     struct amph_fwd_args_takewrite a = { .file = d->file, .want = want, .pos = pos_p };
+
     *count_p = want;
     return amph_client_once(cl, AMPH_FWD_TAKEWRITE, &a);
 }
@@ -517,21 +597,29 @@ static int at_offset(struct amph_fwd_client *cl, const struct amph_client_data *
 {
     struct amph_client_data placed = *d;
     off_t now;
+
     placed.placed = true;
+
     int err = claim(cl, d, d->len < MOST_AT_ONCE ? d->len : MOST_AT_ONCE, &placed.off, &placed.len);
     if (err)
         return err;
+
     *d->done_p = 0;
     if (placed.len == 0)
         return 0;
+
     err = deal_out(cl, &placed);
+
     size_t done = err ? 0 : *d->done_p;
+
     if (done < placed.len) {
         struct amph_fwd_args_lseek back = {
             .file = d->file, .off = (off_t)done - (off_t)placed.len, .whence = SEEK_CUR, .pos = &now
         };
+
         amph_client_once(cl, AMPH_FWD_LSEEK, &back);
     }
+
     return err;
 }
 
@@ -543,6 +631,7 @@ int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home
     bool every_byte = d->placed && file->unit_kib; /* has its server, however short the call is */
     bool whole = file->rwf || d->len == 0 || (!every_byte && d->len < least);
     int err = whole ? EOPNOTSUPP : d->placed ? deal_out(cl, d) : at_offset(cl, d);
+
     /* of one that appends, too, home does it all */
     return err == EOPNOTSUPP ? amph_client_bulk(cl, home, d) : err;
 }

@@ -41,9 +41,11 @@ void amph_client_sigguard_enter(struct amph_client_sigguard *g)
     /* the program's handlers must see them */
     static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
     sigset_t most;
+
     sigfillset(&most);
     for (size_t i = 0; i < AMPH_COUNTOF(faults); i++)
         sigdelset(&most, faults[i]);
+
     pthread_sigmask(SIG_BLOCK, &most, &g->old);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
     g->inside = amph_client_inside_swap ? amph_client_inside_swap(1) : 0;
@@ -55,6 +57,7 @@ static bool all_restart(const sigset_t *set)
 {
     struct sigaction sa;
     bool any = false;
+
     for (int sig = 1; sig < NSIG; sig++)
         if (sigismember(set, sig) == 1 && sigaction(sig, NULL, &sa) == 0 &&
             sa.sa_handler != SIG_IGN && sa.sa_handler != SIG_DFL) {
@@ -62,6 +65,7 @@ static bool all_restart(const sigset_t *set)
             if (!(sa.sa_flags & SA_RESTART))
                 return false;
         }
+
     return any;
 }
 
@@ -76,16 +80,21 @@ static bool let_signals_in(struct amph_client_sigguard *g)
 {
     const struct timespec none = { 0, 0 };
     sigset_t pending;
+
     if (!g->ends_wait) {
         amph_client_let_signals_in(g);
         return false;
     }
+
     sigpending(&pending);
     if (amph_client_inside_swap)
         amph_client_inside_swap(g->inside);
+
     bool came = ppoll(NULL, 0, &none, &g->old) < 0 && errno == EINTR;
+
     if (amph_client_inside_swap)
         g->inside = amph_client_inside_swap(1);
+
     return (came && !all_restart(&pending)) ||
            (is_cancelled && g->cancel == PTHREAD_CANCEL_ENABLE && is_cancelled());
 }
@@ -94,6 +103,7 @@ void amph_client_sigguard_leave(struct amph_client_sigguard *g)
 {
     if (amph_client_inside_swap)
         amph_client_inside_swap(g->inside);
+
     pthread_setcancelstate(g->cancel, NULL);
     pthread_sigmask(SIG_SETMASK, &g->old, NULL);
 }
@@ -109,11 +119,14 @@ bool amph_client_pending_is_done(const struct amph_client_pending *p)
 struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
 {
     uint64_t bits = atomic_load_explicit(&cl->pends, memory_order_relaxed);
+
     while (bits) {
         unsigned i = (unsigned)__builtin_ctzll(bits);
+
         if (atomic_compare_exchange_weak_explicit(&cl->pends, &bits, bits & ~(UINT64_C(1) << i),
                                                   memory_order_acquire, memory_order_relaxed)) {
             struct amph_client_pending *p = &cl->pend[i];
+
             p->error = 0;
             p->got = 0;
             p->whole = AMPH_CLIENT_WHOLE_NONE;
@@ -126,6 +139,7 @@ struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
             return p;
         }
     }
+
     return NULL;
 }
 
@@ -133,8 +147,10 @@ struct amph_client_pending *amph_client_pending_acquire(struct amph_fwd_client *
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     struct amph_client_pending *p;
+
     while (!(p = amph_client_pending_try(cl)))
         amph_am_wait_step(cl->ep, &w);
+
     return p;
 }
 
@@ -149,6 +165,7 @@ static void put_head(const struct amph_fwd_client *cl, const struct amph_client_
                      const struct amph_client_pending *p, uint16_t service, size_t length)
 {
     struct amph_wr w;
+
     amph_wr_init(&w, p->buf, FWD_REQ_HEAD_BYTES);
     amph_fwd_put_req_head(&w, &(struct amph_fwd_req_head){ .magic = FWD_MAGIC,
                                                            .version = FWD_VERSION,
@@ -166,14 +183,18 @@ static int send_built(struct amph_fwd_client *cl, struct amph_client_link *link,
                           .handler = FWD_AM_REQUEST,
                           .nbytes = (uint32_t)length,
                           .payload = p->buf };
+
     if (atomic_load_explicit(&link->state, memory_order_acquire) != AMPH_CLIENT_LINK_READY)
         return EIO;
+
     p->peer = link->server - cl->first;
     atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_WAITING),
                           memory_order_release);
+
     enum amph_status st = amph_am_request(cl->ep, p->peer, &am, 0, NULL);
     if (st == AMPH_OK)
         return 0;
+
     amph_client_link_dead(cl, link, amph_status_text(st));
     return EIO;
 }
@@ -183,17 +204,23 @@ int amph_client_pending_send(struct amph_fwd_client *cl, struct amph_client_link
                              const void *data)
 {
     struct amph_wr w;
+
     amph_wr_init(&w, p->buf, AMPH_CLIENT_PENDING_BYTES);
     w.at += FWD_REQ_HEAD_BYTES;
+
     int err = amph_fwd_put_args(&w, p->desc, p->args, link->server);
     if (err)
         return err;
+
     if (bulk)
         amph_fwd_put_bulk(&w, bulk);
+
     if (data)
         amph_wr_bytes(&w, data, bulk->len);
+
     if (w.bad)
         return ENAMETOOLONG;
+
     put_head(cl, link, p, p->desc->service, amph_wr_len(&w));
     return send_built(cl, link, p, amph_wr_len(&w));
 }
@@ -204,12 +231,15 @@ static int leave_pend(struct amph_client_pending *p)
 {
     for (;;) {
         uint64_t expected = AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_WAITING);
+
         if (atomic_compare_exchange_strong(
                 &p->state, &expected,
                 AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_ABANDONED)))
             return EIO;
+
         if (amph_client_pending_is_done(p))
             return p->error;
+
         amph_cpu_relax();
     }
 }
@@ -220,6 +250,7 @@ static int leave_dead(struct amph_fwd_client *cl, struct amph_client_pending *p)
 {
     while (!amph_client_pending_is_done(p) && amph_am_poll(cl->ep) > 0)
         ;
+
     return leave_pend(p);
 }
 
@@ -230,6 +261,7 @@ static void cancel(struct amph_fwd_client *cl, struct amph_client_link *link, ui
     uint64_t body;
     struct amph_wr w;
     size_t got;
+
     amph_wr_init(&w, (uint8_t *)&body, sizeof body);
     amph_wr_u64(&w, seq);
     amph_client_special(cl, link, FWD_SERVICE_CANCEL, &body, sizeof body, NULL, 0, &got);
@@ -242,11 +274,15 @@ bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *
         wait->rounds++;
         return false;
     }
+
     uint64_t now = amph_now_ns();
+
     if (wait->next_ns == 0)
         wait->next_ns = now + CHECK_NS;
+
     if (now < wait->next_ns)
         return false;
+
     wait->next_ns = now + CHECK_NS;
     amph_client_check(cl);
     return true;
@@ -257,16 +293,20 @@ int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link
 {
     struct amph_client_wait wait = { .w = { .soon = true, .lends = p->lends } };
     bool unwanted = false;
+
     while (!amph_client_pending_is_done(p)) {
         bool late = amph_client_wait_step(cl, &wait);
+
         if (atomic_load_explicit(&link->state, memory_order_acquire) == AMPH_CLIENT_LINK_DEAD)
             return leave_dead(cl, p);
         if (!late || !let_in)
             continue;
+
         unwanted = let_signals_in(let_in) || unwanted;
         if (unwanted) /* again and again: the server may have been about to wait when it heard */
             cancel(cl, link, p->seq);
     }
+
     return p->error;
 }
 
@@ -277,19 +317,24 @@ static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head,
 {
     struct amph_rd tags;
     const void *at = amph_rd_bytes(r, head->tags_len);
+
     amph_rd_init(&tags, at, at ? head->tags_len : 0);
     while (amph_rd_left(&tags) > 0 && !tags.bad) {
         uint16_t tag = amph_rd_u16(&tags);
         uint16_t len = amph_rd_u16(&tags);
+
         if (tag == FWD_TAG_WHOLE && len == sizeof p->whole) {
             p->whole = amph_rd_u64(&tags);
             continue;
         }
+
         if (tag == FWD_TAG_MOVES && len == sizeof p->moves) {
             p->moves = amph_rd_u32(&tags);
             continue;
         }
+
         const char *text = amph_rd_bytes(&tags, len);
+
         if (tag == FWD_TAG_REASON && text)
             amph_info("%s: the I/O server says: %.*s", p->desc ? p->desc->name : "call", (int)len,
                       text);
@@ -308,19 +353,24 @@ static int take_results(struct amph_rd *r, struct amph_client_pending *p, uint32
         p->got = n;
         return 0;
     }
+
     if (!amph_fwd_get_results(r, p->desc, p->args, server))
         return EPROTO;
     if (p->desc->arg[p->desc->nargs - 1].word != FWD_OUT_BUF)
         return 0;
+
     size_t n = amph_rd_u32(r);
     if (r->bad || n > p->want)
         return EPROTO;
+
     if (p->data) {
         const void *at = amph_rd_bytes(r, n);
         if (!at)
             return EPROTO;
+
         memcpy(p->data, at, n);
     }
+
     p->got = n;
     return 0;
 }
@@ -330,22 +380,27 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
     struct amph_fwd_client *cl = amph_am_user(token->ep);
     struct amph_fwd_rep_head head;
     struct amph_rd r;
+
     amph_rd_init(&r, am->payload, am->nbytes);
     if (!amph_fwd_get_rep_head(&r, &head)) {
         amph_count(DROP_MALFORMED);
         return;
     }
+
     struct amph_client_pending *p = &cl->pend[head.seq % AMPH_CLIENT_PENDING_MAX];
     uint64_t waiting = AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_WAITING);
     uint64_t expected = waiting;
+
     if (!atomic_compare_exchange_strong_explicit(
             &p->state, &expected, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_FILLING),
             memory_order_acq_rel, memory_order_relaxed))
         return;                   /* of a call that nobody waits for any more */
+
     if (p->peer != token->peer) { /* not that server's to answer */
         atomic_store_explicit(&p->state, waiting, memory_order_release);
         return;
     }
+
     take_tags(&r, &head, p);
     p->error = head.error ? amph_fwd_errno_from_wire(head.error)
                           : take_results(&r, p, cl->first + token->peer);
@@ -361,22 +416,30 @@ int amph_client_special(struct amph_fwd_client *cl, struct amph_client_link *lin
                         const void *body, size_t len, void *out, size_t cap, size_t *got_p)
 {
     struct amph_client_sigguard g;
+
     if (len > AMPH_CLIENT_PENDING_BYTES - FWD_REQ_HEAD_BYTES)
         return ENOBUFS;
+
     amph_client_sigguard_enter(&g);
+
     struct amph_client_pending *p = amph_client_pending_acquire(cl);
+
     p->desc = NULL;
     p->data = out;
     p->want = cap;
     put_head(cl, link, p, service, FWD_REQ_HEAD_BYTES + len);
     if (len)
         memcpy(p->buf + FWD_REQ_HEAD_BYTES, body, len);
+
     int err = send_built(cl, link, p, FWD_REQ_HEAD_BYTES + len);
+
     if (!err)
         err = amph_client_pending_wait(cl, link, p, &g);
+
     *got_p = p->got;
     amph_client_pending_release(cl, p);
     amph_client_sigguard_leave(&g);
+
     return err;
 }
 
@@ -384,18 +447,25 @@ int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link
                        enum amph_fwd_id id, void *args)
 {
     struct amph_client_sigguard g;
+
     amph_client_sigguard_enter(&g);
     g.ends_wait = id == AMPH_FWD_WAITLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_FLOCK ||
                   id == AMPH_FWD_OPEN;
+
     struct amph_client_pending *p = amph_client_pending_acquire(cl);
+
     p->desc = &amph_fwd_calls[id];
     p->args = args;
+
     int err = amph_client_pending_send(cl, link, p, NULL, NULL);
+
     if (!err)
         err = amph_client_pending_wait(cl, link, p, &g);
+
     if (!err && p->moves)
         amph_client_told = (struct amph_client_told){ .calls = amph_client_told.calls + 1,
                                                       .moves = p->moves };
+
     amph_client_pending_release(cl, p);
     amph_client_sigguard_leave(&g);
     return err;
@@ -415,26 +485,33 @@ int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args
     const struct amph_fwd_file *file = amph_fwd_call_file(desc, args);
     struct amph_client_link *link;
     struct amph_client_data data;
+
     if (file && file->nparts == 0)
         return EBADF;
+
     int err = amph_client_link_to(cl, file ? file->part[0].server : cl->servers[0], &link);
     if (err)
         return err;
+
     amph_count(IOFWD_CALLS);
     if (amph_client_data_of(id, args, &data))
         return file->nparts > 1 ? amph_client_spread(cl, link, &data)
                                 : amph_client_bulk(cl, link, &data);
+
     err = amph_client_simple(cl, link, id, args);
     if (AMPH_UNLIKELY(err == EXDEV))
         err = amph_client_pair(cl, link, id, args);
+
     if (!err && cl->nlinks > 1 && found_lock(id, args))
         amph_client_lock_holder(cl, file, found_lock(id, args));
+
     if (!err && id == AMPH_FWD_OPEN)
         amph_client_stripe_open(cl, args);
     else if (file && file->nparts > 1) {
         int other = amph_client_stripe_rest(cl, id, file, args);
         err = err ? err : other;
     }
+
     return err;
 }
 

@@ -144,6 +144,7 @@ struct amph_fwd_notifier {
     uint32_t server;
     uint32_t number;
 };
+
 int amph_fwd_notifier_acquire(struct amph_fwd_client *client, uint32_t server, bool for_set,
                               struct amph_fwd_notifier *bell_p);
 bool amph_fwd_notifier_drain(const struct amph_fwd_notifier *bell);
@@ -154,6 +155,7 @@ struct amph_fwd_happened {
     uint32_t events;
     uint64_t data; /* as amph_fwd_watch was given it */
 };
+
 int amph_fwd_notifier_collect(struct amph_fwd_client *client, const struct amph_fwd_notifier *bell,
                               struct amph_fwd_happened *out, size_t most, size_t *n_p);
 
@@ -175,10 +177,13 @@ void amph_fwd_ending(void);
 static inline bool amph_fwd_text_complete(char *text, size_t cap_bytes, int64_t offset)
 {
     size_t len = strlen(text);
+
     if (len == 0 || text[len - 1] != '@')
         return true;
+
     int n = snprintf(text + len - 1, cap_bytes - len + 1, ".%" PRIx64,
                      (uint64_t)offset | AMPH_FWD_HANDLE_TOP);
+
     return offset > 0 && n > 0 && (size_t)n < cap_bytes - len + 1;
 }
 
@@ -209,6 +214,7 @@ struct amph_fwd_stats {
     uint64_t all_calls, all_bytes_out, all_bytes_in; /* of all the clients it has had */
     uint32_t clients, handles;                       /* now */
 };
+
 int amph_fwd_server_stats(struct amph_fwd_client *client, uint32_t server,
                           struct amph_fwd_stats *stats_p);
 

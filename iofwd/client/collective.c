@@ -46,17 +46,22 @@ static size_t part_bytes(const struct iofwd_joint *s, int *err_p)
 {
     uint64_t at = 0;
     uint64_t sum = 0;
+
     if (s->off < 0 || s->len > FWD_COLLECTIVE_MAX || s->processes == 0 ||
         s->nrows > IOFWD_ROWS_MOST)
         *err_p = EINVAL;
+
     for (size_t i = 0; i < s->nrows && !*err_p; i++) {
         const struct amph_fwd_extent row = { s->rows[i].at, s->rows[i].len, s->rows[i].stride,
                                              s->rows[i].count };
+
         if (!amph_fwd_extent_fits(&row, s->len, &at, &sum))
             *err_p = EINVAL;
     }
+
     if (!*err_p && sum > 0 && !s->buf)
         *err_p = EINVAL;
+
     return *err_p ? 0 : (size_t)sum;
 }
 
@@ -69,10 +74,12 @@ static size_t most_of(const struct amph_fwd_client *cl, const struct amph_client
 static uint32_t take_slot(struct amph_client_link *link)
 {
     uint64_t bits = atomic_load_explicit(&link->slots, memory_order_relaxed);
+
     while (bits)
         if (atomic_compare_exchange_weak_explicit(&link->slots, &bits, bits & (bits - 1),
                                                   memory_order_acquire, memory_order_relaxed))
             return (uint32_t)__builtin_ctzll(bits);
+
     return SLOT_NONE;
 }
 
@@ -80,6 +87,7 @@ static void give_slot(struct flight *f)
 {
     if (f->slot != SLOT_NONE)
         atomic_fetch_or_explicit(&f->link->slots, UINT64_C(1) << f->slot, memory_order_release);
+
     f->slot = SLOT_NONE;
 }
 
@@ -87,34 +95,42 @@ static void give_slot(struct flight *f)
 static int place_data(struct joint_call *c, struct flight *f, size_t len, struct amph_fwd_bulk *b)
 {
     struct iofwd_joint *s = f->stretch;
+
     b->len = (uint32_t)len;
     if (len <= (f->link->near ? AMPH_CLIENT_INLINE_NEAR : AMPH_CLIENT_INLINE_FAR))
         return 0;
     if (len > most_of(c->cl, f->link))
         return E2BIG;
+
     if (len >= SEGMENT_LEAST && amph_client_segment_holds(c->cl, f->link, s->buf, len, &b->at)) {
         b->where = FWD_SEGMENT;
         return 0;
     }
+
     if ((f->slot = take_slot(f->link)) == SLOT_NONE)
         return EAGAIN;
+
     b->where = FWD_AREA;
     b->at = (uint64_t)f->slot * c->cl->piece;
     if (c->writing)
         memcpy(f->link->part + b->at, s->buf, len);
+
     return 0;
 }
 
 static size_t put_shape(struct joint_call *c, const struct iofwd_joint *s, int absent)
 {
     struct amph_wr w;
+
     amph_wr_init(&w, c->shape, sizeof c->shape);
     amph_fwd_put_view(&w, &(struct amph_fwd_view){ .number = s->number,
                                                    .processes = s->processes,
                                                    .absent = amph_fwd_errno_to_wire(absent) });
+
     for (size_t i = 0; i < s->nrows && !absent; i++)
         amph_fwd_put_extent(&w, &(struct amph_fwd_extent){ s->rows[i].at, s->rows[i].len,
                                                            s->rows[i].stride, s->rows[i].count });
+
     return amph_wr_len(&w);
 }
 
@@ -122,6 +138,7 @@ static void fill_args(struct joint_call *c, struct flight *f, int absent)
 {
     const struct iofwd_joint *s = f->stretch;
     size_t len = put_shape(c, s, absent);
+
     if (c->writing)
         f->args.pwritej = (struct amph_fwd_args_pwritej){ .file = &s->file->file,
                                                           .off = s->off,
@@ -145,16 +162,20 @@ static int send_part(struct joint_call *c, struct flight *f)
                                .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST,
                                .op = (uint32_t)f->pend->seq };
     size_t len = part_bytes(s, &s->error);
+
     if (!s->error)
         s->error = place_data(c, f, len, &b);
+
     if (s->error)
         b.len = 0;
+
     fill_args(c, f, s->error);
     f->pend->desc = &amph_fwd_calls[c->writing ? AMPH_FWD_PWRITEJ : AMPH_FWD_PREADJ];
     f->pend->args = &f->args;
     f->pend->want = b.len;
     if (!c->writing && b.where == FWD_INLINE)
         f->pend->data = s->buf;
+
     return amph_client_pending_send(c->cl, f->link, f->pend, &b,
                                     c->writing && b.where == FWD_INLINE ? s->buf : NULL);
 }
@@ -167,12 +188,16 @@ static void take(struct joint_call *c)
     struct flight *f = &c->ring[c->head];
     struct iofwd_joint *s = f->stretch;
     struct amph_client_sigguard g;
+
     amph_client_sigguard_enter(&g);
+
     int err = amph_client_pending_wait(c->cl, f->link, f->pend, &g);
     size_t want = f->pend->want;
     size_t n = err ? 0 : f->pend->got < want ? f->pend->got : want;
+
     if (f->slot != SLOT_NONE && !c->writing)
         memcpy(s->buf, f->link->part + (size_t)f->slot * c->cl->piece, n);
+
     give_slot(f);
     amph_client_pending_release(c->cl, f->pend);
     amph_client_sigguard_leave(&g);
@@ -187,20 +212,26 @@ static void start(struct joint_call *c, struct iofwd_joint *s)
 {
     struct flight *f = &c->ring[(c->head + c->n) % FLIGHT];
     struct amph_client_sigguard g;
+
     *f = (struct flight){ .stretch = s, .slot = SLOT_NONE };
     s->done = 0;
     s->error = 0;
+
     int err = amph_client_link_to(c->cl, s->file->file.part[0].server, &f->link);
+
     if (err) {
         s->error = err;
         return;
     }
+
     amph_count(IOFWD_CALLS);
     amph_client_sigguard_enter(&g);
     while (!(f->pend = amph_client_pending_try(c->cl)) && c->n)
         take(c);
+
     if (!f->pend)
         f->pend = amph_client_pending_acquire(c->cl);
+
     err = send_part(c, f);
     if (err) {
         amph_client_pending_release(c->cl, f->pend);
@@ -208,6 +239,7 @@ static void start(struct joint_call *c, struct iofwd_joint *s)
         s->error = err;
     } else
         c->n++;
+
     amph_client_sigguard_leave(&g);
 }
 
@@ -216,8 +248,10 @@ static void start(struct joint_call *c, struct iofwd_joint *s)
 static unsigned flight_of(const struct iofwd_joint *stretch, size_t n)
 {
     unsigned files = 1;
+
     while (files < n && files < FLIGHT / FLIGHT_EACH && stretch[files].file != stretch[0].file)
         files++;
+
     return files * FLIGHT_EACH < FLIGHT_LEAST ? FLIGHT_LEAST : files * FLIGHT_EACH;
 }
 
@@ -225,20 +259,27 @@ static int run(struct iofwd_joint *stretch, size_t n, bool writing)
 {
     struct joint_call c = { .writing = writing };
     int err = n ? amph_fwd_process(&c.cl) : 0;
+
     if (n == 0 || err)
         return err;
+
     unsigned most = flight_of(stretch, n);
+
     /* what this process has written before is to be there before */
     amph_client_coalesce_flush_all();
     for (size_t i = 0; i < n; i++) {
         if (c.n == most)
             take(&c);
+
         start(&c, &stretch[i]);
     }
+
     while (c.n)
         take(&c);
+
     for (size_t i = 0; i < n && !err; i++)
         err = stretch[i].error;
+
     return err;
 }
 
@@ -258,6 +299,7 @@ size_t iofwd_joint_most(const iofwd_file_t *file)
 {
     struct amph_fwd_client *cl;
     struct amph_client_link *link;
+
     return amph_fwd_process(&cl) || amph_client_link_to(cl, file->file.part[0].server, &link)
                ? 0
                : most_of(cl, link);
@@ -280,11 +322,15 @@ int iofwd_open_name(const char *name, iofwd_file_t **file_p)
     struct amph_fwd_file f;
     int err = name && amph_fwd_file_parse(name, &f) && f.nparts == 1 ? amph_fwd_process(&cl)
                                                                      : EINVAL;
+
     if (!err)
         err = amph_fwd_hold(cl, &f);
+
     if (!err && (err = amph_client_file_make(&f, false, file_p)))
         amph_fwd_close(cl, &f);
+
     if (!err)
         amph_client_file_double(*file_p);
+
     return err;
 }

@@ -44,8 +44,10 @@ static inline bool amph_client_data_of(enum amph_fwd_id id, const union amph_fwd
 {
     bool reads = id == AMPH_FWD_READ || id == AMPH_FWD_PREAD;
     bool placed = id == AMPH_FWD_PREAD || id == AMPH_FWD_PWRITE;
+
     if (!reads && !placed && id != AMPH_FWD_WRITE)
         return false;
+
     if (placed)
         *d = (struct amph_client_data){
             u->pread.file,    u->pread.off, u->pread.buf, u->pread.buf_cap,
@@ -54,6 +56,7 @@ static inline bool amph_client_data_of(enum amph_fwd_id id, const union amph_fwd
     else
         *d = (struct amph_client_data){ u->read.file,    0,     u->read.buf, u->read.buf_cap,
                                         u->read.buf_len, reads, false };
+
     return true;
 }
 
@@ -63,10 +66,12 @@ static inline enum amph_fwd_id amph_client_data_record(const struct amph_client_
 {
     static const enum amph_fwd_id ids[2][2] = { { AMPH_FWD_WRITE, AMPH_FWD_PWRITE },
                                                 { AMPH_FWD_READ, AMPH_FWD_PREAD } };
+
     if (d->placed)
         u->pread = (struct amph_fwd_args_pread){ d->file, d->off, d->data, d->len, d->done_p };
     else
         u->read = (struct amph_fwd_args_read){ d->file, d->data, d->len, d->done_p };
+
     return ids[d->reads][d->placed];
 }
 

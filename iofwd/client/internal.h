@@ -138,6 +138,7 @@ struct amph_client_state {
     bool new_image;    /* inherited is from the image before this one */
     struct amph_client_inherited inherited;
 };
+
 extern struct amph_client_state amph_client_state;
 
 /* client/attach.c: gets the way to a server, opened if need be.  0 or EIO. */
@@ -159,6 +160,7 @@ enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_
 struct amph_client_told {
     uint32_t calls, moves;
 };
+
 extern _Thread_local struct amph_client_told amph_client_told AMPH_HIDDEN;
 
 /* client/call.c */
@@ -185,6 +187,7 @@ struct amph_client_sigguard {
     int inside;     /* what amph_fwd_set_inside's function gave */
     bool ends_wait; /* a signal handler that does not ask for SA_RESTART ends the call with EINTR */
 };
+
 /* the preload library is there: it says when the process forks */
 bool amph_client_is_interposed(void);
 void amph_client_sigguard_enter(struct amph_client_sigguard *g);

@@ -24,8 +24,10 @@ static void tell_block(const struct amph_fwd_client *cl, struct amph_fwd_call *c
     struct statx *stx = call->id == AMPH_FWD_FSTATX  ? call->u.fstatx.stx
                         : call->id == AMPH_FWD_STATX ? call->u.statx.stx
                                                      : NULL;
+
     if (st && is_small(cl, st->st_mode, (uint64_t)st->st_blksize))
         st->st_blksize = (blksize_t)cl->block;
+
     if (stx && is_small(cl, stx->stx_mode, stx->stx_blksize))
         stx->stx_blksize = (uint32_t)cl->block;
 }
@@ -34,9 +36,12 @@ static int forward_call(const struct amph_layer *self, struct amph_fwd_call *cal
 {
     if (!call->client)
         return amph_layer_pass(self->next, call);
+
     int err = amph_client_call(call->client, call->id, &call->u);
+
     if (!err)
         tell_block(call->client, call);
+
     return err;
 }
 
@@ -46,8 +51,10 @@ static const struct amph_layer *layers = &forward;
 void amph_layer_add(struct amph_layer *layer)
 {
     const struct amph_layer **at = &layers;
+
     while (*at && (*at)->rank <= layer->rank)
         at = &((struct amph_layer *)*at)->next;
+
     layer->next = *at;
     *at = layer;
 }
@@ -56,6 +63,7 @@ int amph_layer_enter(struct amph_fwd_call *call)
 {
     int saved = errno; /* programs look at it after calls that succeed, too */
     int err = layers->call(layers, call);
+
     errno = saved;
     return err;
 }

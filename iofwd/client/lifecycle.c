@@ -23,44 +23,57 @@
 size_t amph_fwd_file_print(const struct amph_fwd_file *file, char *buf, size_t len_bytes)
 {
     size_t at = 0;
+
     for (uint32_t i = 0; i < file->nparts && i < AMPH_FWD_PARTS_MAX; i++) {
         int n = snprintf(buf + at, len_bytes - at, "%s%" PRIu32 ".%" PRIx64, i ? "," : "",
                          file->part[i].server, file->part[i].handle);
+
         if (n < 0 || (size_t)n >= len_bytes - at)
             return 0;
+
         at += (size_t)n;
     }
+
     if (file->nparts > 1 && file->unit_kib) {
         int n = snprintf(buf + at, len_bytes - at, "/%" PRIx32, file->unit_kib);
         if (n < 0 || (size_t)n >= len_bytes - at)
             return 0;
+
         at += (size_t)n;
     }
+
     return at;
 }
 
 bool amph_fwd_file_parse(const char *text, struct amph_fwd_file *file_p)
 {
     struct amph_fwd_file f = { 0 };
+
     while (f.nparts < AMPH_FWD_PARTS_MAX) {
         char *end;
         struct amph_fwd_ref *ref = &f.part[f.nparts];
+
         errno = 0;
+
         unsigned long server = strtoul(text, &end, 10);
         if (end == text || *end != '.' || server > UINT32_MAX || errno)
             return false;
+
         text = end + 1;
         ref->server = (uint32_t)server;
         ref->handle = strtoull(text, &end, 16);
         if (end == text || ref->handle == 0 || errno)
             return false;
+
         f.nparts++;
         text = end + 1;
         if (*end == '/')
             f.unit_kib = (uint32_t)strtoul(text, NULL, 16);
+
         if (*end != ',')
             break;
     }
+
     *file_p = f;
     return true;
 }
@@ -69,9 +82,11 @@ bool amph_fwd_file_equal(const struct amph_fwd_file *a, const struct amph_fwd_fi
 {
     if (a->nparts != b->nparts)
         return false;
+
     for (uint32_t i = 0; i < a->nparts && i < AMPH_FWD_PARTS_MAX; i++)
         if (a->part[i].server != b->part[i].server || a->part[i].handle != b->part[i].handle)
             return false;
+
     return true;
 }
 
@@ -79,24 +94,33 @@ int amph_client_file_of_fd(int fd, struct amph_fwd_file *file)
 {
     static const char mark[] = "/memfd:" AMPH_FWD_PLACEHOLDER_MARK;
     char path[40], name[AMPH_FWD_TEXT_BYTES + 64];
+
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+
     /* Where the preload library is, a call from outside of Amphora, also by syscall, shows the path
      * that the program knows. */
     struct amph_client_sigguard g;
+
     amph_client_sigguard_enter(&g);
+
     long n = syscall(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1);
     off_t offset = n < 0 ? 0 : lseek(fd, 0, SEEK_CUR);
+
     amph_client_sigguard_leave(&g);
     if (n < 0)
         return EBADF;
+
     name[n] = 0;
     file->nparts = 0;
+
     char *text = name + sizeof mark - 1;
     if (strncmp(name, mark, sizeof mark - 1) != 0)
         return 0;
+
     text[strcspn(text, " ")] = 0;
     if (amph_fwd_text_complete(text, sizeof name - sizeof mark + 1, offset))
         (void)amph_fwd_file_parse(text, file);
+
     return 0;
 }
 
@@ -108,33 +132,41 @@ static bool was_alone(const struct amph_fwd_file *file)
     char entry[48];
     int len = snprintf(entry, sizeof entry, AMPH_CLIENT_EXCLUSIVE_FORMAT, file->part[0].server,
                        file->part[0].handle);
+
     for (const char *at = amph_client_state.inherited.alone; (at = strstr(at, entry)) != NULL;
          at += len)
         if (at[len] == '/' || at[len] == 0)
             return true;
+
     return false;
 }
 
 int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *files, size_t nfiles)
 {
     int worst = 0;
+
     /* of each file, where it is open now */
     struct amph_fwd_ref *first = calloc(nfiles + 1, sizeof *first);
     if (!first)
         return ENOMEM;
+
     for (size_t f = 0; f < nfiles; f++)
         if (was_alone(&files[f]))
             amph_client_coalesce_import_exclusive(cl, &files[f]);
+
     for (size_t f = 0; f < nfiles; f++)
         first[f] = cl->failover ? amph_client_failover_adopt(cl, &files[f]) : files[f].part[0];
+
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         struct amph_client_link *link = &cl->link[i];
         uint64_t handles[1024];
         size_t n = 0;
         size_t got;
         struct amph_wr w;
+
         if (atomic_load(&link->state) != AMPH_CLIENT_LINK_READY)
             continue;
+
         amph_wr_init(&w, handles, sizeof handles);
         for (size_t f = 0; f < nfiles; f++)
             for (uint32_t k = 0; k < files[f].nparts; k++) {
@@ -142,12 +174,16 @@ int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *f
                 if (ref->server == link->server)
                     amph_wr_u64(&w, ref->handle);
             }
+
         n = amph_wr_len(&w);
+
         int err = w.bad ? ENOBUFS
                         : amph_client_special(cl, link, FWD_SERVICE_HOLD_ONLY, handles, n, NULL, 0,
                                               &got);
+
         worst = err ? err : worst;
     }
+
     free(first);
     return worst;
 }
@@ -161,10 +197,13 @@ int amph_fwd_server_stats(struct amph_fwd_client *cl, uint32_t server, struct am
     int err = server < cl->first || server - cl->first >= cl->nlinks
                   ? EINVAL
                   : amph_client_link_to(cl, server, &link);
+
     if (!err)
         err = amph_client_special(cl, link, FWD_SERVICE_STATS, NULL, 0, v, sizeof v, &got);
+
     if (err)
         return err;
+
     amph_rd_init(&r, v, got);
     st->server = (uint32_t)amph_rd_u64(&r);
     st->client = (uint32_t)amph_rd_u64(&r);
@@ -177,21 +216,26 @@ int amph_fwd_server_stats(struct amph_fwd_client *cl, uint32_t server, struct am
     st->all_bytes_in = amph_rd_u64(&r);
     st->clients = (uint32_t)amph_rd_u64(&r);
     st->handles = (uint32_t)amph_rd_u64(&r);
+
     return r.bad ? EPROTO : 0;
 }
 
 bool amph_fwd_owns_fd(int fd)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
+
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (fd >= 0 && (cl->link[i].door == fd || cl->link[i].child_door == fd))
             return true;
+
     if (amph_client_private_server_is(fd) || amph_client_failover_owns(fd) ||
         amph_client_notify_owns(fd))
         return true;
+
     for (uint32_t i = 0; amph_client_state.inherited.any && i < amph_client_state.inherited.n; i++)
         if (fd >= 0 && amph_client_state.inherited.door[i] == fd)
             return true;
+
     return false;
 }
 
@@ -205,21 +249,27 @@ void amph_fwd_fork_before(void)
 {
     struct amph_client_sigguard g;
     struct amph_fwd_client *first;
+
     /* A forked process that has made no call yet has a connection that waits for it; its child must
      * not have the same one. */
     if (!atomic_load(&amph_client_state.client) && amph_client_state.inherited.any)
         (void)amph_fwd_process(&first);
+
     amph_layer_event(AMPH_LAYER_FORK_BEFORE);
     amph_client_sigguard_enter(&g);
     pthread_mutex_lock(&amph_client_state.lock);
     fork_guard = g;
     fork_number = FWD_NUMBER_NONE;
+
     struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
+
     /* A shell may not have made a call since its server ended; the one that was started in its
      * place would not know it. */
     if (cl)
         amph_client_check(cl);
+
     amph_client_failover_fork(false);
+
     /* A server that cannot be reached now will be missed by the child's first call on it, with a
      * message. */
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
@@ -230,6 +280,7 @@ void amph_fwd_fork_before(void)
 static void leave_fork(bool child)
 {
     struct amph_client_sigguard g = fork_guard;
+
     pthread_mutex_unlock(&amph_client_state.lock);
     amph_layer_event(child ? AMPH_LAYER_FORK_CHILD : AMPH_LAYER_FORK_PARENT);
     amph_client_sigguard_leave(&g);
@@ -238,13 +289,16 @@ static void leave_fork(bool child)
 void amph_fwd_fork_parent(pid_t pid_or_error)
 {
     struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
+
     if (pid_or_error < 0)
         amph_client_failover_fork(true);
+
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (cl->link[i].child_door >= 0) {
             close(cl->link[i].child_door);
             cl->link[i].child_door = -1;
         }
+
     leave_fork(false);
 }
 
@@ -252,25 +306,32 @@ void amph_fwd_fork_child(void)
 {
     amph_client_failover_child();
     amph_client_notify_forget();
+
     struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
     struct amph_client_inherited *inh = &amph_client_state.inherited;
+
     if (cl) {
         *inh = (struct amph_client_inherited){ .any = true, .number = fork_number };
         for (uint32_t i = 0; i < cl->nlinks; i++) {
             if (cl->link[i].door >= 0)
                 close(cl->link[i].door);
+
             if (cl->link[i].child_door < 0 || inh->n >= AMPH_FWD_PARTS_MAX)
                 continue;
+
             inh->server[inh->n] = cl->link[i].server;
             inh->door[inh->n++] = cl->link[i].child_door;
         }
+
         inh->any = inh->n > 0;
+
         /* The endpoint's memory is shared with the parent: it is left alone.  The child's first
          * call makes its own. */
         amph_boot_close(cl->boot);
         amph_arena_forget_area();
         atomic_store(&amph_client_state.client, NULL);
     }
+
     amph_client_state.new_image = false;
     leave_fork(true);
 }
@@ -279,6 +340,7 @@ void amph_fwd_connect_all(void)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
     struct amph_client_link *link;
+
     for (size_t i = 0; cl && i < cl->nservers; i++)
         (void)amph_client_link_to(cl, cl->servers[i], &link);
 }
@@ -330,34 +392,46 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
     uint32_t number = cl ? cl->number : inh->number;
     char alone[sizeof inh->alone] = "";
     bool own = cl && cl->pid == getpid(); /* a vfork child's is its parent's */
+
     if (own)
         amph_client_coalesce_export_exclusive(alone, sizeof alone);
+
     amph_layer_event(AMPH_LAYER_EXEC);
     if (own && cl->failover)
         amph_client_failover_exec();
+
     /* In a vfork child the client is the parent's: the parent's process number goes with it, so
      * that nobody takes it over. */
     int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()),
                      number);
+
     if (n < 0 || (size_t)n >= len_bytes)
         return 0;
+
     at = (size_t)n;
+
     uint32_t many = cl ? cl->nlinks : inh->any ? inh->n : 0;
+
     for (uint32_t i = 0; i < many; i++) {
         bool ready = cl ? atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY
                         : inh->door[i] >= 0;
+
         if (!ready)
             continue;
+
         n = snprintf(buf + at, len_bytes - at, ":%" PRIu32 "=%d",
                      cl ? cl->link[i].server : inh->server[i],
                      cl ? cl->link[i].door : inh->door[i]);
         if (n < 0 || (size_t)n >= len_bytes - at)
             return 0;
+
         at += (size_t)n;
         doors++;
     }
+
     if (strlen(alone) < len_bytes - at)
         at = (size_t)(stpcpy(buf + at, alone) - buf);
+
     return doors ? at : 0;
 }
 
@@ -366,8 +440,10 @@ static bool parse_door(const char *text, struct amph_client_inherited *inh)
 {
     long pid;
     int used = 0;
+
     if (sscanf(text, "%ld:%" SCNu32 "%n", &pid, &inh->number, &used) != 2 || pid != (long)getpid())
         return false;
+
     text += used;
     while (*text == ':' && inh->n < AMPH_FWD_PARTS_MAX) {
         used = 0;
@@ -375,9 +451,11 @@ static bool parse_door(const char *text, struct amph_client_inherited *inh)
                 2 ||
             used == 0)
             return false;
+
         inh->n++;
         text += used;
     }
+
     snprintf(inh->alone, sizeof inh->alone, "%s", text);
     return inh->n > 0;
 }
@@ -386,6 +464,7 @@ bool amph_fwd_inherited(void)
 {
     if (!amph_client_state.looked) {
         struct amph_client_inherited inh = { 0 };
+
         amph_client_state.looked = true;
         if (!amph_client_state.inherited.any &&
             parse_door(amph_env_str(AMPH_ENV_IOFWD_DOOR), &inh)) {
@@ -394,5 +473,6 @@ bool amph_fwd_inherited(void)
             amph_client_state.new_image = true;
         }
     }
+
     return amph_client_state.new_image;
 }

@@ -25,13 +25,16 @@ static uint64_t ask(struct amph_fwd_client *cl, struct amph_client_link *link,
     struct amph_wr w;
     struct amph_rd r;
     size_t got = 0;
+
     amph_wr_init(&w, (uint8_t *)body, sizeof body);
     for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
         amph_wr_u64(&w, words[i]);
+
     if (amph_client_special(cl, link, FWD_SERVICE_HOLDER, body, sizeof body, &answer, sizeof answer,
                             &got) != 0 ||
         got != sizeof answer)
         return 0;
+
     amph_rd_init(&r, (const uint8_t *)&answer, sizeof answer);
     return amph_rd_u64(&r);
 }
@@ -42,22 +45,29 @@ void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_f
     struct stat st;
     struct amph_client_link *link;
     struct amph_fwd_args_fstat look = { .file = file, .st = &st };
+
     if (found->l_type == F_UNLCK || found->l_pid <= 0 ||
         amph_client_once(cl, AMPH_FWD_FSTAT, &look) != 0)
         return;
+
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         uint32_t server = cl->first + i;
         uint64_t holder = FWD_HOLDER_UNKNOWN;
+
         if (server == file->part[0].server || amph_client_server_is_dead(cl, server) ||
             amph_client_link_to(cl, server, &link) != 0)
             continue;
+
         for (unsigned tries = 0; holder == FWD_HOLDER_UNKNOWN && tries < FIND_TRIES; tries++) {
             if (tries)
                 sched_yield();
+
             holder = ask(cl, link, &st, found);
         }
+
         if (holder && holder != FWD_HOLDER_UNKNOWN)
             found->l_pid = (pid_t)holder;
+
         if (holder)
             return;
     }

@@ -29,9 +29,12 @@ static enum amph_status stay(struct amph_boot *boot, int *fd_p)
     void *value;
     size_t len;
     enum amph_status st = amph_boot_lookup(boot, first, FWD_CONTROL_KEY, LOOKUP_NS, &value, &len);
+
     if (st != AMPH_OK)
         return st;
+
     bool ok = amph_fwd_server_addr_parse(value, len, &where);
+
     free(value);
     return ok ? amph_fwd_control_keep(&where, job->proc[first].host == job->proc[self].host,
                                       job->key, self, fd_p)
@@ -41,7 +44,9 @@ static enum amph_status stay(struct amph_boot *boot, int *fd_p)
 static enum amph_status take_part(struct amph_boot *boot, int *fd_p)
 {
     const void *const *value;
+
     const size_t *len;
+
     if (amph_boot_group(boot) == AMPH_SERVER) {
         amph_error("AMPHORA_SERVERS makes this process (%" PRIu32
                    ") an I/O server, but its program is neither iofwd-server nor a GASNet "
@@ -49,11 +54,15 @@ static enum amph_status take_part(struct amph_boot *boot, int *fd_p)
                    amph_boot_self(boot));
         return AMPH_ERR_STATE;
     }
+
     enum amph_status st = amph_boot_state(boot, amph_avail_mem_bytes(), 0);
+
     if (st == AMPH_OK)
         st = amph_boot_publish(boot, AMPH_BOOT_PLAIN_KEY, "1", 1);
+
     if (st == AMPH_OK)
         st = amph_boot_exchange(boot, AMPH_BOOT_PLAIN_KEY, &value, &len);
+
     return st == AMPH_OK ? stay(boot, fd_p) : st;
 }
 
@@ -63,15 +72,19 @@ static bool join(int *fd_p)
 {
     struct amph_boot *boot;
     enum amph_status st = amph_boot_join(&boot);
+
     if (st != AMPH_OK)
         return false;
+
     st = take_part(boot, fd_p);
     if (st == AMPH_OK)
         st = amph_boot_leave(boot, false, 0);
     else if (st != AMPH_ERR_STATE) /* told above */
         amph_error("this process has not come to its job's I/O servers: %s", amph_status_text(st));
+
     if (st == AMPH_OK)
         amph_boot_close(boot);
+
     return st == AMPH_OK;
 }
 
@@ -79,11 +92,15 @@ static bool join(int *fd_p)
 static bool take_result(char *text)
 {
     char *servers = text ? strchr(text, ' ') : NULL;
+
     if (!servers)
         return false;
+
     *servers++ = 0;
+
     bool ok = setenv(amph_env_name(AMPH_ENV_RANK), text, 1) == 0 &&
               setenv(amph_env_name(AMPH_ENV_IOFWD_OWN_SERVERS), servers, 1) == 0;
+
     amph_env_reload();
     return ok;
 }
@@ -91,9 +108,11 @@ static bool take_result(char *text)
 static void leave_result(int fd)
 {
     char *text = NULL;
+
     if (asprintf(&text, "%" PRId64 " %s", amph_env_int(AMPH_ENV_RANK),
                  amph_env_str(AMPH_ENV_IOFWD_OWN_SERVERS)) < 0)
         text = NULL;
+
     amph_boot_claimed(text ? AMPH_CLAIM_PLAIN : AMPH_CLAIM_FAILED, text, fd);
     free(text);
     close(fd);
@@ -104,19 +123,25 @@ bool amph_fwd_join_mpmd(bool astray)
     char *text = NULL;
     int fd = -1;
     enum amph_claim claim = amph_boot_claim(&text);
+
     if (claim == AMPH_CLAIM_PLAIN) {
         bool ok = take_result(text);
+
         free(text);
         return ok;
     }
+
     if (claim == AMPH_CLAIM_NONE && astray && amph_boot_among_servers())
         return join(&fd);
     if (claim != AMPH_CLAIM_MINE)
         return claim != AMPH_CLAIM_FAILED;
+
     bool ok = join(&fd);
+
     if (ok)
         leave_result(fd);
     else
         amph_boot_claimed(AMPH_CLAIM_FAILED, NULL, -1);
+
     return ok;
 }

@@ -48,6 +48,7 @@ static struct {
     unsigned threads, idle;
     pid_t pid;
 } nb = { PTHREAD_MUTEX_INITIALIZER,
+
          PTHREAD_COND_INITIALIZER,
          PTHREAD_COND_INITIALIZER,
          NULL,
@@ -62,6 +63,7 @@ static void carry_out(struct amph_client_nb *op)
 {
     while (op->done < op->len) {
         size_t n = 0;
+
         op->error = op->write ? amph_fwd_pwrite(op->cl, &op->file, op->off + (off_t)op->done,
                                                 (char *)op->buf + op->done, op->len - op->done, &n)
                               : amph_fwd_pread(op->cl, &op->file, op->off + (off_t)op->done,
@@ -70,8 +72,10 @@ static void carry_out(struct amph_client_nb *op)
         if (op->error != EINTR && (op->error || n == 0))
             break;
     }
+
     if (op->done) /* what came before an error counts, as with read and write */
         op->error = 0;
+
     op->end_ns = amph_now_ns();
 }
 
@@ -80,31 +84,38 @@ static void *work(void *unused)
     pthread_mutex_lock(&nb.lock);
     for (;;) {
         struct amph_client_nb *op = nb.first;
+
         if (!op) {
             nb.idle++;
             pthread_cond_wait(&nb.work, &nb.lock);
             nb.idle--;
             continue;
         }
+
         nb.first = op->next;
         if (!nb.first)
             nb.last = &nb.first;
+
         op->state = NB_RUNNING;
         pthread_mutex_unlock(&nb.lock);
         carry_out(op);
         pthread_mutex_lock(&nb.lock);
+
         void (*finished)(void *) = op->finished;
         void *arg = op->arg;
         bool awaited = op->awaited;
+
         op->state = NB_DONE; /* from here on it is the waiter's */
         if (awaited)
             pthread_cond_broadcast(&nb.done);
+
         if (finished) {
             pthread_mutex_unlock(&nb.lock);
             finished(arg);
             pthread_mutex_lock(&nb.lock);
         }
     }
+
     return NULL;
 }
 
@@ -113,6 +124,7 @@ static int add_thread(void)
 {
     pthread_t thread;
     int err = amph_thread_start(&thread, true, 0, work, NULL);
+
     nb.threads += err == 0;
     return nb.threads ? 0 : err;
 }
@@ -121,6 +133,7 @@ static void forget_parent(void)
 {
     if (nb.pid == getpid())
         return;
+
     pthread_cond_init(&nb.work, NULL);
     pthread_cond_init(&nb.done, NULL);
     nb.pid = getpid();
@@ -153,9 +166,11 @@ int amph_client_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file 
 {
     if (off < 0 || len > (size_t)SSIZE_MAX || (len && !buf))
         return EINVAL;
+
     struct amph_client_nb *op = calloc(1, sizeof *op);
     if (!op)
         return ENOMEM;
+
     *op = (struct amph_client_nb){ .cl = cl,
                                    .file = *file,
                                    .write = write,
@@ -168,27 +183,34 @@ int amph_client_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file 
     pthread_mutex_lock(&nb.lock);
     forget_parent();
     op->pid = nb.pid;
+
     int err = nb.idle || nb.threads >= (unsigned)amph_env_int(AMPH_ENV_IOFWD_THREADS)
                   ? 0
                   : add_thread();
+
     if (!err) {
         *nb.last = op;
         nb.last = &op->next;
         pthread_cond_signal(&nb.work);
     }
+
     pthread_mutex_unlock(&nb.lock);
     if (err)
         free(op);
     else
         *op_p = op;
+
     return err;
 }
 
 static struct timespec deadline(uint64_t timeout_ns)
 {
     struct timespec t;
+
     clock_gettime(CLOCK_MONOTONIC, &t);
+
     uint64_t ns = (uint64_t)t.tv_nsec + timeout_ns % AMPH_NS_PER_S;
+
     t.tv_sec += (time_t)(timeout_ns / AMPH_NS_PER_S + ns / AMPH_NS_PER_S);
     t.tv_nsec = (long)(ns % AMPH_NS_PER_S);
     return t;
@@ -199,11 +221,13 @@ static int await(struct amph_client_nb *op, uint64_t timeout_ns)
 {
     struct timespec end = deadline(timeout_ns == UINT64_MAX ? 0 : timeout_ns);
     int err = 0;
+
     op->awaited = timeout_ns > 0;
     while (op->state != NB_DONE && err != ETIMEDOUT)
         err = timeout_ns == UINT64_MAX ? pthread_cond_wait(&nb.done, &nb.lock)
               : timeout_ns == 0        ? ETIMEDOUT
                                 : pthread_cond_clockwait(&nb.done, &nb.lock, CLOCK_MONOTONIC, &end);
+
     return op->state == NB_DONE ? 0 : ETIMEDOUT;
 }
 
@@ -212,11 +236,15 @@ int amph_client_nb_wait(struct amph_client_nb *op, uint64_t timeout_ns,
 {
     if (op->pid != getpid()) /* the parent's, which nobody finishes here */
         return EINVAL;
+
     pthread_mutex_lock(&nb.lock);
+
     int err = await(op, timeout_ns);
+
     pthread_mutex_unlock(&nb.lock);
     if (err)
         return err;
+
     *result = (struct amph_client_nb_result){ .error = op->error,
                                               .bytes = op->done,
                                               .ns = op->end_ns - op->start_ns };
@@ -227,23 +255,29 @@ int amph_client_nb_wait(struct amph_client_nb *op, uint64_t timeout_ns,
 bool amph_client_nb_cancel(struct amph_client_nb *op)
 {
     bool found = false;
+
     if (op->pid != getpid())
         return false;
+
     pthread_mutex_lock(&nb.lock);
     for (struct amph_client_nb **at = &nb.first; *at && !found; at = *at ? &(*at)->next : at) {
         if (*at != op)
             continue;
+
         found = true;
         *at = op->next;
         if (!op->next)
             nb.last = at;
+
         op->state = NB_DONE;
         op->error = ECANCELED;
         op->end_ns = amph_now_ns();
         break;
     }
+
     if (found)
         pthread_cond_broadcast(&nb.done);
+
     pthread_mutex_unlock(&nb.lock);
     return found;
 }

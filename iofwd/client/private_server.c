@@ -64,6 +64,7 @@ int amph_client_private_server_ask(const char *host, const char *path, const cha
     own.host = host ? strdup(host) : NULL;
     own.path = path ? strdup(path) : NULL;
     own.prefixes = prefixes ? strdup(prefixes) : NULL;
+
     return (host && !own.host) || (path && !own.path) || (prefixes && !own.prefixes) ? ENOMEM : 0;
 }
 
@@ -79,11 +80,14 @@ static void find_server(char *path, size_t cap)
     const char *asked = given(own.path, AMPH_ENV_IOFWD_SERVER_PATH);
     const char *slash = dladdr((void *)&own, &self) && self.dli_fname ? strrchr(self.dli_fname, '/')
                                                                       : NULL;
+
     snprintf(path, cap, "%s", asked);
     if (asked[0])
         return;
+
     if (slash)
         snprintf(path, cap, "%.*s/iofwd-server", (int)(slash - self.dli_fname), self.dli_fname);
+
     if (!slash || access(path, X_OK) != 0)
         snprintf(path, cap, "%s/iofwd-server", AMPH_BINDIR);
 }
@@ -91,8 +95,10 @@ static void find_server(char *path, size_t cap)
 static bool is_this_host(const char *host)
 {
     char name[256] = "";
+
     if (gethostname(name, sizeof name - 1) != 0)
         name[0] = 0;
+
     return strcmp(host, "localhost") == 0 || strcmp(host, name) == 0;
 }
 
@@ -104,19 +110,25 @@ static char *make_line(const char *host, const char *server, const char *prefixe
     char *line = NULL;
     size_t len;
     FILE *out = open_memstream(&remote, &len);
+
     if (!out)
         return NULL;
+
     fputs("exec ", out);
     amph_quote_shell(out, server);
+
     if (!is_this_host(host)) {
         bool network = amph_env_is_set(AMPH_ENV_CONDUIT) && strcmp(conduit, "auto") != 0 &&
                        strcmp(conduit, "smp") != 0;
+
         fprintf(out, " -own -conduit %s -iofwd ", network ? conduit : "tcp");
     } else
         fputs(" -own -iofwd ", out);
+
     amph_quote_shell(out, prefixes);
     if (fclose(out) != 0 || is_this_host(host))
         return remote;
+
     out = open_memstream(&line, &len);
     if (out) {
         fprintf(out, "exec %s ", amph_env_str(AMPH_ENV_IOFWD_SERVER_SSH));
@@ -125,6 +137,7 @@ static char *make_line(const char *host, const char *server, const char *prefixe
         amph_quote_shell(out, remote);
         fclose(out);
     }
+
     free(remote);
     return line;
 }
@@ -136,16 +149,22 @@ static char **server_environment(void)
                                            "IOFWD_PRIVATE_", "AMPHORA_RANK=" };
     size_t n = 0;
     size_t kept = 0;
+
     while (environ && environ[n])
         n++;
+
     char **env = calloc(n + 1, sizeof *env);
+
     for (size_t i = 0; env && i < n; i++) {
         bool drop = false;
+
         for (size_t k = 0; k < AMPH_COUNTOF(dropped); k++)
             drop = drop || strncmp(environ[i], dropped[k], strlen(dropped[k])) == 0;
+
         if (!drop)
             env[kept++] = environ[i];
     }
+
     return env;
 }
 
@@ -154,6 +173,7 @@ static void become_server(const char *line, char *const env[], int in, int out)
 {
     char *const argv[] = { "sh", "-c", (char *)line, NULL };
     sigset_t none;
+
     sigemptyset(&none);
     setsid();
     syscall(SYS_dup3, in, 0, 0);
@@ -169,18 +189,25 @@ static bool start(const char *line, int in, int out)
 {
     char **env = server_environment();
     int status;
+
     if (!env)
         return false;
+
     /* no signal at its end: the program's SIGCHLD stays the program's */
     long pid = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+
     if (pid == 0) {
         long second = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+
         if (second == 0)
             become_server(line, env, in, out);
+
         syscall(SYS_exit_group, second < 0);
     }
+
     bool ok = pid > 0 && syscall(SYS_wait4, pid, &status, __WALL, NULL) == pid &&
               WIFEXITED(status) && WEXITSTATUS(status) == 0;
+
     free(env);
     return ok;
 }
@@ -191,31 +218,39 @@ static bool read_text(int fd, char *text)
     uint64_t deadline = amph_now_ns() + START_NS;
     uint64_t now;
     size_t have = 0;
+
     while ((now = amph_now_ns()) < deadline && have < TEXT_MOST - 1) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
+
         if (poll(&p, 1, (int)((deadline - now) / AMPH_NS_PER_MS) + 1) < 0 && errno != EINTR)
             return false;
+
         ssize_t n = p.revents ? read(fd, text + have, TEXT_MOST - 1 - have) : 0;
         if (p.revents && n <= 0)
             return false;
+
         have += (size_t)n;
         text[have] = 0;
         if (strstr(text, "\nend\n"))
             return true;
     }
+
     return false;
 }
 
 static bool keep_text(char *text)
 {
     const char *name = amph_env_name(AMPH_ENV_IOFWD_OWN_SERVERS);
+
     own.setting = malloc(strlen(name) + strlen(text) + 2);
     if (!own.setting)
         return false;
+
     sprintf(own.setting, "%s=%s", name, text);
     for (char *c = own.setting; *c; c++)
         if (*c == '\n')
             *c = ';';
+
     amph_standing_own(text);
     return true;
 }
@@ -236,25 +271,32 @@ static int start_on(const char *host, const char *prefixes)
     char server[4096];
     char *text = calloc(1, TEXT_MOST);
     int in[2], out[2];
+
     find_server(server, sizeof server);
+
     char *line = make_line(host, server, prefixes);
     if (!text || !line || pipe2(in, O_CLOEXEC) != 0)
         goto failed;
+
     if (pipe2(out, O_CLOEXEC) != 0) {
         close(in[0]);
         close(in[1]);
         goto failed;
     }
+
     bool ok = start(line, in[0], out[1]);
+
     close(in[0]);
     close(out[1]);
     ok = ok && read_text(out[0], text);
     close(out[0]);
+
     if (ok && keep_text(text)) {
         keep_fd(in[1]);
         free(line);
         return 0; /* the text is kept */
     }
+
     close(in[1]);
 failed:
     amph_error("the I/O server %s on %s (IOFWD_SERVER_HOST) did not start; IOFWD_SERVER_PATH names "
@@ -263,6 +305,7 @@ failed:
                server, host);
     free(text);
     free(line);
+
     return EIO;
 }
 
@@ -271,12 +314,15 @@ int amph_client_private_server_start(void)
     const char *host = given(own.host, AMPH_ENV_IOFWD_SERVER_HOST);
     const char *prefixes = given(own.prefixes, AMPH_ENV_IOFWD_PREFIX);
     bool belongs = amph_env_str(AMPH_ENV_JOB)[0] || amph_env_str(AMPH_ENV_IOFWD_OWN_SERVERS)[0];
+
     if (own.setting || !host[0] || (belongs && !own.host))
         return 0;
+
     if (host[0] == '-' || !prefixes[0]) {
         amph_error("IOFWD_SERVER_HOST=%s: %s", host,
                    host[0] == '-' ? "this is no host" : "IOFWD_PREFIX must say what is forwarded");
         return EIO;
     }
+
     return start_on(host, prefixes);
 }

@@ -46,6 +46,7 @@ struct amph_client_stripe_cursor {
     uint64_t phase; /* where the call begins, counted from the start of a stripe of part 0 */
     uint32_t width;
 };
+
 void amph_client_stripe_cursor_start(struct amph_client_stripe_cursor *d,
                                      const struct amph_fwd_file *file, uint32_t part, uint64_t off,
                                      size_t total);

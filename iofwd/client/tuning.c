@@ -26,6 +26,7 @@ static const struct amph_client_route near_ways[] = {
     { 128 * KIB, 4, false }, { 128 * KIB, 8, true }, { 64 * KIB, 4, false },
     { 256 * KIB, 4, false }, { 256 * KIB, 4, true }, { 64 * KIB, 8, true },
 };
+
 /* Over a network: what is under way together (piece * depth) covers round trip times bandwidth, or
  * it does not; more than that only fills caches and socket buffers. */
 static const struct amph_client_route far_ways[] = {
@@ -51,14 +52,17 @@ unsigned amph_client_tuning_choose(struct amph_client_tuning *pace, bool near,
     unsigned quiet = atomic_load_explicit(&pace->lost, memory_order_relaxed) / n;
     unsigned every = TRY_EVERY << (quiet < TRY_SLOWER ? quiet : TRY_SLOWER);
     bool timed = atomic_load_explicit(&pace->rate, memory_order_relaxed) != 0;
+
     if (timed && atomic_load_explicit(&pace->lead, memory_order_relaxed))
         way = atomic_load_explicit(&pace->rival, memory_order_relaxed);
     else if (timed && (early || call % every == every - 1)) {
         way = (atomic_load_explicit(&pace->rival, memory_order_relaxed) + 1) % n;
         if (way == best)
             way = (way + 1) % n;
+
         atomic_store_explicit(&pace->rival, (uint8_t)way, memory_order_relaxed);
     }
+
     *way_p = ways[way % n];
     return way % n;
 }
@@ -68,6 +72,7 @@ void amph_client_tuning_peek(const struct amph_client_tuning *pace, bool near,
 {
     unsigned n;
     const struct amph_client_route *ways = ways_of(near, &n);
+
     *way_p = ways[atomic_load_explicit(&pace->best, memory_order_relaxed) % n];
 }
 
@@ -76,6 +81,7 @@ static unsigned lead_after(unsigned lead, bool won)
 {
     if (won)
         return lead ? lead + 1 : LEAD_FIRST;
+
     return lead ? lead - 1 : 0;
 }
 
@@ -84,16 +90,21 @@ void amph_client_tuning_record(struct amph_client_tuning *pace, unsigned way, ui
 {
     uint64_t rate = bytes * AMPH_NS_PER_US / (ns + 1) + 1;
     uint64_t before = atomic_load_explicit(&pace->rate, memory_order_relaxed);
+
     if (way == atomic_load_explicit(&pace->best, memory_order_relaxed)) {
         atomic_store_explicit(&pace->rate, (uint32_t)(rate < UINT32_MAX ? rate : UINT32_MAX),
                               memory_order_relaxed);
         return;
     }
+
     if (!before)
         return; /* another thread's rival has been held against it */
+
     atomic_store_explicit(&pace->rate, 0, memory_order_relaxed);
+
     unsigned lead = lead_after(atomic_load_explicit(&pace->lead, memory_order_relaxed),
                                rate > before + before / 32);
+
     if (lead >= LEAD_NEEDED) {
         atomic_store_explicit(&pace->best, (uint8_t)way, memory_order_relaxed);
         atomic_store_explicit(&pace->lost, 0, memory_order_relaxed);
@@ -101,5 +112,6 @@ void amph_client_tuning_record(struct amph_client_tuning *pace, unsigned way, ui
     } else if (lead == 0 && atomic_load_explicit(&pace->lost, memory_order_relaxed) < UINT8_MAX) {
         atomic_fetch_add_explicit(&pace->lost, 1, memory_order_relaxed);
     }
+
     atomic_store_explicit(&pace->lead, (uint8_t)lead, memory_order_relaxed);
 }

@@ -24,6 +24,7 @@ static bool are_together(const struct amph_fwd_file *a, const struct amph_fwd_fi
     for (uint32_t i = 0; i < b->nparts; i++)
         if (b->part[i].server == server)
             return true;
+
     return a->nparts == 0 || b->nparts == 0;
 }
 
@@ -45,21 +46,28 @@ static int open_there(struct amph_fwd_client *cl, struct amph_client_link *link,
                                           .file = there };
     struct amph_fwd_args_close drop = { .file = there };
     int err = amph_client_once(cl, AMPH_FWD_FSTAT, &ask_dir);
+
     if (!err && !S_ISDIR(was.st_mode))
         err = ENOTDIR;
+
     if (!err) /* ENOENT: it has been removed, and nothing gets a name in it */
         err = amph_client_once(cl, AMPH_FWD_NAMEOF, &ask_name);
+
     if (err)
         return err;
+
     memcpy(name + len, "/", 2); /* "": the root is exported, and is what is meant */
     err = amph_client_simple(cl, link, AMPH_FWD_OPEN, &open_it);
     if (err)
         return err == ENOENT || err == ENOTDIR || err == ELOOP ? EAGAIN : err;
+
     err = amph_client_once(cl, AMPH_FWD_FSTAT, &ask_there);
     if (!err && (was.st_ino != is.st_ino || was.st_dev != is.st_dev))
         err = EAGAIN;
+
     if (err)
         (void)amph_client_once(cl, AMPH_FWD_CLOSE, &drop);
+
     return err;
 }
 
@@ -68,23 +76,31 @@ int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, 
 {
     union amph_fwd_args *u = args;
     bool renames = id == AMPH_FWD_RENAME;
+
     if (!renames && id != AMPH_FWD_LINK)
         return EXDEV;
+
     const struct amph_fwd_file **at = renames ? &u->rename.to_dir : &u->link.to_dir;
     const struct amph_fwd_file *to = *at;
     const struct amph_fwd_file *from = renames ? u->rename.from_dir : u->link.from_dir;
     struct amph_fwd_file there;
     int err = EAGAIN;
+
     if (!from || !to || are_together(from, to, link->server))
         return EXDEV; /* the server has said so */
+
     for (int races = 0; races < RACES_MOST && err == EAGAIN; races++)
         err = open_there(cl, link, to, &there);
+
     if (err)
         return err == EAGAIN ? EXDEV : err;
+
     struct amph_fwd_args_close drop = { .file = &there };
+
     *at = &there;
     err = amph_client_simple(cl, link, id, args);
     *at = to;
     (void)amph_client_once(cl, AMPH_FWD_CLOSE, &drop);
+
     return err;
 }

@@ -35,6 +35,7 @@ struct amph_server_handle *amph_server_handle_find(struct amph_server *s, uint64
 {
     uint64_t slot = number & SLOT_MASK;
     struct amph_server_handle *h = slot < s->nslots ? s->handle[slot] : NULL;
+
     return h && h->number == number && h->nholders > 0 ? h : NULL;
 }
 
@@ -50,16 +51,20 @@ static bool free_slot(struct amph_server *s, uint32_t *slot_p)
             *slot_p = i;
             return true;
         }
+
     uint32_t more = s->nslots ? s->nslots * 2 : 64;
     struct amph_server_handle **bigger = more <= SLOT_MASK + 1
                                              ? realloc(s->handle, more * sizeof *bigger)
                                              : NULL;
+
     if (!bigger)
         return false;
+
     memset(bigger + s->nslots, 0, (more - s->nslots) * sizeof *bigger);
     *slot_p = s->nslots;
     s->handle = bigger;
     s->nslots = more;
+
     return true;
 }
 
@@ -70,6 +75,7 @@ static uint64_t draw(struct amph_server *s)
         amph_random(s->noise, sizeof s->noise);
         s->nnoise = AMPH_COUNTOF(s->noise);
     }
+
     return s->noise[--s->nnoise];
 }
 
@@ -78,11 +84,14 @@ struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
                                                    bool waits)
 {
     struct amph_server_handle *h = calloc(1, sizeof *h);
+
     if (!h || !free_slot(s, &h->slot)) {
         free(h);
         return NULL;
     }
+
     uint64_t noise = draw(s);
+
     /* never 0 */
     h->number = (noise & ~SLOT_MASK & ~LIFE_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot |
                 AMPH_FWD_HANDLE_TOP;
@@ -92,11 +101,13 @@ struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
     h->opener = peer->number;
     h->queue_tail = &h->queue_head;
     s->handle[h->slot] = h;
+
     if (amph_server_handle_hold(s, peer, h) != 0) {
         s->handle[h->slot] = NULL;
         free(h);
         return NULL;
     }
+
     s->nhandles++;
     return h;
 }
@@ -111,22 +122,28 @@ int amph_server_handle_hold(struct amph_server *s, struct amph_server_peer *peer
                             struct amph_server_handle *h)
 {
     size_t word = h->slot / 64;
+
     if (amph_server_handle_held_by(peer, h))
         return 0;
     if (peer->nheld >= s->client_files)
         return EMFILE;
+
     if (word >= peer->nwords) {
         size_t more = (word + 8) & ~(size_t)7;
         uint64_t *bigger = realloc(peer->holds, more * sizeof *bigger);
+
         if (!bigger)
             return ENOMEM;
+
         memset(bigger + peer->nwords, 0, (more - peer->nwords) * sizeof *bigger);
         peer->holds = bigger;
         peer->nwords = more;
     }
+
     peer->holds[word] |= UINT64_C(1) << (h->slot % 64);
     peer->nheld++;
     h->nholders++;
+
     return 0;
 }
 
@@ -134,12 +151,14 @@ void amph_server_handle_release(struct amph_server *s, struct amph_server_handle
 {
     if (h->nholders > 0 || h->inflight > 0)
         return;
+
     s->handle[h->slot] = NULL;
     s->nhandles--;
     s->locks_changed = true;
     amph_server_append_end(h, h->holder); /* closed in the middle of a call */
     if (!h->regular)
         amph_server_notify_drop_file(s, h);
+
     close(h->fd);
     free(h);
 }
@@ -149,6 +168,7 @@ void amph_server_handle_drop(struct amph_server *s, struct amph_server_peer *pee
 {
     if (!amph_server_handle_held_by(peer, h))
         return;
+
     amph_server_lock_closed(peer, h);
     h->bereft = h->bereft || peer->gone;
     amph_server_collective_fail(s, h, NULL, EIO);
@@ -164,15 +184,20 @@ void amph_server_peer_keep_only(struct amph_server *s, struct amph_server_peer *
     for (uint32_t slot = 0; slot < s->nslots && slot < peer->nwords * 64; slot++) {
         struct amph_server_handle *h = s->handle[slot];
         bool keep = false;
+
         if (!h || !amph_server_handle_held_by(peer, h))
             continue;
+
         for (size_t i = 0; i < n && !keep; i++)
             keep = numbers[i] == h->number;
+
         if (keep)
             continue;
+
         amph_server_lock_left(peer, h);
         amph_server_handle_drop(s, peer, h);
     }
+
     for (size_t i = 0; i < n; i++) {
         struct amph_server_handle *h = amph_server_handle_find(s, numbers[i]);
         if (h)
@@ -187,23 +212,28 @@ static struct amph_server_peer *number_taken(struct amph_server *s, uint32_t num
     for (uint32_t i = 0; i < s->max_peers; i++)
         if (s->peer[i] && !s->peer[i]->gone && s->peer[i]->number == number)
             return s->peer[i];
+
     return NULL;
 }
 
 static struct amph_server_peer *make_peer(struct amph_server *s, uint32_t number, uint32_t rank)
 {
     uint32_t index = 0;
+
     while (index < s->max_peers && s->peer[index])
         index++;
+
     struct amph_server_peer *p = index < s->max_peers ? calloc(1, sizeof *p) : NULL;
     if (!p)
         return NULL;
+
     p->index = index;
     p->number = number;
     p->family = number;
     p->rank = rank;
     s->peer[index] = p;
     s->npeers++;
+
     return p;
 }
 
@@ -214,11 +244,13 @@ static uint32_t choose_number(struct amph_server *s, uint32_t rank, uint32_t giv
     uint32_t number = given != FWD_NUMBER_NONE             ? given
                       : rank < s->job->nproc[AMPH_COMPUTE] ? rank
                                                            : AMPH_RANK_NONE;
+
     while (number == AMPH_RANK_NONE || number_taken(s, number)) {
         uint32_t own = s->self - amph_boot_first(s->boot, AMPH_SERVER);
         number = NUMBER_GIVEN | own << NUMBER_SERVER_SHIFT |
                  (s->next_number++ & ((1u << NUMBER_SERVER_SHIFT) - 1));
     }
+
     return number;
 }
 
@@ -231,10 +263,13 @@ static uint32_t list_servers(struct amph_server *s, uint32_t rank, uint32_t numb
     uint32_t all = s->job->nproc[AMPH_SERVER];
     uint32_t home = (rank != AMPH_RANK_NONE ? rank : number & ~NUMBER_GIVEN) % all;
     uint32_t n = all < AMPH_FWD_PARTS_MAX ? all : AMPH_FWD_PARTS_MAX;
+
     if (rank < s->job->nproc[AMPH_COMPUTE] && s->job->server_of)
         home = s->job->server_of[rank] - first;
+
     for (uint32_t i = 0; i < n; i++)
         servers[i] = first + (home + i) % all;
+
     return n;
 }
 
@@ -243,6 +278,7 @@ static void refuse(struct amph_server_conn *c, const char *why)
     uint8_t out[FWD_FRAME_HEAD_BYTES + 256];
     size_t n = amph_fwd_frame_build(out, FWD_FRAME_REFUSE, why, strlen(why));
     ssize_t ignored = send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
     (void)ignored;
     shutdown(c->fd, SHUT_RDWR); /* the door thread sees the end and tidies up */
 }
@@ -257,9 +293,11 @@ static const char *import_area(struct amph_server *s, struct amph_server_peer *p
         return "the server cannot reach the client's transfer area";
     if (h->part_at > p->area.len_bytes || h->part_len > p->area.len_bytes - h->part_at)
         return "the client's part lies outside its transfer area";
+
     p->part_at = h->part_at;
     p->part_len = h->part_len;
     p->has_area = true;
+
     return NULL;
 }
 
@@ -268,8 +306,10 @@ int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *p, 
 {
     if (p->queued > 0) /* workers may be in the memory that is mapped now */
         return EBUSY;
+
     if (p->has_segment)
         amph_am_mem_forget(s->ep, p->index, &p->segment);
+
     p->has_segment = key_len &&
                      amph_am_mem_import(s->ep, p->index, key, key_len, &p->segment) == AMPH_OK;
     return p->has_segment ? 0 : EOPNOTSUPP;
@@ -284,6 +324,7 @@ static const char *attach(struct amph_server *s, struct amph_server_peer *p,
     if (amph_am_add_peer(s->ep, p->index, h->addr, h->addr_len, h->index, s->self, p->number) !=
         AMPH_OK)
         return "the server cannot reach the client's endpoint";
+
     p->attached = true;
     p->cookie_in = amph_cookie(s->job->key, 3, p->number, s->self);
     return import_area(s, p, h);
@@ -293,8 +334,10 @@ static const char *attach(struct amph_server *s, struct amph_server_peer *p,
 static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_peer *old)
 {
     struct amph_server_peer *p = make_peer(s, old->number, old->rank);
+
     if (!p)
         return NULL;
+
     p->family = old->family;
     p->holds = old->holds;
     p->nwords = old->nwords;
@@ -311,6 +354,7 @@ static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_
     old->conn = NULL;
     old->calls = 0; /* they have moved */
     amph_server_peer_free(s, old);
+
     return p;
 }
 
@@ -318,13 +362,16 @@ static const char *inherit(struct amph_server *s, struct amph_server_peer *child
                            uint32_t parent_number)
 {
     struct amph_server_peer *parent = number_taken(s, parent_number);
+
     if (!parent)
         return "the parent of the new client is not known";
+
     child->family = parent->family;
     for (uint32_t slot = 0; slot < s->nslots && slot < parent->nwords * 64; slot++)
         if (s->handle[slot] && amph_server_handle_held_by(parent, s->handle[slot]) &&
             amph_server_handle_hold(s, child, s->handle[slot]) != 0)
             return "no memory for the new client's files";
+
     return NULL;
 }
 
@@ -333,12 +380,16 @@ static bool welcome(struct amph_server *s, uint32_t number, uint32_t index, uint
 {
     uint8_t out[FWD_FRAME_HEAD_BYTES + 1024];
     struct amph_fwd_welcome wc = { .number = number, .index = index, .server = s->self };
+
     wc.nservers = list_servers(s, rank, number, wc.servers);
     wc.addr = amph_am_address(s->ep, &wc.addr_len);
+
     size_t n = amph_fwd_welcome_build(out + FWD_FRAME_HEAD_BYTES, sizeof out - FWD_FRAME_HEAD_BYTES,
                                       &wc, s->job->key, news->nonce, news->hello.nonce);
+
     if (n == 0)
         return false;
+
     n = amph_fwd_frame_build(out, FWD_FRAME_WELCOME, out + FWD_FRAME_HEAD_BYTES, n);
     return send(news->conn->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
@@ -347,6 +398,7 @@ static void take_bell(struct amph_server *s, const struct amph_server_event *new
 {
     struct amph_server_peer *p = number_taken(s, news->hello.number);
     uint64_t number = p && !news->conn->bell ? amph_server_notifier_create(s, p, news->conn) : 0;
+
     if (number == 0 || number > UINT32_MAX)
         refuse(news->conn, p ? "it waits for files in too many places at one time"
                              : "who wants to wait for files is no client");
@@ -360,36 +412,46 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
     struct amph_server_conn *c = news->conn;
     const char *why = NULL;
     struct amph_server_peer *p = c->peer;
+
     if (h->kind != FWD_HELLO_AGAIN && p)
         return refuse(c, "this connection has a client already");
+
     if (h->kind == FWD_HELLO_NOTIFY || c->bell) {
         take_bell(s, news);
         return;
     }
+
     if (h->kind == FWD_HELLO_AGAIN && !p)
         return refuse(c, "this connection has no client yet");
+
     if (h->kind == FWD_HELLO_JOIN) {
         if (!welcome(s, choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE), 0, h->rank, news))
             shutdown(c->fd, SHUT_RDWR);
+
         return;
     }
+
     if (!p)
         p = make_peer(s,
                       choose_number(s, h->rank, h->kind == FWD_HELLO_CHILD ? h->child : h->number),
                       h->rank);
     else if (p->attached)
         p = renew(s, p);
+
     if (!p)
         return refuse(c, "this I/O server has no room for another client");
+
     p->conn = c;
     p->pid = h->pid;
     c->peer = p;
     why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number) : attach(s, p, h);
+
     if (why) {
         amph_warn("client %" PRIu32 " (process %" PRIu32 ") is refused: %s", p->number, h->pid,
                   why);
         return refuse(c, why);
     }
+
     if (!welcome(s, p->number, p->index, p->rank, news))
         shutdown(c->fd, SHUT_RDWR);
 }
@@ -399,19 +461,25 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
 static void remember(struct amph_server *s, const struct amph_server_peer *p)
 {
     uint32_t i = 0;
+
     if (p->calls == 0 || !amph_env_bool(AMPH_ENV_STATS))
         return;
+
     while (i < s->npast && s->past[i].number != p->number)
         i++;
+
     if (i == s->npast) {
         struct amph_server_past *more = i < AMPH_SERVER_PAST_MAX
                                             ? realloc(s->past, (i + 1) * sizeof *more)
                                             : NULL;
+
         if (!more)
             return;
+
         s->past = more;
         s->past[s->npast++] = (struct amph_server_past){ .number = p->number };
     }
+
     s->past[i].calls += p->calls;
     s->past[i].errors += p->errors;
     s->past[i].bytes_in += p->bytes_in;
@@ -422,15 +490,19 @@ void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
 {
     p->gone = true;
     s->leaving++;
+
     if (p->attached && p->queued)
         /* what it has queued may wait for its answer to a put or get */
         amph_am_peer_gone(s->ep, p->index);
+
     remember(s, p);
     amph_server_flow_drop_peer(s, p);
     amph_server_notify_drop_peer(s, p);
+
     for (uint32_t slot = 0; slot < s->nslots && slot < p->nwords * 64; slot++)
         if (s->handle[slot])
             amph_server_handle_drop(s, p, s->handle[slot]);
+
     free(p->holds);
     p->holds = NULL;
     p->nwords = 0;
@@ -447,6 +519,7 @@ void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *p)
     amph_server_refs_check_ended(p);
     if (p->attached)
         amph_am_del_peer(s->ep, p->index);
+
     s->peer[p->index] = NULL;
     s->leaving--;
     free(p);
@@ -469,6 +542,7 @@ bool amph_server_peers_leave(const struct amph_server *s)
         if (p && !p->gone && p->conn && has_ended(p->conn))
             return true;
     }
+
     return false;
 }
 
@@ -477,8 +551,10 @@ void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *c)
     s->locks_changed = true;
     if (c->peer)
         amph_server_peer_free(s, c->peer);
+
     if (c->bell)
         amph_server_notifier_end(s, c->bell);
+
     close(c->fd);
     free(c);
 }
@@ -487,6 +563,7 @@ static void print_client(const struct amph_server *s, uint32_t number, uint64_t 
                          uint64_t errors, uint64_t out, uint64_t in)
 {
     bool given = number & NUMBER_GIVEN; /* no compute process itself: a child or a command of one */
+
     fprintf(stderr,
             "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64
             " gave errors), %" PRIu64 " bytes written, %" PRIu64 " bytes read\n",
@@ -508,6 +585,7 @@ void amph_server_print_stats(struct amph_server *s)
     for (uint32_t i = 0; i < s->npast; i++)
         print_client(s, s->past[i].number, s->past[i].calls, s->past[i].errors,
                      s->past[i].bytes_out, s->past[i].bytes_in);
+
     for (uint32_t i = 0; i < s->max_peers; i++) {
         const struct amph_server_peer *p = s->peer ? s->peer[i] : NULL;
         if (p && !p->gone && p->calls)

@@ -33,6 +33,7 @@ struct joint_args {
     size_t shape_len;
     void *data;
 };
+
 _Static_assert(offsetof(struct amph_server_args_pwritej, data) ==
                        offsetof(struct joint_args, data) &&
                    offsetof(struct amph_server_args_preadj, buf) ==
@@ -55,15 +56,18 @@ int amph_server_collective_check(const struct amph_server_request *rq)
     struct amph_fwd_view s;
     uint64_t at = 0;
     uint64_t sum = 0;
+
     if (!amph_fwd_get_view(a->shape, a->shape_len, &s))
         return EPROTO;
     if (a->off < 0 || a->len > FWD_COLLECTIVE_MAX || a->off > INT64_MAX - (off_t)a->len)
         return EINVAL;
+
     for (uint32_t i = 0; i < s.nrows; i++) {
         struct amph_fwd_extent row = amph_fwd_view_extent(&s, i);
         if (!amph_fwd_extent_fits(&row, a->len, &at, &sum))
             return EINVAL;
     }
+
     return sum == rq->bulk.len ? 0 : EINVAL;
 }
 
@@ -75,16 +79,20 @@ static struct amph_server_collective *find_or_make(const struct amph_server_requ
                                                    const struct amph_fwd_view *s)
 {
     const struct joint_args *a = args_of(rq);
+
     for (struct amph_server_collective *j = rq->handle->joints; j; j = j->next)
         if (j->number == s->number) {
             if (j->id != rq->id || j->off != a->off || j->len != a->len ||
                 j->processes != s->processes)
                 j->error = EINVAL;
+
             return j;
         }
+
     struct amph_server_collective *j = calloc(1, sizeof *j);
     if (!j)
         return NULL;
+
     *j = (struct amph_server_collective){ .next = rq->handle->joints,
                                           .file = rq->handle,
                                           .id = rq->id,
@@ -100,16 +108,20 @@ static struct amph_server_collective *find_or_make(const struct amph_server_requ
 static void unlist(struct amph_server_collective *j)
 {
     struct amph_server_collective **at = &j->file->joints;
+
     while (*at != j)
         at = &(*at)->next;
+
     *at = j->next;
 }
 
 static uint64_t count_runs(const struct amph_fwd_view *s)
 {
     uint64_t n = 0;
+
     for (uint32_t i = 0; i < s->nrows; i++)
         n += amph_fwd_view_extent(s, i).count;
+
     return n;
 }
 
@@ -117,6 +129,7 @@ int amph_server_collective_join(struct amph_server_request *rq)
 {
     struct amph_server_handle *h = rq->handle;
     struct amph_fwd_view s;
+
     amph_fwd_get_view(args_of(rq)->shape, args_of(rq)->shape_len, &s);
     if (rq->peer->gone)
         return EIO;
@@ -124,13 +137,17 @@ int amph_server_collective_join(struct amph_server_request *rq)
         return EBADF;
     if (h->bereft || s.processes > h->nholders)
         return EIO;
+
     struct amph_server_collective *j = find_or_make(rq, &s);
     if (!j)
         return ENOMEM;
+
     if (rq->transfer_st != AMPH_OK)
         j->error = EIO;
+
     if (s.absent)
         j->error = amph_fwd_errno_from_wire(s.absent);
+
     rq->joint = j;
     rq->next = NULL;
     *j->last = rq;
@@ -140,6 +157,7 @@ int amph_server_collective_join(struct amph_server_request *rq)
     j->nruns += count_runs(&s);
     if (++j->came < j->processes)
         return EINPROGRESS;
+
     unlist(j);
     return 0;
 }
@@ -149,25 +167,30 @@ static void fail(struct amph_server *s, struct amph_server_collective *j, int er
 {
     struct amph_server_request *rq = j->part;
     struct amph_server_request *next;
+
     for (; rq; rq = next) {
         next = rq->next;
         rq->joint = NULL;
         rq->error = err;
         amph_server_work_done(s, rq);
     }
+
     free(j);
 }
 
 void amph_server_collective_refused(const struct amph_server_request *rq, int err)
 {
     struct amph_fwd_view s;
+
     amph_fwd_get_view(args_of(rq)->shape, args_of(rq)->shape_len, &s);
     if (rq->handle->bereft || s.processes > rq->handle->nholders ||
         !amph_server_handle_held_by(rq->peer, rq->handle))
         return;
+
     struct amph_server_collective *j = find_or_make(rq, &s);
     if (!j)
         return;
+
     j->error = err;
     if (++j->came == j->processes) {
         unlist(j);
@@ -178,8 +201,10 @@ void amph_server_collective_refused(const struct amph_server_request *rq, int er
 static bool has_part(const struct amph_server_collective *j, const struct amph_server_peer *peer)
 {
     const struct amph_server_request *rq = j->part;
+
     while (rq && rq->peer != peer)
         rq = rq->next;
+
     return rq;
 }
 
@@ -187,12 +212,15 @@ void amph_server_collective_fail(struct amph_server *s, struct amph_server_handl
                                  const struct amph_server_peer *peer, int err)
 {
     struct amph_server_collective **at = &h->joints;
+
     while (*at) {
         struct amph_server_collective *j = *at;
+
         if (peer && !has_part(j, peer)) {
             at = &j->next;
             continue;
         }
+
         *at = j->next;
         fail(s, j, err);
     }
@@ -233,12 +261,15 @@ static void cursor_step(struct cursor *c)
 static void sift(struct cursor **heap, size_t n, size_t i)
 {
     struct cursor *c = heap[i];
+
     for (size_t child; (child = 2 * i + 1) < n; i = child) {
         child += child + 1 < n && heap[child + 1]->row.at < heap[child]->row.at;
         if (heap[child]->row.at >= c->row.at)
             break;
+
         heap[i] = heap[child];
     }
+
     heap[i] = c;
 }
 
@@ -263,6 +294,7 @@ static void skip(struct iovec **run, size_t *n, size_t bytes)
         ++*run;
         --*n;
     }
+
     if (*n) {
         (*run)->iov_base = (char *)(*run)->iov_base + bytes;
         (*run)->iov_len -= bytes;
@@ -273,10 +305,12 @@ static ssize_t move_once(const struct batch *b, const struct iovec *run, size_t 
 {
     struct amph_server_handle *h = b->j->file;
     ssize_t done;
+
     do {
         amph_server_direct_fit(h, run->iov_base, n == 1 ? run->iov_len : 1, at);
         done = b->writing ? pwritev(h->fd, run, (int)n, at) : preadv(h->fd, run, (int)n, at);
     } while (done < 0 && (errno == EINTR || (errno == EINVAL && amph_server_direct_leave(h))));
+
     return done;
 }
 
@@ -285,32 +319,40 @@ static int flush(struct batch *b)
     struct iovec whole = { b->room ? b->room + b->begin : NULL, b->end - b->begin };
     struct iovec *run = b->room ? &whole : b->run;
     size_t n = b->room ? b->begin < b->end : b->n;
+
     b->n = 0;
     while (n && b->begin < b->stop) {
         ssize_t done = move_once(b, run, n, b->j->off + (off_t)b->begin);
+
         if (done < 0)
             return errno;
         if (done == 0 && b->writing)
             return ENOSPC;
+
         if (done == 0)
             b->stop = b->begin;
+
         b->begin += (size_t)done;
         skip(&run, &n, (size_t)done);
     }
+
     return 0;
 }
 
 static int add_run(struct batch *b, const struct cursor *c)
 {
     int err = 0;
+
     if (c->row.at != b->end || b->n == GATHER_MOST) {
         err = flush(b);
         b->begin = c->row.at;
     }
+
     if (b->room)
         memcpy(b->room + c->row.at, c->data, c->row.len);
     else
         b->run[b->n++] = (struct iovec){ c->data, c->row.len };
+
     b->end = c->row.at + c->row.len;
     return err;
 }
@@ -322,19 +364,24 @@ static int move_merged(struct batch *b, struct cursor *cursor)
     struct cursor **heap = malloc(j->nparts * sizeof(struct cursor *));
     size_t n = 0;
     int err = heap ? 0 : ENOMEM;
+
     for (uint32_t i = 0; i < j->nparts && heap; i++)
         if (cursor[i].row.count)
             heap[n++] = &cursor[i];
+
     for (size_t i = n; i-- > 0;)
         sift(heap, n, i);
+
     while (n && !err) {
         err = add_run(b, heap[0]);
         cursor_step(heap[0]);
         if (heap[0]->row.count == 0)
             heap[0] = heap[--n];
+
         if (n)
             sift(heap, n, 0);
     }
+
     free(heap);
     return err ? err : flush(b);
 }
@@ -344,11 +391,14 @@ static int read_whole(struct batch *b, struct cursor *cursor)
 {
     b->begin = 0;
     b->end = b->j->len;
+
     int err = flush(b);
+
     for (uint32_t i = 0; i < b->j->nparts && !err; i++)
         for (struct cursor *c = &cursor[i]; c->row.count && c->row.at < b->stop; cursor_step(c))
             memcpy(c->data, b->room + c->row.at,
                    c->row.len < b->stop - c->row.at ? c->row.len : b->stop - c->row.at);
+
     return err;
 }
 
@@ -356,20 +406,26 @@ static int read_whole(struct batch *b, struct cursor *cursor)
 static size_t bytes_before(const struct amph_fwd_view *s, size_t stop)
 {
     size_t sum = 0;
+
     for (uint32_t i = 0; i < s->nrows; i++) {
         struct amph_fwd_extent row = amph_fwd_view_extent(s, i);
         size_t whole = row.count;
         size_t stride = row.count > 1 ? row.stride : 1;
+
         if (row.at >= stop)
             break;
+
         if (row.at + (row.count - 1) * stride + row.len > stop) {
             whole = stop - row.at < row.len ? 0 : (stop - row.at - row.len) / stride + 1;
             whole = whole < row.count ? whole : row.count;
             size_t next = row.at + whole * stride;
+
             sum += whole < row.count && next < stop ? stop - next : 0;
         }
+
         sum += whole * row.len;
     }
+
     return sum;
 }
 
@@ -384,16 +440,23 @@ static void set_done(struct cursor *c, bool writing, size_t stop)
 static int move(struct amph_server_collective *j, struct batch *b, struct cursor *cursor)
 {
     struct amph_server_request *rq = j->part;
+
     *b = (struct batch){ .j = j, .writing = j->id == AMPH_FWD_PWRITEJ, .stop = SIZE_MAX };
+
     bool gathers = (!j->file->direct && j->bytes / GATHER_LEAST >= j->nruns) ||
                    j->len / ROOM_MOST > j->bytes;
+
     if (!gathers && !(b->room = aligned_alloc(4096, (j->len + 4095) / 4096 * 4096)))
         return ENOMEM;
+
     for (uint32_t i = 0; i < j->nparts; i++, rq = rq->next)
         cursor_open(&cursor[i], rq);
+
     int err = b->writing || gathers ? move_merged(b, cursor) : read_whole(b, cursor);
+
     for (uint32_t i = 0; i < j->nparts && !err; i++)
         set_done(&cursor[i], b->writing, b->stop);
+
     free(b->room);
     return err;
 }
@@ -401,16 +464,20 @@ static int move(struct amph_server_collective *j, struct batch *b, struct cursor
 int amph_server_collective_run(struct amph_server_request *rq)
 {
     struct amph_server_collective *j = rq->joint;
+
     if (j->error)
         return j->error;
+
     /* what is appended has its place from the kernel */
     if (!j->file->regular || (j->id == AMPH_FWD_PWRITEJ && j->file->append))
         return EOPNOTSUPP;
     if (j->bytes == 0)
         return 0;
+
     struct batch *b = malloc(sizeof *b);
     struct cursor *cursor = calloc(j->nparts, sizeof *cursor);
     int err = b && cursor ? move(j, b, cursor) : ENOMEM;
+
     free(cursor);
     free(b);
     return err;

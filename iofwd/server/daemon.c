@@ -59,6 +59,7 @@ static void note(const char *format, ...)
     time_t now = time(NULL);
     struct tm tm;
     va_list ap;
+
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
@@ -72,13 +73,16 @@ static void note(const char *format, ...)
 static bool open_log(const char *path)
 {
     int fd = amph_standing_open(path, O_WRONLY | O_CREAT | O_APPEND);
+
     if (fd < 0) {
         amph_error("cannot write the log %s: %m", path);
         return false;
     }
+
     dup2(fd, 1);
     dup2(fd, 2);
     close(fd);
+
     return true;
 }
 
@@ -101,18 +105,23 @@ static int serve(const struct watch *w, uint32_t index, int control, int value)
     char who[64];
     struct amph_boot *boot;
     struct amph_server *server;
+
     memcpy(place.key, w->set.key, sizeof place.key);
     memcpy(place.conduit, w->set.conduit, sizeof place.conduit);
     snprintf(who, sizeof who, "server %u", index);
     amph_log_identity(who);
     if (amph_boot_stand(&place, &boot) != AMPH_OK || amph_server_open(boot, &server) != AMPH_OK)
         return 1;
+
     close(value);
     if (w->member[index].starts > 0)
         amph_server_succeeds(server, w->member[index].starts);
+
     if (w->d->log && !open_log(w->d->log))
         return 1;
+
     int code = amph_server_run(server);
+
     amph_server_close(server);
     return code;
 }
@@ -121,6 +130,7 @@ static void close_end(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
+
     *fd = -1;
 }
 
@@ -128,44 +138,56 @@ static bool start_member(struct watch *w, uint32_t index)
 {
     int control[2], value[2];
     sigset_t none;
+
     if (pipe2(control, O_CLOEXEC) != 0) {
         amph_error("cannot start an I/O server: %m");
         return false;
     }
+
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, value) != 0) {
         amph_error("cannot start an I/O server: %m");
         close(control[0]);
         close(control[1]);
         return false;
     }
+
     fcntl(control[0], F_SETFL, O_NONBLOCK);
     fflush(NULL);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         for (uint32_t i = 0; i < w->set.n; i++) {
             close_end(&w->member[i].control);
             close_end(&w->member[i].value);
         }
+
         close(control[1]);
         close(value[0]);
         close(w->signals);
         if (w->ready >= 0)
             close(w->ready);
+
         signal(SIGINT, SIG_IGN); /* a terminal's is for the watching process, which ends us */
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
+
         int code = serve(w, index, control[0], value[1]);
+
         fflush(NULL);
         _exit(code);
     }
+
     close(control[0]);
     close(value[1]);
+
     if (pid < 0) {
         amph_error("cannot start an I/O server: %m");
         close(control[1]);
         close(value[0]);
         return false;
     }
+
     w->member[index] = (struct member){ .pid = pid,
                                         .control = control[1],
                                         .value = value[0],
@@ -182,17 +204,21 @@ static bool take_value(struct watch *w, uint32_t i, uint64_t deadline_ns)
     struct amph_standing_server *s = &w->set.server[i];
     struct pollfd p = { .fd = w->member[i].value, .events = POLLIN };
     int n;
+
     do {
         uint64_t now = amph_now_ns();
         n = now < deadline_ns ? poll(&p, 1, (int)((deadline_ns - now) / AMPH_NS_PER_MS) + 1) : 0;
     } while (n < 0 && errno == EINTR);
+
     ssize_t got = n > 0 ? recv(w->member[i].value, s->value, sizeof s->value, 0) : 0;
     if (got <= 0)
         return false; /* it has said why */
+
     s->value_len = (size_t)got;
     s->pid = (uint64_t)w->member[i].pid;
     if (gethostname(s->host, sizeof s->host - 1) != 0)
         snprintf(s->host, sizeof s->host, "localhost");
+
     close_end(&w->member[i].value);
     return w->member[i].serves = true;
 }
@@ -201,13 +227,16 @@ static bool take_value(struct watch *w, uint32_t i, uint64_t deadline_ns)
 static void list_names(const char *spec, char *out, size_t cap)
 {
     size_t at = 0;
+
     out[0] = 0;
     while (*spec) {
         size_t len = strcspn(spec, ":");
         size_t name = strcspn(spec, ":=");
         int n = snprintf(out + at, cap - at, "%s%.*s", at ? ":" : "", (int)name, spec);
+
         if (n < 0 || (size_t)n >= cap - at)
             return;
+
         at += (size_t)n;
         spec += len + (spec[len] == ':');
     }
@@ -220,21 +249,28 @@ static bool is_served(const char *path)
     bool there = false;
     char host[256] = "";
     char name[64], comm[32];
+
     if (!amph_standing_is(path) || amph_standing_read(path, &set) != AMPH_OK)
         return false;
+
     if (gethostname(host, sizeof host - 1) != 0)
         host[0] = 0;
+
     for (uint32_t i = 0; i < set.n && !there; i++) {
         snprintf(name, sizeof name, "/proc/%lu/comm", (unsigned long)set.server[i].pid);
+
         FILE *f = strcmp(set.server[i].host, host) == 0 ? fopen(name, "re") : NULL;
+
         there = f && fgets(comm, sizeof comm, f) && strstr(comm, "iofwd-server");
         if (f)
             fclose(f);
     }
+
     if (there)
         amph_error("the servers of %s are running (process %lu watches over them); end it, or "
                    "choose another -address-file",
                    path, (unsigned long)set.watch_pid);
+
     amph_standing_free(&set);
     return there;
 }
@@ -243,6 +279,7 @@ static bool start_all(struct watch *w)
 {
     uint32_t n = w->d->nservers;
     uint64_t deadline = amph_now_ns() + START_NS;
+
     w->set.n = n;
     w->set.watch_pid = (uint64_t)getpid();
     amph_random(&w->set.id, sizeof w->set.id);
@@ -253,38 +290,51 @@ static bool start_all(struct watch *w)
     w->member = calloc(n, sizeof *w->member);
     if (!w->set.server || !w->member)
         return false;
+
     for (uint32_t i = 0; i < n; i++)
         w->member[i].control = w->member[i].value = -1;
+
     bool ok = true;
     uint32_t started = 0;
+
     for (; started < n && ok; started += ok)
         ok = start_member(w, started);
+
     for (uint32_t i = 0; i < started && ok; i++)
         ok = take_value(w, i, deadline);
+
     return ok;
 }
 
 static bool announce(struct watch *w)
 {
     struct stat st;
+
     if (w->d->own) {
         char *text = amph_standing_print(&w->set);
         bool ok = text && fputs(text, stdout) >= 0 && fputs("end\n", stdout) >= 0 &&
                   fflush(stdout) == 0;
+
         free(text);
         return ok;
     }
+
     if (amph_standing_write(w->d->address_file, &w->set) != AMPH_OK ||
         stat(w->d->address_file, &st) != 0)
         return false;
+
     w->file = st.st_ino;
+
     FILE *f = w->d->pid_file ? fopen(w->d->pid_file, "we") : NULL;
+
     if (w->d->pid_file && (!f || fprintf(f, "%ld\n", (long)getpid()) < 0)) {
         amph_error("cannot write %s: %m", w->d->pid_file);
         if (f)
             fclose(f);
+
         return false;
     }
+
     return !f || fclose(f) == 0;
 }
 
@@ -293,14 +343,18 @@ static bool announce(struct watch *w)
 static void begin_end(struct watch *w)
 {
     struct stat st;
+
     if (w->ending)
         return;
+
     w->ending = true;
     w->end_ns = amph_now_ns() + END_NS;
     if (w->d->address_file && w->file && stat(w->d->address_file, &st) == 0 && st.st_ino == w->file)
         unlink(w->d->address_file);
+
     if (w->d->pid_file && w->file)
         unlink(w->d->pid_file);
+
     for (uint32_t i = 0; w->member && i < w->set.n; i++)
         close_end(&w->member[i].control);
 }
@@ -315,15 +369,18 @@ static void bury(struct watch *w, uint32_t i, int status)
                            ? "; another takes its place"
                            : "";
     int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+
     m->pid = 0;
     w->alive--;
     close_end(&m->control);
     close_end(&m->value);
+
     if (WIFSIGNALED(status))
         note("server %u (process %ld) was ended by signal %d (%s)%s", i, pid, WTERMSIG(status),
              strsignal(WTERMSIG(status)), then);
     else if (code || m->due)
         note("server %u (process %ld) ended with exit code %d%s", i, pid, code, then);
+
     if (!m->due && code > w->worst)
         w->worst = code;
 }
@@ -332,6 +389,7 @@ static void reap(struct watch *w)
 {
     int status;
     pid_t pid;
+
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         for (uint32_t i = 0; i < w->set.n; i++)
             if (w->member[i].pid == pid)
@@ -344,15 +402,20 @@ static int start_successors(struct watch *w)
 {
     uint64_t now = amph_now_ns();
     uint64_t next = UINT64_MAX;
+
     for (uint32_t i = 0; i < w->set.n; i++) {
         struct member *m = &w->member[i];
+
         if (!m->due || w->ending)
             continue;
+
         if (now >= m->start_ns + AGAIN_NS && !start_member(w, i))
             m->start_ns = now; /* no process is to be had at the moment */
+
         if (m->due && m->start_ns + AGAIN_NS < next)
             next = m->start_ns + AGAIN_NS;
     }
+
     return next == UINT64_MAX ? -1 : (int)((next - now) / AMPH_NS_PER_MS) + 1;
 }
 
@@ -360,13 +423,16 @@ static int start_successors(struct watch *w)
 static void take_successor(struct watch *w, uint32_t i)
 {
     struct stat st;
+
     if (!take_value(w, i, amph_now_ns() + AMPH_NS_PER_MS)) {
         close_end(&w->member[i].value); /* its end is noted */
         return;
     }
+
     note("server %u is process %ld", i, (long)w->member[i].pid);
     if (w->ending || stat(w->d->address_file, &st) != 0 || st.st_ino != w->file)
         return; /* the file is no longer ours */
+
     if (amph_standing_write(w->d->address_file, &w->set) == AMPH_OK &&
         stat(w->d->address_file, &st) == 0)
         w->file = st.st_ino;
@@ -375,6 +441,7 @@ static void take_successor(struct watch *w, uint32_t i)
 static void take_signals(struct watch *w)
 {
     struct signalfd_siginfo si;
+
     while (read(w->signals, &si, sizeof si) == sizeof si)
         if (si.ssi_signo == SIGCHLD)
             reap(w);
@@ -382,6 +449,7 @@ static void take_signals(struct watch *w)
             if (!w->d->own)
                 note("%s from process %u: the servers end", strsignal((int)si.ssi_signo),
                      si.ssi_pid);
+
             begin_end(w);
         }
 }
@@ -392,8 +460,10 @@ static void take_owner(struct watch *w, bool *owned)
 {
     char drop[256];
     ssize_t n = read(0, drop, sizeof drop);
+
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
         return;
+
     *owned = false;
     for (uint32_t i = 0; i < w->set.n; i++)
         if (w->member[i].pid > 0 && w->member[i].control >= 0 &&
@@ -406,6 +476,7 @@ static bool any_due(const struct watch *w)
     for (uint32_t i = 0; i < w->set.n && !w->ending; i++)
         if (w->member[i].due)
             return true;
+
     return false;
 }
 
@@ -413,54 +484,71 @@ static void watch_over(struct watch *w)
 {
     struct pollfd p[2 + AMPH_STANDING_MAX];
     bool owned = w->d->own;
+
     while (w->alive > 0 || any_due(w)) {
         int pause = w->ending ? 100 : start_successors(w);
+
         p[0] = (struct pollfd){ .fd = w->signals, .events = POLLIN };
         p[1] = (struct pollfd){ .fd = owned ? 0 : -1, .events = POLLIN };
         for (uint32_t i = 0; i < w->set.n; i++)
             p[2 + i] = (struct pollfd){ .fd = w->member[i].value, .events = POLLIN };
+
         poll(p, 2 + w->set.n, pause);
         if (p[1].revents)
             take_owner(w, &owned);
+
         for (uint32_t i = 0; i < w->set.n; i++)
             if (p[2 + i].revents)
                 take_successor(w, i);
+
         take_signals(w);
         if (!w->ending || amph_now_ns() < w->end_ns)
             continue;
+
         for (uint32_t i = 0; i < w->set.n; i++)
             if (w->member[i].pid > 0)
                 kill(w->member[i].pid, SIGKILL);
     }
+
     begin_end(w); /* the files go also where the servers ended by themselves */
 }
 
 static int run(struct watch *w)
 {
     sigset_t handled;
+
     sigemptyset(&handled);
     sigaddset(&handled, SIGTERM);
     sigaddset(&handled, SIGINT);
     sigaddset(&handled, SIGCHLD);
     sigprocmask(SIG_BLOCK, &handled, NULL);
     w->signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+
     bool ok = w->signals >= 0 && start_all(w) && announce(w);
+
     if (ok && w->d->log)
         ok = open_log(w->d->log);
+
     if (ok && w->ready >= 0)
         ok = write(w->ready, "R", 1) == 1;
+
     if (w->ready >= 0)
         close(w->ready);
+
     w->ready = -1;
     if (ok && !w->d->own)
         note("%u server%s, exports %s, address file %s", w->set.n, w->set.n == 1 ? "" : "s",
              w->set.prefix, w->d->address_file);
+
     bool asked = ok;
+
     if (!ok)
         begin_end(w);
+
     watch_over(w);
     if (ok && !w->d->own)
         note("ended");
+
     return asked ? (w->worst ? 1 : 0) : 1;
 }
 
@@ -470,34 +558,47 @@ static int go_away(struct watch *w)
 {
     int ready[2];
     char byte;
+
     if (pipe2(ready, O_CLOEXEC) != 0)
         return 1;
+
     fflush(NULL);
+
     pid_t pid = fork();
+
     if (pid < 0) {
         amph_error("cannot start a process: %m");
         return 1;
     }
+
     if (pid > 0) {
         close(ready[1]);
+
         ssize_t n;
+
         while ((n = read(ready[0], &byte, 1)) < 0 && errno == EINTR)
             ;
+
         if (n != 1)
             return 1; /* it has said why */
+
         printf("iofwd-server: process %ld, %u server%s, address file %s\n", (long)pid,
                w->d->nservers, w->d->nservers == 1 ? "" : "s", w->d->address_file);
         fflush(stdout);
         return 0;
     }
+
     close(ready[0]);
     w->ready = ready[1];
     setsid();
     signal(SIGHUP, SIG_IGN);
+
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
     dup2(null, 0);
     if (!w->d->log)
         dup2(null, 1);
+
     close(null);
     return chdir("/") == 0 ? -1 : 1;
 }
@@ -505,12 +606,15 @@ static int go_away(struct watch *w)
 int amph_server_daemon_run(const struct amph_server_daemon *d)
 {
     struct watch w = { .d = d, .ready = -1, .signals = -1 };
+
     if (!d->own && is_served(d->address_file))
         return 1;
+
     if (!d->own && !d->foreground) {
         int code = go_away(&w);
         if (code >= 0)
             return code;
     }
+
     return run(&w);
 }

@@ -33,11 +33,14 @@ static void count_request(const struct amph_server_request *rq)
     struct amph_server *s = rq->server;
     struct amph_server_peer *p = rq->peer;
     size_t n = rq->error ? 0 : amph_server_request_moved(rq);
+
     /* A call in pieces is one call. */
     uint64_t one = !amph_server_is_bulk(rq) || (rq->bulk.flags & FWD_PIECE_FIRST) ? 1 : 0;
+
     p->calls += one;
     s->all_calls += one;
     p->errors += rq->error != 0;
+
     if (amph_server_is_bulk(rq) && amph_server_is_write(rq->id)) {
         p->bytes_out += n;
         s->all_bytes_out += n;
@@ -63,12 +66,14 @@ static void settle(struct amph_server_request *rq)
                                            ? NULL
                                            : amph_server_handle_make(rq->server, rq->peer,
                                                                      rq->newfd, !rq->newfd_regular);
+
         if (h) {
             h->regular = rq->newfd_regular;
             h->nonblock = rq->newfd_nonblock;
             h->append = rq->u.open.flags & O_APPEND;
             if (rq->newfd_fifo)
                 amph_server_fifo_open(h);
+
             amph_server_direct_open(h, rq->u.open.flags);
             h->export = rq->export;
             rq->u.open.file = h->number;
@@ -76,8 +81,10 @@ static void settle(struct amph_server_request *rq)
             close(rq->newfd);
             rq->error = ENOMEM;
         }
+
         rq->newfd = -1;
     }
+
     amph_server_record_time(rq);
     amph_server_end_piece(rq->handle, rq);
     count_request(rq);
@@ -88,6 +95,7 @@ static void close_new(struct amph_server_request *rq)
 {
     if (rq->newfd >= 0)
         close(rq->newfd);
+
     rq->newfd = -1;
 }
 
@@ -102,6 +110,7 @@ static void rq_free(struct amph_server_request *rq)
     close_new(rq);
     if (rq->door >= 0)
         close(rq->door);
+
     free(rq->out);
     p->memory -= rq->room;
     s->memory -= rq->room;
@@ -117,8 +126,10 @@ static bool try_send(struct amph_server_request *rq)
                           .handler = FWD_AM_REPLY,
                           .nbytes = (uint32_t)rq->out_len,
                           .payload = rq->out };
+
     if (rq->peer->gone || !rq->peer->attached)
         return true;
+
     return amph_am_request(rq->server->ep, rq->peer->index, &am, AMPH_AM_IMMEDIATE, NULL) !=
            AMPH_AGAIN;
 }
@@ -126,13 +137,16 @@ static bool try_send(struct amph_server_request *rq)
 void amph_server_flow_answer(struct amph_server_request *rq)
 {
     struct amph_server *s = rq->server;
+
     rq->out_len = amph_server_request_reply(rq, rq->out);
     amph_server_refs_give(rq);
+
     /* A handler may send nothing but its own reply; the loop sends the others right after it. */
     if (!s->in_handler && !s->unsent && try_send(rq)) {
         rq_free(rq);
         return;
     }
+
     rq->next = NULL;
     *s->unsent_tail = rq;
     s->unsent_tail = &rq->next;
@@ -142,6 +156,7 @@ static struct amph_server_request **tail_of(struct amph_server_request **head)
 {
     while (*head)
         head = &(*head)->next;
+
     return head;
 }
 
@@ -153,10 +168,12 @@ static void finish(struct amph_server_request *rq);
 static void start_joint(struct amph_server_request *rq)
 {
     struct amph_server_handle *h = rq->handle;
+
     rq->state = AMPH_SERVER_RQ_RUNNING;
     rq->error = amph_server_collective_join(rq);
     if (rq->error == EINPROGRESS)
         return;
+
     if (rq->error)
         finish(rq);
     else if (amph_server_expected_ns(h, rq->joint->bytes) > AMPH_CLIENT_SLOW_NS) {
@@ -174,11 +191,14 @@ static bool watch_door(struct amph_server_request *rq)
 {
     if (amph_server_limits_spare(rq->server))
         rq->door = fcntl(rq->peer->conn->fd, F_DUPFD_CLOEXEC, 0);
+
     if (rq->door >= 0)
         return true;
+
     rq->error = ENFILE;
     rq->reason = "the I/O server has no descriptor to wait with";
     amph_count_exact(IOFWD_REFUSED, 1);
+
     return false;
 }
 
@@ -186,29 +206,35 @@ static bool watch_door(struct amph_server_request *rq)
 static void start(struct amph_server_request *rq)
 {
     struct amph_server_handle *h = rq->handle;
+
     if (is_staged(rq) && !rq->stage)
         rq->stage = amph_server_staging_get(rq->server, rq->bulk.len);
+
     amph_server_request_place(rq);
     if (amph_server_collective_is(rq->id)) {
         start_joint(rq);
         return;
     }
+
     if (!rq->peer->gone && !amph_server_begin_piece(h, rq)) {
         settle(rq);
         amph_server_flow_answer(rq);
         return;
     }
+
     if (rq->peer->gone || rq->transfer_st != AMPH_OK) {
         rq->error = EIO;
         settle(rq);
         amph_server_flow_answer(rq);
         return;
     }
+
     if (amph_server_lock_is(rq->id)) { /* it may wait for long, and holds nobody up meanwhile */
         rq->state = AMPH_SERVER_RQ_RUNNING;
         amph_server_lock_give(rq->server, rq);
         return;
     }
+
     if (amph_server_wants_worker(rq)) {
         rq->state = AMPH_SERVER_RQ_RUNNING;
         if (amph_server_is_bulk(rq) && rq->file->fifo && !watch_door(rq)) {
@@ -216,11 +242,14 @@ static void start(struct amph_server_request *rq)
             amph_server_flow_answer(rq);
             return;
         }
+
         if (h)
             h->busy = true;
+
         amph_server_work_give(rq->server, rq);
         return;
     }
+
     amph_server_request_run(rq);
     if (rq->worker)
         amph_server_work_give(rq->server, rq);
@@ -245,14 +274,17 @@ static void finish_joint(struct amph_server_request *carrier)
     struct amph_server_request *rq = j->part;
     struct amph_server_request *next;
     int err = carrier->error;
+
     if (!err)
         amph_server_record_collective_time(j, carrier->ns);
+
     for (; rq; rq = next) {
         next = rq->next;
         rq->joint = NULL;
         rq->error = err;
         finish_one(rq);
     }
+
     free(j);
 }
 
@@ -262,6 +294,7 @@ static void look_for_leavers(struct amph_server_request *rq)
 {
     if (AMPH_LIKELY(rq->error != EAGAIN))
         return;
+
     if (rq->id == AMPH_FWD_FLOCK || rq->id == AMPH_FWD_SETLOCK || rq->id == AMPH_FWD_PSETLOCK)
         rq->again = rq->again || amph_server_peers_leave(rq->server) ||
                     amph_server_lock_agents_leave(rq);
@@ -271,12 +304,14 @@ static void look_for_leavers(struct amph_server_request *rq)
 static void finish(struct amph_server_request *rq)
 {
     struct amph_server *s = rq->server;
+
     look_for_leavers(rq);
     if (rq->again && !rq->peer->gone) {
         rq->next = s->locks;
         s->locks = rq;
         return;
     }
+
     if (rq->joint)
         finish_joint(rq);
     else
@@ -288,14 +323,18 @@ static void pump(struct amph_server_handle *h)
 {
     while (!h->busy) {
         struct amph_server_request **at = &h->queue_head;
+
         while (*at && !amph_server_is_turn(h, *at))
             at = &(*at)->next;
+
         struct amph_server_request *rq = *at;
         if (!rq || rq->state != AMPH_SERVER_RQ_READY)
             return;
+
         *at = rq->next;
         if (!*at)
             h->queue_tail = at;
+
         start(rq);
     }
 }
@@ -326,26 +365,34 @@ static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint
     bool answer_it;
     size_t room = sizeof(struct amph_server_request) + len + AMPH_SERVER_OUT_BYTES +
                   (amph_server_is_remote(first) ? s->stage_bytes : 0);
+
     /* The only one of its client always fits: else a client whose pieces are larger than the limit
      * would never get anywhere. */
     bool fits = peer->queued == 0 ||
                 (peer->queued < AMPH_SERVER_QUEUED_MAX && peer->memory + room <= s->client_memory &&
                  s->memory + room <= s->memory_limit);
     struct amph_server_request *rq = fits ? calloc(1, sizeof *rq + len) : NULL;
+
     if (!rq)
         return ENOBUFS;
+
     uint8_t *copy = (uint8_t *)(rq + 1);
+
     memcpy(copy, msg, len);
     rq->out = malloc(AMPH_SERVER_OUT_BYTES);
+
     int err = rq->out ? amph_server_request_parse(s, peer, copy, len, rq, &answer_it) : ENOMEM;
+
     if (!err && amph_server_is_remote(rq) &&
         !(rq->stage = amph_server_staging_get(s, rq->bulk.len)))
         err = ENOMEM;
+
     if (err) {
         free(rq->out);
         free(rq);
         return err;
     }
+
     peer->queued++;
     peer->memory += rq->room = room;
     s->memory += room;
@@ -358,14 +405,18 @@ static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint
     rq->state = AMPH_SERVER_RQ_READY;
     if (amph_server_is_remote(rq) && amph_server_is_write(rq->id))
         amph_server_transfer_add(rq, AMPH_SERVER_RQ_FETCHING);
+
     if (!rq->handle) {
         if (rq->state == AMPH_SERVER_RQ_READY)
             start(rq);
+
         return 0;
     }
+
     *rq->handle->queue_tail = rq;
     rq->handle->queue_tail = &rq->next;
     pump_safely(s, rq->handle);
+
     return 0;
 }
 
@@ -373,13 +424,16 @@ static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint
 static bool runs_here(const struct amph_server_request *rq)
 {
     const struct amph_server_handle *h = rq->handle;
+
     if (amph_server_is_remote(rq) || amph_server_wants_worker(rq))
         return false;
     if (!h || !h->queue_head)
         return !h || (!h->busy && amph_server_is_turn(h, rq));
+
     for (const struct amph_server_request *q = h->queue_head; q; q = q->next)
         if (amph_server_is_turn(h, q))
             return false; /* its turn is before */
+
     return !h->busy && amph_server_is_turn(h, rq);
 }
 
@@ -388,9 +442,12 @@ static struct amph_server_request *take_from(struct amph_server_request **at,
 {
     while (*at && ((*at)->peer != peer || (*at)->seq != seq))
         at = &(*at)->next;
+
     struct amph_server_request *rq = *at;
+
     if (rq)
         *at = rq->next;
+
     return rq;
 }
 
@@ -399,11 +456,14 @@ static void cancel_queued(struct amph_server_handle *h, const struct amph_server
                           uint64_t seq)
 {
     struct amph_server_request *rq = h->queue_head;
+
     while (rq && (rq->peer != peer || rq->seq != seq))
         rq = rq->next;
+
     if (!rq || h->regular || rq->state != AMPH_SERVER_RQ_READY || !amph_server_is_bulk(rq) ||
         !amph_server_is_whole(rq))
         return;
+
     take_from(&h->queue_head, peer, seq);
     h->queue_tail = tail_of(&h->queue_head);
     rq->error = EINTR;
@@ -414,13 +474,16 @@ static void cancel_queued(struct amph_server_handle *h, const struct amph_server
 void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *peer, uint64_t seq)
 {
     struct amph_server_request *rq = take_from(&s->locks, peer, seq);
+
     if (rq) {
         rq->again = false;
         rq->error = EINTR;
         finish(rq);
     }
+
     amph_server_lock_cancel(peer, seq);
     amph_server_work_wake(s, peer, seq);
+
     for (uint32_t i = 0; i < s->nslots; i++)
         if (s->handle[i] && s->handle[i]->queue_head)
             cancel_queued(s->handle[i], peer, seq);
@@ -438,6 +501,7 @@ static bool carry_out(struct amph_server_request *rq, const struct amph_am *am)
         rq->error = keep(s, rq->peer, am->payload, am->nbytes, rq);
         if (rq->error)
             amph_server_truncate_call(rq->handle, rq);
+
         return !rq->error;
     }
 
@@ -446,6 +510,7 @@ static bool carry_out(struct amph_server_request *rq, const struct amph_am *am)
     amph_server_request_place(rq);
     if (amph_server_begin_piece(rq->handle, rq))
         amph_server_request_run(rq);
+
     look_for_leavers(rq);
     amph_server_staging_put(s, rq->stage);
 
@@ -454,6 +519,7 @@ static bool carry_out(struct amph_server_request *rq, const struct amph_am *am)
         close_new(rq);
         return !rq->error;
     }
+
     settle(rq);
     return false;
 }
@@ -491,18 +557,22 @@ static void on_request(struct amph_token *token, const struct amph_am *am)
     }
 
     bool kept = false;
+
     if (!rq.error && rq.desc) {
         amph_server_refs_take(&rq);
         kept = carry_out(&rq, am);
     }
+
     if (!kept)
         answer_here(token, &rq);
+
     amph_server_refs_give(&rq);
 }
 
 void amph_server_on_request(struct amph_token *token, const struct amph_am *am)
 {
     struct amph_server *s = amph_am_user(token->ep);
+
     s->in_handler = true;
     on_request(token, am);
     s->in_handler = false;
@@ -513,25 +583,32 @@ void amph_server_on_request(struct amph_token *token, const struct amph_am *am)
 static unsigned take_done(struct amph_server *s)
 {
     unsigned n = 0;
+
     pthread_mutex_lock(&s->lock);
+
     struct amph_server_request *rq = s->done;
     struct amph_server_request *next;
+
     s->done = NULL;
     s->done_tail = &s->done;
     pthread_mutex_unlock(&s->lock);
+
     for (; rq; rq = next, n++) {
         struct amph_server_handle *h = rq->handle;
+
         next = rq->next;
         if (h) {
             h->busy = h->busy && !rq->in_worker;
             amph_server_handle_pin(s, h);
         }
+
         finish(rq);
         if (h) {
             pump(h);
             amph_server_handle_unpin(s, h);
         }
     }
+
     return n;
 }
 
@@ -540,18 +617,23 @@ static void try_locks(struct amph_server *s)
     struct amph_server_request *list = s->locks;
     struct amph_server_request *rq;
     uint64_t now = amph_now_ns();
+
     if (!list || (!s->locks_changed && now - s->locks_tried_ns < LOCK_TRY_NS))
         return;
+
     s->locks_changed = false;
     s->locks_tried_ns = now;
     s->locks = NULL;
+
     while ((rq = list)) {
         list = rq->next;
         rq->again = false;
+
         if (amph_server_lock_is(rq->id)) {
             amph_server_lock_give(s, rq);
             continue;
         }
+
         amph_server_request_run(rq);
         finish(rq);
     }
@@ -561,8 +643,10 @@ static void try_locks(struct amph_server *s)
 static void hurry_leavers(struct amph_server *s)
 {
     uint64_t now = amph_now_ns();
+
     if (now - s->hurried_ns < LOCK_TRY_NS)
         return;
+
     s->hurried_ns = now;
     for (uint32_t i = 0; i < s->max_peers; i++)
         if (s->peer[i] && s->peer[i]->gone)
@@ -572,28 +656,36 @@ static void hurry_leavers(struct amph_server *s)
 static unsigned send_waiting(struct amph_server *s)
 {
     unsigned n = 0;
+
     while (s->unsent && try_send(s->unsent)) {
         struct amph_server_request *rq = s->unsent;
+
         s->unsent = rq->next;
         if (!s->unsent)
             s->unsent_tail = &s->unsent;
+
         rq_free(rq);
         n++;
     }
+
     return n;
 }
 
 unsigned amph_server_flow_progress(struct amph_server *s)
 {
     unsigned n = 0;
+
     if (s->unsent)
         n += send_waiting(s);
+
     n += take_done(s);
     if (s->transfers)
         n += amph_server_transfers_move(s);
+
     try_locks(s);
     if (s->leaving)
         hurry_leavers(s);
+
     return n;
 }
 
@@ -616,25 +708,32 @@ static void drop_from(struct amph_server_request **head, const struct amph_serve
 void amph_server_flow_drop_peer(struct amph_server *s, struct amph_server_peer *peer)
 {
     peer->queued++; /* keeps it alive until the end of this function */
+
     /* one that were tried again would give the client a new agent, which nobody ends */
     drop_from(&s->locks, peer, false);
     amph_server_lock_drop_peer(peer);
     amph_server_work_wake_all(s, peer);
+
     for (uint32_t i = 0; i < s->nslots; i++) {
         struct amph_server_handle *h = s->handle[i];
+
         if (!h)
             continue;
+
         amph_server_handle_pin(s, h);
         amph_server_collective_fail(s, h, peer, EIO);
         drop_from(&h->queue_head, peer, true);
         h->queue_tail = tail_of(&h->queue_head);
+
         if (h->held && h->holder == peer) {
             h->held = false;
             if (!h->busy)
                 amph_server_append_end(h, peer);
         }
+
         pump(h);
         amph_server_handle_unpin(s, h);
     }
+
     peer->queued--;
 }

@@ -299,9 +299,11 @@ static inline const struct amph_rmem *amph_server_memory_of(const struct amph_se
                                                             uint64_t *at_p)
 {
     bool segment = rq->bulk.where == FWD_SEGMENT;
+
     *at_p = rq->bulk.at + (segment ? 0 : rq->peer->part_at);
     return segment ? &rq->peer->segment : &rq->peer->area;
 }
+
 static inline bool amph_server_is_mapped(const struct amph_server_request *rq)
 {
     uint64_t at;
@@ -442,6 +444,7 @@ struct amph_server_collective {
     struct amph_server_request *part, **last; /* by next */
     int error;                                /* nothing is to be done */
 };
+
 bool amph_server_collective_is(enum amph_fwd_id id);
 /* are the rows right?  0 or an errno value; touches nothing but rq */
 int amph_server_collective_check(const struct amph_server_request *rq);

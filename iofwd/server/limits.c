@@ -40,6 +40,7 @@ void amph_server_limits_open(struct amph_server *s)
 
     if (reserve > all / 2)
         reserve = all / 2;
+
     s->fds_reserve = reserve;
     s->fds_usable = all - reserve;
     s->fds_files = all - reserve / 4;
@@ -53,6 +54,7 @@ static uint32_t in_use(const struct amph_server *s)
 
     if (fd < 0)
         return errno == EMFILE ? UINT32_MAX : 0;
+
     close(fd);
     return (uint32_t)fd;
 }
@@ -69,6 +71,7 @@ static uint32_t held_by(const struct amph_server *s, const struct amph_server_pe
         if (h && amph_server_handle_held_by(p, h) && (h->opener == p->number || h->nholders == 1))
             n++;
     }
+
     return n;
 }
 
@@ -78,6 +81,7 @@ static void warn(struct amph_server *s, const struct amph_server_peer *p, uint32
 
     if (s->fds_warned_ns && now - s->fds_warned_ns < WARN_NS)
         return;
+
     s->fds_warned_ns = now;
     amph_warn("I/O server %" PRIu32 " opens no more files for client %" PRIu32
               ", for which it has %" PRIu32 " descriptors, %s; "
@@ -102,12 +106,15 @@ int amph_server_limits_file(struct amph_server *s, const struct amph_server_peer
 
     if (used >= s->fds_files || s->opening >= s->fds_files - used)
         err = ENFILE;
+
     if (held >= (share > SHARE_MIN ? share : SHARE_MIN))
         err = EMFILE;
+
     if (err) {
         amph_count_exact(IOFWD_REFUSED, 1);
         warn(s, p, held, err);
     }
+
     return err;
 }
 

@@ -38,8 +38,11 @@ static int listen_unix(struct amph_server *s)
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
     int n = snprintf(s->door.unix_name, sizeof s->door.unix_name, "amphora-door-%016" PRIx64 "-%u",
                      s->job->id, s->self);
+
     memcpy(sun.sun_path + 1, s->door.unix_name, (size_t)n);
+
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
     if (fd < 0 ||
         bind(fd, (struct sockaddr *)&sun,
              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0 ||
@@ -47,26 +50,33 @@ static int listen_unix(struct amph_server *s)
         amph_error("the I/O server cannot open its door @%s: %m", s->door.unix_name);
         if (fd >= 0)
             close(fd);
+
         return -1;
     }
+
     return fd;
 }
 
 static int listen_tcp(struct amph_server *s)
 {
     struct sockaddr_storage sa;
+
     if (amph_inet_choose("the I/O server", !s->job->several_machines,
                          amph_env_str(AMPH_ENV_INTERFACE), &sa) != AMPH_OK)
         return -1;
+
     socklen_t len = (socklen_t)amph_inet_len(&sa);
     int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
     if (fd < 0 || bind(fd, (struct sockaddr *)&sa, len) != 0 || listen(fd, 1024) != 0 ||
         getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
         amph_inet_report(&sa, errno);
         if (fd >= 0)
             close(fd);
+
         return -1;
     }
+
     s->door.tcp = sa;
     return fd;
 }
@@ -88,18 +98,21 @@ static bool watch_bells(struct amph_server *s)
 enum amph_status amph_server_listener_open(struct amph_server *s)
 {
     bool tcp = amph_fwd_needs_network(s->job);
+
     s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->unix_fd = listen_unix(s);
     s->tcp_fd = tcp ? listen_tcp(s) : -1;
     if (s->epoll_fd < 0 || s->stop_fd < 0 || s->unix_fd < 0 || (tcp && s->tcp_fd < 0))
         return AMPH_ERR_SYS;
+
     if (!watch(s, s->unix_fd, &s->unix_fd) || !watch(s, s->tcp_fd, &s->tcp_fd) ||
         !watch(s, s->stop_fd, &s->stop_fd) || !watch(s, amph_boot_fd(s->boot), &s->boot) ||
         !watch_bells(s)) {
         amph_error("the I/O server cannot watch its door: %m");
         return AMPH_ERR_SYS;
     }
+
     return AMPH_OK;
 }
 
@@ -119,11 +132,14 @@ static void post_news(struct amph_server *s, struct amph_server_event *news)
 static struct amph_server_event *make_news(int kind, struct amph_server_conn *conn, size_t len)
 {
     struct amph_server_event *news = calloc(1, sizeof *news + len);
+
     if (!news)
         amph_fatal("the I/O server has no memory for its door");
+
     news->kind = kind;
     news->conn = conn;
     news->len = len;
+
     return news;
 }
 
@@ -134,6 +150,7 @@ static bool send_frame(struct amph_server_conn *c, enum amph_fwd_frame type, con
 {
     uint8_t out[FWD_FRAME_HEAD_BYTES + 512];
     size_t n = amph_fwd_frame_build(out, type, body, len);
+
     return send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
@@ -157,12 +174,15 @@ static void end_conn(struct amph_server *s, struct amph_server_conn *c)
 {
     end_stay(s, c);
     epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+
     if (c->prev)
         c->prev->next = c->next;
     else
         s->conns = c->next;
+
     if (c->next)
         c->next->prev = c->prev;
+
     post_news(s, make_news(AMPH_SERVER_EVENT_GONE, c, 0));
 }
 
@@ -176,6 +196,7 @@ static void add_conn(struct amph_server *s, int fd, bool stranger)
         close(fd);
         return;
     }
+
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     c->fd = fd;
@@ -185,6 +206,7 @@ static void add_conn(struct amph_server *s, int fd, bool stranger)
     c->next = s->conns;
     if (s->conns)
         s->conns->prev = c;
+
     s->conns = c;
     if (!greet(c))
         end_conn(s, c);
@@ -226,8 +248,10 @@ static void accept_some(struct amph_server *s, int listener)
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
                 listen_for(s, false);
+
             return;
         }
+
         if (s->fds_last && (uint32_t)fd >= s->fds_last)
             turn_away(fd);
         else
@@ -249,11 +273,13 @@ static bool let_stay(struct amph_server *s, struct amph_server_conn *c,
 {
     uint8_t body[128];
     struct amph_fwd_welcome wc = { .number = FWD_NUMBER_NONE, .server = s->self };
+
     if (!c->stays && h->rank < s->job->nproc[AMPH_COMPUTE]) {
         c->stays = true;
         s->came++;
         s->staying++;
     }
+
     return send_frame(
         c, FWD_FRAME_WELCOME, body,
         amph_fwd_welcome_build(body, sizeof body, &wc, s->job->key, c->nonce, h->nonce));
@@ -263,6 +289,7 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
                        const struct amph_fwd_frame_in *in)
 {
     char why[160];
+
     if (in->version != FWD_VERSION) {
         snprintf(why, sizeof why,
                  "this I/O server speaks version %d of the iofwd protocol, the client version %u; "
@@ -271,28 +298,37 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
                  FWD_VERSION, in->version);
         return refuse(c, why);
     }
+
     if (in->type == FWD_FRAME_ASK)
         return greet(c);
     if (in->type != FWD_FRAME_HELLO)
         return refuse(c, "the I/O server expected a HELLO");
+
     struct amph_server_event *news = make_news(AMPH_SERVER_EVENT_HELLO, c, in->len);
+
     memcpy(news->body, in->body, in->len);
     memcpy(news->nonce, c->nonce, sizeof c->nonce);
+
     enum amph_status st = amph_fwd_hello_parse(news->body, news->len, &news->hello, s->job->key,
                                                c->nonce);
+
     if (st != AMPH_OK) {
         free(news);
         return refuse(c, st == AMPH_ERR_DENIED ? "the client does not know this job's key"
                                                : "the client's HELLO does not parse");
     }
+
     bool stay = news->hello.kind == FWD_HELLO_STAY;
     bool ok = !stay || let_stay(s, c, &news->hello);
+
     amph_random(c->nonce, sizeof c->nonce); /* each proof is good once */
     c->greeted = true;
+
     if (stay)
         free(news);
     else
         post_news(s, news);
+
     return ok;
 }
 
@@ -302,18 +338,24 @@ static bool read_conn(struct amph_server *s, struct amph_server_conn *c)
         struct amph_fwd_frame_in in;
         size_t used;
         ssize_t n = recv(c->fd, c->buf + c->have, sizeof c->buf - c->have, MSG_DONTWAIT);
+
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             return false;
         if (n < 0)
             return true;
+
         c->have += (size_t)n;
+
         enum amph_status st;
+
         while ((st = amph_fwd_frame_parse(c->buf, c->have, &in, &used)) == AMPH_OK) {
             if (!take_frame(s, c, &in))
                 return false;
+
             c->have -= used;
             memmove(c->buf, c->buf + used, c->have);
         }
+
         if (st != AMPH_AGAIN)
             return refuse(c, "this is not the iofwd protocol");
     }
@@ -324,11 +366,14 @@ static bool read_conn(struct amph_server *s, struct amph_server_conn *c)
 static void take_notices(struct amph_server *s)
 {
     struct amph_boot_event ev;
+
     while (amph_boot_progress(s->boot, &ev) == AMPH_OK) {
         bool stop = ev.kind == AMPH_BOOT_SHUTDOWN || ev.kind == AMPH_BOOT_LOST;
+
         if (ev.kind == AMPH_BOOT_DRAIN || stop) {
             struct amph_server_event *news = make_news(
                 stop ? AMPH_SERVER_EVENT_STOP : AMPH_SERVER_EVENT_DRAIN, NULL, 0);
+
             news->hello.number = (uint32_t)ev.code;
             post_news(s, news);
         }
@@ -348,10 +393,12 @@ static void end_silent(struct amph_server *s)
 {
     uint64_t now = amph_now_ns();
     unsigned strangers = 0;
+
     for (struct amph_server_conn *c = s->conns, *next; c; c = next) {
         next = c->next;
         if (c->greeted)
             continue;
+
         strangers += c->stranger;
         if (now > c->deadline_ns || (c->stranger && strangers > STRANGERS_MOST)) {
             amph_count_exact(DROP_STRANGER, 1);
@@ -364,12 +411,16 @@ static void *door_thread(void *arg)
 {
     struct amph_server *s = arg;
     struct epoll_event ev[32];
+
     for (;;) {
         int n = epoll_wait(s->epoll_fd, ev, 32, s->deaf_until_ns ? DEAF_MS : TICK_MS);
+
         for (int i = 0; i < n; i++) {
             void *what = ev[i].data.ptr;
+
             if (what == &s->stop_fd)
                 return NULL;
+
             if (what == &s->unix_fd || what == &s->tcp_fd)
                 accept_some(s, *(int *)what);
             else if (what == &s->boot)
@@ -381,8 +432,10 @@ static void *door_thread(void *arg)
             else if (!read_conn(s, what))
                 end_conn(s, what);
         }
+
         if (s->deaf_until_ns && amph_now_ns() >= s->deaf_until_ns)
             listen_for(s, true);
+
         end_silent(s);
         take_notices(s);
     }
@@ -398,19 +451,24 @@ static enum amph_status follow_first(struct amph_server *s)
     size_t len;
     enum amph_status st = amph_boot_lookup(s->boot, first, FWD_CONTROL_KEY, FWD_CONTROL_TIMEOUT_NS,
                                            &value, &len);
+
     if (st == AMPH_OK) {
         st = amph_fwd_server_addr_parse(value, len, &where) ? AMPH_OK : AMPH_ERR_PROTO;
         free(value);
     }
+
     if (st == AMPH_OK)
         st = amph_fwd_control_keep(&where, s->job->proc[first].host == s->job->proc[s->self].host,
                                    s->job->key, s->self, &s->first_fd);
+
     if (st == AMPH_OK && !watch(s, s->first_fd, &s->first_fd))
         st = AMPH_ERR_SYS;
+
     if (st != AMPH_OK)
         amph_error("the I/O server cannot reach the first one, which tells the others of the job's "
                    "end: %s",
                    amph_status_text(st));
+
     return st;
 }
 
@@ -426,6 +484,7 @@ enum amph_status amph_server_listener_start(struct amph_server *s)
         amph_error("the I/O server cannot start its door's thread");
         return AMPH_ERR_NOMEM;
     }
+
     s->door_runs = true;
     return AMPH_OK;
 }
@@ -433,18 +492,24 @@ enum amph_status amph_server_listener_start(struct amph_server *s)
 void amph_server_listener_stop(struct amph_server *s)
 {
     uint64_t one = 1;
+
     if (s->door_runs && write(s->stop_fd, &one, sizeof one) == sizeof one)
         pthread_join(s->door_thread, NULL);
+
     s->door_runs = false;
     for (struct amph_server_conn *c = s->conns, *next; c; c = next) {
         next = c->next;
         close(c->fd);
         free(c);
     }
+
     s->conns = NULL;
+
     int fds[] = { s->unix_fd, s->tcp_fd, s->stop_fd, s->first_fd, s->bells_fd, s->epoll_fd };
+
     for (size_t i = 0; i < AMPH_COUNTOF(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
+
     s->unix_fd = s->tcp_fd = s->stop_fd = s->first_fd = s->bells_fd = s->epoll_fd = -1;
 }

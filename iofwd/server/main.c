@@ -51,6 +51,7 @@ static bool add(char *list, size_t cap, const char *entry)
 {
     size_t at = strlen(list);
     int n = snprintf(list + at, cap - at, "%s%s", at ? ":" : "", entry);
+
     return n >= 0 && (size_t)n < cap - at;
 }
 
@@ -85,8 +86,10 @@ static int take_count(struct given *g, const char *value)
 {
     char *end;
     unsigned long n = strtoul(value, &end, 10);
+
     if (end == value || *end || n < 1 || n > AMPH_STANDING_MAX)
         return wrong(value, "is no number of servers (1 to 256)");
+
     g->d.nservers = (uint32_t)n;
     return 0;
 }
@@ -136,6 +139,7 @@ static const struct {
     bool has_value;
     int (*take)(struct given *g, const char *value);
 } options[] = {
+
     { "daemon", false, take_daemon },
     { "own", false, take_own },
     { "foreground", false, take_foreground },
@@ -160,20 +164,27 @@ static int parse(struct given *g, char **argv)
         const char *equals = strchr(name, '=');
         size_t i = 0;
         size_t len = equals ? (size_t)(equals - name) : strlen(name);
+
         while (i < AMPH_COUNTOF(options) &&
                (strlen(options[i].name) != len || memcmp(options[i].name, name, len) != 0))
             i++;
+
         if (i == AMPH_COUNTOF(options) || argv[0][0] != '-')
             return wrong(*argv, "is no option");
+
         bool has_value = options[i].has_value;
         const char *value = equals ? equals + 1 : argv[1];
+
         if (has_value ? !value : equals != NULL)
             return wrong(*argv, has_value ? "needs a value" : "takes no value");
+
         int code = options[i].take(g, has_value ? value : NULL);
         if (code)
             return code;
+
         argv += has_value && !equals;
     }
+
     return 0;
 }
 
@@ -181,11 +192,14 @@ static int parse(struct given *g, char **argv)
 static bool absolute(const char **path_p, char *room, size_t cap)
 {
     char cwd[PATH_MAX];
+
     if (!*path_p || **path_p == '/')
         return true;
     if (!getcwd(cwd, sizeof cwd))
         return false;
+
     int n = snprintf(room, cap, "%s/%s", cwd, *path_p);
+
     *path_p = room;
     return n > 0 && (size_t)n < cap;
 }
@@ -196,27 +210,35 @@ static int run_daemon(struct given *g)
     const char *why;
     static char address[2 * PATH_MAX], log[2 * PATH_MAX], pid[2 * PATH_MAX],
         default_log[2 * PATH_MAX + 8];
+
     if (g->prefixes[0])
         setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
+
     if (g->read_only[0])
         setenv(amph_env_name(AMPH_ENV_IOFWD_READONLY), g->read_only, 1);
+
     amph_env_reload();
     if (!amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
         return wrong("-iofwd PREFIX=DIR", "or IOFWD_PREFIX must say what is exported");
+
     /* the clients would forward nothing */
     if (!amph_fwd_prefix_parse(&prefixes, amph_env_str(AMPH_ENV_IOFWD_PREFIX), &why))
         return wrong("-iofwd", why);
     if (g->d.own)
         return amph_server_daemon_run(&g->d);
+
     if (!g->d.address_file)
         g->d.address_file = amph_standing_default();
+
     if (!absolute(&g->d.address_file, address, sizeof address) ||
         !absolute(&g->d.log, log, sizeof log) || !absolute(&g->d.pid_file, pid, sizeof pid))
         return wrong("the address file's path", "is too long");
+
     if (!g->d.log && !g->d.foreground) {
         snprintf(default_log, sizeof default_log, "%s.log", g->d.address_file);
         g->d.log = default_log;
     }
+
     return amph_server_daemon_run(&g->d);
 }
 
@@ -225,6 +247,7 @@ int main(int argc, char **argv)
     static struct given g = { .d = { .nservers = 1 } };
     struct amph_server *server;
     int code = parse(&g, argv);
+
     if (code)
         return code < 0 ? 0 : code;
     if (g.daemon)
@@ -233,6 +256,7 @@ int main(int argc, char **argv)
         return wrong(argv[1], "is for servers that belong to no job: -daemon");
     if (amph_server_open(NULL, &server) != AMPH_OK)
         return 1;
+
     code = amph_server_run(server);
     amph_server_close(server);
     fflush(NULL);

@@ -69,18 +69,22 @@ static bool read_slice(struct amph_server_readers *r, bool other)
 {
     uint64_t offer = atomic_load_explicit(&r->offer, memory_order_acquire);
     unsigned i;
+
     do {
         i = (unsigned)(offer & 255);
         if (i >= (offer >> 8 & 255))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&r->offer, &offer, offer + 1,
                                                     memory_order_acquire, memory_order_acquire));
+
     size_t at = i * r->slice;
     size_t len = r->len - at < r->slice ? r->len - at : r->slice;
     ssize_t n = pread(r->fd, r->buf + at, len, r->off + (off_t)at);
+
     r->got[i] = n < 0 ? -errno : n;
     if (other)
         atomic_fetch_add_explicit(&r->by_others, 1, memory_order_relaxed);
+
     atomic_fetch_add_explicit(&r->done, 1, memory_order_release);
     return true;
 }
@@ -104,6 +108,7 @@ static void fall_asleep(struct reader *me)
     atomic_store(&me->asleep, true);
     if (has_work(me->all) && atomic_exchange(&me->asleep, false))
         return;
+
     while (sem_wait(&me->wake) != 0)
         ;
 }
@@ -119,21 +124,26 @@ static void *reader(void *arg)
     struct reader *me = arg;
     uint64_t since = 0;
     unsigned rounds = 0;
+
     while (!atomic_load_explicit(&me->all->stop, memory_order_relaxed)) {
         if (read_slice(me->all, true)) {
             since = 0;
             continue;
         }
+
         rest(&rounds);
         if (rounds % RELAX_ROUNDS)
             continue;
+
         uint64_t now = amph_now_ns();
+
         since = since ? since : now;
         if (now - since > STAYS_NS) {
             fall_asleep(me);
             since = 0;
         }
     }
+
     return NULL;
 }
 
@@ -144,11 +154,14 @@ static struct amph_server_readers *make(void)
     unsigned most = (unsigned)amph_env_int(AMPH_ENV_IOFWD_READERS) - 1;
     struct amph_server_readers *r = aligned_alloc(
         64, (sizeof *r + most * sizeof(struct reader) + 63) / 64 * 64);
+
     if (!r)
         return NULL;
+
     *r = (struct amph_server_readers){ .most = most, .cores = amph_am_cores(), .cpu = -1 };
     if (sched_getaffinity(0, sizeof r->cpus, &r->cpus) != 0 || CPU_COUNT(&r->cpus) < 2)
         r->most = 0;
+
     return r;
 }
 
@@ -158,6 +171,7 @@ static unsigned spare(const struct amph_server *s, const struct amph_server_read
     unsigned busy = s->npeers + 1;
     if (amph_am_oversubscribed() || busy > r->cores)
         return 0;
+
     return r->cores - busy + 1 < r->most ? r->cores - busy + 1 : r->most;
 }
 
@@ -166,21 +180,26 @@ static unsigned spare(const struct amph_server *s, const struct amph_server_read
 static void place(const struct amph_server_readers *r, const struct reader *it)
 {
     cpu_set_t others = r->cpus;
+
     if (r->cpu >= 0)
         CPU_CLR(r->cpu, &others);
+
     pthread_setaffinity_np(it->thread, sizeof others, &others);
 }
 
 static bool start(struct amph_server_readers *r)
 {
     struct reader *it = &r->reader[r->n];
+
     *it = (struct reader){ .all = r };
     if (sem_init(&it->wake, 0, 0) != 0)
         return false;
+
     if (amph_thread_start(&it->thread, false, AMPH_SERVER_STACK_BYTES, reader, it) != 0) {
         sem_destroy(&it->wake);
         return false;
     }
+
     place(r, it);
     r->n++;
     return true;
@@ -190,13 +209,16 @@ static void call_in(struct amph_server_readers *r, unsigned n)
 {
     int cpu = sched_getcpu();
     bool moved = cpu != r->cpu;
+
     r->cpu = cpu;
     while (r->n < n)
         if (!start(r))
             r->most = n = r->n;
+
     for (unsigned i = 0; i < n; i++) {
         if (moved)
             place(r, &r->reader[i]);
+
         wake(&r->reader[i]);
     }
 }
@@ -207,13 +229,16 @@ static void call_in(struct amph_server_readers *r, unsigned n)
 static ssize_t sum(const struct amph_server_readers *r, unsigned slices)
 {
     ssize_t all = 0;
+
     for (unsigned i = 0; i < slices; i++) {
         if (r->got[i] < 0)
             return all ? all : r->got[i];
+
         all += r->got[i];
         if ((size_t)all < r->len && (size_t)r->got[i] < r->slice)
             break;
     }
+
     return all;
 }
 
@@ -223,10 +248,13 @@ static ssize_t read_sliced(struct amph_server_readers *r, unsigned n, int fd, ch
     size_t slice = len / SLICES_GOOD < SLICE_LEAST ? SLICE_LEAST
                    : len / SLICES_GOOD < SLICE     ? len / SLICES_GOOD
                                                    : SLICE;
+
     slice = len / slice >= SLICES_MOST ? len / (SLICES_MOST - 1) : slice;
     slice = (slice + 4095) / 4096 * 4096;
+
     unsigned slices = (unsigned)((len + slice - 1) / slice);
     unsigned rounds = 0;
+
     r->fd = fd;
     r->buf = buf;
     r->len = len;
@@ -236,10 +264,13 @@ static ssize_t read_sliced(struct amph_server_readers *r, unsigned n, int fd, ch
     atomic_store(&r->offer, offer_of(++r->number, slices, 0));
     if (amph_now_ns() - r->last_ns < SOON_NS)
         call_in(r, n);
+
     while (read_slice(r, false))
         ;
+
     while (atomic_load_explicit(&r->done, memory_order_acquire) < slices)
         rest(&rounds);
+
     r->last_ns = amph_now_ns();
     return sum(r, slices);
 }
@@ -265,17 +296,23 @@ bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_
                               void *buf, size_t len, off_t off, ssize_t *n_p)
 {
     struct amph_server *s = rq->server;
+
     if (AMPH_LIKELY(!is_worth_it(rq, h, len)) || (!s->readers && !(s->readers = make())))
         return false;
+
     unsigned n = spare(s, s->readers);
     bool at_offset = off < 0;
+
     if (n && at_offset)
         off = lseek(h->fd, 0, SEEK_CUR);
+
     if (!n || !is_there(h, len, off))
         return false;
+
     *n_p = read_sliced(s->readers, n, h->fd, buf, len, off);
     if (at_offset && *n_p > 0)
         lseek(h->fd, off + *n_p, SEEK_SET);
+
     return true;
 }
 
@@ -287,14 +324,17 @@ uint64_t amph_server_readers_slices(const struct amph_server *s)
 void amph_server_readers_stop(struct amph_server *s)
 {
     struct amph_server_readers *r = s->readers;
+
     if (!r)
         return;
+
     atomic_store(&r->stop, true);
     for (unsigned i = 0; i < r->n; i++) {
         wake(&r->reader[i]);
         pthread_join(r->reader[i].thread, NULL);
         sem_destroy(&r->reader[i].wake);
     }
+
     free(r);
     s->readers = NULL;
 }

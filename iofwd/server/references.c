@@ -68,6 +68,7 @@ void amph_server_refs_check(const struct amph_server *s)
     for (uint32_t i = 0; i < s->max_peers; i++) {
         if (!s->peer[i])
             continue;
+
         refs += s->peer[i]->nrefs;
         held += s->peer[i]->nheld;
     }
@@ -75,6 +76,7 @@ void amph_server_refs_check(const struct amph_server *s)
     for (uint32_t i = 0; i < s->nslots; i++) {
         if (!s->handle[i])
             continue;
+
         inflight += s->handle[i]->inflight;
         holders += s->handle[i]->nholders;
         files++;

@@ -13,10 +13,13 @@ static struct amph_server_handle *find(void *ctx, uint64_t number)
 {
     struct amph_server_request *rq = ctx;
     struct amph_server_handle *h = amph_server_handle_find(rq->server, number);
+
     if (h && rq->nnamed == AMPH_COUNTOF(rq->named))
         return NULL; /* no call names so many */
+
     if (h)
         rq->named[rq->nnamed++] = h;
+
     rq->bereft = rq->bereft || (!h && amph_server_handle_of_another(rq->server, number));
     return h;
 }
@@ -26,28 +29,36 @@ static int take_bulk(struct amph_rd *r, struct amph_server_request *rq)
 {
     struct amph_fwd_bulk *b = &rq->bulk;
     const struct amph_server_peer *p = rq->peer;
+
     if (!amph_fwd_get_bulk(r, b))
         return EPROTO;
+
     bool out = rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD || rq->id == AMPH_FWD_PREADJ;
+
     if (b->where == FWD_SEGMENT)
         return p && p->has_segment && b->at <= p->segment.len_bytes &&
                        b->len <= p->segment.len_bytes - b->at
                    ? 0
                    : EPROTO;
+
     if (b->where == FWD_AREA)
         return p && p->has_area && b->at <= p->part_len && b->len <= p->part_len - b->at ? 0
                                                                                          : EPROTO;
+
     if (out)
         return b->len <= AMPH_SERVER_INLINE_MAX ? 0 : EPROTO;
+
     const void *data = amph_rd_bytes(r, b->len);
     if (!data)
         return EPROTO;
+
     if (rq->id == AMPH_FWD_WRITE)
         rq->u.write.data = data;
     else if (rq->id == AMPH_FWD_PWRITE)
         rq->u.pwrite.data = data;
     else
         rq->u.pwritej.data = data;
+
     return 0;
 }
 
@@ -58,6 +69,7 @@ static bool keeps_order(const struct amph_server_request *rq)
 {
     if (rq->file->regular || amph_server_collective_is(rq->id))
         return true;
+
     return (rq->desc->flags & FWD_CALL_BULK) && !amph_server_is_whole(rq);
 }
 
@@ -66,6 +78,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
 {
     struct amph_rd r;
     struct amph_fwd_req_head head;
+
     *answer_p = false;
     rq->server = s;
     rq->peer = peer;
@@ -76,17 +89,20 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
     if (!amph_fwd_get_req_head(&r, &head) ||
         (peer && (head.client != peer->number || head.cookie != peer->cookie_in)))
         return EPROTO;
+
     *answer_p = true;
     rq->seq = head.seq;
     rq->service = head.service;
     rq->id = amph_fwd_call_of_service(head.service);
     if (rq->id == AMPH_FWD_NCALLS)
         return head.service >= FWD_SERVICE_FIRST && head.service < FWD_SERVICE_END ? 0 : ENOSYS;
+
     rq->desc = &amph_fwd_calls[rq->id];
     if (rq->id == AMPH_FWD_OPEN && peer && peer->nheld >= s->client_files) {
         rq->reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
         return EMFILE; /* before anything is made */
     }
+
     if (rq->id == AMPH_FWD_OPEN && peer) {
         int refused = amph_server_limits_file(s, peer);
 
@@ -96,20 +112,27 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
             return refused;
         }
     }
+
     struct amph_fwd_resolver resolver = { .find = find, .ctx = rq };
     int err = amph_fwd_get_args(&r, rq->desc, &rq->u, &resolver);
+
     if (err)
         return err == EBADF && rq->bereft ? EIO : err;
+
     if (rq->desc->flags & FWD_CALL_BULK)
         err = take_bulk(&r, rq);
+
     if (!err && amph_server_collective_is(rq->id))
         err = amph_server_collective_check(rq);
+
     if (!err && amph_rd_left(&r) > 0)
         err = EPROTO;
+
     if (!err && rq->desc->nargs > 0 && rq->desc->arg[0].word == FWD_IN_FILE) {
         rq->file = rq->named[0];
         rq->handle = keeps_order(rq) ? rq->file : NULL;
     }
+
     return err;
 }
 
@@ -123,6 +146,7 @@ static uint8_t *area_memory(const struct amph_server_request *rq)
 {
     uint64_t at;
     const struct amph_rmem *memory = amph_server_memory_of(rq, &at);
+
     return (uint8_t *)memory->local + at;
 }
 
@@ -134,8 +158,10 @@ static void *bulk_memory(const struct amph_server_request *rq)
      * data */
     size_t tags = rq->id == AMPH_FWD_READ && (rq->bulk.flags & FWD_PIECE_TELL) ? MOVES_TAG_BYTES
                                                                                : 0;
+
     if (rq->bulk.where == FWD_INLINE)
         return rq->out + FWD_REP_HEAD_BYTES + tags + sizeof(uint32_t);
+
     return rq->stage ? rq->stage : area_memory(rq);
 }
 
@@ -144,6 +170,7 @@ void amph_server_request_place(struct amph_server_request *rq)
     for (unsigned i = 0; i < rq->desc->nargs; i++) {
         uint8_t word = rq->desc->arg[i].word;
         struct out_buffer *b = (struct out_buffer *)((char *)&rq->u + rq->desc->arg[i].server_at);
+
         if (word == FWD_OUT_STRING || word == FWD_OUT_DIRENTS) {
             b->at = rq->out + FWD_MSG_MAX;
             b->cap = b->cap < AMPH_SERVER_SCRATCH_BYTES ? b->cap : AMPH_SERVER_SCRATCH_BYTES;
@@ -153,6 +180,7 @@ void amph_server_request_place(struct amph_server_request *rq)
         } else if (word == FWD_IN_DATA) {
             if (rq->bulk.where != FWD_INLINE)
                 b->at = bulk_memory(rq);
+
             b->cap = rq->bulk.len; /* data_len */
         }
     }
@@ -170,6 +198,7 @@ size_t amph_server_request_moved(const struct amph_server_request *rq)
         [AMPH_FWD_PWRITEJ] = offsetof(union amph_server_args, pwritej.done),
         [AMPH_FWD_PREADJ] = offsetof(union amph_server_args, preadj.buf_len),
     };
+
     /* clang-format on */
     return at[rq->id] ? *(const size_t *)((const char *)&rq->u + at[rq->id]) : 0;
 }
@@ -180,8 +209,10 @@ const char amph_server_readonly_text[] = "the server exports this read-only (IOF
 static bool is_protected(struct amph_server_request *rq)
 {
     const struct amph_server_handle *h = rq->file;
+
     if (!h || !(rq->desc->flags & FWD_CALL_CHANGE) || !h->export || !h->export->readonly)
         return false;
+
     rq->reason = amph_server_readonly_text;
     return true;
 }
@@ -189,9 +220,11 @@ static bool is_protected(struct amph_server_request *rq)
 void amph_server_request_run(struct amph_server_request *rq)
 {
     uint64_t start = amph_now_ns();
+
     rq->error = is_protected(rq) ? EROFS : amph_server_call_table[rq->id](rq);
     if (rq->stage && amph_server_is_mapped(rq) && !rq->error)
         amph_copy_stream(area_memory(rq), rq->stage, amph_server_request_moved(rq));
+
     rq->ns = amph_now_ns() - start;
 }
 
@@ -203,38 +236,47 @@ size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
                                       .service = rq->service,
                                       .seq = rq->seq,
                                       .error = amph_fwd_errno_to_wire(rq->error) };
+
     amph_wr_init(&w, out, FWD_MSG_MAX);
     amph_fwd_put_rep_head(&w, &head);
+
     if (rq->error && rq->reason) {
         size_t n = strlen(rq->reason);
+
         amph_wr_u16(&w, FWD_TAG_REASON);
         amph_wr_u16(&w, (uint16_t)n);
         amph_wr_bytes(&w, rq->reason, n);
         head.tags_len = (uint16_t)(4 + n);
     }
+
     if (rq->tells_moves) {
         amph_wr_u16(&w, FWD_TAG_MOVES);
         amph_wr_u16(&w, sizeof rq->moves);
         amph_wr_u32(&w, rq->moves);
         head.tags_len = (uint16_t)(head.tags_len + MOVES_TAG_BYTES);
     }
+
     if (rq->tells_whole) {
         amph_wr_u16(&w, FWD_TAG_WHOLE);
         amph_wr_u16(&w, sizeof rq->whole);
         amph_wr_u64(&w, rq->whole);
         head.tags_len = (uint16_t)(head.tags_len + 4 + sizeof rq->whole);
     }
+
     if (!rq->error && rq->desc) {
         amph_fwd_put_results(&w, rq->desc, &rq->u);
         if (rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD || rq->id == AMPH_FWD_PREADJ) {
             size_t n = amph_server_request_moved(rq);
+
             amph_wr_u32(&w, (uint32_t)n);
             if (rq->bulk.where == FWD_INLINE)
                 w.at += n; /* the call has put it there */
         }
     }
+
     head.length = (uint32_t)amph_wr_len(&w);
     amph_wr_init(&w, out, FWD_REP_HEAD_BYTES);
     amph_fwd_put_rep_head(&w, &head);
+
     return head.length;
 }

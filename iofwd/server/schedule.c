@@ -27,6 +27,7 @@ static const bool is_for_progress[AMPH_FWD_NCALLS] = {
 bool amph_server_wants_worker(const struct amph_server_request *rq)
 {
     const struct amph_server_handle *h = rq->handle;
+
     if (rq->worker || amph_server_lock_is(rq->id) || amph_server_collective_is(rq->id))
         return true;
     if (is_for_progress[rq->id])
@@ -35,14 +36,18 @@ bool amph_server_wants_worker(const struct amph_server_request *rq)
         return true;
     if (amph_server_is_bulk(rq) && !rq->file->regular)
         return true; /* it may wait */
+
     if (h) {
         if (amph_server_is_bulk(rq))
             return amph_server_expected_ns(h, rq->bulk.len) > AMPH_CLIENT_SLOW_NS;
+
         return h->op_ns > AMPH_CLIENT_SLOW_NS;
     }
+
     for (size_t i = 0; i < rq->server->exports.n; i++)
         if (rq->server->exports.item[i].ns_ewma > AMPH_CLIENT_SLOW_NS)
             return true;
+
     return false;
 }
 
@@ -54,9 +59,11 @@ static uint64_t average(uint64_t old, uint64_t sample)
 void amph_server_record_time(struct amph_server_request *rq)
 {
     struct amph_server_handle *h = rq->handle;
+
     /* amph_server_record_collective_time has done it for all parts */
     if (amph_server_collective_is(rq->id))
         return;
+
     if (h && amph_server_is_bulk(rq) && amph_server_request_moved(rq) >= AMPH_SERVER_LARGE)
         h->kib_ns = average(h->kib_ns, rq->ns / (amph_server_request_moved(rq) >> 10));
     else if (h && !(rq->desc->flags & FWD_CALL_BLOCKING))
@@ -90,6 +97,7 @@ bool amph_server_begin_piece(struct amph_server_handle *h, struct amph_server_re
 {
     if (!h || !is_piece(rq))
         return true;
+
     if (rq->bulk.flags & FWD_PIECE_FIRST) {
         h->stopped = false;
         h->held = !(rq->bulk.flags & FWD_PIECE_LAST);
@@ -98,8 +106,10 @@ bool amph_server_begin_piece(struct amph_server_handle *h, struct amph_server_re
         amph_server_append_begin(h, rq);
         return true;
     }
+
     if (!h->held)
         rq->error = EPROTO;
+
     return h->held && !h->stopped;
 }
 
@@ -107,10 +117,13 @@ void amph_server_end_piece(struct amph_server_handle *h, const struct amph_serve
 {
     if (!h || !is_piece(rq))
         return;
+
     if (rq->error || amph_server_request_moved(rq) < rq->bulk.len)
         h->stopped = true;
+
     if ((rq->bulk.flags & FWD_PIECE_LAST) || h->cut)
         h->held = h->cut = false;
+
     if (!h->held)
         amph_server_append_end(h, rq->peer);
 }
@@ -119,13 +132,17 @@ void amph_server_truncate_call(struct amph_server_handle *h,
                                const struct amph_server_request *refused)
 {
     struct amph_server_request *last = NULL;
+
     if (amph_server_collective_is(refused->id))
         amph_server_collective_refused(refused, refused->error);
+
     if (!h || !is_piece(refused) || (refused->bulk.flags & FWD_PIECE_FIRST))
         return;
+
     for (struct amph_server_request *q = h->queue_head; q; q = q->next)
         if (amph_server_is_bulk(q) && q->peer == refused->peer && q->bulk.op == refused->bulk.op)
             last = q;
+
     if (last)
         last->bulk.flags |= FWD_PIECE_LAST;
     else if (h->held && h->holder == refused->peer && h->holder_op == refused->bulk.op) {

@@ -31,11 +31,13 @@ static void set_limits(void)
     /* ends the system call that it finds a thread in, and does nothing else */
     struct sigaction wake = { .sa_handler = on_wake };
     struct rlimit lim;
+
     sigaction(AMPH_SERVER_WAKE_SIGNAL, &wake, NULL);
     umask(0); /* each call brings its client's */
     signal(SIGPIPE, SIG_IGN);
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 128 << 20);
+
     if (getrlimit(RLIMIT_NOFILE, &lim) == 0) {
         lim.rlim_cur = lim.rlim_max;
         setrlimit(RLIMIT_NOFILE, &lim);
@@ -59,71 +61,89 @@ static enum amph_status open_endpoint(struct amph_server *s)
                                   .loopback_only = !s->job->several_machines,
                                   .on_peer_error = on_peer_error,
                                   .user = s };
+
     cfg.host_id = amph_am_host_id(s->job->host_name[s->job->proc[s->self].host]);
     memcpy(cfg.key, s->job->key, AMPH_KEY_BYTES);
     amph_fwd_note_oversubscribed(s->job, s->job->proc[s->self].host);
+
     if (amph_fwd_needs_network(s->job)) {
         enum amph_status st = amph_fwd_choose_network(s->job, &cfg.net);
         if (st != AMPH_OK)
             return st;
     }
+
     enum amph_status st = amph_am_open(&cfg, &s->ep);
     if (st != AMPH_OK)
         return st;
+
     struct amph_am_entry request = { .fn = (void *)amph_server_on_request,
                                      .kinds = 2,
                                      .dirs = 1,
                                      .nargs = 0,
                                      .name = "iofwd request" };
+
     return amph_am_register(s->ep, FWD_AM_REQUEST, &request);
 }
 
 static enum amph_status publish(struct amph_server *s)
 {
     uint8_t where[128];
+
     const void *const *value;
+
     const size_t *len;
     size_t n = amph_fwd_server_addr_build(where, sizeof where, &s->door);
     enum amph_status st = amph_boot_state(s->boot, amph_phys_mem_bytes(), 0);
+
     if (st == AMPH_OK)
         st = amph_boot_publish(s->boot, FWD_CONTROL_KEY, where, n);
+
     return st == AMPH_OK ? amph_boot_exchange(s->boot, FWD_CONTROL_KEY, &value, &len) : st;
 }
 
 static enum amph_status open_all(struct amph_server *s)
 {
     enum amph_status st = s->boot ? AMPH_OK : amph_boot_join(&s->boot);
+
     if (st != AMPH_OK)
         return st;
+
     s->job = amph_boot_job(s->boot);
     s->self = amph_boot_self(s->boot);
+
     if (amph_boot_group(s->boot) != AMPH_SERVER) {
         amph_error("iofwd-server was started as compute process %" PRIu32
                    "; start it with amphora-run -servers",
                    s->self);
         return AMPH_ERR_STATE;
     }
+
     s->max_peers = s->job->nproc[AMPH_COMPUTE] + (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENTS);
     s->client_files = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_CLIENT_FILES);
     s->client_memory = amph_env_size(AMPH_ENV_IOFWD_CLIENT_MEMORY);
     s->memory_limit = amph_env_size(AMPH_ENV_IOFWD_SERVER_MEMORY);
     if (s->memory_limit == 0)
         s->memory_limit = amph_phys_mem_bytes() / 4;
+
     amph_server_limits_open(s);
     s->stage_bytes = amph_env_size(AMPH_ENV_IOFWD_PIECE);
     s->peer = calloc(s->max_peers, sizeof *s->peer);
     s->reply = malloc(AMPH_SERVER_OUT_BYTES);
+
     if (!s->peer || !s->reply) {
         amph_error("the I/O server has no memory for %" PRIu32 " clients", s->max_peers);
         return AMPH_ERR_NOMEM;
     }
+
     if ((st = amph_server_exports_open(amph_env_str(AMPH_ENV_IOFWD_PREFIX), &s->exports)) !=
             AMPH_OK ||
         (st = amph_server_exports_protect(&s->exports, amph_env_str(AMPH_ENV_IOFWD_READONLY))) !=
             AMPH_OK)
         return st;
+
     if ((st = open_endpoint(s)) != AMPH_OK || (st = amph_server_listener_open(s)) != AMPH_OK)
         return st;
+
     return publish(s);
 }
 
@@ -131,9 +151,12 @@ static enum amph_status open_all(struct amph_server *s)
 static int serve(struct amph_boot *boot)
 {
     struct amph_server *server;
+
     if (amph_server_open(boot, &server) != AMPH_OK)
         return 1;
+
     int code = amph_server_run(server);
+
     amph_server_close(server);
     return code;
 }
@@ -146,8 +169,10 @@ __attribute__((constructor)) static void offer_to_serve(void)
 enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **server_p)
 {
     struct amph_server *s = calloc(1, sizeof *s);
+
     if (!s)
         return AMPH_ERR_NOMEM;
+
     s->boot = boot;
     set_limits();
     s->epoll_fd = s->stop_fd = s->unix_fd = s->tcp_fd = s->first_fd = s->bells_fd = -1;
@@ -158,13 +183,17 @@ enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **s
     s->news_tail = &s->news;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->work_cond, NULL);
+
     enum amph_status st = open_all(s);
+
     if (st == AMPH_OK)
         st = amph_server_listener_start(s);
+
     if (st != AMPH_OK) {
         amph_server_close(s);
         return st;
     }
+
     *server_p = s;
     return AMPH_OK;
 }
@@ -206,18 +235,24 @@ static unsigned take_news(struct amph_server *s)
         [AMPH_SERVER_EVENT_STOP] = on_stop,
         [AMPH_SERVER_EVENT_NOTIFY] = on_bells,
     };
+
     unsigned n = 0;
+
     pthread_mutex_lock(&s->lock);
+
     struct amph_server_event *news = s->news;
     struct amph_server_event *next;
+
     s->news = NULL;
     s->news_tail = &s->news;
     pthread_mutex_unlock(&s->lock);
+
     for (; news; news = next, n++) {
         next = news->next;
         on[news->kind](s, news);
         free(news);
     }
+
     return n;
 }
 
@@ -225,21 +260,27 @@ int amph_server_run(struct amph_server *s)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     const bool has_processes = s->job->nproc[AMPH_COMPUTE] > 0 && !s->job->plain;
+
     while (!s->stop) {
         unsigned did = 0;
+
         if (__atomic_load_n(&s->posted, __ATOMIC_ACQUIRE)) {
             __atomic_store_n(&s->posted, false, __ATOMIC_RELEASE);
             did += take_news(s);
             did += amph_server_flow_progress(s);
         } else if (s->unsent || s->transfers || s->locks || s->leaving)
             did += amph_server_flow_progress(s);
+
         if (s->draining &&
             (s->npeers == 0 || (has_processes && amph_now_ns() - s->drain_ns > DRAIN_NS)))
             break;
+
         if (did)
             w = (struct amph_waiter)AMPH_WAITER_INIT;
+
         amph_am_wait_step(s->ep, &w);
     }
+
     return s->exit_code;
 }
 
@@ -249,16 +290,21 @@ void amph_server_close(struct amph_server *s)
     amph_server_listener_stop(s);
     if (amph_env_bool(AMPH_ENV_STATS) && s->job)
         amph_server_print_stats(s);
+
     amph_server_readers_stop(s);
     amph_server_refs_check(s);
+
     for (uint32_t i = 0; i < s->nslots; i++)
         if (s->handle[i])
             close(s->handle[i]->fd);
+
     amph_server_exports_close(&s->exports);
     if (s->ep)
         amph_am_close(s->ep);
+
     if (s->boot)
         amph_boot_leave(s->boot, false, s->exit_code);
+
     /* Workers may still be inside a file call, so the rest lives until the process ends, which is
      * next. */
 }

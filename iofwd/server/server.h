@@ -45,6 +45,7 @@ struct amph_server_daemon {
         own; /* one process's own: the address file's text goes to standard output, and when standard input ends, the
                                  servers end after their last client */
 };
+
 /* Gives the exit code, in the calling process (which may be the one that only waits for the servers
  * to be ready). */
 int amph_server_daemon_run(const struct amph_server_daemon *d);

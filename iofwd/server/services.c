@@ -13,6 +13,7 @@ static size_t put_body(const struct amph_server_request *rq, uint8_t *out, size_
                        size_t n)
 {
     struct amph_wr w;
+
     amph_wr_init(&w, out, FWD_REP_HEAD_BYTES);
     amph_fwd_put_rep_head(&w, &(struct amph_fwd_rep_head){ .magic = FWD_MAGIC,
                                                            .version = FWD_VERSION,
@@ -31,9 +32,11 @@ static size_t answer_stats(struct amph_server_request *rq, uint8_t *out)
                      s->all_bytes_in, s->npeers,   s->nhandles };
     struct amph_wr w;
     size_t n = amph_server_request_reply(rq, out);
+
     amph_wr_init(&w, out + n, sizeof v);
     for (size_t i = 0; i < AMPH_COUNTOF(v); i++)
         amph_wr_u64(&w, v[i]);
+
     return put_body(rq, out, n, sizeof v);
 }
 
@@ -41,10 +44,13 @@ static size_t answer_collect(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
     struct amph_wr w;
+
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+
     uint64_t bell = amph_rd_u64(&r);
     uint64_t most = amph_rd_u64(&r);
     size_t n = amph_server_request_reply(rq, out);
+
     amph_wr_init(&w, out + n, FWD_MSG_MAX - n);
     rq->error = r.bad ? EPROTO : amph_server_notifier_collect(rq->server, rq->peer, bell, most, &w);
     return rq->error ? amph_server_request_reply(rq, out) : put_body(rq, out, n, amph_wr_len(&w));
@@ -55,7 +61,9 @@ static size_t answer_holder(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
     struct amph_wr w;
+
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+
     uint64_t dev = amph_rd_u64(&r);
     uint64_t ino = amph_rd_u64(&r);
     uint64_t from = amph_rd_u64(&r);
@@ -63,11 +71,14 @@ static size_t answer_holder(struct amph_server_request *rq, uint8_t *out)
     uint64_t type = amph_rd_u64(&r);
     uint64_t pid = amph_rd_u64(&r);
     size_t n = amph_server_request_reply(rq, out);
+
     amph_wr_init(&w, out + n, FWD_MSG_MAX - n);
+
     bool mine = !r.bad && pid == (uint64_t)getpid();
     uint32_t holder = mine ? amph_server_lock_holder((dev_t)dev, (ino_t)ino, (off_t)from,
                                                      (off_t)len, (short)type)
                            : 0;
+
     amph_wr_u64(&w, mine && !holder ? FWD_HOLDER_UNKNOWN : holder);
     return put_body(rq, out, n, amph_wr_len(&w));
 }
@@ -83,10 +94,14 @@ static size_t answer_segment(struct amph_server_request *rq, uint8_t *out)
 static size_t answer_cancel(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
+
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+
     uint64_t seq = amph_rd_u64(&r);
+
     if (!r.bad && !amph_rd_left(&r))
         amph_server_flow_cancel(rq->server, rq->peer, seq);
+
     return amph_server_request_reply(rq, out);
 }
 
@@ -94,10 +109,14 @@ static size_t answer_hold_only(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
     uint64_t numbers[FWD_MSG_MAX / sizeof(uint64_t)];
+
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+
     size_t n = amph_rd_left(&r) / sizeof(uint64_t);
+
     for (size_t i = 0; i < n; i++)
         numbers[i] = amph_rd_u64(&r);
+
     amph_server_peer_keep_only(rq->server, rq->peer, numbers, n);
     return amph_server_request_reply(rq, out);
 }

@@ -21,6 +21,7 @@ void amph_server_work_done(struct amph_server *s, struct amph_server_request *rq
     __atomic_store_n(&s->posted, true, __ATOMIC_RELEASE);
     if (!s->stopping) /* from then on the endpoint may go at any time */
         amph_am_kick(s->ep);
+
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -28,6 +29,7 @@ void amph_server_let_wake_signal_in(bool in)
 {
     int err = errno;
     sigset_t wake;
+
     sigemptyset(&wake);
     sigaddset(&wake, AMPH_SERVER_WAKE_SIGNAL);
     pthread_sigmask(in ? SIG_UNBLOCK : SIG_BLOCK, &wake, NULL);
@@ -47,6 +49,7 @@ void amph_server_work_wake(struct amph_server *s, const struct amph_server_peer 
     for (struct amph_server_request *rq = s->running; rq; rq = rq->next_running)
         if (rq->peer == p && rq->seq == seq)
             wake(rq);
+
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -56,9 +59,11 @@ void amph_server_work_wake_all(struct amph_server *s, const struct amph_server_p
     for (struct amph_server_request *rq = s->running; rq; rq = rq->next_running)
         if (rq->peer == p)
             wake(rq);
+
     for (struct amph_server_request *rq = s->work; rq; rq = rq->next)
         if (rq->peer == p)
             atomic_store(&rq->unwanted, true);
+
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -73,38 +78,47 @@ static void list_running(struct amph_server *s, struct amph_server_request *rq)
 static void unlist_running(struct amph_server *s, struct amph_server_request *rq)
 {
     struct amph_server_request **at = &s->running;
+
     while (*at != rq)
         at = &(*at)->next_running;
+
     *at = rq->next_running;
 }
 
 static void *worker(void *arg)
 {
     struct amph_server *s = arg;
+
     pthread_mutex_lock(&s->lock);
     while (!s->stopping) {
         struct amph_server_request *rq = s->work;
+
         if (!rq) {
             s->idle++;
             pthread_cond_wait(&s->work_cond, &s->lock);
             s->idle--;
             continue;
         }
+
         s->work = rq->next;
         if (!s->work)
             s->work_tail = &s->work;
+
         list_running(s, rq);
         pthread_mutex_unlock(&s->lock);
+
         if (atomic_load(&rq->unwanted)) /* its client had gone before */
             rq->error = EINTR;
         else
             amph_server_request_run(rq);
+
         pthread_mutex_lock(&s->lock);
         unlist_running(s, rq);
         pthread_mutex_unlock(&s->lock);
         amph_server_work_done(s, rq);
         pthread_mutex_lock(&s->lock);
     }
+
     s->workers--;
     pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -115,6 +129,7 @@ static void *worker(void *arg)
 static void hire(struct amph_server *s)
 {
     pthread_t thread;
+
     if (amph_thread_start(&thread, true, AMPH_SERVER_STACK_BYTES, worker, s) == 0)
         s->workers++;
     else if (s->workers == 0)
@@ -126,13 +141,17 @@ void amph_server_work_give(struct amph_server *s, struct amph_server_request *rq
     pthread_mutex_lock(&s->lock);
     rq->next = NULL;
     s->handed++;
+
     unsigned waiting = 1;
+
     for (struct amph_server_request *q = s->work; q; q = q->next)
         waiting++;
+
     *s->work_tail = rq;
     s->work_tail = &rq->next;
     if (waiting > s->idle && s->workers < AMPH_SERVER_WORKERS_MAX)
         hire(s);
+
     pthread_cond_signal(&s->work_cond);
     pthread_mutex_unlock(&s->lock);
 }

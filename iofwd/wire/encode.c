@@ -38,6 +38,7 @@ static const struct amph_ip_path_pair *by_native(const struct amph_ip_path_pair 
     for (size_t i = 0; i < n; i++)
         if (t[i].native == v)
             return &t[i];
+
     return NULL;
 }
 
@@ -47,6 +48,7 @@ static const struct amph_ip_path_pair *by_wire(const struct amph_ip_path_pair *t
     for (size_t i = 0; i < n; i++)
         if (t[i].wire == v)
             return &t[i];
+
     return NULL;
 }
 
@@ -54,6 +56,7 @@ uint32_t amph_fwd_errno_to_wire(int err)
 {
     if (err == 0)
         return 0;
+
     const struct amph_ip_path_pair *p = by_native(errnos, AMPH_COUNTOF(errnos), (uint32_t)err);
     return p ? p->wire : 5;
 }
@@ -62,6 +65,7 @@ int amph_fwd_errno_from_wire(uint32_t wire)
 {
     if (wire == 0)
         return 0;
+
     const struct amph_ip_path_pair *p = by_wire(errnos, AMPH_COUNTOF(errnos), wire);
     return p ? (int)p->native : EIO;
 }
@@ -108,6 +112,7 @@ static const struct amph_ip_path_pair at_bits[] = {
     { AT_EMPTY_PATH, 4 },
     { AT_REMOVEDIR, 8 }, /* = AT_EACCESS on Linux; the call says which is meant */
 };
+
 static const struct amph_ip_path_pair amode_bits[] = { { X_OK, 1 }, { W_OK, 2 }, { R_OK, 4 } };
 /* RENAME_NOREPLACE, _EXCHANGE, _WHITEOUT */
 static const struct amph_ip_path_pair rename_bits[] = { { 1, 1 }, { 2, 2 }, { 4, 4 } };
@@ -116,6 +121,7 @@ static const struct amph_ip_path_pair falloc_bits[] = {
     { FALLOC_FL_KEEP_SIZE, 1 },  { FALLOC_FL_PUNCH_HOLE, 2 },    { FALLOC_FL_COLLAPSE_RANGE, 4 },
     { FALLOC_FL_ZERO_RANGE, 8 }, { FALLOC_FL_INSERT_RANGE, 16 }, { FALLOC_FL_UNSHARE_RANGE, 32 },
 };
+
 static const struct amph_ip_path_pair lockop_bits[] = {
     { LOCK_SH, 1 }, { LOCK_EX, 2 }, { LOCK_NB, 4 }, { LOCK_UN, 8 }
 };
@@ -142,13 +148,16 @@ bool amph_fwd_flags_to_wire(enum amph_fwd_set set, uint32_t native, uint32_t *ou
     const struct amph_ip_path_pair *f = s->nfield ? by_native(s->field, s->nfield,
                                                               native & s->native_mask)
                                                   : NULL;
+
     if (f)
         out = f->wire;
+
     for (size_t i = 0; i < s->nbits; i++)
         if (s->bit[i].native && (left & s->bit[i].native) == s->bit[i].native) {
             out |= s->bit[i].wire;
             left &= ~s->bit[i].native;
         }
+
     *out_p = out;
     return left == 0 && (f || !s->nfield);
 }
@@ -161,13 +170,16 @@ bool amph_fwd_flags_from_wire(enum amph_fwd_set set, uint32_t wire, uint32_t *ou
     const struct amph_ip_path_pair *f = s->nfield
                                             ? by_wire(s->field, s->nfield, wire & s->wire_mask)
                                             : NULL;
+
     if (f)
         out = f->native;
+
     for (size_t i = 0; i < s->nbits; i++)
         if (left & s->bit[i].wire) {
             out |= s->bit[i].native;
             left &= ~s->bit[i].wire;
         }
+
     *out_p = out;
     return left == 0 && (f || !s->nfield);
 }
@@ -179,6 +191,7 @@ static const struct amph_ip_path_pair whences[] = {
 bool amph_fwd_whence_to_wire(int whence, uint8_t *out_p)
 {
     const struct amph_ip_path_pair *p = by_native(whences, AMPH_COUNTOF(whences), (uint32_t)whence);
+
     *out_p = p ? (uint8_t)p->wire : 0;
     return p != NULL;
 }
@@ -186,6 +199,7 @@ bool amph_fwd_whence_to_wire(int whence, uint8_t *out_p)
 bool amph_fwd_whence_from_wire(uint8_t wire, int *out_p)
 {
     const struct amph_ip_path_pair *p = by_wire(whences, AMPH_COUNTOF(whences), wire);
+
     *out_p = p ? (int)p->native : 0;
     return p != NULL;
 }
@@ -201,6 +215,7 @@ static void put_time(struct amph_wr *w, const struct timespec *ts)
 static struct timespec get_time(struct amph_rd *r)
 {
     struct timespec ts;
+
     ts.tv_sec = (time_t)(int64_t)amph_rd_u64(r);
     ts.tv_nsec = (long)amph_rd_u32(r);
     return ts;
@@ -216,12 +231,14 @@ static dev_t get_dev(struct amph_rd *r)
 {
     uint32_t ma = amph_rd_u32(r);
     uint32_t mi = amph_rd_u32(r);
+
     return makedev(ma, mi);
 }
 
 void amph_fwd_put_stat(struct amph_wr *w, const struct stat *st)
 {
     uint32_t mode;
+
     amph_fwd_flags_to_wire(FWD_SET_MODE, st->st_mode, &mode);
     put_dev(w, st->st_dev);
     amph_wr_u64(w, st->st_ino);
@@ -241,6 +258,7 @@ void amph_fwd_put_stat(struct amph_wr *w, const struct stat *st)
 void amph_fwd_get_stat(struct amph_rd *r, struct stat *st)
 {
     uint32_t mode;
+
     memset(st, 0, sizeof *st);
     st->st_dev = get_dev(r);
     st->st_ino = (ino_t)amph_rd_u64(r);
@@ -267,6 +285,7 @@ static void put_statx_time(struct amph_wr *w, const struct statx_timestamp *t)
 static struct statx_timestamp get_statx_time(struct amph_rd *r)
 {
     struct statx_timestamp t = { .tv_sec = (int64_t)amph_rd_u64(r) };
+
     t.tv_nsec = amph_rd_u32(r);
     return t;
 }
@@ -274,6 +293,7 @@ static struct statx_timestamp get_statx_time(struct amph_rd *r)
 void amph_fwd_put_statx(struct amph_wr *w, const struct statx *stx)
 {
     uint32_t mode;
+
     amph_fwd_flags_to_wire(FWD_SET_MODE, stx->stx_mode, &mode);
     amph_wr_u32(w, stx->stx_mask & (STATX_BASIC_STATS | STATX_BTIME));
     amph_wr_u32(w, stx->stx_blksize);
@@ -297,6 +317,7 @@ void amph_fwd_put_statx(struct amph_wr *w, const struct statx *stx)
 void amph_fwd_get_statx(struct amph_rd *r, struct statx *stx)
 {
     uint32_t mode;
+
     memset(stx, 0, sizeof *stx);
     stx->stx_mask = amph_rd_u32(r);
     stx->stx_blksize = amph_rd_u32(r);
@@ -314,8 +335,10 @@ void amph_fwd_get_statx(struct amph_rd *r, struct statx *stx)
     stx->stx_btime = get_statx_time(r);
     stx->stx_ctime = get_statx_time(r);
     stx->stx_mtime = get_statx_time(r);
+
     dev_t rdev = get_dev(r);
     dev_t dev = get_dev(r);
+
     stx->stx_rdev_major = major(rdev);
     stx->stx_rdev_minor = minor(rdev);
     stx->stx_dev_major = major(dev);
@@ -364,10 +387,12 @@ void amph_fwd_put_lock(struct amph_wr *w, const struct flock *lock)
     const struct amph_ip_path_pair *type = by_native(lock_types, AMPH_COUNTOF(lock_types),
                                                      (uint32_t)lock->l_type);
     uint8_t whence;
+
     if (!type || !amph_fwd_whence_to_wire(lock->l_whence, &whence)) {
         w->bad = true;
         return;
     }
+
     amph_wr_u8(w, (uint8_t)type->wire);
     amph_wr_u8(w, whence);
     amph_wr_u64(w, (uint64_t)lock->l_start);
@@ -380,11 +405,13 @@ void amph_fwd_get_lock(struct amph_rd *r, struct flock *lock)
     const struct amph_ip_path_pair *type = by_wire(lock_types, AMPH_COUNTOF(lock_types),
                                                    amph_rd_u8(r));
     int whence;
+
     memset(lock, 0, sizeof *lock);
     if (!amph_fwd_whence_from_wire(amph_rd_u8(r), &whence) || !type) {
         r->bad = true;
         return;
     }
+
     lock->l_type = (short)type->native;
     lock->l_whence = (short)whence;
     lock->l_start = (off_t)amph_rd_u64(r);
@@ -404,6 +431,7 @@ void amph_fwd_put_times(struct amph_wr *w, const struct timespec *times)
         bool now = !times || times[i].tv_nsec == UTIME_NOW;
         bool omit = times && times[i].tv_nsec == UTIME_OMIT;
         struct timespec none = { 0, 0 };
+
         amph_wr_u8(w, now ? TIME_NOW : omit ? TIME_OMIT : TIME_SET);
         put_time(w, now || omit ? &none : &times[i]);
     }
@@ -413,6 +441,7 @@ void amph_fwd_get_times(struct amph_rd *r, struct timespec times[2])
 {
     for (int i = 0; i < 2; i++) {
         uint8_t kind = amph_rd_u8(r);
+
         times[i] = get_time(r);
         if (kind > TIME_OMIT)
             r->bad = true;
@@ -438,6 +467,7 @@ struct entry {
     uint16_t reclen;
     uint8_t type;
 } __attribute__((packed));
+
 enum {
     ENTRY_BYTES = 19,
     NAME_MOST = 255
@@ -447,13 +477,17 @@ void amph_fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_byt
 {
     const char *at = entries;
     const char *end = at + len_bytes;
+
     while (at < end && !w->bad) {
         struct entry e;
+
         memcpy(&e, at, ENTRY_BYTES);
+
         const char *name = at + ENTRY_BYTES;
         size_t n = strnlen(name, NAME_MOST);
         const struct amph_ip_path_pair *type = by_native(entry_types, AMPH_COUNTOF(entry_types),
                                                          e.type);
+
         amph_wr_u64(w, e.ino);
         amph_wr_u64(w, (uint64_t)e.off);
         amph_wr_u8(w, type ? (uint8_t)type->wire : 0);
@@ -467,17 +501,22 @@ bool amph_fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *
 {
     char *at = entries;
     size_t left = cap;
+
     while (amph_rd_left(r) > 0) {
         struct entry e = { 0 };
+
         e.ino = amph_rd_u64(r);
         e.off = (int64_t)amph_rd_u64(r);
+
         const struct amph_ip_path_pair *type = by_wire(entry_types, AMPH_COUNTOF(entry_types),
                                                        amph_rd_u8(r));
         size_t n = amph_rd_u8(r);
         const void *name = amph_rd_bytes(r, n);
         size_t reclen = amph_align_up(ENTRY_BYTES + n + 1, 8);
+
         if (r->bad || !type || n == 0 || reclen > left)
             return false;
+
         e.type = (uint8_t)type->native;
         e.reclen = (uint16_t)reclen;
         memset(at + ENTRY_BYTES, 0, reclen - ENTRY_BYTES);
@@ -486,6 +525,7 @@ bool amph_fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *
         at += reclen;
         left -= reclen;
     }
+
     *len_p = cap - left;
     return true;
 }

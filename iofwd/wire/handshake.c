@@ -23,6 +23,7 @@
 size_t amph_fwd_frame_build(uint8_t *out, enum amph_fwd_frame type, const void *body, size_t len)
 {
     struct amph_wr w;
+
     amph_wr_init(&w, out, FWD_FRAME_HEAD_BYTES + len);
     amph_wr_u32(&w, FWD_FRAME_MAGIC);
     amph_wr_u8(&w, FWD_VERSION);
@@ -31,6 +32,7 @@ size_t amph_fwd_frame_build(uint8_t *out, enum amph_fwd_frame type, const void *
     amph_wr_u32(&w, (uint32_t)len);
     if (body != out + FWD_FRAME_HEAD_BYTES)
         amph_wr_bytes(&w, body, len);
+
     return FWD_FRAME_HEAD_BYTES + len;
 }
 
@@ -38,10 +40,14 @@ enum amph_status amph_fwd_frame_parse(const uint8_t *buf, size_t have, struct am
                                       size_t *used_p)
 {
     struct amph_rd r;
+
     if (have < FWD_FRAME_HEAD_BYTES)
         return AMPH_AGAIN;
+
     amph_rd_init(&r, buf, have);
+
     uint32_t magic = amph_rd_u32(&r);
+
     in->version = amph_rd_u8(&r);
     in->type = amph_rd_u8(&r);
     amph_rd_u16(&r);
@@ -50,6 +56,7 @@ enum amph_status amph_fwd_frame_parse(const uint8_t *buf, size_t have, struct am
         return AMPH_ERR_PROTO;
     if (amph_rd_left(&r) < in->len)
         return AMPH_AGAIN;
+
     in->body = r.at;
     *used_p = FWD_FRAME_HEAD_BYTES + in->len;
     return AMPH_OK;
@@ -65,6 +72,7 @@ static bool proof(const char *label, const uint8_t key[AMPH_KEY_BYTES], const ui
 {
     uint8_t text[8 + 2 * FWD_NONCE_BYTES + FWD_FRAME_BODY_MAX];
     struct amph_wr w;
+
     amph_wr_init(&w, text, sizeof text);
     amph_wr_bytes(&w, label, 8);
     amph_wr_bytes(&w, server_nonce, FWD_NONCE_BYTES);
@@ -72,6 +80,7 @@ static bool proof(const char *label, const uint8_t key[AMPH_KEY_BYTES], const ui
     amph_wr_bytes(&w, body, len);
     if (w.bad)
         return false;
+
     amph_mac(key, text, amph_wr_len(&w), mac);
     return true;
 }
@@ -80,8 +89,10 @@ static size_t seal(struct amph_wr *w, const char *label, const uint8_t *key,
                    const uint8_t *server_nonce, const uint8_t *client_nonce)
 {
     uint8_t mac[AMPH_MAC_BYTES];
+
     if (w->bad || !proof(label, key, server_nonce, client_nonce, w->base, amph_wr_len(w), mac))
         return 0;
+
     amph_wr_bytes(w, mac, sizeof mac);
     return w->bad ? 0 : amph_wr_len(w);
 }
@@ -91,11 +102,13 @@ static enum amph_status unseal(const uint8_t *body, size_t len, const char *labe
                                const uint8_t *client_nonce, struct amph_rd *r)
 {
     uint8_t mac[AMPH_MAC_BYTES];
+
     if (len < AMPH_MAC_BYTES ||
         !proof(label, key, server_nonce, client_nonce, body, len - AMPH_MAC_BYTES, mac))
         return AMPH_ERR_PROTO;
     if (!amph_mac_equal(mac, body + len - AMPH_MAC_BYTES, AMPH_MAC_BYTES))
         return AMPH_ERR_DENIED;
+
     amph_rd_init(r, body, len - AMPH_MAC_BYTES);
     return AMPH_OK;
 }
@@ -107,6 +120,7 @@ size_t amph_fwd_hello_build(uint8_t *out, size_t room, const struct amph_fwd_hel
                             const uint8_t server_nonce[FWD_NONCE_BYTES])
 {
     struct amph_wr w;
+
     amph_wr_init(&w, out, room);
     amph_wr_u8(&w, h->kind);
     amph_wr_u8(&w, h->big_endian);
@@ -123,6 +137,7 @@ size_t amph_fwd_hello_build(uint8_t *out, size_t room, const struct amph_fwd_hel
     amph_wr_blob(&w, h->area_key, h->area_key_len);
     amph_wr_u64(&w, h->part_at);
     amph_wr_u64(&w, h->part_len);
+
     return seal(&w, "fwdhello", key, server_nonce, no_nonce);
 }
 
@@ -132,8 +147,10 @@ enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct am
 {
     struct amph_rd r;
     enum amph_status st = unseal(body, len, "fwdhello", key, server_nonce, no_nonce, &r);
+
     if (st != AMPH_OK)
         return st;
+
     h->kind = amph_rd_u8(&r);
     h->big_endian = amph_rd_u8(&r);
     h->pointer_bytes = amph_rd_u8(&r);
@@ -144,7 +161,9 @@ enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct am
     h->child = amph_rd_u32(&r);
     h->pid = amph_rd_u32(&r);
     h->index = amph_rd_u32(&r);
+
     const void *nonce = amph_rd_bytes(&r, FWD_NONCE_BYTES);
+
     h->addr = amph_rd_blob(&r, &h->addr_len);
     h->area_key = amph_rd_blob(&r, &h->area_key_len);
     h->part_at = amph_rd_u64(&r);
@@ -152,6 +171,7 @@ enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct am
     if (r.bad || h->kind > FWD_HELLO_NOTIFY || h->addr_len > AMPH_AM_ADDR_MAX_BYTES ||
         h->area_key_len > FWD_AREA_KEY_MAX)
         return AMPH_ERR_PROTO;
+
     memcpy(h->nonce, nonce, FWD_NONCE_BYTES);
     return AMPH_OK;
 }
@@ -162,6 +182,7 @@ size_t amph_fwd_welcome_build(uint8_t *out, size_t room, const struct amph_fwd_w
                               const uint8_t client_nonce[FWD_NONCE_BYTES])
 {
     struct amph_wr w;
+
     amph_wr_init(&w, out, room);
     amph_wr_u32(&w, wc->number);
     amph_wr_u32(&w, wc->index);
@@ -169,6 +190,7 @@ size_t amph_fwd_welcome_build(uint8_t *out, size_t room, const struct amph_fwd_w
     amph_wr_u32(&w, wc->nservers);
     for (uint32_t i = 0; i < wc->nservers && i < AMPH_FWD_PARTS_MAX; i++)
         amph_wr_u32(&w, wc->servers[i]);
+
     amph_wr_blob(&w, wc->addr, wc->addr_len);
     return seal(&w, "fwdwelco", key, server_nonce, client_nonce);
 }
@@ -181,16 +203,20 @@ enum amph_status amph_fwd_welcome_parse(const uint8_t *body, size_t len,
 {
     struct amph_rd r;
     enum amph_status st = unseal(body, len, "fwdwelco", key, server_nonce, client_nonce, &r);
+
     if (st != AMPH_OK)
         return st;
+
     wc->number = amph_rd_u32(&r);
     wc->index = amph_rd_u32(&r);
     wc->server = amph_rd_u32(&r);
     wc->nservers = amph_rd_u32(&r);
     if (wc->nservers > AMPH_FWD_PARTS_MAX)
         return AMPH_ERR_PROTO;
+
     for (uint32_t i = 0; i < wc->nservers; i++)
         wc->servers[i] = amph_rd_u32(&r);
+
     wc->addr = amph_rd_blob(&r, &wc->addr_len);
     return r.bad ? AMPH_ERR_PROTO : AMPH_OK;
 }
@@ -214,8 +240,10 @@ bool amph_fwd_needs_network(const struct amph_jobdesc *job)
 void amph_fwd_note_oversubscribed(const struct amph_jobdesc *job, uint32_t host)
 {
     unsigned here = 0;
+
     for (uint32_t i = 0; i < job->nproc[AMPH_COMPUTE] + job->nproc[AMPH_SERVER]; i++)
         here += job->proc[i].host == host;
+
     amph_am_set_oversubscribed(here);
 }
 
@@ -229,10 +257,12 @@ size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_f
 {
     uint8_t tcp[AMPH_INET_BLOB_BYTES];
     struct amph_wr w;
+
     amph_wr_init(&w, out, room);
     amph_wr_u8(&w, FWD_VERSION);
     amph_wr_blob(&w, a->unix_name, strlen(a->unix_name));
     amph_wr_blob(&w, tcp, a->tcp.ss_family == AF_UNSPEC ? 0 : amph_inet_put(&a->tcp, tcp));
+
     return w.bad ? 0 : amph_wr_len(&w);
 }
 
@@ -240,14 +270,20 @@ bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_
 {
     struct amph_rd r;
     size_t n, tcp_len;
+
     memset(a, 0, sizeof *a);
     amph_rd_init(&r, buf, len);
+
     uint8_t version = amph_rd_u8(&r);
     const void *name = amph_rd_blob(&r, &n);
+
     if (!name || n >= sizeof a->unix_name || version != FWD_VERSION)
         return false;
+
     memcpy(a->unix_name, name, n);
+
     const void *tcp = amph_rd_blob(&r, &tcp_len);
+
     return tcp && !r.bad && (tcp_len == 0 || amph_inet_get(tcp, tcp_len, &a->tcp) == AMPH_OK);
 }
 
@@ -256,12 +292,15 @@ bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_
 static enum amph_status connect_to(int fd, const void *sa, socklen_t len, int *fd_p)
 {
     int ret;
+
     while ((ret = connect(fd, sa, len)) != 0 && errno == EINTR)
         ;
+
     if (ret != 0 && errno != EISCONN) {
         close(fd);
         return AMPH_ERR_PEER;
     }
+
     *fd_p = fd;
     return AMPH_OK;
 }
@@ -272,22 +311,29 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
     if (same_host && a->unix_name[0]) {
         struct sockaddr_un sun = { .sun_family = AF_UNIX };
         size_t n = strlen(a->unix_name);
+
         memcpy(sun.sun_path + 1, a->unix_name, n);
+
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
         return fd < 0
                    ? AMPH_ERR_NOMEM
                    : connect_to(fd, &sun,
                                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n), fd_p);
     }
+
     if (a->tcp.ss_family == AF_UNSPEC)
         return AMPH_ERR_PEER;
+
     int fd = socket(a->tcp.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;
     int idle = 5;
     int count = 3;
     int limit_ms = 15000;
+
     if (fd < 0)
         return AMPH_ERR_NOMEM;
+
     /* A host that vanishes without a word is noticed too. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
@@ -295,6 +341,7 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+
     return connect_to(fd, &a->tcp, (socklen_t)amph_inet_len(&a->tcp), fd_p);
 }
 
@@ -303,8 +350,10 @@ static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
     for (;;) {
         uint64_t now = amph_now_ns();
         struct pollfd p = { .fd = fd, .events = events };
+
         if (now >= deadline_ns)
             return AMPH_ERR_TIMEOUT;
+
         int n = poll(&p, 1, (int)((deadline_ns - now) / AMPH_NS_PER_MS) + 1);
         if (n > 0)
             return AMPH_OK;
@@ -317,8 +366,10 @@ enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
 {
     uint64_t deadline = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     const uint8_t *at = buf;
+
     while (len > 0) {
         ssize_t n = send(fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
         if (n > 0) {
             at += n;
             len -= (size_t)n;
@@ -329,6 +380,7 @@ enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
         } else if (errno != EINTR)
             return AMPH_ERR_PEER;
     }
+
     return AMPH_OK;
 }
 
@@ -336,6 +388,7 @@ static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadl
 {
     while (len > 0) {
         ssize_t n = recv(fd, buf, len, MSG_DONTWAIT);
+
         if (n > 0) {
             buf += n;
             len -= (size_t)n;
@@ -346,6 +399,7 @@ static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadl
         } else if (n == 0 || errno != EINTR)
             return AMPH_ERR_PEER;
     }
+
     return AMPH_OK;
 }
 
@@ -354,11 +408,14 @@ enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_
     uint64_t deadline = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     size_t used;
     enum amph_status st = receive(fd, buf, FWD_FRAME_HEAD_BYTES, deadline);
+
     if (st != AMPH_OK)
         return st;
+
     st = amph_fwd_frame_parse(buf, FWD_FRAME_HEAD_BYTES, in, &used);
     if (st != AMPH_AGAIN)
         return st;
+
     st = receive(fd, buf + FWD_FRAME_HEAD_BYTES, in->len, deadline);
     return st == AMPH_OK ? amph_fwd_frame_parse(buf, FWD_FRAME_HEAD_BYTES + in->len, in, &used)
                          : st;
@@ -368,8 +425,10 @@ static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NO
 {
     struct amph_fwd_frame_in in;
     enum amph_status st = amph_fwd_control_receive(fd, buf, &in);
+
     if (st != AMPH_OK)
         return st;
+
     if (in.version != FWD_VERSION) {
         amph_error(
             "this client speaks version %d of the iofwd protocol, the I/O server version %u; "
@@ -378,13 +437,16 @@ static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NO
             FWD_VERSION, in.version);
         return AMPH_ERR_PROTO;
     }
+
     /* before it has asked who is there: it is about the server, not about this client */
     if (in.type == FWD_FRAME_REFUSE) {
         amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
         return AMPH_ERR_FULL;
     }
+
     if (in.type != FWD_FRAME_GREET || in.len != FWD_NONCE_BYTES)
         return AMPH_ERR_PROTO;
+
     memcpy(nonce, in.body, FWD_NONCE_BYTES);
     return AMPH_OK;
 }
@@ -396,28 +458,38 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
     uint8_t server_nonce[FWD_NONCE_BYTES];
     struct amph_fwd_frame_in in;
     enum amph_status st = AMPH_OK;
+
     if (ask)
         st = amph_fwd_control_send(fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_ASK, NULL, 0));
+
     if (st == AMPH_OK)
         st = receive_greet(fd, buf, server_nonce);
+
     if (st != AMPH_OK)
         return st;
+
     amph_random(h->nonce, sizeof h->nonce);
+
     size_t n = amph_fwd_hello_build(buf + FWD_FRAME_HEAD_BYTES, FWD_FRAME_BODY_MAX, h, key,
                                     server_nonce);
+
     st = n ? amph_fwd_control_send(
                  fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_FRAME_HEAD_BYTES, n))
            : AMPH_ERR_RANGE;
     if (st == AMPH_OK)
         st = amph_fwd_control_receive(fd, buf, &in);
+
     if (st != AMPH_OK)
         return st;
+
     if (in.type == FWD_FRAME_REFUSE) {
         amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
         return AMPH_ERR_DENIED;
     }
+
     if (in.type != FWD_FRAME_WELCOME)
         return AMPH_ERR_PROTO;
+
     return amph_fwd_welcome_parse(in.body, in.len, wc, key, server_nonce, h->nonce);
 }
 
@@ -435,10 +507,13 @@ enum amph_status amph_fwd_control_keep(const struct amph_fwd_server_addr *a, boo
     struct amph_fwd_welcome wc;
     int fd;
     enum amph_status st = buf ? amph_fwd_control_connect(a, same_host, &fd) : AMPH_ERR_NOMEM;
+
     if (st == AMPH_OK && (st = amph_fwd_control_greet(fd, key, &h, false, buf, &wc)) != AMPH_OK)
         close(fd);
+
     free(buf);
     if (st == AMPH_OK)
         *fd_p = fd;
+
     return st;
 }

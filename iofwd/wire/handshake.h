@@ -140,6 +140,7 @@ struct amph_fwd_server_addr {
     char unix_name[64];          /* abstract name without the leading NUL; "" where there is none */
     struct sockaddr_storage tcp; /* IPv4 or IPv6; AF_UNSPEC: none */
 };
+
 size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_fwd_server_addr *a);
 bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_server_addr *a);
 

@@ -18,6 +18,7 @@ void amph_fwd_put_req_head(struct amph_wr *w, const struct amph_fwd_req_head *h)
 bool amph_fwd_get_req_head(struct amph_rd *r, struct amph_fwd_req_head *h)
 {
     size_t all = amph_rd_left(r);
+
     h->magic = amph_rd_u32(r);
     h->version = amph_rd_u8(r);
     h->hops = amph_rd_u8(r);
@@ -26,6 +27,7 @@ bool amph_fwd_get_req_head(struct amph_rd *r, struct amph_fwd_req_head *h)
     h->client = amph_rd_u32(r);
     h->seq = amph_rd_u64(r);
     h->cookie = amph_rd_u64(r);
+
     return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all;
 }
 
@@ -45,6 +47,7 @@ void amph_fwd_put_rep_head(struct amph_wr *w, const struct amph_fwd_rep_head *h)
 bool amph_fwd_get_rep_head(struct amph_rd *r, struct amph_fwd_rep_head *h)
 {
     size_t all = amph_rd_left(r);
+
     h->magic = amph_rd_u32(r);
     h->version = amph_rd_u8(r);
     amph_rd_u8(r);
@@ -54,6 +57,7 @@ bool amph_fwd_get_rep_head(struct amph_rd *r, struct amph_fwd_rep_head *h)
     h->seq = amph_rd_u64(r);
     h->tags_len = amph_rd_u16(r);
     amph_rd_u16(r);
+
     return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all &&
            h->tags_len <= amph_rd_left(r);
 }
@@ -76,6 +80,7 @@ bool amph_fwd_get_bulk(struct amph_rd *r, struct amph_fwd_bulk *b)
     b->op = amph_rd_u32(r);
     b->len = amph_rd_u32(r);
     b->at = amph_rd_u64(r);
+
     return !r->bad && b->where <= FWD_SEGMENT && (b->flags & ~FWD_PIECE_ALL) == 0 &&
            (b->rwf & ~FWD_RWF_ALL) == 0;
 }
@@ -98,12 +103,14 @@ void amph_fwd_put_extent(struct amph_wr *w, const struct amph_fwd_extent *row)
 bool amph_fwd_get_view(const void *blob, size_t len, struct amph_fwd_view *s)
 {
     struct amph_rd r;
+
     amph_rd_init(&r, blob, len);
     s->number = amph_rd_u64(&r);
     s->processes = amph_rd_u32(&r);
     s->absent = amph_rd_u32(&r);
     s->rows = r.at;
     s->nrows = (uint32_t)(amph_rd_left(&r) / FWD_EXTENT_BYTES);
+
     return !r.bad && amph_rd_left(&r) % FWD_EXTENT_BYTES == 0 && s->processes > 0;
 }
 
@@ -111,11 +118,13 @@ struct amph_fwd_extent amph_fwd_view_extent(const struct amph_fwd_view *s, uint3
 {
     struct amph_rd r;
     struct amph_fwd_extent row;
+
     amph_rd_init(&r, s->rows + (size_t)i * FWD_EXTENT_BYTES, FWD_EXTENT_BYTES);
     row.at = amph_rd_u32(&r);
     row.len = amph_rd_u32(&r);
     row.stride = amph_rd_u32(&r);
     row.count = amph_rd_u32(&r);
+
     return row;
 }
 
@@ -123,12 +132,15 @@ bool amph_fwd_extent_fits(const struct amph_fwd_extent *row, uint64_t len, uint6
                           uint64_t *sum_p)
 {
     uint64_t end;
+
     if (row->len == 0 || row->count == 0 || row->at < *at_p ||
         (row->count > 1 && row->stride < row->len))
         return false;
+
     end = row->at + (uint64_t)(row->count - 1) * row->stride; /* below 2 to the power of 64 */
     if (end > len || row->len > len - end)
         return false;
+
     *at_p = end + row->len;
     *sum_p += (uint64_t)row->len * row->count;
     return true;

@@ -34,8 +34,10 @@ static inline uint32_t amph_fwd_inode_flag_get(const void *at, size_t i)
 {
     const uint8_t *p = (const uint8_t *)at + i * FWD_INODE_FLAG_BYTES;
     uint32_t word = 0;
+
     for (unsigned b = 0; b < FWD_INODE_FLAG_BYTES; b++)
         word |= (uint32_t)p[b] << 8 * b;
+
     return word;
 }
 

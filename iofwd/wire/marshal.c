@@ -16,9 +16,11 @@
 enum amph_fwd_id amph_fwd_call_of_service(uint16_t service)
 {
     static uint8_t index[256]; /* id + 1; filled at the first call, always with the same values */
+
     if (!index[amph_fwd_calls[0].service])
         for (size_t i = AMPH_FWD_NCALLS; i-- > 0;)
             index[amph_fwd_calls[i].service] = (uint8_t)(i + 1);
+
     return service < AMPH_COUNTOF(index) && index[service] ? (enum amph_fwd_id)(index[service] - 1)
                                                            : AMPH_FWD_NCALLS;
 }
@@ -30,13 +32,17 @@ const struct amph_fwd_file *amph_fwd_call_file(const struct amph_fwd_call_desc *
 {
     for (unsigned i = 0; i < desc->nargs; i++) {
         uint8_t word = desc->arg[i].word;
+
         if (word != FWD_IN_FILE && word != FWD_IN_PATH)
             continue;
+
         const struct amph_fwd_file *file = *(
             const struct amph_fwd_file *const *)((const char *)args + desc->arg[i].client_at);
+
         if (file)
             return file;
     }
+
     return NULL;
 }
 
@@ -47,6 +53,7 @@ static int put_file(struct amph_wr *w, const struct amph_fwd_file *file, uint32_
             amph_wr_u64(w, file->part[i].handle);
             return 0;
         }
+
     return file->nparts ? EXDEV : EBADF;
 }
 
@@ -54,9 +61,11 @@ static int put_text(struct amph_wr *w, const char *text)
 {
     if (!text)
         return EFAULT;
+
     size_t n = strnlen(text, FWD_PATH_MAX);
     if (n == FWD_PATH_MAX)
         return ENAMETOOLONG;
+
     amph_wr_blob(w, text, n + 1);
     return 0;
 }
@@ -70,77 +79,97 @@ static int put_in_path(struct amph_wr *w, const void *at, uint32_t server)
 {
     const struct path_arg *p = at;
     int err = 0;
+
     if (p->dir)
         err = put_file(w, p->dir, server);
     else
         amph_wr_u64(w, 0);
+
     return err ? err : put_text(w, p->name);
 }
+
 static int put_in_file(struct amph_wr *w, const void *at, uint32_t server)
 {
     return put_file(w, *(const struct amph_fwd_file *const *)at, server);
 }
+
 static int put_in_whence(struct amph_wr *w, const void *at, uint32_t server)
 {
     uint8_t wire;
+
     if (!amph_fwd_whence_to_wire(*(const int *)at, &wire))
         return EINVAL;
+
     amph_wr_u8(w, wire);
     return 0;
 }
+
 static int put_in_off(struct amph_wr *w, const void *at, uint32_t server)
 {
     amph_wr_u64(w, (uint64_t)(int64_t) * (const off_t *)at);
     return 0;
 }
+
 static int put_in_len(struct amph_wr *w, const void *at, uint32_t server)
 {
     amph_wr_u64(w, *(const size_t *)at);
     return 0;
 }
+
 static int put_in_id(struct amph_wr *w, const void *at, uint32_t server)
 {
     amph_wr_u32(w, *(const uint32_t *)at);
     return 0;
 }
+
 static int put_in_dev(struct amph_wr *w, const void *at, uint32_t server)
 {
     amph_wr_u32(w, major(*(const dev_t *)at));
     amph_wr_u32(w, minor(*(const dev_t *)at));
     return 0;
 }
+
 static int put_in_times(struct amph_wr *w, const void *at, uint32_t server)
 {
     amph_fwd_put_times(w, *(const struct timespec *const *)at);
     return 0;
 }
+
 static int put_in_lock(struct amph_wr *w, const void *at, uint32_t server)
 {
     const struct flock *lock = *(const struct flock *const *)at;
+
     if (!lock)
         return EFAULT;
+
     amph_fwd_put_lock(w, lock);
     return w->bad ? EINVAL : 0;
 }
+
 static int put_in_text(struct amph_wr *w, const void *at, uint32_t server)
 {
     return put_text(w, *(const char *const *)at);
 }
+
 /* A value: pointer and length, as both sides' records have them. */
 struct blob_arg {
     const void *at;
     size_t len;
 };
+
 static int put_in_blob(struct amph_wr *w, const void *at, uint32_t server)
 {
     const struct blob_arg *b = at;
+
     if (b->len > FWD_BLOB_MAX)
         return E2BIG;
     if (b->len && !b->at)
         return EFAULT;
+
     amph_wr_blob(w, b->at, b->len);
     return 0;
 }
+
 /* Out-buffers: how much the caller has room for goes with the request.  Records: pointer, capacity,
  * where the length goes. */
 struct out_arg {
@@ -148,9 +177,11 @@ struct out_arg {
     size_t cap;
     size_t *len;
 };
+
 static int put_out_cap(struct amph_wr *w, const void *at, uint32_t server)
 {
     size_t cap = ((const struct out_arg *)at)->cap;
+
     amph_wr_u32(w, cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap);
     return 0;
 }
@@ -161,8 +192,10 @@ static int get_text(struct amph_rd *r, const char **text_p)
 {
     size_t n;
     const char *p = amph_rd_blob(r, &n);
+
     if (!p || n == 0 || n > FWD_PATH_MAX || memchr(p, 0, n) != p + n - 1)
         return EPROTO;
+
     *text_p = p;
     return 0;
 }
@@ -170,6 +203,7 @@ static int get_text(struct amph_rd *r, const char **text_p)
 static int get_in_file(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     struct amph_server_handle *h = res->find(res->ctx, amph_rd_u64(r));
+
     *(struct amph_server_handle **)at = h;
     return r->bad ? EPROTO : h ? 0 : EBADF;
 }
@@ -183,60 +217,79 @@ static int get_in_path(struct amph_rd *r, void *at, const struct amph_fwd_resolv
 {
     struct server_path *p = at;
     uint64_t handle = amph_rd_u64(r);
+
     p->dir = handle ? res->find(res->ctx, handle) : NULL;
+
     int err = get_text(r, &p->name);
+
     return err ? err : handle && !p->dir ? EBADF : 0;
 }
+
 static int get_in_whence(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     return amph_fwd_whence_from_wire(amph_rd_u8(r), at) ? 0 : EINVAL;
 }
+
 static int get_in_off(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     *(off_t *)at = (off_t)amph_rd_u64(r);
     return 0;
 }
+
 static int get_in_len(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     *(size_t *)at = (size_t)amph_rd_u64(r);
     return 0;
 }
+
 static int get_in_id(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     *(uint32_t *)at = amph_rd_u32(r);
     return 0;
 }
+
 static int get_in_dev(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     uint32_t ma = amph_rd_u32(r);
     uint32_t mi = amph_rd_u32(r);
+
     *(dev_t *)at = makedev(ma, mi);
     return 0;
 }
+
 static int get_in_times(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     amph_fwd_get_times(r, at);
     return r->bad ? EINVAL : 0;
 }
+
 static int get_in_lock(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     struct flock *l = at;
+
     amph_fwd_get_lock(r, l);
+
     off_t most = l->l_start < 0 ? FWD_LOCKS_END : FWD_LOCKS_END - l->l_start;
+
     if (most > 0 && (l->l_len == 0 || (l->l_len > most && l->l_start <= INT64_MAX - l->l_len)))
         l->l_len = most;
+
     return r->bad ? EINVAL : 0;
 }
+
 static int get_in_text(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     return get_text(r, at);
 }
+
 static int get_in_blob(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     struct blob_arg *b = at;
+
     b->at = amph_rd_blob(r, &b->len);
     return b->at ? 0 : EPROTO;
 }
+
 static int get_out_cap(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     ((struct out_arg *)at)->cap = amph_rd_u32(r);
@@ -283,6 +336,7 @@ static void put_statfs(struct amph_wr *w, const void *at)
 static void put_flags(struct amph_wr *w, const void *at)
 {
     uint32_t wire;
+
     amph_fwd_flags_to_wire(FWD_SET_OFLAGS, *(const uint32_t *)at, &wire);
     amph_wr_u32(w, wire);
 }
@@ -290,14 +344,17 @@ static void put_flags(struct amph_wr *w, const void *at)
 static void put_lock(struct amph_wr *w, const void *at)
 {
     struct flock l = *(const struct flock *)at;
+
     if (l.l_whence == SEEK_SET && l.l_len == FWD_LOCKS_END - l.l_start)
         l.l_len = 0;
+
     amph_fwd_put_lock(w, &l);
 }
 
 static void put_string(struct amph_wr *w, const void *at)
 {
     const struct server_out *out = at;
+
     amph_wr_u32(w, (uint32_t)out->len);
     amph_wr_bytes(w, out->at, out->at ? out->len : 0);
 }
@@ -318,9 +375,11 @@ static void *target(void *at)
 static bool get_newfile(struct amph_rd *r, void *at, uint32_t server)
 {
     struct amph_fwd_file *file = target(at);
+
     file->nparts = 1;
     file->rwf = 0;
     file->part[0] = (struct amph_fwd_ref){ .server = server, .handle = amph_rd_u64(r) };
+
     return true;
 }
 
@@ -357,6 +416,7 @@ static bool get_statfs(struct amph_rd *r, void *at, uint32_t server)
 static bool get_flags(struct amph_rd *r, void *at, uint32_t server)
 {
     uint32_t native;
+
     amph_fwd_flags_from_wire(FWD_SET_OFLAGS, amph_rd_u32(r), &native);
     *(int *)target(at) = (int)native;
     return true;
@@ -372,13 +432,17 @@ static bool get_string(struct amph_rd *r, void *at, uint32_t server)
 {
     const struct out_arg *out = at;
     size_t n = amph_rd_u32(r);
+
     /* With no room at all only the length was asked for. */
     size_t here = out->cap ? n : 0;
     const void *p = amph_rd_bytes(r, here);
+
     if (!p || here > out->cap)
         return false;
+
     if (here)
         memcpy(out->at, p, here);
+
     *out->len = n;
     return true;
 }
@@ -400,6 +464,7 @@ static const struct {
     void (*put_result)(struct amph_wr *w, const void *at);
     bool (*get_result)(struct amph_rd *r, void *at, uint32_t server);
 } words[FWD_NWORDS] = {
+
     [FWD_IN_OFLAGS] = { .set = FWD_SET_OFLAGS + 1 },
     [FWD_IN_SFLAGS] = { .set = FWD_SET_OFLAGS + 1 },
     [FWD_IN_MODE] = { .set = FWD_SET_MODE + 1 },
@@ -446,21 +511,27 @@ int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, 
         const void *at = (const char *)args + desc->arg[i].client_at;
         uint8_t word = desc->arg[i].word;
         int err = 0;
+
         if (words[word].set) {
             uint32_t wire;
             uint32_t native = *(const uint32_t *)at;
+
             /* open and F_SETFL ignore flags they do not know, also those that this wire does not */
             bool lenient = word == FWD_IN_OFLAGS || word == FWD_IN_SFLAGS;
+
             if (!amph_fwd_flags_to_wire((enum amph_fwd_set)(words[word].set - 1), native, &wire) &&
                 !lenient)
                 /* as the kernel says of what it does not know */
                 err = word == FWD_IN_FALLOC ? EOPNOTSUPP : EINVAL;
+
             amph_wr_u32(w, wire);
         } else if (words[word].put)
             err = words[word].put(w, at, server);
+
         if (err)
             return err;
     }
+
     return w->bad ? ENAMETOOLONG : 0;
 }
 
@@ -471,19 +542,24 @@ int amph_fwd_get_args(struct amph_rd *r, const struct amph_fwd_call_desc *desc, 
         void *at = (char *)args + desc->arg[i].server_at;
         uint8_t word = desc->arg[i].word;
         int err = 0;
+
         if (words[word].set) {
             uint32_t native;
+
             if (!amph_fwd_flags_from_wire((enum amph_fwd_set)(words[word].set - 1), amph_rd_u32(r),
                                           &native))
                 err = EINVAL;
+
             *(uint32_t *)at = native;
         } else if (words[word].get)
             err = words[word].get(r, at, resolver);
+
         if (r->bad)
             return EPROTO;
         if (err)
             return err;
     }
+
     return 0;
 }
 
@@ -502,5 +578,6 @@ bool amph_fwd_get_results(struct amph_rd *r, const struct amph_fwd_call_desc *de
         if (words[desc->arg[i].word].get_result &&
             !words[desc->arg[i].word].get_result(r, (char *)args + desc->arg[i].client_at, server))
             return false;
+
     return !r->bad;
 }

@@ -96,6 +96,7 @@ struct amph_fwd_bulk {
     /* FWD_AREA: offset in the client's part of its transfer area; FWD_SEGMENT: in its segment */
     uint64_t at;
 };
+
 enum amph_ip_resolved {
     FWD_INLINE,
     FWD_AREA,
@@ -128,6 +129,7 @@ struct amph_fwd_view {
     const uint8_t *rows; /* as they travel */
     uint32_t nrows;
 };
+
 /* `count` runs of len bytes, the first at `at`, each `stride` after the one before. */
 struct amph_fwd_extent {
     uint32_t at, len, stride, count;

@@ -21,6 +21,7 @@ static const struct amph_fwd_prefix *equal_prefix(const struct amph_fwd_prefixes
     for (size_t i = 0; i < set->count; i++)
         if (set->item[i].len_bytes == len && memcmp(set->item[i].path, path, len) == 0)
             return &set->item[i];
+
     return NULL;
 }
 
@@ -34,9 +35,11 @@ static int append(struct walk *w, const char *name, size_t len)
 {
     if (w->len + 1 + len + 2 > w->cap)
         return ENAMETOOLONG;
+
     w->out[w->len++] = '/';
     memcpy(w->out + w->len, name, len);
     w->len += len;
+
     return 0;
 }
 
@@ -46,40 +49,50 @@ static int go_up(struct walk *w)
         drop_name(w);
         return 0;
     }
+
     if (w->depth) {
         w->depth--;
         return append(w, "..", 2);
     }
+
     w->len = w->inside->len_bytes;
     w->inside = NULL;
     w->left = true;
     drop_name(w);
+
     return 0;
 }
 
 static int go_down(struct walk *w, const char *name, size_t len)
 {
     int err = append(w, name, len);
+
     if (err)
         return err;
+
     if (w->inside)
         w->depth++;
     else
         w->inside = equal_prefix(w->set, w->out, w->len);
+
     return 0;
 }
 
 static int walk_text(struct walk *w, const char *text)
 {
     int err = 0;
+
     while (*text && !err) {
         size_t len = strcspn(text, "/");
+
         if (len == 2 && text[0] == '.' && text[1] == '.')
             err = go_up(w);
         else if (len && !(len == 1 && text[0] == '.'))
             err = go_down(w, text, len);
+
         text += len + (text[len] == '/');
     }
+
     return err;
 }
 
@@ -87,8 +100,10 @@ static int walk_text(struct walk *w, const char *text)
 static bool ends_with_dot(const char *path)
 {
     size_t n = strlen(path);
+
     while (n && path[n - 1] == '/')
         n--;
+
     return n && path[n - 1] == '.' && (n == 1 || path[n - 2] == '/');
 }
 
@@ -97,21 +112,29 @@ int amph_fwd_path_clean(const struct amph_fwd_prefixes *set, const char *base, c
 {
     struct walk w = { .set = set, .out = out, .cap = cap_bytes };
     int err = 0;
+
     if (!path[0])
         return ENOENT;
+
     if (path[0] != '/' && base)
         err = walk_text(&w, base);
+
     if (!err)
         err = walk_text(&w, path);
+
     if (err)
         return err;
+
     bool dot = w.inside && ends_with_dot(path);
     if (w.len + 2 >= cap_bytes)
         return ENAMETOOLONG;
+
     if (w.len == 0 || dot || path[strlen(path) - 1] == '/' || (!w.inside && ends_with_dot(path)))
         out[w.len++] = '/';
+
     if (dot)
         out[w.len++] = '.';
+
     out[w.len] = 0;
     *clean_p = (struct amph_fwd_clean){ w.inside, w.left };
     return 0;
@@ -126,6 +149,7 @@ const struct amph_fwd_prefix *amph_fwd_prefix_match(const struct amph_fwd_prefix
             (path[p->len_bytes] == 0 || path[p->len_bytes] == '/'))
             return p;
     }
+
     return NULL;
 }
 
@@ -133,18 +157,24 @@ bool amph_fwd_prefix_may_enter(const struct amph_fwd_prefixes *set, const char *
 {
     if (path[0] == '.')
         return true;
+
     size_t len = strcspn(path, "/");
+
     for (size_t i = 0; i < set->count; i++) {
         const char *at = set->item[i].path + 1;
+
         for (;;) {
             size_t n = strcspn(at, "/");
+
             if (n == len && memcmp(at, path, len) == 0)
                 return true;
             if (!at[n])
                 break;
+
             at += n + 1;
         }
     }
+
     return false;
 }
 
@@ -155,22 +185,30 @@ static const char *add_entry(struct amph_fwd_prefixes *set, const char *entry, s
     struct amph_fwd_clean unused;
     char raw[4096];
     size_t path_len = 0;
+
     while (path_len < len && entry[path_len] != '=')
         path_len++;
+
     if (path_len == 0 || entry[0] != '/')
         return "each entry must begin with an absolute path";
     if (path_len >= sizeof raw || set->count == FWD_PREFIX_MAX)
         return "it holds too many prefixes or too long ones";
+
     memcpy(raw, entry, path_len);
     raw[path_len] = 0;
+
     char *out = set->text + *used_p;
     if (amph_fwd_path_clean(&none, NULL, raw, out, sizeof set->text - *used_p, &unused) != 0)
         return "it holds too many prefixes or too long ones";
+
     size_t n = strlen(out);
+
     if (n > 1 && out[n - 1] == '/')
         out[--n] = 0;
+
     if (n == 1)
         return "the root directory cannot be forwarded as a whole";
+
     set->item[set->count++] = (struct amph_fwd_prefix){ out, n };
     *used_p += n + 1;
     return NULL;
@@ -179,17 +217,22 @@ static const char *add_entry(struct amph_fwd_prefixes *set, const char *entry, s
 bool amph_fwd_prefix_parse(struct amph_fwd_prefixes *set, const char *spec, const char **why_p)
 {
     size_t used = 0;
+
     set->count = 0;
     while (*spec) {
         size_t len = strcspn(spec, ":");
+
         if (len) {
             const char *why = add_entry(set, spec, len, &used);
+
             if (why) {
                 *why_p = why;
                 return false;
             }
         }
+
         spec += len + (spec[len] == ':');
     }
+
     return true;
 }

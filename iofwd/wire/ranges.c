@@ -11,11 +11,14 @@ bool amph_fwd_ranges_set(struct amph_fwd_ranges *set, struct amph_fwd_range r)
     /* each may be cut in two */
     struct amph_fwd_range *now = malloc((2 * (size_t)set->n + 1) * sizeof *now);
     uint32_t n = 0;
+
     if (!now)
         return false;
+
     for (uint32_t i = 0; i < set->n; i++) {
         struct amph_fwd_range old = set->item[i];
         bool other = old.kind != r.kind;
+
         if (!other && old.type == r.type && old.from <= r.to && r.from <= old.to) {
             r.from = old.from < r.from ? old.from : r.from;
             r.to = old.to > r.to ? old.to : r.to;
@@ -24,24 +27,30 @@ bool amph_fwd_ranges_set(struct amph_fwd_ranges *set, struct amph_fwd_range r)
         else {
             if (old.from < r.from)
                 now[n++] = (struct amph_fwd_range){ old.from, r.from, old.type, old.kind };
+
             if (r.to < old.to)
                 now[n++] = (struct amph_fwd_range){ r.to, old.to, old.type, old.kind };
         }
     }
+
     if (r.type != F_UNLCK)
         now[n++] = r;
+
     free(set->item);
     set->item = now;
     set->n = n;
+
     return true;
 }
 
 void amph_fwd_ranges_forget(struct amph_fwd_ranges *set, short kind)
 {
     uint32_t kept = 0;
+
     for (uint32_t i = 0; i < set->n; i++)
         if (set->item[i].kind != kind)
             set->item[kept++] = set->item[i];
+
     set->n = kept;
 }
 
@@ -52,7 +61,9 @@ bool amph_fwd_ranges_copy(const struct amph_fwd_ranges *set, struct amph_fwd_ran
     };
     if (!copy_p->item)
         return false;
+
     if (set->n)
         memcpy(copy_p->item, set->item, set->n * sizeof *set->item);
+
     return true;
 }

@@ -16,10 +16,12 @@ static void end_ready(void *arg, uint32_t events);
 bool amph_agent_open_end(struct amph_agent_proc *p, int which, int fd)
 {
     struct amph_agent_end *end = &p->end[which];
+
     end->proc = p;
     end->fd = fd;
     end->watch = amph_watch_add(&p->agent->loop, fd, which == AMPH_END_IN ? 0 : EPOLLIN, end_ready,
                                 end);
+
     return end->watch != NULL;
 }
 
@@ -27,6 +29,7 @@ void amph_agent_close_end(struct amph_agent_end *end)
 {
     if (end->fd < 0)
         return;
+
     amph_watch_del(end->watch);
     end->watch = NULL;
     close(end->fd);
@@ -44,12 +47,15 @@ static void send_chunk(struct amph_agent_proc *p, int which, const uint8_t *byte
 {
     uint8_t body[5 + AMPH_AGENT_CHUNK_BYTES];
     struct amph_wr w;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, p->rank);
+
     if (which != AMPH_END_PMI) {
         amph_wr_u8(&w, which == AMPH_END_OUT ? 1 : 2);
         p->agent->on_the_way += len;
     }
+
     amph_wr_bytes(&w, bytes, len);
     amph_agent_send(p->agent, which == AMPH_END_PMI ? AMPH_AGENT_PMI : AMPH_AGENT_OUTPUT, body,
                     amph_wr_len(&w));
@@ -60,12 +66,15 @@ static bool read_end(struct amph_agent_end *end)
 {
     uint8_t bytes[AMPH_AGENT_CHUNK_BYTES];
     ssize_t n = read(end->fd, bytes, sizeof bytes);
+
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return errno == EINTR;
+
     if (n <= 0) {
         amph_agent_close_end(end);
         return false;
     }
+
     send_chunk(end->proc, which_end(end), bytes, (size_t)n);
     return true;
 }
@@ -80,6 +89,7 @@ static void watch_output(struct amph_agent *a, bool on)
 void amph_agent_output_taken(struct amph_agent *a, size_t len_bytes)
 {
     bool was_full = a->on_the_way >= AMPH_AGENT_WINDOW_BYTES;
+
     a->on_the_way -= len_bytes < a->on_the_way ? len_bytes : a->on_the_way;
     if (was_full && a->on_the_way < AMPH_AGENT_WINDOW_BYTES)
         watch_output(a, true);
@@ -90,6 +100,7 @@ void amph_agent_drain(struct amph_agent_proc *p)
     for (int which = AMPH_END_OUT; which <= AMPH_END_PMI; which++)
         while (p->end[which].fd >= 0 && read_end(&p->end[which]))
             ;
+
     amph_agent_close_end(&p->end[AMPH_END_PMI]);
     amph_agent_close_end(&p->end[AMPH_END_IN]);
 }
@@ -98,16 +109,20 @@ void amph_agent_pmi(struct amph_agent_proc *p, const void *bytes, size_t len_byt
 {
     struct amph_agent_end *end = &p->end[AMPH_END_PMI];
     const uint8_t *at = bytes;
+
     /* Answers are short and asked for one at a time; a process that lets its socket fill up has
      * gone astray and loses it. */
     while (end->fd >= 0 && len_bytes > 0) {
         ssize_t n = write(end->fd, at, len_bytes);
+
         if (n < 0 && errno == EINTR)
             continue;
+
         if (n <= 0) {
             amph_agent_close_end(end);
             return;
         }
+
         at += n;
         len_bytes -= (size_t)n;
     }
@@ -119,6 +134,7 @@ static void tell_input(struct amph_agent_proc *p, bool taken)
 {
     uint8_t body[5];
     struct amph_wr w;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, p->rank);
     amph_wr_u8(&w, taken);
@@ -130,26 +146,33 @@ static void tell_input(struct amph_agent_proc *p, bool taken)
 static void write_input(struct amph_agent_end *end)
 {
     struct amph_bytes *b = &end->proc->input;
+
     while (amph_bytes_left(b) > 0) {
         ssize_t n = write(end->fd, b->buf + b->at, amph_bytes_left(b));
+
         if (n < 0 && errno == EINTR)
             continue;
+
         if (n < 0 && errno == EAGAIN) {
             amph_watch_want(end->watch, EPOLLOUT);
             return;
         }
+
         if (n <= 0) {
             amph_agent_close_end(end);
             tell_input(end->proc, false);
             return;
         }
+
         b->at += (size_t)n;
     }
+
     b->at = b->len = 0;
     if (end->proc->input_ended) {
         amph_agent_close_end(end);
         return;
     }
+
     amph_watch_want(end->watch, 0);
     tell_input(end->proc, true);
 }
@@ -157,6 +180,7 @@ static void write_input(struct amph_agent_end *end)
 void amph_agent_input(struct amph_agent_proc *p, const void *bytes, size_t len_bytes)
 {
     struct amph_agent_end *end = &p->end[AMPH_END_IN];
+
     if (end->fd < 0) {
         tell_input(p, false);
     } else if (amph_bytes_add(&p->input, bytes, len_bytes)) {
@@ -170,6 +194,7 @@ static void end_ready(void *arg, uint32_t events)
     struct amph_agent_end *end = arg;
     struct amph_agent *a = end->proc->agent;
     int which = which_end(end);
+
     if (which == AMPH_END_IN) {
         if (events & EPOLLERR) {
             amph_agent_close_end(end); /* the process has closed its standard input */
@@ -177,8 +202,10 @@ static void end_ready(void *arg, uint32_t events)
         } else {
             write_input(end);
         }
+
         return;
     }
+
     if (which != AMPH_END_PMI && a->on_the_way >= AMPH_AGENT_WINDOW_BYTES)
         watch_output(a, false);
     else

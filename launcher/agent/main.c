@@ -36,8 +36,10 @@ void amph_agent_send(struct amph_agent *a, uint16_t type, const void *body, size
 {
     if (amph_frames_send(&a->frames, type, body, len_bytes) != AMPH_OK)
         amph_agent_finish(a, 1);
+
     if (!amph_frames_pending(&a->frames))
         return;
+
     if (a->out_watch)
         amph_watch_want(a->out_watch, EPOLLOUT);
     else
@@ -47,8 +49,10 @@ void amph_agent_send(struct amph_agent *a, uint16_t type, const void *body, size
 static struct amph_agent_proc *find(struct amph_agent *a, uint32_t rank)
 {
     struct amph_agent_proc *p = a->procs;
+
     while (p && p->rank != rank)
         p = p->next;
+
     return p;
 }
 
@@ -58,6 +62,7 @@ static void tell_end(struct amph_agent_proc *p, int status)
 {
     uint8_t body[10];
     struct amph_wr w;
+
     amph_agent_drain(p);
     amph_agent_relay_drain(p->agent); /* a word said before the end counts */
     p->pid = 0;
@@ -76,8 +81,10 @@ static void on_signal(void *arg, uint32_t events)
     struct signalfd_siginfo info;
     pid_t pid;
     int status;
+
     while (read(a->signal_fd, &info, sizeof info) == sizeof info)
         ;
+
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0 && !amph_agent_child_reaped(a, pid, status))
         for (struct amph_agent_proc *p = a->procs; p; p = p->next)
             if (p->pid == pid) {
@@ -92,16 +99,22 @@ static size_t signal_orphans(struct amph_agent *a, int sig)
 {
     size_t n = 0;
     size_t cap = 0;
+
     for (struct amph_agent_proc *p = a->procs; p; p = p->next)
         cap++;
+
     size_t nssh = amph_agent_children(a, NULL);
     pid_t *living = calloc(cap + nssh + 1, sizeof *living);
+
     for (struct amph_agent_proc *p = a->procs; p && living; p = p->next)
         if (p->pid)
             living[n++] = p->pid;
+
     if (living)
         n += amph_agent_children(a, living + n);
+
     size_t left = amph_signal_descendants(sig, living, n);
+
     free(living);
     return left;
 }
@@ -111,6 +124,7 @@ static void end_orphans(void *arg)
 {
     struct amph_agent *a = arg;
     bool first = a->orphan_rounds == 0;
+
     if (signal_orphans(a, first ? SIGTERM : SIGKILL) == 0 || a->orphan_rounds++ > 1000)
         amph_agent_send(a, AMPH_AGENT_ORPHANS_GONE, NULL, 0);
     else
@@ -124,16 +138,22 @@ static void on_setup(struct amph_agent *a, struct amph_rd *r)
 {
     size_t cwd_len, key_len;
     const char *cwd = amph_rd_blob(r, &cwd_len);
+
     a->bind = (enum amph_bind)amph_rd_u8(r);
+
     const uint8_t *key = amph_rd_blob(r, &key_len);
     char *cwd_text = cwd ? strndup(cwd, cwd_len) : NULL;
+
     if (r->bad || a->env || !cwd_text || !(a->env = amph_agent_read_texts(r)))
         amph_agent_finish(a, 1);
+
     if (a->remote && amph_agent_relay_open(a, key, key_len) != AMPH_OK)
         amph_agent_finish(a, 1);
+
     if (chdir(cwd_text) < 0)
         amph_warn("cannot go to the working directory %s: %m; processes start in another one",
                   cwd_text);
+
     free(cwd_text);
     if (a->bind != AMPH_BIND_NONE && amph_topo_open(&a->topo) != AMPH_OK)
         amph_warn("the machine's topology cannot be read; processes are not bound");
@@ -162,18 +182,25 @@ static void on_signal_order(struct amph_agent *a, struct amph_rd *r)
 {
     uint32_t rank = amph_rd_u32(r);
     int sig = (int)amph_rd_u32(r);
+
     if (r->bad || sig <= 0 || sig >= NSIG)
         return;
+
     if (rank == AMPH_RANK_NONE) {
         size_t n = amph_agent_children(a, NULL);
+
         /* they are on the way to others, who get the signal from their own agent */
         pid_t *ssh = calloc(n + 1, sizeof *ssh);
+
         if (ssh)
             amph_signal_descendants(sig, ssh, amph_agent_children(a, ssh));
+
         free(ssh);
         return;
     }
+
     struct amph_agent_proc *p = find(a, rank);
+
     if (p && p->pid && kill(-p->pid, sig) < 0)
         kill(p->pid, sig); /* it has not made its group yet, or has left it */
 }
@@ -199,6 +226,7 @@ static void on_close_output(struct amph_agent *a, struct amph_rd *r)
 static void on_quit(struct amph_agent *a, struct amph_rd *r)
 {
     a->quitting = true;
+
     /* else with the last of them, which have been told before */
     if (amph_agent_children(a, NULL) == 0)
         amph_agent_finish(a, 0);
@@ -231,18 +259,24 @@ static void on_frames(void *arg, uint32_t events)
     struct amph_agent *a = arg;
     struct amph_frame frame;
     struct amph_rd r;
+
     if (amph_frames_flush(&a->frames) == AMPH_OK)
         amph_watch_want(a->watch, EPOLLIN);
+
     enum amph_status st = amph_frames_fill(&a->frames);
+
     if (st != AMPH_OK && st != AMPH_AGAIN)
         amph_agent_finish(a, 1); /* the launcher is gone: this is what the guardian is for */
+
     if (st == AMPH_OK)
         a->heard_ns = amph_now_ns();
+
     while ((st = amph_frames_next(&a->frames, &frame)) == AMPH_OK) {
         amph_rd_init(&r, frame.body, frame.len_bytes);
         if (frame.type < AMPH_AGENT_NTYPES && orders[frame.type])
             orders[frame.type](a, &r);
     }
+
     if (st == AMPH_ERR_PROTO)
         amph_agent_finish(a, 1);
 }
@@ -257,6 +291,7 @@ static void on_out(void *arg, uint32_t events)
 {
     struct amph_agent *a = arg;
     enum amph_status st = amph_frames_flush(&a->frames);
+
     if (st == AMPH_OK)
         amph_watch_want(a->out_watch, 0);
     else if (st != AMPH_AGAIN)
@@ -266,6 +301,7 @@ static void on_out(void *arg, uint32_t events)
 void amph_agent_open(struct amph_agent *a, int in_fd, int out_fd)
 {
     sigset_t chld;
+
     name_process();
     setsid(); /* signals of the terminal are the launcher's to forward */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -273,16 +309,20 @@ void amph_agent_open(struct amph_agent *a, int in_fd, int out_fd)
     sigaddset(&chld, SIGCHLD);
     sigprocmask(SIG_BLOCK, &chld, NULL);
     a->listen_fd = -1;
+
     if (in_fd == out_fd)
         amph_frames_open(&a->frames, in_fd, AMPH_AGENT_BODY_MAX);
     else
         amph_frames_open_pair(&a->frames, in_fd, out_fd, AMPH_AGENT_BODY_MAX);
+
     a->signal_fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
     if (a->signal_fd < 0 || amph_loop_open(&a->loop) != AMPH_OK)
         amph_fatal("the agent of this host cannot start: %m");
+
     a->watch = amph_watch_add(&a->loop, in_fd, EPOLLIN, on_frames, a);
     if (!a->watch || !amph_watch_add(&a->loop, a->signal_fd, EPOLLIN, on_signal, a))
         _exit(1);
+
     if (in_fd != out_fd && !(a->out_watch = amph_watch_add(&a->loop, out_fd, 0, on_out, a)))
         _exit(1);
 }
@@ -296,6 +336,7 @@ void amph_agent_loop(struct amph_agent *a)
 void amph_agent_main(int fd, const struct amph_inherit *inherit, char *directory)
 {
     static struct amph_agent a;
+
     a.inherit = inherit;
     a.directory = directory;
     amph_agent_open(&a, fd, fd);

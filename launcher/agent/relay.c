@@ -30,6 +30,7 @@ static void tell(struct amph_agent_conn *c, uint8_t what, const void *bytes, siz
 {
     uint8_t body[5 + AMPH_AGENT_CHUNK_BYTES];
     struct amph_wr w;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, c->number);
     amph_wr_u8(&w, what);
@@ -40,8 +41,10 @@ static void tell(struct amph_agent_conn *c, uint8_t what, const void *bytes, siz
 static void drop(struct amph_agent_conn *c)
 {
     struct amph_agent_conn **at = &c->agent->conns;
+
     while (*at != c)
         at = &(*at)->next;
+
     *at = c->next;
     amph_watch_del(c->watch);
     close(c->fd);
@@ -54,11 +57,14 @@ static bool carry(struct amph_agent_conn *c)
 {
     uint8_t bytes[AMPH_AGENT_CHUNK_BYTES];
     ssize_t n;
+
     while ((n = recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0 || (n < 0 && errno == EINTR))
         if (n > 0)
             tell(c, AMPH_CONN_BYTES, bytes, (size_t)n);
+
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return true;
+
     tell(c, AMPH_CONN_CLOSED, NULL, 0);
     return false;
 }
@@ -69,22 +75,28 @@ static void flush(struct amph_agent_conn *c)
     while (amph_bytes_left(&c->out) > 0) {
         ssize_t n = send(c->fd, c->out.buf + c->out.at, amph_bytes_left(&c->out),
                          MSG_DONTWAIT | MSG_NOSIGNAL);
+
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             break;
+
         c->out.at += (size_t)n;
     }
+
     if (amph_bytes_left(&c->out) == 0)
         c->out.at = c->out.len = 0;
+
     amph_watch_want(c->watch, EPOLLIN | (amph_bytes_left(&c->out) ? EPOLLOUT : 0));
 }
 
 static void on_ready(void *arg, uint32_t events)
 {
     struct amph_agent_conn *c = arg;
+
     if (events & EPOLLOUT)
         flush(c);
+
     if ((events & ~(uint32_t)EPOLLOUT) && !carry(c))
         drop(c);
 }
@@ -92,11 +104,13 @@ static void on_ready(void *arg, uint32_t events)
 static void take(struct amph_agent *a, int fd)
 {
     struct amph_agent_conn *c = calloc(1, sizeof *c);
+
     if (!c || !(c->watch = amph_watch_add(&a->loop, fd, EPOLLIN, on_ready, c))) {
         free(c);
         close(fd);
         return;
     }
+
     c->agent = a;
     c->fd = fd;
     c->number = ++a->nconns;
@@ -109,6 +123,7 @@ static void on_listen(void *arg, uint32_t events)
 {
     struct amph_agent *a = arg;
     int fd;
+
     while ((fd = accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
         if (amph_control_same_user(fd)) {
             take(a, fd);
@@ -124,19 +139,26 @@ enum amph_status amph_agent_relay_open(struct amph_agent *a, const uint8_t *key,
     struct amph_jobfile file;
     char path[4200];
     uint64_t number;
+
     if (!a->directory || key_len != sizeof file.key || a->listen_fd >= 0)
         return AMPH_ERR_PROTO;
+
     memcpy(file.key, key, sizeof file.key);
     amph_random(&number, sizeof number);
     snprintf(file.address, sizeof file.address, "unix:amphora-%016" PRIx64, number);
     snprintf(path, sizeof path, "%s/" AMPH_JOBDIR_FILE, a->directory);
+
     enum amph_status st = amph_jobdir_create(a->directory);
+
     if (st == AMPH_OK)
         st = amph_control_listen(file.address, &a->listen_fd);
+
     if (st == AMPH_OK)
         st = amph_jobfile_write(path, &file);
+
     if (st == AMPH_OK && !amph_watch_add(&a->loop, a->listen_fd, EPOLLIN, on_listen, a))
         st = AMPH_ERR_SYS;
+
     return st;
 }
 
@@ -152,8 +174,10 @@ void amph_agent_relay_drain(struct amph_agent *a)
 static struct amph_agent_conn *find(struct amph_agent *a, uint32_t number)
 {
     struct amph_agent_conn *c = a->conns;
+
     while (c && c->number != number)
         c = c->next;
+
     return c;
 }
 
@@ -169,8 +193,10 @@ void amph_agent_relay_take(struct amph_agent *a, struct amph_rd *r)
     uint32_t number = amph_rd_u32(r);
     uint8_t what = amph_rd_u8(r);
     struct amph_agent_conn *c = find(a, number);
+
     if (r->bad || !c)
         return;
+
     if (what == AMPH_CONN_BYTES && amph_bytes_add(&c->out, r->at, amph_rd_left(r)))
         flush(c);
     else

@@ -26,6 +26,7 @@ void amph_agent_free_texts(char **texts)
 {
     for (char **t = texts; t && *t; t++)
         free(*t);
+
     free(texts);
 }
 
@@ -33,19 +34,23 @@ char **amph_agent_read_texts(struct amph_rd *r)
 {
     uint32_t n = amph_rd_u32(r);
     char **texts = r->bad || n > amph_rd_left(r) / 4 ? NULL : calloc((size_t)n + 1, sizeof *texts);
+
     if (!texts) {
         r->bad = true;
         return NULL;
     }
+
     for (uint32_t i = 0; i < n; i++) {
         size_t len;
         const void *text = amph_rd_blob(r, &len);
+
         if (!text || !(texts[i] = strndup(text, len))) {
             r->bad = true;
             amph_agent_free_texts(texts);
             return NULL;
         }
     }
+
     return texts;
 }
 
@@ -54,8 +59,10 @@ char **amph_agent_read_texts(struct amph_rd *r)
 static size_t count(char **texts)
 {
     size_t n = 0;
+
     while (texts[n])
         n++;
+
     return n;
 }
 
@@ -70,18 +77,24 @@ static char **merge_env(char **env, char **settings)
 {
     char **out = calloc(count(env) + count(settings) + 1, sizeof *out);
     size_t n = 0;
+
     if (!out)
         return NULL;
+
     for (char **e = env; *e; e++) {
         bool replaced = false;
+
         for (char **s = settings; *s && !replaced; s++)
             replaced = same_name(*e, *s);
+
         if (!replaced)
             out[n++] = *e;
     }
+
     for (char **s = settings; *s; s++)
         if (strchr(*s, '='))
             out[n++] = *s;
+
     return out;
 }
 
@@ -92,6 +105,7 @@ static void close_ends(int fds[AMPH_NENDS])
     for (int i = 0; i < AMPH_NENDS; i++) {
         if (fds[i] >= 0)
             close(fds[i]);
+
         fds[i] = -1;
     }
 }
@@ -99,8 +113,10 @@ static void close_ends(int fds[AMPH_NENDS])
 static bool make_pipe(int *reads, int *writes)
 {
     int fds[2];
+
     if (pipe2(fds, O_CLOEXEC) < 0)
         return false;
+
     *reads = fds[0];
     *writes = fds[1];
     return true;
@@ -109,22 +125,28 @@ static bool make_pipe(int *reads, int *writes)
 static bool make_ends(struct ends *e, uint8_t flags)
 {
     int pair[2];
+
     for (int i = 0; i < AMPH_NENDS; i++)
         e->near[i] = e->far[i] = -1;
+
     bool ok = make_pipe(&e->near[AMPH_END_OUT], &e->far[AMPH_END_OUT]) &&
               make_pipe(&e->near[AMPH_END_ERR], &e->far[AMPH_END_ERR]);
+
     if (ok && (flags & AMPH_SPAWN_INPUT))
         ok = make_pipe(&e->far[AMPH_END_IN], &e->near[AMPH_END_IN]);
     else if (ok)
         ok = (e->far[AMPH_END_IN] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;
+
     if (ok && (flags & AMPH_SPAWN_PMI) &&
         (ok = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0)) {
         e->near[AMPH_END_PMI] = pair[0];
         e->far[AMPH_END_PMI] = pair[1];
     }
+
     for (int i = 0; i < AMPH_NENDS && ok; i++)
         if (e->near[i] >= 0)
             ok = fcntl(e->near[i], F_SETFL, O_NONBLOCK) == 0;
+
     return ok;
 }
 
@@ -144,26 +166,33 @@ static int become(const struct amph_agent *a, const struct ends *e, const struct
         return errno;
     if (e->far[AMPH_END_PMI] >= 0 && fcntl(e->far[AMPH_END_PMI], F_SETFD, 0) < 0)
         return errno;
+
     if (a->topo)
         amph_topo_bind(a->topo, 0, a->bind, s->place, s->nplaces);
+
     amph_inherit_restore(a->inherit);
     execve(s->argv[0], s->argv + 1, env);
     if (errno != ENOEXEC)
         return errno;
+
     /* A script without "#!": a shell runs it, as execvp does; a binary that this kernel refuses is
      * no script. */
     char head[2] = { 0 };
     int fd = open(s->argv[0], O_RDONLY | O_CLOEXEC);
     bool text = fd >= 0 && read(fd, head, 2) == 2 && head[0] != 0x7f;
+
     if (!text)
         return ENOEXEC;
+
     char *saved = s->argv[1];
+
     /* sh FILE ARGS: the shell takes the place before, which held the file to run */
     s->argv[1] = s->argv[0];
     s->argv[0] = (char *)"/bin/sh";
     execve("/bin/sh", s->argv, env);
     s->argv[0] = s->argv[1]; /* memory is shared with the agent */
     s->argv[1] = saved;
+
     return errno;
 }
 
@@ -173,10 +202,12 @@ static pid_t start(struct amph_agent *a, const struct ends *e, const struct amph
     volatile int error = 0;
     pid_t agent = getpid();
     pid_t pid = vfork();
+
     if (pid == 0) {
         error = become(a, e, s, env, agent);
         _exit(127);
     }
+
     *error_p = pid < 0 ? errno : error;
     return pid;
 }
@@ -187,12 +218,15 @@ static void report(struct amph_agent *a, uint32_t rank, pid_t pid, int error)
 {
     uint8_t body[12];
     struct amph_wr w;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, rank);
+
     if (error)
         amph_wr_u32(&w, (uint32_t)error);
     else
         amph_wr_u64(&w, (uint64_t)pid);
+
     amph_agent_send(a, error ? AMPH_AGENT_FAILED : AMPH_AGENT_STARTED, body, amph_wr_len(&w));
 }
 
@@ -202,16 +236,21 @@ static bool add_setting(struct amph_spawn *s, const char *fmt, ...)
     size_t n = count(s->settings);
     char **more = realloc(s->settings, (n + 2) * sizeof *more);
     va_list ap;
+
     if (!more)
         return false;
+
     s->settings = more;
     more[n] = NULL;
     more[n + 1] = NULL;
     va_start(ap, fmt);
+
     bool ok = vasprintf(&more[n], fmt, ap) >= 0;
+
     va_end(ap);
     if (!ok)
         more[n] = NULL;
+
     return ok;
 }
 
@@ -219,16 +258,21 @@ static bool add_setting(struct amph_spawn *s, const char *fmt, ...)
 static bool find_file(struct amph_agent *a, struct amph_spawn *s)
 {
     const char *dirs = NULL;
+
     if (strchr(s->argv[0], '/'))
         return true;
+
     for (char **e = a->env; *e; e++)
         if (strncmp(*e, "PATH=", 5) == 0)
             dirs = *e + 5;
+
     char *path = amph_program_search(s->argv[0], dirs);
+
     if (path) {
         free(s->argv[0]);
         s->argv[0] = path;
     }
+
     return path != NULL;
 }
 
@@ -236,22 +280,28 @@ static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_pro
 {
     struct ends e;
     int error = 0;
+
     if (a->remote && !find_file(a, s))
         return ENOENT;
+
     bool ok = make_ends(&e, s->flags) &&
               (e.far[AMPH_END_PMI] < 0 || add_setting(s, "PMI_FD=%d", e.far[AMPH_END_PMI])) &&
               (!a->remote || add_setting(s, "%s=%s/" AMPH_JOBDIR_FILE, amph_env_name(AMPH_ENV_JOB),
                                          a->directory));
     char **env = ok ? merge_env(a->env, s->settings) : NULL;
+
     if (!env)
         error = errno ? errno : ENOMEM;
     else
         p->pid = start(a, &e, s, env, &error);
+
     free(env);
     close_ends(e.far);
+
     for (int i = 0; i < AMPH_NENDS && !error; i++)
         if (e.near[i] >= 0 && amph_agent_open_end(p, i, e.near[i]))
             e.near[i] = -1;
+
     close_ends(e.near);
     return error;
 }
@@ -263,6 +313,7 @@ static bool read_order(struct amph_rd *r, struct amph_spawn *s)
     s->nplaces = amph_rd_u32(r);
     s->argv = amph_agent_read_texts(r);
     s->settings = s->argv ? amph_agent_read_texts(r) : NULL;
+
     return s->settings && s->argv[0] && s->argv[1];
 }
 
@@ -270,6 +321,7 @@ void amph_agent_spawn(struct amph_agent *a, struct amph_rd *r)
 {
     struct amph_spawn s;
     struct amph_agent_proc *p = calloc(1, sizeof *p);
+
     if (!read_order(r, &s) || !p || !a->env) {
         amph_error("the launcher sent an order that cannot be read; use one version of amphora "
                    "everywhere");
@@ -280,13 +332,17 @@ void amph_agent_spawn(struct amph_agent *a, struct amph_rd *r)
         p->rank = s.rank;
         for (int i = 0; i < AMPH_NENDS; i++)
             p->end[i].fd = -1;
+
         int error = run(a, &s, p);
+
         p->next = a->procs;
         a->procs = p;
         if (error)
             p->pid = 0;
+
         report(a, s.rank, p->pid, error);
     }
+
     amph_agent_free_texts(s.argv);
     amph_agent_free_texts(s.settings);
 }

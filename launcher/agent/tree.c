@@ -46,8 +46,10 @@ static void tell_of(struct amph_agent *a, uint16_t type, uint32_t host, const vo
 {
     uint8_t *body = malloc(4 + len);
     struct amph_wr w;
+
     if (!body)
         amph_agent_finish(a, 1);
+
     amph_wr_init(&w, body, 4 + len);
     amph_wr_u32(&w, host);
     amph_wr_bytes(&w, bytes, len);
@@ -58,16 +60,20 @@ static void tell_of(struct amph_agent *a, uint16_t type, uint32_t host, const vo
 static void on_child_frame(struct amph_remote *r, const struct amph_frame *frame)
 {
     struct amph_agent *a = ((struct amph_agent_child *)r->user)->agent;
+
     if (frame->type == AMPH_AGENT_FROM || frame->type == AMPH_AGENT_LOST ||
         frame->type == AMPH_AGENT_SAID) {
         /* of one further down: it says of whom */
         amph_agent_send(a, frame->type, frame->body, frame->len_bytes);
         return;
     }
+
     uint8_t *body = malloc(2 + frame->len_bytes);
     struct amph_wr w;
+
     if (!body)
         amph_agent_finish(a, 1);
+
     amph_wr_init(&w, body, 2 + frame->len_bytes);
     amph_wr_u16(&w, frame->type);
     amph_wr_bytes(&w, frame->body, frame->len_bytes);
@@ -85,6 +91,7 @@ static void tell_lost(struct amph_agent *a, uint32_t host, int code, const char 
 {
     uint8_t body[1024];
     struct amph_wr w;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, (uint32_t)code);
     amph_wr_blob(&w, why, strnlen(why, sizeof body - 16));
@@ -94,6 +101,7 @@ static void tell_lost(struct amph_agent *a, uint32_t host, int code, const char 
 static void on_child_gone(struct amph_remote *r, int code, const char *why)
 {
     struct amph_agent *a = ((struct amph_agent_child *)r->user)->agent;
+
     if (!a->quitting)
         tell_lost(a, r->host, code, why);
     else if (amph_agent_children(a, NULL) == 0)
@@ -106,12 +114,15 @@ static const struct amph_remote_calls child_calls = { on_child_frame, on_child_s
 size_t amph_agent_children(const struct amph_agent *a, pid_t *pid)
 {
     size_t n = 0;
+
     for (const struct amph_agent_child *c = a->children; c; c = c->next)
         if (!c->link.gone) {
             if (pid)
                 pid[n] = c->link.pid;
+
             n++;
         }
+
     return n;
 }
 
@@ -120,6 +131,7 @@ bool amph_agent_child_reaped(struct amph_agent *a, pid_t pid, int status)
     for (struct amph_agent_child *c = a->children; c; c = c->next)
         if (amph_remote_reaped(&c->link, pid, status))
             return true;
+
     return false;
 }
 
@@ -127,6 +139,7 @@ static char *take_text(struct amph_rd *r)
 {
     size_t len;
     const char *text = amph_rd_blob(r, &len);
+
     return text ? strndup(text, len) : NULL;
 }
 
@@ -138,14 +151,17 @@ void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r)
     char *ssh = take_text(r);
     char *line = take_text(r);
     struct amph_remote_spec spec = { .ssh = ssh, .name = name, .line = line };
+
     spec.start_limit_ns = amph_rd_u32(r) * AMPH_NS_PER_MS;
     spec.silence_ns = amph_rd_u32(r) * AMPH_NS_PER_MS;
     if (r->bad || !c || !name || !ssh || !line)
         amph_agent_finish(a, 1);
+
     c->agent = a;
     c->link.calls = &child_calls;
     c->link.user = c;
     c->link.host = host;
+
     if (amph_remote_start(&c->link, &a->loop, a->inherit, &spec) != AMPH_OK) {
         tell_lost(a, host, 1,
                   "cannot be reached: its ssh cannot be started (no memory or descriptors)");
@@ -154,6 +170,7 @@ void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r)
         c->next = a->children;
         a->children = c;
     }
+
     free(name);
     free(ssh);
     free(line);
@@ -165,14 +182,18 @@ static void pass_on(struct amph_agent *a, uint32_t host, const void *way, size_t
 {
     uint8_t *body = malloc(4 + way_len + len);
     struct amph_wr w;
+
     if (!body)
         amph_agent_finish(a, 1);
+
     amph_wr_init(&w, body, 4 + way_len + len);
     amph_wr_blob(&w, way, way_len);
     amph_wr_bytes(&w, bytes, len);
+
     for (struct amph_agent_child *c = a->children; c; c = c->next)
         if (c->link.host == host)
             amph_remote_send(&c->link, AMPH_AGENT_SPREAD, body, amph_wr_len(&w));
+
     free(body);
 }
 
@@ -181,17 +202,21 @@ void amph_agent_spread(struct amph_agent *a, struct amph_rd *r)
     size_t way_len, below_len;
     struct amph_rd way;
     const void *bytes = amph_rd_blob(r, &way_len);
+
     if (!bytes)
         return;
+
     amph_rd_init(&way, bytes, way_len);
     for (uint32_t n = amph_rd_u32(&way); n > 0 && !way.bad; n--) {
         uint32_t number = amph_rd_u32(&way);
         if (!way.bad)
             amph_agent_relay_give(a, number, r->at, amph_rd_left(r));
     }
+
     for (uint32_t n = amph_rd_u32(&way); n > 0 && !way.bad; n--) {
         uint32_t host = amph_rd_u32(&way);
         const void *below = amph_rd_blob(&way, &below_len);
+
         if (below)
             pass_on(a, host, below, below_len, r->at, amph_rd_left(r));
     }
@@ -201,6 +226,7 @@ void amph_agent_route(struct amph_agent *a, struct amph_rd *r)
 {
     uint32_t host = amph_rd_u32(r);
     uint16_t type = amph_rd_u16(r);
+
     for (struct amph_agent_child *c = a->children; c && !r->bad; c = c->next)
         if (c->link.host == host)
             amph_remote_send(&c->link, type, r->at, amph_rd_left(r));
@@ -211,8 +237,10 @@ void amph_agent_route(struct amph_agent *a, struct amph_rd *r)
 static void on_beat(void *arg)
 {
     struct amph_agent *a = arg;
+
     if (a->silence_ns && amph_now_ns() - a->heard_ns > a->silence_ns)
         amph_agent_finish(a, 1); /* the link is cut: the launcher has given this host up, or will */
+
     amph_agent_send(a, AMPH_AGENT_BEAT, NULL, 0);
     amph_timer_set(&a->loop, &a->beat, AMPH_REMOTE_BEAT_NS, on_beat, a);
 }
@@ -221,8 +249,10 @@ static void on_beat(void *arg)
 static void ssh_address(int index, char *text, size_t cap)
 {
     const char *at = amph_env_foreign("SSH_CONNECTION");
+
     for (; at && index > 0; index--)
         at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
+
     snprintf(text, cap, "%.*s", at ? (int)strcspn(at, " ") : 0, at ? at : "");
 }
 
@@ -237,6 +267,7 @@ static void tell_ready(struct amph_agent *a)
     char client[64], server[64];
     struct utsname u = { .machine = "" };
     struct amph_wr w;
+
     uname(&u);
     ssh_address(0, client, sizeof client);
     ssh_address(2, server, sizeof server);
@@ -262,11 +293,13 @@ static void guard(pid_t agent, const char *directory)
 {
     int status = 0;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
     prctl(PR_SET_NAME, "amphora-guard");
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     while (waitpid(agent, &status, 0) < 0 && errno == EINTR)
         ;
+
     amph_kill_descendants(NULL, 0, GUARD_LIMIT_MS);
     amph_jobdir_remove(directory);
     _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
@@ -279,6 +312,7 @@ void amph_agent_remote_main(uint64_t silence_ns)
     sigset_t chld;
     int alive[2];
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
     amph_inherit_save(&inherit, &chld);
@@ -287,16 +321,22 @@ void amph_agent_remote_main(uint64_t silence_ns)
     a.directory = amph_jobdir_name(false);
     if (!a.directory || null < 0 || pipe2(alive, O_CLOEXEC) < 0)
         amph_fatal("the agent of this host cannot start: %m");
+
     pid_t agent = fork();
+
     if (agent < 0)
         amph_fatal("the agent of this host cannot start: %m");
+
     if (agent > 0) {
         close(alive[0]);
         guard(agent, a.directory);
     }
+
     close(alive[1]);
+
     int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+
     dup2(null, STDIN_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* nothing that is printed may get into the stream */
     a.inherit = &inherit;
@@ -306,6 +346,7 @@ void amph_agent_remote_main(uint64_t silence_ns)
     amph_agent_open(&a, in, out);
     if (!amph_watch_add(&a.loop, alive[0], EPOLLIN, on_guardian, &a))
         _exit(1);
+
     tell_ready(&a);
     amph_timer_set(&a.loop, &a.beat, AMPH_REMOTE_BEAT_NS, on_beat, &a);
     amph_agent_loop(&a);

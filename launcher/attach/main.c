@@ -49,9 +49,11 @@ static bool is_option(const char *word, const char *name)
 static bool take_wait(struct given *g, const char *value)
 {
     char *end;
+
     g->wait_s = strtod(value, &end);
     if (end != value && *end == 0 && g->wait_s >= 0 && g->wait_s < 1e6)
         return true;
+
     amph_say("-wait %s: this is no number of seconds", value);
     return false;
 }
@@ -64,34 +66,42 @@ static int parse(struct given *g, char **argv)
             argv++;
             break;
         }
+
         if (is_option(*argv, "help") || is_option(*argv, "h")) {
             fputs(usage, stdout);
             return 0;
         }
+
         if (is_option(*argv, "version")) {
             printf("iofwd-run (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
             return 0;
         }
+
         const char **text = is_option(*argv, "servers") ? &g->file
                             : is_option(*argv, "iofwd") ? &g->prefixes
                                                         : NULL;
+
         if (!text && !is_option(*argv, "wait")) {
             amph_say("%s is no option of iofwd-run; -help shows them", *argv);
             return WRONG;
         }
+
         if (!argv[1]) {
             amph_say("%s needs a value", *argv);
             return WRONG;
         }
+
         argv++;
         if (text)
             *text = *argv;
         else if (!take_wait(g, *argv))
             return WRONG;
     }
+
     g->program = argv;
     if (*argv)
         return -1;
+
     fputs(usage, stderr);
     return WRONG;
 }
@@ -100,6 +110,7 @@ static bool wait_for_file(const char *path, double seconds)
 {
     uint64_t deadline = amph_now_ns() + (uint64_t)(seconds * 1e9);
     struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+
     while (access(path, R_OK) != 0) {
         if (amph_now_ns() >= deadline) {
             amph_say("there is no address file %s: %s; start iofwd-server -daemon, name its file "
@@ -107,8 +118,10 @@ static bool wait_for_file(const char *path, double seconds)
                      path, strerror(errno));
             return false;
         }
+
         nanosleep(&pause, NULL);
     }
+
     return true;
 }
 
@@ -120,8 +133,10 @@ static bool make_absolute(const char *file, char path[PATH_MAX])
     const char *name = slash ? slash + 1 : file;
     int n = snprintf(above, sizeof above, "%.*s", slash ? (int)(slash + 1 - file) : 1,
                      slash ? file : ".");
+
     if (n >= (int)sizeof above || !realpath(above, dir))
         return false;
+
     return snprintf(path, PATH_MAX, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name) < PATH_MAX;
 }
 
@@ -130,24 +145,30 @@ static bool take_file(const struct given *g, const char *path)
 {
     struct amph_standing set = { .n = 0 };
     const char *prefixes = g->prefixes;
+
     if (amph_standing_is(path)) {
         if (amph_standing_read(path, &set) != AMPH_OK)
             return false;
+
         if (!prefixes)
             prefixes = set.prefix;
+
         unsetenv(amph_env_name(AMPH_ENV_RANK)); /* of a job around this one */
     } else {
         /* a job's: its processes know the prefixes, we do not */
         if (!prefixes)
             prefixes = amph_env_str(AMPH_ENV_IOFWD_PREFIX);
+
         if (!prefixes[0]) {
             amph_say("%s is the address file of a job: say by -iofwd PREFIX what is forwarded",
                      path);
             return false;
         }
     }
+
     bool ok = setenv(amph_env_name(AMPH_ENV_JOB), path, 1) == 0 &&
               setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), prefixes, 1) == 0;
+
     amph_standing_free(&set);
     return ok;
 }
@@ -158,8 +179,10 @@ static bool joins(struct given *g)
 {
     if (g->file || !amph_boot_among_servers())
         return false;
+
     if (g->prefixes)
         setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
+
     amph_env_reload();
     setenv("IOFWD_PRIVATE_PLAIN", "1", 1);
     return true;
@@ -170,10 +193,12 @@ static bool set_preload(void)
     char *library = amph_library_own(AMPH_PRELOAD_NAME);
     char *list = library ? amph_preload_list(library) : NULL;
     bool ok = list && setenv("LD_PRELOAD", list, 1) == 0;
+
     if (!ok)
         amph_say("the library %s, which forwards file calls, is found neither beside iofwd-run nor "
                  "in %s; install amphora anew",
                  AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
+
     free(library);
     free(list);
     return ok;
@@ -184,16 +209,21 @@ int main(int argc, char **argv)
     struct given g = { 0 };
     char path[PATH_MAX], *program;
     int code = parse(&g, argv);
+
     if (code >= 0)
         return code;
+
     bool join = joins(&g);
+
     if (join && !amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]) {
         amph_say("AMPHORA_SERVERS says that this job has I/O servers, but not what is forwarded to "
                  "them: set IOFWD_PREFIX for all");
         return WRONG;
     }
+
     if (!g.file)
         g.file = amph_standing_default();
+
     if ((code = amph_program_find(g.program[0], &program)) != 0)
         return code;
     if (!join &&
@@ -201,6 +231,7 @@ int main(int argc, char **argv)
         return 1;
     if (!set_preload())
         return 1;
+
     unsetenv("IOFWD_DOOR");
     execve(program, g.program, environ);
     return amph_program_explain(program, NULL, errno);

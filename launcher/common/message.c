@@ -14,15 +14,22 @@ void amph_say(const char *fmt, ...)
     int saved = errno;
     int n = snprintf(line, sizeof line, "%s: ", program_invocation_short_name);
     va_list ap;
+
     va_start(ap, fmt);
     errno = saved;
+
     int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+
     va_end(ap);
+
     size_t len = (size_t)n + (m > 0 ? (size_t)m : 0);
+
     if (len > sizeof line - 2)
         len = sizeof line - 2;
+
     line[len++] = '\n';
     while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
         ;
+
     errno = saved;
 }

@@ -29,19 +29,24 @@ static bool is_file(const char *path)
 static int check(const char *path)
 {
     struct stat st;
+
     if (stat(path, &st) < 0) {
         int code = errno == ENOENT || errno == ENOTDIR ? NOT_FOUND : NOT_EXECUTABLE;
+
         amph_say("cannot start %s: %m", path);
         return code;
     }
+
     if (S_ISDIR(st.st_mode)) {
         amph_say("cannot start %s: it is a directory", path);
         return NOT_EXECUTABLE;
     }
+
     if (access(path, X_OK) < 0) {
         amph_say("cannot start %s: it is not executable (chmod +x would make it so)", path);
         return NOT_EXECUTABLE;
     }
+
     return 0;
 }
 
@@ -50,11 +55,14 @@ char *amph_program_search(const char *name, const char *dirs)
     for (const char *at = dirs ? dirs : "/usr/local/bin:/usr/bin:/bin"; *at;) {
         char path[4096];
         int len = (int)strcspn(at, ":");
+
         snprintf(path, sizeof path, "%.*s/%s", len ? len : 1, len ? at : ".", name);
         if (is_file(path) && access(path, X_OK) == 0)
             return strdup(path);
+
         at += len + (at[len] == ':');
     }
+
     return NULL;
 }
 
@@ -62,12 +70,16 @@ int amph_program_find(const char *name, char **path_p)
 {
     if (strchr(name, '/')) {
         int code = check(name);
+
         if (code == 0 && !(*path_p = strdup(name)))
             code = 1;
+
         return code;
     }
+
     if ((*path_p = amph_program_search(name, amph_env_foreign("PATH"))))
         return 0;
+
     amph_say("there is no program %s in the directories of PATH%s", name,
              is_file(name) ? "; write ./ in front of one in this directory" : "");
     return NOT_FOUND;
@@ -79,6 +91,7 @@ static const struct {
     uint16_t machine;
     const char *name;
 } machines[] = {
+
     { EM_X86_64, "x86-64" }, { EM_386, "i386" },    { EM_AARCH64, "aarch64" },
     { EM_ARM, "arm" },       { EM_PPC64, "ppc64" }, { EM_S390, "s390x" },
     { EM_RISCV, "riscv" },   { EM_MIPS, "mips" },   { EM_SPARCV9, "sparc64" },
@@ -89,6 +102,7 @@ static const char *machine_name(uint16_t machine)
     for (size_t i = 0; i < AMPH_COUNTOF(machines); i++)
         if (machines[i].machine == machine)
             return machines[i].name;
+
     return "another kind of machine";
 }
 
@@ -98,10 +112,13 @@ static bool elf_machine(const char *path, uint16_t *machine_p)
     unsigned char head[20];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, head, sizeof head) : -1;
+
     if (fd >= 0)
         close(fd);
+
     if (n != sizeof head || memcmp(head, ELFMAG, SELFMAG) != 0)
         return false;
+
     *machine_p = head[EI_DATA] == ELFDATA2MSB ? (uint16_t)(head[18] << 8 | head[19])
                                               : (uint16_t)(head[19] << 8 | head[18]);
     return true;
@@ -110,6 +127,7 @@ static bool elf_machine(const char *path, uint16_t *machine_p)
 int amph_program_explain(const char *path, const char *host, int error)
 {
     uint16_t machine, own;
+
     if (host) { /* the file of that name here tells nothing */
         amph_say("cannot start %s on host %s: %s; the host file may give each host its own "
                  "(program=, server-program=)",
@@ -117,7 +135,9 @@ int amph_program_explain(const char *path, const char *host, int error)
                  error == ENOEXEC ? "it is not built for that machine" : strerror(error));
         return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
     }
+
     struct utsname u = { .machine = "" };
+
     uname(&u);
     if (error == ENOEXEC && elf_machine(path, &machine) && elf_machine("/proc/self/exe", &own) &&
         own == machine)
@@ -134,6 +154,7 @@ int amph_program_explain(const char *path, const char *host, int error)
         amph_say("cannot start %s: the interpreter or loader that it names does not exist", path);
     else
         amph_say("cannot start %s: %s", path, strerror(error));
+
     return error == ENOENT && !is_file(path) ? NOT_FOUND : NOT_EXECUTABLE;
 }
 
@@ -146,19 +167,25 @@ char *amph_preload_list(const char *add)
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
+
     if (!out)
         return NULL;
+
     for (const char *at = now ? now : ""; *at;) {
         size_t n = strcspn(at, ": ");
         const char *name = memrchr(at, '/', n);
         size_t name_len = name ? (size_t)(at + n - name - 1) : n;
+
         if (n &&
             (name_len != sizeof ours - 1 || strncmp(name ? name + 1 : at, ours, name_len) != 0))
             fprintf(out, "%s%.*s", ftell(out) ? ":" : "", (int)n, at);
+
         at += n + (at[n] != 0);
     }
+
     if (add)
         fprintf(out, "%s%s", ftell(out) ? ":" : "", add);
+
     fclose(out);
     return text;
 }
@@ -166,10 +193,12 @@ char *amph_preload_list(const char *add)
 static char *join(const char *dir, const char *between, const char *name)
 {
     char *path;
+
     if (asprintf(&path, "%s/%s%s", dir, between, name) < 0)
         return NULL;
     if (is_file(path))
         return path;
+
     free(path);
     return NULL;
 }
@@ -179,12 +208,16 @@ static char *join(const char *dir, const char *between, const char *name)
 static bool own_directory(char *dir, size_t cap)
 {
     ssize_t n = readlink("/proc/self/exe", dir, cap - 1);
+
     if (n <= 0)
         return false;
+
     dir[n] = 0;
+
     char *slash = strrchr(dir, '/');
     if (!slash)
         return false;
+
     *slash = 0;
     return true;
 }
@@ -193,8 +226,10 @@ char *amph_program_own(const char *name)
 {
     char dir[4096];
     char *path = own_directory(dir, sizeof dir) ? join(dir, "", name) : NULL;
+
     if (!path && strrchr(dir, '/') && strcmp(strrchr(dir, '/'), "/.libs") == 0)
         path = join(dir, "../", name); /* a program that needs no wrapper lies outside */
+
     return path ? path : join(AMPH_BINDIR, "", name);
 }
 
@@ -202,9 +237,11 @@ char *amph_library_own(const char *name)
 {
     char dir[4096];
     char *path = NULL;
+
     if (own_directory(dir, sizeof dir)) {
         bool build = strrchr(dir, '/') && strcmp(strrchr(dir, '/'), "/.libs") == 0;
         path = build ? join(dir, "", name) : join(dir, "../lib/amphora/", name);
     }
+
     return path ? path : join(AMPH_MODULEDIR, "", name);
 }

@@ -32,18 +32,25 @@ struct table {
 static bool read_stat(const char *pid, struct entry *e)
 {
     char path[64], text[512];
+
     snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
+
     ssize_t n = read(fd, text, sizeof text - 1);
+
     close(fd);
     text[n > 0 ? n : 0] = 0;
+
     const char *end = strrchr(text, ')');
     char state;
     int parent;
+
     if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2)
         return false;
+
     *e = (struct entry){ .pid = (pid_t)atol(pid),
                          .parent = (pid_t)parent,
                          .dead = state == 'Z' || state == 'X' };
@@ -55,11 +62,14 @@ static bool table_add(struct table *t, struct entry e)
     if (t->n == t->cap) {
         size_t cap = t->cap ? 2 * t->cap : 256;
         struct entry *at = realloc(t->at, cap * sizeof *at);
+
         if (!at)
             return false;
+
         t->at = at;
         t->cap = cap;
     }
+
     t->at[t->n++] = e;
     return true;
 }
@@ -68,6 +78,7 @@ static int by_pid(const void *a, const void *b)
 {
     pid_t x = ((const struct entry *)a)->pid;
     pid_t y = ((const struct entry *)b)->pid;
+
     return (x > y) - (x < y);
 }
 
@@ -76,11 +87,14 @@ static void table_read(struct table *t)
     DIR *dir = opendir("/proc");
     struct dirent *d;
     struct entry e;
+
     while (dir && (d = readdir(dir)))
         if (isdigit((unsigned char)d->d_name[0]) && read_stat(d->d_name, &e) && !table_add(t, e))
             break;
+
     if (dir)
         closedir(dir);
+
     qsort(t->at, t->n, sizeof *t->at, by_pid);
 }
 
@@ -89,6 +103,7 @@ static bool is_in(pid_t pid, const pid_t *list, size_t n)
     for (size_t i = 0; i < n; i++)
         if (list[i] == pid)
             return true;
+
     return false;
 }
 
@@ -101,9 +116,12 @@ static bool is_below(const struct table *t, const struct entry *e, pid_t self, c
             return false;
         if (e->parent == self)
             return true;
+
         struct entry key = { .pid = e->parent };
+
         e = bsearch(&key, t->at, t->n, sizeof *t->at, by_pid);
     }
+
     return false;
 }
 
@@ -112,12 +130,14 @@ size_t amph_signal_descendants(int sig, const pid_t *skip, size_t nskip)
     struct table t = { 0 };
     pid_t self = getpid();
     size_t n = 0;
+
     table_read(&t);
     for (size_t i = 0; i < t.n; i++)
         if (!t.at[i].dead && t.at[i].pid != self && is_below(&t, &t.at[i], self, skip, nskip)) {
             kill(t.at[i].pid, sig);
             n++;
         }
+
     free(t.at);
     return n;
 }
@@ -127,16 +147,20 @@ size_t amph_kill_descendants(const pid_t *skip, size_t nskip, int limit_ms)
     uint64_t deadline = amph_now_ns() + (uint64_t)limit_ms * AMPH_NS_PER_MS;
     sigset_t chld;
     size_t left;
+
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
+
     while ((left = amph_signal_descendants(SIGKILL, skip, nskip)) > 0 && amph_now_ns() < deadline) {
         /* SIGCHLD is blocked in launcher and agents, so it wakes this; the limit covers deaths
          * further down. */
         struct timespec limit = { .tv_nsec = 2000000 };
         if (sigtimedwait(&chld, NULL, &limit) < 0 && errno != EAGAIN && errno != EINTR)
             break;
+
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ;
     }
+
     return left;
 }

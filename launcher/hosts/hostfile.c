@@ -28,6 +28,7 @@ static void free_paths(struct amph_paths *paths, uint32_t n)
         for (size_t k = 0; k < AMPH_NPATHS; k++)
             free(paths[i].path[k]);
     }
+
     free(paths);
 }
 
@@ -35,6 +36,7 @@ void amph_netlist_free(struct amph_netlist *list)
 {
     for (uint32_t i = 0; i < list->nhosts; i++)
         free(list->host[i]);
+
     free_paths(list->paths, list->nhosts);
     free_paths(list->kinds, list->nkinds);
     free(list->host);
@@ -49,17 +51,22 @@ static bool find_host(struct amph_netlist *list, const char *name, uint32_t *ind
             *index_p = i;
             return true;
         }
+
     char **host = realloc(list->host, (list->nhosts + 1) * sizeof *host);
     if (!host)
         return false;
+
     list->host = host;
+
     struct amph_paths *paths = realloc(list->paths, (list->nhosts + 1) * sizeof *paths);
     if (!paths)
         return false;
+
     list->paths = paths;
     paths[list->nhosts] = (struct amph_paths){ 0 };
     if (!(host[list->nhosts] = strdup(name)))
         return false;
+
     *index_p = list->nhosts++;
     return true;
 }
@@ -68,17 +75,23 @@ static bool add_places(struct amph_netlist *list, const char *name, uint32_t cou
 {
     uint32_t index;
     uint32_t before = list->nhosts;
+
     if (!find_host(list, name, &index))
         return false;
+
     bool known = index < before;
+
     if (known && list->place[list->nplaces - 1] != index && !list->again_line)
         list->again_line = line;
+
     uint32_t *place = realloc(list->place, ((size_t)list->nplaces + count) * sizeof *place);
     if (!place)
         return false;
+
     list->place = place;
     for (uint32_t i = 0; i < count; i++)
         place[list->nplaces++] = index;
+
     return true;
 }
 
@@ -88,15 +101,19 @@ static bool parse_paths(struct amph_paths *paths, char *text)
     static const char *const words[AMPH_NPATHS] = { [AMPH_PATH_PROGRAM] = "program=",
                                                     [AMPH_PATH_SERVER] = "server-program=",
                                                     [AMPH_PATH_RUN] = "run=" };
+
     for (char *save, *w = strtok_r(text, " \t\r", &save); w; w = strtok_r(NULL, " \t\r", &save)) {
         size_t k = 0;
+
         while (k < AMPH_NPATHS && strncmp(w, words[k], strlen(words[k])) != 0)
             k++;
+
         if (k == AMPH_NPATHS || !w[strlen(words[k])] || paths->path[k]) /* twice: which is meant? */
             return false;
         if (!(paths->path[k] = strdup(w + strlen(words[k]))))
             return false;
     }
+
     return true;
 }
 
@@ -105,9 +122,11 @@ static struct amph_paths *kind_of(struct amph_netlist *list, const char *name, s
     for (uint32_t i = 0; i < list->nkinds; i++)
         if (strncmp(list->kinds[i].name, name, len) == 0 && !list->kinds[i].name[len])
             return &list->kinds[i];
+
     struct amph_paths *kinds = realloc(list->kinds, (list->nkinds + 1) * sizeof *kinds);
     if (!kinds)
         return NULL;
+
     list->kinds = kinds;
     kinds[list->nkinds] = (struct amph_paths){ .name = strndup(name, len) };
     return kinds[list->nkinds].name ? &kinds[list->nkinds++] : NULL;
@@ -118,6 +137,7 @@ static bool parse_kind(struct amph_netlist *list, char *text)
 {
     size_t len = strcspn(text, " \t\r");
     struct amph_paths *kind = len > 0 ? kind_of(list, text, len) : NULL;
+
     return kind && parse_paths(kind, text + len);
 }
 
@@ -129,14 +149,18 @@ static size_t name_length(const char *text)
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     struct in6_addr address;
     char copy[INET6_ADDRSTRLEN];
+
     if (*text != '[')
         return strspn(text, letters);
+
     /* %: the interface of a link-local address */
     size_t len = strcspn(++text, "]");
     size_t digits = strcspn(text, "]%");
+
     if (!text[len] || digits >= sizeof copy ||
         (digits < len && strspn(text + digits + 1, letters) != len - digits - 1))
         return 0;
+
     snprintf(copy, sizeof copy, "%.*s", (int)digits, text);
     return inet_pton(AF_INET6, copy, &address) == 1 ? len : 0;
 }
@@ -147,29 +171,40 @@ static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
     text += strspn(text, " \t\r");
     if (strncmp(text, "arch=", 5) == 0)
         return parse_kind(list, text + 5);
+
     size_t len = name_length(text);
     bool bracket = *text == '[';
+
     if (len == 0)
         return *text == 0;
+
     char *rest = text + len + 2 * bracket;
     char *end;
     long count = 1;
+
     text += bracket;
     if (*rest == ':' || strncmp(rest + strspn(rest, " \t"), "slots=", 6) == 0) {
         char *digits = strpbrk(rest, ":=") + 1;
+
         count = strtol(digits, &end, 10);
         if (end == digits || count < 1 || count > PLACES_MAX ||
             list->nplaces + (uint32_t)count > PLACES_MAX)
             return false;
+
         *rest = 0;
         rest = end;
     }
+
     if (*rest && !strchr(" \t\r", *rest))
         return false;
+
     if (*rest)
         *rest++ = 0;
+
     text[len] = 0; /* the other bracket */
+
     uint32_t index;
+
     return len <= 255 && add_places(list, text, (uint32_t)count, line) &&
            find_host(list, text, &index) && parse_paths(&list->paths[index], rest);
 }
@@ -179,12 +214,15 @@ static enum amph_status append(struct amph_netlist *list, const char *name, cons
 {
     uint32_t line = 0;
     uint32_t before = list->nplaces;
+
     while (*text) {
         char copy[4096];
         size_t len = strcspn(text, "\n"), keep = strcspn(text, "\n#");
+
         snprintf(copy, sizeof copy, "%.*s", (int)(keep < sizeof copy ? keep : sizeof copy - 1),
                  text);
         line++;
+
         if (keep >= sizeof copy || !parse_line(list, copy, line)) {
             amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host name "
                      "(or [IPv6 address]), NAME:COUNT or "
@@ -194,10 +232,13 @@ static enum amph_status append(struct amph_netlist *list, const char *name, cons
             amph_netlist_free(list);
             return AMPH_ERR_ARG;
         }
+
         text += len + (text[len] == '\n');
     }
+
     if (list->nplaces > before)
         return AMPH_OK;
+
     amph_say("the host file %s names no host; write one host name a line", name);
     amph_netlist_free(list);
     return AMPH_ERR_ARG;
@@ -213,18 +254,24 @@ static char *read_text(const char *name)
 {
     struct stat st;
     int fd = open(name, O_RDONLY | O_CLOEXEC);
+
     if (fd < 0 || fstat(fd, &st) < 0) {
         amph_say("cannot read the host file %s: %m", name);
         if (fd >= 0)
             close(fd);
+
         return NULL;
     }
+
     char *text = malloc(FILE_MAX_BYTES + 1);
     size_t len = 0;
     ssize_t n = 0;
+
     while (text && len < FILE_MAX_BYTES && (n = read(fd, text + len, FILE_MAX_BYTES - len)) > 0)
         len += (size_t)n;
+
     int error = errno;
+
     close(fd);
     if (!text || n < 0 || len == FILE_MAX_BYTES || memchr(text, 0, len)) {
         amph_say("cannot read the host file %s: %s", name,
@@ -232,6 +279,7 @@ static char *read_text(const char *name)
         free(text);
         return NULL;
     }
+
     text[len] = 0;
     return text;
 }
@@ -242,10 +290,12 @@ static enum amph_status pretend_hosts(struct amph_netlist *list, uint32_t nhosts
     memset(list, 0, sizeof *list);
     for (uint32_t i = 0; i < nhosts; i++) {
         char name[32];
+
         snprintf(name, sizeof name, "host%u", i);
         if (!add_places(list, name, 1, 0))
             return AMPH_ERR_NOMEM;
     }
+
     return AMPH_OK;
 }
 
@@ -253,18 +303,24 @@ static enum amph_status read_netlist(const struct amph_options *o, struct amph_n
 {
     if (o->host_list)
         return amph_netlist_parse(list, "-host", o->host_list);
+
     if (o->hosts) {
         char *text = read_text(o->hosts);
         enum amph_status st = text ? amph_netlist_parse(list, o->hosts, text) : AMPH_ERR_ARG;
+
         free(text);
         return st;
     }
+
     if (o->nhosts > 1 && o->nhosts != UINT32_MAX)
         return pretend_hosts(list, o->nhosts < o->ncompute ? o->nhosts : o->ncompute);
+
     char name[256] = "";
+
     memset(list, 0, sizeof *list);
     if (gethostname(name, sizeof name - 1) != 0 || !name[0])
         snprintf(name, sizeof name, "localhost");
+
     return add_places(list, name, o->ncompute + o->nservers, 0) ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
@@ -283,18 +339,24 @@ static enum amph_status add_servers(const struct amph_options *o, struct amph_ne
                  source(o), list->nplaces, o->ncompute);
         return AMPH_ERR_ARG;
     }
+
     char *text = read_text(o->server_hosts);
+
     list->nplaces = o->ncompute;
     list->again_line = 0;
+
     enum amph_status st = text ? append(list, o->server_hosts, text) : AMPH_ERR_ARG;
+
     free(text);
     if (st != AMPH_OK)
         return st;
+
     list->again_line = 0; /* a server beside compute processes is what the user has written down */
     if (list->nplaces - o->ncompute >= o->nservers) {
         list->nplaces = o->ncompute + o->nservers;
         return AMPH_OK;
     }
+
     amph_say("the host file %s of the servers has %u places, but %u servers are to be started; add "
              "lines, or write NAME:COUNT",
              o->server_hosts, list->nplaces - o->ncompute, o->nservers);
@@ -310,21 +372,27 @@ static enum amph_status deal_runs(const struct amph_options *o, struct amph_netl
     uint32_t n = 0;
     uint32_t nhosts = o->nhosts < list->nhosts ? o->nhosts : list->nhosts;
     uint32_t *place = malloc(total * sizeof *place);
+
     if (!place)
         return AMPH_ERR_NOMEM;
+
     if (o->nhosts != UINT32_MAX && o->nhosts > list->nhosts && (o->hosts || o->host_list))
         amph_say("warning: -N %u asks for more hosts than the list has; its %u are used", o->nhosts,
                  list->nhosts);
+
     for (size_t g = 0; g < AMPH_COUNTOF(count); g++) {
         uint32_t over = nhosts < count[g] ? nhosts : count[g];
+
         for (uint32_t h = 0; h < over; h++)
             for (uint32_t run = count[g] / over + (h < count[g] % over); run; run--)
                 place[n++] = h;
     }
+
     free(list->place);
     list->place = place;
     list->nplaces = total;
     list->again_line = 0;
+
     return AMPH_OK;
 }
 
@@ -332,6 +400,7 @@ static enum amph_status check_room(const struct amph_options *o, const struct am
 {
     if (list->nplaces >= o->ncompute + o->nservers)
         return AMPH_OK;
+
     if (o->nservers && list->nplaces >= o->ncompute)
         amph_say("the host file %s has no place for %u of the %u servers: it has %u places, and %u "
                  "compute processes take the "
@@ -343,6 +412,7 @@ static enum amph_status check_room(const struct amph_options *o, const struct am
                  "be started; add lines, or write "
                  "NAME:COUNT",
                  source(o), list->nplaces, o->ncompute, o->nservers);
+
     return AMPH_ERR_ARG;
 }
 
@@ -351,15 +421,20 @@ static size_t print_host(char *text, size_t cap, const struct amph_jobdesc *job,
 {
     uint32_t total = amph_jobdesc_total(job);
     size_t n = (size_t)snprintf(text, cap, "%s:", job->host_name[host]);
+
     for (uint32_t i = 0; i < total && n < cap; i++) {
         uint32_t first = i;
+
         if (job->proc[i].host != host)
             continue;
+
         while (i + 1 < total && job->proc[i + 1].host == host)
             i++;
+
         n += (size_t)(i > first ? snprintf(text + n, cap - n, " %u-%u", first, i)
                                 : snprintf(text + n, cap - n, " %u", i));
     }
+
     return n < cap ? n : cap - 1;
 }
 
@@ -367,10 +442,12 @@ static void warn_again(const struct amph_jobdesc *job, const char *file, uint32_
 {
     char text[1024] = "";
     size_t n = 0;
+
     for (uint32_t h = 0; h < job->nhosts && n < sizeof text - 3; h++) {
         n += print_host(text + n, sizeof text - n, job, h);
         n += (size_t)snprintf(text + n, sizeof text - n, h + 1 < job->nhosts ? "; " : "");
     }
+
     amph_say("warning: line %u of %s names a host again after another one; this mapping follows "
              "(absolute numbers): %s",
              line, file, text);
@@ -382,33 +459,41 @@ static enum amph_status deal_out(const struct amph_options *o, struct amph_netli
 {
     uint32_t total = o->ncompute + o->nservers;
     uint32_t *index = malloc(list->nhosts * sizeof *index);
+
     job->host_name = calloc(list->nhosts, sizeof *job->host_name);
     job->proc = calloc(total, sizeof *job->proc);
     hosts->remote = calloc(list->nhosts, sizeof *hosts->remote);
     hosts->paths = calloc(list->nhosts, sizeof *hosts->paths);
+
     if (!index || !job->host_name || !job->proc || !hosts->remote || !hosts->paths) {
         free(index);
         return AMPH_ERR_NOMEM;
     }
+
     job->nproc[AMPH_COMPUTE] = o->ncompute;
     job->nproc[AMPH_SERVER] = o->nservers;
     memset(index, 0xff, list->nhosts * sizeof *index);
+
     for (uint32_t i = 0; i < total; i++) {
         uint32_t at = i < o->ncompute ? i : list->nplaces - o->nservers + (i - o->ncompute);
         uint32_t *h = &index[list->place[at]];
+
         if (*h == UINT32_MAX) {
             *h = job->nhosts;
             hosts->paths[*h] = list->paths[list->place[at]]; /* taken over */
             list->paths[list->place[at]] = (struct amph_paths){ 0 };
             job->host_name[job->nhosts++] = strdup(list->host[list->place[at]]);
         }
+
         job->proc[i].host = *h;
     }
+
     free(index);
     hosts->kinds = list->kinds;
     hosts->nkinds = list->nkinds;
     list->kinds = NULL;
     list->nkinds = 0;
+
     return AMPH_OK;
 }
 
@@ -416,13 +501,17 @@ const char *amph_hostset_path(const struct amph_hostset *hosts, uint32_t host, c
                               enum amph_path which)
 {
     struct utsname here = { .machine = "" };
+
     if (hosts->paths[host].path[which])
         return hosts->paths[host].path[which];
+
     if (!hosts->remote[host] && uname(&here) == 0)
         machine = here.machine;
+
     for (uint32_t i = 0; i < hosts->nkinds && machine; i++)
         if (hosts->kinds[i].path[which] && strcmp(hosts->kinds[i].name, machine) == 0)
             return hosts->kinds[i].path[which];
+
     return NULL;
 }
 
@@ -438,27 +527,37 @@ enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobd
                                   struct amph_hostset *hosts_p)
 {
     struct amph_netlist list;
+
     memset(job, 0, sizeof *job);
     memset(hosts_p, 0, sizeof *hosts_p);
+
     enum amph_status st = read_netlist(o, &list);
     if (st != AMPH_OK)
         return st;
+
     st = o->nhosts ? deal_runs(o, &list) : AMPH_OK;
     if (st == AMPH_OK && o->server_hosts && o->nservers)
         st = add_servers(o, &list);
+
     if (st == AMPH_OK)
         st = check_room(o, &list);
+
     if (st == AMPH_OK)
         st = deal_out(o, &list, job, hosts_p);
+
     if (st == AMPH_OK)
         st = amph_map_servers(job, o->map);
+
     if (st == AMPH_OK && (o->hosts || o->host_list || o->server_hosts))
         st = amph_hosts_find(job, o->ssh || amph_env_is_set(AMPH_ENV_SSH), o->pretend,
                              hosts_p->remote);
+
     for (uint32_t h = 0; st == AMPH_OK && h < job->nhosts; h++)
         job->several_machines |= hosts_p->remote[h];
+
     if (st == AMPH_OK && list.again_line)
         warn_again(job, source(o), list.again_line);
+
     amph_netlist_free(&list);
     return st;
 }

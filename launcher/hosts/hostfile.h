@@ -18,6 +18,7 @@ enum amph_path {
     AMPH_PATH_RUN,
     AMPH_NPATHS
 };
+
 struct amph_paths {
     char *name;              /* of the machine's kind, as uname -m gives it; NULL: of one host */
     char *path[AMPH_NPATHS]; /* or NULL */

@@ -34,6 +34,7 @@ void amph_agent_report(struct amph_lagent *agent, uint16_t type, const void *bod
 {
     if (agent->gone)
         return;
+
     if (!agent->remote) {
         tell_local(agent, type, body, len_bytes);
     } else if (!agent->above) {
@@ -41,8 +42,10 @@ void amph_agent_report(struct amph_lagent *agent, uint16_t type, const void *bod
     } else {
         uint8_t *wrapped = malloc(6 + len_bytes);
         struct amph_wr w;
+
         if (!wrapped)
             return;
+
         amph_wr_init(&w, wrapped, 6 + len_bytes);
         amph_wr_u32(&w, agent->host);
         amph_wr_u16(&w, type);
@@ -64,6 +67,7 @@ static bool add_word(struct amph_bytes *b, uint32_t word)
 {
     uint8_t bytes[4];
     struct amph_wr w;
+
     amph_wr_init(&w, bytes, sizeof bytes);
     amph_wr_u32(&w, word);
     return amph_bytes_add(b, bytes, sizeof bytes);
@@ -80,28 +84,36 @@ static bool finish_way(const struct way *way, struct amph_bytes *out)
 static bool fold_ways(struct amph_launch *l, struct way *way, const void *bytes, size_t len_bytes)
 {
     bool ok = true;
+
     for (uint32_t i = l->nagents; ok && i-- > 0;) {
         struct amph_lagent *agent = &l->agents[i];
         struct amph_bytes own = { 0 };
+
         if (!agent->remote || agent->gone || way[i].nconns + way[i].nbelow == 0)
             continue;
+
         ok = finish_way(&way[i], &own);
         if (ok && agent->above) {
             struct way *above = &way[agent->above - l->agents];
+
             above->nbelow++;
             ok = add_word(&above->below, agent->host) &&
                  add_word(&above->below, (uint32_t)own.len) &&
                  amph_bytes_add(&above->below, own.buf, own.len);
         } else if (ok) {
             struct amph_bytes body = { 0 };
+
             ok = add_word(&body, (uint32_t)own.len) && amph_bytes_add(&body, own.buf, own.len) &&
                  amph_bytes_add(&body, bytes, len_bytes);
             if (ok)
                 amph_agent_report(agent, AMPH_AGENT_SPREAD, body.buf, body.len);
+
             amph_bytes_free(&body);
         }
+
         amph_bytes_free(&own);
     }
+
     return ok;
 }
 
@@ -110,16 +122,20 @@ bool amph_tree_spread(struct amph_launch *l, struct amph_lagent *const *via, con
 {
     struct way *way = calloc(l->nagents, sizeof *way);
     bool ok = way != NULL;
+
     for (uint32_t i = 0; ok && i < n; i++) {
         struct way *w = &way[via[i] - l->agents];
+
         w->nconns++;
         ok = add_word(&w->conns, number[i]);
     }
+
     ok = ok && fold_ways(l, way, bytes, len_bytes);
     for (uint32_t i = 0; way && i < l->nagents; i++) {
         amph_bytes_free(&way[i].conns);
         amph_bytes_free(&way[i].below);
     }
+
     free(way);
     return ok;
 }
@@ -137,10 +153,12 @@ const char *amph_tree_program(struct amph_lproc *p)
     const struct amph_lagent *agent = amph_agent_of(p);
     const char *own = path_of(agent,
                               p->group == AMPH_SERVER ? AMPH_PATH_SERVER : AMPH_PATH_PROGRAM);
+
     if (own)
         return own;
     if (p->group == AMPH_COMPUTE)
         return o->program[0];
+
     /* An installation elsewhere may have another place. */
     return !o->server_given && agent->server_program && *agent->server_program
                ? agent->server_program
@@ -153,9 +171,12 @@ static char *run_path(const struct amph_lagent *agent)
 {
     char self[4096];
     const char *given = path_of(agent, AMPH_PATH_RUN);
+
     if (given)
         return strdup(given);
+
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
     return n > 0 ? strndup(self, (size_t)n) : NULL;
 }
 
@@ -173,11 +194,13 @@ static void start_agent(struct amph_lagent *agent)
                                      .silence_ns = amph_env_ns(AMPH_ENV_HEARTBEAT) };
     uint8_t body[16384];
     struct amph_wr w;
+
     free(run);
     if (line && !agent->above) {
         agent->link.calls = &calls;
         agent->link.user = agent;
         agent->link.host = agent->host;
+
         if (amph_remote_start(&agent->link, &l->loop, &l->inherit, &spec) != AMPH_OK)
             amph_host_lost(
                 agent, 1,
@@ -192,6 +215,7 @@ static void start_agent(struct amph_lagent *agent)
         amph_wr_u32(&w, (uint32_t)(spec.silence_ns / AMPH_NS_PER_MS));
         amph_agent_report(agent->above, AMPH_AGENT_ADOPT, body, amph_wr_len(&w));
     }
+
     free(line);
 }
 
@@ -200,16 +224,21 @@ enum amph_status amph_tree_start(struct amph_launch *l)
     struct amph_lagent **order = calloc(l->nagents, sizeof *order);
     uint32_t n = 0;
     uint32_t fanout = (uint32_t)amph_env_int(AMPH_ENV_SSH_FANOUT);
+
     if (!order)
         return AMPH_ERR_NOMEM;
+
     for (uint32_t i = 0; i < l->nagents; i++)
         if (l->agents[i].remote)
             order[n++] = &l->agents[i];
+
     l->nunready = n;
     for (uint32_t i = fanout; i < n; i++)
         order[i]->above = order[(i - fanout) / fanout];
+
     for (uint32_t i = 0; i < n && i < fanout; i++)
         start_agent(order[i]);
+
     free(order);
     return AMPH_OK;
 }
@@ -220,6 +249,7 @@ static char *take_text(struct amph_rd *r)
 {
     size_t len;
     const char *text = amph_rd_blob(r, &len);
+
     return text ? strndup(text, len) : NULL;
 }
 
@@ -227,27 +257,33 @@ static void on_ready(struct amph_lagent *agent, struct amph_rd *r)
 {
     struct amph_launch *l = agent->launch;
     uint32_t version = amph_rd_u32(r);
+
     if (agent->ready)
         return;
+
     if (version != AMPH_AGENT_VERSION) {
         amph_host_lost(agent, 1,
                        "has another version of amphora-run; use one version everywhere (run=PATH "
                        "in the host file)");
         return;
     }
+
     agent->machine = take_text(r);
     agent->seen_from = take_text(r);
     agent->address = take_text(r);
     agent->server_program = take_text(r);
     agent->preload = take_text(r);
     agent->ready = !r->bad;
+
     if (r->bad) {
         amph_host_lost(agent, 1, "has an agent that does not speak this version's protocol");
         return;
     }
+
     for (uint32_t i = 0; i < l->nagents; i++)
         if (l->agents[i].above == agent)
             start_agent(&l->agents[i]);
+
     if (--l->nunready == 0 && l->phase == AMPH_PHASE_RUN && amph_launch_spawn(l) != AMPH_OK)
         amph_host_lost(agent, 1, "cannot be given its processes: no memory");
 }
@@ -257,6 +293,7 @@ static void say_line(const struct amph_lagent *agent, const char *line, size_t l
     char text[1024];
     int n = snprintf(text, sizeof text, "%s: %.*s\n", agent->launch->job.host_name[agent->host],
                      (int)(len > 700 ? 700 : len), line);
+
     while (write(STDERR_FILENO, text, (size_t)n) < 0 && errno == EINTR)
         ;
 }
@@ -266,6 +303,7 @@ static bool is_above(const struct amph_lagent *agent, const struct amph_lagent *
 {
     while (of && of != agent)
         of = of->above;
+
     return of != NULL;
 }
 
@@ -274,9 +312,11 @@ static struct amph_lagent *host_below(struct amph_lagent *agent, struct amph_rd 
 {
     uint32_t host = amph_rd_u32(r);
     struct amph_launch *l = agent->launch;
+
     if (r->bad || host >= l->nagents || &l->agents[host] == agent ||
         !is_above(agent, &l->agents[host]) || l->agents[host].gone)
         return NULL;
+
     return &l->agents[host];
 }
 
@@ -284,22 +324,27 @@ bool amph_tree_take(struct amph_lagent *agent, const struct amph_frame *frame)
 {
     struct amph_rd r;
     size_t len;
+
     amph_rd_init(&r, frame->body, frame->len_bytes);
     if (frame->type == AMPH_AGENT_READY) {
         on_ready(agent, &r);
         return true;
     }
+
     if (frame->type != AMPH_AGENT_FROM && frame->type != AMPH_AGENT_LOST &&
         frame->type != AMPH_AGENT_SAID)
         return false;
+
     struct amph_lagent *of = host_below(agent, &r);
     if (!of)
         return true;
+
     if (frame->type == AMPH_AGENT_FROM) {
         uint16_t type = amph_rd_u16(&r);
         const struct amph_frame inner = { .type = type,
                                           .len_bytes = amph_rd_left(&r),
                                           .body = r.at };
+
         if (!r.bad)
             amph_launch_take(of, &inner);
     } else if (frame->type == AMPH_AGENT_SAID) {
@@ -308,9 +353,11 @@ bool amph_tree_take(struct amph_lagent *agent, const struct amph_frame *frame)
         char why[768];
         int code = (int)amph_rd_u32(&r);
         const char *text = amph_rd_blob(&r, &len);
+
         snprintf(why, sizeof why, "%.*s", text ? (int)len : 0, text ? text : "");
         amph_host_lost(of, code > 0 && code < 256 ? code : 1, why);
     }
+
     return true;
 }
 
@@ -337,6 +384,7 @@ void amph_tree_hurry(struct amph_launch *l, uint64_t silence_ns)
 {
     for (uint32_t i = 0; i < l->nagents; i++) {
         struct amph_remote *link = &l->agents[i].link;
+
         if (l->agents[i].remote && !l->agents[i].above &&
             (link->silence_ns == 0 || link->silence_ns > silence_ns))
             link->silence_ns = silence_ns;
@@ -347,10 +395,13 @@ void amph_tree_drop(struct amph_launch *l)
 {
     for (uint32_t i = 0; i < l->nagents; i++) {
         struct amph_lagent *agent = &l->agents[i];
+
         if (!agent->remote)
             continue;
+
         if (!agent->above && agent->link.pid)
             amph_remote_drop(&agent->link);
+
         agent->gone = true;
     }
 }
@@ -362,8 +413,10 @@ void amph_tree_stop(struct amph_launch *l)
         struct amph_lagent *agent = &l->agents[i];
         char *texts[] = { agent->machine, agent->seen_from, agent->address, agent->server_program,
                           agent->preload };
+
         for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
             free(texts[k]);
+
         free(agent->conn);
     }
 }

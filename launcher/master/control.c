@@ -52,8 +52,10 @@ static void carry(struct amph_conn *c, uint8_t what, const void *head, size_t he
 {
     uint8_t *whole = malloc(5 + head_len + len);
     struct amph_wr w;
+
     if (!whole)
         return;
+
     amph_wr_init(&w, whole, 5 + head_len + len);
     amph_wr_u32(&w, c->number);
     amph_wr_u8(&w, what);
@@ -68,14 +70,17 @@ static void conn_drop(struct amph_conn *c)
 {
     if (c->dead)
         return;
+
     c->dead = true;
     amph_watch_del(c->watch);
     amph_timer_stop(&c->launch->loop, &c->handshake);
     amph_frames_close(&c->frames);
+
     if (c->via) {
         carry(c, AMPH_CONN_CLOSED, NULL, 0, NULL, 0);
         c->via->conn[c->number - 1] = NULL;
     }
+
     if (c->joined && c->proc->conn == c) {
         c->proc->conn = NULL;
         if (!c->proc->left)
@@ -87,9 +92,11 @@ static void conn_free(struct amph_conn *c)
 {
     for (struct ask *a = c->asks; a;) {
         struct ask *next = a->next;
+
         free(a);
         a = next;
     }
+
     free(c);
 }
 
@@ -97,10 +104,12 @@ static void conn_sweep(struct amph_launch *l)
 {
     for (struct amph_conn **at = &l->conns; *at;) {
         struct amph_conn *c = *at;
+
         if (!c->dead) {
             at = &c->next;
             continue;
         }
+
         *at = c->next;
         conn_free(c);
     }
@@ -110,6 +119,7 @@ static void conn_sweep(struct amph_launch *l)
 static void frame_head(uint8_t head[AMPH_FRAME_HEAD_BYTES], uint16_t type, size_t len_bytes)
 {
     struct amph_wr w;
+
     amph_wr_init(&w, head, AMPH_FRAME_HEAD_BYTES);
     amph_wr_u32(&w, (uint32_t)len_bytes);
     amph_wr_u16(&w, type);
@@ -119,12 +129,15 @@ static void conn_send(struct amph_conn *c, uint16_t type, const void *body, size
 {
     if (c->dead)
         return;
+
     if (c->via) {
         uint8_t head[AMPH_FRAME_HEAD_BYTES];
+
         frame_head(head, type, len_bytes);
         carry(c, AMPH_CONN_BYTES, head, sizeof head, body, len_bytes);
         return;
     }
+
     if (amph_frames_send(&c->frames, type, body, len_bytes) != AMPH_OK)
         conn_drop(c);
     else if (amph_frames_pending(&c->frames))
@@ -135,6 +148,7 @@ static void send_event(struct amph_conn *c, struct amph_boot_event event)
 {
     uint8_t body[9];
     struct amph_wr w;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u8(&w, (uint8_t)event.kind);
     amph_wr_u32(&w, event.rank);
@@ -157,6 +171,7 @@ static void refuse(struct amph_conn *c, enum amph_status st, const char *sentenc
 {
     uint8_t body[512];
     struct amph_wr w;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u8(&w, (uint8_t)st);
     amph_wr_blob(&w, sentence, strlen(sentence));
@@ -174,16 +189,19 @@ static void welcome(struct amph_conn *c, const uint8_t *nonce)
 {
     struct amph_launch *l = c->launch;
     uint8_t *body = malloc(AMPH_MAC_BYTES + l->desc_len);
+
     if (!body) {
         conn_drop(c);
         return;
     }
+
     amph_control_mac(l->file.key, nonce, l->desc, l->desc_len, body);
     memcpy(body + AMPH_MAC_BYTES, l->desc, l->desc_len);
     conn_send(c, AMPH_CONTROL_WELCOME, body, AMPH_MAC_BYTES + l->desc_len);
     free(body);
     c->welcome = true;
     amph_timer_stop(&l->loop, &c->handshake);
+
     /* who comes late hears what he has missed */
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         if (l->procs[i].death_code)
@@ -194,6 +212,7 @@ static void take_place(struct amph_conn *c, struct amph_lproc *p, const uint8_t 
 {
     struct amph_launch *l = c->launch;
     char sentence[160];
+
     if (p->joined) {
         snprintf(sentence, sizeof sentence,
                  "%s %u has joined the job already, and a place is taken once; was a second "
@@ -203,9 +222,11 @@ static void take_place(struct amph_conn *c, struct amph_lproc *p, const uint8_t 
         refuse(c, AMPH_ERR_STATE, sentence);
         return;
     }
+
     c->joined = p->joined = true;
     p->conn = c;
     welcome(c, nonce);
+
     if (l->phase == AMPH_PHASE_ENDING)
         send_event(c, (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, l->code });
     else if (l->phase == AMPH_PHASE_DRAIN && p->group == AMPH_SERVER)
@@ -222,19 +243,24 @@ static void on_hello(struct amph_conn *c, struct amph_rd *r)
     bool joins = amph_rd_u8(r);
     uint32_t rank = amph_rd_u32(r);
     uint32_t total = amph_jobdesc_total(&l->job);
+
     amph_rd_u64(r); /* the process's own number: for people who read a trace */
+
     const uint8_t *nonce = amph_rd_bytes(r, AMPH_CONTROL_NONCE_BYTES);
     const uint8_t *theirs = amph_rd_bytes(r, AMPH_MAC_BYTES);
+
     if (!theirs || magic != AMPH_CONTROL_MAGIC || c->welcome) {
         stranger(c);
         return;
     }
+
     if (version != AMPH_CONTROL_VERSION) {
         refuse(c, AMPH_ERR_PROTO,
                "the program speaks another version of the control protocol; use one installation "
                "of amphora for both");
         return;
     }
+
     amph_control_mac(l->file.key, c->nonce, body, AMPH_CONTROL_HELLO_BYTES, mac);
     if (!amph_mac_equal(mac, theirs, sizeof mac)) {
         amph_count(DROP_STRANGER);
@@ -243,6 +269,7 @@ static void on_hello(struct amph_conn *c, struct amph_rd *r)
             "it does not know the key of this job; AMPHORA_JOB names another job's address file");
         return;
     }
+
     c->proc = rank < total ? &l->procs[rank] : NULL;
     if (!c->proc && (joins || rank != AMPH_RANK_NONE))
         refuse(c, AMPH_ERR_RANGE,
@@ -259,13 +286,17 @@ static void on_publish(struct amph_conn *c, struct amph_rd *r)
 {
     char key[AMPH_CONTROL_KEY_MAX + 1];
     size_t len;
+
     amph_key_get(r, key);
+
     const void *value = amph_rd_blob(r, &len);
+
     if (!value || len > AMPH_CONTROL_VALUE_MAX ||
         amph_values_set(&c->proc->values, key, value, len) != AMPH_OK) {
         stranger(c);
         return;
     }
+
     amph_control_changed(c->proc); /* whoever waits for it */
 }
 
@@ -275,22 +306,29 @@ static void answer_servers(struct amph_conn *c)
     uint32_t n = l->job.nproc[AMPH_SERVER];
     uint32_t first = l->job.nproc[AMPH_COMPUTE];
     bool dead = false;
+
     for (uint32_t i = 0; i < n; i++)
         dead = dead || (l->procs[first + i].ended && !l->job.proc[first + i].stated);
+
     if (!c->wants_servers || (l->nstated[AMPH_SERVER] < n && !dead))
         return;
+
     c->wants_servers = false;
+
     size_t cap = 9 + (size_t)n * AMPH_CONTROL_FACTS_BYTES;
     uint8_t *body = malloc(cap);
     struct amph_wr w;
+
     if (!body)
         return;
+
     amph_wr_init(&w, body, cap);
     amph_wr_u32(&w, c->servers_seq);
     amph_wr_u8(&w, dead ? AMPH_ERR_PEER : AMPH_OK);
     amph_wr_u32(&w, n);
     for (uint32_t i = 0; i < n; i++)
         amph_facts_put(&w, &l->job.proc[first + i]);
+
     conn_send(c, AMPH_CONTROL_FACTS, body, amph_wr_len(&w));
     free(body);
 }
@@ -307,13 +345,16 @@ static void on_state(struct amph_conn *c, struct amph_rd *r)
     struct amph_launch *l = c->launch;
     struct amph_proc *facts = &l->job.proc[c->proc->rank];
     bool was = facts->stated;
+
     amph_facts_get(r, facts);
     if (r->bad || was || !facts->stated)
         return;
+
     l->nstated[c->proc->group]++;
     for (struct amph_conn *other = l->conns; other; other = other->next)
         if (other->wants_servers && !other->dead)
             answer_servers(other);
+
     amph_table_check(l);
 }
 
@@ -325,23 +366,31 @@ static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size
     uint32_t n = l->job.nproc[group];
     uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     size_t cap = 4;
+
     for (uint32_t i = 0; i < n; i++) {
         const struct amph_value *v = amph_values_get(&l->procs[first + i].values,
                                                      l->procs[first + i].exchange_key);
+
         cap += AMPH_CONTROL_FACTS_BYTES + 4 + (v ? v->len_bytes : 0);
     }
+
     uint8_t *body = malloc(cap);
     struct amph_wr w;
+
     if (!body)
         return NULL;
+
     amph_wr_init(&w, body, cap);
     amph_wr_u32(&w, n);
+
     for (uint32_t i = 0; i < n; i++) {
         const struct amph_value *v = amph_values_get(&l->procs[first + i].values,
                                                      l->procs[first + i].exchange_key);
+
         amph_facts_put(&w, &l->job.proc[first + i]);
         amph_wr_blob(&w, v ? v->data : "", v ? v->len_bytes : 0);
     }
+
     *len_p = amph_wr_len(&w);
     return body;
 }
@@ -354,21 +403,26 @@ static void send_elsewhere(struct amph_launch *l, uint32_t first, uint32_t n, ui
     uint32_t *number = calloc(n, sizeof *number);
     uint32_t m = 0;
     uint8_t *frame = malloc(AMPH_FRAME_HEAD_BYTES + len_bytes);
+
     for (uint32_t i = 0; via && number && i < n; i++) {
         const struct amph_conn *c = l->procs[first + i].conn;
+
         if (c && !c->dead && c->via) {
             via[m] = c->via;
             number[m++] = c->number;
         }
     }
+
     if (frame) {
         frame_head(frame, type, len_bytes);
         memcpy(frame + AMPH_FRAME_HEAD_BYTES, body, len_bytes);
     }
+
     if (!via || !number || !frame ||
         (m && !amph_tree_spread(l, via, number, m, frame, AMPH_FRAME_HEAD_BYTES + len_bytes)))
         amph_fatal("no memory to spread %zu bytes of addresses over the hosts of the job",
                    len_bytes);
+
     free(frame);
     free(number);
     free(via);
@@ -381,23 +435,30 @@ static void on_exchange(struct amph_conn *c, struct amph_rd *r)
     uint32_t n = l->job.nproc[group];
     uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     size_t len;
+
     if (c->proc->exchanged || !amph_key_get(r, c->proc->exchange_key)) {
         stranger(c);
         return;
     }
+
     c->proc->exchanged = true;
     if (++l->nexchanged[group] < n) {
         amph_check_absent(l, group, "for the exchange of addresses");
         return;
     }
+
     uint8_t *body = exchange_body(l, group, &len);
+
     if (!body)
         amph_fatal("no memory for the addresses of %u processes", n);
+
     for (uint32_t i = 0; i < n; i++)
         if (l->procs[first + i].conn && !l->procs[first + i].conn->via)
             conn_send(l->procs[first + i].conn, AMPH_CONTROL_EXCHANGED, body, len);
+
     if (l->nagents > 1)
         send_elsewhere(l, first, n, AMPH_CONTROL_EXCHANGED, body, len);
+
     free(body);
 }
 
@@ -408,6 +469,7 @@ static void answer_lookup(struct amph_conn *c, uint32_t seq, uint32_t rank, enum
 {
     uint8_t body[16 + AMPH_CONTROL_FACTS_BYTES + AMPH_CONTROL_VALUE_MAX];
     struct amph_wr w;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, seq);
     amph_wr_u8(&w, (uint8_t)st);
@@ -422,8 +484,10 @@ static bool try_lookup(struct amph_conn *c, const struct ask *a, bool wait)
     const struct amph_lproc *p = &c->launch->procs[a->rank];
     const struct amph_value *v = amph_values_get(&p->values, a->key);
     enum amph_status st = p->ended ? AMPH_ERR_PEER : v ? AMPH_OK : AMPH_ERR_NOENT;
+
     if (st == AMPH_ERR_NOENT && wait)
         return false;
+
     answer_lookup(c, a->seq, a->rank, st, st == AMPH_OK ? v : NULL);
     return true;
 }
@@ -432,15 +496,19 @@ static void on_lookup(struct amph_conn *c, struct amph_rd *r)
 {
     struct ask a = { .seq = amph_rd_u32(r), .rank = amph_rd_u32(r) };
     bool wait = amph_rd_u8(r);
+
     if (!amph_key_get(r, a.key) || a.rank >= amph_jobdesc_total(&c->launch->job)) {
         stranger(c);
         return;
     }
+
     if (try_lookup(c, &a, wait))
         return;
+
     struct ask *kept = malloc(sizeof *kept);
     if (!kept)
         return;
+
     *kept = a;
     kept->next = c->asks;
     c->asks = kept;
@@ -452,15 +520,19 @@ void amph_control_changed(struct amph_lproc *p)
     for (struct amph_conn *c = p->launch->conns; c; c = c->next) {
         if (c->dead)
             continue;
+
         for (struct ask **at = &c->asks; *at && !c->dead;) {
             struct ask *a = *at;
+
             if (a->rank != p->rank || !try_lookup(c, a, true)) {
                 at = &a->next;
                 continue;
             }
+
             *at = a->next;
             free(a);
         }
+
         if (c->wants_servers && !c->dead)
             answer_servers(c);
     }
@@ -472,6 +544,7 @@ static void on_leave(struct amph_conn *c, struct amph_rd *r)
 {
     bool exit_called = amph_rd_u8(r);
     int code = (int)amph_rd_u32(r);
+
     if (!r->bad)
         amph_proc_left(c->proc, exit_called, code);
 }
@@ -493,6 +566,7 @@ static const struct {
     int who; /* 0: only before the welcome */
     void (*fn)(struct amph_conn *c, struct amph_rd *r);
 } requests[AMPH_CONTROL_NTYPES] = {
+
     [AMPH_CONTROL_HELLO] = { 0, on_hello },
     [AMPH_CONTROL_PUBLISH] = { JOINED, on_publish },
     [AMPH_CONTROL_STATE] = { JOINED, on_state },
@@ -507,7 +581,9 @@ static bool allowed(const struct amph_conn *c, uint16_t type)
 {
     if (type >= AMPH_CONTROL_NTYPES || !requests[type].fn)
         return false;
+
     int who = requests[type].who;
+
     return who == 0 ? !c->welcome
                     : c->welcome && (who == ANYBODY || (who == MEMBER && c->proc) ||
                                      (who == JOINED && c->joined));
@@ -517,14 +593,17 @@ static void take_frames(struct amph_conn *c)
 {
     struct amph_frame frame;
     enum amph_status st = AMPH_AGAIN;
+
     while (!c->dead && (st = amph_frames_next(&c->frames, &frame)) == AMPH_OK) {
         struct amph_rd r;
+
         amph_rd_init(&r, frame.body, frame.len_bytes);
         if (allowed(c, frame.type))
             requests[frame.type].fn(c, &r);
         else
             stranger(c);
     }
+
     if (!c->dead && st == AMPH_ERR_PROTO)
         stranger(c);
 }
@@ -533,8 +612,10 @@ static void take_frames(struct amph_conn *c)
 static void hear(struct amph_conn *c)
 {
     enum amph_status st = AMPH_OK;
+
     while (!c->dead && (st = amph_frames_fill(&c->frames)) == AMPH_OK)
         take_frames(c);
+
     if (!c->dead && st != AMPH_AGAIN)
         conn_drop(c);
 }
@@ -549,8 +630,10 @@ static void on_conn(void *arg, uint32_t events)
 {
     struct amph_conn *c = arg;
     struct amph_launch *l = c->launch;
+
     if ((events & EPOLLOUT) && amph_frames_flush(&c->frames) == AMPH_OK)
         amph_watch_want(c->watch, EPOLLIN);
+
     hear(c);
     conn_sweep(l);
 }
@@ -563,13 +646,16 @@ static void on_handshake_late(void *arg)
 static struct amph_conn *conn_new(struct amph_launch *l, int fd)
 {
     struct amph_conn *c = calloc(1, sizeof *c);
+
     if (!c)
         return NULL;
+
     c->launch = l;
     amph_frames_open(&c->frames, fd, AMPH_CONTROL_REQUEST_MAX);
     c->next = l->conns;
     l->conns = c;
     amph_timer_set(&l->loop, &c->handshake, HANDSHAKE_NS, on_handshake_late, c);
+
     return c;
 }
 
@@ -577,6 +663,7 @@ static void challenge(struct amph_conn *c)
 {
     uint8_t body[6 + AMPH_CONTROL_NONCE_BYTES];
     struct amph_wr w;
+
     amph_random(c->nonce, sizeof c->nonce);
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, AMPH_CONTROL_MAGIC);
@@ -588,10 +675,12 @@ static void challenge(struct amph_conn *c)
 static void greet(struct amph_launch *l, int fd)
 {
     struct amph_conn *c = conn_new(l, fd);
+
     if (!c) {
         close(fd);
         return;
     }
+
     c->watch = amph_watch_add(&l->loop, fd, EPOLLIN, on_conn, c);
     if (!c->watch)
         conn_drop(c);
@@ -604,13 +693,17 @@ static void greet(struct amph_launch *l, int fd)
 static void greet_carried(struct amph_lagent *agent, uint32_t number)
 {
     struct amph_conn **conn = realloc(agent->conn, number * sizeof *conn);
+
     if (!conn)
         return;
+
     agent->conn = conn;
     agent->nconns = number;
+
     struct amph_conn *c = conn[number - 1] = conn_new(agent->launch, -1);
     if (!c)
         return;
+
     c->via = agent;
     c->number = number;
     challenge(c);
@@ -620,17 +713,22 @@ void amph_control_carried(struct amph_lagent *agent, struct amph_rd *r)
 {
     uint32_t number = amph_rd_u32(r);
     uint8_t what = amph_rd_u8(r);
+
     if (r->bad || number == 0)
         return;
+
     if (what == AMPH_CONN_OPENED && number == agent->nconns + 1)
         greet_carried(agent, number);
+
     struct amph_conn *c = number <= agent->nconns ? agent->conn[number - 1] : NULL;
     if (!c || c->dead)
         return;
+
     if (what == AMPH_CONN_BYTES && amph_frames_feed(&c->frames, r->at, amph_rd_left(r)))
         take_frames(c);
     else if (what == AMPH_CONN_CLOSED)
         conn_drop(c);
+
     conn_sweep(agent->launch);
 }
 
@@ -639,6 +737,7 @@ void amph_control_agent_gone(struct amph_lagent *agent)
     for (uint32_t i = 0; i < agent->nconns; i++)
         if (agent->conn[i])
             conn_drop(agent->conn[i]);
+
     conn_sweep(agent->launch);
 }
 
@@ -646,6 +745,7 @@ static void on_listen(void *arg, uint32_t events)
 {
     struct amph_launch *l = arg;
     int fd;
+
     while ((fd = accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
         if (amph_control_same_user(fd)) { /* others are turned away before they cost anything */
             greet(l, fd);
@@ -654,21 +754,27 @@ static void on_listen(void *arg, uint32_t events)
             close(fd);
         }
     }
+
     conn_sweep(l);
 }
 
 enum amph_status amph_control_start(struct amph_launch *l)
 {
     uint64_t number;
+
     amph_random(&number, sizeof number);
     amph_random(l->file.key, sizeof l->file.key);
     amph_random(&l->job.id, sizeof l->job.id);
     snprintf(l->file.address, sizeof l->file.address, "unix:amphora-%016" PRIx64, number);
+
     enum amph_status st = amph_jobdesc_encode(&l->job, &l->desc, &l->desc_len);
+
     if (st == AMPH_OK)
         st = amph_control_listen(l->file.address, &l->listen_fd);
+
     if (st == AMPH_OK && !amph_watch_add(&l->loop, l->listen_fd, EPOLLIN, on_listen, l))
         st = AMPH_ERR_SYS;
+
     return st;
 }
 
@@ -677,12 +783,16 @@ void amph_control_stop(struct amph_launch *l)
     for (struct amph_conn *c = l->conns; c; c = c->next) {
         if (c->joined)
             c->proc->left = true; /* what closes now says nothing about the process */
+
         conn_drop(c);
     }
+
     conn_sweep(l);
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         amph_values_free(&l->procs[i].values);
+
     if (l->listen_fd >= 0)
         close(l->listen_fd);
+
     free(l->desc);
 }

@@ -52,6 +52,7 @@ static bool some_joined(const struct amph_launch *l)
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         if (l->procs[i].joined && !l->procs[i].ended)
             return true;
+
     return false;
 }
 
@@ -60,6 +61,7 @@ static bool some_joined(const struct amph_launch *l)
 static void on_quit_late(void *arg)
 {
     struct amph_launch *l = arg;
+
     for (uint32_t i = 0; i < l->nagents; i++)
         if (!l->agents[i].gone && !l->agents[i].remote)
             kill(l->agents[i].pid, SIGKILL);
@@ -69,6 +71,7 @@ static void on_quit_late(void *arg)
 static void on_quit_late_far(void *arg)
 {
     struct amph_launch *l = arg;
+
     amph_tree_drop(l);
     amph_timer_set(&l->loop, &l->step, QUIT_NS - QUIT_FAR_NS, on_quit_late, l);
 }
@@ -77,18 +80,22 @@ static void quit(struct amph_launch *l)
 {
     if (l->phase == AMPH_PHASE_DONE)
         return;
+
     l->phase = AMPH_PHASE_DONE;
     amph_table_print(l);
     amph_stdio_stop_input(l);
+
     /* those further down first: those above wait for them */
     for (uint32_t i = l->nagents; i-- > 0;)
         amph_agent_report(&l->agents[i], AMPH_AGENT_QUIT, NULL, 0);
+
     amph_timer_set(&l->loop, &l->step, QUIT_FAR_NS, on_quit_late_far, l);
 }
 
 static void on_kill_step(void *arg)
 {
     struct amph_launch *l = arg;
+
     amph_signal_all(l, l->kill_step == 0 ? SIGTERM : SIGKILL);
     if (l->kill_step++ < KILL_STEPS_MAX)
         amph_timer_set(&l->loop, &l->step, l->kill_step == 1 ? TERM_NS : KILL_NS, on_kill_step, l);
@@ -102,8 +109,10 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
 {
     char sentence[1024];
     va_list ap;
+
     if (l->phase >= AMPH_PHASE_ENDING)
         return;
+
     l->phase = AMPH_PHASE_ENDING;
     l->code = code;
     l->blamed = rank;
@@ -114,11 +123,13 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
     amph_say("%s; the job ends", sentence);
     amph_stdio_stop_input(l);
     amph_tree_hurry(l, SILENCE_NS);
+
     if (!l->spawned) { /* there are no processes to wait for */
         for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
             l->procs[i].ended = true;
         l->nliving[AMPH_COMPUTE] = l->nliving[AMPH_SERVER] = 0;
     }
+
     amph_control_event(l, AMPH_NGROUPS, true,
                        (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, rank, code });
     amph_timer_set(&l->loop, &l->step, some_joined(l) ? WORD_NS : 0, on_kill_step, l);
@@ -135,11 +146,13 @@ static void on_drain_late(void *arg)
 static void drain(struct amph_launch *l)
 {
     bool joined = false;
+
     l->phase = AMPH_PHASE_DRAIN;
     amph_control_event(l, AMPH_SERVER, false,
                        (struct amph_boot_event){ AMPH_BOOT_DRAIN, AMPH_RANK_NONE, 0 });
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_jobdesc_total(&l->job); i++)
         joined = joined || (l->procs[i].joined && !l->procs[i].ended);
+
     /* Where one has joined, it waits for the others in the exchange of addresses, and they come and
      * hear of the drain then. */
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_jobdesc_total(&l->job) && !joined; i++)
@@ -147,6 +160,7 @@ static void drain(struct amph_launch *l)
             l->procs[i].signalled = true; /* it has no clients, or is no server of ours */
             amph_signal_proc(&l->procs[i], SIGTERM);
         }
+
     amph_timer_set(&l->loop, &l->step, DRAIN_NS, on_drain_late, l);
 }
 
@@ -155,6 +169,7 @@ static bool all_orphans_gone(const struct amph_launch *l)
     for (uint32_t i = 0; i < l->nagents; i++)
         if (!l->agents[i].gone && !l->agents[i].orphans_gone)
             return false;
+
     return true;
 }
 
@@ -167,6 +182,7 @@ static void weigh_abort(struct amph_launch *l)
     if (l->abort_rank == AMPH_RANK_NONE || l->phase >= AMPH_PHASE_ENDING ||
         l->nliving[l->procs[l->abort_rank].group] > 0)
         return;
+
     amph_timer_stop(&l->loop, &l->abort_timer);
     on_abort_due(l);
 }
@@ -180,10 +196,13 @@ static void advance(struct amph_launch *l)
         amph_timer_stop(&l->loop, &l->step);
         tell_agents(l, AMPH_AGENT_ORPHANS);
     }
+
     if (l->phase == AMPH_PHASE_ORPHANS && all_orphans_gone(l))
         drain(l);
+
     if (l->phase == AMPH_PHASE_DRAIN && l->nliving[AMPH_SERVER] == 0)
         quit(l);
+
     if (l->phase == AMPH_PHASE_ENDING && l->nliving[AMPH_COMPUTE] + l->nliving[AMPH_SERVER] == 0)
         quit(l);
 }
@@ -201,9 +220,11 @@ void amph_orphans_gone(struct amph_lagent *agent)
 static void died(struct amph_lproc *p, int code, const char *how)
 {
     struct amph_launch *l = p->launch;
+
     p->death_code = code;
     amph_control_event(l, AMPH_NGROUPS, true,
                        (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
+
     if (p->group == AMPH_SERVER && strcmp(l->o->on_server_death, "end") != 0 &&
         l->phase < AMPH_PHASE_DRAIN)
         amph_say("%s %s; %s", amph_proc_name(p), how,
@@ -219,8 +240,10 @@ void amph_check_absent(struct amph_launch *l, enum amph_group group, const char 
     uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     bool pmi = l->pmi[group].nwaiting > 0;
     bool exchange = l->nexchanged[group] > 0 && l->nexchanged[group] < l->job.nproc[group];
+
     for (uint32_t i = 0; i < l->job.nproc[group]; i++) {
         const struct amph_lproc *p = &l->procs[first + i];
+
         if (p->ended && ((pmi && !p->pmi_waits) || (exchange && !p->exchanged)))
             fail(l, p->rank, 1, "%s has ended without taking part, and others wait for it %s",
                  amph_proc_name(p), what);
@@ -231,10 +254,12 @@ static void judge(struct amph_lproc *p, bool by_signal, int number, bool core)
 {
     struct amph_launch *l = p->launch;
     char how[160];
+
     if (l->phase >= AMPH_PHASE_ENDING || p->signalled)
         return;
     if (p->rank == l->abort_rank)
         return; /* its abort is being weighed */
+
     if (by_signal) {
         snprintf(how, sizeof how, "was killed by signal %d (%s%s)", number, strsignal(number),
                  core ? ", core dumped" : "");
@@ -251,6 +276,7 @@ static void judge(struct amph_lproc *p, bool by_signal, int number, bool core)
     } else if (p->group == AMPH_SERVER && l->phase < AMPH_PHASE_DRAIN) {
         died(p, 1, "ended with exit code 0 while compute processes still run");
     }
+
     amph_check_absent(l, p->group, "to start");
 }
 
@@ -258,8 +284,10 @@ static void on_exit_late(void *arg)
 {
     struct amph_launch *l = arg;
     bool first = l->kill_step++ == 0;
+
     if (l->phase != AMPH_PHASE_RUN)
         return;
+
     if (first) {
         amph_say("%u compute processes have not ended %.3g s after the first gasnet_exit(0); they "
                  "are ended now",
@@ -267,11 +295,13 @@ static void on_exit_late(void *arg)
         amph_control_event(l, AMPH_COMPUTE, false,
                            (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, 0 });
     }
+
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE] && !first; i++)
         if (!l->procs[i].ended) {
             l->procs[i].signalled = true;
             amph_signal_proc(&l->procs[i], l->kill_step == 2 ? SIGTERM : SIGKILL);
         }
+
     amph_timer_set(&l->loop, &l->step, first ? WORD_NS : TERM_NS, on_exit_late, l);
 }
 
@@ -285,8 +315,10 @@ static void give_time(struct amph_launch *l)
     uint64_t last = l->exit_ns + EXIT_PATIENCE * limit;
     bool waiting = l->exit_called && l->kill_step == 0 && l->phase == AMPH_PHASE_RUN &&
                    l->nliving[AMPH_COMPUTE] > 0;
+
     if (!waiting || amph_env_is_set(AMPH_ENV_EXITTIMEOUT))
         return;
+
     amph_timer_set(&l->loop, &l->step,
                    now + limit < last ? limit
                    : now < last       ? last - now
@@ -297,14 +329,17 @@ static void give_time(struct amph_launch *l)
 void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core)
 {
     struct amph_launch *l = p->launch;
+
     amph_control_receive_event(p);
     if (p->ended)
         return;
+
     p->ended = true;
     l->nliving[p->group]--;
     amph_timer_stop(&l->loop, &p->lost_timer);
     if (p->rank == 0)
         amph_stdio_stop_input(l);
+
     judge(p, by_signal, number, core);
     amph_control_changed(p);
     give_time(l);
@@ -314,21 +349,26 @@ void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core
 void amph_proc_failed_to_start(struct amph_lproc *p, int error)
 {
     struct amph_launch *l = p->launch;
+
     p->ended = true;
     l->nliving[p->group]--;
+
     if (l->phase < AMPH_PHASE_ENDING) {
         const struct amph_lagent *agent = amph_agent_of(p);
         int code = amph_program_explain(
             amph_tree_program(p), agent->remote ? l->job.host_name[agent->host] : NULL, error);
+
         fail(l, p->rank, code, "%s %u could not be started",
              p->group == AMPH_COMPUTE ? "compute" : "server", p->rank);
     }
+
     advance(l);
 }
 
 static void on_lost(void *arg)
 {
     struct amph_lproc *p = arg;
+
     if (!p->ended && !p->left)
         died(p, 1,
              "closed its connection to the job without leaving it (its program was replaced, or "
@@ -349,6 +389,7 @@ static void on_abort_due(void *arg)
     struct amph_launch *l = arg;
     struct amph_lproc *p = &l->procs[l->abort_rank];
     int code = l->abort_code & 255;
+
     if (l->abort_exit)
         fail(l, p->rank, code, "%s called gasnet_exit(%d)", amph_proc_name(p), l->abort_code);
     else
@@ -360,8 +401,10 @@ static void on_abort_due(void *arg)
 static void weigh(struct amph_lproc *p, int code, bool is_exit)
 {
     struct amph_launch *l = p->launch;
+
     if (l->abort_rank != AMPH_RANK_NONE || l->phase >= AMPH_PHASE_ENDING)
         return;
+
     l->abort_rank = p->rank;
     l->abort_code = code;
     l->abort_exit = is_exit;
@@ -371,9 +414,11 @@ static void weigh(struct amph_lproc *p, int code, bool is_exit)
 void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
 {
     struct amph_launch *l = p->launch;
+
     p->left = true;
     if (!exit_called || l->phase != AMPH_PHASE_RUN)
         return;
+
     if (code & 255 && l->nagents > 1) {
         /* a client's answer to a death on another host travels faster than the news of it */
         weigh(p, code, true);
@@ -402,11 +447,14 @@ static void kill_strays(struct amph_launch *l)
 {
     size_t n = 0;
     pid_t *living = calloc(l->nagents, sizeof *living);
+
     for (uint32_t i = 0; i < l->nagents && living; i++)
         if (!l->agents[i].gone && (!l->agents[i].remote || l->agents[i].link.pid))
             living[n++] = l->agents[i].remote ? l->agents[i].link.pid : l->agents[i].pid;
+
     if (living)
         amph_kill_descendants(living, n, 2000);
+
     free(living);
 }
 
@@ -414,6 +462,7 @@ static void kill_strays(struct amph_launch *l)
 static void forget_host(struct amph_lagent *agent)
 {
     struct amph_launch *l = agent->launch;
+
     agent->gone = true;
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         if (l->job.proc[i].host == agent->host && !l->procs[i].ended) {
@@ -426,15 +475,19 @@ void amph_host_lost(struct amph_lagent *agent, int code, const char *why)
 {
     struct amph_launch *l = agent->launch;
     bool first = !agent->gone;
+
     forget_host(agent);
     amph_control_agent_gone(agent);
     if (agent->remote && !agent->above && agent->link.pid)
         amph_remote_drop(&agent->link);
+
     if (first && l->phase < AMPH_PHASE_ENDING)
         fail(l, AMPH_RANK_NONE, code, "the host %s %s", l->job.host_name[agent->host], why);
+
     for (uint32_t i = 0; i < l->nagents; i++)
         if (l->agents[i].above == agent && !l->agents[i].gone)
             amph_host_lost(&l->agents[i], code, "is lost with the host before it");
+
     advance(l);
 }
 
@@ -442,10 +495,12 @@ void amph_agent_lost(struct amph_lagent *agent, int status)
 {
     struct amph_launch *l = agent->launch;
     const char *host = l->job.host_name[agent->host];
+
     if (l->phase == AMPH_PHASE_DONE) {
         agent->gone = true;
         return;
     }
+
     forget_host(agent);
     if (WIFSIGNALED(status))
         fail(l, AMPH_RANK_NONE, 128 + WTERMSIG(status),
@@ -454,6 +509,7 @@ void amph_agent_lost(struct amph_lagent *agent, int status)
     else
         fail(l, AMPH_RANK_NONE, 1, "the agent of host %s (process %d) ended with exit code %d",
              host, (int)agent->pid, WEXITSTATUS(status));
+
     kill_strays(l);
     advance(l);
 }
@@ -473,14 +529,17 @@ static void on_grace_over(void *arg)
 void amph_job_signal(struct amph_launch *l, int sig)
 {
     bool ends = sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
+
     if (ends && (l->nsignals++ > 0 || l->phase != AMPH_PHASE_RUN)) {
         fail(l, AMPH_RANK_NONE, 128 + sig, "signal %d (%s) came%s", sig, strsignal(sig),
              l->nsignals > 1 ? " again" : "");
         return;
     }
+
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE]; i++)
         if (!l->procs[i].ended)
             amph_signal_proc(&l->procs[i], sig);
+
     if (sig == SIGTERM)
         amph_timer_set(&l->loop, &l->grace, (uint64_t)(l->o->grace_s * 1e9), on_grace_over, l);
 }
@@ -488,6 +547,7 @@ void amph_job_signal(struct amph_launch *l, int sig)
 static void on_timeout(void *arg)
 {
     struct amph_launch *l = arg;
+
     fail(l, AMPH_RANK_NONE, TIMEOUT_CODE,
          "the time limit of %g s (-timeout) has passed with %u of %u processes still running",
          l->o->timeout_s, l->nliving[AMPH_COMPUTE] + l->nliving[AMPH_SERVER],

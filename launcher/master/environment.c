@@ -27,10 +27,12 @@ static struct {
 static enum amph_status check_conduit(const struct amph_launch *l)
 {
     const char *conduit = l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT);
+
     /* Looking for one loads libfabric, so the usual ones are left to the processes, which have to
      * load it anyway. */
     bool usual = strcmp(conduit, "auto") == 0 || strcmp(conduit, "smp") == 0 ||
                  strcmp(conduit, "tcp") == 0;
+
     if (!usual && !amph_conduit_find(conduit)) {
         amph_say("there is no conduit %s in this build or on this machine; take another "
                  "of " AMPH_CONDUIT_WORDS " (amphora-info says "
@@ -38,8 +40,10 @@ static enum amph_status check_conduit(const struct amph_launch *l)
                  conduit);
         return AMPH_ERR_ARG;
     }
+
     if (strcmp(conduit, "smp") != 0 || l->job.nhosts == 1)
         return AMPH_OK;
+
     amph_say("the conduit smp joins the processes of one host only, and this job has %u; take "
              "-conduit auto, tcp, udp or verbs",
              l->job.nhosts);
@@ -53,6 +57,7 @@ static enum amph_status check_prefix(FILE *out, const char *entry, size_t len, b
     int prefix_len = (int)(equal ? (size_t)(equal - entry) : len);
     struct stat st;
     char dir[4096], cwd[4096];
+
     snprintf(dir, sizeof dir, "%.*s", (int)(equal ? len - (size_t)prefix_len - 1 : len),
              equal ? equal + 1 : entry);
     if (entry[0] != '/') {
@@ -61,21 +66,25 @@ static enum amph_status check_prefix(FILE *out, const char *entry, size_t len, b
             (int)len, entry);
         return AMPH_ERR_ARG;
     }
+
     if (here && (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))) {
         amph_say("-iofwd %.*s: the servers' directory \"%s\" %s; create it, or name another one "
                  "after \"=\"",
                  (int)len, entry, dir, stat(dir, &st) < 0 ? "does not exist" : "is no directory");
         return AMPH_ERR_ARG;
     }
+
     if (strspn(entry, "/") == (size_t)prefix_len) {
         amph_say("-iofwd %.*s: the root directory cannot be forwarded as a whole; name one below "
                  "it, such as /data",
                  (int)len, entry);
         return AMPH_ERR_ARG;
     }
+
     bool relative = dir[0] != '/';
     if (relative && !getcwd(cwd, sizeof cwd))
         return AMPH_ERR_SYS;
+
     fprintf(out, "%.*s=%s%s%s", prefix_len, entry, relative ? cwd : "", relative ? "/" : "", dir);
     return AMPH_OK;
 }
@@ -85,15 +94,19 @@ static enum amph_status check_prefixes(const char *text, bool here)
     size_t size;
     enum amph_status st = AMPH_OK;
     FILE *out = open_memstream(&made.prefixes, &size);
+
     if (!out)
         return AMPH_ERR_NOMEM;
+
     for (const char *at = text; *at && st == AMPH_OK;) {
         size_t len = strcspn(at, ":");
+
         st = check_prefix(out, at, len, here);
         at += len + (at[len] == ':');
         if (*at)
             fputc(':', out);
     }
+
     fclose(out);
     return st;
 }
@@ -101,37 +114,50 @@ static enum amph_status check_prefixes(const char *text, bool here)
 enum amph_status amph_setting_prepare(struct amph_launch *l)
 {
     const char *text = l->o->prefixes;
+
     if (!text && l->o->nservers && amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
         text = amph_env_str(AMPH_ENV_IOFWD_PREFIX);
+
     if (text && l->o->nservers == 0) {
         if (amph_env_bool(AMPH_ENV_IOFWD_OPTIONAL))
             return check_conduit(l);
+
         amph_say("-iofwd %s needs at least one server; add -servers 1", text);
         return AMPH_ERR_ARG;
     }
+
     enum amph_status st = check_conduit(l);
+
     if (!text && l->o->nservers && !l->o->server_given)
         amph_say("warning: -servers %u is given, but neither -iofwd nor IOFWD_PREFIX says which "
                  "files: no file call is forwarded, and "
                  "those of iofwd.h fail",
                  l->o->nservers);
+
     if (st != AMPH_OK || !text)
         return st;
+
     if (!text[strspn(text, ":")]) {
         amph_say("-iofwd needs a prefix: PREFIX[=DIR], such as /data or /data=/srv/data");
         return AMPH_ERR_ARG;
     }
+
     /* where all servers are elsewhere, they see whether their directory is there */
     bool here[AMPH_NGROUPS] = { false, false };
+
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         here[i >= l->job.nproc[AMPH_COMPUTE]] |= !l->hosts->remote[l->job.proc[i].host];
+
     if ((st = check_prefixes(text, here[AMPH_SERVER])) != AMPH_OK)
         return st;
+
     made.preload = amph_library_own(AMPH_PRELOAD_NAME);
     if (!made.preload && !here[AMPH_COMPUTE])
         made.preload = strdup(AMPH_MODULEDIR "/" AMPH_PRELOAD_NAME);
+
     if (made.preload)
         return AMPH_OK;
+
     amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor "
              "in %s; install amphora anew",
              AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
@@ -141,6 +167,7 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
 enum amph_status amph_setting_write_file(struct amph_launch *l)
 {
     char path[4096];
+
     snprintf(path, sizeof path, "%s/" AMPH_JOBDIR_FILE, l->directory);
     return amph_jobfile_write(path, &l->file);
 }
@@ -151,6 +178,7 @@ static void put_text(FILE *out, const char *text)
 {
     uint8_t head[4];
     struct amph_wr w;
+
     amph_wr_init(&w, head, sizeof head);
     amph_wr_u32(&w, (uint32_t)strlen(text));
     fwrite(head, 1, sizeof head, out);
@@ -161,6 +189,7 @@ static void put_u32(FILE *out, uint32_t v)
 {
     uint8_t bytes[4];
     struct amph_wr w;
+
     amph_wr_init(&w, bytes, sizeof bytes);
     amph_wr_u32(&w, v);
     fwrite(bytes, 1, sizeof bytes, out);
@@ -183,8 +212,10 @@ static void list_add(struct list *list, const char *text)
 static void list_set(struct list *list, const char *name, const char *value)
 {
     char *text;
+
     if (asprintf(&text, "%s=%s", name, value) < 0)
         return;
+
     list_add(list, text);
     free(text);
 }
@@ -192,6 +223,7 @@ static void list_set(struct list *list, const char *name, const char *value)
 static void list_set_number(struct list *list, const char *name, uint32_t value)
 {
     char text[16];
+
     snprintf(text, sizeof text, "%u", value);
     list_set(list, name, text);
 }
@@ -225,9 +257,11 @@ static bool is_of_host(const char *entry)
         "SSH_CONNECTION=", "SSH_CLIENT=",      "SSH_TTY=",        "SSH_AUTH_SOCK=",
         "HOSTNAME=",       "XDG_RUNTIME_DIR=", "XDG_SESSION_ID=", "DBUS_SESSION_BUS_ADDRESS="
     };
+
     for (size_t i = 0; i < AMPH_COUNTOF(names); i++)
         if (strncmp(entry, names[i], strlen(names[i])) == 0)
             return true;
+
     return false;
 }
 
@@ -235,9 +269,11 @@ static enum amph_status send_stream(struct amph_lagent *agent, uint16_t type, FI
                                     char **text, size_t *len)
 {
     bool ok = !ferror(out);
+
     fclose(out);
     if (ok)
         amph_agent_report(agent, type, *text, *len);
+
     free(*text);
     return ok ? AMPH_OK : AMPH_ERR_NOMEM;
 }
@@ -249,15 +285,19 @@ enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *a
     size_t len = 0;
     struct list env;
     FILE *out = open_memstream(&text, &len);
+
     if (!out || !list_open(&env))
         return AMPH_ERR_NOMEM;
+
     put_text(out, getcwd(cwd, sizeof cwd) ? cwd : "/");
     fputc(l->o->bind, out);
     put_u32(out, agent->remote ? sizeof l->file.key : 0);
     fwrite(l->file.key, 1, agent->remote ? sizeof l->file.key : 0, out);
+
     for (char **e = environ; *e; e++)
         if (!is_foreign(*e) && !(agent->remote && is_of_host(*e)))
             list_add(&env, *e);
+
     list_close(&env, out);
     return send_stream(agent, AMPH_AGENT_SETUP, out, &text, &len);
 }
@@ -266,10 +306,12 @@ enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *a
 static void set_preload(struct list *list, const char *add)
 {
     char *text = amph_preload_list(add);
+
     if (text && text[0])
         list_set(list, "LD_PRELOAD", text);
     else if (amph_env_foreign("LD_PRELOAD"))
         list_add(list, "LD_PRELOAD"); /* removed */
+
     free(text);
 }
 
@@ -279,9 +321,11 @@ static const char *address_of(const struct amph_launch *l, const struct amph_lag
 {
     if (agent->remote)
         return agent->address;
+
     for (uint32_t i = 0; i < l->nagents; i++)
         if (l->agents[i].remote && !l->agents[i].above)
             return l->agents[i].seen_from;
+
     return "";
 }
 
@@ -289,10 +333,12 @@ static const char *address_of(const struct amph_launch *l, const struct amph_lag
 static void place_of(const struct amph_launch *l, uint32_t rank, uint32_t *place_p, uint32_t *of_p)
 {
     uint32_t host = l->job.proc[rank].host;
+
     *place_p = *of_p = 0;
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++) {
         uint32_t other = l->job.proc[i].host;
         bool same = l->agents[host].remote ? other == host : !l->agents[other].remote;
+
         *of_p += same;
         *place_p += same && i < rank;
     }
@@ -303,16 +349,21 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
     char file[4096];
     uint32_t first = p->group == AMPH_SERVER ? l->job.nproc[AMPH_COMPUTE] : 0;
     const struct amph_lagent *agent = amph_agent_of(p);
+
     snprintf(file, sizeof file, "%s/" AMPH_JOBDIR_FILE, l->directory);
     if (!agent->remote) /* else the agent names its own */
         list_set(list, amph_env_name(AMPH_ENV_JOB), file);
+
     const char *address = l->job.several_machines && !amph_env_is_set(AMPH_ENV_INTERFACE)
                               ? address_of(l, agent)
                               : "";
+
     if (*address)
         list_set(list, amph_env_name(AMPH_ENV_INTERFACE), address);
+
     list_set_number(list, amph_env_name(AMPH_ENV_RANK), p->rank);
     list_set_number(list, amph_env_name(AMPH_ENV_SERVERS), l->job.nproc[AMPH_SERVER]);
+
     if (l->o->conduit || amph_env_is_set(AMPH_ENV_CONDUIT))
         list_set(list, amph_env_name(AMPH_ENV_CONDUIT),
                  l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT));
@@ -320,17 +371,21 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
         list_add(list,
                  amph_env_name(
                      AMPH_ENV_CONDUIT)); /* removed: a program takes the conduit it was built for */
+
     list_set(list, amph_env_name(AMPH_ENV_ON_SERVER_DEATH), l->o->on_server_death);
     list_set_number(list, "PMI_RANK", p->rank - first);
     list_set_number(list, "PMI_SIZE", l->job.nproc[p->group]);
+
     if (made.prefixes)
         list_set(list, amph_env_name(AMPH_ENV_IOFWD_PREFIX), made.prefixes);
     else
         list_add(list,
                  amph_env_name(AMPH_ENV_IOFWD_PREFIX)); /* removed: this job forwards nothing */
+
     const char *preload = made.preload && agent->remote && agent->preload && *agent->preload
                               ? agent->preload
                               : made.preload;
+
     set_preload(list, p->group == AMPH_COMPUTE ? preload : NULL);
 }
 
@@ -343,10 +398,12 @@ enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
     const char *file = amph_tree_program(p);
     char *server[] = { (char *)file, NULL };
     uint32_t place, nplaces;
+
     /* main has put the file in front of the program's words */
     char **argv = p->group == AMPH_SERVER ? server : l->o->program + 1;
     if (!out || !list_open(&args) || !list_open(&env))
         return AMPH_ERR_NOMEM;
+
     put_u32(out, p->rank);
     fputc(AMPH_SPAWN_PMI | (p->rank == 0 ? AMPH_SPAWN_INPUT : 0), out);
     place_of(l, p->rank, &place, &nplaces);
@@ -355,8 +412,10 @@ enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
     list_add(&args, file);
     for (char **a = argv; *a; a++)
         list_add(&args, *a);
+
     set_all(&env, l, p);
     list_close(&args, out);
     list_close(&env, out);
+
     return send_stream(amph_agent_of(p), AMPH_AGENT_SPAWN, out, &text, &len);
 }

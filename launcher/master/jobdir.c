@@ -25,11 +25,14 @@ char *amph_jobdir_name(bool forwards)
     uint64_t number;
     char *path;
     const char *tmp = amph_env_str(AMPH_ENV_TMPDIR);
+
     if (!is_directory(tmp))
         tmp = amph_env_foreign("TMPDIR");
+
     /* one that is not here may lie below a forwarded prefix */
     if (!tmp || *tmp != '/' || (forwards && !is_directory(tmp)))
         tmp = "/tmp";
+
     amph_random(&number, sizeof number);
     return asprintf(&path, "%s/amphora-%016" PRIx64, tmp, number) < 0 ? NULL : path;
 }
@@ -38,6 +41,7 @@ enum amph_status amph_jobdir_create(const char *path)
 {
     if (mkdir(path, 0700) == 0)
         return AMPH_OK;
+
     amph_error(
         "cannot create the job's directory %s: %m; set TMPDIR to a directory that can be written",
         path);
@@ -47,11 +51,14 @@ enum amph_status amph_jobdir_create(const char *path)
 void amph_jobdir_remove(const char *path)
 {
     DIR *d = opendir(path);
+
     for (struct dirent *e; d && (e = readdir(d));)
         if (strcmp(e->d_name, AMPH_JOBDIR_FILE) == 0 ||
             strncmp(e->d_name, AMPH_LOG_SHARED_FILE, sizeof AMPH_LOG_SHARED_FILE - 1) == 0)
             unlinkat(dirfd(d), e->d_name, 0);
+
     if (d)
         closedir(d);
+
     rmdir(path);
 }

@@ -20,8 +20,10 @@ enum {
 static void open_standard(void)
 {
     int fd;
+
     while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= 2)
         ;
+
     if (fd > 2)
         close(fd);
 }
@@ -32,10 +34,12 @@ static bool runs_here(const struct amph_jobdesc *job, const struct amph_hostset 
 {
     enum amph_path which = group == AMPH_SERVER ? AMPH_PATH_SERVER : AMPH_PATH_PROGRAM;
     uint32_t first = group == AMPH_SERVER ? job->nproc[AMPH_COMPUTE] : 0;
+
     for (uint32_t i = first; i < first + job->nproc[group]; i++)
         if (!hosts->remote[job->proc[i].host] &&
             !amph_hostset_path(hosts, job->proc[i].host, NULL, which))
             return true;
+
     return false;
 }
 
@@ -46,16 +50,21 @@ static int find_program(struct amph_options *o, bool here)
     char *path = o->program[0];
     size_t n = 0;
     int code = here ? amph_program_find(o->program[0], &path) : 0;
+
     if (code)
         return code;
+
     while (o->program[n])
         n++;
+
     char **words = calloc(n + 2, sizeof *words);
     if (!words)
         return 1;
+
     words[0] = path;
     for (size_t i = 0; i < n; i++)
         words[i + 1] = o->program[i];
+
     o->program = words;
     return 0;
 }
@@ -63,21 +72,28 @@ static int find_program(struct amph_options *o, bool here)
 static int find_server(struct amph_options *o, bool here)
 {
     char *path;
+
     if (o->nservers == 0)
         return 0;
+
     o->server_given = o->server_program != NULL;
     if (o->server_program) {
         int code = here ? amph_program_find(o->server_program, &path) : 0;
+
         if (code == 0 && here)
             o->server_program = path;
+
         return code;
     }
+
     if ((o->server_program = amph_program_own("iofwd-server")))
         return 0;
+
     if (!here) {
         o->server_program = "iofwd-server";
         return 0;
     }
+
     amph_say("the program iofwd-server is found neither beside amphora-run nor in %s; install "
              "amphora anew, or give "
              "-server-program",
@@ -90,6 +106,7 @@ static bool is_agent(int argc, char **argv, uint64_t *silence_ns_p)
 {
     if (argc != 3 || strcmp(argv[1], "-agent") != 0)
         return false;
+
     *silence_ns_p = strtoull(argv[2], NULL, 10) * AMPH_NS_PER_MS;
     return true;
 }
@@ -98,11 +115,15 @@ static int run(struct amph_options *o)
 {
     struct amph_jobdesc job;
     static struct amph_hostset hosts;
+
     if (amph_netlist_job(o, &job, &hosts) != AMPH_OK)
         return 1;
+
     int code = find_program(o, runs_here(&job, &hosts, AMPH_COMPUTE));
+
     if (code == 0)
         code = find_server(o, runs_here(&job, &hosts, AMPH_SERVER));
+
     return code ? code : amph_launch_run(o, &job, &hosts);
 }
 
@@ -110,9 +131,11 @@ int main(int argc, char **argv)
 {
     static struct amph_options o; /* what it leads to is needed to the end */
     uint64_t silence_ns;
+
     open_standard();
     if (is_agent(argc, argv, &silence_ns))
         amph_agent_remote_main(silence_ns);
+
     switch (amph_options_read(&o, argc, argv)) {
     case AMPH_OPTIONS_DONE:
         return 0;
@@ -122,7 +145,9 @@ int main(int argc, char **argv)
         break;
     }
     int code = run(&o);
+
     if (amph_env_bool(AMPH_ENV_STATS))
         amph_counters_print(stderr);
+
     return code;
 }

@@ -28,16 +28,22 @@ static uint32_t by_near(const struct amph_jobdesc *job, uint32_t c)
     uint32_t first = job->nproc[AMPH_COMPUTE];
     uint32_t here = 0;
     uint32_t before = 0;
+
     for (uint32_t s = 0; s < job->nproc[AMPH_SERVER]; s++)
         here += job->proc[first + s].host == host;
+
     if (here == 0)
         return by_mod(job, c);
+
     for (uint32_t i = 0; i < c; i++)
         before += job->proc[i].host == host;
+
     uint32_t skip = before % here;
+
     for (uint32_t s = 0; s < job->nproc[AMPH_SERVER]; s++)
         if (job->proc[first + s].host == host && skip-- == 0)
             return s;
+
     return by_mod(job, c);
 }
 
@@ -52,33 +58,41 @@ static enum amph_status by_list(struct amph_jobdesc *job, const char *text)
 {
     uint32_t nc = job->nproc[AMPH_COMPUTE];
     uint32_t n = 0;
+
     for (const char *at = text; n < nc; n++) {
         char *end;
         unsigned long s = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : UINT32_MAX;
+
         if (s >= job->nproc[AMPH_SERVER] || (*end != ',' && *end)) {
             amph_say("-map %s is not allowed; it takes mod, block, near, or a list such as 0,1,1 "
                      "of server numbers below %u",
                      text, job->nproc[AMPH_SERVER]);
             return AMPH_ERR_ARG;
         }
+
         job->server_of[n] = nc + (uint32_t)s;
         at = *end ? end + 1 : text;
     }
+
     return AMPH_OK;
 }
 
 enum amph_status amph_map_servers(struct amph_jobdesc *job, const char *rule)
 {
     uint32_t nc = job->nproc[AMPH_COMPUTE];
+
     if (job->nproc[AMPH_SERVER] == 0)
         return AMPH_OK;
     if (!(job->server_of = calloc(nc, sizeof *job->server_of)))
         return AMPH_ERR_NOMEM;
+
     for (size_t i = 0; i < AMPH_COUNTOF(rules); i++)
         if (strcmp(rules[i].name, rule) == 0) {
             for (uint32_t c = 0; c < nc; c++)
                 job->server_of[c] = nc + rules[i].server_of(job, c);
+
             return AMPH_OK;
         }
+
     return by_list(job, rule);
 }

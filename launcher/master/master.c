@@ -32,16 +32,20 @@ static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGU
 static void agent_gone(struct amph_lagent *agent)
 {
     int status = 0;
+
     if (agent->gone)
         return;
+
     amph_watch_del(agent->watch);
     agent->watch = NULL;
     amph_frames_close(&agent->frames);
+
     /* Its stream is closed, so it is ending or has gone astray; the signal does no harm to one that
      * ends. */
     kill(agent->pid, SIGKILL);
     while (waitpid(agent->pid, &status, 0) < 0 && errno == EINTR)
         ;
+
     amph_agent_lost(agent, status);
 }
 
@@ -54,6 +58,7 @@ static void tell_signal(struct amph_lagent *agent, uint32_t rank, int sig)
 {
     uint8_t body[8];
     struct amph_wr w;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, rank);
     amph_wr_u32(&w, (uint32_t)sig);
@@ -105,6 +110,7 @@ static void on_ended(struct amph_lagent *agent, struct amph_lproc *p, struct amp
 {
     bool by_signal = amph_rd_u8(r);
     int number = (int)amph_rd_u32(r);
+
     amph_proc_ended(p, by_signal, number, amph_rd_u8(r));
 }
 
@@ -120,21 +126,26 @@ void amph_launch_take(struct amph_lagent *agent, const struct amph_frame *frame)
 {
     struct amph_launch *l = agent->launch;
     struct amph_rd r;
+
     if (agent->gone || (agent->remote && amph_tree_take(agent, frame)))
         return;
+
     if (frame->type == AMPH_AGENT_ORPHANS_GONE) {
         amph_orphans_gone(agent);
         return;
     }
+
     amph_rd_init(&r, frame->body, frame->len_bytes);
     if (frame->type == AMPH_AGENT_CONN) {
         amph_control_carried(agent, &r);
         return;
     }
+
     uint32_t rank = amph_rd_u32(&r);
     if (r.bad || frame->type >= AMPH_AGENT_NTYPES || !news[frame->type] ||
         rank >= amph_jobdesc_total(&l->job) || l->job.proc[rank].host != agent->host)
         return;
+
     news[frame->type](agent, &l->procs[rank], &r);
 }
 
@@ -143,11 +154,15 @@ static void on_agent(void *arg, uint32_t events)
     struct amph_lagent *agent = arg;
     struct amph_frame frame;
     enum amph_status st;
+
     if ((events & EPOLLOUT) && amph_frames_flush(&agent->frames) == AMPH_OK)
         amph_watch_want(agent->watch, EPOLLIN);
+
     enum amph_status filled = amph_frames_fill(&agent->frames);
+
     while ((st = amph_frames_next(&agent->frames, &frame)) == AMPH_OK)
         amph_launch_take(agent, &frame);
+
     if (st == AMPH_ERR_PROTO || (filled != AMPH_OK && filled != AMPH_AGAIN))
         agent_gone(agent);
 }
@@ -158,12 +173,15 @@ static void on_agent(void *arg, uint32_t events)
 static void become_agent(struct amph_launch *l, uint32_t index, int fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
     for (uint32_t i = 0; i < index; i++)
         if (!l->agents[i].remote)
             close(l->agents[i].frames.fd); /* else they would not see the launcher's end */
+
     close(l->loop.epfd);
     if (null >= 0)
         dup2(null, STDIN_FILENO);
+
     amph_agent_main(fd, &l->inherit, l->directory);
 }
 
@@ -171,20 +189,24 @@ static enum amph_status fork_agent(struct amph_launch *l, uint32_t index)
 {
     struct amph_lagent *agent = &l->agents[index];
     int pair[2];
+
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
         amph_say("cannot make a stream to the agent of %s: %m", l->job.host_name[index]);
         return AMPH_ERR_SYS;
     }
+
     agent->pid = fork();
     if (agent->pid == 0) {
         close(pair[0]);
         become_agent(l, index, pair[1]);
     }
+
     close(pair[1]);
     amph_frames_open(&agent->frames, pair[0], AMPH_AGENT_BODY_MAX);
     if (agent->pid > 0 &&
         (agent->watch = amph_watch_add(&l->loop, pair[0], EPOLLIN, on_agent, agent)))
         return AMPH_OK;
+
     amph_say("cannot start the agent of %s: %m", l->job.host_name[index]);
     return AMPH_ERR_SYS;
 }
@@ -192,9 +214,11 @@ static enum amph_status fork_agent(struct amph_launch *l, uint32_t index)
 static enum amph_status start_agents(struct amph_launch *l)
 {
     enum amph_status st = AMPH_OK;
+
     l->agents = calloc(l->job.nhosts, sizeof *l->agents);
     if (!l->agents)
         return AMPH_ERR_NOMEM;
+
     l->nagents = l->job.nhosts;
     for (uint32_t i = 0; i < l->nagents; i++) {
         l->agents[i] = (struct amph_lagent){
@@ -202,11 +226,13 @@ static enum amph_status start_agents(struct amph_launch *l)
         };
         l->agents[i].frames.fd = l->agents[i].frames.out_fd = -1;
     }
+
     for (uint32_t i = 0; i < l->nagents && st == AMPH_OK; i++)
         if (!l->agents[i].remote) {
             l->agents[i].gone = false;
             st = fork_agent(l, i);
         }
+
     return st;
 }
 
@@ -214,14 +240,18 @@ enum amph_status amph_launch_spawn(struct amph_launch *l)
 {
     enum amph_status st = AMPH_OK;
     uint32_t total = amph_jobdesc_total(&l->job);
+
     l->spawned = true;
     for (uint32_t i = 0; i < l->nagents && st == AMPH_OK; i++)
         st = amph_setting_agent(l, &l->agents[i]);
+
     /* Servers first: they open their doors while the compute processes start. */
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < total && st == AMPH_OK; i++)
         st = amph_setting_spawn(l, &l->procs[i]);
+
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE] && st == AMPH_OK; i++)
         st = amph_setting_spawn(l, &l->procs[i]);
+
     amph_watch_want(l->input, EPOLLIN);
     return st;
 }
@@ -231,6 +261,7 @@ static bool some_here(const struct amph_launch *l)
     for (uint32_t i = 0; i < l->nagents; i++)
         if (!l->agents[i].remote)
             return true;
+
     return false;
 }
 
@@ -245,14 +276,17 @@ static enum amph_status make_directory(struct amph_launch *l)
 static enum amph_status make_procs(struct amph_launch *l)
 {
     uint32_t total = amph_jobdesc_total(&l->job);
+
     l->procs = calloc(total, sizeof *l->procs);
     if (!l->procs)
         return AMPH_ERR_NOMEM;
+
     for (uint32_t i = 0; i < total; i++) {
         l->procs[i].launch = l;
         l->procs[i].rank = i;
         l->procs[i].group = i < l->job.nproc[AMPH_COMPUTE] ? AMPH_COMPUTE : AMPH_SERVER;
     }
+
     return AMPH_OK;
 }
 
@@ -267,6 +301,7 @@ static void on_signal(void *arg, uint32_t events)
 {
     struct signals *s = arg;
     struct signalfd_siginfo info;
+
     while (read(s->fd, &info, sizeof info) == sizeof info)
         /* agents are missed at their streams; this one only ends sleeps */
         if (info.ssi_signo != SIGCHLD)
@@ -284,9 +319,11 @@ static void handled_signals(sigset_t *set)
 static enum amph_status watch_signals(struct amph_launch *l, struct signals *s)
 {
     sigset_t set;
+
     handled_signals(&set);
     s->launch = l;
     s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+
     return s->fd >= 0 && amph_watch_add(&l->loop, s->fd, EPOLLIN, on_signal, s) ? AMPH_OK
                                                                                 : AMPH_ERR_SYS;
 }
@@ -296,26 +333,37 @@ static enum amph_status watch_signals(struct amph_launch *l, struct signals *s)
 static enum amph_status start(struct amph_launch *l, struct signals *s)
 {
     sigset_t set;
+
     handled_signals(&set);
     amph_inherit_save(&l->inherit, &set);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* for what an agent that is killed leaves behind */
+
     enum amph_status st = amph_loop_open(&l->loop);
+
     if (st == AMPH_OK)
         st = start_agents(l);
+
     if (st == AMPH_OK)
         st = amph_control_start(l);
+
     if (st == AMPH_OK && some_here(l))
         st = make_directory(l);
+
     if (st == AMPH_OK)
         st = watch_signals(l, s);
+
     if (st == AMPH_OK)
         st = amph_stdio_start(l);
+
     if (st == AMPH_OK)
         st = amph_pmi_start(l);
+
     if (st == AMPH_OK)
         amph_ending_start(l);
+
     if (st == AMPH_OK)
         st = amph_tree_start(l);
+
     return st == AMPH_OK && l->nunready == 0 ? amph_launch_spawn(l) : st;
 }
 
@@ -324,6 +372,7 @@ static bool all_agents_gone(const struct amph_launch *l)
     for (uint32_t i = 0; i < l->nagents; i++)
         if (!l->agents[i].gone)
             return false;
+
     return true;
 }
 
@@ -334,6 +383,7 @@ static void stop(struct amph_launch *l)
     amph_pmi_stop(l);
     for (uint32_t i = 0; i < l->nagents; i++)
         amph_frames_close(&l->agents[i].frames);
+
     amph_tree_stop(l);
     amph_kill_descendants(NULL, 0, 5000);
     amph_jobdir_remove(l->directory);
@@ -351,6 +401,7 @@ int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job
     static struct amph_launch launch;
     struct amph_launch *l = &launch;
     struct signals s = { .fd = -1 };
+
     l->o = o;
     l->listen_fd = -1;
     l->job = *job;
@@ -358,7 +409,9 @@ int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job
     if (!(l->directory = amph_jobdir_name(o->nservers > 0)) || make_procs(l) != AMPH_OK ||
         amph_setting_prepare(l) != AMPH_OK)
         return 1;
+
     enum amph_status st = start(l, &s);
+
     if (st == AMPH_OK) {
         amph_table_start(l);
         while (!all_agents_gone(l))
@@ -366,6 +419,7 @@ int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job
     } else {
         l->code = 1;
     }
+
     stop(l);
     return l->code;
 }

@@ -29,10 +29,12 @@ static bool take_count(const struct option *opt, const char *value, long least, 
 {
     char *end;
     long v = strtol(value, &end, 10);
+
     if (end == value || *end || v < least || v > 1000000)
         return wrong(opt, value,
                      least ? "a number of processes from 1 to 1000000"
                            : "a number of processes from 0 to 1000000");
+
     *count_p = (uint32_t)v;
     return true;
 }
@@ -41,6 +43,7 @@ static bool take_n(struct amph_options *o, const struct option *opt, const char 
 {
     return take_count(opt, value, 1, &o->ncompute);
 }
+
 static bool take_servers(struct amph_options *o, const struct option *opt, const char *value)
 {
     o->servers_given = true;
@@ -80,15 +83,19 @@ static bool take_host(struct amph_options *o, const struct option *opt, const ch
         if (!at[strspn(at, " \t")] || at[strspn(at, " \t")] == ',')
             return wrong(opt, value[0] ? value : "(nothing)",
                          "host names with one comma between them");
+
         if (!strchr(at, ','))
             break;
     }
+
     free(o->host_list);
     if (!(o->host_list = strdup(value)))
         return false;
+
     for (char *c = o->host_list; *c; c++)
         if (*c == ',' || *c == ' ' || *c == '\t')
             *c = '\n';
+
     return true;
 }
 
@@ -102,6 +109,7 @@ static bool take_ssh(struct amph_options *o, const struct option *opt, const cha
 {
     if (!value[strspn(value, " \t")])
         return wrong(opt, value, "a command, such as ssh or \"ssh -F FILE\"");
+
     o->ssh = value;
     return true;
 }
@@ -110,6 +118,7 @@ static bool take_over(struct amph_options *o, const struct option *opt, const ch
 {
     if (strcmp(value, "all") != 0)
         return take_count(opt, value, 1, &o->nhosts);
+
     o->nhosts = UINT32_MAX;
     return true;
 }
@@ -117,9 +126,11 @@ static bool take_over(struct amph_options *o, const struct option *opt, const ch
 static bool take_iofwd(struct amph_options *o, const struct option *opt, const char *value)
 {
     char *joined;
+
     if (asprintf(&joined, "%s%s%s", o->prefixes ? o->prefixes : "", o->prefixes ? ":" : "", value) <
         0)
         return false;
+
     free(o->prefixes);
     o->prefixes = joined;
     return true;
@@ -136,11 +147,13 @@ static bool take_bind(struct amph_options *o, const struct option *opt, const ch
     static const char *const words[] = {
         [AMPH_BIND_NONE] = "none", [AMPH_BIND_CORE] = "core", [AMPH_BIND_NUMA] = "numa"
     };
+
     for (size_t i = 0; i < AMPH_COUNTOF(words); i++)
         if (strcmp(words[i], value) == 0) {
             o->bind = (enum amph_bind)i;
             return true;
         }
+
     return wrong(opt, value, "none, core or numa");
 }
 
@@ -159,9 +172,11 @@ static bool take_label(struct amph_options *o, const struct option *opt, const c
 static bool take_timeout(struct amph_options *o, const struct option *opt, const char *value)
 {
     char *end;
+
     o->timeout_s = strtod(value, &end);
     if (end == value || *end || !(o->timeout_s > 0 && o->timeout_s < 1e8))
         return wrong(opt, value, "a number of seconds above 0");
+
     return true;
 }
 
@@ -172,6 +187,7 @@ static bool take_grace(struct amph_options *o, const struct option *opt, const c
     o->grace_s = strtod(value, &end);
     if (end == value || *end || !(o->grace_s >= 0 && o->grace_s < 1e8))
         return wrong(opt, value, "a number of seconds, 0 or more");
+
     return true;
 }
 
@@ -185,6 +201,7 @@ static bool take_death(struct amph_options *o, const struct option *opt, const c
             o->on_server_death = death_words[i];
             return true;
         }
+
     return wrong(opt, value, "end, eio or failover");
 }
 
@@ -261,16 +278,20 @@ static void print_folded(const char *text, int at, int indent)
         printf("\n%*s", indent, "");
     else
         printf("%*s", indent - at, "");
+
     for (int column = indent; *text;) {
         int word = (int)strcspn(text, " ");
+
         if (column + word > 100 && column > indent) {
             printf("\n%*s", indent, "");
             column = indent;
         }
+
         printf("%.*s%s", word, text, text[word] ? " " : "");
         column += word + 1;
         text += word + (text[word] == ' ');
     }
+
     printf("\n");
 }
 
@@ -281,12 +302,15 @@ static bool take_help(struct amph_options *o, const struct option *opt, const ch
     for (size_t i = 0; i < AMPH_COUNTOF(options); i++) {
         int at = printf("  -%s%s%s", options[i].name, options[i].argument ? " " : "",
                         options[i].argument ? options[i].argument : "");
+
         for (size_t k = i + 1; k < AMPH_COUNTOF(options) && !options[k].help; k++)
             at += printf(", -%s", options[k].name);
+
         print_folded(options[i].help, at, 28);
         while (i + 1 < AMPH_COUNTOF(options) && !options[i + 1].help)
             i++;
     }
+
     printf("\nOptions take one or two dashes and their argument as the next word or after \"=\".\n"
            "The exit code is that of the first process that fails, 128+N for signal N.\n");
     return true;
@@ -297,6 +321,7 @@ static const struct option *find(const char *name, size_t len)
     for (size_t i = 0; i < AMPH_COUNTOF(options); i++)
         if (strlen(options[i].name) == len && strncmp(options[i].name, name, len) == 0)
             return &options[i];
+
     return NULL;
 }
 
@@ -305,14 +330,17 @@ static void unknown(const char *word, const char *name)
     char text[64];
     const char *nearest = NULL;
     unsigned least = UINT32_MAX;
+
     snprintf(text, sizeof text, "%.*s", (int)strcspn(name, "="), name);
     for (size_t i = 0; i < AMPH_COUNTOF(options); i++) {
         unsigned d = amph_text_distance(text, options[i].name);
+
         if (d < least) {
             least = d;
             nearest = options[i].name;
         }
     }
+
     if (least <= strlen(text) / 3 + 1)
         amph_say("there is no option %s; did you mean -%s? (amphora-run -help lists them)", word,
                  nearest);
@@ -328,23 +356,29 @@ static enum amph_options_result take(struct amph_options *o, char **argv, int *a
     size_t len = strcspn(name, "=");
     const struct option *opt = find(name, len);
     const char *value = name[len] == '=' ? name + len + 1 : NULL;
+
     if (!opt) {
         unknown(word, name);
         return AMPH_OPTIONS_WRONG;
     }
+
     if (!opt->argument && value) {
         amph_say("-%s takes no argument, but \"%s\" was given", opt->name, value);
         return AMPH_OPTIONS_WRONG;
     }
+
     ++*at_p;
     if (opt->argument && !value && !(value = argv[*at_p])) {
         amph_say("-%s needs an argument: -%s %s", opt->name, opt->name, opt->argument);
         return AMPH_OPTIONS_WRONG;
     }
+
     if (opt->argument && value == argv[*at_p])
         ++*at_p;
+
     if (!opt->take(o, opt, value))
         return AMPH_OPTIONS_WRONG;
+
     return opt->take == take_help || opt->take == take_version ? AMPH_OPTIONS_DONE
                                                                : AMPH_OPTIONS_RUN;
 }
@@ -355,24 +389,30 @@ enum amph_options_result amph_options_read(struct amph_options *o, int argc, cha
         .ncompute = 1, .map = "mod", .bind = AMPH_BIND_NONE, .grace_s = GRACE_S
     };
     o->on_server_death = death_words[amph_env_enum(AMPH_ENV_ON_SERVER_DEATH)];
+
     int at = 1;
+
     while (at < argc && argv[at][0] == '-' && argv[at][1]) {
         if (strcmp(argv[at], "--") == 0) {
             at++;
             break;
         }
+
         enum amph_options_result result = take(o, argv, &at);
         if (result != AMPH_OPTIONS_RUN)
             return result;
     }
+
     o->program = argv + at;
     if (!o->servers_given && (o->server_hosts || o->server_program)) {
         amph_say("-server-%s is given, but no servers are asked for; give -servers S as well",
                  o->server_hosts ? "hosts" : "program");
         return AMPH_OPTIONS_WRONG;
     }
+
     if (at < argc)
         return AMPH_OPTIONS_RUN;
+
     amph_say("no program was given; usage: amphora-run [OPTIONS] PROGRAM [ARGUMENTS] (amphora-run "
              "-help explains)");
     return AMPH_OPTIONS_WRONG;

@@ -30,26 +30,35 @@ struct amph_pmi_entry {
 static struct amph_pmi_entry **find(struct amph_pmi_space *space, const char *key)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
+
     for (const char *c = key; *c; c++)
         hash = (hash ^ (uint8_t)*c) * 16777619u;
+
     struct amph_pmi_entry **at = &space->bucket[hash % AMPH_COUNTOF(space->bucket)];
+
     while (*at && strcmp((*at)->key, key) != 0)
         at = &(*at)->next;
+
     return at;
 }
 
 static const char *store(struct amph_pmi_space *space, const char *key, const char *value)
 {
     struct amph_pmi_entry **at = find(space, key);
+
     if (*at)
         return "duplicate_key";
+
     struct amph_pmi_entry *e = space->nentries < ENTRIES_MAX ? calloc(1, sizeof *e) : NULL;
+
     if (!e || !(e->key = strdup(key)) || !(e->value = strdup(value))) {
         if (e)
             free(e->key);
+
         free(e);
         return "out_of_memory";
     }
+
     *at = e;
     space->nentries++;
     return NULL;
@@ -64,8 +73,11 @@ static void reply(struct amph_lproc *p, const char *fmt, ...)
     uint8_t body[4 + sizeof line];
     struct amph_wr w;
     va_list ap;
+
     va_start(ap, fmt);
+
     int n = vsnprintf(line, sizeof line, fmt, ap);
+
     va_end(ap);
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, p->rank);
@@ -77,10 +89,12 @@ static uint32_t group_size(const struct amph_lproc *p)
 {
     return p->launch->job.nproc[p->group];
 }
+
 static struct amph_lproc *group_first(const struct amph_lproc *p)
 {
     return &p->launch->procs[p->group == AMPH_COMPUTE ? 0 : p->launch->job.nproc[AMPH_COMPUTE]];
 }
+
 static struct amph_pmi_space *space_of(const struct amph_lproc *p)
 {
     return &p->launch->pmi[p->group];
@@ -91,6 +105,7 @@ static struct amph_pmi_space *space_of(const struct amph_lproc *p)
 static void do_init(struct amph_lproc *p, const char *line)
 {
     char version[8] = "";
+
     amph_pmi_word(line, "pmi_version", version, sizeof version);
     p->pmi_joined = true;
     reply(p, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=%d\n",
@@ -121,12 +136,14 @@ static void do_put(struct amph_lproc *p, const char *line)
 {
     char key[KEY_MAX], value[VALUE_MAX];
     const char *error = NULL;
+
     if (!amph_pmi_word(line, "key", key, sizeof key))
         error = "bad_key";
     else if (!amph_pmi_word(line, "value", value, sizeof value))
         error = "bad_value";
     else
         error = store(space_of(p), key, value);
+
     reply(p, "cmd=put_result rc=%d msg=%s\n", error ? -1 : 0, error ? error : "success");
 }
 
@@ -135,6 +152,7 @@ static void do_get(struct amph_lproc *p, const char *line)
     char key[KEY_MAX];
     struct amph_pmi_entry *e = amph_pmi_word(line, "key", key, sizeof key) ? *find(space_of(p), key)
                                                                            : NULL;
+
     if (e)
         reply(p, "cmd=get_result rc=0 msg=success value=%s\n", e->value);
     else
@@ -145,13 +163,16 @@ static void do_barrier(struct amph_lproc *p, const char *line)
 {
     struct amph_pmi_space *space = space_of(p);
     struct amph_lproc *first = group_first(p);
+
     if (p->pmi_waits)
         return;
+
     p->pmi_waits = true;
     if (++space->nwaiting < group_size(p)) {
         amph_check_absent(p->launch, p->group, "in a PMI barrier");
         return;
     }
+
     space->nwaiting = 0;
     for (uint32_t i = 0; i < group_size(p); i++) {
         first[i].pmi_waits = false;
@@ -168,6 +189,7 @@ static void do_finalize(struct amph_lproc *p, const char *line)
 static void do_abort(struct amph_lproc *p, const char *line)
 {
     char code[16] = "1";
+
     amph_pmi_word(line, "exitcode", code, sizeof code);
     amph_proc_abort(p, atoi(code));
 }
@@ -177,10 +199,12 @@ static void do_publish(struct amph_lproc *p, const char *line)
 {
     reply(p, "cmd=publish_result rc=-1 msg=no_name_service info=error\n");
 }
+
 static void do_unpublish(struct amph_lproc *p, const char *line)
 {
     reply(p, "cmd=unpublish_result rc=-1 msg=no_name_service info=error\n");
 }
+
 static void do_lookup(struct amph_lproc *p, const char *line)
 {
     reply(p, "cmd=lookup_result rc=-1 msg=no_name_service info=error\n");
@@ -190,6 +214,7 @@ static const struct {
     const char *name;
     void (*fn)(struct amph_lproc *p, const char *line);
 } commands[] = {
+
     { "init", do_init },
     { "get_maxes", do_maxes },
     { "get_appnum", do_appnum },
@@ -208,35 +233,45 @@ static const struct {
 static void do_line(struct amph_lproc *p, const char *line)
 {
     char cmd[64];
+
     /* starting further processes; the request ends with its own line "endcmd" */
     if (strncmp(line, "mcmd=", 5) == 0)
         return;
+
     if (strcmp(line, "endcmd") == 0) {
         reply(p, "cmd=spawn_result rc=-1 status=no_spawning\n");
         return;
     }
+
     if (!amph_pmi_word(line, "cmd", cmd, sizeof cmd))
         return; /* a word of a multi-line command */
+
     for (size_t i = 0; i < AMPH_COUNTOF(commands); i++)
         if (strcmp(commands[i].name, cmd) == 0) {
             commands[i].fn(p, line);
             return;
         }
+
     reply(p, "cmd=%s_result rc=-1 msg=unknown_command\n", cmd);
 }
 
 void amph_pmi_bytes(struct amph_lproc *p, const void *bytes, size_t len_bytes)
 {
     struct amph_bytes *b = &p->pmi_line;
+
     if (!amph_bytes_add(b, bytes, len_bytes))
         return;
+
     uint8_t *end;
+
     while ((end = amph_bytes_left(b) ? memchr(b->buf + b->at, '\n', amph_bytes_left(b)) : NULL)) {
         const char *line = (const char *)b->buf + b->at;
+
         *end = 0;
         b->at = (size_t)(end - b->buf) + 1;
         do_line(p, line);
     }
+
     if (amph_bytes_left(b) > AMPH_PMI_LINE_BYTES)
         b->at = b->len; /* no PMI line is that long: what speaks here is no PMI client */
 }
@@ -249,16 +284,21 @@ static enum amph_status store_mapping(struct amph_launch *l, enum amph_group gro
     uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     char text[VALUE_MAX] = "(vector";
     size_t len = strlen(text);
+
     for (uint32_t i = 0; i < n;) {
         uint32_t run = 1;
         uint32_t host = l->job.proc[first + i].host;
+
         while (i + run < n && l->job.proc[first + i + run].host == host)
             run++;
+
         len += (size_t)snprintf(text + len, sizeof text - len, ",(%u,1,%u)", host, run);
         if (len >= sizeof text - 2)
             return AMPH_OK; /* too long for a value; clients then compare host names */
+
         i += run;
     }
+
     memcpy(text + len, ")", 2);
     return store(&l->pmi[group], "PMI_process_mapping", text) ? AMPH_ERR_NOMEM : AMPH_OK;
 }
@@ -275,11 +315,13 @@ void amph_pmi_stop(struct amph_launch *l)
         for (size_t i = 0; i < AMPH_COUNTOF(l->pmi[group].bucket); i++)
             for (struct amph_pmi_entry *e = l->pmi[group].bucket[i]; e;) {
                 struct amph_pmi_entry *next = e->next;
+
                 free(e->key);
                 free(e->value);
                 free(e);
                 e = next;
             }
+
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         amph_bytes_free(&l->procs[i].pmi_line);
 }

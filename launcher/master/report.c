@@ -17,11 +17,13 @@ const char *amph_proc_name(const struct amph_lproc *p)
     static char text[384];
     const struct amph_jobdesc *job = &p->launch->job;
     const char *host = job->host_name[job->proc[p->rank].host];
+
     if (p->pid)
         snprintf(text, sizeof text, "%s %u (process %d) on %s", group_name[p->group], p->rank,
                  (int)p->pid, host);
     else
         snprintf(text, sizeof text, "%s %u on %s", group_name[p->group], p->rank, host);
+
     return text;
 }
 
@@ -30,10 +32,12 @@ static void print_bytes(char *text, size_t cap, uint64_t bytes)
 {
     static const char *const units[] = { "", "K", "M", "G", "T" };
     size_t u = 0;
+
     while (bytes && bytes % 1024 == 0 && u + 1 < sizeof units / sizeof *units) {
         bytes /= 1024;
         u++;
     }
+
     snprintf(text, cap, "%" PRIu64 "%s", bytes, units[u]);
 }
 
@@ -46,12 +50,15 @@ static void print_row(FILE *out, const struct amph_launch *l, uint32_t rank, int
     char page[32] = "-";
     char area[32] = "-";
     uint32_t relative = rank - (p->group == AMPH_SERVER ? job->nproc[AMPH_COMPUTE] : 0);
+
     if (p->group == AMPH_COMPUTE && job->server_of)
         snprintf(server, sizeof server, "%u", job->server_of[rank]);
+
     if (facts->stated) {
         print_bytes(page, sizeof page, facts->page_bytes);
         print_bytes(area, sizeof area, facts->area_bytes);
     }
+
     fprintf(out, "%-7s %8u %8u  %-*s %6s  %-6s %4s %8s\n", group_name[p->group], relative, rank,
             host_width, job->host_name[facts->host], server,
             !facts->stated      ? "-"
@@ -65,27 +72,36 @@ void amph_table_print(struct amph_launch *l)
     char *text = NULL;
     size_t len = 0;
     int width = 4;
+
     if (!l->o->verbose || l->table_printed)
         return;
+
     l->table_printed = true;
+
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return;
+
     for (uint32_t h = 0; h < l->job.nhosts; h++)
         if ((int)strlen(l->job.host_name[h]) > width)
             width = (int)strlen(l->job.host_name[h]);
+
     fprintf(out, "%-7s %8s %8s  %-*s %6s  %-6s %4s %8s\n", "group", "relative", "absolute", width,
             "host", "server", "order", "page", "transfer");
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         print_row(out, l, i, width);
+
     fclose(out);
+
     /* One write each time, on standard error: the job's own output stays what it was. */
     for (size_t at = 0; at < len;) {
         ssize_t n = write(STDERR_FILENO, text + at, len - at);
         if (n <= 0)
             break;
+
         at += (size_t)n;
     }
+
     free(text);
 }
 

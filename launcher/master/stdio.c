@@ -30,8 +30,10 @@ static void acknowledge(struct amph_launch *l)
         struct amph_lagent *agent = &l->agents[i];
         uint8_t body[4];
         struct amph_wr w;
+
         if (agent->owed_bytes == 0)
             continue;
+
         amph_wr_init(&w, body, sizeof body);
         amph_wr_u32(&w, (uint32_t)agent->owed_bytes);
         agent->owed_bytes = 0;
@@ -49,6 +51,7 @@ static bool queues_full(const struct amph_launch *l)
 static void outlet_close(struct amph_launch *l, struct amph_outlet *out)
 {
     uint8_t stream = (uint8_t)(out - l->outlet + 1);
+
     out->closed = true;
     out->bytes.at = out->bytes.len = 0;
     amph_watch_del(out->watch);
@@ -62,10 +65,13 @@ static void outlet_close(struct amph_launch *l, struct amph_outlet *out)
 static size_t piece(const struct amph_outlet *out)
 {
     size_t left = amph_bytes_left(&out->bytes);
+
     if (left <= PIPE_BUF)
         return left;
+
     const uint8_t *from = out->bytes.buf + out->bytes.at;
     const uint8_t *end = memrchr(from, '\n', PIPE_BUF);
+
     return end ? (size_t)(end - from) + 1 : PIPE_BUF;
 }
 
@@ -73,17 +79,22 @@ static void outlet_write(struct amph_launch *l, struct amph_outlet *out)
 {
     if (amph_bytes_left(&out->bytes) > 0) {
         ssize_t n = write(out->fd, out->bytes.buf + out->bytes.at, piece(out));
+
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             return;
+
         if (n < 0) {
             if (errno != EPIPE)
                 amph_say("cannot write standard %s: %m; the rest is lost",
                          out == &l->outlet[0] ? "output" : "error");
+
             outlet_close(l, out);
             return;
         }
+
         out->bytes.at += (size_t)n;
     }
+
     if (amph_bytes_left(&out->bytes) == 0) {
         out->bytes.at = out->bytes.len = 0;
         amph_watch_want(out->watch, 0);
@@ -96,14 +107,17 @@ static void on_outlet(struct amph_launch *l, struct amph_outlet *out, uint32_t e
         outlet_close(l, out);
     else
         outlet_write(l, out);
+
     if (!queues_full(l))
         acknowledge(l);
 }
+
 static void on_stdout(void *arg, uint32_t events)
 {
     struct amph_launch *l = arg;
     on_outlet(l, &l->outlet[0], events);
 }
+
 static void on_stderr(void *arg, uint32_t events)
 {
     struct amph_launch *l = arg;
@@ -114,6 +128,7 @@ static void outlet_put(struct amph_outlet *out, const void *bytes, size_t len)
 {
     if (out->closed || len == 0 || !amph_bytes_add(&out->bytes, bytes, len))
         return;
+
     amph_watch_want(out->watch, EPOLLOUT);
 }
 
@@ -133,8 +148,10 @@ static void put_line(struct amph_lproc *p, int stream, const uint8_t *bytes, siz
     struct amph_line *line = &p->line[stream - 1];
     struct amph_outlet *out = &p->launch->outlet[stream - 1];
     bool only_newline = amph_bytes_left(&line->held) == 0 && len == 1 && bytes[0] == '\n';
+
     if (!line->inside && !(line->after_cr && only_newline))
         put_label(p, out);
+
     outlet_put(out, line->held.buf + line->held.at, amph_bytes_left(&line->held));
     line->held.at = line->held.len = 0;
     outlet_put(out, bytes, len);
@@ -155,23 +172,30 @@ void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size
     struct amph_line *line = &p->line[stream - 1];
     const uint8_t *at = bytes;
     const uint8_t *end = at + len_bytes;
+
     amph_agent_of(p)->owed_bytes += len_bytes;
     while (at < end) {
         const uint8_t *stop = at;
+
         while (stop < end && *stop != '\n' && *stop != '\r')
             stop++;
+
         if (stop == end)
             break;
+
         if (*stop == '\r' && stop + 1 < end && stop[1] == '\n')
             stop++;
+
         put_line(p, stream, at, (size_t)(stop + 1 - at), true);
         at = stop + 1;
     }
+
     if (at < end && passes_raw(p))
         put_line(p, stream, at, (size_t)(end - at), false);
     else if (at < end && (amph_bytes_left(&line->held) + (size_t)(end - at) > HELD_MAX_BYTES ||
                           !amph_bytes_add(&line->held, at, (size_t)(end - at))))
         put_line(p, stream, at, (size_t)(end - at), false);
+
     if (!queues_full(l))
         acknowledge(l);
 }
@@ -191,6 +215,7 @@ static void send_input(struct amph_launch *l, const uint8_t *bytes, size_t len)
 {
     uint8_t body[4 + AMPH_AGENT_CHUNK_BYTES];
     struct amph_wr w;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, 0);
     amph_wr_bytes(&w, bytes, len);
@@ -208,8 +233,10 @@ static void on_input(void *arg, uint32_t events)
     struct amph_launch *l = arg;
     uint8_t bytes[AMPH_AGENT_CHUNK_BYTES];
     ssize_t n = read(STDIN_FILENO, bytes, sizeof bytes);
+
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
+
     /* an error (a terminal read in the background) counts as the end */
     send_input(l, bytes, n > 0 ? (size_t)n : 0);
     if (n <= 0)
@@ -237,6 +264,7 @@ enum amph_status amph_stdio_start(struct amph_launch *l)
         if (!l->outlet[i].watch)
             return AMPH_ERR_SYS;
     }
+
     /* read when process 0 has been started */
     l->input = amph_watch_add(&l->loop, STDIN_FILENO, 0, on_input, l);
     return l->input ? AMPH_OK : AMPH_ERR_SYS;
@@ -248,17 +276,22 @@ void amph_stdio_finish(struct amph_launch *l)
     for (int i = 0; i < 2; i++) {
         struct amph_outlet *out = &l->outlet[i];
         struct pollfd p = { .fd = out->fd, .events = POLLOUT };
+
         /* After a failure a reader that has stopped reading must not keep the launcher; else it
          * waits as any program does. */
         while (!out->closed && amph_bytes_left(&out->bytes) > 0) {
             int n = poll(&p, 1, l->code ? FINISH_LIMIT_MS : -1);
+
             if (n == 0 || (n < 0 && errno != EINTR))
                 break;
+
             if (n > 0)
                 outlet_write(l, out);
         }
+
         amph_bytes_free(&out->bytes);
     }
+
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         for (int stream = 0; stream < 2; stream++)
             amph_bytes_free(&l->procs[i].line[stream].held);

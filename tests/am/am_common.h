@@ -42,6 +42,7 @@ static inline void am_handler(unsigned index, amph_am_fn fn, int kinds, int dirs
 {
     const struct amph_am_entry e = { (void *)fn, false, (uint8_t)kinds, (uint8_t)dirs,
                                      nargs,      NULL,  "test" };
+
     CHECK(amph_am_register(amph_job.ep, index, &e) == AMPH_OK, "handler %u", index);
 }
 
@@ -49,6 +50,7 @@ static inline void am_barrier(void)
 {
     char mine = 1;
     char *all = malloc(amph_job.size);
+
     CHECK(all && amph_job_allgather(&mine, 1, all) == AMPH_OK, "barrier");
     free(all);
 }
@@ -59,6 +61,7 @@ static inline void am_segment(size_t len_bytes, struct amph_rmem *rmem, uint8_t 
 {
     static struct amph_am_mem mem;
     struct amph_arena_part part;
+
     struct {
         uint8_t key[sizeof mem.key];
         uint32_t len;
@@ -73,11 +76,13 @@ static inline void am_segment(size_t len_bytes, struct amph_rmem *rmem, uint8_t 
     memcpy(mine.key, mem.key, mem.key_len);
     mine.len = (uint32_t)mem.key_len;
     CHECK(amph_job_allgather(&mine, sizeof mine, all) == AMPH_OK, "keys");
+
     for (uint32_t i = 0; i < amph_job.size; i++) {
         CHECK(amph_am_mem_import(amph_job.ep, i, all[i].key, all[i].len, &rmem[i]) == AMPH_OK,
               "import of %u", i);
         amph_am_set_peer_segment(amph_job.ep, i, &rmem[i]);
     }
+
     free(all);
     am_barrier(); /* others may be written to from here on, and answer */
 }

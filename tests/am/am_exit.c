@@ -27,26 +27,36 @@ static void wait_for_ever(void)
 int main(int argc, char **argv)
 {
     const char *way = argc > 2 ? argv[1] : "return";
+
     code = argc > 2 ? atoi(argv[2]) : 0;
     if (argc == 2 && strcmp(argv[1], "word") == 0)
         return printf("%d\n", AMPH_AM_ALL_EXIT) < 0;
+
     am_start(false);
     am_handler(130, on_bye, 1, 1, 0);
     am_barrier();
+
     bool last = amph_job.rank == amph_job.size - 1;
+
     printf("unflushed words of %u", amph_job.rank);
     if (!strcmp(way, "all"))
         amph_job_exit(code);
+
     if (!strcmp(way, "one") && last)
         amph_job_exit(code);
+
     if (!strcmp(way, "handler") && last)
         amph_am_request(amph_job.ep, 0, &(struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 130 },
                         0, NULL);
+
     if (!strcmp(way, "die") && last)
         _exit(code);
+
     if (!strcmp(way, "abort") && last)
         abort();
+
     if (strcmp(way, "return"))
         wait_for_ever();
+
     return code;
 }

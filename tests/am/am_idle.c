@@ -15,6 +15,7 @@ static void on_wake(struct amph_token *token, const struct amph_am *am)
 static uint64_t cpu_ns(void)
 {
     struct timespec ts;
+
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
     return (uint64_t)ts.tv_sec * AMPH_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
@@ -23,6 +24,7 @@ static int less(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a;
     uint64_t y = *(const uint64_t *)b;
+
     return x < y ? -1 : x > y;
 }
 
@@ -31,36 +33,46 @@ int main(void)
     enum {
         TRIPS = 41
     };
+
     uint64_t trip[TRIPS];
+
     am_start(false);
     am_handler(130, on_wake, 1, 3, 0);
     am_barrier();
+
     uint32_t other = amph_job.size - 1 - amph_job.rank;
     uint64_t cpu = cpu_ns();
     uint64_t end = amph_now_ns() + 2 * AMPH_NS_PER_S;
     struct amph_waiter w = AMPH_WAITER_INIT;
+
     while (amph_now_ns() < end)
         amph_am_wait_step(amph_job.ep, &w);
+
     cpu = cpu_ns() - cpu;
     CHECK(cpu < 30 * AMPH_NS_PER_MS, "two idle seconds cost %llu us of CPU",
           (unsigned long long)cpu / 1000);
     am_barrier();
+
     /* Member 0 sends every 5 ms to one that sleeps, which answers. */
     for (unsigned i = 0; i < TRIPS; i++) {
         struct timespec pause = { 0, 5000000 };
         const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 130 };
         unsigned want = came + 1;
         uint64_t begin = 0;
+
         if (amph_job.rank == 0) {
             nanosleep(&pause, NULL);
             begin = amph_now_ns();
             CHECK(amph_am_request(amph_job.ep, other, &am, 0, NULL) == AMPH_OK, "request");
         }
+
         WAIT_UNTIL(came >= want);
         if (amph_job.rank != 0)
             CHECK(amph_am_request(amph_job.ep, other, &am, 0, NULL) == AMPH_OK, "request");
+
         trip[i] = amph_now_ns() - begin;
     }
+
     if (amph_job.rank == 0) {
         qsort(trip, TRIPS, sizeof trip[0], less);
         printf("idle: %llu us of CPU in 2 s; to a sleeper and back: median %llu us\n",
@@ -68,6 +80,7 @@ int main(void)
         CHECK(trip[TRIPS / 2] < 4 * AMPH_NS_PER_MS, "a message takes %llu us to wake a sleeper",
               (unsigned long long)trip[TRIPS / 2] / 1000);
     }
+
     am_barrier();
     return 0;
 }

@@ -12,6 +12,7 @@ enum {
     FLOOD = 500,
     BIG_FLOOD = 40
 };
+
 enum {
     H_SHORT = 130,
     H_SHORT_BACK,
@@ -61,9 +62,11 @@ static void check_args(const struct amph_am *am)
 static void on_short(struct amph_token *token, const struct amph_am *am)
 {
     check_args(am);
+
     const struct amph_am reply = {
         .kind = AMPH_AM_SHORT, .handler = H_SHORT_BACK, .nargs = am->nargs, .args = am->args
     };
+
     CHECK(amph_am_reply(token, &reply, 0, NULL) == AMPH_OK, "reply");
 }
 
@@ -76,12 +79,14 @@ static void on_short_back(struct amph_token *token, const struct amph_am *am)
 static void on_medium(struct amph_token *token, const struct amph_am *am)
 {
     verify(am->payload, am->nbytes, (uint32_t)am->args[0]);
+
     const struct amph_am reply = { .kind = AMPH_AM_MEDIUM,
                                    .handler = H_MEDIUM_BACK,
                                    .nargs = am->nargs,
                                    .args = am->args,
                                    .nbytes = am->nbytes,
                                    .payload = am->payload };
+
     CHECK(amph_am_reply(token, &reply, 0, NULL) == AMPH_OK, "reply");
 }
 
@@ -96,9 +101,11 @@ static void on_medium_back(struct amph_token *token, const struct amph_am *am)
 static void on_long(struct amph_token *token, const struct amph_am *am)
 {
     uint32_t from = (uint32_t)am->args[1];
+
     CHECK(am->nbytes == 0 || (const uint8_t *)am->payload == segment + (uint64_t)from * SLOT,
           "place");
     verify(am->payload, am->nbytes, (uint32_t)am->args[0]);
+
     const struct amph_am reply = { .kind = AMPH_AM_LONG,
                                    .handler = H_LONG_BACK,
                                    .nargs = 2,
@@ -106,6 +113,7 @@ static void on_long(struct amph_token *token, const struct amph_am *am)
                                    .nbytes = am->nbytes,
                                    .payload = am->payload,
                                    .dest = rmem[from].base + (uint64_t)(8 + amph_job.rank) * SLOT };
+
     CHECK(amph_am_reply(token, &reply, 0, NULL) == AMPH_OK, "reply");
 }
 
@@ -125,6 +133,7 @@ static void on_big(struct amph_token *token, const struct amph_am *am)
     const struct amph_am reply = {
         .kind = AMPH_AM_MEDIUM, .handler = H_BIG_BACK, .nbytes = am->nbytes, .payload = am->payload
     };
+
     flooded++;
     CHECK(amph_am_reply(token, &reply, 0, NULL) == AMPH_OK, "reply");
 }
@@ -145,13 +154,16 @@ static void shorts(uint32_t to)
 {
     int32_t args[AMPH_AM_MAX_ARGS];
     unsigned want = back;
+
     for (unsigned n = 0; n <= AMPH_AM_MAX_ARGS; n++, want++) {
         for (unsigned i = 0; i < n; i++)
             args[i] = argument(i, n);
+
         request(to,
                 &(struct amph_am){
                     .kind = AMPH_AM_SHORT, .handler = H_SHORT, .nargs = (uint8_t)n, .args = args });
     }
+
     WAIT_UNTIL(back == want);
 }
 
@@ -161,6 +173,7 @@ static void sizes(uint32_t to, int kind, int handler, uint64_t dest, const uint3
     for (unsigned i = 0; i < n; i++) {
         const int32_t args[] = { (int32_t)(size[i] + amph_job.rank), (int32_t)amph_job.rank };
         unsigned want = back + 1;
+
         fill(payload, size[i], (uint32_t)args[0]);
         request(to, &(struct amph_am){ .kind = (uint8_t)kind,
                                        .handler = (uint8_t)handler,
@@ -177,23 +190,28 @@ static void sizes(uint32_t to, int kind, int handler, uint64_t dest, const uint3
 static void floods(void)
 {
     uint32_t big = amph_am_max_medium(amph_job.ep, UINT32_MAX);
+
     flooded = 0;
     am_barrier();
+
     for (unsigned i = 0; i < FLOOD; i++)
         for (uint32_t to = 0; to < amph_job.size; to++)
             request((to + amph_job.rank) % amph_job.size,
                     &(struct amph_am){ .kind = AMPH_AM_SHORT, .handler = H_FLOOD });
+
     WAIT_UNTIL(flooded == FLOOD * amph_job.size);
     am_barrier();
     flooded = 0;
     am_barrier();
     fill(payload, big, 77);
+
     for (unsigned i = 0; i < BIG_FLOOD; i++)
         for (uint32_t to = 0; to < amph_job.size; to++)
             request((to + amph_job.rank) % amph_job.size, &(struct amph_am){ .kind = AMPH_AM_MEDIUM,
                                                                              .handler = H_BIG,
                                                                              .nbytes = big,
                                                                              .payload = payload });
+
     WAIT_UNTIL(big_back == BIG_FLOOD * amph_job.size && flooded == BIG_FLOOD * amph_job.size);
 }
 
@@ -212,11 +230,13 @@ static void put_get(uint32_t to)
 {
     static const uint32_t size[] = { 0, 1, 8, 1000, 65536, SLOT };
     uint8_t *copy = malloc(SLOT);
+
     CHECK(copy, "memory");
     for (unsigned i = 0; i < sizeof size / sizeof size[0]; i++) {
         struct wait_op rc = { { op_done }, 1 };
         struct wait_op got = { { op_done }, 1 };
         uint64_t offset = (uint64_t)amph_job.rank * SLOT + SLOT - size[i];
+
         fill(payload, size[i], 1000 + i);
         CHECK(amph_am_put(amph_job.ep, to, &rmem[to], offset, payload, size[i], 0, NULL, &rc.op) ==
                   AMPH_OK,
@@ -228,6 +248,7 @@ static void put_get(uint32_t to)
         WAIT_UNTIL(got.left == 0);
         verify(copy, size[i], 1000 + i);
     }
+
     free(copy);
     CHECK(amph_am_put(amph_job.ep, to, &rmem[to], SEGMENT - 7, payload, 8, 0, NULL, NULL) ==
               AMPH_ERR_RANGE,
@@ -238,6 +259,7 @@ int main(void)
 {
     static const uint32_t medium[] = { 0, 1, 7, 64, 1000, 4096, 32768, 65408 };
     static const uint32_t longs[] = { 0, 1, 100, 16384, 16385, 65536, 200001, SLOT };
+
     am_start(false);
     am_handler(H_SHORT, on_short, 1, 1, -1);
     am_handler(H_SHORT_BACK, on_short_back, 1, 2, -1);
@@ -252,22 +274,28 @@ int main(void)
     payload = malloc(SLOT);
     CHECK(rmem && payload && amph_job.size <= 8, "memory");
     am_segment(SEGMENT, rmem, &segment);
+
     unsigned most = sizeof longs / sizeof longs[0];
+
     for (uint32_t i = 0; i < amph_job.size; i++) {
         uint32_t to = (i + amph_job.rank) % amph_job.size;
         uint32_t limit = amph_am_max_long(amph_job.ep, to);
         unsigned n = most;
+
         while (longs[n - 1] > limit)
             n--;
+
         shorts(to);
         sizes(to, AMPH_AM_MEDIUM, H_MEDIUM, 0, medium, sizeof medium / sizeof medium[0]);
         sizes(to, AMPH_AM_LONG, H_LONG, rmem[to].base + (uint64_t)amph_job.rank * SLOT, longs, n);
     }
+
     am_barrier();
     floods();
     am_barrier();
     for (uint32_t i = 0; i < amph_job.size; i++)
         put_get((i + amph_job.rank) % amph_job.size);
+
     am_barrier();
     amph_job_exit(0);
 }

@@ -41,8 +41,10 @@ static void say_facts(void)
     unsigned narrow = 0;
     unsigned large = 0;
     uint32_t page = 0;
+
     for (uint32_t i = 0; i < amphora_group_size(AMPHORA_COMPUTE); i++) {
         struct amphora_proc p;
+
         CHECK(amphora_proc(amphora_member(AMPHORA_COMPUTE, i), &p) == 0);
         big += p.big_endian != 0;
         narrow += p.pointer_bytes == 4;
@@ -51,6 +53,7 @@ static void say_facts(void)
         if (i == me)
             CHECK(getenv("AMPHORA_TEST_WIDTH") || p.pointer_bytes == sizeof(void *));
     }
+
     CHECK(GASNET_PAGESIZE >= page);
     if (me == 0)
         printf("%u processes: %u big-endian, %u 32-bit, %u with large pages, the job's page %u\n",
@@ -65,15 +68,18 @@ static void test_neighbours(void)
     bool near[64] = { false };
     struct amphora_proc own, p;
     const char *smp = getenv("AMPHORA_SMP");
+
     gex_System_QueryNbrhdInfo(&info, &n, &mine);
     CHECK(info[mine].gex_jobrank == me && size <= 64);
     for (gex_Rank_t i = 0; i < n; i++)
         near[info[i].gex_jobrank] = true;
+
     CHECK(amphora_proc(amphora_member(AMPHORA_COMPUTE, me), &own) == 0);
     for (gex_Rank_t i = 0; i < size; i++) {
         CHECK(amphora_proc(amphora_member(AMPHORA_COMPUTE, i), &p) == 0);
         bool alike = strcmp(p.host_name, own.host_name) == 0 && p.big_endian == own.big_endian &&
                      p.pointer_bytes == own.pointer_bytes && p.page_bytes == own.page_bytes;
+
         CHECK(near[i] == (i == me || (alike && !(smp && smp[0] == '0'))));
     }
 }
@@ -84,8 +90,10 @@ static void test_low(void *const base[])
 {
     struct amphora_proc p;
     bool any = false;
+
     for (gex_Rank_t i = 0; i < size; i++)
         any |= amphora_proc(amphora_member(AMPHORA_COMPUTE, i), &p) == 0 && p.pointer_bytes == 4;
+
     for (gex_Rank_t i = 0; any && i < size; i++)
         CHECK((uint64_t)(uintptr_t)base[i] + AREA <= UINT64_C(1) << 32);
 }
@@ -97,11 +105,13 @@ static void test_barriers(void)
     for (int i = 0; i < 20; i++) {
         int value = INT32_MAX - 7 * i;
         int given = value;
+
         gasnet_barrier_notify(value, i % 3 == 2 && me ? GASNET_BARRIERFLAG_ANONYMOUS : 0);
         CHECK(gasnet_barrier_wait(given, i % 3 == 2 && me ? GASNET_BARRIERFLAG_ANONYMOUS : 0) ==
               GASNET_OK);
         barrier();
     }
+
     if (size > 1)
         CHECK(gasnet_barrier((int)me, 0) == GASNET_ERR_BARRIER_MISMATCH);
 }
@@ -147,17 +157,20 @@ static void test_collectives(void)
 {
     static const size_t counts[] = { 1, 3, 500, COUNT };
     static unsigned char bytes[100000];
+
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         test_reduce_I32(counts[i]);
         test_reduce_U64(counts[i]);
         test_reduce_FLT(counts[i]);
         test_reduce_DBL(counts[i]);
     }
+
     for (gex_Rank_t root = 0; root < size; root++)
         for (size_t n = 1; n <= sizeof bytes; n = n * 7 + 1) {
             memset(bytes, 0, n);
             if (me == root)
                 fill(bytes, n, root, (uint32_t)n);
+
             gex_Event_Wait(gex_Coll_BroadcastNB(team, root, bytes, bytes, n, 0));
             CHECK(right(bytes, n, root, (uint32_t)n) == n);
         }
@@ -207,9 +220,11 @@ DEFINE_ATOMICS(DBL, double)
 static void test_bytes(void *const base[])
 {
     static unsigned char out[AREA / 8], back[AREA / 8];
+
     for (gex_Rank_t r = 0; r < size; r++)
         for (size_t n = 1; n <= sizeof out && n <= AREA / size; n = n * 5 + 3) {
             unsigned char *at = (unsigned char *)base[r] + (size_t)AREA / size * me;
+
             fill(out, n, me, (uint32_t)(r + n));
             CHECK(gex_RMA_PutBlocking(team, r, at, out, n, 0) == 0);
             memset(back, 0, n);
@@ -223,10 +238,14 @@ static void test_bytes(void *const base[])
 static int open_file(const char *dir, gex_Rank_t rank, int flags)
 {
     char name[512];
+
     snprintf(name, sizeof name, "%s/mixed.%u", dir, rank);
+
     int fd = open(name, flags, 0640);
+
     if (fd < 0)
         fprintf(stderr, "%s: %s\n", name, strerror(errno));
+
     CHECK(fd >= 0);
     return fd;
 }
@@ -238,21 +257,25 @@ static void test_files(const char *dir)
     gex_Rank_t other = (me + 1) % size;
     struct stat st;
     int fd = open_file(dir, me, O_RDWR | O_CREAT | O_TRUNC);
+
     fill(data, sizeof data, me, 5);
     for (size_t at = 0, n = 1; at < sizeof data;
          at += n, n = n * 3 + 1 < sizeof data - at ? n * 3 + 1 : sizeof data - at)
         CHECK(write(fd, data + at, n) == (ssize_t)n);
+
     CHECK(pwrite(fd, data, 5000, far_off) == 5000);
     CHECK(close(fd) == 0);
     barrier();
     fill(data, sizeof data, other, 5);
     fd = open_file(dir, other, O_RDONLY);
     CHECK(fstat(fd, &st) == 0 && st.st_size == far_off + 5000 && (st.st_mode & 0777) == 0640);
+
     for (size_t at = 0, n = sizeof back; at < sizeof back;
          at += n, n = 70001 < sizeof back - at ? 70001 : sizeof back - at) {
         n = at ? n : 1000000; /* one in pieces through the transfer area, others at once */
         CHECK(read(fd, back + at, n) == (ssize_t)n);
     }
+
     CHECK(memcmp(back, data, sizeof back) == 0);
     CHECK(lseek(fd, far_off - 3, SEEK_SET) == far_off - 3 && read(fd, back, sizeof back) == 5003);
     CHECK(!back[0] && !back[2] && memcmp(back + 3, data, 5000) == 0);
@@ -265,14 +288,18 @@ static void test_files(const char *dir)
 int main(int argc, char **argv)
 {
     gex_Segment_t seg;
+
     CHECK(gex_Client_Init(NULL, NULL, &team, "MIXED", &argc, &argv, GEX_FLAG_USES_GASNET1) ==
           GASNET_OK);
     me = gex_TM_QueryRank(team);
     size = gex_TM_QuerySize(team);
     CHECK(gex_Segment_Attach(&seg, team, AREA) == GASNET_OK);
+
     void **base = calloc(size, sizeof *base);
+
     for (gex_Rank_t r = 0; r < size; r++)
         CHECK(gex_Segment_QueryBound(team, r, &base[r], NULL, NULL) == 0);
+
     say_facts();
     test_neighbours();
     test_low(base);
@@ -285,6 +312,7 @@ int main(int argc, char **argv)
     test_collectives();
     if (argc > 1)
         test_files(argv[1]);
+
     barrier();
     gasnet_exit(0);
 }

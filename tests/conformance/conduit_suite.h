@@ -160,6 +160,7 @@ struct suite_op {
     unsigned done;
     enum amph_status st;
 };
+
 void suite_op_done(struct amph_op *op, enum amph_status st);
 #define SUITE_OP \
     { \
@@ -173,6 +174,7 @@ struct suite_segment {
     int fd;
     struct amph_mem mem;
 };
+
 void suite_segment_open(struct suite_node *n, size_t len_bytes, struct suite_segment *seg);
 void suite_segment_close(struct suite_node *n, struct suite_segment *seg);
 

@@ -19,8 +19,10 @@ static void pair_open(struct pair *p)
     p->a = &p->w->node[0];
     p->b = &p->w->node[1];
     suite_segment_open(p->b, SEG_BYTES, &p->seg);
+
     enum amph_status st = p->a->cx->ops->mem_import(p->a->cx, 1, p->seg.mem.key, p->seg.mem.key_len,
                                                     &p->rmem);
+
     CHECK_MSG(st == AMPH_OK, "mem_import: %s", amph_status_text(st));
     CHECK(p->rmem.base == (uint64_t)(uintptr_t)p->seg.base && p->rmem.len_bytes == SEG_BYTES);
     CHECK((p->rmem.local != NULL) == p->a->cx->caps.maps_memory);
@@ -36,6 +38,7 @@ static void put(struct pair *p, uint64_t offset, const void *src, size_t len, st
                 struct amph_op *rc)
 {
     enum amph_status st = AMPH_AGAIN;
+
     SUITE_UNTIL(p->w, (st = p->a->cx->ops->put(p->a->cx, 1, &p->rmem, offset, src, len, lc, rc)) !=
                           AMPH_AGAIN);
     CHECK_MSG(st == AMPH_OK, "put of %zu bytes at %u: %s", len, (unsigned)offset,
@@ -45,6 +48,7 @@ static void put(struct pair *p, uint64_t offset, const void *src, size_t len, st
 static void get(struct pair *p, uint64_t offset, void *dst, size_t len, struct amph_op *done)
 {
     enum amph_status st = AMPH_AGAIN;
+
     SUITE_UNTIL(p->w, (st = p->a->cx->ops->get(p->a->cx, 1, &p->rmem, offset, dst, len, done)) !=
                           AMPH_AGAIN);
     CHECK_MSG(st == AMPH_OK, "get of %zu bytes at %u: %s", len, (unsigned)offset,
@@ -61,20 +65,27 @@ static void puts_and_gets(void)
     static const size_t sizes[] = { 1,  2,  3,    4,    7,     8,     9,       63,
                                     64, 65, 1000, 4096, 65536, 65537, 1000003, SEG_BYTES };
     struct pair p;
+
     pair_open(&p);
+
     uint8_t *src = malloc(SEG_BYTES);
     uint8_t *dst = malloc(SEG_BYTES + 1);
+
     for (unsigned i = 0; i < 3 * AMPH_COUNTOF(sizes); i++) {
         size_t len = sizes[i % AMPH_COUNTOF(sizes)];
         static const uint64_t places[] = { 0, 1, UINT64_MAX };
         uint64_t offset = places[i / AMPH_COUNTOF(sizes)];
+
         if (offset > SEG_BYTES - len)
             offset = SEG_BYTES - len; /* the very end */
+
         struct suite_op lc = SUITE_OP;
         struct suite_op rc = SUITE_OP;
         struct suite_op done = SUITE_OP;
+
         for (size_t k = 0; k < len; k++)
             src[k] = (uint8_t)(k * 13 + i + (k >> 8));
+
         memset(p.seg.base, 0x77, SEG_BYTES);
         put(&p, offset, src, len, i % 2 ? &lc.op : NULL, &rc.op);
         SUITE_UNTIL(p.w, finished(&rc));
@@ -87,6 +98,7 @@ static void puts_and_gets(void)
         SUITE_UNTIL(p.w, finished(&done));
         CHECK(done.st == AMPH_OK && memcmp(src, dst, len) == 0 && dst[len] == 0x55);
     }
+
     free(src);
     free(dst);
     pair_close(&p);
@@ -99,27 +111,35 @@ static void many_at_once(void)
         COUNT = 200,
         EACH = 10000
     };
+
     static struct suite_op op[2 * COUNT];
     struct pair p;
+
     pair_open(&p);
+
     uint8_t *src = malloc(COUNT * EACH);
     uint8_t *dst = malloc(COUNT * EACH);
+
     for (size_t i = 0; i < COUNT * EACH; i++) {
         src[i] = (uint8_t)(i * 31 + i / EACH);
         p.seg.base[i] = (uint8_t)(i * 17);
         dst[i] = 0;
     }
+
     for (unsigned i = 0; i < 2 * COUNT; i++)
         op[i] = (struct suite_op)SUITE_OP;
+
     for (unsigned i = 0; i < COUNT / 2; i++) {
         put(&p, i * EACH, src + i * EACH, EACH, NULL, &op[2 * i].op);
         get(&p, (COUNT / 2 + i) * EACH, dst + i * EACH, EACH, &op[2 * i + 1].op);
         suite_stream(p.a, 1, AMPH_LANE_REQUEST);
     }
+
     for (unsigned i = 0; i < COUNT; i++) {
         SUITE_UNTIL(p.w, finished(&op[i]));
         CHECK(op[i].st == AMPH_OK);
     }
+
     CHECK(memcmp(p.seg.base, src, COUNT / 2 * EACH) == 0);
     CHECK(memcmp(p.seg.base + COUNT / 2 * EACH, dst, COUNT / 2 * EACH) == 0);
     SUITE_UNTIL(p.w, suite_got(p.b, 0, AMPH_LANE_REQUEST) == COUNT / 2);
@@ -136,23 +156,30 @@ static void local_completion(void)
         ROUNDS = 60,
         EACH = 40000
     };
+
     struct pair p;
+
     pair_open(&p);
+
     uint8_t *src = malloc(EACH);
     static struct suite_op rc[ROUNDS];
+
     for (unsigned i = 0; i < ROUNDS; i++) {
         struct suite_op lc = SUITE_OP;
+
         rc[i] = (struct suite_op)SUITE_OP;
         memset(src, (int)i, EACH);
         put(&p, i * EACH, src, EACH, &lc.op, &rc[i].op);
         SUITE_UNTIL(p.w, finished(&lc));
         memset(src, 0xff, EACH);
     }
+
     for (unsigned i = 0; i < ROUNDS; i++) {
         SUITE_UNTIL(p.w, finished(&rc[i]));
         for (unsigned k = 0; k < EACH; k += 999)
             CHECK(p.seg.base[i * EACH + k] == i);
     }
+
     free(src);
     pair_close(&p);
 }
@@ -218,10 +245,12 @@ static void two_completions(void)
     pair_open(&p);
     for (unsigned i = 0; i < 40 * AMPH_COUNTOF(sizes); i++)
         put_both(&p, src, sizes[i % AMPH_COUNTOF(sizes)], &left);
+
     SUITE_UNTIL(p.w, left == 0);
 
     for (unsigned i = 0; i < AMPH_COUNTOF(sizes); i++)
         put_both(&p, src, sizes[i], &left);
+
     suite_close_node(p.a);
     CHECK_MSG(left == 0, "%u puts in flight did not end with their instance", left);
 
@@ -233,9 +262,11 @@ static void look_at_data(struct suite_node *n, uint32_t peer, enum amph_lane lan
                          const struct amph_am *am)
 {
     const uint8_t *base = n->user;
+
     for (unsigned k = 0; k < (unsigned)am->args[1]; k += 61)
         CHECK_MSG(base[k] == (uint8_t)am->args[0],
                   "the message is here and byte %u of the put before it is not", k);
+
     CHECK(base[am->args[1] - 1] == (uint8_t)am->args[0]);
 }
 
@@ -243,21 +274,27 @@ static void put_then_message(void)
 {
     static const int32_t sizes[] = { 1, 8, 1000, 70000, 1 << 20 };
     struct pair p;
+
     pair_open(&p);
     if (!p.a->cx->caps.put_then_am)
         suite_skip("this conduit keeps no order between puts and messages");
+
     uint8_t *src = malloc(SEG_BYTES);
+
     p.b->hook = look_at_data;
     p.b->user = p.seg.base;
+
     for (int32_t i = 0; i < 100; i++) {
         struct suite_op lc = SUITE_OP;
         int32_t args[] = { i, sizes[(size_t)i % AMPH_COUNTOF(sizes)] };
         struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 1, .nargs = 2, .args = args };
+
         memset(src, i, (size_t)args[1]);
         put(&p, 0, src, (size_t)args[1], &lc.op, NULL);
         suite_send(p.a, 1, AMPH_LANE_REQUEST, &am, NULL);
         SUITE_UNTIL(p.w, finished(&lc) && suite_got(p.b, 0, AMPH_LANE_REQUEST) == (uint64_t)i + 1);
     }
+
     free(src);
     pair_close(&p);
 }
@@ -269,19 +306,26 @@ static void keys(void)
     struct amph_rmem rmem;
     uint8_t key[AMPH_KEY_BLOB_MAX_BYTES + 8];
     uint64_t state = 7;
+
     pair_open(&p);
+
     struct amph_cx *a = p.a->cx;
+
     for (size_t len = 0; len < p.seg.mem.key_len; len++)
         CHECK(a->ops->mem_import(a, 1, p.seg.mem.key, len, &rmem) != AMPH_OK);
+
     memcpy(key, p.seg.mem.key, p.seg.mem.key_len);
     key[p.seg.mem.key_len] = 0;
     CHECK(a->ops->mem_import(a, 1, key, p.seg.mem.key_len + 1, &rmem) != AMPH_OK);
+
     for (unsigned round = 0; round < 200; round++) {
         for (size_t i = 0; i < sizeof key; i++)
             key[i] = (uint8_t)suite_random(&state);
+
         CHECK(a->ops->mem_import(a, 1, key, 1 + suite_random(&state) % sizeof key, &rmem) !=
               AMPH_OK);
     }
+
     /* A changed key may be refused here or be harmless there; it must not bring this process
      * down. */
     for (size_t bit = 0; bit < 8 * p.seg.mem.key_len; bit++) {
@@ -290,6 +334,7 @@ static void keys(void)
         if (a->ops->mem_import(a, 1, key, p.seg.mem.key_len, &rmem) == AMPH_OK && rmem.local)
             CHECK(rmem.len_bytes > 0 && rmem.len_bytes <= SEG_BYTES);
     }
+
     CHECK(a->ops->mem_import(a, 1, p.seg.mem.key, p.seg.mem.key_len, &rmem) == AMPH_OK);
     pair_close(&p);
 }
@@ -300,10 +345,13 @@ static void everyones_memory(void)
     enum {
         N = 4
     };
+
     struct suite_world *w = suite_world(N, false);
     struct suite_segment seg[N];
+
     for (unsigned i = 0; i < N; i++)
         suite_segment_open(&w->node[i], 65536, &seg[i]);
+
     for (unsigned i = 0; i < N; i++)
         for (unsigned j = 0; j < N; j++) {
             struct amph_cx *cx = w->node[i].cx;
@@ -313,6 +361,7 @@ static void everyones_memory(void)
             uint64_t value = 1000 * i + j;
             uint64_t back = 0;
             enum amph_status st = AMPH_AGAIN;
+
             CHECK(cx->ops->mem_import(cx, j, seg[j].mem.key, seg[j].mem.key_len, &rmem) == AMPH_OK);
             SUITE_UNTIL(w, (st = cx->ops->put(cx, j, &rmem, 8 * i, &value, 8, NULL, &rc.op)) !=
                                AMPH_AGAIN);
@@ -324,8 +373,10 @@ static void everyones_memory(void)
             SUITE_UNTIL(w, finished(&done));
             CHECK(back == value && memcmp(seg[j].base + 8 * i, &value, 8) == 0);
         }
+
     for (unsigned i = 0; i < N; i++)
         suite_segment_close(&w->node[i], &seg[i]);
+
     suite_world_close(w);
 }
 

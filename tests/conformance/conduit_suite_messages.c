@@ -11,6 +11,7 @@ static void facts(void)
 {
     struct suite_world *w = suite_world_open(1, false);
     const struct amph_cx *cx = w->node[0].cx;
+
     CHECK(strcmp(suite_ops->name, suite_target->conduit) == 0);
     CHECK(suite_ops->summary && suite_ops->summary[0]);
     CHECK(cx->caps.max_medium >= AMPH_AM_MIN_MAX_MEDIUM);
@@ -21,6 +22,7 @@ static void facts(void)
     void *const *op = (void *const *)cx->ops;
     for (size_t i = 0; i < sizeof *cx->ops / sizeof *op; i++)
         CHECK_MSG(op[i] != NULL, "operation %zu of the table is NULL", i);
+
     suite_world_close(w);
 }
 
@@ -30,18 +32,24 @@ static void shorts(void)
     struct suite_world *w = suite_world(2, false);
     struct suite_node *a = &w->node[0];
     struct suite_node *b = &w->node[1];
+
     b->keep_last = true;
+
     uint64_t count = 0;
+
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
         for (unsigned nargs = 0; nargs <= AMPH_AM_MAX_ARGS; nargs++) {
             int32_t args[AMPH_AM_MAX_ARGS];
+
             for (unsigned i = 0; i < AMPH_AM_MAX_ARGS; i++)
                 args[i] = (int32_t)(0x80000001u * (i + 1) + nargs);
+
             struct amph_am am = { .kind = AMPH_AM_SHORT,
                                   .handler = (uint8_t)(200 + nargs),
                                   .nargs = (uint8_t)nargs,
                                   .flags = 0xa5,
                                   .args = args };
+
             suite_send(a, 1, lane, &am, NULL);
             memset(args, 0, sizeof args); /* they were copied */
             SUITE_UNTIL(w, suite_got(b, 0, lane) == nargs + 1);
@@ -52,6 +60,7 @@ static void shorts(void)
             for (unsigned i = 0; i < nargs; i++)
                 CHECK(b->last_args[i] == (int32_t)(0x80000001u * (i + 1) + nargs));
         }
+
     CHECK(suite_got(b, 0, AMPH_LANE_REQUEST) + suite_got(b, 0, AMPH_LANE_REPLY) == count);
     suite_world_close(w);
 }
@@ -71,6 +80,7 @@ static void mediums(void)
     uint32_t most = a->cx->caps.max_medium;
     uint8_t *payload = malloc(most);
     uint64_t sent = 0;
+
     b->keep_last = true;
     for (unsigned i = 0;
          i < 2 * (AMPH_COUNTOF(sizes) + 1) * AMPH_COUNTOF(nargs) * AMPH_COUNTOF(kinds); i++) {
@@ -78,7 +88,9 @@ static void mediums(void)
         uint32_t size = k % (AMPH_COUNTOF(sizes) + 1) < AMPH_COUNTOF(sizes)
                             ? sizes[k % (AMPH_COUNTOF(sizes) + 1)]
                             : most;
+
         k /= AMPH_COUNTOF(sizes) + 1;
+
         int32_t args[AMPH_AM_MAX_ARGS] = { (int32_t)i, -1, -2, -3, -4, [15] = 99 };
         struct suite_op lc = SUITE_OP;
         struct amph_am am = { .kind = kinds[k / AMPH_COUNTOF(nargs)],
@@ -88,11 +100,14 @@ static void mediums(void)
                               .nbytes = size,
                               .payload = payload,
                               .dest = UINT64_C(0x123456789abcdef0) + i };
+
         for (uint32_t j = 0; j < size; j++)
             payload[j] = (uint8_t)(j * 7 + i);
+
         suite_send(a, 1, AMPH_LANE_REQUEST, &am, i % 2 ? &lc.op : NULL);
         if (i % 2)
             SUITE_UNTIL(w, __atomic_load_n(&lc.done, __ATOMIC_ACQUIRE) == 1);
+
         memset(payload, 0xee, size); /* ours again */
         SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == sent + 1);
         sent++;
@@ -101,9 +116,11 @@ static void mediums(void)
         CHECK(memcmp(b->last_args, args, 4u * am.nargs) == 0);
         if (am.kind == AMPH_AM_LONG_PACKED)
             CHECK(b->last.dest == am.dest);
+
         for (uint32_t j = 0; j < size; j++)
             CHECK_MSG(b->last_payload[j] == (uint8_t)(j * 7 + i), "byte %u of %u", j, size);
     }
+
     free(payload);
     suite_world_close(w);
 }
@@ -122,10 +139,12 @@ static void wrong_arguments(void)
                              .nbytes = a->cx->caps.max_medium + 1 };
     struct amph_am fine = { .kind = AMPH_AM_SHORT, .nargs = 1, .args = args };
     struct suite_op lc = SUITE_OP;
+
     CHECK(a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &many, &lc.op) == AMPH_ERR_ARG);
     CHECK(a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &large, &lc.op) == AMPH_ERR_ARG);
     CHECK(a->cx->ops->am_send(a->cx, SUITE_NODES, AMPH_LANE_REQUEST, &fine, &lc.op) != AMPH_OK);
     CHECK(a->cx->ops->am_send(a->cx, UINT32_MAX, AMPH_LANE_REQUEST, &fine, &lc.op) != AMPH_OK);
+
     /* never added */
     CHECK(a->cx->ops->am_send(a->cx, 5, AMPH_LANE_REPLY, &fine, &lc.op) != AMPH_OK);
     CHECK(lc.done == 0);
@@ -142,18 +161,23 @@ static void all_to_all(void)
         N = 5,
         EACH = 300
     };
+
     struct suite_world *w = suite_world(N, false);
+
     for (unsigned i = 0; i < N; i++)
         w->node[i].reply = true;
+
     for (unsigned k = 0; k < EACH; k++)
         for (unsigned i = 0; i < N; i++)
             for (unsigned j = 0; j < N; j++)
                 suite_stream(&w->node[i], j, AMPH_LANE_REQUEST);
+
     for (unsigned i = 0; i < N; i++)
         for (unsigned j = 0; j < N; j++) {
             SUITE_UNTIL(w, suite_got(&w->node[i], j, AMPH_LANE_REQUEST) == EACH);
             SUITE_UNTIL(w, suite_got(&w->node[i], j, AMPH_LANE_REPLY) == EACH);
         }
+
     suite_world_close(w);
 }
 
@@ -163,9 +187,12 @@ static void long_run(void)
     enum {
         COUNT = 30000
     };
+
     struct suite_world *w = suite_world(2, false);
+
     for (unsigned k = 0; k < COUNT; k++)
         suite_stream(&w->node[0], 1, k % 3 ? AMPH_LANE_REQUEST : AMPH_LANE_REPLY);
+
     SUITE_UNTIL(w, suite_got(&w->node[1], 0, AMPH_LANE_REQUEST) +
                            suite_got(&w->node[1], 0, AMPH_LANE_REPLY) ==
                        COUNT);
@@ -180,22 +207,28 @@ static void lanes(void)
         WINDOW = 64,
         REPLIES = 20
     };
+
     struct suite_world *w = suite_world(2, false);
     struct suite_node *a = &w->node[0];
     struct suite_node *b = &w->node[1];
     unsigned sent = 0;
     unsigned most = a->cx->caps.self_flow ? SUITE_STREAM - 1 : WINDOW;
+
     suite_warm_up(w);
     while (sent < most && suite_stream_alone(a, 1, AMPH_LANE_REQUEST))
         sent++;
+
     CHECK_MSG(!a->cx->caps.self_flow || sent < most, "%u requests were taken that nobody reads",
               sent);
     CHECK(sent > 0);
+
     unsigned replies = 0;
     uint64_t end = amph_now_ns() + SUITE_LIMIT_NS;
+
     while (suite_got(b, 0, AMPH_LANE_REPLY) < REPLIES) {
         if (replies < REPLIES && suite_stream_try(a, 1, AMPH_LANE_REPLY) == AMPH_OK)
             replies++;
+
         a->cx->ops->flush(a->cx);
         a->cx->ops->progress(a->cx, 1u << AMPH_LANE_REPLY, 8);
         b->cx->ops->progress(b->cx, 1u << AMPH_LANE_REPLY, 8);
@@ -204,9 +237,11 @@ static void lanes(void)
         CHECK_MSG(amph_now_ns() < end, "%u of %u replies passed %u waiting requests",
                   (unsigned)suite_got(b, 0, AMPH_LANE_REPLY), replies, sent);
     }
+
     SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == sent);
     for (unsigned k = 0; k < 200; k++, sent++)
         suite_stream(a, 1, AMPH_LANE_REQUEST);
+
     SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == sent);
     suite_world_close(w);
 }
@@ -219,27 +254,34 @@ static void budget(void)
         N = 6,
         EACH = 20
     };
+
     struct suite_world *w = suite_world(N, false);
     struct suite_node *to = &w->node[N - 1];
     uint64_t before = 0;
     uint64_t now;
+
     suite_warm_up(w);
     for (unsigned k = 0; k < EACH; k++)
         for (unsigned i = 0; i + 1 < N; i++)
             CHECK(suite_stream_alone(&w->node[i], N - 1, AMPH_LANE_REPLY));
+
     uint64_t end = amph_now_ns() + SUITE_LIMIT_NS;
+
     do {
         for (unsigned i = 0; i + 1 < N; i++)
             w->node[i].cx->ops->progress(w->node[i].cx, 3, 8);
+
         to->cx->ops->progress(to->cx, 3, 3);
         now = 0;
         for (unsigned i = 0; i + 1 < N; i++)
             now += suite_got(to, i, AMPH_LANE_REPLY);
+
         CHECK_MSG(now - before <= 3, "%u messages in a progress call with a budget of 3",
                   (unsigned)(now - before));
         before = now;
         CHECK(amph_now_ns() < end);
     } while (now < EACH * (N - 1));
+
     suite_world_close(w);
 }
 
@@ -259,6 +301,7 @@ static void flood_in_small_budgets(void)
     enum {
         COUNT = 100000
     };
+
     static const unsigned budgets[] = { 1, 2, 3, 7, 32 };
     struct suite_world *w = suite_world(2, false);
     struct suite_node *from = &w->node[0];
@@ -280,6 +323,7 @@ static void flood_in_small_budgets(void)
         for (unsigned k = 0; k < 64 && args[0] < COUNT; k++) {
             if (from->cx->ops->am_send(from->cx, 1, AMPH_LANE_REQUEST, &am, NULL) != AMPH_OK)
                 break;
+
             args[0]++;
         }
 
@@ -299,27 +343,35 @@ static void fairness(void)
     enum {
         N = 5
     };
+
     struct suite_world *w = suite_world(N, false);
     struct suite_node *to = &w->node[N - 1];
+
     suite_warm_up(w);
     while (w->node[0].sent[N - 1][AMPH_LANE_REQUEST] < 200 &&
            suite_stream_alone(&w->node[0], N - 1, AMPH_LANE_REQUEST))
         ;
+
     for (unsigned i = 1; i + 1 < N; i++)
         CHECK(suite_stream_alone(&w->node[i], N - 1, AMPH_LANE_REQUEST));
+
     bool all = false;
+
     for (unsigned round = 0; round < 4000 && !all; round++) {
         for (unsigned k = 0; k < 8 && w->node[0].sent[N - 1][AMPH_LANE_REQUEST] < SUITE_STREAM; k++)
             suite_stream_try(&w->node[0], N - 1, AMPH_LANE_REQUEST);
+
         for (unsigned i = 0; i + 1 < N; i++) {
             w->node[i].cx->ops->flush(w->node[i].cx);
             w->node[i].cx->ops->progress(w->node[i].cx, 3, 8);
         }
+
         to->cx->ops->progress(to->cx, 3, 4);
         all = true;
         for (unsigned i = 1; i + 1 < N; i++)
             all &= suite_got(to, i, AMPH_LANE_REQUEST) == 1;
     }
+
     CHECK_MSG(all, "a flood of peer 0 keeps others from being heard");
     suite_world_close(w);
 }
@@ -332,21 +384,26 @@ static void wrong_cookie(void)
     struct suite_node *b = &w->node[1];
     struct suite_node *c = &w->node[2];
     struct amph_peer_spec spec = { b->cx->addr, b->cx->addr_len, 0, 0x666, suite_cookie(1, 0) };
+
     CHECK(a->cx->ops->add_peer(a->cx, 1, &spec) == AMPH_OK);
     suite_link(b, a);
     suite_link(c, b);
     suite_link(b, c);
+
     uint64_t before = amph_counters[AMPH_COUNTER_DROP_COOKIE];
     uint64_t end = amph_now_ns() + 5 * AMPH_NS_PER_S;
+
     for (unsigned k = 0; k < 10; k++) {
         suite_stream_try(a, 1, AMPH_LANE_REQUEST);
         suite_pump(w);
     }
+
     while (amph_counters[AMPH_COUNTER_DROP_COOKIE] == before && amph_now_ns() < end) {
         /* the first ones may have found no connection yet */
         suite_stream_try(a, 1, AMPH_LANE_REQUEST);
         suite_pump(w);
     }
+
     CHECK(suite_got(b, 0, AMPH_LANE_REQUEST) == 0);
     CHECK_MSG(amph_counters[AMPH_COUNTER_DROP_COOKIE] > before,
               "what was dropped has not been counted");
@@ -365,17 +422,21 @@ static void *sender(void *arg)
 {
     struct suite_node *n = arg;
     uint64_t end = amph_now_ns() + 3 * SUITE_LIMIT_NS;
+
     for (unsigned k = 0; k < THREAD_COUNT; k++) {
         enum amph_status st;
+
         while ((st = suite_stream_try(n, 1 - n->index,
                                       k % 2 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST)) == AMPH_AGAIN) {
             CHECK(amph_now_ns() < end);
             sched_yield();
         }
+
         CHECK(st == AMPH_OK);
         if (k % 64 == 0)
             n->cx->ops->flush(n->cx);
     }
+
     n->cx->ops->flush(n->cx);
     return NULL;
 }
@@ -385,6 +446,7 @@ static void *receiver(void *arg)
     struct suite_node *n = arg;
     struct suite_node *other = &n->world->node[1 - n->index];
     uint64_t end = amph_now_ns() + 3 * SUITE_LIMIT_NS;
+
     while (suite_got(n, other->index, 0) + suite_got(n, other->index, 1) < THREAD_COUNT ||
            suite_got(other, n->index, 0) + suite_got(other, n->index, 1) <
                THREAD_COUNT) { /* what we sent may need us */
@@ -392,6 +454,7 @@ static void *receiver(void *arg)
             sched_yield();
         CHECK(amph_now_ns() < end);
     }
+
     return NULL;
 }
 
@@ -399,14 +462,18 @@ static void two_sides_two_threads(void)
 {
     struct suite_world *w = suite_world(2, true);
     pthread_t t[4];
+
     for (unsigned i = 0; i < 2; i++) {
         CHECK(pthread_create(&t[2 * i], NULL, sender, &w->node[i]) == 0);
         CHECK(pthread_create(&t[2 * i + 1], NULL, receiver, &w->node[i]) == 0);
     }
+
     for (unsigned i = 0; i < 2; i++)
         pthread_join(t[2 * i], NULL);
+
     for (unsigned i = 0; i < 2; i++)
         pthread_join(t[2 * i + 1], NULL);
+
     suite_world_close(w);
 }
 

@@ -16,6 +16,7 @@ struct sim_packet {
 uint64_t sim_random(struct sim *s)
 {
     uint64_t z = s->random += UINT64_C(0x9e3779b97f4a7c15);
+
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
@@ -39,9 +40,12 @@ static void push(struct sim *s, struct sim_packet *p)
         s->room = s->room ? 2 * s->room : 1024;
         s->heap = realloc(s->heap, s->room * sizeof *s->heap);
     }
+
     size_t i = s->nheap++;
+
     for (; i && earlier(p, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
         s->heap[i] = s->heap[(i - 1) / 2];
+
     s->heap[i] = p;
 }
 
@@ -50,19 +54,26 @@ static struct sim_packet *pop(struct sim *s)
     struct sim_packet *first = s->heap[0];
     struct sim_packet *last = s->heap[--s->nheap];
     size_t i = 0;
+
     for (;;) {
         size_t k = 2 * i + 1;
+
         if (k >= s->nheap)
             break;
+
         if (k + 1 < s->nheap && earlier(s->heap[k + 1], s->heap[k]))
             k++;
+
         if (!earlier(s->heap[k], last))
             break;
+
         s->heap[i] = s->heap[k];
         i = k;
     }
+
     if (s->nheap)
         s->heap[i] = last;
+
     return first;
 }
 
@@ -72,18 +83,22 @@ static void put_on_wire(struct sim *s, uint32_t from, const struct amph_port_out
 {
     struct sim_packet *p = malloc(sizeof *p + o->len_bytes);
     size_t n = 0;
+
     for (unsigned i = 0; i < o->nparts; i++) {
         memcpy((uint8_t *)p->bytes + n, o->part[i].at, o->part[i].len_bytes);
         n += o->part[i].len_bytes;
     }
+
     p->at = at + (s->link.jitter_ns ? sim_random(s) % s->link.jitter_ns : 0);
     p->order = s->order++;
     p->to = o->peer;
     p->len_bytes = n;
     if (chance(s, s->link.damage))
         ((uint8_t *)p->bytes)[sim_random(s) % n] ^= (uint8_t)(1u << sim_random(s) % 8);
+
     if (chance(s, s->link.damage) && n > 8)
         p->len_bytes = 8 * (sim_random(s) % (n / 8));
+
     push(s, p);
 }
 
@@ -91,30 +106,38 @@ static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
 {
     struct sim_node *node = ctx;
     struct sim *s = node->sim;
+
     for (unsigned i = 0; i < n; i++) {
         uint64_t *free_at = &s->free_at[node->index][v[i].peer];
         uint64_t leaves = s->now;
+
         s->packets++;
         if (s->link.rate > 0) {
             uint64_t start = *free_at > s->now ? *free_at : s->now;
             double waiting = (double)(start - s->now) * s->link.rate / 1e9;
+
             if (waiting > (double)s->link.queue_bytes) {
                 s->lost++;
                 continue;
             }
+
             leaves = start + (uint64_t)((double)v[i].len_bytes * 1e9 / s->link.rate);
             *free_at = leaves;
         }
+
         if (chance(s, s->link.loss)) {
             s->lost++;
             continue;
         }
+
         s->bytes += v[i].len_bytes;
         put_on_wire(s, node->index, &v[i], leaves + s->link.delay_ns);
+
         if (chance(s, s->link.twice))
             put_on_wire(s, node->index, &v[i],
                         leaves + s->link.delay_ns + sim_random(s) % (4 * s->link.delay_ns + 1));
     }
+
     return n;
 }
 
@@ -167,11 +190,14 @@ static void look(struct sim_node *node)
         take_turn(node);
     else
         amph_rdp_progress(node->rdp, lanes, budget);
+
     amph_rdp_after_input(node->rdp);
     if (sim_random(s) % 8 == 0)
         amph_rdp_settle(node->rdp, &due);
+
     if (node->rdp->held_bytes > s->most_held)
         s->most_held = node->rdp->held_bytes;
+
     if (s->napping && sim_random(s) % 64 == 0)
         node->asleep_until = s->now + sim_random(s) % (20 * (s->link.delay_ns + 50000));
 }
@@ -179,10 +205,13 @@ static void look(struct sim_node *node)
 static uint64_t node_due(const struct sim_node *node)
 {
     uint64_t due = node->rdp->timer_ns;
+
     if (node->rdp->nready || node->rdp->nfinished || node->rdp->nfailed)
         due = node->sim->now + TURN_NS; /* it polls on */
+
     if (node->kernel)
         due = node->sim->now;
+
     return due > node->asleep_until ? due : node->asleep_until;
 }
 
@@ -190,39 +219,48 @@ bool sim_step(struct sim *s)
 {
     uint64_t at = s->nheap ? s->heap[0]->at : RDP_NEVER;
     struct sim_node *who = NULL;
+
     for (unsigned i = 0; i < s->n; i++) {
         uint64_t due = s->node[i].rdp ? node_due(&s->node[i]) : RDP_NEVER;
+
         if (due < at) {
             at = due;
             who = &s->node[i];
         }
     }
+
     if (at == RDP_NEVER)
         return false;
+
     s->now = at > s->now ? at : s->now;
     if (who) {
         look(who);
         return true;
     }
+
     struct sim_packet *p = pop(s);
     struct sim_node *to = &s->node[p->to];
+
     if (to->rdp && in_turns(s)) {
         p->next = NULL;
         *to->kernel_tail = p;
         to->kernel_tail = &p->next;
         return true;
     }
+
     if (to->rdp && to->asleep_until > s->now) { /* it waits in the kernel */
         p->at = to->asleep_until;
         p->order = s->order++;
         push(s, p);
         return true;
     }
+
     if (to->rdp) {
         amph_rdp_input(to->rdp, p->bytes, p->len_bytes, 3,
                        s->napping ? (unsigned)(sim_random(s) % 3) : 1000);
         look(to);
     }
+
     free(p);
     return true;
 }
@@ -248,12 +286,14 @@ static bool window_is_whole(const struct amph_rdp_txlane *tx, const struct amph_
             found += h->window_bytes;
             nheld++;
         }
+
         ++*looked_p;
     }
 
     for (const struct amph_rdp_seg *seg = tx->out; seg; seg = seg->next) {
         if (seg->lseq >= rx->expected && !held_at(rx, seg->lseq))
             found += seg->body_len + RDP_SEG_COST;
+
         ++*looked_p;
     }
 
@@ -309,15 +349,19 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed,
                      const struct amph_upcalls *upcalls, uint64_t memory)
 {
     struct sim *s = calloc(1, sizeof *s);
+
     s->link = *link;
     s->n = n;
     s->random = seed;
     s->now = 1000000;
+
     for (unsigned i = 0; i < n; i++) {
         struct sim_node *node = &s->node[i];
+
         node->sim = s;
         node->index = i;
         node->kernel_tail = &node->kernel;
+
         struct amph_rdp_config cfg = { .env = { node, virtual_now, wire_send },
                                        .upcalls = upcalls,
                                        .up = node,
@@ -325,13 +369,16 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed,
                                        .datagram = link->datagram,
                                        .queue_bytes = 0,
                                        .memory = memory };
+
         if (amph_rdp_open(&cfg, &node->rdp) != AMPH_OK)
             abort();
+
         for (unsigned j = 0; j < n; j++)
             if (amph_rdp_add_peer(node->rdp, j, i, i * 1000 + j + 7, j * 1000 + i + 7,
                                   link->datagram) != AMPH_OK)
                 abort();
     }
+
     return s;
 }
 
@@ -350,8 +397,10 @@ void sim_close(struct sim *s)
             node->kernel = next;
         }
     }
+
     while (s->nheap)
         free(pop(s));
+
     free(s->heap);
     free(s);
 }

@@ -16,6 +16,7 @@ static enum amph_status put(struct suite_node *a, uint32_t peer, const struct am
 {
     static uint8_t data[1 << 20];
     struct suite_op rc = SUITE_OP;
+
     CHECK(a->cx->ops->put(a->cx, peer, rmem, offset, data, len, NULL, &rc.op) == AMPH_OK);
     SUITE_UNTIL(a->world, rc.done);
     return rc.st;
@@ -30,6 +31,7 @@ static void bounds(void)
     struct suite_segment seg;
     struct amph_rmem rmem, wrong;
     uint8_t back[64];
+
     suite_segment_open(b, 65536, &seg);
     memset(seg.base, 7, 65536);
     CHECK(a->cx->ops->mem_import(a->cx, 1, seg.mem.key, seg.mem.key_len, &rmem) == AMPH_OK);
@@ -38,8 +40,10 @@ static void bounds(void)
         size_t len;
     } outside[] = { { 65536, 1 },      { 65535, 2 },          { 0, 65537 },
                     { UINT64_MAX, 1 }, { UINT64_MAX - 3, 8 }, { UINT64_C(1) << 63, 100 } };
+
     for (size_t i = 0; i < AMPH_COUNTOF(outside); i++) {
         struct suite_op done = SUITE_OP;
+
         /* Of a put that is cut, the fragments that fit may arrive. */
         CHECK_MSG(put(a, 1, &rmem, outside[i].offset, outside[i].len) != AMPH_OK,
                   "put %zu was taken", i);
@@ -48,6 +52,7 @@ static void bounds(void)
         SUITE_UNTIL(w, outside[i].len > 64 || done.done);
         CHECK(outside[i].len > 64 || done.st != AMPH_OK);
     }
+
     CHECK(seg.base[65535] == 7);
     wrong = rmem;
     wrong.rkey ^= 1;
@@ -68,6 +73,7 @@ static void silent_peer(void)
         COUNT = 100,
         LEN = 1 << 20
     };
+
     static struct suite_op lost[COUNT];
     static uint8_t data[LEN];
     struct suite_world *w = suite_world(3, false);
@@ -76,20 +82,25 @@ static void silent_peer(void)
     struct suite_node *c = &w->node[2];
     struct suite_segment of_b, of_c;
     struct amph_rmem to_b, to_c;
+
     suite_segment_open(b, LEN, &of_b);
     suite_segment_open(c, LEN, &of_c);
     CHECK(a->cx->ops->mem_import(a->cx, 1, of_b.mem.key, of_b.mem.key_len, &to_b) == AMPH_OK);
     CHECK(a->cx->ops->mem_import(a->cx, 2, of_c.mem.key, of_c.mem.key_len, &to_c) == AMPH_OK);
+
     struct amph_cx *silent = c->cx;
+
     c->cx = NULL; /* makes no progress */
     for (unsigned k = 0; k < COUNT; k++) {
         lost[k] = (struct suite_op)SUITE_OP;
         CHECK(a->cx->ops->put(a->cx, 2, &to_c, 0, data, LEN, NULL, &lost[k].op) == AMPH_OK);
         CHECK(put(a, 1, &to_b, 0, LEN) == AMPH_OK);
     }
+
     a->cx->ops->del_peer(a->cx, 2);
     for (unsigned k = 0; k < COUNT; k++)
         CHECK(lost[k].done == 1 && lost[k].st == AMPH_ERR_PEER);
+
     CHECK(put(a, 1, &to_b, 0, LEN) == AMPH_OK);
     c->cx = silent;
     suite_segment_close(b, &of_b);
@@ -110,28 +121,35 @@ static void hostile_messages(void)
     struct amph_rmem rmem;
     uint64_t state = 17;
     uint64_t before = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
+
     suite_close_node(a);
     suite_target = &bare; /* the hostile one speaks for itself */
     a->world = NULL;
     suite_open_node(w, 0);
     suite_target = &target;
+
     for (unsigned i = 0; i < 3; i++)
         for (unsigned j = 0; j < 3; j++)
             suite_link(&w->node[i], &w->node[j]);
+
     suite_segment_open(b, 65536, &seg);
     CHECK(c->cx->ops->mem_import(c->cx, 1, seg.mem.key, seg.mem.key_len, &rmem) == AMPH_OK);
     a->keep_last = true;
+
     for (unsigned k = 0; k < 5000; k++) {
         struct amph_am am = { .kind = AMPH_AM_INTERNAL,
                               .handler = (uint8_t)(AMPH_EMULATE_FIRST + k % 8),
                               .payload = payload };
+
         am.nbytes = (uint32_t)(suite_random(&state) % (k % 3 ? 100 : sizeof payload));
         for (uint32_t i = 0; i < am.nbytes && i < 200; i++)
             payload[i] = (uint8_t)(suite_random(&state) & (k % 2 ? 0xff : 1));
+
         suite_send(a, 1, k % 5 ? k % 8 >= 2 : k % 2, &am, NULL);
         if (k % 50 == 0)
             CHECK(put(c, 1, &rmem, 0, sizeof data) == AMPH_OK);
     }
+
     CHECK(amph_counters[AMPH_COUNTER_DROP_MALFORMED] > before);
     CHECK(put(c, 1, &rmem, 0, sizeof data) == AMPH_OK);
     suite_segment_close(b, &seg);
@@ -147,26 +165,33 @@ static enum amph_status choose(const char *conduit, const char *smp, bool one_ho
     setenv("AMPHORA_CONDUIT", conduit, 1);
     setenv("AMPHORA_SMP", smp, 1);
     amph_env_reload();
+
     return amph_conduit_choose(one_host, ops_p);
 }
 
 static void registry(void)
 {
     const struct amph_conduit_ops *ops;
+
     CHECK(choose("auto", "1", true, &ops) == AMPH_OK && ops == NULL);
     CHECK(choose("smp", "1", true, &ops) == AMPH_OK && ops == NULL);
     CHECK(choose("smp", "1", false, &ops) == AMPH_ERR_ARG);
     CHECK(choose("smp", "0", true, &ops) == AMPH_ERR_ARG);
     CHECK(amph_conduit_find("smp") == &amph_smp_ops && amph_conduit_list()[0] == &amph_smp_ops);
     CHECK(amph_conduit_find("no-such-conduit") == NULL);
+
     char why[512];
     const struct amph_conduit_ops *tcp = amph_conduit_find("tcp");
+
     if (!tcp || tcp->probe(why, sizeof why) != AMPH_OK)
         suite_skip("no network to choose here");
+
     CHECK(choose("auto", "1", false, &ops) == AMPH_OK && ops && ops != &amph_smp_ops);
     CHECK(choose("auto", "0", true, &ops) == AMPH_OK && ops && ops != &amph_smp_ops);
     CHECK(choose("tcp", "1", true, &ops) == AMPH_OK && ops == tcp);
+
     static const char *const absent[] = { "udp", "verbs" };
+
     for (size_t i = 0; i < AMPH_COUNTOF(absent); i++)
         if (!amph_conduit_find(absent[i]))
             for (int one_host = 0; one_host < 2; one_host++)
@@ -178,14 +203,18 @@ static void forced(void)
 {
     const struct amph_conduit_ops *tcp = amph_conduit_find("tcp");
     char why[512];
+
     if (!tcp || tcp->probe(why, sizeof why) != AMPH_OK)
         suite_skip("no network here");
+
     setenv("AMPHORA_RMA", "emulate", 1);
     amph_env_reload();
+
     struct amph_cx_config cfg = {
         .name = "test", .max_peers = 2, .loopback_only = true, .interface = ""
     };
     struct amph_cx *cx;
+
     CHECK(amph_conduit_open(tcp, &cfg, &cx) == AMPH_OK);
     CHECK(cx->ops->put != tcp->put && cx->caps.native_rma && !cx->caps.put_then_am);
     cx->ops->close(cx);
@@ -202,6 +231,7 @@ int main(int argc, char **argv)
         { "AMPHORA_RMA=emulate", forced },
         { NULL, NULL },
     };
+
     /* clang-format on */
     return conduit_suite_main(argc, argv, &target, own);
 }

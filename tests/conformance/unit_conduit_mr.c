@@ -8,6 +8,7 @@
 int main(int argc, char **argv)
 {
     static const struct suite_target target = { "tcp under AMPHORA_MR_DEBUG", "tcp", false, false };
+
     setenv("AMPHORA_MR_DEBUG", "1", 1);
     return conduit_suite_main(argc, argv, &target, NULL);
 }

@@ -30,8 +30,10 @@ static void take_anything(struct suite_node *n, uint32_t peer, enum amph_lane la
                           const struct amph_am *am)
 {
     volatile uint8_t sum = 0;
+
     for (unsigned i = 0; i < am->nargs; i++)
         sum ^= (uint8_t)am->args[i];
+
     /* all of it can be read */
     if (am->payload && am->kind != AMPH_AM_SHORT && am->kind != AMPH_AM_LONG)
         for (uint32_t i = 0; i < am->nbytes; i++)
@@ -49,14 +51,17 @@ static void garbage_in_slots(void)
     uint64_t state = 11;
     uint64_t before = dropped();
     uint64_t sent = 0;
+
     b->hook = take_anything;
     for (unsigned k = 0; k < 20000; k++) {
         struct amph_smp_peer *p = &amph_smp_of(a->cx)->peer[1];
         struct amph_smp_out *out = out_of(a, 1, k % 2);
         struct amph_smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
         uint32_t word = amph_smp_word(p->seed_out, out->produced);
+
         for (size_t i = 4; i < sizeof *slot; i++)
             ((uint8_t *)slot)[i] = (uint8_t)suite_random(&state);
+
         if (k % 3 == 0) { /* nearly right */
             slot->kind = AMPH_AM_MEDIUM;
             slot->nargs = (uint8_t)(k % 20);
@@ -65,21 +70,26 @@ static void garbage_in_slots(void)
             slot->bulk = k % 5 ? (uint32_t)suite_random(&state) & ~63u : slot->bulk;
             slot->bulk_end = slot->bulk + (uint32_t)amph_align_up(slot->nbytes, 64);
         }
+
         __atomic_store_n(&slot->word, word, __ATOMIC_RELEASE);
         __atomic_fetch_or(p->watched_word, p->watched_bit, __ATOMIC_RELAXED);
         out->produced++;
         suite_pump_node(b);
+
         if (k % 100 == 0) {
             suite_stream(c, 1, AMPH_LANE_REQUEST);
             sent++;
             SUITE_UNTIL(w, suite_got(b, 2, AMPH_LANE_REQUEST) == sent);
         }
     }
+
     CHECK(dropped() > before);
     CHECK(b->errors[0] == 0);
+
     /* What is right again is heard again. */
     uint64_t had = suite_got(b, 0, AMPH_LANE_REPLY);
     struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 1 };
+
     suite_send(a, 1, AMPH_LANE_REPLY, &am, NULL);
     SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REPLY) == had + 1);
     suite_world_close(w);
@@ -97,29 +107,37 @@ static void garbage_everywhere(void)
     struct amph_smp_pair *pair = amph_smp_pair_of(region, SUITE_NODES, 0);
     uint64_t state = 13;
     uint64_t sent = 0;
+
     a->hook = b->hook = take_anything;
     for (unsigned k = 0; k < 300; k++) {
         uint8_t *at = (uint8_t *)pair->ring;
         uint8_t *lines = (uint8_t *)amph_smp_positions_of(region, SUITE_NODES, 0);
+
         for (unsigned i = 0; i < 3000; i++)
             at[suite_random(&state) % sizeof pair->ring] = (uint8_t)suite_random(&state);
+
         for (unsigned i = 0; i < 20; i++)
             lines[suite_random(&state) % sizeof(struct amph_smp_positions)] = (uint8_t)suite_random(
                 &state);
+
         for (unsigned i = 0; i < amph_smp_watch_words(SUITE_NODES); i++)
             region->watched[i] = suite_random(&state);
+
         for (unsigned i = 0; i < 20; i++) {
             struct amph_am am = {
                 .kind = AMPH_AM_MEDIUM, .handler = 1, .nbytes = 3000, .payload = pair->bulk
             };
             enum amph_status st = a->cx->ops->am_send(a->cx, 1, k % 2, &am, NULL);
+
             CHECK(st == AMPH_OK || st == AMPH_AGAIN);
         }
+
         b->cx->ops->progress(b->cx, 3, 64);
         amph_smp_has_work(amph_smp_of(b->cx));
         suite_stream(c, 1, AMPH_LANE_REQUEST);
         sent++;
     }
+
     /* Fifo of c is untouched; its watch bit may have been taken away, which the look at all peers
      * makes good. */
     SUITE_UNTIL(w, suite_got(b, 2, AMPH_LANE_REQUEST) == sent);
@@ -134,22 +152,28 @@ static void one_sided(void)
     struct suite_node *a = &w->node[0];
     struct suite_node *b = &w->node[1];
     uint64_t sent = 0;
+
     for (unsigned cycle = 0; cycle < 60; cycle++) {
         for (unsigned k = 0; k < cycle % 50 + 1; k++, sent++)
             suite_stream(a, 1, AMPH_LANE_REQUEST);
+
         SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == sent);
         if (cycle % 3 != 0) {
             a->cx->ops->del_peer(a->cx, 1);
             suite_link(a, b);
         }
+
         if (cycle % 3 != 1) {
             b->cx->ops->del_peer(b->cx, 0);
             suite_link(b, a);
         }
+
         for (unsigned k = 0; k < 5; k++, sent++)
             suite_stream(a, 1, AMPH_LANE_REQUEST);
+
         SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == sent);
     }
+
     suite_world_close(w);
 }
 
@@ -160,12 +184,15 @@ static void same_cookies(void)
     struct suite_world *w = suite_world(2, false);
     struct suite_node *a = &w->node[0];
     struct suite_node *b = &w->node[1];
+
     for (unsigned cycle = 0; cycle < 40; cycle++) {
         for (unsigned k = 0; k < 1 + 7 * cycle % 60; k++)
             suite_stream(b, 0, AMPH_LANE_REQUEST);
+
         SUITE_UNTIL(w, suite_got(a, 1, AMPH_LANE_REQUEST) == b->sent[0][AMPH_LANE_REQUEST]);
         for (unsigned k = 0; k < cycle % 9; k++)
             suite_stream_try(b, 0, AMPH_LANE_REQUEST); /* left behind */
+
         suite_close_node(b);
         a->cx->ops->del_peer(a->cx, 1);
         free(a->seen[1][0]);
@@ -177,6 +204,7 @@ static void same_cookies(void)
         suite_stream(b, 0, AMPH_LANE_REQUEST); /* before a knows of it */
         suite_link(a, b);
     }
+
     suite_world_close(w);
 }
 
@@ -189,9 +217,11 @@ struct churn {
 static void *poller(void *arg)
 {
     struct churn *c = arg;
+
     while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE))
         if (suite_ops->progress(c->w->node[0].cx, 3, 16) == 0)
             sched_yield();
+
     return NULL;
 }
 
@@ -202,22 +232,28 @@ static void churn(void)
     struct suite_node *b = &c.w->node[1];
     struct suite_node *d = &c.w->node[2];
     pthread_t t;
+
     a->hook = b->hook = take_anything;
     CHECK(pthread_create(&t, NULL, poller, &c) == 0);
+
     for (unsigned cycle = 0; cycle < 3000; cycle++) {
         for (unsigned k = 0; k < 5; k++) {
             suite_stream_try(b, 0, k % 2);
             suite_stream_try(a, 1, k % 2);
         }
+
         b->cx->ops->progress(b->cx, 3, 16);
         a->cx->ops->del_peer(a->cx, 1);
         suite_link(a, b);
     }
+
     uint64_t end = amph_now_ns() + SUITE_LIMIT_NS;
     uint64_t had = suite_got(a, 2, AMPH_LANE_REQUEST);
+
     while (suite_stream_try(d, 0, AMPH_LANE_REQUEST) != AMPH_OK ||
            suite_got(a, 2, AMPH_LANE_REQUEST) == had)
         CHECK(amph_now_ns() < end);
+
     __atomic_store_n(&c.stop, true, __ATOMIC_RELEASE);
     pthread_join(t, NULL);
     suite_world_close(c.w);
@@ -231,9 +267,11 @@ static unsigned resident_kib(const struct suite_node *n)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char *map = malloc(bytes / page + 1);
     unsigned pages = 0;
+
     CHECK(mincore(s->region, bytes, map) == 0);
     for (size_t i = 0; i < bytes / page; i++)
         pages += map[i] & 1;
+
     free(map);
     return (unsigned)(pages * page / 1024);
 }
@@ -244,29 +282,36 @@ static void few_pages(void)
     enum {
         N = 32
     };
+
     struct suite_world *w = suite_world(N, false);
     static uint8_t payload[4000];
     struct amph_am shortest = { .kind = AMPH_AM_SHORT, .handler = 1 };
     struct amph_am medium = {
         .kind = AMPH_AM_MEDIUM, .handler = 1, .nbytes = sizeof payload, .payload = payload
     };
+
     w->node[0].keep_last = true;
     for (unsigned k = 0; k < 2000; k++)
         suite_pump_node(&w->node[0]);
+
     amph_smp_has_work(amph_smp_of(w->node[0].cx));
     CHECK_MSG(resident_kib(&w->node[0]) <= 12, "%u KiB before the first message",
               resident_kib(&w->node[0]));
+
     for (unsigned k = 0; k < 1000; k++)
         for (unsigned i = 0; i < N; i++)
             suite_send(&w->node[i], 0, k % 2, &shortest, NULL);
+
     SUITE_UNTIL(w, suite_got(&w->node[0], N - 1, 0) + suite_got(&w->node[0], N - 1, 1) == 1000);
     CHECK_MSG(resident_kib(&w->node[0]) <= 12 + N * 8, "%u KiB for shorts of %u peers",
               resident_kib(&w->node[0]), N);
+
     for (unsigned k = 0; k < 1000; k++)
         for (unsigned i = 0; i < N; i++) {
             suite_send(&w->node[i], 0, AMPH_LANE_REQUEST, &medium, NULL);
             suite_pump_node(&w->node[0]);
         }
+
     CHECK_MSG(resident_kib(&w->node[0]) <= 12 + N * 32, "%u KiB for mediums of %u peers",
               resident_kib(&w->node[0]), N);
     suite_world_close(w);
@@ -282,15 +327,22 @@ static void stale_keys(void)
     struct suite_segment seg;
     struct amph_rmem rmem;
     uint8_t key[AMPH_KEY_BLOB_MAX_BYTES];
+
     suite_segment_open(b, 65536, &seg);
+
     size_t len = seg.mem.key_len;
+
     memcpy(key, seg.mem.key, len);
     CHECK(b->cx->ops->mem_import(b->cx, 1, key, len, &rmem) == AMPH_OK && rmem.local == seg.base);
+
     int fd = seg.fd;
+
     suite_segment_close(b, &seg);
     CHECK(b->cx->ops->mem_import(b->cx, 1, key, len, &rmem) != AMPH_OK);
     CHECK(a->cx->ops->mem_import(a->cx, 1, key, len, &rmem) != AMPH_OK);
+
     FILE *f = tmpfile();
+
     CHECK(f && ftruncate(fileno(f), 65536) == 0 && (fileno(f) == fd || dup2(fileno(f), fd) == fd));
     CHECK(a->cx->ops->mem_import(a->cx, 1, key, len, &rmem) != AMPH_OK);
     fclose(f);
@@ -316,6 +368,7 @@ static void check_filled(struct suite_node *n, uint32_t peer, enum amph_lane lan
         for (uint32_t i = 0; i < am->nbytes; i++)
             CHECK(((const uint8_t *)am->payload)[i] == (uint8_t)am->args[0]);
     }
+
     right_ones++;
 }
 
@@ -329,8 +382,10 @@ static enum amph_status send_filled(struct suite_node *a, uint32_t nbytes, uint8
                                 .args = &arg,
                                 .nbytes = nbytes,
                                 .payload = buf };
+
     if (!commit)
         memset(buf, (uint8_t)nbytes, nbytes);
+
     return commit ? a->cx->ops->am_commit(a->cx, 1, AMPH_LANE_REQUEST, &am)
                   : a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &am, NULL);
 }
@@ -342,6 +397,7 @@ static void prepared_in_any_order(void)
     enum {
         OPEN = 4
     };
+
     struct suite_world *w = suite_world(2, false);
     struct suite_node *a = &w->node[0];
     struct suite_node *b = &w->node[1];
@@ -350,12 +406,15 @@ static void prepared_in_any_order(void)
     const struct amph_am shortest = { .kind = AMPH_AM_SHORT, .handler = 1 };
     uint64_t state = 4711;
     uint64_t sent = 0;
+
     right_ones = 0;
     b->hook = check_filled;
+
     for (unsigned step = 0; step < 60000; step++) {
         struct prepared *p = &open[suite_random(&state) % OPEN];
         uint32_t what = (uint32_t)suite_random(&state) % 8;
         uint32_t n = 1 + (uint32_t)suite_random(&state) % (step % 3 ? 300 : 60000);
+
         if (what < 2 && !p->buf) {
             p->len_bytes = n;
             if (a->cx->ops->am_prepare(a->cx, 1, AMPH_LANE_REQUEST, &p->len_bytes,
@@ -367,11 +426,13 @@ static void prepared_in_any_order(void)
             const struct amph_am cancel = { .kind = AMPH_AM_CANCEL, .payload = p->buf };
             uint32_t less = (uint32_t)(suite_random(&state) % (p->len_bytes + 1));
             enum amph_status st = AMPH_OK;
+
             memset(p->buf, (uint8_t)less, less);
             if (what == 2)
                 CHECK(a->cx->ops->am_commit(a->cx, 1, AMPH_LANE_REQUEST, &cancel) == AMPH_OK);
             else
                 sent += (st = send_filled(a, less, p->buf, true)) == AMPH_OK;
+
             if (st == AMPH_OK)
                 p->buf = NULL;
         } else if (what == 4) {
@@ -381,15 +442,21 @@ static void prepared_in_any_order(void)
         } else if (step % 5 == 0) {
             b->cx->ops->progress(b->cx, 3, 1 + step % 16);
         }
+
         if (step % 1000 != 999)
             continue;
+
         for (unsigned i = 0; i < OPEN; i++) {
             const struct amph_am cancel = { .kind = AMPH_AM_CANCEL, .payload = open[i].buf };
+
             if (open[i].buf)
                 CHECK(a->cx->ops->am_commit(a->cx, 1, AMPH_LANE_REQUEST, &cancel) == AMPH_OK);
+
             open[i].buf = NULL;
         }
+
         SUITE_UNTIL(w, right_ones == sent);
+
         /* what the receiver has not said yet may be asked for */
         for (unsigned i = 0; i < 4 && step % 2000 == 999; i++) {
             SUITE_UNTIL(w, send_filled(a, SMP_MAX_MEDIUM, buf, false) == AMPH_OK);
@@ -397,12 +464,14 @@ static void prepared_in_any_order(void)
             SUITE_UNTIL(w, right_ones == sent);
         }
     }
+
     suite_world_close(w);
 }
 
 static int send_from_child(void *arg)
 {
     struct suite_node *a = arg;
+
     suite_stream(a, 1, AMPH_LANE_REQUEST);
     a->cx->ops->flush(a->cx);
     return 0;
@@ -414,31 +483,38 @@ static void child_in_our_memory(void)
     enum {
         STACK_BYTES = 256 << 10
     };
+
     struct suite_world *w = suite_world(2, false);
     struct suite_node *a = &w->node[0];
     struct suite_node *b = &w->node[1];
+
     for (uint64_t i = 1; i <= 2; i++) {
         CHECK(b->cx->ops->arm(b->cx, AMPH_ARM_FD, 0) == AMPH_OK);
         if (i == 1) {
             char *stack = aligned_alloc(16, STACK_BYTES);
             pid_t pid = clone(send_from_child, stack + STACK_BYTES,
                               CLONE_VM | CLONE_VFORK | SIGCHLD, a);
+
             CHECK(pid > 0 && waitpid(pid, NULL, 0) == pid);
             free(stack);
         } else {
             send_from_child(a);
         }
+
         struct pollfd p = { .fd = b->cx->ops->wait_fd(b->cx), .events = POLLIN };
+
         CHECK_MSG(poll(&p, 1, 5000) == 1, "message %u wakes nobody", (unsigned)i);
         CHECK(b->cx->ops->arm(b->cx, AMPH_ARM_OFF, 0) == AMPH_OK);
         SUITE_UNTIL(w, suite_got(b, 0, AMPH_LANE_REQUEST) == i);
     }
+
     suite_world_close(w);
 }
 
 int main(int argc, char **argv)
 {
     static const struct suite_target target = { "smp", "smp", false, false };
+
     /* clang-format off */
     static const struct suite_case own[] = {
         { "garbage in slots", garbage_in_slots },
@@ -452,6 +528,7 @@ int main(int argc, char **argv)
         { "a child in our memory", child_in_our_memory },
         { NULL, NULL },
     };
+
     /* clang-format on */
     return conduit_suite_main(argc, argv, &target, own);
 }

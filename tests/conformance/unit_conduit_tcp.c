@@ -31,6 +31,7 @@ static const struct amph_conduit_ops *tcp(void)
     const struct amph_conduit_ops *const *list = amph_ofi_conduits();
     while (strcmp((*list)->name, "tcp") != 0)
         list++;
+
     return *list;
 }
 
@@ -47,12 +48,14 @@ struct node {
     struct amph_mem mem;
     struct amph_rmem rmem[MAX_NODES];
 };
+
 static struct node node[MAX_NODES];
 static unsigned nnodes;
 
 static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
     struct node *n = up;
+
     __atomic_fetch_add(&n->got[lane], 1, __ATOMIC_RELAXED);
     n->from[peer]++;
     n->last = *am;
@@ -60,12 +63,15 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
     memcpy(n->last_args, am->args, 4u * am->nargs);
     if (amph_ofi_kind_packs(am->kind))
         memcpy(n->last_payload, am->payload, am->nbytes);
+
     if (am->handler == 9 && (uint32_t)am->args[0] != n->order_next++)
         n->bad++;
+
     if (lane == AMPH_LANE_REQUEST && n->answer) {
         struct amph_am reply = {
             .kind = AMPH_AM_SHORT, .handler = 2, .nargs = am->nargs, .args = am->args
         };
+
         if (ops->am_send(n->cx, peer, AMPH_LANE_REPLY, &reply, NULL) != AMPH_OK)
             n->bad++;
     }
@@ -74,10 +80,12 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
 static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)
 {
     struct node *n = up;
+
     n->errors++;
     if (st != AMPH_ERR_PEER || !why || !why[0])
         n->bad++;
 }
+
 static const struct amph_upcalls upcalls = { on_am, on_peer_error };
 
 static void pump(void)
@@ -109,6 +117,7 @@ static void open_node(unsigned i, bool threaded)
                                   .threaded = threaded,
                                   .upcalls = &upcalls,
                                   .up = &node[i] };
+
     cr_assert_eq(ops->open(&cfg, &node[i].cx), AMPH_OK);
 }
 
@@ -116,6 +125,7 @@ static void link_nodes(unsigned from, unsigned to)
 {
     struct amph_peer_spec spec = { node[to].cx->addr, node[to].cx->addr_len, from, cookie(from, to),
                                    cookie(to, from) };
+
     cr_assert_eq(ops->add_peer(node[from].cx, to, &spec), AMPH_OK);
 }
 
@@ -124,6 +134,7 @@ static void start(unsigned n, bool threaded)
 {
     ops = tcp();
     nnodes = n;
+
     for (unsigned i = 0; i < n; i++) {
         open_node(i, threaded);
         node[i].seg = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -131,6 +142,7 @@ static void start(unsigned n, bool threaded)
         cr_assert_eq(ops->mem_reg(node[i].cx, node[i].seg, SEG_BYTES, -1, 0, &node[i].mem),
                      AMPH_OK);
     }
+
     for (unsigned i = 0; i < n; i++)
         for (unsigned j = 0; j < n; j++) {
             link_nodes(i, j);
@@ -155,9 +167,11 @@ struct counted {
     unsigned done;
     enum amph_status st;
 };
+
 static void count_done(struct amph_op *op, enum amph_status st)
 {
     struct counted *c = AMPH_CONTAINER_OF(op, struct counted, op);
+
     c->st = st;
     __atomic_fetch_add(&c->done, 1, __ATOMIC_RELEASE);
 }
@@ -171,10 +185,12 @@ static void send_am(unsigned from, unsigned to, enum amph_lane lane, const struc
 {
     enum amph_status st;
     uint64_t end = amph_now_ns() + LIMIT_NS;
+
     while ((st = ops->am_send(node[from].cx, to, lane, am, lc)) == AMPH_AGAIN) {
         pump();
         cr_assert_lt(amph_now_ns(), end, "a message finds no room");
     }
+
     cr_assert_eq(st, AMPH_OK, "am_send says %s", amph_status_text(st));
 }
 
@@ -194,14 +210,17 @@ Test(tcp, addresses_are_portable_and_checked)
                                       { 1, 4, 0, 0, 127, 0, 0, 1 } };
     uint8_t blob[AMPH_ADDR_MAX_BYTES];
     struct sockaddr_storage sa;
+
     cr_assert_eq(amph_ofi_get_address(v4, sizeof v4, &sa), AMPH_OK);
     cr_assert_eq(ntohs(((struct sockaddr_in *)&sa)->sin_port), 8080);
     cr_assert_eq(ntohl(((struct sockaddr_in *)&sa)->sin_addr.s_addr), INADDR_LOOPBACK);
     cr_assert_eq(amph_ofi_put_address(&sa, blob), sizeof v4);
     cr_assert_arr_eq(blob, v4, sizeof v4);
+
     for (size_t len = 0; len < 40; len++)
         if (len != sizeof v4 && len != 20)
             cr_assert_eq(amph_ofi_get_address(v4, len, &sa), AMPH_ERR_PROTO);
+
     for (size_t i = 0; i < AMPH_COUNTOF(bad); i++)
         cr_assert_eq(amph_ofi_get_address(bad[i], 8, &sa), AMPH_ERR_PROTO);
 }
@@ -211,6 +230,7 @@ Test(tcp, pools_keep_their_limit_and_reuse)
     struct amph_ofi_cx cx = { .need_reg = false };
     struct amph_ofi_pool pool;
     void *item[8];
+
     amph_ofi_pool_init(&pool, &cx, 100, 4, 8);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 8; i++) {
@@ -218,10 +238,12 @@ Test(tcp, pools_keep_their_limit_and_reuse)
             cr_assert_not_null(item[i]);
             memset(item[i], round, 100);
         }
+
         cr_assert_null(amph_ofi_pool_get(&pool));
         for (int i = 0; i < 8; i++)
             amph_ofi_pool_put(&pool, item[i], NULL);
     }
+
     amph_ofi_pool_fini(&pool);
 }
 
@@ -229,10 +251,12 @@ Test(tcp, keys_are_checked)
 {
     struct amph_rmem m;
     uint8_t key[64];
+
     start(1, false);
     cr_assert_eq(node[0].rmem[0].base, (uintptr_t)node[0].seg);
     for (size_t len = 0; len < node[0].mem.key_len; len++)
         cr_assert_eq(ops->mem_import(node[0].cx, 0, node[0].mem.key, len, &m), AMPH_ERR_PROTO);
+
     static const struct {
         size_t at;
         uint8_t value;
@@ -243,6 +267,7 @@ Test(tcp, keys_are_checked)
         cr_assert_eq(ops->mem_import(node[0].cx, 0, key, node[0].mem.key_len, &m), AMPH_ERR_PROTO,
                      "byte %zu", spoil[i].at);
     }
+
     memcpy(key, node[0].mem.key, sizeof key);
     memset(key + 16, 0xff, 8); /* a length that runs around the end of memory */
     cr_assert_eq(ops->mem_import(node[0].cx, 0, key, node[0].mem.key_len, &m), AMPH_ERR_PROTO);
@@ -261,11 +286,14 @@ Test(tcp, messages_of_every_size_and_kind)
                                      AMPH_AM_LONG_PACKED, AMPH_AM_INTERNAL };
     uint8_t *data = malloc(OFI_MAX_MEDIUM);
     int32_t args[AMPH_AM_MAX_ARGS];
+
     start(2, false);
     for (unsigned i = 0; i < OFI_MAX_MEDIUM; i++)
         data[i] = (uint8_t)(i * 31 + (i >> 8));
+
     for (int i = 0; i < AMPH_AM_MAX_ARGS; i++)
         args[i] = (int32_t)(0x81234567u * (unsigned)(i + 1));
+
     for (size_t k = 0; k < AMPH_COUNTOF(kinds); k++)
         for (size_t s = 0; s < AMPH_COUNTOF(sizes); s++)
             for (unsigned v = 0; v < 8; v++) {
@@ -282,6 +310,7 @@ Test(tcp, messages_of_every_size_and_kind)
                                       .payload = data };
                 struct node *to = &node[1];
                 uint64_t before = to->got[v & 1];
+
                 send_am(0, 1, v & 1 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am,
                         v & 4 ? &lc.op : NULL);
                 PUMP_UNTIL(to->got[v & 1] > before && (!(v & 4) || lc.done));
@@ -290,12 +319,15 @@ Test(tcp, messages_of_every_size_and_kind)
                 cr_assert(to->last.aux == am.aux && to->last.nbytes == am.nbytes &&
                           to->last.dest == am.dest && to->last.nargs == am.nargs);
                 cr_assert_arr_eq(to->last_args, args, 4u * am.nargs);
+
                 if (amph_ofi_kind_packs(am.kind))
                     cr_assert(memcmp(to->last_payload, data, am.nbytes) == 0, "kind %u, %u bytes",
                               am.kind, am.nbytes);
+
                 cr_assert_eq(lc.done, v & 4 ? 1 : 0);
                 cr_assert_eq(lc.st, AMPH_OK);
             }
+
     free(data);
     stop();
 }
@@ -304,8 +336,11 @@ Test(tcp, impossible_messages_are_refused)
 {
     static int32_t args[20];
     static uint8_t data[OFI_MAX_MEDIUM + 1];
+
     start(1, false);
+
     struct amph_am am = { .kind = AMPH_AM_SHORT, .nargs = 17, .args = args };
+
     cr_assert_eq(ops->am_send(node[0].cx, 0, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_ARG);
     am = (struct amph_am){ .kind = AMPH_AM_MEDIUM, .nbytes = OFI_MAX_MEDIUM + 1, .payload = data };
     cr_assert_eq(ops->am_send(node[0].cx, 0, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_ARG);
@@ -314,7 +349,9 @@ Test(tcp, impossible_messages_are_refused)
     am = (struct amph_am){ .kind = AMPH_AM_SHORT };
     cr_assert_eq(ops->am_send(node[0].cx, MAX_NODES, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_RANGE);
     cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_STATE);
+
     struct amph_peer_spec spec = { node[0].cx->addr, node[0].cx->addr_len, 0, 0, 0 };
+
     cr_assert_eq(ops->add_peer(node[0].cx, 0, &spec), AMPH_ERR_STATE);
     cr_assert_eq(ops->add_peer(node[0].cx, MAX_NODES, &spec), AMPH_ERR_RANGE);
     spec.addr_len = 3;
@@ -331,20 +368,26 @@ Test(tcp, hostile_messages_are_dropped)
         { 27, 2, 32, false },   { 29, 17, 32, false }, { 29, 4, 32, false },    { 20, 8, 32, false }, { 23, 0xff, 32, false },
         { 20, 0, 40, false },   { 0, 0, 8, false },    { 31, 1, 16, false },    { 31, 1, 31, false }, { 20, 1, 48, false },
     };
+
     /* clang-format on */
     uint64_t raw[16];
+
     start(2, false);
     send_short(0, 1, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(node[1].got[0] == 1);
+
     for (size_t i = 0; i < AMPH_COUNTOF(hostile); i++) {
         struct amph_am am = { .kind = AMPH_AM_MEDIUM };
         uint64_t cookies = amph_counters[AMPH_COUNTER_DROP_COOKIE];
         uint64_t malformed = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
+
         memset(raw, 0, sizeof raw);
         amph_ofi_put_head(raw, &am, AMPH_LANE_REQUEST, 0, cookie(0, 1));
         if (hostile[i].len >= 32)
             ((uint8_t *)raw)[hostile[i].at] = hostile[i].value;
+
         struct amph_ofi_cx *cx = amph_ofi_of(node[0].cx);
+
         cr_assert_eq(fi_inject(cx->ep, raw, hostile[i].len, cx->peer[1].addr), 0);
         PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_COOKIE] +
                        amph_counters[AMPH_COUNTER_DROP_MALFORMED] >
@@ -352,6 +395,7 @@ Test(tcp, hostile_messages_are_dropped)
         cr_assert_eq(amph_counters[AMPH_COUNTER_DROP_COOKIE] - cookies, hostile[i].cookie ? 1 : 0,
                      "case %zu", i);
     }
+
     send_short(0, 1, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(node[1].got[0] == 2);
     cr_assert_eq(node[1].got[1], 0);
@@ -365,6 +409,7 @@ Test(tcp, strangers_do_no_harm)
     uint8_t junk[168];
     int fd[40];
     int32_t seq = 0;
+
     start(2, false);
     for (size_t k = 0; k < AMPH_COUNTOF(fd); k++) {
         memset(junk, 0, sizeof junk);
@@ -372,25 +417,33 @@ Test(tcp, strangers_do_no_harm)
         junk[3] = (uint8_t)(k % 3 ? 8 : k);
         for (size_t i = 104; i < sizeof junk; i++)
             junk[i] = (uint8_t)(k * 57 + i * i);
+
         struct sockaddr_storage sa;
+
         cr_assert_eq(amph_ofi_get_address(node[1].cx->addr, node[1].cx->addr_len, &sa), AMPH_OK);
         fd[k] = socket(AF_INET, SOCK_STREAM, 0);
         cr_assert_eq(connect(fd[k], (struct sockaddr *)&sa, sizeof(struct sockaddr_in)), 0);
         cr_assert_eq(send(fd[k], junk, k % 4 ? sizeof junk : k, MSG_NOSIGNAL),
                      k % 4 ? (ssize_t)sizeof junk : (ssize_t)k);
+
         for (int i = 0; i < 200; i++, seq++) {
             struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 9, .nargs = 1, .args = &seq };
+
             send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
             pump();
         }
+
         if (k % 2)
             close(fd[k]);
     }
+
     PUMP_UNTIL(node[1].got[0] == (uint64_t)seq);
     for (size_t k = 0; k < AMPH_COUNTOF(fd); k += 2)
         close(fd[k]);
+
     for (int i = 0; i < 1000; i++)
         pump();
+
     cr_assert_eq(node[1].got[0], (uint64_t)seq);
     stop();
 }
@@ -401,6 +454,7 @@ static unsigned open_files(void)
 
     for (int fd = 0; fd < 4096; fd++)
         n += fcntl(fd, F_GETFD) >= 0;
+
     return n;
 }
 
@@ -423,12 +477,14 @@ Test(tcp, strangers_take_no_descriptors)
         SILENT = 200,
         KEPT = 64
     };
+
     static const uint8_t bytes[64] = { 3, 0 };
     int silent[SILENT];
 
     start(2, false);
     send_short(1, 0, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(node[0].got[AMPH_LANE_REQUEST] == 1);
+
     unsigned before = open_files();
     uint64_t dropped = amph_counters[AMPH_COUNTER_DROP_STRANGER];
 
@@ -438,6 +494,7 @@ Test(tcp, strangers_take_no_descriptors)
         cr_assert_eq(send(fd, bytes, 1 + k % 24, MSG_NOSIGNAL), (ssize_t)(1 + k % 24));
         if (k % 2)
             shutdown(fd, SHUT_WR);
+
         errno = EAGAIN; /* as after any call that found nothing to do */
         pump();
         close(fd);
@@ -445,15 +502,19 @@ Test(tcp, strangers_take_no_descriptors)
         pump();
         send_short(1, 0, AMPH_LANE_REQUEST, 1);
     }
+
     PUMP_UNTIL(node[0].got[AMPH_LANE_REQUEST] == 1 + STRANGERS);
     for (unsigned k = 0; k < 1000; k++)
         pump();
+
     unsigned after = open_files();
+
     cr_assert_leq(after, before, "%u descriptors, %u before", after, before);
     PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_STRANGER] - dropped == STRANGERS);
 
     for (unsigned k = 0; k < SILENT; k++)
         silent[k] = stranger();
+
     for (unsigned k = 0; k < 1000; k++)
         pump();
 
@@ -461,6 +522,7 @@ Test(tcp, strangers_take_no_descriptors)
     cr_assert_leq(after, before + KEPT, "%u descriptors, %u before", after, before);
     for (unsigned k = 0; k < SILENT; k++)
         close(silent[k]);
+
     stop();
 }
 
@@ -472,7 +534,9 @@ Test(tcp, strangers_leave_descriptors_for_others)
         LIMIT = 256,
         STRANGERS = 250
     };
+
     const struct rlimit few = { LIMIT, LIMIT };
+
     /* as libfabric's: a head of 32 bytes; version, port and process */
     uint8_t greeting[40] = { 3, 0, 0, 8, [24] = 1 };
     int pipes[2];
@@ -482,7 +546,9 @@ Test(tcp, strangers_leave_descriptors_for_others)
     PUMP_UNTIL(node[0].got[AMPH_LANE_REQUEST] == 1);
 
     cr_assert_eq(pipe(pipes), 0);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         static int fd[STRANGERS];
 
@@ -492,17 +558,22 @@ Test(tcp, strangers_leave_descriptors_for_others)
             greeting[34] = (uint8_t)(k + 1);
             send(fd[k], greeting, sizeof greeting, MSG_NOSIGNAL);
         }
+
         cr_assert_eq(write(pipes[1], "", 1), 1);
         pause();
     }
+
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+
     struct pollfd pfd = { .fd = pipes[0], .events = POLLIN };
+
     PUMP_UNTIL(poll(&pfd, 1, 0) == 1);
     for (unsigned k = 0; k < 1000; k++)
         pump();
 
     for (unsigned k = 0; k < 30; k++)
         cr_assert_geq(dup(pipes[0]), 0, "descriptor %u: %s", k, strerror(errno));
+
     send_short(1, 0, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(node[0].got[AMPH_LANE_REQUEST] == 2);
     kill(pid, SIGKILL);
@@ -514,8 +585,10 @@ Test(tcp, the_other_byte_order)
 {
     static const int32_t args[] = { 0x01020304, -2, 3 };
     static const uint8_t data[] = "opaque bytes";
+
     amph_wire_swapped = true;
     start(2, false);
+
     struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                           .handler = 130,
                           .nargs = 3,
@@ -523,13 +596,16 @@ Test(tcp, the_other_byte_order)
                           .nbytes = sizeof data,
                           .args = args,
                           .payload = data };
+
     send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
     PUMP_UNTIL(node[1].got[0] == 1);
     cr_assert(node[1].last.aux == 0x1234 && node[1].last.nbytes == sizeof data &&
               node[1].last_peer == 0);
     cr_assert_arr_eq(node[1].last_args, args, sizeof args);
     cr_assert_arr_eq(node[1].last_payload, data, sizeof data);
+
     struct counted rc = COUNTED;
+
     cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 8, data, sizeof data, NULL, &rc.op),
                  AMPH_OK);
     PUMP_UNTIL(rc.done == 1);
@@ -542,23 +618,29 @@ Test(tcp, requests_wait_while_only_replies_are_wanted)
     start(2, false);
     for (int32_t i = 0; i < 100; i++) {
         struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 9, .nargs = 1, .args = &i };
+
         send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
         node[1].got[0] = node[1].from[0] = 0;
         node[1].order_next = 0;
+
         if (i == 0) { /* connected: from now on node 1 takes replies only */
             PUMP_UNTIL(node[1].got[0] == 1);
             node[1].order_next = 0;
         }
     }
+
     send_short(0, 1, AMPH_LANE_REPLY, 7);
     node[1].order_next = 1;
     node[1].got[0] = 0;
+
     uint64_t end = amph_now_ns() + LIMIT_NS;
+
     while (node[1].got[1] == 0) {
         ops->progress(node[0].cx, ~0u, 64);
         ops->progress(node[1].cx, 1u << AMPH_LANE_REPLY, 64);
         cr_assert_lt(amph_now_ns(), end);
     }
+
     cr_assert_eq(node[1].got[0], 0);
     cr_assert_eq(ops->arm(node[1].cx, AMPH_ARM_FD, 0), AMPH_AGAIN, "kept requests are work");
     PUMP_UNTIL(node[1].got[0] == 99);
@@ -569,12 +651,15 @@ Test(tcp, a_flood_with_replies_arrives_in_order)
 {
     start(2, false);
     node[1].answer = true;
+
     for (int32_t i = 0; i < 20000; i++) {
         struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 9, .nargs = 1, .args = &i };
+
         send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
         if (i % 64 == 0)
             pump();
     }
+
     PUMP_UNTIL(node[0].got[1] == 20000);
     stop();
 }
@@ -587,9 +672,11 @@ Test(tcp, simultaneous_connections)
         for (unsigned d = 0; d < 8; d++)
             for (unsigned i = 0; i < 8; i++)
                 send_short(i, (i + d) % 8, AMPH_LANE_REQUEST, 1);
+
     for (unsigned i = 0; i < 8; i++)
         for (unsigned j = 0; j < 8; j++)
             PUMP_UNTIL(node[i].from[j] == 3);
+
     stop();
 }
 
@@ -597,19 +684,24 @@ Test(tcp, simultaneous_connections)
 Test(tcp, many_senders_to_one)
 {
     static uint8_t data[OFI_MAX_MEDIUM];
+
     start(MAX_NODES, false);
     for (unsigned i = 1; i < MAX_NODES; i++) {
         send_short(i, 0, AMPH_LANE_REQUEST, 1);
         PUMP_UNTIL(node[0].from[i] == 1);
     }
+
     for (unsigned round = 0; round < 12; round++)
         for (unsigned i = 1; i < MAX_NODES; i++) {
             struct amph_am am = { .kind = AMPH_AM_MEDIUM, .nbytes = sizeof data, .payload = data };
             enum amph_status st = ops->am_send(node[i].cx, 0, AMPH_LANE_REQUEST, &am, NULL);
+
             cr_assert_eq(st, AMPH_OK);
         }
+
     for (unsigned i = 1; i < MAX_NODES; i++)
         PUMP_UNTIL(node[0].from[i] == 13);
+
     stop();
 }
 
@@ -619,7 +711,9 @@ Test(tcp, a_forgotten_peer_is_not_heard_and_can_come_back)
     send_short(0, 1, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(node[1].got[0] == 1);
     ops->del_peer(node[1].cx, 0);
+
     uint64_t dropped = amph_counters[AMPH_COUNTER_DROP_COOKIE];
+
     send_short(0, 1, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_COOKIE] == dropped + 1);
     cr_assert_eq(node[1].got[0], 1);
@@ -638,9 +732,11 @@ Test(tcp, puts_and_gets)
                                     4096, 4097, 65536, 65537, 1 << 20, 3 << 20 };
     uint8_t *src = malloc(3 << 20);
     uint8_t *dst = malloc(3 << 20);
+
     start(2, false);
     for (size_t i = 0; i < 3 << 20; i++)
         src[i] = (uint8_t)(i * 7 + (i >> 9));
+
     for (size_t s = 0; s < AMPH_COUNTOF(sizes); s++)
         for (unsigned v = 1; v < 4; v++) { /* lc, rc, both */
             struct counted lc = COUNTED;
@@ -665,6 +761,7 @@ Test(tcp, puts_and_gets)
             cr_assert(got.st == AMPH_OK && memcmp(dst, src, sizes[s]) == 0, "%zu bytes", sizes[s]);
             cr_assert(node[1].seg[76] == 0 && node[1].seg[77 + sizes[s]] == 0);
         }
+
     free(src);
     free(dst);
     stop();
@@ -674,12 +771,16 @@ Test(tcp, a_put_arrives_before_a_later_message)
 {
     start(2, false);
     cr_assert(node[0].cx->caps.put_then_am, "the tcp providers promise this order");
+
     uint8_t *src = malloc(1 << 20);
     struct amph_am am = { .kind = AMPH_AM_LONG, .nbytes = 1 << 20, .dest = 1 };
+
     send_short(0, 1, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(node[1].got[0] == 1);
+
     for (int i = 1; i < 50; i++) {
         struct counted lc = COUNTED;
+
         memset(src, i, 1 << 20);
         cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 0, src, 1 << 20, &lc.op, NULL),
                      AMPH_OK);
@@ -689,6 +790,7 @@ Test(tcp, a_put_arrives_before_a_later_message)
                   memcmp(node[1].seg, node[1].seg + 1, (1 << 20) - 1) == 0);
         PUMP_UNTIL(lc.done == 1);
     }
+
     free(src);
     stop();
 }
@@ -696,19 +798,23 @@ Test(tcp, a_put_arrives_before_a_later_message)
 Test(tcp, close_gives_operations_back)
 {
     struct counted rc[8];
+
     start(2, false);
     send_short(0, 1, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(node[1].got[0] == 1);
+
     for (size_t i = 0; i < AMPH_COUNTOF(rc); i++) {
         rc[i] = (struct counted)COUNTED;
         cr_assert_eq(
             ops->put(node[0].cx, 1, &node[0].rmem[1], 0, node[0].seg, SEG_BYTES, NULL, &rc[i].op),
             AMPH_OK);
     }
+
     ops->mem_dereg(node[0].cx, &node[0].mem);
     ops->close(node[0].cx); /* its target made no progress */
     for (size_t i = 0; i < AMPH_COUNTOF(rc); i++)
         cr_assert(rc[i].done == 1 && rc[i].st == AMPH_ERR_STATE);
+
     ops->mem_dereg(node[1].cx, &node[1].mem);
     ops->close(node[1].cx);
 }
@@ -719,15 +825,19 @@ Test(tcp, an_idle_instance_sleeps_and_a_message_wakes_it)
 {
     start(2, false);
     cr_assert(node[1].cx->caps.fd_blocks);
+
     int ep = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event ev = { .events = EPOLLIN };
+
     cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, ops->wait_fd(node[1].cx), &ev), 0);
     send_short(0, 1, AMPH_LANE_REQUEST, 1);
     PUMP_UNTIL(node[1].got[0] == 1);
+
     for (int i = 0; i < 20; i++) {
         while (ops->progress(node[1].cx, ~0u, 64) ||
                ops->arm(node[1].cx, AMPH_ARM_FD, 0) != AMPH_OK)
             continue;
+
         cr_assert_eq(epoll_wait(ep, &ev, 1, 10), 0, "readable although nothing came");
         ops->arm(node[1].cx, AMPH_ARM_OFF, 0);
         cr_assert_eq(ops->arm(node[1].cx, AMPH_ARM_FD, 0), AMPH_OK);
@@ -736,6 +846,7 @@ Test(tcp, an_idle_instance_sleeps_and_a_message_wakes_it)
         ops->arm(node[1].cx, AMPH_ARM_OFF, 0);
         PUMP_UNTIL(node[1].got[0] == (uint64_t)i + 2);
     }
+
     close(ep);
     stop();
 }
@@ -744,9 +855,11 @@ struct sender {
     unsigned puts;
     struct counted rc;
 };
+
 static void *send_thread(void *arg)
 {
     struct sender *s = arg;
+
     for (int32_t i = 0; i < 5000; i++) {
         struct amph_am am = { .kind = i % 7 ? AMPH_AM_SHORT : AMPH_AM_MEDIUM,
                               .handler = 9,
@@ -754,15 +867,19 @@ static void *send_thread(void *arg)
                               .args = &i,
                               .nbytes = i % 7 ? 0 : 5000,
                               .payload = node[0].seg };
+
         while (ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL) == AMPH_AGAIN)
             sched_yield();
+
         if (i % 16 == 0) {
             while (ops->put(node[0].cx, 1, &node[0].rmem[1], 0, node[0].seg, 10000, NULL,
                             &s->rc.op) == AMPH_AGAIN)
                 sched_yield();
+
             s->puts++;
         }
     }
+
     return NULL;
 }
 
@@ -771,25 +888,37 @@ Test(tcp, both_sides_at_once)
 {
     struct sender s = { 0, COUNTED };
     pthread_t thread;
+
     start(2, true);
+
     int ep = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event ev = { .events = EPOLLIN };
+
     for (unsigned i = 0; i < 2; i++)
         cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, ops->wait_fd(node[i].cx), &ev), 0);
+
     cr_assert_eq(pthread_create(&thread, NULL, send_thread, &s), 0);
+
     uint64_t end = amph_now_ns() + LIMIT_NS;
+
     while (node[1].got[0] < 5000 ||
            __atomic_load_n(&s.rc.done, __ATOMIC_ACQUIRE) < (5000 + 15) / 16) {
         pump();
+
         bool sleep = true;
+
         for (unsigned i = 0; i < 2; i++)
             sleep = ops->arm(node[i].cx, AMPH_ARM_FD, 0) == AMPH_OK && sleep;
+
         if (sleep)
             epoll_wait(ep, &ev, 1, 100);
+
         for (unsigned i = 0; i < 2; i++)
             ops->arm(node[i].cx, AMPH_ARM_OFF, 0);
+
         cr_assert_lt(amph_now_ns(), end);
     }
+
     pthread_join(thread, NULL);
     cr_assert_eq(s.rc.done, s.puts);
     close(ep);
@@ -810,17 +939,22 @@ static void child_main(struct child *c, const uint8_t *addr, size_t addr_len)
 {
     struct amph_mem mem;
     struct amph_peer_spec spec = { addr, addr_len, 1, cookie(1, 0), cookie(0, 1) };
+
     open_node(1, false);
+
     void *seg = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
     if (ops->mem_reg(node[1].cx, seg, SEG_BYTES, -1, 0, &mem) != AMPH_OK ||
         ops->add_peer(node[1].cx, 0, &spec) != AMPH_OK)
         _exit(1);
+
     memcpy(c->addr, node[1].cx->addr, c->addr_len = node[1].cx->addr_len);
     memcpy(c->key, mem.key, c->key_len = mem.key_len);
     c->ready = true;
     node[1].answer = true;
     for (uint64_t end = amph_now_ns() + LIMIT_NS; amph_now_ns() < end;)
         ops->progress(node[1].cx, ~0u, 64);
+
     _exit(1);
 }
 
@@ -830,26 +964,37 @@ static struct child *start_child(void)
                            0);
     struct sockaddr_storage sa;
     int reserved;
+
     ops = tcp();
+
     struct amph_cx_config cfg = { .loopback_only = true, .interface = "" };
+
     cr_assert_eq(amph_ofi_reserve_address(&cfg, &sa, &reserved),
                  AMPH_OK); /* libfabric does not survive a fork: the child starts first */
     close(reserved);
+
     uint8_t addr[AMPH_ADDR_MAX_BYTES];
     size_t addr_len = amph_ofi_put_address(&sa, addr);
     pid_t pid = fork();
+
     if (pid == 0)
         child_main(c, addr, addr_len);
+
     cr_assert_gt(pid, 0);
     c->pid = pid;
+
     uint64_t end = amph_now_ns() + LIMIT_NS;
+
     while (!c->ready) {
         cr_assert_lt(amph_now_ns(), end);
         usleep(1000);
     }
+
     open_node(0, false);
     nnodes = 1;
+
     struct amph_peer_spec spec = { c->addr, c->addr_len, 0, cookie(0, 1), cookie(1, 0) };
+
     cr_assert_eq(ops->add_peer(node[0].cx, 1, &spec), AMPH_OK);
     cr_assert_eq(ops->mem_import(node[0].cx, 1, c->key, c->key_len, &node[0].rmem[1]), AMPH_OK);
     return c;
@@ -871,13 +1016,16 @@ static void expect_death(struct child *c)
 {
     uint64_t end = amph_now_ns() + LIMIT_NS;
     struct amph_am am = { .kind = AMPH_AM_SHORT };
+
     while (node[0].errors == 0) {
         ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL);
         pump();
         cr_assert_lt(amph_now_ns(), end, "the death of a peer is not noticed");
     }
+
     for (int i = 0; i < 100; i++)
         pump();
+
     cr_assert_eq(node[0].errors, 1, "a death is told once");
     cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_PEER);
     cr_assert_eq(node[0].bad, 0);
@@ -888,6 +1036,7 @@ static void expect_death(struct child *c)
 Test(tcp, death_before_the_first_message)
 {
     struct child *c = start_child();
+
     kill_child(c);
     expect_death(c);
 }
@@ -895,6 +1044,7 @@ Test(tcp, death_before_the_first_message)
 Test(tcp, death_of_a_connected_peer)
 {
     struct child *c = start_child();
+
     connect_child();
     kill_child(c);
     expect_death(c);
@@ -907,21 +1057,27 @@ Test(tcp, death_with_transfers_in_flight)
     struct counted get = COUNTED;
     struct counted lc = COUNTED;
     struct child *c = start_child();
+
     connect_child();
     kill(c->pid, SIGSTOP);
+
     for (size_t i = 0; i < AMPH_COUNTOF(put); i++) {
         put[i] = (struct counted)COUNTED;
         cr_assert_eq(
             ops->put(node[0].cx, 1, &node[0].rmem[1], 0, buf, sizeof buf, NULL, &put[i].op),
             AMPH_OK);
     }
+
     cr_assert_eq(ops->get(node[0].cx, 1, &node[0].rmem[1], 0, buf, 100, &get.op), AMPH_OK);
+
     struct amph_am am = { .kind = AMPH_AM_MEDIUM, .nbytes = OFI_MAX_MEDIUM, .payload = buf };
+
     cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, &lc.op), AMPH_OK);
     kill_child(c);
     PUMP_UNTIL(put[0].done && put[1].done && put[2].done && put[3].done && get.done && lc.done);
     for (size_t i = 0; i < AMPH_COUNTOF(put); i++)
         cr_assert(put[i].done == 1 && put[i].st == AMPH_ERR_PEER);
+
     cr_assert(get.st == AMPH_ERR_PEER && lc.st == AMPH_ERR_PEER);
     expect_death(c);
 }

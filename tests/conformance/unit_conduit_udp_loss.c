@@ -7,6 +7,7 @@
 int main(int argc, char **argv)
 {
     static const struct suite_target target = { "udp with loss", "udp", false, .lossy = true };
+
     setenv("AMPHORA_UDP_LOSS", "10", 1);
     return conduit_suite_main(argc, argv, &target, NULL);
 }

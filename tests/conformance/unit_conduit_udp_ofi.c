@@ -7,6 +7,7 @@
 int main(int argc, char **argv)
 {
     static const struct suite_target target = { "udp over libfabric", "udp", false, false };
+
     setenv("AMPHORA_UDP_PORT", "ofi", 1);
     return conduit_suite_main(argc, argv, &target, NULL);
 }

@@ -8,6 +8,7 @@
 int main(int argc, char **argv)
 {
     static const struct suite_target target = { "verbs", "verbs", false, false };
+
     setenv("AMPHORA_CONDUIT", "verbs", 1);
     setenv("AMPHORA_MR_DEBUG", "1", 1);
     return conduit_suite_main(argc, argv, &target, NULL);

@@ -27,6 +27,7 @@ static void report(bool ok, const char *fmt, ...) __attribute__((format(printf, 
 static void report(bool ok, const char *fmt, ...)
 {
     va_list ap;
+
     fprintf(tap, "%s %u - ", ok ? "ok" : "not ok", ++ntests);
     va_start(ap, fmt);
     vfprintf(tap, fmt, ap);
@@ -67,6 +68,7 @@ struct traffic {
 static uint32_t size_of(uint64_t seq, uint32_t lane, uint32_t most)
 {
     uint64_t z = (seq * 2 + lane) * UINT64_C(0x9e3779b97f4a7c15);
+
     z ^= z >> 29;
     return (uint32_t)(z % 7 ? z / 7 % 100 : z / 7 % (most + 1));
 }
@@ -81,14 +83,20 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
     struct sim_node *node = up;
     struct traffic *t = node->user;
     uint64_t seq = t->got[peer][lane]++;
+
     MUST(am->nargs == 2 && (uint32_t)am->args[0] == (uint32_t)seq,
          "from %u to %u lane %u: %u instead of %u", peer, node->index, (unsigned)lane,
          am->nargs ? (unsigned)am->args[0] : 0, (unsigned)seq);
+
     uint32_t size = size_of(seq, lane, t->most);
+
     MUST(am->nbytes == size && am->handler == lane + 1, "%u bytes instead of %u", am->nbytes, size);
+
     const uint8_t *b = am->payload;
+
     for (uint32_t i = 0; i < size; i += size < 64 ? 1 : 61)
         MUST(b[i] == byte_of(seq, i), "byte %u of message %u", i, (unsigned)seq);
+
     if (t->echo && lane == AMPH_LANE_REQUEST)
         t->owed[peer]++;
 }
@@ -96,6 +104,7 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
 static void on_error(void *up, uint32_t peer, enum amph_status st, const char *why)
 {
     struct sim_node *node = up;
+
     node->failures++;
     MUST(false, "node %u lost %u: %s", node->index, peer, why);
 }
@@ -119,9 +128,12 @@ static bool send_one(struct sim_node *node, uint32_t peer, unsigned lane)
                           .args = args,
                           .nbytes = size_of(seq, lane, t->most),
                           .payload = payload };
+
     for (uint32_t i = 0; i < am.nbytes; i++)
         payload[i] = byte_of(seq, i);
+
     enum amph_status st = amph_rdp_am_send(node->rdp, peer, lane, &am, NULL);
+
     MUST(st == AMPH_OK || st == AMPH_AGAIN, "am_send: %s", amph_status_text(st));
     t->sent[peer][lane] += st == AMPH_OK;
     return st == AMPH_OK;
@@ -132,15 +144,19 @@ static bool offer(struct sim_node *node)
 {
     struct traffic *t = node->user;
     bool all = true;
+
     for (uint32_t peer = 0; peer < node->sim->n; peer++) {
         while (t->owed[peer] && send_one(node, peer, AMPH_LANE_REPLY))
             t->owed[peer]--;
+
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
             while (t->sent[peer][lane] < t->target[peer][lane] &&
                    !(t->echo && lane == AMPH_LANE_REPLY) && send_one(node, peer, lane))
                 continue;
+
         all = all && !t->owed[peer] && t->sent[peer][0] >= t->target[peer][0];
     }
+
     return all;
 }
 
@@ -148,8 +164,10 @@ static bool all_there(const struct sim *s)
 {
     for (unsigned i = 0; i < s->n; i++) {
         const struct traffic *t = s->node[i].user;
+
         if (t->ops_under_way)
             return false;
+
         for (unsigned j = 0; j < s->n; j++)
             for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
                 const struct traffic *from = s->node[j].user;
@@ -157,6 +175,7 @@ static bool all_there(const struct sim *s)
                     return false;
             }
     }
+
     return true;
 }
 
@@ -173,6 +192,7 @@ struct transfer {
 static void transfer_done(struct amph_op *op, enum amph_status st)
 {
     struct transfer *x = AMPH_CONTAINER_OF(op, struct transfer, op);
+
     MUST(st == AMPH_OK, "transfer: %s", amph_status_text(st));
     MUST(memcmp(x->mine, (x->put ? x->to->segment : x->to->mirror) + x->at, x->len) == 0,
          "%s of %u at %u", x->put ? "put" : "get", x->len, x->at);
@@ -189,23 +209,29 @@ static void transfer(struct sim_node *node, uint32_t peer, bool put)
     struct traffic *t = node->user;
     struct traffic *to = s->node[peer].user;
     uint32_t part = SEGMENT / (SIM_NODES + 1);
+
     put = put && t->after_put[peer] < 15;
+
     struct transfer *x = calloc(1, sizeof *x);
+
     x->op.done = transfer_done;
     x->t = t;
     x->to = to;
     x->put = put;
     x->len = 1 + (uint32_t)(sim_random(s) % (part / 16));
     x->at = (put ? node->index : SIM_NODES) * part;
+
     /* Puts go to places of their own, so that none is overwritten before it has been looked at. */
     x->at += put ? (uint32_t)t->after_put[peer] * (part / 16)
                  : (uint32_t)(sim_random(s) % (part - x->len));
     x->mine = malloc(x->len);
     for (uint32_t i = 0; i < x->len; i++)
         x->mine[i] = put ? (uint8_t)sim_random(s) : 0;
+
     enum amph_status st =
         put ? amph_rdp_put(node->rdp, peer, to->region->key, x->at, x->mine, x->len, NULL, &x->op)
             : amph_rdp_get(node->rdp, peer, to->region->key, x->at, x->mine, x->len, &x->op);
+
     MUST(st == AMPH_OK || st == AMPH_AGAIN, "transfer: %s", amph_status_text(st));
     if (st == AMPH_OK) {
         t->ops_under_way++;
@@ -220,12 +246,14 @@ static void open_traffic(struct sim *s, uint32_t most)
 {
     for (unsigned i = 0; i < s->n; i++) {
         struct traffic *t = calloc(1, sizeof *t);
+
         s->node[i].user = t;
         t->most = most;
         t->segment = malloc(SEGMENT);
         t->mirror = malloc(SEGMENT);
         for (uint32_t k = 0; k < SEGMENT; k++)
             t->segment[k] = t->mirror[k] = (uint8_t)(k * 31 + i + (k >> 9));
+
         MUST(amph_rdp_mem_reg(s->node[i].rdp, t->segment, SEGMENT, &t->region) == AMPH_OK,
              "mem_reg");
     }
@@ -235,12 +263,14 @@ static void close_traffic(struct sim *s)
 {
     struct traffic *t[SIM_NODES];
     unsigned n = s->n;
+
     for (unsigned i = 0; i < n; i++) {
         t[i] = s->node[i].user;
         amph_rdp_mem_dereg(s->node[i].rdp, t[i]->region);
         MUST(s->node[i].rdp->held_bytes == 0, "%llu bytes are still held",
              (unsigned long long)s->node[i].rdp->held_bytes);
     }
+
     sim_close(s);
     for (unsigned i = 0; i < n; i++) {
         free(t[i]->segment);
@@ -284,6 +314,7 @@ static void one_seed(uint64_t seed, unsigned budget)
     struct sim dice = { .random = seed * 77777 };
     struct sim_link link = { .delay_ns = 1000 + sim_random(&dice) %
                                                     (up_to(&dice, 3) ? 100000 : 20000000) };
+
     link.jitter_ns = up_to(&dice, 2) ? sim_random(&dice) % (2 * link.delay_ns) : 0;
     link.loss = up_to(&dice, 3) ? up_to(&dice, up_to(&dice, 3) ? 500 : 4000) : 0;
     link.twice = up_to(&dice, 1) ? up_to(&dice, 2000) : 0;
@@ -292,40 +323,51 @@ static void one_seed(uint64_t seed, unsigned budget)
     link.rate = up_to(&dice, 1) ? 0 : 1e6 + (double)(sim_random(&dice) % 1000000000);
     link.queue_bytes = 4 * link.datagram + up_to(&dice, 1 << 20);
     the_seed = seed;
+
     struct sim *s = sim_open(1 + up_to(&dice, 3), &link, seed, &upcalls, MEMORY);
+
     s->napping = up_to(&dice, 1);
     s->budget = budget;
     open_traffic(s, up_to(&dice, 3) ? 2000 : RDP_MAX_MEDIUM);
+
     for (unsigned i = 0; i < s->n; i++) {
         struct traffic *t = s->node[i].user;
         t->echo = up_to(&dice, 1) == 0;
     }
+
     for (unsigned i = 0; i < s->n; i++)
         for (unsigned j = 0; j < s->n; j++) {
             struct traffic *t = s->node[i].user;
             struct traffic *to = s->node[j].user;
+
             t->target[j][0] = up_to(&dice, 60);
             if (to->echo) /* what it answers */
                 to->target[i][1] = t->target[j][0];
             else
                 to->target[i][1] = up_to(&dice, 60);
         }
+
     unsigned transfers = up_to(&dice, 40);
     uint64_t steps = 0;
+
     while (!all_there(s) || transfers) {
         for (unsigned i = 0; i < s->n; i++)
             offer(&s->node[i]);
+
         if (transfers && up_to(&dice, 3) == 0) {
             transfers--;
             transfer(&s->node[up_to(&dice, s->n - 1)], up_to(&dice, s->n - 1), up_to(&dice, 1));
         }
+
         bool alive = step(s);
+
         MUST(alive || transfers || all_there(s),
              "nothing will ever happen again, and not all has come");
         MUST(s->now < LIMIT_NS && ++steps < 20000000,
              "not all has come in %llu s of virtual time, %llu steps",
              (unsigned long long)(s->now / AMPH_NS_PER_S), (unsigned long long)steps);
     }
+
     MUST(s->most_held <= MEMORY + 2 * RDP_MAX_MEDIUM, "%llu bytes waited in a node",
          (unsigned long long)s->most_held);
     total_packets += s->packets;
@@ -340,10 +382,13 @@ static const uint64_t remembered[] = { 5011178 };
 static void many_seeds(uint64_t first, unsigned count)
 {
     uint64_t start = amph_now_ns();
+
     for (unsigned i = 0; i < AMPH_COUNTOF(remembered); i++)
         one_seed(remembered[i], 0);
+
     for (unsigned i = 0; i < count; i++)
         one_seed(first + i, any_budget(first + i));
+
     report(true,
            "%u seeds from %llu: %llu packets, %llu of them lost, each message once and in order "
            "(%llu ms)",
@@ -364,6 +409,7 @@ struct stream {
 static void stream_done(struct amph_op *op, enum amph_status st)
 {
     struct stream *m = AMPH_CONTAINER_OF(op, struct stream, op);
+
     MUST(st == AMPH_OK || m->over, "put: %s", amph_status_text(st));
     m->under_way--;
     m->done++;
@@ -377,42 +423,55 @@ static double share(uint64_t rtt_ns, uint32_t loss, uint64_t seconds, uint64_t *
         EACH = 1 << 20,
         DEEP = 32
     };
+
     static uint8_t from[EACH], to[EACH];
     struct sim_link link = { .delay_ns = rtt_ns / 2,
                              .rate = 125e6,
                              .queue_bytes = 512 << 10,
                              .loss = loss,
                              .datagram = 1472 };
+
     the_seed = rtt_ns + loss;
+
     struct sim *s = sim_open(2, &link, the_seed, &upcalls, 64u << 20);
     struct stream m = { .op = { stream_done } };
     struct amph_rdp_region *region;
+
     MUST(amph_rdp_mem_reg(s->node[1].rdp, to, EACH, &region) == AMPH_OK, "mem_reg");
+
     uint64_t start = s->now;
+
     while (s->now - start < seconds * AMPH_NS_PER_S) {
         while (m.under_way < DEEP &&
                amph_rdp_put(s->node[0].rdp, 1, region->key, 0, from, EACH, NULL, &m.op) == AMPH_OK)
             m.under_way++;
+
         MUST(sim_step(s), "the stream has come to a stop");
     }
+
     double bytes = (double)m.done * EACH;
     double took = (double)(s->now - start) / 1e9;
+
     *lost_p = s->lost;
     m.over = true;
     amph_rdp_mem_dereg(s->node[1].rdp, region);
     sim_close(s);
+
     return bytes / took / link.rate;
 }
 
 static void long_links(uint64_t seconds)
 {
     static const uint64_t rtts[] = { 1, 10, 50 };
+
     for (unsigned i = 0; i < AMPH_COUNTOF(rtts); i++)
         for (uint32_t loss = 0; loss <= 10; loss += 10) {
             uint64_t lost;
+
             /* The first half second of a long link is spent on finding out how fast it is. */
             double got = share(rtts[i] * AMPH_NS_PER_MS, loss, rtts[i] > 10 ? 4 * seconds : seconds,
                                &lost);
+
             report(got >= 0.8,
                    "1 Gbit/s, %u ms round trip, %.1f %% loss: %.2f of the link (%llu packets lost)",
                    (unsigned)rtts[i], loss / 100.0, got, (unsigned long long)lost);
@@ -437,6 +496,7 @@ static void refused_puts(void)
         EACH = 1 << 20,
         COUNT = 50
     };
+
     static uint8_t from[EACH];
     struct sim_link link = {
         .delay_ns = 50000, .rate = 125e6, .queue_bytes = 512 << 10, .datagram = 1472
@@ -444,12 +504,14 @@ static void refused_puts(void)
     struct stream m = { .op = { refused_done } };
 
     the_seed = 815;
+
     struct sim *s = sim_open(2, &link, the_seed, &upcalls, MEMORY);
 
     while (m.done < COUNT) {
         while (m.done + m.under_way < COUNT && m.under_way < 4) {
             if (amph_rdp_put(s->node[0].rdp, 1, 12345, 0, from, EACH, NULL, &m.op) != AMPH_OK)
                 break;
+
             m.under_way++;
         }
 
@@ -472,16 +534,22 @@ static void heavy_loss(uint64_t messages)
                              .datagram = 1472,
                              .rate = 1.25e9,
                              .queue_bytes = 4 << 20 };
+
     the_seed = 4711;
+
     uint64_t start = amph_now_ns();
     struct sim *s = sim_open(2, &link, the_seed, &upcalls, 16u << 20);
+
     open_traffic(s, 100);
+
     struct traffic *t = s->node[0].user;
+
     t->target[1][AMPH_LANE_REQUEST] = messages;
     while (!all_there(s)) {
         offer(&s->node[0]);
         MUST(step(s), "nothing will ever happen again");
     }
+
     report(true,
            "%llu messages at 20 %% loss with repetition and reordering, each once and in order: "
            "%llu packets, %llu lost (%llu ms)",
@@ -503,7 +571,9 @@ static void flood(uint64_t messages, uint32_t most, uint32_t datagram, unsigned 
     uint64_t heard = 0;
 
     the_seed = datagram + budget;
+
     struct sim *s = sim_open(2, &link, the_seed, &upcalls, 16u << 20);
+
     s->budget = budget;
     open_traffic(s, most);
 
@@ -525,6 +595,7 @@ static void flood(uint64_t messages, uint32_t most, uint32_t datagram, unsigned 
         MUST(step(s), "nothing will ever happen again");
         if (got != heard)
             heard_ns = s->now;
+
         heard = got;
         MUST(s->now - heard_ns < STILL_NS, "the flood stands still after %llu messages",
              (unsigned long long)got);
@@ -554,6 +625,7 @@ int main(int argc, char **argv)
     uint64_t messages = 2000000;
     uint64_t flooded = 2000000;
     uint64_t seconds = 2;
+
     tap = stdout;
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--tap=", 6) == 0)
@@ -569,22 +641,28 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
             seconds = strtoull(argv[++i], NULL, 10);
     }
+
     if (!tap) {
         perror("unit_udp_sim: the file of --tap");
         return 1;
     }
+
     report(fuzz_udp_made_up(first, 200000) > 1000,
            "200000 packets, right and nearly right, from somebody who knows the keys");
     many_seeds(first, seeds);
     refused_puts();
     if (seconds)
         long_links(seconds);
+
     if (messages)
         heavy_loss(messages);
+
     if (flooded)
         floods(flooded);
+
     fprintf(tap, "1..%u\n", ntests);
     if (tap != stdout)
         fclose(tap);
+
     return bad;
 }

@@ -26,24 +26,31 @@ int main(int argc, char **argv)
     unsigned supernodes = 0;
     unsigned hosts = 0;
     char words[256] = "";
+
     if (gasnet_init(&argc, &argv) != GASNET_OK ||
         gasnet_attach(table, 1, GASNET_PAGESIZE, 0) != GASNET_OK)
         return 1;
+
     gasnet_node_t me = gasnet_mynode();
     gasnet_node_t nodes = gasnet_nodes();
+
     for (gasnet_node_t i = 0; i < nodes; i++)
         gasnet_AMRequestShort1(i, H_ADD, (gasnet_handlerarg_t)me + 1);
+
     GASNET_BLOCKUNTIL(count == nodes);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
     gasnet_getNodeInfo(info, nodes < 64 ? (int)nodes : 64);
+
     for (gasnet_node_t i = 0; i < nodes && i < 64; i++) {
         supernodes = info[i].supernode >= supernodes ? info[i].supernode + 1 : supernodes;
         hosts = info[i].host >= hosts ? info[i].host + 1 : hosts;
     }
+
     for (int i = 1; i < argc; i++) {
         strncat(words, " ", sizeof words - strlen(words) - 1);
         strncat(words, argv[i], sizeof words - strlen(words) - 1);
     }
+
     printf("node %u/%u sum %u over %s built %s hosts %u supernodes %u args%s\n", me, nodes, sum,
            amphora_conduit(), GASNET_CONDUIT_NAME_STR, hosts, supernodes, words);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);

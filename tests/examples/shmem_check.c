@@ -31,15 +31,19 @@ static void heap(void)
     char *a = shmem_malloc(1000);
     char *b = shmem_align(4096, 100);
     char *c = shmem_calloc(100, 8);
+
     CHECK(a && b && c && a != b && (uintptr_t)b % 4096 == 0);
     for (int i = 0; i < 800; i++)
         CHECK(c[i] == 0);
+
     long where[3] = { a - c, b - c, 0 };
     static long seen[3];
+
     shmem_barrier_all();
     if (me == 0)
         for (int pe = 0; pe < n; pe++)
             shmem_putmem(seen, where, sizeof where, pe);
+
     shmem_barrier_all();
     CHECK(memcmp(seen, where, sizeof where) == 0); /* the same places everywhere */
     memset(a, me + 1, 1000);
@@ -53,11 +57,15 @@ static void heap(void)
     shmem_free(NULL);
     CHECK(shmem_malloc(0) == NULL && shmem_malloc(SIZE_MAX) == NULL &&
           shmem_malloc((size_t)1 << 40) == NULL && shmem_align(48, 8) == NULL);
+
     char *all = shmem_malloc((size_t)63 << 20); /* nothing is lost */
+
     CHECK(all);
     shmem_free(all);
+
     int major, minor, provided;
     char name[SHMEM_MAX_NAME_LEN];
+
     shmem_info_get_version(&major, &minor);
     shmem_info_get_name(name);
     shmem_query_thread(&provided);
@@ -78,28 +86,35 @@ static void blocks(char *to, size_t size, int nbi)
     int left = (me + n - 1) % n;
     char *from = malloc(size);
     char *back = malloc(size);
+
     CHECK(from && back);
     for (size_t i = 0; i < size; i++)
         from[i] = (char)(i * 7 + (size_t)me);
+
     memset(to, 0, size);
     shmem_barrier_all();
+
     if (nbi)
         shmem_putmem_nbi(to, from, size, right);
     else {
         shmem_putmem(to, from, size, right);
         memset(from, 0, size); /* free again on return */
     }
+
     shmem_barrier_all();
     for (size_t i = 0; i < size; i++)
         CHECK(to[i] == (char)(i * 7 + (size_t)left));
+
     memset(back, 0, size);
     if (nbi) {
         shmem_getmem_nbi(back, to, size, right);
         shmem_quiet();
     } else
         shmem_getmem(back, to, size, right);
+
     for (size_t i = 0; i < size; i++)
         CHECK(back[i] == (char)(i * 7 + (size_t)me));
+
     shmem_barrier_all();
     free(from);
     free(back);
@@ -142,8 +157,11 @@ static void transfers(void)
     char *room = shmem_malloc(BLOCK);
     char *typed = shmem_calloc(40, 16);
     char *sized = shmem_calloc(64, 16);
+
     CHECK(room && typed && sized);
+
     static const size_t sizes[] = { 1, 8, 100, 4096, 70000, BLOCK };
+
     for (int nbi = 0; nbi < 2; nbi++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             blocks(room, sizes[i], nbi);
@@ -153,9 +171,11 @@ static void transfers(void)
     typed_##NAME((T *)typed); \
     typed_##NAME(var_##NAME);
     SHMEM_RMA_TYPES(RUN)
+
     int right = (me + 1) % n;
     int left = (me + n - 1) % n;
     char from[64 * 16], got[64 * 16];
+
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (char)(i * 3 + (size_t)me);
 #define SIZED(BITS, BYTES) \
@@ -165,9 +185,11 @@ static void transfers(void)
     shmem_barrier_all(); \
     for (size_t i = 0; i < 32 * BYTES; i++) \
         CHECK(sized[i] == (char)(i * 3 + (size_t)left)); \
+
     for (size_t i = 0; i < 16 * BYTES; i++) \
         CHECK(sized[32 * BYTES + i] == \
               (char)((32 * BYTES + i / BYTES * 2 * BYTES + i % BYTES) * 3 + (size_t)left)); \
+
     shmem_get##BITS(got, sized, 16, right); \
     shmem_get##BITS##_nbi(got + 16 * BYTES, sized + 16 * BYTES, 16, right); \
     shmem_quiet(); \
@@ -175,6 +197,7 @@ static void transfers(void)
     shmem_iget##BITS(got, sized, 2, 1, 16, right); \
     for (size_t i = 0; i < 16; i++) \
         CHECK(memcmp(got + 2 * i * BYTES, from + i * BYTES, BYTES) == 0); \
+
     shmem_barrier_all();
     SHMEM_SIZES(SIZED)
     shmem_put((long *)room, (const long *)from, 8, right);
@@ -267,6 +290,7 @@ SHMEM_AMO_FLOATS(FLOATS)
 static void atomics(void)
 {
     void *word = shmem_malloc(16);
+
     CHECK(word);
 #define RUN_AMO(NAME, T) amo_of_##NAME((T *)word);
 #define RUN_BITS(NAME, T) bits_of_##NAME((T *)word);
@@ -275,7 +299,9 @@ static void atomics(void)
     SHMEM_BITWISE_TYPES(RUN_BITS)
     SHMEM_AMO_FLOATS(RUN_FLOATS)
     shmem_barrier_all();
+
     static long generic;
+
     shmem_atomic_add(&generic, 2L, 0);
     shmem_atomic_inc(&generic, 0);
     shmem_barrier_all();
@@ -328,12 +354,14 @@ static void waiting(void)
     for (long round = 1; round <= 20; round++) {
         for (int i = 0; i < 1000; i++)
             from[i] = me * 1000000 + round * 1000 + i;
+
         shmem_long_put(data, from, 1000, right);
         shmem_fence();
         shmem_p(&flag, round, right);
         shmem_wait_until(&flag, SHMEM_CMP_EQ, round);
         for (int i = 0; i < 1000; i++)
             CHECK(data[i] == left * 1000000 + round * 1000 + i);
+
         shmem_barrier_all();
     }
 }
@@ -345,39 +373,49 @@ static uint64_t source[8 * 200], dest[8 * 200];
 static void data_collectives(int start, int log, int size)
 {
     int mine = (me - start) >> log;
+
     for (int root = 0; root < size; root++) {
         for (int i = 0; i < 100; i++)
             source[i] = (uint64_t)(mine * 1000 + i), dest[i] = 0;
+
         shmem_barrier(start, log, size, next_sync());
         shmem_broadcast64(dest, source, 100, root, start, log, size, next_sync());
         shmem_barrier(start, log, size, next_sync());
         for (int i = 0; i < 100; i++)
             CHECK(dest[i] == (mine == root ? 0 : (uint64_t)(root * 1000 + i)));
     }
+
     shmem_barrier(start, log, size, next_sync());
     shmem_fcollect64(dest, source, 100, start, log, size, next_sync());
     for (int i = 0; i < 100 * size; i++)
         CHECK(dest[i] == (uint64_t)(i / 100 * 1000 + i % 100));
+
     shmem_barrier(start, log, size, next_sync());
+
     /* 1, 2, 3 ... of them */
     shmem_collect32(dest, source, (size_t)mine + 1, start, log, size, next_sync());
     for (int from = 0, at = 0; from < size; from++)
         for (int i = 0; i <= from; i++, at++)
             CHECK(((uint32_t *)dest)[at] == (i % 2 ? 0 : (uint32_t)(from * 1000 + i / 2)));
+
     shmem_barrier(start, log, size, next_sync());
     for (int i = 0; i < 100 * size; i++)
         source[i] = (uint64_t)(mine * 1000000 + i);
+
     shmem_alltoall64(dest, source, 100, start, log, size, next_sync());
     for (int i = 0; i < 100 * size; i++)
         CHECK(dest[i] == (uint64_t)(i / 100 * 1000000 + mine * 100 + i % 100));
+
     shmem_barrier(start, log, size, next_sync());
     shmem_alltoalls64(dest, source, 2, 1, 100, start, log, size, next_sync());
     for (int i = 0; i < 100 * size; i++)
         CHECK(dest[i * 2] == (uint64_t)(i / 100 * 1000000 + mine * 100 + i % 100));
+
     shmem_barrier(start, log, size, next_sync());
     shmem_alltoall32(dest, source, 2, start, log, size, next_sync()); /* the two halves of a word */
     for (int i = 0; i < size; i++)
         CHECK(dest[i] == (uint64_t)(i * 1000000 + mine));
+
     shmem_barrier(start, log, size, next_sync());
 }
 
@@ -435,13 +473,16 @@ static void collectives(void)
     data_collectives(0, 0, n);
     reductions(0, 0, n);
     shmem_barrier_all();
+
     if (me % 2 == 0)
         data_collectives(0, 1, (n + 1) / 2);
     else
         data_collectives(1, 1, n / 2);
+
     shmem_barrier_all();
     if (me % 2)
         reductions(1, 1, n / 2);
+
     shmem_sync_all();
 }
 
@@ -450,6 +491,7 @@ static void collectives(void)
 static void locks(void)
 {
     static long lock, other;
+
     static struct {
         long inside, count;
     } guarded;
@@ -459,9 +501,12 @@ static void locks(void)
                 ;
         else
             shmem_set_lock(&lock);
+
         CHECK(shmem_long_g(&guarded.inside, 0) == 0);
         shmem_long_p(&guarded.inside, 1, 0);
+
         long count = shmem_long_g(&guarded.count, 0) + 1;
+
         shmem_set_lock(&other); /* one inside the other */
         shmem_long_p(&guarded.count, count, 0);
         shmem_clear_lock(&other);
@@ -470,6 +515,7 @@ static void locks(void)
         shmem_long_p(&guarded.inside, 0, 0);
         shmem_clear_lock(&lock);
     }
+
     shmem_barrier_all();
     CHECK(shmem_long_g(&guarded.count, 0) == 10L * n);
     shmem_barrier_all();
@@ -480,6 +526,7 @@ static void misuse(const char *what)
 {
     int local = 0;
     int *heap_int = shmem_malloc(sizeof *heap_int);
+
     if (!strcmp(what, "pe"))
         shmem_int_p(heap_int, 1, n);
     else if (!strcmp(what, "local"))
@@ -490,6 +537,7 @@ static void misuse(const char *what)
         shmem_free(heap_int + 1);
     else if (!strcmp(what, "exit") && me == n - 1)
         shmem_global_exit(7);
+
     shmem_barrier_all();
     shmem_global_exit(99);
 }
@@ -497,12 +545,14 @@ static void misuse(const char *what)
 int main(int argc, char **argv)
 {
     int provided;
+
     CHECK(shmem_init_thread(SHMEM_THREAD_SINGLE, &provided) == 0);
     shmem_init(); /* once more does nothing */
     me = shmem_my_pe();
     n = shmem_n_pes();
     if (argc > 1)
         misuse(argv[1]);
+
     heap();
     transfers();
     atomics();
@@ -510,5 +560,6 @@ int main(int argc, char **argv)
     collectives();
     locks();
     shmem_finalize();
+
     return 0;
 }

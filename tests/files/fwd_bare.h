@@ -15,13 +15,17 @@
 static inline void without_preload(const char *preload, char **argv)
 {
     int (*bare)(const char *, char *const[], char *const[]) = NULL;
+
     if (!preload || !strstr(preload, "iofwd") || unsetenv("LD_PRELOAD") != 0)
         return;
+
     void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
     void *symbol = libc ? dlsym(libc, "execve") : NULL;
+
     memcpy(&bare, &symbol, sizeof bare);
     if (bare)
         bare("/proc/self/exe", argv, environ);
+
     fprintf(stderr, "the interposition library cannot be left\n");
     exit(1);
 }

@@ -17,11 +17,15 @@ static inline bool is_server(pid_t pid)
 {
     char name[64];
     char comm[64] = "";
+
     snprintf(name, sizeof name, "/proc/%ld/comm", (long)pid);
+
     FILE *f = fopen(name, "r");
     bool is = f && fgets(comm, sizeof comm, f) && strstr(comm, "iofwd-server");
+
     if (f)
         fclose(f);
+
     return is;
 }
 
@@ -34,6 +38,7 @@ static inline pid_t server_behind(int fd)
 {
     struct ucred cred;
     socklen_t len = sizeof cred;
+
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && is_server(cred.pid)
                ? cred.pid
                : 0;
@@ -43,8 +48,10 @@ static inline pid_t server_behind(int fd)
 static inline pid_t newest_server(void)
 {
     pid_t pid = 0;
+
     for (int fd = FD_MOST; fd >= 3 && !pid; fd--)
         pid = server_behind(fd);
+
     return pid;
 }
 
@@ -53,8 +60,10 @@ static inline bool kill_and_wait(pid_t pid)
 {
     if (pid <= 0 || kill(pid, SIGKILL) != 0)
         return false;
+
     while (kill(pid, 0) == 0)
         usleep(500);
+
     return true;
 }
 
@@ -68,11 +77,15 @@ static inline char process_state(pid_t pid)
 {
     char name[64];
     char text[512] = "";
+
     snprintf(name, sizeof name, "/proc/%ld/stat", (long)pid);
+
     FILE *f = fopen(name, "r");
     const char *at = f && fgets(text, sizeof text, f) ? strrchr(text, ')') : NULL;
+
     if (f)
         fclose(f);
+
     return at ? at[2] : 0;
 }
 

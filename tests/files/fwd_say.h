@@ -23,6 +23,7 @@ static const char *in(const char *name)
     static char buf[4][PATH_MAX];
     static int next;
     char *p = buf[next++ & 3];
+
     snprintf(p, PATH_MAX, "%s/%s", dir, name);
     return p;
 }
@@ -32,6 +33,7 @@ static long say(int line, const char *text, long result)
 {
     int err = errno;
     FILE *to = report ? report : stdout;
+
     fprintf(to, "%d %s = %ld%s%s\n", line, text, result, result == -1 ? " " : "",
             result == -1 ? strerrorname_np(err) : "");
     fflush(to);
@@ -52,16 +54,20 @@ struct section {
 static inline bool run_section(const struct section *sections, size_t n, const char *name)
 {
     size_t i = 0;
+
     while (i < n && strcmp(sections[i].name, name) != 0)
         i++;
+
     if (i < n)
         sections[i].run();
+
     return i < n;
 }
 
 static inline void too_late(int sig)
 {
     static const char text[] = "no end in sight\n";
+
     (void)!write(STDOUT_FILENO, text, sizeof text - 1);
     _exit(3);
 }

@@ -39,17 +39,21 @@ void fuzz_exit(int code) AMPH_NORETURN;
 pid_t fuzz_vfork(void)
 {
     static unsigned n;
+
     errno = EAGAIN;
     return ++n % 4 ? 1 << 22 : -1; /* no process has that number */
 }
+
 int fuzz_kill(pid_t pid, int sig)
 {
     return 0;
 }
+
 int fuzz_chdir(const char *path)
 {
     return strlen(path) % 2 ? 0 : -1;
 }
+
 void fuzz_exit(int code)
 {
     longjmp(end, 1);
@@ -59,49 +63,60 @@ char *amph_jobdir_name(bool forwards)
 {
     return NULL;
 }
+
 enum amph_status amph_jobdir_create(const char *path)
 {
     return AMPH_OK;
 }
+
 enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile *file)
 {
     return AMPH_OK;
 }
+
 void amph_jobdir_remove(const char *path)
 {
     if (path[0] != '/')
         /* no order makes the agent remove what lies elsewhere than the launcher can mean */
         abort();
 }
+
 char *amph_program_search(const char *name, const char *dirs)
 {
     return strdup("/nonexistent/program");
 }
+
 char *amph_program_own(const char *name)
 {
     return NULL;
 }
+
 char *amph_library_own(const char *name)
 {
     return NULL;
 }
+
 size_t amph_signal_descendants(int sig, const pid_t *skip, size_t nskip)
 {
     return 0;
 }
+
 size_t amph_kill_descendants(const pid_t *skip, size_t nskip, int limit_ms)
 {
     return 0;
 }
+
 enum amph_status amph_topo_open(struct amph_topo **topo_p)
 {
     return AMPH_ERR_NOSYS;
 }
+
 enum amph_status amph_topo_bind(struct amph_topo *topo, pid_t pid, enum amph_bind how,
                                 unsigned index, unsigned count)
 {
     return AMPH_ERR_NOSYS;
 }
+
 static void *adopted[16];
 static size_t nadopted;
 enum amph_status amph_remote_start(struct amph_remote *r, struct amph_loop *loop,
@@ -110,15 +125,18 @@ enum amph_status amph_remote_start(struct amph_remote *r, struct amph_loop *loop
 {
     if (strcmp(spec->name, "here") != 0 || nadopted == sizeof adopted / sizeof adopted[0])
         return AMPH_ERR_NOMEM;
+
     adopted[nadopted++] = r->user; /* what it is embedded in */
     return AMPH_OK;
 }
+
 void amph_remote_send(struct amph_remote *r, uint16_t type, const void *body, size_t len_bytes)
 {
     static volatile uint8_t sink;
     for (size_t i = 0; i < len_bytes; i++)
         sink ^= ((const uint8_t *)body)[i];
 }
+
 bool amph_remote_reaped(struct amph_remote *r, pid_t pid, int status)
 {
     return false;
@@ -127,6 +145,7 @@ bool amph_remote_reaped(struct amph_remote *r, pid_t pid, int status)
 static void send_orders(int fd, const uint8_t *bytes, size_t len)
 {
     struct amph_frames f;
+
     amph_frames_open(&f, fd, AMPH_AGENT_BODY_MAX);
     while (len >= 2 && !amph_frames_pending(&f)) { /* no more than the socket takes */
         size_t n = bytes[1] < len - 2 ? bytes[1] : len - 2;
@@ -135,6 +154,7 @@ static void send_orders(int fd, const uint8_t *bytes, size_t len)
         bytes += 2 + n;
         len -= 2 + n;
     }
+
     /* the launcher's end, which the agent survives by nothing but its own clean-up */
     shutdown(fd, SHUT_WR);
     amph_bytes_free(&f.in);
@@ -145,18 +165,23 @@ static void clean_up(struct amph_agent *a)
 {
     while (a->procs) {
         struct amph_agent_proc *p = a->procs;
+
         a->procs = p->next;
         for (int i = 0; i < AMPH_NENDS; i++)
             amph_agent_close_end(&p->end[i]);
+
         amph_bytes_free(&p->input);
         free(p);
     }
+
     while (nadopted > 0)
         free(adopted[--nadopted]);
+
     amph_loop_close(&a->loop);
     close(a->signal_fd);
     if (a->listen_fd >= 0)
         close(a->listen_fd);
+
     amph_bytes_free(&a->frames.in);
     amph_bytes_free(&a->frames.out);
     amph_agent_free_texts(a->env);
@@ -168,8 +193,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     static struct amph_agent a; /* static: longjmp leaves it alone */
     static const struct amph_inherit inherit;
     static int pair[2];
+
     if (len < 1)
         return 0;
+
     signal(SIGPIPE, SIG_IGN); /* as the launcher and an agent on another host have it */
     memset(&a, 0, sizeof a);
     a.inherit = &inherit;
@@ -177,13 +204,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     a.directory = strdup("/nonexistent/job");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         abort();
+
     send_orders(pair[1], bytes + 1, len - 1);
     if (setjmp(end) == 0) {
         amph_agent_open(&a, pair[0], pair[0]);
         amph_agent_loop(&a);
     }
+
     clean_up(&a);
     close(pair[0]);
     close(pair[1]);
+
     return 0;
 }

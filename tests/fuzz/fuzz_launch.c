@@ -19,6 +19,7 @@ enum {
     AGENTS = 2,
     CONNS = 4
 };
+
 enum step {
     OPEN,
     GREET,
@@ -41,10 +42,13 @@ static void told(struct amph_lagent *to, uint32_t number, struct amph_rd *r)
 {
     if (to < agent || to >= agent + AGENTS || number == 0 || number > to->nconns)
         abort();
+
     uint32_t body_len = amph_rd_u32(r);
     uint16_t type = amph_rd_u16(r);
+
     if (r->bad || body_len != amph_rd_left(r) || type == 0 || type >= AMPH_CONTROL_NTYPES)
         abort(); /* an answer is one frame */
+
     if (type == AMPH_CONTROL_CHALLENGE && number <= CONNS)
         memcpy(nonce[to - agent][number - 1], r->at + 6, AMPH_CONTROL_NONCE_BYTES);
 }
@@ -52,11 +56,15 @@ static void told(struct amph_lagent *to, uint32_t number, struct amph_rd *r)
 void amph_agent_report(struct amph_lagent *to, uint16_t type, const void *body, size_t len_bytes)
 {
     struct amph_rd r;
+
     amph_rd_init(&r, body, len_bytes);
+
     uint32_t number = amph_rd_u32(&r);
     uint8_t what = amph_rd_u8(&r);
+
     if (r.bad || type != AMPH_AGENT_CONN || (what != AMPH_CONN_BYTES && what != AMPH_CONN_CLOSED))
         abort();
+
     if (what == AMPH_CONN_BYTES)
         told(to, number, &r);
 }
@@ -66,26 +74,32 @@ bool amph_tree_spread(struct amph_launch *launch, struct amph_lagent *const *via
 {
     for (uint32_t i = 0; i < n; i++) {
         struct amph_rd r;
+
         amph_rd_init(&r, bytes, len_bytes);
         told(via[i], number[i], &r);
     }
+
     return true;
 }
 
 void amph_check_absent(struct amph_launch *launch, enum amph_group group, const char *where)
 {
 }
+
 void amph_table_check(struct amph_launch *launch)
 {
 }
+
 void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
 {
     p->left = true;
 }
+
 void amph_proc_abort(struct amph_lproc *p, int code)
 {
     p->death_code = code;
 }
+
 void amph_proc_lost(struct amph_lproc *p)
 {
     p->ended = true;
@@ -101,6 +115,7 @@ static void carried(struct amph_lagent *a, uint32_t number, uint8_t what, const 
     uint8_t *body = malloc(5 + len);
     struct amph_wr w;
     struct amph_rd r;
+
     amph_wr_init(&w, body, 5 + len);
     amph_wr_u32(&w, number);
     amph_wr_u8(&w, what);
@@ -115,6 +130,7 @@ static void frame(struct amph_lagent *a, uint32_t number, uint16_t type, const u
 {
     uint8_t whole[AMPH_FRAME_HEAD_BYTES + 512];
     struct amph_wr w;
+
     amph_wr_init(&w, whole, sizeof whole);
     amph_wr_u32(&w, (uint32_t)len);
     amph_wr_u16(&w, type);
@@ -126,8 +142,10 @@ static void greet(struct amph_lagent *a, uint32_t number, bool joins, uint32_t r
 {
     uint8_t body[AMPH_CONTROL_HELLO_BYTES + AMPH_MAC_BYTES] = { 0 };
     struct amph_wr w;
+
     if (number == 0 || number > CONNS)
         return;
+
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, AMPH_CONTROL_MAGIC);
     amph_wr_u16(&w, AMPH_CONTROL_VERSION);
@@ -143,6 +161,7 @@ static void step(unsigned what, const uint8_t *bytes, size_t len)
     struct amph_lagent *a = &agent[what & 1];
     uint32_t number = 1 + (what >> 1 & 3);
     uint8_t first = len ? bytes[0] : 0;
+
     switch ((enum step)((what >> 3) % NSTEPS)) {
     case OPEN:
         carried(a, a->nconns < CONNS ? a->nconns + 1 : number, AMPH_CONN_OPENED, "", 0);
@@ -179,6 +198,7 @@ static void set_up(void)
     static struct amph_lproc procs[TOTAL];
     static char *hosts[] = { "h0", "h1" };
     static uint32_t server_of[COMPUTE] = { 3, 4, 3 };
+
     memset(&l, 0, sizeof l);
     memset(place, 0, sizeof place);
     memset(procs, 0, sizeof procs);
@@ -193,14 +213,17 @@ static void set_up(void)
     l.agents = agent;
     l.nagents = AGENTS;
     l.listen_fd = -1;
+
     for (uint32_t i = 0; i < TOTAL; i++) {
         place[i].host = i % 2;
         procs[i] = (struct amph_lproc){ .launch = &l,
                                         .rank = i,
                                         .group = i < COMPUTE ? AMPH_COMPUTE : AMPH_SERVER };
     }
+
     for (uint32_t i = 0; i < AGENTS; i++)
         agent[i].launch = &l;
+
     if (amph_jobdesc_encode(&l.job, &l.desc, &l.desc_len) != AMPH_OK)
         abort();
 }
@@ -210,13 +233,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     set_up();
     while (len >= 2) {
         size_t n = bytes[1] < len - 2 ? bytes[1] : len - 2;
+
         step(bytes[0], bytes + 2, n);
         bytes += 2 + n;
         len -= 2 + n;
     }
+
     amph_control_agent_gone(&agent[0]);
     amph_control_stop(&l);
     for (uint32_t i = 0; i < AGENTS; i++)
         free(agent[i].conn);
+
     return 0;
 }

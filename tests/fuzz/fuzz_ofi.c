@@ -13,8 +13,10 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
 {
     static volatile unsigned sum;
     const uint8_t *b = am->payload;
+
     for (unsigned i = 0; i < am->nargs; i++)
         sum += (unsigned)am->args[i];
+
     for (uint32_t i = 0; amph_ofi_kind_packs(am->kind) && i < am->nbytes; i++)
         sum += b[i];
 }
@@ -25,18 +27,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     static struct amph_ofi_peer peers[2] = { { .cookie_in = COOKIE, .state = OFI_PEER_UP } };
     struct amph_ofi_cx cx = { .base.cfg = { .name = "fuzz", .max_peers = 2, .upcalls = &upcalls },
                               .peer = peers };
+
     if (len < 1)
         return 0;
+
     uint8_t how = *bytes++;
+
     len--;
+
     uint8_t *msg = aligned_alloc(8, (len + 7 + 8) & ~(size_t)7);
     uint8_t *exact = (how & 4) ? msg : malloc(len ? len : 1); /* one whose end a sanitizer knows */
+
     memcpy(exact, bytes, len);
+
     struct amph_ofi_hdr *h = (struct amph_ofi_hdr *)(void *)exact;
+
     if (len >= sizeof *h && (how & 1)) {
         h->cookie = amph_le64(COOKIE);
         h->src = 0;
     }
+
     if (len >= sizeof *h && (how & 2)) {
         h->version = OFI_WIRE_VERSION;
         h->kind %= AMPH_AM_INTERNAL + 1;
@@ -44,9 +54,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         if (amph_ofi_kind_packs(h->kind) && len >= amph_ofi_head_len(h->nargs))
             h->nbytes = amph_le32((uint32_t)(len - amph_ofi_head_len(h->nargs)));
     }
+
     deliver(&cx, exact, len, 3);
     if (exact != msg)
         free(exact);
+
     free(msg);
     return 0;
 }

@@ -24,13 +24,17 @@ static void words(const uint8_t *bytes, size_t len)
     static const char *const names[] = { "cmd", "rc", "value", "found", "" };
     char *text = malloc(len + 1);
     char value[16];
+
     memcpy(text, bytes, len);
     text[len] = 0;
+
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (amph_pmi2_word(text, names[i], value, sizeof value) && strlen(value) >= sizeof value)
             abort();
+
     if (len >= AMPH_PMI2_HEAD_BYTES && amph_pmi2_length(text) > AMPH_PMI2_BODY_MAX)
         abort();
+
     free(text);
 }
 
@@ -39,13 +43,17 @@ static void get(struct amph_kvs *kvs, const char *name)
     static volatile uint8_t sink;
     void *data;
     size_t n;
+
     if (kvs->ops->get(kvs, 0, name, &data, &n) != AMPH_OK)
         return;
+
     if (n > AMPH_CONTROL_VALUE_MAX)
         abort();
+
     ((uint8_t *)data)[n] = 0; /* there is room for it */
     for (size_t i = 0; i < n; i++)
         sink ^= ((uint8_t *)data)[i];
+
     free(data);
 }
 
@@ -54,13 +62,16 @@ static void client(const struct amph_kvs_ops *ops, const uint8_t *bytes, size_t 
 {
     int pair[2];
     struct amph_kvs *kvs;
+
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 ||
         write(pair[1], bytes, len) != (ssize_t)len || dup2(pair[0], CLIENT_FD) < 0)
         abort();
+
     shutdown(pair[1], SHUT_WR);
     close(pair[0]);
     if (!ops->present())
         abort();
+
     if (ops->open(&kvs) == AMPH_OK) { /* its end of the connection is the client's from here on */
         if (kvs->rank >= kvs->size)
             abort();
@@ -71,6 +82,7 @@ static void client(const struct amph_kvs_ops *ops, const uint8_t *bytes, size_t 
         kvs->ops->finalize(kvs);
         kvs->ops->close(kvs);
     }
+
     close(pair[1]);
 }
 
@@ -82,9 +94,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     setenv("PMI_JOBID", "1", 1);
     if (len < 1 || len > 4000)
         return 0;
+
     if (bytes[0] % 3 == 0)
         words(bytes + 1, len - 1);
     else
         client(bytes[0] % 3 == 1 ? &amph_kvs_pmi1 : &amph_kvs_pmi2, bytes + 1, len - 1);
+
     return 0;
 }

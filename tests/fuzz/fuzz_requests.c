@@ -70,6 +70,7 @@ static uint8_t next(void)
 {
     if (!input_left)
         return 0;
+
     input_left--;
     return *input++;
 }
@@ -78,6 +79,7 @@ static void expect(bool ok, const char *what)
 {
     if (ok)
         return;
+
     fprintf(stderr, "not so: %s\n", what);
     abort();
 }
@@ -144,6 +146,7 @@ static enum amph_status begin_move(struct amph_op *op)
 {
     if (no_room || nmoving == AMPH_COUNTOF(moving))
         return AMPH_AGAIN;
+
     moving[nmoving++] = op;
     return AMPH_OK;
 }
@@ -237,20 +240,25 @@ static void run_given(unsigned which)
 
     while (*at && (*at)->next_running && which-- > 0)
         at = &(*at)->next_running;
+
     struct amph_server_request *rq = *at;
     if (!rq)
         return;
+
     *at = rq->next_running;
 
     if (rq->id == AMPH_FWD_OPEN)
         rq->u.open.flags |= O_NONBLOCK;
+
     if (rq->file && !rq->file->regular)
         atomic_store(&rq->unwanted, true);
+
     rq->in_worker = true;
     if (atomic_load(&rq->unwanted) && rq->peer->gone)
         rq->error = EINTR;
     else
         amph_server_request_run(rq);
+
     amph_server_work_done(server, rq);
 }
 
@@ -296,7 +304,9 @@ static void connect_client(unsigned i, enum amph_fwd_hello_kind kind, uint32_t n
     if (slot[i].conn ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
         return;
+
     struct amph_server_conn *c = calloc(1, sizeof *c);
+
     expect(c != NULL, "memory");
     c->fd = pair[0];
     c->server = server;
@@ -310,6 +320,7 @@ static void hang_up(unsigned i)
 {
     if (slot[i].conn && slot[i].other >= 0)
         close(slot[i].other);
+
     slot[i].other = -1;
 }
 
@@ -317,6 +328,7 @@ static void die(unsigned i)
 {
     if (!slot[i].conn)
         return;
+
     hang_up(i);
     amph_server_peer_gone(server, slot[i].conn);
     slot[i].conn = NULL;
@@ -341,12 +353,15 @@ static uint64_t some_handle(void)
 
     for (uint32_t i = 0; i < server->nslots; i++)
         live += server->handle[i] != NULL;
+
     if (!live || which == 255)
         return AMPH_FWD_HANDLE_TOP | which;
+
     which = (uint8_t)(which % live);
     for (uint32_t i = 0; i < server->nslots; i++)
         if (server->handle[i] && which-- == 0)
             return server->handle[i]->number;
+
     return 0;
 }
 
@@ -389,6 +404,7 @@ static uint32_t put_part(struct amph_wr *w)
                                                       .absent = which == 9 });
     amph_fwd_put_extent(&part, &row);
     amph_wr_blob(w, room, sizeof room);
+
     return row.len * row.count;
 }
 
@@ -409,6 +425,7 @@ static void put_arg(struct amph_wr *w, uint8_t word, bool joint, uint32_t *joint
     switch (word) {
     case FWD_IN_PATH: {
         bool absolute = next() & 1;
+
         amph_wr_u64(w, absolute ? 0 : some_handle());
         put_name(w, absolute);
         break;
@@ -488,8 +505,10 @@ static void put_data(struct amph_wr *w, enum amph_fwd_id id, uint32_t joint_byte
 
     if (b.len > 800)
         b.len *= 40; /* more than a buffer holds */
+
     if (amph_server_collective_is(id))
         b.len = joint_bytes;
+
     amph_fwd_put_bulk(w, &b);
     if (b.where == FWD_INLINE && amph_server_is_write(id))
         amph_wr_bytes(w, nothing, b.len < sizeof nothing ? b.len : sizeof nothing);
@@ -513,9 +532,11 @@ static void deliver(const struct amph_server_peer *p, const uint8_t *bytes, size
 
     expect(copy != NULL, "memory");
     memcpy(copy, bytes, n);
+
     struct amph_am am = {
         .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REQUEST, .nbytes = (uint32_t)n, .payload = copy
     };
+
     amph_server_on_request(
         &(struct amph_token){ .ep = server->ep, .peer = p->index, .am = &am, .is_request = true },
         &am);
@@ -534,10 +555,13 @@ static void request(unsigned i)
 
     if (!p || !p->attached)
         return;
+
     amph_wr_init(&w, msg, sizeof msg);
+
     struct amph_fwd_req_head h = {
         .magic = FWD_MAGIC, .version = FWD_VERSION, .client = p->number, .cookie = p->cookie_in
     };
+
     amph_fwd_put_req_head(&w, &h);
     if (call >= 240) {
         h.service = (uint16_t)(FWD_SERVICE_FIRST + call % (FWD_SERVICE_END - FWD_SERVICE_FIRST));
@@ -545,9 +569,11 @@ static void request(unsigned i)
     } else {
         enum amph_fwd_id id = (enum amph_fwd_id)(call % AMPH_FWD_NCALLS);
         const struct amph_fwd_call_desc *d = &amph_fwd_calls[id];
+
         h.service = d->service;
         for (unsigned k = 0; k < d->nargs; k++)
             put_arg(&w, d->arg[k].word, amph_server_collective_is(id), &joint_bytes);
+
         if (d->flags & FWD_CALL_BULK)
             put_data(&w, id, joint_bytes);
     }
@@ -555,6 +581,7 @@ static void request(unsigned i)
     wrong = next(); /* now and then it is a byte too long, or too short */
     if (wrong == 1)
         amph_wr_u8(&w, 0);
+
     h.length = (uint32_t)(amph_wr_len(&w) - (wrong == 2 && amph_wr_len(&w) > FWD_REQ_HEAD_BYTES));
     h.seq = ++seq % 16;
     amph_wr_init(&head, msg, FWD_REQ_HEAD_BYTES);
@@ -579,7 +606,9 @@ static void fill_root(void)
     snprintf(name, sizeof name, "%s/fifo", root);
     mkfifo(name, 0600);
     snprintf(name, sizeof name, "%s/file", root);
+
     int fd = open(name, O_RDWR | O_CREAT, 0600);
+
     expect(fd >= 0 && ftruncate(fd, 5000) == 0 && close(fd) == 0, "a file to begin with");
 }
 
@@ -635,6 +664,7 @@ static void close_server(void)
         server->stage_free = *(void **)stage;
         free(stage);
     }
+
     amph_server_readers_stop(server);
     close(server->bells_fd);
     pthread_mutex_destroy(&server->lock);
@@ -651,6 +681,7 @@ static unsigned descriptors(void)
 
     for (int fd = 0; fd < FDS; fd++)
         n += fcntl(fd, F_GETFD) >= 0;
+
     return n;
 }
 
@@ -663,6 +694,7 @@ static void hear_agents(void)
 
     for (uint32_t i = 0; i < PEERS; i++)
         any = any || (server->peer[i] && server->peer[i]->locker);
+
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += AGENTS_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
@@ -671,6 +703,7 @@ static void hear_agents(void)
     pthread_mutex_lock(&server->lock);
     while (any && !server->done && pthread_cond_timedwait(&done_cond, &server->lock, &until) == 0)
         ;
+
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -680,6 +713,7 @@ static void progress(bool later)
     hear_agents();
     if (later)
         server->locks_tried_ns = server->hurried_ns = 0;
+
     amph_server_flow_progress(server);
 }
 
@@ -691,12 +725,15 @@ static void end_all(void)
     no_room = false;
     for (unsigned i = 0; i < SLOTS; i++)
         die(i);
+
     for (unsigned round = 0;
          round < END_ROUNDS && (server->leaving || amph_server_lock_agents_leave(&none)); round++) {
         while (given)
             run_given(0);
+
         while (nmoving)
             end_move(0, AMPH_OK);
+
         progress(true);
         if (round > 2)
             nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
@@ -708,8 +745,10 @@ static void check_nothing_left(void)
     expect(!server->leaving && !server->npeers, "no client is left");
     for (uint32_t i = 0; i < PEERS; i++)
         expect(!server->peer[i], "no client's place is taken");
+
     for (uint32_t i = 0; i < server->nslots; i++)
         expect(!server->handle[i], "no file is left open");
+
     expect(!server->nhandles, "files are counted right");
     expect(!server->unsent && !server->transfers && !server->locks && !server->done &&
                !server->bells,
@@ -777,18 +816,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     if (!root[0])
         prepare();
+
     fill_root();
     input = bytes;
     input_left = len;
+
     unsigned before = descriptors();
+
     open_server(next());
     for (unsigned n = 0; n < ACTIONS && input_left; n++) {
         act(next());
         amph_server_refs_check(server);
     }
+
     end_all();
     check_nothing_left();
     close_server();
     expect(descriptors() == before, "every descriptor has been closed");
+
     return 0;
 }

@@ -33,10 +33,12 @@ static uint64_t virtual_now(void *ctx)
 static unsigned take_all(void *ctx, const struct amph_port_out *v, unsigned n)
 {
     static volatile uint8_t sink;
+
     for (unsigned i = 0; i < n; i++)
         for (unsigned k = 0; k < v[i].nparts; k++)
             for (size_t b = 0; b < v[i].part[k].len_bytes; b += 64)
                 sink ^= ((const uint8_t *)v[i].part[k].at)[b];
+
     return n;
 }
 
@@ -44,10 +46,13 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
 {
     static volatile unsigned sum;
     const uint8_t *b = am->payload;
+
     for (unsigned i = 0; i < am->nargs; i++)
         sum += (unsigned)am->args[i];
+
     for (uint32_t i = 0; b && i < am->nbytes; i++)
         sum += b[i];
+
     delivered++;
     if (delivered % 64 == 0)
         amph_rdp_am_send(r, peer, lane, &(struct amph_am){ .kind = AMPH_AM_SHORT }, NULL);
@@ -71,18 +76,23 @@ static void start(void)
                                          .max_peers = 2,
                                          .memory = 1 << 20,
                                          .timeout_ns = 1000 * AMPH_NS_PER_S };
+
     if (amph_rdp_open(&cfg, &r) != AMPH_OK || amph_rdp_add_peer(r, 0, 0, 1, 2, 1472) != AMPH_OK ||
         amph_rdp_add_peer(r, 1, 0, 3, 4, 1472) != AMPH_OK ||
         amph_rdp_mem_reg(r, memory, sizeof memory, &region) != AMPH_OK)
         abort();
+
     region->key = 5;
+
     struct amph_rdp_conn *c = r->conn[0];
+
     c->peer_nonce = NONCE;
     c->state = RDP_CONN_UP;
     amph_rdp_keys_session(c->cookie_out, c->nonce, NONCE, &c->out);
     amph_rdp_keys_session(c->cookie_in, NONCE, c->nonce, &c->in);
     r->conn[1]->nonce = NONCE;
     idle_op.done = op_done;
+
     for (unsigned i = 0; i < 4; i++) {
         amph_rdp_am_send(
             r, 0, i % 2,
@@ -98,20 +108,26 @@ static void seal(uint8_t *packet, size_t len)
 {
     struct amph_rdp_packet p;
     struct amph_mac_key key;
+
     if (!amph_rdp_parse(packet, len, &p) || p.h.src > 1 || p.h.split > RDP_BULK_BYTES)
         return;
+
     struct amph_rdp_conn *c = r->conn[p.h.src];
     struct amph_mac_part body = { p.body, p.h.split };
     bool hello = p.kind == RDP_HELLO;
+
     if (hello)
         amph_rdp_keys_hello(c->cookie_in, &key);
     else if (!c->peer_nonce || !amph_rdp_keys_want_hash(&c->in))
         return;
+
     if (hello && p.h.split < p.h.body_len)
         return;
+
     uint64_t code = amph_le64(amph_rdp_mac(hello ? &key : &c->in.mac, hello ? NULL : c->in.hash,
                                            packet, p.head_len, &body, 1, p.body + p.h.split,
                                            p.h.body_len - p.h.split));
+
     memcpy(packet, &code, sizeof code);
 }
 
@@ -119,25 +135,32 @@ unsigned fuzz_udp_feed(const uint8_t *bytes, size_t len)
 {
     if (len < 1 || len > RDP_DATAGRAM_MAX)
         return 0;
+
     if (r && ++inputs % 512 == 0) {
         amph_rdp_mem_dereg(r, region);
         amph_rdp_close(r);
         r = NULL;
     }
+
     if (!r)
         start();
+
     unsigned before = delivered;
     uint8_t how = bytes[0];
+
     /* a sanitizer sees each byte too many, to the next eight */
     uint8_t *packet = aligned_alloc(8, (len - 1 + 8) & ~(size_t)7);
+
     memcpy(packet, bytes + 1, len - 1);
     if (how)
         seal(packet, len - 1);
+
     amph_rdp_input(r, packet, len - 1, how & 4 ? 2 : 3, how & 8 ? 1 : 64);
     if (how & 16) {
         now_ns += (uint64_t)how << 20;
         amph_rdp_progress(r, 3, 64);
     }
+
     amph_rdp_after_input(r);
     free(packet);
     return delivered - before;
@@ -154,6 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 static uint64_t dice(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     return z ^ (z >> 29);
 }
@@ -170,9 +194,12 @@ static size_t make_body(uint64_t *s, unsigned lane, uint8_t *to)
                                   .total = dice(s) % 5000 };
         bool data = m.code == RDP_RMA_PUT || m.code == RDP_RMA_DATA;
         size_t n = amph_rdp_put_rma(to, &m);
+
         return dice(s) % 8 ? n + (data ? amph_rdp_pad8(m.len_bytes) : 0) : 8 * (dice(s) % 40);
     }
+
     size_t n = 0;
+
     for (unsigned i = 0; i <= dice(s) % 3; i++) {
         int32_t args[AMPH_AM_MAX_ARGS] = { 1, 2, 3 };
         struct amph_am am = { .kind = (uint8_t)(dice(s) % 6),
@@ -181,11 +208,15 @@ static size_t make_body(uint64_t *s, unsigned lane, uint8_t *to)
                               .nbytes = (uint32_t)(dice(s) % 16 ? dice(s) % 100
                                                                 : dice(s) % 100000) };
         uint8_t wrong = am.nargs;
+
         am.nargs = am.nargs > AMPH_AM_MAX_ARGS ? AMPH_AM_MAX_ARGS : am.nargs;
+
         size_t head = amph_rdp_put_msg(to + n, &am);
+
         to[n + offsetof(struct amph_rdp_msg, nargs)] = wrong;
         n += head + (am.nbytes < 100 ? amph_rdp_pad8(am.nbytes) : 96);
     }
+
     return n;
 }
 
@@ -193,8 +224,10 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
 {
     static uint64_t pn;
     uint8_t body[2048];
+
     for (size_t i = 0; i < sizeof body; i++)
         body[i] = (uint8_t)dice(s);
+
     struct amph_rdp_hdr h = {
         .src = dice(s) % 16 == 0,
         .type = (uint8_t)(dice(s) % 16 ? RDP_DATA : dice(s) % 4) | RDP_VERSION << 4,
@@ -203,25 +236,33 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
         .lane = (uint8_t)(dice(s) % (RDP_NLANES + dice(s) % 8 / 7)),
         .pn = dice(s) % 8 ? ++pn : dice(s) >> dice(s) % 64
     };
+
     h.ack_words = h.flags & RDP_F_ACK ? h.ack_words : 0;
+
     size_t len = h.lane < RDP_NLANES ? make_body(s, h.lane, body) : 64;
+
     if ((h.type & 15) == RDP_HELLO) {
         struct amph_rdp_hello hello = { .nonce = dice(s) % 4 ? NONCE : dice(s),
                                         .echo = dice(s) % 4 ? NONCE : 0,
                                         .want = dice(s) & 1 };
+
         len = amph_rdp_put_hello(body, &hello);
         h.flags = 0;
         h.ack_words = 0;
     }
+
     h.body_len = (uint32_t)len;
     h.split = (uint32_t)(dice(s) % 4 ? (len < RDP_BULK_BYTES ? len : 0) : dice(s) % 2000);
+
     size_t n = amph_rdp_put_hdr(to, &h);
     uint64_t words[4] = { dice(s), dice(s), dice(s), dice(s) };
     struct amph_rdp_ackblk ack = { .largest = dice(s) % 40,
                                    .delay_us = (uint32_t)(dice(s) % 1000),
                                    .limit = { dice(s) >> dice(s) % 64, 0 } };
+
     if (h.flags & RDP_F_ACK)
         n += amph_rdp_put_ack(to + n, &ack, words, h.ack_words);
+
     const struct amph_rdp_conn *c = r ? r->conn[0] : NULL;
     uint64_t next = !c                     ? 0
                     : h.lane < AMPH_NLANES ? c->rx[h.lane].expected
@@ -230,8 +271,10 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
                                                    : dice(s) % 8 ? dice(s) % 20
                                                                  : dice(s)),
                                    .after = dice(s) % 8 ? 0 : dice(s) % 50 };
+
     if (h.flags & RDP_F_SEG)
         n += amph_rdp_put_seghdr(to + n, &seg);
+
     memcpy(to + n, body, len);
     return n + len;
 }
@@ -240,14 +283,19 @@ unsigned fuzz_udp_made_up(uint64_t seed, unsigned count)
 {
     static uint8_t input[4096];
     unsigned n = 0;
+
     for (unsigned i = 0; i < count; i++) {
         size_t len = make_packet(&seed, input + 1);
+
         input[0] = dice(&seed) % 64 ? (uint8_t)dice(&seed) : 0;
         if (dice(&seed) % 16 == 0)
             input[1 + dice(&seed) % len] ^= (uint8_t)dice(&seed);
+
         if (dice(&seed) % 64 == 0)
             len = dice(&seed) % (len + 1);
+
         n += fuzz_udp_feed(input, len + 1);
     }
+
     return n;
 }

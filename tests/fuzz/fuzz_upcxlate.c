@@ -33,10 +33,12 @@ static size_t pick(size_t n)
 static void load(const char *file)
 {
     FILE *f = fopen(file, "r");
+
     if (f == NULL) {
         perror(file);
         exit(2);
     }
+
     len = fread(text, 1, MAX, f);
     fclose(f);
 }
@@ -45,6 +47,7 @@ static void replace(size_t at, size_t n, const char *with, size_t m)
 {
     if (at > len || len - at < n || len - n + m >= sizeof text)
         return;
+
     memmove(text + at + m, text + at + n, len - at - n);
     memcpy(text + at, with, m);
     len = len - n + m;
@@ -54,9 +57,11 @@ static void replace(size_t at, size_t n, const char *with, size_t m)
 static size_t word(size_t at)
 {
     size_t e = at;
+
     while (e < len &&
            ((text[e] | 32) >= 'a' ? (text[e] | 32) <= 'z' : (text[e] >= '0' && text[e] <= '9')))
         e++;
+
     return e > at ? e : at + 1;
 }
 
@@ -83,9 +88,12 @@ static void copy_part(size_t at)
 {
     size_t from = pick(len);
     size_t n = pick(pick(2) ? 20 : 400);
+
     if (from + n >= len)
         return;
+
     char *copy = malloc(n + 1);
+
     memcpy(copy, text + from, n);
     replace(at, 0, copy, n);
     free(copy);
@@ -103,6 +111,7 @@ static void damage(void)
 {
     size_t at = pick(len);
     size_t e = word(at);
+
     switch (pick(8)) {
     case 0:
         replace(at, e - at, "", 0);
@@ -132,11 +141,15 @@ static void translate(void)
     char name[64];
     int fd = memfd_create("fuzz", 0);
     int null = open("/dev/null", O_WRONLY);
+
     if (fd < 0 || write(fd, text, len) != (ssize_t)len)
         _exit(77);
+
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     dup2(null, 1);
+
     char *argv[] = { "upcxlate", name, NULL };
+
     alarm(5);
     exit(upcxlate_main(2, argv));
 }
@@ -146,44 +159,60 @@ int main(int argc, char **argv)
     time_t end = time(NULL) + atoi(argc > 3 ? argv[1] : "1");
     long runs = 0;
     long accepted = 0;
+
     state = 88172645463325252ull + 31ull * (unsigned)atoi(argc > 3 ? argv[2] : "1");
     if (argc < 4)
         return 2;
+
     char errors[] = "/tmp/fuzz_upcxlate.XXXXXX";
     int err = mkstemp(errors);
+
     while (time(NULL) < end) {
         load(argv[3 + pick((size_t)argc - 3)]);
         for (size_t n = 1 + pick(6); n && len; n--)
             damage();
+
         if (ftruncate(err, 0) != 0 || lseek(err, 0, SEEK_SET) != 0)
             return 2;
+
         pid_t pid = fork();
+
         if (pid == 0) {
             dup2(err, 2);
             translate();
         }
+
         int status;
+
         waitpid(pid, &status, 0);
         runs++;
         accepted += status == 0;
         if (WIFEXITED(status) && WEXITSTATUS(status) <= 2 &&
             (status == 0 || lseek(err, 0, SEEK_END) > 0))
             continue;
+
         printf("input %ld ends with status %x:\n", runs, (unsigned)status);
         fflush(stdout);
+
         FILE *f = fopen("fuzz-upcxlate.input", "w");
+
         if (f) {
             fwrite(text, 1, len, f);
             fclose(f);
         }
+
         lseek(err, 0, SEEK_SET);
+
         char line[4096];
+
         for (ssize_t n; (n = read(err, line, sizeof line)) > 0;)
             if (write(1, line, (size_t)n) != n)
                 break;
+
         unlink(errors);
         return 1;
     }
+
     unlink(errors);
     printf("%ld inputs, %ld translated\n", runs, accepted);
     return runs < 5;

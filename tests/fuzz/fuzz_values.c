@@ -31,40 +31,49 @@ static bool present(void)
 {
     return true;
 }
+
 static enum amph_status open_kvs(struct amph_kvs **kvs_p)
 {
     *kvs_p = &kvs;
     return AMPH_OK;
 }
+
 static enum amph_status put(struct amph_kvs *k, const char *name, const void *data,
                             size_t len_bytes)
 {
     return AMPH_OK;
 }
+
 static enum amph_status get(struct amph_kvs *k, uint32_t owner, const char *name, void **data_p,
                             size_t *len_p)
 {
     size_t n = left ? at[0] : 0;
+
     if (n == 0) {
         left -= left > 0;
         at += left > 0;
         return AMPH_ERR_NOENT;
     }
+
     n = n < left - 1 ? n : left - 1;
     *data_p = malloc(n + 1); /* as the contract has it: one byte more, so that text can be ended */
     memcpy(*data_p, at + 1, n);
     *len_p = n;
     at += 1 + n;
     left -= 1 + n;
+
     return AMPH_OK;
 }
+
 static enum amph_status nothing(struct amph_kvs *k)
 {
     return AMPH_OK;
 }
+
 static void abort_kvs(struct amph_kvs *k, int code)
 {
 }
+
 static void close_kvs(struct amph_kvs *k)
 {
 }
@@ -89,25 +98,31 @@ static void join(void)
     struct amph_boot *boot;
     void *value;
     size_t n;
+
     if (amph_boot_pmix.open(true, &boot) != AMPH_OK)
         return;
+
     boot->kind = &amph_boot_pmix;
     boot->joined = true;
     boot->job.proc[boot->self].stated = true;
     boot->job.proc[boot->self].pointer_bytes = 8;
     boot->job.proc[boot->self].page_bytes = 4096;
     boot->kind->publish(boot, "am", "mine", 4);
+
     if (boot->kind->exchange(boot, "am") == AMPH_OK) {
         boot->exchanged = true;
         for (uint32_t i = 0; i < boot->job.nproc[boot->group]; i++)
             touch(boot->value[i], boot->value_len[i]);
+
         for (uint32_t i = 0; i < boot->job.nhosts; i++)
             touch(boot->job.host_name[i], strlen(boot->job.host_name[i]));
+
         if (boot->kind->lookup(boot, 0, "seg", 0, &value, &n) == AMPH_OK) {
             touch(value, n);
             free(value);
         }
     }
+
     boot->kind->close(boot);
     amph_jobdesc_free(&boot->job);
     free(boot->value);
@@ -120,12 +135,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     if (len < 1)
         return 0;
+
     const bool servers = bytes[0] & 8;
+
     setenv("AMPHORA_SERVERS", servers ? "1" : "0", 1);
     amph_env_reload();
     kvs = (struct amph_kvs){ .ops = &amph_kvs_pmix, .rank = 0, .size = 2 + bytes[0] % 4 };
     at = bytes + 1;
     left = len - 1;
     join();
+
     return 0;
 }

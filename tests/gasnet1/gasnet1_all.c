@@ -33,6 +33,7 @@ static size_t long_bytes(void)
 static void on_short(gasnet_token_t token, gasnet_handlerarg_t a, gasnet_handlerarg_t b)
 {
     gasnet_node_t src = nodes;
+
     CHECK(gasnet_AMGetMsgSource(token, &src) == GASNET_OK && (gasnet_handlerarg_t)src == a &&
           b == -a - 1);
     gasnet_hsl_lock(&lock);
@@ -74,6 +75,7 @@ static void on_medium_back(gasnet_token_t token, void *buf, size_t nbytes, gasne
 static void on_long_back(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handlerarg_t a)
 {
     gasnet_node_t src;
+
     CHECK(gasnet_AMGetMsgSource(token, &src) == GASNET_OK);
     CHECK((gasnet_node_t)a == me && right(buf, nbytes, me, 2) == nbytes);
     CHECK((char *)buf == (char *)seg[me].addr + (size_t)(nodes + src) * PART);
@@ -109,8 +111,10 @@ static void test_messages(void)
 {
     unsigned want = 0;
     gasnet_handlerarg_t id = (gasnet_handlerarg_t)me;
+
     for (gasnet_node_t to = 0; to < nodes; to++) {
         size_t n = to % 2 ? 100 : gasnet_AMMaxMedium() < PART ? gasnet_AMMaxMedium() : PART;
+
         CHECK(gasnet_AMRequestShort2(to, H_SHORT, id, -id - 1) == GASNET_OK);
         CHECK(gasnet_AMRequestShort(to, H_SHORT, id, -id - 1) == GASNET_OK);
         fill(out, PART, me, 1);
@@ -127,8 +131,10 @@ static void test_messages(void)
         want++;
         GASNET_BLOCKUNTIL(acks == want);
     }
+
     while (requests < want)
         CHECK(gasnet_AMPoll() == GASNET_OK);
+
     barrier();
     CHECK(requests == want);
 }
@@ -137,6 +143,7 @@ static void test_blocking(gasnet_node_t to)
 {
     uint64_t word = UINT64_C(0x1122334455667788) + me;
     uint64_t back = 0;
+
     gasnet_put(to, place(to), &word, 8);
     gasnet_get(&back, to, place(to), 8);
     CHECK(back == word);
@@ -150,6 +157,7 @@ static void test_blocking(gasnet_node_t to)
           (unsigned char)in[1005] == pattern(me, 3, 1004));
     for (int i = 5; i < 1005; i++)
         CHECK((unsigned char)in[i] == 0xa7);
+
     gasnet_put_val(to, place(to), 0x4321, 2);
     CHECK(gasnet_get_val(to, place(to), 2) == 0x4321 && gasnet_get_val(to, place(to), 1) == 0x21);
 }
@@ -157,6 +165,7 @@ static void test_blocking(gasnet_node_t to)
 static void test_explicit(gasnet_node_t to)
 {
     gasnet_handle_t h[6];
+
     fill(out, 9000, me, 4);
     h[0] = gasnet_put_nb(to, place(to), out, 1000);
     memset(out, 0, 1000); /* not bulk: the source is free */
@@ -168,25 +177,34 @@ static void test_explicit(gasnet_node_t to)
     gasnet_wait_syncnb_some(h, 6);
     while (gasnet_try_syncnb_some(h, 6) != GASNET_OK)
         ;
+
     while (gasnet_try_syncnb_all(h, 3) != GASNET_OK)
         ;
+
     gasnet_wait_syncnb_all(h, 6);
     for (int i = 0; i < 6; i++)
         CHECK(h[i] == GASNET_INVALID_HANDLE);
+
     gasnet_handle_t one = gasnet_get_nb(in, to, place(to), 1000);
     gasnet_handle_t two = gasnet_get_nb_bulk(in + 1001, to, place(to) + 1001, 7000);
+
     while (gasnet_try_syncnb(one) != GASNET_OK)
         ;
+
     gasnet_wait_syncnb(two);
     CHECK(gasnet_try_syncnb(GASNET_INVALID_HANDLE) == GASNET_OK && right(in, 1000, me, 4) == 1000);
     for (size_t i = 1001; i < 8001; i++)
         CHECK((unsigned char)in[i] == pattern(me, 4, i));
+
     gasnet_get(in, to, place(to) + 20000, 500);
     for (int i = 0; i < 500; i++)
         CHECK(in[i] == 0x3c);
+
     gasnet_valget_handle_t v[3];
+
     for (int i = 0; i < 3; i++)
         v[i] = gasnet_get_nb_val(to, place(to) + 30000 - i, (size_t)i + 1);
+
     CHECK(gasnet_wait_syncnb_valget(v[0]) == 0x77);
     CHECK((gasnet_wait_syncnb_valget(v[1]) & 0xff) == gasnet_get_val(to, place(to) + 29999, 1));
     gasnet_wait_syncnb_valget(v[2]);
@@ -201,21 +219,26 @@ static void test_implicit(gasnet_node_t to)
         else
             gasnet_put_nbi_bulk(to, place(to) + i * 1000, out + i * 1000, 1000);
     }
+
     gasnet_wait_syncnbi_puts();
     CHECK(gasnet_try_syncnbi_puts() == GASNET_OK);
+
     for (int i = 0; i < 40; i++) {
         if (i % 2)
             gasnet_get_nbi(in + i * 1000, to, place(to) + i * 1000, 1000);
         else
             gasnet_get_nbi_bulk(in + i * 1000, to, place(to) + i * 1000, 1000);
     }
+
     gasnet_wait_syncnbi_gets();
     CHECK(gasnet_try_syncnbi_gets() == GASNET_OK && right(in, 40000, me, 5) == 40000);
     gasnet_begin_nbi_accessregion();
     gasnet_put_nbi_val(to, place(to), 0x5a5a, 2);
     gasnet_memset_nbi(to, place(to) + 50000, 0x11, 3000);
     gasnet_get_nbi(in, to, place(to) + 1000, 1000);
+
     gasnet_handle_t region = gasnet_end_nbi_accessregion();
+
     CHECK(gasnet_try_syncnbi_all() == GASNET_OK);
     gasnet_wait_syncnb(region);
     CHECK(gasnet_get_val(to, place(to), 2) == 0x5a5a &&
@@ -234,6 +257,7 @@ static void test_small_things(void)
     gex_Client_t client;
     gex_Segment_t segment;
     gasnet_hsl_t l;
+
     gasnet_QueryGexObjects(&client, &ep, &tm, &segment);
     gasnet_QueryGexObjects(NULL, NULL, NULL, NULL);
     CHECK(gex_TM_QueryEP(tm) == ep && gex_EP_QuerySegment(ep) == segment &&
@@ -266,12 +290,15 @@ static void test_small_things(void)
 static void test_attach(int argc, char **argv)
 {
     gasnet_handlerentry_t twice[] = { { 201, (gex_AM_Fn_t)never }, { 201, (gex_AM_Fn_t)never } };
+
     CHECK(gasnet_init(&argc, &argv) == GASNET_OK);
     GASNET_BEGIN_FUNCTION();
     me = gasnet_mynode();
     nodes = gasnet_nodes();
+
     uintptr_t page = GASNET_PAGESIZE;
     uintptr_t size = ((uintptr_t)2 * nodes * PART + page - 1) / page * page;
+
     CHECK(gasnet_getMaxGlobalSegmentSize() >= size && gasnet_getMaxLocalSegmentSize() >= size);
     gex_System_SetVerboseErrors(0);
     CHECK(gasnet_attach(twice, 2, page, 0) == GASNET_ERR_BAD_ARG &&
@@ -289,15 +316,18 @@ static void test_attach(int argc, char **argv)
 int main(int argc, char **argv)
 {
     gasnet_threadinfo_t info = GASNET_GET_THREADINFO();
+
     GASNET_POST_THREADINFO(info);
     test_attach(argc, argv);
     test_small_things();
     test_messages();
+
     for (gasnet_node_t to = 0; to < nodes; to++) {
         test_blocking(to);
         test_explicit(to);
         test_implicit(to);
     }
+
     barrier();
     gasnet_exit(0);
 }

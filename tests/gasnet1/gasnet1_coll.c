@@ -23,6 +23,7 @@ enum {
     TEAMS = 3,
     MOST_MEMBERS = 64
 };
+
 enum {
     FN_SUM,
     FN_AFFINE,
@@ -81,6 +82,7 @@ static int pick_flags(void)
                                GASNET_COLL_OUT_ALLSYNC };
     static const int more[] = { 0, GASNET_COLL_DST_IN_SEGMENT, GASNET_COLL_SRC_IN_SEGMENT,
                                 GASNET_COLL_AGGREGATE };
+
     return in[pick(4)] | out[pick(4)] | more[pick(4)] |
            (pick(2) ? GASNET_COLL_SINGLE : GASNET_COLL_LOCAL);
 }
@@ -91,6 +93,7 @@ static struct call plan(uint64_t serial)
     struct call c = {
         .kind = (int)pick(KINDS), .serial = serial, .flags = pick_flags(), .list = pick(2)
     };
+
     c.tm = teams[pick(TEAMS)];
     c.root = pick(MOST_MEMBERS * 8);
     c.block = corner[pick(pick(4) ? 5 : 9)] + pick(40);
@@ -98,6 +101,7 @@ static struct call plan(uint64_t serial)
     c.elem = c.func == FN_SUM ? 8 : 24;
     if (c.kind >= REDUCE)
         c.block -= c.block % c.elem;
+
     return c;
 }
 
@@ -129,13 +133,16 @@ static void prepare(struct call *c)
 {
     gex_Rank_t me = gex_TM_QueryRank(c->tm);
     gex_Rank_t size = gex_TM_QuerySize(c->tm);
+
     c->root %= size;
     c->src = malloc(blocks(c, true) * c->block + 1);
     c->dst = malloc(blocks(c, false) * c->block + 1);
     memset(c->dst, 0xee, blocks(c, false) * c->block);
     for (size_t j = 0; j < blocks(c, true); j++)
         fill_block(c, c->src + j * c->block, me, (uint32_t)j);
+
     gex_Rank_t place = c->flags & GASNET_COLL_SINGLE ? me : 0;
+
     c->srcs[place] = c->src;
     c->dsts[place] = c->dst;
 }
@@ -143,6 +150,7 @@ static void prepare(struct call *c)
 static gasnet_coll_handle_t start_plain(struct call *c)
 {
     size_t count = c->block / c->elem;
+
     switch (c->kind) {
     case BROADCAST:
         return gasnet_coll_broadcast_nb(c->tm, c->dst, c->root, c->src, c->block, c->flags);
@@ -166,6 +174,7 @@ static gasnet_coll_handle_t start_plain(struct call *c)
 static gasnet_coll_handle_t start_list(struct call *c)
 {
     size_t count = c->block / c->elem;
+
     switch (c->kind) {
     case BROADCAST:
         return gasnet_coll_broadcastM_nb(c->tm, c->dsts, c->root, c->src, c->block, c->flags);
@@ -192,6 +201,7 @@ static void check_fold(const struct call *c, gex_Rank_t last)
 {
     size_t count = c->block / c->elem;
     size_t step = count > 1000 ? count / 500 : 1;
+
     for (size_t i = 0; i < count; i += i + step < count ? step : 1)
         COLL_CHECK(coll_right(c->func == FN_SUM ? GEX_DT_U64 : GEX_DT_USER, c->elem,
                               c->func == FN_SUM ? GEX_OP_ADD : GEX_OP_USER_NC, c->serial, last, i,
@@ -205,22 +215,27 @@ static void check(struct call *c)
     gex_Rank_t me = gex_TM_QueryRank(c->tm);
     gex_Rank_t size = gex_TM_QuerySize(c->tm);
     bool root = me == c->root;
+
     for (gex_Rank_t i = 0; i < size && c->kind < REDUCE; i++) {
         const unsigned char *at = c->dst + (blocks(c, false) > 1 ? i * c->block : 0);
         bool good = true;
+
         if (c->kind == BROADCAST || c->kind == SCATTER)
             good = right_block(c, at, c->root, c->kind == SCATTER ? me : 0);
         else if (c->kind == EXCHANGE)
             good = right_block(c, at, i, me);
         else if (c->kind == GATHER_ALL || root)
             good = right_block(c, at, i, 0);
+
         COLL_CHECK(good, "kind %d, block %u of %zu bytes, root %u of %u, flags %#x", c->kind, i,
                    c->block, c->root, size, (unsigned)c->flags);
     }
+
     if (c->kind == SCAN)
         check_fold(c, me);
     else if (c->kind == REDUCE && root)
         check_fold(c, size - 1);
+
     free(c->src);
     free(c->dst);
 }
@@ -230,18 +245,24 @@ static void wait_all(struct call *c, unsigned n)
     gasnet_coll_handle_t handles[MANY];
     unsigned how = next_random(&own) % 4;
     unsigned left = 0;
+
     for (unsigned i = 0; i < n; i++)
         handles[i] = c[i].handle;
+
     for (unsigned i = n; how == 0 && i-- > 0;)
         gasnet_coll_wait_sync(handles[i]);
+
     for (unsigned i = 0; how == 1 && i < n; i++)
         while (gasnet_coll_try_sync(handles[i]) != GASNET_OK)
             left++;
+
     while (how == 2 && gasnet_coll_try_sync_all(handles, n) != GASNET_OK)
         left++;
+
     if (how == 3) {
         while (gasnet_coll_try_sync_some(handles, n) != GASNET_OK)
             left++;
+
         gasnet_coll_wait_sync_some(handles, n);
         gasnet_coll_wait_sync_all(handles, n);
     }
@@ -251,11 +272,13 @@ static void batch(uint64_t *serial)
 {
     struct call calls[MANY];
     unsigned n = 1 + pick(MANY);
+
     for (unsigned i = 0; i < n; i++) {
         calls[i] = plan(++*serial);
         prepare(&calls[i]);
         calls[i].handle = calls[i].list ? start_list(&calls[i]) : start_plain(&calls[i]);
     }
+
     wait_all(calls, n);
     for (unsigned i = 0; i < n; i++)
         check(&calls[i]);
@@ -273,8 +296,10 @@ static void blocking(gasnet_team_handle_t tm)
     int flags = GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC | GASNET_COLL_LOCAL;
     void *ins = in;
     void *outs = out;
+
     for (uint64_t i = 0; i < n; i++)
         in[i] = me * 100 + i;
+
     gasnet_coll_broadcast(tm, out, 0, in, 8, flags);
     CHECK(out[0] == 0);
     gasnet_coll_broadcastM(tm, &outs, (gasnet_image_t)n - 1, in, 8, flags);
@@ -306,6 +331,7 @@ static void barriers(gasnet_team_handle_t tm)
     int err;
     int id = 0;
     int odd = gex_TM_QueryRank(tm) == gex_TM_QuerySize(tm) - 1 && gex_TM_QuerySize(tm) > 1;
+
     for (int i = 0; i < 20; i++) {
         gasnet_coll_barrier_notify(tm, i, 0);
         if (i % 2)
@@ -313,13 +339,16 @@ static void barriers(gasnet_team_handle_t tm)
                 ;
         else
             err = gasnet_coll_barrier_wait(tm, i, 0);
+
         CHECK(err == GASNET_OK);
     }
+
     gasnet_coll_barrier_notify(tm, odd, 0);
     CHECK(gasnet_coll_barrier_wait(tm, odd, 0) ==
           (gex_TM_QuerySize(tm) > 1 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
     gasnet_coll_barrier_notify(tm, 0, GASNET_BARRIERFLAG_UNNAMED);
     CHECK(gasnet_coll_barrier_wait(tm, 0, GASNET_BARRIERFLAG_UNNAMED) == GASNET_OK);
+
     /* Of all processes, with the name asked for afterwards. */
     CHECK(gasnet_barrier(4711, gasnet_mynode() ? GASNET_BARRIERFLAG_ANONYMOUS : 0) == GASNET_OK);
     CHECK(gasnet_barrier_result(&id) == 0 && id == 4711);
@@ -336,6 +365,7 @@ int main(int argc, char **argv)
     };
     gasnet_image_t images[MOST_MEMBERS];
     uint64_t serial = 0;
+
     CHECK(gasnet_init(&argc, &argv) == GASNET_OK);
     CHECK(gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0) == GASNET_OK);
     CHECK(gasnet_nodes() <= MOST_MEMBERS);
@@ -344,8 +374,10 @@ int main(int argc, char **argv)
     own = coll_seed ^ (gasnet_mynode() + 1) * UINT64_C(0x1234567);
     if (gasnet_mynode() == 0)
         printf("seed %llu\n", (unsigned long long)coll_seed);
+
     for (gasnet_node_t i = 0; i < gasnet_nodes(); i++)
         images[i] = 1;
+
     gasnet_coll_init(images, gasnet_mynode(), table, FN_COUNT, 0);
     teams[0] = GASNET_TEAM_ALL;
     CHECK(gex_TM_Split(&teams[1], GASNET_TEAM_ALL, (int)(gasnet_mynode() % 2),
@@ -353,12 +385,15 @@ int main(int argc, char **argv)
     CHECK(gex_TM_Split(&teams[2], GASNET_TEAM_ALL, gasnet_mynode() == 1,
                        (int)(coll_hash(coll_seed, gasnet_mynode(), 1) % 100), NULL, 0,
                        GEX_FLAG_TM_NO_SCRATCH) == 0);
+
     for (int i = 0; i < TEAMS; i++) {
         blocking(teams[i]);
         barriers(teams[i]);
     }
+
     for (int i = argc > 2 ? atoi(argv[2]) : 15; i > 0; i--)
         batch(&serial);
+
     CHECK(gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
     gasnet_exit(0);
 }

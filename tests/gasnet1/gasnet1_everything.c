@@ -18,6 +18,7 @@ enum {
     H_LONG_BACK,
     H_ASYNC
 };
+
 enum {
     HEAP,
     STACK,
@@ -34,6 +35,7 @@ static uint64_t seed;
 static void on_where(gasnet_token_t token, void *buf, size_t nbytes)
 {
     gasnet_node_t src;
+
     CHECK(gasnet_AMGetMsgSource(token, &src) == GASNET_OK && nbytes == sizeof where[0]);
     memcpy(where[src], buf, nbytes);
     told++;
@@ -43,11 +45,14 @@ static void on_long(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handl
                     gasnet_handlerarg_t back)
 {
     gasnet_node_t src;
+
     CHECK(gasnet_AMGetMsgSource(token, &src) == GASNET_OK);
     CHECK((uintptr_t)buf == where[me][place] + (size_t)src * BYTES &&
           right(buf, nbytes, src, 77) == nbytes);
     longs++;
+
     void *home = (void *)(uintptr_t)(where[src][place] + (size_t)(NODES + me) * BYTES);
+
     CHECK(gasnet_AMReplyLong1(token, (gasnet_handler_t)back, buf, nbytes, home, place) ==
           GASNET_OK);
 }
@@ -55,6 +60,7 @@ static void on_long(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handl
 static void on_long_back(gasnet_token_t token, void *buf, size_t nbytes, gasnet_handlerarg_t place)
 {
     gasnet_node_t src;
+
     CHECK(gasnet_AMGetMsgSource(token, &src) == GASNET_OK);
     CHECK((uintptr_t)buf == where[me][place] + (size_t)(NODES + src) * BYTES &&
           right(buf, nbytes, me, 77) == nbytes);
@@ -75,16 +81,20 @@ static void meet(void)
 static void transfers(gasnet_node_t node, int place, char *out, char *in)
 {
     const size_t sizes[] = { 1, 8, 4096, 65408, 65409, BYTES };
+
     for (unsigned s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         size_t n = sizes[s] - (sizes[s] > 8 ? next_random(&seed) % 8 : 0);
         char *there = mine_at(node, place);
+
         fill(out, n, me, s);
         gasnet_put_bulk(node, there, out, n);
         memset(in, 0, n);
         gasnet_get_bulk(in, node, there, n);
         CHECK(right(in, n, me, s) == n);
         fill(out, n, me, s + 10);
+
         gasnet_handle_t h[2];
+
         h[0] = gasnet_put_nb(node, there, out, n);
         memset(out, 1, n); /* free again */
         gasnet_wait_syncnb(h[0]);
@@ -97,12 +107,15 @@ static void transfers(gasnet_node_t node, int place, char *out, char *in)
         gasnet_get_nbi_bulk(in, node, there, n);
         while (gasnet_try_syncnbi_gets() != GASNET_OK)
             ;
+
         for (size_t i = 0; i < n; i++)
             CHECK(in[i] == 0x5a);
     }
+
     for (int i = 0; i < 2000; i++)
         gasnet_put_nbi_val(node, mine_at(node, place) + 8 * i, (gasnet_register_value_t)i * 7 + me,
                            8);
+
     gasnet_wait_syncnbi_puts();
     CHECK(gasnet_get_val(node, mine_at(node, place) + 8 * 1999, 8) ==
           (gasnet_register_value_t)1999 * 7 + me);
@@ -115,8 +128,10 @@ static void long_messages(gasnet_node_t node, int place, char *out)
     size_t most = gasnet_AMMaxLongRequest() < gasnet_AMMaxLongReply() ? gasnet_AMMaxLongRequest()
                                                                       : gasnet_AMMaxLongReply();
     const size_t sizes[] = { 1, 1000, 20000, most < BYTES ? most : BYTES };
+
     for (unsigned s = 0; s < 4; s++) {
         unsigned before = backs;
+
         fill(out, sizes[s], me, 77);
         if (s % 2)
             CHECK(gasnet_AMRequestLongAsync2(node, H_LONG, out, sizes[s], mine_at(node, place),
@@ -124,8 +139,10 @@ static void long_messages(gasnet_node_t node, int place, char *out)
         else
             CHECK(gasnet_AMRequestLong2(node, H_LONG, out, sizes[s], mine_at(node, place), place,
                                         H_LONG_BACK) == GASNET_OK);
+
         GASNET_BLOCKUNTIL(backs == before + 1);
     }
+
     gex_System_SetVerboseErrors(0);
     CHECK(gasnet_AMRequestLong2(node, H_LONG, out, most + 1, mine_at(node, place), place,
                                 H_LONG_BACK) == GASNET_ERR_BAD_ARG);
@@ -139,12 +156,14 @@ static void pieces(gasnet_node_t node, int place, char *out, char *in)
         ROW = 40,
         DISTANCE = 300
     };
+
     char *there = mine_at(node, place);
     const size_t far[] = { DISTANCE };
     const size_t near[] = { ROW };
     const size_t count[] = { ROW, ROWS };
     gasnet_memvec_t from[2] = { { out + 5, 700 }, { out + 1000, ROWS * ROW - 700 } };
     gasnet_memvec_t to[ROWS];
+
     fill(out, ROWS * ROW + 400, me, 5);
     gasnet_puts_bulk(node, there, far, out, near, count, 1);
     memset(in, 0, ROWS * ROW);
@@ -152,6 +171,7 @@ static void pieces(gasnet_node_t node, int place, char *out, char *in)
     CHECK(right(in, ROWS * ROW, me, 5) == ROWS * ROW);
     for (int i = 0; i < ROWS; i++)
         to[i] = (gasnet_memvec_t){ there + i * 2 * ROW, ROW };
+
     gasnet_putv_bulk(node, ROWS, to, 2, from);
     memset(in, 0, ROWS * ROW);
     gasnet_getv_bulk(1, &(gasnet_memvec_t){ in, ROWS * ROW }, node, ROWS, to);
@@ -166,13 +186,16 @@ static void together(char *heap)
     uint64_t had = 0;
     uint64_t mine, first;
     gex_AD_t ad;
+
     *counter = 0;
     gasnet_barrier(4, 0);
     gex_AD_Create(&ad, amphora_team0, GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET, 0);
+
     for (gasnet_node_t i = 0; i < nodes; i++)
         for (int k = 0; k < 10; k++)
             gex_Event_Wait(gex_AD_OpNB_U64(ad, &had, i, (void *)(uintptr_t)where[i][HEAP],
                                            GEX_OP_FADD, me + 1, 0, 0));
+
     gasnet_barrier(5, 0);
     gex_Event_Wait(gex_AD_OpNB_U64(ad, &mine, me, counter, GEX_OP_GET, 0, 0, 0));
     CHECK(mine == UINT64_C(5) * nodes * (nodes + 1));
@@ -187,6 +210,7 @@ static void check_segments(void)
 {
     gasnet_seginfo_t seg[NODES];
     gasnet_nodeinfo_t info[NODES];
+
     CHECK(gasnet_getSegmentInfo(seg, (int)nodes) == GASNET_OK &&
           gasnet_getNodeInfo(info, (int)nodes) == GASNET_OK);
     for (gasnet_node_t i = 0; i < nodes; i++)
@@ -198,8 +222,10 @@ int main(int argc, char **argv)
     gasnet_handlerentry_t table[] = { { H_WHERE, (gex_AM_Fn_t)on_where },
                                       { H_LONG, (gex_AM_Fn_t)on_long },
                                       { H_LONG_BACK, (gex_AM_Fn_t)on_long_back } };
+
     if (gasnet_init(&argc, &argv) != GASNET_OK)
         return 1;
+
     me = gasnet_mynode();
     nodes = gasnet_nodes();
     seed = me + 1;
@@ -208,26 +234,34 @@ int main(int argc, char **argv)
           gasnet_getMaxGlobalSegmentSize() == (uintptr_t)-1);
     CHECK(gasnet_attach(table, 3, 12345, 0) == GASNET_OK); /* the size is ignored */
     check_segments();
+
     char on_stack[ALL_BYTES];
     char *heap = malloc(ALL_BYTES);
     char *out = malloc(BYTES);
     char *in = malloc(BYTES);
+
     CHECK(heap && out && in);
+
     const uint64_t mine[PLACES] = { (uintptr_t)heap, (uintptr_t)on_stack, (uintptr_t)fixed };
+
     memset(on_stack, 0, sizeof on_stack);
     for (gasnet_node_t i = 0; i < nodes; i++)
         CHECK(gasnet_AMRequestMedium0(i, H_WHERE, (void *)mine, sizeof mine) == GASNET_OK);
+
     GASNET_BLOCKUNTIL(told == nodes);
     meet();
+
     for (gasnet_node_t step = 0; step < nodes; step++)
         for (int place = 0; place < PLACES; place++) {
             transfers((me + step) % nodes, place, out, in);
             long_messages((me + step) % nodes, place, out);
             pieces((me + step) % nodes, place, out, in);
         }
+
     meet();
     together(heap);
     meet();
     gasnet_exit(0);
+
     return 0;
 }

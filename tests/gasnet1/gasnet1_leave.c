@@ -19,6 +19,7 @@ static void write_to_even(const gasnet_seginfo_t *seg, gasnet_node_t me, gasnet_
         uint32_t value = me + 7;
         uint32_t back = 0;
         uint32_t *at = (uint32_t *)seg[i].addr + me;
+
         gasnet_put(i, at, &value, sizeof value);
         gasnet_get(&back, i, at, sizeof back);
         CHECK(back == value);
@@ -28,22 +29,29 @@ static void write_to_even(const gasnet_seginfo_t *seg, gasnet_node_t me, gasnet_
 int main(int argc, char **argv)
 {
     gasnet_seginfo_t seg[MOST];
+
     CHECK(argc == 2 && gasnet_init(&argc, &argv) == GASNET_OK);
     CHECK(gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0) == GASNET_OK);
+
     gasnet_node_t me = gasnet_mynode();
     gasnet_node_t nodes = gasnet_nodes();
+
     CHECK(nodes <= MOST);
     if (me % 2)
         return 0;
+
     CHECK(gasnet_getSegmentInfo(seg, (int)nodes) == GASNET_OK);
     if (!strcmp(argv[1], "attach") && me == 0)
         write_to_even(seg, me, 1); /* the other even ones may have gone, too */
+
     if (!strcmp(argv[1], "last") && me == 0) {
         for (int left = 300; left > 0; left--) { /* no message tells when the others are gone */
             gasnet_AMPoll();
             usleep(1000);
         }
+
         gasnet_put(nodes, seg[0].addr, &me, sizeof me);
     }
+
     return 0;
 }

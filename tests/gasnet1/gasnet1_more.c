@@ -40,6 +40,7 @@ static void check_nodes(void)
     gex_RankInfo_t *nbrhd, *host;
     gex_Rank_t nnbrhd, nhost, sets, my_set, hosts, my_host;
     gasnet_nodeinfo_t *info = calloc(nodes + 1, sizeof *info);
+
     CHECK(info);
     info[nodes].host = 4711;
     CHECK(gasnet_getNodeInfo(info, (int)nodes + 1) == GASNET_OK && info[nodes].host == 4711);
@@ -49,20 +50,27 @@ static void check_nodes(void)
     gex_System_QueryHostInfo(&host, &nhost, NULL);
     gex_System_QueryMyPosition(&sets, &my_set, &hosts, &my_host);
     CHECK(info[me].supernode == my_set && info[me].host == my_host);
+
     for (gex_Rank_t i = 0; i < nnbrhd; i++) {
         gasnet_node_t peer = nbrhd[i].gex_jobrank;
+
         CHECK(info[peer].supernode == my_set);
+
         /* The neighbour's segment is where the offset says. */
         if (peer != me)
             CHECK(*((unsigned char *)seg[peer].addr + info[peer].offset) == 0x11);
     }
+
     for (gex_Rank_t i = 0; i < nhost; i++)
         CHECK(info[host[i].gex_jobrank].host == my_host);
+
     gex_Rank_t same = 0;
+
     for (gasnet_node_t i = 0; i < nodes; i++) {
         same += info[i].supernode == my_set;
         CHECK(info[i].supernode < sets && info[i].host < hosts);
     }
+
     CHECK(same == nnbrhd);
     free(info);
 }
@@ -70,25 +78,31 @@ static void check_nodes(void)
 static void check_barriers(void)
 {
     int id = -1;
+
     CHECK(gasnet_barrier(17, 0) == GASNET_OK && gasnet_barrier_result(&id) == 0 && id == 17);
     CHECK(gasnet_barrier(5, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK &&
           gasnet_barrier_result(&id) != 0);
     CHECK(gasnet_barrier(5, GASNET_BARRIERFLAG_UNNAMED) == GASNET_OK &&
           gasnet_barrier_result(NULL) != 0);
+
     /* One names it, the others do not care. */
     CHECK(gasnet_barrier(99, me == nodes - 1 ? 0 : GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
     CHECK(gasnet_barrier_result(&id) == 0 && id == 99);
     CHECK(gasnet_barrier((int)me, 0) == (nodes > 1 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
     CHECK(gasnet_barrier(1, me ? 0 : GASNET_BARRIERFLAG_MISMATCH) == GASNET_ERR_BARRIER_MISMATCH);
+
     /* Other flags, or another name, at the wait. */
     gasnet_barrier_notify(1, GASNET_BARRIERFLAG_ANONYMOUS);
     CHECK(gasnet_barrier_wait(1, GASNET_BARRIERFLAG_UNNAMED) == GASNET_ERR_BARRIER_MISMATCH);
     gasnet_barrier_notify(1, 0);
     CHECK(gasnet_barrier_wait(2, 0) == GASNET_ERR_BARRIER_MISMATCH);
     gasnet_barrier_notify(8, 0);
+
     int err;
+
     while ((err = gasnet_barrier_try(8, 0)) == GASNET_ERR_NOT_READY)
         ;
+
     CHECK(err == GASNET_OK);
 }
 
@@ -96,6 +110,7 @@ static void check_errors(void)
 {
     static char big[8];
     int verbose = gex_System_GetVerboseErrors();
+
     gex_System_SetVerboseErrors(0);
     CHECK(gasnet_init(NULL, NULL) == GASNET_ERR_RESOURCE);
     CHECK(gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_RESOURCE);
@@ -122,20 +137,24 @@ static void check_both(void)
     gex_Segment_t segment;
     uint64_t value = 1000 + me;
     uint64_t got = 0;
+
     gasnet_QueryGexObjects(&client, &ep, &tm, &segment);
     CHECK(gex_EP_QueryClient(ep) == client && gex_EP_QuerySegment(ep) == segment &&
           gex_TM_QueryEP(tm) == ep);
     CHECK(gex_TM_QueryRank(tm) == me && gex_TM_QuerySize(tm) == nodes &&
           gex_Segment_QueryAddr(segment) == seg[me].addr);
     CHECK(gex_Client_QueryFlags(client) & GEX_FLAG_USES_GASNET1);
+
     gasnet_node_t right_node = (me + 1) % nodes;
     gasnet_node_t left = (me + nodes - 1) % nodes;
     uint64_t *there = (uint64_t *)((char *)seg[right_node].addr + 8192);
     gasnet_handle_t h = gex_RMA_PutNB(tm, right_node, there, &value, sizeof value, GEX_EVENT_NOW,
                                       0);
     int err;
+
     while ((err = gasnet_try_syncnb_nopoll(h)) == GASNET_ERR_NOT_READY)
         gasnet_AMPoll();
+
     CHECK(err == GASNET_OK && gasnet_try_syncnb_nopoll(GASNET_INVALID_HANDLE) == GASNET_OK);
     gasnet_get(&got, right_node, there, sizeof got);
     CHECK(got == value);
@@ -149,7 +168,9 @@ static void check_both(void)
 static void check_names(void)
 {
     GASNET_BEGIN_FUNCTION();
+
     gasnet_threadinfo_t info = GASNET_GET_THREADINFO();
+
     GASNET_POST_THREADINFO(info);
     CHECK(strstr(GASNET_CONFIG_STRING, ",THREADMODEL=" AMPHORA_THREADMODE_NAME ",SEGMENT=LARGE,") &&
           strstr(GASNET_CONFIG_STRING, "CONDUIT=OFI"));
@@ -172,12 +193,15 @@ static void check_names(void)
 int main(int argc, char **argv)
 {
     gasnet_handlerentry_t table[] = { { H_ADD, (gex_AM_Fn_t)on_add } };
+
     if (gasnet_attach(NULL, 0, 0, 0) != GASNET_ERR_NOT_INIT ||
         gasnet_AMRequestShort0(0, H_ADD) != GASNET_ERR_NOT_INIT ||
         gasnet_getNodeInfo(NULL, 0) != GASNET_ERR_NOT_INIT || gasneti_nodes != 0)
         return 2;
+
     if (gasnet_init(&argc, &argv) != GASNET_OK)
         return 1;
+
     me = gasnet_mynode();
     nodes = gasnet_nodes();
     seg = calloc(nodes, sizeof *seg);

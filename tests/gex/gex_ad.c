@@ -27,6 +27,7 @@ static void *segment_of(gex_Rank_t rank)
 {
     void *base;
     uintptr_t len;
+
     CHECK(gex_Segment_QueryBound(team, rank, &base, NULL, &len) == 0);
     return base;
 }
@@ -161,15 +162,18 @@ static void storm(void)
 {
     gex_AD_t words, floats;
     uint64_t *mine = segment_of(me);
+
     gex_AD_Create(&words, team, GEX_DT_U64, GEX_OP_ADD | GEX_OP_FADD | GEX_OP_INC | GEX_OP_GET,
                   GEX_FLAG_AD_FAVOR_REMOTE);
     gex_AD_Create(&floats, team, GEX_DT_DBL, GEX_OP_ADD, 0);
     memset(mine, 0, WORDS * sizeof *mine);
     barrier();
+
     for (int i = 0; i < STORM; i++) {
         gex_Rank_t rank = (gex_Rank_t)((unsigned)random() % size);
         uint64_t *at = segment_of(rank);
         uint64_t old;
+
         switch (i % 4) {
         case 0:
             CHECK(gex_AD_OpNBI_U64(words, NULL, rank, at, GEX_OP_ADD, 3, 0, 0) == 0);
@@ -185,18 +189,23 @@ static void storm(void)
             break;
         }
     }
+
     gex_NBI_Wait(GEX_EC_RMW, 0);
     barrier();
+
     uint64_t sum = 0;
     double real = 0;
+
     for (gex_Rank_t r = 0; r < size; r++) {
         uint64_t v;
         double d;
+
         gex_Event_Wait(gex_AD_OpNB_U64(words, &v, r, segment_of(r), GEX_OP_GET, 0, 0, 0));
         gex_RMA_GetBlocking(team, &d, r, (char *)segment_of(r) + 8, sizeof d, 0);
         sum += v;
         real += d;
     }
+
     CHECK(sum == (uint64_t)size * STORM / 4 * 6);
     CHECK(real == size * (STORM / 4) * 0.5);
     barrier();
@@ -212,14 +221,17 @@ static void tickets_and_lock(void)
         TICKETS = 200,
         TURNS = 30
     };
+
     gex_AD_t ad;
     int32_t *words = segment_of(0);
     int32_t *marks = segment_of(me);
     int32_t ticket, was, v;
+
     gex_AD_Create(&ad, team, GEX_DT_I32,
                   GEX_OP_FINC | GEX_OP_FCAS | GEX_OP_SET | GEX_OP_CSWAP | GEX_OP_FADD, 0);
     memset(segment_of(me), 0, SEGMENT);
     barrier();
+
     for (int i = 0; i < TICKETS; i++) {
         gex_Event_Wait(gex_AD_OpNB_I32(ad, &ticket, 0, words, GEX_OP_FINC, 0, 0, 0));
         CHECK(ticket >= 0 && ticket < (int32_t)(TICKETS * size));
@@ -228,6 +240,7 @@ static void tickets_and_lock(void)
                                        1, 0, 0));
         CHECK(was == 0);
     }
+
     (void)marks;
     for (int i = 0; i < TURNS; i++) {
         do {
@@ -237,16 +250,19 @@ static void tickets_and_lock(void)
             gex_Event_Wait(gex_AD_OpNB_I32(ad, &was, 0, words + 1, GEX_OP_CSWAP, 0, (int32_t)me + 1,
                                            GEX_FLAG_AD_ACQ));
         } while (was != 0);
+
         gex_RMA_GetBlocking(team, &v, 0, words + 2, sizeof v, 0);
         v++;
         gex_RMA_PutBlocking(team, 0, words + 2, &v, sizeof v, 0);
         gex_RMA_PutBlocking(team, 0, words + 3, &v, sizeof v, 0);
         gex_Event_Wait(gex_AD_OpNB_I32(ad, NULL, 0, words + 1, GEX_OP_SET, 0, 0, GEX_FLAG_AD_REL));
     }
+
     barrier();
     if (me == 0)
         CHECK(words[0] == (int32_t)(TICKETS * size) && words[2] == (int32_t)(TURNS * size) &&
               words[3] == words[2]);
+
     barrier();
     gex_AD_Destroy(ad);
 }
@@ -257,18 +273,23 @@ static void immediate(void)
     uint64_t *at = (uint64_t *)segment_of((me + 1) % size) + 100 + me;
     uint64_t zero = 0;
     uint64_t done = 0;
+
     gex_AD_Create(&ad, team, GEX_DT_U64, GEX_OP_INC | GEX_OP_GET, 0);
     gex_RMA_PutBlocking(team, (me + 1) % size, at, &zero, sizeof zero, 0);
+
     for (int i = 0; i < 3000; i++)
         done += gex_AD_OpNBI_U64(ad, NULL, (me + 1) % size, at, GEX_OP_INC, 0, 0,
                                  GEX_FLAG_IMMEDIATE) == 0;
+
     for (int i = 0; i < 300; i++) {
         gex_Event_t e = gex_AD_OpNB_U64(ad, NULL, (me + 1) % size, at, GEX_OP_INC, 0, 0,
                                         GEX_FLAG_IMMEDIATE);
+
         done += e != GEX_EVENT_NO_OP;
         if (e != GEX_EVENT_NO_OP)
             gex_Event_Wait(e);
     }
+
     gex_NBI_Wait(GEX_EC_ALL, 0);
     gex_Event_Wait(gex_AD_OpNB_U64(ad, &zero, (me + 1) % size, at, GEX_OP_GET, 0, 0, 0));
     CHECK(zero == done && done > 0);
@@ -282,6 +303,7 @@ int main(int argc, char **argv)
     gex_EP_t ep;
     gex_Segment_t seg;
     gex_TM_t reversed;
+
     CHECK(gex_Client_Init(&client, &ep, &team, "ADTEST", &argc, &argv, 0) == GASNET_OK);
     CHECK(gex_Segment_Attach(&seg, team, SEGMENT) == GASNET_OK);
     me = gex_TM_QueryRank(team);
@@ -291,12 +313,15 @@ int main(int argc, char **argv)
           GEX_OP_TO_NONFETCHING(GEX_OP_FXOR) == GEX_OP_XOR);
     CHECK(gex_TM_Split(&reversed, team, 0, (int)(size - me), NULL, 0, GEX_FLAG_TM_NO_SCRATCH) == 0);
     barrier();
+
     /* to eight processes at most: to all, the test's own work would grow with their square */
     for (gex_Rank_t i = 0; i < size; i += (size + 7) / 8) {
         gex_Rank_t rank = (me + i) % size;
         every_type(team, rank, rank, rank == me ? GEX_FLAG_AD_MY_RANK : 0);
     }
+
     gex_Rank_t next = (me + 1) % size;
+
     every_type(reversed, gex_TM_TranslateJobrankToRank(reversed, next), next, 0);
     every_type(reversed, next, next, GEX_FLAG_RANK_IS_JOBRANK);
     storm();
@@ -304,5 +329,6 @@ int main(int argc, char **argv)
     immediate();
     barrier();
     gasnet_exit(0);
+
     return 0;
 }

@@ -41,15 +41,18 @@ static gex_Rank_t check_token(gex_Token_t token, int index, bool is_req, bool is
                               unsigned nargs)
 {
     gex_Token_Info_t info;
+
     CHECK(gex_Token_Info(token, &info, GEX_TI_ALL) == GEX_TI_ALL);
     CHECK(info.gex_srcrank < size && info.gex_ep == ep && info.gex_is_req == is_req &&
           info.gex_is_long == is_long);
     CHECK(info.gex_entry->gex_index == index && info.gex_entry->gex_nargs == nargs &&
           info.gex_entry->gex_cdata == &tm);
     CHECK(strcmp(info.gex_entry->gex_name, "handler") == 0);
+
     if (is_req)
         CHECK(gex_Token_MaxReplyMedium(token, GEX_EVENT_NOW, 0, nargs) >= 65408 &&
               gex_Token_MaxReplyLong(token, GEX_EVENT_NOW, 0, 0) >= 512);
+
     return info.gex_srcrank;
 }
 
@@ -199,17 +202,21 @@ static void send_all(gex_Rank_t to, int m, size_t medium, size_t long_bytes, uns
 {
     gex_AM_Arg_t a[16];
     gex_Event_t lc = GEX_EVENT_NO_OP;
+
     for (int i = 0; i < 16; i++)
         a[i] = arg(me, m, i);
+
     senders[m].short_one(to, a);
     fill(payload, HALF, me, (uint32_t)m);
     senders[m].medium_one(to, a, medium, m % 3 == 0 ? GEX_EVENT_GROUP : &lc);
     if (m % 3)
         gex_Event_Wait(lc);
+
     /* Both longs go to one place with the same bytes. */
     senders[m].long_one(to, a, long_bytes, m % 2 ? GEX_EVENT_GROUP : &lc);
     if (m % 2 == 0)
         gex_Event_Wait(lc);
+
     gex_NBI_Wait(GEX_EC_AM, 0);
     CHECK(gex_NBI_Test(GEX_EC_ALL, 0) == GASNET_OK);
     await_replies(expected, 6);
@@ -220,19 +227,24 @@ static void test_messages(void)
     static const size_t sizes[] = { 0, 1, 7, 8, 64, 1000, 4096, 8192, 30000, 65408 };
     unsigned expected = 0;
     uint64_t seed = 12345 + me;
+
     for (gex_Rank_t k = 0; k < size; k++) {
         gex_Rank_t to = (me + k) % size;
+
         for (int m = 0; m < NH; m++) {
             size_t medium = sizes[(unsigned)m % (sizeof sizes / sizeof *sizes)];
             size_t long_bytes = m == 5 ? HALF : m == 6 ? 0 : next_random(&seed) % 100000;
             size_t most = gex_AM_LUBRequestLong();
+
             long_bytes = long_bytes < most ? long_bytes : most;
             send_all(to, m, medium, long_bytes, &expected);
         }
     }
+
     barrier();
     while (seen_requests < expected) /* as many have come as have gone */
         gasnet_AMPoll();
+
     CHECK(seen_requests == expected);
     barrier();
 }
@@ -244,11 +256,13 @@ static void test_immediate(void)
     unsigned refused = 0;
     gex_AM_Arg_t a0 = arg(me, 2, 0);
     gex_AM_Arg_t a1 = arg(me, 2, 1);
+
     for (int i = 0; i < 3000; i++)
         while (gex_AM_RequestShort2(tm, (me + 1) % size, H_SHORT + 2, GEX_FLAG_IMMEDIATE, a0, a1)) {
             refused++;
             gasnet_AMPoll();
         }
+
     GASNET_BLOCKUNTIL(seen_replies == before + 3000);
     barrier();
 }
@@ -261,9 +275,11 @@ static void test_limits(void)
                                         gex_AM_MaxRequestLong, gex_AM_MaxReplyLong };
     size_t (*const lub[])(void) = { gex_AM_LUBRequestMedium, gex_AM_LUBReplyMedium,
                                     gex_AM_LUBRequestLong, gex_AM_LUBReplyLong };
+
     for (int k = 0; k < 4; k++) {
         CHECK(lub[k]() >= (k < 2 ? 65408 : 512));
         CHECK(max[k](tm, GEX_RANK_INVALID, GEX_EVENT_NOW, 0, 16) >= lub[k]());
+
         for (gex_Rank_t i = 0; i < size; i++)
             for (unsigned nargs = 0; nargs <= 16; nargs++)
                 CHECK(max[k](tm, i, GEX_EVENT_GROUP, 0, nargs) >= lub[k]());
@@ -289,6 +305,7 @@ static void test_registration(void)
                              { 0, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL } };
     gex_AM_Entry_t twice[] = { { 148, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL },
                                { 148, (gex_AM_Fn_t)nothing, ok, 0, NULL, NULL } };
+
     CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
     gex_System_SetVerboseErrors(0);
     CHECK(try_one(H_SHORT, ok, 0) == GASNET_ERR_BAD_ARG); /* taken */
@@ -301,6 +318,7 @@ static void test_registration(void)
     CHECK(gex_EP_RegisterHandlers(ep, NULL, 1) == GASNET_ERR_BAD_ARG &&
           gex_EP_RegisterHandlers(ep, NULL, 0) == GASNET_OK);
     CHECK(gex_EP_RegisterHandlers(ep, any, 3) == GASNET_OK);
+
     /* highest free first */
     CHECK(any[0].gex_index == 255 && any[1].gex_index == 149 && any[2].gex_index == 254);
     gex_System_SetVerboseErrors(1);
@@ -309,18 +327,23 @@ static void test_registration(void)
 int main(int argc, char **argv)
 {
     gex_Segment_t seg;
+
     if (gex_Client_Init(NULL, &ep, &tm, "TEST_AM", &argc, &argv, 0) != GASNET_OK)
         return 2;
+
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();
     test_registration();
+
     uintptr_t page = GASNET_PAGESIZE;
     uintptr_t bytes = (uintptr_t)2 * size * HALF;
+
     CHECK(gex_Segment_Attach(&seg, tm, (bytes + page - 1) / page * page) == GASNET_OK);
     seg_base = gex_Segment_QueryAddr(seg);
     bases = calloc(size, sizeof *bases);
     for (gex_Rank_t i = 0; i < size; i++)
         CHECK(gex_Segment_QueryBound(tm, i, (void **)&bases[i], NULL, NULL) == 0);
+
     barrier();
     test_limits();
     test_messages();

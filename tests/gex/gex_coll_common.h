@@ -26,6 +26,7 @@ static inline uint64_t coll_hash(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t h = a * UINT64_C(0x9e3779b97f4a7c15) ^ (b + 1) * UINT64_C(0xc2b2ae3d27d4eb4f) ^
                  (c + 1) * UINT64_C(0x165667b19e3779f9);
+
     h ^= h >> 29;
     h *= UINT64_C(0xbf58476d1ce4e5b9);
     return h ^ h >> 32;
@@ -47,6 +48,7 @@ static inline void coll_fill_element(gex_DT_t dt, size_t size, gex_OP_t op, uint
     uint64_t h = coll_hash(serial, rank, i);
     double small = op == GEX_OP_MULT ? (double)(1 + h % 2) : (double)(h % 1000) - 500;
     uint32_t word;
+
     switch (dt) {
     case GEX_DT_I32:
         *(int32_t *)at = (int32_t)h;
@@ -91,12 +93,15 @@ static inline void coll_user_element(bool commutes, size_t size, const uint32_t 
 {
     for (size_t k = 0; commutes && k < size / 4; k++)
         right[k] += left[k];
+
     for (size_t k = 0; !commutes && k + 1 < size / 4; k += 2) {
         uint32_t a = left[k] * right[k];
         uint32_t b = right[k] * left[k + 1] + right[k + 1];
+
         right[k] = a;
         right[k + 1] = b;
     }
+
     if (!commutes && size / 4 % 2) /* the first of them all */
         right[size / 4 - 1] = left[size / 4 - 1];
 }
@@ -107,31 +112,37 @@ static inline void coll_combine(gex_DT_t dt, size_t size, gex_OP_t op, const voi
     switch (dt) {
     case GEX_DT_I32: {
         int32_t x = *(const int32_t *)left, *y = right;
+
         *y = COLL_INTEGER(x, *y, uint32_t, int32_t);
         break;
     }
     case GEX_DT_U32: {
         uint32_t x = *(const uint32_t *)left, *y = right;
+
         *y = COLL_INTEGER(x, *y, uint32_t, uint32_t);
         break;
     }
     case GEX_DT_I64: {
         int64_t x = *(const int64_t *)left, *y = right;
+
         *y = COLL_INTEGER(x, *y, uint64_t, int64_t);
         break;
     }
     case GEX_DT_U64: {
         uint64_t x = *(const uint64_t *)left, *y = right;
+
         *y = COLL_INTEGER(x, *y, uint64_t, uint64_t);
         break;
     }
     case GEX_DT_FLT: {
         float x = *(const float *)left, *y = right;
+
         *y = COLL_ARITHMETIC(x, *y, float, float);
         break;
     }
     case GEX_DT_DBL: {
         double x = *(const double *)left, *y = right;
+
         *y = COLL_ARITHMETIC(x, *y, double, double);
         break;
     }
@@ -151,10 +162,12 @@ static inline void coll_user_op(const void *arg1, void *arg2_and_out, size_t cou
                                 const void *cdata)
 {
     const struct coll_user *u = cdata;
+
     COLL_CHECK(count > 0, "an operator was called for no elements");
     for (size_t i = 0; i < count; i++) {
         const char *left = (const char *)arg1 + i * u->size;
         char *right = (char *)arg2_and_out + i * u->size;
+
         if (u->dt == GEX_DT_USER)
             coll_user_element(u->op == GEX_OP_USER, u->size, (const uint32_t *)(const void *)left,
                               (uint32_t *)(void *)right);
@@ -168,19 +181,24 @@ static inline bool coll_right(gex_DT_t dt, size_t size, gex_OP_t op, uint64_t se
                               size_t i, const void *at)
 {
     _Alignas(16) char small[2][64];
+
     char *acc = size <= 64 ? small[0] : malloc(size);
     char *left = size <= 64 ? small[1] : malloc(size);
     gex_OP_t rule = dt != GEX_DT_USER && (op & (GEX_OP_USER | GEX_OP_USER_NC)) ? GEX_OP_ADD : op;
+
     coll_fill_element(dt, size, rule, serial, last, i, acc);
     for (uint32_t r = last; r-- > 0;) {
         coll_fill_element(dt, size, rule, serial, r, i, left);
         coll_combine(dt, size, rule, left, acc);
     }
+
     bool same = memcmp(acc, at, size) == 0;
+
     if (size > 64) {
         free(acc);
         free(left);
     }
+
     return same;
 }
 

@@ -42,8 +42,10 @@ static inline void fill(void *buf, size_t n, uint32_t writer, uint32_t step)
 static inline size_t right(const void *buf, size_t n, uint32_t writer, uint32_t step)
 {
     size_t i = 0;
+
     while (i < n && ((const unsigned char *)buf)[i] == pattern(writer, step, i))
         i++;
+
     return i;
 }
 

@@ -34,43 +34,59 @@ static void in_handler(gex_Token_t token)
 {
     gex_AM_SrcDesc_t sd;
     gex_Token_Info_t info;
+
     if (is("request_in_handler"))
         gex_AM_RequestShort0(tm, 1, H_NOTHING, 0);
+
     if (is("put_in_handler"))
         gex_RMA_PutBlocking(tm, 1, there, buf, 8, 0);
+
     if (is("get_in_handler"))
         gex_Event_Wait(gex_RMA_GetNB(tm, buf, 1, there, 8, 0));
+
     if (is("poll_in_handler"))
         gasnet_AMPoll();
+
     if (is("test_in_handler"))
         gex_Event_Test(GEX_EVENT_INVALID);
+
     if (is("sync_in_handler"))
         gex_NBI_Wait(GEX_EC_ALL, 0);
+
     if (is("barrier_in_handler"))
         gex_Coll_BarrierNB(tm, 0);
+
     if (is("prepare_in_handler"))
         gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 100, NULL, 0, 0);
+
     if (is("lock_left"))
         gex_HSL_Lock(&lock);
+
     if (is("reply_locked")) {
         gex_HSL_Lock(&lock);
         gex_AM_ReplyShort0(token, H_NOTHING, 0);
     }
+
     if (is("reply_twice")) {
         gex_AM_ReplyShort0(token, H_NOTHING, 0);
         gex_AM_ReplyShort0(token, H_NOTHING, 0);
     }
+
     if (is("reply_left"))
         gex_AM_PrepareReplyMedium(token, NULL, 100, 100, NULL, 0, 0);
+
     if (is("reply_between")) {
         sd = gex_AM_PrepareReplyMedium(token, NULL, 100, 100, NULL, 0, 0);
         gex_AM_ReplyShort0(token, H_NOTHING, 0);
         gex_AM_CommitReplyMedium0(sd, H_NOTHING, 0);
     }
+
     if (is("reply_to_reply"))
         gex_AM_ReplyShort0(token, H_REPLY, 0);
+
     if (is("other_token"))
         gex_Token_Info((gex_Token_t)(void *)&info, &info, GEX_TI_ALL);
+
     kept = token;
 }
 
@@ -90,6 +106,7 @@ static void run_handler(void)
     gex_AM_RequestShort0(tm, 0, H_BAD, 0);
     while (!kept)
         gasnet_AMPoll();
+
     for (int i = 0; i < 100; i++)
         gasnet_AMPoll();
 }
@@ -101,60 +118,73 @@ static void stale_token(void)
     run_handler();
     gex_Token_MaxReplyMedium(kept, GEX_EVENT_NOW, 0, 0);
 }
+
 static void stale_reply(void)
 {
     run_handler();
     gex_AM_ReplyShort0(kept, H_NOTHING, 0);
 }
+
 static void put_locked(void)
 {
     gex_HSL_Lock(&lock);
     gex_RMA_PutBlockingVal(tm, 1, there, 1, 8, 0);
 }
+
 static void poll_locked(void)
 {
     CHECK(gex_HSL_Trylock(&lock) == GASNET_OK);
     gasnet_AMPoll();
 }
+
 static void wait_locked(void)
 {
     gex_HSL_Lock(&lock);
     GASNET_BLOCKUNTIL(never);
 }
+
 static void lock_twice(void)
 {
     gex_HSL_Lock(&lock);
     gex_HSL_Lock(&lock);
 }
+
 static void unlock_free(void)
 {
     gex_HSL_Lock(&lock);
     gex_HSL_Unlock(&lock);
     gex_HSL_Unlock(&lock);
 }
+
 static void destroy_held(void)
 {
     gex_HSL_Lock(&lock);
     gex_HSL_Destroy(&lock);
 }
+
 static void put_between(void)
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 100, NULL, 0, 0);
+
     gex_RMA_PutBlocking(tm, 1, there, buf, 8, 0);
     gex_AM_CommitRequestMedium0(sd, H_NOTHING, 100);
 }
+
 static void poll_between(void)
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(tm, 1, buf, 100, 100, NULL, GEX_EVENT_NOW, 0,
                                                     0);
+
     gasnet_AMPoll();
     gex_AM_CommitRequestLong0(sd, H_NOTHING, 100, there);
 }
+
 static void other_dest(void)
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(tm, 1, NULL, 100, 100, there, NULL, 0, 0);
     gex_AM_CommitRequestLong0(sd, H_NOTHING, 100, (char *)there + 8);
 }
+
 static void prepare_offset(void)
 {
     gex_AM_PrepareRequestMedium(tm, 1, buf, 8, 8, GEX_EVENT_NOW, GEX_FLAG_SELF_SEG_OFFSET, 0);
@@ -166,72 +196,93 @@ static void prepare_offset(void)
 static gex_Event_t barrier_event(void)
 {
     gex_Event_t ev = gex_Coll_BarrierNB(tm, 0);
+
     CHECK(ev != GEX_EVENT_INVALID);
     return ev;
 }
+
 static void event_twice(void)
 {
     gex_Event_t ev = barrier_event();
+
     gex_AM_RequestShort0(tm, 1, H_LATE, 0);
     gex_Event_Wait(ev);
     gex_Event_Wait(ev);
 }
+
 static void event_array(void)
 {
     gex_Event_t ev[2];
+
     ev[0] = ev[1] = barrier_event();
     gex_AM_RequestShort0(tm, 1, H_LATE, 0);
     gex_Event_Wait(ev[0]);
     gex_Event_TestAll(ev + 1, 1, 0);
 }
+
 static gex_Event_t pending_put(gex_Event_t *lc)
 {
     return gex_RMA_PutNB(tm, 1, there, buf, sizeof buf, lc, 0);
 }
+
 static void leaf_after_root(void)
 {
     gex_Event_t lc = GEX_EVENT_INVALID;
     gex_Event_t ev;
+
     do
         ev = pending_put(&lc);
+
     while (lc == GEX_EVENT_INVALID); /* on a network sooner or later one is not sent at once */
     gex_Event_Wait(ev);
     gex_Event_Wait(lc);
 }
+
 static void leaf_of_leaf(void)
 {
     gex_Event_t lc = GEX_EVENT_INVALID;
+
     do
         pending_put(&lc);
+
     while (lc == GEX_EVENT_INVALID);
     gex_Event_QueryLeaf(lc, GEX_EC_LC);
 }
+
 static void leaf_deferred(void)
 {
     gex_Event_t ev;
+
     do
         ev = pending_put(GEX_EVENT_DEFER);
+
     while (ev == GEX_EVENT_INVALID);
     gex_Event_QueryLeaf(ev, GEX_EC_LC);
 }
+
 static void leaf_of_get(void)
 {
     gex_Event_QueryLeaf(gex_RMA_GetNB(tm, buf, 1, there, 64, 0), GEX_EC_LC);
 }
+
 static void region_twice(void)
 {
     gex_NBI_BeginAccessRegion(0);
     gex_RMA_GetNBI(tm, buf, 1, there, 64, 0);
+
     gex_Event_t ev = gex_NBI_EndAccessRegion(0);
+
     CHECK(ev != GEX_EVENT_INVALID);
     gex_Event_Wait(ev);
     gex_Event_Test(ev);
 }
+
 static void event_flags(void)
 {
     gex_Event_t ev = GEX_EVENT_INVALID;
     gex_Event_WaitSome(&ev, 1, GEX_FLAG_IMMEDIATE);
 }
+
 static void nbi_flags(void)
 {
     gex_NBI_Wait(GEX_EC_ALL, 2);
@@ -243,48 +294,59 @@ static void never_self(void)
 {
     gex_RMA_PutBlocking(tm, 0, gex_Segment_QueryAddr(seg), buf, 8, GEX_FLAG_PEER_NEVER_SELF);
 }
+
 static void never_nbrhd(void)
 {
     gex_AM_RequestShort0(tm, 1, H_NOTHING, GEX_FLAG_PEER_NEVER_NBRHD);
 }
+
 static void never_nbrhd_put(void)
 {
     gex_RMA_PutNBI(tm, 1, there, buf, 8, GEX_EVENT_NOW, GEX_FLAG_PEER_NEVER_NBRHD);
 }
+
 static void two_self(void)
 {
     gex_RMA_GetBlocking(tm, buf, 1, there, 8, GEX_FLAG_SELF_SEG_BOUND | GEX_FLAG_SELF_SEG_UNKNOWN);
 }
+
 static void two_peer(void)
 {
     gex_RMA_GetBlocking(tm, buf, 1, 0, 8, GEX_FLAG_PEER_SEG_BOUND | GEX_FLAG_PEER_SEG_OFFSET);
 }
+
 static void two_copy(void)
 {
     gex_AM_RequestMedium0(tm, 1, H_NOTHING, buf, 8, GEX_EVENT_NOW,
                           GEX_FLAG_LC_COPY_YES | GEX_FLAG_LC_COPY_NO);
 }
+
 static void not_bound(void)
 {
     gex_RMA_PutBlocking(tm, 1, there, buf, 8, GEX_FLAG_SELF_SEG_BOUND);
 }
+
 static void offset_outside(void)
 {
     gex_RMA_PutBlocking(tm, 1, there, (void *)(uintptr_t)(GASNET_PAGESIZE - 4), 8,
                         GEX_FLAG_SELF_SEG_OFFSET);
 }
+
 static void least_request(void)
 {
     gex_AM_RequestMedium0(tm, 1, H_NOTHING, buf, 8, GEX_EVENT_NOW,
                           GEX_FLAG_AM_PREPARE_LEAST_CLIENT);
 }
+
 static void null_source(void)
 {
     gex_AM_RequestMedium0(tm, 1, H_NOTHING, NULL, 8, GEX_EVENT_NOW, 0);
 }
+
 static void nested_commit(void) /* allowed: everything that looks like misuse and is none */
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, 1, NULL, 100, 100, NULL, 0, 0);
+
     CHECK(gex_System_QueryJobRank() == 0 && gex_AM_LUBRequestMedium() > 0 &&
           gex_TM_QuerySize(tm) == 2);
     memset(gex_AM_SrcDescAddr(sd), 1, 100);
@@ -310,6 +372,7 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } cases[] = {
+
     HANDLER(request_in_handler),
     HANDLER(put_in_handler),
     HANDLER(get_in_handler),
@@ -369,14 +432,19 @@ static void come_late(gex_Token_t token)
 static void early(void)
 {
     gex_Event_t none = GEX_EVENT_INVALID;
+
     if (is("poll_early"))
         gasnet_AMPoll();
+
     if (is("wait_early"))
         gex_Event_Wait(none);
+
     if (is("nbi_early"))
         gex_NBI_Wait(GEX_EC_ALL, 0);
+
     if (is("region_early"))
         gex_NBI_BeginAccessRegion(0);
+
     if (is("prepare_early"))
         gex_AM_PrepareRequestMedium(NULL, 0, NULL, 1, 1, NULL, 0, 0);
 }
@@ -391,24 +459,30 @@ int main(int argc, char **argv)
         { H_LATE, (gex_AM_Fn_t)come_late, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL,
           "late" },
     };
+
     what = argc > 1 ? argv[1] : "";
     if (strstr(what, "_early")) {
         early();
         return 0;
     }
+
     if (gex_Client_Init(NULL, &ep, &tm, "TEST_DEBUG", &argc, &argv, 0) != GASNET_OK ||
         gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) != GASNET_OK ||
         gex_Segment_Attach(&seg, tm, GASNET_PAGESIZE) != GASNET_OK)
         return 77;
+
     gex_Segment_QueryBound(tm, 1, &there, NULL, NULL);
     gex_Event_Wait(gex_Coll_BarrierNB(tm, 0)); /* all are there before one ends the job */
+
     if (gex_System_QueryJobRank() != 0) {
         GASNET_BLOCKUNTIL(late);
         gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
         GASNET_BLOCKUNTIL(never); /* the job ends meanwhile */
     }
+
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (is(cases[i].name))
             cases[i].fn();
+
     gasnet_exit(0); /* nothing was noticed */
 }

@@ -43,6 +43,7 @@ static void barrier(void)
 static unsigned index_of(gex_Token_t token)
 {
     gex_Token_Info_t info;
+
     CHECK((gex_Token_Info(token, &info, GEX_TI_ALL) & GEX_TI_EP) &&
           info.gex_ep == ep[gex_EP_QueryIndex(info.gex_ep)]);
     CHECK(info.gex_entry->gex_cdata == ep[gex_EP_QueryIndex(info.gex_ep)]);
@@ -69,6 +70,7 @@ static void pull(gex_Token_t token, gex_AM_Arg_t low, gex_AM_Arg_t high, gex_AM_
     static char data[BIG];
     uintptr_t dest = (uintptr_t)((uint64_t)(uint32_t)low | (uint64_t)(uint32_t)high << 32);
     unsigned index = index_of(token);
+
     fill(data, (size_t)nbytes, me, index);
     CHECK(gex_AM_ReplyLong1(token, H_BACK + 1, data, (size_t)nbytes, (void *)dest, GEX_EVENT_NOW, 0,
                             (gex_AM_Arg_t)me) == 0);
@@ -102,6 +104,7 @@ static void register_all(unsigned i)
         { H_BACK, (gex_AM_Fn_t)back, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 1, ep[i], "back" },
         { 0, (gex_AM_Fn_t)back_long, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REPLY, 1, ep[i], "back long" },
     };
+
     CHECK(gex_EP_RegisterHandlers(ep[i], table, 4) == GASNET_OK);
     table[4].gex_index = H_BACK + 1;
     CHECK(gex_EP_RegisterHandlers(ep[i], table + 4, 1) == GASNET_OK);
@@ -114,6 +117,7 @@ static void test_errors(void)
     gex_EP_t other = GEX_EP_INVALID;
     gex_Segment_t seg = GEX_SEGMENT_INVALID;
     char byte;
+
     gex_System_SetVerboseErrors(0);
     CHECK(gex_EP_Create(NULL, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_ERR_BAD_ARG);
     CHECK(gex_EP_Create(&other, GEX_CLIENT_INVALID, GEX_EP_CAPABILITY_RMA, 0) ==
@@ -133,9 +137,11 @@ static void test_errors(void)
     CHECK(gex_Segment_Destroy(GEX_SEGMENT_INVALID, 0) == GASNET_ERR_BAD_ARG);
     CHECK(gex_Segment_Destroy(segment[0], 0) == GASNET_ERR_BAD_ARG);
     CHECK(other == GEX_EP_INVALID && seg == GEX_SEGMENT_INVALID);
+
     /* One member's mistake is told to all of them. */
     gex_EP_t twice[2] = { ep[0], ep[0] };
     int err = gex_EP_PublishBoundSegment(world, twice, me == size - 1 ? 2 : 1, 0);
+
     CHECK(err == (me == size - 1 ? GASNET_ERR_BAD_ARG : GASNET_ERR_RESOURCE));
     gex_System_SetVerboseErrors(1);
 }
@@ -145,6 +151,7 @@ static void make_all(void)
     static const gex_EP_Capabilities_t caps[EPS] = { 0, GEX_EP_CAPABILITY_ALL,
                                                      GEX_EP_CAPABILITY_ALL, GEX_EP_CAPABILITY_RMA,
                                                      GEX_EP_CAPABILITY_AM };
+
     for (unsigned i = 1; i < EPS; i++) {
         CHECK(gex_EP_Create(&ep[i], client, caps[i], 0) == GASNET_OK);
         CHECK(gex_EP_QueryIndex(ep[i]) == i && gex_EP_QueryClient(ep[i]) == client &&
@@ -156,6 +163,7 @@ static void make_all(void)
         if (i != 3)
             register_all(i);
     }
+
     for (unsigned i = 1; i < 4; i++) {
         own[i] = i == 1 ? NULL : (char *)malloc(BYTES) + i; /* of no alignment */
         CHECK(gex_Segment_Create(&segment[i], client, own[i], BYTES - 64 - i, GEX_MK_HOST, 0) ==
@@ -181,22 +189,28 @@ static void test_queries(bool published)
             gex_Event_t ev = gex_EP_QueryBoundSegmentNB(pair, j, &owner, &local, &len,
                                                         GEX_FLAG_IMMEDIATE);
             bool known = published && i < 4;
+
             CHECK(j != me || ev == GEX_EVENT_INVALID);
             CHECK(j == me || (ev == GEX_EVENT_INVALID) == known);
+
             /* some remain for the publication */
             if (ev == GEX_EVENT_NO_OP && (published || (i + j) % 2)) {
                 ev = gex_EP_QueryBoundSegmentNB(pair, j, &owner, &local, &len, 0);
                 gex_Event_Wait(ev);
                 ev = GEX_EVENT_INVALID;
             }
+
             if (ev == GEX_EVENT_NO_OP)
                 continue;
+
             CHECK(len == (i < 4 ? BYTES - 64 - i : 0));
             CHECK(j != me || i == 4 || owner == gex_Segment_QueryAddr(segment[i]));
             if (i < 4)
                 base[i][j] = owner;
+
             void *untouched = &owner;
             int none = gex_Segment_QueryBound(pair, j, i < 4 ? NULL : &untouched, NULL, NULL);
+
             CHECK((none != 0) == (i == 4) && untouched == &owner);
         }
 }
@@ -212,12 +226,14 @@ static void test_rma(void)
 {
     static char out[PLACE], in[PLACE];
     uint32_t step = 0;
+
     for (gex_Rank_t k = 0; k < size; k++)
         for (unsigned from = 0; from < 4; from++)
             for (unsigned to = 1; to < 4; to++) {
                 gex_Rank_t j = (me + k) % size;
                 gex_TM_t pair = gex_TM_Pair(ep[from], to);
                 size_t n = ++step % 3 ? 1 + (step * 977) % 3000 : PLACE - step % 50;
+
                 fill(out, n, me, step);
                 memset(in, 0, sizeof in);
                 gex_Event_Wait(gex_RMA_PutNB(pair, j, place(to, j), out, n, GEX_EVENT_NOW, 0));
@@ -228,6 +244,7 @@ static void test_rma(void)
                 gex_NBI_Wait(GEX_EC_ALL, 0);
                 CHECK((uint32_t)gex_RMA_GetBlockingVal(pair, j, place(to, j), 4, 0) == step);
             }
+
     barrier();
 }
 
@@ -238,13 +255,16 @@ static void test_many_transfers(void)
     char *at = base[2][0];
     gex_TM_t pair = gex_TM_Pair(ep[0], 2);
     gex_Event_t ev[16];
+
     if (me == 0) {
         fill(out, BIG, 5, 6);
         CHECK(gex_RMA_PutBlocking(pair, 0, at, out, BIG, 0) == 0);
     }
+
     barrier();
     for (unsigned i = 0; i < 16; i++)
         ev[i] = gex_RMA_GetNB(pair, in + i * (BIG / 16), 0, at + i * (BIG / 16), BIG / 16, 0);
+
     gex_Event_WaitAll(ev, 16, 0);
     CHECK(right(in, BIG / 16 * 16, 5, 6) == BIG / 16 * 16);
     memset(in, 0, BIG);
@@ -260,6 +280,7 @@ static void test_messages(void)
     static char out[BIG];
     static const unsigned able[] = { 0, 1, 2, 4 }, bound[] = { 1, 2 };
     unsigned sent[EPS] = { 0 };
+
     for (unsigned a = 0; a < 4; a++)
         for (unsigned b = 0; b < 4; b++)
             for (gex_Rank_t j = 0; j < size; j++) {
@@ -267,6 +288,7 @@ static void test_messages(void)
                 unsigned to = able[b];
                 gex_TM_t pair = gex_TM_Pair(ep[from], to);
                 size_t n = 100 + a * 1000 + b * 300;
+
                 fill(out, n, me, n);
                 CHECK(gex_AM_MaxRequestMedium(pair, j, GEX_EVENT_NOW, 0, 3) >= n);
                 CHECK(gex_AM_RequestShort1(pair, j, H_NOTE, 0, (gex_AM_Arg_t)to) == 0);
@@ -276,6 +298,7 @@ static void test_messages(void)
                 sent[from] += 2;
                 GASNET_BLOCKUNTIL(answers(from) == sent[from]);
             }
+
     /* Longs into the segments of other endpoints, and replies into those. */
     for (unsigned a = 0; a < 2; a++)
         for (gex_Rank_t k = 0; k < size; k++) {
@@ -283,13 +306,17 @@ static void test_messages(void)
             unsigned to = bound[a];
             unsigned other = bound[1 - a];
             size_t n = a ? PLACE : 700;
+
             fill(out, n, me, 9);
+
             gex_TM_t pair = gex_TM_Pair(ep[other], to);
+
             CHECK(gex_AM_RequestLong3(pair, j, H_PUSH, out, n, place(to, j), GEX_EVENT_NOW, 0,
                                       (gex_AM_Arg_t)to, (gex_AM_Arg_t)me, 9) == 0);
             sent[other]++;
             GASNET_BLOCKUNTIL(answers(other) == sent[other]);
         }
+
     barrier();
     for (unsigned i = 0; i < EPS; i++)
         CHECK(__atomic_load_n(&notes[i], __ATOMIC_ACQUIRE) ==
@@ -299,6 +326,7 @@ static void test_messages(void)
 static void back_into(unsigned to, gex_Rank_t j, size_t n, unsigned *sent)
 {
     uintptr_t dest = (uintptr_t)base[to][me];
+
     memset((char *)dest, 0, n);
     CHECK(gex_AM_RequestShort3(gex_TM_Pair(ep[to], 0), j, H_PULL, 0, (gex_AM_Arg_t)(uint32_t)dest,
                                (gex_AM_Arg_t)(uint32_t)((uint64_t)dest >> 32),
@@ -313,6 +341,7 @@ static void test_long_replies(void)
 {
     for (unsigned i = 1; i < 3; i++) {
         unsigned sent = answers(i);
+
         for (gex_Rank_t k = 0; k < size; k++) {
             back_into(i, (me + k) % size, 50, &sent);
             back_into(i, (me + k) % size, 30000, &sent);
@@ -320,6 +349,7 @@ static void test_long_replies(void)
                       &sent);
         }
     }
+
     barrier();
 }
 
@@ -331,23 +361,32 @@ static void test_teams(void)
     gex_TM_t tm[2] = { GEX_TM_INVALID, GEX_TM_INVALID };
     gex_TM_t part = GEX_TM_INVALID;
     uint32_t v = 0;
+
     for (gex_Rank_t i = 0; i < size; i++)
         args[i] = (gex_EP_Location_t){ size - 1 - i, 1 + (size - 1 - i) % 2 };
+
     gex_TM_Create(tm, 1, world, args, size, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     CHECK(gex_TM_QueryRank(tm[0]) == size - 1 - me && gex_TM_QueryEP(tm[0]) == ep[1 + me % 2]);
+
     for (gex_Rank_t i = 0; i < size; i++) {
         gex_EP_Location_t loc = gex_TM_TranslateRankToEP(tm[0], i, 0);
         gex_Rank_t j = loc.gex_rank;
+
         CHECK(j == size - 1 - i && loc.gex_ep_index == 1 + j % 2);
+
         uint32_t value = 1000 * me + i;
+
         CHECK(gex_RMA_PutBlocking(tm[0], i, place(loc.gex_ep_index, j), &value, 4, 0) == 0);
         CHECK(gex_RMA_GetBlocking(tm[0], &v, i, place(loc.gex_ep_index, j), 4, 0) == 0 &&
               v == value);
+
         unsigned mine = gex_EP_QueryIndex(gex_TM_QueryEP(tm[0]));
         unsigned sent = answers(mine) + 1;
+
         CHECK(gex_AM_RequestShort1(tm[0], i, H_NOTE, 0, (gex_AM_Arg_t)loc.gex_ep_index) == 0);
         GASNET_BLOCKUNTIL(answers(mine) == sent);
     }
+
     gex_TM_Split(&part, tm[0], (int)me % 2, (int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     CHECK(gex_TM_QueryEP(part) == ep[1 + me % 2] && gex_TM_QueryRank(part) == me / 2);
     CHECK(gex_TM_TranslateRankToEP(part, 0, 0).gex_ep_index == 1 + me % 2);
@@ -355,11 +394,13 @@ static void test_teams(void)
     CHECK(gex_TM_Destroy(part, NULL, 0) == 0);
     gex_Event_Wait(gex_Coll_BarrierNB(tm[0], 0));
     CHECK(gex_TM_Destroy(tm[0], NULL, 0) == 0);
+
     /* Two members in one process: endpoints 1 and 2 of everybody. */
     for (gex_Rank_t i = 0; i < size; i++) {
         args[2 * i] = (gex_EP_Location_t){ i, 2 };
         args[2 * i + 1] = (gex_EP_Location_t){ i, 1 };
     }
+
     gex_TM_Create(tm, 2, world, args, 2 * (size_t)size, NULL, 0,
                   GEX_FLAG_TM_NO_SCRATCH | GEX_FLAG_RANK_IS_JOBRANK);
     CHECK(gex_TM_QueryEP(tm[0]) == ep[2] && gex_TM_QueryEP(tm[1]) == ep[1]);
@@ -380,10 +421,13 @@ static long lines_of_maps(void)
 {
     FILE *f = fopen("/proc/self/maps", "r");
     long lines = 0;
+
     for (int c; f && (c = fgetc(f)) != EOF;)
         lines += c == '\n';
+
     if (f)
         fclose(f);
+
     return lines;
 }
 
@@ -392,12 +436,14 @@ static void test_many(unsigned count)
 {
     long before = 0;
     static char private[5000];
+
     for (unsigned i = 0; i < count; i++) {
         gex_Segment_t seg;
         void *owner, *local;
         uintptr_t len;
         gex_Rank_t next = (me + 1) % size;
         gex_TM_t pair = gex_TM_Pair(ep[0], 4);
+
         CHECK(gex_Segment_Create(&seg, client, i % 3 ? NULL : private, 4000 + i % 1000, GEX_MK_HOST,
                                  0) == GASNET_OK);
         gex_EP_BindSegment(ep[4], seg, 0);
@@ -406,7 +452,9 @@ static void test_many(unsigned count)
         CHECK(len == 4000 + i % 1000);
         CHECK(gex_RMA_PutBlockingVal(pair, next, (char *)owner + len - 4, i, 4, 0) == 0);
         barrier();
+
         uint32_t v;
+
         memcpy(&v, (char *)gex_Segment_QueryAddr(seg) + len - 4, 4);
         CHECK(v == i);
         barrier();
@@ -415,6 +463,7 @@ static void test_many(unsigned count)
         if (i == count / 4)
             before = lines_of_maps();
     }
+
     CHECK(lines_of_maps() < before + 20);
 }
 
@@ -424,18 +473,23 @@ static void test_all(void)
     gex_EP_t other;
     int err = GASNET_OK;
     unsigned made = EPS;
+
     gex_System_SetVerboseErrors(0);
     for (; made < GASNET_MAXEPS &&
            (err = gex_EP_Create(&other, client, GEX_EP_CAPABILITY_AM, 0)) == GASNET_OK;
          made++)
         CHECK(gex_EP_QueryIndex(other) == made);
+
     CHECK(made == 16 && err == GASNET_ERR_RESOURCE);
     for (; gex_EP_Create(&other, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_OK; made++)
         CHECK(gex_EP_QueryIndex(other) == made);
+
     CHECK(made == GASNET_MAXEPS);
+
     gex_AM_Entry_t entry = {
         200, (gex_AM_Fn_t)note, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "note"
     };
+
     CHECK(gex_EP_RegisterHandlers(other, &entry, 1) == GASNET_ERR_BAD_ARG);
     gex_System_SetVerboseErrors(1);
 }
@@ -446,6 +500,7 @@ static void test_bind(void)
     static char out[BIG];
     unsigned sent = 0;
     gex_TM_t turned = GEX_TM_INVALID;
+
     /* learns of the segments later */
     gex_TM_Split(&turned, world, 0, -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     own[0] = me % 2 ? (char *)malloc(BYTES) : NULL;
@@ -457,8 +512,10 @@ static void test_bind(void)
     gex_System_SetVerboseErrors(1);
     for (gex_Rank_t j = 0; j < size; j++)
         CHECK(gex_Segment_QueryBound(world, j, (void **)&base[0][j], NULL, NULL) == 0);
+
     for (gex_Rank_t k = 0; k < size; k++) {
         gex_Rank_t j = (me + k) % size;
+
         for (size_t n = 1; n <= PLACE; n *= 7) {
             fill(out, n, me, n);
             CHECK(gex_RMA_PutBlocking(world, j, place(0, j), out, n, 0) == 0);
@@ -470,10 +527,12 @@ static void test_bind(void)
             sent++;
             GASNET_BLOCKUNTIL(answers(0) == sent);
         }
+
         barrier();
         back_into(0, j, gex_AM_LUBReplyLong() < BIG ? gex_AM_LUBReplyLong() : BIG, &sent);
         barrier();
     }
+
     CHECK(gex_TM_Destroy(turned, NULL, 0) == 0);
     barrier();
     gasnet_exit(0);
@@ -483,12 +542,14 @@ int main(int argc, char **argv)
 {
     if (gex_Client_Init(&client, &ep[0], &world, "TEST_EP", &argc, &argv, 0) != GASNET_OK)
         return 2;
+
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();
     CHECK((size_t)size * PLACE < BYTES - 128);
     register_all(0);
     if (argc > 1 && strcmp(argv[1], "bind") == 0)
         test_bind();
+
     CHECK(gex_Segment_Attach(&segment[0], world, 16 * GASNET_PAGESIZE) == GASNET_OK);
     test_errors();
     make_all();

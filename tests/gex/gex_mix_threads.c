@@ -65,41 +65,51 @@ static void put_nb_leaf(struct worker *w, unsigned slot, size_t len)
 {
     gex_Event_t local;
     gex_Event_t all = gex_RMA_PutNB(tm, w->to, part(w, slot), w->mine[slot], len, &local, 0);
+
     gex_Event_Wait(local);
     gex_Event_Wait(all);
 }
+
 static void put_blocking(struct worker *w, unsigned slot, size_t len)
 {
     CHECK(gex_RMA_PutBlocking(tm, w->to, part(w, slot), w->mine[slot], len, 0) == 0);
 }
+
 static void put_nbi(struct worker *w, unsigned slot, size_t len)
 {
     CHECK(gex_RMA_PutNBI(tm, w->to, part(w, slot), w->mine[slot], len, GEX_EVENT_DEFER, 0) == 0);
     gex_NBI_Wait(GEX_EC_PUT, 0);
 }
+
 static void put_in_region(struct worker *w, unsigned slot, size_t len)
 {
     size_t half = len / 2;
+
     gasnet_begin_nbi_accessregion();
     gasnet_put_nbi_bulk(w->to, part(w, slot), w->mine[slot], half);
     gasnet_put_nbi(w->to, part(w, slot) + half, w->mine[slot] + half, len - half);
     gasnet_wait_syncnb(gasnet_end_nbi_accessregion());
 }
+
 static void put_values(struct worker *w, unsigned slot, size_t len)
 {
     gasnet_handle_t h[SLOT / 8];
     size_t n = len / 8;
+
     for (size_t i = 0; i < n; i++) {
         gasnet_register_value_t v = amphora_load_val(w->mine[slot] + 8 * i, 8);
         h[i] = gasnet_put_nb_val(w->to, part(w, slot) + 8 * i, v, 8);
     }
+
     gasnet_wait_syncnb_all(h, n);
     CHECK(gex_RMA_PutBlocking(tm, w->to, part(w, slot) + 8 * n, w->mine[slot] + 8 * n, len - 8 * n,
                               0) == 0);
 }
+
 static void set_memory(struct worker *w, unsigned slot, size_t len)
 {
     int byte = (int)draw(w, 256);
+
     memset(w->mine[slot], byte, len);
     if (draw(w, 2)) {
         gasnet_memset(w->to, part(w, slot), byte, len);
@@ -115,10 +125,13 @@ static void write_slot(struct worker *w)
     static void (*const ways[])(struct worker *, unsigned, size_t) = { put_nb_leaf, put_blocking,
                                                                        put_nbi,     put_in_region,
                                                                        put_values,  set_memory };
+
     unsigned slot = draw(w, SLOTS);
     size_t len = 1 + draw(w, SLOT);
+
     for (size_t i = 0; i < len; i++)
         w->mine[slot][i] = (unsigned char)draw(w, 256);
+
     ways[draw(w, sizeof ways / sizeof ways[0])](w, slot, len);
 }
 
@@ -130,6 +143,7 @@ static void read_one(struct worker *w)
     size_t start = draw(w, SLOT);
     size_t len = 1 + draw(w, (uint32_t)(SLOT - start));
     unsigned char *to = w->local + draw(w, 8);
+
     switch (draw(w, 4)) {
     case 0:
         CHECK(gex_RMA_GetBlocking(tm, to, w->to, part(w, slot) + start, len, 0) == 0);
@@ -157,19 +171,24 @@ static void read_some(struct worker *w)
     gex_Event_t event[8];
     unsigned slot[8];
     size_t left = 8;
+
     for (unsigned i = 0; i < 8; i++) {
         slot[i] = draw(w, SLOTS);
         event[i] = gex_RMA_GetNB(tm, w->local + 512 * i, w->to, part(w, slot[i]), 512, 0);
     }
+
     while (left) {
         int rc = draw(w, 2) ? (gex_Event_WaitSome(event, 8, 0), 0)
                             : gex_Event_TestSome(event, 8, 0);
+
         if (rc)
             gasnet_AMPoll();
+
         left = 0;
         for (unsigned i = 0; i < 8; i++)
             left += event[i] != GEX_EVENT_INVALID;
     }
+
     for (unsigned i = 0; i < 8; i++)
         CHECK(memcmp(w->local + 512 * i, w->mine[slot[i]], 512) == 0);
 }
@@ -178,14 +197,17 @@ static void *work(void *arg)
 {
     struct worker *w = arg;
     gasnett_atomic_val_t asked = 0;
+
     for (unsigned long i = 0; i < steps; i++) {
         write_slot(w);
         read_one(w);
         if (i % 4 == 0)
             read_some(w);
+
         CHECK(gex_AM_RequestShort1(tm, draw(w, size), H_ECHO, 0, (gex_AM_Arg_t)w->number) == 0);
         asked++;
     }
+
     GASNET_BLOCKUNTIL(gasnett_atomic_read(&answers[w->number], GASNETT_ATOMIC_ACQ) == asked);
     return NULL;
 }
@@ -194,12 +216,14 @@ static void *work(void *arg)
 static struct worker *make_worker(unsigned number)
 {
     struct worker *w = calloc(1, sizeof *w);
+
     CHECK(w != NULL);
     w->number = number;
     w->state = seed * 1000003 + me * 101 + number;
     w->to = (gex_Rank_t)((me + number) % size);
     for (unsigned i = 0; i < SLOTS; i++)
         CHECK((w->mine[i] = calloc(1, SLOT)) != NULL);
+
     return w;
 }
 
@@ -207,6 +231,7 @@ static void free_worker(struct worker *w)
 {
     for (unsigned i = 0; i < SLOTS; i++)
         free(w->mine[i]);
+
     free(w);
 }
 
@@ -216,8 +241,10 @@ int main(int argc, char **argv)
                                       { H_BACK, (gex_AM_Fn_t)back } };
     struct worker *w[THREADS];
     pthread_t thread[THREADS];
+
     if (gasnet_init(&argc, &argv) != GASNET_OK)
         return 3;
+
     seed = argc > 1 ? strtoul(argv[1], NULL, 10) : seed;
     steps = argc > 2 ? strtoul(argv[2], NULL, 10) : steps;
     me = gasnet_mynode();
@@ -232,21 +259,26 @@ int main(int argc, char **argv)
     memset(segment[me].addr, 0, (size_t)size * THREADS * PART);
     if (me == 0)
         printf("seed %lu\n", seed);
+
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
     for (unsigned i = 0; i < THREADS; i++) {
         w[i] = make_worker(i);
         CHECK(pthread_create(&thread[i], NULL, work, w[i]) == 0);
     }
+
     /* the main thread is in a barrier meanwhile */
     gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
     while (gasnet_barrier_try(0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_ERR_NOT_READY)
         gasnett_sched_yield();
+
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(thread[i], NULL);
         free_worker(w[i]);
     }
+
     free(segment);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
     gasnet_exit(0);
+
     return 0;
 }

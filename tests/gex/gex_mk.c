@@ -16,6 +16,7 @@ static void test_errors(void)
 {
     gex_MK_Create_args_t args = { 0, GEX_MK_CLASS_CUDA_UVA, { { 0 } } };
     gex_MK_t mk = GEX_MK_INVALID;
+
     /* one process says the sentences, which the script looks for */
     gex_System_SetVerboseErrors(gex_System_QueryJobRank() == 0);
     CHECK(gex_MK_Create(&mk, client, &args, 0) == GASNET_ERR_BAD_ARG);
@@ -42,6 +43,7 @@ static void test_host(void)
     gex_MK_t mk;
     gex_Segment_t seg;
     int data;
+
     CHECK(gex_MK_QueryClass(GEX_MK_HOST) == GEX_MK_CLASS_HOST &&
           gex_MK_QueryClient(GEX_MK_HOST) == GEX_CLIENT_INVALID);
     CHECK(gex_MK_QueryFlags(GEX_MK_HOST) == 0 && gex_MK_QueryCData(GEX_MK_HOST) == NULL);
@@ -62,8 +64,10 @@ static void test_host(void)
 int main(int argc, char **argv)
 {
     gex_TM_t tm;
+
     if (gex_Client_Init(&client, NULL, &tm, "TEST_MK", &argc, &argv, 0) != GASNET_OK)
         return 2;
+
     CHECK(GASNET_MAXEPS > 1 && GEX_MK_INVALID == 0);
     CHECK(gex_Client_QueryFlags(client) == 0 &&
           strcmp(gex_Client_QueryName(client), "TEST_MK") == 0);

@@ -21,10 +21,12 @@ enum {
     H_MEDIUM_BACK = 196,
     H_LONG_BACK = 213
 };
+
 enum {
     H_CANCEL = 230,
     H_CANCELLED
 };
+
 enum {
     PART = 4096,
     MESSAGES = 17,
@@ -126,9 +128,11 @@ static void messages(void)
     gasnet_node_t to = (me + 1) % nodes;
     char data[BYTES];
     gex_AM_Arg_t args[MESSAGES];
+
     for (int m = 0; m < MESSAGES; m++) {
         for (int i = 0; i < m; i++)
             args[i] = 1000 * m + i;
+
         fill(data, BYTES, me, (uint32_t)m);
         back = 0;
         send[m](to, data, part(to, 0), args);
@@ -141,11 +145,13 @@ static void messages(void)
 static void on_cancel(gex_Token_t token)
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareReplyMedium(token, NULL, 10, 100, NULL, 0, 0);
+
     CHECK(sd != GEX_AM_SRCDESC_NO_OP && gex_AM_CancelReplyMedium(sd, 0) == 0);
     sd = gex_AM_PrepareReplyLong(token, NULL, 10, 100, NULL, NULL, 0, 0);
     CHECK(sd != GEX_AM_SRCDESC_NO_OP && gex_AM_CancelReplyLong(sd, 0) == 0);
     CHECK(gex_AM_ReplyShort0(token, H_CANCELLED, 0) == 0);
 }
+
 static void on_cancelled(gex_Token_t token)
 {
     (void)token;
@@ -159,6 +165,7 @@ static int linked_as_c(void)
 {
     return 3;
 }
+
 GASNETT_END_EXTERNC
 
 #define SAID(a) SAID_(a)
@@ -198,14 +205,20 @@ static void constants(void)
           gasnett_atomic64_signed((uint64_t)-6) == -6);
     CHECK(gasnett_strongatomic32_signed((uint32_t)-7) == -7 &&
           gasnett_strongatomic64_signed((uint64_t)-8) == -8);
+
     gasnett_strongatomic_t a = gasnett_strongatomic_init(-9);
+
     CHECK(gasnett_strongatomic_signed(gasnett_strongatomic_read(&a, 0)) == -9);
+
     const gex_EP_Capabilities_t parts = GEX_EP_CAPABILITY_RMA | GEX_EP_CAPABILITY_AM |
                                         GEX_EP_CAPABILITY_VIS | GEX_EP_CAPABILITY_COLL |
                                         GEX_EP_CAPABILITY_AD;
+
     CHECK((GEX_EP_CAPABILITY_ALL & parts) == parts &&
           !(GEX_EP_CAPABILITY_VIS & GEX_EP_CAPABILITY_COLL & GEX_EP_CAPABILITY_AD));
+
     gex_MK_Class_t class = GEX_MK_CLASS_HOST;
+
     CHECK(gex_MK_QueryClass(GEX_MK_HOST) == class);
 }
 
@@ -221,18 +234,23 @@ static void atomics(gex_TM_t tm)
         { GEX_OP_FMAX, -8, 5, 5 },  { GEX_OP_FSUB, 5, 9, -4 },   { GEX_OP_FDEC, 0, 0, -1 },
         { GEX_OP_FAND, 12, 10, 8 }, { GEX_OP_FOR, 12, 3, 15 },   { GEX_OP_SWAP, 77, 1234, 1234 },
     };
+
     static const gex_Flags_t favours[] = { GEX_FLAG_AD_FAVOR_MY_RANK, GEX_FLAG_AD_FAVOR_MY_NBRHD,
                                            GEX_FLAG_AD_FAVOR_REMOTE };
     gasnet_node_t to = (me + 1) % nodes;
     int64_t *word = (int64_t *)part(to, 2) + me;
     int64_t old = 0;
+
     for (size_t f = 0; f < sizeof favours / sizeof *favours; f++) {
         gex_AD_t ad;
         gex_OP_t all = GEX_OP_GET;
+
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             all |= rows[i].op;
+
         gex_AD_Create(&ad, tm, GEX_DT_I64, all, favours[f]);
         CHECK(gex_AD_QueryFlags(ad) == favours[f]);
+
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             gasnet_put(to, word, &rows[i].before, sizeof *word);
             gex_Event_Wait(gex_AD_OpNB_I64(ad, &old, to, word, rows[i].op, rows[i].operand, 0, 0));
@@ -240,8 +258,10 @@ static void atomics(gex_TM_t tm)
             gex_Event_Wait(gex_AD_OpNB_I64(ad, &old, to, word, GEX_OP_GET, 0, 0, 0));
             CHECK(old == rows[i].after);
         }
+
         /* Here the target is this process itself, which is also a neighbour. */
         int64_t *own = (int64_t *)part(me, 3);
+
         *own = 5;
         gex_Event_Wait(gex_AD_OpNB_I64(ad, &old, me, own, GEX_OP_FSUB, 1, 0, GEX_FLAG_AD_MY_NBRHD));
         CHECK(old == 5);
@@ -260,18 +280,22 @@ static void indexed(gex_TM_t tm)
         PIECES = 16,
         PIECE = 24
     };
+
     gasnet_node_t to = (me + 1) % nodes;
     char got[PIECES * PIECE];
     void *there[PIECES];
     void *here[1] = { got };
+
     fill(part(me, 4), PART, me, 4);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
     for (int i = 0; i < PIECES; i++)
         there[i] = part(to, 4) + i * 100;
+
     CHECK(gex_VIS_IndexedGetBlocking(tm, 1, here, sizeof got, to, PIECES, there, PIECE, 0) == 0);
     for (int i = 0; i < PIECES; i++)
         for (int j = 0; j < PIECE; j++)
             CHECK(got[i * PIECE + j] == (char)pattern(to, 4, (size_t)i * 100 + (size_t)j));
+
     CHECK(GEX_VIS_MAX_PEERCOMPLETION >= 127);
 }
 
@@ -287,21 +311,30 @@ static void teams(gex_TM_t tm)
     int one = 1;
     int mine = (int)me + 1;
     int sum = 0;
+
     gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, &sum, &mine, GEX_DT_USER, sizeof sum, 1, GEX_OP_USER,
                                           fn, &one, 0));
     CHECK(sum == (int)(nodes * (nodes + 1) / 2));
+
     gex_TM_t half;
     size_t least = gex_TM_Split(&half, tm, (int)(me & 1), 0, NULL, 0, GEX_FLAG_TM_SCRATCH_SIZE_MIN);
+
     CHECK(least <= PART);
     gex_TM_Split(&half, tm, (int)(me & 1), 0, part(me, 5), PART, 0);
+
     gex_EP_Index_t index = gex_EP_QueryIndex(gex_TM_QueryEP(half));
+
     CHECK(index == 0);
+
     gex_Memvec_t scratch;
+
     CHECK(gex_TM_Destroy(half, &scratch, 0) && scratch.gex_addr == part(me, 5) &&
           scratch.gex_len == PART);
+
     gasnete_coll_team_t team = gasnete_coll_team_all;
     int value = me == 0 ? 99 : 0;
     int seen = 0;
+
     gasnet_coll_broadcast(team, &seen, 0, &value, sizeof seen,
                           GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC);
     CHECK(seen == 99);
@@ -324,10 +357,12 @@ int main(int argc, char **argv)
     };
     gex_TM_t tm;
     gex_EP_t ep;
+
     CHECK(handlers[0].fnptr == (gex_AM_Fn_t)short_0 && more[0].gex_fnptr == (gex_AM_Fn_t)on_cancel);
     CHECK(gasnet_init(&argc, &argv) == GASNET_OK);
     if (argc > 1)
         gasneti_fatalerror("the end of %s", argv[1]);
+
     gasnet_QueryGexObjects(NULL, &ep, &tm, NULL);
     CHECK(gex_EP_RegisterHandlers(ep, more, 2) == GASNET_OK);
     me = gasnet_mynode();

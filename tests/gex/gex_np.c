@@ -39,6 +39,7 @@ static void check_args(gex_Rank_t src, int m, const gex_AM_Arg_t *args)
 static gex_Rank_t source(gex_Token_t token)
 {
     gex_Token_Info_t info;
+
     CHECK(gex_Token_Info(token, &info, GEX_TI_SRCRANK) & GEX_TI_SRCRANK);
     return info.gex_srcrank;
 }
@@ -47,6 +48,7 @@ static void check_sd(gex_AM_SrcDesc_t sd, const void *client_buf, size_t least, 
 {
     CHECK(sd != GEX_AM_SRCDESC_NO_OP);
     CHECK(gex_AM_SrcDescSize(sd) >= least && gex_AM_SrcDescSize(sd) <= most);
+
     if (client_buf)
         CHECK(gex_AM_SrcDescAddr(sd) == client_buf);
     else
@@ -182,6 +184,7 @@ static void barrier(void)
 static void await_reply(void)
 {
     static unsigned expected;
+
     expected++;
     GASNET_BLOCKUNTIL(seen_replies == expected);
 }
@@ -206,8 +209,10 @@ static void finish(enum how how, gex_Event_t event)
 {
     if (how == GROUP)
         gex_NBI_Wait(GEX_EC_AM, 0);
+
     if (how == EVENT)
         gex_Event_Wait(event);
+
     await_reply();
 }
 
@@ -223,6 +228,7 @@ static void send_medium(gex_Rank_t to, int m, enum how how, int form, size_t n,
     const void *buf = how == ALLOC ? NULL : payload;
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, to, buf, least, most, lc_of(how, &event),
                                                       0, (unsigned)m);
+
     check_sd(sd, buf, least, most);
     fill(gex_AM_SrcDescAddr(sd), n, me, (uint32_t)m);
     commits[m].medium(sd, form, turn % 3 ? n : n - n / 4, a);
@@ -237,6 +243,7 @@ static void send_long(gex_Rank_t to, int m, enum how how, int form, size_t n, co
     char *dest = bases[to] + (size_t)me * PART;
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(tm, to, buf, n, n, turn % 2 ? dest : NULL,
                                                     lc_of(how, &event), 0, (unsigned)m);
+
     check_sd(sd, buf, n, n);
     fill(gex_AM_SrcDescAddr(sd), n, me, (uint32_t)m);
     commits[m].longs(sd, form, turn++ % 3 ? n : n - n / 4, dest, a);
@@ -248,14 +255,18 @@ static void test_all_forms(void)
     static const size_t sizes[] = { 1, 8, 32, 63, 64, 65, 100, 1000, 4096, 8000, 30000, 64408 };
     gex_AM_Arg_t a[16];
     unsigned expected = 0;
+
     for (gex_Rank_t k = 0; k < size; k++) {
         gex_Rank_t to = (me + k) % size;
+
         for (int m = 0; m < NM; m++) {
             for (int i = 0; i < 16; i++)
                 a[i] = arg(me, m, i);
+
             for (int how = 0; how < HOWS; how++) {
                 size_t n =
                     sizes[(size_t)(m * HOWS + how + (int)k) % (sizeof sizes / sizeof *sizes)];
+
                 send_medium(to, m, (enum how)how, (m + how) % 4, n, a);
                 send_long(to, m, (enum how)how, (m + how + 1) % 4,
                           m == 5 || n * 3 > longest ? longest : n * 3, a);
@@ -263,9 +274,11 @@ static void test_all_forms(void)
             }
         }
     }
+
     barrier();
     while (seen_requests < expected)
         gasnet_AMPoll();
+
     barrier();
 }
 
@@ -276,8 +289,10 @@ static void send_one(gex_Rank_t to, uint32_t step, size_t n, uint64_t *seed)
 {
     size_t room = n + next_random(seed) % 5000;
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, to, NULL, n, room, NULL, 0, 1);
+
     check_sd(sd, NULL, n, room);
     fill(gex_AM_SrcDescAddr(sd), gex_AM_SrcDescSize(sd), me, step); /* also what will not be sent */
+
     if (next_random(seed) % 4 == 0) {
         CHECK(gex_AM_CancelRequestMedium(sd, 0) == 0);
         CHECK(gex_AM_RequestMedium1(tm, to, H_COUNT, payload, n, GEX_EVENT_NOW, 0,
@@ -292,14 +307,18 @@ static void test_stream(void)
     enum {
         STEPS = 600
     };
+
     uint64_t seed = 777 + me;
     unsigned before = counted;
+
     barrier();
     for (uint32_t step = 0; step < STEPS; step++) {
         size_t n = 1 + next_random(&seed) % (step % 7 ? 300 : 60000);
+
         fill(payload, n, me, step);
         send_one((me + 1) % size, step, n, &seed);
     }
+
     GASNET_BLOCKUNTIL(counted == before + STEPS);
     barrier();
 }
@@ -310,6 +329,7 @@ static void test_cancel(void)
     for (int i = 0; i < 2000; i++) {
         gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, (me + 1) % size, NULL, 20000, 60000,
                                                           NULL, 0, 0);
+
         check_sd(sd, NULL, 20000, 60000);
         memset(gex_AM_SrcDescAddr(sd), 0xff, gex_AM_SrcDescSize(sd));
         CHECK(gex_AM_CancelRequestMedium(sd, 0) == 0);
@@ -318,6 +338,7 @@ static void test_cancel(void)
         check_sd(sd, i % 2 ? payload : NULL, 10, 100000);
         CHECK(gex_AM_CancelRequestLong(sd, 0) == 0);
     }
+
     barrier();
 }
 
@@ -328,14 +349,18 @@ static void test_immediate(void)
     enum {
         STEPS = 3000
     };
+
     gex_Rank_t to = (me + 1) % size;
     unsigned before = counted;
+
     barrier();
     for (uint32_t step = 0; step < STEPS; step++) {
         size_t n = 1 + step * 7 % 2000;
         gex_AM_SrcDesc_t sd;
+
         while (!(sd = gex_AM_PrepareRequestMedium(tm, to, NULL, n, n, NULL, GEX_FLAG_IMMEDIATE, 1)))
             gasnet_AMPoll();
+
         fill(gex_AM_SrcDescAddr(sd), n, me, step);
         while (gex_AM_CommitRequestMedium1_v2(sd, H_COUNT, n, GEX_FLAG_IMMEDIATE,
                                               (gex_AM_Arg_t)step)) {
@@ -346,6 +371,7 @@ static void test_immediate(void)
             fill(gex_AM_SrcDescAddr(sd), n, me, step);
         }
     }
+
     GASNET_BLOCKUNTIL(counted == before + STEPS);
     barrier();
 }
@@ -358,15 +384,19 @@ static void test_limits(void)
     const gex_Flags_t least[] = { GEX_FLAG_AM_PREPARE_LEAST_CLIENT,
                                   GEX_FLAG_AM_PREPARE_LEAST_ALLOC };
     unsigned before = counted;
+
     barrier();
     for (int i = 0; i < 2; i++) {
         gex_Event_t *lc = i ? NULL : GEX_EVENT_NOW;
         size_t medium = gex_AM_MaxRequestMedium(tm, to, lc, least[i], 1);
+
         CHECK(medium >= 512 && gex_AM_MaxReplyMedium(tm, to, lc, least[i], 16) >= 512);
         CHECK(gex_AM_MaxRequestLong(tm, to, lc, least[i], 1) >= longest);
         CHECK(gex_AM_MaxReplyLong(tm, to, lc, least[i], 1) >= longest);
+
         gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, to, i ? NULL : payload, medium,
                                                           medium + 1, lc, 0, 1);
+
         check_sd(sd, i ? NULL : payload, medium, medium);
         fill(gex_AM_SrcDescAddr(sd), medium, me, 5);
         gex_AM_CommitRequestMedium1(sd, H_COUNT, medium, 5);
@@ -376,6 +406,7 @@ static void test_limits(void)
         fill(gex_AM_SrcDescAddr(sd), longest, me, 6);
         gex_AM_CommitRequestLong1(sd, H_COUNT, longest, (void *)((uintptr_t)me * PART), 6);
     }
+
     GASNET_BLOCKUNTIL(counted == before + 4);
     CHECK(right(seg_base + (size_t)from * PART, longest, from, 6) == longest);
     barrier();
@@ -385,20 +416,25 @@ int main(int argc, char **argv)
 {
     gex_EP_t ep;
     gex_Segment_t seg;
+
     if (gex_Client_Init(NULL, &ep, &tm, "TEST_NP", &argc, &argv, 0) != GASNET_OK)
         return 2;
+
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();
     CHECK(GASNET_SUPPORTS_AM_COMMIT_V2 == 20240906L && GASNET_SUPPORTS_AM_CANCEL == 20240418L);
     CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
+
     uintptr_t page = GASNET_PAGESIZE;
     uintptr_t bytes = (uintptr_t)2 * size * PART;
+
     longest = gex_AM_LUBRequestLong() < PART ? gex_AM_LUBRequestLong() : PART;
     CHECK(gex_Segment_Attach(&seg, tm, (bytes + page - 1) / page * page) == GASNET_OK);
     seg_base = gex_Segment_QueryAddr(seg);
     bases = calloc(size, sizeof *bases);
     for (gex_Rank_t i = 0; i < size; i++)
         CHECK(gex_Segment_QueryBound(tm, i, (void **)&bases[i], NULL, NULL) == 0);
+
     barrier();
     test_all_forms();
     test_stream();

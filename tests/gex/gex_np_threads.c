@@ -44,10 +44,12 @@ static void echo(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t threa
                  gex_AM_Arg_t step)
 {
     gex_AM_SrcDesc_t sd;
+
     if (step % 3 == 0) {
         CHECK(gex_AM_ReplyMedium2(token, H_BACK, buf, nbytes, GEX_EVENT_NOW, 0, thread, step) == 0);
         return;
     }
+
     sd = gex_AM_PrepareReplyMedium(token, NULL, nbytes, nbytes, NULL, 0, 2);
     CHECK(sd && gex_AM_SrcDescSize(sd) == nbytes);
     memcpy(gex_AM_SrcDescAddr(sd), buf, nbytes);
@@ -67,6 +69,7 @@ static void long_in(gex_Token_t token, void *buf, size_t nbytes, gex_AM_Arg_t th
                     gex_AM_Arg_t step)
 {
     gex_Token_Info_t info;
+
     gex_Token_Info(token, &info, GEX_TI_SRCRANK);
     CHECK((char *)buf == slot(me, info.gex_srcrank, (unsigned)thread) + SLOT / 2);
     CHECK(right(buf, nbytes, info.gex_srcrank + (uint32_t)thread, (uint32_t)step) == nbytes);
@@ -91,6 +94,7 @@ static void medium(struct thread *t, gex_Rank_t to, gex_AM_Arg_t step, size_t n)
 {
     gex_Event_t lc = GEX_EVENT_INVALID;
     gex_AM_Arg_t number = (gex_AM_Arg_t)t->number;
+
     fill(t->out, n, me + t->number, (uint32_t)step);
     if (step % 4 == 0) {
         CHECK(gex_AM_RequestMedium2(tm, to, H_ECHO, t->out, n, step % 8 ? GEX_EVENT_GROUP : &lc, 0,
@@ -99,16 +103,20 @@ static void medium(struct thread *t, gex_Rank_t to, gex_AM_Arg_t step, size_t n)
         const void *client = step % 4 == 1 ? t->out : NULL;
         gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, to, client, n, n + 500,
                                                           client ? GEX_EVENT_NOW : NULL, 0, 2);
+
         CHECK(sd && gex_AM_SrcDescSize(sd) >= n);
         if (step % 4 == 3) { /* given up, and once more */
             memset(gex_AM_SrcDescAddr(sd), 0xff, gex_AM_SrcDescSize(sd));
             CHECK(gex_AM_CancelRequestMedium(sd, 0) == 0);
             sd = gex_AM_PrepareRequestMedium(tm, to, NULL, n, n, NULL, 0, 2);
         }
+
         if (!client)
             memcpy(gex_AM_SrcDescAddr(sd), t->out, n);
+
         gex_AM_CommitRequestMedium2(sd, H_ECHO, n, number, step);
     }
+
     gex_Event_Wait(lc);
     gex_NBI_Wait(GEX_EC_AM, 0);
 }
@@ -118,14 +126,17 @@ static void longs(struct thread *t, gex_Rank_t to, gex_AM_Arg_t step, size_t n)
     gex_Event_t lc = GEX_EVENT_INVALID;
     gex_AM_Arg_t number = (gex_AM_Arg_t)t->number;
     char *dest = slot(to, me, t->number) + SLOT / 2;
+
     fill(t->out, n, me + t->number, (uint32_t)step);
     if (step % 2) {
         CHECK(gex_AM_RequestLong2(tm, to, H_LONG, t->out, n, dest, &lc, 0, number, step) == 0);
     } else {
         gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(tm, to, NULL, n, n, dest, NULL, 0, 2);
+
         memcpy(gex_AM_SrcDescAddr(sd), t->out, n);
         gex_AM_CommitRequestLong2(sd, H_LONG, n, dest, number, step);
     }
+
     gex_Event_Wait(lc);
 }
 
@@ -134,8 +145,10 @@ static void transfer(struct thread *t, gex_Rank_t to, uint32_t step, size_t n)
     char *there = slot(to, me, t->number);
     gex_Event_t lc = GEX_EVENT_INVALID;
     gex_Event_t ev;
+
     fill(t->out, n, me + t->number, step);
     memset(t->in, 0, n);
+
     if (step % 3 == 0) {
         ev = gex_RMA_PutNB(tm, to, there, t->out, n, &lc, 0);
         gex_Event_Wait(lc);
@@ -156,9 +169,11 @@ static void transfer(struct thread *t, gex_Rank_t to, uint32_t step, size_t n)
         for (size_t at = 0; at < n; at += 1000)
             CHECK(gex_RMA_PutNBI(tm, to, there + at, t->out + at, n - at < 1000 ? n - at : 1000,
                                  GEX_EVENT_DEFER, 0) == 0);
+
         gex_Event_Wait(gex_NBI_EndAccessRegion(0));
         CHECK(gex_RMA_GetBlocking(tm, t->in, to, there, n, 0) == 0);
     }
+
     CHECK(right(t->in, n, me + t->number, step) == n);
 }
 
@@ -166,9 +181,11 @@ static void *run(void *arg)
 {
     struct thread *t = arg;
     unsigned expected = 0;
+
     for (unsigned step = 0; step < nsteps; step++) {
         gex_Rank_t to = next_random(&t->random) % size;
         size_t n = 1 + next_random(&t->random) % (step % 5 ? 500 : SLOT / 2 - 1000);
+
         switch (next_random(&t->random) % 3) {
         case 0:
             medium(t, to, (gex_AM_Arg_t)step, n), expected++;
@@ -182,6 +199,7 @@ static void *run(void *arg)
         }
         await(t, expected); /* the memory here and there is used again */
     }
+
     return NULL;
 }
 
@@ -197,8 +215,10 @@ int main(int argc, char **argv)
         { H_LONG_BACK, (gex_AM_Fn_t)long_back, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 2, NULL,
           "long_back" },
     };
+
     if (gex_Client_Init(NULL, &ep, &tm, "TEST_NP_THREADS", &argc, &argv, 0) != GASNET_OK)
         return 2;
+
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();
     seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
@@ -207,13 +227,16 @@ int main(int argc, char **argv)
     CHECK(nthreads >= 1 && nthreads <= THREADS_MOST);
     printf("process %u: seed %llu\n", me, (unsigned long long)seed);
     CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
+
     uintptr_t page = GASNET_PAGESIZE;
     uintptr_t bytes = (uintptr_t)size * nthreads * SLOT;
+
     CHECK(gex_Segment_Attach(&seg, tm, (bytes + page - 1) / page * page) == GASNET_OK);
     base = gex_Segment_QueryAddr(seg);
     bases = calloc(size, sizeof *bases);
     for (gex_Rank_t i = 0; i < size; i++)
         CHECK(gex_Segment_QueryBound(tm, i, (void **)&bases[i], NULL, NULL) == 0);
+
     gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
     for (unsigned i = 0; i < nthreads; i++) {
         threads[i] = (struct thread){ .number = i,
@@ -222,13 +245,16 @@ int main(int argc, char **argv)
                                       .in = malloc(SLOT) };
         CHECK(threads[i].out && threads[i].in);
     }
+
     for (unsigned i = 0; i < nthreads; i++) /* replies to one may be taken by any of them */
         CHECK(pthread_create(&threads[i].id, NULL, run, &threads[i]) == 0);
+
     for (unsigned i = 0; i < nthreads; i++) {
         CHECK(pthread_join(threads[i].id, NULL) == 0);
         free(threads[i].out);
         free(threads[i].in);
     }
+
     gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
     free(bases);
     gasnet_exit(0);

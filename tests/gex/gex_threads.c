@@ -55,21 +55,27 @@ static void transfer(gex_Rank_t to, int thread, uint32_t step)
     char out[2000], in[2000];
     gex_Event_t lc;
     size_t n = 1 + step % sizeof out;
+
     fill(out, n, me * THREADS + (uint32_t)thread, step);
     if (step % 4 == 0)
         CHECK(gex_RMA_PutBlocking(tm, to, place(to, thread), out, n, 0) == 0);
+
     if (step % 4 == 1)
         gex_Event_Wait(gex_RMA_PutNB(tm, to, place(to, thread), out, n, GEX_EVENT_DEFER, 0));
+
     if (step % 4 == 2) {
         CHECK(gex_RMA_PutNBI(tm, to, place(to, thread), out, n, GEX_EVENT_GROUP, 0) == 0);
         gex_NBI_Wait(GEX_EC_LC, 0);
         gex_NBI_Wait(GEX_EC_PUT, 0);
     }
+
     if (step % 4 == 3) {
         gex_Event_t ev = gex_RMA_PutNB(tm, to, place(to, thread), out, n, &lc, 0);
+
         gex_Event_Wait(lc);
         gex_Event_Wait(ev);
     }
+
     memset(in, 0, sizeof in);
     gex_Event_Wait(gex_RMA_GetNB(tm, in, to, place(to, thread), n, 0));
     CHECK(right(in, n, me * THREADS + (uint32_t)thread, step) == n);
@@ -81,21 +87,26 @@ static void *work(void *arg)
     uint64_t seed = me * 100 + (unsigned)thread;
     char big[1000];
     uint32_t sent = 0;
+
     memset(big, thread + 1, sizeof big);
     for (uint32_t step = 0; step < STEPS; step++) {
         gex_Rank_t to = next_random(&seed) % size;
+
         CHECK(gex_AM_RequestShort2(tm, to, H_ADD, 0, 3, thread) == 0);
         sent++;
+
         if (step % 5 == 0) { /* the one before may not have been read yet */
             char *there = place(to, thread) + 8000 + step / 5 % 2 * sizeof big;
             CHECK(gex_AM_RequestLong2(tm, to, H_LONG, big, sizeof big, there, GEX_EVENT_NOW, 0, 5,
                                       thread) == 0);
             sent++;
         }
+
         transfer(to, thread, step);
         if (step % 10 == 0)
             GASNET_BLOCKUNTIL(__atomic_load_n(&added[thread], __ATOMIC_ACQUIRE) == sent);
     }
+
     GASNET_BLOCKUNTIL(__atomic_load_n(&added[thread], __ATOMIC_ACQUIRE) == sent);
     CHECK(gex_NBI_Test(GEX_EC_ALL, 0) == GASNET_OK);
     return NULL;
@@ -104,6 +115,7 @@ static void *work(void *arg)
 static void test_locks(void)
 {
     gex_HSL_t l;
+
     gex_HSL_Init(&l);
     CHECK(gex_HSL_Trylock(&l) == GASNET_OK && gex_HSL_Trylock(&l) == GASNET_ERR_NOT_READY);
     gex_HSL_Unlock(&l);
@@ -120,8 +132,10 @@ static void barrier(void)
 static void round_of_threads(void)
 {
     pthread_t t[THREADS];
+
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_create(&t[i], NULL, work, (void *)(intptr_t)i) == 0);
+
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_join(t[i], NULL) == 0);
 }
@@ -135,18 +149,23 @@ int main(int argc, char **argv)
           "added" },
         { H_LONG, (gex_AM_Fn_t)long_one, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST, 2, NULL, "long" },
     };
+
     if (gex_Client_Init(NULL, &ep, &tm, "TEST_THREADS", &argc, &argv, 0) != GASNET_OK)
         return 2;
+
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();
     CHECK(gex_System_QueryMaxThreads() > THREADS);
     CHECK(gex_EP_RegisterHandlers(ep, table, 3) == GASNET_OK);
+
     uintptr_t page = GASNET_PAGESIZE;
     uintptr_t bytes = (uintptr_t)size * THREADS * PART;
+
     CHECK(gex_Segment_Attach(&seg, tm, (bytes + page - 1) / page * page) == GASNET_OK);
     bases = calloc(size, sizeof *bases);
     for (gex_Rank_t i = 0; i < size; i++)
         CHECK(gex_Segment_QueryBound(tm, i, (void **)&bases[i], NULL, NULL) == 0);
+
     barrier();
     test_locks();
     round_of_threads();
@@ -155,15 +174,19 @@ int main(int argc, char **argv)
     barrier();
     round_of_threads();
     barrier();
+
     /* Every message of the job has been added to some sum; together they are what was sent. */
     *(uint64_t *)(void *)bases[me] = sum;
     barrier();
+
     uint64_t total = 0;
     uint64_t part;
+
     for (gex_Rank_t i = 0; i < size; i++) {
         CHECK(gex_RMA_GetBlocking(tm, &part, i, bases[i], sizeof part, 0) == 0);
         total += part;
     }
+
     CHECK(total == (uint64_t)2 * size * THREADS * (3 * STEPS + 5 * (STEPS / 5)));
     barrier();
     gasnet_exit(0);

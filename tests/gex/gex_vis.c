@@ -38,6 +38,7 @@ static unsigned char *segment_of(gex_Rank_t rank)
 {
     void *base;
     uintptr_t len;
+
     CHECK(gex_Segment_QueryBound(team, rank, &base, NULL, &len) == 0 && len >= SEGMENT);
     return base;
 }
@@ -55,19 +56,23 @@ static size_t cut(gex_Memvec_t *list, unsigned char *base, size_t *total_p)
     size_t at = 0;
     size_t n = 0;
     size_t total = 0;
+
     while (n < PIECES && total < *total_p && at < REGION) {
         static const size_t most[] = { 1, 8, 100, 3000, 20000 };
         size_t len = 1 + below(most[below(5)]);
         size_t gap = below(3) ? below(200) : 0;
+
         at += gap;
         if (at >= REGION)
             break;
+
         len = len < REGION - at ? len : REGION - at;
         len = len < *total_p - total ? len : *total_p - total;
         list[n++] = (gex_Memvec_t){ base + at, len };
         at += len;
         total += len;
     }
+
     *total_p = total;
     return n;
 }
@@ -77,6 +82,7 @@ static void shuffle(gex_Memvec_t *list, size_t n)
     for (size_t i = n; i > 1; i--) {
         size_t k = below(i);
         gex_Memvec_t t = list[i - 1];
+
         list[i - 1] = list[k];
         list[k] = t;
     }
@@ -87,11 +93,14 @@ static size_t trim(gex_Memvec_t *list, size_t n, size_t total)
 {
     size_t sum = 0;
     size_t i = 0;
+
     for (; i < n && sum < total; i++) {
         if (sum + list[i].gex_len > total)
             list[i].gex_len = total - sum;
+
         sum += list[i].gex_len;
     }
+
     return i;
 }
 
@@ -108,12 +117,14 @@ static void simulate(const gex_Memvec_t *dst, size_t ndst, unsigned char *dst_mo
 {
     size_t si = 0;
     size_t so = 0;
+
     for (size_t i = 0; i < ndst; i++)
         for (size_t k = 0; k < dst[i].gex_len; k++) {
             while (si < nsrc && so == src[si].gex_len) {
                 si++;
                 so = 0;
             }
+
             dst_model[(unsigned char *)dst[i].gex_addr + k - dst_base] =
                 src_model[(unsigned char *)src[si].gex_addr + so++ - src_base];
         }
@@ -128,18 +139,22 @@ static void vector_round(gex_TM_t tm, gex_Rank_t rank, gex_Rank_t team_rank)
     size_t other;
     size_t na = cut(a, local, &total);
     size_t nb;
+
     other = total;
     nb = cut(b, remote, &other);
     if (other < total)
         na = trim(a, na, other);
+
     shuffle(a, na);
     shuffle(b, nb);
     fill_any(local, REGION);
     fill_any(before, REGION);
     gex_RMA_PutBlocking(team, team_rank, remote, before, REGION, 0);
+
     int put = (int)below(2);
     int how = (int)below(3);
     gex_Event_t e = GEX_EVENT_INVALID;
+
     memcpy(model, put ? before : local, REGION);
     if (put) {
         simulate(b, nb, model, remote, a, na, local, local);
@@ -158,6 +173,7 @@ static void vector_round(gex_TM_t tm, gex_Rank_t rank, gex_Rank_t team_rank)
         else
             CHECK(gex_VIS_VectorGetNBI(tm, na, a, rank, nb, b, 0) == 0);
     }
+
     gex_Event_Wait(e);
     gex_NBI_Wait(put ? GEX_EC_PUT : GEX_EC_GET, 0);
     gex_RMA_GetBlocking(team, remote_copy, team_rank, remote, REGION, 0);
@@ -170,30 +186,39 @@ static void indexed_round(gex_Rank_t rank)
     unsigned char *remote = region_at(rank);
     size_t la = 1 + below(200);
     size_t lb, na, nb;
+
     lb = below(2) ? la : la * (1 + below(3));
     nb = 1 + below(40);
     na = nb * lb / la;
     if (na > PIECES || na * la != nb * lb)
         return;
+
     for (size_t i = 0; i < na; i++)
         a[i] = local + (na - 1 - i) * (la + 3);
+
     for (size_t i = 0; i < nb; i++)
         b[i] = remote + i * (lb + (lb > 9));
+
     fill_any(local, REGION);
     gex_VIS_IndexedPutBlocking(team, rank, nb, b, lb, na, a, la, 0);
+
     static unsigned char back[REGION];
     unsigned char *backs[PIECES];
+
     for (size_t i = 0; i < na; i++)
         backs[i] = back + ((unsigned char *)a[i] - local);
+
     gex_Event_Wait(gex_VIS_IndexedGetNB(team, na, (void *const *)backs, la, rank, nb, b, lb, 0));
     for (size_t i = 0; i < na; i++)
         CHECK(memcmp(backs[i], a[i], la) == 0);
+
     memset(back, 0, sizeof back);
     CHECK(gex_VIS_IndexedGetNBI(team, na, (void *const *)backs, la, rank, nb, b, lb, 0) == 0);
     CHECK(gex_VIS_IndexedPutNBI(team, rank, 0, b, lb, 0, a, la, 0) == 0);
     gex_NBI_Wait(GEX_EC_ALL, 0);
     for (size_t i = 0; i < na; i++)
         CHECK(memcmp(backs[i], a[i], la) == 0);
+
     gex_Event_Wait(gex_VIS_IndexedPutNB(team, rank, nb, b, lb, na, a, la, 0));
 }
 
@@ -210,21 +235,26 @@ static void strided_round(gex_Rank_t rank)
     ptrdiff_t here[3] = { row, plane, cube };
     unsigned char *start = remote + row * (ptrdiff_t)(count[1] - 1);
     static unsigned char back[REGION];
+
     fill_any(local, REGION);
     memset(back, 0, sizeof back);
+
     /* there: cube stride must leave room */
     gex_VIS_StridedPutBlocking(team, rank, start, there, local, here, elem, count, 3, 0);
     gex_Event_Wait(gex_VIS_StridedGetNB(team, back, here, rank, start, there, elem, count, 3, 0));
+
     for (size_t z = 0; z < count[2]; z++)
         for (size_t y = 0; y < count[1]; y++)
             for (size_t x = 0; x < count[0]; x++) {
                 ptrdiff_t off = (ptrdiff_t)x * row + (ptrdiff_t)y * plane + (ptrdiff_t)z * cube;
                 CHECK(memcmp(back + off, local + off, elem) == 0);
             }
+
     unsigned char probe[64];
     size_t x = below(count[0]);
     size_t y = below(count[1]);
     size_t z = below(count[2]);
+
     gex_RMA_GetBlocking(team, probe, rank,
                         start + (ptrdiff_t)x * cube - (ptrdiff_t)y * row + (ptrdiff_t)z * plane,
                         elem, 0);
@@ -233,7 +263,9 @@ static void strided_round(gex_Rank_t rank)
     CHECK(gex_VIS_StridedPutNBI(team, rank, start, there, local, here, elem, count, 3, 0) == 0);
     CHECK(gex_VIS_StridedGetNBI(team, back, here, rank, start, there, 0, count, 3, 0) == 0);
     gex_NBI_Wait(GEX_EC_ALL, 0);
+
     size_t none[3] = { 3, 0, 2 };
+
     CHECK(gex_VIS_StridedPutBlocking(team, rank, NULL, there, NULL, here, elem, none, 3, 0) == 0);
     CHECK(gex_VIS_StridedGetBlocking(team, back, NULL, rank, remote, NULL, 10, NULL, 0, 0) == 0);
     gex_Event_Wait(gex_VIS_StridedPutNB(team, rank, remote, NULL, local, NULL, 10, NULL, 0, 0));
@@ -247,16 +279,24 @@ static void leaf_round(gex_Rank_t rank)
     unsigned char *remote = region_at(rank);
     gex_Memvec_t src[3] = { { big, 50000 }, { big + 60000, 7 }, { big + 70000, 9 } };
     gex_Memvec_t dst[1] = { { remote, 50016 } };
+
     fill_any(big, sizeof big);
+
     unsigned char copy[7];
+
     memcpy(copy, big + 60000, 7);
+
     gex_Event_t e = gex_VIS_VectorPutNB(team, rank, 1, dst, 3, src, GEX_FLAG_ENABLE_LEAF_LC);
+
     if (e != GEX_EVENT_INVALID) {
         gex_Event_Wait(gex_Event_QueryLeaf(e, GEX_EC_LC));
         memset(big, 0, sizeof big);
     }
+
     gex_Event_Wait(e);
+
     unsigned char got[7];
+
     gex_RMA_GetBlocking(team, got, rank, remote + 50000, 7, 0);
     CHECK(memcmp(got, copy, 7) == 0);
     CHECK(gex_VIS_VectorPutNBI(team, rank, 1, dst, 3, src, GEX_FLAG_ENABLE_LEAF_LC) == 0);
@@ -268,11 +308,13 @@ static void on_told(gex_Token_t token, void *buf, size_t nbytes)
 {
     gex_Token_Info_t info;
     gex_TI_t got = gex_Token_Info(token, &info, GEX_TI_ALL);
+
     CHECK((got & GEX_TI_IS_REQ) && !info.gex_is_req && !info.gex_is_long);
     CHECK((got & GEX_TI_ENTRY) && info.gex_entry->gex_index == HIDX);
     told_by = info.gex_srcrank;
     told_bytes = nbytes;
     memcpy(told_data, buf, nbytes);
+
     /* What the put wrote is here already. */
     CHECK(memcmp(segment + (size_t)(told_by % 4) * REGION, "told!", 5) == 0);
     told++;
@@ -284,6 +326,7 @@ static void peer_completion(gex_Rank_t rank)
     unsigned char *remote = region_at(rank);
     gex_Memvec_t src[2] = { { word, 2 }, { word + 2, 3 } };
     gex_Memvec_t dst[1] = { { remote, 5 } };
+
     told = 0;
     gex_Event_Wait(gex_Coll_BarrierNB(team, 0));
     gex_VIS_SetPeerCompletionHandler(HIDX, "never", 5, 0);
@@ -311,6 +354,7 @@ static void gasnet1(gex_Rank_t rank)
     size_t near[1] = { 10 };
     size_t far[1] = { 4 };
     size_t box[2] = { 4, 5 };
+
     fill_any(local, 200);
     gasnet_putv_bulk(rank, 1, b, 2, a);
     gasnet_getv_bulk(1, c, rank, 1, b);
@@ -325,6 +369,7 @@ static void gasnet1(gex_Rank_t rank)
     gasnet_wait_syncnb(gasnet_gets_nb_bulk(back, near, rank, remote + 200, far, box, 1));
     for (int i = 0; i < 5; i++)
         CHECK(memcmp(back + 10 * i, local + 10 * i, 4) == 0);
+
     gasnet_puti_bulk(rank, 1, ib, 12, 3, ia, 4);
     gasnet_geti_bulk(1, ic, 12, rank, 1, ib, 12);
     gasnet_puts_bulk(rank, remote + 200, far, local, near, box, 1);
@@ -350,12 +395,15 @@ int main(int argc, char **argv)
     unsigned seed = argc > 1 ? (unsigned)atoi(argv[argc - 1]) : 1;
     const char *wanted = getenv("GEX_ROUNDS");
     int rounds = wanted ? atoi(wanted) : 15;
+
     CHECK(gex_Client_Init(&client, &ep, &team, "VISTEST", &argc, &argv, GEX_FLAG_USES_GASNET1) ==
           GASNET_OK);
     CHECK(gex_Segment_Attach(&seg, team, SEGMENT) == GASNET_OK);
+
     gex_AM_Entry_t entry = {
         HIDX, (gex_AM_Fn_t)on_told, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REPLY, 0, NULL, "told"
     };
+
     CHECK(gex_EP_RegisterHandlers(ep, &entry, 1) == GASNET_OK);
     me = gex_TM_QueryRank(team);
     size = gex_TM_QuerySize(team);
@@ -363,24 +411,31 @@ int main(int argc, char **argv)
     srandom(seed + me);
     gex_Event_Wait(gex_Coll_BarrierNB(team, 0));
     CHECK(gex_TM_Split(&reversed, team, 0, (int)(size - me), NULL, 0, GEX_FLAG_TM_NO_SCRATCH) == 0);
+
     gex_Rank_t next = (me + 1) % size;
+
     peer_completion(next);
     for (int i = 0; i < rounds; i++) {
         gex_Rank_t rank = (gex_Rank_t)below(size);
+
         rank = (me + (me % 4 < size ? rank : 1)) % size;
+
         /* Regions are by rank modulo 4: those of ranks 4 apart must not meet at one target at a
          * time. */
         if (size > 4)
             rank = next;
+
         vector_round(team, rank, rank);
         vector_round(reversed, gex_TM_TranslateJobrankToRank(reversed, rank), rank);
         vector_round(gex_TM_Pair(ep, 0), rank, rank);
         indexed_round(rank);
         strided_round(rank);
     }
+
     leaf_round(next);
     gasnet1(next);
     gex_Event_Wait(gex_Coll_BarrierNB(team, 0));
     gasnet_exit(0);
+
     return 0;
 }

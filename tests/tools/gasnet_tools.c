@@ -45,9 +45,11 @@ static void use_all(void)
     const gex_Rank_t n = gex_System_QueryJobSize();
     const gex_Rank_t me = gex_System_QueryJobRank();
     gasnett_tick_t start = gasnett_ticks_now();
+
     for (gex_Rank_t i = 0; i < n; i++)
         CHECK(gex_AM_RequestShort(amphora_team0, i, REQUEST, 0, (gex_AM_Arg_t)(me + 1)) ==
               GASNET_OK);
+
     GASNET_BLOCKUNTIL(gasnett_atomic_read(&arrived, GASNETT_ATOMIC_ACQ) == n);
     CHECK(gasnett_atomic64_read(&total, 0) == (uint64_t)n * (n + 1) / 2);
     CHECK(gasnett_ticks_to_ns(gasnett_ticks_now() - start) < UINT64_C(60000000000));
@@ -65,12 +67,16 @@ static void use_all(void)
 GASNETT_NEVER_INLINE(end_badly, static void end_badly(const char *what))
 {
     const gex_Rank_t n = gex_System_QueryJobSize();
+
     if (gex_System_QueryJobRank() + 1 < n)
         GASNET_BLOCKUNTIL(0); /* until the launcher ends the job */
+
     if (strcmp(what, "fatal") == 0)
         gasnett_fatalerror("the last of %u gives up", n);
+
     if (strcmp(what, "crash") == 0)
         *nowhere = 1;
+
     (void)gex_AM_RequestShort(amphora_team0, n + 7, REQUEST, 0, 1);
     gasnet_exit(99); /* not reached */
 }
@@ -85,10 +91,13 @@ int main(int argc, char **argv)
     gex_Client_t client;
     gex_EP_t ep;
     gex_TM_t tm;
+
     if (gex_Client_Init(&client, &ep, &tm, "TOOLS", &argc, &argv, 0) != GASNET_OK)
         return 3;
+
     CHECK(gex_EP_RegisterHandlers(ep, &entry, 1) == GASNET_OK);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
+
     if (strcmp(what, "all") == 0) {
         use_all();
     } else if (strcmp(what, "env") == 0) {
@@ -96,6 +105,7 @@ int main(int argc, char **argv)
         (void)gasnett_getenv_withdefault("TOOLS_TEST", "none");
     } else if (strcmp(what, "islands") == 0) {
         gex_Rank_t nbrhd, size;
+
         use_all();
         gex_System_QueryMyPosition(NULL, &nbrhd, NULL, NULL);
         gex_System_QueryNbrhdInfo(NULL, &size, NULL);
@@ -109,8 +119,10 @@ int main(int argc, char **argv)
     } else {
         end_badly(what);
     }
+
     fflush(stdout);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
     gasnet_exit(0);
+
     return 0;
 }

@@ -25,6 +25,7 @@ static struct {
     enum amph_status st;
     unsigned polled;
 } seen;
+
 static uint8_t segment[256 << 10] __attribute__((aligned(64)));
 static int failures_told;
 
@@ -45,6 +46,7 @@ static struct amph_am_ep *open_one(uint64_t host, bool threaded)
                                   .host_id = host,
                                   .on_peer_error = on_error };
     struct amph_am_ep *ep = NULL;
+
     cr_assert_eq(amph_am_open(&cfg, &ep), AMPH_OK);
     return ep;
 }
@@ -53,10 +55,13 @@ static void connect_ab(void)
 {
     size_t len;
     const void *addr = amph_am_address(b, &len);
+
     cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1), AMPH_OK);
     addr = amph_am_address(a, &len);
     cr_assert_eq(amph_am_add_peer(b, 0, addr, len, 1, 1, 0), AMPH_OK);
+
     struct amph_rmem rmem = { .base = (uintptr_t)segment, .len_bytes = sizeof segment };
+
     amph_am_set_segment(b, segment, sizeof segment);
     amph_am_set_segment(a, segment, sizeof segment);
     amph_am_set_peer_segment(a, 1, &rmem);
@@ -89,8 +94,10 @@ static void count(struct amph_token *token, const struct amph_am *am)
     seen.n++;
     for (unsigned i = 0; i < am->nargs; i++)
         seen.sum += am->args[i];
+
     seen.nbytes = am->nbytes;
     seen.payload = am->payload;
+
     if (am->nbytes) {
         seen.first = *(const uint8_t *)am->payload;
         seen.last = ((const uint8_t *)am->payload)[am->nbytes - 1];
@@ -102,12 +109,14 @@ static void count_reply(struct amph_token *token, const struct amph_am *am)
     cr_assert_not(token->is_request);
     seen.replies++;
     const struct amph_am again = { .kind = AMPH_AM_SHORT, .handler = 21 };
+
     seen.st = amph_am_reply(token, &again, 0, NULL);
 }
 
 static void answer(struct amph_token *token, const struct amph_am *am)
 {
     const struct amph_am reply = { .kind = AMPH_AM_SHORT, .handler = 21 };
+
     count(token, am);
     cr_assert_eq(amph_am_reply(token, &reply, 0, NULL), AMPH_OK);
     seen.st = amph_am_reply(token, &reply, 0, NULL);
@@ -119,6 +128,7 @@ static void add(struct amph_am_ep *ep, unsigned index, amph_am_fn fn, int kinds,
 {
     const struct amph_am_entry entry = { (void *)fn, false, (uint8_t)kinds, (uint8_t)dirs,
                                          nargs,      NULL,  "test" };
+
     cr_assert_eq(amph_am_register(ep, index, &entry), AMPH_OK);
 }
 
@@ -128,6 +138,7 @@ static enum amph_status send_short(unsigned handler, unsigned nargs, unsigned fl
     const struct amph_am am = {
         .kind = AMPH_AM_SHORT, .handler = (uint8_t)handler, .nargs = (uint8_t)nargs, .args = args
     };
+
     return amph_am_request(a, 1, &am, flags, NULL);
 }
 
@@ -138,6 +149,7 @@ TestSuite(am, .init = setup, .fini = teardown);
 Test(am, register_refuses)
 {
     struct amph_am_entry e = { (void *)count, false, 1, 1, 0, NULL, "e" };
+
     cr_assert_eq(amph_am_register(b, 20, &e), AMPH_OK);
     cr_assert_eq(amph_am_register(b, 20, &e), AMPH_ERR_STATE);
     cr_assert_eq(amph_am_register(b, 256, &e), AMPH_ERR_RANGE);
@@ -155,6 +167,7 @@ Test(am, register_refuses)
 static void refused(struct amph_am am, enum amph_lane lane)
 {
     uint64_t before = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
+
     fake_inject(1, 0, lane, &am);
     amph_am_poll(b);
     cr_assert_eq(amph_counters[AMPH_COUNTER_DROP_MALFORMED], before + 1,
@@ -165,6 +178,7 @@ static void refused(struct amph_am am, enum amph_lane lane)
 Test(am, hostile_messages_are_dropped_and_counted)
 {
     static const int32_t args[16] = { 0 };
+
     add(b, 20, count, 1, 1, 2);
     add(b, 22, count, 4, 1, 0);
     refused((struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 99 }, AMPH_LANE_REQUEST);
@@ -178,14 +192,17 @@ Test(am, hostile_messages_are_dropped_and_counted)
     refused((struct amph_am){ .kind = AMPH_AM_SHORT, .handler = 20, .nargs = 200, .args = args },
             AMPH_LANE_REQUEST);
     refused((struct amph_am){ .kind = 77, .handler = 20 }, AMPH_LANE_REQUEST);
+
     const uint64_t base = (uintptr_t)segment;
     const uint64_t dests[] = {
         0, base - 1, base + sizeof segment, base + sizeof segment - 3, UINT64_MAX, UINT64_MAX - 2
     };
+
     for (size_t i = 0; i < AMPH_COUNTOF(dests); i++)
         refused(
             (struct amph_am){ .kind = AMPH_AM_LONG, .handler = 22, .nbytes = 4, .dest = dests[i] },
             AMPH_LANE_REQUEST);
+
     refused(
         (struct amph_am){ .kind = AMPH_AM_LONG, .handler = 22, .nbytes = UINT32_MAX, .dest = base },
         AMPH_LANE_REQUEST);
@@ -205,9 +222,11 @@ static void client16(struct amph_token *t, int32_t x0, int32_t x1, int32_t x2, i
                      int32_t x10, int32_t x11, int32_t x12, int32_t x13, int32_t x14, int32_t x15)
 {
     const int32_t x[] = { x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15 };
+
     memcpy(got_args, x, sizeof x);
     got_calls++;
 }
+
 static void client_data16(struct amph_token *t, void *buf, size_t n, int32_t x0, int32_t x1,
                           int32_t x2, int32_t x3, int32_t x4, int32_t x5, int32_t x6, int32_t x7,
                           int32_t x8, int32_t x9, int32_t x10, int32_t x11, int32_t x12,
@@ -217,10 +236,12 @@ static void client_data16(struct amph_token *t, void *buf, size_t n, int32_t x0,
     got_n = n;
     client16(t, x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15);
 }
+
 static void client3(struct amph_token *t, int32_t x0, int32_t x1, int32_t x2)
 {
     client16(t, x0, x1, x2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
+
 static void client_data0(struct amph_token *t, void *buf, size_t n)
 {
     got_buf = buf;
@@ -234,12 +255,17 @@ Test(am, client_forms)
                                        { (void *)client_data16, true, 6, 3, 16, NULL, "" },
                                        { (void *)client3, true, 1, 3, 3, NULL, "" },
                                        { (void *)client_data0, true, 2, 3, 0, NULL, "" } };
+
     for (unsigned i = 0; i < AMPH_COUNTOF(e); i++)
         cr_assert_eq(amph_am_register(b, 200 + i, &e[i]), AMPH_OK);
+
     int32_t args[16];
+
     for (int i = 0; i < 16; i++)
         args[i] = i & 1 ? INT32_MIN + i : i * 1000;
+
     struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 200, .nargs = 16, .args = args };
+
     cr_assert_eq(amph_am_request(a, 1, &am, 0, NULL), AMPH_OK);
     amph_am_poll(b);
     cr_assert_arr_eq(got_args, args, sizeof args);
@@ -334,16 +360,21 @@ static void *const takers[][2] = { EACH(NAMES) };
 Test(am, each_number_of_arguments)
 {
     int32_t args[16];
+
     for (int i = 0; i < 16; i++)
         args[i] = -1000 - i;
+
     for (int n = 0; n <= 16; n++) {
         const struct amph_am_entry e = { takers[n][0], true, 1, 1, n, NULL, "" };
         const struct amph_am_entry data = { takers[n][1], true, 2, 1, n, NULL, "" };
+
         cr_assert_eq(amph_am_register(b, 130 + (unsigned)n, &e), AMPH_OK);
         cr_assert_eq(amph_am_register(b, 160 + (unsigned)n, &data), AMPH_OK);
+
         struct amph_am am = {
             .kind = AMPH_AM_SHORT, .handler = (uint8_t)(130 + n), .nargs = (uint8_t)n, .args = args
         };
+
         for (int with_data = 0; with_data < 2; with_data++) {
             memset(got_args, 0, sizeof got_args);
             cr_assert_eq(amph_am_request(a, 1, &am, 0, NULL), AMPH_OK);
@@ -356,9 +387,11 @@ Test(am, each_number_of_arguments)
             am.nbytes = 3;
             am.payload = "abc";
         }
+
         cr_assert_eq(got_calls, 2 * (n + 1));
         cr_assert_eq(got_n, 3);
     }
+
     cr_assert_eq(send_short(20, 17, 0), AMPH_ERR_ARG);
 }
 
@@ -380,10 +413,13 @@ Test(am, one_reply_and_no_polling_inside_handlers)
 Test(am, range_and_unknown_peers)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 20 };
+
     cr_assert_eq(amph_am_request(a, 4, &am, 0, NULL), AMPH_ERR_RANGE);
     cr_assert_eq(amph_am_request(a, UINT32_MAX, &am, 0, NULL), AMPH_ERR_RANGE);
     cr_assert_eq(amph_am_request(a, 3, &am, 0, NULL), AMPH_ERR_PEER);
+
     const struct amph_am odd = { .kind = AMPH_AM_INTERNAL, .handler = 1 };
+
     cr_assert_eq(amph_am_request(a, 1, &odd, 0, NULL), AMPH_ERR_ARG);
 }
 
@@ -391,11 +427,13 @@ Test(am, ping_pong_needs_no_credit_messages)
 {
     add(b, 20, answer, 1, 1, 0);
     add(a, 21, count_reply, 1, 2, 0);
+
     for (unsigned i = 0; i < 1000; i++) {
         cr_assert_eq(send_short(20, 0, AMPH_AM_IMMEDIATE), AMPH_OK);
         amph_am_poll(b);
         amph_am_poll(a);
     }
+
     cr_assert_eq(seen.replies, 1000);
     cr_assert_eq(fake.sent[AMPH_AM_INTERNAL], 0);
     cr_assert_eq(fake.sent[AMPH_AM_SHORT], 2000);
@@ -406,15 +444,19 @@ Test(am, window_and_its_return)
     add(b, 20, count, 1, 1, 0);
     for (unsigned i = 0; i < AMPH_AM_WINDOW; i++)
         cr_assert_eq(send_short(20, 0, AMPH_AM_IMMEDIATE), AMPH_OK);
+
     cr_assert_eq(send_short(20, 0, AMPH_AM_IMMEDIATE), AMPH_AGAIN);
     while (amph_am_poll(b))
         ;
+
     cr_assert_eq(seen.n, AMPH_AM_WINDOW);
     cr_assert_eq(fake.sent[AMPH_AM_INTERNAL], 2);
     while (amph_am_poll(a))
         ;
+
     for (unsigned i = 0; i < AMPH_AM_WINDOW; i++)
         cr_assert_eq(send_short(20, 0, AMPH_AM_IMMEDIATE), AMPH_OK);
+
     cr_assert_eq(send_short(20, 0, AMPH_AM_IMMEDIATE), AMPH_AGAIN);
 }
 
@@ -432,6 +474,7 @@ Test(am, too_many_credits_are_no_gain)
     const struct amph_am gift = { .kind = AMPH_AM_INTERNAL,
                                   .handler = AMPH_AM_INTERNAL_CREDITS,
                                   .aux = 60000 };
+
     fake_inject(0, 1, AMPH_LANE_REPLY, &gift);
     amph_am_poll(a);
     cr_assert_eq(a->peer[1].credits, AMPH_AM_WINDOW);
@@ -444,15 +487,19 @@ Test(am, replies_without_room_are_put_off)
     fake.room[AMPH_LANE_REPLY] = 1;
     for (unsigned i = 0; i < 50; i++)
         cr_assert_eq(send_short(20, 0, AMPH_AM_IMMEDIATE), AMPH_OK);
+
     for (unsigned i = 0; i < 10; i++)
         amph_am_poll(b);
+
     cr_assert_eq(seen.n, AMPH_AM_BUDGET, "no further requests while replies are put off (%u)",
                  seen.n);
     cr_assert_not_null(b->deferred);
+
     for (unsigned i = 0; i < 200 && seen.replies < 50; i++) {
         amph_am_poll(a);
         amph_am_poll(b);
     }
+
     cr_assert_eq(seen.replies, 50);
     cr_assert_null(b->deferred);
     cr_assert_eq(b->deferred_end, &b->deferred);
@@ -461,6 +508,7 @@ Test(am, replies_without_room_are_put_off)
 static void greedy(struct amph_token *token, const struct amph_am *am)
 {
     const struct amph_am more = { .kind = AMPH_AM_SHORT, .handler = 20 };
+
     fake.room[AMPH_LANE_REQUEST] = 0;
     seen.n++;
     seen.st = amph_am_request(token->ep, token->peer, &more, 0, NULL);
@@ -496,13 +544,17 @@ static void op_done(struct amph_op *op, enum amph_status st)
 static void check_long(uint32_t nbytes, struct amph_op *lc)
 {
     static uint8_t src[sizeof segment];
+
     memset(src, 0x5a, sizeof src);
     src[0] = 1;
     if (nbytes)
         src[nbytes - 1] = 2;
+
     memset(segment, 0, sizeof segment);
     memset(&seen, 0, sizeof seen);
+
     uint64_t dest = (uintptr_t)segment + sizeof segment - nbytes;
+
     cr_assert_eq(send_long(dest, src, nbytes, 0, lc), AMPH_OK);
     amph_am_poll(b);
     cr_assert_eq(seen.n, 1);
@@ -514,6 +566,7 @@ static void check_long(uint32_t nbytes, struct amph_op *lc)
 Test(am, longs_packed_and_put)
 {
     static struct amph_op op = { op_done };
+
     add(b, 20, count, 4, 1, 0);
     check_long(0, NULL);
     check_long(1, NULL);
@@ -540,6 +593,7 @@ Test(am, longs_out_of_bounds)
 {
     static uint8_t src[64];
     uint64_t base = (uintptr_t)segment;
+
     cr_assert_eq(send_long(base - 1, src, 64, 0, NULL), AMPH_ERR_RANGE);
     cr_assert_eq(send_long(base + sizeof segment - 63, src, 64, 0, NULL), AMPH_ERR_RANGE);
     cr_assert_eq(send_long(UINT64_MAX - 3, src, 64, 0, NULL), AMPH_ERR_RANGE);
@@ -569,6 +623,7 @@ static void answer_long(struct amph_token *token, const struct amph_am *am)
                                    .nbytes = long_reply_bytes,
                                    .dest = (uintptr_t)segment,
                                    .payload = long_src };
+
     seen.n++;
     cr_assert_eq(amph_am_reply(token, &reply, 0, long_lc), AMPH_OK);
     if (!long_lc)
@@ -582,12 +637,15 @@ static void check_long_reply(uint32_t nbytes)
     memset(&seen, 0, sizeof seen);
     long_reply_bytes = nbytes;
     cr_assert_eq(send_short(22, 0, 0), AMPH_OK);
+
     for (unsigned i = 0; i < 20 && !seen.nbytes; i++) {
         amph_am_poll(b);
         if (i > 2)
             fake.room[AMPH_LANE_REPLY] = 10;
+
         amph_am_poll(a);
     }
+
     cr_assert_eq(seen.nbytes, nbytes);
     cr_assert_eq(seen.first, 0x33);
     cr_assert_eq(seen.last, 0x33);
@@ -596,8 +654,10 @@ static void check_long_reply(uint32_t nbytes)
 Test(am, long_replies_in_every_way)
 {
     static struct amph_op op = { op_done };
+
     add(b, 22, answer_long, 1, 1, 0);
     add(a, 21, count, 4, 2, 0);
+
     for (unsigned room = 0; room <= 10; room += 10)
         for (unsigned again = 0; again < 3; again++)
             for (int with_op = 0; with_op < 2; with_op++) {
@@ -622,6 +682,7 @@ Test(am, put_get_and_their_bounds)
     struct amph_rmem rmem;
     struct amph_op op = { op_done };
     uint8_t back[16];
+
     cr_assert_eq(amph_am_mem_reg(b, segment, sizeof segment, -1, 0, &mem), AMPH_OK);
     cr_assert_eq(amph_am_mem_import(a, 1, mem.key, mem.key_len, &rmem), AMPH_OK);
     ops_done = 0;
@@ -643,9 +704,11 @@ Test(am, put_get_and_their_bounds)
     cr_assert_eq(amph_am_put(a, 1, &rmem, 8, "mapped", 7, 0, &op, &op), AMPH_OK);
     cr_assert_eq(ops_done, 2);
     cr_assert_str_eq((char *)segment + 8, "mapped");
+
     for (size_t cut = 0; cut < mem.key_len; cut++)
         cr_assert_eq(amph_am_mem_import(a, 1, mem.key, cut, &rmem), AMPH_ERR_PROTO, "%zu bytes",
                      cut);
+
     amph_am_mem_dereg(b, &mem);
 }
 
@@ -657,19 +720,23 @@ Test(am, addresses_parse_whole_or_not_at_all)
     const uint8_t *addr = amph_am_address(b, &len);
     uint8_t copy[AMPH_AM_ADDR_MAX_BYTES + 1];
     struct amph_address parsed;
+
     cr_assert_leq(len, AMPH_AM_ADDR_MAX_BYTES);
     cr_assert_eq(amph_address_parse(addr, len, &parsed), AMPH_OK);
     cr_assert_eq(parsed.host, 2);
     for (size_t cut = 0; cut < len; cut++)
         cr_assert_eq(amph_am_add_peer(a, 2, addr, cut, 0, 0, 2), AMPH_ERR_PROTO, "%zu bytes", cut);
+
     memcpy(copy, addr, len);
     copy[len] = 0;
     cr_assert_eq(amph_am_add_peer(a, 2, copy, len + 1, 0, 0, 2), AMPH_ERR_PROTO);
+
     for (size_t i = 0; i < 2000; i++) {
         memcpy(copy, addr, len);
         copy[(i * 7919) % len] ^= (uint8_t)(1 + i % 255);
         amph_address_parse(copy, len, &parsed); /* any answer, no overrun: the sanitizers look on */
     }
+
     cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1), AMPH_ERR_STATE);
     cr_assert_eq(amph_am_add_peer(a, 9, addr, len, 0, 0, 1), AMPH_ERR_RANGE);
 }
@@ -678,9 +745,11 @@ Test(am, pretended_hosts_share_no_memory)
 {
     cr_assert_str_eq(amph_am_peer_conduit(a, 1), "fake");
     cr_assert_not(amph_am_peer_is_local(a, 1));
+
     struct amph_am_ep *c = open_one(1, false);
     size_t len;
     const void *addr = amph_am_address(c, &len);
+
     cr_assert_eq(amph_am_add_peer(a, 2, addr, len, 0, 0, 2), AMPH_OK);
     cr_assert(amph_am_peer_is_local(a, 2));
     amph_am_del_peer(a, 2);
@@ -697,16 +766,21 @@ Test(am, to_oneself_through_shared_memory)
 {
     size_t len;
     const void *addr = amph_am_address(a, &len);
+
     cr_assert_eq(amph_am_add_peer(a, 0, addr, len, 0, 0, 0), AMPH_OK);
     add(a, 20, answer, 3, 1, 0);
     add(a, 21, count_reply, 1, 2, 0);
+
     const struct amph_am am = {
         .kind = AMPH_AM_MEDIUM, .handler = 20, .nbytes = 6, .payload = "hello"
     };
+
     for (unsigned i = 0; i < 1000; i++)
         cr_assert_eq(amph_am_request(a, 0, &am, 0, NULL), AMPH_OK);
+
     for (unsigned i = 0; i < 100000 && seen.replies < 1000; i++)
         amph_am_poll(a);
+
     cr_assert_eq(seen.n, 1000);
     cr_assert_eq(seen.replies, 1000);
 }
@@ -714,6 +788,7 @@ Test(am, to_oneself_through_shared_memory)
 Test(am, dead_peers_fail_instead_of_filling_up)
 {
     struct amph_rmem rmem = { .base = (uintptr_t)segment, .len_bytes = sizeof segment };
+
     fake_fail_peer(0, 1);
     amph_am_poll(a);
     amph_am_peer_failed(a, 1, AMPH_ERR_PEER, "again");
@@ -723,8 +798,10 @@ Test(am, dead_peers_fail_instead_of_filling_up)
     cr_assert_eq(send_long((uintptr_t)segment, segment, 100000, 0, NULL), AMPH_ERR_PEER);
     cr_assert_eq(amph_am_put(a, 1, &rmem, 0, segment, 10, 0, NULL, NULL), AMPH_ERR_PEER);
     amph_am_del_peer(a, 1);
+
     size_t len;
     const void *addr = amph_am_address(b, &len);
+
     cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1), AMPH_OK);
     cr_assert_eq(send_short(20, 0, 0), AMPH_OK);
 }
@@ -752,6 +829,7 @@ static void count_tick(struct amph_am_ep *ep)
 static uint64_t cpu_ns(void)
 {
     struct timespec ts;
+
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
     return (uint64_t)ts.tv_sec * AMPH_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
@@ -759,11 +837,15 @@ static uint64_t cpu_ns(void)
 Test(am, idle_waits_sleep, .timeout = 20)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
+
     amph_am_set_tick(a, count_tick);
+
     uint64_t cpu = cpu_ns();
     uint64_t end = amph_now_ns() + 500 * AMPH_NS_PER_MS;
+
     while (amph_now_ns() < end)
         amph_am_wait_step(a, &w);
+
     cr_assert_lt(cpu_ns() - cpu, 50 * AMPH_NS_PER_MS, "an idle half second cost %llu us",
                  (unsigned long long)(cpu_ns() - cpu) / 1000);
     cr_assert_geq(ticks, 20);
@@ -777,12 +859,15 @@ struct kicker {
 static void *kick_thread(void *arg)
 {
     struct kicker *k = arg;
+
     for (unsigned i = 1; i <= 50; i++) {
         struct timespec ts = { 0, 3000000 };
+
         nanosleep(&ts, NULL);
         __atomic_store_n(&k->flag, i, __ATOMIC_SEQ_CST);
         amph_am_kick(k->ep);
     }
+
     return NULL;
 }
 
@@ -793,15 +878,20 @@ Test(am, kick_wakes_sleepers, .timeout = 20)
     struct amph_am_ep *c = open_one(3, true);
     struct kicker k = { c, 0 };
     pthread_t t;
+
     amph_am_set_wait_mode(AMPH_WAIT_BLOCK);
+
     uint64_t begin = amph_now_ns();
+
     pthread_create(&t, NULL, kick_thread, &k);
     for (unsigned want = 1; want <= 50; want++) {
         struct amph_waiter w = AMPH_WAITER_INIT;
         while (__atomic_load_n(&k.flag, __ATOMIC_SEQ_CST) < want)
             amph_am_wait_step(c, &w);
     }
+
     uint64_t took = amph_now_ns() - begin;
+
     pthread_join(t, NULL);
     amph_am_close(c);
     cr_assert_lt(took, 350 * AMPH_NS_PER_MS, "took %llu ms",
@@ -811,19 +901,24 @@ Test(am, kick_wakes_sleepers, .timeout = 20)
 Test(am, watched_descriptors_end_a_sleep, .timeout = 20)
 {
     int p[2];
+
     cr_assert_eq(pipe(p), 0);
     cr_assert_eq(amph_am_watch_fd(a, p[0]), AMPH_OK);
     cr_assert_eq(write(p[1], "x", 1), 1);
     amph_am_set_wait_mode(AMPH_WAIT_BLOCK);
+
     struct amph_waiter w = AMPH_WAITER_INIT;
     uint64_t begin = amph_now_ns();
+
     for (unsigned i = 0; i < 20; i++)
         amph_am_wait_step(a, &w);
+
     cr_assert_lt(amph_now_ns() - begin, 100 * AMPH_NS_PER_MS);
     amph_am_unwatch_fd(a, p[0]);
     cr_assert_eq(a->nwatch, 0);
     for (unsigned i = 0; i < AMPH_AM_WATCH_MAX; i++)
         cr_assert_eq(amph_am_watch_fd(a, p[0]), AMPH_OK);
+
     cr_assert_eq(amph_am_watch_fd(a, p[0]), AMPH_ERR_NOMEM);
     amph_am_unwatch_fd(a, p[0]);
     cr_assert_eq(a->nwatch, 0);
@@ -845,15 +940,18 @@ static unsigned steps_of_wait(bool own_core, enum amph_waiter_phase *phase_p)
     unsigned had = seen.n;
     unsigned steps = 0;
     bool sent = false;
+
     while (seen.n == had) {
         if (!sent && (own_core ? w.rounds == 2 : w.phase != AMPH_WAITER_SPINS)) {
             cr_assert_eq(send_short(20, 0, 0), AMPH_OK);
             sent = true;
         }
+
         *phase_p = w.phase;
         amph_am_wait_step(b, &w);
         steps++;
     }
+
     return steps;
 }
 
@@ -863,11 +961,14 @@ static unsigned waits_until(bool own_core, enum amph_waiter_phase wanted, unsign
     unsigned waits = 0;
     unsigned row = 0;
     enum amph_waiter_phase phase;
+
     while (row < 20 && waits < 1000) {
         waits++;
         unsigned steps = steps_of_wait(own_core, &phase);
+
         row = phase == wanted && steps <= most_steps ? row + 1 : 0;
     }
+
     return waits;
 }
 
@@ -892,6 +993,7 @@ Test(pages, negotiation)
     uint32_t page = 0;
     size_t x = 99;
     size_t y = 99;
+
     cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096, 65536, 16384, 4096 }, 4, &page, &x, &y),
                  AMPH_OK);
     cr_assert_eq(page, 65536);

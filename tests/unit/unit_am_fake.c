@@ -60,10 +60,13 @@ static enum amph_status fake_open(const struct amph_cx_config *cfg, struct amph_
 {
     struct fake_cx *cx = calloc(1, sizeof *cx);
     uint32_t n = 0;
+
     while (n < INSTANCES && instance[n])
         n++;
+
     if (n == INSTANCES || !cx)
         return AMPH_ERR_NOMEM;
+
     cx->base.ops = &fake_ops;
     cx->base.cfg = *cfg;
     cx->base.caps = (struct amph_conduit_caps){ .max_medium = MAX_MEDIUM,
@@ -74,10 +77,12 @@ static enum amph_status fake_open(const struct amph_cx_config *cfg, struct amph_
     cx->failed_peer = -1;
     for (int lane = 0; lane < AMPH_NLANES; lane++)
         cx->queue[lane].last = &cx->queue[lane].first;
+
     memcpy(cx->base.addr, &n, sizeof n);
     cx->base.addr_len = sizeof n;
     instance[n] = cx;
     *cx_p = &cx->base;
+
     return AMPH_OK;
 }
 
@@ -85,11 +90,13 @@ static void fake_close(struct amph_cx *base)
 {
     struct fake_cx *cx = (struct fake_cx *)base;
     struct message *m;
+
     for (int lane = 0; lane < AMPH_NLANES; lane++)
         while ((m = cx->queue[lane].first) != NULL) {
             cx->queue[lane].first = m->next;
             free(m);
         }
+
     instance[cx->number] = NULL;
     free(cx);
 }
@@ -98,11 +105,14 @@ static enum amph_status add_peer(struct amph_cx *base, uint32_t peer,
                                  const struct amph_peer_spec *spec)
 {
     struct fake_cx *cx = (struct fake_cx *)base;
+
     if (peer >= PEERS || spec->addr_len != sizeof cx->number)
         return AMPH_ERR_RANGE;
+
     memcpy(&cx->peer[peer].instance, spec->addr, sizeof cx->number);
     cx->peer[peer].index = spec->remote_index;
     cx->peer[peer].there = true;
+
     return AMPH_OK;
 }
 
@@ -116,6 +126,7 @@ static enum amph_status mem_reg(struct amph_cx *cx, void *base, size_t len_bytes
 {
     *mem = (struct amph_mem){ .base = base, .len_bytes = len_bytes, .key_len = 16 };
     uint64_t words[2] = { (uintptr_t)base, len_bytes };
+
     memcpy(mem->key, words, sizeof words);
     return AMPH_OK;
 }
@@ -129,8 +140,10 @@ static enum amph_status mem_import(struct amph_cx *cx, uint32_t peer, const void
                                    size_t key_len, struct amph_rmem *rmem)
 {
     uint64_t words[2];
+
     if (key_len != sizeof words)
         return AMPH_ERR_PROTO;
+
     memcpy(words, key, sizeof words);
     *rmem = (struct amph_rmem){ .base = words[0], .len_bytes = words[1] };
     return AMPH_OK;
@@ -141,15 +154,20 @@ static void enqueue(struct fake_cx *cx, uint32_t peer, enum amph_lane lane,
 {
     size_t payload = am->kind == AMPH_AM_MEDIUM || am->kind == AMPH_AM_LONG_PACKED ? am->nbytes : 0;
     struct message *m = calloc(1, sizeof *m + payload);
+
     if (!m)
         abort();
+
     m->peer = peer;
     m->am = *am;
+
     if (am->nargs)
         memcpy(m->args, am->args,
                (am->nargs < AMPH_AM_MAX_ARGS ? am->nargs : AMPH_AM_MAX_ARGS) * sizeof m->args[0]);
+
     if (payload)
         memcpy(m->payload, am->payload, payload);
+
     m->am.args = m->args;
     m->am.payload = m->payload;
     *cx->queue[lane].last = m;
@@ -162,14 +180,17 @@ static enum amph_status am_send(struct amph_cx *base, uint32_t peer, enum amph_l
 {
     struct fake_cx *cx = (struct fake_cx *)base;
     struct fake_cx *to = instance[cx->peer[peer].instance];
+
     if (am->nargs > AMPH_AM_MAX_ARGS || (am->kind != AMPH_AM_LONG && am->nbytes > MAX_MEDIUM))
         return AMPH_ERR_ARG;
     if (!to || to->queue[lane].n >= fake.room[lane])
         return AMPH_AGAIN;
+
     fake.sent[am->kind]++;
     enqueue(to, cx->peer[peer].index, lane, am);
     if (lc)
         lc->done(lc, AMPH_OK);
+
     return AMPH_OK;
 }
 
@@ -184,20 +205,26 @@ static enum amph_status put(struct amph_cx *base, uint32_t peer, const struct am
                             struct amph_op *rc)
 {
     struct fake_cx *cx = (struct fake_cx *)base;
+
     if (fake.put_again) {
         fake.put_again--;
         return AMPH_AGAIN;
     }
+
     fake.puts++;
     memcpy((uint8_t *)(uintptr_t)rmem->base + offset, src, len_bytes);
+
     if (!fake.put_late) {
         finish(lc);
         finish(rc);
         return AMPH_OK;
     }
+
     struct late *late = calloc(1, sizeof *late);
+
     if (!late)
         abort();
+
     *late = (struct late){ cx->late, lc, rc };
     cx->late = late;
     return AMPH_OK;
@@ -215,29 +242,36 @@ static unsigned progress(struct amph_cx *base, unsigned lanes, unsigned budget)
 {
     struct fake_cx *cx = (struct fake_cx *)base;
     unsigned n = 0;
+
     if (cx->failed_peer >= 0) {
         uint32_t peer = (uint32_t)cx->failed_peer;
+
         cx->failed_peer = -1;
         cx->base.cfg.upcalls->on_peer_error(cx->base.cfg.up, peer, AMPH_ERR_PEER,
                                             "the test says so");
     }
+
     for (struct late *late; (late = cx->late) != NULL; n++) {
         cx->late = late->next;
         finish(late->lc);
         finish(late->rc);
         free(late);
     }
+
     for (int lane = 0; lane < AMPH_NLANES; lane++)
         while ((lanes & 1u << lane) && cx->queue[lane].first && n < budget) {
             struct message *m = cx->queue[lane].first;
+
             cx->queue[lane].first = m->next;
             if (!m->next)
                 cx->queue[lane].last = &cx->queue[lane].first;
+
             cx->queue[lane].n--;
             cx->base.cfg.upcalls->on_am(cx->base.cfg.up, m->peer, lane, &m->am);
             free(m);
             n++;
         }
+
     return n;
 }
 

@@ -24,6 +24,7 @@ Test(wire, golden_bytes)
                                       0,    0,    0,    'a',  'b',  'c' };
     uint8_t buf[64];
     struct amph_wr w;
+
     amph_wr_init(&w, buf, sizeof buf);
     amph_wr_u8(&w, 0x01);
     amph_wr_u16(&w, 0x0223);
@@ -39,11 +40,14 @@ Test(wire, swapped_order_reverses_each_word)
 {
     uint8_t buf[8];
     struct amph_wr w;
+
     amph_wire_swapped = true;
     amph_wr_init(&w, buf, sizeof buf);
     amph_wr_u64(&w, 1);
     cr_assert_eq(buf[7], 1);
+
     struct amph_rd r;
+
     amph_rd_init(&r, buf, sizeof buf);
     cr_assert_eq(amph_rd_u64(&r), 1);
 }
@@ -52,14 +56,17 @@ Test(wire, a_cursor_never_runs_over_its_end)
 {
     uint8_t buf[4] = { 0xff, 0xff, 0xff, 0xff };
     struct amph_wr w;
+
     amph_wr_init(&w, buf, 3);
     amph_wr_u32(&w, 0);
     cr_assert(w.bad);
     cr_assert_eq(buf[0], 0xff);
     amph_wr_u8(&w, 0);
     cr_assert_eq(buf[0], 0xff, "a bad cursor writes nothing more");
+
     struct amph_rd r;
     size_t len;
+
     amph_rd_init(&r, buf, sizeof buf);
     cr_assert_null(amph_rd_blob(&r, &len), "a length of 4 GiB in a message of 4 bytes");
     cr_assert(r.bad);
@@ -104,12 +111,15 @@ Test(env, settings_are_printed_in_groups_with_readable_times)
 {
     char text[65536] = "";
     FILE *out = fmemopen(text, sizeof text - 1, "w");
+
     cr_assert_not_null(out);
     amph_env_print(out);
     fclose(out);
     cr_assert_not_null(strstr(text, "GASNET_EXITTIMEOUT=5s "));
     cr_assert_not_null(strstr(text, "AMPHORA_SPIN=20us "));
+
     const char *job = strstr(text, "# job\n");
+
     cr_assert_not_null(job);
     cr_assert_null(strstr(job + 1, "# job\n"), "a group has one heading");
 }
@@ -167,6 +177,7 @@ Test(env, an_unknown_name_is_told_with_the_nearest)
 {
     char text[256] = "";
     FILE *out = tmpfile();
+
     cr_assert_not_null(out);
     fflush(stderr);
     dup2(fileno(out), STDERR_FILENO);
@@ -180,6 +191,7 @@ Test(env, an_unknown_name_is_told_with_the_nearest)
 Test(env, sizes)
 {
     uint64_t n;
+
     cr_assert(amph_parse_size("1.5G", &n));
     cr_assert_eq(n, UINT64_C(3) << 29);
     cr_assert(!amph_parse_size("12 parsecs", &n));
@@ -194,6 +206,7 @@ Test(auth, mac_of_a_published_vector)
     uint8_t key[AMPH_KEY_BYTES] = { 0 };
     uint8_t mac[AMPH_MAC_BYTES];
     static const uint8_t first[] = { 0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53 };
+
     memset(key, 0x0b, 20);
     amph_mac(key, "Hi There", 8, mac);
     cr_assert_arr_eq(mac, first, sizeof first);
@@ -206,16 +219,21 @@ Test(auth, a_prepared_key_gives_the_same_code)
 {
     uint8_t key[AMPH_KEY_BYTES], text[300], mac[AMPH_MAC_BYTES];
     struct amph_mac_key prepared;
+
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (uint8_t)(i * 7);
+
     memcpy(key, text + 100, sizeof key);
     amph_mac_key_init(&prepared, key);
+
     for (size_t len = 0; len <= sizeof text; len += 23) {
         struct amph_mac_part part[2] = { { text, len / 3 }, { text + len / 3, len - len / 3 } };
         uint64_t word = 0;
+
         amph_mac(key, text, len, mac);
         for (unsigned i = 0; i < 8; i++)
             word |= (uint64_t)mac[i] << 8 * i;
+
         cr_assert_eq(amph_mac64(&prepared, part, 2), word, "%zu bytes", len);
     }
 }
@@ -223,6 +241,7 @@ Test(auth, a_prepared_key_gives_the_same_code)
 Test(auth, cookies_differ_by_direction_and_domain)
 {
     uint8_t key[AMPH_KEY_BYTES];
+
     amph_random(key, sizeof key);
     cr_assert_neq(amph_cookie(key, 1, 2, 3), amph_cookie(key, 1, 3, 2));
     cr_assert_neq(amph_cookie(key, 1, 2, 3), amph_cookie(key, 2, 2, 3));
@@ -233,6 +252,7 @@ Test(arena, area_lies_before_segment_on_the_page_asked_for)
 {
     struct amph_arena_part area, again, segment;
     size_t page = 65536;
+
     cr_assert_eq(amph_arena_segment(1000, page, &segment), AMPH_OK);
     memset(segment.base, 7, segment.len_bytes);
     cr_assert_eq(amph_arena_area(100000, page, &area), AMPH_OK);
@@ -246,7 +266,9 @@ Test(arena, area_lies_before_segment_on_the_page_asked_for)
     cr_assert_eq(amph_arena_area(5, page, &again), AMPH_OK);
     cr_assert_eq(again.base, area.base);
     cr_assert_eq(amph_arena_segment(1000, page, &again), AMPH_ERR_STATE);
+
     void *peer;
+
     cr_assert_eq(amph_shm_map_peer(getpid(), segment.fd, segment.offset, segment.len_bytes, &peer),
                  AMPH_OK);
     ((char *)peer)[5] = 42;
@@ -257,11 +279,14 @@ Test(arena, memory_that_its_owner_could_shrink_is_not_mapped, .init = cr_redirec
 {
     int fd;
     void *addr;
+
     cr_assert_eq(amph_shm_create("test", 8192, &fd), AMPH_OK);
     cr_assert_lt(ftruncate(fd, 4096), 0, "sealed");
     cr_assert_eq(amph_shm_map_peer(getpid(), fd, 4096, 8192, &addr), AMPH_ERR_ARG,
                  "beyond its end");
+
     int loose = memfd_create("loose", 0);
+
     cr_assert_eq(ftruncate(loose, 8192), 0);
     cr_assert_eq(amph_shm_map_peer(getpid(), loose, 0, 8192, &addr), AMPH_ERR_ARG);
 }
@@ -283,12 +308,16 @@ static pid_t start_sayer(int to, int told, int hold, int unheld, const char *tex
 {
     char c;
     pid_t pid = fork();
+
     if (pid != 0)
         return pid;
+
     close(unheld);
     dup2(to, STDERR_FILENO);
     amph_error_shared("%s", text);
+
     bool said = amph_log_error_said() && write(told, "", 1) == 1;
+
     _exit(read(hold, &c, 1) == 0 && said ? 0 : 1);
 }
 
@@ -299,16 +328,20 @@ Test(log, what_all_find_out_is_said_by_one)
     char got[512] = "";
     char c;
     pid_t pid[AMPH_COUNTOF(texts)];
+
     unsetenv("AMPHORA_JOB");
     amph_env_reload();
     cr_assert(pipe(to) == 0 && pipe(told) == 0 && pipe(hold) == 0);
+
     for (size_t i = 0; i < AMPH_COUNTOF(texts); i++) {
         pid[i] = start_sayer(to[1], told[1], hold[0], hold[1], texts[i]);
         cr_assert(pid[i] > 0 && read(told[0], &c, 1) == 1);
     }
+
     close(hold[1]);
     for (size_t i = 0; i < AMPH_COUNTOF(texts); i++)
         cr_assert(waitpid(pid[i], &status, 0) == pid[i] && status == 0);
+
     cr_assert(read(to[0], got, sizeof got - 1) > 0);
     cr_assert_str_eq(got, "amphora: the same\namphora: another\n");
 }

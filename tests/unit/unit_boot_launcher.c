@@ -17,9 +17,12 @@
 Test(netlist, forms_of_a_line)
 {
     struct amph_netlist list;
+
     cr_assert_eq(amph_netlist_parse(&list, "f", "a\n  b:2  # two\n\n# none\nc slots=3\r\nb\nlast"),
                  AMPH_OK);
+
     static const uint32_t places[] = { 0, 1, 1, 2, 2, 2, 1, 3 };
+
     cr_assert_eq(list.nplaces, 8);
     cr_assert_eq(list.nhosts, 4);
     cr_assert_arr_eq(list.place, places, sizeof places);
@@ -38,6 +41,7 @@ Test(netlist, what_is_refused)
         "a$\n",  ":3\n",   "a:1 b\n", "a slots=2 x\n", "a:999999\nb:999999\n"
     };
     struct amph_netlist list;
+
     for (size_t i = 0; i < AMPH_COUNTOF(texts); i++)
         cr_assert_eq(amph_netlist_parse(&list, "f", texts[i]), AMPH_ERR_ARG, "text %zu", i);
 }
@@ -48,11 +52,14 @@ static struct amph_jobdesc deal(const char *text, uint32_t c, uint32_t s, const 
     char path[] = "/tmp/amphora-unit-hosts-XXXXXX";
     struct amph_jobdesc job;
     int fd = mkstemp(path);
+
     cr_assert_geq(fd, 0);
     cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     close(fd);
+
     struct amph_options o = { .ncompute = c, .nservers = s, .hosts = path, .map = map };
     struct amph_hostset hosts;
+
     cr_assert_eq(amph_netlist_job(&o, &job, &hosts), AMPH_OK);
     unlink(path);
     return job;
@@ -61,6 +68,7 @@ static struct amph_jobdesc deal(const char *text, uint32_t c, uint32_t s, const 
 Test(netlist, first_places_compute_last_places_servers)
 {
     struct amph_jobdesc job = deal("hostz\nhosta:2\nhostb\nhostc\nhostd\n", 2, 1, "mod");
+
     cr_assert_eq(job.nhosts, 3);
     cr_assert_str_eq(job.host_name[job.proc[0].host], "hostz");
     cr_assert_str_eq(job.host_name[job.proc[1].host], "hosta");
@@ -72,8 +80,10 @@ static void check_map(const char *hosts, uint32_t c, uint32_t s, const char *map
                       const uint32_t *expected)
 {
     struct amph_jobdesc job = deal(hosts, c, s, map);
+
     for (uint32_t i = 0; i < c; i++)
         cr_assert_eq(job.server_of[i], c + expected[i], "%s: compute %u", map, i);
+
     amph_jobdesc_free(&job);
 }
 
@@ -92,8 +102,10 @@ Test(mapping, wrong_lists)
 {
     static const char *const wrong[] = { "", "x", "2", "0,", "0,2", "0;1", "-1", "0 1" };
     struct amph_proc procs[4] = { { .host = 0 } };
+
     for (size_t i = 0; i < AMPH_COUNTOF(wrong); i++) {
         struct amph_jobdesc job = { .nproc = { 2, 2 }, .proc = procs };
+
         cr_assert_eq(amph_map_servers(&job, wrong[i]), AMPH_ERR_ARG, "\"%s\"", wrong[i]);
         free(job.server_of);
     }
@@ -122,6 +134,7 @@ Test(options, one_or_two_dashes_and_both_forms)
                      "-n",
                      "9",
                      NULL };
+
     cr_assert_eq(amph_options_read(&o, (int)AMPH_COUNTOF(argv) - 1, argv), AMPH_OPTIONS_RUN);
     cr_assert(o.ncompute == 4 && o.nservers == 2 && o.label && o.verbose &&
               strcmp(o.on_server_death, "eio") == 0 && o.timeout_s == 2.5);
@@ -147,6 +160,7 @@ static void count_and_stop(void *arg, uint32_t events)
     if (++calls == 3)
         amph_watch_del(watch);
 }
+
 static void count_timer(void *arg)
 {
     ++*(int *)arg;
@@ -159,16 +173,19 @@ Test(loop, plain_files_count_as_ready)
     int rang = 0;
     char path[] = "/tmp/amphora-unit-loop-XXXXXX";
     int fd = mkstemp(path);
+
     unlink(path);
     cr_assert_eq(amph_loop_open(&loop), AMPH_OK);
     watch = amph_watch_add(&loop, fd, EPOLLIN, count_and_stop, NULL);
     cr_assert(watch->always);
     for (int i = 0; i < 3; i++)
         amph_loop_step(&loop);
+
     cr_assert_eq(calls, 3);
     amph_timer_set(&loop, &timer, 5 * AMPH_NS_PER_MS, count_timer, &rang);
     while (!rang)
         amph_loop_step(&loop); /* sleeps now: nothing is ready any more */
+
     cr_assert_eq(calls, 3);
     amph_loop_close(&loop);
 }
@@ -179,6 +196,7 @@ Test(loop, a_watch_that_wants_nothing_is_not_woken_by_a_closed_end)
     struct amph_timer timer = { 0 };
     int fds[2];
     int rang = 0;
+
     cr_assert_eq(pipe(fds), 0);
     cr_assert_eq(amph_loop_open(&loop), AMPH_OK);
     watch = amph_watch_add(&loop, fds[0], EPOLLIN, count_and_stop, NULL);
@@ -187,6 +205,7 @@ Test(loop, a_watch_that_wants_nothing_is_not_woken_by_a_closed_end)
     amph_timer_set(&loop, &timer, 10 * AMPH_NS_PER_MS, count_timer, &rang);
     while (!rang)
         amph_loop_step(&loop);
+
     cr_assert_eq(calls, 0);
     amph_watch_want(watch, EPOLLIN);
     amph_loop_step(&loop);

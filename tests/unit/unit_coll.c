@@ -22,14 +22,17 @@ Test(fold, every_pair)
     const int64_t x = -6;
     const int64_t y = 3;
     const int64_t want[] = { -3, -18, -6, 3, x & y, x | y, x ^ y };
+
     for (unsigned t = 0; t < 6; t++) {
         for (unsigned o = 0; o < AMPH_COUNTOF(ops); o++) {
             size_t size;
             amph_fold_fn fn = amph_fold_builtin(1u << t, ops[o], &size);
+
             cr_assert_eq(size, bytes[t]);
             cr_assert_eq(fn != NULL, t < 4 || o < 4, "type %u, operation %u", t, o);
             if (!fn || t == 1 || t == 3)
                 continue;
+
             int32_t l32 = (int32_t)x;
             int32_t r32[2] = { (int32_t)y, 77 };
             int64_t l64 = x;
@@ -40,8 +43,11 @@ Test(fold, every_pair)
             double rd[2] = { (double)y, 77 };
             const void *left[] = { &l32, NULL, &l64, NULL, &lf, &ld };
             void *right[] = { r32, NULL, r64, NULL, rf, rd };
+
             fn(left[t], right[t], 1, NULL);
+
             const int64_t got[] = { r32[0], 0, r64[0], 0, (int64_t)rf[0], (int64_t)rd[0] };
+
             cr_assert_eq(got[t], want[o], "type %u, operation %u", t, o);
             cr_assert(r32[1] == 77 && r64[1] == 77 && rf[1] == 77 && rd[1] == 77,
                       "only what is asked for is written");
@@ -54,10 +60,13 @@ Test(fold, limits)
     size_t size;
     uint32_t a = UINT32_MAX;
     uint32_t b = 1;
+
     amph_fold_builtin(GEX_DT_U32, GEX_OP_MAX, &size)(&a, &b, 1, NULL);
     cr_assert_eq(b, UINT32_MAX, "unsigned numbers are compared as such");
+
     int32_t c = INT32_MAX;
     int32_t d = 1;
+
     amph_fold_builtin(GEX_DT_I32, GEX_OP_ADD, &size)(&c, &d, 1, NULL);
     cr_assert_eq(d, INT32_MIN, "sums wrap around");
     cr_assert_null(amph_fold_builtin(GEX_DT_USER, GEX_OP_ADD, &size));
@@ -69,11 +78,13 @@ Test(choice, always_one)
 {
     static const size_t len[] = { 0, 1, 8192, 8193, 32768, 65536, AMPH_COLL_SEGMENT, 100u << 20 };
     static const uint32_t count[] = { 2, 3, 1000, GASNET_MAXNODES };
+
     for (int kind = 0; kind < AMPH_COLL_KINDS; kind++)
         for (size_t i = 0; i < AMPH_COUNTOF(len); i++)
             for (size_t j = 0; j < AMPH_COUNTOF(count); j++) {
                 struct amph_coll_op op = { .kind = (enum amph_coll_kind)kind };
                 const struct amph_coll_choice *row = amph_coll_choose(&op, count[j], len[i], 65408);
+
                 cr_assert(row->kind == op.kind && row->begin, "kind %d, %zu bytes, %u participants",
                           kind, len[i], count[j]);
                 if (kind != AMPH_COLL_SYNC && len[i] <= AMPH_COLL_SEGMENT)
@@ -89,6 +100,7 @@ Test(share, slots)
     struct amph_share s;
     struct amph_share_slot a, b, c;
     int fd;
+
     amph_job.page_bytes = 65536;
     cr_assert_eq(amph_shm_create("unit", amph_share_bytes(3), &fd), AMPH_OK);
     cr_assert_eq(amph_share_map(&s, 3, 0, 0, fd, true), AMPH_OK);
@@ -116,11 +128,13 @@ Test(share, slots)
 static struct amph_coll *start_alone(void)
 {
     gex_TM_t tm;
+
     unsetenv("AMPHORA_JOB");
     unsetenv("PMI_FD");
     unsetenv("PMI_PORT");
     setenv("AMPHORA_CONDUIT", "smp", 1);
     cr_assert_eq(amphora_client_init(NULL, NULL, &tm, "UNIT", NULL, NULL, 0, 1), GASNET_OK);
+
     return amph_gex()->team.coll;
 }
 
@@ -132,6 +146,7 @@ static void write_self(uint8_t handler, const int32_t *args, const void *bytes, 
                                 .nbytes = nbytes,
                                 .args = args,
                                 .payload = bytes };
+
     cr_assert_eq(amph_am_request(amph_job.ep, 0, &am, 0, NULL), AMPH_OK);
     while (!amph_am_poll(amph_job.ep))
         ;
@@ -147,6 +162,7 @@ static bool drops(int32_t seq, int32_t port, int32_t offset, uint32_t nbytes)
 {
     static const uint8_t bytes[1000] = { 1, 2, 3 };
     uint64_t before = dropped();
+
     write_self(AMPH_GEX_COLL_DATA, (int32_t[]){ 0, 0, seq, port, offset }, bytes, nbytes);
     return dropped() != before;
 }
@@ -155,6 +171,7 @@ Test(mail, what_does_not_fit)
 {
     struct amph_coll *c = start_alone();
     uint8_t buf[102];
+
     memset(buf, 9, sizeof buf);
     amph_mail_begin(c, 7, 2, 2, 1000);
     amph_mail_in(c, 0, 0, buf + 1, 100);
@@ -168,6 +185,7 @@ Test(mail, what_does_not_fit)
     cr_assert(!amph_mail_got(c, 0) && amph_mail_prefix(c, 0) == 0);
     for (size_t i = 0; i < sizeof buf; i++)
         cr_assert_eq(buf[i], 9, "nothing was written");
+
     cr_assert(!drops(7, 0, 0, 60));
     cr_assert(!amph_mail_got(c, 0));
     cr_assert(drops(7, 0, 0, 60), "more bytes than are still due");
@@ -183,13 +201,16 @@ Test(mail, what_comes_early)
     struct amph_coll *c = start_alone();
     uint8_t buf[100] = { 0 };
     uint8_t large[AMPH_COLL_EAGER + 1] = { 0 };
+
     amph_mail_begin(c, 0, 1, 1, 1000);
     cr_assert(!drops(1, 1, 0, 100), "for the next segment");
     cr_assert(!drops(1, 9, 0, 100), "for a port that it will not have");
     write_self(AMPH_GEX_COLL_READY, (int32_t[]){ 0, 0, 1, 0, 0 }, NULL, 0);
     cr_assert_gt(amph_colls()->early_bytes, 200);
     amph_mail_end(c);
+
     uint64_t before = dropped();
+
     amph_mail_begin(c, 1, 2, 1, 1000);
     amph_mail_in(c, 1, 0, buf, sizeof buf);
     cr_assert(amph_mail_got(c, 1) && buf[1] == 2, "it has been kept");
@@ -203,6 +224,7 @@ Test(mail, unknown_team)
 {
     start_alone();
     size_t before = amph_colls()->early_bytes;
+
     write_self(AMPH_GEX_COLL_DATA, (int32_t[]){ 5, 6, 0, 0, 0 }, "x", 1);
     cr_assert_gt(amph_colls()->early_bytes, before, "the team may still be made");
 }

@@ -21,9 +21,11 @@ static int note_close(const struct amph_fwd_file *file)
 static struct amph_fd_file *opened(uint64_t handle)
 {
     struct amph_fd_file *of = amph_fdtab_new();
+
     cr_assert_not_null(of);
     of->file = (struct amph_fwd_file){ .nparts = 1, .part = { { .server = 3, .handle = handle } } };
     of->ready = true;
+
     return of;
 }
 
@@ -38,9 +40,12 @@ TestSuite(fdtab, .init = setup);
 Test(fdtab, last_descriptor_closes)
 {
     struct amph_fd_file *of = opened(7);
+
     cr_assert_null(amph_fdtab_set(5, of, FDTAB_FORWARDED));
     cr_assert_eq(amph_fdtab_class(5), FDTAB_FORWARDED);
+
     struct amph_fd_file *again = amph_fdtab_get(5);
+
     cr_assert_eq(again, of);
     cr_assert_null(amph_fdtab_set(6, again, FDTAB_FORWARDED)); /* a dup: the reference goes over */
     cr_assert_eq(amph_fdtab_put(amph_fdtab_set(5, NULL, FDTAB_UNKNOWN)), 0);
@@ -56,7 +61,9 @@ Test(fdtab, last_descriptor_closes)
 Test(fdtab, call_under_way_keeps_the_file)
 {
     amph_fdtab_set(9, opened(1), FDTAB_FORWARDED);
+
     struct amph_fd_file *pin = amph_fdtab_get(9);
+
     amph_fdtab_put(amph_fdtab_set(9, NULL, FDTAB_UNKNOWN));
     cr_assert_eq(closes, 0);
     cr_assert_eq(pin->file.part[0].handle, 1);
@@ -67,6 +74,7 @@ Test(fdtab, call_under_way_keeps_the_file)
 Test(fdtab, unopened_file_is_not_closed)
 {
     struct amph_fd_file *of = amph_fdtab_new();
+
     amph_fdtab_put(of);
     cr_assert_eq(closes, 0);
 }
@@ -75,6 +83,7 @@ Test(fdtab, unopened_file_is_not_closed)
 Test(fdtab, fresh_after_use)
 {
     struct amph_fd_file *of = opened(7);
+
     of->oflags = 3;
     of->locked = true;
     strcpy(of->path, "/fwd/x");
@@ -111,6 +120,7 @@ Test(fdtab, being_closed)
 Test(fdtab, not_ready_is_not_found)
 {
     struct amph_fd_file *of = opened(42);
+
     of->ready = false;
     cr_assert_null(amph_fdtab_find(&of->file));
     of->ready = true;
@@ -128,14 +138,18 @@ Test(fdtab, same_open_file)
     cr_assert_not(amph_fdtab_same(8, 9));
     for (int fd = 5; fd <= 7; fd++)
         amph_fdtab_put(amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN));
+
     cr_assert_eq(closes, 2);
 }
 
 Test(fdtab, find_by_handle)
 {
     struct amph_fd_file *of = opened(42);
+
     amph_fdtab_set(11, of, FDTAB_FORWARDED);
+
     struct amph_fwd_file key = { .nparts = 1, .part = { { .server = 3, .handle = 42 } } };
+
     cr_assert_eq(amph_fdtab_find(&key), of);
     amph_fdtab_put(of);
     key.part[0].server = 4;
@@ -151,7 +165,9 @@ Test(fdtab, limits)
     cr_assert_null(amph_fdtab_get(FDTAB_MAX));
     cr_assert_eq(amph_fdtab_class(-1), FDTAB_LOCAL);
     cr_assert_eq(amph_fdtab_class(FDTAB_MAX), FDTAB_LOCAL);
+
     struct amph_fd_file *of = opened(1);
+
     cr_assert_eq(amph_fdtab_set(FDTAB_MAX, of, FDTAB_FORWARDED), of);
     amph_fdtab_set(FDTAB_MAX - 1, of, FDTAB_FORWARDED);
     cr_assert_eq(amph_fdtab_class(FDTAB_MAX - 1), FDTAB_FORWARDED);
@@ -161,12 +177,15 @@ Test(fdtab, many_files)
 {
     for (int fd = 100; fd < 1100; fd++)
         amph_fdtab_set(fd, opened((uint64_t)fd), FDTAB_FORWARDED);
+
     for (int fd = 100; fd < 1100; fd++) {
         struct amph_fd_file *of = amph_fdtab_get(fd);
+
         cr_assert_eq(of->file.part[0].handle, (uint64_t)fd);
         amph_fdtab_put(of);
         amph_fdtab_put(amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN));
     }
+
     cr_assert_eq(closes, 1000);
 }
 
@@ -179,6 +198,7 @@ Test(fdtab, recount_after_fork)
 {
     int sum = 0;
     struct amph_fd_file *of = opened(5);
+
     amph_fdtab_set(20, of, FDTAB_FORWARDED);
     amph_fdtab_set(3000, amph_fdtab_get(20), FDTAB_FORWARDED);
     amph_fdtab_get(20); /* another thread's call, which the child does not have */
@@ -196,8 +216,10 @@ Test(fdtab, each_within_bounds)
 {
     static const int fds[] = { 0, 1023, 4096, FDTAB_MAX - 1 };
     int sum = 0;
+
     for (int i = 0; i < 4; i++)
         amph_fdtab_set(fds[i], opened((uint64_t)fds[i] + 1), FDTAB_FORWARDED);
+
     amph_fdtab_each(-5, INT_MAX, count, &sum);
     cr_assert_eq(sum, 1023 + 4096 + FDTAB_MAX - 1);
     sum = 0;
@@ -218,12 +240,16 @@ static void *reader(void *arg)
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
         for (int fd = 50; fd < 54; fd++) {
             struct amph_fd_file *of = amph_fdtab_get(fd);
+
             if (!of)
                 continue;
+
             if (of->file.part[0].handle % 4 != (uint64_t)fd % 4)
                 __atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
+
             amph_fdtab_put(of);
         }
+
     return NULL;
 }
 
@@ -232,17 +258,23 @@ Test(fdtab, readers_beside_a_closer)
     enum {
         ROUNDS = 40000
     };
+
     pthread_t threads[2];
+
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, reader, NULL);
+
     for (uint64_t i = 0; i < ROUNDS; i++) {
         int fd = 50 + (int)(i * 7 % 4);
+
         amph_fdtab_set(fd, opened(i * 4 + (uint64_t)fd % 4), FDTAB_FORWARDED);
         amph_fdtab_put(amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN));
     }
+
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
+
     cr_assert_eq(wrong, 0);
     cr_assert_eq(closes, ROUNDS);
 }

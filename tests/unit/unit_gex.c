@@ -22,6 +22,7 @@ Test(barrier, combine)
         value(AMPH_BARRIER_ANONYMOUS, 0), value(AMPH_BARRIER_NAMED, 0),
         value(AMPH_BARRIER_NAMED, 5), value(AMPH_BARRIER_NAMED, -5), value(AMPH_BARRIER_MISMATCH, 0)
     };
+
     for (size_t i = 0; i < AMPH_COUNTOF(v); i++) {
         for (size_t j = 0; j < AMPH_COUNTOF(v); j++) {
             struct amph_barrier_value a = amph_barrier_combine(v[i], v[j]);
@@ -30,10 +31,12 @@ Test(barrier, combine)
                             : !i   ? v[j].kind
                             : !j   ? v[i].kind
                                    : (uint32_t)AMPH_BARRIER_MISMATCH;
+
             cr_assert_eq(a.kind, want, "%zu with %zu", i, j);
             cr_assert(a.kind == b.kind && (a.kind != AMPH_BARRIER_NAMED || a.id == b.id));
         }
     }
+
     cr_assert_eq(amph_barrier_combine(v[0], v[3]).id, -5);
 }
 
@@ -55,6 +58,7 @@ Test(values, any_size)
         gex_RMA_Value_t v = (gex_RMA_Value_t)UINT64_C(0xf1e2d3c4b5a69788);
         gex_RMA_Value_t mask = n == sizeof v ? ~(gex_RMA_Value_t)0
                                              : ((gex_RMA_Value_t)1 << 8 * n) - 1;
+
         memset(mem, 0x55, sizeof mem);
         amphora_store_val(mem + 1, v, n);
         cr_assert(mem[0] == 0x55 && mem[n + 1] == 0x55, "%zu bytes stay inside", n);
@@ -65,6 +69,7 @@ Test(values, any_size)
 Test(before, codes)
 {
     gex_Segment_t seg;
+
     cr_assert_eq(gasnet_attach(NULL, 0, 0, 0), GASNET_ERR_NOT_INIT);
     cr_assert_eq(gex_Segment_Attach(&seg, NULL, 4096), GASNET_ERR_NOT_INIT);
     cr_assert_eq(gex_EP_RegisterHandlers(NULL, NULL, 0), GASNET_ERR_NOT_INIT);
@@ -92,11 +97,13 @@ static void start_alone(int threadmode)
 static void implicit_operations(void)
 {
     struct amph_gex_op *op[3];
+
     for (int i = 0; i < 3; i++) {
         op[i] = amph_op_get();
         op[i]->root.pending = 1;
         amph_op_detach(op[i], i == 2 ? AMPH_EC_GET : AMPH_EC_PUT);
     }
+
     cr_assert_eq(gex_NBI_Test(GEX_EC_PUT, 0), GASNET_ERR_NOT_READY);
     op[0]->rc.done(&op[0]->rc, AMPH_OK);
     cr_assert_eq(gex_NBI_Test(GEX_EC_PUT, 0), GASNET_ERR_NOT_READY);
@@ -110,10 +117,13 @@ static void implicit_operations(void)
 static void explicit_operation(void)
 {
     struct amph_gex_op *op = amph_op_get();
+
     op->root.pending = 2;
     op->leaf.pending = 1;
+
     gex_Event_t root = amph_op_event(op);
     gex_Event_t leaf = gex_Event_QueryLeaf(root, GEX_EC_LC);
+
     cr_assert(root != GEX_EVENT_INVALID && leaf == &op->leaf);
     cr_assert(gex_Event_Test(root) != GASNET_OK && gex_Event_Test(leaf) != GASNET_OK);
     op->lc.done(&op->lc, AMPH_OK);
@@ -127,13 +137,17 @@ static void explicit_operation(void)
 static void region_operations(void)
 {
     gex_NBI_BeginAccessRegion(0);
+
     struct amph_gex_op *op = amph_op_get();
+
     op->root.pending = 2;
     op->leaf.pending = 1;
     amph_op_detach(op, AMPH_EC_PUT);
     amph_op_count_lc(op);
+
     gex_Event_t region = gex_NBI_EndAccessRegion(0);
     gex_Event_t array[3] = { GEX_EVENT_INVALID, region, GEX_EVENT_INVALID };
+
     cr_assert_eq(gex_NBI_Test(GEX_EC_ALL, 0), GASNET_OK);
     cr_assert(gex_Event_QueryLeaf(region, GEX_EC_LC) != GEX_EVENT_INVALID);
     cr_assert_eq(gex_Event_QueryLeaf(region, GEX_EC_GET), GEX_EVENT_INVALID);
@@ -166,19 +180,23 @@ Test(events, threads)
 Test(barrier, many_phases)
 {
     struct amph_barrier *b;
+
     start_alone(1);
     b = &amph_gex()->team.coll->barrier[AMPH_BARRIER_NAMED_ONE];
     b->phase = (1u << 30) - 3; /* over the end of the counter */
+
     for (int i = 0; i < 10; i++) {
         cr_assert_eq(gasnet_barrier(i, 0), GASNET_OK);
         gex_Event_Wait(gex_Coll_BarrierNB(amphora_team0, 0));
     }
+
     cr_assert_eq(amph_gex()->colls->active, 0);
 }
 
 Test(segment, given_back)
 {
     gex_Segment_t seg;
+
     start_alone(1);
     gex_System_SetVerboseErrors(0);
     cr_assert_eq(gex_Segment_Attach(&seg, amphora_team0,
@@ -187,8 +205,10 @@ Test(segment, given_back)
     cr_assert_eq(gex_Segment_Attach(&seg, amphora_team0, 100), GASNET_ERR_BAD_ARG);
     cr_assert_eq(gex_Segment_Attach(&seg, amphora_team0, 4 * GASNET_PAGESIZE), GASNET_OK);
     memset(gex_Segment_QueryAddr(seg), 1, gex_Segment_QuerySize(seg));
+
     uint64_t v = 42;
     uint64_t w = 0;
+
     cr_assert_eq(gex_RMA_PutBlocking(amphora_team0, 0, gex_Segment_QueryAddr(seg), &v, sizeof v, 0),
                  0);
     cr_assert_eq(gex_RMA_GetBlocking(amphora_team0, &w, 0, gex_Segment_QueryAddr(seg), sizeof w, 0),

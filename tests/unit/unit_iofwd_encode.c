@@ -15,6 +15,7 @@ static void hex(const uint8_t *bytes, size_t n, char *out)
 {
     for (size_t i = 0; i < n; i++)
         sprintf(out + 2 * i, "%02x", bytes[i]);
+
     out[2 * n] = 0;
 }
 
@@ -35,12 +36,14 @@ Test(encode, errno_numbers)
         { ENAMETOOLONG, 36 }, { ENOTEMPTY, 39 }, { ELOOP, 40 }, { ENODATA, 41 }, { EOVERFLOW, 42 }, { EOPNOTSUPP, 44 }, { ESTALE, 46 },
         { EDQUOT, 47 },
     };
+
     /* clang-format on */
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         cr_assert_eq(amph_fwd_errno_to_wire(rows[i].native), rows[i].wire, "errno %d",
                      rows[i].native);
         cr_assert_eq(amph_fwd_errno_from_wire(rows[i].wire), rows[i].native);
     }
+
     cr_assert_eq(amph_fwd_errno_to_wire(99999), 5u, "what has no number travels as EIO");
     cr_assert_eq(amph_fwd_errno_from_wire(12345), EIO);
 }
@@ -48,20 +51,24 @@ Test(encode, errno_numbers)
 Test(encode, open_flags)
 {
     uint32_t wire, back;
+
     cr_assert(amph_fwd_flags_to_wire(FWD_SET_OFLAGS, O_RDWR | O_CREAT | O_EXCL | O_TRUNC | O_APPEND,
                                      &wire));
     cr_assert_eq(wire, 2u | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 8);
     cr_assert(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, wire, &back));
     cr_assert_eq(back, (uint32_t)(O_RDWR | O_CREAT | O_EXCL | O_TRUNC | O_APPEND));
+
     static const int all[] = {
         O_WRONLY | O_SYNC, O_DSYNC,   O_DIRECTORY, O_TMPFILE | O_RDWR, O_NOFOLLOW | O_CLOEXEC,
         O_DIRECT,          O_NOATIME, O_PATH,      O_NONBLOCK,         O_NOCTTY
     };
+
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         cr_assert(amph_fwd_flags_to_wire(FWD_SET_OFLAGS, (uint32_t)all[i], &wire), "%#o", all[i]);
         cr_assert(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, wire, &back));
         cr_assert_eq(back, (uint32_t)all[i], "%#o came back as %#o", all[i], back);
     }
+
     cr_assert_not(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, 3, &back), "no such access mode");
     cr_assert_not(amph_fwd_flags_from_wire(FWD_SET_OFLAGS, UINT32_C(1) << 31, &back),
                   "no such bit");
@@ -70,6 +77,7 @@ Test(encode, open_flags)
 Test(encode, modes_and_other_sets)
 {
     uint32_t wire, back;
+
     cr_assert(amph_fwd_flags_to_wire(FWD_SET_MODE, S_IFDIR | S_ISVTX | 0751, &wire));
     cr_assert_eq(wire, 0x4000u | 01000u | 0751u);
     cr_assert(amph_fwd_flags_from_wire(FWD_SET_MODE, 0xa000 | 0777, &back));
@@ -84,8 +92,10 @@ Test(encode, modes_and_other_sets)
     cr_assert(amph_fwd_flags_to_wire(FWD_SET_LOCKOP, LOCK_EX | LOCK_NB, &wire));
     cr_assert_eq(wire, 6u);
     cr_assert_not(amph_fwd_flags_to_wire(FWD_SET_AMODE, 64, &wire));
+
     uint8_t w8;
     int whence;
+
     cr_assert(amph_fwd_whence_to_wire(SEEK_HOLE, &w8) && w8 == 4);
     cr_assert_not(amph_fwd_whence_to_wire(77, &w8));
     cr_assert_not(amph_fwd_whence_from_wire(5, &whence));
@@ -112,6 +122,7 @@ Test(encode, stat_golden)
     struct amph_wr w;
     struct stat st = sample;
     struct stat back;
+
     st.st_dev = makedev(8, 1);
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_stat(&w, &st);
@@ -131,7 +142,9 @@ Test(encode, stat_golden)
               "ffc99a3b"
               "0000000001000000"
               "07000000");
+
     struct amph_rd r;
+
     amph_rd_init(&r, buf, amph_wr_len(&w));
     amph_fwd_get_stat(&r, &back);
     cr_assert(!r.bad && amph_rd_left(&r) == 0);
@@ -171,6 +184,7 @@ Test(encode, statx_comes_back)
                        .stx_dev_major = 300,
                        .stx_dev_minor = 70000 };
     struct statx back;
+
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_statx(&w, &x);
     amph_rd_init(&r, buf, amph_wr_len(&w));
@@ -194,6 +208,7 @@ Test(encode, statfs_golden)
                          .f_namelen = 255,
                          .f_frsize = 4096,
                          .f_flags = 0x26 };
+
     fs.f_fsid.__val[0] = 5;
     fs.f_fsid.__val[1] = 6;
     amph_wr_init(&w, buf, sizeof buf);
@@ -221,6 +236,7 @@ Test(encode, lock_golden)
         .l_type = F_WRLCK, .l_whence = SEEK_END, .l_start = -10, .l_len = 4, .l_pid = 77
     };
     struct flock back;
+
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_lock(&w, &lock);
     GOLDEN(w, "01"
@@ -241,6 +257,7 @@ Test(encode, times_golden)
     struct amph_rd r;
     struct timespec t[2] = { { 1700000000, 5 }, { 0, UTIME_OMIT } };
     struct timespec back[2];
+
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_times(&w, t);
     GOLDEN(w, "00"
@@ -277,6 +294,7 @@ Test(encode, dirents)
     size_t len;
     struct amph_wr w;
     struct amph_rd r;
+
     amph_wr_init(&w, buf, sizeof buf);
     amph_fwd_put_dirents(&w, in, sizeof in);
     GOLDEN(w, "0700000000000000"

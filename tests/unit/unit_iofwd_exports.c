@@ -26,6 +26,7 @@ static const char *path(const char *rel)
     static char buf[4][256];
     static int i;
     char *p = buf[i++ % 4];
+
     snprintf(p, sizeof buf[0], "%s/%s", root, rel);
     return p;
 }
@@ -33,6 +34,7 @@ static const char *path(const char *rel)
 static void make_file(const char *rel, const char *text)
 {
     FILE *f = fopen(path(rel), "w");
+
     cr_assert_not_null(f);
     fputs(text, f);
     fclose(f);
@@ -42,9 +44,11 @@ static unsigned count_fds(void)
 {
     unsigned n = 0;
     DIR *d = opendir("/proc/self/fd");
+
     cr_assert_not_null(d);
     while (readdir(d))
         n++;
+
     closedir(d);
     return n;
 }
@@ -53,6 +57,7 @@ static unsigned count_fds(void)
 static void set_up(void)
 {
     char spec[400], target[256];
+
     snprintf(root, sizeof root, "%s/amphora-exports-XXXXXX",
              getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     cr_assert_not_null(mkdtemp(root));
@@ -86,6 +91,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     char cmd[200];
+
     amph_server_exports_close(&ex);
     snprintf(cmd, sizeof cmd, "rm -rf '%s'", root);
     cr_assert_eq(system(cmd), 0);
@@ -119,12 +125,16 @@ static int look(const char *name, int flags)
     struct amph_server_path pl;
     char byte = 0;
     int err = amph_server_path_find(&ex, NULL, -1, name, &pl);
+
     if (err)
         return -err;
+
     int fd = amph_server_path_open(&pl, flags, 0600);
     if (fd < 0)
         return fd;
+
     ssize_t n = read(fd, &byte, 1);
+
     close(fd);
     return n == 1 ? byte : 0;
 }
@@ -143,10 +153,12 @@ static void look_at_all(void)
         { "/fwd/d/e/../../dirlink/e/../b", 'B' }, { "/fwd/dirlink/longer/../b", 'B' }, { "/fwd/dirlink/longer/../e/../b", 'B' },
         { "/fwd/dirlink/b/../b", -ENOTDIR }, { "/fwd/dirlink/b/.", -ENOTDIR }, { "/fwd/dirlink/./b", 'B' }, { "/fwd/d/b/..", -ENOTDIR },
     };
+
     /* clang-format on */
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d",
                      rows[i].name, look(rows[i].name, O_RDONLY), rows[i].want);
+
     cr_expect_eq(count_fds(), fds_before, "look-ups leave no descriptors behind");
 }
 
@@ -165,13 +177,16 @@ Test(exports, without_openat2)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
+
     /* clang-format on */
     struct sock_fprog prog = { sizeof filter / sizeof filter[0], filter };
+
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0) {
         printf("skipped: this kernel filters no system calls (%s)\n", strerror(errno));
         cr_skip_test();
     }
+
     look_at_all();
 }
 
@@ -182,8 +197,10 @@ static int type_at(const char *name, int flags)
     struct stat st;
     int err = amph_server_path_find(&ex, NULL, -1, name, &pl);
     int fd = err ? -err : amph_server_path_open(&pl, O_PATH | flags, 0);
+
     if (fd < 0)
         return fd;
+
     cr_assert_eq(fstat(fd, &st), 0);
     close(fd);
     return (int)(st.st_mode & S_IFMT);
@@ -204,7 +221,9 @@ BOTH_WAYS(paths_only)
 BOTH_WAYS(creating_through_links)
 {
     cr_assert_eq(look("/fwd/dangling", O_WRONLY | O_CREAT), 0);
+
     struct stat st;
+
     cr_assert_eq(stat(path("in/new"), &st), 0, "made where the link points");
     cr_assert_eq(look("/fwd/dangling", O_WRONLY | O_CREAT | O_EXCL), -EEXIST);
     cr_assert_eq(look("/fwd/abs-out", O_WRONLY | O_CREAT | O_TRUNC), -EACCES);
@@ -219,13 +238,18 @@ BOTH_WAYS(parents)
 {
     struct amph_server_path pl;
     const char *last;
+
     cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/dirlink/x", &pl), 0);
+
     int fd = amph_server_path_parent(&pl, &last);
+
     cr_assert_geq(fd, 0);
     cr_assert_str_eq(last, "x");
     cr_assert_eq(mkdirat(fd, last, 0700), 0);
     amph_server_path_put_parent(&pl, fd);
+
     struct stat st;
+
     cr_assert_eq(stat(path("in/d/x"), &st), 0);
     cr_assert_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/dirlink/", &pl), 0);
     fd = amph_server_path_parent(&pl, &last);
@@ -252,8 +276,11 @@ BOTH_WAYS(relative_to_a_directory)
 {
     struct amph_server_path pl;
     int dir = open(path("in/d/e"), O_RDONLY | O_DIRECTORY);
+
     cr_assert_eq(amph_server_path_find(&ex, &ex.item[0], dir, "../b", &pl), 0);
+
     int fd = amph_server_path_open(&pl, O_RDONLY, 0);
+
     cr_assert_geq(fd, 0, "up, but inside the export: %d", fd);
     close(fd);
     cr_assert_eq(amph_server_path_find(&ex, &ex.item[0], dir, "../../../out/secret", &pl), 0);
@@ -272,19 +299,25 @@ BOTH_WAYS(in_each_other)
         { "/fwd/d/b", -ENOENT }, { "/fwd//d/b", -ENOENT }, { "/fwd/./d/b", -ENOENT }, { "/fwd/tod/b", -ENOENT },
         { "/fwd/dirlink/b", -ENOENT }, { "/fwd/d/../d/b", -ENOENT }, { "/fwd/d/../..", -EACCES }, { "/fwd/loop", -ELOOP },
     };
+
     /* clang-format on */
     char spec[400];
     struct amph_server_path pl;
     const char *last;
+
     amph_server_exports_close(&ex);
     symlink("d", path("in/tod"));
     snprintf(spec, sizeof spec, "/fwd=%s/in:/fwd/d=%s/in2", root, root);
     cr_assert_eq(amph_server_exports_open(spec, &ex), AMPH_OK);
+
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         cr_expect_eq(look(rows[i].name, O_RDONLY), rows[i].want, "%s gives %d, not %d",
                      rows[i].name, look(rows[i].name, O_RDONLY), rows[i].want);
+
     cr_assert_eq(amph_server_path_find(&ex, &ex.item[0], ex.item[0].fd, "./d", &pl), 0);
+
     int fd = amph_server_path_parent(&pl, &last);
+
     cr_assert_geq(fd, 0);
     cr_expect(amph_server_path_is_export(&pl, false));
     amph_server_path_put_parent(&pl, fd);
@@ -297,11 +330,14 @@ BOTH_WAYS(longest_name)
     static const char *const specs[] = { "/fwd=%s/in:/fwd/d=%s/in2", "/fwd//=%s/in:/fwd/d/=%s/in2",
                                          "/fwd/d=%2$s/in2:/fwd=%1$s/in" };
     char spec[400];
+
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         amph_server_exports_close(&ex);
         snprintf(spec, sizeof spec, specs[i], root, root);
         cr_assert_eq(amph_server_exports_open(spec, &ex), AMPH_OK);
+
         struct amph_server_path pl;
+
         cr_expect_eq(amph_server_path_find(&ex, NULL, -1, "/fwd/d/c", &pl), 0);
         cr_expect_str_eq(pl.export->name, "/fwd/d", "%s", spec);
         cr_expect_eq(look("/fwd/d/c", O_RDONLY), 'C', "%s", spec);
@@ -315,8 +351,10 @@ static int look_from(int dir, const char *rel)
     struct amph_server_path pl;
     int err = amph_server_path_find(&ex, &ex.item[0], dir, rel, &pl);
     int fd = err ? -err : amph_server_path_open(&pl, O_RDONLY, 0);
+
     if (fd >= 0)
         close(fd);
+
     return fd < 0 ? fd : 0;
 }
 
@@ -325,7 +363,9 @@ static int look_from(int dir, const char *rel)
 BOTH_WAYS(moved_out)
 {
     symlink("/fwd/a", path("in/d/e/link"));
+
     int dir = open(path("in/d/e"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
     cr_assert_geq(dir, 0);
     cr_expect_eq(look_from(dir, "link"), 0);
     cr_assert_eq(rename(path("in/d"), path("out/d")), 0);
@@ -352,6 +392,7 @@ Test(exports, readonly_by_name)
 Test(exports, mistakes_are_said)
 {
     struct amph_server_exports bad;
+
     cr_assert_eq(amph_server_exports_open("/a=/no/such/directory/at/all", &bad), AMPH_ERR_NOENT);
     cr_assert_eq(amph_server_exports_open("relative", &bad), AMPH_ERR_ARG);
     cr_assert_eq(amph_server_exports_open("/a=", &bad), AMPH_ERR_ARG);

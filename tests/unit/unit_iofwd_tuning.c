@@ -38,19 +38,25 @@ static double run(struct amph_client_tuning *pace, const double rate[NEAR_WAYS],
     double took = 0;
     double best = 0;
     double drift = 1;
+
     for (int i = 0; i < NEAR_WAYS; i++)
         best = rate[i] > best ? rate[i] : best;
+
     for (int call = 0; call < CALLS; call++) {
         struct amph_client_route way;
         unsigned w = amph_client_tuning_choose(pace, true, &way);
+
         cr_assert_lt(w, NEAR_WAYS);
         if (call % WARM == 0)
             drift = 1 + noise->drift * (2 * draw() - 1);
+
         double seen = rate[w] * drift * (1 + noise->spread * (2 * draw() - 1));
+
         seen *= draw() < noise->stalled ? 0.15 + 0.5 * draw() : 1;
         amph_client_tuning_record(pace, w, CALL_BYTES, (uint64_t)((double)CALL_BYTES / seen / 4));
         took += call < WARM ? 0 : 1 / rate[w];
     }
+
     return (CALLS - WARM) / best / took;
 }
 
@@ -59,14 +65,19 @@ static double least_of(const double rate[NEAR_WAYS], const struct noise *noise, 
 {
     double least = 1;
     double sum = 0;
+
     for (int i = 0; i < RUNS; i++) {
         struct amph_client_tuning pace;
+
         memset(&pace, 0, sizeof pace);
         state = (uint64_t)i * 7919 + 1;
+
         double share = run(&pace, rate, noise);
+
         least = share < least ? share : least;
         sum += share;
     }
+
     *mean_p = sum / RUNS;
     return least;
 }
@@ -76,6 +87,7 @@ Test(pace, finds_a_better_way)
     static const double rate[NEAR_WAYS] = { 0.8, 1, 0.7, 0.75, 0.9, 0.6 };
     double mean;
     double least = least_of(rate, &calm, &mean);
+
     cr_assert(least > 0.94 && mean > 0.98, "least %.3f, mean %.3f", least, mean);
     least = least_of(rate, &busy, &mean);
     cr_assert(least > 0.7 && mean > 0.92, "busy: least %.3f, mean %.3f", least, mean);
@@ -86,6 +98,7 @@ Test(pace, keeps_the_best_way_whatever_else_the_machine_does)
     static const double rate[NEAR_WAYS] = { 1, 0.5, 0.5, 0.5, 0.5, 0.5 };
     double mean;
     double least = least_of(rate, &calm, &mean);
+
     cr_assert(least > 0.97, "least %.3f, mean %.3f", least, mean);
     least = least_of(rate, &busy, &mean);
     cr_assert(least > 0.85 && mean > 0.96, "busy: least %.3f, mean %.3f", least, mean);
@@ -96,10 +109,13 @@ Test(pace, follows_when_another_way_becomes_best)
     static const double before[NEAR_WAYS] = { 1, 0.6, 0.6, 0.6, 0.6, 0.6 },
                         after[NEAR_WAYS] = { 0.6, 0.6, 0.6, 1, 0.6, 0.6 };
     struct amph_client_tuning pace;
+
     memset(&pace, 0, sizeof pace);
     state = 1;
     run(&pace, before, &calm);
     run(&pace, after, &calm); /* tries have become rare: it may take most of this */
+
     double share = run(&pace, after, &calm);
+
     cr_assert(share > 0.95, "%.3f", share);
 }

@@ -15,6 +15,7 @@ Test(table, services_are_found)
     for (unsigned i = 0; i < AMPH_FWD_NCALLS; i++)
         cr_assert_eq(amph_fwd_call_of_service(amph_fwd_calls[i].service), (enum amph_fwd_id)i, "%s",
                      amph_fwd_calls[i].name);
+
     cr_assert_eq(amph_fwd_call_of_service(0), AMPH_FWD_NCALLS);
     cr_assert_eq(amph_fwd_call_of_service(199), AMPH_FWD_NCALLS);
     cr_assert_eq(amph_fwd_call_of_service(65535), AMPH_FWD_NCALLS);
@@ -30,14 +31,18 @@ static size_t build(enum amph_fwd_id id, const void *args, const struct amph_fwd
                     const void *data, uint8_t *buf, size_t room)
 {
     struct amph_wr w;
+
     amph_wr_init(&w, buf, room);
     w.at += FWD_REQ_HEAD_BYTES;
     cr_assert_eq(amph_fwd_put_args(&w, &amph_fwd_calls[id], args, 4), 0);
     if (bulk)
         amph_fwd_put_bulk(&w, bulk);
+
     if (data)
         amph_wr_bytes(&w, data, bulk->len);
+
     cr_assert(!w.bad);
+
     size_t n = amph_wr_len(&w);
     struct amph_fwd_req_head head = { .magic = FWD_MAGIC,
                                       .version = FWD_VERSION,
@@ -46,6 +51,7 @@ static size_t build(enum amph_fwd_id id, const void *args, const struct amph_fwd
                                       .client = FUZZ_CLIENT,
                                       .seq = 99,
                                       .cookie = FUZZ_COOKIE };
+
     amph_wr_init(&w, buf, FWD_REQ_HEAD_BYTES);
     amph_fwd_put_req_head(&w, &head);
     return n;
@@ -64,6 +70,7 @@ Test(request, golden_bytes_of_an_open)
         7,   0,   0,   0,   '/',  'f',  'w', 'd', '/', 'a', 0, 0x11, 0, 0, 0, 0xa4, 1,  0, 0,
     };
     size_t n = build(AMPH_FWD_OPEN, &args, NULL, NULL, buf, sizeof buf);
+
     cr_assert_eq(n, sizeof golden);
     cr_assert_arr_eq(buf, golden, sizeof golden);
 }
@@ -76,9 +83,11 @@ Test(request, all_that_is_cut_is_refused)
                                   .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST,
                                   .len = 5 };
     size_t n = build(AMPH_FWD_PWRITE, &args, &bulk, "hello", buf, sizeof buf);
+
     cr_assert_eq(fuzz_iofwd_feed(buf, n), 1, "the whole request is good");
     for (size_t cut = 0; cut < n; cut++) {
         uint32_t len = amph_le32((uint32_t)cut);
+
         memcpy(buf + 8, &len, 4); /* even where the header's length agrees */
         cr_assert_eq(fuzz_iofwd_feed(buf, cut), 0, "cut at %zu", cut);
     }
@@ -99,6 +108,7 @@ Test(head, other_words_are_refused)
     struct amph_rd r;
     struct amph_fwd_req_head req;
     struct amph_fwd_rep_head rep;
+
     for (int wrong = 0; wrong < 4; wrong++) {
         req = request;
         rep = reply;
@@ -128,10 +138,12 @@ Test(head, other_pieces_are_refused)
         { .rwf = (uint16_t)(FWD_RWF_ALL + 1) }
     };
     uint8_t buf[64];
+
     for (size_t i = 0; i < AMPH_COUNTOF(bulks); i++) {
         struct amph_wr w;
         struct amph_rd r;
         struct amph_fwd_bulk b;
+
         amph_wr_init(&w, buf, sizeof buf);
         amph_fwd_put_bulk(&w, &bulks[i]);
         amph_rd_init(&r, buf, amph_wr_len(&w));
@@ -157,6 +169,7 @@ Test(request, data_outside_the_part_or_the_segment_is_refused)
                                       .len = rows[i / 2].len,
                                       .at = rows[i / 2].at };
         size_t n = build(AMPH_FWD_PWRITE, &args, &bulk, NULL, buf, sizeof buf);
+
         cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i / 2].good, "row %zu, %s", i / 2,
                      i % 2 ? "segment" : "area");
     }
@@ -185,15 +198,19 @@ Test(request, rows_outside_the_stretch_are_refused)
         { { { 0, 1, UINT32_MAX, UINT32_MAX } }, 1, UINT32_MAX, 0 },
         { { { 0 } }, 0, 0, 1 },
     };
+
     /* clang-format on */
     static const char data[128];
+
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint8_t buf[512], shape[FWD_VIEW_BYTES + 2 * FWD_EXTENT_BYTES];
         struct amph_wr w;
+
         amph_wr_init(&w, shape, sizeof shape);
         amph_fwd_put_view(&w, &(struct amph_fwd_view){ .number = 7, .processes = 2 });
         for (uint32_t k = 0; k < rows[i].nrows; k++)
             amph_fwd_put_extent(&w, &rows[i].row[k]);
+
         struct amph_fwd_args_pwritej args = {
             .file = &file, .len = 100, .shape = shape, .shape_len = amph_wr_len(&w)
         };
@@ -202,11 +219,13 @@ Test(request, rows_outside_the_stretch_are_refused)
                                       .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST,
                                       .len = rows[i].len };
         size_t n = build(AMPH_FWD_PWRITEJ, &args, &bulk, fits ? data : NULL, buf, sizeof buf);
+
         cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i].good, "row %zu", i);
         args.shape_len--;
         n = build(AMPH_FWD_PWRITEJ, &args, &bulk, fits ? data : NULL, buf, sizeof buf);
         cr_assert_eq(fuzz_iofwd_feed(buf, n), 0, "row %zu, cut", i);
     }
+
     /* of no processes */
     uint8_t buf[512];
     uint8_t shape[FWD_VIEW_BYTES] = { 0 };
@@ -214,6 +233,7 @@ Test(request, rows_outside_the_stretch_are_refused)
         .file = &file, .len = 100, .shape = shape, .shape_len = sizeof shape
     };
     struct amph_fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST };
+
     cr_assert_eq(fuzz_iofwd_feed(buf, build(AMPH_FWD_PREADJ, &args, &bulk, NULL, buf, sizeof buf)),
                  0);
     shape[8] = 1;
@@ -229,6 +249,7 @@ Test(request, a_stranger_is_refused)
     uint8_t buf[512];
     struct amph_fwd_args_fstat args = { .file = &file };
     size_t n = build(AMPH_FWD_FSTAT, &args, NULL, NULL, buf, sizeof buf);
+
     cr_assert_eq(fuzz_iofwd_feed(buf, n), 1);
     buf[24] ^= 1; /* cookie */
     cr_assert_eq(fuzz_iofwd_feed(buf, n), 0);
@@ -252,6 +273,7 @@ Test(request, bytes_changed_at_random, .timeout = 60)
     struct amph_fwd_args_getxattr xa = { .path = "/fwd/x", .name = "user.a", .value_cap = 100 };
     struct amph_fwd_bulk bulk = { .where = FWD_INLINE, .flags = FWD_PIECE_FIRST, .len = 5 };
     int good = 0;
+
     for (unsigned round = 0; round < 200000; round++) {
         size_t n = round % 4 == 0 ? build(AMPH_FWD_RENAME, &two, NULL, NULL, whole, sizeof whole)
                    : round % 4 == 1
@@ -259,6 +281,7 @@ Test(request, bytes_changed_at_random, .timeout = 60)
                    : round % 4 == 2
                        ? build(AMPH_FWD_WAITLOCK, &lk, NULL, NULL, whole, sizeof whole)
                        : build(AMPH_FWD_GETXATTR, &xa, NULL, NULL, whole, sizeof whole);
+
         memcpy(buf, whole, n);
         for (unsigned k = 0; k < 1 + round % 3; k++) {
             state ^= state << 13;
@@ -266,8 +289,10 @@ Test(request, bytes_changed_at_random, .timeout = 60)
             state ^= state << 17;
             buf[FWD_REQ_HEAD_BYTES + state % (n - FWD_REQ_HEAD_BYTES)] = (uint8_t)(state >> 32);
         }
+
         good += fuzz_iofwd_feed(buf, n);
     }
+
     cr_assert_gt(good, 1000, "some changes leave a request good (%d)", good);
     cr_assert_lt(good, 190000, "most changes are noticed (%d)", good);
 }
@@ -277,23 +302,29 @@ Test(request, bytes_changed_at_random, .timeout = 60)
 Test(request, every_call_takes_any_body, .timeout = 60)
 {
     uint64_t state = 0x2545f4914f6cdd1du;
+
     for (unsigned call = 0; call < AMPH_FWD_NCALLS; call++) {
         int seen = 0;
+
         for (unsigned round = 0; round < 4000; round++) {
             uint8_t body[300];
             size_t len = 0;
             size_t most = round % 8 ? 16 + round % 64 : sizeof body;
+
             for (; len < most; len++) {
                 state ^= state << 13;
                 state ^= state >> 7;
                 state ^= state << 17;
                 body[len] = state % 4 ? 0 : (uint8_t)(state >> 32) % (round % 3 ? 4 : 255);
             }
+
             if (round % 2) /* the handle that is known, where a file or directory stands first */
                 for (unsigned k = 0; k < 8; k++)
                     body[k] = (uint8_t)(FUZZ_HANDLE >> (8 * k));
+
             seen |= fuzz_iofwd_call(call, body, len);
         }
+
         cr_assert(seen & 2, "%s: no reply was ever taken", amph_fwd_calls[call].name);
     }
 }
@@ -318,6 +349,7 @@ Test(door, hello_needs_the_key)
                                 .part_len = 8 };
     struct amph_fwd_hello back;
     size_t n = amph_fwd_hello_build(body, sizeof body, &h, key, nonce);
+
     cr_assert_gt(n, 0u);
     cr_assert_eq(amph_fwd_hello_parse(body, n, &back, key, nonce), AMPH_OK);
     cr_assert(back.rank == 5 && back.number == 6 && back.page_bytes == 65536 && back.part_at == 7 &&
@@ -326,6 +358,7 @@ Test(door, hello_needs_the_key)
     cr_assert_eq(amph_fwd_hello_parse(body, n, &back, other, nonce), AMPH_ERR_DENIED);
     cr_assert_eq(amph_fwd_hello_parse(body, n, &back, key, wrong), AMPH_ERR_DENIED,
                  "a recorded HELLO is good for nothing");
+
     for (size_t i = 0; i < n; i++) {
         body[i] ^= 0x80;
         cr_assert_neq(amph_fwd_hello_parse(body, n, &back, key, nonce), AMPH_OK, "byte %zu", i);
@@ -339,11 +372,15 @@ Test(door, frames)
     struct amph_fwd_frame_in in;
     size_t used;
     size_t n = amph_fwd_frame_build(buf, FWD_FRAME_GREET, "0123456789abcdef", 16);
+
     for (size_t have = 0; have < n; have++)
         cr_assert_eq(amph_fwd_frame_parse(buf, have, &in, &used), AMPH_AGAIN);
+
     cr_assert_eq(amph_fwd_frame_parse(buf, n, &in, &used), AMPH_OK);
     cr_assert(used == n && in.type == FWD_FRAME_GREET && in.len == 16);
+
     uint32_t huge = amph_le32(FWD_FRAME_BODY_MAX + 1);
+
     memcpy(buf + 8, &huge, 4);
     cr_assert_eq(amph_fwd_frame_parse(buf, n, &in, &used), AMPH_ERR_PROTO);
 }
@@ -353,13 +390,18 @@ Test(file, text_form)
     char text[AMPH_FWD_TEXT_BYTES];
     struct amph_fwd_file f = { .nparts = AMPH_FWD_PARTS_MAX };
     struct amph_fwd_file back;
+
     for (unsigned i = 0; i < AMPH_FWD_PARTS_MAX; i++)
         f.part[i] = (struct amph_fwd_ref){ .server = UINT32_MAX - i, .handle = UINT64_MAX - i };
+
     size_t n = amph_fwd_file_print(&f, text, sizeof text);
+
     cr_assert(n > 0 && n < sizeof text, "the longest one fits");
     cr_assert(amph_fwd_file_parse(text, &back));
     cr_assert(amph_fwd_file_equal(&f, &back));
+
     static const char *const bad[] = { "", "1", "1.", ".5", "1.0", "x.5", "1.5,", "99999999999.1" };
+
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         cr_assert_not(amph_fwd_file_parse(bad[i], &back), "\"%s\"", bad[i]);
 }
@@ -367,6 +409,7 @@ Test(file, text_form)
 Test(split, last_places_are_servers)
 {
     struct iofwd_place p[7];
+
     cr_assert_eq(iofwd_split(7, 2, p), 0);
     cr_assert(!p[0].is_server && p[0].server == 5 && p[1].server == 6 && p[4].server == 5 &&
               p[4].relative == 4);
@@ -382,9 +425,11 @@ Test(door, its_address_of_either_family)
     uint8_t buf[128];
     struct amph_fwd_server_addr a = { .unix_name = "amphora-door-1" };
     struct amph_fwd_server_addr back;
+
     for (int family = 0; family < 3; family++) {
         struct sockaddr_in *v4 = (struct sockaddr_in *)&a.tcp;
         struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&a.tcp;
+
         memset(&a.tcp, 0, sizeof a.tcp);
         if (family == 1)
             *v4 = (struct sockaddr_in){ .sin_family = AF_INET,
@@ -394,7 +439,9 @@ Test(door, its_address_of_either_family)
             *v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
                                          .sin6_port = htons(4711),
                                          .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+
         size_t n = amph_fwd_server_addr_build(buf, sizeof buf, &a);
+
         cr_assert_gt(n, 0u);
         cr_assert(amph_fwd_server_addr_parse(buf, n, &back));
         cr_assert_eq(memcmp(&a, &back, sizeof a), 0, "family %d", family);

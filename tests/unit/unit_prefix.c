@@ -35,8 +35,10 @@ Test(prefix, bad_lists_are_refused_with_a_reason)
         "a",        "/a:b",  "/",
         "/a/..=/x", "=/srv", "/1:/2:/3:/4:/5:/6:/7:/8:/9:/10:/11:/12:/13:/14:/15:/16:/17"
     };
+
     for (size_t i = 0; i < AMPH_COUNTOF(bad); i++) {
         const char *why = NULL;
+
         cr_assert(!amph_fwd_prefix_parse(&set, bad[i], &why), "%s", bad[i]);
         cr_assert_not_null(why);
     }
@@ -95,6 +97,7 @@ Test(prefix, paths_are_cleaned)
         char out[PATH_MAX];
         struct amph_fwd_clean clean;
         const struct row *r = &rows[i];
+
         cr_assert_eq(amph_fwd_path_clean(&set, r->base, r->path, out, sizeof out, &clean), 0);
         cr_expect_str_eq(out, r->want, "%s + %s: %s", r->base, r->path, out);
         cr_expect_eq(clean.prefix != NULL, r->inside, "%s", r->path);
@@ -106,15 +109,18 @@ Test(prefix, long_and_empty_paths_are_errors)
 {
     char path[300], out[64];
     struct amph_fwd_clean clean;
+
     given("/fwd");
     memset(path, 'a', sizeof path - 1);
     path[0] = '/';
     path[sizeof path - 1] = 0;
     cr_assert_eq(amph_fwd_path_clean(&set, NULL, path, out, sizeof out, &clean), ENAMETOOLONG);
     cr_assert_eq(amph_fwd_path_clean(&set, "/x", "", out, sizeof out, &clean), ENOENT);
+
     /* every length up to the limit: never a byte behind the buffer */
     for (size_t cap = 4; cap < 40; cap++) {
         char small[64];
+
         memset(small, 0x55, sizeof small);
         amph_fwd_path_clean(&set, NULL, "/fwd/aaaa/bbbb/../cc/", small, cap, &clean);
         for (size_t i = cap; i < sizeof small; i++)

@@ -82,6 +82,7 @@ Test(tools_atomic, signed_values_and_range)
 {
     gasnett_atomic_t a = gasnett_atomic_init(-5);
     gasnett_atomic_sval_t back = gasnett_atomic_signed(gasnett_atomic_read(&a, 0));
+
     cr_assert_eq(back, -5);
     cr_assert_eq(gasnett_atomic_signed(gasnett_atomic_add(&a, 3, 0)), -2);
     gasnett_atomic_set(&a, GASNETT_ATOMIC_SIGNED_MAX, 0);
@@ -98,6 +99,7 @@ Test(tools_atomic, natural_storage)
 {
     float f = 1.5f;
     double d[2] = { 0, -2.25 };
+
     union {
         double d;
         uint64_t bits;
@@ -139,12 +141,15 @@ Test(tools_atomic, strong_ones_are_safe_in_signal_handlers)
     const struct itimerval often = { { 0, 50 }, { 0, 50 } };
     const struct itimerval never = { { 0, 0 }, { 0, 0 } };
     unsigned own = 0;
+
     gasnett_reghandler(SIGALRM, count_signal);
     setitimer(ITIMER_REAL, &often, NULL);
+
     for (; signals < 200; own++) {
         gasnett_strongatomic_increment(&by_both, 0);
         (void)gasnett_strongatomic64_add(&by_both64, 1, 0);
     }
+
     setitimer(ITIMER_REAL, &never, NULL);
     gasnett_reghandler(SIGALRM, SIG_IGN);
     cr_assert_eq(gasnett_strongatomic_read(&by_both, 0), own + signals);
@@ -167,8 +172,10 @@ static unsigned guarded, taken[THREADS];
 static void run(void *(*fn)(void *))
 {
     pthread_t thread[THREADS];
+
     for (uintptr_t i = 0; i < THREADS; i++)
         cr_assert_eq(pthread_create(&thread[i], NULL, fn, (void *)i), 0);
+
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
 }
@@ -181,10 +188,12 @@ static void *add_up(void *arg)
         (void)SHARED(atomic_add)(&sum, 2, GASNETT_ATOMIC_MB_PRE | GASNETT_ATOMIC_MB_POST);
         SHARED(atomic_decrement)(&sum, GASNETT_ATOMIC_REL);
         (void)SHARED(atomic64_add)(&sum64, UINT64_C(0x100000001), GASNETT_ATOMIC_ACQ);
+
         while (!SHARED(atomic32_compare_and_swap)(&turns, i, i + 1, 0) &&
                SHARED(atomic32_read)(&turns, 0) <= i)
             gasnett_spinloop_hint();
     }
+
     return NULL;
 }
 
@@ -201,13 +210,16 @@ Test(tools_atomic, sums_of_several_threads)
 static void *guard(void *arg)
 {
     uintptr_t me = (uintptr_t)arg;
+
     for (unsigned i = 0; i < ROUNDS / 10; i++) {
         while (!SHARED(atomic_compare_and_swap)(&ticket, 0, 1, GASNETT_ATOMIC_ACQ_IF_TRUE))
             gasnett_sched_yield();
+
         guarded++;
         taken[me]++;
         SHARED(atomic_set)(&ticket, 0, GASNETT_ATOMIC_REL);
     }
+
     return NULL;
 }
 
@@ -229,6 +241,7 @@ static struct {
     gasnett_atomic_t word;
     char rest[64 - sizeof(gasnett_atomic_t)];
 } side[2][WORDS];
+
 static gasnett_atomic_t arrived;
 static gasnett_atomic_val_t seen[2][WORDS];
 static unsigned both_missed;
@@ -268,6 +281,7 @@ static void go_along(unsigned me, gasnett_atomic_val_t value)
 static void *look_at_each_other(void *arg)
 {
     unsigned me = (unsigned)(uintptr_t)arg;
+
     for (gasnett_atomic_val_t i = 1; i <= HANDOVERS; i++) {
         meet(4 * i - 2);
         go_along(me, i);
@@ -275,12 +289,14 @@ static void *look_at_each_other(void *arg)
         for (unsigned k = 0; me == 0 && k < WORDS; k++)
             both_missed += seen[0][k] != i && seen[1][k] != i;
     }
+
     return NULL;
 }
 
 Test(tools_atomic, full_fences_keep_store_and_load_apart)
 {
     pthread_t other;
+
     cr_assert_eq(pthread_create(&other, NULL, look_at_each_other, (void *)1), 0);
     look_at_each_other(NULL);
     pthread_join(other, NULL);
@@ -293,14 +309,18 @@ static gasnett_atomic_t flag;
 static void *receive(void *arg)
 {
     (void)arg;
+
     unsigned wrong = 0;
+
     for (gasnett_atomic_val_t i = 1; i <= HANDOVERS; i++) {
         while (SHARED(atomic_read)(&flag, 0) != 2 * i - 1)
             gasnett_sched_yield();
+
         gasnett_local_rmb();
         wrong += cargo != i;
         SHARED(atomic_set)(&flag, 2 * i, GASNETT_ATOMIC_MB_PRE);
     }
+
     return (void *)(uintptr_t)wrong;
 }
 
@@ -308,6 +328,7 @@ Test(tools_atomic, barriers_order_data_and_flag)
 {
     pthread_t other;
     void *wrong;
+
     cr_assert_eq(pthread_create(&other, NULL, receive, NULL), 0);
     for (gasnett_atomic_val_t i = 1; i <= HANDOVERS; i++) {
         cargo = i;
@@ -316,6 +337,7 @@ Test(tools_atomic, barriers_order_data_and_flag)
         while (SHARED(atomic_read)(&flag, GASNETT_ATOMIC_ACQ) != 2 * i)
             gasnett_sched_yield();
     }
+
     pthread_join(other, &wrong);
     cr_assert_eq((uintptr_t)wrong, 0);
 }
@@ -323,6 +345,7 @@ Test(tools_atomic, barriers_order_data_and_flag)
 Test(tools_atomic, weak_barriers_compile)
 {
     int *p = &(int){ 1 };
+
     *p = 2;
     gasnett_weak_mb();
     gasnett_weak_wmb();

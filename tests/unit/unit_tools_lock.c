@@ -22,6 +22,7 @@ Test(tools_lock, one_thread)
     gasnett_mutex_t m;
     gasnett_cond_t c;
     gasnett_rwlock_t rw;
+
     gasnett_mutex_init(&m);
     gasnett_mutex_assertunlocked(&m);
     gasnett_mutex_lock(&m);
@@ -56,6 +57,7 @@ Test(tools_lock, one_thread)
 Test(tools_lock, keys)
 {
     int here;
+
     cr_assert_null(gasnett_threadkey_get(unit_tools_key));
     gasnett_threadkey_set(unit_tools_key, &here);
     cr_assert_eq(gasnett_threadkey_get(unit_tools_key), &here);
@@ -84,17 +86,21 @@ static void *count(void *arg)
         } else {
             gasnett_mutex_lock(&mutex);
         }
+
         counter++;
         gasnett_mutex_unlock(&mutex);
     }
+
     return arg;
 }
 
 static void run(void *(*fn)(void *))
 {
     pthread_t thread[THREADS];
+
     for (uintptr_t i = 0; i < THREADS; i++)
         cr_assert_eq(pthread_create(&thread[i], NULL, fn, (void *)i), 0);
+
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
 }
@@ -112,25 +118,31 @@ static void *wait_for_service(void *arg)
     gasnett_cond_signal(&arrived);
     while (!served)
         gasnett_cond_wait(&cond, &mutex);
+
     gasnett_mutex_assertlocked(&mutex);
     served++;
     gasnett_mutex_unlock(&mutex);
+
     return arg;
 }
 
 Test(tools_lock, a_signal_wakes_one_and_a_broadcast_all)
 {
     pthread_t thread[THREADS];
+
     for (unsigned i = 0; i < THREADS; i++)
         cr_assert_eq(pthread_create(&thread[i], NULL, wait_for_service, NULL), 0);
+
     gasnett_mutex_lock(&mutex);
     while (waiting < THREADS)
         gasnett_cond_wait(&arrived, &mutex);
+
     served = 1;
     gasnett_cond_broadcast(&cond);
     gasnett_mutex_unlock(&mutex);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
+
     cr_assert_eq(served, 1 + THREADS);
 }
 
@@ -139,11 +151,13 @@ static unsigned pages[2];
 static void *read_and_write(void *arg)
 {
     uintptr_t me = (uintptr_t)arg;
+
     for (unsigned i = 0; i < ROUNDS / 5; i++) { /* a multiple of 16 */
         if ((i + me) % 16 == 0) {
             gasnett_rwlock_wrlock(&rwlock);
             if (gasnett_atomic_read(&readers, 0))
                 gasnett_atomic_increment(&writers_beside, 0);
+
             pages[0]++;
             pages[1]++;
         } else {
@@ -151,10 +165,12 @@ static void *read_and_write(void *arg)
             gasnett_atomic_increment(&readers, 0);
             if (pages[0] != pages[1])
                 gasnett_atomic_increment(&writers_beside, 0);
+
             gasnett_atomic_decrement(&readers, 0);
         }
         gasnett_rwlock_unlock(&rwlock);
     }
+
     return NULL;
 }
 
@@ -168,12 +184,15 @@ Test(tools_lock, writers_are_alone)
 static void *try_both(void *arg)
 {
     int *answer = arg;
+
     answer[0] = gasnett_rwlock_tryrdlock(&rwlock);
     if (answer[0] == 0)
         gasnett_rwlock_unlock(&rwlock);
+
     answer[1] = gasnett_rwlock_trywrlock(&rwlock);
     answer[2] = gasnett_mutex_trylock(&mutex);
     gasnett_mutex_assertunlocked(&mutex); /* another holds it */
+
     return NULL;
 }
 
@@ -181,6 +200,7 @@ Test(tools_lock, what_another_thread_may_have)
 {
     pthread_t thread;
     int answer[3];
+
     gasnett_mutex_lock(&mutex);
     gasnett_rwlock_rdlock(&rwlock);
     cr_assert_eq(pthread_create(&thread, NULL, try_both, answer), 0);
@@ -200,6 +220,7 @@ Test(tools_lock, what_another_thread_may_have)
 static void *own_key(void *arg)
 {
     void *before = gasnett_threadkey_get(unit_tools_key);
+
     gasnett_threadkey_set(unit_tools_key, arg);
     gasnett_sched_yield();
     return before || gasnett_threadkey_get(unit_tools_key) != arg ? &mutex : NULL;
@@ -209,13 +230,16 @@ Test(tools_lock, each_thread_has_its_own_key)
 {
     pthread_t thread[THREADS];
     void *bad;
+
     gasnett_threadkey_set(unit_tools_key, &cond);
     for (uintptr_t i = 0; i < THREADS; i++)
         cr_assert_eq(pthread_create(&thread[i], NULL, own_key, (void *)(i + 1)), 0);
+
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(thread[i], &bad);
         cr_assert_null(bad);
     }
+
     cr_assert_eq(gasnett_threadkey_get(unit_tools_key), &cond);
 }
 

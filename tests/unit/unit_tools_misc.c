@@ -27,23 +27,30 @@ GASNETT_INLINE(always) int always(int a)
 {
     return a + 1;
 }
+
 GASNETT_PLEASE_INLINE(please) int please(int a)
 {
     return a + 2;
 }
+
 GASNETT_NEVER_INLINE(never, static int never(int a, int b))
 {
     return a + b;
 }
+
 GASNETT_FORMAT_PRINTF(print_to, 2, 3, static int print_to(char *buf, const char *fmt, ...));
 static int print_to(char *buf, const char *fmt, ...)
 {
     va_list ap;
+
     va_start(ap, fmt);
+
     int n = vsprintf(buf, fmt, ap);
+
     va_end(ap);
     return n;
 }
+
 GASNETT_FORMAT_PRINTF_FUNCPTR(printer, 2, 3,
                               static int (*printer)(char *buf, const char *fmt, ...)) = print_to;
 
@@ -53,25 +60,30 @@ static void leave(int code)
 {
     gasnett_killmyprocess(code);
 }
+
 GASNETT_MALLOC static void *fresh(size_t n)
 {
     return malloc(n);
 }
+
 GASNETT_MALLOCP(fresh)
 GASNETT_PURE static int first_of(const int *p)
 {
     return *p;
 }
+
 GASNETT_PUREP(first_of)
 GASNETT_CONST GASNETT_HOT static int square(int a)
 {
     return a * a;
 }
+
 GASNETT_CONSTP(square)
 GASNETT_COLD GASNETT_DEPRECATED GASNETT_USED static int old_fashioned(void)
 {
     return 5;
 }
+
 GASNETT_WARN_UNUSED_RESULT static int important(void)
 {
     return 6;
@@ -87,6 +99,7 @@ static size_t sum_apart(const int *GASNETT_RESTRICT a, int *GASNETT_RESTRICT b)
 static int run_on(int from)
 {
     int steps = 0;
+
     switch (from) {
     case 3:
         steps++;
@@ -109,6 +122,7 @@ static int sign(int a)
     if_pt(a > 0) return 1;
     if (a == 0)
         return 0;
+
     gasnett_unreachable();
 }
 
@@ -123,6 +137,7 @@ Test(tools_annotate, annotated_functions_work)
     char text[32];
     int a = 4;
     int b = 0;
+
     free(fresh(10));
     cr_assert_eq(always(1) + please(1) + never(1, 2), 8);
     cr_assert(print_to(text, "%d", 12) == 2 && printer(text, "%s", "abc") == 3 &&
@@ -142,6 +157,7 @@ Test(tools_annotate, annotated_functions_work)
 Test(tools_annotate, unused_arguments_are_evaluated)
 {
     int n = 0;
+
     GASNETT_UNUSED_ARGS1(n++);
     GASNETT_UNUSED_ARGS2(n++, n++);
     GASNETT_UNUSED_ARGS3(n++, n++, n++);
@@ -156,6 +172,7 @@ Test(tools_annotate, unused_arguments_are_evaluated)
 Test(tools_annotate, traces_are_nothing)
 {
     int n = 0;
+
     GASNETT_TRACE_PRINTF("%d", n++);
     GASNETT_TRACE_PRINTF_FORCE("%d", n++);
     GASNETT_STATS_PRINTF("%d", n++);
@@ -171,6 +188,7 @@ Test(tools_annotate, traces_are_nothing)
 Test(tools_platform, this_machine_and_compiler)
 {
     const uint16_t one = 1;
+
     cr_assert(PLATFORM_OS_LINUX && PLATFORM_COMPILER_C && PLATFORM_COMPILER_FAMILYID > 0);
     cr_assert(PLATFORM_COMPILER_VERSION_GE(1, 0, 0) && PLATFORM_COMPILER_VERSION_LT(200, 0, 0));
     cr_assert(PLATFORM_COMPILER_VERSION_EQ(PLATFORM_COMPILER_MAJOR, PLATFORM_COMPILER_MINOR,
@@ -194,6 +212,7 @@ Test(tools_platform, this_machine_and_compiler)
 Test(tools_machine, properties)
 {
     char name[256] = "";
+
     gethostname(name, sizeof name - 1);
     cr_assert_str_eq(gasnett_gethostname(), name);
     cr_assert_str_eq(gasneti_gethostname(), name);
@@ -216,23 +235,28 @@ Test(tools_machine, versions)
     int major = GASNETT_RELEASE_VERSION_MAJOR;
     int minor = GASNETT_RELEASE_VERSION_MINOR;
     int patch = GASNETT_RELEASE_VERSION_PATCH;
+
     snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
     cr_assert_str_eq(gasnett_release_version_str(), text);
     cr_assert_eq(gasnett_release_version(), major * 10000 + minor * 100 + patch);
     _Static_assert(_Generic(gasnett_release_version(), uint64_t : 1, default : 0),
                    "README-tools says uint64_t");
     cr_assert(GASNETT_SPEC_VERSION_MAJOR == 1 && GASNETT_SPEC_VERSION_MINOR >= 20);
+
     const char *slow = gasnett_performance_warning_str();
+
     cr_assert(slow[0] == 0 || slow[strlen(slow) - 1] == '\n');
 }
 
 Test(tools_machine, affinity)
 {
     cpu_set_t set;
+
     cr_assert_eq(GASNETT_SET_AFFINITY_SUPPORT, 1);
     cr_assert_eq(sched_getaffinity(0, sizeof set, &set), 0);
     if (CPU_COUNT(&set) < gasnett_cpu_count())
         cr_skip_test("the test may not use all processors");
+
     for (int rank = 0; rank < 2 * gasnett_cpu_count(); rank++) {
         cr_assert_eq(gasnett_set_affinity(rank), 0);
         cr_assert_eq(sched_getaffinity(0, sizeof set, &set), 0);
@@ -245,6 +269,7 @@ Test(tools_machine, limits)
 {
     struct rlimit now = { 4u << 20, 8u << 20 };
     struct rlimit then;
+
     cr_assert_eq(setrlimit(RLIMIT_STACK, &now), 0);
     gasnett_setenv("GASNET_MAXIMIZE_RLIMIT_STACK", "no");
     cr_assert_neq(gasnett_maximize_rlimit(RLIMIT_STACK, "RLIMIT_STACK"), 0);
@@ -266,13 +291,16 @@ static void print_and_close(void)
     printf(", then closed");
     gasnett_close_streams();
     gasnett_close_streams();
+
     int fd = open("/proc/self/exe", O_RDONLY);
+
     _exit(fd > STDERR_FILENO && write(STDOUT_FILENO, "lost", 4) == 4 ? 0 : 1);
 }
 
 Test(tools_machine, streams)
 {
     char text[64];
+
     cr_assert_eq(in_child(print_and_close, text, sizeof text), 0);
     cr_assert_str_eq(text, "held back, then closed");
 }
@@ -283,19 +311,23 @@ static void fatal_here(void)
 {
     gasnett_fatalerror("the value is %d", 17);
 }
+
 static void fatal_somewhere(void)
 {
     gasnett_fatalerror_nopos("the value is %d", 18);
 }
+
 static void fatal_with_lines(void)
 {
     gasnett_fatalerror_nopos("the first line\n  and the second: %d\n", 19);
 }
+
 static void at_exit(void)
 {
     gasnett_nsleep(1);
     _exit(99);
 }
+
 static void killed(void)
 {
     atexit(at_exit);
@@ -307,6 +339,7 @@ Test(tools_fatal, says_who_where_and_what)
     char text[512];
     char *place = gasnett_current_loc;
     int status = in_child(fatal_here, text, sizeof text);
+
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     cr_assert(strstr(text, "*** FATAL ERROR, process (") && strstr(text, "fatal_here() at "), "%s",
               text);
@@ -329,6 +362,7 @@ Test(tools_fatal, kill_passes_exit_handlers_by)
 {
     char text[64];
     int status = in_child(killed, text, sizeof text);
+
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 42);
 }
 
@@ -358,11 +392,13 @@ static int own_backtrace(int fd)
 {
     return dprintf(fd, "here I am\n") < 0;
 }
+
 gasnett_backtrace_type_t gasnett_backtrace_user = { "MINE", own_backtrace, 1 };
 
 GASNETT_NEVER_INLINE(deep_inside, static int deep_inside(int fd))
 {
     int r = gasnett_print_backtrace(fd);
+
     gasnett_compiler_fence();
     return r;
 }
@@ -379,6 +415,7 @@ static void trace_deep_inside(void)
 Test(tools_backtrace, the_clients_own_comes_first)
 {
     char text[4096];
+
     type_wanted = "";
     cr_assert_eq(in_child(trace_deep_inside, text, sizeof text), 0);
     cr_assert(strstr(text, "by MINE:\nhere I am\n"), "%s", text);
@@ -387,6 +424,7 @@ Test(tools_backtrace, the_clients_own_comes_first)
 Test(tools_backtrace, by_unwinding_with_names_of_static_functions)
 {
     char text[8192];
+
     type_wanted = "NONE,execinfo";
     cr_assert_eq(in_child(trace_deep_inside, text, sizeof text), 0);
     cr_assert(strstr(text, "by EXECINFO:\n") && strstr(text, " deep_inside") &&
@@ -397,6 +435,7 @@ Test(tools_backtrace, by_unwinding_with_names_of_static_functions)
 Test(tools_backtrace, none_works)
 {
     char text[256];
+
     type_wanted = "NONE,ODD";
     cr_assert(in_child(trace_deep_inside, text, sizeof text) != 0);
     cr_assert_str_eq(text, "");
@@ -411,6 +450,7 @@ static int replaced(int fd)
 {
     return dprintf(fd, "replaced\n") < 0;
 }
+
 static void fatal_with_replacement(void)
 {
     gasnett_print_backtrace_ifenabled = replaced;
@@ -420,6 +460,7 @@ static void fatal_with_replacement(void)
 Test(tools_backtrace, only_if_enabled)
 {
     char text[512];
+
     in_child(trace_if_enabled, text, sizeof text);
     cr_assert_str_eq(text, "");
     in_child(fatal_with_replacement, text, sizeof text);
@@ -432,9 +473,11 @@ Test(tools_backtrace, only_if_enabled)
 static void overrun(volatile char *above)
 {
     volatile char room[4096];
+
     room[0] = *above;
     if (room[0] < 100) /* always */
         overrun(room);
+
     room[1] = room[0];
 }
 
@@ -442,6 +485,7 @@ static void crash_by_stack(void)
 {
     struct rlimit small = { 1 << 20, 1 << 20 };
     char c = 0;
+
     setrlimit(RLIMIT_STACK, &small);
     gasnett_setenv("GASNET_BACKTRACE", "1");
     gasnett_backtrace_init(NULL);
@@ -452,6 +496,7 @@ Test(tools_backtrace, a_fatal_signal_is_reported_and_still_ends_the_process)
 {
     char text[8192];
     int status = in_child(crash_by_stack, text, sizeof text);
+
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
     cr_assert(strstr(text, "*** Caught a fatal signal: SIGSEGV(11), process (") &&
                   strstr(text, "here I am\n"),
@@ -477,6 +522,7 @@ Test(tools_backtrace, signals_by_name)
 {
     char text[1024];
     int status = in_child(signals_that_ask, text, sizeof text);
+
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7, "%d", status);
     cr_assert(strstr(text, "here I am\n"));
 }
@@ -484,6 +530,7 @@ Test(tools_backtrace, signals_by_name)
 Test(tools_backtrace, the_programs_name)
 {
     char path[4096] = "";
+
     cr_assert_gt(readlink("/proc/self/exe", path, sizeof path - 1), 0);
     cr_assert_str_eq(gasnett_exe_name(), path);
 }
@@ -498,11 +545,13 @@ static void freeze_now(void)
 {
     gasnett_freezeForDebuggerNow(&frozen_flag, "frozen_flag");
 }
+
 static void freeze_on_error(void)
 {
     gasnett_setenv("GASNET_FREEZE_ON_ERROR", "1");
     gasnett_freezeForDebuggerErr();
 }
+
 static void freeze_by_signal(void)
 {
     gasnett_setenv("GASNET_FREEZE_SIGNAL", "SIGUSR2");
@@ -516,18 +565,24 @@ static void thaw(volatile int *flag, int value, const char *word)
 {
     int ends[2], status;
     char text[512] = "";
+
     cr_assert_eq(pipe(ends), 0);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         dup2(ends[1], STDERR_FILENO);
         freeze();
         _exit(23);
     }
+
     cr_assert_gt(read(ends[0], text, sizeof text - 1), 0);
     cr_assert(strstr(text, "is frozen") && strstr(text, word), "%s", text);
     cr_assert_eq(waitpid(pid, &status, WNOHANG), 0, "it waits");
+
     struct iovec from = { &value, sizeof value };
     struct iovec to = { (void *)flag, sizeof value };
+
     cr_assert_eq(process_vm_writev(pid, &from, 1, &to, 1, 0), sizeof value, "%s", strerror(errno));
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 23);
@@ -538,16 +593,19 @@ Test(tools_freeze, until_the_flag_changes)
     freeze = freeze_now;
     thaw(&frozen_flag, 1, "set var frozen_flag = 1");
 }
+
 Test(tools_freeze, on_error)
 {
     freeze = freeze_on_error;
     thaw(&gasnet_frozen, 0, "set var gasnet_frozen = 0");
 }
+
 Test(tools_freeze, upon_a_signal)
 {
     freeze = freeze_by_signal;
     thaw(&gasnet_frozen, 0, "set var gasnet_frozen = 0");
 }
+
 Test(tools_freeze, not_on_error_unless_asked)
 {
     gasnett_freezeForDebuggerErr();

@@ -31,6 +31,7 @@ const struct nbmrw_job nbmrw_jobs[NBMRW_JOBS] = {
     { "1", 8, NULL, "1" },
     { "4", 2, NULL, "1" },
 };
+
 enum {
     ONE_SERVER,
     TCP,
@@ -46,6 +47,7 @@ enum limit {
     ONE_CLIENT,
     RATE
 };
+
 static const char *const limit_name[] = { "direct", "raw TCP stream", "one server", "one client",
                                           "" };
 
@@ -113,10 +115,13 @@ static bool move_all(int fd, char *buf, size_t total, size_t piece, bool send_it
     for (size_t done = 0; done < total;) {
         size_t want = total - done < piece ? total - done : piece;
         ssize_t n = send_it ? send(fd, buf, want, MSG_NOSIGNAL) : recv(fd, buf, want, 0);
+
         if (n <= 0)
             return false;
+
         done += (size_t)n;
     }
+
     return true;
 }
 
@@ -125,8 +130,10 @@ static void *far_end(void *arg)
     int fd = *(int *)arg;
     char *buf = malloc(MIB);
     char done = 1;
+
     if (buf && move_all(fd, buf, FILE_BYTES, MIB, false))
         move_all(fd, &done, 1, 1, true);
+
     free(buf);
     return NULL;
 }
@@ -137,15 +144,19 @@ static bool connect_pair(int fds[2])
     socklen_t len = sizeof at;
     int one = 1;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
     fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     fds[1] = -1;
+
     if (listener >= 0 && fds[0] >= 0 && bind(listener, (struct sockaddr *)&at, sizeof at) == 0 &&
         listen(listener, 1) == 0 && getsockname(listener, (struct sockaddr *)&at, &len) == 0 &&
         connect(fds[0], (struct sockaddr *)&at, sizeof at) == 0)
         fds[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
     close(listener);
     for (int i = 0; i < 2 && fds[1] >= 0; i++)
         setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+
     return fds[1] >= 0;
 }
 
@@ -157,8 +168,10 @@ static bool raw_stream(uint64_t call_bytes, double *value_p)
     char *buf = calloc(1, call_bytes);
     char done;
     bool ok = buf && connect_pair(fds) && pthread_create(&thread, NULL, far_end, &fds[1]) == 0;
+
     if (ok) {
         double start = nbmrw_now();
+
         ok = move_all(fds[0], buf, FILE_BYTES, call_bytes, true) &&
              move_all(fds[0], &done, 1, 1, false);
         *value_p = (double)FILE_BYTES / (nbmrw_now() - start);
@@ -167,9 +180,11 @@ static bool raw_stream(uint64_t call_bytes, double *value_p)
         close(fds[0]);
         close(fds[1]);
     }
+
     free(buf);
     if (!ok)
         fprintf(stderr, "nbmrw: no TCP connection within this host: %s\n", strerror(errno));
+
     return ok;
 }
 
@@ -190,13 +205,17 @@ static bool sample_clients(const struct options *o, const struct series *s, doub
 {
     double own = 0;
     double least = 0;
+
     nbmrw_ready = barrier;
+
     bool ok = nbmrw_sample(o, s, &own);
+
     nbmrw_ready = NULL;
     own = ok ? own : 0;
     gex_Event_Wait(gex_Coll_ReduceToAllNB(team, &least, &own, GEX_DT_DBL, sizeof own, 1, GEX_OP_MIN,
                                           NULL, NULL, 0));
     *value_p = least * gex_TM_QuerySize(team);
+
     return least > 0;
 }
 
@@ -205,6 +224,7 @@ static bool sample_limit(const struct options *o, const struct figure *f, double
     struct series s = f->s;
     double unused;
     bool ok = true;
+
     switch (f->limit) {
     case DIRECT_CALLS:
         s.way = DIRECT;
@@ -254,6 +274,7 @@ static bool measure(const struct options *o, const struct figure *f, struct meas
         m->value.value[m->value.n++] = v;
         m->ratio.value[m->ratio.n++] = v / l;
     }
+
     return true;
 }
 
@@ -275,8 +296,11 @@ static bool print_row(FILE *table, FILE *json, const struct options *o, const st
     double l = nbmrw_summary(&m->limit).median;
     double per_call = rate && data ? (double)f->s.call_bytes : 1;
     struct summary ratio = nbmrw_summary(&m->ratio);
+
     v /= per_call;
+
     bool reached = (rate ? v : ratio.median) >= f->wanted;
+
     if (table && rate)
         fprintf(table, "%-36s %10.1f k/s %14s %-15s %7s %11s %4.0f k/s%s\n", f->text, v / 1e3, "",
                 "", "", "", f->wanted / 1e3, reached ? "" : "  MISSED");
@@ -284,10 +308,13 @@ static bool print_row(FILE *table, FILE *json, const struct options *o, const st
         fprintf(table, "%-36s %9.1f MB/s %9.1f MB/s %-15s %7.3f %5.2f-%5.2f %8.2f%s\n", f->text,
                 v / 1e6, l / 1e6, limit_name[f->limit], ratio.median, ratio.q1, ratio.q3, f->wanted,
                 reached ? "" : "  MISSED");
+
     if (table)
         fflush(table);
+
     if (!json)
         return reached;
+
     fprintf(json,
             "{\"test\":\"figure: "
             "%s\",\"conduit\":\"%s\",\"procs\":%s,\"bytes\":%llu,\"value\":%.6g,\"unit\":\"%s\",",
@@ -298,6 +325,7 @@ static bool print_row(FILE *table, FILE *json, const struct options *o, const st
                 "\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4f,\"ratio_q1\":%.4f,\"ratio_"
                 "q3\":%.4f,",
                 limit_name[f->limit], l, ratio.median, ratio.q1, ratio.q3);
+
     fprintf(json, "\"wanted\":%g,\"reached\":%s}\n", f->wanted, reached ? "true" : "false");
     fflush(json);
     return reached;
@@ -307,8 +335,11 @@ static bool print_row(FILE *table, FILE *json, const struct options *o, const st
 static void note_missed(const struct options *o)
 {
     char path[4200];
+
     snprintf(path, sizeof path, "%s/" NBMRW_MISSED, o->dir);
+
     FILE *f = fopen(path, "w");
+
     if (f)
         fclose(f);
 }
@@ -321,23 +352,29 @@ static bool is_wanted(const struct figure *f, const char *match)
 bool nbmrw_figures_some(const char *match)
 {
     size_t i = 0;
+
     while (i < NFIGURES && !is_wanted(&figures[i], match))
         i++;
+
     return i < NFIGURES;
 }
 
 static int measure_job(const struct options *o, unsigned job, FILE *table, FILE *json)
 {
     bool speaks = gex_TM_QueryRank(team) == 0;
+
     for (unsigned i = 0; i < NFIGURES; i++) {
         struct measured m;
+
         if (figures[i].job != job || !is_wanted(&figures[i], o->match))
             continue;
         if (!measure(o, &figures[i], &m))
             return 1;
+
         if (speaks && !print_row(table, json, o, &figures[i], &m))
             note_missed(o);
     }
+
     return 0;
 }
 
@@ -346,22 +383,29 @@ int nbmrw_figures_inside(struct options *o, unsigned job)
     gex_Client_t client;
     gex_EP_t ep;
     gex_Segment_t segment;
+
     if (gex_Client_Init(&client, &ep, &team, "NBMRW", NULL, NULL, 0) != GASNET_OK ||
         gex_Segment_Attach(&segment, team, SEGMENT_BYTES) != GASNET_OK)
         return 1;
+
     o->rank = gex_TM_QueryRank(team);
     nbmrw_segment = gex_Segment_QueryAddr(segment);
     memset(nbmrw_segment, 0x5a, SEGMENT_BYTES);
+
     bool to_stdout = o->json && strcmp(o->json, "-") == 0;
     FILE *json = !o->json || o->rank ? NULL : to_stdout ? stdout : fopen(o->json, "a");
+
     if (o->json && !o->rank && !json) {
         fprintf(stderr, "nbmrw: %s cannot be written: %s\n", o->json, strerror(errno));
         gasnet_exit(1);
     }
+
     int code = measure_job(o, job, to_stdout ? NULL : stdout, json);
+
     nbmrw_remove_files(o);
     if (code == 0)
         barrier(); /* the others' files are still in use */
+
     gasnet_exit(code);
     return code;
 }

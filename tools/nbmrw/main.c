@@ -70,10 +70,14 @@ static void bad(const char *option, const char *value)
 static void take_range(const char *option, const char *text, uint64_t *from, uint64_t *to)
 {
     char copy[64];
+
     snprintf(copy, sizeof copy, "%s", text);
+
     char *colon = strchr(copy, ':');
+
     if (colon)
         *colon = 0;
+
     if (!amph_parse_size(copy, from) || !amph_parse_size(colon ? colon + 1 : copy, to) ||
         *from < 1 || *to < *from)
         bad(option, text);
@@ -83,8 +87,10 @@ static unsigned take_count(const char *option, const char *text, unsigned least,
 {
     char *end;
     unsigned long n = strtoul(text, &end, 10);
+
     if (end == text || *end || n < least || n > most)
         bad(option, text);
+
     return (unsigned)n;
 }
 
@@ -92,11 +98,14 @@ static void take_widths(struct options *o, const char *text)
 {
     char copy[64];
     char *save = NULL;
+
     snprintf(copy, sizeof copy, "%s", text);
     o->nwidths = 0;
+
     for (char *w = strtok_r(copy, ",", &save); w && o->nwidths < NBMRW_WIDTHS_MOST;
          w = strtok_r(NULL, ",", &save))
         o->widths[o->nwidths++] = take_count("--widths", w, 1, 8);
+
     if (!o->nwidths)
         bad("--widths", text);
 }
@@ -105,8 +114,10 @@ static double take_seconds(const char *option, const char *text)
 {
     char *end;
     double seconds = strtod(text, &end);
+
     if (end == text || *end || !(seconds >= 0 && seconds <= 3600))
         bad(option, text);
+
     return seconds;
 }
 
@@ -125,6 +136,7 @@ static void take_option(struct options *o, int c, const char *arg)
     static const char *const orders[] = { "seq", "random", "both" }, *const kinds[] = { "data",
                                                                                         "metadata",
                                                                                         "all" };
+
     switch (c) {
     case 'd':
         o->dir = arg;
@@ -194,6 +206,7 @@ static void add(struct plan *p, struct series s)
         if (!p->s)
             exit(1);
     }
+
     p->s[p->n++] = s;
 }
 
@@ -212,10 +225,12 @@ static void plan_call_size(struct plan *p, const struct options *o, uint64_t fil
                                 .random_order = random,
                                 .file_bytes = file,
                                 .call_bytes = call };
+
             add(p, s);
             s.way = COLLECTED;
             if (call <= 64 << 10 && !random)
                 add(p, s);
+
             s.way = FORWARDED;
             for (unsigned w = 0; w < o->nwidths; w++) {
                 s.width = o->widths[w];
@@ -231,8 +246,10 @@ static uint64_t next_call_size(const struct options *o, uint64_t size)
 {
     uint64_t step = o->step ? o->step : o->quick ? 128 : 8;
     uint64_t next = o->call_from;
+
     while (next <= size)
         next = next_size(next, o->call_to, step);
+
     return size < SINGLE_CALL && next > SINGLE_CALL && o->call_to > SINGLE_CALL ? SINGLE_CALL
                                                                                 : next;
 }
@@ -244,6 +261,7 @@ static void make_plan(struct plan *p, const struct options *o)
         for (uint64_t call = o->call_from; call <= o->call_to && call <= file;
              call = next_call_size(o, call))
             plan_call_size(p, o, file, call);
+
     for (int what = NDATA; o->metadata && what < NWHAT; what++) {
         add(p, (struct series){ .what = (enum what)what, .width = 1 });
         add(p, (struct series){ .what = (enum what)what, .way = FORWARDED, .width = 1 });
@@ -269,10 +287,12 @@ static bool sample_group(const struct options *o, struct series *s, size_t n)
     for (unsigned r = 0; r < o->repeats; r++) {
         if (r)
             nbmrw_pause(o->pause);
+
         for (size_t i = 0; i < n; i++)
             if (!nbmrw_sample(o, &s[i], &s[i].value[s[i].n++]))
                 return false;
     }
+
     return true;
 }
 
@@ -280,32 +300,42 @@ static int measure_all(const struct options *o)
 {
     struct plan p = { 0 };
     FILE *json = !o->json ? NULL : strcmp(o->json, "-") == 0 ? stdout : fopen(o->json, "w");
+
     if (o->json && !json) {
         fprintf(stderr, "nbmrw: %s cannot be written: %s\n", o->json, strerror(errno));
         return 1;
     }
+
     make_plan(&p, o);
     if (json != stdout)
         nbmrw_table_head(stdout);
+
     for (size_t i = 0, n; i < p.n; i += n) {
         for (n = 1; i + n < p.n && together(&p.s[i], &p.s[i + n]); n++)
             ;
+
         if (!sample_group(o, &p.s[i], n))
             return 1;
+
         for (size_t k = i; k < i + n; k++) {
             const struct series *direct = p.s[i].way == DIRECT && k > i ? &p.s[i] : NULL;
+
             if (json != stdout)
                 nbmrw_table_row(stdout, &p.s[k], direct);
+
             if (json)
                 nbmrw_json_row(json, o, &p.s[k], direct);
         }
     }
+
     if (json && json != stdout && fclose(json) != 0)
         return 1;
+
     if (o->svg && !nbmrw_plot(o->svg, p.s, p.n)) {
         fprintf(stderr, "nbmrw: %s cannot be written: %s\n", o->svg, strerror(errno));
         return 1;
     }
+
     return 0;
 }
 
@@ -315,14 +345,20 @@ static int measure_all(const struct options *o)
 static void find_launcher(char *path, size_t len)
 {
     ssize_t n = readlink("/proc/self/exe", path, len - 1);
+
     path[n > 0 ? n : 0] = 0;
+
     char *slash = strrchr(path, '/');
+
     if (slash)
         snprintf(slash + 1, len - (size_t)(slash + 1 - path), "amphora-run");
+
     if (access(path, X_OK) == 0)
         return;
+
     if (slash && slash - path > 6 && strncmp(slash - 6, "/.libs", 6) == 0)
         snprintf(slash - 6 + 1, len - (size_t)(slash - 5 - path), "amphora-run");
+
     if (access(path, X_OK) != 0)
         snprintf(path, len, "amphora-run");
 }
@@ -346,14 +382,18 @@ static int start_job(const struct options *o, int argc, char **argv, const char 
     char **args = calloc((size_t)argc + 20, sizeof *args);
     int n = 0;
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+
     if (!args || len <= 0)
         return 1;
+
     self[len] = 0;
     find_launcher(launcher, sizeof launcher);
     snprintf(servers, sizeof servers, "%u", job ? job->servers : o->servers);
     if (job)
         setenv("AMPHORA_SMP", job->smp, 1);
+
     snprintf(prefix, sizeof prefix, "%s=%s", NBMRW_PREFIX, dir);
+
     const char *const first[] = { launcher,
                                   "-n",
                                   job ? job->procs : "1",
@@ -365,29 +405,39 @@ static int start_job(const struct options *o, int argc, char **argv, const char 
                                   prefix,
                                   self,
                                   "--inside" };
+
     for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
         args[n++] = (char *)first[i];
+
     for (int i = 1; i < argc; i++)
         args[n++] = argv[i];
+
     args[n++] = "--dir";
     args[n++] = (char *)dir;
+
     if (job) {
         snprintf(number, sizeof number, "%d", (int)(job - nbmrw_jobs));
         args[n++] = "--job";
         args[n++] = number;
     }
+
     pid_t pid = fork();
+
     if (pid == 0) {
         execvp(launcher, args);
         fprintf(stderr, "nbmrw: %s cannot be started: %s\n", launcher, strerror(errno));
         _exit(127);
     }
+
     int status = 0;
+
     job_pid = pid;
     if (broken_off && pid > 0)
         kill(pid, broken_off);
+
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+
     job_pid = 0;
     free(args);
     return pid < 0 ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -397,11 +447,14 @@ static int start_job(const struct options *o, int argc, char **argv, const char 
 static void clear(const char *dir)
 {
     DIR *d = opendir(dir);
+
     for (struct dirent *e; d && (e = readdir(d));)
         if (e->d_name[0] != '.')
             unlinkat(dirfd(d), e->d_name, 0);
+
     if (d)
         closedir(d);
+
     rmdir(dir);
 }
 
@@ -410,17 +463,22 @@ static int start_figures(const struct options *o, int argc, char **argv, const c
 {
     int worst = 0;
     char missed[4200];
+
     if (!nbmrw_figures_some(o->match)) {
         fprintf(stderr, "nbmrw: no row of --figures has \"%s\"\n", o->match);
         return 2;
     }
+
     if (o->json && strcmp(o->json, "-") != 0)
         unlink(o->json); /* each job appends to it */
+
     if (!o->json || strcmp(o->json, "-") != 0)
         nbmrw_figures_head(stdout);
+
     fflush(stdout);
     for (unsigned i = 0; i < NBMRW_JOBS && worst == 0; i++)
         worst = start_job(o, argc, argv, dir, &nbmrw_jobs[i]);
+
     snprintf(missed, sizeof missed, "%s/" NBMRW_MISSED, dir);
     return unlink(missed) == 0 && worst == 0 ? 3 : worst;
 }
@@ -442,34 +500,46 @@ int main(int argc, char **argv)
                          .conduit = "auto" };
     bool inside = false;
     unsigned job = 0;
+
     for (int c;
          (c = getopt_long(argc, argv, "d:f:c:s:r:p:S:w:C:o:m:j::g:F::qh", longs, NULL)) != -1;) {
         if (c == 'h')
             return fputs(usage, stdout) < 0;
         if (c == '?')
             return 2;
+
         inside |= c == 'I';
         if (c == 'J')
             job = take_count("--job", optarg, 0, NBMRW_JOBS - 1);
+
         take_option(&o, c, optarg);
     }
+
     if (!o.repeats)
         o.repeats = o.figures ? 21 : 10;
+
     if (optind < argc)
         bad("argument", argv[optind]);
+
     if (inside)
         return o.figures ? nbmrw_figures_inside(&o, job) : measure_all(&o);
+
     char dir[4096];
+
     snprintf(dir, sizeof dir, "%s/nbmrw.XXXXXX", o.dir);
     if (!mkdtemp(dir)) {
         fprintf(stderr, "nbmrw: no directory can be made in %s: %s\n", o.dir, strerror(errno));
         return 1;
     }
+
     struct sigaction act = { .sa_handler = pass_on };
+
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
+
     int code = o.figures ? start_figures(&o, argc, argv, dir)
                          : start_job(&o, argc, argv, dir, NULL);
+
     clear(dir);
     return broken_off ? 128 + broken_off : code;
 }

@@ -24,6 +24,7 @@ enum {
 double nbmrw_now(void)
 {
     struct timespec t;
+
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
@@ -40,8 +41,10 @@ static bool complain(const char *what, const char *path)
 static char *buffer(void)
 {
     static char *buf;
+
     if (!buf && (buf = aligned_alloc(4096, BUFFER_BYTES)))
         memset(buf, 0x5a, BUFFER_BYTES);
+
     return buf;
 }
 
@@ -50,18 +53,24 @@ static off_t place(const struct series *s, uint64_t i, uint64_t calls)
 {
     /* a step that meets every place once: prime to the number of calls */
     uint64_t odd = 2654435761u % calls;
+
     while (s->random_order) {
         uint64_t a = odd;
         uint64_t b = calls;
+
         while (b) {
             uint64_t r = a % b;
+
             a = b;
             b = r;
         }
+
         if (a == 1)
             break;
+
         odd++;
     }
+
     return (off_t)((s->random_order ? i * odd % calls : i) * s->call_bytes);
 }
 
@@ -78,43 +87,57 @@ static double run_calls(const struct series *s, int fd, const char *path, uint64
     bool reads = s->what == READ;
     char *buf = s->segment ? nbmrw_segment : buffer();
     size_t len = (size_t)s->call_bytes;
+
     calls = calls > CALLS_MOST ? CALLS_MOST : calls;
+
     uint64_t step = step_of(s, calls);
+
     if (s->way == COLLECTED && !s->random_order)
         (void)(reads ? iofwd_read_prep : iofwd_write_prep)(fd, calls * s->call_bytes,
                                                            (unsigned)calls);
+
     if (nbmrw_ready)
         nbmrw_ready();
+
     double start = nbmrw_now();
+
     for (*done_p = 0; *done_p < calls; ++*done_p) {
         ssize_t n;
+
         if (*done_p % LOOK_CALLS == LOOK_CALLS - 1 && nbmrw_now() - start > SAMPLE_SECONDS)
             break;
+
         if (s->random_order) {
             n = reads ? pread(fd, buf, len, (off_t)(at * len))
                       : pwrite(fd, buf, len, (off_t)(at * len));
             at = (at + step) % calls;
         } else
             n = reads ? read(fd, buf, len) : write(fd, buf, len);
+
         if (n != (ssize_t)len) {
             complain(reads ? "reading" : "writing", path);
             return -1;
         }
     }
+
     return nbmrw_now() - start;
 }
 
 static bool sample_data(const struct series *s, const char *path, double *value_p)
 {
     uint64_t calls;
+
     if (s->call_bytes > BUFFER_BYTES || !buffer())
         return complain("memory for", path);
     if (s->what == WRITE_FRESH && unlink(path) != 0 && errno != ENOENT)
         return complain("removing", path);
+
     int fd = open(path, O_RDWR | O_CREAT, 0600);
     struct stat st;
+
     if (fd < 0)
         return complain("opening", path);
+
     if (s->what != WRITE_FRESH && fstat(fd, &st) == 0 && (uint64_t)st.st_size < s->file_bytes) {
         for (uint64_t at = 0; at < s->file_bytes; at += BUFFER_BYTES) {
             size_t n = s->file_bytes - at < BUFFER_BYTES ? (size_t)(s->file_bytes - at)
@@ -123,9 +146,11 @@ static bool sample_data(const struct series *s, const char *path, double *value_
                 return complain("filling", path);
         }
     }
+
     double seconds = run_calls(s, fd, path, &calls);
     if (close(fd) != 0 || seconds < 0)
         return seconds < 0 ? false : complain("closing", path);
+
     *value_p = (double)(calls * s->call_bytes) / seconds;
     return true;
 }
@@ -136,11 +161,13 @@ static bool each_file(const char *dir, bool (*does)(const char *path), double *s
 {
     char path[600];
     double start = nbmrw_now();
+
     for (int i = 0; i < FILES; i++) {
         snprintf(path, sizeof path, "%s/m.%d", dir, i);
         if (!does(path))
             return complain("file", path);
     }
+
     *seconds_p = nbmrw_now() - start;
     return true;
 }
@@ -173,10 +200,12 @@ static bool sample_metadata(const struct series *s, const char *dir, double *val
     static bool (*const table[NWHAT])(const char *) = {
         [STAT] = do_stat, [OPEN_CLOSE] = do_open_close, [CREATE] = do_create, [UNLINK] = do_unlink
     };
+
     double seconds, unused;
     bool ok = (s->what == CREATE || each_file(dir, do_create, &unused)) &&
               each_file(dir, table[s->what], &seconds) &&
               (s->what == UNLINK || each_file(dir, do_unlink, &unused));
+
     *value_p = ok ? FILES / seconds : 0;
     return ok;
 }
@@ -190,6 +219,7 @@ static void name_file(const struct options *o, bool direct, char path[500])
 void nbmrw_remove_files(const struct options *o)
 {
     char path[500];
+
     name_file(o, true, path);
     unlink(path);
 }
@@ -197,11 +227,13 @@ void nbmrw_remove_files(const struct options *o)
 bool nbmrw_sample(const struct options *o, const struct series *s, double *value_p)
 {
     char dir[400], path[500];
+
     snprintf(dir, sizeof dir, "%s", s->way == DIRECT ? o->dir : NBMRW_PREFIX);
     name_file(o, s->way == DIRECT, path);
     if (s->what >= NDATA)
         return sample_metadata(s, dir, value_p);
     if (s->way != DIRECT && iofwd_set_stripe("f.*", s->width, 0) != 0)
         return complain("striping", path);
+
     return sample_data(s, path, value_p);
 }

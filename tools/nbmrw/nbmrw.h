@@ -29,6 +29,7 @@ enum way {
     COLLECTED,
     NWAYS
 };
+
 enum what {
     WRITE_FRESH,
     WRITE_OVER,
@@ -94,12 +95,14 @@ void nbmrw_pause(double seconds);
 enum {
     NBMRW_JOBS = 4
 };
+
 struct nbmrw_job {
     const char *procs;
     unsigned servers;
     const char *conduit; /* NULL: as the options say */
     const char *smp;     /* AMPHORA_SMP */
 };
+
 extern const struct nbmrw_job nbmrw_jobs[NBMRW_JOBS];
 bool nbmrw_figures_some(const char *match); /* is there a row with that text? */
 void nbmrw_figures_head(FILE *out);

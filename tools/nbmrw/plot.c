@@ -41,11 +41,13 @@ static void axis(FILE *out, const struct panel *p)
             p->top + 22, p->title);
     for (double d = p->low; d <= p->high + 0.01; d += 1) {
         double y = y_of(p, pow(10, d));
+
         fprintf(out,
                 "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
                 LEFT, p->width - RIGHT, y, y, LEFT - 8, y + 4, pow(10, d) / 1e6);
     }
+
     fprintf(out,
             "<text x=\"18\" y=\"%d\" transform=\"rotate(-90 18 %d)\" "
             "text-anchor=\"middle\">MB/s</text>\n",
@@ -59,19 +61,24 @@ static void box(FILE *out, const struct panel *p, unsigned i)
     double slot = (double)(p->width - LEFT - RIGHT) / p->n;
     double x = LEFT + slot * (i + 0.5);
     double half = slot * 0.3 < 12 ? slot * 0.3 : 12;
+
     /* whiskers: the outermost values that are no outliers */
     double low = r.q1;
     double high = r.q3;
+
     for (unsigned k = 0; k < s->n; k++) {
         if (s->value[k] >= r.low && s->value[k] < low)
             low = s->value[k];
+
         if (s->value[k] <= r.high && s->value[k] > high)
             high = s->value[k];
+
         if (s->value[k] < r.low || s->value[k] > r.high)
             fprintf(out,
                     "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"none\" stroke=\"%s\"/>\n", x,
                     y_of(p, s->value[k]), colour[s->way]);
     }
+
     fprintf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", x, x,
             y_of(p, low), y_of(p, high), colour[s->way]);
     fprintf(out,
@@ -83,8 +90,10 @@ static void box(FILE *out, const struct panel *p, unsigned i)
             "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
             "stroke-width=\"2\"/>\n",
             x - half, x + half, y_of(p, r.median), y_of(p, r.median), colour[s->way]);
+
     double kib = (double)s->call_bytes / 1024;
     int y = p->top + PANEL - BOTTOM + 16;
+
     fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"end\" transform=\"rotate(-40 %.1f %d)\">",
             x, y, x, y);
     if (kib >= 1024)
@@ -93,6 +102,7 @@ static void box(FILE *out, const struct panel *p, unsigned i)
         fprintf(out, "%gK", kib);
     else
         fprintf(out, "%llu", (unsigned long long)s->call_bytes);
+
     fprintf(out, " %s%s</text>\n",
             s->what == WRITE_FRESH  ? "fresh "
             : s->what == WRITE_OVER ? "over "
@@ -104,13 +114,17 @@ static void draw(FILE *out, struct panel *p)
 {
     p->low = 99;
     p->high = -99;
+
     for (unsigned i = 0; i < p->n; i++) {
         struct summary r = nbmrw_summary(p->s[i]);
+
         p->low = fmin(p->low, floor(log10(r.least)));
         p->high = fmax(p->high, ceil(log10(r.most)));
     }
+
     if (p->high <= p->low)
         p->high = p->low + 1;
+
     axis(out, p);
     for (unsigned i = 0; i < p->n; i++)
         box(out, p, i);
@@ -128,33 +142,44 @@ bool nbmrw_plot(const char *path, const struct series *s, size_t n)
                               { .title = "Reading, sequential, by call size" },
                               { .title = "1 KiB calls: single against collected" } };
     uint64_t largest = 0;
+
     for (size_t i = 0; i < n; i++)
         if (s[i].what < NDATA && s[i].file_bytes > largest)
             largest = s[i].file_bytes;
+
     for (size_t i = 0; i < n; i++) {
         if (s[i].what >= NDATA || s[i].random_order || s[i].width > 1 || s[i].file_bytes != largest)
             continue;
+
         if (s[i].way != COLLECTED)
             add(&panel[s[i].what == READ], &s[i]);
+
         if (s[i].call_bytes == 1024)
             add(&panel[2], &s[i]);
     }
+
     FILE *out = fopen(path, "w");
     if (!out)
         return false;
+
     unsigned shown = 0;
     int width = WIDTH;
+
     for (unsigned i = 0; i < 3; i++) {
         int wants = LEFT + RIGHT + BOX * (int)panel[i].n;
+
         shown += panel[i].n > 0;
         width = wants > width ? wants : width;
     }
+
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
             "font-family=\"sans-serif\" font-size=\"11\">\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
             width, shown * PANEL);
+
     int top = 0;
+
     for (unsigned i = 0; i < 3; i++)
         if (panel[i].n) {
             panel[i].top = top;
@@ -162,6 +187,7 @@ bool nbmrw_plot(const char *path, const struct series *s, size_t n)
             draw(out, &panel[i]);
             top += PANEL;
         }
+
     fprintf(out, "</svg>\n");
     return fclose(out) == 0;
 }

@@ -14,6 +14,7 @@ static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
+
     return (x > y) - (x < y);
 }
 
@@ -22,6 +23,7 @@ static double at_share(const double *sorted, unsigned n, double share)
     double at = share * (n - 1);
     unsigned low = (unsigned)at;
     unsigned high = low + 1 < n ? low + 1 : low;
+
     return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
 }
 
@@ -29,8 +31,10 @@ struct summary nbmrw_summary(const struct series *s)
 {
     double sorted[NBMRW_REPEATS_MOST];
     struct summary r = { 0 };
+
     if (!s->n)
         return r;
+
     memcpy(sorted, s->value, s->n * sizeof *sorted);
     qsort(sorted, s->n, sizeof *sorted, by_value);
     r.least = sorted[0];
@@ -42,6 +46,7 @@ struct summary nbmrw_summary(const struct series *s)
     r.high = r.q3 + 1.5 * (r.q3 - r.q1);
     for (unsigned i = 0; i < s->n; i++)
         r.outliers += sorted[i] < r.low || sorted[i] > r.high;
+
     return r;
 }
 
@@ -54,10 +59,12 @@ static const char *size_text(uint64_t bytes, char text[16])
 {
     static const char unit[] = " KMGT";
     unsigned u = 0;
+
     while (bytes >= 1024 && bytes % 1024 == 0 && u < 4) {
         bytes /= 1024;
         u++;
     }
+
     snprintf(text, 16, u ? "%llu%c" : "%llu", (unsigned long long)bytes, unit[u]);
     return text;
 }
@@ -77,8 +84,10 @@ void nbmrw_table_row(FILE *out, const struct series *s, const struct series *dir
     double x = ratio(&r, direct);
     char file[16], call[16];
     char text[16] = "";
+
     if (!isnan(x))
         snprintf(text, sizeof text, "%.3f", x);
+
     fprintf(out, "%-12s %-10s %5u %-4s %7s %7s %-6s %10.1f %10.1f %10.1f %10.1f %10.1f %3u %6s\n",
             nbmrw_what[s->what], nbmrw_way[s->way], s->width,
             !data             ? ""
@@ -95,6 +104,7 @@ void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s,
 {
     struct summary r = nbmrw_summary(s);
     double x = ratio(&r, direct);
+
     fprintf(out,
             "{\"test\":\"nbmrw-%s\",\"conduit\":\"%s\",\"procs\":1,\"bytes\":%llu,\"value\":%.6g,"
             "\"unit\":\"%s\","
@@ -105,16 +115,20 @@ void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s,
             s->what < NDATA ? "B/s" : "1/s", nbmrw_way[s->way], s->width,
             s->random_order ? "random" : "sequential", (unsigned long long)s->file_bytes, r.least,
             r.q1, r.median, r.q3, r.most);
+
     const char *comma = "";
+
     for (unsigned i = 0; i < s->n; i++)
         if (s->value[i] < r.low || s->value[i] > r.high) {
             fprintf(out, "%s%.6g", comma, s->value[i]);
             comma = ",";
         }
+
     fprintf(out, "]");
     if (!isnan(x))
         fprintf(out, ",\"limit\":\"direct\",\"limit_value\":%.6g,\"ratio\":%.4f",
                 nbmrw_summary(direct).median, x);
+
     fprintf(out, "}\n");
     fflush(out);
 }

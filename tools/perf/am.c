@@ -61,6 +61,7 @@ static void ping_long(gex_Token_t token, void *buf, size_t n)
 static void ping_np(gex_Token_t token, void *buf, size_t n)
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareReplyMedium(token, NULL, n, n, NULL, 0, 0);
+
     memcpy(gex_AM_SrcDescAddr(sd), buf, n);
     gex_AM_CommitReplyMedium0(sd, PONG_MEDIUM, n);
 }
@@ -98,8 +99,10 @@ void perf_am_state(unsigned long long *sent_p, unsigned long long *taken_p)
 static void count_ask(gex_Token_t token, gex_AM_Arg_t wanted)
 {
     bool all = am.floods >= (uint64_t)wanted;
+
     if (all)
         am.floods = 0;
+
     gex_AM_ReplyShort1(token, COUNT_TELL, 0, all);
 }
 
@@ -143,6 +146,7 @@ void perf_am_register(void *ep)
         { RELEASE, (gex_AM_Fn_t)release, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL,
           "release" },
     };
+
     gex_EP_RegisterHandlers((gex_EP_t)ep, table, AMPH_COUNTOF(table));
     gasnet_QueryGexObjects(NULL, NULL, &am.tm, NULL);
 }
@@ -152,6 +156,7 @@ void perf_am_serve(struct perf_run *run)
     am.remote = run->remote;
     while (am.releases == am.served)
         gasnet_AMPoll();
+
     am.served++;
 }
 
@@ -181,6 +186,7 @@ static void send_long(struct perf_run *run, size_t bytes)
 static void send_np(struct perf_run *run, size_t bytes)
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, NULL, bytes, bytes, NULL, 0, 0);
+
     memcpy(gex_AM_SrcDescAddr(sd), run->buffer, bytes);
     gex_AM_CommitRequestMedium0(sd, PING_NP, bytes);
 }
@@ -192,15 +198,19 @@ static inline __attribute__((always_inline)) double round_trips(struct perf_run 
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
+
     while (end - start < SAMPLE_NS) {
         for (unsigned i = 0; i < 100; i++, n++) {
             uint64_t wanted = am.pongs + 1;
+
             send(run, bytes);
             while (am.pongs != wanted)
                 gasnet_AMPoll();
         }
+
         end = amph_now_ns();
     }
+
     perf_am_release(run);
     return (double)(end - start) / (double)n / 1e3;
 }
@@ -215,6 +225,7 @@ double perf_am_short_rtt(struct perf_run *run, size_t bytes)
 {
     if (run->rank == 1)
         perf_am_serve(run);
+
     return run->rank == 0 ? round_trips(run, bytes, send_short) : 0;
 }
 
@@ -226,6 +237,7 @@ double perf_am_medium_rtt(struct perf_run *run, size_t bytes)
                         : gex_AM_LUBRequestMedium());
     if (run->rank == 1)
         perf_am_serve(run);
+
     return run->rank == 0 ? round_trips(run, bytes, send_medium) : 0;
 }
 
@@ -236,6 +248,7 @@ double perf_am_long_rtt(struct perf_run *run, size_t bytes)
                                                                     : gex_AM_LUBRequestLong());
     if (run->rank == 1)
         perf_am_serve(run);
+
     return run->rank == 0 ? round_trips(run, bytes, send_long) : 0;
 }
 
@@ -247,6 +260,7 @@ double perf_np_medium_rtt(struct perf_run *run, size_t bytes)
                         : gex_AM_LUBRequestMedium());
     if (run->rank == 1)
         perf_am_serve(run);
+
     return run->rank == 0 ? round_trips(run, bytes, send_np) : 0;
 }
 
@@ -270,6 +284,7 @@ static void flood_long_send(struct perf_run *run, size_t bytes)
 static void flood_np_send(struct perf_run *run, size_t bytes)
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, NULL, bytes, bytes, NULL, 0, 0);
+
     memcpy(gex_AM_SrcDescAddr(sd), run->buffer, bytes);
     gex_AM_CommitRequestMedium0(sd, FLOOD_MEDIUM, bytes);
 }
@@ -278,6 +293,7 @@ static void flood_client_send(struct perf_run *run, size_t bytes)
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, run->buffer, bytes, bytes,
                                                       GEX_EVENT_NOW, 0, 0);
+
     gex_AM_CommitRequestMedium0(sd, FLOOD_MEDIUM, bytes);
 }
 
@@ -285,6 +301,7 @@ static void flood_np_long_send(struct perf_run *run, size_t bytes)
 {
     gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(am.tm, 1, NULL, bytes, bytes, run->remote, NULL,
                                                     0, 0);
+
     memcpy(gex_AM_SrcDescAddr(sd), run->buffer, bytes);
     gex_AM_CommitRequestLong0(sd, FLOOD_MEDIUM, bytes, run->remote);
 }
@@ -294,22 +311,29 @@ static inline __attribute__((always_inline)) double flood(struct perf_run *run, 
                                                           void (*send)(struct perf_run *, size_t))
 {
     unsigned count = bytes > 4096 ? 2000 : 20000;
+
     if (run->rank == 1)
         perf_am_serve(run);
+
     if (run->rank != 0)
         return 0;
+
     uint64_t start = amph_now_ns();
+
     for (unsigned i = 0; i < count; i++) {
         send(run, bytes);
         am.sent++;
     }
+
     do {
         told = 0;
         gex_AM_RequestShort1(am.tm, 1, COUNT_ASK, 0, (gex_AM_Arg_t)count);
         while (!told)
             gasnet_AMPoll();
     } while (told == 1);
+
     uint64_t end = amph_now_ns();
+
     perf_am_release(run);
     return count * 1e3 / (double)(end - start);
 }
@@ -366,9 +390,11 @@ static unsigned inject(struct perf_run *run, unsigned most, uint64_t *ns_p)
 {
     unsigned n = 0;
     uint64_t start = amph_now_ns();
+
     while (n < most && gex_AM_RequestMedium0(am.tm, 1, FLOOD_MEDIUM, run->buffer, 8, GEX_EVENT_NOW,
                                              GEX_FLAG_IMMEDIATE) == 0)
         n++;
+
     *ns_p = amph_now_ns() - start;
     return n;
 }
@@ -378,6 +404,7 @@ static unsigned inject(struct perf_run *run, unsigned most, uint64_t *ns_p)
 static unsigned injection(struct perf_run *run, unsigned most, uint64_t *ns_p)
 {
     unsigned n = 0;
+
     if (run->rank == 0) {
         n = inject(run, most, ns_p);
         run->shared->line_a = 1 + n;
@@ -386,14 +413,18 @@ static unsigned injection(struct perf_run *run, unsigned most, uint64_t *ns_p)
     } else if (run->rank == 1) {
         while (!run->shared->line_a)
             amph_cpu_relax();
+
         while (am.floods != run->shared->line_a - 1)
             gasnet_AMPoll();
+
         am.floods = 0;
         run->shared->line_b = 1;
     }
+
     perf_sync(run);
     run->shared->line_a = run->shared->line_b = 0;
     perf_sync(run);
+
     return n;
 }
 
@@ -403,19 +434,23 @@ double perf_am_inject(struct perf_run *run, size_t bytes)
         ROUNDS = 50,
         BURST = 16
     };
+
     uint64_t ns = 0;
     uint64_t all = 0;
     unsigned n = 0;
+
     run->shared->line_a = run->shared->line_b = 0;
     perf_sync(run);
     for (unsigned i = 0; i < ROUNDS; i++, all += ns)
         n += injection(run, BURST, &ns);
+
     return run->rank == 0 && n ? (double)all / n / 1e3 : 0;
 }
 
 double perf_am_depth(struct perf_run *run, size_t bytes)
 {
     uint64_t ns;
+
     run->shared->line_a = run->shared->line_b = 0;
     perf_sync(run);
     return injection(run, 1000000, &ns);
@@ -437,9 +472,11 @@ void perf_am_await(struct perf_run *run)
 void perf_am_to_all(struct perf_run *run)
 {
     char text[1024] = "";
+
     for (unsigned i = 1; i < run->procs; i++)
         gex_AM_RequestMedium0(am.tm, (run->rank + i) % run->procs, FLOOD_MEDIUM, text, sizeof text,
                               GEX_EVENT_NOW, 0);
+
     GASNET_BLOCKUNTIL(am.floods >= run->procs - 1);
     am.floods = 0;
 }

@@ -15,6 +15,7 @@
 static gex_TM_t whole(void)
 {
     gex_TM_t tm;
+
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
     return tm;
 }
@@ -24,15 +25,19 @@ static gex_TM_t whole(void)
 static double contend(void (*add)(struct perf_run *run, void *at), struct perf_run *run, void *at)
 {
     uint64_t n = 0;
+
     gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
     gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
     if (run->rank > 1)
         return 0;
+
     uint64_t start = amph_now_ns();
     uint64_t end = start;
+
     for (; end - start < SAMPLE_NS; n += BATCH, end = amph_now_ns())
         for (unsigned i = 0; i < BATCH; i++)
             add(run, at);
+
     return (double)(end - start) / (double)n;
 }
 
@@ -50,15 +55,18 @@ double perf_local_fadd(struct perf_run *run, size_t bytes)
 static gex_AD_t domain(void)
 {
     static gex_AD_t ad;
+
     if (!ad)
         gex_AD_Create(&ad, whole(), GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET | GEX_OP_FCAS | GEX_OP_ADD,
                       0);
+
     return ad;
 }
 
 static void add_by_gex(struct perf_run *run, void *at)
 {
     uint64_t old;
+
     (void)run;
     gex_Event_Wait(gex_AD_OpNB_U64(domain(), &old, 0, at, GEX_OP_FADD, 1, 0, 0));
 }
@@ -67,7 +75,9 @@ static void add_by_gex(struct perf_run *run, void *at)
 double perf_fadd_contended(struct perf_run *run, size_t bytes)
 {
     domain();
+
     double ns = contend(add_by_gex, run, run->rank == 0 ? run->segment : run->remote);
+
     gasnet_barrier_notify(1, GASNET_BARRIERFLAG_ANONYMOUS);
     gasnet_barrier_wait(1, GASNET_BARRIERFLAG_ANONYMOUS);
     return ns;
@@ -77,18 +87,23 @@ double perf_fadd_contended(struct perf_run *run, size_t bytes)
 static double latency(struct perf_run *run, gex_OP_t op)
 {
     gex_AD_t ad = domain();
+
     if (run->rank == 1)
         perf_am_serve(run);
+
     if (run->rank != 0)
         return 0;
+
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
     uint64_t old;
+
     for (unsigned batch = 10; end - start < SAMPLE_NS;
          n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
         for (unsigned i = 0; i < batch; i++)
             gex_Event_Wait(gex_AD_OpNB_U64(ad, &old, 1, run->remote, op, 1, 1, 0));
+
     perf_am_release(run);
     return (double)(end - start) / (double)n / 1e3;
 }
@@ -107,18 +122,24 @@ double perf_fcas_lat(struct perf_run *run, size_t bytes)
 double perf_add_rate(struct perf_run *run, size_t bytes)
 {
     gex_AD_t ad = domain();
+
     if (run->rank == 1)
         perf_am_serve(run);
+
     if (run->rank != 0)
         return 0;
+
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
+
     for (; end - start < SAMPLE_NS; n += 64, end = amph_now_ns()) {
         for (unsigned i = 0; i < 64; i++)
             gex_AD_OpNBI_U64(ad, NULL, 1, run->remote, GEX_OP_ADD, 1, 0, 0);
+
         gex_NBI_Wait(GEX_EC_RMW, 0);
     }
+
     perf_am_release(run);
     return (double)n * 1e3 / (double)(end - start);
 }
@@ -130,13 +151,17 @@ static double strided(struct perf_run *run, size_t bytes, bool put)
     const size_t count[1] = { STRIDED_BYTES / bytes };
     const ptrdiff_t there[1] = { (ptrdiff_t)(2 * bytes) };
     const ptrdiff_t here[1] = { (ptrdiff_t)bytes };
+
     if (run->rank == 1)
         perf_am_serve(run);
+
     if (run->rank != 0)
         return 0;
+
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
+
     for (; end - start < SAMPLE_NS; n++, end = amph_now_ns()) {
         if (put)
             gex_VIS_StridedPutBlocking(tm, 1, run->remote, there, run->buffer, here, bytes, count,
@@ -145,6 +170,7 @@ static double strided(struct perf_run *run, size_t bytes, bool put)
             gex_VIS_StridedGetBlocking(tm, run->buffer, here, 1, run->remote, there, bytes, count,
                                        1, 0);
     }
+
     perf_am_release(run);
     return (double)n * STRIDED_BYTES * 1e3 / (double)(end - start);
 }

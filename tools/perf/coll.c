@@ -20,6 +20,7 @@ struct coll {
     size_t block;
     unsigned char *src, *dst;
 };
+
 typedef gex_Event_t (*coll_start)(const struct coll *c, uint64_t turn);
 
 static struct {
@@ -94,26 +95,32 @@ static bool need_memory(struct perf_run *run, size_t bytes)
 {
     if (bytes <= coll.bytes)
         return true;
+
     free(coll.src);
     free(coll.dst);
     coll.src = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     coll.dst = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+
     if (!coll.src || !coll.dst) {
         perf_no_value(run, "no memory for two buffers of %zu bytes", bytes);
         coll.bytes = 0;
         return false;
     }
+
     coll.bytes = bytes;
     memset(coll.src, 1, bytes);
     memset(coll.dst, 1, bytes);
+
     return true;
 }
 
 static double us_each(const struct coll *c, coll_start start, uint64_t count)
 {
     uint64_t begin = amph_now_ns();
+
     for (uint64_t i = 0; i < count; i++)
         gex_Event_Wait(start(c, i));
+
     return (double)(amph_now_ns() - begin) / (double)count / 1e3;
 }
 
@@ -125,25 +132,33 @@ static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, bool per_p
     size_t blocks = per_process ? run->procs : 1;
     size_t most = MOST_BYTES / blocks / 8 * 8;
     struct coll c = { .tm = tm, .block = bytes < 8 ? 8 : bytes < most ? bytes / 8 * 8 : most };
+
     if (bytes > c.block)
         run->used_bytes = c.block;
+
     if (!need_memory(run, blocks * c.block))
         return NAN;
+
     c.src = coll.src;
     c.dst = coll.dst;
     perf_sync(run);
+
     double us = us_each(&c, start, run->procs < 10 ? 10 : run->procs);
+
     if (run->rank == 0)
         run->shared->line_a = us > 4000 ? 10 : (uint64_t)(40000 / us) + 1;
+
     perf_sync(run);
     us = us_each(&c, start, run->shared->line_a);
     perf_sync(run);
+
     return us;
 }
 
 static gex_TM_t all(void)
 {
     gex_TM_t tm;
+
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
     return tm;
 }
@@ -154,6 +169,7 @@ static gex_TM_t half(struct perf_run *run)
     if (!coll.team)
         gex_TM_Split(&coll.team, all(), (int)(run->rank % 2), -(int)run->rank, NULL, 0,
                      GEX_FLAG_TM_NO_SCRATCH);
+
     return coll.team;
 }
 
@@ -161,44 +177,55 @@ double perf_coll_barrier(struct perf_run *run, size_t bytes)
 {
     return sample(run, all(), 0, false, barrier);
 }
+
 double perf_coll_broadcast(struct perf_run *run, size_t bytes)
 {
     return sample(run, all(), bytes, false, broadcast);
 }
+
 double perf_coll_reduce(struct perf_run *run, size_t bytes)
 {
     return sample(run, all(), bytes, false, reduce);
 }
+
 double perf_coll_reduce_all(struct perf_run *run, size_t bytes)
 {
     return sample(run, all(), bytes, false, reduce_all);
 }
+
 double perf_coll_scan(struct perf_run *run, size_t bytes)
 {
     gasnet_coll_fn_entry_t table = { add, 0 };
+
     gasnet_coll_init(NULL, 0, &table, 1, 0);
     return sample(run, all(), bytes, false, scan);
 }
+
 double perf_coll_scatter(struct perf_run *run, size_t bytes)
 {
     return sample(run, all(), bytes, true, scatter);
 }
+
 double perf_coll_gather(struct perf_run *run, size_t bytes)
 {
     return sample(run, all(), bytes, true, gather);
 }
+
 double perf_coll_gather_all(struct perf_run *run, size_t bytes)
 {
     return sample(run, all(), bytes, true, gather_all);
 }
+
 double perf_coll_exchange(struct perf_run *run, size_t bytes)
 {
     return sample(run, all(), bytes, true, exchange);
 }
+
 double perf_team_barrier(struct perf_run *run, size_t bytes)
 {
     return sample(run, half(run), 0, false, barrier);
 }
+
 double perf_team_reduce_all(struct perf_run *run, size_t bytes)
 {
     return sample(run, half(run), bytes, false, reduce_all);

@@ -23,6 +23,7 @@
 void perf_no_value(struct perf_run *run, const char *fmt, ...)
 {
     va_list args;
+
     va_start(args, fmt);
     vsnprintf(run->why, sizeof run->why, fmt, args);
     va_end(args);
@@ -34,13 +35,18 @@ struct perf_shared *perf_shared_open(const char *inside)
 {
     char path[64];
     long pid, number;
+
     if (sscanf(inside, "%ld:%ld", &pid, &number) != 2)
         return NULL;
+
     snprintf(path, sizeof path, "/proc/%ld/fd/%ld", pid, number);
+
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return NULL;
+
     void *at = mmap(NULL, sizeof(struct perf_shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
     close(fd);
     return at == MAP_FAILED ? NULL : at;
 }
@@ -58,25 +64,33 @@ static bool join(struct perf_run *run, size_t segment_bytes)
     gex_TM_t tm;
     gex_Segment_t segment;
     int ret = gex_Client_Init(&client, &ep, &tm, "AMPHORA_PERF", NULL, NULL, GEX_FLAG_USES_GASNET1);
+
     if (ret != GASNET_OK)
         return fail("gex_Client_Init", ret);
+
     run->rank = gex_TM_QueryRank(tm);
     run->procs = gex_TM_QuerySize(tm);
+
     if (run->procs > PERF_MAX_PROCS) {
         fprintf(stderr, "amphora-perf: %u processes are more than %u\n", run->procs,
                 PERF_MAX_PROCS);
         return false;
     }
+
     ret = gex_Segment_Attach(&segment, tm, segment_bytes);
     if (ret != GASNET_OK)
         return fail("gex_Segment_Attach", ret);
+
     perf_am_register(ep);
     run->segment = gex_Segment_QueryAddr(segment);
+
     uintptr_t size;
     void *remote = run->segment;
+
     if (run->procs > 1)
         gex_Event_Wait(
             gex_EP_QueryBoundSegmentNB(tm, run->rank == 0 ? 1 : 0, &remote, NULL, &size, 0));
+
     run->remote = remote;
     return true;
 }
@@ -85,10 +99,13 @@ static bool join(struct perf_run *run, size_t segment_bytes)
 static bool pin(const struct perf_run *run)
 {
     struct amph_topo *topo;
+
     if (run->procs > (unsigned)sysconf(_SC_NPROCESSORS_ONLN) || amph_topo_open(&topo) != AMPH_OK)
         return false;
+
     bool pinned = run->procs <= amph_topo_cores(topo) &&
                   amph_topo_bind(topo, 0, AMPH_BIND_CORE, run->rank, run->procs) == AMPH_OK;
+
     amph_topo_close(topo);
     return pinned;
 }
@@ -101,6 +118,7 @@ static bool is_urgent(const struct perf_run *run, const struct perf_test *t, boo
 {
     if (t->kind == PERF_PAIR)
         return pinned && run->procs == 2;
+
     return t->kind == PERF_CROWD && !t->once && strcmp(amph_env_str(AMPH_ENV_WAIT), "spin") != 0;
 }
 
@@ -115,18 +133,22 @@ static const char *limit_on_udp(const char *name)
 {
     static const char *const pairs[][2] = { { "tcp_rtt", "udp_rtt" },
                                             { "tcp_stream", "udp_stream" } };
+
     for (size_t i = 0; name && i < AMPH_COUNTOF(pairs); i++)
         if (strcmp(name, pairs[i][0]) == 0)
             return pairs[i][1];
+
     return name;
 }
 
 static const struct perf_test *limit_of(const struct perf_run *run, const struct perf_test *t)
 {
     const char *name = strcmp(run->conduit, "smp") == 0 ? t->limit_smp : t->limit_net;
+
     /* a wire that loses on purpose has no raw limit, and who samples one sends nothing again */
     if (strcmp(run->conduit, "udp") == 0)
         name = amph_env_int(AMPH_ENV_UDP_LOSS) ? NULL : limit_on_udp(name);
+
     return name ? perf_find(name, strlen(name)) : NULL;
 }
 
@@ -153,11 +175,13 @@ static void on_deadline(int sig)
     unsigned long long sent, taken;
 
     perf_am_state(&sent, &taken);
+
     int n = snprintf(text, sizeof text,
                      "amphora-perf: %s stands still: process %u has waited for more than %u s "
                      "(flood messages sent %llu, taken "
                      "%llu); -deadline allows more time\n",
                      now.what, now.rank, now.deadline, sent, taken);
+
     (void)!write(STDERR_FILENO, text, (size_t)n);
     _exit(3);
 }
@@ -171,6 +195,7 @@ static void deadline_begin(const struct perf_run *run, const char *test, uint32_
     now.rank = run->rank;
     now.deadline = run->opt->deadline;
     signal(SIGALRM, on_deadline);
+
     /* The two that measure speak first; where they cannot, the others do. */
     alarm(now.deadline + (run->rank > 1 ? LATER_S : 0));
 }
@@ -187,14 +212,17 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
     struct perf_series limits = { .count = 0 };
     unsigned repeat = t->once ? 1 : run->opt->repeat;
     bool urgent = is_urgent(run, t, pinned);
+
     run->why[0] = '\0';
     run->used_bytes = bytes;
     perf_sync(run);
+
     for (unsigned i = 0; i < repeat; i++) {
         deadline_begin(run, t->name, bytes, i + 1, repeat);
         perf_sync(run);
         if (urgent)
             real_time(true);
+
         for (unsigned turn = 0; turn < 2; turn++) { /* every other time the limit last */
             if (turn != i % 2)
                 values.value[values.count++] = t->sample(run,
@@ -203,18 +231,22 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
                 limits.value[limits.count++] = limit->sample(run, limit_bytes(run->used_bytes));
             perf_sync(run);
         }
+
         deadline_end();
         if (urgent)
             real_time(false);
     }
+
     if (run->rank != 0)
         return;
+
     if (run->why[0]) {
         fprintf(stderr, "amphora-perf: %s on %s with %u bytes gives no figure: %s\n", t->name,
                 run->conduit, bytes, run->why);
         run->shared->failed++;
         return;
     }
+
     struct perf_row row = { t,
                             run->conduit,
                             run->procs,
@@ -222,6 +254,7 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
                             &values,
                             limit ? limit->name : NULL,
                             limit ? &limits : NULL };
+
     perf_report_row(run->opt, run->shared, &row);
 }
 
@@ -230,12 +263,15 @@ static void all_sizes(struct perf_run *run, const struct perf_test *t, bool pinn
     if (!run->opt->bytes || t->sizes[0] == 0) {
         for (unsigned i = 0; t->sizes[i] != PERF_END; i++)
             one_size(run, t, t->sizes[i], pinned);
+
         return;
     }
+
     for (const char *at = run->opt->bytes; *at; at += *at == ',') {
         char word[32];
         uint64_t bytes;
         size_t len = strcspn(at, ",");
+
         snprintf(word, sizeof word, "%.*s", (int)len, at);
         at += len;
         if (amph_parse_size(word, &bytes))
@@ -247,33 +283,42 @@ int perf_inside(const struct perf_options *opt)
 {
     struct perf_run run = { .opt = opt, .conduit = opt->conduits, .tcp_fd = -1, .udp_fd = -1 };
     bool pair = false;
+
     for (size_t i = 0; i < perf_test_count; i++)
         pair |= perf_selected(opt, &perf_tests[i]) &&
                 (perf_tests[i].kind == PERF_PAIR || perf_tests[i].kind == PERF_FILE);
+
     run.shared = perf_shared_open(opt->inside);
     if (!run.shared) {
         fprintf(stderr, "amphora-perf: %s is not the memory of a running amphora-perf: %m\n",
                 opt->inside);
         return 1;
     }
+
     if (!join(&run, pair ? PERF_MAX_BYTES : 1u << 20))
         return 1;
+
     if (pair) {
         run.buffer = aligned_alloc(4096, PERF_MAX_BYTES);
         if (!run.buffer) {
             fprintf(stderr, "amphora-perf: no memory for a buffer of %u bytes\n", PERF_MAX_BYTES);
             return 1;
         }
+
         memset(run.buffer, 1, PERF_MAX_BYTES);
         memset(run.segment, 1, PERF_MAX_BYTES);
     }
+
     bool pinned = pin(&run);
+
     for (size_t i = 0; i < perf_test_count; i++)
         if (perf_selected(opt, &perf_tests[i]))
             all_sizes(&run, &perf_tests[i], pinned);
+
     perf_tcp_close(&run);
     perf_udp_close(&run);
     perf_sync(&run);
     gasnet_exit(0);
+
     return 0;
 }

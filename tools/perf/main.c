@@ -46,16 +46,20 @@ static bool set_option(const struct option_row *row, const char *value)
 {
     if (row->text)
         *row->text = value;
+
     if (row->number) {
         char *end;
         unsigned long n = strtoul(value, &end, 10);
+
         if (*end || n < 1 || n > PERF_MAX_PROCS) {
             fprintf(stderr, "amphora-perf: %s %s: wanted is a number from 1 to %d\n", row->name,
                     value, PERF_MAX_PROCS);
             return false;
         }
+
         *row->number = (unsigned)n;
     }
+
     return true;
 }
 
@@ -69,29 +73,36 @@ static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p)
         { "-dir", &o->dir, NULL, NULL },          { "-json", NULL, NULL, &o->json },        { "-list", NULL, NULL, &o->list },
         { "-inside", &o->inside, NULL, NULL },    { "-help", NULL, NULL, help_p },          { "-h", NULL, NULL, help_p },
     };
+
     /* clang-format on */
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i][0] == '-' && argv[i][1] == '-' ? argv[i] + 1 : argv[i];
         const struct option_row *row = NULL;
+
         for (size_t k = 0; k < AMPH_COUNTOF(rows); k++)
             if (strcmp(arg, rows[k].name) == 0)
                 row = &rows[k];
+
         if (!row) {
             fprintf(stderr, "amphora-perf: there is no option %s; amphora-perf --help lists them\n",
                     argv[i]);
             return false;
         }
+
         if (row->flag) {
             *row->flag = true;
             continue;
         }
+
         if (++i == argc) {
             fprintf(stderr, "amphora-perf: %s needs a value\n", argv[i - 1]);
             return false;
         }
+
         if (!set_option(row, argv[i]))
             return false;
     }
+
     return true;
 }
 
@@ -99,6 +110,7 @@ static bool check_tests(const char *list)
 {
     for (const char *at = list; *at; at += *at == ',') {
         size_t len = strcspn(at, ",");
+
         if (!perf_find(at, len)) {
             fprintf(
                 stderr,
@@ -106,8 +118,10 @@ static bool check_tests(const char *list)
                 (int)len, at);
             return false;
         }
+
         at += len;
     }
+
     return true;
 }
 
@@ -117,6 +131,7 @@ static bool check_bytes(const char *list)
         char word[32];
         uint64_t bytes;
         size_t len = strcspn(at, ",");
+
         snprintf(word, sizeof word, "%.*s", (int)len, at);
         if (len >= sizeof word || !amph_parse_size(word, &bytes) || bytes < 1 ||
             bytes > PERF_MAX_BYTES) {
@@ -124,27 +139,34 @@ static bool check_bytes(const char *list)
                     word);
             return false;
         }
+
         at += len;
     }
+
     return true;
 }
 
 static bool check_conduits(const char *list)
 {
     static const char *const known[] = { "smp", "tcp", "udp", "verbs" };
+
     for (const char *at = list; *at; at += *at == ',') {
         size_t len = strcspn(at, ",");
         size_t k = 0;
+
         while (k < AMPH_COUNTOF(known) &&
                (strlen(known[k]) != len || strncmp(at, known[k], len) != 0))
             k++;
+
         if (k == AMPH_COUNTOF(known)) {
             fprintf(stderr, "amphora-perf: -conduit %s: \"%.*s\" is none of smp, tcp, udp, verbs\n",
                     list, (int)len, at);
             return false;
         }
+
         at += len;
     }
+
     return true;
 }
 
@@ -156,17 +178,23 @@ static int print_list(void)
         [PERF_SERVED] = "all processes of the job, with one I/O server",
         [PERF_FILE] = "one process and one I/O server"
     };
+
     for (size_t i = 0; i < perf_test_count; i++) {
         const struct perf_test *t = &perf_tests[i];
+
         printf("%-16s %s\n%-16s unit %s; %s", t->name, t->what, "", t->unit, kinds[t->kind]);
         if (t->limit_smp)
             printf("; on smp compared with %s", t->limit_smp);
+
         if (t->limit_net)
             printf("; on a network compared with %s", t->limit_net);
+
         for (unsigned s = 0; t->sizes[s] != PERF_END && t->sizes[s]; s++)
             printf("%s%u", s ? " " : "; bytes ", t->sizes[s]);
+
         printf("\n");
     }
+
     return 0;
 }
 
@@ -180,17 +208,22 @@ static bool find_programs(struct paths *p)
 {
     char folder[4096];
     ssize_t len = readlink("/proc/self/exe", p->self, sizeof p->self - 1);
+
     if (len < 0) {
         fprintf(stderr, "amphora-perf: cannot find out where it is itself: %s\n", strerror(errno));
         return false;
     }
+
     p->self[len] = '\0';
     strcpy(folder, p->self);
+
     char *dir = dirname(folder);
     size_t n = strlen(dir);
+
     /* Built but not installed: libtool keeps the program in .libs and a script that finds the
      * libraries above it. */
     bool libtool = n >= 6 && strcmp(dir + n - 6, "/.libs") == 0;
+
     if (snprintf(p->run, sizeof p->run, "%s%s/amphora-run", dir, libtool ? "/.." : "") >=
             (int)sizeof p->run ||
         access(p->run, X_OK) != 0) {
@@ -198,6 +231,7 @@ static bool find_programs(struct paths *p)
                 strerror(errno));
         return false;
     }
+
     return true;
 }
 
@@ -214,35 +248,47 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     char n[16], prefix[4200], repeat[16], deadline[16];
     const char *argv[40];
     int c = 0;
+
     snprintf(n, sizeof n, "%u", job->procs);
     snprintf(repeat, sizeof repeat, "%u", opt->repeat);
     snprintf(deadline, sizeof deadline, "%u", opt->deadline);
     snprintf(prefix, sizeof prefix, "%s=%s", PERF_PREFIX, opt->dir);
+
     const char *head[] = { p->run, "-n", n, "-conduit", job->conduit, "-timeout", "600" };
     const char *server[] = { "-servers", "1", "-iofwd", prefix };
     const char *bound[] = { "-bind", "core" };
     const char *tail[] = { p->self,  "-inside",   inside,    "-conduit", job->conduit,
                            "-test",  job->tests,  "-repeat", repeat,     "-dir",
                            opt->dir, "-deadline", deadline };
+
     for (size_t i = 0; i < AMPH_COUNTOF(head); i++)
         argv[c++] = head[i];
+
     for (size_t i = 0; job->kind >= PERF_SERVED && i < AMPH_COUNTOF(server); i++)
         argv[c++] = server[i];
+
     for (size_t i = 0; job->kind == PERF_FILE && i < AMPH_COUNTOF(bound); i++)
         argv[c++] = bound[i];
+
     for (size_t i = 0; i < AMPH_COUNTOF(tail); i++)
         argv[c++] = tail[i];
+
     if (opt->bytes) {
         argv[c++] = "-bytes";
         argv[c++] = opt->bytes;
     }
+
     if (opt->json)
         argv[c++] = "-json";
+
     argv[c] = NULL;
+
     /* A client and its server, each on a core of its own.  (Where the system refuses, without.) */
     struct sched_param param = { .sched_priority = 10 };
+
     if (job->kind == PERF_FILE && sysconf(_SC_NPROCESSORS_ONLN) > 1)
         sched_setscheduler(0, SCHED_FIFO, &param);
+
     setenv("AMPHORA_SMP", strcmp(job->conduit, "smp") == 0 ? "1" : "0", 1);
     execv(p->run, (char *const *)argv);
     fprintf(stderr, "amphora-perf: cannot run %s: %s\n", p->run, strerror(errno));
@@ -253,21 +299,28 @@ static bool run_job(const struct perf_options *opt, const struct paths *p, const
                     const char *inside)
 {
     int status;
+
     fflush(stdout);
+
     pid_t pid = fork();
+
     if (pid == 0)
         exec_job(opt, p, job, inside);
+
     while (pid > 0 && waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             pid = -1;
+
     if (pid < 0) {
         fprintf(stderr, "amphora-perf: cannot start a job: %s\n", strerror(errno));
         return false;
     }
+
     if (status != 0)
         fprintf(stderr, "amphora-perf: the job of %s on %s with %u processes ended with %s %d\n",
                 job->tests, job->conduit, job->procs, WIFSIGNALED(status) ? "signal" : "exit code",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+
     return status == 0;
 }
 
@@ -281,14 +334,17 @@ static bool fill_job(const struct perf_options *opt, struct job *job, bool first
         unsigned procs[3];
         unsigned n = perf_procs(opt, t, procs);
         bool here = false;
+
         for (unsigned k = 0; k < n; k++)
             here |= procs[k] == job->procs;
+
         if (here && t->kind == job->kind && perf_selected(opt, t) &&
             (first_conduit || !t->machine)) {
             strcat(job->tests, job->tests[0] ? "," : "");
             strcat(job->tests, t->name);
         }
     }
+
     return job->tests[0] != '\0';
 }
 
@@ -296,21 +352,27 @@ static bool run_conduit(const struct perf_options *opt, const struct paths *p, c
                         bool first, const char *inside)
 {
     bool ok = true;
+
     for (int kind = PERF_PAIR; kind <= PERF_FILE; kind++) {
         bool done[PERF_MAX_PROCS + 1] = { false };
+
         for (size_t i = 0; i < perf_test_count; i++) {
             unsigned procs[3];
             unsigned n = perf_procs(opt, &perf_tests[i], procs);
+
             for (unsigned k = 0; perf_tests[i].kind == (enum perf_kind)kind && k < n; k++) {
                 struct job job = { .conduit = conduit,
                                    .kind = (enum perf_kind)kind,
                                    .procs = procs[k] };
+
                 if (!done[procs[k]] && fill_job(opt, &job, first))
                     ok &= run_job(opt, p, &job, inside);
+
                 done[procs[k]] = true;
             }
         }
     }
+
     return ok;
 }
 
@@ -339,10 +401,12 @@ static bool make_work_dir(struct perf_options *opt)
                 opt->dir, strerror(errno));
         return false;
     }
+
     snprintf(work_file, sizeof work_file, "%s/data", work_dir);
     opt->dir = work_dir;
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
+
     return true;
 }
 
@@ -352,25 +416,32 @@ static int run_all(struct perf_options *opt)
     char inside[64], conduit[16];
     bool ok = true;
     int fd = memfd_create("amphora-perf", MFD_CLOEXEC);
+
     if (fd < 0 || ftruncate(fd, sizeof(struct perf_shared)) != 0) {
         fprintf(stderr, "amphora-perf: cannot make shared memory: %s\n", strerror(errno));
         return 1;
     }
+
     snprintf(inside, sizeof inside, "%ld:%d", (long)getpid(), fd);
+
     struct perf_shared *shared = perf_shared_open(inside);
     if (!shared || !find_programs(&paths) || !make_work_dir(opt))
         return 1;
+
     perf_report_head(opt);
     for (const char *at = opt->conduits; *at; at += *at == ',') {
         size_t len = strcspn(at, ",");
+
         snprintf(conduit, sizeof conduit, "%.*s", (int)len, at);
         ok &= run_conduit(opt, &paths, conduit, at == opt->conduits, inside);
         at += len;
     }
+
     remove_work_dir();
     if (!opt->json)
         printf("%u figures; %u targets met, %u missed; %u tests without a figure\n", shared->rows,
                shared->met, shared->missed, shared->failed);
+
     return ok && shared->failed == 0 ? 0 : 1;
 }
 
@@ -380,23 +451,29 @@ int main(int argc, char **argv)
         .conduits = "smp,tcp", .repeat = 7, .deadline = 120, .dir = "/dev/shm"
     };
     bool want_help = false;
+
     if (argc == 2 && strcmp(argv[1], "--first-call") == 0)
         return perf_first_call_child();
     if (!parse(&opt, argc, argv, &want_help))
         return 2;
+
     if (want_help) {
         fputs(help, stdout);
         return 0;
     }
+
     if (opt.list)
         return print_list();
+
     if (opt.repeat > PERF_MAX_SAMPLES) {
         fprintf(stderr, "amphora-perf: -repeat %u: at most %d samples are kept\n", opt.repeat,
                 PERF_MAX_SAMPLES);
         return 2;
     }
+
     if ((opt.tests && !check_tests(opt.tests)) || (opt.bytes && !check_bytes(opt.bytes)) ||
         !check_conduits(opt.conduits))
         return 2;
+
     return opt.inside ? perf_inside(&opt) : run_all(&opt);
 }

@@ -129,6 +129,7 @@ struct perf_series {
     double value[PERF_MAX_SAMPLES];
     unsigned count;
 };
+
 struct perf_row {
     const struct perf_test *test;
     const char *conduit;
@@ -138,6 +139,7 @@ struct perf_row {
     const char *limit; /* NULL: none */
     const struct perf_series *limits;
 };
+
 void perf_report_head(const struct perf_options *opt);
 void perf_report_row(const struct perf_options *opt, struct perf_shared *shared,
                      const struct perf_row *row);

@@ -10,6 +10,7 @@ static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
+
     return (x > y) - (x < y);
 }
 
@@ -18,10 +19,13 @@ static double quantile(const struct perf_series *s, double share)
 {
     double sorted[PERF_MAX_SAMPLES];
     double at = share * (s->count - 1);
+
     memcpy(sorted, s->value, s->count * sizeof *sorted);
     qsort(sorted, s->count, sizeof *sorted, by_value);
+
     unsigned low = (unsigned)at;
     unsigned high = low + 1 < s->count ? low + 1 : low;
+
     return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
 }
 
@@ -35,8 +39,10 @@ static double median_ratio(const struct perf_series *values, const struct perf_s
 {
     struct perf_series ratios = { .count = values->count < limits->count ? values->count
                                                                          : limits->count };
+
     for (unsigned i = 0; i < ratios.count; i++)
         ratios.value[i] = values->value[i] / limits->value[i];
+
     return perf_median(&ratios);
 }
 
@@ -52,23 +58,29 @@ struct verdict {
 static void judge(const struct perf_row *row, double value, struct verdict *v)
 {
     const struct perf_target *g = perf_target_of(row->test, row->conduit, row->bytes, row->procs);
+
     v->met = -1;
     v->limit = row->limit;
     v->limit_value = row->limits ? perf_median(row->limits) : NAN;
+
     if (!row->limit && g) {
         v->limit = "target";
         v->limit_value = g->number;
     }
+
     v->ratio = row->limits ? median_ratio(row->values, row->limits)
                : v->limit  ? value / v->limit_value
                            : NAN;
     v->target[0] = '\0';
     if (!g)
         return;
+
     size_t n = 0;
+
     v->met = 0;
     for (; g && n < sizeof v->target; g = perf_target_else(g)) {
         double seen = g->is_ratio ? v->ratio : value;
+
         v->met |= g->at_least ? seen >= g->number : seen <= g->number;
         n += (size_t)snprintf(v->target + n, sizeof v->target - n, "%s%s %g%s%s", n ? " or " : "",
                               g->at_least ? ">=" : "<=", g->number, g->is_ratio ? " x" : " ",
@@ -81,7 +93,9 @@ static const char *number(double x, char *text, size_t len)
 {
     if (!isfinite(x))
         return "-";
+
     int digits = x == 0 ? 0 : 3 - (int)floor(log10(fabs(x)));
+
     snprintf(text, len, "%.*f", digits < 0 ? 0 : digits > 6 ? 6 : digits, x);
     return text;
 }
@@ -90,6 +104,7 @@ void perf_report_head(const struct perf_options *opt)
 {
     if (opt->json)
         return;
+
     printf("%-16s %-4s %5s %8s %10s %-5s %-19s %-13s %10s %7s  %s\n", "test", "net", "procs",
            "bytes", "median", "unit", "middle half", "limit", "limit's", "ratio", "target");
     fflush(stdout);
@@ -105,16 +120,19 @@ static void print_json(const struct perf_row *row, double value, const struct ve
                v->ratio);
     else
         printf("\"limit\":null,\"limit_value\":null,\"ratio\":null");
+
     printf(",\"low\":%.6g,\"high\":%.6g,\"samples\":%u", quantile(row->values, 0.25),
            quantile(row->values, 0.75), row->values->count);
     if (v->met >= 0)
         printf(",\"target\":\"%s\",\"met\":%s", v->target, v->met ? "true" : "false");
+
     printf("}\n");
 }
 
 static void print_line(const struct perf_row *row, double value, const struct verdict *v)
 {
     char a[24], b[24], c[24], d[24], e[24], range[56];
+
     snprintf(range, sizeof range, "%s..%s", number(quantile(row->values, 0.25), a, sizeof a),
              number(quantile(row->values, 0.75), b, sizeof b));
     printf("%-16s %-4s %5u %8u %10s %-5s %-19s %-13s %10s %7s  %s%s\n", row->test->name,
@@ -131,15 +149,18 @@ void perf_report_row(const struct perf_options *opt, struct perf_shared *shared,
 {
     struct verdict v;
     double value = perf_median(row->values);
+
     judge(row, value, &v);
     if (opt->json)
         print_json(row, value, &v);
     else
         print_line(row, value, &v);
+
     fflush(stdout);
     shared->rows++;
     if (v.met == 1)
         shared->met++;
+
     if (v.met == 0)
         shared->missed++;
 }

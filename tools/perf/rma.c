@@ -16,18 +16,23 @@
 double perf_put_lat(struct perf_run *run, size_t bytes)
 {
     gex_TM_t tm;
+
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
     if (run->rank == 1)
         perf_am_serve(run);
+
     if (run->rank != 0)
         return 0;
+
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
+
     for (unsigned batch = 10; end - start < SAMPLE_NS;
          n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
         for (unsigned i = 0; i < batch; i++)
             gex_RMA_PutBlocking(tm, 1, run->remote, run->buffer, bytes, 0);
+
     perf_am_release(run);
     return (double)(end - start) / (double)n / 1e3;
 }
@@ -35,18 +40,23 @@ double perf_put_lat(struct perf_run *run, size_t bytes)
 double perf_get_lat(struct perf_run *run, size_t bytes)
 {
     gex_TM_t tm;
+
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
     if (run->rank == 1)
         perf_am_serve(run);
+
     if (run->rank != 0)
         return 0;
+
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
+
     for (unsigned batch = 10; end - start < SAMPLE_NS;
          n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
         for (unsigned i = 0; i < batch; i++)
             gex_RMA_GetBlocking(tm, run->buffer, 1, run->remote, bytes, 0);
+
     perf_am_release(run);
     return (double)(end - start) / (double)n / 1e3;
 }
@@ -60,19 +70,25 @@ double perf_put_bw(struct perf_run *run, size_t bytes)
 {
     gex_TM_t tm;
     unsigned window = window_of(bytes);
+
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
     if (run->rank == 1)
         perf_am_serve(run);
+
     if (run->rank != 0)
         return 0;
+
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
+
     for (; end - start < SAMPLE_NS; n += window, end = amph_now_ns()) {
         for (unsigned i = 0; i < window; i++)
             gex_RMA_PutNBI(tm, 1, run->remote, run->buffer, bytes, GEX_EVENT_DEFER, 0);
+
         gex_NBI_Wait(GEX_EC_PUT, 0);
     }
+
     perf_am_release(run);
     return (double)n * (double)bytes * 1e3 / (double)(end - start);
 }
@@ -84,17 +100,22 @@ static inline __attribute__((always_inline)) double rate(struct perf_run *run, s
                                                                         size_t))
 {
     gex_TM_t tm;
+
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
     if (run->rank == 1)
         perf_am_serve(run);
+
     if (run->rank != 0)
         return 0;
+
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
+
     for (; end - start < SAMPLE_NS; end = amph_now_ns())
         for (unsigned i = 0; i < 16; i++, n += WINDOW)
             window(run, tm, bytes);
+
     perf_am_release(run);
     return (double)n * 1e3 / (double)(end - start);
 }
@@ -108,17 +129,21 @@ static size_t stride(size_t bytes)
 static void put_nbi_window(struct perf_run *run, gex_TM_t tm, size_t bytes)
 {
     const size_t step = stride(bytes);
+
     for (unsigned i = 0; i < WINDOW; i++)
         gex_RMA_PutNBI(tm, 1, run->remote + i * step, run->buffer + i * step, bytes,
                        GEX_EVENT_DEFER, 0);
+
     gex_NBI_Wait(GEX_EC_PUT, 0);
 }
 
 static void get_nbi_window(struct perf_run *run, gex_TM_t tm, size_t bytes)
 {
     const size_t step = stride(bytes);
+
     for (unsigned i = 0; i < WINDOW; i++)
         gex_RMA_GetNBI(tm, run->buffer + i * step, 1, run->remote + i * step, bytes, 0);
+
     gex_NBI_Wait(GEX_EC_GET, 0);
 }
 
@@ -126,9 +151,11 @@ static void put_nb_window(struct perf_run *run, gex_TM_t tm, size_t bytes)
 {
     const size_t step = stride(bytes);
     gex_Event_t event[WINDOW];
+
     for (unsigned i = 0; i < WINDOW; i++)
         event[i] = gex_RMA_PutNB(tm, 1, run->remote + i * step, run->buffer + i * step, bytes,
                                  GEX_EVENT_DEFER, 0);
+
     gex_Event_WaitAll(event, WINDOW, 0);
 }
 
@@ -151,19 +178,25 @@ double perf_get_bw(struct perf_run *run, size_t bytes)
 {
     gex_TM_t tm;
     unsigned window = window_of(bytes);
+
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
     if (run->rank == 1)
         perf_am_serve(run);
+
     if (run->rank != 0)
         return 0;
+
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
+
     for (; end - start < SAMPLE_NS; n += window, end = amph_now_ns()) {
         for (unsigned i = 0; i < window; i++)
             gex_RMA_GetNBI(tm, run->buffer, 1, run->remote, bytes, 0);
+
         gex_NBI_Wait(GEX_EC_GET, 0);
     }
+
     perf_am_release(run);
     return (double)n * (double)bytes * 1e3 / (double)(end - start);
 }

@@ -22,8 +22,10 @@ void perf_sync(struct perf_run *run)
 static double barriers(struct perf_run *run, uint64_t count)
 {
     uint64_t start = amph_now_ns();
+
     for (uint64_t i = 0; i < count; i++)
         perf_sync(run);
+
     return (double)(amph_now_ns() - start) / (double)count / 1e3;
 }
 
@@ -31,8 +33,10 @@ static double barriers(struct perf_run *run, uint64_t count)
 double perf_barrier(struct perf_run *run, size_t bytes)
 {
     double us = barriers(run, 10);
+
     if (run->rank == 0)
         run->shared->line_a = us > 4000 ? 10 : (uint64_t)(40000 / us) + 1;
+
     perf_sync(run);
     return barriers(run, run->shared->line_a);
 }
@@ -40,6 +44,7 @@ double perf_barrier(struct perf_run *run, size_t bytes)
 static double cpu_ms(void)
 {
     struct rusage u;
+
     getrusage(RUSAGE_SELF, &u);
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e3 +
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
@@ -51,14 +56,19 @@ double perf_idle_wait(struct perf_run *run, size_t bytes)
         perf_no_value(run, "needs two processes");
         return NAN;
     }
+
     if (run->rank == 1) {
         struct timespec pause = { 5, 0 };
+
         nanosleep(&pause, NULL); /* the message comes after 5 s: that is what is measured */
         perf_am_wake(run);
     }
+
     if (run->rank != 0)
         return 0;
+
     double before = cpu_ms();
+
     perf_am_await(run);
     return cpu_ms() - before;
 }
@@ -73,15 +83,19 @@ static double pss_kib(const char *path, uintptr_t from, uintptr_t to)
     double sum = 0;
     bool counts = true;
     FILE *in = fopen(path, "r");
+
     if (!in)
         return NAN;
+
     while (fgets(line, sizeof line, in)) {
         uintptr_t start, end;
+
         if (to && sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &start, &end) == 2)
             counts = start < to && end > from;
         else if (counts && strncmp(line, "Pss:", 4) == 0)
             sum += strtod(line + 4, NULL);
     }
+
     fclose(in);
     return sum;
 }
@@ -91,19 +105,25 @@ static double largest_pss(struct perf_run *run)
 {
     gex_Segment_t segment;
     double most = 0;
+
     gasnet_QueryGexObjects(NULL, NULL, NULL, &segment);
+
     uintptr_t from = (uintptr_t)gex_Segment_QueryAddr(segment);
     uintptr_t to = from + gex_Segment_QuerySize(segment);
+
     perf_sync(run);
     run->shared->per_proc[run->rank] = pss_kib("/proc/self/smaps_rollup", 0, 0) -
                                        pss_kib("/proc/self/smaps", from, to);
     perf_sync(run);
+
     for (unsigned i = 0; run->rank == 0 && i < run->procs; i++)
         most = run->shared->per_proc[i] > most || isnan(run->shared->per_proc[i])
                    ? run->shared->per_proc[i]
                    : most;
+
     if (isnan(most))
         perf_no_value(run, "/proc/self/smaps_rollup cannot be read");
+
     return most / 1024;
 }
 
@@ -115,15 +135,19 @@ double perf_memory_start(struct perf_run *run, size_t bytes)
 double perf_memory_all(struct perf_run *run, size_t bytes)
 {
     gex_TM_t tm;
+
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
     perf_am_to_all(run);
+
     for (unsigned i = 0; i < run->procs; i++) {
         void *there;
         uintptr_t size;
+
         gex_Event_Wait(
             gex_EP_QueryBoundSegmentNB(tm, (run->rank + i) % run->procs, &there, NULL, &size, 0));
         gex_RMA_PutBlocking(tm, (run->rank + i) % run->procs, there, &run->rank, sizeof run->rank,
                             0);
     }
+
     return largest_pss(run);
 }

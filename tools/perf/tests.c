@@ -210,6 +210,7 @@ const struct perf_test *perf_find(const char *name, size_t len)
     for (size_t i = 0; i < perf_test_count; i++)
         if (strlen(perf_tests[i].name) == len && strncmp(perf_tests[i].name, name, len) == 0)
             return &perf_tests[i];
+
     return NULL;
 }
 
@@ -218,18 +219,21 @@ const struct perf_target *perf_target_of(const struct perf_test *t, const char *
 {
     if (strcmp(conduit, "udp") == 0 && amph_env_int(AMPH_ENV_UDP_LOSS))
         return NULL; /* the targets are those of a wire that loses nothing on purpose */
+
     for (size_t i = 0; i < AMPH_COUNTOF(targets); i++) {
         const struct perf_target *g = &targets[i];
         if (strcmp(g->test, t->name) == 0 && (!g->conduit || strcmp(g->conduit, conduit) == 0) &&
             (!g->bytes || g->bytes == bytes) && (!g->procs || g->procs == procs))
             return g;
     }
+
     return NULL;
 }
 
 const struct perf_target *perf_target_else(const struct perf_target *g)
 {
     const struct perf_target *next = g + 1;
+
     return next < targets + AMPH_COUNTOF(targets) && next->conduit && g->conduit &&
                    strcmp(next->test, g->test) == 0 && strcmp(next->conduit, g->conduit) == 0 &&
                    next->bytes == g->bytes && next->procs == g->procs
@@ -241,21 +245,27 @@ bool perf_selected(const struct perf_options *opt, const struct perf_test *t)
 {
     if (!opt->tests)
         return true;
+
     size_t len = strlen(t->name);
+
     for (const char *at = opt->tests; *at; at += strcspn(at, ","), at += *at == ',')
         if (strcspn(at, ",") == len && strncmp(at, t->name, len) == 0)
             return true;
+
     return false;
 }
 
 unsigned perf_procs(const struct perf_options *opt, const struct perf_test *t, unsigned out[3])
 {
     unsigned n = 0;
+
     if (opt->procs && t->kind != PERF_FILE) {
         out[0] = opt->procs;
         return 1;
     }
+
     while (n < 3 && t->procs[n])
         out[n] = t->procs[n], n++;
+
     return n;
 }

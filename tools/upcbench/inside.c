@@ -49,18 +49,22 @@ const struct bench_target *bench_target_of(const struct bench_row *row)
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
         const struct bench_target *t = &targets[i];
         bool conduit = !t->conduit || strcmp(t->conduit, row->conduit) == 0;
+
         if (strcmp(t->test, row->test) == 0 && conduit && (!t->bytes || t->bytes == row->bytes))
             return t;
     }
+
     return NULL;
 }
 
 bool bench_wanted(const char *list, const char *name)
 {
     size_t len = strlen(name);
+
     for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
         if (strcspn(at, ",") == len && strncmp(at, name, len) == 0)
             return true;
+
     return !list;
 }
 
@@ -68,6 +72,7 @@ static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
+
     return (x > y) - (x < y);
 }
 
@@ -82,15 +87,19 @@ static double median(double *v, unsigned n)
 static void measure(const struct bench_test *t, size_t bytes, unsigned repeat)
 {
     double value[BENCH_SAMPLES], limit[BENCH_SAMPLES], ratio[BENCH_SAMPLES];
+
     (void)t->sample(bytes); /* warm */
     for (unsigned i = 0; i < repeat; i++) {
         if (t->limit && i % 2)
             limit[i] = t->limit_sample(bytes);
+
         value[i] = t->sample(bytes);
         if (t->limit && i % 2 == 0)
             limit[i] = t->limit_sample(bytes);
+
         ratio[i] = t->limit ? value[i] / limit[i] : NAN;
     }
+
     if (MYTHREAD == 0) {
         printf("row %s %zu %d %.9g %s %.9g %.9g %s\n", t->name, bytes, THREADS,
                median(value, repeat), t->unit, t->limit ? median(limit, repeat) : NAN,
@@ -106,17 +115,22 @@ static int run(int argc, char **argv)
     size_t from = strtoull(argv[3], NULL, 10);
     size_t to = strtoull(argv[4], NULL, 10);
     unsigned repeat = (unsigned)strtoul(argv[5], NULL, 10);
+
     bench_setup();
     for (size_t i = 0; i < bench_test_count; i++) {
         const struct bench_test *t = &bench_tests[i];
+
         if (!bench_wanted(tests, t->name) || (t->files && argv[6][0] == '0'))
             continue;
+
         if (!t->by_size)
             measure(t, t->bytes, repeat);
+
         for (size_t bytes = from; t->by_size && bytes <= to;
              bytes *= bytes < 1024 || bytes >= 1u << 20 ? 8 : 4)
             measure(t, bytes, repeat);
     }
+
     return 0;
 }
 
@@ -126,5 +140,6 @@ int bench_inside(int argc, char **argv)
         fprintf(stderr, "upc-bench: --inside is for upc-bench itself\n");
         return 2;
     }
+
     return upc_run(argc, argv, run, UPC_PTS_FORM, 0);
 }

@@ -41,19 +41,23 @@ static void usage(FILE *out)
 static size_t size_of(const char *text, char **end)
 {
     size_t n = strtoull(text, end, 10);
+
     if (**end == 'K' || **end == 'k')
         n <<= 10, ++*end;
     else if (**end == 'M' || **end == 'm')
         n <<= 20, ++*end;
+
     return n;
 }
 
 static bool parse_sizes(struct bench_options *o, const char *text)
 {
     char *end;
+
     o->from = o->to = size_of(text, &end);
     if (*end == ':')
         o->to = size_of(end + 1, &end);
+
     return *end == 0 && o->from >= 1 && o->from <= o->to && o->to <= BENCH_MOST_BYTES;
 }
 
@@ -66,6 +70,7 @@ static bool parse(struct bench_options *o, int argc, char **argv)
     };
     int c;
     bool ok = true;
+
     while (ok && (c = getopt_long(argc, argv, "n:c:t:b:r:S:d:h", longs, NULL)) != -1)
         switch (c) {
         case 'n':
@@ -107,10 +112,13 @@ static bool parse(struct bench_options *o, int argc, char **argv)
         default:
             ok = false;
         }
+
     if (o->check && !o->tests)
         o->tests = "put,get,read,write,barrier,file", o->from = o->to = 1u << 20;
+
     if (!o->repeat)
         o->repeat = o->check ? 15 : 7;
+
     return ok && optind == argc && o->threads >= 1 && o->threads <= 1024 &&
            o->repeat <= BENCH_SAMPLES && o->servers <= 64;
 }
@@ -122,6 +130,7 @@ static void print_row(const struct bench_options *o, const struct bench_row *r)
     const struct bench_target *t = bench_target_of(r);
     double seen = t && t->is_ratio ? r->ratio : r->value;
     bool met = !t || (t->at_least ? seen >= t->number : seen <= t->number);
+
     got.missed += !met;
     if (o->json) {
         printf("{\"test\":\"upc_%s\",\"conduit\":\"%s\",\"procs\":%u,\"bytes\":%zu,\"value\":%.6g,"
@@ -132,37 +141,47 @@ static void print_row(const struct bench_options *o, const struct bench_row *r)
         else
             printf("\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4g", r->limit, r->limit_value,
                    r->ratio);
+
         if (t)
             printf(",\"target\":\"%s %g%s\",\"met\":%s", t->at_least ? ">=" : "<=", t->number,
                    t->is_ratio ? " x" : "", met ? "true" : "false");
+
         printf("}\n");
     } else {
         printf("%-11s %-4s %5u %9zu %12.5g %-5s", r->test, r->conduit, r->threads, r->bytes,
                r->value, r->unit);
         if (!isnan(r->limit_value))
             printf(" %-11s %12.5g %7.3f", r->limit, r->limit_value, r->ratio);
+
         if (t)
             printf("  %s %g%s %s", t->at_least ? ">=" : "<=", t->number, t->is_ratio ? " x" : "",
                    met ? "ok" : "MISS");
+
         printf("\n");
     }
+
     fflush(stdout);
 }
 
 static void take_line(const struct bench_options *o, const char *conduit, const char *line)
 {
     struct bench_row r = { .threads = 0 };
+
     if (sscanf(line, "row %31s %zu %u %lf %7s %lf %lf %31[^\n]", r.test, &r.bytes, &r.threads,
                &r.value, r.unit, &r.limit_value, &r.ratio, r.limit) != 8) {
         fputs(line, stderr);
         return;
     }
+
     snprintf(r.conduit, sizeof r.conduit, "%s", conduit);
+
     struct bench_row *more = realloc(got.row, (got.n + 1) * sizeof *more);
+
     if (more) {
         got.row = more;
         got.row[got.n++] = r;
     }
+
     print_row(o, &r);
 }
 
@@ -172,11 +191,15 @@ static void take_line(const struct bench_options *o, const char *conduit, const 
 static void find_programs(char *launcher, char *self, size_t len)
 {
     ssize_t n = readlink("/proc/self/exe", self, len - 1);
+
     self[n > 0 ? n : 0] = 0;
+
     char *slash = strrchr(self, '/');
     size_t dir = slash ? (size_t)(slash - self) : 0;
+
     if (dir >= 6 && strncmp(self + dir - 6, "/.libs", 6) == 0)
         dir -= 6;
+
     snprintf(launcher, len, "%.*s/amphora-run", (int)dir, self);
     if (!dir || access(launcher, X_OK) != 0)
         snprintf(launcher, len, "amphora-run");
@@ -187,6 +210,7 @@ static void exec_job(const struct bench_options *o, const char *conduit, const c
     char launcher[4096], self[4096], number[5][24], prefix[4200];
     const char *args[32];
     unsigned n = 0;
+
     find_programs(launcher, self, sizeof self);
     snprintf(number[0], 24, "%u", o->threads);
     snprintf(number[1], 24, "%u", o->servers);
@@ -194,19 +218,25 @@ static void exec_job(const struct bench_options *o, const char *conduit, const c
     snprintf(number[3], 24, "%zu", o->to);
     snprintf(number[4], 24, "%u", o->repeat);
     snprintf(prefix, sizeof prefix, "%s=%s", BENCH_PREFIX, dir);
+
     const char *const first[] = { launcher, "-n", number[0], "-conduit", conduit };
     const char *const served[] = { "-servers", number[1], "-iofwd", prefix };
     const char *const inside[] = { self,      "--inside", o->tests ? o->tests : "-", number[2],
                                    number[3], number[4],  o->servers ? "1" : "0" };
+
     for (unsigned i = 0; i < 5; i++)
         args[n++] = first[i];
+
     for (unsigned i = 0; o->servers && i < 4; i++)
         args[n++] = served[i];
+
     for (unsigned i = 0; i < 7; i++)
         args[n++] = inside[i];
+
     args[n] = NULL;
     if (strcmp(conduit, "smp") != 0)
         setenv("AMPHORA_SMP", "0", 1);
+
     setenv("AMPHORA_UPC_HEAP", "288M", 0);
     execvp(launcher, (char *const *)(uintptr_t)args);
     fprintf(stderr, "upc-bench: %s cannot be started: %s\n", launcher, strerror(errno));
@@ -217,25 +247,34 @@ static bool run_job(const struct bench_options *o, const char *conduit, const ch
 {
     int ends[2], status;
     char line[512];
+
     if (pipe(ends) != 0)
         return false;
+
     pid_t pid = fork();
+
     if (pid == 0) {
         dup2(ends[1], 1);
         close(ends[0]);
         close(ends[1]);
         exec_job(o, conduit, dir);
     }
+
     close(ends[1]);
+
     FILE *in = fdopen(ends[0], "r");
+
     while (in && fgets(line, sizeof line, in))
         take_line(o, conduit, line);
+
     if (in)
         fclose(in);
+
     if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
         fprintf(stderr, "upc-bench: the job on %s failed\n", conduit);
         return false;
     }
+
     return true;
 }
 
@@ -249,15 +288,18 @@ static bool known_tests(const char *list)
 {
     for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
         bool known = false;
+
         for (size_t i = 0; i < bench_test_count; i++)
             known |= strlen(bench_tests[i].name) == strcspn(at, ",") &&
                      strncmp(bench_tests[i].name, at, strcspn(at, ",")) == 0;
+
         if (!known) {
             fprintf(stderr, "upc-bench: there is no test %.*s; --list names them\n",
                     (int)strcspn(at, ","), at);
             return false;
         }
     }
+
     return true;
 }
 
@@ -269,38 +311,48 @@ int main(int argc, char **argv)
     char dir[4096], conduit[16], file[4200];
     bool ok = true;
     bool own = false;
+
     if (argc > 1 && strcmp(argv[1], "--inside") == 0)
         return bench_inside(argc, argv);
+
     if (!parse(&o, argc, argv) || !known_tests(o.tests)) {
         usage(stderr);
         return 2;
     }
+
     if (o.list) {
         list_tests();
         return 0;
     }
+
     snprintf(dir, sizeof dir, "%s", o.dir ? o.dir : "/tmp/upc-bench.XXXXXX");
     if (o.servers && !o.dir && !(own = mkdtemp(dir) != NULL)) {
         fprintf(stderr, "upc-bench: %s: %s\n", dir, strerror(errno));
         return 1;
     }
+
     if (!o.json)
         printf("%-11s %-4s %5s %9s %12s %-5s %-11s %12s %7s  target\n", "test", "net", "procs",
                "bytes", "median", "unit", "beside", "its median", "ratio");
+
     for (const char *at = o.conduits; *at; at += strcspn(at, ","), at += *at == ',') {
         size_t len = strcspn(at, ",") < sizeof conduit ? strcspn(at, ",") : sizeof conduit - 1;
+
         memcpy(conduit, at, len);
         conduit[len] = 0;
         ok &= run_job(&o, conduit, dir);
     }
+
     snprintf(file, sizeof file, "%s/upc-bench.dat", dir);
     unlink(file);
     if (own)
         rmdir(dir);
+
     if (o.svg && !bench_plot(o.svg, got.row, got.n)) {
         fprintf(stderr, "upc-bench: %s cannot be written: %s\n", o.svg, strerror(errno));
         ok = false;
     }
+
     free(got.row);
     return !ok || (o.check && got.missed);
 }

@@ -39,6 +39,7 @@ static int kind_of(const struct bench_row *r)
     for (int i = 0; i < 3; i++)
         if (strcmp(r->test, drawn[i]) == 0 && r->value > 0)
             return i;
+
     return -1;
 }
 
@@ -50,8 +51,10 @@ static void axes(FILE *out, const struct frame *f)
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
                 LEFT, WIDTH - RIGHT, y_of(f, pow(10, d)), y_of(f, pow(10, d)), LEFT - 8,
                 y_of(f, pow(10, d)) + 4, pow(10, d));
+
     for (double d = f->x0; d <= f->x1 + 0.01; d += 3) {
         double bytes = pow(2, d);
+
         fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g%s</text>\n",
                 x_of(f, bytes), HEIGHT - BOTTOM + 18,
                 bytes >= 1 << 20 ? bytes / (1 << 20)
@@ -61,6 +64,7 @@ static void axes(FILE *out, const struct frame *f)
                 : bytes >= 1024  ? "K"
                                  : "");
     }
+
     fprintf(out,
             "<text x=\"18\" y=\"%d\" transform=\"rotate(-90 18 %d)\" "
             "text-anchor=\"middle\">MB/s</text>\n",
@@ -74,6 +78,7 @@ static void line(FILE *out, const struct frame *f, const struct bench_row *rows,
                  unsigned shade, unsigned *place)
 {
     int kind = kind_of(&rows[i]);
+
     fprintf(out,
             "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" stroke-dasharray=\"%s\" "
             "points=\"",
@@ -82,6 +87,7 @@ static void line(FILE *out, const struct frame *f, const struct bench_row *rows,
         if (strcmp(rows[k].test, rows[i].test) == 0 &&
             strcmp(rows[k].conduit, rows[i].conduit) == 0)
             fprintf(out, "%.1f,%.1f ", x_of(f, (double)rows[k].bytes), y_of(f, rows[k].value));
+
     fprintf(out,
             "\"/>\n<line x1=\"%d\" x2=\"%d\" y1=\"%u\" y2=\"%u\" stroke-width=\"2\" stroke=\"%s\" "
             "stroke-dasharray=\"%s\"/>"
@@ -97,19 +103,24 @@ bool bench_plot(const char *path, const struct bench_row *rows, size_t n)
     struct frame f = { 99, -99, 99, -99 };
     unsigned shade = 0;
     unsigned place = 0;
+
     for (size_t i = 0; i < n; i++) {
         if (kind_of(&rows[i]) < 0)
             continue;
+
         f.x0 = fmin(f.x0, log2((double)rows[i].bytes));
         f.x1 = fmax(f.x1, log2((double)rows[i].bytes));
         f.y0 = fmin(f.y0, floor(log10(rows[i].value)));
         f.y1 = fmax(f.y1, ceil(log10(rows[i].value)));
     }
+
     f.x1 = f.x1 > f.x0 ? f.x1 : f.x0 + 1;
     f.y1 = f.y1 > f.y0 ? f.y1 : f.y0 + 1;
+
     FILE *out = fopen(path, "w");
     if (!out)
         return false;
+
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
             "font-family=\"sans-serif\" font-size=\"11\">\n"
@@ -118,15 +129,20 @@ bool bench_plot(const char *path, const struct bench_row *rows, size_t n)
             "array</text>\n",
             WIDTH, HEIGHT, LEFT);
     axes(out, &f);
+
     for (size_t i = 0; i < n; i++) {
         bool first = kind_of(&rows[i]) >= 0;
+
         for (size_t k = 0; k < i && first; k++)
             first = strcmp(rows[k].test, rows[i].test) || strcmp(rows[k].conduit, rows[i].conduit);
+
         if (i && strcmp(rows[i].conduit, rows[i - 1].conduit))
             shade++;
+
         if (first)
             line(out, &f, rows, n, i, shade, &place);
     }
+
     fprintf(out, "</svg>\n");
     return fclose(out) == 0;
 }

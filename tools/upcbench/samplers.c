@@ -27,10 +27,12 @@ void bench_setup(void)
     bench.area = upc_all_alloc((size_t)THREADS, BENCH_MOST_BYTES);
     bench.buffer = malloc(BENCH_MOST_BYTES);
     bench.lock = upc_all_lock_alloc();
+
     if (upc_pts_is_null(bench.area) || !bench.buffer || !bench.lock) {
         fprintf(stderr, "upc-bench: no memory (AMPHORA_UPC_HEAP must be at least 256M)\n");
         upc_global_exit(1);
     }
+
     memset(bench.buffer, 1, BENCH_MOST_BYTES);
     memset(upc_pts_local(upc_pts_add(bench.area, BENCH_MOST_BYTES, 1, MYTHREAD)), 2,
            BENCH_MOST_BYTES);
@@ -85,6 +87,7 @@ double bench_put(size_t bytes)
 {
     unsigned n = window_of(bytes);
     upc_pts_t to = part(1);
+
     return (double)bytes * 1e3 / TIMED(n, ({
                                            for (unsigned i = 0; i < n; i++)
                                                upc_memput_nbi(to, bench.buffer, bytes);
@@ -95,6 +98,7 @@ double bench_put(size_t bytes)
 double bench_gex_put(size_t bytes)
 {
     unsigned n = window_of(bytes);
+
     return (double)bytes * 1e3 / TIMED(n, ({
                                            for (unsigned i = 0; i < n; i++)
                                                (void)gex_RMA_PutNBI(upc_self.tm, (gex_Rank_t)peer(),
@@ -108,6 +112,7 @@ double bench_get(size_t bytes)
 {
     unsigned n = window_of(bytes);
     upc_pts_t from = part(1);
+
     return (double)bytes * 1e3 / TIMED(n, ({
                                            for (unsigned i = 0; i < n; i++)
                                                upc_memget_nbi(bench.buffer, from, bytes);
@@ -118,6 +123,7 @@ double bench_get(size_t bytes)
 double bench_gex_get(size_t bytes)
 {
     unsigned n = window_of(bytes);
+
     return (double)bytes * 1e3 / TIMED(n, ({
                                            for (unsigned i = 0; i < n; i++)
                                                (void)gex_RMA_GetNBI(upc_self.tm, bench.buffer,
@@ -164,6 +170,7 @@ double bench_read_word(size_t bytes)
     uint64_t sum = 0;
     upc_pts_t base = part(1);
     double ns = TIMED(1024, for (int i = 0; i < 1024; i++) sum += UPC_LOAD(uint64_t, WORD_AT(i)));
+
     bench.sink = sum;
     return ns;
 }
@@ -187,6 +194,7 @@ double bench_cyclic(size_t bytes)
     size_t blocks = bytes < 64                            ? 1024
                     : BENCH_MOST_BYTES / 8 / bytes > 1024 ? 1024
                                                           : BENCH_MOST_BYTES / 8 / bytes + 1;
+
     return (double)bytes * 1e3 /
            TIMED(blocks, ({
                      for (size_t i = 0; i < blocks; i++)
@@ -202,6 +210,7 @@ double bench_cyclic(size_t bytes)
 static double rate(uint64_t operations, uint64_t ns)
 {
     uint64_t most = 0;
+
     gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, &most, &ns, GEX_DT_U64, 8, 1, GEX_OP_MAX,
                                           NULL, NULL, 0));
     return (double)operations * THREADS * 1e3 / (double)most;
@@ -212,13 +221,17 @@ double bench_gups(size_t bytes)
     uint64_t x = 88172645463325252u + (uint64_t)MYTHREAD * 7919;
     uint64_t start;
     uint64_t n = 20000;
+
     upc_barrier();
     start = now();
+
     for (uint64_t i = 0; i < n; i++) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
         upc_pts_t p = upc_pts_offset(part((int)(x % (unsigned)THREADS)), (x >> 20) % WORDS * 8);
+
         UPC_STORE(uint64_t, p, UPC_LOAD(uint64_t, p) ^ x);
     }
+
     start = now() - start;
     upc_barrier();
     return rate(n, start);
@@ -231,25 +244,31 @@ double bench_stencil(size_t bytes)
     double *to = (double *)bench.buffer;
     double up[SIDE], down[SIDE];
     uint64_t start;
+
     memset(mine, 0, sizeof up * SIDE);
     upc_barrier();
     start = now();
+
     for (int step = 0; step < 4; step++) {
         upc_memget(up, upc_pts_offset(part(MYTHREAD + THREADS - 1), sizeof up * (SIDE - 1)),
                    sizeof up);
         upc_memget(down, part(MYTHREAD + 1), sizeof down);
+
         for (int y = 0; y < SIDE; y++) {
             const double *row = mine + y * SIDE;
             const double *above = y ? row - SIDE : up;
             const double *below = y < SIDE - 1 ? row + SIDE : down;
+
             for (int x = 1; x < SIDE - 1; x++)
                 to[y * SIDE + x] = 0.5 * row[x] +
                                    0.125 * (row[x - 1] + row[x + 1] + above[x] + below[x]) + 1;
         }
+
         upc_barrier();
         memcpy(mine, to, sizeof up * SIDE);
         upc_barrier();
     }
+
     return rate(4 * SIDE * SIDE, now() - start);
 }
 
@@ -259,14 +278,18 @@ double bench_lock(size_t bytes)
     enum {
         TURNS = 300
     };
+
     uint64_t start;
+
     upc_barrier();
     start = now();
+
     for (int i = 0; i < TURNS; i++) {
         upc_lock(bench.lock);
         UPC_STORE(uint64_t, part(0), UPC_LOAD(uint64_t, part(0)) + 1);
         upc_unlock(bench.lock);
     }
+
     upc_barrier();
     return 1 / rate(TURNS, now() - start);
 }
@@ -289,21 +312,26 @@ double bench_lock_alone(size_t bytes)
 double bench_barrier(size_t bytes)
 {
     uint64_t start;
+
     upc_barrier();
     start = now();
     for (int i = 0; i < BARRIERS; i++)
         upc_barrier();
+
     return (double)(now() - start) / BARRIERS / 1e3;
 }
 
 double bench_gex_barrier(size_t bytes)
 {
     uint64_t start;
+
     upc_barrier();
     start = now();
+
     for (int i = 0; i < BARRIERS; i++) {
         gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
         (void)gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
     }
+
     return (double)(now() - start) / BARRIERS / 1e3;
 }

@@ -15,11 +15,13 @@ char *text(const char *fmt, ...)
 {
     char *s;
     va_list ap;
+
     va_start(ap, fmt);
     if (vasprintf(&s, fmt, ap) < 0) {
         fputs("amphora-upcc: out of memory\n", stderr);
         exit(2);
     }
+
     va_end(ap);
     return s;
 }
@@ -33,8 +35,10 @@ static char *dir_of(const char *path)
 {
     char *s = text("%s", path);
     char *slash = strrchr(s, '/');
+
     if (slash && slash != s)
         *slash = 0;
+
     return s;
 }
 
@@ -45,13 +49,16 @@ static char *source_of(const char *build)
     char *found = NULL;
     FILE *f = fopen(makefile, "r");
     char line[4096];
+
     while (f && !found && fgets(line, sizeof line, f))
         if (strncmp(line, "abs_top_srcdir = ", 17) == 0) {
             line[strcspn(line, "\n")] = 0;
             found = text("%s", line + 17);
         }
+
     if (f)
         fclose(f);
+
     free(makefile);
     return found;
 }
@@ -61,18 +68,24 @@ static char *moved(const char *dir, const char *bin)
 {
     const char *was = AMPH_BINDIR;
     size_t n = 0;
+
     for (size_t i = 0; was[i] && was[i] == dir[i]; i++)
         if (was[i] == '/')
             n = i;
+
     /* Up from bin to what both have in common, and down again. */
     char *s = text("%s", bin);
+
     for (const char *p = was + n; *p; p++)
         if (*p == '/') {
             char *up = dir_of(s);
+
             free(s);
             s = up;
         }
+
     char *to = text("%s%s", s, dir + n);
+
     free(s);
     return to;
 }
@@ -81,32 +94,43 @@ bool place_find(struct place *p, const char *self)
 {
     char exe[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+
     if (n <= 0) {
         fprintf(stderr, "%s: /proc/self/exe cannot be read\n", self);
         return false;
     }
+
     exe[n] = 0;
+
     char *bin = dir_of(exe);
     size_t len = strlen(bin);
+
     if (len > 6 && strcmp(bin + len - 6, "/.libs") == 0)
         bin[len - 6] = 0;
+
     char *la = text("%s/libamphora-upc.la", bin);
     char *source = is_file(la) ? source_of(bin) : NULL;
+
     free(la);
     p->bin = bin;
+
     if (source) {
         p->lib = text("%s/.libs", bin);
         p->include = text("%s/include", source);
         p->upc_include = text("%s/upc-bridge/include", source);
         return true;
     }
+
     p->lib = moved(AMPH_LIBDIR, bin);
     p->include = moved(AMPH_INCLUDEDIR, bin);
     p->upc_include = text("%s/amphora-upc", p->include);
+
     char *header = text("%s/upcx.h", p->upc_include);
     bool ok = is_file(header);
+
     if (!ok)
         fprintf(stderr, "%s: %s is missing; is Amphora installed completely?\n", self, header);
+
     free(header);
     return ok;
 }
@@ -115,17 +139,22 @@ const char *option_value(int argc, char **argv, int *i, const char *name)
 {
     const char *a = argv[*i];
     size_t n = strlen(name);
+
     if (*a++ != '-')
         return NULL;
+
     if (*a == '-')
         a++;
+
     if (strncmp(a, name, n) != 0 || (a[n] && a[n] != '='))
         return NULL;
     if (a[n] == '=')
         return a + n + 1;
+
     if (*i + 1 >= argc) {
         fprintf(stderr, "%s: option -%s needs a value\n", argv[0], name);
         exit(2);
     }
+
     return argv[++*i];
 }

@@ -31,11 +31,13 @@ static void add(struct list *l, char *s)
     if (l->n + 1 >= l->cap) {
         l->cap = l->cap * 2 + 16;
         l->v = realloc(l->v, sizeof *l->v * (size_t)l->cap);
+
         if (l->v == NULL) {
             fputs("amphora-upcc: out of memory\n", stderr);
             exit(2);
         }
     }
+
     l->v[l->n++] = s;
     l->v[l->n] = NULL;
 }
@@ -50,13 +52,17 @@ static void remove_work(void)
 {
     if (work == NULL)
         return;
+
     static const char *const kinds[] = { "i0", "i", "o", "c" };
+
     for (int i = -1; i < inputs.n; i++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             char *f = text("%s/%d.%s", work, i, kinds[k]);
+
             unlink(f);
             free(f);
         }
+
     rmdir(work);
 }
 
@@ -77,22 +83,29 @@ static void on_signal(int sig)
 static void run(struct list *command)
 {
     int status;
+
     if (verbose) {
         for (int i = 0; i < command->n; i++)
             fprintf(stderr, "%s%s", i ? " " : "", command->v[i]);
+
         fputc('\n', stderr);
     }
+
     fflush(NULL);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         execvp(command->v[0], command->v);
         fprintf(stderr, "amphora-upcc: %s: %s\n", command->v[0], strerror(errno));
         _exit(127);
     }
+
     if (pid < 0 || waitpid(pid, &status, 0) < 0) {
         fprintf(stderr, "amphora-upcc: %s: %s\n", command->v[0], strerror(errno));
         finish(2);
     }
+
     if (status != 0)
         finish(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
@@ -101,6 +114,7 @@ static bool ends(const char *s, const char *suffix)
 {
     size_t n = strlen(s);
     size_t m = strlen(suffix);
+
     return n > m && strcmp(s + n - m, suffix) == 0;
 }
 
@@ -108,14 +122,17 @@ static bool ends(const char *s, const char *suffix)
 static char *named(const char *source, const char *suffix)
 {
     const char *base = strrchr(source, '/');
+
     base = base ? base + 1 : source;
     const char *dot = strrchr(base, '.');
+
     return text("%.*s%s", dot ? (int)(dot - base) : (int)strlen(base), base, suffix);
 }
 
 static void preprocess(const char *source, char *to)
 {
     struct list c = { 0 };
+
     add(&c, (char *)compiler);
     add(&c, "-E");
     add_all(&c, &cpp);
@@ -123,26 +140,31 @@ static void preprocess(const char *source, char *to)
     add(&c, text("-I%s", place.include));
     if (threads)
         add(&c, text("-DUPC_STATIC_THREADS=%d", threads));
+
     add(&c, "-include");
     add(&c, text("%s/upcx.h", place.upc_include));
     add(&c, "-x");
     add(&c, "c");
     add(&c, (char *)source);
+
     if (to) {
         add(&c, "-o");
         add(&c, to);
     }
+
     run(&c);
 }
 
 static void translate(char *from, char *to)
 {
     struct list c = { 0 };
+
     add(&c, text("%s/upcxlate", place.bin));
     if (threads) {
         add(&c, "-T");
         add(&c, text("%d", threads));
     }
+
     add(&c, "-o");
     add(&c, to);
     add(&c, from);
@@ -153,14 +175,17 @@ static void translate(char *from, char *to)
 static void compile(const char *source, const char *language, char *to)
 {
     struct list c = { 0 };
+
     add(&c, (char *)compiler);
     add_all(&c, &cc);
+
     if (strcmp(language, "c") == 0) {
         add_all(&c, &cpp);
         add(&c, text("-I%s", place.include));
     } else {
         add(&c, "-Wno-unused-value"); /* an assignment's value is there for those who want it */
     }
+
     add(&c, "-c");
     add(&c, "-x");
     add(&c, (char *)language);
@@ -175,22 +200,28 @@ static void compile(const char *source, const char *language, char *to)
 static void add_dependencies(struct list *c, const char *library)
 {
     char *la = text("%s/%s.la", place.lib, library);
+
     if (!is_file(la)) {
         free(la);
         la = text("%s/%s.la", place.bin, library);
     }
+
     FILE *f = fopen(la, "r");
     char *line = NULL;
     size_t cap = 0;
+
     while (f && getline(&line, &cap, f) > 0) {
         if (strncmp(line, "dependency_libs='", 17) != 0)
             continue;
+
         for (char *w = strtok(line + 17, " '\n"); w; w = strtok(NULL, " '\n"))
             if (!ends(w, ".la"))
                 add(c, text("%s", w));
     }
+
     if (f)
         fclose(f);
+
     free(line);
     free(la);
 }
@@ -201,17 +232,21 @@ static char *stamp(void)
     char *c = text("%s/-1.c", work);
     char *o = text("%s/-1.o", work);
     FILE *f = fopen(c, "w");
+
     if (f)
         fprintf(
             f,
             "__attribute__((used)) static const char amphora_upc_stamp[] = \"" PLACE_STAMP_FORMAT
             "\";\n",
             threads, network, servers);
+
     if (f == NULL || fclose(f) != 0) {
         fprintf(stderr, "amphora-upcc: %s: %s\n", c, strerror(errno));
         finish(2);
     }
+
     struct list l = { 0 };
+
     add(&l, (char *)compiler);
     add_all(&l, &cc);
     add(&l, "-w");
@@ -220,6 +255,7 @@ static char *stamp(void)
     add(&l, "-o");
     add(&l, o);
     run(&l);
+
     return o;
 }
 
@@ -228,10 +264,12 @@ static void link_program(struct list *objects)
     struct list c = { 0 };
     char *so = text("%s/libamphora-upc.so", place.lib);
     bool archive = static_link || !is_file(so);
+
     add(&c, (char *)compiler);
     add_all(&c, &cc);
     if (static_link)
         add(&c, "-static");
+
     add(&c, "-o");
     add(&c, (char *)(output ? output : "a.out"));
     add(&c, stamp());
@@ -240,11 +278,13 @@ static void link_program(struct list *objects)
     add(&c, text("-L%s", place.lib));
     if (!archive)
         add(&c, text("-Wl,-rpath,%s", place.lib));
+
     add(&c, "-lamphora-upc");
     add(&c, "-liofwd");
     add(&c, "-lamphora");
     if (archive)
         add_dependencies(&c, "libamphora");
+
     run(&c);
     free(so);
 }
@@ -271,22 +311,26 @@ static int number(const char *what, const char *s, int least)
 {
     char *e;
     long n = strtol(s, &e, 10);
+
     if (*s == 0 || *e || n < least || n > 1048576) {
         fprintf(stderr, "amphora-upcc: %s takes a number from %d to 1048576, not '%s'\n", what,
                 least, s);
         exit(2);
     }
+
     return (int)n;
 }
 
 static void set_network(const char *s)
 {
     static const char *const names[] = { "smp", "tcp", "udp", "verbs", "auto" };
+
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(s, names[i]) == 0) {
             network = i == 4 ? "" : s;
             return;
         }
+
     fprintf(stderr,
             "amphora-upcc: no network is called '%s'; there are smp, tcp, udp, verbs and auto\n",
             s);
@@ -297,6 +341,7 @@ static bool own_option(int argc, char **argv, int *i)
 {
     const char *a = argv[*i];
     const char *v;
+
     if ((v = option_value(argc, argv, i, "network")) ||
         (v = option_value(argc, argv, i, "conduit")))
         set_network(v);
@@ -320,6 +365,7 @@ static bool own_option(int argc, char **argv, int *i)
         printf("amphora-upcc %s\n", PACKAGE_VERSION), exit(0);
     else
         return false;
+
     return true;
 }
 
@@ -327,15 +373,19 @@ static bool own_option(int argc, char **argv, int *i)
 static bool with_value(int argc, char **argv, int *i, const char *name, struct list *to)
 {
     size_t n = strlen(name);
+
     if (strncmp(argv[*i], name, n) != 0)
         return false;
+
     add(to, argv[*i]);
     if (argv[*i][n])
         return true;
+
     if (*i + 1 >= argc) {
         fprintf(stderr, "amphora-upcc: %s needs a value\n", name);
         exit(2);
     }
+
     add(to, argv[++*i]);
     return true;
 }
@@ -346,26 +396,32 @@ static void compiler_option(int argc, char **argv, int *i)
                                            "-isystem", "-idirafter", "-iquote", "-imacros" };
     static const char *const for_link[] = { "-L", "-Wl,", "-Xlinker", "-rdynamic" };
     char *a = argv[*i];
+
     if (strcmp(a, "-o") == 0 || strcmp(a, "-x") == 0) {
         if (*i + 1 >= argc) {
             fprintf(stderr, "amphora-upcc: %s needs a value\n", a);
             exit(2);
         }
+
         if (a[1] == 'o')
             output = argv[++*i];
         else
             ++*i; /* what a file holds is known by its name */
+
         return;
     }
+
     for (size_t k = 0; k < sizeof for_cpp / sizeof *for_cpp; k++)
         if (with_value(argc, argv, i, for_cpp[k], &cpp))
             return;
+
     for (size_t k = 0; k < sizeof for_link / sizeof *for_link; k++)
         if (strncmp(a, for_link[k], strlen(for_link[k])) == 0) {
             with_value(argc, argv, i, strcmp(a, "-rdynamic") == 0 || a[2] == 'l' ? a : for_link[k],
                        &link_opts);
             return;
         }
+
     if (strcmp(a, "-c") == 0)
         compile_only = true;
     else if (strcmp(a, "-E") == 0)
@@ -389,25 +445,31 @@ static void read_options(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         char *a = argv[i];
+
         if (a[0] != '-' || a[1] == 0 || strncmp(a, "-l", 2) == 0)
             add(&inputs, a);
         else if (!own_option(argc, argv, &i))
             compiler_option(argc, argv, &i);
     }
+
     int sources = 0;
+
     for (int i = 0; i < inputs.n; i++) {
         if (inputs.v[i][0] == '-' && inputs.v[i][1])
             continue;
+
         sources++;
         if (!is_file(inputs.v[i])) {
             fprintf(stderr, "amphora-upcc: %s: %s\n", inputs.v[i], strerror(errno));
             exit(1);
         }
     }
+
     if (sources == 0) {
         fputs("amphora-upcc: no files to compile; see amphora-upcc -help\n", stderr);
         exit(2);
     }
+
     if (output && sources > 1 && (compile_only || preprocess_only || translate_only)) {
         fputs("amphora-upcc: -o names one file, and there are several\n", stderr);
         exit(2);
@@ -421,24 +483,31 @@ static char *one_file(int i)
     bool is_c = ends(f, ".c");
     char *object = compile_only ? (output ? (char *)output : named(f, ".o"))
                                 : text("%s/%d.o", work, i);
+
     if (!is_upc && !is_c)
         return f;
+
     if (preprocess_only) {
         preprocess(f, (char *)output);
         return f;
     }
+
     if (is_c) {
         if (!translate_only)
             compile(f, "c", object);
+
         return object;
     }
+
     char *pre = text("%s/%d.i0", work, i);
     char *c = translate_only ? (output ? (char *)output : named(f, ".trans.c"))
                              : text("%s/%d.i", work, i);
+
     preprocess(f, pre);
     translate(pre, c);
     if (!translate_only)
         compile(c, "cpp-output", object);
+
     return object;
 }
 
@@ -446,19 +515,24 @@ int main(int argc, char **argv)
 {
     struct list objects = { 0 };
     char dir[] = "/tmp/amphora-upcc.XXXXXX";
+
     read_options(argc, argv);
     if (!place_find(&place, "amphora-upcc"))
         return 2;
+
     work = mkdtemp(dir);
     if (work == NULL) {
         fprintf(stderr, "amphora-upcc: %s: %s\n", dir, strerror(errno));
         return 2;
     }
+
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     for (int i = 0; i < inputs.n; i++)
         add(&objects, one_file(i));
+
     if (!compile_only && !preprocess_only && !translate_only)
         link_program(&objects);
+
     finish(0);
 }

@@ -33,10 +33,12 @@ static bool stands_alone(const char *a)
     static const char *const names[] = {
         "label", "pretend", "v", "verbose", "help", "h", "version"
     };
+
     a += a[1] == '-' ? 2 : 1;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(a, names[i]) == 0)
             return true;
+
     return strchr(a, '=') != NULL;
 }
 
@@ -44,10 +46,12 @@ static int number(const char *what, const char *s, int least)
 {
     char *e;
     long n = strtol(s, &e, 10);
+
     if (*s == 0 || *e || n < least || n > 1048576) {
         fprintf(stderr, "amphora-upcrun: %s takes a number from %d on, not '%s'\n", what, least, s);
         exit(2);
     }
+
     return (int)n;
 }
 
@@ -56,14 +60,19 @@ static FILE *open_program(const char *name)
 {
     if (strchr(name, '/'))
         return fopen(name, "r");
+
     char *path = text("%s", amph_env_foreign("PATH") ? amph_env_foreign("PATH") : "");
     FILE *f = NULL;
+
     for (char *dir = strtok(path, ":"); dir && !f; dir = strtok(NULL, ":")) {
         char *file = text("%s/%s", dir, name);
+
         if (access(file, X_OK) == 0)
             f = fopen(file, "r");
+
         free(file);
     }
+
     free(path);
     return f;
 }
@@ -75,25 +84,34 @@ static bool read_stamp(FILE *f, struct chosen *c)
     size_t n = 0;
     char line[128];
     static char name[32];
+
     for (int ch; (ch = getc_unlocked(f)) != EOF;) {
         n = ch == key[n] ? n + 1 : ch == key[0] ? 1 : 0;
         if (key[n])
             continue;
+
         n = 0;
+
         size_t len = 0;
+
         while (len < sizeof line - 1 && (ch = getc_unlocked(f)) > 0)
             line[len++] = (char)ch;
+
         line[len] = 0;
+
         char *net = strstr(line, " network=");
         char *srv = strstr(line, " servers=");
+
         if (strncmp(line, " threads=", 9) != 0 || !net || !srv)
             continue;
+
         c->threads = atoi(line + 9);
         c->servers = atoi(srv + 9);
         snprintf(name, sizeof name, "%.*s", (int)strcspn(net + 9, " "), net + 9);
         c->network = name;
         return true;
     }
+
     return false;
 }
 
@@ -104,16 +122,21 @@ static void check_network(const char *bin, const char *network)
     char *command = text("'%s/amphora-info' -n 2>/dev/null", bin);
     char line[1024], name[32], has[8];
     FILE *f = popen(command, "r");
+
     while (f && fgets(line, sizeof line, f)) {
         const char *why = strstr(line, "not here: ");
+
         if (sscanf(line, "%31s %7s", name, has) != 2 || strcmp(name, network) || strcmp(has, "no"))
             continue;
+
         fprintf(stderr, "amphora-upcrun: -network %s cannot be used here: %s", network,
                 why ? why + strlen("not here: ") : "amphora-info says why\n");
         exit(2);
     }
+
     if (f)
         pclose(f);
+
     free(command);
 }
 
@@ -132,18 +155,22 @@ static void add(struct line *l, const char *arg)
 static int take_options(int argc, char **argv, struct chosen *said, struct line *run)
 {
     int i;
+
     for (i = 1; i < argc && argv[i][0] == '-'; i++) {
         const char *v;
         int first = i;
+
         if (strcmp(argv[i], "-help") == 0 || strcmp(argv[i], "--help") == 0 ||
             strcmp(argv[i], "-h") == 0) {
             fputs(usage, stdout);
             exit(0);
         }
+
         if (strcmp(argv[i], "-version") == 0 || strcmp(argv[i], "--version") == 0) {
             printf("amphora-upcrun %s\n", PACKAGE_VERSION);
             exit(0);
         }
+
         if ((v = option_value(argc, argv, &i, "n")) || (v = option_value(argc, argv, &i, "np")))
             said->threads = number("-n", v, 1);
         else if ((v = option_value(argc, argv, &i, "servers")))
@@ -154,10 +181,12 @@ static int take_options(int argc, char **argv, struct chosen *said, struct line 
         else {
             if (!stands_alone(argv[i]) && i + 1 < argc)
                 i++;
+
             for (int k = first; k <= i; k++)
                 add(run, argv[k]);
         }
     }
+
     return i;
 }
 
@@ -167,12 +196,15 @@ static int complete(const char *program, struct chosen *said)
 {
     struct chosen built = { 0, 0, "" };
     FILE *f = open_program(program);
+
     if (f == NULL) {
         fprintf(stderr, "amphora-upcrun: %s: %s\n", program, strerror(errno ? errno : ENOENT));
         return 127;
     }
+
     (void)read_stamp(f, &built); /* a program of upc_bridge.h has none */
     fclose(f);
+
     if (built.threads && said->threads > 0 && said->threads != built.threads) {
         fprintf(stderr,
                 "amphora-upcrun: %s was compiled for %d threads (amphora-upcc -T) and cannot run "
@@ -180,16 +212,21 @@ static int complete(const char *program, struct chosen *said)
                 program, built.threads, said->threads);
         return 2;
     }
+
     if (said->threads < 0 && !built.threads) {
         fputs("amphora-upcrun: how many threads?  -n T\n", stderr);
         return 2;
     }
+
     if (said->threads < 0)
         said->threads = built.threads;
+
     if (said->servers < 0)
         said->servers = built.servers;
+
     if (!said->network && built.network[0] && !amph_env_is_set(AMPH_ENV_CONDUIT))
         said->network = built.network;
+
     return 0;
 }
 
@@ -198,6 +235,7 @@ static bool names_hosts(const struct line *run)
     for (int k = 1; k < run->n; k++)
         if (strcmp(run->argv[k], "-hosts") == 0 || strcmp(run->argv[k], "--hosts") == 0)
             return true;
+
     return false;
 }
 
@@ -206,32 +244,41 @@ int main(int argc, char **argv)
     struct chosen said = { -1, -1, NULL };
     struct place place;
     struct line run = { calloc((size_t)argc + 8, sizeof *run.argv), 1 };
+
     if (run.argv == NULL)
         return 2;
+
     int i = take_options(argc, argv, &said, &run);
+
     if (i >= argc) {
         fputs("amphora-upcrun: no program is named; see amphora-upcrun -help\n", stderr);
         return 2;
     }
+
     int refused = complete(argv[i], &said);
     if (refused)
         return refused;
     if (!place_find(&place, "amphora-upcrun"))
         return 2;
+
     /* the others are everywhere */
     if (said.network && strcmp(said.network, "verbs") == 0 && !names_hosts(&run))
         check_network(place.bin, said.network);
+
     run.argv[0] = text("%s/amphora-run", place.bin);
     add(&run, "-n");
     add(&run, text("%d", said.threads));
     add(&run, "-servers");
     add(&run, text("%d", said.servers));
+
     if (said.network) {
         add(&run, "-conduit");
         add(&run, said.network);
     }
+
     while (i < argc)
         add(&run, argv[i++]);
+
     execv(run.argv[0], run.argv);
     fprintf(stderr, "amphora-upcrun: %s: %s\n", run.argv[0], strerror(errno));
     return 127;

@@ -31,15 +31,18 @@ typedef struct upc_local_memvec {
     void *baseaddr;
     size_t len;
 } upc_local_memvec_t;
+
 typedef struct upc_shared_memvec {
     shared void *baseaddr;
     size_t blocksize;
     size_t len;
 } upc_shared_memvec_t;
+
 typedef struct upc_filevec {
     upc_off_t offset;
     size_t len;
 } upc_filevec_t;
+
 upc_off_t upc_all_fread_list_local(upc_file_t *fd, size_t memvec_entries,
                                    struct upc_local_memvec const *memvec, size_t filevec_entries,
                                    struct upc_filevec const *filevec, upc_flag_t flags);

@@ -87,6 +87,7 @@ UPCX_INLINE size_t upcx_localsize(size_t count, size_t size, size_t block)
 {
     size_t blocks = block ? (count + block - 1) / block : 1;
     size_t threads = (size_t)upc_self.threads;
+
     return block ? (blocks + threads - 1) / threads * block * size : count * size;
 }
 
@@ -105,8 +106,10 @@ UPCX_INLINE uintptr_t upcx_near(upcx_pts p)
 {
     struct upc_wide w = upc_pts_wide(p);
     uintptr_t here = upc_self.place[w.thread].here;
+
     if (AMPHORA_UNLIKELY(w.addr == 0))
         upcx_null();
+
     return AMPHORA_LIKELY(here != 0) ? here + w.addr : 0;
 }
 
@@ -115,10 +118,12 @@ UPCX_INLINE uintptr_t upcx_near(upcx_pts p)
 UPCX_INLINE void upcx_get(void *dst, upcx_pts p, size_t n)
 {
     uintptr_t at = upcx_near(p);
+
     if (AMPHORA_UNLIKELY(at == 0)) {
         upc_read_far(dst, upc_pts_wide(p), n);
         return;
     }
+
     switch (n) {
     case 1:
         *(upcx_u8 *)dst = *(volatile upcx_u8 *)at;
@@ -141,10 +146,12 @@ UPCX_INLINE void upcx_get(void *dst, upcx_pts p, size_t n)
 UPCX_INLINE void upcx_put(upcx_pts p, const void *src, size_t n)
 {
     uintptr_t at = upcx_near(p);
+
     if (AMPHORA_UNLIKELY(at == 0)) {
         upc_write_far(upc_pts_wide(p), src, n);
         return;
     }
+
     switch (n) {
     case 1:
         *(volatile upcx_u8 *)at = *(const upcx_u8 *)src;
@@ -185,6 +192,7 @@ UPCX_INLINE void upcx_turn(unsigned *turns, unsigned often)
 {
     if (AMPHORA_LIKELY((++*turns & often) != 0))
         return;
+
     upc_self.looks |= 63;
     upcx_look();
 }
@@ -216,21 +224,29 @@ UPCX_INLINE void upcx_put_bits(upcx_pts p, void *src, const void *mask, size_t n
     const unsigned char *bits = (const unsigned char *)mask;
     size_t first = 0;
     size_t last = n;
+
     while (first < n && !bits[first])
         first++;
+
     while (last > first && !bits[last - 1])
         last--;
+
     if (first == last || last - first > sizeof now)
         return;
+
     p = upcx_off(p, first);
+
     volatile upcx_u8 *at = (volatile upcx_u8 *)upcx_near(p); /* aligned to bytes only */
+
     if (!at)
         upc_read_far(now, upc_pts_wide(p), last - first);
+
     for (size_t i = first; i < last; i++)
         if (at)
             at[i - first] = (unsigned char)((at[i - first] & ~bits[i]) | (from[i] & bits[i]));
         else
             now[i - first] = (unsigned char)((now[i - first] & ~bits[i]) | (from[i] & bits[i]));
+
     if (!at)
         upc_write_far(upc_pts_wide(p), now, last - first);
 }
@@ -252,6 +268,7 @@ void upcx_wait(int has_value, int value);
 UPCX_INLINE int upcx_forall_begin(void)
 {
     int chooses = !upc_self.forall;
+
     upc_self.forall = 1;
     return chooses;
 }
@@ -265,6 +282,7 @@ UPCX_INLINE void upcx_forall_end(int *chooses)
 UPCX_INLINE int upcx_here(long long affinity)
 {
     int64_t thread;
+
     (void)upc_floor_div(affinity, upc_self.threads, &thread);
     return thread == upc_self.mythread;
 }
@@ -281,8 +299,10 @@ UPCX_INLINE long long upcx_steps(long long affinity, int up, long long last)
 {
     int64_t at;
     long long n;
+
     if (last >= 0 && affinity == (up ? last + 1 : last - 1))
         return upc_self.threads - 1;
+
     (void)upc_floor_div(affinity, upc_self.threads, &at);
     n = up ? upc_self.mythread - at : at - upc_self.mythread;
     return n < 0 ? n + upc_self.threads : n;
@@ -294,8 +314,10 @@ UPCX_INLINE long long upcx_steps_p(upcx_pts p, size_t block, int up)
     long long n = up ? upc_self.mythread - (long long)upc_pts_thread(p)
                      : (long long)upc_pts_thread(p) - upc_self.mythread;
     long long phase = (long long)upcx_c_phaseof(p);
+
     if (n == 0 || block == 0)
         return n == 0 ? 0 : -1;
+
     n = n < 0 ? n + upc_self.threads : n;
     return up ? n * (long long)block - phase : (n - 1) * (long long)block + phase + 1;
 }
@@ -308,6 +330,7 @@ UPCX_INLINE long long upcx_last(long long before, long long steps, int exact, lo
 {
     if (steps == 0)
         return before;
+
     return !exact || i < 0 || limit < 0 || length <= 0 ? -__LONG_LONG_MAX__ - 1 : i;
 }
 
@@ -324,13 +347,16 @@ UPCX_INLINE long long upcx_steps_by(long long affinity, long long by, struct upc
     int64_t threads = upc_self.threads;
     int64_t at, step;
     long long k = 0;
+
     if (w->period == 0 || w->by != by) {
         (void)upc_floor_div(by, upc_self.threads, &step);
         *w = (struct upcx_walk){ by, 0, (int)step, 0 };
         for (int64_t sum = 0; w->period == 0 || sum != 0; w->period++)
             sum = (sum + step) % threads;
+
         w->mine = upc_self.mythread;
     }
+
     if ((unsigned long long)affinity - (unsigned long long)by == (unsigned long long)w->mine)
         k = w->period - 1;
     else
@@ -338,6 +364,7 @@ UPCX_INLINE long long upcx_steps_by(long long affinity, long long by, struct upc
              at = (at + w->step) % threads)
             if (++k == w->period)
                 return -1;
+
     w->mine = (long long)((unsigned long long)affinity +
                           (unsigned long long)k * (unsigned long long)by);
     return k;
@@ -349,6 +376,7 @@ UPCX_INLINE long long upcx_steps_p_by(upcx_pts p, size_t block, long long by)
 {
     long long n = upcx_steps_p(p, block, by >= 0);
     long long length = by < 0 ? -by : by;
+
     return n <= 0 ? n : length ? (n + length - 1) / length : -1;
 }
 
@@ -362,12 +390,15 @@ UPCX_INLINE long long upcx_skip(long long i, long long limit, int form, long lon
     unsigned long long left = form == '<' || form == '{'
                                   ? (unsigned long long)limit - (unsigned long long)i
                                   : (unsigned long long)i - (unsigned long long)limit;
+
     left += form == '{' || form == '}';
     if (i < 0 || limit < 0 || length <= 0)
         return i;
+
     left = length == 1 ? left : left / step + (left % step != 0);
     if (steps >= 0 && (unsigned long long)steps < left)
         left = (unsigned long long)steps;
+
     return (long long)(form == '<' || form == '{' ? (unsigned long long)i + left * step
                                                   : (unsigned long long)i - left * step);
 }
@@ -384,6 +415,7 @@ struct upcx_object {
     /* 0 declared here only, 1 defined, 2 defined and static */
     int kind;
 };
+
 struct upcx_unit {
     const char *file;
     struct upcx_object *const *objects; /* ends with NULL */
@@ -392,6 +424,7 @@ struct upcx_unit {
     int threads; /* that it was translated for, or 0 */
     struct upcx_unit *next;
 };
+
 void upcx_unit_add(struct upcx_unit *unit);
 /* Copies bytes from value to elements 0.. of an object. */
 void upcx_object_set(upcx_pts object, const char *name, const void *value, size_t bytes,

@@ -12,7 +12,9 @@ const char *place_text(struct expr *e)
 {
     if (!e->idx)
         return e->base;
+
     struct type *el = ty_element(e->type);
+
     return xl_fmt("upcx_add(%s, %s, %s, %s)", e->base, e->idx, element_size(e->type, e->a),
                   ty_block_text(el));
 }
@@ -27,12 +29,16 @@ static void check_access(struct expr *e)
 {
     if (e->type->kind == TY_VOID)
         refuse(e->a, "an object of type 'shared void' has no value");
+
     if (e->type->kind == TY_RECORD && !e->type->rec->complete && !e->type->rec->is_enum)
         refuse(e->a, "%s is not complete here", ty_words(e->type));
+
     if (ty_varies(e->type))
         refuse(e->a, "a shared object that points to an array of variable size is not translated");
+
     if (e->type->quals & Q_ATOMIC)
         refuse(e->a, "_Atomic shared objects are not translated; use upc_atomic.h");
+
     if (!in_function)
         refuse(e->a, "a shared object has no value outside functions");
 }
@@ -42,27 +48,35 @@ void use_value(struct expr *e)
     if (!e->place) {
         if (ty_pts(e->type) && !e->null)
             pts_computed = true;
+
         e->type = ty_decay(e->type);
         if (e->lvalue)
             e->sym = NULL;
+
         e->lvalue = e->bits = false;
         return;
     }
+
     e->place = e->lvalue = false;
     e->sym = NULL;
+
     if (e->type->kind == TY_ARRAY) {
         edit(e->a, e->b, place_text(e));
         e->type = ty_pointer(e->type->of);
         pts_computed = true;
         return;
     }
+
     check_access(e);
+
     int n = unique();
     struct type *t = ty_unqualified(e->type);
     const char *suffix = mode_suffix(e->type);
+
     relaxed_reads += !*suffix;
     if (e->bits) {
         const char *v = xl_fmt("upcx_v%d", n);
+
         edit(e->a, e->b,
              xl_fmt("({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s.%s; })",
                     ty_text(ty_unqualified(e->bits_in), v, e->a), suffix, v, e->base, v, v,
@@ -70,10 +84,12 @@ void use_value(struct expr *e)
         e->bits = false;
     } else {
         const char *v = xl_fmt("upcx_v%d", n);
+
         edit(e->a, e->b,
              xl_fmt("({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s; })", ty_text(t, v, e->a), suffix,
                     v, place_text(e), v, v));
     }
+
     e->type = t;
     if (ty_pts(t))
         pts_computed = true;
@@ -87,6 +103,7 @@ void use_void(struct expr *e)
         e->type = ty_basic[TY_VOID];
         return;
     }
+
     use_value(e);
 }
 
@@ -111,8 +128,10 @@ static void check_writable(struct expr *e)
 {
     if (e->type->kind == TY_ARRAY)
         refuse(e->a, "an array cannot be assigned to");
+
     if (e->type->quals & Q_CONST)
         refuse(e->a, "a const shared object cannot be written");
+
     check_access(e);
 }
 
@@ -136,6 +155,7 @@ static const char *store_bits(struct expr *e, int n, bool before, const char *ne
                            ? xl_fmt("upcx_get%s(&upcx_s%d, upcx_p%d, sizeof upcx_s%d); %s = %s; ",
                                     sfx, n, n, n, ty_text(t, xl_fmt("upcx_o%d", n), e->a), field)
                            : "";
+
     return xl_fmt(
         "({ upcx_pts upcx_p%d = %s; %s; %s; __builtin_memset(&upcx_m%d, 0, sizeof upcx_m%d); "
         "__builtin_memset(&upcx_s%d, 0, sizeof upcx_s%d); upcx_m%d.%s = upcx_ones(); %s%s = %s; "
@@ -148,13 +168,16 @@ static const char *store_bits(struct expr *e, int n, bool before, const char *ne
 static const char *compute(struct type *t, const char *v, unsigned op, struct expr *r)
 {
     char o[4] = { (char)op, (char)(op >> 8), (char)(op >> 16), 0 };
+
     o[strlen(o) - 1] = 0; /* without '=' */
     if (ty_pts(t)) {
         const char *n = pts_scaled(t->of, render(r->a, r->b));
         struct type *el = ty_element(t->of);
+
         return xl_fmt("upcx_add(%s, %s%s, %s, %s)", v, op == P2('-', '=') ? "-" : "", n,
                       element_size(t->of, r->a), ty_block_text(el));
     }
+
     return xl_fmt("%s %s (%s)", v, o, render(r->a, r->b));
 }
 
@@ -162,25 +185,33 @@ void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
 {
     struct type *t = ty_unqualified(l->type);
     struct expr out = { .a = l->a, .b = r->b, .type = t };
+
     if (!l->lvalue && l->type->kind != TY_UNKNOWN && !l->place)
         refuse(op_tok, "what stands left of the assignment cannot be assigned to");
+
     if (op == '=') {
         if (!l->place || l->type->kind != TY_ARRAY)
             convert_to(r, t, "assignment", false);
     } else {
         use_value(r);
+
         bool add = op == P2('+', '=') || op == P2('-', '=');
+
         if (l->type->kind == TY_POINTER ? !add || !ty_arithmetic(r->type)
                                         : !ty_arithmetic(l->type) || !ty_arithmetic(r->type))
             refuse(op_tok, "this assignment operator does not fit '%s' and '%s'", ty_words(l->type),
                    ty_words(r->type));
     }
+
     int n = unique();
+
     if (l->place) {
         check_writable(l);
+
         const char *v = xl_fmt("upcx_v%d", n);
         const char *sfx = mode_suffix(l->type);
         const char *decl = ty_text(t, v, l->a);
+
         if (l->bits)
             edit(out.a, out.b,
                  store_bits(l, n, op != '=',
@@ -200,10 +231,12 @@ void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
                         v));
     } else if (ty_pts(l->type) && op != '=') {
         const char *v = xl_fmt("(*upcx_q%d)", n);
+
         edit(out.a, out.b,
              xl_fmt("({ upcx_pts *upcx_q%d = &(%s); %s = %s; })", n, render(l->a, l->b), v,
                     compute(t, v, op, r)));
     }
+
     *l = out;
 }
 
@@ -211,23 +244,30 @@ void step(struct expr *e, bool up, bool after)
 {
     struct expr out = { .a = e->a, .b = pos, .type = ty_unqualified(e->type) };
     int n = unique();
+
     if (!e->lvalue && e->type->kind != TY_UNKNOWN)
         refuse(e->a, "'%s' needs an object", up ? "++" : "--");
+
     if (!ty_scalar(e->type))
         refuse(e->a, "'%s' does not fit '%s'", up ? "++" : "--", ty_words(e->type));
+
     struct type *el = e->type->kind == TY_POINTER ? ty_element(e->type->of) : NULL;
     const char *v = xl_fmt("upcx_v%d", n);
     const char *next;
+
     if (ty_pts(e->type))
         next = xl_fmt("upcx_add(%s, %s%s, %s, %s)", v, up ? "" : "-", pts_scaled(e->type->of, "1"),
                       element_size(e->type->of, e->a), ty_block_text(el));
     else
         next = xl_fmt("%s %c 1", v, up ? '+' : '-');
+
     if (e->place) {
         check_writable(e);
+
         struct type *t = ty_unqualified(e->type);
         const char *sfx = mode_suffix(e->type);
         const char *old = xl_fmt("upcx_o%d", n);
+
         if (e->bits)
             edit(
                 out.a, out.b,
@@ -243,11 +283,13 @@ void step(struct expr *e, bool up, bool after)
     } else if (ty_pts(e->type)) {
         int first = after ? e->a : e->a + 1;
         int last = after ? pos - 1 : pos;
+
         edit(out.a, out.b,
              xl_fmt("({ upcx_pts *upcx_q%d = &(%s), %s = *upcx_q%d, upcx_w%d = %s; *upcx_q%d = "
                     "upcx_w%d; %s; })",
                     n, render(first, last), v, n, n, next, n, n,
                     after ? v : xl_fmt("upcx_w%d", n)));
     }
+
     *e = out;
 }

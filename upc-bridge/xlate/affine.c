@@ -26,6 +26,7 @@ static struct term read_sum(struct reader *r);
 static bool takes(struct reader *r, unsigned punct)
 {
     bool is = r->at < r->end && is_punct(r->at, punct);
+
     r->at += is;
     r->computes |= is;
     return is;
@@ -41,16 +42,19 @@ static bool is_signed(const struct sym *s)
 static struct term read_single(struct reader *r)
 {
     struct term t = { r->at, r->at, NULL };
+
     if (r->at >= r->end || r->fails) {
         r->fails = true;
         return t;
     }
+
     if (takes(r, '(')) {
         t.by = read_sum(r).by;
         r->fails |= !takes(r, ')');
     } else {
         const struct token *k = &toks[r->at];
         const struct sym *s = name_at(r->at++);
+
         if (s == r->var && s)
             t.by = "1";
         else if (s)
@@ -60,8 +64,10 @@ static struct term read_single(struct reader *r)
                         memchr(k->text, 'U', (size_t)k->len);
         else
             r->fails |= k->kind != T_ID || (k->kw != K_THREADS && k->kw != K_MYTHREAD);
+
         r->computes |= s != r->var;
     }
+
     t.b = r->at;
     return t;
 }
@@ -69,34 +75,46 @@ static struct term read_single(struct reader *r)
 static struct term read_product(struct reader *r)
 {
     struct term t = read_single(r);
+
     while (!r->fails) {
         bool times = takes(r, '*');
+
         if (!times && !takes(r, '/') && !takes(r, '%'))
             break;
+
         struct term u = read_single(r);
         if (r->fails)
             break;
+
         r->fails = times ? t.by && u.by : t.by || u.by;
         if (t.by || u.by)
             t.by = t.by ? xl_fmt("(%s) * (%s)", t.by, render_bare(u.a, u.b))
                         : xl_fmt("(%s) * (%s)", render_bare(t.a, t.b), u.by);
+
         t.b = r->at;
     }
+
     return t;
 }
 
 static struct term read_sum(struct reader *r)
 {
     struct term t = read_product(r);
+
     while (!r->fails) {
         bool minus = takes(r, '-');
+
         if (!minus && !takes(r, '+'))
             break;
+
         const char *by = read_product(r).by;
+
         if (by)
             t.by = xl_fmt("%s %c (%s)", t.by ? t.by : "0", minus ? '-' : '+', by);
+
         t.b = r->at;
     }
+
     return t;
 }
 
@@ -106,10 +124,12 @@ const char *affine_growth(const struct sym *var, int a, int b, bool threads, boo
     bool cyclic = threads && b - a > 2 && is_punct(b - 2, '%') && toks[b - 1].kind == T_ID &&
                   toks[b - 1].kw == K_THREADS;
     const char *by = read_sum(&r).by;
+
     if (cyclic && (r.fails || r.at < b)) { /* E % THREADS: the same thread as E */
         r = (struct reader){ .var = var, .at = a, .end = b - 2 };
         by = read_product(&r).by;
     }
+
     *computes_p = r.computes;
     return r.fails || r.at < r.end ? NULL : by;
 }

@@ -18,8 +18,10 @@ const char *pts_scaled(struct type *pointee, const char *n)
 const char *element_size(struct type *pointee, int tok)
 {
     struct type *el = ty_element(pointee);
+
     if (el->kind == TY_RECORD && !el->rec->complete)
         refuse(tok, "%s is not complete here", ty_words(el));
+
     return el->kind == TY_VOID ? "1" : xl_fmt("sizeof(%s)", ty_text(ty_unqualified(el), "", tok));
 }
 
@@ -39,35 +41,46 @@ static bool same_element(struct type *a, struct type *b)
 static void shared_to_shared(struct expr *e, struct type *to, const char *what, bool is_cast)
 {
     struct type *from = e->type;
+
     if (generic(to))
         return;
+
     if (generic(from)) {
         struct type *el = ty_element(to->of);
+
         if (!el->block.text && el->block.value <= 1)
             edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", render(e->a, e->b)));
+
         return;
     }
+
     if (same_element(from->of, to->of) && ty_same_block(from->of, to->of))
         return;
+
     if (!is_cast)
         refuse(e->a, "%s: '%s' does not go with '%s' without a cast", what, ty_words(from),
                ty_words(to));
+
     if (same_element(from->of, to->of) || ty_element(to->of)->rec || ty_element(from->of)->rec) {
         /* The phase stays where element size and block size stay; the compiler knows sizes that are
          * not known here. */
         const char *a = "1";
         const char *b = "1";
+
         if (!same_element(from->of, to->of)) {
             a = element_size(from->of, e->a);
             b = element_size(to->of, e->a);
         }
+
         edit(e->a, e->b,
              xl_fmt("upcx_recast(%s, %s == %s && %s == %s)", render(e->a, e->b), a, b,
                     ty_block_text(from->of), ty_block_text(to->of)));
         return;
     }
+
     long long m = ty_size(ty_element(from->of));
     long long n = ty_size(ty_element(to->of));
+
     if (m < 0 || n < 0 || m != n || !ty_same_block(from->of, to->of))
         edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", render(e->a, e->b)));
 }
@@ -75,9 +88,11 @@ static void shared_to_shared(struct expr *e, struct type *to, const char *what, 
 void convert_to(struct expr *e, struct type *to, const char *what, bool is_cast)
 {
     use_value(e);
+
     struct type *from = e->type;
     if (from->kind == TY_FUNCTION || to->kind == TY_UNKNOWN || to->kind == TY_VOID)
         return;
+
     if (ty_pts(to)) {
         if (e->null)
             edit(e->a, e->b, "(upcx_pts){ 0 }");
@@ -86,15 +101,18 @@ void convert_to(struct expr *e, struct type *to, const char *what, bool is_cast)
         else
             refuse(e->a, "%s: '%s' cannot become the pointer to shared '%s'", what, ty_words(from),
                    ty_words(to));
+
         e->type = to;
         return;
     }
+
     if (ty_pts(from)) {
         if (to->kind == TY_BOOL) {
             edit(e->a, e->b, xl_fmt("upcx_nonnull(%s)", render(e->a, e->b)));
         } else if (to->kind == TY_POINTER && is_cast) {
             if (ty_involves_shared(to->of) && to->of->kind == TY_FUNCTION)
                 refuse(e->a, "a pointer to shared cannot become a function's address");
+
             edit(e->a, e->b, xl_fmt("upcx_local(%s)", render(e->a, e->b)));
         } else if (to->kind == TY_POINTER) {
             refuse(e->a, "%s: the pointer to shared '%s' becomes the private '%s' by a cast only",
@@ -105,22 +123,27 @@ void convert_to(struct expr *e, struct type *to, const char *what, bool is_cast)
                    "upc_threadof give numbers",
                    what, ty_words(from), ty_words(to));
         }
+
         e->type = to;
         return;
     }
+
     /* Behind one more pointer the two worlds must not be mixed. */
     if (!is_cast && from->kind == TY_POINTER && to->kind == TY_POINTER &&
         from->of->kind != TY_VOID && to->of->kind != TY_VOID && !e->null &&
         (ty_involves_shared(from) || ty_involves_shared(to)) && !ty_same(from, to))
         refuse(e->a, "%s: '%s' does not go with '%s'", what, ty_words(from), ty_words(to));
+
     e->type = to->kind == TY_ARRAY ? from : to;
 }
 
 void pointer_add(struct expr *p, struct expr *n, bool minus, struct expr *out)
 {
     struct type *el = ty_element(p->type->of);
+
     if (!ty_integer(n->type) && n->type->kind != TY_UNKNOWN)
         refuse(n->a, "only an integer can be added to a pointer, this is '%s'", ty_words(n->type));
+
     edit(out->a, out->b,
          xl_fmt("upcx_add(%s, %s%s, %s, %s)", render(p->a, p->b), minus ? "-" : "",
                 pts_scaled(p->type->of, render(n->a, n->b)), element_size(p->type->of, p->a),
@@ -131,25 +154,32 @@ void pointer_add(struct expr *p, struct expr *n, bool minus, struct expr *out)
 static struct type *pts_compare(unsigned op, int op_tok, struct expr *x, struct expr *y)
 {
     bool equality = op == P2('=', '=') || op == P2('!', '=');
+
     if (x->null || y->null) {
         struct expr *p = x->null ? y : x;
+
         if (!equality)
             refuse(op_tok, "a null pointer comes neither before nor after another");
+
         edit(x->a, y->b,
              xl_fmt("(%supcx_nonnull(%s))", op == P2('=', '=') ? "!" : "", render(p->a, p->b)));
         return ty_basic[TY_INT];
     }
+
     if (!ty_pts(x->type) || !ty_pts(y->type))
         refuse(op_tok, "'%s' and '%s' cannot be compared", ty_words(x->type), ty_words(y->type));
+
     if (equality) {
         if (!generic(x->type) && !generic(y->type) && !same_element(x->type->of, y->type->of))
             refuse(op_tok, "'%s' and '%s' cannot be compared", ty_words(x->type),
                    ty_words(y->type));
+
         edit(x->a, y->b,
              xl_fmt("(%supcx_eq(%s, %s))", op == P2('=', '=') ? "" : "!", render(x->a, x->b),
                     render(y->a, y->b)));
         return ty_basic[TY_INT];
     }
+
     return NULL;
 }
 
@@ -160,37 +190,47 @@ struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y
     bool px = ty_pts(x->type);
     bool py = ty_pts(y->type);
     bool relation = op == '<' || op == '>' || op == P2('<', '=') || op == P2('>', '=');
+
     if (px || py) {
         if (op == P2('=', '=') || op == P2('!', '=') || relation) {
             struct type *t = pts_compare(op, op_tok, x, y);
             if (t)
                 return t;
         }
+
         struct expr out = { .a = x->a, .b = y->b };
+
         if (px && !py && (op == '+' || op == '-')) {
             pointer_add(x, y, op == '-', &out);
             return out.type;
         }
+
         if (!px && op == '+') {
             pointer_add(y, x, false, &out);
             return out.type;
         }
+
         if (!px || !py || (op != '-' && !relation))
             refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", toks[op_tok].len, toks[op_tok].text,
                    ty_words(x->type), ty_words(y->type));
+
         if (!same_element(x->type->of, y->type->of) || !ty_same_block(x->type->of, y->type->of))
             refuse(op_tok, "'%s' and '%s' point to different layouts; cast one of them",
                    ty_words(x->type), ty_words(y->type));
+
         const char *d = xl_fmt("upcx_%s(%s, %s, %s, %s)", relation ? "cmp" : "diff",
                                render(x->a, x->b), render(y->a, y->b),
                                element_size(x->type->of, x->a), ty_block_text(x->type->of));
+
         if (relation)
             d = xl_fmt("(%s %.*s 0)", d, toks[op_tok].len, toks[op_tok].text);
         else if (x->type->of->kind == TY_ARRAY)
             d = xl_fmt("(%s / (long)(%s))", d, ty_count(x->type->of));
+
         edit(x->a, y->b, d);
         return ty_basic[relation ? TY_INT : TY_LONG];
     }
+
     if (op == P2('=', '=') || op == P2('!', '=') || relation)
         return ty_basic[TY_INT];
     if (x->type->kind == TY_UNKNOWN || y->type->kind == TY_UNKNOWN)
@@ -201,9 +241,11 @@ struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y
         return x->type;
     if (y->type->kind == TY_POINTER)
         return y->type;
+
     if (!ty_arithmetic(x->type) || !ty_arithmetic(y->type))
         refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", toks[op_tok].len, toks[op_tok].text,
                ty_words(x->type), ty_words(y->type));
+
     return op == P2('<', '<') || op == P2('>', '>') ? ty_promote(x->type)
                                                     : ty_arith(x->type, y->type);
 }

@@ -9,6 +9,7 @@
 static struct type *new_type(enum type_kind kind, struct type *of)
 {
     struct type *t = xl_alloc(sizeof *t);
+
     t->kind = kind;
     t->of = of;
     return t;
@@ -18,25 +19,32 @@ static struct type *new_type(enum type_kind kind, struct type *of)
 static struct type *parse_dimension(void)
 {
     struct type *t = new_type(TY_ARRAY, NULL);
+
     t->dim_value = -1;
     while (toks[pos].kind == T_ID && (toks[pos].kw == K_STATIC || toks[pos].kw == K_CONST ||
                                       toks[pos].kw == K_VOLATILE || toks[pos].kw == K_RESTRICT))
         pos++;
+
     if (accept(']'))
         return t;
+
     if (is_punct(pos, '*') && is_punct(pos + 1, ']')) {
         pos += 2;
         t->dim_varies = true;
         return t;
     }
+
     int a = pos;
     struct expr e = parse_assign();
+
     use_value(&e);
     expect(']');
     t->dim = render_bare(e.a, e.b);
+
     if (e.is_const) {
         if (e.value < 0)
             refuse(a, "an array of %lld elements", e.value);
+
         t->dim_value = e.value;
         t->dim = xl_fmt("%lld", e.value);
     } else if (e.threads) {
@@ -44,6 +52,7 @@ static struct type *parse_dimension(void)
     } else {
         t->dim_varies = deepest_name > 0 || scope_level() > 0;
     }
+
     return t;
 }
 
@@ -53,8 +62,10 @@ struct type *adjust_param(struct type *t, int tok)
         t = ty_pointer(t->of);
     else if (t->kind == TY_FUNCTION)
         t = ty_pointer(t);
+
     if (ty_shared(t))
         refuse(tok, "a parameter cannot be shared by itself; pass a pointer to shared or a value");
+
     return t;
 }
 
@@ -62,52 +73,66 @@ static struct type *parse_params(struct decl *d)
 {
     struct type *f = new_type(TY_FUNCTION, NULL);
     struct param **tail = &f->params;
+
     if (accept(')')) {
         f->no_proto = true;
         return f;
     }
+
     if (toks[pos].kind == T_ID && toks[pos].kw == K_VOID && is_punct(pos + 1, ')')) {
         pos += 2;
         return f;
     }
+
     /* names only; their types follow */
     if (toks[pos].kind == T_ID && toks[pos].kw == K_NONE && !starts_type(pos)) {
         do {
             if (toks[pos].kind != T_ID)
                 refuse(pos, "a parameter's name is expected");
+
             struct param *p = xl_alloc(sizeof *p);
+
             p->name = toks[pos++].id;
             p->type = ty_basic[TY_INT];
             *tail = p;
             tail = &p->next;
         } while (accept(','));
+
         expect(')');
         f->no_proto = true;
         d->knr = true;
         return f;
     }
+
     scope_push();
     do {
         if (accept(P3('.', '.', '.'))) {
             f->variadic = true;
             break;
         }
+
         struct specs s;
         struct decl one = { 0 };
         int a = pos;
+
         parse_specs(&s);
         parse_declarator(&one, s.type, true);
         skip_attributes(NULL);
+
         struct param *p = xl_alloc(sizeof *p);
+
         p->name = one.name;
         p->type = adjust_param(one.type, a);
         if (p->name)
             sym_add(S_VAR, p->name, p->type, a);
+
         if (ty_involves_shared(p->type) && s.has_def)
             refuse(a, "a structure defined inside a parameter is not translated");
+
         *tail = p;
         tail = &p->next;
     } while (accept(','));
+
     expect(')');
     scope_pop();
     return f;
@@ -118,21 +143,28 @@ static struct type *parse_suffixes(struct decl *d, struct type *base, int tok)
 {
     if (accept('[')) {
         struct type *t = parse_dimension();
+
         t->of = parse_suffixes(d, base, tok);
         if (t->of->kind == TY_FUNCTION)
             refuse(tok, "an array of functions");
+
         return t;
     }
+
     if (accept('(')) {
         struct type *t = parse_params(d);
+
         t->of = parse_suffixes(d, base, tok);
         if (t->of->kind == TY_FUNCTION || t->of->kind == TY_ARRAY)
             refuse(tok, "a function cannot return a function or an array");
+
         if (ty_shared(t->of))
             refuse(tok,
                    "a function cannot return a shared object; it can return a pointer to shared");
+
         return t;
     }
+
     return base;
 }
 
@@ -140,26 +172,34 @@ static struct type *parse_suffixes(struct decl *d, struct type *base, int tok)
 static void resolve_star(struct type *t, int tok)
 {
     struct type *el = ty_element(t);
+
     if (!(el->quals & Q_SHARED) || !el->block.star)
         return;
+
     struct type *n = ty_copy(el);
+
     n->block.star = false;
+
     long long count = t->kind == TY_ARRAY ? 1 : 1;
     bool known = static_threads != 0;
     bool sized = true;
+
     for (struct type *a = t; a->kind == TY_ARRAY; a = a->of) {
         known &= a->dim_value >= 0;
         sized &= a->dim != NULL;
         count *= a->dim_value >= 0 ? a->dim_value : 1;
     }
+
     if (!sized)
         refuse(tok, "[*] needs an array of known size");
+
     if (known) {
         n->block.value = (count + static_threads - 1) / static_threads;
     } else {
         n->block.text = xl_fmt("((%s + upc_self.threads - 1) / upc_self.threads)", ty_count(t));
         n->block.value = -1;
     }
+
     *el = *n;
 }
 
@@ -168,6 +208,7 @@ static bool star_below_pointer(struct type *t)
     for (; t->kind == TY_POINTER || t->kind == TY_ARRAY || t->kind == TY_FUNCTION; t = t->of)
         if (t->kind != TY_ARRAY && ty_element(t->of)->block.star)
             return true;
+
     return false;
 }
 
@@ -175,22 +216,30 @@ static void declarator(struct decl *d, struct type *base, bool abstract_ok)
 {
     deeper();
     skip_attributes(&d->attributes);
+
     while (accept('*')) {
         unsigned quals = 0;
         struct block b = { 0 };
+
         skip_attributes(&d->attributes);
         while (parse_qualifier(&quals, &b))
             skip_attributes(&d->attributes);
+
         base = ty_qualified(ty_pointer(base), quals, &b);
     }
+
     int tok = pos;
+
     if (is_punct(pos, '(') && !(abstract_ok && (is_punct(pos + 1, ')') || starts_type(pos + 1)))) {
         struct type *hole = new_type(TY_UNKNOWN, NULL);
+
         pos++;
         declarator(d, hole, abstract_ok);
         expect(')');
+
         bool itself = d->type == hole;
         struct type *whole = parse_suffixes(d, base, tok);
+
         *hole = *whole;
         if (itself)
             d->type = whole;
@@ -202,32 +251,41 @@ static void declarator(struct decl *d, struct type *base, bool abstract_ok)
         else if (!abstract_ok)
             refuse(pos, "a name is expected before '%.*s'", toks[pos].len > 40 ? 40 : toks[pos].len,
                    toks[pos].text);
+
         d->type = parse_suffixes(d, base, tok);
     }
+
     shallower();
 }
 
 void parse_declarator(struct decl *d, struct type *base, bool abstract_ok)
 {
     int level_was = deepest_name;
+
     deepest_name = 0;
     if (ty_element(base)->block.star) /* each declarator has a block size of its own */
         base = base->kind == TY_ARRAY ? base : ty_copy(base);
+
     d->a = pos;
     d->tok = pos;
     declarator(d, base, abstract_ok);
     if (toks[d->tok].kind == T_ID && toks[d->tok].kw >= K_SHARED && d->name)
         refuse(d->tok, "'%s' is a word of UPC and cannot be a name", d->name);
+
     if (toks[pos].kind == T_ID && toks[pos].kw == K_ASM) {
         int a = pos++;
+
         while (!is_punct(pos, ')') && toks[pos].kind != T_EOF)
             pos++;
+
         expect(')');
         d->asm_name = render_bare(a, pos);
     }
+
     skip_attributes(&d->attributes);
     if (star_below_pointer(d->type))
         refuse(d->tok, "[*] belongs to arrays; a pointer needs a layout of its own");
+
     resolve_star(d->type, d->tok);
     d->b = pos;
     if (deepest_name < level_was)
@@ -239,17 +297,22 @@ struct type *parse_type_name(void)
     struct specs s;
     struct decl d = { 0 };
     int a = pos;
+
     parse_specs(&s);
     if (s.storage)
         refuse(a, "a type name has no storage class");
+
     parse_declarator(&d, s.type, true);
     if (d.name)
         refuse(d.tok, "a type name holds no name");
+
     if (s.rewritten || ty_involves_shared(d.type)) {
         if (s.has_def)
             refuse(a, "a structure defined inside a type name is not translated");
+
         if (d.type->kind != TY_VOID)
             edit(a, pos, ty_text(ty_shared(d.type) ? ty_unqualified(d.type) : d.type, "", a));
     }
+
     return d.type;
 }

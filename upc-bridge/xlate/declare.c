@@ -14,10 +14,13 @@ static const char *storage_text(struct specs *s)
         int kw;
         const char *text;
     } words[] = { { K_TYPEDEF, "typedef " }, { K_EXTERN, "extern " }, { K_STATIC, "static " } };
+
     const char *w = "";
+
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].kw == s->storage)
             w = words[i].text;
+
     return xl_fmt("%s%s%s%s", w, s->thread_local_ ? "__thread " : "",
                   s->is_inline ? "__inline__ " : "", s->is_noreturn ? "_Noreturn " : "");
 }
@@ -27,19 +30,25 @@ static struct sym *declare_typedef(struct specs *s, struct decl *d)
     struct type *t = d->type;
     const char *all = xl_fmt("%s%s", s->attributes ? s->attributes : "",
                              d->attributes ? d->attributes : "");
+
     if (strstr(all, "vector_size") || strstr(all, "mode__") || strstr(all, "mode(")) {
         if (ty_involves_shared(t))
             refuse(d->tok, "this attribute on a shared type is not translated");
+
         struct type *o = xl_alloc(sizeof *o);
+
         o->kind = TY_OPAQUE;
         o->name = d->name;
         t = o;
     }
+
     struct sym *old = sym_here(d->name);
     if (old && old->kind == S_TYPEDEF && ty_same(old->type, t))
         return old;
+
     if (old)
         refuse(d->tok, "'%s' is declared twice in one scope as different things", d->name);
+
     return sym_add(S_TYPEDEF, d->name, t, d->tok);
 }
 
@@ -49,11 +58,14 @@ static void merge_types(struct sym *y, struct decl *d)
     struct type *t = d->type;
     bool fits = y->kind == S_VAR &&
                 (ty_same(y->type, t) || !(ty_involves_shared(y->type) || ty_involves_shared(t)));
+
     if (ty_shared(t) || ty_shared(y->type))
         fits = fits && ty_same_block(y->type, t) && ty_shared(t) == ty_shared(y->type);
+
     if (!fits)
         refuse(d->tok, "'%s' is declared as '%s' here and as '%s' at %s:%d", d->name, ty_words(t),
                ty_words(y->type), lex_file_name(toks[y->tok].file), toks[y->tok].line);
+
     if (!(t->kind == TY_ARRAY && t->dim == NULL) && !(t->kind == TY_FUNCTION && t->no_proto))
         y->type = t;
 }
@@ -62,16 +74,20 @@ static struct sym *declare_var(struct specs *s, struct decl *d)
 {
     struct sym *y = sym_here(d->name);
     bool linkage = s->storage == K_EXTERN || d->type->kind == TY_FUNCTION || scope_level() == 0;
+
     if (y && linkage)
         merge_types(y, d);
     else if (y)
         refuse(d->tok, "'%s' is declared twice in one scope", d->name);
     else
         y = sym_add(S_VAR, d->name, d->type, d->tok);
+
     if (y->storage != K_STATIC)
         y->storage = s->storage;
+
     if (d->type->kind == TY_FUNCTION && scope_level() == 0 && strcmp(d->name, "main") == 0)
         y->cname = "upcx_user_main";
+
     return y;
 }
 
@@ -87,7 +103,9 @@ struct item {
 static void auto_initialiser(struct item *it)
 {
     it->init_a = pos++;
+
     struct expr e = parse_assign();
+
     use_value(&e);
     it->sym->type = it->d.type = ty_unqualified(e.type);
     it->init_b = pos;
@@ -98,13 +116,16 @@ static void item_initialiser(struct specs *s, struct item *it)
     bool permanent = scope_level() == 0 || s->storage == K_STATIC || s->storage == K_EXTERN;
     bool was = pts_computed;
     int level_was = deepest_name;
+
     pts_computed = false;
     deepest_name = 0;
     it->init_a = pos++;
     if (s->storage == K_TYPEDEF || it->d.type->kind == TY_FUNCTION)
         refuse(it->d.tok, "'%s' cannot have an initialiser", it->d.name);
+
     parse_initialiser(it->d.type);
     it->init_b = pos;
+
     if (ty_shared(it->d.type))
         object_initialise(it->sym, it->init_a + 1, it->init_b);
     else if (permanent && pts_computed) {
@@ -114,6 +135,7 @@ static void item_initialiser(struct specs *s, struct item *it)
         it->init_a = it->init_b;
         s->rewritten = true;
     }
+
     pts_computed = was;
     if (deepest_name < level_was)
         deepest_name = level_was;
@@ -124,24 +146,31 @@ static void item_text(struct specs *s, struct item *it, struct buf *out)
     struct decl *d = &it->d;
     const char *attributes = xl_fmt("%s%s", s->attributes ? s->attributes : "",
                                     d->attributes ? d->attributes : "");
+
     if (it->hoisted)
         return;
+
     if (s->storage == K_TYPEDEF) {
         if (!ty_shared(d->type) && !(d->type->kind == TY_FUNCTION && ty_shared(d->type->of)))
             buf_fmt(out, "typedef %s%s; ", attributes, ty_text(d->type, d->name, d->tok));
+
         return;
     }
+
     if (ty_shared(d->type)) {
         if (*attributes && !strstr(attributes, "unused"))
             refuse(d->tok, "an attribute on the shared object '%s' is not translated", d->name);
+
         object_text(s, d, it->sym, out);
         return;
     }
+
     buf_fmt(out, "%s%s%s%s%s", attributes, storage_text(s),
             ty_text(d->type, it->sym->cname, d->tok), d->asm_name ? " " : "",
             d->asm_name ? d->asm_name : "");
     if (it->init_b > it->init_a)
         buf_fmt(out, "%s", render(it->init_a, it->init_b));
+
     buf_fmt(out, "; ");
 }
 
@@ -149,16 +178,20 @@ static void item_text(struct specs *s, struct item *it, struct buf *out)
 static const char *for_text(struct item *items)
 {
     struct buf out = { 0 };
+
     for (struct item *it = items; it; it = it->next) {
         if (items->next && !ty_pts(it->d.type))
             refuse(it->d.tok,
                    "declare pointers to shared and other variables of this 'for' before it");
+
         if (items->next && it != items)
             buf_fmt(&out, ", %s", it->d.name);
         else
             buf_fmt(&out, "%s", ty_text(it->d.type, it->d.name, it->d.tok));
+
         buf_fmt(&out, "%s", it->init_b > it->init_a ? render(it->init_a, it->init_b) : "");
     }
+
     buf_fmt(&out, ";");
     return out.s;
 }
@@ -166,14 +199,18 @@ static const char *for_text(struct item *items)
 static void parse_item(struct specs *s, struct item *it)
 {
     struct decl *d = &it->d;
+
     if (s->storage == K_TYPEDEF)
         it->sym = declare_typedef(s, d);
     else
         it->sym = declare_var(s, d);
+
     if (ty_involves_shared(d->type) || it->sym->cname != it->sym->name)
         s->rewritten = true;
+
     if (ty_shared(d->type) && s->storage != K_TYPEDEF)
         object_declare(s, d, it->sym, is_punct(pos, '='));
+
     if (is_punct(pos, '=') && s->is_auto && scope_level() > 0 && s->storage == K_NONE)
         auto_initialiser(it);
     else if (is_punct(pos, '='))
@@ -183,16 +220,20 @@ static void parse_item(struct specs *s, struct item *it)
 static void rewrite(struct specs *s, struct item *items, int a, bool in_for)
 {
     struct buf out = { 0 };
+
     buf_add(&out, "", 0);
     if (in_for && s->has_def)
         refuse(a, "define the structure before the 'for'");
+
     if (s->has_def)
         buf_fmt(&out, "%s; ", render(s->def_a, s->def_b));
+
     if (in_for)
         buf_fmt(&out, "%s", for_text(items));
     else
         for (struct item *it = items; it; it = it->next)
             item_text(s, it, &out);
+
     edit(a, pos, out.s);
 }
 
@@ -200,11 +241,14 @@ static void parse_static_assert(void)
 {
     pos++;
     expect('(');
+
     struct expr e = parse_conditional();
+
     use_value(&e);
     if (accept(',') && toks[pos].kind == T_STR)
         while (toks[pos].kind == T_STR)
             pos++;
+
     expect(')');
     expect(';');
 }
@@ -221,16 +265,20 @@ static void parse_knr(struct type *f)
     while (!is_punct(pos, '{')) {
         struct specs s;
         int a = pos;
+
         parse_specs(&s);
         do {
             struct decl d = { 0 };
+
             parse_declarator(&d, s.type, false);
             if (ty_involves_shared(d.type) && s.has_def)
                 refuse(a, "a structure defined inside a parameter is not translated");
+
             for (struct param *p = f->params; p; p = p->next)
                 if (p->name == d.name)
                     p->type = adjust_param(d.type, d.tok);
         } while (accept(','));
+
         expect(';');
     }
 }
@@ -244,6 +292,7 @@ static void knr_with_prototype(struct type *f, int tok)
                    "beside parameters that involve shared, '%s' of '%s' has to be declared inside "
                    "the parentheses",
                    p->name, ty_words(p->type));
+
     f->no_proto = false;
 }
 
@@ -251,20 +300,27 @@ static void function_definition(struct specs *s, struct decl *d, int a)
 {
     if (scope_level() > 0)
         refuse(d->tok, "a function inside a function is not translated");
+
     if (s->storage == K_TYPEDEF)
         refuse(d->tok, "a typedef is no function");
+
     struct sym *y = declare_var(s, d);
+
     y->defined = true;
     if (d->knr)
         parse_knr(d->type);
+
     if (ty_involves_shared(d->type)) {
         if (d->knr)
             knr_with_prototype(d->type, d->tok);
+
         if (s->has_def)
             refuse(a, "define the structure before the function");
+
         for (struct param *p = d->type->params; p; p = p->next)
             if (!p->name && !d->knr)
                 refuse(d->tok, "a parameter of this function has no name");
+
         edit(a, pos,
              xl_fmt("%s%s%s%s", s->attributes ? s->attributes : "",
                     d->attributes ? d->attributes : "", storage_text(s),
@@ -272,6 +328,7 @@ static void function_definition(struct specs *s, struct decl *d, int a)
     } else if (y->cname != y->name) {
         edit(d->tok, d->tok + 1, y->cname);
     }
+
     parse_function_body(d->type, d->name);
 }
 
@@ -281,26 +338,33 @@ static void declaration(bool in_for, bool may_define)
     struct item *items = NULL;
     struct item **tail = &items;
     int a = pos;
+
     if (toks[pos].kind == T_ID && toks[pos].kw == K_STATIC_ASSERT) {
         parse_static_assert();
         return;
     }
+
     parse_specs(&s);
     if (accept(';'))
         return;
+
     do {
         struct item *it = xl_alloc(sizeof *it);
+
         parse_declarator(&it->d, s.type, false);
         if (items == NULL && begins_body(&it->d)) {
             if (!may_define)
                 refuse(it->d.tok, "a function inside a function is not translated");
+
             function_definition(&s, &it->d, a);
             return;
         }
+
         parse_item(&s, it);
         *tail = it;
         tail = &it->next;
     } while (accept(','));
+
     expect(';');
     if (s.rewritten)
         rewrite(&s, items, a, in_for);
@@ -317,25 +381,32 @@ void parse_external(void)
         pragma_upc();
         return;
     }
+
     if (accept(';'))
         return;
+
     if (toks[pos].kind == T_ID && toks[pos].kw == K_ASM) {
         while (!is_punct(pos, ';') && toks[pos].kind != T_EOF)
             pos++;
+
         expect(';');
         return;
     }
+
     /* C of old: a function without a type. */
     if (toks[pos].kind == T_ID && toks[pos].kw == K_NONE && !starts_type(pos) &&
         is_punct(pos + 1, '(')) {
         struct specs s = { .type = ty_basic[TY_INT], .tok = pos };
         struct decl d = { 0 };
         int a = pos;
+
         parse_declarator(&d, s.type, false);
         if (!begins_body(&d))
             refuse(a, "a type is expected before '%.*s'", toks[a].len, toks[a].text);
+
         function_definition(&s, &d, a);
         return;
     }
+
     declaration(false, true);
 }

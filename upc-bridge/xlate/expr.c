@@ -41,6 +41,7 @@ bool accept(unsigned punct)
 {
     if (!is_punct(pos, punct))
         return false;
+
     pos++;
     return true;
 }
@@ -49,9 +50,12 @@ void expect(unsigned punct)
 {
     if (accept(punct))
         return;
+
     char p[4] = { (char)punct, (char)(punct >> 8), (char)(punct >> 16), 0 };
+
     if (toks[pos].kind == T_EOF)
         refuse(pos, "the program ends where '%s' is expected", p);
+
     refuse(pos, "'%s' is expected before '%.*s'", p, toks[pos].len > 40 ? 40 : toks[pos].len,
            toks[pos].text);
 }
@@ -60,6 +64,7 @@ bool accept_kw(enum keyword k)
 {
     if (toks[pos].kind != T_ID || toks[pos].kw != k)
         return false;
+
     pos++;
     return true;
 }
@@ -75,25 +80,34 @@ static struct expr parse_number(void)
     const struct token *t = &toks[pos++];
     struct expr e = value_of(pos - 1, ty_basic[TY_INT]);
     char s[64];
+
     if (t->len >= (int)sizeof s) {
         e.type = ty_basic[TY_DOUBLE];
         return e;
     }
+
     for (int i = 0; i < t->len; i++)
         s[i] = (char)tolower((unsigned char)t->text[i]);
+
     s[t->len] = 0;
+
     bool hex = s[0] == '0' && s[1] == 'x';
     bool bin = s[0] == '0' && s[1] == 'b';
+
     if (strpbrk(s, hex ? ".p" : ".e") && !bin) {
         char last = s[t->len - 1];
         bool imaginary = last == 'i' || last == 'j';
+
         if (imaginary)
             last = s[t->len - 2];
+
         e.type = ty_basic[last == 'f' && !hex ? TY_FLOAT : last == 'l' ? TY_LDOUBLE : TY_DOUBLE];
         if (imaginary)
             e.type = ty_arith(ty_basic[TY_CFLOAT], e.type);
+
         return e;
     }
+
     char *rest;
     unsigned long long v = bin ? strtoull(s + 2, &rest, 2) : strtoull(s, &rest, 0);
     bool u = strchr(rest, 'u') != NULL;
@@ -105,16 +119,21 @@ static struct expr parse_number(void)
     static const unsigned long long most[] = {
         0x7fffffff, 0xffffffff, (unsigned long)-1 >> 1, (unsigned long)-1, ~0ULL >> 1, ~0ULL
     };
+
     for (int k = longs * 2; k < 6; k++) {
         bool ku = k & 1;
+
         if (v > most[k] || (u && !ku) || (!u && ku && decimal))
             continue;
+
         e.type = ty_basic[kinds[k]];
         break;
     }
+
     e.is_const = true;
     e.value = (long long)v;
     e.null = v == 0;
+
     return e;
 }
 
@@ -122,6 +141,7 @@ static struct expr parse_char(void)
 {
     const struct token *t = &toks[pos++];
     struct expr e = value_of(pos - 1, ty_basic[TY_INT]);
+
     e.is_const = t->len == 3 && t->text[0] == '\'';
     e.value = t->text[1];
     return e;
@@ -131,17 +151,22 @@ static struct expr parse_string(void)
 {
     int a = pos;
     enum type_kind k = TY_CHAR;
+
     for (; toks[pos].kind == T_STR; pos++)
         if (toks[pos].text[0] != '"')
             k = toks[pos].text[0] == 'L'   ? TY_INT
                 : toks[pos].text[1] == '8' ? TY_CHAR
                 : toks[pos].text[0] == 'u' ? TY_USHORT
                                            : TY_UINT;
+
     struct type *t = xl_alloc(sizeof *t);
+
     t->kind = TY_ARRAY;
     t->of = ty_basic[k];
     t->dim_value = -1;
+
     struct expr e = value_of(a, t);
+
     e.lvalue = e.string = true;
     return e;
 }
@@ -152,10 +177,14 @@ static struct expr parse_name(void)
     int a = pos;
     const char *name = toks[pos].id;
     struct sym *s = sym_find(name);
+
     if (s == NULL && builtin_is_form(name))
         return parse_builtin(name);
+
     pos++;
+
     struct expr e = value_of(a, NULL);
+
     if (s == NULL) {
         if (is_punct(pos, '(')) { /* the compiler's own, or declared nowhere */
             struct type *f = xl_alloc(sizeof *f);
@@ -165,38 +194,48 @@ static struct expr parse_name(void)
             e.type = f;
             return e;
         }
+
         if (strncmp(name, "__func", 6) == 0 || strncmp(name, "__FUNC", 6) == 0 ||
             strncmp(name, "__PRETTY", 8) == 0)
             e.type = ty_pointer(ty_basic[TY_CHAR]);
         else
             refuse(a, "'%s' is not declared", name);
+
         return e;
     }
+
     if (s->kind == S_TYPEDEF)
         refuse(a, "a value is expected before the type name '%s'", name);
+
     if (s->level > deepest_name)
         deepest_name = s->level;
+
     e.type = s->type;
     e.sym = s;
+
     if (s->kind == S_ENUM) {
         e.is_const = true;
         e.value = s->value;
         return e;
     }
+
     s->used = true;
     e.lvalue = s->type->kind != TY_FUNCTION;
+
     if (ty_shared(s->type)) {
         e.place = true;
         e.base = s->cname;
     } else if (s->cname != s->name) {
         edit(a, pos, s->cname);
     }
+
     return e;
 }
 
 static struct expr parse_threads(void)
 {
     struct expr e = value_of(pos++, ty_basic[TY_INT]);
+
     e.b = pos;
     if (static_threads) {
         e.is_const = true;
@@ -206,18 +245,22 @@ static struct expr parse_threads(void)
         e.threads = true;
         edit(e.a, e.b, "((int)upc_self.threads)");
     }
+
     return e;
 }
 
 static struct expr parse_statement_expr(int a)
 {
     struct expr e;
+
     if (!in_function)
         refuse(a, "a statement in parentheses is allowed inside functions only");
+
     last_type = ty_basic[TY_VOID];
     parse_compound(true);
     expect(')');
     e = value_of(a, last_type);
+
     return e;
 }
 
@@ -226,6 +269,7 @@ static struct expr parse_primary(void)
     const struct token *t = &toks[pos];
     int a = pos;
     struct expr e;
+
     switch (t->kind) {
     case T_NUM:
         return parse_number();
@@ -240,6 +284,7 @@ static struct expr parse_primary(void)
             pos++;
             if (is_punct(pos, '{'))
                 return parse_statement_expr(a);
+
             e = parse_expr();
             expect(')');
             e.a = a;
@@ -279,13 +324,17 @@ static struct expr parse_primary(void)
 static struct expr subscript(struct expr x)
 {
     struct expr i = parse_expr();
+
     expect(']');
+
     struct expr r = { .a = x.a, .b = pos, .lvalue = true };
+
     if (i.type->kind == TY_POINTER || i.type->kind == TY_ARRAY) { /* 3[a] */
         struct expr swap = x;
         x = i;
         i = swap;
     }
+
     use_value(&i);
     if (!(x.place && x.type->kind == TY_ARRAY)) {
         use_value(&x);
@@ -295,20 +344,26 @@ static struct expr subscript(struct expr x)
                 r.type = ty_basic[TY_UNKNOWN];
                 return r;
             }
+
             refuse(x.a, "the value before '[' is no array and no pointer (it is '%s')",
                    ty_words(x.type));
         }
+
         if (!ty_shared(x.type->of)) {
             r.type = x.type->of;
             return r;
         }
+
         x.base = render(x.a, x.b);
         x.idx = NULL;
     }
+
     r.type = x.type->of;
     r.place = true;
     r.base = x.base;
+
     const char *n = pts_scaled(r.type, render(i.a, i.b));
+
     r.idx = x.idx ? xl_fmt("%s + %s", x.idx, n) : n;
     return r;
 }
@@ -318,12 +373,14 @@ static struct member *find_member(struct record *rec, const char *name)
     for (struct member *m = rec->members; m; m = m->next) {
         if (m->name == name)
             return m;
+
         if (m->name == NULL && m->type->kind == TY_RECORD) {
             struct member *in = find_member(m->type->rec, name);
             if (in)
                 return in;
         }
     }
+
     return NULL;
 }
 
@@ -331,9 +388,11 @@ static struct expr member(struct expr x, bool arrow)
 {
     if (toks[pos].kind != T_ID)
         refuse(pos, "a member's name is expected");
+
     int at = pos;
     const char *name = toks[pos++].id;
     struct expr r = { .a = x.a, .b = pos, .lvalue = arrow || x.lvalue };
+
     if (arrow && !(x.place && x.type->kind == TY_ARRAY)) {
         use_value(&x);
         if (x.type->kind == TY_POINTER && ty_shared(x.type->of)) {
@@ -342,39 +401,51 @@ static struct expr member(struct expr x, bool arrow)
             x.place = true;
         }
     }
+
     struct type *s = arrow ? (x.type->kind == TY_POINTER || x.type->kind == TY_ARRAY
                                   ? x.type->of
                                   : ty_basic[TY_UNKNOWN])
                            : x.type;
+
     if (arrow)
         x.type = s;
+
     if (s->kind == TY_UNKNOWN && !x.place) {
         r.type = s;
         return r;
     }
+
     if (s->kind != TY_RECORD || s->rec->is_enum)
         refuse(at, "'%s' is asked for as a member of something that is no structure (it is '%s')",
                name, ty_words(s));
+
     struct member *m = find_member(s->rec, name);
+
     if (m == NULL)
         refuse(at, "%s %s has no member '%s'", s->rec->is_union ? "union" : "struct", s->rec->tag,
                name);
+
     r.type = m->type;
     r.bits = m->bits;
+
     if (!ty_shared(s)) {
         r.type = ty_qualified(m->type, s->quals & (Q_CONST | Q_VOLATILE), NULL);
         return r;
     }
+
     struct block whole = { .given = true }; /* a member lies wholly with its structure's thread */
+
     r.type = ty_qualified(m->type, Q_SHARED | (s->quals & (Q_STRICT | Q_RELAXED | Q_CONST)),
                           &whole);
     r.place = true;
+
     if (m->bits) {
         r.bits_in = s;
         r.bits_name = name;
         r.base = place_text(&x);
         return r;
     }
+
     r.base = xl_fmt("upcx_off(%s, __builtin_offsetof(%s, %s))", place_text(&x),
                     ty_text(ty_unqualified(s), "", at), name);
     return r;
@@ -384,15 +455,20 @@ static struct expr call(struct expr f)
 {
     use_value(&f);
     calls++;
+
     struct type *t = f.type;
+
     if (t->kind == TY_POINTER && t->of->kind == TY_FUNCTION)
         t = t->of;
     else if (t->kind != TY_UNKNOWN)
         refuse(f.a, "what stands before '(' is no function (it is '%s')", ty_words(t));
+
     struct param *p = t->kind == TY_FUNCTION ? t->params : NULL;
+
     if (!is_punct(pos, ')')) {
         do {
             struct expr e = parse_assign();
+
             if (p) {
                 convert_to(&e, p->type, "argument", false);
                 p = p->next;
@@ -401,6 +477,7 @@ static struct expr call(struct expr f)
             }
         } while (accept(','));
     }
+
     expect(')');
     return value_of(f.a, t->kind == TY_FUNCTION ? t->of : t);
 }
@@ -443,9 +520,11 @@ static int precedence(int tok)
     };
     if (toks[tok].kind != T_PUNCT)
         return 0;
+
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].op == toks[tok].punct)
             return table[i].prec;
+
     return 0;
 }
 
@@ -454,56 +533,75 @@ static struct expr binary(struct expr x, int least)
     for (int prec; (prec = precedence(pos)) >= least && prec > 0;) {
         int op_tok = pos;
         unsigned op = toks[pos++].punct;
+
         if (prec <= 2)
             use_condition(&x);
         else
             use_value(&x);
+
         struct expr y = parse_cast();
+
         while (precedence(pos) > prec)
             y = binary(y, precedence(pos));
+
         if (prec <= 2)
             use_condition(&y);
         else
             use_value(&y);
+
         struct expr r = fold_binary(op, x, y);
+
         r.a = x.a;
         r.b = y.b;
         r.type = prec <= 2 ? ty_basic[TY_INT] : binary_type(op, op_tok, &x, &y);
         x = r;
     }
+
     return x;
 }
 
 static struct expr conditional(struct expr c)
 {
     use_value(&c);
+
     struct expr x = c;
+
     /* GNU's a ?: b evaluates a once */
     const bool short_form = is_punct(pos, ':');
     const bool once = short_form && ty_pts(c.type);
+
     if (!once)
         use_condition(&c);
+
     if (!short_form) {
         x = parse_expr();
         use_value(&x);
     }
+
     expect(':');
     deeper();
+
     struct expr y = parse_conditional();
+
     shallower();
     use_value(&y);
+
     struct expr r = { .a = c.a, .b = pos };
+
     if (ty_pts(x.type) || ty_pts(y.type)) {
         struct type *to = !ty_pts(x.type)               ? y.type
                           : !ty_pts(y.type)             ? x.type
                           : x.type->of->kind == TY_VOID ? x.type
                           : y.type->of->kind == TY_VOID ? y.type
                                                         : x.type;
+
         convert_to(&x, to, "value of ?:", false);
         convert_to(&y, to, "value of ?:", false);
         r.type = to;
+
         if (once) {
             int n = unique();
+
             edit(r.a, r.b,
                  xl_fmt("({ upcx_pts upcx_q%d = (%s); upcx_nonnull(upcx_q%d) ? upcx_q%d : (%s); })",
                         n, render(x.a, x.b), n, n, render(y.a, y.b)));
@@ -517,6 +615,7 @@ static struct expr conditional(struct expr c)
                  : y.type->kind == TY_POINTER && !y.null ? y.type
                                                          : x.type;
     }
+
     if (c.is_const && x.is_const && y.is_const) {
         r.is_const = true;
         r.value = c.value ? x.value : y.value;
@@ -524,6 +623,7 @@ static struct expr conditional(struct expr c)
                (y.is_const || y.threads)) {
         r.threads = true;
     }
+
     return r;
 }
 
@@ -542,13 +642,17 @@ static bool assignment_op(unsigned p)
 struct expr parse_assign(void)
 {
     deeper();
+
     struct expr e = parse_conditional();
+
     if (toks[pos].kind == T_PUNCT && assignment_op(toks[pos].punct)) {
         int op_tok = pos;
         unsigned op = toks[pos++].punct;
         struct expr r = parse_assign();
+
         store(&e, op, &r, op_tok);
     }
+
     shallower();
     return e;
 }
@@ -556,14 +660,18 @@ struct expr parse_assign(void)
 struct expr parse_expr(void)
 {
     struct expr e = parse_assign();
+
     while (accept(',')) {
         use_void(&e);
+
         struct expr y = parse_assign();
+
         use_value(&y);
         y.a = e.a;
         y.is_const = y.threads = y.null = y.lvalue = false;
         y.sym = NULL;
         e = y;
     }
+
     return e;
 }

@@ -9,6 +9,7 @@ static bool compute(unsigned op, long long a, long long b, bool is_unsigned, lon
 {
     unsigned long long ua = (unsigned long long)a;
     unsigned long long ub = (unsigned long long)b;
+
     switch (op) {
     case P1('+'):
         *out = (long long)(ua + ub);
@@ -92,14 +93,17 @@ struct expr fold_binary(unsigned op, struct expr x, struct expr y)
     struct expr r = { .a = x.a, .b = y.b };
     bool xc = x.is_const || x.threads;
     bool yc = y.is_const || y.threads;
+
     if (x.is_const && y.is_const) {
         struct type *t = ty_arith(x.type, y.type);
         bool u = t->kind == TY_UINT || t->kind == TY_ULONG || t->kind == TY_ULLONG;
+
         r.is_const = compute(op, x.value, y.value, u, &r.value);
         if (r.is_const)
             r.value = in_range(t, r.value);
     } else if (xc && yc) {
         r.threads = true;
     }
+
     return r;
 }

@@ -44,8 +44,10 @@ static bool reads_length(struct head *h, int tok)
     const struct token *t = &toks[tok];
     const struct sym *s = name_at(tok);
     bool one = t->kind == T_NUM && t->len == 1 && t->text[0] == '1';
+
     if (!one)
         h->step = render_bare(tok, tok + 1);
+
     return s                  ? is_plain_integer(s) && s != name_at(h->inc.a)
            : t->kind == T_NUM ? is_integer_text(t)
                               : t->kw == K_THREADS;
@@ -57,6 +59,7 @@ static bool reads_step(struct head *h)
     int a = h->inc.a;
     int n = h->inc.b - h->inc.a;
     unsigned op = 0;
+
     h->var_tok = a;
     if (n == 2) {
         h->var_tok = toks[a].kind == T_ID ? a : a + 1;
@@ -71,6 +74,7 @@ static bool reads_step(struct head *h)
         if ((!h->up && op != (n == 3 ? P2('-', '=') : '-')) || !reads_length(h, h->inc.b - 1))
             return false;
     }
+
     h->var = op ? name_at(h->var_tok) : NULL;
     return is_plain_integer(h->var) && h->var->type->kind >= TY_INT &&
            h->var->type->kind <= TY_ULLONG && !(h->var->type->quals & Q_CONST);
@@ -79,9 +83,11 @@ static bool reads_step(struct head *h)
 bool is_integer_text(const struct token *t)
 {
     bool hex = t->len > 2 && (t->text[1] == 'x' || t->text[1] == 'X');
+
     for (int i = 0; i < t->len; i++)
         if (strchr(hex ? ".pP" : ".eEfF", t->text[i]))
             return false;
+
     return true;
 }
 
@@ -91,18 +97,23 @@ static bool is_still(const struct head *h, int a, int b)
     static const unsigned fine[] = {
         '+', '-', '*', '/', '%', '(', ')', P2('<', '<'), P2('>', '>')
     };
+
     for (int i = a; i < b; i++) {
         const struct token *t = &toks[i];
         const struct sym *s = name_at(i);
         bool ok = t->kind == T_NUM ? is_integer_text(t)
                                    : t->kind == T_ID && (t->kw == K_THREADS || t->kw == K_MYTHREAD);
+
         if (s)
             ok = s != h->var && (s->kind == S_ENUM || is_plain_integer(s));
+
         for (size_t k = 0; t->kind == T_PUNCT && k < sizeof fine / sizeof *fine; k++)
             ok |= t->punct == fine[k];
+
         if (!ok)
             return false;
     }
+
     return b > a;
 }
 
@@ -110,11 +121,14 @@ static bool is_still(const struct head *h, int a, int b)
 static bool reads_condition(struct head *h)
 {
     int a = h->cond.a;
+
     if (h->cond.b - a < 3 || name_at(a) != h->var || toks[a + 1].kind != T_PUNCT)
         return false;
+
     unsigned op = toks[a + 1].punct;
     if (op != (h->up ? '<' : '>') && op != (h->up ? P2('<', '=') : P2('>', '=')))
         return false;
+
     h->limit = a + 2;
     h->form = op == '<' ? "'<'" : op == '>' ? "'>'" : h->up ? "'{'" : "'}'";
     return is_still(h, h->limit, h->cond.b);
@@ -133,10 +147,13 @@ static bool follows_variable(const struct head *h, int a, int b)
 static bool is_row(int tok)
 {
     const struct sym *s = name_at(tok);
+
     if (!s || s->kind != S_VAR || s->type->quals & Q_VOLATILE)
         return false;
+
     bool array = s->type->kind == TY_ARRAY && ty_shared(s->type);
     bool pointer = ty_pts(s->type) && !ty_shared(s->type);
+
     return (array || pointer) && s->type->of->kind != TY_ARRAY && s->type->of->kind != TY_VOID;
 }
 
@@ -159,13 +176,17 @@ static struct way way_of_number(const struct head *h, int a, int b, int n)
     const char *var = render_bare(h->var_tok, h->var_tok + 1);
     bool itself = name_at(a) == h->var && (b == a + 1 || (b == a + 3 && is_punct(a + 1, '%') &&
                                                           toks[a + 2].kw == K_THREADS));
+
     if (itself && !h->step)
         return (struct way){ xl_fmt("upcx_steps((long long)%s, %d, upcx_l%d)", var, h->up, n),
                              true };
+
     if (!by || (computes && is_unsigned(h->var->type)))
         return (struct way){ NULL, false };
+
     const char *sign = h->up ? "" : "-";
     const char *step = h->step ? h->step : "1";
+
     return (
         struct way){ xl_fmt("upcx_steps_by((long long)(%s), %s(long long)(%s) * (%s), &upcx_w%d)",
                             h->aff_text, sign, by, step, n),
@@ -178,8 +199,10 @@ static struct way way_of_element(const struct head *h, int a, int b)
     bool computes;
     const char *by = affine_growth(h->var, a, b, false, &computes);
     const char *block = ty_block_text(h->aff_type->of);
+
     if (follows_variable(h, a, b) && !h->step)
         return (struct way){ xl_fmt("upcx_steps_p(%s, %s, %d)", h->aff_text, block, h->up), true };
+
     return (struct way){ by ? xl_fmt("upcx_steps_p_by(%s, %s, %s(long long)(%s) * (%s))",
                                      h->aff_text, block, h->up ? "" : "-", by,
                                      h->step ? h->step : "1")
@@ -193,14 +216,17 @@ static struct way way_to_next(const struct head *h, int n)
     int b = h->aff.b;
     bool element = is_punct(a, '&') && b - a > 3 && is_row(a + 1) && is_punct(a + 2, '[') &&
                    is_punct(b - 1, ']');
+
     if (b - a == 3 && is_punct(a, '(') && is_punct(b - 1, ')'))
         a++, b--;
+
     if (ty_integer(h->aff_type))
         return way_of_number(h, a, b, n);
     if (ty_pts(h->aff_type) && element)
         return way_of_element(h, a + 3, b - 1);
     if (ty_pts(h->aff_type) && b - a > 2 && is_row(a) && is_punct(a + 1, '+'))
         return way_of_element(h, a + 2, b);
+
     return (struct way){ NULL, false };
 }
 
@@ -209,14 +235,18 @@ static struct way way_to_next(const struct head *h, int n)
 static const char *skipping(struct head *h, const char *cond, int n)
 {
     struct way way = { NULL, false };
+
     if (reads_step(h) && reads_condition(h))
         way = way_to_next(h, n);
+
     if (!way.steps)
         return NULL;
+
     const char *var = render_bare(h->var_tok, h->var_tok + 1);
     const char *limit = render_bare(h->limit, h->cond.b);
     const char *length = h->step ? h->step : "1";
     const char *type = ty_text(ty_unqualified(h->var->type), "", h->var_tok);
+
     return xl_fmt("(%s) && (!upcx_f%d || (upcx_b%d = %s, upcx_l%d = (long long)%s, %s = "
                   "(%s)upcx_skip((long long)%s, (long long)(%s), %s, "
                   "(long long)(%s), upcx_b%d), upcx_l%d = upcx_last(upcx_l%d, upcx_b%d, %d, (long "
@@ -230,16 +260,19 @@ static const char *skipping(struct head *h, const char *cond, int n)
 static const char *affinity(struct head *h)
 {
     struct expr e = parse_expr();
+
     use_value(&e);
     h->aff_text = render(e.a, e.b);
     h->aff_type = e.type;
     if (ty_pts(e.type))
         return xl_fmt("upcx_here_p(%s)", h->aff_text);
+
     if (!ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
         refuse(e.a,
                "the affinity of upc_forall is an integer, a pointer to shared or 'continue', this "
                "is '%s'",
                ty_words(e.type));
+
     return xl_fmt("upcx_here((long long)(%s))", h->aff_text);
 }
 
@@ -251,39 +284,51 @@ void parse_forall(int a)
     struct head h = { .form = NULL };
     int n = unique();
     int i0, i1;
+
     expect('(');
     scope_push();
     i0 = pos;
     for_init();
     i1 = h.cond.a = pos;
+
     if (!is_punct(pos, ';')) {
         struct expr e = parse_expr();
+
         use_condition(&e);
         cond = render(e.a, e.b);
     }
+
     h.cond.b = pos;
     expect(';');
     h.inc.a = pos;
+
     if (!is_punct(pos, ';')) {
         struct expr e = parse_expr();
+
         use_void(&e);
         inc = render(e.a, e.b);
     }
+
     h.inc.b = pos;
     expect(';');
     h.aff.a = pos;
     if (!accept_kw(K_CONTINUE) && !is_punct(pos, ')'))
         test = affinity(&h);
+
     h.aff.b = pos;
     expect(')');
+
     const char *skip = test ? skipping(&h, cond, n) : NULL;
     const char *var = skip ? render_bare(h.var_tok, h.var_tok + 1) : NULL;
+
     if (skip) /* only where the next one is not known is it tested */
         test = xl_fmt("upcx_l%d == (long long)%s || %s", n, var, test);
+
     const char *noted = skip ? xl_fmt("long long upcx_l%d = -1, upcx_b%d; struct upcx_walk "
                                       "upcx_w%d = { 0, 0, 0, 0 }; (void)&upcx_w%d; ",
                                       n, n, n, n)
                              : "";
+
     if (test)
         edit(a, pos,
              xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = "
@@ -292,6 +337,7 @@ void parse_forall(int a)
                     n, noted, render(i0, i1), skip ? skip : cond, inc, n, test));
     else
         edit(a, pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
+
     parse_statement();
     edit_after(pos - 1, " } }");
     scope_pop();

@@ -23,6 +23,7 @@ static struct member *first_named(struct member *m)
 {
     while (m && m->name == NULL && m->bits)
         m = m->next;
+
     return m;
 }
 
@@ -30,10 +31,12 @@ static struct type *cursor_type(struct cursor *c)
 {
     if (c->type->kind == TY_ARRAY)
         return c->type->of;
+
     if (!c->started) {
         c->m = first_named(c->type->rec->members);
         c->started = true;
     }
+
     return c->m ? c->m->type : ty_basic[TY_UNKNOWN];
 }
 
@@ -41,6 +44,7 @@ static void cursor_next(struct cursor *c)
 {
     if (c->type->kind == TY_ARRAY || !c->m)
         return;
+
     c->m = c->type->rec->is_union ? NULL : first_named(c->m->next);
 }
 
@@ -51,9 +55,11 @@ static struct member *member_for(struct type *t, const char *name, struct type *
             *in = m->type;
             return m;
         }
+
         if (!m->name && m->type->kind == TY_RECORD && member_for(m->type, name, in))
             return m;
     }
+
     return NULL;
 }
 
@@ -62,35 +68,45 @@ static struct type *designation(struct cursor *c)
 {
     struct type *t = c->type;
     bool first = true;
+
     while (is_punct(pos, '[') || is_punct(pos, '.')) {
         if (accept('[')) {
             struct expr e = parse_conditional();
+
             use_value(&e);
             if (accept(P3('.', '.', '.'))) {
                 e = parse_conditional();
                 use_value(&e);
             }
+
             expect(']');
             if (t->kind != TY_ARRAY)
                 refuse(pos, "an index designates no element of '%s'", ty_words(t));
+
             t = t->of;
         } else {
             pos++;
             if (toks[pos].kind != T_ID || t->kind != TY_RECORD)
                 refuse(pos, "no such member to initialise in '%s'", ty_words(t));
+
             struct type *in = NULL;
             struct member *m = member_for(t, toks[pos].id, &in);
+
             if (m == NULL)
                 refuse(pos, "'%s' has no member '%s'", ty_words(t), toks[pos].id);
+
             if (first) {
                 c->m = m;
                 c->started = true;
             }
+
             t = in;
             pos++;
         }
+
         first = false;
     }
+
     expect('=');
     return t;
 }
@@ -110,21 +126,26 @@ static void init_list(struct type *t, bool braces, struct expr *first);
 static void init_one(struct type *t, struct expr *got)
 {
     struct expr e;
+
     if (!got && is_punct(pos, '{')) {
         parse_initialiser(t);
         return;
     }
+
     if (got)
         e = *got;
     else
         e = parse_assign();
+
     if (aggregate(t) && !(t->kind == TY_ARRAY && e.string && !aggregate(t->of)) &&
         !(t->kind == TY_RECORD && e.type->kind == TY_RECORD)) {
         init_list(t, false, &e);
         return;
     }
+
     if (e.string && t->kind == TY_ARRAY)
         return;
+
     assign_value(&e, t);
 }
 
@@ -136,6 +157,7 @@ static bool another(bool braces)
         return false;
     if (!braces && (is_punct(pos + 1, '.') || is_punct(pos + 1, '[')))
         return false; /* designates something of an outer list */
+
     pos++;
     return true;
 }
@@ -144,18 +166,23 @@ static void init_list(struct type *t, bool braces, struct expr *first)
 {
     struct cursor c = { .type = t };
     long long left = t->kind == TY_ARRAY && !braces ? (t->dim_value >= 0 ? t->dim_value : -1) : -1;
+
     deeper();
     if (!braces && t->kind == TY_ARRAY && t->dim_value < 0)
         refuse(pos, "put braces around the values of an inner array");
+
     for (;;) {
         struct type *at = NULL;
+
         if (braces && (is_punct(pos, '.') || is_punct(pos, '[')))
             at = designation(&c);
+
         /* GNU of old */
         else if (braces && toks[pos].kind == T_ID && is_punct(pos + 1, ':') && t->kind == TY_RECORD)
             refuse(pos, "write '.%s =' for '%s:'", toks[pos].id, toks[pos].id);
         if (at == NULL)
             at = cursor_type(&c);
+
         init_one(at, first);
         first = NULL;
         cursor_next(&c);
@@ -164,6 +191,7 @@ static void init_list(struct type *t, bool braces, struct expr *first)
         if (!another(braces))
             break;
     }
+
     shallower();
 }
 
@@ -171,15 +199,20 @@ void parse_initialiser(struct type *t)
 {
     if (!is_punct(pos, '{')) {
         struct expr e = parse_assign();
+
         if (t->kind == TY_ARRAY && (e.string || e.type->kind == TY_ARRAY) && !e.place)
             return;
+
         if (t->kind == TY_ARRAY)
             refuse(e.a, "an array's initialiser stands in braces");
+
         assign_value(&e, t);
         return;
     }
+
     int brace = pos++;
     int end = pos;
+
     deeper();
     if (!is_punct(pos, '}')) {
         if (aggregate(t)) {
@@ -191,10 +224,13 @@ void parse_initialiser(struct type *t)
                 init_one(t, NULL);
         }
     }
+
     accept(',');
     expect('}');
+
     /* a structure in C, whose value braces would give to its first member */
     if (ty_pts(t) && end > brace + 1)
         edit(brace, pos, render(brace + 1, end));
+
     shallower();
 }

@@ -16,18 +16,24 @@ static char *read_all(FILE *f, const char *name, size_t *len)
     size_t cap = 1 << 16;
     size_t n = 0;
     char *s = malloc(cap);
+
     for (;;) {
         if (s == NULL)
             fatal("%s: out of memory", name);
+
         size_t got = fread(s + n, 1, cap - n, f);
+
         n += got;
         if (got == 0)
             break;
+
         if (n == cap)
             s = realloc(s, cap *= 2);
     }
+
     if (ferror(f))
         fatal("%s: %s", name, strerror(errno));
+
     *len = n;
     return s;
 }
@@ -36,12 +42,17 @@ static void translate(FILE *out, const char *file)
 {
     while (toks[pos].kind != T_EOF) {
         int a = pos;
+
         parse_external();
+
         const char *before = hoist_take();
+
         if (before)
             out_text(out, before);
+
         out_write(out, a, pos);
     }
+
     object_write_all(out, file);
 }
 
@@ -49,8 +60,10 @@ static long long parse_count(const char *s)
 {
     char *e;
     long long n = strtoll(s, &e, 10);
+
     if (*s == 0 || *e || n < 1 || n > 1048576)
         fatal("-T takes a number of threads from 1 to 1048576, not '%s'", s);
+
     return n;
 }
 
@@ -58,6 +71,7 @@ int main(int argc, char **argv)
 {
     const char *out_name = NULL;
     const char *in_name = NULL;
+
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-T") == 0 && i + 1 < argc)
             static_threads = parse_count(argv[++i]);
@@ -75,26 +89,38 @@ int main(int argc, char **argv)
         else
             in_name = argv[i];
     }
+
     FILE *in = in_name && strcmp(in_name, "-") != 0 ? fopen(in_name, "r") : stdin;
+
     if (in == NULL)
         fatal("%s: %s", in_name, strerror(errno));
+
     size_t len;
     char *text = read_all(in, in_name ? in_name : "<stdin>", &len);
+
     lex(text, len, in_name ? in_name : "<stdin>");
+
     /* Nothing is written before all is known to be translated. */
     char *result = NULL;
     size_t size = 0;
     FILE *mem = open_memstream(&result, &size);
+
     if (mem == NULL)
         fatal("out of memory");
+
     translate(mem, lex_program_name());
     fclose(mem);
+
     FILE *out = out_name ? fopen(out_name, "w") : stdout;
+
     if (out == NULL)
         fatal("%s: %s", out_name, strerror(errno));
+
     size_t put = fwrite(result, 1, size, out);
+
     if (put != size || fclose(out) != 0)
         fatal("%s: %s", out_name ? out_name : "<stdout>", strerror(errno));
+
     free(result);
     free(text);
     return 0;

@@ -16,8 +16,10 @@ static void *chunks;
 static void *block_new(size_t bytes)
 {
     void **b = calloc(1, bytes + sizeof(void *) * 2);
+
     if (b == NULL)
         fatal("out of memory (%zu bytes)", bytes);
+
     b[0] = chunks;
     chunks = b;
     return b + 2;
@@ -28,11 +30,14 @@ void *xl_alloc(size_t bytes)
     bytes = (bytes + 15) & ~(size_t)15;
     if (bytes > 16384)
         return block_new(bytes);
+
     if (bytes > chunk_left) {
         chunk = block_new(1 << 18);
         chunk_left = 1 << 18;
     }
+
     void *p = chunk;
+
     chunk += bytes;
     chunk_left -= bytes;
     return p;
@@ -41,6 +46,7 @@ void *xl_alloc(size_t bytes)
 char *xl_strndup(const char *s, size_t n)
 {
     char *p = xl_alloc(n + 1);
+
     memcpy(p, s, n);
     return p;
 }
@@ -49,11 +55,15 @@ char *xl_fmt(const char *fmt, ...)
 {
     va_list ap;
     char *p;
+
     va_start(ap, fmt);
+
     int n = vasprintf(&p, fmt, ap);
+
     va_end(ap);
     if (n < 0)
         fatal("no memory, or the text of one expression is too long");
+
     return p;
 }
 
@@ -62,11 +72,14 @@ void buf_add(struct buf *b, const char *s, size_t n)
     if (b->len + n + 1 > b->cap) {
         size_t cap = (b->len + n + 1) * 2 + 64;
         char *s2 = xl_alloc(cap);
+
         if (b->len)
             memcpy(s2, b->s, b->len);
+
         b->s = s2;
         b->cap = cap;
     }
+
     memcpy(b->s + b->len, s, n);
     b->len += n;
     b->s[b->len] = 0;
@@ -76,16 +89,22 @@ void buf_fmt(struct buf *b, const char *fmt, ...)
 {
     char small[512];
     va_list ap;
+
     va_start(ap, fmt);
+
     int n = vsnprintf(small, sizeof small, fmt, ap);
+
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof small) {
         buf_add(b, small, (size_t)n);
         return;
     }
+
     if (n < 0)
         fatal("the text of one expression is too long");
+
     char *big = xl_alloc((size_t)n + 1);
+
     va_start(ap, fmt);
     vsnprintf(big, (size_t)n + 1, fmt, ap);
     va_end(ap);
@@ -95,10 +114,13 @@ void buf_fmt(struct buf *b, const char *fmt, ...)
 void refuse(int tok, const char *fmt, ...)
 {
     va_list ap;
+
     if (tok >= ntoks)
         tok = ntoks - 1;
+
     if (tok >= 0)
         fprintf(stderr, "%s:%d: upcxlate: ", lex_file_name(toks[tok].file), toks[tok].line);
+
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
@@ -109,6 +131,7 @@ void refuse(int tok, const char *fmt, ...)
 void fatal(const char *fmt, ...)
 {
     va_list ap;
+
     va_start(ap, fmt);
     fputs("upcxlate: ", stderr);
     vfprintf(stderr, fmt, ap);

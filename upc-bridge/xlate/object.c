@@ -15,6 +15,7 @@ static struct buf values;  /* statements that run once all objects exist */
 const char *hoist_take(void)
 {
     const char *s = hoisted.s;
+
     memset(&hoisted, 0, sizeof hoisted);
     return s;
 }
@@ -23,6 +24,7 @@ static void object_add(struct sym *y)
 {
     if (y->object)
         return;
+
     y->object = true;
     *objects_tail = y;
     objects_tail = &y->next_object;
@@ -31,21 +33,28 @@ static void object_add(struct sym *y)
 void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_init)
 {
     bool block = scope_level() > 0;
+
     if (block && s->storage != K_STATIC && s->storage != K_EXTERN)
         refuse(d->tok, "the shared object '%s' cannot be automatic; make it static, or allocate it",
                d->name);
+
     if (s->thread_local_ || s->storage == K_REGISTER)
         refuse(d->tok, "the shared object '%s' cannot be local to a thread", d->name);
+
     if (d->type->kind == TY_VOID)
         refuse(d->tok, "'%s' has type shared void", d->name);
+
     if (ty_varies(d->type))
         refuse(d->tok, "the size of the shared array '%s' must be constant, apart from THREADS",
                d->name);
+
     for (struct type *t = d->type; t->kind == TY_ARRAY; t = t->of)
         if (t != d->type && t->dim == NULL)
             refuse(d->tok, "only the first size of '%s' may be left out", d->name);
+
     if (block && s->storage == K_STATIC)
         y->cname = xl_fmt("%s_upcx%d", d->name, unique());
+
     if (block && s->storage == K_EXTERN) {
         /* One variable for all declarations of the name. */
         for (struct sym *o = objects; o; o = o->next_object)
@@ -54,15 +63,19 @@ void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_ini
                 refuse(d->tok, "'%s' is declared as '%s' here and as '%s' elsewhere", d->name,
                        ty_words(y->type), ty_words(o->type));
     }
+
     if (has_init && s->storage == K_EXTERN)
         refuse(d->tok, "'extern' and an initialiser do not go together for the shared '%s'",
                d->name);
+
     if (s->storage != K_EXTERN) {
         y->defined = true;
         struct type *el = ty_element(d->type);
+
         if (el->kind == TY_RECORD && !el->rec->complete && block)
             refuse(d->tok, "%s is not complete here", ty_words(el));
     }
+
     object_add(y);
 }
 
@@ -70,14 +83,17 @@ void object_text(struct specs *s, struct decl *d, struct sym *y, struct buf *out
 {
     if (scope_level() > 0 && s->storage == K_STATIC) {
         struct type *el = ty_element(d->type);
+
         if (el->kind == TY_RECORD && el->rec->level > 0)
             refuse(d->tok,
                    "define %s outside the function: the static shared object '%s' needs it at file "
                    "scope",
                    ty_words(ty_unqualified(el)), d->name);
+
         buf_fmt(&hoisted, "static upcx_pts %s;\n", y->cname);
         return;
     }
+
     buf_fmt(out, "%supcx_pts %s; ",
             s->storage == K_EXTERN   ? "extern "
             : s->storage == K_STATIC ? "static "
@@ -92,6 +108,7 @@ static void check_hoistable(struct sym *y)
             y->tok,
             "the initialiser of the static '%s' uses names of the function; move it to file scope",
             y->name);
+
     for (struct type *t = y->type; t; t = t->of)
         if (t->rec && t->rec->level > 0)
             refuse(y->tok,
@@ -102,20 +119,26 @@ static void check_hoistable(struct sym *y)
 void object_initialise(struct sym *y, int a, int b)
 {
     struct type *t = ty_unqualified(y->type);
+
     check_hoistable(y);
+
     bool threads = false;
+
     for (struct type *u = t; u->kind == TY_ARRAY; u = u->of)
         threads |= u->dim_threads;
+
     if (threads && (t->kind != TY_ARRAY || t->of->kind == TY_ARRAY))
         refuse(y->tok,
                "the initialiser of '%s' needs the number of threads at translation time "
                "(amphora-upcc -T N)",
                y->name);
+
     if (t->kind == TY_ARRAY && (t->dim == NULL || threads)) {
         t = ty_copy(t);
         t->dim = NULL;
         t->dim_value = -1;
     }
+
     y->init = render_bare(a, b);
     y->init_type = ty_text(t, "upcx_value", y->tok);
     if (y->type->kind == TY_ARRAY && y->type->dim == NULL)
@@ -129,12 +152,15 @@ void static_initialise(struct sym *y, int a, int b, bool in_block)
         refuse(y->tok,
                "give the size of the array '%s', whose values are known when the program starts",
                y->name);
+
     if (y->type->quals & Q_CONST || ty_element(y->type)->quals & Q_CONST)
         y->type = ty_unqualified(y->type);
+
     if (in_block) {
         y->cname = xl_fmt("%s_upcx%d", y->name, unique());
         buf_fmt(&hoisted, "static %s;\n", ty_text(y->type, y->cname, y->tok));
     }
+
     buf_fmt(&values, "{ %s = %s; __builtin_memcpy(&%s, &upcx_value, sizeof %s); }\n",
             ty_text(ty_unqualified(y->type), "upcx_value", y->tok), render_bare(a, b), y->cname,
             y->cname);
@@ -145,18 +171,23 @@ static const char *object_row(FILE *f, struct sym *y)
 {
     struct type *el = ty_element(y->type);
     bool unsized = y->type->kind == TY_ARRAY && y->type->dim == NULL;
+
     /* C: what is defined without a size and never completed has one element. */
     const char *count = !unsized ? ty_count(y->type) : y->defined ? "1" : "0";
     int n = unique();
+
     if (el->kind == TY_RECORD && !el->rec->complete) {
         if (y->defined)
             refuse(y->tok, "%s of the shared object '%s' is never completed", ty_words(el),
                    y->name);
+
         return NULL;
     }
+
     const char *size = xl_fmt("sizeof(%s)", ty_text(ty_unqualified(el), "", y->tok));
     const char *block = ty_block_text(y->type);
     const char *initial = "0";
+
     out_text(f, xl_fmt("static unsigned long upcx_block_%d(void) { return %s; }\nstatic unsigned "
                        "long upcx_count_%d(void) { return %s; }",
                        n, block, n, count));
@@ -166,6 +197,7 @@ static const char *object_row(FILE *f, struct sym *y)
                            "&upcx_value, sizeof upcx_value, %s, %s, %s); }",
                            initial, y->init_type, y->init, y->cname, y->name, size, block, count));
     }
+
     out_text(f, xl_fmt("static struct upcx_object upcx_object_%d = { &%s, \"%s\", %s, "
                        "upcx_block_%d, upcx_count_%d, %s, %d };",
                        n, y->cname, y->name, size, n, n, initial,
@@ -176,21 +208,25 @@ static const char *object_row(FILE *f, struct sym *y)
 static const char *quoted(const char *s)
 {
     struct buf b = { 0 };
+
     buf_add(&b, "", 0);
     for (; *s; s++)
         buf_fmt(&b, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+
     return b.s;
 }
 
 void object_write_all(FILE *f, const char *file)
 {
     struct buf list = { 0 };
+
     buf_add(&list, "", 0);
     for (struct sym *y = objects; y; y = y->next_object) {
         const char *row = y->defined || y->used ? object_row(f, y) : NULL;
         if (row)
             buf_fmt(&list, "%s", row);
     }
+
     out_text(
         f,
         xl_fmt(

@@ -13,6 +13,7 @@ struct edit {
     int end;
     const char *text;
 };
+
 static struct edit *edits; /* by first token */
 static const char **before, **after;
 static int cap;
@@ -21,6 +22,7 @@ static void room(void)
 {
     if (cap > ntoks)
         return;
+
     cap = ntoks + 1;
     edits = xl_alloc(sizeof *edits * (size_t)cap);
     before = xl_alloc(sizeof *before * (size_t)cap);
@@ -49,13 +51,17 @@ void edit_after(int tok, const char *text)
 char *render(int a, int b)
 {
     struct buf o = { 0 };
+
     room();
     buf_add(&o, "", 0);
+
     for (int i = a; i < b;) {
         if (before[i])
             buf_add(&o, before[i], strlen(before[i]));
+
         if (edits[i].text && edits[i].end > b)
             refuse(i, "this construct is too entangled for upcxlate; write it in two statements");
+
         if (edits[i].text) {
             buf_fmt(&o, "\1%d\2%s", i, toks[i].space ? " " : "");
             buf_add(&o, edits[i].text, strlen(edits[i].text));
@@ -64,11 +70,14 @@ char *render(int a, int b)
             buf_fmt(&o, "\1%d\2%s", i, toks[i].space || i == a ? " " : "");
             if (toks[i].kind != T_UPC_PRAGMA)
                 buf_add(&o, toks[i].text, (size_t)toks[i].len);
+
             i++;
         }
+
         if (after[i - 1])
             buf_add(&o, after[i - 1], strlen(after[i - 1]));
     }
+
     return o.s;
 }
 
@@ -76,12 +85,14 @@ char *render_bare(int a, int b)
 {
     char *s = render(a, b);
     char *o = s;
+
     for (char *p = s; *p; p++) {
         if (*p == '\1')
             p = strchr(p, '\2');
         else if (*p != ' ' || (o > s && o[-1] != ' '))
             *o++ = *p;
     }
+
     *o = 0;
     return s;
 }
@@ -103,6 +114,7 @@ static void quote_name(FILE *f, const char *s)
     for (; *s; s++) {
         if (*s == '"' || *s == '\\')
             fputc('\\', f);
+
         fputc(*s, f);
     }
 }
@@ -110,20 +122,26 @@ static void quote_name(FILE *f, const char *s)
 static void come_to(FILE *f, int tok)
 {
     const struct token *t = &toks[tok];
+
     if (t->directive && tok > pragma_done) {
         if (!fresh)
             newline(f);
+
         fputs(t->directive, f);
         out_file = -1;
         pragma_done = tok;
     }
+
     if (t->file == out_file && t->line >= out_line && t->line <= out_line + 8) {
         while (out_line < t->line)
             newline(f);
+
         return;
     }
+
     if (!fresh)
         newline(f);
+
     fprintf(f, "# %d \"", t->line);
     quote_name(f, lex_file_name(t->file));
     fprintf(f, "\"%s\n", lex_file_flags(t->file));
@@ -137,6 +155,7 @@ static void put_text(FILE *f, const char *s)
     while (*s) {
         if (*s == '\1') {
             char *e;
+
             come_to(f, (int)strtol(s + 1, &e, 10));
             s = e + 1;
         } else if (*s == '\n') {
@@ -144,6 +163,7 @@ static void put_text(FILE *f, const char *s)
             s++;
         } else {
             size_t n = strcspn(s, "\1\n");
+
             fwrite(s, 1, n, f);
             fresh = false;
             s += n;
@@ -160,6 +180,7 @@ void out_text(FILE *f, const char *text)
 {
     if (!fresh)
         newline(f);
+
     fputs("# 1 \"<upcxlate>\" 3\n", f);
     out_file = -1;
     out_line = 1;

@@ -28,14 +28,18 @@ static const bool is_specifier[K_END] = {
 bool starts_type(int tok)
 {
     const struct token *t = &toks[tok];
+
     if (t->kind != T_ID)
         return false;
+
     if (t->kw == K_NONE) {
         struct sym *s = sym_find(t->id);
         return s ? s->kind == S_TYPEDEF : strcmp(t->id, "__builtin_va_list") == 0;
     }
+
     if (t->kw == K_EXTENSION) /* it stands before declarations and before expressions */
         return starts_type(tok + 1);
+
     return is_base_word[t->kw] || is_specifier[t->kw];
 }
 
@@ -44,13 +48,16 @@ static void skip_parens(void)
 {
     int n = 0;
     int a = pos;
+
     do {
         if (toks[pos].kind == T_EOF)
             refuse(a, "this '(' is never closed");
+
         if (is_punct(pos, '('))
             n++;
         else if (is_punct(pos, ')'))
             n--;
+
         pos++;
     } while (n);
 }
@@ -59,10 +66,12 @@ void skip_attributes(const char **text)
 {
     for (;;) {
         int a = pos;
+
         if (toks[pos].kind == T_ID && (toks[pos].kw == K_ATTRIBUTE || toks[pos].kw == K_ALIGNAS)) {
             pos++;
             if (!is_punct(pos, '('))
                 refuse(pos, "'(' is expected");
+
             skip_parens();
             if (text)
                 *text = xl_fmt("%s%s ", *text ? *text : "", render_bare(a, pos));
@@ -78,24 +87,31 @@ void skip_attributes(const char **text)
 static struct block parse_layout(void)
 {
     struct block b = { .value = 1, .given = true };
+
     if (!accept('['))
         return b;
+
     if (accept(']')) {
         b.value = 0;
         return b;
     }
+
     if (is_punct(pos, '*') && is_punct(pos + 1, ']')) {
         pos += 2;
         b.star = true;
         return b;
     }
+
     int a = pos;
     struct expr e = parse_conditional();
+
     use_value(&e);
     expect(']');
+
     if (e.is_const) {
         if (e.value < 0 || e.value > MAX_BLOCK)
             refuse(a, "a block size lies between 0 and %lld, this is %lld", MAX_BLOCK, e.value);
+
         b.value = e.value;
     } else if (e.threads) {
         b.text = xl_fmt("((unsigned long)(%s))", render_bare(e.a, e.b));
@@ -103,14 +119,17 @@ static struct block parse_layout(void)
     } else {
         refuse(a, "a block size must be a constant that upcxlate can compute");
     }
+
     return b;
 }
 
 bool parse_qualifier(unsigned *quals, struct block *b)
 {
     const struct token *t = &toks[pos];
+
     if (t->kind != T_ID)
         return false;
+
     switch (t->kw) {
     case K_CONST:
         *quals |= Q_CONST;
@@ -135,8 +154,10 @@ bool parse_qualifier(unsigned *quals, struct block *b)
     case K_SHARED: {
         int at = pos++;
         struct block n = parse_layout();
+
         if ((*quals & Q_SHARED) && (n.value != b->value || n.text != b->text))
             refuse(at, "'shared' is given twice with different layouts");
+
         *quals |= Q_SHARED;
         *b = n;
         pos--; /* the caller's step */
@@ -148,6 +169,7 @@ bool parse_qualifier(unsigned *quals, struct block *b)
     pos++;
     if ((*quals & Q_STRICT) && (*quals & Q_RELAXED))
         refuse(pos - 1, "'strict' and 'relaxed' exclude each other");
+
     return true;
 }
 
@@ -162,6 +184,7 @@ static void member_text(struct specs *s, struct decl *d, const char *bits, struc
 static void add_member(struct member ***tail, struct member m)
 {
     struct member *new = xl_alloc(sizeof *new);
+
     *new = m;
     **tail = new;
     *tail = &new->next;
@@ -172,21 +195,27 @@ static bool parse_member(struct specs *s, struct member ***tail, struct buf *tex
 {
     struct decl d = { .type = s->type, .tok = pos };
     const char *bits = NULL;
+
     if (!is_punct(pos, ':'))
         parse_declarator(&d, s->type, false);
+
     if (accept(':')) {
         struct expr w = parse_conditional();
+
         use_value(&w);
         bits = render_bare(w.a, w.b);
     }
+
     skip_attributes(&d.attributes);
     if (ty_shared(d.type))
         refuse(d.tok, "a member cannot be shared by itself; the whole structure can, and a member "
                       "can point to shared");
+
     rewrite |= ty_involves_shared(d.type);
     add_member(tail, (struct member){ .name = d.name, .type = d.type, .bits = bits != NULL });
     if (rewrite)
         member_text(s, &d, bits, text);
+
     return rewrite;
 }
 
@@ -196,35 +225,47 @@ static void parse_member_declaration(struct member ***tail)
     struct specs s;
     struct buf text = { 0 };
     int a = pos;
+
     parse_specs(&s);
+
     bool rewrite = s.rewritten;
+
     if (s.storage)
         refuse(a, "a member has no storage class");
+
     if (s.has_def)
         buf_fmt(&text, "%s; ", render(s.def_a, s.def_b));
+
     if (accept(';')) {
         if (s.type->kind == TY_RECORD && s.has_def)
             add_member(tail, (struct member){ .type = s.type });
+
         return;
     }
+
     do
         rewrite = parse_member(&s, tail, &text, rewrite);
+
     while (accept(','));
     expect(';');
     if (!rewrite)
         return;
+
     if (s.type->kind == TY_RECORD && s.has_def && s.type->rec->tag == NULL)
         refuse(a,
                "an unnamed structure with shared declarators inside a structure is not translated");
+
     edit(a, pos, text.s);
 }
 
 static void parse_members(struct record *r)
 {
     struct member **tail = &r->members;
+
     while (!is_punct(pos, '}')) {
         if (accept(';'))
             continue;
+
         if (toks[pos].kw == K_STATIC_ASSERT && toks[pos].kind == T_ID) {
             pos++;
             skip_parens();
@@ -238,18 +279,24 @@ static void parse_enumerators(void)
 {
     long long next = 0;
     bool known = true;
+
     while (!is_punct(pos, '}')) {
         if (toks[pos].kind != T_ID)
             refuse(pos, "a name is expected in the enumeration");
+
         int at = pos++;
+
         skip_attributes(NULL);
         if (accept('=')) {
             struct expr e = parse_conditional();
+
             use_value(&e);
             known = e.is_const;
             next = e.value;
         }
+
         struct sym *s = sym_add(S_ENUM, toks[at].id, ty_basic[TY_INT], at);
+
         s->value = next++;
         s->defined = known;
         if (!accept(','))
@@ -260,6 +307,7 @@ static void parse_enumerators(void)
 static struct type *record_type(struct record *r)
 {
     struct type *t = xl_alloc(sizeof *t);
+
     t->kind = r->is_enum ? TY_ENUM : TY_RECORD;
     t->rec = r;
     return t;
@@ -270,16 +318,22 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
 {
     const char *tag = NULL;
     struct record *r = NULL;
+
     skip_attributes(NULL);
     if (toks[pos].kind == T_ID && !is_punct(pos, '{'))
         tag = toks[pos++].id;
+
     if (!tag && !is_punct(pos, '{'))
         refuse(pos, "a tag or '{' is expected");
+
     bool def = is_punct(pos, '{');
+
     if (tag)
         r = def || is_punct(pos, ';') ? tag_here(tag) : tag_find(tag);
+
     if (r && (r->is_enum != (kw == K_ENUM) || r->is_union != (kw == K_UNION)))
         refuse(a, "the tag '%s' belongs to something of another kind", tag);
+
     if (r == NULL) {
         r = xl_alloc(sizeof *r);
         r->is_enum = kw == K_ENUM;
@@ -288,29 +342,38 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
         if (tag)
             tag_add(tag, r);
     }
+
     if (!def)
         return record_type(r);
+
     if (r->complete)
         refuse(a, "'%s' is defined twice", tag);
+
     int brace = pos++;
+
     deeper();
     if (kw == K_ENUM)
         parse_enumerators();
     else
         parse_members(r);
+
     shallower();
     expect('}');
     r->complete = true;
     skip_attributes(NULL);
+
     if (!tag && !is_punct(pos, ';')) {
         const char *name = xl_fmt("upcx_anon_%d", unique());
+
         r->tag = intern(name, strlen(name));
         tag_add(r->tag, r);
         edit_before(brace, xl_fmt(" %s ", r->tag));
     }
+
     s->has_def = true;
     s->def_a = a;
     s->def_b = pos;
+
     return record_type(r);
 }
 
@@ -322,10 +385,13 @@ struct counts {
 static struct type *base_type(const struct counts *c, int tok)
 {
     const int *n = c->n;
+
     if (c->words == 0)
         refuse(tok, "a type is expected before '%.*s'", toks[pos].len > 40 ? 40 : toks[pos].len,
                toks[pos].text);
+
     enum type_kind k = TY_INT;
+
     if (n[K_VOID])
         k = TY_VOID;
     else if (n[K_BOOL])
@@ -348,15 +414,18 @@ static struct type *base_type(const struct counts *c, int tok)
                             : TY_LONG;
     else if (n[K_UNSIGNED])
         k = TY_UINT;
+
     if (n[K_LONG] > 2 || n[K_SHORT] > 1 || (n[K_SIGNED] && n[K_UNSIGNED]) ||
         (k == TY_VOID && c->words > 1))
         refuse(tok, "these type words do not go together");
+
     return ty_basic[k];
 }
 
 static struct type *named_type(enum type_kind kind, const struct token *t)
 {
     struct type *n = xl_alloc(sizeof *n);
+
     n->kind = kind;
     n->name = xl_strndup(t->text, (size_t)t->len);
     return n;
@@ -366,6 +435,7 @@ static struct type *parse_typeof(void)
 {
     struct type *t;
     int a = pos - 1;
+
     expect('(');
     if (starts_type(pos)) {
         t = parse_type_name();
@@ -373,9 +443,11 @@ static struct type *parse_typeof(void)
         struct expr e = parse_expr();
         t = e.type;
     }
+
     expect(')');
     if (t->kind == TY_UNKNOWN)
         refuse(a, "the type of this expression cannot be found out");
+
     return t;
 }
 
@@ -417,6 +489,7 @@ static bool storage_word(enum keyword kw, struct specs *s)
 static struct type *whole_type(struct specs *s, bool have)
 {
     const struct token *t = &toks[pos];
+
     switch (t->kw) {
     case K_STRUCT:
     case K_UNION:
@@ -435,22 +508,29 @@ static struct type *whole_type(struct specs *s, bool have)
     case K_ATOMIC: {
         pos++;
         expect('(');
+
         struct type *u = parse_type_name();
+
         expect(')');
         return ty_qualified(u, Q_ATOMIC, NULL);
     }
     case K_NONE: {
         if (have)
             return NULL;
+
         struct sym *y = sym_find(t->id);
+
         if (y && y->kind == S_TYPEDEF) {
             pos++;
             if (ty_shared(y->type))
                 s->rewritten = true;
+
             return y->type;
         }
+
         if (!y && strcmp(t->id, "__builtin_va_list") == 0)
             return named_type(TY_OPAQUE, &toks[pos++]);
+
         return NULL;
     }
     default:
@@ -464,32 +544,42 @@ void parse_specs(struct specs *s)
     struct block block = { 0 };
     struct counts c = { 0 };
     struct type *whole = NULL;
+
     memset(s, 0, sizeof *s);
     s->tok = pos;
+
     for (;;) {
         skip_attributes(&s->attributes);
         if (parse_qualifier(&quals, &block))
             continue;
         if (toks[pos].kind != T_ID)
             break;
+
         enum keyword kw = toks[pos].kw;
+
         if (storage_word(kw, s) || base_word(kw, &c)) {
             pos++;
         } else {
             struct type *t = whole_type(s, whole || (c.words && !c.n[K_COMPLEX]));
+
             if (t == NULL)
                 break;
+
             if (whole || (c.words && !(kw == K_FLOATN && c.n[K_COMPLEX])))
                 refuse(pos - 1, "two types in one declaration");
+
             whole = t;
         }
     }
+
     struct type *t = whole ? whole : base_type(&c, s->tok);
+
     if (quals & Q_SHARED) {
         s->rewritten = true;
         if (ty_shared(t) && !ty_same_block(t, ty_qualified(ty_basic[TY_INT], Q_SHARED, &block)))
             refuse(s->tok, "'shared' is given twice with different layouts");
     }
+
     s->type = ty_qualified(t, quals, &block);
     if (s->attributes && whole == NULL && strstr(s->attributes, "vector_size"))
         s->type = ty_basic[TY_UNKNOWN];

@@ -14,17 +14,22 @@ bool pragma_upc(void)
     const char *t = toks[pos].text;
     const char *e = t + toks[pos].len;
     const char *w = strstr(t, "upc");
+
     for (w += 3; w < e && (*w == ' ' || *w == '\t'); w++)
         ;
+
     size_t n = 0;
+
     while (w + n < e && w[n] != ' ' && w[n] != '\t' && w[n] != '\r')
         n++;
+
     if (n == 6 && memcmp(w, "strict", 6) == 0)
         strict_mode = true;
     else if (n == 7 && memcmp(w, "relaxed", 7) == 0)
         strict_mode = false;
     else
         refuse(pos, "'#pragma upc %.*s' is unknown; there are strict and relaxed", (int)n, w);
+
     pos++;
     return true;
 }
@@ -33,17 +38,21 @@ bool pragma_upc(void)
 static void paren_condition(bool is_switch)
 {
     expect('(');
+
     struct expr e = parse_expr();
+
     if (is_switch)
         use_value(&e);
     else
         use_condition(&e);
+
     expect(')');
 }
 
 static void expression_statement(void)
 {
     struct expr e = parse_expr();
+
     use_void(&e);
     last_type = e.type;
     expect(';');
@@ -53,6 +62,7 @@ static bool at_declaration(void)
 {
     if (toks[pos].kind == T_ID && toks[pos].kw == K_STATIC_ASSERT)
         return true;
+
     return starts_type(pos) && !(is_punct(pos + 1, ':') && toks[pos].kw == K_NONE);
 }
 
@@ -60,8 +70,11 @@ static bool at_declaration(void)
 static bool starts_after_attribute(void)
 {
     int was = pos;
+
     skip_attributes(NULL);
+
     bool yes = !is_punct(pos, ';');
+
     pos = was;
     return yes;
 }
@@ -70,11 +83,14 @@ void for_init(void)
 {
     if (accept(';'))
         return;
+
     if (at_declaration()) {
         parse_declaration(true);
         return;
     }
+
     struct expr e = parse_expr();
+
     use_void(&e);
     expect(';');
 }
@@ -104,10 +120,12 @@ static struct loop loop_begin(int first)
 static bool has_effects(int a, int b)
 {
     static const unsigned effects[] = { P2('+', '+'), P2('-', '-'), '=' };
+
     for (int i = a; i < b; i++)
         for (size_t k = 0; toks[i].kind == T_PUNCT && k < sizeof effects / sizeof *effects; k++)
             if (toks[i].punct == effects[k])
                 return true;
+
     return false;
 }
 
@@ -116,9 +134,12 @@ static void loop_end(const struct loop *l, int last)
 {
     bool empty = is_punct(l->body, ';') || (is_punct(l->body, '{') && is_punct(l->body + 1, '}'));
     bool called = calls != l->calls;
+
     if (relaxed_reads == l->reads && !called && !(empty && !has_effects(l->first, pos)))
         return;
+
     int n = unique();
+
     edit_before(l->first, xl_fmt("{ unsigned upcx_k%d = 0; ", n));
     edit_before(l->body,
                 xl_fmt("{ upcx_turn(&upcx_k%d, %d); ", n, called ? POLL_CALLS : POLL_READS));
@@ -129,6 +150,7 @@ static void loop_end(const struct loop *l, int last)
 static void parse_while(int first)
 {
     struct loop l = loop_begin(first);
+
     paren_condition(false);
     l.body = pos;
     parse_statement();
@@ -138,10 +160,14 @@ static void parse_while(int first)
 static void parse_do(int first)
 {
     struct loop l = loop_begin(first);
+
     parse_statement();
+
     int last = pos - 1;
+
     if (!accept_kw(K_WHILE))
         refuse(pos, "'while' is expected after the body of 'do'");
+
     paren_condition(false);
     expect(';');
     loop_end(&l, last);
@@ -150,25 +176,33 @@ static void parse_do(int first)
 static void parse_for(int first)
 {
     bool counts = false;
+
     expect('(');
     scope_push();
     for_init();
+
     struct loop l = loop_begin(first);
+
     if (!accept(';')) {
         struct expr e = parse_expr();
+
         use_condition(&e);
         expect(';');
     }
+
     if (!accept(')')) {
         counts = relaxed_reads == l.reads;
         struct expr e = parse_expr();
+
         use_void(&e);
         expect(')');
     }
+
     l.body = pos;
     parse_statement();
     if (!counts)
         loop_end(&l, pos - 1);
+
     scope_pop();
 }
 
@@ -181,6 +215,7 @@ static struct label {
 static void add_label(const char *name)
 {
     struct label *l = xl_alloc(sizeof *l);
+
     *l = (struct label){ .name = name, .next = labels };
     labels = l;
 }
@@ -190,6 +225,7 @@ static bool is_behind(const char *name)
     for (const struct label *l = labels; l; l = l->next)
         if (strcmp(l->name, name) == 0)
             return true;
+
     return false;
 }
 
@@ -205,6 +241,7 @@ static void parse_goto(int first)
         edit_before(first, "{ upcx_look(); ");
         edit_after(pos, " }");
     }
+
     expect(';');
 }
 
@@ -213,17 +250,21 @@ static void parse_sync(int a)
 {
     enum keyword kw = toks[a].kw;
     const char *what = kw == K_BARRIER ? "barrier" : kw == K_NOTIFY ? "notify" : "wait";
+
     if (kw == K_FENCE) {
         edit(a, pos, "upcx_fence()");
     } else if (is_punct(pos, ';')) {
         edit(a, pos, xl_fmt("upcx_%s(0, 0)", what));
     } else {
         struct expr e = parse_expr();
+
         use_value(&e);
         if (!ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
             refuse(e.a, "the value of upc_%s is an integer, this is '%s'", what, ty_words(e.type));
+
         edit(a, pos, xl_fmt("upcx_%s(1, (int)(%s))", what, render(e.a, e.b)));
     }
+
     expect(';');
 }
 
@@ -231,11 +272,14 @@ static void parse_return(void)
 {
     if (accept(';'))
         return;
+
     struct expr e = parse_expr();
+
     if (function_type && function_type->of->kind != TY_VOID)
         convert_to(&e, ty_unqualified(function_type->of), "return", false);
     else
         use_void(&e);
+
     expect(';');
 }
 
@@ -243,23 +287,29 @@ static void parse_asm(void)
 {
     while (toks[pos].kind == T_ID)
         pos++;
+
     expect('(');
     while (!is_punct(pos, ')')) {
         if (toks[pos].kind == T_EOF)
             refuse(pos, "asm is never closed");
+
         if (is_punct(pos, '[')) {
             pos += 2;
             expect(']');
         } else if (is_punct(pos, '(')) {
             pos++;
+
             struct expr e = parse_expr();
+
             if (e.place || ty_pts(e.type))
                 refuse(e.a, "a shared object in asm");
+
             expect(')');
         } else {
             pos++;
         }
     }
+
     expect(')');
     expect(';');
 }
@@ -268,12 +318,14 @@ static void parse_if(void)
 {
     paren_condition(false);
     parse_statement();
+
     /* A chain of else-if is no nesting. */
     while (accept_kw(K_ELSE)) {
         if (!accept_kw(K_IF)) {
             parse_statement();
             return;
         }
+
         paren_condition(false);
         parse_statement();
     }
@@ -282,17 +334,20 @@ static void parse_if(void)
 static void parse_label_value(void)
 {
     struct expr e = parse_conditional();
+
     use_value(&e);
     if (accept(P3('.', '.', '.'))) {
         e = parse_conditional();
         use_value(&e);
     }
+
     expect(':');
 }
 
 static void keyword_statement(enum keyword kw)
 {
     int a = pos;
+
     pos++;
     switch (kw) {
     case K_BARRIER:
@@ -351,9 +406,11 @@ void parse_statement(void)
 {
     const struct token *t = &toks[pos];
     struct type *value = ty_basic[TY_VOID];
+
     deeper();
     if (t->kind == T_UPC_PRAGMA)
         refuse(pos, "#pragma upc stands at file scope or at the beginning of a block");
+
     while (t->kind == T_ID && t->kw == K_NONE && is_punct(pos + 1, ':')) { /* labels */
         add_label(t->id);
         pos += 2;
@@ -364,6 +421,7 @@ void parse_statement(void)
             return;
         }
     }
+
     if (is_punct(pos, '{')) {
         parse_compound(true);
     } else if (accept(';')) {
@@ -379,6 +437,7 @@ void parse_statement(void)
         expression_statement();
         value = last_type;
     }
+
     last_type = value;
     shallower();
 }
@@ -386,19 +445,23 @@ void parse_statement(void)
 void parse_compound(bool new_scope)
 {
     bool was = strict_mode;
+
     expect('{');
     deeper();
     if (new_scope)
         scope_push();
+
     while (!is_punct(pos, '}')) {
         if (toks[pos].kind == T_EOF)
             refuse(pos, "the program ends inside a block");
+
         last_type = ty_basic[TY_VOID];
         if (toks[pos].kind == T_UPC_PRAGMA) {
             pragma_upc();
         } else if (toks[pos].kind == T_ID && toks[pos].kw == K_LABEL) {
             while (!is_punct(pos, ';') && toks[pos].kind != T_EOF)
                 pos++;
+
             expect(';');
         } else if (at_declaration() &&
                    !(toks[pos].kw == K_ATTRIBUTE && !starts_after_attribute())) {
@@ -407,9 +470,11 @@ void parse_compound(bool new_scope)
             parse_statement();
         }
     }
+
     pos++;
     if (new_scope)
         scope_pop();
+
     shallower();
     strict_mode = was;
 }
@@ -418,28 +483,37 @@ void parse_function_body(struct type *fn, const char *name)
 {
     struct type *outer = function_type;
     struct label *outer_labels = labels;
+
     labels = NULL;
     function_type = fn;
     in_function = true;
     scope_push();
+
     for (struct param *p = fn->params; p; p = p->next)
         if (p->name)
             sym_add(S_VAR, p->name, p->type, pos);
+
     parse_compound(false);
     scope_pop();
     in_function = false;
     function_type = outer;
     labels = outer_labels;
+
     if (name && strcmp(name, "main") == 0 && scope_level() == 0) {
         int params = 0;
+
         for (struct param *p = fn->params; p; p = p->next)
             params++;
+
         if (params == 1 || params > 3)
             refuse(pos - 1, "main takes no parameters, or argc and argv, or argc, argv and envp");
+
         bool gives_int = fn->of->kind != TY_VOID;
+
         if (gives_int)
             /* C11, 5.1.2.2.3: only for a function that is called main */
             edit_before(pos - 1, "return 0; ");
+
         edit_after(pos - 1, xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char "
                                    "**envp) { (void)argc; (void)argv; (void)envp; "
                                    "%supcx_user_main(%s); %s}\n"

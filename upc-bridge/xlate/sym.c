@@ -14,6 +14,7 @@ struct tag {
     int level;
     struct tag *shadowed;
 };
+
 static struct sym *syms[SLOTS];
 static struct tag *tags[SLOTS];
 static int level;
@@ -25,6 +26,7 @@ struct undo {
     bool is_tag;
     int level;
 };
+
 static struct undo *undos;
 
 static unsigned slot_of(const char *name) /* interned: its address will do */
@@ -37,7 +39,9 @@ static void undo_add(unsigned slot, bool is_tag)
 {
     if (level == 0)
         return;
+
     struct undo *u = xl_alloc(sizeof *u);
+
     u->slot = slot;
     u->is_tag = is_tag;
     u->level = level;
@@ -57,8 +61,10 @@ void scope_pop(void)
             tags[undos->slot] = tags[undos->slot]->shadowed;
         else
             syms[undos->slot] = syms[undos->slot]->shadowed;
+
         undos = undos->next;
     }
+
     level--;
 }
 
@@ -72,6 +78,7 @@ struct sym *sym_find(const char *name)
     for (struct sym *s = syms[slot_of(name)]; s; s = s->shadowed)
         if (s->name == name)
             return s;
+
     return NULL;
 }
 
@@ -85,6 +92,7 @@ struct sym *sym_add(enum sym_kind kind, const char *name, struct type *type, int
 {
     struct sym *s = xl_alloc(sizeof *s);
     unsigned slot = slot_of(name);
+
     s->kind = kind;
     s->name = s->cname = name;
     s->type = type;
@@ -93,6 +101,7 @@ struct sym *sym_add(enum sym_kind kind, const char *name, struct type *type, int
     s->shadowed = syms[slot];
     syms[slot] = s;
     undo_add(slot, false);
+
     return s;
 }
 
@@ -101,6 +110,7 @@ struct record *tag_find(const char *name)
     for (struct tag *t = tags[slot_of(name)]; t; t = t->shadowed)
         if (t->name == name)
             return t->rec;
+
     return NULL;
 }
 
@@ -109,6 +119,7 @@ struct record *tag_here(const char *name)
     for (struct tag *t = tags[slot_of(name)]; t; t = t->shadowed)
         if (t->name == name)
             return t->level == level ? t->rec : NULL;
+
     return NULL;
 }
 
@@ -116,6 +127,7 @@ void tag_add(const char *name, struct record *r)
 {
     struct tag *t = xl_alloc(sizeof *t);
     unsigned slot = slot_of(name);
+
     t->name = name;
     t->rec = r;
     t->level = r->level = level;

@@ -29,6 +29,7 @@ static const struct {
     const char *name;
     long long size;
 } basic_facts[TY_OPAQUE] = {
+
     [TY_VOID] = { "void", -1 },
     [TY_BOOL] = { "_Bool", sizeof(_Bool) },
     [TY_CHAR] = { "char", 1 },
@@ -58,6 +59,7 @@ static const struct {
 struct type *ty_copy(const struct type *t)
 {
     struct type *n = xl_alloc(sizeof *n);
+
     *n = *t;
     return n;
 }
@@ -65,6 +67,7 @@ struct type *ty_copy(const struct type *t)
 struct type *ty_pointer(struct type *of)
 {
     struct type *n = xl_alloc(sizeof *n);
+
     n->kind = TY_POINTER;
     n->of = of;
     return n;
@@ -74,14 +77,18 @@ struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b)
 {
     if (quals == 0)
         return t;
+
     struct type *n = ty_copy(t);
+
     if (t->kind == TY_ARRAY) { /* the qualifiers of an array are its elements' */
         n->of = ty_qualified(t->of, quals, b);
         return n;
     }
+
     n->quals |= quals;
     if ((quals & Q_SHARED) && b)
         n->block = *b;
+
     return n;
 }
 
@@ -89,15 +96,21 @@ struct type *ty_unqualified(struct type *t)
 {
     if (t->kind == TY_ARRAY) {
         struct type *of = ty_unqualified(t->of);
+
         if (of == t->of)
             return t;
+
         struct type *n = ty_copy(t);
+
         n->of = of;
         return n;
     }
+
     if (t->quals == 0)
         return t;
+
     struct type *n = ty_copy(t);
+
     n->quals = 0;
     memset(&n->block, 0, sizeof n->block);
     return n;
@@ -107,6 +120,7 @@ struct type *ty_element(struct type *t)
 {
     while (t->kind == TY_ARRAY)
         t = t->of;
+
     return t;
 }
 
@@ -125,13 +139,16 @@ bool ty_involves_shared(struct type *t)
     for (; t; t = t->of) {
         if (t->quals & Q_SHARED)
             return true;
+
         if (t->kind == TY_FUNCTION)
             for (struct param *p = t->params; p; p = p->next)
                 if (ty_involves_shared(p->type))
                     return true;
+
         if (t->kind != TY_POINTER && t->kind != TY_ARRAY && t->kind != TY_FUNCTION)
             return false;
     }
+
     return false;
 }
 
@@ -160,6 +177,7 @@ bool ty_varies(struct type *t)
         if (t->kind != TY_POINTER && t->kind != TY_ARRAY && t->kind != TY_FUNCTION)
             return false;
     }
+
     return false;
 }
 
@@ -169,6 +187,7 @@ bool ty_same_block(struct type *a, struct type *b)
     b = ty_element(b);
     if (a->block.text || b->block.text)
         return a->block.text && b->block.text && strcmp(a->block.text, b->block.text) == 0;
+
     return a->block.value == b->block.value;
 }
 
@@ -176,6 +195,7 @@ static bool same_kind(struct type *a, struct type *b)
 {
     if (a->kind == b->kind)
         return true;
+
     return (a->kind == TY_ENUM && (b->kind == TY_INT || b->kind == TY_UINT)) ||
            (b->kind == TY_ENUM && (a->kind == TY_INT || a->kind == TY_UINT));
 }
@@ -186,6 +206,7 @@ bool ty_same(struct type *a, struct type *b)
         return true;
     if (!same_kind(a, b))
         return false;
+
     switch (a->kind) {
     case TY_RECORD:
         return a->rec == b->rec;
@@ -226,6 +247,7 @@ const char *ty_count(struct type *t)
         return "1";
     if (t->of->kind != TY_ARRAY)
         return xl_fmt("(unsigned long)(%s)", t->dim ? t->dim : "0");
+
     return xl_fmt("(unsigned long)(%s) * %s", t->dim ? t->dim : "0", ty_count(t->of));
 }
 
@@ -237,8 +259,10 @@ long long ty_size(struct type *t)
                    ? -1
                    : n * t->dim_value;
     }
+
     if (t->kind == TY_POINTER)
         return ty_pts(t) ? -1 : (long long)sizeof(void *);
+
     return t->kind < TY_OPAQUE ? (basic_facts[t->kind].name ? basic_facts[t->kind].size : -1) : -1;
 }
 
@@ -249,6 +273,7 @@ struct type *ty_promote(struct type *t)
         return ty_basic[TY_INT];
     if (t->kind == TY_ENUM)
         return ty_basic[TY_UINT];
+
     return ty_unqualified(t);
 }
 
@@ -262,8 +287,10 @@ struct type *ty_arith(struct type *a, struct type *b)
         return a;
     if (b->kind == TY_OPAQUE)
         return b;
+
     bool ca = a->kind >= TY_CFLOAT && a->kind <= TY_CLDOUBLE;
     bool cb = b->kind >= TY_CFLOAT && b->kind <= TY_CLDOUBLE;
+
     if (ca || cb) {
         enum type_kind ra = ca                      ? a->kind
                             : a->kind == TY_LDOUBLE ? TY_CLDOUBLE
@@ -273,8 +300,10 @@ struct type *ty_arith(struct type *a, struct type *b)
                             : b->kind == TY_LDOUBLE ? TY_CLDOUBLE
                             : b->kind == TY_DOUBLE  ? TY_CDOUBLE
                                                     : TY_CFLOAT;
+
         return ty_basic[ra > rb ? ra : rb];
     }
+
     if (a->kind == TY_FLOATN || b->kind == TY_FLOATN)
         return a->kind == TY_FLOATN ? a : b;
     if (a->kind == TY_LONG && b->kind == TY_UINT && sizeof(long) == sizeof(int))
@@ -284,6 +313,7 @@ struct type *ty_arith(struct type *a, struct type *b)
     if ((a->kind == TY_LLONG && b->kind == TY_ULONG && sizeof(long) == sizeof(long long)) ||
         (b->kind == TY_LLONG && a->kind == TY_ULONG && sizeof(long) == sizeof(long long)))
         return ty_basic[TY_ULLONG];
+
     return a->kind > b->kind ? a : b;
 }
 
@@ -293,6 +323,7 @@ struct type *ty_decay(struct type *t)
         return ty_pointer(t->of);
     if (t->kind == TY_FUNCTION)
         return ty_pointer(t);
+
     return ty_shared(t) || t->quals ? ty_unqualified(t) : t;
 }
 
@@ -306,6 +337,7 @@ static const char *quals_text(unsigned q)
 static const char *base_text(struct type *t, int tok)
 {
     const char *q = quals_text(t->quals & ~(unsigned)Q_RESTRICT);
+
     switch (t->kind) {
     case TY_UNKNOWN:
         refuse(tok, "the type of an expression here cannot be found out; assign it to a variable "
@@ -334,14 +366,18 @@ static const char *base_text(struct type *t, int tok)
 static const char *params_text(struct type *t, int tok)
 {
     struct buf b = { 0 };
+
     buf_add(&b, "(", 1);
     if (!t->params && !t->no_proto)
         buf_fmt(&b, "void");
+
     for (struct param *p = t->params; p; p = p->next)
         buf_fmt(&b, "%s%s", ty_text(p->type, p->name ? p->name : "", tok),
                 p->next || t->variadic ? ", " : "");
+
     if (t->variadic)
         buf_fmt(&b, "...");
+
     buf_add(&b, ")", 1);
     return b.s;
 }
@@ -349,6 +385,7 @@ static const char *params_text(struct type *t, int tok)
 const char *ty_text(struct type *t, const char *name, int tok)
 {
     const char *inner = name;
+
     for (;;) {
         switch (t->kind) {
         case TY_POINTER:
@@ -375,6 +412,7 @@ const char *ty_words(struct type *t)
 {
     struct buf b = { 0 };
     unsigned q = t->quals;
+
     buf_fmt(&b, "%s%s%s", q & Q_STRICT ? "strict " : "", q & Q_RELAXED ? "relaxed " : "",
             q & Q_CONST ? "const " : "");
     if (q & Q_SHARED) {
@@ -384,6 +422,7 @@ const char *ty_words(struct type *t)
         else if (t->block.value != 1)
             t->block.value ? buf_fmt(&b, "[%lld] ", t->block.value) : buf_fmt(&b, "[] ");
     }
+
     switch (t->kind) {
     case TY_POINTER:
         buf_fmt(&b, "%s *", ty_words(t->of));

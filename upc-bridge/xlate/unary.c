@@ -10,11 +10,15 @@
 const char *size_text(struct type *t, int tok)
 {
     struct type *el = ty_element(t);
+
     if (el->kind == TY_FUNCTION)
         refuse(tok, "a function has no size");
+
     if (t->kind == TY_ARRAY && !t->dim)
         refuse(tok, "the size of this array is not known here");
+
     const char *one = xl_fmt("sizeof(%s)", ty_text(ty_unqualified(el), "", tok));
+
     return t->kind == TY_ARRAY ? xl_fmt("(%s * %s)", ty_count(t), one) : one;
 }
 
@@ -33,6 +37,7 @@ static struct expr parse_sizeof(void)
     struct expr x;
     bool type_name = is_punct(pos, '(') && starts_type(pos + 1);
     bool was = pts_computed;
+
     if (type_name) {
         pos++;
         x = value_of(pos, parse_type_name());
@@ -42,25 +47,33 @@ static struct expr parse_sizeof(void)
     } else {
         x = parse_unary();
     }
+
     pts_computed = was; /* nothing is evaluated */
+
     struct expr r = value_of(a, ty_basic[TY_ULONG]);
     bool shared = ty_shared(x.type);
+
     if (kw != K_SIZEOF && kw != K_ALIGNOF && !shared)
         refuse(a, "%.*s needs a shared type or object, this is '%s'", toks[a].len, toks[a].text,
                ty_words(x.type));
+
     long long n = kw == K_SIZEOF       ? ty_size(x.type)
                   : kw == K_ELEMSIZEOF ? ty_size(ty_element(x.type))
                                        : -1;
+
     if (kw == K_BLOCKSIZEOF && !ty_element(x.type)->block.text)
         n = ty_element(x.type)->block.value;
+
     if (n >= 0) {
         r.is_const = true;
         r.value = n;
     } else if (kw == K_BLOCKSIZEOF || (shared && !ty_varies(x.type))) {
         r.threads = true;
     }
+
     if (x.bits && kw == K_SIZEOF)
         refuse(a, "a bit-field has no size");
+
     switch (kw) {
     case K_BLOCKSIZEOF:
         edit(a, pos, xl_fmt("((unsigned long)(%s))", ty_block_text(x.type)));
@@ -87,18 +100,24 @@ static struct expr address_of(int a)
 {
     struct expr x = parse_cast();
     struct expr r = value_of(a, NULL);
+
     if (x.bits)
         refuse(a, "a bit-field has no address");
+
     if (x.place) {
         r.type = ty_pointer(x.type);
+
         const char *text = place_text(&x); /* of a member: where it lies */
+
         edit(a, pos, text);
         pts_computed = true;
         return r;
     }
+
     if (!x.lvalue && x.type->kind != TY_FUNCTION && x.type->kind != TY_UNKNOWN &&
         x.type->kind != TY_RECORD)
         refuse(a, "'&' needs an object");
+
     r.type = ty_pointer(x.type);
     return r;
 }
@@ -107,6 +126,7 @@ static struct expr deref(int a)
 {
     struct expr x = parse_cast();
     struct expr r = { .a = a, .b = pos, .lvalue = true };
+
     if (x.place && x.type->kind == TY_ARRAY) {
         r.type = x.type->of;
         r.place = true;
@@ -114,6 +134,7 @@ static struct expr deref(int a)
         r.idx = x.idx;
         return r;
     }
+
     use_value(&x);
     if (x.type->kind == TY_UNKNOWN || x.type->kind == TY_OPAQUE)
         r.type = ty_basic[TY_UNKNOWN];
@@ -121,22 +142,28 @@ static struct expr deref(int a)
         refuse(a, "'*' needs a pointer, this is '%s'", ty_words(x.type));
     else
         r.type = x.type->of;
+
     if (ty_pts(x.type)) {
         r.place = true;
         r.base = render(x.a, x.b);
     }
+
     if (r.type->kind == TY_FUNCTION)
         r.lvalue = false;
+
     return r;
 }
 
 static struct expr sign(int a, unsigned op)
 {
     struct expr x = parse_cast();
+
     use_value(&x);
     if (!ty_arithmetic(x.type))
         refuse(a, "'%c' needs a number, this is '%s'", (char)op, ty_words(x.type));
+
     struct expr r = value_of(a, ty_promote(x.type));
+
     r.threads = x.threads;
     r.is_const = x.is_const;
     r.value = op == '-'   ? (long long)(0 - (unsigned long long)x.value)
@@ -144,6 +171,7 @@ static struct expr sign(int a, unsigned op)
                           : x.value;
     if (r.type->kind == TY_UINT)
         r.value = (unsigned)r.value;
+
     return r;
 }
 
@@ -169,25 +197,34 @@ static struct expr parse_unary_id(int a)
     if (toks[pos].len > 6 &&
         (strncmp(toks[pos].text, "__real", 6) == 0 || strncmp(toks[pos].text, "__imag", 6) == 0)) {
         pos++;
+
         struct expr x = parse_cast();
+
         use_value(&x);
+
         struct expr r = value_of(a, x.type);
+
         if (x.type->kind >= TY_CFLOAT && x.type->kind <= TY_CLDOUBLE)
             r.type = ty_basic[TY_FLOAT + (x.type->kind - TY_CFLOAT)];
+
         r.lvalue = x.lvalue;
         return r;
     }
+
     return parse_postfix();
 }
 
 struct expr parse_unary(void)
 {
     int a = pos;
+
     if (toks[pos].kind == T_ID)
         return parse_unary_id(a);
     if (toks[pos].kind != T_PUNCT)
         return parse_postfix();
+
     unsigned op = toks[pos].punct;
+
     switch (op) {
     case '&':
         pos++;
@@ -202,9 +239,13 @@ struct expr parse_unary(void)
         return sign(a, op);
     case '!': {
         pos++;
+
         struct expr x = parse_cast();
+
         use_condition(&x);
+
         struct expr r = value_of(a, ty_basic[TY_INT]);
+
         r.is_const = x.is_const;
         r.value = !x.value;
         r.threads = x.threads;
@@ -213,7 +254,9 @@ struct expr parse_unary(void)
     case P2('+', '+'):
     case P2('-', '-'): {
         pos++;
+
         struct expr x = parse_unary();
+
         x.a = a;
         step(&x, op == P2('+', '+'), false);
         return x;
@@ -230,42 +273,56 @@ struct expr parse_unary(void)
 static struct expr cast_or_literal(int a)
 {
     int level_was = deepest_name;
+
     pos++;
+
     struct type *t = parse_type_name();
+
     expect(')');
     deepest_name = level_was;
+
     if (is_punct(pos, '{')) {
         if (ty_shared(t))
             refuse(a, "a compound literal cannot be shared");
+
         int brace = pos;
+
         parse_initialiser(t);
         if (ty_pts(t))
             edit(a, pos, xl_fmt("(upcx_pts[1]){ %s }[0]", render(brace, pos)));
         else if (ty_involves_shared(t))
             edit(a, brace, xl_fmt("(%s)", ty_text(t, "", a)));
+
         struct expr e = value_of(a, t);
+
         e.lvalue = true;
         return parse_postfix_of(e);
     }
+
     struct expr x = parse_cast();
     struct expr r = value_of(a, ty_unqualified(t));
+
     if (t->kind == TY_ARRAY)
         refuse(a, "a cast to an array type");
+
     convert_to(&x, t, "cast", true);
     if (ty_pts(t)) {
         edit(a, pos, render(x.a, x.b));
     } else if (t->quals & Q_SHARED) {
         edit(a, pos, xl_fmt("((%s)%s)", ty_text(ty_unqualified(t), "", a), render(x.a, x.b)));
     }
+
     if (x.is_const && ty_integer(t)) {
         r.is_const = true;
         r.value = t->kind == TY_INT    ? (int)x.value
                   : t->kind == TY_UINT ? (long long)(unsigned)x.value
                                        : x.value;
+
         if (t->kind < TY_INT && t->kind != TY_UNKNOWN)
             /* small values need no thought; others are left to the compiler */
             r.is_const = r.value >= 0 && r.value <= 1;
     }
+
     r.threads = x.threads && ty_integer(t);
     r.null = x.is_const && x.value == 0 &&
              (ty_integer(t) ||
@@ -276,11 +333,13 @@ static struct expr cast_or_literal(int a)
 struct expr parse_cast(void)
 {
     struct expr e;
+
     deeper();
     if (is_punct(pos, '(') && starts_type(pos + 1))
         e = cast_or_literal(pos);
     else
         e = parse_unary();
+
     shallower();
     return e;
 }
@@ -294,6 +353,7 @@ bool builtin_is_form(const char *name)
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (strcmp(forms[i], name) == 0)
             return true;
+
     return false;
 }
 
@@ -354,6 +414,7 @@ struct type *builtin_result(const char *name)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strncmp(name, table[i].prefix, strlen(table[i].prefix)) == 0)
             return table[i].pointer ? ty_pointer(ty_basic[table[i].kind]) : ty_basic[table[i].kind];
+
     return ty_basic[TY_INT];
 }
 
@@ -362,11 +423,14 @@ struct type *builtin_result(const char *name)
 static bool same_generic(struct type *t, struct type *c)
 {
     const unsigned counts = Q_CONST | Q_VOLATILE | Q_SHARED | Q_STRICT | Q_RELAXED;
+
     if (t->kind != c->kind || !ty_same(t, c))
         return false;
+
     for (; t->kind == TY_POINTER && c->kind == TY_POINTER; t = t->of, c = c->of)
         if ((t->of->quals & counts) != (c->of->quals & counts) || t->of->kind != c->of->kind)
             return false;
+
     return true;
 }
 
@@ -375,28 +439,39 @@ static struct expr parse_generic(int a)
 {
     struct expr chosen = { .type = NULL };
     struct expr other = { .type = NULL };
+
     expect('(');
+
     struct expr c = parse_assign();
+
     use_value(&c);
+
     bool here = ty_involves_shared(c.type);
+
     while (accept(',')) {
         bool is_default = accept_kw(K_DEFAULT);
         struct type *t = is_default ? NULL : parse_type_name();
+
         here |= t && ty_involves_shared(t);
         expect(':');
+
         struct expr e = parse_assign();
+
         use_value(&e);
         if (is_default)
             other = e;
         else if (same_generic(t, c.type))
             chosen = e;
     }
+
     expect(')');
     chosen = chosen.type ? chosen : other;
     if (here && (c.type->kind == TY_UNKNOWN || !chosen.type))
         refuse(a, "no association of _Generic is known to fit '%s'", ty_words(c.type));
+
     if (here)
         edit(a, pos, xl_fmt("(%s)", render(chosen.a, chosen.b)));
+
     return value_of(a, chosen.type ? chosen.type : ty_basic[TY_UNKNOWN]);
 }
 
@@ -404,33 +479,47 @@ struct expr parse_builtin(const char *name)
 {
     int a = pos++;
     struct expr r;
+
     if (strcmp(name, "_Generic") == 0)
         return parse_generic(a);
+
     expect('(');
     if (strcmp(name, "__builtin_va_arg") == 0) {
         struct expr e = parse_assign();
+
         use_value(&e);
         expect(',');
+
         struct type *t = parse_type_name();
+
         expect(')');
         return value_of(a, t);
     }
+
     if (strcmp(name, "__builtin_choose_expr") == 0) {
         struct expr c = parse_assign();
+
         expect(',');
+
         struct expr x = parse_assign();
+
         use_value(&x);
         expect(',');
+
         struct expr y = parse_assign();
+
         use_value(&y);
         expect(')');
         return value_of(a, !c.is_const ? ty_basic[TY_UNKNOWN] : c.value ? x.type : y.type);
     }
+
     struct type *t = parse_type_name();
+
     expect(',');
     if (strcmp(name, "__builtin_offsetof") == 0) {
         if (toks[pos].kind != T_ID)
             refuse(pos, "a member's name is expected");
+
         for (pos++; !is_punct(pos, ')');) {
             if (accept('.')) {
                 if (toks[pos++].kind != T_ID)
@@ -442,12 +531,15 @@ struct expr parse_builtin(const char *name)
                 expect(']');
             }
         }
+
         r = value_of(a, ty_basic[TY_ULONG]);
     } else {
         if (ty_involves_shared(t) || ty_involves_shared(parse_type_name()))
             refuse(a, "%s with a shared type is not translated", name);
+
         r = value_of(a, ty_basic[TY_INT]);
     }
+
     expect(')');
     r.b = pos;
     return r;

@@ -35,6 +35,7 @@ struct buf {
     char *s;
     size_t len, cap;
 };
+
 void buf_add(struct buf *b, const char *s, size_t n);
 __attribute__((format(printf, 2, 3))) void buf_fmt(struct buf *b, const char *fmt, ...);
 
@@ -52,6 +53,7 @@ enum token_kind {
     T_PUNCT,
     T_UPC_PRAGMA
 };
+
 enum keyword {
     K_NONE,
     K_AUTO,
@@ -133,6 +135,7 @@ struct token {
     bool space;            /* white space stood before it */
     const char *directive; /* lines that stood before it and go out unchanged (#pragma) */
 };
+
 extern struct token *toks;
 extern int ntoks;
 const char *lex_file_name(int file);
@@ -187,6 +190,7 @@ enum type_kind {
     TY_ARRAY,
     TY_FUNCTION
 };
+
 enum {
     Q_CONST = 1,
     Q_VOLATILE = 2,
@@ -206,23 +210,27 @@ struct block {
     bool star;        /* [*], before the declarator is known */
     bool given;
 };
+
 struct member {
     const char *name; /* NULL: an unnamed structure or union inside */
     struct type *type;
     bool bits;
     struct member *next;
 };
+
 struct record {
     bool is_union, is_enum, complete;
     const char *tag; /* made up where the program gives none */
     int level;       /* scope it was declared in */
     struct member *members;
 };
+
 struct param {
     const char *name;
     struct type *type;
     struct param *next;
 };
+
 struct type {
     enum type_kind kind;
     unsigned quals;
@@ -237,6 +245,7 @@ struct type {
     struct param *params;
     bool variadic, no_proto;
 };
+
 extern struct type *ty_basic[TY_OPAQUE];
 struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b);
 struct type *ty_unqualified(struct type *t);
@@ -269,6 +278,7 @@ enum sym_kind {
     S_TYPEDEF,
     S_ENUM
 };
+
 struct sym {
     enum sym_kind kind;
     const char *name, *cname;
@@ -281,6 +291,7 @@ struct sym {
     const char *init, *init_type;
     struct sym *shadowed, *next_object;
 };
+
 struct sym *sym_find(const char *name);
 struct sym *sym_here(const char *name); /* this scope only */
 struct sym *sym_add(enum sym_kind kind, const char *name, struct type *type, int tok);
@@ -308,6 +319,7 @@ struct expr {
     const char *base, *idx;
     struct sym *sym;
 };
+
 struct expr fold_binary(unsigned op, struct expr x, struct expr y);
 
 /* ---- declare.c, declarator.c, specs.c ---- */
@@ -320,6 +332,7 @@ struct specs {
     int tok;
     const char *attributes;
 };
+
 struct decl {
     const char *name;
     struct type *type;
@@ -327,6 +340,7 @@ struct decl {
     const char *attributes, *asm_name;
     bool knr;
 };
+
 bool starts_type(int tok);
 void parse_specs(struct specs *s);
 void parse_declarator(struct decl *d, struct type *base, bool abstract_ok);

@@ -102,6 +102,7 @@ AMPHORA_INLINE void amphora_fence_before(int flags, int is_fence)
     else if ((flags & GASNETT_ATOMIC_RMB_PRE) && !is_fence)
         gasnett_local_rmb();
 }
+
 AMPHORA_INLINE void amphora_fence_after(int flags, int is_fence)
 {
     if ((flags & GASNETT_ATOMIC_WMB_POST) && !is_fence)
@@ -217,14 +218,17 @@ typedef gasnett_atomic_sval_t gasnett_strongatomic_sval_t;
 typedef struct {
     volatile amphora_word32_t amphora_value;
 } gasnett_atomic_t;
+
 /* Exactly the storage and the alignment of the integer: a pointer to any 4- or 8-byte scalar may be
  * cast to these. */
 typedef struct {
     volatile amphora_word32_t amphora_value;
 } gasnett_atomic32_t;
+
 typedef struct {
     volatile amphora_word64_t amphora_value;
 } gasnett_atomic64_t;
+
 typedef gasnett_atomic_t gasnett_strongatomic_t;
 typedef gasnett_atomic32_t gasnett_strongatomic32_t;
 typedef gasnett_atomic64_t gasnett_strongatomic64_t;

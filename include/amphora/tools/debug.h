@@ -64,6 +64,7 @@ typedef struct {
     int (*fnp)(int fd); /* writes a backtrace; non-zero: could not */
     int threadsupport;  /* may be used in a process of several threads */
 } gasnett_backtrace_type_t;
+
 /* A mechanism of the client's own: the client may define this variable. */
 extern gasnett_backtrace_type_t gasnett_backtrace_user;
 

@@ -82,6 +82,7 @@ AMPHORA_INLINE int amphora_mutex_is_mine(const gasnett_mutex_t *pl)
     return 0;
 #endif
 }
+
 AMPHORA_INLINE void amphora_mutex_note(gasnett_mutex_t *pl, int held)
 {
 #if AMPHORA_TOOLS_CHECK && AMPHORA_TOOLS_TRUE_LOCKS
@@ -104,6 +105,7 @@ AMPHORA_INLINE void amphora_mutex_init(gasnett_mutex_t *pl, AMPHORA_LOCK_PLACE)
     (void)line;
     amphora_mutex_note(pl, 0);
 }
+
 AMPHORA_INLINE int amphora_mutex_destroy_quietly(gasnett_mutex_t *pl)
 {
 #if AMPHORA_TOOLS_TRUE_LOCKS
@@ -113,12 +115,14 @@ AMPHORA_INLINE int amphora_mutex_destroy_quietly(gasnett_mutex_t *pl)
     return 0;
 #endif
 }
+
 AMPHORA_INLINE void amphora_mutex_destroy(gasnett_mutex_t *pl, AMPHORA_LOCK_PLACE)
 {
     AMPHORA_LOCK_CHECK(pl->owner == 0, "gasnett_mutex_destroy: the mutex is locked", pl);
     AMPHORA_LOCK_MUST(amphora_mutex_destroy_quietly(pl),
                       "gasnett_mutex_destroy: the mutex is locked or no mutex", pl);
 }
+
 AMPHORA_INLINE void amphora_mutex_lock(gasnett_mutex_t *pl, AMPHORA_LOCK_PLACE)
 {
     AMPHORA_LOCK_CHECK(!amphora_mutex_is_mine(pl),
@@ -129,6 +133,7 @@ AMPHORA_INLINE void amphora_mutex_lock(gasnett_mutex_t *pl, AMPHORA_LOCK_PLACE)
 #endif
     amphora_mutex_note(pl, 1);
 }
+
 AMPHORA_INLINE void amphora_mutex_unlock(gasnett_mutex_t *pl, AMPHORA_LOCK_PLACE)
 {
     AMPHORA_LOCK_CHECK(amphora_mutex_is_mine(pl),
@@ -139,6 +144,7 @@ AMPHORA_INLINE void amphora_mutex_unlock(gasnett_mutex_t *pl, AMPHORA_LOCK_PLACE
                       "gasnett_mutex_unlock: this is no valid mutex", pl);
 #endif
 }
+
 AMPHORA_INLINE int amphora_mutex_trylock(gasnett_mutex_t *pl)
 {
 #if AMPHORA_TOOLS_TRUE_LOCKS
@@ -151,6 +157,7 @@ AMPHORA_INLINE int amphora_mutex_trylock(gasnett_mutex_t *pl)
     amphora_mutex_note(pl, 1);
     return 0;
 }
+
 AMPHORA_INLINE void amphora_mutex_assert(gasnett_mutex_t *pl, int held, AMPHORA_LOCK_PLACE)
 {
     AMPHORA_LOCK_CHECK(amphora_mutex_is_mine(pl) == held,
@@ -191,6 +198,7 @@ AMPHORA_INLINE void amphora_cond_wait(gasnett_cond_t *pc, gasnett_mutex_t *pl, A
                       "gasnett_cond_wait: it or its mutex is not valid", pc);
     amphora_mutex_note(pl, 1);
 }
+
 AMPHORA_INLINE void amphora_cond_must(int err, const void *pc, const char *what, AMPHORA_LOCK_PLACE)
 {
     AMPHORA_LOCK_MUST(err, what, pc);
@@ -267,6 +275,7 @@ AMPHORA_INLINE void amphora_rwlock_init(gasnett_rwlock_t *pl, AMPHORA_LOCK_PLACE
     AMPHORA_LOCK_CHECK(!amphora_tools_rwlock_held(pl),
                        "gasnett_rwlock_init: this thread holds the lock", pl);
 }
+
 AMPHORA_INLINE void amphora_rwlock_destroy(gasnett_rwlock_t *pl, AMPHORA_LOCK_PLACE)
 {
     AMPHORA_LOCK_CHECK(!amphora_tools_rwlock_held(pl),
@@ -277,6 +286,7 @@ AMPHORA_INLINE void amphora_rwlock_destroy(gasnett_rwlock_t *pl, AMPHORA_LOCK_PL
 #endif
     (void)pl;
 }
+
 AMPHORA_INLINE void amphora_rwlock_rdlock(gasnett_rwlock_t *pl, AMPHORA_LOCK_PLACE)
 {
     AMPHORA_LOCK_CHECK(!amphora_tools_rwlock_held(pl),
@@ -288,6 +298,7 @@ AMPHORA_INLINE void amphora_rwlock_rdlock(gasnett_rwlock_t *pl, AMPHORA_LOCK_PLA
     (void)pl;
     AMPHORA_RWLOCK_NOTE(pl, 1);
 }
+
 AMPHORA_INLINE void amphora_rwlock_wrlock(gasnett_rwlock_t *pl, AMPHORA_LOCK_PLACE)
 {
     AMPHORA_LOCK_CHECK(!amphora_tools_rwlock_held(pl),
@@ -299,6 +310,7 @@ AMPHORA_INLINE void amphora_rwlock_wrlock(gasnett_rwlock_t *pl, AMPHORA_LOCK_PLA
     (void)pl;
     AMPHORA_RWLOCK_NOTE(pl, 2);
 }
+
 AMPHORA_INLINE void amphora_rwlock_unlock(gasnett_rwlock_t *pl, AMPHORA_LOCK_PLACE)
 {
     AMPHORA_LOCK_CHECK(amphora_tools_rwlock_held(pl),
@@ -310,6 +322,7 @@ AMPHORA_INLINE void amphora_rwlock_unlock(gasnett_rwlock_t *pl, AMPHORA_LOCK_PLA
 #endif
     (void)pl;
 }
+
 AMPHORA_INLINE int amphora_rwlock_try(gasnett_rwlock_t *pl, int kind)
 {
 #if AMPHORA_TOOLS_CHECK
@@ -326,6 +339,7 @@ AMPHORA_INLINE int amphora_rwlock_try(gasnett_rwlock_t *pl, int kind)
     AMPHORA_RWLOCK_NOTE(pl, kind);
     return 0;
 }
+
 AMPHORA_INLINE void amphora_rwlock_assert(gasnett_rwlock_t *pl, unsigned kinds, const char *what,
                                           AMPHORA_LOCK_PLACE)
 {

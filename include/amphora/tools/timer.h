@@ -29,6 +29,7 @@ AMPHORA_INLINE gasnett_tick_t gasnett_ticks_now(void)
 #elif PLATFORM_ARCH_AARCH64
     if (AMPHORA_LIKELY(amphora_tick_source == 1)) {
         gasnett_tick_t t;
+
         __asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(t));
         return t;
     }

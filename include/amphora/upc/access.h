@@ -22,6 +22,7 @@ AMPHORA_INLINE uintptr_t upc_near(upc_pts_t p)
 {
     struct upc_wide w = upc_pts_wide(p);
     uintptr_t here = upc_self.place[w.thread].here;
+
     return AMPHORA_LIKELY(here != 0) ? here + w.addr : 0;
 }
 

@@ -26,6 +26,7 @@ AMPHORA_INLINE upc_atomicdomain_t *upc_all_atomicdomain_alloc(upc_type_t type, u
     (void)hints;
     return amphora_upc_atomicdomain_alloc(type, ops, UPC_PTS_FORM);
 }
+
 /* Collective; NULL: nothing. */
 void upc_all_atomicdomain_free(upc_atomicdomain_t *domain);
 
@@ -39,6 +40,7 @@ AMPHORA_INLINE void upc_atomic_relaxed(upc_atomicdomain_t *domain, void *fetch, 
 {
     amphora_upc_atomic(domain, fetch, op, upc_pts_wide(target), operand1, operand2);
 }
+
 AMPHORA_INLINE void upc_atomic_strict(upc_atomicdomain_t *domain, void *fetch, upc_op_t op,
                                       upc_pts_t target, const void *operand1, const void *operand2)
 {

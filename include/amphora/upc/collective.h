@@ -34,18 +34,21 @@ AMPHORA_INLINE void upc_all_broadcast(upc_pts_t dst, upc_pts_t src, size_t nbyte
 {
     amphora_upc_all_broadcast(upc_pts_wide(dst), upc_pts_wide(src), nbytes, flags);
 }
+
 /* dst: shared [nbytes] char[nbytes * THREADS], src: shared [] char[nbytes * THREADS]: block t of
  * dst becomes block t of src. */
 AMPHORA_INLINE void upc_all_scatter(upc_pts_t dst, upc_pts_t src, size_t nbytes, upc_flag_t flags)
 {
     amphora_upc_all_scatter(upc_pts_wide(dst), upc_pts_wide(src), nbytes, flags);
 }
+
 /* The reverse: dst: shared [] char[nbytes * THREADS], src: shared [nbytes] char[nbytes *
  * THREADS]. */
 AMPHORA_INLINE void upc_all_gather(upc_pts_t dst, upc_pts_t src, size_t nbytes, upc_flag_t flags)
 {
     amphora_upc_all_gather(upc_pts_wide(dst), upc_pts_wide(src), nbytes, flags);
 }
+
 /* dst: shared [nbytes * THREADS] char[nbytes * THREADS * THREADS]: each block becomes src, shared
  * [nbytes] char[nbytes * THREADS]. */
 AMPHORA_INLINE void upc_all_gather_all(upc_pts_t dst, upc_pts_t src, size_t nbytes,
@@ -53,12 +56,14 @@ AMPHORA_INLINE void upc_all_gather_all(upc_pts_t dst, upc_pts_t src, size_t nbyt
 {
     amphora_upc_all_gather_all(upc_pts_wide(dst), upc_pts_wide(src), nbytes, flags);
 }
+
 /* dst, src: shared [nbytes * THREADS] char[nbytes * THREADS * THREADS]: part i of thread t's block
  * becomes part t of thread i's. */
 AMPHORA_INLINE void upc_all_exchange(upc_pts_t dst, upc_pts_t src, size_t nbytes, upc_flag_t flags)
 {
     amphora_upc_all_exchange(upc_pts_wide(dst), upc_pts_wide(src), nbytes, flags);
 }
+
 /* dst, src: shared [nbytes] char[nbytes * THREADS], perm: shared int[THREADS]: block perm[t] of dst
  * becomes block t of src. */
 AMPHORA_INLINE void upc_all_permute(upc_pts_t dst, upc_pts_t src, upc_pts_t perm, size_t nbytes,

@@ -53,6 +53,7 @@ struct upc_static {
     void (*initial)(void);
     struct upc_static *next;
 };
+
 void upc_static_add(struct upc_static *object);
 
 /* shared [block] T name[count] with linkage `storage` (nothing, or static).  block and count:
@@ -98,12 +99,15 @@ void upc_static_add(struct upc_static *object);
 struct upc_forall_scope {
     int outer, once;
 };
+
 AMPHORA_INLINE struct upc_forall_scope upc_forall_enter(void)
 {
     struct upc_forall_scope scope = { upc_self.forall, 1 };
+
     upc_self.forall = 1;
     return scope;
 }
+
 AMPHORA_INLINE void upc_forall_leave(struct upc_forall_scope *scope)
 {
     upc_self.forall = scope->outer;
@@ -113,6 +117,7 @@ AMPHORA_INLINE void upc_forall_leave(struct upc_forall_scope *scope)
 AMPHORA_INLINE int upc_mine_int(int64_t affinity)
 {
     int64_t thread;
+
     upc_floor_div(affinity, THREADS, &thread);
     return thread == MYTHREAD;
 }
@@ -190,8 +195,10 @@ AMPHORA_INLINE void *upc_cast(upc_pts_t p)
 {
     struct upc_wide w = upc_pts_wide(p);
     uintptr_t here = upc_self.place[w.thread].here;
+
     return here && w.addr ? (void *)(here + w.addr) : 0;
 }
+
 /* Both fields are UPC_CASTABLE_ALL or 0. */
 upc_thread_info_t upc_thread_info(size_t thread);
 

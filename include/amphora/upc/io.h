@@ -65,6 +65,7 @@ AMPHORA_INLINE upc_off_t upc_all_fread_shared(upc_file_t *fd, upc_pts_t buffer, 
 {
     return amphora_upc_fread_shared(fd, upc_pts_wide(buffer), blocksize, size, nmemb, flags);
 }
+
 AMPHORA_INLINE upc_off_t upc_all_fwrite_shared(upc_file_t *fd, upc_pts_t buffer, size_t blocksize,
                                                size_t size, size_t nmemb, upc_flag_t flags)
 {
@@ -78,11 +79,13 @@ typedef struct upc_local_memvec {
     void *baseaddr;
     size_t len;
 } upc_local_memvec_t;
+
 typedef struct upc_shared_memvec {
     upc_pts_t baseaddr; /* its phase counts bytes */
     size_t blocksize;   /* bytes; 0: indefinite */
     size_t len;
 } upc_shared_memvec_t;
+
 /* In order of offset. */
 typedef struct upc_filevec {
     upc_off_t offset;
@@ -109,6 +112,7 @@ AMPHORA_INLINE upc_off_t upc_all_fread_list_shared(upc_file_t *fd, size_t memvec
     return amphora_upc_list_shared(fd, memvec_entries, memvec, filevec_entries, filevec, flags,
                                    UPC_PTS_FORM, 0, 0);
 }
+
 AMPHORA_INLINE upc_off_t upc_all_fwrite_list_shared(upc_file_t *fd, size_t memvec_entries,
                                                     struct upc_shared_memvec const *memvec,
                                                     size_t filevec_entries,
@@ -131,11 +135,13 @@ AMPHORA_INLINE void upc_all_fread_shared_async(upc_file_t *fd, upc_pts_t buffer,
 {
     amphora_upc_fread_shared_async(fd, upc_pts_wide(buffer), blocksize, size, nmemb, flags);
 }
+
 AMPHORA_INLINE void upc_all_fwrite_shared_async(upc_file_t *fd, upc_pts_t buffer, size_t blocksize,
                                                 size_t size, size_t nmemb, upc_flag_t flags)
 {
     amphora_upc_fwrite_shared_async(fd, upc_pts_wide(buffer), blocksize, size, nmemb, flags);
 }
+
 void upc_all_fread_list_local_async(upc_file_t *fd, size_t memvec_entries,
                                     struct upc_local_memvec const *memvec, size_t filevec_entries,
                                     struct upc_filevec const *filevec, upc_flag_t flags);
@@ -151,6 +157,7 @@ AMPHORA_INLINE void upc_all_fread_list_shared_async(upc_file_t *fd, size_t memve
     (void)amphora_upc_list_shared(fd, memvec_entries, memvec, filevec_entries, filevec, flags,
                                   UPC_PTS_FORM, 0, 1);
 }
+
 AMPHORA_INLINE void upc_all_fwrite_list_shared_async(upc_file_t *fd, size_t memvec_entries,
                                                      struct upc_shared_memvec const *memvec,
                                                      size_t filevec_entries,

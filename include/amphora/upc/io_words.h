@@ -12,6 +12,7 @@ struct upc_hint {
     const char *key;
     const char *value;
 };
+
 typedef struct upc_hint upc_hint_t;
 
 #define UPC_RDONLY 1

@@ -39,6 +39,7 @@ AMPHORA_INLINE struct upc_wide upc_wide_of_packed(struct upc_packed p)
                           (uint32_t)(p.bits >> (UPC_PACKED_ADDR_BITS + UPC_PACKED_PHASE_BITS)),
                           (uint32_t)(p.bits >> UPC_PACKED_ADDR_BITS) &
                               (((uint32_t)1 << UPC_PACKED_PHASE_BITS) - 1) };
+
     return w;
 }
 
@@ -96,14 +97,17 @@ AMPHORA_INLINE uint32_t upc_pts_thread(upc_pts_t p)
 {
     return upc_pts_wide(p).thread;
 }
+
 AMPHORA_INLINE uint32_t upc_pts_phase(upc_pts_t p)
 {
     return upc_pts_wide(p).phase;
 }
+
 AMPHORA_INLINE uint64_t upc_pts_addr(upc_pts_t p)
 {
     return upc_pts_wide(p).addr;
 }
+
 AMPHORA_INLINE int upc_pts_is_null(upc_pts_t p)
 {
     return upc_pts_addr(p) == 0;
@@ -114,6 +118,7 @@ AMPHORA_INLINE int upc_pts_eq(upc_pts_t p, upc_pts_t q)
 {
     struct upc_wide a = upc_pts_wide(p);
     struct upc_wide b = upc_pts_wide(q);
+
     return a.addr == b.addr && a.thread == b.thread;
 }
 
@@ -132,6 +137,7 @@ struct upc_self {
     int forall;     /* a upc_forall with an affinity is being executed (6.6.2) */
     unsigned looks; /* strict reads and fences so far */
 };
+
 extern struct upc_self upc_self;
 
 #ifdef UPC_STATIC_THREADS
@@ -145,17 +151,21 @@ extern struct upc_self upc_self;
 AMPHORA_INLINE int64_t upc_floor_div(int64_t a, int64_t b, int64_t *rest)
 {
     int64_t quotient;
+
     if (AMPHORA_LIKELY(((uint64_t)a | (uint64_t)b) >> 32 == 0)) {
         quotient = (int64_t)((uint32_t)a / (uint32_t)b);
         *rest = (int64_t)((uint32_t)a % (uint32_t)b);
         return quotient;
     }
+
     quotient = a / b;
     *rest = a - quotient * b;
+
     if (*rest < 0) {
         *rest += b;
         quotient--;
     }
+
     return quotient;
 }
 
@@ -163,32 +173,39 @@ AMPHORA_INLINE int64_t upc_floor_div(int64_t a, int64_t b, int64_t *rest)
 AMPHORA_INLINE upc_pts_t upc_pts_next(upc_pts_t p, size_t elem_size, size_t block)
 {
     struct upc_wide w = upc_pts_wide(p);
+
     if (block == 0 || (block > 1 && w.phase + 1 < block)) {
         w.phase = block ? w.phase + 1 : 0;
         w.addr += elem_size;
         return upc_pts_of_wide(w);
     }
+
     w.addr -= block > 1 ? w.phase * elem_size : 0;
     w.phase = 0;
+
     if (++w.thread == (uint32_t)THREADS) {
         w.thread = 0;
         w.addr += block * elem_size;
     }
+
     return upc_pts_of_wide(w);
 }
 
 AMPHORA_INLINE upc_pts_t upc_pts_previous(upc_pts_t p, size_t elem_size, size_t block)
 {
     struct upc_wide w = upc_pts_wide(p);
+
     if (block == 0 || (block > 1 && w.phase > 0)) {
         w.phase = block ? w.phase - 1 : 0;
         w.addr -= elem_size;
         return upc_pts_of_wide(w);
     }
+
     if (w.thread-- == 0) {
         w.thread = (uint32_t)THREADS - 1;
         w.addr -= block * elem_size;
     }
+
     w.phase = (uint32_t)(block - 1);
     w.addr += (block - 1) * elem_size;
     return upc_pts_of_wide(w);
@@ -203,22 +220,27 @@ AMPHORA_INLINE upc_pts_t upc_pts_add(upc_pts_t p, size_t elem_size, size_t block
     int64_t thread;
     int64_t blocks = inc;
     int64_t rows;
+
     if (__builtin_constant_p(inc == 1) && inc == 1)
         return upc_pts_next(p, elem_size, block);
     if (__builtin_constant_p(inc == -1) && inc == -1)
         return upc_pts_previous(p, elem_size, block);
+
     if (block == 0) {
         w.addr += (uint64_t)inc * elem_size;
         w.phase = 0;
         return upc_pts_of_wide(w);
     }
+
     if (block > 1)
         blocks = upc_floor_div((int64_t)w.phase + inc, (int64_t)block, &phase);
+
     rows = upc_floor_div((int64_t)w.thread + blocks, THREADS, &thread);
     w.addr += (uint64_t)(phase - (block > 1 ? (int64_t)w.phase : 0) + rows * (int64_t)block) *
               elem_size;
     w.thread = (uint32_t)thread;
     w.phase = (uint32_t)phase;
+
     return upc_pts_of_wide(w);
 }
 
@@ -230,8 +252,10 @@ AMPHORA_INLINE ptrdiff_t upc_pts_sub(upc_pts_t p, upc_pts_t q, size_t elem_size,
     int64_t elems = (int64_t)(a.addr - b.addr) / (int64_t)elem_size;
     int64_t phases;
     int64_t threads = (int64_t)a.thread - (int64_t)b.thread;
+
     if (block == 0)
         return (ptrdiff_t)elems;
+
     phases = block > 1 ? (int64_t)a.phase - (int64_t)b.phase : 0;
     return (ptrdiff_t)(((elems - phases) / (int64_t)block * THREADS + threads) * (int64_t)block +
                        phases);
@@ -244,11 +268,13 @@ AMPHORA_INLINE int upc_pts_cmp(upc_pts_t p, upc_pts_t q, size_t elem_size, size_
     struct upc_wide a = upc_pts_wide(p);
     struct upc_wide b = upc_pts_wide(q);
     int64_t d = (int64_t)(a.addr - b.addr);
+
     if (block) {
         d -= block > 1 ? ((int64_t)a.phase - (int64_t)b.phase) * (int64_t)elem_size : 0;
         d = d ? d : (int64_t)a.thread - (int64_t)b.thread;
         d = d || block == 1 ? d : (int64_t)a.phase - (int64_t)b.phase;
     }
+
     return (d > 0) - (d < 0);
 }
 
@@ -256,6 +282,7 @@ AMPHORA_INLINE int upc_pts_cmp(upc_pts_t p, upc_pts_t q, size_t elem_size, size_
 AMPHORA_INLINE upc_pts_t upc_pts_offset(upc_pts_t p, size_t bytes)
 {
     struct upc_wide w = upc_pts_wide(p);
+
     w.addr += bytes;
     w.phase = 0;
     return upc_pts_of_wide(w);
@@ -268,8 +295,10 @@ AMPHORA_INLINE upc_pts_t upc_pts_recast(upc_pts_t p, size_t elem_from, size_t bl
                                         size_t elem_to, size_t block_to)
 {
     struct upc_wide w = upc_pts_wide(p);
+
     if (elem_from != elem_to || block_from != block_to || block_to <= 1)
         w.phase = 0;
+
     return upc_pts_of_wide(w);
 }
 
@@ -282,10 +311,13 @@ AMPHORA_INLINE void *upc_pts_local(upc_pts_t p)
 {
     struct upc_wide w = upc_pts_wide(p);
     uintptr_t here = upc_self.place[w.thread].here;
+
     if (AMPHORA_UNLIKELY(w.addr == 0))
         return 0;
+
     if (AMPHORA_UNLIKELY(!here))
         upc_not_local(w);
+
     return (void *)(here + w.addr);
 }
 
@@ -302,6 +334,7 @@ AMPHORA_INLINE size_t upc_threadof(upc_pts_t p)
 {
     return upc_pts_thread(p);
 }
+
 AMPHORA_INLINE size_t upc_phaseof(upc_pts_t p)
 {
     return upc_pts_phase(p);
@@ -311,6 +344,7 @@ AMPHORA_INLINE size_t upc_phaseof(upc_pts_t p)
 AMPHORA_INLINE upc_pts_t upc_resetphase(upc_pts_t p)
 {
     struct upc_wide w = upc_pts_wide(p);
+
     w.phase = 0;
     return upc_pts_of_wide(w);
 }
@@ -328,8 +362,10 @@ AMPHORA_INLINE size_t upc_affinitysize(size_t totalsize, size_t nbytes, size_t t
 {
     size_t blocks, rest;
     size_t threads = (size_t)THREADS;
+
     if (nbytes == 0 || totalsize <= nbytes)
         return threadid == 0 ? totalsize : 0;
+
     blocks = totalsize / nbytes;
     rest = totalsize % nbytes;
     return (blocks / threads + (threadid < blocks % threads)) * nbytes +

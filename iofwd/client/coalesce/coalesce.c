@@ -60,11 +60,13 @@ static bool enter(struct collector *c)
 {
     for (unsigned spins = 0;; spins++) {
         uintptr_t nobody = 0;
+
         if (atomic_compare_exchange_weak_explicit(&c->owner, &nobody, self(), memory_order_acquire,
                                                   memory_order_relaxed))
             return true;
         if (nobody == self())
             return false;
+
         if (spins > 100)
             sched_yield();
         else
@@ -81,13 +83,17 @@ static void stand_in_crowd(struct collector *c, bool in)
 {
     struct collector *_Atomic *crowd =
         all.crowd[atomic_load_explicit(&c->identity, memory_order_relaxed) % CROWDS];
+
     unsigned i = 0;
+
     for (struct collector *was = in ? NULL : c; i < CROWD; i++, was = in ? NULL : c)
         if (atomic_load_explicit(&crowd[i], memory_order_relaxed) == was &&
             atomic_compare_exchange_strong(&crowd[i], &was, in ? c : NULL))
             break;
+
     if (in)
         c->uncrowded = i == CROWD;
+
     if (c->uncrowded)
         atomic_fetch_add(&all.uncrowded, in ? 1 : UINT32_MAX);
 }
@@ -95,8 +101,10 @@ static void stand_in_crowd(struct collector *c, bool in)
 static void set_mode(struct collector *c, enum mode mode)
 {
     enum mode old = atomic_exchange(&c->mode, mode);
+
     if ((old == IDLE) == (mode == IDLE))
         return;
+
     stand_in_crowd(c, mode != IDLE);
     atomic_fetch_add(&all.dirty, mode == IDLE ? UINT32_MAX : 1);
 }
@@ -109,6 +117,7 @@ static bool enter_for(struct collector *c, const struct amph_fwd_file *file)
     if (atomic_load_explicit(&c->handle, memory_order_relaxed) == file->part[0].handle &&
         c->server == file->part[0].server)
         return true;
+
     leave(c);
     return false;
 }
@@ -117,9 +126,11 @@ static struct collector *find(const struct amph_fwd_file *file)
 {
     uint64_t handle = file->part[0].handle;
     struct collector *c = atomic_load_explicit(&all.bucket[handle % BUCKETS], memory_order_acquire);
+
     while (c && (atomic_load_explicit(&c->handle, memory_order_relaxed) != handle ||
                  c->server != file->part[0].server))
         c = c->next;
+
     return c;
 }
 
@@ -130,16 +141,21 @@ static _Atomic bool making; /* somebody is in find_or_make */
 static struct collector *find_or_make(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     struct collector *c = find(file);
+
     struct collector *_Atomic *bucket = &all.bucket[file->part[0].handle % BUCKETS];
     if (c || amph_fwd_file_waits(file))
         return c;
     if (atomic_exchange(&making, true))
         return NULL; /* somebody is at it: this call is not collected */
+
     for (c = atomic_load(bucket); c && atomic_load(&c->handle) != 0; c = c->next)
         ;
+
     bool fresh = !c;
+
     if (fresh && (c = calloc(1, sizeof *c)))
         c->next = atomic_load(bucket);
+
     if (c) {
         c->file = *file;
         c->cl = cl;
@@ -153,6 +169,7 @@ static struct collector *find_or_make(struct amph_fwd_client *cl, const struct a
         if (fresh)
             atomic_store_explicit(bucket, c, memory_order_release);
     }
+
     atomic_store(&making, false);
     return c;
 }
@@ -163,7 +180,9 @@ static void settle(struct collector *c)
 {
     if (c->mode == IDLE)
         return;
+
     amph_client_blocks_flush(c);
+
     /* what appends has moved the offset at the server itself */
     if (c->by_offset && !(c->mode == WRITING && c->append)) {
         off_t now;
@@ -171,9 +190,11 @@ static void settle(struct collector *c)
             .file = &c->file, .off = c->pos, .whence = SEEK_SET, .pos = &now
         };
         int err = amph_client_call(c->cl, AMPH_FWD_LSEEK, &a);
+
         if (c->mode == WRITING)
             amph_client_blocks_error(c, err);
     }
+
     set_mode(c, IDLE);
 }
 
@@ -199,19 +220,24 @@ static bool is_able(struct collector *c, enum mode mode)
     int flags = 0;
     struct amph_fwd_args_fstat fstat_args = { .file = &c->file, .st = &st };
     struct amph_fwd_args_getflags flags_args = { .file = &c->file, .flags = &flags };
+
     if (!c->checked) {
         c->checked = true;
+
         bool regular = amph_client_call(c->cl, AMPH_FWD_FSTAT, &fstat_args) == 0 &&
                        S_ISREG(st.st_mode);
+
         if (!atomic_load(&c->identity))
             atomic_store(&c->identity, regular
                                            ? (st.st_ino * UINT64_C(0x9e3779b97f4a7c15) >> 16) | 1
                                            : UINT64_MAX);
+
         c->able = regular && amph_client_call(c->cl, AMPH_FWD_GETFLAGS, &flags_args) == 0 &&
                   !(flags & (O_DIRECT | O_SYNC | O_DSYNC | O_PATH));
         c->append = flags & O_APPEND;
         c->access = flags & O_ACCMODE;
     }
+
     return c->able && (c->access == O_RDWR || c->access == (mode == WRITING ? O_WRONLY : O_RDONLY));
 }
 
@@ -219,20 +245,24 @@ static bool begin(struct collector *c, enum mode mode, bool by_offset, off_t off
 {
     if (!is_able(c, mode) || !amph_client_blocks_room(c))
         return false;
+
     bool appends = mode == WRITING && c->append;
     if (!by_offset && appends)
         return false; /* where pwrite goes then is the file system's business */
     if (by_offset && !appends && !c->alone && c->announced != mode)
         return false;
+
     c->pos = off;
     if (by_offset && !appends) {
         struct amph_fwd_args_lseek a = { .file = &c->file, .whence = SEEK_CUR, .pos = &c->pos };
         if (amph_client_call(c->cl, AMPH_FWD_LSEEK, &a))
             return false;
     }
+
     c->by_offset = by_offset;
     c->ended = false;
     set_mode(c, mode);
+
     return true;
 }
 
@@ -241,9 +271,11 @@ static bool is_run(struct collector *c, enum mode mode, bool by_offset, off_t of
 {
     bool run = c->last == mode && c->last_by_offset == by_offset &&
                (by_offset || c->last_end == off);
+
     c->last = len <= SMALL ? mode : IDLE;
     c->last_by_offset = by_offset;
     c->last_end = off + (off_t)len;
+
     return (all.session && run && len <= SMALL) || c->announced == mode;
 }
 
@@ -254,11 +286,14 @@ static bool prepare(struct collector *c, enum mode mode, bool by_offset, off_t o
     bool dead = c->mode == WRITING && !c->on_heap &&
                 atomic_load_explicit(&c->link->state, memory_order_acquire) !=
                     AMPH_CLIENT_LINK_READY;
+
     if (c->mode != IDLE && (dead || c->mode != mode || c->by_offset != by_offset ||
                             (!by_offset && off != c->pos) || len > SMALL))
         settle(c);
+
     if (c->mode == mode)
         return true;
+
     return run && len && !c->late && begin(c, mode, by_offset, off);
 }
 
@@ -267,10 +302,12 @@ static void count_announced(struct collector *c, size_t len)
 {
     if (c->announced == IDLE)
         return;
+
     c->bytes_left -= len < c->bytes_left ? len : c->bytes_left;
     c->calls_left -= c->calls_left > 0;
     if (c->bytes_left && c->calls_left)
         return;
+
     c->announced = IDLE;
     settle(c); /* all is there: it is executed before the last call returns */
 }
@@ -291,16 +328,20 @@ static bool each_other(const struct collector *c, enum mode mode,
                        off_t to)
 {
     struct collector *_Atomic *crowd = all.crowd[atomic_load(&c->identity) % CROWDS];
+
     bool any = false;
+
     for (unsigned i = 0; i < CROWD; i++) {
         struct collector *o = atomic_load_explicit(&crowd[i], memory_order_acquire);
         any |= is_other(c, o, mode) && visit(o, from, to);
     }
+
     for (unsigned i = 0; i < BUCKETS && atomic_load_explicit(&all.uncrowded, memory_order_relaxed);
          i++)
         for (struct collector *o = atomic_load_explicit(&all.bucket[i], memory_order_acquire); o;
              o = o->next)
             any |= is_other(c, o, mode) && visit(o, from, to);
+
     return any;
 }
 
@@ -319,9 +360,12 @@ static bool settle_between(struct collector *o, off_t from, off_t to)
 {
     if (!enter(o))
         return false;
+
     bool touches = amph_client_blocks_touch(o, from, to);
+
     if (touches)
         settle(o);
+
     leave(o);
     return touches;
 }
@@ -344,9 +388,11 @@ static void read_beside(struct collector *c, const struct amph_client_data *d)
 {
     if (!enter_for(c, d->file))
         return;
+
     off_t from = c->pos;
     bool held = (d->placed ? !c->by_offset && d->off == c->pos : c->by_offset) &&
                 amph_client_blocks_hold(c, d->len);
+
     leave(c);
     if (!held)
         settle_others(c, READING, 0, INT64_MAX);
@@ -363,8 +409,10 @@ static void write_beside(struct collector *c, struct amph_fwd_client *cl,
     off_t from = d->placed ? d->off : c->pos;
     bool known = !c->append && (d->placed || (atomic_load(&c->mode) != IDLE && c->by_offset));
     struct amph_fwd_args_lseek a = { .file = d->file, .whence = SEEK_CUR, .pos = &from };
+
     if (!known && !c->append && c->alone)
         known = amph_client_call(cl, AMPH_FWD_LSEEK, &a) == 0;
+
     if (known)
         settle_others(c, WRITING, from, end_of(from, d->len));
     else
@@ -378,11 +426,13 @@ static void meet_others(struct collector *c, struct amph_fwd_client *cl,
     if (atomic_load_explicit(&all.dirty, memory_order_relaxed) <=
         (atomic_load_explicit(&c->mode, memory_order_relaxed) != IDLE))
         return;
+
     if (!atomic_load(&c->identity) && enter_for(c, d->file)) {
         c->cl = cl;
         is_able(c, mode);
         leave(c);
     }
+
     if (has_others(c, mode) && mode == READING)
         read_beside(c, d);
     else if (has_others(c, mode))
@@ -397,9 +447,11 @@ static void read_on(struct collector *c, struct amph_fwd_client *cl,
     union amph_fwd_args u;
     struct amph_client_data rest = *d;
     size_t more = 0;
+
     if (!atomic_load(&all.dirty) || !settle_others(c, READING, 0, INT64_MAX) ||
         !enter_for(c, d->file))
         return;
+
     settle(c);
     rest.data += *d->done_p;
     rest.off += (off_t)*d->done_p;
@@ -407,6 +459,7 @@ static void read_on(struct collector *c, struct amph_fwd_client *cl,
     rest.done_p = &more;
     if (amph_client_call(cl, amph_client_data_record(&rest, &u), &u) == 0)
         *d->done_p += more;
+
     leave(c);
 }
 
@@ -415,6 +468,7 @@ static void read_on(struct collector *c, struct amph_fwd_client *cl,
 static int take_late(struct collector *c)
 {
     int err = c->late;
+
     c->late = 0;
     return err;
 }
@@ -424,23 +478,31 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call,
 {
     enum mode mode = d->reads ? READING : WRITING;
     struct collector *c = find(d->file);
+
     if (!c && ((all.session && d->len <= SMALL) ||
                atomic_load_explicit(&all.dirty, memory_order_relaxed)))
         c = find_or_make(call->client, d->file);
+
     if (c)
         meet_others(c, call->client, d, mode);
     else if (atomic_load_explicit(&all.dirty, memory_order_relaxed))
         amph_client_coalesce_flush_all();
+
     if (!c || !enter_for(c, d->file))
         return amph_layer_pass(self->next, call);
+
     c->cl = call->client;
+
     bool collected = prepare(c, mode, !d->placed, d->off, d->len);
     int err = take_late(c);
+
     if (!err && collected)
         collected = mode == WRITING ? amph_client_blocks_append(c, d)
                                     : amph_client_blocks_serve(c, d);
+
     if (!err && collected) {
         bool announced = c->announced != IDLE;
+
         count_announced(c, *d->done_p);
         if (announced && c->announced == IDLE)
             /* else the next call reports what has become known: the data of this one is taken, so
@@ -451,9 +513,11 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call,
         err = amph_layer_pass(self->next, call);
         count_announced(c, err ? 0 : *d->done_p);
     }
+
     leave(c);
     if (mode == READING && !err && *d->done_p < d->len)
         read_on(c, call->client, d);
+
     return err;
 }
 
@@ -465,24 +529,30 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
                    call->id == AMPH_FWD_FDATASYNC;
     bool waits = call->id == AMPH_FWD_WAITLOCK || call->id == AMPH_FWD_PWAITLOCK ||
                  call->id == AMPH_FWD_FLOCK;
+
     if (!enter_for(c, amph_fwd_call_file(&amph_fwd_calls[call->id], &call->u)))
         return amph_layer_pass(self->next, call);
+
     settle(c);
     if (call->id == AMPH_FWD_SETFLAGS) {
         c->checked = false;
         atomic_store(&c->identity, 0);
     }
+
     if (waits) { /* other threads go on with the file, and the process may fork */
         leave(c);
         return amph_layer_pass(self->next, call);
     }
+
     int late = reports ? take_late(c) : 0;
     int err = amph_layer_pass(self->next, call);
+
     if (call->id == AMPH_FWD_CLOSE) {
         free(c->heap);
         c->heap = NULL;
         atomic_store(&c->handle, 0);
     }
+
     leave(c);
     return late ? late : err;
 }
@@ -492,8 +562,10 @@ static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     int err = amph_layer_pass(self->next, call);
     struct collector *c = err ? NULL : find_or_make(call->client, call->u.open.file);
+
     if (c)
         c->alone = true;
+
     return err;
 }
 
@@ -508,6 +580,7 @@ void amph_client_coalesce_import_exclusive(struct amph_fwd_client *cl,
 size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes)
 {
     size_t at = 0;
+
     for (unsigned i = 0; i < BUCKETS && all.session; i++)
         for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c;
              c = c->next) {
@@ -515,12 +588,16 @@ size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes)
             int n = handle && c->alone ? snprintf(buf + at, len_bytes - at,
                                                   AMPH_CLIENT_EXCLUSIVE_FORMAT, c->server, handle)
                                        : 0;
+
             if (n < 0 || (size_t)n >= len_bytes - at)
                 break;
+
             at += (size_t)n;
         }
+
     if (len_bytes)
         buf[at] = 0; /* one that did not fit may have been begun */
+
     return at;
 }
 
@@ -543,6 +620,7 @@ static bool is_about_all(const struct amph_fwd_call *call)
         [AMPH_FWD_SETLOCK] = true, [AMPH_FWD_WAITLOCK] = true, [AMPH_FWD_PSETLOCK] = true, [AMPH_FWD_PWAITLOCK] = true,
         [AMPH_FWD_FLOCK] = true, [AMPH_FWD_SHAREMAP] = true, [AMPH_FWD_NEXTDATA] = true,
     };
+
     /* clang-format on */
     return of_file[call->id] || (call->id == AMPH_FWD_LSEEK && call->u.lseek.whence > SEEK_CUR);
 }
@@ -550,21 +628,27 @@ static bool is_about_all(const struct amph_fwd_call *call)
 static int collect_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     struct amph_client_data d;
+
     if (!call->client || !atomic_load_explicit(&all.in_use, memory_order_relaxed) ||
         atomic_load_explicit(&all.over, memory_order_relaxed))
         return amph_layer_pass(self->next, call);
+
     if (amph_client_data_of(call->id, &call->u, &d) && !d.file->rwf)
         return amph_fwd_file_waits(d.file) ? amph_layer_pass(self->next, call)
                                            : do_data(self, call, &d);
+
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
     const struct amph_fwd_file *file = desc->nargs && desc->arg[0].word == FWD_IN_FILE
                                            ? amph_fwd_call_file(desc, &call->u)
                                            : NULL;
     struct collector *c = file ? find(file) : NULL;
+
     if (atomic_load(&all.dirty) && (!c || is_about_all(call)))
         amph_client_coalesce_flush_all();
+
     if (all.session && call->id == AMPH_FWD_OPEN)
         return open_call(self, call);
+
     return c ? do_file(self, call, c) : amph_layer_pass(self->next, call);
 }
 
@@ -576,6 +660,7 @@ static void forget_parent(void)
         for (struct collector *c = atomic_load(&all.bucket[i]); c; c = c->next) {
             if (atomic_load(&c->owner) == self()) /* below a signal handler: goes on where it was */
                 continue;
+
             set_mode(c, IDLE);
             c->announced = IDLE;
             c->alone = false;
@@ -584,6 +669,7 @@ static void forget_parent(void)
             c->late = 0;
             leave(c);
         }
+
     amph_client_blocks_forget();
     atomic_store(&making, false);
 }
@@ -592,12 +678,16 @@ static void collect_event(const struct amph_layer *self, enum amph_layer_event e
 {
     bool shares = event == AMPH_LAYER_FORK_BEFORE || event == AMPH_LAYER_FORK_PARENT ||
                   event == AMPH_LAYER_EXEC || event == AMPH_LAYER_SHARE;
+
     if (shares)
         share_all();
+
     if (shares || event == AMPH_LAYER_EXIT)
         amph_client_coalesce_flush_all();
+
     if (event == AMPH_LAYER_FORK_CHILD)
         forget_parent();
+
     if (event == AMPH_LAYER_EXIT)
         atomic_store(&all.over, true);
 }
@@ -609,11 +699,14 @@ static struct amph_layer layer = {
 void amph_client_coalesce_open(void)
 {
     static bool added;
+
     all.session = amph_env_enum(AMPH_ENV_IOFWD_CONSISTENCY) == 1;
     if (all.session)
         atomic_store(&all.in_use, true);
+
     if (!added)
         amph_layer_add(&layer);
+
     added = true;
 }
 
@@ -629,15 +722,19 @@ int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_
                                   bool write, uint64_t bytes, unsigned calls)
 {
     atomic_store(&all.in_use, true);
+
     struct collector *c = find_or_make(cl, file);
     if (!c || !enter_for(c, file))
         return amph_fwd_file_waits(file) ? 0 : ENOMEM;
+
     c->cl = cl;
     settle(c);
     c->announced = bytes && calls ? (write ? WRITING : READING) : IDLE;
     c->bytes_left = bytes;
     c->calls_left = calls;
+
     int err = take_late(c);
+
     leave(c);
     return err;
 }

@@ -54,11 +54,13 @@ void amph_client_failover_rotate(struct amph_fwd_client *cl)
 int amph_client_server_home(struct amph_fwd_client *cl)
 {
     struct amph_client_link *link;
+
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         amph_client_failover_rotate(cl);
         if (amph_client_link_to(cl, cl->servers[0], &link) == 0)
             return 0;
     }
+
     return EIO;
 }
 
@@ -78,14 +80,19 @@ static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *fil
     off_t base = 0;
     struct amph_fwd_args_lseek seek = { .file = file, .whence = SEEK_CUR, .pos = &base };
     struct amph_fwd_args_fstat look = { .file = file, .st = &st };
+
     if (lock->l_whence == SEEK_CUR && amph_client_once(cl, AMPH_FWD_LSEEK, &seek))
         return false;
     if (lock->l_whence == SEEK_END && amph_client_once(cl, AMPH_FWD_FSTAT, &look))
         return false;
+
     if (lock->l_whence == SEEK_END)
         base = st.st_size;
+
     r->from = base + lock->l_start + (lock->l_len < 0 ? lock->l_len : 0);
+
     bool to_end = lock->l_len == 0 || lock->l_len > FWD_RANGE_END - r->from;
+
     r->to = lock->l_len < 0 ? base + lock->l_start : to_end ? FWD_RANGE_END : r->from + lock->l_len;
     r->type = lock->l_type;
     return true;
@@ -97,11 +104,13 @@ static void note_lock(struct amph_fwd_client *cl, struct amph_client_record *e,
     struct amph_client_sigguard g;
     struct amph_fwd_range r = { .kind = kind };
     bool known = range_of(cl, file, lock, &r);
+
     amph_client_records_lock(&g);
     if (known && r.type == F_UNLCK && r.from == 0 && r.to == FWD_RANGE_END)
         amph_fwd_ranges_forget(&e->locks, kind);
     else if (!known || !amph_fwd_ranges_set(&e->locks, r))
         e->locks.unknown = true;
+
     amph_client_records_unlock(&g);
 }
 
@@ -144,8 +153,10 @@ static void note_getdents(struct amph_fwd_client *cl, struct amph_client_record 
                           const union amph_fwd_args *u)
 {
     const struct amph_fwd_args_getdents *a = &u->getdents;
+
     for (size_t at = 0; at + offsetof(struct dirent64, d_name) < *a->entries_len;) {
         const struct dirent64 *d = (const struct dirent64 *)((const char *)a->entries + at);
+
         atomic_store(&e->shared->pos, d->d_off);
         at += d->d_reclen ? d->d_reclen : *a->entries_len;
     }
@@ -187,6 +198,7 @@ static void note_punlock(struct amph_fwd_client *cl, struct amph_client_record *
                          const union amph_fwd_args *u)
 {
     struct amph_client_sigguard g;
+
     amph_client_records_lock(&g);
     amph_fwd_ranges_forget(&e->locks, AMPH_CLIENT_LOCK_OF_PROCESS);
     amph_client_records_unlock(&g);
@@ -218,6 +230,7 @@ static void note(struct amph_fwd_client *cl, enum amph_fwd_id id, const union am
         amph_client_record_add(cl, &u->open);
     else if (id == AMPH_FWD_RENAME)
         amph_client_record_renamed(&u->rename);
+
     if (e && notes[id])
         notes[id](cl, e, u);
 }
@@ -262,6 +275,7 @@ static bool may_repeat(enum amph_fwd_id id, const union amph_fwd_args *u,
 {
     if (appends(id, u, e))
         return false;
+
     return amph_fwd_calls[id].flags & FWD_CALL_RETRY || (repeats[id] && repeats[id](u, e));
 }
 
@@ -281,6 +295,7 @@ static bool any_dead(const struct amph_fwd_client *cl, const struct amph_fwd_fil
     for (uint32_t i = 0; i < file->nparts && i < AMPH_FWD_PARTS_MAX; i++)
         if (amph_client_server_is_dead(cl, file->part[i].server))
             return true;
+
     return false;
 }
 
@@ -293,24 +308,31 @@ static int put_names(struct amph_fwd_client *cl, const struct amph_fwd_call_desc
         uint8_t word = desc->arg[i].word;
         const struct amph_fwd_file **at = (const struct amph_fwd_file **)((char *)args +
                                                                           desc->arg[i].client_at);
+
         if ((word != FWD_IN_FILE && word != FWD_IN_PATH) || !*at || (*at)->nparts == 0)
             continue;
+
         struct amph_client_record *e = amph_client_record_find(*at);
+
         if (!e) {
             if (amph_client_server_is_dead(cl, (*at)->part[0].server))
                 return EIO;
+
             continue;
         }
+
         if (amph_client_record_recover(cl, e) != 0)
             return EIO;
         if (amph_client_ref_same(&e->held, &e->name) && !any_dead(cl, *at))
             continue;
+
         r->file[r->n].at = at;
         r->file[r->n].was = *at;
         r->file[r->n].now =
             (struct amph_fwd_file){ .nparts = 1, .rwf = (*at)->rwf, .part = { e->held } };
         *at = &r->file[r->n++].now;
     }
+
     return 0;
 }
 
@@ -328,13 +350,16 @@ static void put_offset_back(struct amph_fwd_client *cl, enum amph_fwd_id id,
                             const struct amph_client_record *e)
 {
     off_t now;
+
     if (!e || (id != AMPH_FWD_READ && id != AMPH_FWD_WRITE) ||
         amph_client_server_is_dead(cl, e->held.server) || atomic_load(&e->shared->pos) < 0)
         return;
+
     struct amph_fwd_file file = { .nparts = 1, .part = { e->held } };
     struct amph_fwd_args_lseek a = {
         .file = &file, .off = (off_t)atomic_load(&e->shared->pos), .whence = SEEK_SET, .pos = &now
     };
+
     amph_client_once(cl, AMPH_FWD_LSEEK, &a);
 }
 
@@ -351,6 +376,7 @@ static void close_rest(struct amph_fwd_client *cl, const struct amph_fwd_file *f
     for (uint32_t i = 1; i < file->nparts; i++) {
         struct amph_fwd_file part = { .nparts = 1, .part = { file->part[i] } };
         struct amph_fwd_args_close a = { .file = &part };
+
         if (!amph_client_server_is_dead(cl, file->part[i].server))
             (void)amph_client_once(cl, AMPH_FWD_CLOSE, &a);
     }
@@ -366,43 +392,59 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
     const struct amph_fwd_file *file = amph_fwd_call_file(desc, args);
+
     if (id == AMPH_FWD_HOLD)
         amph_client_failover_adopt(cl, file);
+
     struct amph_client_record *e = file && desc->arg[0].word == FWD_IN_FILE
                                        ? amph_client_record_find(file)
                                        : NULL;
     int err = EIO;
+
     amph_client_recover_locks(cl);
+
     struct amph_client_inflight flight = { .shared = NULL };
+
     for (uint32_t tries = 0; tries <= cl->nlinks; tries++) {
         struct renamed r = { .n = 0 };
+
         if ((!file && amph_client_server_home(cl) != 0) || put_names(cl, desc, args, &r) != 0) {
             restore_names(&r);
             err = EIO;
             break;
         }
+
         const struct amph_fwd_file *now = amph_fwd_call_file(desc, args);
+
         amph_client_inflight_begin(&flight, offset_of(id, e));
         err = amph_client_once(cl, id, args);
+
         bool died = amph_client_inflight_is_abandoned(&flight) ||
                     (now ? any_dead(cl, now) : amph_client_server_is_dead(cl, cl->servers[0]));
+
         if (died && err == 0 && (is_short(id, args) || amph_client_inflight_is_abandoned(&flight)))
             err = EIO; /* pieces of it had been done, or the file has gone on without it */
+
         died = died && err == EIO;
         restore_names(&r);
         if (!died || id == AMPH_FWD_CLOSE || !may_repeat(id, args, e))
             break;
+
         put_offset_back(cl, id, e);
         amph_client_inflight_strand(&flight);
     }
+
     if (id == AMPH_FWD_CLOSE) {
         if (err == EIO && e)
             err = 0; /* with its server the handle has gone as well */
+
         if (e && (!amph_client_ref_same(&e->held, &e->name) || any_dead(cl, file)))
             close_rest(cl, file);
+
         amph_client_record_remove(file);
     } else if (!err)
         note(cl, id, args, e);
+
     amph_client_inflight_end(&flight);
     return err;
 }

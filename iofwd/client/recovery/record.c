@@ -50,18 +50,24 @@ void amph_client_records_unlock(struct amph_client_sigguard *g)
 static struct amph_client_record **place_of(const struct amph_fwd_ref *name)
 {
     struct amph_client_record **at = &all.bucket[name->handle % BUCKETS];
+
     while (*at && !amph_client_ref_same(&(*at)->name, name))
         at = &(*at)->next;
+
     return at;
 }
 
 struct amph_client_record *amph_client_record_find(const struct amph_fwd_file *file)
 {
     struct amph_client_sigguard g;
+
     if (!file || file->nparts == 0)
         return NULL;
+
     amph_client_records_lock(&g);
+
     struct amph_client_record *e = *place_of(&file->part[0]);
+
     amph_client_records_unlock(&g);
     return e;
 }
@@ -71,8 +77,10 @@ static bool map_table(int fd)
 {
     int flags = MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
     void *mem = mmap(NULL, sizeof *all.table, PROT_READ | PROT_WRITE, flags, fd, 0);
+
     if (mem == MAP_FAILED)
         return false;
+
     all.table = mem;
     all.fd = fd;
     return true;
@@ -85,13 +93,16 @@ static bool find_table(void)
     static bool looked;
     char target[64];
     DIR *dir = all.table || looked ? NULL : opendir("/proc/self/fd");
+
     for (const struct dirent *d; dir && !all.table && (d = readdir(dir));) {
         ssize_t n = readlinkat(dirfd(dir), d->d_name, target, sizeof target);
         if (n > (ssize_t)sizeof name && memcmp(target, name, sizeof name - 1) == 0)
             map_table(atoi(d->d_name));
     }
+
     if (dir)
         closedir(dir);
+
     looked = true;
     return all.table != NULL;
 }
@@ -99,16 +110,21 @@ static bool find_table(void)
 static bool make_table(void)
 {
     struct rlimit most;
+
     /* beyond it there is a signal */
     bool may = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= sizeof *all.table;
     int low = may ? memfd_create(TABLE_NAME, 0) : -1;
     int fd = low >= 0 ? fcntl(low, F_DUPFD, AMPH_CLIENT_FDS_FROM) : -1;
+
     if (low >= 0)
         close(low);
+
     if (fd >= 0 && ftruncate(fd, (off_t)sizeof *all.table) == 0 && map_table(fd))
         return true;
+
     if (fd >= 0)
         close(fd);
+
     return map_table(-1);
 }
 
@@ -118,9 +134,11 @@ static struct amph_client_shared *take_slot(void)
         struct amph_client_shared *s =
             &all.table->slot[atomic_fetch_add(&all.table->next, 1) % SLOTS];
         uint32_t none = 0;
+
         if (atomic_compare_exchange_strong(&s->users, &none, 1))
             return s;
     }
+
     return NULL;
 }
 
@@ -128,13 +146,16 @@ static struct amph_client_shared *take_slot(void)
 static struct amph_client_shared *find_slot(const struct amph_fwd_ref *name)
 {
     uint32_t used = find_table() ? atomic_load(&all.table->next) : 0;
+
     for (uint32_t i = 0; i < used && i < SLOTS; i++) {
         struct amph_client_shared *s = &all.table->slot[i];
+
         if (atomic_load(&s->users) && amph_client_ref_same(&s->name, name)) {
             atomic_fetch_add(&s->users, 1);
             return s;
         }
     }
+
     return NULL;
 }
 
@@ -153,15 +174,20 @@ static void free_entry(struct amph_client_record *e)
 void amph_client_record_remove(const struct amph_fwd_file *file)
 {
     struct amph_client_sigguard g;
+
     amph_client_records_lock(&g);
+
     struct amph_client_record **at = place_of(&file->part[0]);
     struct amph_client_record *e = *at;
+
     if (e) {
         *at = e->next;
         atomic_fetch_sub(&e->shared->users, 1);
         e->gone = true;
     }
+
     bool idle = e && !e->pinned;
+
     amph_client_records_unlock(&g);
     if (idle)
         free_entry(e);
@@ -178,8 +204,11 @@ void amph_client_failover_fork(bool undo)
 char *amph_client_record_path(const struct amph_client_record *e)
 {
     struct amph_client_sigguard g;
+
     amph_client_records_lock(&g);
+
     char *path = strdup(e->path);
+
     amph_client_records_unlock(&g);
     return path;
 }
@@ -188,12 +217,16 @@ char *amph_client_record_path(const struct amph_client_record *e)
 static char *whole_path(const struct amph_fwd_file *dir, const char *path)
 {
     char *whole;
+
     if (path[0] == '/' || !dir)
         return strdup(path);
+
     const struct amph_client_record *e = amph_client_record_find(dir);
     char *above = e ? amph_client_record_path(e) : NULL;
+
     if (!above || asprintf(&whole, "%s%s%s", above, path[0] ? "/" : "", path) < 0)
         whole = NULL;
+
     free(above);
     return whole;
 }
@@ -212,6 +245,7 @@ static int open_again(struct amph_fwd_client *cl, const char *path,
 static void publish_path(struct amph_client_record *e)
 {
     size_t len = strlen(e->path);
+
     if (len < sizeof e->shared->path)
         memcpy(e->shared->path, e->path, len + 1);
     else
@@ -221,6 +255,7 @@ static void publish_path(struct amph_client_record *e)
 static void publish(struct amph_client_record *e)
 {
     struct amph_client_shared *s = e->shared;
+
     publish_path(e);
     atomic_store(&s->oflags, e->oflags);
     s->dev = e->dev;
@@ -231,6 +266,7 @@ static void publish(struct amph_client_record *e)
 static void enlist(struct amph_client_record *e)
 {
     struct amph_client_record **at = &all.bucket[e->name.handle % BUCKETS];
+
     e->next = *at;
     *at = e;
 }
@@ -241,6 +277,7 @@ void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_ar
     struct amph_client_sigguard g;
     struct amph_fwd_args_fstat fstat_args = { .file = a->file, .st = &st };
     struct amph_client_record *e = calloc(1, sizeof *e);
+
     /* What has no name is lost with its server, and so are the bytes in a FIFO. */
     if (!e || (a->flags & O_TMPFILE) == O_TMPFILE || amph_fwd_file_waits(a->file) ||
         !(e->path = whole_path(a->path_dir, a->path)) ||
@@ -249,13 +286,16 @@ void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_ar
           amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0))) {
         if (e)
             free_entry(e);
+
         return;
     }
+
     e->name = e->held = a->file->part[0];
     e->oflags = a->flags & ~(O_CREAT | O_EXCL | O_TRUNC);
     e->dev = st.st_dev;
     e->ino = st.st_ino;
     amph_client_records_lock(&g);
+
     if ((e->shared = take_slot()) != NULL) {
         publish(e);
         e->shared->seat[0] = (struct amph_client_location){ .server = e->name.server,
@@ -268,6 +308,7 @@ void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_ar
         atomic_store(&e->shared->locks_of, 0);
         enlist(e);
     }
+
     amph_client_records_unlock(&g);
     if (!e->shared)
         free_entry(e);
@@ -284,6 +325,7 @@ static bool learn(struct amph_fwd_client *cl, struct amph_client_record *e,
         e->ino = s->ino;
         return e->path;
     }
+
     struct stat st;
     char name[PATH_MAX];
     size_t len;
@@ -292,33 +334,41 @@ static bool learn(struct amph_fwd_client *cl, struct amph_client_record *e,
     };
     struct amph_fwd_args_getflags flags_args = { .file = now, .flags = &e->oflags };
     struct amph_fwd_args_fstat fstat_args = { .file = now, .st = &st };
+
     if (amph_client_once(cl, AMPH_FWD_NAMEOF, &nameof_args) ||
         amph_client_once(cl, AMPH_FWD_GETFLAGS, &flags_args) ||
         amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args))
         return false;
+
     name[len] = 0;
     e->path = strdup(name);
     e->dev = st.st_dev;
     e->ino = st.st_ino;
+
     return e->path;
 }
 
 void amph_client_failover_exec(void)
 {
     struct amph_client_sigguard g;
+
     amph_client_records_lock(&g);
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct amph_client_record *e = all.bucket[i]; e; e = e->next) {
             struct amph_client_shared *s = e->shared;
             bool fits = !e->locks.unknown && e->locks.n <= AMPH_CLIENT_LOCKS_PASSED;
+
             if (!e->locks.n && !e->locks.unknown && !e->flock_op)
                 continue;
+
             s->nlocks = fits ? e->locks.n : UINT32_MAX;
             s->flock_op = e->flock_op;
             if (fits && e->locks.n)
                 memcpy(s->lock, e->locks.item, e->locks.n * sizeof s->lock[0]);
+
             atomic_store(&s->locks_of, (int32_t)getpid());
         }
+
     amph_client_records_unlock(&g);
 }
 
@@ -327,12 +377,15 @@ static void take_locks(struct amph_client_record *e)
 {
     struct amph_client_shared *s = e->shared;
     int32_t self = (int32_t)getpid();
+
     if (atomic_load(&s->locks_of) != self)
         return;
+
     e->flock_op = s->flock_op;
     e->locks.unknown = s->nlocks > AMPH_CLIENT_LOCKS_PASSED;
     for (uint32_t i = 0; i < s->nlocks && !e->locks.unknown; i++)
         e->locks.unknown = !amph_fwd_ranges_set(&e->locks, s->lock[i]);
+
     atomic_compare_exchange_strong(&s->locks_of, &self, 0);
 }
 
@@ -342,29 +395,40 @@ struct amph_fwd_ref amph_client_failover_adopt(struct amph_fwd_client *cl,
     struct amph_client_sigguard g;
     struct amph_fwd_ref now = file->part[0];
     struct amph_client_record *e = amph_client_record_find(file);
+
     if (e)
         return e->held.handle ? e->held : now;
+
     amph_client_records_lock(&g);
+
     struct amph_client_shared *s = find_slot(&file->part[0]);
+
     amph_client_records_unlock(&g);
     if (!s)
         return now;
+
     const struct amph_client_location *seat = amph_client_location_now(s);
+
     now = (struct amph_fwd_ref){ seat->server, seat->handle };
+
     struct amph_fwd_file there = { .nparts = 1, .part = { now } };
+
     e = calloc(1, sizeof *e);
     if (!e || !learn(cl, e, &there, s)) {
         atomic_fetch_sub(&s->users, 1);
         if (e)
             free_entry(e);
+
         return now;
     }
+
     e->name = file->part[0]; /* held: nothing for sure, as who has moved the file may have ended */
     e->shared = s;
     take_locks(e);
     amph_client_records_lock(&g);
     enlist(e);
     amph_client_records_unlock(&g);
+
     return now;
 }
 
@@ -373,10 +437,12 @@ static void rename_paths(const char *from, const char *to)
 {
     struct amph_client_sigguard g;
     size_t len = strlen(from);
+
     amph_client_records_lock(&g);
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct amph_client_record *e = all.bucket[i]; e; e = e->next) {
             char *path;
+
             if (strncmp(e->path, from, len) == 0 && (e->path[len] == 0 || e->path[len] == '/') &&
                 asprintf(&path, "%s%s", to, e->path + len) >= 0) {
                 free(e->path);
@@ -384,6 +450,7 @@ static void rename_paths(const char *from, const char *to)
                 publish_path(e);
             }
         }
+
     amph_client_records_unlock(&g);
 }
 
@@ -391,8 +458,10 @@ void amph_client_record_renamed(const struct amph_fwd_args_rename *a)
 {
     char *from = whole_path(a->from_dir, a->from);
     char *to = whole_path(a->to_dir, a->to);
+
     if (from && to)
         rename_paths(from, to);
+
     free(from);
     free(to);
 }
@@ -408,6 +477,7 @@ struct amph_client_record *amph_client_record_pin_locked(struct amph_fwd_client 
 {
     struct amph_client_sigguard g;
     struct amph_client_record *found = NULL;
+
     amph_client_records_lock(&g);
     for (unsigned i = 0; i < BUCKETS && !found; i++)
         for (struct amph_client_record *e = all.bucket[i]; e && !found; e = e->next)
@@ -415,8 +485,10 @@ struct amph_client_record *amph_client_record_pin_locked(struct amph_fwd_client 
                 !amph_client_location_now(e->shared)->lost &&
                 amph_client_server_is_dead(cl, e->held.server))
                 found = e;
+
     if (found)
         found->pinned = true;
+
     amph_client_records_unlock(&g);
     return found;
 }
@@ -424,9 +496,12 @@ struct amph_client_record *amph_client_record_pin_locked(struct amph_fwd_client 
 void amph_client_record_unpin(struct amph_client_record *e)
 {
     struct amph_client_sigguard g;
+
     amph_client_records_lock(&g);
     e->pinned = false;
+
     bool gone = e->gone;
+
     amph_client_records_unlock(&g);
     if (gone)
         free_entry(e);

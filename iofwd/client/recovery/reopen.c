@@ -35,9 +35,11 @@ static int lock_again(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
     const struct timespec nap = { 0, HELD_NAP_NS };
     uint64_t end = amph_now_ns() + HELD_MOST_NS;
     int err;
+
     while (((err = amph_client_once(cl, id, args)) == EAGAIN || err == EACCES) &&
            amph_now_ns() < end)
         nanosleep(&nap, NULL);
+
     return err;
 }
 
@@ -46,21 +48,27 @@ static int replay_kind(struct amph_fwd_client *cl, struct amph_client_record *e,
 {
     struct amph_client_sigguard g;
     struct amph_fwd_ranges now;
+
     amph_client_records_lock(&g);
+
     int err = e->locks.unknown || !amph_fwd_ranges_copy(&e->locks, &now) ? ENOLCK : 0;
+
     amph_client_records_unlock(&g);
     if (err)
         return err;
+
     for (uint32_t i = 0; i < now.n && !err; i++) {
         const struct amph_fwd_range *r = &now.item[i];
         struct flock lock = { .l_type = r->type,
                               .l_start = r->from,
                               .l_len = r->to == FWD_RANGE_END ? 0 : r->to - r->from };
         struct amph_fwd_args_setlock a = { .file = file, .lock = &lock };
+
         if (r->kind == kind)
             err = lock_again(
                 cl, kind == AMPH_CLIENT_LOCK_OF_PROCESS ? AMPH_FWD_PSETLOCK : AMPH_FWD_SETLOCK, &a);
     }
+
     free(now.item);
     return err;
 }
@@ -69,12 +77,15 @@ static int replay_locks(struct amph_fwd_client *cl, struct amph_client_record *e
                         const struct amph_fwd_file *file)
 {
     int err = replay_kind(cl, e, file, AMPH_CLIENT_LOCK_OF_FILE);
+
     if (!err)
         err = replay_kind(cl, e, file, AMPH_CLIENT_LOCK_OF_PROCESS);
+
     if (e->flock_op && !err) {
         struct amph_fwd_args_flock a = { .file = file, .op = e->flock_op | LOCK_NB };
         err = lock_again(cl, AMPH_FWD_FLOCK, &a);
     }
+
     return err;
 }
 
@@ -99,20 +110,27 @@ static int reopen_at(struct amph_fwd_client *cl, struct amph_client_record *e,
         .file = file, .off = at_end ? 0 : pos, .whence = at_end ? SEEK_END : SEEK_SET, .pos = &now
     };
     int err = path ? amph_client_simple(cl, link, AMPH_FWD_OPEN, &open_args) : ENOMEM;
+
     free(path);
     if (err)
         return err;
+
     err = amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args);
     if (!err && (st.st_ino != e->ino || st.st_dev != e->dev))
         err = ESTALE; /* another file has that name now */
+
     if (!err && pos != 0)
         err = amph_client_once(cl, AMPH_FWD_LSEEK, &seek);
+
     if (err == ESPIPE)
         err = 0;
+
     if (!err)
         err = replay_locks(cl, e, file);
+
     if (err)
         close_again(cl, file);
+
     return err;
 }
 
@@ -122,6 +140,7 @@ static bool take_seat(struct amph_client_shared *s, uint32_t before,
                       struct amph_client_location seat)
 {
     uint32_t number = atomic_fetch_add(&s->turns, 1) + 1;
+
     s->seat[number % AMPH_CLIENT_LOCATIONS] = seat;
     return atomic_compare_exchange_strong(&s->now, &before, number);
 }
@@ -135,19 +154,25 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
     bool dead = amph_client_server_is_dead(cl, old);
     bool tangled;
     struct amph_client_told told_before = amph_client_told;
+
     if (dead)
         amph_client_inflight_wait(e->shared);
+
     tangled = dead && amph_client_inflight_tangled(e->shared);
     amph_client_told = (struct amph_client_told){ .calls = 0 };
+
     for (uint32_t i = 0; i < cl->nlinks && !tangled; i++) {
         struct amph_client_link *link;
         struct amph_fwd_file file;
         uint32_t server = amph_client_server_after(cl, old, i);
+
         if (amph_client_server_is_dead(cl, server) || amph_client_link_to(cl, server, &link) != 0)
             continue;
+
         err = reopen_at(cl, e, link, &file);
         if (err && amph_client_server_is_dead(cl, server))
             continue;
+
         if (!err && take_seat(e->shared, before,
                               (struct amph_client_location){ .handle = file.part[0].handle,
                                                              .server = server,
@@ -156,8 +181,10 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
             e->held = file.part[0];
         else if (!err)
             close_again(cl, &file);
+
         break;
     }
+
     amph_client_told = told_before;
     if (err &&
         take_seat(e->shared, before, (struct amph_client_location){ .server = old, .lost = err }))
@@ -174,21 +201,30 @@ static uint64_t look_at(pid_t tid, char *state_p)
 {
     char path[40], text[1024];
     unsigned long long began;
+
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)tid);
+
     struct amph_client_sigguard g; /* the preload library leaves the file alone meanwhile */
+
     amph_client_sigguard_enter(&g);
+
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+
     if (fd >= 0)
         close(fd);
+
     amph_client_sigguard_leave(&g);
     text[n > 0 ? n : 0] = 0;
+
     const char *after = strrchr(text, ')'); /* 19 numbers stand between its state and that */
+
     if (!after ||
         sscanf(after,
                ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
                state_p, &began) != 2)
         return 0;
+
     return began << 32 | (uint32_t)tid;
 }
 
@@ -203,15 +239,18 @@ static bool is_out(uint64_t mover, struct stopped *stopped)
 {
     char state = 0;
     uint64_t now = look_at((pid_t)(uint32_t)mover, &state);
+
     if (now == 0) /* or /proc cannot be read */
         return kill((pid_t)(uint32_t)mover, 0) != 0 && errno == ESRCH;
     if (now != mover || state == 'Z' || state == 'X')
         return true;
+
     if ((state != 'T' && state != 't') || stopped->mover != mover) {
         *stopped = (struct stopped){ .mover = state == 'T' || state == 't' ? mover : 0,
                                      .since_ns = amph_now_ns() };
         return false;
     }
+
     return amph_now_ns() - stopped->since_ns > STOPPED_MOST_NS;
 }
 
@@ -229,12 +268,14 @@ static int become_mover(struct amph_client_shared *s, uint64_t self, struct stop
     /* Nothing tells of a mover's death: who waits looks now and then. */
     const struct timespec most = { .tv_nsec = MOVER_CHECK_NS };
     uint64_t other = 0;
+
     if (atomic_compare_exchange_strong(&s->mover, &other, self))
         return 0;
     if (other == self)
         return EDEADLK;
     if (is_out(other, stopped) && atomic_compare_exchange_strong(&s->mover, &other, self))
         return 0;
+
     mover_futex(s, FUTEX_WAIT, (uint32_t)other, &most);
     return EAGAIN;
 }
@@ -250,34 +291,44 @@ int amph_client_record_recover(struct amph_fwd_client *cl, struct amph_client_re
     struct stopped stopped = { .mover = 0 };
     uint64_t self = 0;
     char state;
+
     for (;;) {
         struct amph_client_shared *s = e->shared;
         uint32_t number = atomic_load(&s->now);
         const struct amph_client_location *seat = &s->seat[number % AMPH_CLIENT_LOCATIONS];
+
         if (seat->lost)
             return EIO;
+
         struct amph_fwd_file file = { .nparts = 1, .part = { { seat->server, seat->handle } } };
         struct amph_fwd_args_hold a = { .file = &file };
         bool there = !amph_client_server_is_dead(cl, file.part[0].server);
+
         if (there && amph_client_ref_same(&file.part[0], &e->held))
             return 0;
+
         /* another process has moved it */
         if (there && amph_client_once(cl, AMPH_FWD_HOLD, &a) == 0) {
             e->held = file.part[0];
+
             /* those are each process's own */
             replay_kind(cl, e, &file, AMPH_CLIENT_LOCK_OF_PROCESS);
             continue;
         }
+
         /* Its server has died, or who moved it has ended before this process came to hold it. */
         if (self == 0 && (self = look_at(gettid(), &state)) == 0)
             self = (uint64_t)gettid();
+
         int err = become_mover(s, self, &stopped);
         if (err == EDEADLK)
             return EIO;
         if (err)
             continue;
+
         if (atomic_load(&s->now) == number)
             move(cl, e, number);
+
         end_move(s, self);
     }
 }
@@ -286,8 +337,10 @@ void amph_client_recover_locks(struct amph_fwd_client *cl)
 {
     uint32_t deaths = atomic_load(&cl->deaths);
     struct amph_client_record *e;
+
     if (AMPH_LIKELY(atomic_exchange(&cl->deaths_seen, deaths) == deaths))
         return;
+
     while ((e = amph_client_record_pin_locked(cl))) {
         (void)amph_client_record_recover(cl, e); /* one that is lost is not asked for again */
         amph_client_record_unpin(e);

@@ -36,9 +36,11 @@ static bool all_stranded(uint64_t flights)
 static bool count(struct amph_client_inflight *f, uint64_t change)
 {
     uint64_t now = atomic_load(&f->shared->flights);
+
     do
         if (round_of(now) != f->round)
             return false;
+
     while (!atomic_compare_exchange_weak(&f->shared->flights, &now, now + change));
     return true;
 }
@@ -46,11 +48,14 @@ static bool count(struct amph_client_inflight *f, uint64_t change)
 void amph_client_inflight_begin(struct amph_client_inflight *f, struct amph_client_shared *s)
 {
     amph_client_told = (struct amph_client_told){ .calls = 0 };
+
     bool goes_on = f->stranded && count(f, -STRANDED);
+
     f->stranded = false;
     f->seat = s ? amph_client_location_now(s) : NULL;
     if (goes_on || !s)
         return;
+
     f->shared = s;
     f->round = round_of(atomic_fetch_add(&s->flights, UNDER_WAY));
 }
@@ -68,13 +73,17 @@ void amph_client_inflight_strand(struct amph_client_inflight *f)
 void amph_client_inflight_end(struct amph_client_inflight *f)
 {
     struct amph_client_shared *s = f->shared;
+
     if (!s || amph_client_inflight_is_abandoned(f))
         return;
+
     uint32_t most = atomic_load(&f->seat->moves);
+
     atomic_fetch_add(&f->seat->answered, amph_client_told.calls);
     while (most < amph_client_told.moves &&
            !atomic_compare_exchange_weak(&f->seat->moves, &most, amph_client_told.moves))
         ;
+
     count(f, -UNDER_WAY - (f->stranded ? STRANDED : 0));
 }
 
@@ -83,6 +92,7 @@ void amph_client_inflight_wait(struct amph_client_shared *s)
     const struct timespec nap = { 0, NOTES_NAP_NS };
     uint64_t now;
     uint64_t end = amph_now_ns() + NOTES_MOST_NS;
+
     while (!all_stranded(now = atomic_load(&s->flights))) {
         if (amph_now_ns() < end)
             nanosleep(&nap, NULL);

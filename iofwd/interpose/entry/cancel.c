@@ -15,25 +15,31 @@ static struct {
     pthread_t thread; /* 0: none */
     unsigned number;  /* of the cancellation */
 } noted[NOTED];
+
 unsigned amph_ip_cancels;
 
 static int note_of(pthread_t thread)
 {
     int i = 0;
+
     while (i < NOTED && __atomic_load_n(&noted[i].thread, __ATOMIC_ACQUIRE) != thread)
         i++;
+
     return i < NOTED ? i : -1;
 }
 
 int amph_do_pthread_cancel(pthread_t thread)
 {
     int err = libc_pthread_cancel(thread);
+
     if (!err) {
         unsigned number = __atomic_add_fetch(&amph_ip_cancels, 1, __ATOMIC_RELAXED);
+
         __atomic_store_n(&noted[number % NOTED].thread, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&noted[number % NOTED].number, number, __ATOMIC_RELEASE);
         __atomic_store_n(&noted[number % NOTED].thread, thread, __ATOMIC_RELEASE);
     }
+
     return err;
 }
 
@@ -46,6 +52,7 @@ void amph_ip_cancel_forget(pthread_t thread, unsigned until)
 {
     for (int i = 0; until && i < NOTED; i++) {
         pthread_t it = thread;
+
         if (__atomic_load_n(&noted[i].thread, __ATOMIC_ACQUIRE) == thread &&
             __atomic_load_n(&noted[i].number, __ATOMIC_ACQUIRE) <= until)
             __atomic_compare_exchange_n(&noted[i].thread, &it, 0, false, __ATOMIC_RELEASE,
@@ -68,6 +75,7 @@ void amph_ip_wait_ended(void)
 {
     if (!amph_ip_is_cancelled())
         return;
+
     amph_ip_cancel_forget(pthread_self(), amph_ip_cancels_now());
     pthread_testcancel();
 }

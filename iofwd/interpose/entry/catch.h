@@ -25,6 +25,7 @@ struct amph_ip_state {
     const char *exe; /* the program's file, if it is a forwarded one and runs from a copy */
     unsigned umask;
 };
+
 extern struct amph_ip_state amph_ip_state AMPH_HIDDEN;
 
 /* A working directory whose name is longer than a path may be goes by its prefix's name and two
@@ -105,6 +106,7 @@ static inline unsigned amph_ip_turns_now(void)
 {
     return __atomic_load_n(&amph_ip_turns, __ATOMIC_ACQUIRE);
 }
+
 /* A call of this thread was for a forwarded descriptor, and it was none. */
 extern __thread bool amph_ip_missed AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 /* A call that was ours, or the kernel's, has failed so: is it to be made again? */

@@ -22,11 +22,14 @@ static void complain(const char *what, const char *why, int err)
 {
     static int said;
     char line[1024];
+
     if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
         return;
+
     const char *name = err == ENOMEM ? "ENOMEM" : "EIO";
     int n = snprintf(line, sizeof line, "amphora: %s: %s; forwarded file calls fail with %s\n",
                      what, why, name);
+
     if (n > 0)
         (void)!libc_write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
@@ -34,6 +37,7 @@ static void complain(const char *what, const char *why, int err)
 static int swap_inside(int depth)
 {
     int before = amph_ip_inside;
+
     amph_ip_inside = depth;
     return before;
 }
@@ -45,23 +49,29 @@ static bool addresses_are_out(void)
     const size_t enough = 16 << 20;
     void *at = amph_ip_kernel_mmap(NULL, enough, PROT_NONE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
     if (at != MAP_FAILED)
         amph_ip_kernel_munmap(at, enough);
+
     return at == MAP_FAILED && errno == ENOMEM;
 }
 
 static int load(void)
 {
     const char *what, *why;
+
     if (!amph_ip_client_bind(&what, &why)) {
         int err = addresses_are_out() ? ENOMEM : EIO;
+
         complain(what, why, err);
         return err;
     }
+
     amph_ip_client.keep_settings(amph_ip_environment_kept());
     amph_ip_client.set_inside(swap_inside);
     amph_ip_client.set_cancelled(amph_ip_is_cancelled);
     __atomic_store_n(&amph_ip_client.loaded, true, __ATOMIC_RELEASE);
+
     return 0;
 }
 
@@ -70,6 +80,7 @@ static int closer(const struct amph_fwd_file *file)
     int err = amph_ip_client_enter();
     if (err)
         return err;
+
     return amph_ip_client.close(amph_ip_client.client, file);
 }
 
@@ -77,20 +88,28 @@ void amph_ip_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
 {
     char buf[4096];
     int dir = libc_open64("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
     if (dir < 0)
         return;
+
     for (;;) {
         long n = libc_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0);
+
         if (n <= 0)
             break;
+
         for (long at = 0; at < n;) {
             const struct dirent *entry = (const struct dirent *)(buf + at);
+
             at += entry->d_reclen;
+
             int fd = entry->d_name[0] == '.' ? -1 : atoi(entry->d_name);
+
             if (fd >= 0 && fd != dir)
                 fn(fd, arg);
         }
     }
+
     libc_close(dir);
 }
 
@@ -98,10 +117,12 @@ static void mark_one(int fd, void *arg)
 {
     char text[AMPH_FWD_TEXT_BYTES];
     enum amph_fdtab_class cls = amph_fdtab_class(fd);
+
     if (cls == FDTAB_UNKNOWN && amph_ip_placeholder_text(fd, text, sizeof text)) {
         amph_fdtab_mark(fd, FDTAB_INHERITED);
         cls = FDTAB_INHERITED;
     }
+
     if (cls == FDTAB_INHERITED)
         ++*(int *)arg;
 }
@@ -110,14 +131,17 @@ static void mark_one(int fd, void *arg)
 static struct amph_fd_file *ofile_for(const struct amph_fwd_file *file, bool *fresh_p)
 {
     struct amph_fd_file *of = amph_fdtab_find(file);
+
     *fresh_p = !of;
     if (of)
         return of;
+
     of = amph_fdtab_new();
     if (of) {
         of->file = *file;
         of->oflags = -1;
     }
+
     return of;
 }
 
@@ -133,13 +157,16 @@ static void note(struct adoption *a, const struct amph_fwd_file *file)
     if (a->count == a->room) {
         size_t room = a->room ? 2 * a->room : 64;
         struct amph_fwd_file *more = realloc(a->files, room * sizeof *more);
+
         if (!more) {
             a->incomplete = true;
             return;
         }
+
         a->files = more;
         a->room = room;
     }
+
     a->files[a->count++] = *file;
 }
 
@@ -150,22 +177,31 @@ static int adopt_fd(int fd, struct adoption *a)
     char text[AMPH_FWD_TEXT_BYTES];
     struct amph_fwd_file file;
     bool fresh;
+
     if (!amph_ip_placeholder_text(fd, text, sizeof text) || !amph_ip_client.file_parse(text, &file))
         return EBADF;
+
     struct amph_fd_file *of = ofile_for(&file, &fresh);
     if (!of)
         return ENOMEM;
+
     int err = fresh && a->hold ? amph_ip_client.hold(amph_ip_client.client, &file) : 0;
+
     if (err == EMFILE || err == ENOMEM) {
         amph_fdtab_put(of);
         return err;
     }
+
     if (fresh && !a->hold)
         note(a, &file);
+
     __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
+
     struct amph_fd_file *before = amph_fdtab_set(fd, of, FDTAB_FORWARDED);
+
     if (before)
         amph_fdtab_put(before);
+
     return 0;
 }
 
@@ -173,15 +209,19 @@ int amph_ip_file_adopt(const char *text, struct amph_fd_file **of_p)
 {
     struct amph_fwd_file file;
     bool fresh;
+
     if (!amph_ip_client.file_parse(text, &file))
         return ENOENT;
+
     struct amph_fd_file *of = ofile_for(&file, &fresh);
     if (!of)
         return ENOMEM;
+
     if (fresh && amph_ip_client.hold(amph_ip_client.client, &file) != 0) {
         amph_fdtab_put(of);
         return ENOENT;
     }
+
     __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
     *of_p = of;
     return 0;
@@ -197,32 +237,41 @@ static void adopt_all(void)
 {
     struct adoption a = { .hold = !amph_ip_client.inherited() };
     int placeholders = 0;
+
     amph_ip_each_open_fd(mark_one, &placeholders);
     if (placeholders)
         amph_ip_each_open_fd(adopt_one, &a);
+
     if (!a.hold && !a.incomplete)
         amph_ip_client.hold_only(amph_ip_client.client, a.files, a.count);
+
     free(a.files);
 }
 
 static int open_client(void)
 {
     int err = 0;
+
     if (!amph_ip_client.loaded) {
         amph_fdtab_closer = closer;
         err = load();
     }
+
     if (!err)
         err = amph_ip_client.process(&amph_ip_client.client);
+
     if (err == ENOTCONN && amph_ip_client_astray && !amph_ip_client.join_mpmd(true))
         libc__Exit(1);
+
     if (err == ENOTCONN)
         complain("IOFWD_PREFIX is set, but this process belongs to no job with I/O servers",
                  "start it by amphora-run -servers S, or set IOFWD_OPTIONAL=1", EIO);
+
     if (!err && !adopted) {
         adopt_all();
         __atomic_store_n(&adopted, true, __ATOMIC_RELEASE);
     }
+
     return err;
 }
 
@@ -232,15 +281,19 @@ static int enter_first(void)
 {
     sigset_t all, before;
     int saved = errno;
+
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_mutex_lock(&lock);
+
     int depth = swap_inside(1);
     int err = open_client();
+
     swap_inside(depth);
     pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = saved;
+
     return err;
 }
 
@@ -248,22 +301,28 @@ int amph_ip_client_enter(void)
 {
     struct amph_fwd_client *client;
     int err = 0;
+
     if (AMPH_UNLIKELY(!__atomic_load_n(&adopted, __ATOMIC_ACQUIRE)))
         err = amph_ip_inside ? 0 : enter_first(); /* inside: adopt_all's own calls */
     else if ((client = amph_ip_client.process_if_open()) != amph_ip_client.client || !client) {
         int saved = errno;
+
         err = amph_ip_client.process(&amph_ip_client.client);
         errno = saved;
     }
+
     return err == ENOTCONN ? EIO : err;
 }
 
 void amph_ip_client_join(void)
 {
     amph_fdtab_closer = closer;
+
     int depth = swap_inside(1);
+
     if ((!amph_ip_client.loaded && load() != 0) || !amph_ip_client.join_mpmd(false))
         libc__Exit(1);
+
     swap_inside(depth);
 }
 
@@ -278,8 +337,10 @@ void amph_ip_client_fork_lock(bool take)
 void amph_ip_client_adopt(void)
 {
     int placeholders = 0;
+
     if (__atomic_load_n(&adopted, __ATOMIC_ACQUIRE))
         return;
+
     amph_ip_each_open_fd(mark_one, &placeholders);
     if (placeholders)
         amph_ip_client_enter();
@@ -290,18 +351,22 @@ int amph_ip_file_get(int fd, struct amph_fd_file **of_p)
     *of_p = amph_fdtab_get(fd);
     if (AMPH_LIKELY(*of_p != NULL))
         return 0;
+
     amph_ip_missed = true;
     if (amph_fdtab_class(fd) != FDTAB_INHERITED)
         return EBADF;
+
     /* Inherited and not yet in the table: the first call adopts all; one that came later
      * (SCM_RIGHTS) is adopted alone. */
     int err = amph_ip_client_enter();
     if (err)
         return err;
+
     if (amph_fdtab_class(fd) == FDTAB_INHERITED) {
         struct adoption a = { .hold = true };
         err = adopt_fd(fd, &a);
     }
+
     *of_p = err ? NULL : amph_fdtab_get(fd);
     return err ? err : *of_p ? 0 : EBADF;
 }
@@ -309,13 +374,16 @@ int amph_ip_file_get(int fd, struct amph_fd_file **of_p)
 int amph_ip_file_begin(int fd, struct amph_fd_file **of_p)
 {
     int err = amph_ip_file_get(fd, of_p);
+
     if (AMPH_UNLIKELY(err))
         return amph_ip_fail(err);
+
     err = amph_ip_client_enter();
     if (AMPH_UNLIKELY(err)) {
         amph_fdtab_put(*of_p);
         return amph_ip_fail(err);
     }
+
     return 0;
 }
 

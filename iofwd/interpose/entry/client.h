@@ -29,6 +29,7 @@ struct amph_ip_client {
     struct amph_fwd_client *client; /* of the innermost enter */
     bool loaded;
 };
+
 extern struct amph_ip_client amph_ip_client AMPH_HIDDEN;
 
 /* Loads libiofwd and opens the process's client where that has not been done: before each call of
@@ -79,8 +80,10 @@ static inline int amph_ip_result(int err)
 {
     if (AMPH_LIKELY(!err))
         return 0;
+
     if (AMPH_UNLIKELY(err == EINTR))
         amph_ip_wait_ended();
+
     errno = err;
     return -1;
 }

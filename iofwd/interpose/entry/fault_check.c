@@ -55,6 +55,7 @@ static uintptr_t end_of(uintptr_t page, uintptr_t end, bool write)
 {
     while (page < end && page_is_there(page, write))
         page += LEAST_PAGE;
+
     return page;
 }
 
@@ -68,6 +69,7 @@ static bool whole_is_there(uintptr_t from, uintptr_t end, bool write)
 {
     if (end - from <= LOOK_CLOSELY)
         return all_there(from, end, write);
+
     return all_there(from, from + LOOK_CLOSELY, write) &&
            libc_syscall(SYS_msync, (long)from, (long)(end - from), MS_ASYNC, 0, 0, 0) == 0 &&
            page_is_there(end - LEAST_PAGE, write);
@@ -80,6 +82,7 @@ static uintptr_t look(uintptr_t from, uintptr_t end, bool write)
         (whole_is_there(from, end, write) ||
          (page_is_there(from, write) && whole_is_there(from, end, write))))
         return end;
+
     return end_of(from, end, write);
 }
 
@@ -87,24 +90,31 @@ static uintptr_t look(uintptr_t from, uintptr_t end, bool write)
 static void keep(struct amph_ip_mem *r, uintptr_t from, uintptr_t end)
 {
     uint32_t epoch = __atomic_load_n(&amph_ip_mem_epoch, __ATOMIC_RELAXED);
+
     if (r->epoch != epoch) {
         for (int i = 0; i < AMPH_IP_MEM_CACHED; i++)
             __atomic_store_n(&r->range[i].to, 0, __ATOMIC_SEQ_CST);
+
         r->epoch = epoch;
     }
+
     int at = 0;
+
     while (at < AMPH_IP_MEM_CACHED - 1 &&
            (from > r->range[at].to || end < r->range[at].from || !r->range[at].to))
         at++;
+
     if (from <= r->range[at].to && end >= r->range[at].from && r->range[at].to) { /* it grows */
         from = r->range[at].from < from ? r->range[at].from : from;
         end = r->range[at].to > end ? r->range[at].to : end;
     }
+
     for (; at > 0; at--) {
         __atomic_store_n(&r->range[at].to, 0, __ATOMIC_SEQ_CST);
         __atomic_store_n(&r->range[at].from, r->range[at - 1].from, __ATOMIC_SEQ_CST);
         __atomic_store_n(&r->range[at].to, r->range[at - 1].to, __ATOMIC_SEQ_CST);
     }
+
     __atomic_store_n(&r->range[0].to, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&r->range[0].from, from, __ATOMIC_SEQ_CST);
     __atomic_store_n(&r->range[0].to, end, __ATOMIC_SEQ_CST);
@@ -115,15 +125,19 @@ size_t amph_ip_mem_ask(const void *at, size_t len, bool write)
     uintptr_t from = (uintptr_t)at;
     uintptr_t end = from + len;
     int saved = errno;
+
     if (len == 0)
         return 0;
     if (amph_ip_is_wild(at, len) || end > UINTPTR_MAX - LEAST_PAGE)
         return 0;
+
     uintptr_t first = from & ~(LEAST_PAGE - 1);
     uintptr_t last = (end + LEAST_PAGE - 1) & ~(LEAST_PAGE - 1);
     uintptr_t there = look(first, last, write);
+
     if (there > first)
         keep(&amph_ip_mem_checked[write], first, there);
+
     errno = saved;
     return there >= end ? len : there > from ? there - from : 0;
 }
@@ -132,13 +146,17 @@ bool amph_ip_mem_text_ask(const char *text)
 {
     uintptr_t from = (uintptr_t)text;
     size_t done = 0;
+
     while (done < PATH_MAX) {
         size_t here = LEAST_PAGE - ((from + done) & (LEAST_PAGE - 1));
+
         if (!amph_ip_can_read(text + done, here))
             return false;
         if (memchr(text + done, 0, here))
             return true;
+
         done += here;
     }
+
     return true;
 }

@@ -40,11 +40,14 @@ bool amph_ip_mem_text_ask(const char *text);
 static inline bool amph_ip_mem_known(uintptr_t from, size_t len, bool write)
 {
     const struct amph_ip_mem *r = &amph_ip_mem_checked[write];
+
     if (r->epoch != __atomic_load_n(&amph_ip_mem_epoch, __ATOMIC_RELAXED))
         return false;
+
     for (int i = 0; i < AMPH_IP_MEM_CACHED; i++)
         if (from >= r->range[i].from && from < r->range[i].to && len <= r->range[i].to - from)
             return true;
+
     return false;
 }
 
@@ -70,15 +73,18 @@ static inline bool amph_ip_can_write(const void *at, size_t len)
 static inline bool amph_ip_can_read_text(const char *text)
 {
     const struct amph_ip_mem *r = &amph_ip_mem_checked[0];
+
     if (AMPH_LIKELY(r->epoch == __atomic_load_n(&amph_ip_mem_epoch, __ATOMIC_RELAXED)))
         for (int i = 0; i < AMPH_IP_MEM_CACHED; i++) {
             uintptr_t from = (uintptr_t)text;
+
             if (from >= r->range[i].from && from < r->range[i].to) {
                 size_t here = r->range[i].to - from;
                 if (here >= PATH_MAX || memchr(text, 0, here))
                     return true;
             }
         }
+
     return amph_ip_mem_text_ask(text);
 }
 

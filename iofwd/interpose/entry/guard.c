@@ -16,13 +16,18 @@ bool amph_ip_placeholder_link(const char *link, char *text, size_t cap_bytes)
     static const char mark[] = "/memfd:" AMPH_IP_PLACEHOLDER_MARK;
     char name[320];
     ssize_t n = amph_ip_kernel_readlink(link, name, sizeof name - 1);
+
     if (n < (ssize_t)sizeof mark - 1 || memcmp(name, mark, sizeof mark - 1) != 0)
         return false;
+
     name[n] = 0;
+
     const char *from = name + sizeof mark - 1;
     size_t len = strcspn(from, " ");
+
     if (len >= cap_bytes)
         return false;
+
     memcpy(text, from, len);
     text[len] = 0;
     return true;
@@ -31,10 +36,13 @@ bool amph_ip_placeholder_link(const char *link, char *text, size_t cap_bytes)
 bool amph_ip_placeholder_text(int fd, char *text, size_t cap_bytes)
 {
     char link[40];
+
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     if (!amph_ip_placeholder_link(link, text, cap_bytes))
         return false;
+
     size_t len = strlen(text);
+
     return text[len - (len > 0)] != '@' ||
            amph_fwd_text_complete(text, cap_bytes, amph_ip_kernel_lseek(fd, 0, SEEK_CUR));
 }
@@ -42,15 +50,19 @@ bool amph_ip_placeholder_text(int fd, char *text, size_t cap_bytes)
 bool amph_ip_fd_slow(int fd)
 {
     enum amph_fdtab_class cls = amph_fdtab_class(fd);
+
     if (!amph_ip_state.on || amph_ip_inside)
         return false;
+
     if (cls == FDTAB_UNKNOWN) {
         char text[AMPH_FWD_TEXT_BYTES];
         int saved = errno;
+
         cls = amph_ip_placeholder_text(fd, text, sizeof text) ? FDTAB_INHERITED : FDTAB_LOCAL;
         errno = saved;
         amph_fdtab_mark(fd, cls);
     }
+
     return cls == FDTAB_FORWARDED || cls == FDTAB_INHERITED;
 }
 
@@ -69,6 +81,7 @@ static bool is_placeholders(int err)
 bool amph_ip_turned(int err, bool ours, int tries)
 {
     bool missed = amph_ip_missed;
+
     amph_ip_missed = false;
     return amph_ip_turns_now() && (ours ? missed && err == EBADF : is_placeholders(err)) &&
            tries < TURNS_MAX;
@@ -80,16 +93,20 @@ static bool needs_cleaning(const char *path)
     for (const char *at = path; (at = strchr(at, '/')) != NULL; at++)
         if (at[1] == '/' || at[1] == '.')
             return true;
+
     return false;
 }
 
 bool amph_ip_is_exe(const char *path)
 {
     static const char before[] = "/proc/";
+
     if (AMPH_LIKELY(!amph_ip_state.exe) || strncmp(path, before, sizeof before - 1) != 0)
         return false;
+
     const char *who = path + sizeof before - 1;
     size_t len = strcspn(who, "/");
+
     return strcmp(who + len, "/exe") == 0 &&
            (strncmp(who, "self", len) == 0 || strtol(who, NULL, 10) == getpid());
 }
@@ -98,13 +115,17 @@ static bool absolute(const char *path)
 {
     char clean[PATH_MAX];
     struct amph_fwd_clean result;
+
     if (amph_fwd_prefix_match(&amph_ip_state.prefixes, path))
         return true;
+
     if (needs_cleaning(path) && (amph_fwd_path_clean(&amph_ip_state.prefixes, NULL, path, clean,
                                                      sizeof clean, &result) != 0 ||
                                  result.prefix || result.left))
         return true;
+
     struct amph_ip_numbered n;
+
     return amph_ip_may_be_numbered(path) && (amph_ip_numbered(path, &n) || amph_ip_is_exe(path));
 }
 
@@ -115,6 +136,7 @@ bool amph_ip_path(const char *path)
         return false;
     if (path[0] == '/')
         return absolute(path);
+
     return amph_ip_state.cwd ||
            (path[0] && amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path)) ||
            amph_ip_is_number(path);
@@ -126,6 +148,7 @@ bool amph_ip_at(int dir, const char *path)
         return false;
     if (dir == AT_FDCWD || (path && path[0] == '/'))
         return amph_ip_path(path);
+
     return amph_ip_fd(dir) ||
            (path && ((path[0] && amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path)) ||
                      amph_ip_is_number(path)));

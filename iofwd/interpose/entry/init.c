@@ -57,6 +57,7 @@ static void refuse(const char *value, const char *why)
     int n = snprintf(line, sizeof line,
                      "amphora: IOFWD_PREFIX=\"%.300s\" is not allowed: %s; nothing is forwarded\n",
                      value, why);
+
     (void)!libc_write(2, line, (size_t)n);
 }
 
@@ -68,14 +69,18 @@ static void restore_cwd(char **env)
     char real[PATH_MAX], text[AMPH_FWD_TEXT_BYTES];
     const char *entry = amph_ip_private_text(env, AMPH_IP_PRIVATE_CWD);
     const char *cwd = entry ? strchr(entry, ':') : NULL;
+
     if (libc_getcwd(real, sizeof real)) {
         amph_ip_state.cwd = amph_fwd_prefix_match(&amph_ip_state.prefixes, real) ? strdup(real)
                                                                                  : NULL;
         return;
     }
+
     if (errno != ENOENT || !cwd || !amph_fwd_prefix_match(&amph_ip_state.prefixes, ++cwd))
         return;
+
     int fd = atoi(entry);
+
     amph_ip_state.cwd = strdup(cwd);
     if (fd > 0 && fd < FDTAB_MAX && amph_ip_placeholder_text(fd, text, sizeof text))
         amph_ip_cwd_fd = fd;
@@ -85,20 +90,26 @@ static void restore_cwd(char **env)
 static int has_note(struct dl_phdr_info *info, size_t size, void *arg)
 {
     static const char name[8] = AMPH_NOTE_NAME;
+
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
         const char *at = (const char *)(info->dlpi_addr + ph->p_vaddr);
         const char *end = at + ph->p_memsz;
+
         while (ph->p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) <= end) {
             const ElfW(Nhdr) *note = (const void *)at;
             at += sizeof *note;
             if (note->n_namesz == sizeof name && at + sizeof name <= end &&
                 memcmp(at, name, sizeof name) == 0)
                 return 1;
+
             size_t align = ph->p_align == 8 ? 7 : 3;
+
             at += (((note->n_namesz + align) & ~align) + ((note->n_descsz + align) & ~align));
         }
     }
+
     return 0;
 }
 
@@ -109,6 +120,7 @@ static int64_t find_rank(char **env)
 
     if (rank < 0)
         rank = amph_ip_setting_rank(env, AMPH_ENV_PMI_RANK);
+
     if (rank < 0)
         rank = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_PMI_ID);
 
@@ -122,6 +134,7 @@ static int64_t find_size(char **env)
 
     if (size < 0)
         size = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_PMI_SIZE);
+
     if (size < 0)
         size = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_SLURM_TASKS);
 
@@ -145,6 +158,7 @@ static enum part find_part(char **env)
     if (servers <= 0 || amph_ip_setting_text(env, AMPH_ENV_JOB) ||
         amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS))
         return PART_NONE;
+
     if (!amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMI_FD) &&
         !amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMI_PORT) &&
         !amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMIX_NAMESPACE))
@@ -157,6 +171,7 @@ static enum part find_part(char **env)
 
     if (rank >= 0 && size >= 0 && rank >= size - servers)
         return client ? PART_SERVER : PART_ASTRAY;
+
     return client || rank < 0 ? PART_NONE : PART_COMPUTE;
 }
 
@@ -167,6 +182,7 @@ static struct {
     int result, token;
     char setting[128]; /* what the programs that it starts find in their environment */
 } rank = { .result = -1, .token = -1 };
+
 bool amph_ip_rank_guarded;
 uint32_t amph_ip_mpi_ranks;
 const char *amph_ip_mpi_space;
@@ -175,8 +191,10 @@ const char *amph_ip_mpi_space;
 static int keep(int fd)
 {
     int up = fcntl(fd, F_DUPFD, RANK_FDS);
+
     if (up < 0)
         return fd;
+
     libc_close(fd);
     return up;
 }
@@ -185,13 +203,16 @@ static void open_rank(void)
 {
     int pair[2];
     struct stat st;
+
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0 || send(pair[0], "T", 1, 0) != 1)
         return;
+
     rank.pid = getpid();
     rank.result = keep(pair[0]);
     rank.token = keep(pair[1]);
     if (libc_fstat(rank.result, &st) != 0)
         return;
+
     snprintf(rank.setting, sizeof rank.setting, "%s=%ld:%d:%d:%lu",
              amph_ip_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), rank.pid, rank.result, rank.token,
              (unsigned long)st.st_ino);
@@ -209,6 +230,7 @@ static char **with_entry(char **env, char *entry)
     memcpy(longer, env, n * sizeof *longer);
     longer[n] = entry;
     longer[n + 1] = NULL;
+
     return longer;
 }
 
@@ -234,6 +256,7 @@ static void guard_rank(char **env)
 
     if (!text || sscanf(text, "%ld:%d:%d", &rank.pid, &rank.result, &rank.token) != 3)
         return;
+
     amph_ip_rank_guarded = true;
     count_ranks(env);
     amph_fdtab_mark(rank.result, FDTAB_OWN);
@@ -247,8 +270,10 @@ static void guard_rank(char **env)
 void amph_ip_rank_end(void)
 {
     char byte;
+
     if (rank.pid != getpid() || amph_ip_inside)
         return;
+
     rank.pid = 0;
     if (recv(rank.result, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
         amph_ip_client_join();
@@ -268,12 +293,17 @@ static void find_exe(const char *called)
     char path[PATH_MAX];
     ssize_t n = libc_readlink("/proc/self/exe", path, sizeof path - 1);
     ssize_t more = sizeof before - 1 + sizeof after - 1;
+
     if (n <= more || memcmp(path, before, sizeof before - 1) != 0)
         return;
+
     path[n - (ssize_t)(sizeof after - 1)] = 0;
+
     const char *slash = called ? strrchr(called, '/') : NULL;
+
     if (called)
         prctl(PR_SET_NAME, slash ? slash + 1 : called, 0, 0, 0);
+
     if (path[sizeof before - 1] == '/')
         amph_ip_state.exe = strdup(path + sizeof before - 1);
 }
@@ -284,12 +314,15 @@ static void restore_preload(char **env)
 {
     static const char told[] = AMPH_IP_ELF_DEPS_REPORTED "LD_PRELOAD";
     char *entry = NULL;
+
     for (char **e = env; *e; e++)
         if (strncmp(*e, told, sizeof told - 1) == 0 && (*e)[sizeof told - 1] == '=')
             entry = *e + sizeof AMPH_IP_ELF_DEPS_REPORTED - 1;
+
     for (char **e = env; entry && *e; e++)
         if (strncmp(*e, entry, sizeof "LD_PRELOAD=" - 1) == 0)
             *e = entry;
+
     if (entry)
         drop_everywhere(env, told);
 }
@@ -298,10 +331,12 @@ static void restore_preload(char **env)
 static void take_libraries(char **env)
 {
     const char *copies = amph_ip_private_text(env, AMPH_IP_PRIVATE_LIBS);
+
     if (copies) {
         amph_ip_elf_deps_loaded(copies);
         drop_everywhere(env, AMPH_IP_ELF_DEPS_SETTING);
     }
+
     amph_ip_library_path_keep(amph_ip_foreign_text(env, AMPH_IP_FOREIGN_LIBRARY_PATH));
 }
 
@@ -352,29 +387,38 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
 
     if (!prefixes || !prefixes[0])
         return;
+
     enum part part = find_part(env);
     if (part == PART_SERVER)
         return;
     if (part == PART_NONE && amph_ip_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL) &&
         !knows_servers(env))
         return;
+
     if (!amph_fwd_prefix_parse(&amph_ip_state.prefixes, prefixes, &why)) {
         refuse(prefixes, why);
         return;
     }
+
     if (!amph_ip_state.prefixes.count)
         return;
+
     mode_t mask = libc_umask(0);
+
     libc_umask(mask);
     amph_ip_state.umask = mask;
     amph_ip_limits_changed(0);
+
     const char *locks = amph_ip_private_text(env, AMPH_IP_PRIVATE_LOCKS);
+
     locks_told = amph_ip_locks_came_along(locks) ? strdup(locks) : NULL;
     amph_ip_client_astray = part == PART_ASTRAY;
+
     if (part == PART_COMPUTE) {
         open_rank();
         longer = rank.setting[0] ? with_entry(env, rank.setting) : NULL;
     }
+
     guard_rank(longer ? longer : env);
     restore_preload(env);
     amph_ip_environment_keep(longer ? longer : env);
@@ -387,5 +431,6 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     amph_ip_stream_start();
     if (amph_ip_core_linked)
         late();
+
     errno = saved;
 }

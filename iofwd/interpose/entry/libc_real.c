@@ -35,10 +35,14 @@ FILE *amph_ip_plain_fopencookie(void *cookie, const char *mode, cookie_io_functi
 void *amph_ip_libc_find(int name)
 {
     int saved = errno;
+
     amph_ip_std_complete();
+
     void *real = dlsym(RTLD_NEXT, amph_ip_name_texts[name]);
+
     if (!real)
         real = (void *)missing;
+
     __atomic_store_n(&amph_ip_libc_slots[name], real, __ATOMIC_RELAXED);
     errno = saved;
     return real;
@@ -47,9 +51,12 @@ void *amph_ip_libc_find(int name)
 void amph_ip_libc_find_all(void)
 {
     static bool done;
+
     if (__atomic_load_n(&done, __ATOMIC_RELAXED))
         return;
+
     for (int name = 0; name < AMPH_IP_NAME_COUNT; name++)
         amph_ip_libc(name);
+
     __atomic_store_n(&done, true, __ATOMIC_RELAXED);
 }

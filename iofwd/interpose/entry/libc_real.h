@@ -64,6 +64,7 @@ static inline amph_ip_off_t amph_ip_narrow_off(off_t off)
 {
     if ((amph_ip_off_t)off == off)
         return (amph_ip_off_t)off;
+
     errno = EOVERFLOW;
     return -1;
 }

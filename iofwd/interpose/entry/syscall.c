@@ -48,12 +48,16 @@ static long sys_getcwd(const long *a)
 
     if (!err && len > PATH_MAX)
         err = ENAMETOOLONG;
+
     if (!err && len > L(1))
         err = ERANGE;
+
     if (!err && !amph_ip_can_write(P(0), len))
         err = EFAULT;
+
     if (!err)
         memcpy(P(0), name, len);
+
     free(name);
     return err ? amph_ip_fail(err) : (long)len;
 }
@@ -73,15 +77,19 @@ static long open_below(int dir, const char *path, const struct open_how *how, co
 
     if (found && w.local) {
         int fd = (int)libc_syscall(SYS_openat2, w.dirfd, (long)w.path, a[2], a[3], 0, 0);
+
         if (fd >= 0 || errno != ENOENT || !amph_ip_led_in(dir, path))
             return amph_ip_note_local(fd);
+
         amph_ip_links++;
         fd = amph_do_openat(dir, path, (int)how->flags, (mode_t)how->mode);
         amph_ip_links--;
         return fd;
     }
+
     if (found)
         amph_ip_resolve_end(&w, 0);
+
     return amph_do_openat(dir, path, (int)how->flags, (mode_t)how->mode);
 }
 
@@ -89,24 +97,30 @@ static long sys_openat2(const long *a)
 {
     struct open_how how;
     const char *path = amph_ip_path_in_root(P(1), P(2), L(3));
+
     if (!amph_ip_at(I(0), path))
         return amph_ip_note_local((int)LOCAL(SYS_openat2));
+
     /* What is wrong with the record the kernel says before it looks at the path, of which this one
      * stays without effect. */
     if (libc_syscall(SYS_openat2, -1, (long)"", a[2], a[3], 0, 0) >= 0 || errno != ENOENT)
         return -1;
+
     memcpy(&how, P(2), sizeof how);
     if (!path || !path[0])
         return amph_ip_fail(path ? ENOENT : EFAULT);
     if (how.resolve & RESOLVE_CACHED) /* nothing of it is in this kernel's cache */
         return amph_ip_fail(EAGAIN);
+
     if (how.resolve & ~(uint64_t)RESOLVE_NO_MAGICLINKS) {
         int fd = amph_ip_open_resolved(I(0), path, &how);
         return fd == AMPH_IP_RESOLVE_LOCAL ? amph_ip_note_local((int)LOCAL(SYS_openat2)) : fd;
     }
+
     struct amph_ip_numbered number;
     if (how.resolve && amph_ip_numbered(path, &number)) /* below a prefix there are none */
         return amph_ip_fail(ELOOP);
+
     return open_below(I(0), path, &how, a);
 }
 
@@ -124,14 +138,18 @@ static long sys_getdents(const long *a)
     size_t cap = L(2);
     size_t used = 0;
     ssize_t n = amph_do_getdents64(I(0), entries, cap < sizeof entries ? cap : sizeof entries);
+
     if (n > 0 && !amph_ip_can_write(out, (size_t)n))
         return amph_ip_fail(EFAULT);
+
     for (ssize_t at = 0; at < n;) {
         const struct dirent *e = (const struct dirent *)(entries + at);
         size_t len = (offsetof(struct old_entry, name) + strlen(e->d_name) + 2 + 7) & ~(size_t)7;
         struct old_entry *o = (struct old_entry *)(out + used);
+
         if (used + len > cap)
             return amph_ip_fail(EINVAL);
+
         *o = (struct old_entry){ .ino = e->d_ino,
                                  .off = (unsigned long)e->d_off,
                                  .reclen = (unsigned short)len };
@@ -140,6 +158,7 @@ static long sys_getdents(const long *a)
         used += len;
         at += e->d_reclen;
     }
+
     return n < 0 ? -1 : (long)used;
 }
 
@@ -170,12 +189,15 @@ static long limited(long number, const long *a, struct timespec *limit,
 {
     if (limit && !amph_ip_can_read(limit, sizeof *limit))
         return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+
     struct timespec own = limit ? *limit : (struct timespec){ 0, 0 };
     bool valid = limit && own.tv_sec >= 0 && own.tv_nsec >= 0 && own.tv_nsec < 1000000000;
     int64_t until = valid ? amph_ip_until(&own) : INT64_MAX;
     long n = wait(a, limit ? &own : NULL);
+
     if (limit && until != INT64_MAX && amph_ip_can_write(limit, sizeof *limit))
         *limit = amph_ip_span(amph_ip_left(until));
+
     return n;
 }
 
@@ -194,6 +216,7 @@ static long sys_ppoll(const long *a)
 {
     if (!amph_ip_poll_waits(P(0), (nfds_t)a[1]))
         return LOCAL(SYS_ppoll);
+
     return has_length(P(3), L(4)) ? limited(SYS_ppoll, a, P(2), ppoll_for) : amph_ip_fail(EINVAL);
 }
 
@@ -216,6 +239,7 @@ static long sys_select(const long *a)
     if (!amph_ip_select_waits(I(0), P(1), P(2), P(3)) ||
         (limit && !amph_ip_can_read(limit, sizeof *limit)))
         return LOCAL(SYS_select);
+
     return amph_do_select(I(0), P(1), P(2), P(3), P(4));
 }
 
@@ -228,6 +252,7 @@ static long sys_pselect6(const long *a)
         return LOCAL(SYS_pselect6);
     if (signals && !has_length(signals->mask, signals->bytes))
         return amph_ip_fail(EINVAL);
+
     return limited(SYS_pselect6, a, P(4), pselect_for);
 }
 
@@ -236,6 +261,7 @@ static bool epoll_locally(long number, const long *a, int *n_p)
 {
     if (amph_ip_epoll(I(0)) && !amph_ip_epoll_within())
         return false;
+
     *n_p = (int)LOCAL(number);
     return amph_ip_epoll_within() || amph_ip_epoll_told(P(1), *n_p, n_p);
 }
@@ -250,8 +276,10 @@ static long sys_epoll_wait(const long *a)
 static long sys_epoll_pwait(const long *a)
 {
     int n;
+
     if (epoll_locally(SYS_epoll_pwait, a, &n))
         return n;
+
     return has_length(P(4), L(5)) ? amph_do_epoll_pwait(I(0), P(1), I(2), I(3), P(4))
                                   : amph_ip_fail(EINVAL);
 }
@@ -265,8 +293,10 @@ static long sys_epoll_pwait2(const long *a)
         return n;
     if (given && !amph_ip_can_read(given, sizeof *given))
         return amph_ip_fail(EFAULT);
+
     const struct timespec limit = { .tv_sec = given ? (time_t)given->tv_sec : 0,
                                     .tv_nsec = given ? (long)given->tv_nsec : 0 };
+
     return has_length(P(4), L(5))
                ? amph_do_epoll_pwait2(I(0), P(1), I(2), given ? &limit : NULL, P(4))
                : amph_ip_fail(EINVAL);
@@ -290,6 +320,7 @@ enum operand_kind {
     IS_AT,
     IS_ALL
 };
+
 enum result_kind {
     PLAIN,
     OPENS,
@@ -348,6 +379,7 @@ static bool is_forwarded(const struct row *row, const long *a)
             (amph_ip_fd(I(o->at)) || (o->kind == IS_SET && amph_ip_epoll(I(o->at)))))
             return true;
     }
+
     return false;
 }
 
@@ -365,6 +397,7 @@ static long by_descriptor(const struct row *row, long number, const long *a)
 
         bool false_record = row->result == RECORDS && !ours &&
                             (is_forwarded(row, a) || turns != amph_ip_turns_now());
+
         if (AMPH_LIKELY(result >= 0 && !false_record) ||
             !amph_ip_turned(result < 0 ? errno : EBADF, ours, tries))
             return result;
@@ -394,12 +427,15 @@ static bool leads_to_server(const struct operand *o, const long *a, struct amph_
         return false;
     if (!amph_ip_resolve(w, dir, path_of(o, a), true))
         return true; /* the call says what is wrong */
+
     if (!w->local) {
         amph_ip_resolve_end(w, 0);
         return true;
     }
+
     if (o->kind == IS_AT)
         b[o->at] = w->dirfd;
+
     b[o->at + (o->kind == IS_AT)] = (long)w->path;
     return false;
 }
@@ -427,6 +463,7 @@ static long by_path(const struct row *row, long number, const long *a)
     amph_ip_links++;
     result = row->call(a);
     amph_ip_links--;
+
     return result;
 }
 
@@ -443,5 +480,6 @@ long amph_do_syscall(long number, long a0, long a1, long a2, long a3, long a4, l
         return row->call(a);
     if (row->operand[0].kind == IS_FD || row->operand[0].kind == IS_SET)
         return by_descriptor(row, number, a);
+
     return by_path(row, number, a);
 }

@@ -26,6 +26,7 @@ static inline size_t amph_ip_fits(size_t len, size_t cap)
 {
     if (len > cap)
         abort();
+
     return len;
 }
 

@@ -26,8 +26,10 @@ static struct timespec of_statx(struct statx_timestamp t)
 int amph_do_fstatat_long(int dir, const char *path, struct amph_ip_stat_long *out, int flags)
 {
     struct statx stx;
+
     if (amph_do_statx(dir, path, flags, STATX_BASIC_STATS, &stx) != 0)
         return -1;
+
     *(struct stat *)out = (struct stat){
         .st_dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
         .st_rdev = makedev(stx.stx_rdev_major, stx.stx_rdev_minor),
@@ -50,15 +52,19 @@ int amph_do_fstatat_long(int dir, const char *path, struct amph_ip_stat_long *ou
 static int set_times(int dir, const char *path, const struct timespec *times, int flags)
 {
     struct amph_ip_short_time t[2];
+
     for (int i = 0; times && i < 2; i++) {
         t[i] = (struct amph_ip_short_time){ .sec = (int32_t)times[i].tv_sec,
                                             .nsec = (int32_t)times[i].tv_nsec };
+
         bool counts = times[i].tv_nsec != UTIME_NOW && times[i].tv_nsec != UTIME_OMIT;
+
         if (counts && t[i].sec != times[i].tv_sec) {
             errno = EOVERFLOW;
             return -1;
         }
     }
+
     return amph_ip_set_times(dir, path, times ? t : NULL, flags);
 }
 
@@ -73,13 +79,16 @@ int amph_do_utimes_long(int dir, const char *path, const struct amph_ip_timeval_
 {
     const struct timeval *tv = (const struct timeval *)times;
     struct timespec ts[2];
+
     for (int i = 0; tv && i < 2; i++) {
         if (tv[i].tv_usec < 0 || tv[i].tv_usec >= 1000000) {
             errno = EINVAL;
             return -1;
         }
+
         ts[i] = (struct timespec){ .tv_sec = tv[i].tv_sec, .tv_nsec = (long)tv[i].tv_usec * 1000 };
     }
+
     return set_times(dir, path, tv ? ts : NULL, flags);
 }
 
@@ -87,6 +96,7 @@ int amph_do_utime_long(const char *path, const struct amph_ip_utimbuf_long *time
 {
     const struct utimbuf *t = (const struct utimbuf *)times;
     struct timespec ts[2] = { { .tv_sec = t ? t->actime : 0 }, { .tv_sec = t ? t->modtime : 0 } };
+
     return set_times(AT_FDCWD, path, t ? ts : NULL, 0);
 }
 #endif

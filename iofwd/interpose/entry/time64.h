@@ -33,6 +33,7 @@ int amph_do_utime_long(const char *path, const struct amph_ip_utimbuf_long *time
 struct amph_ip_short_time {
     int32_t sec, nsec;
 };
+
 int amph_ip_set_times(int dir, const char *path, const struct amph_ip_short_time *times, int flags);
 
 #endif

@@ -55,6 +55,7 @@ struct call {
 static void *run_call(void *arg)
 {
     struct call call = *(struct call *)arg;
+
     free(arg);
     call.fn(call.value);
     return NULL;
@@ -64,6 +65,7 @@ static void notify(const struct sigevent *event)
 {
     if (event->sigev_notify == SIGEV_SIGNAL && event->sigev_signo) {
         siginfo_t info = { .si_signo = event->sigev_signo, .si_code = SI_ASYNCIO };
+
         info.si_pid = getpid();
         info.si_uid = getuid();
         info.si_value = event->sigev_value;
@@ -72,15 +74,19 @@ static void notify(const struct sigevent *event)
         struct call *call = malloc(sizeof *call);
         pthread_attr_t attr;
         pthread_t thread;
+
         if (!call)
             return;
+
         *call = (struct call){ event->sigev_notify_function, event->sigev_value };
         pthread_attr_init(&attr);
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+
         if (libc_pthread_create(
                 &thread, event->sigev_notify_attributes ? event->sigev_notify_attributes : &attr,
                 run_call, call) != 0)
             free(call);
+
         pthread_attr_destroy(&attr);
     }
 }
@@ -92,13 +98,16 @@ static void end_request(struct request *rq, ssize_t result, int err)
     struct sigevent event = cb->aio_sigevent;
     struct sigevent all = { .sigev_notify = SIGEV_NONE };
     struct group *g = rq->group;
+
     cb->__return_value = result;
+
     /* from here on the block is the program's */
     __atomic_store_n(&cb->__error_code, err, __ATOMIC_RELEASE);
     if (g && --g->left == 0 && !g->waited) {
         all = g->event;
         free(g);
     }
+
     pthread_cond_broadcast(&ended);
     pthread_mutex_unlock(&lock);
     notify(&event);
@@ -113,6 +122,7 @@ static ssize_t perform(const struct request *rq)
 {
     struct aiocb *cb = rq->cb;
     int fd = cb->aio_fildes;
+
     switch (rq->what) {
     case DO_READ:
         return pread(fd, (void *)cb->aio_buf, cb->aio_nbytes, cb->aio_offset);
@@ -130,19 +140,24 @@ static struct request *next_request(void)
 {
     for (struct request *rq = queue; rq; rq = rq->next) {
         bool first = !rq->running;
+
         for (struct request *before = queue; first && before != rq; before = before->next)
             first = before->cb->aio_fildes != rq->cb->aio_fildes;
+
         if (first)
             return rq;
     }
+
     return NULL;
 }
 
 static void unlink_request(struct request *rq)
 {
     struct request **at = &queue;
+
     while (*at != rq)
         at = &(*at)->next;
+
     *at = rq->next;
 }
 
@@ -151,21 +166,26 @@ static void *work(void *arg)
     pthread_mutex_lock(&lock);
     for (;;) {
         struct request *rq = next_request();
+
         if (!rq) {
             idle++;
             pthread_cond_wait(&wanted, &lock);
             idle--;
             continue;
         }
+
         rq->running = true;
         pthread_mutex_unlock(&lock);
         errno = 0;
+
         ssize_t n = perform(rq);
         int err = n < 0 ? errno : 0;
+
         pthread_mutex_lock(&lock);
         unlink_request(rq);
         end_request(rq, n, err);
     }
+
     return arg;
 }
 
@@ -174,6 +194,7 @@ static void begin_afresh(void)
 {
     if (owner == getpid())
         return;
+
     owner = getpid();
     queue = NULL;
     threads = idle = 0;
@@ -184,14 +205,17 @@ static bool hire(void)
     pthread_attr_t attr;
     pthread_t thread;
     sigset_t all, old;
+
     if (idle || threads == THREADS_MOST)
         return true;
+
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (libc_pthread_create(&thread, &attr, work, NULL) == 0)
         threads++;
+
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return threads > 0;
@@ -200,21 +224,28 @@ static bool hire(void)
 static int submit(struct aiocb *cb, enum what what, struct group *group)
 {
     struct request *rq = calloc(1, sizeof *rq);
+
     pthread_mutex_lock(&lock);
     begin_afresh();
+
     if (!rq || !hire()) {
         pthread_mutex_unlock(&lock);
         free(rq);
         return amph_ip_fail(EAGAIN);
     }
+
     *rq = (struct request){ .cb = cb, .what = what, .group = group };
     cb->__error_code = EINPROGRESS;
+
     struct request **at = &queue;
+
     while (*at)
         at = &(*at)->next;
+
     *at = rq;
     pthread_cond_signal(&wanted);
     pthread_mutex_unlock(&lock);
+
     return 0;
 }
 
@@ -234,6 +265,7 @@ int amph_do_aio_fsync(int op, struct aiocb *cb)
 {
     if (op != O_SYNC && op != O_DSYNC)
         return amph_ip_fail(EINVAL);
+
     return fcntl(cb->aio_fildes, F_GETFL) < 0
                ? -1
                : submit(cb, op == O_SYNC ? DO_FSYNC : DO_FDATASYNC, NULL);
@@ -248,27 +280,34 @@ int amph_do_aio_suspend(const struct aiocb *const list[], int n, const struct ti
 {
     struct timespec until;
     int err = 0;
+
     if (n < 0)
         return amph_ip_fail(EINVAL);
+
     clock_gettime(CLOCK_REALTIME, &until);
     if (limit) {
         until.tv_sec += limit->tv_sec + (until.tv_nsec + limit->tv_nsec) / 1000000000;
         until.tv_nsec = (until.tv_nsec + limit->tv_nsec) % 1000000000;
     }
+
     pthread_mutex_lock(&lock);
     for (;;) {
         bool some = false;
         bool over = false;
+
         for (int i = 0; i < n; i++)
             if (list[i]) {
                 some = true;
                 over |= !in_progress(list[i]);
             }
+
         if (over || !some || err)
             break;
+
         err = limit ? pthread_cond_timedwait(&ended, &lock, &until)
                     : pthread_cond_wait(&ended, &lock);
     }
+
     pthread_mutex_unlock(&lock);
     return err ? amph_ip_fail(EAGAIN) : 0;
 }
@@ -277,24 +316,29 @@ int amph_do_aio_cancel(int fd, struct aiocb *cb)
 {
     bool running = false;
     bool cancelled = false;
+
     if (fcntl(fd, F_GETFL) < 0)
         return amph_ip_fail(EBADF);
     if (cb && cb->aio_fildes != fd)
         return amph_ip_fail(EINVAL);
+
     pthread_mutex_lock(&lock);
     for (struct request *rq = queue, *next; rq; rq = next) {
         next = rq->next;
         if (cb ? rq->cb != cb : rq->cb->aio_fildes != fd)
             continue;
+
         if (rq->running) {
             running = true;
             continue;
         }
+
         cancelled = true;
         unlink_request(rq);
         end_request(rq, -1, ECANCELED);
         next = queue; /* the lock was let go */
     }
+
     pthread_mutex_unlock(&lock);
     return running ? AIO_NOTCANCELED : cancelled ? AIO_CANCELED : AIO_ALLDONE;
 }
@@ -303,41 +347,52 @@ int amph_do_lio_listio(int mode, struct aiocb *const list[], int n, struct sigev
 {
     struct group *g = calloc(1, sizeof *g);
     int failed = 0;
+
     if (!g || (mode != LIO_WAIT && mode != LIO_NOWAIT) || n < 0) {
         free(g);
         return amph_ip_fail(g ? EINVAL : EAGAIN);
     }
+
     g->left = 1; /* this call's own, so that it does not end before all are in */
     g->waited = mode == LIO_WAIT;
     g->event = event && mode == LIO_NOWAIT ? *event
                                            : (struct sigevent){ .sigev_notify = SIGEV_NONE };
+
     for (int i = 0; i < n; i++) {
         if (!list[i] || list[i]->aio_lio_opcode == LIO_NOP)
             continue;
+
         pthread_mutex_lock(&lock);
         g->left++;
         pthread_mutex_unlock(&lock);
         if (submit(list[i], list[i]->aio_lio_opcode == LIO_READ ? DO_READ : DO_WRITE, g) == 0)
             continue;
+
         failed = EAGAIN;
         pthread_mutex_lock(&lock);
         g->left--;
         pthread_mutex_unlock(&lock);
     }
+
     pthread_mutex_lock(&lock);
     g->left--;
     while (g->waited && g->left)
         pthread_cond_wait(&ended, &lock);
+
     bool last = g->left == 0;
+
     pthread_mutex_unlock(&lock);
     for (int i = 0; i < n && mode == LIO_WAIT && !failed; i++)
         if (list[i] && list[i]->aio_lio_opcode != LIO_NOP && list[i]->__error_code)
             failed = EIO;
+
     if (last) {
         struct sigevent all = g->event;
+
         free(g);
         if (mode == LIO_NOWAIT)
             notify(&all);
     }
+
     return amph_ip_result(failed);
 }

@@ -24,9 +24,11 @@ static int get_flags(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     int flags;
     int err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
+
     /* what the kernel adds by itself, O_LARGEFILE, stands in the placeholder's */
     if (!err && !(flags & O_PATH))
         flags |= amph_ip_kernel_fcntl(fd, F_GETFL, NULL) & ~O_ACCMODE;
+
     return err ? amph_ip_fail(err) : flags;
 }
 
@@ -47,14 +49,19 @@ static int file_lock(int fd, struct amph_fd_file *of, int command, void *arg)
     struct amph_fwd_client *c = amph_ip_client.client;
     struct flock got;
     struct flock *lock = arg;
+
     if (lock->l_pid)
         return amph_ip_fail(EINVAL);
+
     if (command != F_OFD_GETLK)
         return amph_ip_result(command == F_OFD_SETLK ? amph_ip_client.setlock(c, &of->file, lock)
                                                      : amph_ip_client.waitlock(c, &of->file, lock));
+
     int err = amph_ip_client.getlock(c, &of->file, lock, &got);
+
     if (!err)
         *lock = got;
+
     return amph_ip_result(err);
 }
 
@@ -76,14 +83,18 @@ static int pipe_size(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     char word[FWD_INODE_FLAG_BYTES];
     size_t len = sizeof word;
+
     amph_fwd_inode_flag_put(word, 0, (uint32_t)(long)arg);
+
     int err = command == F_SETPIPE_SZ
                   ? amph_ip_client.setmarks(amph_ip_client.client, &of->file,
                                             FWD_INODE_FLAGS_PIPE_SIZE, word, len)
                   : 0;
+
     if (!err)
         err = amph_ip_client.getmarks(amph_ip_client.client, &of->file, FWD_INODE_FLAGS_PIPE_SIZE,
                                       word, sizeof word, &len);
+
     return err ? amph_ip_fail(err) : (int)amph_fwd_inode_flag_get(word, 0);
 }
 
@@ -99,6 +110,7 @@ static const struct command {
     /* NULL: it is about the descriptor, not about the file */
     int (*run)(int fd, struct amph_fd_file *of, int command, void *arg);
 } commands[] = {
+
     { F_GETFD, NO_LOCK, NULL },
     { F_SETFD, NO_LOCK, NULL },
     { F_GETOWN, NO_LOCK, NULL },
@@ -130,6 +142,7 @@ static const struct command *command_of(int command)
     for (size_t i = 0; i < AMPH_COUNTOF(commands); i++)
         if (commands[i].command == command)
             return &commands[i];
+
     return NULL;
 }
 
@@ -137,12 +150,14 @@ static int fcntl_remote(int fd, struct amph_fd_file *of, const struct command *c
 {
     struct flock copy;
     struct flock *lock = arg;
+
     if (!c)
         return amph_ip_fail(EINVAL);
     if (c->use != NO_LOCK && !amph_ip_can_read(lock, sizeof *lock))
         return amph_ip_fail(EFAULT);
     if (c->use != ANSWERS_LOCK || amph_ip_can_write(lock, sizeof *lock))
         return c->run(fd, of, c->command, arg);
+
     copy = *lock;
     return c->run(fd, of, c->command, &copy) ? -1 : amph_ip_fail(EFAULT);
 }
@@ -153,10 +168,13 @@ static int fcntl_checked(int fd, struct amph_fd_file *of, const struct command *
     int flags;
     int result = fcntl_remote(fd, of, c, arg);
     int err = errno;
+
     if (result >= 0 || (err != EINVAL && err != EOPNOTSUPP))
         return result;
+
     bool path_only = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags) == 0 &&
                      (flags & O_PATH);
+
     return amph_ip_fail(path_only ? EBADF : err);
 }
 
@@ -164,27 +182,35 @@ int amph_do_fcntl(int fd, int command, void *arg)
 {
     struct amph_fd_file *of;
     bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+
     if (amph_ip_inside) {
         int result = libc_fcntl64(fd, command, arg);
         return copies ? amph_ip_own(result) : result;
     }
+
     if (amph_ip_epoll(fd)) {
         int result = amph_ip_kernel_fcntl(fd, command, arg);
         return copies ? amph_ip_epoll_copied(fd, amph_ip_note_local(result)) : result;
     }
+
     if (fd == amph_ip_cwd_fd && command == F_SETFD)
         return amph_ip_fail(EBADF);
+
     const struct command *c = command_of(command);
     if (c && !c->run)
         return amph_ip_kernel_fcntl(fd, command, arg); /* the placeholder knows */
+
     int err = amph_ip_file_get(fd, &of);
     if (err)
         return amph_ip_fail(err);
     if (copies)
         return amph_ip_enter_copy(amph_ip_kernel_fcntl(fd, command, arg), of);
+
     err = amph_ip_client_enter();
+
     int result = err ? amph_ip_fail(err) : fcntl_checked(fd, of, c, arg);
     int saved = errno;
+
     amph_fdtab_put(of);
     errno = saved;
     return result;
@@ -209,21 +235,26 @@ static int marks(int fd, const struct request *m, void *place)
     size_t n = m->which == FWD_INODE_FLAGS_EXTENDED ? FWD_INODE_FLAGS_MAX : 1;
     size_t len = n * FWD_INODE_FLAG_BYTES;
     size_t bytes = m->which == FWD_INODE_FLAGS_EXTENDED ? sizeof(struct fsxattr) : sizeof(int);
+
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
     if (amph_ip_mem(arg, bytes, !m->value) != bytes)
         return amph_ip_file_end(of, EFAULT);
+
     for (size_t i = 0; i < n && m->value; i++)
         amph_fwd_inode_flag_put(room, i, arg[i]);
+
     int err = m->value
                   ? amph_ip_client.setmarks(amph_ip_client.client, &of->file, m->which, room, len)
                   : amph_ip_client.getmarks(amph_ip_client.client, &of->file, m->which, room,
                                             sizeof room, &len);
+
     if (!err && !m->value) {
         memset(arg, 0, bytes);
         for (size_t i = 0; i < len / FWD_INODE_FLAG_BYTES; i++)
             arg[i] = amph_fwd_inode_flag_get(room, i);
     }
+
     return amph_ip_file_end(of, err);
 }
 
@@ -236,6 +267,7 @@ static int give_int(int *to, int n)
 {
     if (!amph_ip_can_write(to, sizeof *to))
         return amph_ip_fail(EFAULT);
+
     *to = n;
     return 0;
 }
@@ -249,20 +281,26 @@ static int block_size(int fd, const struct request *r, void *arg)
 static int bytes_left(int fd, const struct request *r, void *arg)
 {
     struct stat st;
+
     if (amph_ip_waits(fd))
         return marks(fd, &(struct request){ .which = FWD_INODE_FLAGS_UNREAD }, arg);
+
     off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
     if (at < 0 || amph_do_fstat(fd, &st) != 0)
         return -1;
+
     off_t left = st.st_size > at ? st.st_size - at : 0;
+
     return give_int(arg, left > INT_MAX ? INT_MAX : (int)left);
 }
 
 static int set_nonblock(int fd, const struct request *r, void *arg)
 {
     int flags = amph_do_fcntl(fd, F_GETFL, NULL);
+
     if (flags < 0 || !amph_ip_can_read(arg, sizeof(int)))
         return flags < 0 ? -1 : amph_ip_fail(EFAULT);
+
     return amph_do_fcntl(
         fd, F_SETFL, (void *)(long)(*(const int *)arg ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
 }
@@ -298,5 +336,6 @@ int amph_do_ioctl(int fd, unsigned long request, void *arg)
     for (size_t i = 0; i < AMPH_COUNTOF(requests); i++)
         if (requests[i].request == request)
             return requests[i].run(fd, &requests[i], arg);
+
     return amph_ip_fail(ENOTTY);
 }

@@ -22,6 +22,7 @@ static ssize_t any_read(int fd, void *buf, size_t len, const off_t *at)
 {
     if (amph_ip_fd(fd))
         return at ? amph_do_pread(fd, buf, len, *at) : amph_do_read(fd, buf, len);
+
     return at ? libc_pread64(fd, buf, len, *at) : libc_read(fd, buf, len);
 }
 
@@ -29,6 +30,7 @@ static ssize_t any_write(int fd, const void *buf, size_t len, const off_t *at)
 {
     if (amph_ip_fd(fd))
         return at ? amph_do_pwrite(fd, buf, len, *at) : amph_do_write(fd, buf, len);
+
     return at ? libc_pwrite64(fd, buf, len, *at) : libc_write(fd, buf, len);
 }
 
@@ -43,21 +45,30 @@ static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out
 {
     static void *spare;
     void *buf = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
+
     if (!buf && !(buf = amph_ip_borrow(COPY_PIECE)))
         return amph_ip_fail(ENOMEM);
+
     ssize_t got = any_read(in, buf, len < COPY_PIECE ? len : COPY_PIECE, in_off);
     ssize_t put = got;
+
     if (got > 0) {
         put = any_write(out, buf, (size_t)got, out_off);
+
         int err = errno;
         off_t back = (put < 0 ? 0 : put) - got;
+
         if (back && !in_off)
             (void)any_seek(in, back, SEEK_CUR);
+
         errno = err;
     }
+
     void *other = __atomic_exchange_n(&spare, buf, __ATOMIC_ACQ_REL);
+
     if (other)
         amph_ip_give_back(other, COPY_PIECE);
+
     return put;
 }
 
@@ -67,12 +78,16 @@ static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out,
 {
     if (a->st_ino != b->st_ino || a->st_dev != b->st_dev || amph_ip_fd(in) != amph_ip_fd(out))
         return false;
+
     off_t from = in_off ? *in_off : amph_do_lseek(in, 0, SEEK_CUR);
     off_t to = out_off ? *out_off : amph_do_lseek(out, 0, SEEK_CUR);
+
     if (from >= a->st_size)
         return false;
+
     if ((off_t)len > a->st_size - from)
         len = (size_t)(a->st_size - from);
+
     return from < to + (off_t)len && to < from + (off_t)len;
 }
 
@@ -94,12 +109,14 @@ static ssize_t move_places(off_t *in_off, off_t *out_off, ssize_t n)
 {
     off_t *place[] = { in_off, out_off };
     bool moved = true;
+
     for (int i = 0; i < 2 && n > 0; i++) {
         if (place[i] && amph_ip_can_write(place[i], sizeof *place[i]))
             *place[i] += n;
         else
             moved = moved && !place[i];
     }
+
     return moved ? n : amph_ip_fail(EFAULT);
 }
 
@@ -116,6 +133,7 @@ ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, 
     size_t one = 1;
     int in_flags = amph_ip_fd_flags(in);
     int out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
+
     if (out_flags < 0)
         return -1;
     if (!have_places(in_off, out_off))
@@ -134,11 +152,13 @@ ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, 
         return amph_ip_fail(EOVERFLOW);
     if ((in_off && *in_off < 0) || (out_off && *out_off < 0))
         return amph_ip_fail(EINVAL);
+
     /* also where there is nothing to copy */
     if (amph_ip_fd(out) && !amph_ip_within_limit(out, &one, out_off ? *out_off : -1, false))
         return -1;
     if (overlaps(in, in_off, &a, out, out_off, &b, len))
         return amph_ip_fail(EINVAL);
+
     return in_off && *in_off >= a.st_size
                ? 0
                : move_places(in_off, out_off, copy_piece(in, in_off, out, out_off, len));
@@ -153,12 +173,14 @@ static ssize_t send_all(int in, const off_t *in_off, int out, const off_t *out_o
     off_t from = in_off ? *in_off : 0;
     off_t to = out_off ? *out_off : 0;
     int saved = errno;
+
     do {
         n = copy_piece(in, in_off ? &from : NULL, out, out_off ? &to : NULL, len - (size_t)sent);
         sent += n > 0 ? n : 0;
         from += n;
         to += n;
     } while (n > 0 && (size_t)sent < len);
+
     errno = sent ? saved : errno;
     return sent ? sent : n;
 }
@@ -169,6 +191,7 @@ static ssize_t send_to_itself(int fd, size_t len)
 {
     off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
     ssize_t n = at < 0 ? -1 : send_all(fd, &at, fd, &at, len);
+
     return n > 0 && amph_do_lseek(fd, at + n, SEEK_SET) < 0 ? -1 : n;
 }
 
@@ -179,12 +202,15 @@ static ssize_t send_to_itself(int fd, size_t len)
 static int await(int fd, short events, bool wait)
 {
     struct pollfd p = { .fd = fd, .events = events };
+
     if (amph_do_poll(&p, 1, wait ? -1 : 0) < 0)
         return -1;
+
     if ((events & POLLOUT) && (p.revents & POLLERR)) {
         raise(SIGPIPE);
         return amph_ip_fail(EPIPE);
     }
+
     return p.revents ? 0 : amph_ip_fail(EAGAIN);
 }
 
@@ -198,6 +224,7 @@ static size_t pipe_size(int fd)
 static size_t pipe_holds(int fd)
 {
     int n = 0;
+
     (void)(amph_ip_fd(fd) ? amph_do_ioctl(fd, FIONREAD, &n) : libc_ioctl(fd, FIONREAD, &n));
     return (size_t)n;
 }
@@ -212,20 +239,27 @@ static ssize_t give_pages(int in, const off_t *in_off, int out, size_t len, bool
     size_t room = held < size ? size - held : 0;
     off_t at = in_off ? *in_off : amph_do_lseek(in, 0, SEEK_CUR);
     int err = errno;
+
     if (at < 0 || (await(out, POLLOUT, false) != 0 && (errno != EAGAIN || !wait)))
         return -1;
+
     room = room < page ? page : room > COPY_PIECE ? COPY_PIECE : room;
+
     char *pages = amph_ip_borrow(COPY_PIECE + page);
     if (!pages)
         return amph_ip_fail(ENOMEM);
+
     struct iovec v = { .iov_base = pages + (size_t)at % page };
     ssize_t n = amph_do_pread(in, v.iov_base, len < room ? len : room, at);
+
     v.iov_len = n > 0 ? (size_t)n : 0;
     if (n > 0 && (n = vmsplice(out, &v, 1, wait ? 0 : SPLICE_F_NONBLOCK)) > 0 && !in_off)
         amph_do_lseek(in, at + n, SEEK_SET);
+
     err = n < 0 ? errno : err;
     amph_ip_give_back(pages, COPY_PIECE + page);
     errno = err;
+
     return n;
 }
 
@@ -237,7 +271,9 @@ static ssize_t into_pipe(int in, const off_t *in_off, bool placed, int out, size
         return give_pages(in, in_off, out, len, wait);
     if (await(out, POLLOUT, wait) != 0)
         return -1;
+
     size_t room = pipe_holds(out) ? PIPE_BUF : pipe_size(out);
+
     return copy_piece(in, in_off, out, NULL, len < room ? len : room);
 }
 
@@ -247,33 +283,41 @@ ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
     int out_flags;
     struct stat st = { .st_mode = 0 };
     struct stat to = { .st_mode = 0 };
+
     if (!have_places(off, NULL))
         return amph_ip_fail(EFAULT);
     if (in_flags < 0 || !amph_ip_may_read(in_flags)) /* what is wrong with the source comes first */
         return amph_ip_fail(EBADF);
+
     bool known = amph_ip_fd_stat(in, &st) == 0;
     bool file = known && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode));
     bool placed = file || (S_ISCHR(st.st_mode) && any_seek(in, 0, SEEK_CUR) >= 0);
+
     if (off && !placed)
         return amph_ip_fail(ESPIPE);
     if (!is_place(off, len))
         return amph_ip_fail(EINVAL);
+
     out_flags = amph_ip_fd_flags(out);
     if (out_flags < 0 || !amph_ip_may_write(out_flags) || amph_ip_fd_stat(out, &to) != 0)
         return amph_ip_fail(EBADF);
+
     bool to_pipe = S_ISFIFO(to.st_mode);
     if (S_ISDIR(st.st_mode) || S_ISFIFO(st.st_mode) ||
         (!to_pipe && (!placed || (out_flags & O_APPEND))))
         return amph_ip_fail(EINVAL);
     if (!off && amph_fdtab_same(in, out))
         return send_to_itself(in, len);
+
     ssize_t n = len == 0  ? 0
                 : to_pipe ? into_pipe(in, off, file, out, len, !(out_flags & O_NONBLOCK))
                 : file    ? send_all(in, off, out, NULL, len)
                           : copy_piece(in, off, out, NULL, len);
+
     /* as the kernel, which puts it back in any case */
     if (n == 0 && off && !amph_ip_can_write(off, sizeof *off))
         return amph_ip_fail(EFAULT);
+
     return move_places(off, NULL, n);
 }
 
@@ -285,17 +329,22 @@ ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
 ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
 {
     struct stat a, b;
+
     if (len == 0)
         return 0;
     if (flags & ~(unsigned)SPLICE_FLAGS)
         return amph_ip_fail(EINVAL);
+
     int in_flags = amph_ip_fd_flags(in);
     int out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
+
     if (out_flags < 0 || amph_ip_fd_stat(in, &a) != 0 || amph_ip_fd_stat(out, &b) != 0)
         return -1;
+
     bool from_pipe = S_ISFIFO(a.st_mode);
     bool to_pipe = S_ISFIFO(b.st_mode);
     bool file = S_ISREG(a.st_mode) || S_ISBLK(a.st_mode);
+
     if ((from_pipe && in_off) || (to_pipe && out_off))
         return amph_ip_fail(ESPIPE);
     if (!have_places(in_off, out_off))
@@ -304,13 +353,17 @@ ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t le
         return amph_ip_fail(EBADF);
     if ((!from_pipe && !to_pipe) || S_ISDIR(a.st_mode) || (!to_pipe && (out_flags & O_APPEND)))
         return amph_ip_fail(EINVAL);
+
     bool same = amph_ip_fd(in) == amph_ip_fd(out) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
     if (same || !is_place(in_off, len) || !is_place(out_off, len))
         return amph_ip_fail(EINVAL);
+
     int pipes = (from_pipe ? in_flags : 0) | (to_pipe ? out_flags : 0);
     bool wait = !(flags & SPLICE_F_NONBLOCK) && !(pipes & O_NONBLOCK);
+
     if (!wait && !file && await(in, POLLIN, false) != 0)
         return -1;
+
     return move_places(
         in_off, out_off,
         to_pipe ? into_pipe(in, in_off, file, out, len, wait)
@@ -324,8 +377,10 @@ ssize_t amph_do_tee(int in, int out, size_t len, unsigned flags)
         return amph_ip_fail(EINVAL);
     if (len == 0)
         return 0;
+
     int in_flags = amph_ip_fd_flags(in);
     int out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
+
     return out_flags < 0
                ? -1
                : amph_ip_fail(amph_ip_may_read(in_flags) && amph_ip_may_write(out_flags) ? EINVAL

@@ -57,6 +57,7 @@ static struct name *find_name(int fd)
     for (int i = 0; i < NAMES; i++)
         if (names[i].set && names[i].fd == fd)
             return &names[i];
+
     return NULL;
 }
 
@@ -71,18 +72,23 @@ static void free_set(struct set *s)
     for (unsigned i = 0; i < s->nbells; i++)
         /* it watches files: nobody else is to hear of them */
         amph_ip_client.notifier_release(&s->bell[i], true);
+
     for (size_t i = 0; i < nwatches; i++)
         if (watches[i].set == s)
             watches[i].set = NULL;
+
     *s = (struct set){ .names = 0 };
 }
 
 static void drop_name(int fd)
 {
     struct name *name = find_name(fd);
+
     if (!name)
         return;
+
     struct set *s = name->set;
+
     name->set = NULL;
     if (--s->names == 0)
         free_set(s);
@@ -98,12 +104,14 @@ static bool add_name(int fd, struct set *s)
             s->names++;
             return true;
         }
+
     return false;
 }
 
 void amph_ip_epoll_closed(int fd)
 {
     int saved = errno;
+
     pthread_mutex_lock(&lock);
     drop_name(fd);
     pthread_mutex_unlock(&lock);
@@ -113,10 +121,14 @@ void amph_ip_epoll_closed(int fd)
 int amph_ip_epoll_copied(int from, int to)
 {
     int saved = errno;
+
     pthread_mutex_lock(&lock);
+
     struct set *s = to < 0 ? NULL : find_set(from);
+
     if (s && add_name(to, s))
         amph_fdtab_mark(to, FDTAB_EPOLL);
+
     pthread_mutex_unlock(&lock);
     errno = saved;
     return to;
@@ -135,11 +147,14 @@ void amph_ip_epoll_fork_lock(bool take)
 static struct set *make_set(int fd)
 {
     struct set *s = find_set(fd);
+
     if (s)
         return s;
+
     for (int i = 0; i < SETS && !s; i++)
         if (!sets[i].names)
             s = &sets[i];
+
     return s && add_name(fd, s) ? s : NULL;
 }
 
@@ -149,6 +164,7 @@ static struct amph_fwd_notifier *find_bell(struct set *s, uint32_t server)
     for (unsigned i = 0; i < s->nbells; i++)
         if (s->bell[i].server == server)
             return &s->bell[i];
+
     return NULL;
 }
 
@@ -158,15 +174,19 @@ static int make_bell(int ep, struct set *s, uint32_t server, struct amph_fwd_not
     *bell_p = &s->bell[s->nbells];
     if (s->nbells == BELLS)
         return ENOSPC;
+
     int err = amph_ip_client.notifier_acquire(amph_ip_client.client, server, true, *bell_p);
     if (err)
         return err == EMFILE ? ENOSPC : err;
+
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = MARK };
+
     if (amph_ip_kernel_epoll_ctl(ep, EPOLL_CTL_ADD, (*bell_p)->fd, &ev) != 0) {
         err = errno;
         amph_ip_client.notifier_release(*bell_p, true);
         return err;
     }
+
     s->nbells++;
     return 0;
 }
@@ -177,21 +197,26 @@ static void note(struct set *s, int op, int fd, uint32_t server, uint64_t data)
 {
     size_t at = 0;
     size_t had = nwatches;
+
     while (at < had &&
            !(watches[at].set == s && watches[at].fd == fd && watches[at].server == server))
         at++;
+
     if (at == had && op != EPOLL_CTL_DEL)
         for (at = 0; at < had && watches[at].set; at++)
             ;
+
     if (at == had && op != EPOLL_CTL_DEL) {
         size_t more = had ? 2 * had : 16;
         struct watch *bigger = realloc(watches, more * sizeof *bigger);
+
         if (bigger) {
             memset(bigger + had, 0, (more - had) * sizeof *bigger);
             watches = bigger;
             nwatches = more;
         }
     }
+
     if (at < nwatches)
         watches[at] = (struct watch){
             .set = op == EPOLL_CTL_DEL ? NULL : s, .fd = fd, .server = server, .data = data
@@ -206,11 +231,14 @@ static int change(int ep, struct set *s, int op, int fd, const struct amph_fwd_f
     struct amph_fwd_notifier *bell = find_bell(s, server);
     uint64_t data = event ? event->data.u64 : 0;
     int err = bell ? 0 : op == EPOLL_CTL_ADD ? make_bell(ep, s, server, &bell) : ENOENT;
+
     if (!err)
         err = amph_ip_client.watch(amph_ip_client.client, file, bell->number, (size_t)op,
                                    event ? event->events : 0, data, (size_t)fd);
+
     if (!err)
         note(s, op, fd, server, data);
+
     return err;
 }
 
@@ -219,22 +247,28 @@ int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
     struct amph_fd_file *of;
     int saved = errno;
     bool known = op == EPOLL_CTL_ADD || op == EPOLL_CTL_MOD || op == EPOLL_CTL_DEL;
+
     /* what is wrong with the set, and that a file cannot be watched, the kernel says of the
      * placeholder */
     if (!known || (op != EPOLL_CTL_DEL && !amph_ip_can_read(event, sizeof *event)) ||
         amph_ip_fd(ep) || !amph_ip_waits(fd) ||
         (amph_ip_kernel_epoll_ctl(ep, op, fd, event) != 0 && errno != EPERM))
         return amph_ip_kernel_epoll_ctl(ep, op, fd, event);
+
     errno = saved;
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     pthread_mutex_lock(&lock);
+
     struct set *s = make_set(ep);
     int err = s ? change(ep, s, op, fd, &of->file, op == EPOLL_CTL_DEL ? NULL : event) : ENOSPC;
+
     if (s && s->nbells)
         amph_fdtab_mark(ep, FDTAB_EPOLL);
     else if (s)
         drop_name(ep);
+
     pthread_mutex_unlock(&lock);
     return amph_ip_file_end(of, err);
 }
@@ -245,10 +279,12 @@ int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
 static int all_gone(struct set *s, uint32_t server, struct epoll_event *out, int most)
 {
     int n = 0;
+
     for (size_t i = 0; i < nwatches && n < most; i++)
         if (watches[i].set == s && watches[i].server == server)
             out[n++] = (struct epoll_event){ .events = EPOLLERR | EPOLLHUP,
                                              .data.u64 = watches[i].data };
+
     return n;
 }
 
@@ -258,12 +294,15 @@ static int collect_from(struct set *s, const struct amph_fwd_notifier *bell,
     struct amph_fwd_happened happened[AT_ONCE];
     size_t got;
     bool lives = amph_ip_client.notifier_drain(bell);
+
     if (!lives ||
         amph_ip_client.notifier_collect(amph_ip_client.client, bell, happened,
                                         most < AT_ONCE ? (size_t)most : AT_ONCE, &got) != 0)
         return all_gone(s, bell->server, out, most);
+
     for (size_t i = 0; i < got; i++)
         out[i] = (struct epoll_event){ .events = happened[i].events, .data.u64 = happened[i].data };
+
     return (int)got;
 }
 
@@ -271,12 +310,17 @@ static int collect_from(struct set *s, const struct amph_fwd_notifier *bell,
 static int collect(int ep, struct epoll_event *out, int most)
 {
     int n = 0;
+
     if (!amph_ip_epoll(ep))
         return 0;
+
     pthread_mutex_lock(&lock);
+
     struct set *s = find_set(ep);
+
     for (unsigned i = 0; s && i < s->nbells && n < most && amph_ip_client_enter() == 0; i++)
         n += collect_from(s, &s->bell[i], out + n, most - n);
+
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -285,8 +329,10 @@ static int collect(int ep, struct epoll_event *out, int most)
 static bool is_locals_turn(int ep, int most)
 {
     pthread_mutex_lock(&lock);
+
     struct set *s = find_set(ep);
     bool locals = s && most == 1 && (s->turn++ & 1);
+
     pthread_mutex_unlock(&lock);
     return locals;
 }
@@ -294,9 +340,11 @@ static bool is_locals_turn(int ep, int most)
 static int without_bells(struct epoll_event *out, int n)
 {
     int left = 0;
+
     for (int i = 0; i < n; i++)
         if (AMPH_LIKELY(out[i].data.u64 != MARK))
             out[left++] = out[i];
+
     return left;
 }
 
@@ -314,14 +362,19 @@ static int wait_local(int ep, struct epoll_event *out, int most, int64_t left, c
                       bool *rung_p)
 {
     int64_t ms = left / 1000000 + (left % 1000000 != 0);
+
     within++;
+
     int n = libc_epoll_pwait(ep, out, most,
                              left == INT64_MAX ? -1
                              : ms < INT_MAX    ? (int)ms
                                                : INT_MAX,
                              mask);
+
     within--;
+
     int told = n < 0 ? -1 : without_bells(out, n);
+
     *rung_p = told < n;
     return told;
 }
@@ -331,11 +384,15 @@ static int wait_local(int ep, struct epoll_event *out, int most, int64_t left, c
 static void hand_on(int ep)
 {
     int saved = errno;
+
     pthread_mutex_lock(&lock);
+
     const struct set *s = find_set(ep);
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = MARK };
+
     for (unsigned i = 0; s && i < s->nbells; i++)
         amph_ip_kernel_epoll_ctl(ep, EPOLL_CTL_MOD, s->bell[i].fd, &ev);
+
     pthread_mutex_unlock(&lock);
     errno = saved;
 }
@@ -348,11 +405,14 @@ static int wait_here(int ep, struct epoll_event *out, int most, int64_t until, c
         int n = locals ? 0 : collect(ep, out, most > 1 ? most - 1 : most);
         int64_t left = n || locals ? 0 : until == INT64_MAX ? INT64_MAX : amph_ip_left(until);
         int more = n == most ? 0 : wait_local(ep, out + n, most - n, left, mask, &rung);
+
         if (more < 0)
             return n && errno == EINTR ? n : -1;
+
         n += more;
         if (n && rung)
             hand_on(ep);
+
         if (n || (!rung && !locals && amph_ip_left(until) == 0))
             return n;
     }
@@ -372,9 +432,11 @@ int amph_do_epoll_pwait(int ep, struct epoll_event *out, int most, int timeout,
     const struct timespec limit = { .tv_sec = timeout / 1000,
                                     .tv_nsec = timeout % 1000 * 1000000L };
     int n;
+
     if (AMPH_LIKELY(!amph_ip_epoll(ep)) &&
         amph_ip_epoll_told(out, libc_epoll_pwait(ep, out, most, timeout, mask), &n))
         return n;
+
     return amph_do_epoll_pwait2(ep, out, most, timeout < 0 ? NULL : &limit, mask);
 }
 
@@ -383,6 +445,7 @@ int amph_do_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct
 {
     int n;
     int saved = errno;
+
     if (AMPH_LIKELY(!amph_ip_epoll(ep)) &&
         amph_ip_epoll_told(out, libc_epoll_pwait2(ep, out, most, limit, mask), &n))
         return n;
@@ -393,6 +456,7 @@ int amph_do_epoll_pwait2(int ep, struct epoll_event *out, int most, const struct
         return amph_ip_fail(EFAULT);
     if (limit && (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= 1000000000))
         return amph_ip_fail(EINVAL);
+
     n = wait_here(ep, out, most, amph_ip_until(limit), mask);
     errno = n < 0 ? errno : saved;
     return n;

@@ -19,6 +19,7 @@ static int entered(int fd, struct amph_fd_file *before)
         amph_ip_file_left(before);
         amph_fdtab_put(before);
     }
+
     amph_ip_stream_landed(fd);
     return fd;
 }
@@ -48,6 +49,7 @@ static int own_least(void)
     rlim_t most = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < OWN_LIMIT_MOST
                       ? may.rlim_cur
                       : OWN_LIMIT_MOST;
+
     return (int)(most - most / 4);
 }
 
@@ -55,17 +57,21 @@ int amph_ip_own(int fd)
 {
     if (fd < 0 || !amph_ip_state.on)
         return fd;
+
     int saved = errno;
     int least = own_least();
+
     if (fd < least) {
         int cloexec = amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
         int high = amph_ip_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD,
                                         (void *)(long)least);
+
         if (high >= 0) {
             amph_ip_kernel_close(fd);
             fd = high;
         }
     }
+
     amph_fdtab_mark(fd, FDTAB_OWN);
     errno = saved;
     return fd;
@@ -77,6 +83,7 @@ int amph_ip_own_pair(int result, int fds[2])
         fds[0] = amph_ip_own(fds[0]);
         fds[1] = amph_ip_own(fds[1]);
     }
+
     return result;
 }
 
@@ -86,8 +93,10 @@ int amph_ip_note_local(int fd)
         return fd;
     if (amph_ip_inside)
         return amph_ip_own(fd);
+
     if (AMPH_UNLIKELY(amph_fdtab_class(fd) == FDTAB_FORWARDED))
         let_go(amph_fdtab_set(fd, NULL, FDTAB_LOCAL)); /* it was closed behind our back */
+
     amph_fdtab_mark(fd, FDTAB_LOCAL);
     return fd;
 }
@@ -96,19 +105,23 @@ int amph_ip_note_local(int fd)
 static int sealed_memfd(const char *name)
 {
     int fd = amph_ip_kernel_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
     if (fd >= 0 && amph_ip_kernel_fcntl(fd, F_ADD_SEALS,
                                         (void *)(long)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW |
                                                        F_SEAL_WRITE)) < 0) {
         int err = errno;
+
         amph_ip_kernel_close(fd);
         return amph_ip_fail(err);
     }
+
     return fd;
 }
 
 static int open_again_writable(int fd, int flags)
 {
     char link[40];
+
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     return amph_ip_kernel_openat(AT_FDCWD, link, O_WRONLY | flags, 0);
 }
@@ -121,28 +134,39 @@ static int stamp_of(uint32_t server)
     static uint64_t stamps[AMPH_FWD_PARTS_MAX];
     char name[sizeof AMPH_IP_PLACEHOLDER_MARK + 16];
     size_t i = 0;
+
     for (uint64_t s;
          i < AMPH_COUNTOF(stamps) && (s = __atomic_load_n(&stamps[i], __ATOMIC_ACQUIRE)) != 0; i++)
         if (s >> 32 == server)
             return (int)(s & UINT32_MAX) - 1;
+
     if (i == AMPH_COUNTOF(stamps))
         return -1;
+
     snprintf(name, sizeof name, AMPH_IP_PLACEHOLDER_MARK "%" PRIu32 "@", server);
+
     int fd = sealed_memfd(name);
     int high = fd < 0 ? -1 : amph_ip_kernel_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)own_least());
+
     if (fd >= 0)
         amph_ip_kernel_close(fd);
+
     if (high < 0 || high >= FDTAB_MAX) {
         if (high >= 0)
             amph_ip_kernel_close(high);
+
         return -1; /* the program may have so few descriptors that one among them would be missed */
     }
+
     amph_fdtab_mark(high, FDTAB_OWN);
+
     uint64_t none = 0;
+
     if (__atomic_compare_exchange_n(&stamps[i], &none,
                                     (uint64_t)server << 32 | (uint32_t)(high + 1), false,
                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         return high;
+
     amph_fdtab_mark(high, FDTAB_UNKNOWN); /* another thread was faster */
     amph_ip_kernel_close(high);
     return stamp_of(server);
@@ -156,10 +180,13 @@ static int stamped(const struct amph_fwd_file *file, bool cloexec)
                                                                          : -1;
     int fd = stamp < 0 ? -1 : open_again_writable(stamp, cloexec ? O_CLOEXEC : 0);
     off_t at = (off_t)(ref->handle & ~AMPH_FWD_HANDLE_TOP);
+
     if (fd >= 0 && fd < FDTAB_MAX && at > 0 && amph_ip_kernel_lseek(fd, at, SEEK_SET) == at)
         return fd;
+
     if (fd >= 0)
         amph_ip_kernel_close(fd);
+
     return -1;
 }
 
@@ -172,21 +199,27 @@ static int placeholder(const struct amph_fwd_file *file, bool cloexec)
 {
     char name[sizeof AMPH_IP_PLACEHOLDER_MARK + AMPH_FWD_TEXT_BYTES] = AMPH_IP_PLACEHOLDER_MARK;
     int fd = stamped(file, cloexec);
+
     if (fd >= 0)
         return fd;
     if (!amph_ip_client.file_print(file, name + sizeof AMPH_IP_PLACEHOLDER_MARK - 1,
                                    AMPH_FWD_TEXT_BYTES))
         return amph_ip_fail(EOVERFLOW);
+
     fd = sealed_memfd(name);
     if (fd < 0)
         return -1;
+
     int again = open_again_writable(fd, O_CLOEXEC);
     int held = again < 0 ? -1 : amph_ip_kernel_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
     int err = errno;
+
     if (again >= 0)
         amph_ip_kernel_close(again);
+
     if (held >= 0 && held < FDTAB_MAX)
         return held;
+
     amph_ip_kernel_close(fd);
     return amph_ip_fail(held >= 0 ? EMFILE : err);
 }
@@ -195,7 +228,9 @@ static void keep_path(const struct amph_ip_resolved *w, struct amph_fd_file *of)
 {
     if (!amph_ip_resolve_absolute(w, of->path, sizeof of->path))
         of->path[0] = 0;
+
     size_t n = strlen(of->path);
+
     if (n && of->path[n - 1] == '/')
         of->path[n - 1] = 0;
 }
@@ -204,29 +239,37 @@ static void keep_path(const struct amph_ip_resolved *w, struct amph_fd_file *of)
 static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
 {
     struct amph_fd_file *of = amph_fdtab_new();
+
     if (!of)
         return amph_ip_resolve_end(w, ENOMEM);
+
     bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
     mode_t new_mode = creates ? amph_fwd_new_mode(mode & 07777, amph_ip_state.umask) : 0;
     int err = amph_ip_client.open(amph_ip_client.client, AMPH_IP_AT(w), flags & ~O_CLOEXEC,
                                   new_mode, &of->file);
+
     if (err) {
         char out[PATH_MAX];
         bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
         bool leads_out = amph_ip_leads_out(w, err, itself, out);
+
         amph_fdtab_put(of);
         amph_ip_resolve_end(w, err);
         return leads_out ? amph_ip_note_local(libc_open64(out, flags, mode)) : amph_ip_fail(err);
     }
+
     of->oflags = flags;
     keep_path(w, of);
     __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
+
     int fd = placeholder(&of->file, flags & O_CLOEXEC);
+
     if (fd < 0) {
         err = errno;
         amph_fdtab_put(of);
         return amph_ip_resolve_end(w, err);
     }
+
     amph_ip_resolve_end(w, 0);
     return enter_table(fd, of);
 }
@@ -234,14 +277,17 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
 int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
     if (w.local)
         return amph_ip_note_local(libc_openat64(w.dirfd, w.path, flags, mode));
+
     if (w.by != AMPH_IP_BY_NAME && (flags & O_NOFOLLOW)) { /* the link itself */
         amph_ip_resolve_end(&w, 0);
         return amph_ip_note_local(amph_ip_kernel_openat(dir, path, flags, mode));
     }
+
     return open_forwarded(&w, flags, mode);
 }
 
@@ -255,22 +301,31 @@ int amph_ip_close(enum amph_client_route way, int fd)
 {
     if (!amph_ip_state.on)
         return close_by(way, fd);
+
     enum amph_fdtab_class cls = amph_fdtab_class(fd);
+
     if (amph_ip_inside) {
         amph_fdtab_mark(fd, FDTAB_UNKNOWN);
         return close_by(way, fd);
     }
+
     if (cls == FDTAB_FORWARDED && fd != amph_ip_cwd_fd) {
         struct amph_fd_file *of = amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN);
+
         amph_ip_file_left(of);
+
         int failed = amph_ip_kernel_close(fd);
         int err = let_go(of);
+
         return failed ? failed : amph_ip_result(err);
     }
+
     if (AMPH_UNLIKELY(amph_ip_owns(fd)))
         return amph_ip_fail(EBADF);
+
     if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
         amph_ip_epoll_closed(fd);
+
     /* before the close: afterwards the number may be another thread's */
     amph_fdtab_mark(fd, FDTAB_UNKNOWN);
     return close_by(way, fd);
@@ -303,8 +358,10 @@ struct range {
 static void note_owned(int fd, void *arg)
 {
     struct range *r = arg;
+
     if ((unsigned)fd < r->first || (unsigned)fd > r->last)
         return;
+
     if (!amph_ip_owns(fd))
         amph_fdtab_mark(fd, FDTAB_UNKNOWN); /* whatever gets the number next */
     else if (r->nowned < (int)AMPH_COUNTOF(r->owned))
@@ -321,15 +378,20 @@ static int close_around(struct range *r)
 {
     unsigned at = r->first;
     int failed = 0;
+
     amph_ip_each_open_fd(note_owned, r);
     qsort(r->owned, (size_t)r->nowned, sizeof r->owned[0], ascending);
+
     for (int i = 0; i < r->nowned; i++) {
         if ((unsigned)r->owned[i] > at)
             failed |= close_range_by(r->way, at, (unsigned)r->owned[i] - 1, r->flags);
+
         at = (unsigned)r->owned[i] + 1;
     }
+
     if (at <= r->last)
         failed |= close_range_by(r->way, at, r->last, r->flags);
+
     return failed;
 }
 
@@ -339,11 +401,14 @@ int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned las
 {
     if (!amph_ip_state.on || amph_ip_inside || first > last || (flags & CLOEXEC_ONLY))
         return close_range_by(way, first, last, flags);
+
     amph_fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX,
                     last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
     if (!amph_ip_client.loaded && !amph_ip_rank_guarded && !amph_ip_cwd_fd)
         return close_range_by(way, first, last, flags);
+
     struct range r = { .way = way, .first = first, .last = last, .flags = flags };
+
     return close_around(&r);
 }
 
@@ -362,20 +427,26 @@ int amph_ip_enter_copy(int fd, struct amph_fd_file *of)
 {
     if (fd < 0 || fd >= FDTAB_MAX) {
         int err = fd < 0 ? errno : EMFILE;
+
         if (fd >= 0)
             amph_ip_kernel_close(fd);
+
         let_go(of);
         return amph_ip_fail(err);
     }
+
     return enter_table(fd, of);
 }
 
 int amph_do_dup(int fd)
 {
     struct amph_fd_file *of;
+
     if (amph_ip_epoll(fd))
         return amph_ip_epoll_copied(fd, amph_ip_note_local(amph_ip_kernel_dup(fd)));
+
     int err = amph_ip_file_get(fd, &of);
+
     return err ? amph_ip_fail(err) : amph_ip_enter_copy(amph_ip_kernel_dup(fd), of);
 }
 
@@ -390,6 +461,7 @@ static int local_onto(enum onto how, int from, int to, int flags)
 {
     if (how == BY_NUMBER)
         return amph_ip_kernel_dup3(from, to, flags);
+
     return how == BY_DUP3 ? libc_dup3(from, to, flags) : libc_dup2(from, to);
 }
 
@@ -398,16 +470,22 @@ static int local_onto(enum onto how, int from, int to, int flags)
 static int forwarded_onto(int from, int to, int flags, struct amph_fd_file *of)
 {
     enum amph_fdtab_class cls = amph_fdtab_class(to);
+
     if (cls != FDTAB_FORWARDED)
         __atomic_fetch_add(&amph_ip_turns, 1, __ATOMIC_ACQ_REL);
+
     struct amph_fd_file *before = amph_fdtab_set(to, of, FDTAB_FORWARDED);
     int fd = amph_ip_kernel_dup3(from, to, flags);
+
     if (fd >= 0) {
         if (AMPH_UNLIKELY(cls == FDTAB_EPOLL))
             amph_ip_epoll_closed(to);
+
         return entered(to, before);
     }
+
     int err = errno;
+
     let_go(amph_fdtab_set(to, before, cls));
     return amph_ip_fail(err);
 }
@@ -415,29 +493,37 @@ static int forwarded_onto(int from, int to, int flags, struct amph_fd_file *of)
 static int dup_onto(enum onto how, int from, int to, int flags)
 {
     struct amph_fd_file *of = NULL;
+
     if (!amph_ip_state.on || amph_ip_inside)
         return local_onto(how, from, to, flags);
     if (amph_ip_owns(from))
         return amph_ip_fail(EBADF);
     if (amph_ip_owns(to))
         return amph_ip_fail(EBUSY);
+
     int err = amph_ip_fd(from) ? amph_ip_file_get(from, &of) : 0;
     if (err)
         return amph_ip_fail(err);
     if (of && from != to && to >= 0)
         return forwarded_onto(from, to, flags, of);
+
     int fd = local_onto(how, from, to, flags);
+
     if (AMPH_UNLIKELY(fd >= 0 && from != to && amph_fdtab_class(to) == FDTAB_EPOLL))
         amph_ip_epoll_closed(to);
+
     if (fd >= 0 && from != to) {
         if (amph_fdtab_class(to) == FDTAB_FORWARDED)
             __atomic_fetch_add(&amph_ip_turns, 1, __ATOMIC_ACQ_REL);
+
         struct amph_fd_file *before = amph_fdtab_set(to, NULL, FDTAB_LOCAL);
+
         amph_ip_file_left(before);
         let_go(before);
         if (amph_ip_epoll(from))
             amph_ip_epoll_copied(from, to);
     }
+
     let_go(of);
     return fd;
 }
@@ -446,6 +532,7 @@ bool amph_ip_hold_cwd(int fd)
 {
     struct amph_fd_file *of;
     int held = -1;
+
     if (amph_ip_file_get(fd, &of) == 0) {
         /* over the old one, so that the other threads' calls go to the one or to the other */
         held = amph_ip_cwd_fd ? amph_ip_kernel_dup3(fd, amph_ip_cwd_fd, 0)
@@ -453,10 +540,14 @@ bool amph_ip_hold_cwd(int fd)
         held = amph_ip_enter_copy(held < 0 ? amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held,
                                   of);
     }
+
     amph_do_close(fd);
+
     int old = __atomic_exchange_n(&amph_ip_cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
+
     if (held < 0 && old)
         amph_do_close(old);
+
     return held >= 0;
 }
 

@@ -17,10 +17,12 @@ uint64_t amph_ip_fsize = UINT64_MAX;
 int amph_ip_limits_changed(int result)
 {
     struct rlimit64 now;
+
     if (amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0)
         __atomic_store_n(&amph_ip_fsize,
                          now.rlim_cur == RLIM64_INFINITY ? UINT64_MAX : now.rlim_cur,
                          __ATOMIC_RELAXED);
+
     return result;
 }
 
@@ -38,15 +40,19 @@ bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append)
     int saved = errno;
     int flags = amph_do_fcntl(fd, F_GETFL, NULL);
     bool writes = flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
+
     if (*len_p && writes && amph_do_fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         off_t at = append || (flags & O_APPEND) ? st.st_size
                    : off == -1                  ? amph_do_lseek(fd, 0, SEEK_CUR)
                                                 : off;
+
         if (at >= 0 && (uint64_t)at >= most)
             return too_large();
+
         if (at >= 0 && *len_p > most - (uint64_t)at)
             *len_p = (size_t)(most - (uint64_t)at);
     }
+
     errno = saved;
     return true;
 }
@@ -61,6 +67,7 @@ bool amph_ip_may_grow(int fd, const char *path, off_t length)
     bool grows = writes &&
                  (path ? amph_do_fstatat(AT_FDCWD, path, &st, 0) : amph_do_fstat(fd, &st)) == 0 &&
                  S_ISREG(st.st_mode) && length > st.st_size;
+
     errno = saved;
     return !grows || (uint64_t)length <= __atomic_load_n(&amph_ip_fsize, __ATOMIC_RELAXED) ||
            too_large();

@@ -22,6 +22,7 @@ static ssize_t read_nowhere(int fd, bool wild, off_t off)
 {
     struct stat st;
     int flags = amph_ip_fd_flags(fd);
+
     if (flags < 0 || !amph_ip_may_read(flags))
         return flags < 0 ? -1 : amph_ip_fail(EBADF);
     if (!wild && amph_do_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
@@ -29,6 +30,7 @@ static ssize_t read_nowhere(int fd, bool wild, off_t off)
     if (!wild && S_ISREG(st.st_mode) &&
         (off == -1 ? amph_do_lseek(fd, 0, SEEK_CUR) : off) >= st.st_size)
         return 0;
+
     return amph_ip_fail(EFAULT);
 }
 
@@ -36,8 +38,10 @@ static ssize_t write_nothing(int fd, off_t off)
 {
     int flags = amph_ip_fd_flags(fd);
     size_t one = 1;
+
     if (flags < 0 || !amph_ip_may_write(flags))
         return flags < 0 ? -1 : amph_ip_fail(EBADF);
+
     return amph_ip_within_limit(fd, &one, off, false) ? amph_ip_fail(EFAULT) : -1;
 }
 
@@ -56,11 +60,14 @@ ssize_t amph_do_read(int fd, void *buf, size_t len)
     struct amph_fd_file *of;
     size_t done = 0;
     size_t room = there(buf, len, true);
+
     if (AMPH_UNLIKELY(room == 0 && len))
         return read_nowhere(fd, amph_ip_is_wild(buf, len), -1);
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     int err = amph_ip_client.read(amph_ip_client.client, &of->file, buf, room, &done);
+
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
@@ -69,11 +76,14 @@ ssize_t amph_do_write(int fd, const void *buf, size_t len)
     struct amph_fd_file *of;
     size_t done = 0;
     size_t have = there(buf, len, false);
+
     if (AMPH_UNLIKELY(have == 0 && len))
         return write_nothing(fd, -1);
     if (!amph_ip_within_limit(fd, &have, -1, false) || amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     int err = amph_ip_client.write(amph_ip_client.client, &of->file, buf, have, &done);
+
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
@@ -82,13 +92,16 @@ ssize_t amph_do_pread(int fd, void *buf, size_t len, off_t off)
     struct amph_fd_file *of;
     size_t done = 0;
     size_t room = there(buf, len, true);
+
     if (off < 0)
         return amph_ip_fail(EINVAL);
     if (AMPH_UNLIKELY(room == 0 && len))
         return read_nowhere(fd, amph_ip_is_wild(buf, len), off);
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     int err = amph_ip_client.pread(amph_ip_client.client, &of->file, off, buf, room, &done);
+
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
@@ -97,13 +110,16 @@ ssize_t amph_do_pwrite(int fd, const void *buf, size_t len, off_t off)
     struct amph_fd_file *of;
     size_t done = 0;
     size_t have = there(buf, len, false);
+
     if (off < 0)
         return amph_ip_fail(EINVAL);
     if (AMPH_UNLIKELY(have == 0 && len))
         return write_nothing(fd, off);
     if (!amph_ip_within_limit(fd, &have, off, false) || amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     int err = amph_ip_client.pwrite(amph_ip_client.client, &of->file, off, buf, have, &done);
+
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
@@ -111,12 +127,16 @@ off_t amph_do_lseek(int fd, off_t off, int whence)
 {
     struct amph_fd_file *of;
     off_t at = 0;
+
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     int err = amph_ip_client.lseek(amph_ip_client.client, &of->file, off, whence, &at);
+
     if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) &&
         (amph_do_fcntl(fd, F_GETFL, NULL) & O_PATH))
         err = EBADF; /* what the kernel looks at first */
+
     return amph_ip_file_end(of, err) ? -1 : at;
 }
 
@@ -129,20 +149,26 @@ static int iov_total(const struct iovec *iov, int count, bool write, size_t *ask
 {
     size_t asked = 0;
     size_t total = 0;
+
     if (count < 0 || count > IOV_MAX)
         return amph_ip_fail(EINVAL);
     if (!amph_ip_can_read(iov, (size_t)count * sizeof *iov))
         return amph_ip_fail(EFAULT);
+
     for (int i = 0; i < count; i++) {
         if (iov[i].iov_len > (size_t)SSIZE_MAX)
             return amph_ip_fail(EINVAL);
         if (amph_ip_is_wild(iov[i].iov_base, iov[i].iov_len))
             return amph_ip_fail(EFAULT);
+
         size_t len = iov[i].iov_len < MOST_AT_ONCE - asked ? iov[i].iov_len : MOST_AT_ONCE - asked;
+
         if (total == asked)
             total += amph_ip_mem(iov[i].iov_base, len, write);
+
         asked += len;
     }
+
     *asked_p = asked;
     *total_p = total;
     return 0;
@@ -171,15 +197,20 @@ static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, 
 {
     struct amph_fd_file *of;
     size_t done = 0;
+
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     struct amph_fwd_client *c = amph_ip_client.client;
     struct amph_fwd_file file = of->file;
+
     file.rwf = (uint32_t)flags;
+
     int err = !write ? (off == -1 ? amph_ip_client.read(c, &file, buf, len, &done)
                                   : amph_ip_client.pread(c, &file, off, buf, len, &done))
                      : (off == -1 ? amph_ip_client.write(c, &file, buf, len, &done)
                                   : amph_ip_client.pwrite(c, &file, off, buf, len, &done));
+
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
@@ -187,16 +218,19 @@ static ssize_t read_at(int fd, void *buf, size_t len, off_t off, int flags)
 {
     if (flags)
         return with_flags(fd, false, buf, there(buf, len, true), off, flags);
+
     return off == -1 ? amph_do_read(fd, buf, len) : amph_do_pread(fd, buf, len, off);
 }
 
 static ssize_t write_at(int fd, const void *buf, size_t len, off_t off, int flags)
 {
     size_t have = flags ? there(buf, len, false) : len;
+
     if (flags)
         return amph_ip_within_limit(fd, &have, off, flags & RWF_APPEND)
                    ? with_flags(fd, true, (void *)buf, have, off, flags)
                    : -1;
+
     return off == -1 ? amph_do_write(fd, buf, len) : amph_do_pwrite(fd, buf, len, off);
 }
 
@@ -217,8 +251,10 @@ static bool has_no_places(int fd)
 static int wrong_flags(int fd, off_t off, bool write)
 {
     int have = amph_ip_fd_flags(fd);
+
     if (have >= 0 && off >= 0 && has_no_places(fd))
         return amph_ip_fail(ESPIPE);
+
     return have < 0 ? -1
                     : amph_ip_fail(write ? (amph_ip_may_write(have) ? EOPNOTSUPP : EBADF)
                                    : amph_ip_may_read(have) ? EOPNOTSUPP
@@ -228,32 +264,41 @@ static int wrong_flags(int fd, off_t off, bool write)
 ssize_t amph_do_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags)
 {
     size_t asked, total;
+
     if (off < -1)
         return amph_ip_fail(EINVAL);
     if (iov_total(iov, count, true, &asked, &total) != 0)
         return -1;
+
     if (asked == 0) {
         int have = amph_ip_fd_flags(fd);
         if (have >= 0 && off >= 0 && has_no_places(fd))
             return amph_ip_fail(ESPIPE);
+
         return have < 0 ? -1 : amph_ip_may_read(have) ? 0 : amph_ip_fail(EBADF);
     }
+
     if (flags & ~KNOWN_FLAGS)
         return wrong_flags(fd, off, false);
     if (total == 0)
         return read_nowhere(fd, false, off);
     if (count == 1)
         return read_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
+
     char *whole = amph_ip_borrow(total);
     if (!whole)
         return amph_ip_fail(ENOMEM);
+
     ssize_t got = read_at(fd, whole, total, off, flags);
     size_t at = 0;
+
     for (int i = 0; i < count && got > 0 && at < (size_t)got; i++) {
         size_t n = iov[i].iov_len < (size_t)got - at ? iov[i].iov_len : (size_t)got - at;
+
         memcpy(iov[i].iov_base, whole + at, n);
         at += n;
     }
+
     amph_ip_give_back(whole, total);
     return got;
 }
@@ -262,6 +307,7 @@ ssize_t amph_do_pwritev(int fd, const struct iovec *iov, int count, off_t off, i
 {
     size_t asked, total;
     size_t at = 0;
+
     if (off < -1)
         return amph_ip_fail(EINVAL);
     if (iov_total(iov, count, false, &asked, &total) != 0)
@@ -272,15 +318,20 @@ ssize_t amph_do_pwritev(int fd, const struct iovec *iov, int count, off_t off, i
         return write_nothing(fd, off);
     if (count == 1)
         return write_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
+
     char *whole = amph_ip_borrow(total);
     if (!whole)
         return amph_ip_fail(ENOMEM);
+
     for (int i = 0; i < count && at < total; i++) {
         size_t n = iov[i].iov_len < total - at ? iov[i].iov_len : total - at;
+
         memcpy(whole + at, iov[i].iov_base, n);
         at += n;
     }
+
     ssize_t n = write_at(fd, whole, total, off, asked ? flags : 0);
+
     amph_ip_give_back(whole, total);
     return n;
 }
@@ -290,16 +341,21 @@ int amph_do_vdprintf(int fd, const char *format, va_list ap)
     char *text = NULL;
     int len = vasprintf(&text, format, ap);
     int at = 0;
+
     while (len > 0 && at < len) {
         ssize_t n = amph_do_write(fd, text + at, (size_t)(len - at));
+
         if (n <= 0) {
             len = -1;
             break;
         }
+
         at += (int)n;
     }
+
     if (text)
         free(text);
+
     return len;
 }
 
@@ -308,18 +364,24 @@ int amph_do_vdprintf(int fd, const char *format, va_list ap)
 int amph_do_fsync(int fd)
 {
     struct amph_fd_file *of;
+
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     int err = amph_ip_maps_flush(of);
+
     return amph_ip_file_end(of, err ? err : amph_ip_client.fsync(amph_ip_client.client, &of->file));
 }
 
 int amph_do_fdatasync(int fd)
 {
     struct amph_fd_file *of;
+
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     int err = amph_ip_maps_flush(of);
+
     return amph_ip_file_end(of,
                             err ? err : amph_ip_client.fdatasync(amph_ip_client.client, &of->file));
 }
@@ -335,10 +397,12 @@ int amph_do_syncfs(int fd)
 int amph_do_ftruncate(int fd, off_t length)
 {
     struct amph_fd_file *of;
+
     if (length < 0)
         return amph_ip_fail(EINVAL);
     if (AMPH_UNLIKELY(amph_ip_is_limited()) && !amph_ip_may_grow(fd, NULL, length))
         return -1;
+
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
                : amph_ip_file_end(
@@ -348,11 +412,13 @@ int amph_do_ftruncate(int fd, off_t length)
 int amph_do_fallocate(int fd, int how, off_t off, off_t length)
 {
     struct amph_fd_file *of;
+
     if (off < 0 || length <= 0)
         return amph_ip_fail(EINVAL);
     if (AMPH_UNLIKELY(amph_ip_is_limited()) && (how == 0 || how == FALLOC_FL_ZERO_RANGE) &&
         length <= INT64_MAX - off && !amph_ip_may_grow(fd, NULL, off + length))
         return -1;
+
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
                : amph_ip_file_end(of, amph_ip_client.fallocate(amph_ip_client.client, &of->file,
@@ -366,21 +432,27 @@ int amph_do_posix_fallocate(int fd, off_t off, off_t length)
     struct stat st;
     int saved = errno;
     int err = 0;
+
     if (amph_do_fallocate(fd, 0, off, length) != 0)
         err = errno;
+
     if (err == EOPNOTSUPP && (err = amph_do_fstat(fd, &st) ? errno : 0) == 0) {
         /* it may be told larger than blocks are */
         off_t step = st.st_blksize > 0 && st.st_blksize < 4096 ? st.st_blksize : 4096;
+
         if (st.st_size < off + length && amph_do_ftruncate(fd, off + length) != 0)
             err = errno;
+
         for (off_t at = off; !err && at < off + length; at += step) {
             char c = 0;
+
             if (at < st.st_size ? amph_do_pread(fd, &c, 1, at) < 0 ||
                                       (c == 0 && amph_do_pwrite(fd, &c, 1, at) != 1)
                                 : amph_do_pwrite(fd, &c, 1, at) != 1)
                 err = errno;
         }
     }
+
     errno = saved;
     return err;
 }
@@ -388,6 +460,7 @@ int amph_do_posix_fallocate(int fd, off_t off, off_t length)
 int amph_do_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
 {
     struct stat st;
+
     if (amph_ip_fd_flags(fd) < 0)
         return -1;
     if (flags & ~7U || off < 0 || len < 0 || len > INT64_MAX - off)
@@ -396,6 +469,7 @@ int amph_do_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
         return -1;
     if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISDIR(st.st_mode))
         return amph_ip_fail(ESPIPE);
+
     return amph_do_fdatasync(fd); /* more than was asked for */
 }
 
@@ -405,12 +479,14 @@ int amph_do_posix_fadvise(int fd, off_t len, int advice)
     struct stat st;
     int saved = errno;
     int err = 0;
+
     if (amph_ip_fd_flags(fd) < 0 || amph_ip_fd_stat(fd, &st) != 0)
         err = errno;
     else if (S_ISFIFO(st.st_mode))
         err = ESPIPE;
     else if (len < 0 || advice < POSIX_FADV_NORMAL || advice > POSIX_FADV_NOREUSE)
         err = EINVAL;
+
     errno = saved;
     return err;
 }
@@ -419,7 +495,9 @@ ssize_t amph_do_readahead(int fd)
 {
     struct stat st;
     int flags = amph_ip_fd_flags(fd);
+
     if (flags < 0 || !amph_ip_may_read(flags))
         return amph_ip_fail(EBADF);
+
     return amph_ip_fd_stat(fd, &st) != 0 ? -1 : S_ISREG(st.st_mode) ? 0 : amph_ip_fail(EINVAL);
 }

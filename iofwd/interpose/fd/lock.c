@@ -35,11 +35,15 @@ static void note_kept(int fd, struct amph_fd_file *of, void *arg)
 {
     struct closing *c = arg;
     int flags = libc_fcntl64(fd, F_GETFD, NULL);
+
     if (flags < 0 || (flags & FD_CLOEXEC) || !of->closing)
         return;
+
     int n = snprintf(c->text + c->len, c->cap - c->len, ":%d", fd);
+
     if (n > 0 && (size_t)n < c->cap - c->len)
         c->len += (size_t)n;
+
     of->closing = false; /* one copy is enough to name the file by */
 }
 
@@ -58,6 +62,7 @@ void amph_ip_locks_tell(char *text, size_t cap)
 {
     int n = snprintf(text, cap, "%ld", (long)getpid());
     struct closing c = { .text = text, .cap = cap, .len = (size_t)n };
+
     amph_fdtab_each(0, FDTAB_MAX - 1, note_open, NULL);
     amph_fdtab_each(0, FDTAB_MAX - 1, note_closing, NULL);
     amph_fdtab_each(0, FDTAB_MAX - 1, note_kept, &c);
@@ -74,13 +79,17 @@ void amph_ip_locks_drop_closed(const char *told)
 {
     struct amph_fd_file *of;
     char *at = NULL;
+
     /* takes over the descriptors; the servers drop the locks on those that it does not find */
     if (amph_ip_client_enter() != 0)
         return;
+
     for ((void)strtol(told, &at, 10); *at == ':';) {
         int fd = (int)strtol(at + 1, &at, 10);
+
         if (amph_ip_file_get(fd, &of) != 0)
             continue;
+
         amph_ip_client.punlock(amph_ip_client.client, &of->file);
         amph_fdtab_put(of);
     }
@@ -90,6 +99,7 @@ void amph_ip_file_left(struct amph_fd_file *of)
 {
     if (!of)
         return;
+
     amph_ip_maps_flush(of);
     if (AMPH_UNLIKELY(__atomic_load_n(&any, __ATOMIC_RELAXED)) && amph_ip_client_enter() == 0)
         amph_ip_client.punlock(amph_ip_client.client, &of->file);
@@ -100,22 +110,27 @@ int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock
     struct amph_fwd_client *c = amph_ip_client.client;
     struct flock got;
     int err;
+
     if (command == F_GETLK) {
         err = lock->l_type == F_UNLCK ? EINVAL : amph_ip_client.pgetlock(c, &of->file, lock, &got);
         if (!err && got.l_type == F_UNLCK)
             lock->l_type = F_UNLCK;
         else if (!err)
             *lock = got;
+
         return amph_ip_result(err);
     }
+
     if (command == F_SETLKW)
         amph_ip_cancel_point();
+
     err = command == F_SETLK ? amph_ip_client.psetlock(c, &of->file, lock)
                              : amph_ip_client.pwaitlock(c, &of->file, lock);
     if (!err && lock->l_type != F_UNLCK) {
         __atomic_store_n(&any, true, __ATOMIC_RELAXED);
         of->locked = true;
     }
+
     return amph_ip_result(err);
 }
 
@@ -141,10 +156,13 @@ int amph_do_lockf(int fd, int command, off_t length)
     for (size_t i = 0; i < AMPH_COUNTOF(ways); i++) {
         if (ways[i].lockf != command)
             continue;
+
         struct flock lock = { .l_type = ways[i].type, .l_whence = SEEK_CUR, .l_len = length };
         int result = amph_do_fcntl(fd, ways[i].fcntl, &lock);
+
         return result == 0 && command == F_TEST && lock.l_type != F_UNLCK ? amph_ip_fail(EACCES)
                                                                           : result;
     }
+
     return amph_ip_fail(EINVAL);
 }

@@ -26,9 +26,12 @@
 bool amph_ip_waits(int fd)
 {
     struct amph_fd_file *of;
+
     if (!amph_ip_fd(fd) || amph_ip_file_get(fd, &of) != 0)
         return false;
+
     bool waits = amph_fwd_file_waits(&of->file);
+
     amph_fdtab_put(of);
     return waits;
 }
@@ -38,6 +41,7 @@ bool amph_ip_waits(int fd)
 static int64_t clock_ns(void)
 {
     struct timespec now;
+
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
@@ -46,6 +50,7 @@ int64_t amph_ip_until(const struct timespec *limit)
 {
     int64_t now = clock_ns();
     bool far = !limit || limit->tv_sec >= (INT64_MAX - now) / NS_PER_S - 1;
+
     return far ? INT64_MAX : now + limit->tv_sec * NS_PER_S + limit->tv_nsec;
 }
 
@@ -78,8 +83,10 @@ struct wait {
 static void let_go(void *arg)
 {
     struct wait *w = arg;
+
     for (unsigned i = 0; i < w->nbells; i++)
         amph_ip_client.notifier_release(&w->bell[i], false);
+
     w->nbells = 0;
     if (w->memory)
         amph_ip_give_back(w->memory, w->bytes);
@@ -89,16 +96,20 @@ static void let_go(void *arg)
 static struct amph_fwd_notifier *bell_of(struct wait *w, uint32_t server, bool **fresh_p)
 {
     unsigned i = 0;
+
     while (i < w->nbells && w->bell[i].server != server)
         i++;
+
     if (i == BELLS ||
         (i == w->nbells &&
          amph_ip_client.notifier_acquire(amph_ip_client.client, server, false, &w->bell[i]) != 0))
         return NULL;
+
     if (i == w->nbells) {
         w->fresh[i] = true;
         w->nbells++;
     }
+
     *fresh_p = &w->fresh[i];
     return &w->bell[i];
 }
@@ -111,6 +122,7 @@ static void hush(struct wait *w)
             w->fresh[i] = true;
             continue;
         }
+
         amph_ip_client.notifier_release(&w->bell[i], true);
         w->bell[i] = w->bell[--w->nbells];
         i--;
@@ -121,15 +133,19 @@ static void hush(struct wait *w)
 static short all_events(const struct wait *w, const struct amph_fwd_file *file)
 {
     short events = 0;
+
     for (nfds_t i = 0; i < w->n; i++) {
         struct amph_fd_file *of = w->p[i].fd >= 0 && w->q[i].fd < 0 ? amph_fdtab_get(w->p[i].fd)
                                                                     : NULL;
+
         if (of && of->file.part[0].handle == file->part[0].handle &&
             of->file.part[0].server == file->part[0].server)
             events |= w->p[i].events;
+
         if (of)
             amph_fdtab_put(of);
     }
+
     return events;
 }
 
@@ -140,17 +156,22 @@ static short ask_one(struct wait *w, const struct pollfd *p, bool armed)
     bool *fresh = NULL;
     size_t ready = 0;
     int err = amph_ip_file_get(p->fd, &of);
+
     if (err)
         return POLLNVAL;
+
     err = amph_ip_client_enter();
     if (!err && armed && !(bell = bell_of(w, of->file.part[0].server, &fresh)))
         err = EIO;
+
     if (!err)
         err = amph_ip_client.poll(amph_ip_client.client, &of->file,
                                   (unsigned short)(armed ? all_events(w, &of->file) : p->events),
                                   bell ? bell->number : 0, bell && *fresh, &ready);
+
     if (!err && bell)
         *fresh = false;
+
     amph_fdtab_put(of);
     return err ? POLLERR
                : (short)(ready & ((unsigned short)p->events | POLLERR | POLLHUP | POLLNVAL));
@@ -159,24 +180,29 @@ static short ask_one(struct wait *w, const struct pollfd *p, bool armed)
 static int ask_all(struct wait *w, bool armed)
 {
     int n = 0;
+
     if (armed)
         hush(w);
+
     for (nfds_t i = 0; i < w->n; i++)
         if (w->p[i].fd >= 0 && w->q[i].fd < 0) {
             w->p[i].revents = ask_one(w, &w->p[i], armed);
             n += w->p[i].revents != 0;
         }
+
     return n;
 }
 
 static int take_local(struct wait *w)
 {
     int n = 0;
+
     for (nfds_t i = 0; i < w->n; i++)
         if (w->q[i].fd >= 0 || w->p[i].fd < 0) {
             w->p[i].revents = w->q[i].revents;
             n += w->q[i].revents != 0;
         }
+
     return n;
 }
 
@@ -185,15 +211,21 @@ static int wait_for(struct wait *w, int64_t until, const sigset_t *mask)
     for (bool armed = false;; armed = true) {
         int n = ask_all(w, armed);
         int64_t left = n ? 0 : amph_ip_left(until);
+
         if (!armed && left > 0)
             continue;
+
         struct timespec span_left = amph_ip_span(left);
+
         for (unsigned i = 0; i < w->nbells; i++)
             w->q[w->n + i] = (struct pollfd){ .fd = w->bell[i].fd, .events = POLLIN };
+
         int local = libc_ppoll(w->q, w->n + w->nbells, until == INT64_MAX && !n ? NULL : &span_left,
                                mask);
+
         if (local < 0 && !(n && errno == EINTR))
             return -1;
+
         n += local > 0 ? take_local(w) : 0;
         if (n || left == 0 || (until != INT64_MAX && amph_ip_left(until) == 0 && local == 0))
             return n;
@@ -208,14 +240,17 @@ static bool begin(struct wait *w, struct pollfd *p, nfds_t n, struct pollfd *sma
         w->memory = amph_ip_borrow(w->bytes);
         if (!w->memory)
             return false;
+
         w->q = w->memory;
     }
+
     for (nfds_t i = 0; i < n; i++) {
         w->q[i] = p[i];
         p[i].revents = 0;
         if (p[i].fd >= 0 && amph_ip_waits(p[i].fd))
             w->q[i].fd = -1;
     }
+
     return true;
 }
 
@@ -225,17 +260,21 @@ static int wait_here(struct pollfd *p, nfds_t n, const struct timespec *limit, c
     struct wait w;
     volatile int saved = errno; /* it is the same after the clean-up's setjmp */
     int result, kind;
+
     if (limit && (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= NS_PER_S))
         return amph_ip_fail(EINVAL);
+
     /* only where it is the kernel that waits may the thread be cancelled; the client sees to that
      * for its calls */
     if (!begin(&w, p, n, small))
         return amph_ip_fail(ENOMEM);
+
     pthread_cleanup_push(let_go, &w);
     result = wait_for(&w, amph_ip_until(limit), mask);
     kind = errno;
     pthread_cleanup_pop(1);
     errno = result < 0 ? kind : saved;
+
     return result;
 }
 
@@ -244,9 +283,11 @@ bool amph_ip_poll_waits(const struct pollfd *p, nfds_t n)
 {
     if (n > FDTAB_MAX || !amph_ip_can_read(p, n * sizeof *p))
         return false; /* the kernel says what is wrong with it */
+
     for (nfds_t i = 0; i < n; i++)
         if (p[i].fd >= 0 && amph_ip_waits(p[i].fd))
             return amph_ip_can_write(p, n * sizeof *p);
+
     return false;
 }
 
@@ -254,8 +295,10 @@ int amph_do_poll(struct pollfd *p, nfds_t n, int timeout)
 {
     const struct timespec limit = { .tv_sec = timeout / 1000,
                                     .tv_nsec = timeout % 1000 * 1000000L };
+
     if (!amph_ip_poll_waits(p, n))
         return libc_poll(p, n, timeout);
+
     return wait_here(p, n, timeout < 0 ? NULL : &limit, NULL);
 }
 
@@ -277,6 +320,7 @@ static const struct {
     /* what poll is asked for, and what of its answers means that the descriptor stays in the set */
     short asks, tells;
 } kinds[NSETS] = {
+
     [READS] = { POLLIN | POLLRDNORM | POLLRDBAND,
                 POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR },
     [WRITES] = { POLLOUT | POLLWRNORM | POLLWRBAND, POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR },
@@ -299,19 +343,25 @@ static size_t set_bytes(int n)
 static nfds_t look(int n, long *const sets[NSETS], bool *waits_p)
 {
     nfds_t count = 0;
+
     *waits_p = false;
     for (int at = 0; at < n; at += WORD_BITS) {
         unsigned long any = 0;
+
         for (int k = 0; k < NSETS; k++)
             any |= sets[k] ? (unsigned long)sets[k][at / WORD_BITS] : 0;
+
         for (; any; any &= any - 1) {
             int fd = at + __builtin_ctzl(any);
+
             if (fd >= n)
                 break;
+
             count++;
             *waits_p = *waits_p || amph_ip_waits(fd);
         }
     }
+
     return count;
 }
 
@@ -319,8 +369,10 @@ static void to_poll(int n, long *const sets[NSETS], struct pollfd *p)
 {
     for (int fd = 0; fd < n; fd++) {
         short events = 0;
+
         for (int k = 0; k < NSETS; k++)
             events |= is_in(sets[k], fd) ? kinds[k].asks : 0;
+
         if (events)
             *p++ = (struct pollfd){ .fd = fd, .events = events };
     }
@@ -329,12 +381,15 @@ static void to_poll(int n, long *const sets[NSETS], struct pollfd *p)
 static int from_poll(int n, long *const sets[NSETS], const struct pollfd *p, nfds_t count)
 {
     int ready = 0;
+
     for (nfds_t i = 0; i < count; i++)
         if (p[i].revents & POLLNVAL)
             return amph_ip_fail(EBADF);
+
     for (int k = 0; k < NSETS; k++) {
         if (!sets[k])
             continue;
+
         memset(sets[k], 0, set_bytes(n));
         for (nfds_t i = 0; i < count; i++)
             if ((p[i].events & kinds[k].asks) && (p[i].revents & kinds[k].tells)) {
@@ -342,6 +397,7 @@ static int from_poll(int n, long *const sets[NSETS], const struct pollfd *p, nfd
                 ready++;
             }
     }
+
     return ready;
 }
 
@@ -350,6 +406,7 @@ static bool are_there(int n, long *const sets[NSETS])
     for (int k = 0; k < NSETS; k++)
         if (sets[k] && !amph_ip_can_write(sets[k], set_bytes(n)))
             return false;
+
     return true;
 }
 
@@ -358,23 +415,31 @@ static bool selected(int n, long *const sets[NSETS], const struct timespec *limi
                      const sigset_t *mask, int *result_p)
 {
     bool waits;
+
     if (n <= 0 || n > FDTAB_MAX || !are_there(n, sets))
         return false;
+
     volatile nfds_t count = look(n, sets, &waits); /* the same after the clean-up's setjmp */
     if (!waits)
         return false;
+
     size_t bytes = count * sizeof(struct pollfd);
     struct pollfd *p = amph_ip_borrow(bytes);
+
     if (!p) {
         *result_p = amph_ip_fail(ENOMEM);
         return true;
     }
+
     to_poll(n, sets, p);
+
     struct wait w = { .memory = p, .bytes = bytes };
+
     pthread_cleanup_push(let_go, &w);
     *result_p = wait_here(p, count, limit, mask);
     if (*result_p >= 0)
         *result_p = from_poll(n, sets, p, count);
+
     pthread_cleanup_pop(0);
     amph_ip_give_back(p, bytes);
     return true;
@@ -387,6 +452,7 @@ bool amph_ip_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts)
 
     if (n > 0 && n <= FDTAB_MAX && are_there(n, sets))
         look(n, sets, &waits);
+
     return waits;
 }
 
@@ -395,6 +461,7 @@ int amph_do_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 {
     long *const sets[NSETS] = { (long *)reads, (long *)writes, (long *)excepts };
     int result;
+
     return selected(n, sets, limit, mask, &result)
                ? result
                : libc_pselect(n, reads, writes, excepts, limit, mask);
@@ -407,21 +474,27 @@ int amph_do_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct
     struct timespec span_given = { 0, 0 };
     int64_t until = INT64_MAX;
     int result;
+
     if (limit && !amph_ip_can_read(limit, sizeof *limit))
         return libc_select(n, reads, writes, excepts, limit);
+
     if (limit) {
         int64_t more = limit->tv_usec / 1000000; /* Linux takes more than a second of these */
+
         span_given = (struct timespec){ .tv_sec = limit->tv_sec + (time_t)more,
                                         .tv_nsec = limit->tv_usec % 1000000 * 1000 };
         until = span_given.tv_sec >= 0 && span_given.tv_nsec >= 0 ? amph_ip_until(&span_given)
                                                                   : INT64_MAX;
     }
+
     if (!selected(n, sets, limit ? &span_given : NULL, NULL, &result))
         return libc_select(n, reads, writes, excepts, limit);
+
     if (limit && until != INT64_MAX && amph_ip_can_write(limit, sizeof *limit)) {
         int64_t left = amph_ip_left(until);
         *limit = (struct timeval){ .tv_sec = (time_t)(left / NS_PER_S),
                                    .tv_usec = (suseconds_t)(left % NS_PER_S / 1000) };
     }
+
     return result;
 }

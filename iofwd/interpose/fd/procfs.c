@@ -15,11 +15,14 @@ static void skip_nothing(const char **at)
 static bool take(const char **at, const char *word)
 {
     size_t len = strlen(word);
+
     if (strncmp(*at, word, len) != 0)
         return false;
+
     *at += len;
     if (word[len - 1] == '/')
         skip_nothing(at);
+
     return true;
 }
 
@@ -28,8 +31,10 @@ static long take_number(const char **at)
 {
     char *end;
     long n = **at >= '0' && **at <= '9' ? strtol(*at, &end, 10) : -1;
+
     if (n >= 0)
         *at = end;
+
     return n;
 }
 
@@ -41,8 +46,10 @@ static bool take_process(const char **at, bool *own_p)
         long pid = take_number(at);
         if (pid < 0 || !take(at, "/"))
             return false;
+
         *own_p = pid == (long)getpid();
     }
+
     return !take(at, "task/") || (take_number(at) >= 0 && take(at, "/"));
 }
 
@@ -51,22 +58,27 @@ static bool take_rest(const char *at, struct amph_ip_numbered *n)
 {
     if (*at && *at != '/')
         return false;
+
     n->rest = at + strspn(at, "/");
     if (*at && !*n->rest)
         n->rest = ".";
+
     return true;
 }
 
 static bool by_standard_name(const char *at, struct amph_ip_numbered *n)
 {
     static const char *const names[] = { "stdin", "stdout", "stderr" };
+
     n->what = AMPH_IP_NUMBERED_OWN;
     n->alias = true;
+
     for (n->fd = 0; n->fd < (int)AMPH_COUNTOF(names); n->fd++) {
         const char *behind = at;
         if (take(&behind, names[n->fd]) && take_rest(behind, n))
             return amph_ip_fd(n->fd);
     }
+
     return false;
 }
 
@@ -74,29 +86,38 @@ bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n)
 {
     const char *at = path;
     bool own = true;
+
     if (AMPH_LIKELY(!amph_ip_may_be_numbered(path)))
         return false;
+
     skip_nothing(&at);
+
     bool dev = take(&at, "dev/");
     if (!dev && (!take(&at, "proc/") || !take_process(&at, &own)))
         return false;
+
     if (!dev && own && amph_ip_state.cwd && take(&at, "cwd")) {
         n->what = AMPH_IP_NUMBERED_CWD;
         n->alias = false;
         return take_rest(at, n);
     }
+
     size_t dir_len = (size_t)(at - path);
     if (!take(&at, "fd/"))
         return dev && by_standard_name(at, n);
+
     long fd = take_number(&at);
     if (fd < 0 || fd >= FDTAB_MAX || !take_rest(at, n))
         return false;
+
     n->what = own ? AMPH_IP_NUMBERED_OWN : AMPH_IP_NUMBERED_OTHER;
     n->fd = (int)fd;
     n->alias = false;
     if (own)
         return amph_ip_fd((int)fd);
+
     int len = snprintf(n->link, sizeof n->link, "%.*sfd/%ld", (int)dir_len, path, fd);
+
     return len > 0 && (size_t)len < sizeof n->link;
 }
 
@@ -106,11 +127,15 @@ static int64_t offset_of(const struct amph_ip_numbered *n)
     static const char before[] = "pos:";
     char path[sizeof n->link + 8], text[64];
     size_t dir = (size_t)(strrchr(n->link, '/') - n->link);
+
     snprintf(path, sizeof path, "%.*sinfo/%d", (int)dir, n->link, n->fd);
+
     int fd = amph_ip_kernel_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     ssize_t got = fd < 0 ? -1 : amph_ip_kernel_read(fd, text, sizeof text - 1);
+
     if (fd >= 0)
         amph_ip_kernel_close(fd);
+
     text[got > 0 ? got : 0] = 0;
     return strncmp(text, before, sizeof before - 1) == 0
                ? strtoll(text + sizeof before - 1, NULL, 10)
@@ -120,10 +145,13 @@ static int64_t offset_of(const struct amph_ip_numbered *n)
 int amph_ip_file_of_other(const struct amph_ip_numbered *n, struct amph_fd_file **of_p)
 {
     char text[AMPH_FWD_TEXT_BYTES];
+
     *of_p = NULL;
     if (!amph_ip_placeholder_link(n->link, text, sizeof text) ||
         !amph_fwd_text_complete(text, sizeof text, offset_of(n)))
         return 0;
+
     int err = amph_ip_client_enter();
+
     return err ? err : amph_ip_file_adopt(text, of_p);
 }

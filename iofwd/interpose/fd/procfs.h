@@ -43,8 +43,10 @@ static inline bool amph_ip_is_number(const char *path)
 {
     if (AMPH_LIKELY(path[0] < '0' || path[0] > '9'))
         return false;
+
     while (*path >= '0' && *path <= '9')
         path++;
+
     return !*path;
 }
 

@@ -30,9 +30,11 @@
 static bool forwarded(const struct sockaddr *addr, socklen_t len, char path[PATH_BYTES + 1])
 {
     const struct sockaddr_un *un = (const void *)addr;
+
     if (AMPH_LIKELY(!addr || len <= PATH_AT || len > sizeof *un || !amph_ip_can_read(addr, len) ||
                     addr->sa_family != AF_UNIX))
         return false;
+
     memcpy(path, un->sun_path, len - PATH_AT);
     path[len - PATH_AT] = 0;
     return path[0] && amph_ip_path(path);
@@ -42,6 +44,7 @@ static bool forwarded(const struct sockaddr *addr, socklen_t len, char path[PATH
 static bool make_folder(char *name, size_t cap_bytes)
 {
     struct stat st;
+
     snprintf(name, cap_bytes, FOLDER "%u", (unsigned)geteuid());
     if (libc_mkdir(name, 0700) != 0 && errno != EEXIST)
         return false;
@@ -49,6 +52,7 @@ static bool make_folder(char *name, size_t cap_bytes)
         return false;
     if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077))
         return true;
+
     errno = EACCES;
     return false;
 }
@@ -58,14 +62,18 @@ static bool address_of(const char *path, struct sockaddr_un *un)
 {
     struct statx stx;
     char folder[sizeof FOLDER + 12];
+
     if (amph_do_statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, &stx) != 0)
         return false;
+
     if (!S_ISSOCK(stx.stx_mode)) {
         errno = ECONNREFUSED;
         return false;
     }
+
     if (!make_folder(folder, sizeof folder))
         return false;
+
     *un = (struct sockaddr_un){ .sun_family = AF_UNIX };
     snprintf(un->sun_path, sizeof un->sun_path, "%s/%x.%x.%llx.%llx.%x", folder, stx.stx_dev_major,
              stx.stx_dev_minor, (unsigned long long)stx.stx_ino,
@@ -79,8 +87,10 @@ static int binding(int fd)
 {
     struct sockaddr_un un;
     socklen_t len = sizeof un;
+
     if (libc_getsockname(fd, (void *)&un, &len) != 0 || un.sun_family != AF_UNIX)
         return ENOTSOCK;
+
     return len > PATH_AT ? EINVAL : 0;
 }
 
@@ -88,11 +98,15 @@ static int binding(int fd)
 static int is_local(const char *path)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
+
     bool local = w.local;
+
     if (!local)
         amph_ip_resolve_end(&w, 0);
+
     return local;
 }
 
@@ -105,6 +119,7 @@ static void link_of(const char *local, char link[PATH_BYTES + sizeof LINK])
 static void note_name(const char *local, const char *path)
 {
     char link[PATH_BYTES + sizeof LINK];
+
     link_of(local, link);
     libc_unlinkat(AT_FDCWD, local, 0);
     libc_unlinkat(AT_FDCWD, link, 0);
@@ -116,11 +131,15 @@ static bool is_dead(const char *local)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
     if (fd < 0)
         return false;
+
     memcpy(un.sun_path, local, strnlen(local, sizeof un.sun_path - 1));
+
     bool dead = libc_connect(fd, (void *)&un, sizeof un) != 0 &&
                 (errno == ECONNREFUSED || errno == ENOENT);
+
     libc_close(fd);
     return dead;
 }
@@ -132,14 +151,18 @@ static void sweep_one(const char *folder, size_t folder_len, const char *name)
     struct stat st;
     struct timespec now;
     int n = snprintf(path, sizeof path, "%.*s/%s", (int)folder_len, folder, name);
+
     if (n < 0 || (size_t)n >= sizeof path ||
         libc_fstatat64(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return;
+
     size_t len = (size_t)n;
     size_t tail = sizeof LINK - 1;
+
     memcpy(socket_path, path, len + 1);
     if (len > tail && strcmp(path + len - tail, LINK) == 0)
         socket_path[len - tail] = 0;
+
     clock_gettime(CLOCK_REALTIME, &now);
     if (now.tv_sec - st.st_mtim.tv_sec > OLD_S && is_dead(socket_path))
         libc_unlinkat(AT_FDCWD, path, 0);
@@ -150,16 +173,21 @@ static void sweep(const char *local)
 {
     size_t len = (size_t)(strrchr(local, '/') - local);
     char folder[PATH_BYTES + 1], buf[4096];
+
     snprintf(folder, sizeof folder, "%.*s", (int)len, local);
+
     int dir = libc_open64(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     long n;
+
     while (dir >= 0 && (n = libc_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0)) > 0)
         for (long at = 0; at < n;) {
             const struct dirent *entry = (const struct dirent *)(buf + at);
+
             at += entry->d_reclen;
             if (entry->d_name[0] != '.')
                 sweep_one(folder, len, entry->d_name);
         }
+
     if (dir >= 0)
         libc_close(dir);
 }
@@ -168,23 +196,29 @@ int amph_do_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
     char path[PATH_BYTES + 1];
     struct sockaddr_un un;
+
     if (!forwarded(addr, len, path))
         return libc_bind(fd, addr, len);
+
     int wrong = binding(fd);
     if (wrong)
         return wrong == EINVAL ? amph_ip_fail(EINVAL) : libc_bind(fd, addr, len);
+
     int local = is_local(path);
     if (local)
         return local < 0 ? -1 : libc_bind(fd, addr, len);
     if (amph_do_mknodat(AT_FDCWD, path, S_IFSOCK | 0777, 0) != 0)
         return amph_ip_fail(errno == EEXIST ? EADDRINUSE : errno);
+
     if (address_of(path, &un)) {
         sweep(un.sun_path);
         note_name(un.sun_path, path);
         if (libc_bind(fd, (void *)&un, sizeof un) == 0)
             return 0;
     }
+
     int err = errno;
+
     amph_do_unlinkat(AT_FDCWD, path, 0);
     return amph_ip_fail(err);
 }
@@ -195,13 +229,16 @@ static const struct sockaddr *target(const struct sockaddr *addr, socklen_t *len
                                      struct sockaddr_un *un)
 {
     char path[PATH_BYTES + 1];
+
     if (AMPH_LIKELY(!forwarded(addr, *len, path)))
         return addr;
+
     int local = is_local(path);
     if (local)
         return local < 0 ? NULL : addr;
     if (!address_of(path, un) || amph_do_faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
         return NULL;
+
     *len = sizeof *un;
     return (void *)un;
 }
@@ -211,6 +248,7 @@ static ssize_t met(ssize_t result, const struct sockaddr *asked, const struct so
 {
     if (result < 0 && asked != given && errno == ENOENT)
         errno = ECONNREFUSED;
+
     return result;
 }
 
@@ -218,6 +256,7 @@ int amph_do_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
     struct sockaddr_un un;
     const struct sockaddr *to = target(addr, &len, &un);
+
     return addr && !to ? -1 : (int)met(libc_connect(fd, to, len), addr, to);
 }
 
@@ -226,6 +265,7 @@ ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struc
 {
     struct sockaddr_un un;
     const struct sockaddr *to = target(addr, &len, &un);
+
     return addr && !to ? -1 : met(libc_sendto(fd, buf, n, flags, to, len), addr, to);
 }
 
@@ -233,9 +273,11 @@ ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struc
 static void share(const struct msghdr *msg)
 {
     struct msghdr m = *msg;
+
     if (!amph_ip_client.loaded || !m.msg_control || !m.msg_controllen ||
         !amph_ip_can_read(m.msg_control, m.msg_controllen))
         return;
+
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
             amph_ip_client.share();
@@ -246,13 +288,17 @@ static void share(const struct msghdr *msg)
 ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
     struct sockaddr_un un;
+
     if (!msg || !amph_ip_can_read(msg, sizeof *msg))
         return libc_sendmsg(fd, msg, flags);
+
     share(msg);
     if (!msg->msg_name)
         return libc_sendmsg(fd, msg, flags);
+
     struct msghdr other = *msg;
     const struct sockaddr *to = target(msg->msg_name, &other.msg_namelen, &un);
+
     other.msg_name = (void *)to;
     return to ? met(libc_sendmsg(fd, &other, flags), msg->msg_name, to) : -1;
 }
@@ -261,21 +307,29 @@ ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
 static int answered(int result, struct sockaddr *addr, socklen_t room, socklen_t *len)
 {
     struct sockaddr_un un = { 0 };
+
     if (result != 0 || room < PATH_AT + sizeof FOLDER || *len <= PATH_AT + sizeof FOLDER ||
         addr->sa_family != AF_UNIX)
         return result;
+
     memcpy(&un, addr, *len < room ? *len : room);
+
     char link[PATH_BYTES + sizeof LINK], path[PATH_BYTES + 1];
+
     link_of(un.sun_path, link);
+
     ssize_t n = strncmp(un.sun_path, FOLDER, sizeof FOLDER - 1) == 0
                     ? libc_readlink(link, path, PATH_BYTES)
                     : -1;
+
     if (n <= 0)
         return 0;
+
     memset(un.sun_path, 0, sizeof un.sun_path);
     memcpy(un.sun_path, path, (size_t)n);
     *len = (socklen_t)(PATH_AT + (size_t)n + 1);
     memcpy(addr, &un, *len < room ? *len : room);
+
     return 0;
 }
 

@@ -64,10 +64,13 @@ static void *at_address(const struct image *im, ElfW(Addr) address, size_t n)
         const ElfW(Phdr) *ph = &im->ph[i];
         if (ph->p_type != PT_LOAD || address < ph->p_vaddr || address - ph->p_vaddr >= ph->p_filesz)
             continue;
+
         size_t at = ph->p_offset + (address - ph->p_vaddr);
+
         return n <= ph->p_filesz - (address - ph->p_vaddr) && fits(im, at, n, 1) ? im->at + at
                                                                                  : NULL;
     }
+
     return NULL;
 }
 
@@ -85,12 +88,14 @@ static bool view_headers(struct image *im)
         im->eh->e_phentsize != sizeof *im->ph ||
         !fits(im, im->eh->e_phoff, im->eh->e_phnum, sizeof *im->ph))
         return false;
+
     im->ph = (void *)(im->at + im->eh->e_phoff);
     for (size_t i = 0; i < im->eh->e_phnum; i++)
         if (im->ph[i].p_type == PT_DYNAMIC && fits(im, im->ph[i].p_offset, im->ph[i].p_filesz, 1)) {
             im->dyn = (void *)(im->at + im->ph[i].p_offset);
             im->ndyn = im->ph[i].p_filesz / sizeof *im->dyn;
         }
+
     return im->dyn != NULL;
 }
 
@@ -100,6 +105,7 @@ static ElfW(Addr) entry(const struct image *im, ElfW(Sxword) tag, ElfW(Addr) fal
     for (size_t i = 0; i < im->ndyn && im->dyn[i].d_tag != DT_NULL; i++)
         if (im->dyn[i].d_tag == tag)
             return im->dyn[i].d_un.d_val;
+
     return fallback;
 }
 
@@ -108,6 +114,7 @@ static bool view(struct image *im)
 {
     if (!view_headers(im))
         return false;
+
     im->strings_at = entry(im, DT_STRTAB, 0);
     im->nstrings = entry(im, DT_STRSZ, 0);
     im->strings = at_address(im, im->strings_at, im->nstrings);
@@ -115,6 +122,7 @@ static bool view(struct image *im)
     im->nversions = entry(im, DT_VERNEEDNUM, 0);
     if (!im->strings || entry(im, DT_NEEDED, SIZE_MAX) == SIZE_MAX)
         return false;
+
     im->runpath = string(im, entry(im, DT_RUNPATH, SIZE_MAX));
     im->rpath = im->runpath ? NULL : string(im, entry(im, DT_RPATH, SIZE_MAX));
     return true;
@@ -123,9 +131,11 @@ static bool view(struct image *im)
 static bool open_image(struct image *im, int fd, bool writable)
 {
     struct stat st;
+
     *im = (struct image){ .at = MAP_FAILED };
     if (libc_fstat64(fd, &st) != 0 || st.st_size < (off_t)sizeof(ElfW(Ehdr)))
         return false;
+
     im->len = (size_t)st.st_size;
     im->at = amph_ip_kernel_mmap(NULL, im->len, PROT_READ | (writable ? PROT_WRITE : 0),
                                  writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
@@ -133,6 +143,7 @@ static bool open_image(struct image *im, int fd, bool writable)
         return false;
     if (view(im))
         return true;
+
     amph_ip_kernel_munmap(im->at, im->len);
     return false;
 }
@@ -144,14 +155,17 @@ static bool open_image(struct image *im, int fd, bool writable)
 static size_t spare_segment(const struct image *im)
 {
     size_t spare = SIZE_MAX;
+
     for (size_t i = 0; i < im->eh->e_phnum; i++) {
         const ElfW(Phdr) *ph = &im->ph[i];
         if (ph->p_type == PT_GNU_PROPERTY)
             return i;
+
         if (ph->p_type == PT_NOTE && fits(im, ph->p_offset, ph->p_filesz, 1) &&
             !memmem(im->at + ph->p_offset, ph->p_filesz, AMPH_NOTE_NAME, sizeof AMPH_NOTE_NAME - 1))
             spare = i;
     }
+
     return spare;
 }
 
@@ -159,13 +173,16 @@ static size_t spare_segment(const struct image *im)
 static void put_segment(struct image *im, size_t spare, const ElfW(Phdr) * fresh)
 {
     size_t last = 0;
+
     for (size_t i = 0; i < im->eh->e_phnum; i++)
         if (im->ph[i].p_type == PT_LOAD)
             last = i;
+
     if (spare > last)
         memmove(&im->ph[last + 2], &im->ph[last + 1], (spare - last - 1) * sizeof *im->ph);
     else
         memmove(&im->ph[spare], &im->ph[spare + 1], (last - spare) * sizeof *im->ph);
+
     im->ph[spare > last ? last + 1 : last] = *fresh;
 }
 
@@ -175,13 +192,17 @@ static void rename_versions(struct image *im, const char *old, ElfW(Addr) fresh)
     ElfW(Addr) at = im->versions_at;
     for (size_t i = 0; i < im->nversions; i++) {
         ElfW(Verneed) *v = at_address(im, at, sizeof *v);
+
         const char *name = v ? string(im, v->vn_file) : NULL;
         if (!v)
             return;
+
         if (name && strcmp(name, old) == 0)
             v->vn_file = (ElfW(Word))fresh;
+
         if (!v->vn_next)
             return;
+
         at += v->vn_next;
     }
 }
@@ -198,24 +219,30 @@ static bool apply(struct image *im, int fd, const struct change *change, size_t 
     size_t spare = spare_segment(im);
     size_t len = 0;
     size_t at[CHANGES_MAX];
+
     ElfW(Addr) end = 0;
     for (size_t i = 0; i < im->eh->e_phnum; i++)
         if (im->ph[i].p_type == PT_LOAD && im->ph[i].p_vaddr + im->ph[i].p_memsz > end)
             end = im->ph[i].p_vaddr + im->ph[i].p_memsz;
+
     for (size_t i = 0; i < n; i++) {
         at[i] = len;
         len += strlen(strcpy(text + len, change[i].name)) + 1;
     }
+
     ElfW(Addr) address = round_up(end);
+
     size_t offset = round_up(im->len);
     if (spare == SIZE_MAX || address - im->strings_at > UINT32_MAX - sizeof text ||
         address < im->strings_at || libc_pwrite64(fd, text, len, (off_t)offset) != (ssize_t)len)
         return false;
+
     for (size_t i = 0; i < n; i++) {
         ElfW(Addr) fresh = address - im->strings_at + at[i];
         rename_versions(im, string(im, im->dyn[change[i].dyn].d_un.d_val), fresh);
         im->dyn[change[i].dyn].d_un.d_val = fresh;
     }
+
     put_segment(im, spare,
                 &(ElfW(Phdr)){ .p_type = PT_LOAD,
                                .p_flags = PF_R,
@@ -240,6 +267,7 @@ static enum place look(const char *path)
 {
     if (!amph_ip_path(path) || !amph_ip_is_forwarded(path))
         return libc_access(path, R_OK) == 0 ? PLACE_LOCAL : PLACE_NOWHERE;
+
     return amph_do_faccessat(AT_FDCWD, path, R_OK, 0) == 0 ? PLACE_FORWARDED : PLACE_NOWHERE;
 }
 
@@ -249,20 +277,26 @@ static bool expand(const char *from, size_t len, const char *origin, char *out, 
 {
     static const char *const forms[] = { "$ORIGIN", "${ORIGIN}" };
     size_t n = 0;
+
     for (size_t i = 0; i < len; i++) {
         size_t taken = 0;
+
         for (size_t k = 0; k < AMPH_COUNTOF(forms) && !taken && from[i] == '$'; k++)
             if (len - i >= strlen(forms[k]) && memcmp(from + i, forms[k], strlen(forms[k])) == 0)
                 taken = strlen(forms[k]);
+
         if (from[i] == '$' && (!taken || !origin))
             return false;
+
         size_t more = taken ? strlen(origin) : 1;
         if (n + more + 1 > cap)
             return false;
+
         memcpy(out + n, taken ? origin : from + i, more);
         n += more;
         i += taken ? taken - 1 : 0;
     }
+
     out[n] = 0;
     return true;
 }
@@ -271,15 +305,19 @@ static bool expand(const char *from, size_t len, const char *origin, char *out, 
 static enum place search(const char *list, const char *origin, const char *name, char out[PATH_MAX])
 {
     char dir[PATH_MAX];
+
     for (const char *at = list; at && *at;) {
         size_t len = strcspn(at, ":;");
         bool ok = expand(at, len, origin, dir, sizeof dir) &&
                   snprintf(out, PATH_MAX, "%s/%s", dir[0] ? dir : ".", name) < PATH_MAX;
         enum place place = ok ? look(out) : PLACE_NOWHERE;
+
         if (place != PLACE_NOWHERE)
             return place;
+
         at += len + (at[len] != 0);
     }
+
     return PLACE_NOWHERE;
 }
 
@@ -288,12 +326,16 @@ static enum place find(const struct amph_ip_elf_deps *needs, const struct image 
                        const struct chain *own, const char *name, char out[PATH_MAX])
 {
     enum place place = PLACE_NOWHERE;
+
     if (strchr(name, '/'))
         return expand(name, strlen(name), own->origin, out, PATH_MAX) ? look(out) : PLACE_NOWHERE;
+
     for (const struct chain *c = own; c && !im->runpath && place == PLACE_NOWHERE; c = c->up)
         place = search(c->rpath, c->origin, name, out);
+
     if (place == PLACE_NOWHERE)
         place = search(needs->search, NULL, name, out);
+
     return place == PLACE_NOWHERE ? search(im->runpath, own->origin, name, out) : place;
 }
 
@@ -306,12 +348,15 @@ bool amph_ip_elf_deps_find(const struct amph_ip_elf_deps *needs, const char *nam
 bool amph_ip_elf_deps_search(const char *list)
 {
     char dir[PATH_MAX];
+
     for (const char *at = list; at && *at;) {
         size_t len = strcspn(at, ":;");
         if (expand(at, len, NULL, dir, sizeof dir) && amph_ip_path(dir[0] ? dir : "."))
             return true;
+
         at += len + (at[len] != 0);
     }
+
     return false;
 }
 
@@ -324,36 +369,48 @@ struct known {
     ino_t ino;
     char name[AMPH_IP_ELF_DEPS_NAME];
 };
+
 static struct known *known;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *still_loaded(const struct stat *st, char *name)
 {
     void *held = NULL;
+
     pthread_mutex_lock(&lock);
+
     struct known *k = known;
+
     while (k && (k->dev != st->st_dev || k->ino != st->st_ino))
         k = k->next;
+
     if (k)
         strcpy(name, k->name);
+
     pthread_mutex_unlock(&lock);
     if (k && !(held = libc_dlopen(name, RTLD_LAZY | RTLD_NOLOAD)))
         dlerror();
+
     return held;
 }
 
 static void make_known(const struct amph_ip_elf_dep *need)
 {
     pthread_mutex_lock(&lock);
+
     struct known *k = known;
+
     while (k && (k->dev != need->dev || k->ino != need->ino))
         k = k->next;
+
     if (!k && (k = malloc(sizeof *k)) != NULL) {
         *k = (struct known){ .next = known, .dev = need->dev, .ino = need->ino };
         known = k;
     }
+
     if (k)
         strcpy(k->name, need->name);
+
     pthread_mutex_unlock(&lock);
 }
 
@@ -362,8 +419,10 @@ static void make_known(const struct amph_ip_elf_dep *need)
 static void spell(char name[AMPH_IP_ELF_DEPS_NAME], int fd, unsigned serial)
 {
     int n = snprintf(name, AMPH_IP_ELF_DEPS_NAME, "/proc/self");
+
     for (; serial; serial >>= 1)
         n += snprintf(name + n, AMPH_IP_ELF_DEPS_NAME - (size_t)n, "%s", serial & 1 ? "/." : "//");
+
     snprintf(name + n, AMPH_IP_ELF_DEPS_NAME - (size_t)n, "/fd/%d", fd);
 }
 
@@ -375,34 +434,44 @@ static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const
 {
     static unsigned serial;
     struct stat st;
+
     if (amph_do_fstatat(AT_FDCWD, path, &st, 0) != 0)
         return NULL;
+
     for (size_t i = 0; i < needs->n; i++)
         if (needs->item[i].dev == st.st_dev && needs->item[i].ino == st.st_ino)
             return &needs->item[i];
+
     if (needs->n == AMPH_IP_ELF_DEPS_MAX || (up && up->depth == DEPTH_MAX)) {
         errno = ENOMEM;
         return NULL;
     }
+
     struct amph_ip_elf_dep *need = &needs->item[needs->n];
+
     *need = (struct amph_ip_elf_dep){ .fd = -1, .dev = st.st_dev, .ino = st.st_ino };
     if (needs->loading && !needs->apart && (need->held = still_loaded(&st, need->name)) != NULL) {
         needs->n++;
         return need;
     }
+
     int low = amph_ip_copy_in(path, R_OK);
     if (low < 0)
         return NULL;
+
     need->fd = libc_fcntl64(low, needs->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)ABOVE);
     if (need->fd < 0)
         need->fd = libc_fcntl64(low, needs->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)3L);
+
     libc_close(low);
     if (need->fd < 0)
         return NULL;
+
     spell(need->name, need->fd,
           needs->loading ? __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED) : 0);
     needs->n++;
     complete(needs, need->fd, path, up);
+
     return need;
 }
 
@@ -410,10 +479,12 @@ static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const
 static bool is_loaded(const char *name)
 {
     void *held = libc_dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+
     if (held)
         dlclose(held);
     else
         dlerror();
+
     return held;
 }
 
@@ -423,22 +494,31 @@ static size_t resolve(struct amph_ip_elf_deps *needs, const struct image *im, co
 {
     char origin[PATH_MAX], found[PATH_MAX];
     size_t n = 0;
+
     /* links count for a program only */
     if (up || needs->loading || !amph_do_realpath(path, origin))
         snprintf(origin, sizeof origin, "%s", path);
+
     char *slash = strrchr(origin, '/');
+
     if (slash)
         slash[slash == origin] = 0;
+
     struct chain own = { im->rpath, slash ? origin : NULL, up, up ? up->depth + 1 : 1 };
+
     for (size_t i = 0; i < im->ndyn && im->dyn[i].d_tag != DT_NULL && n < CHANGES_MAX; i++) {
         const char *name = im->dyn[i].d_tag == DT_NEEDED ? string(im, im->dyn[i].d_un.d_val) : NULL;
+
         if (!name || find(needs, im, &own, name, found) != PLACE_FORWARDED ||
             (needs->loading && !needs->apart && is_loaded(name)))
             continue;
+
         const struct amph_ip_elf_dep *need = fetch(needs, found, &own);
+
         if (need)
             change[n++] = (struct change){ i, need->name };
     }
+
     return n;
 }
 
@@ -448,12 +528,16 @@ static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
     struct change change[CHANGES_MAX];
     struct image im;
     int saved = errno;
+
     if (open_image(&im, fd, true)) {
         size_t n = resolve(needs, &im, path, up, change);
+
         if (n)
             apply(&im, fd, change, n);
+
         amph_ip_kernel_munmap(im.at, im.len);
     }
+
     errno = saved;
 }
 
@@ -462,26 +546,33 @@ static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
 struct amph_ip_elf_deps *amph_ip_elf_deps_new(const char *search, bool loading)
 {
     struct amph_ip_elf_deps *needs = amph_ip_borrow(sizeof *needs);
+
     if (needs) {
         needs->search = search;
         needs->loading = loading;
     }
+
     return needs;
 }
 
 void amph_ip_elf_deps_end(struct amph_ip_elf_deps *needs)
 {
     int saved = errno;
+
     for (size_t i = 0; needs && i < needs->n; i++) {
         if (needs->item[i].held)
             dlclose(needs->item[i].held);
+
         if (needs->item[i].fd >= 0)
             libc_close(needs->item[i].fd);
+
         if (needs->loading && !needs->apart && needs->item[i].fd >= 0)
             make_known(&needs->item[i]);
     }
+
     if (needs)
         amph_ip_kernel_munmap(needs, sizeof *needs);
+
     errno = saved;
 }
 
@@ -496,21 +587,27 @@ int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char
     struct image im, copied;
     int copy = -1;
     int saved = errno;
+
     if (!open_image(&im, fd, false))
         return -1;
+
     size_t n = resolve(needs, &im, path, NULL, change);
+
     if (n && (copy = amph_ip_memory_file(path)) >= 0) {
         bool ok = libc_write(copy, im.at, im.len) == (ssize_t)im.len &&
                   open_image(&copied, copy, true);
+
         if (ok) {
             ok = apply(&copied, copy, change, n);
             amph_ip_kernel_munmap(copied.at, copied.len);
         }
+
         if (!ok) {
             libc_close(copy);
             copy = -1;
         }
     }
+
     amph_ip_kernel_munmap(im.at, im.len);
     errno = saved;
     return copy;
@@ -526,6 +623,7 @@ const struct amph_ip_elf_dep *amph_ip_elf_deps_library(struct amph_ip_elf_deps *
 static size_t preload_name(const char *at, char out[PATH_MAX])
 {
     size_t len = strcspn(at, " :");
+
     snprintf(out, PATH_MAX, "%.*s", len < PATH_MAX ? (int)len : 0, at);
     return len;
 }
@@ -534,11 +632,13 @@ bool amph_ip_elf_deps_preload(const char *list, const char *search)
 {
     char name[PATH_MAX];
     bool searched = search && amph_ip_elf_deps_search(search);
+
     for (const char *at = list; *at; at += *at != 0) {
         at += preload_name(at, name);
         if (strchr(name, '/') ? amph_ip_path(name) : searched && name[0])
             return true;
     }
+
     return false;
 }
 
@@ -549,33 +649,42 @@ bool amph_ip_elf_deps_complete_preload(struct amph_ip_elf_deps *needs, const cha
     size_t n = start;
     size_t before = needs->n;
     bool changed = false;
+
     snprintf(needs->preload, sizeof needs->preload, "%.*s", (int)start, entry);
     for (const char *at = entry + start; *at && n < sizeof needs->preload; at += *at != 0) {
         at += preload_name(at, name);
+
         bool here = strchr(name, '/') ? look(strcpy(found, name)) == PLACE_FORWARDED
                                       : name[0] && amph_ip_elf_deps_find(needs, name, found);
         const struct amph_ip_elf_dep *need = here ? fetch(needs, found, NULL) : NULL;
+
         changed = changed || need;
         n += (size_t)snprintf(needs->preload + n, sizeof needs->preload - n, "%s%.1s",
                               need ? need->name : name, at);
     }
+
     bool fits = n < sizeof needs->preload &&
                 (size_t)snprintf(needs->told, sizeof needs->told, AMPH_IP_ELF_DEPS_REPORTED "%s",
                                  entry) < sizeof needs->told;
+
     for (size_t i = before; !fits && i < needs->n; i++)
         libc_close(needs->item[i].fd);
+
     if (!fits)
         needs->n = before;
+
     return changed && fits;
 }
 
 bool amph_ip_elf_deps_setting(const struct amph_ip_elf_deps *needs, char *buf, size_t cap)
 {
     int n = snprintf(buf, cap, AMPH_IP_ELF_DEPS_SETTING "=");
+
     for (size_t i = 0; i < needs->n && (size_t)n < cap; i++)
         n += snprintf(buf + n, cap - (size_t)n, "%s%d.%llx.%llx", i ? "," : "", needs->item[i].fd,
                       (unsigned long long)needs->item[i].dev,
                       (unsigned long long)needs->item[i].ino);
+
     return needs->n && (size_t)n < cap;
 }
 
@@ -585,12 +694,14 @@ void amph_ip_elf_deps_loaded(const char *value)
     char link[40], name[sizeof mark];
     unsigned long long dev, ino;
     struct amph_ip_elf_dep need;
+
     for (int used; sscanf(value, "%d.%llx.%llx%n", &need.fd, &dev, &ino, &used) == 3;
          value += used + (value[used] == ',')) {
         snprintf(link, sizeof link, "/proc/self/fd/%d", need.fd);
         if (need.fd < 3 || libc_readlink(link, name, sizeof name - 1) != sizeof mark - 1 ||
             memcmp(name, mark, sizeof mark - 1) != 0)
             continue;
+
         libc_close(need.fd);
         need.dev = (dev_t)dev;
         need.ino = (ino_t)ino;

@@ -25,11 +25,15 @@ void amph_ip_library_path_keep(const char *list)
 bool amph_ip_is_forwarded(const char *path)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return false;
+
     bool forwarded = !w.local;
+
     if (forwarded)
         amph_ip_resolve_end(&w, 0);
+
     return forwarded;
 }
 
@@ -44,9 +48,12 @@ static void *load_copy(struct amph_ip_elf_deps *needs, const char *path, int fla
                        const long *space)
 {
     needs->apart = space;
+
     const struct amph_ip_elf_dep *need = amph_ip_elf_deps_library(needs, path);
+
     /* without a copy the linker says in words that it finds nothing */
     void *library = load(need ? need->name : path, flags, space);
+
     amph_ip_elf_deps_end(needs);
     return library;
 }
@@ -60,12 +67,17 @@ static void *load_found(const char *path, int flags, const long *space)
     void *loaded = space ? NULL : libc_dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     bool ours = !loaded && (needs = amph_ip_elf_deps_new(library_path, true)) != NULL &&
                 amph_ip_elf_deps_find(needs, path, found);
+
     if (ours)
         return load_copy(needs, found, flags, space);
+
     amph_ip_elf_deps_end(needs);
+
     void *library = load(path, flags, space);
+
     if (loaded)
         dlclose(loaded);
+
     return library;
 }
 
@@ -73,9 +85,11 @@ static void *amph_do_load(const char *path, int flags, const long *space)
 {
     if (!strchr(path, '/'))
         return load_found(path, flags, space);
+
     struct amph_ip_elf_deps *needs = amph_ip_is_forwarded(path)
                                          ? amph_ip_elf_deps_new(library_path, true)
                                          : NULL;
+
     return needs ? load_copy(needs, path, flags, space) : load(path, flags, space);
 }
 
@@ -92,16 +106,20 @@ void *amph_do_dlmopen(long space, const char *path, int flags)
 void amph_do_backtrace_symbols_fd(void *const *frames, int n, int fd)
 {
     char **names = backtrace_symbols(frames, n);
+
     for (int i = 0; names && i < n; i++)
         dprintf(fd, "%s\n", names[i]);
+
     free(names);
 }
 
 key_t amph_do_ftok(const char *path, int project)
 {
     struct stat st;
+
     if (amph_do_fstatat(AT_FDCWD, path, &st, 0) != 0)
         return -1;
+
     return (key_t)((st.st_ino & 0xffff) | ((st.st_dev & 0xff) << 16) |
                    ((unsigned)(project & 0xff) << 24));
 }

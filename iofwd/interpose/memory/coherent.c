@@ -21,11 +21,14 @@ struct amph_ip_client amph_ip_under;
 static struct amph_ip_pages *enter(const struct amph_fwd_file *file, struct amph_ip_pages_guard *g)
 {
     amph_ip_pages_lock(g);
+
     struct amph_ip_pages *p = amph_ip_pages_of(file, true);
+
     if (p)
         amph_ip_pages_begin(p);
     else
         amph_ip_pages_unlock(g);
+
     return p;
 }
 
@@ -48,11 +51,14 @@ static int co_read(struct amph_fwd_client *c, const struct amph_fwd_file *file, 
     struct amph_ip_pages_guard g;
     int err = amph_ip_under.read(c, file, buf, cap, len_p);
     struct amph_ip_pages *p = err || !*len_p ? NULL : enter(file, &g);
+
     if (p) {
         if (amph_ip_pages_changed(p))
             amph_ip_pages_overlay(p, buf, place(c, file, *len_p), *len_p);
+
         leave(p, &g);
     }
+
     return err;
 }
 
@@ -62,10 +68,12 @@ static int co_pread(struct amph_fwd_client *c, const struct amph_fwd_file *file,
     struct amph_ip_pages_guard g;
     int err = amph_ip_under.pread(c, file, off, buf, cap, len_p);
     struct amph_ip_pages *p = err || !*len_p ? NULL : enter(file, &g);
+
     if (p) {
         amph_ip_pages_overlay(p, buf, off, *len_p);
         leave(p, &g);
     }
+
     return err;
 }
 
@@ -75,11 +83,14 @@ static int co_write(struct amph_fwd_client *c, const struct amph_fwd_file *file,
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p = enter(file, &g);
     int err = amph_ip_under.write(c, file, data, len, done_p);
+
     if (p) {
         if (!err)
             err = amph_ip_pages_written(p, file, data, place(c, file, *done_p), *done_p);
+
         leave(p, &g);
     }
+
     return err;
 }
 
@@ -98,13 +109,17 @@ static int co_pwrite(struct amph_fwd_client *c, const struct amph_fwd_file *file
     struct stat st;
     struct amph_ip_pages *p = enter(file, &g);
     int err = amph_ip_under.pwrite(c, file, off, data, len, done_p);
+
     if (p) {
         if (!err && appends(c, file) && (err = amph_ip_under.fstat(c, file, &st)) == 0)
             off = st.st_size - (off_t)*done_p;
+
         if (!err)
             err = amph_ip_pages_written(p, file, data, off, *done_p);
+
         leave(p, &g);
     }
+
     return err;
 }
 
@@ -113,11 +128,14 @@ static int co_ftruncate(struct amph_fwd_client *c, const struct amph_fwd_file *f
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p = enter(file, &g);
     int err = amph_ip_under.ftruncate(c, file, length);
+
     if (p) {
         if (!err)
             err = amph_ip_pages_resize(p, file);
+
         leave(p, &g);
     }
+
     return err;
 }
 
@@ -126,17 +144,23 @@ static int co_fallocate(struct amph_fwd_client *c, const struct amph_fwd_file *f
 {
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p = enter(file, &g);
+
     if (p && (how & ~FALLOC_FL_KEEP_SIZE)) /* it may move data to other places */
         (void)amph_ip_pages_flush(p, file, 0, INT64_MAX);
+
     int err = amph_ip_under.fallocate(c, file, how, off, length);
+
     if (p) {
         bool moves = how & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
+
         if (!err)
             err = how & ~FALLOC_FL_KEEP_SIZE
                       ? amph_ip_pages_replaced(p, file, off, moves ? INT64_MAX : off + length)
                       : amph_ip_pages_resize(p, file);
+
         leave(p, &g);
     }
+
     return err;
 }
 
@@ -144,8 +168,10 @@ static int co_truncate(struct amph_fwd_client *c, const struct amph_fwd_file *di
                        off_t length)
 {
     int err = amph_ip_under.truncate(c, dir, path, length);
+
     if (!err)
         amph_ip_maps_resize();
+
     return err;
 }
 
@@ -153,8 +179,10 @@ static int co_open(struct amph_fwd_client *c, const struct amph_fwd_file *dir, c
                    int flags, mode_t mode, struct amph_fwd_file *file)
 {
     int err = amph_ip_under.open(c, dir, path, flags, mode, file);
+
     if (!err && (flags & O_TRUNC))
         amph_ip_maps_resize();
+
     return err;
 }
 
@@ -162,6 +190,7 @@ void amph_ip_coherent_begin(void)
 {
     if (amph_ip_under.loaded)
         return;
+
     amph_ip_under = amph_ip_client;
 #define PUT(name) __atomic_store_n(&amph_ip_client.name, co_##name, __ATOMIC_RELEASE)
     PUT(read);

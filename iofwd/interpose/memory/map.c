@@ -46,6 +46,7 @@ void amph_ip_maps_recount(void)
 {
     for (struct map *m = maps; m; m = m->next)
         m->of->refs++;
+
     amph_ip_pages_forked();
 }
 
@@ -66,6 +67,7 @@ static void *mmap_by(enum amph_client_route way, void *at, size_t len, int prot,
 {
     if (way == AMPH_IP_KERNEL)
         return amph_ip_kernel_mmap(at, len, prot, flags, fd, off);
+
     return libc_mmap64(at, len, prot, flags, fd, off);
 }
 
@@ -85,6 +87,7 @@ static void *mremap_by(enum amph_client_route way, void *old, size_t old_len, si
 {
     if (way == AMPH_IP_KERNEL)
         return amph_ip_kernel_mremap(old, old_len, len, flags, at);
+
     return libc_mremap(old, old_len, len, flags, at);
 }
 
@@ -104,11 +107,14 @@ static size_t whole_pages(size_t len)
 static int flush(struct map *m, size_t from, size_t to)
 {
     int err = m->may_write ? amph_ip_client_enter() : 0;
+
     if (!m->may_write || err || !amph_ip_pages_changed(m->pages))
         return err;
+
     amph_ip_pages_begin(m->pages);
     err = amph_ip_pages_flush(m->pages, &m->of->file, m->off + (off_t)from, m->off + (off_t)to);
     amph_ip_pages_end(m->pages);
+
     return err;
 }
 
@@ -116,13 +122,17 @@ static int flush_if(const struct amph_fd_file *of)
 {
     struct amph_ip_pages_guard g;
     int err = 0;
+
     amph_ip_pages_lock(&g);
+
     const struct amph_ip_pages *p = of ? amph_ip_pages_of(&of->file, false) : NULL;
+
     for (struct map *m = maps; m; m = m->next)
         if (!of || m->of == of || m->pages == p) {
             int one = flush(m, 0, m->len);
             err = err ? err : one;
         }
+
     amph_ip_pages_unlock(&g);
     return err;
 }
@@ -135,20 +145,24 @@ int amph_ip_maps_flush(const struct amph_fd_file *of)
 void amph_ip_maps_resize(void)
 {
     struct amph_ip_pages_guard g;
+
     amph_ip_pages_lock(&g);
     for (struct map *m = maps; m; m = m->next) {
         amph_ip_pages_begin(m->pages);
         (void)amph_ip_pages_resize(m->pages, &m->of->file);
         amph_ip_pages_end(m->pages);
     }
+
     amph_ip_pages_unlock(&g);
 }
 
 static void __attribute__((destructor)) at_exit(void)
 {
     struct amph_ip_pages_guard g;
+
     if (!__atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED))
         return;
+
     flush_if(NULL);
     amph_ip_pages_lock(&g);
     amph_ip_pages_ending();
@@ -161,6 +175,7 @@ static void __attribute__((destructor)) at_exit(void)
 static void cut(struct map **place, size_t from, size_t to)
 {
     struct map *m = *place;
+
     if (from == 0 && to == m->len) {
         *place = m->next;
         __atomic_sub_fetch(&amph_ip_maps, 1, __ATOMIC_RELAXED);
@@ -169,7 +184,9 @@ static void cut(struct map **place, size_t from, size_t to)
         free(m);
         return;
     }
+
     struct map *rest = from > 0 && to < m->len ? malloc(sizeof *rest) : NULL;
+
     if (rest) {
         *rest = *m;
         rest->at += to;
@@ -180,10 +197,12 @@ static void cut(struct map **place, size_t from, size_t to)
         __atomic_add_fetch(&amph_ip_maps, 1, __ATOMIC_RELAXED);
         m->next = rest;
     }
+
     if (from > 0) {
         m->len = from;
         return;
     }
+
     m->at += to;
     m->off += (off_t)to;
     m->len -= to;
@@ -193,8 +212,10 @@ static void cut(struct map **place, size_t from, size_t to)
 static bool common(const struct map *m, const char *at, size_t len, size_t *from_p, size_t *to_p)
 {
     const char *end = at + whole_pages(len);
+
     if (end <= m->at || at >= m->at + m->len)
         return false;
+
     *from_p = at > m->at ? (size_t)(at - m->at) : 0;
     *to_p = end < m->at + m->len ? (size_t)(end - m->at) : m->len;
     return true;
@@ -205,18 +226,22 @@ static void forget(const void *at, size_t len)
 {
     struct amph_ip_pages_guard g;
     size_t from, to;
+
     amph_ip_pages_lock(&g);
     for (struct map **place = &maps; *place;) {
         struct map *m = *place;
+
         if (!common(m, at, len, &from, &to)) {
             place = &m->next;
             continue;
         }
+
         flush(m, from, to);
         cut(place, from, to);
         if (*place == m)
             place = &m->next;
     }
+
     amph_ip_pages_unlock(&g);
 }
 
@@ -228,8 +253,10 @@ static int refused(const struct amph_fd_file *of, int prot, bool shared, struct 
 {
     int flags;
     int err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
+
     if (err)
         return err;
+
     *access_p = flags & O_ACCMODE;
     if (flags & O_PATH)
         return EBADF;
@@ -237,6 +264,7 @@ static int refused(const struct amph_fd_file *of, int prot, bool shared, struct 
         return EACCES;
     if ((err = amph_ip_client.fstat(amph_ip_client.client, &of->file, st)) != 0)
         return err;
+
     return S_ISREG(st->st_mode) ? 0 : ENODEV;
 }
 
@@ -247,8 +275,10 @@ static int end_map(char *at, size_t len)
     char *end = fd < 0 ? MAP_FAILED
                        : amph_ip_kernel_mmap(at, len, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
     int err = end == MAP_FAILED ? errno : 0;
+
     if (fd >= 0)
         amph_ip_kernel_close(fd);
+
     return err;
 }
 
@@ -257,18 +287,24 @@ static void *map_private(enum amph_client_route way, const struct amph_fd_file *
 {
     int own_flags = (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS;
     char *map = mmap_by(way, at, len, PROT_READ | PROT_WRITE, own_flags, -1, 0);
+
     if (map == MAP_FAILED)
         return MAP_FAILED;
+
     size_t there = off < size ? whole_pages((size_t)(size - off)) : 0;
     int err = amph_ip_read_in(&of->file, map, len, off);
+
     if (!err && there < len)
         err = end_map(map + there, len - there);
+
     if (err) {
         munmap_by(way, map, len);
         return failed(err);
     }
+
     if (prot != (PROT_READ | PROT_WRITE))
         amph_ip_kernel_mprotect(map, len, prot);
+
     return map;
 }
 
@@ -277,8 +313,10 @@ static bool enlist(char *at, size_t len, off_t off, struct amph_fd_file *of,
                    struct amph_ip_pages *pages, bool may_write)
 {
     struct map *m = malloc(sizeof *m);
+
     if (!m)
         return false;
+
     __atomic_add_fetch(&of->refs, 1, __ATOMIC_RELAXED);
     *m = (struct map){ .next = maps,
                        .at = at,
@@ -289,6 +327,7 @@ static bool enlist(char *at, size_t len, off_t off, struct amph_fd_file *of,
                        .may_write = may_write };
     maps = m;
     __atomic_add_fetch(&amph_ip_maps, 1, __ATOMIC_RELAXED);
+
     return true;
 }
 
@@ -297,9 +336,12 @@ static int prepare(struct amph_ip_pages *p, const struct amph_fd_file *of, size_
                    off_t off)
 {
     amph_ip_pages_begin(p);
+
     int err = amph_ip_pages_load(p, &of->file, off, (off_t)len);
+
     if (!err && (prot & PROT_WRITE))
         err = amph_ip_pages_writable(p);
+
     amph_ip_pages_end(p);
     return err;
 }
@@ -311,15 +353,19 @@ static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off, 
     struct amph_ip_pages_guard g;
 
     amph_ip_pages_lock(&g);
+
     int err = amph_ip_pages_join(&of->file, size, (prot & PROT_WRITE) && of->locked, pages_p);
+
     if (!err) {
         err = prepare(*pages_p, of, len, prot, off);
         *fd_p = err ? -1 : amph_ip_pages_map_fd(*pages_p, may_write);
         if (!err && *fd_p < 0)
             err = errno;
+
         if (err)
             amph_ip_pages_leave(*pages_p);
     }
+
     amph_ip_pages_unlock(&g);
     return err;
 }
@@ -333,24 +379,31 @@ static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, voi
     struct amph_ip_pages *p;
     int fd;
     int err = take_pages(of, len, prot, off, size, may_write, &p, &fd);
+
     if (err)
         return failed(err);
 
     char *map = mmap_by(way, at, len, prot, flags, fd, off);
+
     if (map == MAP_FAILED)
         err = errno;
+
     amph_ip_kernel_close(fd);
 
     amph_ip_pages_lock(&g);
+
     bool listed = !err && enlist(map, len, off, of, p, may_write);
+
     if (!listed)
         amph_ip_pages_leave(p);
+
     amph_ip_pages_unlock(&g);
 
     if (!err && !listed) {
         munmap_by(way, map, len);
         err = ENOMEM;
     }
+
     return err ? failed(err) : map;
 }
 
@@ -361,18 +414,24 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void 
     bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
     int access;
     int err = refused(of, prot, shared, &st, &access);
+
     if (err)
         return failed(err);
     if (!shared)
         return map_private(way, of, at, len, prot, flags, off, st.st_size);
+
     amph_ip_coherent_begin();
+
     void *map = map_shared(way, of, at, len, prot, flags, off, st.st_size, access == O_RDWR);
+
     err = errno;
+
     /* a file that is only read, and cannot be shared: no descriptors are left, files are limited,
      * memory from which no program may run */
     if (map == MAP_FAILED && access == O_RDONLY &&
         (err == EMFILE || err == ENFILE || err == ENOMEM || err == EPERM || err == ENOSPC))
         return map_private(way, of, at, len, prot, flags, off, st.st_size);
+
     errno = err;
     return map;
 }
@@ -387,6 +446,7 @@ void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, i
         if (__atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED))
             forget(at, len);
     }
+
     if (!amph_ip_fd(fd))
         return mmap_by(way, at, len, prot, flags, fd, off);
 
@@ -394,8 +454,10 @@ void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, i
         return failed(EINVAL);
     if (amph_ip_file_begin(fd, &of) != 0)
         return MAP_FAILED;
+
     void *map = map_file(way, of, at, len, prot, flags, off);
     int saved = errno;
+
     amph_fdtab_put(of);
     errno = saved;
     return map;
@@ -423,6 +485,7 @@ int amph_ip_munmap(enum amph_client_route way, void *at, size_t len)
 {
     if (have_maps() && ((uintptr_t)at & (page_bytes() - 1)) == 0)
         forget(at, len);
+
     return memory_changed(munmap_by(way, at, len));
 }
 
@@ -436,17 +499,21 @@ int amph_ip_msync(enum amph_client_route way, void *at, size_t len, int flags)
     struct amph_ip_pages_guard g;
     size_t from, to;
     int err = 0;
+
     if ((way == AMPH_IP_LIBC ? libc_msync(at, len, flags) : amph_ip_kernel_msync(at, len, flags)) !=
         0)
         return -1;
+
     amph_ip_pages_lock(&g);
     for (struct map *m = maps; m && !err; m = m->next) {
         if (!common(m, at, len, &from, &to))
             continue;
+
         err = flush(m, from, to);
         if (!err && (flags & MS_INVALIDATE))
             err = prepare(m->pages, m->of, to - from, 0, m->off + (off_t)from);
     }
+
     amph_ip_pages_unlock(&g);
     return amph_ip_result(err);
 }
@@ -462,13 +529,16 @@ int amph_ip_mprotect(enum amph_client_route way, void *at, size_t len, int prot)
     struct amph_ip_pages_guard g;
     size_t from, to;
     int err = 0;
+
     if (!have_maps())
         return memory_changed(mprotect_by(way, at, len, prot));
+
     amph_ip_pages_lock(&g);
     for (struct map *m = maps; m && (prot & PROT_WRITE) && !err; m = m->next)
         if (m->may_write && common(m, at, len, &from, &to) &&
             !(err = m->of->locked && !m->pages->named ? EACCES : 0))
             err = prepare(m->pages, m->of, to - from, PROT_WRITE, m->off + (off_t)from);
+
     amph_ip_pages_unlock(&g);
     return err ? amph_ip_fail(err) : memory_changed(mprotect_by(way, at, len, prot));
 }
@@ -482,8 +552,10 @@ int amph_do_mprotect(void *at, size_t len, int prot)
 static struct map *map_at(const void *at, size_t len, size_t *from_p, size_t *to_p)
 {
     struct map *m = maps;
+
     while (m && !common(m, at, len, from_p, to_p))
         m = m->next;
+
     return m;
 }
 
@@ -501,7 +573,9 @@ static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, i
     struct amph_ip_pages_guard g;
 
     amph_ip_pages_lock(&g);
+
     struct map *m = map_at(old, old_len ? old_len : 1, &v->from, &v->to);
+
     if (m) {
         v->was = *m;
         v->off = m->off + (off_t)v->from;
@@ -509,10 +583,12 @@ static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, i
         if (!*err_p)
             *err_p = prepare(m->pages, m->of, len, 0, v->off);
     }
+
     if (m && !*err_p) {
         m->pages->maps++;
         __atomic_add_fetch(&m->of->refs, 1, __ATOMIC_RELAXED);
     }
+
     amph_ip_pages_unlock(&g);
     return m && !*err_p;
 }
@@ -524,15 +600,20 @@ static void move_end(const struct moved *v, char *map, size_t old_len, size_t le
     struct amph_ip_pages_guard g;
 
     amph_ip_pages_lock(&g);
+
     struct map **place = &maps;
+
     while (*place && ((*place)->at != was->at || (*place)->pages != was->pages))
         place = &(*place)->next;
+
     if (map != MAP_FAILED && !keep_old && *place) {
         size_t to = v->from + whole_pages(old_len);
         cut(place, v->from, to < was->len ? to : was->len);
     }
+
     if (map == MAP_FAILED || !enlist(map, len, v->off, was->of, was->pages, was->may_write))
         amph_ip_pages_leave(was->pages);
+
     amph_ip_pages_unlock(&g);
 
     amph_fdtab_put(was->of);
@@ -549,18 +630,23 @@ void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size
         return amph_ip_kernel_mremap(old, old_len, len, flags, at);
     if (!have_maps())
         return mremap_by(way, old, old_len, len, flags, at);
+
     if (flags & MREMAP_FIXED)
         forget(at, len);
+
     if (!move_begin(old, old_len, len, &v, &err))
         return err ? failed(err) : mremap_by(way, old, old_len, len, flags, at);
 
     /* The kernel does it to the pages' map by itself. */
     moving = true;
+
     void *map = mremap_by(way, old, old_len, len, flags, at);
     int saved = errno;
+
     moving = false;
     move_end(&v, map, old_len, len, flags & KEEP_OLD);
     errno = saved;
+
     return map;
 }
 

@@ -53,8 +53,10 @@ static off_t length_of(const struct amph_ip_pages *p)
 static void get(int fd, off_t at, void *buf, size_t len)
 {
     size_t done = 0;
+
     for (ssize_t n = 1; done < len && n > 0; done += n > 0 ? (size_t)n : 0)
         n = amph_ip_kernel_pread(fd, (char *)buf + done, len - done, at + (off_t)done);
+
     memset((char *)buf + done, 0, len - done);
 }
 
@@ -63,10 +65,13 @@ static int put(int fd, off_t at, const void *buf, size_t len)
     for (size_t done = 0; done < len;) {
         ssize_t n = amph_ip_kernel_pwrite(fd, (const char *)buf + done, len - done,
                                           at + (off_t)done);
+
         if (n <= 0)
             return n < 0 ? errno : EIO;
+
         done += (size_t)n;
     }
+
     return 0;
 }
 
@@ -88,14 +93,17 @@ static off_t end_of_run(const struct amph_ip_pages *p, off_t at, off_t end, bool
 {
     char kept[512];
     off_t piece = at / PIECE;
+
     for (bool first = true; piece * PIECE < end; first = false) {
         get(p->control, KEPT_AT + piece, kept, sizeof kept);
         if (first)
             *kept_p = kept[0];
+
         for (size_t i = 0; i < sizeof kept; i++, piece++)
             if ((kept[i] != 0) != *kept_p)
                 return least(piece * PIECE, end);
     }
+
     return end;
 }
 
@@ -103,11 +111,13 @@ static int keep(const struct amph_ip_pages *p, off_t from, off_t end)
 {
     char kept[512];
     int err = 0;
+
     memset(kept, 1, sizeof kept);
     for (off_t piece = from / PIECE, last = (end + PIECE - 1) / PIECE; piece < last && !err;
          piece += (off_t)sizeof kept)
         err = put(p->control, KEPT_AT + piece, kept,
                   (size_t)least((off_t)sizeof kept, last - piece));
+
     return err;
 }
 
@@ -116,12 +126,14 @@ static int keep(const struct amph_ip_pages *p, off_t from, off_t end)
 static int read_whole(const struct amph_fwd_file *file, char *to, size_t len, off_t off)
 {
     size_t done = 0;
+
     for (size_t n = 1; done < len && n > 0; done += n) {
         int err = amph_ip_under.pread(amph_ip_client.client, file, off + (off_t)done, to + done,
                                       len - done, &n);
         if (err)
             return err;
     }
+
     memset(to + done, 0, len - done);
     return 0;
 }
@@ -132,17 +144,22 @@ static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off
 {
     if (at >= end)
         return false;
+
     *from_p = at;
     *end_p = end;
+
     int err = end - at < CHUNK
                   ? 0
                   : amph_ip_client.nextdata(amph_ip_client.client, file, at, from_p, end_p);
+
     if (err == ENXIO)
         return false;
+
     if (err || *from_p < at || *end_p <= *from_p) { /* a server that does not say: all of it */
         *from_p = at;
         *end_p = end;
     }
+
     *end_p = least(*end_p, end);
     return *from_p < end;
 }
@@ -154,12 +171,15 @@ int amph_ip_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_
     off_t from, to_off;
     int err = amph_ip_client.fstat(amph_ip_client.client, file, &st);
     off_t end = err ? 0 : least(st.st_size, off + (off_t)len);
+
     for (; !err && next_data(file, at, end, &from, &to_off); at = to_off) {
         size_t n = 1;
+
         for (off_t place = from; !err && n > 0 && place < to_off; place += (off_t)n)
             err = amph_ip_client.pread(amph_ip_client.client, file, place, to + (place - off),
                                        (size_t)(to_off - place), &n);
     }
+
     return err;
 }
 
@@ -171,15 +191,21 @@ static int fill_window(struct amph_ip_pages *p, const struct amph_fwd_file *file
 {
     off_t start = from & ~(PIECE - 1); /* no machine's pages are larger */
     size_t len = (size_t)(end - start);
+
     if (amph_ip_kernel_fallocate(p->data, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
         return errno;
+
     char *window = amph_ip_kernel_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, p->data,
                                        start);
+
     if (window == MAP_FAILED)
         return errno;
+
     int err = read_whole(file, window + (from - start), (size_t)(end - from), from);
+
     if (!err && amph_ip_pages_changed(p))
         err = put(p->control, SHADOW_AT + from, window + (from - start), (size_t)(end - from));
+
     amph_ip_kernel_munmap(window, len);
     return err;
 }
@@ -188,10 +214,12 @@ static int fill(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t
 {
     off_t from, to;
     int err = 0;
+
     for (; !err && next_data(file, at, end, &from, &to); at = to) {
         to = least(to, (from & ~(WINDOW - 1)) + WINDOW);
         err = fill_window(p, file, from, to);
     }
+
     return err;
 }
 
@@ -200,14 +228,17 @@ static int merge_page(struct amph_ip_pages *p, off_t at, const char *now, const 
                       size_t len)
 {
     int err = 0;
+
     for (size_t i = 0, n; i < len && !err; i += n) {
         for (n = 0; i + n < len && now[i + n] != was[i + n]; n++)
             ;
+
         if (n)
             err = put(p->data, at + (off_t)i, now + i, n);
         else
             n = 1;
     }
+
     return err || !amph_ip_pages_changed(p) ? err : put(p->control, SHADOW_AT + at, now, len);
 }
 
@@ -216,23 +247,29 @@ static int merge(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_
 {
     off_t from, to, n;
     int err = 0;
+
     for (; at < end && !err; at += n) {
         if (!next_data(file, at, end, &from, &to))
             from = FAR;
+
         off_t skip = least(from, next_touched(p, at)) & ~(PAGE - 1);
+
         at = most(at, least(skip, end));
         n = least(CHUNK, end - at);
         if (n == 0)
             break;
+
         err = read_whole(file, theirs, (size_t)n, at);
         get(amph_ip_pages_changed(p) ? p->control : p->data,
             (amph_ip_pages_changed(p) ? SHADOW_AT : 0) + at, base, (size_t)n);
+
         for (off_t page = 0; page < n && !err; page += PAGE) {
             size_t len = (size_t)least(PAGE, n - page);
             if (memcmp(theirs + page, base + page, len) != 0)
                 err = merge_page(p, at + page, theirs + page, base + page, len);
         }
     }
+
     return err;
 }
 
@@ -243,10 +280,12 @@ static int each_kept(struct amph_ip_pages *p, const struct amph_fwd_file *file, 
 {
     int err = 0;
     bool kept;
+
     for (off_t to; from < end && !err; from = to) {
         to = end_of_run(p, from, end, &kept);
         err = kept ? fn(p, file, from, to) : 0;
     }
+
     return err;
 }
 
@@ -255,12 +294,14 @@ int amph_ip_pages_resize(struct amph_ip_pages *p, const struct amph_fwd_file *fi
     struct stat st;
     off_t old = length_of(p);
     int err = amph_ip_under.fstat(amph_ip_client.client, file, &st);
+
     if (err || st.st_size == old)
         return err;
     if (amph_ip_kernel_ftruncate(p->data, st.st_size) != 0)
         return errno;
     if (st.st_size > old)
         return each_kept(p, file, old, st.st_size, fill);
+
     return amph_ip_pages_changed(p) &&
                    amph_ip_kernel_ftruncate(p->control, SHADOW_AT + st.st_size) != 0
                ? errno
@@ -274,27 +315,33 @@ int amph_ip_pages_load(struct amph_ip_pages *p, const struct amph_fwd_file *file
     off_t end = ((from + len) + PIECE - 1) & ~(PIECE - 1);
     off_t size = length_of(p);
     bool kept;
+
     from &= ~(PIECE - 1);
     for (off_t to; from < end && !err; from = to) {
         to = end_of_run(p, from, end, &kept);
         if (from < size)
             err = (kept ? merge : fill)(p, file, from, least(to, size));
+
         if (!err && !kept)
             err = keep(p, from, to);
     }
+
     return err;
 }
 
 static int replace(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
 {
     int err = 0;
+
     for (off_t n; at < end && !err; at += n) {
         n = least(CHUNK, end - at);
         if ((err = read_whole(file, theirs, (size_t)n, at)) == 0)
             err = put(p->data, at, theirs, (size_t)n);
+
         if (!err && amph_ip_pages_changed(p))
             err = put(p->control, SHADOW_AT + at, theirs, (size_t)n);
     }
+
     return err;
 }
 
@@ -313,19 +360,23 @@ int amph_ip_pages_written(struct amph_ip_pages *p, const struct amph_fwd_file *f
     off_t at = from;
     int err = 0;
     bool kept;
+
     if (from > old)
         err = amph_ip_pages_resize(p, file);
     else if (end > old && amph_ip_kernel_ftruncate(p->data, end) != 0)
         err = errno;
+
     for (off_t to; at < end && !err; at = to) {
         to = end_of_run(p, at, end, &kept);
         if (!kept)
             continue;
+
         err = put(p->data, at, (const char *)buf + (at - from), (size_t)(to - at));
         if (!err && amph_ip_pages_changed(p))
             err = put(p->control, SHADOW_AT + at, (const char *)buf + (at - from),
                       (size_t)(to - at));
     }
+
     return err;
 }
 
@@ -335,15 +386,19 @@ int amph_ip_pages_writable(struct amph_ip_pages *p)
 {
     off_t end = length_of(p);
     int err = 0;
+
     if (amph_ip_pages_changed(p))
         return 0;
+
     for (off_t at = next_in(p->data, 0, 0), n; at < end && !err; at = next_in(p->data, 0, at + n)) {
         n = least(CHUNK, end - at);
         get(p->data, at, ours, (size_t)n);
         err = put(p->control, SHADOW_AT + at, ours, (size_t)n);
     }
+
     if (!err)
         __atomic_store_n(&p->head->shadowed, 1, __ATOMIC_RELEASE);
+
     return err;
 }
 
@@ -360,19 +415,24 @@ static int write_out(struct run *r)
 {
     struct stat st;
     int err = 0;
+
     if (r->limit < 0 && r->from < r->end) {
         err = amph_ip_under.fstat(amph_ip_client.client, r->file, &st);
         r->limit = st.st_size;
     }
+
     for (off_t end = least(r->end, r->limit); r->from < end && !err;) {
         size_t n = 0;
         const char *data = ours + (r->from - r->chunk);
+
         err = amph_ip_under.pwrite(amph_ip_client.client, r->file, r->from, data,
                                    (size_t)(end - r->from), &n);
         if (!err)
             err = n ? put(r->pages->control, SHADOW_AT + r->from, data, n) : EIO;
+
         r->from += (off_t)n;
     }
+
     r->from = r->end = 0;
     return err;
 }
@@ -384,15 +444,20 @@ static int add_page(struct run *r, off_t at, off_t len)
     const char *was = base + (at - r->chunk);
     off_t first = 0;
     off_t last = len;
+
     while (now[first] == was[first])
         first++;
+
     while (now[last - 1] == was[last - 1])
         last--;
+
     if (r->from < r->end && at + first == r->end) {
         r->end = at + last;
         return 0;
     }
+
     int err = write_out(r);
+
     r->from = at + first;
     r->end = at + last;
     return err;
@@ -403,8 +468,10 @@ int amph_ip_pages_flush(struct amph_ip_pages *p, const struct amph_fwd_file *fil
 {
     struct run r = { .pages = p, .file = file, .limit = -1 };
     int err = 0;
+
     if (!amph_ip_pages_changed(p))
         return 0;
+
     end = least(end, length_of(p));
     for (off_t at = from, n; at < end && !err; at += n) {
         at = most(at, least(next_touched(p, at), end));
@@ -412,14 +479,17 @@ int amph_ip_pages_flush(struct amph_ip_pages *p, const struct amph_fwd_file *fil
         get(p->data, at, ours, (size_t)n);
         get(p->control, SHADOW_AT + at, base, (size_t)n);
         r.chunk = at;
+
         for (off_t page = at; page < at + n && !err; page += PAGE) {
             off_t len = least(PAGE, at + n - page);
             if (memcmp(ours + (page - at), base + (page - at), (size_t)len) != 0)
                 err = add_page(&r, page, len);
         }
+
         if (!err)
             err = write_out(&r); /* before `ours` is filled again */
     }
+
     return err;
 }
 
@@ -427,12 +497,15 @@ void amph_ip_pages_overlay(struct amph_ip_pages *p, void *buf, off_t from, size_
 {
     if (!amph_ip_pages_changed(p))
         return;
+
     for (off_t at = from, end = from + (off_t)len, n; at < end; at += n) {
         at = most(at, least(next_touched(p, at), end));
         n = least(CHUNK, end - at);
         get(p->data, at, ours, (size_t)n);
         get(p->control, SHADOW_AT + at, base, (size_t)n);
+
         char *to = (char *)buf + (at - from);
+
         for (off_t i = 0; i < n; i++)
             to[i] = ours[i] != base[i] ? ours[i] : to[i];
     }

@@ -56,6 +56,7 @@ struct amph_ip_pages_guard {
     bool limited;
     struct rlimit64 limit;
 };
+
 void amph_ip_pages_lock(struct amph_ip_pages_guard *g);
 void amph_ip_pages_unlock(const struct amph_ip_pages_guard *g);
 void amph_ip_pages_fork_lock(bool take); /* for a fork: only the mutex */

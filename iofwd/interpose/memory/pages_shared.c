@@ -24,12 +24,14 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 void amph_ip_pages_lock(struct amph_ip_pages_guard *g)
 {
     sigset_t every;
+
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &g->signals);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
     pthread_mutex_lock(&mutex);
     g->limited = AMPH_UNLIKELY(amph_ip_is_limited()) &&
                  amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &g->limit) == 0;
+
     if (g->limited) {
         struct rlimit64 most = { .rlim_cur = g->limit.rlim_max, .rlim_max = g->limit.rlim_max };
         amph_ip_kernel_prlimit(RLIMIT_FSIZE, &most, NULL);
@@ -39,8 +41,10 @@ void amph_ip_pages_lock(struct amph_ip_pages_guard *g)
 void amph_ip_pages_unlock(const struct amph_ip_pages_guard *g)
 {
     int was;
+
     if (g->limited)
         amph_ip_kernel_prlimit(RLIMIT_FSIZE, &g->limit, NULL);
+
     pthread_mutex_unlock(&mutex);
     pthread_setcancelstate(g->cancel, &was);
     pthread_sigmask(SIG_SETMASK, &g->signals, NULL);
@@ -66,9 +70,11 @@ static bool lock_byte(int fd, short type, off_t byte, bool wait)
 {
     struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
     int r;
+
     while ((r = amph_ip_kernel_fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l)) < 0 &&
            errno == EINTR)
         ;
+
     return r == 0;
 }
 
@@ -76,6 +82,7 @@ static void own_close(int fd)
 {
     if (fd < 0)
         return;
+
     amph_fdtab_mark(fd, FDTAB_UNKNOWN);
     amph_ip_kernel_close(fd);
 }
@@ -83,6 +90,7 @@ static void own_close(int fd)
 static int open_again(int fd, int flags)
 {
     char link[40];
+
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     return amph_ip_kernel_openat(AT_FDCWD, link, flags | O_CLOEXEC, 0);
 }
@@ -91,11 +99,14 @@ static int open_again(int fd, int flags)
 static void take_own(struct amph_ip_pages *p)
 {
     int fresh = open_again(p->control, O_RDWR);
+
     if (fresh < 0)
         return;
+
     lock_byte(fresh, F_RDLCK, USED_BYTE, true);
     if (amph_ip_kernel_dup3(fresh, p->control, O_CLOEXEC) >= 0)
         p->inherited = false;
+
     amph_ip_kernel_close(fresh);
 }
 
@@ -103,6 +114,7 @@ void amph_ip_pages_begin(struct amph_ip_pages *p)
 {
     if (p->inherited)
         take_own(p);
+
     lock_byte(p->control, F_WRLCK, BUSY_BYTE, true);
 }
 
@@ -118,14 +130,18 @@ static int open_space(void)
 {
     char path[40];
     struct stat st;
+
     snprintf(path, sizeof path, SPACE, (unsigned long)geteuid());
     (void)!libc_mkdir(path, 0700);
+
     int dir = amph_ip_kernel_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
                                     0);
+
     if (dir >= 0 && (libc_fstat64(dir, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077))) {
         amph_ip_kernel_close(dir);
         dir = -1;
     }
+
     return dir;
 }
 
@@ -138,12 +154,16 @@ static int64_t space_id(int dir)
     int fd = amph_ip_kernel_openat(AT_FDCWD, "/proc/sys/kernel/random/boot_id",
                                    O_RDONLY | O_CLOEXEC, 0);
     ssize_t n = fd < 0 ? 0 : amph_ip_kernel_read(fd, text, sizeof text);
+
     if (dir < 0 || libc_fstat64(dir, &st) != 0)
         st.st_ino = (ino_t)getpid();
+
     for (ssize_t i = 0; i < n; i++)
         h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+
     if (fd >= 0)
         amph_ip_kernel_close(fd);
+
     h = (h ^ st.st_dev) * UINT64_C(0x100000001b3);
     h = (h ^ st.st_ino) * UINT64_C(0x100000001b3);
     return (int64_t)(h >> 1 | 1);
@@ -157,6 +177,7 @@ static void file_name(char out[AMPH_IP_PAGES_NAME + 2], const char *name, char k
 static void remove_both(int dir, const char *name)
 {
     char path[AMPH_IP_PAGES_NAME + 2];
+
     /* the control file last: who finds it alone begins afresh */
     for (const char *kind = "dc"; *kind; kind++) {
         file_name(path, name, *kind);
@@ -170,19 +191,25 @@ static void sweep(int dir)
     int copy = amph_ip_kernel_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *list = copy < 0 ? NULL : libc_fdopendir(copy);
     struct dirent64 *entry;
+
     while (list && (entry = (struct dirent64 *)libc_readdir64(list))) {
         size_t len = strlen(entry->d_name);
+
         if (len < 2 || len >= AMPH_IP_PAGES_NAME || entry->d_name[len - 1] != 'c')
             continue;
+
         int fd = amph_ip_kernel_openat(dir, entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+
         if (fd >= 0 && lock_byte(fd, F_WRLCK, BUSY_BYTE, false) &&
             lock_byte(fd, F_WRLCK, USED_BYTE, false)) {
             entry->d_name[len - 1] = 0;
             remove_both(dir, entry->d_name);
         }
+
         if (fd >= 0)
             amph_ip_kernel_close(fd);
     }
+
     if (list)
         libc_closedir(list);
     else if (copy >= 0)
@@ -197,21 +224,28 @@ static int open_control(int dir, const char *name, bool *first_p)
 {
     char path[AMPH_IP_PAGES_NAME + 2];
     struct stat st;
+
     file_name(path, name, 'c');
     for (;;) {
         int fd = amph_ip_kernel_openat(dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
         if (fd < 0 || !lock_byte(fd, F_WRLCK, BUSY_BYTE, true) || libc_fstat64(fd, &st) != 0) {
             int err = errno;
+
             if (fd >= 0)
                 amph_ip_kernel_close(fd);
+
             return amph_ip_fail(err);
         }
+
         *first_p = lock_byte(fd, F_WRLCK, USED_BYTE, false);
         if (st.st_nlink > 0 && (!*first_p || st.st_size == 0))
             return fd;
+
         if (st.st_nlink > 0)
             /* who was killed, or is just ending and may look into its memory to the last */
             remove_both(dir, name);
+
         amph_ip_kernel_close(fd);
     }
 }
@@ -221,12 +255,15 @@ static int open_control(int dir, const char *name, bool *first_p)
 static int map_head(struct amph_ip_pages *p)
 {
     int fd = open_again(p->control, O_RDWR);
+
     p->head = fd < 0 ? MAP_FAILED
                      : amph_ip_kernel_mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p->head == MAP_FAILED)
         p->head = NULL;
+
     if (fd >= 0)
         amph_ip_kernel_close(fd);
+
     return p->head ? 0 : ENOMEM;
 }
 
@@ -234,6 +271,7 @@ static void close_files(struct amph_ip_pages *p)
 {
     if (p->head)
         amph_ip_kernel_munmap(p->head, 4096);
+
     own_close(p->data);
     own_close(p->control);
     p->head = NULL;
@@ -244,24 +282,33 @@ static int open_named(struct amph_ip_pages *p, int dir)
 {
     char path[AMPH_IP_PAGES_NAME + 2];
     bool first = false;
+
     p->control = amph_ip_own(open_control(dir, p->name, &first));
     if (p->control < 0)
         return errno;
+
     file_name(path, p->name, 'd');
     p->data = amph_ip_own(amph_ip_kernel_openat(
         dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (first ? O_TRUNC : 0), 0600));
+
     int err = p->data < 0 ? errno : 0;
+
     if (!err && first && amph_ip_kernel_fallocate(p->control, 0, 0, 4096) != 0)
         err = errno;
+
     if (!err && !lock_byte(p->control, F_RDLCK, USED_BYTE, true))
         err = errno;
+
     if (!err)
         err = map_head(p);
+
     if (err && first)
         remove_both(dir, p->name);
+
     amph_ip_pages_end(p);
     if (err)
         close_files(p);
+
     p->named = !err;
     return err;
 }
@@ -272,10 +319,13 @@ static int open_alone(struct amph_ip_pages *p)
     p->control = p->data < 0
                      ? -1
                      : amph_ip_own(amph_ip_kernel_memfd_create("iofwd map control", MFD_CLOEXEC));
+
     int err = p->control < 0 || amph_ip_kernel_ftruncate(p->control, 4096) != 0 ? errno
                                                                                 : map_head(p);
+
     if (err)
         close_files(p);
+
     return err;
 }
 
@@ -284,12 +334,15 @@ static int open_alone(struct amph_ip_pages *p)
 static void retire(struct amph_ip_pages *p)
 {
     int dir = p->named ? open_space() : -1;
+
     if (dir < 0)
         return;
+
     take_own(p); /* a relative by fork may share the old open file, and its part of the lock */
     lock_byte(p->control, F_WRLCK, BUSY_BYTE, true);
     if (lock_byte(p->control, F_WRLCK, USED_BYTE, false))
         remove_both(dir, p->name);
+
     lock_byte(p->control, F_UNLCK, USED_BYTE, false);
     lock_byte(p->control, F_UNLCK, BUSY_BYTE, false);
     p->named = false;
@@ -306,11 +359,15 @@ void amph_ip_pages_leave(struct amph_ip_pages *p)
 {
     if (--p->maps)
         return;
+
     retire(p);
     close_files(p);
+
     struct amph_ip_pages **place = &all;
+
     while (*place != p)
         place = &(*place)->next;
+
     *place = p->next;
     epoch++;
     free(p);
@@ -331,8 +388,10 @@ static int ask_name(const struct amph_fwd_file *file, int64_t space, char name[A
     size_t len;
     int err = amph_ip_under.sharemap(amph_ip_client.client, file, space, name,
                                      AMPH_IP_PAGES_NAME - 1, &len, elsewhere_p);
+
     if (err)
         return err;
+
     name[len] = 0;
     return is_good_name(name, len) ? 0 : EPROTO;
 }
@@ -340,8 +399,10 @@ static int ask_name(const struct amph_fwd_file *file, int64_t space, char name[A
 static struct amph_ip_pages *find_name(const char *name)
 {
     struct amph_ip_pages *p = all;
+
     while (p && strcmp(p->name, name) != 0)
         p = p->next;
+
     return p;
 }
 
@@ -352,7 +413,9 @@ struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool as
         uint32_t server, epoch;
         struct amph_ip_pages *pages;
     } known[KNOWN];
+
     const struct amph_fwd_ref *ref = &file->part[0];
+
     __typeof__(&known[0]) k = &known[(ref->handle ^ ref->handle >> 32) % KNOWN];
     if (!all)
         return NULL;
@@ -360,12 +423,15 @@ struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool as
         return k->pages;
     if (!ask)
         return NULL;
+
     char name[AMPH_IP_PAGES_NAME];
     size_t elsewhere;
+
     k->pages = ask_name(file, 0, name, &elsewhere) ? NULL : find_name(name);
     k->handle = ref->handle;
     k->server = ref->server;
     k->epoch = epoch;
+
     return k->pages;
 }
 
@@ -392,39 +458,51 @@ int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool s
     static bool swept;
     char name[AMPH_IP_PAGES_NAME];
     size_t elsewhere = 0;
+
     if (is_limited())
         return ENOMEM;
+
     int dir = open_space();
     int err = ask_name(file, space_id(dir), name, &elsewhere);
     struct amph_ip_pages *p = err ? NULL : find_name(name);
+
     if (!err && strict && (elsewhere || dir < 0 || (p && !p->named)))
         err = ENODEV;
+
     bool fresh = !err && !p;
+
     if (fresh && !(p = calloc(1, sizeof *p)))
         err = ENOMEM;
+
     if (fresh && !err) {
         strcpy(p->name, name);
         p->data = p->control = -1;
         if (dir >= 0 && !swept)
             sweep(dir);
+
         swept = true;
         err = dir >= 0 && has_room(dir, len_bytes) ? open_named(p, dir)
               : strict                             ? ENODEV
                                                    : open_alone(p);
         if (err && !strict && err != EMFILE && err != ENFILE && dir >= 0)
             err = open_alone(p);
+
         if (err)
             free(p);
     }
+
     if (dir >= 0)
         amph_ip_kernel_close(dir);
+
     if (err)
         return err;
+
     if (fresh) {
         p->next = all;
         all = p;
         epoch++;
     }
+
     p->maps++;
     *pages_p = p;
     return 0;

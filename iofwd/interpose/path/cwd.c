@@ -35,10 +35,12 @@ struct walk {
 static bool above_prefix(const char *path)
 {
     size_t len = strlen(path);
+
     for (size_t i = 0; i < amph_ip_state.prefixes.count; i++)
         if (strncmp(amph_ip_state.prefixes.item[i].path, path, len) == 0 &&
             amph_ip_state.prefixes.item[i].path[len] == '/')
             return true;
+
     return false;
 }
 
@@ -46,24 +48,30 @@ static bool above_prefix(const char *path)
 static int follow(struct walk *w, char *target, size_t len)
 {
     char rest[2 * PATH_MAX];
+
     if (++w->links > 40)
         return ELOOP;
+
     strcpy(rest, w->todo);
     if (len + 1 + strlen(rest) >= sizeof w->todo)
         /* a link that leads to itself and further grows like this; what links are worth has no
          * length of its own */
         return ELOOP;
+
     target[len] = 0;
     strcpy(w->todo, target);
+
     if (rest[0]) {
         strcat(w->todo, "/");
         strcat(w->todo, rest);
     }
+
     if (target[0] == '/')
         w->len = 0;
     else
         while (w->len && w->out[--w->len] != '/')
             ;
+
     w->out[w->len] = 0;
     return 0;
 }
@@ -73,12 +81,15 @@ static int look(struct walk *w)
 {
     char target[PATH_MAX + 1];
     const struct amph_fwd_prefix *prefix = amph_fwd_prefix_match(&amph_ip_state.prefixes, w->out);
+
     if (prefix && w->len == prefix->len_bytes)
         return 0;
+
     struct amph_ip_numbered number;
     bool ours = prefix || amph_ip_is_exe(w->out) || amph_ip_numbered(w->out, &number);
     ssize_t n = ours ? amph_do_readlinkat(AT_FDCWD, w->out, target, PATH_MAX)
                      : libc_readlink(w->out, target, PATH_MAX);
+
     if (n >= 0) {
         /* a link to an absolute path may mean the server's tree, which only the server can walk;
          * what it refuses means this host's */
@@ -88,10 +99,13 @@ static int look(struct walk *w)
                 amph_ip_client.access(amph_ip_client.client, NULL, w->out, F_OK, 0) != EACCES)
                 return 0;
         }
+
         return follow(w, target, (size_t)n);
     }
+
     if (errno == EINVAL)
         return 0;
+
     return errno == ENOENT && !prefix && above_prefix(w->out) ? 0 : errno;
 }
 
@@ -99,18 +113,23 @@ static int step(struct walk *w, const char *name, size_t len)
 {
     if (len == 0 || (len == 1 && name[0] == '.'))
         return 0;
+
     if (len == 2 && name[0] == '.' && name[1] == '.') {
         while (w->len && w->out[--w->len] != '/')
             ;
+
         w->out[w->len] = 0;
         return 0;
     }
+
     if (w->len + 1 + len >= sizeof w->out)
         return ENAMETOOLONG;
+
     w->out[w->len++] = '/';
     memcpy(w->out + w->len, name, len);
     w->len += len;
     w->out[w->len] = 0;
+
     return look(w);
 }
 
@@ -122,13 +141,16 @@ static int walk_start(struct walk *w, const char *path)
     w->path = path;
     if (!path[0])
         return ENOENT;
+
     if (path[0] != '/') {
         if (!amph_do_getcwd(w->out, sizeof w->out))
             return errno == ERANGE ? ENAMETOOLONG : errno;
+
         w->len = strlen(w->out);
         if (w->len == 1)
             w->len = 0;
     }
+
     w->out[w->len] = 0;
     return 0;
 }
@@ -137,27 +159,35 @@ static int walk_start(struct walk *w, const char *path)
 static int resolve(struct walk *w, const char *path)
 {
     int err = walk_start(w, path);
+
     while (!err && (w->todo[0] || w->path[0])) {
         char name[NAME_MAX + 1];
         const char *at = w->todo[0] ? w->todo : w->path;
         size_t len = strcspn(at, "/");
         size_t gone = len ? len : strspn(at, "/");
+
         if (len > NAME_MAX)
             return ENAMETOOLONG;
+
         memcpy(name, at, len);
         if (at == w->path)
             w->path += gone;
         else
             memmove(w->todo, at + gone, strlen(at + gone) + 1);
+
         err = step(w, name, len);
+
         /* Before a slash stands a directory; a link has gone to its target by now. */
         struct stat st;
+
         if (!err && !len && w->len && !above_prefix(w->out) &&
             amph_do_fstatat(AT_FDCWD, w->out, &st, 0) == 0 && !S_ISDIR(st.st_mode))
             err = ENOTDIR;
     }
+
     if (!w->len && !err)
         strcpy(w->out, "/");
+
     return err;
 }
 
@@ -166,30 +196,39 @@ bool amph_ip_leads_out(const struct amph_ip_resolved *where, int err, bool itsel
 {
     char name[PATH_MAX];
     struct walk w;
+
     if (err != EACCES || !amph_ip_resolve_absolute(where, name, sizeof name))
         return false;
+
     char *last = itself ? strrchr(name, '/') : NULL;
+
     if (last)
         *last++ = 0;
+
     err = resolve(&w, name);
     if ((err && err != ENOENT) || amph_fwd_prefix_match(&amph_ip_state.prefixes, w.out))
         return false;
+
     /* Where something is missing, this host's kernel is to say so, or to make it. */
     int n = snprintf(out, PATH_MAX, "%s%s%s%s%s%s", w.out, w.todo[0] ? "/" : "", w.todo, w.path,
                      last ? "/" : "", last ? last : "");
+
     return n > 0 && n < PATH_MAX;
 }
 
 bool amph_ip_went_out(struct amph_ip_resolved *w, int err, bool itself)
 {
     char out[PATH_MAX];
+
     if (AMPH_LIKELY(err != EACCES) || !amph_ip_leads_out(w, err, itself, out))
         return false;
+
     amph_ip_resolve_end(w, 0);
     w->dir = NULL;
     w->local = true;
     w->dirfd = AT_FDCWD;
     w->path = strcpy(w->buf, out);
+
     return true;
 }
 
@@ -198,13 +237,16 @@ char *amph_do_realpath(const char *path, char *buf)
     struct walk w;
     int saved = errno;
     int err = resolve(&w, path);
+
     if (err) {
         /* glibc's extension: which name it was */
         if (buf && path[0] && (err == ENOENT || err == EACCES))
             strcpy(buf, w.out);
+
         errno = err;
         return NULL;
     }
+
     errno = saved;
     return buf ? strcpy(buf, w.out) : strdup(w.out);
 }
@@ -215,31 +257,42 @@ char *amph_do_realpath(const char *path, char *buf)
 static int enter_void(void)
 {
     static const char *const homes[] = { "/dev/shm", "/tmp", "/var/tmp", "." };
+
     for (size_t i = 0; i < AMPH_COUNTOF(homes); i++) {
         char dir[64];
+
         snprintf(dir, sizeof dir, "%s/iofwd-void-XXXXXX", homes[i]);
         if (!libc_mkdtemp(dir))
             continue;
+
         int fd = amph_ip_kernel_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+
         libc_rmdir(dir);
+
         int moved = fd < 0 ? -1 : amph_ip_kernel_fchdir(fd);
+
         if (fd >= 0)
             amph_ip_kernel_close(fd);
+
         if (moved == 0)
             return 0;
     }
+
     return EACCES;
 }
 
 static void left_forwarded(void)
 {
     int fd = amph_ip_cwd_fd;
+
     if (!amph_ip_state.cwd)
         return;
+
     amph_ip_state.cwd = NULL;
     amph_ip_cwd_fd = 0;
     if (fd)
         amph_do_close(fd);
+
     unsetenv(CWD_NAME);
 }
 
@@ -248,9 +301,12 @@ static void set_name(const char *name)
 {
     char entry[PATH_MAX + 16];
     char *copy = strdup(name);
+
     if (copy)
         __atomic_store_n(&amph_ip_state.cwd, copy, __ATOMIC_RELEASE);
+
     snprintf(entry, sizeof entry, "%d:%s", amph_ip_cwd_fd, name);
+
     /* for programs that the C library starts by itself (system, popen) */
     setenv(CWD_NAME, entry, 1);
 }
@@ -260,9 +316,12 @@ static int name_of(int fd, char name[PATH_MAX])
 {
     struct amph_fd_file *of;
     size_t len = 0;
+
     if (amph_ip_file_begin(fd, &of) != 0)
         return errno;
+
     int err = amph_ip_client.nameof(amph_ip_client.client, &of->file, name, PATH_MAX - 1, &len);
+
     name[err ? 0 : len] = 0;
     amph_fdtab_put(of);
     return err;
@@ -278,15 +337,19 @@ static int go_above(int *dir_p, char **name_p)
     int up = openat(*dir_p, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int err = up < 0 || fstat(*dir_p, &st) != 0 ? errno : 0;
     DIR *list = err || !name_p ? NULL : fdopendir(dup(up));
+
     if (name_p)
         *name_p = NULL;
+
     for (struct dirent *e; list && !*name_p && (e = readdir(list)) != NULL;)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
             fstatat(up, e->d_name, &it, AT_SYMLINK_NOFOLLOW) == 0 && it.st_ino == st.st_ino &&
             it.st_dev == st.st_dev)
             *name_p = strdup(e->d_name);
+
     if (list)
         closedir(list);
+
     close(*dir_p);
     *dir_p = up;
     return err ? err : name_p && !*name_p ? ENOENT : 0;
@@ -298,15 +361,20 @@ static int name_nameless(int fd, char name[PATH_MAX])
 {
     int dir = amph_do_dup(fd);
     int err = dir < 0 ? errno : ENAMETOOLONG;
+
     while (err == ENAMETOOLONG && (err = go_above(&dir, NULL)) == 0)
         err = name_of(dir, name);
+
     if (dir >= 0)
         close(dir);
+
     const struct amph_fwd_prefix *prefix = err ? NULL
                                                : amph_fwd_prefix_match(&amph_ip_state.prefixes,
                                                                        name);
+
     if (prefix)
         snprintf(name, PATH_MAX, "%s//", prefix->path);
+
     return err ? err : prefix ? 0 : ENOENT;
 }
 
@@ -318,23 +386,30 @@ static char *name_climbing(void)
     char head[PATH_MAX];
     int dir = amph_do_dup(amph_ip_cwd_fd);
     int err = dir < 0 ? errno : ENAMETOOLONG;
+
     while (whole && err == ENAMETOOLONG) {
         char *part;
         char *longer = NULL;
+
         err = go_above(&dir, &part);
         if (!err && asprintf(&longer, "/%s%s", part, whole) < 0)
             longer = NULL;
+
         free(part);
         free(whole);
         whole = longer;
         if (!err)
             err = name_of(dir, head);
     }
+
     if (dir >= 0)
         close(dir);
+
     char *name = NULL;
+
     if (whole && !err && asprintf(&name, "%s%s", head, whole) < 0)
         name = NULL;
+
     free(whole);
     errno = err ? err : ENOMEM;
     return name;
@@ -348,12 +423,14 @@ static int go_to(int fd)
     bool forwarded = amph_ip_fd(fd);
     bool nameless = false;
     int err = 0;
+
     if (!forwarded ? amph_ip_kernel_fchdir(fd) != 0 : amph_do_fstat(fd, &st) != 0)
         err = errno;
     else if (forwarded && !S_ISDIR(st.st_mode))
         err = ENOTDIR;
     else if (forwarded && amph_do_faccessat(fd, ".", X_OK, AT_EACCESS) != 0)
         err = errno;
+
     if (!err && forwarded) {
         err = name_of(fd, name);
         if (err == ENOENT) { /* it has been removed: one may be in it all the same */
@@ -361,21 +438,27 @@ static int go_to(int fd)
                    amph_ip_state.cwd ? amph_ip_state.cwd : amph_ip_state.prefixes.item[0].path);
             err = 0;
         }
+
         if (err == ENAMETOOLONG) {
             nameless = true;
             err = name_nameless(fd, name);
         }
+
         if (!err && !amph_ip_state.cwd)
             err = enter_void();
     }
+
     if (err || !forwarded) {
         amph_do_close(fd);
         if (!err)
             left_forwarded();
+
         return amph_ip_result(err);
     }
+
     if (!amph_ip_hold_cwd(fd) && nameless) /* else it is known by its name only */
         return amph_ip_fail(EMFILE);
+
     set_name(name);
     return 0;
 }
@@ -401,28 +484,37 @@ static int fchdir_by(enum amph_client_route way, int fd)
 static int fchdir_local(enum amph_client_route way, int fd)
 {
     char name[PATH_MAX];
+
     if (amph_ip_name_of_local(fd, name) && amph_fwd_prefix_match(&amph_ip_state.prefixes, name))
         return chdir_forwarded(name);
+
     int r = fchdir_by(way, fd);
+
     if (r == 0)
         left_forwarded();
+
     return r;
 }
 
 static int chdir_local(enum amph_client_route way, const char *path)
 {
     char to[PATH_MAX];
+
     if (!amph_ip_state.on || amph_ip_inside)
         return chdir_by(way, path);
+
     int fd = amph_ip_kernel_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0 && errno == ENOENT && path && amph_ip_link_leads_in(AT_FDCWD, path, to))
         return chdir_forwarded(to);
+
     int r = fd < 0 ? chdir_by(way, path) : fchdir_local(way, fd);
     int err = errno;
+
     if (fd >= 0)
         amph_ip_kernel_close(fd);
     else if (r == 0)
         left_forwarded();
+
     errno = err;
     return r;
 }
@@ -430,12 +522,14 @@ static int chdir_local(enum amph_client_route way, const char *path)
 int amph_ip_chdir(enum amph_client_route way, const char *path)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_path(path))
         return chdir_local(way, path);
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
         return chdir_local(way, w.path);
+
     amph_ip_resolve_end(&w, 0);
     return chdir_forwarded(path);
 }
@@ -448,15 +542,19 @@ int amph_do_chdir(const char *path)
 int amph_ip_fchdir(enum amph_client_route way, int fd)
 {
     struct stat st;
+
     if (amph_ip_fd(fd)) {
         if (amph_do_fstat(fd, &st) != 0)
             return -1;
         if (!S_ISDIR(st.st_mode))
             /* before there is a copy, with whose end the process's locks on the file would go */
             return amph_ip_fail(ENOTDIR);
+
         int copy = amph_do_dup(fd);
+
         return copy < 0 ? -1 : go_to(copy);
     }
+
     return amph_ip_state.on && !amph_ip_inside ? fchdir_local(way, fd) : fchdir_by(way, fd);
 }
 
@@ -469,16 +567,20 @@ int amph_do_fchdir(int fd)
 static char *hand_out(const char *name, char *buf, size_t cap)
 {
     size_t need = strlen(name) + 1;
+
     if ((buf && cap == 0) || (cap && cap < need)) {
         errno = cap ? ERANGE : EINVAL;
         return NULL;
     }
+
     if (!buf && !(buf = malloc(cap ? cap : need)))
         return NULL;
+
     if (!amph_ip_can_write(buf, need)) {
         errno = EFAULT;
         return NULL;
     }
+
     return memcpy(buf, name, need);
 }
 
@@ -486,23 +588,30 @@ char *amph_do_getcwd(char *buf, size_t cap)
 {
     char name[PATH_MAX];
     const char *cwd = amph_ip_inside ? NULL : __atomic_load_n(&amph_ip_state.cwd, __ATOMIC_ACQUIRE);
+
     if (!cwd)
         return libc_getcwd(buf, cap);
     if (!amph_ip_cwd_fd || !amph_ip_fd(amph_ip_cwd_fd))
         return hand_out(cwd, buf, cap);
+
     int err = name_of(amph_ip_cwd_fd, name);
+
     if (err == ENAMETOOLONG) {
         char *whole = name_climbing();
         char *given = whole ? hand_out(whole, buf, cap) : NULL;
+
         free(whole);
         return given;
     }
+
     if (err) {
         errno = err;
         return NULL;
     }
+
     if (strcmp(name, cwd) != 0)
         set_name(name);
+
     return hand_out(name, buf, cap);
 }
 
@@ -511,8 +620,10 @@ mode_t amph_ip_umask(enum amph_client_route way, mode_t mask)
     mode_t before = way == AMPH_IP_LIBC
                         ? libc_umask(mask)
                         : (mode_t)libc_syscall(SYS_umask, (long)mask, 0, 0, 0, 0, 0);
+
     if (!amph_ip_inside)
         amph_ip_state.umask = mask & 0777;
+
     return before;
 }
 

@@ -27,11 +27,14 @@ ssize_t amph_do_getdents64(int fd, void *buf, size_t len)
 {
     struct amph_fd_file *of;
     size_t got = 0;
+
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
     if (!amph_ip_can_write(buf, len < ENTRIES_MOST ? len : ENTRIES_MOST))
         return amph_ip_file_end(of, EFAULT);
+
     int err = amph_ip_client.getdents(amph_ip_client.client, &of->file, buf, len, &got);
+
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)got;
 }
 
@@ -39,70 +42,90 @@ ssize_t amph_do_getdirentries(int fd, char *buf, size_t len, off_t *base)
 {
     off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
     ssize_t n = at < 0 ? -1 : amph_do_getdents64(fd, buf, len);
+
     if (n >= 0)
         *base = at;
+
     return n;
 }
 
 static DIR *new_stream(int fd)
 {
     struct stream *s = malloc(sizeof *s);
+
     if (!s)
         return NULL;
+
     s->magic = AMPH_IP_DIR_MAGIC;
     s->fd = fd;
     s->at = s->len = 0;
     s->pos = 0;
+
     return (DIR *)s;
 }
 
 DIR *amph_do_opendir(const char *path)
 {
     int fd = amph_do_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
+
     if (fd < 0)
         return NULL;
+
     DIR *dir = amph_ip_fd(fd) ? new_stream(fd) : libc_fdopendir(fd);
+
     if (!dir) {
         int err = errno;
+
         amph_do_close(fd);
         errno = err;
     }
+
     return dir;
 }
 
 DIR *amph_do_fdopendir(int fd)
 {
     struct stat st;
+
     if (amph_do_fstat(fd, &st) != 0)
         return NULL;
+
     if (!S_ISDIR(st.st_mode)) {
         errno = ENOTDIR;
         return NULL;
     }
+
     return new_stream(fd);
 }
 
 struct dirent *amph_do_readdir(DIR *dir)
 {
     struct stream *s = (struct stream *)dir;
+
     if (s->at >= s->len) {
         int saved = errno;
         ssize_t n = amph_do_getdents64(s->fd, s->buf, sizeof s->buf);
+
         if (n <= 0) {
             if (n == 0 || errno == ENOENT) /* a directory that was removed has no entries */
                 errno = saved;
+
             return NULL;
         }
+
         errno = saved;
         s->at = 0;
         s->len = (size_t)n;
     }
+
     struct dirent *entry = (struct dirent *)(s->buf + s->at);
+
     if (entry->d_reclen < offsetof(struct dirent, d_name) + 1 || s->at + entry->d_reclen > s->len) {
         s->at = s->len = 0;
         errno = EIO;
         return NULL;
     }
+
     s->at += entry->d_reclen;
     s->pos = entry->d_off;
     return entry;
@@ -111,13 +134,17 @@ struct dirent *amph_do_readdir(DIR *dir)
 int amph_do_readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
 {
     int saved = errno;
+
     errno = 0;
+
     struct dirent *next = amph_do_readdir(dir);
     int err = errno;
+
     errno = saved;
     *result = NULL;
     if (!next)
         return err;
+
     memcpy(entry, next, next->d_reclen < sizeof *entry ? next->d_reclen : sizeof *entry);
     *result = entry;
     return 0;
@@ -127,8 +154,10 @@ int amph_do_closedir(DIR *dir)
 {
     if (!amph_ip_dir(dir))
         return libc_closedir(dir);
+
     struct stream *s = (struct stream *)dir;
     int fd = s->fd;
+
     s->magic = 0;
     free(s);
     return amph_do_close(fd);
@@ -137,6 +166,7 @@ int amph_do_closedir(DIR *dir)
 void amph_do_seekdir(DIR *dir, long at)
 {
     struct stream *s = (struct stream *)dir;
+
     amph_do_lseek(s->fd, at, SEEK_SET);
     s->at = s->len = 0;
     s->pos = at;

@@ -27,6 +27,7 @@ int amph_do_fstat(int fd, struct stat *st)
     struct stat spare;
     struct stat *to = AMPH_IP_ROOM(st, &spare);
     struct amph_fd_file *of;
+
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
                : amph_ip_file_end(of,
@@ -39,15 +40,18 @@ int amph_do_fstat(int fd, struct stat *st)
 static bool is_number_itself(struct amph_ip_resolved *w, int flags, mode_t *mode_p)
 {
     int how = 0;
+
     *mode_p = 0;
     if (AMPH_LIKELY(w->by == AMPH_IP_BY_NAME) || !(flags & AT_SYMLINK_NOFOLLOW))
         return false;
+
     if (w->by == AMPH_IP_BY_NUMBER && w->dir &&
         amph_ip_client.getflags(CLIENT, &w->dir->file, &how) == 0)
         *mode_p = S_IFLNK | (how & O_PATH                    ? 0
                              : (how & O_ACCMODE) == O_RDONLY ? 0500
                              : (how & O_ACCMODE) == O_WRONLY ? 0300
                                                              : 0700);
+
     amph_ip_resolve_end(w, 0);
     return true;
 }
@@ -62,8 +66,10 @@ static bool has_access_mode(mode_t mode, mode_t seen)
 static int lstat_number(int dir, const char *path, struct stat *st, mode_t mode)
 {
     int failed = libc_fstatat64(dir, path, st, AT_SYMLINK_NOFOLLOW);
+
     if (!failed && has_access_mode(mode, st->st_mode))
         st->st_mode = mode;
+
     return failed;
 }
 
@@ -72,22 +78,27 @@ static int lstat_number(int dir, const char *path, struct stat *st, mode_t mode)
 int amph_do_fstatat(int dir, const char *path, struct stat *st, int flags)
 {
     struct amph_ip_resolved w;
+
     if (flags & ~STAT_FLAGS)
         return amph_ip_fail(EINVAL);
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
+
     mode_t mode;
     if (!w.local && is_number_itself(&w, flags, &mode))
         return lstat_number(dir, path, st, mode);
+
     if (!w.local) {
         struct stat spare;
         struct stat *to = AMPH_IP_ROOM(st, &spare);
         int err = w.path[0]
                       ? amph_ip_client.stat(CLIENT, AMPH_IP_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to)
                       : amph_ip_client.fstat(CLIENT, &w.dir->file, to);
+
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, delivered(err, to, st));
     }
+
     return libc_fstatat64(w.dirfd, w.path, st, flags);
 }
 
@@ -98,63 +109,80 @@ int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct st
 {
     struct amph_ip_resolved w;
     struct statx spare, *to;
+
     if ((flags & ~STAT_FLAGS) || (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE ||
         (mask & STATX__RESERVED))
         return amph_ip_fail(EINVAL);
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
+
     mode_t mode;
+
     if (!w.local && is_number_itself(&w, flags, &mode)) {
         int failed = libc_statx(dir, path, flags, mask, stx);
+
         if (!failed && has_access_mode(mode, stx->stx_mode))
             stx->stx_mode = (uint16_t)mode;
+
         return failed;
     }
+
     if (!w.local) {
         to = AMPH_IP_ROOM(stx, &spare);
+
         int err = w.path[0] ? amph_ip_client.statx(CLIENT, AMPH_IP_AT(&w),
                                                    flags & AT_SYMLINK_NOFOLLOW, mask, to)
                             : amph_ip_client.fstatx(CLIENT, &w.dir->file, mask, to);
+
         if (!err) {
             to->stx_attributes &= ~ATTRIBUTES_OF_MOUNTS;
             to->stx_attributes_mask &= ~ATTRIBUTES_OF_MOUNTS;
         }
+
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, delivered(err, to, stx));
     }
+
     return libc_statx(w.dirfd, w.path, flags, mask, stx);
 }
 
 int amph_do_faccessat(int dir, const char *path, int amode, int flags)
 {
     struct amph_ip_resolved w;
+
     if ((amode & ~(R_OK | W_OK | X_OK)) ||
         (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EACCESS | AT_EMPTY_PATH)))
         return amph_ip_fail(EINVAL);
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
+
     if (!w.local) {
         int err = amph_ip_client.access(CLIENT, AMPH_IP_AT(&w), amode,
                                         flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
+
     return libc_faccessat(w.dirfd, w.path, amode, flags);
 }
 
 int amph_do_statfs(const char *path, struct statfs *fs)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
+
     if (!w.local) {
         struct statfs spare;
         struct statfs *to = AMPH_IP_ROOM(fs, &spare);
         int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), to)
                             : amph_ip_client.fstatfs(CLIENT, &w.dir->file, to);
+
         if (!amph_ip_went_out(&w, err, false))
             return amph_ip_resolve_end(&w, delivered(err, to, fs));
     }
+
     return libc_statfs64(w.path, fs);
 }
 
@@ -163,6 +191,7 @@ int amph_do_fstatfs(int fd, struct statfs *fs)
     struct statfs spare;
     struct statfs *to = AMPH_IP_ROOM(fs, &spare);
     struct amph_fd_file *of;
+
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
                : amph_ip_file_end(of,
@@ -192,24 +221,31 @@ int amph_do_statvfs(const char *path, struct statvfs *v)
 {
     struct amph_ip_resolved w;
     struct statfs fs;
+
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
+
     if (!w.local) {
         int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), &fs)
                             : amph_ip_client.fstatfs(CLIENT, &w.dir->file, &fs);
+
         if (!err)
             to_statvfs(&fs, v);
+
         if (!amph_ip_went_out(&w, err, false))
             return amph_ip_resolve_end(&w, err);
     }
+
     return libc_statvfs64(w.path, v);
 }
 
 int amph_do_fstatvfs(int fd, struct statvfs *v)
 {
     struct statfs fs;
+
     if (amph_do_fstatfs(fd, &fs) != 0)
         return -1;
+
     to_statvfs(&fs, v);
     return 0;
 }
@@ -217,51 +253,62 @@ int amph_do_fstatvfs(int fd, struct statvfs *v)
 int amph_do_mkdirat(int dir, const char *path, mode_t mode)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
+
     if (!w.local) {
         int err = amph_ip_client.mkdir(CLIENT, AMPH_IP_AT(&w),
                                        amph_fwd_new_mode(mode & 07777, amph_ip_state.umask));
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
+
     return libc_mkdirat(w.dirfd, w.path, mode);
 }
 
 int amph_do_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
+
     if (!w.local) {
         int err = amph_ip_client.mknod(CLIENT, AMPH_IP_AT(&w),
                                        amph_fwd_new_mode(mode, amph_ip_state.umask), dev);
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
+
     return libc_mknodat(w.dirfd, w.path, mode, dev);
 }
 
 int amph_do_unlinkat(int dir, const char *path, int flags)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
+
     if (!w.local) {
         int err = amph_ip_client.unlink(CLIENT, AMPH_IP_AT(&w), flags);
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
+
     return libc_unlinkat(w.dirfd, w.path, flags);
 }
 
 int amph_do_remove(const char *path)
 {
     int saved = errno;
+
     if (amph_do_unlinkat(AT_FDCWD, path, 0) == 0)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return -1;
+
     errno = saved;
     return amph_do_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
@@ -279,15 +326,19 @@ static int parent_error(int dir, const char *path)
     struct stat st;
     char parent[PATH_MAX];
     size_t len = strlen(path);
+
     if (len == 0)
         return ENOENT;
     if (len >= sizeof parent)
         return ENAMETOOLONG;
+
     memcpy(parent, path, len + 1);
     while (len && parent[len - 1] == '/')
         parent[--len] = 0;
+
     while (len && parent[len - 1] != '/')
         parent[--len] = 0;
+
     memcpy(parent + len, ".", 2); /* a directory that may be searched */
     return amph_do_fstatat(dir, parent, &st, 0) != 0 ? errno : 0;
 }
@@ -296,12 +347,17 @@ static int parent_error(int dir, const char *path)
 static bool is_prefix(const struct amph_ip_resolved *w)
 {
     char path[PATH_MAX];
+
     if (!amph_ip_resolve_absolute(w, path, sizeof path))
         return false;
+
     size_t n = strlen(path);
+
     while (n && path[n - 1] == '/')
         path[--n] = 0;
+
     const struct amph_fwd_prefix *prefix = amph_fwd_prefix_match(&amph_ip_state.prefixes, path);
+
     return prefix && prefix->len_bytes == n;
 }
 
@@ -316,18 +372,24 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
 {
     if (!amph_ip_resolve(&p->from, from_dir, from, from_empty_ok))
         return SIDE_FAILED;
+
     bool ok = amph_ip_resolve(&p->to, to_dir, to, false);
     if (ok && p->from.local == p->to.local)
         return p->from.local ? SIDE_LOCAL : SIDE_FORWARDED;
+
     int err = ok ? EXDEV : errno;
+
     p->mount = ok && is_prefix(p->from.local ? &p->to : &p->from);
     if (!p->from.local)
         amph_ip_resolve_end(&p->from, 0);
+
     if (ok && !p->to.local)
         amph_ip_resolve_end(&p->to, 0);
+
     if (err == EXDEV && (err = parent_error(from_dir, from)) == 0 &&
         (err = parent_error(to_dir, to)) == 0)
         err = EXDEV;
+
     errno = err;
     return SIDE_FAILED;
 }
@@ -345,10 +407,12 @@ static enum side pair_went_out(struct pair *p, int err, bool itself)
 {
     bool from = amph_ip_went_out(&p->from, err, itself);
     bool to = amph_ip_went_out(&p->to, err, true);
+
     if (from && to)
         return SIDE_LOCAL;
     if (!from && !to)
         return SIDE_FORWARDED;
+
     amph_ip_resolve_end(from ? &p->to : &p->from, 0);
     errno = EXDEV;
     return SIDE_FAILED;
@@ -357,9 +421,11 @@ static enum side pair_went_out(struct pair *p, int err, bool itself)
 int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
     struct pair p = { .mount = false };
+
     if ((flags & ~7U) ||
         ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
         return amph_ip_fail(EINVAL);
+
     enum side side = pair_find(&p, from_dir, from, false, to_dir, to);
     if (side == SIDE_LOCAL && !flags)
         return libc_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
@@ -367,17 +433,22 @@ int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to
         return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
     if (side == SIDE_FAILED && errno == EFAULT)
         return -1;
+
     /* that the old name's directory is not there counts more than an empty new name */
     if (side == SIDE_FAILED && !to[0] && from[0]) {
         int err = parent_error(from_dir, from);
         return amph_ip_fail(err ? err : ENOENT);
     }
+
     if (side == SIDE_FAILED)
         return amph_ip_fail(!from[0] ? ENOENT : errno == EXDEV && p.mount ? EBUSY : errno);
+
     int err = amph_ip_client.rename(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags);
+
     side = pair_went_out(&p, err, true);
     if (side == SIDE_LOCAL)
         return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+
     return side == SIDE_FAILED ? -1 : pair_end(&p, err);
 }
 
@@ -385,36 +456,46 @@ int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, i
 {
     struct pair p;
     enum side side = pair_find(&p, from_dir, from, flags & AT_EMPTY_PATH, to_dir, to);
+
     if (side == SIDE_LOCAL)
         return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+
     if (side == SIDE_FAILED) {
         struct stat st; /* what is wrong with the old name counts more than an empty new one */
         int err = errno;
         int how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
+
         if (err == ENOENT && amph_do_fstatat(from_dir, from, &st, how) != 0)
             return -1;
+
         return amph_ip_fail(err);
     }
+
     int err = amph_ip_client.link(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to),
                                   flags & AT_SYMLINK_FOLLOW);
+
     side = pair_went_out(&p, err, !(flags & AT_SYMLINK_FOLLOW));
     if (side == SIDE_LOCAL)
         return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+
     return side == SIDE_FAILED ? -1 : pair_end(&p, err);
 }
 
 int amph_do_symlinkat(const char *target, int dir, const char *path)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_can_read_text(target))
         return amph_ip_fail(EFAULT);
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
+
     if (!w.local) {
         int err = amph_ip_client.symlink(CLIENT, target, AMPH_IP_AT(&w));
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
+
     return libc_symlinkat(target, w.dirfd, w.path);
 }
 
@@ -424,10 +505,12 @@ static int readlink_fd(struct amph_ip_resolved *w, char *buf, size_t cap, size_t
     char name[PATH_MAX];
     size_t len = 0;
     int err = amph_ip_client.nameof(CLIENT, &w->dir->file, name, sizeof name, &len);
+
     if (err == ENOENT)
         len = (size_t)snprintf(name, sizeof name, "%s (deleted)", w->dir->path);
     else if (err)
         return err;
+
     *len_p = len < cap ? len : cap;
     memcpy(buf, name, *len_p);
     return 0;
@@ -437,48 +520,60 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
 {
     struct amph_ip_resolved w;
     size_t len = 0;
+
     if (path && cap && amph_ip_is_exe(path)) {
         len = strlen(amph_ip_state.exe);
         memcpy(buf, amph_ip_state.exe, len < cap ? len : cap);
         return (ssize_t)(len < cap ? len : cap);
     }
+
     if (!amph_ip_resolve(&w, dir, path, dir != AT_FDCWD))
         return -1;
     if (w.local)
         return libc_readlinkat(w.dirfd, w.path, buf, cap);
     if (cap == 0)
         return amph_ip_resolve_end(&w, EINVAL);
+
     char spare[PATH_MAX];
     char *to = amph_ip_can_write(buf, cap < sizeof spare ? cap : sizeof spare) ? buf : spare;
+
     if (to == spare && cap > sizeof spare)
         cap = sizeof spare;
+
     if (w.by == AMPH_IP_BY_ALIAS) {
         amph_ip_resolve_end(&w, 0);
         return libc_readlinkat(dir, path, buf, cap);
     }
+
     bool by_fd = w.by == AMPH_IP_BY_NUMBER && w.dir;
     int err = by_fd ? readlink_fd(&w, to, cap, &len)
                     : amph_ip_client.readlink(CLIENT, AMPH_IP_AT(&w), to, cap, &len);
+
     if (amph_ip_went_out(&w, err, true))
         return libc_readlinkat(w.dirfd, w.path, buf, cap);
+
     /* the kernel looks at no more than it writes */
     if (!err && to == spare && amph_ip_can_write(buf, len))
         memcpy(buf, spare, len);
     else
         err = delivered(err, to, buf);
+
     return amph_ip_resolve_end(&w, err) ? -1 : (ssize_t)len;
 }
 
 int amph_do_fchmodat(int dir, const char *path, mode_t mode, int flags)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
+
     if (!w.local) {
         int err = amph_ip_client.chmod(CLIENT, AMPH_IP_AT(&w), mode, flags);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
+
     return libc_fchmodat(w.dirfd, w.path, mode, flags);
 }
 
@@ -493,14 +588,17 @@ int amph_do_fchmod(int fd, mode_t mode)
 int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
 {
     struct amph_ip_resolved w;
+
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
+
     if (!w.local) {
         int err = amph_ip_client.chown(CLIENT, AMPH_IP_AT(&w), uid, gid,
                                        flags & AT_SYMLINK_NOFOLLOW);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
+
     return libc_fchownat(w.dirfd, w.path, uid, gid, flags);
 }
 
@@ -515,17 +613,21 @@ int amph_do_fchown(int fd, uid_t uid, gid_t gid)
 int amph_do_truncate(const char *path, off_t length)
 {
     struct amph_ip_resolved w;
+
     if (length < 0)
         return amph_ip_fail(EINVAL);
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
+
     if (!w.local) {
         if (AMPH_UNLIKELY(amph_ip_is_limited()) && !amph_ip_may_grow(-1, path, length))
             return amph_ip_resolve_end(&w, EFBIG);
+
         int err = amph_ip_client.truncate(CLIENT, AMPH_IP_AT(&w), length);
         if (!amph_ip_went_out(&w, err, false))
             return amph_ip_resolve_end(&w, err);
     }
+
     return libc_truncate64(w.path, length);
 }
 
@@ -540,34 +642,41 @@ static bool omits_both(const struct timespec *times)
 int amph_do_utimensat(int dir, const char *path, const struct timespec *times, int flags)
 {
     struct amph_ip_resolved w;
+
     if (times && !amph_ip_can_read(times, 2 * sizeof *times))
         return amph_ip_fail(EFAULT);
+
     if (!path) /* the kernel's way to say futimens; the C library refuses it */
         return dir == AT_FDCWD   ? amph_ip_fail(EINVAL)
                : amph_ip_fd(dir) ? amph_ip_fail(EINVAL)
                                  : libc_utimensat(dir, path, times, flags);
+
     if (omits_both(times))
         return 0;
     if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         return amph_ip_fail(EINVAL);
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
+
     if (!w.local) {
         int err = amph_ip_client.utimens(CLIENT, AMPH_IP_AT(&w), times,
                                          flags & AT_SYMLINK_NOFOLLOW);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
+
     return libc_utimensat(w.dirfd, w.path, times, flags);
 }
 
 int amph_do_futimens(int fd, const struct timespec *times)
 {
     struct amph_fd_file *of;
+
     if (times && !amph_ip_can_read(times, 2 * sizeof *times))
         return amph_ip_fail(EFAULT);
     if (omits_both(times))
         return 0;
+
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
                : amph_ip_file_end(of, amph_ip_client.futimens(CLIENT, &of->file, times));
@@ -578,11 +687,14 @@ static int from_timeval(const struct timeval tv[2], struct timespec ts[2])
 {
     if (tv && !amph_ip_can_read(tv, 2 * sizeof *tv))
         return amph_ip_fail(EFAULT);
+
     for (int i = 0; tv && i < 2; i++) {
         if (tv[i].tv_usec < 0 || tv[i].tv_usec >= 1000000)
             return amph_ip_fail(EINVAL);
+
         ts[i] = (struct timespec){ .tv_sec = tv[i].tv_sec, .tv_nsec = tv[i].tv_usec * 1000 };
     }
+
     return 0;
 }
 
@@ -602,16 +714,20 @@ int amph_do_utime(const char *path, const struct utimbuf *times)
 {
     if (times && !amph_ip_can_read(times, sizeof *times))
         return amph_ip_fail(EFAULT);
+
     struct timespec ts[2] = { { .tv_sec = times ? times->actime : 0 },
                               { .tv_sec = times ? times->modtime : 0 } };
+
     return amph_do_utimensat(AT_FDCWD, path, times ? ts : NULL, 0);
 }
 
 int amph_ip_set_times(int dir, const char *path, const struct amph_ip_short_time *times, int flags)
 {
     struct timespec ts[2];
+
     for (int i = 0; times && i < 2; i++)
         ts[i] = (struct timespec){ .tv_sec = times[i].sec, .tv_nsec = times[i].nsec };
+
     return path ? amph_do_utimensat(dir, path, times ? ts : NULL, flags)
                 : amph_do_futimens(dir, times ? ts : NULL);
 }

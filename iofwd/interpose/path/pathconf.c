@@ -18,6 +18,7 @@ static const struct {
     unsigned long type;
     long link_max, size_bits;
 } kinds[] = {
+
     { EXT4_SUPER_MAGIC, 65000, 64 },
     { XFS, 2147483647, 64 },
     { BTRFS, 127, 255 },
@@ -39,17 +40,21 @@ static int ask_fs(const struct asked *a, struct statfs *fs)
 static long by_kind(const struct asked *a, int name)
 {
     struct statfs fs;
+
     if (ask_fs(a, &fs) != 0)
         return -1;
+
     for (size_t i = 0; i < AMPH_COUNTOF(kinds); i++)
         if (kinds[i].type == (unsigned long)fs.f_type)
             return name == _PC_LINK_MAX ? kinds[i].link_max : kinds[i].size_bits;
+
     return name == _PC_LINK_MAX ? 127 : 32;
 }
 
 static long by_fs(const struct asked *a, int name)
 {
     struct statfs fs;
+
     if (ask_fs(a, &fs) != 0)
         return -1;
     if (name == _PC_NAME_MAX)
@@ -58,6 +63,7 @@ static long by_fs(const struct asked *a, int name)
         return (unsigned long)fs.f_type != MSDOS_SUPER_MAGIC;
     if (name == _PC_CHOWN_RESTRICTED)
         return 1;
+
     return name == _PC_REC_MIN_XFER_SIZE ? (long)fs.f_bsize
                                          : (long)(fs.f_frsize ? fs.f_frsize : fs.f_bsize);
 }
@@ -67,6 +73,7 @@ static long async_io(const struct asked *a, int name)
     struct stat st;
     if ((a->path ? amph_do_fstatat(AT_FDCWD, a->path, &st, 0) : amph_do_fstat(a->fd, &st)) != 0)
         return -1;
+
     return S_ISREG(st.st_mode) || S_ISBLK(st.st_mode) ? 1 : -1;
 }
 
@@ -77,6 +84,7 @@ static const struct {
     long (*ask)(const struct asked *a, int name); /* NULL: the same everywhere */
     long value;
 } limits[] = {
+
     { _PC_LINK_MAX, by_kind, 0 },
     { _PC_FILESIZEBITS, by_kind, 0 },
     { _PC_NAME_MAX, by_fs, 0 },
@@ -105,6 +113,7 @@ static long answer(const struct asked *a, int name)
     for (size_t i = 0; i < AMPH_COUNTOF(limits); i++)
         if (limits[i].name == name)
             return limits[i].ask ? limits[i].ask(a, name) : limits[i].value;
+
     return amph_ip_fail(EINVAL);
 }
 

@@ -16,12 +16,15 @@ static bool fail(int err)
 static bool forwarded(struct amph_ip_resolved *w, struct amph_fd_file *dir, const char *path)
 {
     int err = amph_ip_client_enter();
+
     w->dir = dir;
     w->path = path;
     if (!err)
         return true;
+
     if (dir)
         amph_fdtab_put(dir);
+
     return fail(err);
 }
 
@@ -32,18 +35,25 @@ static bool forwarded(struct amph_ip_resolved *w, struct amph_fd_file *dir, cons
 static ssize_t last_link(int dir, char *path, char *target, size_t *end_p)
 {
     size_t len = strlen(path);
+
     for (;;) {
         while (len && path[len - 1] == '/')
             len--;
+
         if (!len)
             return -1;
+
         char cut = path[len];
+
         path[len] = 0;
+
         ssize_t n = amph_ip_kernel_readlinkat(dir, path, target, PATH_MAX - 1);
+
         path[len] = cut;
         *end_p = len;
         if (n >= 0 || errno != ENOENT)
             return n;
+
         while (len && path[len - 1] != '/')
             len--;
     }
@@ -52,10 +62,14 @@ static ssize_t last_link(int dir, char *path, char *target, size_t *end_p)
 bool amph_ip_name_of_local(int dir, char name[PATH_MAX])
 {
     char link[40];
+
     if (dir == AT_FDCWD)
         return amph_ip_kernel_getcwd(name, PATH_MAX) && name[0] == '/';
+
     snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+
     ssize_t n = amph_ip_kernel_readlink(link, name, PATH_MAX - 1);
+
     name[n > 0 ? n : 0] = 0;
     return name[0] == '/';
 }
@@ -66,24 +80,31 @@ bool amph_ip_link_leads_in(int dir, const char *path, char out[PATH_MAX])
 {
     char now[PATH_MAX], target[PATH_MAX], base[PATH_MAX], next[2 * PATH_MAX];
     struct amph_fwd_clean clean;
+
     if (strlen(path) >= sizeof now)
         return false;
+
     strcpy(now, path);
     for (int links = 0; links < LINKS_MAX; links++) {
         size_t end, up;
         ssize_t n = last_link(dir, now, target, &end);
+
         if (n <= 0)
             return false;
+
         target[n] = 0;
         for (up = end; up && now[up - 1] != '/'; up--)
             ;
+
         bool relative = now[0] != '/' && target[0] != '/';
         if (relative && !amph_ip_name_of_local(dir, base))
             return false;
+
         /* the link's directory, its target, and what stood behind it */
         int len = snprintf(next, sizeof next, "%s%s%.*s%s%s", relative ? base : "",
                            relative ? "/" : "", target[0] == '/' ? 0 : (int)up, now, target,
                            now + end);
+
         if (len < 0 || (size_t)len >= sizeof next)
             return false;
         if (amph_fwd_path_clean(&amph_ip_state.prefixes, NULL, next, out, PATH_MAX, &clean) == 0 &&
@@ -91,8 +112,10 @@ bool amph_ip_link_leads_in(int dir, const char *path, char out[PATH_MAX])
             return true;
         if (strlen(next) >= sizeof now)
             return false;
+
         strcpy(now, next);
     }
+
     return false;
 }
 
@@ -101,6 +124,7 @@ bool amph_ip_led_in(int dir, const char *path)
     char out[PATH_MAX];
     int saved = errno;
     bool led = amph_ip_state.on && !amph_ip_inside && path && amph_ip_link_leads_in(dir, path, out);
+
     errno = saved;
     return led;
 }
@@ -111,9 +135,11 @@ bool amph_ip_led(const char *path)
         return true;
     if (!path || !amph_ip_state.on || amph_ip_inside)
         return false;
+
     int saved = errno;
     bool missing = libc_syscall(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) != 0 &&
                    errno == ENOENT;
+
     errno = saved;
     return missing && amph_ip_led_in(AT_FDCWD, path);
 }
@@ -121,13 +147,16 @@ bool amph_ip_led(const char *path)
 static bool local(struct amph_ip_resolved *w, int dir, const char *path)
 {
     char out[PATH_MAX];
+
     if (AMPH_UNLIKELY(amph_ip_links) && path && amph_ip_link_leads_in(dir, path, out)) {
         strcpy(w->buf, out);
         return forwarded(w, NULL, w->buf);
     }
+
     w->local = true;
     w->dirfd = dir;
     w->path = path;
+
     return true;
 }
 
@@ -136,6 +165,7 @@ static bool has_dotdot(const char *path)
     for (const char *at = path; (at = strstr(at, "..")) != NULL; at += 2)
         if ((at == path || at[-1] == '/') && (at[2] == 0 || at[2] == '/'))
             return true;
+
     return false;
 }
 
@@ -147,12 +177,15 @@ static bool joined(struct amph_ip_resolved *w, const char *base, const char *pat
     struct amph_fwd_clean clean;
     int err = amph_fwd_path_clean(&amph_ip_state.prefixes, base, path, w->buf, sizeof w->buf,
                                   &clean);
+
     if (err)
         return keep ? local(w, keep_dir, keep) : fail(err);
+
     if (clean.prefix)
         return strlen(w->buf) < PATH_MAX && strnlen(path, PATH_MAX) < PATH_MAX
                    ? forwarded(w, NULL, w->buf)
                    : fail(ENAMETOOLONG);
+
     return keep && !clean.left ? local(w, keep_dir, keep) : local(w, AT_FDCWD, w->buf);
 }
 
@@ -165,19 +198,23 @@ static bool below_file(struct amph_ip_resolved *w, struct amph_fd_file *dir, con
         amph_fdtab_put(dir);
         return fail(ENOENT);
     }
+
     if (w->base[0] && has_dotdot(path)) {
         struct amph_fwd_clean clean;
         int err = amph_fwd_path_clean(&amph_ip_state.prefixes, w->base, path, w->buf, sizeof w->buf,
                                       &clean);
+
         if (!err && !clean.prefix) {
             amph_fdtab_put(dir);
             return local(w, AT_FDCWD, w->buf);
         }
+
         if (!err && clean.left) { /* out of the prefix and in again */
             amph_fdtab_put(dir);
             return forwarded(w, NULL, w->buf);
         }
     }
+
     return forwarded(w, dir, path);
 }
 
@@ -185,9 +222,12 @@ static bool below_forwarded(struct amph_ip_resolved *w, int dirfd, const char *p
 {
     struct amph_fd_file *dir;
     int err = amph_ip_file_get(dirfd, &dir);
+
     if (err)
         return fail(err);
+
     const char *cwd = dirfd == amph_ip_cwd_fd ? amph_ip_state.cwd : NULL;
+
     return below_file(w, dir,
                       !cwd                           ? dir->path
                       : amph_ip_cwd_is_nameless(cwd) ? ""
@@ -200,8 +240,10 @@ static bool below_cwd(struct amph_ip_resolved *w, const char *path, bool empty_o
     if (amph_ip_cwd_fd && amph_ip_fd(amph_ip_cwd_fd))
         return strlen(path) < PATH_MAX ? below_forwarded(w, amph_ip_cwd_fd, path, empty_ok)
                                        : fail(ENAMETOOLONG);
+
     if (!path[0])
         return empty_ok ? joined(w, NULL, amph_ip_state.cwd, 0, NULL) : fail(ENOENT);
+
     return joined(w, amph_ip_state.cwd, path, 0, NULL);
 }
 
@@ -211,16 +253,19 @@ static bool by_number(struct amph_ip_resolved *w, int dirfd, const char *path,
                       const struct amph_ip_numbered *n)
 {
     struct amph_fd_file *of;
+
     w->by = n->rest[0] ? AMPH_IP_BY_NAME : n->alias ? AMPH_IP_BY_ALIAS : AMPH_IP_BY_NUMBER;
     if (n->what == AMPH_IP_NUMBERED_CWD)
         return below_cwd(w, n->rest, true);
     if (n->what == AMPH_IP_NUMBERED_OWN)
         return below_forwarded(w, n->fd, n->rest, true);
+
     int err = amph_ip_file_of_other(n, &of);
     if (err)
         return fail(err);
     if (of)
         return below_file(w, of, of->path, n->rest, true);
+
     w->by = AMPH_IP_BY_NAME;
     return local(w, dirfd, path);
 }
@@ -229,9 +274,12 @@ static bool by_number(struct amph_ip_resolved *w, int dirfd, const char *path,
 static bool in_proc(int dirfd, const char *path, char whole[PATH_MAX])
 {
     static const char proc[] = "/proc/";
+
     if (!amph_ip_name_of_local(dirfd, whole) || strncmp(whole, proc, sizeof proc - 1) != 0)
         return false;
+
     size_t len = strlen(whole);
+
     return snprintf(whole + len, PATH_MAX - len, "/%s", path) < (int)(PATH_MAX - len);
 }
 
@@ -241,14 +289,17 @@ static bool below_local(struct amph_ip_resolved *w, int dirfd, const char *path)
 {
     char base[PATH_MAX];
     struct amph_ip_numbered n;
+
     if (AMPH_UNLIKELY(amph_ip_is_number(path)) && in_proc(dirfd, path, base) &&
         amph_ip_numbered(base, &n)) {
         n.rest = "";
         return by_number(w, dirfd, path, &n);
     }
+
     if (!path[0] || !amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path) ||
         !amph_ip_name_of_local(dirfd, base))
         return local(w, dirfd, path);
+
     return joined(w, base, path, dirfd, path);
 }
 
@@ -257,23 +308,31 @@ bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool
     w->local = false;
     w->dir = NULL;
     w->by = AMPH_IP_BY_NAME;
+
     if (!path) {
         if (!empty_ok || dir == AT_FDCWD || !amph_ip_fd(dir))
             return local(w, dir, path);
+
         path = "";
     } else if (!amph_ip_can_read_text(path))
         return fail(EFAULT);
+
     if (path[0] == '/') {
         struct amph_ip_numbered n;
+
         if (amph_ip_numbered(path, &n))
             return by_number(w, dir, path, &n);
+
         if (amph_ip_is_exe(path))
             path = amph_ip_state.exe;
+
         return joined(w, NULL, path, dir, path);
     }
+
     if (dir != AT_FDCWD)
         return amph_ip_fd(dir) ? below_forwarded(w, dir, path, empty_ok)
                                : below_local(w, dir, path);
+
     return amph_ip_state.cwd ? below_cwd(w, path, empty_ok) : below_local(w, dir, path);
 }
 
@@ -281,6 +340,7 @@ int amph_ip_resolve_end(struct amph_ip_resolved *w, int err)
 {
     if (w->dir)
         amph_fdtab_put(w->dir);
+
     return amph_ip_result(err);
 }
 
@@ -288,15 +348,21 @@ bool amph_ip_resolve_absolute(const struct amph_ip_resolved *w, char *buf, size_
 {
     struct amph_fwd_clean clean;
     const char *base = w->dir ? w->base : NULL;
+
     if (w->dir && !base[0])
         return false;
+
     const char *path = w->path[0] ? w->path : base;
+
     if (!path ||
         amph_fwd_path_clean(&amph_ip_state.prefixes, base, path, buf, cap_bytes, &clean) != 0 ||
         !clean.prefix)
         return false;
+
     size_t n = strlen(buf);
+
     if (n > 2 && buf[n - 1] == '.' && buf[n - 2] == '/')
         buf[n - 2] = 0;
+
     return true;
 }

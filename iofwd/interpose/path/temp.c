@@ -12,22 +12,30 @@ static bool fill(char *pattern, int suffix)
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     static unsigned counter;
     unsigned char random[6];
+
     if (getrandom(random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random) {
         struct timespec now;
+
         clock_gettime(CLOCK_MONOTONIC, &now);
+
         unsigned mixed = ((unsigned)now.tv_nsec +
                           __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED)) *
                              2654435761U +
                          (unsigned)getpid();
+
         for (size_t i = 0; i < sizeof random; i++)
             random[i] = (unsigned char)(mixed >> (4 * i));
     }
+
     size_t len = strlen(pattern);
     if (suffix < 0 || len < (size_t)suffix + 6)
         return false;
+
     char *at = pattern + len - (size_t)suffix - 6;
+
     for (size_t i = 0; i < 6; i++)
         at[i] = letters[random[i] % (sizeof letters - 1)];
+
     return true;
 }
 
@@ -41,23 +49,29 @@ static int make_temporary(char *pattern, int suffix, int flags, enum temporary w
 {
     struct stat st;
     size_t len = strlen(pattern);
+
     if (suffix < 0 || len < (size_t)suffix + 6 ||
         strncmp(pattern + len - (size_t)suffix - 6, "XXXXXX", 6) != 0)
         return amph_ip_fail(EINVAL);
+
     for (int tries = 0; tries < 1000; tries++) {
         fill(pattern, suffix);
         amph_ip_links++;
+
         int r = what == TEMP_FILE
                     ? amph_do_openat(AT_FDCWD, pattern,
                                      (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)
                 : what == TEMP_DIR ? amph_do_mkdirat(AT_FDCWD, pattern, 0700)
                                    : amph_do_fstatat(AT_FDCWD, pattern, &st, AT_SYMLINK_NOFOLLOW);
+
         amph_ip_links--;
         if (what == TEMP_NAME && (r == 0 || errno == ENOENT))
             r = r == 0 ? amph_ip_fail(EEXIST) : 0;
+
         if (r >= 0 || errno != EEXIST)
             return r;
     }
+
     return amph_ip_fail(EEXIST);
 }
 
@@ -75,6 +89,7 @@ char *amph_do_mktemp(char *pattern)
 {
     if (make_temporary(pattern, 0, 0, TEMP_NAME) != 0)
         pattern[0] = 0;
+
     return pattern;
 }
 
@@ -82,19 +97,26 @@ FILE *amph_do_tmpfile(void)
 {
     char name[] = P_tmpdir "/iofwd-XXXXXX";
     int fd = amph_do_openat(AT_FDCWD, P_tmpdir, O_TMPFILE | O_RDWR | O_EXCL, 0600);
+
     if (fd < 0 && (fd = amph_do_mkstemp(name, 0, 0)) >= 0)
         amph_do_unlinkat(AT_FDCWD, name, 0);
+
     FILE *f = fd < 0 ? NULL : amph_ip_fd(fd) ? amph_do_fdopen(fd, "w+") : libc_fdopen(fd, "w+");
+
     if (!f && fd >= 0)
         amph_do_close(fd);
+
     return f;
 }
 
 static bool is_directory(const char *path)
 {
     struct stat st;
+
     amph_ip_links++;
+
     bool is = path && amph_do_fstatat(AT_FDCWD, path, &st, 0) == 0 && S_ISDIR(st.st_mode);
+
     amph_ip_links--;
     return is;
 }
@@ -104,18 +126,23 @@ char *amph_do_tempnam(const char *dir, const char *start)
     const char *tmpdir = NULL;
     char *name = NULL;
     int saved = errno;
+
     for (char **e = environ; e && *e; e++)
         if (strncmp(*e, "TMPDIR=", 7) == 0)
             tmpdir = *e + 7;
+
     if (!amph_ip_state.on || amph_ip_inside || !(amph_ip_led(dir) || amph_ip_led(tmpdir)))
         return libc_tempnam(dir, start);
+
     const char *place = is_directory(tmpdir) ? tmpdir : is_directory(dir) ? dir : P_tmpdir;
     if (asprintf(&name, "%s/%.5sXXXXXX", place, start ? start : "file") < 0)
         return NULL;
+
     if (!amph_do_mktemp(name)[0]) {
         free(name);
         return NULL;
     }
+
     errno = saved;
     return name;
 }

@@ -23,6 +23,7 @@ static ssize_t result(int err, const char *value, size_t len, void *buf, size_t 
         return amph_ip_fail(ERANGE);
     if (!amph_ip_can_write(buf, len))
         return amph_ip_fail(EFAULT);
+
     memcpy(buf, value, len);
     return (ssize_t)len;
 }
@@ -31,19 +32,25 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
 {
     if (!amph_ip_can_read_text(name))
         return amph_ip_fail(EFAULT);
+
     struct amph_ip_resolved w;
     char value[XATTR_MOST];
     size_t len = 0;
+
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
+
     if (w.local)
         return flags ? libc_lgetxattr(w.path, name, buf, cap)
                      : libc_getxattr(w.path, name, buf, cap);
+
     int err = amph_ip_client.getxattr(CLIENT, AMPH_IP_AT(&w), name, flags, value, sizeof value,
                                       &len);
+
     if (amph_ip_went_out(&w, err, flags))
         return flags ? libc_lgetxattr(w.path, name, buf, cap)
                      : libc_getxattr(w.path, name, buf, cap);
+
     amph_ip_resolve_end(&w, 0);
     return result(err, value, len, buf, cap);
 }
@@ -52,12 +59,16 @@ ssize_t amph_do_fgetxattr(int fd, const char *name, void *buf, size_t cap)
 {
     if (!amph_ip_can_read_text(name))
         return amph_ip_fail(EFAULT);
+
     char value[XATTR_MOST];
     size_t len = 0;
     struct amph_fd_file *of;
+
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     int err = amph_ip_client.fgetxattr(CLIENT, &of->file, name, value, sizeof value, &len);
+
     amph_ip_file_end(of, 0);
     return result(err, value, len, buf, cap);
 }
@@ -67,13 +78,16 @@ ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags)
     struct amph_ip_resolved w;
     char names[XATTR_MOST];
     size_t len = 0;
+
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
         return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
+
     int err = amph_ip_client.listxattr(CLIENT, AMPH_IP_AT(&w), flags, names, sizeof names, &len);
     if (amph_ip_went_out(&w, err, flags))
         return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
+
     amph_ip_resolve_end(&w, 0);
     return result(err, names, len, buf, cap);
 }
@@ -83,9 +97,12 @@ ssize_t amph_do_flistxattr(int fd, char *buf, size_t cap)
     char names[XATTR_MOST];
     size_t len = 0;
     struct amph_fd_file *of;
+
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
+
     int err = amph_ip_client.flistxattr(CLIENT, &of->file, names, sizeof names, &len);
+
     amph_ip_file_end(of, 0);
     return result(err, names, len, buf, cap);
 }
@@ -95,14 +112,17 @@ int amph_do_setxattr(const char *path, const char *name, const void *value, size
 {
     if (!amph_ip_can_read_text(name) || (len <= XATTR_MOST && !amph_ip_can_read(value, len)))
         return amph_ip_fail(EFAULT);
+
     struct amph_ip_resolved w;
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
+
     if (!w.local) {
         int err = amph_ip_client.setxattr(CLIENT, AMPH_IP_AT(&w), name, value, len, how, flags);
         if (!amph_ip_went_out(&w, err, flags))
             return amph_ip_resolve_end(&w, err);
     }
+
     return flags ? libc_lsetxattr(w.path, name, value, len, how)
                  : libc_setxattr(w.path, name, value, len, how);
 }
@@ -111,7 +131,9 @@ int amph_do_fsetxattr(int fd, const char *name, const void *value, size_t len, i
 {
     if (!amph_ip_can_read_text(name) || (len <= XATTR_MOST && !amph_ip_can_read(value, len)))
         return amph_ip_fail(EFAULT);
+
     struct amph_fd_file *of;
+
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
                : amph_ip_file_end(
@@ -122,14 +144,17 @@ int amph_do_removexattr(const char *path, const char *name, int flags)
 {
     if (!amph_ip_can_read_text(name))
         return amph_ip_fail(EFAULT);
+
     struct amph_ip_resolved w;
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
+
     if (!w.local) {
         int err = amph_ip_client.removexattr(CLIENT, AMPH_IP_AT(&w), name, flags);
         if (!amph_ip_went_out(&w, err, flags))
             return amph_ip_resolve_end(&w, err);
     }
+
     return flags ? libc_lremovexattr(w.path, name) : libc_removexattr(w.path, name);
 }
 
@@ -137,7 +162,9 @@ int amph_do_fremovexattr(int fd, const char *name)
 {
     if (!amph_ip_can_read_text(name))
         return amph_ip_fail(EFAULT);
+
     struct amph_fd_file *of;
+
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
                : amph_ip_file_end(of, amph_ip_client.fremovexattr(CLIENT, &of->file, name));

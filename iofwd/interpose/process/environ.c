@@ -33,8 +33,10 @@ static bool is_own(const char *entry)
 {
     static const char *const ranks[] = { "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID" };
     bool own = strncmp(entry, "PMI_", 4) == 0;
+
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         own = own || amph_ip_env_is(entry, ranks[i]);
+
     return own;
 }
 
@@ -43,13 +45,17 @@ static bool is_own(const char *entry)
 static char *own_preload(const char *entry)
 {
     char *own = NULL;
+
     for (const char *at = entry + sizeof "LD_PRELOAD=" - 1; *at && !own; at += *at != 0) {
         size_t len = strcspn(at, " :");
+
         if (memmem(at, len, OWN_LIBRARY, sizeof OWN_LIBRARY - 1) &&
             asprintf(&own, "LD_PRELOAD=%.*s", (int)len, at) < 0)
             return NULL;
+
         at += len;
     }
+
     return own;
 }
 
@@ -59,6 +65,7 @@ void amph_ip_environment_keep(char **env)
         if (amph_ip_env_is(*env, CWD_NAME) || amph_ip_env_is(*env, AMPH_IP_LOCKS_NAME) ||
             amph_ip_env_is(*env, AMPH_IP_ELF_DEPS_SETTING))
             continue;
+
         if (amph_ip_env_is(*env, "LD_PRELOAD"))
             nkept += (kept[nkept] = own_preload(*env)) != NULL;
         else if (strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 ||
@@ -75,9 +82,11 @@ char *const *amph_ip_environment_kept(void)
 static bool has_name_of(char *const *env, size_t n, const char *entry)
 {
     size_t len = name_len(entry) + 1;
+
     for (size_t i = 0; i < n; i++)
         if (strncmp(env[i], entry, len) == 0)
             return true;
+
     return false;
 }
 
@@ -85,21 +94,27 @@ static bool has_name_of(char *const *env, size_t n, const char *entry)
 static char *preload_entry(char *theirs, struct amph_ip_env_room *room)
 {
     const char *ours = NULL;
+
     for (size_t i = 0; i < nkept; i++)
         if (amph_ip_env_is(kept[i], "LD_PRELOAD"))
             ours = kept[i];
+
     if (!ours || strstr(theirs, OWN_LIBRARY))
         return theirs;
+
     int n = snprintf(room->preload, sizeof room->preload, "%s:%s", ours,
                      theirs + sizeof "LD_PRELOAD=" - 1);
+
     return n > 0 && (size_t)n < sizeof room->preload ? room->preload : theirs;
 }
 
 size_t amph_ip_env_entries(char *const list[])
 {
     size_t n = 0;
+
     while (list && list[n])
         n++;
+
     return n;
 }
 
@@ -107,34 +122,44 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
                       bool same_process)
 {
     size_t n = 0;
+
     if (same_process)
         amph_ip_maps_flush(NULL);
+
     for (; envp && *envp; envp++) {
         if (amph_ip_env_is(*envp, CWD_NAME) || amph_ip_env_is(*envp, DOOR_NAME) ||
             amph_ip_env_is(*envp, AMPH_IP_LOCKS_NAME) ||
             amph_ip_env_is(*envp, AMPH_IP_ELF_DEPS_SETTING))
             continue;
+
         out[n++] = amph_ip_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
     }
+
     for (size_t i = 0; i < nkept; i++)
         if (!amph_ip_env_is(kept[i], DOOR_NAME) && !is_own(kept[i]) &&
             !has_name_of(out, n, kept[i]))
             out[n++] = kept[i];
+
     if (amph_ip_state.cwd) {
         snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", amph_ip_cwd_fd, amph_ip_state.cwd);
         out[n++] = room->cwd;
     }
+
     const char *own = amph_ip_client.loaded ? amph_ip_client.own_env() : NULL;
+
     if (own && !has_name_of(out, n, own))
         out[n++] = (char *)own;
+
     if (same_process && amph_ip_client.loaded &&
         amph_ip_client.exec_env(room->door, sizeof room->door))
         out[n++] = room->door;
+
     if (same_process && amph_ip_has_locks()) {
         strcpy(room->locks, AMPH_IP_LOCKS_NAME "=");
         amph_ip_locks_tell(room->locks + strlen(room->locks),
                            sizeof room->locks - strlen(room->locks));
         out[n++] = room->locks;
     }
+
     out[n] = NULL;
 }

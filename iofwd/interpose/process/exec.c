@@ -34,15 +34,19 @@ static int start_or_sh(const char *path, char *const argv[], char **env)
 {
     enum amph_client_route way = AMPH_IP_LIBC;
     int r = amph_ip_start_program(path, argv, env, start_execve, &way);
+
     if (r == 0 || errno != ENOEXEC)
         return r;
+
     size_t argc = amph_ip_env_entries(argv);
     char **args = alloca((argc + 3) * sizeof *args);
+
     args[0] = (char *)"/bin/sh";
     args[1] = (char *)path;
     args[argc > 1 ? argc + 1 : 2] = NULL;
     for (size_t i = 1; i < argc; i++)
         args[i + 1] = argv[i];
+
     return libc_execve(args[0], args, env);
 }
 
@@ -57,10 +61,14 @@ int amph_ip_execve(enum amph_client_route way, const char *path, char *const arg
                    char *const envp[])
 {
     struct amph_ip_env_room room;
+
     if (!amph_ip_state.on || amph_ip_inside)
         return execve_by(way, path, argv, envp);
+
     end_if_lost();
+
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+
     amph_ip_env_make(envp, env, &room, true);
     return amph_ip_start_program(path, argv, env, start_execve, &way);
 }
@@ -73,14 +81,20 @@ int amph_do_execve(const char *path, char *const argv[], char *const envp[])
 int amph_do_execvpe(const char *file, char *const argv[], char *const envp[])
 {
     struct amph_ip_env_room room;
+
     if (!amph_ip_state.on || amph_ip_inside)
         return libc_execvpe(file, argv, envp);
+
     end_if_lost();
+
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+
     amph_ip_env_make(envp, env, &room, true);
+
     char found[PATH_MAX];
     if (strchr(file, '/') || amph_ip_find_program(file, envp, found, sizeof found))
         return start_or_sh(strchr(file, '/') ? file : found, argv, env);
+
     return libc_execvpe(file, argv, env);
 }
 
@@ -94,6 +108,7 @@ static int execveat_by(enum amph_client_route way, int dir, const char *path, ch
 {
     if (way == AMPH_IP_KERNEL)
         return (int)libc_syscall(SYS_execveat, dir, (long)path, (long)argv, (long)env, flags, 0);
+
     return libc_execveat(dir, path, argv, env, flags);
 }
 
@@ -104,10 +119,14 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
     struct amph_ip_resolved w;
     struct stat st;
     char absolute[PATH_MAX];
+
     if (!amph_ip_state.on || amph_ip_inside)
         return execveat_by(way, dir, path, argv, envp, flags);
+
     end_if_lost();
+
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+
     amph_ip_env_make(envp, env, &room, true);
     if (!amph_ip_at(dir, path))
         return execveat_by(way, dir, path, argv, env, flags);
@@ -118,7 +137,9 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
         return -1;
     if (w.local)
         return execveat_by(way, w.dirfd, w.path, argv, env, flags);
+
     bool known = amph_ip_resolve_absolute(&w, absolute, sizeof absolute);
+
     amph_ip_resolve_end(&w, 0);
     return known ? amph_ip_start_program(absolute, argv, env, start_execve, &way)
                  : amph_ip_fail(ENOENT);
@@ -134,9 +155,11 @@ static size_t count_args(va_list ap)
 {
     va_list copy;
     size_t n = 1;
+
     va_copy(copy, ap);
     while (va_arg(copy, char *))
         n++;
+
     va_end(copy);
     return n;
 }
@@ -144,6 +167,7 @@ static size_t count_args(va_list ap)
 static void collect_args(const char *arg, va_list ap, char **argv)
 {
     size_t n = 0;
+
     argv[n++] = (char *)arg;
     while ((argv[n++] = va_arg(ap, char *)) != NULL)
         ;
@@ -152,6 +176,7 @@ static void collect_args(const char *arg, va_list ap, char **argv)
 int amph_do_execl(const char *path, const char *arg, va_list ap)
 {
     char **argv = alloca((count_args(ap) + 1) * sizeof *argv);
+
     collect_args(arg, ap, argv);
     return amph_do_execve(path, argv, environ);
 }
@@ -159,6 +184,7 @@ int amph_do_execl(const char *path, const char *arg, va_list ap)
 int amph_do_execlp(const char *file, const char *arg, va_list ap)
 {
     char **argv = alloca((count_args(ap) + 1) * sizeof *argv);
+
     collect_args(arg, ap, argv);
     return amph_do_execvpe(file, argv, environ);
 }
@@ -167,10 +193,12 @@ int amph_do_execle(const char *path, const char *arg, va_list ap)
 {
     char **argv = alloca((count_args(ap) + 1) * sizeof *argv);
     va_list all;
+
     va_copy(all, ap);
     collect_args(arg, all, argv);
     char *const *envp = va_arg(all, char *const *);
     va_end(all);
+
     return amph_do_execve(path, argv, envp);
 }
 
@@ -193,20 +221,27 @@ static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actio
     posix_spawnattr_t own;
     sigset_t mask;
     short flags = 0;
+
     if (!amph_ip_client.loaded)
         return spawn(pid, path, actions, attr, argv, envp);
+
     if (attr)
         own = *attr;
     else
         posix_spawnattr_init(&own);
+
     posix_spawnattr_getflags(&own, &flags);
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
+
     if (!(flags & POSIX_SPAWN_SETSIGMASK)) {
         posix_spawnattr_setflags(&own, (short)(flags | POSIX_SPAWN_SETSIGMASK));
         posix_spawnattr_setsigmask(&own, &mask);
     }
+
     amph_ip_client.fork_before();
+
     int err = spawn(pid, path, actions, &own, argv, envp);
+
     amph_ip_client.fork_parent(-1); /* the child shares no memory with us */
     return err;
 }
@@ -217,6 +252,7 @@ static int start_spawn(void *how, const char *path, char *const argv[], char **e
     bool relayed = amph_ip_spawn_gives_std(s->actions) && amph_ip_is_static_at(path);
     int err = relayed ? amph_ip_spawn(s->pid, path, false, s->actions, s->attr, argv, env)
                       : spawn_held(s->pid, path, s->actions, s->attr, argv, env, libc_posix_spawn);
+
     return amph_ip_result(err);
 }
 
@@ -226,13 +262,18 @@ int amph_do_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_act
     struct amph_ip_env_room room;
     struct spawn how = { pid, actions, attr };
     int saved = errno;
+
     if (!amph_ip_state.on || amph_ip_inside)
         return libc_posix_spawn(pid, path, actions, attr, argv, envp);
     if (amph_ip_spawn_forwards(actions))
         return amph_ip_spawn(pid, path, false, actions, attr, argv, envp);
+
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+
     amph_ip_env_make(envp, env, &room, false);
+
     int err = amph_ip_start_program(path, argv, env, start_spawn, &how) == 0 ? 0 : errno;
+
     errno = saved;
     return err;
 }
@@ -241,15 +282,20 @@ int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_ac
                          const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
     struct amph_ip_env_room room;
+
     if (!amph_ip_state.on || amph_ip_inside)
         return libc_posix_spawnp(pid, file, actions, attr, argv, envp);
     if (amph_ip_spawn_forwards(actions))
         return amph_ip_spawn(pid, file, true, actions, attr, argv, envp);
+
     char found[PATH_MAX];
+
     if (strchr(file, '/') || amph_ip_find_program(file, envp, found, sizeof found))
         return amph_do_posix_spawn(pid, strchr(file, '/') ? file : found, actions, attr, argv,
                                    envp);
+
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+
     amph_ip_env_make(envp, env, &room, false);
     return spawn_held(pid, file, actions, attr, argv, env, libc_posix_spawnp);
 }

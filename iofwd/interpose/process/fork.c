@@ -22,6 +22,7 @@
 static void prepare(void)
 {
     amph_ip_libc_find_all();
+
     /* a child that inherits forwarded descriptors must be known to the servers before it runs */
     amph_ip_client_adopt();
 }
@@ -36,14 +37,17 @@ static bool begin(void)
     amph_ip_client_fork_lock(true);
     if (amph_ip_client.loaded)
         amph_ip_client.fork_before();
+
     return amph_ip_client.loaded;
 }
 
 static void end(bool loaded, pid_t pid)
 {
     int saved = errno;
+
     if (pid == 0)
         amph_ip_lost_forked();
+
     if (loaded && pid == 0) {
         amph_fdtab_recount();
         amph_ip_maps_recount();
@@ -52,6 +56,7 @@ static void end(bool loaded, pid_t pid)
     } else if (loaded) {
         amph_ip_client.fork_parent(pid);
     }
+
     amph_ip_client_fork_lock(false);
     amph_ip_epoll_fork_lock(false);
     amph_ip_maps_fork_lock(false);
@@ -69,6 +74,7 @@ static void before_fork(void)
     handled.taken = amph_ip_state.on && !amph_ip_inside;
     if (handled.taken)
         handled.loaded = begin();
+
     errno = 0; /* tells in_parent whether there is a child */
 }
 
@@ -92,11 +98,15 @@ void amph_ip_fork_watch(void)
 pid_t amph_do_fork(void)
 {
     int saved = errno;
+
     if (amph_ip_state.on && !amph_ip_inside)
         prepare(); /* a handler may not load libraries (glibc before 2.36) */
+
     pid_t pid = libc_fork();
+
     if (pid >= 0)
         errno = saved;
+
     return pid;
 }
 
@@ -105,9 +115,12 @@ pid_t amph_do__Fork(void)
 {
     if (!amph_ip_state.on || amph_ip_inside)
         return libc__Fork();
+
     prepare();
+
     bool loaded = begin();
     pid_t pid = libc__Fork();
+
     end(loaded, pid);
     return pid;
 }
@@ -121,6 +134,7 @@ struct child {
 static int run_child(void *p)
 {
     struct child *c = p; /* the child's copy of the parent's stack */
+
     end(c->loaded, 0);
     amph_do_exit_now(c->fn(c->arg));
     return 0;
@@ -139,15 +153,20 @@ int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *pa
 {
     if (!amph_ip_state.on || amph_ip_inside || !fn || !stack || (flags & CLONE_THREAD))
         return libc_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
+
     if (flags & CLONE_VM) {
         if (!(flags & CLONE_FILES))
             before_sharing();
+
         return libc_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
     }
+
     /* Two memories cannot both describe one table of descriptors: the child gets a copy of it. */
     prepare();
+
     struct child c = { fn, arg, begin() };
     pid_t pid = libc_clone(run_child, stack, flags & ~CLONE_FILES, &c, parent_tid, tls, child_tid);
+
     end(c.loaded, pid);
     return pid;
 }
@@ -164,12 +183,14 @@ long amph_do_fork_call(long number, const long *a)
 {
     long b[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
     struct clone_args args;
+
     if (number == SYS_clone3) {
         /* What the kernel will refuse, and children with memory or stack of their parent's choice,
          * are left to it. */
         if ((size_t)a[1] < CLONE_ARGS_SIZE_VER0 ||
             !amph_ip_can_read((void *)a[0], CLONE_ARGS_SIZE_VER0))
             return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+
         memcpy(&args, (void *)a[0], CLONE_ARGS_SIZE_VER0);
         if (args.flags & (CLONE_VM | CLONE_FILES))
             return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -177,11 +198,15 @@ long amph_do_fork_call(long number, const long *a)
         /* a stack: its thread or process returns nowhere by this function */
         if (a[1 - CLONE_FLAGS])
             return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+
         b[CLONE_FLAGS] &= ~(CLONE_VM | CLONE_VFORK | CLONE_FILES);
     }
+
     prepare();
+
     bool loaded = begin();
     long pid = libc_syscall(number, b[0], b[1], b[2], b[3], b[4], b[5]);
+
     end(loaded, (pid_t)pid);
     return pid;
 }

@@ -28,8 +28,10 @@ static void *library(const char *name)
 {
     void *handle = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD);
     void *symbol = dlsym(handle ? handle : RTLD_NEXT, name);
+
     if (!symbol)
         libc__Exit(127); /* who calls it has loaded it */
+
     return symbol;
 }
 
@@ -38,18 +40,23 @@ static void cut_list(char *list)
 {
     char *to = list;
     char *end;
+
     for (char *at = list; *at; at = *end ? end + 1 : end) {
         unsigned long n = strtoul(at, &end, 10);
         size_t len = (size_t)(end - at);
+
         if (end == at)
             return;
         if (n >= amph_ip_mpi_ranks)
             continue;
+
         if (to > list)
             *to++ = ',';
+
         memmove(to, at, len);
         to += len;
     }
+
     *to = 0;
 }
 
@@ -58,13 +65,17 @@ int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_in
 {
     pmix_get_fn *get = (pmix_get_fn *)library("PMIx_Get");
     int status = get(proc, key, info, ninfo, value_p);
+
     if (status != 0 || !amph_ip_mpi_ranks || !key || !*value_p)
         return status;
+
     struct pmix_value *v = *value_p;
+
     if (v->type == PMIX_TYPE_UINT32 && strcmp(key, "pmix.job.size") == 0)
         v->data.number = amph_ip_mpi_ranks;
     else if (v->type == PMIX_TYPE_STRING && v->data.string && strcmp(key, "pmix.lpeers") == 0)
         cut_list(v->data.string);
+
     return status;
 }
 
@@ -74,14 +85,17 @@ static void narrow(const struct pmix_proc **procs_p, size_t *nprocs_p)
     /* inside: Amphora's own, whose PMIx_Fence leads to PMIx_Fence_nb */
     if (!amph_ip_mpi_ranks || *procs_p || amph_ip_inside)
         return;
+
     if (!ranks) {
         amph_ip_client_join();
         ranks = calloc(amph_ip_mpi_ranks, sizeof *ranks);
+
         for (uint32_t i = 0; ranks && i < amph_ip_mpi_ranks; i++) {
             snprintf(ranks[i].nspace, sizeof ranks[i].nspace, "%s", amph_ip_mpi_space);
             ranks[i].rank = i;
         }
     }
+
     if (ranks) {
         *procs_p = ranks;
         *nprocs_p = amph_ip_mpi_ranks;
@@ -92,6 +106,7 @@ int PMIx_Fence(const struct pmix_proc *procs, size_t nprocs, const struct pmix_i
                size_t ninfo)
 {
     pmix_fence_fn *fence = (pmix_fence_fn *)library("PMIx_Fence");
+
     narrow(&procs, &nprocs);
     return fence(procs, nprocs, info, ninfo);
 }
@@ -100,6 +115,7 @@ int PMIx_Fence_nb(const struct pmix_proc *procs, size_t nprocs, const struct pmi
                   size_t ninfo, void (*done)(int status, void *arg), void *arg)
 {
     pmix_fence_nb_fn *fence = (pmix_fence_nb_fn *)library("PMIx_Fence_nb");
+
     narrow(&procs, &nprocs);
     return fence(procs, nprocs, info, ninfo, done, arg);
 }

@@ -50,14 +50,17 @@ static bool is_alone(const char *path)
 {
     struct stat st;
     char text[512];
+
     if (libc_stat64("/proc/self/task", &st) == 0 && st.st_nlink == 3)
         return true;
+
     int n = snprintf(
         text, sizeof text,
         "amphora: %.300s is statically linked and started by a program with threads: it cannot use "
         "the "
         "forwarded files that are its standard input or output; put \"cat\" between them\n",
         path);
+
     (void)!(amph_ip_fd(2) ? amph_do_write(2, text, (size_t)n) : libc_write(2, text, (size_t)n));
     return false;
 }
@@ -65,8 +68,10 @@ static bool is_alone(const char *path)
 static int move_up(int fd)
 {
     int up = fd < 0 ? -1 : libc_fcntl64(fd, F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
+
     if (up >= 0)
         libc_close(fd);
+
     return up >= 0 ? up : fd;
 }
 
@@ -74,22 +79,27 @@ static int open_line(int fd)
 {
     struct line *l = &relay.line[fd];
     int ends[2];
+
     *l = (struct line){ .file = -1, .ours = -1, .theirs = -1, .same = -1, .input = fd == 0 };
     if (!amph_ip_fd(fd))
         return 0;
+
     for (int i = 1; i < fd && l->same < 0; i++)
         if (relay.line[i].file >= 0 && amph_fdtab_same(i, fd))
             l->same = i;
+
     if (l->same >= 0)
         return 0;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return -1;
+
     l->ours = move_up(ends[l->input]);
     l->theirs = move_up(ends[!l->input]);
     l->file = amph_do_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
     l->buf = l->input ? malloc(PIECE) : NULL;
     libc_fcntl64(l->ours, F_SETFL,
                  (void *)(long)(libc_fcntl64(l->ours, F_GETFL, NULL) | O_NONBLOCK));
+
     return l->file < 0 || (l->input && !l->buf) ? -1 : 0;
 }
 
@@ -97,6 +107,7 @@ static void shut(int *fd)
 {
     if (*fd >= 0)
         libc_close(*fd);
+
     *fd = -1;
 }
 
@@ -104,12 +115,15 @@ static void close_lines(void)
 {
     for (int i = 0; i < 3; i++) {
         struct line *l = &relay.line[i];
+
         shut(&l->ours);
         shut(&l->theirs);
         if (l->file >= 0)
             amph_do_close(l->file);
+
         free(l->buf);
     }
+
     shut(&relay.wake[0]);
     shut(&relay.wake[1]);
 }
@@ -121,12 +135,14 @@ static void close_lines(void)
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
     int saved = errno;
+
     if (sig == SIGCHLD)
         (void)!libc_write(relay.wake[1], "c", 1);
     else if (info->si_code <= 0)
         kill(relay.child, sig);
     else if (sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE)
         signal(sig, SIG_DFL);
+
     errno = saved;
 }
 
@@ -134,13 +150,16 @@ static void take_signals(void)
 {
     struct sigaction act = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
     struct sigaction now;
+
     sigfillset(&act.sa_mask);
     for (int sig = 1; sig < NSIG; sig++) {
         bool stops = sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU || sig == SIGCONT;
+
         if (!stops && sigaction(sig, NULL, &now) == 0 &&
             (now.sa_handler != SIG_IGN || sig == SIGCHLD))
             sigaction(sig, &act, NULL);
     }
+
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -151,6 +170,7 @@ static void tell(const char *what)
     char text[256];
     int n = snprintf(text, sizeof text, "amphora: a static program's %s: %s\n", what,
                      strerror(errno));
+
     (void)!libc_write(2, text, (size_t)n);
 }
 
@@ -159,23 +179,28 @@ static bool carry_out(struct line *l)
 {
     char buf[PIECE];
     ssize_t n = libc_read(l->ours, buf, sizeof buf);
+
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
+
     if (n <= 0) {
         shut(&l->ours);
         return false;
     }
+
     for (ssize_t at = 0, put; at < n; at += put)
         if ((put = amph_do_write(l->file, buf + at, (size_t)(n - at))) <= 0) {
             if (put < 0 && errno == EINTR) {
                 put = 0;
                 continue;
             }
+
             tell("output");
             relay.failed = true;
             shut(&l->ours); /* the program learns it as from a pipe that nobody reads */
             return false;
         }
+
     return true;
 }
 
@@ -183,18 +208,24 @@ static void carry_in(struct line *l)
 {
     if (l->from == l->to) {
         ssize_t n = amph_do_read(l->file, l->buf, PIECE);
+
         if (n < 0 && errno == EINTR)
             return;
+
         if (n < 0)
             tell("input");
+
         if (n <= 0) {
             shut(&l->ours);
             return;
         }
+
         l->from = 0;
         l->to = (size_t)n;
     }
+
     ssize_t put = libc_write(l->ours, l->buf + l->from, l->to - l->from);
+
     if (put > 0)
         l->from += (size_t)put;
     else if (put < 0 && errno != EAGAIN && errno != EINTR)
@@ -204,9 +235,12 @@ static void carry_in(struct line *l)
 static void give_back(struct line *l)
 {
     int left = 0;
+
     if (l->file < 0 || ioctl(l->theirs, FIONREAD, &left) != 0)
         return;
+
     off_t back = left + (off_t)(l->to - l->from);
+
     if (back)
         amph_do_lseek(l->file, -back, SEEK_CUR);
 }
@@ -216,20 +250,25 @@ static bool carry(bool input)
 {
     struct pollfd p[4] = { { .fd = relay.wake[0], .events = POLLIN } };
     char byte;
+
     for (int i = 0; i < 3; i++) {
         struct line *l = &relay.line[i];
         p[i + 1] = (struct pollfd){ .fd = l->input && !input ? -1 : l->ours,
                                     .events = l->input ? POLLOUT : POLLIN };
     }
+
     if (p[0].fd < 0 && p[2].fd < 0 && p[3].fd < 0)
         return false;
     if (poll(p, 4, -1) < 0)
         return true;
+
     if (p[0].revents)
         (void)!libc_read(relay.wake[0], &byte, 1);
+
     for (int i = 0; i < 3; i++)
         if (p[i + 1].revents)
             relay.line[i].input ? carry_in(&relay.line[i]) : (void)carry_out(&relay.line[i]);
+
     return true;
 }
 
@@ -243,10 +282,13 @@ static AMPH_NORETURN void become_program(const char *path, char *const argv[], c
         if (l->theirs >= 0)
             amph_do_dup2(l->theirs, fd);
     }
+
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     pthread_sigmask(SIG_SETMASK, mask, NULL);
     amph_ip_kernel_execve(path, argv, env);
+
     int err = errno;
+
     (void)!libc_write(report, &err, sizeof err);
     libc__Exit(127);
     __builtin_unreachable();
@@ -256,8 +298,10 @@ static AMPH_NORETURN void become_program(const char *path, char *const argv[], c
 static void close_others(int fd, void *arg)
 {
     bool ours = fd == relay.wake[0] || fd == relay.wake[1] || fd == 2;
+
     for (int i = 0; i < 3; i++)
         ours |= fd == relay.line[i].ours || (relay.line[i].input && fd == relay.line[i].theirs);
+
     if (!ours && !amph_ip_owns(fd) && !amph_ip_fd(fd))
         libc_close(fd);
 }
@@ -267,6 +311,7 @@ static AMPH_NORETURN void end_like(int status)
 {
     if (WIFSIGNALED(status)) {
         sigset_t one;
+
         amph_ip_client.ending();
         setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
         signal(WTERMSIG(status), SIG_DFL);
@@ -275,6 +320,7 @@ static AMPH_NORETURN void end_like(int status)
         pthread_sigmask(SIG_UNBLOCK, &one, NULL);
         raise(WTERMSIG(status));
     }
+
     amph_do_exit_now(WIFSIGNALED(status)   ? 128 + WTERMSIG(status)
                      : WEXITSTATUS(status) ? WEXITSTATUS(status)
                                            : relay.failed);
@@ -283,20 +329,26 @@ static AMPH_NORETURN void end_like(int status)
 static AMPH_NORETURN void stay(void)
 {
     int status = 0;
+
     amph_ip_each_open_fd(close_others, NULL);
     while (waitpid(relay.child, &status, WNOHANG) != relay.child)
         carry(true);
+
     for (int i = 1; i < 3; i++)
         while (relay.line[i].ours >= 0 && carry_out(&relay.line[i]))
             ;
+
     give_back(&relay.line[0]);
     shut(&relay.wake[0]);
+
     /* Processes that the program has left behind may still write. */
     if ((relay.line[1].ours >= 0 || relay.line[2].ours >= 0) && amph_do_fork() == 0) {
         while (carry(false))
             ;
+
         amph_do_exit_now(0);
     }
+
     end_like(status);
 }
 
@@ -306,40 +358,51 @@ int amph_ip_relay(const char *path, char *const argv[], char *const env[])
     int report[2];
     int failed = 0;
     int err = 0;
+
     if (!is_alone(path))
         return amph_ip_kernel_execve(path, argv, env);
+
     relay.wake[0] = relay.wake[1] = -1;
     for (int fd = 0; fd < 3; fd++)
         err |= open_line(fd);
+
     if (err || pipe2(relay.wake, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(report, O_CLOEXEC) != 0) {
         err = errno;
         close_lines();
         return amph_ip_fail(err);
     }
+
     for (int i = 0; i < 2; i++) {
         relay.wake[i] = move_up(relay.wake[i]);
         report[i] = move_up(report[i]);
     }
+
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
     relay.child = amph_do_fork();
     if (relay.child == 0)
         become_program(path, argv, env, report[1], &mask);
+
     err = errno;
     libc_close(report[1]);
+
     bool started = relay.child > 0 &&
                    libc_read(report[0], &failed, sizeof failed) != (ssize_t)sizeof failed;
+
     libc_close(report[0]);
     if (!started) {
         if (relay.child > 0)
             waitpid(relay.child, NULL, 0);
+
         close_lines();
         pthread_sigmask(SIG_SETMASK, &mask, NULL);
         return amph_ip_fail(relay.child > 0 ? failed : err);
     }
+
     for (int i = 0; i < 3; i++)
         if (!relay.line[i].input)
             shut(&relay.line[i].theirs);
+
     take_signals();
     sigdelset(&mask, SIGCHLD);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);

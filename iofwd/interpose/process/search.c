@@ -14,17 +14,21 @@ static bool next_directory(const char **at_p, char *out, size_t cap, size_t *len
 {
     size_t len = strcspn(*at_p, ":");
     const char *dir = *at_p;
+
     *at_p += len + ((*at_p)[len] == ':');
     if (!len) {
         dir = ".";
         len = 1;
     }
+
     if (len + 2 > cap)
         return false;
+
     memcpy(out, dir, len);
     out[len] = '/';
     out[len + 1] = 0;
     *len_p = len + 1;
+
     return true;
 }
 
@@ -33,10 +37,12 @@ static bool any_forwarded(const char *path)
     char dir[PATH_MAX];
     size_t len;
     bool found = false;
+
     for (bool last = false; !found && !last;) {
         last = path[strcspn(path, ":")] == 0;
         found = next_directory(&path, dir, sizeof dir, &len) && amph_ip_path(dir);
     }
+
     return found;
 }
 
@@ -48,16 +54,20 @@ bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t 
     size_t len;
     int saved = errno;
     bool found = false;
+
     if (!path || !file[0] || (!any_forwarded(path) && !amph_ip_start_has_libraries(env)))
         return false;
+
     for (bool last = false; !found && !last;) {
         last = path[strcspn(path, ":")] == 0;
         if (!next_directory(&path, out, cap, &len) || len + strlen(file) >= cap)
             continue;
+
         strcpy(out + len, file);
         found = amph_do_fstatat(AT_FDCWD, out, &st, 0) == 0 && S_ISREG(st.st_mode) &&
                 amph_do_faccessat(AT_FDCWD, out, X_OK, AT_EACCESS) == 0;
     }
+
     errno = saved;
     return found;
 }

@@ -32,6 +32,7 @@ struct list {
     const posix_spawn_file_actions_t *actions;
     struct action *first, **end;
 };
+
 static struct list *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -40,10 +41,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int do_open(const struct action *a)
 {
     amph_do_close(a->fd);
+
     int fd = amph_do_openat(AT_FDCWD, a->path, a->flags, a->mode);
     if (fd < 0 || fd == a->fd)
         return fd;
+
     int r = amph_do_dup2(fd, a->fd);
+
     amph_do_close(fd);
     return r;
 }
@@ -63,8 +67,10 @@ static int do_closefrom(const struct action *a)
 {
     unsigned first = a->fd < 0 ? 0 : (unsigned)a->fd;
     unsigned keep = (unsigned)a->keep;
+
     if (keep > first)
         amph_do_close_range(first, keep - 1, 0);
+
     return amph_do_close_range(keep >= first ? keep + 1 : first, ~0U, 0);
 }
 
@@ -88,8 +94,10 @@ static int do_tcsetpgrp(const struct action *a)
 static struct list **find(const posix_spawn_file_actions_t *actions)
 {
     struct list **at = &all;
+
     while (*at && (*at)->actions != actions)
         at = &(*at)->next;
+
     return at;
 }
 
@@ -98,26 +106,34 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
                   const char *path)
 {
     struct action *a = err ? NULL : malloc(sizeof *a);
+
     if (!a)
         return err ? err : ENOMEM;
+
     *a = what;
     if (path && !(a->path = strdup(path))) {
         free(a);
         return ENOMEM;
     }
+
     pthread_mutex_lock(&lock);
+
     struct list *l = *find(actions);
+
     if (!l && (l = malloc(sizeof *l)) != NULL) {
         *l = (struct list){ .next = all, .actions = actions, .end = &l->first };
         all = l;
     }
+
     if (l) {
         *l->end = a;
         l->end = &a->next;
     }
+
     pthread_mutex_unlock(&lock);
     if (l)
         return 0;
+
     free(a->path);
     free(a);
     return ENOMEM;
@@ -126,16 +142,20 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
 static void drop(const posix_spawn_file_actions_t *actions)
 {
     pthread_mutex_lock(&lock);
+
     struct list **at = find(actions);
     struct list *l = *at;
+
     if (l)
         *at = l->next;
+
     pthread_mutex_unlock(&lock);
     for (struct action *a = l ? l->first : NULL, *next; a; a = next) {
         next = a->next;
         free(a->path);
         free(a);
     }
+
     free(l);
 }
 
@@ -200,6 +220,7 @@ static struct action *actions_of(const posix_spawn_file_actions_t *actions)
 {
     pthread_mutex_lock(&lock);
     struct list *l = actions ? *find(actions) : NULL;
+
     pthread_mutex_unlock(&lock);
     return l ? l->first : NULL;
 }
@@ -207,20 +228,25 @@ static struct action *actions_of(const posix_spawn_file_actions_t *actions)
 bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions)
 {
     bool copies = false; /* of forwarded descriptors, which the kernel makes by itself */
+
     for (struct action *a = actions_of(actions); a; a = a->next) {
         if (a->path ? amph_ip_path(a->path)
                     : a->carry_out == do_fchdir && (copies || amph_ip_fd(a->fd)))
             return true;
+
         copies |= a->carry_out == do_dup2 && amph_ip_fd(a->fd);
     }
+
     return false;
 }
 
 bool amph_ip_spawn_gives_std(const posix_spawn_file_actions_t *actions)
 {
     bool gives = amph_ip_fd(0) || amph_ip_fd(1) || amph_ip_fd(2);
+
     for (struct action *a = actions_of(actions); a; a = a->next)
         gives |= a->carry_out == do_dup2 && amph_ip_fd(a->fd);
+
     return gives;
 }
 
@@ -243,17 +269,21 @@ static int set_attributes(const posix_spawnattr_t *attr, short flags)
     struct sched_param param;
     int policy;
     pid_t group;
+
     posix_spawnattr_getschedparam(attr, &param);
     posix_spawnattr_getschedpolicy(attr, &policy);
     posix_spawnattr_getpgroup(attr, &group);
+
     if ((flags & POSIX_SPAWN_SETSCHEDULER)
             ? sched_setscheduler(0, policy, &param) < 0
             : (flags & POSIX_SPAWN_SETSCHEDPARAM) && sched_setparam(0, &param) < 0)
         return -1;
+
     if ((flags & POSIX_SPAWN_SETSID) && setsid() < 0)
         return -1;
     if ((flags & POSIX_SPAWN_SETPGROUP) && setpgid(0, group) < 0)
         return -1;
+
     return (flags & POSIX_SPAWN_RESETIDS) && (seteuid(getuid()) < 0 || setegid(getgid()) < 0) ? -1
                                                                                               : 0;
 }
@@ -262,16 +292,22 @@ static int set_attributes(const posix_spawnattr_t *attr, short flags)
 static void set_signals(const posix_spawnattr_t *attr, short flags, sigset_t *mask)
 {
     sigset_t to_default;
+
     sigemptyset(&to_default);
     if (flags & POSIX_SPAWN_SETSIGDEF)
         posix_spawnattr_getsigdefault(attr, &to_default);
+
     if (flags & POSIX_SPAWN_SETSIGMASK)
         posix_spawnattr_getsigmask(attr, mask);
+
     for (int sig = 1; sig < NSIG; sig++) {
         struct sigaction now;
+
         if (sigaction(sig, NULL, &now) != 0)
             continue;
+
         bool caught = now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
+
         if (caught || sigismember(&to_default, sig) == 1)
             signal(sig, SIG_DFL);
     }
@@ -280,21 +316,28 @@ static void set_signals(const posix_spawnattr_t *attr, short flags, sigset_t *ma
 static AMPH_NORETURN void run_child(struct start *s)
 {
     short flags = 0;
+
     if (s->attr)
         posix_spawnattr_getflags(s->attr, &flags);
+
     set_signals(s->attr, flags, &s->mask);
+
     int r = s->attr ? set_attributes(s->attr, flags) : 0;
+
     for (struct action *a = s->first; a && r >= 0; a = a->next) {
         a->keep = s->report;
         r = a->carry_out(a);
     }
+
     if (r >= 0) {
         char *const *envp = s->envp ? s->envp : environ;
         pthread_sigmask(SIG_SETMASK, &s->mask, NULL);
         s->search ? amph_do_execvpe(s->file, s->argv, envp)
                   : amph_do_execve(s->file, s->argv, envp);
     }
+
     int err = errno;
+
     (void)!libc_write(s->report, &err, sizeof err);
     amph_do_exit_now(127);
 }
@@ -302,16 +345,20 @@ static AMPH_NORETURN void run_child(struct start *s)
 static int report_pipe(int ends[2])
 {
     int low[2];
+
     if (pipe2(low, O_CLOEXEC) != 0)
         return errno;
+
     for (int i = 0; i < 2; i++) {
         ends[i] = libc_fcntl64(low[i], F_DUPFD_CLOEXEC, (void *)(long)ABOVE);
         if (ends[i] < 0)
             ends[i] = low[i];
         else
             libc_close(low[i]);
+
         amph_ip_note_local(ends[i]);
     }
+
     return 0;
 }
 
@@ -331,24 +378,32 @@ int amph_ip_spawn(pid_t *pid_p, const char *file, bool search,
     int status;
     int failed = 0;
     int err = report_pipe(ends);
+
     if (err)
         return err;
+
     s.report = ends[1];
     sigfillset(&none);
     pthread_sigmask(SIG_SETMASK, &none, &s.mask);
+
     pid_t pid = amph_do_fork();
+
     if (pid == 0)
         run_child(&s);
+
     err = pid < 0 ? errno : 0;
     libc_close(ends[1]);
+
     if (pid > 0 && libc_read(ends[0], &failed, sizeof failed) == (ssize_t)sizeof failed) {
         waitpid(pid, &status, 0);
         err = failed;
     }
+
     libc_close(ends[0]);
     pthread_sigmask(SIG_SETMASK, &s.mask, NULL);
     if (!err && pid_p)
         *pid_p = pid;
+
     errno = saved;
     return err;
 }

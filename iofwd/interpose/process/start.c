@@ -35,26 +35,33 @@ int amph_ip_copy_in(const char *path, int amode)
     char *buf = NULL;
     int from = amph_do_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     int to = -1;
+
     if (from < 0)
         return -1;
+
     if (amph_do_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
         errno = EACCES;
     else if (amph_do_faccessat(AT_FDCWD, path, amode, AT_EACCESS) == 0 &&
              (buf = amph_ip_borrow(PIECE)) != NULL)
         to = amph_ip_memory_file(path);
+
     for (ssize_t n = 1; to >= 0 && n > 0;) {
         n = amph_do_read(from, buf, PIECE);
         for (ssize_t at = 0, put; n > 0 && at < n; at += put)
             if ((put = libc_write(to, buf + at, (size_t)(n - at))) <= 0)
                 n = -1;
+
         if (n < 0) {
             libc_close(to);
             to = -1;
         }
     }
+
     int err = errno;
+
     if (buf)
         amph_ip_give_back(buf, PIECE);
+
     amph_do_close(from);
     errno = err;
     return to;
@@ -84,25 +91,33 @@ static bool read_script(struct script *s, int fd)
 {
     static const char blank[] = " \t";
     ssize_t n = libc_pread64(fd, s->line, sizeof s->line - 1, 0);
+
     s->line[n > 0 ? n : 0] = 0;
     s->interpreter = s->option = NULL;
     if (s->line[0] != '#' || s->line[1] != '!')
         return false;
+
     size_t len = strcspn(s->line, "\n");
     bool ends = s->line[len] == '\n';
     bool cut = len == sizeof s->line - 1;
+
     while ((ends || cut) && strchr(blank, s->line[len - 1]))
         len--;
+
     s->line[len] = 0;
+
     char *name = s->line + 2 + strspn(s->line + 2, blank);
     char *end = name + strcspn(name, blank);
+
     if (!*name || (cut && !*end))
         return true; /* without an interpreter */
+
     s->interpreter = name;
     if (*end) {
         *end++ = 0;
         s->option = end + strspn(end, blank);
     }
+
     return true;
 }
 
@@ -115,16 +130,20 @@ static int start_script(const struct start *s, const struct script *script, cons
     size_t argc = amph_ip_env_entries(argv);
     size_t at = 0;
     char **args = alloca((argc + 4) * sizeof *args);
+
     if (!script->interpreter)
         return amph_ip_fail(ENOEXEC);
     if (next.scripts++ == SCRIPTS_MAX)
         return amph_ip_fail(ELOOP);
+
     args[at++] = script->interpreter;
     if (script->option)
         args[at++] = script->option;
+
     args[at++] = (char *)path;
     for (size_t i = 1; i < argc; i++)
         args[at++] = argv[i];
+
     args[at] = NULL;
     return start_program(&next, script->interpreter, args);
 }
@@ -137,8 +156,10 @@ static bool needs_forwarded(const char *path, struct script *script)
     int fd = libc_open64(path, O_RDONLY | O_CLOEXEC, 0);
     const char *name = fd >= 0 && read_script(script, fd) ? script->interpreter : NULL;
     bool found = name && name[0] == '/' && amph_ip_path(name);
+
     if (fd >= 0)
         libc_close(fd);
+
     errno = err;
     return found;
 }
@@ -149,6 +170,7 @@ static bool is_ours(int fd, const ElfW(Phdr) * ph)
     char notes[1024];
     ssize_t n = libc_pread64(fd, notes, ph->p_filesz < sizeof notes ? ph->p_filesz : sizeof notes,
                              (off_t)ph->p_offset);
+
     return n > 0 && memmem(notes, (size_t)n, AMPH_NOTE_NAME, sizeof AMPH_NOTE_NAME - 1);
 }
 
@@ -158,18 +180,22 @@ static bool is_static(int fd, const char *path)
 {
     ElfW(Ehdr) eh;
     ElfW(Phdr) ph;
+
     const char *slash = strrchr(path, '/');
+
     if (libc_pread64(fd, &eh, sizeof eh, 0) != (ssize_t)sizeof eh ||
         memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
         eh.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
         strncmp(slash ? slash + 1 : path, "ld", 2) == 0)
         return false;
+
     for (int i = 0; i < eh.e_phnum; i++) {
         off_t at = (off_t)(eh.e_phoff + (size_t)i * eh.e_phentsize);
         if (libc_pread64(fd, &ph, sizeof ph, at) != (ssize_t)sizeof ph || ph.p_type == PT_INTERP ||
             (ph.p_type == PT_NOTE && is_ours(fd, &ph)))
             return false;
     }
+
     return true;
 }
 
@@ -178,8 +204,10 @@ bool amph_ip_is_static_at(const char *path)
     int saved = errno;
     int fd = libc_open64(path, O_RDONLY | O_CLOEXEC, 0);
     bool found = fd >= 0 && is_static(fd, path);
+
     if (fd >= 0)
         libc_close(fd);
+
     errno = saved;
     return found;
 }
@@ -189,6 +217,7 @@ static char **entry_of(char *const *env, const char *name)
     for (; env && *env; env++)
         if (amph_ip_env_is(*env, name))
             return (char **)env;
+
     return NULL;
 }
 
@@ -220,18 +249,24 @@ static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, con
     char *listed = preload ? *preload : NULL;
     size_t n = amph_ip_env_entries(s->env);
     size_t end = n;
+
     if (needs && has_preload(s->env) && !amph_ip_is_static_at(path) &&
         amph_ip_elf_deps_complete_preload(needs, listed)) {
         *preload = needs->preload;
         s->env[end++] = needs->told;
     }
+
     if (needs && amph_ip_elf_deps_setting(needs, setting, sizeof setting))
         s->env[end++] = setting;
+
     s->env[end] = NULL;
+
     int r = s->run(s->how, path, argv, s->env);
+
     s->env[n] = NULL;
     if (preload)
         *preload = listed;
+
     amph_ip_elf_deps_end(needs);
     return r;
 }
@@ -241,9 +276,12 @@ static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *ne
                       char *const argv[])
 {
     char link[40];
+
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+
     int r = start_with(s, needs, link, argv);
     int err = errno;
+
     libc_close(fd);
     errno = err;
     return r;
@@ -260,13 +298,17 @@ static int copy_for_needs(const char *path, char *const *env, struct amph_ip_elf
     int fd = search && amph_ip_elf_deps_search(search) && libc_access(path, X_OK) == 0
                  ? libc_open64(path, O_RDONLY | O_CLOEXEC, 0)
                  : -1;
+
     if (fd >= 0 && libc_fstat64(fd, &st) == 0 && !(st.st_mode & (S_ISUID | S_ISGID)) &&
         (*needs_p = amph_ip_elf_deps_new(search, false)) != NULL)
         copy = amph_ip_elf_deps_of_local(*needs_p, fd, path);
+
     if (fd >= 0)
         libc_close(fd);
+
     if (copy < 0)
         amph_ip_elf_deps_end(*needs_p);
+
     errno = saved;
     return copy;
 }
@@ -277,15 +319,19 @@ static int start_local(const struct start *s, const char *path, char *const argv
     struct script script;
     char to[PATH_MAX];
     int fd = copy_for_needs(path, s->env, &needs);
+
     if (fd >= 0)
         return start_copy(s, fd, needs, argv);
+
     needs = has_preload(s->env) ? amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"), false)
                                 : NULL;
+
     int r = start_with(s, needs, path, argv);
     if (r == 0 || errno != ENOENT)
         return r;
     if (amph_ip_led_in(AT_FDCWD, path) && amph_ip_link_leads_in(AT_FDCWD, path, to))
         return start_forwarded(s, to, path, argv);
+
     return needs_forwarded(path, &script) ? start_script(s, &script, path, argv) : r;
 }
 
@@ -296,27 +342,35 @@ static int start_forwarded(const struct start *s, const char *path, const char *
     char out[PATH_MAX], absolute[PATH_MAX];
     struct script script;
     struct amph_ip_resolved w;
+
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
         return start_local(s, w.path, argv);
+
     int r = amph_ip_client.access(amph_ip_client.client, AMPH_IP_AT(&w), F_OK, 0);
     bool leads_out = amph_ip_leads_out(&w, r, false, out);
+
     amph_ip_resolve_end(&w, 0);
     if (leads_out)
         return start_local(s, out, argv);
+
     /* the kernel names a program by its path without links, and so does its copy */
     int fd = amph_ip_copy_in(amph_do_realpath(path, absolute) ? absolute : path, X_OK);
     if (fd < 0)
         return -1;
+
     if (read_script(&script, fd)) {
         libc_close(fd);
         return start_script(s, &script, called, argv);
     }
+
     struct amph_ip_elf_deps *needs = amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"),
                                                           false);
+
     if (needs)
         amph_ip_elf_deps_complete(needs, fd, path);
+
     return start_copy(s, fd, needs, argv);
 }
 

@@ -25,6 +25,7 @@ bool amph_ip_is_static_at(const char *path);
 struct amph_ip_env_room {
     char door[512], cwd[PATH_MAX + 64], preload[2 * PATH_MAX], locks[1024];
 };
+
 size_t amph_ip_env_entries(char *const list[]); /* of argv, too */
 bool amph_ip_env_is(const char *entry, const char *name);
 /* Fills out (room for amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) with envp and what has to be

@@ -16,6 +16,7 @@ static void come_to_rest(void)
 {
     if (amph_ip_inside || !amph_ip_client.loaded)
         return;
+
     amph_ip_client.fork_before();
     amph_ip_client.fork_parent(-1);
 }
@@ -24,6 +25,7 @@ int amph_do_system(const char *command)
 {
     if (command)
         come_to_rest();
+
     return libc_system(command);
 }
 
@@ -45,10 +47,12 @@ void amph_ip_exit_now(enum amph_client_route way, int status)
         if (amph_ip_client.loaded)
             amph_ip_client.ending();
     }
+
     if (way == AMPH_IP_LIBC && !ending) {
         ending = true;
         libc__Exit(status);
     }
+
     libc_syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
     __builtin_unreachable();
 }
@@ -61,23 +65,32 @@ void amph_do_exit_now(int status)
 int amph_do_daemon(int no_chdir, int no_close)
 {
     pid_t pid = amph_do_fork();
+
     if (pid < 0)
         return -1;
+
     if (pid > 0)
         _exit(0);
+
     if (setsid() < 0)
         return -1;
+
     if (!no_chdir)
         (void)!amph_do_chdir("/");
+
     if (!no_close) {
         int fd = libc_open64("/dev/null", O_RDWR, 0);
+
         if (fd < 0)
             return -1;
+
         for (int i = 0; i < 3; i++)
             amph_do_dup2(fd, i);
+
         if (fd > 2)
             amph_do_close(fd);
     }
+
     return 0;
 }
 
@@ -91,6 +104,7 @@ struct start {
 static void *run_inside(void *p)
 {
     struct start start = *(struct start *)p;
+
     free(p);
     amph_ip_inside = 1;
     return start.fn(start.arg);
@@ -102,16 +116,23 @@ int amph_do_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *
     if (!amph_ip_inside) {
         unsigned until = amph_ip_cancels_now();
         int failed = libc_pthread_create(thread, attr, fn, arg);
+
         if (!failed)
             amph_ip_cancel_forget(*thread, until); /* it may have been cancelled by now */
+
         return failed;
     }
+
     struct start *start = malloc(sizeof *start);
     if (!start)
         return EAGAIN;
+
     *start = (struct start){ fn, arg };
+
     int err = libc_pthread_create(thread, attr, run_inside, start);
+
     if (err)
         free(start);
+
     return err;
 }

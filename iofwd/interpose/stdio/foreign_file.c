@@ -150,6 +150,7 @@ size_t amph_ip_foreign_find(int fd, FILE **found, size_t max)
         if (f->_fileno == fd && !contains(found, n, f))
             found[n++] = f;
     }
+
     _IO_list_unlock();
     return n;
 }
@@ -222,6 +223,7 @@ static bool take_wide_text(FILE *f, char **text_p, size_t *text_len_p)
     memset(wide, 0, sizeof *wide);
     f->_IO_read_ptr = f->_IO_read_end = f->_IO_read_base = f->_IO_buf_base;
     f->_IO_write_ptr = f->_IO_write_base = f->_IO_write_end = f->_IO_buf_base;
+
     return true;
 }
 
@@ -246,11 +248,13 @@ bool amph_ip_foreign_convert(FILE *f, const FILE *model, const void *model_cooki
 
     *text_p = NULL;
     *text_len_p = 0;
+
     if (from->cookie != model_cookie || !has_file_functions(f) ||
         !(standard || (locked && is_opened(f))) ||
         (f->_mode > 0 && !take_wide_text(f, text_p, text_len_p))) {
         if (locked)
             funlockfile(f);
+
         return false;
     }
 

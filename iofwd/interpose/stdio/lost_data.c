@@ -38,6 +38,7 @@ static int lost_fd(void)
         if (has_lost(f))
             fd = f->_fileno;
     }
+
     _IO_list_unlock();
     return fd;
 }

@@ -68,9 +68,12 @@ void amph_ip_stream_fork_lock(bool take)
 static struct stream *find(FILE *f)
 {
     pthread_mutex_lock(&lock);
+
     struct stream *s = *bucket(f);
+
     while (s && s->file != f)
         s = s->next;
+
     pthread_mutex_unlock(&lock);
     return s;
 }
@@ -88,6 +91,7 @@ static void forget(struct stream *s)
             *at = s->next;
             break;
         }
+
     pthread_mutex_unlock(&lock);
 }
 
@@ -107,6 +111,7 @@ static ssize_t fill(struct stream *s, size_t len)
     size_t ask = len < most ? len : most;
     ssize_t n = read_fd(s->fd, s->buffer, ask);
     size_t room = s->jumped ? FIRST : n == (ssize_t)ask && ask < BUFFER ? 2 * ask : len;
+
     f->_IO_buf_end = s->buffer + room;
     return n;
 }
@@ -117,9 +122,11 @@ static ssize_t cookie_read(void *cookie, char *buf, size_t len)
     ssize_t n = s->buffer && buf == s->buffer && s->file->_IO_buf_base == buf && len <= BUFFER
                     ? fill(s, len)
                     : read_fd(s->fd, buf, len);
+
     s->used = true;
     s->jumped = false;
     s->at = s->at < 0 || n < 0 ? -1 : s->at + n;
+
     return n;
 }
 
@@ -128,19 +135,25 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
     FILE *f = ((struct stream *)cookie)->file;
     int fd = ((struct stream *)cookie)->fd;
     size_t done = 0;
+
     ((struct stream *)cookie)->used = true;
     ((struct stream *)cookie)->at = -1;
+
     while (done < len) {
         ssize_t n = amph_ip_fd(fd) ? amph_do_write(fd, buf + done, len - done)
                                    : libc_write(fd, buf + done, len - done);
+
         if (n <= 0)
             break;
+
         done += (size_t)n;
     }
+
     /* the C library counts what it reads, but not what a cookie writes, and would seek back by
      * that */
     if (f->_offset >= 0)
         f->_offset += (off_t)done;
+
     return (ssize_t)done;
 }
 
@@ -149,11 +162,14 @@ static int cookie_seek(void *cookie, off_t *at, int whence)
     struct stream *s = cookie;
     off_t now = amph_ip_fd(s->fd) ? amph_do_lseek(s->fd, *at, whence)
                                   : libc_lseek64(s->fd, *at, whence);
+
     if (now < 0)
         return -1;
+
     s->jumped = s->jumped || now != s->at;
     s->at = now;
     *at = now;
+
     return 0;
 }
 
@@ -163,14 +179,18 @@ static int cookie_close(void *cookie)
 {
     struct stream *s = cookie;
     int fd = s->fd;
+
     if (s == &model)
         return 0;
+
     if (s->converted)
         amph_ip_foreign_restore(s->file);
+
     forget(s);
     amph_ip_charset_close(s->charset);
     free(s->buffer); /* the C library has done with it */
     free(s);
+
     return amph_do_close(fd);
 }
 
@@ -180,9 +200,11 @@ static void give_buffer(struct stream *s, bool reads)
 {
     /* what is written to a FIFO goes in one piece */
     size_t len = amph_ip_waits(s->fd) ? PIPE_BUF : BUFFER;
+
     s->at = -1;
     if (!s->buffer && !(s->buffer = malloc(BUFFER)))
         return;
+
     setvbuf(s->file, s->buffer, _IOFBF, len);
     if (reads && len > FIRST)
         s->file->_IO_buf_end = s->buffer + FIRST;
@@ -203,14 +225,18 @@ static FILE *new_stream(int fd, const char *mode)
     /* only r, w, a and + concern the C library */
     const char plain[3] = { mode[0], strchr(mode, '+') ? '+' : 0, 0 };
     struct stream *s = calloc(1, sizeof *s);
+
     if (!s)
         return NULL;
+
     s->fd = fd;
     s->file = fopencookie(s, plain, calls);
+
     if (!s->file) {
         free(s);
         return NULL;
     }
+
     remember(s);
     give_buffer(s, plain[0] == 'r');
     return s->file;
@@ -223,11 +249,14 @@ static int flags_of(const char *mode)
                 : mode[0] == 'w' ? O_CREAT | O_TRUNC
                 : mode[0] == 'a' ? O_CREAT | O_APPEND
                                  : -1;
+
     if (flags < 0)
         return amph_ip_fail(EINVAL);
+
     flags |= strchr(mode, '+') ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
     for (const char *at = mode + 1; *at && *at != ','; at++)
         flags |= *at == 'x' ? O_EXCL : *at == 'e' ? O_CLOEXEC : 0;
+
     return flags;
 }
 
@@ -236,14 +265,18 @@ static FILE *stream_on(int fd, const char *mode)
     /* what leads out of the prefix is local, and fdopen knows no character sets */
     FILE *f = amph_ip_fd(fd) || strstr(mode, ",ccs=") ? new_stream(fd, mode)
                                                       : amph_ip_note_stream(libc_fdopen(fd, mode));
+
     if (!f) {
         int err = errno;
+
         amph_do_close(fd);
         errno = err;
         return NULL;
     }
+
     if (mode[0] == 'a' && !strchr(mode, '+') && amph_ip_fd(fd))
         amph_do_lseek(fd, 0, SEEK_END);
+
     return f;
 }
 
@@ -254,15 +287,18 @@ FILE *amph_do_fopen(const char *path, const char *mode)
     int fd = flags < 0 ? -1 : amph_do_openat(AT_FDCWD, path, flags, 0666);
     FILE *f = fd < 0 ? NULL : stream_on(fd, mode);
     struct stream *s = f ? find(f) : NULL;
+
     if (s && !amph_ip_charset_open(mode, &charset)) {
         fclose(f);
         errno = EINVAL;
         return NULL;
     }
+
     if (charset) {
         s->charset = charset;
         s->orientation = 1;
     }
+
     return f;
 }
 
@@ -270,16 +306,21 @@ FILE *amph_do_fdopen(int fd, const char *mode)
 {
     int wanted = flags_of(mode);
     int have = wanted < 0 ? -1 : amph_do_fcntl(fd, F_GETFL, NULL);
+
     if (have < 0)
         return NULL;
+
     int access = have & O_ACCMODE;
+
     if (access != O_RDWR && access != (wanted & O_ACCMODE)) {
         errno = EINVAL;
         return NULL;
     }
+
     if ((wanted & O_APPEND) && !(have & O_APPEND) &&
         amph_do_fcntl(fd, F_SETFL, (void *)(long)(have | O_APPEND)) != 0)
         return NULL;
+
     /* the descriptor's own flag stays, also where the mode has an "e" */
     return new_stream(fd, mode);
 }
@@ -294,6 +335,7 @@ mbstate_t *amph_ip_stream_state(FILE *f, bool writing)
 {
     static mbstate_t lost;
     struct stream *s = find(f);
+
     return !s ? &lost : writing ? &s->writing : &s->reading;
 }
 
@@ -308,12 +350,16 @@ struct amph_ip_charset *amph_ip_stream_charset(FILE *f)
 int amph_ip_stream_orient(FILE *f, int mode)
 {
     struct stream *s = find(f);
+
     if (!s)
         return -1;
+
     if (!s->orientation && !s->reopened && (s->used || f->_IO_write_ptr > f->_IO_write_base))
         s->orientation = -1;
+
     if (!s->orientation)
         s->orientation = mode > 0 ? 1 : mode < 0 ? -1 : 0;
+
     return s->orientation;
 }
 
@@ -363,6 +409,7 @@ static bool take(FILE *f, int fd)
     s->orientation = (orientation > 0) - (orientation < 0);
     s->converted = true;
     remember(s);
+
     bool converted = amph_ip_foreign_convert(f, shape, &model, s, &text, &len);
 
     fclose(shape);
@@ -388,8 +435,10 @@ static int lead(int fd, int to, int flags)
 {
     if (fd == to)
         return 0;
+
     int r = amph_do_dup3(fd, to, flags & O_CLOEXEC);
     int err = errno;
+
     amph_do_close(fd);
     errno = err;
     return r;
@@ -403,25 +452,33 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     struct stream *s = find(f);
     int flags = flags_of(mode);
     int fd = -1;
+
     fflush(f);
     if (flags >= 0 && path)
         fd = amph_do_openat(AT_FDCWD, path, flags, 0666);
+
     if (s->fd < 0)
         s->fd = fd; /* f was closed before */
+
     if (flags < 0 || (path && (fd < 0 || lead(fd, s->fd, flags) < 0))) {
         int err = errno;
+
         fclose(f);
         errno = err;
         return NULL;
     }
+
     if (!(f->_flags & LINKED))
         _IO_link_in(f);
+
     if (!path && amph_ip_fd(s->fd)) {
         amph_do_fcntl(s->fd, F_SETFL, (void *)(long)(flags & O_APPEND));
         if (flags & O_TRUNC)
             amph_do_ftruncate(s->fd, 0);
+
         amph_do_lseek(s->fd, 0, flags & O_APPEND ? SEEK_END : SEEK_SET);
     }
+
     __fpurge(f);
     clearerr(f);
     amph_ip_charset_close(s->charset);
@@ -429,9 +486,11 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     s->orientation = 0;
     s->reopened = true;
     give_buffer(s, (flags & O_ACCMODE) == O_RDONLY);
+
     int closed = (flags & O_ACCMODE) == O_RDONLY   ? NO_WRITES
                  : (flags & O_ACCMODE) == O_WRONLY ? NO_READS
                                                    : 0;
+
     f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | closed |
                 (flags & O_APPEND ? APPENDING : 0);
     return f;
@@ -445,6 +504,7 @@ static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
     int flags = flags_of(mode);
     int fd = flags < 0 ? -1 : amph_do_openat(AT_FDCWD, path, flags, 0666);
     int err = errno;
+
     fflush(f);
     if (fd >= 0 && held >= 0) {
         /* it must neither close nor move the number */
@@ -452,11 +512,13 @@ static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
         fd = lead(fd, held, flags) < 0 ? -1 : held;
         err = errno;
     }
+
     fclose(f);
     if (fd < 0) {
         errno = err;
         return NULL;
     }
+
     return stream_on(fd, mode);
 }
 
@@ -464,6 +526,7 @@ static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
 static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
 {
     int held = f->_fileno;
+
     fflush(f);
     return take(f, held) ? reopen_ours(path, mode, f) : reopen_elsewhere(path, mode, f);
 }
@@ -471,14 +534,18 @@ static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
 FILE *amph_do_freopen(const char *path, const char *mode, FILE *f)
 {
     struct amph_ip_charset *unused;
+
     if (!amph_ip_charset_open(mode, &unused)) {
         fclose(f);
         errno = EINVAL;
         return NULL;
     }
+
     amph_ip_charset_close(unused); /* glibc's freopen knows the character set and does not use it */
     amph_ip_links++; /* the C library would have closed f where the kernel does not find the path */
+
     FILE *again = amph_ip_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
+
     amph_ip_links--;
     return again;
 }

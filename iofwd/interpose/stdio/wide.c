@@ -44,6 +44,7 @@ static size_t encode(struct amph_ip_charset *set, wchar_t c, char to[CODED_MOST]
     char *from = (char *)&c;
     size_t left = sizeof c;
     size_t room = CODED_MOST;
+
     return iconv(set->out, &from, &left, &to, &room) == (size_t)-1 ? (size_t)-1 : CODED_MOST - room;
 }
 
@@ -52,29 +53,37 @@ bool amph_ip_charset_open(const char *mode, struct amph_ip_charset **set_p)
     const char *asked = strstr(mode, ",ccs=");
     const char *slash;
     char name[64], to[80], unused[CODED_MOST];
+
     *set_p = NULL;
     if (!asked)
         return true;
+
     size_t len = strcspn(asked += 5, ",");
+
     slash = memchr(asked, '/', len);
+
     struct amph_ip_charset *set = len && len < sizeof name && !slash ? calloc(1, sizeof *set)
                                                                      : NULL;
+
     if (!set) {
         errno = EINVAL;
         return false;
     }
+
     memcpy(name, asked, len);
     name[len] = 0;
     snprintf(to, sizeof to, "%s//TRANSLIT", name); /* as the C library does */
     set->in = iconv_open("WCHAR_T", name);
     set->out = iconv_open(to, "WCHAR_T");
     *set_p = set;
+
     if (set->in == (iconv_t)-1 || set->out == (iconv_t)-1) {
         amph_ip_charset_close(set);
         *set_p = NULL;
         errno = EINVAL;
         return false;
     }
+
     /* the C library writes no mark of the order of bytes: here goes iconv's */
     encode(set, L'a', unused);
     return true;
@@ -84,8 +93,10 @@ void amph_ip_charset_close(struct amph_ip_charset *set)
 {
     if (set && set->in != (iconv_t)-1)
         iconv_close(set->in);
+
     if (set && set->out != (iconv_t)-1)
         iconv_close(set->out);
+
     free(set);
 }
 
@@ -105,21 +116,26 @@ static bool decode(struct amph_ip_charset *set, int byte, char bytes[CODED_MOST]
     char *from = bytes;
     char *to = (char *)got;
     size_t room = sizeof got;
+
     if (byte == EOF) {
         /* some keep a character back until they know what follows */
         iconv(set->in, NULL, NULL, &to, &room);
     } else {
         bytes[(*held_p)++] = (char)byte;
+
         size_t left = *held_p;
         if (iconv(set->in, &from, &left, &to, &room) == (size_t)-1 &&
             (errno != EINVAL || left == CODED_MOST))
             return false;
+
         memmove(bytes, from, left);
         *held_p = left;
     }
+
     set->count = (unsigned)((wchar_t *)to - got);
     for (unsigned i = 0; i < set->count; i++)
         set->next[i] = got[set->count - 1 - i];
+
     return true;
 }
 
@@ -130,23 +146,29 @@ static wint_t next_char(FILE *f, struct amph_ip_charset *set)
     size_t held = 0;
     bool more = true;
     bool valid = true;
+
     while (!set->count && more && valid) {
         int byte = fgetc(f);
+
         more = byte != EOF;
         valid = decode(set, byte, bytes, &held);
     }
+
     if (set->count)
         return (wint_t)set->next[--set->count];
+
     if (!valid || held) {
         f->_flags |= HAS_ERROR;
         errno = EILSEQ;
     }
+
     return WEOF;
 }
 
 static void keep_place(FILE *f, struct amph_ip_charset *set)
 {
     int err = errno;
+
     set->at = ftello(f);
     errno = err;
 }
@@ -155,6 +177,7 @@ static wint_t coded_getwc(FILE *f, struct amph_ip_charset *set)
 {
     follow_place(f, set);
     wint_t c = next_char(f, set);
+
     keep_place(f, set);
     return c;
 }
@@ -165,6 +188,7 @@ static wint_t coded_ungetwc(wint_t c, FILE *f, struct amph_ip_charset *set)
     set->at = ftello(f);
     if (set->count == AMPH_COUNTOF(set->next))
         return WEOF;
+
     set->next[set->count++] = (wchar_t)c;
     f->_flags &= ~AT_END;
     return c;
@@ -176,28 +200,36 @@ wint_t amph_do_fgetwc(FILE *f)
 {
     mbstate_t *state = amph_ip_stream_state(f, false);
     struct amph_ip_charset *set = amph_ip_stream_charset(f);
+
     if (!is_wide(f))
         return WEOF;
     if (AMPH_UNLIKELY(set != NULL))
         return coded_getwc(f, set);
+
     for (;;) {
         wchar_t c;
         int byte = fgetc(f);
+
         if (byte == EOF) {
             if (!mbsinit(state))
                 errno = EILSEQ;
+
             memset(state, 0, sizeof *state);
             return WEOF;
         }
+
         char one = (char)byte;
         size_t n = mbrtowc(&c, &one, 1, state);
+
         if (n == (size_t)-2)
             continue;
+
         if (n == (size_t)-1) {
             memset(state, 0, sizeof *state);
             f->_flags |= HAS_ERROR;
             return WEOF;
         }
+
         return (wint_t)c;
     }
 }
@@ -206,20 +238,27 @@ wchar_t *amph_do_fgetws(wchar_t *buf, int n, FILE *f)
 {
     int at = 0;
     struct amph_ip_charset *set = is_wide(f) ? amph_ip_stream_charset(f) : NULL;
+
     if (set)
         follow_place(f, set);
+
     while (at < n - 1) {
         wint_t c = set ? next_char(f, set) : amph_do_fgetwc(f);
+
         if (c == WEOF)
             break;
+
         buf[at++] = (wchar_t)c;
         if (c == L'\n')
             break;
     }
+
     if (set)
         keep_place(f, set);
+
     if (n <= 0 || (at == 0 && n > 1))
         return NULL;
+
     buf[at] = 0;
     return buf;
 }
@@ -229,14 +268,18 @@ wint_t amph_do_ungetwc(wint_t c, FILE *f)
     char bytes[MB_LEN_MAX];
     mbstate_t state = { 0 };
     struct amph_ip_charset *set = amph_ip_stream_charset(f);
+
     if (AMPH_UNLIKELY(set != NULL))
         return c == WEOF ? WEOF : coded_ungetwc(c, f, set);
+
     size_t n = c == WEOF || !is_wide(f) ? (size_t)-1 : wcrtomb(bytes, (wchar_t)c, &state);
     if (n == (size_t)-1)
         return WEOF;
+
     while (n)
         if (ungetc((unsigned char)bytes[--n], f) == EOF)
             return WEOF;
+
     return c;
 }
 
@@ -247,8 +290,10 @@ wint_t amph_do_fputwc(wchar_t c, FILE *f)
     size_t n = !is_wide(f) ? (size_t)-1
                : set       ? encode(set, c, bytes)
                            : wcrtomb(bytes, c, amph_ip_stream_state(f, true));
+
     if (n == (size_t)-1 || fwrite(bytes, 1, n, f) != n)
         return WEOF;
+
     return (wint_t)c;
 }
 
@@ -257,6 +302,7 @@ int amph_do_fputws(const wchar_t *text, FILE *f)
     for (; *text; text++)
         if (amph_do_fputwc(*text, f) == WEOF)
             return -1;
+
     return 1;
 }
 
@@ -265,13 +311,17 @@ int amph_do_vfwprintf(FILE *f, const wchar_t *format, va_list ap)
     wchar_t *text = NULL;
     size_t chars = 0;
     FILE *memory = open_wmemstream(&text, &chars);
+
     if (!memory)
         return -1;
+
     int n = vfwprintf(memory, format, ap);
+
     fclose(memory);
     for (size_t i = 0; n >= 0 && i < chars; i++)
         if (amph_do_fputwc(text[i], f) == WEOF)
             n = -1;
+
     free(text);
     return n;
 }
@@ -287,14 +337,19 @@ static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *form
     int fd = libc_memfd_create("wide", MFD_CLOEXEC);
     bool made = fd >= 0 && libc_write(fd, text, n) == (ssize_t)n &&
                 libc_lseek64(fd, 0, SEEK_SET) == 0;
+
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+
     FILE *copy = !made ? NULL : coded ? libc_fopen(name, mode) : libc_fdopen(fd, "r");
     int got = copy ? libc_vfwscanf(copy, format, ap) : EOF;
+
     *taken_p = copy ? ftello(copy) : -1;
     if (copy)
         fclose(copy);
+
     if (fd >= 0 && (coded || !copy))
         libc_close(fd);
+
     return got;
 }
 
@@ -313,33 +368,40 @@ static size_t next_room(size_t room, off_t at, const wchar_t *format)
 static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *format, va_list ap)
 {
     follow_place(f, set);
+
     const off_t at = ftello(f);
     const struct amph_ip_charset before = *set;
     wchar_t *text = NULL;
     wchar_t *longer;
     off_t taken = -1;
     int got = EOF;
+
     for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room));
          room = next_room(room, at, format)) {
         size_t n = 0;
         va_list args;
+
         text = longer;
         for (wint_t c; n < room / sizeof *text && (c = next_char(f, set)) != WEOF; n++)
             text[n] = (wchar_t)c;
+
         va_copy(args, ap);
         got = scan_copy(text, n * sizeof *text, true, format, args, &taken);
         va_end(args);
         if (at < 0 || taken < 0)
             break;
+
         fseeko(f, at, SEEK_SET);
         iconv(set->in, NULL, NULL, NULL, NULL);
         *set = before;
         if ((size_t)taken < room)
             break;
     }
+
     free(text);
     for (off_t i = 0; at >= 0 && i < taken / (off_t)sizeof *text; i++)
         next_char(f, set);
+
     keep_place(f, set);
     return got;
 }
@@ -348,30 +410,40 @@ static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *forma
 int amph_do_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
 {
     struct amph_ip_charset *set = amph_ip_stream_charset(f);
+
     if (!is_wide(f))
         return EOF;
     if (AMPH_UNLIKELY(set != NULL))
         return coded_scan(f, set, format, ap);
+
     const off_t at = ftello(f);
     off_t taken = -1;
     char *text = NULL;
     char *longer;
     int got = EOF;
+
     for (size_t room = next_room(0, at, format); room && (longer = realloc(text, room));
          room = next_room(room, at, format)) {
         va_list args;
+
         text = longer;
+
         size_t n = fread(text, 1, room, f);
+
         va_copy(args, ap);
         got = scan_copy(text, n, false, format, args, &taken);
         va_end(args);
+
         /* the copy may end in the middle of a character */
         if (at < 0 || n < room || taken < 0 || (size_t)taken + MB_LEN_MAX <= n)
             break;
+
         fseeko(f, at, SEEK_SET);
     }
+
     if (at >= 0 && taken >= 0)
         fseeko(f, at + taken, SEEK_SET);
+
     free(text);
     return got;
 }

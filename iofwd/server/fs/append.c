@@ -35,9 +35,11 @@ static struct amph_server_gather *take(void)
     for (int i = 0; i < SPARES; i++)
         if (spare[i]) {
             struct amph_server_gather *g = spare[i];
+
             spare[i] = NULL;
             return g;
         }
+
     return malloc(sizeof(struct amph_server_gather) + WHOLE_MOST);
 }
 
@@ -48,6 +50,7 @@ static void give(struct amph_server_gather *g)
             spare[i] = g;
             return;
         }
+
     free(g);
 }
 
@@ -55,11 +58,13 @@ void amph_server_append_begin(struct amph_server_handle *h, const struct amph_se
 {
     bool write = rq->id == AMPH_FWD_WRITE || rq->id == AMPH_FWD_PWRITE;
     bool appends = (h->append && !(rq->bulk.rwf & NOAPPEND)) || (rq->bulk.rwf & RWF_APPEND);
+
     if (h->gather || !write || !appends || !h->regular ||
         (rq->bulk.flags & (FWD_PIECE_LAST | FWD_PIECE_SPREAD)))
         return;
     if (rq->peer->memory + WHOLE_MOST > rq->server->client_memory || !(h->gather = take()))
         return; /* it goes piece by piece */
+
     h->gather->len = 0;
     h->gather->full = false;
     h->gather->off = rq->id == AMPH_FWD_WRITE ? -1 : 0;
@@ -71,8 +76,10 @@ static ssize_t put(const struct amph_server_handle *h, const void *data, size_t 
 {
     struct iovec v = { (void *)data, len };
     ssize_t n;
+
     while ((n = pwritev2(h->fd, &v, 1, h->gather->off, h->gather->rwf)) < 0 && errno == EINTR)
         ;
+
     return n;
 }
 
@@ -83,10 +90,12 @@ static int flush(struct amph_server_request *rq, const struct amph_server_handle
     struct amph_server_gather *g = h->gather;
     ssize_t n = g->len ? put(h, g->data, g->len) : 0;
     int err = n < 0 ? errno : 0;
+
     if (n < 0 || (size_t)n < g->len) {
         rq->tells_whole = true;
         rq->whole = n < 0 ? 0 : (uint64_t)n;
     }
+
     g->len = 0;
     return err;
 }
@@ -97,16 +106,19 @@ int amph_server_append(struct amph_server_request *rq, struct amph_server_handle
     struct amph_server_gather *g = h->gather;
     ssize_t n = (ssize_t)len;
     int err = 0;
+
     if (!g->full && g->len + len > WHOLE_MOST) {
         g->full = true;
         err = flush(rq, h);
     }
+
     if (!g->full) {
         memcpy(g->data + g->len, data, len);
         g->len += len;
         err = rq->bulk.flags & FWD_PIECE_LAST ? flush(rq, h) : 0;
     } else if (!err && !rq->tells_whole && (n = put(h, data, len)) < 0)
         err = errno;
+
     *done_p = err || rq->tells_whole ? 0 : (size_t)n;
     return err;
 }
@@ -114,11 +126,15 @@ int amph_server_append(struct amph_server_request *rq, struct amph_server_handle
 void amph_server_append_end(struct amph_server_handle *h, struct amph_server_peer *peer)
 {
     struct amph_server_gather *g = h->gather;
+
     if (!g)
         return;
+
     struct amph_server_request rest = { .peer = peer };
+
     if (!peer->gone)
         flush(&rest, h); /* of a call that was cut off */
+
     peer->memory -= g->counted;
     h->gather = NULL;
     give(g);

@@ -35,16 +35,20 @@ static int open_last(int dir, const char *name, int flags, mode_t mode, int link
 {
     struct stat st;
     int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
+
     if (fd < 0) {
         int err = errno;
         bool met_link = !(flags & O_NOFOLLOW) && (err == ELOOP || err == ENOTDIR) &&
                         is_link(dir, name);
+
         return met_link ? link_answer : -err;
     }
+
     if ((flags & O_PATH) && !(flags & O_NOFOLLOW) && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) {
         close(fd);
         return link_answer;
     }
+
     return fd;
 }
 
@@ -54,14 +58,18 @@ static int enter(int dir, const char *name, int link_answer)
     struct stat st;
     int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int answer = 0;
+
     if (fd < 0)
         return -errno;
+
     if (fstat(fd, &st) != 0)
         answer = -errno;
     else if (!S_ISDIR(st.st_mode))
         answer = S_ISLNK(st.st_mode) ? link_answer : -ENOTDIR;
+
     if (answer)
         close(fd);
+
     return answer ? answer : fd;
 }
 
@@ -72,17 +80,21 @@ static int open_parts(int base, const char *rel, int flags, mode_t mode, bool no
     const int link_answer = no_links ? -ELOOP : -EXDEV;
     int dir = base;
     int fd = -EXDEV;
+
     while (rel[0] != '/') {
         char part[NAME_MAX + 1];
         size_t n = strcspn(rel, "/");
         size_t slashes = strspn(rel + n, "/");
         bool last = rel[n + slashes] == 0;
+
         fd = n == 0 ? -ENOENT : n > NAME_MAX ? -ENAMETOOLONG : 0;
         if (fd)
             break;
+
         memcpy(part, rel, n);
         part[n] = 0;
         rel += n + slashes;
+
         if (strcmp(part, "..") == 0)
             fd = -EXDEV;
         else if (last && slashes && (flags & O_CREAT))
@@ -91,15 +103,20 @@ static int open_parts(int base, const char *rel, int flags, mode_t mode, bool no
             fd = open_last(dir, part, slashes ? flags | O_DIRECTORY : flags, mode, link_answer);
         else
             fd = enter(dir, part, link_answer);
+
         if (dir != base)
             close(dir);
+
         dir = base;
         if (last || fd < 0)
             return fd;
+
         dir = fd;
     }
+
     if (dir != base)
         close(dir);
+
     return fd;
 }
 
@@ -108,10 +125,13 @@ int amph_server_open_beneath(int base, const char *rel, int flags, mode_t mode, 
     struct open_how how = { .flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
                             .resolve = resolve | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH };
     int fd = -1;
+
     if (flags & (O_CREAT | __O_TMPFILE))
         how.mode = mode & 07777;
+
     if (flags & O_PATH)
         how.flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
     if (!atomic_load_explicit(&by_parts, memory_order_relaxed)) {
         /* EAGAIN: something was renamed during the look-up; the kernel could not prove that it
          * stayed inside. */
@@ -119,9 +139,12 @@ int amph_server_open_beneath(int base, const char *rel, int flags, mode_t mode, 
                             errno == EAGAIN && tries < 64;
              tries++)
             ;
+
         if (fd >= 0 || errno != ENOSYS)
             return fd < 0 ? -errno : fd;
+
         amph_server_open_by_parts(true);
     }
+
     return open_parts(base, rel, (int)how.flags, (mode_t)how.mode, resolve & RESOLVE_NO_SYMLINKS);
 }

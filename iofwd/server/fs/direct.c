@@ -17,17 +17,21 @@
 static void turn(struct amph_server_handle *h, bool on)
 {
     int flags = fcntl(h->fd, F_GETFL);
+
     if (flags < 0 || fcntl(h->fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) < 0) {
         h->direct = false; /* this file system has no such thing */
         return;
     }
+
     h->direct_on = on;
 }
 
 void amph_server_direct_open(struct amph_server_handle *h, int flags)
 {
     struct stat st;
+
     h->direct_asked = h->direct_on = flags & O_DIRECT;
+
     /* Where an append goes is the file system's business, and seldom aligned. */
     h->direct = h->regular && !(flags & O_APPEND) &&
                 (h->direct_asked || amph_env_bool(AMPH_ENV_IOFWD_DIRECT)) && !(flags & O_PATH) &&
@@ -38,9 +42,12 @@ void amph_server_direct_fit(struct amph_server_handle *h, const void *data, size
 {
     if (!h->direct)
         return;
+
     bool fits = (uintptr_t)data % ALIGN == 0 && len % ALIGN == 0 && len > 0;
+
     if (fits && off < 0)
         off = lseek(h->fd, 0, SEEK_CUR);
+
     fits = fits && off >= 0 && off % ALIGN == 0;
     if (fits != h->direct_on)
         turn(h, fits);
@@ -50,6 +57,7 @@ bool amph_server_direct_leave(struct amph_server_handle *h)
 {
     if (!h->direct_on)
         return false;
+
     turn(h, false);
     h->direct = false;
     return !h->direct_on;

@@ -23,9 +23,11 @@ static const char *below(const char *path, const char *prefix, size_t len)
 {
     if (strncmp(path, prefix, len) != 0 || (path[len] != '/' && path[len] != 0))
         return NULL;
+
     path += len;
     while (*path == '/')
         path++;
+
     return path;
 }
 
@@ -36,22 +38,27 @@ static enum amph_status add_export(struct amph_server_exports *ex, const char *t
     char name[PATH_MAX], dir[PATH_MAX];
     size_t dir_len = eq ? len - name_len - 1 : name_len;
     const char *dir_text = eq ? eq + 1 : text;
+
     if (name_len == 0 || name_len >= sizeof name || dir_len == 0 || dir_len >= sizeof dir ||
         text[0] != '/' || dir_text[0] != '/') {
         amph_error("IOFWD_PREFIX: \"%.*s\" is no PATH or PATH=DIR with absolute paths", (int)len,
                    text);
         return AMPH_ERR_ARG;
     }
+
     memcpy(name, text, name_len);
     memcpy(dir, dir_text, dir_len);
     dir[dir_len] = 0;
     while (name_len > 0 && name[name_len - 1] == '/')
         name_len--;
+
     name[name_len] = 0;
+
     struct amph_server_export e = { .name = strdup(name),
                                     .name_len = name_len,
                                     .dir = realpath(dir, NULL) };
     int fd = e.dir ? open(e.dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
     if (fd < 0) {
         amph_error("the I/O server cannot open directory %s, which %s is mapped to: %m; "
                    "make it or change -iofwd (IOFWD_PREFIX)",
@@ -60,15 +67,19 @@ static enum amph_status add_export(struct amph_server_exports *ex, const char *t
         free(e.dir);
         return AMPH_ERR_NOENT;
     }
+
     e.fd = fd;
     e.dir_len = strcmp(e.dir, "/") == 0 ? 0 : strlen(e.dir);
+
     struct amph_server_export *more = realloc(ex->item, (ex->n + 1) * sizeof *more);
+
     if (!more) {
         close(fd);
         free(e.name);
         free(e.dir);
         return AMPH_ERR_NOMEM;
     }
+
     ex->item = more;
     ex->item[ex->n++] = e;
     return AMPH_OK;
@@ -90,12 +101,15 @@ enum amph_status amph_server_exports_open(const char *spec, struct amph_server_e
     while (*spec) {
         size_t len = strcspn(spec, ":");
         enum amph_status st = len ? add_export(ex, spec, len) : AMPH_OK;
+
         if (st != AMPH_OK) {
             amph_server_exports_close(ex);
             return st;
         }
+
         spec += len + (spec[len] == ':');
     }
+
     find_outer(ex);
     return AMPH_OK;
 }
@@ -106,18 +120,23 @@ enum amph_status amph_server_exports_protect(struct amph_server_exports *ex, con
         size_t len = strcspn(names, ":");
         size_t bare = len;
         bool known = len == 0;
+
         while (bare > 0 && names[bare - 1] == '/')
             bare--;
+
         for (size_t i = 0; i < ex->n && len; i++)
             if (ex->item[i].name_len == bare && memcmp(ex->item[i].name, names, bare) == 0)
                 known = ex->item[i].readonly = true;
+
         if (!known) {
             amph_error("IOFWD_READONLY: \"%.*s\" is none of the paths of IOFWD_PREFIX", (int)len,
                        names);
             return AMPH_ERR_ARG;
         }
+
         names += len + (names[len] == ':');
     }
+
     return AMPH_OK;
 }
 
@@ -128,6 +147,7 @@ void amph_server_exports_close(struct amph_server_exports *ex)
         free(ex->item[i].name);
         free(ex->item[i].dir);
     }
+
     free(ex->item);
     memset(ex, 0, sizeof *ex);
 }
@@ -138,16 +158,19 @@ static const struct amph_server_export *export_of(const struct amph_server_expor
 {
     const struct amph_server_export *best = NULL;
     size_t best_len = 0;
+
     for (size_t i = 0; i < ex->n; i++) {
         const struct amph_server_export *e = &ex->item[i];
         size_t len = own ? e->dir_len : e->name_len;
         const char *rest = below(path, own ? e->dir : e->name, len);
+
         if (rest && (!best || len > best_len)) {
             best = e;
             best_len = len;
             *rest_p = rest;
         }
     }
+
     return best;
 }
 
@@ -158,14 +181,18 @@ static const struct amph_server_export *export_at(const struct amph_server_expor
                                                   const char *at, bool above)
 {
     size_t n = strlen(at);
+
     while (n > 0 && at[n - 1] == '/')
         n--;
+
     for (size_t i = 0; i < ex->n && e->outer && n > 0; i++) {
         const struct amph_server_export *o = &ex->item[i];
         const char *rest = o->name_len > e->name_len ? below(o->name, e->name, e->name_len) : NULL;
+
         if (rest && strncmp(rest, at, n) == 0 && (rest[n] == 0 || (above && rest[n] == '/')))
             return o;
     }
+
     return NULL;
 }
 
@@ -180,16 +207,19 @@ static const struct amph_server_export *export_around(const struct amph_server_e
                                                       const char **at_p)
 {
     const struct amph_server_export *best = NULL;
+
     for (size_t i = 0; i < ex->n; i++) {
         const struct amph_server_export *o = &ex->item[i];
         const char *rest = o->outer && o->name_len < e->name_len
                                ? below(e->name, o->name, o->name_len)
                                : NULL;
+
         if (rest && (!best || o->name_len > best->name_len)) {
             best = o;
             *at_p = rest;
         }
     }
+
     return best;
 }
 
@@ -203,22 +233,27 @@ int amph_server_path_find(const struct amph_server_exports *ex,
     pl->buf[0] = 0;
     if (strlen(path) >= PATH_MAX)
         return ENAMETOOLONG;
+
     if (dir_export && path[0] != '/') {
         pl->export = dir_export;
         pl->base = dir_fd;
         pl->rel = path[0] ? path : ".";
         return 0;
     }
+
     if (!path[0])
         return ENOENT;
+
     pl->export = export_of(ex, path, false, &pl->rel);
     if (!pl->export) {
         pl->reason = "the path lies under no directory that this server exports";
         return EACCES;
     }
+
     pl->base = pl->export->fd;
     if (!pl->rel[0])
         pl->rel = ".";
+
     return 0;
 }
 
@@ -244,20 +279,27 @@ static int follow(struct amph_server_path *pl, struct walk *wk, const char *targ
 {
     char next[2 * PATH_MAX];
     const char *from = target;
+
     if (++wk->links > LINKS_MOST)
         return -ELOOP;
+
     if (target[0] == '/') {
         const struct amph_server_export *e = export_of(wk->all, target, false, &from);
+
         if (!e)
             e = export_of(wk->all, target, true, &from);
+
         if (!e)
             return refuse(pl);
+
         wk->export = e;
         wk->done[0] = 0;
     }
+
     int n = snprintf(next, sizeof next, "%s%s%s", from, rest[0] ? "/" : "", rest);
     if (n < 0 || (size_t)n >= sizeof next)
         return -ELOOP; /* it leads to itself and further */
+
     memcpy(wk->todo, next, (size_t)n + 1);
     return 0;
 }
@@ -270,35 +312,46 @@ static int step(struct amph_server_path *pl, struct walk *wk, const char *part, 
     char at[PATH_MAX], target[PATH_MAX];
     struct stat st;
     int n = snprintf(at, sizeof at, "%s%s%s", wk->done, wk->done[0] ? "/" : "", part);
+
     if (n < 0 || (size_t)n >= sizeof at)
         return -ENAMETOOLONG;
+
     const struct amph_server_export *other = export_at(wk->all, wk->export, at, false);
+
     if (other) {
         wk->export = other;
         wk->done[0] = 0;
         return 0;
     }
+
     int fd = amph_server_open_beneath(wk->export->fd, at, O_PATH | O_NOFOLLOW, 0,
                                       RESOLVE_NO_SYMLINKS);
+
     if (fd == -ENOENT && !rest[0]) {
         memcpy(wk->done, at, (size_t)n + 1);
         return 1;
     }
+
     if (fd < 0)
         return fd == -EXDEV ? refuse(pl) : fd;
+
     int err = fstat(fd, &st) == 0 ? 0 : -errno;
     ssize_t len = 0;
+
     if (!err && S_ISLNK(st.st_mode) && follow_it) {
         len = readlinkat(fd, "", target, sizeof target - 1);
         err = len < 0 ? -errno : 0;
     }
+
     close(fd);
     if (err)
         return err;
+
     if (len > 0) {
         target[len] = 0;
         return follow(pl, wk, target, rest);
     }
+
     memcpy(wk->done, at, (size_t)n + 1);
     return 0;
 }
@@ -318,8 +371,10 @@ static int is_directory(const struct walk *wk)
     int fd = wk->done[0] ? amph_server_open_beneath(wk->export->fd, wk->done, O_PATH | O_DIRECTORY,
                                                     0, RESOLVE_NO_SYMLINKS)
                          : -1;
+
     if (fd >= 0)
         close(fd);
+
     return wk->done[0] && fd < 0 ? fd : 0;
 }
 
@@ -328,16 +383,21 @@ static int climb(struct amph_server_path *pl, struct walk *wk)
     if (!wk->done[0]) {
         const char *at;
         const struct amph_server_export *around = export_around(wk->all, wk->export, &at);
+
         if (!around)
             return refuse(pl);
+
         wk->export = around;
         snprintf(wk->done, sizeof wk->done, "%s", at);
     }
+
     char *slash = strrchr(wk->done, '/');
+
     if (slash)
         *slash = 0;
     else
         wk->done[0] = 0;
+
     return 0;
 }
 
@@ -345,14 +405,19 @@ static int climb(struct amph_server_path *pl, struct walk *wk)
 static int place_of(struct amph_server_path *pl, struct walk *wk, int dir)
 {
     char link[64], path[PATH_MAX];
+
     snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+
     ssize_t n = readlink(link, path, sizeof path - 1);
     if (n < 0)
         return -errno;
+
     path[n] = 0;
+
     const char *rest = below(path, pl->export->dir, pl->export->dir_len);
     if (!rest)
         return refuse(pl);
+
     memcpy(wk->done, rest, strlen(rest) + 1);
     return 0;
 }
@@ -368,6 +433,7 @@ static int start_of(struct amph_server_path *pl, struct walk *wk)
 {
     if (pl->base == pl->export->fd)
         return 0;
+
     return is_removed(pl->base) ? -ENOENT : place_of(pl, wk, pl->base);
 }
 
@@ -376,10 +442,13 @@ static int start_of(struct amph_server_path *pl, struct walk *wk)
 static int keep_last(struct walk *wk, const char *part, size_t n)
 {
     size_t len = strlen(wk->done);
+
     if (len + n + 2 > sizeof wk->done)
         return -ENAMETOOLONG;
+
     if (len)
         wk->done[len++] = '/';
+
     memcpy(wk->done + len, part, n);
     wk->done[len + n] = 0;
     return 0;
@@ -397,48 +466,62 @@ enum follow {
 static int walk(struct amph_server_path *pl, enum follow last)
 {
     struct walk *wk = calloc(1, sizeof *wk);
+
     if (!wk)
         return -ENOMEM;
+
     wk->all = pl->all;
     wk->export = pl->export;
     memcpy(wk->todo, pl->rel, strlen(pl->rel) + 1);
+
     int err = start_of(pl, wk);
     bool slash = pl->rel[0] && pl->rel[strlen(pl->rel) - 1] == '/';
+
     while (err == 0) {
         char part[NAME_MAX + 2], rest[2 * PATH_MAX];
         const char *at = wk->todo + strspn(wk->todo, "/");
         size_t n = strcspn(at, "/");
+
         if (n == 0)
             break;
+
         if ((last == FOLLOW_WAY || n > NAME_MAX) && !at[n + strspn(at + n, "/")] && !dots(at)) {
             err = keep_last(wk, at, n);
             break;
         }
+
         if (n > NAME_MAX) {
             int fd = amph_server_open_beneath(wk->export->fd, wk->done[0] ? wk->done : ".",
                                               O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+
             /* that it is to be looked for in no directory counts more */
             err = fd < 0 ? fd : -ENAMETOOLONG;
             if (fd >= 0)
                 close(fd);
+
             break;
         }
+
         memcpy(part, at, n);
         part[n] = 0;
         at += n;
         at += strspn(at, "/");
         memcpy(rest, at, strlen(at) + 1);
         memcpy(wk->todo, rest, strlen(rest) + 1);
+
         bool up = strcmp(part, "..") == 0;
         bool here = strcmp(part, ".") == 0;
+
         if (up || here)
             err = is_directory(wk);
+
         if (up && !err)
             err = climb(pl, wk);
         else if (!up && !here)
             err = step(pl, wk, part, rest,
                        rest[0] || last == FOLLOW_ALL || (last == FOLLOW_SLASH && slash));
     }
+
     if (err >= 0) {
         pl->export = wk->export;
         pl->base = wk->export->fd;
@@ -448,6 +531,7 @@ static int walk(struct amph_server_path *pl, enum follow last)
         pl->walked = true;
         err = 0;
     }
+
     free(wk);
     return err;
 }
@@ -458,8 +542,10 @@ static int walk(struct amph_server_path *pl, enum follow last)
 static const char *after_dots(const char *rel, bool up)
 {
     const char *dot = dots(rel);
+
     if (!dot || (dot[1] != 0) != up)
         return NULL;
+
     rel += strlen(dot);
     return rel + strspn(rel, "/");
 }
@@ -477,15 +563,19 @@ static bool is_inside(const struct amph_server_path *pl, int dir)
     int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     bool inside = false;
     bool top = at < 0;
+
     while (!inside && !top) {
         int up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
         inside = is_same(at, pl->export->fd);
         top = up < 0 || is_same(at, up);
         close(at);
         at = up;
     }
+
     if (at >= 0)
         close(at);
+
     return inside;
 }
 
@@ -500,33 +590,44 @@ static int open_climbing(struct amph_server_path *pl, const char *rel, int flags
     bool nameless = wk && pl->base != pl->export->fd &&
                     (is_removed(pl->base) || place_of(pl, wk, pl->base) == -ENAMETOOLONG);
     int dir = pl->base;
+
     free(wk);
     for (const char *next; nameless && (next = after_dots(rel, false)) != NULL;)
         rel = next;
+
     if (!nameless || !after_dots(rel, true))
         return -EXDEV;
+
     for (const char *next;
          (next = after_dots(rel, true)) != NULL || (next = after_dots(rel, false)) != NULL;
          rel = next) {
         int up = rel[1] == '.' ? openat(dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : dir;
         int err = errno;
+
         if (up != dir && dir != pl->base)
             close(dir);
+
         if (up < 0)
             return -err;
+
         dir = up;
     }
+
     int fd = is_inside(pl, dir) ? 0 : refuse(pl);
+
     if (fd == 0) {
         struct amph_server_path from = *pl;
+
         from.base = dir;
         from.rel = rel[0] ? rel : ".";
         fd = amph_server_path_open(&from, flags, mode);
         pl->reason = from.reason;
         pl->export = from.export;
     }
+
     if (dir != pl->base)
         close(dir);
+
     return fd;
 }
 
@@ -535,10 +636,14 @@ static int open_climbing(struct amph_server_path *pl, const char *rel, int flags
 static int open_again(const struct amph_server_path *pl, int flags, mode_t mode)
 {
     char link[64];
+
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         return -EEXIST;
+
     snprintf(link, sizeof link, "/proc/self/fd/%d", pl->base);
+
     int fd = open(link, (flags & ~(O_CREAT | O_NOFOLLOW)) | O_CLOEXEC, mode & 07777);
+
     return fd < 0 ? -errno : fd;
 }
 
@@ -552,15 +657,18 @@ void amph_server_path_reopen(struct amph_server_path *pl)
 static bool leads_straight(const struct amph_server_path *pl)
 {
     char part[PATH_MAX];
+
     for (const char *at = pl->rel, *end; *at && strcmp(pl->rel, ".") != 0;
          at = end + strspn(end, "/")) {
         end = at + strcspn(at, "/");
         if (dots(at) || (end[0] == '/' && end[1] == '/'))
             return false;
+
         snprintf(part, sizeof part, "%.*s", (int)(end - pl->rel), pl->rel);
         if (export_at(pl->all, pl->export, part, false))
             return false;
     }
+
     return pl->base == pl->export->fd;
 }
 
@@ -570,9 +678,11 @@ static int open_unwalked(const struct amph_server_path *pl, const char *rel, int
 {
     if (!pl->export->outer)
         return amph_server_open_beneath(pl->base, rel, flags, mode, 0);
+
     int fd = leads_straight(pl)
                  ? amph_server_open_beneath(pl->base, rel, flags, mode, RESOLVE_NO_SYMLINKS)
                  : -EXDEV;
+
     return fd == -ELOOP ? -EXDEV : fd;
 }
 
@@ -585,21 +695,27 @@ int amph_server_path_open(struct amph_server_path *pl, int flags, mode_t mode)
 {
     if (!pl->rel[0])
         return open_again(pl, flags, mode);
+
     int fd = pl->walked
                  ? amph_server_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS)
                  : open_unwalked(pl, pl->rel, flags, mode);
+
     if (fd != -EXDEV || pl->walked)
         return fd == -EXDEV ? refuse(pl) : fd;
+
     fd = open_climbing(pl, pl->rel, flags, mode);
     if (fd != -EXDEV)
         return fd;
+
     const struct amph_server_export *began = pl->export;
     bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
     int err = walk(pl, itself ? FOLLOW_SLASH : FOLLOW_ALL);
+
     if (err)
         return err;
     if (pl->export != began && pl->export->readonly && changes(flags))
         return -EXDEV;
+
     /* A link put there since then is not followed. */
     fd = amph_server_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS);
     return fd == -EXDEV ? refuse(pl) : fd;
@@ -610,17 +726,23 @@ static int split(const struct amph_server_path *pl, char *parent, size_t room, c
 {
     const char *rel = pl->rel;
     const char *end = rel + strlen(rel);
+
     while (end > rel && end[-1] == '/')
         end--;
+
     const char *last = end;
+
     while (last > rel && last[-1] != '/')
         last--;
+
     size_t n = (size_t)(last - rel);
     if (n >= room)
         return ENAMETOOLONG;
+
     memcpy(parent, rel, n);
     parent[n] = 0;
     *last_p = last;
+
     return 0;
 }
 
@@ -629,21 +751,28 @@ static int split(const struct amph_server_path *pl, char *parent, size_t room, c
 static int walk_to_parent(struct amph_server_path *pl, char *parent)
 {
     pl->rel = parent;
+
     int err = walk(pl, FOLLOW_ALL);
+
     pl->rel = pl->buf;
+
     int fd = err ? err
                  : amph_server_open_beneath(pl->base, pl->rel, O_PATH | O_DIRECTORY, 0,
                                             RESOLVE_NO_SYMLINKS);
+
     return fd == -EXDEV ? refuse(pl) : fd;
 }
 
 int amph_server_path_parent(struct amph_server_path *pl, const char **last_p)
 {
     char parent[PATH_MAX];
+
     for (;;) {
         int err = split(pl, parent, sizeof parent, last_p);
+
         if (err)
             return -err;
+
         /* The calls that come next all refuse "." and ".." as a last part without looking it up,
          * each with its own errno; only the export's parent is out of reach. */
         const char *refused = dots(*last_p);
@@ -651,21 +780,26 @@ int amph_server_path_parent(struct amph_server_path *pl, const char **last_p)
         bool by_hand = up ? pl->base == pl->export->fd
                           : !refused && !pl->walked && pl->export->outer && !leads_straight(pl);
         int fd = by_hand && !parent[0] ? -EXDEV : pl->base;
+
         if (parent[0])
             fd = pl->walked ? amph_server_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0,
                                                        RESOLVE_NO_SYMLINKS)
                             : open_unwalked(pl, parent, O_PATH | O_DIRECTORY, 0);
+
         if (fd != -EXDEV)
             return fd;
         if (pl->walked)
             return refuse(pl);
+
         if (refused && parent[0])
             *last_p = refused;
+
         fd = parent[0] ? open_climbing(pl, parent, O_PATH | O_DIRECTORY, 0) : -EXDEV;
         if (fd != -EXDEV)
             return fd;
         if (refused && parent[0])
             return walk_to_parent(pl, parent);
+
         err = walk(pl, FOLLOW_WAY);
         if (err)
             return err;

@@ -29,14 +29,19 @@ static int wait_for(const struct amph_server_request *rq, const struct amph_serv
     struct pollfd p[2] = { { .fd = h->fd, .events = events },
                            { .fd = rq->door, .events = POLLRDHUP } };
     sigset_t others;
+
     sigfillset(&others);
     sigdelset(&others, AMPH_SERVER_WAKE_SIGNAL);
+
     int n;
+
     do
         n = atomic_load(&rq->unwanted) ? 0 : ppoll(p, 2, at_once ? &none : NULL, &others);
+
     while (n < 0 && errno == EINTR);
     if (atomic_load(&rq->unwanted))
         return EINTR;
+
     return n < 0 ? errno : p[1].revents ? EIO : 0;
 }
 
@@ -47,15 +52,20 @@ static int move(struct amph_server_request *rq, struct amph_server_handle *h, st
     bool waits = !h->nonblock && !(rq->bulk.rwf & RWF_NOWAIT);
     bool at_once = true;
     int err;
+
     while (!(err = wait_for(rq, h, writes ? POLLOUT : POLLIN, at_once))) {
         ssize_t n = writes ? pwritev2(h->fd, &v, 1, -1, rq->bulk.rwf)
                            : preadv2(h->fd, &v, 1, -1, rq->bulk.rwf);
+
         if (n >= 0)
             *done_p = (size_t)n;
+
         if (n >= 0 || errno != EAGAIN || !waits)
             return n < 0 ? errno : 0;
+
         at_once = false;
     }
+
     return err;
 }
 
@@ -73,10 +83,12 @@ int amph_server_fifo_write(struct amph_server_request *rq, struct amph_server_ha
     size_t n = 0;
     bool whole = !h->nonblock;
     int err;
+
     do {
         err = move(rq, h, (struct iovec){ (char *)data + done, len - done }, &n);
         done += err ? 0 : n;
     } while (!err && whole && n && done < len);
+
     *done_p = done;
     return done ? 0 : err;
 }

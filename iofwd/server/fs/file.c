@@ -31,6 +31,7 @@ static int count(ssize_t n, size_t *out)
 {
     if (n < 0)
         return errno;
+
     *out = (size_t)n;
     return 0;
 }
@@ -80,6 +81,7 @@ int amph_server_do_close(struct amph_server_request *rq, struct amph_server_args
 {
     if (!amph_server_handle_held_by(rq->peer, a->file))
         return EBADF;
+
     amph_server_handle_drop(rq->server, rq->peer, a->file);
     return 0;
 }
@@ -113,6 +115,7 @@ static int moved(struct amph_server_request *rq, struct amph_server_handle *h, b
     if (!err && h->regular /* a FIFO has no offset, and its calls run beside each other */ &&
         (whole || (rq->bulk.flags & FWD_PIECE_FIRST)))
         h->moves++;
+
     rq->tells_moves = !err && (whole || (rq->bulk.flags & FWD_PIECE_TELL));
     rq->moves = h->moves;
     return err;
@@ -125,16 +128,20 @@ static int do_read(struct amph_server_request *rq, struct amph_server_args_read 
         a->buf_len = 0;
         return 0;
     }
+
     if (a->file->fifo)
         return amph_server_fifo_read(rq, a->file, a->buf, a->buf_cap, &a->buf_len);
+
     ssize_t n;
     if (amph_server_readers_read(rq, a->file, a->buf, a->buf_cap, -1, &n))
         return count_or_error(n, &a->buf_len);
+
     if (rq->bulk.rwf)
         return read_by(rq,
                        &(struct amph_server_args_pread){
                            .file = a->file, .buf = a->buf, .buf_cap = a->buf_cap },
                        -1, &a->buf_len);
+
     return count(MOVE(read(a->file->fd, a->buf, a->buf_cap), a->buf, a->buf_cap, -1), &a->buf_len);
 }
 
@@ -149,11 +156,13 @@ static int do_write(struct amph_server_request *rq, struct amph_server_args_writ
         return amph_server_fifo_write(rq, a->file, a->data, a->data_len, &a->done);
     if (a->file->gather)
         return amph_server_append(rq, a->file, a->data, a->data_len, &a->done);
+
     if (rq->bulk.rwf)
         return write_by(rq,
                         &(struct amph_server_args_pwrite){
                             .file = a->file, .data = a->data, .data_len = a->data_len },
                         -1, &a->done);
+
     return count(MOVE(write(a->file->fd, a->data, a->data_len), a->data, a->data_len, -1),
                  &a->done);
 }
@@ -166,10 +175,12 @@ int amph_server_do_write(struct amph_server_request *rq, struct amph_server_args
 int amph_server_do_pread(struct amph_server_request *rq, struct amph_server_args_pread *a)
 {
     ssize_t n;
+
     if (a->off >= 0 && amph_server_readers_read(rq, a->file, a->buf, a->buf_cap, a->off, &n))
         return count_or_error(n, &a->buf_len);
     if (rq->bulk.rwf)
         return read_by(rq, a, a->off, &a->buf_len);
+
     return count(MOVE(pread(a->file->fd, a->buf, a->buf_cap, a->off), a->buf, a->buf_cap, a->off),
                  &a->buf_len);
 }
@@ -182,6 +193,7 @@ int amph_server_do_pwrite(struct amph_server_request *rq, struct amph_server_arg
         return amph_server_append(rq, a->file, a->data, a->data_len, &a->done);
     if (rq->bulk.rwf)
         return write_by(rq, a, a->off, &a->done);
+
     return count(
         MOVE(pwrite(a->file->fd, a->data, a->data_len, a->off), a->data, a->data_len, a->off),
         &a->done);
@@ -209,25 +221,30 @@ int amph_server_do_takeread(struct amph_server_request *rq, struct amph_server_a
 {
     struct stat st;
     int flags = fcntl(a->file->fd, F_GETFL);
+
     if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY)
         return EBADF;
     if (!a->file->regular || fstat(a->file->fd, &st) != 0 ||
         (a->pos = lseek(a->file->fd, 0, SEEK_CUR)) < 0)
         return EOPNOTSUPP;
+
     a->count = a->pos < st.st_size ? (size_t)(st.st_size - a->pos) : 0;
     if (a->want < a->count)
         a->count = a->want;
+
     return outcome(lseek(a->file->fd, a->pos + (off_t)a->count, SEEK_SET));
 }
 
 int amph_server_do_takewrite(struct amph_server_request *rq, struct amph_server_args_takewrite *a)
 {
     int flags = fcntl(a->file->fd, F_GETFL);
+
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
         return EBADF;
     if (!a->file->regular || (flags & O_APPEND) || (a->pos = lseek(a->file->fd, 0, SEEK_CUR)) < 0 ||
         lseek(a->file->fd, (off_t)((uint64_t)a->pos + a->want), SEEK_SET) < 0)
         return EOPNOTSUPP;
+
     return 0;
 }
 
@@ -260,6 +277,7 @@ static int marks_ioctl(const struct amph_server_handle *h, bool set, size_t whic
                          .fsx_cowextsize = word[4] };
     int one = (int)word[0];
     int r;
+
     *n_p = which == FWD_INODE_FLAGS_EXTENDED ? FWD_INODE_FLAGS_MAX : 1;
     if (which == FWD_INODE_FLAGS_PIPE_SIZE)
         r = one = fcntl(h->fd, set ? F_SETPIPE_SZ : F_GETPIPE_SZ, one);
@@ -268,6 +286,7 @@ static int marks_ioctl(const struct amph_server_handle *h, bool set, size_t whic
                   which == FWD_INODE_FLAGS_EXTENDED ? (void *)&x : &one);
     else
         return ENOTTY;
+
     if (which == FWD_INODE_FLAGS_EXTENDED)
         memcpy(word,
                (uint32_t[]){ x.fsx_xflags, x.fsx_extsize, x.fsx_nextents, x.fsx_projid,
@@ -275,6 +294,7 @@ static int marks_ioctl(const struct amph_server_handle *h, bool set, size_t whic
                FWD_INODE_FLAGS_MAX * sizeof *word);
     else
         word[0] = (uint32_t)one;
+
     return outcome(r);
 }
 
@@ -283,11 +303,14 @@ int amph_server_do_getmarks(struct amph_server_request *rq, struct amph_server_a
     uint32_t word[FWD_INODE_FLAGS_MAX] = { 0 };
     size_t n;
     int err = marks_ioctl(a->file, false, a->which, word, &n);
+
     if (!err && a->marks_cap < n * FWD_INODE_FLAG_BYTES)
         return ERANGE;
+
     a->marks_len = err ? 0 : n * FWD_INODE_FLAG_BYTES;
     for (size_t i = 0; i < n && !err; i++)
         amph_fwd_inode_flag_put(a->marks, i, word[i]);
+
     return err;
 }
 
@@ -295,8 +318,10 @@ int amph_server_do_setmarks(struct amph_server_request *rq, struct amph_server_a
 {
     uint32_t word[FWD_INODE_FLAGS_MAX] = { 0 };
     size_t n;
+
     for (size_t i = 0; i < FWD_INODE_FLAGS_MAX && i < a->marks_len / FWD_INODE_FLAG_BYTES; i++)
         word[i] = amph_fwd_inode_flag_get(a->marks, i);
+
     return marks_ioctl(a->file, true, a->which, word, &n);
 }
 
@@ -345,8 +370,10 @@ int amph_server_do_getdents(struct amph_server_request *rq, struct amph_server_a
 int amph_server_do_fstatfs(struct amph_server_request *rq, struct amph_server_args_fstatfs *a)
 {
     int err = outcome(fstatfs(a->file->fd, &a->fs));
+
     if (a->file->export && a->file->export->readonly)
         a->fs.f_flags |= ST_RDONLY;
+
     return err;
 }
 
@@ -360,6 +387,7 @@ int amph_server_do_getflags(struct amph_server_request *rq, struct amph_server_a
     a->flags = fcntl(a->file->fd, F_GETFL);
     if (a->flags < 0)
         return errno;
+
     a->flags = amph_server_direct_flags(a->file, (a->flags & ~O_NONBLOCK) |
                                                      (a->file->nonblock ? O_NONBLOCK : 0));
     return 0;
@@ -369,9 +397,11 @@ int amph_server_do_setflags(struct amph_server_request *rq, struct amph_server_a
 {
     if (fcntl(a->file->fd, F_SETFL, a->flags | (a->file->fifo ? O_NONBLOCK : 0)) < 0)
         return errno;
+
     a->file->nonblock = a->flags & O_NONBLOCK;
     a->file->append = a->flags & O_APPEND;
     amph_server_direct_open(a->file, a->flags);
+
     return 0;
 }
 
@@ -383,22 +413,29 @@ int amph_server_do_nameof(struct amph_server_request *rq, struct amph_server_arg
     const struct amph_server_export *e = a->file->export;
     char link[40], path[PATH_MAX];
     struct stat here, there;
+
     snprintf(link, sizeof link, "/proc/self/fd/%d", a->file->fd);
+
     ssize_t n = readlink(link, path, sizeof path - 1);
     if (n < 0)
         return errno;
+
     path[n] = 0;
     if (!e || strncmp(path, e->dir, e->dir_len) != 0 ||
         (path[e->dir_len] && path[e->dir_len] != '/'))
         return ENOENT;
+
     if (n >= (ssize_t)sizeof gone - 1 && strcmp(path + n - (sizeof gone - 1), gone) == 0 &&
         (fstat(a->file->fd, &here) != 0 || lstat(path, &there) != 0 ||
          here.st_ino != there.st_ino || here.st_dev != there.st_dev))
         return ENOENT;
+
     const char *rest = path + e->dir_len;
+
     a->name_len = e->name_len + strlen(rest);
     if (a->name_len > a->name_cap)
         return ERANGE;
+
     memcpy(a->name, e->name, e->name_len);
     memcpy((char *)a->name + e->name_len, rest, strlen(rest));
     return 0;
@@ -410,11 +447,14 @@ static int set_lock(struct amph_server_request *rq, struct amph_server_handle *h
                     const struct flock *lock)
 {
     struct flock l = *lock;
+
     l.l_pid = 0;
     if (l.l_type == F_UNLCK)
         rq->server->locks_changed = true;
+
     if (fcntl(h->fd, F_OFD_SETLK, &l) == 0)
         return 0;
+
     return errno == EACCES ? EAGAIN : errno;
 }
 
@@ -426,6 +466,7 @@ int amph_server_do_setlock(struct amph_server_request *rq, struct amph_server_ar
 int amph_server_do_waitlock(struct amph_server_request *rq, struct amph_server_args_waitlock *a)
 {
     int err = set_lock(rq, a->file, &a->lock);
+
     rq->again = err == EAGAIN;
     return err;
 }
@@ -436,11 +477,13 @@ int amph_server_do_getlock(struct amph_server_request *rq, struct amph_server_ar
     a->got.l_pid = 0;
     if (fcntl(a->file->fd, F_OFD_GETLK, &a->got) < 0)
         return errno;
+
     (void)amph_server_lock_owner(a->file->fd, &a->got);
     if (a->got.l_type == F_UNLCK) {
         a->got = a->lock;
         a->got.l_type = F_UNLCK;
     }
+
     return 0;
 }
 
@@ -448,8 +491,10 @@ int amph_server_do_flock(struct amph_server_request *rq, struct amph_server_args
 {
     if (a->op & LOCK_UN)
         rq->server->locks_changed = true;
+
     if (flock(a->file->fd, a->op | (a->op & LOCK_UN ? 0 : LOCK_NB)) == 0)
         return 0;
+
     rq->again = errno == EWOULDBLOCK && !(a->op & LOCK_NB);
     return errno;
 }

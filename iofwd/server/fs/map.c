@@ -20,12 +20,16 @@ static uint64_t kernel_id(void)
     int fd = id ? -1 : open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
     uint64_t h = UINT64_C(0xcbf29ce484222325);
+
     for (ssize_t i = 0; i < n; i++)
         h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+
     if (fd >= 0)
         close(fd);
+
     if (!id)
         id = h;
+
     return id;
 }
 
@@ -56,14 +60,17 @@ static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
 {
     int64_t end = MARKS_AT + MARKS_BYTES;
     int64_t byte = MARKS_AT + (int64_t)(((uint64_t)space ^ kernel_id()) % (uint64_t)MARKS_BYTES);
+
     if (h->map_space == space)
         return false;
+
     for (int times = 0; times < 2; times++) /* another may be marking it at the same time */
         if (is_marked(h->fd, MARKS_AT, byte) || is_marked(h->fd, byte + 1, end) ||
             (times == 0 && !mark(h->fd, F_RDLCK, byte))) {
             mark(h->fd, F_UNLCK, byte);
             return true;
         }
+
     h->map_space = space;
     return false;
 }
@@ -73,17 +80,21 @@ static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
 int amph_server_do_sharemap(struct amph_server_request *rq, struct amph_server_args_sharemap *a)
 {
     struct statx st;
+
     if (!a->file->regular)
         return ENODEV;
     if (statx(a->file->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) != 0)
         return errno;
+
     bool born = st.stx_mask & STATX_BTIME;
     int n = snprintf(a->identity, a->identity_cap, "%x.%x.%" PRIx64 ".%" PRIx64 ".%x.%" PRIx64,
                      st.stx_dev_major, st.stx_dev_minor, (uint64_t)st.stx_ino,
                      born ? (uint64_t)st.stx_btime.tv_sec : 0, born ? st.stx_btime.tv_nsec : 0,
                      kernel_id());
+
     if (n < 0 || (size_t)n >= a->identity_cap)
         return ERANGE;
+
     a->identity_len = (size_t)n;
     a->elsewhere = a->space && mapped_elsewhere(a->file, a->space);
     return 0;
@@ -97,7 +108,9 @@ int amph_server_do_nextdata(struct amph_server_request *rq, struct amph_server_a
                       (a->end = lseek(a->file->fd, a->from, SEEK_HOLE)) < 0
                   ? errno
                   : 0;
+
     if (at >= 0 && lseek(a->file->fd, at, SEEK_SET) < 0 && !err)
         err = errno;
+
     return err;
 }

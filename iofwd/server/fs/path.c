@@ -28,6 +28,7 @@ static int find(struct amph_server_request *rq, const struct amph_server_handle 
 {
     int err = amph_server_path_find(&rq->server->exports, dir ? dir->export : NULL,
                                     dir ? dir->fd : -1, path, pl);
+
     rq->reason = pl->reason;
     rq->export = pl->export;
     return err;
@@ -37,6 +38,7 @@ static int writable(struct amph_server_request *rq, const struct amph_server_pat
 {
     if (!pl->export->readonly || !(rq->desc->flags & FWD_CALL_CHANGE))
         return 0;
+
     rq->reason = amph_server_readonly_text;
     return EROFS;
 }
@@ -46,6 +48,7 @@ static int reach(struct amph_server_request *rq, const struct amph_server_handle
                  const char *path, bool follow)
 {
     struct amph_server_path pl;
+
     if (dir && !path[0]) { /* the open file itself, which need not be a directory */
         int same = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
         pl.export = rq->export = dir->export;
@@ -54,16 +57,21 @@ static int reach(struct amph_server_request *rq, const struct amph_server_handle
             close(same);
         return refused ? -refused : same;
     }
+
     int err = find(rq, dir, path, &pl);
     if (err)
         return -err;
+
     int fd = amph_server_path_open(&pl, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
+
     rq->reason = pl.reason;
     rq->export = pl.export;
+
     if (fd >= 0 && (err = writable(rq, &pl)) != 0) {
         close(fd);
         return -err;
     }
+
     return fd;
 }
 
@@ -84,6 +92,7 @@ static int look_for_parent(struct amph_server_request *rq, const struct amph_ser
 {
     int err = find(rq, dir, path, pl);
     int fd = err ? -err : amph_server_path_parent(pl, last_p);
+
     rq->reason = pl->reason;
     return fd;
 }
@@ -94,10 +103,12 @@ static int reach_parent(struct amph_server_request *rq, const struct amph_server
 {
     int err;
     int fd = look_for_parent(rq, dir, path, pl, last_p);
+
     if (fd >= 0 && (err = writable(rq, pl)) != 0) {
         amph_server_path_put_parent(pl, fd);
         return -err;
     }
+
     return fd;
 }
 
@@ -115,14 +126,18 @@ static mode_t new_mode(mode_t mode)
 {
     static _Thread_local bool own;
     static _Thread_local mode_t has;
+
     mode_t mask = amph_fwd_mode_mask(mode);
     mode_t bits = mode & AMPH_FWD_MODE_BITS;
+
     if (!bits)
         return 0;
     if (!own && unshare(CLONE_FS) != 0)
         return bits & ~mask;
+
     if (!own || has != mask)
         umask(mask);
+
     own = true;
     has = mask;
     return bits;
@@ -133,11 +148,14 @@ static int wait_fifo(const struct amph_server_request *rq, int fd, int flags)
 {
     struct by_fd n;
     int waited;
+
     while ((waited = open(name_of(fd, &n),
                           (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC)) < 0 &&
            errno == EINTR && !atomic_load(&rq->unwanted))
         ;
+
     int err = errno;
+
     close(fd);
     return waited < 0 ? -err : waited;
 }
@@ -151,14 +169,17 @@ static int open_slowly(struct amph_server_request *rq, struct amph_server_path *
         rq->newfd = fd;
         return -EAGAIN;
     }
+
     rq->newfd = -1;
     amph_server_let_wake_signal_in(true);
+
     if (fd >= 0)
         fd = wait_fifo(rq, fd, a->flags);
     else
         while ((fd = amph_server_path_open(pl, a->flags | O_NOCTTY, new_mode(a->mode))) == -EINTR &&
                !atomic_load(&rq->unwanted))
             ;
+
     amph_server_let_wake_signal_in(false);
     return fd;
 }
@@ -172,30 +193,40 @@ static int open_readonly(struct amph_server_request *rq, struct amph_server_path
     bool reads = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC) &&
                  (flags & O_TMPFILE) != O_TMPFILE;
     bool fresh = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+
     if (reads && !(flags & O_CREAT))
         return 0;
+
     int fd = amph_server_path_open(
         pl, O_PATH | (flags & (O_NOFOLLOW | O_DIRECTORY)) | (fresh ? O_NOFOLLOW : 0), 0);
     bool kept = fd < 0 || fstat(fd, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+
     if (fd >= 0)
         close(fd);
     else if (fd != -ENOENT || !(flags & O_CREAT))
         return fd;
+
     if (!pl->export->readonly)
         return 0;
+
     if (fd == -ENOENT) {
         const char *last;
         int parent = amph_server_path_parent(pl, &last);
+
         if (parent < 0)
             return parent;
+
         amph_server_path_put_parent(pl, parent);
     }
+
     if (fd >= 0 && fresh)
         return -EEXIST;
+
     if (fd < 0 || (kept && !reads)) {
         rq->reason = amph_server_readonly_text;
         return -EROFS;
     }
+
     return 0;
 }
 
@@ -205,16 +236,22 @@ static int open_place(struct amph_server_request *rq, struct amph_server_path *p
                       const struct amph_server_args_open *a, int *fd_p)
 {
     bool path_only = a->flags & O_PATH;
+
     do {
         bool readonly = pl->export->readonly && !path_only;
         int refused = readonly ? open_readonly(rq, pl, a->flags) : 0;
+
         if (refused)
             return refused;
+
         readonly = readonly && pl->export->readonly;
+
         int flags = readonly ? a->flags & ~(O_CREAT | O_EXCL | O_TRUNC) : a->flags;
+
         *fd_p = amph_server_path_open(pl, path_only ? flags : flags | O_NONBLOCK | O_NOCTTY,
                                       new_mode(a->mode));
     } while (*fd_p == -EXDEV);
+
     return 0;
 }
 
@@ -226,24 +263,31 @@ static int open_quickly(struct amph_server_request *rq, struct amph_server_path 
     bool write_only = (a->flags & O_ACCMODE) == O_WRONLY;
     int fd;
     int err = open_place(rq, pl, a, &fd);
+
     if (err)
         return err;
+
     if (fd == -ENXIO && !nonblock && write_only)
         fd = open_slowly(rq, pl, -1, a);
+
     if (fd < 0)
         return fd;
+
     err = fstat(fd, st) != 0 ? errno : 0;
     if (!err && !path_only && pl->export->readonly && (a->flags & O_ACCMODE) != O_RDONLY &&
         S_ISREG(st->st_mode))
         err = EROFS; /* it was none of the kinds that may be written a moment ago */
+
     if (err) {
         close(fd);
         return -err;
     }
+
     if (nonblock || path_only || S_ISREG(st->st_mode) || S_ISDIR(st->st_mode))
         return fd;
     if (S_ISFIFO(st->st_mode) && (a->flags & O_ACCMODE) == O_RDONLY)
         return open_slowly(rq, pl, fd, a);
+
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     return fd;
 }
@@ -253,19 +297,25 @@ int amph_server_do_open(struct amph_server_request *rq, struct amph_server_args_
     struct amph_server_path pl;
     struct stat st = { .st_mode = S_IFIFO };
     int err = find(rq, a->path_dir, a->path, &pl);
+
     if (err)
         return err;
+
     if (a->path_dir && !a->path[0])
         amph_server_path_reopen(&pl);
+
     int fd = rq->newfd >= 0 ? open_slowly(rq, &pl, rq->newfd, a) : open_quickly(rq, &pl, a, &st);
+
     rq->reason = pl.reason;
     if (fd < 0)
         return -fd;
+
     rq->newfd = fd;
     rq->newfd_regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
     rq->newfd_fifo = S_ISFIFO(st.st_mode) && !(a->flags & O_PATH);
     rq->newfd_nonblock = a->flags & O_NONBLOCK;
     rq->export = pl.export;
+
     return 0;
 }
 
@@ -277,9 +327,11 @@ static bool stat_at_once(struct amph_server_request *rq, struct amph_server_args
                          int *err_p)
 {
     struct amph_server_path pl;
+
     if ((a->path_dir && !a->path[0]) || find(rq, a->path_dir, a->path, &pl) != 0 || !pl.rel[0] ||
         pl.rel[0] == '.' || strchr(pl.rel, '/') || pl.export->outer)
         return false;
+
     *err_p = outcome(fstatat(pl.base, pl.rel, &a->st, AT_SYMLINK_NOFOLLOW));
     return *err_p == ENOENT ||
            (!*err_p && (!S_ISLNK(a->st.st_mode) || (a->flags & AT_SYMLINK_NOFOLLOW)));
@@ -288,12 +340,16 @@ static bool stat_at_once(struct amph_server_request *rq, struct amph_server_args
 int amph_server_do_stat(struct amph_server_request *rq, struct amph_server_args_stat *a)
 {
     int done;
+
     if (stat_at_once(rq, a, &done))
         return done;
+
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
     if (fd < 0)
         return -fd;
+
     int err = outcome(fstat(fd, &a->st));
+
     close(fd);
     return err;
 }
@@ -301,9 +357,12 @@ int amph_server_do_stat(struct amph_server_request *rq, struct amph_server_args_
 int amph_server_do_statx(struct amph_server_request *rq, struct amph_server_args_statx *a)
 {
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+
     if (fd < 0)
         return -fd;
+
     int err = outcome(statx(fd, "", AT_EMPTY_PATH, (unsigned)a->mask, &a->stx));
+
     close(fd);
     return err;
 }
@@ -312,13 +371,17 @@ int amph_server_do_access(struct amph_server_request *rq, struct amph_server_arg
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+
     if (fd < 0)
         return -fd;
+
     int err = outcome(faccessat(AT_FDCWD, name_of(fd, &n), a->amode, a->flags & AT_EACCESS));
     struct stat st;
+
     if (!err && (a->amode & W_OK) && rq->export->readonly && fstat(fd, &st) == 0 &&
         (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
         err = EROFS;
+
     close(fd);
     return err;
 }
@@ -328,11 +391,15 @@ int amph_server_do_chmod(struct amph_server_request *rq, struct amph_server_args
     struct by_fd n;
     struct stat st;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+
     if (fd < 0)
         return -fd;
+
     int err = outcome(fstat(fd, &st));
+
     if (!err)
         err = S_ISLNK(st.st_mode) ? EOPNOTSUPP : outcome(chmod(name_of(fd, &n), a->mode & 07777));
+
     close(fd);
     return err;
 }
@@ -340,9 +407,12 @@ int amph_server_do_chmod(struct amph_server_request *rq, struct amph_server_args
 int amph_server_do_chown(struct amph_server_request *rq, struct amph_server_args_chown *a)
 {
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+
     if (fd < 0)
         return -fd;
+
     int err = outcome(fchownat(fd, "", a->uid, a->gid, AT_EMPTY_PATH));
+
     close(fd);
     return err;
 }
@@ -350,9 +420,12 @@ int amph_server_do_chown(struct amph_server_request *rq, struct amph_server_args
 int amph_server_do_utimens(struct amph_server_request *rq, struct amph_server_args_utimens *a)
 {
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+
     if (fd < 0)
         return -fd;
+
     int err = outcome(utimensat(fd, "", a->times, AT_EMPTY_PATH));
+
     close(fd);
     return err;
 }
@@ -361,9 +434,12 @@ int amph_server_do_truncate(struct amph_server_request *rq, struct amph_server_a
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, true);
+
     if (fd < 0)
         return -fd;
+
     int err = outcome(truncate(name_of(fd, &n), a->length));
+
     close(fd);
     return err;
 }
@@ -371,11 +447,15 @@ int amph_server_do_truncate(struct amph_server_request *rq, struct amph_server_a
 int amph_server_do_statfs(struct amph_server_request *rq, struct amph_server_args_statfs *a)
 {
     int fd = reach(rq, a->path_dir, a->path, true);
+
     if (fd < 0)
         return -fd;
+
     int err = outcome(fstatfs(fd, &a->fs));
+
     if (rq->export->readonly)
         a->fs.f_flags |= ST_RDONLY;
+
     close(fd);
     return err;
 }
@@ -384,10 +464,13 @@ int amph_server_do_getxattr(struct amph_server_request *rq, struct amph_server_a
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+
     if (fd < 0)
         return -fd;
+
     ssize_t len = getxattr(name_of(fd, &n), a->name, a->value, a->value_cap);
     int err = outcome(len);
+
     a->value_len = err ? 0 : (size_t)len;
     close(fd);
     return err;
@@ -397,10 +480,13 @@ int amph_server_do_listxattr(struct amph_server_request *rq, struct amph_server_
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+
     if (fd < 0)
         return -fd;
+
     ssize_t len = listxattr(name_of(fd, &n), a->names, a->names_cap);
     int err = outcome(len);
+
     a->names_len = err ? 0 : (size_t)len;
     close(fd);
     return err;
@@ -410,9 +496,12 @@ int amph_server_do_setxattr(struct amph_server_request *rq, struct amph_server_a
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+
     if (fd < 0)
         return -fd;
+
     int err = outcome(setxattr(name_of(fd, &n), a->name, a->value, a->value_len, a->how));
+
     close(fd);
     return err;
 }
@@ -422,9 +511,12 @@ int amph_server_do_removexattr(struct amph_server_request *rq,
 {
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
+
     if (fd < 0)
         return -fd;
+
     int err = outcome(removexattr(name_of(fd, &n), a->name));
+
     close(fd);
     return err;
 }
@@ -432,11 +524,15 @@ int amph_server_do_removexattr(struct amph_server_request *rq,
 int amph_server_do_readlink(struct amph_server_request *rq, struct amph_server_args_readlink *a)
 {
     int fd = reach(rq, a->path_dir, a->path, false);
+
     if (fd < 0)
         return -fd;
+
     ssize_t len = readlinkat(fd, "", a->target, a->target_cap);
+
     /* By descriptor, what is no link gives ENOENT; by path it is EINVAL. */
     int err = len < 0 ? (errno == ENOENT ? EINVAL : errno) : 0;
+
     a->target_len = err ? 0 : (size_t)len;
     close(fd);
     return err;
@@ -456,11 +552,15 @@ int amph_server_do_mkdir(struct amph_server_request *rq, struct amph_server_args
     struct amph_server_path pl;
     const char *last;
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+
     if (fd < 0)
         return -fd;
+
     int err = new_name(&pl);
+
     if (!err)
         err = outcome(mkdirat(fd, last, new_mode(a->mode) & 07777));
+
     amph_server_path_put_parent(&pl, fd);
     return err;
 }
@@ -470,11 +570,15 @@ int amph_server_do_mknod(struct amph_server_request *rq, struct amph_server_args
     struct amph_server_path pl;
     const char *last;
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+
     if (fd < 0)
         return -fd;
+
     int err = new_name(&pl);
+
     if (!err)
         err = outcome(mknodat(fd, last, new_mode(a->mode), a->dev));
+
     amph_server_path_put_parent(&pl, fd);
     return err;
 }
@@ -484,12 +588,16 @@ int amph_server_do_unlink(struct amph_server_request *rq, struct amph_server_arg
     struct amph_server_path pl;
     const char *last;
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+
     if (fd < 0)
         return -fd;
+
     bool dir = a->flags & AT_REMOVEDIR;
+
     /* The export itself stays, as a mount point would. */
     bool stays = (is_itself(last) && fd == pl.export->fd) || amph_server_path_is_export(&pl, true);
     int err = stays ? (dir ? EBUSY : EISDIR) : outcome(unlinkat(fd, last, dir ? AT_REMOVEDIR : 0));
+
     amph_server_path_put_parent(&pl, fd);
     return err;
 }
@@ -499,11 +607,15 @@ int amph_server_do_symlink(struct amph_server_request *rq, struct amph_server_ar
     struct amph_server_path pl;
     const char *last;
     int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+
     if (fd < 0)
         return -fd;
+
     int err = new_name(&pl);
+
     if (!err)
         err = outcome(symlinkat(a->target, fd, last));
+
     amph_server_path_put_parent(&pl, fd);
     return err;
 }
@@ -514,6 +626,7 @@ static int other_export(struct amph_server_request *rq, const struct amph_server
 {
     if (from->export == to->export)
         return 0;
+
     rq->reason = "the two paths lie in different exports";
     return EXDEV;
 }
@@ -522,21 +635,29 @@ int amph_server_do_rename(struct amph_server_request *rq, struct amph_server_arg
 {
     struct amph_server_path from, to;
     const char *from_last, *to_last;
+
     if ((a->flags & RENAME_EXCHANGE) && (a->flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)))
         return EINVAL;
+
     int from_fd = look_for_parent(rq, a->from_dir, a->from, &from, &from_last);
     if (from_fd < 0)
         return -from_fd;
+
     int to_fd = look_for_parent(rq, a->to_dir, a->to, &to, &to_last);
     int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
+
     if (!err)
         err = writable(rq, &from);
+
     if (!err && (amph_server_path_is_export(&from, true) || amph_server_path_is_export(&to, true)))
         err = EBUSY;
+
     if (!err)
         err = outcome(syscall(SYS_renameat2, from_fd, from_last, to_fd, to_last, a->flags));
+
     if (to_fd >= 0)
         amph_server_path_put_parent(&to, to_fd);
+
     amph_server_path_put_parent(&from, from_fd);
     return err;
 }
@@ -549,10 +670,12 @@ static int reach_source(struct amph_server_request *rq, const struct amph_server
     from->export = a->from_dir ? a->from_dir->export : NULL;
     if (a->from_dir && !a->from[0])
         return reach(rq, a->from_dir, "", true);
+
     int err = find(rq, a->from_dir, a->from, from);
     int fd = err ? -err
                  : amph_server_path_open(
                        from, O_PATH | (a->flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW), 0);
+
     rq->reason = from->reason;
     return fd;
 }
@@ -563,16 +686,22 @@ int amph_server_do_link(struct amph_server_request *rq, struct amph_server_args_
     struct by_fd n;
     const char *to_last;
     int from_fd = reach_source(rq, a, &from);
+
     if (from_fd < 0)
         return -from_fd;
+
     int to_fd = reach_parent(rq, a->to_dir, a->to, &to, &to_last);
     int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
+
     if (!err)
         err = new_name(&to);
+
     if (!err)
         err = outcome(linkat(AT_FDCWD, name_of(from_fd, &n), to_fd, to_last, AT_SYMLINK_FOLLOW));
+
     if (to_fd >= 0)
         amph_server_path_put_parent(&to, to_fd);
+
     close(from_fd);
     return err;
 }

@@ -30,6 +30,7 @@ static struct flock *lock_of(struct amph_server_request *rq)
     struct flock *l = rq->id == AMPH_FWD_PWAITLOCK  ? &rq->u.pwaitlock.lock
                       : rq->id == AMPH_FWD_PGETLOCK ? &rq->u.pgetlock.lock
                                                     : &rq->u.psetlock.lock;
+
     l->l_pid = 0;
     return l;
 }
@@ -39,20 +40,26 @@ static void *wait_for_lock(void *arg)
     struct amph_server_lock_waiter *w = arg;
     struct amph_server_locker *lk = w->locker;
     struct amph_server_request *rq = w->rq;
+
     amph_server_let_wake_signal_in(true);
     rq->error = fcntl(w->fd, F_SETLKW, lock_of(rq)) == 0 ? 0 : errno;
     amph_server_let_wake_signal_in(false);
     if (!rq->error)
         amph_server_held_note(lk, w->fd, lock_of(rq));
+
     pthread_mutex_lock(&lk->lock);
+
     struct amph_server_lock_waiter **at = &lk->waiters;
+
     while (*at != w)
         at = &(*at)->next;
+
     *at = w->next;
     amph_server_work_done(lk->server, rq);
     lk->nwaiters--; /* the agent may end from here on */
     pthread_mutex_unlock(&lk->lock);
     free(w);
+
     return NULL;
 }
 
@@ -60,17 +67,22 @@ static void *wait_for_lock(void *arg)
 static int begin_wait(struct amph_server_locker *lk, struct amph_server_request *rq, int fd)
 {
     struct amph_server_lock_waiter *w = malloc(sizeof *w);
+
     if (!w)
         return ENOLCK;
+
     *w = (struct amph_server_lock_waiter){ .locker = lk, .rq = rq, .fd = fd };
     pthread_mutex_lock(&lk->lock);
+
     int err = amph_thread_start(&w->thread, true, STACK_BYTES, wait_for_lock, w) ? ENOLCK : 0;
+
     if (!err) {
         w->next = lk->waiters;
         lk->waiters = w;
         lk->nwaiters++;
     } else
         free(w);
+
     pthread_mutex_unlock(&lk->lock);
     return err;
 }
@@ -84,27 +96,33 @@ static int find_lock(int fd, const struct flock *wanted, struct flock *got)
             return errno;
         if (amph_server_lock_owner(fd, got))
             break;
+
         sched_yield();
     }
+
     return 0;
 }
 
 static void run_call(struct amph_server_locker *lk, struct amph_server_request *rq, int fd)
 {
     struct flock *l = lock_of(rq);
+
     if (rq->id == AMPH_FWD_PGETLOCK) {
         rq->error = find_lock(fd, l, &rq->u.pgetlock.got);
     } else {
         rq->error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
         if (!rq->error)
             amph_server_held_note(lk, fd, l);
+
         if (rq->error == EAGAIN && rq->id == AMPH_FWD_PWAITLOCK) {
             int err = begin_wait(lk, rq, fd);
             if (!err)
                 return; /* the request is the waiting thread's, and may have been answered by now */
+
             rq->error = err;
         }
     }
+
     amph_server_work_done(lk->server, rq);
 }
 
@@ -112,31 +130,38 @@ static void take_order(struct amph_server_locker *lk, const struct amph_server_l
                        int fd)
 {
     struct amph_server_kept *k = amph_server_kept_find(lk->kept, o->handle);
+
     if (o->op == AMPH_SERVER_LOCK_CLOSE_INODE) {
         amph_server_held_close(lk, o->dev, o->ino);
         if (o->rq) {
             o->rq->error = 0;
             amph_server_work_done(lk->server, o->rq);
         }
+
         return;
     }
+
     if (o->op == AMPH_SERVER_LOCK_CANCEL) {
         pthread_mutex_lock(&lk->lock);
         for (struct amph_server_lock_waiter *w = lk->waiters; w; w = w->next)
             w->cancelled |= o->seq == AMPH_SERVER_EVERY_SEQ || w->rq->seq == o->seq;
+
         pthread_mutex_unlock(&lk->lock);
         return;
     }
+
     if (fd >= 0 && (k = malloc(sizeof *k)) != NULL) {
         *k = (struct amph_server_kept){
             .handle = o->handle, .dev = o->dev, .ino = o->ino, .fd = fd
         };
         amph_server_held_keep(lk, k);
     }
+
     if (k) {
         run_call(lk, o->rq, k->fd);
         return;
     }
+
     o->rq->error = ENOLCK;
     amph_server_work_done(lk->server, o->rq);
 }
@@ -146,12 +171,14 @@ static void take_order(struct amph_server_locker *lk, const struct amph_server_l
 static bool wake_cancelled(struct amph_server_locker *lk, bool all)
 {
     bool more = false;
+
     pthread_mutex_lock(&lk->lock);
     for (struct amph_server_lock_waiter *w = lk->waiters; w; w = w->next)
         if (all || w->cancelled) {
             pthread_kill(w->thread, AMPH_SERVER_WAKE_SIGNAL);
             more = true;
         }
+
     more |= all && lk->nwaiters;
     pthread_mutex_unlock(&lk->lock);
     return more;
@@ -164,16 +191,21 @@ static bool next_order(struct amph_server_locker *lk, struct amph_server_lock_or
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(int))];
     } control;
+
     struct iovec iov = { o, sizeof *o };
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
     };
     ssize_t n = syscall(SYS_recvmsg, lk->sock, &msg, MSG_CMSG_CLOEXEC); /* see kernel_close */
+
     (void)atomic_load_explicit(&lk->handed, memory_order_acquire);
+
     struct cmsghdr *c = n == (ssize_t)sizeof *o ? CMSG_FIRSTHDR(&msg) : NULL;
+
     *fd_p = -1;
     if (c && c->cmsg_type == SCM_RIGHTS)
         memcpy(fd_p, CMSG_DATA(c), sizeof *fd_p);
+
     return n == (ssize_t)sizeof *o;
 }
 
@@ -191,13 +223,17 @@ static void *agent(void *arg)
     int fd;
     bool works = leave_table(lk->sock);
     bool waking = false;
+
     lk->apart = works;
     sem_post(&lk->left);
+
     for (;;) {
         struct pollfd p = { .fd = lk->sock, .events = POLLIN };
+
         if (poll(&p, 1, waking ? 1 : -1) > 0) {
             if (!next_order(lk, &o, &fd))
                 break;
+
             if (works || o.op != AMPH_SERVER_LOCK_CALL)
                 take_order(lk, &o, fd);
             else {
@@ -205,20 +241,26 @@ static void *agent(void *arg)
                 amph_server_work_done(lk->server, o.rq);
             }
         }
+
         waking = wake_cancelled(lk, false);
     }
+
     while (wake_cancelled(lk, true))
         poll(NULL, 0, 1);
+
     amph_server_held_unlist(lk);
     amph_server_held_close_all(lk);
+
     if (atomic_load(&lk->dropped)) {
         atomic_fetch_add(&have_left, 1);
         atomic_fetch_sub(&leaving, 1);
     }
+
     amph_server_agent_close(lk->sock);
     pthread_mutex_destroy(&lk->lock);
     sem_destroy(&lk->left);
     free(lk);
+
     return NULL;
 }
 
@@ -233,9 +275,12 @@ void amph_server_agent_dismiss(struct amph_server_locker *lk)
     /* a client that goes at once: its agent may still need the server's table */
     while (sem_wait(&lk->left) != 0)
         ;
+
     if (lk->apart)
         close(lk->sock);
+
     int door = lk->door;
+
     atomic_fetch_add(&leaving, 1);
     atomic_store(&lk->dropped, true);
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);

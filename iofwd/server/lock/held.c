@@ -18,8 +18,10 @@ static bool range_of(int fd, const struct flock *l, struct amph_fwd_range *r)
 {
     struct stat st = { .st_size = 0 };
     int64_t base = l->l_whence == SEEK_CUR ? lseek(fd, 0, SEEK_CUR) : 0;
+
     if (base < 0 || (l->l_whence == SEEK_END && fstat(fd, &st) != 0))
         return false;
+
     base += st.st_size;
     r->from = base + l->l_start + (l->l_len < 0 ? l->l_len : 0);
     r->to = l->l_len < 0                                          ? base + l->l_start
@@ -27,6 +29,7 @@ static bool range_of(int fd, const struct flock *l, struct amph_fwd_range *r)
                                                                   : r->from + l->l_len;
     r->type = l->l_type;
     r->kind = 0;
+
     return true;
 }
 
@@ -34,6 +37,7 @@ static struct amph_server_kept *first_of(struct amph_server_kept *k, dev_t dev, 
 {
     while (k && (k->dev != dev || k->ino != ino))
         k = k->next;
+
     return k;
 }
 
@@ -41,12 +45,17 @@ void amph_server_held_note(struct amph_server_locker *lk, int fd, const struct f
 {
     struct amph_fwd_range r;
     struct stat st;
+
     if (fstat(fd, &st) != 0 || !range_of(fd, l, &r))
         return;
+
     pthread_mutex_lock(&agents_lock);
+
     struct amph_server_kept *k = first_of(lk->kept, st.st_dev, st.st_ino);
+
     if (k)
         amph_fwd_ranges_set(&k->held, r); /* without memory for it F_GETLK names the server */
+
     pthread_mutex_unlock(&agents_lock);
 }
 
@@ -54,10 +63,12 @@ static bool holds(const struct amph_server_locker *lk, dev_t dev, ino_t ino,
                   const struct amph_fwd_range *r)
 {
     const struct amph_server_kept *k = first_of(lk->kept, dev, ino);
+
     for (uint32_t i = 0; k && i < k->held.n; i++)
         if (k->held.item[i].type == r->type && k->held.item[i].from < r->to &&
             r->from < k->held.item[i].to)
             return true;
+
     return false;
 }
 
@@ -65,9 +76,11 @@ static bool holds(const struct amph_server_locker *lk, dev_t dev, ino_t ino,
 static uint32_t holder(dev_t dev, ino_t ino, const struct amph_fwd_range *r)
 {
     uint32_t pid = 0;
+
     pthread_mutex_lock(&agents_lock);
     for (const struct amph_server_locker *lk = agents; lk && !pid; lk = lk->next)
         pid = holds(lk, dev, ino, r) ? lk->pid : 0;
+
     pthread_mutex_unlock(&agents_lock);
     return pid;
 }
@@ -84,12 +97,16 @@ bool amph_server_lock_owner(int fd, struct flock *found)
 {
     struct amph_fwd_range r;
     struct stat st;
+
     if (found->l_type == F_UNLCK || found->l_pid != getpid() || fstat(fd, &st) != 0 ||
         !range_of(fd, found, &r))
         return true;
+
     uint32_t pid = holder(st.st_dev, st.st_ino, &r);
+
     if (pid)
         found->l_pid = (pid_t)pid;
+
     return pid;
 }
 
@@ -104,9 +121,12 @@ void amph_server_held_list(struct amph_server_locker *lk)
 void amph_server_held_unlist(struct amph_server_locker *lk)
 {
     pthread_mutex_lock(&agents_lock);
+
     struct amph_server_locker **at = &agents;
+
     while (*at != lk)
         at = &(*at)->next;
+
     *at = lk->next;
     pthread_mutex_unlock(&agents_lock);
 }
@@ -114,9 +134,12 @@ void amph_server_held_unlist(struct amph_server_locker *lk)
 void amph_server_held_keep(struct amph_server_locker *lk, struct amph_server_kept *k)
 {
     pthread_mutex_lock(&agents_lock);
+
     struct amph_server_kept **at = &lk->kept;
+
     while (*at)
         at = &(*at)->next;
+
     *at = k;
     pthread_mutex_unlock(&agents_lock);
 }
@@ -134,13 +157,16 @@ void amph_server_held_close(struct amph_server_locker *lk, dev_t dev, ino_t ino)
     pthread_mutex_lock(&agents_lock);
     for (struct amph_server_kept **at = &lk->kept; *at;) {
         struct amph_server_kept *k = *at;
+
         if (k->dev != dev || k->ino != ino) {
             at = &k->next;
             continue;
         }
+
         *at = k->next;
         close_kept(k);
     }
+
     pthread_mutex_unlock(&agents_lock);
 }
 
@@ -148,6 +174,7 @@ void amph_server_held_close_all(struct amph_server_locker *lk)
 {
     while (lk->kept) {
         struct amph_server_kept *k = lk->kept;
+
         lk->kept = k->next;
         close_kept(k);
     }

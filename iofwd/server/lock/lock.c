@@ -31,19 +31,24 @@ bool amph_server_lock_is(enum amph_fwd_id id)
 static struct amph_server_locker *locker_of(struct amph_server *s, struct amph_server_peer *p)
 {
     int pair[2];
+
     if (p->locker)
         return p->locker;
+
     if (!amph_server_limits_spare(s)) {
         amph_count_exact(IOFWD_REFUSED, 1);
         return NULL;
     }
+
     struct amph_server_locker *lk = calloc(1, sizeof *lk);
     if (!lk)
         return NULL;
+
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         free(lk);
         return NULL;
     }
+
     lk->server = s;
     lk->pid = p->pid;
     lk->door = pair[0];
@@ -52,14 +57,17 @@ static struct amph_server_locker *locker_of(struct amph_server *s, struct amph_s
     pthread_mutex_init(&lk->lock, NULL);
     sem_init(&lk->left, 0, 0);
     amph_server_held_list(lk);
+
     if (lk->sock < 0 || amph_server_agent_start(lk) != 0) {
         amph_server_held_unlist(lk);
         close(pair[0]);
         if (lk->sock >= 0)
             close(lk->sock);
+
         free(lk);
         return NULL;
     }
+
     return p->locker = lk;
 }
 
@@ -70,8 +78,10 @@ static bool send_order(struct amph_server_locker *lk, const struct amph_server_l
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(int))];
     } control;
+
     struct iovec iov = { (void *)o, sizeof *o };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
     if (fd >= 0) {
         msg.msg_control = &control;
         msg.msg_controllen = sizeof control;
@@ -80,6 +90,7 @@ static bool send_order(struct amph_server_locker *lk, const struct amph_server_l
                                          .cmsg_type = SCM_RIGHTS };
         memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
     }
+
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
     return sendmsg(lk->door, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof *o;
 }
@@ -89,22 +100,29 @@ static bool send_order(struct amph_server_locker *lk, const struct amph_server_l
 static int order_close(struct amph_server_locker *lk, int fd, struct amph_server_request *rq)
 {
     struct stat st;
+
     if (fstat(fd, &st) != 0)
         return errno;
+
     bool any = false;
+
     for (struct amph_server_kept **at = &lk->known; *at;) {
         struct amph_server_kept *k = *at;
+
         if (k->dev != st.st_dev || k->ino != st.st_ino) {
             at = &k->next;
             continue;
         }
+
         *at = k->next;
         free(k);
         any = true;
     }
+
     struct amph_server_lock_order o = {
         .op = AMPH_SERVER_LOCK_CLOSE_INODE, .rq = rq, .dev = st.st_dev, .ino = st.st_ino
     };
+
     return (any || rq) && !send_order(lk, &o, -1) ? EAGAIN : 0;
 }
 
@@ -117,21 +135,26 @@ static int order_call(struct amph_server_locker *lk, struct amph_server_request 
     struct amph_server_kept *k = amph_server_kept_find(lk->known, h->number);
     struct amph_server_kept *fresh = NULL;
     struct stat st;
+
     if (!k) {
         if (fstat(h->fd, &st) != 0 || !(fresh = malloc(sizeof *fresh)))
             return ENOLCK;
+
         *fresh = (struct amph_server_kept){ .handle = h->number,
                                             .dev = o.dev = st.st_dev,
                                             .ino = o.ino = st.st_ino };
     }
+
     if (!send_order(lk, &o, fresh ? h->fd : -1)) {
         free(fresh);
         return ENOLCK;
     }
+
     if (fresh) {
         fresh->next = lk->known;
         lk->known = fresh;
     }
+
     return 0;
 }
 
@@ -160,15 +183,20 @@ void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq
 {
     struct amph_server_peer *p = rq->peer;
     bool drops = rq->id == AMPH_FWD_PUNLOCK;
+
     rq->error = 0;
     rq->agents_left = amph_server_agents_have_left();
+
     if (drops && !p->locker) {
         amph_server_work_done(s, rq);
         return;
     }
+
     struct amph_server_locker *lk = locker_of(s, p);
+
     /* then rq is the agent's */
     int err = !lk ? ENOLCK : drops ? order_close(lk, rq->file->fd, rq) : order_call(lk, rq);
+
     if (err) {
         rq->error = err;
         amph_server_work_done(s, rq);
@@ -204,13 +232,17 @@ void amph_server_lock_renew(struct amph_server_peer *from, struct amph_server_pe
 void amph_server_lock_drop_peer(struct amph_server_peer *p)
 {
     struct amph_server_locker *lk = p->locker;
+
     if (!lk)
         return;
+
     p->locker = NULL;
     while (lk->known) {
         struct amph_server_kept *k = lk->known;
+
         lk->known = k->next;
         free(k);
     }
+
     amph_server_agent_dismiss(lk);
 }

@@ -79,6 +79,7 @@ static inline struct amph_server_kept *amph_server_kept_find(struct amph_server_
 {
     while (k && k->handle != handle)
         k = k->next;
+
     return k;
 }
 

@@ -56,8 +56,10 @@ static struct amph_server_notifier *find(const struct amph_server *s,
                                          const struct amph_server_peer *p, uint64_t number)
 {
     struct amph_server_notifier *b = s->bells;
+
     while (b && (b->number != number || b->family != p->family || b->set < 0))
         b = b->next;
+
     return b;
 }
 
@@ -73,10 +75,13 @@ static int arm(struct amph_server *s, const struct amph_server_notifier *b, int 
 static int renew(struct amph_server *s, struct amph_server_notifier *b)
 {
     int fresh = epoll_create1(EPOLL_CLOEXEC);
+
     if (fresh < 0)
         return errno;
+
     if (b->set >= 0)
         close(b->set);
+
     b->set = fresh;
     return arm(s, b, EPOLL_CTL_ADD);
 }
@@ -88,15 +93,19 @@ uint64_t amph_server_notifier_create(struct amph_server *s, struct amph_server_p
                                              amph_server_limits_file(s, p) == 0
                                          ? calloc(1, sizeof *b)
                                          : NULL;
+
     if (!b)
         return 0;
+
     b->set = -1;
     if (renew(s, b) != 0) {
         if (b->set >= 0)
             close(b->set);
+
         free(b);
         return 0;
     }
+
     b->peer = p;
     b->family = p->family;
     b->conn = c;
@@ -105,6 +114,7 @@ uint64_t amph_server_notifier_create(struct amph_server *s, struct amph_server_p
     s->bells = b;
     c->bell = b;
     p->nbells++;
+
     return b->number;
 }
 
@@ -116,16 +126,19 @@ uint32_t amph_server_bells_descriptors(const struct amph_server *s,
     for (const struct amph_server_notifier *b = s->bells; b; b = b->next)
         if (b->peer == p)
             n += 2 + b->ntwins;
+
     return n;
 }
 
 static void end_watch(struct amph_server_notifier *b, struct watch **at)
 {
     struct watch *w = *at;
+
     if (w->fd != w->file->fd) {
         close(w->fd);
         b->ntwins--;
     }
+
     *at = w->next;
     free(w);
 }
@@ -134,19 +147,24 @@ static void let_go(struct amph_server_notifier *b)
 {
     while (b->watches)
         end_watch(b, &b->watches);
+
     if (b->peer)
         b->peer->nbells--;
+
     b->peer = NULL;
     if (b->set >= 0)
         close(b->set);
+
     b->set = -1;
 }
 
 void amph_server_notifier_end(struct amph_server *s, struct amph_server_notifier *b)
 {
     struct amph_server_notifier **at = &s->bells;
+
     while (*at != b)
         at = &(*at)->next;
+
     *at = b->next;
     let_go(b);
     free(b);
@@ -157,6 +175,7 @@ static bool has_relatives(const struct amph_server *s, const struct amph_server_
     for (uint32_t i = 0; i < s->max_peers; i++)
         if (s->peer[i] && s->peer[i] != p && !s->peer[i]->gone && s->peer[i]->family == p->family)
             return true;
+
     return false;
 }
 
@@ -165,6 +184,7 @@ void amph_server_notify_drop_peer(struct amph_server *s, struct amph_server_peer
     for (struct amph_server_notifier *b = s->bells; b; b = b->next) {
         if (b->peer != p)
             continue;
+
         b->peer = NULL;
         if (!has_relatives(s, p)) {
             let_go(b);
@@ -187,12 +207,15 @@ void amph_server_notify_send(struct amph_server *s)
 {
     struct epoll_event ev[32];
     int n;
+
     do {
         n = epoll_wait(s->bells_fd, ev, AMPH_COUNTOF(ev), 0);
         for (int i = 0; i < n; i++) {
             const struct amph_server_notifier *b = ev[i].data.ptr;
+
             /* where there is no room the client has more than enough to hear */
             ssize_t sent = send(b->conn->fd, "!", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+
             (void)sent;
         }
     } while (n == (int)AMPH_COUNTOF(ev));
@@ -203,14 +226,18 @@ int amph_server_notifier_collect(struct amph_server *s, const struct amph_server
 {
     struct epoll_event ev[FWD_NOTIFICATIONS_MAX];
     const struct amph_server_notifier *b = find(s, p, number);
+
     if (!b || most == 0)
         return b ? EINVAL : EBADF;
+
     int n = epoll_wait(b->set, ev, most < FWD_NOTIFICATIONS_MAX ? (int)most : FWD_NOTIFICATIONS_MAX,
                        0);
+
     for (int i = 0; i < n; i++) {
         amph_wr_u64(w, ev[i].events);
         amph_wr_u64(w, ev[i].data.u64);
     }
+
     return n < 0 ? errno : arm(s, b, EPOLL_CTL_MOD);
 }
 
@@ -221,13 +248,18 @@ int amph_server_do_poll(struct amph_server_request *rq, struct amph_server_args_
     struct pollfd p = { .fd = a->file->fd, .events = (short)a->events };
     struct amph_server_notifier *b = a->bell ? find(rq->server, rq->peer, a->bell) : NULL;
     int err = !a->bell ? 0 : !b ? EBADF : a->first ? renew(rq->server, b) : 0;
+
     if (err)
         return err;
+
     struct epoll_event ev = { .events = (uint32_t)a->events & 0xffffu };
+
     if (b) /* what cannot be watched is ready, or no file at all: poll says so */
         epoll_ctl(b->set, EPOLL_CTL_ADD, p.fd, &ev);
+
     if (poll(&p, 1, 0) < 0)
         return errno;
+
     a->ready = (size_t)(unsigned short)p.revents;
     return 0;
 }
@@ -239,15 +271,18 @@ static struct watch **watch_of(struct amph_server_notifier *b,
 {
     struct watch **found = NULL;
     struct watch **at = &b->watches;
+
     *other_p = false;
     for (; *at; at = &(*at)->next) {
         if ((*at)->file != a->file)
             continue;
+
         if ((*at)->client_fd == a->fd)
             found = at;
         else
             *other_p = *other_p || (*at)->fd == a->file->fd;
     }
+
     return found ? found : at;
 }
 
@@ -255,21 +290,27 @@ static int add_watch(struct amph_server_notifier *b, struct watch **at,
                      const struct amph_server_args_watch *a, bool twin, struct epoll_event *ev)
 {
     int refused = twin && b->peer ? amph_server_limits_file(b->conn->server, b->peer) : 0;
+
     if (refused)
         return refused;
+
     struct watch *w = twin && b->ntwins >= TWINS_MOST ? NULL : calloc(1, sizeof *w);
     if (!w)
         return twin && b->ntwins >= TWINS_MOST ? ENOSPC : ENOMEM;
+
     *w = (struct watch){ .file = a->file,
                          .client_fd = a->fd,
                          .fd = twin ? fcntl(a->file->fd, F_DUPFD_CLOEXEC, 0) : a->file->fd };
     if (w->fd < 0 || epoll_ctl(b->set, EPOLL_CTL_ADD, w->fd, ev) != 0) {
         int err = errno;
+
         if (twin && w->fd >= 0)
             close(w->fd);
+
         free(w);
         return err;
     }
+
     b->ntwins += twin;
     *at = w;
     return 0;
@@ -281,8 +322,10 @@ int amph_server_do_watch(struct amph_server_request *rq, struct amph_server_args
     struct epoll_event ev = { .events = (uint32_t)a->events, .data.u64 = a->data };
     struct amph_server_notifier *b = find(rq->server, rq->peer, a->bell);
     bool other;
+
     if (!b)
         return EBADF;
+
     struct watch **at = watch_of(b, a, &other);
     if (a->op == EPOLL_CTL_ADD)
         return *at ? EEXIST : add_watch(b, at, a, other, &ev);
@@ -290,7 +333,9 @@ int amph_server_do_watch(struct amph_server_request *rq, struct amph_server_args
         return ENOENT;
     if (epoll_ctl(b->set, (int)a->op, (*at)->fd, &ev) != 0)
         return errno;
+
     if (a->op == EPOLL_CTL_DEL)
         end_watch(b, at);
+
     return 0;
 }

@@ -30,6 +30,7 @@ static void must(bool ok, const char *what)
 {
     if (ok)
         return;
+
     printf("not so: %s (%s)\n", what, strerrorname_np(errno));
     exit(1);
 }
@@ -44,6 +45,7 @@ static int open_all(int *last_p, int *err_p)
         *last_p = fd;
         n++;
     }
+
     *err_p = errno;
     return n;
 }
@@ -96,9 +98,11 @@ static void busy(void)
     for (int i = 0; i < BUSY; i++)
         if (fork() == 0)
             busy_client(i, out[1], in[0]);
+
     close(out[1]);
     for (int i = 0; i < BUSY; i++, sum += n)
         must(read(out[0], &n, sizeof n) == sizeof n, "a client has all that it gets");
+
     printf("# %d files in all\n", sum);
     must(sum >= number, "together they get all but the reserve");
     new_programs();
@@ -118,8 +122,10 @@ static void inherited(void)
         for (int i = 0; i < 3; i++)
             must(open("g", O_CREAT | O_RDWR, 0600) >= 0,
                  "a child's own files, beside those of its parent");
+
         exit(0);
     }
+
     must(wait(&status) > 0 && status == 0, "the child");
     must(open("f", O_RDWR) < 0 && errno == EMFILE, "the parent still has its share");
 }
@@ -132,9 +138,11 @@ static void one_of_many(int most, int out)
 
     if (access(".", F_OK) != 0)
         err = errno;
+
     for (int i = 0; i < most && !err; i++)
         if (open("f", O_CREAT | O_RDWR, 0600) < 0)
             err = errno;
+
     must(write(out, &err, sizeof err) == sizeof err, "the answer");
     pause();
 }
@@ -153,11 +161,14 @@ static int start_until(int processes, int most, int wanted)
         must(pid[n] >= 0, "fork");
         if (pid[n++] == 0)
             one_of_many(most, out[1]);
+
         must(read(out[0], &err, sizeof err) == sizeof err, "an answer");
     }
+
     for (int i = 0; i < n; i++)
         must(kill(pid[i], SIGKILL) == 0 && waitpid(pid[i], NULL, 0) == pid[i],
              "the end of a process");
+
     return err == wanted ? n : -1;
 }
 
@@ -192,15 +203,19 @@ int main(int argc, char **argv)
                   { "clients", clients, false } };
 
     setvbuf(stdout, NULL, _IOLBF, 0);
+
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)
             continue;
+
         if (parts[i].has_number)
             number = atol(argv[2]);
+
         must(argc > 2 + parts[i].has_number && chdir(argv[2 + parts[i].has_number]) == 0, "chdir");
         parts[i].fn();
         puts("done");
         return 0;
     }
+
     return 2;
 }

@@ -38,6 +38,7 @@ static const char *scratch;
 static void opening(void)
 {
     int fd;
+
     OK(fd = open(in("f"), O_RDWR | O_CREAT | O_EXCL, 0644));
     OK(open(in("f"), O_RDWR | O_CREAT | O_EXCL, 0644));
     T(fcntl(fd, F_GETFD));
@@ -83,6 +84,7 @@ static void numbers(void)
 {
     int fd;
     int low = dup(2);
+
     close(low);
     T((fd = open(in("h"), O_RDONLY)) - low);
     T(dup(fd) - low);
@@ -112,6 +114,7 @@ static void data(void)
     struct iovec iov[3] = { { "ab", 2 }, { "", 0 }, { "cdefg", 5 } };
     struct iovec into[2] = { { buf, 3 }, { buf + 10, 50 } };
     int fd = open(in("data"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+
     T(write(fd, "0123456789", 10));
     T(pwrite(fd, "XY", 2, 4));
     T(pwrite64(fd, "Z", 1, 20));
@@ -153,7 +156,9 @@ static void data(void)
     T(ftruncate(fd, 300));
     T(ioctl(fd, 0x5401 /* TCGETS */, buf));
     T(isatty(fd));
+
     int left = 0;
+
     lseek(fd, 290, SEEK_SET);
     T(ioctl(fd, FIONREAD, &left));
     T(left);
@@ -170,32 +175,43 @@ static void moving(void)
     static char big[3 << 20];
     struct stat st;
     char path[PATH_MAX];
+
     snprintf(path, sizeof path, "%s/local", scratch);
     for (size_t i = 0; i < sizeof big; i++)
         big[i] = (char)(i * 7 + i / 251);
+
     int a = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
     int b = open(in("moved"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     int c = open(in("moved2"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+
     T(write(a, big, sizeof big));
+
     off_t off = 1000;
+
     for (ssize_t n = 1, sum = 0;
          n > 0 && (n = copy_file_range(a, &off, b, NULL, sizeof big, 0)) >= 0; sum += n)
         if (n == 0)
             T(sum);
+
     T(off);
     T(lseek(a, 0, SEEK_SET));
+
     for (ssize_t n = 1, sum = 0; n > 0 && (n = sendfile(b, a, NULL, sizeof big)) >= 0; sum += n)
         if (n == 0)
             T(sum);
+
     T(lseek(b, 0, SEEK_SET));
     for (ssize_t n = 1, sum = 0; n > 0 && (n = copy_file_range(b, NULL, c, NULL, 1 << 30, 0)) >= 0;
          sum += n)
         if (n == 0)
             T(sum);
+
     T(fstat(c, &st));
     T(st.st_size);
     T(copy_file_range(a, NULL, c, NULL, 1, 5));
+
     char *m = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, c, 0);
+
     T(m == MAP_FAILED ? -1 : memcmp(m, big + 1000, sizeof big - 1000));
     T(munmap(m, (size_t)st.st_size));
     m = mmap64(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, c, 4096);
@@ -219,6 +235,7 @@ static void order_of_errors(const char *fifo, const char *file)
     int other = open(file, O_RDWR);
     struct flock whole = { .l_type = F_WRLCK };
     off_t off = 5;
+
     T(preadv(pipe_end, NULL, 0, 5));
     T(preadv(pipe_end, NULL, 0, -1));
     T(sendfile(-1, pipe_end, &off, 5));
@@ -237,6 +254,7 @@ static void new_names(void)
 {
     struct stat st;
     char buf[PATH_MAX] = "";
+
     T(mkdir(in("d"), 0750));
     T(mkdir(in("d"), 0750));
     T(mkdir(in("d/e/"), 0777));
@@ -274,6 +292,7 @@ static void attributes(void)
     struct timespec times[2] = { { 1000000000, 1 }, { 1500000000, 999999999 } };
     struct timeval tv[2] = { { 5, 6 }, { 7, 8 } };
     struct utimbuf ut = { 11, 12 };
+
     T(access(in("d/node"), R_OK | W_OK));
     T(access(in("d/none"), F_OK));
     T(faccessat(AT_FDCWD, in("d/node"), F_OK, AT_EACCESS));
@@ -308,6 +327,7 @@ static void attributes(void)
 static void renaming(void)
 {
     char buf[PATH_MAX];
+
     T(rename(in("d/node"), in("d/renamed")));
     T(rename(in("d/node"), in("d/renamed")));
     T(rename(in("d"), in("d/sub")));
@@ -326,6 +346,7 @@ static void renaming(void)
 static void no_last_name(void)
 {
     char buf[PATH_MAX];
+
     T(mkdir(in("d/e/under"), 0755));
     OK(symlink(in("d/e"), in("d/away")));
     T(rmdir(in("d/away/under/.")));
@@ -367,6 +388,7 @@ static void limits_and_masks(void)
     struct statfs fs;
     struct statvfs vfs;
     char buf[PATH_MAX] = "";
+
     T(statfs(in("d"), &fs));
     T(fs.f_namelen);
     T(statvfs(in("d"), &vfs));
@@ -393,6 +415,7 @@ static void find_at(int d, int root, int fd)
 {
     struct stat st, st2;
     struct statx stx;
+
     T(fstatat(d, "at", &st, 0));
     T(fstatat(fd, "", &st2, AT_EMPTY_PATH));
     T(st.st_ino == st2.st_ino && st.st_dev == st2.st_dev);
@@ -405,8 +428,10 @@ static void find_at(int d, int root, int fd)
     T(statx(d, "at", 0x40000000, STATX_SIZE, &stx));
     T(statx(d, "at", AT_STATX_SYNC_TYPE, STATX_SIZE, &stx));
     T(statx(d, "at", 0, STATX__RESERVED, &stx));
+
     int named = openat(d, "at", O_PATH);
     int block = 0;
+
     T(fchownat(named, "", getuid(), (gid_t)-1, AT_EMPTY_PATH));
     T(fchown(named, getuid(), (gid_t)-1));
     T(fcntl(named, F_GETFL) == O_PATH);
@@ -414,7 +439,9 @@ static void find_at(int d, int root, int fd)
     T(fcntl(fd, F_GETFL));
     T(ioctl(fd, FIGETBSZ, &block));
     T(block > 0);
+
     static char longer[PATH_MAX + 100];
+
     memset(longer, '/', sizeof longer - 1);
     memcpy(longer, dir, strlen(dir));
     T(stat(longer, &st));
@@ -427,6 +454,7 @@ static void find_at(int d, int root, int fd)
 static void change_at(int d, int root)
 {
     char buf[PATH_MAX] = "";
+
     T(mkdirat(d, "atdir", 0700));
     T(symlinkat("at", d, "atlink"));
     T(readlinkat(d, "atlink", buf, sizeof buf));
@@ -440,6 +468,7 @@ static void change_at(int d, int root)
 static void own_at(int d, int fd)
 {
     struct stat st;
+
     T(fchmodat(d, "at", 0400, 0));
     T(fchmod(fd, 0640));
     T(fchown(fd, getuid(), (gid_t)-1));
@@ -454,7 +483,9 @@ static void own_at(int d, int fd)
     T(lockf(fd, F_TLOCK, 0));
     T(lockf(fd, F_TEST, 0));
     T(lockf(fd, F_ULOCK, 0));
+
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1, .l_len = 1 };
+
     T(fcntl(fd, F_SETLK, &lock));
     T(fcntl(fd, F_GETLK, &lock));
     T(lock.l_type == F_UNLCK);
@@ -467,6 +498,7 @@ static void at_calls(void)
     int d = open(in("d"), O_RDONLY | O_DIRECTORY);
     int fd;
     int root = open(dir, O_PATH | O_DIRECTORY);
+
     OK(fd = openat(d, "at", O_CREAT | O_RDWR, 0600));
     T(write(fd, "at", 2));
     find_at(d, root, fd);
@@ -499,35 +531,46 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 static void directories(void)
 {
     struct dirent **list, *entry;
+
     T(mkdir(in("many"), 0755));
     for (int i = 0; i < 2500; i++) {
         char name[64];
+
         snprintf(name, sizeof name, "many/entry-%d", i);
         close(open(in(name), O_CREAT | O_WRONLY, 0600));
     }
+
     T(scandir(in("many"), &list, NULL, by_name));
     printf("%s %s\n", list[0]->d_name, list[2501]->d_name);
+
     int seen = 0;
     DIR *d = opendir(in("many"));
+
     NOTNULL(d);
     while ((entry = readdir(d)) != NULL)
         seen += entry->d_name[0] == '.' ? 1000000 : entry->d_type == DT_REG;
+
     T(seen);
     rewinddir(d);
     for (int i = 0; i < 700; i++)
         entry = readdir(d);
+
     long at = telldir(d);
     char name[256];
+
     strcpy(name, readdir(d)->d_name);
     for (int i = 0; i < 900; i++)
         readdir(d);
+
     seekdir(d, at);
     T(strcmp(name, readdir(d)->d_name));
     OK(dirfd(d));
     T(closedir(d));
     NOTNULL(opendir(in("f")));
     NOTNULL(opendir(in("none")));
+
     int fd = open(in("many"), O_RDONLY | O_DIRECTORY);
+
     NOTNULL(d = fdopendir(fd));
     NOTNULL(readdir(d));
     T(dirfd(d) == fd);
@@ -536,7 +579,9 @@ static void directories(void)
     T(nftw(dir, visit, 10, FTW_PHYS));
     T(visited);
     T(bytes);
+
     glob_t g = { 0 };
+
     T(glob(in("many/entry-1?"), 0, NULL, &g));
     T(g.gl_pathc);
     printf("%s\n", strrchr(g.gl_pathv[9], '/'));
@@ -566,20 +611,26 @@ static void real_paths(void)
     };
     char buf[PATH_MAX];
     char *large = malloc(20000);
+
     T(mkdir(in("real"), 0755));
     T(symlink("nowhere/further", in("real/dangling")));
     T(symlink("around", in("real/around")));
     T(symlink("..", in("real/back")));
+
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         strcpy(buf, "untouched");
         NOTNULL(realpath(in(paths[i]), buf));
         printf("%s: %s\n", paths[i], buf);
     }
+
     static const char *const fillers[] = { "/", "/.", "/real/..", "/real/back" };
+
     for (size_t i = 0; i < sizeof fillers / sizeof *fillers; i++) {
         char *end = stpcpy(large, dir);
+
         while (end - large < 9000)
             end = stpcpy(end, fillers[i]);
+
         strcpy(end, "/real/none");
         NOTNULL(realpath(large, buf));
         printf("%s: %s\n", fillers[i], buf);
@@ -587,6 +638,7 @@ static void real_paths(void)
         NOTNULL(realpath(large, buf));
         printf("%s: %s\n", fillers[i], buf);
     }
+
     strcpy(buf, "untouched");
     NOTNULL(realpath("", buf));
     puts(buf);
@@ -606,6 +658,7 @@ static void working_directory(void)
 {
     char buf[PATH_MAX];
     size_t skip = strlen(dir);
+
     T(chdir(in("none")));
     T(chdir(in("f")));
     T(chdir(dir));
@@ -623,7 +676,9 @@ static void working_directory(void)
     printf("%s\n", realpath("../tocw/rel", buf) + skip);
     NOTNULL(realpath("../tocw/none", buf));
     NOTNULL(realpath("rel/x", buf));
+
     int fd = open("..", O_RDONLY | O_DIRECTORY);
+
     T(fchdir(fd));
     printf("%s.\n", getcwd(buf, sizeof buf) + skip);
     T(close(fd));
@@ -636,6 +691,7 @@ static void temporaries(void)
 {
     char path[PATH_MAX];
     int fd;
+
     strcpy(path, in("tmp-XXXXXX"));
     OK(fd = mkstemp(path));
     T(strstr(path, "XXXXXX") == NULL);
@@ -661,6 +717,7 @@ static void temporaries(void)
 static void deep_by_descriptor(int fd)
 {
     struct stat st;
+
     OK(openat(fd, "file", O_CREAT | O_RDWR, 0644));
     T(fstatat(fd, "file", &st, 0));
     T(fstatat(fd, "..", &st, 0));
@@ -680,17 +737,21 @@ static void deep_by_directory(const char *part)
 {
     char buf[10000];
     struct stat st;
+
     T(chdir(in("deep")));
     for (int i = 0, r = 0; i < LEVELS && r == 0; i++)
         if ((r = chdir(part)) != 0)
             T(r);
+
     NOTNULL(getcwd(buf, PATH_MAX));
     NOTNULL(getcwd(buf, 10));
     NOTNULL(getcwd(buf, sizeof buf));
     T(strncmp(buf, dir, strlen(dir)) || strcmp(strrchr(buf, '/') + 1, part)
           ? -1
           : (long)(strlen(buf) - strlen(dir)));
+
     char *own = getcwd(NULL, 0);
+
     T(own ? strcmp(own, buf) : -1);
     free(own);
     T(stat("file", &st));
@@ -709,17 +770,23 @@ static void deep_by_directory(const char *part)
 static void deep(void)
 {
     char part[201], command[1000];
+
     memset(part, 'd', sizeof part - 1);
     part[sizeof part - 1] = 0;
     T(mkdir(in("deep"), 0755));
+
     int fd = open(in("deep"), O_RDONLY | O_DIRECTORY);
+
     for (int i = 0, r = 0; i < LEVELS && r == 0; i++) {
         if ((r = mkdirat(fd, part, 0755)) != 0)
             T(r);
+
         int next = openat(fd, part, O_RDONLY | O_DIRECTORY);
+
         close(fd);
         fd = next;
     }
+
     deep_by_descriptor(fd);
     deep_by_directory(part);
     T(fchdir(fd));
@@ -740,11 +807,14 @@ static void deep(void)
 static void removed_with_parents(void)
 {
     struct stat st;
+
     T(mkdir(in("up"), 0755));
     T(mkdir(in("up/gone"), 0755));
     T(mkdir(in("up/gone/too"), 0755));
     T(chdir(in("up/gone/too")));
+
     int fd = open(".", O_RDONLY | O_DIRECTORY);
+
     T(rmdir(in("up/gone/too")));
     T(rmdir(in("up/gone")));
     T(stat("..", &st));
@@ -775,6 +845,7 @@ int main(int argc, char **argv)
 {
     if (argc != 3)
         return 2;
+
     dir = argv[1];
     scratch = argv[2];
     umask(022);
@@ -795,5 +866,6 @@ int main(int argc, char **argv)
     temporaries();
     deep();
     removed_with_parents();
+
     return 0;
 }

@@ -28,6 +28,7 @@ static void *flip(void *arg)
             perror("renameat2");
             exit(2);
         }
+
     return NULL;
 }
 
@@ -44,25 +45,32 @@ int main(int argc, char **argv)
     long refused = 0;
     long strange = 0;
     pthread_t t;
+
     if (argc != 5)
         return 2;
+
     snprintf(one, sizeof one, "%s/one", argv[3]);
     snprintf(two, sizeof two, "%s/two", argv[3]);
     if (symlink(argv[1], one) != 0 || symlink(argv[2], two) != 0 ||
         pthread_create(&t, NULL, flip, NULL) != 0)
         return 2;
+
     for (long i = 0, n = atol(argv[4]); i < n || (written == 0 && i < 100 * n); i++) {
         int fd = open(one, flags[(size_t)i % nflags], 0600);
+
         if (fd < 0) {
             refused += errno == EROFS;
             strange += errno != EROFS;
             continue;
         }
+
         written += write(fd, "written", 7) == 7;
         close(fd);
     }
+
     atomic_store(&over, true);
     pthread_join(t, NULL);
     printf("%ld written, %ld refused, %ld strange answers\n", written, refused, strange);
+
     return !written || !refused || strange;
 }

@@ -40,11 +40,15 @@ static int make(const char *name, int flags)
 static void fill_but(const char *name, off_t left)
 {
     int fd = make(name, 0);
+
     while (write(fd, data, MIB) > 0)
         ;
+
     struct stat st;
+
     if (fstat(fd, &st) != 0 || ftruncate(fd, st.st_size - left) != 0)
         perror(name);
+
     close(fd);
 }
 
@@ -52,6 +56,7 @@ static void large(void)
 {
     struct stat st;
     int fd = make("large", 0);
+
     T(write(fd, data, BIG));
     T(write(fd, data, BIG));
     T(lseek(fd, 0, SEEK_CUR));
@@ -79,6 +84,7 @@ static void vectors(void)
         { data, 300000 }, { data + 7, 5 }, { data + 9, 3 * MIB }, { data, 3 * MIB }
     };
     int fd = make("vectors", 0);
+
     T(writev(fd, v, 4));
     T(writev(fd, v + 1, 1));
     T(pwritev(fd, v + 1, 1, 10 * MIB));
@@ -100,9 +106,11 @@ static void small(void)
 {
     int fd = make("small", 0);
     int n = 0;
+
     fill_but("filler", LEAVE);
     while (write(fd, data, SMALL) == SMALL)
         n++;
+
     T(n);
     T(lseek(fd, 0, SEEK_CUR));
     T(write(fd, data, SMALL));
@@ -114,8 +122,11 @@ static void small(void)
 static void streams(void)
 {
     struct stat st;
+
     fill_but("filler", LEAVE);
+
     FILE *f = fopen(in("stream"), "w");
+
     /* whether it tells or the next call is the C library's business */
     (void)!fwrite(data, 1, LEAVE + 5000, f);
     T(fflush(f) != 0 || ferror(f) != 0);
@@ -136,6 +147,7 @@ static void copies(void)
     int from = make("from", 0);
     int to = make("to", 0);
     off_t at = 0;
+
     T(write(from, data, MIB));
     fill_but("filler", LEAVE);
     T(sendfile(to, from, &at, MIB));
@@ -155,11 +167,13 @@ static void names(void)
     char name[16], text[300];
     int n = 0;
     int fd;
+
     do {
         snprintf(name, sizeof name, "n%d", n);
         if ((fd = open(in(name), O_WRONLY | O_CREAT | O_EXCL, 0600)) >= 0)
             close(fd);
     } while (fd >= 0 && ++n < 1000);
+
     OK(open(in("none"), O_WRONLY | O_CREAT, 0600));
     T(n > 5 && n < 1000);
     T(mkdir(in("directory"), 0700));
@@ -175,6 +189,7 @@ static void names(void)
     T(symlink(text, in("link")));
     T(unlink(in("filler")));
     T(symlink(text, in("link")));
+
     while (--n > 2) {
         snprintf(name, sizeof name, "n%d", n);
         unlink(in(name));
@@ -197,6 +212,7 @@ static void must(bool ok, const char *what, long n)
 {
     if (ok)
         return;
+
     printf("%s: %ld (%s)\n", what, n, strerrorname_np(errno));
     exit(1);
 }
@@ -205,6 +221,7 @@ static bool is_there(const char *name, ssize_t len)
 {
     int fd = open(in(name), O_RDONLY);
     ssize_t n = fd < 0 ? -1 : pread(fd, back, (size_t)len, 0);
+
     close(fd);
     return n == len && memcmp(back, data, (size_t)len) == 0;
 }
@@ -222,17 +239,22 @@ static ssize_t write_on(const char *name, const struct step *s, ssize_t end, int
     size_t step = s->bytes;
     ssize_t at = 0;
     ssize_t n = 0;
+
     if (s->announced)
         must(iofwd_write_prep(fd, (size_t)end, (unsigned)((size_t)end / step)) == 0, "announce",
              fd);
+
     while (at < end &&
            (n = write(fd, data + at, step < (size_t)(end - at) ? step : (size_t)(end - at))) > 0)
         at += n;
+
     *told_p = n < 0 ? errno : 0;
     if (fsync(fd) != 0 && !*told_p)
         *told_p = errno;
+
     if (close(fd) != 0 && !*told_p)
         *told_p = errno;
+
     return at;
 }
 
@@ -243,10 +265,14 @@ static void late(void)
     };
     const char *gathers = getenv("IOFWD_CONSISTENCY");
     int told;
+
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         fill_but("filler", LEAVE);
+
         ssize_t said = write_on("late", &steps[i], BIG, &told);
+
         must(told == ENOSPC, "the error that is told", told);
+
         /* spread: 0 where the others' parts have taken the room of the first */
         must(said < BIG, "bytes said to be written", said);
         must(gathers || steps[i].announced || is_there("late", said), "they are there", said);
@@ -255,15 +281,19 @@ static void late(void)
         must(said == MIB && told == 0 && is_there("late", MIB), "with room again", told);
         must(unlink(in("late")) == 0, "unlink", 0);
     }
+
     puts("as it should be");
 }
 
 static void map(void)
 {
     int fd = make("mapped", 0);
+
     fill_but("filler", LEAVE);
     must(ftruncate(fd, MIB) == 0, "length", fd);
+
     char *at = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
     must(at != MAP_FAILED, "map", 0);
     memcpy(at, data, MIB);
     must(msync(at, MIB, MS_SYNC) == -1 && errno == ENOSPC, "msync without room", 0);
@@ -282,13 +312,16 @@ int main(int argc, char **argv)
     } all[] = { { "each", each }, { "late", late }, { "map", map } };
     if (argc != 3)
         return 2;
+
     dir = argv[2];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (char)(i * 2654435761u >> 13);
+
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(argv[1], all[i].name) == 0) {
             all[i].fn();
             return 0;
         }
+
     return 2;
 }

@@ -33,6 +33,7 @@ static const char *in(const char *name)
     static char buf[4][128];
     static int next;
     char *p = buf[next++ & 3];
+
     snprintf(p, sizeof buf[0], "%s/%s", mine, name);
     return p;
 }
@@ -40,6 +41,7 @@ static const char *in(const char *name)
 static struct iofwd_stats stats(void)
 {
     struct iofwd_stats s;
+
     IS(iofwd_stats(IOFWD_NONE, &s), 0);
     return s;
 }
@@ -63,6 +65,7 @@ static void open_files_soon(unsigned wanted)
     for (int ms = 0; alone() && stats().open_files != wanted; ms++) {
         if (ms > 8000)
             fail("files open at the server after 8 s", stats().open_files, wanted);
+
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     }
 }
@@ -79,6 +82,7 @@ static void counted(void)
 {
     int fd = open(in("a"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     int copy;
+
     open_files(1);
     copy = dup(fd);
     open_files(1);
@@ -101,10 +105,13 @@ static void counted(void)
     open_files(0);
     for (int i = 0; i < 50; i++)
         open(in("b"), O_RDONLY);
+
     open_files(50);
     closefrom(3);
     open_files(0);
+
     FILE *f = fopen(in("c"), "w");
+
     open_files(1);
     IS(fclose(f), 0);
     open_files(0);
@@ -117,28 +124,37 @@ static void held_by_children(void)
     int ready[2];
     int fd = open(in("held"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     char c;
+
     IS(pipe(ready), 0);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         if (read(ready[0], &c, 1) != 1 || write(fd, "child", 5) != 5)
             _exit(1);
+
         _exit(0);
     }
+
     IS(close(fd), 0);
     open_files(1);
     IS(write(ready[1], "x", 1), 1);
     IS(wait_for(pid), 0);
     open_files_soon(0);
+
     struct stat st;
+
     IS(stat(in("held"), &st), 0);
     IS(st.st_size, 5);
 
     fd = open(in("held"), O_WRONLY);
     pid = fork();
+
     if (pid == 0) {
         pause();
         _exit(0);
     }
+
     IS(close(fd), 0);
     open_files(1);
     kill(pid, SIGKILL);
@@ -147,11 +163,13 @@ static void held_by_children(void)
 
     fd = open(in("held"), O_WRONLY | O_APPEND);
     pid = fork();
+
     if (pid == 0) {
         dup2(fd, 1);
         execlp("sh", "sh", "-c", "read x; echo after exec", (char *)NULL);
         _exit(99);
     }
+
     IS(close(fd), 0);
     open_files(1);
     kill(pid, SIGKILL);
@@ -165,15 +183,20 @@ static void held_by_children(void)
 static void everything_closed(void)
 {
     struct stat st;
+
     for (int fd = 3; fd < 5000; fd++)
         close(fd);
+
     int fd = open(in("d"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
     IS(fd, 3);
     IS(write(fd, "still there", 11), 11);
     IS(close_range(3, ~0U, 0), 0);
+
     for (fd = 3; fd < 1024; fd++)
         if (dup2(2, fd) != fd && errno != EBUSY && errno != EBADF)
             fail("dup2", fd, 0);
+
     IS(stat(in("d"), &st), 0);
     IS(st.st_size, 11);
     closefrom(3);
@@ -193,10 +216,12 @@ static void on_tick(int sig)
     /* a path, too, is the program's */
     int saved = errno;
     int fd = open(by_name, O_RDONLY);
+
     if (fd >= 0 && close(fd) == 0 && write(log_fd, "t", 1) == 1)
         ticks++;
     else
         missed++, missed_errno = errno;
+
     errno = saved;
 }
 
@@ -205,18 +230,26 @@ static void from_a_signal_handler(void)
     struct stat st;
     int fd = open(in("e"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     char block[2000] = "";
+
     log_fd = open(in("log"), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
     strcpy(by_name, in("log"));
+
     struct sigaction sa = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
+
     sigaction(SIGALRM, &sa, NULL);
+
     struct itimerval every = { { 0, 700 }, { 0, 700 } };
     struct itimerval never = { { 0, 0 }, { 0, 0 } };
+
     setitimer(ITIMER_REAL, &every, NULL);
+
     int rounds = 0;
+
     while (rounds < 100 || (ticks < 5 && rounds < 200000)) {
         IS(pwrite(fd, block, sizeof block, 0), sizeof block);
         rounds++;
     }
+
     setitimer(ITIMER_REAL, &never, NULL);
     errno = missed_errno;
     IS(missed, 0);
@@ -234,13 +267,18 @@ static void placeholder_refuses(void)
     char folder[] = "/tmp/fwd-handles-XXXXXX";
     char fds[64], link[80], self[512];
     int fd = open(in("d"), O_RDWR);
+
     IS(mkdtemp(folder) != NULL, 1);
     snprintf(fds, sizeof fds, "%s/fds", folder);
     IS(symlink("/proc/self/fd", fds), 0);
     snprintf(link, sizeof link, "%s/%d", fds, fd); /* a way that is not caught */
+
     ssize_t n = readlink(link, self, sizeof self - 1);
+
     IS(n > 12 && memcmp(self, "/memfd:iofwd:", 13) == 0, 1);
+
     int raw = open(link, O_RDWR);
+
     IS(raw >= 0, 1);
     IS(unlink(fds), 0);
     IS(rmdir(folder), 0);
@@ -266,6 +304,7 @@ static void sent_to_oneself(void)
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
     };
+
     IS(pwrite(one, "first", 5, 0), 5);
     IS(pwrite(two, "second", 6, 0), 6);
     IS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -301,6 +340,7 @@ static ssize_t look_by_read(void)
 {
     char c = 0;
     ssize_t n = pread(TURNED, &c, 1, 0);
+
     return n == 1 && c != 'l' && c != 'f' ? -2 : n;
 }
 
@@ -319,12 +359,14 @@ static void *look(void *by)
 {
     for (long looks = 0; !turned_enough; looks++) {
         ssize_t n = ((ssize_t(*)(void))by)();
+
         if (n != 1)
             fail(by == (void *)look_by_read    ? "pread"
                  : by == (void *)look_by_write ? "pwrite"
                                                : "fstat",
                  n, 1);
     }
+
     return NULL;
 }
 
@@ -334,6 +376,7 @@ static void turned(void)
     int local = memfd_create("local", 0);
     int forwarded = open(in("turned"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     pthread_t threads[3];
+
     IS(pwrite(local, "l", 1, 0), 1);
     IS(ftruncate(local, 20), 0);
     IS(pwrite(forwarded, "f", 1, 0), 1);
@@ -341,12 +384,16 @@ static void turned(void)
     IS(dup2(local, TURNED), TURNED);
     for (int i = 0; i < 3; i++)
         IS(pthread_create(&threads[i], NULL, look, ways[i]), 0);
+
     for (int i = 0; i < TURNS; i++)
         IS(dup2(i & 1 ? local : forwarded, TURNED), TURNED);
+
     turned_enough = true;
     for (int i = 0; i < 3; i++)
         IS(pthread_join(threads[i], NULL), 0);
+
     IS(close(TURNED), 0);
+
     /* what is closed stays so */
     IS(pread(TURNED, (char[1]){ 0 }, 1, 0) == -1 && errno == EBADF, 1);
     IS(close(local), 0);
@@ -356,6 +403,7 @@ static void turned(void)
 int main(void)
 {
     const char *rank = getenv("AMPHORA_RANK");
+
     snprintf(mine, sizeof mine, "/fwd/%s", rank ? rank : "x");
     IS(mkdir(mine, 0700), 0);
     counted();
@@ -366,5 +414,6 @@ int main(void)
     sent_to_oneself();
     turned();
     IS(stats().errors > 0 && stats().bytes_written > 0, 1);
+
     return 0;
 }

@@ -45,6 +45,7 @@ static void must(bool ok, const char *what)
 {
     if (ok)
         return;
+
     printf("not so: %s (%s)\n", what, strerrorname_np(errno));
     exit(1);
 }
@@ -56,11 +57,15 @@ static void one_name(const char *name, size_t len)
     struct stat st;
     char other[300];
     bool seen = false;
+
     printf("%zu bytes, the first %d:\n", len, (unsigned char)name[0]);
+
     int fd = open(name, O_CREAT | O_EXCL | O_WRONLY, 0600);
+
     gives("create", fd < 0 ? -1 : 0);
     if (fd < 0)
         return;
+
     gives("write", write(fd, "x", 1));
     close(fd);
     gives("stat", stat(name, &st));
@@ -71,10 +76,13 @@ static void one_name(const char *name, size_t len)
     gives("symlink", symlink(name, "to"));
     gives("through the link", stat("to", &st));
     gives("unlink", unlink("to"));
+
     DIR *d = opendir(".");
+
     must(d, "opendir");
     for (struct dirent *e; (e = readdir(d));)
         seen = seen || strcmp(e->d_name, name) == 0;
+
     closedir(d);
     printf("listed: %d\n", seen);
     gives("unlink", unlink(name));
@@ -84,19 +92,24 @@ static void one_name(const char *name, size_t len)
 static void names(void)
 {
     char name[300];
+
     for (unsigned start = 1; start < 256; start += 18) {
         for (unsigned i = 0; i < 255; i++) {
             unsigned char c = (unsigned char)((start + i * 7) % 255 + 1);
             name[i] = (char)(c == '/' ? '\n' : c);
         }
+
         name[255] = 0;
         one_name(name, 255);
     }
+
     memset(name, 'n', 256);
     name[256] = 0;
     one_name(name, 256);
+
     static const char *const odd[] = { " ",    "\n",    "\\",  "\"", "-",         "*",
                                        "\xff", "\xc3(", "...", "a ", "iofwd:1.2", "$(x)" };
+
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++)
         one_name(odd[i], strlen(odd[i]));
 }
@@ -110,6 +123,7 @@ static void sparse(void)
     struct stat st;
     char buf[8];
     int fd = open("sparse", O_RDWR | O_CREAT | O_TRUNC, 0600);
+
     must(fd >= 0, "open");
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         gives("pwrite", pwrite(fd, "12345", 5, places[i]));
@@ -119,6 +133,7 @@ static void sparse(void)
         gives("read", read(fd, buf, 5));
         gives("end", lseek(fd, 0, SEEK_END));
     }
+
     must(fstat(fd, &st) == 0, "fstat");
     printf("size %lld, sparse %d\n", (long long)st.st_size, st.st_blocks < 1000);
     gives("read in a hole", pread(fd, buf, 8, (off_t)5 << 30));
@@ -135,41 +150,56 @@ static void sparse(void)
 static void entries(void)
 {
     char name[32];
+
     for (long i = 0; i < number; i++) {
         snprintf(name, sizeof name, "e%ld", i);
         must(mknod(name, S_IFREG | 0600, 0) == 0, "mknod");
     }
+
     int fd = open("e0", O_WRONLY);
+
     must(write(fd, "entry", 5) == 5 && close(fd) == 0, "write");
+
     uint8_t *seen = calloc((size_t)number, 1);
     long *at = calloc((size_t)number + 3, sizeof *at);
     long *which = calloc((size_t)number + 3, sizeof *which);
     long n = 0;
     long files = 0;
     DIR *d = opendir(".");
+
     must(d && seen && at && which, "opendir");
     for (long here = telldir(d);; here = telldir(d)) {
         struct dirent *e = readdir(d);
+
         if (!e)
             break;
+
         must(n < number + 3, "no more entries than there are");
         at[n] = here;
         which[n++] = e->d_name[0] == 'e' ? atol(e->d_name + 1) : -1;
         if (e->d_name[0] == 'e')
             files += !seen[atol(e->d_name + 1)]++;
     }
+
     printf("%ld files, each once: %d\n", files, n == files + 2);
     for (long i = 0; i < 500; i++) {
         long k = (i * 7919) % n;
+
         seekdir(d, at[k]);
+
         struct dirent *e = readdir(d);
+
         must(e && which[k] == (e->d_name[0] == 'e' ? atol(e->d_name + 1) : -1),
              "seekdir leads to the same entry");
     }
+
     rewinddir(d);
+
     long gone = 0;
+
     for (struct dirent *e; (e = readdir(d));)
         gone += e->d_name[0] == 'e' && unlink(e->d_name) == 0;
+
     closedir(d);
     printf("%ld removed while they were listed\n", gone);
     free(seen);
@@ -182,8 +212,11 @@ static void entries(void)
 static void full(void)
 {
     char *data = malloc(3 * MIB);
+
     memset(data, 'f', 3 * MIB);
+
     int fd = open("full", O_RDWR | O_CREAT | O_TRUNC, 0600);
+
     must(fd >= 0, "open");
     gives("1 MiB and more at once", write(fd, data, 3 * MIB));
     gives("again", write(fd, data, 5000));
@@ -194,26 +227,33 @@ static void full(void)
     gives("mkdir", mkdir("d", 0700) == 0 ? 0 : -1);
     gives("fsync", fsync(fd));
     gives("close", close(fd));
+
     FILE *f = fopen("stream", "w");
+
     gives("a stream", f ? (long)fwrite(data, 1, 50, f) : -1);
     gives("its end", f && fclose(f) == 0 ? 0 : -1);
     gives("unlink", unlink("full"));
     fd = open("end", O_WRONLY | O_CREAT | O_APPEND, 0600);
     for (int i = 0; i < 4; i++)
         gives("700,000 bytes at the end", write(fd, data, 700000));
+
     gives("close", close(fd));
     gives("unlink", unlink("end"));
     fd = open("small", O_RDWR | O_CREAT | O_TRUNC, 0600);
+
     long sum = 0;
     long failed = 0;
+
     /* gathered, or one by one: it is told, with the reason, before or at the end */
     for (int i = 0; i < 2048; i++) {
         ssize_t n = write(fd, data, 1024);
+
         sum += n > 0 ? n : 0;
         failed += n < 0 && errno == ENOSPC;
         if (n < 0 && errno != ENOSPC)
             gives("small write", n);
     }
+
     failed += fsync(fd) != 0 && errno == ENOSPC;
     failed += close(fd) != 0 && errno == ENOSPC;
     printf("told: %d, not told as done: %d\n", failed > 0,
@@ -228,12 +268,15 @@ static void attempts(const char *name)
 {
     struct stat st;
     char buf[64], below[128];
+
     snprintf(below, sizeof below, "%s/x", name);
     printf("%s\n", name);
+
     int r = open(name, O_RDONLY);
     int w = open(name, O_WRONLY);
     int a = open(name, O_WRONLY | O_APPEND);
     int t = open(name, O_RDWR | O_TRUNC);
+
     gives("open to read", r < 0 ? r : 0);
     errno = 0;
     w = w < 0 ? open(name, O_WRONLY) : w;
@@ -264,6 +307,7 @@ static void attempts(const char *name)
     gives("chdir", chdir(name) == 0 && chdir("..") == 0 ? 0 : -1);
     gives("unlink another", unlink("another"));
     gives("rmdir", rmdir(name));
+
     for (int i = 0; i < 4; i++)
         if ((int[]){ r, w, a, t }[i] >= 0)
             close((int[]){ r, w, a, t }[i]);
@@ -274,14 +318,17 @@ static void denied(void)
     DIR *d = opendir(".");
     static char all[64][32];
     int n = 0;
+
     must(d, "opendir");
     for (struct dirent *e; (e = readdir(d)) && n < 64;)
         if (strncmp(e->d_name, "denied-", 7) == 0 && strlen(e->d_name) < sizeof all[0])
             strcpy(all[n++], e->d_name);
+
     closedir(d);
     qsort(all, (size_t)n, sizeof all[0], (int (*)(const void *, const void *))strcmp);
     for (int i = 0; i < n; i++)
         attempts(all[i]);
+
     printf("%d looked at\n", n);
 }
 
@@ -295,6 +342,7 @@ static void readonly(void)
     char buf[8];
     int fd = open("file", O_RDONLY);
     int dir = open("dir", O_RDONLY | O_DIRECTORY);
+
     must(fd >= 0 && dir >= 0 && read(fd, buf, 4) == 4 && memcmp(buf, "read", 4) == 0,
          "what is there can be read");
     refused("open to write", open("file", O_WRONLY));
@@ -331,9 +379,11 @@ static void files(void)
 {
     int *fd = calloc((size_t)number + 8, sizeof *fd);
     int n = 0;
+
     must(fd, "memory");
     while (n < number + 8 && (fd[n] = open("f", O_CREAT | O_RDWR, 0600)) >= 0)
         n++;
+
     must(n == number - 1 && errno == EMFILE,
          "as many as allowed, the working directory being one, then EMFILE");
     must(dup(fd[0]) >= 0, "a second descriptor is no file");
@@ -344,6 +394,7 @@ static void files(void)
     must(write(fd[0], "x", 1) == 1 && !opendir(".") && errno == EMFILE, "those that are open work");
     while (n-- > 0)
         must(close(fd[n]) == 0, "close");
+
     free(fd);
     puts("files");
 }
@@ -361,6 +412,7 @@ static void crowd(void)
         last = fd;
         n++;
     }
+
     must(errno == EMFILE && n > 20, "many files, then EMFILE");
     must(!fopen("g", "w") && errno == EMFILE && access("g", F_OK) != 0,
          "nothing is made before that is known");
@@ -378,18 +430,24 @@ static void taken(void)
     int n = 0;
     int theirs, told[2], go[2];
     char c;
+
     must(fd && pipe(told) == 0 && pipe(go) == 0, "memory and pipes");
+
     pid_t pid = fork();
+
     if (pid == 0) {
         theirs = open("theirs", O_CREAT | O_RDWR, 0600);
         _exit(write(theirs, "theirs", 6) != 6 ||
               write(told[1], &theirs, sizeof theirs) != sizeof theirs || read(go[0], &c, 1) != 1);
     }
+
     must(read(told[0], &theirs, sizeof theirs) == sizeof theirs, "a file of the child's");
     while (n < number + 8 && (fd[n] = open("f", O_CREAT | O_RDWR, 0600)) >= 0)
         n++;
+
     int from = (int)syscall(SYS_pidfd_open, pid, 0);
     int copy = (int)syscall(SYS_pidfd_getfd, from, theirs, 0);
+
     must(copy >= 0, "its descriptor");
     must(pread(copy, &c, 1, 0) == -1 && errno == EMFILE, "one too many");
     must(close(fd[0]) == 0 && pread(copy, &c, 1, 0) == 1 && c == 't', "one closed, one more");
@@ -405,24 +463,31 @@ static void memory(void)
     size_t step = 8 * MIB;
     uint8_t *data = malloc(total);
     uint8_t *back = malloc(total);
+
     must(data && back, "memory");
     for (size_t i = 0; i < total; i++)
         data[i] = (uint8_t)(i * 2654435761u >> 13);
+
     int fd = open("m", O_CREAT | O_RDWR, 0600);
     int calls = 0;
+
     must(fd >= 0, "open");
     for (size_t at = 0; at < total; calls++) {
         ssize_t n = write(fd, data + at, total - at < step ? total - at : step);
+
         must(n > 0, "a write gets somewhere");
         at += (size_t)n;
     }
+
     must(lseek(fd, 0, SEEK_CUR) == (off_t)total && lseek(fd, 0, SEEK_SET) == 0,
          "the offset is that of what was written");
     for (size_t at = 0; at < total; calls++) {
         ssize_t n = read(fd, back + at, total - at < step ? total - at : step);
+
         must(n > 0, "a read gets somewhere");
         at += (size_t)n;
     }
+
     must(memcmp(data, back, total) == 0, "what was written is read");
     printf("%s\n", calls > 6 ? "memory: calls were cut short" : "memory: nothing was refused");
     close(fd);
@@ -445,13 +510,17 @@ static void passed_on(void)
 {
     char name[24], count[24];
     int list = open("list", O_RDWR | O_CREAT | O_TRUNC, 0644);
+
     for (long i = 0; i < number; i++) {
         snprintf(name, sizeof name, "p%ld", i);
+
         unsigned char byte = (unsigned char)(i % 251);
         int fd = open(name, O_RDWR | O_CREAT, 0644);
+
         must(fd >= 0 && write(fd, &byte, 1) == 1 && write(list, &fd, sizeof fd) == sizeof fd,
              "a file to pass on");
     }
+
     snprintf(count, sizeof count, "%ld", number);
     execl("/proc/self/exe", "fwd_limits", "adopted", count, ".", (char *)NULL);
     must(false, "exec");
@@ -462,11 +531,13 @@ static void adopted(void)
     int list = open("list", O_RDONLY);
     int fd = -1;
     long right = 0;
+
     for (long i = 0; i < number; i++) {
         unsigned char byte = 255;
         right += read(list, &fd, sizeof fd) == sizeof fd && pread(fd, &byte, 1, 0) == 1 &&
                  byte == i % 251;
     }
+
     unlink("list"); /* the numbers are another run's others */
     gives("files of the image before", right);
 }
@@ -487,11 +558,14 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)
             continue;
+
         if (parts[i].has_number)
             number = atol(argv[2]);
+
         must(argc > 2 + parts[i].has_number && chdir(argv[2 + parts[i].has_number]) == 0, "chdir");
         parts[i].fn();
         return 0;
     }
+
     return 2;
 }

@@ -35,6 +35,7 @@ static int locks(int fd, int command, short type, off_t from, off_t len)
 {
     struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = len };
     int r = fcntl(fd, command, &l);
+
     return r == 0 && command == F_GETLK ? l.l_type : r;
 }
 
@@ -61,14 +62,17 @@ static void tell(int fd)
 static char hear(int fd)
 {
     char c;
+
     if (read(fd, &c, 1) != 1)
         _exit(8);
+
     return c;
 }
 
 static void child(int fd)
 {
     int other = open(in("locked"), O_RDWR);
+
     hear(to_child[0]);
     T(locks(fd, F_SETLK, F_WRLCK, 0, 10)); /* the parent's: not inherited */
     T(locks(other, F_GETLK, F_WRLCK, 0, 10));
@@ -79,10 +83,13 @@ static void child(int fd)
     T(locks(fd, F_SETLK, F_WRLCK, 200, 10));
     tell(to_parent[1]);
     hear(to_child[0]);
+
     /* the parent waits for 100 by now, or will */
     bool dead = locks(fd, F_SETLKW, F_WRLCK, 0, 10) != 0 && errno == EDEADLK;
+
     if (dead)
         locks(fd, F_SETLK, F_UNLCK, 100, 10);
+
     tell_that(to_parent[1], dead);
     hear(to_child[0]);
     T(close(other)); /* drops all that this process has on the file */
@@ -100,41 +107,56 @@ static void record_locks(void)
     int status;
     int fd = open(in("locked"), O_RDWR | O_CREAT, 0644);
     int copy = dup(fd);
+
     if (pipe(to_child) != 0 || pipe(to_parent) != 0)
         exit(2);
+
     T(locks(fd, F_SETLK, F_WRLCK, 0, 10));
     T(locks(copy, F_SETLK, F_RDLCK, 5, 2)); /* one's own never conflict */
     T(locks(fd, F_SETLK, F_WRLCK, 0, 10));
+
     pid_t pid = fork();
+
     if (pid == 0)
         child(fd);
+
     tell(to_child[1]);
     hear(to_parent[0]);
     T(locks(fd, F_GETLK, F_WRLCK, 20, 1));
     T(holder(fd, F_GETLK, 29) == pid);
     T(holder(fd, F_GETLK, 205) == pid);
     T(holder(fd, F_GETLK, 210));
+
     pid_t third = fork();
+
     if (third == 0) {
         T(holder(fd, F_GETLK, 3) == getppid());
         T(holder(fd, F_GETLK, 205) == pid);
         _exit(0);
     }
+
     waitpid(third, &status, 0);
     T(locks(fd, F_SETLK, F_RDLCK, 20, 1));
+
     struct sigaction sa = { .sa_handler = on_alarm };
+
     sigaction(SIGALRM, &sa, NULL);
     alarm(1);
     T(locks(fd, F_SETLKW, F_WRLCK, 200, 10)); /* EINTR */
     fflush(stdout);
+
     /* lets the child go on once we wait; the deadlock is found whichever comes first */
     pid_t waiter = fork();
+
     if (waiter == 0) {
         tell(to_child[1]);
         _exit(0);
     }
+
     waitpid(waiter, &status, 0);
+
     int dead = locks(fd, F_SETLKW, F_WRLCK, 100, 10) != 0 && errno == EDEADLK;
+
     locks(fd, F_SETLK, F_UNLCK, 0, 10);
     dead += hear(to_parent[0]);
     T(dead); /* just one of the two hears EDEADLK */
@@ -159,6 +181,7 @@ static void soon(int flags)
 {
     struct sigaction sa = { .sa_handler = on_timer, .sa_flags = flags };
     struct itimerval t = { .it_value.tv_usec = 30000 };
+
     sigaction(SIGALRM, &sa, NULL);
     setitimer(ITIMER_REAL, &t, NULL);
 }
@@ -169,13 +192,17 @@ static void waits_end(void)
 {
     static char much[65536];
     char c = 0;
+
     if (pipe(to_child) != 0 || mkfifo(in("waits"), 0600) != 0)
         exit(2);
+
     soon(0);
     T(open(in("waits"), O_RDONLY));
     soon(0);
     T(open(in("waits"), O_WRONLY));
+
     int fd = open(in("waits"), O_RDWR);
+
     soon(0);
     T(read(fd, &c, 1));
     T(write(fd, much, sizeof much));
@@ -184,15 +211,20 @@ static void waits_end(void)
     T(read(fd, much, sizeof much));
     for (int i = 0; i < 4; i++)
         hear(to_child[0]);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         hear(to_child[0]); /* the handler has run */
         _exit(write(open(in("waits"), O_WRONLY), "y", 1) != 1);
     }
+
     soon(SA_RESTART);
     T(read(fd, &c, 1));
     T(c);
+
     int status;
+
     waitpid(pid, &status, 0);
     T(status);
     T(close(fd));
@@ -217,6 +249,7 @@ static void asynchronous(void)
     struct aiocb sync = { .aio_fildes = fd };
     const struct aiocb *list[1] = { &w };
     struct aiocb *both[2] = { &r1, &r2 };
+
     T(aio_write(&w));
     T(aio_suspend(list, 1, NULL));
     T(aio_error(&w));
@@ -240,6 +273,7 @@ static void by_number(void)
     char buf[20] = "";
     struct stat st;
     long fd = syscall(SYS_openat, AT_FDCWD, in("raw"), O_RDWR | O_CREAT, 0640);
+
     OK(fd);
     T(syscall(SYS_write, fd, "by number", 9));
     T(syscall(SYS_pread64, fd, buf, 6, 3));
@@ -258,6 +292,7 @@ static const struct {
     const char *text;
     uint64_t resolve;
 } resolves[] = {
+
     { "any", 0 },
     { "no links", RESOLVE_NO_SYMLINKS },
     { "beneath", RESOLVE_BENEATH },
@@ -278,14 +313,19 @@ static void resolved(int at, const char *path, int flags, int mode, uint64_t wit
                                 .mode = (uint64_t)mode,
                                 .resolve = resolves[i].resolve };
         struct stat st = { .st_size = 0 };
+
         if ((how.resolve & without) &&
             !(how.resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS)))
             continue;
+
         int low = dup(0);
         int fd;
+
         close(low);
         fd = (int)syscall(SYS_openat2, at, path, &how, sizeof how);
+
         int err = errno;
+
         printf("%s, %o, %s: ", path, flags, resolves[i].text);
         if (fd < 0)
             puts(strerrorname_np(err));
@@ -296,6 +336,7 @@ static void resolved(int at, const char *path, int flags, int mode, uint64_t wit
                    fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_PATH));
             close(fd);
         }
+
         if ((flags & O_CREAT) && fd >= 0)
             unlinkat(at, path, 0), unlink(in("r/d/new")), unlink(in("r/new"));
     }
@@ -304,6 +345,7 @@ static void resolved(int at, const char *path, int flags, int mode, uint64_t wit
 static void make_file(const char *name, int size)
 {
     int fd = open(in(name), O_CREAT | O_WRONLY | O_TRUNC, 0644);
+
     T(ftruncate(fd, size));
     close(fd);
 }
@@ -312,6 +354,7 @@ static void wrong_records(int at)
 {
     char name[300];
     struct open_how how = { .flags = O_RDONLY, .resolve = RESOLVE_BENEATH };
+
     struct {
         struct open_how how;
         uint64_t more;
@@ -334,7 +377,9 @@ static void wrong_records(int at)
               &(struct open_how){ .flags = O_CREAT, .mode = 0644, .resolve = RESOLVE_CACHED },
               sizeof how));
     T(syscall(SYS_openat2, 999, "x", &how, sizeof how));
+
     int file = open(in("r/x"), O_RDONLY);
+
     T(syscall(SYS_openat2, file, "x", &how, sizeof how));
     close(file);
 }
@@ -347,6 +392,7 @@ static void resolving(void)
         "dirlink/../x", "loop", "missing", "missing/x", "x/y", "x/..", "x/", "d/f/..", ".", "..", "./", "../", "d/.", "d/..", "d/../..",
         "d//f", "dangling", "", "dirlink/in/", "/x", "/", "//d/f", "/../x", "/d/../../x", "/dirlink/absin",
     };
+
     /* clang-format on */
     static const char *const links[][2] = { { "f", "r/d/in" },         { "../x", "r/d/up" },
                                             { "/x", "r/d/absin" },     { "../outside", "r/out" },
@@ -354,6 +400,7 @@ static void resolving(void)
                                             { "d/new", "r/dangling" }, { "/etc", "r/abs" } };
     char *whole = strdup(in("r/d/in"));
     struct open_how how = { .flags = O_RDONLY };
+
     T(mkdir(in("r"), 0755));
     T(mkdir(in("r/d"), 0755));
     make_file("outside", 1);
@@ -361,29 +408,37 @@ static void resolving(void)
     make_file("r/d/f", 3);
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         T(symlink(links[i][0], in(links[i][1])));
+
     int at = open(in("r"), O_RDONLY | O_DIRECTORY);
     int path_only = open(in("r"), O_PATH);
+
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         /* what this host's root has */
         uint64_t without = paths[i][0] == '/' ? RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS : 0;
+
         resolved(at, paths[i], O_RDONLY, 0, without);
         resolved(path_only, paths[i], O_PATH | O_NOFOLLOW, 0, without);
         resolved(at, paths[i], O_RDWR | O_NOFOLLOW | O_APPEND, 0, without);
     }
+
     static const char *const made[] = { "new",         "d/new",       "dangling", "d/in",
                                         "dirlink/new", "new/",        "d",        "d/up",
                                         "../new",      "missing/new", "loop" };
+
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         resolved(at, made[i], O_RDWR | O_CREAT, 0640, 0);
         resolved(at, made[i], O_RDWR | O_CREAT | O_EXCL, 0640, 0);
     }
+
     resolved(at, "d", O_TMPFILE | O_WRONLY, 0600, 0);
     resolved(at, "x", O_RDONLY, 0600, 0); /* a mode for nothing new */
     resolved(at, "abs", O_PATH | O_DIRECTORY, 0, RESOLVE_NO_XDEV);
+
     for (uint64_t resolve = RESOLVE_NO_MAGICLINKS; resolve <= RESOLVE_BENEATH; resolve <<= 1) {
         how.resolve = resolve;
         OK(syscall(SYS_openat2, AT_FDCWD, whole, &how, sizeof how));
     }
+
     T(chdir(in("r/d")));
     resolved(AT_FDCWD, "f", O_RDONLY, 0, 0);
     resolved(AT_FDCWD, "../x", O_RDONLY, 0, 0);
@@ -411,19 +466,23 @@ static void walks(void)
     close(open(in("tree/skipped/unseen"), O_CREAT | O_WRONLY, 0644));
     T(symlink("sub", in("tree/link")));
     T(symlink("nowhere", in("tree/broken")));
+
     for (int options = FTS_PHYSICAL;; options = FTS_LOGICAL) {
         char *paths[] = { (char *)in("tree"), (char *)in("missing"), NULL };
         FTS *f = fts_open(paths, options | FTS_NOCHDIR, by_name);
         int n = 0;
+
         for (FTSENT *e; f && (e = fts_read(f)) != NULL; n++) {
             printf("%d %d %s %d\n", e->fts_info, e->fts_level, e->fts_name,
                    e->fts_info == FTS_NS ? e->fts_errno : 0);
             if (strcmp(e->fts_name, "skipped") == 0 && e->fts_info == FTS_D)
                 fts_set(f, e, FTS_SKIP);
+
             if (strcmp(e->fts_name, "sub") == 0 && e->fts_info == FTS_D)
                 for (FTSENT *c = fts_children(f, 0); c; c = c->fts_link)
                     printf("child %s\n", c->fts_name);
         }
+
         T(errno);
         T(n);
         T(fts_close(f));
@@ -437,9 +496,12 @@ static void tell_place(const char *what, const FTSENT *e)
 {
     char here[PATH_MAX] = "";
     struct stat st;
+
     if (!getcwd(here, sizeof here))
         snprintf(here, sizeof here, "%s", strerrorname_np(errno));
+
     int found = lstat(e->fts_accpath, &st) == 0 ? st.st_ino == e->fts_statp->st_ino : -errno;
+
     printf("%s %d %d %s by %s in %s: %d, errno %d\n", what, e->fts_info, e->fts_level,
            strcmp(what, "at") == 0 ? e->fts_path : e->fts_name, e->fts_accpath, here, found,
            e->fts_errno);
@@ -450,6 +512,7 @@ static void walk_about(char **paths, int options, const char *rename_to)
     char here[PATH_MAX] = "";
     FTS *f = fts_open(paths, options, by_name);
     int n = 0;
+
     for (FTSENT *e; f && (e = fts_read(f)) != NULL; n++) {
         tell_place("at", e);
         if (strcmp(e->fts_name, "a") == 0 && e->fts_info == FTS_D)
@@ -457,13 +520,17 @@ static void walk_about(char **paths, int options, const char *rename_to)
                 /* their paths are not yet there then */
                 if (!(options & (FTS_NOCHDIR | FTS_LOGICAL)))
                     tell_place("child", c);
+
         if (strcmp(e->fts_name, "jump") == 0 && e->fts_info == FTS_SL)
             T(fts_set(f, e, FTS_FOLLOW));
+
         if (rename_to && strcmp(e->fts_name, "b") == 0 && e->fts_info == FTS_D)
             T(rename(e->fts_accpath, rename_to)); /* before the walk is in it */
+
         if (strcmp(e->fts_name, "stop") == 0)
             break;
     }
+
     T(errno);
     T(fts_close(f));
     printf("%d, back in %s\n", n, getcwd(here, sizeof here) ? here : "");
@@ -473,13 +540,17 @@ static void walks_about(void)
 {
     static const char *const dirs[] = { "about",   "about/a",    "about/a/deep",
                                         "about/b", "about/none", "about/other" };
+
     for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++)
         mkdir(in(dirs[i]), 0755);
+
     T(symlinkat("a/deep", AT_FDCWD, in("about/jump")));
     close(open(in("about/a/file"), O_CREAT | O_WRONLY, 0644));
     close(open(in("about/a/deep/leaf"), O_CREAT | O_WRONLY, 0644));
     close(open(in("about/b/file"), O_CREAT | O_WRONLY, 0644));
+
     char *whole[] = { (char *)in("about"), (char *)in("missing"), (char *)in("about/a/"), NULL };
+
     walk_about(whole, FTS_PHYSICAL, NULL);
     walk_about(whole, FTS_LOGICAL, NULL);
     walk_about(whole, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
@@ -496,8 +567,11 @@ static void maps(void)
     char buf[10] = "";
     int status;
     int fd = open(in("map"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+
     T(ftruncate(fd, 20000));
+
     char *p = mmap(NULL, 20000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
     OK(p == MAP_FAILED ? -1 : 0);
     memcpy(p + 100, "first", 5);
     memcpy(p + 4094, "over the edge", 13);
@@ -505,10 +579,12 @@ static void maps(void)
     T(msync(p, 20000, MS_SYNC));
     T(pread(fd, buf, 5, 4094));
     T(memcmp(buf, "over ", 5));
+
     if (fork() == 0) {
         memcpy(p + 200, "child", 5);
         _exit(0);
     }
+
     wait(&status);
     T(memcmp(p + 200, "child", 5));
     T(munmap(p + 8192, 4096));
@@ -533,6 +609,7 @@ static void wide(void)
     int b = 0;
     wchar_t word[20] = L"";
     FILE *f = fopen(in("wide"), "w+");
+
     T(fwprintf(f, L"%d %ls %d rest", 17, L"word", 42));
     rewind(f);
     T(fwscanf(f, L"%d %19ls %d", &a, word, &b));
@@ -548,18 +625,26 @@ static void library(void)
     Dl_info info;
     double (*cube_root)(double) = NULL;
     void *m = dlopen("libm.so.6", RTLD_NOW);
+
     if (!m || !dladdr(dlsym(m, "cbrt"), &info))
         return;
+
     char command[2 * PATH_MAX];
+
     snprintf(command, sizeof command, "cp %s %s", info.dli_fname, in("libcopied.so"));
     T(system(command));
+
     void *copy = dlopen(in("libcopied.so"), RTLD_NOW | RTLD_LOCAL);
+
     T(copy ? 0 : -1);
     if (copy && (cube_root = (double (*)(double))dlsym(copy, "cbrt")))
         T(cube_root(27.0));
+
     T(dlopen(in("nolib.so"), RTLD_NOW) ? 0 : -2);
     T(unlink(in("libcopied.so")));
+
     FILE *p = popen("cat > /dev/null", "w");
+
     T(p ? pclose(p) : -1);
 }
 
@@ -587,8 +672,10 @@ static void lost_links(void)
                                               { "round", "round" },
                                               { "through", "../lost/file/x" } };
     char name[50];
+
     T(mkdir(in("lost"), 0755));
     close(open(in("lost/file"), O_CREAT | O_WRONLY, 0644));
+
     for (int i = 0; i < 3; i++) {
         snprintf(name, sizeof name, "lost/%s", targets[i][0]);
         T(symlink(targets[i][1], in(name)));
@@ -597,10 +684,12 @@ static void lost_links(void)
         snprintf(name, sizeof name, "lost/with-%s/%s", targets[i][0], targets[i][0]);
         T(symlink(i == 2 ? "../file/x" : targets[i][1], in(name)));
     }
+
     for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
         snprintf(name, sizeof name, "lost/%s", roots[i]);
         for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
             T(nftw(in(name), tell_entry, 10, flags[k]));
+
         T(ftw(in(name), tell_plainly, 10));
     }
 }
@@ -623,8 +712,10 @@ static void skipping(void)
     static const char *const places[] = { "skip", "down", "deeper", "still", "file", "none" };
     static const int flags[] = { 0, FTW_PHYS, FTW_CHDIR, FTW_DEPTH, FTW_DEPTH | FTW_CHDIR };
     char name[50];
+
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         T(mkdir(in(made[i]), 0755));
+
     close(open(in("skip/down/deeper/file"), O_CREAT | O_WRONLY, 0644));
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
@@ -644,17 +735,20 @@ static void local_links(const char *scratch)
 {
     char here[PATH_MAX];
     glob_t g;
+
     T(getcwd(here, sizeof here) ? 0 : -1);
     T(chdir(scratch));
     T(symlink(dir, "to"));
     T(mkdir("to/led", 0755));
     T(close(open("to/led/leaf", O_WRONLY | O_CREAT, 0644)));
+
     char file[] = "to/led/tXXXXXX";
     char suffixed[] = "to/led/tXXXXXX.c";
     char place[] = "to/led/dXXXXXX";
     char name[] = "to/led/nXXXXXX";
     char none[] = "no/tXXXXXX";
     int fd = mkstemp(file);
+
     T(write(fd, "text", 4));
     T(strncmp(file, "to/led/t", 8));
     T(access(file, R_OK));
@@ -666,27 +760,37 @@ static void local_links(const char *scratch)
     T(rmdir(place));
     T(mktemp(name)[0]);
     OK(mkstemp(none));
+
     char *made = tempnam("to/led", "x");
+
     T(strncmp(made ? made : "", "to/led/x", 8));
     free(made);
+
     FILE *f = freopen("to/led/again", "w", fopen("/dev/null", "r"));
+
     T(f ? fputs("again", f) : -1);
     T(f ? fclose(f) : -1);
     f = freopen("to/led/again", "r", fopen("to/led/leaf", "r"));
     T(f ? fgetc(f) : -1);
     T(f ? fclose(f) : -1);
+
     for (int i = 0; i < 4; i++) {
         static const char *const patterns[] = { "to/led/*", "*/led/l*", "to/none*",
                                                 "t[o]/le*/again" };
+
         T(glob(patterns[i], GLOB_MARK, NULL, &g));
         for (size_t k = 0; k < g.gl_pathc; k++)
             printf("found %s\n", g.gl_pathv[k]);
+
         globfree(&g);
     }
+
     T(unlink("to/led/again"));
     T(nftw("to/led", tell_entry, 10, 0));
     T(nftw("to", tell_entry, 10, FTW_PHYS));
+
     struct dirent **list;
+
     T(scandir("to/led", &list, NULL, alphasort));
     T(realpath("to/led/leaf", here) ? 0 : -1);
     printf("%s\n", here);
@@ -699,6 +803,7 @@ int main(int argc, char **argv)
 {
     if (argc < 2)
         return 2;
+
     dir = argv[1];
     record_locks();
     waits_end();
@@ -714,5 +819,6 @@ int main(int argc, char **argv)
     library();
     if (argc > 2)
         local_links(argv[2]);
+
     return 0;
 }

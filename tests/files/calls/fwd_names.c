@@ -31,10 +31,12 @@ static void run(const char *section)
 {
     pid_t pid = fork();
     int status;
+
     if (pid == 0) {
         execl(self, self, section, dir, scratch, (char *)NULL);
         _exit(9);
     }
+
     waitpid(pid, &status, 0);
     printf("%s ended with %d\n", section, status);
     fflush(stdout);
@@ -55,6 +57,7 @@ static bool same(const char *a, const char *b)
 static void pairs_here(void)
 {
     int own = open(in("own"), O_RDONLY | O_DIRECTORY);
+
     T(make(in("a")));
     T(rename(in("a"), "b"));
     T(rename("b", in("own/b")));
@@ -76,11 +79,14 @@ static void pairs_here(void)
     T(renameat(own, "other", NAMELESS, "x"));
     T(renameat(own, "other", REMOVED, "x"));
     T(linkat(own, "other", REMOVED, "x", 0));
+
     /* Linux wants a capability for this one */
     T(linkat(NAMELESS, "", own, "named", AT_EMPTY_PATH) == 0 || errno == ENOENT);
     T(linkat(AT_FDCWD, "/proc/self/fd/21", own, "by-number", AT_SYMLINK_FOLLOW));
+
     int nameless = open(in("own"), O_TMPFILE | O_RDWR, 0600);
     char number[40];
+
     snprintf(number, sizeof number, "/proc/self/fd/%d", nameless);
     T(linkat(AT_FDCWD, number, INHERITED, "mine", AT_SYMLINK_FOLLOW));
     T(write(nameless, "mine", 4));
@@ -96,8 +102,10 @@ static void pairs_here(void)
     close(own);
     if (system("rm -f * ../own/*") != 0)
         exit(1);
+
     /* each image that lives has a server of its own in turn */
     const char *deep = getenv("FWD_DEEP");
+
     if (!deep || strlen(deep) < 3) {
         setenv("FWD_DEEP", !deep ? "1" : deep[1] ? "123" : "12", 1);
         run("pairs-here");
@@ -109,9 +117,11 @@ static void pairs(void)
     T(mkdir(in("own"), 0755));
     T(mkdir(in("held"), 0755));
     T(mkdir(in("gone"), 0755));
+
     int held = open(in("held"), O_RDONLY | O_DIRECTORY);
     int gone = open(in("gone"), O_PATH);
     int nameless = open(dir, O_TMPFILE | O_RDWR, 0600);
+
     T(dup2(held, INHERITED));
     T(dup2(nameless, NAMELESS));
     T(dup2(gone, REMOVED));
@@ -131,6 +141,7 @@ static const char *number(int fd)
     static char path[2][40];
     static int next;
     char *p = path[next++ & 1];
+
     snprintf(p, sizeof path[0], "/proc/self/fd/%d", fd);
     return p;
 }
@@ -140,13 +151,16 @@ static void say_link(int fd)
     struct stat st;
     struct statx stx;
     char name[PATH_MAX];
+
     T(lstat(number(fd), &st));
     T(st.st_mode);
     T(statx(AT_FDCWD, number(fd), AT_SYMLINK_NOFOLLOW, STATX_MODE, &stx));
     T(stx.stx_mode);
     T(stat(number(fd), &st));
     T(st.st_mode);
+
     ssize_t n = readlink(number(fd), name, sizeof name - 1);
+
     name[n < 0 ? 0 : n] = 0;
     puts(name);
     puts(realpath(number(fd), name) ? name : "no path");
@@ -157,8 +171,10 @@ static void say_opened(int fd)
 {
     char buf[8] = "";
     struct stat st;
+
     if (OK(fd) != 0)
         return;
+
     T(fstat(fd, &st));
     T(st.st_mode & S_IFMT);
     T(read(fd, buf, 4));
@@ -174,11 +190,13 @@ static void other_forms(int fd)
                                          "/proc//%d//fd//%d", "/proc/%d/fd/%d/" };
     char path[64];
     struct stat st;
+
     for (int i = 0; i < 8; i++) {
         snprintf(path, sizeof path, forms[i % 4], (int)(i < 4 ? getpid() : getppid()), fd);
         T(stat(path, &st) == 0 ? (long)st.st_mode : -1);
         OK(open(path, O_RDONLY));
     }
+
     snprintf(path, sizeof path, "/dev//fd/./%d", fd);
     T(stat(path, &st) == 0 ? (long)st.st_mode : -1);
     T(chdir("/"));
@@ -190,9 +208,11 @@ static void numbers(void)
 {
     struct stat st;
     struct timespec times[2] = { { 1000, 0 }, { 2000, 0 } };
+
     T(make(in("file")));
     T(symlink("/etc/passwd", in("out")));
     T(mkfifo(in("fifo"), 0600));
+
     int path = open(in("file"), O_PATH);
     int reader = open(in("file"), O_RDONLY);
     int writer = open(in("file"), O_WRONLY);
@@ -200,6 +220,7 @@ static void numbers(void)
     int top = open(dir, O_RDONLY | O_DIRECTORY);
     int nameless = open(dir, O_TMPFILE | O_RDWR, 0600);
     int fifo = open(in("fifo"), O_RDWR);
+
     T(write(writer, "words", 5));
     say_link(path);
     say_link(reader);
@@ -236,18 +257,25 @@ static void numbers(void)
     T(fstat(reader, &st));
     T(st.st_size);
     fflush(stdout);
+
     pid_t child = fork();
+
     if (child == 0) {
         other_forms(reader);
         _exit(0);
     }
+
     T(waitpid(child, NULL, 0) == child);
+
     int procfs = open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
     char name[PATH_MAX], digits[16];
+
     snprintf(digits, sizeof digits, "%d", reader);
     T(fstatat(procfs, digits, &st, 0));
     T(st.st_mode);
+
     ssize_t n = readlinkat(procfs, digits, name, sizeof name - 1);
+
     name[n < 0 ? 0 : n] = 0;
     puts(name);
 }
@@ -257,6 +285,7 @@ static void numbers(void)
 static int see(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     char cwd[PATH_MAX];
+
     printf("%s %d from %s at %d in %s: %d\n", path, type, path + at->base, at->level,
            getcwd(cwd, sizeof cwd), access(path + at->base, F_OK));
     return strcmp(path + at->base, "stop") == 0 ? 7 : 0;
@@ -266,6 +295,7 @@ static void walk_from(const char *path)
 {
     static const int flags[] = { 0, FTW_DEPTH, FTW_PHYS, FTW_PHYS | FTW_DEPTH };
     char cwd[PATH_MAX];
+
     for (int i = 0; i < 4; i++) {
         T(nftw(path, see, 20, flags[i] | FTW_CHDIR));
         puts(getcwd(cwd, sizeof cwd));
@@ -291,10 +321,14 @@ static void walks(void)
     T(make("c/stop"));
     T(chdir("/"));
     walk_from(in("a/b/c"));
+
     struct open_how how = { .flags = O_RDONLY, .resolve = RESOLVE_NO_MAGICLINKS };
+
     OK(syscall(SYS_openat2, AT_FDCWD, in("a/link"), &how, sizeof how));
     OK(syscall(SYS_openat2, AT_FDCWD, number(0), &how, sizeof how));
+
     int fd = open(in("a/b/c/deep"), O_RDONLY);
+
     OK(syscall(SYS_openat2, AT_FDCWD, number(fd), &how, sizeof how));
     how.resolve = RESOLVE_BENEATH; /* or ENOSYS, on which programs do without */
     T(syscall(SYS_openat2, open(dir, O_RDONLY), "a/b", &how, sizeof how) >= 0 || errno == ENOSYS);
@@ -306,9 +340,11 @@ static void entries(const char *path)
 {
     struct dirent **list;
     int n = scandir(path, &list, NULL, alphasort);
+
     printf("%s has %d:", path, n);
     for (int i = 0; i < n; i++)
         printf(" %s", list[i]->d_name);
+
     puts("");
 }
 
@@ -322,6 +358,7 @@ static void nothing_here(void)
 {
     char name[PATH_MAX];
     struct stat st;
+
     where();
     T(realpath(".", name) ? 0 : -1);
     T(open("x", O_RDONLY));
@@ -343,6 +380,7 @@ static void nothing_here(void)
 static void gone(void)
 {
     struct stat st;
+
     T(mkdir(in("g"), 0755));
     T(make(in("g/file")));
     T(mkdir(in("g/h"), 0755));
@@ -364,6 +402,7 @@ static void gone(void)
     T(chdir(".."));
     where();
     T(chdir("/"));
+
     /* and its parent, too */
     T(mkdir(in("g/a"), 0755));
     T(mkdir(in("g/a/b"), 0755));
@@ -377,6 +416,7 @@ static void gone(void)
     T(access("../../file", F_OK));
     T(chdir("../.."));
     where();
+
     /* one that comes again is another one */
     T(mkdir(in("g/h"), 0755));
     T(chdir(in("g/h")));
@@ -396,10 +436,13 @@ int main(int argc, char **argv)
         { "numbers", numbers }, { "walks", walks },
         { "gone", gone },
     };
+
     if (argc != 4)
         return 2;
+
     self = argv[0];
     dir = argv[2];
     scratch = argv[3];
+
     return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;
 }

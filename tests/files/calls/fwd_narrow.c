@@ -26,6 +26,7 @@
 static void offsets(int fd)
 {
     char back[16] = "";
+
     CHECK(write(fd, "0123456789", 10) == 10 && lseek(fd, -3, SEEK_END) == 7 &&
           read(fd, back, 16) == 3 && memcmp(back, "789", 3) == 0);
     CHECK(pwrite(fd, "ab", 2, 4) == 2 && pread(fd, back, 4, 3) == 4 &&
@@ -40,11 +41,13 @@ static void records(const char *path, int fd)
     const int narrow = sizeof(off_t) == 4;
     const struct timeval times[2] = { { 1000, 0 }, { 2000, 5 } };
     struct stat st;
+
     errno = 0;
     CHECK(fstat(fd, &st) == (narrow ? -1 : 0) && (!narrow || errno == EOVERFLOW));
     CHECK(stat(path, &st) == (narrow ? -1 : 0) && (!narrow || errno == EOVERFLOW));
     CHECK(narrow || st.st_size == 6);
     CHECK(utimes(path, times) == 0);
+
     /* local files are as ever */
     CHECK(stat("/proc/self/exe", &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 1000);
 }
@@ -53,20 +56,26 @@ static void records(const char *path, int fd)
 static void far_away(int fd)
 {
     const off64_t far_off = (off64_t)5 << 30;
+
     CHECK(lseek64(fd, far_off, SEEK_SET) == far_off && write(fd, "x", 1) == 1);
     errno = 0;
+
     off_t at = lseek(fd, 0, SEEK_CUR);
+
     CHECK(sizeof at == 8 ? at == (off_t)(far_off + 1) : at == -1 && errno == EOVERFLOW);
 }
 
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
+
     int fd = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600);
+
     CHECK(fd >= 0);
     offsets(fd);
     records(argv[1], fd);
     far_away(fd);
     CHECK(close(fd) == 0);
+
     return 0;
 }

@@ -29,6 +29,7 @@ static void open_all(void)
 {
     for (size_t i = 0; i < sizeof block; i++)
         block[i] = (char)(i * 7 + i / 251);
+
     file = open(in("file"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     other = open(in("other"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     T(pwrite(file, block, sizeof block, 0));
@@ -53,8 +54,10 @@ static long holds(int fd, off_t from)
     static char got[1 << 20];
     int n = 0;
     ssize_t r = 0;
+
     if (ioctl(fd, FIONREAD, &n) != 0 || (n && (r = read(fd, got, (size_t)n)) != n))
         return -1;
+
     return memcmp(got, block + from, (size_t)r) == 0 ? r : -2;
 }
 
@@ -81,7 +84,9 @@ static void room(void)
     T(at(file));
     T(holds(ends[0], 8192));
     T(fcntl(ends[1], F_SETFL, 0));
+
     off_t place = 4097;
+
     T(splice(file, &place, ends[1], NULL, 65536, 0));
     T(place);
     T(at(file));
@@ -119,6 +124,7 @@ static void *empties(void *arg)
 {
     while (read(ends[0], block, 4096) > 0)
         ;
+
     return NULL;
 }
 
@@ -126,13 +132,17 @@ static void *empties(void *arg)
 static void waits(void)
 {
     pthread_t t;
+
     open_all();
     T(splice(file, NULL, ends[1], NULL, 65536, 0));
     T(pthread_create(&t, NULL, empties, NULL));
+
     long sum = 0;
     long n;
+
     while (sum < 300000 && (n = splice(file, NULL, ends[1], NULL, (size_t)(300000 - sum), 0)) > 0)
         sum += n;
+
     T(sum);
     T(at(file));
     close(ends[1]);
@@ -165,6 +175,7 @@ static void empty(void)
     T(fcntl(fifo, F_SETFL, O_NONBLOCK));
     while (read(fifo, block, sizeof block) > 0)
         ;
+
     T(splice(fifo, NULL, other, NULL, 100, 0));
     T(splice(fifo, NULL, fifo, NULL, 100, 0));
     close(ends[1]);
@@ -176,8 +187,10 @@ static void empty(void)
 static void sources(void)
 {
     open_all();
+
     off_t place = 0;
     int zero = open("/dev/zero", O_RDONLY);
+
     for (int full = 0; full < 2; full++) {
         T(sendfile(file, ends[0], NULL, 5));
         T(sendfile(file, sockets[0], NULL, 5));
@@ -192,6 +205,7 @@ static void sources(void)
         T(write(ends[1], block, 5));
         T(write(sockets[1], block + 5 * full, 5));
     }
+
     T(sendfile(fifo, sockets[0], NULL, 10));
     T(holds(fifo, 0));
     T(sendfile(fifo, file, &place, 10));
@@ -207,12 +221,15 @@ static void sources(void)
 static void places(void)
 {
     static const off_t wrong[] = { -1, -5, -100, INT64_MIN };
+
     open_all();
     T(write(ends[1], block, 10));
+
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         off_t a = wrong[i];
         off_t b = wrong[i];
         off_t zero = 0;
+
         T(copy_file_range(file, &a, other, NULL, 5, 0));
         T(copy_file_range(file, &zero, other, &a, 5, 0));
         T(copy_file_range(file, &a, other, &b, 5, 0));
@@ -225,7 +242,9 @@ static void places(void)
         T(sendfile(other, file, &a, 5));
         T(a == wrong[i] && b == wrong[i]);
     }
+
     off_t last = INT64_MAX;
+
     T(copy_file_range(file, &last, other, NULL, 5, 0));
     T(splice(file, &last, ends[1], NULL, 5, 0));
     T(splice(ends[0], NULL, file, &last, 5, 0));
@@ -242,6 +261,7 @@ static void places(void)
 static void kinds(void)
 {
     off_t place = 0;
+
     open_all();
     T(splice(file, NULL, ends[1], NULL, 5, 0x100));
     T(splice(file, NULL, ends[1], NULL, 0, 0x100));
@@ -276,8 +296,10 @@ int main(int argc, char **argv)
         { "room", room },       { "kept", kept },     { "waits", waits }, { "empty", empty },
         { "sources", sources }, { "places", places }, { "kinds", kinds },
     };
+
     if (argc != 4)
         return 2;
+
     dir = argv[2];
     end_after(SECTION_MOST_S);
     return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;

@@ -61,8 +61,11 @@ static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
 {
     va_list ap;
+
     va_start(ap, format);
+
     int n = vsnprintf(line + at, sizeof line - at, format, ap);
+
     va_end(ap);
     if (n > 0 && at + (size_t)n < sizeof line)
         at += (size_t)n;
@@ -71,6 +74,7 @@ static void say(const char *format, ...)
 static long gives(long result)
 {
     int err = errno;
+
     say(" = %ld%s%s", result, result == -1 ? " " : "", result == -1 ? strerrorname_np(err) : "");
     return result;
 }
@@ -85,8 +89,10 @@ static int gives_fd(int fd)
 static void say_data(const void *p, ssize_t n)
 {
     uint32_t hash = 2166136261U;
+
     for (ssize_t i = 0; i < n; i++)
         hash = (hash ^ ((const unsigned char *)p)[i]) * 16777619U;
+
     say(" #%08x", hash);
 }
 
@@ -106,15 +112,18 @@ static const char *name(void)
                                          ".hidden" };
     static char longest[2][257];
     uint32_t n = any(sizeof names / sizeof names[0] * 3);
+
     if (n < sizeof names / sizeof names[0] * 2)
         return names[n % 8];
     if (n < sizeof names / sizeof names[0] * 3 - 3)
         return names[n % (sizeof names / sizeof names[0])];
+
     if (!longest[0][0]) {
         memset(longest[0], 'n', 255);
         memset(longest[1], 'm', 256);
         longest[0][100] = (char)0xe4;
     }
+
     return n % 3 ? longest[n % 2] : once_in(4) ? ".." : ".";
 }
 
@@ -126,24 +135,31 @@ static const char *path(void)
     char *p = buf[next++ % 6];
     size_t n = 0;
     unsigned parts = 1 + any(once_in(3) ? 3 : 2);
+
     if (once_in(60))
         return strcpy(p, "");
+
     if (once_in(3))
         n = (size_t)snprintf(p, PATH_MAX, "%s/", base);
+
     for (unsigned i = 0; i < parts; i++)
         n += (size_t)snprintf(p + n, PATH_MAX - n, "%s%s", i ? once_in(20) ? "//" : "/" : "",
                               name());
+
     if (once_in(15))
         strcat(p, "/");
+
     say(" ");
     for (const char *c = p; *c; c++)
         say(*c > 32 && *c < 127 ? "%c" : "\\%02x", (unsigned char)*c);
+
     return p;
 }
 
 static int *place(void)
 {
     int n = (int)any(SLOTS);
+
     say(" [%d]", n);
     return &slot[n];
 }
@@ -151,6 +167,7 @@ static int *place(void)
 static size_t size(void)
 {
     size_t n = once_in(4) ? any(MOST) : any(300);
+
     say(" %zu", n);
     return n;
 }
@@ -161,6 +178,7 @@ static off_t offset(void)
               : once_in(30) ? ((off_t)5 << 30) + any(1000)
               : once_in(3)  ? any(MOST)
                             : any(500);
+
     say(" @%ld", (long)n);
     return n;
 }
@@ -169,6 +187,7 @@ static const void *fill(size_t n)
 {
     for (size_t i = 0; i < n; i++)
         data[i] = (unsigned char)(any(256));
+
     return data;
 }
 
@@ -195,23 +214,28 @@ static void do_open(void)
     int *s = place();
     mode_t mode = once_in(3) ? (mode_t)any(512) | 0600 : 0644;
     const char *p = path();
+
     say(" %x %o", flags & ~O_NONBLOCK, mode);
     if (*s >= 0)
         close(*s);
+
     *s = gives_fd(once_in(8) ? openat(slot[any(SLOTS)], p, flags, mode) : open(p, flags, mode));
 }
 
 static void do_opendir_slot(void)
 {
     int *s = place();
+
     if (*s >= 0)
         close(*s);
+
     *s = gives_fd(open(path(), once_in(3) ? O_PATH : O_RDONLY | O_DIRECTORY));
 }
 
 static void do_close(void)
 {
     int *s = place();
+
     gives(close(*s));
     *s = -1;
 }
@@ -221,6 +245,7 @@ static void do_read(void)
     int *s = place();
     size_t n = size();
     ssize_t r = gives(read(*s, data, n));
+
     say_data(data, r);
 }
 
@@ -229,6 +254,7 @@ static void do_write(void)
     int *s = place();
     size_t n = size();
     const void *p = fill(n);
+
     gives(write(*s, p, n));
 }
 
@@ -237,6 +263,7 @@ static void do_pread(void)
     int *s = place();
     size_t n = size();
     ssize_t r = gives(pread(*s, data, n, offset()));
+
     say_data(data, r);
 }
 
@@ -245,6 +272,7 @@ static void do_pwrite(void)
     int *s = place();
     size_t n = size();
     const void *p = fill(n);
+
     gives(pwrite(*s, p, n, offset()));
 }
 
@@ -253,8 +281,10 @@ static void do_vectors(void)
     int *s = place();
     struct iovec iov[4];
     int count = (int)any(5);
+
     for (int i = 0; i < count; i++)
         iov[i] = (struct iovec){ data + 3000 * i, any(3000) };
+
     say(" %d", count);
     switch (any(6)) {
     case 0:
@@ -287,14 +317,18 @@ static bool *reserved; /* in some file, by some process */
 static void seek_data(int fd, int whence)
 {
     off_t from = offset();
+
     if (!*reserved) {
         gives(lseek(fd, from, whence));
         return;
     }
+
     struct stat st;
     off_t at = lseek(fd, from, whence);
+
     if (at >= 0 && (at < from || fstat(fd, &st) != 0 || at > st.st_size))
         say(" is %ld", (long)at);
+
     gives(lseek(fd, from, SEEK_SET));
 }
 
@@ -303,8 +337,11 @@ static void do_seek(void)
     static const int whence[] = { SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE, 9 };
     int *s = place();
     int w = whence[any(6)];
+
     say(" %d", w);
+
     struct stat st;
+
     /* positions in directories are each file system's own */
     if (fstat(*s, &st) == 0 && S_ISDIR(st.st_mode))
         gives(lseek(*s, 0, SEEK_SET));
@@ -327,6 +364,7 @@ static void do_stat(void)
     struct stat st;
     struct statx x;
     long r;
+
     switch (any(6)) {
     case 0:
         r = gives(fstat(*place(), &st));
@@ -357,6 +395,7 @@ static void do_stat(void)
 static void do_access(void)
 {
     int mode = (int)any(8);
+
     say(" %d", mode);
     gives(once_in(2)
               ? access(path(), mode)
@@ -390,6 +429,7 @@ static void do_rename(void)
 {
     const char *from = path();
     const char *to = path();
+
     if (once_in(3))
         gives(renameat2(AT_FDCWD, from, AT_FDCWD, to, any(4)));
     else
@@ -400,6 +440,7 @@ static void do_link(void)
 {
     const char *from = path();
     const char *to = path();
+
     gives(once_in(2) ? link(from, to)
                      : linkat(AT_FDCWD, from, AT_FDCWD, to, once_in(2) ? AT_SYMLINK_FOLLOW : 0));
 }
@@ -408,10 +449,12 @@ static void do_symlink(void)
 {
     char target[PATH_MAX];
     const char *to = path();
+
     if (once_in(4))
         snprintf(target, sizeof target, "%s/%s", base, name());
     else
         snprintf(target, sizeof target, "%s%s", once_in(6) ? "sub/" : "", name());
+
     gives(symlink(target, to));
 }
 
@@ -419,15 +462,19 @@ static void do_readlink(void)
 {
     char buf[PATH_MAX];
     ssize_t n = readlink(path(), buf, sizeof buf - 1);
+
     gives(n < 0 ? -1 : 0);
     buf[n > 0 ? n : 0] = 0;
+
     const char *shown = strncmp(buf, base, strlen(base)) == 0 ? buf + strlen(base) : buf;
+
     say_data(shown, (ssize_t)strlen(shown));
 }
 
 static void do_mode(void)
 {
     mode_t mode = (mode_t)any(4096) | 0600;
+
     say(" %o", mode);
     switch (any(3)) {
     case 0:
@@ -465,6 +512,7 @@ static void do_times(void)
     struct stat st;
     const char *p = path();
     long r;
+
     switch (any(5)) {
     case 0:
         r = gives(utimes(p, tv));
@@ -481,6 +529,7 @@ static void do_times(void)
     }
     if (r == 0 && lstat(p, &st) == 0 && !S_ISLNK(st.st_mode))
         say(" %ld.%09ld", (long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+
     if (once_in(3) && gives(futimens(*place(), ts)) == 0)
         say(" set");
 }
@@ -494,12 +543,14 @@ static void do_list(void)
 {
     struct dirent **list;
     int n = scandir(path(), &list, NULL, by_name);
+
     gives(n);
     for (int i = 0; i < n; i++) {
         say_data(list[i]->d_name, (ssize_t)strlen(list[i]->d_name));
         say(".%d", list[i]->d_type);
         free(list[i]);
     }
+
     if (n >= 0)
         free(list);
 }
@@ -508,20 +559,25 @@ static void do_dup(void)
 {
     int *a = place();
     int *b = place();
+
     if (a == b)
         return;
+
     if (*b >= 0 && once_in(2)) {
         gives(dup2(*a, *b) < 0 ? -1 : 0);
         return;
     }
+
     if (*b >= 0)
         close(*b);
+
     *b = gives_fd(once_in(2) ? dup(*a) : fcntl(*a, F_DUPFD_CLOEXEC, 50));
 }
 
 static void do_flags(void)
 {
     int *s = place();
+
     switch (any(4)) {
     case 0:
         gives(fcntl(*s, F_SETFL, (once_in(2) ? O_APPEND : 0) | O_NONBLOCK));
@@ -548,13 +604,16 @@ static void do_lock(void)
     struct flock lock = {
         .l_type = types[any(3)], .l_whence = (short)any(3), .l_start = any(200), .l_len = any(100)
     };
+
     say(" %d type %d whence %d %ld+%ld", command, lock.l_type, lock.l_whence, (long)lock.l_start,
         (long)lock.l_len);
     if (once_in(6)) {
         gives(flock(*s, (int[]){ LOCK_SH, LOCK_EX, LOCK_UN }[any(3)] | LOCK_NB));
         return;
     }
+
     long r = gives(fcntl(*s, command, &lock));
+
     if (r == 0 && (command == F_GETLK || command == F_OFD_GETLK)) {
         say(" type %d", lock.l_type);
         if (lock.l_type != F_UNLCK)
@@ -569,6 +628,7 @@ static void do_xattr(void)
     const char *n = names[any(5)];
     char buf[600];
     ssize_t r;
+
     say(" %s", n);
     switch (any(8)) {
     case 0:
@@ -610,8 +670,10 @@ static void do_allocate(void)
     int how = hows[any(6)];
     off_t from = any(MOST);
     off_t len = any(MOST);
+
     say(" %x %ld+%ld", how, (long)from, (long)len);
     *reserved = true;
+
     if (once_in(3))
         say(" = %d", posix_fallocate(*s, from, len));
     else
@@ -637,6 +699,7 @@ static void do_fs(void)
 {
     struct statfs fs;
     struct statvfs v;
+
     switch (any(4)) {
     case 0:
         if (gives(statfs(path(), &fs)) == 0)
@@ -648,12 +711,14 @@ static void do_fs(void)
         break;
     case 2: {
         int n = (int)any(21);
+
         say(" %d", n);
         gives(pathconf(path(), n));
         break;
     }
     default: {
         int n = (int)any(21);
+
         say(" %d", n);
         gives(fpathconf(*place(), n));
     }
@@ -663,8 +728,11 @@ static void do_fs(void)
 static void do_cwd(void)
 {
     char buf[PATH_MAX];
+
     gives(once_in(4) ? fchdir(*place()) : chdir(path()));
+
     const char *now = getcwd(buf, sizeof buf);
+
     if (!now || strncmp(now, base, strlen(base)) != 0)
         gives(chdir(base));
     else
@@ -675,6 +743,7 @@ static void do_real(void)
 {
     char buf[PATH_MAX];
     const char *r = realpath(path(), buf);
+
     gives(r ? 0 : -1);
     if (r && strncmp(r, base, strlen(base)) == 0)
         say_data(r + strlen(base), (ssize_t)strlen(r + strlen(base)));
@@ -694,17 +763,20 @@ static void do_copy(void)
     bool use_x = once_in(2);
     bool use_y = once_in(2);
     size_t n = size();
+
     say(" %d%d", use_x, use_y);
     if (once_in(3))
         gives(sendfile(*b, *a, use_x ? &x : NULL, n));
     else
         gives(copy_file_range(*a, use_x ? &x : NULL, *b, use_y ? &y : NULL, n, 0));
+
     say(" %ld %ld", (long)x, (long)y);
 }
 
 static void do_sync(void)
 {
     int *s = place();
+
     switch (any(5)) {
     case 0:
         gives(fsync(*s));
@@ -730,13 +802,18 @@ static void do_map(void)
     struct stat st;
     size_t len = 1 + any(MOST);
     off_t from = (off_t)any(3) * 4096;
+
     say(" %zu %ld", len, (long)from);
+
     void *p = mmap(NULL, len, PROT_READ, once_in(2) ? MAP_PRIVATE : MAP_SHARED, *s, from);
+
     gives(p == MAP_FAILED ? -1 : 0);
     if (p == MAP_FAILED)
         return;
+
     if (fstat(*s, &st) == 0 && st.st_size > from)
         say_data(p, st.st_size - from < (off_t)len ? (ssize_t)(st.st_size - from) : (ssize_t)len);
+
     munmap(p, len);
 }
 
@@ -744,19 +821,26 @@ static void do_stream(void)
 {
     static const char *const modes[] = { "r", "r+", "w", "w+", "a", "a+", "wx", "rb", "r+e" };
     const char *mode = modes[any(9)];
+
     say(" %s", mode);
+
     const char *p = path();
     struct stat st;
+
     if (stat(p, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return; /* a FIFO would wait for a partner */
+
     FILE *f = fopen(p, mode);
+
     gives(f ? 0 : -1);
     if (!f)
         return;
+
     for (unsigned i = any(6); i > 0; i--)
         switch (any(6)) {
         case 0: {
             size_t n = fread(data, 1, any(500), f);
+
             say(" r%zu", n);
             say_data(data, (ssize_t)n);
             fseek(f, 0, SEEK_CUR);
@@ -777,11 +861,13 @@ static void do_stream(void)
             break;
         default: {
             char text[80] = "";
+
             say(" g%d", fgets(text, sizeof text, f) != NULL);
             say_data(text, (ssize_t)strlen(text));
             fseek(f, 0, SEEK_CUR);
         }
         }
+
     say(" c%d", fclose(f));
 }
 
@@ -789,8 +875,10 @@ static void do_unnamed(void)
 {
     int fd = gives_fd(open(path(), O_TMPFILE | O_RDWR, 0600));
     char by[40];
+
     if (fd < 0)
         return;
+
     gives(write(fd, "unnamed", 7));
     snprintf(by, sizeof by, "/proc/self/fd/%d", fd);
     gives(linkat(AT_FDCWD, by, AT_FDCWD, path(), AT_SYMLINK_FOLLOW));
@@ -802,6 +890,7 @@ static char *edge(void)
 {
     static char *ends[2];
     long page = sysconf(_SC_PAGESIZE);
+
     for (int i = 0; i < 2 && !ends[i]; i++) {
         ends[i] = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                        -1, 0);
@@ -810,11 +899,14 @@ static char *edge(void)
         if (i ? mprotect(ends[i], (size_t)page, PROT_NONE) : munmap(ends[i], (size_t)page))
             exit(2);
     }
+
     unsigned char there;
     char *end = ends[any(2)];
+
     /* a later mapping, a library's, may have come to lie in the hole */
     if (mincore(end, (size_t)page, &there) == 0)
         end = ends[1];
+
     memset(end - 100, 'e', 100); /* what a call that fails leaves there is not told */
     return end - (once_in(2) ? any(100) : 0);
 }
@@ -823,14 +915,18 @@ static char *edge(void)
 static void give_and_mend(int fd, ssize_t result, const struct stat *before)
 {
     gives(result);
+
     struct rlimit lim;
     struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+
     if (result >= 0 || errno != EFAULT || !S_ISREG(before->st_mode))
         return;
+
     getrlimit(RLIMIT_FSIZE, &lim);
     setrlimit(RLIMIT_FSIZE, &none);
     if (ftruncate(fd, before->st_size) != 0)
         say(" stays");
+
     setrlimit(RLIMIT_FSIZE, &lim);
 }
 
@@ -839,12 +935,16 @@ static void do_nowhere(void)
     int *s = place();
     char *p = edge();
     struct stat st = { .st_mode = 0 };
+
     fstat(*s, &st);
+
     /* the kernel takes what lies in one page of a FIFO whole or, with EFAULT, not at all */
     if (S_ISFIFO(st.st_mode))
         return;
+
     size_t n = 100 + any(3000);
     struct iovec iov[2] = { { data, any(50) }, { p, n } };
+
     switch (any(8)) {
     case 0:
         gives(read(*s, p, n));
@@ -883,6 +983,7 @@ static void on_limit(int sig)
 static void do_limit(void)
 {
     struct rlimit lim;
+
     getrlimit(RLIMIT_FSIZE, &lim);
     lim.rlim_cur = once_in(3) ? any(MOST) : RLIM_INFINITY;
     say(" %ld", (long)lim.rlim_cur);
@@ -893,8 +994,10 @@ static void do_statx(void)
 {
     struct statx x;
     int flags = once_in(3) ? AT_SYMLINK_NOFOLLOW : 0;
+
     if (gives(statx(AT_FDCWD, path(), flags, STATX_BASIC_STATS | STATX_BTIME, &x)) != 0)
         return;
+
     say(" %x %o %x", x.stx_mask & (STATX_BASIC_STATS | STATX_BTIME), x.stx_mode,
         (unsigned)(x.stx_attributes_mask & STATX_ATTR_APPEND));
     if (S_ISREG(x.stx_mode))
@@ -909,8 +1012,11 @@ static void do_flagged(void)
     int *s = place();
     int how = flags[any(7)];
     struct iovec iov[2] = { { data, any(3000) }, { data + 5000, any(3000) } };
+
     fill(8000);
+
     off_t from = once_in(3) ? -1 : offset();
+
     say(" %x @%ld", (unsigned)how, (long)from);
     gives(once_in(4) && !(how & RWF_APPEND) ? preadv2(*s, iov, 2, from, how)
                                             : pwritev2(*s, iov, 2, from, how));
@@ -921,6 +1027,7 @@ static const struct {
     void (*run)(void);
     unsigned weight;
 } calls[] = {
+
     { "open", do_open, 14 },
     { "opendir", do_opendir_slot, 3 },
     { "close", do_close, 3 },
@@ -969,12 +1076,15 @@ static void one_call(uint64_t seed, long number, int who)
     unsigned all = 0;
     unsigned n;
     size_t i = 0;
+
     state = seed;
     any(2);
     for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++)
         all += calls[k].weight;
+
     for (n = any(all); n >= calls[i].weight; i++)
         n -= calls[i].weight;
+
     at = 0;
     say("%ld/%d %s", number, who, calls[i].name);
     errno = 0;
@@ -997,17 +1107,20 @@ static void member(int who, int in, int out)
         if (write(out, "", 1) != 1)
             break;
     }
+
     _exit(0);
 }
 
 static void deep_base(void)
 {
     int n = snprintf(base, sizeof base, "%s", dir);
+
     for (int i = 0; i < 10; i++) {
         n += snprintf(base + n, sizeof base - (size_t)n, "/%d", i);
         if (mkdir(base, 0755) != 0)
             exit(2);
     }
+
     if (chdir(base) != 0)
         exit(2);
 }
@@ -1016,51 +1129,66 @@ int main(int argc, char **argv)
 {
     if (argc != 6)
         return 2;
+
     /* fwd_both puts directory and scratch last */
     uint64_t seed = strtoull(argv[1], NULL, 10);
     long ncalls = atol(argv[2]);
     int nprocs = atoi(argv[3]);
     int to[16][2], back[16][2];
+
     dir = argv[4];
     printf("seed %s, %ld calls, %d processes\n", argv[1], ncalls, nprocs);
     fflush(stdout);
     reserved = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (reserved == MAP_FAILED)
         return 2;
+
     deep_base();
     umask(022);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, on_limit);
     for (int i = 0; i < SLOTS; i++) /* shared offsets: what is opened before the fork */
         slot[i] = i < 3 ? open((char[]){ (char)('a' + i), 0 }, O_RDWR | O_CREAT, 0644) : -1;
+
     for (int i = 0; i < nprocs && i < 16; i++) {
         if (pipe2(to[i], O_CLOEXEC) != 0 || pipe2(back[i], O_CLOEXEC) != 0)
             return 2;
+
         if (fork() == 0) {
             for (int k = 0; k <= i; k++)
                 close(to[k][1]); /* so that the end of the parent is the end of its turns */
+
             member(i, to[i][0], back[i][1]);
         }
+
         close(to[i][0]); /* so that the end of a process is the end of its pipes */
         close(back[i][1]);
     }
+
     for (long n = 0; n < ncalls; n++) {
         struct {
             uint64_t seed;
             long number;
         } turn = { seed * 1000003 + (uint64_t)n * 7919, n };
+
         char byte;
+
         state = turn.seed + 17;
+
         int who = (int)any((uint32_t)nprocs);
+
         if (write(to[who][1], &turn, sizeof turn) != sizeof turn ||
             read(back[who][0], &byte, 1) != 1) {
             printf("process %d is gone\n", who);
             return 1;
         }
     }
+
     for (int i = 0; i < nprocs && i < 16; i++)
         close(to[i][1]);
+
     while (wait(NULL) > 0)
         ;
+
     return 0;
 }

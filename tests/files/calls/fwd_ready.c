@@ -29,6 +29,7 @@
 static double now_s(void)
 {
     struct timespec t;
+
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
@@ -55,6 +56,7 @@ struct later {
 static void *do_later(void *arg)
 {
     const struct later *l = arg;
+
     rest(LATER_MS);
     if (l->what == WRITE_TO && write(l->fd, "later...", 8) != 8)
         perror("later");
@@ -64,14 +66,17 @@ static void *do_later(void *arg)
         pthread_kill(l->thread, SIGUSR1);
     else if (l->what == CANCEL)
         pthread_cancel(l->thread);
+
     return NULL;
 }
 
 static pthread_t later(struct later *l)
 {
     pthread_t t;
+
     if (pthread_create(&t, NULL, do_later, l) != 0)
         exit(3);
+
     return t;
 }
 
@@ -88,6 +93,7 @@ static long polled(int fd, short events, int timeout)
 {
     struct pollfd p = { .fd = fd, .events = events, .revents = 0x7f };
     int n = poll(&p, 1, timeout);
+
     return n < 0 ? -1 : n * 0x10000L + p.revents;
 }
 
@@ -111,8 +117,11 @@ static void drain(int fd)
 static void states(void)
 {
     char c;
+
     OK(mkfifo(in("f"), 0600));
+
     int both = open(in("f"), O_RDWR | O_NONBLOCK);
+
     T(polled(both, ALL, 0));
     T(read(both, &c, 1));
     T(write(both, "ab", 2));
@@ -130,9 +139,13 @@ static void states(void)
     drain(both);
     T(polled(both, ALL, 0));
     close(both);
+
     int reader = open(in("f"), O_RDONLY | O_NONBLOCK);
+
     T(polled(reader, ALL, 0));
+
     int writer = open(in("f"), O_WRONLY | O_NONBLOCK);
+
     T(polled(reader, ALL, 0));
     T(polled(writer, ALL, 0));
     T(write(writer, "x", 1));
@@ -149,7 +162,9 @@ static void states(void)
     T(polled(writer, 0, -1));
     close(writer);
     T(polled(writer, ALL, 0));
+
     int path = open(in("f"), O_PATH);
+
     T(polled(path, ALL, 0));
     close(path);
 }
@@ -162,18 +177,23 @@ static void files(void)
     struct pollfd p[3] = { { .fd = fd, .events = ALL },
                            { .fd = d, .events = ALL },
                            { .fd = -1, .events = ALL, .revents = 5 } };
+
     T(poll(p, 3, -1));
     T(p[0].revents);
     T(p[1].revents);
     T(p[2].revents);
+
     fd_set r, w;
+
     FD_ZERO(&r);
     FD_ZERO(&w);
     FD_SET(fd, &r);
     FD_SET(fd, &w);
     T(select(fd + 1, &r, &w, NULL, NULL));
+
     struct epoll_event ev = { .events = EPOLLIN };
     int ep = epoll_create1(0);
+
     T(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
     T(write(fd, "written", 7));
     close(ep);
@@ -209,10 +229,12 @@ static void wait_mixed(struct later *l, int timeout)
                           { .fd = dup(fifo), .events = POLLIN | POLLPRI } };
     pthread_t t = later(l);
     double since = now_s();
+
     T(poll(p, 5, timeout));
     waited("poll", since);
     for (int i = 0; i < 5; i++)
         T(p[i].revents);
+
     pthread_join(t, NULL);
     close(p[4].fd);
 }
@@ -221,6 +243,7 @@ static void mixed(void)
 {
     char block[8];
     uint64_t one = 1;
+
     open_mixed();
     wait_mixed(&(struct later){ .what = WRITE_TO, .fd = fifo }, -1);
     T(read(fifo, block, 8));
@@ -232,29 +255,41 @@ static void mixed(void)
     T(read(fifo, block, 8));
     T(read(empty, block, 8));
     T(read(empty, block, 8));
+
     double since = now_s();
     struct pollfd p[] = { { .fd = fifo, .events = POLLIN }, { .fd = empty, .events = POLLIN } };
+
     T(poll(p, 2, 2 * LATER_MS));
     waited("nothing", since);
     T(poll(p, 2, 0));
+
     /* a writer in another process, and its end */
     close(fifo);
     fifo = open(in("f"), O_RDONLY | O_NONBLOCK);
+
     for (int round = 0; round < 3; round++) {
         fflush(stdout);
+
         pid_t pid = fork();
+
         if (pid == 0) {
             int to = open(in("f"), O_WRONLY);
+
             rest(LATER_MS);
+
             /* a process's end reaches the servers a moment later */
             _exit(write(to, "child...", 8) != 8 || close(to) != 0);
         }
+
         p[0].fd = fifo;
         since = now_s();
+
         int status;
         int ready = 0;
+
         while (poll(p, 2, -1) > 0 && !(p[0].revents & POLLIN))
             ready++;
+
         waited("a child's data", since);
         T(waitpid(pid, &status, 0) == pid && status == 0);
         T(polled(fifo, ALL, -1));
@@ -269,15 +304,20 @@ static void many(void)
     enum {
         N = 100
     };
+
     struct pollfd p[N];
     char name[16];
+
     for (int i = 0; i < N; i++) {
         snprintf(name, sizeof name, "m%d", i);
         OK(mkfifo(in(name), 0600));
         p[i] = (struct pollfd){ .fd = open(in(name), O_RDWR | O_NONBLOCK), .events = POLLIN };
     }
+
     T(poll(p, N, SOON_MS));
+
     pthread_t t = later(&(struct later){ .what = WRITE_TO, .fd = p[77].fd });
+
     T(poll(p, N, -1));
     T(p[77].revents);
     T(p[76].revents);
@@ -304,9 +344,11 @@ static void *polls(void *arg)
 static void *waits(void *arg)
 {
     struct epoll_event ev;
+
     pthread_cleanup_push(undo, NULL);
     epoll_wait(*(int *)arg, &ev, 1, -1);
     pthread_cleanup_pop(0);
+
     return NULL;
 }
 
@@ -317,11 +359,16 @@ static void interrupted(void)
     struct epoll_event ev = { .events = EPOLLIN };
     struct later l = { .what = KILL, .thread = pthread_self() };
     fd_set r;
+
     open_mixed();
+
     int ep = epoll_create1(EPOLL_CLOEXEC);
+
     T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
     T(sigaction(SIGUSR1, &sa, NULL));
+
     pthread_t t = later(&l);
+
     T(polled(fifo, POLLIN, -1));
     pthread_join(t, NULL);
     FD_ZERO(&r);
@@ -333,14 +380,17 @@ static void interrupted(void)
     T(epoll_wait(ep, &ev, 1, -1));
     pthread_join(t, NULL);
     T(signals);
+
     /* held back until the wait */
     sigemptyset(&usr1);
     sigemptyset(&none);
     sigaddset(&usr1, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &usr1, NULL);
     raise(SIGUSR1);
+
     struct pollfd p = { .fd = fifo, .events = POLLIN };
     struct timespec limit = { .tv_nsec = SOON_MS * 1000000L };
+
     T(signals);
     T(ppoll(&p, 1, &limit, NULL));
     T(signals);
@@ -356,17 +406,22 @@ static void interrupted(void)
     T(epoll_pwait2(ep, &ev, 1, NULL, &none));
     T(signals);
     pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
+
     /* cancelled while they wait, and the next waits are as before */
     void *(*const ways[])(void *) = { polls, waits, polls };
     for (int i = 0; i < 3; i++) {
         void *result = NULL;
+
         pthread_create(&t, NULL, ways[i], &ep);
+
         pthread_t killer = later(&(struct later){ .what = CANCEL, .thread = t });
+
         pthread_join(t, &result);
         pthread_join(killer, NULL);
         T(result == PTHREAD_CANCELED);
         T(undone);
     }
+
     T(polled(fifo, POLLIN, 0));
     T(write(fifo, "x", 1));
     T(polled(fifo, POLLIN, -1));
@@ -390,6 +445,7 @@ static void in_all(int fd)
 static void sets(void)
 {
     struct timeval tv = { .tv_usec = SOON_MS * 1000 };
+
     open_mixed();
     in_all(fifo);
     T(select(fifo + 1, &r, &w, &e, NULL));
@@ -401,7 +457,9 @@ static void sets(void)
     in_all(fifo);
     FD_SET(pair[0], &r);
     tv = (struct timeval){ .tv_sec = 100 };
+
     pthread_t t = later(&(struct later){ .what = WRITE_TO, .fd = fifo });
+
     T(select(FD_SETSIZE, &r, NULL, NULL, &tv));
     T(FD_ISSET(fifo, &r) * 2 + FD_ISSET(pair[0], &r));
     T(tv.tv_sec > 90 && tv.tv_sec < 100);
@@ -430,10 +488,12 @@ static void told(int ep, int most, int timeout)
     uint64_t sum = 0;
     uint64_t events = 0;
     int n = epoll_wait(ep, ev, most, timeout);
+
     for (int i = 0; i < n; i++) {
         sum += ev[i].data.u64;
         events = events * 1000 + ev[i].events;
     }
+
     printf("epoll_wait = %d, data %lx, events %lu\n", n, (unsigned long)sum,
            n > 1 ? 0 : (unsigned long)events);
     fflush(stdout);
@@ -444,8 +504,10 @@ static long one_by_one(int ep)
 {
     struct epoll_event ev;
     uint64_t seen = 0;
+
     for (int i = 0; i < 8; i++)
         seen |= epoll_wait(ep, &ev, 1, -1) == 1 ? ev.data.u64 : 0;
+
     return (long)seen;
 }
 
@@ -454,6 +516,7 @@ static void beside_local(int ep)
     struct epoll_event ev;
     uint64_t one = 1;
     char block[8];
+
     ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = 0x1000 };
     T(epoll_ctl(ep, EPOLL_CTL_ADD, local, &ev));
     ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = 0x20000 };
@@ -479,17 +542,22 @@ static void beside_local(int ep)
 static void refused(int ep)
 {
     struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x20000 };
+
     T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, NULL));
     T(epoll_ctl(local, EPOLL_CTL_ADD, empty, &ev));
     T(epoll_ctl(-1, EPOLL_CTL_ADD, empty, &ev));
     T(epoll_wait(ep, &ev, 0, 0));
+
     /* a set inside of a poll */
     pthread_t t = later(&(struct later){ .what = WRITE_TO, .fd = open(in("e"), O_WRONLY) });
+
     T(polled(ep, POLLIN, -1));
     told(ep, 8, -1);
     pthread_join(t, NULL);
     close(ep);
+
     int again = epoll_create1(0);
+
     T(again == ep);
     told(again, 8, 0);
     T(epoll_ctl(again, EPOLL_CTL_ADD, empty, &ev));
@@ -500,8 +568,11 @@ static void watched(void)
 {
     struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x1122334455667788 };
     char block[8];
+
     open_mixed();
+
     int ep = epoll_create1(EPOLL_CLOEXEC);
+
     T(epoll_ctl(ep, EPOLL_CTL_MOD, fifo, &ev));
     T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
     T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
@@ -512,7 +583,9 @@ static void watched(void)
     told(ep, 8, -1); /* as long as there is some */
     T(read(fifo, block, 8));
     told(ep, 8, SOON_MS);
+
     pthread_t t = later(&(struct later){ .what = WRITE_TO, .fd = fifo });
+
     told(ep, 8, -1);
     pthread_join(t, NULL);
     ev = (struct epoll_event){ .events = EPOLLIN | EPOLLET, .data.u64 = 0x100 };
@@ -537,17 +610,23 @@ static void watched(void)
 static void copied(void)
 {
     struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x10 };
+
     open_mixed();
+
     int ep = epoll_create1(0);
     int again = dup(fifo);
     int other = open(in("e"), O_RDWR | O_NONBLOCK);
+
     T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
+
     int names[] = { dup(ep), fcntl(ep, F_DUPFD, 0), fcntl(ep, F_DUPFD_CLOEXEC, 0), dup2(ep, other),
                     -1 };
+
     names[4] = dup(names[0]);
     T(write(fifo, "x", 1));
     for (int i = 0; i < 5; i++)
         told(names[i], 8, -1);
+
     close(ep);
     ep = names[0];
     told(ep, 8, -1);
@@ -555,6 +634,7 @@ static void copied(void)
     told(ep, 8, SOON_MS);
     T(dup2(local, names[1]) == names[1]);
     T(epoll_wait(names[1], &ev, 1, 0));
+
     /* one file by two descriptors */
     ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = 0x200 };
     T(epoll_ctl(names[2], EPOLL_CTL_MOD, again, &ev));
@@ -592,13 +672,17 @@ static void ended(pid_t pid)
 static void both_told(int ep)
 {
     pid_t pid[2];
+
     for (int i = 0; i < 2; i++)
         if ((pid[i] = forked()) == 0) {
             told(ep, 8, -1);
             _exit(0);
         }
+
     rest(SOON_MS); /* that they sleep is the harder case */
+
     ssize_t wrote = write(fifo, "two", 3);
+
     waitpid(pid[0], NULL, 0);
     waitpid(pid[1], NULL, 0);
     T(wrote);
@@ -610,26 +694,37 @@ static void orphan(void)
 {
     char c;
     int done[2];
+
     OK(pipe(done));
+
     pid_t pid = forked();
+
     if (pid == 0) {
         struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x70 };
         int ep = epoll_create1(0);
+
         T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
+
         pid_t maker = getpid();
+
         if (forked() != 0)
             _exit(0);
+
         while (getppid() == maker)
             rest(1);
+
         told(ep, 8, SOON_MS);
         T(write(fifo, "x", 1));
         told(ep, 8, -1);
         drain(fifo);
+
         pthread_t t = later(&(struct later){ .what = WRITE_TO, .fd = fifo });
+
         told(ep, 8, -1);
         pthread_join(t, NULL);
         _exit(0);
     }
+
     close(done[1]);
     ended(pid);
     T(read(done[0], &c, 1)); /* when the grandchild has ended, too */
@@ -640,11 +735,16 @@ static void orphan(void)
 static void shared(void)
 {
     struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 0x10 };
+
     open_mixed();
+
     int ep = epoll_create1(0);
+
     T(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev));
     T(write(fifo, "x", 1));
+
     pid_t pid = forked();
+
     if (pid == 0) { /* it is told, and what it changes the parent sees */
         told(ep, 8, -1);
         told(ep, 8, -1);
@@ -655,26 +755,31 @@ static void shared(void)
         T(epoll_ctl(ep, EPOLL_CTL_ADD, empty, &ev));
         _exit(0);
     }
+
     ended(pid);
     told(ep, 8, -1);
     T(write(empty, "y", 1));
     drain(fifo);
     told(ep, 8, -1);
     drain(empty);
+
     if ((pid = forked()) == 0) { /* what it takes out is out for both */
         T(epoll_ctl(ep, EPOLL_CTL_DEL, empty, NULL));
         _exit(0);
     }
+
     ended(pid);
     T(write(empty, "y", 1));
     told(ep, 8, SOON_MS);
     ev = (struct epoll_event){ .events = EPOLLIN | EPOLLET, .data.u64 = 0x40000 };
     T(epoll_ctl(ep, EPOLL_CTL_ADD, empty, &ev));
+
     if ((pid = forked()) == 0) { /* an edge is told to one of them */
         told(ep, 8, -1);
         told(ep, 8, SOON_MS);
         _exit(0);
     }
+
     ended(pid);
     told(ep, 8, SOON_MS);
     both_told(ep);
@@ -692,6 +797,7 @@ static void by_number_new(void)
     struct timespec far = { .tv_sec = 100 };
     struct timespec wrong = { .tv_nsec = -1 };
     sigset_t usr1;
+
     struct {
         const sigset_t *mask;
         size_t bytes;
@@ -708,7 +814,9 @@ static void by_number_new(void)
     T(syscall(SYS_pselect6, fifo + 1, &r, NULL, NULL, &limit, NULL));
     T(limit.tv_sec == 0 && limit.tv_nsec == 0);
     T(syscall(SYS_pselect6, fifo + 1, &r, NULL, NULL, NULL, nowhere));
+
     pthread_t t = later(&(struct later){ .what = WRITE_TO, .fd = fifo });
+
     in_all(fifo);
     T(syscall(SYS_pselect6, fifo + 1, &r, NULL, NULL, &far, &signals_given));
     T(FD_ISSET(fifo, &r));
@@ -743,15 +851,20 @@ static void by_number(void)
     struct epoll_event out = { 0 };
     struct timespec limit = { .tv_nsec = SOON_MS * 1000000L };
     char block[16];
+
     open_mixed();
     by_number_new();
     T(read(fifo, block, sizeof block));
     by_number_old();
     drain(fifo);
+
     int ep = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+
     T(syscall(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, fifo, &ev));
     T(syscall(SYS_epoll_pwait, ep, &out, 1, SOON_MS, NULL, 0));
+
     pthread_t t = later(&(struct later){ .what = WRITE_TO, .fd = fifo });
+
     T(syscall(SYS_epoll_pwait, ep, &out, 1, -1, NULL, 0));
     T(out.data.u64 == ev.data.u64);
     pthread_join(t, NULL);
@@ -781,6 +894,7 @@ static void blocking(void)
     int n = 1;
     void *result;
     pthread_t t;
+
     open_mixed();
     T(read(fifo, block, 8));
     T(write(fifo, "abc", 3));
@@ -790,6 +904,7 @@ static void blocking(void)
     T(ioctl(fifo, FIONBIO, &n));
     T(fcntl(fifo, F_GETFL) & O_NONBLOCK);
     T(read(fifo, block, 8));
+
     /* one thread waits for what another writes by the same descriptor */
     for (int round = 0; round < 3; round++) {
         T(pthread_create(&t, NULL, reads, NULL));
@@ -800,10 +915,14 @@ static void blocking(void)
         T(pthread_join(t, &result));
         T(result);
     }
+
     fflush(stdout);
+
     pid_t pid = fork(); /* or another process */
+
     if (pid == 0)
         _exit((int)(long)reads(NULL));
+
     rest(SOON_MS);
     T(write(fifo, "to child", 8));
     T(waitpid(pid, &n, 0) == pid);
@@ -811,7 +930,9 @@ static void blocking(void)
     T(fcntl(fifo, F_SETFL, O_NONBLOCK));
     T(read(fifo, block, 8));
     T(fcntl(fifo, F_SETFL, 0));
+
     pthread_t w = later(&(struct later){ .what = WRITE_TO, .fd = fifo });
+
     T(read(fifo, block, 8));
     pthread_join(w, NULL);
     n = 1;
@@ -825,14 +946,19 @@ static void blocking(void)
 static void pipe_sizes(void)
 {
     int file = open(in("file"), O_RDWR | O_CREAT, 0600);
+
     open_mixed();
+
     int path = open(in("f"), O_PATH);
+
     T(fcntl(fifo, F_GETPIPE_SZ));
     T(fcntl(fifo, F_SETPIPE_SZ, 100000));
     T(fcntl(fifo, F_GETPIPE_SZ));
     T(fcntl(empty, F_GETPIPE_SZ));
     fill(fifo);
+
     int n = 0;
+
     T(ioctl(fifo, FIONREAD, &n));
     T(n);
     T(fcntl(fifo, F_SETPIPE_SZ, 4096));
@@ -856,9 +982,11 @@ int main(int argc, char **argv)
         { "watched", watched }, { "copied", copied }, { "shared", shared }, { "by_number", by_number },
         { "blocking", blocking }, { "pipe_sizes", pipe_sizes },
     };
+
     /* clang-format on */
     if (argc != 4)
         return 2;
+
     dir = argv[2];
     end_after(SECTION_MOST_S);
     return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;

@@ -45,11 +45,14 @@ static const char *scratch;
 static char *half(int prot)
 {
     char *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
     if (p == MAP_FAILED)
         exit(2);
+
     memset(p, 'h', 2 * PAGE);
     if (prot < 0 ? munmap(p + PAGE, PAGE) : mprotect(p + PAGE, PAGE, prot))
         exit(2);
+
     return p;
 }
 
@@ -58,6 +61,7 @@ static void bad_data(int fd, char *nowhere, bool writable)
     char *some = nowhere - 10;
     struct iovec iov[] = { { some, 10 }, { some, 20 }, { some, 10 } };
     struct iovec none[] = { { nowhere, 10 }, { some, 10 } };
+
     T(lseek(fd, 0, SEEK_SET));
     T(read(fd, nowhere, 10));
     T(lseek(fd, 0, SEEK_CUR));
@@ -70,6 +74,7 @@ static void bad_data(int fd, char *nowhere, bool writable)
     T(preadv(fd, none, 2, 0));
     T(readv(fd, (struct iovec *)nowhere, 2));
     T(lseek(fd, 0, SEEK_SET));
+
     if (writable) {
         T(write(fd, nowhere, 10));
         T(lseek(fd, 0, SEEK_CUR));
@@ -81,6 +86,7 @@ static void bad_data(int fd, char *nowhere, bool writable)
         T(writev(fd, (struct iovec *)nowhere, 2));
         T(pwrite(fd, nowhere - PAGE, 2 * PAGE, 3));
     }
+
     T(pread(fd, nowhere - PAGE, 2 * PAGE, 3));
     T(lseek(fd, 0, SEEK_CUR));
 }
@@ -92,8 +98,10 @@ static void bad_names(char *nowhere)
     struct statvfs vfs;
     struct statx stx;
     char buf[64];
+
     /* an unended name right before the end of memory */
     char *cut = memcpy(nowhere - 5, "/fwd/", 5);
+
     T(open(nowhere, O_RDONLY));
     T(open(cut, O_RDONLY));
     char *volatile null = NULL;
@@ -133,6 +141,7 @@ static void bad_records(int fd, char *nowhere)
 {
     char entries[4096];
     int here = open(dir, O_RDONLY | O_DIRECTORY);
+
     T(fstat(fd, (struct stat *)nowhere));
     T(fstat(fd, (struct stat *)(nowhere - 8)));
     T(stat(in("data"), (struct stat *)nowhere));
@@ -163,6 +172,7 @@ static __attribute__((noinline)) void *deep(void *arg)
 {
     char room[3 << 20];
     int fd = (int)(intptr_t)arg;
+
     T(pread(fd, room, sizeof room, 0));
     T(pread(fd, room + sizeof room / 2, 10, 2));
     return room[0] == 'd' ? NULL : arg;
@@ -174,18 +184,23 @@ static void memory(void)
     int fd = open(in("data"), O_RDWR | O_CREAT, 0600);
     int prot[] = { -1, PROT_NONE, PROT_READ };
     char *large = malloc(9 << 20);
+
     OK(symlink("target", in("link")));
     memset(large, 'd', 9 << 20);
     T(write(fd, large, 300000));
+
     for (int i = 0; i < 3; i++) {
         char *p = half(prot[i]);
+
         printf("memory of kind %d\n", i);
         bad_data(fd, p + PAGE, i < 2);
         if (i < 2)
             bad_names(p + PAGE);
+
         bad_records(fd, p + PAGE);
         munmap(p, 2 * PAGE);
     }
+
     T(read(fd, (char *)-20L, 10));
     T(read(fd, (char *)INTPTR_MIN, 10));
     T(pread(fd, (char *)INTPTR_MIN, 10, 1 << 20));
@@ -196,7 +211,9 @@ static void memory(void)
     deep((void *)(intptr_t)fd);
     if (pthread_create(&thread, NULL, deep, (void *)(intptr_t)fd) == 0)
         pthread_join(thread, NULL);
+
     char *fresh = mmap(NULL, 9 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
     T(pread(fd, fresh, 9 << 20, 0));
     T(memcmp(fresh, large, 10));
     T(pwrite(fd, fresh + 300000, 8 << 20, 0));
@@ -219,10 +236,12 @@ static void memory(void)
 static _Noreturn void append(char what, size_t len, int count, char *data)
 {
     int fd = open(in("log"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+
     memset(data, what, len);
     for (int i = 0; i < count; i++)
         if (write(fd, data, len) != (ssize_t)len)
             _exit(1);
+
     _exit(close(fd) != 0);
 }
 
@@ -233,17 +252,22 @@ static void appends(size_t len, int count)
     int whole = 0;
     int failed = 0;
     int status;
+
     for (int i = 0; i < WRITERS; i++)
         if (fork() == 0)
             append((char)('a' + i), len, count, data);
+
     while (wait(&status) > 0)
         failed += status != 0;
+
     int fd = open(in("log"), O_RDONLY);
+
     while (read(fd, data, len) == (ssize_t)len)
         if (memchr(data, data[0], len) && memcmp(data, data + 1, len - 1) == 0)
             whole++;
         else
             torn++;
+
     printf("%d processes appended %zu bytes %d times: %d whole, %d torn, %d failed\n", WRITERS, len,
            count, whole, torn, failed);
     close(fd);
@@ -267,21 +291,28 @@ static void untouched(void)
     char data[100] = "x";
     struct stat st;
     int set = 0;
+
     for (int i = 0; i < ROUNDS; i++) {
         errno = 0;
+
         int fd = open(in("quiet"), O_RDWR | O_CREAT, 0600);
         bool ok = fd >= 0 && write(fd, data, sizeof data) == (ssize_t)sizeof data &&
                   pread(fd, data, sizeof data, 50) == 50;
+
         ok = ok && lseek(fd, 0, SEEK_SET) == 0 && read(fd, data, 10) == 10 && fstat(fd, &st) == 0 &&
              ftruncate(fd, 100) == 0;
         ok = ok && close(fd) == 0 && stat(in("quiet"), &st) == 0 &&
              rename(in("quiet"), in("still")) == 0;
+
         DIR *d = opendir(dir);
+
         ok = ok && d && readdir(d) && closedir(d) == 0 && rename(in("still"), in("quiet")) == 0;
         if (!ok)
             exit(1);
+
         set += errno != 0;
     }
+
     printf("errno set in %d of %d rounds\n", set, ROUNDS);
 }
 
@@ -292,6 +323,7 @@ static void untouched(void)
 static void tell(const char *what, int r, const struct statx *x)
 {
     time_t now = time(NULL);
+
     printf("%s: %d %s mask %x mode %o size %llu born %d attributes %llx of %llx\n", what, r,
            r ? strerrorname_np(errno) : "", x->stx_mask & (STATX_BASIC_STATS | STATX_BTIME),
            x->stx_mode, (unsigned long long)x->stx_size,
@@ -311,6 +343,7 @@ static void marks(void)
     int flags = 0;
     int before;
     int version = 0;
+
     T(write(fd, "0123456789", 10));
     tell("by path", statx(AT_FDCWD, in("marked"), 0, STATX_BASIC_STATS | STATX_BTIME, &x), &x);
     T(stat(in("marked"), &st) == 0 && st.st_ino == x.stx_ino &&
@@ -321,11 +354,14 @@ static void marks(void)
     tell("a link", statx(AT_FDCWD, in("to-marked"), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &x), &x);
     if (T(ioctl(fd, FS_IOC_GETFLAGS, &flags)) == 0)
         printf("flags %x\n", (unsigned)flags);
+
     T(ioctl(fd, FS_IOC_GETVERSION, &version));
     if (T(ioctl(fd, FS_IOC_FSGETXATTR, &ext)) == 0)
         printf("extended %x %u %u\n", ext.fsx_xflags, ext.fsx_extsize, ext.fsx_projid);
+
     before = flags;
     flags |= FS_NODUMP_FL | FS_APPEND_FL;
+
     if (T(ioctl(fd, FS_IOC_SETFLAGS, &flags)) == 0) {
         flags = 0;
         T(ioctl(fd, FS_IOC_GETFLAGS, &flags));
@@ -333,9 +369,11 @@ static void marks(void)
         tell("marked", statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &x), &x);
         T(open(in("marked"), O_WRONLY));
         T(unlink(in("marked")));
+
         /* not 0: ext4 would turn its extents into blocks, where it can just then */
         T(ioctl(fd, FS_IOC_SETFLAGS, &before));
     }
+
     T(ioctl(fd, FS_IOC_FSSETXATTR, &ext));
     T(ioctl(fd, FS_IOC_GETFLAGS, (int *)NULL));
     T(ioctl(fd, FS_IOC_FSGETXATTR, (int *)NULL));
@@ -351,6 +389,7 @@ static void flagged(void)
     size_t len = 900000;
     struct iovec large = { calloc(1, len), len };
     int fd = open(in("flagged"), O_RDWR | O_CREAT, 0600);
+
     T(write(fd, "0123456789", 10));
     T(lseek(fd, 2, SEEK_SET));
     T(pwritev2(fd, &one, 1, 4, RWF_APPEND));
@@ -367,7 +406,9 @@ static void flagged(void)
     T(preadv2(fd, back, 2, 0, 1 << 20));
     T(pwritev2(fd, &one, 1, 0, 1 << 20));
     T(mkfifo(in("no places"), 0600));
+
     int fifo = open(in("no places"), O_RDWR | O_NONBLOCK);
+
     T(pwritev2(fifo, &one, 1, 0, 1 << 20));
     T(preadv2(fifo, back, 2, 0, 1 << 20));
     T(pwritev2(fifo, &one, 1, -1, 1 << 20));
@@ -375,8 +416,10 @@ static void flagged(void)
     T(pwritev2(fd, &large, 1, 1, RWF_APPEND));
     T(pwritev2(fd, &large, 1, 1, RWF_DSYNC));
     T(lseek(fd, 0, SEEK_END));
+
     /* pwrite appends, too, on Linux, and leaves the offset alone */
     int end = open(in("flagged"), O_WRONLY | O_APPEND);
+
     T(pwrite(end, large.iov_base, len, 3));
     T(lseek(end, 0, SEEK_CUR));
     T(write(end, large.iov_base, len));
@@ -404,6 +447,7 @@ static void grow(void)
     int fd = open(in("limited"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     int end = open(in("limited"), O_WRONLY | O_APPEND);
     int status;
+
     L(write(fd, data, 60000));
     L(write(fd, data, 60000));
     L(write(fd, data, 60000));
@@ -413,10 +457,12 @@ static void grow(void)
     L(pwrite(fd, data, 300000, 200000));
     L(write(end, data, 10));
     L(pwritev2(fd, &v, 1, 0, RWF_APPEND));
+
     int from = open(in("from"), O_RDWR | O_CREAT, 0600);
     off_t start = 10;
     off_t past = 300000;
     off_t beyond = 100001;
+
     L(write(from, data, 90000));
     L(lseek(fd, 50000, SEEK_SET));
     L(sendfile(fd, from, &start, 80000)); /* a part of it is sent, and yet there is a signal */
@@ -434,16 +480,21 @@ static void grow(void)
     L(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 200000));
     L(ftruncate(open(in("limited"), O_RDONLY), 200000));
     L(write(open(in("limited"), O_RDONLY), data, 10));
+
     FILE *f = fopen(in("stream"), "w");
+
     L(fwrite(data, 1, 300000, f));
     L(fclose(f));
+
     pid_t pid = fork();
+
     if (pid == 0) {
         L(write(fd, data, 10));
         L(open(in("other"), O_RDWR | O_CREAT, 0600) < 0);
         fflush(stdout);
         _exit(0);
     }
+
     T(waitpid(pid, &status, 0) == pid && status == 0);
     free(data);
     close(fd);
@@ -454,6 +505,7 @@ static void limit(void)
 {
     struct rlimit lim;
     char command[3 * PATH_MAX];
+
     signal(SIGXFSZ, on_limit);
     T(getrlimit(RLIMIT_FSIZE, &lim));
     lim.rlim_cur = 100000;
@@ -479,6 +531,7 @@ static void unknown(void)
     const struct timespec omit[2] = { { 1, UTIME_OMIT }, { 2, UTIME_OMIT } };
     int fd = open(in("unknown"), O_RDWR | O_CREAT, 0600);
     int path = open(in("unknown"), O_PATH);
+
     T(write(fd, "0123456789", 10));
     T(fallocate(fd, 0x100, 0, 1));
     T(fallocate(fd, 0x100 | FALLOC_FL_KEEP_SIZE, 0, 1));
@@ -504,6 +557,7 @@ static void links(void)
     struct statfs fs;
     struct statvfs vfs;
     char buf[100];
+
     OK(symlink(scratch, in("out")));
     OK(mkdir(in("inside"), 0755));
     T(close(open(in("out/made"), O_CREAT | O_WRONLY, 0644)));
@@ -514,7 +568,9 @@ static void links(void)
     T(readlink(in("out/link"), buf, sizeof buf));
     T(link(in("out/made"), in("out/second")));
     T(rename(in("out/second"), in("out/third")));
+
     bool mounted = strcmp(dir, "/fwd") == 0; /* else all lies in one file system */
+
     T(!mounted || (rename(in("out/third"), in("inside/third")) == -1 && errno == EXDEV));
     T(!mounted || (rename(in("inside/file"), in("out/file")) == -1 && errno == EXDEV));
     T(!mounted || (link(in("inside/file"), in("out/file")) == -1 && errno == EXDEV));
@@ -554,6 +610,7 @@ static int lock(int fd, int command, short type, off_t from, off_t len)
 {
     struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = len };
     int r = fcntl(fd, command, &l);
+
     return r == 0 && command == F_GETLK ? (l.l_type == F_UNLCK    ? 0
                                            : l.l_pid == getppid() ? 1
                                                                   : 2)
@@ -565,14 +622,17 @@ static void look(const char *when)
 {
     pid_t pid = fork();
     int status;
+
     if (pid == 0) {
         int fd = open(in("held"), O_RDWR);
+
         printf("%s: %d %d %d\n", when, lock(fd, F_GETLK, F_WRLCK, 0, 10),
                lock(fd, F_GETLK, F_WRLCK, 20, 10), lock(fd, F_SETLK, F_WRLCK, 5, 1));
         fflush(stdout);
         lock(fd, F_SETLK, F_UNLCK, 0, 0); /* a process's end reaches the servers a moment later */
         _exit(0);
     }
+
     waitpid(pid, &status, 0);
 }
 
@@ -580,6 +640,7 @@ static void look(const char *when)
 static void went_on(void)
 {
     int fd = atoi(getenv("HELD_FD"));
+
     look("after exec");
     T(lock(fd, F_SETLK, F_UNLCK, 0, 5));
     T(lock(fd, F_SETLK, F_RDLCK, 20, 10));
@@ -602,6 +663,7 @@ static void gone_on(void)
     int fd = open(in("held"), O_RDWR);
     int copy;
     char number[16];
+
     look("closed by exec");
     snprintf(number, sizeof number, "%d", fd);
     setenv("HELD_FD", number, 1);
@@ -615,6 +677,7 @@ static void gone_on(void)
 static void copy_gone(void)
 {
     int fd = atoi(getenv("HELD_FD"));
+
     look("copy closed by exec");
     T(fcntl(COPY, F_GETFD));
     T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
@@ -626,6 +689,7 @@ static void copy_gone(void)
 static void other_gone(void)
 {
     int fd = atoi(getenv("HELD_FD"));
+
     look("other descriptor closed by exec");
     T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
     execl(self, self, "still-held", dir, scratch, NULL);
@@ -641,8 +705,11 @@ static void locked(void)
     int status;
     int fd = open(in("held"), O_RDWR | O_CREAT, 0600);
     char number[16];
+
     T(write(fd, "held", 4));
+
     pid_t pid = fork();
+
     if (pid == 0) {
         T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
         snprintf(number, sizeof number, "%d", fd);
@@ -651,22 +718,27 @@ static void locked(void)
         execl(self, self, "went-on", dir, scratch, NULL);
         _exit(3);
     }
+
     T(waitpid(pid, &status, 0) == pid && status == 0);
     T(lock(fd, F_SETLK, F_WRLCK, 0, 10)); /* it has ended */
     close(fd);
+
     int denied = 0;
+
     /* what a process had locked is free when its parent has waited for it */
     for (int i = 0; i < 100; i++) {
         if ((pid = fork()) == 0) {
             fd = open(in("held"), O_RDWR);
             _exit(lock(fd, F_SETLK, F_WRLCK, 0, 10) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0);
         }
+
         denied += waitpid(pid, &status, 0) != pid || status != 0;
         fd = open(in("held"), O_RDWR);
         denied += lock(fd, F_SETLK, F_WRLCK, 0, 10) != 0;
         denied += flock(fd, LOCK_EX | LOCK_NB) != 0;
         close(fd);
     }
+
     T(denied);
 }
 
@@ -676,23 +748,30 @@ static void held_by(void)
     char go[PATH_MAX], done[PATH_MAX];
     pid_t pid = getpid();
     int fd = open(in("held"), O_RDWR | O_CREAT, 0600);
+
     snprintf(go, sizeof go, "%s/go", scratch);
     snprintf(done, sizeof done, "%s/done", scratch);
+
     if (strcmp(getenv("AMPHORA_RANK"), "0") == 0) {
         if (lock(fd, F_SETLK, F_WRLCK, 10, 20) != 0 ||
             write(open(go, O_WRONLY), &pid, sizeof pid) != sizeof pid)
             exit(3);
+
         close(open(done, O_RDONLY)); /* until the other has looked */
         return;
     }
+
     if (read(open(go, O_RDONLY), &pid, sizeof pid) != sizeof pid)
         exit(4);
+
     for (int i = 0; i < 2; i++) {
         struct flock l = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
         int r = fcntl(fd, i ? F_OFD_GETLK : F_GETLK, &l);
+
         printf("held by the other: %d %d %d from %ld, %ld bytes\n", r, l.l_type == F_WRLCK,
                l.l_pid == pid, (long)l.l_start, (long)l.l_len);
     }
+
     close(open(done, O_WRONLY));
 }
 
@@ -708,7 +787,9 @@ static void clean(void *arg)
 static void *opens(void *arg)
 {
     pthread_cleanup_push(clean, NULL);
+
     int fd = open(in("fifo"), O_RDONLY);
+
     printf("opened %d\n", fd);
     pthread_cleanup_pop(0);
     return NULL;
@@ -717,9 +798,11 @@ static void *opens(void *arg)
 static void *reads(void *arg)
 {
     char c;
+
     pthread_cleanup_push(clean, NULL);
     printf("has read %d\n", (int)read(at_fifo, &c, 1));
     pthread_cleanup_pop(0);
+
     return NULL;
 }
 
@@ -731,6 +814,7 @@ static void *calls_file(void *arg)
 {
     char c[16] = "new";
     struct iovec v = { c, 3 };
+
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_cancel(pthread_self());
     calm = pread(at_file, c, 3, 0); /* not while it is off */
@@ -778,12 +862,15 @@ static void *calls_file(void *arg)
 static void cancelled_before(void)
 {
     char text[8] = "";
+
     at_file = open(in("calm"), O_RDWR | O_CREAT, 0600);
     T(write(at_file, "old", 3));
     T(lseek(at_file, 0, SEEK_SET));
+
     for (which_call = 0; which_call <= 10; which_call++) {
         pthread_t thread;
         void *result = NULL;
+
         T(pthread_create(&thread, NULL, calls_file, NULL));
         T(pthread_join(thread, &result));
         T(calm);
@@ -791,6 +878,7 @@ static void cancelled_before(void)
         T(cleaned);
         T(lseek(at_file, 0, SEEK_CUR));
     }
+
     T(access(in("made"), F_OK));
     T(pread(at_file, text, 7, 0));
     printf("%s\n", text);
@@ -801,19 +889,24 @@ static void cancelled(void)
     void *(*const ways[])(void *) = { opens, reads, reads };
     OK(mkfifo(in("fifo"), 0600));
     at_fifo = open(in("fifo"), O_RDWR);
+
     int guard = open(in("fifo2"), O_RDWR | O_CREAT, 0600);
+
     T(write(guard, "guard", 5));
     unlink(in("fifo"));
     OK(mkfifo(in("fifo"), 0600)); /* nobody is at this one */
+
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         pthread_t thread;
         void *result = NULL;
+
         T(pthread_create(&thread, NULL, ways[i], NULL));
         T(pthread_cancel(thread));
         T(pthread_join(thread, &result));
         T(result == PTHREAD_CANCELED);
         T(cleaned);
     }
+
     T(write(at_fifo, "x", 1));
     reads(NULL);
     close(guard);
@@ -825,6 +918,7 @@ static void made(const char *under, const char *what, int r)
 {
     struct stat st = { 0 };
     char name[64];
+
     snprintf(name, sizeof name, "%s/%s", under, what);
     T(r);
     T(lstat(in(name), &st));
@@ -836,8 +930,11 @@ static void make_all(const char *under)
 {
     struct stat st = { 0 };
     char name[64];
+
     snprintf(name, sizeof name, "%s/new", under);
+
     int fd = open(in(name), O_WRONLY | O_CREAT | O_EXCL, 0666);
+
     T(write(fd, "x", 1));
     made(under, "new", fd < 0 ? fd : close(fd));
     made(under, "new", mkdir(in(name), 01777));
@@ -859,29 +956,35 @@ static void masked(void)
                                          255, 255, 4, 0, 6,   0,   255, 255, 255, 255,
                                          32,  0,   5, 0, 255, 255, 255, 255 };
     static const mode_t masks[] = { 0, 022, 077, 0777 };
+
     T(mkdir(in("plain"), 0755));
     T(mkdir(in("with"), 0755));
     T(setxattr(in("with"), "system.posix_acl_default", acl, sizeof acl, 0));
+
     for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
         T(umask(masks[i]));
         printf("umask %o\n", masks[i]);
         make_all("with");
         make_all("plain");
     }
+
     /* Several at once, each with a mask of its own. */
     for (int i = 0; i < 4; i++)
         if (fork() == 0) {
             struct stat st;
             char name[32];
             int wrong = 0;
+
             umask((mode_t)i * 011);
             for (int k = 0; k < 300; k++) {
                 snprintf(name, sizeof name, "plain/%d-%d", i, k);
                 wrong += mkdir(in(name), 0777) || stat(in(name), &st) ||
                          (st.st_mode & 07777) != 0777 - (mode_t)i * 011 || rmdir(in(name));
             }
+
             _exit(wrong ? 1 : 0);
         }
+
     for (int i = 0, status; i < 4; i++)
         T(wait(&status) > 0 && status == 0);
 }
@@ -896,11 +999,14 @@ int main(int argc, char **argv)
         { "masked", masked }, { "unknown", unknown }, { "copy-gone", copy_gone }, { "other-gone", other_gone },
         { "still-held", still_held },
     };
+
     /* clang-format on */
     if (argc != 4)
         return 2;
+
     self = argv[0];
     dir = argv[2];
     scratch = argv[3];
+
     return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;
 }

@@ -55,6 +55,7 @@ static const char *fwd(const char *rel)
     static __thread char buf[8][6000];
     static __thread int i;
     char *p = buf[i++ % 8];
+
     snprintf(p, sizeof buf[0], "/fwd/%s/%s", base, rel);
     return p;
 }
@@ -64,6 +65,7 @@ static const char *real(const char *rel)
     static __thread char buf[4][512];
     static __thread int i;
     char *p = buf[i++ % 4];
+
     snprintf(p, sizeof buf[0], "%s/%s/%s", real_dir, base, rel);
     return p;
 }
@@ -87,6 +89,7 @@ static void test_small(void)
     size_t n;
     off_t pos;
     char buf[64];
+
     IS(fopen_fwd("none", O_RDONLY, &f), ENOENT);
     IS(fopen_fwd("small", O_RDWR | O_CREAT | O_EXCL, &f), 0);
     IS(fopen_fwd("small", O_RDWR | O_CREAT | O_EXCL, &(struct amph_fwd_file){ 0 }), EEXIST);
@@ -131,6 +134,7 @@ static void test_paths(void)
     struct statfs fs;
     char buf[256];
     size_t n;
+
     IS(amph_fwd_mkdir(cl, NULL, fwd("d"), 0751), 0);
     CHECK(stat(real("d"), &rst) == 0 && (rst.st_mode & 07777) == 0751);
     IS(amph_fwd_mkdir(cl, NULL, fwd("d"), 0700), EEXIST);
@@ -156,7 +160,9 @@ static void test_paths(void)
     IS(amph_fwd_chmod(cl, NULL, fwd("d/hard"), 0604, 0), 0);
     CHECK(stat(real("d/moved"), &rst) == 0 && (rst.st_mode & 07777) == 0604);
     IS(amph_fwd_chown(cl, NULL, fwd("d/hard"), (uid_t)-1, getgid(), 0), 0);
+
     struct timespec t[2] = { { 1000000000, 5 }, { 1234567890, 123456789 } };
+
     IS(amph_fwd_utimens(cl, NULL, fwd("d/hard"), t, 0), 0);
     CHECK(stat(real("d/hard"), &rst) == 0 && rst.st_mtim.tv_sec == 1234567890 &&
           rst.st_mtim.tv_nsec == 123456789 && rst.st_atim.tv_nsec == 5);
@@ -174,7 +180,9 @@ static void test_paths(void)
     IS(amph_fwd_unlink(cl, NULL, "/fwd", AT_REMOVEDIR), EBUSY);
     IS(amph_fwd_stat(cl, NULL, "/elsewhere/x", 0, &st), EACCES);
     IS(amph_fwd_stat(cl, NULL, "/fwd/../etc/passwd", 0, &st), EACCES);
+
     char longname[5000];
+
     memset(longname, 'x', sizeof longname);
     longname[sizeof longname - 1] = 0;
     IS(amph_fwd_stat(cl, NULL, longname, 0, &st), ENAMETOOLONG);
@@ -187,6 +195,7 @@ static void test_relative(void)
     struct amph_fwd_file dir, f;
     struct stat st;
     size_t n;
+
     IS(amph_fwd_open(cl, NULL, fwd("d"), O_RDONLY | O_DIRECTORY, 0, &dir), 0);
     IS(amph_fwd_open(cl, &dir, "made", O_WRONLY | O_CREAT, 0600, &f), 0);
     IS(amph_fwd_write(cl, &f, "x", 1, &n), 0);
@@ -212,6 +221,7 @@ static void test_dirents(void)
     enum {
         N = 700
     };
+
     struct amph_fwd_file dir;
     char name[64];
     char *buf = malloc(5000);
@@ -221,32 +231,40 @@ static void test_dirents(void)
     off_t pos = 0;
     int64_t middle = -1;
     char after[256] = "";
+
     mkdir(real("many"), 0700);
     for (int i = 0; i < N; i++) {
         snprintf(name, sizeof name, "many/entry-%d-%.*s", i, i % 30,
                  "..............................");
         int fd = open(real(name), O_CREAT | O_WRONLY, 0600);
+
         close(fd);
     }
+
     IS(amph_fwd_open(cl, NULL, fwd("many"), O_RDONLY | O_DIRECTORY, 0, &dir), 0);
     for (;;) {
         IS(amph_fwd_getdents(cl, &dir, buf, 5000, &len), 0);
         if (len == 0)
             break;
+
         for (size_t at = 0; at < len;) {
             struct ent *e = (struct ent *)(buf + at);
             int i;
+
             if (sscanf(e->name, "entry-%d-", &i) == 1 && i >= 0 && i < N && !seen[i]) {
                 seen[i] = 1;
                 CHECK(e->type == DT_REG || e->type == DT_UNKNOWN);
+
                 if (++found == 300)
                     middle = e->off;
                 else if (found == 301)
                     snprintf(after, sizeof after, "%s", e->name);
             }
+
             at += e->reclen;
         }
     }
+
     CHECK(found == N);
     IS(amph_fwd_lseek(cl, &dir, middle, SEEK_SET, &pos), 0);
     IS(amph_fwd_getdents(cl, &dir, buf, 5000, &len), 0);
@@ -266,12 +284,15 @@ static void test_sizes(void)
     size_t n;
     unsigned char *out = malloc(most);
     unsigned char *in = malloc(most);
+
     for (size_t i = 0; i < most; i++)
         out[i] = pattern(i);
+
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
         struct amph_fwd_file f;
         size_t size = sizes[k];
         struct stat st;
+
         IS(fopen_fwd("sizes", O_RDWR | O_CREAT | O_TRUNC, &f), 0);
         IS(amph_fwd_write(cl, &f, out, size, &n), 0);
         CHECK(n == size);
@@ -288,12 +309,15 @@ static void test_sizes(void)
         IS(amph_fwd_pread(cl, &f, (off_t)size / 2, in, most < 3 * size ? most : 3 * size, &n), 0);
         CHECK(n == (most < 3 * size ? most : 3 * size) || n == 2 * size - size / 2);
         IS(amph_fwd_close(cl, &f), 0);
+
         FILE *fp = fopen(real("sizes"), "r");
+
         CHECK(fp && fread(in, 1, size, fp) == size && memcmp(in, out, size) == 0);
         CHECK(fp && fread(in, 1, size, fp) == size && memcmp(in, out, size) == 0);
         if (fp)
             fclose(fp);
     }
+
     free(in);
     free(out);
 }
@@ -305,9 +329,12 @@ static void test_full(void)
     size_t n = 77;
     size_t size = 3 << 20;
     char *buf = calloc(1, size);
+
     IS(fopen_fwd("full", O_WRONLY | O_CREAT, &f), 0);
     IS(amph_fwd_pwrite(cl, &f, INT64_MAX - 100, buf, size, &n), EINVAL);
+
     int err = amph_fwd_pwrite(cl, &f, -1, buf, size, &n);
+
     CHECK(err == EINVAL);
     IS(amph_fwd_write(cl, &f, buf, size, &n), 0); /* the file is free again afterwards */
     CHECK(n == size);
@@ -320,6 +347,7 @@ struct appender {
     struct amph_fwd_file f;
     unsigned char mark;
 };
+
 enum {
     RECORD = 600000,
     RECORDS = 8
@@ -329,12 +357,15 @@ static void *append(void *arg)
 {
     struct appender *a = arg;
     unsigned char *buf = malloc(RECORD);
+
     memset(buf, a->mark, RECORD);
     for (int i = 0; i < RECORDS; i++) {
         size_t n = 0;
+
         IS(amph_fwd_write(cl, &a->f, buf, RECORD, &n), 0);
         CHECK(n == RECORD);
     }
+
     free(buf);
     return NULL;
 }
@@ -344,29 +375,39 @@ static void test_threads(void)
     enum {
         T = 3
     };
+
     struct appender a[T];
     pthread_t t[T];
     struct amph_fwd_file f;
+
     IS(fopen_fwd("append", O_WRONLY | O_CREAT | O_APPEND, &f), 0);
     for (int i = 0; i < T; i++) {
         a[i] = (struct appender){ f, (unsigned char)('a' + i) };
         pthread_create(&t[i], NULL, append, &a[i]);
     }
+
     for (int i = 0; i < T; i++)
         pthread_join(t[i], NULL);
+
     IS(amph_fwd_close(cl, &f), 0);
+
     unsigned char *buf = malloc(RECORD);
     FILE *fp = fopen(real("append"), "r");
     int whole = 0;
+
     while (fp && fread(buf, 1, RECORD, fp) == RECORD) {
         size_t i = 1;
+
         while (i < RECORD && buf[i] == buf[0])
             i++;
+
         whole += i == RECORD;
     }
+
     CHECK(whole == T * RECORDS);
     if (fp)
         fclose(fp);
+
     free(buf);
 }
 
@@ -375,11 +416,13 @@ static void *open_fifo_reader(void *arg)
     struct amph_fwd_file f;
     size_t n = 0;
     char buf[16] = "";
+
     IS(fopen_fwd("fifo", O_RDONLY, &f), 0); /* waits for the writer */
     IS(amph_fwd_read(cl, &f, buf, sizeof buf, &n), 0);
     CHECK(n == 5 && memcmp(buf, "piped", 5) == 0);
     IS(amph_fwd_close(cl, &f), 0);
     *(int *)arg = 1;
+
     return NULL;
 }
 
@@ -391,11 +434,15 @@ static void test_fifo(void)
     size_t n;
     int done = 0;
     pthread_t t;
+
     IS(fopen_fwd("fifo", O_WRONLY | O_NONBLOCK, &f), ENXIO);
     pthread_create(&t, NULL, open_fifo_reader, &done);
+
     uint64_t start = amph_now_ns();
+
     for (int i = 0; i < 100; i++)
         IS(amph_fwd_stat(cl, NULL, fwd("fifo"), 0, &st), 0);
+
     CHECK(amph_now_ns() - start < 5 * AMPH_NS_PER_S);
     IS(fopen_fwd("fifo", O_WRONLY, &f), 0);
     IS(amph_fwd_write(cl, &f, "piped", 5, &n), 0);
@@ -407,6 +454,7 @@ static void test_fifo(void)
 static void *wait_for_lock(void *arg)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10 };
+
     IS(amph_fwd_waitlock(cl, arg, &lock), 0);
     return NULL;
 }
@@ -418,6 +466,7 @@ static void test_locks(void)
     struct flock got;
     struct stat st;
     pthread_t t;
+
     IS(fopen_fwd("locked", O_RDWR | O_CREAT, &a), 0);
     IS(fopen_fwd("locked", O_RDWR, &b), 0);
     IS(amph_fwd_setlock(cl, &a, &lock), 0);
@@ -427,6 +476,7 @@ static void test_locks(void)
     pthread_create(&t, NULL, wait_for_lock, &b);
     for (int i = 0; i < 50; i++)
         IS(amph_fwd_fstat(cl, &b, &st), 0); /* the file is usable while one waits */
+
     lock.l_type = F_UNLCK;
     IS(amph_fwd_setlock(cl, &a, &lock), 0);
     pthread_join(t, NULL);
@@ -444,6 +494,7 @@ static void test_flags(void)
     struct amph_fwd_file f;
     int flags = 0;
     size_t n;
+
     IS(fopen_fwd("flags", O_RDWR | O_CREAT | O_NONBLOCK, &f), 0);
     IS(amph_fwd_getflags(cl, &f, &flags), 0);
     CHECK((flags & (O_ACCMODE | O_NONBLOCK | O_APPEND)) == (O_RDWR | O_NONBLOCK));
@@ -452,7 +503,9 @@ static void test_flags(void)
     CHECK((flags & (O_NONBLOCK | O_APPEND)) == O_APPEND);
     IS(amph_fwd_write(cl, &f, "abc", 3, &n), 0);
     IS(amph_fwd_pwrite(cl, &f, 0, "d", 1, &n), 0);
+
     struct stat st;
+
     CHECK(stat(real("flags"), &st) == 0 && st.st_size == 4);
     IS(amph_fwd_close(cl, &f), 0);
 }
@@ -461,8 +514,10 @@ static void test_xattr(void)
 {
     char value[64];
     size_t n;
+
     if (setxattr(real("flags"), "user.colour", "green", 5, 0) != 0)
         return; /* this file system has none */
+
     IS(amph_fwd_getxattr(cl, NULL, fwd("flags"), "user.colour", 0, value, sizeof value, &n), 0);
     CHECK(n == 5 && memcmp(value, "green", 5) == 0);
     IS(amph_fwd_getxattr(cl, NULL, fwd("flags"), "user.colour", 0, value, 2, &n), ERANGE);
@@ -479,12 +534,16 @@ static void test_fork(void)
     struct amph_fwd_file f;
     int up[2], status;
     size_t n;
+
     IS(fopen_fwd("forked", O_WRONLY | O_CREAT, &f), 0);
     IS(amph_fwd_write(cl, &f, "parent;", 7, &n), 0);
     CHECK(pipe(up) == 0);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         char byte;
+
         failures = 0;
         close(up[1]);
         CHECK(read(up[0], &byte, 1) == 1); /* the parent has closed its own */
@@ -494,13 +553,16 @@ static void test_fork(void)
         fflush(stdout);
         _exit(failures != 0);
     }
+
     IS(amph_fwd_close(cl, &f), 0);
     CHECK(write(up[1], "x", 1) == 1);
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     close(up[0]);
     close(up[1]);
+
     char buf[32] = "";
     FILE *fp = fopen(real("forked"), "r");
+
     CHECK(fp && fread(buf, 1, sizeof buf - 1, fp) == 13 && strcmp(buf, "parent;child;") == 0);
     if (fp)
         fclose(fp);
@@ -512,25 +574,34 @@ static void exec_once(bool opened)
     struct amph_fwd_file f;
     char text[AMPH_FWD_TEXT_BYTES], env[512];
     int status;
+
     IS(fopen_fwd("execed", O_WRONLY | O_CREAT | O_TRUNC, &f), 0);
     CHECK(amph_fwd_file_print(&f, text, sizeof text) > 0);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         /* Half of the time the child has an endpoint of its own, which the new image must
          * replace. */
         size_t n;
+
         if (opened && (amph_fwd_process(&cl) || amph_fwd_write(cl, &f, "child;", 6, &n)))
             _exit(2);
+
         if (amph_fwd_exec_env(env, sizeof env) == 0)
             _exit(3);
+
         putenv(env);
         execl(self_path, self_path, "--image", text, (char *)NULL);
         _exit(4);
     }
+
     IS(amph_fwd_close(cl, &f), 0);
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+
     char buf[32] = "";
     FILE *fp = fopen(real("execed"), "r");
+
     CHECK(fp && fread(buf, 1, sizeof buf - 1, fp) > 0 &&
           strcmp(buf, opened ? "child;new image;" : "new image;") == 0);
     if (fp)
@@ -547,6 +618,7 @@ static int new_image(const char *text)
 {
     struct amph_fwd_file f;
     size_t n;
+
     CHECK(amph_fwd_inherited());
     IS(amph_fwd_process(&cl), 0);
     CHECK(amph_fwd_file_parse(text, &f));
@@ -554,6 +626,7 @@ static int new_image(const char *text)
     IS(amph_fwd_write(cl, &f, "new image;", 10, &n), 0);
     IS(amph_fwd_close(cl, &f), 0);
     fflush(stdout);
+
     return failures != 0;
 }
 
@@ -564,6 +637,7 @@ static void on_alarm(int sig)
 {
     size_t n;
     int saved = errno;
+
     signals += amph_fwd_write(cl, &signal_file, "s", 1, &n) == 0;
     errno = saved;
 }
@@ -572,26 +646,35 @@ static void on_alarm(int sig)
 static void test_signals(void)
 {
     struct amph_fwd_file f;
+
     struct itimerval {
         struct timeval interval, value;
     } tick = { { 0, 500 }, { 0, 500 } }, off = { { 0, 0 }, { 0, 0 } };
     extern int setitimer(int, const void *, void *);
+
     size_t n;
     size_t sum = 0;
     char *buf = calloc(1, 300000);
+
     IS(fopen_fwd("signals", O_WRONLY | O_CREAT | O_APPEND, &signal_file), 0);
     IS(fopen_fwd("loop", O_RDWR | O_CREAT, &f), 0);
+
     struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+
     sigaction(SIGALRM, &sa, NULL);
     setitimer(0, &tick, NULL);
+
     for (int i = 0; i < 60; i++) {
         IS(amph_fwd_pwrite(cl, &f, 0, buf, 300000, &n), 0);
         sum += n;
     }
+
     setitimer(0, &off, NULL);
     signal(SIGALRM, SIG_IGN);
     CHECK(sum == 60u * 300000);
+
     struct stat st;
+
     IS(amph_fwd_fstat(cl, &signal_file, &st), 0);
     CHECK(st.st_size == signals && signals > 0);
     IS(amph_fwd_close(cl, &f), 0);
@@ -611,31 +694,42 @@ static void test_killed(void)
     char byte;
     size_t n;
     size_t size = 3 << 20;
+
     IS(fopen_fwd("victim", O_RDWR | O_CREAT, &mine), 0);
     IS(iofwd_stats(IOFWD_NONE, &before), 0);
     CHECK(pipe(up) == 0);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         char *buf = calloc(1, size);
+
         if (amph_fwd_process(&cl) || fopen_fwd("victim", O_RDWR, &f) ||
             amph_fwd_setlock(cl, &f, &lock))
             _exit(1);
+
         n = (size_t)write(up[1], "x", 1);
         while (amph_fwd_pwrite(cl, &f, 0, buf, size, &n) == 0)
             ;
+
         _exit(2);
     }
+
     CHECK(read(up[0], &byte, 1) == 1);
     IS(amph_fwd_setlock(cl, &mine, &lock), EAGAIN);
     nanosleep(&soon, NULL); /* into the middle of its writing */
     kill(pid, SIGKILL);
     CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
     IS(amph_fwd_waitlock(cl, &mine, &lock), 0);
+
     uint64_t until = amph_now_ns() + 5 * AMPH_NS_PER_S;
+
     do
         IS(iofwd_stats(IOFWD_NONE, &after), 0);
+
     while (before.clients == 1 && (after.open_files != before.open_files || after.clients != 1) &&
            amph_now_ns() < until);
+
     CHECK(before.clients > 1 || (after.open_files == before.open_files && after.clients == 1));
     IS(amph_fwd_close(cl, &mine), 0);
     close(up[0]);
@@ -649,14 +743,17 @@ static void knock(const struct amph_fwd_server_addr *where, bool same_host, cons
     uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
     struct amph_fwd_frame_in in;
     int fd;
+
     CHECK(amph_fwd_control_connect(where, same_host, &fd) == AMPH_OK);
     CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
     CHECK(amph_fwd_control_send(fd, frame, len) == AMPH_OK);
     CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_REFUSE);
+
     if (!memmem(in.body, in.len, want, strlen(want))) {
         printf("%s: the server says \"%.*s\"\n", what, (int)in.len, (const char *)in.body);
         failures++;
     }
+
     CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_ERR_PEER); /* and then it hangs up */
     close(fd);
 }
@@ -668,6 +765,7 @@ static void knock_wrongly(const struct amph_fwd_server_addr *where, bool same_ho
     uint8_t nonce[FWD_NONCE_BYTES] = { 0 };
     struct amph_fwd_hello h = { .kind = FWD_HELLO_NEW, .pointer_bytes = 8 };
     size_t n = amph_fwd_frame_build(frame, FWD_FRAME_ASK, NULL, 0);
+
     frame[4] = FWD_VERSION + 1;
     knock(where, same_host, "another version", frame, n, "one version of Amphora");
     n = amph_fwd_hello_build(frame + FWD_FRAME_HEAD_BYTES, FWD_FRAME_BODY_MAX, &h, key, nonce);
@@ -683,6 +781,7 @@ static void test_door(void)
     struct amph_fwd_server_addr where;
     void *value;
     size_t len;
+
     CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value,
                            &len) == AMPH_OK);
     CHECK(amph_fwd_server_addr_parse(value, len, &where));
@@ -701,13 +800,16 @@ static int stay_silent(void)
     void *value;
     size_t len;
     int fd;
+
     CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value,
                            &len) == AMPH_OK);
     CHECK(amph_fwd_server_addr_parse(value, len, &where) &&
           amph_fwd_control_connect(&where, true, &fd) == AMPH_OK);
     free(value);
     CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
+
     struct pollfd p = { .fd = fd, .events = POLLIN };
+
     CHECK(poll(&p, 1, (int)(3 * FWD_CONTROL_TIMEOUT_NS / AMPH_NS_PER_MS)) == 1 &&
           read(fd, buf, 1) == 0);
     close(fd);
@@ -720,6 +822,7 @@ static void test_counters(void)
     struct amph_fwd_file f;
     size_t n;
     char buf[3000];
+
     memset(buf, 1, sizeof buf);
     IS(iofwd_stats(IOFWD_NONE, &a), 0);
     IS(fopen_fwd("counted", O_RDWR | O_CREAT, &f), 0);
@@ -731,6 +834,7 @@ static void test_counters(void)
     CHECK(b.calls - a.calls == 4);
     CHECK(b.bytes_written - a.bytes_written == 3000);
     CHECK(b.bytes_read - a.bytes_read == 2000);
+
     /* The server counts for all its clients: only where this was the only one at both counts is the
      * number its own. */
     CHECK(a.clients > 1 || b.clients > 1 || b.open_files == a.open_files);
@@ -743,6 +847,7 @@ static int crowd(void)
     enum {
         CROWD = 400
     };
+
     struct amph_fwd_server_addr where;
     struct stat st;
     struct pollfd first = { .events = POLLIN };
@@ -751,23 +856,29 @@ static int crowd(void)
     int fd[CROWD];
     void *value;
     size_t len;
+
     CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value,
                            &len) == AMPH_OK);
     CHECK(amph_fwd_server_addr_parse(value, len, &where) && where.tcp.ss_family != AF_UNSPEC);
     free(value);
+
     uint64_t start = amph_now_ns();
+
     for (int i = 0; i < CROWD; i++)
         CHECK(amph_fwd_control_connect(&where, false, &fd[i]) == AMPH_OK &&
               amph_fwd_control_receive(fd[i], buf, &in) == AMPH_OK);
+
     for (int i = 0; i < CROWD - 300; i++) {
         first.fd = fd[i];
         CHECK(poll(&first, 1, 5000) == 1 && recv(fd[i], buf, 1, 0) <= 0);
     }
+
     CHECK(amph_now_ns() - start < FWD_CONTROL_TIMEOUT_NS);
     CHECK(recv(fd[CROWD - 1], buf, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
     IS(amph_fwd_stat(cl, NULL, "/fwd", 0, &st), 0);
     for (int i = 0; i < CROWD; i++)
         close(fd[i]);
+
     return failures != 0;
 }
 
@@ -776,24 +887,31 @@ int main(int argc, char **argv)
     without_preload(amph_env_foreign("LD_PRELOAD"), argv);
     if (argc == 3 && strcmp(argv[1], "--image") == 0)
         return new_image(argv[2]);
+
     if (argc != 2) {
         fprintf(stderr, "usage: iofwd_calls DIRECTORY-OF-THE-SERVERS\n");
         return 2;
     }
+
     real_dir = argv[1];
     self_path = realpath("/proc/self/exe", NULL);
+
     int err = amph_fwd_process(&cl);
+
     if (err) {
         printf("no client: %s\n", strerror(err));
         return 1;
     }
+
     if (strcmp(real_dir, "--silent") == 0)
         return stay_silent();
     if (strcmp(real_dir, "--crowd") == 0)
         return crowd();
+
     snprintf(base, sizeof base, "client-%u", iofwd_client_number());
     umask(0);
     IS(amph_fwd_mkdir(cl, NULL, fwd(""), 0755), 0);
+
     /* clang-format off */
     static const struct { const char *name; void (*run)(void); } tests[] = {
         { "small", test_small }, { "paths", test_paths }, { "relative", test_relative }, { "dirents", test_dirents },
@@ -801,13 +919,17 @@ int main(int argc, char **argv)
         { "flags", test_flags }, { "xattr", test_xattr }, { "fork", test_fork }, { "exec", test_exec }, { "signals", test_signals },
         { "killed", test_killed }, { "door", test_door }, { "counters", test_counters },
     };
+
     /* clang-format on */
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         int before = failures;
+
         tests[i].run();
         if (failures > before)
             printf("%s: %d failures\n", tests[i].name, failures - before);
+
         fflush(stdout);
     }
+
     return failures != 0;
 }

@@ -32,6 +32,7 @@ static void must(bool ok, const char *what, long n)
 {
     if (ok)
         return;
+
     fprintf(stderr, "%s: %ld (%s)\n", what, n, strerrorname_np(errno));
     exit(1);
 }
@@ -55,6 +56,7 @@ static void is_kept(size_t from, size_t len)
 {
     uint8_t *back = malloc(len + 1);
     int fd = open(kept, O_RDONLY);
+
     must(back && fd >= 0, "the file as the servers keep it", fd);
     must(pread(fd, back, len, (off_t)from) == (ssize_t)len, "bytes that were told as written",
          (long)len);
@@ -68,8 +70,10 @@ static void is_kept(size_t from, size_t len)
 static size_t write_on(int fd, size_t at, size_t step, size_t end)
 {
     ssize_t n = 0;
+
     while (at < end && (n = write(fd, data + at, step < end - at ? step : end - at)) > 0)
         at += (size_t)n;
+
     must(at == end || (n < 0 && errno == EIO), "a write ends by EIO", n);
     return at;
 }
@@ -77,6 +81,7 @@ static size_t write_on(int fd, size_t at, size_t step, size_t end)
 static void large(void) /* nothing of it can be done, not one piece may be told */
 {
     int fd = open(path, O_CREAT | O_RDWR, 0600);
+
     must(write(fd, data, 1000) == 1000, "write", 0);
     must(kill_server(), "no server found", 0);
     must(write(fd, data, TOTAL) == -1 && errno == EIO, "a large write", 0);
@@ -88,9 +93,12 @@ static void running(void) /* some pieces are done, some are not */
 {
     int fd = open(path, O_CREAT | O_RDWR, 0600);
     pthread_t thread;
+
     pthread_create(&thread, NULL, kill_soon, (void *)(uintptr_t)(getpid() % 9000));
+
     size_t at = 0;
     size_t sum = 0;
+
     for (ssize_t n; (n = pwrite(fd, data + at, TOTAL / 3, (off_t)at)) > 0;
          at = (at + (size_t)n) % TOTAL / 4096 * 4096) {
         is_kept(at, (size_t)n);
@@ -98,6 +106,7 @@ static void running(void) /* some pieces are done, some are not */
         if (at + TOTAL / 3 + (size_t)n > TOTAL)
             at = 0;
     }
+
     must(errno == EIO, "the write that fails", (long)sum);
     pthread_join(thread, NULL);
 }
@@ -105,6 +114,7 @@ static void running(void) /* some pieces are done, some are not */
 static void gathered(void) /* IOFWD_CONSISTENCY=session */
 {
     int fd = open(path, O_CREAT | O_RDWR, 0600);
+
     must(write_on(fd, 0, 1000, 10000) == 10000, "gathered writes", 0);
     must(fsync(fd) == 0, "fsync", 0);
     must(write_on(fd, 10000, 1000, 20000) == 20000, "gathered writes", 0);
@@ -122,6 +132,7 @@ static void ahead(void) /* IOFWD_CONSISTENCY=session: what was fetched is used, 
     ssize_t n;
     int fd = open(path, O_CREAT | O_RDWR, 0600);
     int other = open(path, O_WRONLY);
+
     must(write(fd, data, TOTAL) == (ssize_t)TOTAL && lseek(fd, 0, SEEK_SET) == 0, "write", 0);
     for (int i = 0; (n = read(fd, back, sizeof back)) > 0; i++) {
         must(memcmp(back, data + at, (size_t)n) == 0, "what is read", (long)at);
@@ -129,12 +140,14 @@ static void ahead(void) /* IOFWD_CONSISTENCY=session: what was fetched is used, 
         if (i == 200) /* the next block has been waited for, so all that is under way has come */
             kill_and_notice(other);
     }
+
     must(n < 0 && errno == EIO && at < TOTAL, "the end of reading", (long)at);
 }
 
 static void announced(void)
 {
     int fd = open(path, O_CREAT | O_RDWR, 0600);
+
     must(iofwd_write_prep(fd, 100000, 100) == 0, "announce", 0);
     must(write_on(fd, 0, 1000, 50000) == 50000, "announced writes", 0);
     must(kill_server(), "no server found", 0);
@@ -148,24 +161,31 @@ static void announced_read(void)
     size_t at = 0;
     int fd = open(path, O_CREAT | O_RDWR, 0600);
     int other = open(path, O_WRONLY);
+
     must(write(fd, data, TOTAL) == (ssize_t)TOTAL && lseek(fd, 0, SEEK_SET) == 0, "write", 0);
     must(iofwd_read_prep(fd, TOTAL, (unsigned)(TOTAL / 1000)) == 0, "announce", 0);
+
     for (int i = 0; (n = read(fd, back, sizeof back)) > 0; i++, at += (size_t)n)
         if (i == 200)
             kill_and_notice(other);
+
     must(n < 0 && errno == EIO && at < TOTAL, "the end of reading", (long)at);
 }
 
 static void spread(void) /* IOFWD_STRIPE=2: one of two dies, the first goes on */
 {
     int fd = open(path, O_CREAT | O_RDWR, 0600);
+
     must(pwrite(fd, data, TOTAL, 0) == (ssize_t)TOTAL, "write", 0);
     must(kill_server(), "no server found", 0);
     must(ftruncate(fd, 0) == 0, "the first server goes on", 0);
+
     ssize_t n = pwrite(fd, data, TOTAL, 0);
+
     must(n < (ssize_t)TOTAL && (n >= 0 || errno == EIO), "half a write is not a whole one", n);
     if (n > 0)
         is_kept(0, (size_t)n);
+
     must(fsync(fd) == -1 && errno == EIO, "fsync", 0);
 }
 
@@ -174,16 +194,20 @@ static void nonblocking(void)
     enum {
         OPS = 12
     };
+
     size_t each = TOTAL / OPS;
     iofwd_file_t *file;
     iofwd_op_t op[OPS];
+
     must(iofwd_open(path, O_CREAT | O_RDWR, 0600, &file) == 0, "open", 0);
     for (size_t i = 0; i < OPS; i++)
         must(iofwd_pwrite_nb(file, data + i * each, each, (off_t)(i * each), &op[i]) == 0, "begin",
              (long)i);
+
     must(kill_server(), "no server found", 0);
     for (size_t i = 0; i < OPS; i++) {
         struct iofwd_result r;
+
         must(iofwd_wait(&op[i], 20, &r) == 0, "wait", (long)i);
         must(r.error == 0 || r.error == EIO, "its error", r.error);
         if (!r.error)
@@ -200,19 +224,24 @@ static pthread_t wait_begins(void)
 {
     pthread_t thread;
     bool made = mkfifo(path, 0600) == 0 && (fifo = open(path, O_RDWR)) >= 0 && pipe(other_end) == 0;
+
     must(made, "a FIFO", fifo);
     must(pthread_create(&thread, NULL, kill_soon, (void *)(uintptr_t)50000) == 0, "a thread", 0);
     alarm(20); /* a wait that does not end is a failure */
+
     return thread;
 }
 
 static void wait_ended(pthread_t thread)
 {
     char c;
+
     pthread_join(thread, NULL);
     must(read(fifo, &c, 1) == -1 && errno == EIO, "the next read", 0);
     must(write(fifo, "x", 1) == -1 && errno == EIO, "the next write", 0);
+
     struct pollfd p = { .fd = fifo, .events = POLLIN };
+
     must(poll(&p, 1, -1) == 1 && (p.revents & POLLERR), "the next poll", p.revents);
 }
 
@@ -221,6 +250,7 @@ static void polled(void)
     pthread_t thread = wait_begins();
     struct pollfd p[] = { { .fd = other_end[0], .events = POLLIN },
                           { .fd = fifo, .events = POLLIN } };
+
     must(poll(p, 2, -1) == 1 && p[0].revents == 0 && p[1].revents & (POLLERR | POLLHUP), "poll",
          p[1].revents);
     wait_ended(thread);
@@ -230,6 +260,7 @@ static void polled_long(void) /* with an end of its own, which it does not come 
 {
     pthread_t thread = wait_begins();
     struct pollfd p = { .fd = fifo, .events = POLLIN };
+
     must(poll(&p, 1, 1000000) == 1 && p.revents & (POLLERR | POLLHUP), "poll", p.revents);
     wait_ended(thread);
 }
@@ -238,10 +269,13 @@ static void selected(void)
 {
     pthread_t thread = wait_begins();
     fd_set set;
+
     FD_ZERO(&set);
     FD_SET(fifo, &set);
     FD_SET(other_end[0], &set);
+
     int n = select((fifo > other_end[0] ? fifo : other_end[0]) + 1, &set, NULL, NULL, NULL);
+
     must(n == 1 && FD_ISSET(fifo, &set), "select", n);
     wait_ended(thread);
 }
@@ -251,8 +285,11 @@ static void watched(void)
     pthread_t thread = wait_begins();
     struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 77 };
     int ep = epoll_create1(0);
+
     must(epoll_ctl(ep, EPOLL_CTL_ADD, fifo, &ev) == 0, "epoll_ctl", 0);
+
     int n = epoll_wait(ep, &ev, 1, -1);
+
     must(n == 1 && ev.data.u64 == 77 && ev.events & (EPOLLERR | EPOLLHUP), "epoll_wait", n);
     wait_ended(thread);
 }
@@ -261,6 +298,7 @@ static void reads(void)
 {
     char c;
     pthread_t thread = wait_begins();
+
     must(read(fifo, &c, 1) == -1 && errno == EIO, "read", 0);
     wait_ended(thread);
 }
@@ -268,9 +306,12 @@ static void reads(void)
 static void opens(void)
 {
     pthread_t thread = wait_begins();
+
     snprintf(path + strlen(path), 8, ".other");
     must(mkfifo(path, 0600) == 0, "another FIFO", 0);
+
     int fd = open(path, O_RDONLY); /* failover: another server waits for a writer */
+
     must(fd == -1 && errno == EIO, "open", fd);
     wait_ended(thread);
 }
@@ -285,16 +326,22 @@ static void joint(void)
     int hold[2];
     pthread_t thread;
     char c;
+
     must(iofwd_open(path, O_CREAT | O_RDWR, 0600, &file) == 0 && pipe(hold) == 0, "open", 0);
+
     pid_t pid = fork(); /* it has the file, too, and never comes */
+
     if (pid == 0) {
         close(hold[1]);
         _exit(read(hold[0], &c, 1) != 0);
     }
+
     alarm(20);
     s.file = file;
     must(pthread_create(&thread, NULL, kill_soon, (void *)(uintptr_t)50000) == 0, "a thread", 0);
+
     int err = iofwd_pwrite_joint(&s, 1);
+
     must(err == EIO, "a joint write", err);
     pthread_join(thread, NULL);
     close(hold[1]);
@@ -315,16 +362,19 @@ int main(int argc, char **argv)
                 { "joint", joint } };
     if (argc != 4)
         return 2;
+
     snprintf(path, sizeof path, "%s/file", argv[2]);
     snprintf(kept, sizeof kept, "%s/file", argv[3]);
     data = malloc(TOTAL);
     for (size_t i = 0; data && i < TOTAL; i++)
         data[i] = (uint8_t)(i * 2654435761u >> 11);
+
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(argv[1], all[i].name) == 0) {
             all[i].fn();
             puts("as it should be");
             return 0;
         }
+
     return 2;
 }

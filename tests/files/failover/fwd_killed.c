@@ -33,13 +33,16 @@ static void rest(int ms)
 static void kill_in(void (*what)(void))
 {
     pid_t pid = fork();
+
     if (pid == 0) {
         what();
         _exit(1);
     }
+
     rest(5);
     while (process_state(pid) != 'S')
         rest(1);
+
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
 }
@@ -55,6 +58,7 @@ static void read_it(void)
 static void write_it(void)
 {
     static char block[8192];
+
     memset(block, 'k', sizeof block);
     write(fifo, block, sizeof block);
 }
@@ -80,15 +84,19 @@ static void reader(void)
 {
     char got[4] = "";
     int mine;
+
     OK(mkfifo(in("f"), 0600));
     fifo = open(in("f"), O_RDWR);
     mine = other();
+
     int wrong = 0;
+
     for (int i = 0; i < ROUNDS; i++) {
         kill_in(read_it);
         if (write(mine, "abc", 3) != 3 || read(mine, got, 3) != 3 || memcmp(got, "abc", 3) != 0)
             wrong++;
     }
+
     T(wrong);
     T(poll(&(struct pollfd){ .fd = mine, .events = POLLIN }, 1, 0));
 }
@@ -99,22 +107,31 @@ static void writer(void)
     static char all[PIPE_ROOM];
     int mine;
     int wrong = 0;
+
     OK(mkfifo(in("f"), 0600));
     fifo = open(in("f"), O_RDWR);
     mine = other();
+
     for (int i = 0; i < ROUNDS / 4; i++) {
         memset(all, 'm', sizeof all);
+
         size_t full = 0;
+
         for (ssize_t n; (n = write(mine, all, sizeof all)) > 0; full += (size_t)n)
             ;
+
         kill_in(write_it);
         memset(all, 0, sizeof all);
+
         size_t got = 0;
+
         for (ssize_t n; got < sizeof all && (n = read(mine, all + got, sizeof all - got)) > 0;
              got += (size_t)n)
             ;
+
         wrong += got != full || memchr(all, 'k', sizeof all) != NULL;
     }
+
     T(wrong);
 }
 
@@ -122,24 +139,31 @@ static void writer(void)
 static void many(void (*what)(void))
 {
     static pid_t pid[MANY];
+
     for (int i = 0; i < MANY; i++)
         if ((pid[i] = fork()) == 0) {
             what();
             _exit(1);
         }
+
     for (int i = 0; i < MANY; i++)
         while (process_state(pid[i]) != 'S')
             rest(1);
+
     for (int i = 0; i < MANY; i++)
         kill(pid[i], SIGKILL);
+
     for (int i = 0; i < MANY; i++)
         waitpid(pid[i], NULL, 0);
+
     char c = 0;
     int status;
     int to = open(in("g"), O_RDWR);
     pid_t last = fork();
+
     if (last == 0)
         _exit(read(to, &c, 1) != 1 || c != 'x');
+
     T(write(to, "x", 1));
     T(waitpid(last, &status, 0) == last);
     T(status);
@@ -165,6 +189,7 @@ static void opener(void)
 {
     int fd;
     int wrong = 0;
+
     OK(mkfifo(in("f"), 0600));
     for (int i = 0; i < ROUNDS / 4; i++) {
         kill_in(open_to_read);
@@ -173,15 +198,20 @@ static void opener(void)
             close(fd); /* it is told of the death a moment later */
             rest(1);
         }
+
         wrong += fd >= 0 || errno != ENXIO;
         kill_in(open_to_write);
         fd = open(in("f"), O_RDONLY | O_NONBLOCK);
+
         char c;
+
         for (int tries = 0; read(fd, &c, 1) != 0 && tries < 1000; tries++)
             rest(1);
+
         wrong += read(fd, &c, 1) != 0;
         close(fd);
     }
+
     T(wrong);
     fd = other();
     T(write(fd, "x", 1));
@@ -192,22 +222,29 @@ static void sizes(void)
 {
     static char all[PIPE_ROOM];
     size_t got = 0;
+
     OK(mkfifo(in("f"), 0600));
+
     int to;
     int from = open(in("f"), O_RDONLY | O_NONBLOCK);
+
     T(fcntl(from, F_SETFL, 0));
     T(read(from, all, 1)); /* nobody writes */
     fifo = to = open(in("f"), O_WRONLY);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         memset(all, 'a', sizeof all);
         T(write(to, all, sizeof all));
         T(write(to, all, 0));
         _exit(0);
     }
+
     close(to);
     for (ssize_t n; (n = read(from, all, 5000)) > 0; got += (size_t)n)
         ;
+
     waitpid(pid, NULL, 0);
     T(got);
     signal(SIGPIPE, SIG_IGN);
@@ -225,8 +262,10 @@ int main(int argc, char **argv)
         { "reader", reader }, { "writer", writer },   { "readers", readers },
         { "opener", opener }, { "openers", openers }, { "sizes", sizes },
     };
+
     if (argc != 4)
         return 2;
+
     dir = argv[2];
     return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;
 }

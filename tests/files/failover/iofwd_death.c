@@ -31,6 +31,7 @@ static pid_t server_pid(void)
 {
     struct ucred cred = { .pid = -1 };
     socklen_t len = sizeof cred;
+
     getsockopt(cl->link[cl->servers[0] - cl->first].door, SOL_SOCKET, SO_PEERCRED, &cred, &len);
     return cred.pid;
 }
@@ -49,10 +50,12 @@ static void *write_on(void *arg)
     char *buf = calloc(1, wr->bytes);
     uint64_t until = amph_now_ns() + RUN_NS;
     size_t n;
+
     snprintf(path, sizeof path, "/fwd/death-%u-%zu", amph_fwd_client_number(cl), wr->bytes);
     wr->err = amph_fwd_open(cl, NULL, path, O_RDWR | O_CREAT, 0600, &f);
     while (!wr->err && amph_now_ns() < until)
         wr->err = amph_fwd_pwrite(cl, &f, 0, buf, wr->bytes, &n);
+
     wr->end_ns = amph_now_ns();
     free(buf);
     return NULL;
@@ -64,26 +67,33 @@ int main(int argc, char **argv)
     struct writer wr[2];
     pthread_t t[2];
     int failures = 0;
+
     without_preload(amph_env_foreign("LD_PRELOAD"), argv);
     if (amph_fwd_process(&cl) != 0)
         return 1;
+
     bool killer = cl->rank == 0;
     bool victim = cl->servers[0] == cl->first + 0;
+
     for (int i = 0; i < 2; i++) {
         wr[i] = (struct writer){ .bytes = sizes[i] };
         pthread_create(&t[i], NULL, write_on, &wr[i]);
     }
+
     if (killer) {
         /* in the middle of both threads' writing */
         struct timespec soon = { 0, 300 * 1000 * 1000 };
         pid_t pid = server_pid();
+
         nanosleep(&soon, NULL);
         killed_ns = amph_now_ns();
+
         if (pid <= 1 || kill(pid, SIGKILL) != 0) {
             printf("cannot find the server's process\n");
             return 1;
         }
     }
+
     for (int i = 0; i < 2; i++) {
         pthread_join(t[i], NULL);
         if (victim && wr[i].err != EIO) {
@@ -91,24 +101,29 @@ int main(int argc, char **argv)
                    wr[i].err);
             failures++;
         }
+
         if (!victim && wr[i].err != 0) {
             printf("rank %u, %zu bytes: error %d on a server that lives\n", cl->rank, wr[i].bytes,
                    wr[i].err);
             failures++;
         }
+
         if (killer && wr[i].end_ns - killed_ns > PROMPT_NS) {
             printf("rank %u, %zu bytes: EIO only after %.1f s\n", cl->rank, wr[i].bytes,
                    (wr[i].end_ns - killed_ns) * 1e-9);
             failures++;
         }
     }
+
     struct amph_fwd_file f;
     uint64_t start = amph_now_ns();
     int err = amph_fwd_open(cl, NULL, "/fwd/after", O_RDWR | O_CREAT, 0600, &f);
+
     if (err != (victim ? EIO : 0) || amph_now_ns() - start > PROMPT_NS) {
         printf("rank %u: open afterwards gives %d after %.1f s\n", cl->rank, err,
                (amph_now_ns() - start) * 1e-9);
         failures++;
     }
+
     return failures != 0;
 }

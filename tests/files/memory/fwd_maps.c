@@ -41,8 +41,10 @@ static int look(const volatile char *at)
 static int make(const char *name, off_t len)
 {
     int fd = open(in(name), O_RDWR | O_CREAT | O_TRUNC, 0644);
+
     if (fd < 0 || ftruncate(fd, len) != 0)
         _exit(9);
+
     return fd;
 }
 
@@ -55,6 +57,7 @@ static int peer(const char *name, int from, int to)
     char what, c;
     int fd = open(in(name), O_RDWR);
     char *p = SHARED(fd, 4 * PAGE);
+
     for (; read(from, &what, 1) == 1; (void)!write(to, &c, 1)) {
         c = 'y';
         switch (what) {
@@ -78,6 +81,7 @@ static int peer(const char *name, int from, int to)
             break;
         }
     }
+
     return 0;
 }
 
@@ -91,9 +95,12 @@ static pid_t start_peer(const char *program, const char *name)
 {
     int there[2], back_[2];
     char a[12], b[12];
+
     if (pipe(there) != 0 || pipe(back_) != 0)
         _exit(9);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         close(there[1]);
         close(back_[0]);
@@ -102,10 +109,12 @@ static pid_t start_peer(const char *program, const char *name)
         execl(program, program, dir, "peer", name, a, b, (char *)NULL);
         _exit(9);
     }
+
     close(there[0]);
     close(back_[1]);
     tell_fd = there[1];
     hear_fd = back_[0];
+
     return pid;
 }
 
@@ -115,10 +124,15 @@ static void processes(const char *program)
     int fd = make("both", 2 * PAGE);
     struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1 };
     pid_t pid = start_peer(program, "both");
+
     T(fcntl(fd, F_SETLK, &lock));
+
     char *p = SHARED(fd, 4 * PAGE);
+
     MAP(p);
+
     const char *only = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+
     p[10] = 'p';
     T(ask('l'));
     T(ask('s'));
@@ -145,32 +159,44 @@ static void relatives(void)
 {
     int fd = make("count", PAGE);
     int *count = (int *)SHARED(fd, PAGE);
+
     T(close(fd));
     for (int i = 0; i < 4; i++)
         if (fork() == 0) {
             for (int n = 0; n < 10000; n++)
                 __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
+
             _exit(0);
         }
+
     while (wait(NULL) > 0)
         ;
+
     T(*count);
+
     int turn[2];
+
     if (pipe(turn) != 0 || fork() == 0) {
         char c;
+
         close(turn[1]);
         (void)!read(turn[0], &c, 1);
         count[1] = 77;
         exit(munmap(count, PAGE));
     }
+
     T(munmap(count, PAGE));
     close(turn[0]);
     close(turn[1]);
+
     int status;
+
     wait(&status);
     T(status);
     fd = open(in("count"), O_RDONLY);
+
     int now[2] = { 0, 0 };
+
     T(read(fd, now, sizeof now));
     T(now[0]);
     T(now[1]);
@@ -184,6 +210,7 @@ static void descriptors(void)
     int fd = make("calls", 3 * PAGE + 100);
     int other = open(in("calls"), O_RDWR | O_APPEND);
     char *p = SHARED(fd, 5 * PAGE);
+
     memcpy(p + 5, "mapped", 6);
     T(pread(other, buf, 6, 5));
     T(memcmp(buf, "mapped", 6));
@@ -214,7 +241,9 @@ static void descriptors(void)
     T(p[PAGE - 1]);
     T(p[PAGE + 99]);
     T(p[PAGE + 100]);
+
     FILE *f = fopen(in("calls"), "r+");
+
     p[0] = 'm';
     T(fgetc(f));
     T(fclose(f));
@@ -237,15 +266,19 @@ static void parts(void)
     char *p = SHARED(fd, 8 * PAGE);
     char *q = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 6 * PAGE);
     char c = 0;
+
     for (int i = 0; i < 8; i++)
         p[i * PAGE] = (char)('a' + i);
+
     T(q[0]);
     T(munmap(p + 2 * PAGE, PAGE));
     T(look(p + 2 * PAGE));
     p[3 * PAGE] = 'D';
     T(mprotect(p + 3 * PAGE, PAGE, PROT_READ));
     T(p[3 * PAGE]);
+
     char *moved = mremap(p + 4 * PAGE, 2 * PAGE, 3 * PAGE, MREMAP_MAYMOVE);
+
     MAP(moved);
     T(moved[2 * PAGE]);
     moved[2 * PAGE] = 'G';
@@ -285,6 +318,7 @@ static void errors(void)
     int wr = open(in("errors"), O_WRONLY);
     int d = open(dir, O_RDONLY);
     char *p = SHARED(fd, PAGE);
+
     MAP(mmap(NULL, 0, RW, MAP_SHARED, fd, 0));
     MAP(mmap(NULL, PAGE, RW, MAP_SHARED, fd, 100));
     MAP(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, wr, 0));
@@ -311,6 +345,7 @@ static void replaced(void)
     int fd = make("replaced", PAGE);
     char *p = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *q;
+
     T(pwrite(fd, p, 100, 0));
     T(pread(fd, p, 100, 0));
     MAP(mmap(p, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
@@ -319,6 +354,7 @@ static void replaced(void)
     MAP(mmap(p, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     T(pwrite(fd, p, 100, 0));
     T(pread(fd, p, 100, 0));
+
     /* other memory over a map of the file: what was changed has gone to the file, what comes then
      * has not */
     q = SHARED(fd, PAGE);
@@ -339,9 +375,12 @@ static void sparse(void)
     const off_t size = (off_t)1 << 36;
     char c = 0;
     int fd = make("sparse", size);
+
     T(pwrite(fd, "middle", 6, size / 2));
+
     char *p = mmap(NULL, (size_t)size, RW, MAP_SHARED | MAP_NORESERVE, fd, 0);
     char *q = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+
     MAP(p);
     MAP(q);
     T(p[size / 2]);
@@ -361,11 +400,16 @@ static void limited(void)
 {
     struct rlimit limit;
     int fd = make("limited", 2 * PAGE);
+
     getrlimit(RLIMIT_FSIZE, &limit);
+
     rlim_t before = limit.rlim_cur;
+
     limit.rlim_cur = 2 * PAGE;
     T(setrlimit(RLIMIT_FSIZE, &limit));
+
     char *p = SHARED(fd, 2 * PAGE);
+
     MAP(p);
     p[5] = 'l';
     T(msync(p, PAGE, MS_SYNC));
@@ -380,11 +424,14 @@ static void limited(void)
 int main(int argc, char **argv)
 {
     struct sigaction fault = { .sa_handler = on_fault };
+
     if (argc < 2)
         return 2;
+
     dir = argv[1];
     if (argc == 6)
         return peer(argv[3], atoi(argv[4]), atoi(argv[5]));
+
     sigaction(SIGBUS, &fault, NULL);
     sigaction(SIGSEGV, &fault, NULL);
     processes(argv[0]);
@@ -395,5 +442,6 @@ int main(int argc, char **argv)
     replaced();
     sparse();
     limited();
+
     return 0;
 }

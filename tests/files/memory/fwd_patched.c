@@ -93,8 +93,11 @@ static void count(int hook)
 {
     if (counting && (counts[hook] = counts[hook] + 1) > MOST) {
         char text[60];
+
         counting = false;
+
         int n = snprintf(text, sizeof text, "hook %d is called without end\n", hook);
+
         (void)!syscall(SYS_write, STDOUT_FILENO, text, (long)n);
         syscall(SYS_exit_group, 4);
     }
@@ -108,9 +111,12 @@ static void own_memory(void)
         return;
 
     bool before = counting;
+
     within = true;
     counting = false;
+
     void *memory = mmap(NULL, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
     memset(memory, 1, 5 * PAGE);
     munmap(memory, 5 * PAGE);
     counting = before;
@@ -121,6 +127,7 @@ static void *hook_mmap(void *at, size_t len, int prot, int flags, int fd, off_t 
 {
     if (len == LEN || len == LEN - PAGE)
         count(MMAP);
+
     own_memory();
     return (void *)syscall(SYS_mmap, at, len, prot, flags, fd, off);
 }
@@ -129,6 +136,7 @@ static int hook_munmap(void *at, size_t len)
 {
     if (len == LEN || len == LEN - PAGE || len == LEN + PAGE)
         count(MUNMAP);
+
     own_memory();
     return (int)syscall(SYS_munmap, at, len);
 }
@@ -144,6 +152,7 @@ static int hook_mprotect(void *at, size_t len, int prot)
 {
     if (len == LEN)
         count(MPROTECT);
+
     return (int)syscall(SYS_mprotect, at, len, prot);
 }
 
@@ -151,6 +160,7 @@ static int hook_msync(void *at, size_t len, int flags)
 {
     if (len == LEN)
         count(MSYNC);
+
     return (int)syscall(SYS_msync, at, len, flags);
 }
 
@@ -158,6 +168,7 @@ static int hook_madvise(void *at, size_t len, int advice)
 {
     if (len == LEN)
         count(MADVISE);
+
     return (int)syscall(SYS_madvise, at, len, advice);
 }
 
@@ -256,6 +267,7 @@ static const struct patch {
     const char *name;
     void *hook;
 } patches[] = {
+
     { "mmap", (void *)hook_mmap },
     { "munmap", (void *)hook_munmap },
     { "mremap", (void *)hook_mremap },
@@ -323,6 +335,7 @@ static void patch_all(const char *where)
 
         if (entry && strcmp(where, "libc") != 0)
             overwrite(entry, patches[i].hook);
+
         if (own && strcmp(where, "entry") != 0)
             overwrite(own, patches[i].hook);
     }
@@ -351,6 +364,7 @@ static void memory_of(const char *name, int fd, int flags)
     COK(MMAP, p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, flags, fd, 0));
     if (p == MAP_FAILED)
         return;
+
     p[1] = 'a';
     p[2 * PAGE] = 'b';
     C(MSYNC, msync(p, LEN, MS_SYNC));
@@ -386,6 +400,7 @@ static void contents(int fd)
     T(pread(fd, some, 8, 0));
     for (int i = 0; i < 8; i++)
         printf("%02x ", (unsigned)some[i]);
+
     puts("");
 }
 
@@ -401,7 +416,9 @@ static void make_file(int fd)
 static void memory(const char *scratch)
 {
     char path[PATH_MAX];
+
     snprintf(path, sizeof path, "%s/local", scratch);
+
     int there = open(in("mapped"), O_RDWR | O_CREAT, 0644);
     int here = open(path, O_RDWR | O_CREAT, 0644);
     void *p = NULL;
@@ -409,6 +426,7 @@ static void memory(const char *scratch)
 
     make_file(there);
     make_file(here);
+
     for (int round = 0; round < 2; round++, reenters = true) {
         memory_of("anonymous", -1, MAP_PRIVATE | MAP_ANONYMOUS);
         memory_of("local file", here, MAP_SHARED);
@@ -418,12 +436,14 @@ static void memory(const char *scratch)
         memory_of("file", there, MAP_PRIVATE);
         contents(there);
     }
+
     reenters = false;
     T(mmap(NULL, LEN, PROT_READ, MAP_SHARED, 999, 0) == MAP_FAILED);
     T(syscall(SYS_mmap, NULL, LEN, PROT_READ, MAP_SHARED, 999, 0L));
     T(syscall(SYS_munmap, 1L, LEN));
 
     void *top = sbrk(0);
+
     C(BRK, brk((char *)top + PAGE));
     C(BRK, brk(top));
     C(BRK, syscall(SYS_brk, top) == (long)top);
@@ -519,6 +539,7 @@ static void local_waits_by_number(void)
     C(SELECT, syscall(SYS_select, 0, NULL, NULL, NULL, &now));
 #endif
     int ep = epoll_create1(0);
+
     C(EPOLL_CTL, syscall(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, ends[0], &event));
     C(EPOLL_PWAIT, syscall(SYS_epoll_pwait, ep, &event, 1, 0, NULL, 8L));
     C(EPOLL_PWAIT, epoll_pwait(ep, &event, 1, 0, NULL));
@@ -543,7 +564,9 @@ static void changed_by_number(void)
     char some[2] = "";
 
     make_file(fd);
+
     char *p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+
     T(syscall(SYS_mprotect, p, PAGE, PROT_READ | PROT_WRITE));
     p[7] = 'w';
     p = (char *)syscall(SYS_mremap, p, PAGE, 4 * PAGE, MREMAP_MAYMOVE, NULL);
@@ -600,12 +623,16 @@ static void forwarded_calls(void)
     T(rename("file", "file2"));
 
     fflush(stdout);
+
     pid_t pid = fork();
+
     if (pid == 0) {
         T(pread(fd, buf, 20, 4));
         _exit(7);
     }
+
     int status = 0;
+
     T(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 7);
     T(close(fd));
 }
@@ -618,9 +645,11 @@ static void forwarded_waits(void)
     struct epoll_event event = { .events = EPOLLIN };
 
     T(mkfifo("fifo", 0600));
+
     int fifo = open("fifo", O_RDWR);
     int ep = epoll_create1(0);
     struct pollfd p = { .fd = fifo, .events = POLLIN };
+
     FD_ZERO(&set);
     FD_SET(fifo, &set);
     T(poll(&p, 1, 0));
@@ -637,6 +666,7 @@ static void forwarded_waits(void)
     T(syscall(SYS_select, fifo + 1, &set, NULL, NULL, 1L));
 #endif
     int other = dup(ep);
+
     T(epoll_pwait(other, &event, 1, 0, NULL));
     T(close(ep) + close(other) + close(fifo));
     T(unlink("fifo"));
@@ -658,6 +688,7 @@ int main(int argc, char **argv)
     forwarded_waits();
     fflush(stdout);
     execve("/bin/echo", (char *[]){ "echo", "the end", NULL }, environ);
+
     return 1;
 }
 
@@ -666,9 +697,13 @@ int main(int argc, char **argv)
 int main(int argc, char **argv)
 {
     puts("functions are overwritten on x86-64 and AArch64 only");
+
     char path[PATH_MAX];
+
     snprintf(path, sizeof path, "%s/file", argv[2]);
+
     FILE *f = fopen(path, "w");
+
     return f && fputs("x", f) >= 0 && fclose(f) == 0 ? 0 : 1;
 }
 

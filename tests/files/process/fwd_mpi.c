@@ -22,6 +22,7 @@ static void need(int ok, const char *what)
 {
     if (ok)
         return;
+
     perror(what);
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
@@ -36,17 +37,24 @@ int main(int argc, char **argv)
 {
     int rank, size;
     char path[4200], want[4200];
+
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+
     int next = (rank + 1) % size;
+
     fill(mine, rank);
 
     snprintf(path, sizeof path, "%s/rank.%d", argv[1], rank);
+
     FILE *f = fopen(path, "w");
+
     need(f && fwrite(mine, 1, BYTES, f) == BYTES && fclose(f) == 0, "a file of each");
     snprintf(path, sizeof path, "%s/all", argv[1]);
+
     int fd = open(path, O_RDWR | O_CREAT, 0644);
+
     need(fd >= 0 && pwrite(fd, mine, BYTES, (off_t)rank * BYTES) == BYTES, "one file of all");
     MPI_Barrier(MPI_COMM_WORLD);
     need(pread(fd, other, BYTES, (off_t)next * BYTES) == BYTES && close(fd) == 0,
@@ -61,6 +69,7 @@ int main(int argc, char **argv)
 
     MPI_File mf;
     MPI_Status st;
+
     fill(mine, rank);
     snprintf(path, sizeof path, "%s/mpi-io", argv[1]);
     need(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &mf) ==
@@ -79,6 +88,7 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
         printf("%d ranks\n", size);
+
     MPI_Finalize();
     return 0;
 }

@@ -28,8 +28,10 @@ static size_t environment(void)
 {
     size_t n = 0;
     size_t sum = 0;
+
     for (; environ[n]; n++)
         sum += strlen(environ[n]);
+
     return sum * 1000 + n;
 }
 
@@ -42,6 +44,7 @@ static void look_for_next(int next[NEXT])
 {
     for (int i = 0; i < NEXT; i++)
         next[i] = dup(0);
+
     for (int i = 0; i < NEXT; i++)
         close(next[i]);
 }
@@ -56,26 +59,35 @@ int main(int argc, char **argv)
     size_t before = environment();
     struct sigaction sa = { .sa_handler = on_child };
     bool own = argc == 5 && strcmp(argv[1], "own") == 0;
+
     look_for_next(next);
     sigaction(SIGCHLD, &sa, NULL);
     if (!own && argc != 3)
         return 2;
+
     snprintf(prefix, sizeof prefix, own && argv[4][0] ? "/fwd=%s" : "", argv[own ? 4 : 2]);
+
     struct iofwd_stats none;
+
     /* a call before there are servers spoils nothing */
     int early = own ? ENOTCONN : iofwd_stats(IOFWD_NONE, &none);
     int err = early != ENOTCONN ? 1000
               : own             ? iofwd_start_server(argv[2], argv[3], prefix)
                                 : iofwd_attach(argv[2]);
+
     look_for_next(again); /* before the first message, which may open a doorbell */
     if (!err)
         err = iofwd_open("/fwd/api", O_RDWR | O_CREAT | O_TRUNC, 0600, &file);
+
     if (!err)
         err = iofwd_pwrite(file, "by name", 7, 0, &done);
+
     if (!err)
         err = iofwd_pread(file, word, sizeof word, 0, &done);
+
     if (!err)
         err = iofwd_close(file);
+
     printf("error %d word %s children %d wait %d environment %s next %s late %d\n", err, word,
            (int)children, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD ? 0 : 1,
            before == environment() ? "same" : "changed",

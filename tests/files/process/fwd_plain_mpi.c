@@ -16,6 +16,7 @@ int main(int argc, char **argv)
 {
     gex_TM_t team;
     int rc = gex_Client_Init(NULL, NULL, &team, "AFTER_MPI", &argc, &argv, 0);
+
     printf("gex_Client_Init gives %d\n", rc);
     return rc != GASNET_OK;
 }

@@ -42,19 +42,26 @@ static void shared_offset(void)
 {
     int go[2];
     int fd = open(in("shared"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+
     T(write(fd, "parent ", 7));
     T(pipe(go));
+
     pid_t pid = fork();
+
     if (pid == 0) {
         char c;
         int ok = write(fd, "child ", 6) == 6;
+
         ok = read(go[0], &c, 1) == 1 && ok; /* the parent has closed its descriptor now */
         ok = write(fd, "later", 5) == 5 && ok;
         ok = lseek(fd, 0, SEEK_SET) == 0 && read(fd, &c, 1) == 1 && c == 'p' && ok;
+
         int other = open(in("by-child"), O_WRONLY | O_CREAT, 0600);
+
         ok = write(other, "c", 1) == 1 && close(other) == 0 && ok;
         _exit(ok ? 7 : 1);
     }
+
     T(close(fd));
     T(write(go[1], "x", 1));
     T(wait_for(pid));
@@ -65,9 +72,11 @@ static void shared_offset(void)
 static int take_turns(int fd, const char *text, int mine, int theirs)
 {
     char c;
+
     for (int i = 0; i < 3; i++)
         if (read(mine, &c, 1) != 1 || write(fd, text, 6) != 6 || write(theirs, "", 1) != 1)
             return 1;
+
     return 0;
 }
 
@@ -76,23 +85,31 @@ static void untouched_child(void)
 {
     int a[2], b[2];
     int fd = open(in("untouched"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+
     T(write(fd, "parent ", 7));
     T(pipe(a));
     T(pipe(b));
+
     pid_t pid = fork();
+
     if (pid == 0) {
         if ((pid = fork()) == 0)
             _exit(take_turns(fd, "grand ", b[0], a[1]));
+
         int bad = take_turns(fd, "child ", a[0], b[1]);
+
         _exit(wait_for(pid) + bad);
     }
+
     T(write(a[1], "", 1));
     T(wait_for(pid));
     T(system("cat untouched"));
+
     for (int i = 0; i < 2; i++) {
         close(a[i]);
         close(b[i]);
     }
+
     close(fd);
 }
 
@@ -105,6 +122,7 @@ static int cloned_child(void *arg)
     int fd = open(cloned_name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     int ok = write(fd, arg, 5) == 5 && close(fd) == 0 &&
              (cloned_fd < 0 || write(cloned_fd, arg, 5) == 5);
+
     _exit(ok ? 7 : 1);
 }
 
@@ -112,6 +130,7 @@ static const struct way {
     int flags;
     long number; /* by syscall; 0: by clone, -1: by _Fork */
 } ways[] = { { CLONE_VM, 0 },
+
              { CLONE_VM | CLONE_VFORK, 0 },
              { CLONE_VM | CLONE_FILES, 0 },
              { 0, 0 },
@@ -123,15 +142,19 @@ static const struct way {
 static pid_t make_child(const struct way *w)
 {
     static char stack[8][1 << 16] __attribute__((aligned(16)));
+
     uint64_t args[8] = { [4] = SIGCHLD }; /* exit_signal */
     if (w->number == 0)
         return clone(cloned_child, stack[w - ways] + sizeof stack[0], w->flags | SIGCHLD, "clone");
+
     bool old = w->number == SYS_clone;
     pid_t pid = w->number < 0 ? _Fork()
                               : (pid_t)syscall(w->number, old ? (long)SIGCHLD : (long)args,
                                                old ? 0 : sizeof args, 0, 0, 0);
+
     if (pid == 0)
         cloned_child("other");
+
     return pid;
 }
 
@@ -140,17 +163,21 @@ static void cloned(size_t first)
 {
     char name[300];
     char text[8] = "";
+
     cloned_fd = -1;
     for (size_t i = first; i < sizeof ways / sizeof *ways; i++) {
         snprintf(name, sizeof name, "%s/cloned.%zu", dir, i);
         cloned_name = name;
         T(wait_for(make_child(&ways[i])));
+
         int fd = open(name, O_RDWR);
+
         T(read(fd, text, 5) == 5 && write(1, text, 5) == 5);
         T(write(cloned_fd, "after", 5)); /* at one offset with the next child */
         close(cloned_fd);
         cloned_fd = fd;
     }
+
     T(lseek(cloned_fd, 0, SEEK_CUR));
     close(cloned_fd);
 }
@@ -160,8 +187,10 @@ static void exec_keeps(void)
     int fd = open(in("exec"), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     int gone = open(in("exec"), O_RDONLY | O_CLOEXEC);
     pid_t pid = fork();
+
     if (pid == 0) {
         char script[200];
+
         dup2(fd, 1);
         snprintf(script, sizeof script,
                  "echo by stdout; echo by number >&%d; cat <&%d 2>/dev/null && echo leaked", fd,
@@ -169,14 +198,17 @@ static void exec_keeps(void)
         execl("/bin/sh", "sh", "-c", script, (char *)NULL);
         _exit(99);
     }
+
     T(wait_for(pid) != 0);
     T(lseek(fd, 0, SEEK_CUR));
     pid = vfork();
+
     if (pid == 0) {
         execle("/bin/sh", "sh", "-c", "exec cat <exec 3<&- >&2", (char *)NULL,
                (char *[]){ "A=b", NULL });
         _exit(99);
     }
+
     T(wait_for(pid));
     close(fd);
     close(gone);
@@ -188,11 +220,14 @@ static void chained(void)
     T(system("exec 3>chain; env env sh -c 'echo through >&3'; echo again >&3; (echo sub) >&3; cat "
              "chain"));
     T(system("cat <chain | tr a-z A-Z >upper; cat upper; cat upper >>chain; wc -l <chain"));
+
     FILE *p = popen("cat chain; echo from popen >popen", "r");
     int c;
     int n = 0;
+
     while ((c = fgetc(p)) != EOF)
         n++;
+
     T(n);
     T(pclose(p));
 }
@@ -202,6 +237,7 @@ static void spawned(void)
     pid_t pid;
     posix_spawn_file_actions_t a;
     int fd = open(in("spawn"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
     posix_spawn_file_actions_init(&a);
     posix_spawn_file_actions_adddup2(&a, fd, 1);
     T(posix_spawnp(&pid, "echo", &a, NULL, (char *[]){ "echo", "spawned", NULL }, environ));
@@ -215,16 +251,20 @@ static void spawned(void)
     T(posix_spawn(&pid, in("script"), NULL, NULL, (char *[]){ "x", "by spawn", NULL }, environ));
     T(wait_for(pid));
     pid = fork();
+
     if (pid == 0) {
         execv(in("script"), (char *[]){ "x", "by exec", NULL });
         _exit(99);
     }
+
     T(wait_for(pid));
     pid = fork();
+
     if (pid == 0) {
         execv(in("spawn"), (char *[]){ "x", NULL });
         _exit(errno);
     }
+
     T(wait_for(pid));
 }
 
@@ -240,6 +280,7 @@ static int run_actions(const posix_spawn_file_actions_t *a, const posix_spawnatt
     pid_t pid;
     int err = posix_spawnp(&pid, "sh", a, attr, (char *[]){ "sh", "-c", (char *)command, NULL },
                            environ);
+
     return err ? -err : wait_for(pid);
 }
 
@@ -252,6 +293,7 @@ static void spawn_numbers(void)
     sigset_t mask;
     int fd = open(in("numbers"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int n = 0;
+
     snprintf(command, sizeof command, "echo is there >&%d", fd);
     T(posix_spawn_file_actions_init(&a));
     T(posix_spawn_file_actions_addopen(&a, 1, in("numbers.out"), O_WRONLY | O_CREAT, 0644));
@@ -263,6 +305,7 @@ static void spawn_numbers(void)
     sigprocmask(SIG_SETMASK, NULL, &mask);
     for (int sig = 1; sig < 32; sig++)
         n += sigismember(&mask, sig);
+
     T(n);
     close(fd);
 }
@@ -274,6 +317,7 @@ static void spawn_actions(void)
     posix_spawnattr_t attr;
     sigset_t usr1;
     int fd = open(in("acted"), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
     T(write(fd, "kept", 4));
     mkdir(in("cdir"), 0755);
     T(posix_spawn_file_actions_init(&a));
@@ -293,7 +337,9 @@ static void spawn_actions(void)
     T(run_actions(&a, NULL, "echo not reached")); /* rel is there now */
     T(posix_spawn_file_actions_destroy(&a));
     T(lseek(fd, 0, SEEK_CUR));
+
     int dir = open(in("cdir"), O_RDONLY | O_DIRECTORY);
+
     T(posix_spawn_file_actions_init(&a));
     T(posix_spawn_file_actions_addfchdir_np(&a, dir));
     T(posix_spawn_file_actions_addopen(&a, 1, "late", O_WRONLY | O_APPEND, 0));
@@ -309,7 +355,9 @@ static void spawn_actions(void)
         "grep SigBlk /proc/self/status; set -- $(ps -o pgid= $$); test $1 = $$ && echo own group"));
     T(posix_spawn_file_actions_addclosefrom_np(&a, 3));
     T(run_actions(&a, &attr, "echo more; test ! -e /proc/self/fd/3"));
+
     pid_t pid;
+
     T(posix_spawn(&pid, "/bin/nothere", &a, NULL, (char *[]){ "x", NULL }, environ));
     T(posix_spawn_file_actions_destroy(&a));
     T(access("rel", F_OK));
@@ -322,6 +370,7 @@ static void spawn_actions(void)
 static void working_directory(const char *self)
 {
     char cwd[PATH_MAX];
+
     mkdir(in("w"), 0755);
     mkdir(in("w/G"), 0755);
     T(chdir(in("w/G")));
@@ -335,15 +384,18 @@ static void working_directory(const char *self)
     T(system("/bin/pwd | sed 's#.*/w/#w/#'; echo by shell >shell; ls; mv ../H ../I && ls ..; echo "
              "more >>shell; cat ../I/shell"));
     T(rename("../I", "../H"));
+
     if (fork() == 0) {
         T(rename("../H", "../J"));
         for (int fd = 3; fd < 2000; fd++)
             close(fd);
+
         T(close(open("of-child", O_WRONLY | O_CREAT, 0644)));
         closefrom(3);
         execl(self, self, "relative", (char *)NULL);
         _exit(99);
     }
+
     T(wait_for(-1));
     T(access(in("w/J/of-program"), F_OK));
     T(fchdir(open("..", O_RDONLY | O_DIRECTORY)));
@@ -368,8 +420,11 @@ static void links_out(const char *scratch)
 {
     static char own[PATH_MAX], real[PATH_MAX];
     struct stat st;
+
     snprintf(own, sizeof own, "%s/own-file", scratch);
+
     int fd = open(own, O_WRONLY | O_CREAT, 0644);
+
     T(write(fd, "own file\n", 9));
     close(fd);
     T(symlink(own, in("to-file")));
@@ -393,7 +448,9 @@ static void links_out(const char *scratch)
     T(chdir(in("to-dir")));
     T(size_of("own-file"));
     T(chdir(dir));
+
     static const char *const names[] = { "to-file", "to-dir", "to-nothing", "to-sh" };
+
     for (int i = 0; i < 4; i++)
         unlink(in(names[i])); /* what they hold depends on the directory's name */
 }
@@ -401,6 +458,7 @@ static void links_out(const char *scratch)
 static void put_script(const char *name, const char *text)
 {
     FILE *f = fopen(name, "w");
+
     fputs(text, f);
     fclose(f);
     chmod(name, 0755);
@@ -412,6 +470,7 @@ static void searched(const char *scratch)
     static char path[PATH_MAX], script[3 * PATH_MAX], local[PATH_MAX];
     pid_t pid;
     char *before = strdup(getenv("PATH"));
+
     mkdir(in("bin"), 0755);
     put_script(in("bin/found"), "#!/bin/sh\necho found \"$@\"\n");
     put_script(in("bin/bare"), "echo bare \"$@\"\n");
@@ -422,31 +481,39 @@ static void searched(const char *scratch)
     T(posix_spawnp(&pid, "found", NULL, NULL, (char *[]){ "found", "by spawnp", NULL }, environ) ||
       wait_for(pid));
     T(posix_spawnp(&pid, "missing", NULL, NULL, (char *[]){ "missing", NULL }, environ));
+
     static const char *const names[] = { "found", "bare", "missing", "echo" };
+
     for (int i = 0; i < 4; i++) {
         if ((pid = fork()) == 0) {
             execlp(names[i], names[i], "by", "exec", (char *)NULL);
             _exit(errno == ENOENT ? 44 : 99);
         }
+
         T(wait_for(pid));
     }
+
     T(system("env found by env; echo found by xargs | xargs nice found"));
     snprintf(script, sizeof script, "#!%s inner\nno shell reads this\n", in("bin/found"));
     put_script(in("bin/outer"), script);
     T(system("outer 1 | sed 's#inner .*/outer#inner outer#'"));
     snprintf(local, sizeof local, "%s/local-script", scratch);
     put_script(local, script);
+
     if ((pid = fork()) == 0) {
         execl(local, local, "2", (char *)NULL);
         _exit(99);
     }
+
     T(wait_for(pid));
     snprintf(script, sizeof script, "#!%s\n", in("bin/itself"));
     put_script(in("bin/itself"), script);
+
     if ((pid = fork()) == 0) {
         execl(in("bin/itself"), "x", (char *)NULL);
         _exit(errno == ELOOP ? 40 : 99);
     }
+
     T(wait_for(pid));
     unlink(in("bin/outer")); /* what is in them depends on the directory's name */
     unlink(in("bin/itself"));
@@ -472,6 +539,7 @@ static void before_fork(void)
 {
     if (fork_log)
         pthread_mutex_lock(&log_lock);
+
     note("before");
 }
 
@@ -492,12 +560,15 @@ static void in_child(void)
 static void *write_with_lock(void *unused)
 {
     long bad = 0;
+
     while (!over) {
         pthread_mutex_lock(&log_lock);
         FILE *f = fopen(in("of-thread"), "w");
+
         bad += !f || fputs("of a thread\n", f) < 0 || fclose(f) != 0;
         pthread_mutex_unlock(&log_lock);
     }
+
     return (void *)bad;
 }
 
@@ -508,29 +579,38 @@ static void handled(void)
     enum {
         FORKS = 40
     };
+
     char line[100];
     pthread_t thread;
     void *bad;
     int ok = 0;
     int lines = 0;
+
     T(pthread_atfork(before_fork, in_parent, in_child));
     fork_log = fopen(in("fork-log"), "a");
     T(pthread_create(&thread, NULL, write_with_lock, NULL));
+
     for (int i = 0; i < FORKS; i++) {
         pid_t pid = fork();
+
         if (pid == 0)
             _exit(fputs("in the child\n", fork_log) < 0 || fflush(fork_log) != 0);
+
         ok += wait_for(pid) == 0;
     }
+
     over = true;
     T(pthread_join(thread, &bad));
     T(bad);
     T(ok);
     fclose(fork_log);
     fork_log = NULL;
+
     FILE *f = fopen(in("fork-log"), "r");
+
     while (f && fgets(line, sizeof line, f))
         lines++;
+
     T(lines);
     T(fclose(f));
     unlink(in("fork-log")); /* the order of its lines is chance */
@@ -542,20 +622,26 @@ static void on_terminal(void)
     int terminal;
     int fd = open(in("terminal"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     char byte;
+
     for (int i = 0; i < 5; i++) {
         pid_t pid = forkpty(&terminal, NULL, NULL, NULL);
+
         if (pid == 0) {
             bool ok = write(fd, "child ", 6) == 6 && access(in("terminal"), F_OK) == 0;
+
             _exit(ok && close(open(in("of-child-of-terminal"), O_WRONLY | O_CREAT, 0600)) == 0
                       ? 0
                       : 99);
         }
+
         T(write(fd, "parent ", 7));
         while (read(terminal, &byte, 1) > 0)
             ;
+
         T(wait_for(pid));
         T(close(terminal));
     }
+
     T(lseek(fd, 0, SEEK_CUR));
     T(close(fd));
     unlink(in("terminal")); /* who was first is chance */
@@ -569,28 +655,36 @@ static void led_input(bool by_freopen)
     int from[2], go[2], done[2];
     int fd = open(in("input"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     char byte;
+
     T(write(fd, "0123456789\n", 11));
     T(lseek(fd, 0, SEEK_SET));
     T(pipe(from) || pipe(go) || pipe(done));
+
     pid_t pid = fork();
+
     if (pid == 0) {
         T(write(from[1], "abcdef", 6));
         T(dup2(from[0], 0));
         T(getchar());
+
         if (by_freopen)
             T(freopen(in("input"), "r", stdin) ? 0 : -1);
         else
             T(dup2(fd, 0));
+
         if (fork() == 0) {
             close(go[1]);
             T(read(go[0], &byte, 1));
             execlp("cat", "cat", (char *)NULL);
             _exit(99);
         }
+
         for (int i = 0; i < 8; i++)
             T(getchar());
+
         exit(0);
     }
+
     close(done[1]);
     T(wait_for(pid));
     close(go[1]);
@@ -611,22 +705,29 @@ static int wait_a_moment(void *fifo)
 static void waited_in_our_memory(void)
 {
     T(mkfifo(in("fifo"), 0600));
+
     int fifo = open(in("fifo"), O_RDWR);
     char byte;
     char *stack = aligned_alloc(16, 256 << 10);
+
     T(wait_for(clone(wait_a_moment, stack + (256 << 10), CLONE_VM | CLONE_VFORK | SIGCHLD, &fifo)));
     free(stack);
+
     for (int i = 0; i < 3; i++) {
         pid_t pid = fork();
+
         if (pid == 0) {
             while (process_state(getppid()) != 'S')
                 ;
+
             _exit(write(fifo, "x", 1) != 1);
         }
+
         T(poll(&(struct pollfd){ .fd = fifo, .events = POLLIN }, 1, 20000));
         T(read(fifo, &byte, 1));
         T(wait_for(pid));
     }
+
     T(close(fifo));
 }
 
@@ -665,32 +766,43 @@ static void first_lines(void)
                                   longest,
                                   nowhere };
     char name[PATH_MAX];
+
     snprintf(name, sizeof name, "%s/first", dir);
     memset(longest + strlen(longest), 'o', sizeof longest - strlen(longest) - 1);
     memset(nowhere + strlen(nowhere), 'o', sizeof nowhere - strlen(nowhere) - 1);
+
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         put_script(name, lines[i]);
+
         pid_t pid = fork();
+
         if (pid == 0) {
             access(name, F_OK); /* a forwarded call of the child's own: a new client is open then */
             counting = true;
+
             int err = execv(name, (char *[]){ "x", "argument", NULL }) ? errno : 0;
+
             counting = false;
             T(err);
             T(counted);
             _exit(err);
         }
+
         T(wait_for(pid));
     }
+
     put_script(name, lines[0]);
     T(symlink("first", in("first-link")));
     T(execveat(AT_FDCWD, in("first-link"), (char *[]){ "x", NULL }, environ, AT_SYMLINK_NOFOLLOW));
     unlink(in("first-link"));
+
     for (int i = 0; i < 6; i++) {
         char *stack = aligned_alloc(16, 256 << 10);
+
         T(wait_for(clone(run_script, stack + (256 << 10), CLONE_VM | CLONE_VFORK | SIGCHLD, name)));
         free(stack);
     }
+
     unlink(name);
 }
 
@@ -699,6 +811,7 @@ enum {
     THREADS = 6,
     ROUNDS = 150
 };
+
 static int common;
 
 static void *worker(void *arg)
@@ -706,11 +819,13 @@ static void *worker(void *arg)
     long me = (long)arg;
     long bad = 0;
     char name[PATH_MAX], word[32], back[32];
+
     snprintf(name, sizeof name, "%s/thread-%ld", dir, me);
     for (int i = 0; i < ROUNDS; i++) {
         int fd = open(name, O_RDWR | O_CREAT | O_APPEND, 0600);
         int copy = dup(fd);
         int n = snprintf(word, sizeof word, "%ld-%04d\n", me, i);
+
         bad += write(copy, word, (size_t)n) != n;
         bad += close(fd) != 0;
         bad += pread(copy, back, (size_t)n, (off_t)i * n) != n ||
@@ -718,6 +833,7 @@ static void *worker(void *arg)
         bad += close(copy) != 0;
         bad += write(common, word, (size_t)n) != n;
     }
+
     return (void *)bad;
 }
 
@@ -726,20 +842,25 @@ static void threads(void)
     pthread_t t[THREADS];
     long bad = 0;
     struct stat st;
+
     common = open(in("common"), O_WRONLY | O_CREAT | O_APPEND, 0600);
     for (long i = 0; i < THREADS; i++)
         pthread_create(&t[i], NULL, worker, (void *)i);
+
     for (int i = 0; i < 10; i++) { /* forks beside them */
         pid_t pid = fork();
         if (pid == 0)
             _exit(write(common, "fork\n", 5) == 5 ? 0 : 1);
         bad += wait_for(pid) != 0;
     }
+
     for (int i = 0; i < THREADS; i++) {
         void *r;
+
         pthread_join(t[i], &r);
         bad += (long)r;
     }
+
     T(bad);
     T(fstat(common, &st));
     T(st.st_size);
@@ -754,13 +875,16 @@ int main(int argc, char **argv)
         T(access("of-child", F_OK));
         return 0;
     }
+
     if (argc == 4) { /* "cloned": a child that shares our memory makes the first call of all */
         dir = argv[2];
         cloned(0);
         return 0;
     }
+
     if (argc != 3)
         return 2;
+
     dir = argv[1];
     T(chdir(dir));
     T(setenv("LC_ALL", "C", 1));
@@ -782,5 +906,6 @@ int main(int argc, char **argv)
     on_terminal();
     waited_in_our_memory();
     threads();
+
     return 0;
 }

@@ -21,6 +21,7 @@ static void put(int fd, const char *text)
 static void copy(size_t most)
 {
     char buf[10000];
+
     for (ssize_t n; most && (n = read(0, buf, most < sizeof buf ? most : sizeof buf)) > 0;
          most -= (size_t)n)
         if (write(1, buf, (size_t)n) != n)
@@ -30,10 +31,12 @@ static void copy(size_t most)
 static void fifo_wait(const char *path, const char *mode)
 {
     FILE *f = fopen(path, mode);
+
     if (f && mode[0] == 'r')
         (void)!fgetc(f);
     else if (f)
         fputs("x\n", f);
+
     if (!f || fclose(f) != 0)
         exit(8);
 }
@@ -42,6 +45,7 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     const char *more = argc > 2 ? argv[2] : "0";
+
     if (strcmp(what, "out") == 0)
         for (int i = 0, n = atoi(more); i < n; i++)
             put(1, i % 10 == 9 ? "012345678\n" : "abcdefghi ");
@@ -65,5 +69,6 @@ int main(int argc, char **argv)
         fifo_wait(more, "r");
         put(1, "late\n");
     }
+
     return 0;
 }

@@ -28,6 +28,7 @@ enum {
 static void write_records(int fd, int who)
 {
     char record[RECORD + 1];
+
     for (int i = 0; i < RECORDS; i++) {
         snprintf(record, sizeof record, "%06d%*d\n", who, RECORD - 7, i);
         if (write(fd, record, RECORD) != RECORD)
@@ -44,6 +45,7 @@ static int count_records(const char *path)
     int n = 0;
     int who, i;
     ssize_t len = read(fd, text, sizeof text);
+
     memset(seen, 0, sizeof seen);
     for (ssize_t at = 0; at + RECORD <= len; at += RECORD)
         if (sscanf(text + at, "%6d%d", &who, &i) == 2 && who < CHILDREN && i < RECORDS &&
@@ -51,6 +53,7 @@ static int count_records(const char *path)
             seen[who * RECORDS + i] = true;
             n++;
         }
+
     close(fd);
     return len == (ssize_t)ALL * RECORD ? n : -1;
 }
@@ -59,8 +62,10 @@ static bool wait_for_all(int n)
 {
     bool well = true;
     int status;
+
     for (; n > 0; n--)
         well = wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && well;
+
     return well;
 }
 
@@ -68,11 +73,13 @@ static bool wait_for_all(int n)
 static void forked_writers(void)
 {
     int fd = open("/fwd/forked", O_RDWR | O_CREAT | O_TRUNC, 0644);
+
     for (int who = 1; who < CHILDREN; who++)
         if (fork() == 0) {
             write_records(fd, who);
             _exit(0);
         }
+
     write_records(fd, 0);
     IS(wait_for_all(CHILDREN - 1), true);
     IS(lseek(fd, 0, SEEK_CUR), ALL * RECORD);
@@ -87,18 +94,23 @@ static void forked_readers(void)
     int answers[2];
     int n = 0;
     char record[RECORD];
+
     pipe(answers);
     IS(read(fd, record, RECORD) == RECORD && read(fd, record, RECORD) == RECORD, true);
+
     for (int who = 0; who < CHILDREN; who++)
         if (fork() == 0) {
             while (read(fd, record, RECORD) == RECORD)
                 write(answers[1], "r", 1);
+
             _exit(0);
         }
+
     IS(wait_for_all(CHILDREN), true);
     close(answers[1]);
     while (read(answers[0], record, 1) == 1)
         n++;
+
     IS(n, ALL - 2);
     close(answers[0]);
     close(fd);
@@ -108,6 +120,7 @@ static void by_exec(const char *self)
 {
     int fd = open("/fwd/exec", O_RDWR | O_CREAT | O_TRUNC, 0644);
     char number[2][12];
+
     snprintf(number[0], sizeof number[0], "%d", fd);
     for (int who = 1; who < CHILDREN; who++)
         if (fork() == 0) {
@@ -115,6 +128,7 @@ static void by_exec(const char *self)
             execl(self, self, number[0], number[1], (char *)NULL);
             _exit(1);
         }
+
     write_records(fd, 0);
     IS(wait_for_all(CHILDREN - 1), true);
     close(fd);
@@ -129,11 +143,13 @@ static void send_fd(int to, int fd)
     } control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd),
                             .cmsg_level = SOL_SOCKET,
                             .cmsg_type = SCM_RIGHTS } };
+
     struct iovec one = { "d", 1 };
     struct msghdr m = { .msg_iov = &one,
                         .msg_iovlen = 1,
                         .msg_control = &control,
                         .msg_controllen = sizeof control.room };
+
     memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
     sendmsg(to, &m, 0);
 }
@@ -144,6 +160,7 @@ static int receive_fd(int from)
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(int))];
     } control;
+
     char byte;
     struct iovec one = { &byte, 1 };
     struct msghdr m = { .msg_iov = &one,
@@ -151,8 +168,10 @@ static int receive_fd(int from)
                         .msg_control = &control,
                         .msg_controllen = sizeof control.room };
     int fd = -1;
+
     if (recvmsg(from, &m, 0) == 1 && CMSG_FIRSTHDR(&m))
         memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+
     return fd;
 }
 
@@ -160,8 +179,11 @@ static int receive_fd(int from)
 static void use_another(int who)
 {
     char path[40];
+
     snprintf(path, sizeof path, "/fwd/own.%d", who);
+
     int fd = open(path, O_RDWR | O_CREAT, 0644);
+
     if (write(fd, path, 1) != 1 || write(fd, path, 1) != 1 || close(fd) != 0)
         _exit(1);
 }
@@ -171,6 +193,7 @@ static void by_message(void)
 {
     char ready;
     int pair[CHILDREN][2];
+
     for (int who = 1; who < CHILDREN; who++) {
         socketpair(AF_UNIX, SOCK_STREAM, 0, pair[who]);
         if (fork() == 0) {
@@ -179,11 +202,15 @@ static void by_message(void)
             write_records(receive_fd(pair[who][1]), who);
             _exit(0);
         }
+
         IS(read(pair[who][0], &ready, 1), 1);
     }
+
     int fd = open("/fwd/sent", O_RDWR | O_CREAT | O_TRUNC, 0644);
+
     for (int who = 1; who < CHILDREN; who++)
         send_fd(pair[who][0], fd);
+
     write_records(fd, 0);
     IS(wait_for_all(CHILDREN - 1), true);
     close(fd);
@@ -196,9 +223,11 @@ int main(int argc, char **argv)
         write_records(atoi(argv[1]), atoi(argv[2]));
         return 0;
     }
+
     forked_writers();
     forked_readers();
     by_exec(argv[0]);
     by_message();
+
     return 0;
 }

@@ -41,6 +41,7 @@ struct writer {
     ssize_t result[CALLS];
     int error[CALLS];
 };
+
 static struct writer *writer;
 static char path[4096], kept[4096];
 static int fd;
@@ -49,6 +50,7 @@ static void must(bool ok, const char *what, long n)
 {
     if (ok)
         return;
+
     fprintf(stderr, "%s: %ld (%s)\n", what, n, strerrorname_np(errno));
     exit(1);
 }
@@ -64,17 +66,22 @@ static void start_writer(int who)
     struct writer *w = &writer[who];
     char record[LEN];
     pid_t pid = fork();
+
     if (pid != 0) {
         w->pid = pid;
         return;
     }
+
     must(fsync(fd) == 0, "fsync", who); /* it has come to the server */
     for (atomic_store(&w->told, 0);; atomic_fetch_add(&w->told, 1)) {
         int call = w->told;
+
         while (atomic_load(&w->asked) == call)
             usleep(200);
+
         if (call == CALLS)
             _exit(0);
+
         fill(record, who, call);
         atomic_fetch_add(&w->begun, 1);
         w->result[call] = write(fd, record, LEN);
@@ -115,6 +122,7 @@ static pid_t strand_first(void)
 {
     struct stat st;
     pid_t server = newest_server();
+
     must(server > 0, "no server found", 0);
     stop(server);
     ask(&writer[0]);
@@ -123,7 +131,9 @@ static pid_t strand_first(void)
     must(kill(server, SIGCONT) == 0, "continue", server);
     do
         must(stat(kept, &st) == 0, "the servers' file", 0);
+
     while (st.st_size < LEN);
+
     /* a file's calls are answered one after the other: the first one's has been */
     must(fsync(fd) == 0, "fsync", 0);
     must(writer[0].told == 0, "it knows nothing of it", 0);
@@ -146,6 +156,7 @@ static void alone(void)
 static void after(void)
 {
     pid_t server = strand_first();
+
     ask(&writer[1]);
     wait_told(&writer[1]);
     must(writer[1].result[0] == LEN, "a write after it", writer[1].result[0]);
@@ -162,13 +173,16 @@ static void wait_napping(struct writer *w)
 {
     char name[64];
     long number = -1;
+
     snprintf(name, sizeof name, "/proc/%ld/syscall", (long)w->pid);
     while (number != SYS_clock_nanosleep && atomic_load(&w->told) < w->asked) {
         FILE *f = fopen(name, "r");
+
         if (!f || (fscanf(f, "%ld", &number) != 1 && ferror(f))) {
             printf("%s cannot be read: %s\n", name, strerror(errno));
             exit(77);
         }
+
         fclose(f);
     }
 }
@@ -201,13 +215,16 @@ static void check_file(void)
     char all[WRITERS * CALLS * LEN + 1], record[LEN];
     int keeper = open(kept, O_RDONLY);
     ssize_t size = keeper < 0 ? -1 : read(keeper, all, sizeof all);
+
     must(size >= 0 && size % LEN == 0, "length of the servers' file", size);
     for (int who = 0; who < WRITERS; who++)
         for (int call = 0; call < writer[who].told; call++) {
             int times = 0;
+
             fill(record, who, call);
             for (ssize_t at = 0; at < size; at += LEN)
                 times += memcmp(all + at, record, LEN) == 0;
+
             printf("writer %d call %d: %zd, %d times there\n", who, call, writer[who].result[call],
                    times);
             fflush(stdout);
@@ -224,24 +241,29 @@ int main(int argc, char **argv)
     } all[] = { { "alone", alone }, { "after", after }, { "soon", soon }, { "late", late } };
     if (argc != 4)
         return 2;
+
     snprintf(path, sizeof path, "%s/shared", argv[2]);
     snprintf(kept, sizeof kept, "%s/shared", argv[3]);
     writer = mmap(NULL, WRITERS * sizeof *writer, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     must(writer != MAP_FAILED && fd >= 0, "open", fd);
+
     for (int who = 0; who < WRITERS; who++) {
         writer[who].told = -1;
         start_writer(who);
         while (atomic_load(&writer[who].told) < 0)
             usleep(200);
     }
+
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(argv[1], all[i].name) == 0)
             all[i].fn();
+
     check_file();
     for (int who = 0; who < WRITERS; who++)
         must(kill(writer[who].pid, SIGKILL) == 0 && waitpid(writer[who].pid, NULL, 0) > 0, "end",
              who);
+
     return 0;
 }

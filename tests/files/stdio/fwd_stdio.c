@@ -29,6 +29,7 @@ static void plain(void)
     size_t cap = 0;
     int number = 0;
     FILE *f = fopen(in("text"), "w+");
+
     T(fileno(f) > 2);
     T(fprintf(f, "line %d\nsecond line\n", 1));
     T(fputs("third\n", f));
@@ -82,6 +83,7 @@ static void by_descriptor(void)
     char line[100] = "";
     int fd = open(in("fd"), O_RDWR | O_CREAT | O_TRUNC, 0644);
     FILE *f = fdopen(fd, "r+");
+
     T(fileno(f) == fd);
     T(fprintf(f, "through fd"));
     T(fclose(f));
@@ -108,6 +110,7 @@ static void reopened(void)
     char line[100], path[PATH_MAX];
     FILE *f = fopen(in("re1"), "w");
     FILE *g;
+
     fputs("first", f);
     T((g = freopen(in("re2"), "w", f)) == f);
     fputs("second", g);
@@ -125,11 +128,14 @@ static void reopened(void)
     T(freopen(NULL, "r", f) == f);
     T(fgetc(f));
     T(fclose(f));
+
     /* a stream of the C library's is led into the directory */
     T((f = freopen(in("stdin"), "w+", stdin)) != NULL);
     fputs("12 words\n", stdin);
     rewind(stdin);
+
     int n = 0;
+
     T(scanf("%d", &n));
     T(n);
     T(fileno(stdin));
@@ -145,6 +151,7 @@ static void wide(void)
 {
     wchar_t line[50];
     FILE *f = fopen(in("wide"), "w+");
+
     T(fputwc(L'\u00e4', f) == L'\u00e4');
     T(fputws(L"\u4e2d\u6587 text\n", f) >= 0);
     T(fwprintf(f, L"%d %ls\n", 42, L"\u20ac"));
@@ -164,6 +171,7 @@ static void wide(void)
 static void oriented(void)
 {
     FILE *f = fopen(in("oriented"), "w+");
+
     T(fwide(f, 0));
     T(fwide(f, 1) > 0);
     T(fwide(f, -1) > 0);
@@ -194,6 +202,7 @@ static void oriented(void)
 static void put_bytes(const char *name, const char *bytes, size_t n)
 {
     FILE *f = fopen(in(name), "w");
+
     fwrite(bytes, 1, n, f);
     fclose(f);
 }
@@ -202,12 +211,16 @@ static void put_bytes(const char *name, const char *bytes, size_t n)
 static void coded_round(const char *set)
 {
     char mode[50];
+
     snprintf(mode, sizeof mode, "w,ccs=%s", set);
     fprintf(report, "%s\n", mode);
+
     FILE *f = fopen(in("coded"), mode);
+
     T(f ? 0 : -1);
     if (!f)
         return;
+
     T(fwide(f, 0));
     T(fputws(L"a\u00e4\n\u65e5\u672c", f) >= 0);
     T(fputwc(L'\u20ac', f));
@@ -216,11 +229,13 @@ static void coded_round(const char *set)
     f = fopen(in("coded"), "r");
     for (int c; (c = fgetc(f)) != EOF;)
         fprintf(report, "%02x ", c);
+
     fclose(f);
     mode[0] = 'r';
     f = fopen(in("coded"), mode);
     for (wint_t c; (c = fgetwc(f)) != WEOF;)
         fprintf(report, "%lx ", (long)c);
+
     T(feof(f) != 0);
     T(ferror(f) != 0);
     fclose(f);
@@ -233,24 +248,31 @@ static void scanned(const char *mode)
         LINES = 300,
         LONG = 30000
     };
+
     static wchar_t word[LONG + 1];
     char whole[50];
     int number, n;
     long sum = 0;
     wchar_t c;
+
     snprintf(whole, sizeof whole, "w%s", mode);
     fprintf(report, "%s\n", whole);
+
     FILE *f = fopen(in("scanned"), whole);
+
     for (int i = 0; i < LINES; i++)
         fwprintf(f, L"%d w\u00e4rd%d \u00fc\n", i, 7 * i);
+
     for (int i = 0; i < LONG; i++)
         fputwc(i % 3 ? L'x' : L'\u00e4', f);
+
     fputws(L"\nlast", f);
     T(fclose(f));
     whole[0] = 'r';
     f = fopen(in("scanned"), whole);
     for (n = 0; fwscanf(f, L"%d %39ls %lc", &number, word, &c) == 3; n++)
         sum += number + (long)wcslen(word) * c;
+
     T(n);
     T(sum);
     T(ftell(f));
@@ -286,8 +308,10 @@ static void coded(void)
     wchar_t line[50];
     FILE *f;
     int number = 0;
+
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         coded_round(sets[i]);
+
     scanned("");
     scanned(",ccs=UTF-8");
     scanned(",ccs=UTF-16LE");
@@ -342,8 +366,10 @@ static void at_exit(void)
 static void to_and_fro(void)
 {
     FILE *f = fopen(in("fro"), "w+");
+
     for (int i = 0; i < 1000; i++)
         fputc('a' + i % 26, f);
+
     rewind(f);
     T(fgetc(f));
     T(fseek(f, 539, SEEK_SET));
@@ -358,7 +384,9 @@ static void __attribute__((destructor)) at_end(void)
 {
     if (!dir)
         return;
+
     FILE *f = fopen(in("destructor"), "w");
+
     fputs("written by a destructor, flushed after it", f);
 }
 
@@ -368,13 +396,16 @@ static int jump(const char *path)
 {
     char block[100];
     FILE *f = fopen(path, "r");
+
     for (int i = 0; f && i < 40000; i++)
         if (fgetc(f) == EOF)
             return 1;
+
     for (long at = 199; f && at >= 0; at--)
         if (fseek(f, at * 5003, SEEK_SET) != 0 ||
             fread(block, 1, sizeof block, f) != sizeof block || ftell(f) != at * 5003 + 100)
             return 1;
+
     return !f || fclose(f) != 0;
 }
 
@@ -385,6 +416,7 @@ static void closed_below(void)
     char line[100];
     FILE *f = fopen(in("below"), "w+");
     FILE *g;
+
     fputs("first\n", f);
     fflush(f);
     T(close(fileno(f)));
@@ -404,6 +436,7 @@ static void closed_below(void)
     OK(freopen("/dev/null", "r", stdin) ? 0 : -1);
     T(fileno(stdin));
     T(getchar());
+
     for (int closes = 0; closes < 2; closes++) { /* from a local file into the directory */
         f = fopen("/dev/null", "r");
         int fd = fileno(f);
@@ -423,8 +456,10 @@ static void own_buffer(void)
     static char given[1000];
     static const int modes[] = { _IOFBF, _IOLBF, _IONBF };
     struct stat st;
+
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         FILE *f = fopen(in("buffered"), "w");
+
         T(setvbuf(f, given, modes[i], sizeof given));
         fputs("into the given buffer\n", f);
         OK((f = freopen(in("buffered2"), "w+", f)) ? 0 : -1);
@@ -445,11 +480,14 @@ static void own_buffer(void)
 static void leave_nothing(void)
 {
     size_t before = 0;
+
     for (int i = 0; i < 110; i++) {
         FILE *f = fopen(in("below"), "r,ccs=ISO-8859-1");
+
         fclose(f);
         before = i == 9 ? mallinfo2().uordblks : before;
     }
+
     T(mallinfo2().uordblks > before + 60000);
 }
 
@@ -459,6 +497,7 @@ int main(int argc, char **argv)
         return 2;
     if (strcmp(argv[1], "jump") == 0)
         return jump(argv[2]);
+
     dir = argv[1];
     scratch = argv[2];
     report = fdopen(dup(1), "w");
@@ -474,9 +513,12 @@ int main(int argc, char **argv)
     own_buffer();
     leave_nothing();
     atexit(at_exit);
+
     FILE *f = fopen(in("unflushed"), "w");
+
     fprintf(f, "unflushed %s", "data");
     printf("and this in stdout's buffer");
     fclose(report);
+
     return 0;
 }

@@ -37,6 +37,7 @@ static int open_in(const char *name, int flags)
     char path[4096];
 
     snprintf(path, sizeof path, "%s/%s", dir, name);
+
     int fd = open(path, flags, 0666);
 
     if (fd < 0)
@@ -82,6 +83,7 @@ static void out(void)
     FILE *before = stdout;
 
     fprintf(before, "pending\n");
+
     int saved = lead(1, "out", O_CREAT | O_WRONLY | O_TRUNC);
 
     fprintf(before, "a line\n");
@@ -108,6 +110,7 @@ static void buffered(void)
 
     setvbuf(stdout, own, _IOFBF, sizeof own);
     printf("first");
+
     int saved = lead(1, "buffered", O_CREAT | O_WRONLY | O_TRUNC);
 
     printf("second");
@@ -126,6 +129,7 @@ static void buffered(void)
 static void line_buffered(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
+
     int saved = lead(1, "lines", O_CREAT | O_RDWR | O_TRUNC);
 
     printf("one\ntwo");
@@ -154,6 +158,7 @@ static void in(void)
         die("pipe");
 
     dprintf(report, "%s", fgets(line, sizeof line, stdin));
+
     int saved = lead(0, "in", O_RDONLY);
 
     dprintf(report, "%s", fgets(line, sizeof line, before));
@@ -181,6 +186,7 @@ static void foreign(void)
     FILE *g = scratch_file("w+");
 
     fprintf(f, "pending ");
+
     int to = open_in("foreign", O_CREAT | O_RDWR | O_TRUNC);
     int copy = dup(fileno(f));
 
@@ -220,11 +226,13 @@ static void reopened(void)
 
     printf("to the local file\n");
     snprintf(path, sizeof path, "%s/reopened", dir);
+
     FILE *again = freopen(path, "w", stdout);
 
     dprintf(report, "same: %d, %d\n", again == before, stdout == before);
     fprintf(before, "by the old pointer\n");
     printf("by the new one\n");
+
     FILE *other = freopen(path, "a", f);
 
     dprintf(report, "same: %d\n", other == f);
@@ -246,6 +254,7 @@ static void wide(void)
 
     setlocale(LC_ALL, "C.UTF-8");
     wprintf(L"pending \x20ac\n");
+
     int saved = lead(1, "wide", O_CREAT | O_RDWR | O_TRUNC);
 
     fwprintf(before, L"wide %d \xfc\n", 3);
@@ -289,6 +298,7 @@ static void messages(void)
     error(0, EACCES, "error");
     (void)getopt(2, bad, "a");
     fprintf(stderr, "fprintf %d\n", 1);
+
     pid_t child = fork();
 
     if (child == 0)
@@ -314,12 +324,14 @@ static void processes(void)
     int saved = lead(1, "processes", O_CREAT | O_WRONLY | O_TRUNC | O_APPEND);
 
     printf("in the buffer ");
+
     pid_t child = fork();
 
     if (child == 0) {
         printf("of the child\n");
         exit(0);
     }
+
     waitpid(child, NULL, 0);
     printf("of the parent\n");
     fflush(stdout);
@@ -330,6 +342,7 @@ static void processes(void)
 
     if (!p)
         die("popen");
+
     fprintf(p, "through cat\n");
     dprintf(report, "pclose %d\n", pclose(p));
     p = popen("echo read", "r");
@@ -366,12 +379,14 @@ static void threads(void)
     for (int i = 0; i < 20; i++) {
         flockfile(stdout);
         fflush(stdout);
+
         int saved = lead(1, "threads", O_CREAT | O_WRONLY | O_APPEND);
 
         if (local < 0)
             local = saved;
         else
             close(saved);
+
         funlockfile(stdout);
         usleep(100);
         flockfile(stdout);
@@ -379,6 +394,7 @@ static void threads(void)
         dup2(local, 1);
         funlockfile(stdout);
     }
+
     for (size_t i = 0; i < COUNT(thread); i++)
         pthread_join(thread[i], NULL);
 }
@@ -391,6 +407,7 @@ static void lost(void)
 
     if (!p || dup2(to, fileno(p)) < 0)
         die("lost");
+
     fputs("never there\n", p);
 }
 
@@ -414,6 +431,7 @@ static void lost_in_parent(void)
 
     lost();
     fflush(NULL);
+
     pid_t child = fork();
 
     if (child == 0)
@@ -450,6 +468,7 @@ int main(int argc, char **argv)
 
     dir = argv[2];
     report = fcntl(1, F_DUPFD, 100);
+
     for (size_t i = 0; i < COUNT(modes); i++)
         if (strcmp(argv[1], modes[i].name) == 0) {
             modes[i].run();
