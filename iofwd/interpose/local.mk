@@ -105,7 +105,7 @@ preload_sources = \
 	iofwd/interpose/path/xattr.c
 libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/interpose/entry/client_load.c iofwd/interpose/process/mpi.c iofwd/interpose/entry/libc_real.c
 nodist_libiofwd_preload_la_SOURCES = iofwd/calls/names.c
-libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DFWD_STD_PREFIX='"_IO_2_1_"'
+libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_IP_STD_PREFIX='"_IO_2_1_"'
 libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
 libiofwd_preload_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,initfirst
 libiofwd_preload_la_LIBADD = -ldl -lpthread
@@ -115,7 +115,7 @@ if DROPIN_STATIC
 lib_LTLIBRARIES += libiofwd_wrap.la
 libiofwd_wrap_la_SOURCES = $(preload_sources) iofwd/interpose/entry/client_static.c
 nodist_libiofwd_wrap_la_SOURCES = iofwd/calls/names_wrap.c
-libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -DFWD_STD_PREFIX='"__wrap__IO_2_1_"'
+libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_IP_STD_PREFIX='"__wrap__IO_2_1_"'
 libiofwd_wrap_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
 libiofwd_wrap_la_LDFLAGS = -static
 module_DATA = iofwd/calls/iofwd-wrap.args
