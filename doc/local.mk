@@ -2,6 +2,7 @@
 EXTRA_DIST += \
 	doc/bridge.md \
 	doc/gasnet-api-status.md \
+	doc/glossary.md \
 	doc/iofwd-performance.md \
 	doc/scale.md \
 	doc/udp.md \
