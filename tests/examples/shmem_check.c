@@ -185,11 +185,9 @@ static void transfers(void)
     shmem_barrier_all(); \
     for (size_t i = 0; i < 32 * BYTES; i++) \
         CHECK(sized[i] == (char)(i * 3 + (size_t)left)); \
-
     for (size_t i = 0; i < 16 * BYTES; i++) \
         CHECK(sized[32 * BYTES + i] == \
               (char)((32 * BYTES + i / BYTES * 2 * BYTES + i % BYTES) * 3 + (size_t)left)); \
-
     shmem_get##BITS(got, sized, 16, right); \
     shmem_get##BITS##_nbi(got + 16 * BYTES, sized + 16 * BYTES, 16, right); \
     shmem_quiet(); \
@@ -197,7 +195,6 @@ static void transfers(void)
     shmem_iget##BITS(got, sized, 2, 1, 16, right); \
     for (size_t i = 0; i < 16; i++) \
         CHECK(memcmp(got + 2 * i * BYTES, from + i * BYTES, BYTES) == 0); \
-
     shmem_barrier_all();
     SHMEM_SIZES(SIZED)
     shmem_put((long *)room, (const long *)from, 8, right);
