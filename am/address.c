@@ -119,7 +119,7 @@ enum amph_status amph_address_parse(const void *bytes, size_t len_bytes,
 
     uint8_t flags = amph_rd_u8(&r);
 
-    addr_p->amph_smp_allowed = flags & FLAG_SMP;
+    addr_p->smp_allowed = flags & FLAG_SMP;
     addr_p->narrow = flags & FLAG_NARROW;
     addr_p->machine = amph_rd_u64(&r);
     addr_p->host = amph_rd_u64(&r);
@@ -145,7 +145,7 @@ static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct
     if (self)
         return smp;
     if (amph_address_parse(ep->addr, ep->addr_len, &mine) == AMPH_OK && ep->cfg.use_smp &&
-        to->amph_smp_allowed && to->machine == mine.machine && to->host == mine.host)
+        to->smp_allowed && to->machine == mine.machine && to->host == mine.host)
         return smp;
 
     if (!net) {

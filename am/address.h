@@ -10,7 +10,7 @@
 
 /* An address as it was read; the pointers lead into the bytes. */
 struct amph_address {
-    bool amph_smp_allowed;
+    bool smp_allowed;
     bool narrow; /* its pointers have 32 bits */
     /* kind of machine, boot and process name space: where smp can work at all */
     uint64_t machine;

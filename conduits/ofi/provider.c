@@ -67,8 +67,8 @@ const struct amph_ofi_family amph_ofi_family_verbs = { .conduit = "verbs",
                                                        .present = verbs_present };
 
 /* Providers of endpoints that are no card's. */
-static const char *const no_card[] = { "tcp", "net",           "udp",      "sockets", "shm",
-                                       "sm2", "amph_ofi_hook", "off_coll", "lnx" };
+static const char *const no_card[] = { "tcp", "net",      "udp",      "sockets", "shm",
+                                       "sm2", "ofi_hook", "off_coll", "lnx" };
 
 static bool is_card(const struct fi_info *info)
 {
