@@ -24,7 +24,9 @@ libofi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 
 module_LTLIBRARIES = amphora_ofi.la
 amphora_ofi_la_SOURCES =
-amphora_ofi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -export-symbols-regex '^amph_(amph_ofi_conduit_list|port_ofi_ops)$$'
+amphora_ofi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -Wl,--version-script=$(top_srcdir)/conduits/ofi/amphora_ofi.map
+EXTRA_amphora_ofi_la_DEPENDENCIES = $(top_srcdir)/conduits/ofi/amphora_ofi.map
+EXTRA_DIST += conduits/ofi/amphora_ofi.map
 amphora_ofi_la_LIBADD = libofi.la libamphora.la $(LIBFABRIC_LIBS)
 
 if HAVE_CRITERION
