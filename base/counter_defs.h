@@ -16,9 +16,9 @@
     COUNTER(DROP_STRANGER, "drop_stranger", "connections", "strangers refused at a door") \
     COUNTER(IOFWD_REFUSED, "iofwd_refused", "times", \
             "requests and connections refused because this I/O server ran short of resources") \
-    COUNTER(UDP_PACKETS, "amph_udp_packets", "packets", "packets that the udp conduit sent") \
-    COUNTER(UDP_RESENT, "amph_udp_resent", "packets", "segments that it sent again") \
-    COUNTER(UDP_LOST, "amph_udp_lost", "packets", \
+    COUNTER(UDP_PACKETS, "udp_packets", "packets", "packets that the udp conduit sent") \
+    COUNTER(UDP_RESENT, "udp_resent", "packets", "segments that it sent again") \
+    COUNTER(UDP_LOST, "udp_lost", "packets", \
             "packets that AMPHORA_UDP_LOSS or AMPHORA_UDP_LOSE_HANDLER kept from being sent") \
     COUNTER(IOFWD_CALLS, "iofwd_calls", "calls", "file calls forwarded by this client") \
     COUNTER(IOFWD_BYTES_OUT, "iofwd_bytes_out", "bytes", \

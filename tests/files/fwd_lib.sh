@@ -18,9 +18,9 @@ fwd_tree() {
 # fwd_servers DIR COMMAND...: runs COMMAND with /fwd kept in DIR; standard output and error of the command go to standard output,
 # the servers' counters to $mp_dir/stats
 fwd_servers() {
-    amph_server_kept=$1
+    fwd_kept=$1
     shift
-    AMPHORA_STATS=1 timeout -k 5 "$((${fwd_time:-100} + 10))" "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$amph_server_kept" \
+    AMPHORA_STATS=1 timeout -k 5 "$((${fwd_time:-100} + 10))" "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$fwd_kept" \
         -timeout "${fwd_time:-100}" \
         sh -c 'exec "$@" 2>&1' sh "$@" 2>"$mp_dir/stats" </dev/null
 }
@@ -43,9 +43,9 @@ fwd_skip() {
 
 # fwd_both NAME COMMAND...: COMMAND gets two more arguments, the directory to work in and a local scratch directory
 fwd_both() {
-    amph_fwd_name=$1
+    fwd_name=$1
     shift
-    mp_wanted "$amph_fwd_name: same output, same files, passed through the servers" || return 0
+    mp_wanted "$fwd_name: same output, same files, passed through the servers" || return 0
     rm -rf "$mp_dir/l" "$mp_dir/f"
     mkdir -p "$mp_dir/l/kept" "$mp_dir/l/scratch" "$mp_dir/f/kept" "$mp_dir/f/scratch"
     (
@@ -60,11 +60,11 @@ fwd_both() {
     fwd_tree "$mp_dir/l/kept" | sed "s#$mp_dir/l/kept#@DIR#g" >"$mp_dir/l/tree"
     fwd_tree "$mp_dir/f/kept" | sed "s# /fwd/# @DIR/#" >"$mp_dir/f/tree"
     { diff -a "$mp_dir/l/out" "$mp_dir/f/out" && grep -a '^exit code 0$' "$mp_dir/l/out"; } >"$mp_dir/out" 2>&1
-    mp_report $? "$amph_fwd_name: same output ($(wc -l <"$mp_dir/f/out") lines)" "$mp_dir/out"
+    mp_report $? "$fwd_name: same output ($(wc -l <"$mp_dir/f/out") lines)" "$mp_dir/out"
     { diff "$mp_dir/l/tree" "$mp_dir/f/tree" || tail -n 3 "$mp_dir/stats"; } >"$mp_dir/out" 2>&1
     cmp -s "$mp_dir/l/tree" "$mp_dir/f/tree"
-    mp_report $? "$amph_fwd_name: same files ($(wc -l <"$mp_dir/f/tree") lines)" "$mp_dir/out"
+    mp_report $? "$fwd_name: same files ($(wc -l <"$mp_dir/f/tree") lines)" "$mp_dir/out"
     cp "$mp_dir/stats" "$mp_dir/out"
     test "$(fwd_counted calls)" -gt 0 && test "$(fwd_counted written)" -gt 0
-    mp_report $? "$amph_fwd_name: passed through the servers ($(fwd_counted calls) calls)" "$mp_dir/out"
+    mp_report $? "$fwd_name: passed through the servers ($(fwd_counted calls) calls)" "$mp_dir/out"
 }

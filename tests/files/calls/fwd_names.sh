@@ -6,16 +6,16 @@ names=$builddir/tests/files/calls/fwd_names
 
 # As in fwd_lib.sh, but at standing servers, where the processes of a program have servers of their own in turn.
 fwd_servers() {
-    amph_server_kept=$1
+    fwd_kept=$1
     shift
     rm -f "$mp_dir/addresses"
-    AMPHORA_STATS=1 "$builddir/iofwd-server" -daemon -foreground -servers 3 -iofwd "/fwd=$amph_server_kept" \
+    AMPHORA_STATS=1 "$builddir/iofwd-server" -daemon -foreground -servers 3 -iofwd "/fwd=$fwd_kept" \
         -address-file "$mp_dir/addresses" >"$mp_dir/stats" 2>&1 &
-    amph_server=$!
+    fwd_server=$!
     timeout -k 5 110 "$builddir/iofwd-run" -servers "$mp_dir/addresses" -wait 30 sh -c 'exec "$@" 2>&1' sh "$@" </dev/null
     fwd_code=$?
-    kill $amph_server
-    wait $amph_server
+    kill $fwd_server
+    wait $fwd_server
     return $fwd_code
 }
 
