@@ -73,27 +73,38 @@ os.environ.clear()
 open("/fwd/cleared." + rank, "w").write("x")
 print("cleared", open("/fwd/cleared." + rank).read())' : -n 1 "$server"
 
+# mpiexec.hydra may end before it has passed on what its processes said, so they write to a file.
+said=$mp_dir/said
+cat >"$mp_dir/say" <<EOS
+#!/bin/sh
+exec "\$@" 2>>"$said"
+EOS
+chmod +x "$mp_dir/say"
+
 # refused NAME WORDS COMMAND...: one server
 refused() {
     refused_name=$1 words=$2
     shift 2
     lacks "$refused_name" && return
+    : >"$said"
     (
-        trap '' PIPE # mpiexec.hydra may die of it where a job ends early, before it has passed on what its processes said
+        trap '' PIPE
         exec timeout -k 5 30 env AMPHORA_SERVERS=1 "$@" >"$mp_dir/out" 2>&1 </dev/null
     )
     code=$?
+    cat "$said" >>"$mp_dir/out"
     [ $code != 0 ] && [ $code != 124 ] && grep -Eq "$words" "$mp_dir/out"
     ok=$?
     echo "exit code $code" >>"$mp_dir/out"
     mp_report $ok "$refused_name" "$mp_dir/out"
 }
 refused "a program in a server's place" "compute process 2|makes this process \(2\) an I/O server, but its program is neither" \
-    mpiexec.hydra -n 3 "$run" cp "$mp_dir/big" /fwd/x
+    mpiexec.hydra -n 3 "$mp_dir/say" "$run" cp "$mp_dir/big" /fwd/x
 refused "a GASNet client below a shell that has joined" "let the script leave such files alone" env LD_PRELOAD="$preload" \
     mpiexec.hydra -n 2 sh -c "ls /fwd; '$builddir/examples/ring'; exit 1" : -n 1 "$server"
 refused "GASNet clients among others" "some are GASNet clients and some are not" \
-    mpiexec.hydra -n 1 "$builddir/examples/ring" : -n 1 "$run" cp "$mp_dir/big" /fwd/x : -n 1 "$server"
+    mpiexec.hydra -n 1 "$mp_dir/say" "$builddir/examples/ring" : -n 1 "$mp_dir/say" "$run" cp "$mp_dir/big" /fwd/x : \
+    -n 1 "$mp_dir/say" "$server"
 refused "MPI_Init before gasnet_init" "MPI_Init was called before this program joined its job, and AMPHORA_SERVERS=1" \
     mpiexec.hydra -n 2 "$builddir/tests/files/process/fwd_plain_mpi"
 mp_done
