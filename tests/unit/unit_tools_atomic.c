@@ -17,27 +17,33 @@
 #define HANDOVERS 4000 /* each may cost a slice of a busy processor's time */
 
 /*
- * Every operation of a family, with the values that wrap round.  MAX: the largest value. api:
- * gasnett_atomic_read gasnett_atomic_set gasnett_atomic_increment gasnett_atomic_decrement api:
- * gasnett_atomic_decrement_and_test gasnett_atomic_add gasnett_atomic_subtract api:
- * gasnett_atomic_compare_and_swap gasnett_atomic_swap api: gasnett_atomic32_read
- * gasnett_atomic32_set gasnett_atomic32_increment gasnett_atomic32_decrement api:
- * gasnett_atomic32_decrement_and_test gasnett_atomic32_add gasnett_atomic32_subtract api:
- * gasnett_atomic32_compare_and_swap gasnett_atomic32_swap api: gasnett_atomic64_read
- * gasnett_atomic64_set gasnett_atomic64_increment gasnett_atomic64_decrement api:
- * gasnett_atomic64_decrement_and_test gasnett_atomic64_add gasnett_atomic64_subtract api:
- * gasnett_atomic64_compare_and_swap gasnett_atomic64_swap api: gasnett_strongatomic_read
- * gasnett_strongatomic_set gasnett_strongatomic_increment gasnett_strongatomic_decrement api:
- * gasnett_strongatomic_decrement_and_test gasnett_strongatomic_add gasnett_strongatomic_subtract
- * api: gasnett_strongatomic_compare_and_swap gasnett_strongatomic_swap api:
- * gasnett_strongatomic32_read gasnett_strongatomic32_set gasnett_strongatomic32_increment
- * gasnett_strongatomic32_decrement api: gasnett_strongatomic32_decrement_and_test
- * gasnett_strongatomic32_add gasnett_strongatomic32_subtract api:
- * gasnett_strongatomic32_compare_and_swap gasnett_strongatomic32_swap api:
- * gasnett_strongatomic64_read gasnett_strongatomic64_set gasnett_strongatomic64_increment
- * gasnett_strongatomic64_decrement api: gasnett_strongatomic64_decrement_and_test
- * gasnett_strongatomic64_add gasnett_strongatomic64_subtract api:
- * gasnett_strongatomic64_compare_and_swap gasnett_strongatomic64_swap
+ * Every operation of a family, with the values that wrap round.  MAX: the largest value.
+ * api: gasnett_atomic_read gasnett_atomic_set gasnett_atomic_increment gasnett_atomic_decrement
+ * api: gasnett_atomic_decrement_and_test gasnett_atomic_add gasnett_atomic_subtract
+ * api: gasnett_atomic_compare_and_swap gasnett_atomic_swap
+ * api: gasnett_atomic32_read gasnett_atomic32_set
+ * api: gasnett_atomic32_increment gasnett_atomic32_decrement
+ * api: gasnett_atomic32_decrement_and_test gasnett_atomic32_add gasnett_atomic32_subtract
+ * api: gasnett_atomic32_compare_and_swap gasnett_atomic32_swap
+ * api: gasnett_atomic64_read gasnett_atomic64_set
+ * api: gasnett_atomic64_increment gasnett_atomic64_decrement
+ * api: gasnett_atomic64_decrement_and_test gasnett_atomic64_add gasnett_atomic64_subtract
+ * api: gasnett_atomic64_compare_and_swap gasnett_atomic64_swap
+ * api: gasnett_strongatomic_read gasnett_strongatomic_set
+ * api: gasnett_strongatomic_increment gasnett_strongatomic_decrement
+ * api: gasnett_strongatomic_decrement_and_test
+ * api: gasnett_strongatomic_add gasnett_strongatomic_subtract
+ * api: gasnett_strongatomic_compare_and_swap gasnett_strongatomic_swap
+ * api: gasnett_strongatomic32_read gasnett_strongatomic32_set
+ * api: gasnett_strongatomic32_increment gasnett_strongatomic32_decrement
+ * api: gasnett_strongatomic32_decrement_and_test
+ * api: gasnett_strongatomic32_add gasnett_strongatomic32_subtract
+ * api: gasnett_strongatomic32_compare_and_swap gasnett_strongatomic32_swap
+ * api: gasnett_strongatomic64_read gasnett_strongatomic64_set
+ * api: gasnett_strongatomic64_increment gasnett_strongatomic64_decrement
+ * api: gasnett_strongatomic64_decrement_and_test
+ * api: gasnett_strongatomic64_add gasnett_strongatomic64_subtract
+ * api: gasnett_strongatomic64_compare_and_swap gasnett_strongatomic64_swap
  */
 #define FAMILY_TEST(name, atom, val, init, MAX) \
     static atom name##_fixed = init(7); \

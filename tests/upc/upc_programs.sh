@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # UPC programs as textbooks have them, compiled by amphora-upcc and run on 1 to 7 threads; each compares with what it computes alone.
 . "${srcdir:-.}/tests/lib/lib.sh"
-upcc="$builddir/amphora-upcc" upcrun="$builddir/amphora-upcrun" from=$srcdir/tests/upc
+upcc="$builddir/amphora-upcc" upcrun="$builddir/amphora-upcrun" from=$srcdir/tests/upc/programs
 names="vector_add matmul life heat nqueens pi sort histogram list transpose dot library types features literals forall bits wait spin"
 # What goes over which network: the rest would only take the same ways again.
 over_network="vector_add sort histogram list features bits"
