@@ -64,10 +64,11 @@ cat >"$dir/defined.awk" <<'EOA'
 EOA
 $CC -E -dD -DGASNET_SEQ -I"$srcdir/include" "$dir/all.h" -o "$dir/all.i" || exit 1
 awk -f "$dir/defined.awk" "$dir/all.i" >>"$dir/facts"
-awk '/ENV\([A-Z]/ { print "E base/env_defs.h", gensub_name($0) } /ACCEPT\("/ { print "A", gensub_name($0) "|" accept_text($0) }
-    function gensub_name(s) { sub(/^[^"]*"/, "", s); sub(/".*/, "", s); return s }
-    function accept_text(s) { sub(/^[^"]*"[^"]*"[^"]*"/, "", s); sub(/"\).*/, "", s); return s }' "$srcdir/base/env_defs.h" \
-    "$srcdir/base/env_accepted.h" >>"$dir/facts"
+# One row a line: rows and their strings may go on in the next line.
+cat "$srcdir/base/env_defs.h" "$srcdir/base/env_accepted.h" | tr -s '\n\\ ' '   ' | sed 's/"  *"//g; s/ENV(\|ACCEPT(/\
+&/g' | awk '/^ENV\([A-Z]/ { print "E base/env_defs.h", first_text($0) } /^ACCEPT\("/ { print "A", first_text($0) "|" second_text($0) }
+    function first_text(s) { sub(/^[^"]*"/, "", s); sub(/".*/, "", s); return s }
+    function second_text(s) { sub(/^[^"]*"[^"]*"[^"]*"/, "", s); sub(/"\).*/, "", s); return s }' >>"$dir/facts"
 
 # ---- what the tests use ----
 
