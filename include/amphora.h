@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What Amphora knows beyond the GASNet API: the two groups of a job (compute processes and I/O
- * servers), numbers in the job and in the group, which server serves whom, and facts of every
- * process.
+ * Queries beyond the GASNet API: the two groups of a job (compute processes and I/O servers), the
+ * numbers of a process, its server, and the properties of every process.
  *
  * Absolute numbers count the whole job: compute processes 0..C-1, servers C..C+S-1.  Relative
- * numbers count the own group from 0 (gex_System_QueryJobRank).  Valid after gex_Client_Init or
- * gasnet_init; before, the numbers are AMPHORA_NONE and sizes 0. Callable from any thread and from
- * handlers, except amphora_proc.
+ * numbers count within a group, from 0; a compute process's relative number is its rank
+ * (gex_System_QueryJobRank).
+ *
+ * The answers are valid after gex_Client_Init or gasnet_init; before, numbers are AMPHORA_NONE and
+ * sizes are 0.
+ * Thread rule: any thread, and from handlers, except amphora_proc.
  */
 #ifndef AMPHORA_H
 #define AMPHORA_H
@@ -26,21 +28,23 @@ enum amphora_group {
     AMPHORA_SERVERS = 1
 };
 
+/* This process: its group, its number in the job, its number in the group. */
 enum amphora_group amphora_own_group(void);
 uint32_t amphora_absolute(void);
 uint32_t amphora_relative(void);
 
-/* How many processes a group has. */
+/* Returns the number of processes of a group. */
 uint32_t amphora_group_size(enum amphora_group group);
 
-/* Absolute number of member `relative` of a group; AMPHORA_NONE: there is none. */
+/* Returns the absolute number of member `relative` of a group, or AMPHORA_NONE if the group has no
+ * such member. */
 uint32_t amphora_member(enum amphora_group group, uint32_t relative);
 
-/* Absolute number of the server of compute process c; AMPHORA_NONE: no such process, or the job has
- * no servers. */
+/* Returns the absolute number of the server of compute process c, or AMPHORA_NONE if there is no
+ * such process or the job has no servers. */
 uint32_t amphora_server_of(uint32_t c);
 
-/* Facts of a process.  They are what the process said of itself when it joined. */
+/* Properties of a process, as it stated them when it joined the job. */
 struct amphora_proc {
     enum amphora_group group;
     uint32_t relative;
@@ -48,20 +52,20 @@ struct amphora_proc {
     uint32_t pointer_bytes;
     uint32_t page_bytes;
     uint64_t pid;
-    uint32_t host;         /* processes with one number are on one host */
-    const char *host_name; /* the library's */
+    uint32_t host;         /* equal for processes on the same host */
+    const char *host_name; /* owned by the library */
 };
 
-/* Fills in the facts of process `absolute`. Returns 0, GASNET_ERR_NOT_INIT, GASNET_ERR_BAD_ARG (no
- * such process) or GASNET_ERR_NOT_READY (it has said nothing yet; group, relative and host are
- * filled in all the same). */
+/* Fills in the properties of process `absolute`.  Returns 0, GASNET_ERR_NOT_INIT,
+ * GASNET_ERR_BAD_ARG (no such process) or GASNET_ERR_NOT_READY (the process has not joined yet;
+ * only group, relative and host are filled in).  Not callable from handlers. */
 int amphora_proc(uint32_t absolute, struct amphora_proc *proc);
 
-/* What carries messages to processes that share no memory with this one: "tcp", "udp", ..., or
- * "smp" where there are no others. NULL before initialisation. */
+/* Returns the conduit that carries messages to processes on other hosts: "tcp", "udp", ..., or
+ * "smp" if all processes share memory with this one.  NULL before initialisation. */
 const char *amphora_conduit(void);
 
-/* The library's version, one line. */
+/* Returns the library's version in one line. */
 const char *amphora_version(void);
 
 AMPHORA_END_C

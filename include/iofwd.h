@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * File I/O forwarding, for programs that know of it.  Most need not: under amphora-run -iofwd
- * PREFIX, plain open, read and write on paths below the prefix go to the job's I/O servers.  Link
- * with -liofwd.
+ * File I/O forwarding: the interface for programs that use it explicitly.  Link with -liofwd.
  *
- * Thread rule: every function may be called from any thread, before, after and without gasnet_init,
- * and from handlers. Errors are errno values (positive); results are set only on 0.
+ * Most programs do not need it: under amphora-run -iofwd PREFIX, plain open, read and write on
+ * paths below the prefix already go to the job's I/O servers.  This interface adds non-blocking and
+ * collective operations, striping, counters, and access to the servers without a preloaded library.
+ *
+ * Errors: functions that return int return 0 or a positive errno value, and set results only on 0.
+ * Thread rule: any thread may call every function, before, after and without gasnet_init, and from
+ * active-message handlers, unless a comment below says otherwise.
+ * Blocking: functions that contact a server block until it has replied.
  */
 #ifndef IOFWD_H
 #define IOFWD_H
@@ -21,91 +25,105 @@ AMPHORA_BEGIN_C
 
 #define IOFWD_NONE ((uint32_t)0xffffffffu)
 
-/* Opens the way to the I/O servers now instead of at the first forwarded call. ENOTCONN: this
- * process belongs to no job with servers; EIO: they cannot be reached (said in one sentence on
- * standard error). */
+/* Connects to the I/O servers now instead of at the first forwarded call.
+ * ENOTCONN: this process belongs to no job with servers.  EIO: the servers cannot be reached; the
+ * reason is printed on standard error. */
 int iofwd_init(void);
 
-/* Before the first call, in a process that belongs to no job: attaches to standing servers
- * (iofwd-server -daemon) by their address file, as AMPHORA_JOB would.  EALREADY (the way is open),
- * EIO (no such file, or damaged: said in one sentence). */
+/* Selects the standing servers (iofwd-server -daemon) of an address file, as AMPHORA_JOB does.  For
+ * a process that belongs to no job, before its first forwarded call.
+ * EALREADY: the process is connected already.  EIO: the file is missing or damaged; the reason is
+ * printed on standard error.  ENOMEM. */
 int iofwd_attach(const char *address_file);
 
-/* Likewise: starts an I/O server of this process's own on host, by ssh (IOFWD_SERVER_SSH) or, on
- * this host, by fork, as IOFWD_SERVER_HOST would; it ends with the process and its children.  path:
- * the program, NULL: iofwd-server of this installation.  prefixes: PREFIX[=DIR][:...], what it
- * exports, NULL: IOFWD_PREFIX.  EALREADY, ENOMEM, EIO (said in one sentence). */
+/* Starts a private I/O server on a host and connects to it, as IOFWD_SERVER_HOST does.  The server
+ * is started by ssh (IOFWD_SERVER_SSH) or, on this host, by fork, and ends with this process and
+ * its children.  For a process that belongs to no job, before its first forwarded call.
+ * path: the server program; NULL: iofwd-server of this installation.
+ * prefixes: the directories that it exports, PREFIX[=DIR][:...]; NULL: those of IOFWD_PREFIX.
+ * EALREADY: the process is connected already.  EIO: the server cannot be started or reached; the
+ * reason is printed on standard error.  ENOMEM. */
 int iofwd_start_server(const char *host, const char *path, const char *prefixes);
 
-/* This client's number (a compute process's absolute number; others get one from a server) or
- * IOFWD_NONE before iofwd_init. */
+/* Returns this client's number, or IOFWD_NONE if the process has not connected yet.  For a compute
+ * process this is its absolute number; a server assigns the numbers of other clients. */
 uint32_t iofwd_client_number(void);
 
-/* Absolute numbers of the servers that this client's files may use by the rules there are now, the
- * first being its home; gives how many there are (at most most are stored). */
+/* Stores up to `most` absolute numbers of the servers that this client's files may use under the
+ * current striping rules, and returns their total number, which may be larger.  The first is the
+ * home server.  0: the process has not connected yet. */
 size_t iofwd_servers(uint32_t *servers, size_t most);
 
-/* What one server has counted. */
+/* Counters of one server. */
 struct iofwd_stats {
     uint32_t server; /* absolute number */
     uint32_t client; /* this client's number */
-    uint64_t calls;  /* of this client, as long as the server has known it */
-    uint64_t errors; /* those of them that gave an error */
+    uint64_t calls;  /* calls of this client since it connected */
+    uint64_t errors; /* how many of them failed */
     uint64_t bytes_written, bytes_read;
-    uint64_t all_calls; /* of all clients that the server has had */
+    uint64_t all_calls; /* calls of all clients since the server started */
     uint64_t all_bytes_written, all_bytes_read;
-    uint32_t clients, open_files; /* now */
+    uint32_t clients, open_files; /* at present */
 };
 
-/* Asks a server (absolute number; IOFWD_NONE: the home server) for its counters.  EINVAL: the
- * number is none of a server's. */
+/* Fetches the counters of a server.  server: its absolute number, or IOFWD_NONE for the home
+ * server.
+ * EINVAL: no server has this number. */
 int iofwd_stats(uint32_t server, struct iofwd_stats *stats);
 
-/* What this process has counted, of all its servers. */
+/* Counters of this process, summed over all servers. */
 struct iofwd_counters {
-    uint64_t calls; /* file calls that were forwarded */
+    uint64_t calls; /* forwarded file calls */
     uint64_t bytes_written, bytes_read;
-    /* of both: those that servers took from or put into the program's segment, without a copy
-     * here */
+    /* the part of both that servers read from or wrote to the program's segment directly, without a
+     * copy in this process */
     uint64_t bytes_in_place;
 };
 
+/* Stores this process's counters.  Does not contact a server. */
+
 void iofwd_counters(struct iofwd_counters *counters);
 
-/* Announces that the next `calls` writes (reads) on fd are consecutive and `bytes` long together:
- * they are gathered here and travel as one (fetched ahead, and served from here).  They are
- * executed when the last of them returns; a write that fails is reported by the next call on fd,
- * fsync or close, once.  Runs that turn out otherwise are right too: any other call ends the run.
- * Until then other processes do not see what is gathered; this one does, by all its descriptors. 0:
- * nothing announced.  On a descriptor that is not forwarded: no effect.  EBADF, ENOMEM, EIO (no
- * server). */
+/* Announces that the next `calls` writes (reads) on fd are consecutive and have `bytes` bytes in
+ * total, so that they can be coalesced: writes are buffered in this process and sent as one, reads
+ * are served from data that was read ahead.
+ *
+ * The buffered writes are executed when the last of them returns.  Until then this process sees
+ * their data through all its descriptors, and other processes do not.  A write that fails is
+ * reported once, by the next call on fd, fsync or close.  A wrong prediction is still correct: any
+ * other call on the file flushes it.
+ * bytes or calls 0: cancels the announcement.  No effect if fd is not forwarded.
+ * EBADF, ENOMEM, EIO (no server). */
 int iofwd_write_prep(int fd, uint64_t bytes, unsigned calls);
 int iofwd_read_prep(int fd, uint64_t bytes, unsigned calls);
 
-/* Spreads files over `width` servers (1 to 8; over all where there are fewer): those whose path
- * below a prefix fits `pattern` (as fnmatch; one without a slash speaks of the last name) and that
- * this process opens from now on.  unit: how many bytes in a row one server does, a multiple of
- * 1024; 0: each call of at least 256 KiB in equal parts.  The newest rule that fits counts, then
- * those of IOFWD_STRIPE.  Files opened to append, and what is no regular file, stay with one
- * server.  The servers must share the file system. EINVAL, ENAMETOOLONG (a pattern of more than 255
- * bytes), ENOMEM. */
+/* Adds a striping rule: files that match `pattern` and that this process opens from now on are
+ * spread over `width` servers.
+ * pattern: as for fnmatch, matched against the path below the prefix, or against the last component
+ * if the pattern has no slash.
+ * width: 1 to 8; all servers if the job has fewer.
+ * unit: how many consecutive bytes belong to one server, a multiple of 1024; 0: each call of at
+ * least 256 KiB is divided into equal parts.
+ * The newest matching rule applies, then the rules of IOFWD_STRIPE.  Files opened with O_APPEND and
+ * files that are not regular stay with one server.  The servers must share the file system.
+ * EINVAL, ENAMETOOLONG (a pattern longer than 255 bytes), ENOMEM. */
 int iofwd_set_stripe(const char *pattern, unsigned width, uint64_t unit);
 
 /*
- * Files by name.  A path is absolute and lies below a forwarded prefix; a file is this process's
- * until iofwd_close.  Calls have the meaning of their POSIX namesakes but for how they say what
- * happened: 0 or an errno value, results through pointers.
+ * Files by name.  Paths are absolute and lie below a forwarded prefix.  The calls have the meaning
+ * of the POSIX calls of the same name, except that they return 0 or an errno value and store
+ * results through pointers.  A file belongs to this process until iofwd_close.
  */
 typedef struct iofwd_file iofwd_file_t;
 
 int iofwd_open(const char *path, int flags, mode_t mode, iofwd_file_t **file);
-/* The open file behind a descriptor that plain open gave; closing it leaves the descriptor open.
- * ENOTSUP: it is not forwarded. */
+/* Gives access to the open file behind a descriptor that was opened with plain open.  Closing *file
+ * leaves the descriptor open.  ENOTSUP: the descriptor is not forwarded. */
 int iofwd_of_fd(int fd, iofwd_file_t **file);
-/* Also where it gives an error (a late one of a collected write, say) the file is closed.  No
- * operation may be under way on it. */
+/* Closes the file, even if it returns an error, which may be that of an earlier buffered write.  No
+ * operation on the file may be in flight. */
 int iofwd_close(iofwd_file_t *file);
-/* done: how many bytes, pos: where the offset is then; NULL where that is of no interest. */
+/* done: receives the number of bytes moved.  pos: receives the new offset.  Both may be NULL. */
 int iofwd_read(iofwd_file_t *file, void *buf, size_t len, size_t *done);
 int iofwd_write(iofwd_file_t *file, const void *buf, size_t len, size_t *done);
 int iofwd_pread(iofwd_file_t *file, void *buf, size_t len, off_t off, size_t *done);
@@ -123,94 +141,110 @@ int iofwd_file_write_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls);
 int iofwd_file_read_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls);
 
 /*
- * Non-blocking forms.  They are carried out by threads of the library (IOFWD_THREADS) while the
- * program goes on, in any order; buf is the library's until the operation is done.  Not in signal
- * handlers.  A write or read goes on until all bytes are moved, the end of the file, or an error.
- * A forked child has no operations: its parent finishes them.
+ * Non-blocking reads and writes.  Threads of the library (IOFWD_THREADS) execute them, in any
+ * order, while the program continues.  An operation ends when all bytes are moved, at the end of
+ * the file, or at an error.  The library owns buf until the operation is complete.  A forked child
+ * inherits no operations; its parent completes them.  Not callable from signal handlers.
  */
 typedef void *iofwd_op_t;
 #define IOFWD_OP_NONE ((iofwd_op_t)0)
 
 struct iofwd_result {
-    int error; /* 0 or an errno value; 0 too where bytes were moved before it */
+    int error; /* 0 or an errno value; 0 if bytes were moved before the error */
     size_t bytes;
-    double seconds; /* from the call to the end */
+    double seconds; /* from the start of the operation to its completion */
     double bytes_per_second;
 };
 
-/* EINVAL (off below 0, buf NULL), ENOMEM, EAGAIN (no thread can be started). */
+/* Start an operation and store its handle in *op.
+ * EINVAL: off is negative or buf is NULL.  EAGAIN: no thread can be started.  ENOMEM. */
 int iofwd_pread_nb(iofwd_file_t *file, void *buf, size_t len, off_t off, iofwd_op_t *op);
 int iofwd_pwrite_nb(iofwd_file_t *file, const void *buf, size_t len, off_t off, iofwd_op_t *op);
-/* Waits at most that long (below 0: for ever).  0: done, *op is IOFWD_OP_NONE again and result (or
- * NULL) filled in; ETIMEDOUT: it goes on, wait again; EINVAL: no operation (of this process), or no
- * time. */
+/* Waits for an operation for at most `seconds`; negative: without a limit.
+ * 0: the operation is complete; *op is IOFWD_OP_NONE and *result is filled in (result may be NULL).
+ * ETIMEDOUT: it is still in flight; wait again.  EINVAL: *op is no operation of this process, or
+ * seconds is not a number. */
 int iofwd_wait(iofwd_op_t *op, double seconds, struct iofwd_result *result);
+/* iofwd_wait with a limit of 0. */
 int iofwd_test(iofwd_op_t *op, struct iofwd_result *result);
-/* 0: it had not begun; iofwd_wait will say ECANCELED in its result.  EBUSY: too late. */
+/* Cancels an operation that has not started.  It must still be waited for; its result then has the
+ * error ECANCELED.  EBUSY: the operation has already started. */
 int iofwd_cancel(iofwd_op_t op);
 
 /*
- * Joint reads and writes: several processes of the job do stretches of a file together, each the
- * bytes of a stretch that it has, or wants. The server waits for all parts of a stretch and then
- * reads or writes it in long calls, however short the runs are; each byte crosses the network once,
- * and no process sees another's memory.
+ * Collective (two-phase) reads and writes: several processes of the job read or write one extent of
+ * a file together, each with its own rows of it.  The server waits until the parts of all processes
+ * have arrived, then reads or writes the extent in long calls, however short the rows are.  Each
+ * byte crosses the network once, and no process needs memory for another's data.
  *
- * Every process opens the same open file by its name first, and all have done so before the first
- * joint call.  Each then calls with the same stretches in the same order, and its own rows; a
- * process without a part in a stretch takes part with no rows.  Stretches follow each other without
- * waiting, so a call with many is faster than many calls.
+ * 1. One process opens the file and passes its iofwd_name to the others.
+ * 2. The others open the same open file with iofwd_open_name.
+ * 3. After all have done so (a barrier), every process calls with the same extents in the same
+ *    order and its own rows.  A process that has no part of an extent calls with nrows 0.
+ *
+ * One call with many extents is faster than many calls, since an extent does not wait for the one
+ * before it.  A process that never calls makes the others wait, as in any collective.
+ * Not callable from handlers and signal handlers.
  */
 
-/* A name by which other processes of the job open this open file (at its server, with its flags).
- * It is good while somebody has it open. A process may open it several times, also beside a file of
- * its own: the last to be closed ends it there. */
+/* Stores a name with which other processes of the job can open this open file (same server, same
+ * flags).  The name is valid while any process has the file open.  A process may open it several
+ * times, and beside its own iofwd_file_t; its last iofwd_close drops the process's hold.
+ * EINVAL: the name does not fit. */
 #define IOFWD_NAME_BYTES 240
 int iofwd_name(const iofwd_file_t *file, char name[IOFWD_NAME_BYTES]);
-/* EINVAL: no such name; EBADF: nobody has it open any more; EIO: its server cannot be reached. */
+/* EINVAL: name is not the result of iofwd_name.  EBADF: no process has the file open any more.
+ * EIO: its server cannot be reached. */
 int iofwd_open_name(const char *name, iofwd_file_t **file);
-/* Absolute number of the server where it is open: the first, where the file is spread. */
+/* Returns the absolute number of the server that has the file open; of a striped file, its first.
+ * */
 uint32_t iofwd_file_server(const iofwd_file_t *file);
 
-/* `count` runs of `len` bytes of a stretch, the first at `at`, each `stride` after the one before.
- * Rows follow each other. */
+/* `count` runs of `len` bytes: the first at offset `at` of the extent, each further one `stride`
+ * bytes after the start of the previous one.  Rows are in ascending order and do not overlap. */
 struct iofwd_row {
     uint32_t at, len, stride, count;
 };
-#define IOFWD_ROWS_MOST 512           /* of one process in one stretch */
-#define IOFWD_STRETCH_MOST (1u << 30) /* bytes of a stretch */
+#define IOFWD_ROWS_MOST 512           /* maximum rows of one process in one extent */
+#define IOFWD_STRETCH_MOST (1u << 30) /* maximum bytes of an extent */
 
+/* One extent, and this process's part of it. */
 struct iofwd_joint {
     iofwd_file_t *file;
-    /* the same in all processes; another for each stretch of the file that is under way */
+    /* identifies the extent: the same in all processes, and unique among the extents of the file
+     * that are in flight */
     uint64_t number;
-    uint32_t processes; /* that take part */
-    off_t off;          /* the stretch: the same in all processes */
+    uint32_t processes; /* how many processes take part */
+    off_t off;          /* the extent's position in the file: the same in all processes */
     size_t len;
-    const struct iofwd_row *rows; /* this process's */
+    const struct iofwd_row *rows; /* this process's part */
     size_t nrows;
-    void *buf; /* their bytes, one after the other; at most iofwd_joint_most */
+    void *buf; /* the rows' bytes, contiguous; at most iofwd_joint_most */
     /* results */
-    /* bytes of the own part; fewer where a file that is read ends before */
+    /* bytes of this process's part; fewer if the file ends before the end of a read */
     size_t done;
     int error;
 };
 
-/* Most bytes that one process may have in one stretch.  Processes of other settings may have
- * another answer: the least counts. */
+/* Returns the maximum number of bytes of one process in one extent; 0: the server cannot be
+ * reached.
+ * It depends on the process's settings and connection: use the minimum over all processes. */
 size_t iofwd_joint_most(const iofwd_file_t *file);
 
-/* Gives the error of the first stretch that has one, or 0.  An error is the same in all processes,
- * but for EIO where the server or a process dies; a stretch with an error may have been done in
- * parts.  EINVAL: a part that is none; E2BIG: too long a part; EAGAIN: no room for the data now;
- * EOPNOTSUPP: the file appends or is no regular one.  Not from handlers and signal handlers. */
+/* Write or read n extents collectively, and return the error of the first extent that failed, or 0.
+ * All processes get the same error for an extent, except EIO after the death of a server or
+ * process.
+ * A failed extent may have been read or written in part.
+ * EINVAL: a malformed part.  E2BIG: a part longer than iofwd_joint_most.  EAGAIN: no free slot in
+ * the transfer area.  EOPNOTSUPP: the file is open with O_APPEND or is not a regular file. */
 int iofwd_pwrite_joint(struct iofwd_joint *stretch, size_t n);
 int iofwd_pread_joint(struct iofwd_joint *stretch, size_t n);
 
 /*
- * Handlers.  iofwd has an endpoint and handlers of its own.  A client that keeps one table for
- * everything it registers (and polls only through it) merges these rows: a message to such a
- * handler makes the receiving process's file client make progress. The indices lie in the range
- * 96..127 that is kept for iofwd.
+ * Handlers.  iofwd has its own endpoint and handlers and needs none of the client's.  A runtime
+ * that polls only its own endpoint can merge these rows into its table: a message to such a handler
+ * lets the receiving process's file client make progress.  The indices are in the range 96..127,
+ * which is reserved for iofwd.
  */
 struct iofwd_handler {
     unsigned index;
@@ -219,23 +253,23 @@ struct iofwd_handler {
     const char *name;
 };
 
-/* Stores a pointer to the rows (the library's, never changing) and gives their number. */
+/* Stores a pointer to the rows, which are constant and owned by the library, and returns their
+ * number. */
 size_t iofwd_handlers(const struct iofwd_handler **rows);
 
 /*
- * The split of a netlist: which places of a list of hosts are compute processes and which are
- * servers, and who serves whom, as amphora-run -servers S does it (the last S places are servers;
- * compute process c has server C + c mod S).
+ * The division of a host file's slots into compute processes and servers, as amphora-run -servers S
+ * makes it: the last S slots are servers; the server of compute process c is C + c mod S.
  */
 struct iofwd_place {
     int is_server;
     uint32_t absolute; /* compute 0..C-1, servers C..C+S-1 */
-    uint32_t relative; /* within the own group */
-    /* absolute number of its server; IOFWD_NONE for servers and where there are none */
+    uint32_t relative; /* number within its group, from 0 */
+    /* absolute number of its server; IOFWD_NONE for a server, and in a job without servers */
     uint32_t server;
 };
 
-/* Fills in places[0..nplaces-1].  EINVAL: fewer than one compute process would be left. */
+/* Fills in places[0..nplaces-1].  EINVAL: no slot would be left for a compute process. */
 int iofwd_split(size_t nplaces, size_t nservers, struct iofwd_place *places);
 
 AMPHORA_END_C
