@@ -1,6 +1,10 @@
-# The API as a table: made from the headers and the tests, checked by tests/gex/api_status.sh.
-EXTRA_DIST += \
+# Pages for users are installed; the others are for readers of the source.
+dist_doc_DATA = \
 	doc/bridge.md \
+	doc/limits.md \
+	doc/mpi.md
+EXTRA_DIST += \
+	doc/README.md \
 	doc/gasnet-api-status.md \
 	doc/glossary.md \
 	doc/iofwd-performance.md \
@@ -8,6 +12,7 @@ EXTRA_DIST += \
 	doc/udp.md \
 	tests/gex/api_names.txt \
 	tests/gex/api_reasons.txt
+# The API as a table: made from the headers and the tests, checked by tests/gex/api_status.sh.
 dist_check_SCRIPTS += tests/gex/api_status.sh
 TESTS += tests/gex/api_status.sh
 .PHONY: api-status
