@@ -11,7 +11,7 @@ dist_man_MANS += \
 	man/gasnetrun_udp.1
 dist_man_MANS += man/upc-bench.1 man/upc_bridge.3
 dist_man_MANS += man/amphora-security.7
-# Made of the rows of the settings, by the preprocessor and awk: it takes no program of this build, so a cross build has it, too.
+# Made from the rows of the settings by the preprocessor and awk.  It runs no program of this build, so a cross build can make it.
 man_MANS += man/amphora-settings.7
 EXTRA_DIST += man/settings.awk man/settings.c
 CLEANFILES += man/amphora-settings.7

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes amphora-settings(7) of the preprocessed man/settings.c.
+# Makes amphora-settings(7) from the preprocessed man/settings.c.
 #   awk -v version=VERSION -f settings.awk
 # A field is one or more string constants, which are joined, or a constant expression.
 
@@ -22,7 +22,7 @@ function roff(s) {
     return s
 }
 
-# number: of "1 << 20", "1ull << 40" or "4096"
+# number: the value of "1 << 20", "1ull << 40" or "4096"
 function number(field,    part) {
     gsub(/[ ulUL]/, "", field)
     if (split(field, part, "<<") == 2)
@@ -30,14 +30,14 @@ function number(field,    part) {
     return field + 0
 }
 
-# size: with the largest binary suffix that leaves a whole number
+# size: n with the largest binary suffix that leaves a whole number
 function size(n,    k) {
     for (k = 0; k < 4 && n >= 1024 && n % 1024 == 0; k++)
         n /= 1024
     return sprintf("%.0f", n) substr(" KMGT", k + 1, k > 0)
 }
 
-# duration: nanoseconds in the largest unit that leaves a whole number
+# duration: n nanoseconds in the largest unit that leaves a whole number
 function duration(n) {
     if (n >= 1e9 && n % 1e9 == 0)
         return sprintf("%.0fs", n / 1e9)
@@ -50,7 +50,7 @@ function bound(type, n) {
     return type == "SIZE" ? size(n) : type == "DUR" ? duration(n) : sprintf("%.0f", n)
 }
 
-# row: a setting with what it takes
+# row: prints a setting and what it takes
 function row(f,    name, type, def, unit, least, most, takes, words) {
     name = text(f[2])
     type = text(f[3])
@@ -76,7 +76,7 @@ function row(f,    name, type, def, unit, least, most, takes, words) {
     printf ".TP\n.B %s\n%s.\n.br\nTakes %s; the default is %s.\n", name, text(f[9]), takes, def == "" ? "none" : def
 }
 
-# list: the other variables, under a heading of their own
+# list: prints another variable, under the heading of its kind
 function list(heading, words, name, help) {
     if (heading != section)
         printf ".SH %s\n%s\n", section = heading, words
@@ -94,15 +94,15 @@ BEGIN {
     printf ".\\\" SPDX-License-Identifier: BSD-3-Clause\n.\\\" Made by man/settings.awk of base/env_defs.h.\n"
     printf ".TH AMPHORA-SETTINGS 7 \"\" \"Amphora %s\" \"Amphora\"\n", version
     printf ".SH NAME\namphora-settings \\- the environment variables of Amphora\n"
-    printf ".SH DESCRIPTION\nAll programs and libraries of Amphora read these variables, and no configuration file.\n"
-    printf "A value that is not allowed, or out of bounds, ends the program with a sentence that names variable, value and what it takes.\n"
-    printf "An empty value stands for the default, except where a text is taken.\n"
-    printf "A variable AMPHORA_* or IOFWD_* that is not listed gets a warning with the nearest name.\n.PP\n"
+    printf ".SH DESCRIPTION\nAll programs and libraries of Amphora read these environment variables; there is no configuration file.\n"
+    printf "An invalid or out-of-range value ends the program with a sentence that names the variable, the value and what is accepted.\n"
+    printf "An empty value means the default, except for settings that take text.\n"
+    printf "An unknown variable AMPHORA_* or IOFWD_* causes a warning with the nearest name.\n.PP\n"
     printf ".BR amphora-run (1)\npasses its environment on to all processes of the job.\n"
-    printf ".B amphora-info -c\nprints each setting with the value in force and where it came from.\n"
-    printf ".PP\nA size is a number of bytes, or one with the suffix K, M, G or T for powers of 1024, such as 64K or 1.5G.\n"
+    printf ".B amphora-info -c\nprints each setting with its current value and the source of the value.\n"
+    printf ".PP\nA size is a number of bytes, optionally with the suffix K, M, G or T for powers of 1024, such as 64K or 1.5G.\n"
     printf "A time has the suffix ns, us, ms or s; a bare number is in seconds.\n"
-    printf "Instead of 0 and 1 a setting takes no and yes, off and on, false and true.\n"
+    printf "Settings that take 0 or 1 also take no and yes, off and on, false and true.\n"
     printf ".SH SETTINGS\n"
 }
 
@@ -115,11 +115,11 @@ END {
         if (f[1] == "row")
             row(f)
         else if (f[1] == "foreign")
-            list("VARIABLES OF OTHERS", "Launchers and the system set these; Amphora reads them.", text(f[2]), text(f[3]))
+            list("VARIABLES OF OTHER PROGRAMS", "Amphora reads these variables, which launchers or the system set.", text(f[2]), text(f[3]))
         else if (f[1] == "private")
-            list("PRIVATE VARIABLES", "Programs of Amphora set these for each other; nobody types them.", text(f[2]), text(f[3]))
+            list("PRIVATE VARIABLES", "Programs of Amphora set these for each other; users do not set them.", text(f[2]), text(f[3]))
         else if (f[1] == "accepted")
-            list("VARIABLES WITHOUT EFFECT", "Variables of GASNet that are accepted and not read, with the reason.", text(f[2]), text(f[3]))
+            list("VARIABLES WITHOUT EFFECT", "Variables of GASNet that are accepted but not read, with the reason.", text(f[2]), text(f[3]))
     }
     printf ".SH SEE ALSO\n.BR amphora-info (1),\n.BR amphora-run (1),\n.BR amphora-security (7),\n.BR iofwd-server (1)\n"
 }
