@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gathering a block of each member to all members, over active messages.  Layer: am.
- * Thread rule: one thread at a time calls it; the handler runs under the poll lock.
+ * All-gather over active messages, and the job's use of it.  See gather.h for the algorithm.
  *
- * Bruck's algorithm: in round k each member sends the first min(2^k, n - 2^k) blocks it has, in the
- * order own, own+1, ..., to the member 2^k below, so that all is there after log2(n) rounds.
- * Rounds and calls may overtake each other: what comes for a call that this member has not begun is
- * kept.  A member can be at most one call ahead, since a call ends only when all have begun it.
+ * Layer: am.  Thread rule: as gather.h; amph_job_allgather by one thread at a time.
+ *
+ * Chunks of different rounds and calls may overtake each other.  A member is at most one call ahead
+ * of another, because a call ends only when all members have begun it: a chunk of the next call is
+ * kept until this member begins that call.
  */
-#include <pthread.h>
+#include "am/gather.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "am/job.h"
+#include "base/counters.h"
 #include "base/log.h"
 
 enum {
-    ROUNDS_MAX = 32,
     ARG_CALL = 0,
     ARG_ROUND,
     ARG_OFFSET_LOW,
@@ -24,208 +25,324 @@ enum {
     NARGS
 };
 
+_Static_assert((int)NARGS == (int)AMPH_GATHER_ARGS, "gather.h states the number of arguments");
+
 /* A chunk that came before its call was begun. */
-struct early {
-    struct early *next;
+struct amph_gather_chunk {
+    struct amph_gather_chunk *next;
     uint32_t call, round;
     uint64_t offset;
     uint32_t nbytes;
     uint8_t bytes[];
 };
 
-/* The call in progress (active while all is set), and what came early. */
-struct amph_gather {
-    pthread_mutex_t lock;
-    uint32_t call; /* latest that was begun; the first is 1 */
-    uint8_t *all;  /* blocks in the order own, own+1, ... */
-    uint64_t block_bytes;
-    uint64_t got[ROUNDS_MAX];
-    struct early *early;
-};
-
-/* Where round k's blocks start, and how many bytes they are. */
-static uint64_t round_bytes(const struct amph_gather *g, uint32_t round, uint64_t *start_p)
+void amph_gather_init(struct amph_gather *g, uint32_t size)
 {
-    uint64_t n = amph_job.size;
-    uint64_t first = UINT64_C(1) << round;
-
-    *start_p = first * g->block_bytes;
-    return (first < n - first ? first : n - first) * g->block_bytes;
+    memset(g, 0, sizeof *g);
+    pthread_mutex_init(&g->lock, NULL);
+    g->size = size;
 }
 
-static void take(struct amph_gather *g, uint32_t round, uint64_t offset, const void *bytes,
-                 uint32_t nbytes)
+void amph_gather_destroy(struct amph_gather *g)
+{
+    struct amph_gather_chunk *chunk;
+
+    while ((chunk = g->early) != NULL) {
+        g->early = chunk->next;
+        free(chunk);
+    }
+
+    pthread_mutex_destroy(&g->lock);
+}
+
+/* ---- receiving ---- */
+
+/* The bytes of round's blocks; *start_p: the offset of the first of them in `all`. */
+static uint64_t round_bytes(const struct amph_gather *g, uint32_t round, uint64_t *start_p)
+{
+    uint64_t first = UINT64_C(1) << round;
+    uint64_t missing = g->size - first;
+    uint64_t blocks = first < missing ? first : missing;
+
+    *start_p = first * g->block_bytes;
+    return blocks * g->block_bytes;
+}
+
+static void drop(uint32_t call, const struct amph_gather *g, const char *why)
+{
+    amph_count_exact(DROP_MALFORMED, 1);
+    amph_info("dropped a piece of all-gather %u during all-gather %u: %s", call, g->call, why);
+}
+
+/* Copies a chunk of the current call to its place; locked. */
+static void store_chunk(struct amph_gather *g, uint32_t round, uint64_t offset, const void *bytes,
+                        uint32_t nbytes)
 {
     uint64_t start = 0;
     uint64_t len = 0;
 
-    if (round < ROUNDS_MAX && (UINT64_C(1) << round) < amph_job.size)
+    if (round < AMPH_GATHER_ROUNDS_MAX && (UINT64_C(1) << round) < g->size)
         len = round_bytes(g, round, &start);
 
     if (nbytes > len || offset > len - nbytes) {
-        amph_warn("a piece of a gathered table lies outside it (round %u, offset %llu, %u bytes); "
-                  "it is ignored",
-                  round, (unsigned long long)offset, nbytes);
+        drop(g->call, g, "it lies outside its round");
         return;
     }
 
     memcpy(g->all + start + offset, bytes, nbytes);
 
-    /* the waiting thread looks without the lock */
-    __atomic_store_n(&g->got[round], g->got[round] + nbytes, __ATOMIC_RELEASE);
+    /* the waiting thread reads the count without the lock */
+    __atomic_store_n(&g->received_bytes[round], g->received_bytes[round] + nbytes,
+                     __ATOMIC_RELEASE);
 }
 
-static void keep(struct amph_gather *g, uint32_t call, uint32_t round, uint64_t offset,
-                 const struct amph_am *am)
+/* Keeps a chunk of the next call; locked. */
+static void keep_chunk(struct amph_gather *g, uint32_t call, uint32_t round, uint64_t offset,
+                       const struct amph_am *am)
 {
-    struct early *e = malloc(sizeof *e + am->nbytes);
+    struct amph_gather_chunk *chunk = malloc(sizeof *chunk + am->nbytes);
 
-    if (!e)
-        amph_fatal("no memory for %u bytes of a gathered table; give the process more memory",
+    if (!chunk)
+        amph_fatal("no memory for %u bytes of an all-gather; give the process more memory",
                    am->nbytes);
 
-    *e = (struct early){ g->early, call, round, offset, am->nbytes };
-    memcpy(e->bytes, am->payload, am->nbytes);
-    g->early = e;
+    *chunk = (struct amph_gather_chunk){ g->early, call, round, offset, am->nbytes };
+    memcpy(chunk->bytes, am->payload, am->nbytes);
+    g->early = chunk;
 }
 
-void amph_gather_handler(struct amph_token *token, const struct amph_am *am)
+/* Stores the kept chunks of the call that has just been begun; locked. */
+static void store_early_chunks(struct amph_gather *g)
 {
-    uint32_t call = (uint32_t)am->args[ARG_CALL];
-    uint32_t round = (uint32_t)am->args[ARG_ROUND];
-    uint64_t offset = (uint32_t)am->args[ARG_OFFSET_LOW] |
-                      (uint64_t)(uint32_t)am->args[ARG_OFFSET_HIGH] << 32;
-    struct amph_gather *g = amph_job.gather;
+    struct amph_gather_chunk **at = &g->early;
+    struct amph_gather_chunk *chunk;
 
-    pthread_mutex_lock(&g->lock);
-    if (g->all && call == g->call)
-        take(g, round, offset, am->payload, am->nbytes);
-    else if (call == g->call + 1)
-        keep(g, call, round, offset, am);
-    else
-        amph_warn(
-            "a piece of gathered table %u came while this process is at table %u; it is ignored",
-            call, g->call);
-
-    pthread_mutex_unlock(&g->lock);
-}
-
-static void begin(struct amph_gather *g, size_t block_bytes, uint8_t *all)
-{
-    struct early **at = &g->early;
-    struct early *e;
-
-    pthread_mutex_lock(&g->lock);
-    g->call++;
-    g->block_bytes = block_bytes;
-    memset(g->got, 0, sizeof g->got);
-    g->all = all;
-
-    while ((e = *at) != NULL) {
-        if (e->call != g->call) {
-            at = &e->next;
+    while ((chunk = *at) != NULL) {
+        if (chunk->call != g->call) {
+            at = &chunk->next;
             continue;
         }
 
-        *at = e->next;
-        take(g, e->round, e->offset, e->bytes, e->nbytes);
-        free(e);
+        *at = chunk->next;
+        store_chunk(g, chunk->round, chunk->offset, chunk->bytes, chunk->nbytes);
+        free(chunk);
     }
+}
+
+void amph_gather_deliver(struct amph_gather *g, const int32_t *args, const struct amph_am *am)
+{
+    uint32_t call = (uint32_t)args[ARG_CALL];
+    uint32_t round = (uint32_t)args[ARG_ROUND];
+    uint64_t offset = (uint32_t)args[ARG_OFFSET_LOW] | (uint64_t)(uint32_t)args[ARG_OFFSET_HIGH]
+                                                           << 32;
+
+    pthread_mutex_lock(&g->lock);
+    if (g->all && call == g->call)
+        store_chunk(g, round, offset, am->payload, am->nbytes);
+    else if (call == g->call + 1)
+        keep_chunk(g, call, round, offset, am);
+    else
+        drop(call, g, "it belongs to neither this call nor the next");
 
     pthread_mutex_unlock(&g->lock);
 }
 
-static enum amph_status send_round(struct amph_am_ep *ep, const struct amph_gather *g,
-                                   uint32_t round, uint64_t len)
+/* ---- sending ---- */
+
+/* Makes the group's next call the current one; false: a call is in progress. */
+static bool begin(struct amph_gather *g, size_t block_bytes, uint8_t *all)
 {
-    uint32_t to = (uint32_t)((amph_job.rank + (uint64_t)amph_job.size - (UINT64_C(1) << round)) %
-                             amph_job.size);
-    uint32_t most = amph_am_max_medium(ep, to);
+    pthread_mutex_lock(&g->lock);
 
-    for (uint64_t offset = 0; offset < len;) {
-        uint32_t nbytes = len - offset < most ? (uint32_t)(len - offset) : most;
-        const int32_t args[NARGS] = { (int32_t)g->call, (int32_t)round, (int32_t)(uint32_t)offset,
-                                      (int32_t)(offset >> 32) };
-        const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
-                                    .handler = AMPH_AM_GATHER,
-                                    .nargs = NARGS,
-                                    .nbytes = nbytes,
-                                    .args = args,
-                                    .payload = g->all + offset };
-        enum amph_status st = amph_am_request(ep, to, &am, 0, NULL);
+    bool idle = !g->all;
 
-        if (st != AMPH_OK)
-            return st;
+    if (idle) {
+        g->call++;
+        g->block_bytes = block_bytes;
+        memset(g->received_bytes, 0, sizeof g->received_bytes);
+        g->all = all;
+        store_early_chunks(g);
+    }
 
+    pthread_mutex_unlock(&g->lock);
+    return idle;
+}
+
+static void end(struct amph_gather *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->all = NULL;
+    pthread_mutex_unlock(&g->lock);
+}
+
+static enum amph_status send_chunk(const struct amph_gather *g,
+                                   const struct amph_gather_route *route, uint32_t round,
+                                   uint64_t offset, uint32_t nbytes)
+{
+    int32_t args[AMPH_GATHER_ROUTE_ARGS_MAX + NARGS];
+    int32_t *own = args + route->nargs;
+
+    memcpy(args, route->args, route->nargs * sizeof *args);
+    own[ARG_CALL] = (int32_t)g->call;
+    own[ARG_ROUND] = (int32_t)round;
+    own[ARG_OFFSET_LOW] = (int32_t)(uint32_t)offset;
+    own[ARG_OFFSET_HIGH] = (int32_t)(offset >> 32);
+
+    const struct amph_am am = {
+        .kind = AMPH_AM_MEDIUM,
+        .handler = (uint8_t)route->handler,
+        .nargs = (uint8_t)(route->nargs + NARGS),
+        .nbytes = nbytes,
+        .args = args,
+        .payload = g->all + offset,
+    };
+
+    return amph_am_request(route->ep, route->peer, &am, 0, NULL);
+}
+
+/* Sends the first len bytes to the member 2^round below. */
+static enum amph_status send_round(const struct amph_gather *g,
+                                   const struct amph_gather_group *group, void *arg, uint32_t round,
+                                   uint64_t len)
+{
+    uint64_t distance = UINT64_C(1) << round;
+    uint32_t to = (uint32_t)((group->rank + (uint64_t)group->size - distance) % group->size);
+    struct amph_gather_route route;
+
+    group->route(arg, to, &route);
+
+    uint32_t max = amph_am_max_medium(route.ep, route.peer);
+    enum amph_status st = AMPH_OK;
+
+    for (uint64_t offset = 0; offset < len && st == AMPH_OK;) {
+        uint32_t nbytes = len - offset < max ? (uint32_t)(len - offset) : max;
+
+        st = send_chunk(g, &route, round, offset, nbytes);
         offset += nbytes;
+    }
+
+    return st;
+}
+
+/* Waits until all len bytes of a round have been received. */
+static enum amph_status wait_round(const struct amph_gather *g,
+                                   const struct amph_gather_group *group, uint32_t round,
+                                   uint64_t len)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+
+    while (__atomic_load_n(&g->received_bytes[round], __ATOMIC_ACQUIRE) < len) {
+        if (amph_job.member_died)
+            return AMPH_ERR_PEER;
+
+        group->wait_step(&w);
     }
 
     return AMPH_OK;
 }
 
-static enum amph_status run_rounds(struct amph_am_ep *ep, struct amph_gather *g)
+static enum amph_status run_rounds(const struct amph_gather *g,
+                                   const struct amph_gather_group *group, void *arg)
 {
     enum amph_status st = AMPH_OK;
 
-    for (uint32_t round = 0; st == AMPH_OK && (UINT64_C(1) << round) < amph_job.size; round++) {
+    for (uint32_t round = 0; st == AMPH_OK && (UINT64_C(1) << round) < group->size; round++) {
         uint64_t start;
         uint64_t len = round_bytes(g, round, &start);
-        struct amph_waiter w = AMPH_WAITER_INIT;
 
-        st = send_round(ep, g, round, len);
-        while (st == AMPH_OK && __atomic_load_n(&g->got[round], __ATOMIC_ACQUIRE) < len) {
-            if (amph_job.member_died)
-                st = AMPH_ERR_PEER;
-            else if (amph_job.wait_step)
-                /* another member may come only when what it waits for has gone on here */
-                amph_job.wait_step(&w);
-            else
-                amph_am_wait_step(ep, &w);
-        }
+        st = send_round(g, group, arg, round, len);
+        if (st == AMPH_OK)
+            st = wait_round(g, group, round, len);
     }
 
     return st;
 }
 
+/* Copies the blocks, which begin with this member's own, to their ranks' places. */
+static void copy_by_rank(const struct amph_gather_group *group, const uint8_t *blocks,
+                         size_t len_bytes, uint8_t *all)
+{
+    for (uint32_t i = 0; i < group->size; i++) {
+        size_t rank = (size_t)((group->rank + (uint64_t)i) % group->size);
+
+        memcpy(all + rank * len_bytes, blocks + (size_t)i * len_bytes, len_bytes);
+    }
+}
+
+enum amph_status amph_gather_run(struct amph_gather *g, const struct amph_gather_group *group,
+                                 void *arg, const void *mine, size_t len_bytes, void *all)
+{
+    uint8_t *blocks = malloc((size_t)group->size * len_bytes);
+
+    if (!blocks)
+        return AMPH_ERR_NOMEM;
+
+    memcpy(blocks, mine, len_bytes);
+    if (!begin(g, len_bytes, blocks)) {
+        free(blocks);
+        return AMPH_ERR_STATE;
+    }
+
+    enum amph_status st = run_rounds(g, group, arg);
+
+    end(g);
+    if (all && st == AMPH_OK)
+        copy_by_rank(group, blocks, len_bytes, all);
+
+    free(blocks);
+    return st;
+}
+
+/* ---- the job's ---- */
+
+static void job_route(void *arg, uint32_t to, struct amph_gather_route *route_p)
+{
+    *route_p = (struct amph_gather_route){
+        .ep = amph_job.ep,
+        .peer = to,
+        .handler = AMPH_AM_GATHER,
+    };
+}
+
+static void job_wait_step(struct amph_waiter *w)
+{
+    /* extended/'s step also moves collectives on, on which another member may wait before it calls
+     * amph_job_allgather */
+    if (amph_job.wait_step)
+        amph_job.wait_step(w);
+    else
+        amph_am_wait_step(amph_job.ep, w);
+}
+
+void amph_gather_handler(struct amph_token *token, const struct amph_am *am)
+{
+    amph_gather_deliver(amph_job.gather, am->args, am);
+}
+
 enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *all)
 {
-    struct amph_am_ep *ep = amph_job.ep;
-    struct amph_gather *g = amph_job.gather;
-    uint32_t n = amph_job.size;
-    uint32_t rank = amph_job.rank;
+    const struct amph_gather_group group = {
+        .size = amph_job.size,
+        .rank = amph_job.rank,
+        .route = job_route,
+        .wait_step = job_wait_step,
+    };
 
-    if (!ep)
+    if (!amph_job.ep)
         return AMPH_ERR_STATE;
+
     if (len_bytes == 0)
         return AMPH_OK;
 
-    uint8_t *turned = malloc((size_t)n * len_bytes);
-    if (!turned)
-        return AMPH_ERR_NOMEM;
-
-    memcpy(turned, mine, len_bytes);
-    begin(g, len_bytes, turned);
-
-    enum amph_status st = run_rounds(ep, g);
-
-    pthread_mutex_lock(&g->lock);
-    g->all = NULL;
-    pthread_mutex_unlock(&g->lock);
-
-    for (uint32_t i = 0; st == AMPH_OK && i < n; i++)
-        memcpy((uint8_t *)all + (size_t)((rank + i) % n) * len_bytes,
-               turned + (size_t)i * len_bytes, len_bytes);
-
-    free(turned);
-    return st;
+    return amph_gather_run(amph_job.gather, &group, NULL, mine, len_bytes, all);
 }
 
 enum amph_status amph_gather_setup(void)
 {
-    amph_job.gather = calloc(1, sizeof *amph_job.gather);
+    amph_job.gather = malloc(sizeof *amph_job.gather);
     if (!amph_job.gather)
         return AMPH_ERR_NOMEM;
 
-    pthread_mutex_init(&amph_job.gather->lock, NULL);
+    amph_gather_init(amph_job.gather, amph_job.size);
     return AMPH_OK;
 }

@@ -12,6 +12,7 @@ libamphora_la_SOURCES += \
 	am/ep.h \
 	am/exit.c \
 	am/gather.c \
+	am/gather.h \
 	am/job.c \
 	am/job.h \
 	am/longs.c \

@@ -86,11 +86,11 @@ struct amph_team {
     const uint8_t *slot;
     /* [pub.size] ranks by increasing job rank; NULL: they are in that order */
     const uint32_t *order;
-    gex_Memvec_t scratch;           /* what the client gave for collectives; length 0: nothing */
-    uint32_t domains;               /* atomic domains over it that live; atomic */
-    struct amph_exchange *exchange; /* team_exchange.c */
-    struct amph_team *next;         /* in its bucket of the table, or among the destroyed ones */
-    struct amph_coll *coll;         /* coll.h; from amph_coll_team_open to amph_coll_team_close */
+    gex_Memvec_t scratch;         /* what the client gave for collectives; length 0: nothing */
+    uint32_t domains;             /* atomic domains over it that live; atomic */
+    struct amph_gather *exchange; /* team_exchange.c */
+    struct amph_team *next;       /* in its bucket of the table, or among the destroyed ones */
+    struct amph_coll *coll;       /* coll.h; from amph_coll_team_open to amph_coll_team_close */
 };
 
 /* A set of processes in order of rank, and the own place in it. */

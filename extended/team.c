@@ -147,7 +147,7 @@ struct amph_team *amph_team_make(struct amph_gex *g, const struct amph_team_spec
     struct amph_team *team = calloc(1, sizeof *team);
 
     need_memory(team, spec->size);
-    team->exchange = calloc(1, sizeof *team->exchange);
+    team->exchange = amph_exchange_make(spec->size);
     need_memory(team->exchange, spec->size);
     team->pub = (struct amphora_team){ .reach = g->reach, .size = spec->size, .rank = spec->rank };
     team->id = spec->id;
@@ -220,7 +220,7 @@ void amph_teams_refresh(struct amph_gex *g)
 enum amph_status amph_teams_open(struct amph_gex *g)
 {
     g->teams = calloc(1, sizeof *g->teams);
-    g->team.exchange = calloc(1, sizeof *g->team.exchange);
+    g->team.exchange = amph_exchange_make(g->team.pub.size);
     if (!g->teams || !g->team.exchange)
         return AMPH_ERR_NOMEM;
 

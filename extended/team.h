@@ -12,28 +12,12 @@
 
 #include <pthread.h>
 
+#include "am/gather.h"
 #include "extended/gex.h"
 
 enum {
     AMPH_TEAM_BUCKETS = 256,
     AMPH_TEAM_DESTROYED = 64
-};
-
-/* An exchange's chunk that came before this member began it. */
-struct amph_exchange_early {
-    struct amph_exchange_early *next;
-    uint32_t call, round;
-    uint64_t offset;
-    uint32_t nbytes;
-    uint8_t bytes[];
-};
-
-struct amph_exchange {
-    uint32_t call; /* the latest that was begun; the first is 1 */
-    uint8_t *all;  /* NULL: none is under way; blocks in the order own, own+1, ... */
-    uint64_t block_bytes;
-    uint64_t got[32]; /* bytes of each round */
-    struct amph_exchange_early *early;
 };
 
 struct amph_teams {
@@ -74,12 +58,17 @@ void amph_team_drop(struct amph_gex *g, struct amph_team *team);
 /* The same without the lock, which the caller holds. */
 struct amph_team *amph_team_find_locked(struct amph_teams *teams, uint64_t id);
 
-/* team_exchange.c: gathers len_bytes of each member of the team to all, by rank.  Collective;
- * blocks, running handlers.  all NULL: a barrier of len_bytes' blocks.  Errors: AMPH_ERR_NOMEM,
- * AMPH_ERR_PEER, AMPH_ERR_STATE (another thread is in one). */
+/* ---- team_exchange.c ---- */
+
+/* Gathers len_bytes of each member of the team to all, by rank.  all NULL: the members only wait
+ * for each other.  Collective; blocks, running handlers.  Errors: AMPH_ERR_NOMEM, AMPH_ERR_PEER,
+ * AMPH_ERR_STATE (another thread is in an exchange of this team). */
 enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes,
                                     void *all);
 enum amph_status amph_exchange_open(struct amph_gex *g); /* registers the handler */
-void amph_exchange_free(struct amph_exchange *x);
+
+/* The exchange state of a team with `size` members; NULL: no memory. */
+struct amph_gather *amph_exchange_make(uint32_t size);
+void amph_exchange_free(struct amph_gather *x);
 
 #endif
