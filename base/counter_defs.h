@@ -13,7 +13,7 @@
             "messages dropped because their cookie was wrong") \
     COUNTER(DROP_MALFORMED, "drop_malformed", "messages", \
             "messages dropped because they did not parse") \
-    COUNTER(DROP_STRANGER, "drop_stranger", "connections", "strangers refused at a door") \
+    COUNTER(DROP_STRANGER, "drop_stranger", "connections", "unauthenticated connections refused") \
     COUNTER(IOFWD_REFUSED, "iofwd_refused", "times", \
             "requests and connections refused because this I/O server ran short of resources") \
     COUNTER(UDP_PACKETS, "udp_packets", "packets", "packets that the udp conduit sent") \
