@@ -1,8 +1,8 @@
 # Tests of the tree as a whole and of base/; the other layers' tests stand in their folders' local.mk.
 EXTRA_DIST += tests/lib/lib.sh
-dist_check_SCRIPTS += tests/tree/layers.sh tests/tree/release.sh tests/tree/results.sh tests/tree/t.sh tests/lib/unit.sh
+dist_check_SCRIPTS += tests/tree/layers.sh tests/tree/release.sh tests/tree/results.sh tests/tree/t.sh tests/lib/unit.sh tests/unit/headers.sh
 EXTRA_DIST += tests/tree/cases.txt
-TESTS += tests/tree/layers.sh tests/tree/release.sh tests/tree/results.sh tests/tree/t.sh
+TESTS += tests/tree/layers.sh tests/tree/release.sh tests/tree/results.sh tests/tree/t.sh tests/unit/headers.sh
 check_PROGRAMS += tests/lib/guard
 tests_lib_guard_SOURCES = tests/lib/guard.c
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The types and constants of UPC-IO that need no pointer-to-shared.  OL 7.4.  For amphora/upc/io.h
- * and for translated programs' upc_io.h, which have to agree; whoever includes it has int64_t. */
+/* The types and constants of UPC-IO that need no pointer-to-shared (UPC 1.3, optional libraries, 7.4).
+ * amphora/upc/io.h and the upc_io.h of translated programs both take them from here. */
 #ifndef AMPHORA_UPC_IO_WORDS_H
 #define AMPHORA_UPC_IO_WORDS_H
+
+#include <stdint.h>
 
 typedef int64_t upc_off_t;
 /* Opaque; the same pointer in all threads. */
