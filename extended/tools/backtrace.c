@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Backtraces: by unwinding (EXECINFO), by gdb, or by the client's own function; in the order that
- * GASNET_BACKTRACE_TYPE says. Layer: extended.  Thread rule: any thread, and handlers of signals;
- * settings are copied when signals are armed.
+ * Backtraces: by unwinding (EXECINFO), by gdb, or by the client's own function, tried in the order
+ * of GASNET_BACKTRACE_TYPE.
+ *
+ * Layer: extended.  Thread rule: any thread, also signal handlers; settings are copied before
+ * handlers are installed.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -29,19 +31,11 @@
 #include "base/log.h"
 #include "extended/tools/tools.h"
 
-#define MOST_FRAMES 100
+#define FRAMES_MAX 100
 #define GDB_MS 60000 /* how long gdb may take */
 
 /* The client may define it. */
 extern gasnett_backtrace_type_t gasnett_backtrace_user __attribute__((weak));
-
-static char exe_path[4096] = "";
-
-static struct {
-    bool enabled, all_threads;
-    const char *types;
-    char path[4096 + 8]; /* PATH=... for gdb */
-} conf;
 
 /* ---- names of functions ---- */
 
@@ -51,8 +45,8 @@ struct object {
     size_t len;
 };
 
-/* The table of symbols of this kind; NULL if there is none.  The file may be anything: every offset
- * is checked. */
+/* The symbol table of this kind, or NULL.  Every offset is checked, because the file's contents are
+ * not trusted. */
 static const ElfW(Sym) * symbols_of(const struct object *o, unsigned kind, size_t *count_p,
                                     const char **names_p, size_t *names_len_p)
 {
@@ -83,7 +77,8 @@ static const ElfW(Sym) * symbols_of(const struct object *o, unsigned kind, size_
     return NULL;
 }
 
-/* The function of the object that holds addr, as the file counts addresses. */
+/* The name of the object's function that contains addr (an address as the file states them), or
+ * NULL. */
 static const char *function_at(const struct object *o, uintptr_t addr, uintptr_t *offset_p)
 {
     static const unsigned kinds[] = { SHT_SYMTAB, SHT_DYNSYM };
@@ -132,15 +127,15 @@ static void write_frame(int fd, int number, void *frame)
     bool mapped = false;
 
     if (dladdr(frame, &info) && info.dli_fname) {
-        path = info.dli_fname[0] == '/' ? info.dli_fname : exe_path;
+        path = info.dli_fname[0] == '/' ? info.dli_fname : amph_tools_state.backtrace.exe;
         mapped = map_object(path, &o);
         const ElfW(Ehdr) *eh = info.dli_fbase;
 
         uintptr_t base = eh->e_type == ET_EXEC ? 0 : (uintptr_t)info.dli_fbase;
 
-        /* a return address may lie behind the function */
+        /* a return address may be the first byte after the function */
         if (mapped && !(name = function_at(&o, at - base - 1, &offset)))
-            /* where a signal struck it may be the function's first */
+            /* the address of a signal may be the first byte of the function */
             name = function_at(&o, at - base, &offset);
 
         if (!name && info.dli_sname)
@@ -157,12 +152,12 @@ static void write_frame(int fd, int number, void *frame)
         munmap((void *)o.file, o.len);
 }
 
-/* ---- the ways ---- */
+/* ---- the kinds of backtrace ---- */
 
 static int by_execinfo(int fd)
 {
-    void *frames[MOST_FRAMES];
-    int n = backtrace(frames, MOST_FRAMES);
+    void *frames[FRAMES_MAX];
+    int n = backtrace(frames, FRAMES_MAX);
 
     for (int i = 0; i < n; i++)
         write_frame(fd, i, frames[i]);
@@ -170,7 +165,7 @@ static int by_execinfo(int fd)
     return n > 0 ? 0 : 1;
 }
 
-/* Waits for a child, at most so long; its exit status, or -1. */
+/* Waits for a child and kills it after timeout_ms.  Returns its exit status, or -1. */
 static int wait_child(pid_t pid, int timeout_ms)
 {
     int status = -1;
@@ -189,7 +184,7 @@ static int wait_child(pid_t pid, int timeout_ms)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* In a child that shares our memory until exec: only calls to the system. */
+/* Runs in a child that shares this process's memory until exec: makes system calls only. */
 static void exec_gdb(int fd, char *const argv[], char *const envp[])
 {
     int null = open("/dev/null", O_RDWR);
@@ -205,9 +200,10 @@ static int by_gdb(int fd)
 {
     char pid_text[16];
     char no_downloads[] = "DEBUGINFOD_URLS=";
-    char *const wish = conf.all_threads ? "thread apply all backtrace" : "backtrace";
-    char *const argv[] = { "gdb", "-nx", "-batch", "-p", pid_text, "-ex", wish, NULL };
-    char *const envp[] = { conf.path, no_downloads, NULL };
+    char *const command = amph_tools_state.backtrace.all_threads ? "thread apply all backtrace"
+                                                                 : "backtrace";
+    char *const argv[] = { "gdb", "-nx", "-batch", "-p", pid_text, "-ex", command, NULL };
+    char *const envp[] = { amph_tools_state.backtrace.path, no_downloads, NULL };
 
     snprintf(pid_text, sizeof pid_text, "%d", (int)getpid());
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -229,28 +225,28 @@ static bool many_threads(void)
     return stat("/proc/self/task", &st) == 0 && st.st_nlink > 3;
 }
 
-/* Tries the one that this word names. */
-static int try_way(const char *word, size_t len, int fd)
+/* Makes the backtrace whose kind is named word (len bytes).  0: printed. */
+static int try_kind(const char *word, size_t len, int fd)
 {
-    const gasnett_backtrace_type_t ways[] = {
+    const gasnett_backtrace_type_t kinds[] = {
         { "EXECINFO", by_execinfo, 1 },
         { "GDB", by_gdb, 1 },
         &gasnett_backtrace_user ? gasnett_backtrace_user : (gasnett_backtrace_type_t){ 0 },
     };
 
-    for (size_t i = 0; i < AMPH_COUNTOF(ways); i++) {
-        if (!ways[i].name || !ways[i].fnp || strlen(ways[i].name) != len ||
-            strncasecmp(ways[i].name, word, len) != 0)
+    for (size_t i = 0; i < AMPH_COUNTOF(kinds); i++) {
+        if (!kinds[i].name || !kinds[i].fnp || strlen(kinds[i].name) != len ||
+            strncasecmp(kinds[i].name, word, len) != 0)
             continue;
 
         char line[400];
-        if (!ways[i].threadsupport && many_threads())
+        if (!kinds[i].threadsupport && many_threads())
             return 1;
 
         snprintf(line, sizeof line, "*** Backtrace of %s, by %s:\n", amph_tools_who(),
-                 ways[i].name);
+                 kinds[i].name);
         amph_tools_write(fd, line);
-        return ways[i].fnp(fd);
+        return kinds[i].fnp(fd);
     }
 
     return 1;
@@ -260,13 +256,13 @@ int gasnett_print_backtrace(int fd)
 {
     static const char standard[] = "EXECINFO,GDB";
 
-    gasnett_backtrace_init(NULL); /* done long ago where a handler of ours calls */
+    gasnett_backtrace_init(NULL); /* signal handlers: done before they were installed */
 
-    const char *list = conf.types;
+    const char *list = amph_tools_state.backtrace.types;
 
     if (!list || !list[0]) {
         const char *own = &gasnett_backtrace_user ? gasnett_backtrace_user.name : NULL;
-        if (own && try_way(own, strlen(own), fd) == 0)
+        if (own && try_kind(own, strlen(own), fd) == 0)
             return 0;
 
         list = standard;
@@ -274,7 +270,7 @@ int gasnett_print_backtrace(int fd)
 
     while (*list) {
         size_t len = strcspn(list, ",");
-        if (try_way(list, len, fd) == 0)
+        if (try_kind(list, len, fd) == 0)
             return 0;
 
         list += len + (list[len] == ',');
@@ -286,14 +282,15 @@ int gasnett_print_backtrace(int fd)
 static int print_if_enabled(int fd)
 {
     gasnett_backtrace_init(NULL);
-    return conf.enabled ? gasnett_print_backtrace(fd) : 1;
+    return amph_tools_state.backtrace.enabled ? gasnett_print_backtrace(fd) : 1;
 }
 
 int (*gasnett_print_backtrace_ifenabled)(int fd) = print_if_enabled;
 
 /* ---- preparation ---- */
 
-/* Is rank in a list such as "0,2-4"?  "" and "*": yes; a list that is none: yes, with a warning. */
+/* Does a list such as "0,2-4" contain rank?  "" and "*" contain every rank; so does a malformed list,
+ * with a warning. */
 static bool in_list(const char *list, uint32_t rank)
 {
     if (!list[0] || strcmp(list, "*") == 0)
@@ -312,8 +309,9 @@ static bool in_list(const char *list, uint32_t rank)
         }
 
         if (!number || (*end && *end != ',')) {
-            amph_warn("GASNET_BACKTRACE_NODES is no list of ranks such as 0,2-4; every process may "
-                      "print a backtrace");
+            amph_warn(
+                "GASNET_BACKTRACE_NODES is not a list of ranks such as 0,2-4; every process may "
+                "print a backtrace");
             return true;
         }
 
@@ -326,35 +324,43 @@ static bool in_list(const char *list, uint32_t rank)
 
 static void prepare(void)
 {
-    void *frames[2];
-    ssize_t n = readlink("/proc/self/exe", exe_path, sizeof exe_path - 1);
-    const char *path = amph_env_foreign("PATH");
+    char *exe = amph_tools_state.backtrace.exe;
+    ssize_t n = readlink("/proc/self/exe", exe, AMPH_TOOLS_PATH_BYTES - 1);
 
     if (n > 0)
-        exe_path[n] = 0;
+        exe[n] = 0;
 
-    snprintf(conf.path, sizeof conf.path, "PATH=%s", path ? path : "/usr/bin:/bin");
-    conf.types = amph_env_str(AMPH_ENV_BACKTRACE_TYPE);
-    conf.all_threads = amph_env_bool(AMPH_ENV_BACKTRACE_MT);
-    conf.enabled = amph_env_bool(AMPH_ENV_BACKTRACE) &&
+    const char *path = amph_env_foreign("PATH");
+
+    snprintf(amph_tools_state.backtrace.path, sizeof amph_tools_state.backtrace.path, "PATH=%s",
+             path ? path : "/usr/bin:/bin");
+    amph_tools_state.backtrace.types = amph_env_str(AMPH_ENV_BACKTRACE_TYPE);
+    amph_tools_state.backtrace.all_threads = amph_env_bool(AMPH_ENV_BACKTRACE_MT);
+
+    bool enabled = amph_env_bool(AMPH_ENV_BACKTRACE) &&
                    in_list(amph_env_str(AMPH_ENV_BACKTRACE_NODES), amph_tools_rank());
-    if (conf.enabled || amph_env_is_set(AMPH_ENV_BACKTRACE_SIGNAL))
-        backtrace(frames, 2); /* loads the unwinder, which a handler of a signal must not */
+
+    amph_tools_state.backtrace.enabled = enabled;
+
+    void *frames[2];
+
+    if (enabled || amph_env_is_set(AMPH_ENV_BACKTRACE_SIGNAL))
+        backtrace(frames, 2); /* loads the unwinder, which signal handlers must not do */
 }
 
 void gasnett_backtrace_init(const char *exename)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    char *exe = amph_tools_state.backtrace.exe;
 
-    if (exename && !exe_path[0])
-        snprintf(exe_path, sizeof exe_path, "%s", exename);
+    if (exename && !exe[0])
+        snprintf(exe, AMPH_TOOLS_PATH_BYTES, "%s", exename);
 
-    pthread_once(&once, prepare);
+    pthread_once(&amph_tools_state.backtrace.prepared, prepare);
     amph_tools_arm();
 }
 
 const char *gasnett_exe_name(void)
 {
     gasnett_backtrace_init(NULL);
-    return exe_path;
+    return amph_tools_state.backtrace.exe;
 }

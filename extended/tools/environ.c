@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queries of the environment that report what they found (gasnet_tools.h).  Layer: extended. Thread
- * rule: any thread; setenv and unsetenv, as those of the C library, not beside other use of the
- * environment.
+ * Queries of the environment that print the value they find (gasnet_tools.h).
+ *
+ * Layer: extended.  Thread rule: any thread; setenv and unsetenv, like the C library's, not while
+ * another thread uses the environment.
  */
 #include <math.h>
 #include <pthread.h>
@@ -17,7 +18,7 @@
 #include "base/platform.h"
 #include "extended/tools/tools.h"
 
-#define VALUE_COLUMN 26 /* where "(default)" would stand after a value of no length */
+#define VALUE_COLUMN 26 /* width of the column of values, in front of "(default)" */
 
 /* ---- reports ---- */
 
@@ -26,30 +27,37 @@ int gasnett_verboseenv(void)
     return amph_env_bool(AMPH_ENV_VERBOSEENV) && amph_tools_is_first();
 }
 
-static bool first_time(const char *key)
+/* A setting that has been printed. */
+struct amph_tools_reported {
+    struct amph_tools_reported *next;
+    char name[];
+};
+
+/* Adds key to the settings that have been printed; false: it is among them already.  Without memory
+ * for the entry the setting may be printed twice. */
+static bool first_report(const char *key)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct amph_tools_reported **head = &amph_tools_state.environ.reported;
 
-    static struct key {
-        struct key *next;
-        char name[];
-    } * keys;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&amph_tools_state.environ.lock);
 
-    struct key *k = keys;
+    struct amph_tools_reported *r = *head;
 
-    while (k && strcmp(k->name, key) != 0)
-        k = k->next;
+    while (r && strcmp(r->name, key) != 0)
+        r = r->next;
 
-    bool first = !k;
+    bool first = !r;
 
-    if (first && (k = malloc(sizeof *k + strlen(key) + 1))) {
-        strcpy(k->name, key);
-        k->next = keys;
-        keys = k;
+    if (first)
+        r = malloc(sizeof *r + strlen(key) + 1);
+
+    if (first && r) {
+        strcpy(r->name, key);
+        r->next = *head;
+        *head = r;
     }
 
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&amph_tools_state.environ.lock);
     return first;
 }
 
@@ -58,7 +66,7 @@ static void report(const char *key, const char *value, bool is_default)
     char line[1280];
     int column = VALUE_COLUMN - (int)strnlen(value, VALUE_COLUMN);
 
-    if (!first_time(key))
+    if (!first_report(key))
         return;
 
     snprintf(line, sizeof line, "ENV parameter: %.200s = %.1000s%*s\n", key, value,
@@ -68,8 +76,17 @@ static void report(const char *key, const char *value, bool is_default)
 
 void gasnett_envstr_display(const char *key, const char *val, int is_dflt)
 {
-    if (gasnett_verboseenv())
-        report(key, !val ? "*not set*" : val[0] ? val : "*empty*", is_dflt != 0);
+    const char *shown = val;
+
+    if (!gasnett_verboseenv())
+        return;
+
+    if (!val)
+        shown = "*not set*";
+    else if (!val[0])
+        shown = "*empty*";
+
+    report(key, shown, is_dflt != 0);
 }
 
 void gasnett_envint_display(const char *key, int64_t val, int is_dflt, int is_mem_size)
@@ -102,8 +119,8 @@ char *gasnett_getenv_withdefault(const char *keyname, const char *defaultval)
     return (char *)(value ? value : defaultval);
 }
 
-/* The value, NULL also where it is empty: where a number belongs, NAME= is as good as no NAME. */
-static const char *filled(const char *keyname)
+/* The value, or NULL if it is unset or blank: for numbers, "NAME=" means the same as no NAME. */
+static const char *nonblank(const char *keyname)
 {
     const char *value = amph_env_foreign(keyname);
     return value && value[strspn(value, " \t")] ? value : NULL;
@@ -113,7 +130,7 @@ int gasnett_getenv_yesno_withdefault(const char *keyname, int defaultval)
 {
     static const char *const words[] = { "n", "y",   "no", "yes",   "0",
                                          "1", "off", "on", "false", "true" };
-    const char *value = filled(keyname);
+    const char *value = nonblank(keyname);
     int answer = defaultval;
 
     if (value) {
@@ -135,10 +152,10 @@ int gasnett_getenv_yesno_withdefault(const char *keyname, int defaultval)
 int64_t gasnett_getenv_int_withdefault(const char *keyname, int64_t defaultval,
                                        uint64_t mem_size_multiplier)
 {
-    const char *value = filled(keyname);
+    const char *value = nonblank(keyname);
     int64_t number = defaultval;
 
-    /* The sentence of gasnett_parse_int itself would not say which variable is meant. */
+    /* not gasnett_parse_int, whose message does not name the variable */
     if (value && !amph_tools_parse(value, mem_size_multiplier, &number))
         gasneti_fatalerror("%s=\"%s\" is not allowed; it takes %s", keyname, value,
                            mem_size_multiplier ? "a size such as 64 KB or 1.5 GB"
@@ -175,7 +192,7 @@ static bool parse_fraction(const char *text, double *number_p)
 
 double gasnett_getenv_dbl_withdefault(const char *keyname, double defaultval)
 {
-    const char *value = filled(keyname);
+    const char *value = nonblank(keyname);
     double number = defaultval;
 
     if (value && !parse_fraction(value, &number))
@@ -193,11 +210,11 @@ void gasnett_setenv(const char *key, const char *value)
 {
     if (setenv(key, value, 1) != 0)
         gasneti_fatalerror(
-            "gasnett_setenv: \"%s\" is no name for a variable, or there is no memory left", key);
+            "gasnett_setenv: \"%s\" is not a valid variable name, or memory has run out", key);
 }
 
 void gasnett_unsetenv(const char *key)
 {
     if (unsetenv(key) != 0)
-        gasneti_fatalerror("gasnett_unsetenv: \"%s\" is no name for a variable", key);
+        gasneti_fatalerror("gasnett_unsetenv: \"%s\" is not a valid variable name", key);
 }

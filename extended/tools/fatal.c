@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fatal errors, signals, waiting for a debugger; who this process is.  Layer: extended.  Thread
- * rule: any thread; what handlers of signals call is marked so and uses only what was prepared by
- * amph_tools_arm.
+ * Fatal errors, signals, waiting for a debugger, and the name of this process in messages.
+ *
+ * Layer: extended.  Thread rule: any thread.  Functions that signal handlers call are marked; they
+ * use only state that amph_tools_arm has prepared.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,49 +23,59 @@
 #include "base/log.h"
 #include "extended/tools/tools.h"
 
-#define ALT_STACK_BYTES 65536
-#define FREEZE_LOOK_NS \
-    100000000 /* how often a frozen process looks at its flag: a debugger gives no other sign */
+/* How often a frozen process reads its flag, which a debugger changes without waking the process. */
+#define FREEZE_POLL_NS 100000000
 
 volatile int gasnet_frozen = 1; /* a debugger sets it to 0 */
 
-static char who[256];
-static uint32_t my_rank, job_size; /* size 0: not started */
+struct amph_tools_state amph_tools_state = {
+    .process = { .named = PTHREAD_ONCE_INIT, .armed = PTHREAD_ONCE_INIT },
+    .backtrace = { .prepared = PTHREAD_ONCE_INIT },
+    .environ = { .lock = PTHREAD_MUTEX_INITIALIZER },
+    .machine = { .read = PTHREAD_ONCE_INIT },
+    .ticks = { .decided = PTHREAD_ONCE_INIT, .measured = PTHREAD_ONCE_INIT },
+};
 
 /* ---- who ---- */
 
 static void name_process(void)
 {
-    if (job_size)
-        snprintf(who, sizeof who, "process %u of %u (%s, pid %d)", my_rank, job_size,
+    char *who = amph_tools_state.process.who;
+    const uint32_t rank = amph_tools_state.process.rank;
+    const uint32_t size = amph_tools_state.process.size;
+
+    if (size)
+        snprintf(who, AMPH_TOOLS_NAME_BYTES, "process %u of %u (%s, pid %d)", rank, size,
                  gasneti_gethostname(), (int)getpid());
     else
-        snprintf(who, sizeof who, "process (%s, pid %d)", gasneti_gethostname(), (int)getpid());
+        snprintf(who, AMPH_TOOLS_NAME_BYTES, "process (%s, pid %d)", gasneti_gethostname(),
+                 (int)getpid());
 }
 
 const char *amph_tools_who(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!amph_tools_state.process.who[0])
+        pthread_once(&amph_tools_state.process.named, name_process);
 
-    if (!who[0])
-        pthread_once(&once, name_process);
-
-    return who;
+    return amph_tools_state.process.who;
 }
 
 uint32_t amph_tools_rank(void)
 {
-    return my_rank;
+    return amph_tools_state.process.rank;
 }
 
 bool amph_tools_is_first(void)
 {
-    return job_size ? my_rank == 0 : amph_env_int(AMPH_ENV_RANK) <= 0;
+    if (amph_tools_state.process.size)
+        return amph_tools_state.process.rank == 0;
+
+    return amph_env_int(AMPH_ENV_RANK) <= 0;
 }
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
-/* In signal handlers too. */
+/* Async-signal-safe. */
 void amph_tools_write(int fd, const char *text)
 {
     size_t len = strlen(text);
@@ -86,7 +97,8 @@ char *amphora_tools_place(const char *function, const char *file, int line)
     return asprintf(&place, "%s() at %s:%d", function, file, line) < 0 ? NULL : place;
 }
 
-/* Written at once, with one newline at the end. */
+/* Prints the message with one write, so that lines of several processes do not mix, and with one
+ * newline at its end. */
 static void say_fatal(const char *place, const char *fmt, va_list ap)
 {
     char line[2048];
@@ -105,13 +117,11 @@ static void say_fatal(const char *place, const char *fmt, va_list ap)
     amph_tools_write(STDERR_FILENO, line);
 }
 
-static bool freeze_on_error; /* copies of settings, for signal handlers */
-
-/* What comes before the end of the process on a fatal error.  In signal handlers too:
- * amph_tools_arm has been called. */
+/* Freezes and prints a backtrace, as the settings say, before a fatal error ends the process.  Also
+ * called by signal handlers, which only amph_tools_arm installs. */
 static void last_look(void)
 {
-    if (freeze_on_error)
+    if (amph_tools_state.process.freeze_on_error)
         gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
 
     (void)gasnett_print_backtrace_ifenabled(STDERR_FILENO);
@@ -120,7 +130,7 @@ static void last_look(void)
 static void die(void) AMPH_NORETURN;
 static void die(void)
 {
-    gasnett_backtrace_init(NULL); /* so that the environment has been looked at */
+    gasnett_backtrace_init(NULL); /* reads the settings */
     gasnett_flush_streams();
     last_look();
     gasnett_reghandler(SIGABRT, SIG_DFL);
@@ -161,10 +171,10 @@ void gasnett_killmyprocess(int exitcode)
 
 /* ---- the debugger ---- */
 
-/* In signal handlers too. */
+/* Also called by signal handlers. */
 void gasnett_freezeForDebuggerNow(volatile int *flag, const char *flagsymname)
 {
-    const struct timespec look = { 0, FREEZE_LOOK_NS };
+    const struct timespec interval = { 0, FREEZE_POLL_NS };
     const int before = *flag;
     char line[512];
 
@@ -174,13 +184,13 @@ void gasnett_freezeForDebuggerNow(volatile int *flag, const char *flagsymname)
         amph_tools_who(), (int)getpid(), flagsymname, !before);
     amph_tools_write(STDERR_FILENO, line);
     while (*flag == before)
-        nanosleep(&look, NULL);
+        nanosleep(&interval, NULL);
 }
 
 void gasnett_freezeForDebuggerErr(void)
 {
     amph_tools_arm();
-    if (freeze_on_error)
+    if (amph_tools_state.process.freeze_on_error)
         gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
 }
 
@@ -195,7 +205,7 @@ gasnett_sighandlerfn_t gasnett_reghandler(int sigtocatch, gasnett_sighandlerfn_t
     return sigaction(sigtocatch, &sa, &old) == 0 ? old.sa_handler : SIG_ERR;
 }
 
-/* The number of a signal ("SIGUSR1", "usr1", "10"; len bytes); 0 if there is none. */
+/* The number of the signal that text names ("SIGUSR1", "usr1", "10"; len bytes); 0: no signal. */
 static int signal_number(const char *text, size_t len)
 {
     char word[32];
@@ -218,13 +228,12 @@ static int signal_number(const char *text, size_t len)
 
 static const int fatal_signals[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS };
 
-/* The first thread that meets a fatal signal speaks; others wait for the end. */
+/* The first thread with a fatal signal reports it; other threads wait for the process to end. */
 static void on_fatal_signal(int sig)
 {
-    static bool claimed;
     char line[400];
 
-    if (__atomic_exchange_n(&claimed, true, __ATOMIC_ACQ_REL))
+    if (__atomic_exchange_n(&amph_tools_state.process.fatal_signal_claimed, true, __ATOMIC_ACQ_REL))
         for (;;)
             pause();
 
@@ -232,10 +241,11 @@ static void on_fatal_signal(int sig)
         gasnett_reghandler(fatal_signals[i], SIG_DFL);
 
     snprintf(line, sizeof line, "*** Caught a fatal signal: SIG%s(%d), %s\n", sigabbrev_np(sig),
-             sig, who);
+             sig, amph_tools_state.process.who);
     amph_tools_write(STDERR_FILENO, line);
     last_look();
-    raise(sig); /* comes when this handler returns: the process ends as it would have */
+    /* delivered when this handler returns, with the default action: the exit status is that of sig */
+    raise(sig);
 }
 
 static void on_backtrace_signal(int sig)
@@ -255,8 +265,8 @@ static void on_freeze_signal(int sig)
     errno = saved;
 }
 
-/* Is sig in GASNET_NO_CATCH_SIGNAL? */
-static bool left_alone(int sig)
+/* Does GASNET_NO_CATCH_SIGNAL list sig? */
+static bool not_to_be_caught(int sig)
 {
     const char *list = amph_env_str(AMPH_ENV_NO_CATCH_SIGNAL);
 
@@ -274,13 +284,13 @@ static bool left_alone(int sig)
     return false;
 }
 
-/* A handler of the client's, or of a sanitizer, stays. */
+/* Installs the handler of a fatal signal, unless the client or a sanitizer has one. */
 static void catch_fatal(int sig)
 {
     struct sigaction sa = { .sa_handler = on_fatal_signal, .sa_flags = SA_ONSTACK };
     struct sigaction old;
 
-    if (left_alone(sig) || sigaction(sig, NULL, &old) != 0 || (old.sa_flags & SA_SIGINFO) ||
+    if (not_to_be_caught(sig) || sigaction(sig, NULL, &old) != 0 || (old.sa_flags & SA_SIGINFO) ||
         old.sa_handler != SIG_DFL)
         return;
 
@@ -298,16 +308,18 @@ static void catch_named(enum amph_env_id id, gasnett_sighandlerfn_t handler)
     int sig = signal_number(text, strlen(text));
 
     if (!sig || gasnett_reghandler(sig, handler) == SIG_ERR)
-        amph_warn("%s=\"%s\" is no signal that can be caught; write it as SIGUSR1, usr1 or 10",
+        amph_warn("%s=\"%s\" names no signal that can be caught; write it as SIGUSR1, usr1 or 10",
                   amph_env_name(id), text);
 }
 
-/* A thread whose stack has run over needs another one to say so. */
-static void give_other_stack(void)
+/* Gives this thread an alternate signal stack: after a stack overflow a handler needs another one. */
+static void set_signal_stack(void)
 {
-    static char room[ALT_STACK_BYTES];
     stack_t now;
-    stack_t other = { .ss_sp = room, .ss_size = sizeof room };
+    stack_t other = {
+        .ss_sp = amph_tools_state.process.signal_stack,
+        .ss_size = sizeof amph_tools_state.process.signal_stack,
+    };
 
     if (sigaltstack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE))
         sigaltstack(&other, NULL);
@@ -315,40 +327,41 @@ static void give_other_stack(void)
 
 static void arm(void)
 {
-    freeze_on_error = amph_env_bool(AMPH_ENV_FREEZE_ON_ERROR);
+    const bool freezes = amph_env_bool(AMPH_ENV_FREEZE_ON_ERROR);
+
+    amph_tools_state.process.freeze_on_error = freezes;
     amph_tools_who();
     catch_named(AMPH_ENV_BACKTRACE_SIGNAL, on_backtrace_signal);
     catch_named(AMPH_ENV_FREEZE_SIGNAL, on_freeze_signal);
-    if (!freeze_on_error && !amph_env_bool(AMPH_ENV_BACKTRACE))
+    if (!freezes && !amph_env_bool(AMPH_ENV_BACKTRACE))
         return;
 
     amph_fatal_look = last_look;
-    give_other_stack();
+    set_signal_stack();
     for (size_t i = 0; i < AMPH_COUNTOF(fatal_signals); i++)
         catch_fatal(fatal_signals[i]);
 }
 
 void amph_tools_arm(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, arm);
+    pthread_once(&amph_tools_state.process.armed, arm);
 }
 
 /* ---- the start of the runtime ---- */
 
-static void tell(const char *name, const char *value, bool is_default)
+static void display(const char *name, const char *value, bool is_default)
 {
     gasnett_envstr_display(name, value, is_default);
 }
 
 void amph_tools_start(uint32_t rank, uint32_t size, const char *exe)
 {
-    my_rank = rank;
-    job_size = size;
+    amph_tools_state.process.rank = rank;
+    amph_tools_state.process.size = size;
     name_process();
     gasnett_backtrace_init(exe);
     if (gasnett_verboseenv())
-        amph_env_describe(tell);
+        amph_env_describe(display);
 
     if (amph_env_bool(AMPH_ENV_FREEZE))
         gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");

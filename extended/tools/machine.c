@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The host, the process's limits and streams, versions.  Layer: extended.  Thread rule: any thread;
- * streams and limits by one. */
+/*
+ * The host, the process's limits and streams, versions.
+ *
+ * Layer: extended.  Thread rule: any thread; streams and limits by one thread at a time.
+ */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,23 +16,22 @@
 #include "amphora/tools/env.h"
 #include "amphora/tools/system.h"
 #include "base/log.h"
+#include "extended/tools/tools.h"
 
 /* ---- the host ---- */
 
-static char hostname[256];
-
 static void read_hostname(void)
 {
-    if (gethostname(hostname, sizeof hostname - 1) != 0)
-        snprintf(hostname, sizeof hostname, "unknown-host");
+    char *hostname = amph_tools_state.machine.hostname;
+
+    if (gethostname(hostname, AMPH_TOOLS_NAME_BYTES - 1) != 0)
+        snprintf(hostname, AMPH_TOOLS_NAME_BYTES, "unknown-host");
 }
 
 const char *gasneti_gethostname(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, read_hostname);
-    return hostname;
+    pthread_once(&amph_tools_state.machine.read, read_hostname);
+    return amph_tools_state.machine.hostname;
 }
 
 int gasnett_cpu_count(void)
@@ -47,7 +49,7 @@ uint64_t gasnett_getPhysMemSz(int failureIsFatal)
         return (uint64_t)pages * (uint64_t)page;
 
     if (failureIsFatal)
-        gasneti_fatalerror("the system does not say how much memory this host has");
+        gasneti_fatalerror("the system does not report how much memory this host has");
 
     return 0;
 }
@@ -88,8 +90,8 @@ void gasnett_flush_streams(void)
         return; /* pipes and terminals cannot be synchronised, and need not */
 }
 
-/* Their numbers go on leading to nothing, so that a file opened later does not get what is
- * printed. */
+/* Closes the streams and points their descriptors at /dev/null, so that a file opened later does not
+ * receive printed text. */
 void gasnett_close_streams(void)
 {
     fflush(stdout);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The quick clock of the tools (timer.h) and sleep.  Layer: extended.  Thread rule: any thread.
+ * The fast clock of the tools (timer.h), and sleep.
  *
- * The source of ticks is decided once, at the first tick.  The rate of x86's counter is found by
- * comparing it with CLOCK_MONOTONIC: one pair of readings is taken with the decision, the other at
- * the first conversion, at least 10 ms later; two readings of a pair lie some tens of nanoseconds
- * apart, so the rate is good to a few millionths.
+ * Layer: extended.  Thread rule: any thread.
+ *
+ * The source of ticks is chosen once, at the first tick.  The rate of x86's counter is measured
+ * against CLOCK_MONOTONIC: one pair of readings is taken when the source is chosen, another at the
+ * first conversion, at least 10 ms later.  The two readings of a pair are some tens of nanoseconds
+ * apart, so the error of the rate is a few millionths.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +21,10 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/platform.h"
+#include "extended/tools/tools.h"
 
 #define MEASURE_NS (10 * AMPH_NS_PER_MS)
-#define PROBES 1000 /* readings of which granularity and cost are found */
+#define PROBES 1000 /* readings from which granularity and overhead are computed */
 #define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 enum {
@@ -32,33 +35,28 @@ enum {
 
 int amphora_tick_source; /* one of the above; set once */
 
-struct pair {
-    uint64_t ticks, ns;
-};
-
-static struct pair first;       /* taken when COUNTER was decided */
-static uint64_t ns_per_tick_32; /* times 2^32; 0: not known yet */
-
-/* Reads both clocks as close together as a few attempts give. */
-static struct pair read_pair(void)
+/* Reads counter and clock; of ten attempts, the one with the shortest time between the readings. */
+static struct amph_tools_ticks read_pair(void)
 {
-    struct pair best = { 0, 0 };
-    uint64_t least = UINT64_MAX;
+    struct amph_tools_ticks best = { 0, 0 };
+    uint64_t shortest = UINT64_MAX;
 
     for (int i = 0; i < 10; i++) {
         uint64_t before = amph_cpu_counter();
         uint64_t ns = amph_now_ns();
         uint64_t after = amph_cpu_counter();
 
-        if (after - before < least)
-            best = (struct pair){ before + (after - before) / 2, ns }, least = after - before;
+        if (after - before < shortest) {
+            shortest = after - before;
+            best = (struct amph_tools_ticks){ before + shortest / 2, ns };
+        }
     }
 
     return best;
 }
 
-/* A kernel that keeps time by one of these has found the processors' counters to disagree. */
-static bool kernel_distrusts(void)
+/* Does the kernel keep time by a clock that it uses only if the processors' counters disagree? */
+static bool kernel_avoids_counter(void)
 {
     static const char *const clocks[] = { "hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit" };
     char name[32] = "";
@@ -81,19 +79,17 @@ static bool kernel_distrusts(void)
 
 static void decide(void)
 {
-    bool counter = amph_cpu_counter_invariant() && !kernel_distrusts();
+    bool counter = amph_cpu_counter_invariant() && !kernel_avoids_counter();
 
     if (counter)
-        first = read_pair();
+        amph_tools_state.ticks.first = read_pair();
 
     __atomic_store_n(&amphora_tick_source, counter ? COUNTER : CLOCK, __ATOMIC_RELEASE);
 }
 
 static int source(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, decide);
+    pthread_once(&amph_tools_state.ticks.decided, decide);
     return amphora_tick_source;
 }
 
@@ -108,58 +104,61 @@ static uint64_t rate_of(double hz)
     return (uint64_t)((double)AMPH_NS_PER_S * 4294967296.0 / hz);
 }
 
+/* The counter's rate in Hz: as set by the user, as the processor states it, or as measured. */
+static double counter_hz(void)
+{
+    const struct amph_tools_ticks first = amph_tools_state.ticks.first;
+    double setting = strtod(amph_env_str(AMPH_ENV_TSC_RATE), NULL);
+    struct amph_tools_ticks second;
+
+    if (setting >= 1e6 && setting <= 1e11)
+        return setting;
+
+    if (amph_cpu_counter_hz())
+        return (double)amph_cpu_counter_hz();
+
+    do {
+        second = read_pair();
+    } while (second.ns - first.ns < MEASURE_NS);
+
+    double ticks = (double)(second.counter - first.counter);
+
+    return ticks * (double)AMPH_NS_PER_S / (double)(second.ns - first.ns);
+}
+
 static void measure(void)
 {
-    double told = strtod(amph_env_str(AMPH_ENV_TSC_RATE), NULL);
-    struct pair second;
-
-    if (told >= 1e6 && told <= 1e11) {
-        ns_per_tick_32 = rate_of(told);
-        return;
-    }
-
-    if (amph_cpu_counter_hz()) {
-        ns_per_tick_32 = rate_of((double)amph_cpu_counter_hz());
-        return;
-    }
-
-    do
-        second = read_pair();
-
-    while (second.ns - first.ns < MEASURE_NS);
-    ns_per_tick_32 = rate_of((double)(second.ticks - first.ticks) * (double)AMPH_NS_PER_S /
-                             (double)(second.ns - first.ns));
+    amph_tools_state.ticks.ns_per_tick_32 = rate_of(counter_hz());
 }
 
 uint64_t gasnett_ticks_to_ns(gasnett_tick_t ticks)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
     if (source() == CLOCK)
         return ticks;
 
-    pthread_once(&once, measure);
+    pthread_once(&amph_tools_state.ticks.measured, measure);
 
-    /* The product has up to 98 bits: by halves. */
-    uint64_t high = (ticks >> 32) * ns_per_tick_32;
+    /* the product has up to 98 bits, so the factors are multiplied in halves */
+    uint64_t rate = amph_tools_state.ticks.ns_per_tick_32;
+    uint64_t high = (ticks >> 32) * rate;
     uint64_t low = ticks & 0xffffffffu;
 
-    return high + low * (ns_per_tick_32 >> 32) + (low * (ns_per_tick_32 & 0xffffffffu) >> 32);
+    return high + low * (rate >> 32) + (low * (rate & 0xffffffffu) >> 32);
 }
 
 double gasnett_tick_granularityus(void)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t smallest = UINT64_MAX;
 
     for (int i = 0; i < PROBES; i++) {
         uint64_t a = gasnett_ticks_now();
         uint64_t b = gasnett_ticks_now();
 
-        if (b > a && b - a < least)
-            least = b - a;
+        if (b > a && b - a < smallest)
+            smallest = b - a;
     }
 
-    uint64_t ns = gasnett_ticks_to_ns(least == UINT64_MAX ? 1 : least);
+    uint64_t ns = gasnett_ticks_to_ns(smallest == UINT64_MAX ? 1 : smallest);
 
     return (double)(ns ? ns : 1) / 1e3;
 }

@@ -7,9 +7,64 @@
 #ifndef AMPH_EXTENDED_TOOLS_H
 #define AMPH_EXTENDED_TOOLS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/platform.h"
+
+enum {
+    AMPH_TOOLS_NAME_BYTES = 256,
+    AMPH_TOOLS_PATH_BYTES = 4096,
+    AMPH_TOOLS_SIGNAL_STACK_BYTES = 65536
+};
+
+struct amph_tools_reported;
+
+/* The counter and the clock, read at the same moment. */
+struct amph_tools_ticks {
+    uint64_t counter, ns;
+};
+
+/*
+ * The state of the tools.  Each part is written by its file, once (the pthread_once_t beside it),
+ * and read-only afterwards unless said otherwise; handlers of signals only read it.  Not in here:
+ * amphora_tick_source and gasnet_frozen, which installed headers read, and the calling thread's
+ * list of locks in lock.c.
+ */
+struct amph_tools_state {
+    struct { /* fatal.c */
+        pthread_once_t named, armed;
+        char who[AMPH_TOOLS_NAME_BYTES]; /* amph_tools_who */
+        uint32_t rank, size;             /* of the job; size 0: not started */
+        bool freeze_on_error;
+        bool fatal_signal_claimed; /* a thread is handling a fatal signal; atomic */
+        char signal_stack[AMPH_TOOLS_SIGNAL_STACK_BYTES];
+    } process;
+    struct { /* backtrace.c */
+        pthread_once_t prepared;
+        bool enabled, all_threads;
+        const char *types;                    /* GASNET_BACKTRACE_TYPE */
+        char exe[AMPH_TOOLS_PATH_BYTES];      /* path of the program */
+        char path[AMPH_TOOLS_PATH_BYTES + 8]; /* PATH=... for gdb */
+    } backtrace;
+    struct { /* environ.c */
+        pthread_mutex_t lock;
+        struct amph_tools_reported *reported; /* settings that have been printed */
+    } environ;
+    struct { /* machine.c */
+        pthread_once_t read;
+        char hostname[AMPH_TOOLS_NAME_BYTES];
+    } machine;
+    struct { /* ticks.c */
+        pthread_once_t decided, measured;
+        struct amph_tools_ticks first; /* taken when the counter was chosen as the source */
+        uint64_t ns_per_tick_32;       /* times 2^32; 0: not known yet */
+    } ticks;
+};
+
+extern struct amph_tools_state amph_tools_state AMPH_HIDDEN;
 
 /*
  * Called by the runtime's initialisation once the process knows who it is: freezes if
