@@ -20,17 +20,17 @@
 #include "base/log.h"
 #include "base/platform.h"
 
-/* The area's place at the front is kept free for its largest size, so that an area made after the
- * segment still fits before it. */
-#define AREA_PLACE_BYTES ((size_t)256 << 20)
-/* Of what a pointer of 32 bits can name no more than this goes to the segment. */
-#define NARROW_SEGMENT_BYTES ((size_t)512 << 20)
-/* Where a 64-bit process looks for addresses that such a pointer can name: above what a program not
- * made for moving has. */
+/* Maximum size of the area.  These addresses are kept free at the front, so that an area made after
+ * the segment still fits before it. */
+#define AREA_MAX_BYTES ((size_t)256 << 20)
+/* Maximum size of a segment if a process of the job has 32-bit pointers. */
+#define NARROW_SEGMENT_MAX_BYTES ((size_t)512 << 20)
+/* Range that a 64-bit process searches for addresses which fit a 32-bit pointer: above the usual
+ * addresses of programs that are not position-independent. */
 #define LOW_FROM UINT64_C(0x40000000)
 #define LOW_TO UINT64_C(0xf0000000)
 #define LOW_STEP UINT64_C(0x04000000)
-/* What rounding to the job's page size may take, twice. */
+/* Room for rounding up to the job's page size, twice. */
 #define SLACK_BYTES ((size_t)4 << 20)
 
 struct range {
@@ -41,16 +41,17 @@ struct range {
 static struct {
     pthread_mutex_t lock;
     struct range reserved;
-    struct range area_own, segment_own; /* instead, where addresses are scarce */
-    bool low;                           /* the job has pointers of 32 bits */
+    struct range area_own, segment_own; /* used instead if addresses are scarce */
+    bool low;                           /* a process of the job has 32-bit pointers */
     struct amph_arena_part area, segment;
-    /* of the segment, for who only asks: 0 where there is none */
+    /* bounds of the segment for lookups without the lock; 0: no segment */
     _Atomic uintptr_t segment_from, segment_to;
     _Atomic uint32_t segments_made;
 } arena = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* A limit of file sizes counts for memory, too: it is put aside for this moment where it may be,
- * and otherwise told by an errno value, for it must not end the process. */
+/* ftruncate, despite a limit of file sizes (ulimit -f), which also applies to memory objects: the
+ * limit is raised for this call.  If it cannot be raised, returns -1 with EFBIG; exceeding it would
+ * end the process by SIGXFSZ. */
 static int set_length(int fd, off_t len_bytes)
 {
     struct rlimit lim, wide;
@@ -78,7 +79,7 @@ enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
 {
     int fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    /* Sealed: who maps it can rely on its length. */
+    /* sealed, so that peers which map it can rely on its length */
     if (fd < 0 || set_length(fd, (off_t)len_bytes) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
         enum amph_status st = amph_status_from_errno(errno);
@@ -116,8 +117,7 @@ enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t le
         return st;
     }
 
-    /* A range beyond its end, now or after its owner shrinks it, could be mapped, but would kill
-     * whoever touches it. */
+    /* mmap would accept a range beyond the object's end, and a later access would raise SIGBUS */
     struct stat sb;
     int seals = fcntl(own, F_GET_SEALS);
     bool whole = seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(own, &sb) == 0 &&
@@ -213,16 +213,17 @@ uint64_t amph_segsize_setting(uint32_t procs_on_host)
 size_t amph_arena_segment_max(void)
 {
     uint64_t phys = amph_phys_mem_bytes();
-    return (sizeof(size_t) < 8 || arena.low) && phys > NARROW_SEGMENT_BYTES ? NARROW_SEGMENT_BYTES
-                                                                            : (size_t)phys;
+    bool narrow = sizeof(size_t) < 8 || arena.low;
+
+    return narrow && phys > NARROW_SEGMENT_MAX_BYTES ? NARROW_SEGMENT_MAX_BYTES : (size_t)phys;
 }
 
 void amph_arena_stay_low(void)
 {
-    arena.low = sizeof(size_t) == 8; /* others cannot do otherwise */
+    arena.low = sizeof(size_t) == 8; /* 32-bit processes always map there */
 }
 
-/* Free addresses below 4 GiB, without memory; NULL: none are left. */
+/* Reserves a range of addresses below 4 GiB, without memory; NULL: no range is free. */
 static void *find_low(size_t bytes)
 {
     for (uint64_t at = LOW_FROM; bytes <= LOW_TO - at; at += LOW_STEP) {
@@ -234,7 +235,7 @@ static void *find_low(size_t bytes)
             return got;
 
         if (got != MAP_FAILED)
-            munmap(got, bytes); /* a kernel before 4.17 takes the address for a wish */
+            munmap(got, bytes); /* kernels before 4.17 treat the address as a hint */
     }
 
     errno = ENOMEM;
@@ -250,8 +251,8 @@ void *amph_arena_map(size_t len_bytes, int fd)
     return mmap(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
 }
 
-/* Only addresses, no memory. */
-static bool find_range(struct range *r, size_t bytes)
+/* Reserves a range of addresses, without memory. */
+static bool reserve_range(struct range *r, size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -261,15 +262,16 @@ static bool find_range(struct range *r, size_t bytes)
     return at != MAP_FAILED;
 }
 
-/* Not many more addresses than may be used, since some systems (emulators of processors among them)
- * keep a record of each page. `most`: the largest segment that may come. */
-static enum amph_status reserve(size_t most)
+/* Reserves the arena's addresses for an area and a segment of up to segment_bytes.  Reserves little
+ * more than that, because some systems (processor emulators, for example) keep a record for each
+ * page. */
+static enum amph_status reserve(size_t segment_bytes)
 {
-    size_t bytes = amph_align_up(AREA_PLACE_BYTES + most + SLACK_BYTES, SLACK_BYTES);
+    size_t bytes = amph_align_up(AREA_MAX_BYTES + segment_bytes + SLACK_BYTES, SLACK_BYTES);
 
-    while (!arena.reserved.start && !find_range(&arena.reserved, bytes)) {
+    while (!arena.reserved.start && !reserve_range(&arena.reserved, bytes)) {
         bytes /= 2;
-        if (bytes < AREA_PLACE_BYTES + SLACK_BYTES) {
+        if (bytes < AREA_MAX_BYTES + SLACK_BYTES) {
             amph_error("cannot reserve a range of addresses for the segment: %m");
             return AMPH_ERR_NOMEM;
         }
@@ -278,7 +280,8 @@ static enum amph_status reserve(size_t most)
     return AMPH_OK;
 }
 
-/* With a limit of the address space (ulimit -v) each part takes what it needs, when it is made. */
+/* Is the address space limited (ulimit -v)?  Then each part reserves only what it needs, when it is
+ * made. */
 static bool addresses_are_scarce(void)
 {
     struct rlimit lim;
@@ -286,7 +289,8 @@ static bool addresses_are_scarce(void)
            lim.rlim_cur != RLIM_INFINITY;
 }
 
-static enum amph_status take_own(struct range *r, const char *what, size_t bytes)
+/* Makes *r a range of at least `bytes` for one part. */
+static enum amph_status reserve_for_part(struct range *r, const char *what, size_t bytes)
 {
     if (r->bytes >= bytes)
         return AMPH_OK;
@@ -295,7 +299,7 @@ static enum amph_status take_own(struct range *r, const char *what, size_t bytes
         munmap(r->start, r->bytes);
 
     *r = (struct range){ .start = NULL };
-    if (find_range(r, bytes))
+    if (reserve_range(r, bytes))
         return AMPH_OK;
 
     amph_error(
@@ -304,20 +308,20 @@ static enum amph_status take_own(struct range *r, const char *what, size_t bytes
     return AMPH_ERR_NOMEM;
 }
 
-/* The largest segment that may come after the area, as far as is known before the job has been
- * joined. */
+/* The largest segment that may be asked for later, as far as it is known before the job is joined. */
 static size_t expected_segment(void)
 {
-    uint64_t most = amph_arena_segment_max();
-    uint64_t wanted = amph_env_is_set(AMPH_ENV_MAX_SEGSIZE) ? amph_segsize_setting(1) : most;
+    uint64_t max = amph_arena_segment_max();
+    uint64_t wanted = amph_env_is_set(AMPH_ENV_MAX_SEGSIZE) ? amph_segsize_setting(1) : max;
 
-    return (size_t)(wanted < most ? wanted : most);
+    return (size_t)(wanted < max ? wanted : max);
 }
 
-/* Addresses for a part, `at` behind the beginning of the reserved range; or, where those are
- * scarce, of its own; or below 4 GiB. */
-static enum amph_status find_place(const char *what, size_t at, size_t len_bytes, size_t page_bytes,
-                                   struct range *own, bool low, char **base_p)
+/* Finds addresses for a part: at offset `at` of the reserved range; in a range of its own if
+ * addresses are scarce; or below 4 GiB. */
+static enum amph_status find_addresses(const char *what, size_t at, size_t len_bytes,
+                                       size_t page_bytes, struct range *own, bool low,
+                                       char **base_p)
 {
     struct range r = arena.reserved;
 
@@ -334,7 +338,7 @@ static enum amph_status find_place(const char *what, size_t at, size_t len_bytes
             return AMPH_ERR_NOMEM;
         }
     } else if (!r.start) {
-        enum amph_status st = take_own(own, what, len_bytes + page_bytes);
+        enum amph_status st = reserve_for_part(own, what, len_bytes + page_bytes);
 
         if (st != AMPH_OK)
             return st;
@@ -347,14 +351,14 @@ static enum amph_status find_place(const char *what, size_t at, size_t len_bytes
         return AMPH_ERR_NOMEM;
     }
 
-    /* A range starts on a system page; the job's page may be larger. */
+    /* the range is aligned to a system page, but the job's page may be larger */
     *base_p = (char *)amph_align_up((uintptr_t)r.start, page_bytes) + at;
     return AMPH_OK;
 }
 
 /* Makes a memory object and maps it at base. */
-static enum amph_status place(const char *what, char *base, size_t len_bytes,
-                              struct amph_arena_part *part)
+static enum amph_status map_part(const char *what, char *base, size_t len_bytes,
+                                 struct amph_arena_part *part)
 {
     int fd;
     enum amph_status st = amph_shm_create(what, len_bytes, &fd);
@@ -384,10 +388,10 @@ enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes,
                                  struct amph_arena_part *part_p)
 {
     len_bytes = amph_align_up(len_bytes, page_bytes);
-    if (len_bytes > AREA_PLACE_BYTES) {
+    if (len_bytes > AREA_MAX_BYTES) {
         amph_error(
             "a transfer area of %zu bytes is too large; at most %zu (see IOFWD_SLOTS, IOFWD_PIECE)",
-            len_bytes, AREA_PLACE_BYTES);
+            len_bytes, AREA_MAX_BYTES);
         return AMPH_ERR_RANGE;
     }
 
@@ -395,14 +399,17 @@ enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes,
 
     pthread_mutex_lock(&arena.lock);
 
-    enum amph_status st = arena.area.base || addresses_are_scarce() ? AMPH_OK
-                                                                    : reserve(expected_segment());
+    enum amph_status st = AMPH_OK;
+
+    if (!arena.area.base && !addresses_are_scarce())
+        st = reserve(expected_segment());
 
     if (st == AMPH_OK && !arena.area.base)
-        st = find_place("amphora-area", 0, len_bytes, page_bytes, &arena.area_own, false, &base);
+        st = find_addresses("amphora-area", 0, len_bytes, page_bytes, &arena.area_own, false,
+                            &base);
 
     if (st == AMPH_OK && base)
-        st = place("amphora-area", base, len_bytes, &arena.area);
+        st = map_part("amphora-area", base, len_bytes, &arena.area);
 
     if (st == AMPH_OK)
         *part_p = arena.area;
@@ -425,7 +432,7 @@ void amph_arena_drop_segment(void)
     if (arena.segment.base) {
         atomic_store(&arena.segment_to, 0);
 
-        /* Its addresses go back to their range. */
+        /* keeps the addresses reserved */
         mmap(arena.segment.base, arena.segment.len_bytes, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         close(arena.segment.fd);
@@ -456,11 +463,11 @@ enum amph_status amph_arena_segment(size_t len_bytes, size_t page_bytes,
         st = reserve(len_bytes > expected_segment() ? len_bytes : expected_segment());
 
     if (st == AMPH_OK)
-        st = find_place("amphora-segment", AREA_PLACE_BYTES, len_bytes, page_bytes,
-                        &arena.segment_own, arena.low, &base);
+        st = find_addresses("amphora-segment", AREA_MAX_BYTES, len_bytes, page_bytes,
+                            &arena.segment_own, arena.low, &base);
 
     if (st == AMPH_OK)
-        st = place("amphora-segment", base, len_bytes, &arena.segment);
+        st = map_part("amphora-segment", base, len_bytes, &arena.segment);
 
     if (st == AMPH_OK) {
         *part_p = arena.segment;

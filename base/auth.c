@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys and codes; see auth.h.  Layer: base. */
+/* Keys and message authentication codes; see auth.h.  Layer: base. */
 #include "base/auth.h"
 
-/* libcrypto's SHA-256 is used directly: its HMAC() first loads configuration and providers, 0.8 ms
- * in every process of a job, which is a third of what the first forwarded call may cost. */
+/* Uses libcrypto's SHA-256 directly: its HMAC() first loads configuration and providers, which takes
+ * 0.8 ms in every process of a job, a third of the budget of the first forwarded call. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <errno.h>
 #include <openssl/sha.h>
@@ -25,16 +25,17 @@ void amph_random(void *buf, size_t len_bytes)
 
         if (n <= 0)
             amph_fatal(
-                "the kernel gives no random numbers (getrandom: %m); a job needs them for its key");
+                "the kernel's random source failed (getrandom: %m); a job needs it for its key");
 
         at += n;
         len_bytes -= (size_t)n;
     }
 }
 
+/* The block of SHA-256. */
 enum {
     BLOCK_BYTES = 64
-}; /* of SHA-256 */
+};
 
 /* SHA-256 of the key, padded and XORed with pad as HMAC does (RFC 2104), and then the data. */
 static void keyed_hash(const uint8_t key[AMPH_KEY_BYTES], uint8_t pad, const void *data,
@@ -81,7 +82,7 @@ void amph_mac_key_init(struct amph_mac_key *k, const uint8_t key[AMPH_KEY_BYTES]
     }
 }
 
-/* A hash of which the key's block has been done. */
+/* Starts a hash from the state after the key's block. */
 static void resume(SHA256_CTX *ctx, const uint32_t state[8])
 {
     SHA256_Init(ctx);

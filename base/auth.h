@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys and message authentication codes (HMAC-SHA256 from libcrypto).  Layer: base.  Thread rule:
- * callable from any thread.
+ * Keys and message authentication codes (HMAC-SHA256, with libcrypto's SHA-256).
+ *
+ * Layer: base.  Thread rule: callable from any thread.
  */
 #ifndef AMPH_BASE_AUTH_H
 #define AMPH_BASE_AUTH_H
@@ -13,7 +14,7 @@
 #define AMPH_KEY_BYTES 32
 #define AMPH_MAC_BYTES 32
 
-/* Fills buf from the kernel's random source; ends the process if there is none. */
+/* Fills buf from the kernel's random source; ends the process if that fails. */
 void amph_random(void *buf, size_t len_bytes);
 
 /* HMAC-SHA256 of data under key. */
@@ -25,7 +26,7 @@ void amph_mac(const uint8_t key[AMPH_KEY_BYTES], const void *data, size_t len_by
 uint64_t amph_cookie(const uint8_t key[AMPH_KEY_BYTES], uint32_t domain, uint32_t src,
                      uint32_t dst);
 
-/* A key that is used often: what of the code depends on the key alone is computed once. */
+/* A key that is used often: the part of the MAC that depends on the key alone, computed once. */
 struct amph_mac_key {
     uint32_t state[2][8]; /* of SHA-256, after the inner and the outer block */
 };
@@ -37,8 +38,7 @@ struct amph_mac_part {
     size_t len_bytes;
 };
 
-/* The first 8 bytes (as a number, little-endian) of HMAC-SHA256 of the parts, one behind the
- * other. */
+/* The first 8 bytes (as a little-endian number) of HMAC-SHA256 of the concatenated parts. */
 uint64_t amph_mac64(const struct amph_mac_key *k, const struct amph_mac_part *part,
                     unsigned nparts);
 

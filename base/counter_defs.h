@@ -17,14 +17,14 @@
     COUNTER(IOFWD_REFUSED, "iofwd_refused", "times", \
             "requests and connections refused because this I/O server ran short of resources") \
     COUNTER(UDP_PACKETS, "udp_packets", "packets", "packets that the udp conduit sent") \
-    COUNTER(UDP_RESENT, "udp_resent", "packets", "segments that it sent again") \
+    COUNTER(UDP_RESENT, "udp_resent", "packets", "segments that the udp conduit sent again") \
     COUNTER(UDP_LOST, "udp_lost", "packets", \
-            "packets that AMPHORA_UDP_LOSS or AMPHORA_UDP_LOSE_HANDLER kept from being sent") \
+            "packets that AMPHORA_UDP_LOSS or AMPHORA_UDP_LOSE_HANDLER discarded") \
     COUNTER(IOFWD_CALLS, "iofwd_calls", "calls", "file calls forwarded by this client") \
     COUNTER(IOFWD_BYTES_OUT, "iofwd_bytes_out", "bytes", \
             "file data sent to servers by this client") \
     COUNTER(IOFWD_BYTES_IN, "iofwd_bytes_in", "bytes", \
             "file data received from servers by this client") \
     COUNTER(IOFWD_BYTES_IN_PLACE, "iofwd_bytes_in_place", "bytes", \
-            "of both: those that servers took from or put into the program's segment") \
-    COUNTER(IOFWD_LOCAL, "iofwd_local", "calls", "caught calls that stayed local")
+            "of both: bytes that servers read from or wrote to the program's segment directly") \
+    COUNTER(IOFWD_LOCAL, "iofwd_local", "calls", "intercepted calls that were executed locally")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The counters' storage and their printing; see counters.h.  Layer: base. */
+/* Storage and printing of the counters; see counters.h.  Layer: base. */
 #include "base/counters.h"
 
 #include <inttypes.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters of the process.  Layer: base.  Thread rule: relaxed increments; a racing increment may
- * be lost in favour of speed on hot paths (amph_count), never with amph_count_exact.
+ * Counters of the process.
+ *
+ * Layer: base.  Thread rule: any thread.  amph_count is a relaxed load and store, for hot paths: one
+ * of two racing increments may be lost.  amph_count_exact loses none.
  */
 #ifndef AMPH_BASE_COUNTERS_H
 #define AMPH_BASE_COUNTERS_H

@@ -14,17 +14,17 @@
 extern char **environ;
 
 static const struct amph_env_row rows[AMPH_ENV_COUNT] = {
-#define ROW(id, name, type, def, unit, least, most, group, help) \
-    { name, AMPH_ENV_TYPE_##type, def, least, most },
+#define ROW(id, name, type, def, unit, min, max, group, help) \
+    { name, AMPH_ENV_TYPE_##type, def, min, max },
     AMPH_ENV_TABLE(ROW)
 #undef ROW
 };
 
-/* What is printed of each row. */
+/* The columns of each row that are only printed. */
 static const struct {
     const char *unit, *group, *help;
 } texts[AMPH_ENV_COUNT] = {
-#define TEXTS(id, name, type, def, unit, least, most, group, help) { unit, group, help },
+#define TEXTS(id, name, type, def, unit, min, max, group, help) { unit, group, help },
     AMPH_ENV_TABLE(TEXTS)
 #undef TEXTS
 };
@@ -34,7 +34,7 @@ struct value {
     struct amph_env_value in_force;
 };
 
-/* Accepted variables: nothing reads them. */
+/* Variables that are accepted without effect. */
 static const struct {
     const char *name, *why;
 } accepted[] = {
@@ -43,29 +43,33 @@ static const struct {
 #undef ACCEPTED
 };
 
-static struct value values[AMPH_ENV_COUNT];
-static bool used[AMPH_ENV_COUNT]; /* by anybody so far */
-static void (*teller)(const char *name, const char *value, bool is_default);
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char *const *kept; /* entries that hold where the environment has none of the name */
+static struct {
+    pthread_once_t once; /* load */
+    struct value values[AMPH_ENV_COUNT];
+    bool used[AMPH_ENV_COUNT]; /* the value has been asked for; atomic */
+    bool warned;               /* about unknown names; atomic */
+    /* amph_env_describe's; NULL: not called */
+    void (*report)(const char *name, const char *value, bool is_default);
+    char *const *initial; /* amph_env_keep's entries, or NULL */
+} state = { .once = PTHREAD_ONCE_INIT };
 
-/* The program may have changed its environment by the time that the settings are read, or cleared
- * it. */
+/* The variable's text, or NULL.  A program may change or clear its environment before the settings
+ * are read; then the initial environment supplies the text. */
 static const char *look_up(const char *name)
 {
     const char *text = getenv(name);
     size_t len = strlen(name);
 
-    for (char *const *e = kept; !text && e && *e; e++)
+    for (char *const *e = state.initial; !text && e && *e; e++)
         if (strncmp(*e, name, len) == 0 && (*e)[len] == '=')
             text = *e + len + 1;
 
     return text;
 }
 
-/* A shell gives the memory of a variable free when it gets another value.  What was given out
- * before stays. */
-static const char *lasting(const char *before, const char *text)
+/* A copy of text that is never freed, because callers keep it.  (A shell frees a variable's memory
+ * when the variable changes.) */
+static const char *permanent(const char *before, const char *text)
 {
     if (before && strcmp(before, text) == 0)
         return before;
@@ -84,7 +88,7 @@ static void read_row(const struct amph_env_row *row, struct value *v)
     const char *before = v->in_force.text;
     char why[AMPH_ENV_WHY_BYTES];
 
-    /* NAME= is as good as no NAME where a word or a number belongs */
+    /* for words and numbers, "NAME=" means the same as no NAME */
     v->set = text && (text[0] || row->type == AMPH_ENV_TYPE_STR);
     if (!v->set) {
         amph_env_default(row, &v->in_force);
@@ -95,7 +99,7 @@ static void read_row(const struct amph_env_row *row, struct value *v)
         amph_fatal("%s", why);
 
     if (row->type == AMPH_ENV_TYPE_STR)
-        v->in_force.text = lasting(before, text);
+        v->in_force.text = permanent(before, text);
 }
 
 unsigned amph_text_distance(const char *a, const char *b)
@@ -137,7 +141,7 @@ static void warn_unknown(const char *entry)
     name[len] = 0;
 
     const char *nearest = NULL;
-    unsigned least = 99;
+    unsigned shortest = 99;
 
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++) {
         unsigned d = amph_text_distance(name, rows[i].name);
@@ -145,15 +149,17 @@ static void warn_unknown(const char *entry)
         if (d == 0)
             return;
 
-        if (d < least)
-            least = d, nearest = rows[i].name;
+        if (d < shortest) {
+            shortest = d;
+            nearest = rows[i].name;
+        }
     }
 
     amph_warn("there is no setting %s; did you mean %s? (amphora-info -c lists them)", name,
               nearest);
 }
 
-/* Variables that other programs of ours set for each other; nobody types them. */
+/* Is this one of the variables that Amphora's programs set for each other? */
 static bool is_private(const char *entry)
 {
     return strncmp(entry, "AMPHORA_PRIVATE_", 16) == 0 || strncmp(entry, "IOFWD_PRIVATE_", 14) == 0;
@@ -162,19 +168,17 @@ static bool is_private(const char *entry)
 static void load(void)
 {
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++)
-        read_row(&rows[i], &values[i]);
+        read_row(&rows[i], &state.values[i]);
 }
 
-/* Not part of the once: the warning itself asks for the log level. */
+/* Warns about unknown names.  Not part of load, because a warning asks for the log level. */
 static void warn_once(void)
 {
-    static bool warned;
-
-    if (__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
+    if (__atomic_exchange_n(&state.warned, true, __ATOMIC_RELAXED))
         return;
 
-    /* One warning a job is enough: the launcher gives it, and a program started by hand. */
-    if (values[AMPH_ENV_RANK].in_force.number > 0)
+    /* one warning a job: the launcher or process 0 prints it */
+    if (state.values[AMPH_ENV_RANK].in_force.number > 0)
         return;
 
     for (char **e = environ; e && *e; e++)
@@ -184,33 +188,33 @@ static void warn_once(void)
 
 static const struct value *look(enum amph_env_id id)
 {
-    pthread_once(&once, load);
+    pthread_once(&state.once, load);
     warn_once();
-    return &values[id];
+    return &state.values[id];
 }
 
-static void tell_row(unsigned i)
+static void report_row(unsigned i)
 {
     char text[1024];
 
-    amph_env_show(&rows[i], &values[i].in_force, text, sizeof text);
-    teller(rows[i].name, text, !values[i].set);
+    amph_env_show(&rows[i], &state.values[i].in_force, text, sizeof text);
+    state.report(rows[i].name, text, !state.values[i].set);
 }
 
 static const struct value *get(enum amph_env_id id)
 {
     const struct value *v = look(id);
 
-    if (AMPH_UNLIKELY(!__atomic_load_n(&used[id], __ATOMIC_RELAXED)))
-        if (!__atomic_exchange_n(&used[id], true, __ATOMIC_RELAXED) && teller)
-            tell_row(id);
+    if (AMPH_UNLIKELY(!__atomic_load_n(&state.used[id], __ATOMIC_RELAXED)))
+        if (!__atomic_exchange_n(&state.used[id], true, __ATOMIC_RELAXED) && state.report)
+            report_row(id);
 
     return v;
 }
 
-/* A variable of GASNET_*: tells it if it stands in none of the tables. */
-static void tell_unknown(const char *entry,
-                         void (*tell)(const char *name, const char *value, bool is_default))
+/* Reports a variable named GASNET_* that is in none of the tables. */
+static void report_unknown(const char *entry,
+                           void (*report)(const char *name, const char *value, bool is_default))
 {
     char name[64], text[1024];
     size_t len = strcspn(entry, "=");
@@ -230,17 +234,17 @@ static void tell_unknown(const char *entry,
             return;
 
     snprintf(text, sizeof text, "%s [no effect: nothing here reads it]", entry + len + 1);
-    tell(name, text, false);
+    report(name, text, false);
 }
 
-void amph_env_describe(void (*tell)(const char *name, const char *value, bool is_default))
+void amph_env_describe(void (*report)(const char *name, const char *value, bool is_default))
 {
     char text[1024];
 
-    teller = tell;
+    state.report = report;
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++)
-        if (__atomic_load_n(&used[i], __ATOMIC_RELAXED))
-            tell_row(i);
+        if (__atomic_load_n(&state.used[i], __ATOMIC_RELAXED))
+            report_row(i);
 
     for (size_t i = 0; i < AMPH_COUNTOF(accepted); i++) {
         const char *value = getenv(accepted[i].name);
@@ -249,12 +253,12 @@ void amph_env_describe(void (*tell)(const char *name, const char *value, bool is
             continue;
 
         snprintf(text, sizeof text, "%s [no effect: %s]", value, accepted[i].why);
-        tell(accepted[i].name, text, false);
+        report(accepted[i].name, text, false);
     }
 
     for (char **e = environ; e && *e; e++)
         if (strncmp(*e, "GASNET_", 7) == 0)
-            tell_unknown(*e, tell);
+            report_unknown(*e, report);
 }
 
 uint64_t amph_env_exit_timeout_ns(uint64_t nprocs)
@@ -262,14 +266,14 @@ uint64_t amph_env_exit_timeout_ns(uint64_t nprocs)
     if (amph_env_is_set(AMPH_ENV_EXITTIMEOUT))
         return amph_env_ns(AMPH_ENV_EXITTIMEOUT);
 
-    uint64_t most = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MAX);
-    uint64_t least = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MIN);
-    uint64_t each = amph_env_ns(AMPH_ENV_EXITTIMEOUT_FACTOR);
+    uint64_t max = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MAX);
+    uint64_t min = amph_env_ns(AMPH_ENV_EXITTIMEOUT_MIN);
+    uint64_t per_process = amph_env_ns(AMPH_ENV_EXITTIMEOUT_FACTOR);
 
-    if (least >= most || each > (most - least) / (nprocs ? nprocs : 1))
-        return most;
+    if (min >= max || per_process > (max - min) / (nprocs ? nprocs : 1))
+        return max;
 
-    return least + nprocs * each;
+    return min + nprocs * per_process;
 }
 
 const char *amph_env_str(enum amph_env_id id)
@@ -319,12 +323,12 @@ const char *amph_env_foreign(const char *name)
 
 void amph_env_keep(char *const *entries)
 {
-    kept = entries;
+    state.initial = entries;
 }
 
 void amph_env_reload(void)
 {
-    pthread_once(&once, load);
+    pthread_once(&state.once, load);
     load();
 }
 

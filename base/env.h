@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The environment registry: the only reader of the environment.  Layer: base.
- * Thread rule: values are read once, at the first call of any function here; then read-only.
+ * The registry of settings: the only reader of the environment.
  *
- * A value that does not parse or is out of bounds is reported in one sentence (naming variable,
- * value and what is allowed) and ends the process.  An unknown AMPHORA_* or IOFWD_* name gets one
+ * Layer: base.  Thread rule: values are read once, at the first call of any function here, and are
+ * read-only afterwards.
+ *
+ * A value that does not parse or is out of bounds ends the process with a message that names the
+ * variable, its value and what is allowed.  An unknown AMPHORA_* or IOFWD_* name gets one
  * warning with the nearest known name.
  */
 #ifndef AMPH_BASE_ENV_H
@@ -24,7 +26,7 @@ enum amph_env_id {
     AMPH_ENV_COUNT
 };
 
-/* STR and ENUM: the text, "" if unset; owned by the registry */
+/* The value of a setting, by its type.  STR and ENUM: the text, "" if unset; owned by the registry. */
 const char *amph_env_str(enum amph_env_id id);
 bool amph_env_bool(enum amph_env_id id);
 int64_t amph_env_int(enum amph_env_id id);
@@ -33,8 +35,8 @@ uint64_t amph_env_ns(enum amph_env_id id);   /* DUR: nanoseconds */
 unsigned amph_env_enum(enum amph_env_id id); /* ENUM: index of the word in the row's list */
 bool amph_env_is_set(enum amph_env_id id);
 
-/* A variable that is not ours (PMI_FD, HOME, a client's own): getenv, kept here so that the layer
- * check has one exception. */
+/* A variable that is no setting of Amphora (PMI_FD, HOME, a client's own): getenv.  It is here so that
+ * getenv is called in one file only (tests/tree/layers.sh). */
 const char *amph_env_foreign(const char *name);
 
 /* How long gasnet_exit waits for nprocs processes: GASNET_EXITTIMEOUT, or what its _MIN, _FACTOR
@@ -42,22 +44,23 @@ const char *amph_env_foreign(const char *name);
 uint64_t amph_env_exit_timeout_ns(uint64_t nprocs);
 
 /*
- * GASNET_VERBOSEENV: from now on tell(name, value, is_default) is called once for each row, at its
- * first use, and at once for those that have been used already, and for variables named GASNET_*
- * that are set and do nothing (value: with the reason).  By one thread, once.
+ * Reports settings (GASNET_VERBOSEENV): calls report(name, value, is_default) once for each row, now
+ * for rows that have been used and otherwise at their first use.  Also reports variables named
+ * GASNET_* that are set and have no effect, with the reason in value.  Called once, by one thread.
  */
-void amph_env_describe(void (*tell)(const char *name, const char *value, bool is_default));
+void amph_env_describe(void (*report)(const char *name, const char *value, bool is_default));
 
-/* Entries NAME=VALUE, up to a NULL, of the environment that the program started with: they hold for
- * settings that its environment lacks when they are read.  They stay the caller's, and in place.
- * Before the first question. */
+/* Sets the environment that the program started with (entries NAME=VALUE up to a NULL).  It supplies
+ * the settings that are missing from the environment when they are read.  The entries remain the
+ * caller's and must not move.  Called before any other function here. */
 void amph_env_keep(char *const *entries);
 
-/* Reads the environment again: for the launcher after it changed its own, and for tests. */
+/* Reads the environment again.  For tests, and for the launcher after it has changed its own
+ * environment. */
 void amph_env_reload(void);
 
-/* Prints every row with the value in force and where it came from, and the accepted variables
- * (amphora-info -c). */
+/* Prints every row with its value and the origin of the value, and the variables that are accepted
+ * without effect (amphora-info -c). */
 void amph_env_print(FILE *out);
 
 /* The row's variable name. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Variables of GASNet's conduits and launchers that the library accepts and does not read, with the
- * reason: ACCEPT(name, why). Part of base/env_defs.h.  Layer: base.
+ * reason: ACCEPT(name, why).  Part of base/env_defs.h.
+ *
+ * Layer: base.
  */
 #define AMPH_ENV_ACCEPTED_CONDUITS(ACCEPT) \
     ACCEPT("GASNET_SPAWN_VERBOSE", "read by the gasnetrun scripts: says what is done") \

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every setting, one row each: ENV(id, name, type, default, unit, least, most, group, help).
+ * Every setting, one row each: ENV(id, name, type, default, unit, min, max, group, help).
+ *
  * Layer: base.
  *
  * type: STR, BOOL (0/1/yes/no/on/off), INT, SIZE (bytes; K, M, G, T suffix), DUR (kept in
  * nanoseconds; ns, us, ms, s suffix, bare numbers are seconds), ENUM (default lists the words: the
- * first is the default, separated by |). Rows of one group stand together: amphora-info -c prints
- * the table in this order. least and most bound INT, SIZE and DUR (0,0: unbounded).
+ * first is the default, separated by |). Rows of one group are next to each other: amphora-info -c prints
+ * the table in this order. min and max bound INT, SIZE and DUR (0, 0: unbounded).
  */
 #include "base/env_accepted.h"
 
@@ -23,15 +24,16 @@
         "what the udp conduit sends datagrams through: a kernel socket, or libfabric's udp " \
         "provider; auto: the faster, as measured") \
     ENV(UDP_TIMEOUT, "AMPHORA_UDP_TIMEOUT", DUR, "600s", "ns", 0, 0, "conduits", \
-        "silence after which the udp conduit gives a peer up that owes it an answer (0: never)") \
+        "time without an acknowledgement after which the udp conduit counts a peer as dead (0: " \
+        "never)") \
     ENV(UDP_MEMORY, "AMPHORA_UDP_MEMORY", SIZE, "64M", "bytes", 1 << 20, 1 << 30, "conduits", \
-        "received messages that may wait for their turn in a process, on udp") \
+        "memory for received messages that a process has not delivered yet, on udp") \
     ENV(SERVERS, "AMPHORA_SERVERS", INT, "0", "processes", 0, 1000000, "job", \
         "how many processes of the job are I/O servers (the last ones)") \
     ENV(JOB, "AMPHORA_JOB", STR, "", "path", 0, 0, "job", \
         "address file of the job; set by the launcher") \
     ENV(JOB_WAIT, "AMPHORA_JOB_WAIT", DUR, "0", "ns", 0, 86400000000000, "job", \
-        "how long a process waits for the address file to come into being") \
+        "how long a process waits for the address file to appear") \
     ENV(OMPI_RANK, "OMPI_COMM_WORLD_RANK", STR, "", "number", 0, 0, "job", \
         "number of this process in an Open MPI program: which standing I/O server is its first") \
     ENV(PMIX_RANK, "PMIX_RANK", STR, "", "number", 0, 0, "job", "the same under PMIx") \
@@ -50,9 +52,10 @@
         "how many hosts amphora-run, and each host's agent, starts by itself; the rest are " \
         "started by those") \
     ENV(HEARTBEAT, "AMPHORA_HEARTBEAT", DUR, "20s", "ns", 0, 0, "job", \
-        "a host that has been silent for so long counts as lost, and the job ends (0: never)") \
+        "a host that is silent for this long counts as lost, and the job ends (0: never)") \
     ENV(EXITTIMEOUT, "GASNET_EXITTIMEOUT", DUR, "5s", "ns", 0, 0, "job", \
-        "how long gasnet_exit waits for the other processes; default: least of _MAX and _MIN + " \
+        "how long gasnet_exit waits for the other processes; default: the smaller of _MAX and " \
+        "_MIN + " \
         "processes * _FACTOR") \
     ENV(EXITTIMEOUT_MAX, "GASNET_EXITTIMEOUT_MAX", DUR, "60s", "ns", 0, 0, "job", \
         "see GASNET_EXITTIMEOUT") \
@@ -64,10 +67,11 @@
         "how many processes a program that was built for smp becomes when it is started by " \
         "itself; 0: one") \
     ENV(SUPERNODE_MAXSIZE, "GASNET_SUPERNODE_MAXSIZE", INT, "0", "processes", 0, 1000000, "job", \
-        "at most so many processes of a host share memory (0: all); with the conduit smp it has " \
+        "maximum number of a host's processes that share memory (0: all); with the conduit smp " \
+        "it has " \
         "no effect") \
     ENV(MAX_THREADS, "GASNET_MAX_THREADS", INT, "65536", "threads", 1, 65536, "job", \
-        "what gex_System_QueryMaxThreads says in PAR and PARSYNC; nothing is limited by it") \
+        "what gex_System_QueryMaxThreads returns in PAR and PARSYNC; it limits nothing") \
     ENV(TMPDIR, "GASNET_TMPDIR", STR, "", "directory", 0, 0, "job", \
         "where amphora-run keeps the job's files, instead of TMPDIR or /tmp") \
     ENV(FS_SYNC, "GASNET_FS_SYNC", BOOL, "0", "", 0, 0, "job", \
@@ -75,7 +79,7 @@
     ENV(WAIT, "AMPHORA_WAIT", ENUM, "adaptive|spin|block", "", 0, 0, "waiting", \
         "what a process does while it waits") \
     ENV(PROGRESS_THREAD, "AMPHORA_PROGRESS_THREAD", BOOL, "0", "", 0, 0, "waiting", \
-        "a thread of the library's receives messages and runs handlers (clients with threads, " \
+        "a thread of the library receives messages and runs handlers (clients with threads, " \
         "GASNET_PAR)") \
     ENV(RCV_THREAD, "GASNET_RCV_THREAD", BOOL, "0", "", 0, 0, "waiting", \
         "the same as AMPHORA_PROGRESS_THREAD") \
@@ -93,67 +97,70 @@
         "diagnostics", "processes that may print one (*: all)") \
     ENV(BACKTRACE_TYPE, "GASNET_BACKTRACE_TYPE", STR, "", "names, commas between", 0, 0, \
         "diagnostics", \
-        "ways to make one, in the order of trying: EXECINFO, GDB, and the client's own; empty: " \
+        "kinds of backtrace, in the order of trying: EXECINFO, GDB, and the client's own; empty: " \
         "the client's own, EXECINFO, GDB") \
     ENV(BACKTRACE_MT, "GASNET_BACKTRACE_MT", BOOL, "1", "", 0, 0, "diagnostics", \
         "a backtrace by GDB shows all threads, not the calling one only") \
     ENV(BACKTRACE_SIGNAL, "GASNET_BACKTRACE_SIGNAL", STR, "", "signal", 0, 0, "diagnostics", \
-        "signal (SIGUSR1, usr1, 10) upon which a process prints a backtrace and goes on") \
+        "signal (SIGUSR1, usr1, 10) on which a process prints a backtrace and continues") \
     ENV(FREEZE, "GASNET_FREEZE", BOOL, "0", "", 0, 0, "diagnostics", \
         "each process waits for a debugger when it starts") \
     ENV(FREEZE_ON_ERROR, "GASNET_FREEZE_ON_ERROR", BOOL, "0", "", 0, 0, "diagnostics", \
         "a process waits for a debugger on fatal errors and fatal signals") \
     ENV(FREEZE_SIGNAL, "GASNET_FREEZE_SIGNAL", STR, "", "signal", 0, 0, "diagnostics", \
-        "signal upon which a process waits for a debugger") \
+        "signal on which a process waits for a debugger") \
     ENV(NO_CATCH_SIGNAL, "GASNET_NO_CATCH_SIGNAL", STR, "", "signals, commas between", 0, 0, \
         "diagnostics", \
-        "fatal signals that are left alone although a backtrace or a freeze was asked for (*: " \
+        "fatal signals that are not caught although a backtrace or a freeze is enabled (*: " \
         "all)") \
     ENV(TSC_RATE, "GASNET_TSC_RATE", STR, "", "Hz or measure", 0, 0, "diagnostics", \
         "rate of the processor's time counter; empty: measured") \
     ENV(VIS_AMPIPE, "GASNET_VIS_AMPIPE", BOOL, "1", "", 0, 0, "transfers", \
         "pack short runs of vector, indexed and strided transfers into messages") \
     ENV(VIS_MAXCHUNK, "GASNET_VIS_MAXCHUNK", SIZE, "16K", "bytes", 1, 1 << 30, "transfers", \
-        "runs of this size and more travel by themselves") \
+        "runs of at least this size are transferred by themselves") \
     ENV(MAX_SEGSIZE, "GASNET_MAX_SEGSIZE", STR, "0.85", "bytes or fraction", 0, 0, "segments", \
         "largest segment of a process: a size, or a fraction of physical memory shared by the " \
         "processes of a host") \
     ENV(UPC_HEAP, "AMPHORA_UPC_HEAP", SIZE, "0", "bytes", 0, 0, "segments", \
-        "shared memory of a UPC thread, half of it for arrays and half for upc_alloc (0: as much " \
-        "as can be had; at most 16G " \
+        "shared memory of a UPC thread, half of it for arrays and half for upc_alloc (0: the " \
+        "largest possible; at most 16G " \
         "with packed pointers)") \
     ENV(IOFWD_PREFIX, "IOFWD_PREFIX", STR, "", "PATH[=DIR][:PATH[=DIR]]...", 0, 0, "iofwd", \
         "paths that are forwarded, and where the servers keep them") \
     ENV(IOFWD_READONLY, "IOFWD_READONLY", STR, "", "PATH[:PATH]...", 0, 0, "iofwd", \
-        "those of IOFWD_PREFIX that the servers refuse to change (EROFS)") \
+        "paths of IOFWD_PREFIX that the servers serve read-only (EROFS)") \
     ENV(IOFWD_PIECE, "IOFWD_PIECE", SIZE, "256K", "bytes", 4096, 1 << 26, "iofwd", \
-        "large reads and writes travel in pieces of at most this size; the best is found by " \
-        "measuring") \
+        "large reads and writes travel in pieces of at most this size; the size in use is tuned " \
+        "by " \
+        "measurement") \
     ENV(IOFWD_BLKSIZE, "IOFWD_BLKSIZE", SIZE, "32K", "bytes", 0, 1 << 24, "iofwd", \
-        "stat tells at least this as the best size of calls (st_blksize) of a forwarded regular " \
-        "file; 0: what the server's file system " \
-        "says") \
+        "minimum st_blksize (preferred size of calls) that stat reports for a forwarded regular " \
+        "file; 0: the value of the server's file system") \
     ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "16", "pieces", 2, 1024, "iofwd", \
         "data slots of a client at each of its servers") \
     ENV(IOFWD_READERS, "IOFWD_READERS", INT, "2", "threads", 1, 16, "iofwd", \
-        "most threads of a server that read one call's data for a client of its host, where " \
-        "there are cores for them") \
+        "maximum number of threads of a server that read one call's data for a client of its " \
+        "host, " \
+        "if there are cores for them") \
     ENV(IOFWD_DIRECT, "IOFWD_DIRECT", BOOL, "0", "", 0, 0, "iofwd", \
         "the servers move aligned file data past their page cache (O_DIRECT)") \
     ENV(IOFWD_CONSISTENCY, "IOFWD_CONSISTENCY", ENUM, "posix|session", "", 0, 0, "iofwd", \
         "posix: a write has been executed when it returns; session: small consecutive calls are " \
-        "gathered, others see them " \
-        "after fsync or close (calls at an offset that processes share are not)") \
+        "coalesced, and other processes see them after fsync or close (except calls at an offset " \
+        "that processes share)") \
     ENV(IOFWD_BLOCKS, "IOFWD_BLOCKS", INT, "4", "blocks", 1, 16, "iofwd", \
-        "how many pieces of IOFWD_PIECE a file may gather, or fetch ahead, at one time") \
+        "how many pieces of IOFWD_PIECE a file may hold for write-behind or read-ahead at one " \
+        "time") \
     ENV(IOFWD_THREADS, "IOFWD_THREADS", INT, "4", "threads", 1, 64, "iofwd", \
-        "most threads of a process that carry out its non-blocking reads and writes") \
+        "maximum number of threads of a process that execute its non-blocking reads and writes") \
     ENV(IOFWD_STRIPE, "IOFWD_STRIPE", STR, "1", "[PATTERN=]WIDTH[:UNIT],...", 0, 0, "iofwd", \
-        "how many servers do a file's data, and how many bytes in a row each (no UNIT: every " \
-        "large call in equal parts); " \
-        "the first rule whose pattern fits the path counts") \
+        "how many servers hold a file's data, and how many consecutive bytes each (no UNIT: " \
+        "every " \
+        "large call is split into equal parts); the first rule whose pattern matches the path " \
+        "applies") \
     ENV(IOFWD_OPTIONAL, "IOFWD_OPTIONAL", BOOL, "0", "", 0, 0, "iofwd", \
-        "run without forwarding where no server is found instead of failing") \
+        "run without forwarding if no server is found, instead of failing") \
     ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", \
         "connections to I/O servers that a process hands to its next image by exec; set by " \
         "Amphora") \
@@ -172,10 +179,11 @@
         "a process that belongs to no job starts an I/O server of its own there, by ssh or, on " \
         "its own host, by fork") \
     ENV(IOFWD_OWN_SERVERS, "IOFWD_PRIVATE_SERVERS", STR, "", "", 0, 0, "iofwd", \
-        "the own server of a process above this one; set by Amphora") \
+        "the private server of an ancestor of this process; set by Amphora") \
     ENV(IOFWD_RANK_SOCKETS, "IOFWD_PRIVATE_RANK", STR, "", "", 0, 0, "iofwd", \
-        "by which the processes of a rank of another launcher's job agree on who joins it; set " \
-        "by Amphora") \
+        "sockets by which the processes of one rank of another launcher's job agree which of " \
+        "them " \
+        "joins it; set by Amphora") \
     ENV(IOFWD_SERVER_PATH, "IOFWD_SERVER_PATH", STR, "", "path", 0, 0, "iofwd", \
         "the program that IOFWD_SERVER_HOST starts; empty: iofwd-server of this installation") \
     ENV(IOFWD_SERVER_SSH, "IOFWD_SERVER_SSH", STR, "ssh -o BatchMode=yes", "command", 0, 0, \
@@ -196,13 +204,13 @@
     ENV(TEST_PAGE, "AMPHORA_TEST_PAGE", SIZE, "0", "bytes", 0, 1 << 30, "testing", \
         "pretend this page size (0: the real one)") \
     ENV(TEST_WIDTH, "AMPHORA_TEST_WIDTH", ENUM, "native|32|64", "", 0, 0, "testing", \
-        "pretend that pointers have so many bits: stated to peers") \
+        "pretend that pointers have this many bits: stated to peers") \
     ENV(TEST_SWAP, "AMPHORA_TEST_SWAP", BOOL, "0", "", 0, 0, "testing", \
         "pretend the other byte order: state it to peers and put wire words in the swapped order")
 
 /*
- * Variables that Amphora's own programs set for each other, beside those of the table: PRIVATE(id,
- * name, help).  Nobody types them.
+ * Variables that Amphora's programs set for each other, in addition to the table: PRIVATE(id, name,
+ * help).  Users never set them.
  */
 #define AMPH_PRIVATE_CWD "IOFWD_PRIVATE_CWD"
 #define AMPH_PRIVATE_LOCKS "IOFWD_PRIVATE_LOCKS"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the text of a setting means; see env_parse.h.  Layer: base. */
+/* Parsing the text of a setting; see env_parse.h.  Layer: base. */
 #include "base/env_parse.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "base/platform.h"
 
-/* A number with one of the suffixes; the whole text must be used up. */
+/* A unit that may follow a number. */
 struct suffix {
     const char *text;
     double factor;
@@ -30,6 +30,7 @@ static const struct suffix time_suffixes[] = {
 
 static const struct suffix no_suffix[] = { { "", 1 } };
 
+/* Parses a number with one of the n suffixes; the whole text must match. */
 static bool parse_number(const char *text, const struct suffix *suffixes, size_t n,
                          int64_t *number_p)
 {
@@ -78,7 +79,7 @@ static bool parse_bool(const char *text, int64_t *number_p)
     return false;
 }
 
-/* Finds text among the words of "a|b|c"; word NULL asks for the first. */
+/* Finds word in a list "a|b|c".  word NULL: the first of the list. */
 static bool parse_enum(const char *list, const char *word, struct amph_env_value *v)
 {
     int64_t index = 0;
@@ -125,12 +126,11 @@ static bool take_time(const char *def, const char *text, struct amph_env_value *
     return parse_number(text, time_suffixes, AMPH_COUNTOF(time_suffixes), &v->number);
 }
 
-/* What a row of each type takes; def: the row's default, of an ENUM its words. */
+/* The parser of each type.  def: the row's default; for an ENUM, its words. */
 static const struct {
     bool (*take)(const char *def, const char *text, struct amph_env_value *v);
-    const char *allowed; /* NULL: the words */
+    const char *allowed; /* NULL: the ENUM's words */
 } types[] = {
-
     [AMPH_ENV_TYPE_STR] = { take_text, "any text" },
     [AMPH_ENV_TYPE_BOOL] = { take_bool, "0 or 1" },
     [AMPH_ENV_TYPE_INT] = { take_int, "a whole number" },
@@ -153,9 +153,10 @@ bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amp
         return false;
     }
 
-    if ((row->least || row->most) && (v_p->number < row->least || v_p->number > row->most)) {
-        snprintf(why, why_bytes, "%s=\"%.300s\" is out of bounds; least %" PRId64 ", most %" PRId64,
-                 row->name, text, row->least, row->most);
+    if ((row->min || row->max) && (v_p->number < row->min || v_p->number > row->max)) {
+        snprintf(why, why_bytes,
+                 "%s=\"%.300s\" is out of bounds; minimum %" PRId64 ", maximum %" PRId64, row->name,
+                 text, row->min, row->max);
         return false;
     }
 
@@ -167,13 +168,13 @@ void amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p
     const char *text = row->type == AMPH_ENV_TYPE_ENUM ? NULL : row->def;
 
     if (!types[row->type].take(row->def, text, v_p))
-        abort(); /* a default that does not parse is our own mistake */
+        abort(); /* the table is wrong: a default must parse */
 }
 
-/* In the largest unit that gives a number of at least 1. */
+/* Prints ns in the largest unit that gives a number of at least 1. */
 static void show_time(int64_t ns, char *buf, size_t len_bytes)
 {
-    size_t unit = 1; /* ns; larger ones follow */
+    size_t unit = 1; /* of time_suffixes: ns; the larger units follow */
 
     while (unit + 1 < AMPH_COUNTOF(time_suffixes) && (double)ns >= time_suffixes[unit + 1].factor)
         unit++;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the text of a setting means: types, bounds, and the sentence for a text that is not allowed.
- * Layer: base. Thread rule: any thread; no state.
+ * Parsing the text of a setting: its type, its bounds, and the message for a text that is not
+ * allowed.
  *
- * Shared by the registry (base/env.c) and the interposer (iofwd/interpose/entry/settings.c), which
- * is loaded without libamphora: nothing here needs more than the C library.
+ * Layer: base.  Thread rule: any thread; no state.
+ *
+ * Used by the registry (base/env.c) and by the interposer (iofwd/interpose/entry/settings.c).  The
+ * interposer is loaded without libamphora, so this file uses the C library only.
  */
 #ifndef AMPH_BASE_ENV_PARSE_H
 #define AMPH_BASE_ENV_PARSE_H
@@ -22,16 +24,17 @@ enum amph_env_type {
     AMPH_ENV_TYPE_ENUM
 };
 
+/* Room for the longest message of amph_env_parse. */
 enum {
     AMPH_ENV_WHY_BYTES = 512
-}; /* the longest sentence of amph_env_parse */
+};
 
-/* A row of base/env_defs.h, as far as its value depends on it. */
+/* The columns of a row of base/env_defs.h that parsing needs. */
 struct amph_env_row {
     const char *name;
     enum amph_env_type type;
-    const char *def; /* ENUM: the words, with | between them */
-    int64_t least, most;
+    const char *def;  /* ENUM: the words, separated by '|' */
+    int64_t min, max; /* both 0: unbounded */
 };
 
 struct amph_env_value {
@@ -41,22 +44,22 @@ struct amph_env_value {
     int64_t number; /* BOOL, INT, SIZE, DUR; ENUM: the word's index */
 };
 
-/* Sets *v_p to what text means for the row.  False: text is not allowed or out of bounds, and why
- * has the sentence that says so. */
+/* Parses text by the row's type into *v_p.  false: text is not allowed or out of bounds, and why
+ * holds the message. */
 bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amph_env_value *v_p,
                     char *why, size_t why_bytes);
 
 /* Sets *v_p to the row's default. */
 void amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p);
 
-/* What the row takes, in words. */
+/* A phrase that says what the row accepts ("a size such as 64K"). */
 const char *amph_env_allowed(const struct amph_env_row *row);
 
 /* Writes the value as a user would type it. */
 void amph_env_show(const struct amph_env_row *row, const struct amph_env_value *v, char *buf,
                    size_t len_bytes);
 
-/* Parses "64K", "1.5G" and the like; false if it is no size. */
+/* Parses "64K", "1.5G" and the like; false: not a size. */
 bool amph_parse_size(const char *text, uint64_t *bytes_p);
 
 #endif

@@ -17,21 +17,22 @@
 
 #include "base/env.h"
 
-static char identity[96];
-
 void (*amph_fatal_look)(void);
 void (*amph_fatal_hook)(int exit_code);
 
-static _Atomic bool error_said;
+static struct {
+    char identity[96];
+    _Atomic bool error_logged;
+} state;
 
 void amph_log_identity(const char *who)
 {
-    snprintf(identity, sizeof identity, "%s", who);
+    snprintf(state.identity, sizeof state.identity, "%s", who);
 }
 
 static enum amph_log_level level_in_force(void)
 {
-    /* The order of the words in AMPHORA_LOG's row, whose first is the default. */
+    /* in the order of the words in AMPHORA_LOG's row, the first of which is the default */
     static const enum amph_log_level by_word[] = { AMPH_LOG_WARN, AMPH_LOG_ERROR, AMPH_LOG_INFO,
                                                    AMPH_LOG_DEBUG };
     return by_word[amph_env_enum(AMPH_ENV_LOG)];
@@ -41,7 +42,8 @@ static void emit(const char *fmt, va_list ap)
 {
     char line[1024];
     int saved = errno;
-    int n = snprintf(line, sizeof line, "amphora: %s%s", identity, identity[0] ? ": " : "");
+    int n = snprintf(line, sizeof line, "amphora: %s%s", state.identity,
+                     state.identity[0] ? ": " : "");
 
     errno = saved; /* for %m */
 
@@ -64,7 +66,7 @@ static void emit(const char *fmt, va_list ap)
 
 void amph_log(enum amph_log_level level, const char *fmt, ...)
 {
-    int saved = errno; /* reading the level may change what %m says */
+    int saved = errno; /* for %m: reading the level may change it */
 
     if (level > level_in_force())
         return;
@@ -76,10 +78,10 @@ void amph_log(enum amph_log_level level, const char *fmt, ...)
     emit(fmt, ap);
     va_end(ap);
     if (level == AMPH_LOG_ERROR)
-        error_said = true;
+        state.error_logged = true;
 }
 
-/* ---- what one process says for all ---- */
+/* ---- messages that one process logs for all ---- */
 
 static uint64_t hash(const char *text)
 {
@@ -91,7 +93,8 @@ static uint64_t hash(const char *text)
     return h;
 }
 
-/* A file beside the job's address file, which the launcher removes with its directory. */
+/* Is this the first process of the job on this host to log message `number`?  The first one creates a
+ * file beside the job's address file; the launcher removes it with the directory. */
 static bool is_first_of_job(const char *job, uint64_t number)
 {
     char path[PATH_MAX];
@@ -111,7 +114,8 @@ static bool is_first_of_job(const char *job, uint64_t number)
     return !exists;
 }
 
-/* A name that the kernel takes back when this process ends. */
+/* The same for processes with the same parent.  The first one binds an abstract socket name, which the
+ * kernel frees when the process ends. */
 static bool is_first_child(uint64_t number)
 {
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -142,16 +146,18 @@ void amph_log_shared(enum amph_log_level level, const char *fmt, ...)
     const char *job = amph_env_str(AMPH_ENV_JOB);
 
     if (level == AMPH_LOG_ERROR)
-        error_said = true;
+        state.error_logged = true;
 
-    if (job[0] && amph_env_int(AMPH_ENV_RANK) >= 0 ? is_first_of_job(job, hash(text))
-                                                   : is_first_child(hash(text)))
+    bool launched = job[0] && amph_env_int(AMPH_ENV_RANK) >= 0;
+    bool first = launched ? is_first_of_job(job, hash(text)) : is_first_child(hash(text));
+
+    if (first)
         amph_log(level, "%s", text);
 }
 
 bool amph_log_error_said(void)
 {
-    return error_said;
+    return state.error_logged;
 }
 
 void amph_fatal(const char *fmt, ...)

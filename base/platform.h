@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What differs between compilers and machines; the only home of #if beside configuration.  Layer:
- * base.
+ * Differences between compilers and machines.  This is the only file with #if, besides
+ * configuration.
+ *
+ * Layer: base.  Thread rule: pure functions.
  */
 #ifndef AMPH_BASE_PLATFORM_H
 #define AMPH_BASE_PLATFORM_H
@@ -25,16 +27,15 @@
 #define AMPH_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
 #define AMPH_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-/* Does this build check the client's use of the API (--enable-debug)?  A constant: `if
- * (AMPH_CHECKS)` costs nothing where not. */
+/* Does this build check the client's use of the API (--enable-debug)?  A constant, so that `if
+ * (AMPH_CHECKS)` costs nothing in other builds. */
 #if defined(AMPH_DEBUG)
 #define AMPH_CHECKS 1
 #else
 #define AMPH_CHECKS 0
 #endif
 
-/* Does this build check its own bookkeeping where that takes time?  A constant, as AMPH_CHECKS
- * is. */
+/* Does this build make expensive checks of its own data structures?  A constant, like AMPH_CHECKS. */
 #if defined(__has_feature)
 #define AMPH_HAS_FEATURE(x) __has_feature(x)
 #else
@@ -46,7 +47,7 @@
 #define AMPH_SELF_CHECKS 0
 #endif
 
-/* Bytes that one core takes from another at a time; false sharing is measured in these. */
+/* Bytes of a cache line: data of different writers is kept on different lines (false sharing). */
 #define AMPH_CACHE_LINE 64
 #define AMPH_ALIGN_LINE __attribute__((aligned(AMPH_CACHE_LINE)))
 
@@ -56,7 +57,7 @@
 #define AMPH_BIG_ENDIAN 0
 #endif
 
-/* What makes this build slower than it need be, one item a line. */
+/* The options that make this build slow, one a line (gasnett_performance_warning_str). */
 #if defined(AMPH_DEBUG)
 #define AMPH_SLOW_DEBUG "    checks of the client's use of the API (--enable-debug)\n"
 #else
@@ -86,7 +87,7 @@ static inline void amph_cpu_relax(void)
 #endif
 }
 
-/* The processor's own time counter (0 where there is none that a program may read). */
+/* The processor's time counter; 0 if a program cannot read one. */
 static inline uint64_t amph_cpu_counter(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -100,7 +101,7 @@ static inline uint64_t amph_cpu_counter(void)
 #endif
 }
 
-/* Does it run at one rate, always, in the processor's opinion? */
+/* Does the processor state that its time counter runs at a constant rate? */
 static inline int amph_cpu_counter_invariant(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -113,7 +114,7 @@ static inline int amph_cpu_counter_invariant(void)
 #endif
 }
 
-/* Its rate, if the processor states it exactly; else 0. */
+/* The time counter's rate in Hz if the processor states it exactly; else 0. */
 static inline uint64_t amph_cpu_counter_hz(void)
 {
 #if defined(__aarch64__)
@@ -125,8 +126,8 @@ static inline uint64_t amph_cpu_counter_hz(void)
 #endif
 }
 
-/* Does amph_cache_demote do anything?  Asks the processor, which takes long on a virtual one: to be
- * asked once. */
+/* Does amph_cache_demote have an effect on this processor?  Callers ask once, because the instruction
+ * is slow in virtual machines. */
 static inline int amph_cpu_demotes(void)
 {
 #if defined(__x86_64__)
@@ -139,8 +140,8 @@ static inline int amph_cpu_demotes(void)
 #endif
 }
 
-/* Hands lines that this core has written down to the cache that the cores share: another core that
- * reads them next need not ask this one for them.  A hint; the bytes stay what they are. */
+/* Moves lines that this core has written to the cache that the cores share, so that another core
+ * reads them from there.  A hint; it does not change the bytes. */
 static inline void amph_cache_demote(const void *at, size_t len)
 {
 #if defined(__x86_64__)
@@ -154,9 +155,9 @@ static inline void amph_cache_demote(const void *at, size_t len)
 #endif
 }
 
-/* Copies len bytes past the caches, where the machine can, for a reader on another core: fetching
- * lines that lie modified in a far core's cache is several times slower than fetching them from
- * memory.  What follows is seen after the bytes. */
+/* Copies len bytes with stores that bypass the caches, if the machine has them.  For a reader on
+ * another core: fetching modified lines from a distant core's cache is several times slower than
+ * fetching them from memory.  Stores after this call become visible after the bytes. */
 static inline void amph_copy_stream(void *to, const void *from, size_t len)
 {
 #if defined(__SSE2__)
@@ -182,7 +183,7 @@ static inline void amph_copy_stream(void *to, const void *from, size_t len)
 #endif
 }
 
-/* Adds a * b, in full, to the number of 128 bits in sum (low half first). */
+/* Adds the 128-bit product a * b to the 128-bit number in sum (low half first). */
 static inline void amph_add_product(uint64_t sum[2], uint64_t a, uint64_t b)
 {
 #if defined(__SIZEOF_INT128__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A word of a line that a shell reads; see quote.h.  Layer: base. */
+/* Quoting a word for a shell; see quote.h.  Layer: base. */
 #include "base/quote.h"
 
 void amph_quote_shell(FILE *out, const char *text)

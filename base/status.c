@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Texts of the status codes, and the one place where errno's and libfabric's codes become ours.
- * Layer: base. */
+/*
+ * Texts of the status codes, and their translation from errno's and libfabric's codes.
+ *
+ * Layer: base.
+ */
 #include "base/status.h"
 
 #include <errno.h>
@@ -15,7 +18,7 @@ static const char *const texts[AMPH_STATUS_COUNT] = {
     [AMPH_ERR_ARG] = "bad argument",
     [AMPH_ERR_RANGE] = "out of range",
     [AMPH_ERR_NOMEM] = "out of memory or descriptors",
-    [AMPH_ERR_STATE] = "wrong moment for this call",
+    [AMPH_ERR_STATE] = "call not allowed in this state",
     [AMPH_ERR_NOENT] = "not found",
     [AMPH_ERR_DENIED] = "refused",
     [AMPH_ERR_PROTO] = "protocol violation by a peer",
@@ -23,7 +26,7 @@ static const char *const texts[AMPH_STATUS_COUNT] = {
     [AMPH_ERR_TIMEOUT] = "timed out",
     [AMPH_ERR_NOSYS] = "not available on this machine",
     [AMPH_ERR_SYS] = "system call failed",
-    [AMPH_ERR_FULL] = "the peer takes no more now",
+    [AMPH_ERR_FULL] = "the peer accepts no more now",
 };
 /* clang-format on */
 
@@ -31,7 +34,6 @@ static const struct {
     int err;
     enum amph_status st;
 } errnos[] = {
-
     { EAGAIN, AMPH_AGAIN },
     { EINTR, AMPH_AGAIN },
     { EINVAL, AMPH_ERR_ARG },
@@ -86,9 +88,15 @@ enum amph_status amph_status_from_errno(int err)
     return AMPH_ERR_SYS;
 }
 
-/* libfabric numbers its errors as errno does; what it adds from 256 on are faults of its own
+/* libfabric uses errno's numbers; its own codes begin at 256 and report errors of its objects'
  * state. */
 enum amph_status amph_status_from_fi(long ret)
 {
-    return ret >= 0 ? AMPH_OK : ret > -256 ? amph_status_from_errno((int)-ret) : AMPH_ERR_SYS;
+    if (ret >= 0)
+        return AMPH_OK;
+
+    if (ret <= -256)
+        return AMPH_ERR_SYS;
+
+    return amph_status_from_errno((int)-ret);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Status codes: the one error type of every internal function.  Layer: base.
- * Thread rule: pure functions, callable anywhere, also in signal handlers.
+ * Status codes: the error type of every internal function.
+ *
+ * Layer: base.  Thread rule: pure functions, callable anywhere, also in signal handlers.
  *
  * The function that first decides that something is an error logs it; its callers only pass the
- * code on. libfabric's and errno's codes become these in base/status.c and nowhere else.
+ * code on. Codes of libfabric and errno are translated in base/status.c only.
  */
 #ifndef AMPH_BASE_STATUS_H
 #define AMPH_BASE_STATUS_H
@@ -15,7 +16,7 @@ enum amph_status {
     AMPH_ERR_ARG,     /* an argument that is not allowed */
     AMPH_ERR_RANGE,   /* an index, length or address outside its limits */
     AMPH_ERR_NOMEM,   /* memory, descriptors or another resource has run out */
-    AMPH_ERR_STATE,   /* the call came too early, too late or twice */
+    AMPH_ERR_STATE,   /* the call was made too early, too late or twice */
     AMPH_ERR_NOENT,   /* the named thing does not exist */
     AMPH_ERR_DENIED,  /* key, cookie or permission refused */
     AMPH_ERR_PROTO,   /* a peer sent what the protocol does not allow */
@@ -23,7 +24,7 @@ enum amph_status {
     AMPH_ERR_TIMEOUT, /* a deadline passed */
     AMPH_ERR_NOSYS,   /* this machine or build cannot do it */
     AMPH_ERR_SYS,     /* a system call failed; errno says how */
-    AMPH_ERR_FULL,    /* the peer is there and takes no more now; a later attempt may succeed */
+    AMPH_ERR_FULL,    /* the peer is alive but accepts no more now; a later attempt may succeed */
     AMPH_STATUS_COUNT
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See thread.h.  Layer: base. */
+/* Starting threads; see thread.h.  Layer: base. */
 #include "base/thread.h"
 
 #include <signal.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads of our own inside a client's process.  Layer: base.  Thread rule: any thread. */
+/*
+ * Starting the library's threads in a client's process.
+ *
+ * Layer: base.  Thread rule: any thread.
+ */
 #ifndef AMPH_BASE_THREAD_H
 #define AMPH_BASE_THREAD_H
 
@@ -7,9 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Starts one with every signal held back: they are for the program's threads.  detached: nobody
- * joins it; *thread_p is set all the same. stack_bytes 0: as many as usual.  0 or an errno
- * value. */
+/* Starts a thread with every signal blocked, because signals are for the program's threads.
+ * *thread_p is set also if the thread is detached.  stack_bytes 0: the system's default.  Returns 0
+ * or an errno value. */
 int amph_thread_start(pthread_t *thread_p, bool detached, size_t stack_bytes,
                       void *(*run)(void *arg), void *arg);
 

@@ -22,8 +22,8 @@ enum amph_status amph_topo_open(struct amph_topo **topo_p)
     }
 
     if (hwloc_topology_load(topo->hw) != 0) {
-        amph_error("hwloc cannot read this machine's topology: %m (HWLOC_XMLFILE or "
-                   "HWLOC_SYNTHETIC set to something wrong?)");
+        amph_error("hwloc cannot read this machine's topology: %m (is HWLOC_XMLFILE or "
+                   "HWLOC_SYNTHETIC set to a wrong value?)");
         amph_topo_close(topo);
         return AMPH_ERR_SYS;
     }
@@ -52,12 +52,14 @@ unsigned amph_topo_cores(const struct amph_topo *topo)
     return count(topo, HWLOC_OBJ_CORE);
 }
 
-/* Local process `index` of `procs` goes to place index * places / procs (spread), or index mod
- * places where they are fewer. */
-static unsigned deal(unsigned places, unsigned index, unsigned procs)
+/* The object (core or NUMA node) of local process `index` of `procs`: spread over all objects, or
+ * round robin if there are more processes than objects. */
+static unsigned object_of(unsigned objects, unsigned index, unsigned procs)
 {
-    return procs > places ? index % places
-                          : (unsigned)((unsigned long)index * places / (procs ? procs : 1));
+    if (procs > objects)
+        return index % objects;
+
+    return (unsigned)((unsigned long)index * objects / (procs ? procs : 1));
 }
 
 enum amph_status amph_topo_bind(struct amph_topo *topo, pid_t pid, enum amph_bind how,
@@ -67,7 +69,8 @@ enum amph_status amph_topo_bind(struct amph_topo *topo, pid_t pid, enum amph_bin
         return AMPH_OK;
 
     hwloc_obj_type_t type = how == AMPH_BIND_CORE ? HWLOC_OBJ_CORE : HWLOC_OBJ_NUMANODE;
-    hwloc_obj_t obj = hwloc_get_obj_by_type(topo->hw, type, deal(count(topo, type), index, procs));
+    hwloc_obj_t obj = hwloc_get_obj_by_type(topo->hw, type,
+                                            object_of(count(topo, type), index, procs));
 
     if (!obj)
         return AMPH_ERR_NOENT;

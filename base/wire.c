@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The run-time half of wire.h: which order this job puts on the wire.  Layer: base.  Thread rule:
- * set before threads start. */
+/*
+ * The byte order of this job's wire format (AMPHORA_TEST_SWAP); see wire.h.
+ *
+ * Layer: base.  Thread rule: set before threads start.
+ */
 #include "base/wire.h"
 
 #include "base/env.h"
 
 bool amph_wire_swapped = false;
 
-/* Before main: nothing may be encoded in one order and decoded in the other. */
+/* Runs before main, so that nothing is encoded in one order and decoded in the other. */
 __attribute__((constructor)) void amph_wire_setup(void)
 {
     const char *value = amph_env_foreign("AMPHORA_TEST_SWAP");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Byte-order-safe encoding: everything that leaves a process is little-endian at fixed width.
- * Layer: base. Thread rule: pure functions on the caller's memory.
  *
- * A cursor never runs over its end: a read or write that does not fit sets `bad`, gives 0 (or
- * writes nothing), and every later call on that cursor does the same, so a decoder checks once, at
- * its end.
+ * Layer: base.  Thread rule: pure functions on the caller's memory.
+ *
+ * A cursor never passes its end: a read or write that does not fit sets `bad` and returns 0 (or
+ * writes nothing), and so does every later call on that cursor.  A decoder therefore checks `bad`
+ * once, at its end.
  */
 #ifndef AMPH_BASE_WIRE_H
 #define AMPH_BASE_WIRE_H
@@ -17,13 +18,13 @@
 
 #include "base/platform.h"
 
-/* AMPHORA_TEST_SWAP: the whole job puts its wire words in big-endian order, so that a word that
- * skips the encoding is found on one machine.  Set once by amph_wire_setup, before anything is
+/* AMPHORA_TEST_SWAP: the whole job uses big-endian order on the wire, so that tests on one machine
+ * find words that were not encoded.  Set once by amph_wire_setup, before anything is
  * sent. */
 extern bool amph_wire_swapped;
 void amph_wire_setup(void);
 
-/* Do this process's words lie in memory in another order than they travel in? */
+/* Does this process's byte order differ from the order on the wire? */
 static inline bool amph_wire_turns(void)
 {
     return AMPH_BIG_ENDIAN != amph_wire_swapped;
@@ -126,7 +127,7 @@ static inline size_t amph_rd_left(const struct amph_rd *r)
     return (size_t)(r->end - r->at);
 }
 
-/* The next len_bytes in place, or NULL (and bad). */
+/* Returns the next len_bytes in place, or NULL (and sets bad). */
 static inline const void *amph_rd_bytes(struct amph_rd *r, size_t len_bytes)
 {
     const uint8_t *p = r->at;
@@ -179,7 +180,8 @@ static inline uint64_t amph_rd_u64(struct amph_rd *r)
     return amph_le64(v);
 }
 
-/* Counterpart of amph_wr_blob: the bytes in place and their number, or NULL (and bad). */
+/* Counterpart of amph_wr_blob: returns the bytes in place and their number, or NULL (and sets
+ * bad). */
 static inline const void *amph_rd_blob(struct amph_rd *r, size_t *len_bytes_p)
 {
     *len_bytes_p = amph_rd_u32(r);
