@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The public functions of boot.h over one table of kinds.  Layer: boot.  Thread rule: as boot.h. */
+/*
+ * The public functions of boot.h, over one table of kinds.
+ *
+ * Layer: boot.  Thread rule: as boot.h.
+ */
 #include "boot/boot.h"
 
 #include <stdio.h>
@@ -14,14 +18,13 @@
 #include "boot/control.h"
 #include "boot/kind.h"
 
-/* In the order of AMPHORA_BOOT's words behind "auto", which is the order in which they are
- * tried. */
+/* In the order of AMPHORA_BOOT's words after "auto"; this is also the order of trying. */
 static const struct amph_boot_kind *const kinds[] = { &amph_boot_standing, &amph_boot_launcher,
                                                       &amph_boot_pmix,     &amph_boot_pmi2,
                                                       &amph_boot_pmi1,     &amph_boot_single };
 
-/* The handle of the process's place; what amph_fatal uses to end the job, and what makes a second
- * join an error. */
+/* The handle of this process's join, or NULL.  amph_fatal ends the job through it, and a second join
+ * is an error. */
 static struct amph_boot *joined;
 
 static void fatal_hook(int exit_code)

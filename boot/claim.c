@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See claim.h.  Layer: boot. */
+/* Claiming the right to join another launcher's job; see claim.h.  Layer: boot. */
 #include "boot/claim.h"
 
 #include <errno.h>
@@ -14,11 +14,12 @@
 #include "base/log.h"
 #include "boot/standing.h"
 
+/* Time for a whole job to start. */
 enum {
     WAIT_MS = 120000
-}; /* for a whole job to start */
+};
 
-static bool held; /* the token is this process's */
+static bool held; /* this process has the token */
 
 static bool find_sockets(int *result_p, int *token_p)
 {
@@ -30,8 +31,8 @@ static bool find_sockets(int *result_p, int *token_p)
            fstat(*result_p, &st) == 0 && st.st_ino == inode;
 }
 
-/* What lies there stays there; the connection in it is nobody's descriptor. */
-static enum amph_claim look(int fd, char **text_p)
+/* Peeks at the result, which stays in the socket; its connection is not received as a descriptor. */
+static enum amph_claim peek_result(int fd, char **text_p)
 {
     char *buf = malloc(AMPH_STANDING_TEXT_MAX);
     ssize_t n = buf ? recv(fd, buf, AMPH_STANDING_TEXT_MAX - 1, MSG_PEEK | MSG_DONTWAIT) : -1;
@@ -66,13 +67,13 @@ enum amph_claim amph_boot_claim(char **text_p)
 
         if (n <= 0) {
             amph_error(
-                "another process of this rank has not come to the job's I/O servers within %d s",
+                "another process of this rank has not reached the job's I/O servers within %d s",
                 WAIT_MS / 1000);
             return AMPH_CLAIM_FAILED;
         }
 
         if (p[0].revents)
-            return look(result, text_p);
+            return peek_result(result, text_p);
 
         if (recv(token, &byte, 1, MSG_DONTWAIT) == 1) {
             held = true;
@@ -105,6 +106,8 @@ void amph_boot_claimed(enum amph_claim result, const char *text, int fd)
         memcpy(CMSG_DATA(c), &fd, sizeof fd);
     }
 
-    if (sendmsg(token, &m, MSG_NOSIGNAL) < 0) /* to its peer, where all look */
-        amph_error("the other processes of this rank cannot be told of the I/O servers: %m");
+    if (sendmsg(token, &m, MSG_NOSIGNAL) <
+        0) /* arrives at the other socket of the pair, where the processes peek */
+        amph_error(
+            "cannot give the I/O servers' addresses to the other processes of this rank: %m");
 }

@@ -20,7 +20,7 @@ void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES],
                       const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
                       size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES])
 {
-    /* Two steps, so that a body of any length needs no copy: HMAC(HMAC(key, nonce), body). */
+    /* HMAC(HMAC(key, nonce), body): in two steps, so that the body need not be copied */
     uint8_t inner[AMPH_MAC_BYTES];
 
     _Static_assert(AMPH_MAC_BYTES == AMPH_KEY_BYTES, "a code serves as a key");
@@ -45,7 +45,7 @@ static enum amph_status unix_address(const char *address, struct sockaddr_un *su
     memset(sun, 0, sizeof *sun);
     sun->sun_family = AF_UNIX;
 
-    /* the leading NUL: no path, so nothing can be left behind */
+    /* after a leading NUL: the abstract name space, which leaves no file behind */
     memcpy(sun->sun_path + 1, address + 5, name_len);
     *len_p = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + name_len);
     return AMPH_OK;
@@ -139,7 +139,7 @@ void amph_facts_get(struct amph_rd *r, struct amph_proc *proc)
     p.area_bytes = amph_rd_u64(r);
     p.pid = amph_rd_u64(r);
 
-    /* A page size that fits no other one is refused by the negotiation, which names the hosts. */
+    /* page sizes that do not match are refused later, by the negotiation, which names the hosts */
     if (p.stated && (p.page_bytes == 0 || (p.pointer_bytes != 4 && p.pointer_bytes != 8)))
         r->bad = true;
 

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control protocol: what the processes of a job and amphora-run say to each other.  Layer:
- * boot. Thread rule: pure functions.
+ * The control protocol between the processes of a job and amphora-run.
+ *
+ * Layer: boot.  Thread rule: pure functions.
  *
  * A process connects to the address that the address file (AMPHORA_JOB) gives and proves that it
  * knows the job's key:
  *
  *   launcher -> process   CHALLENGE { magic u32, version u16, nonce[32] }
  *   process  -> launcher  HELLO     { magic u32, version u16, joins u8, rank u32, pid u64,
- *            nonce[32], mac[32] }
- *                         mac = HMAC(key, launcher's nonce, the body before mac)
- *   launcher -> process   WELCOME   { mac[32], job description }     mac = HMAC(key, process's
- *   nonce, job description)
- *                     or  REFUSED   { status u8, sentence }
+ *                                     nonce[32], mac[32] }
+ *                                   mac = HMAC(key, launcher's nonce, the body before mac)
+ *   launcher -> process   WELCOME   { mac[32], job description }
+ *                                   mac = HMAC(key, process's nonce, job description)
+ *                     or  REFUSED   { status u8, message }
  *
  * and then, in any order (numbers of processes are absolute):
  *
- *   PUBLISH  { key text, value blob }                             STATE { facts }
- *   EXCHANGE { key text }            -> EXCHANGED { count u32, count x { facts, value blob } }
- *   of the own group
- *   LOOKUP   { seq u32, rank u32, wait u8, key text } -> VALUE { seq u32, status u8, facts, value
- *            blob }
- *   SERVERS  { seq u32 }             -> FACTS { seq u32, status u8, count u32, count x facts }
- *            of servers, when all have stated
- *   LEAVE    { exit_called u8, code u32 }      ABORT { code u32 }
- *                                    -> EVENT { kind u8, rank u32, code u32 }
- *                                    at any time
+ *   PUBLISH   { key text, value blob }
+ *   STATE     { facts }
+ *   EXCHANGE  { key text }                   collective over the process's group; answered by
+ *   EXCHANGED { count u32, count x { facts, value blob } }
+ *   LOOKUP    { seq u32, rank u32, wait u8, key text }                           answered by
+ *   VALUE     { seq u32, status u8, facts, value blob }
+ *   SERVERS   { seq u32 }                    answered when all servers have sent STATE, by
+ *   FACTS     { seq u32, status u8, count u32, count x facts }
+ *   LEAVE     { exit_called u8, code u32 }
+ *   ABORT     { code u32 }
+ *   EVENT     { kind u8, rank u32, code u32 }          from the launcher, at any time
  */
 #ifndef AMPH_BOOT_CONTROL_H
 #define AMPH_BOOT_CONTROL_H
@@ -65,7 +67,7 @@ enum amph_control_type {
     AMPH_CONTROL_NTYPES
 };
 
-/* What the address file holds: text, "amphora-job 1", then one "word value" a line. */
+/* The contents of the address file: text, "amphora-job 1", then one "word value" a line. */
 struct amph_jobfile {
     char address[128]; /* "unix:NAME": a socket of the abstract name space */
     uint8_t key[AMPH_KEY_BYTES];
@@ -82,21 +84,22 @@ enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile 
 enum amph_status amph_control_connect(const char *address, int *fd_p);
 enum amph_status amph_control_listen(const char *address, int *fd_p);
 
-/* Is the other end of this socket the same user, or root?  The abstract name can be reached by
- * every user of the machine. */
+/* Does the process at the other end of this socket belong to this user or to root?  Every user of the
+ * machine can connect to a socket of the abstract name space. */
 bool amph_control_same_user(int fd);
 
 /* The facts of one process in their fixed encoding. */
 void amph_facts_put(struct amph_wr *w, const struct amph_proc *proc);
-/* leaves proc->host alone; nothing is set where r is bad */
+/* does not set proc->host; sets nothing if r is bad */
 void amph_facts_get(struct amph_rd *r, struct amph_proc *proc);
 
-/* A text of up to AMPH_CONTROL_KEY_MAX bytes, [a-z0-9-]; get: false and r->bad where it is not. */
+/* A key: up to AMPH_CONTROL_KEY_MAX bytes of [a-z0-9-].  get returns false and sets r->bad if it is not
+ * one. */
 bool amph_key_ok(const char *key);
 void amph_key_put(struct amph_wr *w, const char *key);
 bool amph_key_get(struct amph_rd *r, char key[AMPH_CONTROL_KEY_MAX + 1]);
 
-/* The job description without key and facts.  encode gives an allocated body. */
+/* The job description without key and facts.  encode returns an allocated body. */
 enum amph_status amph_jobdesc_encode(const struct amph_jobdesc *job, uint8_t **buf_p,
                                      size_t *len_p);
 enum amph_status amph_jobdesc_decode(struct amph_rd *r, struct amph_jobdesc *job_p);

@@ -42,7 +42,7 @@ struct foreign {
     struct amph_values values; /* published before the exchange */
     pthread_t waiter;          /* of a server: waits in the last fence */
     bool waits;
-    /* 'D' when the compute processes have left; 'S' when the process manager is gone */
+    /* pipe: 'D' when the compute processes have left, 'S' when the process manager has ended */
     int news[2];
 };
 
@@ -53,15 +53,15 @@ static struct foreign *own(struct amph_boot *boot)
 
 static bool foreign_never(void)
 {
-    /* a file client of such a job is given the servers' addresses by the process that has joined */
+    /* file clients get the servers' addresses from the process that has joined */
     return false;
 }
 
 /* ---- joining ---- */
 
-/* "NODE BOOT-ID NAMESPACE": two processes are on one host when all agree.  Containers share boot
- * ids, clones share node names, and processes in different network name spaces reach neither each
- * other's loopback nor each other's abstract sockets. */
+/* Writes "NODE BOOT-ID NAMESPACE", which identifies a host.  All three are needed: containers share
+ * boot ids, cloned machines share node names, and processes of different network name spaces reach
+ * neither each other's loopback nor each other's abstract sockets. */
 static void host_text(char *text, size_t cap)
 {
     struct utsname u;
@@ -127,11 +127,11 @@ static enum amph_status get_secret(struct foreign *p)
     return key ? AMPH_OK : AMPH_ERR_PROTO;
 }
 
-/* Gives the index of a host text, adding it where it is new; the boot id is cut off at the end
- * (name_hosts). */
+/* Returns the index of a host text, and adds it if it is new.  name_hosts removes the boot id later. */
 static uint32_t host_index(struct amph_jobdesc *job, char *text)
 {
-    for (uint32_t h = job->nhosts; h-- > 0;) /* processes of one host mostly follow each other */
+    for (uint32_t h = job->nhosts;
+         h-- > 0;) /* backwards, because processes of one host are usually consecutive */
         if (strcmp(job->host_name[h], text) == 0) {
             free(text);
             return h;
@@ -202,7 +202,7 @@ static enum amph_status split(struct foreign *p)
     return AMPH_OK;
 }
 
-/* Waits in the last fence, which the compute processes enter when they leave. */
+/* Thread of a server: waits in the last fence, which the compute processes enter when they leave. */
 static void *wait_for_compute(void *arg)
 {
     struct foreign *p = arg;
@@ -214,7 +214,7 @@ static void *wait_for_compute(void *arg)
     return NULL;
 }
 
-/* From the first look for events on: before, the connection is still needed for look-ups. */
+/* Starts that thread, at the first query for events: before, look-ups still need the connection. */
 static void start_waiting(struct foreign *p)
 {
     p->waits = amph_thread_start(&p->waiter, false, 0, wait_for_compute, p) == 0;
@@ -229,7 +229,7 @@ static void foreign_close(struct amph_boot *boot)
 
     amph_values_free(&p->values);
 
-    /* the waiter has them, and the process manager's connection */
+    /* otherwise the waiting thread owns them, and the process manager's connection */
     for (int i = 0; i < 2 && !p->waits; i++)
         if (p->news[i] >= 0)
             close(p->news[i]);
@@ -238,8 +238,8 @@ static void foreign_close(struct amph_boot *boot)
         p->kvs->ops->close(p->kvs);
 }
 
-/* MPI libraries take the process manager's connection for themselves, and know nothing of
- * servers. */
+/* Refuses a program that has called MPI_Init: the MPI library uses the process manager's connection and
+ * would count the servers as its own processes. */
 static enum amph_status check_mpi(void)
 {
     int (*initialized)(int *) = NULL;
@@ -261,7 +261,7 @@ static enum amph_status check_mpi(void)
     return AMPH_OK;
 }
 
-/* Has a process of this rank joined as a plain one?  There is one turn for each rank. */
+/* Claims the rank's join for a GASNet client; an error if a plain program of this rank has joined. */
 static enum amph_status check_plain(void)
 {
     char *text = NULL;
@@ -369,7 +369,7 @@ static enum amph_status put_value(struct foreign *p, const char *key, const void
 static enum amph_status foreign_publish(struct amph_boot *boot, const char *key, const void *value,
                                         size_t len_bytes)
 {
-    /* Kept until the exchange: a key may be put once, and the last value counts. */
+    /* stored until the exchange, because a key may be put only once, and the last value counts */
     if (boot->exchanged)
         return put_value(own(boot), key, value, len_bytes);
 
@@ -378,7 +378,7 @@ static enum amph_status foreign_publish(struct amph_boot *boot, const char *key,
 
 static enum amph_status foreign_state(struct amph_boot *boot)
 {
-    return boot->exchanged ? AMPH_ERR_STATE : AMPH_OK; /* the facts go out with the exchange */
+    return boot->exchanged ? AMPH_ERR_STATE : AMPH_OK; /* the exchange sends the facts */
 }
 
 static enum amph_status put_all(struct foreign *p)
@@ -428,7 +428,7 @@ static enum amph_status foreign_lookup(struct amph_boot *boot, uint32_t rank, co
     return own(boot)->kvs->ops->get(own(boot)->kvs, rank, name, value_p, len_p);
 }
 
-/* All values in one piece of memory, which the handle keeps. */
+/* Collects all values in one block of memory, which the handle owns. */
 static enum amph_status collect_values(struct amph_boot *boot, const char *key)
 {
     uint32_t n = boot->job.nproc[boot->group];
@@ -445,7 +445,7 @@ static enum amph_status collect_values(struct amph_boot *boot, const char *key)
 
         boot->value[i] = mem + at;
         if (st == AMPH_ERR_NOENT)
-            continue; /* published nothing: an empty value, as under the launcher */
+            continue; /* published nothing: an empty value, as with amphora-run */
         if (st != AMPH_OK)
             return st;
 
@@ -457,8 +457,8 @@ static enum amph_status collect_values(struct amph_boot *boot, const char *key)
     return AMPH_OK;
 }
 
-/* Tells the file client of this process, and those of processes that it starts, where the servers
- * are; they know no process manager. */
+/* Gives the servers' addresses to the file client of this process and to those of its child processes,
+ * which do not use the process manager. */
 static enum amph_status offer_servers(struct foreign *p)
 {
     const struct amph_jobdesc *job = &p->base.job;
@@ -496,7 +496,7 @@ static enum amph_status offer_servers(struct foreign *p)
 
     amph_standing_free(&set);
     if (st == AMPH_ERR_NOENT)
-        return AMPH_OK; /* the server group runs something else than I/O servers */
+        return AMPH_OK; /* the server group does not run I/O servers */
     if (!text)
         return st == AMPH_OK ? AMPH_ERR_NOMEM : st;
 
@@ -517,7 +517,7 @@ static enum amph_status offer_servers(struct foreign *p)
     return st;
 }
 
-/* Process 0 speaks for all compute processes. */
+/* Reads from process 0's values whether the compute processes are plain programs. */
 static enum amph_status learn_plain(struct foreign *p)
 {
     struct amph_jobdesc *job = &p->base.job;
@@ -569,7 +569,7 @@ static enum amph_status foreign_exchange(struct amph_boot *boot, const char *key
 
 static enum amph_status foreign_wait_servers(struct amph_boot *boot, uint64_t timeout_ns)
 {
-    return boot->exchanged ? AMPH_OK : AMPH_ERR_STATE; /* the fence of the exchange covers them */
+    return boot->exchanged ? AMPH_OK : AMPH_ERR_STATE; /* the exchange's fence has delivered them */
 }
 
 /* ---- leaving ---- */
@@ -588,7 +588,7 @@ static enum amph_status foreign_progress(struct amph_boot *boot, struct amph_boo
         start_waiting(own(boot));
 
     if (own(boot)->news[0] < 0 || read(own(boot)->news[0], &word, 1) != 1)
-        return AMPH_AGAIN; /* to compute processes a process manager tells nothing: it ends them */
+        return AMPH_AGAIN; /* a process manager reports no events to compute processes: it ends them */
 
     *event_p = (struct amph_boot_event){ .kind = word == 'D' ? AMPH_BOOT_DRAIN : AMPH_BOOT_LOST,
                                          .rank = AMPH_RANK_NONE };
@@ -613,7 +613,7 @@ static enum amph_status foreign_leave(struct amph_boot *boot, bool exit_called, 
         pthread_join(p->waiter, NULL);
         p->waits = false;
     } else if (boot->exchanged && boot->job.nproc[AMPH_SERVER] && !boot->job.plain) {
-        p->kvs->ops->fence(p->kvs); /* where it fails the servers know too */
+        p->kvs->ops->fence(p->kvs); /* if it fails, the servers are notified as well */
     }
 
     return p->kvs->ops->finalize(p->kvs);

@@ -15,7 +15,7 @@ enum {
     READ_BYTES = 16384
 };
 
-/* Makes room for len_bytes more behind len; what has been taken is dropped first. */
+/* Makes room for len_bytes at the end; bytes that have been consumed are removed first. */
 static bool bytes_reserve(struct amph_bytes *b, size_t len_bytes)
 {
     if (b->at > 0) {
@@ -79,7 +79,7 @@ bool amph_frames_feed(struct amph_frames *f, const void *bytes, size_t len_bytes
     return amph_bytes_add(&f->in, bytes, len_bytes);
 }
 
-/* A socket is never waited for, whatever its mode; a pipe has been made non-blocking. */
+/* Writes without blocking: MSG_DONTWAIT for a socket; a pipe has been made non-blocking. */
 static ssize_t write_some(const struct amph_frames *f, const void *from, size_t len)
 {
     return f->out_fd == f->fd ? send(f->fd, from, len, MSG_DONTWAIT | MSG_NOSIGNAL)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames over a stream socket: a length (u32), a type (u16), a body.  Used by the control socket
- * (process to launcher) and between the launcher and its agents.  Layer: boot.  Thread rule: one
- * thread at a time on one struct.
+ * Frames over a stream socket: a length (u32), a type (u16), a body.  Used on the control socket
+ * (process to launcher) and between the launcher and its agents.
  *
- * Nothing here blocks except amph_frames_wait.  What cannot be sent at once is kept and sent by
- * amph_frames_flush.
+ * Layer: boot.  Thread rule: one thread at a time on one struct.
+ *
+ * Only amph_frames_wait blocks.  Bytes that cannot be sent at once are queued, and amph_frames_flush
+ * sends them.
  */
 #ifndef AMPH_BOOT_FRAMES_H
 #define AMPH_BOOT_FRAMES_H
@@ -19,7 +20,7 @@
 
 #define AMPH_FRAME_HEAD_BYTES 6
 
-/* Bytes at buf[at..len) wait; the rest is room. */
+/* A byte queue: buf[at..len) is queued, the rest is free. */
 struct amph_bytes {
     uint8_t *buf;
     size_t at, len, cap;
@@ -32,8 +33,7 @@ struct amph_frames {
     struct amph_bytes in, out;
 };
 
-/* A received frame; body lies in the stream's memory until the next amph_frames_fill or
- * amph_frames_close. */
+/* A received frame.  body is valid until the next amph_frames_fill or amph_frames_close. */
 struct amph_frame {
     uint16_t type;
     size_t len_bytes;
@@ -41,23 +41,22 @@ struct amph_frame {
 };
 
 void amph_frames_open(struct amph_frames *f, int fd, size_t max_bytes);
-/* Over two descriptors that need not be sockets (what sshd gives a command); both are made
- * non-blocking. */
+/* The same over two descriptors that need not be sockets (such as those of a command run by sshd);
+ * both are made non-blocking. */
 void amph_frames_open_pair(struct amph_frames *f, int in_fd, int out_fd, size_t max_bytes);
 void amph_frames_close(struct amph_frames *f);
 
-/* Hands over bytes that came by another way, as if they had been read from the descriptor; false
- * where memory has run out. */
+/* Adds received bytes that were not read from the descriptor by this file.  false: no memory. */
 bool amph_frames_feed(struct amph_frames *f, const void *bytes, size_t len_bytes);
 
-/* Takes a frame for sending and sends what the socket takes now.  AMPH_OK also where some is left;
- * AMPH_ERR_PEER, NOMEM. */
+/* Queues a frame and sends as much as the socket accepts now.  AMPH_OK also if bytes stay queued;
+ * AMPH_ERR_PEER, AMPH_ERR_NOMEM. */
 enum amph_status amph_frames_send(struct amph_frames *f, uint16_t type, const void *body,
                                   size_t len_bytes);
-/* The same with the body that w holds; AMPH_ERR_RANGE where w ran over. */
+/* The same with the body in w; AMPH_ERR_RANGE if w is bad. */
 enum amph_status amph_frames_send_wr(struct amph_frames *f, uint16_t type, const struct amph_wr *w);
 
-/* AMPH_OK: nothing is left to send; AMPH_AGAIN: some is; AMPH_ERR_PEER. */
+/* Sends queued bytes.  AMPH_OK: all sent; AMPH_AGAIN: some are still queued; AMPH_ERR_PEER. */
 enum amph_status amph_frames_flush(struct amph_frames *f);
 bool amph_frames_pending(const struct amph_frames *f);
 
@@ -73,7 +72,7 @@ enum amph_status amph_frames_next(struct amph_frames *f, struct amph_frame *fram
  * time, 0: no limit. AMPH_OK, AMPH_ERR_TIMEOUT, AMPH_ERR_PEER. */
 enum amph_status amph_frames_wait(struct amph_frames *f, uint64_t deadline_ns);
 
-/* Appends to a byte queue; false where memory has run out. */
+/* Appends to a byte queue; false: no memory. */
 bool amph_bytes_add(struct amph_bytes *b, const void *src, size_t len_bytes);
 void amph_bytes_free(struct amph_bytes *b);
 static inline size_t amph_bytes_left(const struct amph_bytes *b)

@@ -25,7 +25,8 @@ static bool hex_decode(const char *text, uint8_t *out, size_t len_bytes)
     return true;
 }
 
-/* The value of the line that starts with "word ", cut at its end; NULL where there is none. */
+/* Copies the rest of the line that starts with "word " into value and returns it; NULL: no such line,
+ * or it does not fit. */
 static char *find_line(char *text, const char *word, char *value, size_t cap)
 {
     size_t len = strlen(word);
@@ -74,11 +75,14 @@ enum amph_status amph_jobfile_read(const char *path, struct amph_jobfile *file_p
 
     if (fd < 0) {
         enum amph_status st = amph_status_from_errno(errno);
+        const char *hint = "";
 
-        amph_error("cannot read the address file %s (AMPHORA_JOB): %m%s", path,
-                   st == AMPH_ERR_NOENT ? "; has its job ended?"
-                   : errno == EMFILE    ? " (ulimit -n)"
-                                        : "");
+        if (st == AMPH_ERR_NOENT)
+            hint = "; has its job ended?";
+        else if (errno == EMFILE)
+            hint = " (ulimit -n)";
+
+        amph_error("cannot read the address file %s (AMPHORA_JOB): %m%s", path, hint);
         return st == AMPH_ERR_NOENT || st == AMPH_ERR_DENIED ? st : AMPH_ERR_SYS;
     }
 

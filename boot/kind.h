@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a kind of boot provides; boot.c's public functions stand on one table of these.  Layer: boot
- * (internal). Thread rule: as boot.h.
+ * The operations of a kind of boot.  boot.c implements the public functions over one table of kinds.
+ *
+ * Layer: boot; internal.  Thread rule: as boot.h.
  */
 #ifndef AMPH_BOOT_KIND_H
 #define AMPH_BOOT_KIND_H
@@ -15,18 +16,18 @@ struct amph_boot {
     uint32_t self; /* absolute or AMPH_RANK_NONE */
     enum amph_group group;
     bool joined, left, exchanged;
-    /* What the exchange gave; owned. */
+    /* results of the exchange; owned */
     const void **value;
     size_t *value_len;
     void *value_mem;
 };
 
-/* Arguments have been checked by boot.c: states, keys, lengths, ranks. */
+/* boot.c has checked the arguments: states, keys, lengths, ranks. */
 struct amph_boot_kind {
     const char *name;
-    /* can this process join this way? */
+    /* can this process join by this kind? */
     bool (*present)(void);
-    /* can it attach this way? */
+    /* can it attach by this kind? */
     bool (*belongs)(void);
     /* fills job, self, group; logs its errors */
     enum amph_status (*open)(bool join, struct amph_boot **boot_p);
@@ -43,18 +44,18 @@ struct amph_boot_kind {
     enum amph_status (*progress)(struct amph_boot *boot, struct amph_boot_event *event_p);
     enum amph_status (*leave)(struct amph_boot *boot, bool exit_called, int code);
     void (*abort)(struct amph_boot *boot, int code); /* async-signal-safe */
-    /* frees what is the kind's own, not boot itself */
+    /* frees the kind's resources, not boot itself */
     void (*close)(struct amph_boot *boot);
 };
 
 extern const struct amph_boot_kind amph_boot_standing, amph_boot_launcher, amph_boot_pmix,
     amph_boot_pmi2, amph_boot_pmi1, amph_boot_single;
 
-/* Makes room for the exchange's n results in value and value_len. */
+/* Allocates value and value_len for the exchange's n results. */
 enum amph_status amph_boot_alloc_values(struct amph_boot *boot, uint32_t n);
 
-/* Values published under keys by one process: a small list, used by single and by the launcher's
- * server.  Owned by the list. */
+/* The values that one process has published, by key; used by the kind "single" and by the launcher.
+ * The list owns keys and values. */
 struct amph_values {
     struct amph_value *at;
     size_t n;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What another launcher's process manager provides: rank, size, a key space and a fence over all
- * processes that it started.  One table of operations for each protocol (PMI-1, PMI-2, PMIx);
- * foreign.c makes a job of it.  Layer: boot (internal). Thread rule: one thread at a time; every
- * call blocks until the process manager answers or is gone.
+ * The service of another launcher's process manager: rank, size, a key space and a fence over all
+ * processes that it started.  Each protocol (PMI-1, PMI-2, PMIx) has one table of operations;
+ * foreign.c makes a job from it.
+ *
+ * Layer: boot; internal.  Thread rule: one thread at a time.  Every call blocks until the process
+ * manager answers or its connection ends.
  */
 #ifndef AMPH_BOOT_KVS_H
 #define AMPH_BOOT_KVS_H
@@ -18,14 +20,14 @@ struct amph_kvs;
 
 struct amph_kvs_ops {
     const char *name;
-    bool (*present)(void); /* was this process started by such a one? */
-    /* greets it and learns rank and size; logs its errors */
+    bool (*present)(void); /* was this process started by such a launcher? */
+    /* connects and gets rank and size; logs its errors */
     enum amph_status (*open)(struct amph_kvs **kvs_p);
     /* name: letters, digits, '-'; unique in the job; at most AMPH_CONTROL_VALUE_MAX bytes */
     enum amph_status (*put)(struct amph_kvs *kvs, const char *name, const void *data,
                             size_t len_bytes);
-    /* What process `owner` has put before the last fence; data is allocated, with room for one byte
-     * more.  AMPH_ERR_NOENT: nothing. */
+    /* returns the value that process `owner` put before the last fence; data is allocated with one
+     * spare byte.  AMPH_ERR_NOENT: no such value */
     enum amph_status (*get)(struct amph_kvs *kvs, uint32_t owner, const char *name, void **data_p,
                             size_t *len_p);
     enum amph_status (*fence)(struct amph_kvs *kvs);
@@ -42,8 +44,8 @@ struct amph_kvs {
 
 extern const struct amph_kvs_ops amph_kvs_pmi1, amph_kvs_pmi2, amph_kvs_pmix;
 
-/* A number of the environment, at least `least`; false: not set or no number. */
-bool amph_kvs_env_number(const char *name, long least, long *value_p);
+/* Reads a number of at least `min` from the environment; false: not set, or not such a number. */
+bool amph_kvs_env_number(const char *name, long min, long *value_p);
 /* Bytes as hex digits and back; text has room for 2 * len_bytes + 1. */
 void amph_kvs_to_hex(char *text, const void *data, size_t len_bytes);
 bool amph_kvs_from_hex(void *data, const char *text, size_t len_bytes);

@@ -25,8 +25,8 @@ struct launched {
     struct amph_frames frames;
     struct amph_bytes events; /* struct amph_boot_event, in order of arrival */
     uint32_t seq;             /* of the last request that carries one */
-    bool ending;              /* SHUTDOWN has come: nothing else will be answered */
-    bool lost;                /* the launcher is gone, and LOST has been queued */
+    bool ending;              /* SHUTDOWN has been received: no further answers */
+    bool lost;                /* the launcher has ended, and LOST is queued */
 };
 
 static struct launched *own(struct amph_boot *boot)
@@ -77,8 +77,8 @@ static void take_event(struct launched *l, const struct amph_frame *frame)
                            .kind = (enum amph_boot_event_kind)kind, .rank = rank, .code = code });
 }
 
-/* The next frame that is no event.  AMPH_OK, AMPH_AGAIN (none has come), AMPH_ERR_PEER,
- * AMPH_ERR_PROTO. */
+/* Returns the next frame that is not an event; events are queued.  AMPH_OK, AMPH_AGAIN (no frame),
+ * AMPH_ERR_PEER, AMPH_ERR_PROTO. */
 static enum amph_status next_answer(struct launched *l, struct amph_frame *frame_p)
 {
     for (;;) {
@@ -97,8 +97,7 @@ static enum amph_status next_answer(struct launched *l, struct amph_frame *frame
     }
 }
 
-/* Blocks until a frame of this type comes (others that are no events are dropped: answers to
- * requests given up before). */
+/* Blocks until a frame of this type is received.  Drops other answers: their requests have timed out. */
 static enum amph_status await(struct launched *l, uint16_t type, uint64_t deadline_ns,
                               struct amph_frame *frame_p)
 {
@@ -114,7 +113,7 @@ static enum amph_status await(struct launched *l, uint16_t type, uint64_t deadli
     }
 }
 
-/* The same for answers that repeat the request's number; r is left behind number and status. */
+/* The same for answers that repeat the request's number; r is advanced past number and status. */
 static enum amph_status await_numbered(struct launched *l, uint16_t type, uint64_t deadline_ns,
                                        struct amph_rd *r)
 {
@@ -348,7 +347,7 @@ static enum amph_status launched_state(struct amph_boot *boot)
     return amph_frames_send_wr(&own(boot)->frames, AMPH_CONTROL_STATE, &w);
 }
 
-/* Keeps one copy of the body; the values point into it. */
+/* Stores the results of the exchange: one copy of the body, into which the values point. */
 static enum amph_status take_exchanged(struct amph_boot *boot, const struct amph_frame *frame)
 {
     uint32_t n = boot->job.nproc[boot->group];
@@ -383,8 +382,8 @@ static enum amph_status launched_exchange(struct amph_boot *boot, const char *ke
 
     enum amph_status st = amph_frames_send_wr(&own(boot)->frames, AMPH_CONTROL_EXCHANGE, &w);
 
-    /* No time limit of its own: members may start late, and the launcher tells of every death and
-     * of its own end. */
+    /* no time limit: members may start late, and the launcher reports every death and, by closing the
+     * socket, its own */
     if (st == AMPH_OK)
         st = await(own(boot), AMPH_CONTROL_EXCHANGED, 0, &frame);
 
@@ -481,7 +480,7 @@ static enum amph_status launched_progress(struct amph_boot *boot, struct amph_bo
     if (amph_bytes_left(&l->events) == 0 && !l->lost) {
         amph_frames_flush(&l->frames);
         while (next_answer(l, &frame) == AMPH_OK)
-            ; /* an answer that nobody waits for any more */
+            ; /* an answer to a request that has timed out */
     }
 
     if (amph_bytes_left(&l->events) < sizeof *event_p)
@@ -504,8 +503,7 @@ static enum amph_status launched_leave(struct amph_boot *boot, bool exit_called,
 
     enum amph_status st = amph_frames_send_wr(&l->frames, AMPH_CONTROL_LEAVE, &w);
 
-    /* The launcher must have it before this process ends; it reads at once, so this is no wait in
-     * practice. */
+    /* the launcher must receive this before the process ends; it reads at once, so the wait is short */
     uint64_t deadline = amph_now_ns() + AMPH_NS_PER_S;
 
     while (st == AMPH_OK && amph_frames_pending(&l->frames) && amph_now_ns() < deadline)
@@ -525,8 +523,8 @@ static void launched_abort(struct amph_boot *boot, int code)
     amph_wr_u16(&w, AMPH_CONTROL_ABORT);
     amph_wr_u32(&w, (uint32_t)code);
 
-    /* Straight to the socket: this may run in a signal handler.  Where it does not arrive, the end
-     * of this process tells. */
+    /* directly to the socket, because this may run in a signal handler.  If it does not arrive, the
+     * launcher sees the end of this process. */
     if (send(own(boot)->frames.fd, frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         return;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Client side of the PMI-1 text protocol: one line a request, one line an answer, "cmd=NAME
- * word=value ...". Layer: boot (internal).  Thread rule: one thread at a time; every call blocks
- * until the server answers or is gone.
+ * Client side of the PMI-1 text protocol: each request and each answer is one line, "cmd=NAME
+ * word=value ...".
+ *
+ * Layer: boot; internal.  Thread rule: one thread at a time.  Every call blocks until the server
+ * answers or its connection ends.
  */
 #ifndef AMPH_BOOT_PMI1_H
 #define AMPH_BOOT_PMI1_H
@@ -14,8 +16,9 @@
 #include "base/status.h"
 
 #define AMPH_PMI_LINE_BYTES 4096
-#define AMPH_PMI_TEXT_BYTES \
-    512 /* of one value: servers and clients with 1024-byte lines exist, whatever vallen_max they state */
+/* Maximum length of one value.  Some servers and clients have lines of 1024 bytes, whatever vallen_max
+ * they state. */
+#define AMPH_PMI_TEXT_BYTES 512
 
 struct amph_pmi {
     int fd;
@@ -26,23 +29,24 @@ struct amph_pmi {
     size_t len, used;
 };
 
-/* Finds the server (PMI_FD, else PMI_PORT), greets it and learns rank, size, limits and the name of
- * the key space. */
+/* Does the environment name a server (PMI_FD or PMI_PORT)? */
 bool amph_pmi_present(void);
+
+/* Connects to the server and gets rank, size, limits and the name of the key space. */
 enum amph_status amph_pmi_open(struct amph_pmi *pmi);
 
-/* Stores len_bytes under name: hex digits over as many keys (NAME-0, NAME-1, ...) as the server's
- * value length asks for. */
+/* Stores len_bytes under name, as hex digits in as many keys (NAME-0, NAME-1, ...) as the server's
+ * maximum length of a value requires. */
 enum amph_status amph_pmi_put(struct amph_pmi *pmi, const char *name, const void *data,
                               size_t len_bytes);
-/* The counterpart; data is allocated.  AMPH_ERR_NOENT: nobody has put it. */
+/* The counterpart; data is allocated.  AMPH_ERR_NOENT: no process has put it. */
 enum amph_status amph_pmi_get(struct amph_pmi *pmi, const char *name, void **data_p, size_t *len_p);
 enum amph_status amph_pmi_barrier(struct amph_pmi *pmi);
 enum amph_status amph_pmi_finalize(struct amph_pmi *pmi);
 void amph_pmi_abort(struct amph_pmi *pmi, int code); /* async-signal-safe */
 
-/* The value of `word` in a line of the protocol, up to the next blank; false where it is not there
- * or does not fit. */
+/* Copies the value of `word` in a line of the protocol, up to the next blank.  false: no such word, or
+ * the value does not fit. */
 bool amph_pmi_word(const char *line, const char *word, char *value, size_t cap);
 
 #endif

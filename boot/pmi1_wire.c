@@ -58,7 +58,7 @@ static enum amph_status gone(void)
     return AMPH_ERR_PEER;
 }
 
-/* Reads one line into pmi->line, whose newline becomes NUL. */
+/* Reads one line into pmi->line and replaces its newline by NUL. */
 static enum amph_status read_line(struct amph_pmi *pmi)
 {
     memmove(pmi->line, pmi->line + pmi->used, pmi->len - pmi->used);
@@ -91,8 +91,8 @@ static enum amph_status read_line(struct amph_pmi *pmi)
     }
 }
 
-/* A server that is gone must be an error here, not a signal; a descriptor that is no socket is
- * written as it is. */
+/* Writes to the server.  MSG_NOSIGNAL, so that a server that has ended is an error, not SIGPIPE; a
+ * descriptor that is not a socket is written with write. */
 static ssize_t write_some(int fd, const char *text, size_t len)
 {
     ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
@@ -118,7 +118,7 @@ static enum amph_status write_line(struct amph_pmi *pmi, const char *line)
     return AMPH_OK;
 }
 
-/* One request and its answer, which must be `cmd`. */
+/* Sends one request and receives its answer, which must be `cmd`. */
 static enum amph_status ask(struct amph_pmi *pmi, const char *line, const char *cmd)
 {
     char got[64] = "";
@@ -143,7 +143,7 @@ static enum amph_status ask(struct amph_pmi *pmi, const char *line, const char *
 
 /* ---- opening ---- */
 
-bool amph_kvs_env_number(const char *name, long least, long *value_p)
+bool amph_kvs_env_number(const char *name, long min, long *value_p)
 {
     const char *text = amph_env_foreign(name);
     char *end;
@@ -152,7 +152,7 @@ bool amph_kvs_env_number(const char *name, long least, long *value_p)
         return false;
 
     *value_p = strtol(text, &end, 10);
-    return *end == 0 && *value_p >= least;
+    return *end == 0 && *value_p >= min;
 }
 
 bool amph_pmi_present(void)
@@ -192,8 +192,8 @@ static int connect_port(const char *port)
     return fd;
 }
 
-/* PMI_PORT: the process says its number, the server tells size, rank and debug level in lines of
- * their own. */
+/* PMI_PORT: connects, sends this process's number, and receives size, rank and debug level, each in a
+ * line. */
 static enum amph_status open_port(struct amph_pmi *pmi)
 {
     const char *port = amph_env_foreign("PMI_PORT");
@@ -384,8 +384,7 @@ enum amph_status amph_pmi_get(struct amph_pmi *pmi, const char *name, void **dat
         if (at == len)
             break;
 
-        /* A part that brings nothing would make this loop endless; only the first may be that
-         * short. */
+        /* an empty part would make this loop endless; only the first part may be empty */
         st = part > 1 && at == before ? AMPH_ERR_PROTO : get_text(pmi, name, part, text);
     }
 
@@ -426,7 +425,7 @@ void amph_pmi_abort(struct amph_pmi *pmi, int code)
 
     line[n++] = '\n';
     if (write_some(pmi->fd, line, n) < 0)
-        return; /* the server is gone, and the job with it */
+        return; /* the server has ended, and with it the job */
 }
 
 /* ---- as a process manager ---- */

@@ -16,9 +16,9 @@
 #include "boot/kvs.h"
 
 enum {
-    TEXT_MOST = 1000,
-    PARTS_MOST = 64,
-    LINE_MOST = 256
+    TEXT_MAX = 1000,
+    PARTS_MAX = 64,
+    LINE_BYTES = 256
 };
 
 struct pmi2 {
@@ -35,8 +35,8 @@ static struct pmi2 *own(struct amph_kvs *kvs)
 
 /* ---- messages ---- */
 
-/* Copies the value that starts at `from`, with doubled semicolons made single; gives where it
- * ended, NULL where it does not fit. */
+/* Copies the value that starts at `from`, with doubled semicolons made single.  Returns its end; NULL:
+ * it does not fit. */
 static const char *take_value(const char *from, char *value, size_t cap)
 {
     size_t n = 0;
@@ -170,7 +170,7 @@ static enum amph_status receive(struct pmi2 *p)
     return st;
 }
 
-/* Sends a request, whose words fmt gives, and takes its answer, which must be NAME-response with
+/* Sends a request with the words of fmt, and receives its answer, which must be NAME-response with
  * rc=0. */
 static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, ...)
     AMPH_PRINTF(3, 4);
@@ -216,8 +216,8 @@ static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, .
 
 /* ---- opening ---- */
 
-/* Slurm names its job in PMI_JOBID and tells each process's number; other servers behind PMI_FD
- * speak PMI-1. */
+/* Was this process started by Slurm?  It sets PMI_JOBID and each process's number; other servers that
+ * set PMI_FD use PMI-1. */
 static bool pmi2_present(void)
 {
     long v;
@@ -227,11 +227,11 @@ static bool pmi2_present(void)
            *job;
 }
 
-/* The one line of PMI-1, by which the two agree on the version. */
+/* Negotiates the version, in one line of PMI-1. */
 static enum amph_status agree(struct pmi2 *p)
 {
     static const char line[] = "cmd=init pmi_version=2 pmi_subversion=0\n";
-    char answer[LINE_MOST];
+    char answer[LINE_BYTES];
     size_t n = 0;
     enum amph_status st = write_all(p->fd, line, sizeof line - 1);
 
@@ -323,14 +323,14 @@ static enum amph_status pmi2_open(struct amph_kvs **kvs_p)
 static enum amph_status pmi2_put(struct amph_kvs *kvs, const char *name, const void *data,
                                  size_t len_bytes)
 {
-    char text[TEXT_MOST + 1];
+    char text[TEXT_MAX + 1];
     const uint8_t *bytes = data;
     size_t at = 0;
     enum amph_status st = AMPH_OK;
 
     for (unsigned part = 0; st == AMPH_OK && (part == 0 || at < len_bytes); part++) {
         size_t n = part == 0 ? (size_t)snprintf(text, sizeof text, "%08zx", len_bytes) : 0;
-        size_t room = (TEXT_MOST - n) / 2;
+        size_t room = (TEXT_MAX - n) / 2;
         size_t take = len_bytes - at < room ? len_bytes - at : room;
 
         amph_kvs_to_hex(text + n, bytes + at, take);
@@ -342,7 +342,7 @@ static enum amph_status pmi2_put(struct amph_kvs *kvs, const char *name, const v
 }
 
 static enum amph_status get_part(struct pmi2 *p, const char *name, unsigned part,
-                                 char text[TEXT_MOST + 1])
+                                 char text[TEXT_MAX + 1])
 {
     char found[8] = "";
     enum amph_status st = ask(p, "kvs-get", "jobid=%s;srcid=-1;key=%s-%u;", p->job, name, part);
@@ -354,7 +354,7 @@ static enum amph_status get_part(struct pmi2 *p, const char *name, unsigned part
     if (strcmp(found, "TRUE") != 0)
         return AMPH_ERR_NOENT;
 
-    return amph_pmi2_word(p->body, "value", text, TEXT_MOST + 1) ? AMPH_OK : AMPH_ERR_PROTO;
+    return amph_pmi2_word(p->body, "value", text, TEXT_MAX + 1) ? AMPH_OK : AMPH_ERR_PROTO;
 }
 
 static enum amph_status get_parts(struct pmi2 *p, const char *name, char *text, uint8_t *data,
@@ -387,7 +387,7 @@ static enum amph_status get_parts(struct pmi2 *p, const char *name, char *text, 
 static enum amph_status pmi2_get(struct amph_kvs *kvs, uint32_t owner, const char *name,
                                  void **data_p, size_t *len_p)
 {
-    char text[TEXT_MOST + 1];
+    char text[TEXT_MAX + 1];
     char head[9] = "";
     enum amph_status st = get_part(own(kvs), name, 0, text);
 
@@ -429,9 +429,9 @@ static void pmi2_abort(struct amph_kvs *kvs, int code)
 {
     static const char message[] = "    35cmd=abort;isworld=TRUE;msg=amphora;";
 
-    /* The exit code is that of the process, which ends next. */
+    /* the exit code is that of this process, which ends next */
     if (write_some(own(kvs)->fd, message, sizeof message - 1) < 0)
-        return; /* the server is gone, and the job with it */
+        return; /* the server has ended, and with it the job */
 }
 
 const struct amph_kvs_ops amph_kvs_pmi2 = {

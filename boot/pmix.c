@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMIx, client side (mpirun of Open MPI, prun, srun --mpi=pmix): libpmix.so.2 is loaded when a
- * process finds itself started by such a launcher, so that neither a build nor a program depends on
- * it.  Layer: boot.  Thread rule: as kvs.h.
+ * PMIx, client side (mpirun of Open MPI, prun, srun --mpi=pmix).  libpmix.so.2 is loaded only if such
+ * a launcher has started this process, so that neither the build nor programs depend on it.
+ *
+ * Layer: boot.  Thread rule: as kvs.h.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ enum {
     ABORT_LIMIT_S = 2
 };
 
-/* The functions that are used, in the order of names[]. */
+/* The functions of libpmix that are used, in the order of names[]. */
 static struct {
     int (*init)(struct pmix_proc *proc, struct pmix_info *info, size_t ninfo);
     int (*finalize)(const struct pmix_info *info, size_t ninfo);
@@ -148,7 +149,7 @@ static enum amph_status pmix_open(struct amph_kvs **kvs_p)
 static enum amph_status pmix_put(struct amph_kvs *kvs, const char *name, const void *data,
                                  size_t len_bytes)
 {
-    /* One byte in front, so that an empty value is a value too. */
+    /* one byte in front, because PMIx has no empty values */
     uint8_t bytes[1 + AMPH_CONTROL_VALUE_MAX] = { 0 };
     struct pmix_value value = { .type = PMIX_TYPE_BYTES };
 
@@ -168,7 +169,7 @@ static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const cha
 {
     struct pmix_proc from = own(kvs)->self;
 
-    /* All values have come with the fence: what is not there has not been put. */
+    /* the fence has delivered all values: a missing one has not been put */
     struct pmix_info here = { .key = "pmix.optional",
                               .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
     struct pmix_value *value = NULL;
@@ -192,7 +193,10 @@ static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const cha
         free(value->data.object.bytes);
 
     free(value);
-    return copy ? AMPH_OK : ok ? AMPH_ERR_NOMEM : AMPH_ERR_PROTO;
+    if (!ok)
+        return AMPH_ERR_PROTO;
+
+    return copy ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
 static enum amph_status pmix_fence(struct amph_kvs *kvs)
@@ -211,8 +215,8 @@ static enum amph_status pmix_finalize(struct amph_kvs *kvs)
 
 static void pmix_abort(struct amph_kvs *kvs, int code)
 {
-    /* The library is not made for signal handlers: where it gets stuck, an alarm ends the process,
-     * and with it the job. */
+    /* the library is not async-signal-safe: if it hangs, an alarm ends the process and thereby the
+     * job */
     signal(SIGALRM, SIG_DFL);
     alarm(ABORT_LIMIT_S);
     fn.abort(code, "amphora ends the job", NULL, 0);

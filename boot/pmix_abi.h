@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The few types and constants of PMIx that are used without its headers, as the standard fixes them
- * (version 4, "Data structures", "Constants"), for whoever loads libpmix.so.2 or catches its calls.
- * Layer: boot.
+ * The types and constants of PMIx that Amphora uses, declared here because its headers may not be
+ * installed.  Their layout is fixed by the standard (version 4, "Data structures", "Constants").
+ * Used by boot/pmix.c, which loads libpmix.so.2, and by the interposer, which intercepts its calls.
+ *
+ * Layer: boot.  Thread rule: declarations only.
  */
 #ifndef AMPH_BOOT_PMIX_ABI_H
 #define AMPH_BOOT_PMIX_ABI_H

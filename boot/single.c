@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job of one process that nobody started: the kind that is always there.  Layer: boot.  Thread
- * rule: as boot.h. */
+/*
+ * The kind "single": a job of one process that no launcher started.  It is always available.
+ *
+ * Layer: boot.  Thread rule: as boot.h.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +129,7 @@ static enum amph_status single_leave(struct amph_boot *boot, bool exit_called, i
 
 static void single_abort(struct amph_boot *boot, int code)
 {
-    /* The caller ends the process, and with it the job. */
+    /* the caller ends the process, which ends the job */
 }
 
 static void single_close(struct amph_boot *boot)

@@ -22,11 +22,11 @@
 static const char first_line[] = "amphora-servers 1\n";
 static const char *own_text;
 enum {
-    COMPUTE_MOST = 1 << 24
+    COMPUTE_MAX = 1 << 24
 };
 
-/* Given by amph_standing_own, or by a process above this one (with ; for the ends of lines); NULL:
- * there is a file. */
+/* The text of amph_standing_own, or the text that an ancestor process has put into the environment
+ * (with ';' for newlines); NULL: use the file. */
 static const char *given_text(void)
 {
     static char *copy;
@@ -56,7 +56,7 @@ void amph_standing_own(const char *text)
 
 static const enum amph_env_id foreign[] = { AMPH_ENV_OMPI_RANK, AMPH_ENV_PMIX_RANK,
                                             AMPH_ENV_PMI_RANK, AMPH_ENV_SLURM_PROCID };
-#define MPIRUN_ROWS 2 /* the first, which amphora-run itself never sets */
+#define MPIRUN_ROWS 2 /* the first rows, which amphora-run itself never sets */
 
 static uint32_t rank_among(const enum amph_env_id *rows, size_t n)
 {
@@ -92,11 +92,11 @@ static void put_hex(FILE *out, const uint8_t *bytes, size_t len)
         fprintf(out, "%02x", bytes[i]);
 }
 
-static bool take_hex(const char *text, uint8_t *out, size_t most, size_t *len_p)
+static bool take_hex(const char *text, uint8_t *out, size_t max_bytes, size_t *len_p)
 {
     size_t n = strspn(text, "0123456789abcdef");
 
-    if (text[n] != 0 || n % 2 || n / 2 > most)
+    if (text[n] != 0 || n % 2 || n / 2 > max_bytes)
         return false;
 
     for (size_t i = 0; i < n / 2; i++) {
@@ -167,7 +167,7 @@ static bool take_line(struct amph_standing *set, const char *word, const char *r
     if (strcmp(word, "key") == 0)
         return take_hex(rest, set->key, sizeof set->key, &n) && n == sizeof set->key;
     if (strcmp(word, "compute") == 0)
-        return sscanf(rest, "%" SCNu32, &set->ncompute) == 1 && set->ncompute <= COMPUTE_MOST;
+        return sscanf(rest, "%" SCNu32, &set->ncompute) == 1 && set->ncompute <= COMPUTE_MAX;
     if (strcmp(word, "conduit") == 0)
         return snprintf(set->conduit, sizeof set->conduit, "%s", rest) < (int)sizeof set->conduit;
     if (strcmp(word, "prefix") == 0)
@@ -175,7 +175,7 @@ static bool take_line(struct amph_standing *set, const char *word, const char *r
     if (strcmp(word, "watch") == 0)
         return sscanf(rest, "%" SCNu64, &set->watch_pid) == 1;
 
-    /* lines of later versions are passed over */
+    /* ignores lines of later versions */
     return strcmp(word, "server") != 0 || take_server(set, rest);
 }
 
@@ -256,7 +256,7 @@ enum amph_status amph_standing_write(const char *path, const struct amph_standin
     int fd = -1;
 
     if (text && asprintf(&temporary, "%s.%ld", path, (long)getpid()) >= 0) {
-        unlink(temporary); /* who has made it could read what comes into it */
+        unlink(temporary); /* if another user has created it, that user could read it */
         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     } else
         temporary = NULL;
@@ -333,7 +333,7 @@ bool amph_standing_is(const char *path)
     if (fd >= 0)
         close(fd);
     else if (is_distrust(errno))
-        return true; /* which amph_standing_read will say */
+        return true; /* amph_standing_read reports the error */
 
     return n == sizeof head - 1 && strcmp(head, first_line) == 0;
 }
@@ -362,8 +362,8 @@ static bool never(void)
     return false;
 }
 
-/* Clients may start before the servers: waits as long as AMPHORA_JOB_WAIT says for the file to
- * come. */
+/* Is there an address file of standing servers?  Clients may start before the servers, so this waits up
+ * to AMPHORA_JOB_WAIT for the file to appear. */
 static bool standing_belongs(void)
 {
     const char *path = amph_env_str(AMPH_ENV_JOB);
@@ -394,7 +394,7 @@ static uint32_t host_index(struct amph_jobdesc *job, const char *name)
     return i < job->nhosts ? i : 0;
 }
 
-/* The servers as a job, mostly one without compute processes. */
+/* Fills the job description: the servers, usually without compute processes. */
 static enum amph_status describe(struct standing *s, uint32_t n, const char *conduit)
 {
     struct amph_jobdesc *job = &s->base.job;
@@ -419,7 +419,7 @@ static enum amph_status describe(struct standing *s, uint32_t n, const char *con
 
     job->self_host = host_index(job, name);
 
-    /* where the others are does not matter to a file client */
+    /* a file client does not need the hosts of the others */
     for (uint32_t c = 0; c < compute; c++) {
         job->proc[c].host = job->self_host;
         job->server_of[c] = compute + c % n;
@@ -505,7 +505,7 @@ static enum amph_status standing_state(struct amph_boot *boot)
     return AMPH_OK;
 }
 
-/* Servers of a set do not wait for each other: who started them gathers what they publish. */
+/* Servers of a set do not wait for each other: the process that started them collects their values. */
 static enum amph_status standing_exchange(struct amph_boot *boot, const char *key)
 {
     return amph_boot_alloc_values(boot, boot->job.nproc[AMPH_SERVER]);
@@ -564,7 +564,7 @@ static enum amph_status standing_leave(struct amph_boot *boot, bool exit_called,
 
 static void standing_abort(struct amph_boot *boot, int code)
 {
-    /* Nobody else depends on this process: it ends by itself. */
+    /* no other process depends on this one, so there is nothing to end */
 }
 
 static void standing_close(struct amph_boot *boot)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Standing servers: I/O servers that belong to no job, and their address file.  Layer: boot.
- * Thread rule: as boot.h.
+ * Standing servers: I/O servers that belong to no job, and their address file.
  *
- * The file, which AMPHORA_JOB names as it would name a job's, is text, mode 0600:
+ * Layer: boot.  Thread rule: as boot.h.
+ *
+ * AMPHORA_JOB names the file, as it does a job's address file.  It is text, mode 0600:
  *
  *   amphora-servers 1
  *   id HEX                   a random number of this set
- *   key HEX                  what clients prove that they know
- *   compute COUNT            only of a job's own servers: its compute processes, which have the
- *   numbers before the servers
- *   conduit NAME             only where clients of other hosts may come: the network that the
- *   servers listen on
- *   prefix PATH[:PATH]...    the names of what the servers export
- *   watch PID                the process that watches over them
- *   server HOST PID HEX      one line a server, in order: what it has published of itself (its
- *   door)
+ *   key HEX                  the key that clients must prove to know
+ *   compute COUNT            only for a job's own servers: its number of compute processes, which
+ *                            are numbered before the servers
+ *   conduit NAME             only if clients of other hosts are accepted: the network on which the
+ *                            servers listen
+ *   prefix PATH[:PATH]...    the names of the servers' exports
+ *   watch PID                the process that supervises the servers
+ *   server HOST PID HEX      one line a server, in order: the value that it has published (the
+ *                            address of its listener)
  */
 #ifndef AMPH_BOOT_STANDING_H
 #define AMPH_BOOT_STANDING_H
@@ -44,33 +45,33 @@ struct amph_standing {
     struct amph_standing_server *server; /* owned */
 };
 
-/* Gives an allocated text; NULL: no memory. */
+/* Returns the file's text, allocated; NULL: no memory. */
 char *amph_standing_print(const struct amph_standing *set);
-/* Errors: AMPH_ERR_PROTO (another version, damaged), NOMEM; logged, with `from` as the name of what
- * was read. */
+/* Parses the file's text.  Errors: AMPH_ERR_PROTO (another version, damaged), AMPH_ERR_NOMEM; logged,
+ * with `from` as the name of the source. */
 enum amph_status amph_standing_parse(const char *text, const char *from,
                                      struct amph_standing *set_p);
 void amph_standing_free(struct amph_standing *set);
 
-/* Creates the file with mode 0600 under another name and gives it its own when it is whole;
- * replaces an older one. */
+/* Creates the file with mode 0600 under a temporary name and renames it when it is complete.  Replaces
+ * an older file. */
 enum amph_status amph_standing_write(const char *path, const struct amph_standing *set);
 enum amph_status amph_standing_read(const char *path, struct amph_standing *set_p);
 
-/* Opens a file that may have been named by nobody but us, in /tmp say: where others may write into
- * its directory it is followed through no link, and is this user's or root's.  -1: errno; EPERM: it
- * is another's. */
+/* Opens a file at a default path, such as in /tmp.  If other users may write to its directory,
+ * symbolic links are not followed and the file must belong to this user or to root.  Returns -1 with
+ * errno; EPERM: the file belongs to another user. */
 int amph_standing_open(const char *path, int flags);
 
-/* Where the file is if nobody says: AMPHORA_JOB, else in XDG_RUNTIME_DIR or /tmp. */
+/* The path of the file: AMPHORA_JOB, or a default in XDG_RUNTIME_DIR or /tmp. */
 const char *amph_standing_default(void);
 
 /* Is this the address file of standing servers?  (Else it may be a job's.) */
 bool amph_standing_is(const char *path);
 
-/* A server's place in a set that is being started.  published(arg, value, len) gets what the server
- * publishes, instead of other members. control_fd: 'D' on it is AMPH_BOOT_DRAIN, its end
- * AMPH_BOOT_SHUTDOWN; becomes the handle's. */
+/* A server's position in a set that is being started.  The server's value is given to published(arg,
+ * value, len) instead of to other members.  control_fd becomes the handle's: the byte 'D' on it is
+ * AMPH_BOOT_DRAIN, its end of file AMPH_BOOT_SHUTDOWN. */
 struct amph_standing_place {
     uint32_t index, n;
     uint64_t id;
@@ -84,15 +85,15 @@ struct amph_standing_place {
 enum amph_status amph_boot_stand(const struct amph_standing_place *place,
                                  struct amph_boot **boot_p);
 
-/* Text that is used as the address file by attaching processes of this image from now on (a server
- * of the process's own), owned by the caller and kept; NULL: none again. */
+/* Sets the text that attaching uses instead of an address file from now on (of a private server of this
+ * process).  The caller owns the text and keeps it.  NULL: the address file again. */
 void amph_standing_own(const char *text);
 
 /* This process's number in a parallel program of any launcher (Open MPI, PMI, Slurm), or
  * AMPH_RANK_NONE. */
 uint32_t amph_boot_foreign_rank(void);
-/* The number of this process in a program that another launcher, mpirun say, has started inside a
- * process of a job of amphora-run; else 0. */
+/* This process's number in a program that another launcher (mpirun, for example) has started inside a
+ * process of an amphora-run job; otherwise 0. */
 uint32_t amph_boot_rank_inside(const struct amph_boot *boot);
 
 #endif

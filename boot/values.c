@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The values that one process has published; see kind.h.  Layer: boot.  Thread rule: serialised by
- * the owner. */
+/*
+ * The values that one process has published; see kind.h.
+ *
+ * Layer: boot.  Thread rule: serialised by the owner.
+ */
 #include <stdlib.h>
 #include <string.h>
 
