@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks of the client's use of the API that only a build with --enable-debug makes.  Layer:
- * extended.  Thread rule: any thread. In other builds each of these is nothing.  What they find
- * ends the job with a sentence.
+ * Checks of the client's use of the API, made only by builds with --enable-debug; in other builds
+ * these functions do nothing.  A violation ends the job with a message.
+ *
+ * Layer: extended.  Thread rule: any thread.
  */
 #ifndef AMPH_EXTENDED_CHECK_H
 #define AMPH_EXTENDED_CHECK_H
@@ -16,31 +17,31 @@ void amph_checked_transfer(uint32_t peer, const void *own, size_t nbytes, gex_Fl
                            const char *call);
 void amph_checked_zero(gex_Flags_t flags, const char *call);
 
-/* A call that communicates, polls or looks at events: not before initialisation, not from handlers,
- * not while a handler-safe lock is held, not between a prepare and its commit. */
+/* Checks a call that communicates, polls or tests events: not allowed before initialisation, in
+ * handlers, while a handler-safe lock is held, and between a prepare and its commit. */
 static inline void amph_check_call(const char *call)
 {
     if (AMPH_CHECKS)
         amph_checked_call(call);
 }
 
-/* A reply: token is that of the handler which runs in this thread, of a request, without reply so
- * far; no lock is held. */
+/* Checks a reply: token must belong to the request handler that runs in this thread and has not replied
+ * yet, and no lock may be held. */
 static inline void amph_check_reply(const struct amph_token *token, const char *call)
 {
     if (AMPH_CHECKS)
         amph_checked_reply(token, call);
 }
 
-/* A question about a token. */
+/* Checks a query of a token. */
 static inline void amph_check_token(const struct amph_token *token, const char *call)
 {
     if (AMPH_CHECKS)
         amph_checked_token(token, call);
 }
 
-/* What is stated by the flags of a message or transfer of nbytes at own (or at that offset) to or
- * from peer. */
+/* Checks that the flags of a message or transfer are true.  own: the local address or offset of nbytes
+ * to or from peer. */
 static inline void amph_check_transfer(uint32_t peer, const void *own, size_t nbytes,
                                        gex_Flags_t flags, const char *call)
 {
@@ -48,7 +49,7 @@ static inline void amph_check_transfer(uint32_t peer, const void *own, size_t nb
         amph_checked_transfer(peer, own, nbytes, flags, call);
 }
 
-/* Flags that are reserved. */
+/* Checks that reserved flags are 0. */
 static inline void amph_check_zero(gex_Flags_t flags, const char *call)
 {
     if (AMPH_CHECKS)

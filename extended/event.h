@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events and the operations behind them.  Layer: extended.
+ * Events and their operations.
+ *
+ * Layer: extended.
  *
  * Thread rule: an operation is made, tested and waited for by one thread and completed by whichever
  * thread polls; in between only `pending` is shared.  Free lists are per thread.  A client with one
@@ -21,11 +23,11 @@ enum amph_event_kind {
 };
 
 struct amphora_event {
-    uint32_t pending; /* things that are still to happen; 0: complete */
+    uint32_t pending; /* completions still to come; 0: complete */
     uint8_t kind;
 };
 
-/* One operation under way.  Explicit: the client holds root.  Implicit (detached): it counts in a
+/* One operation in flight.  Explicit: the client holds root.  Implicit (detached): it is counted in a
  * region and frees itself. */
 struct amph_gex_op {
     struct amphora_event root; /* first: an event of kind OP is its operation */
@@ -34,9 +36,9 @@ struct amph_gex_op {
     bool no_leaf;          /* local completion was not asked for as an event (checked builds) */
     uint8_t nbytes;        /* of value */
     gex_RMA_Value_t value; /* of value puts and gets: the transfer's memory here */
-    void *result;          /* of atomics: where nbytes go; or NULL */
-    struct amph_op rc, lc; /* complete; source free */
-    struct amphora_event *rc_count, *lc_count; /* where an implicit one is counted; may be NULL */
+    void *result;          /* of atomics: receives nbytes; or NULL */
+    struct amph_op rc, lc; /* complete; source reusable */
+    struct amphora_event *rc_count, *lc_count; /* counters of an implicit operation; or NULL */
     struct amph_gex_op *next;
 };
 
@@ -60,15 +62,15 @@ struct amph_region {
 struct amph_np_buffer;
 struct amph_srcdesc;
 
-/* What a thread keeps. */
+/* The state of a thread. */
 struct amph_gex_thread {
-    struct amph_gex_op *ops, *last_op; /* free ones; the last only in checked builds */
+    struct amph_gex_op *ops, *last_op; /* free list; last_op in debug builds only */
     unsigned nops;
-    struct amph_region *regions, *last_region; /* free ones, likewise */
+    struct amph_region *regions, *last_region; /* the same for regions */
     unsigned nregions;
     struct amph_region implicit; /* outside access regions */
-    struct amph_region *current; /* where implicit operations count now */
-    /* prepare.c: of a request and a reply that are being prepared */
+    struct amph_region *current; /* region in which implicit operations are counted now */
+    /* prepare.c: the request and the reply that are being prepared */
     struct amph_srcdesc *srcdesc[AMPH_NLANES];
     struct amph_np_buffer *spares; /* prepare.c: free buffers */
     size_t spare_bytes;
@@ -76,29 +78,29 @@ struct amph_gex_thread {
 
 struct amph_gex_thread *amph_gex_thread(void);
 
-/* prepare.c: gives back what it keeps for a thread that ends. */
+/* prepare.c: frees its state of a thread that ends. */
 void amph_prepare_thread_end(struct amph_gex_thread *t);
 
-/* A fresh operation, nothing pending; never NULL (fatal without memory). */
+/* Returns an operation without pending completions; never NULL (fatal without memory). */
 struct amph_gex_op *amph_op_get(void);
 void amph_op_put(struct amph_gex_op *op);
 
-/* Says that `op` is to count as one of category ec until complete, and frees itself then. */
+/* Makes op implicit: it is counted in category ec until it is complete, and frees itself then. */
 void amph_op_detach(struct amph_gex_op *op, int ec);
-/* Its local completion counts too. */
+/* Counts its local completion, too. */
 void amph_op_count_lc(struct amph_gex_op *op);
-/* Takes both back: nothing was started. */
+/* Undoes both and frees op: nothing was started. */
 void amph_op_retract(struct amph_gex_op *op);
 
 /* rma.c: starts a get into op->value. */
 void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src,
                       size_t nbytes);
 
-/* The event of an operation that has been started: GEX_EVENT_INVALID if it is complete already (the
- * operation is freed then). */
+/* The event of a started operation.  If it is already complete: frees it and returns
+ * GEX_EVENT_INVALID. */
 gex_Event_t amph_op_event(struct amph_gex_op *op);
 
-/* An operation that the calling function itself waits for; on its stack. */
+/* An operation on the stack of a function that waits for it. */
 struct amph_stack_op {
     struct amph_op op;
     uint32_t done;
@@ -120,7 +122,7 @@ static inline void amph_event_add(struct amphora_event *e, uint32_t n)
         __atomic_add_fetch(&e->pending, n, __ATOMIC_RELAXED);
 }
 
-/* Returns what is left. */
+/* Returns the number still pending. */
 static inline uint32_t amph_event_sub(struct amphora_event *e)
 {
     if (!amph_gex()->threaded)

@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The insides of the API's objects and of the state that extended/ keeps in amph_job.extended.
- * Layer: extended.
+ * The API's objects, and the state of extended/ (amph_job.extended).
  *
- * Thread rule: what is set up by amphora_client_init and gex_Segment_Attach is read-only
- * afterwards; the rest says who guards it.
+ *   init.c            gex_Client_Init and the start of a job; self_start.c: of programs without launcher
+ *   system.c, amphora.c   queries of the job; objects.c: of clients and endpoints
+ *   segment.c         gex_Segment_Attach and the segments of other members
+ *   ep.c              endpoints (endpoint.h): ep_publish.c, ep_query.c: bound segments of peers;
+ *                     ep_segment.c: segments of one endpoint; ep_thread.c: the progress thread;
+ *                     mk.c: memory kinds
+ *   team.c            the table of teams (team.h); team_make.c: split and create;
+ *                     team_exchange.c: all-gather over a team
+ *   message.c         active messages (message.h); prepare.c: negotiated payload
+ *   event.c           events and operations (event.h)
+ *   pending.c         operations that wait for a reply (pending.h)
+ *   check.c           checks of the client's use of the API in debug builds (check.h)
+ *   rma/              put and get (rma.c), memset, remote atomics, vector-indexed-strided (vis.h)
+ *   coll/             barriers and collectives (coll.h)
+ *   gasnet1/          the calls of GASNet-1
+ *   tools/            the portable tools (tools.h)
+ *
+ * Layer: extended; may include am/, conduits/, boot/, base/.  State is in struct amph_gex and struct
+ * amph_tools_state.  Outside them are only variables of the API (amphora_team0, gasneti_mynode,
+ * gasneti_nodes, gasnet_client_attach_hook, gasnet_frozen) and thread-local ones.
+ *
+ * Thread rule: fields that amphora_client_init and gex_Segment_Attach set are read-only afterwards;
+ * the comments of the others name their lock.
  */
 #ifndef AMPH_EXTENDED_GEX_H
 #define AMPH_EXTENDED_GEX_H
@@ -56,7 +76,7 @@ struct amphora_segment {
     const void *cdata;
     struct amph_am_mem mem;
     struct amphora_mk *kind; /* of gex_Segment_Create; NULL: attached */
-    /* of memory that the library allocated for gex_Segment_Create; -1: it is the client's */
+    /* of memory that the library allocated for gex_Segment_Create; -1: the client's memory */
     int fd;
 };
 
@@ -74,26 +94,26 @@ struct amphora_ep {
 /* A team; gex_TM_t points to its public part.  pub.reach is by the team's ranks. */
 struct amph_team {
     struct amphora_team pub;
-    struct amphora_ep *ep; /* the own one in it */
+    struct amphora_ep *ep; /* this member's endpoint */
     gex_Flags_t flags;
     const void *cdata;
     /* names this member in messages (amph_team_id_at); 0: of the primordial team */
     uint64_t id;
-    /* [pub.size] am's peer numbers (job ranks) of the ranks; NULL: the same numbers */
+    /* [pub.size] job rank (am's peer number) of each rank; NULL: the same numbers */
     const uint32_t *member;
     const uint8_t *member_ep; /* [pub.size] the endpoints' indices; NULL: all 0 */
-    /* [pub.size] which of its process's members a rank is; NULL: all the first (0) */
+    /* [pub.size] index of each rank among the members of its process; NULL: all 0 */
     const uint8_t *slot;
-    /* [pub.size] ranks by increasing job rank; NULL: they are in that order */
+    /* [pub.size] the ranks sorted by job rank; NULL: they are sorted */
     const uint32_t *order;
-    gex_Memvec_t scratch;         /* what the client gave for collectives; length 0: nothing */
-    uint32_t domains;             /* atomic domains over it that live; atomic */
+    gex_Memvec_t scratch;         /* the client's memory for collectives; length 0: none */
+    uint32_t domains;             /* number of atomic domains over it; atomic */
     struct amph_gather *exchange; /* team_exchange.c */
-    struct amph_team *next;       /* in its bucket of the table, or among the destroyed ones */
+    struct amph_team *next;       /* in its bucket of the table */
     struct amph_coll *coll;       /* coll.h; from amph_coll_team_open to amph_coll_team_close */
 };
 
-/* A set of processes in order of rank, and the own place in it. */
+/* A set of processes in order of rank, and this process's index in it. */
 struct amph_set {
     gex_RankInfo_t *info;
     gex_Rank_t count, self;
@@ -102,7 +122,7 @@ struct amph_set {
 struct amph_gex {
     bool threaded; /* PAR or PARSYNC */
     bool attached;
-    bool verbose; /* non-fatal errors say their sentence */
+    bool verbose; /* non-fatal errors are logged */
     int threadmode;
     struct amphora_client client;
     struct amphora_ep ep;
@@ -110,14 +130,14 @@ struct amph_gex {
     struct amph_team team;       /* the primordial one; its ranks are am's peer numbers */
     struct amphora_reach *reach; /* [size], of the primordial team */
     struct amph_rmem *rmem;      /* [size] segments of the members' endpoints 0 */
-    /* [size] of their other endpoints, by index; NULL: none is known; [0] is not used */
+    /* [size] segments of their other endpoints, by index; NULL: none known; [0] is not used */
     struct amph_rmem *others[GASNET_MAXEPS];
     struct amphora_ep *eps[GASNET_MAXEPS]; /* this process's, by index; NULL: not made */
     struct amph_teams *teams;              /* team.c */
     struct amph_bounds *bounds;            /* ep.c */
     struct amph_progress *progress;        /* ep_thread.c; NULL: there is no progress thread */
-    bool threads_told;                     /* gex_System_QueryProgressThreads has been asked */
-    size_t max_medium, max_long;           /* least of the job */
+    bool threads_told;                     /* gex_System_QueryProgressThreads was called */
+    size_t max_medium, max_long;           /* minimum over the job */
     uintptr_t max_local, max_global;       /* segment sizes */
     struct amph_set nbrhd, host;
     uint32_t *leader; /* [size] lowest rank of each member's neighbourhood */
@@ -134,81 +154,81 @@ static inline struct amph_gex *amph_gex(void)
 /* The endpoint of this process with this index, or NULL. */
 struct amphora_ep *amph_ep_find(struct amph_gex *g, gex_EP_Index_t index);
 
-/* The state, or a fatal sentence that names the call: not initialised. */
+/* Returns the state; fatal, naming the call, if the library is not initialised. */
 struct amph_gex *amph_gex_need(const char *call);
 
-/* The team of a gex_TM_t; a fatal sentence where it is none (a pair, a destroyed one). */
+/* Returns the team of a gex_TM_t; fatal if tm is not a team (a pair, a destroyed team). */
 struct amph_team *amph_team_of(gex_TM_t tm, const char *call);
 
-/* Its member with this number (no check). */
+/* The job rank of a member, by rank (not checked). */
 static inline uint32_t amph_team_member(const struct amph_team *team, gex_Rank_t rank)
 {
     return team->member ? team->member[rank] : rank;
 }
 
-/* The id by which amph_team_find_locked knows the team at the process of its member rank: what goes
- * into a message to that member. */
+/* The id of the team at the process of its member `rank`, for amph_team_find_locked there.  Messages
+ * to that member carry it. */
 static inline uint64_t amph_team_id_at(const struct amph_team *team, gex_Rank_t rank)
 {
     return (team->id & ~UINT64_C(255)) | (team->slot ? team->slot[rank] : 0);
 }
 
-/* The number by which am knows member rank of tm; a fatal sentence where there is none. */
+/* Returns am's peer number of member `rank` of tm; fatal if there is no such member. */
 uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call);
 
-/* What team.c calls at the start of each other team, before any member can use it, and at its end,
- * when no member does.  close ends the job with a sentence where a collective over the team is
- * still under way here.  coll/team.c. */
+/* Set up and free the collectives of a team (coll/team.c).  team.c calls open before any member can
+ * use the team, and close when no member uses it.  close is fatal if a collective over the team is
+ * in progress here. */
 enum amph_status amph_coll_team_open(struct amph_team *team);
 void amph_coll_team_close(struct amph_team *team);
 
-/* team.c: the table of teams and the primordial one in it. */
+/* team.c: makes the table of teams, with the primordial team. */
 enum amph_status amph_teams_open(struct amph_gex *g);
-/* After segments have become reachable: says so to the teams. */
+/* Updates the teams after segments have become reachable. */
 void amph_teams_refresh(struct amph_gex *g);
 
-/* What (tm, rank) names in a point-to-point call: tm a team or a pair. */
+/* The target of a point-to-point call (tm, rank), where tm is a team or a pair. */
 struct amph_dest {
-    uint32_t peer;           /* am's number of the process */
+    uint32_t peer;           /* am's peer number of the process */
     gex_EP_Index_t index;    /* of its endpoint */
-    struct amphora_ep *from; /* the own endpoint */
-    /* the bound segment of its endpoint; len_bytes 0: none is known here */
+    struct amphora_ep *from; /* this process's endpoint */
+    /* the bound segment of its endpoint; len_bytes 0: none known here */
     const struct amph_rmem *rmem;
 };
 
-/* A fatal sentence where it names nothing. */
+/* Returns the target; fatal if there is no such member. */
 struct amph_dest amph_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *call);
 
-/* What is known of the segment bound to endpoint `index` of a peer; never NULL (len_bytes 0:
- * nothing). */
+/* The segment bound to endpoint `index` of a peer, as far as known; never NULL (len_bytes 0: none
+ * known). */
 const struct amph_rmem *amph_ep_rmem(const struct amph_gex *g, uint32_t peer, gex_EP_Index_t index);
 
-/* The API's error code for a status; says `call` and why where sentences are wanted and st has not
- * been logged. */
+/* The API's error code for a status. */
 int amph_gex_error(enum amph_status st);
 
-/* Logs a sentence about an error that is returned, if the client wants to see them
+/* Logs an error that a call returns, if the client has asked for that
  * (gex_System_SetVerboseErrors). */
 void amph_gex_complain(const char *fmt, ...) AMPH_PRINTF(1, 2);
 
-/* Moves collectives on; cheap when none is under way.  Never polls.  Not from handlers. */
+/* Makes progress on collectives; cheap if none is in progress.  Does not poll.  Not from handlers. */
 void amph_gex_progress(void);
 
 /* One step of a wait of this layer: amph_am_wait_step and amph_gex_progress. */
 void amph_gex_wait_step(struct amph_waiter *w);
 
-/* gex_EP_RegisterHandlers; any_args: handlers of GASNet-1, which do not say how many arguments they
- * take. */
+/* gex_EP_RegisterHandlers.  any_args: handlers of GASNet-1, which do not declare their number of
+ * arguments. */
 int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t numentries,
                            bool any_args);
 
-/* init.c's helpers in other files. */
-/* start.c: a program that nobody started as a job, but that is to be one, does not come back from
- * here. */
+/* ---- functions of other files that init.c calls ---- */
+
+/* self_start.c: starts the job of a program that was started without a launcher although it needs
+ * one; does not return then. */
 void amph_start_by_itself(const int *argc, char ***argv);
 uintptr_t amph_segment_limit(uint32_t procs_on_host); /* segment.c */
-/* segment.c: collective; size 0: no segment; status: an error that this process has to tell the
- * others. */
+/* segment.c: collective.  size 0: no segment; status: an error of this process, which all members
+ * return. */
 int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status);
 enum amph_status amph_pending_open(struct amph_gex *g); /* extended/pending.c: first */
 /* Register their handlers. */

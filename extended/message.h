@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What message.c and prepare.c share: sending a message whose target is known.  Layer: extended.
- * Thread rule: as am/am.h.
+ * Sending a message to a known target; shared by message.c and prepare.c.
+ *
+ * Layer: extended.  Thread rule: as am/am.h.
  */
 #ifndef AMPH_EXTENDED_MESSAGE_H
 #define AMPH_EXTENDED_MESSAGE_H
 
 #include "extended/gex.h"
 
-/* Sends am to peer as a request, or as the reply of token, with local completion as lc_opt says
- * (ignored for shorts).  flags: those of the call.  Returns 0, or 1 with GEX_FLAG_IMMEDIATE:
- * nothing was sent; a fatal sentence for anything else. */
+/* Sends am to peer as a request, or as the reply of token, with the local completion of lc_opt (ignored
+ * for shorts).  flags: those of the call.  Returns 0, or 1 if nothing was sent (GEX_FLAG_IMMEDIATE
+ * only); other errors are fatal. */
 int amph_message_request(uint32_t peer, const struct amph_am *am, gex_Event_t *lc_opt,
                          gex_Flags_t flags);
 int amph_message_reply(gex_Token_t token, const struct amph_am *am, gex_Event_t *lc_opt,
                        gex_Flags_t flags);
 
-/* 0 or 1 for what am/ answered, or a fatal sentence.  call: "gex_AM_Request" or the like, to stand
- * before the kind. */
+/* Returns 0 or 1 for a status of am/; other errors are fatal.  call: the first part of the call's name
+ * ("gex_AM_Request"); the message adds the kind. */
 int amph_message_answer(enum amph_status st, uint32_t peer, const struct amph_am *am,
                         const char *call);
 
@@ -25,7 +26,7 @@ int amph_message_answer(enum amph_status st, uint32_t peer, const struct amph_am
  * among them. */
 size_t amph_message_limit(const struct amph_gex *g, uint32_t peer, bool is_long, gex_Flags_t flags);
 
-/* Who a message over (tm, rank) goes to; *route_p: between which endpoints, for am->flags. */
+/* Returns the peer of a message to (tm, rank); *route_p: its endpoints, for am->flags. */
 uint32_t amph_message_peer_of(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p);
 static inline uint32_t amph_message_peer(gex_TM_t tm, gex_Rank_t rank, const char *call,
                                          uint8_t *route_p)
@@ -45,8 +46,8 @@ static inline uint8_t amph_message_back(const struct amph_token *token)
     return AMPH_AM_ROUTE_BACK(token->am->flags);
 }
 
-/* The address in the segment at the route's end that a call's destination means, an offset where
- * flags say so. */
+/* The address of a call's destination in the target's segment; dest is an offset if the flags say
+ * so. */
 static inline uint64_t amph_message_dest(const struct amph_gex *g, uint32_t peer, uint8_t route,
                                          const void *dest, gex_Flags_t flags)
 {
@@ -56,7 +57,7 @@ static inline uint64_t amph_message_dest(const struct amph_gex *g, uint32_t peer
                : addr;
 }
 
-/* The source that a call's address means, likewise. */
+/* The source address; src is an offset if the flags say so. */
 static inline const void *amph_message_source(struct amph_gex *g, uint8_t route, const void *src,
                                               gex_Flags_t flags)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum {
-    PLACES = 4096
+    SLOTS = 4096
 };
 
 struct amph_handles {
@@ -15,7 +15,7 @@ struct amph_handles {
     struct {
         struct amph_op *op; /* NULL: free */
         enum amph_pending_kind kind;
-    } place[PLACES];
+    } slot[SLOTS];
 };
 
 static void lock(struct amph_gex *g)
@@ -30,18 +30,22 @@ static void unlock(struct amph_gex *g)
         pthread_mutex_unlock(&g->handles->lock);
 }
 
+/* Takes a free slot; SLOTS: no slot is free. */
 static uint32_t reserve(struct amph_gex *g, enum amph_pending_kind kind, struct amph_op *op)
 {
     struct amph_handles *h = g->handles;
-    uint32_t found = PLACES;
+    uint32_t found = SLOTS;
 
     lock(g);
-    for (uint32_t i = 0; i < PLACES && found == PLACES; i++, h->next = (h->next + 1) % PLACES)
-        if (!h->place[h->next].op) {
+    for (uint32_t i = 0; i < SLOTS && found == SLOTS; i++) {
+        if (!h->slot[h->next].op) {
             found = h->next;
-            h->place[found].op = op;
-            h->place[found].kind = kind;
+            h->slot[found].op = op;
+            h->slot[found].kind = kind;
         }
+
+        h->next = (h->next + 1) % SLOTS;
+    }
 
     unlock(g);
     return found;
@@ -50,26 +54,25 @@ static uint32_t reserve(struct amph_gex *g, enum amph_pending_kind kind, struct 
 uint32_t amph_pending_take(struct amph_gex *g, enum amph_pending_kind kind, struct amph_op *op)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
-    uint32_t place;
+    uint32_t slot;
 
-    while ((place = reserve(g, kind, op)) == PLACES)
+    while ((slot = reserve(g, kind, op)) == SLOTS)
         amph_gex_wait_step(&w);
 
-    return place;
+    return slot;
 }
 
-struct amph_op *amph_pending_release(struct amph_gex *g, enum amph_pending_kind kind,
-                                     uint32_t place)
+struct amph_op *amph_pending_release(struct amph_gex *g, enum amph_pending_kind kind, uint32_t slot)
 {
     struct amph_op *op = NULL;
 
-    if (place >= PLACES)
+    if (slot >= SLOTS)
         return NULL;
 
     lock(g);
-    if (g->handles->place[place].kind == kind) {
-        op = g->handles->place[place].op;
-        g->handles->place[place].op = NULL;
+    if (g->handles->slot[slot].kind == kind) {
+        op = g->handles->slot[slot].op;
+        g->handles->slot[slot].op = NULL;
     }
 
     unlock(g);

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that wait for a reply.  The request carries a place in a table, and the reply brings
- * it back: never an address, so a wrong one does no harm.  Layer: extended.  Thread rule: any
- * thread; amph_pending_take not from handlers.
+ * Operations that wait for a reply.  The request carries the index of a slot in a table, and the reply
+ * returns it.  Messages never carry an address, so a wrong index does no harm.
+ *
+ * Layer: extended.  Thread rule: any thread; amph_pending_take not from handlers.
  */
-#ifndef AMPH_EXTENDED_PLACES_H
-#define AMPH_EXTENDED_PLACES_H
+#ifndef AMPH_EXTENDED_PENDING_H
+#define AMPH_EXTENDED_PENDING_H
 
 #include "extended/gex.h"
 
 enum amph_pending_kind {
-    AMPH_PLACE_MEMSET,
-    AMPH_PLACE_AD,
-    AMPH_PLACE_VIS
+    AMPH_PENDING_MEMSET,
+    AMPH_PENDING_AD,
+    AMPH_PENDING_VIS
 };
 
-/* Gives op a place; waits while none is free. */
+/* Assigns a slot to op and returns its index; waits while no slot is free. */
 uint32_t amph_pending_take(struct amph_gex *g, enum amph_pending_kind kind, struct amph_op *op);
-/* The operation of a place that a reply of that kind names, and frees the place; NULL: there is
- * none. */
+/* Frees the slot that a reply of this kind names, and returns its operation; NULL: no such
+ * operation. */
 struct amph_op *amph_pending_release(struct amph_gex *g, enum amph_pending_kind kind,
-                                     uint32_t place);
+                                     uint32_t slot);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of a process's teams, and how the members of a team exchange what they must know of
- * each other.  Layer: extended.
+ * The table of a process's teams, and the all-gather over a team.
  *
- * Thread rule: one lock, amph_teams.lock, guards the table and all exchanges.  An exchange is
- * collective over its team: one thread of a process is in it.  Handlers run under the poll lock and
- * take the table's.
+ * Layer: extended.
+ *
+ * Thread rule: amph_teams.lock guards the table.  Handlers, which hold the poll lock, take it.  An
+ * exchange is collective over its team and made by one thread of a process; its state has a lock of
+ * its own (am/gather.h), which is taken after the table's.
  */
 #ifndef AMPH_EXTENDED_TEAM_H
 #define AMPH_EXTENDED_TEAM_H
@@ -23,14 +24,15 @@ enum {
 struct amph_teams {
     pthread_mutex_t lock;
     struct amph_team *bucket[AMPH_TEAM_BUCKETS];
-    /* counts what this process proposes as numbers of teams; never 0 */
+    /* the latest team number that this process has proposed; never 0 */
     uint32_t made;
-    uint32_t live;                                    /* in the table */
-    struct amph_team *destroyed[AMPH_TEAM_DESTROYED]; /* the latest ones: a use of theirs is seen */
+    uint32_t live; /* in the table */
+    struct amph_team
+        *destroyed[AMPH_TEAM_DESTROYED]; /* the latest ones, so that their use is detected */
     uint32_t next_destroyed;
 };
 
-/* What makes a team; the arrays are malloc'ed and become the team's. */
+/* The arguments of amph_team_make; the team takes over the arrays, which are from malloc. */
 struct amph_team_spec {
     uint64_t id;
     uint32_t size, rank;
@@ -47,7 +49,7 @@ static inline uint64_t amph_team_id(uint32_t jobrank, uint32_t number, unsigned 
     return (uint64_t)jobrank << 40 | (uint64_t)number << 8 | slot;
 }
 
-/* A fresh number of this process, not 0. */
+/* A new team number of this process; not 0. */
 uint32_t amph_team_number(struct amph_gex *g);
 
 /* Makes a team and puts it into the table; fatal without memory.  Local. */
@@ -55,7 +57,7 @@ struct amph_team *amph_team_make(struct amph_gex *g, const struct amph_team_spec
 /* Takes it out and frees it. */
 void amph_team_drop(struct amph_gex *g, struct amph_team *team);
 
-/* The same without the lock, which the caller holds. */
+/* The team with this id, or NULL; the caller holds the lock. */
 struct amph_team *amph_team_find_locked(struct amph_teams *teams, uint64_t id);
 
 /* ---- team_exchange.c ---- */

@@ -242,7 +242,7 @@ static void on_ad(struct amph_token *token, const struct amph_am *am)
 
 static void on_ad_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *rc = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_AD,
+    struct amph_op *rc = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PENDING_AD,
                                                            (uint32_t)am->args[0])
                                     : NULL;
 
@@ -349,7 +349,7 @@ static bool ask(const struct request *r, struct amph_gex_op *op)
     op->root.pending = 1;
     op->nbytes = r->type->nbytes;
     op->result = r->op & AMPHORA_OP_GIVES ? r->result : NULL;
-    args[0] = (int32_t)amph_pending_take(g, AMPH_PLACE_AD, &op->rc);
+    args[0] = (int32_t)amph_pending_take(g, AMPH_PENDING_AD, &op->rc);
     args[1] = (int32_t)(r->type - types);
     args[2] = (int32_t)r->op;
     args[3] = (int32_t)r->dest.index;
@@ -370,7 +370,7 @@ static bool ask(const struct request *r, struct amph_gex_op *op)
         amph_fatal("gex_AD_Op: process %u cannot be reached: %s", r->dest.peer,
                    amph_status_text(st));
 
-    amph_pending_release(g, AMPH_PLACE_AD, (uint32_t)args[0]);
+    amph_pending_release(g, AMPH_PENDING_AD, (uint32_t)args[0]);
     amph_op_retract(op);
     return false;
 }

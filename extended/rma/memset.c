@@ -42,7 +42,7 @@ static void on_memset(struct amph_token *token, const struct amph_am *am)
 
 static void on_memset_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_MEMSET,
+    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PENDING_MEMSET,
                                                            (uint32_t)am->args[0])
                                     : NULL;
 
@@ -88,7 +88,7 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
     }
 
     op->root.pending = 1;
-    place = amph_pending_take(g, AMPH_PLACE_MEMSET, &op->rc);
+    place = amph_pending_take(g, AMPH_PENDING_MEMSET, &op->rc);
 
     const uint64_t to = (uintptr_t)dest;
     const uint64_t len = nbytes;

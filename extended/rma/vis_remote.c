@@ -171,7 +171,7 @@ static void send_packet(struct amph_vis_remote *v)
     for (uint32_t i = 0; v->put && i < v->nruns; i++)
         amph_wr_bytes(&w, v->run[i].local, v->run[i].nbytes);
 
-    const int32_t args[ARGS] = { (int32_t)amph_pending_take(v->g, AMPH_PLACE_VIS, &p->done),
+    const int32_t args[ARGS] = { (int32_t)amph_pending_take(v->g, AMPH_PENDING_VIS, &p->done),
                                  (int32_t)v->dest.index, (int32_t)v->nruns };
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                 .handler = v->put ? AMPH_GEX_VIS_PUT : AMPH_GEX_VIS_GET,
@@ -362,7 +362,7 @@ static void on_get(struct amph_token *token, const struct amph_am *am)
 
 static void on_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_VIS,
+    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PENDING_VIS,
                                                            (uint32_t)am->args[0])
                                     : NULL;
 
@@ -374,7 +374,7 @@ static void on_done(struct amph_token *token, const struct amph_am *am)
 
 static void on_data(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PLACE_VIS,
+    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PENDING_VIS,
                                                            (uint32_t)am->args[0])
                                     : NULL;
 
@@ -443,7 +443,7 @@ void amph_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const
 
     amph_stack_op_init(&told);
 
-    const int32_t args[ARGS] = { (int32_t)amph_pending_take(g, AMPH_PLACE_VIS, &told.op), handler,
+    const int32_t args[ARGS] = { (int32_t)amph_pending_take(g, AMPH_PENDING_VIS, &told.op), handler,
                                  0 };
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                 .handler = AMPH_GEX_VIS_NOTIFY,

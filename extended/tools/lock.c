@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the inline locks of the tools (lock.h) keep in the library: reader/writer locks, and which
- * of them a thread holds, which only checking clients ask.  Layer: extended.  Thread rule: any
- * thread.
+ * The library's part of the inline locks of the tools (lock.h): reader/writer locks, and for checking
+ * clients the list of those that a thread holds.
+ *
+ * Layer: extended.  Thread rule: any thread.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +32,7 @@ int amphora_tools_rwlock_lock(void *rwlock, int kind)
     if (kind != 1)
         return pthread_rwlock_wrlock(rwlock);
 
-    /* as many readers as the system counts: one will leave */
+    /* the maximum number of readers: retry until one has unlocked */
     while ((err = pthread_rwlock_rdlock(rwlock)) == EAGAIN)
         sched_yield();
 
@@ -48,14 +49,14 @@ int amphora_tools_rwlock_unlock(void *rwlock)
     return pthread_rwlock_unlock(rwlock);
 }
 
-/* ---- who holds what ---- */
+/* ---- the locks that a thread holds ---- */
 
-#define MOST_HELD 64 /* by one thread at a time */
+#define HELD_MAX 64 /* locks held by one thread */
 
 static __thread struct {
     const void *lock;
     int kind;
-} held[MOST_HELD];
+} held[HELD_MAX];
 
 static __thread unsigned nheld;
 
@@ -79,7 +80,7 @@ void amphora_tools_rwlock_mark(const void *lock, int kind)
 {
     unsigned i = find(lock);
 
-    if (i == nheld && nheld == MOST_HELD)
+    if (i == nheld && nheld == HELD_MAX)
         amphora_tools_misuse("one thread holds more than 64 reader/writer locks", lock, __FILE__,
                              __LINE__);
 

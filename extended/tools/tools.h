@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The GASNet tools behind gasnet_tools.h: what their files and the runtime know of each other.
- * Layer: extended; uses only base/, so that libgasnet_tools-{seq,par} can hold it without the
- * runtime.  Thread rule: any thread unless said otherwise.
+ * The GASNet tools behind gasnet_tools.h: state and functions that their files and the runtime share.
+ *
+ *   backtrace.c   backtraces
+ *   environ.c     queries of the environment, and their reports (GASNET_VERBOSEENV)
+ *   fatal.c       fatal errors, signals, freezing for a debugger, the name of this process
+ *   lock.c        reader/writer locks
+ *   machine.c     the host, limits, streams, versions
+ *   number.c      parsing and printing numbers with units
+ *   ticks.c       the fast clock
+ *
+ * Layer: extended; includes base/ only, because libgasnet_tools-{seq,par} contain it without the
+ * runtime.  Thread rule: any thread unless stated otherwise.
  */
 #ifndef AMPH_EXTENDED_TOOLS_H
 #define AMPH_EXTENDED_TOOLS_H
@@ -67,23 +76,24 @@ struct amph_tools_state {
 extern struct amph_tools_state amph_tools_state AMPH_HIDDEN;
 
 /*
- * Called by the runtime's initialisation once the process knows who it is: freezes if
- * GASNET_FREEZE, arms signals, reports settings if GASNET_VERBOSEENV.  exe: argv[0] or NULL.
+ * The runtime's initialisation calls this when rank and size are known: installs signal handlers,
+ * reports settings (GASNET_VERBOSEENV) and waits for a debugger (GASNET_FREEZE).  exe: argv[0] or
+ * NULL.
  */
 void amph_tools_start(uint32_t rank, uint32_t size, const char *exe);
 
 /* "process 3 of 4 (node07, pid 123)"; owned by the tools. */
 const char *amph_tools_who(void);
 uint32_t amph_tools_rank(void);
-/* Is this the process that reports for the job? */
+/* Is this the process that prints messages for the whole job? */
 bool amph_tools_is_first(void);
 
-/* gasnett_parse_int; false where that would be fatal. */
+/* As gasnett_parse_int, but returns false where that is fatal. */
 bool amph_tools_parse(const char *str, uint64_t mem_size_multiplier, int64_t *number_p);
 
-/* Installs the handlers that the environment asks for; once. */
+/* Installs the signal handlers that the settings ask for; once. */
 void amph_tools_arm(void);
-/* Writes text to fd, all of it; may be called in signal handlers. */
+/* Writes all of text to fd.  Async-signal-safe. */
 void amph_tools_write(int fd, const char *text);
 
 #endif

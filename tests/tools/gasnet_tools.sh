@@ -77,7 +77,7 @@ says 2 'goes on'
 done_job
 job "a bad list and a bad signal are told" 0 1 env GASNET_BACKTRACE=1 GASNET_BACKTRACE_NODES=some GASNET_BACKTRACE_SIGNAL=SIGFUN
 says 1 'GASNET_BACKTRACE_NODES is not a list of ranks'
-says 1 'GASNET_BACKTRACE_SIGNAL="SIGFUN" is no signal'
+says 1 'GASNET_BACKTRACE_SIGNAL="SIGFUN" names no signal'
 done_job
 
 job_conduit=auto job_prog=gasnet_tools_par
