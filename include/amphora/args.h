@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists that the calls with 0 to 16 handler arguments are made from: AMPHORA_EACH_M(DEFINE) defines one call for each number, and
+ * Lists from which the calls with 0 to 16 handler arguments are made: AMPHORA_EACH_M(DEFINE) defines
+ * one call for each number, and
  * AMPHORA_NUMBERED picks the right one by counting what it is given.
  */
 #ifndef AMPHORA_ARGS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Types and constants of the API: ranks, handles, flags, events, errors.  GASNet-EX spec, "Basic types"; GASNet-1 spec, "Types".
+ * Types and constants of the API: ranks, handles, flags, events, errors.  GASNet-EX spec, "Basic
+ * types"; GASNet-1 spec, "Types".
  */
 #ifndef AMPHORA_TYPES_H
 #define AMPHORA_TYPES_H
@@ -172,7 +173,8 @@ typedef struct {
 /* ---- what this implementation is ---- */
 #define GASNET_ALIGNED_SEGMENTS 0
 #define GASNET_PSHM 1
-/* A progress thread may be asked for where the client has threads; gex_System_QueryHiddenAMConcurrencyLevel tells if it was. */
+/* A client with threads may ask for a progress thread; gex_System_QueryHiddenAMConcurrencyLevel returns
+ * whether it did. */
 #ifdef GASNET_PAR
 #define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 1
 #define GASNET_RCV_THREAD 1
