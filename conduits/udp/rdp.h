@@ -334,7 +334,7 @@ struct amph_rdp_finished {
 };
 
 #define RDP_OUT_BATCH 32
-struct rdp {
+struct amph_rdp {
     struct amph_rdp_config cfg;
     pthread_mutex_t lock;
     struct amph_rdp_conn **conn; /* [max_peers] */
@@ -369,70 +369,71 @@ struct rdp {
 
 /* ---- the interface (see conduit.h for what the calls mean) ---- */
 
-enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct rdp **r_p);
-void amph_rdp_close(struct rdp *r);
-enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index,
+enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct amph_rdp **r_p);
+void amph_rdp_close(struct amph_rdp *r);
+enum amph_status amph_rdp_add_peer(struct amph_rdp *r, uint32_t peer, uint32_t remote_index,
                                    uint64_t cookie_out, uint64_t cookie_in, uint32_t datagram);
-void amph_rdp_del_peer(struct rdp *r, uint32_t peer);
-enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane,
+void amph_rdp_del_peer(struct amph_rdp *r, uint32_t peer);
+enum amph_status amph_rdp_am_send(struct amph_rdp *r, uint32_t peer, enum amph_lane lane,
                                   const struct amph_am *am, struct amph_op *lc);
-enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
+enum amph_status amph_rdp_put(struct amph_rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
                               const void *src, size_t len_bytes, struct amph_op *lc,
                               struct amph_op *rc);
-enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
+enum amph_status amph_rdp_get(struct amph_rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
                               void *dst, size_t len_bytes, struct amph_op *done);
-enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes,
+enum amph_status amph_rdp_mem_reg(struct amph_rdp *r, void *base, size_t len_bytes,
                                   struct amph_rdp_region **region_p);
-void amph_rdp_mem_dereg(struct rdp *r, struct amph_rdp_region *region);
+void amph_rdp_mem_dereg(struct amph_rdp *r, struct amph_rdp_region *region);
 /* A datagram has come.  lanes, budget: as in progress; gives the messages delivered. */
-unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes,
+unsigned amph_rdp_input(struct amph_rdp *r, const void *packet, size_t len_bytes, unsigned lanes,
                         unsigned budget);
 /* Delivers what waits, does what is due. */
-unsigned amph_rdp_progress(struct rdp *r, unsigned lanes, unsigned budget);
+unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget);
 /* After a batch of datagrams: sends what may now be sent, gives operations back. */
-unsigned amph_rdp_after_input(struct rdp *r);
+unsigned amph_rdp_after_input(struct amph_rdp *r);
 /* Before a sleep: all acknowledgements out; *deadline_p: when amph_rdp_progress must be called.
  * false: there is work. */
-bool amph_rdp_settle(struct rdp *r, uint64_t *deadline_p);
+bool amph_rdp_settle(struct amph_rdp *r, uint64_t *deadline_p);
 /* From another thread, now and then: sends again what is lost; true: something is under way. */
-bool amph_rdp_guard(struct rdp *r);
+bool amph_rdp_guard(struct amph_rdp *r);
 /* Says goodbye to all; true: nothing is under way any more. */
-bool amph_rdp_finish(struct rdp *r);
-void amph_rdp_send_goodbye(struct rdp *r);
+bool amph_rdp_finish(struct amph_rdp *r);
+void amph_rdp_send_goodbye(struct amph_rdp *r);
 /* The wire says that nobody is there. */
-void amph_rdp_refused(struct rdp *r, uint32_t peer);
+void amph_rdp_refused(struct amph_rdp *r, uint32_t peer);
 
 /* ---- between the files ---- */
 
-static inline uint64_t amph_rdp_now(const struct rdp *r)
+static inline uint64_t amph_rdp_now(const struct amph_rdp *r)
 {
     return r->cfg.env.now(r->cfg.env.ctx);
 }
 
-static inline void amph_rdp_lock(struct rdp *r)
+static inline void amph_rdp_lock(struct amph_rdp *r)
 {
     if (r->cfg.threaded)
         pthread_mutex_lock(&r->lock);
 }
 
-static inline void amph_rdp_unlock(struct rdp *r)
+static inline void amph_rdp_unlock(struct amph_rdp *r)
 {
     if (r->cfg.threaded)
         pthread_mutex_unlock(&r->lock);
 }
 
 /* rdp_conn.c */
-void amph_rdp_activate(struct rdp *r, struct amph_rdp_conn *c);
-void amph_rdp_note_deadline(struct rdp *r, uint64_t at_ns);
-void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
-void amph_rdp_fail(struct rdp *r, struct amph_rdp_conn *c, unsigned reason);
-void amph_rdp_finish_op(struct rdp *r, struct amph_op *op, enum amph_status st);
-unsigned amph_rdp_complete(struct rdp *r); /* without the lock */
-void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+void amph_rdp_activate(struct amph_rdp *r, struct amph_rdp_conn *c);
+void amph_rdp_note_deadline(struct amph_rdp *r, uint64_t at_ns);
+void amph_rdp_send_hello(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_fail(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned reason);
+void amph_rdp_finish_op(struct amph_rdp *r, struct amph_op *op, enum amph_status st);
+unsigned amph_rdp_complete(struct amph_rdp *r); /* without the lock */
+void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                        uint64_t now);
-void amph_rdp_release_conn(struct rdp *r, struct amph_rdp_conn *c); /* an upcall for it is over */
-void amph_rdp_due(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
-void amph_rdp_scan(struct rdp *r, uint64_t now);
+void amph_rdp_release_conn(struct amph_rdp *r,
+                           struct amph_rdp_conn *c); /* an upcall for it is over */
+void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_scan(struct amph_rdp *r, uint64_t now);
 enum {
     RDP_WHY_SILENT,
     RDP_WHY_REFUSED,
@@ -441,44 +442,44 @@ enum {
 };
 
 /* rdp_send.c */
-struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+struct amph_rdp_seg *amph_rdp_seg_new(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                                       size_t head_room);
-void amph_rdp_seg_unref(struct rdp *r, struct amph_rdp_seg *s);
+void amph_rdp_seg_unref(struct amph_rdp *r, struct amph_rdp_seg *s);
 void amph_rdp_seg_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s);
-void amph_rdp_seg_arrived(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s);
+void amph_rdp_seg_arrived(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s);
 void amph_rdp_seg_lost(struct amph_rdp_conn *c, struct amph_rdp_seg *s);
-void amph_rdp_pump(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
-void amph_rdp_send_ack(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
-void amph_rdp_send_ping(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
-void amph_rdp_send_bye(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
-void amph_rdp_flush(struct rdp *r);
+void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_send_ack(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_send_ping(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_send_bye(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_flush(struct amph_rdp *r);
 /* everything that waits to be sent or acknowledged */
-void amph_rdp_drop_all(struct rdp *r, struct amph_rdp_conn *c, enum amph_status st);
+void amph_rdp_drop_all(struct amph_rdp *r, struct amph_rdp_conn *c, enum amph_status st);
 bool amph_rdp_has_outgoing(const struct amph_rdp_conn *c);
 
 /* rdp_ack.c */
-void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
-                          size_t len_bytes, uint64_t now);
+void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
+                          const struct amph_rdp_packet *p, size_t len_bytes, uint64_t now);
 unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words,
                            struct amph_rdp_ackblk *blk, uint64_t words[], uint64_t now);
-void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+void amph_rdp_on_ack(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                      uint64_t now);
-void amph_rdp_on_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
-void amph_rdp_rearm(struct rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_on_timer(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_rearm(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
 struct amph_rdp_rec *amph_rdp_rec_new(struct amph_rdp_conn *c, uint64_t now, size_t bytes);
 
 /* rdp_recv.c */
-void amph_rdp_rx_fini(struct rdp *r, struct amph_rdp_conn *c);
+void amph_rdp_rx_fini(struct amph_rdp *r, struct amph_rdp_conn *c);
 bool amph_rdp_seen_test(const struct amph_rdp_seen *s, uint64_t lseq);
 /* false: memory has run out, or it lies too far ahead */
 bool amph_rdp_seen_mark(struct amph_rdp_seen *s, uint64_t lseq);
 
 /* rdp_rma.c */
 /* false: as if it had not come */
-bool amph_rdp_on_rma(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p);
-struct amph_rdp_seg *amph_rdp_xfer_cut(struct rdp *r, struct amph_rdp_conn *c, unsigned lane);
-void amph_rdp_xfer_release(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x);
-void amph_rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st);
+bool amph_rdp_on_rma(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p);
+struct amph_rdp_seg *amph_rdp_xfer_cut(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane);
+void amph_rdp_xfer_release(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x);
+void amph_rdp_gets_fail(struct amph_rdp *r, uint32_t peer, enum amph_status st);
 
 /* rdp_cc.c */
 void amph_rdp_cc_init(struct amph_rdp_cc *cc, uint32_t datagram);

@@ -39,8 +39,8 @@ static void enter_words(struct amph_rdp_conn *c, uint64_t pn)
 }
 
 /* A packet that wants to be acknowledged has been taken. */
-void amph_rdp_note_packet(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
-                          size_t len_bytes, uint64_t now)
+void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
+                          const struct amph_rdp_packet *p, size_t len_bytes, uint64_t now)
 {
     uint64_t pn = p->h.pn;
     bool gap = c->any_come && pn != c->largest + 1;
@@ -143,7 +143,7 @@ static void off_the_wire(struct amph_rdp_conn *c, const struct amph_rdp_rec *rec
     c->out_packets--;
 }
 
-static void end_record(struct rdp *r, struct amph_rdp_rec *rec)
+static void end_record(struct amph_rdp *r, struct amph_rdp_rec *rec)
 {
     rec->state = RDP_REC_NONE;
     if (rec->seg)
@@ -158,7 +158,7 @@ struct acked {
     struct amph_rdp_rec newest;
 };
 
-static void one_acked(struct rdp *r, struct amph_rdp_conn *c, uint64_t pn, struct acked *a)
+static void one_acked(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t pn, struct acked *a)
 {
     struct amph_rdp_rec *rec = rec_of(c, pn);
 
@@ -187,7 +187,7 @@ static void one_acked(struct rdp *r, struct amph_rdp_conn *c, uint64_t pn, struc
     end_record(r, rec);
 }
 
-static void walk_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+static void walk_ack(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                      struct acked *a)
 {
     uint64_t top = p->ack.largest & ~UINT64_C(63);
@@ -227,7 +227,7 @@ static void take_rtt(struct amph_rdp_conn *c, uint64_t rtt)
 }
 
 /* Finds packets that must be lost by now; gives their bytes. */
-static uint64_t find_lost(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+static uint64_t find_lost(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t lost = 0;
     uint64_t patience = c->srtt_ns + c->srtt_ns / 4 + 20 * AMPH_NS_PER_US;
@@ -264,7 +264,7 @@ static uint64_t find_lost(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 }
 
 /* Forgets the oldest records of which nothing more can be heard. */
-static void advance(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+static void advance(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t keep = 2 * c->srtt_ns + KEEP_NS;
 
@@ -283,7 +283,7 @@ static void advance(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     }
 }
 
-void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+void amph_rdp_on_ack(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                      uint64_t now)
 {
     struct acked a = { .newest_pn = 0 };
@@ -326,7 +326,7 @@ void amph_rdp_on_ack(struct rdp *r, struct amph_rdp_conn *c, const struct amph_r
 /* ---- time-outs ---- */
 
 /* Up to two of the oldest segments go out once more, whatever congestion says. */
-static void probe(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+static void probe(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     unsigned n = 0;
 
@@ -352,7 +352,7 @@ static void probe(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     }
 }
 
-void amph_rdp_on_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+void amph_rdp_on_timer(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t lost = now >= c->loss_ns ? find_lost(r, c, now) : 0;
 

@@ -21,9 +21,9 @@
     (50 * AMPH_NS_PER_MS) /* of refusals, without a packet, after which the peer is gone */
 #define RTT_FIRST_NS (2 * AMPH_NS_PER_MS)
 
-enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct rdp **r_p)
+enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct amph_rdp **r_p)
 {
-    struct rdp *r = calloc(1, sizeof *r);
+    struct amph_rdp *r = calloc(1, sizeof *r);
     struct amph_rdp_conn **conn = calloc(cfg->max_peers, sizeof *conn);
 
     if (!r || !conn) {
@@ -43,7 +43,7 @@ enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct rdp **r
 
 /* ---- operations that are finished ---- */
 
-void amph_rdp_finish_op(struct rdp *r, struct amph_op *op, enum amph_status st)
+void amph_rdp_finish_op(struct amph_rdp *r, struct amph_op *op, enum amph_status st)
 {
     if (!op)
         return;
@@ -66,7 +66,7 @@ void amph_rdp_finish_op(struct rdp *r, struct amph_op *op, enum amph_status st)
     r->finished[r->nfinished++] = (struct amph_rdp_finished){ op, st };
 }
 
-unsigned amph_rdp_complete(struct rdp *r)
+unsigned amph_rdp_complete(struct amph_rdp *r)
 {
     unsigned n = 0;
 
@@ -86,7 +86,7 @@ unsigned amph_rdp_complete(struct rdp *r)
 
 /* ---- timers ---- */
 
-void amph_rdp_activate(struct rdp *r, struct amph_rdp_conn *c)
+void amph_rdp_activate(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     if (c->active)
         return;
@@ -100,7 +100,7 @@ void amph_rdp_activate(struct rdp *r, struct amph_rdp_conn *c)
     r->active = c;
 }
 
-static void deactivate(struct rdp *r, struct amph_rdp_conn *c)
+static void deactivate(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     if (!c->active)
         return;
@@ -115,13 +115,13 @@ static void deactivate(struct rdp *r, struct amph_rdp_conn *c)
         c->next_active->prev_active = c->prev_active;
 }
 
-void amph_rdp_note_deadline(struct rdp *r, uint64_t at_ns)
+void amph_rdp_note_deadline(struct amph_rdp *r, uint64_t at_ns)
 {
     if (at_ns < r->timer_ns)
         r->timer_ns = at_ns;
 }
 
-static void set_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t at_ns)
+static void set_timer(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t at_ns)
 {
     c->timer_ns = at_ns;
     amph_rdp_note_deadline(r, at_ns);
@@ -134,7 +134,7 @@ static void set_timer(struct rdp *r, struct amph_rdp_conn *c, uint64_t at_ns)
 
 /* ---- acquaintance ---- */
 
-void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+void amph_rdp_send_hello(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     if (r->nout == RDP_OUT_BATCH)
         amph_rdp_flush(r);
@@ -171,7 +171,7 @@ void amph_rdp_send_hello(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     c->last_sent_ns = now;
 }
 
-static void come_up(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+static void come_up(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     c->state = RDP_CONN_UP;
     c->last_heard_ns = now;
@@ -198,7 +198,7 @@ static void take_nonce(struct amph_rdp_conn *c, uint64_t nonce)
     amph_rdp_keys_session(c->cookie_in, nonce, c->nonce, &c->in);
 }
 
-void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                        uint64_t now)
 {
     struct amph_rdp_hello hello;
@@ -230,7 +230,7 @@ void amph_rdp_on_hello(struct rdp *r, struct amph_rdp_conn *c, const struct amph
 
 /* ---- peers ---- */
 
-enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote_index,
+enum amph_status amph_rdp_add_peer(struct amph_rdp *r, uint32_t peer, uint32_t remote_index,
                                    uint64_t cookie_out, uint64_t cookie_in, uint32_t datagram)
 {
     if (peer >= r->cfg.max_peers)
@@ -287,7 +287,7 @@ enum amph_status amph_rdp_add_peer(struct rdp *r, uint32_t peer, uint32_t remote
 }
 
 /* Frees what only traffic needs. */
-static void trim(struct rdp *r, struct amph_rdp_conn *c)
+static void trim(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     if (c->least_pn == c->next_pn) {
         free(c->rec);
@@ -306,7 +306,7 @@ static void trim(struct rdp *r, struct amph_rdp_conn *c)
     amph_rdp_keys_fini(&c->out);
 }
 
-static void free_conn(struct rdp *r, struct amph_rdp_conn *c)
+static void free_conn(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     amph_rdp_rx_fini(r, c);
     for (unsigned i = 0; i < 2; i++)
@@ -318,13 +318,13 @@ static void free_conn(struct rdp *r, struct amph_rdp_conn *c)
     free(c);
 }
 
-void amph_rdp_release_conn(struct rdp *r, struct amph_rdp_conn *c)
+void amph_rdp_release_conn(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     if (--c->users == 0 && c->gone)
         free_conn(r, c);
 }
 
-static void forget(struct rdp *r, struct amph_rdp_conn *c, enum amph_status st)
+static void forget(struct amph_rdp *r, struct amph_rdp_conn *c, enum amph_status st)
 {
     amph_rdp_drop_all(r, c, st);
     amph_rdp_gets_fail(r, c->peer, st);
@@ -338,7 +338,7 @@ static void forget(struct rdp *r, struct amph_rdp_conn *c, enum amph_status st)
         free_conn(r, c);
 }
 
-void amph_rdp_del_peer(struct rdp *r, uint32_t peer)
+void amph_rdp_del_peer(struct amph_rdp *r, uint32_t peer)
 {
     if (peer >= r->cfg.max_peers)
         return;
@@ -361,7 +361,7 @@ void amph_rdp_del_peer(struct rdp *r, uint32_t peer)
 
 /* ---- failure ---- */
 
-void amph_rdp_fail(struct rdp *r, struct amph_rdp_conn *c, unsigned reason)
+void amph_rdp_fail(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned reason)
 {
     if (c->state == RDP_CONN_FAILED || c->state == RDP_CONN_DEAD)
         return;
@@ -374,7 +374,7 @@ void amph_rdp_fail(struct rdp *r, struct amph_rdp_conn *c, unsigned reason)
     set_timer(r, c, amph_rdp_now(r));
 }
 
-void amph_rdp_refused(struct rdp *r, uint32_t peer)
+void amph_rdp_refused(struct amph_rdp *r, uint32_t peer)
 {
     amph_rdp_lock(r);
 
@@ -400,7 +400,7 @@ static uint64_t hello_gap(const struct amph_rdp_conn *c)
 }
 
 /* Sets the timer to the earliest of all that is to come. */
-void amph_rdp_rearm(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+void amph_rdp_rearm(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t at = c->ack_ns;
     bool waits = amph_rdp_has_outgoing(c) || c->ngets;
@@ -430,7 +430,7 @@ void amph_rdp_rearm(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     set_timer(r, c, at);
 }
 
-static bool is_silent(const struct rdp *r, const struct amph_rdp_conn *c, uint64_t now)
+static bool is_silent(const struct amph_rdp *r, const struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t since = c->last_heard_ns > c->waiting_since_ns ? c->last_heard_ns
                                                             : c->waiting_since_ns;
@@ -438,7 +438,7 @@ static bool is_silent(const struct rdp *r, const struct amph_rdp_conn *c, uint64
            now - since >= r->cfg.timeout_ns;
 }
 
-void amph_rdp_due(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     if (c->state == RDP_CONN_FAILED)
         return;
@@ -467,7 +467,7 @@ void amph_rdp_due(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
 }
 
 /* Once a second: idle peers give memory back, and are asked for a sign of life now and then. */
-void amph_rdp_scan(struct rdp *r, uint64_t now)
+void amph_rdp_scan(struct amph_rdp *r, uint64_t now)
 {
     r->scan_ns = now + SCAN_NS;
     for (uint32_t i = 0; i < r->cfg.max_peers; i++) {
@@ -488,7 +488,7 @@ void amph_rdp_scan(struct rdp *r, uint64_t now)
 
 /* ---- end ---- */
 
-bool amph_rdp_finish(struct rdp *r)
+bool amph_rdp_finish(struct amph_rdp *r)
 {
     bool idle = true;
 
@@ -501,7 +501,7 @@ bool amph_rdp_finish(struct rdp *r)
     return idle;
 }
 
-void amph_rdp_send_goodbye(struct rdp *r)
+void amph_rdp_send_goodbye(struct amph_rdp *r)
 {
     amph_rdp_lock(r);
     for (uint32_t i = 0; i < r->cfg.max_peers; i++)
@@ -512,7 +512,7 @@ void amph_rdp_send_goodbye(struct rdp *r)
     amph_rdp_unlock(r);
 }
 
-void amph_rdp_close(struct rdp *r)
+void amph_rdp_close(struct amph_rdp *r)
 {
     amph_rdp_lock(r);
     for (uint32_t i = 0; i < r->cfg.max_peers; i++)

@@ -120,7 +120,7 @@ static bool in_turn(const struct amph_rdp_conn *c, const struct amph_rdp_rxlane 
     return !rx->busy && after <= c->seen[0].floor;
 }
 
-static void update_ready(struct rdp *r, struct amph_rdp_conn *c, unsigned lane)
+static void update_ready(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane)
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     bool ready = is_held(rx, rx->expected) && in_turn(c, rx, (*slot(rx, rx->expected))->after);
@@ -148,7 +148,7 @@ static uint32_t window_bytes(const struct amph_rdp_packet *p)
 /* Copies the segment in p to wait, from byte `at` of its body on; what is before has been
  * delivered. The segment counts in the window as a whole until the last of it is consumed.  Returns
  * false if there is no room; with `must` only memory can be lacking. */
-static bool hold(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+static bool hold(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                  uint32_t at, bool must)
 {
     unsigned lane = p->h.lane;
@@ -177,7 +177,7 @@ static bool hold(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_p
     return true;
 }
 
-static void unhold(struct rdp *r, struct amph_rdp_rxlane *rx, uint64_t lseq)
+static void unhold(struct amph_rdp *r, struct amph_rdp_rxlane *rx, uint64_t lseq)
 {
     struct amph_rdp_held *h = *slot(rx, lseq);
 
@@ -187,7 +187,7 @@ static void unhold(struct rdp *r, struct amph_rdp_rxlane *rx, uint64_t lseq)
     amph_rdp_pool_put(&r->pool, h, held_bytes(h->len_bytes));
 }
 
-void amph_rdp_rx_fini(struct rdp *r, struct amph_rdp_conn *c)
+void amph_rdp_rx_fini(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
         struct amph_rdp_rxlane *rx = &c->rx[lane];
@@ -210,7 +210,7 @@ void amph_rdp_rx_fini(struct rdp *r, struct amph_rdp_conn *c)
 
 /* ---- delivery ---- */
 
-static void upcall(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+static void upcall(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                    const struct amph_rdp_msg *m, const int32_t *args, const void *payload)
 {
     struct amph_am am = { .kind = m->kind,
@@ -230,8 +230,8 @@ static void upcall(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
 }
 
 /* More of a long message; true: it is complete and was delivered. */
-static bool assemble(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, const uint8_t *body,
-                     uint32_t len_bytes)
+static bool assemble(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                     const uint8_t *body, uint32_t len_bytes)
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     uint32_t left = rx->assembly_len - rx->assembled;
@@ -278,7 +278,7 @@ static bool start_assembly(struct amph_rdp_rxlane *rx, const struct amph_rdp_msg
 
 /* Delivers messages of a segment from *at_p on until the budget is used up; gives their number.
  * *at_p == len_bytes: all. */
-static unsigned deliver_body(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+static unsigned deliver_body(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                              const uint8_t *body, uint32_t len_bytes, uint32_t *at_p,
                              unsigned flags, unsigned budget)
 {
@@ -324,7 +324,7 @@ static unsigned deliver_body(struct rdp *r, struct amph_rdp_conn *c, unsigned la
 }
 
 /* A lane whose window is what holds the sender up gets a larger one, as long as memory lasts. */
-static void grow_window(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_rxlane *rx)
+static void grow_window(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_rxlane *rx)
 {
     uint64_t now = r->now;
     uint64_t span = now - rx->grow_ns;
@@ -341,7 +341,8 @@ static void grow_window(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_
 }
 
 /* A segment has been delivered whole: its bytes of the window are free again. */
-static void consumed(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, uint32_t freed_bytes)
+static void consumed(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                     uint32_t freed_bytes)
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
 
@@ -359,7 +360,8 @@ static void consumed(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, uint
 }
 
 /* Delivers from what waits in a lane. */
-static unsigned deliver_held(struct rdp *r, struct amph_rdp_conn *c, unsigned lane, unsigned budget)
+static unsigned deliver_held(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                             unsigned budget)
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
     unsigned n = 0;
@@ -397,7 +399,7 @@ static unsigned deliver_held(struct rdp *r, struct amph_rdp_conn *c, unsigned la
 }
 
 /* The peer with something to deliver in this lane whose last turn is longest ago. */
-static struct amph_rdp_conn *longest_waiting(const struct rdp *r, unsigned lane)
+static struct amph_rdp_conn *longest_waiting(const struct amph_rdp *r, unsigned lane)
 {
     struct amph_rdp_conn *best = NULL;
 
@@ -408,7 +410,7 @@ static struct amph_rdp_conn *longest_waiting(const struct rdp *r, unsigned lane)
     return best;
 }
 
-static unsigned deliver_ready(struct rdp *r, unsigned lanes, unsigned budget)
+static unsigned deliver_ready(struct amph_rdp *r, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
 
@@ -432,7 +434,7 @@ static unsigned deliver_ready(struct rdp *r, unsigned lanes, unsigned budget)
 }
 
 /* A segment of an AM lane. */
-static void on_segment(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+static void on_segment(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                        size_t len_bytes, unsigned lanes, unsigned budget, unsigned *n_p)
 {
     unsigned lane = p->h.lane;
@@ -470,7 +472,7 @@ static void on_segment(struct rdp *r, struct amph_rdp_conn *c, const struct amph
 
 /* ---- packets ---- */
 
-static void on_bye(struct rdp *r, struct amph_rdp_conn *c)
+static void on_bye(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     if (c->state != RDP_CONN_UP)
         return;
@@ -492,7 +494,7 @@ static bool is_authentic(struct amph_rdp_conn *c, const void *packet,
 }
 
 /* The packet is the peer's, of this acquaintance. */
-static void on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+static void on_data(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                     size_t len_bytes, unsigned lanes, unsigned budget, unsigned *n_p)
 {
     uint64_t now = r->now = amph_rdp_now(r);
@@ -531,7 +533,7 @@ static void on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rd
     amph_rdp_release_conn(r, c);
 }
 
-unsigned amph_rdp_input(struct rdp *r, const void *packet, size_t len_bytes, unsigned lanes,
+unsigned amph_rdp_input(struct amph_rdp *r, const void *packet, size_t len_bytes, unsigned lanes,
                         unsigned budget)
 {
     struct amph_rdp_packet p;
@@ -570,7 +572,7 @@ static const char *const reasons[] = {
     [RDP_WHY_MEMORY] = "memory for its messages has run out"
 };
 
-static unsigned tell_failures(struct rdp *r)
+static unsigned tell_failures(struct amph_rdp *r)
 {
     unsigned n = 0;
 
@@ -596,7 +598,7 @@ static unsigned tell_failures(struct rdp *r)
 }
 
 /* Everything whose time has come. */
-static void do_due(struct rdp *r, uint64_t now)
+static void do_due(struct amph_rdp *r, uint64_t now)
 {
     if (now < r->timer_ns)
         return;
@@ -613,7 +615,7 @@ static void do_due(struct rdp *r, uint64_t now)
     amph_rdp_flush(r);
 }
 
-unsigned amph_rdp_progress(struct rdp *r, unsigned lanes, unsigned budget)
+unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
 
@@ -647,7 +649,7 @@ unsigned amph_rdp_progress(struct rdp *r, unsigned lanes, unsigned budget)
     return n + (tell ? amph_rdp_complete(r) : 0);
 }
 
-unsigned amph_rdp_after_input(struct rdp *r)
+unsigned amph_rdp_after_input(struct amph_rdp *r)
 {
     amph_rdp_lock(r);
     do_due(r, r->now); /* what fell due while handlers ran is the next progress's */
@@ -664,7 +666,7 @@ unsigned amph_rdp_after_input(struct rdp *r)
     return n + (tell ? amph_rdp_complete(r) : 0);
 }
 
-bool amph_rdp_guard(struct rdp *r)
+bool amph_rdp_guard(struct amph_rdp *r)
 {
     bool waits = false;
 
@@ -682,7 +684,7 @@ bool amph_rdp_guard(struct rdp *r)
     return waits;
 }
 
-bool amph_rdp_settle(struct rdp *r, uint64_t *deadline_p)
+bool amph_rdp_settle(struct amph_rdp *r, uint64_t *deadline_p)
 {
     amph_rdp_lock(r);
 

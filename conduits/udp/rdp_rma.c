@@ -23,7 +23,7 @@
 
 /* ---- memory ---- */
 
-enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes,
+enum amph_status amph_rdp_mem_reg(struct amph_rdp *r, void *base, size_t len_bytes,
                                   struct amph_rdp_region **region_p)
 {
     struct amph_rdp_region *reg = malloc(sizeof *reg);
@@ -42,7 +42,7 @@ enum amph_status amph_rdp_mem_reg(struct rdp *r, void *base, size_t len_bytes,
     return AMPH_OK;
 }
 
-static uint8_t *find(const struct rdp *r, uint64_t key, uint64_t offset, uint64_t len_bytes)
+static uint8_t *find(const struct amph_rdp *r, uint64_t key, uint64_t offset, uint64_t len_bytes)
 {
     for (const struct amph_rdp_region *reg = r->regions; reg; reg = reg->next)
         if (reg->key == key)
@@ -72,7 +72,7 @@ static void queue_xfer(struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_x
 }
 
 /* Ends a transfer of which nothing is left to be cut or acknowledged. */
-void amph_rdp_xfer_release(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x)
+void amph_rdp_xfer_release(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x)
 {
     if (x->cut < x->len_bytes || x->under_way)
         return;
@@ -89,7 +89,7 @@ void amph_rdp_xfer_release(struct rdp *r, struct amph_rdp_conn *c, struct amph_r
 }
 
 /* The next segment of the first transfer that waits in the lane. */
-struct amph_rdp_seg *amph_rdp_xfer_cut(struct rdp *r, struct amph_rdp_conn *c, unsigned lane)
+struct amph_rdp_seg *amph_rdp_xfer_cut(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane)
 {
     struct amph_rdp_xfer *x = c->tx[lane].xfers;
     struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, lane, RMA_HEAD);
@@ -126,7 +126,7 @@ struct amph_rdp_seg *amph_rdp_xfer_cut(struct rdp *r, struct amph_rdp_conn *c, u
     return s;
 }
 
-static bool usable(struct rdp *r, struct amph_rdp_conn *c, enum amph_status *st_p)
+static bool usable(struct amph_rdp *r, struct amph_rdp_conn *c, enum amph_status *st_p)
 {
     *st_p = AMPH_ERR_STATE;
     if (!c)
@@ -139,7 +139,7 @@ static bool usable(struct rdp *r, struct amph_rdp_conn *c, enum amph_status *st_
     return c->state <= RDP_CONN_UP;
 }
 
-static enum amph_status start_put(struct rdp *r, struct amph_rdp_conn *c, uint64_t key,
+static enum amph_status start_put(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t key,
                                   uint64_t offset, const void *src, size_t len_bytes,
                                   struct amph_op **lc, struct amph_op *rc)
 {
@@ -178,7 +178,7 @@ static enum amph_status start_put(struct rdp *r, struct amph_rdp_conn *c, uint64
     return AMPH_OK;
 }
 
-enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
+enum amph_status amph_rdp_put(struct amph_rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
                               const void *src, size_t len_bytes, struct amph_op *lc,
                               struct amph_op *rc)
 {
@@ -207,7 +207,7 @@ enum amph_status amph_rdp_put(struct rdp *r, uint32_t peer, uint64_t key, uint64
 /* ---- gets ---- */
 
 /* A segment that is nothing but its head. */
-static bool send_word(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m)
+static bool send_word(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m)
 {
     struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, RDP_GET, RMA_HEAD);
 
@@ -219,7 +219,7 @@ static bool send_word(struct rdp *r, struct amph_rdp_conn *c, const struct amph_
     return true;
 }
 
-enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
+enum amph_status amph_rdp_get(struct amph_rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
                               void *dst, size_t len_bytes, struct amph_op *done)
 {
     enum amph_status st;
@@ -265,7 +265,7 @@ enum amph_status amph_rdp_get(struct rdp *r, uint32_t peer, uint64_t key, uint64
     return st;
 }
 
-static struct amph_rdp_get **find_get(struct rdp *r, uint32_t peer, uint64_t id)
+static struct amph_rdp_get **find_get(struct amph_rdp *r, uint32_t peer, uint64_t id)
 {
     for (struct amph_rdp_get **at = &r->gets; *at; at = &(*at)->next)
         if ((*at)->id == id && (*at)->peer == peer)
@@ -274,7 +274,7 @@ static struct amph_rdp_get **find_get(struct rdp *r, uint32_t peer, uint64_t id)
     return NULL;
 }
 
-static void end_get(struct rdp *r, struct amph_rdp_get **at, enum amph_status st)
+static void end_get(struct amph_rdp *r, struct amph_rdp_get **at, enum amph_status st)
 {
     struct amph_rdp_get *g = *at;
 
@@ -286,7 +286,7 @@ static void end_get(struct rdp *r, struct amph_rdp_get **at, enum amph_status st
     free(g);
 }
 
-void amph_rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st)
+void amph_rdp_gets_fail(struct amph_rdp *r, uint32_t peer, enum amph_status st)
 {
     for (struct amph_rdp_get **at = &r->gets; *at;)
         if ((*at)->peer == peer)
@@ -297,7 +297,7 @@ void amph_rdp_gets_fail(struct rdp *r, uint32_t peer, enum amph_status st)
 
 /* ---- the target's side, and answers ---- */
 
-static bool refuse(struct rdp *r, struct amph_rdp_conn *c, uint64_t id)
+static bool refuse(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t id)
 {
     struct amph_rdp_rma m = { .code = RDP_RMA_REFUSED, .id = id, .key = AMPH_ERR_RANGE };
 
@@ -315,7 +315,7 @@ static bool refuse(struct rdp *r, struct amph_rdp_conn *c, uint64_t id)
     return send_word(r, c, &m);
 }
 
-static bool on_put(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+static bool on_put(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
                    const uint8_t *data)
 {
     uint8_t *to = find(r, m->key, m->offset, m->len_bytes);
@@ -328,7 +328,7 @@ static bool on_put(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp
     return to != NULL;
 }
 
-static bool on_get(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+static bool on_get(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
                    const uint8_t *data)
 {
     uint8_t *from = m->total ? find(r, m->key, m->offset, m->total) : NULL;
@@ -352,7 +352,7 @@ static bool on_get(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp
     return true;
 }
 
-static bool on_data(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+static bool on_data(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
                     const uint8_t *data)
 {
     struct amph_rdp_get **at = find_get(r, c->peer, m->id);
@@ -396,7 +396,7 @@ static void void_xfer(struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_xf
     void_segments(tx, tx->out, x);
 }
 
-static bool on_refused(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+static bool on_refused(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
                        const uint8_t *data)
 {
     struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
@@ -422,7 +422,7 @@ static bool on_refused(struct rdp *r, struct amph_rdp_conn *c, const struct amph
 }
 
 static const struct {
-    bool (*fn)(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+    bool (*fn)(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
                const uint8_t *data);
     unsigned lane;
 } actions[] = {
@@ -433,7 +433,7 @@ static const struct {
     [RDP_RMA_REFUSED] = { on_refused, RDP_GET },
 };
 
-bool amph_rdp_on_rma(struct rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p)
+bool amph_rdp_on_rma(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p)
 {
     struct amph_rdp_seen *seen = &c->seen[p->h.lane - RDP_PUT];
     struct amph_rdp_rma m;
@@ -456,7 +456,7 @@ bool amph_rdp_on_rma(struct rdp *r, struct amph_rdp_conn *c, const struct amph_r
     return amph_rdp_seen_mark(seen, p->seg.lseq);
 }
 
-void amph_rdp_mem_dereg(struct rdp *r, struct amph_rdp_region *region)
+void amph_rdp_mem_dereg(struct amph_rdp *r, struct amph_rdp_region *region)
 {
     amph_rdp_lock(r);
     for (struct amph_rdp_region **at = &r->regions; *at; at = &(*at)->next)

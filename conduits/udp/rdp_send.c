@@ -15,7 +15,7 @@
 
 /* ---- segments ---- */
 
-struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+struct amph_rdp_seg *amph_rdp_seg_new(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                                       size_t head_room)
 {
     struct amph_rdp_seg *s = amph_rdp_pool_get(&r->pool, sizeof *s);
@@ -34,7 +34,7 @@ struct amph_rdp_seg *amph_rdp_seg_new(struct rdp *r, struct amph_rdp_conn *c, un
     return s;
 }
 
-void amph_rdp_seg_unref(struct rdp *r, struct amph_rdp_seg *s)
+void amph_rdp_seg_unref(struct amph_rdp *r, struct amph_rdp_seg *s)
 {
     if (--s->refs)
         return;
@@ -60,7 +60,7 @@ void amph_rdp_seg_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
     tx->queued_bytes += s->body_len + RDP_SEG_COST;
 }
 
-static void lent_done(struct rdp *r, struct amph_rdp_seg *s)
+static void lent_done(struct amph_rdp *r, struct amph_rdp_seg *s)
 {
     struct amph_rdp_lent *lent = s->lent;
 
@@ -72,7 +72,7 @@ static void lent_done(struct rdp *r, struct amph_rdp_seg *s)
     free(lent);
 }
 
-void amph_rdp_seg_arrived(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s)
+void amph_rdp_seg_arrived(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 {
     struct amph_rdp_txlane *tx = &c->tx[s->lane];
 
@@ -119,7 +119,7 @@ void amph_rdp_seg_lost(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
     c->lost_tail = s;
 }
 
-static struct amph_rdp_seg *pop_lost(struct rdp *r, struct amph_rdp_conn *c)
+static struct amph_rdp_seg *pop_lost(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     while (c->lost) {
         struct amph_rdp_seg *s = c->lost;
@@ -144,7 +144,7 @@ bool amph_rdp_has_outgoing(const struct amph_rdp_conn *c)
     return false;
 }
 
-static void drop_list(struct rdp *r, struct amph_rdp_seg *s, enum amph_status st)
+static void drop_list(struct amph_rdp *r, struct amph_rdp_seg *s, enum amph_status st)
 {
     while (s) {
         struct amph_rdp_seg *next = s->next;
@@ -162,7 +162,7 @@ static void drop_list(struct rdp *r, struct amph_rdp_seg *s, enum amph_status st
 }
 
 /* Transfers that are cut wholly are found through their segments only. */
-static void drop_cut(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s,
+static void drop_cut(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s,
                      enum amph_status st)
 {
     for (; s; s = s->next)
@@ -176,7 +176,7 @@ static void drop_cut(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg
         }
 }
 
-void amph_rdp_drop_all(struct rdp *r, struct amph_rdp_conn *c, enum amph_status st)
+void amph_rdp_drop_all(struct amph_rdp *r, struct amph_rdp_conn *c, enum amph_status st)
 {
     for (unsigned i = 0; i < RDP_NLANES; i++) {
         struct amph_rdp_txlane *tx = &c->tx[i];
@@ -221,7 +221,7 @@ void amph_rdp_drop_all(struct rdp *r, struct amph_rdp_conn *c, enum amph_status 
 
 /* ---- packets ---- */
 
-void amph_rdp_flush(struct rdp *r)
+void amph_rdp_flush(struct amph_rdp *r)
 {
     unsigned n = r->nout;
     unsigned taken = n ? r->cfg.env.send(r->cfg.env.ctx, r->out, n) : 0;
@@ -319,8 +319,8 @@ static void add_part(struct amph_port_out *out, const void *at, size_t len_bytes
 }
 
 /* Puts a packet into the batch; gives its length. */
-static size_t emit(struct rdp *r, struct amph_rdp_conn *c, struct packet *p, bool ack, uint64_t pn,
-                   uint64_t now)
+static size_t emit(struct amph_rdp *r, struct amph_rdp_conn *c, struct packet *p, bool ack,
+                   uint64_t pn, uint64_t now)
 {
     static const uint64_t zeros;
     size_t body_len = 0;
@@ -354,13 +354,13 @@ static size_t emit(struct rdp *r, struct amph_rdp_conn *c, struct packet *p, boo
     return out->len_bytes;
 }
 
-void amph_rdp_send_ack(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+void amph_rdp_send_ack(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     struct packet p = { .h = { .type = RDP_DATA } };
     emit(r, c, &p, true, 0, now);
 }
 
-void amph_rdp_send_bye(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+void amph_rdp_send_bye(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct packet p = { .h = { .type = RDP_BYE } };
@@ -413,7 +413,7 @@ static bool may_record(struct amph_rdp_conn *c)
     return true;
 }
 
-void amph_rdp_send_ping(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+void amph_rdp_send_ping(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     if (!may_record(c))
         return;
@@ -426,7 +426,7 @@ void amph_rdp_send_ping(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
     amph_rdp_rearm(r, c, now);
 }
 
-static void send_segment(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s,
+static void send_segment(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s,
                          unsigned flags, bool more, uint64_t now)
 {
     struct packet p = { .h = { .type = RDP_DATA,
@@ -450,7 +450,7 @@ static void send_segment(struct rdp *r, struct amph_rdp_conn *c, struct amph_rdp
 /* ---- the choice of what goes next ---- */
 
 /* The next new segment of a lane whose turn it is, or NULL. */
-static struct amph_rdp_seg *next_of_lane(struct rdp *r, struct amph_rdp_conn *c, unsigned lane)
+static struct amph_rdp_seg *next_of_lane(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane)
 {
     struct amph_rdp_txlane *tx = &c->tx[lane];
 
@@ -488,7 +488,7 @@ static void take_from_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
     tx->out_tail = s;
 }
 
-static struct amph_rdp_seg *next_segment(struct rdp *r, struct amph_rdp_conn *c)
+static struct amph_rdp_seg *next_segment(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     struct amph_rdp_seg *s = pop_lost(r, c);
 
@@ -510,7 +510,7 @@ static bool has_more(const struct amph_rdp_conn *c)
     return false;
 }
 
-void amph_rdp_pump(struct rdp *r, struct amph_rdp_conn *c, uint64_t now)
+void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     struct amph_rdp_seg *s;
     uint64_t when = RDP_NEVER;
@@ -590,7 +590,7 @@ static bool append(struct amph_rdp_conn *c, unsigned lane, const struct amph_am 
 }
 
 /* Segments that were made for a message which then found no memory. */
-static enum amph_status undo(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+static enum amph_status undo(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                              struct amph_rdp_seg *first)
 {
     while (first) {
@@ -606,7 +606,7 @@ static enum amph_status undo(struct rdp *r, struct amph_rdp_conn *c, unsigned la
 
 /* One segment with the bytes from `at` of the payload on; the first also has the head of the
  * message. */
-static struct amph_rdp_seg *make_segment(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+static struct amph_rdp_seg *make_segment(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                                          const struct amph_am *am, size_t payload, size_t at,
                                          struct amph_rdp_lent *lent)
 {
@@ -641,7 +641,7 @@ static struct amph_rdp_seg *make_segment(struct rdp *r, struct amph_rdp_conn *c,
     return s;
 }
 
-static enum amph_status enqueue(struct rdp *r, struct amph_rdp_conn *c, unsigned lane,
+static enum amph_status enqueue(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                                 const struct amph_am *am, size_t payload, struct amph_op **lc,
                                 uint64_t after)
 {
@@ -679,7 +679,7 @@ static enum amph_status enqueue(struct rdp *r, struct amph_rdp_conn *c, unsigned
     return AMPH_OK;
 }
 
-enum amph_status amph_rdp_am_send(struct rdp *r, uint32_t peer, enum amph_lane lane,
+enum amph_status amph_rdp_am_send(struct amph_rdp *r, uint32_t peer, enum amph_lane lane,
                                   const struct amph_am *am, struct amph_op *lc)
 {
     if (peer >= r->cfg.max_peers)

@@ -9,7 +9,7 @@
 
 struct amph_udp_cx {
     struct amph_cx base;
-    struct rdp *rdp;
+    struct amph_rdp *rdp;
     struct amph_port *port;
     /* progress side */
     /* datagrams that came, one for each progress that is under way */

@@ -26,7 +26,7 @@ struct sim_packet;
 struct sim_node {
     struct sim *sim;
     uint32_t index;
-    struct rdp *rdp;
+    struct amph_rdp *rdp;
     uint64_t asleep_until; /* does not look before */
     /* where sim.budget counts: wait for the node's turn */
     struct sim_packet *kernel, **kernel_tail;

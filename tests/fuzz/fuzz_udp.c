@@ -18,7 +18,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 #define NONCE 77u
-static struct rdp *r;
+static struct amph_rdp *r;
 static uint64_t now_ns = AMPH_NS_PER_S;
 static uint8_t memory[4096];
 static struct amph_rdp_region *region;
