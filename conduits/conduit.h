@@ -179,6 +179,7 @@ struct amph_cx {
 struct amph_conduit_ops {
     const char *name;    /* "smp", "tcp", ... as in AMPHORA_CONDUIT */
     const char *summary; /* one line for amphora-info */
+    bool one_host; /* reaches processes of this host only; such a conduit is always built in */
 
     /* Can this conduit work on this machine?  AMPH_OK, or a status and one sentence in why (why_len
      * bytes).  Any time, no instance. */
@@ -285,8 +286,23 @@ enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_op
 enum amph_status amph_conduit_choose_for(const char *built, bool one_host,
                                          const struct amph_conduit_ops **ops_p);
 
-/* Is smp what such a program would get? */
-bool amph_conduit_is_smp(const char *built);
+/* The word of AMPHORA_CONDUIT that counts for such a program: the setting or, if that is not set,
+ * the conduit that the program was built for. */
+const char *amph_conduit_effective_name(const char *built);
+
+/* Reports whether the conduit called name reaches processes of one host only (smp).  Loads
+ * nothing. */
+bool amph_conduit_is_one_host(const char *name);
+
+/* Reports whether name, a word of AMPHORA_CONDUIT, names a network: neither auto nor a conduit that
+ * reaches one host only.  Loads nothing. */
+bool amph_conduit_is_network(const char *name);
+
+/* Reports whether AMPHORA_CONDUIT is set and names a network. */
+bool amph_conduit_network_is_named(void);
+
+/* The network that is taken if none is named and a network is needed. */
+const char *amph_conduit_default_network(void);
 
 /* Opens an instance; lays emulate.c over it where put/get are missing or AMPHORA_RMA=emulate. */
 enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops,

@@ -39,6 +39,7 @@ struct amph_port_set {
 };
 
 struct amph_port_config {
+    const char *conduit; /* its name, for messages */
     uint32_t max_peers;
     bool loopback_only;
     const char *interface;

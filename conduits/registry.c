@@ -26,11 +26,19 @@
 extern const struct amph_conduit_ops *const *amph_ofi_conduits(void) __attribute__((weak));
 #pragma weak amph_port_ofi_ops
 
-static const struct amph_conduit_ops *list[MAX_CONDUITS + 1];
 static const struct amph_conduit_ops *const built_in[] = { &amph_smp_ops, &amph_udp_ops };
-static void *module_handle; /* of the one that was loaded */
-static char module_error[512];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The names that no row of a conduit holds. */
+static const char auto_name[] = "auto";
+static const char default_network[] = "tcp";
+
+/* All state of conduits/ itself. */
+static struct {
+    pthread_once_t once;
+    const struct amph_conduit_ops *list[MAX_CONDUITS + 1]; /* NULL ends it */
+    void *module;                                          /* dlopen's handle, or NULL */
+    char module_error[512];                                /* why no module was loaded, or "" */
+} state = { .once = PTHREAD_ONCE_INIT };
 
 enum amph_status amph_conduit_no_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
                                          size_t *len_bytes_p, void **buf_p)
@@ -98,12 +106,14 @@ static amph_conduit_module_fn load_from(const char *dir, const char *sub)
     void *entry = module ? dlsym(module, MODULE_ENTRY) : NULL;
     const char *why = entry ? NULL : dlerror();
 
-    snprintf(module_error, sizeof module_error, "%s", why ? why : "");
+    snprintf(state.module_error, sizeof state.module_error, "%s", why ? why : "");
 
     amph_conduit_module_fn fn;
 
     memcpy(&fn, &entry, sizeof fn);
-    module_handle = fn ? module : module_handle;
+    if (fn)
+        state.module = module;
+
     return fn;
 }
 
@@ -118,7 +128,7 @@ static amph_conduit_module_fn find_module(void)
         return amph_ofi_conduits;
 
     if (!dl_iterate_phdr(is_libc, NULL)) {
-        snprintf(module_error, sizeof module_error,
+        snprintf(state.module_error, sizeof state.module_error,
                  "a static program has the networks it was linked with, this one has "
                  "none; link it with pkg-config amphora-net");
         return NULL;
@@ -137,34 +147,46 @@ static amph_conduit_module_fn find_module(void)
     return fn ? fn : load_from(AMPH_MODULEDIR, "");
 }
 
+/* Fills the list.  udp comes after tcp, because tcp moves large data with less work and is to be the
+ * choice of auto. */
 static void fill(void)
 {
     unsigned n = 0;
 
-    list[n++] = &amph_smp_ops;
+    state.list[n++] = &amph_smp_ops;
 
     amph_conduit_module_fn module = find_module();
 
     for (const struct amph_conduit_ops *const *ops = module ? module() : NULL;
          ops && *ops && n < MAX_CONDUITS; ops++)
-        list[n++] = *ops;
+        state.list[n++] = *ops;
 
     if (n < MAX_CONDUITS)
-        /* behind tcp: who says nothing gets what moves large data with less work */
-        list[n++] = &amph_udp_ops;
+        state.list[n++] = &amph_udp_ops;
 }
 
 const struct amph_conduit_ops *const *amph_conduit_list(void)
 {
-    pthread_once(&once, fill);
-    return list;
+    pthread_once(&state.once, fill);
+    return state.list;
+}
+
+/* A conduit that needs no module, or NULL. */
+static const struct amph_conduit_ops *find_built_in(const char *name)
+{
+    for (size_t i = 0; i < AMPH_COUNTOF(built_in); i++)
+        if (strcmp(name, built_in[i]->name) == 0)
+            return built_in[i];
+
+    return NULL;
 }
 
 const struct amph_conduit_ops *amph_conduit_find(const char *name)
 {
-    for (size_t i = 0; i < AMPH_COUNTOF(built_in); i++) /* these need no module */
-        if (strcmp(name, built_in[i]->name) == 0)
-            return built_in[i];
+    const struct amph_conduit_ops *found = find_built_in(name);
+
+    if (found)
+        return found;
 
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++)
         if (strcmp((*ops)->name, name) == 0)
@@ -179,17 +201,18 @@ const void *amph_conduit_module_symbol(const char *name)
     if (strcmp(name, AMPH_PORT_OFI_ENTRY) == 0 && &amph_port_ofi_ops)
         return &amph_port_ofi_ops;
 
-    return module_handle ? dlsym(module_handle, name) : NULL;
+    return state.module ? dlsym(state.module, name) : NULL;
 }
 
-/* The network called name, tried out. */
-static enum amph_status want(const char *name, const struct amph_conduit_ops **ops_p)
+/* Finds the network called name and probes it; logs why it cannot be used. */
+static enum amph_status find_usable(const char *name, const struct amph_conduit_ops **ops_p)
 {
     char why[512] = "";
     const struct amph_conduit_ops *ops = amph_conduit_find(name);
 
     if (!ops) {
-        const char *reason = module_error[0] ? module_error : "this build does not have it";
+        const char *reason = state.module_error[0] ? state.module_error
+                                                   : "this build does not have it";
 
         amph_error_shared("there is no conduit %s: %s (amphora-info shows what there is)", name,
                           reason);
@@ -208,15 +231,39 @@ static enum amph_status want(const char *name, const struct amph_conduit_ops **o
     return AMPH_OK;
 }
 
-/* AMPHORA_CONDUIT, or what a program was built for where that is not set. */
-static const char *wanted(const char *built)
+const char *amph_conduit_effective_name(const char *built)
 {
-    return built && !amph_env_is_set(AMPH_ENV_CONDUIT) ? built : amph_env_str(AMPH_ENV_CONDUIT);
+    if (built && !amph_env_is_set(AMPH_ENV_CONDUIT))
+        return built;
+
+    return amph_env_str(AMPH_ENV_CONDUIT);
 }
 
-bool amph_conduit_is_smp(const char *built)
+static bool is_auto(const char *name)
 {
-    return strcmp(wanted(built), amph_smp_ops.name) == 0;
+    return strcmp(name, auto_name) == 0;
+}
+
+bool amph_conduit_is_one_host(const char *name)
+{
+    const struct amph_conduit_ops *ops = find_built_in(name);
+    return ops && ops->one_host;
+}
+
+bool amph_conduit_is_network(const char *name)
+{
+    return !is_auto(name) && !amph_conduit_is_one_host(name);
+}
+
+bool amph_conduit_network_is_named(void)
+{
+    return amph_env_is_set(AMPH_ENV_CONDUIT) &&
+           amph_conduit_is_network(amph_env_str(AMPH_ENV_CONDUIT));
+}
+
+const char *amph_conduit_default_network(void)
+{
+    return default_network;
 }
 
 enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_ops **ops_p)
@@ -227,39 +274,41 @@ enum amph_status amph_conduit_choose(bool one_host, const struct amph_conduit_op
 enum amph_status amph_conduit_choose_for(const char *built, bool one_host,
                                          const struct amph_conduit_ops **ops_p)
 {
-    const bool told = !built || amph_env_is_set(AMPH_ENV_CONDUIT);
-    const char *name = wanted(built);
-    bool smp = amph_env_bool(AMPH_ENV_SMP);
+    const bool from_env = !built || amph_env_is_set(AMPH_ENV_CONDUIT);
+    const char *name = amph_conduit_effective_name(built);
+    const bool smp = amph_env_bool(AMPH_ENV_SMP);
 
-    if (strcmp(name, "smp") == 0 && (!one_host || !smp)) {
-        amph_error("the conduit smp (%s) reaches one host only%s; choose tcp or auto by "
+    if (amph_conduit_is_one_host(name) && (!one_host || !smp)) {
+        amph_error("the conduit %s (%s) reaches one host only%s; choose %s or %s by "
                    "AMPHORA_CONDUIT or amphora-run -conduit",
-                   told ? "AMPHORA_CONDUIT=smp" : "for which this program was built",
-                   smp ? ", and this job has several" : ", and AMPHORA_SMP=0 forbids it");
+                   name, from_env ? "by AMPHORA_CONDUIT" : "for which this program was built",
+                   smp ? ", and this job has several" : ", and AMPHORA_SMP=0 forbids it",
+                   default_network, auto_name);
         return AMPH_ERR_ARG;
     }
 
     *ops_p = NULL;
-    if (strcmp(name, "smp") == 0)
+    if (amph_conduit_is_one_host(name))
         return AMPH_OK;
 
-    /* Who names a network gets it, or a sentence, also where all neighbours talk through shared
+    /* A network that is named is used, or an error is reported, even if all processes share
      * memory. */
-    if (strcmp(name, "auto") != 0)
-        return want(name, ops_p);
+    if (!is_auto(name))
+        return find_usable(name, ops_p);
     if (one_host && smp)
         return AMPH_OK;
 
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++) {
         char why[512];
 
-        if (*ops != &amph_smp_ops && (*ops)->probe(why, sizeof why) == AMPH_OK) {
+        if (!(*ops)->one_host && (*ops)->probe(why, sizeof why) == AMPH_OK) {
             *ops_p = *ops;
             return AMPH_OK;
         }
     }
 
-    return want("tcp", ops_p); /* none works: say why the first would not */
+    /* None can be used: the error says why the usual one cannot. */
+    return find_usable(default_network, ops_p);
 }
 
 enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops,
@@ -267,7 +316,7 @@ enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops,
 {
     static const unsigned word_emulate = 1; /* of AMPHORA_RMA's row */
 
-    if (ops != &amph_smp_ops && amph_env_enum(AMPH_ENV_RMA) == word_emulate)
+    if (!ops->one_host && amph_env_enum(AMPH_ENV_RMA) == word_emulate)
         return amph_emulate_open(ops, cfg, cx_p);
 
     enum amph_status st = ops->open(cfg, cx_p);

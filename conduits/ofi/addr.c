@@ -24,11 +24,11 @@ size_t amph_ofi_sockaddr_len(const struct sockaddr_storage *sa)
     return amph_inet_len(sa);
 }
 
-enum amph_status amph_ofi_reserve_address(const struct amph_cx_config *cfg,
+enum amph_status amph_ofi_reserve_address(const char *conduit, const struct amph_cx_config *cfg,
                                           struct sockaddr_storage *sa_p, int *fd_p)
 {
     struct sockaddr_storage sa;
-    enum amph_status st = amph_inet_choose("tcp", cfg->loopback_only, cfg->interface, &sa);
+    enum amph_status st = amph_inet_choose(conduit, cfg->loopback_only, cfg->interface, &sa);
 
     if (st != AMPH_OK)
         return st;

@@ -37,14 +37,17 @@ struct ungreeted {
     bool head_read;
 };
 
+/* All state of the file. */
 static struct {
+    pthread_once_t once;
+    bool swapped; /* libfabric's accept and recv lead here */
     pthread_mutex_t lock;
     _Atomic int listener_plus_1[LISTENERS_MAX];
     struct ungreeted conn[UNGREETED_MAX];
     unsigned oldest; /* the entry that is used next */
     _Atomic unsigned count;
     uint64_t refused;
-} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} state = { .once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static ino_t inode_of(int fd)
 {
@@ -198,23 +201,19 @@ static ssize_t guarded_recv(int fd, void *buf, size_t len, int flags)
     return u ? n : recv(fd, buf, len, flags);
 }
 
-static bool swapped;
-
 static void swap(void)
 {
-    swapped = amph_ofi_swap_import("recv", (void *)(uintptr_t)guarded_recv) &&
-              amph_ofi_swap_import("accept", (void *)(uintptr_t)guarded_accept);
-    if (!swapped)
+    state.swapped = amph_ofi_swap_import("recv", (void *)(uintptr_t)guarded_recv) &&
+                    amph_ofi_swap_import("accept", (void *)(uintptr_t)guarded_accept);
+    if (!state.swapped)
         amph_debug(
             "libfabric's accept and recv were not found; strangers at its port are not counted");
 }
 
 void amph_ofi_guard(int listener)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, swap);
-    for (unsigned i = 0; i < LISTENERS_MAX && swapped; i++) {
+    pthread_once(&state.once, swap);
+    for (unsigned i = 0; i < LISTENERS_MAX && state.swapped; i++) {
         int unused = 0;
 
         if (atomic_compare_exchange_strong(&state.listener_plus_1[i], &unused, listener + 1))

@@ -316,8 +316,8 @@ enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bo
 /* addr.c */
 size_t amph_ofi_sockaddr_len(const struct sockaddr_storage *sa);
 /* Chooses the address to listen on and reserves a port of it with a socket that never listens:
- * *fd_p is to be closed when the provider listens. */
-enum amph_status amph_ofi_reserve_address(const struct amph_cx_config *cfg,
+ * *fd_p is to be closed when the provider listens.  conduit: its name, for messages. */
+enum amph_status amph_ofi_reserve_address(const char *conduit, const struct amph_cx_config *cfg,
                                           struct sockaddr_storage *sa_p, int *fd_p);
 /* The address of an instance that is enabled: portable bytes where it is an IP address, else the
  * provider's own. */

@@ -116,7 +116,8 @@ static enum amph_status open_endpoint(struct amph_ofi_cx *cx, const struct amph_
     enum amph_status st = AMPH_OK;
 
     if (family->own_port)
-        st = amph_ofi_reserve_address(&cx->base.cfg, &cx->listen_addr, &reserved);
+        st = amph_ofi_reserve_address(cx->family->conduit, &cx->base.cfg, &cx->listen_addr,
+                                      &reserved);
     else if (interface && interface[0])
         st = amph_inet_choose(family->conduit, false, interface, &cx->listen_addr);
     else

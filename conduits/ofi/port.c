@@ -193,7 +193,7 @@ static bool post(struct amph_ofi_port *p, struct buffer *b)
 static enum amph_status start(struct amph_ofi_port *p, const struct amph_port_config *cfg)
 {
     struct sockaddr_storage sa;
-    enum amph_status st = amph_inet_choose("udp", cfg->loopback_only, cfg->interface, &sa);
+    enum amph_status st = amph_inet_choose(cfg->conduit, cfg->loopback_only, cfg->interface, &sa);
 
     if (st == AMPH_OK)
         st = get_info(&sa, &p->info);

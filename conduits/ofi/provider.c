@@ -17,7 +17,8 @@
  * rxm on plain TCP. */
 static bool stand_in_wanted(void)
 {
-    return amph_env_bool(AMPH_ENV_MR_DEBUG) && strcmp(amph_env_str(AMPH_ENV_CONDUIT), "verbs") == 0;
+    return amph_env_bool(AMPH_ENV_MR_DEBUG) &&
+           strcmp(amph_env_str(AMPH_ENV_CONDUIT), amph_ofi_family_verbs.conduit) == 0;
 }
 
 /* A look at the kernel: asking libfabric would cost a job without a card a quarter of a second. */

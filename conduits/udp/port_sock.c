@@ -210,9 +210,9 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
     p->refused = UINT32_MAX;
     p->place = calloc(cfg->max_peers, sizeof *p->place);
 
-    enum amph_status st = p->place
-                              ? amph_inet_choose("udp", cfg->loopback_only, cfg->interface, &sa)
-                              : AMPH_ERR_NOMEM;
+    enum amph_status st = p->place ? amph_inet_choose(cfg->conduit, cfg->loopback_only,
+                                                      cfg->interface, &sa)
+                                   : AMPH_ERR_NOMEM;
 
     if (st != AMPH_OK) {
         sock_close(&p->base);

@@ -162,7 +162,12 @@ static enum amph_status amph_udp_open(const struct amph_cx_config *cfg, struct a
     u->wait_fd = u->timer_fd = u->guard_fd = -1;
     u->alarm_ns = RDP_NEVER;
 
-    const struct amph_port_config port_cfg = { cfg->max_peers, cfg->loopback_only, cfg->interface };
+    const struct amph_port_config port_cfg = {
+        .conduit = amph_udp_ops.name,
+        .max_peers = cfg->max_peers,
+        .loopback_only = cfg->loopback_only,
+        .interface = cfg->interface,
+    };
 
     st = ops->open(&port_cfg, &u->port);
     if (st == AMPH_OK)

@@ -28,6 +28,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "boot/standing.h"
+#include "conduits/conduit.h"
 #include "iofwd/client/internal.h"
 
 #define START_NS (60 * AMPH_NS_PER_S) /* ssh may ask a slow host */
@@ -105,7 +106,6 @@ static bool is_this_host(const char *host)
 /* The command line of the remote shell, or the whole line with ssh in front of it. */
 static char *make_line(const char *host, const char *server, const char *prefixes)
 {
-    const char *conduit = amph_env_str(AMPH_ENV_CONDUIT);
     char *remote = NULL;
     char *line = NULL;
     size_t len;
@@ -118,10 +118,10 @@ static char *make_line(const char *host, const char *server, const char *prefixe
     amph_quote_shell(out, server);
 
     if (!is_this_host(host)) {
-        bool network = amph_env_is_set(AMPH_ENV_CONDUIT) && strcmp(conduit, "auto") != 0 &&
-                       strcmp(conduit, "smp") != 0;
+        const char *network = amph_conduit_network_is_named() ? amph_env_str(AMPH_ENV_CONDUIT)
+                                                              : amph_conduit_default_network();
 
-        fprintf(out, " -own -conduit %s -iofwd ", network ? conduit : "tcp");
+        fprintf(out, " -own -conduit %s -iofwd ", network);
     } else
         fputs(" -own -iofwd ", out);
 

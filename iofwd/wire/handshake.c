@@ -17,6 +17,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "conduits/conduit.h"
 #include "conduits/inet.h"
 #include "iofwd/wire/marshal.h"
 
@@ -223,18 +224,12 @@ enum amph_status amph_fwd_welcome_parse(const uint8_t *body, size_t len,
 
 /* ---- where a door is ---- */
 
-/* Who names a network gets it, also where all share a host: some may be of another kind of
+/* A network that is named is used even if all processes share a host: some may be of another kind of
  * machine. */
-static bool names_network(void)
-{
-    const char *name = amph_env_str(AMPH_ENV_CONDUIT);
-    return amph_env_is_set(AMPH_ENV_CONDUIT) && strcmp(name, "auto") != 0 &&
-           strcmp(name, "smp") != 0;
-}
-
 bool amph_fwd_needs_network(const struct amph_jobdesc *job)
 {
-    return job->nhosts > 1 || job->conduit[0] || !amph_env_bool(AMPH_ENV_SMP) || names_network();
+    return job->nhosts > 1 || job->conduit[0] || !amph_env_bool(AMPH_ENV_SMP) ||
+           amph_conduit_network_is_named();
 }
 
 void amph_fwd_note_oversubscribed(const struct amph_jobdesc *job, uint32_t host)

@@ -30,8 +30,8 @@ static enum amph_status check_conduit(const struct amph_launch *l)
 
     /* Looking for one loads libfabric, so the usual ones are left to the processes, which have to
      * load it anyway. */
-    bool usual = strcmp(conduit, "auto") == 0 || strcmp(conduit, "smp") == 0 ||
-                 strcmp(conduit, "tcp") == 0;
+    bool usual = !amph_conduit_is_network(conduit) ||
+                 strcmp(conduit, amph_conduit_default_network()) == 0;
 
     if (!usual && !amph_conduit_find(conduit)) {
         amph_say("there is no conduit %s in this build or on this machine; take another "
@@ -41,12 +41,12 @@ static enum amph_status check_conduit(const struct amph_launch *l)
         return AMPH_ERR_ARG;
     }
 
-    if (strcmp(conduit, "smp") != 0 || l->job.nhosts == 1)
+    if (!amph_conduit_is_one_host(conduit) || l->job.nhosts == 1)
         return AMPH_OK;
 
-    amph_say("the conduit smp joins the processes of one host only, and this job has %u; take "
-             "-conduit auto, tcp, udp or verbs",
-             l->job.nhosts);
+    amph_say("the conduit %s joins the processes of one host only, and this job has %u; take "
+             "another of " AMPH_CONDUIT_WORDS " by -conduit",
+             conduit, l->job.nhosts);
     return AMPH_ERR_ARG;
 }
 

@@ -169,10 +169,42 @@ static enum amph_status choose(const char *conduit, const char *smp, bool one_ho
     return amph_conduit_choose(one_host, ops_p);
 }
 
+/* Every conduit of this build is a word of AMPHORA_CONDUIT, and a network unless it reaches one host
+ * only; the other words are auto and conduits that are not in this build. */
+static void words(void)
+{
+    static const char list[] = AMPH_CONDUIT_WORDS "|";
+    const char *next = list;
+    size_t found = 0;
+
+    for (const char *word = next; *word; word = next) {
+        char name[16];
+
+        next = strchr(word, '|') + 1;
+        snprintf(name, sizeof name, "%.*s", (int)(next - 1 - word), word);
+
+        const struct amph_conduit_ops *ops = amph_conduit_find(name);
+
+        found += ops != NULL;
+        CHECK(amph_conduit_is_one_host(name) == (ops && ops->one_host));
+        CHECK(amph_conduit_is_network(name) ==
+              (strcmp(name, "auto") != 0 && !amph_conduit_is_one_host(name)));
+    }
+
+    size_t listed = 0;
+
+    while (amph_conduit_list()[listed])
+        listed++;
+
+    CHECK(found == listed);
+    CHECK(amph_conduit_is_network(amph_conduit_default_network()));
+}
+
 static void registry(void)
 {
     const struct amph_conduit_ops *ops;
 
+    words();
     CHECK(choose("auto", "1", true, &ops) == AMPH_OK && ops == NULL);
     CHECK(choose("smp", "1", true, &ops) == AMPH_OK && ops == NULL);
     CHECK(choose("smp", "1", false, &ops) == AMPH_ERR_ARG);

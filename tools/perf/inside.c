@@ -18,6 +18,7 @@
 
 #include "base/env.h"
 #include "base/topo.h"
+#include "conduits/conduit.h"
 #include "tools/perf/perf.h"
 
 void perf_no_value(struct perf_run *run, const char *fmt, ...)
@@ -143,7 +144,7 @@ static const char *limit_on_udp(const char *name)
 
 static const struct perf_test *limit_of(const struct perf_run *run, const struct perf_test *t)
 {
-    const char *name = strcmp(run->conduit, "smp") == 0 ? t->limit_smp : t->limit_net;
+    const char *name = amph_conduit_is_one_host(run->conduit) ? t->limit_smp : t->limit_net;
 
     /* a wire that loses on purpose has no raw limit, and who samples one sends nothing again */
     if (strcmp(run->conduit, "udp") == 0)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "conduits/conduit.h"
 #include "tools/perf/perf.h"
 
 static const char help[] =
@@ -146,21 +147,34 @@ static bool check_bytes(const char *list)
     return true;
 }
 
+/* The conduits that a run can be bound to: the words of AMPHORA_CONDUIT after the first, auto. */
+static const char *conduit_words(void)
+{
+    return strchr(AMPH_CONDUIT_WORDS, '|') + 1;
+}
+
+static bool is_conduit(const char *name, size_t len)
+{
+    for (const char *word = conduit_words(); *word; word += *word == '|') {
+        size_t word_len = strcspn(word, "|");
+
+        if (word_len == len && strncmp(word, name, len) == 0)
+            return true;
+
+        word += word_len;
+    }
+
+    return false;
+}
+
 static bool check_conduits(const char *list)
 {
-    static const char *const known[] = { "smp", "tcp", "udp", "verbs" };
-
     for (const char *at = list; *at; at += *at == ',') {
         size_t len = strcspn(at, ",");
-        size_t k = 0;
 
-        while (k < AMPH_COUNTOF(known) &&
-               (strlen(known[k]) != len || strncmp(at, known[k], len) != 0))
-            k++;
-
-        if (k == AMPH_COUNTOF(known)) {
-            fprintf(stderr, "amphora-perf: -conduit %s: \"%.*s\" is none of smp, tcp, udp, verbs\n",
-                    list, (int)len, at);
+        if (!is_conduit(at, len)) {
+            fprintf(stderr, "amphora-perf: -conduit %s: \"%.*s\" is none of %s\n", list, (int)len,
+                    at, conduit_words());
             return false;
         }
 
@@ -289,7 +303,7 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     if (job->kind == PERF_FILE && sysconf(_SC_NPROCESSORS_ONLN) > 1)
         sched_setscheduler(0, SCHED_FIFO, &param);
 
-    setenv("AMPHORA_SMP", strcmp(job->conduit, "smp") == 0 ? "1" : "0", 1);
+    setenv("AMPHORA_SMP", amph_conduit_is_one_host(job->conduit) ? "1" : "0", 1);
     execv(p->run, (char *const *)argv);
     fprintf(stderr, "amphora-perf: cannot run %s: %s\n", p->run, strerror(errno));
     _exit(127);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "conduits/conduit.h"
 #include "tools/upcbench/upcbench.h"
 
 static struct {
@@ -234,7 +235,7 @@ static void exec_job(const struct bench_options *o, const char *conduit, const c
         args[n++] = inside[i];
 
     args[n] = NULL;
-    if (strcmp(conduit, "smp") != 0)
+    if (!amph_conduit_is_one_host(conduit))
         setenv("AMPHORA_SMP", "0", 1);
 
     setenv("AMPHORA_UPC_HEAP", "288M", 0);

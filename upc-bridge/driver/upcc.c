@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/env_defs.h"
 #include "upc-bridge/driver/place.h"
 
 struct list {
@@ -298,8 +299,8 @@ static const char usage[] =
     "  -E                   preprocess only\n"
     "  -trans               translate only: leaves the C in FILE.trans.c\n"
     "  -T N                 for N threads only: THREADS is a constant\n"
-    "  -network NAME        what carries the program when nobody chooses at its start: smp, tcp, "
-    "udp or verbs\n"
+    "  -network NAME        what carries the program when nobody chooses at its start:\n"
+    "                       " AMPH_CONDUIT_WORDS "\n"
     "  -servers S           how many I/O servers amphora-upcrun starts when it is not told\n"
     "  -static              link everything into the program\n"
     "  -cc COMPILER         the C compiler, instead of gcc\n"
@@ -323,17 +324,23 @@ static int number(const char *what, const char *s, int least)
 
 static void set_network(const char *s)
 {
-    static const char *const names[] = { "smp", "tcp", "udp", "verbs", "auto" };
+    size_t len = strlen(s);
+    unsigned n = 0;
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(s, names[i]) == 0) {
-            network = i == 4 ? "" : s;
+    for (const char *word = AMPH_CONDUIT_WORDS; *word; word += *word == '|', n++) {
+        size_t word_len = strcspn(word, "|");
+
+        if (word_len == len && strncmp(word, s, len) == 0) {
+            /* auto, the first word, is what a program does that was built for no network */
+            network = n == 0 ? "" : s;
             return;
         }
 
-    fprintf(stderr,
-            "amphora-upcc: no network is called '%s'; there are smp, tcp, udp, verbs and auto\n",
-            s);
+        word += word_len;
+    }
+
+    fprintf(stderr, "amphora-upcc: no network is called '%s'; -network takes %s\n", s,
+            AMPH_CONDUIT_WORDS);
     exit(2);
 }
 
