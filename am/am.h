@@ -343,14 +343,14 @@ struct amph_job {
     /* member 0: how many members are exiting; others: 1 when all are */
     unsigned exits_seen;
     bool member_died;
-    bool told_to_leave;         /* the launcher ends the job: an exit of ours is none */
-    uint64_t leave_at_ns;       /* then: when this process goes, if it has not by itself */
+    bool shutdown_requested;    /* the launcher ends the job: an exit of ours is none */
+    uint64_t shutdown_at_ns;    /* then: when this process goes, if it has not by itself */
     int32_t pid;                /* of the process that joined: a forked child is another */
     struct amph_gather *gather; /* amph_job_allgather's */
     uint8_t wait_mode;          /* enum amph_wait_mode */
-    bool wait_mode_set, crowded;
-    uint8_t vain_spins; /* waits in a row whose spin kept the sender from this core */
-    uint8_t left_out;   /* spins that were left out for that since the last try */
+    bool wait_mode_set, oversubscribed;
+    uint8_t failed_spins;  /* waits in a row whose spin kept the sender from this core */
+    uint8_t skipped_spins; /* spins that were left out for that since the last try */
     /* told of each event of the job before it is acted on; or NULL */
     void (*on_event)(const struct amph_boot_event *event);
     void *extended; /* extended/'s own state */
@@ -363,7 +363,7 @@ extern struct amph_job amph_job;
 /* Are there more processes of the job on this host than cores? */
 static inline bool amph_am_oversubscribed(void)
 {
-    return amph_job.crowded;
+    return amph_job.oversubscribed;
 }
 
 /* Joins the job, opens the endpoint, exchanges addresses and negotiates the page size: all of a

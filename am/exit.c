@@ -25,10 +25,10 @@
 #include "base/log.h"
 #include "boot/boot.h"
 
-#define LAST_WORDS_NS \
+#define FINAL_POLL_NS \
     (2 * \
      AMPH_NS_PER_MS) /* polling after all have met, so that the message which says so leaves too */
-#define HEARD_NS \
+#define ACK_WAIT_NS \
     (250 * \
      AMPH_NS_PER_MS) /* at most, until all have answered it: a network may have to send it again */
 
@@ -51,7 +51,7 @@ static void start_watchdog(uint64_t limit_ns)
     setitimer(ITIMER_REAL, &when, NULL);
 }
 
-static void tell(uint32_t member, int handler)
+static void send_notice(uint32_t member, int handler)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)handler };
 
@@ -73,7 +73,7 @@ void amph_all_exit_handler(struct amph_token *token, const struct amph_am *am)
 }
 
 /* Polls until *seen has come, a member has died or the time is over. */
-static void linger(unsigned wanted, uint64_t end_ns)
+static void poll_until(unsigned wanted, uint64_t end_ns)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
 
@@ -83,7 +83,7 @@ static void linger(unsigned wanted, uint64_t end_ns)
 }
 
 /* Meets the others at the exit.  Needed only where a network may still hold messages of ours. */
-static void meet(uint64_t limit_ns)
+static void exit_barrier(uint64_t limit_ns)
 {
     struct amph_am_ep *ep = amph_job.ep;
     bool network = false;
@@ -97,22 +97,22 @@ static void meet(uint64_t limit_ns)
     uint64_t end_ns = amph_now_ns() + limit_ns;
 
     if (amph_job.rank == 0) {
-        linger(amph_job.size - 1, end_ns);
+        poll_until(amph_job.size - 1, end_ns);
         for (uint32_t i = 1; i < amph_job.size && amph_now_ns() < end_ns; i++)
-            tell(i, AMPH_AM_ALL_EXIT);
+            send_notice(i, AMPH_AM_ALL_EXIT);
 
-        end_ns = amph_now_ns() + HEARD_NS;
-        linger(2 * (amph_job.size - 1), end_ns);
+        end_ns = amph_now_ns() + ACK_WAIT_NS;
+        poll_until(2 * (amph_job.size - 1), end_ns);
     } else {
-        tell(0, AMPH_AM_EXITING);
-        linger(1, end_ns);
+        send_notice(0, AMPH_AM_EXITING);
+        poll_until(1, end_ns);
     }
 
-    for (end_ns = amph_now_ns() + LAST_WORDS_NS; amph_now_ns() < end_ns;)
+    for (end_ns = amph_now_ns() + FINAL_POLL_NS; amph_now_ns() < end_ns;)
         amph_ep_poll_once(ep);
 }
 
-static void last_acts(void)
+static void final_actions(void)
 {
     if (amph_env_bool(AMPH_ENV_FS_SYNC))
         sync();
@@ -154,20 +154,20 @@ void amph_job_exit(int code)
         bool first = code != 0 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0;
 
         if (first)
-            amph_boot_leave(amph_job.boot, !amph_job.told_to_leave, code);
+            amph_boot_leave(amph_job.boot, !amph_job.shutdown_requested, code);
 
-        meet(limit_ns);
+        exit_barrier(limit_ns);
         if (!first)
-            amph_boot_leave(amph_job.boot, !amph_job.told_to_leave, code);
+            amph_boot_leave(amph_job.boot, !amph_job.shutdown_requested, code);
 
-        last_acts();
+        final_actions();
         fflush(NULL);
     }
 
     _exit(code);
 }
 
-static void note_status(int status, void *unused)
+static void record_status(int status, void *unused)
 {
     amph_job.exit_code = status;
 }
@@ -180,9 +180,9 @@ __attribute__((destructor(101))) static void leave_at_return(void)
 
     amph_job.exiting = true;
     fflush(NULL);
-    meet(amph_env_exit_timeout_ns(amph_job.size));
+    exit_barrier(amph_env_exit_timeout_ns(amph_job.size));
     amph_boot_leave(amph_job.boot, false, amph_job.exit_code);
-    last_acts();
+    final_actions();
 }
 
 static void on_fatal(int code)
@@ -195,5 +195,5 @@ void amph_exit_setup(void)
 {
     amph_job.pid = (int32_t)getpid();
     amph_fatal_hook = on_fatal;
-    on_exit(note_status, NULL);
+    on_exit(record_status, NULL);
 }

@@ -24,7 +24,7 @@
 struct amph_job amph_job;
 
 #define SERVERS_WAIT_NS (60 * AMPH_NS_PER_S)
-#define LEAVE_NS \
+#define SHUTDOWN_GRACE_NS \
     (100 * \
      AMPH_NS_PER_MS) /* for a process that is told to leave and about to exit anyway: to print its last words */
 
@@ -63,12 +63,12 @@ static void on_drain(const struct amph_boot_event *e)
 
 static void on_shutdown(const struct amph_boot_event *e)
 {
-    if (amph_job.exiting || amph_job.told_to_leave)
+    if (amph_job.exiting || amph_job.shutdown_requested)
         return;
 
     amph_job.exit_code = e->code;
-    amph_job.told_to_leave = true;
-    amph_job.leave_at_ns = amph_now_ns() + LEAVE_NS;
+    amph_job.shutdown_requested = true;
+    amph_job.shutdown_at_ns = amph_now_ns() + SHUTDOWN_GRACE_NS;
 }
 
 static void on_lost(const struct amph_boot_event *e)
@@ -86,7 +86,7 @@ static void (*const on_event[])(const struct amph_boot_event *) = {
 
 /* GASNet-1 spec 3.1, gasnet_exit: a client that catches SIGQUIT gets it when the job is being
  * ended, and may clean up and exit. */
-static void tell_client(void)
+static void signal_client(void)
 {
     struct sigaction sa;
     if (sigaction(SIGQUIT, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN)
@@ -105,9 +105,10 @@ static void tick(struct amph_am_ep *ep)
             on_event[e.kind](&e);
     }
 
-    if (amph_job.told_to_leave && !amph_job.exiting && amph_now_ns() >= amph_job.leave_at_ns) {
-        amph_job.leave_at_ns = UINT64_MAX; /* once, also where the client's handler polls */
-        tell_client();
+    if (amph_job.shutdown_requested && !amph_job.exiting &&
+        amph_now_ns() >= amph_job.shutdown_at_ns) {
+        amph_job.shutdown_at_ns = UINT64_MAX; /* once, also where the client's handler polls */
+        signal_client();
         amph_job_exit(amph_job.exit_code);
     }
 }
@@ -132,7 +133,7 @@ static void set_identity(const struct amph_jobdesc *desc, enum amph_group group,
 }
 
 /* How many processes of the job share this host; *one_host_p: all of the own group do. */
-static unsigned crowd(const struct amph_jobdesc *desc, uint32_t self, bool *one_host_p)
+static unsigned count_on_host(const struct amph_jobdesc *desc, uint32_t self, bool *one_host_p)
 {
     uint32_t total = desc->nproc[AMPH_COMPUTE] + desc->nproc[AMPH_SERVER];
     uint32_t here = 0;
@@ -379,7 +380,7 @@ enum amph_status amph_job_start(bool threaded)
 
     bool one_host;
 
-    amph_am_set_oversubscribed(crowd(desc, self, &one_host));
+    amph_am_set_oversubscribed(count_on_host(desc, self, &one_host));
     st = amph_gather_setup();
     if (st == AMPH_OK)
         st = open_endpoint(threaded, desc, self, one_host);

@@ -22,8 +22,8 @@
 
 #define SLEEP_NS (10 * AMPH_NS_PER_MS)      /* longest sleep */
 #define SLEEP_LATE_NS (40 * AMPH_NS_PER_MS) /* after a second without an event */
-#define NAP_LEAST_NS (20 * AMPH_NS_PER_US) /* naps, where a conduit's descriptor does not wake us */
-#define NAP_MOST_NS (1 * AMPH_NS_PER_MS)
+#define NAP_MIN_NS (20 * AMPH_NS_PER_US) /* naps, where a conduit's descriptor does not wake us */
+#define NAP_MAX_NS (1 * AMPH_NS_PER_MS)
 #define NAP_LATE_NS (2 * AMPH_NS_PER_MS) /* after a second without an event */
 #define YIELD_NS \
     (500 * \
@@ -32,16 +32,16 @@
 enum {
     ROUNDS_BETWEEN_CLOCKS = 64,
     ROUNDS_BETWEEN_TICKS = 4096,
-    CROWD_YIELDS = 64,
+    OVERSUBSCRIBED_YIELDS = 64,
     SOON_YIELDS = 1024,
     ROOM_SPINS = 64,
     ROOM_YIELDS = 512
 };
 
 enum {
-    VAIN_SPINS = 4,
-    SOON_AFTER_YIELDS = 2,
-    WAITS_BETWEEN_TRIES = 64
+    FAILED_SPINS_MAX = 4,
+    FEW_YIELDS = 2,
+    WAITS_BETWEEN_SPINS = 64
 };
 #define LONG_YIELD_NS \
     (100 * \
@@ -85,7 +85,7 @@ unsigned amph_am_cores(void)
 
 void amph_am_set_oversubscribed(unsigned procs_on_host)
 {
-    amph_job.crowded = procs_on_host > amph_am_cores();
+    amph_job.oversubscribed = procs_on_host > amph_am_cores();
 }
 
 /* ---- waking ---- */
@@ -191,11 +191,9 @@ static bool arm(struct amph_am_ep *ep, struct pollfd *fds, nfds_t *nfds_p, bool 
 static uint64_t nap_length(struct amph_waiter *w)
 {
     uint64_t most = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S ? NAP_LATE_NS
-                                                                               : NAP_MOST_NS;
+                                                                               : NAP_MAX_NS;
 
-    w->nap_ns = w->nap_ns < NAP_LEAST_NS ? NAP_LEAST_NS
-                : w->nap_ns * 2 > most   ? most
-                                         : w->nap_ns * 2;
+    w->nap_ns = w->nap_ns < NAP_MIN_NS ? NAP_MIN_NS : w->nap_ns * 2 > most ? most : w->nap_ns * 2;
     return w->nap_ns;
 }
 
@@ -294,28 +292,29 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
  * something all do again.  A yield that let others compute for long was dear if the process that is
  * waited for has a core of its own by now: then the next wait spins.
  */
-static bool spin_is_vain(void)
+static bool spin_is_useless(void)
 {
-    if (__atomic_load_n(&amph_job.vain_spins, __ATOMIC_RELAXED) < VAIN_SPINS)
+    if (__atomic_load_n(&amph_job.failed_spins, __ATOMIC_RELAXED) < FAILED_SPINS_MAX)
         return false;
 
-    uint8_t left_out = (uint8_t)((__atomic_load_n(&amph_job.left_out, __ATOMIC_RELAXED) + 1) %
-                                 WAITS_BETWEEN_TRIES);
+    uint8_t skipped_spins = (uint8_t)((__atomic_load_n(&amph_job.skipped_spins, __ATOMIC_RELAXED) +
+                                       1) %
+                                      WAITS_BETWEEN_SPINS);
 
-    __atomic_store_n(&amph_job.left_out, left_out, __ATOMIC_RELAXED);
-    return left_out != 0;
+    __atomic_store_n(&amph_job.skipped_spins, skipped_spins, __ATOMIC_RELAXED);
+    return skipped_spins != 0;
 }
 
-static void learn(const struct amph_waiter *w)
+static void update_spin_policy(const struct amph_waiter *w)
 {
-    uint8_t vain = __atomic_load_n(&amph_job.vain_spins, __ATOMIC_RELAXED);
+    uint8_t vain = __atomic_load_n(&amph_job.failed_spins, __ATOMIC_RELAXED);
 
     if (w->phase == AMPH_WAITER_SPINS) {
         if (vain)
-            __atomic_store_n(&amph_job.vain_spins, 0, __ATOMIC_RELAXED);
-    } else if (w->phase == AMPH_WAITER_YIELDS && w->spun && w->yields <= SOON_AFTER_YIELDS &&
-               vain < VAIN_SPINS) {
-        __atomic_store_n(&amph_job.vain_spins, vain + 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&amph_job.failed_spins, 0, __ATOMIC_RELAXED);
+    } else if (w->phase == AMPH_WAITER_YIELDS && w->spun && w->yields <= FEW_YIELDS &&
+               vain < FAILED_SPINS_MAX) {
+        __atomic_store_n(&amph_job.failed_spins, vain + 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -328,7 +327,7 @@ static void spin_or_yield(struct amph_waiter *w)
 
         if (w->rounds == 1) {
             w->start_ns = now;
-            w->spun = spin_ns && !w->lends && !spin_is_vain();
+            w->spun = spin_ns && !w->lends && !spin_is_useless();
             w->yields = 0;
         }
 
@@ -343,7 +342,7 @@ static void spin_or_yield(struct amph_waiter *w)
         w->yields++;
         sched_yield();
         if (w->yields == 1 && !w->spun && amph_now_ns() - w->start_ns > LONG_YIELD_NS)
-            __atomic_store_n(&amph_job.left_out, WAITS_BETWEEN_TRIES - 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&amph_job.skipped_spins, WAITS_BETWEEN_SPINS - 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -359,7 +358,7 @@ static void pause_round(struct amph_am_ep *ep, struct amph_waiter *w, enum amph_
         w->phase = AMPH_WAITER_SLEEPS;
         w->start_ns = amph_now_ns();
     } else if (amph_am_oversubscribed()) {
-        if (w->rounds == (w->soon ? SOON_YIELDS : CROWD_YIELDS)) {
+        if (w->rounds == (w->soon ? SOON_YIELDS : OVERSUBSCRIBED_YIELDS)) {
             w->phase = AMPH_WAITER_SLEEPS;
             w->start_ns = amph_now_ns();
         }
@@ -374,7 +373,7 @@ void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     if (amph_ep_poll_once(ep)) {
         if (w->rounds)
-            learn(w);
+            update_spin_policy(w);
 
         w->rounds = 0;
         w->phase = AMPH_WAITER_SPINS;

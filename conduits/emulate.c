@@ -68,8 +68,8 @@ struct head {
 
 /* An answer that found no room.  The memory that it reads from is looked up again when it is
  * sent. */
-struct owed {
-    struct owed *next;
+struct answer {
+    struct answer *next;
     uint32_t peer;
     struct head head;
     enum code code;
@@ -91,7 +91,7 @@ struct em_cx {
     pthread_mutex_t *lock; /* NULL: one thread at a time */
     struct region *regions;
     struct transfer *transfers;
-    struct owed *owed, **owed_tail;
+    struct answer *answers, **answers_tail;
     struct flow *flow; /* [max_peers] */
     uint64_t next_id;
     uint32_t round; /* of push */
@@ -196,7 +196,7 @@ static struct transfer *reap(struct em_cx *em)
     return done;
 }
 
-static void tell(struct transfer *done)
+static void complete_all(struct transfer *done)
 {
     while (done) {
         struct transfer *t = done;
@@ -223,7 +223,7 @@ static char *find(struct em_cx *em, const struct head *h)
 }
 
 /* Sends an answer; GET's is read from memory now. */
-static enum amph_status send_answer(struct em_cx *em, const struct owed *o)
+static enum amph_status send_answer(struct em_cx *em, const struct answer *o)
 {
     const char *from = o->code == DATA ? find(em, &o->head) : NULL;
     struct head h = o->head;
@@ -236,14 +236,14 @@ static enum amph_status send_answer(struct em_cx *em, const struct owed *o)
     return send_head(em, o->peer, o->code, &h, from);
 }
 
-static void answer(struct em_cx *em, const struct owed *what)
+static void send_or_queue(struct em_cx *em, const struct answer *what)
 {
     struct flow *flow = &em->flow[what->peer];
 
     if (!flow->owed && send_answer(em, what) != AMPH_AGAIN)
         return;
 
-    struct owed *o = flow->owed < WINDOW ? malloc(sizeof *o) : NULL;
+    struct answer *o = flow->owed < WINDOW ? malloc(sizeof *o) : NULL;
 
     if (!o) { /* no honest peer waits for more answers than that */
         amph_count(DROP_MALFORMED);
@@ -252,8 +252,8 @@ static void answer(struct em_cx *em, const struct owed *what)
 
     *o = *what;
     o->next = NULL;
-    *em->owed_tail = o;
-    em->owed_tail = &o->next;
+    *em->answers_tail = o;
+    em->answers_tail = &o->next;
     flow->owed++;
     __atomic_add_fetch(&em->work, 1, __ATOMIC_RELAXED);
 }
@@ -272,10 +272,10 @@ static void found_full(struct em_cx *em, uint32_t peer)
 static unsigned push_answers(struct em_cx *em)
 {
     unsigned n = 0;
-    struct owed **at = &em->owed;
+    struct answer **at = &em->answers;
 
     while (*at) {
-        struct owed *o = *at;
+        struct answer *o = *at;
         enum amph_status st = has_room(em, o->peer) ? send_answer(em, o) : AMPH_AGAIN;
 
         if (st == AMPH_AGAIN) {
@@ -291,7 +291,7 @@ static unsigned push_answers(struct em_cx *em)
         n++;
     }
 
-    em->owed_tail = at;
+    em->answers_tail = at;
     return n;
 }
 
@@ -326,16 +326,16 @@ static void on_put(struct em_cx *em, uint32_t peer, const struct head *h, const 
     if (to)
         memcpy(to, data, h->len_bytes);
 
-    struct owed o = { .peer = peer, .head = *h, .code = DONE };
+    struct answer o = { .peer = peer, .head = *h, .code = DONE };
 
     o.head.position = to ? AMPH_OK : AMPH_ERR_RANGE;
-    answer(em, &o);
+    send_or_queue(em, &o);
 }
 
 static void on_get(struct em_cx *em, uint32_t peer, const struct head *h, const void *data)
 {
-    struct owed o = { .peer = peer, .head = *h, .code = DATA };
-    answer(em, &o);
+    struct answer o = { .peer = peer, .head = *h, .code = DATA };
+    send_or_queue(em, &o);
 }
 
 /* The transfer that an answer of peer belongs to, or NULL where it belongs to none. */
@@ -422,12 +422,12 @@ static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct 
 }
 
 /* Drops the answers that are owed to peer. */
-static void drop_owed(struct em_cx *em, uint32_t peer)
+static void drop_answers(struct em_cx *em, uint32_t peer)
 {
-    struct owed **at = &em->owed;
+    struct answer **at = &em->answers;
 
     while (*at) {
-        struct owed *o = *at;
+        struct answer *o = *at;
 
         if (o->peer != peer) {
             at = &o->next;
@@ -439,7 +439,7 @@ static void drop_owed(struct em_cx *em, uint32_t peer)
         __atomic_sub_fetch(&em->work, 1, __ATOMIC_RELAXED);
     }
 
-    em->owed_tail = at;
+    em->answers_tail = at;
     em->flow[peer].owed = 0;
 }
 
@@ -453,7 +453,7 @@ static void fail_transfers(struct em_cx *em, uint32_t peer, enum amph_status st)
         }
 
     em->flow[peer].unanswered = 0;
-    drop_owed(em, peer);
+    drop_answers(em, peer);
 }
 
 void amph_emulate_peer_gone(struct amph_cx *cx, uint32_t peer)
@@ -469,7 +469,7 @@ void amph_emulate_peer_gone(struct amph_cx *cx, uint32_t peer)
     struct transfer *done = reap(em);
 
     unlock(em);
-    tell(done);
+    complete_all(done);
 }
 
 static void em_on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)
@@ -492,11 +492,11 @@ static void em_close(struct amph_cx *cx)
     for (struct transfer *t = em->transfers; t; t = t->next)
         t->st = AMPH_ERR_STATE;
 
-    tell(em->transfers);
-    while (em->owed) {
-        struct owed *o = em->owed;
+    complete_all(em->transfers);
+    while (em->answers) {
+        struct answer *o = em->answers;
 
-        em->owed = o->next;
+        em->answers = o->next;
         free(o);
     }
 
@@ -543,7 +543,7 @@ static void em_del_peer(struct amph_cx *cx, uint32_t peer)
 
     em->inner->ops->del_peer(em->inner, peer);
     unlock_send(em);
-    tell(done);
+    complete_all(done);
 }
 
 static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd,
@@ -622,7 +622,7 @@ static enum amph_status start(struct em_cx *em, const struct transfer *what)
 
     *t = *what;
     if (t->len_bytes == 0) {
-        tell(t);
+        complete_all(t);
         return AMPH_OK;
     }
 
@@ -694,7 +694,7 @@ static unsigned em_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
     for (struct transfer *t = done; t; t = t->next)
         n++;
 
-    tell(done);
+    complete_all(done);
     return n;
 }
 
@@ -723,7 +723,7 @@ static enum amph_status em_arm(struct amph_cx *cx, enum amph_arm how, uint64_t t
     return em->beside ? AMPH_OK : em->inner->ops->arm(em->inner, how, timeout_ns);
 }
 
-static void lay_over(struct em_cx *em)
+static void fill_ops(struct em_cx *em)
 {
     em->ops = *em->inner->ops;
     em->ops.close = em_close;
@@ -757,9 +757,9 @@ static void lay_over(struct em_cx *em)
 /* The rest of an instance whose inner conduit is there. */
 static enum amph_status finish(struct em_cx *em, const struct amph_cx_config *cfg)
 {
-    lay_over(em);
+    fill_ops(em);
     em->base.cfg = *cfg;
-    em->owed_tail = &em->owed;
+    em->answers_tail = &em->answers;
     em->fragment = em->inner->caps.max_medium - HEAD_BYTES;
     em->flow = calloc(cfg->max_peers, sizeof *em->flow);
     em->bounce = malloc(em->inner->caps.max_medium);

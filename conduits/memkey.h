@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys of memory that is named by a number: version | number | address | length, for whoever finds
- * the memory by a table of its own. Layer: conduits.  Thread rule: pure functions on the caller's
- * memory.
+ * Keys of memory that is named by a number: version | number | address | length.  Their users find
+ * the memory by the number in a table.
+ * Layer: conduits.  Thread rule: pure functions on the caller's memory.
  */
 #ifndef AMPH_CONDUITS_MEMKEY_H
 #define AMPH_CONDUITS_MEMKEY_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A datagram port: what the udp conduit's protocol sends its packets through.  Layer: conduits.
+ * A datagram port: the interface by which the udp conduit's protocol sends and receives packets.
+ * Layer: conduits.  Thread rule: the caller serialises all calls, except that send may run at the
+ * same time as recv or idle.  No call blocks.
  *
  * Two implementations: a kernel socket (udp/port_sock.c) and libfabric's udp endpoint (ofi/port.c,
- * in the module).  Both may lose, repeat and reorder datagrams.  Thread rule: the caller serialises
- * all calls, except that send may run beside recv and idle.  No call blocks.
+ * in the module).  Both may lose, repeat and reorder datagrams.
  */
 #ifndef AMPH_CONDUITS_PORT_H
 #define AMPH_CONDUITS_PORT_H
@@ -14,7 +15,7 @@
 #define AMPH_PORT_PARTS 4 /* head, two of the body, padding */
 #define AMPH_PORT_BATCH 16
 
-/* A datagram that goes out; its parts stay the caller's. */
+/* An outgoing datagram.  Its parts belong to the caller. */
 struct amph_port_out {
     uint32_t peer;
     unsigned nparts;
@@ -25,16 +26,16 @@ struct amph_port_out {
     size_t len_bytes; /* of all parts */
 };
 
-/* A datagram that came; valid until the next recv into the same set. */
+/* A received datagram, valid until the next recv into the same set. */
 struct amph_port_in {
     const void *at; /* aligned to 8 */
     size_t len_bytes;
 };
 
-/* Received datagrams and what they lie in. */
+/* Received datagrams and the memory that holds them. */
 struct amph_port_set {
     struct amph_port_in in[AMPH_PORT_BATCH * 64]; /* the kernel may deliver up to 64 in one piece */
-    unsigned at, end;                             /* in[at..end) are still to be handled */
+    unsigned at, end;                             /* in[at..end) have not been handled yet */
     void *impl;                                   /* the port's */
 };
 
@@ -47,32 +48,33 @@ struct amph_port_config {
 
 struct amph_port {
     const struct amph_port_ops *ops;
-    uint8_t addr[AMPH_ADDR_MAX_BYTES]; /* for add_peer of others' */
+    uint8_t addr[AMPH_ADDR_MAX_BYTES]; /* for add_peer by other ports */
     size_t addr_len;
-    uint32_t datagram;    /* longest datagram that it takes from peers, a multiple of 8 */
-    uint64_t queue_bytes; /* what may wait for us before more is dropped */
+    uint32_t datagram;    /* longest datagram that it receives, a multiple of 8 */
+    uint64_t queue_bytes; /* size of the receive queue; datagrams beyond it are dropped */
 };
 
 struct amph_port_ops {
     const char *name; /* as in AMPHORA_UDP_PORT */
-    /* Can it work here?  why (why_len bytes) gets a sentence in any case. */
+    /* Checks if the port can work here.  why (why_len bytes) gets a sentence in any case. */
     enum amph_status (*probe)(char *why, size_t why_len);
     enum amph_status (*open)(const struct amph_port_config *cfg, struct amph_port **port_p);
     void (*close)(struct amph_port *port);
-    /* *datagram_p: longest datagram that the path to it takes. */
+    /* *datagram_p: the longest datagram that the path to the peer carries. */
     enum amph_status (*add_peer)(struct amph_port *port, uint32_t peer, const void *addr,
                                  size_t addr_len, uint32_t *datagram_p);
     void (*del_peer)(struct amph_port *port, uint32_t peer);
-    /* Sends v[0..n); gives how many were taken (a taken one may still be lost). */
+    /* Sends v[0..n).  Returns how many were accepted; an accepted one may still be lost. */
     unsigned (*send)(struct amph_port *port, const struct amph_port_out *v, unsigned n);
-    /* Receives into set, which is empty; gives the number of datagrams.  *set_p NULL: makes one. */
+    /* Receives into *set_p, which is empty, or makes a set if it is NULL.  Returns the number of
+     * datagrams. */
     unsigned (*recv)(struct amph_port *port, struct amph_port_set **set_p);
     void (*free_set)(struct amph_port *port, struct amph_port_set *set);
-    /* A peer whose host says that nobody is there, or UINT32_MAX. */
+    /* Returns a peer whose host reported that no process receives at its port, or UINT32_MAX. */
     uint32_t (*refused)(struct amph_port *port);
-    /* Readable while a datagram waits; -1: it has none. */
+    /* Returns a descriptor that is readable while a datagram is queued, or -1. */
     int (*fd)(struct amph_port *port);
-    /* Before a sleep on fd; false: something is there. */
+    /* Called before a sleep on fd.  Returns false if a datagram is queued. */
     bool (*idle)(struct amph_port *port);
 };
 

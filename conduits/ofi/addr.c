@@ -101,8 +101,8 @@ static bool address_fits(const struct amph_ofi_cx *cx, const uint8_t *blob, size
     return len_bytes == cx->base.addr_len && blob[0] == OFI_WIRE_VERSION && blob[1] == OWN_FORM;
 }
 
-enum amph_status amph_ofi_know_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
-                                       const void *blob, size_t len_bytes)
+enum amph_status amph_ofi_set_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
+                                      const void *blob, size_t len_bytes)
 {
     struct sockaddr_storage sa;
     const void *name;

@@ -55,14 +55,14 @@ struct amph_ofi_family {
 extern const struct amph_ofi_family amph_ofi_family_tcp, amph_ofi_family_verbs;
 
 /* Things that libfabric gives back as op_context; the first member of each. */
-enum amph_ofi_what {
+enum amph_ofi_ctx_kind {
     OFI_CTX_OP,
     OFI_CTX_RX
 };
 
 struct amph_ofi_ctx {
     struct fi_context2 fi; /* the provider's while in flight */
-    enum amph_ofi_what what;
+    enum amph_ofi_ctx_kind what;
 };
 
 /* ---- reg.c: registered memory ---- */
@@ -260,9 +260,9 @@ struct amph_ofi_cx {
     int listen_fd; /* the provider's listening socket where it is guarded (greeting.c), or -1 */
     int inner_fd;  /* the provider's (never closed by us), or -1 */
     /* threaded: rung by the send side when it may have completed something while armed */
-    int bell_fd;
-    int armed;    /* atomic */
-    bool stirred; /* progress side: the last sleep was ended by the provider */
+    int notify_fd;
+    int armed;              /* atomic */
+    bool woken_by_provider; /* progress side: the last sleep was ended by the provider */
 };
 
 /* Something may have been added to the completion queue.  Either side. */
@@ -327,8 +327,8 @@ enum amph_status amph_ofi_get_address(const void *blob, size_t len_bytes,
                                       struct sockaddr_storage *sa_p);
 /* Takes a peer's address.  AMPH_ERR_PEER: it cannot be one.  It enters libfabric's table when it is
  * first sent to: a job of many processes costs each only those it talks to. */
-enum amph_status amph_ofi_know_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
-                                       const void *blob, size_t len_bytes);
+enum amph_status amph_ofi_set_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
+                                      const void *blob, size_t len_bytes);
 bool amph_ofi_insert_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
 
 /* open.c */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the libfabric conduits put on the wire, and nothing else.  Layer: conduits.  Thread rule:
- * pure functions.
+ * The message format of the libfabric conduits.
+ * Layer: conduits (ofi).  Thread rule: pure functions.
  *
- * Message:  header (32 bytes) | nargs words, padded to 8 | payload, padded to 8 All words are
- * little-endian (base/wire.h).  Each message is a multiple of 8 bytes long, so that messages that
- * share a receive buffer stay aligned.  The payload is there for MEDIUM, LONG_PACKED and INTERNAL;
- * a LONG has its bytes at dest already.
+ * Message:  header (32 bytes) | nargs words, padded to 8 | payload, padded to 8
+ * Address:  version | family (4, 6) | port, network order | IP address, network order (4 or 16 bytes)
+ * Key:      version | flags | 6 zero bytes | base | length | remote key | remote base
  *
- * Address:  version | family (4, 6) | port, network order | IP address, network order (4 or 16
- * bytes) Key:      version | flags | 6 zero bytes | base | length | remote key | remote base
+ * All words are little-endian (base/wire.h).  The length of each message is a multiple of 8, so that
+ * messages that share a receive buffer stay aligned.  MEDIUM, LONG_PACKED and INTERNAL carry a
+ * payload; the data of a LONG is already at dest.
  */
 #ifndef AMPH_CONDUITS_OFI_OFI_WIRE_H
 #define AMPH_CONDUITS_OFI_OFI_WIRE_H

@@ -15,7 +15,7 @@
 #include "conduits/ofi/ofi.h"
 
 #define SPARE_DESCRIPTORS 256
-#define AV_HINT_MOST 1024 /* the provider's table grows by itself */
+#define AV_HINT_MAX 1024 /* the provider's table grows by itself */
 
 /* Logs which step failed; 0 passes. */
 static enum amph_status step(struct amph_ofi_cx *cx, const char *what, int ret)
@@ -35,7 +35,7 @@ static enum amph_status open_objects(struct amph_ofi_cx *cx)
                              .wait_obj = cx->wait == OFI_WAIT_CQ ? FI_WAIT_FD : FI_WAIT_NONE };
     uint32_t peers = cx->base.cfg.max_peers;
     struct fi_av_attr av = { .type = FI_AV_TABLE,
-                             .count = peers < AV_HINT_MOST ? peers : AV_HINT_MOST };
+                             .count = peers < AV_HINT_MAX ? peers : AV_HINT_MAX };
     enum amph_status st;
 
     if ((st = step(cx, "fi_fabric", fi_fabric(cx->info->fabric_attr, &cx->fabric, NULL))) !=
@@ -258,7 +258,7 @@ enum amph_status amph_ofi_open(const struct amph_ofi_family *family,
     cx->base.ops = ops;
     cx->base.cfg = *cfg;
     cx->family = family;
-    cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->bell_fd = cx->reach_fd = -1;
+    cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->notify_fd = cx->reach_fd = -1;
     pthread_mutex_init(&cx->reg_lock, NULL);
     amph_ofi_pool_init(&cx->ops, cx, sizeof(struct amph_ofi_op), 32, OFI_MAX_OPS);
     amph_ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], cx, OFI_BOUNCE_SMALL_BYTES, 16, 256);
@@ -290,7 +290,7 @@ enum amph_status amph_ofi_add_peer(struct amph_cx *base, uint32_t peer,
     struct amph_ofi_peer *p = &cx->peer[peer];
     if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) != OFI_PEER_NONE)
         return AMPH_ERR_STATE;
-    if (amph_ofi_know_address(cx, p, spec->addr, spec->addr_len) != AMPH_OK)
+    if (amph_ofi_set_address(cx, p, spec->addr, spec->addr_len) != AMPH_OK)
         return AMPH_ERR_PEER;
 
     p->again_ns = 0;

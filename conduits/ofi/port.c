@@ -24,7 +24,7 @@
 
 #define BUFFERS 64u
 #define BUFFER_BYTES 1536u
-#define V6_MOST 1448u /* what fits an Ethernet frame behind IPv6's longer header */
+#define V6_MAX 1448u /* what fits an Ethernet frame behind IPv6's longer header */
 #define WANTED_QUEUE (4 << 20)
 
 struct buffer {
@@ -218,8 +218,8 @@ static enum amph_status start(struct amph_ofi_port *p, const struct amph_port_co
                         ? (uint32_t)p->info->ep_attr->max_msg_size
                         : BUFFER_BYTES;
 
-    if (sa.ss_family == AF_INET6 && most > V6_MOST)
-        most = V6_MOST;
+    if (sa.ss_family == AF_INET6 && most > V6_MAX)
+        most = V6_MAX;
 
     p->base.datagram = most & ~7u;
     p->fd = amph_ofi_find_fd(is_bound_to, &sa);

@@ -78,7 +78,7 @@ bool amph_ofi_fill_batch(struct amph_ofi_cx *cx)
 
     /* before: whatever comes later says so itself */
     __atomic_store_n(&cx->cq_empty, 1, __ATOMIC_RELAXED);
-    if (cx->bell_fd >= 0)
+    if (cx->notify_fd >= 0)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
     ssize_t n = fi_cq_read(cx->cq, cx->ev, OFI_BATCH);
@@ -146,7 +146,7 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
             break;
     }
 
-    n += n == 0 && cx->stirred;
-    cx->stirred = false;
+    n += n == 0 && cx->woken_by_provider;
+    cx->woken_by_provider = false;
     return n;
 }

@@ -148,7 +148,7 @@ static struct amph_ofi_rxbuf *replace(struct amph_ofi_cx *cx, struct amph_ofi_rx
 }
 
 /* Posts rb again when nothing of it is in use any more. */
-static void settle(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
+static void repost_if_unused(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
 {
     if (AMPH_LIKELY(!rb->released) || (!rb->damaged && rb->done_bytes != rb->end_bytes))
         return;
@@ -179,7 +179,7 @@ void amph_ofi_rx_repost(struct amph_ofi_cx *cx)
 {
     cx->rx_starved = false;
     for (struct amph_ofi_rxbuf *rb = cx->rx_all; rb; rb = rb->next)
-        settle(cx, rb);
+        repost_if_unused(cx, rb);
 }
 
 /* libfabric 1.17 to 2: a connection whose message finds no receive buffer stops being read, and
@@ -352,7 +352,7 @@ void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
     }
 
     rb->done_bytes += len;
-    settle(cx, rb);
+    repost_if_unused(cx, rb);
 }
 
 void amph_ofi_rx_error(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
@@ -370,7 +370,7 @@ void amph_ofi_rx_error(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
     if (cx->prov->own_buffers || (err->flags & FI_MULTI_RECV))
         rb->released = true;
 
-    settle(cx, rb);
+    repost_if_unused(cx, rb);
 }
 
 unsigned amph_ofi_rx_deferred(struct amph_ofi_cx *cx, unsigned budget)

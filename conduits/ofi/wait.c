@@ -145,11 +145,11 @@ static enum amph_status join_bell(struct amph_ofi_cx *cx)
 {
     struct epoll_event ev = { .events = EPOLLIN };
 
-    cx->bell_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    cx->notify_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     cx->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 
-    if (cx->bell_fd < 0 || cx->wait_fd < 0 ||
-        epoll_ctl(cx->wait_fd, EPOLL_CTL_ADD, cx->bell_fd, &ev) != 0 ||
+    if (cx->notify_fd < 0 || cx->wait_fd < 0 ||
+        epoll_ctl(cx->wait_fd, EPOLL_CTL_ADD, cx->notify_fd, &ev) != 0 ||
         epoll_ctl(cx->wait_fd, EPOLL_CTL_ADD, cx->inner_fd, &ev) != 0)
         return amph_status_from_errno(errno);
 
@@ -180,10 +180,10 @@ void amph_ofi_wait_close(struct amph_ofi_cx *cx)
     if (cx->wait_fd >= 0 && cx->wait_fd != cx->inner_fd)
         close(cx->wait_fd);
 
-    if (cx->bell_fd >= 0)
-        close(cx->bell_fd);
+    if (cx->notify_fd >= 0)
+        close(cx->notify_fd);
 
-    cx->wait_fd = cx->bell_fd = cx->inner_fd = -1;
+    cx->wait_fd = cx->notify_fd = cx->inner_fd = -1;
 }
 
 int amph_ofi_wait_fd(struct amph_cx *base)
@@ -193,7 +193,7 @@ int amph_ofi_wait_fd(struct amph_cx *base)
 
 void amph_ofi_notify(struct amph_ofi_cx *cx)
 {
-    if (AMPH_LIKELY(cx->bell_fd < 0))
+    if (AMPH_LIKELY(cx->notify_fd < 0))
         return;
 
     /* what was started is seen by an arm that we do not see */
@@ -202,7 +202,7 @@ void amph_ofi_notify(struct amph_ofi_cx *cx)
         return;
 
     uint64_t one = 1;
-    ssize_t n = write(cx->bell_fd, &one, sizeof one);
+    ssize_t n = write(cx->notify_fd, &one, sizeof one);
 
     (void)n; /* full: it has been rung */
 }
@@ -211,10 +211,10 @@ static void awake(struct amph_ofi_cx *cx)
 {
     uint64_t count;
 
-    if (!__atomic_exchange_n(&cx->armed, 0, __ATOMIC_RELAXED) || cx->bell_fd < 0)
+    if (!__atomic_exchange_n(&cx->armed, 0, __ATOMIC_RELAXED) || cx->notify_fd < 0)
         return;
 
-    ssize_t n = read(cx->bell_fd, &count, sizeof count);
+    ssize_t n = read(cx->notify_fd, &count, sizeof count);
 
     (void)n; /* empty: nobody rang */
 }
@@ -225,7 +225,7 @@ static void awake(struct amph_ofi_cx *cx)
 static void notice_work(struct amph_ofi_cx *cx)
 {
     struct pollfd pfd = { .fd = cx->inner_fd, .events = POLLIN };
-    cx->stirred = poll(&pfd, 1, 0) == 1;
+    cx->woken_by_provider = poll(&pfd, 1, 0) == 1;
 }
 
 enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t timeout_ns)
@@ -244,7 +244,7 @@ enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t 
         return AMPH_ERR_NOSYS;
 
     __atomic_store_n(&cx->armed, 1, __ATOMIC_RELAXED);
-    if (cx->bell_fd >= 0)
+    if (cx->notify_fd >= 0)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
     struct fid *fid = &cx->cq->fid;

@@ -11,7 +11,7 @@
 #include "conduits/smp/smp.h"
 
 struct address {
-    uint32_t version, pid, region_fd, bell_fd, max_peers;
+    uint32_t version, pid, region_fd, doorbell_fd, max_peers;
     uint64_t nonce;
 };
 
@@ -23,13 +23,13 @@ static bool read_address(const struct amph_peer_spec *spec, struct address *a)
     a->version = amph_rd_u32(&r);
     a->pid = amph_rd_u32(&r);
     a->region_fd = amph_rd_u32(&r);
-    a->bell_fd = amph_rd_u32(&r);
+    a->doorbell_fd = amph_rd_u32(&r);
     a->max_peers = amph_rd_u32(&r);
     a->nonce = amph_rd_u64(&r);
 
     return !r.bad && !amph_rd_left(&r) && a->version == SMP_ADDR_VERSION &&
            a->max_peers <= SMP_MAX_PEERS && a->pid <= INT32_MAX && a->region_fd <= INT32_MAX &&
-           a->bell_fd <= INT32_MAX;
+           a->doorbell_fd <= INT32_MAX;
 }
 
 /* The peer's rings for us lie anywhere in its region, and its page may not be ours. */
@@ -112,11 +112,11 @@ static void connect_rings(struct amph_smp_peer *p, uint32_t remote_max, uint32_t
             .bulk_at = amph_smp_number(__atomic_load_n(&at->out[lane].bulk_at, __ATOMIC_RELAXED),
                                        p->seed_out) &
                        ~(AMPH_CACHE_LINE - 1u),
-            .tell_seq = produced,
+            .publish_seq = produced,
             .bulk_consumed = amph_smp_number(
                 __atomic_load_n(&at->in[lane].bulk_consumed, __ATOMIC_RELAXED), p->seed_out),
         };
-        p->out[lane].told = p->out[lane].bulk_at;
+        p->out[lane].bulk_released = p->out[lane].bulk_at;
     }
 
     p->watched_word = &p->region->watched[remote_index / 64];
@@ -139,8 +139,8 @@ enum amph_status amph_smp_add_peer(struct amph_cx *cx, uint32_t peer,
         return AMPH_ERR_RANGE;
 
     struct amph_smp_peer p = { .pid = (pid_t)a.pid,
-                               .bell_fd_there = (int)a.bell_fd,
-                               .bell_fd = -1,
+                               .remote_doorbell_fd = (int)a.doorbell_fd,
+                               .doorbell_fd = -1,
                                .seed_out = amph_smp_seed(spec->cookie_out, s->region->nonce) };
     enum amph_status st = map_region(s, &p, &a, spec->remote_index);
 
@@ -181,8 +181,8 @@ void amph_smp_drop_peer(struct amph_smp_cx *s, struct amph_smp_peer *p)
         munmap(p->rings, p->rings_bytes);
     }
 
-    if (p->bell_fd >= 0)
-        close(p->bell_fd);
+    if (p->doorbell_fd >= 0)
+        close(p->doorbell_fd);
 
     memset(p, 0, sizeof *p);
 }

@@ -14,7 +14,7 @@
 #include "conduits/smp/smp.h"
 
 /* Not a place that a payload can have. */
-#define NOWHERE 1u
+#define NO_POSITION 1u
 
 enum amph_status amph_smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
                                      size_t *len_bytes_p, void **buf_p)
@@ -56,7 +56,7 @@ static void release(struct amph_smp_out *out, uint32_t at, uint32_t used)
 
     out->bulk_at = used ? at + (uint32_t)amph_align_up(used, AMPH_CACHE_LINE) : out->last_from;
     if (!used)
-        out->last_at = NOWHERE;
+        out->last_at = NO_POSITION;
 }
 
 enum amph_status amph_smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,

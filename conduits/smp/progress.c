@@ -14,13 +14,13 @@
 #include "base/counters.h"
 #include "conduits/smp/smp.h"
 
-#define PER_VISIT 16u        /* messages taken from one source before the next is looked at */
-#define FULL_LOOK_POLLS 512u /* every so many polls all sources are looked at */
-#define COOL_POLLS 4096u     /* a watched source that was idle this long may be dropped */
-#define LINGER_LOOKS 4u
-#define ALL_POLLS \
+#define SOURCE_BUDGET 16u    /* messages taken from one source before the next is looked at */
+#define FULL_SCAN_POLLS 512u /* every so many polls all sources are looked at */
+#define UNWATCH_POLLS 4096u  /* a watched source that was idle this long may be dropped */
+#define RETRY_LOOKS 4u
+#define WATCHED_SCAN_POLLS \
     16u /* at least every so many polls all watched sources are looked at, whoever speaks */
-#define COOL_ABOVE 16u /* watched sources up to this number are never dropped */
+#define UNWATCH_ABOVE 16u /* watched sources up to this number are never dropped */
 
 /* After a message: tells the sender how far the ring is free, in one line, seldom: never are so
  * many slots untold that the sender has none. */
@@ -29,9 +29,9 @@ static inline void publish(const struct amph_smp_source *src, struct amph_smp_in
 {
     bool due = in->consumed - in->published >= SMP_SLOTS / 4;
 
-    if (AMPH_UNLIKELY(in->bulk_consumed != bulk_before || in->tell)) {
-        due |= in->tell || in->bulk_consumed - in->bulk_published >= SMP_BULK_BYTES / 4;
-        in->tell = false;
+    if (AMPH_UNLIKELY(in->bulk_consumed != bulk_before || in->publish_now)) {
+        due |= in->publish_now || in->bulk_consumed - in->bulk_published >= SMP_BULK_BYTES / 4;
+        in->publish_now = false;
     }
 
     if (AMPH_UNLIKELY(due))
@@ -76,7 +76,7 @@ static unsigned drain(struct amph_smp_cx *s, uint32_t peer, enum amph_lane lane,
         amph_smp_advance(src, in, bulk_end);
         n++;
         publish(src, in, bulk_before);
-        if (AMPH_UNLIKELY(amph_smp_has_pending(s))) /* maybe to forget this very peer */
+        if (AMPH_UNLIKELY(amph_smp_has_updates(s))) /* maybe to forget this very peer */
             return n;
     } while (n < budget && amph_smp_slot_full(in));
 
@@ -87,7 +87,8 @@ static unsigned drain(struct amph_smp_cx *s, uint32_t peer, enum amph_lane lane,
     return n;
 }
 
-static inline unsigned visit(struct amph_smp_cx *s, uint32_t peer, unsigned lanes, unsigned budget)
+static inline unsigned poll_source(struct amph_smp_cx *s, uint32_t peer, unsigned lanes,
+                                   unsigned budget)
 {
     struct amph_smp_source *src = &s->source[peer];
     unsigned n = 0;
@@ -95,33 +96,33 @@ static inline unsigned visit(struct amph_smp_cx *s, uint32_t peer, unsigned lane
     if (AMPH_UNLIKELY(!src->up))
         return 0;
 
-    src->warm = true;
-    if (budget > PER_VISIT)
-        budget = PER_VISIT;
+    src->touched = true;
+    if (budget > SOURCE_BUDGET)
+        budget = SOURCE_BUDGET;
 
     /* Replies first: they free what requests wait for. */
     if (lanes & (1u << AMPH_LANE_REPLY) && amph_smp_slot_full(&src->in[AMPH_LANE_REPLY]))
         n = drain(s, peer, AMPH_LANE_REPLY, budget);
 
     if (lanes & (1u << AMPH_LANE_REQUEST) && amph_smp_slot_full(&src->in[AMPH_LANE_REQUEST]) &&
-        n < budget && !amph_smp_has_pending(s))
+        n < budget && !amph_smp_has_updates(s))
         n += drain(s, peer, AMPH_LANE_REQUEST, budget - n);
 
     return n;
 }
 
 /* After a visit: is the source worth a look in every poll? */
-static inline void judge(struct amph_smp_cx *s, uint32_t peer, unsigned found)
+static inline void update_watch(struct amph_smp_cx *s, uint32_t peer, unsigned found)
 {
     struct amph_smp_source *src = &s->source[peer];
 
-    if (AMPH_LIKELY(found || s->watched_count <= COOL_ABOVE)) {
+    if (AMPH_LIKELY(found || s->watched_count <= UNWATCH_ABOVE)) {
         src->idle_polls = 0;
         if (found) {
-            s->others_speak |= s->last_found != peer;
-            s->last_found = peer;
+            s->others_active |= s->last_active != peer;
+            s->last_active = peer;
         }
-    } else if (++src->idle_polls >= COOL_POLLS) {
+    } else if (++src->idle_polls >= UNWATCH_POLLS) {
         src->idle_polls = 0;
         __atomic_fetch_and(&s->region->watched[peer / 64], ~(UINT64_C(1) << (peer % 64)),
                            __ATOMIC_SEQ_CST);
@@ -130,43 +131,43 @@ static inline void judge(struct amph_smp_cx *s, uint32_t peer, unsigned found)
 
 /* Counts a word that neither this session nor emptiness explains: a sender with another cookie, or
  * garbage. */
-static void count_strangers(const struct amph_smp_source *src, struct amph_smp_in *in)
+static void count_stale_words(const struct amph_smp_source *src, struct amph_smp_in *in)
 {
     uint32_t word = __atomic_load_n(&in->ring->slot[in->consumed % SMP_SLOTS].word,
                                     __ATOMIC_RELAXED);
     uint32_t before = in->consumed >= SMP_SLOTS ? amph_smp_word(src->seed, in->consumed - SMP_SLOTS)
                                                 : 0;
 
-    if (word == 0 || word == in->expect || word == before || word == in->stray)
+    if (word == 0 || word == in->expect || word == before || word == in->counted_word)
         return;
 
-    in->stray = word;
+    in->counted_word = word;
     amph_count(DROP_COOKIE);
 }
 
 /* Sources that were never looked at have their bits as the sender left them, and their pages are
  * not there yet. */
-static unsigned look_at_all(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
+static unsigned poll_all(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
 
-    for (uint32_t peer = 0; peer < s->nsources && n < budget && !amph_smp_has_pending(s); peer++) {
+    for (uint32_t peer = 0; peer < s->nsources && n < budget && !amph_smp_has_updates(s); peer++) {
         struct amph_smp_source *src = &s->source[peer];
 
-        if (!src->up || !src->warm)
+        if (!src->up || !src->touched)
             continue;
 
-        n += visit(s, peer, lanes, budget - n);
+        n += poll_source(s, peer, lanes, budget - n);
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
-            count_strangers(src, &src->in[lane]);
+            count_stale_words(src, &src->in[lane]);
     }
 
     return n;
 }
 
 /* Visits the watched sources among [from, to); tells where it stopped if the budget was used up. */
-static inline unsigned look_at_watched(struct amph_smp_cx *s, uint32_t from, uint32_t to,
-                                       unsigned lanes, unsigned budget, unsigned *watched_p)
+static inline unsigned poll_watched(struct amph_smp_cx *s, uint32_t from, uint32_t to,
+                                    unsigned lanes, unsigned budget, unsigned *watched_p)
 {
     unsigned n = 0;
 
@@ -181,13 +182,13 @@ static inline unsigned look_at_watched(struct amph_smp_cx *s, uint32_t from, uin
 
         for (; bits; bits &= bits - 1) {
             uint32_t peer = first + (uint32_t)__builtin_ctzll(bits);
-            unsigned found = visit(s, peer, lanes, budget - n);
+            unsigned found = poll_source(s, peer, lanes, budget - n);
 
             n += found;
             ++*watched_p;
-            judge(s, peer, found);
+            update_watch(s, peer, found);
 
-            if (AMPH_UNLIKELY(n >= budget || amph_smp_has_pending(s))) {
+            if (AMPH_UNLIKELY(n >= budget || amph_smp_has_updates(s))) {
                 s->next_visit = peer + 1;
                 return n;
             }
@@ -199,56 +200,56 @@ static inline unsigned look_at_watched(struct amph_smp_cx *s, uint32_t from, uin
 
 /* Nothing was there: looks a little longer at the source that spoke last, since that costs less
  * than coming back. */
-static inline unsigned linger(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
+static inline unsigned poll_last_again(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
-    if (s->last_found >= s->nsources)
+    if (s->last_active >= s->nsources)
         return 0;
 
-    struct amph_smp_source *src = &s->source[s->last_found];
+    struct amph_smp_source *src = &s->source[s->last_active];
 
-    for (unsigned i = 0; src->up && i < LINGER_LOOKS; i++)
+    for (unsigned i = 0; src->up && i < RETRY_LOOKS; i++)
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)
             if (lanes & (1u << lane) && amph_smp_slot_full(&src->in[lane]))
-                return visit(s, s->last_found, lanes, budget);
+                return poll_source(s, s->last_active, lanes, budget);
 
     return 0;
 }
 
 /* The source that spoke last, if it has something and nobody else was heard lately.  One that has
- * much to say has had its turn: what it sends may be costly, and others would wait for ALL_POLLS
+ * much to say has had its turn: what it sends may be costly, and others would wait for WATCHED_SCAN_POLLS
  * times as much. */
-static inline unsigned same_again(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
+static inline unsigned poll_last_active(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
-    if (s->last_found >= s->nsources || s->others_speak || s->next_visit)
+    if (s->last_active >= s->nsources || s->others_active || s->next_visit)
         return 0;
 
-    unsigned n = visit(s, s->last_found, lanes, budget);
+    unsigned n = poll_source(s, s->last_active, lanes, budget);
 
-    s->others_speak = n > 1; /* the next poll looks at all */
+    s->others_active = n > 1; /* the next poll looks at all */
     return n;
 }
 
-static inline unsigned look(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
+static inline unsigned poll_sources(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
     unsigned watched = 0;
     uint32_t start = s->next_visit;
 
     s->next_visit = 0;
-    if (AMPH_UNLIKELY(s->polls % FULL_LOOK_POLLS == 0)) {
-        n = look_at_all(s, lanes, budget);
+    if (AMPH_UNLIKELY(s->polls % FULL_SCAN_POLLS == 0)) {
+        n = poll_all(s, lanes, budget);
         amph_smp_relax_fence(s);
     } else if (AMPH_LIKELY(start == 0)) {
-        s->others_speak = false;
-        n = look_at_watched(s, 0, s->nsources, lanes, budget, &watched);
+        s->others_active = false;
+        n = poll_watched(s, 0, s->nsources, lanes, budget, &watched);
         s->watched_count = watched;
         if (n == 0)
-            n = linger(s, lanes, budget);
+            n = poll_last_again(s, lanes, budget);
     } else {
         /* Where the last poll's budget ended, then the others. */
-        n = look_at_watched(s, start, s->nsources, lanes, budget, &watched);
-        if (n < budget && !amph_smp_has_pending(s))
-            n += look_at_watched(s, 0, start, lanes, budget - n, &watched);
+        n = poll_watched(s, start, s->nsources, lanes, budget, &watched);
+        if (n < budget && !amph_smp_has_updates(s))
+            n += poll_watched(s, 0, start, lanes, budget - n, &watched);
     }
 
     return n;
@@ -259,19 +260,19 @@ unsigned amph_smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
     struct amph_smp_cx *s = amph_smp_of(cx);
     unsigned n = 0;
 
-    if (AMPH_UNLIKELY(amph_smp_has_pending(s)))
-        amph_smp_publish_pending(s);
+    if (AMPH_UNLIKELY(amph_smp_has_updates(s)))
+        amph_smp_apply_updates(s);
 
     s->in_progress = true;
-    if (AMPH_LIKELY(++s->polls % ALL_POLLS))
-        n = same_again(s, lanes, budget);
+    if (AMPH_LIKELY(++s->polls % WATCHED_SCAN_POLLS))
+        n = poll_last_active(s, lanes, budget);
 
     if (n == 0)
-        n = look(s, lanes, budget);
+        n = poll_sources(s, lanes, budget);
 
     s->in_progress = false;
-    if (AMPH_UNLIKELY(amph_smp_has_pending(s)))
-        amph_smp_publish_pending(s);
+    if (AMPH_UNLIKELY(amph_smp_has_updates(s)))
+        amph_smp_apply_updates(s);
 
     return n;
 }
@@ -284,7 +285,7 @@ bool amph_smp_has_work(struct amph_smp_cx *s)
         uint64_t bit = UINT64_C(1) << (peer % 64);
         bool on = __atomic_load_n(word, __ATOMIC_RELAXED) & bit;
 
-        if (!src->up || !(src->warm || on))
+        if (!src->up || !(src->touched || on))
             continue;
 
         for (unsigned lane = 0; lane < AMPH_NLANES; lane++)

@@ -16,11 +16,12 @@
  * frees it.  When there is no room and no such message is on its way, it is found here: the
  * receiver has got as far as it was told to, and has taken every message that used more than it
  * freed, so everything behind is free. */
-static void forget_holes(struct amph_smp_out *out, uint32_t seed)
+static void reclaim_canceled(struct amph_smp_out *out, uint32_t seed)
 {
     uint32_t consumed = amph_smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
-    if (!out->held && out->bulk_consumed == out->told && consumed - out->tell_seq <= INT32_MAX)
-        out->bulk_at = out->told;
+    if (!out->held && out->bulk_consumed == out->bulk_released &&
+        consumed - out->publish_seq <= INT32_MAX)
+        out->bulk_at = out->bulk_released;
 }
 
 /*
@@ -46,7 +47,7 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
         }
 
         if (at + len - out->bulk_consumed > SMP_BULK_BYTES) {
-            forget_holes(out, seed);
+            reclaim_canceled(out, seed);
             return false;
         }
     }
@@ -60,7 +61,8 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
 
 /* The receiver sleeps, looks elsewhere, or wants a fence: then the message must be seen before what
  * follows. */
-static __attribute__((noinline)) void call_receiver(struct amph_smp_cx *s, struct amph_smp_peer *p)
+static __attribute__((noinline)) void notify_receiver(struct amph_smp_cx *s,
+                                                      struct amph_smp_peer *p)
 {
     struct amph_smp_region *to = p->region;
 
@@ -84,7 +86,7 @@ static inline void after_send(struct amph_smp_cx *s, struct amph_smp_peer *p)
 
     if (AMPH_UNLIKELY(sleep_and_fence || !s->can_fence ||
                       !(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit)))
-        call_receiver(s, p);
+        notify_receiver(s, p);
 }
 
 static inline bool carries_payload(unsigned kind)

@@ -113,18 +113,18 @@ static enum amph_status make_region(struct amph_smp_cx *s)
     return AMPH_OK;
 }
 
-static enum amph_status make_bell(struct amph_smp_cx *s)
+static enum amph_status make_doorbell(struct amph_smp_cx *s)
 {
     struct stat sb;
 
-    if (pipe2(s->bell, O_NONBLOCK | O_CLOEXEC) != 0 || fstat(s->bell[1], &sb) != 0) {
+    if (pipe2(s->doorbell, O_NONBLOCK | O_CLOEXEC) != 0 || fstat(s->doorbell[1], &sb) != 0) {
         enum amph_status st = amph_status_from_errno(errno);
 
         amph_error("cannot make a doorbell pipe: %m; raise the limit of open files (ulimit -n)");
         return st;
     }
 
-    s->region->bell_ino = sb.st_ino;
+    s->region->doorbell_ino = sb.st_ino;
     s->pid = getpid();
     return AMPH_OK;
 }
@@ -135,8 +135,8 @@ static enum amph_status make_tables(struct amph_smp_cx *s)
 
     s->peer = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->peer);
     s->source = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->source);
-    s->wish = calloc(n, sizeof *s->wish);
-    if (!s->peer || !s->source || !s->wish)
+    s->update = calloc(n, sizeof *s->update);
+    if (!s->peer || !s->source || !s->update)
         return AMPH_ERR_NOMEM;
 
     memset(s->peer, 0, n * sizeof *s->peer);
@@ -152,7 +152,7 @@ static void make_address(struct amph_smp_cx *s)
     amph_wr_u32(&w, SMP_ADDR_VERSION);
     amph_wr_u32(&w, (uint32_t)getpid());
     amph_wr_u32(&w, (uint32_t)s->region_fd);
-    amph_wr_u32(&w, (uint32_t)s->bell[1]);
+    amph_wr_u32(&w, (uint32_t)s->doorbell[1]);
     amph_wr_u32(&w, s->base.cfg.max_peers);
     amph_wr_u64(&w, s->region->nonce);
     s->base.addr_len = amph_wr_len(&w);
@@ -176,14 +176,14 @@ static void amph_smp_close(struct amph_cx *cx)
     if (s->region)
         munmap(s->region, amph_smp_region_bytes(cx->cfg.max_peers));
 
-    int fds[] = { s->region_fd, s->bell[0], s->bell[1] };
+    int fds[] = { s->region_fd, s->doorbell[0], s->doorbell[1] };
 
     for (size_t i = 0; i < AMPH_COUNTOF(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
 
-    pthread_mutex_destroy(&s->wish_lock);
-    free(s->wish);
+    pthread_mutex_destroy(&s->update_lock);
+    free(s->update);
     free(s->source);
     free(s->peer);
     free(s);
@@ -199,10 +199,10 @@ static enum amph_status amph_smp_open(const struct amph_cx_config *cfg, struct a
         return AMPH_ERR_NOMEM;
 
     s->base = (struct amph_cx){ .ops = &amph_smp_ops, .caps = caps, .cfg = *cfg };
-    s->region_fd = s->bell[0] = s->bell[1] = -1;
-    s->wished = UINT32_MAX;
-    s->last_found = UINT32_MAX;
-    pthread_mutex_init(&s->wish_lock, NULL);
+    s->region_fd = s->doorbell[0] = s->doorbell[1] = -1;
+    s->first_update = UINT32_MAX;
+    s->last_active = UINT32_MAX;
+    pthread_mutex_init(&s->update_lock, NULL);
 
     enum amph_status st = make_tables(s);
 
@@ -210,7 +210,7 @@ static enum amph_status amph_smp_open(const struct amph_cx_config *cfg, struct a
         st = make_region(s);
 
     if (st == AMPH_OK)
-        st = make_bell(s);
+        st = make_doorbell(s);
 
     if (st != AMPH_OK) {
         amph_smp_close(&s->base);

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The smp conduit's own structures.  Layer: conduits (smp).  Thread rule: that of conduit.h; each
- * structure belongs to one side.
+ * Internal structures of the smp conduit.
+ * Layer: conduits (smp).  Thread rule: that of conduit.h; each structure belongs to one side.
  *
- * A peer has two halves: struct amph_smp_peer of the send side and struct amph_smp_source of the
- * progress side.  add_peer and del_peer run on the send side while the progress side may be in
- * another thread (or be the caller, in an upcall), so they leave a wish behind (struct
- * amph_smp_request_update), which the progress side grants before it looks at its sources again.
+ *   ring.h      layout of the shared memory            progress.c  receiving
+ *   smp.c       opening and closing an instance        source.c    receive side of a peer
+ *   peers.c     adding and removing peers              wait.c      sleeping and waking
+ *   send.c      sending                                mem.c       registered memory, put and get
+ *   prepare.c   negotiated payload
+ *
+ * Includes base/, boot/ and conduits/conduit.h only.  No writable globals.
+ *
+ * A peer has two halves: struct amph_smp_peer belongs to the send side, struct amph_smp_source to
+ * the progress side.  add_peer and del_peer run on the send side while the progress side may be in
+ * another thread (or be the caller, in an upcall).  So they queue an update (struct
+ * amph_smp_request_update), which the progress side applies before it looks at its sources again.
  */
 #ifndef AMPH_CONDUITS_SMP_SMP_H
 #define AMPH_CONDUITS_SMP_SMP_H
@@ -25,20 +33,21 @@ struct amph_smp_out {
     const uint64_t *consumed, *bulk_consumed_there;
     uint32_t produced; /* messages written */
     uint32_t limit;    /* may be written up to here before `consumed` must be read again */
-    uint32_t bulk_at;  /* next free bulk position */
+    uint32_t bulk_at;  /* position of the next free bulk byte */
     uint32_t bulk_consumed;
-    /* Payloads that are being put together in the ring (prepare.c).  While there are any, messages
-     * free no bulk beyond hold_at. */
+    /* Prepared payloads that have not been committed (prepare.c).  While there are any, messages
+     * release no bulk beyond hold_at. */
     uint32_t held;
     uint32_t hold_at;
-    uint32_t last_at, last_from; /* where the latest bulk began, and bulk_at before it */
-    /* what the last message with bulk says to be free when it has been taken */
-    uint32_t told;
-    uint32_t tell_seq; /* `produced` behind the last message that freed less than it used */
+    uint32_t last_at, last_from; /* start of the latest bulk, and bulk_at before it */
+    /* position up to which bulk is free once the last message with bulk has been consumed */
+    uint32_t bulk_released;
+    uint32_t
+        publish_seq; /* `produced` after the last message that released less bulk than it used */
 };
 
-/* Says in the slot of the next message where its payload lies in the bulk, and what is free when it
- * has been taken. */
+/* Writes to the slot of the next message where its payload is in the bulk, and up to which position
+ * the bulk is free once the message has been consumed. */
 static inline void amph_smp_put_bulk(struct amph_smp_out *out, struct amph_smp_slot *slot,
                                      uint32_t at)
 {
@@ -47,15 +56,15 @@ static inline void amph_smp_put_bulk(struct amph_smp_out *out, struct amph_smp_s
     slot->bulk_end = out->bulk_at;
 
     if (AMPH_UNLIKELY(out->held)) {
-        slot->where = SMP_IN_BULK_TELL;
+        slot->where = SMP_IN_BULK_PUBLISH;
         slot->bulk_end = out->hold_at;
-        out->tell_seq = out->produced + 1;
+        out->publish_seq = out->produced + 1;
     }
 
-    out->told = slot->bulk_end;
+    out->bulk_released = slot->bulk_end;
 }
 
-/* A mapping made by mem_import, undone when the peer is forgotten. */
+/* A mapping made by mem_import, unmapped when the peer is removed. */
 struct amph_smp_import {
     struct amph_smp_import *next;
     void *addr;
@@ -70,17 +79,18 @@ struct amph_smp_peer {
     bool up;
     uint32_t seed_out;
     struct amph_smp_out out[AMPH_NLANES];
-    /* the front of the peer's, mapped here (the own one for self) */
+    /* front of the peer's region, mapped here; for the process itself its own region */
     struct amph_smp_region *region;
     size_t front_bytes;
-    struct amph_smp_pair *pair; /* our rings there */
-    void *rings;                /* the pages that hold them, mapped here; NULL: the own ones */
+    struct amph_smp_pair *pair; /* our rings in the peer's region */
+    void *rings;                /* mapping of the pages that hold them; NULL: the process itself */
     size_t rings_bytes;
     struct amph_smp_positions *positions; /* of this pair, in the peer's region */
-    uint64_t *watched_word;               /* where the peer's watch bit for us stands */
+    uint64_t *watched_word;               /* holds the peer's watch bit for us */
     uint64_t watched_bit;
     pid_t pid;
-    int bell_fd_there, bell_fd; /* write end of its doorbell: its number there, ours or -1 */
+    int remote_doorbell_fd,
+        doorbell_fd; /* write end of its doorbell: its number there, ours or -1 */
     struct amph_smp_import *imports;
 } AMPH_ALIGN_LINE;
 
@@ -93,23 +103,23 @@ struct amph_smp_in {
     uint32_t expect;      /* what makes it full */
     uint32_t consumed, published;
     uint32_t bulk_consumed, bulk_published;
-    bool tell;      /* the message that is being taken asks for word */
-    uint32_t stray; /* a word of no session of ours that has been counted */
+    bool publish_now;      /* the current message asks to publish its consumption at once */
+    uint32_t counted_word; /* a stale or unauthenticated word that has been counted */
 };
 
 /* Progress side of a peer. */
 struct amph_smp_source {
     bool up;
-    bool known; /* had a session before: what it left is still in the rings */
-    bool warm;  /* has been looked at: its pages are there */
+    bool known;   /* had a session before, whose words are still in the rings */
+    bool touched; /* has been polled, so its pages exist */
     uint32_t seed;
     uint32_t idle_polls;
     struct amph_smp_in in[AMPH_NLANES];
 } AMPH_ALIGN_LINE;
 
-/* What the send side wants of a source; wish_lock. */
+/* A pending change of a source, queued by the send side.  Guarded by update_lock. */
 struct amph_smp_request_update {
-    bool listed, forget, up; /* forget what it is, then have it up */
+    bool listed, forget, up; /* forget the present session first; then bring it up */
     uint32_t seed;
     uint32_t next; /* next listed peer number, or UINT32_MAX */
 };
@@ -125,29 +135,29 @@ struct amph_smp_cx {
     struct amph_cx base;
     struct amph_smp_region *region;
     int region_fd;
-    int bell[2];    /* doorbell pipe */
-    pid_t pid;      /* of the process that opened it and has its descriptors */
-    bool can_fence; /* this process takes part in the asymmetric fence */
+    int doorbell[2]; /* doorbell pipe */
+    pid_t pid;       /* process that opened the instance and owns its descriptors */
+    bool can_fence;  /* this process takes part in the asymmetric fence */
 
     /* send side */
     struct amph_smp_peer *peer; /* [max_peers] */
     struct amph_smp_reg *regs;
 
-    /* wishes */
-    pthread_mutex_t wish_lock;
-    struct amph_smp_request_update *wish; /* [max_peers] */
-    /* first listed, or UINT32_MAX; written under the lock, looked at by the progress side */
-    uint32_t wished;
+    /* pending updates */
+    pthread_mutex_t update_lock;
+    struct amph_smp_request_update *update; /* [max_peers] */
+    /* head of the list, or UINT32_MAX; written under the lock, read by the progress side without */
+    uint32_t first_update;
 
     /* progress side */
     struct amph_smp_source *source; /* [max_peers] */
-    uint32_t nsources;              /* sources that are up lie below this number */
-    uint32_t last_found;            /* source of the last message, or UINT32_MAX */
-    uint32_t next_visit;            /* where a poll starts, so that a small budget serves all */
+    uint32_t nsources;              /* sources that are up have lower numbers */
+    uint32_t last_active;           /* source of the last message, or UINT32_MAX */
+    uint32_t next_visit; /* source at which a poll starts, so that a small budget serves all */
     uint32_t polls;
     uint32_t watched_count;
-    /* at the last look at all watched sources not only last_found had messages */
-    bool others_speak;
+    /* in the last poll of all watched sources, others than last_active had messages */
+    bool others_active;
     bool in_progress;
     enum amph_arm armed;
     uint64_t armed_ns; /* when it last slept */
@@ -171,13 +181,13 @@ enum amph_status amph_smp_add_peer(struct amph_cx *cx, uint32_t peer,
 void amph_smp_del_peer(struct amph_cx *cx, uint32_t peer);
 void amph_smp_drop_peer(struct amph_smp_cx *s, struct amph_smp_peer *p); /* send side only */
 /* source.c */
-/* up false: forget it */
+/* Queues a change of a source.  up false: removes it. */
 void amph_smp_request_update(struct amph_smp_cx *s, uint32_t peer, bool up, uint32_t seed);
-/* progress side, outside of upcalls */
-void amph_smp_publish_pending(struct amph_smp_cx *s);
-static inline bool amph_smp_has_pending(struct amph_smp_cx *s)
+/* Applies the pending updates.  Progress side, outside of upcalls. */
+void amph_smp_apply_updates(struct amph_smp_cx *s);
+static inline bool amph_smp_has_updates(struct amph_smp_cx *s)
 {
-    return __atomic_load_n(&s->wished, __ATOMIC_RELAXED) != UINT32_MAX;
+    return __atomic_load_n(&s->first_update, __ATOMIC_RELAXED) != UINT32_MAX;
 }
 
 static inline bool amph_smp_slot_full(const struct amph_smp_in *in)
@@ -185,7 +195,7 @@ static inline bool amph_smp_slot_full(const struct amph_smp_in *in)
     return __atomic_load_n(in->next, __ATOMIC_ACQUIRE) == in->expect;
 }
 
-/* One message more has been taken; bulk up to bulk_end is free. */
+/* Consumes one message, after which bulk up to bulk_end is free. */
 static inline void amph_smp_advance(struct amph_smp_source *src, struct amph_smp_in *in,
                                     uint32_t bulk_end)
 {
@@ -195,11 +205,11 @@ static inline void amph_smp_advance(struct amph_smp_source *src, struct amph_smp
 }
 
 void amph_smp_publish(const struct amph_smp_source *src, struct amph_smp_in *in);
-/* Where a slot's payload lies; false: malformed. */
+/* Finds the payload of a slot.  Returns false if the slot is malformed. */
 bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *slot,
                            struct amph_am *am, uint32_t *bulk_end_p);
-/* Reads a full slot's header, each field once: its writer may change it while it is being checked.
- * false: malformed; *bulk_end_p is then where it was. */
+/* Reads the header of a full slot, each field once, because its writer may change it during the
+ * check.  Returns false if it is malformed; *bulk_end_p is then the present position. */
 static inline bool amph_smp_read_slot(struct amph_smp_in *in, const struct amph_smp_slot *slot,
                                       struct amph_am *am, uint32_t *bulk_end_p)
 {
@@ -229,7 +239,7 @@ static inline bool amph_smp_read_slot(struct amph_smp_in *in, const struct amph_
 /* send.c */
 enum amph_status amph_smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
                                   const struct amph_am *am, struct amph_op *lc);
-/* Is there a slot?  Asks the receiver's line only when the known room is used up. */
+/* Returns true if a slot is free.  Reads the receiver's line only when the known room is used up. */
 static inline bool amph_smp_have_slot(struct amph_smp_out *out, uint32_t seed)
 {
     if (AMPH_LIKELY(out->produced != out->limit))
@@ -243,9 +253,9 @@ static inline bool amph_smp_have_slot(struct amph_smp_out *out, uint32_t seed)
     return true;
 }
 
-/* Takes nbytes of bulk in one piece, from *at_p; false: no room. */
+/* Allocates nbytes of contiguous bulk at *at_p.  Returns false if there is no room. */
 bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p);
-/* Makes slot number out->produced full, its payload being in place, and rings. */
+/* Fills slot number out->produced, whose payload is in place, and wakes the receiver if it sleeps. */
 void amph_smp_slot_send(struct amph_smp_cx *s, struct amph_smp_peer *p, struct amph_smp_out *out,
                         const struct amph_am *am);
 /* prepare.c */
@@ -255,10 +265,11 @@ enum amph_status amph_smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph
                                     const struct amph_am *am);
 /* progress.c */
 unsigned amph_smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);
-/* every ring of every source that may have a message is looked at */
+/* Returns true if any ring holds a message. */
 bool amph_smp_has_work(struct amph_smp_cx *s);
 /* wait.c */
-bool amph_smp_fence_setup(void); /* can this process make and receive the asymmetric fence? */
+/* Returns true if this process can make and receive the asymmetric fence. */
+bool amph_smp_fence_setup(void);
 void amph_smp_relax_fence(struct amph_smp_cx *s); /* after many polls without a sleep */
 void amph_smp_wake(struct amph_smp_cx *s, struct amph_smp_peer *p);
 enum amph_status amph_smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);

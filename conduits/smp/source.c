@@ -14,25 +14,25 @@
 
 void amph_smp_request_update(struct amph_smp_cx *s, uint32_t peer, bool up, uint32_t seed)
 {
-    pthread_mutex_lock(&s->wish_lock);
+    pthread_mutex_lock(&s->update_lock);
 
-    struct amph_smp_request_update *wish = &s->wish[peer];
+    struct amph_smp_request_update *update = &s->update[peer];
 
-    wish->forget |= !up;
-    wish->up = up;
-    wish->seed = seed;
+    update->forget |= !up;
+    update->up = up;
+    update->seed = seed;
 
-    if (!wish->listed) {
-        wish->listed = true;
-        wish->next = s->wished;
-        __atomic_store_n(&s->wished, peer, __ATOMIC_RELAXED);
+    if (!update->listed) {
+        update->listed = true;
+        update->next = s->first_update;
+        __atomic_store_n(&s->first_update, peer, __ATOMIC_RELAXED);
     }
 
-    pthread_mutex_unlock(&s->wish_lock);
+    pthread_mutex_unlock(&s->update_lock);
 
     /* One thread, outside of progress: at once, so that the caller finds it done. */
     if (!s->base.cfg.threaded && !s->in_progress)
-        amph_smp_publish_pending(s);
+        amph_smp_apply_updates(s);
 }
 
 void amph_smp_publish(const struct amph_smp_source *src, struct amph_smp_in *in)
@@ -71,7 +71,7 @@ bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *s
         end - in->bulk_consumed > 2 * SMP_BULK_BYTES)
         return false;
 
-    in->tell = where == SMP_IN_BULK_TELL;
+    in->publish_now = where == SMP_IN_BULK_PUBLISH;
     *bulk_end_p = end;
     return true;
 }
@@ -153,21 +153,21 @@ static void begin(struct amph_smp_cx *s, uint32_t peer, uint32_t seed)
     }
 }
 
-void amph_smp_publish_pending(struct amph_smp_cx *s)
+void amph_smp_apply_updates(struct amph_smp_cx *s)
 {
-    pthread_mutex_lock(&s->wish_lock);
-    while (s->wished != UINT32_MAX) {
-        uint32_t peer = s->wished;
-        struct amph_smp_request_update wish = s->wish[peer];
+    pthread_mutex_lock(&s->update_lock);
+    while (s->first_update != UINT32_MAX) {
+        uint32_t peer = s->first_update;
+        struct amph_smp_request_update update = s->update[peer];
 
-        s->wish[peer].listed = s->wish[peer].forget = false;
-        __atomic_store_n(&s->wished, wish.next, __ATOMIC_RELAXED);
-        if (wish.forget && s->source[peer].up)
+        s->update[peer].listed = s->update[peer].forget = false;
+        __atomic_store_n(&s->first_update, update.next, __ATOMIC_RELAXED);
+        if (update.forget && s->source[peer].up)
             forget(&s->source[peer]);
 
-        if (wish.up)
-            begin(s, peer, wish.seed);
+        if (update.up)
+            begin(s, peer, update.seed);
     }
 
-    pthread_mutex_unlock(&s->wish_lock);
+    pthread_mutex_unlock(&s->update_lock);
 }

@@ -70,17 +70,17 @@ void amph_smp_relax_fence(struct amph_smp_cx *s)
 /* Opens the peer's doorbell; only the pipe that the peer's region names, for the process may have
  * ended and its numbers may mean something else now.  Opened to read as well, so that ringing a
  * process that has ended is no SIGPIPE. */
-static int open_bell(const struct amph_smp_peer *p)
+static int open_doorbell(const struct amph_smp_peer *p)
 {
     char path[64];
     struct stat sb;
 
-    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)p->pid, p->bell_fd_there);
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)p->pid, p->remote_doorbell_fd);
 
     int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 
     if (fd >= 0 &&
-        (fstat(fd, &sb) != 0 || !S_ISFIFO(sb.st_mode) || sb.st_ino != p->region->bell_ino)) {
+        (fstat(fd, &sb) != 0 || !S_ISFIFO(sb.st_mode) || sb.st_ino != p->region->doorbell_ino)) {
         close(fd);
         fd = -1;
         errno = ESRCH;
@@ -108,22 +108,22 @@ void amph_smp_wake(struct amph_smp_cx *s, struct amph_smp_peer *p)
     /* A child by clone may send from our memory and have descriptors of its own: what it opens
      * means nothing here, and the reverse. */
     bool ours = getpid() == s->pid;
-    int fd = ours && p->bell_fd >= 0 ? p->bell_fd : open_bell(p);
+    int fd = ours && p->doorbell_fd >= 0 ? p->doorbell_fd : open_doorbell(p);
 
     /* A full pipe is as good as a ring. */
     if (fd >= 0 && write(fd, "", 1) < 0 && errno != EAGAIN)
         amph_debug("ringing process %ld: %m", (long)p->pid);
 
     if (ours)
-        p->bell_fd = fd;
+        p->doorbell_fd = fd;
     else if (fd >= 0)
         close(fd);
 }
 
-static void drain_bell(struct amph_smp_cx *s)
+static void drain_doorbell(struct amph_smp_cx *s)
 {
     char buf[64];
-    while (read(s->bell[0], buf, sizeof buf) == (ssize_t)sizeof buf)
+    while (read(s->doorbell[0], buf, sizeof buf) == (ssize_t)sizeof buf)
         ;
 }
 
@@ -133,7 +133,7 @@ static void wake_up(struct amph_smp_cx *s)
 {
     __atomic_store_n(&s->region->sleep, SMP_AWAKE, __ATOMIC_SEQ_CST);
     if (s->armed == AMPH_ARM_FD)
-        drain_bell(s);
+        drain_doorbell(s);
 
     s->armed = AMPH_ARM_OFF;
 }
@@ -142,8 +142,8 @@ enum amph_status amph_smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t ti
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
 
-    if (amph_smp_has_pending(s))
-        amph_smp_publish_pending(s);
+    if (amph_smp_has_updates(s))
+        amph_smp_apply_updates(s);
 
     if (how == AMPH_ARM_OFF) {
         if (s->armed != AMPH_ARM_OFF)
@@ -175,5 +175,5 @@ enum amph_status amph_smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t ti
 
 int amph_smp_wait_fd(struct amph_cx *cx)
 {
-    return amph_smp_of(cx)->bell[0];
+    return amph_smp_of(cx)->doorbell[0];
 }

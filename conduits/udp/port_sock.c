@@ -44,7 +44,7 @@ union name {
     struct sockaddr sa;
 };
 
-struct place {
+struct dest {
     union name name;
     uint8_t len; /* of the name; 0: not in use */
     uint16_t mtu_datagram;
@@ -65,8 +65,8 @@ struct sock_port {
     bool gso, gro;
     unsigned streak; /* receive calls in a row that found something */
     uint32_t refused;
-    struct place *place; /* [max_peers] */
-    union name own;      /* our address, with port 0 */
+    struct dest *dest; /* [max_peers] */
+    union name own;    /* our address, with port 0 */
     struct lane lane[LANES];
     struct mmsghdr out[OUT_BATCH];
     struct iovec iov[OUT_BATCH * AMPH_PORT_PARTS];
@@ -114,7 +114,7 @@ static void sock_close(struct amph_port *base)
     if (p->fd >= 0)
         close(p->fd);
 
-    free(p->place);
+    free(p->dest);
     free(p);
 }
 
@@ -208,11 +208,11 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
 
     p->max_peers = cfg->max_peers;
     p->refused = UINT32_MAX;
-    p->place = calloc(cfg->max_peers, sizeof *p->place);
+    p->dest = calloc(cfg->max_peers, sizeof *p->dest);
 
-    enum amph_status st = p->place ? amph_inet_choose(cfg->conduit, cfg->loopback_only,
-                                                      cfg->interface, &sa)
-                                   : AMPH_ERR_NOMEM;
+    enum amph_status st = p->dest ? amph_inet_choose(cfg->conduit, cfg->loopback_only,
+                                                     cfg->interface, &sa)
+                                  : AMPH_ERR_NOMEM;
 
     if (st != AMPH_OK) {
         sock_close(&p->base);
@@ -288,18 +288,18 @@ static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, con
     if (amph_inet_get_port(addr, addr_len, &sa, &takes) != AMPH_OK)
         return AMPH_ERR_PROTO;
 
-    struct place *place = &p->place[peer];
-    if (place->len)
+    struct dest *dest = &p->dest[peer];
+    if (dest->len)
         return AMPH_ERR_STATE;
 
     socklen_t len = (socklen_t)amph_inet_len(&sa);
 
-    memcpy(&place->name, &sa, len);
+    memcpy(&dest->name, &sa, len);
 
-    uint32_t route = route_datagram(&place->name, len);
+    uint32_t route = route_datagram(&dest->name, len);
 
     *datagram_p = route < takes ? route : takes;
-    place->len = (uint8_t)len;
+    dest->len = (uint8_t)len;
 
     int on = 1;
 
@@ -315,7 +315,7 @@ static void sock_del_peer(struct amph_port *base, uint32_t peer)
     struct sock_port *p = port_of(base);
 
     if (peer < p->max_peers)
-        p->place[peer].len = 0;
+        p->dest[peer].len = 0;
 
     if (p->lane[peer % LANES].peer == peer)
         leave_lane(&p->lane[peer % LANES], UINT32_MAX);
@@ -323,15 +323,15 @@ static void sock_del_peer(struct amph_port *base, uint32_t peer)
 
 /* ---- errors ---- */
 
-static bool same_place(const struct place *place, const union name *name)
+static bool same_dest(const struct dest *dest, const union name *name)
 {
-    if (!place->len || place->name.sa.sa_family != name->sa.sa_family ||
-        place->name.v4.sin_port != name->v4.sin_port)
+    if (!dest->len || dest->name.sa.sa_family != name->sa.sa_family ||
+        dest->name.v4.sin_port != name->v4.sin_port)
         return false;
 
     return name->sa.sa_family == AF_INET6
-               ? memcmp(&place->name.v6.sin6_addr, &name->v6.sin6_addr, 16) == 0
-               : place->name.v4.sin_addr.s_addr == name->v4.sin_addr.s_addr;
+               ? memcmp(&dest->name.v6.sin6_addr, &name->v6.sin6_addr, 16) == 0
+               : dest->name.v4.sin_addr.s_addr == name->v4.sin_addr.s_addr;
 }
 
 /* Somebody's host has answered that nobody is there: who? */
@@ -361,7 +361,7 @@ static void read_errors(struct sock_port *p)
 
             memcpy(&err, CMSG_DATA(cm), sizeof err);
             for (uint32_t k = 0; err.ee_errno == ECONNREFUSED && k < p->max_peers; k++)
-                if (same_place(&p->place[k], &name)) {
+                if (same_dest(&p->dest[k], &name)) {
                     p->refused = k;
                     break;
                 }
@@ -422,15 +422,15 @@ static unsigned build(struct sock_port *p, const struct amph_port_out *v, unsign
     unsigned niov = 0;
 
     for (unsigned i = 0; i < n; made++) {
-        struct place *place = &p->place[v[i].peer];
+        struct dest *dest = &p->dest[v[i].peer];
         unsigned k = joinable(p, v + i, n - i);
         unsigned first = niov;
 
         for (unsigned j = 0; j < k; j++)
             niov += add_parts(p->iov + niov, &v[i + j]);
 
-        p->out[made].msg_hdr = (struct msghdr){ .msg_name = &place->name,
-                                                .msg_namelen = place->len,
+        p->out[made].msg_hdr = (struct msghdr){ .msg_name = &dest->name,
+                                                .msg_namelen = dest->len,
                                                 .msg_iov = p->iov + first,
                                                 .msg_iovlen = niov - first };
         if (k > 1)
@@ -445,12 +445,12 @@ static unsigned build(struct sock_port *p, const struct amph_port_out *v, unsign
 
 static void open_lane(struct sock_port *p, struct lane *lane)
 {
-    const struct place *place = &p->place[lane->peer];
+    const struct dest *dest = &p->dest[lane->peer];
     int one = 1;
-    int fd = socket(place->name.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(dest->name.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    lane->never = fd < 0 || bind(fd, &p->own.sa, place->len) != 0 ||
-                  connect(fd, &place->name.sa, place->len) != 0;
+    lane->never = fd < 0 || bind(fd, &p->own.sa, dest->len) != 0 ||
+                  connect(fd, &dest->name.sa, dest->len) != 0;
     if (lane->never && fd >= 0)
         close(fd);
 
@@ -492,7 +492,7 @@ static ssize_t send_small(struct sock_port *p, const struct amph_port_out *o)
     int lane = lane_to(p, o->peer);
     uint64_t text[SMALL_BYTES / 8];
     size_t n = 0;
-    struct place *place = &p->place[o->peer];
+    struct dest *dest = &p->dest[o->peer];
 
     for (unsigned i = 0; i < o->nparts; i++) {
         memcpy((uint8_t *)text + n, o->part[i].at, o->part[i].len_bytes);
@@ -502,7 +502,7 @@ static ssize_t send_small(struct sock_port *p, const struct amph_port_out *o)
     if (lane >= 0)
         return syscall(SYS_sendto, lane, text, n, MSG_DONTWAIT, NULL, 0);
 
-    return syscall(SYS_sendto, p->fd, text, n, MSG_DONTWAIT, &place->name.sa, place->len);
+    return syscall(SYS_sendto, p->fd, text, n, MSG_DONTWAIT, &dest->name.sa, dest->len);
 }
 
 static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, unsigned n)

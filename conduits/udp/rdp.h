@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reliable-datagram protocol of the udp conduit.  Layer: conduits (udp).
+ * The reliable-datagram protocol of the udp conduit.
+ * Layer: conduits (udp).  Thread rule: that of conduit.h.  If cfg.threaded is set, the lock of struct
+ * amph_rdp serialises both sides.  It is not held in upcalls, in done functions or while the port
+ * receives.
  *
- * One module with a clock and a wire that its user gives: the conduit gives the machine's and a
- * datagram port, the simulator (tests/conformance/udp_sim.c) gives virtual ones.  Peers, lanes,
- * messages and operations mean what conduit.h says.
+ * The user of the protocol supplies clock and wire: the conduit a real clock and a datagram port, the
+ * simulator (tests/conformance/udp_sim.c) virtual ones.  Peers, lanes, messages and operations are
+ * those of conduit.h.
  *
- * Thread rule.  That of conduit.h; where cfg.threaded is set the module's own lock serialises both
- * sides and is not held in upcalls, done calls or while the port receives.
+ *   rdp_wire.h, rdp_wire.c  packet format            rdp_ack.c   acknowledgement, loss detection
+ *   rdp_auth.c              MACs of packets          rdp_cc.c    congestion control
+ *   rdp_conn.c              sessions, time-outs      rdp_rma.c   put and get
+ *   rdp_send.c              segments, sending        rdp_pool.c  memory pools
+ *   rdp_recv.c              receiving, ordering, delivery
+ *   udp.h, udp.c            the conduit              wait.c      sleeping
+ *   port.c, port_sock.c     datagram ports           guard.c     retransmission by a thread
  *
- *   rdp_auth.c  codes of packets        rdp_conn.c  acquaintance, time-outs, end     rdp_recv.c
- *               what comes in, order, delivery
- *   rdp_wire.c  bytes                   rdp_send.c  segments, what goes out          rdp_rma.c
- *               put and get
- *   rdp_pool.c  memory, tables          rdp_ack.c   acknowledgement, loss            rdp_cc.c
- *               how much may be under way
+ * The room includes base/, boot/ and conduits/ only.  It has no writable globals.
  */
 #ifndef AMPH_CONDUITS_UDP_RDP_H
 #define AMPH_CONDUITS_UDP_RDP_H
@@ -28,17 +31,16 @@
 
 #define RDP_MAX_MEDIUM 65536u
 #define RDP_MSG_HEAD_MAX (sizeof(struct amph_rdp_msg) + 4u * AMPH_AM_MAX_ARGS)
-#define RDP_WINDOW_FIRST \
-    (256u << 10) /* bytes of a lane before the receiver has said more; both sides know it */
-#define RDP_WINDOW_LEAST (128u << 10)
-#define RDP_SEG_COST 256u            /* that a segment counts in the window beside its body */
-#define RDP_PN_WINDOW 2048u          /* packets that may come late by */
-#define RDP_RECORDS_MAX 65536u       /* packets under way to one peer */
-#define RDP_QUEUE_BYTES (512u << 10) /* of a lane that wait for their turn; then AMPH_AGAIN */
-#define RDP_RMA_SPAN \
-    32768u /* numbers between the oldest segment of an RMA lane that is under way and the newest */
-#define RDP_OPS_MAX 256u     /* gets of a peer that are answered at once */
-#define RDP_COPY_BYTES 2048u /* payloads up to this are copied although their owner would wait */
+/* Window of a lane, in bytes, before the receiver has advertised more.  Both sides use this value. */
+#define RDP_WINDOW_INITIAL (256u << 10)
+#define RDP_SEG_COST 256u            /* of each segment in the window, in addition to its body */
+#define RDP_PN_WINDOW 2048u          /* packets older than this before the newest are ignored */
+#define RDP_RECORDS_MAX 65536u       /* packets in flight to one peer */
+#define RDP_QUEUE_BYTES (512u << 10) /* unsent bytes of a lane; beyond it AMPH_AGAIN */
+/* Largest difference of numbers between the oldest and the newest segment in flight of an RMA lane. */
+#define RDP_RMA_SPAN 32768u
+#define RDP_OPS_MAX 256u     /* gets of one peer that are answered at the same time */
+#define RDP_COPY_BYTES 2048u /* payloads up to this are copied even if lc is given */
 #define RDP_NEVER UINT64_MAX
 
 /* ---- clock and wire ---- */
@@ -46,7 +48,7 @@
 struct amph_rdp_env {
     void *ctx;
     uint64_t (*now)(void *ctx);
-    /* taken; fewer than n: no room now */
+    /* Returns how many were accepted; fewer than n: no room now. */
     unsigned (*send)(void *ctx, const struct amph_port_out *v, unsigned n);
 };
 
@@ -56,15 +58,15 @@ struct amph_rdp_config {
     void *up;
     uint32_t max_peers;
     bool threaded;
-    uint32_t datagram;    /* longest that we take */
-    uint64_t queue_bytes; /* that may wait for us; 0: not known */
-    uint64_t timeout_ns;  /* silence after which a peer is given up; 0: never */
-    uint64_t memory;      /* bytes of received messages that may wait, all peers together */
+    uint32_t datagram;    /* longest datagram that this side receives */
+    uint64_t queue_bytes; /* size of its receive queue; 0: unknown */
+    uint64_t timeout_ns;  /* a peer that is silent for longer fails; 0: never */
+    uint64_t memory;      /* limit for received messages that wait for delivery, of all peers */
 };
 
-/* ---- codes (rdp_auth.c) ---- */
+/* ---- MACs (rdp_auth.c) ---- */
 
-#define RDP_HASH_BLOCK 2048u /* bytes that one block of the universal hash covers */
+#define RDP_HASH_BLOCK 2048u /* block of the universal hash */
 struct amph_rdp_hash {
     uint64_t key[RDP_HASH_BLOCK / 8];
 };
@@ -72,7 +74,7 @@ struct amph_rdp_hash {
 /* The keys of one direction. */
 struct amph_rdp_keys {
     struct amph_mac_key mac;
-    struct amph_rdp_hash *hash; /* made when a long body is first sent or received */
+    struct amph_rdp_hash *hash; /* made for the first packet of a session */
 };
 
 void amph_rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k);
@@ -80,8 +82,8 @@ void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonc
                            struct amph_rdp_keys *k);
 void amph_rdp_keys_fini(struct amph_rdp_keys *k);
 bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k);
-/* The code of a packet: its head and the first split bytes of its body (in parts), and the rest of
- * it.  hash NULL: a HELLO. */
+/* Returns the MAC of a packet: over its head and the first `split` bytes of its body (in parts), and
+ * over the rest of the body.  hash NULL: the packet is a HELLO. */
 uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash,
                       const uint8_t *head, size_t head_len, const struct amph_mac_part *body,
                       unsigned nbody, const void *bulk, size_t bulk_len);
@@ -107,34 +109,34 @@ struct amph_rdp_pool {
     uint64_t in_use; /* bytes handed out */
 };
 
-/* At least len_bytes, aligned to 16; NULL: memory has run out.  Give it back with the same
+/* Allocates len_bytes, aligned to 16, or returns NULL.  amph_rdp_pool_put frees it and needs the same
  * length. */
 void *amph_rdp_pool_get(struct amph_rdp_pool *p, size_t len_bytes);
 void amph_rdp_pool_put(struct amph_rdp_pool *p, void *at, size_t len_bytes);
 void amph_rdp_pool_fini(struct amph_rdp_pool *p);
 
-/* ---- what goes out ---- */
+/* ---- sending ---- */
 
 struct amph_rdp_conn;
 
-/* A put under way at its origin, or the answer to a get at its target: cut into segments in the
- * order of its lane's queue. */
+/* A put at its origin, or the answer to a get at its target.  It is cut into segments in the order of
+ * its lane's queue. */
 struct amph_rdp_xfer {
     struct amph_rdp_xfer *next;
     struct amph_op *lc, *rc;
     uint8_t code; /* enum amph_rdp_rma_code */
-    bool owned;   /* base is a copy of ours */
+    bool owned;   /* base is a private copy */
     enum amph_status st;
     uint64_t id, key, offset;
     const uint8_t *base;
     uint64_t len_bytes, cut;
     uint32_t chunk;
-    uint32_t under_way; /* segments */
-    uint32_t holds;     /* reasons besides these to keep it */
+    uint32_t under_way; /* segments in flight */
+    uint32_t holds;     /* further references */
 };
 
-/* A message whose payload is sent from where it lies. */
-struct amph_rdp_lent {
+/* A message whose payload is sent from the caller's memory, without a copy. */
+struct amph_rdp_zcopy {
     struct amph_op *lc;
     uint32_t under_way;
     enum amph_status st;
@@ -148,23 +150,23 @@ enum amph_rdp_seg_state {
 };
 
 struct amph_rdp_seg {
-    /* in its lane's queue; under way: in its lane's list, oldest first */
+    /* in its lane's queue or, in flight, in its lane's list, oldest first */
     struct amph_rdp_seg *next, *prev;
     struct amph_rdp_seg *next_lost;
     struct amph_rdp_xfer *xfer;
-    struct amph_rdp_lent *lent;
+    struct amph_rdp_zcopy *zcopy;
     uint64_t lseq, after;
     uint64_t last_pn; /* of the newest packet that carried it */
     uint8_t *head;    /* in the pool */
     uint32_t head_len, head_room;
     const uint8_t *data; /* elsewhere */
     uint32_t data_len, body_len;
-    uint32_t refs; /* records of packets that carried it, and the lane's own one */
+    uint32_t refs; /* by the records of packets that carried it, and by its lane */
     uint8_t lane, state, flags;
     bool in_lost;
 };
 
-/* One transmission. */
+/* The record of one transmission. */
 enum amph_rdp_rec_state {
     RDP_REC_NONE,
     RDP_REC_OUT,
@@ -180,46 +182,46 @@ struct amph_rdp_rec {
 };
 
 struct amph_rdp_txlane {
-    struct amph_rdp_seg *head, *tail;    /* never sent yet */
+    struct amph_rdp_seg *head, *tail;    /* not sent yet */
     struct amph_rdp_seg *out, *out_tail; /* sent, not acknowledged, by number */
     struct amph_rdp_xfer *xfers, **xfers_tail;
-    uint64_t next_lseq; /* of the next segment that is cut */
-    uint64_t reserved;  /* PUT: numbers that all queued puts will have used up */
+    uint64_t next_lseq; /* number of the next segment */
+    uint64_t reserved;  /* PUT: first number after those of all queued puts */
     uint64_t sent_bytes, limit;
     uint32_t queued_bytes;
 };
 
-/* ---- what comes in ---- */
+/* ---- receiving ---- */
 
-/* A segment that waits for those before it, or for progress of its lane. */
+/* A received segment that waits for earlier ones, or for progress of its lane. */
 struct amph_rdp_held {
     uint64_t after;
     uint32_t len_bytes, at;
-    uint32_t window_bytes; /* of the whole segment, also where only the rest of it is held */
+    uint32_t window_bytes; /* of the whole segment, even if only its rest is held */
     uint8_t flags;
     uint64_t body[];
 };
 
 struct amph_rdp_rxlane {
-    struct amph_rdp_held **ring; /* by number; NULL: none */
+    struct amph_rdp_held **ring; /* by number; NULL: not received */
     uint32_t ring_size, nheld;
     uint64_t expected;   /* number of the next segment to deliver */
     uint64_t used_bytes; /* of the window */
-    uint64_t limit;      /* that we have told */
+    uint64_t limit;      /* advertised to the sender */
     uint32_t window;
-    uint64_t grow_ns; /* when the window was last looked at */
+    uint64_t grow_ns; /* when growing the window was last considered */
     uint64_t grow_used;
     bool busy, ready;
-    /* a long message of which parts have come */
+    /* a message longer than one segment, incomplete */
     uint8_t *assembly;
     uint32_t assembled, assembly_len;
     struct amph_rdp_msg msg;
     int32_t args[AMPH_AM_MAX_ARGS];
 };
 
-/* Numbers that have come in an RMA lane. */
+/* Numbers received in an RMA lane. */
 struct amph_rdp_seen {
-    uint64_t floor; /* all below have */
+    uint64_t floor; /* all below have been received */
     uint64_t *bits;
     uint32_t nbits;
 };
@@ -240,7 +242,7 @@ struct amph_rdp_cc {
     uint64_t bw_round[3]; /* windowed maximum: value and round */
     uint64_t bw[3];       /* bytes a second */
     uint64_t min_rtt_ns, min_rtt_at;
-    uint64_t drain_until; /* looking for the shortest round trip with little under way */
+    uint64_t drain_until; /* until then little is sent, to measure the shortest round trip */
     uint64_t full_bw, cycle_at, startup_cwnd;
     uint64_t cwnd, rate, hi;
     uint64_t pace_ns;
@@ -255,30 +257,30 @@ struct amph_rdp_cc {
 /* ---- a peer ---- */
 
 enum amph_rdp_state {
-    RDP_CONN_HELLO, /* not yet acquainted */
+    RDP_CONN_HELLO, /* no session yet */
     RDP_CONN_UP,
-    RDP_CONN_LEFT,   /* has said goodbye */
-    RDP_CONN_FAILED, /* given up; upcall still to come */
+    RDP_CONN_LEFT,   /* has sent BYE */
+    RDP_CONN_FAILED, /* failed; on_peer_error has not been called yet */
     RDP_CONN_DEAD
 };
 
 struct amph_rdp_conn {
     uint32_t peer, remote_index;
     uint8_t state, reason;
-    bool active;    /* in rdp.active */
-    bool gone;      /* forgotten; freed when no upcall is under way that began with it */
-    bool confirmed; /* a packet of this acquaintance has come */
+    bool active;    /* in amph_rdp.active */
+    bool gone;      /* removed; freed when the last upcall for it has returned */
+    bool confirmed; /* a packet of this session has been received */
     uint16_t users;
     uint32_t hellos;
     struct amph_rdp_conn *next_active, *prev_active;
     uint64_t cookie_in, cookie_out, nonce, peer_nonce;
     struct amph_rdp_keys out, in;
-    uint32_t datagram, body_most;
-    uint64_t queue_cap; /* bytes that may wait for the peer in its kernel */
+    uint32_t datagram, body_max;
+    uint64_t queue_cap; /* size of the peer's receive queue */
 
     /* sending */
-    uint64_t next_pn, least_pn, largest_acked; /* packets [least_pn, next_pn) have records */
-    uint64_t scan_pn;                          /* none below this is OUT */
+    uint64_t next_pn, oldest_pn, largest_acked; /* packets [oldest_pn, next_pn) have records */
+    uint64_t scan_pn;                           /* no record below this is OUT */
     struct amph_rdp_rec *rec;
     uint32_t nrec;
     uint64_t inflight, inflight_cost, out_packets;
@@ -286,25 +288,25 @@ struct amph_rdp_conn {
     struct amph_rdp_txlane tx[RDP_NLANES];
     unsigned turn;
     uint64_t srtt_ns, rttvar_ns, last_sent_ns, last_heard_ns, waiting_since_ns, hello_ns;
-    uint64_t last_wanted_ns; /* when the newest packet that is to be acknowledged was sent */
+    uint64_t last_wanted_ns; /* when the newest packet that needs an acknowledgement was sent */
     uint32_t pto_count, reorder, probes;
-    uint64_t timer_ns; /* of all that is to be done for it; RDP_NEVER */
+    uint64_t timer_ns; /* earliest deadline of this peer, or RDP_NEVER */
     uint64_t loss_ns;  /* when the next packet counts as lost by its age, or RDP_NEVER */
     uint64_t send_ns;  /* when pacing allows the next packet, or RDP_NEVER */
     uint64_t refused_ns;
     uint64_t served;   /* its last turn in delivery */
-    uint32_t ngets;    /* of ours under way */
-    uint32_t nanswers; /* of the peer's */
+    uint32_t ngets;    /* our gets in flight */
+    uint32_t nanswers; /* the peer's gets being answered */
     struct amph_rdp_cc cc;
 
     /* receiving */
-    uint64_t largest; /* number of the newest packet; valid once any_come */
+    uint64_t largest; /* number of the newest packet; valid once any_received */
     uint64_t largest_ns;
     uint64_t ack_ns; /* an acknowledgement is due by then, or RDP_NEVER */
     uint32_t ack_packets, ack_bytes;
-    bool any_come;
-    uint64_t come[RDP_PN_WINDOW / 64];
-    uint8_t fresh[RDP_PN_WINDOW / 64]; /* acknowledgements that shall still repeat this word */
+    bool any_received;
+    uint64_t received[RDP_PN_WINDOW / 64];
+    uint8_t repeats[RDP_PN_WINDOW / 64]; /* how many acknowledgements will still repeat this word */
     struct amph_rdp_rxlane rx[AMPH_NLANES];
     struct amph_rdp_seen seen[2];
 };
@@ -327,7 +329,7 @@ struct amph_rdp_get {
     enum amph_status st;
 };
 
-/* An operation to give back when the lock is not held. */
+/* A completed operation, whose done function is called without the lock. */
 struct amph_rdp_finished {
     struct amph_op *op;
     enum amph_status st;
@@ -340,8 +342,8 @@ struct amph_rdp {
     struct amph_rdp_conn **conn; /* [max_peers] */
     struct amph_rdp_conn *active;
     struct amph_rdp_pool pool;
-    uint64_t now;      /* when the clock was last read on the progress side */
-    uint64_t timer_ns; /* no timer of any peer is earlier */
+    uint64_t now;      /* the clock as the progress side last read it */
+    uint64_t timer_ns; /* lower bound of the deadlines of all peers */
     uint64_t held_bytes;
     struct amph_rdp_region *regions;
     struct amph_rdp_get *gets;
@@ -349,12 +351,12 @@ struct amph_rdp {
     uint32_t nfailed;
     uint64_t turns;
     unsigned idle_looks;
-    bool slept;      /* the time may have leapt since the last look */
+    bool slept;      /* the process has slept since the clock was last read */
     uint32_t nready; /* lanes with something to deliver */
-    unsigned work;   /* done for others since it was last reported */
+    unsigned work;   /* requests of peers served since it was last reported */
     struct amph_rdp_finished *finished;
     uint32_t nfinished, finished_room;
-    /* packets that go out together */
+    /* packets that are sent together */
     unsigned nout;
     struct amph_port_out out[RDP_OUT_BATCH];
     uint64_t head[RDP_OUT_BATCH][RDP_HEAD_MAX / 8 + 1];
@@ -363,7 +365,7 @@ struct amph_rdp {
         uint64_t pn; /* 0: no record */
     } out_from[RDP_OUT_BATCH];
     uint64_t hello[RDP_OUT_BATCH][sizeof(struct amph_rdp_hello) / 8];
-    uint64_t scan_ns; /* next look at idle peers */
+    uint64_t scan_ns; /* next scan of idle peers */
     bool closing;
 };
 
@@ -384,22 +386,24 @@ enum amph_status amph_rdp_get(struct amph_rdp *r, uint32_t peer, uint64_t key, u
 enum amph_status amph_rdp_mem_reg(struct amph_rdp *r, void *base, size_t len_bytes,
                                   struct amph_rdp_region **region_p);
 void amph_rdp_mem_dereg(struct amph_rdp *r, struct amph_rdp_region *region);
-/* A datagram has come.  lanes, budget: as in progress; gives the messages delivered. */
+/* Handles a received datagram.  lanes, budget: as in progress.  Returns the number of messages
+ * delivered. */
 unsigned amph_rdp_input(struct amph_rdp *r, const void *packet, size_t len_bytes, unsigned lanes,
                         unsigned budget);
-/* Delivers what waits, does what is due. */
+/* Delivers messages that wait, and handles deadlines that have passed. */
 unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget);
-/* After a batch of datagrams: sends what may now be sent, gives operations back. */
+/* After a batch of datagrams: sends what congestion and windows allow, completes operations. */
 unsigned amph_rdp_after_input(struct amph_rdp *r);
-/* Before a sleep: all acknowledgements out; *deadline_p: when amph_rdp_progress must be called.
- * false: there is work. */
-bool amph_rdp_settle(struct amph_rdp *r, uint64_t *deadline_p);
-/* From another thread, now and then: sends again what is lost; true: something is under way. */
+/* Before a sleep: sends all acknowledgements.  *deadline_p: when amph_rdp_progress must be called.
+ * Returns false if there is work. */
+bool amph_rdp_quiesce(struct amph_rdp *r, uint64_t *deadline_p);
+/* Called periodically from another thread: retransmits lost segments.  Returns true if anything is in
+ * flight. */
 bool amph_rdp_guard(struct amph_rdp *r);
-/* Says goodbye to all; true: nothing is under way any more. */
+/* Begins the end.  Returns true if nothing is in flight. */
 bool amph_rdp_finish(struct amph_rdp *r);
 void amph_rdp_send_goodbye(struct amph_rdp *r);
-/* The wire says that nobody is there. */
+/* The wire reports that no process receives at the peer's port. */
 void amph_rdp_refused(struct amph_rdp *r, uint32_t peer);
 
 /* ---- between the files ---- */
@@ -430,8 +434,8 @@ void amph_rdp_finish_op(struct amph_rdp *r, struct amph_op *op, enum amph_status
 unsigned amph_rdp_complete(struct amph_rdp *r); /* without the lock */
 void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                        uint64_t now);
-void amph_rdp_release_conn(struct amph_rdp *r,
-                           struct amph_rdp_conn *c); /* an upcall for it is over */
+/* Drops a reference that was taken for an upcall. */
+void amph_rdp_release_conn(struct amph_rdp *r, struct amph_rdp_conn *c);
 void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_scan(struct amph_rdp *r, uint64_t now);
 enum {
@@ -453,15 +457,15 @@ void amph_rdp_send_ack(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now
 void amph_rdp_send_ping(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_send_bye(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_flush(struct amph_rdp *r);
-/* everything that waits to be sent or acknowledged */
+/* Drops all segments and transfers of c; their operations complete with st. */
 void amph_rdp_drop_all(struct amph_rdp *r, struct amph_rdp_conn *c, enum amph_status st);
 bool amph_rdp_has_outgoing(const struct amph_rdp_conn *c);
 
 /* rdp_ack.c */
 void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
                           const struct amph_rdp_packet *p, size_t len_bytes, uint64_t now);
-unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words,
-                           struct amph_rdp_ackblk *blk, uint64_t words[], uint64_t now);
+unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned max_words, struct amph_rdp_ackblk *blk,
+                           uint64_t words[], uint64_t now);
 void amph_rdp_on_ack(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                      uint64_t now);
 void amph_rdp_on_timer(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
@@ -471,11 +475,11 @@ struct amph_rdp_rec *amph_rdp_rec_new(struct amph_rdp_conn *c, uint64_t now, siz
 /* rdp_recv.c */
 void amph_rdp_rx_fini(struct amph_rdp *r, struct amph_rdp_conn *c);
 bool amph_rdp_seen_test(const struct amph_rdp_seen *s, uint64_t lseq);
-/* false: memory has run out, or it lies too far ahead */
+/* Returns false if memory has run out or lseq is too far ahead. */
 bool amph_rdp_seen_mark(struct amph_rdp_seen *s, uint64_t lseq);
 
 /* rdp_rma.c */
-/* false: as if it had not come */
+/* Handles an RMA segment.  Returns false if it must be treated as not received. */
 bool amph_rdp_on_rma(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p);
 struct amph_rdp_seg *amph_rdp_xfer_cut(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane);
 void amph_rdp_xfer_release(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x);
@@ -485,10 +489,11 @@ void amph_rdp_gets_fail(struct amph_rdp *r, uint32_t peer, enum amph_status st);
 void amph_rdp_cc_init(struct amph_rdp_cc *cc, uint32_t datagram);
 void amph_rdp_cc_sent(struct amph_rdp_conn *c, struct amph_rdp_rec *rec, uint64_t now, size_t bytes,
                       bool more);
-/* newest: a copy of the newest packet's record that was acknowledged; rtt_ns 0: no sample. */
+/* newest: a copy of the record of the newest packet acknowledged.  rtt_ns 0: no sample. */
 void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newest,
                        uint64_t acked_bytes, uint64_t lost_bytes, uint64_t rtt_ns, uint64_t now);
-/* May a packet of `bytes` go out?  *when_p: when, if pacing holds it back (else RDP_NEVER). */
+/* Returns true if a packet of `bytes` may be sent now.  *when_p: if pacing delays it, when it may;
+ * otherwise unchanged. */
 bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t now,
                           uint64_t *when_p);
 

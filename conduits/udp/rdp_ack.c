@@ -12,13 +12,13 @@
 #include "conduits/udp/rdp.h"
 
 #define WORDS (RDP_PN_WINDOW / 64)
-#define FRESH 3 /* acknowledgements that repeat a word */
+#define ACK_REPEATS 3 /* acknowledgements that repeat a word */
 #define ACK_PACKETS 16u
 #define ACK_BYTES (192u << 10)
-#define ACK_LEAST_NS (25 * AMPH_NS_PER_US)
-#define ACK_MOST_NS AMPH_NS_PER_MS
+#define ACK_MIN_NS (25 * AMPH_NS_PER_US)
+#define ACK_MAX_NS AMPH_NS_PER_MS
 #define PING_BACKOFF 5u
-#define REORDER_MOST 1024u
+#define REORDER_MAX 1024u
 #define KEEP_NS \
     (5 * AMPH_NS_PER_MS) /* and two round trips: how long a lost packet may still turn up */
 
@@ -33,8 +33,8 @@ static void enter_words(struct amph_rdp_conn *c, uint64_t pn)
         from = to - WORDS + 1;
 
     for (uint64_t w = from; w <= to; w++) {
-        c->come[w % WORDS] = 0;
-        c->fresh[w % WORDS] = 0;
+        c->received[w % WORDS] = 0;
+        c->repeats[w % WORDS] = 0;
     }
 }
 
@@ -43,25 +43,25 @@ void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
                           const struct amph_rdp_packet *p, size_t len_bytes, uint64_t now)
 {
     uint64_t pn = p->h.pn;
-    bool gap = c->any_come && pn != c->largest + 1;
+    bool gap = c->any_received && pn != c->largest + 1;
 
-    if (!c->any_come || pn > c->largest) {
+    if (!c->any_received || pn > c->largest) {
         enter_words(c, pn);
         c->largest = pn;
         c->largest_ns = now;
-        c->any_come = true;
+        c->any_received = true;
     } else if (c->largest / 64 - pn / 64 >= WORDS) {
         return; /* too late to be told: its segment will come again */
     }
 
-    c->come[pn / 64 % WORDS] |= UINT64_C(1) << pn % 64;
-    c->fresh[pn / 64 % WORDS] = FRESH;
+    c->received[pn / 64 % WORDS] |= UINT64_C(1) << pn % 64;
+    c->repeats[pn / 64 % WORDS] = ACK_REPEATS;
     c->ack_packets++;
     c->ack_bytes += (uint32_t)len_bytes;
 
     uint64_t delay = c->srtt_ns / 8;
 
-    delay = delay < ACK_LEAST_NS ? ACK_LEAST_NS : delay > ACK_MOST_NS ? ACK_MOST_NS : delay;
+    delay = delay < ACK_MIN_NS ? ACK_MIN_NS : delay > ACK_MAX_NS ? ACK_MAX_NS : delay;
     if (gap || p->h.flags & RDP_F_NOW || c->ack_packets >= ACK_PACKETS || c->ack_bytes >= ACK_BYTES)
         delay = 0;
 
@@ -74,33 +74,33 @@ void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
         c->timer_ns = c->ack_ns;
 }
 
-unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned most_words,
-                           struct amph_rdp_ackblk *blk, uint64_t words[], uint64_t now)
+unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned max_words, struct amph_rdp_ackblk *blk,
+                           uint64_t words[], uint64_t now)
 {
     uint64_t top = c->largest / 64;
     unsigned n = 1;
     unsigned reach = top + 1 < WORDS ? (unsigned)top + 1 : WORDS;
 
-    if (!c->any_come)
+    if (!c->any_received)
         return 0;
 
     for (unsigned i = 0; i < reach; i++)
-        if (c->fresh[(top - i) % WORDS])
+        if (c->repeats[(top - i) % WORDS])
             n = i + 1;
 
     n = n < RDP_ACK_WORDS ? n : RDP_ACK_WORDS;
-    if (n > most_words)
+    if (n > max_words)
         return 0;
 
     for (unsigned i = 0; i < n; i++) {
         unsigned w = (unsigned)((top - i) % WORDS);
 
-        words[i] = c->come[w];
-        c->fresh[w] -= c->fresh[w] > 0;
+        words[i] = c->received[w];
+        c->repeats[w] -= c->repeats[w] > 0;
     }
 
     for (unsigned i = n; i < reach; i++)
-        c->fresh[(top - i) % WORDS] = 0;
+        c->repeats[(top - i) % WORDS] = 0;
 
     uint64_t delay = (now - c->largest_ns) / AMPH_NS_PER_US;
 
@@ -170,7 +170,7 @@ static void one_acked(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t pn, 
     } else if (c->largest_acked > pn) { /* it was thought lost too early */
         uint64_t late = c->largest_acked - pn + 1;
         if (late > c->reorder)
-            c->reorder = late < REORDER_MOST ? (uint32_t)late : REORDER_MOST;
+            c->reorder = late < REORDER_MAX ? (uint32_t)late : REORDER_MAX;
     }
 
     a->bytes += rec->bytes;
@@ -198,11 +198,11 @@ static void walk_ack(struct amph_rdp *r, struct amph_rdp_conn *c, const struct a
 
         memcpy(&bits, p->word + 8 * i, sizeof bits);
         bits = amph_le64(bits);
-        if (base + 63 < c->least_pn || base > top)
+        if (base + 63 < c->oldest_pn || base > top)
             break;
 
-        if (base < c->least_pn)
-            bits &= ~UINT64_C(0) << (c->least_pn - base);
+        if (base < c->oldest_pn)
+            bits &= ~UINT64_C(0) << (c->oldest_pn - base);
 
         for (; bits; bits &= bits - 1) {
             uint64_t pn = base + (unsigned)__builtin_ctzll(bits);
@@ -233,8 +233,8 @@ static uint64_t find_lost(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t 
     uint64_t patience = c->srtt_ns + c->srtt_ns / 4 + 20 * AMPH_NS_PER_US;
 
     c->loss_ns = RDP_NEVER;
-    if (c->scan_pn < c->least_pn)
-        c->scan_pn = c->least_pn;
+    if (c->scan_pn < c->oldest_pn)
+        c->scan_pn = c->oldest_pn;
 
     bool first = true;
 
@@ -268,8 +268,8 @@ static void advance(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t keep = 2 * c->srtt_ns + KEEP_NS;
 
-    while (c->least_pn < c->next_pn) {
-        struct amph_rdp_rec *rec = rec_of(c, c->least_pn);
+    while (c->oldest_pn < c->next_pn) {
+        struct amph_rdp_rec *rec = rec_of(c, c->oldest_pn);
         bool old = rec->state == RDP_REC_LOST &&
                    (!rec->seg || rec->seg->state == RDP_SEG_DONE || now - rec->sent_ns > keep);
 
@@ -279,7 +279,7 @@ static void advance(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
         if (old)
             end_record(r, rec);
 
-        c->least_pn++;
+        c->oldest_pn++;
     }
 }
 

@@ -19,7 +19,7 @@
      AMPH_NS_PER_US) /* that a receiver may take before it looks: counted to the path's length */
 #define BURST_NS (500 * AMPH_NS_PER_US) /* packets leave in bursts of this much */
 #define FIRST_PACKETS 16u
-#define LEAST_PACKETS 4u
+#define MIN_PACKETS 4u
 #define PERMILLE 1024u
 
 /* Gains in 1/100. */
@@ -107,7 +107,7 @@ bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t 
 
     if (now < cc->drain_until) {
         uint64_t half = path_bytes(cc, 50);
-        uint64_t least = (uint64_t)LEAST_PACKETS * c->datagram;
+        uint64_t least = (uint64_t)MIN_PACKETS * c->datagram;
 
         cwnd = half < cwnd ? (half > least ? half : least) : cwnd;
     }
@@ -188,7 +188,7 @@ static void end_of_round(struct amph_rdp_conn *c, bool app_limited, uint64_t now
     struct amph_rdp_cc *cc = &c->cc;
     uint64_t sent = cc->lost_round + cc->delivered_round;
     uint32_t loss = sent ? (uint32_t)(cc->lost_round * PERMILLE / sent) : 0;
-    uint64_t least = (uint64_t)LEAST_PACKETS * c->datagram;
+    uint64_t least = (uint64_t)MIN_PACKETS * c->datagram;
     uint64_t cwnd = cc->cwnd < cc->hi ? cc->cwnd : cc->hi;
     bool queue = has_queue(cc);
 
@@ -237,7 +237,7 @@ static void steer(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_t now)
         gain = GAIN_DRAIN;
     }
 
-    uint64_t least = (uint64_t)LEAST_PACKETS * c->datagram;
+    uint64_t least = (uint64_t)MIN_PACKETS * c->datagram;
     uint64_t want = path_bytes(cc, GAIN_CWND) + 2 * least;
 
     if (cc->mode == RDP_CC_STARTUP) {

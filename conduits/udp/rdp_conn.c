@@ -13,8 +13,8 @@
 #include "base/auth.h"
 #include "conduits/udp/rdp.h"
 
-#define HELLO_FIRST_NS (4 * AMPH_NS_PER_MS)
-#define HELLO_MOST_NS (200 * AMPH_NS_PER_MS)
+#define HELLO_MIN_NS (4 * AMPH_NS_PER_MS)
+#define HELLO_MAX_NS (200 * AMPH_NS_PER_MS)
 #define SCAN_NS AMPH_NS_PER_S
 #define IDLE_NS AMPH_NS_PER_S /* after which an idle peer's tables go */
 #define REFUSED_NS \
@@ -171,7 +171,7 @@ void amph_rdp_send_hello(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t n
     c->last_sent_ns = now;
 }
 
-static void come_up(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
+static void session_up(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     c->state = RDP_CONN_UP;
     c->last_heard_ns = now;
@@ -186,7 +186,7 @@ static void come_up(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
     amph_rdp_pump(r, c, now);
 }
 
-static void take_nonce(struct amph_rdp_conn *c, uint64_t nonce)
+static void set_nonce(struct amph_rdp_conn *c, uint64_t nonce)
 {
     if (c->peer_nonce == nonce)
         return;
@@ -216,13 +216,13 @@ void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
     }
 
     if (c->state == RDP_CONN_HELLO)
-        take_nonce(c, hello.nonce);
+        set_nonce(c, hello.nonce);
     else if (hello.nonce != c->peer_nonce)
         return; /* an acquaintance of earlier, or one that we have not been told of yet */
 
     c->queue_cap = hello.queue;
     if (c->state == RDP_CONN_HELLO && hello.echo == c->nonce)
-        come_up(r, c, now);
+        session_up(r, c, now);
 
     if (hello.want)
         amph_rdp_send_hello(r, c, now);
@@ -254,21 +254,21 @@ enum amph_status amph_rdp_add_peer(struct amph_rdp *r, uint32_t peer, uint32_t r
                                  .rttvar_ns = RTT_FIRST_NS / 2,
                                  .reorder = 3,
                                  .next_pn = 1,
-                                 .least_pn = 1 };
+                                 .oldest_pn = 1 };
     while (c->nonce == 0)
         amph_random(&c->nonce, sizeof c->nonce);
 
     c->datagram = (datagram < RDP_DATAGRAM_MAX ? datagram : RDP_DATAGRAM_MAX) & ~7u;
-    c->body_most = c->datagram - (uint32_t)RDP_SEG_OVERHEAD;
+    c->body_max = c->datagram - (uint32_t)RDP_SEG_OVERHEAD;
 
     for (unsigned i = 0; i < RDP_NLANES; i++) {
         c->tx[i].xfers_tail = &c->tx[i].xfers;
-        c->tx[i].limit = i < AMPH_NLANES ? RDP_WINDOW_FIRST : UINT64_MAX;
+        c->tx[i].limit = i < AMPH_NLANES ? RDP_WINDOW_INITIAL : UINT64_MAX;
     }
 
     for (unsigned i = 0; i < AMPH_NLANES; i++) {
-        c->rx[i].limit = RDP_WINDOW_FIRST;
-        c->rx[i].window = RDP_WINDOW_FIRST;
+        c->rx[i].limit = RDP_WINDOW_INITIAL;
+        c->rx[i].window = RDP_WINDOW_INITIAL;
     }
 
     amph_rdp_cc_init(&c->cc, c->datagram);
@@ -289,7 +289,7 @@ enum amph_status amph_rdp_add_peer(struct amph_rdp *r, uint32_t peer, uint32_t r
 /* Frees what only traffic needs. */
 static void trim(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
-    if (c->least_pn == c->next_pn) {
+    if (c->oldest_pn == c->next_pn) {
         free(c->rec);
         c->rec = NULL;
         c->nrec = 0;
@@ -395,8 +395,8 @@ void amph_rdp_refused(struct amph_rdp *r, uint32_t peer)
 
 static uint64_t hello_gap(const struct amph_rdp_conn *c)
 {
-    uint64_t gap = HELLO_FIRST_NS << (c->hellos < 8 ? c->hellos : 8);
-    return gap < HELLO_MOST_NS ? gap : HELLO_MOST_NS;
+    uint64_t gap = HELLO_MIN_NS << (c->hellos < 8 ? c->hellos : 8);
+    return gap < HELLO_MAX_NS ? gap : HELLO_MAX_NS;
 }
 
 /* Sets the timer to the earliest of all that is to come. */

@@ -13,9 +13,9 @@
 
 #include "conduits/udp/rdp.h"
 
-#define RING_MOST 65536u
-#define SEEN_MOST 65536u
-#define WINDOW_MOST (16u << 20)
+#define RING_MAX 65536u
+#define SEEN_MAX 65536u
+#define WINDOW_MAX (16u << 20)
 #define LOOKS 4u /* one in so many looks that find nothing asks what time it is */
 #define AWAY_NS (20 * AMPH_NS_PER_MS) /* without progress, after which the guard acts */
 #define TURN 8u                       /* messages of one peer before the next has its turn */
@@ -35,7 +35,7 @@ static bool seen_grow(struct amph_rdp_seen *s, uint64_t ahead)
 {
     uint32_t n = s->nbits ? s->nbits : 256;
 
-    if (ahead >= SEEN_MOST)
+    if (ahead >= SEEN_MAX)
         return false;
 
     while (n <= ahead)
@@ -89,7 +89,7 @@ static bool ring_reach(struct amph_rdp_rxlane *rx, uint64_t lseq)
 
     if (ahead < rx->ring_size)
         return true;
-    if (ahead >= RING_MOST)
+    if (ahead >= RING_MAX)
         return false;
 
     while (n <= ahead)
@@ -332,8 +332,8 @@ static void grow_window(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph
     if (span < c->srtt_ns)
         return;
 
-    if (rx->grow_ns && rx->used_bytes - rx->grow_used > rx->window / 2 &&
-        rx->window < WINDOW_MOST && r->held_bytes + rx->window < r->cfg.memory / 2)
+    if (rx->grow_ns && rx->used_bytes - rx->grow_used > rx->window / 2 && rx->window < WINDOW_MAX &&
+        r->held_bytes + rx->window < r->cfg.memory / 2)
         rx->window *= 2;
 
     rx->grow_ns = now;
@@ -351,7 +351,7 @@ static void consumed(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
     grow_window(r, c, rx);
 
     /* A sender that may be waiting for room is told at once. */
-    if (c->any_come && rx->limit - rx->used_bytes < rx->window / 2 && c->ack_ns == RDP_NEVER) {
+    if (c->any_received && rx->limit - rx->used_bytes < rx->window / 2 && c->ack_ns == RDP_NEVER) {
         c->ack_ns = r->now;
         c->timer_ns = c->ack_ns < c->timer_ns ? c->ack_ns : c->timer_ns;
         amph_rdp_activate(r, c);
@@ -572,7 +572,7 @@ static const char *const reasons[] = {
     [RDP_WHY_MEMORY] = "memory for its messages has run out"
 };
 
-static unsigned tell_failures(struct amph_rdp *r)
+static unsigned report_failures(struct amph_rdp *r)
 {
     unsigned n = 0;
 
@@ -641,7 +641,7 @@ unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget)
         amph_rdp_scan(r, now);
 
     if (AMPH_UNLIKELY(r->nfailed))
-        n += tell_failures(r);
+        n += report_failures(r);
 
     bool tell = r->nfinished > 0;
 
@@ -658,7 +658,7 @@ unsigned amph_rdp_after_input(struct amph_rdp *r)
 
     r->work = 0;
     if (AMPH_UNLIKELY(r->nfailed))
-        n += tell_failures(r);
+        n += report_failures(r);
 
     bool tell = r->nfinished > 0;
 
@@ -684,7 +684,7 @@ bool amph_rdp_guard(struct amph_rdp *r)
     return waits;
 }
 
-bool amph_rdp_settle(struct amph_rdp *r, uint64_t *deadline_p)
+bool amph_rdp_quiesce(struct amph_rdp *r, uint64_t *deadline_p)
 {
     amph_rdp_lock(r);
 

@@ -18,7 +18,7 @@
 
 #define EARLY_BYTES 4096u /* puts up to this are copied, so that lc need not wait */
 #define PIECE 64u         /* pieces of a transfer are multiples of this, the last apart */
-#define QUEUED_MOST 1024u /* transfers to one peer */
+#define QUEUED_MAX 1024u  /* transfers to one peer */
 #define RMA_HEAD sizeof(struct amph_rdp_rma)
 
 /* ---- memory ---- */
@@ -57,7 +57,7 @@ static uint8_t *find(const struct amph_rdp *r, uint64_t key, uint64_t offset, ui
 
 static uint32_t piece_of(const struct amph_rdp_conn *c, uint64_t len_bytes)
 {
-    uint64_t most = (c->body_most - RMA_HEAD) & ~(uint64_t)7;
+    uint64_t most = (c->body_max - RMA_HEAD) & ~(uint64_t)7;
     uint64_t n = (len_bytes + most - 1) / most;
     uint64_t even = ((len_bytes + n - 1) / n + PIECE - 1) & ~(uint64_t)(PIECE - 1);
 
@@ -146,7 +146,7 @@ static enum amph_status start_put(struct amph_rdp *r, struct amph_rdp_conn *c, u
     struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
     uint64_t waiting = tx->reserved - tx->next_lseq;
 
-    if (waiting >= QUEUED_MOST && tx->xfers)
+    if (waiting >= QUEUED_MAX && tx->xfers)
         return AMPH_AGAIN;
 
     struct amph_rdp_xfer *x = calloc(1, sizeof *x);

@@ -62,14 +62,14 @@ void amph_rdp_seg_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s)
 
 static void lent_done(struct amph_rdp *r, struct amph_rdp_seg *s)
 {
-    struct amph_rdp_lent *lent = s->lent;
+    struct amph_rdp_zcopy *zcopy = s->zcopy;
 
-    s->lent = NULL;
-    if (!lent || --lent->under_way)
+    s->zcopy = NULL;
+    if (!zcopy || --zcopy->under_way)
         return;
 
-    amph_rdp_finish_op(r, lent->lc, lent->st);
-    free(lent);
+    amph_rdp_finish_op(r, zcopy->lc, zcopy->st);
+    free(zcopy);
 }
 
 void amph_rdp_seg_arrived(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s)
@@ -152,8 +152,8 @@ static void drop_list(struct amph_rdp *r, struct amph_rdp_seg *s, enum amph_stat
         s->state = RDP_SEG_DONE;
         s->data = NULL;
         s->xfer = NULL;
-        if (s->lent)
-            s->lent->st = st;
+        if (s->zcopy)
+            s->zcopy->st = st;
 
         lent_done(r, s);
         amph_rdp_seg_unref(r, s);
@@ -209,8 +209,8 @@ void amph_rdp_drop_all(struct amph_rdp *r, struct amph_rdp_conn *c, enum amph_st
         continue;
 
     c->inflight = c->inflight_cost = c->out_packets = 0;
-    for (; c->least_pn < c->next_pn; c->least_pn++) {
-        struct amph_rdp_rec *rec = &c->rec[c->least_pn & (c->nrec - 1)];
+    for (; c->oldest_pn < c->next_pn; c->oldest_pn++) {
+        struct amph_rdp_rec *rec = &c->rec[c->oldest_pn & (c->nrec - 1)];
 
         if (rec->state != RDP_REC_NONE && rec->seg)
             amph_rdp_seg_unref(r, rec->seg);
@@ -236,7 +236,7 @@ void amph_rdp_flush(struct amph_rdp *r)
 
         c->cc.pace_ns = c->cc.pace_ns > now + BLOCKED_NS ? c->cc.pace_ns : now + BLOCKED_NS;
 
-        struct amph_rdp_rec *rec = pn >= c->least_pn && pn < c->next_pn && pn
+        struct amph_rdp_rec *rec = pn >= c->oldest_pn && pn < c->next_pn && pn
                                        ? &c->rec[pn & (c->nrec - 1)]
                                        : NULL;
 
@@ -364,7 +364,7 @@ void amph_rdp_send_bye(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now
 {
     for (unsigned i = 0; i < 2; i++) {
         struct packet p = { .h = { .type = RDP_BYE } };
-        emit(r, c, &p, c->any_come, 0, now);
+        emit(r, c, &p, c->any_received, 0, now);
     }
 }
 
@@ -392,7 +392,7 @@ static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg 
 /* Room for one more record? */
 static bool may_record(struct amph_rdp_conn *c)
 {
-    if (c->next_pn - c->least_pn < c->nrec)
+    if (c->next_pn - c->oldest_pn < c->nrec)
         return true;
     if (c->nrec == RDP_RECORDS_MAX)
         return false;
@@ -403,7 +403,7 @@ static bool may_record(struct amph_rdp_conn *c)
     if (!rec)
         return false;
 
-    for (uint64_t pn = c->least_pn; pn < c->next_pn; pn++)
+    for (uint64_t pn = c->oldest_pn; pn < c->next_pn; pn++)
         rec[pn & (more - 1)] = c->rec[pn & (c->nrec - 1)];
 
     free(c->rec);
@@ -420,7 +420,7 @@ void amph_rdp_send_ping(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t no
 
     struct packet p = { .h = {
                             .type = RDP_DATA, .flags = RDP_F_PING | RDP_F_NOW, .pn = c->next_pn } };
-    size_t bytes = emit(r, c, &p, c->any_come, c->next_pn, now);
+    size_t bytes = emit(r, c, &p, c->any_received, c->next_pn, now);
 
     record(c, NULL, bytes, now, false);
     amph_rdp_rearm(r, c, now);
@@ -571,7 +571,7 @@ static bool append(struct amph_rdp_conn *c, unsigned lane, const struct amph_am 
     struct amph_rdp_txlane *tx = &c->tx[lane];
     struct amph_rdp_seg *s = tx->head ? tx->tail : NULL;
 
-    if (!s || s->flags || s->data_len || s->lent || s->head_room - s->head_len < total)
+    if (!s || s->flags || s->data_len || s->zcopy || s->head_room - s->head_len < total)
         return false;
 
     uint8_t *at = s->head + s->head_len;
@@ -608,16 +608,16 @@ static enum amph_status undo(struct amph_rdp *r, struct amph_rdp_conn *c, unsign
  * message. */
 static struct amph_rdp_seg *make_segment(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                                          const struct amph_am *am, size_t payload, size_t at,
-                                         struct amph_rdp_lent *lent)
+                                         struct amph_rdp_zcopy *zcopy)
 {
     size_t head = at ? 0 : sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs);
     size_t left = payload - at;
-    size_t part = head + left <= c->body_most ? left : c->body_most - head;
-    size_t room = lent ? head : amph_rdp_pad8(head + part);
-    bool waits = c->tx[lane].head != NULL && !lent && at == 0 && part == payload;
+    size_t part = head + left <= c->body_max ? left : c->body_max - head;
+    size_t room = zcopy ? head : amph_rdp_pad8(head + part);
+    bool waits = c->tx[lane].head != NULL && !zcopy && at == 0 && part == payload;
 
     if (waits && room < 1024) /* others may join it */
-        room = c->body_most < 2048 ? c->body_most : 2048;
+        room = c->body_max < 2048 ? c->body_max : 2048;
 
     struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, lane, room);
     if (!s)
@@ -627,12 +627,12 @@ static struct amph_rdp_seg *make_segment(struct amph_rdp *r, struct amph_rdp_con
     if (!at)
         amph_rdp_put_msg(s->head, am);
 
-    s->head_len = (uint32_t)(lent ? head : amph_rdp_pad8(head + part));
-    if (lent) {
+    s->head_len = (uint32_t)(zcopy ? head : amph_rdp_pad8(head + part));
+    if (zcopy) {
         s->data = (const uint8_t *)am->payload + at;
         s->data_len = (uint32_t)part;
-        s->lent = lent;
-        lent->under_way++;
+        s->zcopy = zcopy;
+        zcopy->under_way++;
     } else if (part) {
         memcpy(s->head + head, (const uint8_t *)am->payload + at, part);
         memset(s->head + head + part, 0, s->head_len - head - part);
@@ -645,7 +645,8 @@ static enum amph_status enqueue(struct amph_rdp *r, struct amph_rdp_conn *c, uns
                                 const struct amph_am *am, size_t payload, struct amph_op **lc,
                                 uint64_t after)
 {
-    struct amph_rdp_lent *lent = *lc && payload > RDP_COPY_BYTES ? calloc(1, sizeof *lent) : NULL;
+    struct amph_rdp_zcopy *zcopy = *lc && payload > RDP_COPY_BYTES ? calloc(1, sizeof *zcopy)
+                                                                   : NULL;
     struct amph_rdp_seg *first = NULL;
     struct amph_rdp_seg **tail = &first;
     struct amph_rdp_seg *s;
@@ -653,20 +654,20 @@ static enum amph_status enqueue(struct amph_rdp *r, struct amph_rdp_conn *c, uns
     size_t head = sizeof(struct amph_rdp_msg) + amph_rdp_pad8(4u * am->nargs);
 
     do {
-        s = make_segment(r, c, lane, am, payload, at, lent);
+        s = make_segment(r, c, lane, am, payload, at, zcopy);
         if (!s) {
-            free(lent);
+            free(zcopy);
             return undo(r, c, lane, first);
         }
 
         s->after = after;
-        at = at ? at + c->body_most : c->body_most - head;
+        at = at ? at + c->body_max : c->body_max - head;
         *tail = s;
         tail = &s->next;
     } while (at < payload);
 
-    if (lent) {
-        lent->lc = *lc;
+    if (zcopy) {
+        zcopy->lc = *lc;
         *lc = NULL;
     }
 
@@ -710,7 +711,7 @@ enum amph_status amph_rdp_am_send(struct amph_rdp *r, uint32_t peer, enum amph_l
 
     if (tx->head && tx->queued_bytes >= RDP_QUEUE_BYTES)
         st = AMPH_AGAIN;
-    else if (total > c->body_most || !append(c, lane, am, payload, total, after))
+    else if (total > c->body_max || !append(c, lane, am, payload, total, after))
         st = enqueue(r, c, lane, am, payload, &lc, after);
     else
         st = AMPH_OK;

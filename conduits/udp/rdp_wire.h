@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the udp conduit puts on the wire, and nothing else.  Layer: conduits (udp).  Thread rule:
- * pure functions.
+ * The packet format of the udp conduit.
+ * Layer: conduits (udp).  Thread rule: pure functions.
  *
  * Packet:   header | acknowledgement (flag ACK) | segment header (flag SEG) | body
  * All words are little-endian (base/wire.h), and every part is a multiple of 8 bytes long.
  *
- * A packet has a number of its own that is never used again: what was lost goes out anew in a
- * packet with a new number, so an acknowledgement says which of the transmissions arrived.  What a
- * packet carries, a segment, is numbered within its lane.
+ * Every packet has a number that is never used again: lost data is sent again in a packet with a new
+ * number, so an acknowledgement identifies the transmission that arrived.  The segment that a packet
+ * carries is numbered within its lane.
  *
- * The code covers everything behind itself: what stands before the first `split` bytes of the body
- * and these, and the rest, each through a universal hash (rdp_auth.c).
+ * The MAC covers all bytes after itself, in two parts, each through a universal hash (rdp_auth.c):
+ * up to and including the first `split` bytes of the body, and the rest of the body.
  *
- * Body of a HELLO:        struct amph_rdp_hello Body in an AM lane:     messages, each struct
- * amph_rdp_msg | arguments | payload; or the first part of a long one; or (flag CONT) more of it
- * Body in an RMA lane:    struct amph_rdp_rma | data
+ * Body of a HELLO:      struct amph_rdp_hello
+ * Body in an AM lane:   messages, each struct amph_rdp_msg | arguments | payload; or the first part of
+ *                       a message longer than a segment; or (flag CONT) a further part of it
+ * Body in an RMA lane:  struct amph_rdp_rma | data
  */
 #ifndef AMPH_CONDUITS_UDP_RDP_WIRE_H
 #define AMPH_CONDUITS_UDP_RDP_WIRE_H
@@ -33,10 +34,10 @@ enum amph_rdp_type {
 
 enum {
     RDP_F_ACK = 1,   /* an acknowledgement block follows the header */
-    RDP_F_SEG = 2,   /* a segment is in it */
-    RDP_F_PING = 4,  /* wants an acknowledgement although there is no segment */
+    RDP_F_SEG = 2,   /* the packet carries a segment */
+    RDP_F_PING = 4,  /* needs an acknowledgement although it carries no segment */
     RDP_F_CONT = 8,  /* the segment continues the message of the segment before */
-    RDP_F_VOID = 16, /* the segment's number counts, its contents are void */
+    RDP_F_VOID = 16, /* the segment only uses up its number; its contents are ignored */
     RDP_F_NOW = 32,  /* the sender waits: acknowledge at once */
     RDP_F_ALL = 63
 };
@@ -60,32 +61,33 @@ struct amph_rdp_hdr {
     uint32_t split;
 };
 
-/* Bit i of word w: packet (largest - largest % 64) - 64 w + i has come. */
+/* Bit i of word w: packet (largest - largest % 64) - 64 w + i has been received. */
 struct amph_rdp_ackblk {
     uint64_t largest;
-    uint32_t delay_us; /* since the packet `largest` came */
+    uint32_t delay_us; /* since packet `largest` was received */
     uint32_t zero;
-    /* bytes that may have been sent in this lane, from the beginning */
+    /* the sender's limit for each AM lane, in bytes since the session began */
     uint64_t limit[AMPH_NLANES];
 };
 
 struct amph_rdp_seghdr {
-    uint64_t lseq;  /* number in the lane */
-    uint64_t after; /* segments of the PUT lane that must have come before this is delivered */
+    uint64_t lseq; /* number in the lane */
+    uint64_t
+        after; /* segments of the PUT lane that must be received before this one is delivered */
 };
 
 struct amph_rdp_hello {
-    uint64_t nonce; /* the sender's, of this acquaintance */
-    uint64_t echo;  /* the receiver's as the sender knows it, or 0 */
-    uint32_t want;  /* 1: the sender does not know yet that the receiver knows its nonce */
+    uint64_t nonce; /* the sender's, of this session */
+    uint64_t echo;  /* the receiver's nonce as far as the sender knows it, or 0 */
+    uint32_t want;  /* 1: answer with a HELLO; the sender has not seen its nonce echoed yet */
     uint32_t zero;
-    /* bytes of datagrams that wait for the sender before the kernel drops more */
+    /* size of the sender's receive queue in bytes */
     uint64_t queue;
 };
 
 struct amph_rdp_msg {
     uint64_t dest;
-    uint32_t nbytes; /* of the message, also where not all of it is in this segment */
+    uint32_t nbytes; /* of the whole message, even if it continues in further segments */
     uint16_t aux;
     uint8_t kind;
     uint8_t handler;
@@ -104,7 +106,7 @@ enum amph_rdp_rma_code {
 struct amph_rdp_rma {
     uint8_t code;
     uint8_t zero[3];
-    uint32_t len_bytes; /* PUT, DATA: that follow */
+    uint32_t len_bytes; /* PUT, DATA: bytes that follow */
     uint64_t id;        /* of the operation at its origin */
     uint64_t key;       /* PUT, GET: of the memory; REFUSED: enum amph_status */
     uint64_t offset;    /* PUT, GET: in that memory; DATA: in the transfer */
@@ -126,14 +128,14 @@ _Static_assert(offsetof(struct amph_rdp_hdr, split) == 28 &&
 #define RDP_HEAD_MAX \
     (sizeof(struct amph_rdp_hdr) + sizeof(struct amph_rdp_ackblk) + 8 * RDP_ACK_WORDS + \
      sizeof(struct amph_rdp_seghdr))
-/* Head of a packet that carries a segment: its acknowledgement has at most two words. */
+/* Bytes before the body of a packet with a segment; its acknowledgement has at most two words. */
 #define RDP_SEG_OVERHEAD \
     (sizeof(struct amph_rdp_hdr) + sizeof(struct amph_rdp_ackblk) + 16 + \
      sizeof(struct amph_rdp_seghdr))
 #define RDP_DATAGRAM_MIN 512u
-#define RDP_BULK_BYTES 512u /* longest first part of a body; a longer body has a rest */
+#define RDP_BULK_BYTES 512u /* longest body without a second part */
 
-/* A packet, taken apart; all in host order except the bytes that `body` and `word` point to. */
+/* A parsed packet, in host order except the bytes that `body` and `word` point to. */
 struct amph_rdp_packet {
     struct amph_rdp_hdr h;
     struct amph_rdp_ackblk ack;
@@ -144,17 +146,17 @@ struct amph_rdp_packet {
     uint8_t kind;        /* enum amph_rdp_type */
 };
 
-/* Takes a packet apart without believing it; false: it is none. */
+/* Parses a packet, which is not trusted.  Returns false if it is malformed. */
 bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p);
-/* The same for what bodies hold.  amph_rdp_get_msg: at a message of at most `left` bytes; gives the
- * bytes of its head, or 0. */
+/* The same for the contents of bodies.  amph_rdp_get_msg parses a message of at most `left` bytes and
+ * returns the length of its head, or 0. */
 bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *hello);
 size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m,
                         int32_t args[AMPH_AM_MAX_ARGS]);
 bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m,
                       const uint8_t **data_p);
 
-/* Writes to buf, in wire order; each gives the bytes written. */
+/* These write to buf in wire order and return the number of bytes written. */
 size_t amph_rdp_put_hdr(void *buf, const struct amph_rdp_hdr *h);
 size_t amph_rdp_put_ack(void *buf, const struct amph_rdp_ackblk *a, const uint64_t *words,
                         unsigned nwords);

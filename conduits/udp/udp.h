@@ -5,20 +5,20 @@
 
 #include "conduits/udp/rdp.h"
 
-#define UDP_DEPTH 4 /* progress inside upcalls of progress */
+#define UDP_DEPTH 4 /* levels of progress called inside upcalls of progress */
 
 struct amph_udp_cx {
     struct amph_cx base;
     struct amph_rdp *rdp;
     struct amph_port *port;
     /* progress side */
-    /* datagrams that came, one for each progress that is under way */
+    /* received datagrams, one set for each level of progress */
     struct amph_port_set *set[UDP_DEPTH];
     unsigned depth;
     /* waiting */
     int wait_fd, timer_fd;
     int armed;         /* atomic */
-    uint64_t alarm_ns; /* what the timer is set to; atomic */
+    uint64_t alarm_ns; /* expiry time of the timer; atomic */
     /* the guard */
     pthread_t guard;
     bool has_guard, guard_tried;
@@ -27,7 +27,7 @@ struct amph_udp_cx {
     /* a lossy wire, for tests */
     uint32_t loss; /* of 10,000 */
     uint64_t loss_state;
-    uint8_t lose_handler; /* messages for it are lost when they are sent first; 0: none */
+    uint8_t lose_handler; /* first transmissions of messages for this handler are lost; 0: none */
     bool losing;
 };
 
@@ -36,8 +36,8 @@ static inline struct amph_udp_cx *amph_udp_of(struct amph_cx *cx)
     return (struct amph_udp_cx *)cx;
 }
 
-/* port.c: the port that AMPHORA_UDP_PORT asks for, or the faster; why (why_len bytes) gets a
- * sentence. */
+/* port.c: chooses the port that AMPHORA_UDP_PORT names or, for auto, the faster one.  why (why_len
+ * bytes) gets a sentence. */
 enum amph_status amph_udp_choose_port(const struct amph_port_ops **ops_p, char *why,
                                       size_t why_len);
 
@@ -46,12 +46,12 @@ enum amph_status amph_udp_wait_open(struct amph_udp_cx *u);
 void amph_udp_wait_close(struct amph_udp_cx *u);
 int amph_udp_wait_fd(struct amph_cx *cx);
 enum amph_status amph_udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);
-/* after a send-side call: a sleeper's timer may have to ring earlier */
+/* After a send-side call: sets the timer of a sleeper earlier if the call needs it. */
 void amph_udp_sent(struct amph_udp_cx *u);
 
 /* guard.c */
 enum amph_status amph_udp_guard_open(struct amph_udp_cx *u);
 void amph_udp_guard_close(struct amph_udp_cx *u); /* before amph_rdp_close */
-void amph_udp_guard_wake(struct amph_udp_cx *u);  /* something may be under way */
+void amph_udp_guard_wake(struct amph_udp_cx *u);  /* after a send */
 
 #endif

@@ -100,7 +100,7 @@ static enum amph_status sleep_on_fd(struct amph_udp_cx *u)
     __atomic_store_n(&u->armed, 1, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
-    bool idle = amph_rdp_settle(u->rdp, &due) && u->port->ops->idle(u->port);
+    bool idle = amph_rdp_quiesce(u->rdp, &due) && u->port->ops->idle(u->port);
 
     if (!idle) {
         __atomic_store_n(&u->armed, 0, __ATOMIC_RELAXED);

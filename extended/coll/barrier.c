@@ -288,7 +288,7 @@ void amph_barrier_wait(struct amph_barrier *b)
 {
     struct amph_gex *g = amph_gex();
     struct amph_waiter w = AMPH_WAITER_INIT;
-    bool spins = !amph_job.crowded && amph_job.wait_mode != AMPH_WAIT_BLOCK;
+    bool spins = !amph_job.oversubscribed && amph_job.wait_mode != AMPH_WAIT_BLOCK;
 
     for (unsigned i = 0; spins && i < SPINS; i++) {
         if (amph_barrier_progress(b))

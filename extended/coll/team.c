@@ -21,7 +21,7 @@ enum {
 void amph_spin_lock(uint32_t *lock)
 {
     for (unsigned i = 1; !amph_spin_try(lock); i++)
-        if (i % (amph_job.crowded ? 64 : 1024))
+        if (i % (amph_job.oversubscribed ? 64 : 1024))
             amph_cpu_relax();
         else
             sched_yield();
@@ -336,7 +336,7 @@ void amph_gex_progress(void)
 static bool spin(struct amph_colls *all, const struct amph_waiter *w)
 {
     const uint32_t finished = __atomic_load_n(&all->finished, __ATOMIC_RELAXED);
-    bool spins = !amph_job.crowded && w->phase == AMPH_WAITER_SPINS &&
+    bool spins = !amph_job.oversubscribed && w->phase == AMPH_WAITER_SPINS &&
                  amph_job.wait_mode != AMPH_WAIT_BLOCK;
     unsigned looks = spins ? SPINS_BETWEEN_POLLS : 1;
 

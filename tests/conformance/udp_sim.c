@@ -193,7 +193,7 @@ static void look(struct sim_node *node)
 
     amph_rdp_after_input(node->rdp);
     if (sim_random(s) % 8 == 0)
-        amph_rdp_settle(node->rdp, &due);
+        amph_rdp_quiesce(node->rdp, &due);
 
     if (node->rdp->held_bytes > s->most_held)
         s->most_held = node->rdp->held_bytes;
