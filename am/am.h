@@ -3,15 +3,14 @@
  * Active-message endpoints: handlers, request and reply, credits, polling and waiting, and the
  * one-sided transfers that go with them.  Layer: am.
  *
- * The runtime of extended/ has one endpoint over the own group; iofwd has another of its own, over
- * compute processes and servers. Both are struct amph_am.  An endpoint opens up to two conduit
- * instances: smp for peers on the same host (and for itself), a network for the others.
+ * The runtime of extended/ has one endpoint for the processes of its group.  iofwd has another, for
+ * compute processes and servers.  An endpoint opens up to two conduit instances: smp for peers on the
+ * same host (and for itself), a network for the others.  The map of the files is in am/README.md.
  *
- * Thread rule.  cfg.threaded false: one thread at a time, no locks are taken.  true: any thread,
+ * Thread rule.  cfg.threaded false: one thread at a time, no locks are taken.  true: any thread at
  * any time; a poll lock lets one thread make progress (others skip), a send lock guards the send
- * side.  Handlers run inside amph_am_poll, under the poll lock, on the polling thread.  A handler
- * of a request may send one reply; nothing else may be sent from handlers (client rule), but
- * handlers of one endpoint may freely use another endpoint.
+ * side.  Handlers run inside amph_am_poll, under the poll lock, on the polling thread.  A handler of
+ * a request may send one reply and nothing else on the same endpoint, but may use another endpoint.
  */
 #ifndef AMPH_AM_AM_H
 #define AMPH_AM_AM_H
@@ -35,7 +34,7 @@ enum {
     AMPH_AM_INDEX_CLIENT = 128
 };
 
-/* Where a received message comes from; valid until its handler returns. */
+/* The context of a received message, valid until its handler returns. */
 struct amph_token {
     struct amph_am_ep *ep;
     uint32_t peer;
@@ -45,8 +44,8 @@ struct amph_token {
     bool replied;
 };
 
-/* Internal handlers have this one form.  am->payload: the payload of a medium; for longs the
- * address in the own memory. */
+/* The form of internal handlers.  am->payload: the payload of a medium, or of a long at its address
+ * in this process. */
 typedef void (*amph_am_fn)(struct amph_token *token, const struct amph_am *am);
 
 /* One handler.  Client handlers (of the GASNet API) have the form fn(token, [buf, nbytes,] arg0,
@@ -67,13 +66,13 @@ struct amph_am_config {
     uint32_t domain;  /* separates the cookies of endpoints (1 am, 2 iofwd) */
     uint32_t max_peers;
     bool threaded;
-    /* all memory of each process may be reached: put, get and longs are messages, also between
+    /* all memory of each process can be accessed: put, get and longs are messages, even between
      * neighbours */
     bool anywhere;
     bool use_smp; /* peers on the same host through shared memory (AMPHORA_SMP) */
     const struct amph_conduit_ops *net; /* network conduit or NULL */
     bool loopback_only;                 /* the whole job is on this machine */
-    /* amph_am_host_id of the job's name for this host; peers that state another never use smp */
+    /* amph_am_host_id of the job's name for this host; peers with another one never use smp */
     uint64_t host_id;
     uint8_t key[AMPH_KEY_BYTES];
     /* NULL: fatal */
@@ -82,8 +81,8 @@ struct amph_am_config {
     void *user; /* amph_am_user */
 };
 
-/* The number that stands for a host's name in addresses.  Take the name from the job description,
- * where pretended hosts have names of their own; NULL or "": the name the kernel gives. */
+/* The number that represents a host's name in addresses.  Use the name of the job description, where
+ * simulated hosts have different names; NULL or "": the kernel's host name. */
 uint64_t amph_am_host_id(const char *host_name);
 
 enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_ep **ep_p);
@@ -95,39 +94,39 @@ void *amph_am_user(struct amph_am_ep *ep);
 const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p);
 #define AMPH_AM_ADDR_MAX_BYTES 320
 
-/* Makes a peer reachable.  addr: what its amph_am_address gave.  remote_index: the number under
- * which it knows this endpoint. my_id, peer_id: the numbers that both sides put into the cookie
- * (absolute ranks, client numbers).  Decides by host identity and use_smp which conduit is used,
- * and by the width of pointers whether put and get go by messages.  Errors: AMPH_ERR_PROTO (address
- * does not parse), AMPH_ERR_PEER, AMPH_ERR_RANGE, AMPH_ERR_STATE. */
+/* Makes a peer reachable.  addr: its amph_am_address.  remote_index: this endpoint's number at the
+ * peer.  my_id, peer_id: the numbers that both sides use in the cookie (absolute ranks, client
+ * numbers).  Host identity and use_smp decide which conduit is used, the width of pointers whether
+ * put and get are messages.  Errors: AMPH_ERR_PROTO (malformed address), AMPH_ERR_PEER,
+ * AMPH_ERR_RANGE, AMPH_ERR_STATE. */
 enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr,
                                   size_t addr_len, uint32_t remote_index, uint32_t my_id,
                                   uint32_t peer_id);
 void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
-/* The caller knows that peer is dead and waits for its puts and gets before it forgets the peer:
- * those that only the peer could end end with AMPH_ERR_PEER.  Not from inside a handler. */
+/* The caller knows that peer is dead, and waits for its puts and gets before it removes the peer:
+ * those that need an answer from the peer complete with AMPH_ERR_PEER.  Not from inside a handler. */
 void amph_am_peer_gone(struct amph_am_ep *ep, uint32_t peer);
 /* reached through shared memory */
 bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer);
 const char *amph_am_peer_conduit(struct amph_am_ep *ep, uint32_t peer);
 
-/* of all peers with a network: its conduit; "smp": there is none */
+/* The name of the network conduit, or of smp if the endpoint has no network. */
 const char *amph_am_network(struct amph_am_ep *ep);
 
-/* Says that peer is dead (the launcher's death notice): sends to it fail with AMPH_ERR_PEER from
- * now on, also those that wait for room, and cfg.on_peer_error is told, once.  Conduits' own
- * findings end here too. */
+/* Marks peer as dead (by the launcher's death notice, or because a conduit found it unreachable).
+ * Sends to it fail with AMPH_ERR_PEER from now on, including those that wait for room.  Calls
+ * cfg.on_peer_error once. */
 void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
                          const char *why);
 
-/* A function that is called now and then from waits (after each sleep, at most 10 ms apart) and
- * from long runs of idle polls, never from inside a handler; for looking at slow sources such as
- * the launcher's connection.  NULL: none. */
+/* Sets a function that is called from waits (after each sleep, at most 10 ms apart) and from many idle
+ * polls in a row, never from inside a handler.  It polls slow sources such as the launcher's
+ * connection.  NULL: none. */
 void amph_am_set_tick(struct amph_am_ep *ep, void (*tick)(struct amph_am_ep *ep));
 
-/* A function that is told of each message that no handler takes although it came from a peer that
- * proved itself, under the poll lock; GASNet wants a job to end whose client has not registered a
- * handler.  NULL: none. */
+/* Sets a function that is called, under the poll lock, for each authenticated message without a
+ * matching handler.  GASNet requires that a job ends if a handler has not been registered.  NULL:
+ * none. */
 void amph_am_set_refused(struct amph_am_ep *ep,
                          void (*refused)(struct amph_am_ep *ep, uint32_t peer,
                                          const struct amph_am *am, const char *why));
@@ -140,8 +139,8 @@ const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned inde
 
 /* ---- contexts: further sets of handlers and segments ---- */
 
-/* An endpoint has up to AMPH_AM_CONTEXTS contexts; 0 is the one that all calls above mean.  A
- * message names its sender's and its target's in am->flags (AMPH_AM_ROUTE); a reply goes back with
+/* An endpoint has up to AMPH_AM_CONTEXTS contexts; all calls above use context 0.  A message names the
+ * contexts of its sender and its target in am->flags (AMPH_AM_ROUTE).  A reply has
  * AMPH_AM_ROUTE_BACK of the request's flags. */
 #define AMPH_AM_CONTEXTS 16u
 #define AMPH_AM_ROUTE(from, to) ((uint8_t)((from) << 4 | (to)))
@@ -155,36 +154,35 @@ enum amph_status amph_am_context_open(struct amph_am_ep *ep, unsigned n);
 enum amph_status amph_am_context_register(struct amph_am_ep *ep, unsigned n, unsigned index,
                                           const struct amph_am_entry *entry);
 void amph_am_context_segment(struct amph_am_ep *ep, unsigned n, void *base, size_t len_bytes);
-/* The function that knows the segments of the peers' contexts from 1 on; it gives NULL where none
- * is known. */
+/* Sets the function that looks up the segments of the peers' contexts from 1 on.  It returns NULL if
+ * none is known. */
 void amph_am_context_lookup(struct amph_am_ep *ep,
                             const struct amph_rmem *(*segment_of)(struct amph_am_ep *ep,
                                                                   uint32_t peer, unsigned context));
 
 /* ---- sending ---- */
 
-#define AMPH_AM_IMMEDIATE 1u /* answer AMPH_AGAIN instead of waiting for room */
+#define AMPH_AM_IMMEDIATE 1u /* return AMPH_AGAIN instead of waiting for room */
 
 /* Sends a request.  Waits for room by polling (running handlers) unless AMPH_AM_IMMEDIATE.
  * am->kind: SHORT, MEDIUM or LONG; for LONG am->payload is the source and am->dest the address in
- * the peer's segment (see amph_am_set_peer_segment): the endpoint chooses by itself between
- * mapping, packing and put-then-send.  lc NULL: the source may be reused on return; given: at
- * lc->done. am->aux is the endpoint's own: leave it 0; am->flags: 0, or AMPH_AM_ROUTE.  From inside
+ * the peer's segment (see amph_am_set_peer_segment); the endpoint chooses between mapping, packing
+ * and put-then-send.  The source may be reused at lc->done or, if lc is NULL, on return.  am->aux is
+ * reserved for the endpoint and must be 0; am->flags: 0, or AMPH_AM_ROUTE.  From inside
  * a handler or done callback of the same endpoint only with IMMEDIATE (else AMPH_ERR_STATE when
  * there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER (dead or not added),
  * AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
 enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
                                  unsigned flags, struct amph_op *lc);
 
-/* Replies to the request of token, once, from inside its handler.  Never waits: where there is no
- * room the reply is copied, lc is called, and the endpoint sends it later; until then it takes no
- * further requests, only replies (which always can be taken, so two processes never wait for each
- * other).  With IMMEDIATE: AMPH_AGAIN instead.  AMPH_ERR_STATE: no request, or replied already. */
+/* Replies to the request of token, once, from inside its handler.  Never waits: if there is no room,
+ * the reply is copied, lc is called, and the endpoint sends it later.  Until then the endpoint
+ * receives replies only, which can always be handled, so two processes never wait for each other.
+ * With IMMEDIATE it returns AMPH_AGAIN instead.  AMPH_ERR_STATE: no request, or replied already. */
 enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags,
                                struct amph_op *lc);
 
-/* A payload that is put together in the conduit's own memory, from amph_am_prepare to its commit or
- * cancellation. */
+/* A negotiated payload: room in the conduit's memory, from amph_am_prepare to commit or cancel. */
 struct amph_am_prep {
     uint32_t peer;
     uint8_t lane; /* enum amph_lane */
@@ -192,12 +190,12 @@ struct amph_am_prep {
     size_t len_bytes;
 };
 
-/* Room for the payload of a medium to peer: `most` bytes, or if those cannot be had now, `least`.
- * Outputs only on success. AMPH_ERR_NOSYS: the conduit has no such room, use memory of your own and
- * amph_am_request; AMPH_AGAIN: none now; AMPH_ERR_PEER, AMPH_ERR_RANGE.  Never waits; any thread;
- * several may be prepared. */
+/* Returns room for the payload of a medium to peer: max_bytes or, if there is not enough room now,
+ * min_bytes.  Sets *prep only on success.  AMPH_ERR_NOSYS: the conduit does not support this, use
+ * amph_am_request with memory of your own; AMPH_AGAIN: no room now; AMPH_ERR_PEER, AMPH_ERR_RANGE.
+ * Never waits; any thread; several may be prepared. */
 enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
-                                 size_t least, size_t most, struct amph_am_prep *prep);
+                                 size_t min_bytes, size_t max_bytes, struct amph_am_prep *prep);
 /* Sends am, a medium whose payload is prep->buf, as amph_am_request and amph_am_reply would.  prep
  * is over except with AMPH_AGAIN. */
 enum amph_status amph_am_commit_request(struct amph_am_ep *ep, const struct amph_am_prep *prep,
@@ -205,10 +203,10 @@ enum amph_status amph_am_commit_request(struct amph_am_ep *ep, const struct amph
 enum amph_status amph_am_commit_reply(struct amph_token *token, const struct amph_am_prep *prep,
                                       const struct amph_am *am, unsigned flags);
 void amph_am_cancel(struct amph_am_ep *ep, const struct amph_am_prep *prep);
-/* Would a message to peer find room now?  A guess, as good as its conduit can tell. */
+/* Returns true if a message to peer would probably find room now. */
 bool amph_am_has_room(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane);
 
-/* payload bytes; peer AMPH_RANK_NONE: least of all conduits */
+/* Largest payload in bytes; peer AMPH_RANK_NONE: the minimum over all conduits. */
 uint32_t amph_am_max_medium(struct amph_am_ep *ep, uint32_t peer);
 uint32_t amph_am_max_long(struct amph_am_ep *ep, uint32_t peer);
 
@@ -224,15 +222,14 @@ struct amph_waiter {
     uint32_t rounds;
     uint64_t start_ns;
     uint64_t nap_ns;
-    uint32_t seen; /* what had happened when the condition was last looked at */
+    uint32_t seen; /* the endpoint's event count when the condition was last checked */
     uint8_t phase; /* what the next idle step does */
-    bool spun;     /* it has spun in vain before it yielded */
-    /* set by who waits for something that is being done now: sleeps late also where processes
-     * outnumber cores */
+    bool spun;     /* it has spun without success before it yielded */
+    /* set by a caller whose condition is about to come true: sleeps late even if processes outnumber
+     * cores */
     bool soon;
     uint32_t yields; /* since it spun */
-    /* set by who waits for something that is done sooner where others have its core: yields at
-     * once */
+    /* set by a caller whose condition comes true sooner if others can use its core: yields at once */
     bool lends;
 };
 
@@ -246,17 +243,17 @@ enum amph_waiter_phase {
         0, 0, 0, 0, 0, false, false, 0, false \
     }
 
-/* Polls; if nothing happened does what the wait policy says for this round.  Never sleeps longer
- * than 10 ms, so that conditions which no message announces are seen too.  Use: while (!condition)
- * amph_am_wait_step(ep, &w); */
+/* Polls; if nothing happened, spins, yields or sleeps by the wait policy.  Never sleeps longer than 10
+ * ms in the first second, 40 ms after it, so that a change without a message is seen too.
+ * Use: while (!condition) amph_am_wait_step(ep, &w); */
 void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w);
 
 /* Wakes a thread that sleeps in amph_am_wait_step on this endpoint.  Any thread, also signal
  * handlers. */
 void amph_am_kick(struct amph_am_ep *ep);
 
-/* A further descriptor whose readability ends a sleep of this endpoint (a door's listening socket,
- * the control socket). */
+/* Adds a descriptor that ends a sleep of this endpoint when it is readable (a server's listener, the
+ * control socket). */
 enum amph_status amph_am_watch_fd(struct amph_am_ep *ep, int fd);
 void amph_am_unwatch_fd(struct amph_am_ep *ep, int fd);
 
@@ -266,11 +263,11 @@ enum amph_wait_mode {
     AMPH_WAIT_BLOCK
 };
 
-void amph_am_set_wait_mode(enum amph_wait_mode mode); /* process-wide; AMPHORA_WAIT's at start */
-/* Says how many processes of the job share this host's cores: where they outnumber the cores the
- * spin is zero. */
+void amph_am_set_wait_mode(enum amph_wait_mode mode); /* process-wide; initially AMPHORA_WAIT */
+/* Sets how many processes of the job share this host's cores.  If they outnumber the cores, waits do
+ * not spin. */
 void amph_am_set_oversubscribed(unsigned procs_on_host);
-unsigned amph_am_cores(void); /* that this process's job may use on this host */
+unsigned amph_am_cores(void); /* cores that the job may use on this host */
 
 /* ---- one-sided transfers ---- */
 
@@ -288,12 +285,12 @@ enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_b
 void amph_am_mem_dereg(struct amph_am_ep *ep, struct amph_am_mem *mem);
 enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const void *key,
                                     size_t key_len, struct amph_rmem *rmem);
-/* Gives imported memory up; no transfer may use it any more. */
+/* Releases imported memory.  No transfer may use it any more. */
 void amph_am_mem_forget(struct amph_am_ep *ep, uint32_t peer, struct amph_rmem *rmem);
 
-/* Lets peers on the same host reach memory that is no shared-memory object (amph_am_mem_reg with fd
- * < 0; else it is not reachable there): its puts and gets travel as messages.  Once, at the start;
- * both sides must have called it.  AMPH_ERR_NOMEM, _STATE. */
+/* Lets peers on the same host access registered memory that is no shared-memory object
+ * (amph_am_mem_reg with fd < 0), by messages.  Without it they cannot.  Called once, at the start, on
+ * both sides.  AMPH_ERR_NOMEM, AMPH_ERR_STATE. */
 enum amph_status amph_am_carry_open(struct amph_am_ep *ep);
 
 /* Starts a put or get of offset..offset+len within rmem (checked: AMPH_ERR_RANGE).  Through a
@@ -307,51 +304,49 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
                              uint64_t offset, void *dst, size_t len_bytes, unsigned flags,
                              struct amph_op *done);
 
-/* Long messages: the own segment that peers may write to (checked on delivery of packed and plain
- * longs), and each peer's. */
+/* Long messages: sets this process's segment, to which peers may write (checked on delivery of longs),
+ * and each peer's. */
 void amph_am_set_segment(struct amph_am_ep *ep, void *base, size_t len_bytes);
-/* The process that a peer on this host is, by number: its memory that is not mapped may be copied
- * by the kernel then, where all memory may be reached (cfg.anywhere) or amph_am_carry_open was
- * called. */
+/* Sets the process id of a peer on this host.  With cfg.anywhere or amph_am_carry_open, the kernel then
+ * copies from and to its memory that is not mapped. */
 void amph_am_set_peer_process(struct amph_am_ep *ep, uint32_t peer, int32_t pid);
 void amph_am_set_peer_segment(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem);
 
 /* ---- the job (am/job.c) ---- */
 
-struct amph_boot;
-/* Serves files in a process that another launcher's AMPHORA_SERVERS makes a server, with the place
- * it has taken in its job; gives the exit code.  libiofwd sets it when it is loaded. */
+/* Runs an I/O server in a process that AMPHORA_SERVERS makes a server of a job of another launcher.
+ * boot: its place in the job.  Returns the exit code.  libiofwd sets it when it is loaded. */
 struct amph_boot;
 extern int (*amph_job_serve)(struct amph_boot *boot);
 
 struct amph_boot_event;
 struct amph_gather;
 
-/* All state of this process; there is no other mutable global. */
+/* The state of this process and its job. */
 struct amph_job {
     struct amph_boot *boot;    /* of the joined process, or NULL */
     struct amph_am_ep *ep;     /* the runtime's endpoint, or NULL */
-    uint32_t rank, size;       /* relative number in the own group and its size */
+    uint32_t rank, size;       /* rank in the group, and its size */
     const char *built_conduit; /* the network that the program was built for, or NULL */
     const char *built_config;  /* GASNET_CONFIG_STRING of the program, or NULL */
-    /* for GASNET_SEGMENT_EVERYTHING: all memory of each process may be reached */
+    /* for GASNET_SEGMENT_EVERYTHING: all memory of each process can be accessed */
     bool built_anywhere;
-    uint32_t first;    /* absolute number of the own group's member 0 */
+    uint32_t first;    /* absolute number of the group's member 0 */
     size_t page_bytes; /* the job's page size (negotiated) */
     bool joined, exiting;
-    int exit_code; /* of the exit that is going on */
-    /* member 0: how many members are exiting; others: 1 when all are */
+    int exit_code; /* of the exit in progress */
+    /* member 0: number of members that are exiting; others: 1 if all are */
     unsigned exits_seen;
     bool member_died;
-    bool shutdown_requested;    /* the launcher ends the job: an exit of ours is none */
-    uint64_t shutdown_at_ns;    /* then: when this process goes, if it has not by itself */
-    int32_t pid;                /* of the process that joined: a forked child is another */
+    bool shutdown_requested;    /* the launcher ends the job, so this exit is not reported */
+    uint64_t shutdown_at_ns;    /* when this process is ended if it has not exited by then */
+    int32_t pid;                /* of the process that joined; a forked child has another */
     struct amph_gather *gather; /* amph_job_allgather's */
     uint8_t wait_mode;          /* enum amph_wait_mode */
     bool wait_mode_set, oversubscribed;
-    uint8_t failed_spins;  /* waits in a row whose spin kept the sender from this core */
-    uint8_t skipped_spins; /* spins that were left out for that since the last try */
-    /* told of each event of the job before it is acted on; or NULL */
+    uint8_t failed_spins;  /* waits in a row whose spin kept the peer from this core */
+    uint8_t skipped_spins; /* spins skipped for that reason since the last one */
+    /* called with each event of the job before it is handled; or NULL */
     void (*on_event)(const struct amph_boot_event *event);
     void *extended; /* extended/'s own state */
     /* extended/'s form of amph_am_wait_step on ep, which does its work too; or NULL */
@@ -360,29 +355,29 @@ struct amph_job {
 
 extern struct amph_job amph_job;
 
-/* Are there more processes of the job on this host than cores? */
+/* Returns true if the job has more processes on this host than cores. */
 static inline bool amph_am_oversubscribed(void)
 {
     return amph_job.oversubscribed;
 }
 
-/* Joins the job, opens the endpoint, exchanges addresses and negotiates the page size: all of a
- * runtime's start that needs no API.  threaded: the client is PAR or PARSYNC.  Errors are logged in
- * one sentence (two hosts named where page sizes clash). */
+/* Joins the job, opens the endpoint, exchanges addresses and negotiates the page size: the part of the
+ * start that is independent of the API.  threaded: the client is PAR or PARSYNC.  Errors are logged
+ * in one sentence. */
 enum amph_status amph_job_start(bool threaded);
 
-/* The page size of a job whose processes state these; AMPH_ERR_ARG and the indices of a clashing
- * pair where one does not divide. */
+/* Negotiates the page size of a job from those of its processes: the largest.  AMPH_ERR_ARG, with the
+ * indices of two that conflict, if one does not divide it. */
 enum amph_status amph_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p,
                                      size_t *clash_a_p, size_t *clash_b_p);
 
-/* Gathers len_bytes from each member of the own group to all (over active messages); blocks; all is
- * size * len_bytes. */
+/* Gathers len_bytes from each member of the group to all members, over active messages.  Blocks.
+ * all: size * len_bytes. */
 enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *all);
 
-/* Ends the process and the job with code as gasnet_exit does: flushes standard streams, tells the
- * launcher, waits for the others up to GASNET_EXITTIMEOUT when they exit too, ends in _exit.
- * Callable from handlers and threads. */
+/* Ends the process and the job with code, as gasnet_exit does: flushes the standard streams, informs
+ * the launcher, waits up to GASNET_EXITTIMEOUT for the other members to exit, and calls _exit.
+ * Callable from handlers and from any thread. */
 void amph_job_exit(int code) AMPH_NORETURN;
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a process of the job.  Layer: am. Thread rule: any thread and handlers; the first that
- * exits wins, others that follow are held until the process ends.
+ * Exit of a process of the job.
+ * Layer: am.  Thread rule: any thread and handlers; the first thread that exits continues, the others
+ * are blocked until the process ends.
  *
- * Two ways lead out.  amph_job_exit ends the whole job.  Returning from main (or exit) ends only
- * this process: a destructor, which runs after all other destructors, leaves the job in order;
- * _exit passes it by and counts as death.
+ * amph_job_exit ends the whole job.  Returning from main (or exit) ends only this process: a
+ * destructor, which runs after all others, leaves the job in order.  _exit bypasses it and counts as
+ * death.
  *
- * Before the process goes, what its conduits still hold must leave it.  So members that exit go on
- * polling until all have said that they exit (to member 0, which tells all), or GASNET_EXITTIMEOUT
- * has passed.
+ * Before the process ends, messages that its conduits still hold must be sent.  So exiting members
+ * continue to poll until all members are exiting (member 0 collects this and informs all), or until
+ * GASNET_EXITTIMEOUT has passed.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static void watchdog(int signo)
     _exit(amph_job.exit_code);
 }
 
-/* Whatever hangs from here on (a stream whose lock is held, a full pipe), the process ends. */
+/* Ends the process after limit_ns even if it hangs (a stream whose lock is held, a full pipe). */
 static void start_watchdog(uint64_t limit_ns)
 {
     struct sigaction sa = { .sa_handler = watchdog };
@@ -55,7 +56,7 @@ static void send_notice(uint32_t member, int handler)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = (uint8_t)handler };
 
-    /* to one that is gone already: nothing is lost */
+    /* an error means that the member has ended already */
     amph_am_request(amph_job.ep, member, &am, 0, NULL);
 }
 
@@ -72,7 +73,7 @@ void amph_all_exit_handler(struct amph_token *token, const struct amph_am *am)
     amph_am_reply(token, &heard, 0, NULL);
 }
 
-/* Polls until *seen has come, a member has died or the time is over. */
+/* Polls until exits_seen has reached `wanted`, a member has died or end_ns has passed. */
 static void poll_until(unsigned wanted, uint64_t end_ns)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
@@ -82,7 +83,7 @@ static void poll_until(unsigned wanted, uint64_t end_ns)
         amph_am_wait_step(amph_job.ep, &w);
 }
 
-/* Meets the others at the exit.  Needed only where a network may still hold messages of ours. */
+/* Waits for the other members to exit.  Needed only if a network may still hold messages. */
 static void exit_barrier(uint64_t limit_ns)
 {
     struct amph_am_ep *ep = amph_job.ep;
@@ -121,8 +122,8 @@ static void final_actions(void)
         amph_counters_print(stderr);
 }
 
-/* true for the one thread that may go on; a second call of the same thread ends the process at
- * once. */
+/* Returns for the first thread only and blocks others.  A second call by that thread ends the process
+ * at once. */
 static void claim_exit(int code)
 {
     static __thread bool mine;
@@ -149,8 +150,8 @@ void amph_job_exit(int code)
     fflush(NULL);
 
     if (ours) {
-        /* Our own launcher tells the others at once; another one's last fence is where this process
-         * waits for them. */
+        /* Our own launcher informs the others at once.  With another launcher, leaving waits for them
+         * in its last fence. */
         bool first = code != 0 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0;
 
         if (first)
@@ -172,7 +173,7 @@ static void record_status(int status, void *unused)
     amph_job.exit_code = status;
 }
 
-/* Runs last of all destructors: forwarded files are flushed by then, or are now. */
+/* Runs after all other destructors, which have flushed forwarded files; fflush flushes the rest. */
 __attribute__((destructor(101))) static void leave_at_return(void)
 {
     if (!amph_job.joined || amph_job.exiting || amph_job.pid != (int32_t)getpid())

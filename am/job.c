@@ -24,13 +24,13 @@
 struct amph_job amph_job;
 
 #define SERVERS_WAIT_NS (60 * AMPH_NS_PER_S)
-#define SHUTDOWN_GRACE_NS \
-    (100 * \
-     AMPH_NS_PER_MS) /* for a process that is told to leave and about to exit anyway: to print its last words */
+
+/* Time for a process that must shut down to finish its output and exit by itself. */
+#define SHUTDOWN_GRACE_NS (100 * AMPH_NS_PER_MS)
 
 static const char *const group_name[AMPH_NGROUPS] = { "compute", "server" };
 
-/* What is known of the own group's member. */
+/* The description of a member of this process's group. */
 static const struct amph_proc *member(const struct amph_jobdesc *desc, uint32_t rank)
 {
     return &desc->proc[amph_job.first + rank];
@@ -49,7 +49,7 @@ static void on_death(const struct amph_boot_event *e)
     char why[64];
 
     if (e->rank < amph_job.first || e->rank - amph_job.first >= amph_job.size)
-        return; /* of the other group: iofwd's business */
+        return; /* of the other group: iofwd handles it */
 
     amph_job.member_died = true;
     snprintf(why, sizeof why, "process %u died with exit code %d", e->rank, e->code);
@@ -84,8 +84,8 @@ static void (*const on_event[])(const struct amph_boot_event *) = {
     [AMPH_BOOT_LOST] = on_lost,
 };
 
-/* GASNet-1 spec 3.1, gasnet_exit: a client that catches SIGQUIT gets it when the job is being
- * ended, and may clean up and exit. */
+/* Raises SIGQUIT if the client catches it, so that it can clean up and exit (GASNet-1 spec 3.1,
+ * gasnet_exit). */
 static void signal_client(void)
 {
     struct sigaction sa;
@@ -107,14 +107,14 @@ static void tick(struct amph_am_ep *ep)
 
     if (amph_job.shutdown_requested && !amph_job.exiting &&
         amph_now_ns() >= amph_job.shutdown_at_ns) {
-        amph_job.shutdown_at_ns = UINT64_MAX; /* once, also where the client's handler polls */
+        amph_job.shutdown_at_ns = UINT64_MAX; /* only once, even if the client's handler polls */
         signal_client();
         amph_job_exit(amph_job.exit_code);
     }
 }
 
-/* The launcher ends the job when a process dies; a peer that has merely left is only out of
- * reach. */
+/* Only logs: the launcher ends the job if a process dies, and a peer that has left in order is no
+ * error. */
 static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
                           const char *why)
 {
@@ -132,7 +132,7 @@ static void set_identity(const struct amph_jobdesc *desc, enum amph_group group,
     amph_log_identity(who);
 }
 
-/* How many processes of the job share this host; *one_host_p: all of the own group do. */
+/* Counts the processes of the job on this host.  *one_host_p: all of this group are on it. */
 static unsigned count_on_host(const struct amph_jobdesc *desc, uint32_t self, bool *one_host_p)
 {
     uint32_t total = desc->nproc[AMPH_COMPUTE] + desc->nproc[AMPH_SERVER];
@@ -158,8 +158,8 @@ static const struct {
     { AMPH_AM_ALL_EXIT, { (void *)amph_all_exit_handler, false, 1, 1, 0, NULL, "all_exit" } },
 };
 
-/* GASNET_SUPERNODE_MAXSIZE: the members of a host fall into runs of this length by rank, which
- * share no memory with each other.  The run of this process; *split_p: there are several. */
+/* GASNET_SUPERNODE_MAXSIZE divides the members on a host, by rank, into runs of this length, which
+ * share no memory with each other.  Returns the run of this process.  *split_p: there are several. */
 static uint32_t supernode(const struct amph_jobdesc *desc, uint32_t self, bool *split_p)
 {
     const uint32_t most = (uint32_t)amph_env_int(AMPH_ENV_SUPERNODE_MAXSIZE);
@@ -178,7 +178,7 @@ static uint32_t supernode(const struct amph_jobdesc *desc, uint32_t self, bool *
     return *split_p ? before / most : 0;
 }
 
-/* What stands for the memory that this process shares with others. */
+/* Returns the number that identifies the processes that share memory with this one. */
 static uint64_t memory_id(const struct amph_jobdesc *desc, uint32_t self, bool *split_p)
 {
     char name[300];
@@ -224,7 +224,7 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
     return st;
 }
 
-/* The facts of all members and servers are there: the page size that suits them all. */
+/* Negotiates the page size, after the descriptions of all members and servers have arrived. */
 static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
 {
     uint32_t total = desc->nproc[AMPH_COMPUTE] + desc->nproc[AMPH_SERVER];
@@ -238,8 +238,7 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
         return AMPH_ERR_NOMEM;
 
     for (uint32_t i = 0; i < total; i++) {
-        /* Servers do not wait for compute processes, so to them only what has been stated
-         * counts. */
+        /* Servers do not wait for compute processes, whose description may be missing here. */
         if (desc->proc[i].stated) {
             who[n] = i;
             pages[n++] = desc->proc[i].page_bytes;
@@ -261,7 +260,7 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
     return st;
 }
 
-/* A pointer of 32 bits must be able to name each member's segment. */
+/* Returns true if some member has pointers of 32 bits, which must be able to address all segments. */
 static bool any_narrow(const struct amph_jobdesc *desc)
 {
     for (uint32_t i = 0; i < amph_job.size; i++)
@@ -271,18 +270,17 @@ static bool any_narrow(const struct amph_jobdesc *desc)
     return false;
 }
 
-/* Publishes the own address, and gets to know everyone. */
+/* Publishes this endpoint's address, receives those of all members and adds them as peers. */
 static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
                                  enum amph_group group)
 {
     const void *const *value;
-
     const size_t *len;
     size_t addr_len;
     const void *addr = amph_am_address(amph_job.ep, &addr_len);
     enum amph_status st = amph_boot_publish(amph_job.boot, "am", addr, addr_len);
 
-    /* A compute process that forwards files will have one server's part in front of its segment. */
+    /* A compute process that forwards files has one server's transfer area before its segment. */
     bool forwards = group == AMPH_COMPUTE && desc->nproc[AMPH_SERVER] &&
                     amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0];
     uint64_t area_bytes = forwards ? amph_area_part_bytes(amph_page_bytes()) : 0;
@@ -322,7 +320,8 @@ __attribute__((section(".note.amphora"), used, aligned(4))) static const struct 
     .namesz = 8, .type = 1, .name = AMPH_NOTE_NAME
 };
 
-/* libiofwd lies beside this library.  Its constructor sets amph_job_serve. */
+/* Loads libiofwd, preferably from the directory of this library.  Its constructor sets
+ * amph_job_serve. */
 static void load_server(void)
 {
     char path[4096] = "";
@@ -337,7 +336,7 @@ static void load_server(void)
         dlopen("libiofwd.so.0", RTLD_NOW | RTLD_GLOBAL);
 }
 
-/* Never returns into the client's program, whose atexit handlers do not run. */
+/* Does not return to the client's program; its atexit handlers do not run. */
 static void become_server(void) AMPH_NORETURN;
 static void become_server(void)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages whose payload is put together where the conduit wants it: prepare, then commit or
- * cancel. Layer: am.  Thread rule: as am.h; what is prepared belongs to the caller, and others may
- * send and prepare in between.
+ * Negotiated payload: prepare room in the conduit's memory, then commit or cancel.
+ * Layer: am.  Thread rule: as am.h.  The room belongs to the caller; others may send and prepare in
+ * between.
  */
 #include "am/ep.h"
 
 enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
-                                 size_t least, size_t most, struct amph_am_prep *prep)
+                                 size_t min_bytes, size_t max_bytes, struct amph_am_prep *prep)
 {
-    if (peer >= ep->max_peers || least > most)
+    if (peer >= ep->max_peers || min_bytes > max_bytes)
         return AMPH_ERR_RANGE;
 
     const struct amph_peer *p = &ep->peer[peer];
@@ -20,7 +20,7 @@ enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph
 
     *prep = (struct amph_am_prep){ .peer = peer, .lane = (uint8_t)lane };
 
-    const size_t tries[] = { most, least };
+    const size_t tries[] = { max_bytes, min_bytes };
     enum amph_status st = AMPH_AGAIN;
 
     amph_ep_lock(ep);
@@ -36,7 +36,7 @@ enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph
 bool amph_am_has_room(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane)
 {
     if (peer >= ep->max_peers || !ep->peer[peer].cx)
-        return true; /* sending says what is wrong */
+        return true; /* sending reports the error */
 
     const struct amph_peer *p = &ep->peer[peer];
     if (p->windowed && lane == AMPH_LANE_REQUEST &&
@@ -73,7 +73,7 @@ void amph_am_cancel(struct amph_am_ep *ep, const struct amph_am_prep *prep)
     amph_ep_unlock(ep);
 }
 
-/* A message that am/ refused by itself has not been seen by the conduit. */
+/* Returns true if am/ refused the message, so that the conduit has not released the room. */
 static bool refused_here(struct amph_am_ep *ep, uint32_t peer, enum amph_status st)
 {
     return st == AMPH_ERR_STATE ||

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waiting: spin, then yield, then sleep in the kernel.  Layer: am.
+ * Waiting: spin, then yield, then sleep in the kernel.
+ * Layer: am.  Thread rule: any thread.
  *
- * Thread rule.  Any thread.  Of the threads of one endpoint that wait, one sleeps on the
- * descriptors and the others on a futex that counts what happened; whoever polls and did something
- * counts it up and wakes them (amph_ep_announce).  No wake-up is lost: a waiter notes the count
- * before its caller looks at the condition, and sleeps only while the count is the same.
+ * Of the threads that wait on one endpoint, one sleeps on the descriptors and the others on a futex,
+ * the event count.  A thread whose poll handled something increments it and wakes them
+ * (amph_ep_announce).  No wake-up is lost: a waiter reads the count before its caller checks the
+ * condition, and sleeps only while the count is the same.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,12 +23,12 @@
 
 #define SLEEP_NS (10 * AMPH_NS_PER_MS)      /* longest sleep */
 #define SLEEP_LATE_NS (40 * AMPH_NS_PER_MS) /* after a second without an event */
-#define NAP_MIN_NS (20 * AMPH_NS_PER_US) /* naps, where a conduit's descriptor does not wake us */
+#define NAP_MIN_NS (20 * AMPH_NS_PER_US) /* sleeps if a conduit has no descriptor that wakes us */
 #define NAP_MAX_NS (1 * AMPH_NS_PER_MS)
 #define NAP_LATE_NS (2 * AMPH_NS_PER_MS) /* after a second without an event */
-#define YIELD_NS \
-    (500 * \
-     AMPH_NS_PER_US) /* how long an adaptive wait yields before it sleeps: longer than a 1 MiB transfer takes */
+
+/* How long an adaptive wait yields before it sleeps: longer than a transfer of 1 MiB takes. */
+#define YIELD_NS (500 * AMPH_NS_PER_US)
 
 enum {
     ROUNDS_BETWEEN_CLOCKS = 64,
@@ -43,9 +44,9 @@ enum {
     FEW_YIELDS = 2,
     WAITS_BETWEEN_SPINS = 64
 };
-#define LONG_YIELD_NS \
-    (100 * \
-     AMPH_NS_PER_US) /* after this time in a yield it was another's computation that went on */
+
+/* A yield that took longer than this let another process compute. */
+#define LONG_YIELD_NS (100 * AMPH_NS_PER_US)
 
 /* ---- the policy of the process ---- */
 
@@ -66,8 +67,8 @@ static enum amph_wait_mode wait_mode(void)
     return (enum amph_wait_mode)__atomic_load_n(&amph_job.wait_mode, __ATOMIC_RELAXED);
 }
 
-/* Cores of the job on this host.  A process that was bound to one core by its launcher sees only
- * that one; the launcher sees all. */
+/* Counts the cores of the job on this host.  A process that its launcher bound to one core sees only
+ * that one, but the launcher, its parent, sees all. */
 unsigned amph_am_cores(void)
 {
     cpu_set_t own, parent;
@@ -95,7 +96,7 @@ static void futex(uint32_t *word, int op, uint32_t value, const struct timespec 
     syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
-/* Wakes the sleepers if there are any; only async-signal-safe calls. */
+/* Wakes all sleepers.  Makes only async-signal-safe calls. */
 static void wake(struct amph_am_ep *ep)
 {
     int saved = errno;
@@ -133,7 +134,7 @@ enum amph_status amph_am_watch_fd(struct amph_am_ep *ep, int fd)
     }
 
     amph_ep_unlock(ep);
-    wake(ep); /* a sleeper takes the new list */
+    wake(ep); /* sleepers read the new list */
     return st;
 }
 
@@ -165,8 +166,8 @@ static void disarm(struct amph_am_ep *ep)
     ep->armed = false;
 }
 
-/* Arms the conduits and lists their descriptors.  false: there is work.  *naps_p: some conduit
- * cannot wake us.  Poll lock held. */
+/* Arms the conduits and lists their descriptors.  Returns false if there is work.  *naps_p: some
+ * conduit cannot wake us.  Poll lock held. */
 static bool arm(struct amph_am_ep *ep, struct pollfd *fds, nfds_t *nfds_p, bool *naps_p)
 {
     disarm(ep);
@@ -190,21 +191,26 @@ static bool arm(struct amph_am_ep *ep, struct pollfd *fds, nfds_t *nfds_p, bool 
 
 static uint64_t nap_length(struct amph_waiter *w)
 {
-    uint64_t most = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S ? NAP_LATE_NS
-                                                                               : NAP_MAX_NS;
+    bool late = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S;
+    uint64_t max_ns = late ? NAP_LATE_NS : NAP_MAX_NS;
 
-    w->nap_ns = w->nap_ns < NAP_MIN_NS ? NAP_MIN_NS : w->nap_ns * 2 > most ? most : w->nap_ns * 2;
+    if (w->nap_ns < NAP_MIN_NS)
+        w->nap_ns = NAP_MIN_NS;
+    else if (w->nap_ns * 2 > max_ns)
+        w->nap_ns = max_ns;
+    else
+        w->nap_ns *= 2;
+
     return w->nap_ns;
 }
 
-/* Waking up costs a tenth of a millisecond on some machines: a wait that has lasted sleeps
- * longer. */
+/* Waking up costs 0.1 ms on some machines, so a wait that has lasted a second sleeps longer. */
 static uint64_t sleep_length(const struct amph_waiter *w)
 {
     return w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S ? SLEEP_LATE_NS : SLEEP_NS;
 }
 
-/* Sleeps on the descriptors of the conduits, the kick and what is watched.  This thread holds
+/* Sleeps on the descriptors of the conduits, the kick and the watched ones.  This thread has set
  * `sleeping`. */
 static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
 {
@@ -243,14 +249,14 @@ static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
         while (read(ep->kick_fd, &drain, sizeof drain) < 0 && errno == EINTR)
             ;
 
-    /* Where another thread is polling the conduits stay armed; the next sleeper sees to it. */
+    /* If another thread is polling, the conduits stay armed until the next sleeper disarms them. */
     if (amph_ep_enter(ep)) {
         disarm(ep);
         amph_ep_leave(ep);
     }
 }
 
-/* One conduit that can put us to sleep by itself, and nothing else to wake for? */
+/* Returns the only conduit if it can sleep by itself and nothing else can wake us, else NULL. */
 static struct amph_cx *sole_sleeper(const struct amph_am_ep *ep)
 {
     bool sole = !ep->threaded && ep->nactive == 1 && ep->nwatch == 0 &&
@@ -268,7 +274,7 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
     __atomic_add_fetch(&ep->sleepers, 1, __ATOMIC_SEQ_CST);
 
     if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) != w->seen) {
-        /* the condition may have come true since it was looked at */
+        /* the condition may have come true since it was checked */
     } else if (cx) {
         cx->ops->arm(cx, AMPH_ARM_SLEEP, most_ns);
     } else if (__atomic_exchange_n(&ep->sleeping, true, __ATOMIC_ACQUIRE)) {
@@ -285,12 +291,11 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
 /* ---- waiting ---- */
 
 /*
- * Who spins keeps a core, and the process that is waited for may need that very core: others
- * compute on the remaining ones, or nobody could count the processes (programs that come to
- * standing servers).  Such a wait spins in vain and ends with its first yields.  After some of
- * these in a row waits begin with the yields; one in many still spins, and once that was good for
- * something all do again.  A yield that let others compute for long was dear if the process that is
- * waited for has a core of its own by now: then the next wait spins.
+ * Spinning holds a core that the awaited process may need: other processes compute on the remaining
+ * cores, or the number of processes is not known (clients of standing servers).  Such a wait ends
+ * with its first yields.  After FAILED_SPINS_MAX of these in a row, waits start by yielding.  Every
+ * 64th wait still spins, to detect a change; if its spin succeeds, all waits spin again.  If a first
+ * yield took long, the awaited process may have a core of its own by now, so the next wait spins.
  */
 static bool spin_is_useless(void)
 {

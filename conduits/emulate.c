@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get over messages.  Layer: conduits.  Thread rule: that of conduit.h; one lock guards the
- * transfers and the inner conduit's send side, because fragments and answers are sent from progress
- * too.  Laid over a conduit the lock is our own, taken in every operation; beside one it is the
- * caller's, which it holds in operations of the send side.  done is called without the lock, or,
- * beside a conduit, inside an operation of the send side with the caller's.
+ * Put and get by messages.
+ * Layer: conduits.  Thread rule: that of conduit.h.
+ *
+ * One lock guards the transfers and the inner conduit's send side, because progress sends fragments
+ * and answers too.  If this instance wraps a conduit, the lock is its own and every operation takes
+ * it.  If it works beside a conduit, the lock is the caller's, who holds it in send-side operations.
+ * done is called without the lock, except in send-side operations beside a conduit.
  *
  * A transfer is cut into fragments of one medium each.  At most WINDOW fragments to one peer are
- * unanswered, so a peer that does not answer, or has no room, holds up nobody else's transfers; it
- * may let us owe it as many answers and no more.
+ * unanswered, so a slow peer does not delay transfers to others.  At most WINDOW answers to one peer
+ * are queued.
  *   request lane  PUT: key, offset, id, 0, length; data     GET: key, offset, id, position in the
  *   transfer, length
  *   reply lane    DONE: 0, 0, id, status, length              DATA: 0, 0, id, position in the
  *   transfer, length; data
- * Keys are random numbers, so that memory can be named only by who was told.
+ * Keys are random numbers, so only processes that received a key can name the memory.
  */
 #include "conduits/emulate.h"
 
@@ -27,7 +29,7 @@
 #include "conduits/memkey.h"
 
 #define WINDOW 32u
-#define TRANSFERS_MAX 512u /* under way or owed: more have to wait */
+#define TRANSFERS_MAX 512u /* transfers in flight and queued answers */
 #define FULL_ARMS \
     1000u /* tries to sleep that are refused while there is no room; then the peer is thought dead */
 #define HEAD_WORDS 5u
@@ -48,7 +50,7 @@ struct region {
     uint64_t len_bytes;
 };
 
-/* A put or get under way at its origin. */
+/* A put or get in flight, at its origin. */
 struct transfer {
     struct transfer *next;
     uint64_t id;
@@ -61,13 +63,12 @@ struct transfer {
     struct amph_op *lc, *rc;
 };
 
-/* What a fragment or an answer says before its data. */
+/* The header of a fragment or an answer. */
 struct head {
     uint64_t key, offset, id, position, len_bytes; /* DONE: position holds the status */
 };
 
-/* An answer that found no room.  The memory that it reads from is looked up again when it is
- * sent. */
+/* A queued answer, for which there was no room.  Its memory is looked up again when it is sent. */
 struct answer {
     struct answer *next;
     uint32_t peer;
@@ -75,10 +76,10 @@ struct answer {
     enum code code;
 };
 
-/* What there is with one peer. */
+/* The counts of one peer. */
 struct flow {
     uint32_t unanswered; /* our fragments */
-    uint32_t owed;       /* our answers */
+    uint32_t owed;       /* our queued answers */
     uint32_t full_round; /* the round of push in which it had no room */
 };
 
@@ -443,7 +444,7 @@ static void drop_answers(struct em_cx *em, uint32_t peer)
     em->flow[peer].owed = 0;
 }
 
-/* Nothing more will be answered by a dead peer, or needs to be answered to it. */
+/* Fails the transfers with a dead peer and drops the answers to it. */
 static void fail_transfers(struct em_cx *em, uint32_t peer, enum amph_status st)
 {
     for (struct transfer *t = em->transfers; t; t = t->next)
@@ -708,7 +709,7 @@ static enum amph_status em_arm(struct amph_cx *cx, enum amph_arm how, uint64_t t
 {
     struct em_cx *em = em_of(cx);
 
-    /* Room is not announced by a message, so for a while nobody sleeps who waits for it. */
+    /* No message announces free room, so a process that waits for room does not sleep for a while. */
     if (how != AMPH_ARM_OFF && __atomic_load_n(&em->work, __ATOMIC_RELAXED)) {
         lock(em);
 
@@ -754,7 +755,7 @@ static void fill_ops(struct em_cx *em)
     em->base.caps.mixed_width = true;
 }
 
-/* The rest of an instance whose inner conduit is there. */
+/* Completes an instance whose inner conduit is open. */
 static enum amph_status finish(struct em_cx *em, const struct amph_cx_config *cfg)
 {
     fill_ops(em);
@@ -826,7 +827,7 @@ enum amph_status amph_emulate_beside(struct amph_cx *inner, pthread_mutex_t *sen
     }
 
     em->base.caps.can_sleep = false;
-    em->base.caps.fd_blocks = true; /* there is nothing to wait for but what inner brings */
+    em->base.caps.fd_blocks = true; /* all events arrive through inner */
     *cx_p = &em->base;
 
     return AMPH_OK;

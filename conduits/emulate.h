@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get over messages: laid over a conduit that has none (or where AMPHORA_RMA=emulate asks
- * for it), or put beside one whose own put and get do not reach every peer.  Layer: conduits.
+ * Put and get by messages: around a conduit that has none (or for AMPHORA_RMA=emulate), or beside one
+ * whose own put and get do not reach every peer.
+ * Layer: conduits.  Thread rule: that of conduit.h.
  */
 #ifndef AMPH_CONDUITS_EMULATE_H
 #define AMPH_CONDUITS_EMULATE_H
@@ -15,11 +16,10 @@
 enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops,
                                    const struct amph_cx_config *cfg, struct amph_cx **cx_p);
 
-/* For some peers of inner, which stays its owner's and goes on serving the others: add_peer of the
- * result makes a peer known to both. The owner makes progress on inner as well as on the result
- * (which sends nothing by itself), and hands on what inner's upcalls bring of such peers, by the
- * two functions below.  send_lock: what serialises inner's send side; NULL: cfg.threaded is not
- * set. */
+/* Opens an instance for some peers of inner, which belongs to its owner and continues to serve the
+ * others.  add_peer of the result adds a peer to both.  The owner makes progress on both, and passes
+ * messages and errors of such peers from inner's upcalls to the two functions below.  send_lock:
+ * serialises inner's send side; NULL: cfg.threaded is not set. */
 enum amph_status amph_emulate_beside(struct amph_cx *inner, pthread_mutex_t *send_lock,
                                      struct amph_cx **cx_p);
 

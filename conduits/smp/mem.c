@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that peers of the same host map, and put and get by copying.  Layer: conduits (smp).
- * Thread rule: that of conduit.h; what is imported is unmapped when it is given up or its peer is
- * forgotten.
+ * Memory that peers on the same host map, and put and get by copying.
+ * Layer: conduits (smp).  Thread rule: that of conduit.h.
+ *
+ * Imported memory is unmapped when it is released or its peer is removed.
  *
  * Key: version | pid | descriptor | inode | offset in it | base address | length
  */
@@ -92,7 +93,7 @@ static bool read_key(const void *bytes, size_t len, struct key *k)
            k->offset + k->len_bytes >= k->offset && k->base + k->len_bytes >= k->base;
 }
 
-/* Own memory, by an own key: the instance knows what it registered. */
+/* Returns true if this instance registered memory with that key. */
 static bool is_registered(const struct amph_smp_cx *s, const void *key, size_t key_len)
 {
     for (const struct amph_smp_reg *reg = s->regs; reg; reg = reg->next)
@@ -102,7 +103,7 @@ static bool is_registered(const struct amph_smp_cx *s, const void *key, size_t k
     return false;
 }
 
-/* Maps k's memory; the mapping begins on a page of the system. */
+/* Maps the memory of a key.  The mapping starts at a page boundary. */
 static enum amph_status map(struct amph_smp_import *import, const struct key *k)
 {
     uint64_t skip = k->offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);

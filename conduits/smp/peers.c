@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers: their regions, and the send side's half of their rings.  Layer: conduits (smp).  Thread
- * rule: send side. */
+/*
+ * Adding and removing peers: mapping their regions, and the send side of their rings.
+ * Layer: conduits (smp).  Thread rule: send side.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -32,7 +34,8 @@ static bool read_address(const struct amph_peer_spec *spec, struct address *a)
            a->doorbell_fd <= INT32_MAX;
 }
 
-/* The peer's rings for us lie anywhere in its region, and its page may not be ours. */
+/* Maps the peer's rings for this process.  They may start anywhere in a page, because the peer's page
+ * size may be another. */
 static enum amph_status map_pair(struct amph_smp_peer *p, const struct address *a,
                                  uint32_t remote_index)
 {
@@ -86,13 +89,13 @@ static enum amph_status map_region(struct amph_smp_cx *s, struct amph_smp_peer *
         return st;
     }
 
-    amph_error("process %u holds other shared memory than its address says (it has ended, or its "
-               "number was given away)",
+    amph_error("the shared memory of process %u is not that of its address (the process has ended, "
+               "or its number belongs to another)",
                a->pid);
     return AMPH_ERR_PEER;
 }
 
-/* Goes on where this session stopped, or begins. */
+/* Sets the positions to where this session stopped, or to the start. */
 static void connect_rings(struct amph_smp_peer *p, uint32_t remote_max, uint32_t remote_index)
 {
     struct amph_smp_positions *at = p->positions = amph_smp_positions_of(p->region, remote_max,

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Payloads that their sender puts together where the receiver will read them: in the ring's bulk
- * bytes.  Layer: conduits (smp). Thread rule: send side, for each call; between prepare and commit
- * others may send and prepare.
+ * Negotiated payload: the sender writes it directly to the ring's bulk bytes.
+ * Layer: conduits (smp).  Thread rule: send side, for each call; between prepare and commit other
+ * messages may be sent and prepared.
  *
- * The receiver frees bulk in the order of messages, not of places.  So while payloads are being put
- * together (`held`), messages free nothing beyond the place where the first of these began; the
- * message that ends the last frees everything before bulk_at, for all that lies there was sent
- * before it.
+ * The receiver releases bulk in the order of messages, not of positions.  So while payloads are
+ * prepared (`held`), messages release nothing beyond the start of the first of these.  The commit
+ * that ends the last one releases everything before bulk_at, because all of it was sent before.
  */
 #include <string.h>
 
 #include "conduits/smp/smp.h"
 
-/* Not a place that a payload can have. */
+/* A position that no payload can have, since payloads are aligned. */
 #define NO_POSITION 1u
 
 enum amph_status amph_smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
@@ -46,8 +45,8 @@ enum amph_status amph_smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amp
     return AMPH_OK;
 }
 
-/* Ends the holding of the payload at `at`, of which `used` bytes stay.  What lies behind can be
- * given back if nothing followed. */
+/* Ends the preparation of the payload at `at`, of which `used` bytes are sent.  The rest is free at
+ * once if it is the latest allocation. */
 static void release(struct amph_smp_out *out, uint32_t at, uint32_t used)
 {
     out->held--;
@@ -70,7 +69,7 @@ enum amph_status amph_smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph
     struct amph_smp_peer *p = &s->peer[peer];
     struct amph_smp_out *out = &p->out[lane];
 
-    /* Positions count without end; this one lies in the last ringful. */
+    /* Positions count across laps; this one is in the last lap. */
     uint32_t offset = (uint32_t)((const uint8_t *)am->payload - out->bulk);
     uint32_t at = out->bulk_at - ((out->bulk_at - offset - 1) & (SMP_BULK_BYTES - 1)) - 1;
 
@@ -90,8 +89,8 @@ enum amph_status amph_smp_am_commit(struct amph_cx *cx, uint32_t peer, enum amph
     struct amph_smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
     uint32_t inline_at = amph_smp_payload_at(am->nargs);
 
-    /* What is short goes inline if its bulk can be given back; else its message has to say that the
-     * bulk is free. */
+    /* A short payload is sent inline if its bulk can be released here.  Otherwise the message must
+     * release the bulk. */
     bool in_line = am->nbytes == 0 ||
                    (at == out->last_at && inline_at + am->nbytes <= SMP_REST_BYTES);
 

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receiving over shared memory.  Layer: conduits (smp).  Thread rule: progress side.
+ * Receiving over shared memory.
+ * Layer: conduits (smp).  Thread rule: progress side.
  *
- * Which rings a poll looks at: those whose watch bit is set.  A sender sets its bit when it finds
- * it off; the owner turns it off when many are on and this one has been idle for long.  The race
- * between the two is covered by a look at every source now and then, and always before sleeping.
+ * A poll checks the rings whose watch bit is set.  A sender sets its bit if it is clear; the owner
+ * clears it if many are set and this source has been idle for long.  A sender may miss that the bit
+ * was cleared, so every source is polled from time to time, and always before sleeping.
  *
- * A malformed message is dropped and counted.  It cannot break the framing, for slots have one
- * size; its writer can only harm its own messages.
+ * A malformed message is dropped and counted.  It cannot break the framing, because all slots have
+ * one size; its writer can only harm its own messages.
  */
 #include <string.h>
 
 #include "base/counters.h"
 #include "conduits/smp/smp.h"
 
-#define SOURCE_BUDGET 16u    /* messages taken from one source before the next is looked at */
-#define FULL_SCAN_POLLS 512u /* every so many polls all sources are looked at */
-#define UNWATCH_POLLS 4096u  /* a watched source that was idle this long may be dropped */
+#define SOURCE_BUDGET 16u    /* messages handled from one source before the next is polled */
+#define FULL_SCAN_POLLS 512u /* interval, in polls, at which all sources are polled */
+#define UNWATCH_POLLS 4096u  /* idle polls after which a source may become unwatched */
 #define RETRY_LOOKS 4u
 #define WATCHED_SCAN_POLLS \
     16u /* at least every so many polls all watched sources are looked at, whoever speaks */
-#define UNWATCH_ABOVE 16u /* watched sources up to this number are never dropped */
+#define UNWATCH_ABOVE 16u /* up to this number of watched sources, all stay watched */
 
-/* After a message: tells the sender how far the ring is free, in one line, seldom: never are so
- * many slots untold that the sender has none. */
+/* After a message: publishes the consumed position lazily, at the latest every SMP_SLOTS / 4 messages,
+ * so that the sender never stalls on slots that are already free. */
 static inline void publish(const struct amph_smp_source *src, struct amph_smp_in *in,
                            uint32_t bulk_before)
 {
@@ -38,8 +39,7 @@ static inline void publish(const struct amph_smp_source *src, struct amph_smp_in
         amph_smp_publish(src, in);
 }
 
-/* The arguments are copied, eight of them from the first line, for their writer may still change
- * them. */
+/* Copies the arguments, because their writer may still change them.  The first cache line holds eight. */
 static inline void take_args(const struct amph_smp_slot *slot, struct amph_am *am, int32_t *args)
 {
     am->args = args;
@@ -51,7 +51,7 @@ static inline void take_args(const struct amph_smp_slot *slot, struct amph_am *a
         memcpy(args + 8, slot->rest + 32, 32);
 }
 
-/* Takes messages of a lane that has one. */
+/* Handles messages of a lane that has at least one. */
 static unsigned drain(struct amph_smp_cx *s, uint32_t peer, enum amph_lane lane, unsigned budget)
 {
     struct amph_smp_source *src = &s->source[peer];
@@ -76,11 +76,12 @@ static unsigned drain(struct amph_smp_cx *s, uint32_t peer, enum amph_lane lane,
         amph_smp_advance(src, in, bulk_end);
         n++;
         publish(src, in, bulk_before);
-        if (AMPH_UNLIKELY(amph_smp_has_updates(s))) /* maybe to forget this very peer */
+        if (AMPH_UNLIKELY(amph_smp_has_updates(s))) /* perhaps the removal of this peer */
             return n;
     } while (n < budget && amph_smp_slot_full(in));
 
-    /* Bulk is told when it falls quiet, so that the sender starts again at its front. */
+    /* The bulk position is published when the lane becomes idle, so that the sender starts again at
+     * the front of the bulk. */
     if (AMPH_UNLIKELY(in->bulk_consumed != in->bulk_published) && !amph_smp_slot_full(in))
         amph_smp_publish(src, in);
 
@@ -100,7 +101,7 @@ static inline unsigned poll_source(struct amph_smp_cx *s, uint32_t peer, unsigne
     if (budget > SOURCE_BUDGET)
         budget = SOURCE_BUDGET;
 
-    /* Replies first: they free what requests wait for. */
+    /* Replies first: requests wait for them. */
     if (lanes & (1u << AMPH_LANE_REPLY) && amph_smp_slot_full(&src->in[AMPH_LANE_REPLY]))
         n = drain(s, peer, AMPH_LANE_REPLY, budget);
 
@@ -111,7 +112,7 @@ static inline unsigned poll_source(struct amph_smp_cx *s, uint32_t peer, unsigne
     return n;
 }
 
-/* After a visit: is the source worth a look in every poll? */
+/* After a poll of a source: decides if it stays watched. */
 static inline void update_watch(struct amph_smp_cx *s, uint32_t peer, unsigned found)
 {
     struct amph_smp_source *src = &s->source[peer];
@@ -129,8 +130,8 @@ static inline void update_watch(struct amph_smp_cx *s, uint32_t peer, unsigned f
     }
 }
 
-/* Counts a word that neither this session nor emptiness explains: a sender with another cookie, or
- * garbage. */
+/* Counts a word that is neither empty nor of this session: it comes from a sender with another cookie
+ * or is garbage. */
 static void count_stale_words(const struct amph_smp_source *src, struct amph_smp_in *in)
 {
     uint32_t word = __atomic_load_n(&in->ring->slot[in->consumed % SMP_SLOTS].word,
@@ -145,8 +146,8 @@ static void count_stale_words(const struct amph_smp_source *src, struct amph_smp
     amph_count(DROP_COOKIE);
 }
 
-/* Sources that were never looked at have their bits as the sender left them, and their pages are
- * not there yet. */
+/* Polls all sources that have been polled before.  The others are watched as soon as they send, and
+ * polling them would allocate their pages. */
 static unsigned poll_all(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
@@ -165,7 +166,7 @@ static unsigned poll_all(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
     return n;
 }
 
-/* Visits the watched sources among [from, to); tells where it stopped if the budget was used up. */
+/* Polls the watched sources in [from, to).  If the budget is used up, the next poll continues there. */
 static inline unsigned poll_watched(struct amph_smp_cx *s, uint32_t from, uint32_t to,
                                     unsigned lanes, unsigned budget, unsigned *watched_p)
 {
@@ -198,8 +199,8 @@ static inline unsigned poll_watched(struct amph_smp_cx *s, uint32_t from, uint32
     return n;
 }
 
-/* Nothing was there: looks a little longer at the source that spoke last, since that costs less
- * than coming back. */
+/* Nothing was found: polls the last active source a few more times, which costs less than another
+ * call. */
 static inline unsigned poll_last_again(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     if (s->last_active >= s->nsources)

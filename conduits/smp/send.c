@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sending over shared memory.  Layer: conduits (smp).  Thread rule: send side.
+ * Sending over shared memory.
+ * Layer: conduits (smp).  Thread rule: send side.
  *
  * A message costs the sender one store to a line that the receiver will fetch, and two loads of
  * lines that stay in its own cache (the receiver's sleep word and watch bit) as long as nothing
@@ -12,10 +13,10 @@
 
 #define BULK_GROUP_BYTES (16u << 10)
 
-/* Bulk that was prepared and given up, between messages, lies idle until a later payload's message
- * frees it.  When there is no room and no such message is on its way, it is found here: the
- * receiver has got as far as it was told to, and has taken every message that used more than it
- * freed, so everything behind is free. */
+/* Reclaims bulk of canceled preparations.  It is normally released by the message of a later payload.
+ * If there is no room and no such message is in flight, it is reclaimed here: the receiver has
+ * released all bulk that messages named, and has consumed every message that used more than it
+ * released, so all bulk up to bulk_at is free. */
 static void reclaim_canceled(struct amph_smp_out *out, uint32_t seed)
 {
     uint32_t consumed = amph_smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
@@ -25,9 +26,9 @@ static void reclaim_canceled(struct amph_smp_out *out, uint32_t seed)
 }
 
 /*
- * Finds nbytes of bulk in one piece.  The receiver's line is asked once a page group or when the
- * known room is used up; where all is free then, it starts again at the front, so that quiet pairs
- * touch few pages.
+ * Allocates nbytes of contiguous bulk.  The receiver's line is read once for each group of pages, or
+ * if the known room is used up.  If all bulk is free then, the allocation starts at the front again,
+ * so that pairs with little traffic touch few pages.
  */
 bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p)
 {
@@ -41,7 +42,7 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
         out->bulk_consumed = amph_smp_number(
             __atomic_load_n(out->bulk_consumed_there, __ATOMIC_ACQUIRE), seed);
         if (offset && (out->bulk_consumed == at || offset + len > SMP_BULK_BYTES)) {
-            at += SMP_BULK_BYTES - offset; /* the receiver follows with this message's bulk_end */
+            at += SMP_BULK_BYTES - offset; /* this message's bulk_end moves the receiver too */
             if (out->bulk_consumed == out->bulk_at)
                 out->bulk_consumed = at;
         }
@@ -59,8 +60,8 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
     return true;
 }
 
-/* The receiver sleeps, looks elsewhere, or wants a fence: then the message must be seen before what
- * follows. */
+/* The receiver sleeps, does not watch this ring, or needs a fence.  Makes the message visible first,
+ * then sets the watch bit and wakes the receiver. */
 static __attribute__((noinline)) void notify_receiver(struct amph_smp_cx *s,
                                                       struct amph_smp_peer *p)
 {
@@ -78,7 +79,7 @@ static __attribute__((noinline)) void notify_receiver(struct amph_smp_cx *s,
 
 static inline void after_send(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
-    /* With the receiver's asymmetric fence program order is enough. */
+    /* The receiver makes the asymmetric fence, so program order is enough here. */
     __asm__ volatile("" ::: "memory");
 
     uint64_t sleep_and_fence = __atomic_load_n((const uint64_t *)(const void *)&p->region->sleep,
@@ -94,7 +95,7 @@ static inline bool carries_payload(unsigned kind)
     return kind == AMPH_AM_MEDIUM || kind == AMPH_AM_LONG_PACKED || kind == AMPH_AM_INTERNAL;
 }
 
-/* What is a word is moved as one, without a call. */
+/* Copies a payload of one word without a call of memcpy. */
 static inline void copy_small(uint8_t *to, const void *from, uint32_t nbytes)
 {
     if (nbytes == 8)
@@ -103,7 +104,7 @@ static inline void copy_small(uint8_t *to, const void *from, uint32_t nbytes)
         memcpy(to, from, nbytes);
 }
 
-/* Puts the payload where it belongs; false: no room. */
+/* Copies the payload into the slot or the bulk.  Returns false if there is no room. */
 static inline bool place_payload(struct amph_smp_out *out, uint32_t seed,
                                  struct amph_smp_slot *slot, const struct amph_am *am)
 {
@@ -153,7 +154,7 @@ void amph_smp_slot_send(struct amph_smp_cx *s, struct amph_smp_peer *p, struct a
     fill_slot(s, p, out, &out->ring->slot[out->produced % SMP_SLOTS], am);
 }
 
-/* Any message, with every answer. */
+/* Sends any kind of message, with all checks. */
 static __attribute__((noinline)) enum amph_status send_any(struct amph_cx *cx, uint32_t peer,
                                                            enum amph_lane lane,
                                                            const struct amph_am *am,

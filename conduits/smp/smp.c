@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The shared-memory conduit: instances.  Layer: conduits (smp).  Thread rule: that of conduit.h.
+ * The shared-memory conduit: opening and closing an instance.
+ * Layer: conduits (smp).  Thread rule: that of conduit.h.
  *
  * Address: version | pid | descriptor of the region | descriptor of the doorbell's write end |
- * largest number of peers | nonce Peers open the region through /proc/PID/fd, so nothing ever
- * stands in the file system.
+ *          maximum number of peers | nonce
+ *
+ * Peers open the region through /proc/PID/fd, so it has no name in a file system.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +28,7 @@ static enum amph_status amph_smp_probe(char *why, size_t why_len)
     if (access("/proc/self/fd", X_OK) == 0)
         return AMPH_OK;
 
-    snprintf(why, why_len, "/proc is not mounted, and processes find each other's memory there");
+    snprintf(why, why_len, "/proc is not mounted, and processes open each other's memory there");
     return AMPH_ERR_NOSYS;
 }
 
@@ -60,8 +62,8 @@ enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, 
         return st;
     }
 
-    /* Only what can never become shorter (or else its owner could kill us), is long enough and is
-     * what was meant. */
+    /* Maps only the intended object, and only if it is long enough and sealed against shrinking:
+     * otherwise its owner could make this process fail with SIGBUS. */
     int seals = fcntl(own, F_GET_SEALS);
     bool fits = seals >= 0 && seals & F_SEAL_SHRINK && fstat(own, &sb) == 0 &&
                 (ino == 0 || sb.st_ino == ino) && offset + len_bytes >= offset &&
@@ -79,8 +81,8 @@ enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, 
 
     errno = saved;
     if (!fits) {
-        amph_debug("descriptor %d of process %ld is not the shared memory that it was said to be",
-                   fd, (long)pid);
+        amph_debug("descriptor %d of process %ld is not the shared memory of its address", fd,
+                   (long)pid);
         return AMPH_ERR_PEER;
     }
 

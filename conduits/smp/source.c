@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The progress side's half of a peer: sessions that begin, end and go on, and what a slot says.
- * Layer: conduits (smp). Thread rule: progress side; amph_smp_request_update is for the send side.
+ * The receive side of a peer: its sessions, and reading payloads of slots.
+ * Layer: conduits (smp).  Thread rule: progress side; amph_smp_request_update is for the send side.
  *
- * A session is one sender instance under one cookie.  A new one starts at slot 0 of the rings of
- * its peer number, maybe before the owner knows of it; its seed tells its words from those that an
- * earlier session left.  An instance that is forgotten and added again goes on where both stopped,
- * each side by its own memory, so that either may forget the other without the other's knowledge.
+ * A session is one sender instance under one cookie.  A new session starts at slot 0 of the rings of
+ * its peer number, possibly before the owner has added the peer.  Its seed distinguishes its words
+ * from stale ones.  An instance that is removed and added again continues where it stopped; each side
+ * keeps its own position, so either may remove the other without informing it.
  */
 #include <string.h>
 
@@ -30,7 +30,7 @@ void amph_smp_request_update(struct amph_smp_cx *s, uint32_t peer, bool up, uint
 
     pthread_mutex_unlock(&s->update_lock);
 
-    /* One thread, outside of progress: at once, so that the caller finds it done. */
+    /* One thread, outside of progress: applied at once, so that it is in force on return. */
     if (!s->base.cfg.threaded && !s->in_progress)
         amph_smp_apply_updates(s);
 }
@@ -64,8 +64,8 @@ bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *s
 
     am->payload = in->bulk + offset;
 
-    /* In one piece, and not more than the ring ahead.  The end is not the payload's where another
-     * payload, which is still being put together, lies before it. */
+    /* Contiguous, and at most one lap ahead.  The end is not that of this payload if an earlier
+     * payload is still prepared. */
     if (am->nbytes > SMP_MAX_MEDIUM || offset % AMPH_CACHE_LINE != 0 ||
         offset + len > SMP_BULK_BYTES || end % AMPH_CACHE_LINE != 0 ||
         end - in->bulk_consumed > 2 * SMP_BULK_BYTES)
@@ -76,8 +76,7 @@ bool amph_smp_read_payload(struct amph_smp_in *in, const struct amph_smp_slot *s
     return true;
 }
 
-/* Throws away what has come and was not delivered; at most one ringful, should the sender still be
- * writing. */
+/* Discards messages that were not delivered; at most one lap, in case the sender is still writing. */
 static void forget(struct amph_smp_source *src)
 {
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
@@ -109,8 +108,8 @@ static void clear_mark(uint64_t *mark, uint32_t seed)
         __atomic_compare_exchange_n(mark, &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Clears what earlier sessions left in the ring and nothing that the new one may have written
- * already: it is in its first lap, for it gets no further before somebody takes its messages. */
+/* Clears stale words of earlier sessions.  Keeps what the new session may have written already: that
+ * is in its first lap, since it cannot pass it before its messages are consumed. */
 static void clear_rest(struct amph_smp_ring *ring, struct amph_smp_positions *at, unsigned lane,
                        uint32_t seed)
 {
@@ -136,7 +135,7 @@ static void begin(struct amph_smp_cx *s, uint32_t peer, uint32_t seed)
         s->nsources = peer + 1;
 
     if (!first && src->seed == seed)
-        return; /* the same instance again: go on */
+        return; /* the same instance again: continue */
 
     src->seed = seed;
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {

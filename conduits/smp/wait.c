@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sleeping until a message comes, and waking sleepers.  Layer: conduits (smp).  Thread rule: arm on
- * the progress side, wake on the send side.
+ * Sleeping until a message arrives, and waking sleepers.
+ * Layer: conduits (smp).  Thread rule: arm on the progress side, wake on the send side.
  *
- * The sleeper says so in its sleep word, then must be sure that every sender either sees that word
- * or has written its message where the sleeper still looks.  The sleeper pays for it: membarrier
- * makes every core that runs one of our processes pass a fence, so senders need none.  Where
- * membarrier is missing, or where the sleeper sleeps so often that it would cost more, senders
- * fence (region->full_fence; can_fence).
+ * The sleeper sets its sleep word.  Then every sender must either see that word or have written its
+ * message before the sleeper's last check of the rings.  The sleeper pays for this order: membarrier
+ * makes every core that runs one of our processes execute a fence, so senders need none.  If
+ * membarrier is not available, or if the sleeper sleeps so often that it would cost more, senders
+ * make a fence (region->full_fence, can_fence).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +26,8 @@
 
 #define QUICK_NS \
     (500 * AMPH_NS_PER_US) /* sleeps that follow each other in less than this are quick */
-#define QUICK_ARMS 4u      /* so many quick ones in a row: senders fence */
-#define AWAKE_POLLS 20000u /* so many polls without a sleep: senders need not fence any more */
+#define QUICK_ARMS 4u      /* quick sleeps in a row after which senders make fences */
+#define AWAKE_POLLS 20000u /* polls without a sleep after which senders make none */
 
 static long membarrier(int command)
 {
@@ -40,10 +40,10 @@ bool amph_smp_fence_setup(void)
 }
 
 /*
- * Makes sure that every sender either sees the sleep word or has its message where has_work looks.
- * A membarrier interrupts each core that runs one of our processes (1 us when none does, 20 us on a
- * virtual machine when one does), so who sleeps often asks the senders to fence instead: the first
- * such sleep still needs the membarrier, so that the request itself is seen.
+ * Orders the sleep word with the messages of all senders (see above).  A membarrier interrupts each
+ * core that runs one of our processes (1 us if there is none, 20 us on a virtual machine if there is
+ * one), so a process that sleeps often asks the senders to make fences instead.  The first such sleep
+ * still needs the membarrier, so that the senders see the request.
  */
 static void sleeper_fence(struct amph_smp_cx *s)
 {
@@ -67,9 +67,9 @@ void amph_smp_relax_fence(struct amph_smp_cx *s)
         __atomic_store_n(&s->region->full_fence, 0, __ATOMIC_RELAXED);
 }
 
-/* Opens the peer's doorbell; only the pipe that the peer's region names, for the process may have
- * ended and its numbers may mean something else now.  Opened to read as well, so that ringing a
- * process that has ended is no SIGPIPE. */
+/* Opens the peer's doorbell.  Checks that it is the pipe of the peer's region, because the process may
+ * have ended and its pid and descriptor may belong to another.  Opens it for reading too, so that
+ * writing to it after the peer has ended raises no SIGPIPE. */
 static int open_doorbell(const struct amph_smp_peer *p)
 {
     char path[64];
@@ -87,7 +87,7 @@ static int open_doorbell(const struct amph_smp_peer *p)
     }
 
     if (fd < 0)
-        amph_debug("cannot ring process %ld (%s): %m", (long)p->pid, path);
+        amph_debug("cannot wake process %ld (%s): %m", (long)p->pid, path);
 
     return fd;
 }
@@ -105,14 +105,14 @@ void amph_smp_wake(struct amph_smp_cx *s, struct amph_smp_peer *p)
         return;
     }
 
-    /* A child by clone may send from our memory and have descriptors of its own: what it opens
-     * means nothing here, and the reverse. */
+    /* A child made by clone may send from this memory but have its own descriptor table: its
+     * descriptors are not valid here, and the reverse. */
     bool ours = getpid() == s->pid;
     int fd = ours && p->doorbell_fd >= 0 ? p->doorbell_fd : open_doorbell(p);
 
-    /* A full pipe is as good as a ring. */
+    /* A full pipe is readable already. */
     if (fd >= 0 && write(fd, "", 1) < 0 && errno != EAGAIN)
-        amph_debug("ringing process %ld: %m", (long)p->pid);
+        amph_debug("waking process %ld: %m", (long)p->pid);
 
     if (ours)
         p->doorbell_fd = fd;
@@ -127,8 +127,8 @@ static void drain_doorbell(struct amph_smp_cx *s)
         ;
 }
 
-/* Awake again.  A sender may have taken the sleep word and not yet rung, so a byte may come late:
- * then one sleep ends early. */
+/* Awake again.  A sender may have reset the sleep word but not yet written to the pipe; its byte then
+ * ends the next sleep early. */
 static void wake_up(struct amph_smp_cx *s)
 {
     __atomic_store_n(&s->region->sleep, SMP_AWAKE, __ATOMIC_SEQ_CST);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The guard: a thread that sends again what was lost while its process computes and makes no
- * progress; without it a peer would wait for as long as the computation takes.  Layer: conduits
- * (udp).  Thread rule: its own thread under the protocol's lock; makes no upcalls.
+ * The guard: a thread that retransmits lost segments while its process computes and makes no
+ * progress.  Without it a peer would wait for as long as the computation takes.
+ * Layer: conduits (udp).  Thread rule: its own thread, under the protocol's lock; makes no upcalls.
  *
- * It sleeps for good while nothing is under way.  A send sets its timer, if it is not set; when
- * that rings it does what is due and sets it again as long as something is under way: fifty times a
- * second at most.
+ * It sleeps while nothing is in flight.  A send sets its timer if it is not set.  When the timer
+ * expires, the guard handles deadlines and sets it again while anything is in flight, at most fifty
+ * times a second.
  */
 #include <errno.h>
 #include <signal.h>

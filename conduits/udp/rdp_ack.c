@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Acknowledgement, round-trip time and loss.  Layer: conduits (udp).  Thread rule: the caller holds
- * the module's lock.
+ * Acknowledgement, round-trip time and loss detection.
+ * Layer: conduits (udp).  Thread rule: the caller holds the lock of struct amph_rdp.
  *
- * Each transmission has a number of its own, so a round trip is measured on what really went round
- * (Karn's rule needs no care).  A packet is lost when enough later ones have come, or when it is
- * older than a round trip and a later one has come; how many is "enough" is learned from packets
- * that came after all.  Where nothing comes, time-outs, each twice as long as the one before, send
- * the oldest segments again, and it is the answer to these that tells which packets were lost.
+ * Each transmission has its own number, so round-trip samples are not ambiguous (Karn's problem does
+ * not arise).  A packet counts as lost if enough later ones were acknowledged, or if it is older than
+ * a round trip and a later one was acknowledged.  How many is "enough" is adapted when a packet that
+ * counted as lost is acknowledged after all.  If nothing is acknowledged, the oldest segments are sent
+ * again after time-outs, each twice as long as the one before; the acknowledgement of these shows
+ * which packets were lost.
  */
 #include "conduits/udp/rdp.h"
 
@@ -22,7 +23,7 @@
 #define KEEP_NS \
     (5 * AMPH_NS_PER_MS) /* and two round trips: how long a lost packet may still turn up */
 
-/* ---- what has come ---- */
+/* ---- received packets ---- */
 
 static void enter_words(struct amph_rdp_conn *c, uint64_t pn)
 {
@@ -38,7 +39,7 @@ static void enter_words(struct amph_rdp_conn *c, uint64_t pn)
     }
 }
 
-/* A packet that wants to be acknowledged has been taken. */
+/* Records a received packet that needs an acknowledgement. */
 void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
                           const struct amph_rdp_packet *p, size_t len_bytes, uint64_t now)
 {
@@ -51,7 +52,7 @@ void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
         c->largest_ns = now;
         c->any_received = true;
     } else if (c->largest / 64 - pn / 64 >= WORDS) {
-        return; /* too late to be told: its segment will come again */
+        return; /* too late to be acknowledged: its segment will be sent again */
     }
 
     c->received[pn / 64 % WORDS] |= UINT64_C(1) << pn % 64;
@@ -121,7 +122,7 @@ unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned max_words, struct a
     return n;
 }
 
-/* ---- what of ours has come ---- */
+/* ---- acknowledged packets ---- */
 
 struct amph_rdp_rec *amph_rdp_rec_new(struct amph_rdp_conn *c, uint64_t now, size_t bytes)
 {
@@ -167,7 +168,7 @@ static void one_acked(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t pn, 
 
     if (rec->state == RDP_REC_OUT) {
         off_the_wire(c, rec);
-    } else if (c->largest_acked > pn) { /* it was thought lost too early */
+    } else if (c->largest_acked > pn) { /* it counted as lost too early */
         uint64_t late = c->largest_acked - pn + 1;
         if (late > c->reorder)
             c->reorder = late < REORDER_MAX ? (uint32_t)late : REORDER_MAX;
@@ -226,7 +227,7 @@ static void take_rtt(struct amph_rdp_conn *c, uint64_t rtt)
     c->srtt_ns = (7 * c->srtt_ns + rtt) / 8;
 }
 
-/* Finds packets that must be lost by now; gives their bytes. */
+/* Marks packets as lost.  Returns their bytes. */
 static uint64_t find_lost(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t lost = 0;
@@ -263,7 +264,7 @@ static uint64_t find_lost(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t 
     return lost;
 }
 
-/* Forgets the oldest records of which nothing more can be heard. */
+/* Frees the oldest records, which no acknowledgement can name any more. */
 static void advance(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t keep = 2 * c->srtt_ns + KEEP_NS;
@@ -325,7 +326,7 @@ void amph_rdp_on_ack(struct amph_rdp *r, struct amph_rdp_conn *c, const struct a
 
 /* ---- time-outs ---- */
 
-/* Up to two of the oldest segments go out once more, whatever congestion says. */
+/* Sends up to two of the oldest segments again, regardless of congestion. */
 static void probe(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     unsigned n = 0;
@@ -344,8 +345,8 @@ static void probe(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
     if (!c->confirmed)
         amph_rdp_send_hello(r, c, now);
 
-    /* a window has not opened or an answer not come: less and less often, but a lost word must not
-     * cost long */
+    /* A window has not opened or an answer has not arrived.  The interval between pings grows, but is
+     * bounded, so that a lost answer does not cost long. */
     if (n == 0) {
         amph_rdp_send_ping(r, c, now);
         c->pto_count = c->pto_count < PING_BACKOFF ? c->pto_count : PING_BACKOFF;
@@ -364,8 +365,8 @@ void amph_rdp_on_timer(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now
 
     amph_rdp_rearm(r, c, now);
 
-    /* What is left, apart from pacing and loss, is the time-out: no packet for long although
-     * something is waited for. */
+    /* The deadline was neither pacing nor loss, so it is the time-out: nothing was received for too
+     * long. */
     if (c->timer_ns <= now && now < send && now < c->loss_ns)
         probe(r, c, now);
 

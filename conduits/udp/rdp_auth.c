@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codes of packets.  Layer: conduits (udp).  Thread rule: pure functions on the caller's memory.
+ * MACs of packets.
+ * Layer: conduits (udp).  Thread rule: pure functions on the caller's memory.
  *
- * Each direction of each acquaintance has a key of its own, made from the pair's cookie and the two
- * numbers that the peers chose at random when they met: a packet of an earlier acquaintance, or one
- * sent back to its sender, has no right code.
+ * Each direction of a session has its own key, derived from the pair's cookie and the nonces of both
+ * peers.  So the MAC of a packet of an earlier session, or of one sent back to its sender, is wrong.
  *
- * HMAC-SHA256 runs at 2 GB/s, which would halve the speed of the loopback interface.  So packets
- * first go through a universal hash with a secret key (the NH function of UMAC, RFC 4418, with
- * words of 64 bits: two different texts collide with a chance of 2^-64; 22 GB/s), 2048 bytes at a
- * time, and what it gives, 16 bytes each, is what the HMAC is made of.  A HELLO has no such key
- * yet; the HMAC is made of its bytes.
+ * HMAC-SHA256 runs at 2 GB/s, which would halve the speed of the loopback interface.  So packets are
+ * first hashed with a keyed universal hash (the NH function of UMAC, RFC 4418, with words of 64 bits:
+ * two different texts collide with probability 2^-64; 22 GB/s), in blocks of 2048 bytes.  The HMAC is
+ * computed over the hashes, 16 bytes for each block.  There is no hash key before the session is up,
+ * so the HMAC of a HELLO is computed over its bytes.
  */
 #include <stdlib.h>
 
 #include "base/auth.h"
 #include "conduits/udp/rdp.h"
 
-#define GROUP 32u /* bytes that the hash takes at once */
+#define GROUP 32u /* bytes that the hash processes at a time */
 
 static void put_u64(uint8_t *at, uint64_t v)
 {
@@ -93,8 +93,7 @@ static void hash_groups(const uint64_t *key, const uint8_t *at, size_t groups, u
     }
 }
 
-/* One block; a short one counts as filled up with zeros (the length stands in the head of the
- * packet). */
+/* Hashes one block.  A short one is padded with zeros; the packet's header has its length. */
 static void hash_block(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes,
                        uint8_t out[16])
 {
@@ -116,7 +115,7 @@ static void hash_block(const struct amph_rdp_hash *hash, const uint8_t *at, size
     put_u64(out + 8, sum[1]);
 }
 
-/* Hashes len_bytes, 16 bytes for each block; gives the bytes written. */
+/* Hashes len_bytes, 16 bytes for each block.  Returns the number of bytes written. */
 static size_t hash_all(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes,
                        uint8_t *digest)
 {
@@ -148,9 +147,9 @@ uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash
     for (; part.len_bytes % 8; part.len_bytes++) /* as on the wire */
         plain[part.len_bytes] = 0;
 
-    /* lengths too: the hash itself does not tell a text from the same with zeros behind it */
+    /* The lengths are included, because the hash ignores zeros at the end. */
     if (hash) {
-        /* on the wire it is padded */
+        /* the length with padding, as on the wire */
         put_u64(digest, (uint64_t)part.len_bytes << 32 | amph_rdp_pad8(bulk_len));
 
         size_t n = 8 + hash_all(hash, plain, part.len_bytes, digest + 8);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much may be under way.  Layer: conduits (udp).  Thread rule: the caller holds the module's
- * lock.
+ * Congestion control.
+ * Layer: conduits (udp).  Thread rule: the caller holds the lock of struct amph_rdp.
  *
  * After the idea of BBR (Cardwell and others, 2016), not after its code: the path's rate is the
  * largest delivery rate of the last ten round trips, its length the shortest round trip of the last
- * ten seconds.  Packets leave at that rate, and about twice the product may be under way.  A loss
- * alone says nothing (a bad cable loses at random); only loss together with round trips that have
- * grown, so with a queue, lowers the amount.  What is lost at random is made up for by sending that
- * much faster.
+ * ten seconds.  Packets are sent at that rate, with about twice the product in flight.  Loss alone
+ * does not indicate congestion (a bad cable loses at random).  Only loss together with longer round
+ * trips, which show a queue, lowers the limit.  Random loss is compensated by a higher rate.
  */
 #include "conduits/udp/rdp.h"
 
@@ -17,7 +16,7 @@
 #define SLACK_NS \
     (100 * \
      AMPH_NS_PER_US) /* that a receiver may take before it looks: counted to the path's length */
-#define BURST_NS (500 * AMPH_NS_PER_US) /* packets leave in bursts of this much */
+#define BURST_NS (500 * AMPH_NS_PER_US) /* length of a burst of packets */
 #define FIRST_PACKETS 16u
 #define MIN_PACKETS 4u
 #define PERMILLE 1024u
@@ -130,7 +129,7 @@ void amph_rdp_cc_sent(struct amph_rdp_conn *c, struct amph_rdp_rec *rec, uint64_
 {
     struct amph_rdp_cc *cc = &c->cc;
 
-    if (c->out_packets == 0) { /* after a pause the clock of deliveries starts anew */
+    if (c->out_packets == 0) { /* after a pause the delivery clock restarts */
         cc->delivered_ns = now;
         cc->first_sent_ns = now;
     }

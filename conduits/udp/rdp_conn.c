@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers of the protocol: acquaintance, time-outs, failure, end.  Layer: conduits (udp).  Thread
- * rule: see rdp.h.
+ * Peers of the protocol: sessions, time-outs, failure, end.
+ * Layer: conduits (udp).  Thread rule: see rdp.h.
  *
- * Acquaintance.  Each side has chosen a random number (nonce) when it added the peer, and says
- * HELLO with it, with the other's as far as it knows it, and whether it wants an answer.  The
- * other's number counts when it came with our own, which only the peer of today can know, or when a
- * packet comes whose code was made with both.  Until then packets wait.
+ * Each side chooses a nonce when it adds the peer.  A HELLO carries the sender's nonce, the
+ * receiver's as far as it is known, and whether an answer is needed.  The session is up when a HELLO
+ * echoes this side's nonce, which only the present peer can know, or when a packet arrives whose MAC
+ * was made with both nonces.  Until then nothing else is sent.
  */
 #include <stdlib.h>
 
@@ -52,7 +52,7 @@ void amph_rdp_finish_op(struct amph_rdp *r, struct amph_op *op, enum amph_status
         uint32_t room = r->finished_room ? 2 * r->finished_room : 64;
         struct amph_rdp_finished *more = realloc(r->finished, room * sizeof *more);
 
-        if (!more) { /* nowhere to remember it: told now, as the last resort */
+        if (!more) { /* no memory: completed at once */
             amph_rdp_unlock(r);
             op->done(op, st);
             amph_rdp_lock(r);
@@ -132,7 +132,7 @@ static void set_timer(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t at_n
         deactivate(r, c);
 }
 
-/* ---- acquaintance ---- */
+/* ---- sessions ---- */
 
 void amph_rdp_send_hello(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
@@ -218,7 +218,7 @@ void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
     if (c->state == RDP_CONN_HELLO)
         set_nonce(c, hello.nonce);
     else if (hello.nonce != c->peer_nonce)
-        return; /* an acquaintance of earlier, or one that we have not been told of yet */
+        return; /* of an earlier session, or of one whose peer has not been added here yet */
 
     c->queue_cap = hello.queue;
     if (c->state == RDP_CONN_HELLO && hello.echo == c->nonce)
@@ -286,7 +286,7 @@ enum amph_status amph_rdp_add_peer(struct amph_rdp *r, uint32_t peer, uint32_t r
     return st;
 }
 
-/* Frees what only traffic needs. */
+/* Frees the memory that only traffic needs. */
 static void trim(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     if (c->oldest_pn == c->next_pn) {
@@ -391,7 +391,7 @@ void amph_rdp_refused(struct amph_rdp *r, uint32_t peer)
     amph_rdp_unlock(r);
 }
 
-/* ---- what time brings ---- */
+/* ---- deadlines ---- */
 
 static uint64_t hello_gap(const struct amph_rdp_conn *c)
 {
@@ -399,7 +399,7 @@ static uint64_t hello_gap(const struct amph_rdp_conn *c)
     return gap < HELLO_MAX_NS ? gap : HELLO_MAX_NS;
 }
 
-/* Sets the timer to the earliest of all that is to come. */
+/* Sets the timer to the earliest deadline. */
 void amph_rdp_rearm(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
     uint64_t at = c->ack_ns;
@@ -414,7 +414,7 @@ void amph_rdp_rearm(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 
         pto <<= c->pto_count < 10 ? c->pto_count : 10;
 
-        /* Our own acknowledgements do not put it off. */
+        /* Acknowledgements that this side sends do not postpone it. */
         uint64_t due = c->last_wanted_ns + (pto < AMPH_NS_PER_S / 4 ? pto : AMPH_NS_PER_S / 4);
 
         at = due < at ? due : at;
@@ -466,7 +466,8 @@ void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
         amph_rdp_rearm(r, c, now);
 }
 
-/* Once a second: idle peers give memory back, and are asked for a sign of life now and then. */
+/* Once a second: frees memory of idle peers, and pings those that have been silent for a quarter of
+ * the time-out. */
 void amph_rdp_scan(struct amph_rdp *r, uint64_t now)
 {
     r->scan_ns = now + SCAN_NS;

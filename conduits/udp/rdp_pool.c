@@ -27,8 +27,8 @@ static unsigned size_for(size_t len_bytes)
     return i;
 }
 
-/* What lies far below the largest size is made as long as it is: a held datagram of an Ethernet
- * shall not cost 64 KiB. */
+/* Returns true if len_bytes is allocated with exactly its size.  A held datagram of an Ethernet must
+ * not cost 64 KiB. */
 static bool exact(unsigned i, size_t len_bytes)
 {
     return i == RDP_NPOOLS || (i == RDP_POOL_LARGE && len_bytes <= sizes[i].bytes / 2);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What comes in: checked, put in order, delivered once.  Layer: conduits (udp).
- * Thread rule: see rdp.h; functions here that are not static take the lock, except where said.
+ * Receiving: checks packets, orders segments, delivers messages once.
+ * Layer: conduits (udp).  Thread rule: see rdp.h; functions here that are not static take the lock,
+ * except amph_rdp_rx_fini and amph_rdp_seen_*.
  *
- * A segment in its turn is delivered from the datagram itself.  Others (those that came too early,
- * or whose lane is not wanted now, or for which the budget is used up) are copied and wait.  An
- * upcall may do anything but progress, also forget the peer whose message it handles; and it may
- * lead to an inner progress for the reply lane: `busy` keeps that from the lane that is being
- * delivered.
+ * A segment in order is delivered from the datagram itself.  Others (too early, of a lane that the
+ * caller excludes, or beyond the budget) are copied and held.  An upcall may remove the peer whose
+ * message it handles, and may call progress for the reply lane; `busy` excludes a lane that is being
+ * delivered from that inner progress.
  */
 #include <stdlib.h>
 
@@ -16,9 +16,9 @@
 #define RING_MAX 65536u
 #define SEEN_MAX 65536u
 #define WINDOW_MAX (16u << 20)
-#define LOOKS 4u /* one in so many looks that find nothing asks what time it is */
-#define AWAY_NS (20 * AMPH_NS_PER_MS) /* without progress, after which the guard acts */
-#define TURN 8u                       /* messages of one peer before the next has its turn */
+#define LOOKS 4u                      /* idle polls between two readings of the clock */
+#define AWAY_NS (20 * AMPH_NS_PER_MS) /* time without progress after which the guard acts */
+#define TURN 8u                       /* messages of one peer before it is the next one's turn */
 
 /* ---- numbers of an RMA lane ---- */
 
@@ -75,7 +75,7 @@ bool amph_rdp_seen_mark(struct amph_rdp_seen *s, uint64_t lseq)
     return true;
 }
 
-/* ---- what waits ---- */
+/* ---- held segments ---- */
 
 static struct amph_rdp_held **slot(struct amph_rdp_rxlane *rx, uint64_t lseq)
 {
@@ -114,7 +114,7 @@ static bool is_held(const struct amph_rdp_rxlane *rx, uint64_t lseq)
     return lseq - rx->expected < rx->ring_size && rx->ring[lseq & (rx->ring_size - 1)];
 }
 
-/* Can the segment in turn be delivered now? */
+/* Returns true if the next segment can be delivered now. */
 static bool in_turn(const struct amph_rdp_conn *c, const struct amph_rdp_rxlane *rx, uint64_t after)
 {
     return !rx->busy && after <= c->seen[0].floor;
@@ -139,15 +139,15 @@ static size_t held_bytes(uint32_t len_bytes)
     return sizeof(struct amph_rdp_held) + len_bytes;
 }
 
-/* What a segment counts in its lane's window.  take_from_queue() of rdp_send.c charges the same. */
+/* Bytes of the lane's window that a segment uses; the same as in take_from_queue() of rdp_send.c. */
 static uint32_t window_bytes(const struct amph_rdp_packet *p)
 {
     return p->h.body_len + RDP_SEG_COST;
 }
 
-/* Copies the segment in p to wait, from byte `at` of its body on; what is before has been
- * delivered. The segment counts in the window as a whole until the last of it is consumed.  Returns
- * false if there is no room; with `must` only memory can be lacking. */
+/* Holds a copy of the segment in p, from byte `at` of its body on; the bytes before have been
+ * delivered.  The whole segment uses the window until its last byte is consumed.  Returns false if
+ * there is no room; `must` ignores the limit of memory. */
 static bool hold(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                  uint32_t at, bool must)
 {
@@ -229,7 +229,7 @@ static void upcall(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
     amph_rdp_lock(r);
 }
 
-/* More of a long message; true: it is complete and was delivered. */
+/* Appends to an incomplete message.  Returns true if it is complete and was delivered. */
 static bool assemble(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                      const uint8_t *body, uint32_t len_bytes)
 {
@@ -262,7 +262,7 @@ static bool assemble(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
 static bool start_assembly(struct amph_rdp_rxlane *rx, const struct amph_rdp_msg *m,
                            const int32_t *args, const uint8_t *part, uint32_t len)
 {
-    free(rx->assembly); /* of a peer that does not keep the rules */
+    free(rx->assembly); /* the peer has violated the protocol */
     rx->assembly = malloc(m->nbytes);
     if (!rx->assembly)
         return false;
@@ -276,8 +276,8 @@ static bool start_assembly(struct amph_rdp_rxlane *rx, const struct amph_rdp_msg
     return true;
 }
 
-/* Delivers messages of a segment from *at_p on until the budget is used up; gives their number.
- * *at_p == len_bytes: all. */
+/* Delivers messages of a segment from *at_p on, until the budget is used up.  Returns their number.
+ * *at_p == len_bytes: the segment is finished. */
 static unsigned deliver_body(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                              const uint8_t *body, uint32_t len_bytes, uint32_t *at_p,
                              unsigned flags, unsigned budget)
@@ -306,7 +306,7 @@ static unsigned deliver_body(struct amph_rdp *r, struct amph_rdp_conn *c, unsign
 
         if (payload > left - head) {
             if (!start_assembly(rx, &m, args, at + head, (uint32_t)(left - head)))
-                break; /* no memory now: tried again */
+                break; /* no memory: tried again later */
 
             *at_p = len_bytes;
             break;
@@ -323,7 +323,7 @@ static unsigned deliver_body(struct amph_rdp *r, struct amph_rdp_conn *c, unsign
     return n;
 }
 
-/* A lane whose window is what holds the sender up gets a larger one, as long as memory lasts. */
+/* Doubles the window of a lane if it limits the sender, as far as memory allows. */
 static void grow_window(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_rxlane *rx)
 {
     uint64_t now = r->now;
@@ -340,7 +340,7 @@ static void grow_window(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph
     rx->grow_used = rx->used_bytes;
 }
 
-/* A segment has been delivered whole: its bytes of the window are free again. */
+/* A segment has been delivered completely: frees its bytes of the window. */
 static void consumed(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                      uint32_t freed_bytes)
 {
@@ -350,7 +350,7 @@ static void consumed(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
     rx->used_bytes += freed_bytes;
     grow_window(r, c, rx);
 
-    /* A sender that may be waiting for room is told at once. */
+    /* A sender that may be waiting for room gets an acknowledgement at once. */
     if (c->any_received && rx->limit - rx->used_bytes < rx->window / 2 && c->ack_ns == RDP_NEVER) {
         c->ack_ns = r->now;
         c->timer_ns = c->ack_ns < c->timer_ns ? c->ack_ns : c->timer_ns;
@@ -359,7 +359,7 @@ static void consumed(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
     }
 }
 
-/* Delivers from what waits in a lane. */
+/* Delivers held segments of a lane. */
 static unsigned deliver_held(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                              unsigned budget)
 {
@@ -398,7 +398,7 @@ static unsigned deliver_held(struct amph_rdp *r, struct amph_rdp_conn *c, unsign
     return n;
 }
 
-/* The peer with something to deliver in this lane whose last turn is longest ago. */
+/* Returns the peer with a deliverable message in this lane whose last turn is the oldest. */
 static struct amph_rdp_conn *longest_waiting(const struct amph_rdp *r, unsigned lane)
 {
     struct amph_rdp_conn *best = NULL;
@@ -426,7 +426,7 @@ static unsigned deliver_ready(struct amph_rdp *r, unsigned lanes, unsigned budge
 
             n += got;
             if (!got && before + 1 == r->turns)
-                break; /* nothing moves: memory has run out */
+                break; /* no progress: memory has run out */
         }
     }
 
@@ -493,7 +493,7 @@ static bool is_authentic(struct amph_rdp_conn *c, const void *packet,
     return amph_rdp_mac_ok(&c->in.mac, c->in.hash, packet, p);
 }
 
-/* The packet is the peer's, of this acquaintance. */
+/* Handles an authenticated packet of this session. */
 static void on_data(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                     size_t len_bytes, unsigned lanes, unsigned budget, unsigned *n_p)
 {
@@ -502,7 +502,7 @@ static void on_data(struct amph_rdp *r, struct amph_rdp_conn *c, const struct am
     c->last_heard_ns = now;
     c->confirmed = true;
 
-    if (c->state == RDP_CONN_HELLO) { /* its code was made with our nonce */
+    if (c->state == RDP_CONN_HELLO) { /* its MAC was made with our nonce */
         c->state = RDP_CONN_UP;
         c->waiting_since_ns = now;
     }
@@ -567,7 +567,7 @@ unsigned amph_rdp_input(struct amph_rdp *r, const void *packet, size_t len_bytes
 
 static const char *const reasons[] = {
     [RDP_WHY_SILENT] = "nothing has been heard of it for longer than AMPHORA_UDP_TIMEOUT",
-    [RDP_WHY_REFUSED] = "its host says that nobody listens at its address",
+    [RDP_WHY_REFUSED] = "its host reports that no process listens at its address",
     [RDP_WHY_LEFT] = "it has left",
     [RDP_WHY_MEMORY] = "memory for its messages has run out"
 };
@@ -597,7 +597,7 @@ static unsigned report_failures(struct amph_rdp *r)
     return n;
 }
 
-/* Everything whose time has come. */
+/* Handles all deadlines that have passed. */
 static void do_due(struct amph_rdp *r, uint64_t now)
 {
     if (now < r->timer_ns)
@@ -623,7 +623,7 @@ unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget)
 
     bool work = r->nready || r->nfailed || r->nfinished;
 
-    /* the clock costs as much as all the rest */
+    /* reading the clock costs as much as the rest of an idle poll */
     if (AMPH_LIKELY(!work) && ++r->idle_looks % LOOKS && !r->slept) {
         amph_rdp_unlock(r);
         return 0;
@@ -652,7 +652,7 @@ unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget)
 unsigned amph_rdp_after_input(struct amph_rdp *r)
 {
     amph_rdp_lock(r);
-    do_due(r, r->now); /* what fell due while handlers ran is the next progress's */
+    do_due(r, r->now); /* deadlines that passed while handlers ran: next progress */
 
     unsigned n = r->work;
 
@@ -701,7 +701,7 @@ bool amph_rdp_quiesce(struct amph_rdp *r, uint64_t *deadline_p)
 
     amph_rdp_flush(r);
 
-    /* The earliest is reckoned anew: what was noted may long be done. */
+    /* Computes the earliest deadline again, because the lower bound may be outdated. */
     r->timer_ns = RDP_NEVER;
     for (struct amph_rdp_conn *c = r->active; c; c = c->next_active)
         amph_rdp_note_deadline(r, c->timer_ns);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What goes out: messages become segments, segments go into packets as congestion and the
- * receiver's window allow. Layer: conduits (udp).  Thread rule: the caller holds the module's lock,
- * except in amph_rdp_am_send, which takes it.
+ * Sending: messages become segments, and segments are sent in packets as congestion control and the
+ * receiver's window allow.
+ * Layer: conduits (udp).  Thread rule: the caller holds the lock of struct amph_rdp, except in
+ * amph_rdp_am_send, which takes it.
  *
- * Lost segments go first; then the lanes in turn, so that a flood in one of them does not keep
- * another from being heard.
+ * Lost segments are sent first; then the lanes in turn, so that many messages in one lane do not
+ * delay another.
  */
 #include <stdlib.h>
 
@@ -228,7 +229,7 @@ void amph_rdp_flush(struct amph_rdp *r)
 
     r->nout = 0;
 
-    /* the wire has no room: sent again a little later, and no sign of congestion */
+    /* the wire has no room: sent again a little later; not a sign of congestion */
     for (unsigned i = taken; i < n; i++) {
         struct amph_rdp_conn *c = r->out_from[i].c;
         uint64_t pn = r->out_from[i].pn;
@@ -318,7 +319,7 @@ static void add_part(struct amph_port_out *out, const void *at, size_t len_bytes
     out->len_bytes += len_bytes;
 }
 
-/* Puts a packet into the batch; gives its length. */
+/* Adds a packet to the batch.  Returns its length. */
 static size_t emit(struct amph_rdp *r, struct amph_rdp_conn *c, struct packet *p, bool ack,
                    uint64_t pn, uint64_t now)
 {
@@ -389,7 +390,7 @@ static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg 
     return rec;
 }
 
-/* Room for one more record? */
+/* Makes room for one more record. */
 static bool may_record(struct amph_rdp_conn *c)
 {
     if (c->next_pn - c->oldest_pn < c->nrec)
