@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Strangers at libfabric's listening socket.  Layer: conduits (ofi).  Thread rule: any thread;
- * libfabric calls in from its progress.
+ * Unauthenticated connections to libfabric's listening socket.
+ * Layer: conduits (ofi).  Thread rule: any thread; libfabric calls these functions in its progress.
  *
- * The tcp providers read the greeting of a new connection in one piece.  If less comes, what they
- * do depends on an errno value of some earlier call: where that was EAGAIN they stop watching the
- * connection and never close it, so that each stranger who closes after some bytes costs a
- * descriptor for good.  A connection that says nothing costs one, too, for as long as it likes.
+ * The tcp providers expect the greeting of a new connection in one piece.  If it is incomplete, their
+ * reaction depends on the errno value of an earlier call: after EAGAIN they stop watching the
+ * connection and never close it, so each connection that is closed after some bytes leaks a
+ * descriptor.  A connection that sends nothing also holds one, for any time.
  *
- * So libfabric's accept and recv are led here (imports.c).  A connection accepted at a guarded
- * listener is noted until its greeting has been read whole; a greeting that is cut is a reset of
- * the connection, which libfabric closes.  Of connections without a greeting UNGREETED_MAX are
- * kept: the oldest is shut down for another, and libfabric closes it.  The last descriptors of the
- * process are given to no new connection, so that they stay for files and local clients.
+ * So libfabric's calls of accept and recv are redirected to this file (imports.c).  A connection that
+ * was accepted at a guarded listener is recorded until its greeting has been read completely.  An
+ * incomplete greeting is reported to libfabric as a reset of the connection, which it closes.  At
+ * most UNGREETED_MAX connections without a greeting are kept: the oldest is shut down for a new one,
+ * and libfabric closes it.  The last descriptors of the process are not used for new connections, so
+ * that they remain for files and local clients.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -26,7 +27,7 @@
 
 #define UNGREETED_MAX 64u
 #define LISTENERS_MAX 64u
-#define RESERVE_MAX 128u /* descriptors that are left to others, but at most a quarter of all */
+#define RESERVE_MAX 128u /* reserved descriptors, but at most a quarter of all */
 #define SIZE_AT \
     2u /* in a greeting: the length of what follows its head, 2 bytes, most significant first */
 
@@ -56,7 +57,7 @@ static ino_t inode_of(int fd)
     return fstat(fd, &sb) == 0 ? sb.st_ino : 0;
 }
 
-/* Counts a stranger, and says so for the 1st, 2nd, 4th, 8th and so on. */
+/* Counts a refused connection and logs the 1st, 2nd, 4th, 8th and so on. */
 static void refused(const char *why)
 {
     amph_count_exact(DROP_STRANGER, 1);
@@ -73,8 +74,8 @@ static void forget(struct ungreeted *u)
     atomic_fetch_sub(&state.count, 1);
 }
 
-/* The entry of fd, or NULL.  An entry whose descriptor has been closed and given away is
- * forgotten. */
+/* Returns the entry of fd, or NULL.  Removes the entry if the descriptor has been closed and used
+ * again. */
 static struct ungreeted *find(int fd)
 {
     for (unsigned i = 0; i < UNGREETED_MAX; i++) {
@@ -126,7 +127,7 @@ static bool is_guarded(int listener)
     return false;
 }
 
-/* Is fd one of the last descriptors that this process may have? */
+/* Returns true if fd is one of the reserved descriptors. */
 static bool is_reserved(int fd)
 {
     struct rlimit limit;
@@ -151,7 +152,7 @@ static int guarded_accept(int listener, struct sockaddr *sa, socklen_t *len)
         close(fd);
         fd = -1;
         refused("found too few descriptors left (ulimit -n)");
-        errno = EAGAIN; /* libfabric comes again when there is another */
+        errno = EAGAIN; /* libfabric calls again for the next connection */
     } else {
         note(fd);
     }
@@ -207,7 +208,7 @@ static void swap(void)
                     amph_ofi_swap_import("accept", (void *)(uintptr_t)guarded_accept);
     if (!state.swapped)
         amph_debug(
-            "libfabric's accept and recv were not found; strangers at its port are not counted");
+            "libfabric's accept and recv were not found; refused connections are not counted");
 }
 
 void amph_ofi_guard(int listener)
@@ -220,7 +221,9 @@ void amph_ofi_guard(int listener)
             return;
     }
 
-    amph_debug("the listening socket %d of libfabric is not guarded against strangers", listener);
+    amph_debug(
+        "the listening socket %d of libfabric is not guarded against unauthenticated connections",
+        listener);
 }
 
 void amph_ofi_unguard(int listener)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Faults of libfabric that can only be met from inside: a slow start, addresses on big-endian
- * hosts, and (greeting.c) strangers. Layer: conduits (ofi).  Thread rule: amph_ofi_prepare once a
- * process, serialised inside.
+ * Workarounds for faults of libfabric: a slow start, addresses on big-endian hosts, and (greeting.c)
+ * incomplete greetings.
+ * Layer: conduits (ofi).  Thread rule: amph_ofi_prepare runs once in a process and serialises itself.
  *
- * They are met by pointing one imported function of libfabric (its slot in the global offset table)
- * to a function here; nothing but libfabric is touched.  Where the slot is not found (another
- * object format, a static program) all goes on as without this file.
+ * Each one redirects a function that libfabric imports (its slot in the global offset table) to a
+ * function of ours.  Only libfabric's calls are affected.  If the slot is not found (another object
+ * format, a static program), libfabric works as without this file.
  */
 #include <dirent.h>
 #include <elf.h>

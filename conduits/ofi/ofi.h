@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The libfabric conduits' own structures.  Layer: conduits (ofi).  Thread rule: that of conduit.h;
- * what both sides touch is said at each field.
+ * Internal structures of the libfabric conduits.
+ * Layer: conduits (ofi).  Thread rule: that of conduit.h; fields that both sides use say so.
+ *
+ *   ofi_wire.h  message format                     rx.c        receive buffers and messages
+ *   module.c    the module's table of conduits     progress.c  completions
+ *   provider.c  choice of the provider             wait.c      sleeping
+ *   open.c      opening, closing, peers            quiesce.c   the end before closing
+ *   addr.c      addresses                          reach.c     detection of dead peers
+ *   send.c      messages, put and get              greeting.c  unauthenticated connections
+ *   mem.c       registered memory and its keys     imports.c   corrections inside libfabric
+ *   reg.c       registrations                      port.c      datagram port of the udp conduit
+ *   pool.c      pools of operations and buffers
+ *
+ * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c,
+ * and the pthread_once_t of imports.c.
  *
  * One set of code serves every conduit that runs on a FI_EP_RDM endpoint; a conduit is a row
  * (struct amph_ofi_family) that lists the providers it accepts, best first.
@@ -21,8 +34,8 @@
 
 /* How an instance can sleep until the provider has something to do. */
 enum amph_ofi_wait {
-    /* on the provider's own epoll set, found among our descriptors: no provider thread, no fd that
-     * sticks */
+    /* on the provider's own epoll set, found among our descriptors: no provider thread, and no
+     * descriptor that stays readable */
     OFI_WAIT_INNER,
     OFI_WAIT_CQ /* on the completion queue's descriptor, after fi_trywait */
 };
@@ -31,30 +44,29 @@ struct amph_ofi_provider {
     const char *name; /* as in fabric_attr->prov_name */
     enum amph_ofi_wait wait;
     bool mixed_order; /* reaches peers of the other byte order */
-    bool cq_sleeps;   /* OFI_WAIT_CQ works too, should the set not be found */
+    bool cq_sleeps;   /* OFI_WAIT_CQ works too, if the set is not found */
     bool needs_kicks; /* see amph_ofi_rx_kick */
-    /* each message in a receive buffer of its own: shared ones are not to be trusted */
+    /* each message needs its own receive buffer, because the provider mixes up shared ones */
     bool own_buffers;
-    /* in the place of a card: only where a machine without one is to run its code, see
+    /* used instead of a card, to run the code for cards on a machine without one; see
      * stand_in_wanted */
     bool stand_in;
-    /* whatever provider wants registered memory and is not one of a stack that this machine's
-     * kernel has */
+    /* any provider that requires registered memory and does not use the kernel's network stack */
     bool any;
 };
 
 struct amph_ofi_family {
     const char *conduit;                      /* "tcp" */
     const struct amph_ofi_provider *provider; /* best first; name NULL ends */
-    /* we choose the TCP port; else the provider chooses its address and tells it */
+    /* this side chooses the TCP port; otherwise the provider chooses and reports its address */
     bool own_port;
-    /* could any of them work here?  Cheap; NULL: ask libfabric */
+    /* checks cheaply if any of them could work here; NULL: libfabric is asked */
     bool (*present)(char *why, size_t why_len);
 };
 
 extern const struct amph_ofi_family amph_ofi_family_tcp, amph_ofi_family_verbs;
 
-/* Things that libfabric gives back as op_context; the first member of each. */
+/* The first member of every structure that libfabric returns as op_context. */
 enum amph_ofi_ctx_kind {
     OFI_CTX_OP,
     OFI_CTX_RX
@@ -85,13 +97,13 @@ struct amph_ofi_cx;
 /* Registers memory; the caller holds the one reference.  0 or a negative code of libfabric's. */
 int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access,
                       struct amph_ofi_reg **reg_p);
-/* into the table, where find sees it */
+/* Adds it to the table, where amph_ofi_reg_find finds it. */
 void amph_ofi_reg_list(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg);
-/* A registration in the table that covers the bytes and allows access, with a further reference, or
- * NULL. */
+/* Returns a registration in the table that covers the bytes and allows access, with another reference,
+ * or NULL. */
 struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes,
                                        uint64_t access);
-/* The same; where there is none the pages are registered, until the last reference is gone. */
+/* The same, but registers the pages, until the last reference is dropped, if none is found. */
 int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access,
                       struct amph_ofi_reg **reg_p);
 void amph_ofi_reg_put(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg);
@@ -99,7 +111,7 @@ void *amph_ofi_desc_checked(const struct amph_ofi_reg *reg, const void *addr, si
 uint64_t amph_ofi_remote_checked(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem,
                                  uint64_t offset);
 
-/* ---- pool.c: items that the send side takes and either side gives back, without a lock ---- */
+/* ---- pool.c: items that the send side allocates and either side frees, without a lock ---- */
 
 struct amph_ofi_item {
     struct amph_ofi_item *next;
@@ -109,7 +121,7 @@ struct amph_ofi_item {
 struct amph_ofi_pool {
     struct amph_ofi_cx *cx;     /* whose slabs are registered where it needs that */
     struct amph_ofi_item *free; /* send side only */
-    /* atomic: pushed by either side, taken whole by the send side */
+    /* atomic list: either side pushes, the send side takes all at once */
     struct amph_ofi_item *returned;
     struct amph_ofi_slab *slabs;
     size_t item_bytes, per_slab, made, limit;
@@ -235,16 +247,16 @@ struct amph_ofi_cx {
     /* send side; items come back from the progress side */
     struct amph_ofi_pool ops;
     struct amph_ofi_pool bounce[OFI_NBOUNCE];
-    int reach_fd; /* see reach.c; -1: no question under way */
+    int reach_fd; /* see reach.c; -1: no probe in flight */
     struct amph_ofi_peer *reach_peer;
-    int failed; /* atomic: a peer's state is FAILED, progress shall say so */
+    int failed; /* atomic: a peer's state is FAILED, progress must report it */
 
     /* progress side */
     struct fi_cq_data_entry ev[OFI_BATCH];
     unsigned ev_at, ev_end;
     bool ev_error; /* an error is next in the queue */
     struct amph_ofi_rxbuf *rx_all;
-    bool rx_starved; /* reposting found no room: tried again in each progress */
+    bool rx_starved; /* reposting found no room; progress tries again */
     struct amph_ofi_deferred *deferred, **deferred_tail;
     struct amph_ofi_rxbuf *rx_retired[OFI_RX_RETIRED]; /* damaged ones, oldest overwritten first */
     unsigned rx_nretired;
@@ -259,7 +271,7 @@ struct amph_ofi_cx {
     int wait_fd;   /* what callers wait for, or -1 */
     int listen_fd; /* the provider's listening socket where it is guarded (greeting.c), or -1 */
     int inner_fd;  /* the provider's (never closed by us), or -1 */
-    /* threaded: rung by the send side when it may have completed something while armed */
+    /* threaded: written by the send side if it may have completed something while armed */
     int notify_fd;
     int armed;              /* atomic */
     bool woken_by_provider; /* progress side: the last sleep was ended by the provider */
@@ -296,11 +308,12 @@ static inline uint64_t amph_ofi_remote(const struct amph_ofi_cx *cx, const struc
 
 /* imports.c: starts libfabric; before the first other call to it. */
 void amph_ofi_prepare(void);
-/* makes libfabric call fn where it means `name`; false: not found */
+/* Makes libfabric call fn instead of `name`.  Returns false if its import is not found. */
 bool amph_ofi_swap_import(const char *name, void *fn);
-bool amph_ofi_has_devices(const char *tree); /* does the kernel show any there? */
+/* Returns true if the kernel lists a device in that directory. */
+bool amph_ofi_has_devices(const char *tree);
 
-/* greeting.c: strangers who connect to the listening socket, from now on and until it is closed. */
+/* greeting.c: limits and counts unauthenticated connections to a listening socket, until unguard. */
 void amph_ofi_guard(int listener);
 void amph_ofi_unguard(int listener);
 
@@ -325,8 +338,8 @@ enum amph_status amph_ofi_own_address(struct amph_ofi_cx *cx);
 size_t amph_ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob);
 enum amph_status amph_ofi_get_address(const void *blob, size_t len_bytes,
                                       struct sockaddr_storage *sa_p);
-/* Takes a peer's address.  AMPH_ERR_PEER: it cannot be one.  It enters libfabric's table when it is
- * first sent to: a job of many processes costs each only those it talks to. */
+/* Stores a peer's address.  AMPH_ERR_PEER: it is malformed.  The first send to the peer inserts it into
+ * libfabric's table, so that a process pays only for peers it sends to. */
 enum amph_status amph_ofi_set_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
                                       const void *blob, size_t len_bytes);
 bool amph_ofi_insert_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
@@ -357,7 +370,7 @@ enum amph_status amph_ofi_get(struct amph_cx *cx, uint32_t peer, const struct am
                               uint64_t offset, void *dst, size_t len_bytes, struct amph_op *done);
 void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amph_status st);
 
-/* reach.c: called when p takes nothing; true: its process is gone. */
+/* reach.c: called if p accepts nothing.  Returns true if its process has ended. */
 bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
 
 /* rx.c */
@@ -377,10 +390,11 @@ void amph_ofi_quiesce(struct amph_ofi_cx *cx);
 
 /* progress.c */
 unsigned amph_ofi_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);
-bool amph_ofi_fill_batch(struct amph_ofi_cx *cx); /* is there something to handle? */
+/* Returns true if there are completions to handle. */
+bool amph_ofi_fill_batch(struct amph_ofi_cx *cx);
 
 /* wait.c */
-/* the first of this process that test accepts, or -1 */
+/* Returns the first descriptor of this process that test accepts, or -1. */
 int amph_ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg);
 enum amph_status amph_ofi_wait_open(struct amph_ofi_cx *cx); /* after the endpoint is enabled */
 void amph_ofi_wait_close(struct amph_ofi_cx *cx);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Brings an endpoint to rest before it is closed.  Layer: conduits (ofi).  Thread rule:
- * amph_ofi_close, both sides quiet.
+ * Quiesces an endpoint before it is closed.
+ * Layer: conduits (ofi).  Thread rule: called by amph_ofi_close, while neither side is active.
  *
- * rxm over tcp crashes in fi_close where traffic is outstanding (seen with libfabric 1.17, reported
+ * rxm over tcp crashes in fi_close if traffic is outstanding (seen with libfabric 1.17, reported
  * of 2.4 over verbs): in the flush after a connection has been freed it meets an error completion
  * without a context.  Its source suggests two ways to that:
  * - A large message that is still in its queue, and for which a receive buffer is posted, makes it
@@ -25,7 +25,7 @@
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 
-#define LIMIT_NS (2 * AMPH_NS_PER_S) /* a machine that is busy; some milliseconds are usual */
+#define LIMIT_NS (2 * AMPH_NS_PER_S) /* for a busy machine; some milliseconds are usual */
 #define ROUNDS_PER_LOOK 32u
 #define DEPTH_MAX 4u /* epoll sets inside of epoll sets: three with rxm over tcp */
 
@@ -44,8 +44,8 @@ static bool is_connection(int fd)
     return option_of(fd, SO_PROTOCOL) == IPPROTO_TCP && option_of(fd, SO_ACCEPTCONN) == 0;
 }
 
-/* Ends what can be received on each connection that the epoll set watches, itself or through other
- * sets.  Returns how many there are. */
+/* Shuts down the receiving end of each connection that the epoll set watches, directly or through
+ * other sets.  Returns the number of connections. */
 static unsigned end_input(int set, unsigned depth)
 {
     char path[64];
@@ -76,8 +76,7 @@ static unsigned end_input(int set, unsigned depth)
     return n;
 }
 
-/* Makes the provider work.  What completes is not looked at: amph_ofi_close gives all operations
- * back. */
+/* Lets the provider make progress.  Completions are ignored: amph_ofi_close completes all operations. */
 static void work(struct amph_ofi_cx *cx)
 {
     struct fi_cq_data_entry ev[OFI_BATCH];
@@ -106,6 +105,6 @@ void amph_ofi_quiesce(struct amph_ofi_cx *cx)
         work(cx);
 
     if (left)
-        amph_debug("%s: %u connections of provider %s did not come to rest", cx->base.cfg.name,
+        amph_debug("%s: %u connections of provider %s could not be quiesced", cx->base.cfg.name,
                    left, cx->prov->name);
 }

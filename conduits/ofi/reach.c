@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is a peer still there?  Layer: conduits (ofi).  Thread rule: send side.
+ * Detection of dead peers.
+ * Layer: conduits (ofi).  Thread rule: send side.
  *
- * The tcp providers answer a send to a dead peer with "try again" for ever: each try starts a
- * connection that is refused behind the scenes.  So when a peer has refused to take anything for a
- * while, a connection of our own asks its address: "refused" means that its process is gone;
- * accepted means that it is only slow, and asking is repeated later.
+ * The tcp providers report EAGAIN for every send to a dead peer: each attempt starts a connection,
+ * which is refused internally.  So if a peer has accepted nothing for a while, this file connects to
+ * its address.  ECONNREFUSED means that its process has ended.  If the connection is accepted, the
+ * peer is only slow, and the probe is repeated later.
  */
 #include <errno.h>
 #include <poll.h>
@@ -42,7 +43,8 @@ static int start_asking(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
     return errno == EINPROGRESS ? 0 : errno;
 }
 
-/* The answer to the question that is under way: 0 none yet or there, else an errno value. */
+/* The result of the probe in flight: 0 if there is none yet or the peer is alive, else an errno
+ * value. */
 static int look(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
 {
     struct pollfd pfd = { .fd = cx->reach_fd, .events = POLLOUT };
@@ -65,7 +67,7 @@ bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
     int err = 0;
 
     if (!cx->family->own_port)
-        return false; /* a card's ports are no TCP ports: the launcher tells of deaths */
+        return false; /* a card has no TCP ports: the launcher reports deaths */
 
     if (!p->again_ns) {
         p->again_ns = now;

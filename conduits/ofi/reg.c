@@ -26,7 +26,7 @@
 #define REG_MAGIC 0x72656769u
 #define KEY_TRIES 8
 
-/* A random key, so that a stranger cannot guess it; 0 where the provider chooses. */
+/* Returns a random key, which others cannot guess, or 0 if the provider chooses keys. */
 static uint64_t random_key(const struct fi_domain_attr *attr)
 {
     uint64_t key = 0;

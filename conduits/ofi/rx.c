@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receiving: the buffers, the check of each message, and requests kept back while only replies are
- * wanted. Layer: conduits (ofi).  Thread rule: progress side.
+ * Receiving: the buffers, the check of each message, and requests deferred while the caller handles
+ * replies only.
+ * Layer: conduits (ofi).  Thread rule: progress side.
  *
- * Nothing of a message is believed before its length, source number and cookie are right; what
- * fails is dropped and counted.
+ * A message is not trusted before its length, source number and cookie have been checked.  Messages
+ * that fail are dropped and counted.
  */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_eq.h>
@@ -133,9 +134,9 @@ void amph_ofi_rx_stop(struct amph_ofi_cx *cx)
     }
 }
 
-/* A buffer in which something went wrong is never sure to be quiet: it is put aside, and another
- * takes its place.  A buffer that was put aside long ago is used again, so that a stranger who
- * provokes this costs us no more than OFI_RX_RETIRED of them. */
+/* Retires a buffer in which a message failed, because the provider may still write to it, and replaces
+ * it.  The oldest retired buffer is used again, so that an unauthenticated sender can make this
+ * process allocate at most OFI_RX_RETIRED of them. */
 static struct amph_ofi_rxbuf *replace(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
 {
     rb->released = false;
@@ -147,7 +148,7 @@ static struct amph_ofi_rxbuf *replace(struct amph_ofi_cx *cx, struct amph_ofi_rx
     return other ? other : make_buffer(cx, buffer_bytes(cx));
 }
 
-/* Posts rb again when nothing of it is in use any more. */
+/* Posts rb again if no message in it is in use. */
 static void repost_if_unused(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
 {
     if (AMPH_LIKELY(!rb->released) || (!rb->damaged && rb->done_bytes != rb->end_bytes))
@@ -239,7 +240,7 @@ static bool parse(const void *msg, size_t len_bytes, struct amph_am *am, int32_t
     return true;
 }
 
-/* Whose message is it?  AMPH_RANK_NONE-like answer UINT32_MAX: nobody's. */
+/* Returns the peer that sent the message, or UINT32_MAX if it is not authenticated. */
 static uint32_t sender(struct amph_ofi_cx *cx, const struct amph_ofi_hdr *h)
 {
     uint32_t src = amph_le32(h->src);
@@ -303,7 +304,7 @@ static bool deliver(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, u
     return true;
 }
 
-/* A stranger's message of odd length has put the messages behind it out of line: they are moved
+/* An unauthenticated message of odd length has misaligned the messages after it, which are moved
  * first. */
 static bool deliver_moved(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, unsigned lanes)
 {
@@ -337,9 +338,9 @@ void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
         rb->end_bytes = len && inside ? at + len : rb->got_bytes;
     }
 
-    /* A stranger can make the tcp providers report a message that was never written, over and over
-     * at one place: from then on the bytes of this buffer do not add up, and no old message may be
-     * seen again in it. */
+    /* An unauthenticated sender can make the tcp providers report a message that was never written,
+     * repeatedly at one offset.  Then the byte counts of this buffer are wrong, and no stale message
+     * may be delivered from it. */
     if (AMPH_LIKELY(len && inside)) {
         if (AMPH_UNLIKELY(at & 7) ? !deliver_moved(cx, msg, len, lanes)
                                   : !deliver(cx, msg, len, lanes))

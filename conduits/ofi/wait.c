@@ -124,8 +124,8 @@ static int inner_fd(struct amph_ofi_cx *cx)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
 
         /* The provider reads the greeting of a new connection with a call that blocks.  Accepted
-         * sockets inherit this limit, so a stranger who falls silent in the middle of it holds
-         * nobody up for long; later reads never block. */
+         * sockets inherit this limit, so a peer that stops in the middle of it does not block this
+         * process for long; later reads never block. */
         setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         cx->listen_fd = listener;
         amph_ofi_guard(listener);
@@ -140,7 +140,7 @@ static int cq_fd(struct amph_ofi_cx *cx)
     return fi_control(&cx->cq->fid, FI_GETWAIT, &fd) == 0 ? fd : -1;
 }
 
-/* One descriptor for the provider and the bell of the send side. */
+/* Makes one descriptor for the provider and the send side's notification. */
 static enum amph_status join_bell(struct amph_ofi_cx *cx)
 {
     struct epoll_event ev = { .events = EPOLLIN };
@@ -204,7 +204,7 @@ void amph_ofi_notify(struct amph_ofi_cx *cx)
     uint64_t one = 1;
     ssize_t n = write(cx->notify_fd, &one, sizeof one);
 
-    (void)n; /* full: it has been rung */
+    (void)n; /* full: it is readable already */
 }
 
 static void awake(struct amph_ofi_cx *cx)
@@ -216,7 +216,7 @@ static void awake(struct amph_ofi_cx *cx)
 
     ssize_t n = read(cx->notify_fd, &count, sizeof count);
 
-    (void)n; /* empty: nobody rang */
+    (void)n; /* empty: it was not written */
 }
 
 /* Is the provider what woke us?  Its work for others (a peer's get from our memory) shows nowhere

@@ -20,7 +20,7 @@
 #define UNWATCH_POLLS 4096u  /* idle polls after which a source may become unwatched */
 #define RETRY_LOOKS 4u
 #define WATCHED_SCAN_POLLS \
-    16u /* at least every so many polls all watched sources are looked at, whoever speaks */
+    16u /* interval, in polls, at which all watched sources are polled even if one is busy */
 #define UNWATCH_ABOVE 16u /* up to this number of watched sources, all stay watched */
 
 /* After a message: publishes the consumed position lazily, at the latest every SMP_SLOTS / 4 messages,
