@@ -180,7 +180,6 @@ struct amph_cx {
 struct amph_conduit_ops {
     const char *name;    /* "smp", "tcp", ... as in AMPHORA_CONDUIT */
     const char *summary; /* one line for amphora-info */
-    bool one_host; /* reaches processes of this host only; such a conduit is always built in */
 
     /* Checks if this conduit can work on this machine.  Returns AMPH_OK, or a status with one
      * sentence in why (why_len bytes).  May be called at any time, without an instance. */

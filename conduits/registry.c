@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which conduits there are, the choice of one, and the module that holds what needs libfabric.
- * Layer: conduits. Thread rule: the module is loaded once, by the first call that needs it;
- * otherwise callable from any thread.
+ * The list of conduits, the choice of one, and loading the module of those that need libfabric.
+ * Layer: conduits.  Thread rule: any thread; the first call that needs the module loads it once.
  */
 #include <dlfcn.h>
 #include <libgen.h>
@@ -26,7 +25,14 @@
 extern const struct amph_conduit_ops *const *amph_ofi_conduits(void) __attribute__((weak));
 #pragma weak amph_port_ofi_ops
 
-static const struct amph_conduit_ops *const built_in[] = { &amph_smp_ops, &amph_udp_ops };
+/* The conduits that need no module. */
+static const struct {
+    const struct amph_conduit_ops *ops;
+    bool one_host; /* reaches processes of this host only */
+} built_in[] = {
+    { &amph_smp_ops, true },
+    { &amph_udp_ops, false },
+};
 
 /* The names that no row of a conduit holds. */
 static const char auto_name[] = "auto";
@@ -73,9 +79,9 @@ static int is_libc(struct dl_phdr_info *info, size_t size, void *arg)
     return strstr(info->dlpi_name, "libc.so") != NULL;
 }
 
-/* dlopen, after which every signal is handled as before.  Some of the libraries behind libfabric
- * (libinfinipath) install handlers as they are loaded, which print a trace and call exit(1): a job
- * would learn of an exit code where a signal killed the process. */
+/* Calls dlopen and restores all signal handlers.  Some libraries that libfabric loads (libinfinipath)
+ * install handlers that print a trace and call exit(1), so the job would see an exit code instead of
+ * the signal that killed the process. */
 static void *load_quietly(const char *path)
 {
     struct sigaction before[NSIG], after;
@@ -94,8 +100,8 @@ static void *load_quietly(const char *path)
     return module;
 }
 
-/* Tries one place; the last error is kept for the sentence that says why there is no network, and
- * forgotten on success. */
+/* Tries to load the module from one directory.  The last error is kept for the message that explains
+ * why there is no network. */
 static amph_conduit_module_fn load_from(const char *dir, const char *sub)
 {
     char path[4096];
@@ -117,7 +123,8 @@ static amph_conduit_module_fn load_from(const char *dir, const char *sub)
     return fn;
 }
 
-/* Beside libamphora (build tree), in its amphora/ (installed), where configure said. */
+/* Searches the directory of libamphora (build tree), its subdirectory amphora/ (installed), and the
+ * configured directory. */
 static amph_conduit_module_fn find_module(void)
 {
     Dl_info info;
@@ -171,22 +178,11 @@ const struct amph_conduit_ops *const *amph_conduit_list(void)
     return state.list;
 }
 
-/* A conduit that needs no module, or NULL. */
-static const struct amph_conduit_ops *find_built_in(const char *name)
-{
-    for (size_t i = 0; i < AMPH_COUNTOF(built_in); i++)
-        if (strcmp(name, built_in[i]->name) == 0)
-            return built_in[i];
-
-    return NULL;
-}
-
 const struct amph_conduit_ops *amph_conduit_find(const char *name)
 {
-    const struct amph_conduit_ops *found = find_built_in(name);
-
-    if (found)
-        return found;
+    for (size_t i = 0; i < AMPH_COUNTOF(built_in); i++)
+        if (strcmp(name, built_in[i].ops->name) == 0)
+            return built_in[i].ops;
 
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++)
         if (strcmp((*ops)->name, name) == 0)
@@ -246,8 +242,11 @@ static bool is_auto(const char *name)
 
 bool amph_conduit_is_one_host(const char *name)
 {
-    const struct amph_conduit_ops *ops = find_built_in(name);
-    return ops && ops->one_host;
+    for (size_t i = 0; i < AMPH_COUNTOF(built_in); i++)
+        if (strcmp(name, built_in[i].ops->name) == 0)
+            return built_in[i].one_host;
+
+    return false;
 }
 
 bool amph_conduit_is_network(const char *name)
@@ -301,7 +300,7 @@ enum amph_status amph_conduit_choose_for(const char *built, bool one_host,
     for (const struct amph_conduit_ops *const *ops = amph_conduit_list(); *ops; ops++) {
         char why[512];
 
-        if (!(*ops)->one_host && (*ops)->probe(why, sizeof why) == AMPH_OK) {
+        if (!amph_conduit_is_one_host((*ops)->name) && (*ops)->probe(why, sizeof why) == AMPH_OK) {
             *ops_p = *ops;
             return AMPH_OK;
         }
@@ -316,7 +315,7 @@ enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops,
 {
     static const unsigned word_emulate = 1; /* of AMPHORA_RMA's row */
 
-    if (!ops->one_host && amph_env_enum(AMPH_ENV_RMA) == word_emulate)
+    if (ops != &amph_smp_ops && amph_env_enum(AMPH_ENV_RMA) == word_emulate)
         return amph_emulate_open(ops, cfg, cx_p);
 
     enum amph_status st = ops->open(cfg, cx_p);

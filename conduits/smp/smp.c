@@ -227,7 +227,6 @@ static enum amph_status amph_smp_open(const struct amph_cx_config *cfg, struct a
 const struct amph_conduit_ops amph_smp_ops = {
     .name = "smp",
     .summary = "shared memory between the processes of one host",
-    .one_host = true,
     .probe = amph_smp_probe,
     .open = amph_smp_open,
     .close = amph_smp_close,
