@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get of memory that a peer on the same host cannot map (it is private to its owner): over
- * messages.  Layer: am. Thread rule: carry.lock guards regions and transfers; handlers run under
- * the poll lock; done is called without the lock.
+ * Put and get by messages, for memory that a peer on the same host cannot map because it is private
+ * to its owner.
+ * Layer: am.  Thread rule: carry.lock guards regions and transfers; handlers run under the poll lock;
+ * done is called without the lock.
  *
- *   PUT: key, offset, id; data.  id 0: no answer is wanted.  It travels in either lane, in order
- *   with other messages of its lane.
- *   GET: key, offset, id, position in the transfer, length        DONE: id, status        DATA: id,
- *   position; data
- * Keys are random numbers, so that memory can be named only by who was told.
+ *   PUT:  key, offset, id; data.  id 0: no answer.  In either lane, in order with its other messages.
+ *   GET:  key, offset, id, position in the transfer, length
+ *   DONE: id, status
+ *   DATA: id, position; data
+ *
+ * Keys are random numbers, so only processes that received a key can name the memory.
  *
  * Key bytes: mark | key | base address | length
  */
@@ -21,7 +23,7 @@
 #include "base/wire.h"
 #include "conduits/memkey.h"
 
-#define KEY_MARK 0x59525243u /* no version number of smp's own keys */
+#define KEY_MARK 0x59525243u /* differs from the version numbers of smp's keys */
 enum {
     BUCKETS = 256
 };
@@ -33,14 +35,14 @@ struct region {
     uint64_t len_bytes;
 };
 
-/* A put or get whose answers are not all in. */
+/* A put or get with outstanding answers. */
 struct transfer {
     struct transfer *next;
     uint64_t id;
     uint32_t peer;
     char *dst; /* of a get */
     uint64_t len_bytes;
-    uint64_t left; /* answers that are still to come */
+    uint64_t left; /* outstanding answers */
     bool sending;  /* its fragments are being sent */
     enum amph_status st;
     struct amph_op *done;
@@ -120,7 +122,7 @@ bool amph_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem)
     return true;
 }
 
-/* Where a range of a region is here, or NULL.  Locked. */
+/* Returns the address of a range of a region, or NULL.  Lock held. */
 static char *find(struct amph_carry *c, uint64_t key, uint64_t offset, uint64_t len_bytes)
 {
     for (struct region *r = c->regions; r; r = r->next)
@@ -139,7 +141,7 @@ enum amph_status amph_carry_import(struct amph_am_ep *ep, const void *key, size_
         return AMPH_ERR_PROTO;
 
     pthread_mutex_lock(&ep->carry->lock);
-    m.local = find(ep->carry, m.rkey, 0, m.len_bytes); /* the own process's */
+    m.local = find(ep->carry, m.rkey, 0, m.len_bytes); /* not NULL for memory of this process */
     pthread_mutex_unlock(&ep->carry->lock);
     *rmem = m;
 
@@ -172,8 +174,8 @@ static struct transfer *begin(struct amph_am_ep *ep, uint32_t peer, char *dst, u
     return t;
 }
 
-/* Says that n answers have come, or will never come; all_sent: and that nothing more is sent.  The
- * last ends t. */
+/* Counts n answers that have arrived or cannot arrive any more.  all_sent: nothing more will be sent.
+ * The last call for t completes and frees it. */
 static void count_down(struct amph_am_ep *ep, struct transfer *t, uint64_t n, bool all_sent,
                        enum amph_status st)
 {
@@ -204,7 +206,7 @@ static void count_down(struct amph_am_ep *ep, struct transfer *t, uint64_t n, bo
     free(t);
 }
 
-/* Nothing was started: t goes without a word. */
+/* Frees t, of which nothing was sent, without calling done. */
 static void retract(struct amph_am_ep *ep, struct transfer *t)
 {
     t->done = NULL;
@@ -266,7 +268,7 @@ static enum amph_status send_get(struct amph_am_ep *ep, const struct transfer *t
     return amph_am_request(ep, t->peer, &am, flags, NULL);
 }
 
-/* How many fragments a transfer has; 0: it cannot be started here and now. */
+/* Returns the number of fragments of a transfer, or 0 if it cannot be started here. */
 static uint64_t fragments(struct amph_am_ep *ep, uint32_t peer, size_t len_bytes, uint32_t *most_p)
 {
     *most_p = amph_am_max_medium(ep, peer);
@@ -296,7 +298,7 @@ enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const stru
     for (uint64_t at = 0; st == AMPH_OK && at < len_bytes; at += most) {
         st = send_put(ep, peer, rmem, offset + at, (const char *)src + at,
                       piece(len_bytes, at, most), t ? t->id : 0,
-                      sent ? 0 : flags); /* what has been begun must be ended */
+                      sent ? 0 : flags); /* a transfer that has begun must be completed */
         sent += st == AMPH_OK;
     }
 
@@ -363,7 +365,7 @@ void amph_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rm
                                     .args = args,
                                     .payload = (const char *)src + at };
 
-        /* Behind one that was put off, all are, so that they keep their order. */
+        /* After a deferred message all are deferred, to keep their order. */
         if (ep->deferred || amph_ep_send(ep, peer, AMPH_LANE_REPLY, &am, NULL) == AMPH_AGAIN)
             amph_ep_defer(ep, peer, &am, false);
     }

@@ -27,7 +27,7 @@ static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
                   ep->cfg.name, peer, why, am->kind, am->handler, am->nargs, am->nbytes);
 }
 
-/* Where a long's payload belongs, or NULL if it does not lie in the own segment. */
+/* Returns the destination of a long, or NULL if it is not inside this process's segment. */
 static void *long_dest(struct amph_am_ep *ep, const struct amph_am *am)
 {
     const struct amph_am_context *c = ep->context[AMPH_AM_ROUTE_TO(am->flags)]; /* [0] is NULL */
@@ -72,8 +72,7 @@ static inline void run(struct amph_token *token, const struct amph_hot *hot,
         call(token, hot, am);
 }
 
-/* Longs: the payload is put into (or found in) the own segment, and the handler gets its place
- * there. */
+/* Delivers a long: copies a packed payload to the segment, and passes its address to the handler. */
 static void deliver_long(struct amph_token *token, const struct amph_hot *hot,
                          const struct amph_am *am)
 {

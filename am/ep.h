@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of an active-message endpoint, shared by the files of am/ and by nobody else.  Layer:
- * am.
+ * The structure of an active-message endpoint, for the files of am/ only.
+ * Layer: am; internal.
  *
- * Thread rule.  Without cfg.threaded no lock is touched.  With it: `send_lock` (a mutex, held for
- * one conduit call) guards the conduits' send side; `poll_owner` (tried, never waited for) is the
- * poll lock: its owner makes progress and runs handlers.  Lock order: poll lock, then send lock.
- * Credits are atomic: senders take, the poll lock's owner gives.
+ * Thread rule.  Without cfg.threaded no lock is used.  With it, `send_lock` (a mutex, held for one
+ * conduit call) guards the conduits' send side, and `poll_owner` is the poll lock: it is tried, never
+ * waited for, and its owner makes progress and runs handlers.  Lock order: poll lock, then send lock.
+ * Credits are atomic: senders decrement them, the owner of the poll lock increments them.
  */
 #ifndef AMPH_AM_EP_H
 #define AMPH_AM_EP_H
@@ -16,7 +16,7 @@
 #include "am/am.h"
 #include "base/counters.h"
 
-/* EMULATED: put and get over the network's messages, for peers that its own do not reach. */
+/* EMULATED: put and get by messages of the network, for peers that its own put and get do not reach. */
 enum {
     AMPH_CX_SMP = 0,
     AMPH_CX_NET = 1,
@@ -24,9 +24,9 @@ enum {
     AMPH_NCX = 3
 };
 
-#define AMPH_AM_WINDOW 64u /* unanswered requests to one peer, where the conduit keeps no bounds */
-#define AMPH_AM_BUDGET \
-    32u /* messages taken in one progress call; bounds the replies that can be put off */
+#define AMPH_AM_WINDOW \
+    64u /* unanswered requests to one peer, if the conduit does not bound its lanes */
+#define AMPH_AM_BUDGET 32u /* messages handled in one progress call; bounds the deferred replies */
 #define AMPH_AM_WATCH_MAX 32u
 #define AMPH_AM_PACKED_BYTES (16u << 10) /* longs up to this travel in one message */
 #define AMPH_AM_LONG_BYTES (1u << 30)
@@ -36,20 +36,20 @@ typedef enum amph_status (*amph_am_send_fn)(struct amph_cx *, uint32_t, enum amp
                                             const struct amph_am *, struct amph_op *);
 
 struct amph_peer {
-    amph_am_send_fn fast; /* send, where neither locks nor credits are needed; else NULL */
+    amph_am_send_fn fast; /* send, if neither locks nor credits are needed; else NULL */
     struct amph_cx *cx;   /* NULL: not added */
     amph_am_send_fn send; /* NULL: not added, or dead */
-    bool windowed;        /* the conduit keeps no bounds: credits count */
+    bool windowed;        /* the conduit does not bound its lanes: credits are counted */
     bool has_segment;
     bool dead;
     uint32_t credits; /* requests that may still be sent */
-    uint32_t owed;    /* requests taken since credits were last given back */
+    uint32_t owed;    /* requests received since credits were last returned */
     struct amph_rmem segment;
-    /* any memory of this process can be copied by the kernel (vm.c); 0: not */
+    /* process whose memory the kernel can copy (vm.c), or 0 */
     int32_t vm_pid;
 };
 
-/* What delivery looks at, four handlers in a cache line. */
+/* The part of a handler's entry that delivery needs; four fit in a cache line. */
 struct amph_hot {
     void *fn;
     uint32_t counts; /* bit n: n arguments are expected */
@@ -62,11 +62,11 @@ static inline unsigned amph_accept_bit(unsigned kind, unsigned lane)
     return 1u << (kind + 8 * lane);
 }
 
-/* A reply (or a message of our own) that found no room. */
+/* A deferred reply or internal message, for which there was no room. */
 struct amph_deferred {
     struct amph_deferred *next;
     uint32_t peer;
-    bool put_first; /* a long whose data still has to be put */
+    bool put_first; /* a long whose data has not been put yet */
     struct amph_am am;
     int32_t args[AMPH_AM_MAX_ARGS];
     struct amph_bounce *payload; /* owned; NULL: none */
@@ -78,7 +78,7 @@ struct amph_bounce {
     uint8_t bytes[];
 };
 
-/* A further set of handlers and a segment, which messages name in their flags. */
+/* A context from 1 on: handlers and a segment, which messages name in their flags. */
 struct amph_am_context {
     struct amph_hot hot[256];
     struct amph_am_entry entry[256];
@@ -97,11 +97,11 @@ struct amph_am_ep {
         unsigned (*progress)(struct amph_cx *, unsigned, unsigned);
         struct amph_cx *cx;
     } active[AMPH_NCX];     /* conduits that have peers */
-    const void *poll_owner; /* NULL: nobody polls */
+    const void *poll_owner; /* NULL: no thread polls */
     struct amph_deferred *deferred, **deferred_end;
     uint8_t *segment_base;
     uint64_t segment_bytes;
-    /* [0] is not used: its state stands in this structure */
+    /* [0] is not used: context 0 is part of this structure */
     struct amph_am_context *context[AMPH_AM_CONTEXTS];
     struct amph_carry *carry; /* carry.c; NULL: not opened */
     unsigned idle_polls;
@@ -111,7 +111,7 @@ struct amph_am_ep {
     uint32_t happened; /* kicks, and (threaded) polls that did something; a futex */
     unsigned sleepers; /* threads that sleep or are about to */
     bool sleeping;     /* one thread sleeps on the descriptors; others on the futex */
-    bool armed;        /* conduits ring for messages; poll lock */
+    bool armed;        /* conduits are armed; poll lock */
     int kick_fd;
     unsigned nwatch;
     int watch[AMPH_AM_WATCH_MAX];
@@ -129,7 +129,7 @@ struct amph_am_ep {
     struct amph_am_entry entry[256];
 };
 
-/* A thread's own mark, for poll_owner. */
+/* The value of poll_owner for the calling thread. */
 static inline const void *amph_am_self_mark(void)
 {
     return (const void *)(uintptr_t)pthread_self();
@@ -147,7 +147,7 @@ static inline void amph_ep_unlock(struct amph_am_ep *ep)
         pthread_mutex_unlock(&ep->send_lock);
 }
 
-/* Is this thread inside a handler or done callback of ep? */
+/* Returns true if this thread is inside a handler or done function of ep. */
 static inline bool amph_ep_in_handler(const struct amph_am_ep *ep)
 {
     const void *owner = __atomic_load_n(&ep->poll_owner, __ATOMIC_RELAXED);
@@ -156,7 +156,7 @@ static inline bool amph_ep_in_handler(const struct amph_am_ep *ep)
 
 /* ---- send.c ---- */
 
-/* Sends one message now: AMPH_AGAIN where there is no room or no credit.  Takes the send lock. */
+/* Sends one message now.  AMPH_AGAIN: there is no room or no credit.  Takes the send lock. */
 enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
                               const struct amph_am *am, struct amph_op *lc);
 
@@ -168,19 +168,19 @@ enum amph_status amph_ep_send_by(struct amph_am_ep *ep, uint32_t peer, enum amph
 enum amph_status amph_ep_send_wait(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
                                    amph_am_send_fn fn, unsigned flags, struct amph_op *lc);
 
-/* Puts a message of the reply lane off, with a copy of its payload.  Poll lock held. */
+/* Defers a message of the reply lane, with a copy of its payload.  Poll lock held. */
 enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
                                bool put_first);
 
-/* Sends what was put off, as far as there is room.  Poll lock held.  Returns how many went out. */
+/* Sends deferred messages as far as there is room.  Poll lock held.  Returns how many were sent. */
 unsigned amph_ep_flush_deferred(struct amph_am_ep *ep);
 void amph_ep_drop_deferred(struct amph_am_ep *ep);
 
-/* A copy of len_bytes in a bounce buffer (aborts the process where there is no memory: the caller
- * cannot wait). */
+/* Copies len_bytes to a new bounce buffer.  Without memory the process ends, because the caller cannot
+ * wait. */
 struct amph_bounce *amph_bounce_make(const void *src, size_t len_bytes);
 
-/* Gives credits back by a message of its own where half the window is owed.  Poll lock held. */
+/* Returns credits by a separate message, when half the window is owed.  Poll lock held. */
 void amph_ep_return_credits(struct amph_am_ep *ep, uint32_t peer);
 
 /* ---- longs.c ---- */
@@ -199,8 +199,8 @@ const struct amph_rmem *amph_ep_segment_of(struct amph_am_ep *ep, uint32_t peer,
 
 /* ---- carry.c ---- */
 
-/* Memory that cannot be mapped: its key, and whether a key is such a one.  dereg: false: not such
- * memory. */
+/* Registration of memory that cannot be mapped, and of its keys.  amph_carry_dereg returns false for
+ * other memory. */
 enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes,
                                 struct amph_mem *mem);
 bool amph_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem);
@@ -208,26 +208,26 @@ bool amph_carry_is_key(const void *key, size_t key_len);
 enum amph_status amph_carry_import(struct amph_am_ep *ep, const void *key, size_t key_len,
                                    struct amph_rmem *rmem);
 
-/* As amph_am_put and _get; AMPH_AGAIN also from handlers where one message does not do. */
+/* As amph_am_put and amph_am_get.  AMPH_AGAIN also in handlers if one message is not enough. */
 enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
                                 uint64_t offset, const void *src, size_t len_bytes, unsigned flags,
                                 struct amph_op *lc, struct amph_op *rc);
 enum amph_status amph_carry_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
                                 uint64_t offset, void *dst, size_t len_bytes, unsigned flags,
                                 struct amph_op *done);
-/* Puts in the reply lane, ahead of what is sent there later; src is free on return.  From handlers;
- * poll lock held. */
+/* Puts by messages of the reply lane, in order with later ones; src may be reused on return.  From
+ * handlers; poll lock held. */
 void amph_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
                       uint64_t offset, const void *src, size_t len_bytes);
 void amph_carry_close(struct amph_am_ep *ep);
 
-/* Is memory of a peer that is not mapped carried by messages? */
+/* Returns true if put and get to unmapped memory of the peer are messages. */
 static inline bool amph_ep_carries(const struct amph_am_ep *ep, uint32_t peer)
 {
     return ep->peer[peer].cx && ep->peer[peer].cx == ep->cx[AMPH_CX_SMP] && ep->carry;
 }
 
-/* Has some peer put and get by messages over the network? */
+/* Returns true if put and get to some peer are messages over the network. */
 static inline bool amph_ep_emulates(const struct amph_am_ep *ep)
 {
     for (unsigned i = 0; i < ep->nactive; i++)
@@ -239,8 +239,8 @@ static inline bool amph_ep_emulates(const struct amph_am_ep *ep)
 
 /* ---- vm.c ---- */
 
-/* A transfer from or to any address of a peer with vm_pid; false: it was not possible, whatever
- * part of it was done. */
+/* A transfer from or to any address of a peer with vm_pid.  Returns false if it failed; a part may have
+ * been copied. */
 bool amph_vm_put(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, const void *src,
                  size_t len_bytes);
 bool amph_vm_get(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, void *dst, size_t len_bytes);
@@ -259,7 +259,7 @@ extern const amph_call_data_fn amph_call_data[AMPH_AM_MAX_ARGS + 1] AMPH_HIDDEN;
 
 /* ---- poll.c ---- */
 
-/* The poll lock: tried, never waited for.  false also from inside a handler. */
+/* Tries to take the poll lock.  Returns false also inside a handler. */
 static inline bool amph_ep_enter(struct amph_am_ep *ep)
 {
     const void *nobody = NULL;
@@ -280,19 +280,18 @@ static inline void amph_ep_leave(struct amph_am_ep *ep)
     __atomic_store_n(&ep->poll_owner, NULL, __ATOMIC_RELEASE);
 }
 
-/* One round of progress, with nothing around it.  0 also when another thread, or this one from a
- * handler, is polling. */
+/* One round of progress.  Returns 0 also if another thread is polling, or inside a handler. */
 unsigned amph_ep_poll_once(struct amph_am_ep *ep);
 void amph_ep_tick(struct amph_am_ep *ep);
 
 /* ---- waiting.c ---- */
 
-/* One round of waiting for room, which no message announces: polls, then relaxes, yields, naps.
- * rounds starts at 0. */
+/* One round of waiting for room, which no message announces: polls, then spins, yields or sleeps.
+ * *rounds starts at 0. */
 void amph_ep_room_wait(struct amph_am_ep *ep, unsigned *rounds);
 /* Takes the wait mode from the environment unless it was set. */
 void amph_ep_wait_setup(void);
-/* Wakes threads that wait on what a poll may have done.  threaded only. */
+/* Wakes waiting threads after a poll that handled something.  threaded only. */
 void amph_ep_announce(struct amph_am_ep *ep);
 
 #endif

@@ -1,4 +1,5 @@
 # Active messages.
+EXTRA_DIST += am/README.md
 libamphora_la_SOURCES += \
 	am/address.c \
 	am/address.h \

@@ -65,8 +65,8 @@ static void flag_done(struct amph_op *op, enum amph_status st)
     __atomic_store_n(&f->done, true, __ATOMIC_RELEASE);
 }
 
-/* Put, then message.  Once the put has been taken the message must follow, so IMMEDIATE ends
- * there. */
+/* Sends a long as a put and then a message.  After the put has started the message must follow, so
+ * IMMEDIATE applies to the put only. */
 static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
                                     const struct amph_rmem *segment, uint64_t offset,
                                     unsigned flags, struct amph_op *lc)
@@ -130,8 +130,8 @@ enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer,
     return st;
 }
 
-/* The put and the message of a long reply, or either put off.  A payload that must be free on
- * return goes by a copy. */
+/* Sends a long reply as a put and then a message, or defers them.  A payload that the caller may reuse
+ * on return is copied. */
 static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
                                   const struct amph_rmem *segment, uint64_t offset, unsigned flags,
                                   struct amph_op *lc)
@@ -162,13 +162,13 @@ static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const st
     return st == AMPH_AGAIN ? amph_ep_defer(ep, peer, &m, false) : st;
 }
 
-/* A long reply whose data is there already or travels along. */
+/* Sends a long reply whose data is at its destination already or in the message. */
 static enum amph_status plain_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
                                     unsigned flags, struct amph_op *lc)
 {
     bool packed = am->kind == AMPH_AM_LONG_PACKED;
 
-    /* Not ahead of data of its own that has been put off. */
+    /* It must not overtake its data, which may be deferred. */
     bool waits = !packed && ep->deferred && amph_ep_carries(ep, peer);
     enum amph_status st = waits ? AMPH_AGAIN
                                 : amph_ep_send(ep, peer, AMPH_LANE_REPLY, am, packed ? lc : NULL);

@@ -74,8 +74,8 @@ static void long_idle(struct amph_am_ep *ep, unsigned polls)
         amph_ep_tick(ep);
 }
 
-/* A client that polls in a loop: it leaves its core to others where processes outnumber cores, and
- * looks at slow sources at times. */
+/* For a client that polls in a loop: yields if processes outnumber cores, and polls slow sources from
+ * time to time. */
 static inline void idle(struct amph_am_ep *ep)
 {
     unsigned polls = __atomic_load_n(&ep->idle_polls, __ATOMIC_RELAXED) + 1;

@@ -123,7 +123,7 @@ static void finish(struct amph_op *op)
         op->done(op, AMPH_OK);
 }
 
-/* One more round of waiting for room; false: the caller has to answer with *st_p. */
+/* Waits one round for room.  Returns false if the caller must return *st_p. */
 static bool may_retry(struct amph_am_ep *ep, unsigned flags, unsigned *rounds,
                       enum amph_status *st_p)
 {

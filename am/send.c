@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sending requests and replies: credits, waiting for room, and replies that are put off.
- * Layer: am.  Thread rule: see ep.h; what is put off belongs to the owner of the poll lock.
+ * Sending requests and replies: credits, waiting for room, and deferred replies.
+ * Layer: am.  Thread rule: see ep.h; deferred replies belong to the owner of the poll lock.
  *
- * Why nothing deadlocks.  Replies travel in a lane of their own, and a handler of a reply sends
- * nothing, so a process that polls can always take replies.  A handler never waits: a reply that
- * finds no room is put off, and while any is put off its endpoint takes only replies.  So whoever
- * waits for room polls, and with that makes room for the others.
+ * Freedom from deadlock.  Replies have their own lane, and a handler of a reply sends nothing, so a
+ * process that polls can always receive replies.  A handler never waits: a reply without room is
+ * deferred, and while any is deferred the endpoint receives replies only.  So a process that waits
+ * for room polls, which frees room for others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 #include "am/ep.h"
 #include "base/log.h"
 
-/* For peers whose conduit keeps no bounds: a request takes a credit, and each message takes home
- * what is owed. */
+/* Sends to a peer whose conduit does not bound its lanes: a request uses a credit, and each message
+ * returns the credits that are owed. */
 static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum amph_lane lane,
                                       const struct amph_am *am, amph_am_send_fn send,
                                       struct amph_op *lc)
@@ -26,7 +26,7 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
         return AMPH_AGAIN;
 
     if (lane == AMPH_LANE_REQUEST)
-        /* before the send: another thread may take the answer at once */
+        /* before the send, because another thread may receive the reply at once */
         __atomic_sub_fetch(&p->credits, 1, __ATOMIC_RELAXED);
 
     uint32_t owed = __atomic_exchange_n(&p->owed, 0, __ATOMIC_RELAXED);
@@ -44,7 +44,7 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
     return st;
 }
 
-/* fn NULL: the peer's own. */
+/* fn NULL: the peer's send function. */
 static inline enum amph_status send_by(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
                                        const struct amph_am *am, amph_am_send_fn fn,
                                        struct amph_op *lc)
@@ -172,7 +172,7 @@ enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *a
     return slow_reply(token, am, flags, lc);
 }
 
-/* ---- what is put off ---- */
+/* ---- deferred messages ---- */
 
 static void bounce_done(struct amph_op *op, enum amph_status st)
 {
@@ -201,7 +201,7 @@ enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struc
     struct amph_deferred *d = calloc(1, sizeof *d);
 
     if (!d)
-        amph_fatal("no memory to put a reply off; give the process more memory");
+        amph_fatal("no memory to defer a reply; give the process more memory");
 
     d->peer = peer;
     d->put_first = put_first;
@@ -233,7 +233,7 @@ static enum amph_status send_deferred(struct amph_am_ep *ep, struct amph_deferre
             return st;
 
         d->put_first = false;
-        d->payload = NULL; /* frees itself */
+        d->payload = NULL; /* its done function frees it */
         d->am.payload = NULL;
     }
 
