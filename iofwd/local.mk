@@ -26,6 +26,8 @@ libiofwd_la_SOURCES = \
 	iofwd/client/call.c \
 	iofwd/client/coalesce/coalesce.c \
 	iofwd/client/coalesce/coalesce.h \
+	iofwd/client/interface.c \
+	iofwd/client/interface.h \
 	iofwd/client/data.h \
 	iofwd/client/recovery/failover.c \
 	iofwd/client/recovery/failover.h \

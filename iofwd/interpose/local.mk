@@ -153,6 +153,7 @@ preload_scripts += \
 	tests/files/failover/fwd_faults.sh \
 	tests/files/calls/fwd_fsx.sh \
 	tests/files/calls/fwd_full.sh \
+	tests/files/process/fwd_interface.sh \
 	tests/files/process/fwd_libs.sh \
 	tests/files/calls/fwd_links.sh \
 	tests/files/failover/fwd_killed.sh \

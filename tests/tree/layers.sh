@@ -29,6 +29,7 @@ examples:'
 # Single headers that a room may include beyond its row.
 exceptions='iofwd/wire iofwd/client/client.h
 iofwd/interpose iofwd/client/client.h
+iofwd/interpose iofwd/client/interface.h
 iofwd/interpose base/platform.h
 iofwd/interpose base/env_defs.h
 iofwd/interpose base/env_parse.h

@@ -60,16 +60,21 @@ static int load(void)
 {
     const char *what, *why;
 
-    if (!amph_ip_client_bind(&what, &why)) {
+    const struct amph_fwd_interface *table = amph_ip_client_bind(&what, &why);
+
+    if (!table) {
         int err = addresses_are_out() ? ENOMEM : EIO;
 
         complain(what, why, err);
         return err;
     }
 
-    amph_ip_client.keep_settings(amph_ip_environment_kept());
-    amph_ip_client.set_inside(swap_inside);
-    amph_ip_client.set_cancelled(amph_ip_is_cancelled);
+    amph_ip_client.fwd = *table;
+    amph_ip_client.direct = table;
+
+    amph_ip_client.fwd.keep_settings(amph_ip_environment_kept());
+    amph_ip_client.fwd.set_inside(swap_inside);
+    amph_ip_client.fwd.set_cancelled(amph_ip_is_cancelled);
     __atomic_store_n(&amph_ip_client.loaded, true, __ATOMIC_RELEASE);
 
     return 0;
@@ -81,7 +86,7 @@ static int closer(const struct amph_fwd_file *file)
     if (err)
         return err;
 
-    return amph_ip_client.close(amph_ip_client.client, file);
+    return amph_ip_client.fwd.close(amph_ip_client.client, file);
 }
 
 void amph_ip_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
@@ -178,14 +183,15 @@ static int adopt_fd(int fd, struct adoption *a)
     struct amph_fwd_file file;
     bool fresh;
 
-    if (!amph_ip_placeholder_text(fd, text, sizeof text) || !amph_ip_client.file_parse(text, &file))
+    if (!amph_ip_placeholder_text(fd, text, sizeof text) ||
+        !amph_ip_client.fwd.file_parse(text, &file))
         return EBADF;
 
     struct amph_fd_file *of = ofile_for(&file, &fresh);
     if (!of)
         return ENOMEM;
 
-    int err = fresh && a->hold ? amph_ip_client.hold(amph_ip_client.client, &file) : 0;
+    int err = fresh && a->hold ? amph_ip_client.fwd.hold(amph_ip_client.client, &file) : 0;
 
     if (err == EMFILE || err == ENOMEM) {
         amph_fdtab_put(of);
@@ -210,14 +216,14 @@ int amph_ip_file_adopt(const char *text, struct amph_fd_file **of_p)
     struct amph_fwd_file file;
     bool fresh;
 
-    if (!amph_ip_client.file_parse(text, &file))
+    if (!amph_ip_client.fwd.file_parse(text, &file))
         return ENOENT;
 
     struct amph_fd_file *of = ofile_for(&file, &fresh);
     if (!of)
         return ENOMEM;
 
-    if (fresh && amph_ip_client.hold(amph_ip_client.client, &file) != 0) {
+    if (fresh && amph_ip_client.fwd.hold(amph_ip_client.client, &file) != 0) {
         amph_fdtab_put(of);
         return ENOENT;
     }
@@ -235,7 +241,7 @@ static void adopt_one(int fd, void *arg)
 
 static void adopt_all(void)
 {
-    struct adoption a = { .hold = !amph_ip_client.inherited() };
+    struct adoption a = { .hold = !amph_ip_client.fwd.inherited() };
     int placeholders = 0;
 
     amph_ip_each_open_fd(mark_one, &placeholders);
@@ -243,7 +249,7 @@ static void adopt_all(void)
         amph_ip_each_open_fd(adopt_one, &a);
 
     if (!a.hold && !a.incomplete)
-        amph_ip_client.hold_only(amph_ip_client.client, a.files, a.count);
+        amph_ip_client.fwd.hold_only(amph_ip_client.client, a.files, a.count);
 
     free(a.files);
 }
@@ -258,9 +264,9 @@ static int open_client(void)
     }
 
     if (!err)
-        err = amph_ip_client.process(&amph_ip_client.client);
+        err = amph_ip_client.fwd.process(&amph_ip_client.client);
 
-    if (err == ENOTCONN && amph_ip_client_astray && !amph_ip_client.join_mpmd(true))
+    if (err == ENOTCONN && amph_ip_client_astray && !amph_ip_client.fwd.join_mpmd(true))
         libc__Exit(1);
 
     if (err == ENOTCONN)
@@ -304,10 +310,10 @@ int amph_ip_client_enter(void)
 
     if (AMPH_UNLIKELY(!__atomic_load_n(&adopted, __ATOMIC_ACQUIRE)))
         err = amph_ip_inside ? 0 : enter_first(); /* inside: adopt_all's own calls */
-    else if ((client = amph_ip_client.process_if_open()) != amph_ip_client.client || !client) {
+    else if ((client = amph_ip_client.fwd.process_if_open()) != amph_ip_client.client || !client) {
         int saved = errno;
 
-        err = amph_ip_client.process(&amph_ip_client.client);
+        err = amph_ip_client.fwd.process(&amph_ip_client.client);
         errno = saved;
     }
 
@@ -320,7 +326,7 @@ void amph_ip_client_join(void)
 
     int depth = swap_inside(1);
 
-    if ((!amph_ip_client.loaded && load() != 0) || !amph_ip_client.join_mpmd(false))
+    if ((!amph_ip_client.loaded && load() != 0) || !amph_ip_client.fwd.join_mpmd(false))
         libc__Exit(1);
 
     swap_inside(depth);

@@ -9,25 +9,17 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "iofwd/client/client.h"
+#include "iofwd/client/interface.h"
 #include "iofwd/interpose/fd/fdtab.h"
-#include "iofwd/calls/client_table.h"
 
-/* What is not generated from calls.def. */
-/* clang-format off */
-#define AMPH_IP_CORE_EXTRAS(X) \
-    X(process) X(process_if_open) X(file_print) X(file_parse) X(hold_only) X(fork_before) X(fork_parent) X(fork_child) \
-    X(exec_env) X(inherited) X(owns_fd) X(set_inside) X(set_cancelled) X(ending) X(own_env) X(join_mpmd) X(connect_all) \
-    X(notifier_acquire) X(notifier_drain) X(notifier_release) X(notifier_collect) X(keep_settings) X(share)
-/* clang-format on */
-
+/* The process's client and how to call it. */
 struct amph_ip_client {
-#define AMPH_IP_CORE_POINTER(name) __typeof__(amph_fwd_##name) *name;
-    AMPH_IP_CORE_CALLS(AMPH_IP_CORE_POINTER)
-    AMPH_IP_CORE_EXTRAS(AMPH_IP_CORE_POINTER)
-#undef AMPH_IP_CORE_POINTER
-    struct amph_fwd_client *client; /* of the innermost enter */
-    bool loaded;
+    /* the functions to call: a copy of *direct, with those of memory/coherent.c in place of some
+     * while the process maps forwarded files */
+    struct amph_fwd_interface fwd;
+    const struct amph_fwd_interface *direct; /* the client's own functions */
+    struct amph_fwd_client *client;          /* as of the last amph_ip_client_enter */
+    bool loaded;                             /* fwd and direct are set */
 };
 
 extern struct amph_ip_client amph_ip_client AMPH_HIDDEN;
@@ -55,8 +47,9 @@ extern bool amph_ip_client_astray AMPH_HIDDEN;
  * opens the client if there are any. */
 void amph_ip_client_adopt(void);
 
-/* Fills amph_ip_client's pointers; false: in words what is wrong and why. */
-bool amph_ip_client_bind(const char **what_p, const char **why_p);
+/* Finds the client's functions, checked to be those this library was built with.  On failure it
+ * returns NULL and sets what is wrong, and why, for a message. */
+const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const char **why_p);
 
 /* Around a fork: no other thread is loading the client when the child comes to life. */
 void amph_ip_client_fork_lock(bool take);
@@ -105,7 +98,7 @@ extern int amph_ip_cwd_fd AMPH_HIDDEN;
 static inline bool amph_ip_owns(int fd)
 {
     return amph_fdtab_class(fd) == FDTAB_OWN || (fd && fd == amph_ip_cwd_fd) ||
-           (amph_ip_client.loaded && amph_ip_client.owns_fd(fd));
+           (amph_ip_client.loaded && amph_ip_client.fwd.owns_fd(fd));
 }
 
 /* A placeholder's name: this, then amph_fwd_file_print's text.  The text without the mark is given
@@ -119,6 +112,6 @@ bool amph_ip_placeholder_link(const char *link, char *text, size_t cap_bytes);
 int amph_ip_file_adopt(const char *text, struct amph_fd_file **of_p);
 
 /* this is a static program, which has the client linked in */
-extern const bool amph_ip_core_linked AMPH_HIDDEN;
+extern const bool amph_ip_client_is_linked AMPH_HIDDEN;
 
 #endif

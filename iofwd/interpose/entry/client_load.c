@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client in a library of its own, loaded at the first call that is forwarded.  Layer: iofwd
- * (preload).  Thread rule: see core.h. */
+/*
+ * Loads libiofwd, which holds the file client, and checks that its table of functions is the one
+ * that this library was built with.  The first forwarded call does so: a program that forwards
+ * nothing never maps the client.
+ *
+ * Layer: iofwd (interposer).  Thread rule: under the lock of client.c.
+ */
 #include <dlfcn.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/client.h"
 #include "iofwd/calls/names.h"
 
-static const struct {
-    const char *name;
-    size_t at;
-} imports[] = {
-#define AMPH_IP_CORE_IMPORT(n) { "amph_fwd_" #n, offsetof(struct amph_ip_client, n) },
-    AMPH_IP_CORE_CALLS(AMPH_IP_CORE_IMPORT) AMPH_IP_CORE_EXTRAS(AMPH_IP_CORE_IMPORT)
-#undef AMPH_IP_CORE_IMPORT
-};
+const bool amph_ip_client_is_linked = false;
 
-/* libiofwd lies beside the preload library (build tree) or one folder up (installed:
- * $libdir/amphora). */
+/* Opens libiofwd, which is in the preload library's own directory (build tree), one directory up
+ * (installed: $libdir/amphora), or where the linker searches. */
 static void *open_library(void)
 {
-    static const char *const places[] = { "", "../" };
+    static const char *const directories[] = { "", "../" };
     char path[PATH_MAX];
     Dl_info self;
-    const char *slash = dladdr(&amph_ip_client, &self) && self.dli_fname
-                            ? strrchr(self.dli_fname, '/')
-                            : NULL;
+    const char *slash = NULL;
 
-    for (size_t i = 0; slash && i < AMPH_COUNTOF(places); i++) {
+    if (dladdr(&amph_ip_client, &self) && self.dli_fname)
+        slash = strrchr(self.dli_fname, '/');
+
+    for (size_t i = 0; slash && i < AMPH_COUNTOF(directories); i++) {
         snprintf(path, sizeof path, "%.*s/%slibiofwd.so.0", (int)(slash - self.dli_fname),
-                 self.dli_fname, places[i]);
+                 self.dli_fname, directories[i]);
         if (libc_access(path, R_OK) == 0)
             return dlopen(path, RTLD_LAZY);
     }
@@ -37,29 +36,50 @@ static void *open_library(void)
     return dlopen("libiofwd.so.0", RTLD_LAZY);
 }
 
-const bool amph_ip_core_linked = false;
-
-bool amph_ip_client_bind(const char **what_p, const char **why_p)
+/* Writes into why how the table differs from the one that this library was built with; false: it
+ * does not differ.  The version is looked at first: the rest of the table depends on it. */
+static bool differs(const struct amph_fwd_interface *table, char *why, size_t cap_bytes)
 {
+    if (table->version != AMPH_FWD_INTERFACE_VERSION) {
+        snprintf(why, cap_bytes, "its interface has version %u, this library needs version %u",
+                 table->version, (unsigned)AMPH_FWD_INTERFACE_VERSION);
+        return true;
+    }
+
+    if (table->size_bytes != sizeof *table) {
+        snprintf(why, cap_bytes, "its interface has %u bytes, this library needs %zu",
+                 table->size_bytes, sizeof *table);
+        return true;
+    }
+
+    if (strcmp(table->names, AMPH_FWD_INTERFACE_NAMES) != 0) {
+        snprintf(why, cap_bytes, "its interface has other functions than this library needs");
+        return true;
+    }
+
+    return false;
+}
+
+const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const char **why_p)
+{
+    static char why[128];
     void *library = open_library();
 
     if (!library) {
         *what_p = "libiofwd cannot be loaded";
         *why_p = dlerror();
-        return false;
+        return NULL;
     }
 
-    for (size_t i = 0; i < AMPH_COUNTOF(imports); i++) {
-        void *symbol = dlsym(library, imports[i].name);
+    const struct amph_fwd_interface *table = dlsym(library, "amph_fwd_interface");
 
-        if (!symbol) {
-            *what_p = "libiofwd is of another version, it lacks";
-            *why_p = imports[i].name;
-            return false;
-        }
+    *what_p = "libiofwd and libiofwd_preload are of different builds, install both from one";
+    *why_p = why;
 
-        memcpy((char *)&amph_ip_client + imports[i].at, &symbol, sizeof symbol);
+    if (!table) {
+        snprintf(why, sizeof why, "libiofwd lacks amph_fwd_interface");
+        return NULL;
     }
 
-    return true;
+    return differs(table, why, sizeof why) ? NULL : table;
 }

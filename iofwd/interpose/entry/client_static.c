@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The client in the same static program, and the C library's functions by the names that ld --wrap
- * gives them. Layer: iofwd (preload).  Thread rule: see core.h and entry/libc_real.h.
+ * The interposer of a static program: the client is linked into the same program, and the C
+ * library's functions have the names that ld --wrap gives them.
+ *
+ * Layer: iofwd (interposer).  Thread rule: see entry/client.h and entry/libc_real.h.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/client.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 
-const bool amph_ip_core_linked = true;
+const bool amph_ip_client_is_linked = true;
 
-bool amph_ip_client_bind(const char **what_p, const char **why_p)
+const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const char **why_p)
 {
-#define AMPH_IP_CORE_BIND(name) amph_ip_client.name = amph_fwd_##name;
-    AMPH_IP_CORE_CALLS(AMPH_IP_CORE_BIND)
-    AMPH_IP_CORE_EXTRAS(AMPH_IP_CORE_BIND)
-#undef AMPH_IP_CORE_BIND
-    return true;
+    return &amph_fwd_interface;
 }
 
 static long missing(void)

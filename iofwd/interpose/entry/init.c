@@ -429,7 +429,7 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     take_libraries(env);
     find_exe(argc > 0 ? argv[0] : NULL);
     amph_ip_stream_start();
-    if (amph_ip_core_linked)
+    if (amph_ip_client_is_linked)
         late();
 
     errno = saved;

@@ -23,7 +23,7 @@
 static int get_flags(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     int flags;
-    int err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
+    int err = amph_ip_client.fwd.getflags(amph_ip_client.client, &of->file, &flags);
 
     /* what the kernel adds by itself, O_LARGEFILE, stands in the placeholder's */
     if (!err && !(flags & O_PATH))
@@ -35,7 +35,7 @@ static int get_flags(int fd, struct amph_fd_file *of, int command, void *arg)
 static int set_flags(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     return amph_ip_result(
-        amph_ip_client.setflags(amph_ip_client.client, &of->file, (int)(long)arg));
+        amph_ip_client.fwd.setflags(amph_ip_client.client, &of->file, (int)(long)arg));
 }
 
 static int record_lock(int fd, struct amph_fd_file *of, int command, void *lock)
@@ -54,10 +54,11 @@ static int file_lock(int fd, struct amph_fd_file *of, int command, void *arg)
         return amph_ip_fail(EINVAL);
 
     if (command != F_OFD_GETLK)
-        return amph_ip_result(command == F_OFD_SETLK ? amph_ip_client.setlock(c, &of->file, lock)
-                                                     : amph_ip_client.waitlock(c, &of->file, lock));
+        return amph_ip_result(command == F_OFD_SETLK
+                                  ? amph_ip_client.fwd.setlock(c, &of->file, lock)
+                                  : amph_ip_client.fwd.waitlock(c, &of->file, lock));
 
-    int err = amph_ip_client.getlock(c, &of->file, lock, &got);
+    int err = amph_ip_client.fwd.getlock(c, &of->file, lock, &got);
 
     if (!err)
         *lock = got;
@@ -87,13 +88,13 @@ static int pipe_size(int fd, struct amph_fd_file *of, int command, void *arg)
     amph_fwd_inode_flag_put(word, 0, (uint32_t)(long)arg);
 
     int err = command == F_SETPIPE_SZ
-                  ? amph_ip_client.setmarks(amph_ip_client.client, &of->file,
-                                            FWD_INODE_FLAGS_PIPE_SIZE, word, len)
+                  ? amph_ip_client.fwd.setmarks(amph_ip_client.client, &of->file,
+                                                FWD_INODE_FLAGS_PIPE_SIZE, word, len)
                   : 0;
 
     if (!err)
-        err = amph_ip_client.getmarks(amph_ip_client.client, &of->file, FWD_INODE_FLAGS_PIPE_SIZE,
-                                      word, sizeof word, &len);
+        err = amph_ip_client.fwd.getmarks(amph_ip_client.client, &of->file,
+                                          FWD_INODE_FLAGS_PIPE_SIZE, word, sizeof word, &len);
 
     return err ? amph_ip_fail(err) : (int)amph_fwd_inode_flag_get(word, 0);
 }
@@ -172,7 +173,7 @@ static int fcntl_checked(int fd, struct amph_fd_file *of, const struct command *
     if (result >= 0 || (err != EINVAL && err != EOPNOTSUPP))
         return result;
 
-    bool path_only = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags) == 0 &&
+    bool path_only = amph_ip_client.fwd.getflags(amph_ip_client.client, &of->file, &flags) == 0 &&
                      (flags & O_PATH);
 
     return amph_ip_fail(path_only ? EBADF : err);
@@ -244,10 +245,10 @@ static int marks(int fd, const struct request *m, void *place)
     for (size_t i = 0; i < n && m->value; i++)
         amph_fwd_inode_flag_put(room, i, arg[i]);
 
-    int err = m->value
-                  ? amph_ip_client.setmarks(amph_ip_client.client, &of->file, m->which, room, len)
-                  : amph_ip_client.getmarks(amph_ip_client.client, &of->file, m->which, room,
-                                            sizeof room, &len);
+    int err = m->value ? amph_ip_client.fwd.setmarks(amph_ip_client.client, &of->file, m->which,
+                                                     room, len)
+                       : amph_ip_client.fwd.getmarks(amph_ip_client.client, &of->file, m->which,
+                                                     room, sizeof room, &len);
 
     if (!err && !m->value) {
         memset(arg, 0, bytes);

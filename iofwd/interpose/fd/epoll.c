@@ -71,7 +71,7 @@ static void free_set(struct set *s)
 {
     for (unsigned i = 0; i < s->nbells; i++)
         /* it watches files: nobody else is to hear of them */
-        amph_ip_client.notifier_release(&s->bell[i], true);
+        amph_ip_client.fwd.notifier_release(&s->bell[i], true);
 
     for (size_t i = 0; i < nwatches; i++)
         if (watches[i].set == s)
@@ -175,7 +175,7 @@ static int make_bell(int ep, struct set *s, uint32_t server, struct amph_fwd_not
     if (s->nbells == BELLS)
         return ENOSPC;
 
-    int err = amph_ip_client.notifier_acquire(amph_ip_client.client, server, true, *bell_p);
+    int err = amph_ip_client.fwd.notifier_acquire(amph_ip_client.client, server, true, *bell_p);
     if (err)
         return err == EMFILE ? ENOSPC : err;
 
@@ -183,7 +183,7 @@ static int make_bell(int ep, struct set *s, uint32_t server, struct amph_fwd_not
 
     if (amph_ip_kernel_epoll_ctl(ep, EPOLL_CTL_ADD, (*bell_p)->fd, &ev) != 0) {
         err = errno;
-        amph_ip_client.notifier_release(*bell_p, true);
+        amph_ip_client.fwd.notifier_release(*bell_p, true);
         return err;
     }
 
@@ -233,8 +233,8 @@ static int change(int ep, struct set *s, int op, int fd, const struct amph_fwd_f
     int err = bell ? 0 : op == EPOLL_CTL_ADD ? make_bell(ep, s, server, &bell) : ENOENT;
 
     if (!err)
-        err = amph_ip_client.watch(amph_ip_client.client, file, bell->number, (size_t)op,
-                                   event ? event->events : 0, data, (size_t)fd);
+        err = amph_ip_client.fwd.watch(amph_ip_client.client, file, bell->number, (size_t)op,
+                                       event ? event->events : 0, data, (size_t)fd);
 
     if (!err)
         note(s, op, fd, server, data);
@@ -293,11 +293,11 @@ static int collect_from(struct set *s, const struct amph_fwd_notifier *bell,
 {
     struct amph_fwd_happened happened[AT_ONCE];
     size_t got;
-    bool lives = amph_ip_client.notifier_drain(bell);
+    bool lives = amph_ip_client.fwd.notifier_drain(bell);
 
     if (!lives ||
-        amph_ip_client.notifier_collect(amph_ip_client.client, bell, happened,
-                                        most < AT_ONCE ? (size_t)most : AT_ONCE, &got) != 0)
+        amph_ip_client.fwd.notifier_collect(amph_ip_client.client, bell, happened,
+                                            most < AT_ONCE ? (size_t)most : AT_ONCE, &got) != 0)
         return all_gone(s, bell->server, out, most);
 
     for (size_t i = 0; i < got; i++)

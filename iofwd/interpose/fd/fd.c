@@ -202,8 +202,8 @@ static int placeholder(const struct amph_fwd_file *file, bool cloexec)
 
     if (fd >= 0)
         return fd;
-    if (!amph_ip_client.file_print(file, name + sizeof AMPH_IP_PLACEHOLDER_MARK - 1,
-                                   AMPH_FWD_TEXT_BYTES))
+    if (!amph_ip_client.fwd.file_print(file, name + sizeof AMPH_IP_PLACEHOLDER_MARK - 1,
+                                       AMPH_FWD_TEXT_BYTES))
         return amph_ip_fail(EOVERFLOW);
 
     fd = sealed_memfd(name);
@@ -245,8 +245,8 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
 
     bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
     mode_t new_mode = creates ? amph_fwd_new_mode(mode & 07777, amph_ip_state.umask) : 0;
-    int err = amph_ip_client.open(amph_ip_client.client, AMPH_IP_AT(w), flags & ~O_CLOEXEC,
-                                  new_mode, &of->file);
+    int err = amph_ip_client.fwd.open(amph_ip_client.client, AMPH_IP_AT(w), flags & ~O_CLOEXEC,
+                                      new_mode, &of->file);
 
     if (err) {
         char out[PATH_MAX];

@@ -66,7 +66,7 @@ ssize_t amph_do_read(int fd, void *buf, size_t len)
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    int err = amph_ip_client.read(amph_ip_client.client, &of->file, buf, room, &done);
+    int err = amph_ip_client.fwd.read(amph_ip_client.client, &of->file, buf, room, &done);
 
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
@@ -82,7 +82,7 @@ ssize_t amph_do_write(int fd, const void *buf, size_t len)
     if (!amph_ip_within_limit(fd, &have, -1, false) || amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    int err = amph_ip_client.write(amph_ip_client.client, &of->file, buf, have, &done);
+    int err = amph_ip_client.fwd.write(amph_ip_client.client, &of->file, buf, have, &done);
 
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
@@ -100,7 +100,7 @@ ssize_t amph_do_pread(int fd, void *buf, size_t len, off_t off)
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    int err = amph_ip_client.pread(amph_ip_client.client, &of->file, off, buf, room, &done);
+    int err = amph_ip_client.fwd.pread(amph_ip_client.client, &of->file, off, buf, room, &done);
 
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
@@ -118,7 +118,7 @@ ssize_t amph_do_pwrite(int fd, const void *buf, size_t len, off_t off)
     if (!amph_ip_within_limit(fd, &have, off, false) || amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    int err = amph_ip_client.pwrite(amph_ip_client.client, &of->file, off, buf, have, &done);
+    int err = amph_ip_client.fwd.pwrite(amph_ip_client.client, &of->file, off, buf, have, &done);
 
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
@@ -131,7 +131,7 @@ off_t amph_do_lseek(int fd, off_t off, int whence)
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    int err = amph_ip_client.lseek(amph_ip_client.client, &of->file, off, whence, &at);
+    int err = amph_ip_client.fwd.lseek(amph_ip_client.client, &of->file, off, whence, &at);
 
     if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) &&
         (amph_do_fcntl(fd, F_GETFL, NULL) & O_PATH))
@@ -206,10 +206,10 @@ static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, 
 
     file.rwf = (uint32_t)flags;
 
-    int err = !write ? (off == -1 ? amph_ip_client.read(c, &file, buf, len, &done)
-                                  : amph_ip_client.pread(c, &file, off, buf, len, &done))
-                     : (off == -1 ? amph_ip_client.write(c, &file, buf, len, &done)
-                                  : amph_ip_client.pwrite(c, &file, off, buf, len, &done));
+    int err = !write ? (off == -1 ? amph_ip_client.fwd.read(c, &file, buf, len, &done)
+                                  : amph_ip_client.fwd.pread(c, &file, off, buf, len, &done))
+                     : (off == -1 ? amph_ip_client.fwd.write(c, &file, buf, len, &done)
+                                  : amph_ip_client.fwd.pwrite(c, &file, off, buf, len, &done));
 
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
@@ -370,7 +370,8 @@ int amph_do_fsync(int fd)
 
     int err = amph_ip_maps_flush(of);
 
-    return amph_ip_file_end(of, err ? err : amph_ip_client.fsync(amph_ip_client.client, &of->file));
+    return amph_ip_file_end(of,
+                            err ? err : amph_ip_client.fwd.fsync(amph_ip_client.client, &of->file));
 }
 
 int amph_do_fdatasync(int fd)
@@ -382,8 +383,8 @@ int amph_do_fdatasync(int fd)
 
     int err = amph_ip_maps_flush(of);
 
-    return amph_ip_file_end(of,
-                            err ? err : amph_ip_client.fdatasync(amph_ip_client.client, &of->file));
+    return amph_ip_file_end(
+        of, err ? err : amph_ip_client.fwd.fdatasync(amph_ip_client.client, &of->file));
 }
 
 int amph_do_syncfs(int fd)
@@ -391,7 +392,7 @@ int amph_do_syncfs(int fd)
     struct amph_fd_file *of;
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
-               : amph_ip_file_end(of, amph_ip_client.syncfs(amph_ip_client.client, &of->file));
+               : amph_ip_file_end(of, amph_ip_client.fwd.syncfs(amph_ip_client.client, &of->file));
 }
 
 int amph_do_ftruncate(int fd, off_t length)
@@ -406,7 +407,7 @@ int amph_do_ftruncate(int fd, off_t length)
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
                : amph_ip_file_end(
-                     of, amph_ip_client.ftruncate(amph_ip_client.client, &of->file, length));
+                     of, amph_ip_client.fwd.ftruncate(amph_ip_client.client, &of->file, length));
 }
 
 int amph_do_fallocate(int fd, int how, off_t off, off_t length)
@@ -421,8 +422,8 @@ int amph_do_fallocate(int fd, int how, off_t off, off_t length)
 
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
-               : amph_ip_file_end(of, amph_ip_client.fallocate(amph_ip_client.client, &of->file,
-                                                               how, off, length));
+               : amph_ip_file_end(of, amph_ip_client.fwd.fallocate(amph_ip_client.client, &of->file,
+                                                                   how, off, length));
 }
 
 /* As posix_fallocate: gives the error back and leaves errno alone.  A file system that cannot is

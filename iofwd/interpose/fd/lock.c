@@ -90,7 +90,7 @@ void amph_ip_locks_drop_closed(const char *told)
         if (amph_ip_file_get(fd, &of) != 0)
             continue;
 
-        amph_ip_client.punlock(amph_ip_client.client, &of->file);
+        amph_ip_client.fwd.punlock(amph_ip_client.client, &of->file);
         amph_fdtab_put(of);
     }
 }
@@ -102,7 +102,7 @@ void amph_ip_file_left(struct amph_fd_file *of)
 
     amph_ip_maps_flush(of);
     if (AMPH_UNLIKELY(__atomic_load_n(&any, __ATOMIC_RELAXED)) && amph_ip_client_enter() == 0)
-        amph_ip_client.punlock(amph_ip_client.client, &of->file);
+        amph_ip_client.fwd.punlock(amph_ip_client.client, &of->file);
 }
 
 int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock)
@@ -112,7 +112,8 @@ int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock
     int err;
 
     if (command == F_GETLK) {
-        err = lock->l_type == F_UNLCK ? EINVAL : amph_ip_client.pgetlock(c, &of->file, lock, &got);
+        err = lock->l_type == F_UNLCK ? EINVAL
+                                      : amph_ip_client.fwd.pgetlock(c, &of->file, lock, &got);
         if (!err && got.l_type == F_UNLCK)
             lock->l_type = F_UNLCK;
         else if (!err)
@@ -124,8 +125,8 @@ int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock
     if (command == F_SETLKW)
         amph_ip_cancel_point();
 
-    err = command == F_SETLK ? amph_ip_client.psetlock(c, &of->file, lock)
-                             : amph_ip_client.pwaitlock(c, &of->file, lock);
+    err = command == F_SETLK ? amph_ip_client.fwd.psetlock(c, &of->file, lock)
+                             : amph_ip_client.fwd.pwaitlock(c, &of->file, lock);
     if (!err && lock->l_type != F_UNLCK) {
         __atomic_store_n(&any, true, __ATOMIC_RELAXED);
         of->locked = true;
@@ -139,7 +140,8 @@ int amph_do_flock(int fd, int op)
     struct amph_fd_file *of;
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
-               : amph_ip_file_end(of, amph_ip_client.flock(amph_ip_client.client, &of->file, op));
+               : amph_ip_file_end(of,
+                                  amph_ip_client.fwd.flock(amph_ip_client.client, &of->file, op));
 }
 
 int amph_do_lockf(int fd, int command, off_t length)

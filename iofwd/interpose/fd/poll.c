@@ -85,7 +85,7 @@ static void let_go(void *arg)
     struct wait *w = arg;
 
     for (unsigned i = 0; i < w->nbells; i++)
-        amph_ip_client.notifier_release(&w->bell[i], false);
+        amph_ip_client.fwd.notifier_release(&w->bell[i], false);
 
     w->nbells = 0;
     if (w->memory)
@@ -101,8 +101,8 @@ static struct amph_fwd_notifier *bell_of(struct wait *w, uint32_t server, bool *
         i++;
 
     if (i == BELLS ||
-        (i == w->nbells &&
-         amph_ip_client.notifier_acquire(amph_ip_client.client, server, false, &w->bell[i]) != 0))
+        (i == w->nbells && amph_ip_client.fwd.notifier_acquire(amph_ip_client.client, server, false,
+                                                               &w->bell[i]) != 0))
         return NULL;
 
     if (i == w->nbells) {
@@ -118,12 +118,12 @@ static struct amph_fwd_notifier *bell_of(struct wait *w, uint32_t server, bool *
 static void hush(struct wait *w)
 {
     for (unsigned i = 0; i < w->nbells; i++) {
-        if (amph_ip_client.notifier_drain(&w->bell[i])) {
+        if (amph_ip_client.fwd.notifier_drain(&w->bell[i])) {
             w->fresh[i] = true;
             continue;
         }
 
-        amph_ip_client.notifier_release(&w->bell[i], true);
+        amph_ip_client.fwd.notifier_release(&w->bell[i], true);
         w->bell[i] = w->bell[--w->nbells];
         i--;
     }
@@ -165,9 +165,10 @@ static short ask_one(struct wait *w, const struct pollfd *p, bool armed)
         err = EIO;
 
     if (!err)
-        err = amph_ip_client.poll(amph_ip_client.client, &of->file,
-                                  (unsigned short)(armed ? all_events(w, &of->file) : p->events),
-                                  bell ? bell->number : 0, bell && *fresh, &ready);
+        err = amph_ip_client.fwd.poll(
+            amph_ip_client.client, &of->file,
+            (unsigned short)(armed ? all_events(w, &of->file) : p->events), bell ? bell->number : 0,
+            bell && *fresh, &ready);
 
     if (!err && bell)
         *fresh = false;

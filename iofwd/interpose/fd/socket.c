@@ -280,7 +280,7 @@ static void share(const struct msghdr *msg)
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-            amph_ip_client.share();
+            amph_ip_client.fwd.share();
             return;
         }
 }

@@ -14,8 +14,6 @@
 
 #define APPENDS 16 /* RWF_APPEND */
 
-struct amph_ip_client amph_ip_under;
-
 /* The pages of file, with the lock that amph_ip_pages_lock takes and between amph_ip_pages_begin
  * and _end; NULL: there are none, and no lock. */
 static struct amph_ip_pages *enter(const struct amph_fwd_file *file, struct amph_ip_pages_guard *g)
@@ -42,14 +40,14 @@ static void leave(struct amph_ip_pages *p, const struct amph_ip_pages_guard *g)
 static off_t place(struct amph_fwd_client *c, const struct amph_fwd_file *file, size_t len)
 {
     off_t at;
-    return amph_ip_under.lseek(c, file, 0, SEEK_CUR, &at) ? 0 : at - (off_t)len;
+    return amph_ip_client.direct->lseek(c, file, 0, SEEK_CUR, &at) ? 0 : at - (off_t)len;
 }
 
 static int co_read(struct amph_fwd_client *c, const struct amph_fwd_file *file, void *buf,
                    size_t cap, size_t *len_p)
 {
     struct amph_ip_pages_guard g;
-    int err = amph_ip_under.read(c, file, buf, cap, len_p);
+    int err = amph_ip_client.direct->read(c, file, buf, cap, len_p);
     struct amph_ip_pages *p = err || !*len_p ? NULL : enter(file, &g);
 
     if (p) {
@@ -66,7 +64,7 @@ static int co_pread(struct amph_fwd_client *c, const struct amph_fwd_file *file,
                     void *buf, size_t cap, size_t *len_p)
 {
     struct amph_ip_pages_guard g;
-    int err = amph_ip_under.pread(c, file, off, buf, cap, len_p);
+    int err = amph_ip_client.direct->pread(c, file, off, buf, cap, len_p);
     struct amph_ip_pages *p = err || !*len_p ? NULL : enter(file, &g);
 
     if (p) {
@@ -82,7 +80,7 @@ static int co_write(struct amph_fwd_client *c, const struct amph_fwd_file *file,
 {
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p = enter(file, &g);
-    int err = amph_ip_under.write(c, file, data, len, done_p);
+    int err = amph_ip_client.direct->write(c, file, data, len, done_p);
 
     if (p) {
         if (!err)
@@ -99,7 +97,7 @@ static bool appends(struct amph_fwd_client *c, const struct amph_fwd_file *file)
 {
     int flags;
     return (file->rwf & APPENDS) ||
-           (amph_ip_under.getflags(c, file, &flags) == 0 && (flags & O_APPEND));
+           (amph_ip_client.direct->getflags(c, file, &flags) == 0 && (flags & O_APPEND));
 }
 
 static int co_pwrite(struct amph_fwd_client *c, const struct amph_fwd_file *file, off_t off,
@@ -108,10 +106,10 @@ static int co_pwrite(struct amph_fwd_client *c, const struct amph_fwd_file *file
     struct amph_ip_pages_guard g;
     struct stat st;
     struct amph_ip_pages *p = enter(file, &g);
-    int err = amph_ip_under.pwrite(c, file, off, data, len, done_p);
+    int err = amph_ip_client.direct->pwrite(c, file, off, data, len, done_p);
 
     if (p) {
-        if (!err && appends(c, file) && (err = amph_ip_under.fstat(c, file, &st)) == 0)
+        if (!err && appends(c, file) && (err = amph_ip_client.direct->fstat(c, file, &st)) == 0)
             off = st.st_size - (off_t)*done_p;
 
         if (!err)
@@ -127,7 +125,7 @@ static int co_ftruncate(struct amph_fwd_client *c, const struct amph_fwd_file *f
 {
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p = enter(file, &g);
-    int err = amph_ip_under.ftruncate(c, file, length);
+    int err = amph_ip_client.direct->ftruncate(c, file, length);
 
     if (p) {
         if (!err)
@@ -148,7 +146,7 @@ static int co_fallocate(struct amph_fwd_client *c, const struct amph_fwd_file *f
     if (p && (how & ~FALLOC_FL_KEEP_SIZE)) /* it may move data to other places */
         (void)amph_ip_pages_flush(p, file, 0, INT64_MAX);
 
-    int err = amph_ip_under.fallocate(c, file, how, off, length);
+    int err = amph_ip_client.direct->fallocate(c, file, how, off, length);
 
     if (p) {
         bool moves = how & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
@@ -167,7 +165,7 @@ static int co_fallocate(struct amph_fwd_client *c, const struct amph_fwd_file *f
 static int co_truncate(struct amph_fwd_client *c, const struct amph_fwd_file *dir, const char *path,
                        off_t length)
 {
-    int err = amph_ip_under.truncate(c, dir, path, length);
+    int err = amph_ip_client.direct->truncate(c, dir, path, length);
 
     if (!err)
         amph_ip_maps_resize();
@@ -178,7 +176,7 @@ static int co_truncate(struct amph_fwd_client *c, const struct amph_fwd_file *di
 static int co_open(struct amph_fwd_client *c, const struct amph_fwd_file *dir, const char *path,
                    int flags, mode_t mode, struct amph_fwd_file *file)
 {
-    int err = amph_ip_under.open(c, dir, path, flags, mode, file);
+    int err = amph_ip_client.direct->open(c, dir, path, flags, mode, file);
 
     if (!err && (flags & O_TRUNC))
         amph_ip_maps_resize();
@@ -186,20 +184,17 @@ static int co_open(struct amph_fwd_client *c, const struct amph_fwd_file *dir, c
     return err;
 }
 
+/* Replaces the functions in the interposer's copy of the table.  Repeating it changes nothing. */
 void amph_ip_coherent_begin(void)
 {
-    if (amph_ip_under.loaded)
-        return;
-
-    amph_ip_under = amph_ip_client;
-#define PUT(name) __atomic_store_n(&amph_ip_client.name, co_##name, __ATOMIC_RELEASE)
-    PUT(read);
-    PUT(pread);
-    PUT(write);
-    PUT(pwrite);
-    PUT(ftruncate);
-    PUT(fallocate);
-    PUT(truncate);
-    PUT(open);
-#undef PUT
+#define REPLACE(name) __atomic_store_n(&amph_ip_client.fwd.name, co_##name, __ATOMIC_RELEASE)
+    REPLACE(read);
+    REPLACE(pread);
+    REPLACE(write);
+    REPLACE(pwrite);
+    REPLACE(ftruncate);
+    REPLACE(fallocate);
+    REPLACE(truncate);
+    REPLACE(open);
+#undef REPLACE
 }

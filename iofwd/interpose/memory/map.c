@@ -252,7 +252,7 @@ static int refused(const struct amph_fd_file *of, int prot, bool shared, struct 
                    int *access_p)
 {
     int flags;
-    int err = amph_ip_client.getflags(amph_ip_client.client, &of->file, &flags);
+    int err = amph_ip_client.fwd.getflags(amph_ip_client.client, &of->file, &flags);
 
     if (err)
         return err;
@@ -262,7 +262,7 @@ static int refused(const struct amph_fd_file *of, int prot, bool shared, struct 
         return EBADF;
     if (*access_p == O_WRONLY || (shared && (prot & PROT_WRITE) && *access_p != O_RDWR))
         return EACCES;
-    if ((err = amph_ip_client.fstat(amph_ip_client.client, &of->file, st)) != 0)
+    if ((err = amph_ip_client.fwd.fstat(amph_ip_client.client, &of->file, st)) != 0)
         return err;
 
     return S_ISREG(st->st_mode) ? 0 : ENODEV;

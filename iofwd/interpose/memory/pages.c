@@ -128,8 +128,8 @@ static int read_whole(const struct amph_fwd_file *file, char *to, size_t len, of
     size_t done = 0;
 
     for (size_t n = 1; done < len && n > 0; done += n) {
-        int err = amph_ip_under.pread(amph_ip_client.client, file, off + (off_t)done, to + done,
-                                      len - done, &n);
+        int err = amph_ip_client.direct->pread(amph_ip_client.client, file, off + (off_t)done,
+                                               to + done, len - done, &n);
         if (err)
             return err;
     }
@@ -150,7 +150,7 @@ static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off
 
     int err = end - at < CHUNK
                   ? 0
-                  : amph_ip_client.nextdata(amph_ip_client.client, file, at, from_p, end_p);
+                  : amph_ip_client.fwd.nextdata(amph_ip_client.client, file, at, from_p, end_p);
 
     if (err == ENXIO)
         return false;
@@ -169,15 +169,15 @@ int amph_ip_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_
     struct stat st;
     off_t at = off;
     off_t from, to_off;
-    int err = amph_ip_client.fstat(amph_ip_client.client, file, &st);
+    int err = amph_ip_client.fwd.fstat(amph_ip_client.client, file, &st);
     off_t end = err ? 0 : least(st.st_size, off + (off_t)len);
 
     for (; !err && next_data(file, at, end, &from, &to_off); at = to_off) {
         size_t n = 1;
 
         for (off_t place = from; !err && n > 0 && place < to_off; place += (off_t)n)
-            err = amph_ip_client.pread(amph_ip_client.client, file, place, to + (place - off),
-                                       (size_t)(to_off - place), &n);
+            err = amph_ip_client.fwd.pread(amph_ip_client.client, file, place, to + (place - off),
+                                           (size_t)(to_off - place), &n);
     }
 
     return err;
@@ -293,7 +293,7 @@ int amph_ip_pages_resize(struct amph_ip_pages *p, const struct amph_fwd_file *fi
 {
     struct stat st;
     off_t old = length_of(p);
-    int err = amph_ip_under.fstat(amph_ip_client.client, file, &st);
+    int err = amph_ip_client.direct->fstat(amph_ip_client.client, file, &st);
 
     if (err || st.st_size == old)
         return err;
@@ -417,7 +417,7 @@ static int write_out(struct run *r)
     int err = 0;
 
     if (r->limit < 0 && r->from < r->end) {
-        err = amph_ip_under.fstat(amph_ip_client.client, r->file, &st);
+        err = amph_ip_client.direct->fstat(amph_ip_client.client, r->file, &st);
         r->limit = st.st_size;
     }
 
@@ -425,8 +425,8 @@ static int write_out(struct run *r)
         size_t n = 0;
         const char *data = ours + (r->from - r->chunk);
 
-        err = amph_ip_under.pwrite(amph_ip_client.client, r->file, r->from, data,
-                                   (size_t)(end - r->from), &n);
+        err = amph_ip_client.direct->pwrite(amph_ip_client.client, r->file, r->from, data,
+                                            (size_t)(end - r->from), &n);
         if (!err)
             err = n ? put(r->pages->control, SHADOW_AT + r->from, data, n) : EIO;
 

@@ -45,9 +45,6 @@ struct amph_ip_pages {
     unsigned maps; /* of this process */
 };
 
-/* The calls of the core as they are without maps: coherent.c puts others in their place. */
-extern struct amph_ip_client amph_ip_under AMPH_HIDDEN;
-
 /* Of this process: signals are held back, no cancellation comes in between, and its limit of file
  * sizes, which is not meant for the files of pages, is lifted. */
 struct amph_ip_pages_guard {

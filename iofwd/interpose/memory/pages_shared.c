@@ -386,8 +386,8 @@ static int ask_name(const struct amph_fwd_file *file, int64_t space, char name[A
                     size_t *elsewhere_p)
 {
     size_t len;
-    int err = amph_ip_under.sharemap(amph_ip_client.client, file, space, name,
-                                     AMPH_IP_PAGES_NAME - 1, &len, elsewhere_p);
+    int err = amph_ip_client.direct->sharemap(amph_ip_client.client, file, space, name,
+                                              AMPH_IP_PAGES_NAME - 1, &len, elsewhere_p);
 
     if (err)
         return err;

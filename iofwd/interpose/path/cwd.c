@@ -96,7 +96,7 @@ static int look(struct walk *w)
         if (prefix && target[0] == '/') {
             target[n] = 0;
             if (!amph_fwd_prefix_match(&amph_ip_state.prefixes, target) &&
-                amph_ip_client.access(amph_ip_client.client, NULL, w->out, F_OK, 0) != EACCES)
+                amph_ip_client.fwd.access(amph_ip_client.client, NULL, w->out, F_OK, 0) != EACCES)
                 return 0;
         }
 
@@ -320,7 +320,7 @@ static int name_of(int fd, char name[PATH_MAX])
     if (amph_ip_file_begin(fd, &of) != 0)
         return errno;
 
-    int err = amph_ip_client.nameof(amph_ip_client.client, &of->file, name, PATH_MAX - 1, &len);
+    int err = amph_ip_client.fwd.nameof(amph_ip_client.client, &of->file, name, PATH_MAX - 1, &len);
 
     name[err ? 0 : len] = 0;
     amph_fdtab_put(of);

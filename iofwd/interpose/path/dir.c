@@ -33,7 +33,7 @@ ssize_t amph_do_getdents64(int fd, void *buf, size_t len)
     if (!amph_ip_can_write(buf, len < ENTRIES_MOST ? len : ENTRIES_MOST))
         return amph_ip_file_end(of, EFAULT);
 
-    int err = amph_ip_client.getdents(amph_ip_client.client, &of->file, buf, len, &got);
+    int err = amph_ip_client.fwd.getdents(amph_ip_client.client, &of->file, buf, len, &got);
 
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)got;
 }

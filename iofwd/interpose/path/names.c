@@ -30,8 +30,8 @@ int amph_do_fstat(int fd, struct stat *st)
 
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
-               : amph_ip_file_end(of,
-                                  delivered(amph_ip_client.fstat(CLIENT, &of->file, to), to, st));
+               : amph_ip_file_end(
+                     of, delivered(amph_ip_client.fwd.fstat(CLIENT, &of->file, to), to, st));
 }
 
 /* Is it the link itself that is asked about, /proc/self/fd/N or /dev/stdin?  w is ended then, and
@@ -46,7 +46,7 @@ static bool is_number_itself(struct amph_ip_resolved *w, int flags, mode_t *mode
         return false;
 
     if (w->by == AMPH_IP_BY_NUMBER && w->dir &&
-        amph_ip_client.getflags(CLIENT, &w->dir->file, &how) == 0)
+        amph_ip_client.fwd.getflags(CLIENT, &w->dir->file, &how) == 0)
         *mode_p = S_IFLNK | (how & O_PATH                    ? 0
                              : (how & O_ACCMODE) == O_RDONLY ? 0500
                              : (how & O_ACCMODE) == O_WRONLY ? 0300
@@ -91,9 +91,9 @@ int amph_do_fstatat(int dir, const char *path, struct stat *st, int flags)
     if (!w.local) {
         struct stat spare;
         struct stat *to = AMPH_IP_ROOM(st, &spare);
-        int err = w.path[0]
-                      ? amph_ip_client.stat(CLIENT, AMPH_IP_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to)
-                      : amph_ip_client.fstat(CLIENT, &w.dir->file, to);
+        int err = w.path[0] ? amph_ip_client.fwd.stat(CLIENT, AMPH_IP_AT(&w),
+                                                      flags & AT_SYMLINK_NOFOLLOW, to)
+                            : amph_ip_client.fwd.fstat(CLIENT, &w.dir->file, to);
 
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, delivered(err, to, st));
@@ -130,9 +130,9 @@ int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct st
     if (!w.local) {
         to = AMPH_IP_ROOM(stx, &spare);
 
-        int err = w.path[0] ? amph_ip_client.statx(CLIENT, AMPH_IP_AT(&w),
-                                                   flags & AT_SYMLINK_NOFOLLOW, mask, to)
-                            : amph_ip_client.fstatx(CLIENT, &w.dir->file, mask, to);
+        int err = w.path[0] ? amph_ip_client.fwd.statx(CLIENT, AMPH_IP_AT(&w),
+                                                       flags & AT_SYMLINK_NOFOLLOW, mask, to)
+                            : amph_ip_client.fwd.fstatx(CLIENT, &w.dir->file, mask, to);
 
         if (!err) {
             to->stx_attributes &= ~ATTRIBUTES_OF_MOUNTS;
@@ -157,8 +157,8 @@ int amph_do_faccessat(int dir, const char *path, int amode, int flags)
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.access(CLIENT, AMPH_IP_AT(&w), amode,
-                                        flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
+        int err = amph_ip_client.fwd.access(CLIENT, AMPH_IP_AT(&w), amode,
+                                            flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
@@ -176,8 +176,8 @@ int amph_do_statfs(const char *path, struct statfs *fs)
     if (!w.local) {
         struct statfs spare;
         struct statfs *to = AMPH_IP_ROOM(fs, &spare);
-        int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), to)
-                            : amph_ip_client.fstatfs(CLIENT, &w.dir->file, to);
+        int err = w.path[0] ? amph_ip_client.fwd.statfs(CLIENT, AMPH_IP_AT(&w), to)
+                            : amph_ip_client.fwd.fstatfs(CLIENT, &w.dir->file, to);
 
         if (!amph_ip_went_out(&w, err, false))
             return amph_ip_resolve_end(&w, delivered(err, to, fs));
@@ -194,8 +194,8 @@ int amph_do_fstatfs(int fd, struct statfs *fs)
 
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
-               : amph_ip_file_end(of,
-                                  delivered(amph_ip_client.fstatfs(CLIENT, &of->file, to), to, fs));
+               : amph_ip_file_end(
+                     of, delivered(amph_ip_client.fwd.fstatfs(CLIENT, &of->file, to), to, fs));
 }
 
 static void to_statvfs(const struct statfs *fs, struct statvfs *v)
@@ -226,8 +226,8 @@ int amph_do_statvfs(const char *path, struct statvfs *v)
         return -1;
 
     if (!w.local) {
-        int err = w.path[0] ? amph_ip_client.statfs(CLIENT, AMPH_IP_AT(&w), &fs)
-                            : amph_ip_client.fstatfs(CLIENT, &w.dir->file, &fs);
+        int err = w.path[0] ? amph_ip_client.fwd.statfs(CLIENT, AMPH_IP_AT(&w), &fs)
+                            : amph_ip_client.fwd.fstatfs(CLIENT, &w.dir->file, &fs);
 
         if (!err)
             to_statvfs(&fs, v);
@@ -258,8 +258,8 @@ int amph_do_mkdirat(int dir, const char *path, mode_t mode)
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.mkdir(CLIENT, AMPH_IP_AT(&w),
-                                       amph_fwd_new_mode(mode & 07777, amph_ip_state.umask));
+        int err = amph_ip_client.fwd.mkdir(CLIENT, AMPH_IP_AT(&w),
+                                           amph_fwd_new_mode(mode & 07777, amph_ip_state.umask));
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
@@ -275,8 +275,8 @@ int amph_do_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.mknod(CLIENT, AMPH_IP_AT(&w),
-                                       amph_fwd_new_mode(mode, amph_ip_state.umask), dev);
+        int err = amph_ip_client.fwd.mknod(CLIENT, AMPH_IP_AT(&w),
+                                           amph_fwd_new_mode(mode, amph_ip_state.umask), dev);
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
@@ -292,7 +292,7 @@ int amph_do_unlinkat(int dir, const char *path, int flags)
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.unlink(CLIENT, AMPH_IP_AT(&w), flags);
+        int err = amph_ip_client.fwd.unlink(CLIENT, AMPH_IP_AT(&w), flags);
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
@@ -443,7 +443,7 @@ int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to
     if (side == SIDE_FAILED)
         return amph_ip_fail(!from[0] ? ENOENT : errno == EXDEV && p.mount ? EBUSY : errno);
 
-    int err = amph_ip_client.rename(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags);
+    int err = amph_ip_client.fwd.rename(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags);
 
     side = pair_went_out(&p, err, true);
     if (side == SIDE_LOCAL)
@@ -471,8 +471,8 @@ int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, i
         return amph_ip_fail(err);
     }
 
-    int err = amph_ip_client.link(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to),
-                                  flags & AT_SYMLINK_FOLLOW);
+    int err = amph_ip_client.fwd.link(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to),
+                                      flags & AT_SYMLINK_FOLLOW);
 
     side = pair_went_out(&p, err, !(flags & AT_SYMLINK_FOLLOW));
     if (side == SIDE_LOCAL)
@@ -491,7 +491,7 @@ int amph_do_symlinkat(const char *target, int dir, const char *path)
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.symlink(CLIENT, target, AMPH_IP_AT(&w));
+        int err = amph_ip_client.fwd.symlink(CLIENT, target, AMPH_IP_AT(&w));
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
@@ -504,7 +504,7 @@ static int readlink_fd(struct amph_ip_resolved *w, char *buf, size_t cap, size_t
 {
     char name[PATH_MAX];
     size_t len = 0;
-    int err = amph_ip_client.nameof(CLIENT, &w->dir->file, name, sizeof name, &len);
+    int err = amph_ip_client.fwd.nameof(CLIENT, &w->dir->file, name, sizeof name, &len);
 
     if (err == ENOENT)
         len = (size_t)snprintf(name, sizeof name, "%s (deleted)", w->dir->path);
@@ -547,7 +547,7 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
 
     bool by_fd = w.by == AMPH_IP_BY_NUMBER && w.dir;
     int err = by_fd ? readlink_fd(&w, to, cap, &len)
-                    : amph_ip_client.readlink(CLIENT, AMPH_IP_AT(&w), to, cap, &len);
+                    : amph_ip_client.fwd.readlink(CLIENT, AMPH_IP_AT(&w), to, cap, &len);
 
     if (amph_ip_went_out(&w, err, true))
         return libc_readlinkat(w.dirfd, w.path, buf, cap);
@@ -569,7 +569,7 @@ int amph_do_fchmodat(int dir, const char *path, mode_t mode, int flags)
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.chmod(CLIENT, AMPH_IP_AT(&w), mode, flags);
+        int err = amph_ip_client.fwd.chmod(CLIENT, AMPH_IP_AT(&w), mode, flags);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
@@ -582,7 +582,7 @@ int amph_do_fchmod(int fd, mode_t mode)
     struct amph_fd_file *of;
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
-               : amph_ip_file_end(of, amph_ip_client.fchmod(CLIENT, &of->file, mode));
+               : amph_ip_file_end(of, amph_ip_client.fwd.fchmod(CLIENT, &of->file, mode));
 }
 
 int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
@@ -593,8 +593,8 @@ int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.chown(CLIENT, AMPH_IP_AT(&w), uid, gid,
-                                       flags & AT_SYMLINK_NOFOLLOW);
+        int err = amph_ip_client.fwd.chown(CLIENT, AMPH_IP_AT(&w), uid, gid,
+                                           flags & AT_SYMLINK_NOFOLLOW);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
@@ -607,7 +607,7 @@ int amph_do_fchown(int fd, uid_t uid, gid_t gid)
     struct amph_fd_file *of;
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
-               : amph_ip_file_end(of, amph_ip_client.fchown(CLIENT, &of->file, uid, gid));
+               : amph_ip_file_end(of, amph_ip_client.fwd.fchown(CLIENT, &of->file, uid, gid));
 }
 
 int amph_do_truncate(const char *path, off_t length)
@@ -623,7 +623,7 @@ int amph_do_truncate(const char *path, off_t length)
         if (AMPH_UNLIKELY(amph_ip_is_limited()) && !amph_ip_may_grow(-1, path, length))
             return amph_ip_resolve_end(&w, EFBIG);
 
-        int err = amph_ip_client.truncate(CLIENT, AMPH_IP_AT(&w), length);
+        int err = amph_ip_client.fwd.truncate(CLIENT, AMPH_IP_AT(&w), length);
         if (!amph_ip_went_out(&w, err, false))
             return amph_ip_resolve_end(&w, err);
     }
@@ -659,8 +659,8 @@ int amph_do_utimensat(int dir, const char *path, const struct timespec *times, i
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.utimens(CLIENT, AMPH_IP_AT(&w), times,
-                                         flags & AT_SYMLINK_NOFOLLOW);
+        int err = amph_ip_client.fwd.utimens(CLIENT, AMPH_IP_AT(&w), times,
+                                             flags & AT_SYMLINK_NOFOLLOW);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
@@ -679,7 +679,7 @@ int amph_do_futimens(int fd, const struct timespec *times)
 
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
-               : amph_ip_file_end(of, amph_ip_client.futimens(CLIENT, &of->file, times));
+               : amph_ip_file_end(of, amph_ip_client.fwd.futimens(CLIENT, &of->file, times));
 }
 
 /* 0, or -1 with EINVAL (microseconds out of range) or EFAULT. */

@@ -44,8 +44,8 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
         return flags ? libc_lgetxattr(w.path, name, buf, cap)
                      : libc_getxattr(w.path, name, buf, cap);
 
-    int err = amph_ip_client.getxattr(CLIENT, AMPH_IP_AT(&w), name, flags, value, sizeof value,
-                                      &len);
+    int err = amph_ip_client.fwd.getxattr(CLIENT, AMPH_IP_AT(&w), name, flags, value, sizeof value,
+                                          &len);
 
     if (amph_ip_went_out(&w, err, flags))
         return flags ? libc_lgetxattr(w.path, name, buf, cap)
@@ -67,7 +67,7 @@ ssize_t amph_do_fgetxattr(int fd, const char *name, void *buf, size_t cap)
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    int err = amph_ip_client.fgetxattr(CLIENT, &of->file, name, value, sizeof value, &len);
+    int err = amph_ip_client.fwd.fgetxattr(CLIENT, &of->file, name, value, sizeof value, &len);
 
     amph_ip_file_end(of, 0);
     return result(err, value, len, buf, cap);
@@ -84,7 +84,8 @@ ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags)
     if (w.local)
         return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
 
-    int err = amph_ip_client.listxattr(CLIENT, AMPH_IP_AT(&w), flags, names, sizeof names, &len);
+    int err = amph_ip_client.fwd.listxattr(CLIENT, AMPH_IP_AT(&w), flags, names, sizeof names,
+                                           &len);
     if (amph_ip_went_out(&w, err, flags))
         return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
 
@@ -101,7 +102,7 @@ ssize_t amph_do_flistxattr(int fd, char *buf, size_t cap)
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    int err = amph_ip_client.flistxattr(CLIENT, &of->file, names, sizeof names, &len);
+    int err = amph_ip_client.fwd.flistxattr(CLIENT, &of->file, names, sizeof names, &len);
 
     amph_ip_file_end(of, 0);
     return result(err, names, len, buf, cap);
@@ -118,7 +119,7 @@ int amph_do_setxattr(const char *path, const char *name, const void *value, size
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.setxattr(CLIENT, AMPH_IP_AT(&w), name, value, len, how, flags);
+        int err = amph_ip_client.fwd.setxattr(CLIENT, AMPH_IP_AT(&w), name, value, len, how, flags);
         if (!amph_ip_went_out(&w, err, flags))
             return amph_ip_resolve_end(&w, err);
     }
@@ -137,7 +138,7 @@ int amph_do_fsetxattr(int fd, const char *name, const void *value, size_t len, i
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
                : amph_ip_file_end(
-                     of, amph_ip_client.fsetxattr(CLIENT, &of->file, name, value, len, how));
+                     of, amph_ip_client.fwd.fsetxattr(CLIENT, &of->file, name, value, len, how));
 }
 
 int amph_do_removexattr(const char *path, const char *name, int flags)
@@ -150,7 +151,7 @@ int amph_do_removexattr(const char *path, const char *name, int flags)
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.removexattr(CLIENT, AMPH_IP_AT(&w), name, flags);
+        int err = amph_ip_client.fwd.removexattr(CLIENT, AMPH_IP_AT(&w), name, flags);
         if (!amph_ip_went_out(&w, err, flags))
             return amph_ip_resolve_end(&w, err);
     }
@@ -167,5 +168,5 @@ int amph_do_fremovexattr(int fd, const char *name)
 
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
-               : amph_ip_file_end(of, amph_ip_client.fremovexattr(CLIENT, &of->file, name));
+               : amph_ip_file_end(of, amph_ip_client.fwd.fremovexattr(CLIENT, &of->file, name));
 }

@@ -145,13 +145,13 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
         out[n++] = room->cwd;
     }
 
-    const char *own = amph_ip_client.loaded ? amph_ip_client.own_env() : NULL;
+    const char *own = amph_ip_client.loaded ? amph_ip_client.fwd.own_env() : NULL;
 
     if (own && !has_name_of(out, n, own))
         out[n++] = (char *)own;
 
     if (same_process && amph_ip_client.loaded &&
-        amph_ip_client.exec_env(room->door, sizeof room->door))
+        amph_ip_client.fwd.exec_env(room->door, sizeof room->door))
         out[n++] = room->door;
 
     if (same_process && amph_ip_has_locks()) {

@@ -238,11 +238,11 @@ static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actio
         posix_spawnattr_setsigmask(&own, &mask);
     }
 
-    amph_ip_client.fork_before();
+    amph_ip_client.fwd.fork_before();
 
     int err = spawn(pid, path, actions, &own, argv, envp);
 
-    amph_ip_client.fork_parent(-1); /* the child shares no memory with us */
+    amph_ip_client.fwd.fork_parent(-1); /* the child shares no memory with us */
     return err;
 }
 

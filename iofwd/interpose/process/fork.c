@@ -36,7 +36,7 @@ static bool begin(void)
     amph_ip_epoll_fork_lock(true);
     amph_ip_client_fork_lock(true);
     if (amph_ip_client.loaded)
-        amph_ip_client.fork_before();
+        amph_ip_client.fwd.fork_before();
 
     return amph_ip_client.loaded;
 }
@@ -52,9 +52,9 @@ static void end(bool loaded, pid_t pid)
         amph_fdtab_recount();
         amph_ip_maps_recount();
         amph_ip_forget_locks();
-        amph_ip_client.fork_child();
+        amph_ip_client.fwd.fork_child();
     } else if (loaded) {
-        amph_ip_client.fork_parent(pid);
+        amph_ip_client.fwd.fork_parent(pid);
     }
 
     amph_ip_client_fork_lock(false);
@@ -145,7 +145,7 @@ static int run_child(void *p)
 static void before_sharing(void)
 {
     if (amph_ip_client_enter() == 0)
-        amph_ip_client.connect_all();
+        amph_ip_client.fwd.connect_all();
 }
 
 int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls,

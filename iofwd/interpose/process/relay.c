@@ -312,7 +312,7 @@ static AMPH_NORETURN void end_like(int status)
     if (WIFSIGNALED(status)) {
         sigset_t one;
 
-        amph_ip_client.ending();
+        amph_ip_client.fwd.ending();
         setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
         signal(WTERMSIG(status), SIG_DFL);
         sigemptyset(&one);

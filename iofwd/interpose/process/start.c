@@ -348,7 +348,7 @@ static int start_forwarded(const struct start *s, const char *path, const char *
     if (w.local)
         return start_local(s, w.path, argv);
 
-    int r = amph_ip_client.access(amph_ip_client.client, AMPH_IP_AT(&w), F_OK, 0);
+    int r = amph_ip_client.fwd.access(amph_ip_client.client, AMPH_IP_AT(&w), F_OK, 0);
     bool leads_out = amph_ip_leads_out(&w, r, false, out);
 
     amph_ip_resolve_end(&w, 0);

@@ -17,8 +17,8 @@ static void come_to_rest(void)
     if (amph_ip_inside || !amph_ip_client.loaded)
         return;
 
-    amph_ip_client.fork_before();
-    amph_ip_client.fork_parent(-1);
+    amph_ip_client.fwd.fork_before();
+    amph_ip_client.fwd.fork_parent(-1);
 }
 
 int amph_do_system(const char *command)
@@ -45,7 +45,7 @@ void amph_ip_exit_now(enum amph_client_route way, int status)
         amph_ip_maps_flush(NULL);
         amph_ip_rank_end();
         if (amph_ip_client.loaded)
-            amph_ip_client.ending();
+            amph_ip_client.fwd.ending();
     }
 
     if (way == AMPH_IP_LIBC && !ending) {
