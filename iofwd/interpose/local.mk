@@ -84,6 +84,7 @@ preload_sources = \
 	iofwd/interpose/process/search.c \
 	iofwd/interpose/entry/settings.c \
 	iofwd/interpose/entry/settings.h \
+	iofwd/interpose/entry/state.h \
 	iofwd/interpose/fd/socket.c \
 	iofwd/interpose/process/spawn.c \
 	iofwd/interpose/process/start.c \

@@ -16,8 +16,6 @@ static struct {
     unsigned number;  /* of the cancellation */
 } noted[NOTED];
 
-unsigned amph_ip_cancels;
-
 static int note_of(pthread_t thread)
 {
     int i = 0;
@@ -33,7 +31,7 @@ int amph_do_pthread_cancel(pthread_t thread)
     int err = libc_pthread_cancel(thread);
 
     if (!err) {
-        unsigned number = __atomic_add_fetch(&amph_ip_cancels, 1, __ATOMIC_RELAXED);
+        unsigned number = __atomic_add_fetch(&amph_ip_state.cancels, 1, __ATOMIC_RELAXED);
 
         __atomic_store_n(&noted[number % NOTED].thread, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&noted[number % NOTED].number, number, __ATOMIC_RELEASE);
@@ -45,7 +43,7 @@ int amph_do_pthread_cancel(pthread_t thread)
 
 unsigned amph_ip_cancels_now(void)
 {
-    return __atomic_load_n(&amph_ip_cancels, __ATOMIC_RELAXED);
+    return __atomic_load_n(&amph_ip_state.cancels, __ATOMIC_RELAXED);
 }
 
 void amph_ip_cancel_forget(pthread_t thread, unsigned until)
@@ -62,7 +60,8 @@ void amph_ip_cancel_forget(pthread_t thread, unsigned until)
 
 bool amph_ip_is_cancelled(void)
 {
-    return __atomic_load_n(&amph_ip_cancels, __ATOMIC_RELAXED) && note_of(pthread_self()) >= 0;
+    return __atomic_load_n(&amph_ip_state.cancels, __ATOMIC_RELAXED) &&
+           note_of(pthread_self()) >= 0;
 }
 
 void amph_ip_cancel_act(void)

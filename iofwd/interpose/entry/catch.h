@@ -12,21 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "iofwd/interpose/entry/state.h"
 #include "iofwd/interpose/fd/fdtab.h"
 #include "iofwd/wire/prefix.h"
-
-/* Written once by the constructor, last; until then every call goes to the C library. */
-struct amph_ip_state {
-    bool on;
-    bool owned_fds; /* the client is open and may have descriptors of its own */
-    struct amph_fwd_prefixes prefixes;
-    /* the working directory, if it is a forwarded one; the string is never freed */
-    const char *cwd;
-    const char *exe; /* the program's file, if it is a forwarded one and runs from a copy */
-    unsigned umask;
-};
-
-extern struct amph_ip_state amph_ip_state AMPH_HIDDEN;
 
 /* A working directory whose name is longer than a path may be goes by its prefix's name and two
  * slashes, which no clean name has. */
@@ -35,8 +23,6 @@ static inline bool amph_ip_cwd_is_nameless(const char *cwd)
     size_t len = strlen(cwd);
     return len > 2 && cwd[len - 1] == '/' && cwd[len - 2] == '/';
 }
-
-extern int amph_ip_maps AMPH_HIDDEN; /* how many maps of forwarded files there are (map.c) */
 
 /* How deep this thread is inside of Amphora's own code, which is never forwarded. */
 extern __thread int amph_ip_inside AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
@@ -56,13 +42,12 @@ bool amph_ip_led(const char *path);
  * followed through such links. */
 extern __thread int amph_ip_links AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 
-/* The C library's cancellation points act where they begin.  How many threads have been cancelled
- * by now. */
-extern unsigned amph_ip_cancels AMPH_HIDDEN;
+/* A cancellation point of the C library acts on a pending cancellation where it begins; this does
+ * the same for a forwarded call. */
 void amph_ip_cancel_act(void);
 static inline void amph_ip_cancel_point(void)
 {
-    if (AMPH_UNLIKELY(__atomic_load_n(&amph_ip_cancels, __ATOMIC_RELAXED)) && !amph_ip_inside)
+    if (AMPH_UNLIKELY(__atomic_load_n(&amph_ip_state.cancels, __ATOMIC_RELAXED)) && !amph_ip_inside)
         amph_ip_cancel_act();
 }
 
@@ -76,15 +61,12 @@ static inline bool amph_ip_fts(const void *walk)
     return walk && *(const uint64_t *)walk == AMPH_IP_FTS_MAGIC;
 }
 
-/* LD_LIBRARY_PATH names forwarded directories (library.c) */
-extern bool amph_ip_library_path AMPH_HIDDEN;
-
 /* A library is looked for in the linker's places unless its name has a slash. */
 static inline bool amph_ip_lib(const char *path)
 {
-    return path && (strchr(path, '/')
-                        ? amph_ip_path(path)
-                        : amph_ip_library_path && path[0] && amph_ip_state.on && !amph_ip_inside);
+    return path && (strchr(path, '/') ? amph_ip_path(path)
+                                      : amph_ip_state.library_path_forwarded && path[0] &&
+                                            amph_ip_state.on && !amph_ip_inside);
 }
 
 static inline bool amph_ip_fd(int fd)
@@ -100,11 +82,9 @@ static inline bool amph_ip_fd(int fd)
  * failed like that has done nothing: it is decided on again.  What says so is noted where it
  * happens, so that calls which succeed look at nothing.
  */
-/* how often some descriptor has become forwarded or local by dup2; counted before it does */
-extern unsigned amph_ip_turns AMPH_HIDDEN;
 static inline unsigned amph_ip_turns_now(void)
 {
-    return __atomic_load_n(&amph_ip_turns, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&amph_ip_state.turns, __ATOMIC_ACQUIRE);
 }
 
 /* A call of this thread was for a forwarded descriptor, and it was none. */

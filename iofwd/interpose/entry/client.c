@@ -13,7 +13,6 @@
 #include "iofwd/interpose/entry/targets.h"
 
 struct amph_ip_client amph_ip_client;
-bool amph_ip_client_astray;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool adopted; /* inherited placeholders are in the table */
 
@@ -266,7 +265,7 @@ static int open_client(void)
     if (!err)
         err = amph_ip_client.fwd.process(&amph_ip_client.client);
 
-    if (err == ENOTCONN && amph_ip_client_astray && !amph_ip_client.fwd.join_mpmd(true))
+    if (err == ENOTCONN && amph_ip_state.in_server_slot && !amph_ip_client.fwd.join_mpmd(true))
         libc__Exit(1);
 
     if (err == ENOTCONN)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "iofwd/client/interface.h"
+#include "iofwd/interpose/entry/state.h"
 #include "iofwd/interpose/fd/fdtab.h"
 
 /* The process's client and how to call it. */
@@ -34,14 +35,6 @@ int amph_ip_client_enter(void);
  * amph_fwd_join_mpmd. */
 void amph_ip_client_join(void);
 void amph_ip_rank_end(void);
-extern const char *amph_ip_mpi_space AMPH_HIDDEN; /* PMIx's name of such a job */
-/* ranks of the program in such a job, by PMIx (mpi.c); 0: there is none */
-extern uint32_t amph_ip_mpi_ranks AMPH_HIDDEN;
-extern bool amph_ip_rank_guarded AMPH_HIDDEN; /* some of its descriptors are marked FDTAB_OWN */
-
-/* This process stands in an I/O server's place, and its program is none: its first forwarded call
- * ends the job. */
-extern bool amph_ip_client_astray AMPH_HIDDEN;
 
 /* Looks through all open descriptors for placeholders that were inherited and takes them over;
  * opens the client if there are any. */
@@ -90,14 +83,10 @@ static inline int amph_ip_fail(int err)
 /* Calls fn for every descriptor that this process has open. */
 void amph_ip_each_open_fd(void (*fn)(int fd, void *arg), void *arg);
 
-/* The descriptor of the forwarded working directory, which programs started from here inherit; 0:
- * none (cwd.c). */
-extern int amph_ip_cwd_fd AMPH_HIDDEN;
-
 /* Is fd a descriptor of the client's own, which the program must neither close nor replace? */
 static inline bool amph_ip_owns(int fd)
 {
-    return amph_fdtab_class(fd) == FDTAB_OWN || (fd && fd == amph_ip_cwd_fd) ||
+    return amph_fdtab_class(fd) == FDTAB_OWN || (fd && fd == amph_ip_state.cwd_fd) ||
            (amph_ip_client.loaded && amph_ip_client.fwd.owns_fd(fd));
 }
 

@@ -25,7 +25,6 @@
 #define LEAST_PAGE ((uintptr_t)4096) /* pages may be larger */
 
 __thread struct amph_ip_mem amph_ip_mem_checked[2] __attribute__((tls_model("initial-exec")));
-uint32_t amph_ip_mem_epoch;
 
 static bool is_readable(uintptr_t page)
 {
@@ -89,7 +88,7 @@ static uintptr_t look(uintptr_t from, uintptr_t end, bool write)
 /* A signal handler may come in at any place: an entry is empty while it changes. */
 static void keep(struct amph_ip_mem *r, uintptr_t from, uintptr_t end)
 {
-    uint32_t epoch = __atomic_load_n(&amph_ip_mem_epoch, __ATOMIC_RELAXED);
+    uint32_t epoch = __atomic_load_n(&amph_ip_state.mem_epoch, __ATOMIC_RELAXED);
 
     if (r->epoch != epoch) {
         for (int i = 0; i < AMPH_IP_MEM_CACHED; i++)

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "iofwd/interpose/entry/state.h"
 
 #define AMPH_IP_MEM_CACHED 4
 
@@ -31,7 +32,6 @@ struct amph_ip_mem {
 /* [0]: may be read, [1]: may be written as well */
 extern __thread struct amph_ip_mem amph_ip_mem_checked[2] AMPH_HIDDEN
     __attribute__((tls_model("initial-exec")));
-extern uint32_t amph_ip_mem_epoch AMPH_HIDDEN; /* goes on whenever memory may have gone */
 
 /* The slow ways of the next two. */
 size_t amph_ip_mem_ask(const void *at, size_t len, bool write);
@@ -41,7 +41,7 @@ static inline bool amph_ip_mem_known(uintptr_t from, size_t len, bool write)
 {
     const struct amph_ip_mem *r = &amph_ip_mem_checked[write];
 
-    if (r->epoch != __atomic_load_n(&amph_ip_mem_epoch, __ATOMIC_RELAXED))
+    if (r->epoch != __atomic_load_n(&amph_ip_state.mem_epoch, __ATOMIC_RELAXED))
         return false;
 
     for (int i = 0; i < AMPH_IP_MEM_CACHED; i++)
@@ -74,7 +74,7 @@ static inline bool amph_ip_can_read_text(const char *text)
 {
     const struct amph_ip_mem *r = &amph_ip_mem_checked[0];
 
-    if (AMPH_LIKELY(r->epoch == __atomic_load_n(&amph_ip_mem_epoch, __ATOMIC_RELAXED)))
+    if (AMPH_LIKELY(r->epoch == __atomic_load_n(&amph_ip_state.mem_epoch, __ATOMIC_RELAXED)))
         for (int i = 0; i < AMPH_IP_MEM_CACHED; i++) {
             uintptr_t from = (uintptr_t)text;
 
@@ -104,7 +104,7 @@ static inline bool amph_ip_is_wild(const void *at, size_t len)
 /* The program changes its memory. */
 static inline void amph_ip_mem_forget(void)
 {
-    __atomic_add_fetch(&amph_ip_mem_epoch, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&amph_ip_state.mem_epoch, 1, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -7,7 +7,7 @@
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/path/resolve.h"
 
-struct amph_ip_state amph_ip_state;
+struct amph_ip_state amph_ip_state = { .file_size_limit = UINT64_MAX };
 __thread int amph_ip_inside __attribute__((tls_model("initial-exec")));
 __thread int amph_ip_links __attribute__((tls_model("initial-exec")));
 
@@ -66,7 +66,6 @@ bool amph_ip_fd_slow(int fd)
     return cls == FDTAB_FORWARDED || cls == FDTAB_INHERITED;
 }
 
-unsigned amph_ip_turns;
 __thread bool amph_ip_missed __attribute__((tls_model("initial-exec")));
 
 #define TURNS_MAX \

@@ -83,7 +83,7 @@ static void restore_cwd(char **env)
 
     amph_ip_state.cwd = strdup(cwd);
     if (fd > 0 && fd < FDTAB_MAX && amph_ip_placeholder_text(fd, text, sizeof text))
-        amph_ip_cwd_fd = fd;
+        amph_ip_state.cwd_fd = fd;
 }
 
 /* Does one of the program's files carry the note of am/job.c? */
@@ -183,10 +183,6 @@ static struct {
     char setting[128]; /* what the programs that it starts find in their environment */
 } rank = { .result = -1, .token = -1 };
 
-bool amph_ip_rank_guarded;
-uint32_t amph_ip_mpi_ranks;
-const char *amph_ip_mpi_space;
-
 /* Out of the program's way, and open in all that it starts. */
 static int keep(int fd)
 {
@@ -242,9 +238,9 @@ static void count_ranks(char **env)
     int64_t n = size - amph_ip_setting_int(env, AMPH_ENV_SERVERS);
     const char *space = amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMIX_NAMESPACE);
 
-    amph_ip_mpi_space = space ? strdup(space) : NULL;
-    if (amph_ip_mpi_space && n > 0 && n < size && !dl_iterate_phdr(has_note, NULL))
-        amph_ip_mpi_ranks = (uint32_t)n;
+    amph_ip_state.mpi_space = space ? strdup(space) : NULL;
+    if (amph_ip_state.mpi_space && n > 0 && n < size && !dl_iterate_phdr(has_note, NULL))
+        amph_ip_state.mpi_ranks = (uint32_t)n;
 }
 
 /* The program must not close what a process that it starts may need: these, and the process
@@ -257,7 +253,7 @@ static void guard_rank(char **env)
     if (!text || sscanf(text, "%ld:%d:%d", &rank.pid, &rank.result, &rank.token) != 3)
         return;
 
-    amph_ip_rank_guarded = true;
+    amph_ip_state.rank_guarded = true;
     count_ranks(env);
     amph_fdtab_mark(rank.result, FDTAB_OWN);
     amph_fdtab_mark(rank.token, FDTAB_OWN);
@@ -412,7 +408,7 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     const char *locks = amph_ip_private_text(env, AMPH_IP_PRIVATE_LOCKS);
 
     locks_told = amph_ip_locks_came_along(locks) ? strdup(locks) : NULL;
-    amph_ip_client_astray = part == PART_ASTRAY;
+    amph_ip_state.in_server_slot = part == PART_ASTRAY;
 
     if (part == PART_COMPUTE) {
         open_rank();

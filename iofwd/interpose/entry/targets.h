@@ -34,7 +34,7 @@ static inline size_t amph_ip_fits(size_t len, size_t cap)
 int amph_ip_note_local(int fd); /* a descriptor that the C library has just opened */
 int amph_ip_own(int fd);        /* one that Amphora has opened for itself */
 int amph_ip_own_pair(int result, int fds[2]);
-/* takes fd over as amph_ip_cwd_fd; false: there are no descriptors left */
+/* takes fd over as amph_ip_state.cwd_fd; false: there are no descriptors left */
 bool amph_ip_hold_cwd(int fd);
 int amph_do_openat(int dir, const char *path, int flags, mode_t mode);
 int amph_do_close(int fd);

@@ -194,7 +194,7 @@ int amph_do_fcntl(int fd, int command, void *arg)
         return copies ? amph_ip_epoll_copied(fd, amph_ip_note_local(result)) : result;
     }
 
-    if (fd == amph_ip_cwd_fd && command == F_SETFD)
+    if (fd == amph_ip_state.cwd_fd && command == F_SETFD)
         return amph_ip_fail(EBADF);
 
     const struct command *c = command_of(command);

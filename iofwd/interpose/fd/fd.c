@@ -309,7 +309,7 @@ int amph_ip_close(enum amph_client_route way, int fd)
         return close_by(way, fd);
     }
 
-    if (cls == FDTAB_FORWARDED && fd != amph_ip_cwd_fd) {
+    if (cls == FDTAB_FORWARDED && fd != amph_ip_state.cwd_fd) {
         struct amph_fd_file *of = amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN);
 
         amph_ip_file_left(of);
@@ -404,7 +404,7 @@ int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned las
 
     amph_fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX,
                     last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
-    if (!amph_ip_client.loaded && !amph_ip_rank_guarded && !amph_ip_cwd_fd)
+    if (!amph_ip_client.loaded && !amph_ip_state.rank_guarded && !amph_ip_state.cwd_fd)
         return close_range_by(way, first, last, flags);
 
     struct range r = { .way = way, .first = first, .last = last, .flags = flags };
@@ -472,7 +472,7 @@ static int forwarded_onto(int from, int to, int flags, struct amph_fd_file *of)
     enum amph_fdtab_class cls = amph_fdtab_class(to);
 
     if (cls != FDTAB_FORWARDED)
-        __atomic_fetch_add(&amph_ip_turns, 1, __ATOMIC_ACQ_REL);
+        __atomic_fetch_add(&amph_ip_state.turns, 1, __ATOMIC_ACQ_REL);
 
     struct amph_fd_file *before = amph_fdtab_set(to, of, FDTAB_FORWARDED);
     int fd = amph_ip_kernel_dup3(from, to, flags);
@@ -514,7 +514,7 @@ static int dup_onto(enum onto how, int from, int to, int flags)
 
     if (fd >= 0 && from != to) {
         if (amph_fdtab_class(to) == FDTAB_FORWARDED)
-            __atomic_fetch_add(&amph_ip_turns, 1, __ATOMIC_ACQ_REL);
+            __atomic_fetch_add(&amph_ip_state.turns, 1, __ATOMIC_ACQ_REL);
 
         struct amph_fd_file *before = amph_fdtab_set(to, NULL, FDTAB_LOCAL);
 
@@ -535,15 +535,15 @@ bool amph_ip_hold_cwd(int fd)
 
     if (amph_ip_file_get(fd, &of) == 0) {
         /* over the old one, so that the other threads' calls go to the one or to the other */
-        held = amph_ip_cwd_fd ? amph_ip_kernel_dup3(fd, amph_ip_cwd_fd, 0)
-                              : amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)(long)own_least());
+        held = amph_ip_state.cwd_fd ? amph_ip_kernel_dup3(fd, amph_ip_state.cwd_fd, 0)
+                                    : amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)(long)own_least());
         held = amph_ip_enter_copy(held < 0 ? amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held,
                                   of);
     }
 
     amph_do_close(fd);
 
-    int old = __atomic_exchange_n(&amph_ip_cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
+    int old = __atomic_exchange_n(&amph_ip_state.cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
 
     if (held < 0 && old)
         amph_do_close(old);

@@ -12,14 +12,12 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-uint64_t amph_ip_fsize = UINT64_MAX;
-
 int amph_ip_limits_changed(int result)
 {
     struct rlimit64 now;
 
     if (amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &now) == 0)
-        __atomic_store_n(&amph_ip_fsize,
+        __atomic_store_n(&amph_ip_state.file_size_limit,
                          now.rlim_cur == RLIM64_INFINITY ? UINT64_MAX : now.rlim_cur,
                          __ATOMIC_RELAXED);
 
@@ -36,7 +34,7 @@ static bool too_large(void)
 bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append)
 {
     struct stat st;
-    uint64_t most = __atomic_load_n(&amph_ip_fsize, __ATOMIC_RELAXED);
+    uint64_t most = __atomic_load_n(&amph_ip_state.file_size_limit, __ATOMIC_RELAXED);
     int saved = errno;
     int flags = amph_do_fcntl(fd, F_GETFL, NULL);
     bool writes = flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
@@ -69,6 +67,7 @@ bool amph_ip_may_grow(int fd, const char *path, off_t length)
                  S_ISREG(st.st_mode) && length > st.st_size;
 
     errno = saved;
-    return !grows || (uint64_t)length <= __atomic_load_n(&amph_ip_fsize, __ATOMIC_RELAXED) ||
+    return !grows ||
+           (uint64_t)length <= __atomic_load_n(&amph_ip_state.file_size_limit, __ATOMIC_RELAXED) ||
            too_large();
 }

@@ -12,13 +12,11 @@
 #include <sys/types.h>
 
 #include "base/platform.h"
-
-/* how large files may grow; UINT64_MAX: as they like.  As it was last looked at */
-extern uint64_t amph_ip_fsize AMPH_HIDDEN;
+#include "iofwd/interpose/entry/state.h"
 
 static inline bool amph_ip_is_limited(void)
 {
-    return __atomic_load_n(&amph_ip_fsize, __ATOMIC_RELAXED) != UINT64_MAX;
+    return __atomic_load_n(&amph_ip_state.file_size_limit, __ATOMIC_RELAXED) != UINT64_MAX;
 }
 
 /* The slow way of the next one. */

@@ -14,12 +14,11 @@
 #include "iofwd/interpose/path/resolve.h"
 
 static const char *library_path; /* LD_LIBRARY_PATH as the linker has read it */
-bool amph_ip_library_path;       /* it names forwarded directories */
 
 void amph_ip_library_path_keep(const char *list)
 {
     library_path = list ? strdup(list) : NULL;
-    amph_ip_library_path = amph_ip_elf_deps_search(library_path);
+    amph_ip_state.library_path_forwarded = amph_ip_elf_deps_search(library_path);
 }
 
 bool amph_ip_is_forwarded(const char *path)

@@ -35,7 +35,6 @@ struct map {
 };
 
 static struct map *maps;
-int amph_ip_maps;
 
 void amph_ip_maps_fork_lock(bool take)
 {
@@ -139,7 +138,7 @@ static int flush_if(const struct amph_fd_file *of)
 
 int amph_ip_maps_flush(const struct amph_fd_file *of)
 {
-    return AMPH_LIKELY(!__atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED)) ? 0 : flush_if(of);
+    return AMPH_LIKELY(!__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED)) ? 0 : flush_if(of);
 }
 
 void amph_ip_maps_resize(void)
@@ -160,7 +159,7 @@ static void __attribute__((destructor)) at_exit(void)
 {
     struct amph_ip_pages_guard g;
 
-    if (!__atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED))
         return;
 
     flush_if(NULL);
@@ -178,7 +177,7 @@ static void cut(struct map **place, size_t from, size_t to)
 
     if (from == 0 && to == m->len) {
         *place = m->next;
-        __atomic_sub_fetch(&amph_ip_maps, 1, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&amph_ip_state.maps, 1, __ATOMIC_RELAXED);
         amph_ip_pages_leave(m->pages);
         amph_fdtab_put(m->of);
         free(m);
@@ -194,7 +193,7 @@ static void cut(struct map **place, size_t from, size_t to)
         rest->len -= to;
         rest->pages->maps++;
         __atomic_add_fetch(&rest->of->refs, 1, __ATOMIC_RELAXED);
-        __atomic_add_fetch(&amph_ip_maps, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&amph_ip_state.maps, 1, __ATOMIC_RELAXED);
         m->next = rest;
     }
 
@@ -326,7 +325,7 @@ static bool enlist(char *at, size_t len, off_t off, struct amph_fd_file *of,
                        .pages = pages,
                        .may_write = may_write };
     maps = m;
-    __atomic_add_fetch(&amph_ip_maps, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&amph_ip_state.maps, 1, __ATOMIC_RELAXED);
 
     return true;
 }
@@ -443,7 +442,7 @@ void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, i
 
     if (flags & MAP_FIXED) {
         amph_ip_mem_forget();
-        if (__atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED))
+        if (__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED))
             forget(at, len);
     }
 
@@ -472,7 +471,7 @@ void *amph_do_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 
 static bool have_maps(void)
 {
-    return __atomic_load_n(&amph_ip_maps, __ATOMIC_RELAXED);
+    return __atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED);
 }
 
 static int memory_changed(int result)

@@ -17,7 +17,6 @@
 #include "iofwd/interpose/path/resolve.h"
 
 #define CWD_NAME AMPH_PRIVATE_CWD
-int amph_ip_cwd_fd;
 
 /* ---- real paths ---- */
 
@@ -283,13 +282,13 @@ static int enter_void(void)
 
 static void left_forwarded(void)
 {
-    int fd = amph_ip_cwd_fd;
+    int fd = amph_ip_state.cwd_fd;
 
     if (!amph_ip_state.cwd)
         return;
 
     amph_ip_state.cwd = NULL;
-    amph_ip_cwd_fd = 0;
+    amph_ip_state.cwd_fd = 0;
     if (fd)
         amph_do_close(fd);
 
@@ -305,7 +304,7 @@ static void set_name(const char *name)
     if (copy)
         __atomic_store_n(&amph_ip_state.cwd, copy, __ATOMIC_RELEASE);
 
-    snprintf(entry, sizeof entry, "%d:%s", amph_ip_cwd_fd, name);
+    snprintf(entry, sizeof entry, "%d:%s", amph_ip_state.cwd_fd, name);
 
     /* for programs that the C library starts by itself (system, popen) */
     setenv(CWD_NAME, entry, 1);
@@ -384,7 +383,7 @@ static char *name_climbing(void)
 {
     char *whole = strdup("");
     char head[PATH_MAX];
-    int dir = amph_do_dup(amph_ip_cwd_fd);
+    int dir = amph_do_dup(amph_ip_state.cwd_fd);
     int err = dir < 0 ? errno : ENAMETOOLONG;
 
     while (whole && err == ENAMETOOLONG) {
@@ -591,10 +590,10 @@ char *amph_do_getcwd(char *buf, size_t cap)
 
     if (!cwd)
         return libc_getcwd(buf, cap);
-    if (!amph_ip_cwd_fd || !amph_ip_fd(amph_ip_cwd_fd))
+    if (!amph_ip_state.cwd_fd || !amph_ip_fd(amph_ip_state.cwd_fd))
         return hand_out(cwd, buf, cap);
 
-    int err = name_of(amph_ip_cwd_fd, name);
+    int err = name_of(amph_ip_state.cwd_fd, name);
 
     if (err == ENAMETOOLONG) {
         char *whole = name_climbing();

@@ -226,7 +226,7 @@ static bool below_forwarded(struct amph_ip_resolved *w, int dirfd, const char *p
     if (err)
         return fail(err);
 
-    const char *cwd = dirfd == amph_ip_cwd_fd ? amph_ip_state.cwd : NULL;
+    const char *cwd = dirfd == amph_ip_state.cwd_fd ? amph_ip_state.cwd : NULL;
 
     return below_file(w, dir,
                       !cwd                           ? dir->path
@@ -237,8 +237,8 @@ static bool below_forwarded(struct amph_ip_resolved *w, int dirfd, const char *p
 
 static bool below_cwd(struct amph_ip_resolved *w, const char *path, bool empty_ok)
 {
-    if (amph_ip_cwd_fd && amph_ip_fd(amph_ip_cwd_fd))
-        return strlen(path) < PATH_MAX ? below_forwarded(w, amph_ip_cwd_fd, path, empty_ok)
+    if (amph_ip_state.cwd_fd && amph_ip_fd(amph_ip_state.cwd_fd))
+        return strlen(path) < PATH_MAX ? below_forwarded(w, amph_ip_state.cwd_fd, path, empty_ok)
                                        : fail(ENAMETOOLONG);
 
     if (!path[0])

@@ -141,7 +141,8 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
             out[n++] = kept[i];
 
     if (amph_ip_state.cwd) {
-        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", amph_ip_cwd_fd, amph_ip_state.cwd);
+        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", amph_ip_state.cwd_fd,
+                 amph_ip_state.cwd);
         out[n++] = room->cwd;
     }
 

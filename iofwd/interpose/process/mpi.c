@@ -47,7 +47,7 @@ static void cut_list(char *list)
 
         if (end == at)
             return;
-        if (n >= amph_ip_mpi_ranks)
+        if (n >= amph_ip_state.mpi_ranks)
             continue;
 
         if (to > list)
@@ -66,13 +66,13 @@ int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_in
     pmix_get_fn *get = (pmix_get_fn *)library("PMIx_Get");
     int status = get(proc, key, info, ninfo, value_p);
 
-    if (status != 0 || !amph_ip_mpi_ranks || !key || !*value_p)
+    if (status != 0 || !amph_ip_state.mpi_ranks || !key || !*value_p)
         return status;
 
     struct pmix_value *v = *value_p;
 
     if (v->type == PMIX_TYPE_UINT32 && strcmp(key, "pmix.job.size") == 0)
-        v->data.number = amph_ip_mpi_ranks;
+        v->data.number = amph_ip_state.mpi_ranks;
     else if (v->type == PMIX_TYPE_STRING && v->data.string && strcmp(key, "pmix.lpeers") == 0)
         cut_list(v->data.string);
 
@@ -83,22 +83,22 @@ int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_in
 static void narrow(const struct pmix_proc **procs_p, size_t *nprocs_p)
 {
     /* inside: Amphora's own, whose PMIx_Fence leads to PMIx_Fence_nb */
-    if (!amph_ip_mpi_ranks || *procs_p || amph_ip_inside)
+    if (!amph_ip_state.mpi_ranks || *procs_p || amph_ip_inside)
         return;
 
     if (!ranks) {
         amph_ip_client_join();
-        ranks = calloc(amph_ip_mpi_ranks, sizeof *ranks);
+        ranks = calloc(amph_ip_state.mpi_ranks, sizeof *ranks);
 
-        for (uint32_t i = 0; ranks && i < amph_ip_mpi_ranks; i++) {
-            snprintf(ranks[i].nspace, sizeof ranks[i].nspace, "%s", amph_ip_mpi_space);
+        for (uint32_t i = 0; ranks && i < amph_ip_state.mpi_ranks; i++) {
+            snprintf(ranks[i].nspace, sizeof ranks[i].nspace, "%s", amph_ip_state.mpi_space);
             ranks[i].rank = i;
         }
     }
 
     if (ranks) {
         *procs_p = ranks;
-        *nprocs_p = amph_ip_mpi_ranks;
+        *nprocs_p = amph_ip_state.mpi_ranks;
     }
 }
 
