@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * poll, select and their relatives, where a forwarded FIFO or device is among the descriptors.
- * Layer: iofwd (preload). Thread rule: any thread, and signal handlers.
  *
- * Regular files need nothing: the kernel finds their placeholders ready, as it finds files.  Of the
- * others their servers are asked; if none is ready the thread waits in the kernel, for the local
- * descriptors and for a bell from each of these servers at once, so that time, signals and
- * cancellation are the kernel's.  Then the servers are asked again.
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
+ *
+ * Regular files need no request: the kernel reports their placeholders as ready, as it does for
+ * files.  For FIFOs and devices the servers are asked.  If none is ready, the thread waits in the
+ * kernel for the local descriptors and for a notification descriptor of each server, so that
+ * timeout, signals and cancellation are the kernel's.  Then the servers are asked again.
  */
 #include <poll.h>
 #include <sys/epoll.h>
@@ -20,8 +21,8 @@
 #include "iofwd/interpose/entry/targets.h"
 
 #define NS_PER_S INT64_C(1000000000)
-#define BELLS 16 /* servers that one call may wait for */
-#define SMALL 32 /* descriptors that need no memory of their own */
+#define NOTIFIERS_MAX 16 /* servers that one call can wait for */
+#define SMALL 32         /* descriptors that need no memory of their own */
 
 bool amph_ip_waits(int fd)
 {
@@ -68,68 +69,67 @@ struct timespec amph_ip_span(int64_t ns)
 /* ---- poll ---- */
 
 struct wait {
-    /* the program's; what the kernel is asked for, without the forwarded ones and with the bells
-     * behind */
-    struct pollfd *p, *q;
+    struct pollfd *p; /* the program's array */
+    struct pollfd *q; /* what the kernel gets: forwarded entries are -1, the notifiers follow */
     nfds_t n;
-    struct amph_fwd_notifier bell[BELLS];
-    bool fresh[BELLS]; /* the next request is the first that it is used for in this round */
-    unsigned nbells;
+    struct amph_fwd_notifier notifier[NOTIFIERS_MAX];
+    bool fresh[NOTIFIERS_MAX]; /* not used in a request of this round */
+    unsigned nnotifiers;
     void *memory;
     size_t bytes;
 };
 
-/* Gives back what a wait holds, also where its thread is cancelled in it. */
-static void let_go(void *arg)
+/* Releases what a wait holds; also the cleanup handler if its thread is cancelled. */
+static void release(void *arg)
 {
     struct wait *w = arg;
 
-    for (unsigned i = 0; i < w->nbells; i++)
-        amph_ip_client.fwd.notifier_release(&w->bell[i], false);
+    for (unsigned i = 0; i < w->nnotifiers; i++)
+        amph_ip_client.fwd.notifier_release(&w->notifier[i], false);
 
-    w->nbells = 0;
+    w->nnotifiers = 0;
     if (w->memory)
         amph_ip_give_back(w->memory, w->bytes);
 }
 
-/* The bell of a server for this wait, or NULL. */
-static struct amph_fwd_notifier *bell_of(struct wait *w, uint32_t server, bool **fresh_p)
+/* The notifier of a server for this wait, acquired at its first use; NULL: none could be had. */
+static struct amph_fwd_notifier *notifier_of(struct wait *w, uint32_t server, bool **fresh_p)
 {
     unsigned i = 0;
 
-    while (i < w->nbells && w->bell[i].server != server)
+    while (i < w->nnotifiers && w->notifier[i].server != server)
         i++;
 
-    if (i == BELLS ||
-        (i == w->nbells && amph_ip_client.fwd.notifier_acquire(amph_ip_client.client, server, false,
-                                                               &w->bell[i]) != 0))
+    if (i == NOTIFIERS_MAX ||
+        (i == w->nnotifiers && amph_ip_client.fwd.notifier_acquire(amph_ip_client.client, server,
+                                                                   false, &w->notifier[i]) != 0))
         return NULL;
 
-    if (i == w->nbells) {
+    if (i == w->nnotifiers) {
         w->fresh[i] = true;
-        w->nbells++;
+        w->nnotifiers++;
     }
 
     *fresh_p = &w->fresh[i];
-    return &w->bell[i];
+    return &w->notifier[i];
 }
 
-/* What has rung before is of no interest any more. */
-static void hush(struct wait *w)
+/* Discards earlier notifications, and releases the notifiers of servers that have ended. */
+static void drain_notifiers(struct wait *w)
 {
-    for (unsigned i = 0; i < w->nbells; i++) {
-        if (amph_ip_client.fwd.notifier_drain(&w->bell[i])) {
+    for (unsigned i = 0; i < w->nnotifiers; i++) {
+        if (amph_ip_client.fwd.notifier_drain(&w->notifier[i])) {
             w->fresh[i] = true;
             continue;
         }
 
-        amph_ip_client.fwd.notifier_release(&w->bell[i], true);
-        w->bell[i] = w->bell[--w->nbells];
+        amph_ip_client.fwd.notifier_release(&w->notifier[i], true);
+        w->notifier[i] = w->notifier[--w->nnotifiers];
         i--;
     }
 }
 
-/* What is asked of a file that stands in the set several times, by copies of its descriptor. */
+/* The events wanted of a file by all its entries: copies of a descriptor lead to one file. */
 static short all_events(const struct wait *w, const struct amph_fwd_file *file)
 {
     short events = 0;
@@ -152,7 +152,7 @@ static short all_events(const struct wait *w, const struct amph_fwd_file *file)
 static short ask_one(struct wait *w, const struct pollfd *p, bool armed)
 {
     struct amph_fd_file *of;
-    struct amph_fwd_notifier *bell = NULL;
+    struct amph_fwd_notifier *notifier = NULL;
     bool *fresh = NULL;
     size_t ready = 0;
     int err = amph_ip_file_get(p->fd, &of);
@@ -161,16 +161,16 @@ static short ask_one(struct wait *w, const struct pollfd *p, bool armed)
         return POLLNVAL;
 
     err = amph_ip_client_enter();
-    if (!err && armed && !(bell = bell_of(w, of->file.part[0].server, &fresh)))
+    if (!err && armed && !(notifier = notifier_of(w, of->file.part[0].server, &fresh)))
         err = EIO;
 
     if (!err)
         err = amph_ip_client.fwd.poll(
             amph_ip_client.client, &of->file,
-            (unsigned short)(armed ? all_events(w, &of->file) : p->events), bell ? bell->number : 0,
-            bell && *fresh, &ready);
+            (unsigned short)(armed ? all_events(w, &of->file) : p->events),
+            notifier ? notifier->number : 0, notifier && *fresh, &ready);
 
-    if (!err && bell)
+    if (!err && notifier)
         *fresh = false;
 
     amph_fdtab_put(of);
@@ -183,7 +183,7 @@ static int ask_all(struct wait *w, bool armed)
     int n = 0;
 
     if (armed)
-        hush(w);
+        drain_notifiers(w);
 
     for (nfds_t i = 0; i < w->n; i++)
         if (w->p[i].fd >= 0 && w->q[i].fd < 0) {
@@ -218,11 +218,11 @@ static int wait_for(struct wait *w, int64_t until, const sigset_t *mask)
 
         struct timespec span_left = amph_ip_span(left);
 
-        for (unsigned i = 0; i < w->nbells; i++)
-            w->q[w->n + i] = (struct pollfd){ .fd = w->bell[i].fd, .events = POLLIN };
+        for (unsigned i = 0; i < w->nnotifiers; i++)
+            w->q[w->n + i] = (struct pollfd){ .fd = w->notifier[i].fd, .events = POLLIN };
 
-        int local = libc_ppoll(w->q, w->n + w->nbells, until == INT64_MAX && !n ? NULL : &span_left,
-                               mask);
+        int local = libc_ppoll(w->q, w->n + w->nnotifiers,
+                               until == INT64_MAX && !n ? NULL : &span_left, mask);
 
         if (local < 0 && !(n && errno == EINTR))
             return -1;
@@ -237,7 +237,7 @@ static bool begin(struct wait *w, struct pollfd *p, nfds_t n, struct pollfd *sma
 {
     *w = (struct wait){ .p = p, .q = small, .n = n };
     if (n > SMALL) {
-        w->bytes = (n + BELLS) * sizeof *p;
+        w->bytes = (n + NOTIFIERS_MAX) * sizeof *p;
         w->memory = amph_ip_borrow(w->bytes);
         if (!w->memory)
             return false;
@@ -257,7 +257,7 @@ static bool begin(struct wait *w, struct pollfd *p, nfds_t n, struct pollfd *sma
 
 static int wait_here(struct pollfd *p, nfds_t n, const struct timespec *limit, const sigset_t *mask)
 {
-    struct pollfd small[SMALL + BELLS];
+    struct pollfd small[SMALL + NOTIFIERS_MAX];
     struct wait w;
     volatile int saved = errno; /* it is the same after the clean-up's setjmp */
     int result, kind;
@@ -270,7 +270,7 @@ static int wait_here(struct pollfd *p, nfds_t n, const struct timespec *limit, c
     if (!begin(&w, p, n, small))
         return amph_ip_fail(ENOMEM);
 
-    pthread_cleanup_push(let_go, &w);
+    pthread_cleanup_push(release, &w);
     result = wait_for(&w, amph_ip_until(limit), mask);
     kind = errno;
     pthread_cleanup_pop(1);
@@ -436,7 +436,7 @@ static bool selected(int n, long *const sets[NSETS], const struct timespec *limi
 
     struct wait w = { .memory = p, .bytes = bytes };
 
-    pthread_cleanup_push(let_go, &w);
+    pthread_cleanup_push(release, &w);
     *result_p = wait_here(p, count, limit, mask);
     if (*result_p >= 0)
         *result_p = from_poll(n, sets, p, count);
