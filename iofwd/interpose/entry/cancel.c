@@ -1,29 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pthread_cancel.  The client keeps cancellation out while it works, and nothing tells it that a
- * cancellation is waiting: so those that come are noted here, and a call that begins, or waits at a
- * FIFO or for a lock, ends for them.  Layer: iofwd (preload).  Thread rule: any thread.
+ * pthread_cancel.  The client disables cancellation while it works, and POSIX has no way to ask for
+ * a pending one.  This file records cancellations, so that a forwarded call can act on them where it
+ * begins and while it waits for a FIFO or a lock.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-#define NOTED \
-    64 /* the oldest makes room: it has been acted on, or its thread waits for nothing here */
+/* The oldest entry is overwritten: its thread has acted on it, or is in no forwarded call. */
+#define PENDING_MAX 64
+
+struct pending {
+    pthread_t thread; /* 0: free */
+    unsigned number;  /* of the cancellation */
+};
 
 static struct {
-    pthread_t thread; /* 0: none */
-    unsigned number;  /* of the cancellation */
-} noted[NOTED];
+    struct pending pending[PENDING_MAX];
+} state;
 
-static int note_of(pthread_t thread)
+static int find_pending(pthread_t thread)
 {
     int i = 0;
 
-    while (i < NOTED && __atomic_load_n(&noted[i].thread, __ATOMIC_ACQUIRE) != thread)
+    while (i < PENDING_MAX && __atomic_load_n(&state.pending[i].thread, __ATOMIC_ACQUIRE) != thread)
         i++;
 
-    return i < NOTED ? i : -1;
+    return i < PENDING_MAX ? i : -1;
 }
 
 int amph_do_pthread_cancel(pthread_t thread)
@@ -32,10 +38,11 @@ int amph_do_pthread_cancel(pthread_t thread)
 
     if (!err) {
         unsigned number = __atomic_add_fetch(&amph_ip_state.cancels, 1, __ATOMIC_RELAXED);
+        struct pending *entry = &state.pending[number % PENDING_MAX];
 
-        __atomic_store_n(&noted[number % NOTED].thread, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&noted[number % NOTED].number, number, __ATOMIC_RELEASE);
-        __atomic_store_n(&noted[number % NOTED].thread, thread, __ATOMIC_RELEASE);
+        __atomic_store_n(&entry->thread, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&entry->number, number, __ATOMIC_RELEASE);
+        __atomic_store_n(&entry->thread, thread, __ATOMIC_RELEASE);
     }
 
     return err;
@@ -48,12 +55,12 @@ unsigned amph_ip_cancels_now(void)
 
 void amph_ip_cancel_forget(pthread_t thread, unsigned until)
 {
-    for (int i = 0; until && i < NOTED; i++) {
+    for (int i = 0; until && i < PENDING_MAX; i++) {
         pthread_t it = thread;
 
-        if (__atomic_load_n(&noted[i].thread, __ATOMIC_ACQUIRE) == thread &&
-            __atomic_load_n(&noted[i].number, __ATOMIC_ACQUIRE) <= until)
-            __atomic_compare_exchange_n(&noted[i].thread, &it, 0, false, __ATOMIC_RELEASE,
+        if (__atomic_load_n(&state.pending[i].thread, __ATOMIC_ACQUIRE) == thread &&
+            __atomic_load_n(&state.pending[i].number, __ATOMIC_ACQUIRE) <= until)
+            __atomic_compare_exchange_n(&state.pending[i].thread, &it, 0, false, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED);
     }
 }
@@ -61,13 +68,13 @@ void amph_ip_cancel_forget(pthread_t thread, unsigned until)
 bool amph_ip_is_cancelled(void)
 {
     return __atomic_load_n(&amph_ip_state.cancels, __ATOMIC_RELAXED) &&
-           note_of(pthread_self()) >= 0;
+           find_pending(pthread_self()) >= 0;
 }
 
 void amph_ip_cancel_act(void)
 {
     if (amph_ip_is_cancelled())
-        pthread_testcancel(); /* comes back where cancellation is switched off */
+        pthread_testcancel(); /* returns if cancellation is disabled */
 }
 
 void amph_ip_wait_ended(void)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loading the file client and taking over what was inherited; see core.h.  Layer: iofwd
- * (preload). */
+/*
+ * Loads and opens the file client, and enters inherited placeholders in the descriptor table; see
+ * client.h.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread; loading is under state.lock.
+ */
 #include "iofwd/interpose/entry/client.h"
 
 #include <signal.h>
@@ -13,16 +17,19 @@
 #include "iofwd/interpose/entry/targets.h"
 
 struct amph_ip_client amph_ip_client;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool adopted; /* inherited placeholders are in the table */
 
-/* Said once a process: every later call fails in silence. */
+static struct {
+    pthread_mutex_t lock; /* of loading and adopting */
+    bool adopted;         /* inherited placeholders are in the table */
+    int complained;
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Prints why forwarded calls fail; once a process, since every later call fails for the same reason. */
 static void complain(const char *what, const char *why, int err)
 {
-    static int said;
     char line[1024];
 
-    if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+    if (__atomic_exchange_n(&state.complained, 1, __ATOMIC_RELAXED))
         return;
 
     const char *name = err == ENOMEM ? "ENOMEM" : "EIO";
@@ -41,9 +48,9 @@ static int swap_inside(int depth)
     return before;
 }
 
-/* The dynamic linker does not say why it could not map a library (ulimit -v); with less than this
- * left it may be that. */
-static bool addresses_are_out(void)
+/* Is the address space exhausted (ulimit -v)?  The dynamic linker does not report why it could not map
+ * a library; with less than this left it may be the reason. */
+static bool is_address_space_full(void)
 {
     const size_t enough = 16 << 20;
     void *at = amph_ip_kernel_mmap(NULL, enough, PROT_NONE,
@@ -62,7 +69,7 @@ static int load(void)
     const struct amph_fwd_interface *table = amph_ip_client_bind(&what, &why);
 
     if (!table) {
-        int err = addresses_are_out() ? ENOMEM : EIO;
+        int err = is_address_space_full() ? ENOMEM : EIO;
 
         complain(what, why, err);
         return err;
@@ -131,7 +138,8 @@ static void mark_one(int fd, void *arg)
         ++*(int *)arg;
 }
 
-/* The descriptors that lead to one file share an open file, also when they reach us one by one. */
+/* The open file for file: the one in the table, else a new one (*fresh_p).  Descriptors of one file
+ * share it, also if they are adopted one by one.  NULL: no memory. */
 static struct amph_fd_file *ofile_for(const struct amph_fwd_file *file, bool *fresh_p)
 {
     struct amph_fd_file *of = amph_fdtab_find(file);
@@ -150,13 +158,13 @@ static struct amph_fd_file *ofile_for(const struct amph_fwd_file *file, bool *fr
 }
 
 struct adoption {
-    bool hold;       /* take a hold on each; else they are ours already */
-    bool incomplete; /* memory has run out */
-    size_t count, room;
-    struct amph_fwd_file *files;
+    bool hold;                   /* take a hold on each file; false: this client has them already */
+    bool incomplete;             /* memory has run out */
+    size_t count, room;          /* entries used and allocated of files */
+    struct amph_fwd_file *files; /* the adopted files */
 };
 
-static void note(struct adoption *a, const struct amph_fwd_file *file)
+static void add_file(struct adoption *a, const struct amph_fwd_file *file)
 {
     if (a->count == a->room) {
         size_t room = a->room ? 2 * a->room : 64;
@@ -174,8 +182,8 @@ static void note(struct adoption *a, const struct amph_fwd_file *file)
     a->files[a->count++] = *file;
 }
 
-/* An inherited descriptor comes into the table.  If its file is gone from the server, calls on it
- * will say so.  One more than the server keeps for a client is tried again at the next call. */
+/* Enters an inherited descriptor in the table.  If its server no longer has the file, calls on it
+ * report that.  If the server's limit for a client is reached, the next call tries again. */
 static int adopt_fd(int fd, struct adoption *a)
 {
     char text[AMPH_FWD_TEXT_BYTES];
@@ -198,7 +206,7 @@ static int adopt_fd(int fd, struct adoption *a)
     }
 
     if (fresh && !a->hold)
-        note(a, &file);
+        add_file(a, &file);
 
     __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
 
@@ -272,16 +280,16 @@ static int open_client(void)
         complain("IOFWD_PREFIX is set, but this process belongs to no job with I/O servers",
                  "start it by amphora-run -servers S, or set IOFWD_OPTIONAL=1", EIO);
 
-    if (!err && !adopted) {
+    if (!err && !state.adopted) {
         adopt_all();
-        __atomic_store_n(&adopted, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&state.adopted, true, __ATOMIC_RELEASE);
     }
 
     return err;
 }
 
-/* The first call: loads, opens the client, takes over what was inherited; with signals held back,
- * as core.h promises. */
+/* Loads and opens the client and adopts what was inherited, with signals blocked (see
+ * amph_ip_client_enter). */
 static int enter_first(void)
 {
     sigset_t all, before;
@@ -289,13 +297,13 @@ static int enter_first(void)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&state.lock);
 
     int depth = swap_inside(1);
     int err = open_client();
 
     swap_inside(depth);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state.lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = saved;
 
@@ -307,8 +315,8 @@ int amph_ip_client_enter(void)
     struct amph_fwd_client *client;
     int err = 0;
 
-    if (AMPH_UNLIKELY(!__atomic_load_n(&adopted, __ATOMIC_ACQUIRE)))
-        err = amph_ip_inside ? 0 : enter_first(); /* inside: adopt_all's own calls */
+    if (AMPH_UNLIKELY(!__atomic_load_n(&state.adopted, __ATOMIC_ACQUIRE)))
+        err = amph_ip_inside ? 0 : enter_first(); /* inside: a call made by adopt_all */
     else if ((client = amph_ip_client.fwd.process_if_open()) != amph_ip_client.client || !client) {
         int saved = errno;
 
@@ -334,16 +342,16 @@ void amph_ip_client_join(void)
 void amph_ip_client_fork_lock(bool take)
 {
     if (take)
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&state.lock);
     else
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&state.lock);
 }
 
 void amph_ip_client_adopt(void)
 {
     int placeholders = 0;
 
-    if (__atomic_load_n(&adopted, __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&state.adopted, __ATOMIC_ACQUIRE))
         return;
 
     amph_ip_each_open_fd(mark_one, &placeholders);
@@ -361,8 +369,8 @@ int amph_ip_file_get(int fd, struct amph_fd_file **of_p)
     if (amph_fdtab_class(fd) != FDTAB_INHERITED)
         return EBADF;
 
-    /* Inherited and not yet in the table: the first call adopts all; one that came later
-     * (SCM_RIGHTS) is adopted alone. */
+    /* An inherited descriptor that is not in the table yet: the first call adopts all, and one that
+     * was received later (SCM_RIGHTS) is adopted by itself. */
     int err = amph_ip_client_enter();
     if (err)
         return err;
@@ -373,7 +381,10 @@ int amph_ip_file_get(int fd, struct amph_fd_file **of_p)
     }
 
     *of_p = err ? NULL : amph_fdtab_get(fd);
-    return err ? err : *of_p ? 0 : EBADF;
+    if (err)
+        return err;
+
+    return *of_p ? 0 : EBADF;
 }
 
 int amph_ip_file_begin(int fd, struct amph_fd_file **of_p)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * POSIX asynchronous input and output, for local descriptors as well once forwarding is on: the C
- * library's own threads call the kernel where no preload sees them, and aio_suspend takes both
- * kinds in one list.  Layer: iofwd (preload).  Thread rule: any thread.
+ * POSIX asynchronous input and output.  Once forwarding is on, it serves local descriptors too: the
+ * C library's own threads make system calls that cannot be interposed, and aio_suspend takes local
+ * and forwarded requests in one list.
  *
- * Requests of one descriptor are done in their order by one thread at a time.  The state is where
- * the C library keeps it, in the control block, so that its aio_error and aio_return serve ours.
+ * Layer: iofwd (interposer).  Thread rule: any thread.
+ *
+ * Requests of one descriptor are executed in order, by one thread at a time.  Result and error are
+ * stored in the control block where the C library stores them, so that its aio_error and aio_return
+ * work for these requests.
  */
 #include <aio.h>
 #include <signal.h>
@@ -15,7 +18,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-#define THREADS_MOST 16
+#define THREADS_MAX 16
 
 enum what {
     DO_READ,
@@ -24,10 +27,10 @@ enum what {
     DO_FDATASYNC
 };
 
-/* Of a lio_listio: tells when the last of its requests has ended. */
+/* The requests of one lio_listio, whose end is notified once. */
 struct group {
-    unsigned left;
-    bool waited; /* somebody waits for it and frees it */
+    unsigned left; /* requests in flight */
+    bool waited;   /* the caller waits for the group and frees it */
     struct sigevent event;
 };
 
@@ -39,13 +42,20 @@ struct request {
     struct group *group;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t ended = PTHREAD_COND_INITIALIZER, wanted = PTHREAD_COND_INITIALIZER;
-static struct request *queue;
-static unsigned threads, idle;
-static pid_t owner;
+static struct {
+    pthread_mutex_t lock;   /* of everything here */
+    pthread_cond_t ended;   /* a request has ended */
+    pthread_cond_t wanted;  /* a request was queued */
+    struct request *queue;  /* oldest first */
+    unsigned threads, idle; /* worker threads, and those that wait for a request */
+    pid_t owner;            /* the process whose requests and threads these are */
+} state = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .ended = PTHREAD_COND_INITIALIZER,
+    .wanted = PTHREAD_COND_INITIALIZER,
+};
 
-/* ---- telling the program ---- */
+/* ---- notifying the program ---- */
 
 struct call {
     void (*fn)(union sigval);
@@ -91,7 +101,7 @@ static void notify(const struct sigevent *event)
     }
 }
 
-/* A request has ended; the lock is held, and let go while the program is told. */
+/* Completes a request.  The lock is held by the caller and released during the notification. */
 static void end_request(struct request *rq, ssize_t result, int err)
 {
     struct aiocb *cb = rq->cb;
@@ -101,22 +111,22 @@ static void end_request(struct request *rq, ssize_t result, int err)
 
     cb->__return_value = result;
 
-    /* from here on the block is the program's */
+    /* the program may reuse the control block from here on */
     __atomic_store_n(&cb->__error_code, err, __ATOMIC_RELEASE);
     if (g && --g->left == 0 && !g->waited) {
         all = g->event;
         free(g);
     }
 
-    pthread_cond_broadcast(&ended);
-    pthread_mutex_unlock(&lock);
+    pthread_cond_broadcast(&state.ended);
+    pthread_mutex_unlock(&state.lock);
     notify(&event);
     notify(&all);
     free(rq);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&state.lock);
 }
 
-/* ---- doing it ---- */
+/* ---- execution ---- */
 
 static ssize_t perform(const struct request *rq)
 {
@@ -135,13 +145,13 @@ static ssize_t perform(const struct request *rq)
     }
 }
 
-/* The first request whose descriptor nobody works on, nor an earlier request waits for. */
+/* The oldest request whose descriptor has no earlier request, running or queued; NULL: none. */
 static struct request *next_request(void)
 {
-    for (struct request *rq = queue; rq; rq = rq->next) {
+    for (struct request *rq = state.queue; rq; rq = rq->next) {
         bool first = !rq->running;
 
-        for (struct request *before = queue; first && before != rq; before = before->next)
+        for (struct request *before = state.queue; first && before != rq; before = before->next)
             first = before->cb->aio_fildes != rq->cb->aio_fildes;
 
         if (first)
@@ -153,7 +163,7 @@ static struct request *next_request(void)
 
 static void unlink_request(struct request *rq)
 {
-    struct request **at = &queue;
+    struct request **at = &state.queue;
 
     while (*at != rq)
         at = &(*at)->next;
@@ -163,25 +173,25 @@ static void unlink_request(struct request *rq)
 
 static void *work(void *arg)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&state.lock);
     for (;;) {
         struct request *rq = next_request();
 
         if (!rq) {
-            idle++;
-            pthread_cond_wait(&wanted, &lock);
-            idle--;
+            state.idle++;
+            pthread_cond_wait(&state.wanted, &state.lock);
+            state.idle--;
             continue;
         }
 
         rq->running = true;
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&state.lock);
         errno = 0;
 
         ssize_t n = perform(rq);
         int err = n < 0 ? errno : 0;
 
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&state.lock);
         unlink_request(rq);
         end_request(rq, n, err);
     }
@@ -189,24 +199,25 @@ static void *work(void *arg)
     return arg;
 }
 
-/* After a fork the parent's requests and threads are not the child's. */
-static void begin_afresh(void)
+/* Forgets the parent's requests and threads in a forked child. */
+static void reset_after_fork(void)
 {
-    if (owner == getpid())
+    if (state.owner == getpid())
         return;
 
-    owner = getpid();
-    queue = NULL;
-    threads = idle = 0;
+    state.owner = getpid();
+    state.queue = NULL;
+    state.threads = state.idle = 0;
 }
 
-static bool hire(void)
+/* Starts a worker thread unless one is idle or the maximum is reached; false: there is no worker. */
+static bool ensure_worker(void)
 {
     pthread_attr_t attr;
     pthread_t thread;
     sigset_t all, old;
 
-    if (idle || threads == THREADS_MOST)
+    if (state.idle || state.threads == THREADS_MAX)
         return true;
 
     sigfillset(&all);
@@ -214,22 +225,22 @@ static bool hire(void)
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (libc_pthread_create(&thread, &attr, work, NULL) == 0)
-        threads++;
+        state.threads++;
 
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return threads > 0;
+    return state.threads > 0;
 }
 
 static int submit(struct aiocb *cb, enum what what, struct group *group)
 {
     struct request *rq = calloc(1, sizeof *rq);
 
-    pthread_mutex_lock(&lock);
-    begin_afresh();
+    pthread_mutex_lock(&state.lock);
+    reset_after_fork();
 
-    if (!rq || !hire()) {
-        pthread_mutex_unlock(&lock);
+    if (!rq || !ensure_worker()) {
+        pthread_mutex_unlock(&state.lock);
         free(rq);
         return amph_ip_fail(EAGAIN);
     }
@@ -237,14 +248,14 @@ static int submit(struct aiocb *cb, enum what what, struct group *group)
     *rq = (struct request){ .cb = cb, .what = what, .group = group };
     cb->__error_code = EINPROGRESS;
 
-    struct request **at = &queue;
+    struct request **at = &state.queue;
 
     while (*at)
         at = &(*at)->next;
 
     *at = rq;
-    pthread_cond_signal(&wanted);
-    pthread_mutex_unlock(&lock);
+    pthread_cond_signal(&state.wanted);
+    pthread_mutex_unlock(&state.lock);
 
     return 0;
 }
@@ -290,7 +301,7 @@ int amph_do_aio_suspend(const struct aiocb *const list[], int n, const struct ti
         until.tv_nsec = (until.tv_nsec + limit->tv_nsec) % 1000000000;
     }
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&state.lock);
     for (;;) {
         bool some = false;
         bool over = false;
@@ -304,11 +315,11 @@ int amph_do_aio_suspend(const struct aiocb *const list[], int n, const struct ti
         if (over || !some || err)
             break;
 
-        err = limit ? pthread_cond_timedwait(&ended, &lock, &until)
-                    : pthread_cond_wait(&ended, &lock);
+        err = limit ? pthread_cond_timedwait(&state.ended, &state.lock, &until)
+                    : pthread_cond_wait(&state.ended, &state.lock);
     }
 
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state.lock);
     return err ? amph_ip_fail(EAGAIN) : 0;
 }
 
@@ -322,8 +333,8 @@ int amph_do_aio_cancel(int fd, struct aiocb *cb)
     if (cb && cb->aio_fildes != fd)
         return amph_ip_fail(EINVAL);
 
-    pthread_mutex_lock(&lock);
-    for (struct request *rq = queue, *next; rq; rq = next) {
+    pthread_mutex_lock(&state.lock);
+    for (struct request *rq = state.queue, *next; rq; rq = next) {
         next = rq->next;
         if (cb ? rq->cb != cb : rq->cb->aio_fildes != fd)
             continue;
@@ -336,11 +347,14 @@ int amph_do_aio_cancel(int fd, struct aiocb *cb)
         cancelled = true;
         unlink_request(rq);
         end_request(rq, -1, ECANCELED);
-        next = queue; /* the lock was let go */
+        next = state.queue; /* end_request released the lock */
     }
 
-    pthread_mutex_unlock(&lock);
-    return running ? AIO_NOTCANCELED : cancelled ? AIO_CANCELED : AIO_ALLDONE;
+    pthread_mutex_unlock(&state.lock);
+    if (running)
+        return AIO_NOTCANCELED;
+
+    return cancelled ? AIO_CANCELED : AIO_ALLDONE;
 }
 
 int amph_do_lio_listio(int mode, struct aiocb *const list[], int n, struct sigevent *event)
@@ -353,7 +367,7 @@ int amph_do_lio_listio(int mode, struct aiocb *const list[], int n, struct sigev
         return amph_ip_fail(g ? EINVAL : EAGAIN);
     }
 
-    g->left = 1; /* this call's own, so that it does not end before all are in */
+    g->left = 1; /* for this call, so that the group does not end before all requests are queued */
     g->waited = mode == LIO_WAIT;
     g->event = event && mode == LIO_NOWAIT ? *event
                                            : (struct sigevent){ .sigev_notify = SIGEV_NONE };
@@ -362,26 +376,26 @@ int amph_do_lio_listio(int mode, struct aiocb *const list[], int n, struct sigev
         if (!list[i] || list[i]->aio_lio_opcode == LIO_NOP)
             continue;
 
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&state.lock);
         g->left++;
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&state.lock);
         if (submit(list[i], list[i]->aio_lio_opcode == LIO_READ ? DO_READ : DO_WRITE, g) == 0)
             continue;
 
         failed = EAGAIN;
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&state.lock);
         g->left--;
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&state.lock);
     }
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&state.lock);
     g->left--;
     while (g->waited && g->left)
-        pthread_cond_wait(&ended, &lock);
+        pthread_cond_wait(&state.ended, &state.lock);
 
     bool last = g->left == 0;
 
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state.lock);
     for (int i = 0; i < n && mode == LIO_WAIT && !failed; i++)
         if (list[i] && list[i]->aio_lio_opcode != LIO_NOP && list[i]->__error_code)
             failed = EIO;

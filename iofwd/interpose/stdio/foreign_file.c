@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Turns FILE objects that the C library made into forwarded streams, in place; see
- * stdio/foreign_file.h.  Layer: iofwd (preload). Thread rule: any thread.  A stream that is
- * converted is locked, unless another thread is inside of it.
+ * stdio/foreign_file.h.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread. A stream that is converted is locked, unless
+ * another thread is inside of it.
  *
  * A stream of fopencookie is laid out as a FILE, its table of functions, and the cookie's five
  * words.  Both tables belong to the C library, so a FILE becomes such a stream when the words and
  * then the table are written.  Buffers, what is in them, and the flags stay as they are: a program,
  * a macro of stdio.h, and the C library itself go on with the same object.
  *
- * The words need room behind the object.  The three standard objects have it (std_files.c).  Those
- * of fopen, fdopen and tmpfile have their lock and their part for wide characters there, which the
+ * The words need room behind the object.  The three standard objects have it (std_files.c).  Those of
+ * fopen, fdopen and tmpfile have their lock and their part for wide characters there, which the
  * FILE points to: the lock moves further behind, and the wide part is given up, since wide.c does
  * without it.  Others (popen's) have no room.
  */
@@ -57,33 +59,35 @@ struct opened_file {
 
 /* ---- which streams there are ---- */
 
-/* A bit for each descriptor that a local stream has had, so that other descriptors need no look at
- * the list. */
-#define NOTED_FDS 65536
+#define SEEN_FDS 65536
 #define WORD_BITS 64
-static uint64_t noted[NOTED_FDS / WORD_BITS];
-static int noted_end; /* above all that are noted */
-/* a number above NOTED_FDS: every such number is looked for in the list */
-static bool noted_beyond;
 
-static void note(int fd)
+/* The descriptors that local streams have had.  For any other descriptor the list of streams is not
+ * searched. */
+static struct {
+    uint64_t seen[SEEN_FDS / WORD_BITS]; /* a bit for each descriptor */
+    int seen_end;                        /* above all descriptors in `seen` */
+    bool seen_beyond; /* one was SEEN_FDS or more: the list is searched for all such */
+} state;
+
+static void record_fd(int fd)
 {
     if (fd < 0)
         return;
 
-    if (fd >= NOTED_FDS) {
-        __atomic_store_n(&noted_beyond, true, __ATOMIC_RELAXED);
+    if (fd >= SEEN_FDS) {
+        __atomic_store_n(&state.seen_beyond, true, __ATOMIC_RELAXED);
         return;
     }
 
     uint64_t bit = UINT64_C(1) << fd % WORD_BITS;
 
-    if (__atomic_load_n(&noted[fd / WORD_BITS], __ATOMIC_RELAXED) & bit)
+    if (__atomic_load_n(&state.seen[fd / WORD_BITS], __ATOMIC_RELAXED) & bit)
         return;
 
-    __atomic_fetch_or(&noted[fd / WORD_BITS], bit, __ATOMIC_RELEASE);
-    for (int end = noted_end; end <= fd;)
-        if (__atomic_compare_exchange_n(&noted_end, &end, fd + 1, false, __ATOMIC_RELEASE,
+    __atomic_fetch_or(&state.seen[fd / WORD_BITS], bit, __ATOMIC_RELEASE);
+    for (int end = state.seen_end; end <= fd;)
+        if (__atomic_compare_exchange_n(&state.seen_end, &end, fd + 1, false, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED))
             break;
 }
@@ -91,23 +95,23 @@ static void note(int fd)
 FILE *amph_ip_note_stream(FILE *f)
 {
     if (f)
-        note(f->_fileno);
+        record_fd(f->_fileno);
 
     return f;
 }
 
-static bool is_noted(int fd)
+static bool was_seen(int fd)
 {
-    if (fd >= NOTED_FDS)
-        return __atomic_load_n(&noted_beyond, __ATOMIC_RELAXED);
+    if (fd >= SEEN_FDS)
+        return __atomic_load_n(&state.seen_beyond, __ATOMIC_RELAXED);
 
-    return __atomic_load_n(&noted[fd / WORD_BITS], __ATOMIC_ACQUIRE) >> fd % WORD_BITS & 1;
+    return __atomic_load_n(&state.seen[fd / WORD_BITS], __ATOMIC_ACQUIRE) >> fd % WORD_BITS & 1;
 }
 
 void amph_ip_foreign_each_fd(void (*fn)(int fd))
 {
-    for (int fd = 0; fd < __atomic_load_n(&noted_end, __ATOMIC_ACQUIRE); fd++)
-        if (is_noted(fd))
+    for (int fd = 0; fd < __atomic_load_n(&state.seen_end, __ATOMIC_ACQUIRE); fd++)
+        if (was_seen(fd))
             fn(fd);
 }
 
@@ -140,7 +144,7 @@ size_t amph_ip_foreign_find(int fd, FILE **found, size_t max)
 {
     size_t n = fd <= 2 ? find_standard(fd, found, max) : 0;
 
-    if (AMPH_LIKELY(!is_noted(fd)))
+    if (AMPH_LIKELY(!was_seen(fd)))
         return n;
 
     _IO_list_lock();
