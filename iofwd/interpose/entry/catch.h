@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What decides whether a call is caught: state of the preload library and the guards of names.def.
- * Layer: iofwd (preload). Thread rule: guards are callable anywhere, keep errno, and take no lock.
- * A guard that says yes need not be right (a relative path may turn out local): what takes the call
- * decides finally.  A guard that says no is right.
+ * The guards of names.def: they decide whether a call goes to the interposer or straight to the C
+ * library.  "No" is final.  "Yes" is provisional: a relative path may turn out to be local, and the
+ * implementation of the call (amph_do_*) decides.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread and signal handlers; guards keep errno and
+ * take no lock.
  */
 #ifndef AMPH_IOFWD_CATCH_H
 #define AMPH_IOFWD_CATCH_H
@@ -16,30 +18,31 @@
 #include "iofwd/interpose/fd/fdtab.h"
 #include "iofwd/wire/prefix.h"
 
-/* A working directory whose name is longer than a path may be goes by its prefix's name and two
- * slashes, which no clean name has. */
+/* Has the working directory a name that is longer than PATH_MAX?  It is then stored as its prefix
+ * and two slashes, which no clean name ends in. */
 static inline bool amph_ip_cwd_is_nameless(const char *cwd)
 {
     size_t len = strlen(cwd);
     return len > 2 && cwd[len - 1] == '/' && cwd[len - 2] == '/';
 }
 
-/* How deep this thread is inside of Amphora's own code, which is never forwarded. */
+/* Above 0 while this thread executes Amphora's own code, whose calls are never forwarded. */
 extern __thread int amph_ip_inside AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 
 bool amph_ip_fd_slow(int fd);
 bool amph_ip_path(const char *path);
 bool amph_ip_at(int dir, const char *path);
-/* The kernel has not found a local path (errno is ENOENT): does a symbolic link on it lead below a
+
+/* After the kernel has not found a local path (ENOENT): does a symbolic link in it lead below a
  * prefix?  Keeps errno. */
 bool amph_ip_led_in(int dir, const char *path);
 
-/* Is it a forwarded path, or one that the kernel does not find and that such a link leads to?
- * Keeps errno. */
+/* Is path forwarded, or not found by the kernel and led below a prefix by a symbolic link?  Keeps
+ * errno. */
 bool amph_ip_led(const char *path);
 
-/* How many calls of this thread are being made again for that reason: what is found local is
- * followed through such links. */
+/* Above 0 while this thread repeats a call for that reason: the resolution of paths then follows
+ * such links. */
 extern __thread int amph_ip_links AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
 
 /* A cancellation point of the C library acts on a pending cancellation where it begins; this does
@@ -54,14 +57,15 @@ static inline void amph_ip_cancel_point(void)
 bool amph_ip_stream_known(FILE *f);
 bool amph_ip_is_exe(const char *path); /* /proc/self/exe, and the program runs from a copy */
 
-/* Our walks; the C library's FTS begins with a pointer. */
+/* The first word of the interposer's FTS objects; the C library's begin with a pointer. */
 #define AMPH_IP_FTS_MAGIC UINT64_C(0xf075d1e5a3c7b99d)
 static inline bool amph_ip_fts(const void *walk)
 {
     return walk && *(const uint64_t *)walk == AMPH_IP_FTS_MAGIC;
 }
 
-/* A library is looked for in the linker's places unless its name has a slash. */
+/* May the library of dlopen be forwarded?  The linker searches its directories for a name without a
+ * slash. */
 static inline bool amph_ip_lib(const char *path)
 {
     return path && (strchr(path, '/') ? amph_ip_path(path)
@@ -77,36 +81,38 @@ static inline bool amph_ip_fd(int fd)
 }
 
 /*
- * Another thread's dup2 may change what a descriptor is, forwarded or local, between a guard's look
- * at it and the call, which then finds no open file behind it, or a placeholder.  A call that has
- * failed like that has done nothing: it is decided on again.  What says so is noted where it
- * happens, so that calls which succeed look at nothing.
+ * Races with dup2.  Another thread's dup2 may turn a descriptor from forwarded to local, or back,
+ * between the guard and the call.  The call then fails without effect: it finds no open file, or the
+ * kernel finds a placeholder.  Such a call is repeated from its guard.  The checks are made after a
+ * failure only, so that successful calls pay nothing.
  */
 static inline unsigned amph_ip_turns_now(void)
 {
     return __atomic_load_n(&amph_ip_state.turns, __ATOMIC_ACQUIRE);
 }
 
-/* A call of this thread was for a forwarded descriptor, and it was none. */
+/* This thread's last forwarded call found that its descriptor is not forwarded. */
 extern __thread bool amph_ip_missed AMPH_HIDDEN __attribute__((tls_model("initial-exec")));
-/* A call that was ours, or the kernel's, has failed so: is it to be made again? */
+
+/* Must a call that failed with err be repeated?  ours: it was forwarded, else the kernel's; tries:
+ * repetitions so far. */
 bool amph_ip_turned(int err, bool ours, int tries);
 
-/* An epoll set with forwarded files in it. */
+/* Is fd an epoll set with forwarded files in it? */
 static inline bool amph_ip_epoll(int fd)
 {
     return AMPH_UNLIKELY(amph_fdtab_class(fd) == FDTAB_EPOLL) && !amph_ip_inside;
 }
 
-/* Our directory streams begin with a word that cannot begin the C library's (there it is a
- * descriptor and a lock). */
+/* The first word of the interposer's directory streams.  The C library's begin with a descriptor and
+ * a lock, which never have this value. */
 #define AMPH_IP_DIR_MAGIC UINT64_C(0xf0d1e5a3c7b99d27)
 static inline bool amph_ip_dir(const void *dir)
 {
     return dir && *(const uint64_t *)dir == AMPH_IP_DIR_MAGIC;
 }
 
-/* Cookie streams have a file number below -1 in glibc. */
+/* Is f a forwarded stream?  glibc gives cookie streams a file number below -1. */
 static inline bool amph_ip_file(FILE *f)
 {
     return f && f->_fileno < -1 && amph_ip_stream_known(f);

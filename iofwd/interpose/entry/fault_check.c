@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asking the kernel for a program's memory; see entry/fault_check.h.  Layer: iofwd (preload).
- * Thread rule: as there.
+ * Asking the kernel for a program's memory; see entry/fault_check.h.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as there.
  *
  * The questions are system calls that look at memory and change nothing: rt_sigprocmask takes its
  * set before it finds that it does not know what to do with it; a futex operation writes a word
- * back as it was.  madvise does many pages at one time.
+ * back as it was. madvise does many pages at one time.
  */
 #include "iofwd/interpose/entry/fault_check.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Has the program this memory?  A kernel answers a bad pointer with EFAULT; here the pointer would
- * be followed by our own code. Layer: iofwd (preload).  Thread rule: any thread, and signal
- * handlers; errno stays.
+ * be followed by our own code.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers; errno stays.
  *
  * What has been found once is remembered for each thread, so that a buffer that is used again costs
  * two comparisons.  Where the program gives memory back by munmap, mprotect or mremap all is

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The guards; see catch.h.  Layer: iofwd (preload). */
+/*
+ * The guards; see catch.h.
+ *
+ * Layer: iofwd (interposer).  Thread rule: see catch.h.
+ */
 #include "iofwd/interpose/entry/catch.h"
 
 #include "iofwd/interpose/entry/kernel.h"
@@ -68,11 +72,12 @@ bool amph_ip_fd_slow(int fd)
 
 __thread bool amph_ip_missed __attribute__((tls_model("initial-exec")));
 
-#define TURNS_MAX \
-    64 /* a thread may lose its core in each look; what is wrong with a descriptor itself stays so */
+/* A call is repeated at most this often.  A race ends after a few repetitions; an error of the
+ * descriptor itself does not. */
+#define TURNS_MAX 64
 
-/* What the kernel says of a placeholder: it is empty, sealed and write-only. */
-static bool is_placeholders(int err)
+/* Is err one that the kernel gives for a placeholder, which is empty, sealed and write-only? */
+static bool is_placeholder_error(int err)
 {
     return err == EBADF || err == EPERM || err == EACCES || err == ENOTDIR;
 }
@@ -82,11 +87,11 @@ bool amph_ip_turned(int err, bool ours, int tries)
     bool missed = amph_ip_missed;
 
     amph_ip_missed = false;
-    return amph_ip_turns_now() && (ours ? missed && err == EBADF : is_placeholders(err)) &&
+    return amph_ip_turns_now() && (ours ? missed && err == EBADF : is_placeholder_error(err)) &&
            tries < TURNS_MAX;
 }
 
-/* Where a path needs no cleaning the comparison is all. */
+/* Has path a "//", "/." or "/.."?  Otherwise a comparison with the prefixes is enough. */
 static bool needs_cleaning(const char *path)
 {
     for (const char *at = path; (at = strchr(at, '/')) != NULL; at++)
@@ -128,7 +133,7 @@ static bool absolute(const char *path)
     return amph_ip_may_be_numbered(path) && (amph_ip_numbered(path, &n) || amph_ip_is_exe(path));
 }
 
-/* A path that cannot be read is left to the kernel, which says EFAULT. */
+/* A path in unreadable memory is left to the kernel, which reports EFAULT. */
 bool amph_ip_path(const char *path)
 {
     if (!amph_ip_state.on || amph_ip_inside || !path || !amph_ip_can_read_text(path))

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Start of the preload library: reads what the launcher left in the environment and switches
- * forwarding on. Layer: iofwd (preload).  Thread rule: runs once, before main.
+ * forwarding on.
+ *
+ * Layer: iofwd (interposer).  Thread rule: runs once, before main.
  *
  * The library is linked with -z initfirst: its constructor runs before those of all other
- * libraries, whose statics may use streams and forwarded files.  The C library's own constructor
- * has not run by then.  So start() changes no environment variables, since environ is not set, and
- * loads no library; what needs either is left to late(), which runs when main is about to be
- * called.
+ * libraries, whose statics may use streams and forwarded files.  The C library's own constructor has
+ * not run by then.  So start() changes no environment variables, since environ is not set, and loads
+ * no library; what needs either is left to late(), which runs when main is about to be called.
  *
  * A program that touches no prefix pays for what happens here and for nothing else, so libamphora
  * with its registry of settings is not there yet: the settings that matter now are looked up in the

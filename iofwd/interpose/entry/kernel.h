@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * System calls that pass no function of the C library but syscall().  Layer: iofwd (preload).
- * Thread rule: any thread, and signal handlers.
+ * System calls that pass no function of the C library but syscall().
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  *
  * Programs overwrite functions of the C library (UCX, Open MPI and libfabric do it to mmap and its
  * relatives) and make the call by syscall() in what they put there.  That is the preload library's

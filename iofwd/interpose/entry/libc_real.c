@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The C library's own functions; see entry/libc_real.h.  Layer: iofwd (preload). */
+/*
+ * The C library's own functions; see entry/libc_real.h.
+ *
+ * Layer: iofwd (interposer).
+ */
 #include "iofwd/interpose/entry/libc_real.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The way from an interposed name to the C library's own function: one slot a name, filled at the
- * first use.  Layer: iofwd (preload). Thread rule: any thread; a slot is written with one value
- * only.
+ * first use.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread; a slot is written with one value only.
  */
 #ifndef AMPH_IOFWD_REAL_H
 #define AMPH_IOFWD_REAL_H

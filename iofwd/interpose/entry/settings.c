@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The settings that the interposer reads by itself; see settings.h.  Layer: iofwd (preload). */
+/*
+ * The settings that the interposer reads by itself; see settings.h.
+ *
+ * Layer: iofwd (interposer).
+ */
 #include "iofwd/interpose/entry/settings.h"
 
 #include <limits.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The settings that the interposer reads before libamphora, with its registry, is loaded.  Layer:
- * iofwd (preload). Thread rule: none of its own; env is the environment that the dynamic linker
- * passes, and what is returned points into it.
+ * Reads settings before libamphora, which has their registry, is loaded.  `env` is the environment
+ * that the dynamic linker passes, and returned texts point into it.
  *
- * Names, types and bounds are those of base/env_defs.h, and so is what a text means
- * (base/env_parse.h).  A text that is not allowed ends the process with the sentence that the
- * registry would give.
+ * Layer: iofwd (interposer).  Thread rule: called by the constructor.
+ *
+ * Names, types and bounds come from base/env_defs.h, and texts are parsed by base/env_parse.h.  A
+ * text that is not allowed ends the process with the message that the registry would print.
  */
 #ifndef AMPH_IOFWD_SETTINGS_H
 #define AMPH_IOFWD_SETTINGS_H

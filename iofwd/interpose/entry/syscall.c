@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * syscall(2) with the numbers of file calls: numbers.def has a row for each.  Layer: iofwd
- * (preload).  Thread rule: as the functions.
+ * syscall(2) with the numbers of file calls: numbers.def has a row for each.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the functions.
  *
  * A call that has to do with no forwarded file goes to the kernel under the number that the program
  * gave, and never to the C library's function of that name, which may do it in another way, or may

@@ -2,8 +2,9 @@
 /*
  * Numbers for syscall.c of calls that a machine does not have, or takes in another form than its C
  * library does: numbers that no kernel gives out, so that what a program asks for under a real
- * number goes to the kernel, which refuses it on a forwarded file's descriptor.  Layer: iofwd
- * (preload).  Thread rule: constants.
+ * number goes to the kernel, which refuses it on a forwarded file's descriptor.
+ *
+ * Layer: iofwd (interposer).  Thread rule: constants.
  */
 #ifndef AMPH_IOFWD_NUMBERS_H
 #define AMPH_IOFWD_NUMBERS_H

@@ -2,8 +2,10 @@
 /*
  * Calls with times of 64 bits, which programs of 32-bit machines may ask for while this library is
  * built with the shorter.  This file alone is built with the longer form, so it sees no structure
- * with a time that the others fill in, except statx's, which has one form. On other machines it is
- * empty.  Layer: iofwd (preload).  Thread rule: any thread, and signal handlers.
+ * with a time that the others fill in, except statx's, which has one form.  On other machines it is
+ * empty.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  */
 #undef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fcntl and ioctl of forwarded descriptors: a row for each command that is known.  Layer: iofwd
- * (preload).  Thread rule: any thread.
+ * fcntl and ioctl of forwarded descriptors: a row for each command that is known.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
  */
 #include <linux/fs.h>
 #include <sys/file.h>

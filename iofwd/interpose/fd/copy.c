@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copying between descriptors of which at least one is forwarded.  Layer: iofwd (preload).  Thread
- * rule: any thread.
+ * Copying between descriptors of which at least one is forwarded.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
  */
 #include <limits.h>
 #include <poll.h>

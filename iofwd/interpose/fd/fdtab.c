@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of descriptors; see fdtab.h.  Layer: iofwd. */
+/*
+ * The table of descriptors; see fdtab.h.
+ *
+ * Layer: iofwd.
+ */
 #include "iofwd/interpose/fd/fdtab.h"
 
 #include <string.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * RLIMIT_FSIZE; see fd/file_size_limit.h.  It is looked at when the program starts and whenever it
- * sets a limit.  Layer: iofwd (preload). Thread rule: as there.
+ * sets a limit.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as there.
  */
 #include "iofwd/interpose/fd/file_size_limit.h"
 

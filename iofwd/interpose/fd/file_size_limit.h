@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RLIMIT_FSIZE, which is the calling process's and which no server knows.  Layer: iofwd (preload).
- * Thread rule: any thread.
+ * RLIMIT_FSIZE, which is the calling process's and which no server knows.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
  */
 #ifndef AMPH_IOFWD_FSIZE_H
 #define AMPH_IOFWD_FSIZE_H

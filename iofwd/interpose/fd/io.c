@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data of forwarded files: reading, writing, sizes.  Layer: iofwd (preload).
- * Thread rule: any thread; read and write also in signal handlers.
+ * Data of forwarded files: reading, writing, sizes.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread; read and write also in signal handlers.
  */
 #include <sys/mman.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Locks.  Record locks belong to the process: its client at the server.  Layer: iofwd (preload).
- * Thread rule: any thread.
+ * Locks.  Record locks belong to the process: its client at the server.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
  *
  * The server keeps them by client and file, so that all descriptors of a process share them and a
  * forked child has none.  What the server cannot see is the close of a descriptor that was not the

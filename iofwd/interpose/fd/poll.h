@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the waits of fd/poll.c and epoll.c share.  Layer: iofwd (preload).  Thread rule: any thread,
- * and signal handlers. */
+/*
+ * Time and readiness for the waits of poll.c and epoll.c.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
+ */
 #ifndef AMPH_IOFWD_READY_H
 #define AMPH_IOFWD_READY_H
 
@@ -8,11 +11,11 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Is it a forwarded file of which only its server knows whether it is ready? */
+/* Is fd a forwarded FIFO or device, whose readiness only its server knows? */
 bool amph_ip_waits(int fd);
 
-/* Times of the monotonic clock, ns: the end of a wait (NULL: INT64_MAX, for ever), and how much is
- * left of it. */
+/* Times of the monotonic clock in ns: the end of a wait (limit NULL: INT64_MAX, no end), the time left
+ * until it, and that as a timespec. */
 int64_t amph_ip_until(const struct timespec *limit);
 int64_t amph_ip_left(int64_t until);
 struct timespec amph_ip_span(int64_t ns);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors by their names in /proc; see procfs.h.  Layer: iofwd (preload). */
+/*
+ * Descriptors by their names in /proc; see procfs.h.
+ *
+ * Layer: iofwd (interposer).
+ */
 #include "iofwd/interpose/fd/procfs.h"
 
 #include "iofwd/interpose/entry/catch.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Forwarded files as /proc and /dev name them: by the number of a descriptor, of this process or of
- * another one. Layer: iofwd (preload).  Thread rule: any thread, and signal handlers.
+ * Forwarded files by their names in /proc and /dev: the number of a descriptor of this process or of
+ * another one.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  */
 #ifndef AMPH_IOFWD_PROCFS_H
 #define AMPH_IOFWD_PROCFS_H
@@ -18,27 +20,27 @@ struct amph_ip_numbered {
         AMPH_IP_NUMBERED_CWD
     } what;
     int fd;           /* OWN: a forwarded one; OTHER: of the other process */
-    bool alias;       /* by a link to it */
-    const char *rest; /* what comes behind, relative to it; "": nothing */
-    char link[64];    /* OTHER: the path as far as that */
+    bool alias;       /* named by a link such as /dev/stdin */
+    const char *rest; /* the rest of the path, relative to it; "": nothing */
+    char link[64];    /* OTHER: the path up to the descriptor */
 };
 
-/* Is path /dev/fd/N, /dev/stdin, /proc/self/fd/N, /proc/PID/task/TID/fd/N, /proc/self/cwd or what
- * lies below one?  Only if it leads to a forwarded file, or, where the descriptor is another
- * process's, may. */
+/* Is path /dev/fd/N, /dev/stdin, /proc/self/fd/N, /proc/PID/task/TID/fd/N, /proc/self/cwd, or below
+ * one of these?  true only if the descriptor is forwarded, or belongs to another process and may
+ * be. */
 bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n);
 
-/* false: path is none, as is seen quickly. */
+/* A quick check before amph_ip_numbered; false: path is certainly not such a name. */
 static inline bool amph_ip_may_be_numbered(const char *path)
 {
     return path[0] == '/' && (path[1] == 'd' || path[1] == 'p' || path[1] == '/' || path[1] == '.');
 }
 
-/* The file of another process's descriptor, with a reference; NULL: it is no forwarded one.
- * ENOENT: the server has it no more. */
+/* Gets the open file of another process's descriptor with a reference; NULL: it is not forwarded.
+ * ENOENT: the server no longer has it. */
 int amph_ip_file_of_other(const struct amph_ip_numbered *n, struct amph_fd_file **of_p);
 
-/* A name that could be one in a directory of descriptors. */
+/* Is path a decimal number, as the names in a directory of descriptors are? */
 static inline bool amph_ip_is_number(const char *path)
 {
     if (AMPH_LIKELY(path[0] < '0' || path[0] > '9'))

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is asked of a descriptor that may be forwarded or not.  Layer: iofwd (preload).  Thread
- * rule: any thread. */
+/*
+ * Queries of a descriptor that may be local or forwarded.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
+ */
 #ifndef AMPH_IOFWD_ANY_H
 #define AMPH_IOFWD_ANY_H
 
@@ -8,7 +11,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-/* Access mode and O_APPEND: what the kernel looks at first.  -1 with errno. */
+/* Returns the flags of fd, which the kernel checks first in a copy; -1 and errno on failure. */
 static inline int amph_ip_fd_flags(int fd)
 {
     int flags = amph_ip_fd(fd) ? amph_do_fcntl(fd, F_GETFL, NULL) : libc_fcntl64(fd, F_GETFL, NULL);

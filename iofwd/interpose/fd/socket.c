@@ -4,8 +4,9 @@
  * socket is this host's: it is bound in a folder of the user's, by a name made of what tells the
  * server's file from all others, so that every path to the file finds it.  A link beside it holds
  * the name that it was bound by, which getsockname and getpeername are to give.  What nobody has
- * open any more goes when the user's next socket gets a name.  Layer: iofwd (preload).  Thread
- * rule: any thread.
+ * open any more goes when the user's next socket gets a name.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
  */
 #include <dirent.h>
 #include <stddef.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Forwarded libraries for the dynamic linker; see loader/elf_deps.h.  Layer: iofwd (preload).
+ * Forwarded libraries for the dynamic linker; see loader/elf_deps.h.
+ *
+ * Layer: iofwd (interposer).
  *
  * A need is a string in a table of the file's.  Here it becomes one behind the file's end, in a
- * segment of its own whose entry was a note's, and says "/proc/self/fd/N".  The search for the
+ * segment of its own whose entry was a note's, and says "/proc/self/fd/N". The search for the
  * library is done as ld.so(8) tells, in the forwarded view.
  */
 #include "iofwd/interpose/loader/elf_deps.h"

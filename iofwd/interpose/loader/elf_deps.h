@@ -2,8 +2,9 @@
 /*
  * What programs and libraries need of forwarded libraries.  The dynamic linker sees this host's
  * files only; so each forwarded library that a copied program or library needs is copied into
- * memory too, and the copy of who needs it is changed to name that copy. Layer: iofwd (preload).
- * Thread rule: a struct amph_ip_elf_deps is one thread's.
+ * memory too, and the copy of who needs it is changed to name that copy.
+ *
+ * Layer: iofwd (interposer).  Thread rule: a struct amph_ip_elf_deps is one thread's.
  */
 #ifndef AMPH_IOFWD_NEEDS_H
 #define AMPH_IOFWD_NEEDS_H

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Files that the C library opens by itself by a path of the program's: libraries, and the keys that
- * are made of a file. Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ * are made of a file.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The calls that move a file's data, in a process that maps forwarded files: what they read has in
- * it what was changed in memory, and what they write appears there.  Layer: iofwd (preload).
- * Thread rule: any thread, and signal handlers.
+ * it what was changed in memory, and what they write appears there.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  *
  * They take their places in amph_ip_client when the first shared map is made, so that other
  * processes do not pay for them.

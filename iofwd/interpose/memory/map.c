@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Maps of forwarded files.  Layer: iofwd (preload).  Thread rule: any thread; the list is under
- * amph_ip_pages_lock.
+ * Maps of forwarded files.
  *
- * A private map is memory that is read in when the map is made.  A shared one is a map of the
- * file's pages, which all processes of this host share (pages.h).  What was changed there goes to
- * the server at msync, munmap, fsync, close, exec and exit.
+ * Layer: iofwd (interposer).  Thread rule: any thread; the list is under amph_ip_pages_lock.
+ *
+ * A private map is memory that is read in when the map is made.  A shared one is a map of the file's
+ * pages, which all processes of this host share (pages.h).  What was changed there goes to the
+ * server at msync, munmap, fsync, close, exec and exit.
  *
  * A program's map, and its end, pass the C library's function once: a registration cache may have
  * overwritten it, and has to see them.  What the program maps by syscall() does not pass it

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What is in the pages of a mapped file: read in, kept in step with the file, written out; see
- * pages.h.  Layer: iofwd (preload). Thread rule: as there.
+ * pages.h.
  *
- * The shadow is what the server has, so that what differs from it has been changed by a program.
- * It goes to the server in runs, byte for byte, so that others' changes in between stay; and what
- * the server has otherwise comes in without touching it.  Memory that nobody has touched is a hole
- * in both files and is never looked at.
+ * Layer: iofwd (interposer).  Thread rule: as there.
+ *
+ * The shadow is what the server has, so that what differs from it has been changed by a program.  It
+ * goes to the server in runs, byte for byte, so that others' changes in between stay; and what the
+ * server has otherwise comes in without touching it.  Memory that nobody has touched is a hole in
+ * both files and is never looked at.
  */
 #include "iofwd/interpose/memory/pages.h"
 

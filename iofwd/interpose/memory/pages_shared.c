@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which pages a mapped file has on this host, and who uses them; see pages.h.  Layer: iofwd
- * (preload).  Thread rule: as there. */
+/*
+ * Which pages a mapped file has on this host, and who uses them; see pages.h.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as there.
+ */
 #include "iofwd/interpose/memory/pages.h"
 
 #include <dirent.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The working directory, real paths, and the file mode mask.  Layer: iofwd (preload).
- * Thread rule: as the C library's: a change of directory counts for all threads.
+ * The working directory, real paths, and the file mode mask.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's: a change of directory counts for all
+ * threads.
  *
  * The kernel cannot be in a directory that it does not know.  While the program's working directory
  * is a forwarded one, the kernel's is a directory without a name, where a relative path that was

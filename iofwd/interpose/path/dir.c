@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Directory streams of forwarded directories.  Layer: iofwd (preload).
- * Thread rule: as POSIX has it, one thread at a time reads a stream.
+ * Directory streams of forwarded directories.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as POSIX has it, one thread at a time reads a stream.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fts: walks of trees that hold a forwarded path; the C library's own would look at this host only.
- * Layer: iofwd (preload). Thread rule: one thread at a time has a walk.
+ *
+ * Layer: iofwd (interposer).  Thread rule: one thread at a time has a walk.
  *
  * Without FTS_NOCHDIR the walk changes the working directory as the C library's does, by the
  * functions that the program would call: into a directory before its entries are looked at, and out
- * of it after the last of them, so that fts_accpath is a name there.  A directory's entries are
- * read when it is entered, and freed when it is left.
+ * of it after the last of them, so that fts_accpath is a name there.  A directory's entries are read
+ * when it is entered, and freed when it is left.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

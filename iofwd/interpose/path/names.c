@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls on names: what a file is, and changes of the tree.  Layer: iofwd (preload).  Thread rule:
- * any thread, and signal handlers.
+ * Calls on names: what a file is, and changes of the tree.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  *
  * Each has the same three parts: where does the path lead; the C library's own call where it turns
  * out local; the forwarded one.

@@ -2,8 +2,9 @@
 /*
  * openat2's RESOLVE flags on forwarded paths: the path is walked part by part, each from the
  * directory that the part before it has led to and without following links, so that nobody who
- * changes the tree meanwhile leads the walk astray.  Layer: iofwd (preload). Thread rule: any
- * thread; a struct walk is one call's.
+ * changes the tree meanwhile leads the walk astray.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread; a struct walk is one call's.
  *
  * A prefix is like a mount: who crosses its edge with RESOLVE_NO_XDEV gets EXDEV.
  */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* openat2's RESOLVE flags on forwarded paths.  Layer: iofwd (preload).  Thread rule: any thread. */
+/*
+ * openat2's RESOLVE flags on forwarded paths.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
+ */
 #ifndef AMPH_IOFWD_RESOLVE_H
 #define AMPH_IOFWD_RESOLVE_H
 

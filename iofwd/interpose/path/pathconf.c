@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pathconf and fpathconf: what a file system allows, told as the C library tells it.  Layer: iofwd
- * (preload). Thread rule: any thread.
+ * pathconf and fpathconf: what a file system allows, told as the C library tells it.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
  */
 #include <linux/magic.h>
 

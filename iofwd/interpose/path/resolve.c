@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a path leads; see path/resolve.h.  Layer: iofwd (preload). */
+/*
+ * Where a path leads; see path/resolve.h.
+ *
+ * Layer: iofwd (interposer).
+ */
 #include "iofwd/interpose/path/resolve.h"
 
 #include "iofwd/interpose/entry/catch.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a path leads: to the C library or to a server, and in what form.  Layer: iofwd (preload).
- * Thread rule: any thread; a amph_ip_resolved belongs to the call that made it.
+ * Where a path leads: to the C library or to a server, and in what form.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread; a amph_ip_resolved belongs to the call that
+ * made it.
  */
 #ifndef AMPH_IOFWD_WHERE_H
 #define AMPH_IOFWD_WHERE_H

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Temporary files and names.  Layer: iofwd (preload).  Thread rule: any thread. */
+/*
+ * Temporary files and names.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
+ */
 #include <sys/random.h>
 
 #include "iofwd/interpose/entry/catch.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Functions of the C library that walk trees by calls of their own, which a preload cannot see:
- * scandir, glob, ftw, nftw. Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ * scandir, glob, ftw, nftw.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Extended attributes.  Layer: iofwd (preload).  Thread rule: any thread.
+ * Extended attributes.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

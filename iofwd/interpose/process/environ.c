@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program's environment must hold so that it forwards, too.  Layer: iofwd (preload).  Thread
- * rule: as execve. */
+/*
+ * What a program's environment must hold so that it forwards, too.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as execve.
+ */
 #include "base/env_defs.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/loader/elf_deps.h"
@@ -152,8 +155,8 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
         out[n++] = (char *)own;
 
     if (same_process && amph_ip_client.loaded &&
-        amph_ip_client.fwd.exec_env(room->door, sizeof room->door))
-        out[n++] = room->door;
+        amph_ip_client.fwd.exec_env(room->client, sizeof room->client))
+        out[n++] = room->client;
 
     if (same_process && amph_ip_has_locks()) {
         strcpy(room->locks, AMPH_IP_LOCKS_NAME "=");

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* exec, posix_spawn and their relatives.  Layer: iofwd (preload).  Thread rule: as the C library's
- * functions. */
+/*
+ * exec, posix_spawn and their relatives.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
+ */
 #include <alloca.h>
 #include <signal.h>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork and its relatives.  Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ * fork and its relatives.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  *
  * A child with memory of its own is a new client, which the servers must know before it runs.  One
  * that shares the parent's memory uses the parent's client.

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI programs of Open MPI beside iofwd-server in one job (mpirun -n C PROGRAM : -n S
- * iofwd-server): to the MPI library the job ends where the servers begin.  Layer: iofwd (preload).
- * Thread rule: as PMIx.
+ * iofwd-server): to the MPI library the job ends where the servers begin.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as PMIx.
  *
  * The library learns by PMIx how many processes there are and who is on its host, and meets the
  * others in PMIx's fences; so three functions of libpmix.so.2 are caught.  They change nothing in a
- * process that is no rank of such a job.  The first fence is also the moment at which the rank
- * joins the servers: they wait for every rank, and after MPI_Finalize it would be too late.
- * Amphora's own use of the library does not come through here.
+ * process that is no rank of such a job.  The first fence is also the moment at which the rank joins
+ * the servers: they wait for every rank, and after MPI_Finalize it would be too late.  Amphora's own
+ * use of the library does not come through here.
  */
 #include <dlfcn.h>
 

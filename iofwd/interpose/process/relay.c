@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pipes between a static program and forwarded files; see relay.h.  Layer: iofwd (preload).
+ * Pipes between a static program and forwarded files; see relay.h.
+ *
+ * Layer: iofwd (interposer).
  *
  * The process that was to become the program is the one that its parent waits for and signals.  It
- * passes signals on, and ends when the program has ended and all that this wrote has been written.
- * What was read ahead for the program and not taken goes back.
+ * passes signals on, and ends when the program has ended and all that this wrote has been
+ * written.  What was read ahead for the program and not taken goes back.
  */
 #include "iofwd/interpose/process/relay.h"
 

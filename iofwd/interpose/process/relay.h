@@ -2,8 +2,10 @@
 /*
  * Static programs whose standard input or output is a forwarded file: nothing of ours is in them,
  * so they get pipes, and the process that was to become the program stays and carries data between
- * these and the files.  Layer: iofwd (preload).  Thread rule: amph_ip_relay ends the process; it is
- * for the only thread of one that was to be replaced.
+ * these and the files.
+ *
+ * Layer: iofwd (interposer).  Thread rule: amph_ip_relay ends the process; it is for the only thread
+ * of one that was to be replaced.
  */
 #ifndef AMPH_IOFWD_RELAY_H
 #define AMPH_IOFWD_RELAY_H

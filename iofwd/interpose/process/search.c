@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Programs looked for along PATH, where a directory of PATH is forwarded or their libraries are:
- * the C library's own search sees only this host's. Layer: iofwd (preload).  Thread rule: as the C
- * library's functions.
+ * the C library's own search sees only this host's.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

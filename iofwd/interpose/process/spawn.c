@@ -2,8 +2,9 @@
 /*
  * posix_spawn with actions on forwarded files.  The C library carries actions out in a child where
  * nothing of ours runs, so a list of ours is kept beside its own; if that has to do with forwarded
- * names, a child made by fork carries it out and starts the program. Layer: iofwd (preload).
- * Thread rule: as the C library's functions.
+ * names, a child made by fork carries it out and starts the program.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Program files: where they lie, what starts them (a script's interpreter, the dynamic linker with
- * forwarded libraries), and copies of those that are themselves forwarded.  Layer: iofwd (preload).
- * Thread rule: as execve; nothing here allocates but by mmap and alloca.
+ * forwarded libraries), and copies of those that are themselves forwarded.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as execve; nothing here allocates but by mmap and alloca.
  */
 #include "iofwd/interpose/process/start.h"
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starting a program file that may be forwarded (start.c), and what its environment must hold
- * (environ.c).  Layer: iofwd (preload). */
+/*
+ * Starting a program file that may be forwarded (start.c), and what its environment must hold
+ * (environ.c).
+ *
+ * Layer: iofwd (interposer).
+ */
 #ifndef AMPH_IOFWD_START_H
 #define AMPH_IOFWD_START_H
 
@@ -23,7 +27,7 @@ bool amph_ip_is_static_at(const char *path);
 #define AMPH_IP_ENV_KEPT 64
 #define AMPH_IP_ENV_EXTRA (AMPH_IP_ENV_KEPT + 7) /* entries; two are for the copies of libraries */
 struct amph_ip_env_room {
-    char door[512], cwd[PATH_MAX + 64], preload[2 * PATH_MAX], locks[1024];
+    char client[512], cwd[PATH_MAX + 64], preload[2 * PATH_MAX], locks[1024];
 };
 
 size_t amph_ip_env_entries(char *const list[]); /* of argv, too */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Processes and threads of this program: shells, threads, the end; fork.c has fork and its
- * relatives.  Layer: iofwd (preload). Thread rule: as the C library's functions.
+ * relatives.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The C library's own FILE objects: which of them have a descriptor, and how one of them becomes a
- * forwarded stream where it is. Layer: iofwd (preload).
+ * forwarded stream where it is.
+ *
+ * Layer: iofwd (interposer).
  */
 #ifndef AMPH_IOFWD_FOREIGN_H
 #define AMPH_IOFWD_FOREIGN_H

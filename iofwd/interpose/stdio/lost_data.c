@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Streams of the C library's that lead to a forwarded file's placeholder and cannot be converted
- * (foreign.c): what is written to them is lost.  The end of the process is no success then, and
- * says why.  Layer: iofwd (preload).  Thread rule: any thread.
+ * (foreign.c): what is written to them is lost.  The end of the process is no success then, and says
+ * why.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/stdio/foreign_file.h"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The objects behind stdin, stdout and stderr.  Layer: iofwd (preload).  Thread rule: as the C
- * library's streams.
+ * The objects behind stdin, stdout and stderr.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's streams.
  *
  * glibc reaches its own three objects, _IO_2_1_stdin_ and its siblings, by their names, so that a
  * library may bring others: old versions of libstdc++ did.  These do the same work, from the first
- * instruction of any library on, and have the room behind them that a stream of fopencookie needs.
- * So each of them can be turned into a forwarded stream in place, whoever has kept a pointer to it.
+ * instruction of any library on, and have the room behind them that a stream of fopencookie
+ * needs.  So each of them can be turned into a forwarded stream in place, whoever has kept a pointer
+ * to it.
  */
 #include "iofwd/interpose/entry/libc_real.h"
 

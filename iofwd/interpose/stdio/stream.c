@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Streams on forwarded descriptors: real FILE objects of fopencookie, so that everything that takes
- * a FILE works on them. Layer: iofwd (preload).  Thread rule: as the C library's streams; the list
- * of ours has a lock of its own.
+ * a FILE works on them.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's streams; the list of ours has a lock
+ * of its own.
  *
  * A stream outlives destructors and atexit handlers: the C library flushes it when everything else
  * is over, and forwarding works until _exit.

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the preload library's other files need of its streams.  Layer: iofwd (preload). */
+/*
+ * What the preload library's other files need of its streams.
+ *
+ * Layer: iofwd (interposer).
+ */
 #ifndef AMPH_IOFWD_STREAM_H
 #define AMPH_IOFWD_STREAM_H
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Wide-character functions on our streams: on a stream of fopencookie the C library's own fail or
- * crash (glibc 2.36). Layer: iofwd (preload).  Thread rule: as the C library's functions.
+ * crash (glibc 2.36).
+ *
+ * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  *
  * They convert by the locale, or as fopen's ",ccs=" asked for, and use the byte functions, so byte
  * calls on a wide stream of ours work.
