@@ -8,7 +8,7 @@ preload_generated = \
 	iofwd/calls/names_wrap.c
 BUILT_SOURCES += iofwd/calls/names.h iofwd/calls/client_table.h
 CLEANFILES += $(preload_generated)
-EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def
+EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
 dist_check_SCRIPTS += tests/files/calls/iofwd_names.sh
 TESTS += tests/files/calls/iofwd_names.sh
