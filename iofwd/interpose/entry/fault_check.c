@@ -139,7 +139,10 @@ size_t amph_ip_mem_ask(const void *at, size_t len, bool write)
         keep(&amph_ip_mem_checked[write], first, there);
 
     errno = saved;
-    return there >= end ? len : there > from ? there - from : 0;
+    if (there >= end)
+        return len;
+
+    return there > from ? there - from : 0;
 }
 
 bool amph_ip_mem_text_ask(const char *text)

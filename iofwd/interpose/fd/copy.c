@@ -244,7 +244,10 @@ static ssize_t give_pages(int in, const off_t *in_off, int out, size_t len, bool
     if (at < 0 || (await(out, POLLOUT, false) != 0 && (errno != EAGAIN || !wait)))
         return -1;
 
-    room = room < page ? page : room > COPY_PIECE ? COPY_PIECE : room;
+    if (room < page)
+        room = page;
+    else if (room > COPY_PIECE)
+        room = COPY_PIECE;
 
     char *pages = amph_ip_borrow(COPY_PIECE + page);
     if (!pages)
@@ -310,12 +313,16 @@ ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
     if (!off && amph_fdtab_same(in, out))
         return send_to_itself(in, len);
 
-    ssize_t n = len == 0  ? 0
-                : to_pipe ? into_pipe(in, off, file, out, len, !(out_flags & O_NONBLOCK))
-                : file    ? send_all(in, off, out, NULL, len)
-                          : copy_piece(in, off, out, NULL, len);
+    ssize_t n = 0;
 
-    /* as the kernel, which puts it back in any case */
+    if (len > 0 && to_pipe)
+        n = into_pipe(in, off, file, out, len, !(out_flags & O_NONBLOCK));
+    else if (len > 0 && file)
+        n = send_all(in, off, out, NULL, len);
+    else if (len > 0)
+        n = copy_piece(in, off, out, NULL, len);
+
+    /* like the kernel, which stores the offset in any case */
     if (n == 0 && off && !amph_ip_can_write(off, sizeof *off))
         return amph_ip_fail(EFAULT);
 
@@ -323,10 +330,12 @@ ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
 }
 
 #define SPLICE_FLAGS (SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT)
-#define TAKEN_AT_ONCE \
-    ((size_t)65536) /* what has left a pipe cannot go back, so no more is taken than a pipe has by default */
 
-/* One side is a pipe, as the kernel wants it. */
+/* Bytes that are read from a pipe at a time, a pipe's default size: what was read from a pipe cannot
+ * be put back. */
+#define PIPE_READ_MAX ((size_t)65536)
+
+/* One side must be a pipe, as the kernel requires. */
 ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
 {
     struct stat a, b;
@@ -365,13 +374,17 @@ ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t le
     if (!wait && !file && await(in, POLLIN, false) != 0)
         return -1;
 
-    return move_places(
-        in_off, out_off,
-        to_pipe ? into_pipe(in, in_off, file, out, len, wait)
-                : copy_piece(in, NULL, out, out_off, len < TAKEN_AT_ONCE ? len : TAKEN_AT_ONCE));
+    ssize_t n;
+
+    if (to_pipe)
+        n = into_pipe(in, in_off, file, out, len, wait);
+    else
+        n = copy_piece(in, NULL, out, out_off, len < PIPE_READ_MAX ? len : PIPE_READ_MAX);
+
+    return move_places(in_off, out_off, n);
 }
 
-/* A server's FIFO and a local pipe have no pages in common. */
+/* Always fails: a server's FIFO and a local pipe share no pages. */
 ssize_t amph_do_tee(int in, int out, size_t len, unsigned flags)
 {
     if (flags & ~(unsigned)SPLICE_FLAGS)
@@ -382,8 +395,10 @@ ssize_t amph_do_tee(int in, int out, size_t len, unsigned flags)
     int in_flags = amph_ip_fd_flags(in);
     int out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
 
-    return out_flags < 0
-               ? -1
-               : amph_ip_fail(amph_ip_may_read(in_flags) && amph_ip_may_write(out_flags) ? EINVAL
-                                                                                         : EBADF);
+    if (out_flags < 0)
+        return -1;
+
+    bool allowed = amph_ip_may_read(in_flags) && amph_ip_may_write(out_flags);
+
+    return amph_ip_fail(allowed ? EINVAL : EBADF);
 }

@@ -207,10 +207,16 @@ static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, 
 
     file.rwf = (uint32_t)flags;
 
-    int err = !write ? (off == -1 ? amph_ip_client.fwd.read(c, &file, buf, len, &done)
-                                  : amph_ip_client.fwd.pread(c, &file, off, buf, len, &done))
-                     : (off == -1 ? amph_ip_client.fwd.write(c, &file, buf, len, &done)
-                                  : amph_ip_client.fwd.pwrite(c, &file, off, buf, len, &done));
+    int err;
+
+    if (write && off == -1)
+        err = amph_ip_client.fwd.write(c, &file, buf, len, &done);
+    else if (write)
+        err = amph_ip_client.fwd.pwrite(c, &file, off, buf, len, &done);
+    else if (off == -1)
+        err = amph_ip_client.fwd.read(c, &file, buf, len, &done);
+    else
+        err = amph_ip_client.fwd.pread(c, &file, off, buf, len, &done);
 
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
@@ -240,7 +246,8 @@ off_t amph_ip_not_negative(off_t off)
     return off < 0 ? -2 : off;
 }
 
-#define KNOWN_FLAGS 255 /* those that travel; the server refuses what its kernel does not know */
+#define KNOWN_FLAGS \
+    255 /* flags that are sent; the server refuses those that its kernel does not know */
 
 static bool has_no_places(int fd)
 {
@@ -248,7 +255,7 @@ static bool has_no_places(int fd)
     return amph_do_fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* Flags that no kernel knows: said after everything that is wrong with the descriptor. */
+/* Fails for flags that no kernel knows.  Errors of the descriptor have precedence over them. */
 static int wrong_flags(int fd, off_t off, bool write)
 {
     int have = amph_ip_fd_flags(fd);
@@ -256,10 +263,12 @@ static int wrong_flags(int fd, off_t off, bool write)
     if (have >= 0 && off >= 0 && has_no_places(fd))
         return amph_ip_fail(ESPIPE);
 
-    return have < 0 ? -1
-                    : amph_ip_fail(write ? (amph_ip_may_write(have) ? EOPNOTSUPP : EBADF)
-                                   : amph_ip_may_read(have) ? EOPNOTSUPP
-                                                            : EBADF);
+    if (have < 0)
+        return -1;
+
+    bool allowed = write ? amph_ip_may_write(have) : amph_ip_may_read(have);
+
+    return amph_ip_fail(allowed ? EOPNOTSUPP : EBADF);
 }
 
 ssize_t amph_do_preadv(int fd, const struct iovec *iov, int count, off_t off, int flags)
@@ -276,7 +285,10 @@ ssize_t amph_do_preadv(int fd, const struct iovec *iov, int count, off_t off, in
         if (have >= 0 && off >= 0 && has_no_places(fd))
             return amph_ip_fail(ESPIPE);
 
-        return have < 0 ? -1 : amph_ip_may_read(have) ? 0 : amph_ip_fail(EBADF);
+        if (have < 0)
+            return -1;
+
+        return amph_ip_may_read(have) ? 0 : amph_ip_fail(EBADF);
     }
 
     if (flags & ~KNOWN_FLAGS)
@@ -501,5 +513,8 @@ ssize_t amph_do_readahead(int fd)
     if (flags < 0 || !amph_ip_may_read(flags))
         return amph_ip_fail(EBADF);
 
-    return amph_ip_fd_stat(fd, &st) != 0 ? -1 : S_ISREG(st.st_mode) ? 0 : amph_ip_fail(EINVAL);
+    if (amph_ip_fd_stat(fd, &st) != 0)
+        return -1;
+
+    return S_ISREG(st.st_mode) ? 0 : amph_ip_fail(EINVAL);
 }

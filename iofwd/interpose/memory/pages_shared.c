@@ -16,13 +16,16 @@
 
 #define SPACE "/dev/shm/iofwd-%lu"
 #define NAME_LETTERS "0123456789abcdef."
-#define BUSY_BYTE 0 /* of the control file: locked while the pages are looked at or changed */
+#define BUSY_BYTE 0 /* of the control file: locked while a process reads or changes the pages */
 #define USED_BYTE 1 /* locked, shared, by each process that uses them */
 #define KNOWN 64
 
-static struct amph_ip_pages *all;
-static uint32_t epoch; /* goes on whenever `all` changes */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    pthread_mutex_t mutex;     /* amph_ip_pages_lock */
+    struct amph_ip_pages *all; /* of this process */
+    uint32_t epoch;            /* increases whenever `all` changes */
+    bool swept;                /* what killed processes left has been removed */
+} state = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 void amph_ip_pages_lock(struct amph_ip_pages_guard *g)
 {
@@ -31,7 +34,7 @@ void amph_ip_pages_lock(struct amph_ip_pages_guard *g)
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &g->signals);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&state.mutex);
     g->limited = AMPH_UNLIKELY(amph_ip_is_limited()) &&
                  amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &g->limit) == 0;
 
@@ -48,7 +51,7 @@ void amph_ip_pages_unlock(const struct amph_ip_pages_guard *g)
     if (g->limited)
         amph_ip_kernel_prlimit(RLIMIT_FSIZE, &g->limit, NULL);
 
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&state.mutex);
     pthread_setcancelstate(g->cancel, &was);
     pthread_sigmask(SIG_SETMASK, &g->signals, NULL);
 }
@@ -56,14 +59,14 @@ void amph_ip_pages_unlock(const struct amph_ip_pages_guard *g)
 void amph_ip_pages_fork_lock(bool take)
 {
     if (take)
-        pthread_mutex_lock(&mutex);
+        pthread_mutex_lock(&state.mutex);
     else
-        pthread_mutex_unlock(&mutex);
+        pthread_mutex_unlock(&state.mutex);
 }
 
 void amph_ip_pages_forked(void)
 {
-    for (struct amph_ip_pages *p = all; p; p = p->next)
+    for (struct amph_ip_pages *p = state.all; p; p = p->next)
         p->inherited = true;
 }
 
@@ -98,7 +101,8 @@ static int open_again(int fd, int flags)
     return amph_ip_kernel_openat(AT_FDCWD, link, flags | O_CLOEXEC, 0);
 }
 
-/* The control file becomes an open file of this process alone, as its locks must be. */
+/* Opens the control file again for this process alone: its locks belong to the open file, which the
+ * parent shares. */
 static void take_own(struct amph_ip_pages *p)
 {
     int fresh = open_again(p->control, O_RDWR);
@@ -128,7 +132,8 @@ void amph_ip_pages_end(struct amph_ip_pages *p)
 
 /* ---- the directory of one user ---- */
 
-/* A descriptor of it, or -1: it cannot be had, or is not ours alone. */
+/* Opens the user's directory, which is made if necessary.  -1: it cannot be used, or other users can
+ * write there. */
 static int open_space(void)
 {
     char path[40];
@@ -354,7 +359,7 @@ static void retire(struct amph_ip_pages *p)
 
 void amph_ip_pages_ending(void)
 {
-    for (struct amph_ip_pages *p = all; p; p = p->next)
+    for (struct amph_ip_pages *p = state.all; p; p = p->next)
         retire(p);
 }
 
@@ -366,13 +371,13 @@ void amph_ip_pages_leave(struct amph_ip_pages *p)
     retire(p);
     close_files(p);
 
-    struct amph_ip_pages **place = &all;
+    struct amph_ip_pages **place = &state.all;
 
     while (*place != p)
         place = &(*place)->next;
 
     *place = p->next;
-    epoch++;
+    state.epoch++;
     free(p);
 }
 
@@ -401,7 +406,7 @@ static int ask_name(const struct amph_fwd_file *file, int64_t space, char name[A
 
 static struct amph_ip_pages *find_name(const char *name)
 {
-    struct amph_ip_pages *p = all;
+    struct amph_ip_pages *p = state.all;
 
     while (p && strcmp(p->name, name) != 0)
         p = p->next;
@@ -420,9 +425,9 @@ struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool as
     const struct amph_fwd_ref *ref = &file->part[0];
 
     __typeof__(&known[0]) k = &known[(ref->handle ^ ref->handle >> 32) % KNOWN];
-    if (!all)
+    if (!state.all)
         return NULL;
-    if (k->handle == ref->handle && k->server == ref->server && k->epoch == epoch)
+    if (k->handle == ref->handle && k->server == ref->server && k->epoch == state.epoch)
         return k->pages;
     if (!ask)
         return NULL;
@@ -433,7 +438,7 @@ struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool as
     k->pages = ask_name(file, 0, name, &elsewhere) ? NULL : find_name(name);
     k->handle = ref->handle;
     k->server = ref->server;
-    k->epoch = epoch;
+    k->epoch = state.epoch;
 
     return k->pages;
 }
@@ -458,7 +463,6 @@ static bool is_limited(void)
 int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict,
                        struct amph_ip_pages **pages_p)
 {
-    static bool swept;
     char name[AMPH_IP_PAGES_NAME];
     size_t elsewhere = 0;
 
@@ -480,13 +484,16 @@ int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool s
     if (fresh && !err) {
         strcpy(p->name, name);
         p->data = p->control = -1;
-        if (dir >= 0 && !swept)
+        if (dir >= 0 && !state.swept)
             sweep(dir);
 
-        swept = true;
-        err = dir >= 0 && has_room(dir, len_bytes) ? open_named(p, dir)
-              : strict                             ? ENODEV
-                                                   : open_alone(p);
+        state.swept = true;
+
+        if (dir >= 0 && has_room(dir, len_bytes))
+            err = open_named(p, dir);
+        else
+            err = strict ? ENODEV : open_alone(p);
+
         if (err && !strict && err != EMFILE && err != ENFILE && dir >= 0)
             err = open_alone(p);
 
@@ -501,9 +508,9 @@ int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool s
         return err;
 
     if (fresh) {
-        p->next = all;
-        all = p;
-        epoch++;
+        p->next = state.all;
+        state.all = p;
+        state.epoch++;
     }
 
     p->maps++;

@@ -353,7 +353,10 @@ static int go_above(int *dir_p, char **name_p)
 
     close(*dir_p);
     *dir_p = up;
-    return err ? err : name_p && !*name_p ? ENOENT : 0;
+    if (err)
+        return err;
+
+    return name_p && !*name_p ? ENOENT : 0;
 }
 
 /* What stands for its name (catch.h): the prefix it lies in is that of a directory above it that
@@ -376,7 +379,10 @@ static int name_nameless(int fd, char name[PATH_MAX])
     if (prefix)
         snprintf(name, PATH_MAX, "%s//", prefix->path);
 
-    return err ? err : prefix ? 0 : ENOENT;
+    if (err)
+        return err;
+
+    return prefix ? 0 : ENOENT;
 }
 
 /* The whole name of the working directory, as the C library finds it: from part to part upwards.

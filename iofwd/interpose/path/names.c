@@ -435,14 +435,16 @@ int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to
     if (side == SIDE_FAILED && errno == EFAULT)
         return -1;
 
-    /* that the old name's directory is not there counts more than an empty new name */
+    /* a missing directory of the old name has precedence over an empty new name */
     if (side == SIDE_FAILED && !to[0] && from[0]) {
         int err = parent_error(from_dir, from);
         return amph_ip_fail(err ? err : ENOENT);
     }
 
+    if (side == SIDE_FAILED && !from[0])
+        return amph_ip_fail(ENOENT);
     if (side == SIDE_FAILED)
-        return amph_ip_fail(!from[0] ? ENOENT : errno == EXDEV && p.mount ? EBUSY : errno);
+        return amph_ip_fail(errno == EXDEV && p.mount ? EBUSY : errno);
 
     int err = amph_ip_client.fwd.rename(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags);
 

@@ -258,7 +258,11 @@ static bool by_number(struct amph_ip_resolved *w, int dirfd, const char *path,
 {
     struct amph_fd_file *of;
 
-    w->by = n->rest[0] ? AMPH_IP_BY_NAME : n->alias ? AMPH_IP_BY_ALIAS : AMPH_IP_BY_NUMBER;
+    if (n->rest[0])
+        w->by = AMPH_IP_BY_NAME;
+    else
+        w->by = n->alias ? AMPH_IP_BY_ALIAS : AMPH_IP_BY_NUMBER;
+
     if (n->what == AMPH_IP_NUMBERED_CWD)
         return below_cwd(w, n->rest, true);
     if (n->what == AMPH_IP_NUMBERED_OWN)

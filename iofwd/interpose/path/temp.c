@@ -105,7 +105,10 @@ FILE *amph_do_tmpfile(void)
     if (fd < 0 && (fd = amph_do_mkstemp(name, 0, 0)) >= 0)
         amph_do_unlinkat(AT_FDCWD, name, 0);
 
-    FILE *f = fd < 0 ? NULL : amph_ip_fd(fd) ? amph_do_fdopen(fd, "w+") : libc_fdopen(fd, "w+");
+    FILE *f = NULL;
+
+    if (fd >= 0)
+        f = amph_ip_fd(fd) ? amph_do_fdopen(fd, "w+") : libc_fdopen(fd, "w+");
 
     if (!f && fd >= 0)
         amph_do_close(fd);
@@ -138,8 +141,14 @@ char *amph_do_tempnam(const char *dir, const char *start)
     if (!amph_ip_state.on || amph_ip_inside || !(amph_ip_led(dir) || amph_ip_led(tmpdir)))
         return libc_tempnam(dir, start);
 
-    const char *place = is_directory(tmpdir) ? tmpdir : is_directory(dir) ? dir : P_tmpdir;
-    if (asprintf(&name, "%s/%.5sXXXXXX", place, start ? start : "file") < 0)
+    const char *parent = P_tmpdir;
+
+    if (is_directory(tmpdir))
+        parent = tmpdir;
+    else if (is_directory(dir))
+        parent = dir;
+
+    if (asprintf(&name, "%s/%.5sXXXXXX", parent, start ? start : "file") < 0)
         return NULL;
 
     if (!amph_do_mktemp(name)[0]) {

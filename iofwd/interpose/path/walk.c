@@ -66,7 +66,11 @@ static int read_all(DIR *dir, struct entries *e, int (*choose)(const struct dire
 static DIR *opendir_at(int at, const char *path)
 {
     int fd = amph_do_openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
-    DIR *dir = fd < 0 ? NULL : amph_ip_fd(fd) ? amph_do_fdopendir(fd) : libc_fdopendir(fd);
+    DIR *dir = NULL;
+
+    if (fd >= 0)
+        dir = amph_ip_fd(fd) ? amph_do_fdopendir(fd) : libc_fdopendir(fd);
+
     int err = errno;
 
     if (!dir && fd >= 0)

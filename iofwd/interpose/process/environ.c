@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program's environment must hold so that it forwards, too.
+ * Makes the environment of a program that this one starts, so that its file calls are forwarded too.
  *
  * Layer: iofwd (interposer).  Thread rule: as execve.
  */
@@ -14,11 +14,13 @@
 #define DOOR_NAME "IOFWD_DOOR"
 #define OWN_LIBRARY "libiofwd_preload"
 
-/* What was in the environment when this program started: it holds for the program itself even if it
- * clears its environment, and all but what is for one program goes on to the next one even if the
- * program passes an environment of its own (env -i, execle). */
-static char *kept[AMPH_IP_ENV_KEPT + 1]; /* and a NULL */
-static size_t nkept;
+/* The settings in the environment at the program's start.  They apply to this program even if it
+ * clears its environment.  Programs that it starts get them too, even with an environment of their own
+ * (env -i, execle), except settings that are for one program only. */
+static struct {
+    char *kept[AMPH_IP_ENV_KEPT + 1]; /* ends with NULL */
+    size_t nkept;
+} state;
 
 static size_t name_len(const char *entry)
 {
@@ -31,7 +33,7 @@ bool amph_ip_env_is(const char *entry, const char *name)
     return strncmp(entry, name, len) == 0 && entry[len] == '=';
 }
 
-/* What a launcher has told this process alone. */
+/* Is it a launcher's setting for this process only? */
 static bool is_own(const char *entry)
 {
     static const char *const ranks[] = { "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID" };
@@ -43,8 +45,8 @@ static bool is_own(const char *entry)
     return own;
 }
 
-/* Of a preload list only our library goes on by itself: the rest is for the program to pass on or
- * not. */
+/* Keeps only this library of a preload list: whether to pass on the others is the program's
+ * decision. */
 static char *own_preload(const char *entry)
 {
     char *own = NULL;
@@ -64,22 +66,22 @@ static char *own_preload(const char *entry)
 
 void amph_ip_environment_keep(char **env)
 {
-    for (; env && *env && nkept < AMPH_IP_ENV_KEPT; env++) {
+    for (; env && *env && state.nkept < AMPH_IP_ENV_KEPT; env++) {
         if (amph_ip_env_is(*env, CWD_NAME) || amph_ip_env_is(*env, AMPH_IP_LOCKS_NAME) ||
             amph_ip_env_is(*env, AMPH_IP_ELF_DEPS_SETTING))
             continue;
 
         if (amph_ip_env_is(*env, "LD_PRELOAD"))
-            nkept += (kept[nkept] = own_preload(*env)) != NULL;
+            state.nkept += (state.kept[state.nkept] = own_preload(*env)) != NULL;
         else if (strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 ||
                  is_own(*env))
-            nkept += (kept[nkept] = strdup(*env)) != NULL;
+            state.nkept += (state.kept[state.nkept] = strdup(*env)) != NULL;
     }
 }
 
 char *const *amph_ip_environment_kept(void)
 {
-    return kept;
+    return state.kept;
 }
 
 static bool has_name_of(char *const *env, size_t n, const char *entry)
@@ -98,9 +100,9 @@ static char *preload_entry(char *theirs, struct amph_ip_env_room *room)
 {
     const char *ours = NULL;
 
-    for (size_t i = 0; i < nkept; i++)
-        if (amph_ip_env_is(kept[i], "LD_PRELOAD"))
-            ours = kept[i];
+    for (size_t i = 0; i < state.nkept; i++)
+        if (amph_ip_env_is(state.kept[i], "LD_PRELOAD"))
+            ours = state.kept[i];
 
     if (!ours || strstr(theirs, OWN_LIBRARY))
         return theirs;
@@ -138,10 +140,10 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
         out[n++] = amph_ip_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
     }
 
-    for (size_t i = 0; i < nkept; i++)
-        if (!amph_ip_env_is(kept[i], DOOR_NAME) && !is_own(kept[i]) &&
-            !has_name_of(out, n, kept[i]))
-            out[n++] = kept[i];
+    for (size_t i = 0; i < state.nkept; i++)
+        if (!amph_ip_env_is(state.kept[i], DOOR_NAME) && !is_own(state.kept[i]) &&
+            !has_name_of(out, n, state.kept[i]))
+            out[n++] = state.kept[i];
 
     if (amph_ip_state.cwd) {
         snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", amph_ip_state.cwd_fd,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * posix_spawn with actions on forwarded files.  The C library carries actions out in a child where
- * nothing of ours runs, so a list of ours is kept beside its own; if that has to do with forwarded
- * names, a child made by fork carries it out and starts the program.
+ * posix_spawn with actions on forwarded files.  The C library performs the actions in a child in which
+ * the interposer does not run.  This file therefore keeps its own list of the actions; if one concerns
+ * a forwarded name, a forked child performs the list and starts the program.
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
@@ -17,7 +17,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-#define ABOVE 512 /* out of the way of the numbers that actions name */
+#define ABOVE 512 /* above the descriptor numbers that actions name */
 
 struct action {
     struct action *next;
@@ -34,8 +34,10 @@ struct list {
     struct action *first, **end;
 };
 
-static struct list *all;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    pthread_mutex_t lock;
+    struct list *lists; /* of all action objects that are in use */
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- what a child does ---- */
 
@@ -94,7 +96,7 @@ static int do_tcsetpgrp(const struct action *a)
 
 static struct list **find(const posix_spawn_file_actions_t *actions)
 {
-    struct list **at = &all;
+    struct list **at = &state.lists;
 
     while (*at && (*at)->actions != actions)
         at = &(*at)->next;
@@ -117,13 +119,13 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
         return ENOMEM;
     }
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&state.lock);
 
     struct list *l = *find(actions);
 
     if (!l && (l = malloc(sizeof *l)) != NULL) {
-        *l = (struct list){ .next = all, .actions = actions, .end = &l->first };
-        all = l;
+        *l = (struct list){ .next = state.lists, .actions = actions, .end = &l->first };
+        state.lists = l;
     }
 
     if (l) {
@@ -131,7 +133,7 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
         l->end = &a->next;
     }
 
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state.lock);
     if (l)
         return 0;
 
@@ -142,7 +144,7 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
 
 static void drop(const posix_spawn_file_actions_t *actions)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&state.lock);
 
     struct list **at = find(actions);
     struct list *l = *at;
@@ -150,7 +152,7 @@ static void drop(const posix_spawn_file_actions_t *actions)
     if (l)
         *at = l->next;
 
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state.lock);
     for (struct action *a = l ? l->first : NULL, *next; a; a = next) {
         next = a->next;
         free(a->path);
@@ -219,10 +221,10 @@ int amph_do_spawn_addtcsetpgrp(posix_spawn_file_actions_t *actions, int fd)
 
 static struct action *actions_of(const posix_spawn_file_actions_t *actions)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&state.lock);
     struct list *l = actions ? *find(actions) : NULL;
 
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state.lock);
     return l ? l->first : NULL;
 }
 

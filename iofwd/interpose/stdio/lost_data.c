@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams of the C library's that lead to a forwarded file's placeholder and cannot be converted
- * (foreign.c): what is written to them is lost.  The end of the process is no success then, and says
- * why.
+ * Detects lost output.  A stream of the C library whose descriptor leads to a placeholder, and that
+ * cannot be converted (foreign_file.c), loses what is written to it.  The process then prints why and
+ * ends with a failure.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
@@ -20,7 +20,10 @@ extern void *_IO_iter_end(void);
 extern void *_IO_iter_next(void *at);
 extern FILE *_IO_iter_file(void *at);
 
-static bool watched, ending;
+static struct {
+    bool watched; /* some stream could not be converted */
+    bool ending;  /* destructors run */
+} state;
 
 static bool has_lost(const FILE *f)
 {
@@ -48,7 +51,7 @@ static int lost_fd(void)
 bool amph_ip_lost_report(void)
 {
     int saved = errno;
-    int fd = AMPH_UNLIKELY(watched) ? lost_fd() : -1;
+    int fd = AMPH_UNLIKELY(state.watched) ? lost_fd() : -1;
     char line[320];
 
     if (fd < 0)
@@ -70,7 +73,7 @@ bool amph_ip_lost_report(void)
 /* The C library synchronises this stream when it has flushed all others at the end. */
 static int at_end(void *cookie, off_t *at, int whence)
 {
-    if (ending && amph_ip_lost_report())
+    if (state.ending && amph_ip_lost_report())
         amph_do_exit_now(EXIT_FAILURE);
 
     return 0;
@@ -82,7 +85,7 @@ void amph_ip_lost_watch(void)
     static char unread[1];
     const cookie_io_functions_t functions = { .seek = at_end };
 
-    __atomic_store_n(&watched, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&state.watched, true, __ATOMIC_RELAXED);
     if (last)
         return;
 
@@ -98,12 +101,12 @@ void amph_ip_lost_watch(void)
 
 void amph_ip_lost_ending(void)
 {
-    ending = true;
+    state.ending = true;
 }
 
 void amph_ip_lost_forked(void)
 {
-    watched = false;
+    state.watched = false;
 }
 
 void amph_do_abort(void)

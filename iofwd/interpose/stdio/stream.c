@@ -28,9 +28,9 @@
 #define APPENDING 0x1000
 
 /*
- * A stream's buffer.  Each call is a round trip, so it is large; but who jumps about in a file and
- * reads little at each place must not pay for it: reads begin with FIRST bytes, and double for as
- * long as they go on where they ended.
+ * Sizes of a stream's buffer.  It is large because each read is a round trip.  To keep small reads at
+ * random offsets cheap, a read after a seek gets FIRST bytes, and the size doubles while reads are
+ * consecutive.
  */
 #define BUFFER ((size_t)128 << 10)
 #define FIRST ((size_t)8 << 10)
@@ -40,15 +40,14 @@ struct stream {
     FILE *file;
     int fd;
     int orientation; /* as fwide gives it; 0: see amph_ip_stream_orient */
-    bool reopened;   /* what has happened to it tells nothing of it */
+    bool reopened;   /* its earlier use does not determine the orientation */
     bool used;       /* it has been read or written */
-    bool jumped;     /* since it was read last */
-    bool converted;  /* its file was one of the C library's: foreign.c */
-    /* BUFFER bytes, or NULL; its file has it, or less of it, unless the program gave another */
-    char *buffer;
-    off_t at;                        /* where its last read ended */
+    bool jumped;     /* the offset was changed since the last read */
+    bool converted;  /* `file` was made by the C library: foreign_file.c */
+    char *buffer;    /* BUFFER bytes or NULL; `file` uses it unless the program set another */
+    off_t at;        /* offset after the last read */
     mbstate_t reading, writing;      /* of the wide functions */
-    struct amph_ip_charset *charset; /* instead, where the mode had ",ccs=" */
+    struct amph_ip_charset *charset; /* instead of these, if the mode had ",ccs=" */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -104,15 +103,20 @@ static ssize_t read_fd(int fd, char *buf, size_t len)
     return amph_ip_fd(fd) ? amph_do_read(fd, buf, len) : libc_read(fd, buf, len);
 }
 
-/* The C library fills its buffer, in which nothing is now: the next time it fills as much as it has
- * room for then. */
+/* Fills the C library's empty buffer, and sets its size for the next time: the C library fills as much
+ * as the buffer has room for. */
 static ssize_t fill(struct stream *s, size_t len)
 {
     FILE *f = s->file;
-    size_t most = s->jumped ? FIRST : BUFFER;
-    size_t ask = len < most ? len : most;
+    size_t max = s->jumped ? FIRST : BUFFER;
+    size_t ask = len < max ? len : max;
     ssize_t n = read_fd(s->fd, s->buffer, ask);
-    size_t room = s->jumped ? FIRST : n == (ssize_t)ask && ask < BUFFER ? 2 * ask : len;
+    size_t room = len;
+
+    if (s->jumped)
+        room = FIRST;
+    else if (n == (ssize_t)ask && ask < BUFFER)
+        room = 2 * ask;
 
     f->_IO_buf_end = s->buffer + room;
     return n;
@@ -255,9 +259,17 @@ static int flags_of(const char *mode)
     if (flags < 0)
         return amph_ip_fail(EINVAL);
 
-    flags |= strchr(mode, '+') ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
-    for (const char *at = mode + 1; *at && *at != ','; at++)
-        flags |= *at == 'x' ? O_EXCL : *at == 'e' ? O_CLOEXEC : 0;
+    if (strchr(mode, '+'))
+        flags |= O_RDWR;
+    else
+        flags |= mode[0] == 'r' ? O_RDONLY : O_WRONLY;
+
+    for (const char *at = mode + 1; *at && *at != ','; at++) {
+        if (*at == 'x')
+            flags |= O_EXCL;
+        else if (*at == 'e')
+            flags |= O_CLOEXEC;
+    }
 
     return flags;
 }
@@ -338,7 +350,10 @@ mbstate_t *amph_ip_stream_state(FILE *f, bool writing)
     static mbstate_t lost;
     struct stream *s = find(f);
 
-    return !s ? &lost : writing ? &s->writing : &s->reading;
+    if (!s)
+        return &lost;
+
+    return writing ? &s->writing : &s->reading;
 }
 
 struct amph_ip_charset *amph_ip_stream_charset(FILE *f)
@@ -347,8 +362,8 @@ struct amph_ip_charset *amph_ip_stream_charset(FILE *f)
     return s ? s->charset : NULL;
 }
 
-/* The C library says of every such stream that it is of bytes; that a byte function has been there
- * shows by what it has done. */
+/* Returns the orientation as fwide does.  The C library reports every cookie stream as byte-oriented;
+ * here a stream is byte-oriented only after it was used by a byte function. */
 int amph_ip_stream_orient(FILE *f, int mode)
 {
     struct stream *s = find(f);
@@ -360,7 +375,7 @@ int amph_ip_stream_orient(FILE *f, int mode)
         s->orientation = -1;
 
     if (!s->orientation)
-        s->orientation = mode > 0 ? 1 : mode < 0 ? -1 : 0;
+        s->orientation = (mode > 0) - (mode < 0);
 
     return s->orientation;
 }

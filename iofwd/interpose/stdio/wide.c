@@ -36,7 +36,7 @@ static bool is_wide(FILE *f)
 
 struct amph_ip_charset {
     iconv_t in, out;
-    off_t at;        /* where the stream was after the last character; elsewhere it begins anew */
+    off_t at; /* offset after the last character; at any other offset the reading state is reset */
     unsigned count;  /* of next */
     wchar_t next[8]; /* characters that come before the next byte, the first one last */
 };
@@ -342,7 +342,11 @@ static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *form
 
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
 
-    FILE *copy = !made ? NULL : coded ? libc_fopen(name, mode) : libc_fdopen(fd, "r");
+    FILE *copy = NULL;
+
+    if (made)
+        copy = coded ? libc_fopen(name, mode) : libc_fdopen(fd, "r");
+
     int got = copy ? libc_vfwscanf(copy, format, ap) : EOF;
 
     *taken_p = copy ? ftello(copy) : -1;
@@ -363,7 +367,11 @@ static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *form
 static size_t next_room(size_t room, off_t at, const wchar_t *format)
 {
     bool once = at < 0 || wcschr(format, L'm');
-    return once ? (room ? 0 : SCAN_BYTES) : room ? 8 * room : SCAN_FIRST;
+
+    if (once)
+        return room ? 0 : SCAN_BYTES;
+
+    return room ? 8 * room : SCAN_FIRST;
 }
 
 /* Of characters: the stream goes back to where it was and passes those that were taken. */
