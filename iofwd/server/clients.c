@@ -33,37 +33,39 @@
 
 struct amph_server_handle *amph_server_handle_find(struct amph_server *s, uint64_t number)
 {
-    uint64_t slot = number & SLOT_MASK;
-    struct amph_server_handle *h = slot < s->nslots ? s->handle[slot] : NULL;
+    amph_server_assert_owner(&s->progress.owner);
 
-    return h && h->number == number && h->nholders > 0 ? h : NULL;
+    uint64_t slot = number & SLOT_MASK;
+    struct amph_server_handle *h = slot < s->progress.nslots ? s->progress.handle[slot] : NULL;
+
+    return h && h->number == number && h->progress.nholders > 0 ? h : NULL;
 }
 
-bool amph_server_handle_of_another(const struct amph_server *s, uint64_t number)
+bool amph_server_handle_is_stale(const struct amph_server *s, uint64_t number)
 {
-    return (number & AMPH_FWD_HANDLE_TOP) && (number & LIFE_MASK) >> LIFE_SHIFT != s->life;
+    return (number & AMPH_FWD_HANDLE_TOP) && (number & LIFE_MASK) >> LIFE_SHIFT != s->incarnation;
 }
 
 static bool free_slot(struct amph_server *s, uint32_t *slot_p)
 {
-    for (uint32_t i = 0; i < s->nslots; i++)
-        if (!s->handle[i]) {
+    for (uint32_t i = 0; i < s->progress.nslots; i++)
+        if (!s->progress.handle[i]) {
             *slot_p = i;
             return true;
         }
 
-    uint32_t more = s->nslots ? s->nslots * 2 : 64;
+    uint32_t more = s->progress.nslots ? s->progress.nslots * 2 : 64;
     struct amph_server_handle **bigger = more <= SLOT_MASK + 1
-                                             ? realloc(s->handle, more * sizeof *bigger)
+                                             ? realloc(s->progress.handle, more * sizeof *bigger)
                                              : NULL;
 
     if (!bigger)
         return false;
 
-    memset(bigger + s->nslots, 0, (more - s->nslots) * sizeof *bigger);
-    *slot_p = s->nslots;
-    s->handle = bigger;
-    s->nslots = more;
+    memset(bigger + s->progress.nslots, 0, (more - s->progress.nslots) * sizeof *bigger);
+    *slot_p = s->progress.nslots;
+    s->progress.handle = bigger;
+    s->progress.nslots = more;
 
     return true;
 }
@@ -71,18 +73,20 @@ static bool free_slot(struct amph_server *s, uint32_t *slot_p)
 /* Random numbers are drawn many at a time: each time is a system call. */
 static uint64_t draw(struct amph_server *s)
 {
-    if (s->nnoise == 0) {
-        amph_random(s->noise, sizeof s->noise);
-        s->nnoise = AMPH_COUNTOF(s->noise);
+    if (s->progress.nentropy == 0) {
+        amph_random(s->progress.entropy, sizeof s->progress.entropy);
+        s->progress.nentropy = AMPH_COUNTOF(s->progress.entropy);
     }
 
-    return s->noise[--s->nnoise];
+    return s->progress.entropy[--s->progress.nentropy];
 }
 
 struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
                                                    struct amph_server_peer *peer, int fd,
                                                    bool waits)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     struct amph_server_handle *h = calloc(1, sizeof *h);
 
     if (!h || !free_slot(s, &h->slot)) {
@@ -95,20 +99,20 @@ struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
     /* never 0 */
     h->number = (noise & ~SLOT_MASK & ~LIFE_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot |
                 AMPH_FWD_HANDLE_TOP;
-    h->number |= (uint64_t)s->life << LIFE_SHIFT;
+    h->number |= (uint64_t)s->incarnation << LIFE_SHIFT;
     h->number |= waits ? AMPH_FWD_HANDLE_WAITS : 0;
     h->fd = fd;
     h->opener = peer->number;
-    h->queue_tail = &h->queue_head;
-    s->handle[h->slot] = h;
+    h->progress.queue_tail = &h->progress.queue_head;
+    s->progress.handle[h->slot] = h;
 
     if (amph_server_handle_hold(s, peer, h) != 0) {
-        s->handle[h->slot] = NULL;
+        s->progress.handle[h->slot] = NULL;
         free(h);
         return NULL;
     }
 
-    s->nhandles++;
+    s->progress.nhandles++;
     return h;
 }
 
@@ -121,6 +125,8 @@ bool amph_server_handle_held_by(const struct amph_server_peer *peer,
 int amph_server_handle_hold(struct amph_server *s, struct amph_server_peer *peer,
                             struct amph_server_handle *h)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     size_t word = h->slot / 64;
 
     if (amph_server_handle_held_by(peer, h))
@@ -142,20 +148,22 @@ int amph_server_handle_hold(struct amph_server *s, struct amph_server_peer *peer
 
     peer->holds[word] |= UINT64_C(1) << (h->slot % 64);
     peer->nheld++;
-    h->nholders++;
+    h->progress.nholders++;
 
     return 0;
 }
 
 void amph_server_handle_release(struct amph_server *s, struct amph_server_handle *h)
 {
-    if (h->nholders > 0 || h->inflight > 0)
+    amph_server_assert_owner(&s->progress.owner);
+
+    if (h->progress.nholders > 0 || h->progress.inflight > 0)
         return;
 
-    s->handle[h->slot] = NULL;
-    s->nhandles--;
-    s->locks_changed = true;
-    amph_server_append_end(h, h->holder); /* closed in the middle of a call */
+    s->progress.handle[h->slot] = NULL;
+    s->progress.nhandles--;
+    s->progress.locks_changed = true;
+    amph_server_append_end(h, h->progress.holder); /* closed in the middle of a call */
     if (!h->regular)
         amph_server_notify_drop_file(s, h);
 
@@ -166,23 +174,25 @@ void amph_server_handle_release(struct amph_server *s, struct amph_server_handle
 void amph_server_handle_drop(struct amph_server *s, struct amph_server_peer *peer,
                              struct amph_server_handle *h)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     if (!amph_server_handle_held_by(peer, h))
         return;
 
     amph_server_lock_closed(peer, h);
-    h->bereft = h->bereft || peer->gone;
+    h->progress.holder_died = h->progress.holder_died || peer->gone;
     amph_server_collective_fail(s, h, NULL, EIO);
     peer->holds[h->slot / 64] &= ~(UINT64_C(1) << (h->slot % 64));
     peer->nheld--;
-    h->nholders--;
+    h->progress.nholders--;
     amph_server_handle_release(s, h);
 }
 
 void amph_server_peer_keep_only(struct amph_server *s, struct amph_server_peer *peer,
                                 const uint64_t *numbers, size_t n)
 {
-    for (uint32_t slot = 0; slot < s->nslots && slot < peer->nwords * 64; slot++) {
-        struct amph_server_handle *h = s->handle[slot];
+    for (uint32_t slot = 0; slot < s->progress.nslots && slot < peer->nwords * 64; slot++) {
+        struct amph_server_handle *h = s->progress.handle[slot];
         bool keep = false;
 
         if (!h || !amph_server_handle_held_by(peer, h))
@@ -210,8 +220,9 @@ void amph_server_peer_keep_only(struct amph_server *s, struct amph_server_peer *
 static struct amph_server_peer *number_taken(struct amph_server *s, uint32_t number)
 {
     for (uint32_t i = 0; i < s->max_peers; i++)
-        if (s->peer[i] && !s->peer[i]->gone && s->peer[i]->number == number)
-            return s->peer[i];
+        if (s->progress.peer[i] && !s->progress.peer[i]->gone &&
+            s->progress.peer[i]->number == number)
+            return s->progress.peer[i];
 
     return NULL;
 }
@@ -220,7 +231,7 @@ static struct amph_server_peer *make_peer(struct amph_server *s, uint32_t number
 {
     uint32_t index = 0;
 
-    while (index < s->max_peers && s->peer[index])
+    while (index < s->max_peers && s->progress.peer[index])
         index++;
 
     struct amph_server_peer *p = index < s->max_peers ? calloc(1, sizeof *p) : NULL;
@@ -231,8 +242,8 @@ static struct amph_server_peer *make_peer(struct amph_server *s, uint32_t number
     p->number = number;
     p->family = number;
     p->rank = rank;
-    s->peer[index] = p;
-    s->npeers++;
+    s->progress.peer[index] = p;
+    s->progress.npeers++;
 
     return p;
 }
@@ -248,7 +259,7 @@ static uint32_t choose_number(struct amph_server *s, uint32_t rank, uint32_t giv
     while (number == AMPH_RANK_NONE || number_taken(s, number)) {
         uint32_t own = s->self - amph_boot_first(s->boot, AMPH_SERVER);
         number = NUMBER_GIVEN | own << NUMBER_SERVER_SHIFT |
-                 (s->next_number++ & ((1u << NUMBER_SERVER_SHIFT) - 1));
+                 (s->progress.next_number++ & ((1u << NUMBER_SERVER_SHIFT) - 1));
     }
 
     return number;
@@ -367,9 +378,10 @@ static const char *inherit(struct amph_server *s, struct amph_server_peer *child
         return "the parent of the new client is not known";
 
     child->family = parent->family;
-    for (uint32_t slot = 0; slot < s->nslots && slot < parent->nwords * 64; slot++)
-        if (s->handle[slot] && amph_server_handle_held_by(parent, s->handle[slot]) &&
-            amph_server_handle_hold(s, child, s->handle[slot]) != 0)
+    for (uint32_t slot = 0; slot < s->progress.nslots && slot < parent->nwords * 64; slot++)
+        if (s->progress.handle[slot] &&
+            amph_server_handle_held_by(parent, s->progress.handle[slot]) &&
+            amph_server_handle_hold(s, child, s->progress.handle[slot]) != 0)
             return "no memory for the new client's files";
 
     return NULL;
@@ -397,7 +409,9 @@ static bool welcome(struct amph_server *s, uint32_t number, uint32_t index, uint
 static void take_bell(struct amph_server *s, const struct amph_server_event *news)
 {
     struct amph_server_peer *p = number_taken(s, news->hello.number);
-    uint64_t number = p && !news->conn->bell ? amph_server_notifier_create(s, p, news->conn) : 0;
+    uint64_t number = p && !news->conn->progress.notifier
+                          ? amph_server_notifier_create(s, p, news->conn)
+                          : 0;
 
     if (number == 0 || number > UINT32_MAX)
         refuse(news->conn, p ? "it waits for files in too many places at one time"
@@ -408,15 +422,17 @@ static void take_bell(struct amph_server *s, const struct amph_server_event *new
 
 void amph_server_peer_hello(struct amph_server *s, const struct amph_server_event *news)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     const struct amph_fwd_hello *h = &news->hello;
     struct amph_server_conn *c = news->conn;
     const char *why = NULL;
-    struct amph_server_peer *p = c->peer;
+    struct amph_server_peer *p = c->progress.peer;
 
     if (h->kind != FWD_HELLO_AGAIN && p)
         return refuse(c, "this connection has a client already");
 
-    if (h->kind == FWD_HELLO_NOTIFY || c->bell) {
+    if (h->kind == FWD_HELLO_NOTIFY || c->progress.notifier) {
         take_bell(s, news);
         return;
     }
@@ -443,7 +459,7 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
 
     p->conn = c;
     p->pid = h->pid;
-    c->peer = p;
+    c->progress.peer = p;
     why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number) : attach(s, p, h);
 
     if (why) {
@@ -465,31 +481,35 @@ static void remember(struct amph_server *s, const struct amph_server_peer *p)
     if (p->calls == 0 || !amph_env_bool(AMPH_ENV_STATS))
         return;
 
-    while (i < s->npast && s->past[i].number != p->number)
+    while (i < s->progress.ndeparted && s->progress.departed[i].number != p->number)
         i++;
 
-    if (i == s->npast) {
-        struct amph_server_past *more = i < AMPH_SERVER_PAST_MAX
-                                            ? realloc(s->past, (i + 1) * sizeof *more)
-                                            : NULL;
+    if (i == s->progress.ndeparted) {
+        struct amph_server_departed *more = i < AMPH_SERVER_DEPARTED_MAX
+                                                ? realloc(s->progress.departed,
+                                                          (i + 1) * sizeof *more)
+                                                : NULL;
 
         if (!more)
             return;
 
-        s->past = more;
-        s->past[s->npast++] = (struct amph_server_past){ .number = p->number };
+        s->progress.departed = more;
+        s->progress.departed[s->progress.ndeparted++] =
+            (struct amph_server_departed){ .number = p->number };
     }
 
-    s->past[i].calls += p->calls;
-    s->past[i].errors += p->errors;
-    s->past[i].bytes_in += p->bytes_in;
-    s->past[i].bytes_out += p->bytes_out;
+    s->progress.departed[i].calls += p->calls;
+    s->progress.departed[i].errors += p->errors;
+    s->progress.departed[i].bytes_in += p->bytes_in;
+    s->progress.departed[i].bytes_out += p->bytes_out;
 }
 
 void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     p->gone = true;
-    s->leaving++;
+    s->progress.nleaving++;
 
     if (p->attached && p->queued)
         /* what it has queued may wait for its answer to a put or get */
@@ -499,14 +519,14 @@ void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
     amph_server_flow_drop_peer(s, p);
     amph_server_notify_drop_peer(s, p);
 
-    for (uint32_t slot = 0; slot < s->nslots && slot < p->nwords * 64; slot++)
-        if (s->handle[slot])
-            amph_server_handle_drop(s, p, s->handle[slot]);
+    for (uint32_t slot = 0; slot < s->progress.nslots && slot < p->nwords * 64; slot++)
+        if (s->progress.handle[slot])
+            amph_server_handle_drop(s, p, s->progress.handle[slot]);
 
     free(p->holds);
     p->holds = NULL;
     p->nwords = 0;
-    s->npeers--;
+    s->progress.npeers--;
     if (p->queued == 0)
         amph_server_peer_end(s, p);
 }
@@ -515,13 +535,15 @@ void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
  * waits for them (rq_free). */
 void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *p)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     amph_server_refs_check(s);
     amph_server_refs_check_ended(p);
     if (p->attached)
         amph_am_del_peer(s->ep, p->index);
 
-    s->peer[p->index] = NULL;
-    s->leaving--;
+    s->progress.peer[p->index] = NULL;
+    s->progress.nleaving--;
     free(p);
 }
 
@@ -534,10 +556,10 @@ static bool has_ended(const struct amph_server_conn *c)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-bool amph_server_peers_leave(const struct amph_server *s)
+bool amph_server_peer_disconnecting(const struct amph_server *s)
 {
     for (uint32_t i = 0; i < s->max_peers; i++) {
-        const struct amph_server_peer *p = s->peer[i];
+        const struct amph_server_peer *p = s->progress.peer[i];
 
         if (p && !p->gone && p->conn && has_ended(p->conn))
             return true;
@@ -548,12 +570,14 @@ bool amph_server_peers_leave(const struct amph_server *s)
 
 void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *c)
 {
-    s->locks_changed = true;
-    if (c->peer)
-        amph_server_peer_free(s, c->peer);
+    amph_server_assert_owner(&s->progress.owner);
 
-    if (c->bell)
-        amph_server_notifier_end(s, c->bell);
+    s->progress.locks_changed = true;
+    if (c->progress.peer)
+        amph_server_peer_free(s, c->progress.peer);
+
+    if (c->progress.notifier)
+        amph_server_notifier_destroy(s, c->progress.notifier);
 
     close(c->fd);
     free(c);
@@ -579,15 +603,17 @@ void amph_server_print_stats(struct amph_server *s)
             " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
             " strangers sent away, %" PRIu64 " refusals for want of resources, %" PRIu32
             " clients and %" PRIu32 " files open at the end\n",
-            s->self, s->all_calls, s->all_bytes_out, s->all_bytes_in, s->handed,
-            amph_server_readers_slices(s), s->refused, amph_counters[AMPH_COUNTER_DROP_STRANGER],
-            amph_counters[AMPH_COUNTER_IOFWD_REFUSED], s->npeers, s->nhandles);
-    for (uint32_t i = 0; i < s->npast; i++)
-        print_client(s, s->past[i].number, s->past[i].calls, s->past[i].errors,
-                     s->past[i].bytes_out, s->past[i].bytes_in);
+            s->self, s->progress.all_calls, s->progress.all_bytes_out, s->progress.all_bytes_in,
+            s->progress.to_workers, amph_server_readers_slices(s), s->progress.refused,
+            amph_counters[AMPH_COUNTER_DROP_STRANGER], amph_counters[AMPH_COUNTER_IOFWD_REFUSED],
+            s->progress.npeers, s->progress.nhandles);
+    for (uint32_t i = 0; i < s->progress.ndeparted; i++)
+        print_client(s, s->progress.departed[i].number, s->progress.departed[i].calls,
+                     s->progress.departed[i].errors, s->progress.departed[i].bytes_out,
+                     s->progress.departed[i].bytes_in);
 
     for (uint32_t i = 0; i < s->max_peers; i++) {
-        const struct amph_server_peer *p = s->peer ? s->peer[i] : NULL;
+        const struct amph_server_peer *p = s->progress.peer ? s->progress.peer[i] : NULL;
         if (p && !p->gone && p->calls)
             print_client(s, p->number, p->calls, p->errors, p->bytes_out, p->bytes_in);
     }

@@ -80,7 +80,7 @@ static struct amph_server_collective *find_or_make(const struct amph_server_requ
 {
     const struct joint_args *a = args_of(rq);
 
-    for (struct amph_server_collective *j = rq->handle->joints; j; j = j->next)
+    for (struct amph_server_collective *j = rq->handle->progress.collectives; j; j = j->next)
         if (j->number == s->number) {
             if (j->id != rq->id || j->off != a->off || j->len != a->len ||
                 j->processes != s->processes)
@@ -93,7 +93,7 @@ static struct amph_server_collective *find_or_make(const struct amph_server_requ
     if (!j)
         return NULL;
 
-    *j = (struct amph_server_collective){ .next = rq->handle->joints,
+    *j = (struct amph_server_collective){ .next = rq->handle->progress.collectives,
                                           .file = rq->handle,
                                           .id = rq->id,
                                           .number = s->number,
@@ -101,13 +101,13 @@ static struct amph_server_collective *find_or_make(const struct amph_server_requ
                                           .len = a->len,
                                           .processes = s->processes,
                                           .last = &j->part };
-    rq->handle->joints = j;
+    rq->handle->progress.collectives = j;
     return j;
 }
 
 static void unlist(struct amph_server_collective *j)
 {
-    struct amph_server_collective **at = &j->file->joints;
+    struct amph_server_collective **at = &j->file->progress.collectives;
 
     while (*at != j)
         at = &(*at)->next;
@@ -127,6 +127,8 @@ static uint64_t count_runs(const struct amph_fwd_view *s)
 
 int amph_server_collective_join(struct amph_server_request *rq)
 {
+    amph_server_assert_owner(&rq->server->progress.owner);
+
     struct amph_server_handle *h = rq->handle;
     struct amph_fwd_view s;
 
@@ -135,27 +137,27 @@ int amph_server_collective_join(struct amph_server_request *rq)
         return EIO;
     if (!amph_server_handle_held_by(rq->peer, h))
         return EBADF;
-    if (h->bereft || s.processes > h->nholders)
+    if (h->progress.holder_died || s.processes > h->progress.nholders)
         return EIO;
 
     struct amph_server_collective *j = find_or_make(rq, &s);
     if (!j)
         return ENOMEM;
 
-    if (rq->transfer_st != AMPH_OK)
+    if (rq->progress.transfer_st != AMPH_OK)
         j->error = EIO;
 
     if (s.absent)
         j->error = amph_fwd_errno_from_wire(s.absent);
 
-    rq->joint = j;
+    rq->collective = j;
     rq->next = NULL;
     *j->last = rq;
     j->last = &rq->next;
     j->nparts++;
     j->bytes += rq->bulk.len;
     j->nruns += count_runs(&s);
-    if (++j->came < j->processes)
+    if (++j->arrived < j->processes)
         return EINPROGRESS;
 
     unlist(j);
@@ -170,8 +172,8 @@ static void fail(struct amph_server *s, struct amph_server_collective *j, int er
 
     for (; rq; rq = next) {
         next = rq->next;
-        rq->joint = NULL;
-        rq->error = err;
+        rq->collective = NULL;
+        rq->exec.error = err;
         amph_server_work_done(s, rq);
     }
 
@@ -180,10 +182,12 @@ static void fail(struct amph_server *s, struct amph_server_collective *j, int er
 
 void amph_server_collective_refused(const struct amph_server_request *rq, int err)
 {
+    amph_server_assert_owner(&rq->server->progress.owner);
+
     struct amph_fwd_view s;
 
     amph_fwd_get_view(args_of(rq)->shape, args_of(rq)->shape_len, &s);
-    if (rq->handle->bereft || s.processes > rq->handle->nholders ||
+    if (rq->handle->progress.holder_died || s.processes > rq->handle->progress.nholders ||
         !amph_server_handle_held_by(rq->peer, rq->handle))
         return;
 
@@ -192,7 +196,7 @@ void amph_server_collective_refused(const struct amph_server_request *rq, int er
         return;
 
     j->error = err;
-    if (++j->came == j->processes) {
+    if (++j->arrived == j->processes) {
         unlist(j);
         fail(rq->server, j, err);
     }
@@ -211,7 +215,9 @@ static bool has_part(const struct amph_server_collective *j, const struct amph_s
 void amph_server_collective_fail(struct amph_server *s, struct amph_server_handle *h,
                                  const struct amph_server_peer *peer, int err)
 {
-    struct amph_server_collective **at = &h->joints;
+    amph_server_assert_owner(&s->progress.owner);
+
+    struct amph_server_collective **at = &h->progress.collectives;
 
     while (*at) {
         struct amph_server_collective *j = *at;
@@ -309,7 +315,7 @@ static ssize_t move_once(const struct batch *b, const struct iovec *run, size_t 
     do {
         amph_server_direct_fit(h, run->iov_base, n == 1 ? run->iov_len : 1, at);
         done = b->writing ? pwritev(h->fd, run, (int)n, at) : preadv(h->fd, run, (int)n, at);
-    } while (done < 0 && (errno == EINTR || (errno == EINVAL && amph_server_direct_leave(h))));
+    } while (done < 0 && (errno == EINTR || (errno == EINVAL && amph_server_direct_disable(h))));
 
     return done;
 }
@@ -443,7 +449,7 @@ static int move(struct amph_server_collective *j, struct batch *b, struct cursor
 
     *b = (struct batch){ .j = j, .writing = j->id == AMPH_FWD_PWRITEJ, .stop = SIZE_MAX };
 
-    bool gathers = (!j->file->direct && j->bytes / GATHER_LEAST >= j->nruns) ||
+    bool gathers = (!j->file->exec.direct && j->bytes / GATHER_LEAST >= j->nruns) ||
                    j->len / ROOM_MOST > j->bytes;
 
     if (!gathers && !(b->room = aligned_alloc(4096, (j->len + 4095) / 4096 * 4096)))
@@ -463,13 +469,13 @@ static int move(struct amph_server_collective *j, struct batch *b, struct cursor
 
 int amph_server_collective_run(struct amph_server_request *rq)
 {
-    struct amph_server_collective *j = rq->joint;
+    struct amph_server_collective *j = rq->collective;
 
     if (j->error)
         return j->error;
 
     /* what is appended has its place from the kernel */
-    if (!j->file->regular || (j->id == AMPH_FWD_PWRITEJ && j->file->append))
+    if (!j->file->regular || (j->id == AMPH_FWD_PWRITEJ && j->file->exec.append))
         return EOPNOTSUPP;
     if (j->bytes == 0)
         return 0;

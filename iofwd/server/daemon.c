@@ -115,7 +115,7 @@ static int serve(const struct watch *w, uint32_t index, int control, int value)
 
     close(value);
     if (w->member[index].starts > 0)
-        amph_server_succeeds(server, w->member[index].starts);
+        amph_server_set_incarnation(server, w->member[index].starts);
 
     if (w->d->log && !open_log(w->d->log))
         return 1;

@@ -32,57 +32,58 @@ static void count_request(const struct amph_server_request *rq)
 {
     struct amph_server *s = rq->server;
     struct amph_server_peer *p = rq->peer;
-    size_t n = rq->error ? 0 : amph_server_request_moved(rq);
+    size_t n = rq->exec.error ? 0 : amph_server_request_moved(rq);
 
     /* A call in pieces is one call. */
     uint64_t one = !amph_server_is_bulk(rq) || (rq->bulk.flags & FWD_PIECE_FIRST) ? 1 : 0;
 
     p->calls += one;
-    s->all_calls += one;
-    p->errors += rq->error != 0;
+    s->progress.all_calls += one;
+    p->errors += rq->exec.error != 0;
 
     if (amph_server_is_bulk(rq) && amph_server_is_write(rq->id)) {
         p->bytes_out += n;
-        s->all_bytes_out += n;
+        s->progress.all_bytes_out += n;
     } else {
         p->bytes_in += n;
-        s->all_bytes_in += n;
+        s->progress.all_bytes_in += n;
     }
 }
 
 /* From here on its descriptor is seen among those in use, or there is none. */
 static void end_opening(struct amph_server_request *rq)
 {
-    rq->server->opening -= rq->opening;
-    rq->opening = false;
+    rq->server->progress.opening -= rq->progress.opening;
+    rq->progress.opening = false;
 }
 
 /* What only the progress thread may do after the file call. */
 static void settle(struct amph_server_request *rq)
 {
     end_opening(rq);
-    if (rq->newfd >= 0) {
+    if (rq->exec.newfd >= 0) {
         struct amph_server_handle *h = rq->peer->gone
                                            ? NULL
                                            : amph_server_handle_make(rq->server, rq->peer,
-                                                                     rq->newfd, !rq->newfd_regular);
+                                                                     rq->exec.newfd,
+                                                                     !rq->exec.newfd_regular);
 
         if (h) {
-            h->regular = rq->newfd_regular;
-            h->nonblock = rq->newfd_nonblock;
-            h->append = rq->u.open.flags & O_APPEND;
-            if (rq->newfd_fifo)
+            h->regular = rq->exec.newfd_regular;
+            h->exec.nonblock = rq->exec.newfd_nonblock;
+            h->exec.append = rq->u.open.flags & O_APPEND;
+            if (rq->exec.newfd_fifo)
                 amph_server_fifo_open(h);
 
             amph_server_direct_open(h, rq->u.open.flags);
-            h->export = rq->export;
+            h->export = rq->exec.export;
             rq->u.open.file = h->number;
         } else {
-            close(rq->newfd);
-            rq->error = ENOMEM;
+            close(rq->exec.newfd);
+            rq->exec.error = ENOMEM;
         }
 
-        rq->newfd = -1;
+        rq->exec.newfd = -1;
     }
 
     amph_server_record_time(rq);
@@ -93,10 +94,10 @@ static void settle(struct amph_server_request *rq)
 /* What an open has opened, and nobody is to have. */
 static void close_new(struct amph_server_request *rq)
 {
-    if (rq->newfd >= 0)
-        close(rq->newfd);
+    if (rq->exec.newfd >= 0)
+        close(rq->exec.newfd);
 
-    rq->newfd = -1;
+    rq->exec.newfd = -1;
 }
 
 static void rq_free(struct amph_server_request *rq)
@@ -108,12 +109,12 @@ static void rq_free(struct amph_server_request *rq)
     amph_server_refs_give(rq);
     amph_server_staging_put(s, rq->stage);
     close_new(rq);
-    if (rq->door >= 0)
-        close(rq->door);
+    if (rq->client_fd >= 0)
+        close(rq->client_fd);
 
     free(rq->out);
-    p->memory -= rq->room;
-    s->memory -= rq->room;
+    p->memory -= rq->progress.room;
+    s->progress.memory -= rq->progress.room;
     free(rq);
     if (--p->queued == 0 && p->gone)
         amph_server_peer_end(s, p);
@@ -124,7 +125,7 @@ static bool try_send(struct amph_server_request *rq)
 {
     struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                           .handler = FWD_AM_REPLY,
-                          .nbytes = (uint32_t)rq->out_len,
+                          .nbytes = (uint32_t)rq->progress.out_len,
                           .payload = rq->out };
 
     if (rq->peer->gone || !rq->peer->attached)
@@ -136,20 +137,22 @@ static bool try_send(struct amph_server_request *rq)
 
 void amph_server_flow_answer(struct amph_server_request *rq)
 {
+    amph_server_assert_owner(&rq->server->progress.owner);
+
     struct amph_server *s = rq->server;
 
-    rq->out_len = amph_server_request_reply(rq, rq->out);
+    rq->progress.out_len = amph_server_request_reply(rq, rq->out);
     amph_server_refs_give(rq);
 
     /* A handler may send nothing but its own reply; the loop sends the others right after it. */
-    if (!s->in_handler && !s->unsent && try_send(rq)) {
+    if (!s->progress.in_handler && !s->progress.unsent && try_send(rq)) {
         rq_free(rq);
         return;
     }
 
     rq->next = NULL;
-    *s->unsent_tail = rq;
-    s->unsent_tail = &rq->next;
+    *s->progress.unsent_tail = rq;
+    s->progress.unsent_tail = &rq->next;
 }
 
 static struct amph_server_request **tail_of(struct amph_server_request **head)
@@ -169,15 +172,15 @@ static void start_joint(struct amph_server_request *rq)
 {
     struct amph_server_handle *h = rq->handle;
 
-    rq->state = AMPH_SERVER_RQ_RUNNING;
-    rq->error = amph_server_collective_join(rq);
-    if (rq->error == EINPROGRESS)
+    rq->progress.state = AMPH_SERVER_RQ_RUNNING;
+    rq->exec.error = amph_server_collective_join(rq);
+    if (rq->exec.error == EINPROGRESS)
         return;
 
-    if (rq->error)
+    if (rq->exec.error)
         finish(rq);
-    else if (amph_server_expected_ns(h, rq->joint->bytes) > AMPH_CLIENT_SLOW_NS) {
-        h->busy = true;
+    else if (amph_server_expected_ns(h, rq->collective->bytes) > AMPH_CLIENT_SLOW_NS) {
+        h->progress.busy = true;
         amph_server_work_give(rq->server, rq);
     } else {
         amph_server_request_run(rq);
@@ -190,13 +193,13 @@ static void start_joint(struct amph_server_request *rq)
 static bool watch_door(struct amph_server_request *rq)
 {
     if (amph_server_limits_spare(rq->server))
-        rq->door = fcntl(rq->peer->conn->fd, F_DUPFD_CLOEXEC, 0);
+        rq->client_fd = fcntl(rq->peer->conn->fd, F_DUPFD_CLOEXEC, 0);
 
-    if (rq->door >= 0)
+    if (rq->client_fd >= 0)
         return true;
 
-    rq->error = ENFILE;
-    rq->reason = "the I/O server has no descriptor to wait with";
+    rq->exec.error = ENFILE;
+    rq->exec.reason = "the I/O server has no descriptor to wait with";
     amph_count_exact(IOFWD_REFUSED, 1);
 
     return false;
@@ -210,7 +213,7 @@ static void start(struct amph_server_request *rq)
     if (is_staged(rq) && !rq->stage)
         rq->stage = amph_server_staging_get(rq->server, rq->bulk.len);
 
-    amph_server_request_place(rq);
+    amph_server_request_set_buffers(rq);
     if (amph_server_collective_is(rq->id)) {
         start_joint(rq);
         return;
@@ -222,21 +225,21 @@ static void start(struct amph_server_request *rq)
         return;
     }
 
-    if (rq->peer->gone || rq->transfer_st != AMPH_OK) {
-        rq->error = EIO;
+    if (rq->peer->gone || rq->progress.transfer_st != AMPH_OK) {
+        rq->exec.error = EIO;
         settle(rq);
         amph_server_flow_answer(rq);
         return;
     }
 
     if (amph_server_lock_is(rq->id)) { /* it may wait for long, and holds nobody up meanwhile */
-        rq->state = AMPH_SERVER_RQ_RUNNING;
+        rq->progress.state = AMPH_SERVER_RQ_RUNNING;
         amph_server_lock_give(rq->server, rq);
         return;
     }
 
     if (amph_server_wants_worker(rq)) {
-        rq->state = AMPH_SERVER_RQ_RUNNING;
+        rq->progress.state = AMPH_SERVER_RQ_RUNNING;
         if (amph_server_is_bulk(rq) && rq->file->fifo && !watch_door(rq)) {
             settle(rq);
             amph_server_flow_answer(rq);
@@ -244,14 +247,14 @@ static void start(struct amph_server_request *rq)
         }
 
         if (h)
-            h->busy = true;
+            h->progress.busy = true;
 
         amph_server_work_give(rq->server, rq);
         return;
     }
 
     amph_server_request_run(rq);
-    if (rq->worker)
+    if (rq->exec.may_block)
         amph_server_work_give(rq->server, rq);
     else
         finish(rq);
@@ -260,7 +263,7 @@ static void start(struct amph_server_request *rq)
 static void finish_one(struct amph_server_request *rq)
 {
     settle(rq);
-    if (amph_server_is_remote(rq) && !amph_server_is_write(rq->id) && !rq->error &&
+    if (amph_server_is_remote(rq) && !amph_server_is_write(rq->id) && !rq->exec.error &&
         amph_server_request_moved(rq) > 0)
         amph_server_transfer_add(rq, AMPH_SERVER_RQ_STORING);
     else
@@ -270,18 +273,18 @@ static void finish_one(struct amph_server_request *rq)
 /* The request that carried a joint call out ends all its parts. */
 static void finish_joint(struct amph_server_request *carrier)
 {
-    struct amph_server_collective *j = carrier->joint;
+    struct amph_server_collective *j = carrier->collective;
     struct amph_server_request *rq = j->part;
     struct amph_server_request *next;
-    int err = carrier->error;
+    int err = carrier->exec.error;
 
     if (!err)
-        amph_server_record_collective_time(j, carrier->ns);
+        amph_server_record_collective_time(j, carrier->exec.ns);
 
     for (; rq; rq = next) {
         next = rq->next;
-        rq->joint = NULL;
-        rq->error = err;
+        rq->collective = NULL;
+        rq->exec.error = err;
         finish_one(rq);
     }
 
@@ -292,12 +295,12 @@ static void finish_joint(struct amph_server_request *carrier)
  * and the word of it be under way. */
 static void look_for_leavers(struct amph_server_request *rq)
 {
-    if (AMPH_LIKELY(rq->error != EAGAIN))
+    if (AMPH_LIKELY(rq->exec.error != EAGAIN))
         return;
 
     if (rq->id == AMPH_FWD_FLOCK || rq->id == AMPH_FWD_SETLOCK || rq->id == AMPH_FWD_PSETLOCK)
-        rq->again = rq->again || amph_server_peers_leave(rq->server) ||
-                    amph_server_lock_agents_leave(rq);
+        rq->progress.retry = rq->progress.retry || amph_server_peer_disconnecting(rq->server) ||
+                             amph_server_lock_agents_exiting(rq);
 }
 
 /* Ends a request that has run, in whichever thread. */
@@ -306,13 +309,13 @@ static void finish(struct amph_server_request *rq)
     struct amph_server *s = rq->server;
 
     look_for_leavers(rq);
-    if (rq->again && !rq->peer->gone) {
-        rq->next = s->locks;
-        s->locks = rq;
+    if (rq->progress.retry && !rq->peer->gone) {
+        rq->next = s->progress.locks;
+        s->progress.locks = rq;
         return;
     }
 
-    if (rq->joint)
+    if (rq->collective)
         finish_joint(rq);
     else
         finish_one(rq);
@@ -321,19 +324,19 @@ static void finish(struct amph_server_request *rq)
 /* Starts what may be started on a file, in order. */
 static void pump(struct amph_server_handle *h)
 {
-    while (!h->busy) {
-        struct amph_server_request **at = &h->queue_head;
+    while (!h->progress.busy) {
+        struct amph_server_request **at = &h->progress.queue_head;
 
         while (*at && !amph_server_is_turn(h, *at))
             at = &(*at)->next;
 
         struct amph_server_request *rq = *at;
-        if (!rq || rq->state != AMPH_SERVER_RQ_READY)
+        if (!rq || rq->progress.state != AMPH_SERVER_RQ_READY)
             return;
 
         *at = rq->next;
         if (!*at)
-            h->queue_tail = at;
+            h->progress.queue_tail = at;
 
         start(rq);
     }
@@ -349,7 +352,9 @@ static void pump_safely(struct amph_server *s, struct amph_server_handle *h)
 
 void amph_server_flow_ready(struct amph_server_request *rq)
 {
-    rq->state = AMPH_SERVER_RQ_READY;
+    amph_server_assert_owner(&rq->server->progress.owner);
+
+    rq->progress.state = AMPH_SERVER_RQ_READY;
     if (rq->handle)
         pump_safely(rq->server, rq->handle);
     else
@@ -370,7 +375,7 @@ static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint
      * would never get anywhere. */
     bool fits = peer->queued == 0 ||
                 (peer->queued < AMPH_SERVER_QUEUED_MAX && peer->memory + room <= s->client_memory &&
-                 s->memory + room <= s->memory_limit);
+                 s->progress.memory + room <= s->memory_limit);
     struct amph_server_request *rq = fits ? calloc(1, sizeof *rq + len) : NULL;
 
     if (!rq)
@@ -394,27 +399,27 @@ static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint
     }
 
     peer->queued++;
-    peer->memory += rq->room = room;
-    s->memory += room;
+    peer->memory += rq->progress.room = room;
+    s->progress.memory += room;
     amph_server_refs_take(rq);
-    rq->opening = rq->id == AMPH_FWD_OPEN;
-    s->opening += rq->opening;
-    rq->worker = first->worker;
-    rq->newfd = first->newfd;
-    first->newfd = -1;
-    rq->state = AMPH_SERVER_RQ_READY;
+    rq->progress.opening = rq->id == AMPH_FWD_OPEN;
+    s->progress.opening += rq->progress.opening;
+    rq->exec.may_block = first->exec.may_block;
+    rq->exec.newfd = first->exec.newfd;
+    first->exec.newfd = -1;
+    rq->progress.state = AMPH_SERVER_RQ_READY;
     if (amph_server_is_remote(rq) && amph_server_is_write(rq->id))
         amph_server_transfer_add(rq, AMPH_SERVER_RQ_FETCHING);
 
     if (!rq->handle) {
-        if (rq->state == AMPH_SERVER_RQ_READY)
+        if (rq->progress.state == AMPH_SERVER_RQ_READY)
             start(rq);
 
         return 0;
     }
 
-    *rq->handle->queue_tail = rq;
-    rq->handle->queue_tail = &rq->next;
+    *rq->handle->progress.queue_tail = rq;
+    rq->handle->progress.queue_tail = &rq->next;
     pump_safely(s, rq->handle);
 
     return 0;
@@ -427,14 +432,14 @@ static bool runs_here(const struct amph_server_request *rq)
 
     if (amph_server_is_remote(rq) || amph_server_wants_worker(rq))
         return false;
-    if (!h || !h->queue_head)
-        return !h || (!h->busy && amph_server_is_turn(h, rq));
+    if (!h || !h->progress.queue_head)
+        return !h || (!h->progress.busy && amph_server_is_turn(h, rq));
 
-    for (const struct amph_server_request *q = h->queue_head; q; q = q->next)
+    for (const struct amph_server_request *q = h->progress.queue_head; q; q = q->next)
         if (amph_server_is_turn(h, q))
             return false; /* its turn is before */
 
-    return !h->busy && amph_server_is_turn(h, rq);
+    return !h->progress.busy && amph_server_is_turn(h, rq);
 }
 
 static struct amph_server_request *take_from(struct amph_server_request **at,
@@ -455,38 +460,40 @@ static struct amph_server_request *take_from(struct amph_server_request **at,
 static void cancel_queued(struct amph_server_handle *h, const struct amph_server_peer *peer,
                           uint64_t seq)
 {
-    struct amph_server_request *rq = h->queue_head;
+    struct amph_server_request *rq = h->progress.queue_head;
 
     while (rq && (rq->peer != peer || rq->seq != seq))
         rq = rq->next;
 
-    if (!rq || h->regular || rq->state != AMPH_SERVER_RQ_READY || !amph_server_is_bulk(rq) ||
-        !amph_server_is_whole(rq))
+    if (!rq || h->regular || rq->progress.state != AMPH_SERVER_RQ_READY ||
+        !amph_server_is_bulk(rq) || !amph_server_is_whole(rq))
         return;
 
-    take_from(&h->queue_head, peer, seq);
-    h->queue_tail = tail_of(&h->queue_head);
-    rq->error = EINTR;
+    take_from(&h->progress.queue_head, peer, seq);
+    h->progress.queue_tail = tail_of(&h->progress.queue_head);
+    rq->exec.error = EINTR;
     count_request(rq);
     amph_server_flow_answer(rq);
 }
 
 void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *peer, uint64_t seq)
 {
-    struct amph_server_request *rq = take_from(&s->locks, peer, seq);
+    amph_server_assert_owner(&s->progress.owner);
+
+    struct amph_server_request *rq = take_from(&s->progress.locks, peer, seq);
 
     if (rq) {
-        rq->again = false;
-        rq->error = EINTR;
+        rq->progress.retry = false;
+        rq->exec.error = EINTR;
         finish(rq);
     }
 
     amph_server_lock_cancel(peer, seq);
     amph_server_work_wake(s, peer, seq);
 
-    for (uint32_t i = 0; i < s->nslots; i++)
-        if (s->handle[i] && s->handle[i]->queue_head)
-            cancel_queued(s->handle[i], peer, seq);
+    for (uint32_t i = 0; i < s->progress.nslots; i++)
+        if (s->progress.handle[i] && s->progress.handle[i]->progress.queue_head)
+            cancel_queued(s->progress.handle[i], peer, seq);
 }
 
 /* ---- the handler ---- */
@@ -498,26 +505,27 @@ static bool carry_out(struct amph_server_request *rq, const struct amph_am *am)
     struct amph_server *s = rq->server;
 
     if (!runs_here(rq)) {
-        rq->error = keep(s, rq->peer, am->payload, am->nbytes, rq);
-        if (rq->error)
+        rq->exec.error = keep(s, rq->peer, am->payload, am->nbytes, rq);
+        if (rq->exec.error)
             amph_server_truncate_call(rq->handle, rq);
 
-        return !rq->error;
+        return !rq->exec.error;
     }
 
-    rq->out = s->reply;
+    rq->out = s->progress.reply;
     rq->stage = is_staged(rq) ? amph_server_staging_get(s, rq->bulk.len) : NULL;
-    amph_server_request_place(rq);
+    amph_server_request_set_buffers(rq);
     if (amph_server_begin_piece(rq->handle, rq))
         amph_server_request_run(rq);
 
     look_for_leavers(rq);
     amph_server_staging_put(s, rq->stage);
 
-    if (rq->again || rq->worker) { /* it has to wait: start again as a request of its own */
-        rq->error = keep(s, rq->peer, am->payload, am->nbytes, rq);
+    if (rq->progress.retry ||
+        rq->exec.may_block) { /* it has to wait: start again as a request of its own */
+        rq->exec.error = keep(s, rq->peer, am->payload, am->nbytes, rq);
         close_new(rq);
-        return !rq->error;
+        return !rq->exec.error;
     }
 
     settle(rq);
@@ -527,38 +535,40 @@ static bool carry_out(struct amph_server_request *rq, const struct amph_am *am)
 static void answer_here(struct amph_token *token, struct amph_server_request *rq)
 {
     struct amph_server *s = rq->server;
-    size_t n = !rq->error && !rq->desc ? amph_server_answer_special(rq, s->reply)
-                                       : amph_server_request_reply(rq, s->reply);
-    struct amph_am reply = {
-        .kind = AMPH_AM_MEDIUM, .handler = FWD_AM_REPLY, .nbytes = (uint32_t)n, .payload = s->reply
-    };
+    size_t n = !rq->exec.error && !rq->desc ? amph_server_answer_special(rq, s->progress.reply)
+                                            : amph_server_request_reply(rq, s->progress.reply);
+    struct amph_am reply = { .kind = AMPH_AM_MEDIUM,
+                             .handler = FWD_AM_REPLY,
+                             .nbytes = (uint32_t)n,
+                             .payload = s->progress.reply };
 
     amph_am_reply(token, &reply, 0, NULL);
-    if (rq->handle && rq->handle->queue_head)
+    if (rq->handle && rq->handle->progress.queue_head)
         pump(rq->handle);
 }
 
 static void on_request(struct amph_token *token, const struct amph_am *am)
 {
     struct amph_server *s = amph_am_user(token->ep);
-    struct amph_server_peer *peer = token->peer < s->max_peers ? s->peer[token->peer] : NULL;
+    struct amph_server_peer *peer = token->peer < s->max_peers ? s->progress.peer[token->peer]
+                                                               : NULL;
     struct amph_server_request rq = { .server = s };
     bool answer_it;
 
     if (!peer || peer->gone || !peer->attached)
         return;
 
-    rq.error = amph_server_request_parse(s, peer, (uint8_t *)am->payload, am->nbytes, &rq,
-                                         &answer_it);
+    rq.exec.error = amph_server_request_parse(s, peer, (uint8_t *)am->payload, am->nbytes, &rq,
+                                              &answer_it);
     if (!answer_it) {
         amph_count(DROP_MALFORMED);
-        s->refused++;
+        s->progress.refused++;
         return;
     }
 
     bool kept = false;
 
-    if (!rq.error && rq.desc) {
+    if (!rq.exec.error && rq.desc) {
         amph_server_refs_take(&rq);
         kept = carry_out(&rq, am);
     }
@@ -573,9 +583,9 @@ void amph_server_on_request(struct amph_token *token, const struct amph_am *am)
 {
     struct amph_server *s = amph_am_user(token->ep);
 
-    s->in_handler = true;
+    s->progress.in_handler = true;
     on_request(token, am);
-    s->in_handler = false;
+    s->progress.in_handler = false;
 }
 
 /* ---- the loop's part ---- */
@@ -584,21 +594,21 @@ static unsigned take_done(struct amph_server *s)
 {
     unsigned n = 0;
 
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->shared.lock);
 
-    struct amph_server_request *rq = s->done;
+    struct amph_server_request *rq = s->shared.done;
     struct amph_server_request *next;
 
-    s->done = NULL;
-    s->done_tail = &s->done;
-    pthread_mutex_unlock(&s->lock);
+    s->shared.done = NULL;
+    s->shared.done_tail = &s->shared.done;
+    pthread_mutex_unlock(&s->shared.lock);
 
     for (; rq; rq = next, n++) {
         struct amph_server_handle *h = rq->handle;
 
         next = rq->next;
         if (h) {
-            h->busy = h->busy && !rq->in_worker;
+            h->progress.busy = h->progress.busy && !rq->shared.in_worker;
             amph_server_handle_pin(s, h);
         }
 
@@ -614,20 +624,20 @@ static unsigned take_done(struct amph_server *s)
 
 static void try_locks(struct amph_server *s)
 {
-    struct amph_server_request *list = s->locks;
+    struct amph_server_request *list = s->progress.locks;
     struct amph_server_request *rq;
     uint64_t now = amph_now_ns();
 
-    if (!list || (!s->locks_changed && now - s->locks_tried_ns < LOCK_TRY_NS))
+    if (!list || (!s->progress.locks_changed && now - s->progress.locks_tried_ns < LOCK_TRY_NS))
         return;
 
-    s->locks_changed = false;
-    s->locks_tried_ns = now;
-    s->locks = NULL;
+    s->progress.locks_changed = false;
+    s->progress.locks_tried_ns = now;
+    s->progress.locks = NULL;
 
     while ((rq = list)) {
         list = rq->next;
-        rq->again = false;
+        rq->progress.retry = false;
 
         if (amph_server_lock_is(rq->id)) {
             amph_server_lock_give(s, rq);
@@ -644,25 +654,25 @@ static void hurry_leavers(struct amph_server *s)
 {
     uint64_t now = amph_now_ns();
 
-    if (now - s->hurried_ns < LOCK_TRY_NS)
+    if (now - s->progress.leaving_woken_ns < LOCK_TRY_NS)
         return;
 
-    s->hurried_ns = now;
+    s->progress.leaving_woken_ns = now;
     for (uint32_t i = 0; i < s->max_peers; i++)
-        if (s->peer[i] && s->peer[i]->gone)
-            amph_server_work_wake_all(s, s->peer[i]);
+        if (s->progress.peer[i] && s->progress.peer[i]->gone)
+            amph_server_work_wake_all(s, s->progress.peer[i]);
 }
 
 static unsigned send_waiting(struct amph_server *s)
 {
     unsigned n = 0;
 
-    while (s->unsent && try_send(s->unsent)) {
-        struct amph_server_request *rq = s->unsent;
+    while (s->progress.unsent && try_send(s->progress.unsent)) {
+        struct amph_server_request *rq = s->progress.unsent;
 
-        s->unsent = rq->next;
-        if (!s->unsent)
-            s->unsent_tail = &s->unsent;
+        s->progress.unsent = rq->next;
+        if (!s->progress.unsent)
+            s->progress.unsent_tail = &s->progress.unsent;
 
         rq_free(rq);
         n++;
@@ -673,17 +683,19 @@ static unsigned send_waiting(struct amph_server *s)
 
 unsigned amph_server_flow_progress(struct amph_server *s)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     unsigned n = 0;
 
-    if (s->unsent)
+    if (s->progress.unsent)
         n += send_waiting(s);
 
     n += take_done(s);
-    if (s->transfers)
+    if (s->progress.transfers)
         n += amph_server_transfers_move(s);
 
     try_locks(s);
-    if (s->leaving)
+    if (s->progress.nleaving)
         hurry_leavers(s);
 
     return n;
@@ -697,7 +709,7 @@ static void drop_from(struct amph_server_request **head, const struct amph_serve
     while (*head) {
         struct amph_server_request *rq = *head;
 
-        if (rq->peer == peer && (!only_ready || rq->state == AMPH_SERVER_RQ_READY)) {
+        if (rq->peer == peer && (!only_ready || rq->progress.state == AMPH_SERVER_RQ_READY)) {
             *head = rq->next;
             rq_free(rq);
         } else
@@ -707,27 +719,29 @@ static void drop_from(struct amph_server_request **head, const struct amph_serve
 
 void amph_server_flow_drop_peer(struct amph_server *s, struct amph_server_peer *peer)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     peer->queued++; /* keeps it alive until the end of this function */
 
     /* one that were tried again would give the client a new agent, which nobody ends */
-    drop_from(&s->locks, peer, false);
+    drop_from(&s->progress.locks, peer, false);
     amph_server_lock_drop_peer(peer);
     amph_server_work_wake_all(s, peer);
 
-    for (uint32_t i = 0; i < s->nslots; i++) {
-        struct amph_server_handle *h = s->handle[i];
+    for (uint32_t i = 0; i < s->progress.nslots; i++) {
+        struct amph_server_handle *h = s->progress.handle[i];
 
         if (!h)
             continue;
 
         amph_server_handle_pin(s, h);
         amph_server_collective_fail(s, h, peer, EIO);
-        drop_from(&h->queue_head, peer, true);
-        h->queue_tail = tail_of(&h->queue_head);
+        drop_from(&h->progress.queue_head, peer, true);
+        h->progress.queue_tail = tail_of(&h->progress.queue_head);
 
-        if (h->held && h->holder == peer) {
-            h->held = false;
-            if (!h->busy)
+        if (h->progress.reserved && h->progress.holder == peer) {
+            h->progress.reserved = false;
+            if (!h->progress.busy)
                 amph_server_append_end(h, peer);
         }
 

@@ -1,11 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of the server, shared by its files.  Layer: iofwd.
+ * Types and functions that the server's files share.
  *
- * Thread rule.  The progress thread owns clients, handles, queues and requests.  The door thread
- * owns the listening sockets, the job's boot handle and a connection until it has posted its end.
- * Workers own the one request that they execute.  Threads hand things over by the two posted lists
- * of struct amph_server, under its lock, and wake the progress thread by amph_am_kick.
+ * Layer: iofwd.
+ * Thread rule: fields are grouped by their owner, and the group's name says who may use them:
+ *
+ *   (no group)  set before other threads can see the object, constant afterwards
+ *   progress    the progress thread: clients, handles, queues, requests between two steps
+ *   listener    the listener thread: control connections until their end, the job's boot events
+ *   shared      any thread that holds server->shared.lock
+ *   exec        the thread that executes the request; one thread at a time for each request
+ *
+ * A request changes hands only through the lists in `shared`, whose lock orders the accesses.
+ * Builds with --enable-debug check the owners of `progress` and `listener`
+ * (amph_server_assert_owner); ThreadSanitizer builds check the rest.
+ *
+ * File map (the room may include base, boot, conduits, am, iofwd/wire, iofwd/calls):
+ *
+ *   main.c         iofwd-server's main and its options
+ *   daemon.c       standing servers: starts, restarts and stops them
+ *   server.c       open, main loop and close of one server
+ *   listener.c     listening sockets, control connections, job events (listener thread)
+ *   clients.c      clients and open files: create, inherit, hold, release
+ *   flow.c         the way of a request from its arrival to its reply
+ *   schedule.c     order of requests on a file; progress thread or worker
+ *   request.c      parses a request, executes it, builds the reply
+ *   services.c     requests that are not file calls (statistics, cancel, segments, ...)
+ *   transfer.c     fetches and stores data of clients on other hosts
+ *   workers.c      the pool of worker threads
+ *   readers.c      extra threads that copy large cached reads
+ *   references.c   reference counts of open files, and their checks
+ *   limits.c       shares of the server's descriptors
+ *   collective.c   collective (two-phase) reads and writes
+ *   flow.h         what flow.c, schedule.c, transfer.c and services.c share
+ *   server.h       the room's interface
+ *   fs/            exports.c, beneath.c (confined lookups), path.c, file.c (calls), append.c,
+ *                  direct.c, fifo.c, map.c
+ *   lock/          lock.c (progress thread's side), agent.c (lock agents), held.c (lock owners)
+ *   notify/        readiness.c (epoll sets and notification connections)
  */
 #ifndef AMPH_IOFWD_SERVER_INT_H
 #define AMPH_IOFWD_SERVER_INT_H
@@ -17,116 +49,175 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "am/am.h"
+#include "base/platform.h"
 #include "boot/boot.h"
-#include "iofwd/wire/handshake.h"
-#include "iofwd/wire/encode.h"
 #include "iofwd/server/fs/exports.h"
-#include "iofwd/wire/marshal.h"
 #include "iofwd/server/server.h"
+#include "iofwd/wire/encode.h"
+#include "iofwd/wire/handshake.h"
+#include "iofwd/wire/marshal.h"
 
-#define AMPH_SERVER_QUEUED_MAX 512 /* requests of one client that wait at the same time */
-#define AMPH_CLIENT_SLOW_NS \
-    (300 * 1000)                 /* a call that is expected to take longer goes to a worker */
-#define AMPH_SERVER_LARGE 16384u /* bytes from which on the time of a call is that of its data */
+/* Maximum number of unanswered requests of one client. */
+#define AMPH_SERVER_QUEUED_MAX 512
+
+/* A call that is expected to take longer than this goes to a worker. */
+#define AMPH_CLIENT_SLOW_NS (300 * 1000)
+
+/* From this size on, the time of a call is taken as proportional to its data. */
+#define AMPH_SERVER_LARGE 16384u
+
 #define AMPH_SERVER_WORKERS_MAX 256
-#define AMPH_SERVER_STACK_BYTES (256 << 10) /* of a thread that executes calls */
-#define AMPH_SERVER_SCRATCH_BYTES \
-    32768 /* of a result that has no place of its own (entries, texts, attributes) */
-#define AMPH_SERVER_INLINE_MAX 32768 /* file data inside a reply */
 
+/* Stack of a thread that executes calls. */
+#define AMPH_SERVER_STACK_BYTES (256 << 10)
+
+/* Buffer for results that are not file data: directory entries, strings, attributes. */
+#define AMPH_SERVER_SCRATCH_BYTES 32768
+
+/* Maximum file data inside a reply. */
+#define AMPH_SERVER_INLINE_MAX 32768
+
+/* Buffer of one request: its reply, then its scratch buffer. */
+#define AMPH_SERVER_OUT_BYTES (FWD_MSG_MAX + AMPH_SERVER_SCRATCH_BYTES)
+
+struct amph_server_append_buffer; /* fs/append.c */
+struct amph_server_collective;
+struct amph_server_lock_agent; /* lock/lock.h */
+struct amph_server_notifier;   /* notify/readiness.c */
+struct amph_server_readers;    /* readers.c */
 struct amph_server_request;
+
 typedef int (*amph_server_run_fn)(struct amph_server_request *rq);
 extern const amph_server_run_fn amph_server_call_table[AMPH_FWD_NCALLS];
+
+/* ---- thread ownership ---- */
+
+/* The thread that owns a group of fields; unset while only one thread can see the object. */
+struct amph_server_owner {
+    pthread_t thread;
+    bool set;
+};
+
+/* Logs and aborts. */
+AMPH_NORETURN void amph_server_wrong_thread(const char *function);
+
+static inline void amph_server_own(struct amph_server_owner *owner)
+{
+    owner->thread = pthread_self();
+    owner->set = true;
+}
+
+static inline void amph_server_check_owner(const struct amph_server_owner *owner,
+                                           const char *function)
+{
+    if (AMPH_SELF_CHECKS && owner->set && !pthread_equal(owner->thread, pthread_self()))
+        amph_server_wrong_thread(function);
+}
+
+/* Ends the process if the calling thread does not own the group; in debug builds only. */
+#define amph_server_assert_owner(owner) amph_server_check_owner((owner), __func__)
+
+/* ---- objects ---- */
 
 /* An open file. */
 struct amph_server_handle {
     uint64_t number;
     uint32_t slot;
     int fd;
-    bool regular;
-    bool fifo;             /* fs/fifo.c: the descriptor itself never blocks */
-    bool nonblock, append; /* the client asked for O_NONBLOCK, O_APPEND */
-    /* fs/direct.c: aligned data passes the page cache; the descriptor's flag now; the client's */
-    bool direct, direct_on, direct_asked;
+    bool regular; /* a regular file or directory: calls do not block */
+    bool fifo;    /* fs/fifo.c: the descriptor itself never blocks */
     const struct amph_server_export *export;
-    uint32_t nholders;
-    uint32_t inflight; /* references of requests, and pins: server/references.c */
-    bool busy;         /* a worker executes on it */
-    bool held;         /* a call in pieces has it until its last piece */
-    bool stopped;      /* that call ended early: its remaining pieces do nothing */
-    /* it ends with the piece that is under way: the next one was refused */
-    bool cut;
-    struct amph_server_gather *gather; /* fs/append.c: its pieces, where they append */
-    uint32_t opener;                   /* number of the client that opened it */
-    struct amph_server_peer *holder;
-    uint32_t holder_op;
-    struct amph_server_request *queue_head, **queue_tail;
-    uint32_t moves; /* calls that have moved the offset */
-    /* calls of several clients that some have not yet come for */
-    struct amph_server_collective *joints;
-    /* the memory that its client's shared maps of it lie in, marked in the file (fs/map.c); 0:
-     * none */
-    int64_t map_space;
-    /* a client that held it has died: nobody knows which joint calls it is missing from */
-    bool bereft;
-    uint64_t op_ns, kib_ns; /* moving averages: a small call, and each KiB of a large one */
+    uint32_t opener; /* number of the client that opened it */
+
+    struct {
+        uint32_t nholders;
+        uint32_t inflight; /* references of requests, and pins: references.c */
+        bool busy;         /* a worker executes a request on it */
+        bool reserved;     /* by a call in pieces, from its first piece to its last */
+        bool aborted;      /* that call ended early: its remaining pieces do nothing */
+        bool truncated;    /* that call ends with the piece in flight: the next was refused */
+        bool holder_died;  /* a client died with it open, so a collective call may be incomplete */
+        struct amph_server_peer *holder; /* client and operation that reserved it */
+        uint32_t holder_op;
+        struct amph_server_request *queue_head, **queue_tail;
+        struct amph_server_collective *collectives; /* waiting for more participants */
+        uint64_t op_ns, kib_ns; /* moving averages: a small call; each KiB of a large call */
+    } progress;
+
+    struct {
+        bool nonblock, append; /* the client set O_NONBLOCK, O_APPEND */
+        bool direct;           /* fs/direct.c: aligned data bypasses the page cache */
+        bool direct_on;        /* the descriptor has O_DIRECT now */
+        bool direct_asked;     /* the client set O_DIRECT */
+        uint32_t offset_moves; /* calls that have moved the offset */
+        struct amph_server_append_buffer *append_buffer; /* fs/append.c */
+        int64_t map_space; /* fs/map.c: memory of the client's shared maps of it; 0: none */
+    } exec;
 };
 
-/* A client. */
+/*
+ * A client.  The progress thread owns it.  Other threads compare its address, and the thread that
+ * executes a request of the client reads `area` and `segment`, which do not change while a request
+ * of the client is queued.
+ */
 struct amph_server_peer {
-    uint32_t index; /* in the endpoint and in server->peer */
+    uint32_t index; /* in the endpoint and in server->progress.peer */
     uint32_t number, rank;
-    /* number of the client from which it and its relatives were forked, or its own */
-    uint32_t family;
-    uint32_t pid;  /* as its host numbers it */
-    bool attached; /* has an endpoint */
-    bool gone;
-    uint32_t queued; /* its requests that are not yet answered */
-    size_t memory;   /* that they take */
+    uint32_t family; /* number of the first client in its line of forks */
+    uint32_t pid;    /* on its own host */
+    bool attached;   /* has an endpoint */
+    bool gone;       /* disconnected; freed when its last request has ended */
+    uint32_t queued; /* requests not yet answered */
+    size_t memory;   /* taken by these requests */
     uint32_t nheld;  /* open files that it holds */
-    uint32_t nrefs;  /* references that its requests have */
-    uint32_t nbells;
+    uint32_t nrefs;  /* references that its requests hold */
+    uint32_t nnotifiers;
     uint64_t cookie_in;
-    struct amph_rmem area;
+    struct amph_rmem area; /* its transfer area */
     bool has_area;
-    uint64_t part_at, part_len;
-    struct amph_rmem segment; /* of the program, for buffers that lie in it */
+    uint64_t part_at, part_len; /* its part of the area */
+    struct amph_rmem segment;   /* of the program, for buffers inside it */
     bool has_segment;
     struct amph_server_conn *conn;
     uint64_t *holds; /* bit set over handle slots */
     size_t nwords;
-    struct amph_server_locker *locker; /* has taken record locks */
+    struct amph_server_lock_agent *lock_agent; /* once it has taken record locks */
     uint64_t calls, errors, bytes_in, bytes_out;
 };
 
-/* What is remembered of clients that have left, for the table at the end. */
-#define AMPH_SERVER_PAST_MAX 4096
-struct amph_server_past {
+/* Counters of clients that have left, for the statistics at exit. */
+#define AMPH_SERVER_DEPARTED_MAX 4096
+struct amph_server_departed {
     uint32_t number;
     uint64_t calls, errors, bytes_in, bytes_out;
 };
 
-struct amph_server_notifier; /* notify/readiness.c */
-
-/* A door connection. */
+/* A control connection. */
 struct amph_server_conn {
     int fd;
     struct amph_server *server;
-    uint8_t nonce[FWD_NONCE_BYTES]; /* of the last GREET */
-    uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
-    size_t have;
-    uint64_t deadline_ns;          /* until it has a client */
-    bool greeted;                  /* a client knows its way in */
-    bool stranger;                 /* until then: nothing says that it is this user's or root's */
-    bool stays;                    /* it stands for a compute process (FWD_HELLO_STAY) */
-    struct amph_server_peer *peer; /* progress thread's */
-    struct amph_server_notifier *bell;    /* progress thread's: the connection is one */
-    struct amph_server_conn *prev, *next; /* door thread's list */
+
+    struct {
+        uint8_t nonce[FWD_NONCE_BYTES]; /* of the last GREET */
+        uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
+        size_t have;
+        uint64_t deadline_ns; /* for the HELLO */
+        bool greeted;         /* has sent a valid HELLO */
+        bool unauthenticated; /* until then: may belong to another user */
+        bool stays;           /* represents a compute process (FWD_HELLO_STAY) */
+        struct amph_server_conn *prev, *next;
+    } listener;
+
+    struct {
+        struct amph_server_peer *peer;
+        struct amph_server_notifier *notifier; /* if it is a notification connection */
+    } progress;
 };
 
-/* What the door tells the progress thread. */
+/* What the listener thread reports to the progress thread. */
 struct amph_server_event {
     struct amph_server_event *next;
     enum {
@@ -143,9 +234,6 @@ struct amph_server_event {
     uint8_t body[];
 };
 
-/* Reply and scratch room of one request. */
-#define AMPH_SERVER_OUT_BYTES (FWD_MSG_MAX + AMPH_SERVER_SCRATCH_BYTES)
-
 enum amph_server_request_state {
     AMPH_SERVER_RQ_READY,
     AMPH_SERVER_RQ_FETCHING,
@@ -153,7 +241,10 @@ enum amph_server_request_state {
     AMPH_SERVER_RQ_STORING
 };
 
-/* A request being worked on. */
+/*
+ * A request.  The fields outside the groups are set before the call is executed.  `next` links it
+ * into one list at a time and belongs to the list's owner.
+ */
 struct amph_server_request {
     struct amph_server *server;
     struct amph_server_peer *peer;
@@ -162,139 +253,164 @@ struct amph_server_request {
     const struct amph_fwd_call_desc *desc;
     uint64_t seq;
     struct amph_server_handle *file;     /* of a call on an open file */
-    struct amph_server_handle *handle;   /* whose order it keeps, or NULL */
-    struct amph_server_handle *named[3]; /* every handle that its arguments name */
+    struct amph_server_handle *handle;   /* the file whose order it keeps, or NULL */
+    struct amph_server_handle *named[3]; /* all handles in its arguments */
     unsigned nnamed;
-    bool opening;  /* counted in server->opening */
-    bool has_refs; /* it has a reference on each of them: server/references.c */
+    bool stale_handle; /* it names a file of an earlier incarnation of the server */
     struct amph_fwd_bulk bulk;
-    union amph_server_args u;
-    int error;
-    bool bereft; /* it names a file that was open at the server before this one */
-    const char *reason;
-    /* what comes with the answer: how many bytes of all its pieces have been done */
-    bool tells_whole;
-    uint64_t whole;
-    bool tells_moves; /* of the handle, with this call */
-    uint32_t moves;
-    enum amph_server_request_state state;
-    bool worker;      /* it turned out that it may block: must go to a worker */
-    bool in_worker;   /* runs in one */
-    pthread_t thread; /* which; while it is in server->running */
-    struct amph_server_request *next_running;
-    /* a signal handler has run in the client, or it has gone: what blocks ends with EINTR */
-    _Atomic bool unwanted;
-    bool again;           /* the lock was not to be had: try again later */
-    uint32_t agents_left; /* of clients that have ended, when the lock was tried */
-    int newfd;            /* of an open: becomes a handle in the progress thread; -1: none */
-    bool newfd_regular, newfd_fifo, newfd_nonblock;
-    /* of a call on a FIFO: another descriptor of its client's connection, or -1 */
-    int door;
-    const struct amph_server_export *export; /* of a call by path */
-    uint64_t ns;                             /* how long it took */
-    /* data of an area that is not mapped here, or that is streamed into it */
-    uint8_t *stage;
-    uint8_t *out; /* the reply; out-buffers point into it */
-    struct amph_op transfer;
-    bool transferred;
-    enum amph_status transfer_st;
-    /* in a handle's queue, a worker's list, unsent, locks or a joint call */
-    struct amph_server_request *next;
-    /* whose part it is, from the time when it has joined */
-    struct amph_server_collective *joint;
-    struct amph_server_request *next_transfer;
-    bool transfer_begun;
-    size_t room;    /* memory that counts as its client's */
-    size_t out_len; /* of the reply, once it is made */
     size_t msg_len;
-    uint8_t *msg; /* own copy of the message, or the conduit's */
+    uint8_t *msg;   /* own copy of the message, or the conduit's buffer */
+    uint8_t *stage; /* buffer for data of an area that is not mapped, or that is streamed into it */
+    uint8_t *out;   /* the reply; out-buffers point into it */
+    int client_fd;  /* of a call on a FIFO: duplicate of its client's control connection, or -1 */
+    struct amph_server_collective *collective; /* once it has joined one */
+    struct amph_server_request *next;
+
+    /* The client no longer wants the call, or has gone: a blocking call ends with EINTR. */
+    _Atomic bool cancelled;
+
+    union amph_server_args u; /* arguments and results of the call */
+
+    struct {
+        int error;
+        const char *reason; /* text for the error, or NULL */
+        bool report_whole;  /* the reply carries `whole`: bytes done of all pieces of the call */
+        uint64_t whole;
+        bool report_moves; /* the reply carries `offset_moves` of the handle after this call */
+        uint32_t offset_moves;
+        bool may_block; /* the call was found to block: it must run in a worker */
+        int newfd;      /* of an open, until the progress thread makes a handle of it; or -1 */
+        bool newfd_regular, newfd_fifo, newfd_nonblock;
+        const struct amph_server_export *export; /* of a call by path */
+        uint64_t ns;                             /* duration of the call */
+    } exec;
+
+    struct {
+        bool opening;  /* counted in server->progress.opening */
+        bool has_refs; /* holds a reference on each of `named`: references.c */
+        enum amph_server_request_state state;
+        bool retry;             /* the lock is taken: try again later */
+        uint32_t agents_exited; /* lock agents that had exited when the lock was tried */
+        struct amph_op transfer;
+        bool transfer_begun, transfer_ended;
+        enum amph_status transfer_st;
+        struct amph_server_request *next_transfer;
+        size_t room;    /* memory that counts as its client's */
+        size_t out_len; /* of the finished reply */
+    } progress;
+
+    struct {
+        bool in_worker;
+        pthread_t thread; /* the worker, while the request is in server->shared.running */
+        struct amph_server_request *next_running;
+    } shared;
 };
 
 struct amph_server {
-    struct amph_boot *boot;
+    struct amph_boot *boot; /* amph_boot_progress: listener thread only */
     const struct amph_jobdesc *job;
-    struct amph_am_ep *ep;
+    struct amph_am_ep *ep; /* all but amph_am_kick: progress thread only */
     uint32_t self;
+    uint8_t incarnation; /* how many servers have run in this slot before, modulo 256 */
     struct amph_server_exports exports;
+    struct amph_fwd_server_addr address; /* of the listening sockets */
+    int notify_fd;                       /* epoll set of the notifiers to be triggered */
 
-    struct amph_server_peer **peer; /* by index */
-    uint32_t max_peers, npeers, next_number;
-    /* clients that have gone, of which workers or transfers still have something */
-    uint32_t leaving;
-    uint64_t hurried_ns;
-    struct amph_server_handle **handle; /* by slot */
-    uint32_t nslots, nhandles;
-    uint32_t npins;     /* of handles by the progress thread itself */
-    uint64_t noise[32]; /* for handles; nnoise of them are unused */
-    unsigned nnoise;
-    /* how many servers have been in this one's place before it, mod 256 */
-    uint8_t life;
-    uint32_t client_files; /* most of one client */
-    uint64_t client_memory;
-    uint64_t memory, memory_limit; /* that the requests of all clients take, and may take */
-    /* server/limits.c: descriptors in use from which on a client has only its share; 0: no limit */
-    uint32_t fds_usable;
-    uint32_t fds_files; /* and from which on no file is opened */
-    /* and from which on no connection is accepted, so that one can still be refused; 0: no limit */
-    uint32_t fds_last;
-    uint32_t fds_reserve; /* all descriptors but fds_usable */
-    /* opens that are queued or with workers: each is going to take a descriptor */
-    uint32_t opening;
-    uint64_t fds_warned_ns;
-    uint64_t all_calls, all_bytes_in, all_bytes_out, refused, handed;
-    struct amph_server_past *past; /* [npast] in the order of leaving */
-    uint32_t npast;
+    /* Limits. */
+    uint32_t max_peers;
+    uint32_t client_files;  /* maximum number of files of one client */
+    uint64_t client_memory; /* maximum memory of one client's requests */
+    uint64_t memory_limit;  /* maximum memory of all requests */
+    size_t stage_bytes;     /* size of a staging buffer */
 
-    bool in_handler;
-    uint8_t *reply; /* of requests executed in the progress thread */
-    struct amph_server_request *transfers, **transfers_tail; /* to be started or under way */
-    struct amph_server_request *unsent, **unsent_tail;       /* replies that found no room */
-    struct amph_server_request *locks;                       /* waiting for a lock */
-    bool locks_changed;
-    uint64_t locks_tried_ns;
-    struct amph_server_notifier *bells;
-    uint64_t next_bell;
-    struct amph_server_readers *readers; /* server/readers.c; NULL: no large read yet */
-    void *stage_free;
-    size_t stage_bytes;
+    /* Limits of descriptors in use (limits.c); 0: no limit. */
+    uint32_t fds_usable;  /* above it a client gets only its share */
+    uint32_t fds_files;   /* above it no file is opened */
+    uint32_t fds_last;    /* above it connections are refused */
+    uint32_t fds_reserve; /* RLIMIT_NOFILE minus fds_usable */
 
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t work_cond;
-    struct amph_server_request *work, **work_tail, *done, **done_tail;
-    struct amph_server_request *running; /* with workers */
-    struct amph_server_event *news, **news_tail;
-    bool posted; /* done or news is not empty (read without the lock) */
-    unsigned workers, idle;
-    bool stopping;
+    struct {
+        struct amph_server_owner owner;
 
-    pthread_t door_thread;
-    bool door_runs;
-    int epoll_fd, stop_fd, unix_fd, tcp_fd;
-    int bells_fd; /* epoll set of the bells that are to ring; any thread */
-    struct amph_fwd_server_addr door;
-    struct amph_server_conn *conns; /* door thread's, as the next three */
-    uint32_t came, staying;         /* plain compute processes that have come, and that are here */
-    /* of the other servers of a job of plain processes: to the first one */
-    int first_fd;
-    bool draining, stop;
-    int exit_code;
-    uint64_t drain_ns;
-    /* door thread's: no descriptor for a connection, so it does not listen until then; 0: it
-     * listens */
-    uint64_t deaf_until_ns;
+        /* Clients. */
+        struct amph_server_peer **peer; /* by index */
+        uint32_t npeers, next_number;
+        uint32_t nleaving; /* clients that have gone but still have requests in flight */
+        uint64_t leaving_woken_ns;
+        struct amph_server_departed *departed; /* [ndeparted] in the order of leaving */
+        uint32_t ndeparted;
+
+        /* Open files. */
+        struct amph_server_handle **handle; /* by slot */
+        uint32_t nslots, nhandles;
+        uint32_t npins;       /* pins of the progress thread itself */
+        uint32_t opening;     /* opens queued or in workers: each will take a descriptor */
+        uint64_t entropy[32]; /* for handle numbers; the first nentropy are unused */
+        unsigned nentropy;
+        uint64_t fds_warned_ns;
+
+        /* Requests. */
+        uint64_t memory; /* taken by the requests of all clients */
+        bool in_handler; /* inside an active-message handler */
+        uint8_t *reply;  /* buffer of requests executed in the handler */
+        struct amph_server_request *transfers, **transfers_tail; /* pending or in flight */
+        struct amph_server_request *unsent, **unsent_tail; /* replies the ring had no room for */
+        struct amph_server_request *locks;                 /* waiting for a lock */
+        bool locks_changed; /* a lock may have been released: retry now */
+        uint64_t locks_tried_ns;
+        struct amph_server_readers *readers; /* NULL before the first large read */
+        void *stage_free;                    /* list of unused staging buffers */
+
+        /* Readiness notifications. */
+        struct amph_server_notifier *notifiers;
+        uint64_t next_notifier;
+
+        /* Counters. */
+        uint64_t all_calls, all_bytes_in, all_bytes_out;
+        uint64_t refused;    /* malformed requests */
+        uint64_t to_workers; /* requests given to workers */
+
+        /* End of the server. */
+        bool draining, stop;
+        int exit_code;
+        uint64_t drain_ns;
+    } progress;
+
+    struct {
+        struct amph_server_owner owner;
+        pthread_t thread;
+        bool running;
+        int epoll_fd, stop_fd, unix_fd, tcp_fd;
+        int first_fd; /* job of plain processes: connection to the first server */
+        struct amph_server_conn *conns;
+        uint32_t arrived, present; /* plain compute processes: so far; now */
+        uint64_t paused_until_ns; /* out of descriptors: accepts no connection before; 0: accepts */
+    } listener;
+
+    struct {
+        pthread_mutex_t lock;
+        pthread_cond_t work_cond;
+        struct amph_server_request *work, **work_tail;   /* for workers */
+        struct amph_server_request *done, **done_tail;   /* for the progress thread */
+        struct amph_server_request *running;             /* with workers */
+        struct amph_server_event *events, **events_tail; /* for the progress thread */
+        bool posted; /* done or events is not empty; atomic, read without the lock */
+        unsigned workers, idle;
+        bool stopping;
+    } shared;
 };
 
-/* A call with file data that is all in this request, and not in pieces. */
+/* Is all file data of the call in this request, rather than in several pieces? */
 static inline bool amph_server_is_whole(const struct amph_server_request *rq)
 {
     const uint32_t whole = FWD_PIECE_FIRST | FWD_PIECE_LAST;
     return (rq->bulk.flags & whole) == whole;
 }
 
-extern const char amph_server_readonly_text[]; /* why a call in a read-only export fails */
+extern const char amph_server_readonly_text[]; /* reason of EROFS in a read-only export */
 
-/* The client's memory that a bulk request points into: its part of the transfer area from *at_p on,
- * or its segment. */
+/* Returns the client's memory that a bulk request refers to, its transfer area or its segment, and
+ * the offset in that memory. */
 static inline const struct amph_rmem *amph_server_memory_of(const struct amph_server_request *rq,
                                                             uint64_t *at_p)
 {
@@ -310,199 +426,278 @@ static inline bool amph_server_is_mapped(const struct amph_server_request *rq)
     return amph_server_memory_of(rq, &at)->local != NULL;
 }
 
-/* server/clients.c: clients and handles (progress thread) */
-void amph_server_peer_hello(struct amph_server *s, const struct amph_server_event *news);
+/* ---- clients.c: clients and open files (progress thread) ---- */
+
+void amph_server_peer_hello(struct amph_server *s, const struct amph_server_event *event);
+
+/* Handles the end of a control connection: ends its client or notifier, and frees it. */
 void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *conn);
-/* has a client's connection ended, of which amph_server_peer_gone has not been told yet? */
-bool amph_server_peers_leave(const struct amph_server *s);
+
+/* Has a client closed its connection without the GONE event having arrived yet? */
+bool amph_server_peer_disconnecting(const struct amph_server *s);
+
+/* Drops a client's files, locks and waiting requests.  The last request calls peer_end. */
 void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *peer);
 void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *peer);
+
+/* Returns the open file of that number, or NULL. */
 struct amph_server_handle *amph_server_handle_find(struct amph_server *s, uint64_t number);
-/* has the server before this one given it? */
-bool amph_server_handle_of_another(const struct amph_server *s, uint64_t number);
-/* Makes a handle of fd, held by peer; NULL: no memory (fd stays the caller's). */
+
+/* Was the number issued by another incarnation of this server? */
+bool amph_server_handle_is_stale(const struct amph_server *s, uint64_t number);
+
+/* Creates a handle for fd, held by peer.  Takes over fd; on NULL (no memory) fd stays the
+ * caller's.  waits: calls on it may block. */
 struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
                                                    struct amph_server_peer *peer, int fd,
                                                    bool waits);
+
+/* Adds a hold of peer.  0, EMFILE or ENOMEM. */
 int amph_server_handle_hold(struct amph_server *s, struct amph_server_peer *peer,
                             struct amph_server_handle *h);
+
+/* Removes a hold of peer, if it has one. */
 void amph_server_handle_drop(struct amph_server *s, struct amph_server_peer *peer,
                              struct amph_server_handle *h);
-/* closes it where nobody holds or uses it */
+
+/* Closes the file if it has no holds and no references. */
 void amph_server_handle_release(struct amph_server *s, struct amph_server_handle *h);
 bool amph_server_handle_held_by(const struct amph_server_peer *peer,
                                 const struct amph_server_handle *h);
-/* The client's segment, by the key that it sent.  0, EBUSY (requests of the client are under way),
- * EOPNOTSUPP (not reachable). */
+
+/* Imports the client's segment by the key that it sent.  0, EBUSY (the client has requests in
+ * flight) or EOPNOTSUPP (not reachable). */
 int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *peer, const void *key,
                              size_t key_len);
 void amph_server_print_stats(struct amph_server *s);
+
+/* Drops all holds of peer but those on the n handles. */
 void amph_server_peer_keep_only(struct amph_server *s, struct amph_server_peer *peer,
                                 const uint64_t *numbers, size_t n);
 
-/* server/flow.c: requests (progress thread) */
+/* ---- flow.c: requests (progress thread) ---- */
+
+/* The active-message handler of requests. */
 void amph_server_on_request(struct amph_token *token, const struct amph_am *am);
-/* what workers have done, transfers, locks, replies that waited */
+
+/* Handles finished work, transfers, lock retries and unsent replies.  Returns how many. */
 unsigned amph_server_flow_progress(struct amph_server *s);
 void amph_server_flow_drop_peer(struct amph_server *s, struct amph_server_peer *peer);
-/* Takes a request apart: header, arguments, place of the data.  0 or an errno value; rq->seq is set
- * where the header is right (*answer_p).  Does not touch anything but rq. */
+
+/* ---- request.c ---- */
+
+/* Parses a request: header, arguments, location of the data.  0 or an errno value; *answer_p: the
+ * header is valid, so rq->seq is set and the error can be reported.  Changes nothing but *rq. */
 int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *peer, uint8_t *msg,
                               size_t len, struct amph_server_request *rq, bool *answer_p);
-/* points buffers to where their data lies */
-void amph_server_request_place(struct amph_server_request *rq);
-/* any thread: the file call itself */
+
+/* Sets the buffers in the call's arguments to their memory. */
+void amph_server_request_set_buffers(struct amph_server_request *rq);
+
+/* Executes the call.  Any thread. */
 void amph_server_request_run(struct amph_server_request *rq);
-/* bytes of file data that the call has moved; other calls: 0 */
+
+/* Returns how many bytes of file data the call has moved. */
 size_t amph_server_request_moved(const struct amph_server_request *rq);
-/* builds the reply */
+
+/* Builds the reply and returns its length. */
 size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out);
 
-/* server/references.c: what keeps a handle alive beside its holders (progress thread). */
-/* on every handle that it names; once */
+/* ---- references.c: references on open files (progress thread) ---- */
+
+/* Takes a reference on each file that the request names; at most once. */
 void amph_server_refs_take(struct amph_server_request *rq);
-/* nothing where it has none; may close the files */
+
+/* Returns these references, if it has them; may close the files. */
 void amph_server_refs_give(struct amph_server_request *rq);
 void amph_server_handle_pin(struct amph_server *s, struct amph_server_handle *h);
 void amph_server_handle_unpin(struct amph_server *s, struct amph_server_handle *h);
-/* End the process where the counts of references do not agree, or a client that ends has some left;
- * in builds with AMPH_SELF_CHECKS. */
+
+/* In debug builds, end the process if the reference counts are inconsistent, or if a client that
+ * ends still has references. */
 void amph_server_refs_check(const struct amph_server *s);
 void amph_server_refs_check_ended(const struct amph_server_peer *p);
 
-/* server/limits.c (progress thread).  May one more descriptor be used for p?  0, EMFILE (p has its
- * share of the reserve or more) or ENFILE (the server keeps the rest for its own work); the first
- * refusal in a minute is logged. */
+/* ---- limits.c ---- */
+
 void amph_server_limits_open(struct amph_server *s);
+
+/* May the server use one more descriptor for p?  0, EMFILE (p has used its share of the reserve) or
+ * ENFILE (the rest is kept for the server's own work).  Logs one refusal a minute.  Progress
+ * thread. */
 int amph_server_limits_file(struct amph_server *s, const struct amph_server_peer *p);
-/* may the server use one more for its own work?  Any thread */
+
+/* May the server use one more descriptor for its own work?  Any thread. */
 bool amph_server_limits_spare(const struct amph_server *s);
 
-/* fs/direct.c.  flags: the open's. */
+/* ---- fs/direct.c ---- */
+
+/* Decides whether the file uses O_DIRECT.  flags: of the open. */
 void amph_server_direct_open(struct amph_server_handle *h, int flags);
-/* Sets O_DIRECT as this data allows; off below 0: at the descriptor's offset. */
+
+/* Sets or clears O_DIRECT as the alignment of this data allows; off < 0: at the file's offset. */
 void amph_server_direct_fit(struct amph_server_handle *h, const void *data, size_t len, off_t off);
-/* After EINVAL: true: it was for O_DIRECT, which this file is spared from now on; make the call
- * again. */
-bool amph_server_direct_leave(struct amph_server_handle *h);
-/* as the client is to see them */
+
+/* To be called after EINVAL.  If O_DIRECT was the cause, stops using it on this file and returns
+ * true: the caller repeats the call. */
+bool amph_server_direct_disable(struct amph_server_handle *h);
+
+/* Returns the descriptor's flags as the client shall see them. */
 int amph_server_direct_flags(const struct amph_server_handle *h, int flags);
 
-/* server/readers.c: several threads read cached data.  off below 0: at the descriptor's offset,
- * which moves.  false: this read is not one for them, and nothing has been done.  *n_p: what pread
- * would give, or minus an errno value.  Progress thread. */
+/* ---- readers.c (progress thread) ---- */
+
+/* Reads cached data with several threads.  off < 0: at the file's offset, which moves.  false: the
+ * read does not qualify, and nothing has been done.  *n_p: result of pread, or minus an errno
+ * value. */
 bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_server_handle *h,
                               void *buf, size_t len, off_t off, ssize_t *n_p);
-/* that threads other than the progress thread have read */
+
+/* Returns how many slices the reader threads have read. */
 uint64_t amph_server_readers_slices(const struct amph_server *s);
 void amph_server_readers_stop(struct amph_server *s);
 
-/* fs/fifo.c: a file that has just been opened is one; its reads and writes, which may wait
- * (workers).  0 or an errno value. */
+/* ---- fs/fifo.c ---- */
+
 void amph_server_fifo_open(struct amph_server_handle *h);
+
+/* Reads and writes of a FIFO, which may block (workers).  0 or an errno value. */
 int amph_server_fifo_read(struct amph_server_request *rq, struct amph_server_handle *h, void *buf,
                           size_t len, size_t *done_p);
 int amph_server_fifo_write(struct amph_server_request *rq, struct amph_server_handle *h,
                            const void *data, size_t len, size_t *done_p);
 
-/* fs/append.c: a call begins; one of its pieces, where h->gather is set; it has ended, in whatever
- * way. */
+/* ---- fs/append.c ---- */
+
+/* At a call's first piece; for each piece, if the handle has an append buffer; at its end, even if
+ * it ends early. */
 void amph_server_append_begin(struct amph_server_handle *h, const struct amph_server_request *rq);
 int amph_server_append(struct amph_server_request *rq, struct amph_server_handle *h,
                        const void *data, size_t len, size_t *done_p);
 void amph_server_append_end(struct amph_server_handle *h, struct amph_server_peer *peer);
 
-/* server/workers.c */
+/* ---- workers.c ---- */
+
 void amph_server_work_give(struct amph_server *s, struct amph_server_request *rq);
 void amph_server_work_stop(struct amph_server *s);
-/* If a worker waits in a system call for that request, it hears of it: see rq->unwanted. */
+
+/* Cancels that request if a worker executes it, and interrupts its system call. */
 void amph_server_work_wake(struct amph_server *s, const struct amph_server_peer *p, uint64_t seq);
-/* The same for all that workers have or are to get of that client, which has gone.  Again and
- * again: one of them may have been about to wait when it heard. */
+
+/* Cancels all requests of a client that has gone.  Must be repeated until they have ended: the
+ * signal has no effect if the worker was not yet in its system call. */
 void amph_server_work_wake_all(struct amph_server *s, const struct amph_server_peer *p);
-/* A thread lets AMPH_SERVER_WAKE_SIGNAL in for a call that may wait for long, or keeps it out
- * again; errno stays. */
+
+/* Unblocks (in) or blocks AMPH_SERVER_WAKE_SIGNAL in the calling thread, around a call that may
+ * block for long.  Keeps errno. */
 #define AMPH_SERVER_WAKE_SIGNAL SIGURG
 void amph_server_let_wake_signal_in(bool in);
-/* any thread: a request goes back to the progress thread */
+
+/* Hands an executed request back to the progress thread.  Any thread. */
 void amph_server_work_done(struct amph_server *s, struct amph_server_request *rq);
 
+/* ---- collective.c: collective calls (pwritej, preadj); progress thread except _run ---- */
+
 /*
- * server/collective.c: calls that several clients make together (pwritej, preadj).  A part waits
- * outside of the file's queue, as a lock does, until the last has come; the request of that one
- * carries the call out.  Progress thread, but for amph_server_collective_run.
+ * A collective call whose participants have not all arrived.  Its parts wait outside the file's
+ * queue, as lock requests do.  The request that completes the call executes it.
  */
 struct amph_server_collective {
-    struct amph_server_collective *next; /* of those that wait on the file */
+    struct amph_server_collective *next; /* of those waiting on the file */
     struct amph_server_handle *file;
     enum amph_fwd_id id;
     uint64_t number;
-    off_t off;         /* the stretch */
-    size_t len, bytes; /* bytes: of all parts */
+    off_t off;    /* the extent */
+    size_t len;   /* of the extent */
+    size_t bytes; /* of all parts */
     uint64_t nruns;
-    uint32_t processes, came, nparts;
+    uint32_t processes, arrived, nparts;
     struct amph_server_request *part, **last; /* by next */
-    int error;                                /* nothing is to be done */
+    int error;                                /* if not 0, nothing is executed */
 };
 
 bool amph_server_collective_is(enum amph_fwd_id id);
-/* are the rows right?  0 or an errno value; touches nothing but rq */
+
+/* Checks the extents of a part.  0 or an errno value; changes nothing. */
 int amph_server_collective_check(const struct amph_server_request *rq);
-/* A part whose turn on the file it is.  0: it was the last, it is to be run now; EINPROGRESS: it
- * waits; else an error of this part. */
+
+/* Adds a part whose turn on the file it is.  0: the call is complete and is to be executed now;
+ * EINPROGRESS: the part waits; else the part's error. */
 int amph_server_collective_join(struct amph_server_request *rq);
-/* a part for which there is no room: the others must not wait for it */
+
+/* A part was refused for lack of memory: it counts as arrived, with an error for all. */
 void amph_server_collective_refused(const struct amph_server_request *rq, int err);
-/* Ends what waits on the file; peer: only what has a part of its. */
+
+/* Fails the calls waiting on the file; with peer, only those that have a part of peer. */
 void amph_server_collective_fail(struct amph_server *s, struct amph_server_handle *h,
                                  const struct amph_server_peer *peer, int err);
-/* any thread: reads or writes the stretch */
+
+/* Reads or writes the extent.  Any thread. */
 int amph_server_collective_run(struct amph_server_request *rq);
 
-/* server_lock*.c: record locks (progress thread) */
+/* ---- lock/: record locks (progress thread) ---- */
+
+/* Is this a call that a lock agent executes? */
 bool amph_server_lock_is(enum amph_fwd_id id);
-/* do clients that have ended hold record locks, or did when rq was tried? */
-bool amph_server_lock_agents_leave(const struct amph_server_request *rq);
-/* one that amph_server_lock_is; it comes back by amph_server_work_done */
+
+/* Do agents of clients that have ended still hold locks, or has one exited since rq was tried? */
+bool amph_server_lock_agents_exiting(const struct amph_server_request *rq);
+
+/* Passes a request to its client's agent; it returns through amph_server_work_done. */
 void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq);
-/* the client has closed h: its locks on that file go */
+
+/* The client has closed h: releases the locks it took by h's file, if it has locked it by h. */
 void amph_server_lock_closed(struct amph_server_peer *p, const struct amph_server_handle *h);
-/* by exec: also those that were taken by other descriptors go */
+
+/* The client has lost h by exec: releases all its locks on the file. */
 void amph_server_lock_left(struct amph_server_peer *p, const struct amph_server_handle *h);
-/* that request of p's waits no longer: EINTR */
+
+/* Ends a waiting lock request with EINTR. */
 void amph_server_lock_cancel(struct amph_server_peer *p, uint64_t seq);
 void amph_server_lock_drop_peer(struct amph_server_peer *p);
-/* a new image of the process: its locks stay, what waited is gone */
+
+/* Moves the locks of a process to its new image; waiting requests are cancelled. */
 void amph_server_lock_renew(struct amph_server_peer *from, struct amph_server_peer *to);
-/* A lock found on fd, as the kernel gives it, has our process for its owner where a client of ours
- * holds it: gives that client's process instead.  false: there was none, the lock may just be
- * coming or going.  Any thread. */
+
+/* Corrects the owner in a lock that F_GETLK found on fd: the kernel names this process if a client
+ * of it has the lock.  false: no client has it; it may be about to be set or released.  Any
+ * thread. */
 bool amph_server_lock_owner(int fd, struct flock *found);
-/* The process of the client that holds such a lock on a file by this server; 0: none.  Any
+
+/* Returns the process of the client that holds such a lock through this server, or 0.  Any
  * thread. */
 uint32_t amph_server_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type);
 
-/* notify/readiness.c: what tells a client that waits in its own kernel that files have become ready
- * (progress thread) */
+/* ---- notify/readiness.c: readiness notifications (progress thread) ---- */
+
 enum amph_status amph_server_notify_open(struct amph_server *s);
-/* The connection becomes a bell of p's.  Its number, or 0: there is no room. */
+
+/* Makes the connection a notification connection of p.  Returns its number, or 0 if there are too
+ * many. */
 uint64_t amph_server_notifier_create(struct amph_server *s, struct amph_server_peer *p,
                                      struct amph_server_conn *c);
-/* that p's bells take, connections included */
-uint32_t amph_server_bells_descriptors(const struct amph_server *s,
-                                       const struct amph_server_peer *p);
-/* its connection has ended */
-void amph_server_notifier_end(struct amph_server *s, struct amph_server_notifier *b);
-void amph_server_notify_drop_peer(struct amph_server *s, struct amph_server_peer *p);
-/* before it is closed */
-void amph_server_notify_drop_file(struct amph_server *s, const struct amph_server_handle *h);
-void amph_server_notify_send(struct amph_server *s); /* those that have something to tell */
-/* Puts what has happened on the watched files, u64 events and u64 data each, and lets the bell ring
- * at the next.  0 or an errno value. */
-int amph_server_notifier_collect(struct amph_server *s, const struct amph_server_peer *p,
-                                 uint64_t number, uint64_t most, struct amph_wr *w);
 
-/* server/listener.c */
+/* Returns how many descriptors p's notifiers use, including the connections. */
+uint32_t amph_server_notify_descriptors(const struct amph_server *s,
+                                        const struct amph_server_peer *p);
+
+/* The notifier's connection has ended. */
+void amph_server_notifier_destroy(struct amph_server *s, struct amph_server_notifier *n);
+void amph_server_notify_drop_peer(struct amph_server *s, struct amph_server_peer *p);
+
+/* To be called before the file is closed. */
+void amph_server_notify_drop_file(struct amph_server *s, const struct amph_server_handle *h);
+
+/* Sends a byte on each connection that has ready files. */
+void amph_server_notify_send(struct amph_server *s);
+
+/* Writes the events of the watched files, u64 events and u64 data each, at most max of them, and
+ * enables the next notification.  0 or an errno value. */
+int amph_server_notifier_collect(struct amph_server *s, const struct amph_server_peer *p,
+                                 uint64_t number, uint64_t max, struct amph_wr *w);
+
+/* ---- listener.c ---- */
+
 enum amph_status amph_server_listener_open(struct amph_server *s);
 enum amph_status amph_server_listener_start(struct amph_server *s);
 void amph_server_listener_stop(struct amph_server *s);

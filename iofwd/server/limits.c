@@ -50,7 +50,7 @@ void amph_server_limits_open(struct amph_server *s)
 /* How many descriptors are in use, at least; UINT32_MAX: the limit has been reached. */
 static uint32_t in_use(const struct amph_server *s)
 {
-    int fd = fcntl(s->bells_fd, F_DUPFD_CLOEXEC, 0);
+    int fd = fcntl(s->notify_fd, F_DUPFD_CLOEXEC, 0);
 
     if (fd < 0)
         return errno == EMFILE ? UINT32_MAX : 0;
@@ -63,12 +63,13 @@ static uint32_t in_use(const struct amph_server *s)
  * client that opened it. */
 static uint32_t held_by(const struct amph_server *s, const struct amph_server_peer *p)
 {
-    uint32_t n = amph_server_bells_descriptors(s, p) + (p->locker != NULL);
+    uint32_t n = amph_server_notify_descriptors(s, p) + (p->lock_agent != NULL);
 
-    for (uint32_t slot = 0; slot < s->nslots && slot < p->nwords * 64; slot++) {
-        const struct amph_server_handle *h = s->handle[slot];
+    for (uint32_t slot = 0; slot < s->progress.nslots && slot < p->nwords * 64; slot++) {
+        const struct amph_server_handle *h = s->progress.handle[slot];
 
-        if (h && amph_server_handle_held_by(p, h) && (h->opener == p->number || h->nholders == 1))
+        if (h && amph_server_handle_held_by(p, h) &&
+            (h->opener == p->number || h->progress.nholders == 1))
             n++;
     }
 
@@ -79,10 +80,10 @@ static void warn(struct amph_server *s, const struct amph_server_peer *p, uint32
 {
     uint64_t now = amph_now_ns();
 
-    if (s->fds_warned_ns && now - s->fds_warned_ns < WARN_NS)
+    if (s->progress.fds_warned_ns && now - s->progress.fds_warned_ns < WARN_NS)
         return;
 
-    s->fds_warned_ns = now;
+    s->progress.fds_warned_ns = now;
     amph_warn("I/O server %" PRIu32 " opens no more files for client %" PRIu32
               ", for which it has %" PRIu32 " descriptors, %s; "
               "raise the server's hard limit of open files (ulimit -Hn)",
@@ -93,18 +94,20 @@ static void warn(struct amph_server *s, const struct amph_server_peer *p, uint32
 
 int amph_server_limits_file(struct amph_server *s, const struct amph_server_peer *p)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     if (!s->fds_usable)
         return 0;
 
     uint32_t used = in_use(s);
-    if (used < s->fds_usable && s->opening < s->fds_usable - used)
+    if (used < s->fds_usable && s->progress.opening < s->fds_usable - used)
         return 0;
 
-    uint32_t share = s->fds_reserve / 2 / (s->npeers + 1);
+    uint32_t share = s->fds_reserve / 2 / (s->progress.npeers + 1);
     uint32_t held = held_by(s, p);
     int err = 0;
 
-    if (used >= s->fds_files || s->opening >= s->fds_files - used)
+    if (used >= s->fds_files || s->progress.opening >= s->fds_files - used)
         err = ENFILE;
 
     if (held >= (share > SHARE_MIN ? share : SHARE_MIN))

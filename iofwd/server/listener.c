@@ -36,10 +36,10 @@
 static int listen_unix(struct amph_server *s)
 {
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
-    int n = snprintf(s->door.unix_name, sizeof s->door.unix_name, "amphora-door-%016" PRIx64 "-%u",
-                     s->job->id, s->self);
+    int n = snprintf(s->address.unix_name, sizeof s->address.unix_name,
+                     "amphora-door-%016" PRIx64 "-%u", s->job->id, s->self);
 
-    memcpy(sun.sun_path + 1, s->door.unix_name, (size_t)n);
+    memcpy(sun.sun_path + 1, s->address.unix_name, (size_t)n);
 
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -47,7 +47,7 @@ static int listen_unix(struct amph_server *s)
         bind(fd, (struct sockaddr *)&sun,
              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0 ||
         listen(fd, 1024) != 0) {
-        amph_error("the I/O server cannot open its door @%s: %m", s->door.unix_name);
+        amph_error("the I/O server cannot open its door @%s: %m", s->address.unix_name);
         if (fd >= 0)
             close(fd);
 
@@ -77,38 +77,40 @@ static int listen_tcp(struct amph_server *s)
         return -1;
     }
 
-    s->door.tcp = sa;
+    s->address.tcp = sa;
     return fd;
 }
 
 static bool watch(struct amph_server *s, int fd, void *what)
 {
     struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = what };
-    return fd < 0 || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0;
+    return fd < 0 || epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0;
 }
 
 /* Only that something has come: what, the progress thread takes out. */
 static bool watch_bells(struct amph_server *s)
 {
-    struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = &s->bells_fd };
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = &s->notify_fd };
     return amph_server_notify_open(s) == AMPH_OK &&
-           epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->bells_fd, &ev) == 0;
+           epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_ADD, s->notify_fd, &ev) == 0;
 }
 
 enum amph_status amph_server_listener_open(struct amph_server *s)
 {
     bool tcp = amph_fwd_needs_network(s->job);
 
-    s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    s->unix_fd = listen_unix(s);
-    s->tcp_fd = tcp ? listen_tcp(s) : -1;
-    if (s->epoll_fd < 0 || s->stop_fd < 0 || s->unix_fd < 0 || (tcp && s->tcp_fd < 0))
+    s->listener.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    s->listener.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    s->listener.unix_fd = listen_unix(s);
+    s->listener.tcp_fd = tcp ? listen_tcp(s) : -1;
+    if (s->listener.epoll_fd < 0 || s->listener.stop_fd < 0 || s->listener.unix_fd < 0 ||
+        (tcp && s->listener.tcp_fd < 0))
         return AMPH_ERR_SYS;
 
-    if (!watch(s, s->unix_fd, &s->unix_fd) || !watch(s, s->tcp_fd, &s->tcp_fd) ||
-        !watch(s, s->stop_fd, &s->stop_fd) || !watch(s, amph_boot_fd(s->boot), &s->boot) ||
-        !watch_bells(s)) {
+    if (!watch(s, s->listener.unix_fd, &s->listener.unix_fd) ||
+        !watch(s, s->listener.tcp_fd, &s->listener.tcp_fd) ||
+        !watch(s, s->listener.stop_fd, &s->listener.stop_fd) ||
+        !watch(s, amph_boot_fd(s->boot), &s->boot) || !watch_bells(s)) {
         amph_error("the I/O server cannot watch its door: %m");
         return AMPH_ERR_SYS;
     }
@@ -121,11 +123,11 @@ enum amph_status amph_server_listener_open(struct amph_server *s)
 static void post_news(struct amph_server *s, struct amph_server_event *news)
 {
     news->next = NULL;
-    pthread_mutex_lock(&s->lock);
-    *s->news_tail = news;
-    s->news_tail = &news->next;
-    __atomic_store_n(&s->posted, true, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->shared.lock);
+    *s->shared.events_tail = news;
+    s->shared.events_tail = &news->next;
+    __atomic_store_n(&s->shared.posted, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&s->shared.lock);
     amph_am_kick(s->ep);
 }
 
@@ -156,15 +158,16 @@ static bool send_frame(struct amph_server_conn *c, enum amph_fwd_frame type, con
 
 static bool greet(struct amph_server_conn *c)
 {
-    amph_random(c->nonce, sizeof c->nonce);
-    return send_frame(c, FWD_FRAME_GREET, c->nonce, sizeof c->nonce);
+    amph_random(c->listener.nonce, sizeof c->listener.nonce);
+    return send_frame(c, FWD_FRAME_GREET, c->listener.nonce, sizeof c->listener.nonce);
 }
 
 /* The last of the plain compute processes, and of what they have started, has gone. */
 static void end_stay(struct amph_server *s, struct amph_server_conn *c)
 {
-    s->staying -= c->stays;
-    if (c->stays && s->staying == 0 && s->came == s->job->nproc[AMPH_COMPUTE])
+    s->listener.present -= c->listener.stays;
+    if (c->listener.stays && s->listener.present == 0 &&
+        s->listener.arrived == s->job->nproc[AMPH_COMPUTE])
         post_news(s, make_news(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
@@ -172,22 +175,26 @@ static void end_stay(struct amph_server *s, struct amph_server_conn *c)
  * it. */
 static void end_conn(struct amph_server *s, struct amph_server_conn *c)
 {
+    amph_server_assert_owner(&s->listener.owner);
+
     end_stay(s, c);
-    epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+    epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 
-    if (c->prev)
-        c->prev->next = c->next;
+    if (c->listener.prev)
+        c->listener.prev->listener.next = c->listener.next;
     else
-        s->conns = c->next;
+        s->listener.conns = c->listener.next;
 
-    if (c->next)
-        c->next->prev = c->prev;
+    if (c->listener.next)
+        c->listener.next->listener.prev = c->listener.prev;
 
     post_news(s, make_news(AMPH_SERVER_EVENT_GONE, c, 0));
 }
 
 static void add_conn(struct amph_server *s, int fd, bool stranger)
 {
+    amph_server_assert_owner(&s->listener.owner);
+
     struct amph_server_conn *c = calloc(1, sizeof *c);
     int one = 1;
 
@@ -201,13 +208,13 @@ static void add_conn(struct amph_server *s, int fd, bool stranger)
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     c->fd = fd;
     c->server = s;
-    c->stranger = stranger;
-    c->deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
-    c->next = s->conns;
-    if (s->conns)
-        s->conns->prev = c;
+    c->listener.unauthenticated = stranger;
+    c->listener.deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
+    c->listener.next = s->listener.conns;
+    if (s->listener.conns)
+        s->listener.conns->listener.prev = c;
 
-    s->conns = c;
+    s->listener.conns = c;
     if (!greet(c))
         end_conn(s, c);
 }
@@ -228,15 +235,17 @@ static void turn_away(int fd)
  * again. */
 static void listen_for(struct amph_server *s, bool on)
 {
-    int *listener[] = { &s->unix_fd, &s->tcp_fd };
+    amph_server_assert_owner(&s->listener.owner);
 
-    s->deaf_until_ns = on ? 0 : amph_now_ns() + DEAF_NS;
+    int *listener[] = { &s->listener.unix_fd, &s->listener.tcp_fd };
+
+    s->listener.paused_until_ns = on ? 0 : amph_now_ns() + DEAF_NS;
     for (size_t i = 0; i < AMPH_COUNTOF(listener); i++) {
         struct epoll_event ev = { .events = on ? EPOLLIN | EPOLLRDHUP : 0,
                                   .data.ptr = listener[i] };
 
         if (*listener[i] >= 0)
-            epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, *listener[i], &ev);
+            epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_MOD, *listener[i], &ev);
     }
 }
 
@@ -255,7 +264,7 @@ static void accept_some(struct amph_server *s, int listener)
         if (s->fds_last && (uint32_t)fd >= s->fds_last)
             turn_away(fd);
         else
-            add_conn(s, fd, listener != s->unix_fd || !amph_control_same_user(fd));
+            add_conn(s, fd, listener != s->listener.unix_fd || !amph_control_same_user(fd));
     }
 }
 
@@ -271,18 +280,20 @@ static bool refuse(struct amph_server_conn *c, const char *why)
 static bool let_stay(struct amph_server *s, struct amph_server_conn *c,
                      const struct amph_fwd_hello *h)
 {
+    amph_server_assert_owner(&s->listener.owner);
+
     uint8_t body[128];
     struct amph_fwd_welcome wc = { .number = FWD_NUMBER_NONE, .server = s->self };
 
-    if (!c->stays && h->rank < s->job->nproc[AMPH_COMPUTE]) {
-        c->stays = true;
-        s->came++;
-        s->staying++;
+    if (!c->listener.stays && h->rank < s->job->nproc[AMPH_COMPUTE]) {
+        c->listener.stays = true;
+        s->listener.arrived++;
+        s->listener.present++;
     }
 
     return send_frame(
         c, FWD_FRAME_WELCOME, body,
-        amph_fwd_welcome_build(body, sizeof body, &wc, s->job->key, c->nonce, h->nonce));
+        amph_fwd_welcome_build(body, sizeof body, &wc, s->job->key, c->listener.nonce, h->nonce));
 }
 
 static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
@@ -307,10 +318,10 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
     struct amph_server_event *news = make_news(AMPH_SERVER_EVENT_HELLO, c, in->len);
 
     memcpy(news->body, in->body, in->len);
-    memcpy(news->nonce, c->nonce, sizeof c->nonce);
+    memcpy(news->nonce, c->listener.nonce, sizeof c->listener.nonce);
 
     enum amph_status st = amph_fwd_hello_parse(news->body, news->len, &news->hello, s->job->key,
-                                               c->nonce);
+                                               c->listener.nonce);
 
     if (st != AMPH_OK) {
         free(news);
@@ -321,8 +332,8 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
     bool stay = news->hello.kind == FWD_HELLO_STAY;
     bool ok = !stay || let_stay(s, c, &news->hello);
 
-    amph_random(c->nonce, sizeof c->nonce); /* each proof is good once */
-    c->greeted = true;
+    amph_random(c->listener.nonce, sizeof c->listener.nonce); /* each proof is good once */
+    c->listener.greeted = true;
 
     if (stay)
         free(news);
@@ -337,23 +348,25 @@ static bool read_conn(struct amph_server *s, struct amph_server_conn *c)
     for (;;) {
         struct amph_fwd_frame_in in;
         size_t used;
-        ssize_t n = recv(c->fd, c->buf + c->have, sizeof c->buf - c->have, MSG_DONTWAIT);
+        ssize_t n = recv(c->fd, c->listener.buf + c->listener.have,
+                         sizeof c->listener.buf - c->listener.have, MSG_DONTWAIT);
 
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             return false;
         if (n < 0)
             return true;
 
-        c->have += (size_t)n;
+        c->listener.have += (size_t)n;
 
         enum amph_status st;
 
-        while ((st = amph_fwd_frame_parse(c->buf, c->have, &in, &used)) == AMPH_OK) {
+        while ((st = amph_fwd_frame_parse(c->listener.buf, c->listener.have, &in, &used)) ==
+               AMPH_OK) {
             if (!take_frame(s, c, &in))
                 return false;
 
-            c->have -= used;
-            memmove(c->buf, c->buf + used, c->have);
+            c->listener.have -= used;
+            memmove(c->listener.buf, c->listener.buf + used, c->listener.have);
         }
 
         if (st != AMPH_AGAIN)
@@ -383,7 +396,7 @@ static void take_notices(struct amph_server *s)
 /* The first server says nothing on this connection until it ends. */
 static void first_has_ended(struct amph_server *s)
 {
-    epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->first_fd, NULL);
+    epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_DEL, s->listener.first_fd, NULL);
     post_news(s, make_news(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
@@ -394,13 +407,14 @@ static void end_silent(struct amph_server *s)
     uint64_t now = amph_now_ns();
     unsigned strangers = 0;
 
-    for (struct amph_server_conn *c = s->conns, *next; c; c = next) {
-        next = c->next;
-        if (c->greeted)
+    for (struct amph_server_conn *c = s->listener.conns, *next; c; c = next) {
+        next = c->listener.next;
+        if (c->listener.greeted)
             continue;
 
-        strangers += c->stranger;
-        if (now > c->deadline_ns || (c->stranger && strangers > STRANGERS_MOST)) {
+        strangers += c->listener.unauthenticated;
+        if (now > c->listener.deadline_ns ||
+            (c->listener.unauthenticated && strangers > STRANGERS_MOST)) {
             amph_count_exact(DROP_STRANGER, 1);
             end_conn(s, c);
         }
@@ -412,28 +426,31 @@ static void *door_thread(void *arg)
     struct amph_server *s = arg;
     struct epoll_event ev[32];
 
+    amph_server_own(&s->listener.owner);
+
     for (;;) {
-        int n = epoll_wait(s->epoll_fd, ev, 32, s->deaf_until_ns ? DEAF_MS : TICK_MS);
+        int n = epoll_wait(s->listener.epoll_fd, ev, 32,
+                           s->listener.paused_until_ns ? DEAF_MS : TICK_MS);
 
         for (int i = 0; i < n; i++) {
             void *what = ev[i].data.ptr;
 
-            if (what == &s->stop_fd)
+            if (what == &s->listener.stop_fd)
                 return NULL;
 
-            if (what == &s->unix_fd || what == &s->tcp_fd)
+            if (what == &s->listener.unix_fd || what == &s->listener.tcp_fd)
                 accept_some(s, *(int *)what);
             else if (what == &s->boot)
                 take_notices(s);
-            else if (what == &s->bells_fd)
+            else if (what == &s->notify_fd)
                 post_news(s, make_news(AMPH_SERVER_EVENT_NOTIFY, NULL, 0));
-            else if (what == &s->first_fd)
+            else if (what == &s->listener.first_fd)
                 first_has_ended(s);
             else if (!read_conn(s, what))
                 end_conn(s, what);
         }
 
-        if (s->deaf_until_ns && amph_now_ns() >= s->deaf_until_ns)
+        if (s->listener.paused_until_ns && amph_now_ns() >= s->listener.paused_until_ns)
             listen_for(s, true);
 
         end_silent(s);
@@ -459,9 +476,9 @@ static enum amph_status follow_first(struct amph_server *s)
 
     if (st == AMPH_OK)
         st = amph_fwd_control_keep(&where, s->job->proc[first].host == s->job->proc[s->self].host,
-                                   s->job->key, s->self, &s->first_fd);
+                                   s->job->key, s->self, &s->listener.first_fd);
 
-    if (st == AMPH_OK && !watch(s, s->first_fd, &s->first_fd))
+    if (st == AMPH_OK && !watch(s, s->listener.first_fd, &s->listener.first_fd))
         st = AMPH_ERR_SYS;
 
     if (st != AMPH_OK)
@@ -480,12 +497,12 @@ enum amph_status amph_server_listener_start(struct amph_server *s)
             return st;
     }
 
-    if (pthread_create(&s->door_thread, NULL, door_thread, s) != 0) {
+    if (pthread_create(&s->listener.thread, NULL, door_thread, s) != 0) {
         amph_error("the I/O server cannot start its door's thread");
         return AMPH_ERR_NOMEM;
     }
 
-    s->door_runs = true;
+    s->listener.running = true;
     return AMPH_OK;
 }
 
@@ -493,23 +510,26 @@ void amph_server_listener_stop(struct amph_server *s)
 {
     uint64_t one = 1;
 
-    if (s->door_runs && write(s->stop_fd, &one, sizeof one) == sizeof one)
-        pthread_join(s->door_thread, NULL);
+    if (s->listener.running && write(s->listener.stop_fd, &one, sizeof one) == sizeof one)
+        pthread_join(s->listener.thread, NULL);
 
-    s->door_runs = false;
-    for (struct amph_server_conn *c = s->conns, *next; c; c = next) {
-        next = c->next;
+    s->listener.running = false;
+    s->listener.owner.set = false;
+    for (struct amph_server_conn *c = s->listener.conns, *next; c; c = next) {
+        next = c->listener.next;
         close(c->fd);
         free(c);
     }
 
-    s->conns = NULL;
+    s->listener.conns = NULL;
 
-    int fds[] = { s->unix_fd, s->tcp_fd, s->stop_fd, s->first_fd, s->bells_fd, s->epoll_fd };
+    int fds[] = { s->listener.unix_fd,  s->listener.tcp_fd, s->listener.stop_fd,
+                  s->listener.first_fd, s->notify_fd,       s->listener.epoll_fd };
 
     for (size_t i = 0; i < AMPH_COUNTOF(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
 
-    s->unix_fd = s->tcp_fd = s->stop_fd = s->first_fd = s->bells_fd = s->epoll_fd = -1;
+    s->listener.unix_fd = s->listener.tcp_fd = s->listener.stop_fd = s->listener.first_fd =
+        s->notify_fd = s->listener.epoll_fd = -1;
 }

@@ -168,7 +168,7 @@ static struct amph_server_readers *make(void)
 /* The processes of this host that may be at work, of which one waits, leave so many cores. */
 static unsigned spare(const struct amph_server *s, const struct amph_server_readers *r)
 {
-    unsigned busy = s->npeers + 1;
+    unsigned busy = s->progress.npeers + 1;
     if (amph_am_oversubscribed() || busy > r->cores)
         return 0;
 
@@ -279,9 +279,9 @@ static ssize_t read_sliced(struct amph_server_readers *r, unsigned n, int fd, ch
 static bool is_worth_it(const struct amph_server_request *rq, const struct amph_server_handle *h,
                         size_t len)
 {
-    return len >= 2 * SLICE_LEAST && !rq->in_worker && !rq->bulk.rwf && !amph_server_is_whole(rq) &&
-           !(rq->bulk.flags & FWD_PIECE_SPREAD) && h->regular && !h->direct &&
-           rq->bulk.where != FWD_INLINE && amph_server_is_mapped(rq);
+    return len >= 2 * SLICE_LEAST && !rq->shared.in_worker && !rq->bulk.rwf &&
+           !amph_server_is_whole(rq) && !(rq->bulk.flags & FWD_PIECE_SPREAD) && h->regular &&
+           !h->exec.direct && rq->bulk.where != FWD_INLINE && amph_server_is_mapped(rq);
 }
 
 /* All the data is in the file: other files may give as much as is asked for, or more each time. */
@@ -297,10 +297,13 @@ bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_
 {
     struct amph_server *s = rq->server;
 
-    if (AMPH_LIKELY(!is_worth_it(rq, h, len)) || (!s->readers && !(s->readers = make())))
+    if (AMPH_LIKELY(!is_worth_it(rq, h, len)) ||
+        (!s->progress.readers && !(s->progress.readers = make())))
         return false;
 
-    unsigned n = spare(s, s->readers);
+    amph_server_assert_owner(&s->progress.owner);
+
+    unsigned n = spare(s, s->progress.readers);
     bool at_offset = off < 0;
 
     if (n && at_offset)
@@ -309,7 +312,7 @@ bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_
     if (!n || !is_there(h, len, off))
         return false;
 
-    *n_p = read_sliced(s->readers, n, h->fd, buf, len, off);
+    *n_p = read_sliced(s->progress.readers, n, h->fd, buf, len, off);
     if (at_offset && *n_p > 0)
         lseek(h->fd, off + *n_p, SEEK_SET);
 
@@ -318,12 +321,12 @@ bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_
 
 uint64_t amph_server_readers_slices(const struct amph_server *s)
 {
-    return s->readers ? atomic_load(&s->readers->by_others) : 0;
+    return s->progress.readers ? atomic_load(&s->progress.readers->by_others) : 0;
 }
 
 void amph_server_readers_stop(struct amph_server *s)
 {
-    struct amph_server_readers *r = s->readers;
+    struct amph_server_readers *r = s->progress.readers;
 
     if (!r)
         return;
@@ -336,5 +339,5 @@ void amph_server_readers_stop(struct amph_server *s)
     }
 
     free(r);
-    s->readers = NULL;
+    s->progress.readers = NULL;
 }

@@ -20,7 +20,7 @@ static struct amph_server_handle *find(void *ctx, uint64_t number)
     if (h)
         rq->named[rq->nnamed++] = h;
 
-    rq->bereft = rq->bereft || (!h && amph_server_handle_of_another(rq->server, number));
+    rq->stale_handle = rq->stale_handle || (!h && amph_server_handle_is_stale(rq->server, number));
     return h;
 }
 
@@ -84,7 +84,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
     rq->peer = peer;
     rq->msg = msg;
     rq->msg_len = len;
-    rq->newfd = rq->door = -1;
+    rq->exec.newfd = rq->client_fd = -1;
     amph_rd_init(&r, msg, len);
     if (!amph_fwd_get_req_head(&r, &head) ||
         (peer && (head.client != peer->number || head.cookie != peer->cookie_in)))
@@ -99,7 +99,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
 
     rq->desc = &amph_fwd_calls[rq->id];
     if (rq->id == AMPH_FWD_OPEN && peer && peer->nheld >= s->client_files) {
-        rq->reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
+        rq->exec.reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
         return EMFILE; /* before anything is made */
     }
 
@@ -107,7 +107,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
         int refused = amph_server_limits_file(s, peer);
 
         if (refused) {
-            rq->reason =
+            rq->exec.reason =
                 "the I/O server has nearly as many descriptors in use as it may have (ulimit -Hn)";
             return refused;
         }
@@ -117,7 +117,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
     int err = amph_fwd_get_args(&r, rq->desc, &rq->u, &resolver);
 
     if (err)
-        return err == EBADF && rq->bereft ? EIO : err;
+        return err == EBADF && rq->stale_handle ? EIO : err;
 
     if (rq->desc->flags & FWD_CALL_BULK)
         err = take_bulk(&r, rq);
@@ -165,7 +165,7 @@ static void *bulk_memory(const struct amph_server_request *rq)
     return rq->stage ? rq->stage : area_memory(rq);
 }
 
-void amph_server_request_place(struct amph_server_request *rq)
+void amph_server_request_set_buffers(struct amph_server_request *rq)
 {
     for (unsigned i = 0; i < rq->desc->nargs; i++) {
         uint8_t word = rq->desc->arg[i].word;
@@ -213,7 +213,7 @@ static bool is_protected(struct amph_server_request *rq)
     if (!h || !(rq->desc->flags & FWD_CALL_CHANGE) || !h->export || !h->export->readonly)
         return false;
 
-    rq->reason = amph_server_readonly_text;
+    rq->exec.reason = amph_server_readonly_text;
     return true;
 }
 
@@ -221,11 +221,11 @@ void amph_server_request_run(struct amph_server_request *rq)
 {
     uint64_t start = amph_now_ns();
 
-    rq->error = is_protected(rq) ? EROFS : amph_server_call_table[rq->id](rq);
-    if (rq->stage && amph_server_is_mapped(rq) && !rq->error)
+    rq->exec.error = is_protected(rq) ? EROFS : amph_server_call_table[rq->id](rq);
+    if (rq->stage && amph_server_is_mapped(rq) && !rq->exec.error)
         amph_copy_stream(area_memory(rq), rq->stage, amph_server_request_moved(rq));
 
-    rq->ns = amph_now_ns() - start;
+    rq->exec.ns = amph_now_ns() - start;
 }
 
 size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
@@ -235,35 +235,35 @@ size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
                                       .version = FWD_VERSION,
                                       .service = rq->service,
                                       .seq = rq->seq,
-                                      .error = amph_fwd_errno_to_wire(rq->error) };
+                                      .error = amph_fwd_errno_to_wire(rq->exec.error) };
 
     amph_wr_init(&w, out, FWD_MSG_MAX);
     amph_fwd_put_rep_head(&w, &head);
 
-    if (rq->error && rq->reason) {
-        size_t n = strlen(rq->reason);
+    if (rq->exec.error && rq->exec.reason) {
+        size_t n = strlen(rq->exec.reason);
 
         amph_wr_u16(&w, FWD_TAG_REASON);
         amph_wr_u16(&w, (uint16_t)n);
-        amph_wr_bytes(&w, rq->reason, n);
+        amph_wr_bytes(&w, rq->exec.reason, n);
         head.tags_len = (uint16_t)(4 + n);
     }
 
-    if (rq->tells_moves) {
+    if (rq->exec.report_moves) {
         amph_wr_u16(&w, FWD_TAG_MOVES);
-        amph_wr_u16(&w, sizeof rq->moves);
-        amph_wr_u32(&w, rq->moves);
+        amph_wr_u16(&w, sizeof rq->exec.offset_moves);
+        amph_wr_u32(&w, rq->exec.offset_moves);
         head.tags_len = (uint16_t)(head.tags_len + MOVES_TAG_BYTES);
     }
 
-    if (rq->tells_whole) {
+    if (rq->exec.report_whole) {
         amph_wr_u16(&w, FWD_TAG_WHOLE);
-        amph_wr_u16(&w, sizeof rq->whole);
-        amph_wr_u64(&w, rq->whole);
-        head.tags_len = (uint16_t)(head.tags_len + 4 + sizeof rq->whole);
+        amph_wr_u16(&w, sizeof rq->exec.whole);
+        amph_wr_u64(&w, rq->exec.whole);
+        head.tags_len = (uint16_t)(head.tags_len + 4 + sizeof rq->exec.whole);
     }
 
-    if (!rq->error && rq->desc) {
+    if (!rq->exec.error && rq->desc) {
         amph_fwd_put_results(&w, rq->desc, &rq->u);
         if (rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD || rq->id == AMPH_FWD_PREADJ) {
             size_t n = amph_server_request_moved(rq);

@@ -15,7 +15,7 @@
  * again. */
 uint64_t amph_server_expected_ns(const struct amph_server_handle *h, uint64_t bytes)
 {
-    return bytes >= AMPH_SERVER_LARGE ? h->kib_ns * (bytes >> 10) : h->op_ns;
+    return bytes >= AMPH_SERVER_LARGE ? h->progress.kib_ns * (bytes >> 10) : h->progress.op_ns;
 }
 
 /* They change the server's own tables, or never block here. */
@@ -26,9 +26,11 @@ static const bool is_for_progress[AMPH_FWD_NCALLS] = {
 
 bool amph_server_wants_worker(const struct amph_server_request *rq)
 {
+    amph_server_assert_owner(&rq->server->progress.owner);
+
     const struct amph_server_handle *h = rq->handle;
 
-    if (rq->worker || amph_server_lock_is(rq->id) || amph_server_collective_is(rq->id))
+    if (rq->exec.may_block || amph_server_lock_is(rq->id) || amph_server_collective_is(rq->id))
         return true;
     if (is_for_progress[rq->id])
         return false;
@@ -41,7 +43,7 @@ bool amph_server_wants_worker(const struct amph_server_request *rq)
         if (amph_server_is_bulk(rq))
             return amph_server_expected_ns(h, rq->bulk.len) > AMPH_CLIENT_SLOW_NS;
 
-        return h->op_ns > AMPH_CLIENT_SLOW_NS;
+        return h->progress.op_ns > AMPH_CLIENT_SLOW_NS;
     }
 
     for (size_t i = 0; i < rq->server->exports.n; i++)
@@ -58,6 +60,8 @@ static uint64_t average(uint64_t old, uint64_t sample)
 
 void amph_server_record_time(struct amph_server_request *rq)
 {
+    amph_server_assert_owner(&rq->server->progress.owner);
+
     struct amph_server_handle *h = rq->handle;
 
     /* amph_server_record_collective_time has done it for all parts */
@@ -65,20 +69,21 @@ void amph_server_record_time(struct amph_server_request *rq)
         return;
 
     if (h && amph_server_is_bulk(rq) && amph_server_request_moved(rq) >= AMPH_SERVER_LARGE)
-        h->kib_ns = average(h->kib_ns, rq->ns / (amph_server_request_moved(rq) >> 10));
+        h->progress.kib_ns = average(h->progress.kib_ns,
+                                     rq->exec.ns / (amph_server_request_moved(rq) >> 10));
     else if (h && !(rq->desc->flags & FWD_CALL_BLOCKING))
-        h->op_ns = average(h->op_ns, rq->ns);
-    else if (!h && !rq->worker)
+        h->progress.op_ns = average(h->progress.op_ns, rq->exec.ns);
+    else if (!h && !rq->exec.may_block)
         for (size_t i = 0; i < rq->server->exports.n; i++)
-            if (&rq->server->exports.item[i] == rq->export)
+            if (&rq->server->exports.item[i] == rq->exec.export)
                 rq->server->exports.item[i].ns_ewma = average(rq->server->exports.item[i].ns_ewma,
-                                                              rq->ns);
+                                                              rq->exec.ns);
 }
 
 void amph_server_record_collective_time(struct amph_server_collective *j, uint64_t ns)
 {
     if (j->bytes >= AMPH_SERVER_LARGE)
-        j->file->kib_ns = average(j->file->kib_ns, ns / (j->bytes >> 10));
+        j->file->progress.kib_ns = average(j->file->progress.kib_ns, ns / (j->bytes >> 10));
 }
 
 /* ---- a call in pieces has the file to itself ---- */
@@ -90,27 +95,30 @@ static bool is_piece(const struct amph_server_request *rq)
 
 bool amph_server_is_turn(const struct amph_server_handle *h, const struct amph_server_request *rq)
 {
-    return !h->held || (is_piece(rq) && rq->peer == h->holder && rq->bulk.op == h->holder_op);
+    return !h->progress.reserved ||
+           (is_piece(rq) && rq->peer == h->progress.holder && rq->bulk.op == h->progress.holder_op);
 }
 
 bool amph_server_begin_piece(struct amph_server_handle *h, struct amph_server_request *rq)
 {
+    amph_server_assert_owner(&rq->server->progress.owner);
+
     if (!h || !is_piece(rq))
         return true;
 
     if (rq->bulk.flags & FWD_PIECE_FIRST) {
-        h->stopped = false;
-        h->held = !(rq->bulk.flags & FWD_PIECE_LAST);
-        h->holder = rq->peer;
-        h->holder_op = rq->bulk.op;
+        h->progress.aborted = false;
+        h->progress.reserved = !(rq->bulk.flags & FWD_PIECE_LAST);
+        h->progress.holder = rq->peer;
+        h->progress.holder_op = rq->bulk.op;
         amph_server_append_begin(h, rq);
         return true;
     }
 
-    if (!h->held)
-        rq->error = EPROTO;
+    if (!h->progress.reserved)
+        rq->exec.error = EPROTO;
 
-    return h->held && !h->stopped;
+    return h->progress.reserved && !h->progress.aborted;
 }
 
 void amph_server_end_piece(struct amph_server_handle *h, const struct amph_server_request *rq)
@@ -118,13 +126,13 @@ void amph_server_end_piece(struct amph_server_handle *h, const struct amph_serve
     if (!h || !is_piece(rq))
         return;
 
-    if (rq->error || amph_server_request_moved(rq) < rq->bulk.len)
-        h->stopped = true;
+    if (rq->exec.error || amph_server_request_moved(rq) < rq->bulk.len)
+        h->progress.aborted = true;
 
-    if ((rq->bulk.flags & FWD_PIECE_LAST) || h->cut)
-        h->held = h->cut = false;
+    if ((rq->bulk.flags & FWD_PIECE_LAST) || h->progress.truncated)
+        h->progress.reserved = h->progress.truncated = false;
 
-    if (!h->held)
+    if (!h->progress.reserved)
         amph_server_append_end(h, rq->peer);
 }
 
@@ -134,21 +142,22 @@ void amph_server_truncate_call(struct amph_server_handle *h,
     struct amph_server_request *last = NULL;
 
     if (amph_server_collective_is(refused->id))
-        amph_server_collective_refused(refused, refused->error);
+        amph_server_collective_refused(refused, refused->exec.error);
 
     if (!h || !is_piece(refused) || (refused->bulk.flags & FWD_PIECE_FIRST))
         return;
 
-    for (struct amph_server_request *q = h->queue_head; q; q = q->next)
+    for (struct amph_server_request *q = h->progress.queue_head; q; q = q->next)
         if (amph_server_is_bulk(q) && q->peer == refused->peer && q->bulk.op == refused->bulk.op)
             last = q;
 
     if (last)
         last->bulk.flags |= FWD_PIECE_LAST;
-    else if (h->held && h->holder == refused->peer && h->holder_op == refused->bulk.op) {
-        h->cut = h->busy; /* one of them is with a worker */
-        h->held = h->busy;
-        if (!h->held)
+    else if (h->progress.reserved && h->progress.holder == refused->peer &&
+             h->progress.holder_op == refused->bulk.op) {
+        h->progress.truncated = h->progress.busy; /* one of them is with a worker */
+        h->progress.reserved = h->progress.busy;
+        if (!h->progress.reserved)
             amph_server_append_end(h, refused->peer);
     }
 }

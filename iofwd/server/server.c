@@ -92,7 +92,7 @@ static enum amph_status publish(struct amph_server *s)
     const void *const *value;
 
     const size_t *len;
-    size_t n = amph_fwd_server_addr_build(where, sizeof where, &s->door);
+    size_t n = amph_fwd_server_addr_build(where, sizeof where, &s->address);
     enum amph_status st = amph_boot_state(s->boot, amph_phys_mem_bytes(), 0);
 
     if (st == AMPH_OK)
@@ -127,10 +127,10 @@ static enum amph_status open_all(struct amph_server *s)
 
     amph_server_limits_open(s);
     s->stage_bytes = amph_env_size(AMPH_ENV_IOFWD_PIECE);
-    s->peer = calloc(s->max_peers, sizeof *s->peer);
-    s->reply = malloc(AMPH_SERVER_OUT_BYTES);
+    s->progress.peer = calloc(s->max_peers, sizeof *s->progress.peer);
+    s->progress.reply = malloc(AMPH_SERVER_OUT_BYTES);
 
-    if (!s->peer || !s->reply) {
+    if (!s->progress.peer || !s->progress.reply) {
         amph_error("the I/O server has no memory for %" PRIu32 " clients", s->max_peers);
         return AMPH_ERR_NOMEM;
     }
@@ -175,14 +175,15 @@ enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **s
 
     s->boot = boot;
     set_limits();
-    s->epoll_fd = s->stop_fd = s->unix_fd = s->tcp_fd = s->first_fd = s->bells_fd = -1;
-    s->unsent_tail = &s->unsent;
-    s->transfers_tail = &s->transfers;
-    s->work_tail = &s->work;
-    s->done_tail = &s->done;
-    s->news_tail = &s->news;
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->work_cond, NULL);
+    s->listener.epoll_fd = s->listener.stop_fd = s->listener.unix_fd = s->listener.tcp_fd =
+        s->listener.first_fd = s->notify_fd = -1;
+    s->progress.unsent_tail = &s->progress.unsent;
+    s->progress.transfers_tail = &s->progress.transfers;
+    s->shared.work_tail = &s->shared.work;
+    s->shared.done_tail = &s->shared.done;
+    s->shared.events_tail = &s->shared.events;
+    pthread_mutex_init(&s->shared.lock, NULL);
+    pthread_cond_init(&s->shared.work_cond, NULL);
 
     enum amph_status st = open_all(s);
 
@@ -198,10 +199,10 @@ enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **s
     return AMPH_OK;
 }
 
-void amph_server_succeeds(struct amph_server *s, unsigned before)
+void amph_server_set_incarnation(struct amph_server *s, unsigned before)
 {
-    s->life = (uint8_t)before;
-    amph_random(&s->next_number, sizeof s->next_number);
+    s->incarnation = (uint8_t)before;
+    amph_random(&s->progress.next_number, sizeof s->progress.next_number);
 }
 
 static void on_gone(struct amph_server *s, const struct amph_server_event *news)
@@ -216,14 +217,14 @@ static void on_bells(struct amph_server *s, const struct amph_server_event *news
 
 static void on_drain(struct amph_server *s, const struct amph_server_event *news)
 {
-    s->draining = true;
-    s->drain_ns = amph_now_ns();
+    s->progress.draining = true;
+    s->progress.drain_ns = amph_now_ns();
 }
 
 static void on_stop(struct amph_server *s, const struct amph_server_event *news)
 {
-    s->stop = true;
-    s->exit_code = 0;
+    s->progress.stop = true;
+    s->progress.exit_code = 0;
 }
 
 static unsigned take_news(struct amph_server *s)
@@ -238,14 +239,14 @@ static unsigned take_news(struct amph_server *s)
 
     unsigned n = 0;
 
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->shared.lock);
 
-    struct amph_server_event *news = s->news;
+    struct amph_server_event *news = s->shared.events;
     struct amph_server_event *next;
 
-    s->news = NULL;
-    s->news_tail = &s->news;
-    pthread_mutex_unlock(&s->lock);
+    s->shared.events = NULL;
+    s->shared.events_tail = &s->shared.events;
+    pthread_mutex_unlock(&s->shared.lock);
 
     for (; news; news = next, n++) {
         next = news->next;
@@ -261,18 +262,22 @@ int amph_server_run(struct amph_server *s)
     struct amph_waiter w = AMPH_WAITER_INIT;
     const bool has_processes = s->job->nproc[AMPH_COMPUTE] > 0 && !s->job->plain;
 
-    while (!s->stop) {
+    amph_server_own(&s->progress.owner);
+
+    while (!s->progress.stop) {
         unsigned did = 0;
 
-        if (__atomic_load_n(&s->posted, __ATOMIC_ACQUIRE)) {
-            __atomic_store_n(&s->posted, false, __ATOMIC_RELEASE);
+        if (__atomic_load_n(&s->shared.posted, __ATOMIC_ACQUIRE)) {
+            __atomic_store_n(&s->shared.posted, false, __ATOMIC_RELEASE);
             did += take_news(s);
             did += amph_server_flow_progress(s);
-        } else if (s->unsent || s->transfers || s->locks || s->leaving)
+        } else if (s->progress.unsent || s->progress.transfers || s->progress.locks ||
+                   s->progress.nleaving)
             did += amph_server_flow_progress(s);
 
-        if (s->draining &&
-            (s->npeers == 0 || (has_processes && amph_now_ns() - s->drain_ns > DRAIN_NS)))
+        if (s->progress.draining &&
+            (s->progress.npeers == 0 ||
+             (has_processes && amph_now_ns() - s->progress.drain_ns > DRAIN_NS)))
             break;
 
         if (did)
@@ -281,7 +286,7 @@ int amph_server_run(struct amph_server *s)
         amph_am_wait_step(s->ep, &w);
     }
 
-    return s->exit_code;
+    return s->progress.exit_code;
 }
 
 void amph_server_close(struct amph_server *s)
@@ -294,16 +299,16 @@ void amph_server_close(struct amph_server *s)
     amph_server_readers_stop(s);
     amph_server_refs_check(s);
 
-    for (uint32_t i = 0; i < s->nslots; i++)
-        if (s->handle[i])
-            close(s->handle[i]->fd);
+    for (uint32_t i = 0; i < s->progress.nslots; i++)
+        if (s->progress.handle[i])
+            close(s->progress.handle[i]->fd);
 
     amph_server_exports_close(&s->exports);
     if (s->ep)
         amph_am_close(s->ep);
 
     if (s->boot)
-        amph_boot_leave(s->boot, false, s->exit_code);
+        amph_boot_leave(s->boot, false, s->progress.exit_code);
 
     /* Workers may still be inside a file call, so the rest lives until the process ends, which is
      * next. */

@@ -24,7 +24,7 @@ int amph_server_run(struct amph_server *server);
 
 /* Before it runs: it takes the place of one that has died, the `before`th, gives its clients other
  * numbers, and says EIO of the files that were open there. */
-void amph_server_succeeds(struct amph_server *server, unsigned before);
+void amph_server_set_incarnation(struct amph_server *server, unsigned before);
 
 /* Closes all files and leaves the job. */
 void amph_server_close(struct amph_server *server);

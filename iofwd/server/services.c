@@ -27,9 +27,17 @@ static size_t answer_stats(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_server *s = rq->server;
     const struct amph_server_peer *p = rq->peer;
-    uint64_t v[] = { s->self,         p->number,   p->calls,     p->errors,
-                     p->bytes_out,    p->bytes_in, s->all_calls, s->all_bytes_out,
-                     s->all_bytes_in, s->npeers,   s->nhandles };
+    uint64_t v[] = { s->self,
+                     p->number,
+                     p->calls,
+                     p->errors,
+                     p->bytes_out,
+                     p->bytes_in,
+                     s->progress.all_calls,
+                     s->progress.all_bytes_out,
+                     s->progress.all_bytes_in,
+                     s->progress.npeers,
+                     s->progress.nhandles };
     struct amph_wr w;
     size_t n = amph_server_request_reply(rq, out);
 
@@ -52,8 +60,10 @@ static size_t answer_collect(struct amph_server_request *rq, uint8_t *out)
     size_t n = amph_server_request_reply(rq, out);
 
     amph_wr_init(&w, out + n, FWD_MSG_MAX - n);
-    rq->error = r.bad ? EPROTO : amph_server_notifier_collect(rq->server, rq->peer, bell, most, &w);
-    return rq->error ? amph_server_request_reply(rq, out) : put_body(rq, out, n, amph_wr_len(&w));
+    rq->exec.error = r.bad ? EPROTO
+                           : amph_server_notifier_collect(rq->server, rq->peer, bell, most, &w);
+    return rq->exec.error ? amph_server_request_reply(rq, out)
+                          : put_body(rq, out, n, amph_wr_len(&w));
 }
 
 /* Another server's client has found a lock whose holder is this process, to the kernel. */
@@ -85,8 +95,8 @@ static size_t answer_holder(struct amph_server_request *rq, uint8_t *out)
 
 static size_t answer_segment(struct amph_server_request *rq, uint8_t *out)
 {
-    rq->error = amph_server_peer_segment(rq->server, rq->peer, rq->msg + FWD_REQ_HEAD_BYTES,
-                                         rq->msg_len - FWD_REQ_HEAD_BYTES);
+    rq->exec.error = amph_server_peer_segment(rq->server, rq->peer, rq->msg + FWD_REQ_HEAD_BYTES,
+                                              rq->msg_len - FWD_REQ_HEAD_BYTES);
     return amph_server_request_reply(rq, out);
 }
 

@@ -14,15 +14,15 @@
 
 void amph_server_work_done(struct amph_server *s, struct amph_server_request *rq)
 {
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->shared.lock);
     rq->next = NULL;
-    *s->done_tail = rq;
-    s->done_tail = &rq->next;
-    __atomic_store_n(&s->posted, true, __ATOMIC_RELEASE);
-    if (!s->stopping) /* from then on the endpoint may go at any time */
+    *s->shared.done_tail = rq;
+    s->shared.done_tail = &rq->next;
+    __atomic_store_n(&s->shared.posted, true, __ATOMIC_RELEASE);
+    if (!s->shared.stopping) /* from then on the endpoint may go at any time */
         amph_am_kick(s->ep);
 
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->shared.lock);
 }
 
 void amph_server_let_wake_signal_in(bool in)
@@ -39,88 +39,88 @@ void amph_server_let_wake_signal_in(bool in)
 /* One that a worker has.  With the lock held. */
 static void wake(struct amph_server_request *rq)
 {
-    atomic_store(&rq->unwanted, true);
-    pthread_kill(rq->thread, AMPH_SERVER_WAKE_SIGNAL);
+    atomic_store(&rq->cancelled, true);
+    pthread_kill(rq->shared.thread, AMPH_SERVER_WAKE_SIGNAL);
 }
 
 void amph_server_work_wake(struct amph_server *s, const struct amph_server_peer *p, uint64_t seq)
 {
-    pthread_mutex_lock(&s->lock);
-    for (struct amph_server_request *rq = s->running; rq; rq = rq->next_running)
+    pthread_mutex_lock(&s->shared.lock);
+    for (struct amph_server_request *rq = s->shared.running; rq; rq = rq->shared.next_running)
         if (rq->peer == p && rq->seq == seq)
             wake(rq);
 
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->shared.lock);
 }
 
 void amph_server_work_wake_all(struct amph_server *s, const struct amph_server_peer *p)
 {
-    pthread_mutex_lock(&s->lock);
-    for (struct amph_server_request *rq = s->running; rq; rq = rq->next_running)
+    pthread_mutex_lock(&s->shared.lock);
+    for (struct amph_server_request *rq = s->shared.running; rq; rq = rq->shared.next_running)
         if (rq->peer == p)
             wake(rq);
 
-    for (struct amph_server_request *rq = s->work; rq; rq = rq->next)
+    for (struct amph_server_request *rq = s->shared.work; rq; rq = rq->next)
         if (rq->peer == p)
-            atomic_store(&rq->unwanted, true);
+            atomic_store(&rq->cancelled, true);
 
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->shared.lock);
 }
 
 static void list_running(struct amph_server *s, struct amph_server_request *rq)
 {
-    rq->in_worker = true;
-    rq->thread = pthread_self();
-    rq->next_running = s->running;
-    s->running = rq;
+    rq->shared.in_worker = true;
+    rq->shared.thread = pthread_self();
+    rq->shared.next_running = s->shared.running;
+    s->shared.running = rq;
 }
 
 static void unlist_running(struct amph_server *s, struct amph_server_request *rq)
 {
-    struct amph_server_request **at = &s->running;
+    struct amph_server_request **at = &s->shared.running;
 
     while (*at != rq)
-        at = &(*at)->next_running;
+        at = &(*at)->shared.next_running;
 
-    *at = rq->next_running;
+    *at = rq->shared.next_running;
 }
 
 static void *worker(void *arg)
 {
     struct amph_server *s = arg;
 
-    pthread_mutex_lock(&s->lock);
-    while (!s->stopping) {
-        struct amph_server_request *rq = s->work;
+    pthread_mutex_lock(&s->shared.lock);
+    while (!s->shared.stopping) {
+        struct amph_server_request *rq = s->shared.work;
 
         if (!rq) {
-            s->idle++;
-            pthread_cond_wait(&s->work_cond, &s->lock);
-            s->idle--;
+            s->shared.idle++;
+            pthread_cond_wait(&s->shared.work_cond, &s->shared.lock);
+            s->shared.idle--;
             continue;
         }
 
-        s->work = rq->next;
-        if (!s->work)
-            s->work_tail = &s->work;
+        s->shared.work = rq->next;
+        if (!s->shared.work)
+            s->shared.work_tail = &s->shared.work;
 
         list_running(s, rq);
-        pthread_mutex_unlock(&s->lock);
+        pthread_mutex_unlock(&s->shared.lock);
 
-        if (atomic_load(&rq->unwanted)) /* its client had gone before */
-            rq->error = EINTR;
+        if (atomic_load(&rq->cancelled)) /* its client had gone before */
+            rq->exec.error = EINTR;
         else
             amph_server_request_run(rq);
 
-        pthread_mutex_lock(&s->lock);
+        pthread_mutex_lock(&s->shared.lock);
         unlist_running(s, rq);
-        pthread_mutex_unlock(&s->lock);
+        pthread_mutex_unlock(&s->shared.lock);
         amph_server_work_done(s, rq);
-        pthread_mutex_lock(&s->lock);
+        pthread_mutex_lock(&s->shared.lock);
     }
 
-    s->workers--;
-    pthread_mutex_unlock(&s->lock);
+    s->shared.workers--;
+    pthread_mutex_unlock(&s->shared.lock);
     return NULL;
 }
 
@@ -131,35 +131,37 @@ static void hire(struct amph_server *s)
     pthread_t thread;
 
     if (amph_thread_start(&thread, true, AMPH_SERVER_STACK_BYTES, worker, s) == 0)
-        s->workers++;
-    else if (s->workers == 0)
+        s->shared.workers++;
+    else if (s->shared.workers == 0)
         amph_fatal("the I/O server cannot start a worker thread");
 }
 
 void amph_server_work_give(struct amph_server *s, struct amph_server_request *rq)
 {
-    pthread_mutex_lock(&s->lock);
+    amph_server_assert_owner(&s->progress.owner);
+
+    pthread_mutex_lock(&s->shared.lock);
     rq->next = NULL;
-    s->handed++;
+    s->progress.to_workers++;
 
     unsigned waiting = 1;
 
-    for (struct amph_server_request *q = s->work; q; q = q->next)
+    for (struct amph_server_request *q = s->shared.work; q; q = q->next)
         waiting++;
 
-    *s->work_tail = rq;
-    s->work_tail = &rq->next;
-    if (waiting > s->idle && s->workers < AMPH_SERVER_WORKERS_MAX)
+    *s->shared.work_tail = rq;
+    s->shared.work_tail = &rq->next;
+    if (waiting > s->shared.idle && s->shared.workers < AMPH_SERVER_WORKERS_MAX)
         hire(s);
 
-    pthread_cond_signal(&s->work_cond);
-    pthread_mutex_unlock(&s->lock);
+    pthread_cond_signal(&s->shared.work_cond);
+    pthread_mutex_unlock(&s->shared.lock);
 }
 
 void amph_server_work_stop(struct amph_server *s)
 {
-    pthread_mutex_lock(&s->lock);
-    s->stopping = true;
-    pthread_cond_broadcast(&s->work_cond);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->shared.lock);
+    s->shared.stopping = true;
+    pthread_cond_broadcast(&s->shared.work_cond);
+    pthread_mutex_unlock(&s->shared.lock);
 }

@@ -14,11 +14,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 static struct amph_server_handle handle = {
-    .number = FUZZ_HANDLE, .nholders = 1, .fd = -1, .regular = true
+    .number = FUZZ_HANDLE, .progress.nholders = 1, .fd = -1, .regular = true
 };
 
 static struct amph_server_handle *handles[1] = { &handle };
-static struct amph_server server = { .handle = handles, .nslots = 1, .client_files = 1 };
+static struct amph_server server = { .progress.handle = handles,
+                                     .progress.nslots = 1,
+                                     .client_files = 1 };
 static uint8_t area[4096], segment[2048];
 static struct amph_server_peer peer = { .number = FUZZ_CLIENT,
                                         .attached = true,

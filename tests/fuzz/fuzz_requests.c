@@ -181,7 +181,8 @@ static void end_move(unsigned i, enum amph_status st)
 void amph_am_peer_gone(struct amph_am_ep *ep, uint32_t peer)
 {
     for (unsigned i = nmoving; i-- > 0;)
-        if (AMPH_CONTAINER_OF(moving[i], struct amph_server_request, transfer)->peer->index == peer)
+        if (AMPH_CONTAINER_OF(moving[i], struct amph_server_request, progress.transfer)
+                ->peer->index == peer)
             end_move(i, AMPH_ERR_PEER);
 }
 
@@ -194,33 +195,33 @@ uint32_t amph_boot_first(const struct amph_boot *boot, enum amph_group group)
 
 void amph_server_work_give(struct amph_server *s, struct amph_server_request *rq)
 {
-    rq->next_running = given;
+    rq->shared.next_running = given;
     given = rq;
 }
 
 /* Agents of record locks call it from their own threads. */
 void amph_server_work_done(struct amph_server *s, struct amph_server_request *rq)
 {
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->shared.lock);
     rq->next = NULL;
-    *s->done_tail = rq;
-    s->done_tail = &rq->next;
+    *s->shared.done_tail = rq;
+    s->shared.done_tail = &rq->next;
     pthread_cond_signal(&done_cond);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->shared.lock);
 }
 
 void amph_server_work_wake(struct amph_server *s, const struct amph_server_peer *p, uint64_t seq)
 {
-    for (struct amph_server_request *rq = given; rq; rq = rq->next_running)
+    for (struct amph_server_request *rq = given; rq; rq = rq->shared.next_running)
         if (rq->peer == p && rq->seq == seq)
-            atomic_store(&rq->unwanted, true);
+            atomic_store(&rq->cancelled, true);
 }
 
 void amph_server_work_wake_all(struct amph_server *s, const struct amph_server_peer *p)
 {
-    for (struct amph_server_request *rq = given; rq; rq = rq->next_running)
+    for (struct amph_server_request *rq = given; rq; rq = rq->shared.next_running)
         if (rq->peer == p)
-            atomic_store(&rq->unwanted, true);
+            atomic_store(&rq->cancelled, true);
 }
 
 void amph_server_let_wake_signal_in(bool in)
@@ -238,24 +239,24 @@ static void run_given(unsigned which)
 {
     struct amph_server_request **at = &given;
 
-    while (*at && (*at)->next_running && which-- > 0)
-        at = &(*at)->next_running;
+    while (*at && (*at)->shared.next_running && which-- > 0)
+        at = &(*at)->shared.next_running;
 
     struct amph_server_request *rq = *at;
     if (!rq)
         return;
 
-    *at = rq->next_running;
+    *at = rq->shared.next_running;
 
     if (rq->id == AMPH_FWD_OPEN)
         rq->u.open.flags |= O_NONBLOCK;
 
     if (rq->file && !rq->file->regular)
-        atomic_store(&rq->unwanted, true);
+        atomic_store(&rq->cancelled, true);
 
-    rq->in_worker = true;
-    if (atomic_load(&rq->unwanted) && rq->peer->gone)
-        rq->error = EINTR;
+    rq->shared.in_worker = true;
+    if (atomic_load(&rq->cancelled) && rq->peer->gone)
+        rq->exec.error = EINTR;
     else
         amph_server_request_run(rq);
 
@@ -336,7 +337,7 @@ static void die(unsigned i)
 
 static struct amph_server_peer *peer_of(unsigned i)
 {
-    return slot[i].conn ? slot[i].conn->peer : NULL;
+    return slot[i].conn ? slot[i].conn->progress.peer : NULL;
 }
 
 static uint32_t number_of(unsigned i)
@@ -351,16 +352,16 @@ static uint64_t some_handle(void)
     uint8_t which = next();
     unsigned live = 0;
 
-    for (uint32_t i = 0; i < server->nslots; i++)
-        live += server->handle[i] != NULL;
+    for (uint32_t i = 0; i < server->progress.nslots; i++)
+        live += server->progress.handle[i] != NULL;
 
     if (!live || which == 255)
         return AMPH_FWD_HANDLE_TOP | which;
 
     which = (uint8_t)(which % live);
-    for (uint32_t i = 0; i < server->nslots; i++)
-        if (server->handle[i] && which-- == 0)
-            return server->handle[i]->number;
+    for (uint32_t i = 0; i < server->progress.nslots; i++)
+        if (server->progress.handle[i] && which-- == 0)
+            return server->progress.handle[i]->number;
 
     return 0;
 }
@@ -645,33 +646,35 @@ static void open_server(uint8_t how)
                                     .client_files = FILES,
                                     .client_memory = how & 1 ? 6 << 20 : 300 << 10,
                                     .stage_bytes = STAGE_BYTES,
-                                    .bells_fd = -1 };
+                                    .notify_fd = -1 };
     server->ep = (struct amph_am_ep *)server;
-    server->peer = calloc(PEERS, sizeof *server->peer);
-    server->reply = malloc(AMPH_SERVER_OUT_BYTES);
-    server->unsent_tail = &server->unsent;
-    server->transfers_tail = &server->transfers;
-    server->done_tail = &server->done;
-    pthread_mutex_init(&server->lock, NULL);
-    expect(server->peer && server->reply && amph_server_notify_open(server) == AMPH_OK, "a server");
+    server->progress.peer = calloc(PEERS, sizeof *server->progress.peer);
+    server->progress.reply = malloc(AMPH_SERVER_OUT_BYTES);
+    server->progress.unsent_tail = &server->progress.unsent;
+    server->progress.transfers_tail = &server->progress.transfers;
+    server->shared.done_tail = &server->shared.done;
+    pthread_mutex_init(&server->shared.lock, NULL);
+    expect(server->progress.peer && server->progress.reply &&
+               amph_server_notify_open(server) == AMPH_OK,
+           "a server");
 }
 
 static void close_server(void)
 {
-    while (server->stage_free) {
-        void *stage = server->stage_free;
+    while (server->progress.stage_free) {
+        void *stage = server->progress.stage_free;
 
-        server->stage_free = *(void **)stage;
+        server->progress.stage_free = *(void **)stage;
         free(stage);
     }
 
     amph_server_readers_stop(server);
-    close(server->bells_fd);
-    pthread_mutex_destroy(&server->lock);
-    free(server->handle);
-    free(server->past);
-    free(server->peer);
-    free(server->reply);
+    close(server->notify_fd);
+    pthread_mutex_destroy(&server->shared.lock);
+    free(server->progress.handle);
+    free(server->progress.departed);
+    free(server->progress.peer);
+    free(server->progress.reply);
     free(server);
 }
 
@@ -693,18 +696,19 @@ static void hear_agents(void)
     struct timespec until;
 
     for (uint32_t i = 0; i < PEERS; i++)
-        any = any || (server->peer[i] && server->peer[i]->locker);
+        any = any || (server->progress.peer[i] && server->progress.peer[i]->lock_agent);
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += AGENTS_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
 
-    pthread_mutex_lock(&server->lock);
-    while (any && !server->done && pthread_cond_timedwait(&done_cond, &server->lock, &until) == 0)
+    pthread_mutex_lock(&server->shared.lock);
+    while (any && !server->shared.done &&
+           pthread_cond_timedwait(&done_cond, &server->shared.lock, &until) == 0)
         ;
 
-    pthread_mutex_unlock(&server->lock);
+    pthread_mutex_unlock(&server->shared.lock);
 }
 
 /* later: as if some time had gone by since the last time. */
@@ -712,7 +716,7 @@ static void progress(bool later)
 {
     hear_agents();
     if (later)
-        server->locks_tried_ns = server->hurried_ns = 0;
+        server->progress.locks_tried_ns = server->progress.leaving_woken_ns = 0;
 
     amph_server_flow_progress(server);
 }
@@ -726,8 +730,9 @@ static void end_all(void)
     for (unsigned i = 0; i < SLOTS; i++)
         die(i);
 
-    for (unsigned round = 0;
-         round < END_ROUNDS && (server->leaving || amph_server_lock_agents_leave(&none)); round++) {
+    for (unsigned round = 0; round < END_ROUNDS &&
+                             (server->progress.nleaving || amph_server_lock_agents_exiting(&none));
+         round++) {
         while (given)
             run_given(0);
 
@@ -742,24 +747,25 @@ static void end_all(void)
 
 static void check_nothing_left(void)
 {
-    expect(!server->leaving && !server->npeers, "no client is left");
+    expect(!server->progress.nleaving && !server->progress.npeers, "no client is left");
     for (uint32_t i = 0; i < PEERS; i++)
-        expect(!server->peer[i], "no client's place is taken");
+        expect(!server->progress.peer[i], "no client's place is taken");
 
-    for (uint32_t i = 0; i < server->nslots; i++)
-        expect(!server->handle[i], "no file is left open");
+    for (uint32_t i = 0; i < server->progress.nslots; i++)
+        expect(!server->progress.handle[i], "no file is left open");
 
-    expect(!server->nhandles, "files are counted right");
-    expect(!server->unsent && !server->transfers && !server->locks && !server->done &&
-               !server->bells,
+    expect(!server->progress.nhandles, "files are counted right");
+    expect(!server->progress.unsent && !server->progress.transfers && !server->progress.locks &&
+               !server->shared.done && !server->progress.notifiers,
            "nothing waits");
 }
 
 /* Calls on a file have taken long, so the next ones go to workers. */
 static void slow_down(unsigned i)
 {
-    if (i < server->nslots && server->handle[i])
-        server->handle[i]->op_ns = server->handle[i]->kib_ns = AMPH_NS_PER_S;
+    if (i < server->progress.nslots && server->progress.handle[i])
+        server->progress.handle[i]->progress.op_ns = server->progress.handle[i]->progress.kib_ns =
+            AMPH_NS_PER_S;
 }
 
 static void act(uint8_t what)

@@ -18,7 +18,7 @@
 #define SPARES 4
 #define NOAPPEND 0x20 /* RWF_NOAPPEND */
 
-struct amph_server_gather {
+struct amph_server_append_buffer {
     size_t len;
     bool full;
     size_t counted; /* as its client's memory */
@@ -28,22 +28,22 @@ struct amph_server_gather {
 };
 
 /* their memory is there already, which is most of the price */
-static struct amph_server_gather *spare[SPARES];
+static struct amph_server_append_buffer *spare[SPARES];
 
-static struct amph_server_gather *take(void)
+static struct amph_server_append_buffer *take(void)
 {
     for (int i = 0; i < SPARES; i++)
         if (spare[i]) {
-            struct amph_server_gather *g = spare[i];
+            struct amph_server_append_buffer *g = spare[i];
 
             spare[i] = NULL;
             return g;
         }
 
-    return malloc(sizeof(struct amph_server_gather) + WHOLE_MOST);
+    return malloc(sizeof(struct amph_server_append_buffer) + WHOLE_MOST);
 }
 
-static void give(struct amph_server_gather *g)
+static void give(struct amph_server_append_buffer *g)
 {
     for (int i = 0; i < SPARES; i++)
         if (!spare[i]) {
@@ -57,19 +57,20 @@ static void give(struct amph_server_gather *g)
 void amph_server_append_begin(struct amph_server_handle *h, const struct amph_server_request *rq)
 {
     bool write = rq->id == AMPH_FWD_WRITE || rq->id == AMPH_FWD_PWRITE;
-    bool appends = (h->append && !(rq->bulk.rwf & NOAPPEND)) || (rq->bulk.rwf & RWF_APPEND);
+    bool appends = (h->exec.append && !(rq->bulk.rwf & NOAPPEND)) || (rq->bulk.rwf & RWF_APPEND);
 
-    if (h->gather || !write || !appends || !h->regular ||
+    if (h->exec.append_buffer || !write || !appends || !h->regular ||
         (rq->bulk.flags & (FWD_PIECE_LAST | FWD_PIECE_SPREAD)))
         return;
-    if (rq->peer->memory + WHOLE_MOST > rq->server->client_memory || !(h->gather = take()))
+    if (rq->peer->memory + WHOLE_MOST > rq->server->client_memory ||
+        !(h->exec.append_buffer = take()))
         return; /* it goes piece by piece */
 
-    h->gather->len = 0;
-    h->gather->full = false;
-    h->gather->off = rq->id == AMPH_FWD_WRITE ? -1 : 0;
-    h->gather->rwf = rq->bulk.rwf;
-    rq->peer->memory += h->gather->counted = WHOLE_MOST;
+    h->exec.append_buffer->len = 0;
+    h->exec.append_buffer->full = false;
+    h->exec.append_buffer->off = rq->id == AMPH_FWD_WRITE ? -1 : 0;
+    h->exec.append_buffer->rwf = rq->bulk.rwf;
+    rq->peer->memory += h->exec.append_buffer->counted = WHOLE_MOST;
 }
 
 static ssize_t put(const struct amph_server_handle *h, const void *data, size_t len)
@@ -77,7 +78,9 @@ static ssize_t put(const struct amph_server_handle *h, const void *data, size_t 
     struct iovec v = { (void *)data, len };
     ssize_t n;
 
-    while ((n = pwritev2(h->fd, &v, 1, h->gather->off, h->gather->rwf)) < 0 && errno == EINTR)
+    while ((n = pwritev2(h->fd, &v, 1, h->exec.append_buffer->off, h->exec.append_buffer->rwf)) <
+               0 &&
+           errno == EINTR)
         ;
 
     return n;
@@ -87,13 +90,13 @@ static ssize_t put(const struct amph_server_handle *h, const void *data, size_t 
  * pieces have been answered. */
 static int flush(struct amph_server_request *rq, const struct amph_server_handle *h)
 {
-    struct amph_server_gather *g = h->gather;
+    struct amph_server_append_buffer *g = h->exec.append_buffer;
     ssize_t n = g->len ? put(h, g->data, g->len) : 0;
     int err = n < 0 ? errno : 0;
 
     if (n < 0 || (size_t)n < g->len) {
-        rq->tells_whole = true;
-        rq->whole = n < 0 ? 0 : (uint64_t)n;
+        rq->exec.report_whole = true;
+        rq->exec.whole = n < 0 ? 0 : (uint64_t)n;
     }
 
     g->len = 0;
@@ -103,7 +106,7 @@ static int flush(struct amph_server_request *rq, const struct amph_server_handle
 int amph_server_append(struct amph_server_request *rq, struct amph_server_handle *h,
                        const void *data, size_t len, size_t *done_p)
 {
-    struct amph_server_gather *g = h->gather;
+    struct amph_server_append_buffer *g = h->exec.append_buffer;
     ssize_t n = (ssize_t)len;
     int err = 0;
 
@@ -116,16 +119,16 @@ int amph_server_append(struct amph_server_request *rq, struct amph_server_handle
         memcpy(g->data + g->len, data, len);
         g->len += len;
         err = rq->bulk.flags & FWD_PIECE_LAST ? flush(rq, h) : 0;
-    } else if (!err && !rq->tells_whole && (n = put(h, data, len)) < 0)
+    } else if (!err && !rq->exec.report_whole && (n = put(h, data, len)) < 0)
         err = errno;
 
-    *done_p = err || rq->tells_whole ? 0 : (size_t)n;
+    *done_p = err || rq->exec.report_whole ? 0 : (size_t)n;
     return err;
 }
 
 void amph_server_append_end(struct amph_server_handle *h, struct amph_server_peer *peer)
 {
-    struct amph_server_gather *g = h->gather;
+    struct amph_server_append_buffer *g = h->exec.append_buffer;
 
     if (!g)
         return;
@@ -136,6 +139,6 @@ void amph_server_append_end(struct amph_server_handle *h, struct amph_server_pee
         flush(&rest, h); /* of a call that was cut off */
 
     peer->memory -= g->counted;
-    h->gather = NULL;
+    h->exec.append_buffer = NULL;
     give(g);
 }

@@ -19,28 +19,28 @@ static void turn(struct amph_server_handle *h, bool on)
     int flags = fcntl(h->fd, F_GETFL);
 
     if (flags < 0 || fcntl(h->fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) < 0) {
-        h->direct = false; /* this file system has no such thing */
+        h->exec.direct = false; /* this file system has no such thing */
         return;
     }
 
-    h->direct_on = on;
+    h->exec.direct_on = on;
 }
 
 void amph_server_direct_open(struct amph_server_handle *h, int flags)
 {
     struct stat st;
 
-    h->direct_asked = h->direct_on = flags & O_DIRECT;
+    h->exec.direct_asked = h->exec.direct_on = flags & O_DIRECT;
 
     /* Where an append goes is the file system's business, and seldom aligned. */
-    h->direct = h->regular && !(flags & O_APPEND) &&
-                (h->direct_asked || amph_env_bool(AMPH_ENV_IOFWD_DIRECT)) && !(flags & O_PATH) &&
-                fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode);
+    h->exec.direct = h->regular && !(flags & O_APPEND) &&
+                     (h->exec.direct_asked || amph_env_bool(AMPH_ENV_IOFWD_DIRECT)) &&
+                     !(flags & O_PATH) && fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 void amph_server_direct_fit(struct amph_server_handle *h, const void *data, size_t len, off_t off)
 {
-    if (!h->direct)
+    if (!h->exec.direct)
         return;
 
     bool fits = (uintptr_t)data % ALIGN == 0 && len % ALIGN == 0 && len > 0;
@@ -49,22 +49,23 @@ void amph_server_direct_fit(struct amph_server_handle *h, const void *data, size
         off = lseek(h->fd, 0, SEEK_CUR);
 
     fits = fits && off >= 0 && off % ALIGN == 0;
-    if (fits != h->direct_on)
+    if (fits != h->exec.direct_on)
         turn(h, fits);
 }
 
-bool amph_server_direct_leave(struct amph_server_handle *h)
+bool amph_server_direct_disable(struct amph_server_handle *h)
 {
-    if (!h->direct_on)
+    if (!h->exec.direct_on)
         return false;
 
     turn(h, false);
-    h->direct = false;
-    return !h->direct_on;
+    h->exec.direct = false;
+    return !h->exec.direct_on;
 }
 
 int amph_server_direct_flags(const struct amph_server_handle *h, int flags)
 {
-    return h->direct || h->direct_asked ? (flags & ~O_DIRECT) | (h->direct_asked ? O_DIRECT : 0)
-                                        : flags;
+    return h->exec.direct || h->exec.direct_asked
+               ? (flags & ~O_DIRECT) | (h->exec.direct_asked ? O_DIRECT : 0)
+               : flags;
 }

@@ -27,7 +27,7 @@ static int wait_for(const struct amph_server_request *rq, const struct amph_serv
 {
     const struct timespec none = { 0, 0 };
     struct pollfd p[2] = { { .fd = h->fd, .events = events },
-                           { .fd = rq->door, .events = POLLRDHUP } };
+                           { .fd = rq->client_fd, .events = POLLRDHUP } };
     sigset_t others;
 
     sigfillset(&others);
@@ -36,10 +36,10 @@ static int wait_for(const struct amph_server_request *rq, const struct amph_serv
     int n;
 
     do
-        n = atomic_load(&rq->unwanted) ? 0 : ppoll(p, 2, at_once ? &none : NULL, &others);
+        n = atomic_load(&rq->cancelled) ? 0 : ppoll(p, 2, at_once ? &none : NULL, &others);
 
     while (n < 0 && errno == EINTR);
-    if (atomic_load(&rq->unwanted))
+    if (atomic_load(&rq->cancelled))
         return EINTR;
 
     return n < 0 ? errno : p[1].revents ? EIO : 0;
@@ -49,7 +49,7 @@ static int move(struct amph_server_request *rq, struct amph_server_handle *h, st
                 size_t *done_p)
 {
     bool writes = rq->id == AMPH_FWD_WRITE;
-    bool waits = !h->nonblock && !(rq->bulk.rwf & RWF_NOWAIT);
+    bool waits = !h->exec.nonblock && !(rq->bulk.rwf & RWF_NOWAIT);
     bool at_once = true;
     int err;
 
@@ -81,7 +81,7 @@ int amph_server_fifo_write(struct amph_server_request *rq, struct amph_server_ha
 {
     size_t done = 0;
     size_t n = 0;
-    bool whole = !h->nonblock;
+    bool whole = !h->exec.nonblock;
     int err;
 
     do {

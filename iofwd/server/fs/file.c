@@ -59,7 +59,7 @@ static int count_or_error(ssize_t n, size_t *out)
     ({ \
         amph_server_let_wake_signal_in(true); \
         ssize_t w_; \
-        while ((w_ = (expr)) < 0 && errno == EINTR && !atomic_load(&rq->unwanted)) \
+        while ((w_ = (expr)) < 0 && errno == EINTR && !atomic_load(&rq->cancelled)) \
             ; \
         amph_server_let_wake_signal_in(false); \
         w_; \
@@ -71,8 +71,8 @@ static int count_or_error(ssize_t n, size_t *out)
 #define MOVE(expr, data, len, off) \
     ({ \
         amph_server_direct_fit(a->file, data, len, off); \
-        ssize_t m_ = a->file->regular ? (expr) : !rq->in_worker ? RETRY(expr) : WAIT(expr); \
-        if (m_ < 0 && errno == EINVAL && amph_server_direct_leave(a->file)) \
+        ssize_t m_ = a->file->regular ? (expr) : !rq->shared.in_worker ? RETRY(expr) : WAIT(expr); \
+        if (m_ < 0 && errno == EINVAL && amph_server_direct_disable(a->file)) \
             m_ = (expr); \
         m_; \
     })
@@ -114,10 +114,10 @@ static int moved(struct amph_server_request *rq, struct amph_server_handle *h, b
 {
     if (!err && h->regular /* a FIFO has no offset, and its calls run beside each other */ &&
         (whole || (rq->bulk.flags & FWD_PIECE_FIRST)))
-        h->moves++;
+        h->exec.offset_moves++;
 
-    rq->tells_moves = !err && (whole || (rq->bulk.flags & FWD_PIECE_TELL));
-    rq->moves = h->moves;
+    rq->exec.report_moves = !err && (whole || (rq->bulk.flags & FWD_PIECE_TELL));
+    rq->exec.offset_moves = h->exec.offset_moves;
     return err;
 }
 
@@ -154,7 +154,7 @@ static int do_write(struct amph_server_request *rq, struct amph_server_args_writ
 {
     if (a->file->fifo)
         return amph_server_fifo_write(rq, a->file, a->data, a->data_len, &a->done);
-    if (a->file->gather)
+    if (a->file->exec.append_buffer)
         return amph_server_append(rq, a->file, a->data, a->data_len, &a->done);
 
     if (rq->bulk.rwf)
@@ -187,9 +187,10 @@ int amph_server_do_pread(struct amph_server_request *rq, struct amph_server_args
 
 int amph_server_do_pwrite(struct amph_server_request *rq, struct amph_server_args_pwrite *a)
 {
-    if (a->file->append && (rq->bulk.flags & FWD_PIECE_SPREAD)) /* to Linux pwrite appends, too */
+    if (a->file->exec.append &&
+        (rq->bulk.flags & FWD_PIECE_SPREAD)) /* to Linux pwrite appends, too */
         return EOPNOTSUPP;
-    if (a->file->gather)
+    if (a->file->exec.append_buffer)
         return amph_server_append(rq, a->file, a->data, a->data_len, &a->done);
     if (rq->bulk.rwf)
         return write_by(rq, a, a->off, &a->done);
@@ -389,7 +390,7 @@ int amph_server_do_getflags(struct amph_server_request *rq, struct amph_server_a
         return errno;
 
     a->flags = amph_server_direct_flags(a->file, (a->flags & ~O_NONBLOCK) |
-                                                     (a->file->nonblock ? O_NONBLOCK : 0));
+                                                     (a->file->exec.nonblock ? O_NONBLOCK : 0));
     return 0;
 }
 
@@ -398,8 +399,8 @@ int amph_server_do_setflags(struct amph_server_request *rq, struct amph_server_a
     if (fcntl(a->file->fd, F_SETFL, a->flags | (a->file->fifo ? O_NONBLOCK : 0)) < 0)
         return errno;
 
-    a->file->nonblock = a->flags & O_NONBLOCK;
-    a->file->append = a->flags & O_APPEND;
+    a->file->exec.nonblock = a->flags & O_NONBLOCK;
+    a->file->exec.append = a->flags & O_APPEND;
     amph_server_direct_open(a->file, a->flags);
 
     return 0;
@@ -450,7 +451,7 @@ static int set_lock(struct amph_server_request *rq, struct amph_server_handle *h
 
     l.l_pid = 0;
     if (l.l_type == F_UNLCK)
-        rq->server->locks_changed = true;
+        rq->server->progress.locks_changed = true;
 
     if (fcntl(h->fd, F_OFD_SETLK, &l) == 0)
         return 0;
@@ -467,7 +468,7 @@ int amph_server_do_waitlock(struct amph_server_request *rq, struct amph_server_a
 {
     int err = set_lock(rq, a->file, &a->lock);
 
-    rq->again = err == EAGAIN;
+    rq->progress.retry = err == EAGAIN;
     return err;
 }
 
@@ -490,12 +491,12 @@ int amph_server_do_getlock(struct amph_server_request *rq, struct amph_server_ar
 int amph_server_do_flock(struct amph_server_request *rq, struct amph_server_args_flock *a)
 {
     if (a->op & LOCK_UN)
-        rq->server->locks_changed = true;
+        rq->server->progress.locks_changed = true;
 
     if (flock(a->file->fd, a->op | (a->op & LOCK_UN ? 0 : LOCK_NB)) == 0)
         return 0;
 
-    rq->again = errno == EWOULDBLOCK && !(a->op & LOCK_NB);
+    rq->progress.retry = errno == EWOULDBLOCK && !(a->op & LOCK_NB);
     return errno;
 }
 

@@ -61,7 +61,7 @@ static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
     int64_t end = MARKS_AT + MARKS_BYTES;
     int64_t byte = MARKS_AT + (int64_t)(((uint64_t)space ^ kernel_id()) % (uint64_t)MARKS_BYTES);
 
-    if (h->map_space == space)
+    if (h->exec.map_space == space)
         return false;
 
     for (int times = 0; times < 2; times++) /* another may be marking it at the same time */
@@ -71,7 +71,7 @@ static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
             return true;
         }
 
-    h->map_space = space;
+    h->exec.map_space = space;
     return false;
 }
 

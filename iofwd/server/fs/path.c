@@ -29,8 +29,8 @@ static int find(struct amph_server_request *rq, const struct amph_server_handle 
     int err = amph_server_path_find(&rq->server->exports, dir ? dir->export : NULL,
                                     dir ? dir->fd : -1, path, pl);
 
-    rq->reason = pl->reason;
-    rq->export = pl->export;
+    rq->exec.reason = pl->reason;
+    rq->exec.export = pl->export;
     return err;
 }
 
@@ -39,7 +39,7 @@ static int writable(struct amph_server_request *rq, const struct amph_server_pat
     if (!pl->export->readonly || !(rq->desc->flags & FWD_CALL_CHANGE))
         return 0;
 
-    rq->reason = amph_server_readonly_text;
+    rq->exec.reason = amph_server_readonly_text;
     return EROFS;
 }
 
@@ -51,7 +51,7 @@ static int reach(struct amph_server_request *rq, const struct amph_server_handle
 
     if (dir && !path[0]) { /* the open file itself, which need not be a directory */
         int same = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
-        pl.export = rq->export = dir->export;
+        pl.export = rq->exec.export = dir->export;
         int refused = same < 0 ? errno : writable(rq, &pl);
         if (refused && same >= 0)
             close(same);
@@ -64,8 +64,8 @@ static int reach(struct amph_server_request *rq, const struct amph_server_handle
 
     int fd = amph_server_path_open(&pl, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
 
-    rq->reason = pl.reason;
-    rq->export = pl.export;
+    rq->exec.reason = pl.reason;
+    rq->exec.export = pl.export;
 
     if (fd >= 0 && (err = writable(rq, &pl)) != 0) {
         close(fd);
@@ -93,7 +93,7 @@ static int look_for_parent(struct amph_server_request *rq, const struct amph_ser
     int err = find(rq, dir, path, pl);
     int fd = err ? -err : amph_server_path_parent(pl, last_p);
 
-    rq->reason = pl->reason;
+    rq->exec.reason = pl->reason;
     return fd;
 }
 
@@ -151,7 +151,7 @@ static int wait_fifo(const struct amph_server_request *rq, int fd, int flags)
 
     while ((waited = open(name_of(fd, &n),
                           (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC)) < 0 &&
-           errno == EINTR && !atomic_load(&rq->unwanted))
+           errno == EINTR && !atomic_load(&rq->cancelled))
         ;
 
     int err = errno;
@@ -164,20 +164,20 @@ static int wait_fifo(const struct amph_server_request *rq, int fd, int flags)
 static int open_slowly(struct amph_server_request *rq, struct amph_server_path *pl, int fd,
                        const struct amph_server_args_open *a)
 {
-    if (!rq->in_worker) {
-        rq->worker = true;
-        rq->newfd = fd;
+    if (!rq->shared.in_worker) {
+        rq->exec.may_block = true;
+        rq->exec.newfd = fd;
         return -EAGAIN;
     }
 
-    rq->newfd = -1;
+    rq->exec.newfd = -1;
     amph_server_let_wake_signal_in(true);
 
     if (fd >= 0)
         fd = wait_fifo(rq, fd, a->flags);
     else
         while ((fd = amph_server_path_open(pl, a->flags | O_NOCTTY, new_mode(a->mode))) == -EINTR &&
-               !atomic_load(&rq->unwanted))
+               !atomic_load(&rq->cancelled))
             ;
 
     amph_server_let_wake_signal_in(false);
@@ -223,7 +223,7 @@ static int open_readonly(struct amph_server_request *rq, struct amph_server_path
         return -EEXIST;
 
     if (fd < 0 || (kept && !reads)) {
-        rq->reason = amph_server_readonly_text;
+        rq->exec.reason = amph_server_readonly_text;
         return -EROFS;
     }
 
@@ -304,17 +304,18 @@ int amph_server_do_open(struct amph_server_request *rq, struct amph_server_args_
     if (a->path_dir && !a->path[0])
         amph_server_path_reopen(&pl);
 
-    int fd = rq->newfd >= 0 ? open_slowly(rq, &pl, rq->newfd, a) : open_quickly(rq, &pl, a, &st);
+    int fd = rq->exec.newfd >= 0 ? open_slowly(rq, &pl, rq->exec.newfd, a)
+                                 : open_quickly(rq, &pl, a, &st);
 
-    rq->reason = pl.reason;
+    rq->exec.reason = pl.reason;
     if (fd < 0)
         return -fd;
 
-    rq->newfd = fd;
-    rq->newfd_regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
-    rq->newfd_fifo = S_ISFIFO(st.st_mode) && !(a->flags & O_PATH);
-    rq->newfd_nonblock = a->flags & O_NONBLOCK;
-    rq->export = pl.export;
+    rq->exec.newfd = fd;
+    rq->exec.newfd_regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+    rq->exec.newfd_fifo = S_ISFIFO(st.st_mode) && !(a->flags & O_PATH);
+    rq->exec.newfd_nonblock = a->flags & O_NONBLOCK;
+    rq->exec.export = pl.export;
 
     return 0;
 }
@@ -378,7 +379,7 @@ int amph_server_do_access(struct amph_server_request *rq, struct amph_server_arg
     int err = outcome(faccessat(AT_FDCWD, name_of(fd, &n), a->amode, a->flags & AT_EACCESS));
     struct stat st;
 
-    if (!err && (a->amode & W_OK) && rq->export->readonly && fstat(fd, &st) == 0 &&
+    if (!err && (a->amode & W_OK) && rq->exec.export->readonly && fstat(fd, &st) == 0 &&
         (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
         err = EROFS;
 
@@ -453,7 +454,7 @@ int amph_server_do_statfs(struct amph_server_request *rq, struct amph_server_arg
 
     int err = outcome(fstatfs(fd, &a->fs));
 
-    if (rq->export->readonly)
+    if (rq->exec.export->readonly)
         a->fs.f_flags |= ST_RDONLY;
 
     close(fd);
@@ -627,7 +628,7 @@ static int other_export(struct amph_server_request *rq, const struct amph_server
     if (from->export == to->export)
         return 0;
 
-    rq->reason = "the two paths lie in different exports";
+    rq->exec.reason = "the two paths lie in different exports";
     return EXDEV;
 }
 
@@ -676,7 +677,7 @@ static int reach_source(struct amph_server_request *rq, const struct amph_server
                  : amph_server_path_open(
                        from, O_PATH | (a->flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW), 0);
 
-    rq->reason = from->reason;
+    rq->exec.reason = from->reason;
     return fd;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The agents of record locks: each is a thread with a table of descriptors of its own, to which the
  * server passes files and orders; lock/lock.c tells why.  A lock that has to wait waits in a thread
- * beside the agent.  Layer: iofwd. Thread rule: what has a struct amph_server_locker as its first
+ * beside the agent.  Layer: iofwd. Thread rule: what has a struct amph_server_lock_agent as its first
  * argument runs in its agent, but for the two functions of lock/lock.h.
  */
 #include <errno.h>
@@ -38,14 +38,14 @@ static struct flock *lock_of(struct amph_server_request *rq)
 static void *wait_for_lock(void *arg)
 {
     struct amph_server_lock_waiter *w = arg;
-    struct amph_server_locker *lk = w->locker;
+    struct amph_server_lock_agent *lk = w->locker;
     struct amph_server_request *rq = w->rq;
 
     amph_server_let_wake_signal_in(true);
-    rq->error = fcntl(w->fd, F_SETLKW, lock_of(rq)) == 0 ? 0 : errno;
+    rq->exec.error = fcntl(w->fd, F_SETLKW, lock_of(rq)) == 0 ? 0 : errno;
     amph_server_let_wake_signal_in(false);
-    if (!rq->error)
-        amph_server_held_note(lk, w->fd, lock_of(rq));
+    if (!rq->exec.error)
+        amph_server_held_record(lk, w->fd, lock_of(rq));
 
     pthread_mutex_lock(&lk->lock);
 
@@ -64,7 +64,7 @@ static void *wait_for_lock(void *arg)
 }
 
 /* The lock is not to be had now.  0: a thread waits for it and answers; else an errno value. */
-static int begin_wait(struct amph_server_locker *lk, struct amph_server_request *rq, int fd)
+static int begin_wait(struct amph_server_lock_agent *lk, struct amph_server_request *rq, int fd)
 {
     struct amph_server_lock_waiter *w = malloc(sizeof *w);
 
@@ -103,38 +103,38 @@ static int find_lock(int fd, const struct flock *wanted, struct flock *got)
     return 0;
 }
 
-static void run_call(struct amph_server_locker *lk, struct amph_server_request *rq, int fd)
+static void run_call(struct amph_server_lock_agent *lk, struct amph_server_request *rq, int fd)
 {
     struct flock *l = lock_of(rq);
 
     if (rq->id == AMPH_FWD_PGETLOCK) {
-        rq->error = find_lock(fd, l, &rq->u.pgetlock.got);
+        rq->exec.error = find_lock(fd, l, &rq->u.pgetlock.got);
     } else {
-        rq->error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
-        if (!rq->error)
-            amph_server_held_note(lk, fd, l);
+        rq->exec.error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
+        if (!rq->exec.error)
+            amph_server_held_record(lk, fd, l);
 
-        if (rq->error == EAGAIN && rq->id == AMPH_FWD_PWAITLOCK) {
+        if (rq->exec.error == EAGAIN && rq->id == AMPH_FWD_PWAITLOCK) {
             int err = begin_wait(lk, rq, fd);
             if (!err)
                 return; /* the request is the waiting thread's, and may have been answered by now */
 
-            rq->error = err;
+            rq->exec.error = err;
         }
     }
 
     amph_server_work_done(lk->server, rq);
 }
 
-static void take_order(struct amph_server_locker *lk, const struct amph_server_lock_order *o,
+static void take_order(struct amph_server_lock_agent *lk, const struct amph_server_lock_order *o,
                        int fd)
 {
-    struct amph_server_kept *k = amph_server_kept_find(lk->kept, o->handle);
+    struct amph_server_agent_file *k = amph_server_agent_file_find(lk->kept, o->handle);
 
     if (o->op == AMPH_SERVER_LOCK_CLOSE_INODE) {
-        amph_server_held_close(lk, o->dev, o->ino);
+        amph_server_held_close_file(lk, o->dev, o->ino);
         if (o->rq) {
-            o->rq->error = 0;
+            o->rq->exec.error = 0;
             amph_server_work_done(lk->server, o->rq);
         }
 
@@ -151,10 +151,10 @@ static void take_order(struct amph_server_locker *lk, const struct amph_server_l
     }
 
     if (fd >= 0 && (k = malloc(sizeof *k)) != NULL) {
-        *k = (struct amph_server_kept){
+        *k = (struct amph_server_agent_file){
             .handle = o->handle, .dev = o->dev, .ino = o->ino, .fd = fd
         };
-        amph_server_held_keep(lk, k);
+        amph_server_held_add_file(lk, k);
     }
 
     if (k) {
@@ -162,13 +162,13 @@ static void take_order(struct amph_server_locker *lk, const struct amph_server_l
         return;
     }
 
-    o->rq->error = ENOLCK;
+    o->rq->exec.error = ENOLCK;
     amph_server_work_done(lk->server, o->rq);
 }
 
 /* Wakes the threads whose wait is over; a signal that came before the system call was lost, so it
  * is sent until it is heard. */
-static bool wake_cancelled(struct amph_server_locker *lk, bool all)
+static bool wake_cancelled(struct amph_server_lock_agent *lk, bool all)
 {
     bool more = false;
 
@@ -185,7 +185,8 @@ static bool wake_cancelled(struct amph_server_locker *lk, bool all)
 }
 
 /* One message: an order and perhaps a file.  false: the server has closed its end. */
-static bool next_order(struct amph_server_locker *lk, struct amph_server_lock_order *o, int *fd_p)
+static bool next_order(struct amph_server_lock_agent *lk, struct amph_server_lock_order *o,
+                       int *fd_p)
 {
     union {
         struct cmsghdr head;
@@ -218,7 +219,7 @@ static bool leave_table(int sock)
 
 static void *agent(void *arg)
 {
-    struct amph_server_locker *lk = arg;
+    struct amph_server_lock_agent *lk = arg;
     struct amph_server_lock_order o;
     int fd;
     bool works = leave_table(lk->sock);
@@ -237,7 +238,7 @@ static void *agent(void *arg)
             if (works || o.op != AMPH_SERVER_LOCK_CALL)
                 take_order(lk, &o, fd);
             else {
-                o.rq->error = ENOLCK;
+                o.rq->exec.error = ENOLCK;
                 amph_server_work_done(lk->server, o.rq);
             }
         }
@@ -248,7 +249,7 @@ static void *agent(void *arg)
     while (wake_cancelled(lk, true))
         poll(NULL, 0, 1);
 
-    amph_server_held_unlist(lk);
+    amph_server_held_remove_agent(lk);
     amph_server_held_close_all(lk);
 
     if (atomic_load(&lk->dropped)) {
@@ -264,13 +265,13 @@ static void *agent(void *arg)
     return NULL;
 }
 
-int amph_server_agent_start(struct amph_server_locker *lk)
+int amph_server_agent_start(struct amph_server_lock_agent *lk)
 {
     pthread_t thread;
     return amph_thread_start(&thread, true, STACK_BYTES, agent, lk);
 }
 
-void amph_server_agent_dismiss(struct amph_server_locker *lk)
+void amph_server_agent_stop(struct amph_server_lock_agent *lk)
 {
     /* a client that goes at once: its agent may still need the server's table */
     while (sem_wait(&lk->left) != 0)
@@ -287,13 +288,13 @@ void amph_server_agent_dismiss(struct amph_server_locker *lk)
     close(door); /* the agent ends by itself */
 }
 
-uint32_t amph_server_agents_have_left(void)
+uint32_t amph_server_agents_exited(void)
 {
     return atomic_load(&have_left);
 }
 
-bool amph_server_lock_agents_leave(const struct amph_server_request *rq)
+bool amph_server_lock_agents_exiting(const struct amph_server_request *rq)
 {
     return atomic_load(&leaving) > 0 ||
-           (rq->id == AMPH_FWD_PSETLOCK && rq->agents_left != atomic_load(&have_left));
+           (rq->id == AMPH_FWD_PSETLOCK && rq->progress.agents_exited != atomic_load(&have_left));
 }

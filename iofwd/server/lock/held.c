@@ -12,7 +12,7 @@
 #include "iofwd/server/lock/lock.h"
 
 static pthread_mutex_t agents_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct amph_server_locker *agents;
+static struct amph_server_lock_agent *agents;
 
 static bool range_of(int fd, const struct flock *l, struct amph_fwd_range *r)
 {
@@ -33,7 +33,8 @@ static bool range_of(int fd, const struct flock *l, struct amph_fwd_range *r)
     return true;
 }
 
-static struct amph_server_kept *first_of(struct amph_server_kept *k, dev_t dev, ino_t ino)
+static struct amph_server_agent_file *first_of(struct amph_server_agent_file *k, dev_t dev,
+                                               ino_t ino)
 {
     while (k && (k->dev != dev || k->ino != ino))
         k = k->next;
@@ -41,7 +42,7 @@ static struct amph_server_kept *first_of(struct amph_server_kept *k, dev_t dev, 
     return k;
 }
 
-void amph_server_held_note(struct amph_server_locker *lk, int fd, const struct flock *l)
+void amph_server_held_record(struct amph_server_lock_agent *lk, int fd, const struct flock *l)
 {
     struct amph_fwd_range r;
     struct stat st;
@@ -51,7 +52,7 @@ void amph_server_held_note(struct amph_server_locker *lk, int fd, const struct f
 
     pthread_mutex_lock(&agents_lock);
 
-    struct amph_server_kept *k = first_of(lk->kept, st.st_dev, st.st_ino);
+    struct amph_server_agent_file *k = first_of(lk->kept, st.st_dev, st.st_ino);
 
     if (k)
         amph_fwd_ranges_set(&k->held, r); /* without memory for it F_GETLK names the server */
@@ -59,10 +60,10 @@ void amph_server_held_note(struct amph_server_locker *lk, int fd, const struct f
     pthread_mutex_unlock(&agents_lock);
 }
 
-static bool holds(const struct amph_server_locker *lk, dev_t dev, ino_t ino,
+static bool holds(const struct amph_server_lock_agent *lk, dev_t dev, ino_t ino,
                   const struct amph_fwd_range *r)
 {
-    const struct amph_server_kept *k = first_of(lk->kept, dev, ino);
+    const struct amph_server_agent_file *k = first_of(lk->kept, dev, ino);
 
     for (uint32_t i = 0; k && i < k->held.n; i++)
         if (k->held.item[i].type == r->type && k->held.item[i].from < r->to &&
@@ -78,7 +79,7 @@ static uint32_t holder(dev_t dev, ino_t ino, const struct amph_fwd_range *r)
     uint32_t pid = 0;
 
     pthread_mutex_lock(&agents_lock);
-    for (const struct amph_server_locker *lk = agents; lk && !pid; lk = lk->next)
+    for (const struct amph_server_lock_agent *lk = agents; lk && !pid; lk = lk->next)
         pid = holds(lk, dev, ino, r) ? lk->pid : 0;
 
     pthread_mutex_unlock(&agents_lock);
@@ -110,7 +111,7 @@ bool amph_server_lock_owner(int fd, struct flock *found)
     return pid;
 }
 
-void amph_server_held_list(struct amph_server_locker *lk)
+void amph_server_held_add_agent(struct amph_server_lock_agent *lk)
 {
     pthread_mutex_lock(&agents_lock);
     lk->next = agents;
@@ -118,11 +119,11 @@ void amph_server_held_list(struct amph_server_locker *lk)
     pthread_mutex_unlock(&agents_lock);
 }
 
-void amph_server_held_unlist(struct amph_server_locker *lk)
+void amph_server_held_remove_agent(struct amph_server_lock_agent *lk)
 {
     pthread_mutex_lock(&agents_lock);
 
-    struct amph_server_locker **at = &agents;
+    struct amph_server_lock_agent **at = &agents;
 
     while (*at != lk)
         at = &(*at)->next;
@@ -131,11 +132,11 @@ void amph_server_held_unlist(struct amph_server_locker *lk)
     pthread_mutex_unlock(&agents_lock);
 }
 
-void amph_server_held_keep(struct amph_server_locker *lk, struct amph_server_kept *k)
+void amph_server_held_add_file(struct amph_server_lock_agent *lk, struct amph_server_agent_file *k)
 {
     pthread_mutex_lock(&agents_lock);
 
-    struct amph_server_kept **at = &lk->kept;
+    struct amph_server_agent_file **at = &lk->kept;
 
     while (*at)
         at = &(*at)->next;
@@ -144,7 +145,7 @@ void amph_server_held_keep(struct amph_server_locker *lk, struct amph_server_kep
     pthread_mutex_unlock(&agents_lock);
 }
 
-static void close_kept(struct amph_server_kept *k)
+static void close_kept(struct amph_server_agent_file *k)
 {
     /* the kernel drops all the locks that this table has on the file */
     amph_server_agent_close(k->fd);
@@ -152,11 +153,11 @@ static void close_kept(struct amph_server_kept *k)
     free(k);
 }
 
-void amph_server_held_close(struct amph_server_locker *lk, dev_t dev, ino_t ino)
+void amph_server_held_close_file(struct amph_server_lock_agent *lk, dev_t dev, ino_t ino)
 {
     pthread_mutex_lock(&agents_lock);
-    for (struct amph_server_kept **at = &lk->kept; *at;) {
-        struct amph_server_kept *k = *at;
+    for (struct amph_server_agent_file **at = &lk->kept; *at;) {
+        struct amph_server_agent_file *k = *at;
 
         if (k->dev != dev || k->ino != ino) {
             at = &k->next;
@@ -170,10 +171,10 @@ void amph_server_held_close(struct amph_server_locker *lk, dev_t dev, ino_t ino)
     pthread_mutex_unlock(&agents_lock);
 }
 
-void amph_server_held_close_all(struct amph_server_locker *lk)
+void amph_server_held_close_all(struct amph_server_lock_agent *lk)
 {
     while (lk->kept) {
-        struct amph_server_kept *k = lk->kept;
+        struct amph_server_agent_file *k = lk->kept;
 
         lk->kept = k->next;
         close_kept(k);

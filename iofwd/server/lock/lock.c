@@ -28,19 +28,19 @@ bool amph_server_lock_is(enum amph_fwd_id id)
            id == AMPH_FWD_PUNLOCK;
 }
 
-static struct amph_server_locker *locker_of(struct amph_server *s, struct amph_server_peer *p)
+static struct amph_server_lock_agent *locker_of(struct amph_server *s, struct amph_server_peer *p)
 {
     int pair[2];
 
-    if (p->locker)
-        return p->locker;
+    if (p->lock_agent)
+        return p->lock_agent;
 
     if (!amph_server_limits_spare(s)) {
         amph_count_exact(IOFWD_REFUSED, 1);
         return NULL;
     }
 
-    struct amph_server_locker *lk = calloc(1, sizeof *lk);
+    struct amph_server_lock_agent *lk = calloc(1, sizeof *lk);
     if (!lk)
         return NULL;
 
@@ -56,10 +56,10 @@ static struct amph_server_locker *locker_of(struct amph_server *s, struct amph_s
     close(pair[1]);
     pthread_mutex_init(&lk->lock, NULL);
     sem_init(&lk->left, 0, 0);
-    amph_server_held_list(lk);
+    amph_server_held_add_agent(lk);
 
     if (lk->sock < 0 || amph_server_agent_start(lk) != 0) {
-        amph_server_held_unlist(lk);
+        amph_server_held_remove_agent(lk);
         close(pair[0]);
         if (lk->sock >= 0)
             close(lk->sock);
@@ -68,10 +68,10 @@ static struct amph_server_locker *locker_of(struct amph_server *s, struct amph_s
         return NULL;
     }
 
-    return p->locker = lk;
+    return p->lock_agent = lk;
 }
 
-static bool send_order(struct amph_server_locker *lk, const struct amph_server_lock_order *o,
+static bool send_order(struct amph_server_lock_agent *lk, const struct amph_server_lock_order *o,
                        int fd)
 {
     union {
@@ -97,7 +97,7 @@ static bool send_order(struct amph_server_locker *lk, const struct amph_server_l
 
 /* The agent is told to close what it has of this file; nobody is told where it has nothing and
  * nobody waits. */
-static int order_close(struct amph_server_locker *lk, int fd, struct amph_server_request *rq)
+static int order_close(struct amph_server_lock_agent *lk, int fd, struct amph_server_request *rq)
 {
     struct stat st;
 
@@ -106,8 +106,8 @@ static int order_close(struct amph_server_locker *lk, int fd, struct amph_server
 
     bool any = false;
 
-    for (struct amph_server_kept **at = &lk->known; *at;) {
-        struct amph_server_kept *k = *at;
+    for (struct amph_server_agent_file **at = &lk->known; *at;) {
+        struct amph_server_agent_file *k = *at;
 
         if (k->dev != st.st_dev || k->ino != st.st_ino) {
             at = &k->next;
@@ -126,23 +126,23 @@ static int order_close(struct amph_server_locker *lk, int fd, struct amph_server
     return (any || rq) && !send_order(lk, &o, -1) ? EAGAIN : 0;
 }
 
-static int order_call(struct amph_server_locker *lk, struct amph_server_request *rq)
+static int order_call(struct amph_server_lock_agent *lk, struct amph_server_request *rq)
 {
     const struct amph_server_handle *h = rq->file;
     struct amph_server_lock_order o = { .op = AMPH_SERVER_LOCK_CALL,
                                         .rq = rq,
                                         .handle = h->number };
-    struct amph_server_kept *k = amph_server_kept_find(lk->known, h->number);
-    struct amph_server_kept *fresh = NULL;
+    struct amph_server_agent_file *k = amph_server_agent_file_find(lk->known, h->number);
+    struct amph_server_agent_file *fresh = NULL;
     struct stat st;
 
     if (!k) {
         if (fstat(h->fd, &st) != 0 || !(fresh = malloc(sizeof *fresh)))
             return ENOLCK;
 
-        *fresh = (struct amph_server_kept){ .handle = h->number,
-                                            .dev = o.dev = st.st_dev,
-                                            .ino = o.ino = st.st_ino };
+        *fresh = (struct amph_server_agent_file){ .handle = h->number,
+                                                  .dev = o.dev = st.st_dev,
+                                                  .ino = o.ino = st.st_ino };
     }
 
     if (!send_order(lk, &o, fresh ? h->fd : -1)) {
@@ -181,68 +181,70 @@ int amph_server_do_punlock(struct amph_server_request *rq, struct amph_server_ar
 
 void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     struct amph_server_peer *p = rq->peer;
     bool drops = rq->id == AMPH_FWD_PUNLOCK;
 
-    rq->error = 0;
-    rq->agents_left = amph_server_agents_have_left();
+    rq->exec.error = 0;
+    rq->progress.agents_exited = amph_server_agents_exited();
 
-    if (drops && !p->locker) {
+    if (drops && !p->lock_agent) {
         amph_server_work_done(s, rq);
         return;
     }
 
-    struct amph_server_locker *lk = locker_of(s, p);
+    struct amph_server_lock_agent *lk = locker_of(s, p);
 
     /* then rq is the agent's */
     int err = !lk ? ENOLCK : drops ? order_close(lk, rq->file->fd, rq) : order_call(lk, rq);
 
     if (err) {
-        rq->error = err;
+        rq->exec.error = err;
         amph_server_work_done(s, rq);
     }
 }
 
 void amph_server_lock_closed(struct amph_server_peer *p, const struct amph_server_handle *h)
 {
-    if (p->locker && amph_server_kept_find(p->locker->known, h->number))
-        order_close(p->locker, h->fd, NULL);
+    if (p->lock_agent && amph_server_agent_file_find(p->lock_agent->known, h->number))
+        order_close(p->lock_agent, h->fd, NULL);
 }
 
 void amph_server_lock_left(struct amph_server_peer *p, const struct amph_server_handle *h)
 {
-    if (p->locker)
-        order_close(p->locker, h->fd, NULL);
+    if (p->lock_agent)
+        order_close(p->lock_agent, h->fd, NULL);
 }
 
 void amph_server_lock_cancel(struct amph_server_peer *p, uint64_t seq)
 {
     struct amph_server_lock_order o = { .op = AMPH_SERVER_LOCK_CANCEL, .seq = seq };
-    if (p->locker)
-        send_order(p->locker, &o, -1);
+    if (p->lock_agent)
+        send_order(p->lock_agent, &o, -1);
 }
 
 void amph_server_lock_renew(struct amph_server_peer *from, struct amph_server_peer *to)
 {
-    to->locker = from->locker;
-    from->locker = NULL;
+    to->lock_agent = from->lock_agent;
+    from->lock_agent = NULL;
     amph_server_lock_cancel(to, AMPH_SERVER_EVERY_SEQ);
 }
 
 void amph_server_lock_drop_peer(struct amph_server_peer *p)
 {
-    struct amph_server_locker *lk = p->locker;
+    struct amph_server_lock_agent *lk = p->lock_agent;
 
     if (!lk)
         return;
 
-    p->locker = NULL;
+    p->lock_agent = NULL;
     while (lk->known) {
-        struct amph_server_kept *k = lk->known;
+        struct amph_server_agent_file *k = lk->known;
 
         lk->known = k->next;
         free(k);
     }
 
-    amph_server_agent_dismiss(lk);
+    amph_server_agent_stop(lk);
 }

@@ -16,8 +16,8 @@
 
 /* A file that the agent has in its table: the same list on both sides, kept alike by the order of
  * the messages. */
-struct amph_server_kept {
-    struct amph_server_kept *next;
+struct amph_server_agent_file {
+    struct amph_server_agent_file *next;
     uint64_t handle;
     dev_t dev;
     ino_t ino;
@@ -47,35 +47,35 @@ struct amph_server_lock_order {
 
 struct amph_server_lock_waiter {
     struct amph_server_lock_waiter *next;
-    struct amph_server_locker *locker;
+    struct amph_server_lock_agent *locker;
     struct amph_server_request *rq;
     pthread_t thread;
     int fd;
     bool cancelled;
 };
 
-struct amph_server_locker {
+struct amph_server_lock_agent {
     struct amph_server *server;
-    struct amph_server_locker *next; /* lock/held.c's, and its lock */
-    uint32_t pid;                    /* the client's */
-    int door;                        /* the server's end of the socket to the agent */
+    struct amph_server_lock_agent *next; /* lock/held.c's, and its lock */
+    uint32_t pid;                        /* the client's */
+    int door;                            /* the server's end of the socket to the agent */
     /* orders: what was written before a message is seen after it, which the kernel does not promise
      * the language */
     _Atomic uint32_t handed;
-    struct amph_server_kept *known; /* progress thread's view of what the agent has */
+    struct amph_server_agent_file *known; /* progress thread's view of what the agent has */
     /* agent's end; until it has left, and afterwards in the server's table as well */
     int sock;
-    sem_t left;                    /* counts 1 when the agent has left the table, or could not */
-    bool apart;                    /* it has: set before left is */
-    _Atomic bool dropped;          /* by its client, whose locks it still holds */
-    struct amph_server_kept *kept; /* agent's */
-    pthread_mutex_t lock;          /* of waiters */
+    sem_t left;           /* counts 1 when the agent has left the table, or could not */
+    bool apart;           /* it has: set before left is */
+    _Atomic bool dropped; /* by its client, whose locks it still holds */
+    struct amph_server_agent_file *kept; /* agent's */
+    pthread_mutex_t lock;                /* of waiters */
     struct amph_server_lock_waiter *waiters;
     unsigned nwaiters;
 };
 
-static inline struct amph_server_kept *amph_server_kept_find(struct amph_server_kept *k,
-                                                             uint64_t handle)
+static inline struct amph_server_agent_file *amph_server_agent_file_find(
+    struct amph_server_agent_file *k, uint64_t handle)
 {
     while (k && k->handle != handle)
         k = k->next;
@@ -96,22 +96,23 @@ static inline void amph_server_agent_close(int fd)
 /* ---- lock/agent.c ---- */
 
 /* Starts lk's agent, whose socket and number of the client are set.  0 or an errno value. */
-int amph_server_agent_start(struct amph_server_locker *lk);
+int amph_server_agent_start(struct amph_server_lock_agent *lk);
 /* The client has ended: the agent does so, and frees lk. */
-void amph_server_agent_dismiss(struct amph_server_locker *lk);
+void amph_server_agent_stop(struct amph_server_lock_agent *lk);
 /* dismissed ones that hold nothing any more: how many so far */
-uint32_t amph_server_agents_have_left(void);
+uint32_t amph_server_agents_exited(void);
 
 /* ---- lock/held.c ---- */
 
-void amph_server_held_list(struct amph_server_locker *lk); /* its agent begins to hold locks */
-void amph_server_held_unlist(struct amph_server_locker *lk);
+void amph_server_held_add_agent(
+    struct amph_server_lock_agent *lk); /* its agent begins to hold locks */
+void amph_server_held_remove_agent(struct amph_server_lock_agent *lk);
 /* the agent has set or freed a lock */
-void amph_server_held_note(struct amph_server_locker *lk, int fd, const struct flock *l);
+void amph_server_held_record(struct amph_server_lock_agent *lk, int fd, const struct flock *l);
 /* the agent has one more file */
-void amph_server_held_keep(struct amph_server_locker *lk, struct amph_server_kept *k);
+void amph_server_held_add_file(struct amph_server_lock_agent *lk, struct amph_server_agent_file *k);
 /* The agent closes what it has of this file; everything. */
-void amph_server_held_close(struct amph_server_locker *lk, dev_t dev, ino_t ino);
-void amph_server_held_close_all(struct amph_server_locker *lk);
+void amph_server_held_close_file(struct amph_server_lock_agent *lk, dev_t dev, ino_t ino);
+void amph_server_held_close_all(struct amph_server_lock_agent *lk);
 
 #endif

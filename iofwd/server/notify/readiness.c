@@ -48,14 +48,14 @@ struct amph_server_notifier {
 
 enum amph_status amph_server_notify_open(struct amph_server *s)
 {
-    s->bells_fd = epoll_create1(EPOLL_CLOEXEC);
-    return s->bells_fd < 0 ? AMPH_ERR_SYS : AMPH_OK;
+    s->notify_fd = epoll_create1(EPOLL_CLOEXEC);
+    return s->notify_fd < 0 ? AMPH_ERR_SYS : AMPH_OK;
 }
 
 static struct amph_server_notifier *find(const struct amph_server *s,
                                          const struct amph_server_peer *p, uint64_t number)
 {
-    struct amph_server_notifier *b = s->bells;
+    struct amph_server_notifier *b = s->progress.notifiers;
 
     while (b && (b->number != number || b->family != p->family || b->set < 0))
         b = b->next;
@@ -67,7 +67,7 @@ static struct amph_server_notifier *find(const struct amph_server *s,
 static int arm(struct amph_server *s, const struct amph_server_notifier *b, int op)
 {
     struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = (void *)b };
-    return epoll_ctl(s->bells_fd, op, b->set, &ev) == 0 ? 0 : errno;
+    return epoll_ctl(s->notify_fd, op, b->set, &ev) == 0 ? 0 : errno;
 }
 
 /* An empty set in place of the old one, whose descriptor stays: what was watched for an earlier
@@ -89,7 +89,9 @@ static int renew(struct amph_server *s, struct amph_server_notifier *b)
 uint64_t amph_server_notifier_create(struct amph_server *s, struct amph_server_peer *p,
                                      struct amph_server_conn *c)
 {
-    struct amph_server_notifier *b = p->nbells < PEER_BELLS_MOST &&
+    amph_server_assert_owner(&s->progress.owner);
+
+    struct amph_server_notifier *b = p->nnotifiers < PEER_BELLS_MOST &&
                                              amph_server_limits_file(s, p) == 0
                                          ? calloc(1, sizeof *b)
                                          : NULL;
@@ -109,21 +111,21 @@ uint64_t amph_server_notifier_create(struct amph_server *s, struct amph_server_p
     b->peer = p;
     b->family = p->family;
     b->conn = c;
-    b->number = ++s->next_bell;
-    b->next = s->bells;
-    s->bells = b;
-    c->bell = b;
-    p->nbells++;
+    b->number = ++s->progress.next_notifier;
+    b->next = s->progress.notifiers;
+    s->progress.notifiers = b;
+    c->progress.notifier = b;
+    p->nnotifiers++;
 
     return b->number;
 }
 
-uint32_t amph_server_bells_descriptors(const struct amph_server *s,
-                                       const struct amph_server_peer *p)
+uint32_t amph_server_notify_descriptors(const struct amph_server *s,
+                                        const struct amph_server_peer *p)
 {
     uint32_t n = 0;
 
-    for (const struct amph_server_notifier *b = s->bells; b; b = b->next)
+    for (const struct amph_server_notifier *b = s->progress.notifiers; b; b = b->next)
         if (b->peer == p)
             n += 2 + b->ntwins;
 
@@ -149,7 +151,7 @@ static void let_go(struct amph_server_notifier *b)
         end_watch(b, &b->watches);
 
     if (b->peer)
-        b->peer->nbells--;
+        b->peer->nnotifiers--;
 
     b->peer = NULL;
     if (b->set >= 0)
@@ -158,9 +160,11 @@ static void let_go(struct amph_server_notifier *b)
     b->set = -1;
 }
 
-void amph_server_notifier_end(struct amph_server *s, struct amph_server_notifier *b)
+void amph_server_notifier_destroy(struct amph_server *s, struct amph_server_notifier *b)
 {
-    struct amph_server_notifier **at = &s->bells;
+    amph_server_assert_owner(&s->progress.owner);
+
+    struct amph_server_notifier **at = &s->progress.notifiers;
 
     while (*at != b)
         at = &(*at)->next;
@@ -173,7 +177,8 @@ void amph_server_notifier_end(struct amph_server *s, struct amph_server_notifier
 static bool has_relatives(const struct amph_server *s, const struct amph_server_peer *p)
 {
     for (uint32_t i = 0; i < s->max_peers; i++)
-        if (s->peer[i] && s->peer[i] != p && !s->peer[i]->gone && s->peer[i]->family == p->family)
+        if (s->progress.peer[i] && s->progress.peer[i] != p && !s->progress.peer[i]->gone &&
+            s->progress.peer[i]->family == p->family)
             return true;
 
     return false;
@@ -181,7 +186,9 @@ static bool has_relatives(const struct amph_server *s, const struct amph_server_
 
 void amph_server_notify_drop_peer(struct amph_server *s, struct amph_server_peer *p)
 {
-    for (struct amph_server_notifier *b = s->bells; b; b = b->next) {
+    amph_server_assert_owner(&s->progress.owner);
+
+    for (struct amph_server_notifier *b = s->progress.notifiers; b; b = b->next) {
         if (b->peer != p)
             continue;
 
@@ -195,7 +202,9 @@ void amph_server_notify_drop_peer(struct amph_server *s, struct amph_server_peer
 
 void amph_server_notify_drop_file(struct amph_server *s, const struct amph_server_handle *h)
 {
-    for (struct amph_server_notifier *b = s->bells; b; b = b->next)
+    amph_server_assert_owner(&s->progress.owner);
+
+    for (struct amph_server_notifier *b = s->progress.notifiers; b; b = b->next)
         for (struct watch **at = &b->watches; *at;)
             if ((*at)->file == h)
                 end_watch(b, at);
@@ -205,11 +214,13 @@ void amph_server_notify_drop_file(struct amph_server *s, const struct amph_serve
 
 void amph_server_notify_send(struct amph_server *s)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     struct epoll_event ev[32];
     int n;
 
     do {
-        n = epoll_wait(s->bells_fd, ev, AMPH_COUNTOF(ev), 0);
+        n = epoll_wait(s->notify_fd, ev, AMPH_COUNTOF(ev), 0);
         for (int i = 0; i < n; i++) {
             const struct amph_server_notifier *b = ev[i].data.ptr;
 
@@ -224,6 +235,8 @@ void amph_server_notify_send(struct amph_server *s)
 int amph_server_notifier_collect(struct amph_server *s, const struct amph_server_peer *p,
                                  uint64_t number, uint64_t most, struct amph_wr *w)
 {
+    amph_server_assert_owner(&s->progress.owner);
+
     struct epoll_event ev[FWD_NOTIFICATIONS_MAX];
     const struct amph_server_notifier *b = find(s, p, number);
 
