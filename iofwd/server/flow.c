@@ -61,6 +61,9 @@ static void end_opening(struct amph_server_request *rq)
 static void settle(struct amph_server_request *rq)
 {
     end_opening(rq);
+    if (rq->exec.released_lock)
+        rq->server->progress.locks_changed = true;
+
     if (rq->exec.newfd >= 0) {
         struct amph_server_handle *h = rq->peer->gone
                                            ? NULL
@@ -299,7 +302,7 @@ static void look_for_leavers(struct amph_server_request *rq)
         return;
 
     if (rq->id == AMPH_FWD_FLOCK || rq->id == AMPH_FWD_SETLOCK || rq->id == AMPH_FWD_PSETLOCK)
-        rq->progress.retry = rq->progress.retry || amph_server_peer_disconnecting(rq->server) ||
+        rq->exec.retry = rq->exec.retry || amph_server_peer_disconnecting(rq->server) ||
                              amph_server_lock_agents_exiting(rq);
 }
 
@@ -309,7 +312,7 @@ static void finish(struct amph_server_request *rq)
     struct amph_server *s = rq->server;
 
     look_for_leavers(rq);
-    if (rq->progress.retry && !rq->peer->gone) {
+    if (rq->exec.retry && !rq->peer->gone) {
         rq->next = s->progress.locks;
         s->progress.locks = rq;
         return;
@@ -483,7 +486,7 @@ void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *pee
     struct amph_server_request *rq = take_from(&s->progress.locks, peer, seq);
 
     if (rq) {
-        rq->progress.retry = false;
+        rq->exec.retry = false;
         rq->exec.error = EINTR;
         finish(rq);
     }
@@ -521,7 +524,7 @@ static bool carry_out(struct amph_server_request *rq, const struct amph_am *am)
     look_for_leavers(rq);
     amph_server_staging_put(s, rq->stage);
 
-    if (rq->progress.retry ||
+    if (rq->exec.retry ||
         rq->exec.may_block) { /* it has to wait: start again as a request of its own */
         rq->exec.error = keep(s, rq->peer, am->payload, am->nbytes, rq);
         close_new(rq);
@@ -637,7 +640,7 @@ static void try_locks(struct amph_server *s)
 
     while ((rq = list)) {
         list = rq->next;
-        rq->progress.retry = false;
+        rq->exec.retry = false;
 
         if (amph_server_lock_is(rq->id)) {
             amph_server_lock_give(s, rq);

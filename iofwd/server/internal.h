@@ -278,8 +278,10 @@ struct amph_server_request {
         uint64_t whole;
         bool report_moves; /* the reply carries `offset_moves` of the handle after this call */
         uint32_t offset_moves;
-        bool may_block; /* the call was found to block: it must run in a worker */
-        int newfd;      /* of an open, until the progress thread makes a handle of it; or -1 */
+        bool may_block;     /* the call was found to block: it must run in a worker */
+        bool retry;         /* the lock is taken: try again later */
+        bool released_lock; /* a waiting lock request may succeed now */
+        int newfd;          /* of an open, until the progress thread makes a handle of it; or -1 */
         bool newfd_regular, newfd_fifo, newfd_nonblock;
         const struct amph_server_export *export; /* of a call by path */
         uint64_t ns;                             /* duration of the call */
@@ -289,7 +291,6 @@ struct amph_server_request {
         bool opening;  /* counted in server->progress.opening */
         bool has_refs; /* holds a reference on each of `named`: references.c */
         enum amph_server_request_state state;
-        bool retry;             /* the lock is taken: try again later */
         uint32_t agents_exited; /* lock agents that had exited when the lock was tried */
         struct amph_op transfer;
         bool transfer_begun, transfer_ended;

@@ -451,7 +451,7 @@ static int set_lock(struct amph_server_request *rq, struct amph_server_handle *h
 
     l.l_pid = 0;
     if (l.l_type == F_UNLCK)
-        rq->server->progress.locks_changed = true;
+        rq->exec.released_lock = true;
 
     if (fcntl(h->fd, F_OFD_SETLK, &l) == 0)
         return 0;
@@ -468,7 +468,7 @@ int amph_server_do_waitlock(struct amph_server_request *rq, struct amph_server_a
 {
     int err = set_lock(rq, a->file, &a->lock);
 
-    rq->progress.retry = err == EAGAIN;
+    rq->exec.retry = err == EAGAIN;
     return err;
 }
 
@@ -491,12 +491,12 @@ int amph_server_do_getlock(struct amph_server_request *rq, struct amph_server_ar
 int amph_server_do_flock(struct amph_server_request *rq, struct amph_server_args_flock *a)
 {
     if (a->op & LOCK_UN)
-        rq->server->progress.locks_changed = true;
+        rq->exec.released_lock = true;
 
     if (flock(a->file->fd, a->op | (a->op & LOCK_UN ? 0 : LOCK_NB)) == 0)
         return 0;
 
-    rq->progress.retry = errno == EWOULDBLOCK && !(a->op & LOCK_NB);
+    rq->exec.retry = errno == EWOULDBLOCK && !(a->op & LOCK_NB);
     return errno;
 }
 
