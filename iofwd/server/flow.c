@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How requests flow, from their arrival to their answer: in order on each open file, quiet ones at
- * once in the progress thread, the others through workers (server/schedule.c says which), with
- * their data fetched before and stored after the file call (server/transfer.c). Layer: iofwd.
+ * The way of a request from its arrival to its reply.  Requests on one open file keep their order.
+ * Those that are expected to be quick run in the progress thread, the others in workers (schedule.c
+ * decides).  Data that crosses a network is fetched before the file call and stored after it
+ * (transfer.c).
+ *
+ * Layer: iofwd.
  * Thread rule: progress thread only.
  */
 #include <errno.h>
@@ -17,8 +20,8 @@
 
 #define LOCK_TRY_NS (5 * AMPH_NS_PER_MS)
 
-/* Data for a client of this host that is read into a buffer first and then streamed into its area:
- * see amph_copy_stream. */
+/* Is the data read into a buffer first and then streamed into the client's mapped area?  See
+ * amph_copy_stream. */
 static bool is_staged(const struct amph_server_request *rq)
 {
     return amph_server_is_bulk(rq) && rq->bulk.where == FWD_AREA && amph_server_is_mapped(rq) &&
@@ -34,7 +37,7 @@ static void count_request(const struct amph_server_request *rq)
     struct amph_server_peer *p = rq->peer;
     size_t n = rq->exec.error ? 0 : amph_server_request_moved(rq);
 
-    /* A call in pieces is one call. */
+    /* The pieces of a call count as one call. */
     uint64_t one = !amph_server_is_bulk(rq) || (rq->bulk.flags & FWD_PIECE_FIRST) ? 1 : 0;
 
     p->calls += one;
@@ -50,15 +53,16 @@ static void count_request(const struct amph_server_request *rq)
     }
 }
 
-/* From here on its descriptor is seen among those in use, or there is none. */
+/* The open's descriptor now exists, and limits.c sees it among those in use; or the open failed. */
 static void end_opening(struct amph_server_request *rq)
 {
     rq->server->progress.opening -= rq->progress.opening;
     rq->progress.opening = false;
 }
 
-/* What only the progress thread may do after the file call. */
-static void settle(struct amph_server_request *rq)
+/* Completes the call after its execution: makes a handle of an opened file and updates averages,
+ * counters and reservations. */
+static void complete_call(struct amph_server_request *rq)
 {
     end_opening(rq);
     if (rq->exec.released_lock)
@@ -94,8 +98,8 @@ static void settle(struct amph_server_request *rq)
     count_request(rq);
 }
 
-/* What an open has opened, and nobody is to have. */
-static void close_new(struct amph_server_request *rq)
+/* Closes the descriptor of an open whose result is not used. */
+static void close_opened(struct amph_server_request *rq)
 {
     if (rq->exec.newfd >= 0)
         close(rq->exec.newfd);
@@ -103,7 +107,7 @@ static void close_new(struct amph_server_request *rq)
     rq->exec.newfd = -1;
 }
 
-static void rq_free(struct amph_server_request *rq)
+static void request_free(struct amph_server_request *rq)
 {
     struct amph_server *s = rq->server;
     struct amph_server_peer *p = rq->peer;
@@ -111,7 +115,7 @@ static void rq_free(struct amph_server_request *rq)
     end_opening(rq);
     amph_server_refs_give(rq);
     amph_server_staging_put(s, rq->stage);
-    close_new(rq);
+    close_opened(rq);
     if (rq->client_fd >= 0)
         close(rq->client_fd);
 
@@ -123,7 +127,7 @@ static void rq_free(struct amph_server_request *rq)
         amph_server_peer_end(s, p);
 }
 
-/* Sends a finished reply; where there is no room now it waits in the list. */
+/* Sends a finished reply.  false: the ring has no room now. */
 static bool try_send(struct amph_server_request *rq)
 {
     struct amph_am am = { .kind = AMPH_AM_MEDIUM,
@@ -147,9 +151,10 @@ void amph_server_flow_answer(struct amph_server_request *rq)
     rq->progress.out_len = amph_server_request_reply(rq, rq->out);
     amph_server_refs_give(rq);
 
-    /* A handler may send nothing but its own reply; the loop sends the others right after it. */
+    /* A handler may send only the reply to its own message; the main loop sends the others
+     * afterwards. */
     if (!s->progress.in_handler && !s->progress.unsent && try_send(rq)) {
-        rq_free(rq);
+        request_free(rq);
         return;
     }
 
@@ -170,8 +175,8 @@ static struct amph_server_request **tail_of(struct amph_server_request **head)
 
 static void finish(struct amph_server_request *rq);
 
-/* A part of a joint call; the last one to come carries the call out. */
-static void start_joint(struct amph_server_request *rq)
+/* Adds a part to its collective call.  The part that completes the call executes it. */
+static void start_collective(struct amph_server_request *rq)
 {
     struct amph_server_handle *h = rq->handle;
 
@@ -191,9 +196,9 @@ static void start_joint(struct amph_server_request *rq)
     }
 }
 
-/* A call on a FIFO waits for its client's end, too, and needs that connection for itself.  false:
- * rq->error says why not. */
-static bool watch_door(struct amph_server_request *rq)
+/* Duplicates the client's control connection, so that a blocking FIFO call notices the client's
+ * end.  false: out of descriptors, and the request has the error. */
+static bool dup_client_connection(struct amph_server_request *rq)
 {
     if (amph_server_limits_spare(rq->server))
         rq->client_fd = fcntl(rq->peer->conn->fd, F_DUPFD_CLOEXEC, 0);
@@ -208,7 +213,7 @@ static bool watch_door(struct amph_server_request *rq)
     return false;
 }
 
-/* Starts a request whose turn it is. */
+/* Starts a request whose turn it is: here, in a worker, or at a lock agent. */
 static void start(struct amph_server_request *rq)
 {
     struct amph_server_handle *h = rq->handle;
@@ -218,24 +223,24 @@ static void start(struct amph_server_request *rq)
 
     amph_server_request_set_buffers(rq);
     if (amph_server_collective_is(rq->id)) {
-        start_joint(rq);
+        start_collective(rq);
         return;
     }
 
     if (!rq->peer->gone && !amph_server_begin_piece(h, rq)) {
-        settle(rq);
+        complete_call(rq);
         amph_server_flow_answer(rq);
         return;
     }
 
     if (rq->peer->gone || rq->progress.transfer_st != AMPH_OK) {
         rq->exec.error = EIO;
-        settle(rq);
+        complete_call(rq);
         amph_server_flow_answer(rq);
         return;
     }
 
-    if (amph_server_lock_is(rq->id)) { /* it may wait for long, and holds nobody up meanwhile */
+    if (amph_server_lock_is(rq->id)) { /* may block for long; the file stays free meanwhile */
         rq->progress.state = AMPH_SERVER_RQ_RUNNING;
         amph_server_lock_give(rq->server, rq);
         return;
@@ -243,8 +248,8 @@ static void start(struct amph_server_request *rq)
 
     if (amph_server_wants_worker(rq)) {
         rq->progress.state = AMPH_SERVER_RQ_RUNNING;
-        if (amph_server_is_bulk(rq) && rq->file->fifo && !watch_door(rq)) {
-            settle(rq);
+        if (amph_server_is_bulk(rq) && rq->file->fifo && !dup_client_connection(rq)) {
+            complete_call(rq);
             amph_server_flow_answer(rq);
             return;
         }
@@ -265,7 +270,7 @@ static void start(struct amph_server_request *rq)
 
 static void finish_one(struct amph_server_request *rq)
 {
-    settle(rq);
+    complete_call(rq);
     if (amph_server_is_remote(rq) && !amph_server_is_write(rq->id) && !rq->exec.error &&
         amph_server_request_moved(rq) > 0)
         amph_server_transfer_add(rq, AMPH_SERVER_RQ_STORING);
@@ -273,8 +278,8 @@ static void finish_one(struct amph_server_request *rq)
         amph_server_flow_answer(rq);
 }
 
-/* The request that carried a joint call out ends all its parts. */
-static void finish_joint(struct amph_server_request *carrier)
+/* Ends all parts of a collective call after its execution. */
+static void finish_collective(struct amph_server_request *carrier)
 {
     struct amph_server_collective *j = carrier->collective;
     struct amph_server_request *rq = j->part;
@@ -294,24 +299,24 @@ static void finish_joint(struct amph_server_request *carrier)
     free(j);
 }
 
-/* A process's locks are free when its parent hears of its end.  Who holds the lock may have ended,
- * and the word of it be under way. */
-static void look_for_leavers(struct amph_server_request *rq)
+/* Marks a failed lock call for retry if the holder may have ended.  The locks of a process must be
+ * free when its parent has waited for it, but its disconnect may still be in flight to the server. */
+static void mark_for_retry(struct amph_server_request *rq)
 {
     if (AMPH_LIKELY(rq->exec.error != EAGAIN))
         return;
 
     if (rq->id == AMPH_FWD_FLOCK || rq->id == AMPH_FWD_SETLOCK || rq->id == AMPH_FWD_PSETLOCK)
         rq->exec.retry = rq->exec.retry || amph_server_peer_disconnecting(rq->server) ||
-                             amph_server_lock_agents_exiting(rq);
+                         amph_server_lock_agents_exiting(rq);
 }
 
-/* Ends a request that has run, in whichever thread. */
+/* Ends a request after its execution in any thread. */
 static void finish(struct amph_server_request *rq)
 {
     struct amph_server *s = rq->server;
 
-    look_for_leavers(rq);
+    mark_for_retry(rq);
     if (rq->exec.retry && !rq->peer->gone) {
         rq->next = s->progress.locks;
         s->progress.locks = rq;
@@ -319,13 +324,13 @@ static void finish(struct amph_server_request *rq)
     }
 
     if (rq->collective)
-        finish_joint(rq);
+        finish_collective(rq);
     else
         finish_one(rq);
 }
 
-/* Starts what may be started on a file, in order. */
-static void pump(struct amph_server_handle *h)
+/* Starts the requests of a file whose turn it is, in order. */
+static void start_ready(struct amph_server_handle *h)
 {
     while (!h->progress.busy) {
         struct amph_server_request **at = &h->progress.queue_head;
@@ -345,11 +350,11 @@ static void pump(struct amph_server_handle *h)
     }
 }
 
-/* The same with the handle kept alive meanwhile. */
-static void pump_safely(struct amph_server *s, struct amph_server_handle *h)
+/* Does the same and keeps the handle alive meanwhile. */
+static void start_ready_pinned(struct amph_server *s, struct amph_server_handle *h)
 {
     amph_server_handle_pin(s, h);
-    pump(h);
+    start_ready(h);
     amph_server_handle_unpin(s, h);
 }
 
@@ -359,23 +364,23 @@ void amph_server_flow_ready(struct amph_server_request *rq)
 
     rq->progress.state = AMPH_SERVER_RQ_READY;
     if (rq->handle)
-        pump_safely(rq->server, rq->handle);
+        start_ready_pinned(rq->server, rq->handle);
     else
         start(rq);
 }
 
-/* A request that cannot run inside its handler gets memory of its own, with references of its own;
- * first: as it was taken apart there, whose new descriptor goes over to it.  0, or an errno value:
- * nothing has been taken from first. */
-static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint8_t *msg,
-                size_t len, struct amph_server_request *first)
+/* Copies a request that cannot run inside its handler, with references of its own, and queues or
+ * starts it.  A descriptor that `first` has opened moves to the copy.  0, or an errno value: then
+ * `first` is unchanged. */
+static int enqueue_copy(struct amph_server *s, struct amph_server_peer *peer, const uint8_t *msg,
+                        size_t len, struct amph_server_request *first)
 {
-    bool answer_it;
+    bool can_reply;
     size_t room = sizeof(struct amph_server_request) + len + AMPH_SERVER_OUT_BYTES +
                   (amph_server_is_remote(first) ? s->stage_bytes : 0);
 
-    /* The only one of its client always fits: else a client whose pieces are larger than the limit
-     * would never get anywhere. */
+    /* A client's only request always fits; otherwise a client whose pieces exceed the limit would
+     * never make progress. */
     bool fits = peer->queued == 0 ||
                 (peer->queued < AMPH_SERVER_QUEUED_MAX && peer->memory + room <= s->client_memory &&
                  s->progress.memory + room <= s->memory_limit);
@@ -389,7 +394,7 @@ static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint
     memcpy(copy, msg, len);
     rq->out = malloc(AMPH_SERVER_OUT_BYTES);
 
-    int err = rq->out ? amph_server_request_parse(s, peer, copy, len, rq, &answer_it) : ENOMEM;
+    int err = rq->out ? amph_server_request_parse(s, peer, copy, len, rq, &can_reply) : ENOMEM;
 
     if (!err && amph_server_is_remote(rq) &&
         !(rq->stage = amph_server_staging_get(s, rq->bulk.len)))
@@ -423,12 +428,12 @@ static int keep(struct amph_server *s, struct amph_server_peer *peer, const uint
 
     *rq->handle->progress.queue_tail = rq;
     rq->handle->progress.queue_tail = &rq->next;
-    pump_safely(s, rq->handle);
+    start_ready_pinned(s, rq->handle);
 
     return 0;
 }
 
-/* May it run right here, inside the handler of its message? */
+/* May the request run inside the handler of its message? */
 static bool runs_here(const struct amph_server_request *rq)
 {
     const struct amph_server_handle *h = rq->handle;
@@ -440,13 +445,13 @@ static bool runs_here(const struct amph_server_request *rq)
 
     for (const struct amph_server_request *q = h->progress.queue_head; q; q = q->next)
         if (amph_server_is_turn(h, q))
-            return false; /* its turn is before */
+            return false; /* a queued request comes first */
 
     return !h->progress.busy && amph_server_is_turn(h, rq);
 }
 
-static struct amph_server_request *take_from(struct amph_server_request **at,
-                                             const struct amph_server_peer *peer, uint64_t seq)
+static struct amph_server_request *list_remove(struct amph_server_request **at,
+                                               const struct amph_server_peer *peer, uint64_t seq)
 {
     while (*at && ((*at)->peer != peer || (*at)->seq != seq))
         at = &(*at)->next;
@@ -459,7 +464,7 @@ static struct amph_server_request *take_from(struct amph_server_request **at,
     return rq;
 }
 
-/* A whole call on a pipe that stands behind one that waits. */
+/* Cancels a call on a FIFO or device that is queued behind a blocked one. */
 static void cancel_queued(struct amph_server_handle *h, const struct amph_server_peer *peer,
                           uint64_t seq)
 {
@@ -472,7 +477,7 @@ static void cancel_queued(struct amph_server_handle *h, const struct amph_server
         !amph_server_is_bulk(rq) || !amph_server_is_whole(rq))
         return;
 
-    take_from(&h->progress.queue_head, peer, seq);
+    list_remove(&h->progress.queue_head, peer, seq);
     h->progress.queue_tail = tail_of(&h->progress.queue_head);
     rq->exec.error = EINTR;
     count_request(rq);
@@ -483,7 +488,7 @@ void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *pee
 {
     amph_server_assert_owner(&s->progress.owner);
 
-    struct amph_server_request *rq = take_from(&s->progress.locks, peer, seq);
+    struct amph_server_request *rq = list_remove(&s->progress.locks, peer, seq);
 
     if (rq) {
         rq->exec.retry = false;
@@ -501,14 +506,13 @@ void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *pee
 
 /* ---- the handler ---- */
 
-/* A call, in the handler of its message: done here, or kept to be done later (true: no answer
- * yet). */
-static bool carry_out(struct amph_server_request *rq, const struct amph_am *am)
+/* Executes a call in the handler of its message.  true: it was queued, and the reply comes later. */
+static bool execute_here(struct amph_server_request *rq, const struct amph_am *am)
 {
     struct amph_server *s = rq->server;
 
     if (!runs_here(rq)) {
-        rq->exec.error = keep(s, rq->peer, am->payload, am->nbytes, rq);
+        rq->exec.error = enqueue_copy(s, rq->peer, am->payload, am->nbytes, rq);
         if (rq->exec.error)
             amph_server_truncate_call(rq->handle, rq);
 
@@ -521,21 +525,20 @@ static bool carry_out(struct amph_server_request *rq, const struct amph_am *am)
     if (amph_server_begin_piece(rq->handle, rq))
         amph_server_request_run(rq);
 
-    look_for_leavers(rq);
+    mark_for_retry(rq);
     amph_server_staging_put(s, rq->stage);
 
-    if (rq->exec.retry ||
-        rq->exec.may_block) { /* it has to wait: start again as a request of its own */
-        rq->exec.error = keep(s, rq->peer, am->payload, am->nbytes, rq);
-        close_new(rq);
+    if (rq->exec.retry || rq->exec.may_block) { /* it may block: start again as a queued request */
+        rq->exec.error = enqueue_copy(s, rq->peer, am->payload, am->nbytes, rq);
+        close_opened(rq);
         return !rq->exec.error;
     }
 
-    settle(rq);
+    complete_call(rq);
     return false;
 }
 
-static void answer_here(struct amph_token *token, struct amph_server_request *rq)
+static void reply_here(struct amph_token *token, struct amph_server_request *rq)
 {
     struct amph_server *s = rq->server;
     size_t n = !rq->exec.error && !rq->desc ? amph_server_answer_special(rq, s->progress.reply)
@@ -547,7 +550,7 @@ static void answer_here(struct amph_token *token, struct amph_server_request *rq
 
     amph_am_reply(token, &reply, 0, NULL);
     if (rq->handle && rq->handle->progress.queue_head)
-        pump(rq->handle);
+        start_ready(rq->handle);
 }
 
 static void on_request(struct amph_token *token, const struct amph_am *am)
@@ -556,14 +559,14 @@ static void on_request(struct amph_token *token, const struct amph_am *am)
     struct amph_server_peer *peer = token->peer < s->max_peers ? s->progress.peer[token->peer]
                                                                : NULL;
     struct amph_server_request rq = { .server = s };
-    bool answer_it;
+    bool can_reply;
 
     if (!peer || peer->gone || !peer->attached)
         return;
 
     rq.exec.error = amph_server_request_parse(s, peer, (uint8_t *)am->payload, am->nbytes, &rq,
-                                              &answer_it);
-    if (!answer_it) {
+                                              &can_reply);
+    if (!can_reply) {
         amph_count(DROP_MALFORMED);
         s->progress.refused++;
         return;
@@ -573,11 +576,11 @@ static void on_request(struct amph_token *token, const struct amph_am *am)
 
     if (!rq.exec.error && rq.desc) {
         amph_server_refs_take(&rq);
-        kept = carry_out(&rq, am);
+        kept = execute_here(&rq, am);
     }
 
     if (!kept)
-        answer_here(token, &rq);
+        reply_here(token, &rq);
 
     amph_server_refs_give(&rq);
 }
@@ -591,9 +594,9 @@ void amph_server_on_request(struct amph_token *token, const struct amph_am *am)
     s->progress.in_handler = false;
 }
 
-/* ---- the loop's part ---- */
+/* ---- called from the main loop ---- */
 
-static unsigned take_done(struct amph_server *s)
+static unsigned handle_done(struct amph_server *s)
 {
     unsigned n = 0;
 
@@ -617,7 +620,7 @@ static unsigned take_done(struct amph_server *s)
 
         finish(rq);
         if (h) {
-            pump(h);
+            start_ready(h);
             amph_server_handle_unpin(s, h);
         }
     }
@@ -625,7 +628,7 @@ static unsigned take_done(struct amph_server *s)
     return n;
 }
 
-static void try_locks(struct amph_server *s)
+static void retry_locks(struct amph_server *s)
 {
     struct amph_server_request *list = s->progress.locks;
     struct amph_server_request *rq;
@@ -652,8 +655,8 @@ static void try_locks(struct amph_server *s)
     }
 }
 
-/* What workers do for clients that have gone is nobody's any more. */
-static void hurry_leavers(struct amph_server *s)
+/* Interrupts workers that execute requests of clients that have gone. */
+static void wake_leaving(struct amph_server *s)
 {
     uint64_t now = amph_now_ns();
 
@@ -666,7 +669,7 @@ static void hurry_leavers(struct amph_server *s)
             amph_server_work_wake_all(s, s->progress.peer[i]);
 }
 
-static unsigned send_waiting(struct amph_server *s)
+static unsigned send_unsent(struct amph_server *s)
 {
     unsigned n = 0;
 
@@ -677,7 +680,7 @@ static unsigned send_waiting(struct amph_server *s)
         if (!s->progress.unsent)
             s->progress.unsent_tail = &s->progress.unsent;
 
-        rq_free(rq);
+        request_free(rq);
         n++;
     }
 
@@ -691,30 +694,30 @@ unsigned amph_server_flow_progress(struct amph_server *s)
     unsigned n = 0;
 
     if (s->progress.unsent)
-        n += send_waiting(s);
+        n += send_unsent(s);
 
-    n += take_done(s);
+    n += handle_done(s);
     if (s->progress.transfers)
         n += amph_server_transfers_move(s);
 
-    try_locks(s);
+    retry_locks(s);
     if (s->progress.nleaving)
-        hurry_leavers(s);
+        wake_leaving(s);
 
     return n;
 }
 
-/* Takes what matches out of a list and ends it without an answer.  only_ready: not what a transfer
+/* Frees the client's requests in a list without a reply.  only_ready: not those that a transfer
  * still uses. */
-static void drop_from(struct amph_server_request **head, const struct amph_server_peer *peer,
-                      bool only_ready)
+static void list_drop_peer(struct amph_server_request **head, const struct amph_server_peer *peer,
+                           bool only_ready)
 {
     while (*head) {
         struct amph_server_request *rq = *head;
 
         if (rq->peer == peer && (!only_ready || rq->progress.state == AMPH_SERVER_RQ_READY)) {
             *head = rq->next;
-            rq_free(rq);
+            request_free(rq);
         } else
             head = &rq->next;
     }
@@ -724,10 +727,10 @@ void amph_server_flow_drop_peer(struct amph_server *s, struct amph_server_peer *
 {
     amph_server_assert_owner(&s->progress.owner);
 
-    peer->queued++; /* keeps it alive until the end of this function */
+    peer->queued++; /* keeps the client alive until the end of this function */
 
-    /* one that were tried again would give the client a new agent, which nobody ends */
-    drop_from(&s->progress.locks, peer, false);
+    /* a retried lock request would give the client a new lock agent that nobody ends */
+    list_drop_peer(&s->progress.locks, peer, false);
     amph_server_lock_drop_peer(peer);
     amph_server_work_wake_all(s, peer);
 
@@ -739,7 +742,7 @@ void amph_server_flow_drop_peer(struct amph_server *s, struct amph_server_peer *
 
         amph_server_handle_pin(s, h);
         amph_server_collective_fail(s, h, peer, EIO);
-        drop_from(&h->progress.queue_head, peer, true);
+        list_drop_peer(&h->progress.queue_head, peer, true);
         h->progress.queue_tail = tail_of(&h->progress.queue_head);
 
         if (h->progress.reserved && h->progress.holder == peer) {
@@ -748,7 +751,7 @@ void amph_server_flow_drop_peer(struct amph_server *s, struct amph_server_peer *
                 amph_server_append_end(h, peer);
         }
 
-        pump(h);
+        start_ready(h);
         amph_server_handle_unpin(s, h);
     }
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the server's descriptors are divided among its clients, so that no client takes those that
- * others need.  Layer: iofwd. Thread rule: progress thread only.
+ * Divides the server's descriptors among its clients, so that no client can take those that others
+ * need.
  *
- * The kernel gives a new descriptor the lowest free number, so that number says how many are in
- * use, whatever they are for: files, connections, agents of record locks, notification sets.  One
- * eighth of RLIMIT_NOFILE is a reserve.  Below it every open succeeds, so a client that is alone
- * gets seven eighths.  In the reserve only clients that hold few files may open more.  The last
- * quarter of the reserve is for the server's own work: connections of new clients, lock agents,
- * duplicates.
+ * The kernel returns the lowest free descriptor number, so the number of a new descriptor is a
+ * lower bound for how many are in use, whatever for: files, connections, lock agents, notification
+ * sets.  One eighth of RLIMIT_NOFILE is a reserve.  Below the reserve every open succeeds, so a
+ * single client gets seven eighths.  In the reserve only clients with few files may open more.  The
+ * last quarter of the reserve is for the server's own work: connections of new clients, lock
+ * agents, duplicates.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread, except amph_server_limits_spare.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +25,9 @@
 #include "iofwd/server/internal.h"
 
 #define WARN_NS (60 * AMPH_NS_PER_S)
-#define RESERVE_MIN 64u /* unless that is more than half of the limit */
-#define SPARE_MAX \
-    16u /* descriptors that no client can have, for what the server needs for a moment */
-#define SHARE_MIN 4u /* files that each client may hold as long as the reserve lasts */
+#define RESERVE_MIN 64u /* but at most half of the limit */
+#define SPARE_MAX 16u   /* for short needs of the server itself; no client can use them */
+#define SHARE_MIN 4u    /* files that each client may hold while the reserve lasts */
 
 void amph_server_limits_open(struct amph_server *s)
 {
@@ -35,19 +37,19 @@ void amph_server_limits_open(struct amph_server *s)
         lim.rlim_cur > UINT32_MAX)
         return;
 
-    uint32_t all = (uint32_t)lim.rlim_cur;
-    uint32_t reserve = all / 8 > RESERVE_MIN ? all / 8 : RESERVE_MIN;
+    uint32_t limit = (uint32_t)lim.rlim_cur;
+    uint32_t reserve = limit / 8 > RESERVE_MIN ? limit / 8 : RESERVE_MIN;
 
-    if (reserve > all / 2)
-        reserve = all / 2;
+    if (reserve > limit / 2)
+        reserve = limit / 2;
 
     s->fds_reserve = reserve;
-    s->fds_usable = all - reserve;
-    s->fds_files = all - reserve / 4;
-    s->fds_last = all - (reserve / 8 < SPARE_MAX ? reserve / 8 : SPARE_MAX);
+    s->fds_usable = limit - reserve;
+    s->fds_files = limit - reserve / 4;
+    s->fds_last = limit - (reserve / 8 < SPARE_MAX ? reserve / 8 : SPARE_MAX);
 }
 
-/* How many descriptors are in use, at least; UINT32_MAX: the limit has been reached. */
+/* Returns how many descriptors are in use, at least; UINT32_MAX: all. */
 static uint32_t in_use(const struct amph_server *s)
 {
     int fd = fcntl(s->notify_fd, F_DUPFD_CLOEXEC, 0);
@@ -59,7 +61,7 @@ static uint32_t in_use(const struct amph_server *s)
     return (uint32_t)fd;
 }
 
-/* Descriptors that the server has only because of p.  A file that p has inherited counts for the
+/* Returns how many descriptors the server uses because of p.  An inherited file counts for the
  * client that opened it. */
 static uint32_t held_by(const struct amph_server *s, const struct amph_server_peer *p)
 {
@@ -76,7 +78,8 @@ static uint32_t held_by(const struct amph_server *s, const struct amph_server_pe
     return n;
 }
 
-static void warn(struct amph_server *s, const struct amph_server_peer *p, uint32_t held, int err)
+static void warn_refused(struct amph_server *s, const struct amph_server_peer *p, uint32_t held,
+                         int err)
 {
     uint64_t now = amph_now_ns();
 
@@ -85,10 +88,10 @@ static void warn(struct amph_server *s, const struct amph_server_peer *p, uint32
 
     s->progress.fds_warned_ns = now;
     amph_warn("I/O server %" PRIu32 " opens no more files for client %" PRIu32
-              ", for which it has %" PRIu32 " descriptors, %s; "
+              ", for which it uses %" PRIu32 " descriptors, %s; "
               "raise the server's hard limit of open files (ulimit -Hn)",
               s->self, p->number, held,
-              err == EMFILE ? "more than its share of those that are left"
+              err == EMFILE ? "more than its share of the remaining ones"
                             : "to keep descriptors for new clients");
 }
 
@@ -115,7 +118,7 @@ int amph_server_limits_file(struct amph_server *s, const struct amph_server_peer
 
     if (err) {
         amph_count_exact(IOFWD_REFUSED, 1);
-        warn(s, p, held, err);
+        warn_refused(s, p, held, err);
     }
 
     return err;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * References: what keeps an open file alive while requests are under way on it, whoever closes it
- * meanwhile.  Layer: iofwd. Thread rule: progress thread only.
+ * References keep an open file alive while requests use it, even if all clients close it meanwhile.
  *
- * The parser only names files (rq->named).  A request that is carried out takes one reference on
- * each file it names, all at once, and gives them back, all at once, when it has been answered or
- * dropped; rq->has_refs says which of the two it is.  The progress thread pins a file while it
- * works through its queue.  No other code changes the count.
+ * The parser lists the files that a request names (rq->named).  A request that is executed takes
+ * one reference on each of them at once, and returns them at once when it has been answered or
+ * dropped; rq->progress.has_refs is true in between.  The progress thread pins a file while it
+ * works on its queue.  No other code changes the count.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread only.
  */
 #include <inttypes.h>
 
@@ -60,7 +62,7 @@ void amph_server_handle_unpin(struct amph_server *s, struct amph_server_handle *
     amph_server_handle_release(s, h);
 }
 
-/* ---- checks of our own bookkeeping ---- */
+/* ---- self-checks ---- */
 
 void amph_server_wrong_thread(const char *function)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request taken apart, run, and its reply put together.  Layer: iofwd. Thread rule: parse and
- * reply in the progress thread; amph_server_request_run in any one thread at a time.
+ * Parses a request, executes it and builds its reply.
+ *
+ * Layer: iofwd.
+ * Thread rule: parsing and reply in the progress thread; amph_server_request_run in any thread, one
+ * at a time for each request.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +18,7 @@ static struct amph_server_handle *find(void *ctx, uint64_t number)
     struct amph_server_handle *h = amph_server_handle_find(rq->server, number);
 
     if (h && rq->nnamed == AMPH_COUNTOF(rq->named))
-        return NULL; /* no call names so many */
+        return NULL; /* no call names that many files */
 
     if (h)
         rq->named[rq->nnamed++] = h;
@@ -24,8 +27,9 @@ static struct amph_server_handle *find(void *ctx, uint64_t number)
     return h;
 }
 
-/* The data of a bulk call: inside the message, or inside the client's part of its area. */
-static int take_bulk(struct amph_rd *r, struct amph_server_request *rq)
+/* Locates the data of a bulk call: in the message, in the client's part of its area or in its
+ * segment. */
+static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
 {
     struct amph_fwd_bulk *b = &rq->bulk;
     const struct amph_server_peer *p = rq->peer;
@@ -62,9 +66,9 @@ static int take_bulk(struct amph_rd *r, struct amph_server_request *rq)
     return 0;
 }
 
-/* A call on an open file keeps that file's order; a call by path has none, and on a FIFO one that
- * waits must not hold up the others: they may be what it waits for.  But the pieces of one call
- * stay in line. */
+/* Must the call keep the order of its file?  Calls by path have no order.  Calls on a FIFO run side
+ * by side, because a blocked one may be waiting for the next one; but the pieces of one call stay
+ * in order. */
 static bool keeps_order(const struct amph_server_request *rq)
 {
     if (rq->file->regular || amph_server_collective_is(rq->id))
@@ -100,7 +104,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
     rq->desc = &amph_fwd_calls[rq->id];
     if (rq->id == AMPH_FWD_OPEN && peer && peer->nheld >= s->client_files) {
         rq->exec.reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
-        return EMFILE; /* before anything is made */
+        return EMFILE; /* refused before anything is allocated */
     }
 
     if (rq->id == AMPH_FWD_OPEN && peer) {
@@ -120,7 +124,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
         return err == EBADF && rq->stale_handle ? EIO : err;
 
     if (rq->desc->flags & FWD_CALL_BULK)
-        err = take_bulk(&r, rq);
+        err = locate_data(&r, rq);
 
     if (!err && amph_server_collective_is(rq->id))
         err = amph_server_collective_check(rq);
@@ -136,7 +140,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
     return err;
 }
 
-/* As the records of calls_server.h lay an out-buffer out. */
+/* Layout of an out-buffer in the records of calls_server.h. */
 struct out_buffer {
     void *at;
     size_t cap, len;
@@ -154,8 +158,8 @@ static uint8_t *area_memory(const struct amph_server_request *rq)
 
 static void *bulk_memory(const struct amph_server_request *rq)
 {
-    /* where the reply has it; of what can stand before it, only this goes with an answer that has
-     * data */
+    /* Offset of the data in the reply.  Of the tags before it, only this one occurs in a reply with
+     * data. */
     size_t tags = rq->id == AMPH_FWD_READ && (rq->bulk.flags & FWD_PIECE_TELL) ? MOVES_TAG_BYTES
                                                                                : 0;
 
@@ -188,7 +192,7 @@ void amph_server_request_set_buffers(struct amph_server_request *rq)
 
 size_t amph_server_request_moved(const struct amph_server_request *rq)
 {
-    /* Where the record of a call with file data has its result. */
+    /* Offset of the result in the record of a call with file data. */
     /* clang-format off */
     static const uint16_t at[AMPH_FWD_NCALLS] = {
         [AMPH_FWD_READ] = offsetof(union amph_server_args, read.buf_len),
@@ -205,8 +209,9 @@ size_t amph_server_request_moved(const struct amph_server_request *rq)
 
 const char amph_server_readonly_text[] = "the server exports this read-only (IOFWD_READONLY)";
 
-/* Calls by path look for themselves, once they know where the path leads. */
-static bool is_protected(struct amph_server_request *rq)
+/* Is this a changing call on a file of a read-only export?  Calls by path check it themselves once
+ * they know the export. */
+static bool is_readonly(struct amph_server_request *rq)
 {
     const struct amph_server_handle *h = rq->file;
 
@@ -221,7 +226,7 @@ void amph_server_request_run(struct amph_server_request *rq)
 {
     uint64_t start = amph_now_ns();
 
-    rq->exec.error = is_protected(rq) ? EROFS : amph_server_call_table[rq->id](rq);
+    rq->exec.error = is_readonly(rq) ? EROFS : amph_server_call_table[rq->id](rq);
     if (rq->stage && amph_server_is_mapped(rq) && !rq->exec.error)
         amph_copy_stream(area_memory(rq), rq->stage, amph_server_request_moved(rq));
 
@@ -270,7 +275,7 @@ size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
 
             amph_wr_u32(&w, (uint32_t)n);
             if (rq->bulk.where == FWD_INLINE)
-                w.at += n; /* the call has put it there */
+                w.at += n; /* the call has written the data there */
         }
     }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose turn it is on an open file, and which thread runs it: a call in pieces has its file from
- * the first piece to the last; what may take long goes to a worker, by what calls on the file have
- * taken before.  Layer: iofwd.  Thread rule: progress thread only.
+ * Order of requests on an open file, and the choice between progress thread and worker.  A call in
+ * pieces reserves its file from the first piece to the last.  A call whose predecessors on the file
+ * took long goes to a worker.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread only.
  */
 #include <errno.h>
 
@@ -10,15 +13,14 @@
 
 /* ---- where a request runs ---- */
 
-/* A large call says nothing of small ones, nor they of it: else one small call that was held up
- * would send all large ones to workers, and none of those could tell that the file is quiet
- * again. */
+/* Large and small calls have separate averages.  With a common one, a single delayed small call
+ * would send all large calls to workers, whose times would never bring the average down again. */
 uint64_t amph_server_expected_ns(const struct amph_server_handle *h, uint64_t bytes)
 {
     return bytes >= AMPH_SERVER_LARGE ? h->progress.kib_ns * (bytes >> 10) : h->progress.op_ns;
 }
 
-/* They change the server's own tables, or never block here. */
+/* Calls that change the server's own tables, or that never block here. */
 static const bool is_for_progress[AMPH_FWD_NCALLS] = {
     [AMPH_FWD_CLOSE] = true, [AMPH_FWD_HOLD] = true, [AMPH_FWD_WAITLOCK] = true,
     [AMPH_FWD_FLOCK] = true, [AMPH_FWD_POLL] = true, [AMPH_FWD_WATCH] = true,
@@ -37,7 +39,7 @@ bool amph_server_wants_worker(const struct amph_server_request *rq)
     if (rq->desc->flags & FWD_CALL_BLOCKING)
         return true;
     if (amph_server_is_bulk(rq) && !rq->file->regular)
-        return true; /* it may wait */
+        return true; /* may block */
 
     if (h) {
         if (amph_server_is_bulk(rq))
@@ -64,7 +66,7 @@ void amph_server_record_time(struct amph_server_request *rq)
 
     struct amph_server_handle *h = rq->handle;
 
-    /* amph_server_record_collective_time has done it for all parts */
+    /* Collective calls are recorded once for all parts. */
     if (amph_server_collective_is(rq->id))
         return;
 
@@ -86,7 +88,7 @@ void amph_server_record_collective_time(struct amph_server_collective *j, uint64
         j->file->progress.kib_ns = average(j->file->progress.kib_ns, ns / (j->bytes >> 10));
 }
 
-/* ---- a call in pieces has the file to itself ---- */
+/* ---- calls in pieces reserve the file ---- */
 
 static bool is_piece(const struct amph_server_request *rq)
 {
@@ -155,7 +157,7 @@ void amph_server_truncate_call(struct amph_server_handle *h,
         last->bulk.flags |= FWD_PIECE_LAST;
     else if (h->progress.reserved && h->progress.holder == refused->peer &&
              h->progress.holder_op == refused->bulk.op) {
-        h->progress.truncated = h->progress.busy; /* one of them is with a worker */
+        h->progress.truncated = h->progress.busy; /* a worker still executes a piece */
         h->progress.reserved = h->progress.busy;
         if (!h->progress.reserved)
             amph_server_append_end(h, refused->peer);

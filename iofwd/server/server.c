@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server as a whole: its start, its loop, its end.  See server.h and server/internal.h.  Layer:
- * iofwd. */
+/*
+ * Open, main loop and close of one server; see server.h and internal.h.
+ *
+ * Layer: iofwd.
+ * Thread rule: the progress thread, which is the thread that calls amph_server_open.
+ */
 #include "iofwd/server/server.h"
 
 #include <inttypes.h>
@@ -19,7 +23,7 @@
 #include "base/log.h"
 #include "iofwd/server/internal.h"
 
-/* After the last compute process has left, its last I/O clients get this long. */
+/* Time for the last clients to finish after the last compute process has left. */
 #define DRAIN_NS (30 * AMPH_NS_PER_S)
 
 static void on_wake(int sig)
@@ -28,12 +32,12 @@ static void on_wake(int sig)
 
 static void set_limits(void)
 {
-    /* ends the system call that it finds a thread in, and does nothing else */
+    /* Interrupts the system call of the thread that receives it, and does nothing else. */
     struct sigaction wake = { .sa_handler = on_wake };
     struct rlimit lim;
 
     sigaction(AMPH_SERVER_WAKE_SIGNAL, &wake, NULL);
-    umask(0); /* each call brings its client's */
+    umask(0); /* each request carries its client's umask */
     signal(SIGPIPE, SIG_IGN);
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 128 << 20);
@@ -47,8 +51,8 @@ static void set_limits(void)
 static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
                           const char *why)
 {
-    /* its door says when it is gone */
-    amph_debug("client at place %" PRIu32 " cannot be reached: %s", peer, why);
+    /* the end of its control connection tells when it has gone */
+    amph_debug("client %" PRIu32 " of the endpoint cannot be reached: %s", peer, why);
 }
 
 static enum amph_status open_endpoint(struct amph_server *s)
@@ -147,7 +151,8 @@ static enum amph_status open_all(struct amph_server *s)
     return publish(s);
 }
 
-/* In a GASNet client that another launcher's AMPHORA_SERVERS makes a server. */
+/* Runs a server in a GASNet client that another launcher has started, if AMPHORA_SERVERS makes it
+ * one. */
 static int serve(struct amph_boot *boot)
 {
     struct amph_server *server;
@@ -205,53 +210,53 @@ void amph_server_set_incarnation(struct amph_server *s, unsigned before)
     amph_random(&s->progress.next_number, sizeof s->progress.next_number);
 }
 
-static void on_gone(struct amph_server *s, const struct amph_server_event *news)
+static void on_gone(struct amph_server *s, const struct amph_server_event *events)
 {
-    amph_server_peer_gone(s, news->conn);
+    amph_server_peer_gone(s, events->conn);
 }
 
-static void on_bells(struct amph_server *s, const struct amph_server_event *news)
+static void on_notify(struct amph_server *s, const struct amph_server_event *events)
 {
     amph_server_notify_send(s);
 }
 
-static void on_drain(struct amph_server *s, const struct amph_server_event *news)
+static void on_drain(struct amph_server *s, const struct amph_server_event *events)
 {
     s->progress.draining = true;
     s->progress.drain_ns = amph_now_ns();
 }
 
-static void on_stop(struct amph_server *s, const struct amph_server_event *news)
+static void on_stop(struct amph_server *s, const struct amph_server_event *events)
 {
     s->progress.stop = true;
     s->progress.exit_code = 0;
 }
 
-static unsigned take_news(struct amph_server *s)
+static unsigned handle_events(struct amph_server *s)
 {
     static void (*const on[])(struct amph_server *, const struct amph_server_event *) = {
         [AMPH_SERVER_EVENT_HELLO] = amph_server_peer_hello,
         [AMPH_SERVER_EVENT_GONE] = on_gone,
         [AMPH_SERVER_EVENT_DRAIN] = on_drain,
         [AMPH_SERVER_EVENT_STOP] = on_stop,
-        [AMPH_SERVER_EVENT_NOTIFY] = on_bells,
+        [AMPH_SERVER_EVENT_NOTIFY] = on_notify,
     };
 
     unsigned n = 0;
 
     pthread_mutex_lock(&s->shared.lock);
 
-    struct amph_server_event *news = s->shared.events;
+    struct amph_server_event *events = s->shared.events;
     struct amph_server_event *next;
 
     s->shared.events = NULL;
     s->shared.events_tail = &s->shared.events;
     pthread_mutex_unlock(&s->shared.lock);
 
-    for (; news; news = next, n++) {
-        next = news->next;
-        on[news->kind](s, news);
-        free(news);
+    for (; events; events = next, n++) {
+        next = events->next;
+        on[events->kind](s, events);
+        free(events);
     }
 
     return n;
@@ -265,22 +270,22 @@ int amph_server_run(struct amph_server *s)
     amph_server_own(&s->progress.owner);
 
     while (!s->progress.stop) {
-        unsigned did = 0;
+        unsigned handled = 0;
 
         if (__atomic_load_n(&s->shared.posted, __ATOMIC_ACQUIRE)) {
             __atomic_store_n(&s->shared.posted, false, __ATOMIC_RELEASE);
-            did += take_news(s);
-            did += amph_server_flow_progress(s);
+            handled += handle_events(s);
+            handled += amph_server_flow_progress(s);
         } else if (s->progress.unsent || s->progress.transfers || s->progress.locks ||
                    s->progress.nleaving)
-            did += amph_server_flow_progress(s);
+            handled += amph_server_flow_progress(s);
 
         if (s->progress.draining &&
             (s->progress.npeers == 0 ||
              (has_processes && amph_now_ns() - s->progress.drain_ns > DRAIN_NS)))
             break;
 
-        if (did)
+        if (handled)
             w = (struct amph_waiter)AMPH_WAITER_INIT;
 
         amph_am_wait_step(s->ep, &w);
@@ -310,6 +315,6 @@ void amph_server_close(struct amph_server *s)
     if (s->boot)
         amph_boot_leave(s->boot, false, s->progress.exit_code);
 
-    /* Workers may still be inside a file call, so the rest lives until the process ends, which is
-     * next. */
+    /* Workers may still execute file calls that never return, so the memory is not freed; the
+     * process ends right after this. */
 }

@@ -13,41 +13,42 @@
 
 struct amph_server;
 
-/* Opens all that a server needs: exports (IOFWD_PREFIX), endpoint, door.  boot: a place that the
- * caller has taken, the server's from now on; NULL: joins the job as a member of the server group.
- * Every mistake is logged in one sentence. */
+/* Opens what a server needs: exports (IOFWD_PREFIX), endpoint, listening sockets.  boot: a joined
+ * job, which the server takes over; NULL: joins the job as a member of the server group.  Logs each
+ * error in one sentence. */
 struct amph_boot;
 enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **server_p);
 
-/* Serves until the job has no more clients (or is being ended).  Gives the exit code. */
+/* Serves until the job has no more clients or is being ended.  Returns the exit code. */
 int amph_server_run(struct amph_server *server);
 
-/* Before it runs: it takes the place of one that has died, the `before`th, gives its clients other
- * numbers, and says EIO of the files that were open there. */
+/* To be called before amph_server_run.  The server replaces one that has died, the `before`th in
+ * this slot: it numbers its clients differently, and reports EIO for handles of its predecessors. */
 void amph_server_set_incarnation(struct amph_server *server, unsigned before);
 
 /* Closes all files and leaves the job. */
 void amph_server_close(struct amph_server *server);
 
 /*
- * Servers that belong to no job (boot/standing.h): one process each, and one that watches over
- * them.  Ends at SIGTERM or SIGINT: the address file goes first, then the servers.
+ * Standing servers, which belong to no job (boot/standing.h): one process each, and a process that
+ * watches them.  SIGTERM or SIGINT ends them: first the address file is removed, then the servers
+ * end.
  */
 struct amph_server_daemon {
     uint32_t nservers;
-    const char *address_file; /* NULL with own */
-    const char *log;          /* NULL: standard error as it is */
+    const char *address_file; /* NULL with `own` */
+    const char *log;          /* NULL: standard error */
     const char *pid_file;     /* or NULL */
-    /* clients of other hosts may come, over this network; NULL: only those of this host */
+    /* network for clients of other hosts; NULL: only clients of this host */
     const char *conduit;
-    bool foreground; /* does not leave its terminal */
-    bool
-        own; /* one process's own: the address file's text goes to standard output, and when standard input ends, the
-                                 servers end after their last client */
+    bool foreground; /* stays in the foreground */
+    /* The servers of one process: the text of the address file goes to standard output, and after
+     * the end of standard input the servers end with their last client. */
+    bool own;
 };
 
-/* Gives the exit code, in the calling process (which may be the one that only waits for the servers
- * to be ready). */
+/* Returns the exit code in the calling process, which may be a process that only waits until the
+ * servers are ready. */
 int amph_server_daemon_run(const struct amph_server_daemon *d);
 
 #endif

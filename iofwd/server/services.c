@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Services that are no file calls: figures, the program's segment, cancelling, bells, holders of
- * locks.  Layer: iofwd. Thread rule: progress thread only.
+ * Services that are not file calls: statistics, the program's segment, cancelling, notifications,
+ * owners of locks.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread only.
  */
 #include <errno.h>
 #include <unistd.h>
 
 #include "iofwd/server/flow.h"
 
-/* An answer with n bytes of a body that is not in the table of calls. */
+/* Completes a reply with n bytes of body after its head.  The body is not described by the table of
+ * calls. */
 static size_t put_body(const struct amph_server_request *rq, uint8_t *out, size_t head_bytes,
                        size_t n)
 {
@@ -48,25 +52,26 @@ static size_t answer_stats(struct amph_server_request *rq, uint8_t *out)
     return put_body(rq, out, n, sizeof v);
 }
 
-static size_t answer_collect(struct amph_server_request *rq, uint8_t *out)
+static size_t answer_notifications(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
     struct amph_wr w;
 
     amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
 
-    uint64_t bell = amph_rd_u64(&r);
-    uint64_t most = amph_rd_u64(&r);
+    uint64_t notifier = amph_rd_u64(&r);
+    uint64_t max = amph_rd_u64(&r);
     size_t n = amph_server_request_reply(rq, out);
 
     amph_wr_init(&w, out + n, FWD_MSG_MAX - n);
     rq->exec.error = r.bad ? EPROTO
-                           : amph_server_notifier_collect(rq->server, rq->peer, bell, most, &w);
+                           : amph_server_notifier_collect(rq->server, rq->peer, notifier, max, &w);
     return rq->exec.error ? amph_server_request_reply(rq, out)
                           : put_body(rq, out, n, amph_wr_len(&w));
 }
 
-/* Another server's client has found a lock whose holder is this process, to the kernel. */
+/* A client of another server has found a lock whose owner, to the kernel, is this process: returns
+ * the client that holds it. */
 static size_t answer_holder(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
@@ -100,7 +105,7 @@ static size_t answer_segment(struct amph_server_request *rq, uint8_t *out)
     return amph_server_request_reply(rq, out);
 }
 
-/* A signal handler has run in the client. */
+/* Cancels a request, because a signal handler has run in the client. */
 static size_t answer_cancel(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
@@ -138,10 +143,10 @@ size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out)
         [FWD_SERVICE_HOLD_ONLY - FWD_SERVICE_FIRST] = answer_hold_only,
         [FWD_SERVICE_SEGMENT - FWD_SERVICE_FIRST] = answer_segment,
         [FWD_SERVICE_CANCEL - FWD_SERVICE_FIRST] = answer_cancel,
-        [FWD_SERVICE_NOTIFICATIONS - FWD_SERVICE_FIRST] = answer_collect,
+        [FWD_SERVICE_NOTIFICATIONS - FWD_SERVICE_FIRST] = answer_notifications,
         [FWD_SERVICE_HOLDER - FWD_SERVICE_FIRST] = answer_holder,
     };
     _Static_assert(AMPH_COUNTOF(answers) == FWD_SERVICE_END - FWD_SERVICE_FIRST,
-                   "each service has its answer");
+                   "each service has a function");
     return answers[rq->service - FWD_SERVICE_FIRST](rq, out);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data of areas that are not mapped here: it is fetched before the file call and stored after it,
- * through buffers of the server's. Layer: iofwd.  Thread rule: progress thread only.
+ * Fetches the data of areas that are not mapped here before the file call, and stores it after the
+ * call, through the server's staging buffers.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread only.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,8 +22,7 @@ void amph_server_staging_put(struct amph_server *s, void *stage)
     s->progress.stage_free = stage;
 }
 
-/* Buffers are all as large as the largest piece a client may name; parts are bounded when the
- * client joins. */
+/* All buffers have the size of the largest piece that a client may send, so that any free one fits. */
 void *amph_server_staging_get(struct amph_server *s, size_t len)
 {
     amph_server_assert_owner(&s->progress.owner);
@@ -45,7 +47,7 @@ static void transfer_done(struct amph_op *op, enum amph_status st)
     rq->progress.transfer_ended = true;
 }
 
-/* At the end: a call's pieces are needed in their order. */
+/* Appends to the list: the pieces of a call are needed in their order. */
 static void queue_transfer(struct amph_server *s, struct amph_server_request *rq)
 {
     rq->progress.next_transfer = NULL;
@@ -95,15 +97,15 @@ unsigned amph_server_transfers_move(struct amph_server *s)
     unsigned n = 0;
     struct amph_server_request *list = s->progress.transfers;
     struct amph_server_request *rq;
-    bool room = true;
+    bool has_room = true;
 
     s->progress.transfers = NULL;
     s->progress.transfers_tail = &s->progress.transfers;
 
     while ((rq = list)) {
         list = rq->progress.next_transfer;
-        if (!rq->progress.transfer_begun && room)
-            room = begin_transfer(rq);
+        if (!rq->progress.transfer_begun && has_room)
+            has_room = begin_transfer(rq);
 
         if (!rq->progress.transfer_ended) {
             queue_transfer(s, rq);

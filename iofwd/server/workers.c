@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's workers: threads that execute what is large, slow or blocking.  They never touch the
- * endpoint, clients or handles' queues; a finished request goes back to the progress thread.
- * Layer: iofwd.  Thread rule: give and stop by the progress thread.
+ * Workers: threads that execute large, slow or blocking calls.  They never use the endpoint,
+ * clients or the queues of handles; a finished request returns to the progress thread.
+ *
+ * Layer: iofwd.
+ * Thread rule: amph_server_work_give and _stop by the progress thread; see internal.h for the
+ * others.
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,7 +22,7 @@ void amph_server_work_done(struct amph_server *s, struct amph_server_request *rq
     *s->shared.done_tail = rq;
     s->shared.done_tail = &rq->next;
     __atomic_store_n(&s->shared.posted, true, __ATOMIC_RELEASE);
-    if (!s->shared.stopping) /* from then on the endpoint may go at any time */
+    if (!s->shared.stopping) /* while stopping, the endpoint may be closed at any time */
         amph_am_kick(s->ep);
 
     pthread_mutex_unlock(&s->shared.lock);
@@ -36,7 +39,7 @@ void amph_server_let_wake_signal_in(bool in)
     errno = err;
 }
 
-/* One that a worker has.  With the lock held. */
+/* Cancels a request that a worker executes.  The lock is held. */
 static void wake(struct amph_server_request *rq)
 {
     atomic_store(&rq->cancelled, true);
@@ -107,7 +110,7 @@ static void *worker(void *arg)
         list_running(s, rq);
         pthread_mutex_unlock(&s->shared.lock);
 
-        if (atomic_load(&rq->cancelled)) /* its client had gone before */
+        if (atomic_load(&rq->cancelled)) /* cancelled before it began */
             rq->exec.error = EINTR;
         else
             amph_server_request_run(rq);
@@ -124,9 +127,9 @@ static void *worker(void *arg)
     return NULL;
 }
 
-/* Another thread where all are at work: one that blocks (a FIFO without a partner) must not hold up
- * the rest. */
-static void hire(struct amph_server *s)
+/* Starts another worker if all are busy: one that blocks, for example on a FIFO without a writer,
+ * must not delay the others. */
+static void start_worker(struct amph_server *s)
 {
     pthread_t thread;
 
@@ -152,7 +155,7 @@ void amph_server_work_give(struct amph_server *s, struct amph_server_request *rq
     *s->shared.work_tail = rq;
     s->shared.work_tail = &rq->next;
     if (waiting > s->shared.idle && s->shared.workers < AMPH_SERVER_WORKERS_MAX)
-        hire(s);
+        start_worker(s);
 
     pthread_cond_signal(&s->shared.work_cond);
     pthread_mutex_unlock(&s->shared.lock);

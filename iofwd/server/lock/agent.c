@@ -2,8 +2,8 @@
 /*
  * The agents of record locks: each is a thread with a table of descriptors of its own, to which the
  * server passes files and orders; lock/lock.c tells why.  A lock that has to wait waits in a thread
- * beside the agent.  Layer: iofwd. Thread rule: what has a struct amph_server_lock_agent as its first
- * argument runs in its agent, but for the two functions of lock/lock.h.
+ * beside the agent.  Layer: iofwd. Thread rule: what has a struct amph_server_lock_agent as its
+ * first argument runs in its agent, but for the two functions of lock/lock.h.
  */
 #include <errno.h>
 #include <fcntl.h>
