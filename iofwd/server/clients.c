@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's clients and open files: who is there, who holds what.  Layer: iofwd.  Thread rule:
- * progress thread only.
+ * The server's clients and open files, and which client holds which file.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,16 +20,16 @@
 #include "base/log.h"
 #include "iofwd/server/internal.h"
 
-/* Client numbers that servers give: the top bit, the server, a counter. */
+/* Client numbers issued by servers: the top bit, the server, a counter. */
 #define NUMBER_GIVEN UINT32_C(0x80000000)
 #define NUMBER_SERVER_SHIFT 20
 
-/* A handle: its slot in the low bits, randomness above, and above that which of the servers that
- * have followed each other has given it. */
+/* A handle number: its slot in the low bits, random bits above them, and above those the
+ * incarnation of the server. */
 #define SLOT_BITS 20
 #define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
-#define LIFE_SHIFT 54
-#define LIFE_MASK (UINT64_C(0xff) << LIFE_SHIFT)
+#define INCARNATION_SHIFT 54
+#define INCARNATION_MASK (UINT64_C(0xff) << INCARNATION_SHIFT)
 
 /* ---- open files ---- */
 
@@ -43,7 +45,8 @@ struct amph_server_handle *amph_server_handle_find(struct amph_server *s, uint64
 
 bool amph_server_handle_is_stale(const struct amph_server *s, uint64_t number)
 {
-    return (number & AMPH_FWD_HANDLE_TOP) && (number & LIFE_MASK) >> LIFE_SHIFT != s->incarnation;
+    return (number & AMPH_FWD_HANDLE_TOP) &&
+           (number & INCARNATION_MASK) >> INCARNATION_SHIFT != s->incarnation;
 }
 
 static bool free_slot(struct amph_server *s, uint32_t *slot_p)
@@ -70,8 +73,8 @@ static bool free_slot(struct amph_server *s, uint32_t *slot_p)
     return true;
 }
 
-/* Random numbers are drawn many at a time: each time is a system call. */
-static uint64_t draw(struct amph_server *s)
+/* Returns random bits, drawn in blocks because each draw is a system call. */
+static uint64_t draw_random(struct amph_server *s)
 {
     if (s->progress.nentropy == 0) {
         amph_random(s->progress.entropy, sizeof s->progress.entropy);
@@ -94,12 +97,12 @@ struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
         return NULL;
     }
 
-    uint64_t noise = draw(s);
+    uint64_t random = draw_random(s);
 
-    /* never 0 */
-    h->number = (noise & ~SLOT_MASK & ~LIFE_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot |
+    /* never 0: AMPH_FWD_HANDLE_TOP is set */
+    h->number = (random & ~SLOT_MASK & ~INCARNATION_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot |
                 AMPH_FWD_HANDLE_TOP;
-    h->number |= (uint64_t)s->incarnation << LIFE_SHIFT;
+    h->number |= (uint64_t)s->incarnation << INCARNATION_SHIFT;
     h->number |= waits ? AMPH_FWD_HANDLE_WAITS : 0;
     h->fd = fd;
     h->opener = peer->number;
@@ -163,7 +166,7 @@ void amph_server_handle_release(struct amph_server *s, struct amph_server_handle
     s->progress.handle[h->slot] = NULL;
     s->progress.nhandles--;
     s->progress.locks_changed = true;
-    amph_server_append_end(h, h->progress.holder); /* closed in the middle of a call */
+    amph_server_append_end(h, h->progress.holder); /* closed in the middle of a call in pieces */
     if (!h->regular)
         amph_server_notify_drop_file(s, h);
 
@@ -217,7 +220,7 @@ void amph_server_peer_keep_only(struct amph_server *s, struct amph_server_peer *
 
 /* ---- clients ---- */
 
-static struct amph_server_peer *number_taken(struct amph_server *s, uint32_t number)
+static struct amph_server_peer *find_by_number(struct amph_server *s, uint32_t number)
 {
     for (uint32_t i = 0; i < s->max_peers; i++)
         if (s->progress.peer[i] && !s->progress.peer[i]->gone &&
@@ -248,15 +251,15 @@ static struct amph_server_peer *make_peer(struct amph_server *s, uint32_t number
     return p;
 }
 
-/* The number of a new client: the number another server gave it, the rank of a process of the job
- * where that is free, or one of our own. */
+/* Chooses the number of a new client: the number that another server has issued, the rank of a
+ * process of the job if it is free, or a new number. */
 static uint32_t choose_number(struct amph_server *s, uint32_t rank, uint32_t given)
 {
     uint32_t number = given != FWD_NUMBER_NONE             ? given
                       : rank < s->job->nproc[AMPH_COMPUTE] ? rank
                                                            : AMPH_RANK_NONE;
 
-    while (number == AMPH_RANK_NONE || number_taken(s, number)) {
+    while (number == AMPH_RANK_NONE || find_by_number(s, number)) {
         uint32_t own = s->self - amph_boot_first(s->boot, AMPH_SERVER);
         number = NUMBER_GIVEN | own << NUMBER_SERVER_SHIFT |
                  (s->progress.next_number++ & ((1u << NUMBER_SERVER_SHIFT) - 1));
@@ -265,8 +268,9 @@ static uint32_t choose_number(struct amph_server *s, uint32_t rank, uint32_t giv
     return number;
 }
 
-/* A client's servers in order: the first by the mapping for processes of the job, rank mod S for
- * those of another parallel program, in turn for others; the rest follow it. */
+/* Lists a client's servers in order.  The first one comes from the mapping for processes of the
+ * job, is rank mod S for processes of another parallel program, and is chosen in turn for others;
+ * the rest follow it. */
 static uint32_t list_servers(struct amph_server *s, uint32_t rank, uint32_t number,
                              uint32_t servers[AMPH_FWD_PARTS_MAX])
 {
@@ -291,7 +295,7 @@ static void refuse(struct amph_server_conn *c, const char *why)
     ssize_t ignored = send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     (void)ignored;
-    shutdown(c->fd, SHUT_RDWR); /* the door thread sees the end and tidies up */
+    shutdown(c->fd, SHUT_RDWR); /* the listener thread sees the end and frees the connection */
 }
 
 static const char *import_area(struct amph_server *s, struct amph_server_peer *p,
@@ -315,7 +319,7 @@ static const char *import_area(struct amph_server *s, struct amph_server_peer *p
 int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *p, const void *key,
                              size_t key_len)
 {
-    if (p->queued > 0) /* workers may be in the memory that is mapped now */
+    if (p->queued > 0) /* workers may be using the segment that is mapped now */
         return EBUSY;
 
     if (p->has_segment)
@@ -326,7 +330,8 @@ int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *p, 
     return p->has_segment ? 0 : EOPNOTSUPP;
 }
 
-/* Gives a client its endpoint. */
+/* Connects the endpoint with the client's and imports its area.  Returns NULL, or the reason of a
+ * refusal. */
 static const char *attach(struct amph_server *s, struct amph_server_peer *p,
                           const struct amph_fwd_hello *h)
 {
@@ -341,7 +346,7 @@ static const char *attach(struct amph_server *s, struct amph_server_peer *p,
     return import_area(s, p, h);
 }
 
-/* A new image of the same process: the old endpoint is gone. */
+/* Replaces a client by the new image of its process: its endpoint is new, its files stay. */
 static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_peer *old)
 {
     struct amph_server_peer *p = make_peer(s, old->number, old->rank);
@@ -363,7 +368,7 @@ static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_
     old->nwords = 0;
     old->nheld = 0;
     old->conn = NULL;
-    old->calls = 0; /* they have moved */
+    old->calls = 0; /* the new client has them now */
     amph_server_peer_free(s, old);
 
     return p;
@@ -372,7 +377,7 @@ static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_
 static const char *inherit(struct amph_server *s, struct amph_server_peer *child,
                            uint32_t parent_number)
 {
-    struct amph_server_peer *parent = number_taken(s, parent_number);
+    struct amph_server_peer *parent = find_by_number(s, parent_number);
 
     if (!parent)
         return "the parent of the new client is not known";
@@ -388,44 +393,44 @@ static const char *inherit(struct amph_server *s, struct amph_server_peer *child
 }
 
 static bool welcome(struct amph_server *s, uint32_t number, uint32_t index, uint32_t rank,
-                    const struct amph_server_event *news)
+                    const struct amph_server_event *event)
 {
     uint8_t out[FWD_FRAME_HEAD_BYTES + 1024];
-    struct amph_fwd_welcome wc = { .number = number, .index = index, .server = s->self };
+    struct amph_fwd_welcome reply = { .number = number, .index = index, .server = s->self };
 
-    wc.nservers = list_servers(s, rank, number, wc.servers);
-    wc.addr = amph_am_address(s->ep, &wc.addr_len);
+    reply.nservers = list_servers(s, rank, number, reply.servers);
+    reply.addr = amph_am_address(s->ep, &reply.addr_len);
 
     size_t n = amph_fwd_welcome_build(out + FWD_FRAME_HEAD_BYTES, sizeof out - FWD_FRAME_HEAD_BYTES,
-                                      &wc, s->job->key, news->nonce, news->hello.nonce);
+                                      &reply, s->job->key, event->nonce, event->hello.nonce);
 
     if (n == 0)
         return false;
 
     n = amph_fwd_frame_build(out, FWD_FRAME_WELCOME, out + FWD_FRAME_HEAD_BYTES, n);
-    return send(news->conn->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+    return send(event->conn->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
-static void take_bell(struct amph_server *s, const struct amph_server_event *news)
+static void add_notifier(struct amph_server *s, const struct amph_server_event *event)
 {
-    struct amph_server_peer *p = number_taken(s, news->hello.number);
-    uint64_t number = p && !news->conn->progress.notifier
-                          ? amph_server_notifier_create(s, p, news->conn)
+    struct amph_server_peer *p = find_by_number(s, event->hello.number);
+    uint64_t number = p && !event->conn->progress.notifier
+                          ? amph_server_notifier_create(s, p, event->conn)
                           : 0;
 
     if (number == 0 || number > UINT32_MAX)
-        refuse(news->conn, p ? "it waits for files in too many places at one time"
-                             : "who wants to wait for files is no client");
-    else if (!welcome(s, (uint32_t)number, 0, p->rank, news))
-        shutdown(news->conn->fd, SHUT_RDWR);
+        refuse(event->conn, p ? "the client has too many notification connections"
+                              : "the notification connection belongs to no client of this server");
+    else if (!welcome(s, (uint32_t)number, 0, p->rank, event))
+        shutdown(event->conn->fd, SHUT_RDWR);
 }
 
-void amph_server_peer_hello(struct amph_server *s, const struct amph_server_event *news)
+void amph_server_peer_hello(struct amph_server *s, const struct amph_server_event *event)
 {
     amph_server_assert_owner(&s->progress.owner);
 
-    const struct amph_fwd_hello *h = &news->hello;
-    struct amph_server_conn *c = news->conn;
+    const struct amph_fwd_hello *h = &event->hello;
+    struct amph_server_conn *c = event->conn;
     const char *why = NULL;
     struct amph_server_peer *p = c->progress.peer;
 
@@ -433,7 +438,7 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
         return refuse(c, "this connection has a client already");
 
     if (h->kind == FWD_HELLO_NOTIFY || c->progress.notifier) {
-        take_bell(s, news);
+        add_notifier(s, event);
         return;
     }
 
@@ -441,7 +446,7 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
         return refuse(c, "this connection has no client yet");
 
     if (h->kind == FWD_HELLO_JOIN) {
-        if (!welcome(s, choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE), 0, h->rank, news))
+        if (!welcome(s, choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE), 0, h->rank, event))
             shutdown(c->fd, SHUT_RDWR);
 
         return;
@@ -468,13 +473,13 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
         return refuse(c, why);
     }
 
-    if (!welcome(s, p->number, p->index, p->rank, news))
+    if (!welcome(s, p->number, p->index, p->rank, event))
         shutdown(c->fd, SHUT_RDWR);
 }
 
-/* Keeps the counters of a client that leaves; a number that comes back (a child of a child) adds to
- * its row. */
-static void remember(struct amph_server *s, const struct amph_server_peer *p)
+/* Keeps the counters of a client that leaves.  If its number is used again (a child of a child),
+ * they are added to the same row. */
+static void keep_counters(struct amph_server *s, const struct amph_server_peer *p)
 {
     uint32_t i = 0;
 
@@ -512,10 +517,10 @@ void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
     s->progress.nleaving++;
 
     if (p->attached && p->queued)
-        /* what it has queued may wait for its answer to a put or get */
+        /* its queued requests may wait for a put or get */
         amph_am_peer_gone(s->ep, p->index);
 
-    remember(s, p);
+    keep_counters(s, p);
     amph_server_flow_drop_peer(s, p);
     amph_server_notify_drop_peer(s, p);
 
@@ -531,8 +536,8 @@ void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
         amph_server_peer_end(s, p);
 }
 
-/* The last of a client.  What workers still do for it uses its memory and its mapped area, so this
- * waits for them (rq_free). */
+/* Frees a client.  Workers use its memory and mapped area until its last request has ended, so
+ * request_free calls this last. */
 void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *p)
 {
     amph_server_assert_owner(&s->progress.owner);
@@ -547,8 +552,9 @@ void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *p)
     free(p);
 }
 
-/* A client that has left something unread resets its connection instead of ending it. */
-static bool has_ended(const struct amph_server_conn *c)
+/* Has the client closed its connection?  A client that leaves unread data resets the connection
+ * instead. */
+static bool is_disconnected(const struct amph_server_conn *c)
 {
     char byte;
     ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -561,7 +567,7 @@ bool amph_server_peer_disconnecting(const struct amph_server *s)
     for (uint32_t i = 0; i < s->max_peers; i++) {
         const struct amph_server_peer *p = s->progress.peer[i];
 
-        if (p && !p->gone && p->conn && has_ended(p->conn))
+        if (p && !p->gone && p->conn && is_disconnected(p->conn))
             return true;
     }
 
@@ -586,7 +592,7 @@ void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *c)
 static void print_client(const struct amph_server *s, uint32_t number, uint64_t calls,
                          uint64_t errors, uint64_t out, uint64_t in)
 {
-    bool given = number & NUMBER_GIVEN; /* no compute process itself: a child or a command of one */
+    bool given = number & NUMBER_GIVEN; /* a child or a command of a compute process */
 
     fprintf(stderr,
             "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's end of the door: sockets, who knocks, and the job's own notices.  Layer: iofwd.
- * Thread rule: amph_server_listener_thread is the door thread of server/internal.h; open, start and
- * stop are called by the thread that runs the server.
+ * The listening sockets, the control connections and the job's events.
+ *
+ * Layer: iofwd.
+ * Thread rule: listener_main runs in the listener thread, which it alone is;
+ * amph_server_listener_open, _start and _stop are called by the progress thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,10 +28,10 @@
 #include "iofwd/server/internal.h"
 
 #define TICK_MS 500
-#define DEAF_MS 100
-#define DEAF_NS (DEAF_MS * AMPH_NS_PER_MS)
-#define ACCEPT_MOST 64      /* at a time: between them it is seen who is silent */
-#define STRANGERS_MOST 256u /* that have not yet proved who they are, nor are of this user */
+#define PAUSE_MS 100
+#define PAUSE_NS (PAUSE_MS * AMPH_NS_PER_MS)
+#define ACCEPT_MAX 64 /* connections accepted in a row, before silent ones are looked for */
+#define UNAUTHENTICATED_MAX 256u /* connections without a HELLO that may belong to other users */
 
 /* ---- sockets ---- */
 
@@ -47,7 +49,8 @@ static int listen_unix(struct amph_server *s)
         bind(fd, (struct sockaddr *)&sun,
              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0 ||
         listen(fd, 1024) != 0) {
-        amph_error("the I/O server cannot open its door @%s: %m", s->address.unix_name);
+        amph_error("the I/O server cannot listen on its local socket @%s: %m",
+                   s->address.unix_name);
         if (fd >= 0)
             close(fd);
 
@@ -81,14 +84,14 @@ static int listen_tcp(struct amph_server *s)
     return fd;
 }
 
-static bool watch(struct amph_server *s, int fd, void *what)
+static bool watch(struct amph_server *s, int fd, void *tag)
 {
-    struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = what };
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = tag };
     return fd < 0 || epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0;
 }
 
-/* Only that something has come: what, the progress thread takes out. */
-static bool watch_bells(struct amph_server *s)
+/* Watches the set of notifiers, edge-triggered: the progress thread takes the events out. */
+static bool watch_notifiers(struct amph_server *s)
 {
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = &s->notify_fd };
     return amph_server_notify_open(s) == AMPH_OK &&
@@ -110,39 +113,39 @@ enum amph_status amph_server_listener_open(struct amph_server *s)
     if (!watch(s, s->listener.unix_fd, &s->listener.unix_fd) ||
         !watch(s, s->listener.tcp_fd, &s->listener.tcp_fd) ||
         !watch(s, s->listener.stop_fd, &s->listener.stop_fd) ||
-        !watch(s, amph_boot_fd(s->boot), &s->boot) || !watch_bells(s)) {
-        amph_error("the I/O server cannot watch its door: %m");
+        !watch(s, amph_boot_fd(s->boot), &s->boot) || !watch_notifiers(s)) {
+        amph_error("the I/O server cannot watch its listening sockets: %m");
         return AMPH_ERR_SYS;
     }
 
     return AMPH_OK;
 }
 
-/* ---- news for the progress thread ---- */
+/* ---- events for the progress thread ---- */
 
-static void post_news(struct amph_server *s, struct amph_server_event *news)
+static void post_event(struct amph_server *s, struct amph_server_event *event)
 {
-    news->next = NULL;
+    event->next = NULL;
     pthread_mutex_lock(&s->shared.lock);
-    *s->shared.events_tail = news;
-    s->shared.events_tail = &news->next;
+    *s->shared.events_tail = event;
+    s->shared.events_tail = &event->next;
     __atomic_store_n(&s->shared.posted, true, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&s->shared.lock);
     amph_am_kick(s->ep);
 }
 
-static struct amph_server_event *make_news(int kind, struct amph_server_conn *conn, size_t len)
+static struct amph_server_event *make_event(int kind, struct amph_server_conn *conn, size_t len)
 {
-    struct amph_server_event *news = calloc(1, sizeof *news + len);
+    struct amph_server_event *event = calloc(1, sizeof *event + len);
 
-    if (!news)
-        amph_fatal("the I/O server has no memory for its door");
+    if (!event)
+        amph_fatal("the I/O server has no memory for an event");
 
-    news->kind = kind;
-    news->conn = conn;
-    news->len = len;
+    event->kind = kind;
+    event->conn = conn;
+    event->len = len;
 
-    return news;
+    return event;
 }
 
 /* ---- connections ---- */
@@ -162,17 +165,16 @@ static bool greet(struct amph_server_conn *c)
     return send_frame(c, FWD_FRAME_GREET, c->listener.nonce, sizeof c->listener.nonce);
 }
 
-/* The last of the plain compute processes, and of what they have started, has gone. */
+/* Drains the server when the last plain compute process and all that it has started have gone. */
 static void end_stay(struct amph_server *s, struct amph_server_conn *c)
 {
     s->listener.present -= c->listener.stays;
     if (c->listener.stays && s->listener.present == 0 &&
         s->listener.arrived == s->job->nproc[AMPH_COMPUTE])
-        post_news(s, make_news(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
+        post_event(s, make_event(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
-/* The connection has ended: the door forgets it, the progress thread ends its client and frees
- * it. */
+/* Forgets a connection that has ended.  The progress thread then ends its client and frees it. */
 static void end_conn(struct amph_server *s, struct amph_server_conn *c)
 {
     amph_server_assert_owner(&s->listener.owner);
@@ -188,10 +190,10 @@ static void end_conn(struct amph_server *s, struct amph_server_conn *c)
     if (c->listener.next)
         c->listener.next->listener.prev = c->listener.prev;
 
-    post_news(s, make_news(AMPH_SERVER_EVENT_GONE, c, 0));
+    post_event(s, make_event(AMPH_SERVER_EVENT_GONE, c, 0));
 }
 
-static void add_conn(struct amph_server *s, int fd, bool stranger)
+static void add_conn(struct amph_server *s, int fd, bool unauthenticated)
 {
     amph_server_assert_owner(&s->listener.owner);
 
@@ -208,7 +210,7 @@ static void add_conn(struct amph_server *s, int fd, bool stranger)
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     c->fd = fd;
     c->server = s;
-    c->listener.unauthenticated = stranger;
+    c->listener.unauthenticated = unauthenticated;
     c->listener.deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     c->listener.next = s->listener.conns;
     if (s->listener.conns)
@@ -219,8 +221,8 @@ static void add_conn(struct amph_server *s, int fd, bool stranger)
         end_conn(s, c);
 }
 
-/* The last descriptors are not for connections: one that gets such a number is told so. */
-static void turn_away(int fd)
+/* Refuses a connection that got one of the last descriptors. */
+static void refuse_last(int fd)
 {
     struct amph_server_conn c = { .fd = fd };
     static const char why[] =
@@ -231,15 +233,15 @@ static void turn_away(int fd)
     close(fd);
 }
 
-/* While there is no descriptor for it, a connection that waits would wake this thread again and
- * again. */
-static void listen_for(struct amph_server *s, bool on)
+/* Stops or resumes accepting.  Without a free descriptor, a waiting connection would wake this
+ * thread in a busy loop. */
+static void set_accepting(struct amph_server *s, bool on)
 {
     amph_server_assert_owner(&s->listener.owner);
 
     int *listener[] = { &s->listener.unix_fd, &s->listener.tcp_fd };
 
-    s->listener.paused_until_ns = on ? 0 : amph_now_ns() + DEAF_NS;
+    s->listener.paused_until_ns = on ? 0 : amph_now_ns() + PAUSE_NS;
     for (size_t i = 0; i < AMPH_COUNTOF(listener); i++) {
         struct epoll_event ev = { .events = on ? EPOLLIN | EPOLLRDHUP : 0,
                                   .data.ptr = listener[i] };
@@ -249,26 +251,26 @@ static void listen_for(struct amph_server *s, bool on)
     }
 }
 
-static void accept_some(struct amph_server *s, int listener)
+static void accept_connections(struct amph_server *s, int listener)
 {
-    for (int i = 0; i < ACCEPT_MOST; i++) {
+    for (int i = 0; i < ACCEPT_MAX; i++) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                listen_for(s, false);
+                set_accepting(s, false);
 
             return;
         }
 
         if (s->fds_last && (uint32_t)fd >= s->fds_last)
-            turn_away(fd);
+            refuse_last(fd);
         else
             add_conn(s, fd, listener != s->listener.unix_fd || !amph_control_same_user(fd));
     }
 }
 
-/* A stranger, or a client of another version: told why in one sentence, and sent away. */
+/* Refuses an unauthenticated client or one of another version, with a sentence.  Returns false. */
 static bool refuse(struct amph_server_conn *c, const char *why)
 {
     amph_count_exact(DROP_STRANGER, 1);
@@ -276,14 +278,14 @@ static bool refuse(struct amph_server_conn *c, const char *why)
     return false;
 }
 
-/* The connection itself is all that is asked for. */
-static bool let_stay(struct amph_server *s, struct amph_server_conn *c,
-                     const struct amph_fwd_hello *h)
+/* Registers a compute process that needs only the connection, which shows when it ends. */
+static bool register_process(struct amph_server *s, struct amph_server_conn *c,
+                             const struct amph_fwd_hello *h)
 {
     amph_server_assert_owner(&s->listener.owner);
 
     uint8_t body[128];
-    struct amph_fwd_welcome wc = { .number = FWD_NUMBER_NONE, .server = s->self };
+    struct amph_fwd_welcome reply = { .number = FWD_NUMBER_NONE, .server = s->self };
 
     if (!c->listener.stays && h->rank < s->job->nproc[AMPH_COMPUTE]) {
         c->listener.stays = true;
@@ -291,9 +293,9 @@ static bool let_stay(struct amph_server *s, struct amph_server_conn *c,
         s->listener.present++;
     }
 
-    return send_frame(
-        c, FWD_FRAME_WELCOME, body,
-        amph_fwd_welcome_build(body, sizeof body, &wc, s->job->key, c->listener.nonce, h->nonce));
+    return send_frame(c, FWD_FRAME_WELCOME, body,
+                      amph_fwd_welcome_build(body, sizeof body, &reply, s->job->key,
+                                             c->listener.nonce, h->nonce));
 }
 
 static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
@@ -315,30 +317,30 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
     if (in->type != FWD_FRAME_HELLO)
         return refuse(c, "the I/O server expected a HELLO");
 
-    struct amph_server_event *news = make_news(AMPH_SERVER_EVENT_HELLO, c, in->len);
+    struct amph_server_event *event = make_event(AMPH_SERVER_EVENT_HELLO, c, in->len);
 
-    memcpy(news->body, in->body, in->len);
-    memcpy(news->nonce, c->listener.nonce, sizeof c->listener.nonce);
+    memcpy(event->body, in->body, in->len);
+    memcpy(event->nonce, c->listener.nonce, sizeof c->listener.nonce);
 
-    enum amph_status st = amph_fwd_hello_parse(news->body, news->len, &news->hello, s->job->key,
+    enum amph_status st = amph_fwd_hello_parse(event->body, event->len, &event->hello, s->job->key,
                                                c->listener.nonce);
 
     if (st != AMPH_OK) {
-        free(news);
+        free(event);
         return refuse(c, st == AMPH_ERR_DENIED ? "the client does not know this job's key"
                                                : "the client's HELLO does not parse");
     }
 
-    bool stay = news->hello.kind == FWD_HELLO_STAY;
-    bool ok = !stay || let_stay(s, c, &news->hello);
+    bool stay = event->hello.kind == FWD_HELLO_STAY;
+    bool ok = !stay || register_process(s, c, &event->hello);
 
-    amph_random(c->listener.nonce, sizeof c->listener.nonce); /* each proof is good once */
+    amph_random(c->listener.nonce, sizeof c->listener.nonce); /* a nonce is used once */
     c->listener.greeted = true;
 
     if (stay)
-        free(news);
+        free(event);
     else
-        post_news(s, news);
+        post_event(s, event);
 
     return ok;
 }
@@ -374,9 +376,9 @@ static bool read_conn(struct amph_server *s, struct amph_server_conn *c)
     }
 }
 
-/* ---- the job's notices ---- */
+/* ---- the job's events ---- */
 
-static void take_notices(struct amph_server *s)
+static void handle_job_events(struct amph_server *s)
 {
     struct amph_boot_event ev;
 
@@ -384,44 +386,44 @@ static void take_notices(struct amph_server *s)
         bool stop = ev.kind == AMPH_BOOT_SHUTDOWN || ev.kind == AMPH_BOOT_LOST;
 
         if (ev.kind == AMPH_BOOT_DRAIN || stop) {
-            struct amph_server_event *news = make_news(
+            struct amph_server_event *event = make_event(
                 stop ? AMPH_SERVER_EVENT_STOP : AMPH_SERVER_EVENT_DRAIN, NULL, 0);
 
-            news->hello.number = (uint32_t)ev.code;
-            post_news(s, news);
+            event->hello.number = (uint32_t)ev.code;
+            post_event(s, event);
         }
     }
 }
 
-/* The first server says nothing on this connection until it ends. */
-static void first_has_ended(struct amph_server *s)
+/* The first server sends nothing on this connection; its end means that the job ends. */
+static void handle_first_end(struct amph_server *s)
 {
     epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_DEL, s->listener.first_fd, NULL);
-    post_news(s, make_news(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
+    post_event(s, make_event(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
-/* Who knocks and then says nothing is sent away, and counted; at once, if many others have knocked
- * since: they take descriptors that clients' files need. */
-static void end_silent(struct amph_server *s)
+/* Closes connections that send no HELLO in time, and counts them.  If many newer unauthenticated
+ * connections exist, closes them at once: they use descriptors that clients' files need. */
+static void close_silent(struct amph_server *s)
 {
     uint64_t now = amph_now_ns();
-    unsigned strangers = 0;
+    unsigned unauthenticated = 0;
 
     for (struct amph_server_conn *c = s->listener.conns, *next; c; c = next) {
         next = c->listener.next;
         if (c->listener.greeted)
             continue;
 
-        strangers += c->listener.unauthenticated;
+        unauthenticated += c->listener.unauthenticated;
         if (now > c->listener.deadline_ns ||
-            (c->listener.unauthenticated && strangers > STRANGERS_MOST)) {
+            (c->listener.unauthenticated && unauthenticated > UNAUTHENTICATED_MAX)) {
             amph_count_exact(DROP_STRANGER, 1);
             end_conn(s, c);
         }
     }
 }
 
-static void *door_thread(void *arg)
+static void *listener_main(void *arg)
 {
     struct amph_server *s = arg;
     struct epoll_event ev[32];
@@ -430,36 +432,36 @@ static void *door_thread(void *arg)
 
     for (;;) {
         int n = epoll_wait(s->listener.epoll_fd, ev, 32,
-                           s->listener.paused_until_ns ? DEAF_MS : TICK_MS);
+                           s->listener.paused_until_ns ? PAUSE_MS : TICK_MS);
 
         for (int i = 0; i < n; i++) {
-            void *what = ev[i].data.ptr;
+            void *tag = ev[i].data.ptr;
 
-            if (what == &s->listener.stop_fd)
+            if (tag == &s->listener.stop_fd)
                 return NULL;
 
-            if (what == &s->listener.unix_fd || what == &s->listener.tcp_fd)
-                accept_some(s, *(int *)what);
-            else if (what == &s->boot)
-                take_notices(s);
-            else if (what == &s->notify_fd)
-                post_news(s, make_news(AMPH_SERVER_EVENT_NOTIFY, NULL, 0));
-            else if (what == &s->listener.first_fd)
-                first_has_ended(s);
-            else if (!read_conn(s, what))
-                end_conn(s, what);
+            if (tag == &s->listener.unix_fd || tag == &s->listener.tcp_fd)
+                accept_connections(s, *(int *)tag);
+            else if (tag == &s->boot)
+                handle_job_events(s);
+            else if (tag == &s->notify_fd)
+                post_event(s, make_event(AMPH_SERVER_EVENT_NOTIFY, NULL, 0));
+            else if (tag == &s->listener.first_fd)
+                handle_first_end(s);
+            else if (!read_conn(s, tag))
+                end_conn(s, tag);
         }
 
         if (s->listener.paused_until_ns && amph_now_ns() >= s->listener.paused_until_ns)
-            listen_for(s, true);
+            set_accepting(s, true);
 
-        end_silent(s);
-        take_notices(s);
+        close_silent(s);
+        handle_job_events(s);
     }
 }
 
-/* In a job of plain compute processes only the first server learns of their ends, and the others
- * follow it. */
+/* In a job of plain compute processes only the first server learns of their ends; the others watch
+ * a connection to it. */
 static enum amph_status follow_first(struct amph_server *s)
 {
     uint32_t first = s->job->nproc[AMPH_COMPUTE];
@@ -497,8 +499,8 @@ enum amph_status amph_server_listener_start(struct amph_server *s)
             return st;
     }
 
-    if (pthread_create(&s->listener.thread, NULL, door_thread, s) != 0) {
-        amph_error("the I/O server cannot start its door's thread");
+    if (pthread_create(&s->listener.thread, NULL, listener_main, s) != 0) {
+        amph_error("the I/O server cannot start its listener thread");
         return AMPH_ERR_NOMEM;
     }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A piece of a large read, read by several threads: its client waits and has no use for its core,
- * and one core copies a page cache at only half of what the client can take.  The progress thread
- * cuts the piece into slices; each thread takes the next one that nobody has.  The other readers
- * have no work of their own: where they get no core, the progress thread reads all slices.  Layer:
- * iofwd. Thread rule: progress thread, but for what reader() runs.
+ * Reads a piece of a large cached read with several threads.  The client waits and does not need
+ * its core, and one core copies from the page cache at only half the rate that the client can take.
+ *
+ * The progress thread cuts the piece into slices, and each thread takes the next free one.  The
+ * reader threads have no other work.  If they get no core, the progress thread reads all slices.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread, except what reader_main runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,15 +23,14 @@
 #include "base/thread.h"
 #include "iofwd/server/internal.h"
 
-#define SLICE_LEAST ((size_t)32 << 10)
+#define SLICE_MIN ((size_t)32 << 10)
 #define SLICE ((size_t)64 << 10)
-#define SLICES_MOST 64u
-#define SLICES_GOOD 4u /* enough for none to wait long for the other's last */
-#define SOON_NS \
-    (200 * \
-     AMPH_NS_PER_US) /* large reads that follow each other so soon are worth waking the others for */
-#define STAYS_NS (100 * AMPH_NS_PER_US) /* how long they look for more */
-#define RELAX_ROUNDS 16u                /* before a yield */
+#define SLICES_MAX 64u
+#define SLICES_WANTED 4u /* slices of a read: enough to balance the threads' ends */
+#define GAP_NS \
+    (200 * AMPH_NS_PER_US) /* maximum gap between large reads for which waking the readers pays */
+#define SPIN_NS (100 * AMPH_NS_PER_US) /* how long an idle reader spins before it sleeps */
+#define RELAX_ROUNDS 16u               /* before a yield */
 
 struct reader {
     struct amph_server_readers *all;
@@ -38,23 +40,24 @@ struct reader {
 };
 
 struct amph_server_readers {
-    unsigned n, most; /* beside the progress thread */
+    unsigned n, max; /* reader threads, without the progress thread */
     unsigned cores;
-    cpu_set_t cpus; /* of the process */
-    /* the progress thread's, which the others keep off; -1: not known */
+    cpu_set_t cpus; /* the process may use */
+    /* core of the progress thread, which the readers avoid; -1: unknown */
     int cpu;
     uint64_t last_ns; /* end of the last read */
-    /* A read: set before its first slice is offered, and left alone until its last is done. */
+    /* The read in progress: set before its first slice is offered, and unchanged until its last
+     * slice is done. */
     int fd;
     size_t len, slice;
     off_t off;
     char *buf;
-    ssize_t got[SLICES_MOST]; /* or minus an errno value */
+    ssize_t got[SLICES_MAX]; /* results of the slices; minus an errno value after an error */
     uint64_t number;
-    /* number of the read, how many slices it has, and the next one that nobody has taken */
+    /* Number of the read, number of its slices, and the next slice that is free. */
     _Alignas(64) _Atomic uint64_t offer;
     _Alignas(64) _Atomic unsigned done;
-    _Atomic uint64_t by_others; /* slices */
+    _Atomic uint64_t by_readers; /* slices */
     atomic_bool stop;
     struct reader reader[];
 };
@@ -64,7 +67,7 @@ static uint64_t offer_of(uint64_t number, unsigned slices, unsigned next)
     return number << 16 | slices << 8 | next;
 }
 
-/* Reads the next slice.  false: nothing is left. */
+/* Takes and reads the next free slice.  false: all are taken. */
 static bool read_slice(struct amph_server_readers *r, bool other)
 {
     uint64_t offer = atomic_load_explicit(&r->offer, memory_order_acquire);
@@ -83,13 +86,13 @@ static bool read_slice(struct amph_server_readers *r, bool other)
 
     r->got[i] = n < 0 ? -errno : n;
     if (other)
-        atomic_fetch_add_explicit(&r->by_others, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&r->by_readers, 1, memory_order_relaxed);
 
     atomic_fetch_add_explicit(&r->done, 1, memory_order_release);
     return true;
 }
 
-static void rest(unsigned *rounds)
+static void relax(unsigned *rounds)
 {
     if (++*rounds % RELAX_ROUNDS)
         amph_cpu_relax();
@@ -103,7 +106,7 @@ static bool has_work(const struct amph_server_readers *r)
     return (offer & 255) < (offer >> 8 & 255) || atomic_load(&r->stop);
 }
 
-static void fall_asleep(struct reader *me)
+static void sleep_until_work(struct reader *me)
 {
     atomic_store(&me->asleep, true);
     if (has_work(me->all) && atomic_exchange(&me->asleep, false))
@@ -119,7 +122,7 @@ static void wake(struct reader *it)
         sem_post(&it->wake);
 }
 
-static void *reader(void *arg)
+static void *reader_main(void *arg)
 {
     struct reader *me = arg;
     uint64_t since = 0;
@@ -131,15 +134,15 @@ static void *reader(void *arg)
             continue;
         }
 
-        rest(&rounds);
+        relax(&rounds);
         if (rounds % RELAX_ROUNDS)
             continue;
 
         uint64_t now = amph_now_ns();
 
         since = since ? since : now;
-        if (now - since > STAYS_NS) {
-            fall_asleep(me);
+        if (now - since > SPIN_NS) {
+            sleep_until_work(me);
             since = 0;
         }
     }
@@ -151,33 +154,34 @@ static void *reader(void *arg)
 
 static struct amph_server_readers *make(void)
 {
-    unsigned most = (unsigned)amph_env_int(AMPH_ENV_IOFWD_READERS) - 1;
+    unsigned max = (unsigned)amph_env_int(AMPH_ENV_IOFWD_READERS) - 1;
     struct amph_server_readers *r = aligned_alloc(
-        64, (sizeof *r + most * sizeof(struct reader) + 63) / 64 * 64);
+        64, (sizeof *r + max * sizeof(struct reader) + 63) / 64 * 64);
 
     if (!r)
         return NULL;
 
-    *r = (struct amph_server_readers){ .most = most, .cores = amph_am_cores(), .cpu = -1 };
+    *r = (struct amph_server_readers){ .max = max, .cores = amph_am_cores(), .cpu = -1 };
     if (sched_getaffinity(0, sizeof r->cpus, &r->cpus) != 0 || CPU_COUNT(&r->cpus) < 2)
-        r->most = 0;
+        r->max = 0;
 
     return r;
 }
 
-/* The processes of this host that may be at work, of which one waits, leave so many cores. */
-static unsigned spare(const struct amph_server *s, const struct amph_server_readers *r)
+/* Returns how many cores the busy processes of this host leave for readers; the client of the read
+ * does not count. */
+static unsigned spare_cores(const struct amph_server *s, const struct amph_server_readers *r)
 {
     unsigned busy = s->progress.npeers + 1;
     if (amph_am_oversubscribed() || busy > r->cores)
         return 0;
 
-    return r->cores - busy + 1 < r->most ? r->cores - busy + 1 : r->most;
+    return r->cores - busy + 1 < r->max ? r->cores - busy + 1 : r->max;
 }
 
-/* On another core than the progress thread's.  Where the system refuses, it finds a place
- * itself. */
-static void place(const struct amph_server_readers *r, const struct reader *it)
+/* Binds a reader to other cores than the progress thread's.  If that fails, the scheduler places
+ * it. */
+static void bind_reader(const struct amph_server_readers *r, const struct reader *it)
 {
     cpu_set_t others = r->cpus;
 
@@ -195,17 +199,17 @@ static bool start(struct amph_server_readers *r)
     if (sem_init(&it->wake, 0, 0) != 0)
         return false;
 
-    if (amph_thread_start(&it->thread, false, AMPH_SERVER_STACK_BYTES, reader, it) != 0) {
+    if (amph_thread_start(&it->thread, false, AMPH_SERVER_STACK_BYTES, reader_main, it) != 0) {
         sem_destroy(&it->wake);
         return false;
     }
 
-    place(r, it);
+    bind_reader(r, it);
     r->n++;
     return true;
 }
 
-static void call_in(struct amph_server_readers *r, unsigned n)
+static void wake_readers(struct amph_server_readers *r, unsigned n)
 {
     int cpu = sched_getcpu();
     bool moved = cpu != r->cpu;
@@ -213,11 +217,11 @@ static void call_in(struct amph_server_readers *r, unsigned n)
     r->cpu = cpu;
     while (r->n < n)
         if (!start(r))
-            r->most = n = r->n;
+            r->max = n = r->n;
 
     for (unsigned i = 0; i < n; i++) {
         if (moved)
-            place(r, &r->reader[i]);
+            bind_reader(r, &r->reader[i]);
 
         wake(&r->reader[i]);
     }
@@ -225,7 +229,7 @@ static void call_in(struct amph_server_readers *r, unsigned n)
 
 /* ---- the read ---- */
 
-/* What pread would have given for the whole: what lies before the first slice that fell short. */
+/* Returns what pread would have returned for the whole: the data before the first short slice. */
 static ssize_t sum(const struct amph_server_readers *r, unsigned slices)
 {
     ssize_t all = 0;
@@ -242,16 +246,26 @@ static ssize_t sum(const struct amph_server_readers *r, unsigned slices)
     return all;
 }
 
+/* Returns the size of a slice, in whole pages. */
+static size_t slice_size(size_t len)
+{
+    size_t slice = len / SLICES_WANTED;
+
+    if (slice < SLICE_MIN)
+        slice = SLICE_MIN;
+    else if (slice > SLICE)
+        slice = SLICE;
+
+    if (len / slice >= SLICES_MAX)
+        slice = len / (SLICES_MAX - 1);
+
+    return (slice + 4095) / 4096 * 4096;
+}
+
 static ssize_t read_sliced(struct amph_server_readers *r, unsigned n, int fd, char *buf, size_t len,
                            off_t off)
 {
-    size_t slice = len / SLICES_GOOD < SLICE_LEAST ? SLICE_LEAST
-                   : len / SLICES_GOOD < SLICE     ? len / SLICES_GOOD
-                                                   : SLICE;
-
-    slice = len / slice >= SLICES_MOST ? len / (SLICES_MOST - 1) : slice;
-    slice = (slice + 4095) / 4096 * 4096;
-
+    size_t slice = slice_size(len);
     unsigned slices = (unsigned)((len + slice - 1) / slice);
     unsigned rounds = 0;
 
@@ -262,30 +276,30 @@ static ssize_t read_sliced(struct amph_server_readers *r, unsigned n, int fd, ch
     r->slice = slice;
     atomic_store_explicit(&r->done, 0, memory_order_relaxed);
     atomic_store(&r->offer, offer_of(++r->number, slices, 0));
-    if (amph_now_ns() - r->last_ns < SOON_NS)
-        call_in(r, n);
+    if (amph_now_ns() - r->last_ns < GAP_NS)
+        wake_readers(r, n);
 
     while (read_slice(r, false))
         ;
 
     while (atomic_load_explicit(&r->done, memory_order_acquire) < slices)
-        rest(&rounds);
+        relax(&rounds);
 
     r->last_ns = amph_now_ns();
     return sum(r, slices);
 }
 
-/* A piece of a longer call of one client of this host. */
-static bool is_worth_it(const struct amph_server_request *rq, const struct amph_server_handle *h,
-                        size_t len)
+/* Does the read qualify?  It must be a piece of a larger call of one client of this host. */
+static bool qualifies(const struct amph_server_request *rq, const struct amph_server_handle *h,
+                      size_t len)
 {
-    return len >= 2 * SLICE_LEAST && !rq->shared.in_worker && !rq->bulk.rwf &&
+    return len >= 2 * SLICE_MIN && !rq->shared.in_worker && !rq->bulk.rwf &&
            !amph_server_is_whole(rq) && !(rq->bulk.flags & FWD_PIECE_SPREAD) && h->regular &&
            !h->exec.direct && rq->bulk.where != FWD_INLINE && amph_server_is_mapped(rq);
 }
 
-/* All the data is in the file: other files may give as much as is asked for, or more each time. */
-static bool is_there(const struct amph_server_handle *h, size_t len, off_t off)
+/* Is all the data inside the regular file?  Reads of other files may return any number of bytes. */
+static bool is_inside_file(const struct amph_server_handle *h, size_t len, off_t off)
 {
     struct stat st;
     return off >= 0 && fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode) &&
@@ -297,19 +311,19 @@ bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_
 {
     struct amph_server *s = rq->server;
 
-    if (AMPH_LIKELY(!is_worth_it(rq, h, len)) ||
+    if (AMPH_LIKELY(!qualifies(rq, h, len)) ||
         (!s->progress.readers && !(s->progress.readers = make())))
         return false;
 
     amph_server_assert_owner(&s->progress.owner);
 
-    unsigned n = spare(s, s->progress.readers);
+    unsigned n = spare_cores(s, s->progress.readers);
     bool at_offset = off < 0;
 
     if (n && at_offset)
         off = lseek(h->fd, 0, SEEK_CUR);
 
-    if (!n || !is_there(h, len, off))
+    if (!n || !is_inside_file(h, len, off))
         return false;
 
     *n_p = read_sliced(s->progress.readers, n, h->fd, buf, len, off);
@@ -321,7 +335,7 @@ bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_
 
 uint64_t amph_server_readers_slices(const struct amph_server *s)
 {
-    return s->progress.readers ? atomic_load(&s->progress.readers->by_others) : 0;
+    return s->progress.readers ? atomic_load(&s->progress.readers->by_readers) : 0;
 }
 
 void amph_server_readers_stop(struct amph_server *s)
