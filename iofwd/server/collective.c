@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joint calls: one stretch of a file that several clients read or write together, each the rows of
- * it that are its own.  The parts wait here until all have come; then they are merged in the order
- * of the file, so that the file sees long calls, and every byte has crossed the network once, from
- * or to the client that has it.  Layer: iofwd.
+ * Collective calls (two-phase I/O): several clients read or write one extent of a file together,
+ * each its own rows of it.  The parts wait here until all have arrived.  They are then merged in
+ * file order, so that the file sees long calls and every byte crosses the network once.
  *
- * Nobody waits for ever: whatever keeps a part from being done counts as its coming, with an error
- * for all; and where a client closes the file or dies, what waits on it fails, as nobody knows
- * whose part is missing.
+ * No participant waits forever.  A part that cannot be executed counts as arrived, with an error
+ * for all.  If a client closes the file or dies, the calls waiting on the file fail, because it is
+ * unknown which of them lack its part.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread, except amph_server_collective_run.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,14 +20,18 @@
 
 #include "iofwd/server/internal.h"
 
-#define GATHER_LEAST \
-    1024u /* runs of this length are given to the kernel where they lie; shorter ones are put together first */
-#define GATHER_MOST 512
-#define ROOM_MOST \
-    4u /* memory for a stretch is at most so many times its data, which counts as its clients' */
+/* Average length from which runs are passed to the kernel in place; shorter ones are copied
+ * together first. */
+#define RUN_IN_PLACE_MIN 1024u
 
-/* As the two calls' records lay out what they share. */
-struct joint_args {
+#define RUNS_MAX 512
+
+/* The buffer of an extent is at most this many times its data, which counts as memory of the
+ * clients. */
+#define BUFFER_FACTOR_MAX 4u
+
+/* The common beginning of the two calls' records. */
+struct collective_args {
     struct amph_server_handle *file;
     off_t off;
     size_t len;
@@ -35,9 +41,9 @@ struct joint_args {
 };
 
 _Static_assert(offsetof(struct amph_server_args_pwritej, data) ==
-                       offsetof(struct joint_args, data) &&
+                       offsetof(struct collective_args, data) &&
                    offsetof(struct amph_server_args_preadj, buf) ==
-                       offsetof(struct joint_args, data),
+                       offsetof(struct collective_args, data),
                "the records must begin alike");
 
 bool amph_server_collective_is(enum amph_fwd_id id)
@@ -45,14 +51,14 @@ bool amph_server_collective_is(enum amph_fwd_id id)
     return id == AMPH_FWD_PWRITEJ || id == AMPH_FWD_PREADJ;
 }
 
-static const struct joint_args *args_of(const struct amph_server_request *rq)
+static const struct collective_args *args_of(const struct amph_server_request *rq)
 {
-    return (const struct joint_args *)&rq->u;
+    return (const struct collective_args *)&rq->u;
 }
 
 int amph_server_collective_check(const struct amph_server_request *rq)
 {
-    const struct joint_args *a = args_of(rq);
+    const struct collective_args *a = args_of(rq);
     struct amph_fwd_view s;
     uint64_t at = 0;
     uint64_t sum = 0;
@@ -71,14 +77,14 @@ int amph_server_collective_check(const struct amph_server_request *rq)
     return sum == rq->bulk.len ? 0 : EINVAL;
 }
 
-/* ---- coming together ---- */
+/* ---- joining ---- */
 
-/* The call that a part belongs to, among those that wait; made where the part is the first.  NULL:
- * no memory. */
+/* Returns the waiting call that a part belongs to, or a new one if the part is the first.  NULL: no
+ * memory. */
 static struct amph_server_collective *find_or_make(const struct amph_server_request *rq,
                                                    const struct amph_fwd_view *s)
 {
-    const struct joint_args *a = args_of(rq);
+    const struct collective_args *a = args_of(rq);
 
     for (struct amph_server_collective *j = rq->handle->progress.collectives; j; j = j->next)
         if (j->number == s->number) {
@@ -164,7 +170,7 @@ int amph_server_collective_join(struct amph_server_request *rq)
     return 0;
 }
 
-/* Ends a call that is no longer listed: its parts go back to the progress thread with an error. */
+/* Fails a call that is no longer listed: its parts return to the progress thread with the error. */
 static void fail(struct amph_server *s, struct amph_server_collective *j, int err)
 {
     struct amph_server_request *rq = j->part;
@@ -234,11 +240,11 @@ void amph_server_collective_fail(struct amph_server *s, struct amph_server_handl
 
 /* ---- merging ---- */
 
-/* A place in a part: the run that comes next. */
+/* A position in a part: its next run. */
 struct cursor {
     struct amph_server_request *rq;
     struct amph_fwd_view shape;
-    struct amph_fwd_extent row; /* what is left of it; count 0: nothing is left at all */
+    struct amph_fwd_extent row; /* remainder of the current row; count 0: the part is finished */
     uint32_t next;
     uint8_t *data;
 };
@@ -262,8 +268,8 @@ static void cursor_step(struct cursor *c)
         c->row = amph_fwd_view_extent(&c->shape, c->next++);
 }
 
-/* Brings heap[i], the only one that may be too far up, down to its place: the one that is first in
- * the file is heap[0]. */
+/* Moves heap[i] down to its position; only this entry may be out of order.  heap[0] is the cursor
+ * that is first in the file. */
 static void sift(struct cursor **heap, size_t n, size_t i)
 {
     struct cursor *c = heap[i];
@@ -281,18 +287,18 @@ static void sift(struct cursor **heap, size_t n, size_t i)
 
 /* ---- the file ---- */
 
-/* What is collected for one call of the kernel: bytes of the stretch that follow each other. */
+/* Contiguous bytes of the extent, collected for one system call. */
 struct batch {
     struct amph_server_collective *j;
     bool writing;
-    uint8_t *room; /* for the whole stretch, by place; NULL: the runs stay where they are */
+    uint8_t *buffer; /* buffer of the whole extent; NULL: the runs stay in place */
     size_t begin, end;
-    size_t stop; /* of a read: the file ends here */
+    size_t stop; /* end of the file, when a read has found it */
     size_t n;
-    struct iovec run[GATHER_MOST];
+    struct iovec run[RUNS_MAX];
 };
 
-/* What is left of the runs after some bytes. */
+/* Removes the first bytes from the runs. */
 static void skip(struct iovec **run, size_t *n, size_t bytes)
 {
     while (*n && bytes >= (*run)->iov_len) {
@@ -322,9 +328,9 @@ static ssize_t move_once(const struct batch *b, const struct iovec *run, size_t 
 
 static int flush(struct batch *b)
 {
-    struct iovec whole = { b->room ? b->room + b->begin : NULL, b->end - b->begin };
-    struct iovec *run = b->room ? &whole : b->run;
-    size_t n = b->room ? b->begin < b->end : b->n;
+    struct iovec whole = { b->buffer ? b->buffer + b->begin : NULL, b->end - b->begin };
+    struct iovec *run = b->buffer ? &whole : b->run;
+    size_t n = b->buffer ? b->begin < b->end : b->n;
 
     b->n = 0;
     while (n && b->begin < b->stop) {
@@ -349,13 +355,13 @@ static int add_run(struct batch *b, const struct cursor *c)
 {
     int err = 0;
 
-    if (c->row.at != b->end || b->n == GATHER_MOST) {
+    if (c->row.at != b->end || b->n == RUNS_MAX) {
         err = flush(b);
         b->begin = c->row.at;
     }
 
-    if (b->room)
-        memcpy(b->room + c->row.at, c->data, c->row.len);
+    if (b->buffer)
+        memcpy(b->buffer + c->row.at, c->data, c->row.len);
     else
         b->run[b->n++] = (struct iovec){ c->data, c->row.len };
 
@@ -363,7 +369,7 @@ static int add_run(struct batch *b, const struct cursor *c)
     return err;
 }
 
-/* All parts' runs, in the order of the file. */
+/* Moves all parts' runs in file order. */
 static int move_merged(struct batch *b, struct cursor *cursor)
 {
     struct amph_server_collective *j = b->j;
@@ -392,7 +398,7 @@ static int move_merged(struct batch *b, struct cursor *cursor)
     return err ? err : flush(b);
 }
 
-/* The whole stretch, and from it to each what it wants. */
+/* Reads the whole extent and copies each part's data from it. */
 static int read_whole(struct batch *b, struct cursor *cursor)
 {
     b->begin = 0;
@@ -402,13 +408,13 @@ static int read_whole(struct batch *b, struct cursor *cursor)
 
     for (uint32_t i = 0; i < b->j->nparts && !err; i++)
         for (struct cursor *c = &cursor[i]; c->row.count && c->row.at < b->stop; cursor_step(c))
-            memcpy(c->data, b->room + c->row.at,
+            memcpy(c->data, b->buffer + c->row.at,
                    c->row.len < b->stop - c->row.at ? c->row.len : b->stop - c->row.at);
 
     return err;
 }
 
-/* Bytes of a part before `stop`. */
+/* Returns how many bytes of a part lie before `stop`. */
 static size_t bytes_before(const struct amph_fwd_view *s, size_t stop)
 {
     size_t sum = 0;
@@ -449,21 +455,21 @@ static int move(struct amph_server_collective *j, struct batch *b, struct cursor
 
     *b = (struct batch){ .j = j, .writing = j->id == AMPH_FWD_PWRITEJ, .stop = SIZE_MAX };
 
-    bool gathers = (!j->file->exec.direct && j->bytes / GATHER_LEAST >= j->nruns) ||
-                   j->len / ROOM_MOST > j->bytes;
+    bool in_place = (!j->file->exec.direct && j->bytes / RUN_IN_PLACE_MIN >= j->nruns) ||
+                    j->len / BUFFER_FACTOR_MAX > j->bytes;
 
-    if (!gathers && !(b->room = aligned_alloc(4096, (j->len + 4095) / 4096 * 4096)))
+    if (!in_place && !(b->buffer = aligned_alloc(4096, (j->len + 4095) / 4096 * 4096)))
         return ENOMEM;
 
     for (uint32_t i = 0; i < j->nparts; i++, rq = rq->next)
         cursor_open(&cursor[i], rq);
 
-    int err = b->writing || gathers ? move_merged(b, cursor) : read_whole(b, cursor);
+    int err = b->writing || in_place ? move_merged(b, cursor) : read_whole(b, cursor);
 
     for (uint32_t i = 0; i < j->nparts && !err; i++)
         set_done(&cursor[i], b->writing, b->stop);
 
-    free(b->room);
+    free(b->buffer);
     return err;
 }
 
@@ -474,7 +480,7 @@ int amph_server_collective_run(struct amph_server_request *rq)
     if (j->error)
         return j->error;
 
-    /* what is appended has its place from the kernel */
+    /* the kernel decides where appended data goes */
     if (!j->file->regular || (j->id == AMPH_FWD_PWRITEJ && j->file->exec.append))
         return EOPNOTSUPP;
     if (j->bytes == 0)

@@ -300,7 +300,7 @@ static void finish_collective(struct amph_server_request *carrier)
 }
 
 /* Marks a failed lock call for retry if the holder may have ended.  The locks of a process must be
- * free when its parent has waited for it, but its disconnect may still be in flight to the server. */
+ * free when its parent has waited for it, but its disconnect may still be in flight. */
 static void mark_for_retry(struct amph_server_request *rq)
 {
     if (AMPH_LIKELY(rq->exec.error != EAGAIN))
@@ -506,7 +506,7 @@ void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *pee
 
 /* ---- the handler ---- */
 
-/* Executes a call in the handler of its message.  true: it was queued, and the reply comes later. */
+/* Executes a call in the handler of its message.  true: it was queued; the reply comes later. */
 static bool execute_here(struct amph_server_request *rq, const struct amph_am *am)
 {
     struct amph_server *s = rq->server;

@@ -23,7 +23,7 @@ enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **s
 int amph_server_run(struct amph_server *server);
 
 /* To be called before amph_server_run.  The server replaces one that has died, the `before`th in
- * this slot: it numbers its clients differently, and reports EIO for handles of its predecessors. */
+ * this slot: it numbers its clients differently, and reports EIO for its predecessors' handles. */
 void amph_server_set_incarnation(struct amph_server *server, unsigned before);
 
 /* Closes all files and leaves the job. */

@@ -22,7 +22,7 @@ void amph_server_staging_put(struct amph_server *s, void *stage)
     s->progress.stage_free = stage;
 }
 
-/* All buffers have the size of the largest piece that a client may send, so that any free one fits. */
+/* All buffers have the size of the largest piece that a client may send, so any free one fits. */
 void *amph_server_staging_get(struct amph_server *s, size_t len)
 {
     amph_server_assert_owner(&s->progress.owner);

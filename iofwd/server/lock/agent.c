@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The agents of record locks: each is a thread with a table of descriptors of its own, to which the
- * server passes files and orders; lock/lock.c tells why.  A lock that has to wait waits in a thread
- * beside the agent.  Layer: iofwd. Thread rule: what has a struct amph_server_lock_agent as its
- * first argument runs in its agent, but for the two functions of lock/lock.h.
+ * Lock agents: threads with descriptor tables of their own, to which the server passes files and
+ * orders; lock/lock.c explains why.  A lock request that blocks waits in a thread beside the agent.
+ *
+ * Layer: iofwd.
+ * Thread rule: functions whose first argument is a struct amph_server_lock_agent run in its agent,
+ * except amph_server_agent_start and _stop.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,9 +23,8 @@
 #define STACK_BYTES (128 << 10)
 #define FIND_TRIES 100
 
-/* Agents whose clients have ended: those that still hold what those had locked, and those that
- * did. */
-static _Atomic uint32_t leaving, have_left;
+/* Stopped agents: those that still hold locks of their clients, and those that have exited. */
+static _Atomic uint32_t exiting, exited;
 
 static struct flock *lock_of(struct amph_server_request *rq)
 {
@@ -63,7 +64,7 @@ static void *wait_for_lock(void *arg)
     return NULL;
 }
 
-/* The lock is not to be had now.  0: a thread waits for it and answers; else an errno value. */
+/* Starts a thread that waits for a lock and answers the request.  0 or an errno value. */
 static int begin_wait(struct amph_server_lock_agent *lk, struct amph_server_request *rq, int fd)
 {
     struct amph_server_lock_waiter *w = malloc(sizeof *w);
@@ -87,7 +88,7 @@ static int begin_wait(struct amph_server_lock_agent *lk, struct amph_server_requ
     return err;
 }
 
-/* A lock that its agent has set and not yet noted is looked for again. */
+/* Looks for a conflicting lock.  Tries again if its agent has set it but not yet recorded it. */
 static int find_lock(int fd, const struct flock *wanted, struct flock *got)
 {
     for (unsigned tries = 0; tries < FIND_TRIES; tries++) {
@@ -117,7 +118,7 @@ static void run_call(struct amph_server_lock_agent *lk, struct amph_server_reque
         if (rq->exec.error == EAGAIN && rq->id == AMPH_FWD_PWAITLOCK) {
             int err = begin_wait(lk, rq, fd);
             if (!err)
-                return; /* the request is the waiting thread's, and may have been answered by now */
+                return; /* the request belongs to the waiting thread, perhaps already answered */
 
             rq->exec.error = err;
         }
@@ -166,8 +167,8 @@ static void take_order(struct amph_server_lock_agent *lk, const struct amph_serv
     amph_server_work_done(lk->server, o->rq);
 }
 
-/* Wakes the threads whose wait is over; a signal that came before the system call was lost, so it
- * is sent until it is heard. */
+/* Interrupts the cancelled threads.  A signal that arrives before the system call is lost, so the
+ * caller repeats this until none is left. */
 static bool wake_cancelled(struct amph_server_lock_agent *lk, bool all)
 {
     bool more = false;
@@ -184,7 +185,7 @@ static bool wake_cancelled(struct amph_server_lock_agent *lk, bool all)
     return more;
 }
 
-/* One message: an order and perhaps a file.  false: the server has closed its end. */
+/* Receives an order and possibly a file.  false: the server has closed its end. */
 static bool next_order(struct amph_server_lock_agent *lk, struct amph_server_lock_order *o,
                        int *fd_p)
 {
@@ -197,7 +198,8 @@ static bool next_order(struct amph_server_lock_agent *lk, struct amph_server_loc
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
     };
-    ssize_t n = syscall(SYS_recvmsg, lk->sock, &msg, MSG_CMSG_CLOEXEC); /* see kernel_close */
+    ssize_t n = syscall(SYS_recvmsg, lk->sock, &msg,
+                        MSG_CMSG_CLOEXEC); /* see amph_server_agent_close */
 
     (void)atomic_load_explicit(&lk->handed, memory_order_acquire);
 
@@ -210,7 +212,7 @@ static bool next_order(struct amph_server_lock_agent *lk, struct amph_server_loc
     return n == (ssize_t)sizeof *o;
 }
 
-/* Leaves the server's table of descriptors; only the socket comes along. */
+/* Leaves the server's descriptor table; the new table contains only the socket. */
 static bool leave_table(int sock)
 {
     return syscall(SYS_close_range, 0U, (unsigned)sock - 1, UNSHARE_TABLE) == 0 &&
@@ -253,8 +255,8 @@ static void *agent(void *arg)
     amph_server_held_close_all(lk);
 
     if (atomic_load(&lk->dropped)) {
-        atomic_fetch_add(&have_left, 1);
-        atomic_fetch_sub(&leaving, 1);
+        atomic_fetch_add(&exited, 1);
+        atomic_fetch_sub(&exiting, 1);
     }
 
     amph_server_agent_close(lk->sock);
@@ -273,7 +275,7 @@ int amph_server_agent_start(struct amph_server_lock_agent *lk)
 
 void amph_server_agent_stop(struct amph_server_lock_agent *lk)
 {
-    /* a client that goes at once: its agent may still need the server's table */
+    /* if the client leaves at once, its agent may still be using the server's table */
     while (sem_wait(&lk->left) != 0)
         ;
 
@@ -282,7 +284,7 @@ void amph_server_agent_stop(struct amph_server_lock_agent *lk)
 
     int door = lk->door;
 
-    atomic_fetch_add(&leaving, 1);
+    atomic_fetch_add(&exiting, 1);
     atomic_store(&lk->dropped, true);
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
     close(door); /* the agent ends by itself */
@@ -290,11 +292,11 @@ void amph_server_agent_stop(struct amph_server_lock_agent *lk)
 
 uint32_t amph_server_agents_exited(void)
 {
-    return atomic_load(&have_left);
+    return atomic_load(&exited);
 }
 
 bool amph_server_lock_agents_exiting(const struct amph_server_request *rq)
 {
-    return atomic_load(&leaving) > 0 ||
-           (rq->id == AMPH_FWD_PSETLOCK && rq->progress.agents_exited != atomic_load(&have_left));
+    return atomic_load(&exiting) > 0 ||
+           (rq->id == AMPH_FWD_PSETLOCK && rq->progress.agents_exited != atomic_load(&exited));
 }

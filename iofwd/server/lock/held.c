@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the agents have locked, so that F_GETLK can name the holder: the kernel knows this process
- * only.  Layer: iofwd. Thread rule: any thread; the list and what is noted in it are guarded by
- * agents_lock.
+ * Records the agents' locks, so that F_GETLK can report the client that holds a lock: the kernel
+ * knows only the server's process.
+ *
+ * Layer: iofwd.
+ * Thread rule: any thread; agents_lock guards the list and its records.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +57,7 @@ void amph_server_held_record(struct amph_server_lock_agent *lk, int fd, const st
     struct amph_server_agent_file *k = first_of(lk->kept, st.st_dev, st.st_ino);
 
     if (k)
-        amph_fwd_ranges_set(&k->held, r); /* without memory for it F_GETLK names the server */
+        amph_fwd_ranges_set(&k->held, r); /* if there is no memory, F_GETLK reports the server */
 
     pthread_mutex_unlock(&agents_lock);
 }
@@ -73,7 +75,7 @@ static bool holds(const struct amph_server_lock_agent *lk, dev_t dev, ino_t ino,
     return false;
 }
 
-/* The process of the client that holds it here; 0: none. */
+/* Returns the process of the client that holds the lock through this server, or 0. */
 static uint32_t holder(dev_t dev, ino_t ino, const struct amph_fwd_range *r)
 {
     uint32_t pid = 0;
@@ -147,7 +149,7 @@ void amph_server_held_add_file(struct amph_server_lock_agent *lk, struct amph_se
 
 static void close_kept(struct amph_server_agent_file *k)
 {
-    /* the kernel drops all the locks that this table has on the file */
+    /* the kernel releases all locks of this table on the file */
     amph_server_agent_close(k->fd);
     free(k->held.item);
     free(k);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Record locks (fcntl F_SETLK, F_SETLKW, F_GETLK), which belong to a process and not to an open
- * file.  Layer: iofwd. Thread rule: amph_server_lock_* by the progress thread; an agent is a thread
- * of its own.
+ * file.
  *
- * To the kernel the owner of such a lock is a table of descriptors.  Each client that takes one
- * gets an agent: a thread that has left the server's table for one of its own, into which the
- * server passes the files to be locked.  So the kernel itself decides between the clients of this
- * and of every other server on the file system, finds deadlocks, and drops a client's locks where
- * the agent closes a file or ends.  A lock that has to wait waits in a thread beside the agent,
- * which shares the agent's table; no worker waits.
+ * To the kernel, the owner of such a lock is a descriptor table.  Each client that takes one gets a
+ * lock agent: a thread that has left the server's table for a table of its own, and to which the
+ * server passes the files to be locked.  So the kernel itself arbitrates between the clients of
+ * this server and of all other servers on the file system, detects deadlocks, and releases a
+ * client's locks when the agent closes a file or ends.  A lock request that blocks waits in a
+ * thread beside the agent, which shares the agent's table; no worker waits.
+ *
+ * Layer: iofwd.
+ * Thread rule: amph_server_lock_* by the progress thread; each agent is a thread of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +54,7 @@ static struct amph_server_lock_agent *locker_of(struct amph_server *s, struct am
     lk->server = s;
     lk->pid = p->pid;
     lk->door = pair[0];
-    lk->sock = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* leave_table wants numbers below it */
+    lk->sock = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* leave_table needs lower numbers to close */
     close(pair[1]);
     pthread_mutex_init(&lk->lock, NULL);
     sem_init(&lk->left, 0, 0);
@@ -95,8 +97,8 @@ static bool send_order(struct amph_server_lock_agent *lk, const struct amph_serv
     return sendmsg(lk->door, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof *o;
 }
 
-/* The agent is told to close what it has of this file; nobody is told where it has nothing and
- * nobody waits. */
+/* Orders the agent to close its descriptors of this file.  Sends nothing if the agent has none and
+ * no request waits for the answer. */
 static int order_close(struct amph_server_lock_agent *lk, int fd, struct amph_server_request *rq)
 {
     struct stat st;
@@ -158,7 +160,7 @@ static int order_call(struct amph_server_lock_agent *lk, struct amph_server_requ
     return 0;
 }
 
-/* The table's entries: such a request goes to its agent and never here. */
+/* Entries of the table of calls that are never reached: these requests go to a lock agent. */
 int amph_server_do_psetlock(struct amph_server_request *rq, struct amph_server_args_psetlock *a)
 {
     return ENOLCK;
@@ -196,7 +198,7 @@ void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq
 
     struct amph_server_lock_agent *lk = locker_of(s, p);
 
-    /* then rq is the agent's */
+    /* if sent, rq belongs to the agent */
     int err = !lk ? ENOLCK : drops ? order_close(lk, rq->file->fd, rq) : order_call(lk, rq);
 
     if (err) {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Readiness of files that can keep their users waiting: FIFOs and devices.  Layer: iofwd.  Thread
- * rule: progress thread.
+ * Readiness notifications of files that can block: FIFOs and devices.
  *
- * A client that waits does so in its own kernel, where its local descriptors are, too; so no worker
- * waits here, and nothing has to be called off when the client's wait ends.  What it waits with is
- * a bell: a connection on which one byte comes when a file of this server has become ready.  Behind
- * each bell stands an epoll set of its files, and the sets of those bells that are to ring lie in
- * one set, each until it has rung once, which the door's thread looks after.
+ * A client waits in its own kernel, together with its local descriptors, so no worker of the server
+ * waits and nothing must be cancelled when the client's wait ends.  It waits on a notification
+ * connection, on which the server sends one byte when a file has become ready.  Each notifier has
+ * an epoll set of its files.  The sets of all notifiers are in one epoll set, each armed for one
+ * event, which the listener thread watches.
  *
- * The bell of an epoll set of the client's has that set's files, with the client's data, and
- * whoever has inherited the client's set by fork uses it as well, as they would the kernel's: it
- * lasts until the last of them has closed the connection.
+ * The notifier of a client's epoll set contains that set's files with the client's data.  Processes
+ * that inherit the set by fork share the notifier, as they would share the set in the kernel; it
+ * exists until the last of them has closed the connection.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,28 +24,28 @@
 
 #include "iofwd/server/internal.h"
 
-#define PEER_BELLS_MOST 256
+#define PEER_NOTIFIERS_MAX 256
 
-#define TWINS_MOST 64
+#define DUPLICATES_MAX 64
 
-/* A file in the set, by a descriptor of the client's. */
+/* A file in the set, for one descriptor of the client. */
 struct watch {
     struct watch *next;
     const struct amph_server_handle *file;
     uint64_t client_fd;
-    /* the file's, or, where another descriptor of the client's has put it there already, a copy */
+    /* the file's own, or a duplicate if another descriptor has added the file */
     int fd;
 };
 
 struct amph_server_notifier {
     struct amph_server_notifier *next;
-    struct amph_server_peer *peer; /* who made it; NULL: it has gone */
+    struct amph_server_peer *peer; /* its creator; NULL: it has gone */
     uint32_t family;
     struct amph_server_conn *conn;
     uint64_t number;
     int set;
     struct watch *watches;
-    uint32_t ntwins;
+    uint32_t nduplicates;
 };
 
 enum amph_status amph_server_notify_open(struct amph_server *s)
@@ -63,15 +65,15 @@ static struct amph_server_notifier *find(const struct amph_server *s,
     return b;
 }
 
-/* It is to ring once when a file of its set is ready. */
+/* Arms the notifier for one event of its set. */
 static int arm(struct amph_server *s, const struct amph_server_notifier *b, int op)
 {
     struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = (void *)b };
     return epoll_ctl(s->notify_fd, op, b->set, &ev) == 0 ? 0 : errno;
 }
 
-/* An empty set in place of the old one, whose descriptor stays: what was watched for an earlier
- * wait does not ring any more. */
+/* Replaces the notifier's set by an empty one, so that files of an earlier wait cause no
+ * notification. */
 static int renew(struct amph_server *s, struct amph_server_notifier *b)
 {
     int fresh = epoll_create1(EPOLL_CLOEXEC);
@@ -91,7 +93,7 @@ uint64_t amph_server_notifier_create(struct amph_server *s, struct amph_server_p
 {
     amph_server_assert_owner(&s->progress.owner);
 
-    struct amph_server_notifier *b = p->nnotifiers < PEER_BELLS_MOST &&
+    struct amph_server_notifier *b = p->nnotifiers < PEER_NOTIFIERS_MAX &&
                                              amph_server_limits_file(s, p) == 0
                                          ? calloc(1, sizeof *b)
                                          : NULL;
@@ -127,7 +129,7 @@ uint32_t amph_server_notify_descriptors(const struct amph_server *s,
 
     for (const struct amph_server_notifier *b = s->progress.notifiers; b; b = b->next)
         if (b->peer == p)
-            n += 2 + b->ntwins;
+            n += 2 + b->nduplicates;
 
     return n;
 }
@@ -138,14 +140,14 @@ static void end_watch(struct amph_server_notifier *b, struct watch **at)
 
     if (w->fd != w->file->fd) {
         close(w->fd);
-        b->ntwins--;
+        b->nduplicates--;
     }
 
     *at = w->next;
     free(w);
 }
 
-static void let_go(struct amph_server_notifier *b)
+static void release(struct amph_server_notifier *b)
 {
     while (b->watches)
         end_watch(b, &b->watches);
@@ -170,7 +172,7 @@ void amph_server_notifier_destroy(struct amph_server *s, struct amph_server_noti
         at = &(*at)->next;
 
     *at = b->next;
-    let_go(b);
+    release(b);
     free(b);
 }
 
@@ -194,7 +196,7 @@ void amph_server_notify_drop_peer(struct amph_server *s, struct amph_server_peer
 
         b->peer = NULL;
         if (!has_relatives(s, p)) {
-            let_go(b);
+            release(b);
             shutdown(b->conn->fd, SHUT_RDWR);
         }
     }
@@ -224,7 +226,7 @@ void amph_server_notify_send(struct amph_server *s)
         for (int i = 0; i < n; i++) {
             const struct amph_server_notifier *b = ev[i].data.ptr;
 
-            /* where there is no room the client has more than enough to hear */
+            /* if the socket is full, the client has unread notifications anyway */
             ssize_t sent = send(b->conn->fd, "!", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 
             (void)sent;
@@ -233,17 +235,17 @@ void amph_server_notify_send(struct amph_server *s)
 }
 
 int amph_server_notifier_collect(struct amph_server *s, const struct amph_server_peer *p,
-                                 uint64_t number, uint64_t most, struct amph_wr *w)
+                                 uint64_t number, uint64_t max, struct amph_wr *w)
 {
     amph_server_assert_owner(&s->progress.owner);
 
     struct epoll_event ev[FWD_NOTIFICATIONS_MAX];
     const struct amph_server_notifier *b = find(s, p, number);
 
-    if (!b || most == 0)
+    if (!b || max == 0)
         return b ? EINVAL : EBADF;
 
-    int n = epoll_wait(b->set, ev, most < FWD_NOTIFICATIONS_MAX ? (int)most : FWD_NOTIFICATIONS_MAX,
+    int n = epoll_wait(b->set, ev, max < FWD_NOTIFICATIONS_MAX ? (int)max : FWD_NOTIFICATIONS_MAX,
                        0);
 
     for (int i = 0; i < n; i++) {
@@ -254,8 +256,8 @@ int amph_server_notifier_collect(struct amph_server *s, const struct amph_server
     return n < 0 ? errno : arm(s, b, EPOLL_CTL_MOD);
 }
 
-/* What is ready now; and where there is a bell it rings when that changes.  first: for this wait it
- * watches nothing yet. */
+/* Returns what is ready now, and adds the file to the notifier.  first: the first file of a wait,
+ * so the notifier's old set is discarded. */
 int amph_server_do_poll(struct amph_server_request *rq, struct amph_server_args_poll *a)
 {
     struct pollfd p = { .fd = a->file->fd, .events = (short)a->events };
@@ -267,7 +269,7 @@ int amph_server_do_poll(struct amph_server_request *rq, struct amph_server_args_
 
     struct epoll_event ev = { .events = (uint32_t)a->events & 0xffffu };
 
-    if (b) /* what cannot be watched is ready, or no file at all: poll says so */
+    if (b) /* files that cannot be watched are always ready or invalid; poll reports which */
         epoll_ctl(b->set, EPOLL_CTL_ADD, p.fd, &ev);
 
     if (poll(&p, 1, 0) < 0)
@@ -277,8 +279,8 @@ int amph_server_do_poll(struct amph_server_request *rq, struct amph_server_args_
     return 0;
 }
 
-/* The watch of a file by a descriptor of the client's, or where the list ends.  *other_p: another
- * descriptor has the file's own one. */
+/* Returns the watch of a file by a descriptor of the client, or the end of the list.  *other_p:
+ * another descriptor's watch uses the file's own descriptor. */
 static struct watch **watch_of(struct amph_server_notifier *b,
                                const struct amph_server_args_watch *a, bool *other_p)
 {
@@ -300,36 +302,36 @@ static struct watch **watch_of(struct amph_server_notifier *b,
 }
 
 static int add_watch(struct amph_server_notifier *b, struct watch **at,
-                     const struct amph_server_args_watch *a, bool twin, struct epoll_event *ev)
+                     const struct amph_server_args_watch *a, bool duplicate, struct epoll_event *ev)
 {
-    int refused = twin && b->peer ? amph_server_limits_file(b->conn->server, b->peer) : 0;
+    int refused = duplicate && b->peer ? amph_server_limits_file(b->conn->server, b->peer) : 0;
 
     if (refused)
         return refused;
 
-    struct watch *w = twin && b->ntwins >= TWINS_MOST ? NULL : calloc(1, sizeof *w);
+    struct watch *w = duplicate && b->nduplicates >= DUPLICATES_MAX ? NULL : calloc(1, sizeof *w);
     if (!w)
-        return twin && b->ntwins >= TWINS_MOST ? ENOSPC : ENOMEM;
+        return duplicate && b->nduplicates >= DUPLICATES_MAX ? ENOSPC : ENOMEM;
 
     *w = (struct watch){ .file = a->file,
                          .client_fd = a->fd,
-                         .fd = twin ? fcntl(a->file->fd, F_DUPFD_CLOEXEC, 0) : a->file->fd };
+                         .fd = duplicate ? fcntl(a->file->fd, F_DUPFD_CLOEXEC, 0) : a->file->fd };
     if (w->fd < 0 || epoll_ctl(b->set, EPOLL_CTL_ADD, w->fd, ev) != 0) {
         int err = errno;
 
-        if (twin && w->fd >= 0)
+        if (duplicate && w->fd >= 0)
             close(w->fd);
 
         free(w);
         return err;
     }
 
-    b->ntwins += twin;
+    b->nduplicates += duplicate;
     *at = w;
     return 0;
 }
 
-/* As epoll_ctl; its set has each file once for each of the client's descriptors. */
+/* Works like epoll_ctl.  The set contains a file once for each descriptor of the client. */
 int amph_server_do_watch(struct amph_server_request *rq, struct amph_server_args_watch *a)
 {
     struct epoll_event ev = { .events = (uint32_t)a->events, .data.u64 = a->data };
