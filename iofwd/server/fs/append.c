@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A call that appends comes in pieces, and others may append to the same file, here and at other
- * servers: so its pieces are gathered and written by one system call, which the kernel does not mix
- * with others.  Layer: iofwd.  Thread rule: begin and end by the progress thread, between two
- * pieces; amph_server_append by whoever executes the piece.
+ * Collects the pieces of an appending call and writes them by one system call, which the kernel
+ * does not mix with the appends of others, here or at other servers.
+ *
+ * Layer: iofwd.
+ * Thread rule: begin and end by the progress thread, between two pieces; amph_server_append by the
+ * thread that executes the piece.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,26 +15,27 @@
 
 #include "iofwd/server/internal.h"
 
-#define WHOLE_MOST \
-    ((size_t)4 << 20) /* of a longer call what comes after the first of it follows piece by piece */
-#define SPARES 4
+#define COLLECT_MAX \
+    ((size_t)4 \
+     << 20) /* data collected of one call; the rest of a longer call is written piece by piece */
+#define SPARES_MAX 4
 #define NOAPPEND 0x20 /* RWF_NOAPPEND */
 
 struct amph_server_append_buffer {
     size_t len;
     bool full;
-    size_t counted; /* as its client's memory */
+    size_t counted; /* counted as its client's memory */
     off_t off;      /* as for pwritev2, with rwf: at the offset or not */
     int rwf;
     uint8_t data[];
 };
 
-/* their memory is there already, which is most of the price */
-static struct amph_server_append_buffer *spare[SPARES];
+/* unused buffers, whose pages are already allocated */
+static struct amph_server_append_buffer *spare[SPARES_MAX];
 
 static struct amph_server_append_buffer *take(void)
 {
-    for (int i = 0; i < SPARES; i++)
+    for (int i = 0; i < SPARES_MAX; i++)
         if (spare[i]) {
             struct amph_server_append_buffer *g = spare[i];
 
@@ -40,12 +43,12 @@ static struct amph_server_append_buffer *take(void)
             return g;
         }
 
-    return malloc(sizeof(struct amph_server_append_buffer) + WHOLE_MOST);
+    return malloc(sizeof(struct amph_server_append_buffer) + COLLECT_MAX);
 }
 
 static void give(struct amph_server_append_buffer *g)
 {
-    for (int i = 0; i < SPARES; i++)
+    for (int i = 0; i < SPARES_MAX; i++)
         if (!spare[i]) {
             spare[i] = g;
             return;
@@ -62,15 +65,15 @@ void amph_server_append_begin(struct amph_server_handle *h, const struct amph_se
     if (h->exec.append_buffer || !write || !appends || !h->regular ||
         (rq->bulk.flags & (FWD_PIECE_LAST | FWD_PIECE_SPREAD)))
         return;
-    if (rq->peer->memory + WHOLE_MOST > rq->server->client_memory ||
+    if (rq->peer->memory + COLLECT_MAX > rq->server->client_memory ||
         !(h->exec.append_buffer = take()))
-        return; /* it goes piece by piece */
+        return; /* each piece is appended by itself */
 
     h->exec.append_buffer->len = 0;
     h->exec.append_buffer->full = false;
     h->exec.append_buffer->off = rq->id == AMPH_FWD_WRITE ? -1 : 0;
     h->exec.append_buffer->rwf = rq->bulk.rwf;
-    rq->peer->memory += h->exec.append_buffer->counted = WHOLE_MOST;
+    rq->peer->memory += h->exec.append_buffer->counted = COLLECT_MAX;
 }
 
 static ssize_t put(const struct amph_server_handle *h, const void *data, size_t len)
@@ -86,8 +89,8 @@ static ssize_t put(const struct amph_server_handle *h, const void *data, size_t 
     return n;
 }
 
-/* Writes what has been gathered.  What could not be written is told of the call as a whole: its
- * pieces have been answered. */
+/* Writes the collected data.  A short write is reported for the call as a whole, because its pieces
+ * have been answered. */
 static int flush(struct amph_server_request *rq, const struct amph_server_handle *h)
 {
     struct amph_server_append_buffer *g = h->exec.append_buffer;
@@ -110,7 +113,7 @@ int amph_server_append(struct amph_server_request *rq, struct amph_server_handle
     ssize_t n = (ssize_t)len;
     int err = 0;
 
-    if (!g->full && g->len + len > WHOLE_MOST) {
+    if (!g->full && g->len + len > COLLECT_MAX) {
         g->full = true;
         err = flush(rq, h);
     }
@@ -136,7 +139,7 @@ void amph_server_append_end(struct amph_server_handle *h, struct amph_server_pee
     struct amph_server_request rest = { .peer = peer };
 
     if (!peer->gone)
-        flush(&rest, h); /* of a call that was cut off */
+        flush(&rest, h); /* of a call that ended early */
 
     peer->memory -= g->counted;
     h->exec.append_buffer = NULL;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IOFWD_DIRECT: file data past the server's page cache.  O_DIRECT wants memory, length and place to
- * be aligned, which a client's calls need not be: so the flag of the descriptor follows the data,
- * piece by piece, and what is not aligned goes through the cache as ever. Layer: iofwd.  Thread
- * rule: whoever executes a request on the handle, one at a time.
+ * IOFWD_DIRECT: file data bypasses the server's page cache.  O_DIRECT requires aligned memory,
+ * length and offset, which a client's calls may not have.  So O_DIRECT is set or cleared for each
+ * piece, and unaligned data goes through the cache.
+ *
+ * Layer: iofwd.
+ * Thread rule: the thread that executes a request on the handle, one at a time.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,12 +16,12 @@
 
 #define ALIGN 4096u /* no device's block or memory rule is coarser */
 
-static void turn(struct amph_server_handle *h, bool on)
+static void set_direct(struct amph_server_handle *h, bool on)
 {
     int flags = fcntl(h->fd, F_GETFL);
 
     if (flags < 0 || fcntl(h->fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) < 0) {
-        h->exec.direct = false; /* this file system has no such thing */
+        h->exec.direct = false; /* the file system does not support O_DIRECT */
         return;
     }
 
@@ -32,7 +34,7 @@ void amph_server_direct_open(struct amph_server_handle *h, int flags)
 
     h->exec.direct_asked = h->exec.direct_on = flags & O_DIRECT;
 
-    /* Where an append goes is the file system's business, and seldom aligned. */
+    /* The offset of an append is chosen by the file system and is seldom aligned. */
     h->exec.direct = h->regular && !(flags & O_APPEND) &&
                      (h->exec.direct_asked || amph_env_bool(AMPH_ENV_IOFWD_DIRECT)) &&
                      !(flags & O_PATH) && fstat(h->fd, &st) == 0 && S_ISREG(st.st_mode);
@@ -50,7 +52,7 @@ void amph_server_direct_fit(struct amph_server_handle *h, const void *data, size
 
     fits = fits && off >= 0 && off % ALIGN == 0;
     if (fits != h->exec.direct_on)
-        turn(h, fits);
+        set_direct(h, fits);
 }
 
 bool amph_server_direct_disable(struct amph_server_handle *h)
@@ -58,7 +60,7 @@ bool amph_server_direct_disable(struct amph_server_handle *h)
     if (!h->exec.direct_on)
         return false;
 
-    turn(h, false);
+    set_direct(h, false);
     h->exec.direct = false;
     return !h->exec.direct_on;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and writes of FIFOs, which may wait for long.  Layer: iofwd.  Thread rule: workers.
+ * Reads and writes of FIFOs, which may block for long.
  *
- * The descriptor never blocks; who waits does so for the FIFO and for its client's end at once.  A
- * client that is killed has closed its connection before its parent hears of that, so nothing that
- * comes into the FIFO later is taken for it.
+ * The descriptor never blocks.  A blocked call waits in ppoll for the FIFO and for the end of its
+ * client's connection.  The connection of a killed client is closed before its parent has waited
+ * for it, so data that is written to the FIFO later is not consumed for the dead client.
+ *
+ * Layer: iofwd.
+ * Thread rule: workers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +23,8 @@ void amph_server_fifo_open(struct amph_server_handle *h)
     fcntl(h->fd, F_SETFL, fcntl(h->fd, F_GETFL) | O_NONBLOCK);
 }
 
-/* Until it is worth a try; at_once: only whether the client is still there.  0 or an errno
- * value. */
+/* Waits until a call is worth trying; at_once: only checks that the client still exists.  0 or an
+ * errno value. */
 static int wait_for(const struct amph_server_request *rq, const struct amph_server_handle *h,
                     short events, bool at_once)
 {
@@ -75,7 +78,7 @@ int amph_server_fifo_read(struct amph_server_request *rq, struct amph_server_han
     return move(rq, h, (struct iovec){ buf, len }, done_p);
 }
 
-/* One that may wait writes all, or until something prevents it. */
+/* A blocking write writes all data, unless an error prevents it. */
 int amph_server_fifo_write(struct amph_server_request *rq, struct amph_server_handle *h,
                            const void *data, size_t len, size_t *done_p)
 {
