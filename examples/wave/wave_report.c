@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table at the end of wave: who was where in the netlist, what each process spent its time on,
+ * The table at the end of wave: who was where in the host file, what each process spent its time on,
  * what each server carried. Process 0 prints; the others put their numbers into its segment.
  */
 #include "wave.h"

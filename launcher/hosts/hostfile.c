@@ -32,7 +32,7 @@ static void free_paths(struct amph_paths *paths, uint32_t n)
     free(paths);
 }
 
-void amph_netlist_free(struct amph_netlist *list)
+void amph_hostfile_free(struct amph_hostfile *list)
 {
     for (uint32_t i = 0; i < list->nhosts; i++)
         free(list->host[i]);
@@ -44,7 +44,7 @@ void amph_netlist_free(struct amph_netlist *list)
     memset(list, 0, sizeof *list);
 }
 
-static bool find_host(struct amph_netlist *list, const char *name, uint32_t *index_p)
+static bool find_host(struct amph_hostfile *list, const char *name, uint32_t *index_p)
 {
     for (uint32_t i = 0; i < list->nhosts; i++)
         if (strcmp(list->host[i], name) == 0) {
@@ -71,7 +71,7 @@ static bool find_host(struct amph_netlist *list, const char *name, uint32_t *ind
     return true;
 }
 
-static bool add_places(struct amph_netlist *list, const char *name, uint32_t count, uint32_t line)
+static bool add_places(struct amph_hostfile *list, const char *name, uint32_t count, uint32_t line)
 {
     uint32_t index;
     uint32_t before = list->nhosts;
@@ -117,7 +117,7 @@ static bool parse_paths(struct amph_paths *paths, char *text)
     return true;
 }
 
-static struct amph_paths *kind_of(struct amph_netlist *list, const char *name, size_t len)
+static struct amph_paths *kind_of(struct amph_hostfile *list, const char *name, size_t len)
 {
     for (uint32_t i = 0; i < list->nkinds; i++)
         if (strncmp(list->kinds[i].name, name, len) == 0 && !list->kinds[i].name[len])
@@ -133,7 +133,7 @@ static struct amph_paths *kind_of(struct amph_netlist *list, const char *name, s
 }
 
 /* "arch=NAME" and paths: for all machines of that kind. */
-static bool parse_kind(struct amph_netlist *list, char *text)
+static bool parse_kind(struct amph_hostfile *list, char *text)
 {
     size_t len = strcspn(text, " \t\r");
     struct amph_paths *kind = len > 0 ? kind_of(list, text, len) : NULL;
@@ -166,7 +166,7 @@ static size_t name_length(const char *text)
 }
 
 /* One line "NAME", "NAME:COUNT" or "NAME slots=COUNT" and paths, without its comment. */
-static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
+static bool parse_line(struct amph_hostfile *list, char *text, uint32_t line)
 {
     text += strspn(text, " \t\r");
     if (strncmp(text, "arch=", 5) == 0)
@@ -210,7 +210,7 @@ static bool parse_line(struct amph_netlist *list, char *text, uint32_t line)
 }
 
 /* Adds the places of one more file. */
-static enum amph_status append(struct amph_netlist *list, const char *name, const char *text)
+static enum amph_status append(struct amph_hostfile *list, const char *name, const char *text)
 {
     uint32_t line = 0;
     uint32_t before = list->nplaces;
@@ -229,7 +229,7 @@ static enum amph_status append(struct amph_netlist *list, const char *name, cons
                      "NAME slots=COUNT, then, if need be, program=, server-program= or run=PATH, "
                      "each once, and # starts a comment",
                      line, name, (int)(len < 60 ? len : 60), text);
-            amph_netlist_free(list);
+            amph_hostfile_free(list);
             return AMPH_ERR_ARG;
         }
 
@@ -240,11 +240,11 @@ static enum amph_status append(struct amph_netlist *list, const char *name, cons
         return AMPH_OK;
 
     amph_say("the host file %s names no host; write one host name a line", name);
-    amph_netlist_free(list);
+    amph_hostfile_free(list);
     return AMPH_ERR_ARG;
 }
 
-enum amph_status amph_netlist_parse(struct amph_netlist *list, const char *name, const char *text)
+enum amph_status amph_hostfile_parse(struct amph_hostfile *list, const char *name, const char *text)
 {
     memset(list, 0, sizeof *list);
     return append(list, name, text);
@@ -285,7 +285,7 @@ static char *read_text(const char *name)
 }
 
 /* Pretended hosts for -N without a list. */
-static enum amph_status pretend_hosts(struct amph_netlist *list, uint32_t nhosts)
+static enum amph_status pretend_hosts(struct amph_hostfile *list, uint32_t nhosts)
 {
     memset(list, 0, sizeof *list);
     for (uint32_t i = 0; i < nhosts; i++) {
@@ -299,14 +299,14 @@ static enum amph_status pretend_hosts(struct amph_netlist *list, uint32_t nhosts
     return AMPH_OK;
 }
 
-static enum amph_status read_netlist(const struct amph_options *o, struct amph_netlist *list)
+static enum amph_status read_hostfile(const struct amph_options *o, struct amph_hostfile *list)
 {
     if (o->host_list)
-        return amph_netlist_parse(list, "-host", o->host_list);
+        return amph_hostfile_parse(list, "-host", o->host_list);
 
     if (o->hosts) {
         char *text = read_text(o->hosts);
-        enum amph_status st = text ? amph_netlist_parse(list, o->hosts, text) : AMPH_ERR_ARG;
+        enum amph_status st = text ? amph_hostfile_parse(list, o->hosts, text) : AMPH_ERR_ARG;
 
         free(text);
         return st;
@@ -331,7 +331,7 @@ static const char *source(const struct amph_options *o)
 
 /* -server-hosts: the servers' places come from a file of their own; what is left of the first list
  * is dropped. */
-static enum amph_status add_servers(const struct amph_options *o, struct amph_netlist *list)
+static enum amph_status add_servers(const struct amph_options *o, struct amph_hostfile *list)
 {
     if (list->nplaces < o->ncompute) {
         amph_say("the host file %s has %u places, but %u compute processes are to be started; add "
@@ -365,7 +365,7 @@ static enum amph_status add_servers(const struct amph_options *o, struct amph_ne
 
 /* -N: each of the two groups in runs of equal length (the first runs one longer) over the first
  * hosts of the list. */
-static enum amph_status deal_runs(const struct amph_options *o, struct amph_netlist *list)
+static enum amph_status deal_runs(const struct amph_options *o, struct amph_hostfile *list)
 {
     const uint32_t count[] = { o->ncompute, o->server_hosts ? 0 : o->nservers };
     uint32_t total = count[0] + count[1];
@@ -396,7 +396,7 @@ static enum amph_status deal_runs(const struct amph_options *o, struct amph_netl
     return AMPH_OK;
 }
 
-static enum amph_status check_room(const struct amph_options *o, const struct amph_netlist *list)
+static enum amph_status check_room(const struct amph_options *o, const struct amph_hostfile *list)
 {
     if (list->nplaces >= o->ncompute + o->nservers)
         return AMPH_OK;
@@ -454,7 +454,7 @@ static void warn_again(const struct amph_jobdesc *job, const char *file, uint32_
 }
 
 /* Copies what the job uses of the list; hosts are numbered in the order of their first process. */
-static enum amph_status deal_out(const struct amph_options *o, struct amph_netlist *list,
+static enum amph_status deal_out(const struct amph_options *o, struct amph_hostfile *list,
                                  struct amph_jobdesc *job, struct amph_hostset *hosts)
 {
     uint32_t total = o->ncompute + o->nservers;
@@ -523,15 +523,15 @@ void amph_hostset_free(struct amph_hostset *hosts, uint32_t nhosts)
     memset(hosts, 0, sizeof *hosts);
 }
 
-enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobdesc *job,
+enum amph_status amph_hostfile_job(const struct amph_options *o, struct amph_jobdesc *job,
                                   struct amph_hostset *hosts_p)
 {
-    struct amph_netlist list;
+    struct amph_hostfile list;
 
     memset(job, 0, sizeof *job);
     memset(hosts_p, 0, sizeof *hosts_p);
 
-    enum amph_status st = read_netlist(o, &list);
+    enum amph_status st = read_hostfile(o, &list);
     if (st != AMPH_OK)
         return st;
 
@@ -558,6 +558,6 @@ enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobd
     if (st == AMPH_OK && list.again_line)
         warn_again(job, source(o), list.again_line);
 
-    amph_netlist_free(&list);
+    amph_hostfile_free(&list);
     return st;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The netlist: which place is on which host, and who serves whom.  Layer: launcher.  Thread rule:
+ * The host file: which place is on which host, and who serves whom.  Layer: launcher.  Thread rule:
  * one thread.
  *
  * The first C places are compute processes', the last S servers'.
  */
-#ifndef AMPH_LAUNCHER_NETLIST_H
-#define AMPH_LAUNCHER_NETLIST_H
+#ifndef AMPH_LAUNCHER_HOSTFILE_H
+#define AMPH_LAUNCHER_HOSTFILE_H
 
 #include "boot/boot.h"
 #include "launcher/master/options.h"
@@ -33,7 +33,7 @@ struct amph_hostset {
 };
 
 /* A host file's contents: places in order, as indices into hosts. */
-struct amph_netlist {
+struct amph_hostfile {
     char **host;
     struct amph_paths *paths; /* of each host */
     uint32_t nhosts;
@@ -45,13 +45,13 @@ struct amph_netlist {
 };
 
 /* Reads text in the form of a host file; `name` is for messages.  AMPH_ERR_ARG after a sentence. */
-enum amph_status amph_netlist_parse(struct amph_netlist *list, const char *name, const char *text);
-void amph_netlist_free(struct amph_netlist *list);
+enum amph_status amph_hostfile_parse(struct amph_hostfile *list, const char *name, const char *text);
+void amph_hostfile_free(struct amph_hostfile *list);
 
 /* Fills job's nproc, hosts, proc[].host, several_machines and server_of, and *hosts_p, from the
  * options (host files or this machine). AMPH_ERR_ARG after a sentence; free with amph_jobdesc_free
  * and amph_hostset_free. */
-enum amph_status amph_netlist_job(const struct amph_options *o, struct amph_jobdesc *job,
+enum amph_status amph_hostfile_job(const struct amph_options *o, struct amph_jobdesc *job,
                                   struct amph_hostset *hosts_p);
 /* What the host file gives for a host: in its own line, or in that of its kind (as uname -m says;
  * NULL: not known yet, or, where the host is this machine, found out).  NULL: nothing.  The

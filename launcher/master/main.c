@@ -116,7 +116,7 @@ static int run(struct amph_options *o)
     struct amph_jobdesc job;
     static struct amph_hostset hosts;
 
-    if (amph_netlist_job(o, &job, &hosts) != AMPH_OK)
+    if (amph_hostfile_job(o, &job, &hosts) != AMPH_OK)
         return 1;
 
     int code = find_program(o, runs_here(&job, &hosts, AMPH_COMPUTE));

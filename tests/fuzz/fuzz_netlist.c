@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
                               .host_list = list,
                               .nhosts = bytes[2] % 4 == 3 ? UINT32_MAX : bytes[2] % 4 };
 
-    if (amph_netlist_job(&o, &job, &hosts) == AMPH_OK)
+    if (amph_hostfile_job(&o, &job, &hosts) == AMPH_OK)
         look(&o, &job, &hosts);
 
     amph_hostset_free(&hosts, job.nhosts);

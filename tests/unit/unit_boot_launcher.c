@@ -16,9 +16,9 @@
 
 Test(netlist, forms_of_a_line)
 {
-    struct amph_netlist list;
+    struct amph_hostfile list;
 
-    cr_assert_eq(amph_netlist_parse(&list, "f", "a\n  b:2  # two\n\n# none\nc slots=3\r\nb\nlast"),
+    cr_assert_eq(amph_hostfile_parse(&list, "f", "a\n  b:2  # two\n\n# none\nc slots=3\r\nb\nlast"),
                  AMPH_OK);
 
     static const uint32_t places[] = { 0, 1, 1, 2, 2, 2, 1, 3 };
@@ -27,10 +27,10 @@ Test(netlist, forms_of_a_line)
     cr_assert_eq(list.nhosts, 4);
     cr_assert_arr_eq(list.place, places, sizeof places);
     cr_assert_eq(list.again_line, 6);
-    amph_netlist_free(&list);
-    cr_assert_eq(amph_netlist_parse(&list, "f", "a\na\nb\nb:3\n"), AMPH_OK);
+    amph_hostfile_free(&list);
+    cr_assert_eq(amph_hostfile_parse(&list, "f", "a\na\nb\nb:3\n"), AMPH_OK);
     cr_assert_eq(list.again_line, 0, "several times in a row is the usual form");
-    amph_netlist_free(&list);
+    amph_hostfile_free(&list);
 }
 
 Test(netlist, what_is_refused)
@@ -40,10 +40,10 @@ Test(netlist, what_is_refused)
         "a:0\n", "a:-1\n", "a:x\n",   "a:2000000\n",   "a slots=\n",
         "a$\n",  ":3\n",   "a:1 b\n", "a slots=2 x\n", "a:999999\nb:999999\n"
     };
-    struct amph_netlist list;
+    struct amph_hostfile list;
 
     for (size_t i = 0; i < AMPH_COUNTOF(texts); i++)
-        cr_assert_eq(amph_netlist_parse(&list, "f", texts[i]), AMPH_ERR_ARG, "text %zu", i);
+        cr_assert_eq(amph_hostfile_parse(&list, "f", texts[i]), AMPH_ERR_ARG, "text %zu", i);
 }
 
 /* A job of c compute processes and s servers on the hosts named in order. */
@@ -60,7 +60,7 @@ static struct amph_jobdesc deal(const char *text, uint32_t c, uint32_t s, const 
     struct amph_options o = { .ncompute = c, .nservers = s, .hosts = path, .map = map };
     struct amph_hostset hosts;
 
-    cr_assert_eq(amph_netlist_job(&o, &job, &hosts), AMPH_OK);
+    cr_assert_eq(amph_hostfile_job(&o, &job, &hosts), AMPH_OK);
     unlink(path);
     return job;
 }
