@@ -22,7 +22,7 @@ const char *place_text(struct expr *e)
 const char *mode_suffix(struct type *t)
 {
     unsigned q = ty_element(t)->quals;
-    return q & Q_STRICT ? "_strict" : q & Q_RELAXED ? "" : strict_mode ? "_strict" : "";
+    return q & Q_STRICT ? "_strict" : q & Q_RELAXED ? "" : xl.strict_mode ? "_strict" : "";
 }
 
 static void check_access(struct expr *e)
@@ -39,7 +39,7 @@ static void check_access(struct expr *e)
     if (e->type->quals & Q_ATOMIC)
         refuse(e->a, "_Atomic shared objects are not translated; use upc_atomic.h");
 
-    if (!in_function)
+    if (!xl.in_function)
         refuse(e->a, "a shared object has no value outside functions");
 }
 
@@ -47,7 +47,7 @@ void use_value(struct expr *e)
 {
     if (!e->place) {
         if (ty_pts(e->type) && !e->null)
-            pts_computed = true;
+            xl.pts_computed = true;
 
         e->type = ty_decay(e->type);
         if (e->lvalue)
@@ -63,7 +63,7 @@ void use_value(struct expr *e)
     if (e->type->kind == TY_ARRAY) {
         edit(e->a, e->b, place_text(e));
         e->type = ty_pointer(e->type->of);
-        pts_computed = true;
+        xl.pts_computed = true;
         return;
     }
 
@@ -73,7 +73,7 @@ void use_value(struct expr *e)
     struct type *t = ty_unqualified(e->type);
     const char *suffix = mode_suffix(e->type);
 
-    relaxed_reads += !*suffix;
+    xl.relaxed_reads += !*suffix;
     if (e->bits) {
         const char *v = xl_fmt("upcx_v%d", n);
 
@@ -92,7 +92,7 @@ void use_value(struct expr *e)
 
     e->type = t;
     if (ty_pts(t))
-        pts_computed = true;
+        xl.pts_computed = true;
 }
 
 void use_void(struct expr *e)
@@ -242,7 +242,7 @@ void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
 
 void step(struct expr *e, bool up, bool after)
 {
-    struct expr out = { .a = e->a, .b = pos, .type = ty_unqualified(e->type) };
+    struct expr out = { .a = e->a, .b = xl.pos, .type = ty_unqualified(e->type) };
     int n = unique();
 
     if (!e->lvalue && e->type->kind != TY_UNKNOWN)
@@ -282,7 +282,7 @@ void step(struct expr *e, bool up, bool after)
                         v, after ? v : xl_fmt("upcx_w%d", n)));
     } else if (ty_pts(e->type)) {
         int first = after ? e->a : e->a + 1;
-        int last = after ? pos - 1 : pos;
+        int last = after ? xl.pos - 1 : xl.pos;
 
         edit(out.a, out.b,
              xl_fmt("({ upcx_pts *upcx_q%d = &(%s), %s = *upcx_q%d, upcx_w%d = %s; *upcx_q%d = "

@@ -52,7 +52,7 @@ static struct term read_single(struct reader *r)
         t.by = read_sum(r).by;
         r->fails |= !takes(r, ')');
     } else {
-        const struct token *k = &toks[r->at];
+        const struct token *k = &xl.tokens[r->at];
         const struct sym *s = name_at(r->at++);
 
         if (s == r->var && s)
@@ -121,8 +121,8 @@ static struct term read_sum(struct reader *r)
 const char *affine_growth(const struct sym *var, int a, int b, bool threads, bool *computes_p)
 {
     struct reader r = { .var = var, .at = a, .end = b };
-    bool cyclic = threads && b - a > 2 && is_punct(b - 2, '%') && toks[b - 1].kind == T_ID &&
-                  toks[b - 1].kw == K_THREADS;
+    bool cyclic = threads && b - a > 2 && is_punct(b - 2, '%') && xl.tokens[b - 1].kind == T_ID &&
+                  xl.tokens[b - 1].kw == K_THREADS;
     const char *by = read_sum(&r).by;
 
     if (cyclic && (r.fails || r.at < b)) { /* E % THREADS: the same thread as E */

@@ -211,8 +211,8 @@ struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y
         }
 
         if (!px || !py || (op != '-' && !relation))
-            refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", toks[op_tok].len, toks[op_tok].text,
-                   ty_words(x->type), ty_words(y->type));
+            refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", xl.tokens[op_tok].len,
+                   xl.tokens[op_tok].text, ty_words(x->type), ty_words(y->type));
 
         if (!same_element(x->type->of, y->type->of) || !ty_same_block(x->type->of, y->type->of))
             refuse(op_tok, "'%s' and '%s' point to different layouts; cast one of them",
@@ -223,7 +223,7 @@ struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y
                                element_size(x->type->of, x->a), ty_block_text(x->type->of));
 
         if (relation)
-            d = xl_fmt("(%s %.*s 0)", d, toks[op_tok].len, toks[op_tok].text);
+            d = xl_fmt("(%s %.*s 0)", d, xl.tokens[op_tok].len, xl.tokens[op_tok].text);
         else if (x->type->of->kind == TY_ARRAY)
             d = xl_fmt("(%s / (long)(%s))", d, ty_count(x->type->of));
 
@@ -243,8 +243,8 @@ struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y
         return y->type;
 
     if (!ty_arithmetic(x->type) || !ty_arithmetic(y->type))
-        refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", toks[op_tok].len, toks[op_tok].text,
-               ty_words(x->type), ty_words(y->type));
+        refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", xl.tokens[op_tok].len,
+               xl.tokens[op_tok].text, ty_words(x->type), ty_words(y->type));
 
     return op == P2('<', '<') || op == P2('>', '>') ? ty_promote(x->type)
                                                     : ty_arith(x->type, y->type);

@@ -21,20 +21,21 @@ static struct type *parse_dimension(void)
     struct type *t = new_type(TY_ARRAY, NULL);
 
     t->dim_value = -1;
-    while (toks[pos].kind == T_ID && (toks[pos].kw == K_STATIC || toks[pos].kw == K_CONST ||
-                                      toks[pos].kw == K_VOLATILE || toks[pos].kw == K_RESTRICT))
-        pos++;
+    while (xl.tokens[xl.pos].kind == T_ID &&
+           (xl.tokens[xl.pos].kw == K_STATIC || xl.tokens[xl.pos].kw == K_CONST ||
+            xl.tokens[xl.pos].kw == K_VOLATILE || xl.tokens[xl.pos].kw == K_RESTRICT))
+        xl.pos++;
 
     if (accept(']'))
         return t;
 
-    if (is_punct(pos, '*') && is_punct(pos + 1, ']')) {
-        pos += 2;
+    if (is_punct(xl.pos, '*') && is_punct(xl.pos + 1, ']')) {
+        xl.pos += 2;
         t->dim_varies = true;
         return t;
     }
 
-    int a = pos;
+    int a = xl.pos;
     struct expr e = parse_assign();
 
     use_value(&e);
@@ -50,7 +51,7 @@ static struct type *parse_dimension(void)
     } else if (e.threads) {
         t->dim_threads = true;
     } else {
-        t->dim_varies = deepest_name > 0 || scope_level() > 0;
+        t->dim_varies = xl.deepest_name > 0 || scope_level() > 0;
     }
 
     return t;
@@ -79,20 +80,21 @@ static struct type *parse_params(struct decl *d)
         return f;
     }
 
-    if (toks[pos].kind == T_ID && toks[pos].kw == K_VOID && is_punct(pos + 1, ')')) {
-        pos += 2;
+    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_VOID &&
+        is_punct(xl.pos + 1, ')')) {
+        xl.pos += 2;
         return f;
     }
 
     /* names only; their types follow */
-    if (toks[pos].kind == T_ID && toks[pos].kw == K_NONE && !starts_type(pos)) {
+    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_NONE && !starts_type(xl.pos)) {
         do {
-            if (toks[pos].kind != T_ID)
-                refuse(pos, "a parameter's name is expected");
+            if (xl.tokens[xl.pos].kind != T_ID)
+                refuse(xl.pos, "a parameter's name is expected");
 
             struct param *p = xl_alloc(sizeof *p);
 
-            p->name = toks[pos++].id;
+            p->name = xl.tokens[xl.pos++].id;
             p->type = ty_basic[TY_INT];
             *tail = p;
             tail = &p->next;
@@ -113,7 +115,7 @@ static struct type *parse_params(struct decl *d)
 
         struct specs s;
         struct decl one = { 0 };
-        int a = pos;
+        int a = xl.pos;
 
         parse_specs(&s);
         parse_declarator(&one, s.type, true);
@@ -181,7 +183,7 @@ static void resolve_star(struct type *t, int tok)
     n->block.star = false;
 
     long long count = t->kind == TY_ARRAY ? 1 : 1;
-    bool known = static_threads != 0;
+    bool known = xl.static_threads != 0;
     bool sized = true;
 
     for (struct type *a = t; a->kind == TY_ARRAY; a = a->of) {
@@ -194,7 +196,7 @@ static void resolve_star(struct type *t, int tok)
         refuse(tok, "[*] needs an array of known size");
 
     if (known) {
-        n->block.value = (count + static_threads - 1) / static_threads;
+        n->block.value = (count + xl.static_threads - 1) / xl.static_threads;
     } else {
         n->block.text = xl_fmt("((%s + upc_self.threads - 1) / upc_self.threads)", ty_count(t));
         n->block.value = -1;
@@ -228,12 +230,13 @@ static void declarator(struct decl *d, struct type *base, bool abstract_ok)
         base = ty_qualified(ty_pointer(base), quals, &b);
     }
 
-    int tok = pos;
+    int tok = xl.pos;
 
-    if (is_punct(pos, '(') && !(abstract_ok && (is_punct(pos + 1, ')') || starts_type(pos + 1)))) {
+    if (is_punct(xl.pos, '(') &&
+        !(abstract_ok && (is_punct(xl.pos + 1, ')') || starts_type(xl.pos + 1)))) {
         struct type *hole = new_type(TY_UNKNOWN, NULL);
 
-        pos++;
+        xl.pos++;
         declarator(d, hole, abstract_ok);
         expect(')');
 
@@ -244,13 +247,14 @@ static void declarator(struct decl *d, struct type *base, bool abstract_ok)
         if (itself)
             d->type = whole;
     } else {
-        d->tok = pos;
-        if (toks[pos].kind == T_ID && (toks[pos].kw == K_NONE || toks[pos].kw == K_FLOATN ||
-                                       (!abstract_ok && toks[pos].kw >= K_SHARED)))
-            d->name = toks[pos++].id;
+        d->tok = xl.pos;
+        if (xl.tokens[xl.pos].kind == T_ID &&
+            (xl.tokens[xl.pos].kw == K_NONE || xl.tokens[xl.pos].kw == K_FLOATN ||
+             (!abstract_ok && xl.tokens[xl.pos].kw >= K_SHARED)))
+            d->name = xl.tokens[xl.pos++].id;
         else if (!abstract_ok)
-            refuse(pos, "a name is expected before '%.*s'", toks[pos].len > 40 ? 40 : toks[pos].len,
-                   toks[pos].text);
+            refuse(xl.pos, "a name is expected before '%.*s'",
+                   xl.tokens[xl.pos].len > 40 ? 40 : xl.tokens[xl.pos].len, xl.tokens[xl.pos].text);
 
         d->type = parse_suffixes(d, base, tok);
     }
@@ -260,26 +264,26 @@ static void declarator(struct decl *d, struct type *base, bool abstract_ok)
 
 void parse_declarator(struct decl *d, struct type *base, bool abstract_ok)
 {
-    int level_was = deepest_name;
+    int level_was = xl.deepest_name;
 
-    deepest_name = 0;
+    xl.deepest_name = 0;
     if (ty_element(base)->block.star) /* each declarator has a block size of its own */
         base = base->kind == TY_ARRAY ? base : ty_copy(base);
 
-    d->a = pos;
-    d->tok = pos;
+    d->a = xl.pos;
+    d->tok = xl.pos;
     declarator(d, base, abstract_ok);
-    if (toks[d->tok].kind == T_ID && toks[d->tok].kw >= K_SHARED && d->name)
+    if (xl.tokens[d->tok].kind == T_ID && xl.tokens[d->tok].kw >= K_SHARED && d->name)
         refuse(d->tok, "'%s' is a word of UPC and cannot be a name", d->name);
 
-    if (toks[pos].kind == T_ID && toks[pos].kw == K_ASM) {
-        int a = pos++;
+    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_ASM) {
+        int a = xl.pos++;
 
-        while (!is_punct(pos, ')') && toks[pos].kind != T_EOF)
-            pos++;
+        while (!is_punct(xl.pos, ')') && xl.tokens[xl.pos].kind != T_EOF)
+            xl.pos++;
 
         expect(')');
-        d->asm_name = render_bare(a, pos);
+        d->asm_name = render_bare(a, xl.pos);
     }
 
     skip_attributes(&d->attributes);
@@ -287,16 +291,16 @@ void parse_declarator(struct decl *d, struct type *base, bool abstract_ok)
         refuse(d->tok, "[*] belongs to arrays; a pointer needs a layout of its own");
 
     resolve_star(d->type, d->tok);
-    d->b = pos;
-    if (deepest_name < level_was)
-        deepest_name = level_was;
+    d->b = xl.pos;
+    if (xl.deepest_name < level_was)
+        xl.deepest_name = level_was;
 }
 
 struct type *parse_type_name(void)
 {
     struct specs s;
     struct decl d = { 0 };
-    int a = pos;
+    int a = xl.pos;
 
     parse_specs(&s);
     if (s.storage)
@@ -311,7 +315,7 @@ struct type *parse_type_name(void)
             refuse(a, "a structure defined inside a type name is not translated");
 
         if (d.type->kind != TY_VOID)
-            edit(a, pos, ty_text(ty_shared(d.type) ? ty_unqualified(d.type) : d.type, "", a));
+            edit(a, xl.pos, ty_text(ty_shared(d.type) ? ty_unqualified(d.type) : d.type, "", a));
     }
 
     return d.type;

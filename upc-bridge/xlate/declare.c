@@ -64,7 +64,7 @@ static void merge_types(struct sym *y, struct decl *d)
 
     if (!fits)
         refuse(d->tok, "'%s' is declared as '%s' here and as '%s' at %s:%d", d->name, ty_words(t),
-               ty_words(y->type), lex_file_name(toks[y->tok].file), toks[y->tok].line);
+               ty_words(y->type), lex_file_name(xl.tokens[y->tok].file), xl.tokens[y->tok].line);
 
     if (!(t->kind == TY_ARRAY && t->dim == NULL) && !(t->kind == TY_FUNCTION && t->no_proto))
         y->type = t;
@@ -102,33 +102,33 @@ struct item {
 /* Of __auto_type: it gives the variable its type. */
 static void auto_initialiser(struct item *it)
 {
-    it->init_a = pos++;
+    it->init_a = xl.pos++;
 
     struct expr e = parse_assign();
 
     use_value(&e);
     it->sym->type = it->d.type = ty_unqualified(e.type);
-    it->init_b = pos;
+    it->init_b = xl.pos;
 }
 
 static void item_initialiser(struct specs *s, struct item *it)
 {
     bool permanent = scope_level() == 0 || s->storage == K_STATIC || s->storage == K_EXTERN;
-    bool was = pts_computed;
-    int level_was = deepest_name;
+    bool was = xl.pts_computed;
+    int level_was = xl.deepest_name;
 
-    pts_computed = false;
-    deepest_name = 0;
-    it->init_a = pos++;
+    xl.pts_computed = false;
+    xl.deepest_name = 0;
+    it->init_a = xl.pos++;
     if (s->storage == K_TYPEDEF || it->d.type->kind == TY_FUNCTION)
         refuse(it->d.tok, "'%s' cannot have an initialiser", it->d.name);
 
     parse_initialiser(it->d.type);
-    it->init_b = pos;
+    it->init_b = xl.pos;
 
     if (ty_shared(it->d.type))
         object_initialise(it->sym, it->init_a + 1, it->init_b);
-    else if (permanent && pts_computed) {
+    else if (permanent && xl.pts_computed) {
         static_initialise(it->sym, it->init_a + 1, it->init_b, scope_level() > 0);
         it->d.type = it->sym->type; /* no longer const */
         it->hoisted = scope_level() > 0;
@@ -136,9 +136,9 @@ static void item_initialiser(struct specs *s, struct item *it)
         s->rewritten = true;
     }
 
-    pts_computed = was;
-    if (deepest_name < level_was)
-        deepest_name = level_was;
+    xl.pts_computed = was;
+    if (xl.deepest_name < level_was)
+        xl.deepest_name = level_was;
 }
 
 static void item_text(struct specs *s, struct item *it, struct buf *out)
@@ -209,11 +209,11 @@ static void parse_item(struct specs *s, struct item *it)
         s->rewritten = true;
 
     if (ty_shared(d->type) && s->storage != K_TYPEDEF)
-        object_declare(s, d, it->sym, is_punct(pos, '='));
+        object_declare(s, d, it->sym, is_punct(xl.pos, '='));
 
-    if (is_punct(pos, '=') && s->is_auto && scope_level() > 0 && s->storage == K_NONE)
+    if (is_punct(xl.pos, '=') && s->is_auto && scope_level() > 0 && s->storage == K_NONE)
         auto_initialiser(it);
-    else if (is_punct(pos, '='))
+    else if (is_punct(xl.pos, '='))
         item_initialiser(s, it);
 }
 
@@ -234,20 +234,20 @@ static void rewrite(struct specs *s, struct item *items, int a, bool in_for)
         for (struct item *it = items; it; it = it->next)
             item_text(s, it, &out);
 
-    edit(a, pos, out.s);
+    edit(a, xl.pos, out.s);
 }
 
 static void parse_static_assert(void)
 {
-    pos++;
+    xl.pos++;
     expect('(');
 
     struct expr e = parse_conditional();
 
     use_value(&e);
-    if (accept(',') && toks[pos].kind == T_STR)
-        while (toks[pos].kind == T_STR)
-            pos++;
+    if (accept(',') && xl.tokens[xl.pos].kind == T_STR)
+        while (xl.tokens[xl.pos].kind == T_STR)
+            xl.pos++;
 
     expect(')');
     expect(';');
@@ -256,15 +256,15 @@ static void parse_static_assert(void)
 static bool begins_body(struct decl *d)
 {
     return d->type->kind == TY_FUNCTION &&
-           (is_punct(pos, '{') || (d->knr && !is_punct(pos, ';') && !is_punct(pos, ',')));
+           (is_punct(xl.pos, '{') || (d->knr && !is_punct(xl.pos, ';') && !is_punct(xl.pos, ',')));
 }
 
 /* After f(a, b): the declarations of a and b. */
 static void parse_knr(struct type *f)
 {
-    while (!is_punct(pos, '{')) {
+    while (!is_punct(xl.pos, '{')) {
         struct specs s;
-        int a = pos;
+        int a = xl.pos;
 
         parse_specs(&s);
         do {
@@ -321,7 +321,7 @@ static void function_definition(struct specs *s, struct decl *d, int a)
             if (!p->name && !d->knr)
                 refuse(d->tok, "a parameter of this function has no name");
 
-        edit(a, pos,
+        edit(a, xl.pos,
              xl_fmt("%s%s%s%s", s->attributes ? s->attributes : "",
                     d->attributes ? d->attributes : "", storage_text(s),
                     ty_text(d->type, y->cname, d->tok)));
@@ -337,9 +337,9 @@ static void declaration(bool in_for, bool may_define)
     struct specs s;
     struct item *items = NULL;
     struct item **tail = &items;
-    int a = pos;
+    int a = xl.pos;
 
-    if (toks[pos].kind == T_ID && toks[pos].kw == K_STATIC_ASSERT) {
+    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_STATIC_ASSERT) {
         parse_static_assert();
         return;
     }
@@ -377,7 +377,7 @@ void parse_declaration(bool in_for)
 
 void parse_external(void)
 {
-    if (toks[pos].kind == T_UPC_PRAGMA) {
+    if (xl.tokens[xl.pos].kind == T_UPC_PRAGMA) {
         pragma_upc();
         return;
     }
@@ -385,24 +385,24 @@ void parse_external(void)
     if (accept(';'))
         return;
 
-    if (toks[pos].kind == T_ID && toks[pos].kw == K_ASM) {
-        while (!is_punct(pos, ';') && toks[pos].kind != T_EOF)
-            pos++;
+    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_ASM) {
+        while (!is_punct(xl.pos, ';') && xl.tokens[xl.pos].kind != T_EOF)
+            xl.pos++;
 
         expect(';');
         return;
     }
 
     /* C of old: a function without a type. */
-    if (toks[pos].kind == T_ID && toks[pos].kw == K_NONE && !starts_type(pos) &&
-        is_punct(pos + 1, '(')) {
-        struct specs s = { .type = ty_basic[TY_INT], .tok = pos };
+    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_NONE && !starts_type(xl.pos) &&
+        is_punct(xl.pos + 1, '(')) {
+        struct specs s = { .type = ty_basic[TY_INT], .tok = xl.pos };
         struct decl d = { 0 };
-        int a = pos;
+        int a = xl.pos;
 
         parse_declarator(&d, s.type, false);
         if (!begins_body(&d))
-            refuse(a, "a type is expected before '%.*s'", toks[a].len, toks[a].text);
+            refuse(a, "a type is expected before '%.*s'", xl.tokens[a].len, xl.tokens[a].text);
 
         function_definition(&s, &d, a);
         return;

@@ -9,40 +9,35 @@
 
 #include "xlate.h"
 
-int pos;
-bool in_function, strict_mode = true, pts_computed;
-int deepest_name;
-static int depth;
 #define DEEPEST 256
 
 void deeper(void)
 {
-    if (++depth > DEEPEST)
-        refuse(pos, "nested more than %d levels deep", DEEPEST);
+    if (++xl.depth > DEEPEST)
+        refuse(xl.pos, "nested more than %d levels deep", DEEPEST);
 }
 
 void shallower(void)
 {
-    depth--;
+    xl.depth--;
 }
 
 int unique(void)
 {
-    static int n;
-    return ++n;
+    return ++xl.unique_number;
 }
 
 bool is_punct(int tok, unsigned punct)
 {
-    return tok < ntoks && toks[tok].kind == T_PUNCT && toks[tok].punct == punct;
+    return tok < xl.ntokens && xl.tokens[tok].kind == T_PUNCT && xl.tokens[tok].punct == punct;
 }
 
 bool accept(unsigned punct)
 {
-    if (!is_punct(pos, punct))
+    if (!is_punct(xl.pos, punct))
         return false;
 
-    pos++;
+    xl.pos++;
     return true;
 }
 
@@ -53,32 +48,32 @@ void expect(unsigned punct)
 
     char p[4] = { (char)punct, (char)(punct >> 8), (char)(punct >> 16), 0 };
 
-    if (toks[pos].kind == T_EOF)
-        refuse(pos, "the program ends where '%s' is expected", p);
+    if (xl.tokens[xl.pos].kind == T_EOF)
+        refuse(xl.pos, "the program ends where '%s' is expected", p);
 
-    refuse(pos, "'%s' is expected before '%.*s'", p, toks[pos].len > 40 ? 40 : toks[pos].len,
-           toks[pos].text);
+    refuse(xl.pos, "'%s' is expected before '%.*s'", p,
+           xl.tokens[xl.pos].len > 40 ? 40 : xl.tokens[xl.pos].len, xl.tokens[xl.pos].text);
 }
 
 bool accept_kw(enum keyword k)
 {
-    if (toks[pos].kind != T_ID || toks[pos].kw != k)
+    if (xl.tokens[xl.pos].kind != T_ID || xl.tokens[xl.pos].kw != k)
         return false;
 
-    pos++;
+    xl.pos++;
     return true;
 }
 
 struct expr value_of(int a, struct type *t)
 {
-    return (struct expr){ .a = a, .b = pos, .type = t };
+    return (struct expr){ .a = a, .b = xl.pos, .type = t };
 }
 
 /* ---- constants ---- */
 static struct expr parse_number(void)
 {
-    const struct token *t = &toks[pos++];
-    struct expr e = value_of(pos - 1, ty_basic[TY_INT]);
+    const struct token *t = &xl.tokens[xl.pos++];
+    struct expr e = value_of(xl.pos - 1, ty_basic[TY_INT]);
     char s[64];
 
     if (t->len >= (int)sizeof s) {
@@ -139,8 +134,8 @@ static struct expr parse_number(void)
 
 static struct expr parse_char(void)
 {
-    const struct token *t = &toks[pos++];
-    struct expr e = value_of(pos - 1, ty_basic[TY_INT]);
+    const struct token *t = &xl.tokens[xl.pos++];
+    struct expr e = value_of(xl.pos - 1, ty_basic[TY_INT]);
 
     e.is_const = t->len == 3 && t->text[0] == '\'';
     e.value = t->text[1];
@@ -149,15 +144,15 @@ static struct expr parse_char(void)
 
 static struct expr parse_string(void)
 {
-    int a = pos;
+    int a = xl.pos;
     enum type_kind k = TY_CHAR;
 
-    for (; toks[pos].kind == T_STR; pos++)
-        if (toks[pos].text[0] != '"')
-            k = toks[pos].text[0] == 'L'   ? TY_INT
-                : toks[pos].text[1] == '8' ? TY_CHAR
-                : toks[pos].text[0] == 'u' ? TY_USHORT
-                                           : TY_UINT;
+    for (; xl.tokens[xl.pos].kind == T_STR; xl.pos++)
+        if (xl.tokens[xl.pos].text[0] != '"')
+            k = xl.tokens[xl.pos].text[0] == 'L'   ? TY_INT
+                : xl.tokens[xl.pos].text[1] == '8' ? TY_CHAR
+                : xl.tokens[xl.pos].text[0] == 'u' ? TY_USHORT
+                                                   : TY_UINT;
 
     struct type *t = xl_alloc(sizeof *t);
 
@@ -174,19 +169,19 @@ static struct expr parse_string(void)
 /* ---- names ---- */
 static struct expr parse_name(void)
 {
-    int a = pos;
-    const char *name = toks[pos].id;
+    int a = xl.pos;
+    const char *name = xl.tokens[xl.pos].id;
     struct sym *s = sym_find(name);
 
     if (s == NULL && builtin_is_form(name))
         return parse_builtin(name);
 
-    pos++;
+    xl.pos++;
 
     struct expr e = value_of(a, NULL);
 
     if (s == NULL) {
-        if (is_punct(pos, '(')) { /* the compiler's own, or declared nowhere */
+        if (is_punct(xl.pos, '(')) { /* the compiler's own, or declared nowhere */
             struct type *f = xl_alloc(sizeof *f);
             f->kind = TY_FUNCTION;
             f->of = builtin_result(name);
@@ -207,8 +202,8 @@ static struct expr parse_name(void)
     if (s->kind == S_TYPEDEF)
         refuse(a, "a value is expected before the type name '%s'", name);
 
-    if (s->level > deepest_name)
-        deepest_name = s->level;
+    if (s->level > xl.deepest_name)
+        xl.deepest_name = s->level;
 
     e.type = s->type;
     e.sym = s;
@@ -226,7 +221,7 @@ static struct expr parse_name(void)
         e.place = true;
         e.base = s->cname;
     } else if (s->cname != s->name) {
-        edit(a, pos, s->cname);
+        edit(a, xl.pos, s->cname);
     }
 
     return e;
@@ -234,13 +229,13 @@ static struct expr parse_name(void)
 
 static struct expr parse_threads(void)
 {
-    struct expr e = value_of(pos++, ty_basic[TY_INT]);
+    struct expr e = value_of(xl.pos++, ty_basic[TY_INT]);
 
-    e.b = pos;
-    if (static_threads) {
+    e.b = xl.pos;
+    if (xl.static_threads) {
         e.is_const = true;
-        e.value = static_threads;
-        edit(e.a, e.b, xl_fmt("%lld", static_threads));
+        e.value = xl.static_threads;
+        edit(e.a, e.b, xl_fmt("%lld", xl.static_threads));
     } else {
         e.threads = true;
         edit(e.a, e.b, "((int)upc_self.threads)");
@@ -253,21 +248,21 @@ static struct expr parse_statement_expr(int a)
 {
     struct expr e;
 
-    if (!in_function)
+    if (!xl.in_function)
         refuse(a, "a statement in parentheses is allowed inside functions only");
 
-    last_type = ty_basic[TY_VOID];
+    xl.last_type = ty_basic[TY_VOID];
     parse_compound(true);
     expect(')');
-    e = value_of(a, last_type);
+    e = value_of(a, xl.last_type);
 
     return e;
 }
 
 static struct expr parse_primary(void)
 {
-    const struct token *t = &toks[pos];
-    int a = pos;
+    const struct token *t = &xl.tokens[xl.pos];
+    int a = xl.pos;
     struct expr e;
 
     switch (t->kind) {
@@ -281,21 +276,22 @@ static struct expr parse_primary(void)
         break;
     case T_PUNCT:
         if (t->punct == '(') {
-            pos++;
-            if (is_punct(pos, '{'))
+            xl.pos++;
+            if (is_punct(xl.pos, '{'))
                 return parse_statement_expr(a);
 
             e = parse_expr();
             expect(')');
             e.a = a;
-            e.b = pos;
+            e.b = xl.pos;
             return e;
         }
         /* fall through */
     default:
         if (t->kind == T_EOF)
-            refuse(pos, "the program ends inside an expression");
-        refuse(pos, "an expression is expected before '%.*s'", t->len > 40 ? 40 : t->len, t->text);
+            refuse(xl.pos, "the program ends inside an expression");
+        refuse(xl.pos, "an expression is expected before '%.*s'", t->len > 40 ? 40 : t->len,
+               t->text);
     }
     switch (t->kw) {
     case K_NONE:
@@ -305,18 +301,18 @@ static struct expr parse_primary(void)
     case K_THREADS:
         return parse_threads();
     case K_MYTHREAD:
-        pos++;
-        edit(a, pos, "((int)upc_self.mythread)");
+        xl.pos++;
+        edit(a, xl.pos, "((int)upc_self.mythread)");
         return value_of(a, ty_basic[TY_INT]);
     case K_MAX_BLOCK:
-        pos++;
-        edit(a, pos, xl_fmt("%lld", MAX_BLOCK));
+        xl.pos++;
+        edit(a, xl.pos, xl_fmt("%lld", MAX_BLOCK));
         e = value_of(a, ty_basic[TY_INT]);
         e.is_const = true;
         e.value = MAX_BLOCK;
         return e;
     default:
-        refuse(pos, "an expression is expected before '%.*s'", t->len, t->text);
+        refuse(xl.pos, "an expression is expected before '%.*s'", t->len, t->text);
     }
 }
 
@@ -327,7 +323,7 @@ static struct expr subscript(struct expr x)
 
     expect(']');
 
-    struct expr r = { .a = x.a, .b = pos, .lvalue = true };
+    struct expr r = { .a = x.a, .b = xl.pos, .lvalue = true };
 
     if (i.type->kind == TY_POINTER || i.type->kind == TY_ARRAY) { /* 3[a] */
         struct expr swap = x;
@@ -386,12 +382,12 @@ static struct member *find_member(struct record *rec, const char *name)
 
 static struct expr member(struct expr x, bool arrow)
 {
-    if (toks[pos].kind != T_ID)
-        refuse(pos, "a member's name is expected");
+    if (xl.tokens[xl.pos].kind != T_ID)
+        refuse(xl.pos, "a member's name is expected");
 
-    int at = pos;
-    const char *name = toks[pos++].id;
-    struct expr r = { .a = x.a, .b = pos, .lvalue = arrow || x.lvalue };
+    int at = xl.pos;
+    const char *name = xl.tokens[xl.pos++].id;
+    struct expr r = { .a = x.a, .b = xl.pos, .lvalue = arrow || x.lvalue };
 
     if (arrow && !(x.place && x.type->kind == TY_ARRAY)) {
         use_value(&x);
@@ -454,7 +450,7 @@ static struct expr member(struct expr x, bool arrow)
 static struct expr call(struct expr f)
 {
     use_value(&f);
-    calls++;
+    xl.calls++;
 
     struct type *t = f.type;
 
@@ -465,7 +461,7 @@ static struct expr call(struct expr f)
 
     struct param *p = t->kind == TY_FUNCTION ? t->params : NULL;
 
-    if (!is_punct(pos, ')')) {
+    if (!is_punct(xl.pos, ')')) {
         do {
             struct expr e = parse_assign();
 
@@ -498,8 +494,8 @@ struct expr parse_postfix_of(struct expr e)
             e = member(e, false);
         else if (accept(P2('-', '>')))
             e = member(e, true);
-        else if (is_punct(pos, P2('+', '+')) || is_punct(pos, P2('-', '-')))
-            step(&e, toks[pos++].punct == P2('+', '+'), true);
+        else if (is_punct(xl.pos, P2('+', '+')) || is_punct(xl.pos, P2('-', '-')))
+            step(&e, xl.tokens[xl.pos++].punct == P2('+', '+'), true);
         else
             return e;
     }
@@ -518,11 +514,11 @@ static int precedence(int tok)
         { P2('!', '='), 6 }, { '&', 5 },          { '^', 4 },          { '|', 3 },
         { P2('&', '&'), 2 }, { P2('|', '|'), 1 },
     };
-    if (toks[tok].kind != T_PUNCT)
+    if (xl.tokens[tok].kind != T_PUNCT)
         return 0;
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].op == toks[tok].punct)
+        if (table[i].op == xl.tokens[tok].punct)
             return table[i].prec;
 
     return 0;
@@ -530,9 +526,9 @@ static int precedence(int tok)
 
 static struct expr binary(struct expr x, int least)
 {
-    for (int prec; (prec = precedence(pos)) >= least && prec > 0;) {
-        int op_tok = pos;
-        unsigned op = toks[pos++].punct;
+    for (int prec; (prec = precedence(xl.pos)) >= least && prec > 0;) {
+        int op_tok = xl.pos;
+        unsigned op = xl.tokens[xl.pos++].punct;
 
         if (prec <= 2)
             use_condition(&x);
@@ -541,8 +537,8 @@ static struct expr binary(struct expr x, int least)
 
         struct expr y = parse_cast();
 
-        while (precedence(pos) > prec)
-            y = binary(y, precedence(pos));
+        while (precedence(xl.pos) > prec)
+            y = binary(y, precedence(xl.pos));
 
         if (prec <= 2)
             use_condition(&y);
@@ -567,7 +563,7 @@ static struct expr conditional(struct expr c)
     struct expr x = c;
 
     /* GNU's a ?: b evaluates a once */
-    const bool short_form = is_punct(pos, ':');
+    const bool short_form = is_punct(xl.pos, ':');
     const bool once = short_form && ty_pts(c.type);
 
     if (!once)
@@ -586,7 +582,7 @@ static struct expr conditional(struct expr c)
     shallower();
     use_value(&y);
 
-    struct expr r = { .a = c.a, .b = pos };
+    struct expr r = { .a = c.a, .b = xl.pos };
 
     if (ty_pts(x.type) || ty_pts(y.type)) {
         struct type *to = !ty_pts(x.type)               ? y.type
@@ -645,9 +641,9 @@ struct expr parse_assign(void)
 
     struct expr e = parse_conditional();
 
-    if (toks[pos].kind == T_PUNCT && assignment_op(toks[pos].punct)) {
-        int op_tok = pos;
-        unsigned op = toks[pos++].punct;
+    if (xl.tokens[xl.pos].kind == T_PUNCT && assignment_op(xl.tokens[xl.pos].punct)) {
+        int op_tok = xl.pos;
+        unsigned op = xl.tokens[xl.pos++].punct;
         struct expr r = parse_assign();
 
         store(&e, op, &r, op_tok);

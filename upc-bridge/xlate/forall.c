@@ -28,7 +28,8 @@ struct head {
 
 struct sym *name_at(int tok)
 {
-    return toks[tok].kind == T_ID && toks[tok].kw == K_NONE ? sym_find(toks[tok].id) : NULL;
+    return xl.tokens[tok].kind == T_ID && xl.tokens[tok].kw == K_NONE ? sym_find(xl.tokens[tok].id)
+                                                                      : NULL;
 }
 
 /* A private integer that nothing changes behind the program's back. */
@@ -41,7 +42,7 @@ bool is_plain_integer(const struct sym *s)
 /* The length of a step: one token. */
 static bool reads_length(struct head *h, int tok)
 {
-    const struct token *t = &toks[tok];
+    const struct token *t = &xl.tokens[tok];
     const struct sym *s = name_at(tok);
     bool one = t->kind == T_NUM && t->len == 1 && t->text[0] == '1';
 
@@ -62,14 +63,14 @@ static bool reads_step(struct head *h)
 
     h->var_tok = a;
     if (n == 2) {
-        h->var_tok = toks[a].kind == T_ID ? a : a + 1;
-        op = toks[toks[a].kind == T_ID ? a + 1 : a].punct;
+        h->var_tok = xl.tokens[a].kind == T_ID ? a : a + 1;
+        op = xl.tokens[xl.tokens[a].kind == T_ID ? a + 1 : a].punct;
         h->up = op == P2('+', '+');
         if (op != P2('+', '+') && op != P2('-', '-'))
             return false;
     } else if (n == 3 ||
                (n == 5 && is_punct(a + 1, '=') && name_at(a) && name_at(a) == name_at(a + 2))) {
-        op = toks[h->inc.b - 2].punct;
+        op = xl.tokens[h->inc.b - 2].punct;
         h->up = op == (n == 3 ? P2('+', '=') : '+');
         if ((!h->up && op != (n == 3 ? P2('-', '=') : '-')) || !reads_length(h, h->inc.b - 1))
             return false;
@@ -99,7 +100,7 @@ static bool is_still(const struct head *h, int a, int b)
     };
 
     for (int i = a; i < b; i++) {
-        const struct token *t = &toks[i];
+        const struct token *t = &xl.tokens[i];
         const struct sym *s = name_at(i);
         bool ok = t->kind == T_NUM ? is_integer_text(t)
                                    : t->kind == T_ID && (t->kw == K_THREADS || t->kw == K_MYTHREAD);
@@ -122,10 +123,10 @@ static bool reads_condition(struct head *h)
 {
     int a = h->cond.a;
 
-    if (h->cond.b - a < 3 || name_at(a) != h->var || toks[a + 1].kind != T_PUNCT)
+    if (h->cond.b - a < 3 || name_at(a) != h->var || xl.tokens[a + 1].kind != T_PUNCT)
         return false;
 
-    unsigned op = toks[a + 1].punct;
+    unsigned op = xl.tokens[a + 1].punct;
     if (op != (h->up ? '<' : '>') && op != (h->up ? P2('<', '=') : P2('>', '=')))
         return false;
 
@@ -175,7 +176,7 @@ static struct way way_of_number(const struct head *h, int a, int b, int n)
     const char *by = affine_growth(h->var, a, b, true, &computes);
     const char *var = render_bare(h->var_tok, h->var_tok + 1);
     bool itself = name_at(a) == h->var && (b == a + 1 || (b == a + 3 && is_punct(a + 1, '%') &&
-                                                          toks[a + 2].kw == K_THREADS));
+                                                          xl.tokens[a + 2].kw == K_THREADS));
 
     if (itself && !h->step)
         return (struct way){ xl_fmt("upcx_steps((long long)%s, %d, upcx_l%d)", var, h->up, n),
@@ -287,35 +288,35 @@ void parse_forall(int a)
 
     expect('(');
     scope_push();
-    i0 = pos;
+    i0 = xl.pos;
     for_init();
-    i1 = h.cond.a = pos;
+    i1 = h.cond.a = xl.pos;
 
-    if (!is_punct(pos, ';')) {
+    if (!is_punct(xl.pos, ';')) {
         struct expr e = parse_expr();
 
         use_condition(&e);
         cond = render(e.a, e.b);
     }
 
-    h.cond.b = pos;
+    h.cond.b = xl.pos;
     expect(';');
-    h.inc.a = pos;
+    h.inc.a = xl.pos;
 
-    if (!is_punct(pos, ';')) {
+    if (!is_punct(xl.pos, ';')) {
         struct expr e = parse_expr();
 
         use_void(&e);
         inc = render(e.a, e.b);
     }
 
-    h.inc.b = pos;
+    h.inc.b = xl.pos;
     expect(';');
-    h.aff.a = pos;
-    if (!accept_kw(K_CONTINUE) && !is_punct(pos, ')'))
+    h.aff.a = xl.pos;
+    if (!accept_kw(K_CONTINUE) && !is_punct(xl.pos, ')'))
         test = affinity(&h);
 
-    h.aff.b = pos;
+    h.aff.b = xl.pos;
     expect(')');
 
     const char *skip = test ? skipping(&h, cond, n) : NULL;
@@ -330,15 +331,15 @@ void parse_forall(int a)
                              : "";
 
     if (test)
-        edit(a, pos,
+        edit(a, xl.pos,
              xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = "
                     "upcx_forall_begin(); %sfor (%s %s; %s) "
                     "if (!upcx_f%d || %s) {",
                     n, noted, render(i0, i1), skip ? skip : cond, inc, n, test));
     else
-        edit(a, pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
+        edit(a, xl.pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
 
     parse_statement();
-    edit_after(pos - 1, " } }");
+    edit_after(xl.pos - 1, " } }");
     scope_pop();
 }

@@ -69,7 +69,7 @@ static struct type *designation(struct cursor *c)
     struct type *t = c->type;
     bool first = true;
 
-    while (is_punct(pos, '[') || is_punct(pos, '.')) {
+    while (is_punct(xl.pos, '[') || is_punct(xl.pos, '.')) {
         if (accept('[')) {
             struct expr e = parse_conditional();
 
@@ -81,19 +81,19 @@ static struct type *designation(struct cursor *c)
 
             expect(']');
             if (t->kind != TY_ARRAY)
-                refuse(pos, "an index designates no element of '%s'", ty_words(t));
+                refuse(xl.pos, "an index designates no element of '%s'", ty_words(t));
 
             t = t->of;
         } else {
-            pos++;
-            if (toks[pos].kind != T_ID || t->kind != TY_RECORD)
-                refuse(pos, "no such member to initialise in '%s'", ty_words(t));
+            xl.pos++;
+            if (xl.tokens[xl.pos].kind != T_ID || t->kind != TY_RECORD)
+                refuse(xl.pos, "no such member to initialise in '%s'", ty_words(t));
 
             struct type *in = NULL;
-            struct member *m = member_for(t, toks[pos].id, &in);
+            struct member *m = member_for(t, xl.tokens[xl.pos].id, &in);
 
             if (m == NULL)
-                refuse(pos, "'%s' has no member '%s'", ty_words(t), toks[pos].id);
+                refuse(xl.pos, "'%s' has no member '%s'", ty_words(t), xl.tokens[xl.pos].id);
 
             if (first) {
                 c->m = m;
@@ -101,7 +101,7 @@ static struct type *designation(struct cursor *c)
             }
 
             t = in;
-            pos++;
+            xl.pos++;
         }
 
         first = false;
@@ -127,7 +127,7 @@ static void init_one(struct type *t, struct expr *got)
 {
     struct expr e;
 
-    if (!got && is_punct(pos, '{')) {
+    if (!got && is_punct(xl.pos, '{')) {
         parse_initialiser(t);
         return;
     }
@@ -151,14 +151,14 @@ static void init_one(struct type *t, struct expr *got)
 
 static bool another(bool braces)
 {
-    if (!is_punct(pos, ','))
+    if (!is_punct(xl.pos, ','))
         return false;
-    if (is_punct(pos + 1, '}'))
+    if (is_punct(xl.pos + 1, '}'))
         return false;
-    if (!braces && (is_punct(pos + 1, '.') || is_punct(pos + 1, '[')))
+    if (!braces && (is_punct(xl.pos + 1, '.') || is_punct(xl.pos + 1, '[')))
         return false; /* designates something of an outer list */
 
-    pos++;
+    xl.pos++;
     return true;
 }
 
@@ -169,17 +169,18 @@ static void init_list(struct type *t, bool braces, struct expr *first)
 
     deeper();
     if (!braces && t->kind == TY_ARRAY && t->dim_value < 0)
-        refuse(pos, "put braces around the values of an inner array");
+        refuse(xl.pos, "put braces around the values of an inner array");
 
     for (;;) {
         struct type *at = NULL;
 
-        if (braces && (is_punct(pos, '.') || is_punct(pos, '[')))
+        if (braces && (is_punct(xl.pos, '.') || is_punct(xl.pos, '[')))
             at = designation(&c);
 
         /* GNU of old */
-        else if (braces && toks[pos].kind == T_ID && is_punct(pos + 1, ':') && t->kind == TY_RECORD)
-            refuse(pos, "write '.%s =' for '%s:'", toks[pos].id, toks[pos].id);
+        else if (braces && xl.tokens[xl.pos].kind == T_ID && is_punct(xl.pos + 1, ':') &&
+                 t->kind == TY_RECORD)
+            refuse(xl.pos, "write '.%s =' for '%s:'", xl.tokens[xl.pos].id, xl.tokens[xl.pos].id);
         if (at == NULL)
             at = cursor_type(&c);
 
@@ -197,7 +198,7 @@ static void init_list(struct type *t, bool braces, struct expr *first)
 
 void parse_initialiser(struct type *t)
 {
-    if (!is_punct(pos, '{')) {
+    if (!is_punct(xl.pos, '{')) {
         struct expr e = parse_assign();
 
         if (t->kind == TY_ARRAY && (e.string || e.type->kind == TY_ARRAY) && !e.place)
@@ -210,16 +211,16 @@ void parse_initialiser(struct type *t)
         return;
     }
 
-    int brace = pos++;
-    int end = pos;
+    int brace = xl.pos++;
+    int end = xl.pos;
 
     deeper();
-    if (!is_punct(pos, '}')) {
+    if (!is_punct(xl.pos, '}')) {
         if (aggregate(t)) {
             init_list(t, true, NULL);
         } else {
             init_one(t, NULL);
-            end = pos;
+            end = xl.pos;
             while (another(true))
                 init_one(t, NULL);
         }
@@ -230,7 +231,7 @@ void parse_initialiser(struct type *t)
 
     /* a structure in C, whose value braces would give to its first member */
     if (ty_pts(t) && end > brace + 1)
-        edit(brace, pos, render(brace + 1, end));
+        edit(brace, xl.pos, render(brace + 1, end));
 
     shallower();
 }

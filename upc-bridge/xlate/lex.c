@@ -9,31 +9,24 @@
 
 #include "xlate.h"
 
-struct token *toks;
-int ntoks;
-static int cap_toks;
-
 struct file {
     const char *name, *flags;
 };
 
-static struct file *files;
-static int nfiles, cap_files;
-
 const char *lex_file_name(int file)
 {
-    return files[file].name;
+    return xl.lex.file[file].name;
 }
 
 const char *lex_program_name(void)
 {
     /* what was read; the first line marker names the source that it was made of */
-    return files[nfiles > 1].name;
+    return xl.lex.file[xl.lex.nfiles > 1].name;
 }
 
 const char *lex_file_flags(int file)
 {
-    return files[file].flags;
+    return xl.lex.file[file].flags;
 }
 
 /* ---- identifiers ---- */
@@ -44,8 +37,6 @@ struct word {
     char s[];
 };
 
-static struct word *words[8192];
-
 static struct word *word_get(const char *s, size_t n)
 {
     unsigned h = 2166136261u;
@@ -53,9 +44,9 @@ static struct word *word_get(const char *s, size_t n)
     for (size_t i = 0; i < n; i++)
         h = (h ^ (unsigned char)s[i]) * 16777619u;
 
-    struct word **at = &words[h % 8192];
+    struct word **slot = &xl.lex.word[h % XL_WORD_SLOTS];
 
-    for (struct word *w = *at; w; w = w->next)
+    for (struct word *w = *slot; w; w = w->next)
         if ((size_t)w->len == n && memcmp(w->s, s, n) == 0)
             return w;
 
@@ -63,8 +54,8 @@ static struct word *word_get(const char *s, size_t n)
 
     w->len = (int)n;
     memcpy(w->s, s, n);
-    w->next = *at;
-    *at = w;
+    w->next = *slot;
+    *slot = w;
 
     return w;
 }
@@ -187,63 +178,61 @@ static const struct {
 } digraphs[] = { { "<:", '[' }, { ":>", ']' }, { "<%", '{' }, { "%>", '}' } };
 
 /* ---- the text ---- */
-static const char *at, *end;
-static int cur_file, cur_line;
-static struct buf directive;
 
 __attribute__((noreturn)) static void lex_refuse(const char *why)
 {
-    fprintf(stderr, "%s:%d: upcxlate: %s\n", files[cur_file].name, cur_line, why);
+    fprintf(stderr, "%s:%d: upcxlate: %s\n", xl.lex.file[xl.lex.current_file].name,
+            xl.lex.current_line, why);
     exit(1);
 }
 
 static int file_get(const char *name, const char *flags)
 {
-    for (int i = nfiles - 1; i >= 0; i--)
-        if (strcmp(files[i].name, name) == 0 && strcmp(files[i].flags, flags) == 0)
+    for (int i = xl.lex.nfiles - 1; i >= 0; i--)
+        if (strcmp(xl.lex.file[i].name, name) == 0 && strcmp(xl.lex.file[i].flags, flags) == 0)
             return i;
 
-    if (nfiles == cap_files) {
-        struct file *f = xl_alloc(sizeof *f * (size_t)(cap_files * 2 + 16));
+    if (xl.lex.nfiles == xl.lex.max_files) {
+        struct file *f = xl_alloc(sizeof *f * (size_t)(xl.lex.max_files * 2 + 16));
 
-        if (nfiles)
-            memcpy(f, files, sizeof *f * (size_t)nfiles);
+        if (xl.lex.nfiles)
+            memcpy(f, xl.lex.file, sizeof *f * (size_t)xl.lex.nfiles);
 
-        files = f;
-        cap_files = cap_files * 2 + 16;
+        xl.lex.file = f;
+        xl.lex.max_files = xl.lex.max_files * 2 + 16;
     }
 
-    files[nfiles].name = name;
-    files[nfiles].flags = flags;
-    return nfiles++;
+    xl.lex.file[xl.lex.nfiles].name = name;
+    xl.lex.file[xl.lex.nfiles].flags = flags;
+    return xl.lex.nfiles++;
 }
 
 static struct token *token_new(enum token_kind kind, const char *text, size_t len, bool space)
 {
-    if (ntoks == cap_toks) {
-        size_t cap = (size_t)cap_toks * 2 + 4096;
+    if (xl.ntokens == xl.lex.max_tokens) {
+        size_t cap = (size_t)xl.lex.max_tokens * 2 + 4096;
         struct token *t = xl_alloc(sizeof *t * cap);
 
-        if (ntoks)
-            memcpy(t, toks, sizeof *t * (size_t)ntoks);
+        if (xl.ntokens)
+            memcpy(t, xl.tokens, sizeof *t * (size_t)xl.ntokens);
 
-        toks = t;
-        cap_toks = (int)cap;
+        xl.tokens = t;
+        xl.lex.max_tokens = (int)cap;
     }
 
-    struct token *t = &toks[ntoks++];
+    struct token *t = &xl.tokens[xl.ntokens++];
 
     memset(t, 0, sizeof *t);
     t->kind = kind;
     t->text = text;
     t->len = (int)len;
-    t->file = cur_file;
-    t->line = cur_line;
+    t->file = xl.lex.current_file;
+    t->line = xl.lex.current_line;
     t->space = space;
 
-    if (directive.len) {
-        t->directive = directive.s;
-        memset(&directive, 0, sizeof directive);
+    if (xl.lex.directive.len) {
+        t->directive = xl.lex.directive.s;
+        memset(&xl.lex.directive, 0, sizeof xl.lex.directive);
     }
 
     return t;
@@ -276,10 +265,10 @@ static void line_marker(const char *p, const char *e)
         for (; p < e; p++)
             system |= *p == '3';
 
-        cur_file = file_get(name.s, system ? " 3" : "");
+        xl.lex.current_file = file_get(name.s, system ? " 3" : "");
     }
 
-    cur_line = (int)line - 1; /* the marker's own newline follows */
+    xl.lex.current_line = (int)line - 1; /* the marker's own newline follows */
 }
 
 static bool word_is(const char **p, const char *e, const char *w)
@@ -301,12 +290,12 @@ static bool word_is(const char **p, const char *e, const char *w)
 /* A line that begins with '#'; at stands on it. */
 static void lex_directive(void)
 {
-    const char *e = memchr(at, '\n', (size_t)(end - at));
+    const char *e = memchr(xl.lex.at, '\n', (size_t)(xl.lex.end - xl.lex.at));
 
     if (e == NULL)
-        e = end;
+        e = xl.lex.end;
 
-    const char *p = at + 1;
+    const char *p = xl.lex.at + 1;
 
     while (p < e && (*p == ' ' || *p == '\t'))
         p++;
@@ -321,13 +310,13 @@ static void lex_directive(void)
 
         line_marker(q, e);
     } else if (q = p, word_is(&q, e, "pragma") && word_is(&q, e, "upc")) {
-        token_new(T_UPC_PRAGMA, at, (size_t)(e - at), true);
+        token_new(T_UPC_PRAGMA, xl.lex.at, (size_t)(e - xl.lex.at), true);
     } else {
-        buf_add(&directive, at, (size_t)(e - at));
-        buf_add(&directive, "\n", 1);
+        buf_add(&xl.lex.directive, xl.lex.at, (size_t)(e - xl.lex.at));
+        buf_add(&xl.lex.directive, "\n", 1);
     }
 
-    at = e;
+    xl.lex.at = e;
 }
 
 /* Inside quotes; at stands on the opening one. */
@@ -335,15 +324,15 @@ static const char *quoted(const char *p)
 {
     char q = *p;
 
-    for (p++; p < end && *p != q && *p != '\n'; p++) {
-        if (*p == '\\' && p + 1 < end)
+    for (p++; p < xl.lex.end && *p != q && *p != '\n'; p++) {
+        if (*p == '\\' && p + 1 < xl.lex.end)
             p++;
 
         if (*p == '\1')
             lex_refuse("a control character (code 1) inside quotes; write \\1");
     }
 
-    if (p >= end || *p != q)
+    if (p >= xl.lex.end || *p != q)
         lex_refuse(q == '"' ? "a string does not end on its line"
                             : "a character constant does not end on its line");
 
@@ -352,46 +341,46 @@ static const char *quoted(const char *p)
 
 static void lex_word(bool space)
 {
-    const char *p = at;
+    const char *p = xl.lex.at;
 
-    while (p < end &&
+    while (p < xl.lex.end &&
            (isalnum((unsigned char)*p) || *p == '_' || *p == '$' || (unsigned char)*p >= 0x80))
         p++;
 
-    size_t n = (size_t)(p - at);
+    size_t n = (size_t)(p - xl.lex.at);
 
-    if (p < end && (*p == '"' || *p == '\'') && (n == 1 || (n == 2 && *p == '"')) &&
-        strchr("LuU", *at)) {
+    if (p < xl.lex.end && (*p == '"' || *p == '\'') && (n == 1 || (n == 2 && *p == '"')) &&
+        strchr("LuU", *xl.lex.at)) {
         const char *e = quoted(p);
 
-        token_new(*p == '"' ? T_STR : T_CHAR, at, (size_t)(e - at), space);
-        at = e;
+        token_new(*p == '"' ? T_STR : T_CHAR, xl.lex.at, (size_t)(e - xl.lex.at), space);
+        xl.lex.at = e;
         return;
     }
 
-    struct word *w = word_get(at, n);
-    struct token *t = token_new(T_ID, at, n, space);
+    struct word *w = word_get(xl.lex.at, n);
+    struct token *t = token_new(T_ID, xl.lex.at, n, space);
 
     t->id = w->s;
     t->kw = w->kw;
 
     /* Headers of the system are C: there these are names like others. */
-    if (w->kw >= K_SHARED && files[cur_file].flags[0])
+    if (w->kw >= K_SHARED && xl.lex.file[xl.lex.current_file].flags[0])
         t->kw = K_NONE;
 
-    at = p;
+    xl.lex.at = p;
 }
 
 static void lex_number(bool space)
 {
-    const char *p = at;
+    const char *p = xl.lex.at;
 
-    while (p < end && (isalnum((unsigned char)*p) || *p == '.' || *p == '_' ||
-                       ((*p == '+' || *p == '-') && strchr("eEpP", p[-1]))))
+    while (p < xl.lex.end && (isalnum((unsigned char)*p) || *p == '.' || *p == '_' ||
+                              ((*p == '+' || *p == '-') && strchr("eEpP", p[-1]))))
         p++;
 
-    token_new(T_NUM, at, (size_t)(p - at), space);
-    at = p;
+    token_new(T_NUM, xl.lex.at, (size_t)(p - xl.lex.at), space);
+    xl.lex.at = p;
 }
 
 static void lex_punct(bool space)
@@ -399,28 +388,28 @@ static void lex_punct(bool space)
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         size_t n = strlen(operators[i]);
 
-        if ((size_t)(end - at) < n || memcmp(at, operators[i], n) != 0)
+        if ((size_t)(xl.lex.end - xl.lex.at) < n || memcmp(xl.lex.at, operators[i], n) != 0)
             continue;
 
-        struct token *t = token_new(T_PUNCT, at, n, space);
+        struct token *t = token_new(T_PUNCT, xl.lex.at, n, space);
 
         for (size_t k = 0; k < n; k++)
-            t->punct |= (unsigned)(unsigned char)at[k] << (8 * k);
+            t->punct |= (unsigned)(unsigned char)xl.lex.at[k] << (8 * k);
 
         for (size_t k = 0; k < sizeof digraphs / sizeof *digraphs; k++)
             if (strcmp(operators[i], digraphs[k].digraph) == 0)
                 t->punct = (unsigned)digraphs[k].as;
 
-        at += n;
+        xl.lex.at += n;
         return;
     }
 
-    if (!strchr("[](){}.&*+-~!/%<>^|?:;=,", *at) || *at == 0)
-        lex_refuse(xl_fmt("a character that C does not know (code %d)", (unsigned char)*at));
+    if (!strchr("[](){}.&*+-~!/%<>^|?:;=,", *xl.lex.at) || *xl.lex.at == 0)
+        lex_refuse(xl_fmt("a character that C does not know (code %d)", (unsigned char)*xl.lex.at));
 
-    struct token *t = token_new(T_PUNCT, at, 1, space);
+    struct token *t = token_new(T_PUNCT, xl.lex.at, 1, space);
 
-    t->punct = (unsigned char)*at++;
+    t->punct = (unsigned char)*xl.lex.at++;
 }
 
 void lex(const char *text, size_t len, const char *name)
@@ -428,41 +417,41 @@ void lex(const char *text, size_t len, const char *name)
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
         word_get(keywords[i].name, strlen(keywords[i].name))->kw = keywords[i].kw;
 
-    at = text;
-    end = text + len;
+    xl.lex.at = text;
+    xl.lex.end = text + len;
     if (memchr(text, 0, len))
         fatal("%s: not a text: it holds a byte 0", name);
 
-    cur_file = file_get(name, "");
-    cur_line = 1;
+    xl.lex.current_file = file_get(name, "");
+    xl.lex.current_line = 1;
 
     bool line_start = true;
     bool space = false;
 
-    while (at < end) {
-        if (ntoks > 50000000)
+    while (xl.lex.at < xl.lex.end) {
+        if (xl.ntokens > 50000000)
             lex_refuse("the program is too long");
 
-        char c = *at;
+        char c = *xl.lex.at;
 
         if (c == '\n') {
-            cur_line++;
+            xl.lex.current_line++;
             line_start = space = true;
-            at++;
+            xl.lex.at++;
         } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
             space = true;
-            at++;
+            xl.lex.at++;
         } else if (c == '#' && line_start) {
             lex_directive();
         } else if (c == '"' || c == '\'') {
-            const char *e = quoted(at);
+            const char *e = quoted(xl.lex.at);
 
-            token_new(c == '"' ? T_STR : T_CHAR, at, (size_t)(e - at), space);
-            at = e;
+            token_new(c == '"' ? T_STR : T_CHAR, xl.lex.at, (size_t)(e - xl.lex.at), space);
+            xl.lex.at = e;
             line_start = space = false;
         } else {
             if (isdigit((unsigned char)c) ||
-                (c == '.' && at + 1 < end && isdigit((unsigned char)at[1])))
+                (c == '.' && xl.lex.at + 1 < xl.lex.end && isdigit((unsigned char)xl.lex.at[1])))
                 lex_number(space);
             else if (isalpha((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80)
                 lex_word(space);
@@ -473,5 +462,5 @@ void lex(const char *text, size_t len, const char *name)
         }
     }
 
-    token_new(T_EOF, end, 0, true);
+    token_new(T_EOF, xl.lex.end, 0, true);
 }

@@ -9,7 +9,11 @@
 
 #include "xlate.h"
 
-long long static_threads;
+struct xl_state xl = {
+    .strict_mode = true,
+    .object.tail = &xl.object.first,
+    .out = { .file = -1, .pragma_done = -1, .line_start = true },
+};
 
 static char *read_all(FILE *f, const char *name, size_t *len)
 {
@@ -40,8 +44,8 @@ static char *read_all(FILE *f, const char *name, size_t *len)
 
 static void translate(FILE *out, const char *file)
 {
-    while (toks[pos].kind != T_EOF) {
-        int a = pos;
+    while (xl.tokens[xl.pos].kind != T_EOF) {
+        int a = xl.pos;
 
         parse_external();
 
@@ -50,7 +54,7 @@ static void translate(FILE *out, const char *file)
         if (before)
             out_text(out, before);
 
-        out_write(out, a, pos);
+        out_write(out, a, xl.pos);
     }
 
     object_write_all(out, file);
@@ -74,7 +78,7 @@ int main(int argc, char **argv)
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-T") == 0 && i + 1 < argc)
-            static_threads = parse_count(argv[++i]);
+            xl.static_threads = parse_count(argv[++i]);
         else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
             out_name = argv[++i];
         else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {

@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *chunk;
-static size_t chunk_left;
-/* the first word of each block leads to the one before, so that a leak checker finds all */
-static void *chunks;
-
 static void *block_new(size_t bytes)
 {
     void **b = calloc(1, bytes + sizeof(void *) * 2);
@@ -20,8 +15,8 @@ static void *block_new(size_t bytes)
     if (b == NULL)
         fatal("out of memory (%zu bytes)", bytes);
 
-    b[0] = chunks;
-    chunks = b;
+    b[0] = xl.mem.blocks;
+    xl.mem.blocks = b;
     return b + 2;
 }
 
@@ -31,15 +26,15 @@ void *xl_alloc(size_t bytes)
     if (bytes > 16384)
         return block_new(bytes);
 
-    if (bytes > chunk_left) {
-        chunk = block_new(1 << 18);
-        chunk_left = 1 << 18;
+    if (bytes > xl.mem.chunk_left_bytes) {
+        xl.mem.chunk = block_new(1 << 18);
+        xl.mem.chunk_left_bytes = 1 << 18;
     }
 
-    void *p = chunk;
+    void *p = xl.mem.chunk;
 
-    chunk += bytes;
-    chunk_left -= bytes;
+    xl.mem.chunk += bytes;
+    xl.mem.chunk_left_bytes -= bytes;
     return p;
 }
 
@@ -115,11 +110,12 @@ void refuse(int tok, const char *fmt, ...)
 {
     va_list ap;
 
-    if (tok >= ntoks)
-        tok = ntoks - 1;
+    if (tok >= xl.ntokens)
+        tok = xl.ntokens - 1;
 
     if (tok >= 0)
-        fprintf(stderr, "%s:%d: upcxlate: ", lex_file_name(toks[tok].file), toks[tok].line);
+        fprintf(stderr, "%s:%d: upcxlate: ", lex_file_name(xl.tokens[tok].file),
+                xl.tokens[tok].line);
 
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);

@@ -8,15 +8,11 @@
 
 #include "xlate.h"
 
-static struct sym *objects, **objects_tail = &objects;
-static struct buf hoisted; /* text for file scope, before the current external declaration */
-static struct buf values;  /* statements that run once all objects exist */
-
 const char *hoist_take(void)
 {
-    const char *s = hoisted.s;
+    const char *s = xl.object.hoisted.s;
 
-    memset(&hoisted, 0, sizeof hoisted);
+    memset(&xl.object.hoisted, 0, sizeof xl.object.hoisted);
     return s;
 }
 
@@ -26,8 +22,8 @@ static void object_add(struct sym *y)
         return;
 
     y->object = true;
-    *objects_tail = y;
-    objects_tail = &y->next_object;
+    *xl.object.tail = y;
+    xl.object.tail = &y->next_object;
 }
 
 void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_init)
@@ -57,7 +53,7 @@ void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_ini
 
     if (block && s->storage == K_EXTERN) {
         /* One variable for all declarations of the name. */
-        for (struct sym *o = objects; o; o = o->next_object)
+        for (struct sym *o = xl.object.first; o; o = o->next_object)
             if (o->name == y->name && o->storage != K_STATIC &&
                 (!ty_same_block(o->type, y->type) || !ty_same(o->type, y->type)))
                 refuse(d->tok, "'%s' is declared as '%s' here and as '%s' elsewhere", d->name,
@@ -90,7 +86,7 @@ void object_text(struct specs *s, struct decl *d, struct sym *y, struct buf *out
                    "scope",
                    ty_words(ty_unqualified(el)), d->name);
 
-        buf_fmt(&hoisted, "static upcx_pts %s;\n", y->cname);
+        buf_fmt(&xl.object.hoisted, "static upcx_pts %s;\n", y->cname);
         return;
     }
 
@@ -103,7 +99,7 @@ void object_text(struct specs *s, struct decl *d, struct sym *y, struct buf *out
 
 static void check_hoistable(struct sym *y)
 {
-    if (deepest_name > 0)
+    if (xl.deepest_name > 0)
         refuse(
             y->tok,
             "the initialiser of the static '%s' uses names of the function; move it to file scope",
@@ -158,10 +154,10 @@ void static_initialise(struct sym *y, int a, int b, bool in_block)
 
     if (in_block) {
         y->cname = xl_fmt("%s_upcx%d", y->name, unique());
-        buf_fmt(&hoisted, "static %s;\n", ty_text(y->type, y->cname, y->tok));
+        buf_fmt(&xl.object.hoisted, "static %s;\n", ty_text(y->type, y->cname, y->tok));
     }
 
-    buf_fmt(&values, "{ %s = %s; __builtin_memcpy(&%s, &upcx_value, sizeof %s); }\n",
+    buf_fmt(&xl.object.values, "{ %s = %s; __builtin_memcpy(&%s, &upcx_value, sizeof %s); }\n",
             ty_text(ty_unqualified(y->type), "upcx_value", y->tok), render_bare(a, b), y->cname,
             y->cname);
 }
@@ -221,7 +217,7 @@ void object_write_all(FILE *f, const char *file)
     struct buf list = { 0 };
 
     buf_add(&list, "", 0);
-    for (struct sym *y = objects; y; y = y->next_object) {
+    for (struct sym *y = xl.object.first; y; y = y->next_object) {
         const char *row = y->defined || y->used ? object_row(f, y) : NULL;
         if (row)
             buf_fmt(&list, "%s", row);
@@ -235,5 +231,5 @@ void object_write_all(FILE *f, const char *file)
             "static struct upcx_unit upcx_unit = { \"%s\", upcx_objects, upcx_values, %lld, 0 };\n"
             "__attribute__((__constructor__)) static void upcx_register(void) { "
             "upcx_unit_add(&upcx_unit); }",
-            values.s ? values.s : "", list.s, quoted(file), static_threads));
+            xl.object.values.s ? xl.object.values.s : "", list.s, quoted(file), xl.static_threads));
 }

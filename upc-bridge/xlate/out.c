@@ -14,38 +14,34 @@ struct edit {
     const char *text;
 };
 
-static struct edit *edits; /* by first token */
-static const char **before, **after;
-static int cap;
-
 static void room(void)
 {
-    if (cap > ntoks)
+    if (xl.out.max_tokens > xl.ntokens)
         return;
 
-    cap = ntoks + 1;
-    edits = xl_alloc(sizeof *edits * (size_t)cap);
-    before = xl_alloc(sizeof *before * (size_t)cap);
-    after = xl_alloc(sizeof *after * (size_t)cap);
+    xl.out.max_tokens = xl.ntokens + 1;
+    xl.out.edits = xl_alloc(sizeof *xl.out.edits * (size_t)xl.out.max_tokens);
+    xl.out.before = xl_alloc(sizeof *xl.out.before * (size_t)xl.out.max_tokens);
+    xl.out.after = xl_alloc(sizeof *xl.out.after * (size_t)xl.out.max_tokens);
 }
 
 void edit(int a, int b, const char *text)
 {
     room();
-    edits[a].end = b;
-    edits[a].text = text;
+    xl.out.edits[a].end = b;
+    xl.out.edits[a].text = text;
 }
 
 void edit_before(int tok, const char *text)
 {
     room();
-    before[tok] = before[tok] ? xl_fmt("%s%s", before[tok], text) : text;
+    xl.out.before[tok] = xl.out.before[tok] ? xl_fmt("%s%s", xl.out.before[tok], text) : text;
 }
 
 void edit_after(int tok, const char *text)
 {
     room();
-    after[tok] = after[tok] ? xl_fmt("%s%s", text, after[tok]) : text;
+    xl.out.after[tok] = xl.out.after[tok] ? xl_fmt("%s%s", text, xl.out.after[tok]) : text;
 }
 
 char *render(int a, int b)
@@ -56,26 +52,26 @@ char *render(int a, int b)
     buf_add(&o, "", 0);
 
     for (int i = a; i < b;) {
-        if (before[i])
-            buf_add(&o, before[i], strlen(before[i]));
+        if (xl.out.before[i])
+            buf_add(&o, xl.out.before[i], strlen(xl.out.before[i]));
 
-        if (edits[i].text && edits[i].end > b)
+        if (xl.out.edits[i].text && xl.out.edits[i].end > b)
             refuse(i, "this construct is too entangled for upcxlate; write it in two statements");
 
-        if (edits[i].text) {
-            buf_fmt(&o, "\1%d\2%s", i, toks[i].space ? " " : "");
-            buf_add(&o, edits[i].text, strlen(edits[i].text));
-            i = edits[i].end;
+        if (xl.out.edits[i].text) {
+            buf_fmt(&o, "\1%d\2%s", i, xl.tokens[i].space ? " " : "");
+            buf_add(&o, xl.out.edits[i].text, strlen(xl.out.edits[i].text));
+            i = xl.out.edits[i].end;
         } else {
-            buf_fmt(&o, "\1%d\2%s", i, toks[i].space || i == a ? " " : "");
-            if (toks[i].kind != T_UPC_PRAGMA)
-                buf_add(&o, toks[i].text, (size_t)toks[i].len);
+            buf_fmt(&o, "\1%d\2%s", i, xl.tokens[i].space || i == a ? " " : "");
+            if (xl.tokens[i].kind != T_UPC_PRAGMA)
+                buf_add(&o, xl.tokens[i].text, (size_t)xl.tokens[i].len);
 
             i++;
         }
 
-        if (after[i - 1])
-            buf_add(&o, after[i - 1], strlen(after[i - 1]));
+        if (xl.out.after[i - 1])
+            buf_add(&o, xl.out.after[i - 1], strlen(xl.out.after[i - 1]));
     }
 
     return o.s;
@@ -98,15 +94,12 @@ char *render_bare(int a, int b)
 }
 
 /* ---- the writer ---- */
-static int out_file = -1, out_line;
-static int pragma_done = -1; /* directives of tokens up to this one are out */
-static bool fresh = true;    /* at the start of a line */
 
 static void newline(FILE *f)
 {
     fputc('\n', f);
-    out_line++;
-    fresh = true;
+    xl.out.line++;
+    xl.out.line_start = true;
 }
 
 static void quote_name(FILE *f, const char *s)
@@ -121,33 +114,33 @@ static void quote_name(FILE *f, const char *s)
 
 static void come_to(FILE *f, int tok)
 {
-    const struct token *t = &toks[tok];
+    const struct token *t = &xl.tokens[tok];
 
-    if (t->directive && tok > pragma_done) {
-        if (!fresh)
+    if (t->directive && tok > xl.out.pragma_done) {
+        if (!xl.out.line_start)
             newline(f);
 
         fputs(t->directive, f);
-        out_file = -1;
-        pragma_done = tok;
+        xl.out.file = -1;
+        xl.out.pragma_done = tok;
     }
 
-    if (t->file == out_file && t->line >= out_line && t->line <= out_line + 8) {
-        while (out_line < t->line)
+    if (t->file == xl.out.file && t->line >= xl.out.line && t->line <= xl.out.line + 8) {
+        while (xl.out.line < t->line)
             newline(f);
 
         return;
     }
 
-    if (!fresh)
+    if (!xl.out.line_start)
         newline(f);
 
     fprintf(f, "# %d \"", t->line);
     quote_name(f, lex_file_name(t->file));
     fprintf(f, "\"%s\n", lex_file_flags(t->file));
-    out_file = t->file;
-    out_line = t->line;
-    fresh = true;
+    xl.out.file = t->file;
+    xl.out.line = t->line;
+    xl.out.line_start = true;
 }
 
 static void put_text(FILE *f, const char *s)
@@ -165,7 +158,7 @@ static void put_text(FILE *f, const char *s)
             size_t n = strcspn(s, "\1\n");
 
             fwrite(s, 1, n, f);
-            fresh = false;
+            xl.out.line_start = false;
             s += n;
         }
     }
@@ -178,13 +171,13 @@ void out_write(FILE *f, int a, int b)
 
 void out_text(FILE *f, const char *text)
 {
-    if (!fresh)
+    if (!xl.out.line_start)
         newline(f);
 
     fputs("# 1 \"<upcxlate>\" 3\n", f);
-    out_file = -1;
-    out_line = 1;
+    xl.out.file = -1;
+    xl.out.line = 1;
     put_text(f, text);
-    if (!fresh)
+    if (!xl.out.line_start)
         newline(f);
 }

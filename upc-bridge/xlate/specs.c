@@ -27,7 +27,7 @@ static const bool is_specifier[K_END] = {
 
 bool starts_type(int tok)
 {
-    const struct token *t = &toks[tok];
+    const struct token *t = &xl.tokens[tok];
 
     if (t->kind != T_ID)
         return false;
@@ -47,36 +47,37 @@ bool starts_type(int tok)
 static void skip_parens(void)
 {
     int n = 0;
-    int a = pos;
+    int a = xl.pos;
 
     do {
-        if (toks[pos].kind == T_EOF)
+        if (xl.tokens[xl.pos].kind == T_EOF)
             refuse(a, "this '(' is never closed");
 
-        if (is_punct(pos, '('))
+        if (is_punct(xl.pos, '('))
             n++;
-        else if (is_punct(pos, ')'))
+        else if (is_punct(xl.pos, ')'))
             n--;
 
-        pos++;
+        xl.pos++;
     } while (n);
 }
 
 void skip_attributes(const char **text)
 {
     for (;;) {
-        int a = pos;
+        int a = xl.pos;
 
-        if (toks[pos].kind == T_ID && (toks[pos].kw == K_ATTRIBUTE || toks[pos].kw == K_ALIGNAS)) {
-            pos++;
-            if (!is_punct(pos, '('))
-                refuse(pos, "'(' is expected");
+        if (xl.tokens[xl.pos].kind == T_ID &&
+            (xl.tokens[xl.pos].kw == K_ATTRIBUTE || xl.tokens[xl.pos].kw == K_ALIGNAS)) {
+            xl.pos++;
+            if (!is_punct(xl.pos, '('))
+                refuse(xl.pos, "'(' is expected");
 
             skip_parens();
             if (text)
-                *text = xl_fmt("%s%s ", *text ? *text : "", render_bare(a, pos));
-        } else if (toks[pos].kind == T_ID && toks[pos].kw == K_EXTENSION) {
-            pos++;
+                *text = xl_fmt("%s%s ", *text ? *text : "", render_bare(a, xl.pos));
+        } else if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_EXTENSION) {
+            xl.pos++;
         } else {
             return;
         }
@@ -96,13 +97,13 @@ static struct block parse_layout(void)
         return b;
     }
 
-    if (is_punct(pos, '*') && is_punct(pos + 1, ']')) {
-        pos += 2;
+    if (is_punct(xl.pos, '*') && is_punct(xl.pos + 1, ']')) {
+        xl.pos += 2;
         b.star = true;
         return b;
     }
 
-    int a = pos;
+    int a = xl.pos;
     struct expr e = parse_conditional();
 
     use_value(&e);
@@ -125,7 +126,7 @@ static struct block parse_layout(void)
 
 bool parse_qualifier(unsigned *quals, struct block *b)
 {
-    const struct token *t = &toks[pos];
+    const struct token *t = &xl.tokens[xl.pos];
 
     if (t->kind != T_ID)
         return false;
@@ -141,7 +142,7 @@ bool parse_qualifier(unsigned *quals, struct block *b)
         *quals |= Q_RESTRICT;
         break;
     case K_ATOMIC:
-        if (is_punct(pos + 1, '('))
+        if (is_punct(xl.pos + 1, '('))
             return false;
         *quals |= Q_ATOMIC;
         break;
@@ -152,7 +153,7 @@ bool parse_qualifier(unsigned *quals, struct block *b)
         *quals |= Q_RELAXED;
         break;
     case K_SHARED: {
-        int at = pos++;
+        int at = xl.pos++;
         struct block n = parse_layout();
 
         if ((*quals & Q_SHARED) && (n.value != b->value || n.text != b->text))
@@ -160,15 +161,15 @@ bool parse_qualifier(unsigned *quals, struct block *b)
 
         *quals |= Q_SHARED;
         *b = n;
-        pos--; /* the caller's step */
+        xl.pos--; /* the caller's step */
         break;
     }
     default:
         return false;
     }
-    pos++;
+    xl.pos++;
     if ((*quals & Q_STRICT) && (*quals & Q_RELAXED))
-        refuse(pos - 1, "'strict' and 'relaxed' exclude each other");
+        refuse(xl.pos - 1, "'strict' and 'relaxed' exclude each other");
 
     return true;
 }
@@ -193,10 +194,10 @@ static void add_member(struct member ***tail, struct member m)
 /* One declarator of a member's declaration; true: its text has to be made anew. */
 static bool parse_member(struct specs *s, struct member ***tail, struct buf *text, bool rewrite)
 {
-    struct decl d = { .type = s->type, .tok = pos };
+    struct decl d = { .type = s->type, .tok = xl.pos };
     const char *bits = NULL;
 
-    if (!is_punct(pos, ':'))
+    if (!is_punct(xl.pos, ':'))
         parse_declarator(&d, s->type, false);
 
     if (accept(':')) {
@@ -224,7 +225,7 @@ static void parse_member_declaration(struct member ***tail)
 {
     struct specs s;
     struct buf text = { 0 };
-    int a = pos;
+    int a = xl.pos;
 
     parse_specs(&s);
 
@@ -255,19 +256,19 @@ static void parse_member_declaration(struct member ***tail)
         refuse(a,
                "an unnamed structure with shared declarators inside a structure is not translated");
 
-    edit(a, pos, text.s);
+    edit(a, xl.pos, text.s);
 }
 
 static void parse_members(struct record *r)
 {
     struct member **tail = &r->members;
 
-    while (!is_punct(pos, '}')) {
+    while (!is_punct(xl.pos, '}')) {
         if (accept(';'))
             continue;
 
-        if (toks[pos].kw == K_STATIC_ASSERT && toks[pos].kind == T_ID) {
-            pos++;
+        if (xl.tokens[xl.pos].kw == K_STATIC_ASSERT && xl.tokens[xl.pos].kind == T_ID) {
+            xl.pos++;
             skip_parens();
             expect(';');
         } else
@@ -280,11 +281,11 @@ static void parse_enumerators(void)
     long long next = 0;
     bool known = true;
 
-    while (!is_punct(pos, '}')) {
-        if (toks[pos].kind != T_ID)
-            refuse(pos, "a name is expected in the enumeration");
+    while (!is_punct(xl.pos, '}')) {
+        if (xl.tokens[xl.pos].kind != T_ID)
+            refuse(xl.pos, "a name is expected in the enumeration");
 
-        int at = pos++;
+        int at = xl.pos++;
 
         skip_attributes(NULL);
         if (accept('=')) {
@@ -295,7 +296,7 @@ static void parse_enumerators(void)
             next = e.value;
         }
 
-        struct sym *s = sym_add(S_ENUM, toks[at].id, ty_basic[TY_INT], at);
+        struct sym *s = sym_add(S_ENUM, xl.tokens[at].id, ty_basic[TY_INT], at);
 
         s->value = next++;
         s->defined = known;
@@ -320,16 +321,16 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
     struct record *r = NULL;
 
     skip_attributes(NULL);
-    if (toks[pos].kind == T_ID && !is_punct(pos, '{'))
-        tag = toks[pos++].id;
+    if (xl.tokens[xl.pos].kind == T_ID && !is_punct(xl.pos, '{'))
+        tag = xl.tokens[xl.pos++].id;
 
-    if (!tag && !is_punct(pos, '{'))
-        refuse(pos, "a tag or '{' is expected");
+    if (!tag && !is_punct(xl.pos, '{'))
+        refuse(xl.pos, "a tag or '{' is expected");
 
-    bool def = is_punct(pos, '{');
+    bool def = is_punct(xl.pos, '{');
 
     if (tag)
-        r = def || is_punct(pos, ';') ? tag_here(tag) : tag_find(tag);
+        r = def || is_punct(xl.pos, ';') ? tag_here(tag) : tag_find(tag);
 
     if (r && (r->is_enum != (kw == K_ENUM) || r->is_union != (kw == K_UNION)))
         refuse(a, "the tag '%s' belongs to something of another kind", tag);
@@ -349,7 +350,7 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
     if (r->complete)
         refuse(a, "'%s' is defined twice", tag);
 
-    int brace = pos++;
+    int brace = xl.pos++;
 
     deeper();
     if (kw == K_ENUM)
@@ -362,7 +363,7 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
     r->complete = true;
     skip_attributes(NULL);
 
-    if (!tag && !is_punct(pos, ';')) {
+    if (!tag && !is_punct(xl.pos, ';')) {
         const char *name = xl_fmt("upcx_anon_%d", unique());
 
         r->tag = intern(name, strlen(name));
@@ -372,7 +373,7 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
 
     s->has_def = true;
     s->def_a = a;
-    s->def_b = pos;
+    s->def_b = xl.pos;
 
     return record_type(r);
 }
@@ -387,8 +388,8 @@ static struct type *base_type(const struct counts *c, int tok)
     const int *n = c->n;
 
     if (c->words == 0)
-        refuse(tok, "a type is expected before '%.*s'", toks[pos].len > 40 ? 40 : toks[pos].len,
-               toks[pos].text);
+        refuse(tok, "a type is expected before '%.*s'",
+               xl.tokens[xl.pos].len > 40 ? 40 : xl.tokens[xl.pos].len, xl.tokens[xl.pos].text);
 
     enum type_kind k = TY_INT;
 
@@ -434,10 +435,10 @@ static struct type *named_type(enum type_kind kind, const struct token *t)
 static struct type *parse_typeof(void)
 {
     struct type *t;
-    int a = pos - 1;
+    int a = xl.pos - 1;
 
     expect('(');
-    if (starts_type(pos)) {
+    if (starts_type(xl.pos)) {
         t = parse_type_name();
     } else {
         struct expr e = parse_expr();
@@ -468,7 +469,7 @@ static bool storage_word(enum keyword kw, struct specs *s)
     case K_AUTO:
     case K_REGISTER:
         if (s->storage && s->storage != (int)kw)
-            refuse(pos, "two storage classes");
+            refuse(xl.pos, "two storage classes");
         s->storage = (int)kw;
         return true;
     case K_INLINE:
@@ -488,25 +489,25 @@ static bool storage_word(enum keyword kw, struct specs *s)
 /* A type that stands as a whole: structure, typedef name, typeof; NULL: no such thing here. */
 static struct type *whole_type(struct specs *s, bool have)
 {
-    const struct token *t = &toks[pos];
+    const struct token *t = &xl.tokens[xl.pos];
 
     switch (t->kw) {
     case K_STRUCT:
     case K_UNION:
     case K_ENUM:
-        pos++;
-        return parse_tagged(t->kw, s, pos - 1);
+        xl.pos++;
+        return parse_tagged(t->kw, s, xl.pos - 1);
     case K_TYPEOF:
-        pos++;
+        xl.pos++;
         return parse_typeof();
     case K_AUTO_TYPE:
-        pos++;
+        xl.pos++;
         s->is_auto = true;
         return ty_basic[TY_UNKNOWN];
     case K_FLOATN: /* Clang's headers declare them: typedef float _Float32; */
-        return have ? NULL : named_type(TY_FLOATN, &toks[pos++]);
+        return have ? NULL : named_type(TY_FLOATN, &xl.tokens[xl.pos++]);
     case K_ATOMIC: {
-        pos++;
+        xl.pos++;
         expect('(');
 
         struct type *u = parse_type_name();
@@ -521,7 +522,7 @@ static struct type *whole_type(struct specs *s, bool have)
         struct sym *y = sym_find(t->id);
 
         if (y && y->kind == S_TYPEDEF) {
-            pos++;
+            xl.pos++;
             if (ty_shared(y->type))
                 s->rewritten = true;
 
@@ -529,7 +530,7 @@ static struct type *whole_type(struct specs *s, bool have)
         }
 
         if (!y && strcmp(t->id, "__builtin_va_list") == 0)
-            return named_type(TY_OPAQUE, &toks[pos++]);
+            return named_type(TY_OPAQUE, &xl.tokens[xl.pos++]);
 
         return NULL;
     }
@@ -546,19 +547,19 @@ void parse_specs(struct specs *s)
     struct type *whole = NULL;
 
     memset(s, 0, sizeof *s);
-    s->tok = pos;
+    s->tok = xl.pos;
 
     for (;;) {
         skip_attributes(&s->attributes);
         if (parse_qualifier(&quals, &block))
             continue;
-        if (toks[pos].kind != T_ID)
+        if (xl.tokens[xl.pos].kind != T_ID)
             break;
 
-        enum keyword kw = toks[pos].kw;
+        enum keyword kw = xl.tokens[xl.pos].kw;
 
         if (storage_word(kw, s) || base_word(kw, &c)) {
-            pos++;
+            xl.pos++;
         } else {
             struct type *t = whole_type(s, whole || (c.words && !c.n[K_COMPLEX]));
 
@@ -566,7 +567,7 @@ void parse_specs(struct specs *s)
                 break;
 
             if (whole || (c.words && !(kw == K_FLOATN && c.n[K_COMPLEX])))
-                refuse(pos - 1, "two types in one declaration");
+                refuse(xl.pos - 1, "two types in one declaration");
 
             whole = t;
         }

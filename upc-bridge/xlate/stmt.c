@@ -6,13 +6,11 @@
 
 #include "xlate.h"
 
-struct type *function_type, *last_type;
-
 /* #pragma upc ...; pos stands on it */
 bool pragma_upc(void)
 {
-    const char *t = toks[pos].text;
-    const char *e = t + toks[pos].len;
+    const char *t = xl.tokens[xl.pos].text;
+    const char *e = t + xl.tokens[xl.pos].len;
     const char *w = strstr(t, "upc");
 
     for (w += 3; w < e && (*w == ' ' || *w == '\t'); w++)
@@ -24,13 +22,13 @@ bool pragma_upc(void)
         n++;
 
     if (n == 6 && memcmp(w, "strict", 6) == 0)
-        strict_mode = true;
+        xl.strict_mode = true;
     else if (n == 7 && memcmp(w, "relaxed", 7) == 0)
-        strict_mode = false;
+        xl.strict_mode = false;
     else
-        refuse(pos, "'#pragma upc %.*s' is unknown; there are strict and relaxed", (int)n, w);
+        refuse(xl.pos, "'#pragma upc %.*s' is unknown; there are strict and relaxed", (int)n, w);
 
-    pos++;
+    xl.pos++;
     return true;
 }
 
@@ -54,28 +52,28 @@ static void expression_statement(void)
     struct expr e = parse_expr();
 
     use_void(&e);
-    last_type = e.type;
+    xl.last_type = e.type;
     expect(';');
 }
 
 static bool at_declaration(void)
 {
-    if (toks[pos].kind == T_ID && toks[pos].kw == K_STATIC_ASSERT)
+    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_STATIC_ASSERT)
         return true;
 
-    return starts_type(pos) && !(is_punct(pos + 1, ':') && toks[pos].kw == K_NONE);
+    return starts_type(xl.pos) && !(is_punct(xl.pos + 1, ':') && xl.tokens[xl.pos].kw == K_NONE);
 }
 
 /* __attribute__((...)) may begin a declaration or be a statement of its own. */
 static bool starts_after_attribute(void)
 {
-    int was = pos;
+    int was = xl.pos;
 
     skip_attributes(NULL);
 
-    bool yes = !is_punct(pos, ';');
+    bool yes = !is_punct(xl.pos, ';');
 
-    pos = was;
+    xl.pos = was;
     return yes;
 }
 
@@ -103,7 +101,6 @@ void for_init(void)
  * (upcx_fence); a loop that may wait otherwise, by relaxed reads, in a function that it calls, or
  * with an empty body, polls now and then.  A loop that counts ends by itself.
  */
-unsigned relaxed_reads, calls;
 #define POLL_READS 1023 /* turns between two polls, less one: they are short */
 #define POLL_CALLS 63   /* and where each makes calls */
 
@@ -114,7 +111,9 @@ struct loop {
 
 static struct loop loop_begin(int first)
 {
-    return (struct loop){ .first = first, .body = pos, .reads = relaxed_reads, .calls = calls };
+    return (struct loop){
+        .first = first, .body = xl.pos, .reads = xl.relaxed_reads, .calls = xl.calls
+    };
 }
 
 static bool has_effects(int a, int b)
@@ -122,8 +121,9 @@ static bool has_effects(int a, int b)
     static const unsigned effects[] = { P2('+', '+'), P2('-', '-'), '=' };
 
     for (int i = a; i < b; i++)
-        for (size_t k = 0; toks[i].kind == T_PUNCT && k < sizeof effects / sizeof *effects; k++)
-            if (toks[i].punct == effects[k])
+        for (size_t k = 0; xl.tokens[i].kind == T_PUNCT && k < sizeof effects / sizeof *effects;
+             k++)
+            if (xl.tokens[i].punct == effects[k])
                 return true;
 
     return false;
@@ -133,9 +133,9 @@ static bool has_effects(int a, int b)
 static void loop_end(const struct loop *l, int last)
 {
     bool empty = is_punct(l->body, ';') || (is_punct(l->body, '{') && is_punct(l->body + 1, '}'));
-    bool called = calls != l->calls;
+    bool called = xl.calls != l->calls;
 
-    if (relaxed_reads == l->reads && !called && !(empty && !has_effects(l->first, pos)))
+    if (xl.relaxed_reads == l->reads && !called && !(empty && !has_effects(l->first, xl.pos)))
         return;
 
     int n = unique();
@@ -144,7 +144,7 @@ static void loop_end(const struct loop *l, int last)
     edit_before(l->body,
                 xl_fmt("{ upcx_turn(&upcx_k%d, %d); ", n, called ? POLL_CALLS : POLL_READS));
     edit_after(last, " }");
-    edit_after(pos - 1, " }");
+    edit_after(xl.pos - 1, " }");
 }
 
 static void parse_while(int first)
@@ -152,9 +152,9 @@ static void parse_while(int first)
     struct loop l = loop_begin(first);
 
     paren_condition(false);
-    l.body = pos;
+    l.body = xl.pos;
     parse_statement();
-    loop_end(&l, pos - 1);
+    loop_end(&l, xl.pos - 1);
 }
 
 static void parse_do(int first)
@@ -163,10 +163,10 @@ static void parse_do(int first)
 
     parse_statement();
 
-    int last = pos - 1;
+    int last = xl.pos - 1;
 
     if (!accept_kw(K_WHILE))
-        refuse(pos, "'while' is expected after the body of 'do'");
+        refuse(xl.pos, "'while' is expected after the body of 'do'");
 
     paren_condition(false);
     expect(';');
@@ -191,38 +191,38 @@ static void parse_for(int first)
     }
 
     if (!accept(')')) {
-        counts = relaxed_reads == l.reads;
+        counts = xl.relaxed_reads == l.reads;
         struct expr e = parse_expr();
 
         use_void(&e);
         expect(')');
     }
 
-    l.body = pos;
+    l.body = xl.pos;
     parse_statement();
     if (!counts)
-        loop_end(&l, pos - 1);
+        loop_end(&l, xl.pos - 1);
 
     scope_pop();
 }
 
 /* The labels of this function so far. */
-static struct label {
+struct label {
     const char *name;
     struct label *next;
-} * labels;
+};
 
 static void add_label(const char *name)
 {
     struct label *l = xl_alloc(sizeof *l);
 
-    *l = (struct label){ .name = name, .next = labels };
-    labels = l;
+    *l = (struct label){ .name = name, .next = xl.labels };
+    xl.labels = l;
 }
 
 static bool is_behind(const char *name)
 {
-    for (const struct label *l = labels; l; l = l->next)
+    for (const struct label *l = xl.labels; l; l = l->next)
         if (strcmp(l->name, name) == 0)
             return true;
 
@@ -235,11 +235,11 @@ static void parse_goto(int first)
     if (accept('*')) {
         struct expr e = parse_expr();
         use_value(&e);
-    } else if (toks[pos++].kind != T_ID) {
-        refuse(pos - 1, "a label is expected");
-    } else if (is_behind(toks[pos - 1].id)) {
+    } else if (xl.tokens[xl.pos++].kind != T_ID) {
+        refuse(xl.pos - 1, "a label is expected");
+    } else if (is_behind(xl.tokens[xl.pos - 1].id)) {
         edit_before(first, "{ upcx_look(); ");
-        edit_after(pos, " }");
+        edit_after(xl.pos, " }");
     }
 
     expect(';');
@@ -248,13 +248,13 @@ static void parse_goto(int first)
 /* upc_barrier, upc_notify, upc_wait, upc_fence */
 static void parse_sync(int a)
 {
-    enum keyword kw = toks[a].kw;
+    enum keyword kw = xl.tokens[a].kw;
     const char *what = kw == K_BARRIER ? "barrier" : kw == K_NOTIFY ? "notify" : "wait";
 
     if (kw == K_FENCE) {
-        edit(a, pos, "upcx_fence()");
-    } else if (is_punct(pos, ';')) {
-        edit(a, pos, xl_fmt("upcx_%s(0, 0)", what));
+        edit(a, xl.pos, "upcx_fence()");
+    } else if (is_punct(xl.pos, ';')) {
+        edit(a, xl.pos, xl_fmt("upcx_%s(0, 0)", what));
     } else {
         struct expr e = parse_expr();
 
@@ -262,7 +262,7 @@ static void parse_sync(int a)
         if (!ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
             refuse(e.a, "the value of upc_%s is an integer, this is '%s'", what, ty_words(e.type));
 
-        edit(a, pos, xl_fmt("upcx_%s(1, (int)(%s))", what, render(e.a, e.b)));
+        edit(a, xl.pos, xl_fmt("upcx_%s(1, (int)(%s))", what, render(e.a, e.b)));
     }
 
     expect(';');
@@ -275,8 +275,8 @@ static void parse_return(void)
 
     struct expr e = parse_expr();
 
-    if (function_type && function_type->of->kind != TY_VOID)
-        convert_to(&e, ty_unqualified(function_type->of), "return", false);
+    if (xl.function_type && xl.function_type->of->kind != TY_VOID)
+        convert_to(&e, ty_unqualified(xl.function_type->of), "return", false);
     else
         use_void(&e);
 
@@ -285,19 +285,19 @@ static void parse_return(void)
 
 static void parse_asm(void)
 {
-    while (toks[pos].kind == T_ID)
-        pos++;
+    while (xl.tokens[xl.pos].kind == T_ID)
+        xl.pos++;
 
     expect('(');
-    while (!is_punct(pos, ')')) {
-        if (toks[pos].kind == T_EOF)
-            refuse(pos, "asm is never closed");
+    while (!is_punct(xl.pos, ')')) {
+        if (xl.tokens[xl.pos].kind == T_EOF)
+            refuse(xl.pos, "asm is never closed");
 
-        if (is_punct(pos, '[')) {
-            pos += 2;
+        if (is_punct(xl.pos, '[')) {
+            xl.pos += 2;
             expect(']');
-        } else if (is_punct(pos, '(')) {
-            pos++;
+        } else if (is_punct(xl.pos, '(')) {
+            xl.pos++;
 
             struct expr e = parse_expr();
 
@@ -306,7 +306,7 @@ static void parse_asm(void)
 
             expect(')');
         } else {
-            pos++;
+            xl.pos++;
         }
     }
 
@@ -346,9 +346,9 @@ static void parse_label_value(void)
 
 static void keyword_statement(enum keyword kw)
 {
-    int a = pos;
+    int a = xl.pos;
 
-    pos++;
+    xl.pos++;
     switch (kw) {
     case K_BARRIER:
     case K_NOTIFY:
@@ -397,32 +397,32 @@ static void keyword_statement(enum keyword kw)
         parse_statement();
         break;
     default:
-        pos = a;
+        xl.pos = a;
         expression_statement();
     }
 }
 
 void parse_statement(void)
 {
-    const struct token *t = &toks[pos];
+    const struct token *t = &xl.tokens[xl.pos];
     struct type *value = ty_basic[TY_VOID];
 
     deeper();
     if (t->kind == T_UPC_PRAGMA)
-        refuse(pos, "#pragma upc stands at file scope or at the beginning of a block");
+        refuse(xl.pos, "#pragma upc stands at file scope or at the beginning of a block");
 
-    while (t->kind == T_ID && t->kw == K_NONE && is_punct(pos + 1, ':')) { /* labels */
+    while (t->kind == T_ID && t->kw == K_NONE && is_punct(xl.pos + 1, ':')) { /* labels */
         add_label(t->id);
-        pos += 2;
+        xl.pos += 2;
         skip_attributes(NULL);
-        t = &toks[pos];
-        if (is_punct(pos, '}')) { /* C2x allows it, gcc too */
+        t = &xl.tokens[xl.pos];
+        if (is_punct(xl.pos, '}')) { /* C2x allows it, gcc too */
             shallower();
             return;
         }
     }
 
-    if (is_punct(pos, '{')) {
+    if (is_punct(xl.pos, '{')) {
         parse_compound(true);
     } else if (accept(';')) {
         ;
@@ -430,74 +430,74 @@ void parse_statement(void)
         skip_attributes(NULL);
         expect(';');
     } else if (t->kind == T_ID && t->kw != K_NONE && t->kw != K_EXTENSION) {
-        last_type = value;
+        xl.last_type = value;
         keyword_statement(t->kw);
-        value = last_type;
+        value = xl.last_type;
     } else {
         expression_statement();
-        value = last_type;
+        value = xl.last_type;
     }
 
-    last_type = value;
+    xl.last_type = value;
     shallower();
 }
 
 void parse_compound(bool new_scope)
 {
-    bool was = strict_mode;
+    bool was = xl.strict_mode;
 
     expect('{');
     deeper();
     if (new_scope)
         scope_push();
 
-    while (!is_punct(pos, '}')) {
-        if (toks[pos].kind == T_EOF)
-            refuse(pos, "the program ends inside a block");
+    while (!is_punct(xl.pos, '}')) {
+        if (xl.tokens[xl.pos].kind == T_EOF)
+            refuse(xl.pos, "the program ends inside a block");
 
-        last_type = ty_basic[TY_VOID];
-        if (toks[pos].kind == T_UPC_PRAGMA) {
+        xl.last_type = ty_basic[TY_VOID];
+        if (xl.tokens[xl.pos].kind == T_UPC_PRAGMA) {
             pragma_upc();
-        } else if (toks[pos].kind == T_ID && toks[pos].kw == K_LABEL) {
-            while (!is_punct(pos, ';') && toks[pos].kind != T_EOF)
-                pos++;
+        } else if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_LABEL) {
+            while (!is_punct(xl.pos, ';') && xl.tokens[xl.pos].kind != T_EOF)
+                xl.pos++;
 
             expect(';');
         } else if (at_declaration() &&
-                   !(toks[pos].kw == K_ATTRIBUTE && !starts_after_attribute())) {
+                   !(xl.tokens[xl.pos].kw == K_ATTRIBUTE && !starts_after_attribute())) {
             parse_declaration(false);
         } else {
             parse_statement();
         }
     }
 
-    pos++;
+    xl.pos++;
     if (new_scope)
         scope_pop();
 
     shallower();
-    strict_mode = was;
+    xl.strict_mode = was;
 }
 
 void parse_function_body(struct type *fn, const char *name)
 {
-    struct type *outer = function_type;
-    struct label *outer_labels = labels;
+    struct type *outer = xl.function_type;
+    struct label *outer_labels = xl.labels;
 
-    labels = NULL;
-    function_type = fn;
-    in_function = true;
+    xl.labels = NULL;
+    xl.function_type = fn;
+    xl.in_function = true;
     scope_push();
 
     for (struct param *p = fn->params; p; p = p->next)
         if (p->name)
-            sym_add(S_VAR, p->name, p->type, pos);
+            sym_add(S_VAR, p->name, p->type, xl.pos);
 
     parse_compound(false);
     scope_pop();
-    in_function = false;
-    function_type = outer;
-    labels = outer_labels;
+    xl.in_function = false;
+    xl.function_type = outer;
+    xl.labels = outer_labels;
 
     if (name && strcmp(name, "main") == 0 && scope_level() == 0) {
         int params = 0;
@@ -506,23 +506,24 @@ void parse_function_body(struct type *fn, const char *name)
             params++;
 
         if (params == 1 || params > 3)
-            refuse(pos - 1, "main takes no parameters, or argc and argv, or argc, argv and envp");
+            refuse(xl.pos - 1,
+                   "main takes no parameters, or argc and argv, or argc, argv and envp");
 
         bool gives_int = fn->of->kind != TY_VOID;
 
         if (gives_int)
             /* C11, 5.1.2.2.3: only for a function that is called main */
-            edit_before(pos - 1, "return 0; ");
+            edit_before(xl.pos - 1, "return 0; ");
 
-        edit_after(pos - 1, xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char "
-                                   "**envp) { (void)argc; (void)argv; (void)envp; "
-                                   "%supcx_user_main(%s); %s}\n"
-                                   "int main(int argc, char **argv, char **envp) { return "
-                                   "upcx_main(argc, argv, envp, upcx_call_main); }\n",
-                                   gives_int ? "return " : "",
-                                   params == 0   ? ""
-                                   : params == 2 ? "argc, argv"
-                                                 : "argc, argv, envp",
-                                   gives_int ? "" : "return 0; "));
+        edit_after(xl.pos - 1, xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char "
+                                      "**envp) { (void)argc; (void)argv; (void)envp; "
+                                      "%supcx_user_main(%s); %s}\n"
+                                      "int main(int argc, char **argv, char **envp) { return "
+                                      "upcx_main(argc, argv, envp, upcx_call_main); }\n",
+                                      gives_int ? "return " : "",
+                                      params == 0   ? ""
+                                      : params == 2 ? "argc, argv"
+                                                    : "argc, argv, envp",
+                                      gives_int ? "" : "return 0; "));
     }
 }

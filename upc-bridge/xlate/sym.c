@@ -7,17 +7,12 @@
 
 #include "xlate.h"
 
-#define SLOTS 4096
 struct tag {
     const char *name;
     struct record *rec;
     int level;
     struct tag *shadowed;
 };
-
-static struct sym *syms[SLOTS];
-static struct tag *tags[SLOTS];
-static int level;
 
 /* What to undo at the end of a scope. */
 struct undo {
@@ -27,55 +22,53 @@ struct undo {
     int level;
 };
 
-static struct undo *undos;
-
 static unsigned slot_of(const char *name) /* interned: its address will do */
 {
     uintptr_t v = (uintptr_t)name;
-    return (unsigned)((v >> 4) ^ (v >> 17)) % SLOTS;
+    return (unsigned)((v >> 4) ^ (v >> 17)) % XL_NAME_SLOTS;
 }
 
 static void undo_add(unsigned slot, bool is_tag)
 {
-    if (level == 0)
+    if (xl.sym.level == 0)
         return;
 
     struct undo *u = xl_alloc(sizeof *u);
 
     u->slot = slot;
     u->is_tag = is_tag;
-    u->level = level;
-    u->next = undos;
-    undos = u;
+    u->level = xl.sym.level;
+    u->next = xl.sym.undos;
+    xl.sym.undos = u;
 }
 
 void scope_push(void)
 {
-    level++;
+    xl.sym.level++;
 }
 
 void scope_pop(void)
 {
-    while (undos && undos->level == level) {
-        if (undos->is_tag)
-            tags[undos->slot] = tags[undos->slot]->shadowed;
+    while (xl.sym.undos && xl.sym.undos->level == xl.sym.level) {
+        if (xl.sym.undos->is_tag)
+            xl.sym.tags[xl.sym.undos->slot] = xl.sym.tags[xl.sym.undos->slot]->shadowed;
         else
-            syms[undos->slot] = syms[undos->slot]->shadowed;
+            xl.sym.names[xl.sym.undos->slot] = xl.sym.names[xl.sym.undos->slot]->shadowed;
 
-        undos = undos->next;
+        xl.sym.undos = xl.sym.undos->next;
     }
 
-    level--;
+    xl.sym.level--;
 }
 
 int scope_level(void)
 {
-    return level;
+    return xl.sym.level;
 }
 
 struct sym *sym_find(const char *name)
 {
-    for (struct sym *s = syms[slot_of(name)]; s; s = s->shadowed)
+    for (struct sym *s = xl.sym.names[slot_of(name)]; s; s = s->shadowed)
         if (s->name == name)
             return s;
 
@@ -85,7 +78,7 @@ struct sym *sym_find(const char *name)
 struct sym *sym_here(const char *name)
 {
     struct sym *s = sym_find(name);
-    return s && s->level == level ? s : NULL;
+    return s && s->level == xl.sym.level ? s : NULL;
 }
 
 struct sym *sym_add(enum sym_kind kind, const char *name, struct type *type, int tok)
@@ -96,10 +89,10 @@ struct sym *sym_add(enum sym_kind kind, const char *name, struct type *type, int
     s->kind = kind;
     s->name = s->cname = name;
     s->type = type;
-    s->level = level;
+    s->level = xl.sym.level;
     s->tok = tok;
-    s->shadowed = syms[slot];
-    syms[slot] = s;
+    s->shadowed = xl.sym.names[slot];
+    xl.sym.names[slot] = s;
     undo_add(slot, false);
 
     return s;
@@ -107,7 +100,7 @@ struct sym *sym_add(enum sym_kind kind, const char *name, struct type *type, int
 
 struct record *tag_find(const char *name)
 {
-    for (struct tag *t = tags[slot_of(name)]; t; t = t->shadowed)
+    for (struct tag *t = xl.sym.tags[slot_of(name)]; t; t = t->shadowed)
         if (t->name == name)
             return t->rec;
 
@@ -116,9 +109,9 @@ struct record *tag_find(const char *name)
 
 struct record *tag_here(const char *name)
 {
-    for (struct tag *t = tags[slot_of(name)]; t; t = t->shadowed)
+    for (struct tag *t = xl.sym.tags[slot_of(name)]; t; t = t->shadowed)
         if (t->name == name)
-            return t->level == level ? t->rec : NULL;
+            return t->level == xl.sym.level ? t->rec : NULL;
 
     return NULL;
 }
@@ -130,8 +123,8 @@ void tag_add(const char *name, struct record *r)
 
     t->name = name;
     t->rec = r;
-    t->level = r->level = level;
-    t->shadowed = tags[slot];
-    tags[slot] = t;
+    t->level = r->level = xl.sym.level;
+    t->shadowed = xl.sym.tags[slot];
+    xl.sym.tags[slot] = t;
     undo_add(slot, true);
 }

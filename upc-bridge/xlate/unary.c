@@ -32,30 +32,30 @@ static const char *local_size_text(struct type *t, int tok)
 /* sizeof, _Alignof, upc_blocksizeof, upc_localsizeof, upc_elemsizeof */
 static struct expr parse_sizeof(void)
 {
-    int a = pos;
-    enum keyword kw = toks[pos++].kw;
+    int a = xl.pos;
+    enum keyword kw = xl.tokens[xl.pos++].kw;
     struct expr x;
-    bool type_name = is_punct(pos, '(') && starts_type(pos + 1);
-    bool was = pts_computed;
+    bool type_name = is_punct(xl.pos, '(') && starts_type(xl.pos + 1);
+    bool was = xl.pts_computed;
 
     if (type_name) {
-        pos++;
-        x = value_of(pos, parse_type_name());
+        xl.pos++;
+        x = value_of(xl.pos, parse_type_name());
         expect(')');
-        if (is_punct(pos, '{'))
-            refuse(pos, "the size of a compound literal is not translated");
+        if (is_punct(xl.pos, '{'))
+            refuse(xl.pos, "the size of a compound literal is not translated");
     } else {
         x = parse_unary();
     }
 
-    pts_computed = was; /* nothing is evaluated */
+    xl.pts_computed = was; /* nothing is evaluated */
 
     struct expr r = value_of(a, ty_basic[TY_ULONG]);
     bool shared = ty_shared(x.type);
 
     if (kw != K_SIZEOF && kw != K_ALIGNOF && !shared)
-        refuse(a, "%.*s needs a shared type or object, this is '%s'", toks[a].len, toks[a].text,
-               ty_words(x.type));
+        refuse(a, "%.*s needs a shared type or object, this is '%s'", xl.tokens[a].len,
+               xl.tokens[a].text, ty_words(x.type));
 
     long long n = kw == K_SIZEOF       ? ty_size(x.type)
                   : kw == K_ELEMSIZEOF ? ty_size(ty_element(x.type))
@@ -76,22 +76,22 @@ static struct expr parse_sizeof(void)
 
     switch (kw) {
     case K_BLOCKSIZEOF:
-        edit(a, pos, xl_fmt("((unsigned long)(%s))", ty_block_text(x.type)));
+        edit(a, xl.pos, xl_fmt("((unsigned long)(%s))", ty_block_text(x.type)));
         break;
     case K_LOCALSIZEOF:
-        edit(a, pos, local_size_text(x.type, a));
+        edit(a, xl.pos, local_size_text(x.type, a));
         break;
     case K_ELEMSIZEOF:
-        edit(a, pos, size_text(ty_element(x.type), a));
+        edit(a, xl.pos, size_text(ty_element(x.type), a));
         break;
     case K_ALIGNOF:
         if (shared)
-            edit(a, pos,
+            edit(a, xl.pos,
                  xl_fmt("_Alignof(%s)", ty_text(ty_unqualified(ty_element(x.type)), "", a)));
         break;
     default:
         if (shared)
-            edit(a, pos, size_text(x.type, a));
+            edit(a, xl.pos, size_text(x.type, a));
     }
     return r;
 }
@@ -109,8 +109,8 @@ static struct expr address_of(int a)
 
         const char *text = place_text(&x); /* of a member: where it lies */
 
-        edit(a, pos, text);
-        pts_computed = true;
+        edit(a, xl.pos, text);
+        xl.pts_computed = true;
         return r;
     }
 
@@ -125,7 +125,7 @@ static struct expr address_of(int a)
 static struct expr deref(int a)
 {
     struct expr x = parse_cast();
-    struct expr r = { .a = a, .b = pos, .lvalue = true };
+    struct expr r = { .a = a, .b = xl.pos, .lvalue = true };
 
     if (x.place && x.type->kind == TY_ARRAY) {
         r.type = x.type->of;
@@ -177,7 +177,7 @@ static struct expr sign(int a, unsigned op)
 
 static struct expr parse_unary_id(int a)
 {
-    switch (toks[pos].kw) {
+    switch (xl.tokens[xl.pos].kw) {
     case K_SIZEOF:
     case K_ALIGNOF:
     case K_BLOCKSIZEOF:
@@ -185,7 +185,7 @@ static struct expr parse_unary_id(int a)
     case K_ELEMSIZEOF:
         return parse_sizeof();
     case K_EXTENSION:
-        pos++;
+        xl.pos++;
         struct expr e = parse_cast();
         if (e.place)
             use_value(&e);
@@ -194,9 +194,9 @@ static struct expr parse_unary_id(int a)
     default:
         break;
     }
-    if (toks[pos].len > 6 &&
-        (strncmp(toks[pos].text, "__real", 6) == 0 || strncmp(toks[pos].text, "__imag", 6) == 0)) {
-        pos++;
+    if (xl.tokens[xl.pos].len > 6 && (strncmp(xl.tokens[xl.pos].text, "__real", 6) == 0 ||
+                                      strncmp(xl.tokens[xl.pos].text, "__imag", 6) == 0)) {
+        xl.pos++;
 
         struct expr x = parse_cast();
 
@@ -216,29 +216,29 @@ static struct expr parse_unary_id(int a)
 
 struct expr parse_unary(void)
 {
-    int a = pos;
+    int a = xl.pos;
 
-    if (toks[pos].kind == T_ID)
+    if (xl.tokens[xl.pos].kind == T_ID)
         return parse_unary_id(a);
-    if (toks[pos].kind != T_PUNCT)
+    if (xl.tokens[xl.pos].kind != T_PUNCT)
         return parse_postfix();
 
-    unsigned op = toks[pos].punct;
+    unsigned op = xl.tokens[xl.pos].punct;
 
     switch (op) {
     case '&':
-        pos++;
+        xl.pos++;
         return address_of(a);
     case '*':
-        pos++;
+        xl.pos++;
         return deref(a);
     case '+':
     case '-':
     case '~':
-        pos++;
+        xl.pos++;
         return sign(a, op);
     case '!': {
-        pos++;
+        xl.pos++;
 
         struct expr x = parse_cast();
 
@@ -253,7 +253,7 @@ struct expr parse_unary(void)
     }
     case P2('+', '+'):
     case P2('-', '-'): {
-        pos++;
+        xl.pos++;
 
         struct expr x = parse_unary();
 
@@ -262,7 +262,7 @@ struct expr parse_unary(void)
         return x;
     }
     case P2('&', '&'): /* the address of a label */
-        pos += 2;
+        xl.pos += 2;
         return value_of(a, ty_pointer(ty_basic[TY_VOID]));
     default:
         return parse_postfix();
@@ -272,24 +272,24 @@ struct expr parse_unary(void)
 /* (type) operand, and (type){ ... } */
 static struct expr cast_or_literal(int a)
 {
-    int level_was = deepest_name;
+    int level_was = xl.deepest_name;
 
-    pos++;
+    xl.pos++;
 
     struct type *t = parse_type_name();
 
     expect(')');
-    deepest_name = level_was;
+    xl.deepest_name = level_was;
 
-    if (is_punct(pos, '{')) {
+    if (is_punct(xl.pos, '{')) {
         if (ty_shared(t))
             refuse(a, "a compound literal cannot be shared");
 
-        int brace = pos;
+        int brace = xl.pos;
 
         parse_initialiser(t);
         if (ty_pts(t))
-            edit(a, pos, xl_fmt("(upcx_pts[1]){ %s }[0]", render(brace, pos)));
+            edit(a, xl.pos, xl_fmt("(upcx_pts[1]){ %s }[0]", render(brace, xl.pos)));
         else if (ty_involves_shared(t))
             edit(a, brace, xl_fmt("(%s)", ty_text(t, "", a)));
 
@@ -307,9 +307,9 @@ static struct expr cast_or_literal(int a)
 
     convert_to(&x, t, "cast", true);
     if (ty_pts(t)) {
-        edit(a, pos, render(x.a, x.b));
+        edit(a, xl.pos, render(x.a, x.b));
     } else if (t->quals & Q_SHARED) {
-        edit(a, pos, xl_fmt("((%s)%s)", ty_text(ty_unqualified(t), "", a), render(x.a, x.b)));
+        edit(a, xl.pos, xl_fmt("((%s)%s)", ty_text(ty_unqualified(t), "", a), render(x.a, x.b)));
     }
 
     if (x.is_const && ty_integer(t)) {
@@ -335,8 +335,8 @@ struct expr parse_cast(void)
     struct expr e;
 
     deeper();
-    if (is_punct(pos, '(') && starts_type(pos + 1))
-        e = cast_or_literal(pos);
+    if (is_punct(xl.pos, '(') && starts_type(xl.pos + 1))
+        e = cast_or_literal(xl.pos);
     else
         e = parse_unary();
 
@@ -470,14 +470,14 @@ static struct expr parse_generic(int a)
         refuse(a, "no association of _Generic is known to fit '%s'", ty_words(c.type));
 
     if (here)
-        edit(a, pos, xl_fmt("(%s)", render(chosen.a, chosen.b)));
+        edit(a, xl.pos, xl_fmt("(%s)", render(chosen.a, chosen.b)));
 
     return value_of(a, chosen.type ? chosen.type : ty_basic[TY_UNKNOWN]);
 }
 
 struct expr parse_builtin(const char *name)
 {
-    int a = pos++;
+    int a = xl.pos++;
     struct expr r;
 
     if (strcmp(name, "_Generic") == 0)
@@ -517,13 +517,13 @@ struct expr parse_builtin(const char *name)
 
     expect(',');
     if (strcmp(name, "__builtin_offsetof") == 0) {
-        if (toks[pos].kind != T_ID)
-            refuse(pos, "a member's name is expected");
+        if (xl.tokens[xl.pos].kind != T_ID)
+            refuse(xl.pos, "a member's name is expected");
 
-        for (pos++; !is_punct(pos, ')');) {
+        for (xl.pos++; !is_punct(xl.pos, ')');) {
             if (accept('.')) {
-                if (toks[pos++].kind != T_ID)
-                    refuse(pos - 1, "a member's name is expected");
+                if (xl.tokens[xl.pos++].kind != T_ID)
+                    refuse(xl.pos - 1, "a member's name is expected");
             } else {
                 expect('[');
                 r = parse_expr();
@@ -541,6 +541,6 @@ struct expr parse_builtin(const char *name)
     }
 
     expect(')');
-    r.b = pos;
+    r.b = xl.pos;
     return r;
 }

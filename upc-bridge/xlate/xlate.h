@@ -1,22 +1,35 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * upcxlate: translates preprocessed UPC to C that uses upcx.h.
  *
- * upcxlate: UPC after the C preprocessor in, C on upcx.h out.  One pass: the parser reads
- * declarations, statements and expressions with their types; what involves the shared space is
- * replaced by edits of token ranges, everything else stays as it was written.  A program of its
- * own, one thread; memory lives until its end.
+ * The parser makes one pass: it reads declarations, statements and expressions and computes their
+ * types.  Code that involves shared memory is replaced by edits of token ranges; all other code is
+ * written out unchanged.
  *
- *   lex.c     text -> tokens            sym.c         scopes, names, tags           expr.c
- *             expressions and their types
- *   mem.c     strings, errors           type.c        types, printed as C           unary.c
- *             unary operators, casts, sizeof
- *   out.c     edits -> text with #line  specs.c       types as they are written     access.c
- *             reads and writes of shared places
- *   fold.c    constant expressions      declarator.c  names and their types         convert.c
- *             assignments, pointers' arithmetic
- *   init.c    initialisers              declare.c     declarations, written anew    object.c
- *             shared objects
- *   stmt.c    statements, functions     forall.c      upc_forall                    main.c     the
- *             program
+ *   main.c        command line, input and output
+ *   lex.c         splits the text into tokens
+ *   sym.c         scopes, names and tags
+ *   type.c        types, and their text in C
+ *   specs.c       declaration specifiers, structures, unions, enumerations
+ *   declarator.c  declarators
+ *   declare.c     declarations and function definitions
+ *   init.c        initialisers
+ *   object.c      shared objects and the start-up table that describes them
+ *   stmt.c        statements and function bodies
+ *   forall.c      upc_forall
+ *   affine.c      how fast an expression grows with a loop variable, for forall.c
+ *   expr.c        expressions and their types
+ *   unary.c       unary operators, casts, the sizeof family, compiler built-ins
+ *   access.c      reads and writes of shared objects
+ *   convert.c     conversions, assignment, pointer arithmetic
+ *   fold.c        constant expressions
+ *   out.c         edits, and the output with #line directives
+ *   mem.c         memory, strings, error messages
+ *
+ * The program's state is `xl`, defined in main.c; no other file has writable globals.  May include:
+ * this header and the C library only.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread.  Memory is released at the end of the program.
  */
 #ifndef XLATE_XLATE_H
 #define XLATE_XLATE_H
@@ -42,6 +55,76 @@ __attribute__((format(printf, 2, 3))) void buf_fmt(struct buf *b, const char *fm
 /* Says where and why, and ends the program with status 1. */
 __attribute__((noreturn, format(printf, 2, 3))) void refuse(int tok, const char *fmt, ...);
 __attribute__((noreturn, format(printf, 1, 2))) void fatal(const char *fmt, ...);
+
+/* ---- main.c ---- */
+#define MAX_BLOCK 1048576LL
+#define XL_WORD_SLOTS 8192
+#define XL_NAME_SLOTS 4096
+
+/* The state of the program.  The first part is shared by the parser's files; each of the structures
+ * at the end belongs to the file of that name. */
+struct xl_state {
+    long long static_threads; /* number of threads given by -T; 0: not known */
+
+    struct token *tokens;
+    int ntokens;
+    int pos; /* the next token to parse */
+
+    int depth;         /* nesting of the construct that is being parsed; limited */
+    int unique_number; /* the last number that unique() returned */
+    int deepest_name;  /* the innermost scope of a name used since this was set to 0 */
+    bool
+        pts_computed; /* a pointer to shared that is not constant was used since this was cleared */
+    bool strict_mode; /* the consistency mode of references that state none */
+    bool in_function;
+    struct type *function_type; /* of the function that is being parsed */
+    struct type *last_type;     /* of the last expression statement */
+    struct label *labels;       /* of the function that is being parsed, newest first */
+
+    /* counters of what was translated, by which loops decide whether they must poll */
+    unsigned relaxed_reads; /* of shared memory */
+    unsigned calls;         /* of functions */
+
+    struct {
+        const char *at, *end; /* the text that is not split into tokens yet */
+        int current_file, current_line;
+        struct buf directive; /* lines that go out before the next token */
+        struct file *file;    /* names from line markers */
+        int nfiles, max_files;
+        int max_tokens;                   /* allocated entries of xl.tokens */
+        struct word *word[XL_WORD_SLOTS]; /* identifiers, a hash table */
+    } lex;
+
+    struct {
+        struct sym *names[XL_NAME_SLOTS]; /* hash table; the newest entry hides older ones */
+        struct tag *tags[XL_NAME_SLOTS];
+        struct undo *undos; /* what to remove at the end of a scope */
+        int level;          /* 0: file scope */
+    } sym;
+
+    struct {
+        struct sym *first, **tail; /* shared objects in the order of their declarations */
+        struct buf hoisted; /* text for file scope, before the current external declaration */
+        struct buf values;  /* statements that run once all objects exist */
+    } object;
+
+    struct {
+        struct edit *edits;           /* by first token */
+        const char **before, **after; /* text to insert, by token */
+        int max_tokens;               /* allocated entries of each */
+        int file, line;               /* the position that the output claims */
+        int pragma_done;              /* directives of tokens up to this one are written */
+        bool line_start;              /* the next character begins a line */
+    } out;
+
+    struct {
+        char *chunk; /* free part of the newest block */
+        size_t chunk_left_bytes;
+        void *blocks; /* newest first; each links to the one before, so leak checkers find them */
+    } mem;
+};
+
+extern struct xl_state xl;
 
 /* ---- lex.c ---- */
 enum token_kind {
@@ -136,8 +219,6 @@ struct token {
     const char *directive; /* lines that stood before it and go out unchanged (#pragma) */
 };
 
-extern struct token *toks;
-extern int ntoks;
 const char *lex_file_name(int file);
 const char *lex_program_name(void);   /* of the source that the preprocessor began with */
 const char *lex_file_flags(int file); /* of its line markers: " 3 4" for system headers */
@@ -366,7 +447,6 @@ const char *hoist_take(void);
 void parse_initialiser(struct type *t); /* at '{' or a value; edits registered */
 
 /* ---- expr.c ---- */
-extern int pos; /* the next token */
 struct expr parse_expr(void);
 struct expr parse_assign(void);
 struct expr parse_conditional(void);
@@ -377,12 +457,6 @@ bool accept_kw(enum keyword k);
 void deeper(void);
 void shallower(void);
 int unique(void);
-extern bool in_function, strict_mode;
-extern int deepest_name; /* the innermost scope of a name used since it was set to 0 */
-/* of shared memory; of functions: so many have been translated */
-extern unsigned relaxed_reads, calls;
-/* a pointer to shared that is no constant has been used since it was cleared */
-extern bool pts_computed;
 struct expr parse_cast(void);
 struct expr parse_unary(void);
 struct expr parse_postfix(void);
@@ -419,14 +493,9 @@ void parse_compound(bool new_scope);
 void parse_statement(void);
 void for_init(void); /* the first part of a loop, its ';' included */
 bool pragma_upc(void);
-extern struct type *function_type, *last_type; /* last_type: of the last expression statement */
 
 /* ---- forall.c ---- */
 void parse_forall(int a); /* a: the word upc_forall, pos behind it */
-
-/* ---- main.c ---- */
-extern long long static_threads; /* 0: not known */
-#define MAX_BLOCK 1048576LL
 
 /* forall.c, affine.c */
 /* of a variable or an enumeration's constant; NULL: none is there */
