@@ -13,42 +13,37 @@
 #define GLOBAL_GRAIN 64
 #define LOCAL_GRAIN 32
 
-static struct {
-    struct upc_heap global, local;
-    uint64_t half;
-    gex_AM_Index_t ask, answer, release; /* handlers */
-} heaps;
-
-/* An answer that upc_global_alloc waits for. */
-struct wish {
+/* A reply that upc_global_alloc waits for. */
+struct pending {
     uint64_t addr;
     bool done;
 };
 
-static void answer_handler(gex_Token_t token, gex_AM_Arg_t wish_high, gex_AM_Arg_t wish_low,
+static void answer_handler(gex_Token_t token, gex_AM_Arg_t pending_high, gex_AM_Arg_t pending_low,
                            gex_AM_Arg_t addr_high, gex_AM_Arg_t addr_low)
 {
-    struct wish *wish = (struct wish *)(uintptr_t)UPC_JOIN(wish_high, wish_low);
+    struct pending *pending = (struct pending *)(uintptr_t)UPC_JOIN(pending_high, pending_low);
 
-    wish->addr = UPC_JOIN(addr_high, addr_low);
-    wish->done = true;
+    pending->addr = UPC_JOIN(addr_high, addr_low);
+    pending->done = true;
 }
 
-static void ask_handler(gex_Token_t token, gex_AM_Arg_t wish_high, gex_AM_Arg_t wish_low,
+static void ask_handler(gex_Token_t token, gex_AM_Arg_t pending_high, gex_AM_Arg_t pending_low,
                         gex_AM_Arg_t bytes_high, gex_AM_Arg_t bytes_low)
 {
-    uint64_t addr = upc_heap_alloc(&heaps.global, UPC_JOIN(bytes_high, bytes_low));
-    gex_AM_ReplyShort4(token, heaps.answer, 0, wish_high, wish_low, UPC_HIGH(addr), UPC_LOW(addr));
+    uint64_t addr = upc_heap_alloc(&amph_upc.heaps.global, UPC_JOIN(bytes_high, bytes_low));
+    gex_AM_ReplyShort4(token, amph_upc.heaps.answer, 0, pending_high, pending_low, UPC_HIGH(addr),
+                       UPC_LOW(addr));
 }
 
 static bool is_global(uint64_t addr)
 {
-    return addr < heaps.half;
+    return addr < amph_upc.heaps.half;
 }
 
 static void release(uint64_t addr, unsigned who)
 {
-    if (!upc_heap_free(is_global(addr) ? &heaps.global : &heaps.local, addr))
+    if (!upc_heap_free(is_global(addr) ? &amph_upc.heaps.global : &amph_upc.heaps.local, addr))
         amph_upc_fail("upc_free (called by thread %u): nothing is allocated at offset %#llx of "
                       "thread %d's shared memory",
                       who, (unsigned long long)addr, upc_self.mythread);
@@ -73,9 +68,9 @@ size_t amph_upc_alloc_handlers(gex_AM_Entry_t *rows)
 
     /* clang-format on */
     if (rows[0].gex_index) { /* the second call: the library has chosen */
-        heaps.ask = rows[0].gex_index;
-        heaps.answer = rows[1].gex_index;
-        heaps.release = rows[2].gex_index;
+        amph_upc.heaps.ask = rows[0].gex_index;
+        amph_upc.heaps.answer = rows[1].gex_index;
+        amph_upc.heaps.release = rows[2].gex_index;
     } else {
         memcpy(rows, own, sizeof own);
     }
@@ -87,21 +82,22 @@ int amph_upc_heaps_init(uint64_t size)
 {
     uint8_t *base = amph_upc_mine(0);
 
-    heaps.half = size / 2 / GLOBAL_GRAIN * GLOBAL_GRAIN;
-    upc_heap_init(&heaps.global, base, UPC_FIRST_OFFSET, heaps.half, GLOBAL_GRAIN);
-    upc_heap_init(&heaps.local, base, heaps.half, size, LOCAL_GRAIN);
+    amph_upc.heaps.half = size / 2 / GLOBAL_GRAIN * GLOBAL_GRAIN;
+    upc_heap_init(&amph_upc.heaps.global, base, UPC_FIRST_OFFSET, amph_upc.heaps.half,
+                  GLOBAL_GRAIN);
+    upc_heap_init(&amph_upc.heaps.local, base, amph_upc.heaps.half, size, LOCAL_GRAIN);
 
     return 0;
 }
 
 uint64_t amph_upc_static_alloc(uint64_t bytes)
 {
-    return upc_heap_alloc(&heaps.global, bytes ? bytes : 1);
+    return upc_heap_alloc(&amph_upc.heaps.global, bytes ? bytes : 1);
 }
 
 uint64_t amph_upc_scratch(uint64_t bytes, const char *call)
 {
-    uint64_t addr = upc_heap_alloc(&heaps.local, bytes ? bytes : 1);
+    uint64_t addr = upc_heap_alloc(&amph_upc.heaps.local, bytes ? bytes : 1);
 
     if (!addr)
         amph_upc_fail(
@@ -121,22 +117,22 @@ static uint64_t bytes_each(size_t nblocks, size_t nbytes)
 {
     uint64_t rounds = nblocks / (uint64_t)upc_self.threads +
                       (nblocks % (uint64_t)upc_self.threads != 0);
-    return nbytes && rounds > heaps.half / nbytes ? 0 : rounds * nbytes;
+    return nbytes && rounds > amph_upc.heaps.half / nbytes ? 0 : rounds * nbytes;
 }
 
 static uint64_t global_alloc(uint64_t bytes)
 {
-    struct wish wish = { 0, false };
+    struct pending pending = { 0, false };
 
     if (bytes == 0)
         return 0;
     if (upc_self.mythread == 0)
-        return upc_heap_alloc(&heaps.global, bytes);
+        return upc_heap_alloc(&amph_upc.heaps.global, bytes);
 
-    gex_AM_RequestShort4(upc_self.tm, 0, heaps.ask, 0, UPC_HIGH((uintptr_t)&wish),
-                         UPC_LOW((uintptr_t)&wish), UPC_HIGH(bytes), UPC_LOW(bytes));
-    GASNET_BLOCKUNTIL(__atomic_load_n(&wish.done, __ATOMIC_ACQUIRE));
-    return wish.addr;
+    gex_AM_RequestShort4(upc_self.tm, 0, amph_upc.heaps.ask, 0, UPC_HIGH((uintptr_t)&pending),
+                         UPC_LOW((uintptr_t)&pending), UPC_HIGH(bytes), UPC_LOW(bytes));
+    GASNET_BLOCKUNTIL(__atomic_load_n(&pending.done, __ATOMIC_ACQUIRE));
+    return pending.addr;
 }
 
 struct upc_wide amphora_upc_global_alloc(size_t nblocks, size_t nbytes)
@@ -147,16 +143,16 @@ struct upc_wide amphora_upc_global_alloc(size_t nblocks, size_t nbytes)
 struct upc_wide amphora_upc_all_alloc(size_t nblocks, size_t nbytes)
 {
     uint64_t addr = upc_self.mythread == 0
-                        ? upc_heap_alloc(&heaps.global, bytes_each(nblocks, nbytes))
+                        ? upc_heap_alloc(&amph_upc.heaps.global, bytes_each(nblocks, nbytes))
                         : 0;
 
-    amph_upc_report(0, &addr, sizeof addr);
+    amph_upc_broadcast(0, &addr, sizeof addr);
     return (struct upc_wide){ addr, 0, 0 };
 }
 
 struct upc_wide amphora_upc_alloc(size_t nbytes)
 {
-    uint64_t addr = upc_heap_alloc(&heaps.local, nbytes);
+    uint64_t addr = upc_heap_alloc(&amph_upc.heaps.local, nbytes);
     return addr ? (struct upc_wide){ addr, (uint32_t)upc_self.mythread, 0 } : UPC_WIDE_NULL;
 }
 
@@ -172,13 +168,13 @@ void amphora_upc_free(struct upc_wide p)
     if (p.thread == (uint32_t)upc_self.mythread)
         release(p.addr, p.thread);
     else
-        gex_AM_RequestShort2(upc_self.tm, p.thread, heaps.release, 0, UPC_HIGH(p.addr),
+        gex_AM_RequestShort2(upc_self.tm, p.thread, amph_upc.heaps.release, 0, UPC_HIGH(p.addr),
                              UPC_LOW(p.addr));
 }
 
 void amphora_upc_all_free(struct upc_wide p)
 {
-    amph_upc_meet();
+    amph_upc_sync();
     if (p.thread == (uint32_t)upc_self.mythread)
         amphora_upc_free(p);
 }

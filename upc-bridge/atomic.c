@@ -11,7 +11,7 @@
 
 #include "upc-bridge/upc.h"
 
-struct domain {
+struct upc_atomic_domain {
     bool used;
     upc_type_t type;
     upc_op_t ops;
@@ -19,11 +19,6 @@ struct domain {
     gex_AD_t ad;
     upc_lock_t *lock; /* of wide pointers */
 };
-
-static struct {
-    struct domain *domain;
-    size_t count;
-} table;
 
 #define ACCESS_OPS (UPC_GET | UPC_SET | UPC_CSWAP)
 #define NUMBER_OPS (UPC_ADD | UPC_SUB | UPC_MULT | UPC_INC | UPC_DEC | UPC_MIN | UPC_MAX)
@@ -68,7 +63,7 @@ static const struct {
 
 upc_atomicdomain_t *amphora_upc_atomicdomain_alloc(upc_type_t type, upc_op_t ops, int form)
 {
-    struct domain d = { .used = true, .type = type, .ops = ops };
+    struct upc_atomic_domain d = { .used = true, .type = type, .ops = ops };
     upc_op_t allowed = 0;
     gex_OP_t codes = 0;
     size_t i;
@@ -95,31 +90,31 @@ upc_atomicdomain_t *amphora_upc_atomicdomain_alloc(upc_type_t type, upc_op_t ops
     else
         gex_AD_Create(&d.ad, upc_self.tm, d.dt, codes, 0);
 
-    for (i = 0; i < table.count && table.domain[i].used; i++)
+    for (i = 0; i < amph_upc.domains.count && amph_upc.domains.domain[i].used; i++)
         ;
 
-    if (i == table.count) {
-        struct domain *more = realloc(table.domain, (i + 1) * sizeof *more);
+    if (i == amph_upc.domains.count) {
+        struct upc_atomic_domain *more = realloc(amph_upc.domains.domain, (i + 1) * sizeof *more);
 
         if (!more)
             amph_upc_fail("upc_all_atomicdomain_alloc: no memory");
 
-        table.domain = more;
-        table.count++;
+        amph_upc.domains.domain = more;
+        amph_upc.domains.count++;
     }
 
-    table.domain[i] = d;
+    amph_upc.domains.domain[i] = d;
     return (upc_atomicdomain_t *)(uintptr_t)(i + 1);
 }
 
-static struct domain *find(const upc_atomicdomain_t *domain, const char *call)
+static struct upc_atomic_domain *find(const upc_atomicdomain_t *domain, const char *call)
 {
     size_t i = (uintptr_t)domain;
 
-    if (i == 0 || i > table.count || !table.domain[i - 1].used)
+    if (i == 0 || i > amph_upc.domains.count || !amph_upc.domains.domain[i - 1].used)
         amph_upc_fail("%s: %p is no atomic domain", call, (const void *)domain);
 
-    return &table.domain[i - 1];
+    return &amph_upc.domains.domain[i - 1];
 }
 
 void upc_all_atomicdomain_free(upc_atomicdomain_t *domain)
@@ -127,9 +122,9 @@ void upc_all_atomicdomain_free(upc_atomicdomain_t *domain)
     if (!domain)
         return;
 
-    struct domain *d = find(domain, "upc_all_atomicdomain_free");
+    struct upc_atomic_domain *d = find(domain, "upc_all_atomicdomain_free");
 
-    amph_upc_meet();
+    amph_upc_sync();
     if (d->lock)
         upc_all_lock_free(d->lock);
     else
@@ -139,7 +134,7 @@ void upc_all_atomicdomain_free(upc_atomicdomain_t *domain)
 }
 
 #define DEFINE_APPLY(NAME, T) \
-    static void apply_##NAME(const struct domain *d, void *fetch, gex_OP_t op, \
+    static void apply_##NAME(const struct upc_atomic_domain *d, void *fetch, gex_OP_t op, \
                              struct upc_wide target, const void *a, const void *b) \
     { \
         T x = 0, y = 0, old = 0; \
@@ -163,7 +158,7 @@ DEFINE_APPLY(DBL, double)
 
 static const struct {
     gex_DT_t dt;
-    void (*apply)(const struct domain *, void *, gex_OP_t, struct upc_wide, const void *,
+    void (*apply)(const struct upc_atomic_domain *, void *, gex_OP_t, struct upc_wide, const void *,
                   const void *);
 } appliers[] = { { GEX_DT_I32, apply_I32 }, { GEX_DT_U32, apply_U32 }, { GEX_DT_I64, apply_I64 },
 
@@ -175,7 +170,7 @@ static bool same_object(struct upc_wide p, struct upc_wide q)
 }
 
 /* CSWAP of packed pointers: what is there may have another phase than the operand has. */
-static void swap_packed(const struct domain *d, void *fetch, struct upc_wide target,
+static void swap_packed(const struct upc_atomic_domain *d, void *fetch, struct upc_wide target,
                         const void *operand1, const void *operand2)
 {
     struct upc_packed wanted, seen, old;
@@ -194,8 +189,8 @@ static void swap_packed(const struct domain *d, void *fetch, struct upc_wide tar
         memcpy(fetch, &old, sizeof old);
 }
 
-static void under_lock(const struct domain *d, void *fetch, upc_op_t op, struct upc_wide target,
-                       const void *operand1, const void *operand2)
+static void under_lock(const struct upc_atomic_domain *d, void *fetch, upc_op_t op,
+                       struct upc_wide target, const void *operand1, const void *operand2)
 {
     struct upc_wide old, wanted;
     void *there = amph_upc_there(target.thread, target.addr);
@@ -219,7 +214,7 @@ static void under_lock(const struct domain *d, void *fetch, upc_op_t op, struct 
 void amphora_upc_atomic(upc_atomicdomain_t *domain, void *fetch, upc_op_t op,
                         struct upc_wide target, const void *operand1, const void *operand2)
 {
-    const struct domain *d = find(domain, "upc_atomic");
+    const struct upc_atomic_domain *d = find(domain, "upc_atomic");
     size_t i = 0;
     size_t k = 0;
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UPC-IO inside: an open file, and the engine that moves bytes between a list of memory pieces and
- * a list of file pieces. Layer: upc-bridge.
+ * UPC-IO: the type of an open file, and the functions that transfer bytes between a list of memory
+ * pieces and a list of file pieces.
+ *
+ * Layer: upc-bridge.  Thread rule: the program's thread, except upc_move_run and upc_collective_run
+ * (see there).
  */
 #ifndef AMPHORA_UPC_FILES_H
 #define AMPHORA_UPC_FILES_H
@@ -11,7 +14,7 @@
 #include "iofwd.h"
 #include "upc-bridge/upc.h"
 
-/* A piece of memory: private, or blocks of `block` bytes of shared memory from `at` on (0:
+/* A piece of memory: private, or shared in blocks of `block` bytes that begin at `at` (block 0:
  * indefinite). */
 struct upc_piece {
     char *local; /* NULL: shared */
@@ -32,74 +35,75 @@ struct upc_cursor {
     uint64_t at; /* bytes of this one that are done */
 };
 
-/* One movement: the bytes of the pieces, without the first `skip`, to or from the runs, in
+/* One transfer: the bytes of the pieces except the first `skip` bytes, to or from the runs, in
  * order. */
 struct upc_move {
     struct upc_file *file;
     bool writing;
     struct upc_piece *piece;
     size_t npieces;
-    struct upc_run *run; /* none follows directly on the one before */
+    struct upc_run *run; /* no two adjacent ones; those are merged */
     size_t nruns;
     uint64_t skip;
-    /* what came of it */
+    /* the result */
     uint64_t done; /* bytes */
     int error;
 };
 
-/* A stretch of a block-cyclic piece and of the file that all threads do at one time; see
- * io_joint.c. */
-#define UPC_JOINT_SERVERS 8
-struct upc_joint {
+/* State of two-phase I/O on an open file; see io_collective.c. */
+#define UPC_COLLECTIVE_SERVERS 8
+struct upc_collective {
     enum {
-        UPC_JOINT_UNKNOWN,
-        UPC_JOINT_READY,
-        UPC_JOINT_NONE
+        UPC_COLLECTIVE_UNKNOWN,
+        UPC_COLLECTIVE_READY,
+        UPC_COLLECTIVE_NONE
     } state;
     size_t nfiles;
-    /* the same open files in all threads, one at each server; [own] is the thread's own */
-    iofwd_file_t *file[UPC_JOINT_SERVERS];
-    size_t own, most; /* most: bytes of one thread in one stretch */
-    uint64_t number;  /* of the next stretch */
+    /* one open file of each server, the same in all threads; [own] is this thread's own */
+    iofwd_file_t *file[UPC_COLLECTIVE_SERVERS];
+    size_t own;
+    size_t max_bytes; /* of one thread in one extent */
+    uint64_t number;  /* of the next extent */
 };
 
 struct upc_async {
     struct upc_move move;
-    struct upc_move far; /* with a copy: the memory that it stands for */
+    struct upc_move far; /* if there is a copy: the transfer whose memory it replaces */
     char *copy;          /* or NULL */
     pthread_t thread;
-    bool threaded, ended; /* carried out by a thread; that has ended (atomic) */
-    bool list;            /* each thread has runs of its own */
-    bool common;          /* one movement of all threads together */
-    /* carried out by io_joint.c: `whole` bytes of the piece from the file pointer on */
-    bool joint;
+    bool threaded; /* a second thread executes it */
+    bool ended;    /* that thread has finished; atomic */
+    bool list;     /* each thread has its own runs */
+    bool common;   /* one transfer of all threads together */
+    /* io_collective.c executes it: `whole` bytes of the piece at the file pointer */
+    bool collective;
     uint64_t whole, number;
-    bool at_pointer; /* the file pointer moves */
+    bool at_pointer; /* it uses and advances the file pointer */
     upc_flag_t flags;
-    int refused; /* errno of a call that was wrong in itself: nothing is moved */
+    int refused; /* errno of a call with invalid arguments, which transfers nothing; or 0 */
 };
 
 struct upc_file {
     bool used;
     char *name;
-    int flags;               /* as opened, with later changes */
+    int flags;               /* of upc_all_fopen, with later changes */
     int64_t position;        /* of the file pointer */
     iofwd_file_t *forwarded; /* or NULL: fd */
     int fd;
-    /* twice buffer_bytes, for collecting scattered memory; NULL: none yet */
-    char *buffer;
-    /* buffer_addr: where it lies in the own shared memory, or 0: private */
-    uint64_t buffer_bytes, buffer_addr;
-    int64_t unit; /* threads' shares of a collective call begin at multiples of it */
-    int writers;  /* threads that read and write in collective calls */
-    struct upc_joint joint;
-    bool flush_writes; /* strong consistency where the client gathers writes */
+    char *buffer; /* two buffers of buffer_bytes each, for scattered memory; NULL: not allocated */
+    uint64_t buffer_bytes;
+    uint64_t buffer_addr; /* its offset in this thread's shared memory; 0: private memory */
+    int64_t unit;         /* the threads' shares of a collective call begin at multiples of it */
+    int writers;          /* number of threads that access the file in collective calls */
+    struct upc_collective collective;
+    bool flush_writes; /* strong consistency is required, and the client coalesces writes */
     upc_hint_t *hints;
     size_t nhints;
     struct upc_async *async;
 };
 
-/* io_file.c: one file as a thread has it.  0 or an errno value. */
+/* ---- io_file.c: one file in one thread.  All return 0 or an errno value. ---- */
+
 int upc_raw_open(struct upc_file *f, int flags, mode_t mode);
 int upc_raw_close(struct upc_file *f);
 int upc_raw_sync(struct upc_file *f);
@@ -107,37 +111,46 @@ int upc_raw_size(struct upc_file *f, int64_t *size_p);
 int upc_raw_set_size(struct upc_file *f, int64_t size);
 int upc_raw_allocate(struct upc_file *f, int64_t size);
 int upc_raw_unlink(const char *name);
-/* All bytes, or until the file's end or an error; *done_p is right in any case. */
+/* Transfers len bytes, or fewer at the end of the file or after an error.  *done_p is always set. */
 int upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset,
                  uint64_t *done_p);
 
-/* io.c */
-/* Makes the buffers; false: no memory. */
+/* ---- io.c ---- */
+
+/* Allocates the buffers if they do not exist yet.  Returns false if memory is exhausted. */
 bool upc_file_buffers(struct upc_file *f);
+/* Returns the open file, or NULL with errno EBADF. */
 struct upc_file *upc_file_find(upc_file_t *fd);
 
-/* io_move.c: carries a movement out; fills in done and error.  With all memory mapped here it makes
- * no gex call, so a thread may do it. */
+/* ---- io_move.c ---- */
+
+/* Executes a transfer and sets done and error.  If upc_move_is_near, it makes no gex call, so a
+ * second thread may call it. */
 void upc_move_run(struct upc_move *m);
+/* Returns whether all memory of the transfer is mapped in this process. */
 bool upc_move_is_near(const struct upc_move *m);
 void upc_cursor_advance(struct upc_cursor *c, uint64_t n);
-/* Memory in one piece here at the cursor, and how long it is; NULL: there is none. */
+/* Returns the contiguous local memory at the cursor and stores its length in *n_p; NULL if the memory
+ * is not mapped here. */
 char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p);
-/* n bytes (at most the file's buffer_bytes) from the cursor on, to (writing) or from buf; the
- * cursor moves on.  0 or ENOMEM. */
+/* Copies n bytes (at most the file's buffer_bytes) at the cursor to buf (writing) or from buf, and
+ * advances the cursor.  Returns 0 or ENOMEM. */
 int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, uint64_t n);
-#define UPC_IO_DIRECT (64 * 1024) /* pieces of this size and more need no buffer */
+#define UPC_IO_DIRECT (64 * 1024) /* bytes; longer pieces are transferred without a buffer */
 
-/* io_joint.c: one piece of shared memory, by all threads at the same place of the file. */
-bool upc_joint_open(struct upc_file *f); /* collective; false: no */
-/* collective: can it be done so?  Then a->joint, and room in the numbers. */
-bool upc_joint_begin(struct upc_async *a);
-/* fills in a->move's done and error; makes no gex call, so a thread may do it */
-void upc_joint_run(struct upc_async *a);
-void upc_joint_close(struct upc_file *f);
+/* io_collective.c: one piece of shared memory, by all threads at the same place of the file. */
+bool upc_collective_open(struct upc_file *f); /* collective; false: no */
+/* collective: can it be done so?  Then a->collective, and room in the numbers. */
+bool upc_collective_begin(struct upc_async *a);
+/* Executes the transfer and sets a->move.done and error.  It makes no gex call, so a second thread
+ * may call it. */
+void upc_collective_run(struct upc_async *a);
+void upc_collective_close(struct upc_file *f);
 
-/* io_exchange.c: all threads' lists together; false: they are better off one by one, nothing was
- * done. */
+/* ---- io_exchange.c ---- */
+
+/* Transfers the lists of all threads together.  Collective.  Returns false, having done nothing, if
+ * separate transfers are faster. */
 bool upc_move_exchange(struct upc_move *m);
 
 #endif

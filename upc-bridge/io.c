@@ -10,11 +10,6 @@
 #define BUFFER_BYTES (2u << 20)
 #define SHARE_UNIT 65536
 
-static struct {
-    struct upc_file **file;
-    size_t count;
-} table;
-
 /* -1 with errno, or 0. */
 static int answer(int err)
 {
@@ -33,7 +28,7 @@ static int common_error(int err)
 struct upc_file *upc_file_find(upc_file_t *fd)
 {
     size_t i = (uintptr_t)fd;
-    struct upc_file *f = i == 0 || i > table.count ? NULL : table.file[i - 1];
+    struct upc_file *f = i == 0 || i > amph_upc.files.count ? NULL : amph_upc.files.file[i - 1];
 
     if (!f || !f->used)
         errno = EBADF;
@@ -183,7 +178,7 @@ static int open_all(struct upc_file *f)
         opened = err == 0;
     }
 
-    amph_upc_report(0, &err, sizeof err);
+    amph_upc_broadcast(0, &err, sizeof err);
     if (!err && upc_self.mythread != 0) {
         err = upc_raw_open(f, access, 0);
         opened = err == 0;
@@ -217,22 +212,22 @@ static struct upc_file *place(size_t *i_p)
 {
     size_t i = 0;
 
-    while (i < table.count && table.file[i]->used)
+    while (i < amph_upc.files.count && amph_upc.files.file[i]->used)
         i++;
 
     *i_p = i;
-    if (i < table.count)
-        return table.file[i];
+    if (i < amph_upc.files.count)
+        return amph_upc.files.file[i];
 
-    struct upc_file **more = realloc(table.file, (i + 1) * sizeof(struct upc_file *));
+    struct upc_file **more = realloc(amph_upc.files.file, (i + 1) * sizeof(struct upc_file *));
 
     if (more)
-        table.file = more;
+        amph_upc.files.file = more;
 
     struct upc_file *f = more ? calloc(1, sizeof *f) : NULL;
 
     if (f)
-        table.file[table.count++] = f;
+        amph_upc.files.file[amph_upc.files.count++] = f;
 
     return f;
 }
@@ -272,7 +267,7 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints,
     f->used = true;
     set_strong(f);
     if (f->flags & UPC_COMMON_FP) /* with the other pointer, when it is wanted */
-        (void)upc_joint_open(f);
+        (void)upc_collective_open(f);
 
     return (upc_file_t *)(uintptr_t)(i + 1);
 }
@@ -283,7 +278,7 @@ static int close_all(struct upc_file *f)
     int err = f->flags & UPC_RDONLY ? 0 : upc_raw_sync(f);
     int again;
 
-    upc_joint_close(f);
+    upc_collective_close(f);
     again = upc_raw_close(f);
     err = common_error(err ? err : again);
 
@@ -292,7 +287,7 @@ static int close_all(struct upc_file *f)
         err = err ? err : again;
     }
 
-    amph_upc_report(0, &err, sizeof err);
+    amph_upc_broadcast(0, &err, sizeof err);
     forget(f);
     return err;
 }
@@ -307,12 +302,12 @@ int upc_all_fclose(upc_file_t *fd)
 
 void amph_upc_files_end(void)
 {
-    for (size_t i = 0; i < table.count; i++)
-        if (table.file[i]->used) {
-            if (table.file[i]->async)
+    for (size_t i = 0; i < amph_upc.files.count; i++)
+        if (amph_upc.files.file[i]->used) {
+            if (amph_upc.files.file[i]->async)
                 (void)upc_all_fwait_async((upc_file_t *)(uintptr_t)(i + 1));
 
-            (void)close_all(table.file[i]);
+            (void)close_all(amph_upc.files.file[i]);
         }
 }
 
@@ -336,7 +331,7 @@ upc_off_t upc_all_fseek(upc_file_t *fd, upc_off_t offset, int origin)
     int err = !f ? errno : origin == UPC_SEEK_END ? upc_raw_size(f, &from) : 0;
 
     if (f && f->flags & UPC_COMMON_FP && origin == UPC_SEEK_END)
-        amph_upc_report(0, &from, sizeof from);
+        amph_upc_broadcast(0, &from, sizeof from);
 
     if (!err && origin == UPC_SEEK_CUR)
         from = f->position;
@@ -361,7 +356,7 @@ static int by_one(struct upc_file *f, int (*act)(struct upc_file *, int64_t), in
     if (!err && upc_self.mythread == 0)
         err = act(f, size);
 
-    amph_upc_report(0, &err, sizeof err);
+    amph_upc_broadcast(0, &err, sizeof err);
     return answer(err);
 }
 

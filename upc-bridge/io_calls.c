@@ -20,13 +20,11 @@
 
 #include "upc-bridge/files.h"
 
-#define JOINTS_MOST \
+#define MAX_COLLECTIVE \
     4 /* joint movements of this process that go on at one time: each keeps requests of iofwd busy until the others come */
 #define COPY_MOST \
     ((uint64_t)256 \
      << 20) /* bytes of memory elsewhere that an asynchronous operation keeps a copy of */
-
-static unsigned joints; /* under way; the same number in all threads, as the calls are collective */
 
 static upc_off_t error(int err)
 {
@@ -67,8 +65,8 @@ static struct upc_async *operation(struct upc_file *f, bool writing, size_t npie
 
 static void run_in_turn(struct upc_async *a)
 {
-    if (a->joint) {
-        upc_joint_run(a);
+    if (a->collective) {
+        upc_collective_run(a);
         return;
     }
 
@@ -81,7 +79,7 @@ static void run_in_turn(struct upc_async *a)
         if (t == upc_self.mythread)
             upc_move_run(&a->move);
 
-        amph_upc_meet();
+        amph_upc_sync();
     }
 }
 
@@ -89,8 +87,8 @@ static void *run_thread(void *arg)
 {
     struct upc_async *a = arg;
 
-    if (a->joint)
-        upc_joint_run(a);
+    if (a->collective)
+        upc_collective_run(a);
     else
         upc_move_run(&a->move);
 
@@ -110,7 +108,7 @@ static void move_copy(struct upc_async *a, uint64_t n)
         a->refused = upc_cursor_move(&a->far, &c, a->copy + at, len);
     }
 
-    amph_upc_meet(); /* nobody goes computing while others still need its memory */
+    amph_upc_sync(); /* nobody goes computing while others still need its memory */
 }
 
 /* May a thread of its own carry it out, in every process?  Where some memory is not mapped, a copy
@@ -159,7 +157,7 @@ static bool has_buffers(struct upc_async *a)
  * is wrong, or finds the next server. */
 static void repeat_alone(struct upc_async *a)
 {
-    upc_joint_close(a->move.file);
+    upc_collective_close(a->move.file);
     if (has_buffers(a))
         upc_move_run(&a->move);
     else
@@ -174,10 +172,10 @@ static bool add_up(const struct upc_async *a, uint64_t *done_p, int *err_p)
 
     amph_upc_sums(sum, 2);
     *done_p = sum[0];
-    if (sum[1] && !a->joint)
+    if (sum[1] && !a->collective)
         *err_p = (int)amph_upc_max((uint64_t)*err_p);
 
-    return sum[1] && a->joint;
+    return sum[1] && a->collective;
 }
 
 /* The answer of a blocking call. */
@@ -189,7 +187,7 @@ static upc_off_t finish(struct upc_async *a)
     if (a->threaded)
         pthread_join(a->thread, NULL);
 
-    joints -= a->joint;
+    amph_upc.files.ncollective -= a->collective;
     done = a->move.done;
     if (a->copy && !a->move.writing)
         move_copy(a, done);
@@ -197,7 +195,7 @@ static upc_off_t finish(struct upc_async *a)
     err = a->refused ? a->refused : a->move.error;
     if (a->common && add_up(a, &done, &err)) {
         repeat_alone(a);
-        a->joint = false;
+        a->collective = false;
         done = a->move.done;
         err = a->move.error;
         add_up(a, &done, &err);
@@ -230,8 +228,8 @@ static upc_off_t start(struct upc_async *a, bool async)
     bool over;
 
     amph_upc_enter(a->flags, "UPC-IO");
-    if (a->common && joints < JOINTS_MOST && upc_joint_begin(a))
-        joints++;
+    if (a->common && amph_upc.files.ncollective < MAX_COLLECTIVE && upc_collective_begin(a))
+        amph_upc.files.ncollective++;
     else if (!a->refused && !has_buffers(a))
         a->refused = ENOMEM;
 
@@ -240,7 +238,7 @@ static upc_off_t start(struct upc_async *a, bool async)
 
     over = run_together(a, async);
     if (!over && async &&
-        (a->joint || ((a->common || !(f->flags & UPC_STRONG_CA)) && can_be_behind(a))))
+        (a->collective || ((a->common || !(f->flags & UPC_STRONG_CA)) && can_be_behind(a))))
         a->threaded = pthread_create(&a->thread, NULL, run_thread, a) == 0;
 
     if (!over && !a->threaded)

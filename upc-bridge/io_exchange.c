@@ -397,7 +397,7 @@ static void write_round(struct exchange *x, unsigned round)
     for (uint32_t i = 0; i < x->owners; i++)
         carry(x, (x->owners - 1 - i + (uint32_t)upc_self.mythread) % x->owners, round, INT64_MAX);
 
-    amph_upc_meet();
+    amph_upc_sync();
     if ((uint32_t)upc_self.mythread < x->owners)
         write_window(x, round);
 }
@@ -409,7 +409,7 @@ static void read_round(struct exchange *x, unsigned round)
     if ((uint32_t)upc_self.mythread < x->owners)
         read_window(x, round);
 
-    amph_upc_meet();
+    amph_upc_sync();
     for (uint32_t i = 0; i < x->owners; i++) {
         uint32_t w = (i + (uint32_t)upc_self.mythread) % x->owners;
 
@@ -434,7 +434,7 @@ static void work(struct exchange *x)
 
     if (x->m->writing) {
         publish(x);
-        amph_upc_meet();
+        amph_upc_sync();
         if ((uint32_t)upc_self.mythread < x->owners && !collect(x))
             x->error = ENOMEM;
     }

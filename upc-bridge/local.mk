@@ -26,7 +26,7 @@ libamphora_upc_la_SOURCES = \
 	upc-bridge/io_calls.c \
 	upc-bridge/io_exchange.c \
 	upc-bridge/io_file.c \
-	upc-bridge/io_joint.c \
+	upc-bridge/io_collective.c \
 	upc-bridge/io_move.c \
 	upc-bridge/lock.c \
 	upc-bridge/memory.c \

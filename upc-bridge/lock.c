@@ -15,18 +15,11 @@
 
 #define ADDR_BITS 44
 
-struct node {
+struct upc_lock_node {
     upc_lock_t *lock; /* NULL: the node is free */
     uint64_t next;    /* the queue's word for who comes next, or 0 */
     bool granted;
 };
-
-static struct {
-    gex_AD_t ad;
-    struct node *node;
-    uint32_t count;
-    gex_AM_Index_t link, grant; /* handlers */
-} locks;
 
 /* ---- what a word and a pointer say ---- */
 
@@ -63,8 +56,9 @@ static uint64_t change(struct upc_wide p, gex_OP_t op, uint64_t a, uint64_t b)
 {
     uint64_t old = 0;
 
-    gex_Event_Wait(gex_AD_OpNB_U64(locks.ad, &old, p.thread, amph_upc_there(p.thread, p.addr), op,
-                                   a, b, GEX_FLAG_AD_ACQ | GEX_FLAG_AD_REL));
+    gex_Event_Wait(gex_AD_OpNB_U64(amph_upc.locks.ad, &old, p.thread,
+                                   amph_upc_there(p.thread, p.addr), op, a, b,
+                                   GEX_FLAG_AD_ACQ | GEX_FLAG_AD_REL));
     return old;
 }
 
@@ -74,7 +68,7 @@ static uint32_t find(const upc_lock_t *lock)
 {
     uint32_t i = 0;
 
-    while (i < locks.count && locks.node[i].lock != lock)
+    while (i < amph_upc.locks.count && amph_upc.locks.node[i].lock != lock)
         i++;
 
     return i;
@@ -85,31 +79,32 @@ static uint32_t take(upc_lock_t *lock)
 {
     uint32_t i = find(NULL);
 
-    if (i == locks.count) {
-        struct node *more = realloc(locks.node, (locks.count * 2 + 8) * sizeof *more);
+    if (i == amph_upc.locks.count) {
+        struct upc_lock_node *more = realloc(amph_upc.locks.node,
+                                             (amph_upc.locks.count * 2 + 8) * sizeof *more);
 
         if (!more)
-            amph_upc_fail("upc_lock: no memory for %u locks held at a time", locks.count);
+            amph_upc_fail("upc_lock: no memory for %u locks held at a time", amph_upc.locks.count);
 
-        memset(more + locks.count, 0, (locks.count + 8) * sizeof *more);
-        locks.node = more;
-        locks.count = locks.count * 2 + 8;
+        memset(more + amph_upc.locks.count, 0, (amph_upc.locks.count + 8) * sizeof *more);
+        amph_upc.locks.node = more;
+        amph_upc.locks.count = amph_upc.locks.count * 2 + 8;
     }
 
-    locks.node[i] = (struct node){ .lock = lock };
+    amph_upc.locks.node[i] = (struct upc_lock_node){ .lock = lock };
     return i;
 }
 
 static void link_handler(gex_Token_t token, gex_AM_Arg_t index, gex_AM_Arg_t high, gex_AM_Arg_t low)
 {
-    if ((uint32_t)index < locks.count)
-        locks.node[index].next = UPC_JOIN(high, low);
+    if ((uint32_t)index < amph_upc.locks.count)
+        amph_upc.locks.node[index].next = UPC_JOIN(high, low);
 }
 
 static void grant_handler(gex_Token_t token, gex_AM_Arg_t index)
 {
-    if ((uint32_t)index < locks.count)
-        locks.node[index].granted = true;
+    if ((uint32_t)index < amph_upc.locks.count)
+        amph_upc.locks.node[index].granted = true;
 }
 
 size_t amph_upc_lock_handlers(gex_AM_Entry_t *rows)
@@ -122,8 +117,8 @@ size_t amph_upc_lock_handlers(gex_AM_Entry_t *rows)
     };
 
     if (rows[0].gex_index) {
-        locks.link = rows[0].gex_index;
-        locks.grant = rows[1].gex_index;
+        amph_upc.locks.link = rows[0].gex_index;
+        amph_upc.locks.grant = rows[1].gex_index;
     } else {
         memcpy(rows, own, sizeof own);
     }
@@ -133,7 +128,7 @@ size_t amph_upc_lock_handlers(gex_AM_Entry_t *rows)
 
 void amph_upc_locks_init(void)
 {
-    gex_AD_Create(&locks.ad, upc_self.tm, GEX_DT_U64, GEX_OP_SWAP | GEX_OP_FCAS, 0);
+    gex_AD_Create(&amph_upc.locks.ad, upc_self.tm, GEX_DT_U64, GEX_OP_SWAP | GEX_OP_FCAS, 0);
 }
 
 /* ---- the library's calls ---- */
@@ -152,7 +147,7 @@ upc_lock_t *upc_all_lock_alloc(void)
 {
     uint64_t value = upc_self.mythread == 0 ? (uint64_t)(uintptr_t)upc_global_lock_alloc() : 0;
 
-    amph_upc_report(0, &value, sizeof value);
+    amph_upc_broadcast(0, &value, sizeof value);
     return (upc_lock_t *)(uintptr_t)value;
 }
 
@@ -163,15 +158,15 @@ void upc_lock_free(upc_lock_t *lock)
 
     uint32_t i = find(lock);
 
-    if (i < locks.count)
-        locks.node[i].lock = NULL; /* it was held by this thread: that is over, too */
+    if (i < amph_upc.locks.count)
+        amph_upc.locks.node[i].lock = NULL; /* it was held by this thread: that is over, too */
 
     amphora_upc_free(place(lock, "upc_lock_free"));
 }
 
 void upc_all_lock_free(upc_lock_t *lock)
 {
-    amph_upc_meet();
+    amph_upc_sync();
     if (lock && place(lock, "upc_all_lock_free").thread == (uint32_t)upc_self.mythread)
         upc_lock_free(lock);
 }
@@ -182,17 +177,17 @@ void upc_lock(upc_lock_t *lock)
     uint64_t before;
     uint32_t i = find(lock);
 
-    if (i < locks.count)
+    if (i < amph_upc.locks.count)
         amph_upc_fail("upc_lock: this thread holds the lock already");
 
     i = take(lock);
     before = change(p, GEX_OP_SWAP, word_of(i), 0);
 
     if (before) {
-        gex_AM_RequestShort3(upc_self.tm, thread_of(before), locks.link, 0,
+        gex_AM_RequestShort3(upc_self.tm, thread_of(before), amph_upc.locks.link, 0,
                              (gex_AM_Arg_t)(uint32_t)before, UPC_HIGH(word_of(i)),
                              UPC_LOW(word_of(i)));
-        GASNET_BLOCKUNTIL(locks.node[i].granted);
+        GASNET_BLOCKUNTIL(amph_upc.locks.node[i].granted);
     }
 
     upc_fence();
@@ -203,12 +198,12 @@ int upc_lock_attempt(upc_lock_t *lock)
     struct upc_wide p = place(lock, "upc_lock_attempt");
     uint32_t i;
 
-    if (find(lock) < locks.count)
+    if (find(lock) < amph_upc.locks.count)
         amph_upc_fail("upc_lock_attempt: this thread holds the lock already");
 
     i = take(lock);
     if (change(p, GEX_OP_FCAS, 0, word_of(i)) != 0) {
-        locks.node[i].lock = NULL;
+        amph_upc.locks.node[i].lock = NULL;
         gasnet_AMPoll(); /* who tries again and again must let others' messages in */
         return 0;
     }
@@ -223,18 +218,18 @@ void upc_unlock(upc_lock_t *lock)
     uint32_t i = find(lock);
     uint64_t next;
 
-    if (i == locks.count)
+    if (i == amph_upc.locks.count)
         amph_upc_fail("upc_unlock: this thread does not hold the lock");
 
     upc_fence();
-    if (!locks.node[i].next && change(p, GEX_OP_FCAS, word_of(i), 0) == word_of(i)) {
-        locks.node[i].lock = NULL;
+    if (!amph_upc.locks.node[i].next && change(p, GEX_OP_FCAS, word_of(i), 0) == word_of(i)) {
+        amph_upc.locks.node[i].lock = NULL;
         return;
     }
 
-    GASNET_BLOCKUNTIL(locks.node[i].next != 0);
-    next = locks.node[i].next;
-    locks.node[i].lock = NULL;
-    gex_AM_RequestShort1(upc_self.tm, thread_of(next), locks.grant, 0,
+    GASNET_BLOCKUNTIL(amph_upc.locks.node[i].next != 0);
+    next = amph_upc.locks.node[i].next;
+    amph_upc.locks.node[i].lock = NULL;
+    gex_AM_RequestShort1(upc_self.tm, thread_of(next), amph_upc.locks.grant, 0,
                          (gex_AM_Arg_t)(uint32_t)next);
 }

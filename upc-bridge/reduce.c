@@ -261,7 +261,7 @@ static void prefix_rows(const struct how *how, const struct layout *from, const 
     for (uint64_t i = 0; i < n; i++)
         add_own_run(how, from, row + i, &own[i]);
 
-    amph_upc_meet();
+    amph_upc_sync();
     for (uint64_t t = 0; t < threads; t++)
         amphora_upc_memget_nbi(board->copy + t * ROWS_AT_A_TIME,
                                (struct upc_wide){ board->parts.addr, (uint32_t)t, 0 },
@@ -280,7 +280,7 @@ static void prefix_rows(const struct how *how, const struct layout *from, const 
                 add_value(how, carry, p->value);
         }
 
-    amph_upc_meet();
+    amph_upc_sync();
 }
 
 static void prefix(const struct how *how, struct upc_wide dst, struct upc_wide src, size_t nelems,

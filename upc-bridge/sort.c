@@ -127,7 +127,7 @@ static void find_borders(const struct sorting *s, uint64_t samples, uint64_t bor
                                s->size);
 
     upc_synci();
-    amph_upc_meet();
+    amph_upc_sync();
 
     if (upc_self.mythread == 0) {
         at = sort_own(s, samples, room, total);
@@ -137,7 +137,7 @@ static void find_borders(const struct sorting *s, uint64_t samples, uint64_t bor
     }
 
     if (threads > 1)
-        amph_upc_report(0, amph_upc_mine(borders), (threads - 1) * s->size);
+        amph_upc_broadcast(0, amph_upc_mine(borders), (threads - 1) * s->size);
 }
 
 /* The first of the n sorted elements that is above the border. */
@@ -200,7 +200,7 @@ static void take_share(const struct sorting *s, uint64_t board_addr, uint64_t bo
     }
 
     upc_synci();
-    amph_upc_meet();
+    amph_upc_sync();
     each_run(s, before, share, write_back, sort_own(s, a, b, share));
     upc_synci();
     amph_upc_scratch_free(a);
@@ -244,9 +244,9 @@ static void sort_all(const struct sorting *s)
                           : t == threads ? n
                                          : first_above(s, sorted, n, borders + (t - 1) * s->size);
 
-    amph_upc_meet();
+    amph_upc_sync();
     take_share(s, common.addr, board_bytes);
-    amph_upc_meet();
+    amph_upc_sync();
     amph_upc_scratch_free(a);
     amph_upc_scratch_free(b);
     amphora_upc_all_free(common);

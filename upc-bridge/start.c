@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start and the end of a UPC program.  The order of calls is that of doc/bridge.md, which says
- * why: join, handlers, segment, places of the others, own structures, static objects, and only then
- * the program.  UPC 1.3, 5.1.2; RL 7.2.1.  Layer: upc-bridge.
+ * Starts and ends a UPC program.
+ *
+ * The start joins the job, registers handlers, attaches the segment, exchanges the segments'
+ * addresses, sets up this library's own structures, allocates the static objects, and then calls
+ * the program.  doc/bridge.md gives the reasons for this order.  UPC 1.3, 5.1.2; RL 7.2.1.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,13 +17,7 @@
 #include "upc-bridge/upc.h"
 
 struct upc_self upc_self = { .threads = 1 };
-
-static struct {
-    struct upc_static *first, **last;
-    bool running;
-    gex_AM_Index_t exit, told; /* handlers */
-    int heard, status;         /* threads that know of upc_global_exit, and its argument */
-} program;
+struct amph_upc_state amph_upc;
 
 void amph_upc_fail(const char *format, ...)
 {
@@ -36,30 +34,30 @@ void amph_upc_fail(const char *format, ...)
 
 void upc_static_add(struct upc_static *object)
 {
-    if (!program.last)
-        program.last = &program.first;
+    if (!amph_upc.program.last)
+        amph_upc.program.last = &amph_upc.program.first;
 
-    *program.last = object;
-    program.last = &object->next;
+    *amph_upc.program.last = object;
+    amph_upc.program.last = &object->next;
 }
 
-/* Another thread has called upc_global_exit. */
+/* Handles the message that another thread has called upc_global_exit. */
 static void exit_handler(gex_Token_t token, gex_AM_Arg_t status)
 {
-    program.running = false;
-    gex_AM_ReplyShort0(token, program.told, 0);
+    amph_upc.program.running = false;
+    gex_AM_ReplyShort0(token, amph_upc.program.acknowledge, 0);
     gasnet_exit(status);
 }
 
-/* The caller of upc_global_exit ends here too: all know, so there is nobody left to meet in
- * gasnet_exit. */
-static void told_handler(gex_Token_t token)
+/* Runs in the thread that called upc_global_exit.  It exits once all others have acknowledged the
+ * message, because then none of them is left that it would have to wait for in gasnet_exit. */
+static void acknowledge_handler(gex_Token_t token)
 {
-    if (++program.heard < upc_self.threads - 1)
+    if (++amph_upc.program.nacknowledged < upc_self.threads - 1)
         return;
 
-    program.running = false;
-    gasnet_exit(program.status);
+    amph_upc.program.running = false;
+    gasnet_exit(amph_upc.program.status);
 }
 
 /* Our handlers and iofwd's, in one table; the library chooses the numbers and each part takes its
@@ -78,7 +76,8 @@ static void register_handlers(gex_EP_t ep)
         0, (gex_AM_Fn_t)exit_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 1, NULL, "upc_exit"
     };
     rows[n++] = (gex_AM_Entry_t){
-        0, (gex_AM_Fn_t)told_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "upc_told"
+        0,         (gex_AM_Fn_t)acknowledge_handler, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL,
+        "upc_told"
     };
 
     for (size_t i = 0; i < nfiles && n < UPC_MAX_HANDLERS; i++)
@@ -94,8 +93,8 @@ static void register_handlers(gex_EP_t ep)
 
     amph_upc_alloc_handlers(rows);
     amph_upc_lock_handlers(rows + nalloc);
-    program.exit = rows[nalloc + nlock].gex_index;
-    program.told = rows[nalloc + nlock + 1].gex_index;
+    amph_upc.program.exit = rows[nalloc + nlock].gex_index;
+    amph_upc.program.acknowledge = rows[nalloc + nlock + 1].gex_index;
 }
 
 /* How much shared memory each thread gets. */
@@ -181,7 +180,7 @@ static void place_statics(int form)
 {
     uint64_t sum = 1;
 
-    for (struct upc_static *s = program.first; s; s = s->next) {
+    for (struct upc_static *s = amph_upc.program.first; s; s = s->next) {
         uint64_t bytes = static_bytes(s, form);
         uint64_t addr = amph_upc_static_alloc(bytes);
         struct upc_wide w = { addr, 0, 0 };
@@ -202,22 +201,22 @@ static void place_statics(int form)
     if (amph_upc_max(sum) != sum || ~amph_upc_max(~sum) != sum)
         amph_upc_fail("the threads have different shared objects: they are not one program");
 
-    amph_upc_meet();
-    for (struct upc_static *s = program.first; s && upc_self.mythread == 0; s = s->next)
+    amph_upc_sync();
+    for (struct upc_static *s = amph_upc.program.first; s && upc_self.mythread == 0; s = s->next)
         if (s->initial)
             s->initial();
 
-    amph_upc_meet();
+    amph_upc_sync();
 }
 
 /* exit() or the end of main: all threads meet (UPC 1.3, 5.1.2.1), then each leaves as any process
  * of the job. */
 static void at_end(void)
 {
-    if (!program.running)
+    if (!amph_upc.program.running)
         return;
 
-    program.running = false;
+    amph_upc.program.running = false;
     amph_upc_files_end();
     amph_upc_end_barrier();
 }
@@ -246,7 +245,7 @@ int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int thre
     attach(form);
     amph_upc_locks_init();
     place_statics(form);
-    program.running = true;
+    amph_upc.program.running = true;
     atexit(at_end);
 
     return user(argc, argv);
@@ -262,7 +261,7 @@ static void tell_exit(int *next_p, int status)
 
     if (t < upc_self.threads &&
         (t == upc_self.mythread ||
-         gex_AM_RequestShort1(upc_self.tm, (gex_Rank_t)t, program.exit, GEX_FLAG_IMMEDIATE,
+         gex_AM_RequestShort1(upc_self.tm, (gex_Rank_t)t, amph_upc.program.exit, GEX_FLAG_IMMEDIATE,
                               (gex_AM_Arg_t)status) == 0))
         ++*next_p;
 }
@@ -274,14 +273,14 @@ void upc_global_exit(int status)
     upc_tick_t start = upc_ticks_now();
     int next = 0;
 
-    program.status = status;
-    while (program.running && upc_self.threads > 1 &&
+    amph_upc.program.status = status;
+    while (amph_upc.program.running && upc_self.threads > 1 &&
            upc_ticks_to_ns(upc_ticks_now() - start) < TELL_NS) {
         tell_exit(&next, status);
         gasnet_AMPoll(); /* also: messages under way would end with this process */
     }
 
-    program.running = false;
+    amph_upc.program.running = false;
     gasnet_exit(status);
 }
 

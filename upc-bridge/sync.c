@@ -11,36 +11,32 @@
 
 /* ---- upc_notify, upc_wait, upc_barrier: UPC 1.3, 6.6.1 ---- */
 
-static struct {
-    int id, flags; /* of the last notify */
-    bool open;     /* between notify and wait */
-} phase;
-
 static void notify(int id, int flags)
 {
-    if (phase.open)
+    if (amph_upc.barrier.open)
         amph_upc_fail("upc_notify was called twice without upc_wait between");
 
-    phase.id = id;
-    phase.flags = flags;
-    phase.open = true;
+    amph_upc.barrier.id = id;
+    amph_upc.barrier.flags = flags;
+    amph_upc.barrier.open = true;
     upc_fence();
     gasnet_barrier_notify(id, flags);
 }
 
 static void finish(void)
 {
-    if (!phase.open)
+    if (!amph_upc.barrier.open)
         amph_upc_fail("upc_wait was called without upc_notify before it");
 
-    if (gasnet_barrier_wait(phase.id, phase.flags) != GASNET_OK) {
-        if (phase.flags)
+    if (gasnet_barrier_wait(amph_upc.barrier.id, amph_upc.barrier.flags) != GASNET_OK) {
+        if (amph_upc.barrier.flags)
             amph_upc_fail("upc_barrier: the values of the other threads differ from each other");
 
-        amph_upc_fail("upc_barrier: this thread's value is %d, another's is not", phase.id);
+        amph_upc_fail("upc_barrier: this thread's value is %d, another's is not",
+                      amph_upc.barrier.id);
     }
 
-    phase.open = false;
+    amph_upc.barrier.open = false;
     upc_fence();
 }
 
@@ -63,11 +59,12 @@ void upc_wait_value(int value)
 {
     int id;
 
-    if (phase.open && phase.flags == 0 && phase.id != value)
-        amph_upc_fail("upc_wait: its value is %d, that of upc_notify was %d", value, phase.id);
+    if (amph_upc.barrier.open && amph_upc.barrier.flags == 0 && amph_upc.barrier.id != value)
+        amph_upc_fail("upc_wait: its value is %d, that of upc_notify was %d", value,
+                      amph_upc.barrier.id);
 
     finish();
-    if (phase.flags && gasnet_barrier_result(&id) == GASNET_OK && id != value)
+    if (amph_upc.barrier.flags && gasnet_barrier_result(&id) == GASNET_OK && id != value)
         amph_upc_fail("upc_wait: its value is %d, another thread's is %d", value, id);
 }
 
@@ -85,7 +82,7 @@ void upc_barrier_value(int value)
 
 void amph_upc_end_barrier(void)
 {
-    if (!phase.open)
+    if (!amph_upc.barrier.open)
         notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
 
     finish();
@@ -93,14 +90,14 @@ void amph_upc_end_barrier(void)
 
 /* ---- the library's own ---- */
 
-void amph_upc_meet(void)
+void amph_upc_sync(void)
 {
     upc_fence();
     gex_Event_Wait(gex_Coll_BarrierNB(upc_self.tm, 0));
     upc_fence();
 }
 
-void amph_upc_report(uint32_t root, void *buf, size_t nbytes)
+void amph_upc_broadcast(uint32_t root, void *buf, size_t nbytes)
 {
     gex_Event_Wait(gex_Coll_BroadcastNB(upc_self.tm, root, buf, buf, nbytes, 0));
 }
@@ -126,17 +123,17 @@ void amph_upc_sums(uint64_t *value, size_t n)
 
 void amph_upc_enter(upc_flag_t flags, const char *call)
 {
-    if (phase.open)
+    if (amph_upc.barrier.open)
         amph_upc_fail("%s was called between upc_notify and upc_wait", call);
 
     if (!(flags & UPC_IN_NOSYNC) || (flags & (UPC_IN_ALLSYNC | UPC_IN_MYSYNC)))
-        amph_upc_meet();
+        amph_upc_sync();
 }
 
 void amph_upc_leave(upc_flag_t flags)
 {
     if (!(flags & UPC_OUT_NOSYNC) || (flags & (UPC_OUT_ALLSYNC | UPC_OUT_MYSYNC)))
-        amph_upc_meet();
+        amph_upc_sync();
 }
 
 /* ---- progress ---- */

@@ -1,8 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of libamphora-upc share.  Layer: upc-bridge.  Everything here stands on the public
- * API (gex_ and gasnet_ calls, iofwd.h). Thread rule: one C thread a process; handlers run inside
- * the library's calls only, and touch what their file says.
+ * Declarations that the files of libamphora-upc share.
+ *
+ *   start.c        start and end of a program, static objects, upc_global_exit
+ *   alloc.c        the global and the local heap; upc_alloc and its relatives
+ *   heap.c         an allocator for a range of memory
+ *   memory.c       upc_memcpy, upc_memget, upc_memput, upc_memset and their non-blocking forms
+ *   move.c         collectives that move data: broadcast, scatter, gather, exchange, permute
+ *   reduce.c       reductions and prefix reductions
+ *   sort.c         upc_all_sort
+ *   sync.c         barriers, the library's own barrier, the clock
+ *   lock.c         locks
+ *   atomic.c       atomic domains
+ *   io.c           UPC-IO: open, close, pointers, sizes, modes
+ *   io_calls.c     UPC-IO: reads and writes, also asynchronous ones
+ *   io_collective.c  UPC-IO: one shared array, by all threads together (two-phase I/O)
+ *   io_exchange.c  UPC-IO: lists of short pieces, sorted by file offset across the threads
+ *   io_move.c      UPC-IO: copies between memory pieces and file pieces
+ *   io_file.c      UPC-IO: one file, forwarded or local
+ *   files.h        types and functions of the io*.c files
+ *   translated*.c  functions that translated programs (upcxlate) call, in place of inline ones
+ *   xlate/         upcxlate, the translator; its map is in xlate/xlate.h
+ *   driver/        amphora-upcc and amphora-upcrun
+ *
+ * May include: the public headers only (gex_, gasnet_ and iofwd_ calls).  Writable globals:
+ * upc_self, which the inline functions of the public header read, and amph_upc.
+ *
+ * Layer: upc-bridge.  Thread rule: one C thread in each process.  Handlers run only inside calls of
+ * the library, and touch only what their file documents.
  */
 #ifndef AMPHORA_UPC_H
 #define AMPHORA_UPC_H
@@ -14,8 +39,62 @@
 
 #include "gasnet.h"
 #include "gasnet_ratomic.h"
+#include "upc-bridge/heap.h"
 
-/* Ends the job with one sentence, which the thread's number precedes. */
+struct upc_lock_node;
+struct upc_atomic_domain;
+struct upc_file;
+
+/* The writable state of the library in this process; defined in start.c. */
+struct amph_upc_state {
+    /* start.c */
+    struct {
+        struct upc_static *first, **last; /* static shared objects to allocate */
+        bool running;
+        gex_AM_Index_t exit, acknowledge; /* handlers of upc_global_exit */
+        int nacknowledged;                /* threads that have acknowledged upc_global_exit */
+        int status;                       /* argument of upc_global_exit */
+    } program;
+
+    /* sync.c */
+    struct {
+        int id, flags; /* of the last upc_notify */
+        bool open;     /* between upc_notify and upc_wait */
+    } barrier;
+
+    /* alloc.c */
+    struct {
+        struct upc_heap global, local;
+        uint64_t half;                       /* where the local heap begins */
+        gex_AM_Index_t ask, answer, release; /* handlers */
+    } heaps;
+
+    /* lock.c */
+    struct {
+        gex_AD_t ad;
+        struct upc_lock_node *node;
+        uint32_t count;
+        gex_AM_Index_t link, grant; /* handlers */
+    } locks;
+
+    /* atomic.c */
+    struct {
+        struct upc_atomic_domain *domain;
+        size_t count;
+    } domains;
+
+    /* io.c, io_calls.c */
+    struct {
+        struct upc_file **file;
+        size_t count;
+        unsigned
+            ncollective; /* asynchronous collective transfers in flight; equal in all threads */
+    } files;
+};
+
+extern struct amph_upc_state amph_upc;
+
+/* Prints one sentence, preceded by the thread's number, and ends the job. */
 void amph_upc_fail(const char *format, ...) AMPHORA_NORETURN __attribute__((format(printf, 1, 2)));
 
 /* Offset 0 is the null pointer's; objects begin here. */
@@ -23,20 +102,20 @@ void amph_upc_fail(const char *format, ...) AMPHORA_NORETURN __attribute__((form
 
 #define UPC_WIDE_NULL ((struct upc_wide){ 0, 0, 0 })
 
-/* An address of the thread's process, as gex calls want it. */
+/* Returns the address of offset addr in the given thread, in the form that gex calls take. */
 static inline void *amph_upc_there(uint32_t thread, uint64_t addr)
 {
     return (void *)(upc_self.place[thread].owner + addr);
 }
 
-/* The own memory at an offset. */
+/* Returns the local address of offset addr in this thread's own shared memory. */
 static inline void *amph_upc_mine(uint64_t addr)
 {
     return (void *)(upc_self.place[upc_self.mythread].here + addr);
 }
 
-/* How many elements of p's block stand before it; *p becomes a pointer to the first of them.  block
- * 0: one block, which begins at p. */
+/* Moves *p to the first element of its block and returns by how many elements it moved.  block 0
+ * (indefinite): *p already is the first element. */
 static inline uint64_t amph_upc_block_begin(struct upc_wide *p, uint64_t block, uint64_t size)
 {
     uint64_t before = block ? p->phase % block : 0;
@@ -46,24 +125,25 @@ static inline uint64_t amph_upc_block_begin(struct upc_wide *p, uint64_t block, 
     return before;
 }
 
-/* All threads have come here; what they wrote before is seen behind it.  Another family of barriers
- * than upc_barrier's. */
-void amph_upc_meet(void);
+/* A barrier of all threads: writes made before it are visible after it.  It is independent of
+ * upc_barrier, so the library may use it between upc_notify and upc_wait. */
+void amph_upc_sync(void);
 
-/* nbytes of thread root's buf become everyone's. */
-void amph_upc_report(uint32_t root, void *buf, size_t nbytes);
+/* Broadcasts nbytes of buf from thread root to all threads. */
+void amph_upc_broadcast(uint32_t root, void *buf, size_t nbytes);
 
-/* Reductions over all threads of one number. */
+/* Reductions over all threads. */
 uint64_t amph_upc_max(uint64_t value);
 void amph_upc_sums(uint64_t *value, size_t n); /* of n numbers, at most 4 */
 
 /* ---- alloc.c: the two heaps; see there ---- */
 
 int amph_upc_heaps_init(uint64_t size);
-/* Collective and the same everywhere, before the heaps are used: bytes in every thread; 0: no
- * room. */
+/* Allocates bytes at the same offset in every thread and returns the offset, or 0 if the heap is
+ * full.  Collective, with the same size everywhere, and only before the heaps are used. */
 uint64_t amph_upc_static_alloc(uint64_t bytes);
-/* Own shared memory for the library's scratch; ends the job where there is no room. */
+/* Allocates scratch memory in this thread's shared memory.  Ends the job if the heap is full; `call`
+ * names the UPC function in that message. */
 uint64_t amph_upc_scratch(uint64_t bytes, const char *call);
 void amph_upc_scratch_free(uint64_t addr);
 
@@ -78,15 +158,15 @@ size_t amph_upc_lock_handlers(gex_AM_Entry_t *rows);
 #define UPC_LOW(value) ((gex_AM_Arg_t)(uint32_t)(uint64_t)(value))
 #define UPC_JOIN(high, low) (((uint64_t)(uint32_t)(high) << 32) | (uint32_t)(low))
 
-/* ---- what is set up after the segments and torn down at the end ---- */
+/* ---- set up after the segments are attached, and torn down at the end ---- */
 
 void amph_upc_locks_init(void);
 void amph_upc_files_end(void);
-/* The barrier at the end of the program; also after a upc_notify that nobody waited for. */
+/* The barrier at the end of the program.  It completes a upc_notify that has no upc_wait. */
 void amph_upc_end_barrier(void);
 
-/* The entry and exit of a collective by its flags: a meeting, or nothing where NOSYNC is asked for.
- * MYSYNC is served by a meeting. */
+/* Synchronises the entry and the exit of a collective as its flags ask: ALLSYNC and MYSYNC are a
+ * barrier, NOSYNC does nothing. */
 void amph_upc_enter(upc_flag_t flags, const char *call);
 void amph_upc_leave(upc_flag_t flags);
 
