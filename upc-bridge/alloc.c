@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared memory: two heaps in every thread's segment.  The lower half [0, size/2) is the global
- * heap: what lies in it has the same offset in all threads, and thread 0 keeps its books, for all.
- * The upper half is the thread's own (upc_alloc).  A request or a free by another thread is a
- * message to the keeper.  Layer: upc-bridge.
+ * Allocates shared memory from two heaps in every thread's segment.
+ *
+ * The lower half [0, size/2) is the global heap.  An object in it has the same offset in all
+ * threads, and thread 0 manages it for all of them.  The upper half is the local heap of the thread
+ * (upc_alloc).  A thread that wants memory of a heap which another thread manages, or frees it,
+ * sends that thread a message.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread; the handlers use the heaps and the pending reply.
  */
 #include <string.h>
 
@@ -67,7 +71,7 @@ size_t amph_upc_alloc_handlers(gex_AM_Entry_t *rows)
     };
 
     /* clang-format on */
-    if (rows[0].gex_index) { /* the second call: the library has chosen */
+    if (rows[0].gex_index) { /* the second call: the library has chosen the indices */
         amph_upc.heaps.ask = rows[0].gex_index;
         amph_upc.heaps.answer = rows[1].gex_index;
         amph_upc.heaps.release = rows[2].gex_index;
@@ -100,9 +104,9 @@ uint64_t amph_upc_scratch(uint64_t bytes, const char *call)
     uint64_t addr = upc_heap_alloc(&amph_upc.heaps.local, bytes ? bytes : 1);
 
     if (!addr)
-        amph_upc_fail(
-            "%s needs %llu bytes of shared memory for a while; AMPHORA_UPC_HEAP makes more of it",
-            call, (unsigned long long)bytes);
+        amph_upc_fail("%s needs %llu bytes of temporary shared memory, and the heap is full; set "
+                      "AMPHORA_UPC_HEAP to a larger size",
+                      call, (unsigned long long)bytes);
 
     return addr;
 }
@@ -112,7 +116,7 @@ void amph_upc_scratch_free(uint64_t addr)
     release(addr, (unsigned)upc_self.mythread);
 }
 
-/* What an array takes of each thread; 0: nothing, or more than there can be. */
+/* Returns the bytes of each thread that an array needs; 0 if it is empty or larger than the heap. */
 static uint64_t bytes_each(size_t nblocks, size_t nbytes)
 {
     uint64_t rounds = nblocks / (uint64_t)upc_self.threads +
@@ -162,8 +166,9 @@ void amphora_upc_free(struct upc_wide p)
         return;
 
     if (p.thread >= (uint32_t)upc_self.threads || (is_global(p.addr) && p.thread != 0))
-        amph_upc_fail("upc_free: thread %u, offset %#llx is not what an allocation gave", p.thread,
-                      (unsigned long long)p.addr);
+        amph_upc_fail(
+            "upc_free: thread %u, offset %#llx was not returned by an allocation function",
+            p.thread, (unsigned long long)p.addr);
 
     if (p.thread == (uint32_t)upc_self.mythread)
         release(p.addr, p.thread);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomic operations: a domain is one of gex's of the same type.  UPC OL 7.5.  Layer: upc-bridge.
+ * Atomic operations: each UPC atomic domain is a gex atomic domain of the same type.  UPC OL 7.5.
  *
- * A domain's pointer is its number + 1 in the table, the same in all threads.  Packed
- * pointers-to-shared are 64-bit integers whose CSWAP is tried again where only the phase differs;
- * wide ones have no gex type, so a lock of the domain's guards them.
+ * The pointer to a domain is its index in the table + 1, the same in all threads.  Packed
+ * pointers-to-shared are 64-bit integers; their CSWAP is repeated if only the phase differs.  Wide
+ * pointers-to-shared have no gex type, so each such domain has a lock that guards them.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -138,9 +138,14 @@ char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p);
 int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, uint64_t n);
 #define UPC_IO_DIRECT (64 * 1024) /* bytes; longer pieces are transferred without a buffer */
 
-/* io_collective.c: one piece of shared memory, by all threads at the same place of the file. */
-bool upc_collective_open(struct upc_file *f); /* collective; false: no */
-/* collective: can it be done so?  Then a->collective, and room in the numbers. */
+/* ---- io_collective.c: one piece of shared memory, by all threads at the common file pointer ---- */
+
+/* Opens the files of all servers in all threads.  Collective.  Returns false if two-phase I/O is not
+ * possible for this file. */
+bool upc_collective_open(struct upc_file *f);
+/* Decides whether the transfer can use two-phase I/O; if so, sets a->collective and reserves extent
+ * numbers.  Collective.  Returns a->collective. */
+bool upc_collective_begin(struct upc_async *a);
 bool upc_collective_begin(struct upc_async *a);
 /* Executes the transfer and sets a->move.done and error.  It makes no gex call, so a second thread
  * may call it. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* UPC-IO: open files, their pointers, sizes and modes.  UPC OL 7.4.3.  Layer: upc-bridge. */
+/*
+ * UPC-IO: open files, their file pointers, sizes, modes and hints.  UPC OL 7.4.3.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,8 +14,8 @@
 #define BUFFER_BYTES (2u << 20)
 #define SHARE_UNIT 65536
 
-/* -1 with errno, or 0. */
-static int answer(int err)
+/* Returns 0, or sets errno and returns -1. */
+static int result_of(int err)
 {
     if (err)
         errno = err;
@@ -19,7 +23,7 @@ static int answer(int err)
     return err ? -1 : 0;
 }
 
-/* The same error everywhere: the greatest. */
+/* Returns the largest error of all threads, so that all return the same.  Collective. */
 static int common_error(int err)
 {
     return (int)amph_upc_max((uint64_t)(err > 0 ? err : 0));
@@ -36,8 +40,8 @@ struct upc_file *upc_file_find(upc_file_t *fd)
     return f && f->used ? f : NULL;
 }
 
-/* An open file on which nothing is under way, or NULL with errno. */
-static struct upc_file *quiet(upc_file_t *fd)
+/* Returns an open file without an asynchronous operation in flight, or NULL with errno. */
+static struct upc_file *find_idle(upc_file_t *fd)
 {
     struct upc_file *f = upc_file_find(fd);
 
@@ -51,9 +55,10 @@ static struct upc_file *quiet(upc_file_t *fd)
 
 /* ---- buffers ---- */
 
-#define BUFFERS 2 /* one for the file's call, one for what comes from elsewhere */
+#define BUFFERS 2 /* one for file calls, one for data of other hosts */
 
-/* In shared memory, which a server reaches in place, unless that is scarce. */
+/* Buffers are in shared memory, which a server can access directly, unless that would use more than a
+ * sixteenth of it. */
 bool upc_file_buffers(struct upc_file *f)
 {
     uint64_t bytes = BUFFERS * f->buffer_bytes;
@@ -69,7 +74,7 @@ bool upc_file_buffers(struct upc_file *f)
     return f->buffer != NULL;
 }
 
-static void drop_buffers(struct upc_file *f)
+static void free_buffers(struct upc_file *f)
 {
     if (f->buffer_addr)
         amph_upc_scratch_free(f->buffer_addr);
@@ -82,8 +87,7 @@ static void drop_buffers(struct upc_file *f)
 
 /* ---- hints ---- */
 
-/* Keeps the hint and does what it says; those that are not known are kept for UPC_GET_HINTS
- * only. */
+/* Applies a hint and stores it.  Unknown hints are only stored, for UPC_GET_HINTS. */
 static int apply_hint(struct upc_file *f, const struct upc_hint *h)
 {
     char *end = NULL;
@@ -95,7 +99,7 @@ static int apply_hint(struct upc_file *f, const struct upc_hint *h)
     bool number = end != h->value && *end == 0;
 
     if (strcmp(h->key, "cb_buffer_size") == 0 && number && n >= 4096 && n <= (uint64_t)1 << 30) {
-        drop_buffers(f);
+        free_buffers(f);
         f->buffer_bytes = n;
     }
 
@@ -164,14 +168,20 @@ static void set_strong(struct upc_file *f)
                       strcmp(consistency, "session") == 0;
 }
 
-/* Thread 0 makes the file what the flags want; the others open what there is. */
+/* Opens the file in all threads.  Thread 0 opens first, and creates or truncates the file; the others
+ * then open the existing file. */
 static int open_all(struct upc_file *f)
 {
-    int access = f->flags & UPC_RDONLY ? O_RDONLY : f->flags & UPC_WRONLY ? O_WRONLY : O_RDWR;
+    int access = O_RDWR;
     int err = 0;
     int more = (f->flags & UPC_CREATE ? O_CREAT : 0) | (f->flags & UPC_EXCL ? O_EXCL : 0) |
                (f->flags & UPC_TRUNC ? O_TRUNC : 0);
     bool opened = false;
+
+    if (f->flags & UPC_RDONLY)
+        access = O_RDONLY;
+    else if (f->flags & UPC_WRONLY)
+        access = O_WRONLY;
 
     if (upc_self.mythread == 0) {
         err = upc_raw_open(f, access | more, mode_of(f));
@@ -194,9 +204,9 @@ static int open_all(struct upc_file *f)
     return err;
 }
 
-static void forget(struct upc_file *f)
+static void free_slot(struct upc_file *f)
 {
-    drop_buffers(f);
+    free_buffers(f);
     for (size_t i = 0; i < f->nhints; i++) {
         free((void *)(uintptr_t)f->hints[i].key);
         free((void *)(uintptr_t)f->hints[i].value);
@@ -207,8 +217,9 @@ static void forget(struct upc_file *f)
     *f = (struct upc_file){ .fd = -1 };
 }
 
-/* A free place in the table, the same in all threads; NULL: no memory. */
-static struct upc_file *place(size_t *i_p)
+/* Finds or adds a free slot of the table, the same in all threads.  Returns NULL if memory is
+ * exhausted. */
+static struct upc_file *take_slot(size_t *i_p)
 {
     size_t i = 0;
 
@@ -236,8 +247,15 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints,
                           struct upc_hint const *hints)
 {
     size_t i;
-    struct upc_file *f = place(&i);
-    int err = !f ? ENOMEM : fname ? check_flags(flags) : EFAULT;
+    struct upc_file *f = take_slot(&i);
+    int err = 0;
+
+    if (!f)
+        err = ENOMEM;
+    else if (!fname)
+        err = EFAULT;
+    else
+        err = check_flags(flags);
 
     if (!err) {
         *f = (struct upc_file){ .fd = -1,
@@ -258,7 +276,7 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints,
 
     if (err) {
         if (f)
-            forget(f);
+            free_slot(f);
 
         errno = err;
         return NULL;
@@ -266,13 +284,14 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints,
 
     f->used = true;
     set_strong(f);
-    if (f->flags & UPC_COMMON_FP) /* with the other pointer, when it is wanted */
+    if (f->flags &
+        UPC_COMMON_FP) /* with an individual file pointer, at the first collective call */
         (void)upc_collective_open(f);
 
     return (upc_file_t *)(uintptr_t)(i + 1);
 }
 
-/* Closes what is open; single-valued errors. */
+/* Closes the file in all threads; returns the same error in all threads. */
 static int close_all(struct upc_file *f)
 {
     int err = f->flags & UPC_RDONLY ? 0 : upc_raw_sync(f);
@@ -288,16 +307,16 @@ static int close_all(struct upc_file *f)
     }
 
     amph_upc_broadcast(0, &err, sizeof err);
-    forget(f);
+    free_slot(f);
     return err;
 }
 
 int upc_all_fclose(upc_file_t *fd)
 {
-    struct upc_file *f = quiet(fd);
+    struct upc_file *f = find_idle(fd);
     int err = common_error(f ? 0 : errno);
 
-    return answer(err ? err : close_all(f));
+    return result_of(err ? err : close_all(f));
 }
 
 void amph_upc_files_end(void)
@@ -315,20 +334,25 @@ void amph_upc_files_end(void)
 
 int upc_all_fsync(upc_file_t *fd)
 {
-    struct upc_file *f = quiet(fd);
+    struct upc_file *f = find_idle(fd);
     int err = f ? 0 : errno;
 
     if (f && !(f->flags & UPC_RDONLY))
         err = upc_raw_sync(f);
 
-    return answer(common_error(err)); /* a reduction to all is a meeting of all */
+    return result_of(common_error(err)); /* this reduction also is the barrier */
 }
 
 upc_off_t upc_all_fseek(upc_file_t *fd, upc_off_t offset, int origin)
 {
-    struct upc_file *f = quiet(fd);
+    struct upc_file *f = find_idle(fd);
     int64_t from = 0;
-    int err = !f ? errno : origin == UPC_SEEK_END ? upc_raw_size(f, &from) : 0;
+    int err = 0;
+
+    if (!f)
+        err = errno;
+    else if (origin == UPC_SEEK_END)
+        err = upc_raw_size(f, &from);
 
     if (f && f->flags & UPC_COMMON_FP && origin == UPC_SEEK_END)
         amph_upc_broadcast(0, &from, sizeof from);
@@ -342,27 +366,36 @@ upc_off_t upc_all_fseek(upc_file_t *fd, upc_off_t offset, int origin)
         err = EINVAL;
 
     if (err)
-        return answer(err);
+        return result_of(err);
 
     return f->position = from;
 }
 
-/* What thread 0 does for all. */
-static int by_one(struct upc_file *f, int (*act)(struct upc_file *, int64_t), int64_t size)
+/* Synchronises the file, then has thread 0 call act for all threads. */
+static int by_first_thread(struct upc_file *f, int (*act)(struct upc_file *, int64_t), int64_t size)
 {
-    int err = !f ? errno : f->flags & UPC_RDONLY ? EBADF : size < 0 ? EINVAL : upc_raw_sync(f);
+    int err;
+
+    if (!f)
+        err = errno;
+    else if (f->flags & UPC_RDONLY)
+        err = EBADF;
+    else if (size < 0)
+        err = EINVAL;
+    else
+        err = upc_raw_sync(f);
 
     err = common_error(err);
     if (!err && upc_self.mythread == 0)
         err = act(f, size);
 
     amph_upc_broadcast(0, &err, sizeof err);
-    return answer(err);
+    return result_of(err);
 }
 
 int upc_all_fset_size(upc_file_t *fd, upc_off_t size)
 {
-    return by_one(quiet(fd), upc_raw_set_size, size);
+    return by_first_thread(find_idle(fd), upc_raw_set_size, size);
 }
 
 static int allocate(struct upc_file *f, int64_t size)
@@ -370,7 +403,7 @@ static int allocate(struct upc_file *f, int64_t size)
     int64_t now = 0;
     int err = upc_raw_allocate(f, size);
 
-    if (err == EOPNOTSUPP) { /* then at least the size */
+    if (err == EOPNOTSUPP) { /* set at least the size */
         err = upc_raw_size(f, &now);
         if (!err && now < size)
             err = upc_raw_set_size(f, size);
@@ -381,16 +414,16 @@ static int allocate(struct upc_file *f, int64_t size)
 
 int upc_all_fpreallocate(upc_file_t *fd, upc_off_t size)
 {
-    return by_one(quiet(fd), allocate, size);
+    return by_first_thread(find_idle(fd), allocate, size);
 }
 
 upc_off_t upc_all_fget_size(upc_file_t *fd)
 {
-    struct upc_file *f = quiet(fd);
+    struct upc_file *f = find_idle(fd);
     int64_t size = 0;
     int err = !f ? errno : upc_raw_size(f, &size);
 
-    return err ? answer(err) : size;
+    return err ? result_of(err) : size;
 }
 
 static int set_mode(upc_file_t *fd, struct upc_file *f, int off, int on, bool rewind)
@@ -408,12 +441,12 @@ static int set_mode(upc_file_t *fd, struct upc_file *f, int off, int on, bool re
 
 int upc_all_fcntl(upc_file_t *fd, int cmd, void *arg)
 {
-    struct upc_file *f = cmd == UPC_ASYNC_OUTSTANDING ? upc_file_find(fd) : quiet(fd);
+    struct upc_file *f = cmd == UPC_ASYNC_OUTSTANDING ? upc_file_find(fd) : find_idle(fd);
 
     if (!f)
         return -1;
     if (!arg && (cmd == UPC_GET_FN || cmd == UPC_GET_HINTS || cmd == UPC_SET_HINT))
-        return answer(EINVAL);
+        return result_of(EINVAL);
 
     switch (cmd) {
     case UPC_ASYNC_OUTSTANDING:
@@ -439,8 +472,8 @@ int upc_all_fcntl(upc_file_t *fd, int cmd, void *arg)
         *(const upc_hint_t **)arg = f->hints;
         return (int)f->nhints;
     case UPC_SET_HINT:
-        return upc_all_fsync(fd) ? -1 : answer(apply_hint(f, arg));
+        return upc_all_fsync(fd) ? -1 : result_of(apply_hint(f, arg));
     default:
-        return answer(EINVAL);
+        return result_of(EINVAL);
     }
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UPC-IO: reading and writing, blocking and asynchronous.  UPC OL 7.4.4 to 7.4.7.  Layer:
- * upc-bridge.
+ * UPC-IO: reads and writes, blocking and asynchronous.  UPC OL 7.4.4 to 7.4.7.
  *
- * With a common file pointer, the stretch of the file is cut into one share for each thread that
- * writes (or reads); a thread fetches what belongs there from the memory of all, so each server
- * gets long calls on stretches that are in one piece, whatever the array's layout. Lists of short
- * runs of all threads go together (io_exchange.c).  With strong consistency threads act one after
- * the other, so each call is a whole.
+ * With a common file pointer, the extent of the file is divided into one file domain for each thread
+ * that accesses the file.  A thread fetches the data of its domain from the memory of all threads,
+ * so each server gets long contiguous calls, whatever the array's layout.  Lists of short runs of
+ * all threads are exchanged first (io_exchange.c).  With strong consistency the threads execute
+ * their calls one after the other, so each call is atomic.
  *
- * An asynchronous operation is carried out by a thread of its own, which touches only memory that
- * is mapped here: for other memory a copy stands, fetched at the start of a write, stored at the
- * end of a read.  What acts in turn, large copies, and lists that go together over a network are
- * carried out when they are started.
+ * An asynchronous operation is executed by a second thread, which accesses only memory that is
+ * mapped in this process.  Other memory is replaced by a copy, which is fetched at the start of a
+ * write and stored at the end of a read.  Operations that need strong consistency, a large copy, or
+ * an exchange over a network are executed at once by the call that starts them.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread, and run_thread for each asynchronous operation.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,11 +21,12 @@
 
 #include "upc-bridge/files.h"
 
-#define MAX_COLLECTIVE \
-    4 /* joint movements of this process that go on at one time: each keeps requests of iofwd busy until the others come */
-#define COPY_MOST \
-    ((uint64_t)256 \
-     << 20) /* bytes of memory elsewhere that an asynchronous operation keeps a copy of */
+/* Two-phase transfers in flight in this process.  Each holds iofwd requests until the other threads
+ * arrive. */
+#define MAX_COLLECTIVE 4
+
+/* The largest copy of remote memory that an asynchronous operation allocates. */
+#define MAX_COPY_BYTES ((uint64_t)256 << 20)
 
 static upc_off_t error(int err)
 {
@@ -41,14 +43,14 @@ static void drop(struct upc_async *a)
     free(a);
 }
 
-/* An operation with room for its lists; NULL: no memory. */
+/* Allocates an operation and its lists. */
 static struct upc_async *operation(struct upc_file *f, bool writing, size_t npieces, size_t nruns,
                                    upc_flag_t flags)
 {
     struct upc_async *a = calloc(1, sizeof *a);
 
     if (!a)
-        amph_upc_fail("UPC-IO: no memory");
+        amph_upc_fail("UPC-IO: out of memory");
 
     a->flags = f->flags & UPC_STRONG_CA ? UPC_IN_ALLSYNC | UPC_OUT_ALLSYNC : flags;
     a->move =
@@ -56,12 +58,12 @@ static struct upc_async *operation(struct upc_file *f, bool writing, size_t npie
     a->move.piece = calloc(npieces + 1, sizeof *a->move.piece);
     a->move.run = calloc(nruns + 1, sizeof *a->move.run);
     if (!a->move.piece || !a->move.run)
-        amph_upc_fail("UPC-IO: no memory for %zu pieces", npieces + nruns);
+        amph_upc_fail("UPC-IO: out of memory for a list of %zu pieces", npieces + nruns);
 
     return a;
 }
 
-/* ---- carrying out ---- */
+/* ---- execution ---- */
 
 static void run_in_turn(struct upc_async *a)
 {
@@ -96,24 +98,24 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-/* A copy, of n bytes, for memory that is not mapped here: fetched from it, or stored there. */
+/* Fetches the copy of n bytes from the memory that it replaces, or stores it there.  Collective. */
 static void move_copy(struct upc_async *a, uint64_t n)
 {
     struct upc_cursor c = { a->far.piece, a->far.npieces, 0 };
-    uint64_t most = a->move.file->buffer_bytes;
+    uint64_t max_bytes = a->move.file->buffer_bytes;
 
     upc_cursor_advance(&c, a->far.skip);
     for (uint64_t at = 0, len; at < n && !a->refused; at += len) {
-        len = n - at < most ? n - at : most;
+        len = n - at < max_bytes ? n - at : max_bytes;
         a->refused = upc_cursor_move(&a->far, &c, a->copy + at, len);
     }
 
-    amph_upc_sync(); /* nobody goes computing while others still need its memory */
+    amph_upc_sync(); /* so that no thread computes while others access its memory */
 }
 
-/* May a thread of its own carry it out, in every process?  Where some memory is not mapped, a copy
- * stands for it, unless that is large. */
-static bool can_be_behind(struct upc_async *a)
+/* Returns whether a second thread can execute the operation, in every process.  Allocates a copy if
+ * some memory is not mapped here and the copy is not too large. */
+static bool can_be_threaded(struct upc_async *a)
 {
     bool near = upc_move_is_near(&a->move);
     uint64_t n = 0;
@@ -126,7 +128,7 @@ static bool can_be_behind(struct upc_async *a)
 
     struct upc_piece *whole = calloc(1, sizeof *whole);
 
-    a->copy = n <= COPY_MOST ? malloc(n + 1) : NULL;
+    a->copy = n <= MAX_COPY_BYTES ? malloc(n + 1) : NULL;
     if (amph_upc_max(!a->copy || !whole)) {
         free(whole);
         free(a->copy);
@@ -146,16 +148,16 @@ static bool can_be_behind(struct upc_async *a)
     return true;
 }
 
-/* Does this thread have its buffers, where the movement is of the kind that may need them? */
+/* Returns false if the transfer may need buffers and they cannot be allocated. */
 static bool has_buffers(struct upc_async *a)
 {
     return !(a->move.npieces > 1 || (a->move.npieces && !a->move.piece[0].local)) ||
            upc_file_buffers(a->move.file);
 }
 
-/* A joint movement that did not succeed is made again without iofwd's joint calls: that says what
- * is wrong, or finds the next server. */
-static void repeat_alone(struct upc_async *a)
+/* Repeats a failed two-phase transfer with independent calls: they either report this thread's
+ * error, or fail over to the next server. */
+static void repeat_independently(struct upc_async *a)
 {
     upc_collective_close(a->move.file);
     if (has_buffers(a))
@@ -164,9 +166,9 @@ static void repeat_alone(struct upc_async *a)
         a->move.error = ENOMEM;
 }
 
-/* What all threads have done together, *err_p, and all are here.  true: a joint movement has not
- * succeeded. */
-static bool add_up(const struct upc_async *a, uint64_t *done_p, int *err_p)
+/* Replaces *done_p by the sum and *err_p by the maximum over all threads.  Returns true if it was a
+ * two-phase transfer that failed.  Collective. */
+static bool combine_results(const struct upc_async *a, uint64_t *done_p, int *err_p)
 {
     uint64_t sum[2] = { *done_p, *err_p != 0 };
 
@@ -178,7 +180,7 @@ static bool add_up(const struct upc_async *a, uint64_t *done_p, int *err_p)
     return sum[1] && a->collective;
 }
 
-/* The answer of a blocking call. */
+/* Completes an operation and returns the result of the blocking call. */
 static upc_off_t finish(struct upc_async *a)
 {
     uint64_t done;
@@ -193,12 +195,12 @@ static upc_off_t finish(struct upc_async *a)
         move_copy(a, done);
 
     err = a->refused ? a->refused : a->move.error;
-    if (a->common && add_up(a, &done, &err)) {
-        repeat_alone(a);
+    if (a->common && combine_results(a, &done, &err)) {
+        repeat_independently(a);
         a->collective = false;
         done = a->move.done;
         err = a->move.error;
-        add_up(a, &done, &err);
+        combine_results(a, &done, &err);
     }
 
     if (!a->common)
@@ -211,8 +213,8 @@ static upc_off_t finish(struct upc_async *a)
     return err ? error(err) : (upc_off_t)done;
 }
 
-/* Lists of all threads go together, except where each call has to be a whole, or a thread of its
- * own can carry each out. */
+/* Exchanges the lists of all threads and executes them together.  Returns false if it did not: each
+ * call must be atomic, or a second thread can execute it. */
 static bool run_together(struct upc_async *a, bool async)
 {
     if (!a->list || a->move.file->flags & UPC_STRONG_CA ||
@@ -225,7 +227,7 @@ static bool run_together(struct upc_async *a, bool async)
 static upc_off_t start(struct upc_async *a, bool async)
 {
     struct upc_file *f = a->move.file;
-    bool over;
+    bool done;
 
     amph_upc_enter(a->flags, "UPC-IO");
     if (a->common && amph_upc.files.ncollective < MAX_COLLECTIVE && upc_collective_begin(a))
@@ -236,12 +238,12 @@ static upc_off_t start(struct upc_async *a, bool async)
     if (a->refused)
         a->move.nruns = 0;
 
-    over = run_together(a, async);
-    if (!over && async &&
-        (a->collective || ((a->common || !(f->flags & UPC_STRONG_CA)) && can_be_behind(a))))
+    done = run_together(a, async);
+    if (!done && async &&
+        (a->collective || ((a->common || !(f->flags & UPC_STRONG_CA)) && can_be_threaded(a))))
         a->threaded = pthread_create(&a->thread, NULL, run_thread, a) == 0;
 
-    if (!over && !a->threaded)
+    if (!done && !a->threaded)
         run_in_turn(a);
 
     if (!async)
@@ -251,17 +253,18 @@ static upc_off_t start(struct upc_async *a, bool async)
     return 0;
 }
 
-/* The open file of a call, with nothing under way on it; NULL with errno.  A second asynchronous
- * operation ends the job. */
+/* Returns the open file of a call, or NULL with errno if an operation is in flight on it.  A second
+ * asynchronous operation ends the job. */
 static struct upc_file *file_of(upc_file_t *fd, bool async)
 {
     struct upc_file *f = upc_file_find(fd);
 
     if (!f && async)
-        amph_upc_fail("UPC-IO: an asynchronous operation on %p, which is no open file", (void *)fd);
+        amph_upc_fail("UPC-IO: an asynchronous operation on %p, which is not an open file",
+                      (void *)fd);
 
     if (f && f->async && async)
-        amph_upc_fail("UPC-IO: a second asynchronous operation on %s while one is under way",
+        amph_upc_fail("UPC-IO: a second asynchronous operation on %s while one is in flight",
                       f->name);
 
     if (f && f->async) {
@@ -277,7 +280,7 @@ static int check_access(const struct upc_file *f, bool writing)
     return f->flags & (writing ? UPC_RDONLY : UPC_WRONLY) ? EBADF : 0;
 }
 
-/* size * nmemb, or *err_p. */
+/* Returns size * nmemb; 0 with *err_p set if that is too large. */
 static uint64_t product(size_t size, size_t nmemb, int *err_p)
 {
     uint64_t n = 0;
@@ -288,14 +291,18 @@ static uint64_t product(size_t size, size_t nmemb, int *err_p)
     return *err_p ? 0 : n;
 }
 
-/* Elements of `size` bytes in blocks of `block` bytes, from at on: the rest of the block that it
- * points into, and what follows. Gives how many pieces that are. */
+/* Describes len bytes of elements of `size` bytes in blocks of `block` bytes that begin at `at`, as
+ * one or two pieces: the rest of the first block, and the blocks that follow.  Returns their
+ * number. */
 static size_t set_pieces(struct upc_piece *piece, struct upc_wide at, uint64_t block, uint64_t size,
                          uint64_t len)
 {
     uint64_t begin = at.addr;
     uint64_t before = size ? amph_upc_block_begin(&at, block / size, size) * size : 0;
-    uint64_t rest = before && block - before < len ? block - before : before ? len : 0;
+    uint64_t rest = 0; /* bytes of the first block, if it is not whole */
+
+    if (before)
+        rest = block - before < len ? block - before : len;
 
     if (rest) {
         *piece++ = (struct upc_piece){ .at = { begin, at.thread, 0 }, .len = rest };
@@ -332,8 +339,8 @@ static upc_off_t move_local(upc_file_t *fd, bool writing, void *buffer, size_t s
     return start(a, async);
 }
 
-/* The calling thread's share of a stretch of the file: [*begin_p, + result) of n bytes that begin
- * at the file's position. */
+/* Computes this thread's file domain in the n bytes at the file pointer: stores its beginning,
+ * relative to the file pointer, in *begin_p and returns its length. */
 static uint64_t share_of(const struct upc_file *f, uint64_t n, uint64_t *begin_p)
 {
     uint64_t first = (uint64_t)f->position;
@@ -474,7 +481,7 @@ static struct upc_piece piece_of(const void *memvec, size_t i, int form)
     return (struct upc_piece){ .at = v->baseaddr, .block = v->blocksize, .len = v->len };
 }
 
-/* The vectors' pieces, without what is empty; gives an errno value. */
+/* Fills in the pieces of the vectors except empty ones.  Returns 0 or an errno value. */
 static int fill_pieces(struct upc_move *m, const void *memvec, size_t nmem, int form,
                        uint64_t *bytes_p)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists of many short runs, in two phases.  UPC OL 7.4.5.  Layer: upc-bridge.  Collective; the main
- * thread only.
+ * Two-phase I/O for lists of many short runs.  UPC OL 7.4.5.
  *
- * The range of the file that the lists of all threads cover together is cut into one share for each
- * thread that reads and writes, its owner, and a share into windows, one a round.  In a round every
- * thread puts what it has for each window into the owner's buffer, and it writes what is covered in
- * long calls; or the owner reads its window in one call, and everybody gets what it wants of it.
- * Two buffers take turns, so one meeting a round is enough.
+ * The range of the file that the lists of all threads cover together is divided into file domains,
+ * one for each thread that accesses the file (its owner).  A domain is divided into windows, one for
+ * each round.  A write round: every thread puts its data of each window into the owner's buffer, and
+ * the owner writes the covered parts in long calls.  A read round: the owner reads its window in one
+ * call, and every thread gets its parts.  Each owner uses two buffers alternately, so one barrier
+ * for each round is enough.
+ *
+ * Layer: upc-bridge.  Thread rule: the program's thread; all functions are collective.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,23 +17,21 @@
 
 #include "upc-bridge/files.h"
 
-enum {
-    BATCH = 512
-}; /* runs in one transfer */
+#define BATCH 512 /* runs in one transfer */
 #define HEAD_BYTES 64
 
-/* At the beginning of a thread's area; behind it two windows, the table and the runs. */
+/* The head of a thread's area.  Two windows, the table and the runs follow it. */
 struct head {
     int64_t end[2]; /* of what was read into each window */
     uint64_t error[2];
 };
 
-/* Which of a thread's runs touch an owner's share. */
+/* The runs of a thread that touch an owner's file domain. */
 struct table_row {
     uint64_t first, count;
 };
 
-/* How far this thread is in an owner's share. */
+/* The progress of this thread in an owner's file domain. */
 struct lane {
     size_t run;
     uint64_t done; /* bytes of that run */
@@ -45,7 +45,7 @@ struct exchange {
     uint32_t owners;
     uint64_t addr;         /* of the area, in every thread */
     struct lane *lane;     /* [owners] */
-    struct upc_run *cover; /* of the own share, in order, without overlaps */
+    struct upc_run *cover; /* of this thread's file domain, in order, without overlaps */
     size_t ncover, at;
     int error;
     /* a transfer that is being filled */
@@ -124,7 +124,8 @@ static bool is_worth_it(struct exchange *x)
 
 /* ---- who gets what ---- */
 
-/* The shared area, the same place in all threads; false: there is none. */
+/* Allocates the shared area, at the same offset in all threads.  Returns false if memory is
+ * exhausted. */
 static bool set_up(struct exchange *x)
 {
     const struct upc_file *f = x->m->file;

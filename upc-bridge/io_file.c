@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file as one thread has it: at the job's I/O servers where its path lies below a forwarded
- * prefix, else of this host. Layer: upc-bridge.  Thread rule: any (iofwd.h's and POSIX's).
+ * One file in one thread: forwarded to the job's I/O servers if its path is below a forwarded
+ * prefix, else a local file.
+ *
+ * Layer: upc-bridge.  Thread rule: any thread; the rules of iofwd.h and POSIX apply.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +14,7 @@
 #include "amphora.h"
 #include "upc-bridge/files.h"
 
-/* Is path one of PATH[=DIR]:PATH[=DIR]..., or below one? */
+/* Returns whether path is a PATH of the list PATH[=DIR]:PATH[=DIR]..., or below one. */
 static bool below_prefix(const char *path, const char *list)
 {
     while (list && *list) {
@@ -51,19 +53,34 @@ int upc_raw_open(struct upc_file *f, int flags, mode_t mode)
 
 int upc_raw_close(struct upc_file *f)
 {
-    return f->forwarded ? iofwd_close(f->forwarded) : close(f->fd) ? errno : 0;
+    if (f->forwarded)
+        return iofwd_close(f->forwarded);
+
+    return close(f->fd) ? errno : 0;
 }
 
 int upc_raw_sync(struct upc_file *f)
 {
-    int err = f->forwarded ? iofwd_fsync(f->forwarded) : fsync(f->fd) ? errno : 0;
-    return err == EINVAL || err == EROFS ? 0 : err; /* what cannot be synchronised is */
+    int err;
+
+    if (f->forwarded)
+        err = iofwd_fsync(f->forwarded);
+    else
+        err = fsync(f->fd) ? errno : 0;
+
+    /* A file that does not support fsync, such as a pipe, needs none. */
+    return err == EINVAL || err == EROFS ? 0 : err;
 }
 
 int upc_raw_size(struct upc_file *f, int64_t *size_p)
 {
     struct stat st;
-    int err = f->forwarded ? iofwd_fstat(f->forwarded, &st) : fstat(f->fd, &st) ? errno : 0;
+    int err;
+
+    if (f->forwarded)
+        err = iofwd_fstat(f->forwarded, &st);
+    else
+        err = fstat(f->fd, &st) ? errno : 0;
 
     if (!err)
         *size_p = st.st_size;
@@ -73,7 +90,10 @@ int upc_raw_size(struct upc_file *f, int64_t *size_p)
 
 int upc_raw_set_size(struct upc_file *f, int64_t size)
 {
-    return f->forwarded ? iofwd_ftruncate(f->forwarded, size) : ftruncate(f->fd, size) ? errno : 0;
+    if (f->forwarded)
+        return iofwd_ftruncate(f->forwarded, size);
+
+    return ftruncate(f->fd, size) ? errno : 0;
 }
 
 int upc_raw_allocate(struct upc_file *f, int64_t size)
@@ -86,9 +106,13 @@ int upc_raw_allocate(struct upc_file *f, int64_t size)
 
 int upc_raw_unlink(const char *name)
 {
-    return is_forwarded(name) ? iofwd_unlink(name) : unlink(name) ? errno : 0;
+    if (is_forwarded(name))
+        return iofwd_unlink(name);
+
+    return unlink(name) ? errno : 0;
 }
 
+/* Makes one read or write call; it may transfer fewer bytes than len. */
 static int move_once(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset,
                      size_t *n_p)
 {
@@ -121,5 +145,8 @@ int upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int6
         *done_p += n;
     }
 
-    return err ? err : writing && *done_p < len ? ENOSPC : 0;
+    if (!err && writing && *done_p < len)
+        err = ENOSPC;
+
+    return err;
 }

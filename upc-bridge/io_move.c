@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine of UPC-IO: moves the bytes of scattered memory to or from a file in long calls.
- * Layer: upc-bridge.
+ * Transfers scattered memory to or from a file in long calls.
  *
- * Memory that lies in one piece here goes to the file directly; other memory passes a buffer.
- * Whatever the block size, the part of a stretch of a block-cyclic array that one thread has is one
- * piece of its memory: it is fetched (or stored) as one transfer for each thread and stretch, and
- * only its blocks are sorted in here.
+ * Memory that is contiguous and mapped in this process is transferred directly; other memory is
+ * copied through a buffer.  Any range of a block-cyclic array is contiguous in the memory of each
+ * thread, whatever the block size.  So a range is fetched (or stored) as one transfer for each
+ * thread, and its blocks are put in order locally.
+ *
+ * Layer: upc-bridge.  Thread rule: any one thread at a time for each transfer (see files.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static uintptr_t here_of(uint32_t thread)
     return upc_self.place[thread].here;
 }
 
-/* ---- one stretch [x, x + n) of a block-cyclic piece, to or from buf ---- */
+/* ---- one range [x, x + n) of a block-cyclic piece, to or from buf ---- */
 
 /* The part of one thread: where its first byte lies, and how many there are. */
 struct part {
@@ -39,7 +40,7 @@ static void copy(bool to_file, char *buf, char *memory, uint64_t n)
         memcpy(memory, buf, n);
 }
 
-/* Calls on each block of the stretch: counts it for its thread, or copies it. */
+/* Visits each block of the range: counts it for its thread, or copies it. */
 static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct part *parts,
                        char *buf, bool to_file)
 {
@@ -72,8 +73,8 @@ static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct
     }
 }
 
-/* Where each part's bytes are, or will be, in this thread's memory: what is not mapped gets a place
- * in room. */
+/* Sets the local address of each part.  Parts that are not mapped in this process get space in room,
+ * and are fetched if to_file. */
 static bool fetch_parts(struct part *parts, bool to_file, char *room)
 {
     uint64_t need = 0;
@@ -105,8 +106,8 @@ static void store_parts(const struct part *parts)
     upc_synci();
 }
 
-static int move_stretch(const struct upc_move *m, const struct upc_piece *p, uint64_t x, uint64_t n,
-                        char *buf)
+static int move_range(const struct upc_move *m, const struct upc_piece *p, uint64_t x, uint64_t n,
+                      char *buf)
 {
     struct part *parts = calloc((size_t)upc_self.threads, sizeof *parts);
     bool far;
@@ -174,7 +175,7 @@ int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, u
         if (memory && run >= len)
             copy(to_file, buf, memory, len);
         else if (c->piece->block)
-            err = move_stretch(m, c->piece, c->at, len, buf);
+            err = move_range(m, c->piece, c->at, len, buf);
         else if (to_file)
             upc_read_far(
                 buf, (struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 }, len);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Locks.  UPC RL 7.2.4.  Layer: upc-bridge.
+ * Queue locks.  UPC RL 7.2.4.
  *
- * A lock is one word in shared memory: who is last in its queue.  Who wants it puts itself there by
- * an atomic swap and, if somebody was there, tells that one by a message who comes next; who gives
- * it back tells the next one.  So the queue is in the order of the swaps, a waiting thread sleeps
- * until its message comes, and the thread in whose memory the word lies need not take part where it
- * is a neighbour.  A thread has a node for each lock that it holds or waits for.
+ * A lock is one word in shared memory that names the last entry of its queue.  A thread that wants
+ * the lock swaps its own entry into the word.  If there was an entry before, it sends that entry's
+ * thread a message with its own entry, and sleeps.  A thread that releases the lock sends a message
+ * to the next entry.  So threads get the lock in the order of their swaps, and the thread whose
+ * memory contains the word does not have to take part if it is a neighbour.  A thread has a node
+ * for each lock that it holds or waits for; an entry is a thread's number and a node's index.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread; the handlers write `next` and `granted` of nodes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +20,11 @@
 
 struct upc_lock_node {
     upc_lock_t *lock; /* NULL: the node is free */
-    uint64_t next;    /* the queue's word for who comes next, or 0 */
+    uint64_t next;    /* the queue's next entry, or 0 */
     bool granted;
 };
 
-/* ---- what a word and a pointer say ---- */
+/* ---- queue entries and pointers ---- */
 
 static uint64_t word_of(uint32_t index)
 {
@@ -38,7 +41,8 @@ static upc_lock_t *pointer(struct upc_wide p)
     return p.addr ? (upc_lock_t *)(uintptr_t)(((uint64_t)p.thread << ADDR_BITS) | p.addr) : NULL;
 }
 
-static struct upc_wide place(const upc_lock_t *lock, const char *call)
+/* Returns the position of the lock's word; ends the job if the pointer is invalid. */
+static struct upc_wide position_of(const upc_lock_t *lock, const char *call)
 {
     uint64_t value = (uintptr_t)lock;
     struct upc_wide p = { value & (((uint64_t)1 << ADDR_BITS) - 1), (uint32_t)(value >> ADDR_BITS),
@@ -46,12 +50,12 @@ static struct upc_wide place(const upc_lock_t *lock, const char *call)
 
     if (p.addr == 0 || p.thread >= (uint32_t)upc_self.threads || p.addr >= upc_self.size ||
         p.addr % 8)
-        amph_upc_fail("%s: %p is no lock", call, (const void *)lock);
+        amph_upc_fail("%s: %p is not a lock", call, (const void *)lock);
 
     return p;
 }
 
-/* The word before; op: SWAP or FCAS. */
+/* Changes a lock's word atomically and returns its old value.  op: SWAP or FCAS. */
 static uint64_t change(struct upc_wide p, gex_OP_t op, uint64_t a, uint64_t b)
 {
     uint64_t old = 0;
@@ -74,7 +78,8 @@ static uint32_t find(const upc_lock_t *lock)
     return i;
 }
 
-/* A free node for the lock.  Handlers run in later calls only, so the table may move here. */
+/* Takes a free node for the lock.  The table may move here, because handlers run only in later
+ * calls. */
 static uint32_t take(upc_lock_t *lock)
 {
     uint32_t i = find(NULL);
@@ -84,7 +89,8 @@ static uint32_t take(upc_lock_t *lock)
                                              (amph_upc.locks.count * 2 + 8) * sizeof *more);
 
         if (!more)
-            amph_upc_fail("upc_lock: no memory for %u locks held at a time", amph_upc.locks.count);
+            amph_upc_fail("upc_lock: out of memory with %u locks held by this thread",
+                          amph_upc.locks.count);
 
         memset(more + amph_upc.locks.count, 0, (amph_upc.locks.count + 8) * sizeof *more);
         amph_upc.locks.node = more;
@@ -159,21 +165,21 @@ void upc_lock_free(upc_lock_t *lock)
     uint32_t i = find(lock);
 
     if (i < amph_upc.locks.count)
-        amph_upc.locks.node[i].lock = NULL; /* it was held by this thread: that is over, too */
+        amph_upc.locks.node[i].lock = NULL; /* this thread held the lock */
 
-    amphora_upc_free(place(lock, "upc_lock_free"));
+    amphora_upc_free(position_of(lock, "upc_lock_free"));
 }
 
 void upc_all_lock_free(upc_lock_t *lock)
 {
     amph_upc_sync();
-    if (lock && place(lock, "upc_all_lock_free").thread == (uint32_t)upc_self.mythread)
+    if (lock && position_of(lock, "upc_all_lock_free").thread == (uint32_t)upc_self.mythread)
         upc_lock_free(lock);
 }
 
 void upc_lock(upc_lock_t *lock)
 {
-    struct upc_wide p = place(lock, "upc_lock");
+    struct upc_wide p = position_of(lock, "upc_lock");
     uint64_t before;
     uint32_t i = find(lock);
 
@@ -195,7 +201,7 @@ void upc_lock(upc_lock_t *lock)
 
 int upc_lock_attempt(upc_lock_t *lock)
 {
-    struct upc_wide p = place(lock, "upc_lock_attempt");
+    struct upc_wide p = position_of(lock, "upc_lock_attempt");
     uint32_t i;
 
     if (find(lock) < amph_upc.locks.count)
@@ -204,7 +210,7 @@ int upc_lock_attempt(upc_lock_t *lock)
     i = take(lock);
     if (change(p, GEX_OP_FCAS, 0, word_of(i)) != 0) {
         amph_upc.locks.node[i].lock = NULL;
-        gasnet_AMPoll(); /* who tries again and again must let others' messages in */
+        gasnet_AMPoll(); /* so that a loop of attempts handles the messages of other threads */
         return 0;
     }
 
@@ -214,7 +220,7 @@ int upc_lock_attempt(upc_lock_t *lock)
 
 void upc_unlock(upc_lock_t *lock)
 {
-    struct upc_wide p = place(lock, "upc_unlock");
+    struct upc_wide p = position_of(lock, "upc_unlock");
     uint32_t i = find(lock);
     uint64_t next;
 

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Accesses and copies that the headers leave to the library, and non-blocking copies.  UPC RL
- * 7.2.5, OL 7.7.  Layer: upc-bridge. */
+/*
+ * Memory accesses and copies that the headers do not implement inline, and non-blocking copies.
+ * UPC RL 7.2.5, OL 7.7.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "upc-bridge/upc.h"
 
-#define BOUNCE 65536 /* bytes that a copy between two far threads holds at a time */
+#define BOUNCE 65536 /* bytes of the bounce buffer for copies between two remote threads */
 
 void upc_not_local(struct upc_wide p)
 {
-    amph_upc_fail("a pointer to shared memory of thread %u was made a pointer to local memory, "
-                  "where that is not mapped",
+    amph_upc_fail("a pointer to shared memory of thread %u was cast to a local pointer, "
+                  "but that memory is not mapped in this process",
                   p.thread);
 }
 
-/* The address that a copy reads from, or writes to, in its thread's process. */
+/* Return the address that a copy reads from, or writes to, in the process of its thread. */
 static void *source(struct upc_wide p)
 {
     if (p.addr == 0)
-        amph_upc_fail("a null pointer-to-shared was read from");
+        amph_upc_fail("read through a null pointer-to-shared");
 
     return amph_upc_there(p.thread, p.addr);
 }

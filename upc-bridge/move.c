@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives that move data.  UPC RL 7.4.2.  Layer: upc-bridge.
+ * Collectives that move data.  UPC RL 7.4.2.
  *
- * Each thread moves what it writes to itself (or, for gather and permute, what it has), all pieces
- * at once; broadcast is the team's.
+ * Each thread fetches the pieces that it receives (gather and permute: stores the pieces that it
+ * has), all in flight at the same time.  Broadcast is the team's collective.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread; all functions are collective.
  */
 #include "upc-bridge/upc.h"
 
@@ -20,8 +22,8 @@ static uint32_t me(void)
 void amphora_upc_all_broadcast(struct upc_wide dst, struct upc_wide src, size_t nbytes,
                                upc_flag_t flags)
 {
-    /* The data comes in this call from a thread that has entered it and goes to the caller alone:
-     * MYSYNC needs no meeting. */
+    /* The data comes from a thread that has entered this call, and only the caller's memory is
+     * written.  So MYSYNC needs no barrier. */
     upc_flag_t in = flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags;
     upc_flag_t out = flags & UPC_OUT_MYSYNC ? UPC_OUT_NOSYNC : flags;
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * upc_all_reduceT and upc_all_prefix_reduceT.  UPC RL 7.4.3.1 and 7.4.3.2.  Layer: upc-bridge.
+ * upc_all_reduceT and upc_all_prefix_reduceT.  UPC RL 7.4.3.1 and 7.4.3.2.
  *
- * The types differ in how two values are combined only (the X-macro below); the rest works on
- * untyped elements.  A row is one block of every thread, in the array's order.  What commutes is
- * combined over all own blocks first; what does not, row by row.
+ * Only the functions that combine two values depend on the type (the X-macro below); all other code
+ * works on untyped elements.  A row is one block of every thread, in the array's order.  Commutative
+ * operations combine all blocks of a thread first; others combine row by row.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread; all functions are collective.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,7 @@
 
 #define ROWS_AT_A_TIME 512
 
-/* A value, or none yet. */
+/* A value, if `has` is not 0. */
 struct part {
     _Alignas(16) unsigned char value[16];
     uint64_t has;

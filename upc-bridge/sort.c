@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * upc_all_sort.  UPC RL 7.4.3.3.  Layer: upc-bridge.
+ * upc_all_sort.  UPC RL 7.4.3.3.
  *
- * Sample sort: each thread sorts a copy of its elements, samples of all give the borders between
- * the threads' shares, each thread fetches its share of every sorted copy, sorts it, and writes it
- * to its place in the array.  The program's function compares elements in shared memory, so the
- * copies lie there.
+ * Sample sort: each thread sorts a copy of its elements.  Samples of all copies give the splitters
+ * between the threads' shares.  Each thread fetches its share of every sorted copy, sorts it, and
+ * writes it to its position in the array.  The copies are in shared memory, because the program's
+ * comparison function takes pointers to shared.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread; collective.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +120,8 @@ static void find_borders(const struct sorting *s, uint64_t samples, uint64_t bor
     uint64_t dst = (uint64_t)upc_self.mythread * threads * s->size;
     struct upc_wide any = { s->array.addr + s->before * s->size, s->array.thread, 0 };
 
-    for (uint64_t i = 0; i < threads; i++) /* who has none repeats an element of the array */
+    for (uint64_t i = 0; i < threads;
+         i++) /* a thread without samples repeats an element of the array */
         if (n)
             amphora_upc_memput_nbi((struct upc_wide){ samples + dst + i * s->size, 0, 0 },
                                    amph_upc_mine(sorted + i * n / threads * s->size), s->size);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers, the library's own meetings, clock.  Two families: upc_barrier and its halves are
- * GASNet's named barrier; the library's meetings are collectives of the team, so that one may
- * happen while the program is between upc_notify and upc_wait.  Layer: upc-bridge.
+ * Barriers and the clock.
+ *
+ * upc_barrier, upc_notify and upc_wait use GASNet's named barrier.  The library's own barrier
+ * (amph_upc_sync) is a collective of the team, so that it may be used while the program is between
+ * upc_notify and upc_wait.
+ *
+ * Layer: upc-bridge.  Thread rule: one thread.
  */
 #include <sched.h>
 #include <time.h>
@@ -32,7 +36,7 @@ static void finish(void)
         if (amph_upc.barrier.flags)
             amph_upc_fail("upc_barrier: the values of the other threads differ from each other");
 
-        amph_upc_fail("upc_barrier: this thread's value is %d, another's is not",
+        amph_upc_fail("upc_barrier: this thread's value is %d, another thread's value differs",
                       amph_upc.barrier.id);
     }
 

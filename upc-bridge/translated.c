@@ -1,8 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Functions that translated programs (upcxlate) call: program start, shared objects, and each
+ * inline function of upc_bridge.h as an external function with the same arguments
+ * (upc-bridge/include declares them in UPC).
  *
- * What translated programs (upcxlate) call: their start, their shared objects, and each library
- * function that upc_bridge.h has in line, as a function with the same arguments (upc-bridge/include
- * declares them in UPC).  Layer upc-bridge; one thread calls.
+ * Layer: upc-bridge.  Thread rule: one thread.
  */
 #include "upc-bridge/translated.h"
 
@@ -13,8 +15,12 @@
 
 #include "upc-bridge/include/upcx.h"
 
-static struct upcx_unit *units;
-static int (*user_main)(int, char **, char **);
+/* This file is compiled for both forms of pointers-to-shared, and its state is separate from amph_upc
+ * because constructors of translated programs use it before the library starts. */
+static struct {
+    struct upcx_unit *units; /* translation units, in the order of their constructors */
+    int (*user_main)(int, char **, char **);
+} state;
 
 static void die(const char *text, const char *a, const char *b)
 {
@@ -51,7 +57,7 @@ static void define_object(const struct upcx_object *o)
 
 void upcx_unit_add(struct upcx_unit *unit)
 {
-    struct upcx_unit **tail = &units;
+    struct upcx_unit **tail = &state.units;
 
     while (*tail)
         tail = &(*tail)->next;
@@ -62,10 +68,10 @@ void upcx_unit_add(struct upcx_unit *unit)
             define_object(*o);
 }
 
-/* The definition of what another file declares as o; NULL: none in UPC. */
+/* Returns the definition of the object that another file declares as o; NULL if it is not in UPC. */
 static const struct upcx_object *definition(const struct upcx_object *o)
 {
-    for (struct upcx_unit *u = units; u; u = u->next)
+    for (struct upcx_unit *u = state.units; u; u = u->next)
         for (struct upcx_object *const *d = u->objects; *d; d++)
             if ((*d)->kind == 1 && (*d)->pts == o->pts)
                 return *d;
@@ -73,10 +79,11 @@ static const struct upcx_object *definition(const struct upcx_object *o)
     return NULL;
 }
 
-/* The linker sees names only: what one file declares must be what another defines. */
+/* Checks that declarations and definitions of shared objects agree, because the linker only compares
+ * their names. */
 static void check_declarations(void)
 {
-    for (struct upcx_unit *u = units; u; u = u->next)
+    for (struct upcx_unit *u = state.units; u; u = u->next)
         for (struct upcx_object *const *at = u->objects; *at; at++) {
             const struct upcx_object *o = *at;
             const struct upcx_object *d = o->kind == 0 ? definition(o) : NULL;
@@ -110,25 +117,25 @@ void upcx_object_set(upcx_pts object, const char *name, const void *value, size_
 static int call_main(int argc, char **argv)
 {
     check_declarations();
-    for (struct upcx_unit *u = units; u; u = u->next)
+    for (struct upcx_unit *u = state.units; u; u = u->next)
         u->values();
 
-    return user_main(argc, argv, environ);
+    return state.user_main(argc, argv, environ);
 }
 
 int upcx_main(int argc, char **argv, char **envp, int (*call)(int, char **, char **))
 {
-    int threads = units ? units->threads : 0;
+    int threads = state.units ? state.units->threads : 0;
 
     (void)envp;
-    user_main = call;
+    state.user_main = call;
 
-    for (struct upcx_unit *u = units; u; u = u->next)
+    for (struct upcx_unit *u = state.units; u; u = u->next)
         if (u->threads != threads) {
             fprintf(stderr,
                     "amphora-upc: %s and %s were compiled for different numbers of threads "
                     "(amphora-upcc -T)\n",
-                    units->file, u->file);
+                    state.units->file, u->file);
             return 1;
         }
 

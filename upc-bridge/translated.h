@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Macros for translated*.c.  They define upcx_<name> as an external function that calls the inline
+ * function upc_<name> of upc_bridge.h; upc-bridge/include declares it in UPC.
  *
- * For translated*.c: upcx_<name> is upc_<name> of upc_bridge.h, as a function that
- * upc-bridge/include declares in UPC.
+ * Layer: upc-bridge.
  */
 #ifndef UPC_TRANSLATED_H
 #define UPC_TRANSLATED_H
