@@ -1,55 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* clang-format off */
 /*
- * The agent: one process a host, parent and guardian of that host's processes; and what it and the
- * launcher say to each other. Layer: launcher.  Thread rule: one thread.
+ * The agent: one process on each host, the parent of that host's processes of the job.  This header
+ * has the protocol between launcher and agent; internal.h has the agent's state.
  *
- * The agent knows nothing of jobs.  It starts what it is told to start, carries lines and bytes,
- * tells of ends, and leaves nothing behind: when the launcher's end of its stream closes, for
- * whatever reason, it kills all that descends from it, removes the job's directory and ends.  All
- * it needs comes over the stream, so that it may run on another host.
+ *   main.c    start, frames from the launcher, signals, end
+ *   spawn.c   starts a process
+ *   io.c      standard input, output and PMI bytes of the processes
+ *   relay.c   connections of processes of this host to the launcher's control socket
+ *   tree.c    agents on further hosts, started by this one
  *
- *   launcher -> agent
- *     SETUP    { working directory blob, how to bind u8, key blob, count u32, count x environment
- *              blob }
- *                on another host key is the job's: the agent makes a directory, a control socket
- *                and an address file of its
- *                own, and carries what comes to that socket (CONN)
- *     SPAWN    { rank u32, flags u8 (1 takes standard input, 2 has a PMI server), place u32 of
- *              count u32,
- *                count u32 x argument blob, count u32 x setting blob (NAME=VALUE; without =:
- *                removed) }
- *                the first argument is the file to run
- *     INPUT    { rank u32, bytes (none: end of input) }            -> INPUT_TAKEN { rank u32, taken
- *              u8 (0: nobody reads it) }
- *     PMI      { rank u32, bytes }                                 both ways
- *     SIGNAL   { rank u32 (AMPH_RANK_NONE: all), signal u32 }      to process groups; to all: to
- *              every descendant
- *     ORPHANS  { }  end what processes that have ended left behind -> ORPHANS_GONE { }
- *     OUTPUT_TAKEN { bytes u32 }    CLOSE_OUTPUT { stream u8 }     the reader of standard output
- *     has gone
- *     QUIT     { }  kill what is left and end
- *     CONN     { connection u32, what u8 (0 opened, 1 bytes, 2 closed), bytes }     both ways; of a
- *              process with the control socket
- *     ADOPT    { host u32, name, ssh, line blobs, start limit ms u32, silence ms u32 }    start the
- *              agent of a further host
- *     ROUTE    { host u32, type u16, body }  for the agent of that host, which this one has
- *              started: a frame, perhaps a ROUTE again
- *     SPREAD   { way blob, bytes }           the same bytes for connections of many hosts, once for
- *              each link of the tree
- *                way = { count u32, count x connection u32, count u32, count x (host u32, way blob)
- *                }: here, and below
- *     BEAT     { }                           both ways, over the network only: I am there
- *   agent -> launcher
- *     READY    { version u32, machine, parent's address, own address, server program, preload
- *              library blobs }    first of all
- *     FROM     { host u32, type u16, body }  what the agent of that host, somewhere below this one,
- *              says
- *     LOST     { host u32, code u32, sentence blob }     SAID { host u32, line }          of an
- *              agent below, of its ssh
- *     STARTED  { rank u32, pid u64 }     FAILED { rank u32, errno u32 }
- *     OUTPUT   { rank u32, stream u8 (1, 2), bytes }
- *     ENDED    { rank u32, by_signal u8, number u32, core u8 }     after all its output
+ * May include: launcher/common, launcher/hosts, boot, base.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ *
+ * The agent has no knowledge of jobs.  It starts the processes that the launcher asks for, forwards
+ * their input and output, and reports their ends.  When the launcher's end of its stream closes, for
+ * whatever reason, the agent kills all its descendants, removes the job's directory and exits.  All
+ * its input comes over the stream, so that it can run on another host.
+ *
+ * Frames, launcher -> agent:
+ *
+ *   SETUP         { working directory blob, binding u8, key blob, count u32, count x environment blob }
+ *                 On another host, key is the job's key: the agent creates a directory, a control
+ *                 socket and an address file, and forwards the connections of that socket (CONN).
+ *   SPAWN         { rank u32, flags u8 (AMPH_SPAWN_...), slot u32, slots u32, count u32,
+ *                   count x argument blob, count u32, count x setting blob }
+ *                 Starts a process.  The first argument is the file to execute.  A setting is
+ *                 NAME=VALUE, or NAME to remove it from the environment.
+ *   INPUT         { rank u32, bytes }            bytes of standard input; none: end of input
+ *   PMI           { rank u32, bytes }            both ways
+ *   SIGNAL        { rank u32, signal u32 }       to a process group; AMPH_RANK_NONE: to all descendants
+ *   ORPHANS       { }                            end the processes that ended processes left behind
+ *   OUTPUT_TAKEN  { bytes u32 }                  the launcher has written this much output
+ *   CLOSE_OUTPUT  { stream u8 }                  the reader of the launcher's output has gone
+ *   QUIT          { }                            kill all descendants and exit
+ *   CONN          { connection u32, what u8 (AMPH_CONN_...), bytes }
+ *                 Both ways: a control connection of a process of that host.
+ *   ADOPT         { host u32, name blob, ssh blob, line blob, start limit ms u32, silence ms u32 }
+ *                 Starts the agent of a further host.
+ *   ROUTE         { host u32, type u16, body }
+ *                 A frame for the agent of that host, which this agent has started; may be a ROUTE.
+ *   SPREAD        { way blob, bytes }
+ *                 The same bytes for connections of several hosts; they travel once over each link.
+ *                 way = { count u32, count x connection u32, count u32, count x (host u32, way blob) }:
+ *                 the connections of this host, and the ways below it.
+ *   BEAT          { }                            heartbeat, both ways, only over the network
+ *
+ * Frames, agent -> launcher:
+ *
+ *   READY         { version u32, machine, parent's address, own address, server program,
+ *                   preload library blobs }      the first frame
+ *   FROM          { host u32, type u16, body }   a frame of an agent below this one
+ *   LOST          { host u32, code u32, sentence blob }   an agent below this one has gone
+ *   SAID          { host u32, line }             a line of that agent's, or its ssh's, standard error
+ *   INPUT_TAKEN   { rank u32, taken u8 }         answers INPUT; 0: nobody reads the input
+ *   STARTED       { rank u32, pid u64 }          answers SPAWN
+ *   FAILED        { rank u32, errno u32 }        answers SPAWN
+ *   ORPHANS_GONE  { }                            answers ORPHANS
+ *   OUTPUT        { rank u32, stream u8 (1, 2), bytes }
+ *   ENDED         { rank u32, by_signal u8, number u32, core u8 }   follows all its output
  */
+/* clang-format on */
 #ifndef AMPH_LAUNCHER_AGENT_H
 #define AMPH_LAUNCHER_AGENT_H
 
@@ -57,9 +69,8 @@
 #include "launcher/common/inherit.h"
 
 #define AMPH_AGENT_BODY_MAX (1u << 26)
-#define AMPH_AGENT_CHUNK_BYTES 32768 /* of output or input in one frame */
-#define AMPH_AGENT_WINDOW_BYTES \
-    262144 /* of output on the way; more is not read from the processes */
+#define AMPH_AGENT_CHUNK_BYTES 32768   /* of output or input in one frame */
+#define AMPH_AGENT_WINDOW_BYTES 262144 /* unacknowledged output; with more, pipes are not read */
 
 enum amph_agent_type {
     AMPH_AGENT_SETUP = 1,
@@ -102,13 +113,13 @@ enum {
 
 #define AMPH_AGENT_VERSION 2
 
-/* The agent's main program on another host: the stream is standard input and output.  silence_ns:
- * without a word from the launcher for so long it ends (0: never). */
+/* The agent's main program on another host.  The stream is standard input and output.  silence_ns:
+ * the agent exits if it receives nothing for this time (0: never). */
 void amph_agent_remote_main(uint64_t silence_ns) __attribute__((noreturn));
 
-/* The agent's main program on its end of the stream; does not return.  inherit: what the launcher
- * changed for itself; directory: the job's, which it removes at its end as the launcher does, who
- * may have been killed by then. */
+/* The agent's main program on the launcher's host.  fd: its end of the stream.  inherit: the signal
+ * state to restore in processes of the job.  directory: the job's directory; the agent removes it
+ * too, because the launcher may have been killed. */
 void amph_agent_main(int fd, const struct amph_inherit *inherit, char *directory)
     __attribute__((noreturn));
 

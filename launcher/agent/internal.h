@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The agent's own state, shared by its files.  Layer: launcher.  Thread rule: one thread. */
-#ifndef AMPH_LAUNCHER_AGENT_LOCAL_H
-#define AMPH_LAUNCHER_AGENT_LOCAL_H
+/*
+ * The agent's state and the functions that its files share.  The file map is in agent.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
+#ifndef AMPH_LAUNCHER_AGENT_INTERNAL_H
+#define AMPH_LAUNCHER_AGENT_INTERNAL_H
 
 #include <stdbool.h>
 
@@ -31,8 +35,8 @@ struct amph_agent_proc {
     uint32_t rank;
     pid_t pid; /* 0: has ended */
     struct amph_agent_end end[AMPH_NENDS];
-    struct amph_bytes input; /* what the process has not read yet */
-    bool input_ended;        /* nothing follows */
+    struct amph_bytes input; /* for the process's standard input, not written yet */
+    bool input_ended;        /* close standard input after it */
     struct amph_agent_proc *next;
 };
 
@@ -47,63 +51,72 @@ struct amph_agent {
     struct amph_topo *topo;
     enum amph_bind bind;
     struct amph_agent_proc *procs;
-    size_t on_the_way; /* output bytes that the launcher has not written yet */
-    int orphan_rounds; /* how often orphans have been signalled */
+    size_t unacknowledged_bytes; /* output that the launcher has not written yet */
+    int orphan_rounds;           /* signals sent to orphans so far */
     struct amph_timer orphan_timer;
 
-    /* On a host that is not the launcher's. */
+    /* only on other hosts than the launcher's */
     bool remote, quitting;
-    struct amph_watch *out_watch;      /* where the stream has two descriptors */
+    struct amph_watch *out_watch;      /* if the stream has two descriptors */
     struct amph_agent_child *children; /* agents that this one has started on further hosts */
-    /* the control socket of this host, which leads to the launcher's */
-    int listen_fd;
+    int listen_fd; /* this host's control socket; its connections are forwarded to the launcher */
     struct amph_agent_conn *conns;
-    uint32_t nconns; /* numbers given so far */
-    uint64_t heard_ns, silence_ns;
+    uint32_t nconns;     /* connection numbers assigned so far */
+    uint64_t heard_ns;   /* when the last frame arrived */
+    uint64_t silence_ns; /* the launcher is lost after this time without a frame; 0: never */
     struct amph_timer beat;
 };
 
-/* What SPAWN asks for; argv and settings are NULL-terminated, their texts owned. */
+/* The contents of a SPAWN frame.  argv and settings are NULL-terminated and owned. */
 struct amph_spawn {
-    uint32_t rank, place, nplaces;
+    uint32_t rank;
+    uint32_t slot, nslots; /* of this process among those of the host, for binding */
     uint8_t flags;
     char **argv, **settings;
 };
 
-/* Sends a frame; a launcher that is gone is noticed by the loop. */
+/* Sends a frame.  If the launcher is gone, the event loop notices it, not this call. */
 void amph_agent_send(struct amph_agent *a, uint16_t type, const void *body, size_t len_bytes);
 
-/* The one way out: nothing that descends from this process survives it. */
+/* Exits.  Kills all descendants of this process first. */
 void amph_agent_finish(struct amph_agent *a, int code) AMPH_NORETURN;
-/* Opens loop, signals and the stream, whose two descriptors may be one. */
+/* Opens the event loop, the signal descriptor and the stream.  in_fd and out_fd may be equal. */
 void amph_agent_open(struct amph_agent *a, int in_fd, int out_fd);
 void amph_agent_loop(struct amph_agent *a) AMPH_NORETURN;
 
-/* agent/tree.c: agents on further hosts */
+/* ---- tree.c: agents on further hosts ---- */
+
 void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r);
 void amph_agent_route(struct amph_agent *a, struct amph_rd *r);
 void amph_agent_spread(struct amph_agent *a, struct amph_rd *r);
 bool amph_agent_child_reaped(struct amph_agent *a, pid_t pid, int status);
-/* their number; the processes (ssh), unless NULL */
+/* Returns the number of agents that this one has started; stores the process ids of their ssh in pid
+ * unless it is NULL. */
 size_t amph_agent_children(const struct amph_agent *a, pid_t *pid);
 
-/* agent/relay.c: connections of processes of this host to the launcher's control socket */
+/* ---- relay.c: control connections of this host's processes ---- */
+
 enum amph_status amph_agent_relay_open(struct amph_agent *a, const uint8_t *key, size_t key_len);
-void amph_agent_relay_drain(struct amph_agent *a); /* carries all that has come */
+/* Forwards everything that has arrived on the connections. */
+void amph_agent_relay_drain(struct amph_agent *a);
 void amph_agent_relay_take(struct amph_agent *a, struct amph_rd *r);
 void amph_agent_relay_give(struct amph_agent *a, uint32_t number, const void *bytes, size_t len);
 
-/* agent/spawn.c: starts a process and reports STARTED or FAILED. */
+/* ---- spawn.c ---- */
+
+/* Starts a process and sends STARTED or FAILED. */
 void amph_agent_spawn(struct amph_agent *a, struct amph_rd *r);
-/* count u32, blobs; NULL and r->bad on error; free with amph_agent_free_texts */
+/* Reads a count (u32) and as many blobs as a NULL-terminated list.  Returns NULL on error (r->bad).
+ * Free with amph_agent_free_texts. */
 char **amph_agent_read_texts(struct amph_rd *r);
 void amph_agent_free_texts(char **texts);
 
-/* agent/io.c */
-/* takes fd over and watches it */
+/* ---- io.c ---- */
+
+/* Takes ownership of fd and watches it. */
 bool amph_agent_open_end(struct amph_agent_proc *p, int which, int fd);
 void amph_agent_close_end(struct amph_agent_end *end);
-/* reads all that has come from an ended process */
+/* Reads all remaining output of an ended process. */
 void amph_agent_drain(struct amph_agent_proc *p);
 void amph_agent_input(struct amph_agent_proc *p, const void *bytes, size_t len_bytes);
 void amph_agent_pmi(struct amph_agent_proc *p, const void *bytes, size_t len_bytes);

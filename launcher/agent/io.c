@@ -53,7 +53,7 @@ static void send_chunk(struct amph_agent_proc *p, int which, const uint8_t *byte
 
     if (which != AMPH_END_PMI) {
         amph_wr_u8(&w, which == AMPH_END_OUT ? 1 : 2);
-        p->agent->on_the_way += len;
+        p->agent->unacknowledged_bytes += len;
     }
 
     amph_wr_bytes(&w, bytes, len);
@@ -88,10 +88,11 @@ static void watch_output(struct amph_agent *a, bool on)
 
 void amph_agent_output_taken(struct amph_agent *a, size_t len_bytes)
 {
-    bool was_full = a->on_the_way >= AMPH_AGENT_WINDOW_BYTES;
+    bool was_full = a->unacknowledged_bytes >= AMPH_AGENT_WINDOW_BYTES;
 
-    a->on_the_way -= len_bytes < a->on_the_way ? len_bytes : a->on_the_way;
-    if (was_full && a->on_the_way < AMPH_AGENT_WINDOW_BYTES)
+    a->unacknowledged_bytes -= len_bytes < a->unacknowledged_bytes ? len_bytes
+                                                                   : a->unacknowledged_bytes;
+    if (was_full && a->unacknowledged_bytes < AMPH_AGENT_WINDOW_BYTES)
         watch_output(a, true);
 }
 
@@ -206,7 +207,7 @@ static void end_ready(void *arg, uint32_t events)
         return;
     }
 
-    if (which != AMPH_END_PMI && a->on_the_way >= AMPH_AGENT_WINDOW_BYTES)
+    if (which != AMPH_END_PMI && a->unacknowledged_bytes >= AMPH_AGENT_WINDOW_BYTES)
         watch_output(a, false);
     else
         read_end(end);

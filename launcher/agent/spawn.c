@@ -168,7 +168,7 @@ static int become(const struct amph_agent *a, const struct ends *e, const struct
         return errno;
 
     if (a->topo)
-        amph_topo_bind(a->topo, 0, a->bind, s->place, s->nplaces);
+        amph_topo_bind(a->topo, 0, a->bind, s->slot, s->nslots);
 
     amph_inherit_restore(a->inherit);
     execve(s->argv[0], s->argv + 1, env);
@@ -186,7 +186,7 @@ static int become(const struct amph_agent *a, const struct ends *e, const struct
 
     char *saved = s->argv[1];
 
-    /* sh FILE ARGS: the shell takes the place before, which held the file to run */
+    /* sh FILE ARGS: the shell takes the preceding entry, which was the file to execute */
     s->argv[1] = s->argv[0];
     s->argv[0] = (char *)"/bin/sh";
     execve("/bin/sh", s->argv, env);
@@ -309,8 +309,8 @@ static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_pro
 static bool read_order(struct amph_rd *r, struct amph_spawn *s)
 {
     *s = (struct amph_spawn){ .rank = amph_rd_u32(r), .flags = amph_rd_u8(r) };
-    s->place = amph_rd_u32(r);
-    s->nplaces = amph_rd_u32(r);
+    s->slot = amph_rd_u32(r);
+    s->nslots = amph_rd_u32(r);
     s->argv = amph_agent_read_texts(r);
     s->settings = s->argv ? amph_agent_read_texts(r) : NULL;
 

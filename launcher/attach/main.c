@@ -196,7 +196,7 @@ static bool set_preload(void)
 
     if (!ok)
         amph_say("the library %s, which forwards file calls, is found neither beside iofwd-run nor "
-                 "in %s; install amphora anew",
+                 "in %s; install amphora again",
                  AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
 
     free(library);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the launcher changes in its own process (signal mask, ignored signals, limit of open files)
- * and the processes of the job must find unchanged.  Layer: launcher.  Thread rule: one thread.
+ * Saves the process state that the launcher changes for itself (signal mask, ignored signals, limit
+ * of open files), and restores it in the processes of the job.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #ifndef AMPH_LAUNCHER_INHERIT_H
 #define AMPH_LAUNCHER_INHERIT_H
@@ -20,7 +22,8 @@ struct amph_inherit {
 /* Saves the state, then blocks the signals in `handled` (for signalfd), ignores those above, and
  * raises the limit of open files. */
 void amph_inherit_save(struct amph_inherit *inherit, const sigset_t *handled);
-/* Puts all back; for a child between fork and exec (only system calls, legal after vfork). */
+/* Restores the state in a child between fork and exec.  Makes system calls only, so it is legal after
+ * vfork. */
 void amph_inherit_restore(const struct amph_inherit *inherit);
 
 #endif

@@ -169,7 +169,7 @@ static void run_timers(struct amph_loop *loop)
         amph_timer_stop(loop, t);
         t->fn(t->arg);
 
-        /* fn may have changed the list; what it set anew lies in the future or is due as well */
+        /* fn may have changed the list; a timer that it set again is in the future or due as well */
         t = loop->timers;
     }
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An event loop for the launcher and its agents: descriptors and timers.  Layer: launcher.  Thread
- * rule: one thread.
+ * An event loop for the launcher and its agents: descriptors and timers.
  *
- * A descriptor that epoll refuses (a plain file as standard input or output) counts as ready all
- * the time.
+ * A descriptor that epoll does not support (a regular file as standard input or output) is always
+ * ready.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #ifndef AMPH_LAUNCHER_LOOP_H
 #define AMPH_LAUNCHER_LOOP_H
@@ -18,8 +19,8 @@
 struct amph_loop {
     int epfd;
     struct amph_watch *watches; /* all of them */
-    struct amph_timer *timers;  /* those that are set, in no order */
-    unsigned nalways;           /* watches that epoll refuses and that want something */
+    struct amph_timer *timers;  /* set timers, in no order */
+    unsigned nalways;           /* always-ready watches that want events */
 };
 
 struct amph_watch {
@@ -32,7 +33,7 @@ struct amph_watch {
     struct amph_watch *next;
 };
 
-/* Embed it, zeroed; fn and arg are set by amph_timer_set. */
+/* A timer is embedded in another structure and initially zero; amph_timer_set sets fn and arg. */
 struct amph_timer {
     bool set;
     uint64_t at_ns;
@@ -42,21 +43,21 @@ struct amph_timer {
 };
 
 enum amph_status amph_loop_open(struct amph_loop *loop);
-/* drops the watches; their descriptors are their owners' */
+/* Frees the watches.  Does not close their descriptors. */
 void amph_loop_close(struct amph_loop *loop);
 
-/* NULL where memory or the kernel's watches have run out (logged). */
+/* Returns NULL if memory or the kernel's watches are exhausted (logged). */
 struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t events,
                                   void (*ready)(void *arg, uint32_t events), void *arg);
 void amph_watch_want(struct amph_watch *watch, uint32_t events);
-/* before its descriptor is closed; NULL is allowed; legal inside ready */
+/* Removes a watch; call it before the descriptor is closed.  NULL is allowed.  Legal inside ready. */
 void amph_watch_del(struct amph_watch *watch);
 
 void amph_timer_set(struct amph_loop *loop, struct amph_timer *timer, uint64_t in_ns,
                     void (*fn)(void *arg), void *arg);
 void amph_timer_stop(struct amph_loop *loop, struct amph_timer *timer);
 
-/* Waits for the next event or timer and serves what there is. */
+/* Waits for the next event or timer and handles all that are due. */
 void amph_loop_step(struct amph_loop *loop);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What amphora-run says to its user: sentences on standard error.  Layer: launcher.  Thread rule:
- * one thread. */
-#ifndef AMPH_LAUNCHER_SAY_H
-#define AMPH_LAUNCHER_SAY_H
+/*
+ * Messages of the launcher's programs to the user, on standard error.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
+#ifndef AMPH_LAUNCHER_MESSAGE_H
+#define AMPH_LAUNCHER_MESSAGE_H
 
 #include <stddef.h>
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finding and ending descendants.  The launcher and its agents are child subreapers: whatever a
- * process of the job leaves behind, in whatever session, becomes their child, so that walking down
- * from themselves finds it. Layer: launcher.  Thread rule: one thread.
+ * Finds and ends descendants.
+ *
+ * The launcher and its agents are child subreapers: a process that a process of the job leaves
+ * behind becomes their child, whatever its session.  So a walk over their descendants finds it.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #ifndef AMPH_LAUNCHER_REAP_H
 #define AMPH_LAUNCHER_REAP_H
@@ -10,12 +13,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Sends sig to every living descendant of the caller, except the processes `skip` and what lies
- * below them.  Gives their number. */
+/* Sends sig to every living descendant of the caller, except the processes `skip` and their
+ * descendants.  Returns the number of signalled processes. */
 size_t amph_signal_descendants(int sig, const pid_t *skip, size_t nskip);
 
-/* Kills (SIGKILL) them all and reaps them, again and again until none is left, for at most
- * limit_ms.  Gives the number left. */
+/* Kills (SIGKILL) and reaps the same processes repeatedly, until none is left or limit_ms have
+ * passed.  Returns the number of remaining processes. */
 size_t amph_kill_descendants(const pid_t *skip, size_t nskip, int limit_ms);
 
 #endif

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading host files and dealing out places; see hosts/hostfile.h.  Layer: launcher. */
+/*
+ * Reads host files and assigns slots to processes; see hostfile.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include "launcher/hosts/hostfile.h"
 
 #include <arpa/inet.h>
@@ -17,8 +21,8 @@
 #include "launcher/common/message.h"
 
 enum {
-    PLACES_MAX = 1000000,
-    FILE_MAX_BYTES = 1 << 24
+    MAX_SLOTS = 1000000,
+    MAX_FILE_BYTES = 1 << 24
 };
 
 static void free_paths(struct amph_paths *paths, uint32_t n)
@@ -40,7 +44,7 @@ void amph_hostfile_free(struct amph_hostfile *list)
     free_paths(list->paths, list->nhosts);
     free_paths(list->kinds, list->nkinds);
     free(list->host);
-    free(list->place);
+    free(list->slot);
     memset(list, 0, sizeof *list);
 }
 
@@ -71,7 +75,7 @@ static bool find_host(struct amph_hostfile *list, const char *name, uint32_t *in
     return true;
 }
 
-static bool add_places(struct amph_hostfile *list, const char *name, uint32_t count, uint32_t line)
+static bool add_slots(struct amph_hostfile *list, const char *name, uint32_t count, uint32_t line)
 {
     uint32_t index;
     uint32_t before = list->nhosts;
@@ -81,21 +85,21 @@ static bool add_places(struct amph_hostfile *list, const char *name, uint32_t co
 
     bool known = index < before;
 
-    if (known && list->place[list->nplaces - 1] != index && !list->again_line)
+    if (known && list->slot[list->nslots - 1] != index && !list->again_line)
         list->again_line = line;
 
-    uint32_t *place = realloc(list->place, ((size_t)list->nplaces + count) * sizeof *place);
-    if (!place)
+    uint32_t *slot = realloc(list->slot, ((size_t)list->nslots + count) * sizeof *slot);
+    if (!slot)
         return false;
 
-    list->place = place;
+    list->slot = slot;
     for (uint32_t i = 0; i < count; i++)
-        place[list->nplaces++] = index;
+        slot[list->nslots++] = index;
 
     return true;
 }
 
-/* "program=PATH server-program=PATH run=PATH", in any order, or nothing. */
+/* Parses "program=PATH server-program=PATH run=PATH", in any order; each may be missing. */
 static bool parse_paths(struct amph_paths *paths, char *text)
 {
     static const char *const words[AMPH_NPATHS] = { [AMPH_PATH_PROGRAM] = "program=",
@@ -108,7 +112,8 @@ static bool parse_paths(struct amph_paths *paths, char *text)
         while (k < AMPH_NPATHS && strncmp(w, words[k], strlen(words[k])) != 0)
             k++;
 
-        if (k == AMPH_NPATHS || !w[strlen(words[k])] || paths->path[k]) /* twice: which is meant? */
+        if (k == AMPH_NPATHS || !w[strlen(words[k])] ||
+            paths->path[k]) /* unknown, empty or given twice */
             return false;
         if (!(paths->path[k] = strdup(w + strlen(words[k]))))
             return false;
@@ -132,7 +137,7 @@ static struct amph_paths *kind_of(struct amph_hostfile *list, const char *name, 
     return kinds[list->nkinds].name ? &kinds[list->nkinds++] : NULL;
 }
 
-/* "arch=NAME" and paths: for all machines of that kind. */
+/* Parses the rest of a line "arch=NAME PATHS", which is for all hosts of that machine type. */
 static bool parse_kind(struct amph_hostfile *list, char *text)
 {
     size_t len = strcspn(text, " \t\r");
@@ -141,8 +146,8 @@ static bool parse_kind(struct amph_hostfile *list, char *text)
     return kind && parse_paths(kind, text + len);
 }
 
-/* The length of the name that text begins with, after its bracket where it is an IPv6 address:
- * "[::1]" gives "::1".  0: there is none. */
+/* Returns the length of the host name at the beginning of text, 0 if there is no valid one.  An IPv6
+ * address is in brackets, which are not counted: "[::1]" returns 3. */
 static size_t name_length(const char *text)
 {
     static const char letters[] =
@@ -153,7 +158,7 @@ static size_t name_length(const char *text)
     if (*text != '[')
         return strspn(text, letters);
 
-    /* %: the interface of a link-local address */
+    /* % precedes the interface of a link-local address */
     size_t len = strcspn(++text, "]");
     size_t digits = strcspn(text, "]%");
 
@@ -165,7 +170,7 @@ static size_t name_length(const char *text)
     return inet_pton(AF_INET6, copy, &address) == 1 ? len : 0;
 }
 
-/* One line "NAME", "NAME:COUNT" or "NAME slots=COUNT" and paths, without its comment. */
+/* Parses one line without its comment: "NAME", "NAME:COUNT" or "NAME slots=COUNT", then paths. */
 static bool parse_line(struct amph_hostfile *list, char *text, uint32_t line)
 {
     text += strspn(text, " \t\r");
@@ -187,8 +192,8 @@ static bool parse_line(struct amph_hostfile *list, char *text, uint32_t line)
         char *digits = strpbrk(rest, ":=") + 1;
 
         count = strtol(digits, &end, 10);
-        if (end == digits || count < 1 || count > PLACES_MAX ||
-            list->nplaces + (uint32_t)count > PLACES_MAX)
+        if (end == digits || count < 1 || count > MAX_SLOTS ||
+            list->nslots + (uint32_t)count > MAX_SLOTS)
             return false;
 
         *rest = 0;
@@ -201,19 +206,19 @@ static bool parse_line(struct amph_hostfile *list, char *text, uint32_t line)
     if (*rest)
         *rest++ = 0;
 
-    text[len] = 0; /* the other bracket */
+    text[len] = 0; /* replaces the closing bracket */
 
     uint32_t index;
 
-    return len <= 255 && add_places(list, text, (uint32_t)count, line) &&
+    return len <= 255 && add_slots(list, text, (uint32_t)count, line) &&
            find_host(list, text, &index) && parse_paths(&list->paths[index], rest);
 }
 
-/* Adds the places of one more file. */
+/* Adds the slots of one more file. */
 static enum amph_status append(struct amph_hostfile *list, const char *name, const char *text)
 {
     uint32_t line = 0;
-    uint32_t before = list->nplaces;
+    uint32_t before = list->nslots;
 
     while (*text) {
         char copy[4096];
@@ -236,7 +241,7 @@ static enum amph_status append(struct amph_hostfile *list, const char *name, con
         text += len + (text[len] == '\n');
     }
 
-    if (list->nplaces > before)
+    if (list->nslots > before)
         return AMPH_OK;
 
     amph_say("the host file %s names no host; write one host name a line", name);
@@ -263,19 +268,19 @@ static char *read_text(const char *name)
         return NULL;
     }
 
-    char *text = malloc(FILE_MAX_BYTES + 1);
+    char *text = malloc(MAX_FILE_BYTES + 1);
     size_t len = 0;
     ssize_t n = 0;
 
-    while (text && len < FILE_MAX_BYTES && (n = read(fd, text + len, FILE_MAX_BYTES - len)) > 0)
+    while (text && len < MAX_FILE_BYTES && (n = read(fd, text + len, MAX_FILE_BYTES - len)) > 0)
         len += (size_t)n;
 
     int error = errno;
 
     close(fd);
-    if (!text || n < 0 || len == FILE_MAX_BYTES || memchr(text, 0, len)) {
+    if (!text || n < 0 || len == MAX_FILE_BYTES || memchr(text, 0, len)) {
         amph_say("cannot read the host file %s: %s", name,
-                 n < 0 ? strerror(error) : "it is no text file");
+                 n < 0 ? strerror(error) : "it is not a text file");
         free(text);
         return NULL;
     }
@@ -284,7 +289,7 @@ static char *read_text(const char *name)
     return text;
 }
 
-/* Pretended hosts for -N without a list. */
+/* Makes pretended hosts for -N without a host file. */
 static enum amph_status pretend_hosts(struct amph_hostfile *list, uint32_t nhosts)
 {
     memset(list, 0, sizeof *list);
@@ -292,7 +297,7 @@ static enum amph_status pretend_hosts(struct amph_hostfile *list, uint32_t nhost
         char name[32];
 
         snprintf(name, sizeof name, "host%u", i);
-        if (!add_places(list, name, 1, 0))
+        if (!add_slots(list, name, 1, 0))
             return AMPH_ERR_NOMEM;
     }
 
@@ -321,28 +326,32 @@ static enum amph_status read_hostfile(const struct amph_options *o, struct amph_
     if (gethostname(name, sizeof name - 1) != 0 || !name[0])
         snprintf(name, sizeof name, "localhost");
 
-    return add_places(list, name, o->ncompute + o->nservers, 0) ? AMPH_OK : AMPH_ERR_NOMEM;
+    return add_slots(list, name, o->ncompute + o->nservers, 0) ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
+/* Returns the name of the host file for messages. */
 static const char *source(const struct amph_options *o)
 {
-    return o->host_list ? "-host" : o->hosts ? o->hosts : "(none)";
+    if (o->host_list)
+        return "-host";
+
+    return o->hosts ? o->hosts : "(none)";
 }
 
-/* -server-hosts: the servers' places come from a file of their own; what is left of the first list
- * is dropped. */
+/* -server-hosts: takes the servers' slots from a separate host file.  Unused slots of the first host
+ * file are dropped. */
 static enum amph_status add_servers(const struct amph_options *o, struct amph_hostfile *list)
 {
-    if (list->nplaces < o->ncompute) {
-        amph_say("the host file %s has %u places, but %u compute processes are to be started; add "
+    if (list->nslots < o->ncompute) {
+        amph_say("the host file %s has %u slots, but %u compute processes are to be started; add "
                  "lines, or write NAME:COUNT",
-                 source(o), list->nplaces, o->ncompute);
+                 source(o), list->nslots, o->ncompute);
         return AMPH_ERR_ARG;
     }
 
     char *text = read_text(o->server_hosts);
 
-    list->nplaces = o->ncompute;
+    list->nslots = o->ncompute;
     list->again_line = 0;
 
     enum amph_status st = text ? append(list, o->server_hosts, text) : AMPH_ERR_ARG;
@@ -351,67 +360,68 @@ static enum amph_status add_servers(const struct amph_options *o, struct amph_ho
     if (st != AMPH_OK)
         return st;
 
-    list->again_line = 0; /* a server beside compute processes is what the user has written down */
-    if (list->nplaces - o->ncompute >= o->nservers) {
-        list->nplaces = o->ncompute + o->nservers;
+    list->again_line = 0; /* the user has placed servers beside compute processes on purpose */
+    if (list->nslots - o->ncompute >= o->nservers) {
+        list->nslots = o->ncompute + o->nservers;
         return AMPH_OK;
     }
 
-    amph_say("the host file %s of the servers has %u places, but %u servers are to be started; add "
+    amph_say("the servers' host file %s has %u slots, but %u servers are to be started; add "
              "lines, or write NAME:COUNT",
-             o->server_hosts, list->nplaces - o->ncompute, o->nservers);
+             o->server_hosts, list->nslots - o->ncompute, o->nservers);
     return AMPH_ERR_ARG;
 }
 
-/* -N: each of the two groups in runs of equal length (the first runs one longer) over the first
- * hosts of the list. */
-static enum amph_status deal_runs(const struct amph_options *o, struct amph_hostfile *list)
+/* -N: distributes each of the two groups block-wise over the first hosts of the list.  All blocks have
+ * the same length, except that the first ones may be longer by one. */
+static enum amph_status distribute_blocks(const struct amph_options *o, struct amph_hostfile *list)
 {
     const uint32_t count[] = { o->ncompute, o->server_hosts ? 0 : o->nservers };
     uint32_t total = count[0] + count[1];
     uint32_t n = 0;
     uint32_t nhosts = o->nhosts < list->nhosts ? o->nhosts : list->nhosts;
-    uint32_t *place = malloc(total * sizeof *place);
+    uint32_t *slot = malloc(total * sizeof *slot);
 
-    if (!place)
+    if (!slot)
         return AMPH_ERR_NOMEM;
 
     if (o->nhosts != UINT32_MAX && o->nhosts > list->nhosts && (o->hosts || o->host_list))
-        amph_say("warning: -N %u asks for more hosts than the list has; its %u are used", o->nhosts,
-                 list->nhosts);
+        amph_say("warning: -N %u asks for more hosts than the host file has; its %u hosts are used",
+                 o->nhosts, list->nhosts);
 
     for (size_t g = 0; g < AMPH_COUNTOF(count); g++) {
         uint32_t over = nhosts < count[g] ? nhosts : count[g];
 
         for (uint32_t h = 0; h < over; h++)
             for (uint32_t run = count[g] / over + (h < count[g] % over); run; run--)
-                place[n++] = h;
+                slot[n++] = h;
     }
 
-    free(list->place);
-    list->place = place;
-    list->nplaces = total;
+    free(list->slot);
+    list->slot = slot;
+    list->nslots = total;
     list->again_line = 0;
 
     return AMPH_OK;
 }
 
-static enum amph_status check_room(const struct amph_options *o, const struct amph_hostfile *list)
+/* Checks that there are enough slots. */
+static enum amph_status check_slots(const struct amph_options *o, const struct amph_hostfile *list)
 {
-    if (list->nplaces >= o->ncompute + o->nservers)
+    if (list->nslots >= o->ncompute + o->nservers)
         return AMPH_OK;
 
-    if (o->nservers && list->nplaces >= o->ncompute)
-        amph_say("the host file %s has no place for %u of the %u servers: it has %u places, and %u "
+    if (o->nservers && list->nslots >= o->ncompute)
+        amph_say("the host file %s has no slot for %u of the %u servers: it has %u slots, and %u "
                  "compute processes take the "
                  "first ones; add lines, or write NAME:COUNT",
-                 source(o), o->ncompute + o->nservers - list->nplaces, o->nservers, list->nplaces,
+                 source(o), o->ncompute + o->nservers - list->nslots, o->nservers, list->nslots,
                  o->ncompute);
     else
-        amph_say("the host file %s has %u places, but %u compute processes and %u servers are to "
+        amph_say("the host file %s has %u slots, but %u compute processes and %u servers are to "
                  "be started; add lines, or write "
                  "NAME:COUNT",
-                 source(o), list->nplaces, o->ncompute, o->nservers);
+                 source(o), list->nslots, o->ncompute, o->nservers);
 
     return AMPH_ERR_ARG;
 }
@@ -448,14 +458,16 @@ static void warn_again(const struct amph_jobdesc *job, const char *file, uint32_
         n += (size_t)snprintf(text + n, sizeof text - n, h + 1 < job->nhosts ? "; " : "");
     }
 
-    amph_say("warning: line %u of %s names a host again after another one; this mapping follows "
-             "(absolute numbers): %s",
+    amph_say("warning: line %u of %s repeats a host that was named before another host; the "
+             "resulting mapping "
+             "(absolute numbers) is: %s",
              line, file, text);
 }
 
-/* Copies what the job uses of the list; hosts are numbered in the order of their first process. */
-static enum amph_status deal_out(const struct amph_options *o, struct amph_hostfile *list,
-                                 struct amph_jobdesc *job, struct amph_hostset *hosts)
+/* Copies the slots that the job uses to the job description.  Hosts are numbered in the order of their
+ * first process. */
+static enum amph_status assign_slots(const struct amph_options *o, struct amph_hostfile *list,
+                                     struct amph_jobdesc *job, struct amph_hostset *hosts)
 {
     uint32_t total = o->ncompute + o->nservers;
     uint32_t *index = malloc(list->nhosts * sizeof *index);
@@ -475,14 +487,14 @@ static enum amph_status deal_out(const struct amph_options *o, struct amph_hostf
     memset(index, 0xff, list->nhosts * sizeof *index);
 
     for (uint32_t i = 0; i < total; i++) {
-        uint32_t at = i < o->ncompute ? i : list->nplaces - o->nservers + (i - o->ncompute);
-        uint32_t *h = &index[list->place[at]];
+        uint32_t at = i < o->ncompute ? i : list->nslots - o->nservers + (i - o->ncompute);
+        uint32_t *h = &index[list->slot[at]];
 
         if (*h == UINT32_MAX) {
             *h = job->nhosts;
-            hosts->paths[*h] = list->paths[list->place[at]]; /* taken over */
-            list->paths[list->place[at]] = (struct amph_paths){ 0 };
-            job->host_name[job->nhosts++] = strdup(list->host[list->place[at]]);
+            hosts->paths[*h] = list->paths[list->slot[at]]; /* ownership moves */
+            list->paths[list->slot[at]] = (struct amph_paths){ 0 };
+            job->host_name[job->nhosts++] = strdup(list->host[list->slot[at]]);
         }
 
         job->proc[i].host = *h;
@@ -524,7 +536,7 @@ void amph_hostset_free(struct amph_hostset *hosts, uint32_t nhosts)
 }
 
 enum amph_status amph_hostfile_job(const struct amph_options *o, struct amph_jobdesc *job,
-                                  struct amph_hostset *hosts_p)
+                                   struct amph_hostset *hosts_p)
 {
     struct amph_hostfile list;
 
@@ -535,15 +547,15 @@ enum amph_status amph_hostfile_job(const struct amph_options *o, struct amph_job
     if (st != AMPH_OK)
         return st;
 
-    st = o->nhosts ? deal_runs(o, &list) : AMPH_OK;
+    st = o->nhosts ? distribute_blocks(o, &list) : AMPH_OK;
     if (st == AMPH_OK && o->server_hosts && o->nservers)
         st = add_servers(o, &list);
 
     if (st == AMPH_OK)
-        st = check_room(o, &list);
+        st = check_slots(o, &list);
 
     if (st == AMPH_OK)
-        st = deal_out(o, &list, job, hosts_p);
+        st = assign_slots(o, &list, job, hosts_p);
 
     if (st == AMPH_OK)
         st = amph_map_servers(job, o->map);

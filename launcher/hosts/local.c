@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is a host name of the host file this machine's?  Layer: launcher.  Thread rule: one thread.
+ * Decides whether a host name of the host file is this machine's.  Layer: launcher.  Thread rule: one thread.
  *
  * A name that stands for an address of this machine is a (perhaps pretended) host of this machine;
  * one that stands for another machine's address is reached by ssh.  A name that stands for nothing

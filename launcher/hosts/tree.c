@@ -159,7 +159,7 @@ const char *amph_tree_program(struct amph_lproc *p)
     if (p->group == AMPH_COMPUTE)
         return o->program[0];
 
-    /* An installation elsewhere may have another place. */
+    /* The installation on another host may be in another directory. */
     return !o->server_given && agent->server_program && *agent->server_program
                ? agent->server_program
                : o->server_program;
@@ -380,7 +380,7 @@ static const struct amph_remote_calls calls = { on_frame, on_said, on_gone };
 
 /* ---- the end ---- */
 
-void amph_tree_hurry(struct amph_launch *l, uint64_t silence_ns)
+void amph_tree_set_silence(struct amph_launch *l, uint64_t silence_ns)
 {
     for (uint32_t i = 0; i < l->nagents; i++) {
         struct amph_remote *link = &l->agents[i].link;

@@ -122,7 +122,7 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
     va_end(ap);
     amph_say("%s; the job ends", sentence);
     amph_stdio_stop_input(l);
-    amph_tree_hurry(l, SILENCE_NS);
+    amph_tree_set_silence(l, SILENCE_NS);
 
     if (!l->spawned) { /* there are no processes to wait for */
         for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Environment, arguments and place of each process; see master/environment.h.  Layer: launcher. */
+/*
+ * Makes the environment, the arguments and the slot of each process; see environment.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include "launcher/master/environment.h"
 
 #include <stdio.h>
@@ -159,7 +163,7 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
         return AMPH_OK;
 
     amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor "
-             "in %s; install amphora anew",
+             "in %s; install amphora again",
              AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
     return AMPH_ERR_NOENT;
 }
@@ -329,18 +333,20 @@ static const char *address_of(const struct amph_launch *l, const struct amph_lag
     return "";
 }
 
-/* A process's place among those that share its machine: all pretended hosts share this one. */
-static void place_of(const struct amph_launch *l, uint32_t rank, uint32_t *place_p, uint32_t *of_p)
+/* Computes the index of a process among the processes of its machine, and their number.  All
+ * pretended hosts are one machine. */
+static void slot_of(const struct amph_launch *l, uint32_t rank, uint32_t *slot_p,
+                    uint32_t *nslots_p)
 {
     uint32_t host = l->job.proc[rank].host;
 
-    *place_p = *of_p = 0;
+    *slot_p = *nslots_p = 0;
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++) {
         uint32_t other = l->job.proc[i].host;
         bool same = l->agents[host].remote ? other == host : !l->agents[other].remote;
 
-        *of_p += same;
-        *place_p += same && i < rank;
+        *nslots_p += same;
+        *slot_p += same && i < rank;
     }
 }
 
@@ -397,7 +403,7 @@ enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
     FILE *out = open_memstream(&text, &len);
     const char *file = amph_tree_program(p);
     char *server[] = { (char *)file, NULL };
-    uint32_t place, nplaces;
+    uint32_t slot, nslots;
 
     /* main has put the file in front of the program's words */
     char **argv = p->group == AMPH_SERVER ? server : l->o->program + 1;
@@ -406,9 +412,9 @@ enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
 
     put_u32(out, p->rank);
     fputc(AMPH_SPAWN_PMI | (p->rank == 0 ? AMPH_SPAWN_INPUT : 0), out);
-    place_of(l, p->rank, &place, &nplaces);
-    put_u32(out, place);
-    put_u32(out, nplaces);
+    slot_of(l, p->rank, &slot, &nslots);
+    put_u32(out, slot);
+    put_u32(out, nslots);
     list_add(&args, file);
     for (char **a = argv; *a; a++)
         list_add(&args, *a);

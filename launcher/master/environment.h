@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What processes are given: environment, arguments, place; made here.  Layer: launcher.  Thread
- * rule: one thread. */
-#ifndef AMPH_LAUNCHER_SETTING_H
-#define AMPH_LAUNCHER_SETTING_H
+/*
+ * Environment, arguments and slot of the job's processes.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
+#ifndef AMPH_LAUNCHER_ENVIRONMENT_H
+#define AMPH_LAUNCHER_ENVIRONMENT_H
 
 #include "launcher/master/launch.h"
 
-/* Checks what the options ask for (conduit, prefixes, preload library); AMPH_ERR_ARG after a
- * sentence. */
+/* Checks the options about conduit, prefixes and preload library.  AMPH_ERR_ARG after a message. */
 enum amph_status amph_setting_prepare(struct amph_launch *l);
+/* Writes the address file. */
 enum amph_status amph_setting_write_file(struct amph_launch *l);
-/* sends SETUP */
+/* Sends SETUP to an agent. */
 enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *agent);
-/* sends SPAWN */
+/* Sends SPAWN for a process to its agent. */
 enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p);
 
 #endif

@@ -16,7 +16,7 @@ enum {
     NOT_FOUND = 127
 };
 
-/* Descriptors 0 to 2 must be open, else something of ours would take their place. */
+/* Opens descriptors 0 to 2 if they are closed, so that no file of the launcher gets their numbers. */
 static void open_standard(void)
 {
     int fd;
@@ -95,7 +95,7 @@ static int find_server(struct amph_options *o, bool here)
     }
 
     amph_say("the program iofwd-server is found neither beside amphora-run nor in %s; install "
-             "amphora anew, or give "
+             "amphora again, or give "
              "-server-program",
              AMPH_BINDIR);
     return NOT_FOUND;

@@ -31,12 +31,12 @@ static void acknowledge(struct amph_launch *l)
         uint8_t body[4];
         struct amph_wr w;
 
-        if (agent->owed_bytes == 0)
+        if (agent->unacknowledged_bytes == 0)
             continue;
 
         amph_wr_init(&w, body, sizeof body);
-        amph_wr_u32(&w, (uint32_t)agent->owed_bytes);
-        agent->owed_bytes = 0;
+        amph_wr_u32(&w, (uint32_t)agent->unacknowledged_bytes);
+        agent->unacknowledged_bytes = 0;
         amph_agent_report(agent, AMPH_AGENT_OUTPUT_TAKEN, body, sizeof body);
     }
 }
@@ -173,7 +173,7 @@ void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size
     const uint8_t *at = bytes;
     const uint8_t *end = at + len_bytes;
 
-    amph_agent_of(p)->owed_bytes += len_bytes;
+    amph_agent_of(p)->unacknowledged_bytes += len_bytes;
     while (at < end) {
         const uint8_t *stop = at;
 

@@ -62,8 +62,8 @@ for conduit in tcp udp; do
 done
 hosts 'hostA\nhostB\n'
 bad "smp over several hosts" 1 "one host only" "$run" -n 2 -conduit smp -hosts "$mp_dir/hosts" true
-bad "no place for a server" 1 "no place for 1 of the 1 servers" "$run" -n 2 -servers 1 -hosts "$mp_dir/hosts" -server-program true true
-bad "no place for a compute process" 1 "has 2 places" "$run" -n 3 -hosts "$mp_dir/hosts" true
+bad "no slot for a server" 1 "no slot for 1 of the 1 servers" "$run" -n 2 -servers 1 -hosts "$mp_dir/hosts" -server-program true true
+bad "no slot for a compute process" 1 "has 2 slots" "$run" -n 3 -hosts "$mp_dir/hosts" true
 hosts ''
 bad "empty host file" 1 "names no host" "$run" -hosts "$mp_dir/hosts" true
 hosts '# only a comment\n\n'
@@ -77,7 +77,7 @@ bad "host with too many places" 1 "line 1 of the host file" "$run" -hosts "$mp_d
 hosts 'ho$t\n'
 bad "host name with odd letters" 1 "line 1 of the host file" "$run" -hosts "$mp_dir/hosts" true
 head -c 2000 /dev/zero >"$mp_dir/hosts"
-bad "host file that is no text" 1 "no text file" "$run" -hosts "$mp_dir/hosts" true
+bad "host file that is no text" 1 "not a text file" "$run" -hosts "$mp_dir/hosts" true
 bad "host file that is not there" 1 "cannot read the host file" "$run" -hosts "$mp_dir/gone" true
 hosts 'hostA program=/bin/true program=/bin/false\n'
 bad "a program said twice" 1 "line 1 of the host file.*each once" "$run" -hosts "$mp_dir/hosts" true

@@ -91,7 +91,7 @@ expect "a shell that greets" 1 "the host noisy1 does not answer as an agent does
 hosts 'nodeA program=\n'
 expect "a path that is empty" 1 "line 1 of the host file" "$run" -hosts "$mp_dir/hosts" -n 1 true
 hosts 'nodeA\n'
-expect "no room for the servers" 1 "of the servers has 1 places, but 2" sh -c "echo nodeS >$mp_dir/s
+expect "no room for the servers" 1 "has 1 slots, but 2" sh -c "echo nodeS >$mp_dir/s
     exec $run -hosts $mp_dir/hosts -server-hosts $mp_dir/s -servers 2 -server-program true true"
 expect "no ssh" 1 "cannot execute no-such-ssh" "$run" -ssh no-such-ssh -hosts "$mp_dir/hosts" true
 

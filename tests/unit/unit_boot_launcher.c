@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unit tests of launcher/: host files, the dealing out of places, mapping rules, options, the event
+/* Unit tests of launcher/: host files, the assignment of slots, mapping rules, options, the event
  * loop. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -23,9 +23,9 @@ Test(netlist, forms_of_a_line)
 
     static const uint32_t places[] = { 0, 1, 1, 2, 2, 2, 1, 3 };
 
-    cr_assert_eq(list.nplaces, 8);
+    cr_assert_eq(list.nslots, 8);
     cr_assert_eq(list.nhosts, 4);
-    cr_assert_arr_eq(list.place, places, sizeof places);
+    cr_assert_arr_eq(list.slot, places, sizeof places);
     cr_assert_eq(list.again_line, 6);
     amph_hostfile_free(&list);
     cr_assert_eq(amph_hostfile_parse(&list, "f", "a\na\nb\nb:3\n"), AMPH_OK);
