@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of amphora-run: one table gives parser, help and the nearest name.  Layer:
- * launcher. */
+/*
+ * The command line of amphora-run.  Parser, help text and the suggestion for a misspelt option use
+ * the same table.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include "launcher/master/options.h"
 
 #include <stdio.h>
@@ -16,7 +20,7 @@
 struct option {
     const char *name, *argument; /* argument NULL: takes none */
     bool (*take)(struct amph_options *o, const struct option *opt, const char *value);
-    const char *help; /* NULL: another name of the row above */
+    const char *help; /* NULL: a synonym of the option in the row above */
 };
 
 static bool wrong(const struct option *opt, const char *value, const char *allowed)
@@ -50,7 +54,7 @@ static bool take_servers(struct amph_options *o, const struct option *opt, const
     return take_count(opt, value, 0, &o->nservers);
 }
 
-/* The words of AMPHORA_CONDUIT, by the parser of settings. */
+/* Takes the same words as AMPHORA_CONDUIT, with the parser of settings. */
 static bool take_conduit(struct amph_options *o, const struct option *opt, const char *value)
 {
     static const struct amph_env_row row = { "-conduit", AMPH_ENV_TYPE_ENUM, AMPH_CONDUIT_WORDS, 0,
@@ -60,7 +64,7 @@ static bool take_conduit(struct amph_options *o, const struct option *opt, const
 
     if (!amph_env_parse(&row, value, &chosen, why, sizeof why)) {
         amph_say("there is no conduit \"%s\"; -%s takes " AMPH_CONDUIT_WORDS
-                 " (amphora-info lists those of this build)",
+                 " (amphora-info lists the conduits of this build)",
                  value, opt->name);
         return false;
     }
@@ -226,41 +230,41 @@ static const struct option options[] = {
     { "np", "C", take_n, NULL },
     { "servers", "S", take_servers, "I/O servers, started as the job's second group; the default is 0" },
     { "conduit", "NAME", take_conduit,
-      "what carries messages between hosts: " AMPH_CONDUIT_WORDS "; the first is the default, amphora-info says which this "
-      "machine has" },
+      "network between hosts: " AMPH_CONDUIT_WORDS "; the first is the default, amphora-info prints which ones this machine "
+      "has" },
     { "network", "NAME", take_conduit, NULL },
     { "hosts", "FILE", take_hosts,
-      "places of the processes, a host name a line (NAME:COUNT for several places): the first C are compute "
-      "processes', the last S servers'. Hosts are reached by ssh; several names of this machine are pretended hosts on it, and so are "
-      "host0, hostA and the like, if they stand for no address and no other host is named. program=PATH, server-program=PATH "
-      "and run=PATH (of amphora-run) "
-      "behind a name hold for that host, in a line that starts with arch=NAME (as uname -m) for that kind of machine" },
+      "host file: one host name on each line is one slot (NAME:COUNT: several slots). The first C slots are for compute "
+      "processes, the last S slots for servers. Other hosts are reached by ssh. Several names of this machine are pretended hosts "
+      "on it; so are host0, hostA and the like, if they have no address and no other host is named. program=PATH, "
+      "server-program=PATH and run=PATH (of amphora-run) after a name apply to that host, and in a line that starts with arch=NAME "
+      "(as uname -m prints it) to all hosts of that machine type" },
     { "server-hosts", "FILE", take_server_hosts,
-      "places of the servers, in the same form, so that -hosts is the compute processes' alone" },
-    { "ssh", "COMMAND", take_ssh, "how other hosts are reached; the default is AMPHORA_SSH, or ssh" },
-    { "host", "NAME,NAME...", take_host, "the same on the command line" },
-    { "pretend", NULL, take_pretend, "host names that stand for no address are pretended hosts on this machine, whatever their form" },
+      "host file of the servers; -hosts is then for the compute processes only" },
+    { "ssh", "COMMAND", take_ssh, "command that starts processes on other hosts; the default is AMPHORA_SSH, or ssh" },
+    { "host", "NAME,NAME...", take_host, "the contents of a host file on the command line" },
+    { "pretend", NULL, take_pretend, "all host names without an address are pretended hosts on this machine" },
     { "N", "HOSTS", take_over,
-      "deal the processes out in equal runs over the first HOSTS hosts (all: as many as there are) of the list; without a list, over so "
-      "many pretended ones" },
+      "distribute the processes in blocks of equal length over the first HOSTS hosts (all: every host) of the host file; without a "
+      "host file, over HOSTS pretended hosts" },
     { "iofwd", "PREFIX[=DIR]", take_iofwd,
       "forward the file calls of compute processes under PREFIX to the servers, which keep the files "
       "under DIR (PREFIX unless given); several are separated by colons, or given by several options" },
     { "map", "RULE", take_map,
       "which server serves which compute process: mod (the default), block, near, or a list of server numbers from 0" },
     { "bind", "HOW", take_bind, "bind processes to cores: none (the default), core or numa" },
-    { "label", NULL, take_label, "put each process's number in front of its lines" },
+    { "label", NULL, take_label, "print each process's number before its lines" },
     { "timeout", "SECONDS", take_timeout, "end the job after this time (exit code 124)" },
-    { "grace", "SECONDS", take_grace, "after a first SIGTERM the processes have so long to end; the default is 10" },
+    { "grace", "SECONDS", take_grace, "time from the first SIGTERM until processes are killed; the default is 10" },
     { "on-server-death", "WHAT", take_death,
-      "end: the job ends when a server dies (the default); eio: its files answer EIO and the job goes on; failover: the next server takes "
-      "over" },
-    { "server-program", "FILE", take_server_program, "start this as server instead of iofwd-server" },
+      "when a server dies: end: the job ends (the default); eio: calls on its files fail with EIO and the job continues; failover: "
+      "the next server reopens its files" },
+    { "server-program", "FILE", take_server_program, "start FILE as server instead of iofwd-server" },
     { "v", NULL, take_verbose, "print the whole mapping" },
     { "verbose", NULL, take_verbose, NULL },
-    { "help", NULL, take_help, "print this and end" },
+    { "help", NULL, take_help, "print this text and exit" },
     { "h", NULL, take_help, NULL },
-    { "version", NULL, take_version, "print the version and end" },
+    { "version", NULL, take_version, "print the version and exit" },
 };
 /* clang-format on */
 
@@ -270,8 +274,8 @@ static bool take_version(struct amph_options *o, const struct option *opt, const
     return true;
 }
 
-/* Prints text from column `indent`, broken at blanks before column 100; the cursor stands at column
- * `at`. */
+/* Prints text from column `indent` on, with line breaks at blanks before column 100.  at: the column
+ * of the cursor. */
 static void print_folded(const char *text, int at, int indent)
 {
     if (at >= indent)
@@ -298,7 +302,7 @@ static void print_folded(const char *text, int at, int indent)
 static bool take_help(struct amph_options *o, const struct option *opt, const char *value)
 {
     printf("usage: amphora-run [OPTIONS] PROGRAM [ARGUMENTS]\n\n"
-           "Starts PROGRAM as a job of several processes, with I/O servers where asked for.\n\n");
+           "Starts PROGRAM as a job of several processes, optionally with I/O servers.\n\n");
     for (size_t i = 0; i < AMPH_COUNTOF(options); i++) {
         int at = printf("  -%s%s%s", options[i].name, options[i].argument ? " " : "",
                         options[i].argument ? options[i].argument : "");
@@ -348,7 +352,7 @@ static void unknown(const char *word, const char *name)
         amph_say("there is no option %s (amphora-run -help lists them)", word);
 }
 
-/* Takes the option at argv[*at_p] and moves on. */
+/* Handles the option at argv[*at_p] and advances *at_p. */
 static enum amph_options_result take(struct amph_options *o, char **argv, int *at_p)
 {
     const char *word = argv[*at_p];
@@ -405,7 +409,7 @@ enum amph_options_result amph_options_read(struct amph_options *o, int argc, cha
 
     o->program = argv + at;
     if (!o->servers_given && (o->server_hosts || o->server_program)) {
-        amph_say("-server-%s is given, but no servers are asked for; give -servers S as well",
+        amph_say("-server-%s is given, but there are no servers; give -servers S too",
                  o->server_hosts ? "hosts" : "program");
         return AMPH_OPTIONS_WRONG;
     }

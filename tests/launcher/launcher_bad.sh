@@ -94,8 +94,8 @@ bad "likewise on the command line" 1 "the host name node.invalid stands for no a
 for list in a,,b ,hostA hostA, ''; do
     bad "a list with a gap: -host '$list'" 1 "one comma between them" "$run" -host "$list" true
 done
-bad "hosts of no servers" 1 "no servers are asked for" "$run" -server-hosts "$mp_dir/hosts" true
-bad "program of no servers" 1 "no servers are asked for" "$run" -server-program true true
+bad "hosts of no servers" 1 "there are no servers" "$run" -server-hosts "$mp_dir/hosts" true
+bad "program of no servers" 1 "there are no servers" "$run" -server-program true true
 hosts '192.0.2.1\n'
 printf '#!/bin/sh\necho "no way to $*" >&2\nexit 255\n' >"$mp_dir/no-ssh"
 chmod +x "$mp_dir/no-ssh"
