@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What flows between an agent and its processes: output, input, PMI lines.  Layer: launcher.
- * Thread rule: one thread.
+ * Output, input and PMI lines of an agent's processes.
  *
- * Output stops being read while AMPH_AGENT_WINDOW_BYTES are on the way to the launcher, so a slow
- * reader slows the writers and never fills memory.
+ * The agent does not read output while AMPH_AGENT_WINDOW_BYTES are unacknowledged by the launcher.
+ * So a slow reader slows the writers down, and the output does not fill memory.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -61,7 +62,7 @@ static void send_chunk(struct amph_agent_proc *p, int which, const uint8_t *byte
                     amph_wr_len(&w));
 }
 
-/* Reads one chunk; false where nothing more is to be had now. */
+/* Reads one chunk.  Returns false if no more data is available now. */
 static bool read_end(struct amph_agent_end *end)
 {
     uint8_t bytes[AMPH_AGENT_CHUNK_BYTES];
@@ -111,8 +112,8 @@ void amph_agent_pmi(struct amph_agent_proc *p, const void *bytes, size_t len_byt
     struct amph_agent_end *end = &p->end[AMPH_END_PMI];
     const uint8_t *at = bytes;
 
-    /* Answers are short and asked for one at a time; a process that lets its socket fill up has
-     * gone astray and loses it. */
+    /* PMI replies are short, and a client sends one request at a time.  If the socket is full, the
+     * client is broken, and its socket is closed. */
     while (end->fd >= 0 && len_bytes > 0) {
         ssize_t n = write(end->fd, at, len_bytes);
 
@@ -142,8 +143,8 @@ static void tell_input(struct amph_agent_proc *p, bool taken)
     amph_agent_send(p->agent, AMPH_AGENT_INPUT_TAKEN, body, amph_wr_len(&w));
 }
 
-/* Writes what waits; tells the launcher when all has gone, so that one chunk is on the way at a
- * time. */
+/* Writes pending input.  Acknowledges it when all is written, so that the launcher has at most one
+ * chunk in flight. */
 static void write_input(struct amph_agent_end *end)
 {
     struct amph_bytes *b = &end->proc->input;

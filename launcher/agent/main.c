@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The agent's main program; see agent.h.  Layer: launcher.  Thread rule: one thread. */
+/*
+ * The agent's main program; see agent.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include "launcher/agent/agent.h"
 
 #include <errno.h>
@@ -64,7 +68,7 @@ static void tell_end(struct amph_agent_proc *p, int status)
     struct amph_wr w;
 
     amph_agent_drain(p);
-    amph_agent_relay_drain(p->agent); /* a word said before the end counts */
+    amph_agent_relay_drain(p->agent); /* so that messages sent before the end count */
     p->pid = 0;
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, p->rank);
@@ -119,7 +123,7 @@ static size_t signal_orphans(struct amph_agent *a, int sig)
     return left;
 }
 
-/* A polite signal first, then, each few milliseconds, one that cannot be refused. */
+/* Sends SIGTERM first, then SIGKILL every few milliseconds. */
 static void end_orphans(void *arg)
 {
     struct amph_agent *a = arg;
@@ -189,7 +193,7 @@ static void on_signal_order(struct amph_agent *a, struct amph_rd *r)
     if (rank == AMPH_RANK_NONE) {
         size_t n = amph_agent_children(a, NULL);
 
-        /* they are on the way to others, who get the signal from their own agent */
+        /* these lead to other hosts, whose agents send the signal to their processes */
         pid_t *ssh = calloc(n + 1, sizeof *ssh);
 
         if (ssh)
@@ -202,7 +206,7 @@ static void on_signal_order(struct amph_agent *a, struct amph_rd *r)
     struct amph_agent_proc *p = find(a, rank);
 
     if (p && p->pid && kill(-p->pid, sig) < 0)
-        kill(p->pid, sig); /* it has not made its group yet, or has left it */
+        kill(p->pid, sig); /* it has not created its process group yet, or has left it */
 }
 
 static void on_orphans(struct amph_agent *a, struct amph_rd *r)
@@ -227,14 +231,14 @@ static void on_quit(struct amph_agent *a, struct amph_rd *r)
 {
     a->quitting = true;
 
-    /* else with the last of them, which have been told before */
+    /* otherwise the last process to end reports it */
     if (amph_agent_children(a, NULL) == 0)
         amph_agent_finish(a, 0);
 }
 
 static void on_beat(struct amph_agent *a, struct amph_rd *r)
 {
-    /* That it has come is all it says. */
+    /* Its arrival is its only content. */
 }
 
 static void (*const orders[AMPH_AGENT_NTYPES])(struct amph_agent *a, struct amph_rd *r) = {
@@ -266,7 +270,7 @@ static void on_frames(void *arg, uint32_t events)
     enum amph_status st = amph_frames_fill(&a->frames);
 
     if (st != AMPH_OK && st != AMPH_AGAIN)
-        amph_agent_finish(a, 1); /* the launcher is gone: this is what the guardian is for */
+        amph_agent_finish(a, 1); /* the launcher is gone */
 
     if (st == AMPH_OK)
         a->heard_ns = amph_now_ns();
@@ -283,7 +287,7 @@ static void on_frames(void *arg, uint32_t events)
 
 static void name_process(void)
 {
-    /* so that "killall amphora-run" leaves the guardian to its work */
+    /* so that "killall amphora-run" does not kill the agent, which must end the processes */
     prctl(PR_SET_NAME, "amphora-agent");
 }
 
@@ -303,7 +307,7 @@ void amph_agent_open(struct amph_agent *a, int in_fd, int out_fd)
     sigset_t chld;
 
     name_process();
-    setsid(); /* signals of the terminal are the launcher's to forward */
+    setsid(); /* so that the launcher forwards the terminal's signals, and the agent does not receive them */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);

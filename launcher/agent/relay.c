@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket of a host that is not the launcher's: processes connect to the agent as they
- * would to the launcher, and the agent carries the bytes.  It reads none of them: who the process
- * is, it proves to the launcher.  Layer: launcher.  Thread rule: one thread.
+ * The control socket of a host other than the launcher's.  Processes connect to the agent as they
+ * would to the launcher, and the agent forwards the bytes without interpreting them.  A process
+ * authenticates itself to the launcher.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -52,7 +54,8 @@ static void drop(struct amph_agent_conn *c)
     free(c);
 }
 
-/* Carries what has come; false where the connection has ended, which is told. */
+/* Forwards all data that has arrived.  Returns false, after reporting it, if the connection has
+ * ended. */
 static bool carry(struct amph_agent_conn *c)
 {
     uint8_t bytes[AMPH_AGENT_CHUNK_BYTES];
@@ -69,7 +72,7 @@ static bool carry(struct amph_agent_conn *c)
     return false;
 }
 
-/* Writes what waits for the process; a process that is gone is noticed by reading. */
+/* Writes pending data to the process.  A process that is gone is noticed by reading. */
 static void flush(struct amph_agent_conn *c)
 {
     while (amph_bytes_left(&c->out) > 0) {
@@ -200,5 +203,5 @@ void amph_agent_relay_take(struct amph_agent *a, struct amph_rd *r)
     if (what == AMPH_CONN_BYTES && amph_bytes_add(&c->out, r->at, amph_rd_left(r)))
         flush(c);
     else
-        drop(c); /* the launcher has closed it; what it said before has mostly gone out */
+        drop(c); /* the launcher has closed it; most of its earlier data is written */
 }

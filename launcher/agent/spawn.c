@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starting a process on an agent's host.  Layer: launcher.  Thread rule: one thread (vfork). */
+/*
+ * Starts a process on an agent's host.
+ *
+ * Layer: launcher.  Thread rule: one thread (vfork).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,7 +21,7 @@
 #include "launcher/master/jobdir.h"
 #include "launcher/common/program.h"
 
-/* The far ends, which become the process's own descriptors; -1: none. */
+/* The process's ends of pipes and sockets, which become its descriptors; -1: none. */
 struct ends {
     int near[AMPH_NENDS], far[AMPH_NENDS];
 };
@@ -72,7 +76,7 @@ static bool same_name(const char *entry, const char *setting)
     return strncmp(entry, setting, len) == 0 && (entry[len] == '=' || entry[len] == 0);
 }
 
-/* The agent's environment with the settings laid over it; only the array is allocated. */
+/* Returns the agent's environment, modified by the settings.  Only the array is allocated. */
 static char **merge_env(char **env, char **settings)
 {
     char **out = calloc(count(env) + count(settings) + 1, sizeof *out);
@@ -152,15 +156,15 @@ static bool make_ends(struct ends *e, uint8_t flags)
 
 /* ---- the child ---- */
 
-/* Between vfork and exec: system calls only.  Gives errno where the process could not be
- * started. */
+/* Runs between vfork and exec, so it makes system calls only.  Returns errno if the program could not
+ * be executed. */
 static int become(const struct amph_agent *a, const struct ends *e, const struct amph_spawn *s,
                   char **env, pid_t agent)
 {
-    setpgid(0, 0); /* signals are forwarded to the whole group, as a terminal does */
+    setpgid(0, 0); /* because signals are forwarded to the whole group, as a terminal does */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != agent)
-        return ESRCH; /* the agent died before the line above could tell the kernel */
+        return ESRCH; /* the agent died before the preceding call took effect */
     if (dup2(e->far[AMPH_END_IN], 0) < 0 || dup2(e->far[AMPH_END_OUT], 1) < 0 ||
         dup2(e->far[AMPH_END_ERR], 2) < 0)
         return errno;
@@ -175,8 +179,8 @@ static int become(const struct amph_agent *a, const struct ends *e, const struct
     if (errno != ENOEXEC)
         return errno;
 
-    /* A script without "#!": a shell runs it, as execvp does; a binary that this kernel refuses is
-     * no script. */
+    /* A script without "#!" is run by a shell, as execvp does.  A binary for another machine is not a
+     * script. */
     char head[2] = { 0 };
     int fd = open(s->argv[0], O_RDONLY | O_CLOEXEC);
     bool text = fd >= 0 && read(fd, head, 2) == 2 && head[0] != 0x7f;
@@ -254,7 +258,7 @@ static bool add_setting(struct amph_spawn *s, const char *fmt, ...)
     return ok;
 }
 
-/* A program that the launcher has not looked for, since it runs on other hosts only. */
+/* Finds a program that the launcher did not search for, because it runs on other hosts only. */
 static bool find_file(struct amph_agent *a, struct amph_spawn *s)
 {
     const char *dirs = NULL;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The agent of a host that is not the launcher's: its guardian, its link upwards, and the agents it
- * starts on further hosts. Layer: launcher.  Thread rule: one thread.
+ * The agent of a host other than the launcher's: its guardian process, its link to the agent above
+ * it, and the agents that it starts on further hosts.
  *
- * On the launcher's own host the agent guards the processes and the launcher guards the agent.
- * Here a guardian of its own stands above the agent: it outlives it, reaps what it leaves behind,
- * and gives its end on to ssh as an exit code.  The agent in turn sees the guardian's end at a
- * pipe.
+ * On the launcher's host, the launcher ends the processes of an agent that dies.  On other hosts a
+ * guardian process, the parent of the agent, does that: it ends and reaps the processes that the
+ * agent leaves behind, and passes the agent's exit code to ssh.  The agent notices the end of the
+ * guardian at a pipe.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +42,7 @@ struct amph_agent_child {
 
 /* ---- agents below this one ---- */
 
-/* A frame upwards that begins with the host it is about. */
+/* Sends a frame, which begins with the number of the host that it is about, to the agent above. */
 static void tell_of(struct amph_agent *a, uint16_t type, uint32_t host, const void *bytes,
                     size_t len)
 {
@@ -63,7 +65,7 @@ static void on_child_frame(struct amph_remote *r, const struct amph_frame *frame
 
     if (frame->type == AMPH_AGENT_FROM || frame->type == AMPH_AGENT_LOST ||
         frame->type == AMPH_AGENT_SAID) {
-        /* of one further down: it says of whom */
+        /* from an agent further down; it names its host already */
         amph_agent_send(a, frame->type, frame->body, frame->len_bytes);
         return;
     }
@@ -176,7 +178,7 @@ void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r)
     free(line);
 }
 
-/* The part of a spread message that belongs to the agent of host and those below it. */
+/* Sends the part of a SPREAD frame that is for the agent of host and those below it. */
 static void pass_on(struct amph_agent *a, uint32_t host, const void *way, size_t way_len,
                     const void *bytes, size_t len)
 {
@@ -239,13 +241,14 @@ static void on_beat(void *arg)
     struct amph_agent *a = arg;
 
     if (a->silence_ns && amph_now_ns() - a->heard_ns > a->silence_ns)
-        amph_agent_finish(a, 1); /* the link is cut: the launcher has given this host up, or will */
+        amph_agent_finish(
+            a, 1); /* the link is broken: the launcher regards this host as lost, or will soon */
 
     amph_agent_send(a, AMPH_AGENT_BEAT, NULL, 0);
     amph_timer_set(&a->loop, &a->beat, AMPH_REMOTE_BEAT_NS, on_beat, a);
 }
 
-/* Word `index` of SSH_CONNECTION: "client address, client port, server address, server port". */
+/* Returns word `index` of SSH_CONNECTION: client address, client port, server address, server port. */
 static void ssh_address(int index, char *text, size_t cap)
 {
     const char *at = amph_env_foreign("SSH_CONNECTION");
@@ -338,7 +341,7 @@ void amph_agent_remote_main(uint64_t silence_ns)
     int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 
     dup2(null, STDIN_FILENO);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* nothing that is printed may get into the stream */
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* so that printed text does not get into the stream */
     a.inherit = &inherit;
     a.remote = true;
     a.silence_ns = silence_ns;

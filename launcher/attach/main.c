@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-run: attaches any program to I/O servers that are there already (iofwd-server -daemon, or a
- * job of amphora-run) and becomes that program.  Layer: launcher.
+ * iofwd-run: attaches a program to running I/O servers (iofwd-server -daemon, or a job of
+ * amphora-run) and executes it.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <limits.h>
@@ -54,11 +56,11 @@ static bool take_wait(struct given *g, const char *value)
     if (end != value && *end == 0 && g->wait_s >= 0 && g->wait_s < 1e6)
         return true;
 
-    amph_say("-wait %s: this is no number of seconds", value);
+    amph_say("-wait %s: this is not a number of seconds", value);
     return false;
 }
 
-/* Gives an exit code, or -1: go on. */
+/* Parses the command line.  Returns an exit code, or -1 to continue. */
 static int parse(struct given *g, char **argv)
 {
     for (argv++; *argv && argv[0][0] == '-'; argv++) {
@@ -82,7 +84,7 @@ static int parse(struct given *g, char **argv)
                                                         : NULL;
 
         if (!text && !is_option(*argv, "wait")) {
-            amph_say("%s is no option of iofwd-run; -help shows them", *argv);
+            amph_say("%s is not an option of iofwd-run; -help lists them", *argv);
             return WRONG;
         }
 
@@ -125,7 +127,7 @@ static bool wait_for_file(const char *path, double seconds)
     return true;
 }
 
-/* The file's absolute path.  Whether it may be a link is for who opens it to say. */
+/* Returns the absolute path of the address file.  Symbolic links are checked when it is opened. */
 static bool make_absolute(const char *file, char path[PATH_MAX])
 {
     char above[PATH_MAX], dir[PATH_MAX];
@@ -140,7 +142,7 @@ static bool make_absolute(const char *file, char path[PATH_MAX])
     return snprintf(path, PATH_MAX, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name) < PATH_MAX;
 }
 
-/* What the servers of the file say of themselves, as settings of the program. */
+/* Sets the environment of the program from the address file. */
 static bool take_file(const struct given *g, const char *path)
 {
     struct amph_standing set = { .n = 0 };
@@ -153,15 +155,16 @@ static bool take_file(const struct given *g, const char *path)
         if (!prefixes)
             prefixes = set.prefix;
 
-        unsetenv(amph_env_name(AMPH_ENV_RANK)); /* of a job around this one */
+        unsetenv(amph_env_name(AMPH_ENV_RANK)); /* it may be set by an outer job */
     } else {
-        /* a job's: its processes know the prefixes, we do not */
+        /* the address file of a job has no prefixes */
         if (!prefixes)
             prefixes = amph_env_str(AMPH_ENV_IOFWD_PREFIX);
 
         if (!prefixes[0]) {
-            amph_say("%s is the address file of a job: say by -iofwd PREFIX what is forwarded",
-                     path);
+            amph_say(
+                "%s is the address file of a job: give the forwarded directory with -iofwd PREFIX",
+                path);
             return false;
         }
     }
@@ -173,8 +176,8 @@ static bool take_file(const struct given *g, const char *path)
     return ok;
 }
 
-/* Started by another launcher, in a job whose last processes are iofwd-server: the program's own
- * start takes it to them. */
+/* Started by another launcher, in a job whose last processes are iofwd-server: the program connects
+ * to them when it starts. */
 static bool joins(struct given *g)
 {
     if (g->file || !amph_boot_among_servers())

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Saving and restoring the process's state; see inherit.h.  Layer: launcher. */
+/*
+ * Saves and restores the process's signal state; see inherit.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include "launcher/common/inherit.h"
 
 #include <stddef.h>
@@ -19,7 +23,8 @@ void amph_inherit_save(struct amph_inherit *inherit, const sigset_t *handled)
     struct rlimit more = { .rlim_cur = inherit->files.rlim_max,
                            .rlim_max = inherit->files.rlim_max };
 
-    setrlimit(RLIMIT_NOFILE, &more); /* where it fails the old limit holds, and opening says so */
+    setrlimit(RLIMIT_NOFILE,
+              &more); /* if this fails, a later open reports that the limit is reached */
 }
 
 void amph_inherit_restore(const struct amph_inherit *inherit)

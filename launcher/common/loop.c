@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors and timers; see loop.h.  Layer: launcher. */
+/*
+ * Descriptors and timers; see loop.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include "launcher/common/loop.h"
 
 #include <errno.h>
@@ -23,7 +27,7 @@ enum amph_status amph_loop_open(struct amph_loop *loop)
     return AMPH_ERR_SYS;
 }
 
-/* Frees watches that were deleted while events for them may have been in hand. */
+/* Frees watches that were deleted while their events may have been pending. */
 static void sweep(struct amph_loop *loop)
 {
     for (struct amph_watch **at = &loop->watches; *at;) {
@@ -80,8 +84,8 @@ struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t event
     return w;
 }
 
-/* A watch that wants nothing is not left in the kernel's set, which would go on to report a closed
- * other end. */
+/* Changes the events of a watch.  A watch without events is removed from the kernel's set, because
+ * epoll always reports a hang-up. */
 static void change(struct amph_watch *w, uint32_t events)
 {
     struct epoll_event e = { .events = events, .data.ptr = w };
@@ -185,7 +189,7 @@ void amph_loop_step(struct amph_loop *loop)
             w->ready(w->arg, events[i].events);
     }
 
-    /* New watches are put in front, so this pass meets only those that were there. */
+    /* New watches are inserted at the head, so this pass does not visit them. */
     for (struct amph_watch *w = loop->watches; w && loop->nalways > 0; w = w->next)
         if (w->always && w->events && !w->dead)
             w->ready(w->arg, w->events);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sentences for the user; see common/message.h.  Layer: launcher. */
+/*
+ * Messages to the user; see message.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include "launcher/common/message.h"
 
 #include <errno.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding programs, and saying why one cannot be executed.  Layer: launcher.  Thread rule: one
- * thread. */
+/*
+ * Finds programs, and explains why one cannot be executed; see program.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +46,7 @@ static int check(const char *path)
     }
 
     if (access(path, X_OK) < 0) {
-        amph_say("cannot start %s: it is not executable (chmod +x would make it so)", path);
+        amph_say("cannot start %s: it is not executable (chmod +x changes that)", path);
         return NOT_EXECUTABLE;
     }
 
@@ -106,7 +109,7 @@ static const char *machine_name(uint16_t machine)
     return "another kind of machine";
 }
 
-/* The machine an ELF file is for; false where it is none. */
+/* Finds the machine type of an ELF file.  Returns false if the file is not ELF. */
 static bool elf_machine(const char *path, uint16_t *machine_p)
 {
     unsigned char head[20];
@@ -128,7 +131,7 @@ int amph_program_explain(const char *path, const char *host, int error)
 {
     uint16_t machine, own;
 
-    if (host) { /* the file of that name here tells nothing */
+    if (host) { /* the file of that name on this host is not relevant */
         amph_say("cannot start %s on host %s: %s; the host file may give each host its own "
                  "(program=, server-program=)",
                  path, host,
@@ -203,8 +206,8 @@ static char *join(const char *dir, const char *between, const char *name)
     return NULL;
 }
 
-/* The directory of the running amphora-run; in a build tree that is libtool's ".libs", where the
- * real files lie. */
+/* Returns the directory of the running amphora-run.  In a build tree that is libtool's ".libs", which
+ * contains the real files. */
 static bool own_directory(char *dir, size_t cap)
 {
     ssize_t n = readlink("/proc/self/exe", dir, cap - 1);
@@ -228,7 +231,7 @@ char *amph_program_own(const char *name)
     char *path = own_directory(dir, sizeof dir) ? join(dir, "", name) : NULL;
 
     if (!path && strrchr(dir, '/') && strcmp(strrchr(dir, '/'), "/.libs") == 0)
-        path = join(dir, "../", name); /* a program that needs no wrapper lies outside */
+        path = join(dir, "../", name); /* a program without a libtool wrapper is outside ".libs" */
 
     return path ? path : join(AMPH_BINDIR, "", name);
 }

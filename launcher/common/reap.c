@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding and ending descendants; see reap.h.  Layer: launcher. */
+/*
+ * Finds and ends descendants; see reap.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include "launcher/common/reap.h"
 
 #include <ctype.h>
@@ -27,7 +31,7 @@ struct table {
     size_t n, cap;
 };
 
-/* Parent and state from /proc/PID/stat, whose second field (the name) may hold blanks and
+/* Reads parent and state from /proc/PID/stat.  Its second field (the name) may contain blanks and
  * brackets. */
 static bool read_stat(const char *pid, struct entry *e)
 {
@@ -107,7 +111,7 @@ static bool is_in(pid_t pid, const pid_t *list, size_t n)
     return false;
 }
 
-/* Climbs from e towards the root; true where it meets `self` before it meets a skipped process. */
+/* Returns whether `self` is an ancestor of e and no skipped process is between them. */
 static bool is_below(const struct table *t, const struct entry *e, pid_t self, const pid_t *skip,
                      size_t nskip)
 {
@@ -152,8 +156,8 @@ size_t amph_kill_descendants(const pid_t *skip, size_t nskip, int limit_ms)
     sigaddset(&chld, SIGCHLD);
 
     while ((left = amph_signal_descendants(SIGKILL, skip, nskip)) > 0 && amph_now_ns() < deadline) {
-        /* SIGCHLD is blocked in launcher and agents, so it wakes this; the limit covers deaths
-         * further down. */
+        /* SIGCHLD is blocked in launcher and agents, so it ends this wait.  The time limit is for ends
+         * of indirect descendants, which send no SIGCHLD. */
         struct timespec limit = { .tv_nsec = 2000000 };
         if (sigtimedwait(&chld, NULL, &limit) < 0 && errno != EAGAIN && errno != EINTR)
             break;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decides whether a host name of the host file is this machine's.  Layer: launcher.  Thread rule: one thread.
+ * Decides whether a host name of the host file is this machine's.
  *
- * A name that stands for an address of this machine is a (perhaps pretended) host of this machine;
- * one that stands for another machine's address is reached by ssh.  A name that stands for nothing
- * is one that only ssh knows (ssh_config), or a mistake that ssh will report, where something in
- * the job is reached by ssh or the user has said how.  Else it must be said to be a pretended host,
- * by -pretend or by its form: a mistyped name must not make everything run here.
+ * A name with an address of this machine is a (perhaps pretended) host of this machine.  A name with
+ * another address is reached by ssh.  A name without an address may be known to ssh only
+ * (ssh_config), so it is left to ssh if other hosts of the job are reached by ssh or the user gave
+ * the command.  Otherwise it must be a pretended host, by -pretend or by its form, so that a mistyped
+ * name does not make the whole job run on this machine.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -57,7 +59,7 @@ static bool is_ours(const struct sockaddr *address, const struct ifaddrs *list)
     return false;
 }
 
-/* What a name stands for. */
+/* The kind of address that a name has. */
 enum kind {
     NOTHING,
     OURS,
@@ -81,7 +83,7 @@ static enum kind kind_of(const char *name, const struct ifaddrs *ours)
     return kind;
 }
 
-/* The part that may take long (name servers), in a process of its own: writes one byte for each
+/* Looks the names up in a child process, because name servers may be slow.  Writes one byte for each
  * host. */
 static void look_up_all(const struct amph_jobdesc *job, int fd) AMPH_NORETURN;
 static void look_up_all(const struct amph_jobdesc *job, int fd)
@@ -100,9 +102,9 @@ static void look_up_all(const struct amph_jobdesc *job, int fd)
     _exit(0);
 }
 
-/* Takes the kinds as they come; gives how many came.  A name server that does not answer must not
- * hold up a job of pretended hosts, but where another machine has been named already, the next name
- * is worth a longer wait. */
+/* Reads the kinds from the child and returns how many arrived in time.  The time is short, so that a
+ * slow name server does not delay a job of pretended hosts; it is longer after a name of another
+ * machine was found. */
 static uint32_t take_kinds(int fd, uint32_t n, bool patient, uint8_t *kind)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -150,8 +152,8 @@ static void look_up(const struct amph_jobdesc *job, bool ssh_given, uint8_t *kin
 
     close(fds[0]);
     if (have < job->nhosts)
-        amph_say("warning: the host name %s could not be looked up in time; it counts as a name "
-                 "that stands for nothing",
+        amph_say("warning: the host name %s could not be looked up in time; it is treated as a "
+                 "name without an address",
                  job->host_name[have]);
 
     if (pid > 0) {
@@ -175,8 +177,8 @@ static bool has_pretended_form(const char *name)
 
 static enum amph_status refuse(const char *name)
 {
-    amph_say("the host name %s stands for no address: correct it, or give -ssh if ssh alone knows "
-             "it, or -pretend if such names are to be "
+    amph_say("the host name %s has no address: correct it, or give -ssh if only ssh knows "
+             "it, or -pretend if such names are "
              "pretended hosts on this machine (host0, hostA and the like always are)",
              name);
     return AMPH_ERR_NOENT;

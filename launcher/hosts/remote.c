@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starting an agent on another host and watching it; see remote.h.  Layer: launcher. */
+/*
+ * Starts an agent on another host and watches it; see remote.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include "launcher/hosts/remote.h"
 
 #include <errno.h>
@@ -38,7 +42,7 @@ char *amph_remote_line(const char *run, uint64_t silence_ns)
     if (!out)
         return NULL;
 
-    /* By env: the shell of the host may be of any kind. */
+    /* env sets the variables, because the login shell of the host may be any shell */
     fputs("exec env ", out);
     if (libraries && *libraries) {
         fputs("LD_LIBRARY_PATH=", out);
@@ -55,8 +59,8 @@ char *amph_remote_line(const char *run, uint64_t silence_ns)
 
 /* ---- the end ---- */
 
-/* Waits a moment for ssh's own end, whose code tells more than the closed stream; then makes it
- * end. */
+/* Waits a short time for the end of ssh, because its exit code says more than the closed stream; then
+ * kills it. */
 static void reap(struct amph_remote *r)
 {
     if (!r->pid)
@@ -111,7 +115,7 @@ static void lose(struct amph_remote *r, int code, const char *why)
     r->calls->gone(r, code, why);
 }
 
-/* The stream has ended. */
+/* Handles the end of the stream. */
 static void ended(struct amph_remote *r)
 {
     char why[768];
@@ -205,7 +209,7 @@ static void on_frames(void *arg, uint32_t events)
     if (r->gone)
         return;
 
-    if (st == AMPH_ERR_PROTO) { /* most likely a shell that greets */
+    if (st == AMPH_ERR_PROTO) { /* most likely text that the login shell printed */
         kill(r->pid, SIGKILL);
         reap(r);
         lose(r, 1,
@@ -255,7 +259,7 @@ static void on_error(void *arg, uint32_t events)
 
 /* ---- the start ---- */
 
-/* Options of ours come behind the user's, so that the user's, which ssh meets first, hold. */
+/* Our options follow the user's, because ssh uses the first value of an option. */
 static size_t split_words(char *text, char **words, uint64_t limit_ns, char *limit, size_t cap)
 {
     static char *const quiet[] = { (char *)"-T", (char *)"-x", (char *)"-o",
@@ -283,7 +287,9 @@ static size_t split_words(char *text, char **words, uint64_t limit_ns, char *lim
 static void become_ssh(char **words, int stream, int errors, const struct amph_inherit *inherit,
                        pid_t parent)
 {
-    setpgid(0, 0); /* an interrupt from the terminal is the launcher's */
+    setpgid(
+        0,
+        0); /* so that ssh does not receive the terminal's interrupt, which the launcher handles */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || dup2(stream, 0) < 0 || dup2(stream, 1) < 0 || dup2(errors, 2) < 0)
         _exit(127);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Agents on other hosts: a tree, whose first AMPHORA_SSH_FANOUT hosts hang from the launcher and
- * each further one from a host before it.  Layer: launcher.  Thread rule: one thread.
+ * The tree of agents on other hosts.  The first AMPHORA_SSH_FANOUT hosts are children of the
+ * launcher, each further host is a child of an earlier one.
  *
- * An agent that has answered is told to start those below it, so that a job of many hosts starts in
- * as many steps as the tree is high.  A frame for a host further down is wrapped once for each step
- * on its way (ROUTE); what comes up says whom it is from (FROM).
+ * When an agent is ready, the launcher has it start its children, so the start takes as many steps
+ * as the tree is high.  A frame for a host further down is wrapped in one ROUTE for each step on its
+ * way.  A frame from a host further down is wrapped in FROM, which names the host.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +26,7 @@
 
 static void tell_local(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
 {
-    /* A stream that is broken here is noticed, and dealt with, by the loop. */
+    /* The event loop handles a broken stream. */
     if (amph_frames_send(&agent->frames, type, body, len_bytes) == AMPH_OK &&
         amph_frames_pending(&agent->frames))
         amph_watch_want(agent->watch, EPOLLIN | EPOLLOUT);
@@ -57,7 +59,7 @@ void amph_agent_report(struct amph_lagent *agent, uint16_t type, const void *bod
 
 /* ---- the same for many ---- */
 
-/* What a spread message says of one agent's connections, and of the agents below it. */
+/* The way of a SPREAD frame: the connections of one agent, and the ways of the agents below it. */
 struct way {
     uint32_t nconns, nbelow;
     struct amph_bytes conns, below;
@@ -79,8 +81,8 @@ static bool finish_way(const struct way *way, struct amph_bytes *out)
            add_word(out, way->nbelow) && amph_bytes_add(out, way->below.buf, way->below.len);
 }
 
-/* From the last agent to the first, for a host comes behind the one it hangs from: each way goes
- * into the one above, and what has none above goes out. */
+/* Visits agents from the last to the first, because a host comes after its parent: each way is put
+ * into the way of the parent, and ways without a parent are sent. */
 static bool fold_ways(struct amph_launch *l, struct way *way, const void *bytes, size_t len_bytes)
 {
     bool ok = true;
@@ -298,7 +300,7 @@ static void say_line(const struct amph_lagent *agent, const char *line, size_t l
         ;
 }
 
-/* Is `agent` on the way from the launcher to `of`? */
+/* Returns whether `agent` is on the way from the launcher to `of`. */
 static bool is_above(const struct amph_lagent *agent, const struct amph_lagent *of)
 {
     while (of && of != agent)
@@ -307,7 +309,8 @@ static bool is_above(const struct amph_lagent *agent, const struct amph_lagent *
     return of != NULL;
 }
 
-/* Frames that begin with the host they are about, which must lie below the agent that sent them. */
+/* Handles frames that begin with the host that they are about.  It must be below the agent that sent
+ * them. */
 static struct amph_lagent *host_below(struct amph_lagent *agent, struct amph_rd *r)
 {
     uint32_t host = amph_rd_u32(r);

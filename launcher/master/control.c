@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's side of the control protocol (boot/control.h): processes join, state facts, exchange
- * addresses and hear of events. Layer: launcher.  Thread rule: one thread.
+ * The launcher's side of the control protocol (boot/control.h): processes join the job, publish
+ * values, exchange addresses and receive events.
  *
- * An exchange is answered by one message to each member on this host, and by one down each link of
- * the tree of other hosts.
+ * The reply to an exchange is one message to each member on this host, and one message down each link
+ * of the tree of other hosts.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,23 +23,24 @@
 #define HANDSHAKE_NS (20 * AMPH_NS_PER_S)
 
 /* A look-up that waits for its value. */
-struct ask {
+struct lookup {
     uint32_t seq, rank;
     char key[AMPH_CONTROL_KEY_MAX + 1];
-    struct ask *next;
+    struct lookup *next;
 };
 
 struct amph_conn {
     struct amph_launch *launch;
     struct amph_frames frames;
     struct amph_watch *watch;
-    /* the agent of another host that carries it, or NULL: a socket of this one */
+    /* the agent of another host that forwards this connection; NULL: a socket of this host */
     struct amph_lagent *via;
-    uint32_t number;         /* that agent's, from 1 */
-    struct amph_lproc *proc; /* of a joined or attached member; NULL: a file client of no group */
+    uint32_t number; /* the agent's number of the connection, from 1 */
+    struct amph_lproc
+        *proc; /* of a joined or attached member; NULL: a file client outside the groups */
     bool welcome, joined, dead;
     uint8_t nonce[AMPH_CONTROL_NONCE_BYTES];
-    struct ask *asks;
+    struct lookup *lookups;
     bool wants_servers;
     uint32_t servers_seq;
     struct amph_timer handshake;
@@ -46,9 +49,9 @@ struct amph_conn {
 
 /* ---- connections ---- */
 
-/* To a process on another host: a piece of its connection, head and body in one. */
-static void carry(struct amph_conn *c, uint8_t what, const void *head, size_t head_len,
-                  const void *body, size_t len)
+/* Sends head and body to a process on another host, as one CONN frame of its agent. */
+static void send_via_agent(struct amph_conn *c, uint8_t what, const void *head, size_t head_len,
+                           const void *body, size_t len)
 {
     uint8_t *whole = malloc(5 + head_len + len);
     struct amph_wr w;
@@ -65,7 +68,8 @@ static void carry(struct amph_conn *c, uint8_t what, const void *head, size_t he
     free(whole);
 }
 
-/* Marks only: the struct may be in use further up; conn_sweep frees it. */
+/* Closes a connection and marks it.  conn_sweep frees the struct later, because callers may still use
+ * it. */
 static void conn_drop(struct amph_conn *c)
 {
     if (c->dead)
@@ -77,7 +81,7 @@ static void conn_drop(struct amph_conn *c)
     amph_frames_close(&c->frames);
 
     if (c->via) {
-        carry(c, AMPH_CONN_CLOSED, NULL, 0, NULL, 0);
+        send_via_agent(c, AMPH_CONN_CLOSED, NULL, 0, NULL, 0);
         c->via->conn[c->number - 1] = NULL;
     }
 
@@ -90,8 +94,8 @@ static void conn_drop(struct amph_conn *c)
 
 static void conn_free(struct amph_conn *c)
 {
-    for (struct ask *a = c->asks; a;) {
-        struct ask *next = a->next;
+    for (struct lookup *a = c->lookups; a;) {
+        struct lookup *next = a->next;
 
         free(a);
         a = next;
@@ -115,7 +119,7 @@ static void conn_sweep(struct amph_launch *l)
     }
 }
 
-/* The head that amph_frames_send would put before a body. */
+/* Encodes the frame header that amph_frames_send writes before a body. */
 static void frame_head(uint8_t head[AMPH_FRAME_HEAD_BYTES], uint16_t type, size_t len_bytes)
 {
     struct amph_wr w;
@@ -134,7 +138,7 @@ static void conn_send(struct amph_conn *c, uint16_t type, const void *body, size
         uint8_t head[AMPH_FRAME_HEAD_BYTES];
 
         frame_head(head, type, len_bytes);
-        carry(c, AMPH_CONN_BYTES, head, sizeof head, body, len_bytes);
+        send_via_agent(c, AMPH_CONN_BYTES, head, sizeof head, body, len_bytes);
         return;
     }
 
@@ -179,7 +183,7 @@ static void refuse(struct amph_conn *c, enum amph_status st, const char *sentenc
     conn_drop(c);
 }
 
-static void stranger(struct amph_conn *c)
+static void drop_invalid(struct amph_conn *c)
 {
     amph_count(DROP_STRANGER);
     conn_drop(c);
@@ -202,22 +206,21 @@ static void welcome(struct amph_conn *c, const uint8_t *nonce)
     c->welcome = true;
     amph_timer_stop(&l->loop, &c->handshake);
 
-    /* who comes late hears what he has missed */
+    /* send the deaths that happened before this process joined */
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
         if (l->procs[i].death_code)
             send_event(c, (struct amph_boot_event){ AMPH_BOOT_DEATH, i, l->procs[i].death_code });
 }
 
-static void take_place(struct amph_conn *c, struct amph_lproc *p, const uint8_t *nonce)
+static void bind_member(struct amph_conn *c, struct amph_lproc *p, const uint8_t *nonce)
 {
     struct amph_launch *l = c->launch;
     char sentence[160];
 
     if (p->joined) {
         snprintf(sentence, sizeof sentence,
-                 "%s %u has joined the job already, and a place is taken once; was a second "
-                 "runtime program "
-                 "started by this process?",
+                 "%s %u has already joined the job; did this process start a second program "
+                 "that joins too?",
                  p->group == AMPH_COMPUTE ? "compute" : "server", p->rank);
         refuse(c, AMPH_ERR_STATE, sentence);
         return;
@@ -244,13 +247,13 @@ static void on_hello(struct amph_conn *c, struct amph_rd *r)
     uint32_t rank = amph_rd_u32(r);
     uint32_t total = amph_jobdesc_total(&l->job);
 
-    amph_rd_u64(r); /* the process's own number: for people who read a trace */
+    amph_rd_u64(r); /* the process id, which is only useful in a trace */
 
     const uint8_t *nonce = amph_rd_bytes(r, AMPH_CONTROL_NONCE_BYTES);
     const uint8_t *theirs = amph_rd_bytes(r, AMPH_MAC_BYTES);
 
     if (!theirs || magic != AMPH_CONTROL_MAGIC || c->welcome) {
-        stranger(c);
+        drop_invalid(c);
         return;
     }
 
@@ -275,7 +278,7 @@ static void on_hello(struct amph_conn *c, struct amph_rd *r)
         refuse(c, AMPH_ERR_RANGE,
                "AMPHORA_RANK is not a number of this job; leave it to amphora-run");
     else if (joins)
-        take_place(c, c->proc, nonce);
+        bind_member(c, c->proc, nonce);
     else
         welcome(c, nonce);
 }
@@ -293,11 +296,11 @@ static void on_publish(struct amph_conn *c, struct amph_rd *r)
 
     if (!value || len > AMPH_CONTROL_VALUE_MAX ||
         amph_values_set(&c->proc->values, key, value, len) != AMPH_OK) {
-        stranger(c);
+        drop_invalid(c);
         return;
     }
 
-    amph_control_changed(c->proc); /* whoever waits for it */
+    amph_control_changed(c->proc); /* answers look-ups that wait for this value */
 }
 
 static void answer_servers(struct amph_conn *c)
@@ -360,7 +363,7 @@ static void on_state(struct amph_conn *c, struct amph_rd *r)
 
 /* ---- exchange ---- */
 
-/* The one answer for all members of a group. */
+/* Encodes the reply that all members of a group receive. */
 static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size_t *len_p)
 {
     uint32_t n = l->job.nproc[group];
@@ -395,7 +398,8 @@ static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size
     return body;
 }
 
-/* To all members on other hosts: once for each link of the tree, not once for each process. */
+/* Sends a message to all members on other hosts, once over each link of the tree instead of once for
+ * each process. */
 static void send_elsewhere(struct amph_launch *l, uint32_t first, uint32_t n, uint16_t type,
                            const void *body, size_t len_bytes)
 {
@@ -437,7 +441,7 @@ static void on_exchange(struct amph_conn *c, struct amph_rd *r)
     size_t len;
 
     if (c->proc->exchanged || !amph_key_get(r, c->proc->exchange_key)) {
-        stranger(c);
+        drop_invalid(c);
         return;
     }
 
@@ -450,7 +454,7 @@ static void on_exchange(struct amph_conn *c, struct amph_rd *r)
     uint8_t *body = exchange_body(l, group, &len);
 
     if (!body)
-        amph_fatal("no memory for the addresses of %u processes", n);
+        amph_fatal("out of memory for the addresses of %u processes", n);
 
     for (uint32_t i = 0; i < n; i++)
         if (l->procs[first + i].conn && !l->procs[first + i].conn->via)
@@ -478,12 +482,17 @@ static void answer_lookup(struct amph_conn *c, uint32_t seq, uint32_t rank, enum
     conn_send(c, AMPH_CONTROL_VALUE, body, amph_wr_len(&w));
 }
 
-/* True where it could be answered now. */
-static bool try_lookup(struct amph_conn *c, const struct ask *a, bool wait)
+/* Answers a look-up if its value is known or can no longer arrive.  Returns whether it did. */
+static bool try_lookup(struct amph_conn *c, const struct lookup *a, bool wait)
 {
     const struct amph_lproc *p = &c->launch->procs[a->rank];
     const struct amph_value *v = amph_values_get(&p->values, a->key);
-    enum amph_status st = p->ended ? AMPH_ERR_PEER : v ? AMPH_OK : AMPH_ERR_NOENT;
+    enum amph_status st = AMPH_ERR_NOENT;
+
+    if (p->ended)
+        st = AMPH_ERR_PEER;
+    else if (v)
+        st = AMPH_OK;
 
     if (st == AMPH_ERR_NOENT && wait)
         return false;
@@ -494,35 +503,35 @@ static bool try_lookup(struct amph_conn *c, const struct ask *a, bool wait)
 
 static void on_lookup(struct amph_conn *c, struct amph_rd *r)
 {
-    struct ask a = { .seq = amph_rd_u32(r), .rank = amph_rd_u32(r) };
+    struct lookup a = { .seq = amph_rd_u32(r), .rank = amph_rd_u32(r) };
     bool wait = amph_rd_u8(r);
 
     if (!amph_key_get(r, a.key) || a.rank >= amph_jobdesc_total(&c->launch->job)) {
-        stranger(c);
+        drop_invalid(c);
         return;
     }
 
     if (try_lookup(c, &a, wait))
         return;
 
-    struct ask *kept = malloc(sizeof *kept);
+    struct lookup *kept = malloc(sizeof *kept);
     if (!kept)
         return;
 
     *kept = a;
-    kept->next = c->asks;
-    c->asks = kept;
+    kept->next = c->lookups;
+    c->lookups = kept;
 }
 
-/* Something about p has changed: it has published, or ended. */
+/* p has published a value or ended. */
 void amph_control_changed(struct amph_lproc *p)
 {
     for (struct amph_conn *c = p->launch->conns; c; c = c->next) {
         if (c->dead)
             continue;
 
-        for (struct ask **at = &c->asks; *at && !c->dead;) {
-            struct ask *a = *at;
+        for (struct lookup **at = &c->lookups; *at && !c->dead;) {
+            struct lookup *a = *at;
 
             if (a->rank != p->rank || !try_lookup(c, a, true)) {
                 at = &a->next;
@@ -563,7 +572,7 @@ enum {
 };
 
 static const struct {
-    int who; /* 0: only before the welcome */
+    int who; /* 0: only before the welcome message */
     void (*fn)(struct amph_conn *c, struct amph_rd *r);
 } requests[AMPH_CONTROL_NTYPES] = {
 
@@ -601,15 +610,15 @@ static void take_frames(struct amph_conn *c)
         if (allowed(c, frame.type))
             requests[frame.type].fn(c, &r);
         else
-            stranger(c);
+            drop_invalid(c);
     }
 
     if (!c->dead && st == AMPH_ERR_PROTO)
-        stranger(c);
+        drop_invalid(c);
 }
 
-/* Reads until nothing more has come. */
-static void hear(struct amph_conn *c)
+/* Reads and handles all frames that have arrived. */
+static void receive(struct amph_conn *c)
 {
     enum amph_status st = AMPH_OK;
 
@@ -622,8 +631,9 @@ static void hear(struct amph_conn *c)
 
 void amph_control_receive_event(struct amph_lproc *p)
 {
-    if (p->conn && !p->conn->via) /* an agent has sent all it had before it tells the end */
-        hear(p->conn);
+    if (p->conn &&
+        !p->conn->via) /* an agent forwards all data of a process before it reports its end */
+        receive(p->conn);
 }
 
 static void on_conn(void *arg, uint32_t events)
@@ -634,13 +644,13 @@ static void on_conn(void *arg, uint32_t events)
     if ((events & EPOLLOUT) && amph_frames_flush(&c->frames) == AMPH_OK)
         amph_watch_want(c->watch, EPOLLIN);
 
-    hear(c);
+    receive(c);
     conn_sweep(l);
 }
 
 static void on_handshake_late(void *arg)
 {
-    stranger(arg);
+    drop_invalid(arg);
 }
 
 static struct amph_conn *conn_new(struct amph_launch *l, int fd)
@@ -672,7 +682,7 @@ static void challenge(struct amph_conn *c)
     conn_send(c, AMPH_CONTROL_CHALLENGE, body, amph_wr_len(&w));
 }
 
-static void greet(struct amph_launch *l, int fd)
+static void accept_local(struct amph_launch *l, int fd)
 {
     struct amph_conn *c = conn_new(l, fd);
 
@@ -690,7 +700,7 @@ static void greet(struct amph_launch *l, int fd)
 
 /* ---- connections of other hosts ---- */
 
-static void greet_carried(struct amph_lagent *agent, uint32_t number)
+static void accept_forwarded(struct amph_lagent *agent, uint32_t number)
 {
     struct amph_conn **conn = realloc(agent->conn, number * sizeof *conn);
 
@@ -718,7 +728,7 @@ void amph_control_carried(struct amph_lagent *agent, struct amph_rd *r)
         return;
 
     if (what == AMPH_CONN_OPENED && number == agent->nconns + 1)
-        greet_carried(agent, number);
+        accept_forwarded(agent, number);
 
     struct amph_conn *c = number <= agent->nconns ? agent->conn[number - 1] : NULL;
     if (!c || c->dead)
@@ -747,8 +757,9 @@ static void on_listen(void *arg, uint32_t events)
     int fd;
 
     while ((fd = accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        if (amph_control_same_user(fd)) { /* others are turned away before they cost anything */
-            greet(l, fd);
+        if (amph_control_same_user(
+                fd)) { /* connections of other users are refused before they allocate anything */
+            accept_local(l, fd);
         } else {
             amph_count(DROP_STRANGER);
             close(fd);
@@ -782,7 +793,8 @@ void amph_control_stop(struct amph_launch *l)
 {
     for (struct amph_conn *c = l->conns; c; c = c->next) {
         if (c->joined)
-            c->proc->left = true; /* what closes now says nothing about the process */
+            c->proc->left =
+                true; /* so that the closed connection does not count as a lost process */
 
         conn_drop(c);
     }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who ended how, what it means for the job, and the job's way to its end.  Layer: launcher.  Thread
- * rule: one thread.
+ * Handles the ends of processes and ends the job.
  *
- * RUN -> ORPHANS -> DRAIN -> DONE is the way of a job that goes well; the first failure leads to
- * ENDING from anywhere: one sentence, a word to all members, SIGTERM, SIGKILL.  The first failure
- * gives the exit code; what follows from it is not reported.
+ * The phases of a job without failure are RUN -> ORPHANS -> DRAIN -> DONE.  The first failure changes
+ * any phase to ENDING: the launcher prints one message, sends a shutdown event to all members, and
+ * then SIGTERM and SIGKILL.  The first failure determines the exit code; failures that follow from it
+ * are not reported.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -20,19 +22,20 @@
 #include "launcher/common/reap.h"
 #include "launcher/common/message.h"
 
-#define WORD_NS (300 * AMPH_NS_PER_MS) /* members that were told have so long to leave */
-#define TERM_NS (600 * AMPH_NS_PER_MS) /* then, after SIGTERM, so long */
-#define KILL_NS (500 * AMPH_NS_PER_MS) /* between repeated SIGKILLs */
-#define LOST_NS \
-    (300 * \
-     AMPH_NS_PER_MS) /* a closed connection must be followed by its process's end within this */
-#define ABORT_NS \
-    (100 * \
-     AMPH_NS_PER_MS) /* an abort may be the echo of another process's death, whose news are on the way */
-#define DRAIN_NS (120 * AMPH_NS_PER_S) /* for servers to write what they have collected */
-#define QUIT_NS (15 * AMPH_NS_PER_S)
-#define QUIT_FAR_NS (3 * AMPH_NS_PER_S) /* for agents of other hosts */
-#define SILENCE_NS (2 * AMPH_NS_PER_S)  /* of a host, while the job is being ended */
+/* How long the launcher waits ... */
+#define SHUTDOWN_NS (300 * AMPH_NS_PER_MS) /* after the shutdown event, before SIGTERM */
+#define TERM_NS (600 * AMPH_NS_PER_MS)     /* after SIGTERM, before SIGKILL */
+#define KILL_NS (500 * AMPH_NS_PER_MS)     /* between repeated SIGKILLs */
+#define LOST_NS (300 * AMPH_NS_PER_MS)     /* after a connection closed, for its process's end */
+#define DRAIN_NS (120 * AMPH_NS_PER_S)     /* for servers to write their buffered data */
+#define QUIT_NS (15 * AMPH_NS_PER_S)       /* for agents of this machine to exit */
+#define QUIT_FAR_NS (3 * AMPH_NS_PER_S)    /* for agents of other hosts to exit */
+#define SILENCE_NS (2 * AMPH_NS_PER_S)     /* for a frame of a host, while the job is being ended */
+
+/* An abort is held back for this time, because it may be a consequence of another process's death
+ * that was not reported yet. */
+#define ABORT_NS (100 * AMPH_NS_PER_MS)
+
 enum {
     KILL_STEPS_MAX = 20,
     TIMEOUT_CODE = 124,
@@ -41,7 +44,7 @@ enum {
 
 static void advance(struct amph_launch *l);
 
-static void tell_agents(struct amph_launch *l, uint16_t type)
+static void send_agents(struct amph_launch *l, uint16_t type)
 {
     for (uint32_t i = 0; i < l->nagents; i++)
         amph_agent_report(&l->agents[i], type, NULL, 0);
@@ -124,7 +127,7 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
     amph_stdio_stop_input(l);
     amph_tree_set_silence(l, SILENCE_NS);
 
-    if (!l->spawned) { /* there are no processes to wait for */
+    if (!l->spawned) { /* no process was started */
         for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
             l->procs[i].ended = true;
         l->nliving[AMPH_COMPUTE] = l->nliving[AMPH_SERVER] = 0;
@@ -132,7 +135,7 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
 
     amph_control_event(l, AMPH_NGROUPS, true,
                        (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, rank, code });
-    amph_timer_set(&l->loop, &l->step, some_joined(l) ? WORD_NS : 0, on_kill_step, l);
+    amph_timer_set(&l->loop, &l->step, some_joined(l) ? SHUTDOWN_NS : 0, on_kill_step, l);
     advance(l);
 }
 
@@ -153,11 +156,11 @@ static void drain(struct amph_launch *l)
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_jobdesc_total(&l->job); i++)
         joined = joined || (l->procs[i].joined && !l->procs[i].ended);
 
-    /* Where one has joined, it waits for the others in the exchange of addresses, and they come and
-     * hear of the drain then. */
+    /* If one server has joined, the others will: they meet in the exchange of addresses, and receive
+     * the drain event then. */
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_jobdesc_total(&l->job) && !joined; i++)
         if (!l->procs[i].ended) {
-            l->procs[i].signalled = true; /* it has no clients, or is no server of ours */
+            l->procs[i].signalled = true; /* it has no clients, or is not an iofwd-server */
             amph_signal_proc(&l->procs[i], SIGTERM);
         }
 
@@ -175,9 +178,9 @@ static bool all_orphans_gone(const struct amph_launch *l)
 
 static void on_abort_due(void *arg);
 
-/* An abort is weighed for a while; where its process was the last of its group, no other's death
- * can come to explain it. */
-static void weigh_abort(struct amph_launch *l)
+/* Handles a pending abort at once if its process was the last of its group, because then no other
+ * death can be its cause. */
+static void check_pending_abort(struct amph_launch *l)
 {
     if (l->abort_rank == AMPH_RANK_NONE || l->phase >= AMPH_PHASE_ENDING ||
         l->nliving[l->procs[l->abort_rank].group] > 0)
@@ -187,14 +190,14 @@ static void weigh_abort(struct amph_launch *l)
     on_abort_due(l);
 }
 
-/* Takes the next step where everything that the present phase waits for has come. */
+/* Enters the next phase if everything that the present phase waits for has happened. */
 static void advance(struct amph_launch *l)
 {
-    weigh_abort(l);
+    check_pending_abort(l);
     if (l->phase == AMPH_PHASE_RUN && l->nliving[AMPH_COMPUTE] == 0) {
         l->phase = AMPH_PHASE_ORPHANS;
         amph_timer_stop(&l->loop, &l->step);
-        tell_agents(l, AMPH_AGENT_ORPHANS);
+        send_agents(l, AMPH_AGENT_ORPHANS);
     }
 
     if (l->phase == AMPH_PHASE_ORPHANS && all_orphans_gone(l))
@@ -215,8 +218,8 @@ void amph_orphans_gone(struct amph_lagent *agent)
 
 /* ---- processes ---- */
 
-/* A death: everybody hears of it, and unless it is a server's that the user puts up with, the job
- * ends. */
+/* Reports a death to all processes.  Ends the job, unless it is a server's death and
+ * -on-server-death says that the job continues. */
 static void died(struct amph_lproc *p, int code, const char *how)
 {
     struct amph_launch *l = p->launch;
@@ -230,7 +233,7 @@ static void died(struct amph_lproc *p, int code, const char *how)
         amph_say("%s %s; %s", amph_proc_name(p), how,
                  strcmp(l->o->on_server_death, "failover") == 0
                      ? "the next server takes over"
-                     : "its files answer EIO from now on");
+                     : "calls on its files fail with EIO from now on");
     else
         fail(l, p->rank, code, "%s %s", amph_proc_name(p), how);
 }
@@ -245,12 +248,13 @@ void amph_check_absent(struct amph_launch *l, enum amph_group group, const char 
         const struct amph_lproc *p = &l->procs[first + i];
 
         if (p->ended && ((pmi && !p->pmi_waits) || (exchange && !p->exchanged)))
-            fail(l, p->rank, 1, "%s has ended without taking part, and others wait for it %s",
+            fail(l, p->rank, 1, "%s has ended, but other processes wait for it %s",
                  amph_proc_name(p), what);
     }
 }
 
-static void judge(struct amph_lproc *p, bool by_signal, int number, bool core)
+/* Decides whether the end of a process is a failure. */
+static void check_end(struct amph_lproc *p, bool by_signal, int number, bool core)
 {
     struct amph_launch *l = p->launch;
     char how[160];
@@ -258,7 +262,7 @@ static void judge(struct amph_lproc *p, bool by_signal, int number, bool core)
     if (l->phase >= AMPH_PHASE_ENDING || p->signalled)
         return;
     if (p->rank == l->abort_rank)
-        return; /* its abort is being weighed */
+        return; /* its abort is pending */
 
     if (by_signal) {
         snprintf(how, sizeof how, "was killed by signal %d (%s%s)", number, strsignal(number),
@@ -289,9 +293,10 @@ static void on_exit_late(void *arg)
         return;
 
     if (first) {
-        amph_say("%u compute processes have not ended %.3g s after the first gasnet_exit(0); they "
-                 "are ended now",
-                 l->nliving[AMPH_COMPUTE], (double)(amph_now_ns() - l->exit_ns) / 1e9);
+        amph_say(
+            "%u compute processes are still running %.3g s after the first gasnet_exit(0); they "
+            "are ended now",
+            l->nliving[AMPH_COMPUTE], (double)(amph_now_ns() - l->exit_ns) / 1e9);
         amph_control_event(l, AMPH_COMPUTE, false,
                            (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, 0 });
     }
@@ -302,13 +307,13 @@ static void on_exit_late(void *arg)
             amph_signal_proc(&l->procs[i], l->kill_step == 2 ? SIGTERM : SIGKILL);
         }
 
-    amph_timer_set(&l->loop, &l->step, first ? WORD_NS : TERM_NS, on_exit_late, l);
+    amph_timer_set(&l->loop, &l->step, first ? SHUTDOWN_NS : TERM_NS, on_exit_late, l);
 }
 
-/* The processes that are left get their time anew whenever one has ended, for a machine that is
- * busy with their ends: up to EXIT_PATIENCE times as much in all, but no more than was asked for
- * where somebody has asked. */
-static void give_time(struct amph_launch *l)
+/* Restarts the time limit after gasnet_exit(0) whenever a process ends, because a loaded machine needs
+ * time for many ends.  The total is at most EXIT_PATIENCE times the limit.  A limit that the user has
+ * set is not extended. */
+static void extend_exit_limit(struct amph_launch *l)
 {
     uint64_t limit = amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]);
     uint64_t now = amph_now_ns();
@@ -319,11 +324,9 @@ static void give_time(struct amph_launch *l)
     if (!waiting || amph_env_is_set(AMPH_ENV_EXITTIMEOUT))
         return;
 
-    amph_timer_set(&l->loop, &l->step,
-                   now + limit < last ? limit
-                   : now < last       ? last - now
-                                      : 0,
-                   on_exit_late, l);
+    uint64_t left = now < last ? last - now : 0;
+
+    amph_timer_set(&l->loop, &l->step, limit < left ? limit : left, on_exit_late, l);
 }
 
 void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core)
@@ -340,9 +343,9 @@ void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core
     if (p->rank == 0)
         amph_stdio_stop_input(l);
 
-    judge(p, by_signal, number, core);
+    check_end(p, by_signal, number, core);
     amph_control_changed(p);
-    give_time(l);
+    extend_exit_limit(l);
     advance(l);
 }
 
@@ -397,8 +400,9 @@ static void on_abort_due(void *arg)
              code ? code : 1);
 }
 
-/* A process ends the job, which may be an echo of another's death: is_exit: by gasnet_exit. */
-static void weigh(struct amph_lproc *p, int code, bool is_exit)
+/* Makes an abort of p pending, because it may be a consequence of another process's death.  is_exit:
+ * by gasnet_exit. */
+static void set_pending_abort(struct amph_lproc *p, int code, bool is_exit)
 {
     struct amph_launch *l = p->launch;
 
@@ -420,12 +424,12 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
         return;
 
     if (code & 255 && l->nagents > 1) {
-        /* a client's answer to a death on another host travels faster than the news of it */
-        weigh(p, code, true);
+        /* a client's reaction to a death on another host may arrive before the death is reported */
+        set_pending_abort(p, code, true);
     } else if (code & 255) {
         fail(l, p->rank, code & 255, "%s called gasnet_exit(%d)", amph_proc_name(p), code);
     } else if (!l->exit_called) {
-        /* The others are given time: one that still prints its results after the last barrier must
+        /* The other processes get time, so that one that prints results after the last barrier does
          * not lose them. */
         l->exit_called = true;
         l->exit_ns = amph_now_ns();
@@ -437,12 +441,12 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
 void amph_proc_abort(struct amph_lproc *p, int code)
 {
     p->left = true;
-    weigh(p, code, false);
+    set_pending_abort(p, code, false);
 }
 
 /* ---- agents, signals, time ---- */
 
-/* What a dead agent guarded has become the launcher's own. */
+/* Kills the processes of a dead agent, which have become children of the launcher. */
 static void kill_strays(struct amph_launch *l)
 {
     size_t n = 0;
@@ -458,7 +462,7 @@ static void kill_strays(struct amph_launch *l)
     free(living);
 }
 
-/* The processes of its host are gone with it. */
+/* Marks all processes of a lost host as ended. */
 static void forget_host(struct amph_lagent *agent)
 {
     struct amph_launch *l = agent->launch;
@@ -486,7 +490,8 @@ void amph_host_lost(struct amph_lagent *agent, int code, const char *why)
 
     for (uint32_t i = 0; i < l->nagents; i++)
         if (l->agents[i].above == agent && !l->agents[i].gone)
-            amph_host_lost(&l->agents[i], code, "is lost with the host before it");
+            amph_host_lost(&l->agents[i], code,
+                           "is lost, because the host above it in the tree is lost");
 
     advance(l);
 }
@@ -514,7 +519,8 @@ void amph_agent_lost(struct amph_lagent *agent, int status)
     advance(l);
 }
 
-/* Whoever sends SIGTERM (a batch system, timeout(1)) sends it once and counts on the job's end. */
+/* Ends the job after -grace.  A sender of SIGTERM (a batch system, timeout(1)) sends it only once and
+ * relies on the job's end. */
 static void on_grace_over(void *arg)
 {
     struct amph_launch *l = arg;
@@ -531,7 +537,7 @@ void amph_job_signal(struct amph_launch *l, int sig)
     bool ends = sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
 
     if (ends && (l->nsignals++ > 0 || l->phase != AMPH_PHASE_RUN)) {
-        fail(l, AMPH_RANK_NONE, 128 + sig, "signal %d (%s) came%s", sig, strsignal(sig),
+        fail(l, AMPH_RANK_NONE, 128 + sig, "received signal %d (%s)%s", sig, strsignal(sig),
              l->nsignals > 1 ? " again" : "");
         return;
     }

@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-/* Made by prepare, the same for all processes of a kind. */
+/* Set by prepare, and equal for all processes of a group. */
 static struct {
     char *prefixes; /* with absolute directories, or NULL */
     char *preload;  /* path of the preload library, or NULL */
@@ -32,8 +32,8 @@ static enum amph_status check_conduit(const struct amph_launch *l)
 {
     const char *conduit = l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT);
 
-    /* Looking for one loads libfabric, so the usual ones are left to the processes, which have to
-     * load it anyway. */
+    /* A check loads libfabric.  Common conduits are therefore checked by the processes only, which
+     * have to load it anyway. */
     bool usual = !amph_conduit_is_network(conduit) ||
                  strcmp(conduit, amph_conduit_default_network()) == 0;
 
@@ -54,7 +54,7 @@ static enum amph_status check_conduit(const struct amph_launch *l)
     return AMPH_ERR_ARG;
 }
 
-/* One PREFIX[=DIR]; writes it out with an absolute directory. */
+/* Checks one PREFIX[=DIR] and appends it with an absolute directory. */
 static enum amph_status check_prefix(FILE *out, const char *entry, size_t len, bool here)
 {
     const char *equal = memchr(entry, '=', len);
@@ -74,7 +74,8 @@ static enum amph_status check_prefix(FILE *out, const char *entry, size_t len, b
     if (here && (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))) {
         amph_say("-iofwd %.*s: the servers' directory \"%s\" %s; create it, or name another one "
                  "after \"=\"",
-                 (int)len, entry, dir, stat(dir, &st) < 0 ? "does not exist" : "is no directory");
+                 (int)len, entry, dir,
+                 stat(dir, &st) < 0 ? "does not exist" : "is not a directory");
         return AMPH_ERR_ARG;
     }
 
@@ -135,7 +136,7 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
     if (!text && l->o->nservers && !l->o->server_given)
         amph_say("warning: -servers %u is given, but neither -iofwd nor IOFWD_PREFIX says which "
                  "files: no file call is forwarded, and "
-                 "those of iofwd.h fail",
+                 "calls of iofwd.h fail",
                  l->o->nservers);
 
     if (st != AMPH_OK || !text)
@@ -146,7 +147,7 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
         return AMPH_ERR_ARG;
     }
 
-    /* where all servers are elsewhere, they see whether their directory is there */
+    /* if all servers are on other hosts, they check their directory themselves */
     bool here[AMPH_NGROUPS] = { false, false };
 
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
@@ -199,7 +200,7 @@ static void put_u32(FILE *out, uint32_t v)
     fwrite(bytes, 1, sizeof bytes, out);
 }
 
-/* A list of texts whose number is known at its end. */
+/* A list of strings whose count is written at its end. */
 struct list {
     char *text;
     size_t len;
@@ -246,7 +247,7 @@ static void list_close(struct list *list, FILE *out)
     free(list->text);
 }
 
-/* Settings of a launcher above this one would lead our processes to its servers. */
+/* Settings of an outer launcher, which would make our processes use its servers. */
 static bool is_foreign(const char *entry)
 {
     return strncmp(entry, "PMI_", 4) == 0 || strncmp(entry, "PMIX_", 5) == 0 ||
@@ -254,7 +255,7 @@ static bool is_foreign(const char *entry)
            strncmp(entry, "IOFWD_PRIVATE_", 14) == 0 || strncmp(entry, "IOFWD_DOOR=", 11) == 0;
 }
 
-/* What only makes sense on the host that it was set on. */
+/* Settings that are only valid on the host where they were set. */
 static bool is_of_host(const char *entry)
 {
     static const char *const names[] = {
@@ -306,7 +307,7 @@ enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *a
     return send_stream(agent, AMPH_AGENT_SETUP, out, &text, &len);
 }
 
-/* LD_PRELOAD without our library, and with it at the end where `add` says so. */
+/* Adds LD_PRELOAD without our library; if `add`, with it at the end. */
 static void set_preload(struct list *list, const char *add)
 {
     char *text = amph_preload_list(add);
@@ -319,8 +320,9 @@ static void set_preload(struct list *list, const char *add)
     free(text);
 }
 
-/* The address by which the job's hosts reach each other: the one under which ssh came in; on this
- * machine, the one that the first other host was reached from.  "": not known. */
+/* Returns the address by which the job's hosts reach each other: on other hosts the address that ssh
+ * connected to, on this machine the address from which the first other host was reached.  "" if it
+ * is not known. */
 static const char *address_of(const struct amph_launch *l, const struct amph_lagent *agent)
 {
     if (agent->remote)
@@ -357,7 +359,7 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
     const struct amph_lagent *agent = amph_agent_of(p);
 
     snprintf(file, sizeof file, "%s/" AMPH_JOBDIR_FILE, l->directory);
-    if (!agent->remote) /* else the agent names its own */
+    if (!agent->remote) /* other agents use their own library */
         list_set(list, amph_env_name(AMPH_ENV_JOB), file);
 
     const char *address = l->job.several_machines && !amph_env_is_set(AMPH_ENV_INTERFACE)
@@ -374,9 +376,10 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
         list_set(list, amph_env_name(AMPH_ENV_CONDUIT),
                  l->o->conduit ? l->o->conduit : amph_env_str(AMPH_ENV_CONDUIT));
     else
-        list_add(list,
-                 amph_env_name(
-                     AMPH_ENV_CONDUIT)); /* removed: a program takes the conduit it was built for */
+        list_add(
+            list,
+            amph_env_name(
+                AMPH_ENV_CONDUIT)); /* removed: a program uses the conduit that it was built for */
 
     list_set(list, amph_env_name(AMPH_ENV_ON_SERVER_DEATH), l->o->on_server_death);
     list_set_number(list, "PMI_RANK", p->rank - first);
@@ -405,7 +408,7 @@ enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
     char *server[] = { (char *)file, NULL };
     uint32_t slot, nslots;
 
-    /* main has put the file in front of the program's words */
+    /* main has put the path before the command line */
     char **argv = p->group == AMPH_SERVER ? server : l->o->program + 1;
     if (!out || !list_open(&args) || !list_open(&env))
         return AMPH_ERR_NOMEM;

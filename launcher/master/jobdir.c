@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job's private directory; see jobdir.h.  Layer: launcher. */
+/*
+ * The job's private directory; see jobdir.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include "launcher/master/jobdir.h"
 
 #include <dirent.h>
@@ -29,7 +33,7 @@ char *amph_jobdir_name(bool forwards)
     if (!is_directory(tmp))
         tmp = amph_env_foreign("TMPDIR");
 
-    /* one that is not here may lie below a forwarded prefix */
+    /* a directory that does not exist here may be below a forwarded prefix */
     if (!tmp || *tmp != '/' || (forwards && !is_directory(tmp)))
         tmp = "/tmp";
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* amphora-run: starts a job of compute processes and I/O servers.  Layer: launcher. */
+/*
+ * amphora-run: starts a job of compute processes and I/O servers.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +32,8 @@ static void open_standard(void)
         close(fd);
 }
 
-/* Must the file be there on this machine?  Where it is started on other hosts only, those see. */
+/* Returns whether the file must exist on this machine.  If it is started on other hosts only, their
+ * agents check it. */
 static bool runs_here(const struct amph_jobdesc *job, const struct amph_hostset *hosts,
                       enum amph_group group)
 {
@@ -43,8 +48,7 @@ static bool runs_here(const struct amph_jobdesc *job, const struct amph_hostset 
     return false;
 }
 
-/* Puts the found file in front of the program's own words: { file, name as given, arguments, NULL
- * }. */
+/* Puts the path of the program before its command line: { path, name as given, arguments, NULL }. */
 static int find_program(struct amph_options *o, bool here)
 {
     char *path = o->program[0];
@@ -101,7 +105,8 @@ static int find_server(struct amph_options *o, bool here)
     return NOT_FOUND;
 }
 
-/* The agent of another host; the argument is its limit of silence in milliseconds. */
+/* Runs as the agent of another host.  The argument is the time in milliseconds after which the agent
+ * exits if it receives nothing. */
 static bool is_agent(int argc, char **argv, uint64_t *silence_ns_p)
 {
     if (argc != 3 || strcmp(argv[1], "-agent") != 0)
@@ -129,7 +134,7 @@ static int run(struct amph_options *o)
 
 int main(int argc, char **argv)
 {
-    static struct amph_options o; /* what it leads to is needed to the end */
+    static struct amph_options o; /* static, because it is needed until exit */
     uint64_t silence_ns;
 
     open_standard();

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which server serves which compute process: one table of rules.  Layer: launcher.  Thread rule:
- * one thread. */
+/*
+ * Rules that assign a server to each compute process.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +17,14 @@ static uint32_t by_mod(const struct amph_jobdesc *job, uint32_t c)
     return c % job->nproc[AMPH_SERVER];
 }
 
-/* Compute processes in as many runs as there are servers, in order. */
+/* Divides the compute processes into one block for each server, in order. */
 static uint32_t by_block(const struct amph_jobdesc *job, uint32_t c)
 {
     return (uint32_t)((uint64_t)c * job->nproc[AMPH_SERVER] / job->nproc[AMPH_COMPUTE]);
 }
 
-/* A server on the own host where there is one, dealt out among the host's compute processes; else
- * as mod. */
+/* Assigns servers of the same host, in turn to the compute processes of that host; like mod on hosts
+ * without a server. */
 static uint32_t by_near(const struct amph_jobdesc *job, uint32_t c)
 {
     uint32_t host = job->proc[c].host;
@@ -52,8 +55,8 @@ static const struct {
     uint32_t (*server_of)(const struct amph_jobdesc *job, uint32_t c);
 } rules[] = { { "mod", by_mod }, { "block", by_block }, { "near", by_near } };
 
-/* "1,0,0": the server, counted from 0, of compute process 0, 1, 2; the list repeats where it is
- * shorter. */
+/* Parses for example "1,0,0": the servers, counted from 0, of compute processes 0, 1 and 2.  A shorter
+ * list is repeated. */
 static enum amph_status by_list(struct amph_jobdesc *job, const char *text)
 {
     uint32_t nc = job->nproc[AMPH_COMPUTE];

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Starting agents and processes, and what agents say.  Layer: launcher.  Thread rule: one thread.
+ * Starts agents and processes, and handles the agents' frames.
  *
- * Agents are forked first, before anything exists that they could keep open; all they do later
- * comes to them in frames.
+ * Agents are forked before the launcher opens any descriptor that they could inherit.  Everything
+ * that they need later arrives in frames.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,8 +42,7 @@ static void agent_gone(struct amph_lagent *agent)
     agent->watch = NULL;
     amph_frames_close(&agent->frames);
 
-    /* Its stream is closed, so it is ending or has gone astray; the signal does no harm to one that
-     * ends. */
+    /* Its stream is closed, so it is exiting or hangs; the signal does no harm to one that exits. */
     kill(agent->pid, SIGKILL);
     while (waitpid(agent->pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -114,7 +115,7 @@ static void on_ended(struct amph_lagent *agent, struct amph_lproc *p, struct amp
     amph_proc_ended(p, by_signal, number, amph_rd_u8(r));
 }
 
-/* All of these start with the process's number. */
+/* All these frames begin with the rank of a process. */
 static void (*const news[AMPH_AGENT_NTYPES])(struct amph_lagent *agent, struct amph_lproc *p,
                                              struct amph_rd *r) = {
     [AMPH_AGENT_STARTED] = on_started, [AMPH_AGENT_FAILED] = on_failed,
@@ -169,14 +170,14 @@ static void on_agent(void *arg, uint32_t events)
 
 /* ---- starting ---- */
 
-/* In the child: closes what belongs to the launcher and becomes the agent. */
+/* In the child: closes the launcher's descriptors and becomes the agent. */
 static void become_agent(struct amph_launch *l, uint32_t index, int fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     for (uint32_t i = 0; i < index; i++)
         if (!l->agents[i].remote)
-            close(l->agents[i].frames.fd); /* else they would not see the launcher's end */
+            close(l->agents[i].frames.fd); /* so that those agents notice the launcher's end */
 
     close(l->loop.epfd);
     if (null >= 0)
@@ -191,7 +192,7 @@ static enum amph_status fork_agent(struct amph_launch *l, uint32_t index)
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-        amph_say("cannot make a stream to the agent of %s: %m", l->job.host_name[index]);
+        amph_say("cannot create a stream to the agent of %s: %m", l->job.host_name[index]);
         return AMPH_ERR_SYS;
     }
 
@@ -245,7 +246,7 @@ enum amph_status amph_launch_spawn(struct amph_launch *l)
     for (uint32_t i = 0; i < l->nagents && st == AMPH_OK; i++)
         st = amph_setting_agent(l, &l->agents[i]);
 
-    /* Servers first: they open their doors while the compute processes start. */
+    /* Servers first, so that they open their listeners while the compute processes start. */
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < total && st == AMPH_OK; i++)
         st = amph_setting_spawn(l, &l->procs[i]);
 
@@ -265,8 +266,8 @@ static bool some_here(const struct amph_launch *l)
     return false;
 }
 
-/* The job's directory on this machine; where all processes are elsewhere there is none, nor an
- * agent here that would remove it. */
+/* Creates the job's directory on this machine, unless all processes are on other hosts: then no agent
+ * here would remove it. */
 static enum amph_status make_directory(struct amph_launch *l)
 {
     enum amph_status st = amph_jobdir_create(l->directory);
@@ -303,7 +304,7 @@ static void on_signal(void *arg, uint32_t events)
     struct signalfd_siginfo info;
 
     while (read(s->fd, &info, sizeof info) == sizeof info)
-        /* agents are missed at their streams; this one only ends sleeps */
+        /* this signal only ends a sleep; ends of agents are noticed at their streams */
         if (info.ssi_signo != SIGCHLD)
             amph_job_signal(s->launch, (int)info.ssi_signo);
 }
@@ -336,7 +337,7 @@ static enum amph_status start(struct amph_launch *l, struct signals *s)
 
     handled_signals(&set);
     amph_inherit_save(&l->inherit, &set);
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* for what an agent that is killed leaves behind */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* for the processes that a killed agent leaves behind */
 
     enum amph_status st = amph_loop_open(&l->loop);
 

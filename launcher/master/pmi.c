@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMI-1 servers, one for each group: key space and fence of the group's processes, so that any PMI
- * program runs in it. Layer: launcher.  Thread rule: one thread.  Lines come from the processes
- * through their agents.
+ * PMI-1 servers, one for each group: key space and fence, so that a group can run any PMI program.
+ * The processes' lines arrive through their agents.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -194,7 +195,7 @@ static void do_abort(struct amph_lproc *p, const char *line)
     amph_proc_abort(p, atoi(code));
 }
 
-/* Names of services: a job-wide board that nothing here reads; the answer is that there is none. */
+/* Service names are not supported; the reply says so. */
 static void do_publish(struct amph_lproc *p, const char *line)
 {
     reply(p, "cmd=publish_result rc=-1 msg=no_name_service info=error\n");
@@ -234,7 +235,7 @@ static void do_line(struct amph_lproc *p, const char *line)
 {
     char cmd[64];
 
-    /* starting further processes; the request ends with its own line "endcmd" */
+    /* spawn is not supported; its request ends with the line "endcmd" */
     if (strncmp(line, "mcmd=", 5) == 0)
         return;
 
@@ -244,7 +245,7 @@ static void do_line(struct amph_lproc *p, const char *line)
     }
 
     if (!amph_pmi_word(line, "cmd", cmd, sizeof cmd))
-        return; /* a word of a multi-line command */
+        return; /* a line of a multi-line command */
 
     for (size_t i = 0; i < AMPH_COUNTOF(commands); i++)
         if (strcmp(commands[i].name, cmd) == 0) {
@@ -273,11 +274,11 @@ void amph_pmi_bytes(struct amph_lproc *p, const void *bytes, size_t len_bytes)
     }
 
     if (amph_bytes_left(b) > AMPH_PMI_LINE_BYTES)
-        b->at = b->len; /* no PMI line is that long: what speaks here is no PMI client */
+        b->at = b->len; /* no PMI line is that long, so this is not a PMI client */
 }
 
-/* "PMI_process_mapping", which MPI libraries ask for: runs of (host, 1, processes in a row on
- * it). */
+/* Stores "PMI_process_mapping", which MPI libraries read: blocks of (host, 1, consecutive processes
+ * on it). */
 static enum amph_status store_mapping(struct amph_launch *l, enum amph_group group)
 {
     uint32_t n = l->job.nproc[group];
@@ -294,7 +295,7 @@ static enum amph_status store_mapping(struct amph_launch *l, enum amph_group gro
 
         len += (size_t)snprintf(text + len, sizeof text - len, ",(%u,1,%u)", host, run);
         if (len >= sizeof text - 2)
-            return AMPH_OK; /* too long for a value; clients then compare host names */
+            return AMPH_OK; /* too long for a value; clients compare host names instead */
 
         i += run;
     }

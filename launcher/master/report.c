@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of processes, and the mapping table of -v.  Layer: launcher.  Thread rule: one thread. */
+/*
+ * Names of processes, and the mapping table of -v.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +31,7 @@ const char *amph_proc_name(const struct amph_lproc *p)
     return text;
 }
 
-/* A number of bytes in the largest unit that keeps it whole. */
+/* Formats a number of bytes in the largest unit that divides it. */
 static void print_bytes(char *text, size_t cap, uint64_t bytes)
 {
     static const char *const units[] = { "", "K", "M", "G", "T" };
@@ -93,7 +97,7 @@ void amph_table_print(struct amph_launch *l)
 
     fclose(out);
 
-    /* One write each time, on standard error: the job's own output stays what it was. */
+    /* Each row is one write to standard error, so that the job's standard output is unchanged. */
     for (size_t at = 0; at < len;) {
         ssize_t n = write(STDERR_FILENO, text + at, len - at);
         if (n <= 0)
@@ -107,7 +111,7 @@ void amph_table_print(struct amph_launch *l)
 
 static void on_table_due(void *arg)
 {
-    amph_table_print(arg); /* programs that never join state nothing */
+    amph_table_print(arg); /* some programs never join, and so never report */
 }
 
 void amph_table_start(struct amph_launch *l)

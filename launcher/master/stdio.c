@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Output of the processes in whole lines, and standard input for process 0.  Layer: launcher.
- * Thread rule: one thread.
+ * Writes the output of the processes in whole lines, and reads standard input for process 0.
  *
- * The launcher's own outputs are never made non-blocking, since they are shared with whoever
- * started it: they are written in pieces that a ready pipe takes at once.
+ * The launcher's outputs are shared with the process that started it, so they must stay blocking.
+ * Therefore output is written in pieces that a ready pipe accepts without blocking.
+ *
+ * Layer: launcher.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <limits.h>
@@ -47,7 +48,8 @@ static bool queues_full(const struct amph_launch *l)
            amph_bytes_left(&l->outlet[1].bytes) > QUEUE_MAX_BYTES;
 }
 
-/* The reader has gone: the processes shall see that at their own outputs, as without a launcher. */
+/* The reader has gone: closes the outputs of the processes, so that they notice it as they would
+ * without a launcher. */
 static void outlet_close(struct amph_launch *l, struct amph_outlet *out)
 {
     uint8_t stream = (uint8_t)(out - l->outlet + 1);
@@ -60,8 +62,8 @@ static void outlet_close(struct amph_launch *l, struct amph_outlet *out)
         amph_agent_report(&l->agents[i], AMPH_AGENT_CLOSE_OUTPUT, &stream, 1);
 }
 
-/* At most what a ready pipe takes without blocking, and cut behind a newline, so that a sentence of
- * the launcher's own never falls into a line. */
+/* Returns how many bytes to write: at most what a ready pipe accepts without blocking, and up to a
+ * newline, so that a message of the launcher is never printed inside a line. */
 static size_t piece(const struct amph_outlet *out)
 {
     size_t left = amph_bytes_left(&out->bytes);
@@ -141,8 +143,8 @@ static void put_label(struct amph_lproc *p, struct amph_outlet *out)
         outlet_put(out, label, (size_t)snprintf(label, sizeof label, "[%u] ", p->rank));
 }
 
-/* A piece that ends a line (or a progress line: carriage return), together with what was held of
- * it. */
+/* Writes the end of a line (or of a progress line: carriage return) together with the held part of
+ * the line. */
 static void put_line(struct amph_lproc *p, int stream, const uint8_t *bytes, size_t len, bool ends)
 {
     struct amph_line *line = &p->line[stream - 1];
@@ -159,8 +161,8 @@ static void put_line(struct amph_lproc *p, int stream, const uint8_t *bytes, siz
     line->after_cr = ends && len && bytes[len - 1] == '\r';
 }
 
-/* One process that is alone on its outputs is passed on as it comes: a prompt need not end in a
- * newline. */
+/* Output of a job with a single process is forwarded unchanged, so that a prompt without a newline
+ * appears. */
 static bool passes_raw(const struct amph_lproc *p)
 {
     return p->launch->o->ncompute == 1 && p->group == AMPH_COMPUTE && !p->launch->o->label;
@@ -200,7 +202,7 @@ void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size
         acknowledge(l);
 }
 
-/* What processes wrote without a newline at their end. */
+/* Writes incomplete last lines. */
 static void flush_lines(struct amph_launch *l)
 {
     for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
@@ -237,12 +239,12 @@ static void on_input(void *arg, uint32_t events)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
 
-    /* an error (a terminal read in the background) counts as the end */
+    /* an error (such as reading a terminal in the background) counts as end of input */
     send_input(l, bytes, n > 0 ? (size_t)n : 0);
     if (n <= 0)
         amph_stdio_stop_input(l);
     else
-        amph_watch_want(l->input, 0); /* until the process has taken it */
+        amph_watch_want(l->input, 0); /* until the process has read it */
 }
 
 void amph_stdio_input_taken(struct amph_launch *l, bool taken)
@@ -277,8 +279,8 @@ void amph_stdio_finish(struct amph_launch *l)
         struct amph_outlet *out = &l->outlet[i];
         struct pollfd p = { .fd = out->fd, .events = POLLOUT };
 
-        /* After a failure a reader that has stopped reading must not keep the launcher; else it
-         * waits as any program does. */
+        /* After a failure, a reader that does not read must not block the launcher.  Otherwise the
+         * launcher waits like any program. */
         while (!out->closed && amph_bytes_left(&out->bytes) > 0) {
             int n = poll(&p, 1, l->code ? FINISH_LIMIT_MS : -1);
 

@@ -89,8 +89,8 @@ for address in '[::1' '[::1]x' '[]' '[host]' '[::1::]' '[fe80::1%%]:0'; do
 done
 # RFC 6761: names below .invalid stand for nothing anywhere.
 hosts 'localhost\nnode.invalid\n'
-bad "a host name that is mistyped" 1 "the host name node.invalid stands for no address" "$run" -n 2 -hosts "$mp_dir/hosts" true
-bad "likewise on the command line" 1 "the host name node.invalid stands for no address" "$run" -host node.invalid true
+bad "a host name that is mistyped" 1 "the host name node.invalid has no address" "$run" -n 2 -hosts "$mp_dir/hosts" true
+bad "likewise on the command line" 1 "the host name node.invalid has no address" "$run" -host node.invalid true
 for list in a,,b ,hostA hostA, ''; do
     bad "a list with a gap: -host '$list'" 1 "one comma between them" "$run" -host "$list" true
 done
@@ -102,7 +102,7 @@ chmod +x "$mp_dir/no-ssh"
 bad "another machine" 1 "the host 192.0.2.1 cannot be reached.*: no way to 192.0.2.1" env AMPHORA_SSH="$mp_dir/no-ssh" "$run" \
     -hosts "$mp_dir/hosts" true
 bad "server directory that is not there" 1 "does not exist" "$run" -servers 1 -iofwd "/fwd=$mp_dir/gone" true
-bad "server directory that is a file" 1 "is no directory" "$run" -servers 1 -iofwd "/fwd=$mp_dir/text" true
+bad "server directory that is a file" 1 "is not a directory" "$run" -servers 1 -iofwd "/fwd=$mp_dir/text" true
 bad "prefix that is not absolute" 1 "absolute path" "$run" -servers 1 -iofwd "fwd=$mp_dir" true
 bad "prefix that is the root" 1 "cannot be forwarded as a whole" "$run" -servers 1 -iofwd "/=$mp_dir" true
 bad "no prefix" 1 "needs a prefix" "$run" -servers 1 -iofwd "" true

@@ -44,7 +44,7 @@ refused "address file is damaged" "damaged" sh -c "echo 'amphora-job 1' >$mp_dir
 refused "wrong key" "does not know the key" "$AMPHORA_RUN" -n 1 sh -c "
     sed 's/^key .*/key $(printf '%064d' 0)/' \"\$AMPHORA_JOB\" >$mp_dir/key; AMPHORA_JOB=$mp_dir/key exec $job"
 refused "rank out of range" "not a number of this job" "$AMPHORA_RUN" -n 2 env AMPHORA_RANK=9 "$job"
-refused "a place is taken once" "has joined the job already" "$AMPHORA_RUN" -n 1 sh -c "$job && $job"
+refused "a place is taken once" "has already joined the job" "$AMPHORA_RUN" -n 1 sh -c "$job && $job"
 mp_check "mode of directory and address file" "$AMPHORA_RUN" -n 1 sh -c '
     [ "$(stat -c %a "$AMPHORA_JOB")" = 600 ] && [ "$(stat -c %a "$(dirname "$AMPHORA_JOB")")" = 700 ]'
 # Strangers at the door are counted and do no harm.

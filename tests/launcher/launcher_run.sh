@@ -52,7 +52,7 @@ same "servers whose files IOFWD_PREFIX names" "" "$(IOFWD_PREFIX=/fwd=$mp_dir ti
 expect "abort" 6 "ended the job with exit code 6" "$run" -n 3 "$job" abort 6 </dev/null
 expect "_exit(0) of a member is a death" 1 "without leaving the job" "$run" -n 3 "$job" slip 0 </dev/null
 expect "_exit(3) of a member" 3 "ended with exit code 3" "$run" -n 3 "$job" slip 3 </dev/null
-expect "a member that does not come" 1 "has ended without taking part" "$run" -n 3 "$job" absent </dev/null
+expect "a member that does not come" 1 "has ended, but other processes wait" "$run" -n 3 "$job" absent </dev/null
 expect "a member below a shell that dies" 1 "without leaving" "$run" -n 2 sh -c "$job slip 0; sleep 30" </dev/null
 expect "a server's death ends the job" 137 "server 2 .* killed by signal 9" \
     env JOB_MODE=deaths JOB_ARGUMENT=9 "$run" -n 2 -servers 2 -server-program "$job" "$job" </dev/null
@@ -80,7 +80,7 @@ expect "a job that ends while its servers start" 0 "^iofwd server 2: 0 calls" en
     -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" sh -c "exec 9>$mp_dir/gate; $mp_dir/door-is-open $mp_dir/sockets" </dev/null
 rm "$mp_dir/first"
 export SECOND="$mp_dir/door-is-open $mp_dir/sockets; exit 3"
-expect "a server that ends before it has joined ends the job" 1 "server 2 .* has ended without taking part" \
+expect "a server that ends before it has joined ends the job" 1 "server 2 .* has ended, but other processes wait" \
     "$run" -n 1 -servers 2 -timeout 20 -on-server-death eio -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" cat /fwd/none </dev/null
 unset SECOND
 expect "-grace takes seconds" 1 "it takes a number of seconds, 0 or more" "$run" -grace soon true </dev/null

@@ -15,7 +15,7 @@ misuse() {
     [ $code -ne 0 ] && [ $code -ne 124 ] && grep -Eq "$2" "$mp_dir/out"
     mp_report $? "misuse: $1" "$mp_dir/out"
 }
-misuse values "upc_barrier: this thread's value is [01], another's is not"
+misuse values "upc_barrier: this thread's value is [01], another thread's value differs"
 misuse wait 'upc_wait was called without upc_notify'
 misuse notify 'upc_notify was called twice'
 misuse wait_value 'upc_wait: its value is 2, that of upc_notify was 1'
@@ -23,12 +23,12 @@ misuse free 'upc_free .*: nothing is allocated at offset 0x[0-9a-f]+ of thread 0
 misuse free_twice 'upc_free .*: nothing is allocated at offset'
 misuse unlock 'upc_unlock: this thread does not hold the lock'
 misuse lock_twice 'upc_lock: this thread holds the lock already'
-misuse no_lock 'upc_lock: .* is no lock'
+misuse no_lock 'upc_lock: .* is not a lock'
 misuse between 'upc_all_broadcast was called between upc_notify and upc_wait'
 misuse domain 'upc_all_atomicdomain_alloc: type 20 has no operations 0x10'
-AMPHORA_SMP=0 misuse not_local 'a pointer to shared memory of thread [01] was made a pointer to local memory' tcp
-misuse copy_from_null 'a null pointer-to-shared was read from'
-misuse get_from_null 'a null pointer-to-shared was read from'
+AMPHORA_SMP=0 misuse not_local 'a pointer to shared memory of thread [01] was cast to a local pointer' tcp
+misuse copy_from_null 'read through a null pointer-to-shared'
+misuse get_from_null 'read through a null pointer-to-shared'
 misuse set_null 'a null pointer-to-shared was written to'
 misuse put_to_null 'a null pointer-to-shared was written to'
 misuse global_exit 'gasnet_exit\(5\)'
