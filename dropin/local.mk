@@ -18,6 +18,7 @@ dropin_names = \
 	udp-parsync \
 	udp-seq
 EXTRA_DIST += \
+	dropin/README.md \
 	dropin/conduit.mak.in \
 	dropin/conduit.pc.in \
 	dropin/example/Makefile \

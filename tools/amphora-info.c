@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * amphora-info: what this build has and what this machine offers: version, conduits (and why not),
- * topology, settings. Layer: tools.
+ * amphora-info: prints version, conduits (and why one is not available), topology and settings.
+ *
+ * Layer: tools.  Thread rule: one thread.
  */
 #include <getopt.h>
 #include <inttypes.h>

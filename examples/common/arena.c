@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* First fit over a list of pieces in the order of their places; a piece that is given back joins
- * its free neighbours.  See arena.h. */
+/* First fit in a list of pieces in the order of their offsets.  A freed piece is merged with its free
+ * neighbours.  See arena.h. */
 #include "arena.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pieces of a stretch of memory: what both example runtimes give out of their segments.  The notes
- * are kept apart from the memory, which other processes write to, and depend on nothing but the
- * calls: processes that make the same calls get the same places. One thread at a time.
+ * An allocator for a range of memory, which both example runtimes use for their segments.  Its data
+ * are separate from the memory, because other processes write to that.  The result depends only on
+ * the calls: processes that make the same calls get the same offsets.  One thread at a time.
  */
 #ifndef EXAMPLES_ARENA_H
 #define EXAMPLES_ARENA_H

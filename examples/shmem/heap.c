@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The symmetric heap: all PEs make the same calls, so each one's notes lead to the same places; a
- * barrier keeps them together. */
+/* The symmetric heap.  All PEs make the same calls, so their allocators return the same offsets; each
+ * call is a barrier. */
 #include <string.h>
 
 #include "../common/arena.h"

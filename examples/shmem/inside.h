@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the OpenSHMEM-like library share.  Everything below is GASNet-1; no file looks
- * into Amphora. */
+/* Declarations that the files of the OpenSHMEM-like library share.  The library uses GASNet-1 calls
+ * only, and no internals of Amphora. */
 #ifndef SHMEM_INSIDE_H
 #define SHMEM_INSIDE_H
 

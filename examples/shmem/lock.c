@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Locks as queues.  A lock's home PE holds the last of those that want it; each PE's own copy of
- * the lock says who comes after it, and whether it still waits.  So everybody waits on memory of
- * its own, and the first to ask is the first to get it.
+ * Queue locks.  A lock's home PE stores the last entry of the queue.  Each PE's own copy of the lock
+ * stores the next entry and whether the PE still waits.  So each PE waits on its own memory, and PEs
+ * get the lock in the order of their requests.
  */
 #include "inside.h"
 
 struct lock {
     uint32_t last; /* at the home: PE + 1; 0: free */
-    uint32_t node; /* (PE + 1) * 2 of who comes next, + 1 while this one waits */
+    uint32_t node; /* (PE + 1) * 2 of the next entry, + 1 while this PE waits */
 };
 
 /* Different locks have different homes. */

@@ -187,7 +187,7 @@ SHMEM_TO_ALL_REAL(SHMEM_DECLARE_MINMAX)
 SHMEM_TO_ALL_TYPES(SHMEM_DECLARE_SUMPROD)
 /* clang-format on */
 
-/* ---- locks: a symmetric long that is 0 at first; who asks first, gets it first ---- */
+/* ---- locks: a symmetric long that is 0 at first; in the order of the requests ---- */
 
 void shmem_set_lock(long *lock);
 void shmem_clear_lock(long *lock);

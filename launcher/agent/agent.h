@@ -10,7 +10,7 @@
  *   relay.c   connections of processes of this host to the launcher's control socket
  *   tree.c    agents on further hosts, started by this one
  *
- * May include: launcher/common, launcher/hosts, boot, base.
+ * May include: the launcher's other rooms, am, conduits, boot, base.
  *
  * Layer: launcher.  Thread rule: one thread.
  *

@@ -29,7 +29,7 @@
  *                  message.c    messages to the user
  *   ../attach/     main.c       iofwd-run
  *
- * May include: the launcher's other rooms, boot, base.  All writable state is in struct amph_launch
+ * May include: the launcher's other rooms, am, conduits, boot, base.  All writable state is in struct amph_launch
  * on the stack of main.
  *
  * Layer: launcher.  Thread rule: one thread; everything runs in one event loop.

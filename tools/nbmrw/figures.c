@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nbmrw --figures: what forwarded files are to reach on one host, each row beside its own limit in
- * the same run, in four jobs. Layer: tools.  Thread rule: one thread, but for the far end of the
- * raw TCP stream.
+ * nbmrw --figures: the target figures of forwarded files on one host, measured in four jobs.  Each
+ * row is compared with its own limit, measured in the same run.
+ *
+ * Layer: tools.  Thread rule: one thread, and one for the other end of the raw TCP stream.
  */
 #define _GNU_SOURCE 1
 #include "tools/nbmrw/nbmrw.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Options of nbmrw, the list of its measurements, and the job that it starts to take them.  Layer:
- * tools.  Thread rule: one thread.
+ * Options of nbmrw, the list of its measurements, and the job that takes them.
  *
- * Repeats go around all ways of one call size, so that a slow moment of the machine meets each of
- * them.
+ * Each repetition measures all ways of one call size in turn, so that a slow phase of the machine
+ * affects all of them.
+ *
+ * Layer: tools.  Thread rule: one thread.
  */
 #define _GNU_SOURCE 1
 #include "tools/nbmrw/nbmrw.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nbmrw: file throughput by file size, call size, order and way, beside direct calls on the same
- * file.  What its files share. Layer: tools.  Thread rule: one thread.
+ * nbmrw: measures file throughput by file size, call size, order and way, in comparison with direct
+ * calls on the same file.  This header has the declarations that its files share.
+ *
+ * Layer: tools.  Thread rule: one thread.  May include: see tools/README.md.
  *
  *   main.c     options, starting the job, which measurements there are
  *   measure.c  one sample of each kind

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Box plots as SVG: for writing and for reading, throughput by call size directly and forwarded;
- * and 1 KiB calls single against collected.  Layer: tools.  Thread rule: one thread.
+ * and 1 KiB calls, each forwarded alone or coalesced.
+ *
+ * Layer: tools.  Thread rule: one thread.
  */
 #include "tools/nbmrw/nbmrw.h"
 
@@ -15,13 +17,13 @@ enum {
     TOP = 40,
     BOTTOM = 50,
     RIGHT = 20,
-    MOST = 256,
+    MAX_SERIES = 256,
     BOX = 22
 };
 
 struct panel {
     const char *title;
-    const struct series *s[MOST];
+    const struct series *s[MAX_SERIES];
     unsigned n;
     double low, high; /* powers of ten around the values */
     int top, width;
@@ -132,7 +134,7 @@ static void draw(FILE *out, struct panel *p)
 
 static void add(struct panel *p, const struct series *s)
 {
-    if (p->n < MOST && s->n)
+    if (p->n < MAX_SERIES && s->n)
         p->s[p->n++] = s;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Active messages: round trips and floods between ranks 0 and 1.  Layer: tools. Rank 0 measures;
- * rank 1 only polls and lets its handlers answer, until a short request tells it that the sample is
- * over.
+ * Active messages: round trips and floods between ranks 0 and 1.  Rank 0 measures.  Rank 1 polls, and
+ * its handlers reply, until a short request ends the sample.
+ *
+ * Layer: tools.
  */
 #define GASNET_SEQ 1
 #include <gasnet.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Forwarded files beside direct ones, and what the preload library costs a program.  Layer: tools.
- * The same file has two names: the real one, and one under the forwarded prefix, which leads to an
- * I/O server.  Only calls of read and write are timed.
+ * Forwarded files in comparison with direct ones, and the cost of the preload library for a program.
+ * The same file has two names: the real one, and one below the forwarded prefix, which an I/O server
+ * serves.  Only the read and write calls are timed.
+ *
+ * Layer: tools.
  */
 #include <errno.h>
 #include <fcntl.h>

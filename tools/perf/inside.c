@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a process of a job does: joins, pins itself, and takes samples of each test and of its limit
- * in turn, so that both meet the same disturbances.  Layer: tools.
+ * The processes of a job: they join, pin themselves, and sample each test and its limit in turn, so
+ * that disturbances of the machine affect both.
+ *
+ * Layer: tools.
  */
 #define GASNET_SEQ 1
 #include <fcntl.h>

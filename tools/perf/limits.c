@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The machine's own limits: what two processes reach by bare cache lines, by a TCP connection over
- * loopback, and one by memcpy. Layer: tools.  Ranks 0 and 1 of a job play; the others return at
- * once.
+ * The machine's own limits: two processes that exchange cache lines, two processes with a TCP
+ * connection over loopback, and one process that calls memcpy.  Ranks 0 and 1 of a job take part; the
+ * others return at once.
+ *
+ * Layer: tools.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -190,21 +192,21 @@ static int tcp_accept(struct perf_run *run)
     struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t len = sizeof addr;
     struct timeval limit = { 20, 0 };
-    int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int fd = -1;
 
-    if (door >= 0 && setsockopt(door, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
-        bind(door, (struct sockaddr *)&addr, sizeof addr) == 0 && listen(door, 1) == 0 &&
-        getsockname(door, (struct sockaddr *)&addr, &len) == 0) {
+    if (listener >= 0 && setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
+        bind(listener, (struct sockaddr *)&addr, sizeof addr) == 0 && listen(listener, 1) == 0 &&
+        getsockname(listener, (struct sockaddr *)&addr, &len) == 0) {
         run->shared->port = ntohs(addr.sin_port);
         perf_sync(run);
-        fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+        fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     } else {
         perf_sync(run);
     }
 
-    if (door >= 0)
-        close(door);
+    if (listener >= 0)
+        close(listener);
 
     return fd;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * amphora-perf: figures beside the machine's own limits.  What its files share.  Layer: tools.
+ * amphora-perf: measures Amphora in comparison with the machine's own limits.  This header has the
+ * declarations that its files share.
+ *
+ * Layer: tools.
  *
  *   main.c    options, --list, starting the jobs
- *   tests.c   the table of tests and the table of targets
- *   inside.c  what a process of a job does: samples a test and its limit in turn
+ *   tests.c   the tables of tests and of targets
+ *   inside.c  the processes of a job: sample a test and its limit in turn
  *   report.c  medians, the table, JSON
  *   limits.c  the machine's limits: cache lines, TCP, memcpy
- *   udp.c     and datagrams
+ *   udp.c     the machine's limit of datagrams
  *   am.c, rma.c, sync.c, coll.c, files.c   the measurements
  *
  * Thread rule: one thread.  A test and a limit are the same thing: a sampler, which every process

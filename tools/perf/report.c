@@ -55,7 +55,7 @@ struct verdict {
     int met;
 };
 
-static void judge(const struct perf_row *row, double value, struct verdict *v)
+static void compare_with_target(const struct perf_row *row, double value, struct verdict *v)
 {
     const struct perf_target *g = perf_target_of(row->test, row->conduit, row->bytes, row->procs);
 
@@ -150,7 +150,7 @@ void perf_report_row(const struct perf_options *opt, struct perf_shared *shared,
     struct verdict v;
     double value = perf_median(row->values);
 
-    judge(row, value, &v);
+    compare_with_target(row, value, &v);
     if (opt->json)
         print_json(row, value, &v);
     else

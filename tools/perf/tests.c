@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tests of amphora-perf, one row each, and what each is to reach.  Layer: tools. */
+/*
+ * The tables of amphora-perf: tests, and their targets.
+ *
+ * Layer: tools.
+ */
 #include <string.h>
 
 #include "base/env.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The machine's own limits of datagrams: what two processes reach over a pair of UDP sockets on
- * loopback.  Layer: tools. Ranks 0 and 1 of a job play; the others return at once.
+ * The machine's own limit of datagrams: two processes with a pair of UDP sockets over loopback.
+ * Ranks 0 and 1 of a job take part; the others return at once.
+ *
+ * Layer: tools.
  */
 #include <arpa/inet.h>
 #include <errno.h>

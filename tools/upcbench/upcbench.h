@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * upc-bench: what UPC programs get on each conduit, beside the same work done by the runtime's own
- * calls.  What its files share. Layer: tools; it uses the public headers only.
+ * upc-bench: measures UPC programs on each conduit, in comparison with the same work done by calls of
+ * the runtime.  This header has the declarations that its files share.
+ *
+ * Layer: tools.  May include: the public headers only.
  *
  *   main.c      options, starting one job for each conduit, the table, JSON
- *   inside.c    the table of tests; what a thread of a job does: samples a test and its limit in
- *               turn
+ *   inside.c    the table of tests; the threads of a job: sample a test and its limit in turn
  *   samplers.c  copies, single accesses, random access, stencil, lock, barrier
  *   files.c     file output through the job's servers
  *   plot.c      bandwidth by size as SVG

@@ -80,7 +80,7 @@ static void on_signal(int sig)
     raise(sig);
 }
 
-/* Runs a command; what it says is said.  Its exit code is ours if it fails. */
+/* Runs a command, which prints its own messages.  If it fails, exits with its exit code. */
 static void run(struct list *command)
 {
     int status;

@@ -77,7 +77,7 @@ static FILE *open_program(const char *name)
     return f;
 }
 
-/* The line that amphora-upcc left; false: there is none. */
+/* Reads the line that amphora-upcc stored in the program.  Returns false if it has none. */
 static bool read_stamp(FILE *f, struct chosen *c)
 {
     static const char key[] = PLACE_STAMP;
