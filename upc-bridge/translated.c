@@ -15,8 +15,7 @@
 
 #include "upc-bridge/include/upcx.h"
 
-/* This file is compiled for both forms of pointers-to-shared, and its state is separate from amph_upc
- * because constructors of translated programs use it before the library starts. */
+/* The translated program. */
 static struct {
     struct upcx_unit *units; /* translation units, in the order of their constructors */
     int (*user_main)(int, char **, char **);

@@ -24,7 +24,8 @@
  *   driver/        amphora-upcc and amphora-upcrun
  *
  * May include: the public headers only (gex_, gasnet_ and iofwd_ calls).  Writable globals:
- * upc_self, which the inline functions of the public header read, and amph_upc.
+ * upc_self, which the inline functions of the public header read, amph_upc, and the state of
+ * translated.c.
  *
  * Layer: upc-bridge.  Thread rule: one C thread in each process.  Handlers run only inside calls of
  * the library, and touch only what their file documents.
