@@ -39,15 +39,15 @@ check_PROGRAMS += $(am_mp)
 dist_check_SCRIPTS += $(am_mp:=.sh)
 TESTS += $(am_mp:=.sh)
 tests_am_am_exit_SOURCES = tests/am/am_exit.c tests/am/am_common.h
-tests_am_am_exit_LDADD = libamphora.la
+tests_am_am_exit_LDADD = $(inside_amphora_net)
 tests_am_am_gather_SOURCES = tests/am/am_gather.c tests/am/am_common.h
-tests_am_am_gather_LDADD = libamphora.la
+tests_am_am_gather_LDADD = $(inside_amphora_net)
 tests_am_am_idle_SOURCES = tests/am/am_idle.c tests/am/am_common.h
-tests_am_am_idle_LDADD = libamphora.la
+tests_am_am_idle_LDADD = $(inside_amphora_net)
 tests_am_am_threads_SOURCES = tests/am/am_threads.c tests/am/am_common.h
-tests_am_am_threads_LDADD = libamphora.la -lpthread
+tests_am_am_threads_LDADD = $(inside_amphora_net) -lpthread
 tests_am_am_traffic_SOURCES = tests/am/am_traffic.c tests/am/am_common.h
-tests_am_am_traffic_LDADD = libamphora.la
+tests_am_am_traffic_LDADD = $(inside_amphora_net)
 
 # The API's messages, events and flags: clients, built as clients are (gex_client_cppflags stands in extended/local.mk).
 np_mp = tests/gex/gex_event tests/gex/gex_flags tests/gex/gex_np tests/gex/gex_np_threads

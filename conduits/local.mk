@@ -69,29 +69,29 @@ TESTS += \
 	tests/conformance/unit_conduit_verbs \
 	tests/conformance/unit_udp_sim
 tests_conformance_unit_conduit_smp_SOURCES = tests/conformance/unit_conduit_smp.c $(SUITE_SOURCES)
-tests_conformance_unit_conduit_smp_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_smp_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_conduit_suite_tcp_SOURCES = tests/conformance/unit_conduit_suite_tcp.c $(SUITE_SOURCES)
-tests_conformance_unit_conduit_suite_tcp_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_suite_tcp_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_conduit_mr_SOURCES = tests/conformance/unit_conduit_mr.c $(SUITE_SOURCES)
-tests_conformance_unit_conduit_mr_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_mr_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_conduit_verbs_SOURCES = tests/conformance/unit_conduit_verbs.c $(SUITE_SOURCES)
-tests_conformance_unit_conduit_verbs_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_verbs_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_conduit_emulate_SOURCES = tests/conformance/unit_conduit_emulate.c $(SUITE_SOURCES)
-tests_conformance_unit_conduit_emulate_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_emulate_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_conduit_emulate_tcp_SOURCES = tests/conformance/unit_conduit_emulate_tcp.c $(SUITE_SOURCES)
-tests_conformance_unit_conduit_emulate_tcp_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_emulate_tcp_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_conduit_udp_SOURCES = tests/conformance/unit_conduit_udp.c $(SUITE_SOURCES)
-tests_conformance_unit_conduit_udp_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_udp_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_conduit_udp_loss_SOURCES = tests/conformance/unit_conduit_udp_loss.c $(SUITE_SOURCES)
-tests_conformance_unit_conduit_udp_loss_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_udp_loss_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_conduit_udp_ofi_SOURCES = tests/conformance/unit_conduit_udp_ofi.c $(SUITE_SOURCES)
-tests_conformance_unit_conduit_udp_ofi_LDADD = libamphora.la -lpthread
+tests_conformance_unit_conduit_udp_ofi_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_udp_sim_SOURCES = tests/conformance/unit_udp_sim.c tests/conformance/udp_sim.c tests/conformance/udp_sim.h tests/fuzz/fuzz_udp.c tests/fuzz/fuzz_udp.h
-tests_conformance_unit_udp_sim_LDADD = libamphora.la -lpthread
+tests_conformance_unit_udp_sim_LDADD = $(inside_amphora_net) -lpthread
 dist_check_SCRIPTS += tests/am/udp.sh
 TESTS += tests/am/udp.sh
 
 # Figures, by hand; built only when asked for.
 EXTRA_PROGRAMS = tests/conformance/bench_conduit
 tests_conformance_bench_conduit_SOURCES = tests/conformance/bench_conduit.c
-tests_conformance_bench_conduit_LDADD = libamphora.la
+tests_conformance_bench_conduit_LDADD = $(inside_amphora_net)

@@ -93,7 +93,9 @@ libiofwd_la_SOURCES = \
 	iofwd/server/workers.c
 nodist_libiofwd_la_SOURCES = iofwd/calls/client_calls.c iofwd/calls/table.c iofwd/calls/server_dispatch.c
 libiofwd_la_CPPFLAGS = $(AM_CPPFLAGS)
-libiofwd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0
+libiofwd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,--version-script=$(top_srcdir)/iofwd/libiofwd.map
+EXTRA_libiofwd_la_DEPENDENCIES = $(top_srcdir)/iofwd/libiofwd.map
+EXTRA_DIST += iofwd/libiofwd.map
 libiofwd_la_LIBADD = libamphora.la
 
 bin_PROGRAMS += iofwd-server
@@ -108,16 +110,16 @@ check_PROGRAMS += $(iofwd_unit)
 TESTS += $(iofwd_unit)
 tests_unit_unit_iofwd_encode_SOURCES = tests/unit/unit_iofwd_encode.c
 tests_unit_unit_iofwd_encode_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_unit_iofwd_encode_LDADD = libiofwd.la $(UNIT_LIBS)
+tests_unit_unit_iofwd_encode_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
 tests_unit_unit_iofwd_wire_SOURCES = tests/unit/unit_iofwd_wire.c tests/fuzz/fuzz_iofwd.c tests/fuzz/fuzz_iofwd.h
 tests_unit_unit_iofwd_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_unit_iofwd_wire_LDADD = libiofwd.la $(UNIT_LIBS)
+tests_unit_unit_iofwd_wire_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
 tests_unit_unit_iofwd_tuning_SOURCES = tests/unit/unit_iofwd_tuning.c iofwd/client/tuning.c
 tests_unit_unit_iofwd_tuning_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_tuning_LDADD = $(CRITERION_LIBS)
 tests_unit_unit_iofwd_exports_SOURCES = tests/unit/unit_iofwd_exports.c
 tests_unit_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_unit_iofwd_exports_LDADD = libiofwd.la $(UNIT_LIBS)
+tests_unit_unit_iofwd_exports_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
 endif
 include $(top_srcdir)/iofwd/interpose/local.mk
 
@@ -132,9 +134,9 @@ tests_files_calls_fwd_fair_SOURCES = tests/files/calls/fwd_fair.c
 tests_files_calls_fwd_fair_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
 tests_files_calls_fwd_fair_LDADD = libiofwd.la libamphora.la
 tests_files_calls_iofwd_calls_SOURCES = tests/files/calls/iofwd_calls.c
-tests_files_calls_iofwd_calls_LDADD = libiofwd.la libamphora.la
+tests_files_calls_iofwd_calls_LDADD = $(inside_libiofwd) $(inside_amphora_net)
 tests_files_failover_iofwd_death_SOURCES = tests/files/failover/iofwd_death.c
-tests_files_failover_iofwd_death_LDADD = libiofwd.la libamphora.la
+tests_files_failover_iofwd_death_LDADD = $(inside_libiofwd) $(inside_amphora_net)
 tests_files_calls_iofwd_files_SOURCES = tests/files/calls/iofwd_files.c tests/files/fwd_bare.h tests/files/fwd_is.h
 tests_files_calls_iofwd_files_LDADD = libiofwd.la libamphora.la
 tests_files_calls_iofwd_joint_SOURCES = tests/files/calls/iofwd_joint.c

@@ -47,9 +47,9 @@ amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 
 check_PROGRAMS += tests/launcher/launcher_job tests/launcher/launcher_stranger
 tests_launcher_launcher_stranger_SOURCES = tests/launcher/launcher_stranger.c
-tests_launcher_launcher_stranger_LDADD = libamphora.la
+tests_launcher_launcher_stranger_LDADD = $(inside_amphora_net)
 tests_launcher_launcher_job_SOURCES = tests/launcher/launcher_job.c
-tests_launcher_launcher_job_LDADD = libamphora.la
+tests_launcher_launcher_job_LDADD = $(inside_amphora_net)
 launcher_mp = \
 	tests/launcher/launcher_bad.sh \
 	tests/launcher/launcher_boot.sh \

@@ -1,8 +1,10 @@
 # Tests of the tree as a whole and of base/; the other layers' tests stand in their folders' local.mk.
 EXTRA_DIST += tests/lib/lib.sh
-dist_check_SCRIPTS += tests/tree/layers.sh tests/tree/release.sh tests/tree/results.sh tests/tree/t.sh tests/lib/unit.sh tests/unit/headers.sh
-EXTRA_DIST += tests/tree/cases.txt
-TESTS += tests/tree/layers.sh tests/tree/release.sh tests/tree/results.sh tests/tree/t.sh tests/unit/headers.sh
+tree_tests = tests/tree/layers.sh tests/tree/own_names.sh tests/tree/symbols.sh tests/tree/release.sh tests/tree/results.sh tests/tree/t.sh \
+	tests/unit/headers.sh
+dist_check_SCRIPTS += $(tree_tests) tests/lib/unit.sh
+EXTRA_DIST += tests/lib/prefixes.txt tests/tree/cases.txt tests/tree/own_names.c
+TESTS += $(tree_tests)
 check_PROGRAMS += tests/lib/guard
 tests_lib_guard_SOURCES = tests/lib/guard.c
 
@@ -35,3 +37,25 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz_values.c
 dist_check_SCRIPTS += tests/fuzz/fuzz.sh
 TESTS += tests/fuzz/fuzz.sh
+
+# Tests of the inside: the shared libraries hide their inside, so these tests link the same objects statically.
+if DROPIN_STATIC
+inside_libamphora = .libs/libamphora.a
+inside_libiofwd = .libs/libiofwd.a
+.libs/libamphora.a: libamphora.la
+	@:
+.libs/libiofwd.a: libiofwd.la
+	@:
+else
+inside_libamphora = tests/libamphora_inside.la
+inside_libiofwd = tests/libiofwd_inside.la
+check_LTLIBRARIES += tests/libamphora_inside.la tests/libiofwd_inside.la
+tests_libamphora_inside_la_SOURCES = $(libamphora_la_SOURCES)
+tests_libamphora_inside_la_CPPFLAGS = $(libamphora_la_CPPFLAGS)
+tests_libiofwd_inside_la_SOURCES = $(libiofwd_la_SOURCES)
+nodist_tests_libiofwd_inside_la_SOURCES = $(nodist_libiofwd_la_SOURCES)
+tests_libiofwd_inside_la_CPPFLAGS = $(libiofwd_la_CPPFLAGS)
+endif
+inside_amphora = $(inside_libamphora) $(CRYPTO_LIBS) -ldl -lpthread -lrt
+# The same with the networks linked in, for tests that send over them: such a program loads no module.
+inside_amphora_net = conduits/ofi/libofi_la-module.lo libofi.la $(inside_amphora) $(LIBFABRIC_LIBS)

@@ -37,7 +37,10 @@ libamphora_upc_la_SOURCES = \
 	upc-bridge/sync.c \
 	upc-bridge/upc.h
 libamphora_upc_la_CPPFLAGS = $(AM_CPPFLAGS)
-libamphora_upc_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,-Bsymbolic-functions
+libamphora_upc_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,-Bsymbolic-functions \
+	-Wl,--version-script=$(top_srcdir)/upc-bridge/libamphora-upc.map
+EXTRA_libamphora_upc_la_DEPENDENCIES = $(top_srcdir)/upc-bridge/libamphora-upc.map
+EXTRA_DIST += upc-bridge/libamphora-upc.map
 libamphora_upc_la_LIBADD = libiofwd.la libamphora.la -lpthread
 
 # Programs on it, built as clients are.

@@ -19,7 +19,7 @@ row() {
             $builddir/iofwd/calls/table.c"
         lib="$builddir/.libs/libiofwd.a $lib" ;;
     udp) # packets
-        sources=$(ls "$srcdir"/conduits/udp/rdp_*.c) lib="-L$builddir/.libs -lamphora -lpthread" ;;
+        sources=$(ls "$srcdir"/conduits/udp/rdp_*.c) ;;
     emulate) # put and get over messages
         sources="$srcdir/conduits/emulate.c" ;;
     ofi) # messages over libfabric
@@ -46,7 +46,7 @@ row() {
         sources="$(ls "$srcdir"/iofwd/server/*.c "$srcdir"/iofwd/server/*/*.c | grep -Ev '/server/(daemon|listener|main|server|workers)\.c$') $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
             $srcdir/iofwd/wire/ranges.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
         flags="-Dmknodat=fuzz_mknodat -Dsyncfs=fuzz_syncfs"
-        lib="-L$builddir/.libs -lamphora -lpthread" ;;
+        ;;
     server) # what processes say to the launcher's PMI server
         sources="$srcdir/launcher/master/pmi.c $srcdir/boot/pmi1_wire.c" ;;
     esac

@@ -1,0 +1,131 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What the libraries export: the shared ones the documented names and what a .map file lists for the package's own parts, the archives
+# only names with a registered prefix (tests/lib/prefixes.txt).
+set -u
+builddir=${builddir:-.}
+srcdir=${srcdir:-.}
+CC=${CC:-cc}
+libs=$builddir/.libs
+dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-symbols.XXXXXX") || exit 99
+trap 'rm -rf "$dir"' EXIT
+count=0
+
+# A debugger clears it after GASNET_FREEZE; no header declares it.
+undeclared=gasnet_frozen
+
+# report NAME FILE: fails if the file is not empty, and shows it
+report() {
+    count=$((count + 1))
+    if [ ! -s "$2" ]; then
+        echo "ok $count - $1"
+    else
+        echo "not ok $count - $1"
+        sed 's/^/# /' "$2"
+    fi
+}
+
+# skip NAME REASON
+skip() {
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
+# exported LIBRARY: the names that it defines for others, without version nodes and versions
+exported() {
+    nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $NF); print $NF }' | sort -u
+}
+
+# wanted FILE...: the names that these import
+wanted() {
+    for file in "$@"; do
+        nm -D "$file" 2>/dev/null
+    done | awk '$1 == "U" || $2 ~ /^[BDRV]$/ { sub(/@.*/, "", $NF); print $NF }' | sort -u
+}
+
+# node MAP NODE: the names that a version node of a .map file exports
+node() {
+    awk -v node="$2" '
+        $1 == node { inside = 1 }
+        inside && /^}/ { inside = 0 }
+        inside && /;$/ && $1 != "*;" { sub(/;$/, "", $1); print $1 }' "$1" | sort -u
+}
+
+# The words of all public headers, with macros expanded and not: a documented name is one of them.
+cd "$srcdir/include" && include=$(pwd) && cd "$OLDPWD" || exit 99
+for header in "$include"/*.h "$include"/../upc-bridge/include/*.h; do
+    printf '#include "%s"\n' "$header" >"$dir/header.c"
+    ${CC} -E -P "-I$include" "-I$include/../upc-bridge/include" -DGASNET_SEQ "$dir/header.c" 2>/dev/null
+    cat "$header"
+done | grep -oE '[A-Za-z_][A-Za-z0-9_]*' >"$dir/words"
+echo "$undeclared" >>"$dir/words"
+sort -u "$dir/words" -o "$dir/words"
+
+# shared LIBRARY MAP PRIVATE-NODE PUBLIC-PREFIX...: checks one shared library
+shared() {
+    library=$1 map=$2 private=$3
+    shift 3
+    pattern="^($(echo "$*" | tr ' ' '|'))"
+    if [ ! -e "$libs/$library" ]; then
+        skip "$library exports documented names" "built without shared libraries"
+        skip "$library's private names are listed" "built without shared libraries"
+        return
+    fi
+
+    exported "$libs/$library" >"$dir/exported"
+    grep -E "$pattern" "$dir/exported" | grep -v '^upcx_' | comm -23 - "$dir/words" >"$dir/bad"
+    report "$library exports documented names" "$dir/bad"
+
+    node "$srcdir/$map" "$private" | sed -e 's/\*/.*/' -e 's/.*/^&$/' >"$dir/listed"
+    grep -vE "$pattern" "$dir/exported" | grep -vEf "$dir/listed" >"$dir/bad"
+    report "$library's private names are listed in $map" "$dir/bad"
+}
+
+shared libamphora.so base/libamphora.map AMPHORA_PRIVATE gex_ gasnet_ gasnett_ gasneti_ amphora_
+shared libiofwd.so iofwd/libiofwd.map IOFWD_PRIVATE iofwd_
+shared amphora_ofi.so conduits/ofi/amphora_ofi.map AMPHORA_OFI_PRIVATE no_public_name
+shared libamphora-upc.so upc-bridge/libamphora-upc.map NO_PRIVATE_NODE upc_ upcx_ amphora_upc_
+
+# A line of a .map file that is no longer defined or no longer used is removed.
+if [ -e "$libs/libamphora.so" ]; then
+    node "$srcdir/base/libamphora.map" AMPHORA_PRIVATE >"$dir/listed"
+    exported "$libs/libamphora.so" | comm -23 "$dir/listed" - >"$dir/bad"
+    report "libamphora.so has each private name of its list" "$dir/bad"
+    # shellcheck disable=SC2046
+    wanted "$libs"/*.so $(find "$libs" "$builddir" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' ! -name '*.la') |
+        comm -23 "$dir/listed" - >"$dir/bad"
+    report "each private name of libamphora.so has a user in the package" "$dir/bad"
+else
+    skip "libamphora.so has each private name of its list" "built without shared libraries"
+    skip "each private name of libamphora.so has a user in the package" "built without shared libraries"
+fi
+
+if [ -e "$libs/amphora_ofi.so" ]; then
+    node "$srcdir/conduits/ofi/amphora_ofi.map" AMPHORA_OFI_PRIVATE >"$dir/listed"
+    exported "$libs/amphora_ofi.so" | comm -23 "$dir/listed" - >"$dir/bad"
+    report "amphora_ofi.so exports its entry and its port" "$dir/bad"
+else
+    skip "amphora_ofi.so exports its entry and its port" "built without shared libraries"
+fi
+
+# archive FILE: its global names have registered prefixes
+grep -v '^#' "$srcdir/tests/lib/prefixes.txt" | awk '{ sub(/_$/, "", $1); print "^" $1 "(_|$)" }' >"$dir/prefixes"
+archive() {
+    if [ ! -e "$1" ]; then
+        skip "${1##*/} has registered prefixes only" "built without static libraries"
+        return
+    fi
+    nm -g --defined-only "$1" 2>/dev/null | awk 'NF == 3 { print $3 }' | grep -v '^__[at]san\|^__odr_asan' | sort -u |
+        grep -vEf "$dir/prefixes" >"$dir/bad"
+    report "${1##*/} has registered prefixes only" "$dir/bad"
+}
+
+for name in libamphora libiofwd amphora_ofi libamphora-upc libiofwd_wrap; do
+    archive "$libs/$name.a"
+done
+archive "$builddir/libgasnet_tools-seq.a"
+archive "$builddir/libgasnet_tools-par.a"
+
+awk '!/^#/ && NF { print $1 }' "$srcdir/tests/lib/prefixes.txt" | sort | uniq -d >"$dir/bad"
+report "each prefix has one room" "$dir/bad"
+echo "1..$count"
