@@ -5,6 +5,7 @@
  * die: the last member calls _exit, abort: abort, the others wait. am_exit word: prints the number
  * of the handler that is told when all have met at the exit.
  */
+#include <signal.h>
 #include <unistd.h>
 
 #include "am/job.h"
@@ -31,6 +32,10 @@ int main(int argc, char **argv)
     code = argc > 2 ? atoi(argv[2]) : 0;
     if (argc == 2 && strcmp(argv[1], "word") == 0)
         return printf("%d\n", AMPH_AM_ALL_EXIT) < 0;
+
+    /* This program is linked with libfabric, some of whose libraries catch signals when loaded. */
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, SIG_DFL);
 
     am_start(false);
     am_handler(130, on_bye, 1, 1, 0);

@@ -1,32 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Unit tests of the tcp conduit itself: several instances in one process talk over loopback. */
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/counters.h"
-#include "conduits/ofi/ofi.h"
-
-#define MAX_NODES 14
-#define LIMIT_NS (20 * AMPH_NS_PER_S)
-#define SEG_BYTES (4u << 20)
+#include "tests/conformance/unit_conduit_tcp.h"
 
 const struct amph_conduit_ops *const *amph_ofi_conduits(void);
 
-static const struct amph_conduit_ops *ops;
+const struct amph_conduit_ops *ops;
 
-static const struct amph_conduit_ops *tcp(void)
+const struct amph_conduit_ops *tcp(void)
 {
     const struct amph_conduit_ops *const *list = amph_ofi_conduits();
     while (strcmp((*list)->name, "tcp") != 0)
@@ -35,22 +24,8 @@ static const struct amph_conduit_ops *tcp(void)
     return *list;
 }
 
-/* One instance, and what has come to it. */
-struct node {
-    struct amph_cx *cx;
-    uint64_t got[AMPH_NLANES], from[MAX_NODES], errors, bad;
-    bool answer;
-    struct amph_am last;
-    int32_t last_args[AMPH_AM_MAX_ARGS];
-    uint8_t last_payload[OFI_MAX_MEDIUM];
-    uint32_t last_peer, order_next;
-    uint8_t *seg;
-    struct amph_mem mem;
-    struct amph_rmem rmem[MAX_NODES];
-};
-
-static struct node node[MAX_NODES];
-static unsigned nnodes;
+struct node node[MAX_NODES];
+unsigned nnodes;
 
 static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
@@ -88,27 +63,18 @@ static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const ch
 
 static const struct amph_upcalls upcalls = { on_am, on_peer_error };
 
-static void pump(void)
+void pump(void)
 {
     for (unsigned i = 0; i < nnodes; i++)
         ops->progress(node[i].cx, ~0u, 64);
 }
 
-#define PUMP_UNTIL(cond) \
-    do { \
-        uint64_t pump_end = amph_now_ns() + LIMIT_NS; \
-        while (!(cond)) { \
-            pump(); \
-            cr_assert_lt(amph_now_ns(), pump_end, "%s did not come true in time", #cond); \
-        } \
-    } while (0)
-
-static uint64_t cookie(unsigned from, unsigned to)
+uint64_t cookie(unsigned from, unsigned to)
 {
     return UINT64_C(0x1234567800000000) + from * 1000 + to;
 }
 
-static void open_node(unsigned i, bool threaded)
+void open_node(unsigned i, bool threaded)
 {
     struct amph_cx_config cfg = { .name = "test",
                                   .max_peers = MAX_NODES,
@@ -129,8 +95,7 @@ static void link_nodes(unsigned from, unsigned to)
     cr_assert_eq(ops->add_peer(node[from].cx, to, &spec), AMPH_OK);
 }
 
-/* n instances that all know each other (and themselves), each with a segment. */
-static void start(unsigned n, bool threaded)
+void start(unsigned n, bool threaded)
 {
     ops = tcp();
     nnodes = n;
@@ -152,7 +117,7 @@ static void start(unsigned n, bool threaded)
         }
 }
 
-static void stop(void)
+void stop(void)
 {
     for (unsigned i = 0; i < nnodes; i++) {
         cr_assert_eq(node[i].bad, 0);
@@ -162,26 +127,16 @@ static void stop(void)
     }
 }
 
-struct counted {
-    struct amph_op op;
-    unsigned done;
-    enum amph_status st;
-};
-
-static void count_done(struct amph_op *op, enum amph_status st)
+void count_done(struct amph_op *op, enum amph_status st)
 {
     struct counted *c = AMPH_CONTAINER_OF(op, struct counted, op);
 
     c->st = st;
     __atomic_fetch_add(&c->done, 1, __ATOMIC_RELEASE);
 }
-#define COUNTED \
-    { \
-        { count_done }, 0, AMPH_OK \
-    }
 
-static void send_am(unsigned from, unsigned to, enum amph_lane lane, const struct amph_am *am,
-                    struct amph_op *lc)
+void send_am(unsigned from, unsigned to, enum amph_lane lane, const struct amph_am *am,
+             struct amph_op *lc)
 {
     enum amph_status st;
     uint64_t end = amph_now_ns() + LIMIT_NS;
@@ -194,7 +149,7 @@ static void send_am(unsigned from, unsigned to, enum amph_lane lane, const struc
     cr_assert_eq(st, AMPH_OK, "am_send says %s", amph_status_text(st));
 }
 
-static void send_short(unsigned from, unsigned to, enum amph_lane lane, int32_t arg)
+void send_short(unsigned from, unsigned to, enum amph_lane lane, int32_t arg)
 {
     struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 1, .nargs = 1, .args = &arg };
     send_am(from, to, lane, &am, NULL);
@@ -817,267 +772,4 @@ Test(tcp, close_gives_operations_back)
 
     ops->mem_dereg(node[1].cx, &node[1].mem);
     ops->close(node[1].cx);
-}
-
-/* ---- waiting ---- */
-
-Test(tcp, an_idle_instance_sleeps_and_a_message_wakes_it)
-{
-    start(2, false);
-    cr_assert(node[1].cx->caps.fd_blocks);
-
-    int ep = epoll_create1(EPOLL_CLOEXEC);
-    struct epoll_event ev = { .events = EPOLLIN };
-
-    cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, ops->wait_fd(node[1].cx), &ev), 0);
-    send_short(0, 1, AMPH_LANE_REQUEST, 1);
-    PUMP_UNTIL(node[1].got[0] == 1);
-
-    for (int i = 0; i < 20; i++) {
-        while (ops->progress(node[1].cx, ~0u, 64) ||
-               ops->arm(node[1].cx, AMPH_ARM_FD, 0) != AMPH_OK)
-            continue;
-
-        cr_assert_eq(epoll_wait(ep, &ev, 1, 10), 0, "readable although nothing came");
-        ops->arm(node[1].cx, AMPH_ARM_OFF, 0);
-        cr_assert_eq(ops->arm(node[1].cx, AMPH_ARM_FD, 0), AMPH_OK);
-        send_short(0, 1, AMPH_LANE_REQUEST, 1);
-        cr_assert_eq(epoll_wait(ep, &ev, 1, 5000), 1, "a message does not wake");
-        ops->arm(node[1].cx, AMPH_ARM_OFF, 0);
-        PUMP_UNTIL(node[1].got[0] == (uint64_t)i + 2);
-    }
-
-    close(ep);
-    stop();
-}
-
-struct sender {
-    unsigned puts;
-    struct counted rc;
-};
-
-static void *send_thread(void *arg)
-{
-    struct sender *s = arg;
-
-    for (int32_t i = 0; i < 5000; i++) {
-        struct amph_am am = { .kind = i % 7 ? AMPH_AM_SHORT : AMPH_AM_MEDIUM,
-                              .handler = 9,
-                              .nargs = 1,
-                              .args = &i,
-                              .nbytes = i % 7 ? 0 : 5000,
-                              .payload = node[0].seg };
-
-        while (ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL) == AMPH_AGAIN)
-            sched_yield();
-
-        if (i % 16 == 0) {
-            while (ops->put(node[0].cx, 1, &node[0].rmem[1], 0, node[0].seg, 10000, NULL,
-                            &s->rc.op) == AMPH_AGAIN)
-                sched_yield();
-
-            s->puts++;
-        }
-    }
-
-    return NULL;
-}
-
-/* One thread sends while another makes progress and sleeps. */
-Test(tcp, both_sides_at_once)
-{
-    struct sender s = { 0, COUNTED };
-    pthread_t thread;
-
-    start(2, true);
-
-    int ep = epoll_create1(EPOLL_CLOEXEC);
-    struct epoll_event ev = { .events = EPOLLIN };
-
-    for (unsigned i = 0; i < 2; i++)
-        cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, ops->wait_fd(node[i].cx), &ev), 0);
-
-    cr_assert_eq(pthread_create(&thread, NULL, send_thread, &s), 0);
-
-    uint64_t end = amph_now_ns() + LIMIT_NS;
-
-    while (node[1].got[0] < 5000 ||
-           __atomic_load_n(&s.rc.done, __ATOMIC_ACQUIRE) < (5000 + 15) / 16) {
-        pump();
-
-        bool sleep = true;
-
-        for (unsigned i = 0; i < 2; i++)
-            sleep = ops->arm(node[i].cx, AMPH_ARM_FD, 0) == AMPH_OK && sleep;
-
-        if (sleep)
-            epoll_wait(ep, &ev, 1, 100);
-
-        for (unsigned i = 0; i < 2; i++)
-            ops->arm(node[i].cx, AMPH_ARM_OFF, 0);
-
-        cr_assert_lt(amph_now_ns(), end);
-    }
-
-    pthread_join(thread, NULL);
-    cr_assert_eq(s.rc.done, s.puts);
-    close(ep);
-    stop();
-}
-
-/* ---- death ---- */
-
-/* A child with one instance; its address and key come back through shared memory. */
-struct child {
-    pid_t pid;
-    volatile bool ready;
-    uint8_t addr[AMPH_ADDR_MAX_BYTES], key[AMPH_KEY_BLOB_MAX_BYTES];
-    size_t addr_len, key_len;
-};
-
-static void child_main(struct child *c, const uint8_t *addr, size_t addr_len)
-{
-    struct amph_mem mem;
-    struct amph_peer_spec spec = { addr, addr_len, 1, cookie(1, 0), cookie(0, 1) };
-
-    open_node(1, false);
-
-    void *seg = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (ops->mem_reg(node[1].cx, seg, SEG_BYTES, -1, 0, &mem) != AMPH_OK ||
-        ops->add_peer(node[1].cx, 0, &spec) != AMPH_OK)
-        _exit(1);
-
-    memcpy(c->addr, node[1].cx->addr, c->addr_len = node[1].cx->addr_len);
-    memcpy(c->key, mem.key, c->key_len = mem.key_len);
-    c->ready = true;
-    node[1].answer = true;
-    for (uint64_t end = amph_now_ns() + LIMIT_NS; amph_now_ns() < end;)
-        ops->progress(node[1].cx, ~0u, 64);
-
-    _exit(1);
-}
-
-static struct child *start_child(void)
-{
-    struct child *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                           0);
-    struct sockaddr_storage sa;
-    int reserved;
-
-    ops = tcp();
-
-    struct amph_cx_config cfg = { .loopback_only = true, .interface = "" };
-
-    cr_assert_eq(amph_ofi_reserve_address(&cfg, &sa, &reserved),
-                 AMPH_OK); /* libfabric does not survive a fork: the child starts first */
-    close(reserved);
-
-    uint8_t addr[AMPH_ADDR_MAX_BYTES];
-    size_t addr_len = amph_ofi_put_address(&sa, addr);
-    pid_t pid = fork();
-
-    if (pid == 0)
-        child_main(c, addr, addr_len);
-
-    cr_assert_gt(pid, 0);
-    c->pid = pid;
-
-    uint64_t end = amph_now_ns() + LIMIT_NS;
-
-    while (!c->ready) {
-        cr_assert_lt(amph_now_ns(), end);
-        usleep(1000);
-    }
-
-    open_node(0, false);
-    nnodes = 1;
-
-    struct amph_peer_spec spec = { c->addr, c->addr_len, 0, cookie(0, 1), cookie(1, 0) };
-
-    cr_assert_eq(ops->add_peer(node[0].cx, 1, &spec), AMPH_OK);
-    cr_assert_eq(ops->mem_import(node[0].cx, 1, c->key, c->key_len, &node[0].rmem[1]), AMPH_OK);
-    return c;
-}
-
-static void kill_child(struct child *c)
-{
-    kill(c->pid, SIGKILL);
-    cr_assert_eq(waitpid(c->pid, NULL, 0), c->pid);
-}
-
-static void connect_child(void)
-{
-    struct amph_am am = { .kind = AMPH_AM_SHORT };
-    send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
-}
-
-static void expect_death(struct child *c)
-{
-    uint64_t end = amph_now_ns() + LIMIT_NS;
-    struct amph_am am = { .kind = AMPH_AM_SHORT };
-
-    while (node[0].errors == 0) {
-        ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL);
-        pump();
-        cr_assert_lt(amph_now_ns(), end, "the death of a peer is not noticed");
-    }
-
-    for (int i = 0; i < 100; i++)
-        pump();
-
-    cr_assert_eq(node[0].errors, 1, "a death is told once");
-    cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_PEER);
-    cr_assert_eq(node[0].bad, 0);
-    ops->close(node[0].cx);
-    munmap(c, sizeof *c);
-}
-
-Test(tcp, death_before_the_first_message)
-{
-    struct child *c = start_child();
-
-    kill_child(c);
-    expect_death(c);
-}
-
-Test(tcp, death_of_a_connected_peer)
-{
-    struct child *c = start_child();
-
-    connect_child();
-    kill_child(c);
-    expect_death(c);
-}
-
-Test(tcp, death_with_transfers_in_flight)
-{
-    static uint8_t buf[SEG_BYTES];
-    struct counted put[4];
-    struct counted get = COUNTED;
-    struct counted lc = COUNTED;
-    struct child *c = start_child();
-
-    connect_child();
-    kill(c->pid, SIGSTOP);
-
-    for (size_t i = 0; i < AMPH_COUNTOF(put); i++) {
-        put[i] = (struct counted)COUNTED;
-        cr_assert_eq(
-            ops->put(node[0].cx, 1, &node[0].rmem[1], 0, buf, sizeof buf, NULL, &put[i].op),
-            AMPH_OK);
-    }
-
-    cr_assert_eq(ops->get(node[0].cx, 1, &node[0].rmem[1], 0, buf, 100, &get.op), AMPH_OK);
-
-    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .nbytes = OFI_MAX_MEDIUM, .payload = buf };
-
-    cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, &lc.op), AMPH_OK);
-    kill_child(c);
-    PUMP_UNTIL(put[0].done && put[1].done && put[2].done && put[3].done && get.done && lc.done);
-    for (size_t i = 0; i < AMPH_COUNTOF(put); i++)
-        cr_assert(put[i].done == 1 && put[i].st == AMPH_ERR_PEER);
-
-    cr_assert(get.st == AMPH_ERR_PEER && lc.st == AMPH_ERR_PEER);
-    expect_death(c);
 }

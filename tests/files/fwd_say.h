@@ -14,11 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *dir;
-static FILE *report; /* NULL: the standard output */
+/* Weak: one object for all files of a program. */
+__attribute__((weak)) const char *dir;
+__attribute__((weak)) FILE *report; /* NULL: the standard output */
 
 /* A path below the directory; four may be in use at once. */
-static const char *in(const char *name)
+static inline const char *in(const char *name)
 {
     static char buf[4][PATH_MAX];
     static int next;
@@ -29,7 +30,7 @@ static const char *in(const char *name)
 }
 
 /* Says at once what a call gave: a child must not find the line in its buffers. */
-static long say(int line, const char *text, long result)
+static inline long say(int line, const char *text, long result)
 {
     int err = errno;
     FILE *to = report ? report : stdout;

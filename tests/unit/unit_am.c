@@ -14,19 +14,12 @@
 #include "base/clock.h"
 #include "base/wire.h"
 #include "tests/unit/unit_am_fake.h"
+#include "tests/unit/unit_am.h"
 
-static struct amph_am_ep *a, *b; /* peer 1 of a is b; peer 0 of b is a */
-static struct {
-    unsigned n, replies;
-    uint32_t nbytes;
-    uint8_t first, last;
-    const void *payload;
-    int32_t sum;
-    enum amph_status st;
-    unsigned polled;
-} seen;
+struct amph_am_ep *a, *b; /* peer 1 of a is b; peer 0 of b is a */
+struct seen seen;
 
-static uint8_t segment[256 << 10] __attribute__((aligned(64)));
+uint8_t segment[256 << 10] __attribute__((aligned(64)));
 static int failures_told;
 
 static void on_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st, const char *why)
@@ -68,7 +61,7 @@ static void connect_ab(void)
     amph_am_set_peer_segment(b, 0, &rmem);
 }
 
-static void start(void)
+void start(void)
 {
     a = open_one(1, false);
     b = open_one(2, false);
@@ -83,13 +76,13 @@ static void setup(void)
     start();
 }
 
-static void teardown(void)
+void teardown(void)
 {
     amph_am_close(a);
     amph_am_close(b);
 }
 
-static void count(struct amph_token *token, const struct amph_am *am)
+void count(struct amph_token *token, const struct amph_am *am)
 {
     seen.n++;
     for (unsigned i = 0; i < am->nargs; i++)
@@ -123,8 +116,7 @@ static void answer(struct amph_token *token, const struct amph_am *am)
     seen.polled += amph_am_poll(token->ep);
 }
 
-static void add(struct amph_am_ep *ep, unsigned index, amph_am_fn fn, int kinds, int dirs,
-                int nargs)
+void add(struct amph_am_ep *ep, unsigned index, amph_am_fn fn, int kinds, int dirs, int nargs)
 {
     const struct amph_am_entry entry = { (void *)fn, false, (uint8_t)kinds, (uint8_t)dirs,
                                          nargs,      NULL,  "test" };
@@ -132,7 +124,7 @@ static void add(struct amph_am_ep *ep, unsigned index, amph_am_fn fn, int kinds,
     cr_assert_eq(amph_am_register(ep, index, &entry), AMPH_OK);
 }
 
-static enum amph_status send_short(unsigned handler, unsigned nargs, unsigned flags)
+enum amph_status send_short(unsigned handler, unsigned nargs, unsigned flags)
 {
     static const int32_t args[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
     const struct amph_am am = {
@@ -217,6 +209,7 @@ static int32_t got_args[18];
 static unsigned got_calls;
 static void *got_buf;
 static size_t got_n;
+
 static void client16(struct amph_token *t, int32_t x0, int32_t x1, int32_t x2, int32_t x3,
                      int32_t x4, int32_t x5, int32_t x6, int32_t x7, int32_t x8, int32_t x9,
                      int32_t x10, int32_t x11, int32_t x12, int32_t x13, int32_t x14, int32_t x15)
@@ -353,6 +346,7 @@ Test(am, client_forms)
     }
 #define EACH(M) \
     M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11) M(12) M(13) M(14) M(15) M(16)
+
 EACH(TAKE)
 #define NAMES(n) { (void *)take_##n, (void *)take_data_##n },
 static void *const takers[][2] = { EACH(NAMES) };
@@ -523,195 +517,6 @@ Test(am, handlers_cannot_wait_for_room)
     cr_assert_eq(seen.st, AMPH_ERR_STATE);
 }
 
-/* ---- longs ---- */
-
-static enum amph_status send_long(uint64_t dest, const void *src, uint32_t nbytes, unsigned flags,
-                                  struct amph_op *lc)
-{
-    const struct amph_am am = {
-        .kind = AMPH_AM_LONG, .handler = 20, .nbytes = nbytes, .dest = dest, .payload = src
-    };
-    return amph_am_request(a, 1, &am, flags, lc);
-}
-
-static unsigned ops_done;
-static void op_done(struct amph_op *op, enum amph_status st)
-{
-    cr_assert_eq(st, AMPH_OK);
-    ops_done++;
-}
-
-static void check_long(uint32_t nbytes, struct amph_op *lc)
-{
-    static uint8_t src[sizeof segment];
-
-    memset(src, 0x5a, sizeof src);
-    src[0] = 1;
-    if (nbytes)
-        src[nbytes - 1] = 2;
-
-    memset(segment, 0, sizeof segment);
-    memset(&seen, 0, sizeof seen);
-
-    uint64_t dest = (uintptr_t)segment + sizeof segment - nbytes;
-
-    cr_assert_eq(send_long(dest, src, nbytes, 0, lc), AMPH_OK);
-    amph_am_poll(b);
-    cr_assert_eq(seen.n, 1);
-    cr_assert_eq(seen.nbytes, nbytes);
-    cr_assert_eq((uintptr_t)seen.payload, dest);
-    cr_assert_arr_eq(segment + sizeof segment - nbytes, src, nbytes);
-}
-
-Test(am, longs_packed_and_put)
-{
-    static struct amph_op op = { op_done };
-
-    add(b, 20, count, 4, 1, 0);
-    check_long(0, NULL);
-    check_long(1, NULL);
-    check_long(AMPH_AM_PACKED_BYTES, NULL);
-    cr_assert_eq(fake.puts, 0);
-    cr_assert_eq(fake.sent[AMPH_AM_LONG_PACKED], 2);
-    check_long(AMPH_AM_PACKED_BYTES + 1, NULL);
-    cr_assert_eq(fake.puts, 1);
-    fake.put_late = true;
-    check_long(100000, NULL);
-    cr_assert_eq(fake.puts, 2);
-    check_long(100000, &op);
-    cr_assert_eq(ops_done, 0);
-    amph_am_poll(a);
-    cr_assert_eq(ops_done, 1);
-    check_long(100, &op);
-    check_long(0, &op);
-    cr_assert_eq(ops_done, 3);
-    fake.put_again = 3;
-    check_long(sizeof segment, NULL);
-}
-
-Test(am, longs_out_of_bounds)
-{
-    static uint8_t src[64];
-    uint64_t base = (uintptr_t)segment;
-
-    cr_assert_eq(send_long(base - 1, src, 64, 0, NULL), AMPH_ERR_RANGE);
-    cr_assert_eq(send_long(base + sizeof segment - 63, src, 64, 0, NULL), AMPH_ERR_RANGE);
-    cr_assert_eq(send_long(UINT64_MAX - 3, src, 64, 0, NULL), AMPH_ERR_RANGE);
-    cr_assert_eq(send_long(base, src, UINT32_MAX, 0, NULL), AMPH_ERR_RANGE);
-}
-
-Test(am, longs_without_order_are_packed)
-{
-    teardown();
-    fake_reset();
-    fake.put_then_am = false;
-    start();
-    add(b, 20, count, 4, 1, 0);
-    check_long(65408, NULL);
-    cr_assert_eq(fake.puts, 0);
-    cr_assert_eq(amph_am_max_long(a, 1), 65408);
-    cr_assert_eq(amph_am_max_medium(a, UINT32_MAX), 65408);
-}
-
-static uint32_t long_reply_bytes;
-static uint8_t long_src[sizeof segment];
-static struct amph_op *long_lc;
-static void answer_long(struct amph_token *token, const struct amph_am *am)
-{
-    const struct amph_am reply = { .kind = AMPH_AM_LONG,
-                                   .handler = 21,
-                                   .nbytes = long_reply_bytes,
-                                   .dest = (uintptr_t)segment,
-                                   .payload = long_src };
-
-    seen.n++;
-    cr_assert_eq(amph_am_reply(token, &reply, 0, long_lc), AMPH_OK);
-    if (!long_lc)
-        memset(long_src, 0xee, sizeof long_src); /* the source may be reused on return */
-}
-
-static void check_long_reply(uint32_t nbytes)
-{
-    memset(long_src, 0x33, sizeof long_src);
-    memset(segment, 0, sizeof segment);
-    memset(&seen, 0, sizeof seen);
-    long_reply_bytes = nbytes;
-    cr_assert_eq(send_short(22, 0, 0), AMPH_OK);
-
-    for (unsigned i = 0; i < 20 && !seen.nbytes; i++) {
-        amph_am_poll(b);
-        if (i > 2)
-            fake.room[AMPH_LANE_REPLY] = 10;
-
-        amph_am_poll(a);
-    }
-
-    cr_assert_eq(seen.nbytes, nbytes);
-    cr_assert_eq(seen.first, 0x33);
-    cr_assert_eq(seen.last, 0x33);
-}
-
-Test(am, long_replies_in_every_way)
-{
-    static struct amph_op op = { op_done };
-
-    add(b, 22, answer_long, 1, 1, 0);
-    add(a, 21, count, 4, 2, 0);
-
-    for (unsigned room = 0; room <= 10; room += 10)
-        for (unsigned again = 0; again < 3; again++)
-            for (int with_op = 0; with_op < 2; with_op++) {
-                fake.put_late = again == 1;
-                long_lc = with_op ? &op : NULL;
-                ops_done = 0;
-                fake.room[AMPH_LANE_REPLY] = room;
-                check_long_reply(100);
-                fake.put_again = again;
-                fake.room[AMPH_LANE_REPLY] = room;
-                check_long_reply(200000);
-                amph_am_poll(b);
-                cr_assert_eq(ops_done, with_op ? 2 : 0);
-            }
-}
-
-/* ---- one-sided ---- */
-
-Test(am, put_get_and_their_bounds)
-{
-    struct amph_am_mem mem;
-    struct amph_rmem rmem;
-    struct amph_op op = { op_done };
-    uint8_t back[16];
-
-    cr_assert_eq(amph_am_mem_reg(b, segment, sizeof segment, -1, 0, &mem), AMPH_OK);
-    cr_assert_eq(amph_am_mem_import(a, 1, mem.key, mem.key_len, &rmem), AMPH_OK);
-    ops_done = 0;
-    cr_assert_eq(amph_am_put(a, 1, &rmem, 1000, "fifteen letters", 16, 0, &op, &op), AMPH_OK);
-    cr_assert_eq(amph_am_get(a, 1, &rmem, 1000, back, 16, 0, &op), AMPH_OK);
-    cr_assert_eq(ops_done, 3);
-    cr_assert_str_eq((char *)back, "fifteen letters");
-    cr_assert_eq(amph_am_put(a, 1, &rmem, sizeof segment - 15, back, 16, 0, NULL, NULL),
-                 AMPH_ERR_RANGE);
-    cr_assert_eq(amph_am_put(a, 1, &rmem, UINT64_MAX - 7, back, 16, 0, NULL, NULL), AMPH_ERR_RANGE);
-    cr_assert_eq(amph_am_get(a, 1, &rmem, UINT64_MAX - 7, back, 16, 0, &op), AMPH_ERR_RANGE);
-    cr_assert_eq(amph_am_get(a, 1, &rmem, 0, back, SIZE_MAX, 0, &op), AMPH_ERR_RANGE);
-    fake.put_again = 1;
-    cr_assert_eq(amph_am_put(a, 1, &rmem, 0, back, 16, AMPH_AM_IMMEDIATE, NULL, NULL), AMPH_AGAIN);
-    fake.put_again = 5;
-    cr_assert_eq(amph_am_put(a, 1, &rmem, 0, back, 16, 0, NULL, NULL), AMPH_OK);
-    rmem.local = segment;
-    ops_done = 0;
-    cr_assert_eq(amph_am_put(a, 1, &rmem, 8, "mapped", 7, 0, &op, &op), AMPH_OK);
-    cr_assert_eq(ops_done, 2);
-    cr_assert_str_eq((char *)segment + 8, "mapped");
-
-    for (size_t cut = 0; cut < mem.key_len; cut++)
-        cr_assert_eq(amph_am_mem_import(a, 1, mem.key, cut, &rmem), AMPH_ERR_PROTO, "%zu bytes",
-                     cut);
-
-    amph_am_mem_dereg(b, &mem);
-}
-
 /* ---- peers ---- */
 
 Test(am, addresses_parse_whole_or_not_at_all)
@@ -821,6 +626,7 @@ Test(am, waiting_for_room_ends_with_the_peer, .timeout = 20)
 /* ---- waiting ---- */
 
 static unsigned ticks;
+
 static void count_tick(struct amph_am_ep *ep)
 {
     ticks++;
@@ -926,6 +732,7 @@ Test(am, watched_descriptors_end_a_sleep, .timeout = 20)
 
 /* The library's yields come here; others compute for a while then. */
 static bool others_compute;
+
 int sched_yield(void)
 {
     const struct timespec nap = { 0, 200000 };

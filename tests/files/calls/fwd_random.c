@@ -30,35 +30,31 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <utime.h>
+#include "tests/files/calls/fwd_random.h"
 
 #define SLOTS 8
-#define MOST 70000
 
 static const char *dir;
 static char base[1024];
 static uint64_t state;
 static int slot[SLOTS];
 static char line[1 << 16];
-static size_t at;
-static unsigned char data[2 * MOST];
+size_t at;
+unsigned char data[2 * MOST];
 
 /* ---- chance ---- */
-
-static uint32_t any(uint32_t below)
+uint32_t any(uint32_t below)
 {
     state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)((state >> 33) % below);
 }
 
-static bool once_in(uint32_t n)
+bool once_in(uint32_t n)
 {
     return any(n) == 0;
 }
 
-/* ---- what is printed ---- */
-
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...)
+void say(const char *format, ...)
 {
     va_list ap;
 
@@ -71,7 +67,7 @@ static void say(const char *format, ...)
         at += (size_t)n;
 }
 
-static long gives(long result)
+long gives(long result)
 {
     int err = errno;
 
@@ -86,7 +82,7 @@ static int gives_fd(int fd)
     return fd;
 }
 
-static void say_data(const void *p, ssize_t n)
+void say_data(const void *p, ssize_t n)
 {
     uint32_t hash = 2166136261U;
 
@@ -127,8 +123,7 @@ static const char *name(void)
     return n % 3 ? longest[n % 2] : once_in(4) ? ".." : ".";
 }
 
-/* Six may be in use at once. */
-static const char *path(void)
+const char *path(void)
 {
     static char buf[6][PATH_MAX];
     static int next;
@@ -156,7 +151,7 @@ static const char *path(void)
     return p;
 }
 
-static int *place(void)
+int *place(void)
 {
     int n = (int)any(SLOTS);
 
@@ -164,7 +159,7 @@ static int *place(void)
     return &slot[n];
 }
 
-static size_t size(void)
+size_t size(void)
 {
     size_t n = once_in(4) ? any(MOST) : any(300);
 
@@ -172,7 +167,7 @@ static size_t size(void)
     return n;
 }
 
-static off_t offset(void)
+off_t offset(void)
 {
     off_t n = once_in(40)   ? -1 - (off_t)any(9)
               : once_in(30) ? ((off_t)5 << 30) + any(1000)
@@ -183,7 +178,7 @@ static off_t offset(void)
     return n;
 }
 
-static const void *fill(size_t n)
+const void *fill(size_t n)
 {
     for (size_t i = 0; i < n; i++)
         data[i] = (unsigned char)(any(256));
@@ -238,125 +233,6 @@ static void do_close(void)
 
     gives(close(*s));
     *s = -1;
-}
-
-static void do_read(void)
-{
-    int *s = place();
-    size_t n = size();
-    ssize_t r = gives(read(*s, data, n));
-
-    say_data(data, r);
-}
-
-static void do_write(void)
-{
-    int *s = place();
-    size_t n = size();
-    const void *p = fill(n);
-
-    gives(write(*s, p, n));
-}
-
-static void do_pread(void)
-{
-    int *s = place();
-    size_t n = size();
-    ssize_t r = gives(pread(*s, data, n, offset()));
-
-    say_data(data, r);
-}
-
-static void do_pwrite(void)
-{
-    int *s = place();
-    size_t n = size();
-    const void *p = fill(n);
-
-    gives(pwrite(*s, p, n, offset()));
-}
-
-static void do_vectors(void)
-{
-    int *s = place();
-    struct iovec iov[4];
-    int count = (int)any(5);
-
-    for (int i = 0; i < count; i++)
-        iov[i] = (struct iovec){ data + 3000 * i, any(3000) };
-
-    say(" %d", count);
-    switch (any(6)) {
-    case 0:
-        gives(readv(*s, iov, count));
-        break;
-    case 1:
-        gives(writev(*s, iov, count));
-        break;
-    case 2:
-        gives(preadv(*s, iov, count, offset()));
-        break;
-    case 3:
-        gives(pwritev(*s, iov, count, offset()));
-        break;
-    case 4:
-        gives(preadv2(*s, iov, count, offset(), 0));
-        break;
-    default:
-        gives(pwritev2(*s, iov, count, offset(), once_in(2) ? RWF_DSYNC : 0));
-        break;
-    }
-    say_data(data, 12000);
-}
-
-/* Data and holes: where room has been reserved in a file, a file system such as ext4 takes for data
- * what its cache has pages of, which is what has been read, and read ahead, on the one way or the
- * other.  What is to be compared then is only where the offset is put next. */
-static bool *reserved; /* in some file, by some process */
-
-static void seek_data(int fd, int whence)
-{
-    off_t from = offset();
-
-    if (!*reserved) {
-        gives(lseek(fd, from, whence));
-        return;
-    }
-
-    struct stat st;
-    off_t at = lseek(fd, from, whence);
-
-    if (at >= 0 && (at < from || fstat(fd, &st) != 0 || at > st.st_size))
-        say(" is %ld", (long)at);
-
-    gives(lseek(fd, from, SEEK_SET));
-}
-
-static void do_seek(void)
-{
-    static const int whence[] = { SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE, 9 };
-    int *s = place();
-    int w = whence[any(6)];
-
-    say(" %d", w);
-
-    struct stat st;
-
-    /* positions in directories are each file system's own */
-    if (fstat(*s, &st) == 0 && S_ISDIR(st.st_mode))
-        gives(lseek(*s, 0, SEEK_SET));
-    else if (w == SEEK_DATA || w == SEEK_HOLE)
-        seek_data(*s, w);
-    else
-        gives(lseek(*s, offset(), w));
-}
-
-static void do_truncate(void)
-{
-    if (once_in(2))
-        gives(ftruncate(*place(), offset()));
-    else
-        gives(truncate(path(), offset()));
 }
 
 static void do_stat(void)
@@ -658,28 +534,6 @@ static void do_xattr(void)
     }
 }
 
-static void do_allocate(void)
-{
-    static const int hows[] = { 0,
-                                FALLOC_FL_KEEP_SIZE,
-                                FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                FALLOC_FL_ZERO_RANGE,
-                                FALLOC_FL_PUNCH_HOLE,
-                                FALLOC_FL_COLLAPSE_RANGE };
-    int *s = place();
-    int how = hows[any(6)];
-    off_t from = any(MOST);
-    off_t len = any(MOST);
-
-    say(" %x %ld+%ld", how, (long)from, (long)len);
-    *reserved = true;
-
-    if (once_in(3))
-        say(" = %d", posix_fallocate(*s, from, len));
-    else
-        gives(fallocate(*s, how, from, len));
-}
-
 static void do_node(void)
 {
     switch (any(3)) {
@@ -754,123 +608,6 @@ static void do_umask(void)
     gives(umask((mode_t)any(64)));
 }
 
-static void do_copy(void)
-{
-    int *a = place();
-    int *b = place();
-    off_t x = any(MOST);
-    off_t y = any(MOST);
-    bool use_x = once_in(2);
-    bool use_y = once_in(2);
-    size_t n = size();
-
-    say(" %d%d", use_x, use_y);
-    if (once_in(3))
-        gives(sendfile(*b, *a, use_x ? &x : NULL, n));
-    else
-        gives(copy_file_range(*a, use_x ? &x : NULL, *b, use_y ? &y : NULL, n, 0));
-
-    say(" %ld %ld", (long)x, (long)y);
-}
-
-static void do_sync(void)
-{
-    int *s = place();
-
-    switch (any(5)) {
-    case 0:
-        gives(fsync(*s));
-        break;
-    case 1:
-        gives(fdatasync(*s));
-        break;
-    case 2:
-        say(" = %d", posix_fadvise(*s, 0, 0, (int)any(7)));
-        break;
-    case 3:
-        gives(sync_file_range(*s, any(100), any(100), any(9)));
-        break;
-    default:
-        gives(readahead(*s, any(100), any(100)));
-        break;
-    }
-}
-
-static void do_map(void)
-{
-    int *s = place();
-    struct stat st;
-    size_t len = 1 + any(MOST);
-    off_t from = (off_t)any(3) * 4096;
-
-    say(" %zu %ld", len, (long)from);
-
-    void *p = mmap(NULL, len, PROT_READ, once_in(2) ? MAP_PRIVATE : MAP_SHARED, *s, from);
-
-    gives(p == MAP_FAILED ? -1 : 0);
-    if (p == MAP_FAILED)
-        return;
-
-    if (fstat(*s, &st) == 0 && st.st_size > from)
-        say_data(p, st.st_size - from < (off_t)len ? (ssize_t)(st.st_size - from) : (ssize_t)len);
-
-    munmap(p, len);
-}
-
-static void do_stream(void)
-{
-    static const char *const modes[] = { "r", "r+", "w", "w+", "a", "a+", "wx", "rb", "r+e" };
-    const char *mode = modes[any(9)];
-
-    say(" %s", mode);
-
-    const char *p = path();
-    struct stat st;
-
-    if (stat(p, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-        return; /* a FIFO would wait for a partner */
-
-    FILE *f = fopen(p, mode);
-
-    gives(f ? 0 : -1);
-    if (!f)
-        return;
-
-    for (unsigned i = any(6); i > 0; i--)
-        switch (any(6)) {
-        case 0: {
-            size_t n = fread(data, 1, any(500), f);
-
-            say(" r%zu", n);
-            say_data(data, (ssize_t)n);
-            fseek(f, 0, SEEK_CUR);
-            break;
-        }
-        case 1:
-            say(" p%d", fprintf(f, "%u-%s\n", any(1000), "text"));
-            fflush(f);
-            break;
-        case 2:
-            say(" s%d", fseek(f, (long)any(400), (int)any(3)));
-            break;
-        case 3:
-            say(" t%ld", ftell(f));
-            break;
-        case 4:
-            say(" e%d%d", feof(f), ferror(f));
-            break;
-        default: {
-            char text[80] = "";
-
-            say(" g%d", fgets(text, sizeof text, f) != NULL);
-            say_data(text, (ssize_t)strlen(text));
-            fseek(f, 0, SEEK_CUR);
-        }
-        }
-
-    say(" c%d", fclose(f));
-}
-
 static void do_unnamed(void)
 {
     int fd = gives_fd(open(path(), O_TMPFILE | O_RDWR, 0600));
@@ -883,111 +620,6 @@ static void do_unnamed(void)
     snprintf(by, sizeof by, "/proc/self/fd/%d", fd);
     gives(linkat(AT_FDCWD, by, AT_FDCWD, path(), AT_SYMLINK_FOLLOW));
     close(fd);
-}
-
-/* Some bytes before memory that is not there, or that may not be used so. */
-static char *edge(void)
-{
-    static char *ends[2];
-    long page = sysconf(_SC_PAGESIZE);
-
-    for (int i = 0; i < 2 && !ends[i]; i++) {
-        ends[i] = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                       -1, 0);
-        memset(ends[i], 'e', (size_t)page);
-        ends[i] += page;
-        if (i ? mprotect(ends[i], (size_t)page, PROT_NONE) : munmap(ends[i], (size_t)page))
-            exit(2);
-    }
-
-    unsigned char there;
-    char *end = ends[any(2)];
-
-    /* a later mapping, a library's, may have come to lie in the hole */
-    if (mincore(end, (size_t)page, &there) == 0)
-        end = ends[1];
-
-    memset(end - 100, 'e', 100); /* what a call that fails leaves there is not told */
-    return end - (once_in(2) ? any(100) : 0);
-}
-
-/* A write that fails for want of data leaves a longer file on some file systems. */
-static void give_and_mend(int fd, ssize_t result, const struct stat *before)
-{
-    gives(result);
-
-    struct rlimit lim;
-    struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
-
-    if (result >= 0 || errno != EFAULT || !S_ISREG(before->st_mode))
-        return;
-
-    getrlimit(RLIMIT_FSIZE, &lim);
-    setrlimit(RLIMIT_FSIZE, &none);
-    if (ftruncate(fd, before->st_size) != 0)
-        say(" stays");
-
-    setrlimit(RLIMIT_FSIZE, &lim);
-}
-
-static void do_nowhere(void)
-{
-    int *s = place();
-    char *p = edge();
-    struct stat st = { .st_mode = 0 };
-
-    fstat(*s, &st);
-
-    /* the kernel takes what lies in one page of a FIFO whole or, with EFAULT, not at all */
-    if (S_ISFIFO(st.st_mode))
-        return;
-
-    size_t n = 100 + any(3000);
-    struct iovec iov[2] = { { data, any(50) }, { p, n } };
-
-    switch (any(8)) {
-    case 0:
-        gives(read(*s, p, n));
-        break;
-    case 1:
-        give_and_mend(*s, write(*s, p, n), &st);
-        break;
-    case 2:
-        gives(pread(*s, p, n, offset()));
-        break;
-    case 3:
-        give_and_mend(*s, pwrite(*s, p, n, offset()), &st);
-        break;
-    case 4:
-        gives(readv(*s, iov, 2));
-        break;
-    case 5:
-        give_and_mend(*s, writev(*s, iov, 2), &st);
-        break;
-    case 6:
-        gives(fstat(*s, (struct stat *)(p + 16)));
-        break;
-    default:
-        gives(open(p, O_RDONLY));
-        break;
-    }
-}
-
-static volatile sig_atomic_t over;
-
-static void on_limit(int sig)
-{
-    over = 1;
-}
-
-static void do_limit(void)
-{
-    struct rlimit lim;
-
-    getrlimit(RLIMIT_FSIZE, &lim);
-    lim.rlim_cur = once_in(3) ? any(MOST) : RLIM_INFINITY;
-    say(" %ld", (long)lim.rlim_cur);
-    gives(setrlimit(RLIMIT_FSIZE, &lim));
 }
 
 static void do_statx(void)

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of unit_conduit_tcp share: nodes in one process.  Thread rule: as the test. */
+#ifndef UNIT_CONDUIT_TCP_H
+#define UNIT_CONDUIT_TCP_H
+
+#include "conduits/ofi/ofi.h"
+
+#define MAX_NODES 14
+#define LIMIT_NS (20 * AMPH_NS_PER_S)
+#define SEG_BYTES (4u << 20)
+
+/* One instance, and what has come to it. */
+struct node {
+    struct amph_cx *cx;
+    uint64_t got[AMPH_NLANES], from[MAX_NODES], errors, bad;
+    bool answer;
+    struct amph_am last;
+    int32_t last_args[AMPH_AM_MAX_ARGS];
+    uint8_t last_payload[OFI_MAX_MEDIUM];
+    uint32_t last_peer, order_next;
+    uint8_t *seg;
+    struct amph_mem mem;
+    struct amph_rmem rmem[MAX_NODES];
+};
+
+#define PUMP_UNTIL(cond) \
+    do { \
+        uint64_t pump_end = amph_now_ns() + LIMIT_NS; \
+        while (!(cond)) { \
+            pump(); \
+            cr_assert_lt(amph_now_ns(), pump_end, "%s did not come true in time", #cond); \
+        } \
+    } while (0)
+
+struct counted {
+    struct amph_op op;
+    unsigned done;
+    enum amph_status st;
+};
+
+#define COUNTED \
+    { \
+        { count_done }, 0, AMPH_OK \
+    }
+
+extern const struct amph_conduit_ops *ops;
+const struct amph_conduit_ops *tcp(void);
+extern struct node node[MAX_NODES];
+extern unsigned nnodes;
+void pump(void);
+uint64_t cookie(unsigned from, unsigned to);
+void open_node(unsigned i, bool threaded);
+/* n instances that all know each other (and themselves), each with a segment. */
+void start(unsigned n, bool threaded);
+void stop(void);
+void count_done(struct amph_op *op, enum amph_status st);
+void send_am(unsigned from, unsigned to, enum amph_lane lane, const struct amph_am *am,
+             struct amph_op *lc);
+void send_short(unsigned from, unsigned to, enum amph_lane lane, int32_t arg);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Unit tests of the tcp conduit: waiting, several threads, and peers that die. */
+#include <criterion/criterion.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "tests/conformance/unit_conduit_tcp.h"
+
+/* ---- waiting ---- */
+
+Test(tcp, an_idle_instance_sleeps_and_a_message_wakes_it)
+{
+    start(2, false);
+    cr_assert(node[1].cx->caps.fd_blocks);
+
+    int ep = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event ev = { .events = EPOLLIN };
+
+    cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, ops->wait_fd(node[1].cx), &ev), 0);
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[1].got[0] == 1);
+
+    for (int i = 0; i < 20; i++) {
+        while (ops->progress(node[1].cx, ~0u, 64) ||
+               ops->arm(node[1].cx, AMPH_ARM_FD, 0) != AMPH_OK)
+            continue;
+
+        cr_assert_eq(epoll_wait(ep, &ev, 1, 10), 0, "readable although nothing came");
+        ops->arm(node[1].cx, AMPH_ARM_OFF, 0);
+        cr_assert_eq(ops->arm(node[1].cx, AMPH_ARM_FD, 0), AMPH_OK);
+        send_short(0, 1, AMPH_LANE_REQUEST, 1);
+        cr_assert_eq(epoll_wait(ep, &ev, 1, 5000), 1, "a message does not wake");
+        ops->arm(node[1].cx, AMPH_ARM_OFF, 0);
+        PUMP_UNTIL(node[1].got[0] == (uint64_t)i + 2);
+    }
+
+    close(ep);
+    stop();
+}
+
+struct sender {
+    unsigned puts;
+    struct counted rc;
+};
+
+static void *send_thread(void *arg)
+{
+    struct sender *s = arg;
+
+    for (int32_t i = 0; i < 5000; i++) {
+        struct amph_am am = { .kind = i % 7 ? AMPH_AM_SHORT : AMPH_AM_MEDIUM,
+                              .handler = 9,
+                              .nargs = 1,
+                              .args = &i,
+                              .nbytes = i % 7 ? 0 : 5000,
+                              .payload = node[0].seg };
+
+        while (ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL) == AMPH_AGAIN)
+            sched_yield();
+
+        if (i % 16 == 0) {
+            while (ops->put(node[0].cx, 1, &node[0].rmem[1], 0, node[0].seg, 10000, NULL,
+                            &s->rc.op) == AMPH_AGAIN)
+                sched_yield();
+
+            s->puts++;
+        }
+    }
+
+    return NULL;
+}
+
+/* One thread sends while another makes progress and sleeps. */
+Test(tcp, both_sides_at_once)
+{
+    struct sender s = { 0, COUNTED };
+    pthread_t thread;
+
+    start(2, true);
+
+    int ep = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event ev = { .events = EPOLLIN };
+
+    for (unsigned i = 0; i < 2; i++)
+        cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, ops->wait_fd(node[i].cx), &ev), 0);
+
+    cr_assert_eq(pthread_create(&thread, NULL, send_thread, &s), 0);
+
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+
+    while (node[1].got[0] < 5000 ||
+           __atomic_load_n(&s.rc.done, __ATOMIC_ACQUIRE) < (5000 + 15) / 16) {
+        pump();
+
+        bool sleep = true;
+
+        for (unsigned i = 0; i < 2; i++)
+            sleep = ops->arm(node[i].cx, AMPH_ARM_FD, 0) == AMPH_OK && sleep;
+
+        if (sleep)
+            epoll_wait(ep, &ev, 1, 100);
+
+        for (unsigned i = 0; i < 2; i++)
+            ops->arm(node[i].cx, AMPH_ARM_OFF, 0);
+
+        cr_assert_lt(amph_now_ns(), end);
+    }
+
+    pthread_join(thread, NULL);
+    cr_assert_eq(s.rc.done, s.puts);
+    close(ep);
+    stop();
+}
+
+/* ---- death ---- */
+
+/* A child with one instance; its address and key come back through shared memory. */
+struct child {
+    pid_t pid;
+    volatile bool ready;
+    uint8_t addr[AMPH_ADDR_MAX_BYTES], key[AMPH_KEY_BLOB_MAX_BYTES];
+    size_t addr_len, key_len;
+};
+
+static void child_main(struct child *c, const uint8_t *addr, size_t addr_len)
+{
+    struct amph_mem mem;
+    struct amph_peer_spec spec = { addr, addr_len, 1, cookie(1, 0), cookie(0, 1) };
+
+    open_node(1, false);
+
+    void *seg = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (ops->mem_reg(node[1].cx, seg, SEG_BYTES, -1, 0, &mem) != AMPH_OK ||
+        ops->add_peer(node[1].cx, 0, &spec) != AMPH_OK)
+        _exit(1);
+
+    memcpy(c->addr, node[1].cx->addr, c->addr_len = node[1].cx->addr_len);
+    memcpy(c->key, mem.key, c->key_len = mem.key_len);
+    c->ready = true;
+    node[1].answer = true;
+    for (uint64_t end = amph_now_ns() + LIMIT_NS; amph_now_ns() < end;)
+        ops->progress(node[1].cx, ~0u, 64);
+
+    _exit(1);
+}
+
+static struct child *start_child(void)
+{
+    struct child *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                           0);
+    struct sockaddr_storage sa;
+    int reserved;
+
+    ops = tcp();
+
+    struct amph_cx_config cfg = { .loopback_only = true, .interface = "" };
+
+    cr_assert_eq(amph_ofi_reserve_address(&cfg, &sa, &reserved),
+                 AMPH_OK); /* libfabric does not survive a fork: the child starts first */
+    close(reserved);
+
+    uint8_t addr[AMPH_ADDR_MAX_BYTES];
+    size_t addr_len = amph_ofi_put_address(&sa, addr);
+    pid_t pid = fork();
+
+    if (pid == 0)
+        child_main(c, addr, addr_len);
+
+    cr_assert_gt(pid, 0);
+    c->pid = pid;
+
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+
+    while (!c->ready) {
+        cr_assert_lt(amph_now_ns(), end);
+        usleep(1000);
+    }
+
+    open_node(0, false);
+    nnodes = 1;
+
+    struct amph_peer_spec spec = { c->addr, c->addr_len, 0, cookie(0, 1), cookie(1, 0) };
+
+    cr_assert_eq(ops->add_peer(node[0].cx, 1, &spec), AMPH_OK);
+    cr_assert_eq(ops->mem_import(node[0].cx, 1, c->key, c->key_len, &node[0].rmem[1]), AMPH_OK);
+    return c;
+}
+
+static void kill_child(struct child *c)
+{
+    kill(c->pid, SIGKILL);
+    cr_assert_eq(waitpid(c->pid, NULL, 0), c->pid);
+}
+
+static void connect_child(void)
+{
+    struct amph_am am = { .kind = AMPH_AM_SHORT };
+    send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
+}
+
+static void expect_death(struct child *c)
+{
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+    struct amph_am am = { .kind = AMPH_AM_SHORT };
+
+    while (node[0].errors == 0) {
+        ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL);
+        pump();
+        cr_assert_lt(amph_now_ns(), end, "the death of a peer is not noticed");
+    }
+
+    for (int i = 0; i < 100; i++)
+        pump();
+
+    cr_assert_eq(node[0].errors, 1, "a death is told once");
+    cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL), AMPH_ERR_PEER);
+    cr_assert_eq(node[0].bad, 0);
+    ops->close(node[0].cx);
+    munmap(c, sizeof *c);
+}
+
+Test(tcp, death_before_the_first_message)
+{
+    struct child *c = start_child();
+
+    kill_child(c);
+    expect_death(c);
+}
+
+Test(tcp, death_of_a_connected_peer)
+{
+    struct child *c = start_child();
+
+    connect_child();
+    kill_child(c);
+    expect_death(c);
+}
+
+Test(tcp, death_with_transfers_in_flight)
+{
+    static uint8_t buf[SEG_BYTES];
+    struct counted put[4];
+    struct counted get = COUNTED;
+    struct counted lc = COUNTED;
+    struct child *c = start_child();
+
+    connect_child();
+    kill(c->pid, SIGSTOP);
+
+    for (size_t i = 0; i < AMPH_COUNTOF(put); i++) {
+        put[i] = (struct counted)COUNTED;
+        cr_assert_eq(
+            ops->put(node[0].cx, 1, &node[0].rmem[1], 0, buf, sizeof buf, NULL, &put[i].op),
+            AMPH_OK);
+    }
+
+    cr_assert_eq(ops->get(node[0].cx, 1, &node[0].rmem[1], 0, buf, 100, &get.op), AMPH_OK);
+
+    struct amph_am am = { .kind = AMPH_AM_MEDIUM, .nbytes = OFI_MAX_MEDIUM, .payload = buf };
+
+    cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, &lc.op), AMPH_OK);
+    kill_child(c);
+    PUMP_UNTIL(put[0].done && put[1].done && put[2].done && put[3].done && get.done && lc.done);
+    for (size_t i = 0; i < AMPH_COUNTOF(put); i++)
+        cr_assert(put[i].done == 1 && put[i].st == AMPH_ERR_PEER);
+
+    cr_assert(get.st == AMPH_ERR_PEER && lc.st == AMPH_ERR_PEER);
+    expect_death(c);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of fwd_truth share.  Thread rule: as the test. */
+#ifndef FWD_TRUTH_H
+#define FWD_TRUTH_H
+
+extern const char *scratch;
+extern const char *self;
+/* By now in another program, with the descriptors of the one before. */
+void went_on(void);
+/* exec closes a copy of the descriptor, then another one of the file; both end the locks, although
+ * the first stays open. */
+void gone_on(void);
+void copy_gone(void);
+void other_gone(void);
+void still_held(void);
+void locked(void);
+/* Two clients, each with a server of its own: the one says whose lock it finds. */
+void held_by(void);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The part of fwd_truth that checks record locks: they belong to the process, whatever program it runs. */
+#define _GNU_SOURCE 1
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+#include "tests/files/fwd_say.h"
+#include "tests/files/calls/fwd_truth.h"
+
+static int lock(int fd, int command, short type, off_t from, off_t len)
+{
+    struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = len };
+    int r = fcntl(fd, command, &l);
+
+    return r == 0 && command == F_GETLK ? (l.l_type == F_UNLCK    ? 0
+                                           : l.l_pid == getppid() ? 1
+                                                                  : 2)
+                                        : r;
+}
+
+/* What another process sees: 1: locked by its parent. */
+static void look(const char *when)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        int fd = open(in("held"), O_RDWR);
+
+        printf("%s: %d %d %d\n", when, lock(fd, F_GETLK, F_WRLCK, 0, 10),
+               lock(fd, F_GETLK, F_WRLCK, 20, 10), lock(fd, F_SETLK, F_WRLCK, 5, 1));
+        fflush(stdout);
+        lock(fd, F_SETLK, F_UNLCK, 0, 0); /* a process's end reaches the servers a moment later */
+        _exit(0);
+    }
+
+    waitpid(pid, &status, 0);
+}
+
+void went_on(void)
+{
+    int fd = atoi(getenv("HELD_FD"));
+
+    look("after exec");
+    T(lock(fd, F_SETLK, F_UNLCK, 0, 5));
+    T(lock(fd, F_SETLK, F_RDLCK, 20, 10));
+    look("changed");
+    close(open(in("held"), O_RDONLY));
+    look("another descriptor was closed");
+    T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    execl(self, self, "gone-on", dir, scratch, NULL);
+}
+
+enum {
+    COPY = 70
+}; /* above what a test is started with */
+
+void gone_on(void)
+{
+    int fd = open(in("held"), O_RDWR);
+    int copy;
+    char number[16];
+
+    look("closed by exec");
+    snprintf(number, sizeof number, "%d", fd);
+    setenv("HELD_FD", number, 1);
+    T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
+    copy = fcntl(fd, F_DUPFD_CLOEXEC, COPY);
+    T(copy);
+    look("held");
+    execl(self, self, "copy-gone", dir, scratch, NULL);
+}
+
+void copy_gone(void)
+{
+    int fd = atoi(getenv("HELD_FD"));
+
+    look("copy closed by exec");
+    T(fcntl(COPY, F_GETFD));
+    T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
+    T(open(in("held"), O_RDONLY | O_CLOEXEC) >= 0);
+    look("held");
+    execl(self, self, "other-gone", dir, scratch, NULL);
+}
+
+void other_gone(void)
+{
+    int fd = atoi(getenv("HELD_FD"));
+
+    look("other descriptor closed by exec");
+    T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
+    execl(self, self, "still-held", dir, scratch, NULL);
+}
+
+void still_held(void)
+{
+    look("nothing closed by exec");
+}
+
+void locked(void)
+{
+    int status;
+    int fd = open(in("held"), O_RDWR | O_CREAT, 0600);
+    char number[16];
+
+    T(write(fd, "held", 4));
+
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        T(lock(fd, F_SETLK, F_WRLCK, 0, 10));
+        snprintf(number, sizeof number, "%d", fd);
+        setenv("HELD_FD", number, 1);
+        look("before");
+        execl(self, self, "went-on", dir, scratch, NULL);
+        _exit(3);
+    }
+
+    T(waitpid(pid, &status, 0) == pid && status == 0);
+    T(lock(fd, F_SETLK, F_WRLCK, 0, 10)); /* it has ended */
+    close(fd);
+
+    int denied = 0;
+
+    /* what a process had locked is free when its parent has waited for it */
+    for (int i = 0; i < 100; i++) {
+        if ((pid = fork()) == 0) {
+            fd = open(in("held"), O_RDWR);
+            _exit(lock(fd, F_SETLK, F_WRLCK, 0, 10) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0);
+        }
+
+        denied += waitpid(pid, &status, 0) != pid || status != 0;
+        fd = open(in("held"), O_RDWR);
+        denied += lock(fd, F_SETLK, F_WRLCK, 0, 10) != 0;
+        denied += flock(fd, LOCK_EX | LOCK_NB) != 0;
+        close(fd);
+    }
+
+    T(denied);
+}
+
+void held_by(void)
+{
+    char go[PATH_MAX], done[PATH_MAX];
+    pid_t pid = getpid();
+    int fd = open(in("held"), O_RDWR | O_CREAT, 0600);
+
+    snprintf(go, sizeof go, "%s/go", scratch);
+    snprintf(done, sizeof done, "%s/done", scratch);
+
+    if (strcmp(getenv("AMPHORA_RANK"), "0") == 0) {
+        if (lock(fd, F_SETLK, F_WRLCK, 10, 20) != 0 ||
+            write(open(go, O_WRONLY), &pid, sizeof pid) != sizeof pid)
+            exit(3);
+
+        close(open(done, O_RDONLY)); /* until the other has looked */
+        return;
+    }
+
+    if (read(open(go, O_RDONLY), &pid, sizeof pid) != sizeof pid)
+        exit(4);
+
+    for (int i = 0; i < 2; i++) {
+        struct flock l = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+        int r = fcntl(fd, i ? F_OFD_GETLK : F_GETLK, &l);
+
+        printf("held by the other: %d %d %d from %ld, %ld bytes\n", r, l.l_type == F_WRLCK,
+               l.l_pid == pid, (long)l.l_start, (long)l.l_len);
+    }
+
+    close(open(done, O_WRONLY));
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The part of fwd_failover that checks shared offsets and calls whose server dies before the reply. */
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/iofwd.h"
+#include "tests/files/fwd_kill.h"
+#include "tests/files/failover/fwd_failover.h"
+
+/* ---- several processes write at one offset when the server dies: what was said to be written is
+ * there, once and whole ---- */
+
+enum {
+    SHARERS = 3,
+    RECORDS = 1500,
+    RECORD_MOST = 3000
+};
+
+static size_t make_record(char *record, int who, int seq)
+{
+    size_t len = 20 + mix((uint32_t)(who * RECORDS + seq)) % (RECORD_MOST - 20);
+
+    memset(record, 'a' + who, len);
+
+    int n = snprintf(record, RECORD_MOST, "<%d:%05d:%04zu", who, seq, len);
+
+    record[n] = ':';
+    record[len - 1] = '>';
+    return len;
+}
+
+int share_offset(int how, useconds_t after)
+{
+    static char record[RECORD_MOST];
+    int result[SHARERS][2];
+    int fd = open(in("shared", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int said[SHARERS];
+    int lost = 0;
+    pid_t pid[SHARERS];
+
+    MUST(fd >= 0);
+    for (int who = 0; who < SHARERS; who++) {
+        MUST(pipe(result[who]) == 0);
+        if ((pid[who] = fork()) == 0) {
+            int seq = 0;
+
+            while (seq < RECORDS && write(fd, record, make_record(record, who, seq)) > 0)
+                seq++;
+
+            _exit((seq < RECORDS && errno != EIO) ||
+                  write(result[who][1], &seq, sizeof seq) != sizeof seq);
+        }
+    }
+
+    usleep(delay);
+    kills = 1;
+    while (!kill_newest())
+        usleep(1000);
+
+    usleep(after);
+    MUST(how == 0 || kill(pid[0], how) == 0);
+
+    for (int who = SHARERS - 1, status; who >= 0; who--) {
+        said[who] = 0;
+        MUST(who != 0 || how != SIGSTOP || kill(pid[0], SIGCONT) == 0);
+        MUST(waitpid(pid[who], &status, 0) == pid[who] &&
+             (status == 0 || (who == 0 && how == SIGKILL)));
+        MUST(status != 0 || read(result[who][0], &said[who], sizeof said[who]) == sizeof said[who]);
+    }
+
+    int again = open(in("shared", 0), O_RDONLY);
+    struct stat st;
+
+    MUST(again >= 0 && fstat(again, &st) == 0);
+
+    char *all = calloc(1, (size_t)st.st_size + 1);
+
+    MUST(all && pread(again, all, (size_t)st.st_size, 0) == st.st_size);
+
+    static int times[SHARERS][RECORDS];
+
+    for (char *at = all; (at = memchr(at, '<', (size_t)(all + st.st_size - at))); at++) {
+        int who, seq;
+        char head[16] = "";
+
+        memcpy(head, at,
+               sizeof head - 1 < (size_t)(all + st.st_size - at) ? sizeof head - 1
+                                                                 : (size_t)(all + st.st_size - at));
+        if (sscanf(head, "<%d:%5d:", &who, &seq) != 2 || who < 0 || who >= SHARERS || seq < 0 ||
+            seq >= RECORDS)
+            continue;
+
+        size_t len = make_record(record, who, seq);
+
+        times[who][seq] += len <= (size_t)(all + st.st_size - at) && memcmp(at, record, len) == 0;
+    }
+
+    for (int who = 0; who < SHARERS; who++)
+        for (int seq = 0; seq < said[who]; seq++)
+            lost += times[who][seq] != 1;
+
+    printf("%d %d %d of %d records each, %d lost or twice\n", said[0], said[1], said[2], RECORDS,
+           lost);
+    free(all);
+    return lost != 0;
+}
+
+/* ---- calls whose server dies when they have come to it, and nobody knows whether they have been
+ * done ---- */
+
+static int append(int fd)
+{
+    return write(fd, "abc", 3) == 3 ? 0 : errno;
+}
+
+static int append_at(int fd)
+{
+    return pwrite(fd, "abc", 3, 0) == 3 ? 0 : errno;
+}
+
+static int append_once(int fd)
+{
+    struct iovec v = { "abc", 3 };
+    return pwritev2(fd, &v, 1, 0, RWF_APPEND) == 3 ? 0 : errno;
+}
+
+static int make(int fd)
+{
+    return open(in("exclusive", 0), O_CREAT | O_EXCL | O_WRONLY, 0600) >= 0 ? 0 : errno;
+}
+
+static int make_or_open(int fd)
+{
+    return open(in("either", 0), O_CREAT | O_WRONLY, 0600) >= 0 ? 0 : errno;
+}
+
+static int make_directory(int fd)
+{
+    return mkdir(in("made", 0), 0700) == 0 ? 0 : errno;
+}
+
+static const struct {
+    int (*call)(int fd);
+    int flags, wanted;
+} unanswered[] = { { append, O_APPEND, EIO }, { append_at, O_APPEND, EIO }, { append_once, 0, EIO },
+
+                   { make, 0, EIO },          { make_directory, 0, EIO },   { append, 0, 0 },
+                   { make_or_open, 0, 0 } };
+
+int unanswered_only(void)
+{
+    _Atomic int *begun = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                              0);
+    int wrong = 0;
+    int status, ready[2], go[2];
+    char c;
+
+    MUST(begun != MAP_FAILED && pipe(ready) == 0 && pipe(go) == 0);
+    for (int i = 0; i < (int)(sizeof unanswered / sizeof *unanswered); i++) {
+        struct stat st;
+        int fd = open(in("unanswered.", i + 1), O_RDWR | O_CREAT | unanswered[i].flags, 0600);
+
+        MUST(fd >= 0);
+
+        pid_t server = newest_server();
+        pid_t pid = fork();
+
+        *begun = 0;
+        if (pid == 0) {
+            MUST(fsync(fd) == 0 && write(ready[1], "", 1) == 1 && read(go[0], &c, 1) == 1);
+            *begun = 1;
+            _exit(unanswered[i].call(fd));
+        }
+
+        MUST(read(ready[0], &c, 1) == 1 && kill(server, SIGSTOP) == 0 && write(go[1], "", 1) == 1);
+        while (!*begun || process_state(pid) != 'S')
+            usleep(200);
+
+        MUST(kill_and_wait(server));
+        MUST(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        if (WEXITSTATUS(status) != unanswered[i].wanted)
+            wrong += printf("call %d gives %s\n", i, strerrorname_np(WEXITSTATUS(status)));
+
+        MUST(fstat(fd, &st) == 0 && st.st_size <= 3);
+        close(fd);
+    }
+
+    return wrong != 0;
+}
+
+/* ---- offsets that are not the sum of what has been read and written ---- */
+int placed_only(void)
+{
+    enum {
+        ENTRIES = 3000
+    };
+
+    static char seen[ENTRIES];
+    char name[80];
+    int n = 0;
+    int number;
+    int fd = open(in("placed", 0), O_RDWR | O_CREAT, 0600);
+
+    MUST(fd >= 0 && write(fd, "0123456789", 10) == 10 && close(fd) == 0);
+    fd = open(in("placed", 0), O_RDWR | O_APPEND);
+    MUST(fd >= 0 && write(fd, "abc", 3) == 3);
+    MUST(mkdir(in("many", 0), 0700) == 0);
+
+    for (int i = 0; i < ENTRIES; i++) {
+        snprintf(name, sizeof name, "many/a_name_that_is_long_enough_for_several_calls_%04d", i);
+        int made = open(in(name, 0), O_WRONLY | O_CREAT, 0600);
+
+        MUST(made >= 0 && close(made) == 0);
+    }
+
+    DIR *d = opendir(in("many", 0));
+    const struct dirent *e;
+
+    MUST(d != NULL);
+    kills = 1;
+
+    while ((e = readdir(d))) {
+        if (n == ENTRIES / 2)
+            MUST(kill_newest());
+
+        if (sscanf(e->d_name, "a_name_that_is_long_enough_for_several_calls_%d", &number) == 1) {
+            seen[number]++;
+            n++;
+        }
+    }
+
+    MUST(n == ENTRIES && memchr(seen, 0, ENTRIES) == NULL);
+    MUST(lseek(fd, 0, SEEK_CUR) == 13);
+    return 0;
+}
