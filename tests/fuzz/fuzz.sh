@@ -43,9 +43,10 @@ row() {
     netlist) # host files and -map
         sources="$srcdir/launcher/hosts/hostfile.c $srcdir/launcher/master/mapping.c" ;;
     requests) # what clients do to the I/O server behind the parser; what acts on the machine gets another name
-        sources="$(ls "$srcdir"/iofwd/server/*.c "$srcdir"/iofwd/server/*/*.c | grep -Ev '/server/(daemon|listener|main|server|workers)\.c$') $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
+        sources="$(find "$srcdir/iofwd/server" -name '*.c' | grep -Ev '/(daemon|listener|main|workers|server)\.c$')
+            $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
             $srcdir/iofwd/wire/ranges.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
-        flags="-Dmknodat=fuzz_mknodat -Dsyncfs=fuzz_syncfs"
+        flags="-Dmknodat=fuzz_mknodat -Dsyncfs=fuzz_syncfs -Wl,--allow-multiple-definition"
         ;;
     server) # what processes say to the launcher's PMI server
         sources="$srcdir/launcher/master/pmi.c $srcdir/boot/pmi1_wire.c" ;;
