@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Generates C from iofwd/calls/calls.def:  awk -f calls.awk -v out=WHAT calls.def
-#   WHAT: calls.h (numbers, client records, stub prototypes), client_calls.c (stubs), server_calls.h (server records and the prototypes
-#   of what executes them), table.c (marshalling), server_dispatch.c (dispatch), names (call and library name, one
-#   pair a line).
+#   WHAT: calls.h          numbers, client records, stub prototypes
+#         client_calls.c   stubs
+#         server_calls.h   server records and prototypes of the functions that execute the calls
+#         table.c          facts and encoding of each call
+#         server_dispatch.c
+#         names            call and library name, one pair a line
 
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 function die(text) { print FILENAME ":" NR ": " text > "/dev/stderr"; failed = 1; exit 1 }
@@ -39,40 +42,81 @@ BEGIN {
     for (i = 1; i <= n; i++) word("o", w[i], "void *@;size_t @_cap;size_t *@_len", "void *@;size_t @_cap;size_t @_len")
     client_c["ostring"] = "char *@;size_t @_cap;size_t *@_len"
     ncalls = 0
+
+    flag_words = "pure blocking bulk change offset interruptible trylock"
+    server_words = "any progress locker collective"
+    coalesce_words = "data file all end"
+    coalesce_options = "report unlock drop recheck open"
+    repeat_words = "always recorded check never"
+    failover_options = "record adopt forget"
+    stripe_words = "home all spread open"
 }
+
+# Is w one of the words of the list?
+function is_one_of(w, list) { return index(" " list " ", " " w " ") > 0 }
+
+# The constant of one word of a column.
+function fact(column, w, list, prefix) {
+    if (!is_one_of(w, list)) die("column " column ": " (w == "" ? "a word" : w) " is not one of: " list)
+    return prefix toupper(w)
+}
+
+# The bits of the words of a column from the given one on, or 0.
+function facts(column, text, first, list, prefix,    n, i, w, bits) {
+    bits = "0"
+    if (text == "-") return bits
+    n = split(text, w, ",")
+    for (i = first; i <= n; i++) bits = bits " | " fact(column, w[i], list, prefix)
+    return bits
+}
+
+# The first word of a column.
+function first_of(text,    w) { split(text, w, ","); return w[1] }
 
 /^[ \t]*(#|$)/ { next }
 
 {
-    if (NF != 6) die("six fields are needed, here are " NF)
+    if (NF != 10) die("ten columns are needed, this row has " NF)
+    for (i = 1; i <= NF; i++) if (trim($i) == "") die("column " i " is empty; write - if it has nothing to say")
     name = trim($1)
     if (name !~ /^[a-z][a-z0-9]*$/) die("bad name: " name)
     number = trim($2)
     if (number !~ /^[0-9]+$/ || number + 0 < 1 || number + 0 > 199) die("bad service number: " number)
     if (number in taken) die("service number " number " is taken by " taken[number])
     taken[number] = name
+
     c = ++ncalls
     call[c] = name; service[c] = number + 0; nargs[c] = 0
-    nf = split(trim($3), f, ",")
-    flags[c] = "0"
-    for (i = 1; i <= nf; i++) {
-        if (f[i] == "-") continue
-        if (f[i] !~ /^(pure|retry|blocking|bulk|change)$/) die("unknown flag: " f[i])
-        flags[c] = flags[c] " | FWD_CALL_" toupper(f[i])
-    }
-    for (side = 4; side <= 5; side++) {
+    words[c] = reads = writes = opens = ""
+    result_at[c] = data_at[c] = "0"
+    for (side = 8; side <= 9; side++) {
+        if (trim($side) == "-") continue
         na = split(trim($side), a, /[ \t]+/)
         for (i = 1; i <= na; i++) {
-            if (a[i] == "") continue
             if (split(a[i], p, ":") != 2) die("argument is not word:name: " a[i])
-            dir = side == 4 ? "i" : "o"
+            dir = side == 8 ? "i" : "o"
             if (!((dir p[1]) in known)) die("unknown type word: " p[1])
             k = ++nargs[c]
             arg_dir[c, k] = dir; arg_word[c, k] = p[1]; arg_name[c, k] = p[2]
+            words[c] = words[c] (words[c] == "" ? "" : " | ") "FWD_WORD(FWD_" (dir == "i" ? "IN_" : "OUT_") toupper(p[1]) ")"
+            if (p[1] == "buf") { reads = " | FWD_CALL_READS"; result_at[c] = at_server(name, p[2] "_len") }
+            if (p[1] == "data") { writes = " | FWD_CALL_WRITES"; data_at[c] = at_server(name, p[2]) }
+            if (p[1] == "count" && writes) result_at[c] = at_server(name, p[2])
+            if (p[1] == "newfile") opens = " | FWD_CALL_OPENS"
         }
     }
+
+    flags[c] = facts(3, trim($3), 1, flag_words, "FWD_CALL_") reads writes opens
+    if ((flags[c] ~ /BULK/) != (reads writes != "")) die("bulk goes with buf or data, and only with them")
+    server[c] = fact(4, trim($4), server_words, "FWD_RUN_")
+    coalesce[c] = fact(5, first_of(trim($5)), coalesce_words, "FWD_COALESCE_")
+    coalesce_flags[c] = facts(5, trim($5), 2, coalesce_options, "FWD_COALESCE_")
+    repeat[c] = fact(6, first_of(trim($6)), repeat_words, "FWD_REPEAT_")
+    failover_flags[c] = facts(6, trim($6), 2, failover_options, "FWD_FAILOVER_")
+    stripe[c] = fact(7, trim($7), stripe_words, "FWD_STRIPE_")
+    if ((stripe[c] ~ /SPREAD/) != (coalesce[c] ~ /DATA/)) die("stripe spread and coalescing data go together")
     if (nargs[c] > 6) die("too many arguments")
-    names[c] = trim($6)
+    names[c] = trim($10) == "-" ? "" : trim($10)
 }
 
 # All declarations of a call: before each, after each; which: client_c or server_c.
@@ -103,6 +147,16 @@ function uses(c,    k, i, n, p, text) {
     return text
 }
 
+# Where the server's record of a call has a member.
+function at_server(name, member) { return "offsetof(struct amph_server_args_" name ", " member ")" }
+
+# An X-macro list of the calls of which `text[c]` matches the pattern.
+function print_list(macro, text, pattern,    c) {
+    printf "#define %s(X)", macro
+    for (c = 1; c <= ncalls; c++) if (text[c] ~ pattern) printf " \\\n    X(%s, %s)", toupper(call[c]), call[c]
+    print "\n"
+}
+
 function stub(c) { return "int amph_fwd_" call[c] "(struct amph_fwd_client *client" decls(c, 1, ", ", "") ")" }
 
 function head(what) {
@@ -122,6 +176,10 @@ function make_calls_h(    c) {
     print "union amph_fwd_args {"
     for (c = 1; c <= ncalls; c++) print "    struct amph_fwd_args_" call[c] " " call[c] ";"
     print "};\n"
+    print "/* X(ID, name) of each call after which failover updates the recovery record by record_NAME, and of each of which repeats_NAME"
+    print " * says whether it may be repeated.  A function that is missing is an error of the compiler. */"
+    print_list("AMPH_FWD_RECORDED_CALLS", failover_flags, "_RECORD")
+    print_list("AMPH_FWD_CHECKED_CALLS", repeat, "_CHECK")
     for (c = 1; c <= ncalls; c++) print stub(c) ";"
     print "\n#endif"
 }
@@ -151,17 +209,22 @@ function make_calls_server_h(    c) {
 }
 
 function make_calls_table_c(    c, k) {
-    head("how each call is put on the wire")
+    head("the facts of each call, and how it is put on the wire")
     print "#include \"iofwd/wire/marshal.h\"\n"
     print "const struct amph_fwd_call_desc amph_fwd_calls[AMPH_FWD_NCALLS] = {"
     for (c = 1; c <= ncalls; c++) {
-        print "    { \"" call[c] "\", " service[c] ", " flags[c] ", " nargs[c] ","
-        print "      {"
+        print "    [AMPH_FWD_" toupper(call[c]) "] = {"
+        print "      .name = \"" call[c] "\", .service = " service[c] ", .nargs = " nargs[c] ","
+        print "      .flags = " flags[c] ", .run = " server[c] ", .stripe = " stripe[c] ","
+        print "      .coalesce = " coalesce[c] ", .coalesce_flags = " coalesce_flags[c] ","
+        print "      .repeat = " repeat[c] ", .failover_flags = " failover_flags[c] ","
+        print "      .words = " words[c] ","
+        print "      .data_at = " data_at[c] ", .result_at = " result_at[c] ","
+        print "      .arg = {"
         for (k = 1; k <= nargs[c]; k++)
             print "          { FWD_" (arg_dir[c, k] == "i" ? "IN_" : "OUT_") toupper(arg_word[c, k]) ", offsetof(struct amph_fwd_args_" \
                 call[c] ", " arg_name[c, k] (arg_word[c, k] == "path" ? "_dir" : "") "), offsetof(struct amph_server_args_" call[c] ", " \
                 arg_name[c, k] (arg_word[c, k] == "path" ? "_dir" : "") "), \"" arg_name[c, k] "\" },"
-        if (nargs[c] == 0) print "          { 0, 0, 0, NULL },"
         print "      } },"
     }
     print "};"

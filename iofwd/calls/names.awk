@@ -78,7 +78,7 @@ BEGIN {
 out == "core.h" { split($0, f, "|"); calls[++count] = trim(f[1]); next }
 
 # For the document: which request of the table a name of the C library leads to.
-out == "doc" && FILENAME ~ /calls\.def$/ { nw = split($6, w, " "); for (i = 1; i <= nw; i++) leads[w[i]] = trim($1); next }
+out == "doc" && FILENAME ~ /calls\.def$/ { nw = split($10, w, " "); for (i = 1; i <= nw; i++) leads[w[i]] = trim($1); next }
 out == "doc" && FILENAME ~ /libc\.def$/ {
     nw = split($3, w, " ")
     for (i = 1; i <= nw; i++) if (trim($1) != "none") { rows++; row_name[rows] = w[i]; row_class[rows] = trim($1); row_why[rows] = trim($2) }

@@ -394,7 +394,7 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
     if (!atomic_compare_exchange_strong_explicit(
             &p->state, &expected, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_FILLING),
             memory_order_acq_rel, memory_order_relaxed))
-        return;                   /* of a call that nobody waits for any more */
+        return; /* of a call that nobody waits for any more */
 
     if (p->peer != token->peer) { /* not that server's to answer */
         atomic_store_explicit(&p->state, waiting, memory_order_release);
@@ -449,8 +449,7 @@ int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link
     struct amph_client_sigguard g;
 
     amph_client_sigguard_enter(&g);
-    g.ends_wait = id == AMPH_FWD_WAITLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_FLOCK ||
-                  id == AMPH_FWD_OPEN;
+    g.ends_wait = amph_fwd_calls[id].flags & FWD_CALL_INTERRUPTIBLE;
 
     struct amph_client_pending *p = amph_client_pending_acquire(cl);
 
@@ -469,14 +468,6 @@ int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link
     amph_client_pending_release(cl, p);
     amph_client_sigguard_leave(&g);
     return err;
-}
-
-/* Where a call that looks for a lock has its answer. */
-static struct flock *found_lock(enum amph_fwd_id id, const union amph_fwd_args *args)
-{
-    return id == AMPH_FWD_PGETLOCK  ? args->pgetlock.got
-           : id == AMPH_FWD_GETLOCK ? args->getlock.got
-                                    : NULL;
 }
 
 int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
@@ -502,10 +493,12 @@ int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args
     if (AMPH_UNLIKELY(err == EXDEV))
         err = amph_client_pair(cl, link, id, args);
 
-    if (!err && cl->nlinks > 1 && found_lock(id, args))
-        amph_client_lock_holder(cl, file, found_lock(id, args));
+    struct flock *found_lock = amph_fwd_client_pointer(desc, args, FWD_OUT_GOTLOCK);
 
-    if (!err && id == AMPH_FWD_OPEN)
+    if (!err && cl->nlinks > 1 && found_lock)
+        amph_client_lock_holder(cl, file, found_lock);
+
+    if (!err && desc->stripe == FWD_STRIPE_OPEN)
         amph_client_stripe_open(cl, args);
     else if (file && file->nparts > 1) {
         int other = amph_client_stripe_rest(cl, id, file, args);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "iofwd/client/client.h"
+#include "iofwd/wire/marshal.h"
 
 struct amph_client_data {
     const struct amph_fwd_file *file;
@@ -42,10 +43,11 @@ AMPH_CLIENT_DATA_SAME(pread, pwrite, buf_len, done);
 static inline bool amph_client_data_of(enum amph_fwd_id id, const union amph_fwd_args *u,
                                        struct amph_client_data *d)
 {
-    bool reads = id == AMPH_FWD_READ || id == AMPH_FWD_PREAD;
-    bool placed = id == AMPH_FWD_PREAD || id == AMPH_FWD_PWRITE;
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
+    bool reads = desc->flags & FWD_CALL_READS;
+    bool placed = !(desc->flags & FWD_CALL_OFFSET);
 
-    if (!reads && !placed && id != AMPH_FWD_WRITE)
+    if (desc->stripe != FWD_STRIPE_SPREAD)
         return false;
 
     if (placed)

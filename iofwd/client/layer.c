@@ -18,12 +18,9 @@ static bool is_small(const struct amph_fwd_client *cl, mode_t mode, uint64_t blo
  * is told that suits the way to it. */
 static void tell_block(const struct amph_fwd_client *cl, struct amph_fwd_call *call)
 {
-    struct stat *st = call->id == AMPH_FWD_FSTAT  ? call->u.fstat.st
-                      : call->id == AMPH_FWD_STAT ? call->u.stat.st
-                                                  : NULL;
-    struct statx *stx = call->id == AMPH_FWD_FSTATX  ? call->u.fstatx.stx
-                        : call->id == AMPH_FWD_STATX ? call->u.statx.stx
-                                                     : NULL;
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
+    struct stat *st = amph_fwd_client_pointer(desc, &call->u, FWD_OUT_STATBUF);
+    struct statx *stx = amph_fwd_client_pointer(desc, &call->u, FWD_OUT_STATXBUF);
 
     if (st && is_small(cl, st->st_mode, (uint64_t)st->st_blksize))
         st->st_blksize = (blksize_t)cl->block;

@@ -283,24 +283,15 @@ void amph_client_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_a
 
 /* ---- calls ---- */
 
-/* Calls that every part must have. */
-static bool is_for_all(enum amph_fwd_id id)
-{
-    static const bool all[AMPH_FWD_NCALLS] = { [AMPH_FWD_CLOSE] = true,
-                                               [AMPH_FWD_HOLD] = true,
-                                               [AMPH_FWD_FSYNC] = true,
-                                               [AMPH_FWD_FDATASYNC] = true,
-                                               [AMPH_FWD_SETFLAGS] = true };
-
-    return all[id];
-}
-
 int amph_client_stripe_rest(struct amph_fwd_client *cl, enum amph_fwd_id id,
                             const struct amph_fwd_file *file, void *args)
 {
     int worst = 0;
 
-    for (uint32_t i = 1; is_for_all(id) && i < file->nparts; i++) {
+    if (amph_fwd_calls[id].stripe != FWD_STRIPE_ALL)
+        return 0;
+
+    for (uint32_t i = 1; i < file->nparts; i++) {
         struct amph_client_link *link;
         int err = amph_client_link_to(cl, file->part[i].server, &link);
 

@@ -71,18 +71,23 @@ static int open_there(struct amph_fwd_client *cl, struct amph_client_link *link,
     return err;
 }
 
+/* The member of a call's record that holds the directory of a path. */
+static const struct amph_fwd_file **dir_of_path(void *args, const struct amph_fwd_arg_desc *path)
+{
+    return (const struct amph_fwd_file **)((char *)args + path->client_at);
+}
+
 int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, enum amph_fwd_id id,
                      void *args)
 {
-    union amph_fwd_args *u = args;
-    bool renames = id == AMPH_FWD_RENAME;
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
 
-    if (!renames && id != AMPH_FWD_LINK)
+    if (desc->arg[0].word != FWD_IN_PATH || desc->arg[1].word != FWD_IN_PATH)
         return EXDEV;
 
-    const struct amph_fwd_file **at = renames ? &u->rename.to_dir : &u->link.to_dir;
+    const struct amph_fwd_file *from = *dir_of_path(args, &desc->arg[0]);
+    const struct amph_fwd_file **at = dir_of_path(args, &desc->arg[1]);
     const struct amph_fwd_file *to = *at;
-    const struct amph_fwd_file *from = renames ? u->rename.from_dir : u->link.from_dir;
     struct amph_fwd_file there;
     int err = EAGAIN;
 

@@ -48,7 +48,12 @@ _Static_assert(offsetof(struct amph_server_args_pwritej, data) ==
 
 bool amph_server_collective_is(enum amph_fwd_id id)
 {
-    return id == AMPH_FWD_PWRITEJ || id == AMPH_FWD_PREADJ;
+    return id != AMPH_FWD_NCALLS && amph_fwd_calls[id].run == FWD_RUN_COLLECTIVE;
+}
+
+static bool writes(const struct amph_server_collective *j)
+{
+    return amph_fwd_calls[j->id].flags & FWD_CALL_WRITES;
 }
 
 static const struct collective_args *args_of(const struct amph_server_request *rq)
@@ -453,7 +458,7 @@ static int move(struct amph_server_collective *j, struct batch *b, struct cursor
 {
     struct amph_server_request *rq = j->part;
 
-    *b = (struct batch){ .j = j, .writing = j->id == AMPH_FWD_PWRITEJ, .stop = SIZE_MAX };
+    *b = (struct batch){ .j = j, .writing = writes(j), .stop = SIZE_MAX };
 
     bool in_place = (!j->file->exec.direct && j->bytes / RUN_IN_PLACE_MIN >= j->nruns) ||
                     j->len / BUFFER_FACTOR_MAX > j->bytes;
@@ -481,7 +486,7 @@ int amph_server_collective_run(struct amph_server_request *rq)
         return j->error;
 
     /* the kernel decides where appended data goes */
-    if (!j->file->regular || (j->id == AMPH_FWD_PWRITEJ && j->file->exec.append))
+    if (!j->file->regular || (writes(j) && j->file->exec.append))
         return EOPNOTSUPP;
     if (j->bytes == 0)
         return 0;

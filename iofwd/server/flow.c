@@ -306,7 +306,7 @@ static void mark_for_retry(struct amph_server_request *rq)
     if (AMPH_LIKELY(rq->exec.error != EAGAIN))
         return;
 
-    if (rq->id == AMPH_FWD_FLOCK || rq->id == AMPH_FWD_SETLOCK || rq->id == AMPH_FWD_PSETLOCK)
+    if (rq->desc && (rq->desc->flags & FWD_CALL_TRYLOCK))
         rq->exec.retry = rq->exec.retry || amph_server_peer_disconnecting(rq->server) ||
                          amph_server_lock_agents_exiting(rq);
 }
@@ -410,7 +410,7 @@ static int enqueue_copy(struct amph_server *s, struct amph_server_peer *peer, co
     peer->memory += rq->progress.room = room;
     s->progress.memory += room;
     amph_server_refs_take(rq);
-    rq->progress.opening = rq->id == AMPH_FWD_OPEN;
+    rq->progress.opening = rq->desc && (rq->desc->flags & FWD_CALL_OPENS);
     s->progress.opening += rq->progress.opening;
     rq->exec.may_block = first->exec.may_block;
     rq->exec.newfd = first->exec.newfd;

@@ -13,7 +13,7 @@
 
 static inline bool amph_server_is_write(enum amph_fwd_id id)
 {
-    return id == AMPH_FWD_WRITE || id == AMPH_FWD_PWRITE || id == AMPH_FWD_PWRITEJ;
+    return id != AMPH_FWD_NCALLS && (amph_fwd_calls[id].flags & FWD_CALL_WRITES);
 }
 
 static inline bool amph_server_is_bulk(const struct amph_server_request *rq)

@@ -37,8 +37,6 @@ static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
     if (!amph_fwd_get_bulk(r, b))
         return EPROTO;
 
-    bool out = rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD || rq->id == AMPH_FWD_PREADJ;
-
     if (b->where == FWD_SEGMENT)
         return p && p->has_segment && b->at <= p->segment.len_bytes &&
                        b->len <= p->segment.len_bytes - b->at
@@ -49,20 +47,14 @@ static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
         return p && p->has_area && b->at <= p->part_len && b->len <= p->part_len - b->at ? 0
                                                                                          : EPROTO;
 
-    if (out)
+    if (rq->desc->flags & FWD_CALL_READS)
         return b->len <= AMPH_SERVER_INLINE_MAX ? 0 : EPROTO;
 
     const void *data = amph_rd_bytes(r, b->len);
     if (!data)
         return EPROTO;
 
-    if (rq->id == AMPH_FWD_WRITE)
-        rq->u.write.data = data;
-    else if (rq->id == AMPH_FWD_PWRITE)
-        rq->u.pwrite.data = data;
-    else
-        rq->u.pwritej.data = data;
-
+    *(const void **)((char *)&rq->u + rq->desc->data_at) = data;
     return 0;
 }
 
@@ -102,12 +94,14 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
         return head.service >= FWD_SERVICE_FIRST && head.service < FWD_SERVICE_END ? 0 : ENOSYS;
 
     rq->desc = &amph_fwd_calls[rq->id];
-    if (rq->id == AMPH_FWD_OPEN && peer && peer->nheld >= s->client_files) {
+    bool opens = peer && (rq->desc->flags & FWD_CALL_OPENS);
+
+    if (opens && peer->nheld >= s->client_files) {
         rq->exec.reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
         return EMFILE; /* refused before anything is allocated */
     }
 
-    if (rq->id == AMPH_FWD_OPEN && peer) {
+    if (opens) {
         int refused = amph_server_limits_file(s, peer);
 
         if (refused) {
@@ -160,8 +154,8 @@ static void *bulk_memory(const struct amph_server_request *rq)
 {
     /* Offset of the data in the reply.  Of the tags before it, only this one occurs in a reply with
      * data. */
-    size_t tags = rq->id == AMPH_FWD_READ && (rq->bulk.flags & FWD_PIECE_TELL) ? MOVES_TAG_BYTES
-                                                                               : 0;
+    bool has_moves_tag = (rq->desc->flags & FWD_CALL_OFFSET) && (rq->bulk.flags & FWD_PIECE_TELL);
+    size_t tags = has_moves_tag ? MOVES_TAG_BYTES : 0;
 
     if (rq->bulk.where == FWD_INLINE)
         return rq->out + FWD_REP_HEAD_BYTES + tags + sizeof(uint32_t);
@@ -192,19 +186,9 @@ void amph_server_request_set_buffers(struct amph_server_request *rq)
 
 size_t amph_server_request_moved(const struct amph_server_request *rq)
 {
-    /* Offset of the result in the record of a call with file data. */
-    /* clang-format off */
-    static const uint16_t at[AMPH_FWD_NCALLS] = {
-        [AMPH_FWD_READ] = offsetof(union amph_server_args, read.buf_len),
-        [AMPH_FWD_PREAD] = offsetof(union amph_server_args, pread.buf_len),
-        [AMPH_FWD_WRITE] = offsetof(union amph_server_args, write.done),
-        [AMPH_FWD_PWRITE] = offsetof(union amph_server_args, pwrite.done),
-        [AMPH_FWD_PWRITEJ] = offsetof(union amph_server_args, pwritej.done),
-        [AMPH_FWD_PREADJ] = offsetof(union amph_server_args, preadj.buf_len),
-    };
+    uint16_t at = rq->desc ? rq->desc->result_at : 0;
 
-    /* clang-format on */
-    return at[rq->id] ? *(const size_t *)((const char *)&rq->u + at[rq->id]) : 0;
+    return at ? *(const size_t *)((const char *)&rq->u + at) : 0;
 }
 
 const char amph_server_readonly_text[] = "the server exports this read-only (IOFWD_READONLY)";
@@ -270,7 +254,7 @@ size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
 
     if (!rq->exec.error && rq->desc) {
         amph_fwd_put_results(&w, rq->desc, &rq->u);
-        if (rq->id == AMPH_FWD_READ || rq->id == AMPH_FWD_PREAD || rq->id == AMPH_FWD_PREADJ) {
+        if (rq->desc->flags & FWD_CALL_READS) {
             size_t n = amph_server_request_moved(rq);
 
             amph_wr_u32(&w, (uint32_t)n);

@@ -20,12 +20,6 @@ uint64_t amph_server_expected_ns(const struct amph_server_handle *h, uint64_t by
     return bytes >= AMPH_SERVER_LARGE ? h->progress.kib_ns * (bytes >> 10) : h->progress.op_ns;
 }
 
-/* Calls that change the server's own tables, or that never block here. */
-static const bool is_for_progress[AMPH_FWD_NCALLS] = {
-    [AMPH_FWD_CLOSE] = true, [AMPH_FWD_HOLD] = true, [AMPH_FWD_WAITLOCK] = true,
-    [AMPH_FWD_FLOCK] = true, [AMPH_FWD_POLL] = true, [AMPH_FWD_WATCH] = true,
-};
-
 bool amph_server_wants_worker(const struct amph_server_request *rq)
 {
     amph_server_assert_owner(&rq->server->progress.owner);
@@ -34,7 +28,7 @@ bool amph_server_wants_worker(const struct amph_server_request *rq)
 
     if (rq->exec.may_block || amph_server_lock_is(rq->id) || amph_server_collective_is(rq->id))
         return true;
-    if (is_for_progress[rq->id])
+    if (rq->desc->run == FWD_RUN_PROGRESS)
         return false;
     if (rq->desc->flags & FWD_CALL_BLOCKING)
         return true;

@@ -194,11 +194,68 @@ enum amph_fwd_word {
     FWD_NWORDS
 };
 
-#define FWD_CALL_PURE 1u
-#define FWD_CALL_RETRY 2u
-#define FWD_CALL_BLOCKING 4u
-#define FWD_CALL_BULK 8u
-#define FWD_CALL_CHANGE 16u
+#define FWD_WORD(word) (UINT64_C(1) << (word))
+
+/* The facts of a call are columns of calls.def, where each word is explained.  READS, WRITES and
+ * OPENS follow from its arguments: buf, data, newfile. */
+enum amph_fwd_call_flags {
+    FWD_CALL_PURE = 1,
+    FWD_CALL_BLOCKING = 2,
+    FWD_CALL_BULK = 4,
+    FWD_CALL_CHANGE = 8,
+    FWD_CALL_OFFSET = 16,
+    FWD_CALL_INTERRUPTIBLE = 32,
+    FWD_CALL_TRYLOCK = 64,
+    FWD_CALL_READS = 128,
+    FWD_CALL_WRITES = 256,
+    FWD_CALL_OPENS = 512
+};
+
+/* What executes a call at the server. */
+enum amph_fwd_run {
+    FWD_RUN_ANY,
+    FWD_RUN_PROGRESS,
+    FWD_RUN_LOCKER,
+    FWD_RUN_COLLECTIVE
+};
+
+/* What the client's coalescing layer does before a call. */
+enum amph_fwd_coalesce {
+    FWD_COALESCE_DATA,
+    FWD_COALESCE_FILE,
+    FWD_COALESCE_ALL,
+    FWD_COALESCE_END
+};
+
+enum amph_fwd_coalesce_flags {
+    FWD_COALESCE_REPORT = 1,
+    FWD_COALESCE_UNLOCK = 2,
+    FWD_COALESCE_DROP = 4,
+    FWD_COALESCE_RECHECK = 8,
+    FWD_COALESCE_OPEN = 16
+};
+
+/* May failover repeat a call? */
+enum amph_fwd_repeat {
+    FWD_REPEAT_NEVER,
+    FWD_REPEAT_ALWAYS,
+    FWD_REPEAT_RECORDED,
+    FWD_REPEAT_CHECK
+};
+
+enum amph_fwd_failover_flags {
+    FWD_FAILOVER_RECORD = 1,
+    FWD_FAILOVER_ADOPT = 2,
+    FWD_FAILOVER_FORGET = 4
+};
+
+/* At which servers of a striped file a call is executed. */
+enum amph_fwd_stripe {
+    FWD_STRIPE_HOME,
+    FWD_STRIPE_ALL,
+    FWD_STRIPE_SPREAD,
+    FWD_STRIPE_OPEN
+};
 
 struct amph_fwd_arg_desc {
     uint8_t word;
@@ -209,12 +266,47 @@ struct amph_fwd_arg_desc {
 struct amph_fwd_call_desc {
     const char *name;
     uint16_t service;
-    uint8_t flags;
-    uint8_t nargs;
+    uint16_t flags;         /* enum amph_fwd_call_flags */
+    uint8_t nargs;          /* arguments and results */
+    uint8_t run;            /* enum amph_fwd_run */
+    uint8_t stripe;         /* enum amph_fwd_stripe */
+    uint8_t coalesce;       /* enum amph_fwd_coalesce */
+    uint8_t coalesce_flags; /* enum amph_fwd_coalesce_flags */
+    uint8_t repeat;         /* enum amph_fwd_repeat */
+    uint8_t failover_flags; /* enum amph_fwd_failover_flags */
+    /* of a call with file data, offsets in the server's record: of the pointer to the data (0: it
+     * takes none), and of the number of bytes moved */
+    uint16_t data_at, result_at;
+    uint64_t words; /* FWD_WORD of each argument and result */
     struct amph_fwd_arg_desc arg[6];
 };
 
 extern const struct amph_fwd_call_desc amph_fwd_calls[AMPH_FWD_NCALLS];
+
+/* Returns the first argument or result of that type, or NULL. */
+static inline const struct amph_fwd_arg_desc *amph_fwd_find_arg(
+    const struct amph_fwd_call_desc *desc, enum amph_fwd_word word)
+{
+    if (!(desc->words & FWD_WORD(word)))
+        return NULL;
+
+    const struct amph_fwd_arg_desc *arg = desc->arg;
+
+    while (arg->word != word)
+        arg++;
+
+    return arg;
+}
+
+/* Returns where the client's record points for that argument or result, or NULL if the call has
+ * none of that type. */
+static inline void *amph_fwd_client_pointer(const struct amph_fwd_call_desc *desc, const void *args,
+                                            enum amph_fwd_word word)
+{
+    const struct amph_fwd_arg_desc *arg = amph_fwd_find_arg(desc, word);
+
+    return arg ? *(void *const *)((const char *)args + arg->client_at) : NULL;
+}
 
 /* The call with that service number, or AMPH_FWD_NCALLS. */
 enum amph_fwd_id amph_fwd_call_of_service(uint16_t service);

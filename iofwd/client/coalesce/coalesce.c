@@ -525,29 +525,27 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call,
  * one. */
 static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, struct collector *c)
 {
-    bool reports = call->id == AMPH_FWD_CLOSE || call->id == AMPH_FWD_FSYNC ||
-                   call->id == AMPH_FWD_FDATASYNC;
-    bool waits = call->id == AMPH_FWD_WAITLOCK || call->id == AMPH_FWD_PWAITLOCK ||
-                 call->id == AMPH_FWD_FLOCK;
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
 
-    if (!enter_for(c, amph_fwd_call_file(&amph_fwd_calls[call->id], &call->u)))
+    if (!enter_for(c, amph_fwd_call_file(desc, &call->u)))
         return amph_layer_pass(self->next, call);
 
     settle(c);
-    if (call->id == AMPH_FWD_SETFLAGS) {
+    if (desc->coalesce_flags & FWD_COALESCE_RECHECK) {
         c->checked = false;
         atomic_store(&c->identity, 0);
     }
 
-    if (waits) { /* other threads go on with the file, and the process may fork */
+    if (desc->coalesce_flags &
+        FWD_COALESCE_UNLOCK) { /* other threads go on with the file, and the process may fork */
         leave(c);
         return amph_layer_pass(self->next, call);
     }
 
-    int late = reports ? take_late(c) : 0;
+    int late = desc->coalesce_flags & FWD_COALESCE_REPORT ? take_late(c) : 0;
     int err = amph_layer_pass(self->next, call);
 
-    if (call->id == AMPH_FWD_CLOSE) {
+    if (desc->coalesce_flags & FWD_COALESCE_DROP) {
         free(c->heap);
         c->heap = NULL;
         atomic_store(&c->handle, 0);
@@ -613,16 +611,14 @@ static void share_all(void)
 /* By path, or about the file as all its open files see it: everything is to be seen. */
 static bool is_about_all(const struct amph_fwd_call *call)
 {
-    /* clang-format off */
-    static const bool of_file[AMPH_FWD_NCALLS] = {
-        [AMPH_FWD_FSTAT] = true, [AMPH_FWD_FSTATX] = true, [AMPH_FWD_FTRUNCATE] = true, [AMPH_FWD_FALLOCATE] = true,
-        [AMPH_FWD_FUTIMENS] = true, [AMPH_FWD_FSYNC] = true, [AMPH_FWD_FDATASYNC] = true, [AMPH_FWD_SYNCFS] = true,
-        [AMPH_FWD_SETLOCK] = true, [AMPH_FWD_WAITLOCK] = true, [AMPH_FWD_PSETLOCK] = true, [AMPH_FWD_PWAITLOCK] = true,
-        [AMPH_FWD_FLOCK] = true, [AMPH_FWD_SHAREMAP] = true, [AMPH_FWD_NEXTDATA] = true,
-    };
-
-    /* clang-format on */
-    return of_file[call->id] || (call->id == AMPH_FWD_LSEEK && call->u.lseek.whence > SEEK_CUR);
+    switch (amph_fwd_calls[call->id].coalesce) {
+    case FWD_COALESCE_ALL:
+        return true;
+    case FWD_COALESCE_END: /* of the calls with whence */
+        return call->u.lseek.whence > SEEK_CUR;
+    default:
+        return false;
+    }
 }
 
 static int collect_call(const struct amph_layer *self, struct amph_fwd_call *call)
@@ -646,7 +642,7 @@ static int collect_call(const struct amph_layer *self, struct amph_fwd_call *cal
     if (atomic_load(&all.dirty) && (!c || is_about_all(call)))
         amph_client_coalesce_flush_all();
 
-    if (all.session && call->id == AMPH_FWD_OPEN)
+    if (all.session && (desc->coalesce_flags & FWD_COALESCE_OPEN))
         return open_call(self, call);
 
     return c ? do_file(self, call, c) : amph_layer_pass(self->next, call);

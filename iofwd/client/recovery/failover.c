@@ -128,14 +128,14 @@ static void move_pos(struct amph_client_record *e, size_t by)
         atomic_fetch_add(&e->shared->pos, (int64_t)by);
 }
 
-static void note_read(struct amph_fwd_client *cl, struct amph_client_record *e,
-                      const union amph_fwd_args *u)
+static void record_read(struct amph_fwd_client *cl, struct amph_client_record *e,
+                        const union amph_fwd_args *u)
 {
     move_pos(e, *u->read.buf_len);
 }
 
-static void note_write(struct amph_fwd_client *cl, struct amph_client_record *e,
-                       const union amph_fwd_args *u)
+static void record_write(struct amph_fwd_client *cl, struct amph_client_record *e,
+                         const union amph_fwd_args *u)
 {
     if (e->oflags & O_APPEND)
         atomic_store(&e->shared->pos, AMPH_CLIENT_POS_END);
@@ -143,14 +143,14 @@ static void note_write(struct amph_fwd_client *cl, struct amph_client_record *e,
         move_pos(e, *u->write.done);
 }
 
-static void note_lseek(struct amph_fwd_client *cl, struct amph_client_record *e,
-                       const union amph_fwd_args *u)
+static void record_lseek(struct amph_fwd_client *cl, struct amph_client_record *e,
+                         const union amph_fwd_args *u)
 {
     atomic_store(&e->shared->pos, *u->lseek.pos);
 }
 
-static void note_getdents(struct amph_fwd_client *cl, struct amph_client_record *e,
-                          const union amph_fwd_args *u)
+static void record_getdents(struct amph_fwd_client *cl, struct amph_client_record *e,
+                            const union amph_fwd_args *u)
 {
     const struct amph_fwd_args_getdents *a = &u->getdents;
 
@@ -162,40 +162,40 @@ static void note_getdents(struct amph_fwd_client *cl, struct amph_client_record 
     }
 }
 
-static void note_setflags(struct amph_fwd_client *cl, struct amph_client_record *e,
-                          const union amph_fwd_args *u)
+static void record_setflags(struct amph_fwd_client *cl, struct amph_client_record *e,
+                            const union amph_fwd_args *u)
 {
     e->oflags = (e->oflags & ~(O_APPEND | O_NONBLOCK)) |
                 (u->setflags.flags & (O_APPEND | O_NONBLOCK));
     atomic_store(&e->shared->oflags, e->oflags);
 }
 
-static void note_setlock(struct amph_fwd_client *cl, struct amph_client_record *e,
-                         const union amph_fwd_args *u)
+static void record_setlock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                           const union amph_fwd_args *u)
 {
     note_lock(cl, e, u->setlock.file, &u->setlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
 }
 
-static void note_waitlock(struct amph_fwd_client *cl, struct amph_client_record *e,
-                          const union amph_fwd_args *u)
+static void record_waitlock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                            const union amph_fwd_args *u)
 {
     note_lock(cl, e, u->waitlock.file, &u->waitlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
 }
 
-static void note_psetlock(struct amph_fwd_client *cl, struct amph_client_record *e,
-                          const union amph_fwd_args *u)
+static void record_psetlock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                            const union amph_fwd_args *u)
 {
     note_lock(cl, e, u->psetlock.file, &u->psetlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
 }
 
-static void note_pwaitlock(struct amph_fwd_client *cl, struct amph_client_record *e,
-                           const union amph_fwd_args *u)
+static void record_pwaitlock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                             const union amph_fwd_args *u)
 {
     note_lock(cl, e, u->pwaitlock.file, &u->pwaitlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
 }
 
-static void note_punlock(struct amph_fwd_client *cl, struct amph_client_record *e,
-                         const union amph_fwd_args *u)
+static void record_punlock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                           const union amph_fwd_args *u)
 {
     struct amph_client_sigguard g;
 
@@ -204,70 +204,63 @@ static void note_punlock(struct amph_fwd_client *cl, struct amph_client_record *
     amph_client_records_unlock(&g);
 }
 
-static void note_flock(struct amph_fwd_client *cl, struct amph_client_record *e,
-                       const union amph_fwd_args *u)
+static void record_flock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                         const union amph_fwd_args *u)
 {
     e->flock_op = u->flock.op & LOCK_UN ? 0 : u->flock.op & (LOCK_SH | LOCK_EX);
 }
 
-/* The calls that leave something behind at a file of ours; each is noted when it has succeeded. */
-static void (*const notes[AMPH_FWD_NCALLS])(struct amph_fwd_client *cl,
-                                            struct amph_client_record *e,
-                                            const union amph_fwd_args *u) = {
-    [AMPH_FWD_READ] = note_read,           [AMPH_FWD_WRITE] = note_write,
-    [AMPH_FWD_LSEEK] = note_lseek,         [AMPH_FWD_GETDENTS] = note_getdents,
-    [AMPH_FWD_SETFLAGS] = note_setflags,   [AMPH_FWD_SETLOCK] = note_setlock,
-    [AMPH_FWD_WAITLOCK] = note_waitlock,   [AMPH_FWD_PSETLOCK] = note_psetlock,
-    [AMPH_FWD_PWAITLOCK] = note_pwaitlock, [AMPH_FWD_PUNLOCK] = note_punlock,
-    [AMPH_FWD_FLOCK] = note_flock,
+static void record_open(struct amph_fwd_client *cl, struct amph_client_record *e,
+                        const union amph_fwd_args *u)
+{
+    amph_client_record_add(cl, &u->open);
+}
+
+static void record_rename(struct amph_fwd_client *cl, struct amph_client_record *e,
+                          const union amph_fwd_args *u)
+{
+    amph_client_record_renamed(&u->rename);
+}
+
+typedef void (*record_fn)(struct amph_fwd_client *cl, struct amph_client_record *e,
+                          const union amph_fwd_args *u);
+
+static const record_fn record_fns[AMPH_FWD_NCALLS] = {
+#define X(id, name) [AMPH_FWD_##id] = record_##name,
+    AMPH_FWD_RECORDED_CALLS(X)
+#undef X
 };
 
-/* A call has succeeded; e: of its file, or NULL. */
-static void note(struct amph_fwd_client *cl, enum amph_fwd_id id, const union amph_fwd_args *u,
-                 struct amph_client_record *e)
+/* Updates the recovery records after a call that has succeeded.  e: the record of its open file;
+ * NULL if it has none or the call goes by path. */
+static void record_call(struct amph_fwd_client *cl, enum amph_fwd_id id,
+                        const union amph_fwd_args *u, struct amph_client_record *e)
 {
-    if (id == AMPH_FWD_OPEN)
-        amph_client_record_add(cl, &u->open);
-    else if (id == AMPH_FWD_RENAME)
-        amph_client_record_renamed(&u->rename);
+    bool by_path = amph_fwd_calls[id].arg[0].word != FWD_IN_FILE;
 
-    if (e && notes[id])
-        notes[id](cl, e, u);
+    if (record_fns[id] && (e || by_path))
+        record_fns[id](cl, e, u);
 }
 
 /* ---- may the call be made again although it may have been done already? ---- */
 
-static bool repeat_open(const union amph_fwd_args *u, const struct amph_client_record *e)
+static bool repeats_open(const union amph_fwd_args *u, const struct amph_client_record *e)
 {
     return !(u->open.flags & O_EXCL);
 }
 
-static bool repeat_fallocate(const union amph_fwd_args *u, const struct amph_client_record *e)
+static bool repeats_fallocate(const union amph_fwd_args *u, const struct amph_client_record *e)
 {
     return !(u->fallocate.how &
              ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE));
 }
 
-/* What it starts from, offset or locks, is noted. */
-static bool repeat_noted(const union amph_fwd_args *u, const struct amph_client_record *e)
-{
-    return e;
-}
+typedef bool (*repeats_fn)(const union amph_fwd_args *u, const struct amph_client_record *e);
 
-static bool (*const repeats[AMPH_FWD_NCALLS])(const union amph_fwd_args *u,
-                                              const struct amph_client_record *e) = {
-    [AMPH_FWD_OPEN] = repeat_open,
-    [AMPH_FWD_WRITE] = repeat_noted, /* what appends is never repeated */
-    [AMPH_FWD_FALLOCATE] = repeat_fallocate,
-    [AMPH_FWD_READ] = repeat_noted,
-    [AMPH_FWD_LSEEK] = repeat_noted,
-    [AMPH_FWD_GETDENTS] = repeat_noted,
-    [AMPH_FWD_SETLOCK] = repeat_noted,
-    [AMPH_FWD_WAITLOCK] = repeat_noted,
-    [AMPH_FWD_PSETLOCK] = repeat_noted,
-    [AMPH_FWD_PWAITLOCK] = repeat_noted,
-    [AMPH_FWD_PUNLOCK] = repeat_noted,
-    [AMPH_FWD_FLOCK] = repeat_noted,
+static const repeats_fn repeats_fns[AMPH_FWD_NCALLS] = {
+#define X(id, name) [AMPH_FWD_##id] = repeats_##name,
+    AMPH_FWD_CHECKED_CALLS(X)
+#undef X
 };
 
 static bool may_repeat(enum amph_fwd_id id, const union amph_fwd_args *u,
@@ -276,7 +269,16 @@ static bool may_repeat(enum amph_fwd_id id, const union amph_fwd_args *u,
     if (appends(id, u, e))
         return false;
 
-    return amph_fwd_calls[id].flags & FWD_CALL_RETRY || (repeats[id] && repeats[id](u, e));
+    switch (amph_fwd_calls[id].repeat) {
+    case FWD_REPEAT_ALWAYS:
+        return true;
+    case FWD_REPEAT_RECORDED:
+        return e != NULL;
+    case FWD_REPEAT_CHECK:
+        return repeats_fns[id](u, e);
+    default:
+        return false;
+    }
 }
 
 /* ---- calls ---- */
@@ -351,7 +353,9 @@ static void put_offset_back(struct amph_fwd_client *cl, enum amph_fwd_id id,
 {
     off_t now;
 
-    if (!e || (id != AMPH_FWD_READ && id != AMPH_FWD_WRITE) ||
+    const unsigned moves_data = FWD_CALL_OFFSET | FWD_CALL_BULK;
+
+    if (!e || (amph_fwd_calls[id].flags & moves_data) != moves_data ||
         amph_client_server_is_dead(cl, e->held.server) || atomic_load(&e->shared->pos) < 0)
         return;
 
@@ -384,8 +388,7 @@ static void close_rest(struct amph_fwd_client *cl, const struct amph_fwd_file *f
 
 static struct amph_client_shared *offset_of(enum amph_fwd_id id, const struct amph_client_record *e)
 {
-    return e && (id == AMPH_FWD_READ || id == AMPH_FWD_WRITE || id == AMPH_FWD_LSEEK) ? e->shared
-                                                                                      : NULL;
+    return e && (amph_fwd_calls[id].flags & FWD_CALL_OFFSET) ? e->shared : NULL;
 }
 
 int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
@@ -393,7 +396,7 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
     const struct amph_fwd_file *file = amph_fwd_call_file(desc, args);
 
-    if (id == AMPH_FWD_HOLD)
+    if (desc->failover_flags & FWD_FAILOVER_ADOPT)
         amph_client_failover_adopt(cl, file);
 
     struct amph_client_record *e = file && desc->arg[0].word == FWD_IN_FILE
@@ -427,14 +430,14 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
 
         died = died && err == EIO;
         restore_names(&r);
-        if (!died || id == AMPH_FWD_CLOSE || !may_repeat(id, args, e))
+        if (!died || (desc->failover_flags & FWD_FAILOVER_FORGET) || !may_repeat(id, args, e))
             break;
 
         put_offset_back(cl, id, e);
         amph_client_inflight_strand(&flight);
     }
 
-    if (id == AMPH_FWD_CLOSE) {
+    if (desc->failover_flags & FWD_FAILOVER_FORGET) {
         if (err == EIO && e)
             err = 0; /* with its server the handle has gone as well */
 
@@ -443,7 +446,7 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
 
         amph_client_record_remove(file);
     } else if (!err)
-        note(cl, id, args, e);
+        record_call(cl, id, args, e);
 
     amph_client_inflight_end(&flight);
     return err;

@@ -59,7 +59,7 @@ static void give(struct amph_server_append_buffer *g)
 
 void amph_server_append_begin(struct amph_server_handle *h, const struct amph_server_request *rq)
 {
-    bool write = rq->id == AMPH_FWD_WRITE || rq->id == AMPH_FWD_PWRITE;
+    bool write = rq->desc->flags & FWD_CALL_WRITES;
     bool appends = (h->exec.append && !(rq->bulk.rwf & NOAPPEND)) || (rq->bulk.rwf & RWF_APPEND);
 
     if (h->exec.append_buffer || !write || !appends || !h->regular ||
@@ -71,7 +71,7 @@ void amph_server_append_begin(struct amph_server_handle *h, const struct amph_se
 
     h->exec.append_buffer->len = 0;
     h->exec.append_buffer->full = false;
-    h->exec.append_buffer->off = rq->id == AMPH_FWD_WRITE ? -1 : 0;
+    h->exec.append_buffer->off = rq->desc->flags & FWD_CALL_OFFSET ? -1 : 0;
     h->exec.append_buffer->rwf = rq->bulk.rwf;
     rq->peer->memory += h->exec.append_buffer->counted = COLLECT_MAX;
 }

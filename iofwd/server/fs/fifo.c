@@ -51,7 +51,7 @@ static int wait_for(const struct amph_server_request *rq, const struct amph_serv
 static int move(struct amph_server_request *rq, struct amph_server_handle *h, struct iovec v,
                 size_t *done_p)
 {
-    bool writes = rq->id == AMPH_FWD_WRITE;
+    bool writes = rq->desc->flags & FWD_CALL_WRITES;
     bool waits = !h->exec.nonblock && !(rq->bulk.rwf & RWF_NOWAIT);
     bool at_once = true;
     int err;

@@ -28,9 +28,8 @@ static _Atomic uint32_t exiting, exited;
 
 static struct flock *lock_of(struct amph_server_request *rq)
 {
-    struct flock *l = rq->id == AMPH_FWD_PWAITLOCK  ? &rq->u.pwaitlock.lock
-                      : rq->id == AMPH_FWD_PGETLOCK ? &rq->u.pgetlock.lock
-                                                    : &rq->u.psetlock.lock;
+    const struct amph_fwd_arg_desc *arg = amph_fwd_find_arg(rq->desc, FWD_IN_LOCK);
+    struct flock *l = (struct flock *)((char *)&rq->u + arg->server_at);
 
     l->l_pid = 0;
     return l;
@@ -108,14 +107,14 @@ static void run_call(struct amph_server_lock_agent *lk, struct amph_server_reque
 {
     struct flock *l = lock_of(rq);
 
-    if (rq->id == AMPH_FWD_PGETLOCK) {
+    if (rq->desc->flags & FWD_CALL_PURE) { /* pgetlock */
         rq->exec.error = find_lock(fd, l, &rq->u.pgetlock.got);
     } else {
         rq->exec.error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
         if (!rq->exec.error)
             amph_server_held_record(lk, fd, l);
 
-        if (rq->exec.error == EAGAIN && rq->id == AMPH_FWD_PWAITLOCK) {
+        if (rq->exec.error == EAGAIN && (rq->desc->flags & FWD_CALL_BLOCKING)) {
             int err = begin_wait(lk, rq, fd);
             if (!err)
                 return; /* the request belongs to the waiting thread, perhaps already answered */
@@ -297,6 +296,6 @@ uint32_t amph_server_agents_exited(void)
 
 bool amph_server_lock_agents_exiting(const struct amph_server_request *rq)
 {
-    return atomic_load(&exiting) > 0 ||
-           (rq->id == AMPH_FWD_PSETLOCK && rq->progress.agents_exited != atomic_load(&exited));
+    return atomic_load(&exiting) > 0 || (rq->desc->run == FWD_RUN_LOCKER &&
+                                         rq->progress.agents_exited != atomic_load(&exited));
 }

@@ -26,8 +26,7 @@
 
 bool amph_server_lock_is(enum amph_fwd_id id)
 {
-    return id == AMPH_FWD_PSETLOCK || id == AMPH_FWD_PWAITLOCK || id == AMPH_FWD_PGETLOCK ||
-           id == AMPH_FWD_PUNLOCK;
+    return id != AMPH_FWD_NCALLS && amph_fwd_calls[id].run == FWD_RUN_LOCKER;
 }
 
 static struct amph_server_lock_agent *locker_of(struct amph_server *s, struct amph_server_peer *p)
@@ -186,7 +185,7 @@ void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq
     amph_server_assert_owner(&s->progress.owner);
 
     struct amph_server_peer *p = rq->peer;
-    bool drops = rq->id == AMPH_FWD_PUNLOCK;
+    bool drops = !amph_fwd_find_arg(rq->desc, FWD_IN_LOCK); /* punlock */
 
     rq->exec.error = 0;
     rq->progress.agents_exited = amph_server_agents_exited();
