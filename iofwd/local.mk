@@ -51,6 +51,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/stripe.h \
 	iofwd/client/recovery/reopen.c \
 	iofwd/wire/handshake.c \
+	iofwd/wire/file.h \
 	iofwd/wire/handshake.h \
 	iofwd/wire/encode.c \
 	iofwd/wire/encode.h \

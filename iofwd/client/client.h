@@ -19,49 +19,10 @@
 #include <string.h>
 #include <sys/types.h>
 
-struct amph_fwd_client;
-
-/* One open file on one server.  A handle is a random-looking 64-bit number, never 0; any client of
- * the job may use it. */
-struct amph_fwd_ref {
-    uint32_t server; /* absolute number */
-    uint64_t handle;
-};
-
-/* An open file as this client sees it: one (server, handle) pair for each server it is spread over.
- * The first is home of offset, size, O_APPEND and locks.  A plain value: copy it freely. */
-#define AMPH_FWD_PARTS_MAX 8
-struct amph_fwd_file {
-    uint32_t nparts; /* 0: no file */
-    uint32_t rwf;    /* of a copy for one call: RWF_*, as preadv2 and pwritev2 take them */
-    /* of several parts: how many KiB in a row one does; 0: each large call in equal parts */
-    uint32_t unit_kib;
-    struct amph_fwd_ref part[AMPH_FWD_PARTS_MAX];
-};
-
-/* In a handle: the file can keep its reader or writer waiting, so whether it is ready is for its
- * server to say; regular files and directories are always ready. */
-#define AMPH_FWD_HANDLE_WAITS (UINT64_C(1) << 62)
-static inline bool amph_fwd_file_waits(const struct amph_fwd_file *file)
-{
-    return file->nparts > 0 && (file->part[0].handle & AMPH_FWD_HANDLE_WAITS);
-}
-
-/* The mode of something new, as amph_fwd_open, amph_fwd_mkdir and amph_fwd_mknod take it.  The
- * umask travels beside it, for the server to apply: a directory's default ACL takes its place. */
-#define AMPH_FWD_MODE_BITS 0177777
-#define AMPH_FWD_MASK_BITS(mask) ((mode_t)(mask) << 16)
-static inline mode_t amph_fwd_new_mode(mode_t mode, mode_t mask)
-{
-    return (mode & AMPH_FWD_MODE_BITS) | AMPH_FWD_MASK_BITS(mask & 0777);
-}
-
-static inline mode_t amph_fwd_mode_mask(mode_t mode)
-{
-    return mode >> 16 & 0777;
-}
-
 #include "iofwd/calls/calls.h"
+#include "iofwd/wire/file.h"
+
+struct amph_fwd_client;
 
 /* The client of this process, opened at the first call: attaches to the job (AMPHORA_JOB), opens
  * the endpoint, greets its servers. Works before, after and without gasnet_init.  0, or: ENOTCONN
@@ -171,7 +132,6 @@ void amph_fwd_ending(void);
  * already is a third of the work of making one with a name).
  */
 #define AMPH_FWD_PLACEHOLDER_MARK "iofwd:"
-#define AMPH_FWD_HANDLE_TOP (UINT64_C(1) << 63)
 /* Puts the offset into a text that ends in '@'.  false: text does not hold it, or the offset cannot
  * be one. */
 static inline bool amph_fwd_text_complete(char *text, size_t cap_bytes, int64_t offset)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/platform.h"
-#include "iofwd/client/client.h"
+#include "iofwd/wire/file.h"
 
 /* ---- errno ---- */
 

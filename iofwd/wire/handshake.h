@@ -29,7 +29,7 @@
 #include "base/status.h"
 #include "base/wire.h"
 #include "boot/boot.h"
-#include "iofwd/client/client.h"
+#include "iofwd/wire/file.h"
 
 #define FWD_FRAME_MAGIC UINT32_C(0x524f4f44) /* "DOOR" */
 #define FWD_FRAME_HEAD_BYTES 12

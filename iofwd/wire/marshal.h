@@ -18,7 +18,7 @@
 
 #include "base/wire.h"
 #include "iofwd/calls/server_calls.h"
-#include "iofwd/client/client.h"
+#include "iofwd/wire/file.h"
 
 #define FWD_MAGIC UINT32_C(0x444f4946) /* "FIOD" */
 /* Where a lock ends at the server that its client wants to reach however far the file grows.

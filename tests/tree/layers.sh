@@ -27,8 +27,7 @@ launcher: base boot conduits am launcher/common
 tools: base boot conduits am extended iofwd/wire iofwd/calls iofwd/client
 examples:'
 # Single headers that a room may include beyond its row.
-exceptions='iofwd/wire iofwd/client/client.h
-iofwd/interpose iofwd/client/client.h
+exceptions='iofwd/interpose iofwd/client/client.h
 iofwd/interpose iofwd/client/interface.h
 iofwd/interpose base/platform.h
 iofwd/interpose base/env_defs.h
