@@ -74,6 +74,7 @@ function facts(column, text, first, list, prefix,    n, i, w, bits) {
 function first_of(text,    w) { split(text, w, ","); return w[1] }
 
 /^[ \t]*(#|$)/ { next }
+/^\+/ { next } # for names.awk
 
 {
     if (NF != 10) die("ten columns are needed, this row has " NF)

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Generates C from iofwd/calls/names.def:  awk -f names.awk -v out=names.h|names.c names.def
-# and, with out=core.h, the list of the client's calls from iofwd/calls/calls.def; with out=names the bare names; with out=doc
-# doc/iofwd-calls.md from calls.def, names.def and libc.def, in this order.
+# Generates C from iofwd/calls/calls.def and names.def:  awk -f names.awk -v out=WHAT calls.def names.def
+#   WHAT: names.h, names.c, names_wrap.c   interposed functions and typed ways to the real ones
+#         iofwd-wrap.args                  the linker's options for static programs
+#         implementations.h                prototypes of the functions that take the calls (amph_do_NAME)
+#         numbers.h                        rows of system calls (calls.def alone)
+#         core.h                           list of the client's calls (calls.def alone)
+#         names                            bare names
+#         doc                              doc/iofwd-calls.md, from calls.def, names.def, libc.def and differences.md, in this order
 
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 function die(text) { print FILENAME ":" NR ": " text > "/dev/stderr"; failed = 1; exit 1 }
@@ -73,12 +78,19 @@ BEGIN {
     count = 0
 }
 
+FILENAME ~ /differences\.md$/ { differences = differences $0 "\n"; next }
 /^[ \t]*(#|$)/ { next }
+
+# calls.def: lines that begin with "+" are rows of numbers.def or of this table's form; the others name the client's calls.
+FILENAME ~ /calls\.def$/ && /^\+ *ROW\(/ { sub(/^\+ */, ""); number_row[++nnumbers] = $0; next }
+FILENAME ~ /calls\.def$/ && /^\+/ && (out == "core.h" || out == "numbers.h") { next }
+FILENAME ~ /calls\.def$/ && !/^\+/ && out != "core.h" && out != "doc" { next }
+/^\+/ { sub(/^\+ */, "") }
 
 out == "core.h" { split($0, f, "|"); calls[++count] = trim(f[1]); next }
 
 # For the document: which request of the table a name of the C library leads to.
-out == "doc" && FILENAME ~ /calls\.def$/ { nw = split($10, w, " "); for (i = 1; i <= nw; i++) leads[w[i]] = trim($1); next }
+out == "doc" && FILENAME ~ /calls\.def$/ && NF == 10 { nw = split($10, w, " "); for (i = 1; i <= nw; i++) leads[w[i]] = trim($1); next }
 out == "doc" && FILENAME ~ /libc\.def$/ {
     nw = split($3, w, " ")
     for (i = 1; i <= nw; i++) if (trim($1) != "none") { rows++; row_name[rows] = w[i]; row_class[rows] = trim($1); row_why[rows] = trim($2) }
@@ -104,6 +116,7 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
         seen[name[k]] = 1
         count++
         f_name[count] = name[k]; f_type[count] = type; f_params[count] = params
+        wide_type[count] = type; wide_params[count] = params
         f_guard[count] = guard_of(trim($2)); f_turns[count] = trim($2) ~ /^fd /; f_target[count] = trim(target); f_after[count] = trim($NF)
         f_links[count] = links_of(trim($2), name[k])
         f_time64[count] = sub(/ *time64$/, "", f_after[count])
@@ -298,85 +311,50 @@ function doc_row(c,    why, err) {
     return "| `" f_name[c] "` | forwarded | by the requests of other calls |"
 }
 
-# What the table cannot say; one item for each call, or few.
-function doc_differences() {
-    print "Where forwarded files differ from local ones:\n"
-    print "* `mmap`, MAP_SHARED: processes of one user on one host that map a file have one memory for it (in /dev/shm/iofwd-UID);"
-    print "  it goes to the file at msync, munmap, fsync, close, exec and exit, which is when other hosts see it."
-    print "* `mmap`, `msync`: what processes write or cut that do not map the file appears in the shared memory at the next mmap or"
-    print "  msync(MS_INVALIDATE); what a process killed by a signal has changed is lost where no other one maps the file."
-    print "* `mmap`, writable and shared: refused (ENODEV) while the process holds a record lock on the file, if another host maps"
-    print "  the file or there is no /dev/shm; refused (ENOMEM) with any hard limit of file sizes (ulimit -f)."
-    print "* `mmap`, MAP_PRIVATE: the file is read in, but for holes, when the map is made."
-    print "* `fcntl`: F_SETLEASE and F_NOTIFY give EOPNOTSUPP; F_GETLK names the holder by its number on its own host."
-    print "* `fcntl`, `flock`, `lockf`: the locks of a process that ends without freeing them are free a moment after its parent"
-    print "  hears of its end."
-    print "* `ioctl`: FICLONE and its relatives give EOPNOTSUPP; only what asks for and sets a file's marks (lsattr, chattr),"
-    print "  FIONREAD, FIGETBSZ and those of descriptors are known, others give ENOTTY."
-    print "* `tee`, `vmsplice`: do not know forwarded FIFOs (EINVAL, EBADF)."
-    print "* `setxattr`, `getxattr` and their relatives: values of extended attributes are limited to 32 KiB (E2BIG, ERANGE)."
-    print "* `openat2`: RESOLVE_CACHED gives EAGAIN; RESOLVE_IN_ROOT gives ENOSYS where a prefix lies below the root that is meant;"
-    print "  RESOLVE_NO_XDEV takes a prefix for a mount, and a directory of another device for one."
-    print "* `open` and other calls by path, links: one that leads out of what the servers export gives EACCES, but one with an"
-    print "  absolute target outside of the prefixes means this host's file, as on a mount."
-    print "* `open` and other calls by path, local links: one that leads below a prefix is followed where the prefix does not exist"
-    print "  on this host (where it does, the kernel follows it there); but not inside the tree that ftw and nftw walk through."
-    print "* `open` on /proc: /proc/PID/cwd of another process does not say its forwarded directory, and lsof and fuser do not find"
-    print "  forwarded files."
-    print "* `rename`, `link`: from one export to another, or between an export and this host, give EXDEV."
-    print "* `stat` and its relatives tell of a regular file 32 KiB as the best size of calls (st_blksize), if the server's file"
-    print "  system says less: IOFWD_BLKSIZE changes that, 0 leaves it as it is; what makes its own blocks of that size, as gdbm"
-    print "  does, makes larger ones."
-    print "* `statx`: leaves out what is about mounts and about O_DIRECT."
-    print "* `fopen`, buffers: that of a stream on a regular file has 128 KiB; it is filled by 8 KiB first, and by more while it is"
-    print "  read in a row."
-    print "* `fread`, `fwrite` and others on one stream: one that is read and then written, or the other way round, without a"
-    print "  positioning call between has no defined place, as ISO C says, and may take another one than a local stream, whose"
-    print "  buffer is smaller."
-    print "* `fgetc`, `fputc` and other byte functions work on a stream of wide characters."
-    print "* `write` with O_APPEND: what others append may come between the first 4 MiB of one call and its rest."
-    print "* `lseek`, SEEK_DATA and SEEK_HOLE: ext4 and others take for data what their cache has pages of, where room has been reserved by"
-    print "  fallocate; that is the server's cache, and what it has read ahead."
-    print "* `freopen` that leads a stream of popen or one in memory to a forwarded path gives another stream back."
-    print "* `dup2` of a forwarded file below a stream of popen: what is written to the stream is lost; the end of the process says so, and"
-    print "  its exit code is 1."
-    print "* `read`, `write` and others that take a buffer: one that free has given back to the kernel may be a SIGSEGV where the"
-    print "  kernel would say EFAULT, if it was used before."
-    print "* `setrlimit`, RLIMIT_FSIZE: looked at when a program starts and when it sets it by itself: what another process sets by"
-    print "  prlimit is not noticed; several processes that share an offset may together pass it by one call's length; with a hard"
-    print "  limit (ulimit -f) below some MiB nothing can be forwarded (EIO)."
-    print "* `setrlimit`, RLIMIT_AS: with too few addresses (ulimit -v) to reach the servers, calls give ENOMEM."
-    print "* `lseek`, `flock`, `fsync` and their like in one thread, while dup2 in another makes the descriptor a forwarded one: what is"
-    print "  decided on just before and done just after is lost; data, sizes and records are not."
-    print "* `pthread_cancel`: acts in calls on regular files where they begin, not in their middle."
-    print "* `epoll_ctl`, `epoll_wait`: a set tells of forwarded FIFOs the process that put them in and what it forks then or"
-    print "  later; not what it execs, nor who gets the set by a socket, nor a relative forked before the first of a server's files"
-    print "  was put in."
-    print "* `io_submit`, `io_uring_enter`: these, which no library sees, fail on a forwarded descriptor."
-    print "* `dlopen`, `execve`: the dynamic linker gets copies of the forwarded libraries that a forwarded program, a library that"
-    print "  dlopen loads, LD_PRELOAD, or by LD_LIBRARY_PATH a local program needs; what local libraries need, and a local"
-    print "  program's own run path, it looks for on its own host only, and so it does with LD_AUDIT, with LD_PRELOAD for the shell"
-    print "  that system and popen start, and with the program that is its argument (ldd)."
-    print "* `exit` of a program built with -pg: what it leaves in gmon.out the C library writes by itself: in a forwarded"
-    print "  directory it is lost, unless GMON_OUT_PREFIX names a local path."
-    print "* `stat` and others on 32-bit machines: programs have to be built for large files (_FILE_OFFSET_BITS=64), as Debian's"
-    print "  are; others get EOVERFLOW where a call fills in a record. The names of glibc's 64-bit times (`__stat64_time64` and its"
-    print "  like) are forwarded there too, but for ftw, fts, glob and aio_suspend."
-    print ""
-}
-
 function make_doc(    c, how) {
     print "# What becomes of each file function of the C library\n"
     print "Made from `iofwd/calls/calls.def`, `iofwd/calls/names.def` and `iofwd/calls/libc.def`; `tests/files/calls/iofwd_names.sh` compares it with what"
     print "`nm -D` finds in libc.so.6 (glibc 2.36). *Forwarded*: on a path below `IOFWD_PREFIX`, or a descriptor or stream that such a call"
     print "gave, an I/O server does it; elsewhere the C library does. *Refused*: on such a path it fails as told. *Local*: it stays with this host.\n"
-    doc_differences()
+    printf "%s\n", differences
     print "| name | what becomes of it | how, or why |\n|---|---|---|"
     for (c = 1; c <= count; c++) if (!f_time64[c]) print doc_row(c)
     for (c = 1; c <= rows; c++) {
         how = row_class[c] == "local" ? "local" : "forwarded"
         print "| `" row_name[c] "` | " how " | " row_why[c] " |"
     }
+}
+
+# Prototypes of what takes the calls.  A row whose target has all parameters of the row, in their order, gives its prototype;
+# entry/targets.h declares the few targets that no row calls so.
+function make_implementations(    c, call, declared) {
+    printf head, "iofwd/calls/names.def and iofwd/calls/calls.def"
+    print "/* Included by iofwd/interpose/entry/targets.h, which has the types. */"
+    print "#ifndef AMPH_IOFWD_IMPLEMENTATIONS_H\n#define AMPH_IOFWD_IMPLEMENTATIONS_H\n"
+    for (c = 1; c <= count; c++) {
+        if (f_time64[c] || f_target[c] !~ /amph_do_/) continue
+        f_params[c] = wide_params[c]
+        shape_of(c)
+        if (variadic && va_type == "va_list") {
+            fixed = fixed ", va_list " va_name
+            args = args ", " va_name
+        }
+        call = f_target[c]
+        sub(/^AMPH_IP_WIDE_(ONLY|POINTER)\(/, "", call)
+        sub(/^amph_ip_narrow_off\(/, "", call)
+        if (!match(call, /^amph_do_[A-Za-z0-9_]+\(/)) continue
+        target = substr(call, 1, RLENGTH - 1)
+        if (target in declared || index(call ")", target "(" args ")") != 1) continue
+        declared[target] = 1
+        print star(wide_type[c]) target "(" fixed ");"
+    }
+    print "\n#endif"
+}
+
+# Rows of system calls that stand beside their call in calls.def; numbers.def includes them.
+function make_numbers(    i) {
+    printf head, "iofwd/calls/calls.def"
+    for (i = 1; i <= nnumbers; i++) print number_row[i]
 }
 
 function make_core(    c) {
@@ -391,6 +369,8 @@ END {
     else if (out == "names.c") make_c()
     else if (out == "names_wrap.c") { wrap = 1; make_c() }
     else if (out == "iofwd-wrap.args") make_flags()
+    else if (out == "implementations.h") make_implementations()
+    else if (out == "numbers.h") make_numbers()
     else if (out == "core.h") make_core()
     else if (out == "names") { for (c = 1; c <= count; c++) if (!f_time64[c]) print f_name[c] }
     else if (out == "doc") make_doc()

@@ -2,25 +2,30 @@
 # that must be forwarded; sanitizers stay out of it, since it comes before their run-time library in every program.
 preload_generated = \
 	iofwd/calls/client_table.h \
+	iofwd/calls/implementations.h \
 	iofwd/calls/iofwd-wrap.args \
 	iofwd/calls/names.c \
 	iofwd/calls/names.h \
-	iofwd/calls/names_wrap.c
-BUILT_SOURCES += iofwd/calls/names.h iofwd/calls/client_table.h
+	iofwd/calls/names_wrap.c \
+	iofwd/calls/numbers.h
+BUILT_SOURCES += iofwd/calls/names.h iofwd/calls/implementations.h iofwd/calls/numbers.h iofwd/calls/client_table.h
 CLEANFILES += $(preload_generated)
-EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/interpose/README.md
+EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/differences.md iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
 dist_check_SCRIPTS += tests/files/calls/iofwd_names.sh
 TESTS += tests/files/calls/iofwd_names.sh
 
-doc/iofwd-calls.md: iofwd/calls/calls.def iofwd/calls/names.def iofwd/calls/libc.def iofwd/calls/names.awk
+doc/iofwd-calls.md: iofwd/calls/calls.def iofwd/calls/names.def iofwd/calls/libc.def iofwd/calls/differences.md iofwd/calls/names.awk
 	$(AM_V_GEN)$(MKDIR_P) doc && $(AWK) -f $(top_srcdir)/iofwd/calls/names.awk -v out=doc $(top_srcdir)/iofwd/calls/calls.def \
-		$(top_srcdir)/iofwd/calls/names.def $(top_srcdir)/iofwd/calls/libc.def >$@.tmp && mv $@.tmp $@
+		$(top_srcdir)/iofwd/calls/names.def $(top_srcdir)/iofwd/calls/libc.def $(top_srcdir)/iofwd/calls/differences.md >$@.tmp && mv $@.tmp $@
 
-iofwd/calls/names.h iofwd/calls/names.c iofwd/calls/names_wrap.c iofwd/calls/iofwd-wrap.args: \
-		iofwd/calls/names.def iofwd/calls/names.awk
+iofwd/calls/names.h iofwd/calls/names.c iofwd/calls/names_wrap.c iofwd/calls/iofwd-wrap.args iofwd/calls/implementations.h: \
+		iofwd/calls/calls.def iofwd/calls/names.def iofwd/calls/names.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd/calls && $(AWK) -f $(top_srcdir)/iofwd/calls/names.awk -v out=$(@F) \
-		$(top_srcdir)/iofwd/calls/names.def >$@.tmp && mv $@.tmp $@
+		$(top_srcdir)/iofwd/calls/calls.def $(top_srcdir)/iofwd/calls/names.def >$@.tmp && mv $@.tmp $@
+iofwd/calls/numbers.h: iofwd/calls/calls.def iofwd/calls/names.awk
+	$(AM_V_GEN)$(MKDIR_P) iofwd/calls && $(AWK) -f $(top_srcdir)/iofwd/calls/names.awk -v out=$(@F) \
+		$(top_srcdir)/iofwd/calls/calls.def >$@.tmp && mv $@.tmp $@
 iofwd/calls/client_table.h: iofwd/calls/calls.def iofwd/calls/names.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd/calls && $(AWK) -f $(top_srcdir)/iofwd/calls/names.awk -v out=core.h \
 		$(top_srcdir)/iofwd/calls/calls.def >$@.tmp && mv $@.tmp $@

@@ -26,7 +26,7 @@ report() {
 
 nm -D --defined-only --with-symbol-versions "$libc" | awk '$2 ~ /^[TWi]$/ && $3 !~ /@.*GLIBC_PRIVATE/ { sub(/@.*/, "", $3); print $3 }' |
     sort -u >"$dir/libc"
-awk -f "$srcdir/iofwd/calls/names.awk" -v out=names "$srcdir/iofwd/calls/names.def" | sort >"$dir/caught"
+awk -f "$srcdir/iofwd/calls/names.awk" -v out=names "$srcdir/iofwd/calls/calls.def" "$srcdir/iofwd/calls/names.def" | sort >"$dir/caught"
 awk -F'|' '!/^#/ && NF == 3 { n = split($3, w, " "); for (i = 1; i <= n; i++) print w[i] }' "$srcdir/iofwd/calls/libc.def" |
     sort >"$dir/other"
 
