@@ -55,10 +55,12 @@ enum amph_fwd_hello_kind {
     /* to the registrar: a number and the ordered list of servers, for a process of no group; no
      * client is made */
     FWD_HELLO_JOIN,
-    FWD_HELLO_STAY, /* to the first server: this connection stands for a compute process that is no client of the library, and for what
-                        it starts, or for another server; no client is made */
-    FWD_HELLO_NOTIFY /* by a client: the server sends a byte on this connection when files that the client watches by it become ready
-                        (notify/readiness.c); the welcome's number is the bell's */
+    /* to the first server: this connection stands for a compute process that does not use the
+     * library and for the processes it starts, or for another server; no client is made */
+    FWD_HELLO_STAY,
+    /* by a client: the server sends a byte on this connection when a file that the client watches by
+     * it becomes ready (notify/readiness.c); the number in the welcome is the connection's */
+    FWD_HELLO_NOTIFY
 };
 
 #define FWD_AREA_KEY_MAX (2 * AMPH_KEY_BLOB_MAX_BYTES + 32)
