@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Calls of clients' handlers, fn(token, [buf, nbytes,] arg0, ...): one row for each number of
- * arguments. Layer: am.  Thread rule: none, pure functions.
+ * arguments.
+ * Layer: am.  Thread rule: none, pure functions.
  */
 #include "am/ep.h"
 

@@ -418,7 +418,6 @@ void amph_pmi_abort(struct amph_pmi *pmi, int code)
 
     do
         digits[d++] = (char)('0' + v % 10);
-
     while ((v /= 10) > 0);
     while (d > 0)
         line[n++] = digits[--d];

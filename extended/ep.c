@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Endpoints beyond the first, and what this process knows of the segments that are bound to
- * others'.  Layer: extended. Thread rule: see endpoint.h.
+ * others'.  Layer: extended.
+ * Thread rule: see endpoint.h.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Where bound segments lie: what is known here is answered at once, else their owner is asked.
- * Layer: extended. Thread rule: any thread; handlers with GEX_FLAG_IMMEDIATE.  Questions under way
+ * Layer: extended.
+ * Thread rule: any thread; handlers with GEX_FLAG_IMMEDIATE.  Questions under way
  * are guarded by amph_bounds.lock.
  */
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 /*
  * A progress thread, where it is asked for (AMPHORA_PROGRESS_THREAD, GASNET_RCV_THREAD) and the
  * client is PAR: it receives messages and runs handlers while the client's own threads compute.
- * The library starts it, or the client does (GEX_FLAG_DEFER_THREADS). Layer: extended.  Thread
+ * The library starts it, or the client does (GEX_FLAG_DEFER_THREADS).
+ * Layer: extended.  Thread
  * rule: started and queried by the client's thread that initialises; ended by the one that exits.
  */
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The start and end of the API's job: client, endpoint and team; what the members of a group must
- * know of each other at start. Layer: extended.  Thread rule: initialisation by one thread.
+ * know of each other at start.
+ * Layer: extended.  Thread rule: initialisation by one thread.
  */
 #include <stdarg.h>
 #include <stdio.h>

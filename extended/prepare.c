@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Negotiated-payload active messages.  Layer: extended. Thread rule: a descriptor is its thread's;
+ * Negotiated-payload active messages.  Layer: extended.
+ * Thread rule: a descriptor is its thread's;
  * each thread has one for requests and one for replies, since the commit of a request may run
  * handlers that reply.
  *

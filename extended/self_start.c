@@ -2,7 +2,8 @@
 /*
  * Programs that are started by themselves and become a job, as GASNet's do: one that was built for
  * smp with GASNET_PSHM_NODES=N, and one that was built for udp as "PROGRAM N ARGUMENTS".  The
- * process becomes the launcher, which starts the program N times. Layer: extended.  Thread rule:
+ * process becomes the launcher, which starts the program N times.
+ * Layer: extended.  Thread rule:
  * during initialisation.
  */
 #include <dlfcn.h>

@@ -72,7 +72,6 @@ uint32_t amph_team_number(struct amph_gex *g)
 
     do
         number = __atomic_add_fetch(&g->teams->made, 1, __ATOMIC_RELAXED);
-
     while (number == 0);
     return number;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which libfabric provider carries a conduit: the table, what is asked of them, what is accepted.
- * Layer: conduits (ofi). Thread rule: callable from any thread; libfabric serialises its own start.
+ * Layer: conduits (ofi).
+ * Thread rule: callable from any thread; libfabric serialises its own start.
  */
 #include <rdma/fi_errno.h>
 #include <stdio.h>

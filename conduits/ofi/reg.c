@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Registrations of this process's own memory: what a provider that asks for FI_MR_LOCAL must know
- * of every buffer it reads or writes.  Layer: conduits (ofi). Thread rule: make and user on the
+ * of every buffer it reads or writes.  Layer: conduits (ofi).
+ * Thread rule: make and user on the
  * send side or while the instance is opened; put on either side; the table has a lock of its own.
  *
  * Segments and large buffers of the client stand in a table, so that transfers that are in flight

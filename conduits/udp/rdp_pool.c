@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory of segments and held messages: three sizes, made on demand, a few kept for the next.
- * Layer: conduits (udp). Thread rule: the caller holds the module's lock.
+ * Layer: conduits (udp).
+ * Thread rule: the caller holds the module's lock.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The udp conduit: the reliable-datagram protocol (rdp.h) over a datagram port (conduits/port.h).
- * Layer: conduits (udp). Thread rule: that of conduit.h.
+ * Layer: conduits (udp).
+ * Thread rule: that of conduit.h.
  */
 #include <poll.h>
 #include <stdio.h>

@@ -379,7 +379,6 @@ void wave_field_fetch_row(struct wave_field *f, int j, double *row)
 
     do
         wave_rows(f->par->ny, f->procs, ++q, &first, &rows);
-
     while (j >= first + rows);
 
     struct wave_box box = wave_box_of(f, q);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Large data between participants: chains, through which pieces follow each other, so that each
- * link carries the data once. Layer: extended.  Thread rule: the team is locked.
+ * link carries the data once.
+ * Layer: extended.  Thread rule: the team is locked.
  *
  * Towards the result operands are folded as they pass: the own piece is the left operand, what
  * comes from the right has all that lies beyond it, so no order is changed.  The result of a

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Collectives in which each pair has data of its own: scatter, gather, gather to all, exchange.
- * Layer: extended. Thread rule: the team is locked.
+ * Layer: extended.
+ * Thread rule: the team is locked.
  *
  * A block of op->len bytes lies at op->off of each member's op->block bytes; participant and rank
  * are the same number here.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The built-in operators of reductions, one function for each type and operation.  GASNet-EX spec,
- * "Operation codes". Layer: extended.  Thread rule: none.
+ * "Operation codes".
+ * Layer: extended.  Thread rule: none.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A team's queue of collectives, and how each kind is made of a stage inside neighbourhoods and one
- * between them. Layer: extended.  Thread rule: the team is locked.
+ * between them.
+ * Layer: extended.  Thread rule: the team is locked.
  *
  * Each neighbourhood has one participant in the stage between them: its lowest rank, or the root in
  * the root's own.  Small data is copied by messages, so a segment is over here when its own parts

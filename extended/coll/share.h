@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The memory that the processes of a neighbourhood share for collectives: one object, made by the
- * lowest of them at start. Layer: extended.
+ * lowest of them at start.
+ * Layer: extended.
  *
  * It begins with a line for each process (does it sleep?) and a table of the teams that have a
  * slot.  A slot holds a team's barrier lines and, for each member, a ring of cells.  Slots lie

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Put and get that the header could not make itself: over a network, empty ones, by offset, and all
- * those of clients that are checked (GASNET_DEBUG). Layer: extended.  Thread rule: any thread of
+ * those of clients that are checked (GASNET_DEBUG).
+ * Layer: extended.  Thread rule: any thread of
  * the client; state is per operation.
  */
 #include "amphora/rma.h"

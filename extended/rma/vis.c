@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Vector, indexed and strided put and get: what is asked for, and copying where the memory is
- * mapped here.  Layer: extended. Thread rule: any thread of the client.
+ * mapped here.  Layer: extended.
+ * Thread rule: any thread of the client.
  */
 #include "extended/rma/vis.h"
 

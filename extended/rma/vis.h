@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Vector, indexed and strided transfers: their two sides as runs of bytes, and the carrying of runs
- * to and from other hosts. Layer: extended.  Thread rule: one call's state is its thread's.
+ * to and from other hosts.
+ * Layer: extended.  Thread rule: one call's state is its thread's.
  */
 #ifndef AMPH_EXTENDED_VIS_H
 #define AMPH_EXTENDED_VIS_H

@@ -4,7 +4,8 @@
  * their own; short ones are packed, a packet as full as a message can be: a put's with its data,
  * which the target scatters; a get's as a list, which the target answers with the data.  Packets
  * are sent as they fill, so the memory used is a packet's, and for gets the lists of those under
- * way. Layer: extended.  Thread rule: a transfer is added to by one thread; its pieces come to an
+ * way.
+ * Layer: extended.  Thread rule: a transfer is added to by one thread; its pieces come to an
  * end in any.
  */
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists from which the calls with 0 to 16 handler arguments are made: AMPHORA_EACH_M(DEFINE) defines
- * one call for each number, and
- * AMPHORA_NUMBERED picks the right one by counting what it is given.
+ * Lists from which the calls with 0 to 16 handler arguments are made: AMPHORA_EACH_M(DEFINE)
+ * defines one call for each number, and AMPHORA_NUMBERED picks the right one by counting what it is
+ * given.
  */
 #ifndef AMPHORA_ARGS_H
 #define AMPHORA_ARGS_H
 
-/* AMPHORA_PARAMS_<M>: parameters, to stand behind others; AMPHORA_VALUES_<M>: their values, as an initialiser;
- * AMPHORA_NAMES_<M>: their values, to stand behind others. */
+/* AMPHORA_PARAMS_<M>: parameters, to stand behind others; AMPHORA_VALUES_<M>: their values, as an
+ * initialiser; AMPHORA_NAMES_<M>: their values, to stand behind others. */
 #define AMPHORA_PARAMS_0
 #define AMPHORA_PARAMS_1 AMPHORA_PARAMS_0, gex_AM_Arg_t a0
 #define AMPHORA_PARAMS_2 AMPHORA_PARAMS_1, gex_AM_Arg_t a1
@@ -64,29 +64,42 @@
 #define AMPHORA_NAMES_16 AMPHORA_NAMES_15, a15
 
 #define AMPHORA_EACH_M(DEFINE) \
-    DEFINE(0) DEFINE(1) DEFINE(2) DEFINE(3) DEFINE(4) DEFINE(5) DEFINE(6) DEFINE(7) \
-    DEFINE(8) DEFINE(9) DEFINE(10) DEFINE(11) DEFINE(12) DEFINE(13) DEFINE(14) DEFINE(15) DEFINE(16)
+    DEFINE(0) \
+    DEFINE(1) DEFINE(2) DEFINE(3) DEFINE(4) DEFINE(5) DEFINE(6) DEFINE(7) DEFINE(8) DEFINE(9) \
+        DEFINE(10) DEFINE(11) DEFINE(12) DEFINE(13) DEFINE(14) DEFINE(15) DEFINE(16)
 
 /* Counting.  AMPHORA_COUNT_<F>(...) is the number of arguments behind the first F ones. */
-#define AMPHORA_25TH(p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20, p21, p22, \
-        p23, p24, n, ...) n
-#define AMPHORA_COUNT_2(...) AMPHORA_25TH(__VA_ARGS__, TooManyArguments, TooManyArguments, TooManyArguments, \
-        TooManyArguments, TooManyArguments, TooManyArguments, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, \
-        TooFewArguments, 0)
-#define AMPHORA_COUNT_3(...) AMPHORA_25TH(__VA_ARGS__, TooManyArguments, TooManyArguments, TooManyArguments, \
-        TooManyArguments, TooManyArguments, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, TooFewArguments, \
-        TooFewArguments, 0)
-#define AMPHORA_COUNT_4(...) AMPHORA_25TH(__VA_ARGS__, TooManyArguments, TooManyArguments, TooManyArguments, \
-        TooManyArguments, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, TooFewArguments, TooFewArguments, \
-        TooFewArguments, 0)
-#define AMPHORA_COUNT_5(...) AMPHORA_25TH(__VA_ARGS__, TooManyArguments, TooManyArguments, TooManyArguments, 16, 15, 14, 13, \
-        12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, 0)
-#define AMPHORA_COUNT_6(...) AMPHORA_25TH(__VA_ARGS__, TooManyArguments, TooManyArguments, 16, 15, 14, 13, 12, 11, 10, 9, 8, \
-        7, 6, 5, 4, 3, 2, 1, 0, TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, 0)
-#define AMPHORA_COUNT_7(...) AMPHORA_25TH(__VA_ARGS__, TooManyArguments, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, \
-        1, 0, TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, 0)
-#define AMPHORA_COUNT_8(...) AMPHORA_25TH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, \
-        TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, 0)
+#define AMPHORA_25TH(p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, \
+                     p18, p19, p20, p21, p22, p23, p24, n, ...) \
+    n
+#define AMPHORA_COUNT_2(...) \
+    AMPHORA_25TH(__VA_ARGS__, TooManyArguments, TooManyArguments, TooManyArguments, \
+                 TooManyArguments, TooManyArguments, TooManyArguments, 16, 15, 14, 13, 12, 11, 10, \
+                 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, TooFewArguments, 0)
+#define AMPHORA_COUNT_3(...) \
+    AMPHORA_25TH(__VA_ARGS__, TooManyArguments, TooManyArguments, TooManyArguments, \
+                 TooManyArguments, TooManyArguments, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, \
+                 3, 2, 1, 0, TooFewArguments, TooFewArguments, 0)
+#define AMPHORA_COUNT_4(...) \
+    AMPHORA_25TH(__VA_ARGS__, TooManyArguments, TooManyArguments, TooManyArguments, \
+                 TooManyArguments, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, \
+                 TooFewArguments, TooFewArguments, TooFewArguments, 0)
+#define AMPHORA_COUNT_5(...) \
+    AMPHORA_25TH(__VA_ARGS__, TooManyArguments, TooManyArguments, TooManyArguments, 16, 15, 14, \
+                 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, TooFewArguments, TooFewArguments, \
+                 TooFewArguments, TooFewArguments, 0)
+#define AMPHORA_COUNT_6(...) \
+    AMPHORA_25TH(__VA_ARGS__, TooManyArguments, TooManyArguments, 16, 15, 14, 13, 12, 11, 10, 9, \
+                 8, 7, 6, 5, 4, 3, 2, 1, 0, TooFewArguments, TooFewArguments, TooFewArguments, \
+                 TooFewArguments, TooFewArguments, 0)
+#define AMPHORA_COUNT_7(...) \
+    AMPHORA_25TH(__VA_ARGS__, TooManyArguments, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, \
+                 2, 1, 0, TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, \
+                 TooFewArguments, TooFewArguments, 0)
+#define AMPHORA_COUNT_8(...) \
+    AMPHORA_25TH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, \
+                 TooFewArguments, TooFewArguments, TooFewArguments, TooFewArguments, \
+                 TooFewArguments, TooFewArguments, TooFewArguments, 0)
 #define AMPHORA_NUMBERED(name, count) AMPHORA_CAT(name, count)
 
 #endif

@@ -16,8 +16,7 @@
 #if defined(GASNET_CONDUIT_SMP) + defined(GASNET_CONDUIT_TCP) + defined(GASNET_CONDUIT_UDP) + \
         defined(GASNET_CONDUIT_OFI) + defined(GASNET_CONDUIT_IBV) > \
     1
-#error \
-    "define at most one of GASNET_CONDUIT_SMP, GASNET_CONDUIT_TCP, GASNET_CONDUIT_UDP, GASNET_CONDUIT_OFI and GASNET_CONDUIT_IBV"
+#error "define at most one of GASNET_CONDUIT_SMP, _TCP, _UDP, _OFI and _IBV"
 #endif
 
 /* AMPHORA_CONDUIT: the word that AMPHORA_CONDUIT in the environment would hold, or NULL. */
@@ -75,20 +74,15 @@
 
 /* Settings that two objects must agree on to be linked together, in words; each program that starts
  * a job holds it. */
+/* clang-format off */
 #define GASNET_CONFIG_STRING \
-    "RELEASE=" AMPHORA_TEXT(GASNET_RELEASE_VERSION_MAJOR) "." AMPHORA_TEXT(GASNET_RELEASE_VERSION_MINOR) "." AMPHORA_TEXT(GASNET_RELEASE_VERSION_PATCH) ",SPEC=" AMPHORA_TEXT( \
-        GEX_SPEC_VERSION_MAJOR) "." AMPHORA_TEXT(GEX_SPEC_VERSION_MINOR) ",CONDUIT" \
-                                                                         "=" GASNET_CORE_NAME_STR \
-                                                                         "(" GASNET_CORE_NAME_STR \
-                                                                         "-" GASNET_CORE_VERSION_STR \
-                                                                         "/" GASNET_EXTENDED_NAME_STR \
-                                                                         "-" GASNET_EXTENDED_VERSION_STR \
-                                                                         ")," \
-                                                                         "THREADMODEL" \
-                                                                         "=" AMPHORA_THREADMODE_NAME \
-                                                                         ",SEGMENT" \
-                                                                         "=" AMPHORA_SEGMENT_NAME \
-                                                                         ",PTR=" AMPHORA_TEXT( \
-                                                                             AMPHORA_POINTER_BITS) "bit,noalign,pshm"
+    "RELEASE=" AMPHORA_TEXT(GASNET_RELEASE_VERSION_MAJOR) "." \
+    AMPHORA_TEXT(GASNET_RELEASE_VERSION_MINOR) "." AMPHORA_TEXT(GASNET_RELEASE_VERSION_PATCH) \
+    ",SPEC=" AMPHORA_TEXT(GEX_SPEC_VERSION_MAJOR) "." AMPHORA_TEXT(GEX_SPEC_VERSION_MINOR) \
+    ",CONDUIT=" GASNET_CORE_NAME_STR "(" GASNET_CORE_NAME_STR "-" GASNET_CORE_VERSION_STR "/" \
+    GASNET_EXTENDED_NAME_STR "-" GASNET_EXTENDED_VERSION_STR ")" \
+    ",THREADMODEL=" AMPHORA_THREADMODE_NAME ",SEGMENT=" AMPHORA_SEGMENT_NAME \
+    ",PTR=" AMPHORA_TEXT(AMPHORA_POINTER_BITS) "bit,noalign,pshm"
+/* clang-format on */
 
 #endif

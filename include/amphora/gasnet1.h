@@ -77,9 +77,9 @@ int gasnet_getSegmentInfo(gasnet_seginfo_t *seginfo_table, int numentries);
 typedef struct {
     gasnet_node_t host;
     gasnet_node_t supernode;
-    uintptr_t
-        offset; /* after gasnet_attach: an address in the node's segment + offset is where it is mapped here (0: not mapped, or the
-                         same address) */
+    /* after gasnet_attach: an address in the node's segment + offset is where it is mapped here
+     * (0: not mapped, or the same address) */
+    uintptr_t offset;
 } gasnet_nodeinfo_t;
 
 /* Fills in the nodes below numentries.  GASNET_OK, GASNET_ERR_NOT_INIT (before gasnet_init),

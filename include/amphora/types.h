@@ -67,7 +67,8 @@ typedef const struct {
     gex_Rank_t gex_jobrank;
 } gex_RankInfo_t;
 
-/* One handler.  gex_index 0 on entry: the library chooses (the highest free) and writes the number here. */
+/* One handler.  gex_index 0 on entry: the library chooses (the highest free) and writes the number
+ * here. */
 typedef struct {
     gex_AM_Index_t gex_index;
     gex_AM_Fn_t gex_fnptr;
@@ -173,8 +174,8 @@ typedef struct {
 /* ---- what this implementation is ---- */
 #define GASNET_ALIGNED_SEGMENTS 0
 #define GASNET_PSHM 1
-/* A client with threads may ask for a progress thread; gex_System_QueryHiddenAMConcurrencyLevel returns
- * whether it did. */
+/* A client with threads may ask for a progress thread; gex_System_QueryHiddenAMConcurrencyLevel
+ * returns whether it did. */
 #ifdef GASNET_PAR
 #define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 1
 #define GASNET_RCV_THREAD 1

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The part of iofwd.h that works on files by name and handle: for programs that call the I/O
- * servers themselves. Layer: iofwd.  Thread rule: as iofwd.h says.
+ * servers themselves.
+ * Layer: iofwd.  Thread rule: as iofwd.h says.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The file client of the process: opening it, its ways to servers, and noticing that a server has
- * gone.  Layer: iofwd. Thread rule: see client/internal.h.
+ * gone.  Layer: iofwd.
+ * Thread rule: see client/internal.h.
  */
 #include "iofwd/client/client.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads and writes: small ones in one message, large ones in pieces through the slots of the
- * transfer area, pipelined. Layer: iofwd.  Thread rule: see client/internal.h.
+ * transfer area, pipelined.
+ * Layer: iofwd.  Thread rule: see client/internal.h.
  *
  * A call takes all the slots it will use before its first piece, so that two calls never wait for
  * each other's slots while the server keeps one of them in line behind the other.

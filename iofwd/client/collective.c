@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Joint reads and writes of iofwd.h, the client's side: the parts of the stretches go out in order,
- * some under way at one time. Layer: iofwd.  Thread rule: see client/internal.h.
+ * some under way at one time.
+ * Layer: iofwd.  Thread rule: see client/internal.h.
  *
  * A part is one request.  Its answer comes when all processes have sent theirs, so what a part
  * holds meanwhile (a record, a slot of the area) must not be what another process's part waits for:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Programs that are no GASNet clients under another launcher (mpirun -n C PROGRAM : -n S
- * iofwd-server).  Layer: iofwd. Thread rule: under amph_client_state.lock, or by a process that
+ * iofwd-server).  Layer: iofwd.
+ * Thread rule: under amph_client_state.lock, or by a process that
  * ends.
  */
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads and writes that are carried out while the program goes on: a few threads of the client make
- * them as ordinary calls, so they need no help from the program.  Layer: iofwd. Thread rule: any
+ * them as ordinary calls, so they need no help from the program.  Layer: iofwd.
+ * Thread rule: any
  * thread, not from signal handlers.  A forked child starts with no operation under way and threads
  * of its own.
  */

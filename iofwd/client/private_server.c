@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A server of the process's own: started on another host by ssh or on this one by fork, ended with
- * the process and its children. Layer: iofwd.  Thread rule: under amph_client_state.lock, with
+ * the process and its children.
+ * Layer: iofwd.  Thread rule: under amph_client_state.lock, with
  * signals held back.
  *
  * The program must not notice: its environment stays as it is, no child of its own appears (a

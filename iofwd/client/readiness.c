@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bells: what a waiting thread has in its own kernel of files that wait at a server; see client.h
- * and notify/readiness.c.  Layer: iofwd. Thread rule: any thread and signal handlers.
+ * and notify/readiness.c.  Layer: iofwd.
+ * Thread rule: any thread and signal handlers.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Files spread over several servers: which files are, how their bytes are dealt out, opening and
- * closing all their parts. Layer: iofwd.  Thread rule: see client/internal.h; rules are added under
+ * closing all their parts.
+ * Layer: iofwd.  Thread rule: see client/internal.h; rules are added under
  * amph_client_state.lock and never changed afterwards.
  *
  * The servers share a file system, so any of them can do any part of a file: what is dealt out is

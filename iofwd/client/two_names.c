@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The calls with two names, rename and link, where the names start at directories that are open at
- * different servers.  Layer: iofwd. Thread rule: see client/internal.h.
+ * different servers.  Layer: iofwd.
+ * Thread rule: see client/internal.h.
  *
  * The servers share a file system and export the same trees, so the directory of the new name is
  * opened once more at the server of the old one, for this one call.  It is the new name's that

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Servers that belong to no job: their start, the process that watches over them, their end.  See
- * server.h.  Layer: iofwd. Thread rule: the watching process has one thread.
+ * server.h.  Layer: iofwd.
+ * Thread rule: the watching process has one thread.
  */
 #include <errno.h>
 #include <fcntl.h>

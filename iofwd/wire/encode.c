@@ -19,7 +19,7 @@
         name, wire \
     }
 /* clang-format off */
-static const struct amph_ip_path_pair errnos[] = {
+static const struct amph_fwd_value_pair errnos[] = {
     E(EPERM, 1), E(ENOENT, 2), E(ESRCH, 3), E(EINTR, 4), E(EIO, 5), E(ENXIO, 6), E(E2BIG, 7), E(ENOEXEC, 8), E(EBADF, 9),
     E(ECHILD, 10), E(EAGAIN, 11), E(ENOMEM, 12), E(EACCES, 13), E(EFAULT, 14), E(ENOTBLK, 15), E(EBUSY, 16), E(EEXIST, 17),
     E(EXDEV, 18), E(ENODEV, 19), E(ENOTDIR, 20), E(EISDIR, 21), E(EINVAL, 22), E(ENFILE, 23), E(EMFILE, 24), E(ENOTTY, 25),
@@ -32,8 +32,8 @@ static const struct amph_ip_path_pair errnos[] = {
 };
 /* clang-format on */
 
-static const struct amph_ip_path_pair *by_native(const struct amph_ip_path_pair *t, size_t n,
-                                                 uint32_t v)
+static const struct amph_fwd_value_pair *by_native(const struct amph_fwd_value_pair *t, size_t n,
+                                                   uint32_t v)
 {
     for (size_t i = 0; i < n; i++)
         if (t[i].native == v)
@@ -42,8 +42,8 @@ static const struct amph_ip_path_pair *by_native(const struct amph_ip_path_pair 
     return NULL;
 }
 
-static const struct amph_ip_path_pair *by_wire(const struct amph_ip_path_pair *t, size_t n,
-                                               uint32_t v)
+static const struct amph_fwd_value_pair *by_wire(const struct amph_fwd_value_pair *t, size_t n,
+                                                 uint32_t v)
 {
     for (size_t i = 0; i < n; i++)
         if (t[i].wire == v)
@@ -57,7 +57,7 @@ uint32_t amph_fwd_errno_to_wire(int err)
     if (err == 0)
         return 0;
 
-    const struct amph_ip_path_pair *p = by_native(errnos, AMPH_COUNTOF(errnos), (uint32_t)err);
+    const struct amph_fwd_value_pair *p = by_native(errnos, AMPH_COUNTOF(errnos), (uint32_t)err);
     return p ? p->wire : 5;
 }
 
@@ -66,25 +66,25 @@ int amph_fwd_errno_from_wire(uint32_t wire)
     if (wire == 0)
         return 0;
 
-    const struct amph_ip_path_pair *p = by_wire(errnos, AMPH_COUNTOF(errnos), wire);
+    const struct amph_fwd_value_pair *p = by_wire(errnos, AMPH_COUNTOF(errnos), wire);
     return p ? (int)p->native : EIO;
 }
 
 /* ---- flags ---- */
 
-static const struct amph_ip_path_pair access_field[] = { { O_RDONLY, 0 },
-                                                         { O_WRONLY, 1 },
-                                                         { O_RDWR, 2 } };
+static const struct amph_fwd_value_pair access_field[] = { { O_RDONLY, 0 },
+                                                           { O_WRONLY, 1 },
+                                                           { O_RDWR, 2 } };
 /* O_SYNC holds the bit of O_DSYNC on Linux, so it comes first and takes both. */
 /* clang-format off */
-static const struct amph_ip_path_pair oflag_bits[] = {
+static const struct amph_fwd_value_pair oflag_bits[] = {
     { O_CREAT, 1u << 4 }, { O_EXCL, 1u << 5 }, { O_NOCTTY, 1u << 6 }, { O_TRUNC, 1u << 7 }, { O_APPEND, 1u << 8 },
     { O_NONBLOCK, 1u << 9 }, { O_SYNC, 1u << 10 }, { O_DSYNC, 1u << 11 }, { O_TMPFILE, 1u << 13 }, { O_DIRECTORY, 1u << 12 },
     { O_NOFOLLOW, 1u << 14 }, { O_CLOEXEC, 1u << 15 }, { O_DIRECT, 1u << 16 }, { O_NOATIME, 1u << 17 }, { O_PATH, 1u << 18 },
     { O_ASYNC, 1u << 19 },
 };
 /* clang-format on */
-static const struct amph_ip_path_pair type_field[] = {
+static const struct amph_fwd_value_pair type_field[] = {
     { 0, 0 },
     { S_IFIFO, 0x1000 },
     { S_IFCHR, 0x2000 },
@@ -96,7 +96,7 @@ static const struct amph_ip_path_pair type_field[] = {
 };
 #define MASK(bit) AMPH_FWD_MASK_BITS(bit)
 /* clang-format off */
-static const struct amph_ip_path_pair mode_bits[] = {
+static const struct amph_fwd_value_pair mode_bits[] = {
     { S_IXOTH, 1 }, { S_IWOTH, 2 }, { S_IROTH, 4 }, { S_IXGRP, 8 }, { S_IWGRP, 16 }, { S_IRGRP, 32 },
     { S_IXUSR, 64 }, { S_IWUSR, 128 }, { S_IRUSR, 256 }, { S_ISVTX, 512 }, { S_ISGID, 1024 }, { S_ISUID, 2048 },
     /* the client's umask, which travels beside the mode of something new */
@@ -106,23 +106,24 @@ static const struct amph_ip_path_pair mode_bits[] = {
 };
 /* clang-format on */
 #undef MASK
-static const struct amph_ip_path_pair at_bits[] = {
+static const struct amph_fwd_value_pair at_bits[] = {
     { AT_SYMLINK_NOFOLLOW, 1 },
     { AT_SYMLINK_FOLLOW, 2 },
     { AT_EMPTY_PATH, 4 },
     { AT_REMOVEDIR, 8 }, /* = AT_EACCESS on Linux; the call says which is meant */
 };
 
-static const struct amph_ip_path_pair amode_bits[] = { { X_OK, 1 }, { W_OK, 2 }, { R_OK, 4 } };
+static const struct amph_fwd_value_pair amode_bits[] = { { X_OK, 1 }, { W_OK, 2 }, { R_OK, 4 } };
 /* RENAME_NOREPLACE, _EXCHANGE, _WHITEOUT */
-static const struct amph_ip_path_pair rename_bits[] = { { 1, 1 }, { 2, 2 }, { 4, 4 } };
-static const struct amph_ip_path_pair xattr_bits[] = { { XATTR_CREATE, 1 }, { XATTR_REPLACE, 2 } };
-static const struct amph_ip_path_pair falloc_bits[] = {
+static const struct amph_fwd_value_pair rename_bits[] = { { 1, 1 }, { 2, 2 }, { 4, 4 } };
+static const struct amph_fwd_value_pair xattr_bits[] = { { XATTR_CREATE, 1 },
+                                                         { XATTR_REPLACE, 2 } };
+static const struct amph_fwd_value_pair falloc_bits[] = {
     { FALLOC_FL_KEEP_SIZE, 1 },  { FALLOC_FL_PUNCH_HOLE, 2 },    { FALLOC_FL_COLLAPSE_RANGE, 4 },
     { FALLOC_FL_ZERO_RANGE, 8 }, { FALLOC_FL_INSERT_RANGE, 16 }, { FALLOC_FL_UNSHARE_RANGE, 32 },
 };
 
-static const struct amph_ip_path_pair lockop_bits[] = {
+static const struct amph_fwd_value_pair lockop_bits[] = {
     { LOCK_SH, 1 }, { LOCK_EX, 2 }, { LOCK_NB, 4 }, { LOCK_UN, 8 }
 };
 
@@ -145,9 +146,9 @@ bool amph_fwd_flags_to_wire(enum amph_fwd_set set, uint32_t native, uint32_t *ou
     const struct amph_fwd_flagset *s = &sets[set];
     uint32_t left = native & ~s->native_mask;
     uint32_t out = 0;
-    const struct amph_ip_path_pair *f = s->nfield ? by_native(s->field, s->nfield,
-                                                              native & s->native_mask)
-                                                  : NULL;
+    const struct amph_fwd_value_pair *f = s->nfield ? by_native(s->field, s->nfield,
+                                                                native & s->native_mask)
+                                                    : NULL;
 
     if (f)
         out = f->wire;
@@ -167,9 +168,9 @@ bool amph_fwd_flags_from_wire(enum amph_fwd_set set, uint32_t wire, uint32_t *ou
     const struct amph_fwd_flagset *s = &sets[set];
     uint32_t left = wire & ~s->wire_mask;
     uint32_t out = 0;
-    const struct amph_ip_path_pair *f = s->nfield
-                                            ? by_wire(s->field, s->nfield, wire & s->wire_mask)
-                                            : NULL;
+    const struct amph_fwd_value_pair *f = s->nfield
+                                              ? by_wire(s->field, s->nfield, wire & s->wire_mask)
+                                              : NULL;
 
     if (f)
         out = f->native;
@@ -184,13 +185,14 @@ bool amph_fwd_flags_from_wire(enum amph_fwd_set set, uint32_t wire, uint32_t *ou
     return left == 0 && (f || !s->nfield);
 }
 
-static const struct amph_ip_path_pair whences[] = {
+static const struct amph_fwd_value_pair whences[] = {
     { SEEK_SET, 0 }, { SEEK_CUR, 1 }, { SEEK_END, 2 }, { SEEK_DATA, 3 }, { SEEK_HOLE, 4 }
 };
 
 bool amph_fwd_whence_to_wire(int whence, uint8_t *out_p)
 {
-    const struct amph_ip_path_pair *p = by_native(whences, AMPH_COUNTOF(whences), (uint32_t)whence);
+    const struct amph_fwd_value_pair *p = by_native(whences, AMPH_COUNTOF(whences),
+                                                    (uint32_t)whence);
 
     *out_p = p ? (uint8_t)p->wire : 0;
     return p != NULL;
@@ -198,7 +200,7 @@ bool amph_fwd_whence_to_wire(int whence, uint8_t *out_p)
 
 bool amph_fwd_whence_from_wire(uint8_t wire, int *out_p)
 {
-    const struct amph_ip_path_pair *p = by_wire(whences, AMPH_COUNTOF(whences), wire);
+    const struct amph_fwd_value_pair *p = by_wire(whences, AMPH_COUNTOF(whences), wire);
 
     *out_p = p ? (int)p->native : 0;
     return p != NULL;
@@ -378,14 +380,14 @@ void amph_fwd_get_statfs(struct amph_rd *r, struct statfs *fs)
     fs->f_flags = (__typeof__(fs->f_flags))amph_rd_u32(r);
 }
 
-static const struct amph_ip_path_pair lock_types[] = { { F_RDLCK, 0 },
-                                                       { F_WRLCK, 1 },
-                                                       { F_UNLCK, 2 } };
+static const struct amph_fwd_value_pair lock_types[] = { { F_RDLCK, 0 },
+                                                         { F_WRLCK, 1 },
+                                                         { F_UNLCK, 2 } };
 
 void amph_fwd_put_lock(struct amph_wr *w, const struct flock *lock)
 {
-    const struct amph_ip_path_pair *type = by_native(lock_types, AMPH_COUNTOF(lock_types),
-                                                     (uint32_t)lock->l_type);
+    const struct amph_fwd_value_pair *type = by_native(lock_types, AMPH_COUNTOF(lock_types),
+                                                       (uint32_t)lock->l_type);
     uint8_t whence;
 
     if (!type || !amph_fwd_whence_to_wire(lock->l_whence, &whence)) {
@@ -402,8 +404,8 @@ void amph_fwd_put_lock(struct amph_wr *w, const struct flock *lock)
 
 void amph_fwd_get_lock(struct amph_rd *r, struct flock *lock)
 {
-    const struct amph_ip_path_pair *type = by_wire(lock_types, AMPH_COUNTOF(lock_types),
-                                                   amph_rd_u8(r));
+    const struct amph_fwd_value_pair *type = by_wire(lock_types, AMPH_COUNTOF(lock_types),
+                                                     amph_rd_u8(r));
     int whence;
 
     memset(lock, 0, sizeof *lock);
@@ -455,7 +457,7 @@ void amph_fwd_get_times(struct amph_rd *r, struct timespec times[2])
 
 /* ---- directory entries ---- */
 
-static const struct amph_ip_path_pair entry_types[] = {
+static const struct amph_fwd_value_pair entry_types[] = {
     { DT_UNKNOWN, 0 }, { DT_FIFO, 1 }, { DT_CHR, 2 },  { DT_DIR, 4 },
     { DT_BLK, 6 },     { DT_REG, 8 },  { DT_LNK, 10 }, { DT_SOCK, 12 },
 };
@@ -485,8 +487,8 @@ void amph_fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_byt
 
         const char *name = at + ENTRY_BYTES;
         size_t n = strnlen(name, NAME_MOST);
-        const struct amph_ip_path_pair *type = by_native(entry_types, AMPH_COUNTOF(entry_types),
-                                                         e.type);
+        const struct amph_fwd_value_pair *type = by_native(entry_types, AMPH_COUNTOF(entry_types),
+                                                           e.type);
 
         amph_wr_u64(w, e.ino);
         amph_wr_u64(w, (uint64_t)e.off);
@@ -508,8 +510,8 @@ bool amph_fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *
         e.ino = amph_rd_u64(r);
         e.off = (int64_t)amph_rd_u64(r);
 
-        const struct amph_ip_path_pair *type = by_wire(entry_types, AMPH_COUNTOF(entry_types),
-                                                       amph_rd_u8(r));
+        const struct amph_fwd_value_pair *type = by_wire(entry_types, AMPH_COUNTOF(entry_types),
+                                                         amph_rd_u8(r));
         size_t n = amph_rd_u8(r);
         const void *name = amph_rd_bytes(r, n);
         size_t reclen = amph_align_up(ENTRY_BYTES + n + 1, 8);

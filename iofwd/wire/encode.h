@@ -21,7 +21,7 @@
 #include "base/wire.h"
 
 /* One number or bit here and on the wire. */
-struct amph_ip_path_pair {
+struct amph_fwd_value_pair {
     uint32_t native, wire;
 };
 
@@ -29,9 +29,9 @@ struct amph_ip_path_pair {
  * type). */
 struct amph_fwd_flagset {
     const char *name;
-    const struct amph_ip_path_pair *bit;
+    const struct amph_fwd_value_pair *bit;
     size_t nbits;
-    const struct amph_ip_path_pair *field;
+    const struct amph_fwd_value_pair *field;
     size_t nfield;
     uint32_t native_mask, wire_mask; /* of the field */
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The door: the stream connection over which a client and a server get to know each other.  What
- * both sides share. Layer: iofwd.  Thread rule: functions on the caller's memory and descriptors.
+ * both sides share.
+ * Layer: iofwd.  Thread rule: functions on the caller's memory and descriptors.
  *
  * Conversation.  Server: GREET (its nonce).  Client: HELLO (kind, facts, endpoint address, transfer
  * area, its nonce, proof that it knows the job's key).  Server: WELCOME (client number, index, its

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Requests and replies on the wire: their headers, and the marshalling of arguments by the
- * generated table amph_fwd_calls. Layer: iofwd.  Thread rule: pure functions on the caller's
+ * generated table amph_fwd_calls.
+ * Layer: iofwd.  Thread rule: pure functions on the caller's
  * memory.
  *
  * Request:  header, the arguments in the table's order, for a bulk call the place of its data, then
@@ -88,7 +89,7 @@ enum amph_fwd_tag {
 
 /* Where the data of a bulk call lies and which piece of the call this is. */
 struct amph_fwd_bulk {
-    uint8_t where; /* enum amph_ip_resolved */
+    uint8_t where; /* enum amph_fwd_data_location */
     uint8_t flags; /* FWD_PIECE_* */
     uint16_t rwf;  /* RWF_* of preadv2 and pwritev2, which are the same on every Linux */
     uint32_t op;   /* number of the call that the piece belongs to */
@@ -97,7 +98,7 @@ struct amph_fwd_bulk {
     uint64_t at;
 };
 
-enum amph_ip_resolved {
+enum amph_fwd_data_location {
     FWD_INLINE,
     FWD_AREA,
     FWD_SEGMENT

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Figures of a conduit by itself, beside the machine's limits in the same run (make
- * tests/conformance/bench_conduit; not installed, no test). Layer: tests.  Thread rule: two or more
+ * tests/conformance/bench_conduit; not installed, no test).
+ * Layer: tests.  Thread rule: two or more
  * forked processes of one thread.
  *
  *   tests/conformance/bench_conduit [CONDUIT [TEST...]]     tests: rtt flood medium sleep crowd

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The conduit conformance suite: what conduits/conduit.h promises, as cases that run on any table
- * of operations. Layer: tests.  Thread rule: a case runs in a process of its own; what threads
+ * of operations.
+ * Layer: tests.  Thread rule: a case runs in a process of its own; what threads
  * share is said where they start.
  *
  * A program for a conduit is a main of one line over conduit_suite_main.  It speaks TAP (--tap=FILE

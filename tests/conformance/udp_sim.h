@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A simulated network for the udp conduit's protocol: virtual time, links that lose, repeat,
- * reorder, delay and damage.  Layer: tests. Thread rule: one thread.  All that happens follows from
+ * reorder, delay and damage.  Layer: tests.
+ * Thread rule: one thread.  All that happens follows from
  * the seed.
  */
 #ifndef AMPH_TESTS_UDP_SIM_H

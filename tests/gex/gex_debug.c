@@ -244,7 +244,6 @@ static void leaf_of_leaf(void)
 
     do
         pending_put(&lc);
-
     while (lc == GEX_EVENT_INVALID);
     gex_Event_QueryLeaf(lc, GEX_EC_LC);
 }
@@ -255,7 +254,6 @@ static void leaf_deferred(void)
 
     do
         ev = pending_put(GEX_EVENT_DEFER);
-
     while (ev == GEX_EVENT_INVALID);
     gex_Event_QueryLeaf(ev, GEX_EC_LC);
 }

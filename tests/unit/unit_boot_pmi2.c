@@ -142,7 +142,6 @@ static void *serve(void *arg)
     do
         if (!get(s->fd, line + n, 1))
             return NULL;
-
     while (line[n++] != '\n');
     cr_assert(strncmp(line, "cmd=init pmi_version=2 ", 23) == 0);
     cr_assert_eq(write(s->fd, s->init, strlen(s->init)), (ssize_t)strlen(s->init));

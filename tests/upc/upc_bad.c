@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Misuse of UPC's library, by name; each ends the job with a sentence.  "late", "exit", "return" and "global_exit_0" are right programs. */
+/* Misuse of UPC's library, by name; each ends the job with a sentence.  "late", "exit", "return"
+ * and "global_exit_0" are right programs. */
 #include "tests/upc/upc_common.h"
 
 UPC_SHARED(, far, int, 1, THREADS);
@@ -9,6 +10,7 @@ static int test_main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     upc_lock_t *lock = upc_all_lock_alloc();
     upc_pts_t p = upc_all_alloc((size_t)THREADS, 8);
+
     if (strcmp(what, "values") == 0)
         upc_barrier_value(MYTHREAD);
     else if (strcmp(what, "wait") == 0)
@@ -52,7 +54,9 @@ static int test_main(int argc, char **argv)
             upc_barrier(), upc_poll(); /* until it hears of it */
     else if (strcmp(what, "kill") == 0 && MYTHREAD == 1)
         abort();
+
     upc_barrier();
     return 0;
 }
+
 UPC_MAIN(test_main)

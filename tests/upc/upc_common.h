@@ -15,7 +15,8 @@
 #define CHECK(cond) \
     do { \
         if (!(cond)) { \
-            fprintf(stderr, "%s:%d: thread %d of %d: %s does not hold\n", __FILE__, __LINE__, MYTHREAD, THREADS, #cond); \
+            fprintf(stderr, "%s:%d: thread %d of %d: %s does not hold\n", __FILE__, __LINE__, \
+                    MYTHREAD, THREADS, #cond); \
             upc_global_exit(1); \
         } \
     } while (0)
@@ -32,7 +33,8 @@ static inline uint32_t below(uint64_t *state, uint32_t n)
     return next_random(state) % n;
 }
 
-/* Element i of an array of one layout, computed by counting: where it lies in its thread's part, in elements. */
+/* Element i of an array of one layout, computed by counting: where it lies in its thread's part, in
+ * elements. */
 struct spot {
     uint32_t thread, phase;
     uint64_t offset;
@@ -42,8 +44,12 @@ static inline struct spot model_spot(uint64_t i, uint64_t block)
 {
     if (block == 0)
         return (struct spot){ 0, 0, i };
-    uint64_t b = i / block, threads = (uint64_t)THREADS;
-    return (struct spot){ (uint32_t)(b % threads), (uint32_t)(i % block), b / threads * block + i % block };
+
+    uint64_t b = i / block;
+    uint64_t threads = (uint64_t)THREADS;
+
+    return (struct spot){ (uint32_t)(b % threads), (uint32_t)(i % block),
+                          b / threads * block + i % block };
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory model (UPC 1.3, 5.1.2.3 and appendix B): what strict accesses forbid is never seen; what split barriers order is seen.
- * Argument: rounds.  One word stands on each line of its own, the threads' roles move round.
+ * The memory model (UPC 1.3, 5.1.2.3 and appendix B): what strict accesses forbid is never seen;
+ * what split barriers order is seen. Argument: rounds.  One word stands on each line of its own,
+ * the threads' roles move round.
  */
 #include "tests/upc/upc_common.h"
 
@@ -39,7 +40,9 @@ static int told(int role_wanted, int round)
 /* data is relaxed, flag strict: who sees the flag sees the data. */
 static void message(int round)
 {
-    upc_pts_t data = word(round, 0), flag = word(round + 1, 1);
+    upc_pts_t data = word(round, 0);
+    upc_pts_t flag = word(round + 1, 1);
+
     reset(round);
     if (role(round) == 0) {
         UPC_STORE(int, data, 7);
@@ -47,6 +50,7 @@ static void message(int round)
     } else {
         while (!UPC_LOAD_STRICT(int, flag))
             ;
+
         CHECK(UPC_LOAD(int, data) == 7);
     }
 }
@@ -54,7 +58,9 @@ static void message(int round)
 /* x = 1; r = y against y = 1; r = x, all strict: not both read 0. */
 static void store_buffers(int round)
 {
-    upc_pts_t x = word(round, 0), y = word(round + 1, 1);
+    upc_pts_t x = word(round, 0);
+    upc_pts_t y = word(round + 1, 1);
+
     reset(round);
     if (role(round) == 0) {
         UPC_STORE_STRICT(int, x, 1);
@@ -63,6 +69,7 @@ static void store_buffers(int round)
         UPC_STORE_STRICT(int, y, 1);
         tell(UPC_LOAD_STRICT(int, x));
     }
+
     upc_barrier();
     CHECK(told(0, round) || told(1, round));
 }
@@ -70,51 +77,69 @@ static void store_buffers(int round)
 /* The same with relaxed accesses and a fence between them. */
 static void fenced_buffers(int round)
 {
-    upc_pts_t x = word(round, 0), y = word(round + 1, 1);
+    upc_pts_t x = word(round, 0);
+    upc_pts_t y = word(round + 1, 1);
+
     reset(round);
     if (role(round) < 2) {
         UPC_STORE(int, role(round) ? y : x, 1);
         upc_fence();
         tell(UPC_LOAD(int, role(round) ? x : y));
     }
+
     upc_barrier();
     CHECK(told(0, round) || told(1, round));
 }
 
-/* Two write one word each, two read both, in opposite orders, all strict: the readers agree which write came first. */
+/* Two write one word each, two read both, in opposite orders, all strict: the readers agree which
+ * write came first. */
 static void independent_writes(int round)
 {
-    upc_pts_t x = word(round, 0), y = word(round + 1, 1);
+    upc_pts_t x = word(round, 0);
+    upc_pts_t y = word(round + 1, 1);
+
     reset(round);
     if (role(round) == 0)
         UPC_STORE_STRICT(int, x, 1);
+
     if (role(round) == 1)
         UPC_STORE_STRICT(int, y, 1);
+
     if (role(round) == 2 || role(round) == 3) {
         int first = UPC_LOAD_STRICT(int, role(round) == 2 ? x : y);
         int second = UPC_LOAD_STRICT(int, role(round) == 2 ? y : x);
+
         tell(first && !second);
     }
+
     upc_barrier();
     if (THREADS >= 4)
         CHECK(!(told(2, round) && told(3, round)));
 }
 
-/* A third thread that has seen the second strict write, which followed a look at the first, sees the first too. */
+/* A third thread that has seen the second strict write, which followed a look at the first, sees
+ * the first too. */
 static void third_thread(int round)
 {
-    upc_pts_t x = word(round, 0), y = word(round + 1, 1);
+    upc_pts_t x = word(round, 0);
+    upc_pts_t y = word(round + 1, 1);
+
     reset(round);
     if (role(round) == 0)
         UPC_STORE_STRICT(int, x, 1);
+
     if (role(round) == 1) {
         int saw = UPC_LOAD_STRICT(int, x);
         UPC_STORE_STRICT(int, y, 1 + saw);
     }
+
     if (role(round) == 2) {
-        int later = UPC_LOAD_STRICT(int, y), earlier = UPC_LOAD_STRICT(int, x);
+        int later = UPC_LOAD_STRICT(int, y);
+        int earlier = UPC_LOAD_STRICT(int, x);
+
         tell(later == 2 && !earlier);
     }
+
     upc_barrier();
     if (THREADS >= 3)
         CHECK(!told(2, round));
@@ -124,26 +149,33 @@ static void third_thread(int round)
 static void coherence(int round)
 {
     upc_pts_t x = word(round, 0);
+
     reset(round);
     if (role(round) == 0) {
         for (int i = 1; i <= 50; i++)
             UPC_STORE(int, x, i);
     } else {
         int last = 0;
+
         for (int i = 0; i < 50; i++) {
             int now = UPC_LOAD(int, x);
+
             CHECK(now >= last);
             last = now;
         }
     }
+
     upc_barrier();
     CHECK(UPC_LOAD(int, x) == 50);
 }
 
-/* What stands before notify is seen behind the matching wait, also where the reader did something else between. */
+/* What stands before notify is seen behind the matching wait, also where the reader did something
+ * else between. */
 static void split_barrier(int round)
 {
-    upc_pts_t own = word(MYTHREAD, 2), next = word(MYTHREAD + 1, 2);
+    upc_pts_t own = word(MYTHREAD, 2);
+    upc_pts_t next = word(MYTHREAD + 1, 2);
+
     reset(round);
     UPC_STORE(int, own, round + 1);
     upc_notify();
@@ -157,17 +189,23 @@ static void split_barrier(int round)
 static void locked(int round)
 {
     static upc_lock_t *lock;
+
     if (!lock)
         lock = upc_all_lock_alloc();
+
     reset(round);
     for (int i = 0; i < 3; i++) {
         upc_lock(lock);
-        int a = UPC_LOAD(int, word(round, 4)), b = UPC_LOAD(int, word(round + 1, 4));
+
+        int a = UPC_LOAD(int, word(round, 4));
+        int b = UPC_LOAD(int, word(round + 1, 4));
+
         CHECK(a == b);
         UPC_STORE(int, word(round, 4), a + 1);
         UPC_STORE(int, word(round + 1, 4), b + (THREADS > 1));
         upc_unlock(lock);
     }
+
     upc_barrier();
     CHECK(UPC_LOAD(int, word(round, 4)) == 3 * THREADS);
 }
@@ -176,11 +214,13 @@ static int test_main(int argc, char **argv)
 {
     lines = upc_all_alloc((size_t)THREADS, 1024);
     seen = upc_all_alloc((size_t)THREADS, sizeof(int));
+
     for (int round = 0; round < (argc > 1 ? atoi(argv[1]) : 100); round++) {
         coherence(round);
         split_barrier(round);
         if (THREADS < 2)
             continue;
+
         message(round);
         store_buffers(round);
         fenced_buffers(round);
@@ -188,6 +228,8 @@ static int test_main(int argc, char **argv)
         third_thread(round);
         locked(round);
     }
+
     return 0;
 }
+
 UPC_MAIN(test_main)

@@ -246,7 +246,6 @@ static void parse_member_declaration(struct member ***tail)
 
     do
         rewrite = parse_member(&s, tail, &text, rewrite);
-
     while (accept(','));
     expect(';');
     if (!rewrite)

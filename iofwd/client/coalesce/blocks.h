@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A run of small consecutive calls on one file, and the blocks in which it travels; see
- * coalesce/blocks.c.  Layer: iofwd. Thread rule: the caller is inside the collector
+ * coalesce/blocks.c.  Layer: iofwd.
+ * Thread rule: the caller is inside the collector
  * (coalesce/coalesce.c).
  */
 #ifndef AMPH_IOFWD_CLIENT_BLOCKS_H

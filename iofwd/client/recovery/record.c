@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of open files for a failover: what only the server that dies would know of each; see
- * recovery/record.h.  Layer: iofwd. Thread rule: the table is under amph_client_state.lock; what
+ * recovery/record.h.  Layer: iofwd.
+ * Thread rule: the table is under amph_client_state.lock; what
  * processes share of a file is atomic.
  */
 #include "iofwd/client/recovery/record.h"

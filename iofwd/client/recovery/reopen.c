@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Opening a file anew at another server, as it was at the one that has died; see recovery/record.h.
- * Layer: iofwd. Thread rule: of all processes that share an open file, one thread moves it, and the
+ * Layer: iofwd.
+ * Thread rule: of all processes that share an open file, one thread moves it, and the
  * others wait.
  */
 #include "iofwd/client/recovery/record.h"

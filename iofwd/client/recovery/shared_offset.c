@@ -40,7 +40,6 @@ static bool count(struct amph_client_inflight *f, uint64_t change)
     do
         if (round_of(now) != f->round)
             return false;
-
     while (!atomic_compare_exchange_weak(&f->shared->flights, &now, now + change));
     return true;
 }

@@ -40,7 +40,6 @@ static int wait_for(const struct amph_server_request *rq, const struct amph_serv
 
     do
         n = atomic_load(&rq->cancelled) ? 0 : ppoll(p, 2, at_once ? &none : NULL, &others);
-
     while (n < 0 && errno == EINTR);
     if (atomic_load(&rq->cancelled))
         return EINTR;

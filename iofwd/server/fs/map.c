@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What clients need to know for maps of a file: which file it is, who else maps it, and where its
- * data lie.  Layer: iofwd. Thread rule: as any call on a file.
+ * data lie.  Layer: iofwd.
+ * Thread rule: as any call on a file.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -131,7 +131,6 @@ static pid_t strand_first(void)
     must(kill(server, SIGCONT) == 0, "continue", server);
     do
         must(stat(kept, &st) == 0, "the servers' file", 0);
-
     while (st.st_size < LEN);
 
     /* a file's calls are answered one after the other: the first one's has been */

@@ -6,7 +6,8 @@
 #define CHECK(condition) \
     do { \
         if (!(condition)) { \
-            fprintf(stderr, "%s:%d: thread %d of %d: not so: %s\n", __FILE__, __LINE__, MYTHREAD, THREADS, #condition); \
+            fprintf(stderr, "%s:%d: thread %d of %d: not so: %s\n", __FILE__, __LINE__, MYTHREAD, \
+                    THREADS, #condition); \
             upc_global_exit(1); \
         } \
     } while (0)
