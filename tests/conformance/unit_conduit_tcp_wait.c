@@ -158,7 +158,7 @@ static struct child *start_child(void)
 
     struct amph_cx_config cfg = { .loopback_only = true, .interface = "" };
 
-    cr_assert_eq(amph_ofi_reserve_address(&cfg, &sa, &reserved),
+    cr_assert_eq(amph_ofi_reserve_address("tcp", &cfg, &sa, &reserved),
                  AMPH_OK); /* libfabric does not survive a fork: the child starts first */
     close(reserved);
 

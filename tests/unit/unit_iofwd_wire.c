@@ -8,6 +8,7 @@
 
 #include "tests/fuzz/fuzz_iofwd.h"
 #include "iofwd.h"
+#include "iofwd/client/client.h"
 #include "iofwd/server/internal.h"
 
 Test(table, services_are_found)
