@@ -296,6 +296,10 @@ uint32_t amph_server_agents_exited(void)
 
 bool amph_server_lock_agents_exiting(const struct amph_server_request *rq)
 {
-    return atomic_load(&exiting) > 0 || (rq->desc->run == FWD_RUN_LOCKER &&
-                                         rq->progress.agents_exited != atomic_load(&exited));
+    bool is_record_lock = rq->desc && rq->desc->run == FWD_RUN_LOCKER;
+
+    if (atomic_load(&exiting) > 0)
+        return true;
+
+    return is_record_lock && rq->progress.agents_exited != atomic_load(&exited);
 }
