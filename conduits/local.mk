@@ -9,6 +9,8 @@ libamphora_la_SOURCES += \
 	conduits/memkey.c \
 	conduits/memkey.h \
 	conduits/port.h \
+	conduits/psm_absent.c \
+	conduits/psm_absent.h \
 	conduits/registry.c \
 	conduits/smp/mem.c \
 	conduits/smp/peers.c \
@@ -88,8 +90,8 @@ tests_conformance_unit_conduit_udp_ofi_SOURCES = tests/conformance/unit_conduit_
 tests_conformance_unit_conduit_udp_ofi_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_udp_sim_SOURCES = tests/conformance/unit_udp_sim.c tests/conformance/udp_sim.c tests/conformance/udp_sim.h tests/fuzz/fuzz_udp.c tests/fuzz/fuzz_udp.h
 tests_conformance_unit_udp_sim_LDADD = $(inside_amphora_net) -lpthread
-dist_check_SCRIPTS += tests/am/udp.sh
-TESTS += tests/am/udp.sh
+dist_check_SCRIPTS += tests/am/psm.sh tests/am/udp.sh
+TESTS += tests/am/psm.sh tests/am/udp.sh
 
 # Figures, by hand; built only when asked for.
 EXTRA_PROGRAMS = tests/conformance/bench_conduit

@@ -10,12 +10,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/env.h"
 #include "base/log.h"
 #include "conduits/conduit.h"
 #include "conduits/emulate.h"
 #include "conduits/port.h"
+#include "conduits/psm_absent.h"
 
 #define MODULE "amphora_ofi.so"
 #define MODULE_ENTRY "amph_ofi_conduits"
@@ -107,6 +109,8 @@ static amph_conduit_module_fn load_from(const char *dir, const char *sub)
     char path[4096];
 
     snprintf(path, sizeof path, "%s%s/%s", dir, sub, MODULE);
+    if (access(path, R_OK) == 0)
+        amph_conduit_skip_psm(dir, sub);
 
     void *module = load_quietly(path);
     void *entry = module ? dlsym(module, MODULE_ENTRY) : NULL;

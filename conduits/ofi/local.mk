@@ -27,6 +27,18 @@ amphora_ofi_la_SOURCES =
 amphora_ofi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -Wl,--version-script=$(top_srcdir)/conduits/ofi/amphora_ofi.map
 EXTRA_amphora_ofi_la_DEPENDENCIES = $(top_srcdir)/conduits/ofi/amphora_ofi.map
 EXTRA_DIST += conduits/ofi/amphora_ofi.map
+
+# Stand-ins for Intel's PSM libraries (conduits/psm_absent.c).  libtool names no library after another one, so it takes no part.
+module_DATA = .libs/amphora_no_psm.so .libs/amphora_no_psm2.so
+CLEANFILES += $(module_DATA)
+psm_link = $(AM_V_CCLD)$(MKDIR_P) .libs && \
+	$(CC) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) -fPIC -shared
+.libs/amphora_no_psm.so: conduits/psm/psm.c conduits/psm/psm.h conduits/psm/psm.map
+	$(psm_link) -Wl,-soname,libpsm_infinipath.so.1 -Wl,--version-script=$(srcdir)/conduits/psm/psm.map -o $@ $(srcdir)/conduits/psm/psm.c
+.libs/amphora_no_psm2.so: conduits/psm/psm2.c conduits/psm/psm.h conduits/psm/psm2.map
+	$(psm_link) -Wl,-soname,libpsm2.so.2 -Wl,--version-script=$(srcdir)/conduits/psm/psm2.map -o $@ $(srcdir)/conduits/psm/psm2.c
+EXTRA_DIST += conduits/psm/psm.c conduits/psm/psm2.c conduits/psm/psm.h
+EXTRA_DIST += conduits/psm/psm.map conduits/psm/psm2.map
 amphora_ofi_la_LIBADD = libofi.la libamphora.la $(LIBFABRIC_LIBS)
 
 if HAVE_CRITERION
