@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A stand-in for libpsm2.so.2 on a machine without such a device (conduits/psm_absent.c loads it).  Layer: conduits; a
- * module of its own that uses nothing else.  Thread rule: any thread.
+ * A stand-in for libpsm2.so.2 on a machine without such a device (conduits/psm_absent.c loads
+ * it).  Layer: conduits; a module of its own that uses nothing else.  Thread rule: any thread.
  */
 #include <stdint.h>
 
