@@ -82,7 +82,7 @@ static uint64_t machine_id(void)
     return h;
 }
 
-enum amph_status amph_address_make(struct amph_am_ep *ep)
+enum amph_status amph_am_address_make(struct amph_am_ep *ep)
 {
     const struct amph_cx *smp = ep->cx[AMPH_CX_SMP];
     const struct amph_cx *net = ep->cx[AMPH_CX_NET];
@@ -108,8 +108,8 @@ const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p)
     return ep->addr;
 }
 
-enum amph_status amph_address_parse(const void *bytes, size_t len_bytes,
-                                    struct amph_address *addr_p)
+enum amph_status amph_am_address_parse(const void *bytes, size_t len_bytes,
+                                       struct amph_address *addr_p)
 {
     struct amph_rd r;
 
@@ -144,7 +144,7 @@ static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct
 
     if (self)
         return smp;
-    if (amph_address_parse(ep->addr, ep->addr_len, &mine) == AMPH_OK && ep->cfg.use_smp &&
+    if (amph_am_address_parse(ep->addr, ep->addr_len, &mine) == AMPH_OK && ep->cfg.use_smp &&
         to->smp_allowed && to->machine == mine.machine && to->host == mine.host)
         return smp;
 
@@ -197,7 +197,7 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
     if (peer >= ep->max_peers)
         return AMPH_ERR_RANGE;
 
-    enum amph_status st = amph_address_parse(addr, addr_len, &to);
+    enum amph_status st = amph_am_address_parse(addr, addr_len, &to);
     if (st != AMPH_OK)
         return st;
 

@@ -22,10 +22,10 @@ struct amph_address {
 };
 
 /* Fills in ep->addr. */
-enum amph_status amph_address_make(struct amph_am_ep *ep);
+enum amph_status amph_am_address_make(struct amph_am_ep *ep);
 
 /* Reads an address that came from a peer; AMPH_ERR_PROTO. */
-enum amph_status amph_address_parse(const void *bytes, size_t len_bytes,
-                                    struct amph_address *addr_p);
+enum amph_status amph_am_address_parse(const void *bytes, size_t len_bytes,
+                                       struct amph_address *addr_p);
 
 #endif

@@ -4,13 +4,15 @@
  * one-sided transfers that go with them.  Layer: am.
  *
  * The runtime of extended/ has one endpoint for the processes of its group.  iofwd has another, for
- * compute processes and servers.  An endpoint opens up to two conduit instances: smp for peers on the
- * same host (and for itself), a network for the others.  The map of the files is in am/README.md.
+ * compute processes and servers.  An endpoint opens up to two conduit instances: smp for peers
+ * on the same host (and for itself), a network for the others.  The map of the files is in
+ * am/README.md.
  *
  * Thread rule.  cfg.threaded false: one thread at a time, no locks are taken.  true: any thread at
  * any time; a poll lock lets one thread make progress (others skip), a send lock guards the send
- * side.  Handlers run inside amph_am_poll, under the poll lock, on the polling thread.  A handler of
- * a request may send one reply and nothing else on the same endpoint, but may use another endpoint.
+ * side.  Handlers run inside amph_am_poll, under the poll lock, on the polling thread.  A
+ * handler of a request may send one reply and nothing else on the same endpoint, but may use
+ * another endpoint.
  */
 #ifndef AMPH_AM_AM_H
 #define AMPH_AM_AM_H
@@ -81,8 +83,8 @@ struct amph_am_config {
     void *user; /* amph_am_user */
 };
 
-/* The number that represents a host's name in addresses.  Use the name of the job description, where
- * simulated hosts have different names; NULL or "": the kernel's host name. */
+/* The number that represents a host's name in addresses.  Use the name of the job description,
+ * where simulated hosts have different names; NULL or "": the kernel's host name. */
 uint64_t amph_am_host_id(const char *host_name);
 
 enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_ep **ep_p);
@@ -104,7 +106,8 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
                                   uint32_t peer_id);
 void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
 /* The caller knows that peer is dead, and waits for its puts and gets before it removes the peer:
- * those that need an answer from the peer complete with AMPH_ERR_PEER.  Not from inside a handler. */
+ * those that need an answer from the peer complete with AMPH_ERR_PEER.  Not from inside a
+ * handler. */
 void amph_am_peer_gone(struct amph_am_ep *ep, uint32_t peer);
 /* reached through shared memory */
 bool amph_am_peer_is_local(struct amph_am_ep *ep, uint32_t peer);
@@ -119,9 +122,9 @@ const char *amph_am_network(struct amph_am_ep *ep);
 void amph_am_peer_failed(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
                          const char *why);
 
-/* Sets a function that is called from waits (after each sleep, at most 10 ms apart) and from many idle
- * polls in a row, never from inside a handler.  It polls slow sources such as the launcher's
- * connection.  NULL: none. */
+/* Sets a function that is called from waits (after each sleep, at most 10 ms apart) and from
+ * many idle polls in a row, never from inside a handler.  It polls slow sources such as the
+ * launcher's connection.  NULL: none. */
 void amph_am_set_tick(struct amph_am_ep *ep, void (*tick)(struct amph_am_ep *ep));
 
 /* Sets a function that is called, under the poll lock, for each authenticated message without a
@@ -139,8 +142,8 @@ const struct amph_am_entry *amph_am_handler(struct amph_am_ep *ep, unsigned inde
 
 /* ---- contexts: further sets of handlers and segments ---- */
 
-/* An endpoint has up to AMPH_AM_CONTEXTS contexts; all calls above use context 0.  A message names the
- * contexts of its sender and its target in am->flags (AMPH_AM_ROUTE).  A reply has
+/* An endpoint has up to AMPH_AM_CONTEXTS contexts; all calls above use context 0.  A message
+ * names the contexts of its sender and its target in am->flags (AMPH_AM_ROUTE).  A reply has
  * AMPH_AM_ROUTE_BACK of the request's flags. */
 #define AMPH_AM_CONTEXTS 16u
 #define AMPH_AM_ROUTE(from, to) ((uint8_t)((from) << 4 | (to)))
@@ -154,8 +157,8 @@ enum amph_status amph_am_context_open(struct amph_am_ep *ep, unsigned n);
 enum amph_status amph_am_context_register(struct amph_am_ep *ep, unsigned n, unsigned index,
                                           const struct amph_am_entry *entry);
 void amph_am_context_segment(struct amph_am_ep *ep, unsigned n, void *base, size_t len_bytes);
-/* Sets the function that looks up the segments of the peers' contexts from 1 on.  It returns NULL if
- * none is known. */
+/* Sets the function that looks up the segments of the peers' contexts from 1 on.  It returns
+ * NULL if none is known. */
 void amph_am_context_lookup(struct amph_am_ep *ep,
                             const struct amph_rmem *(*segment_of)(struct amph_am_ep *ep,
                                                                   uint32_t peer, unsigned context));
@@ -167,18 +170,19 @@ void amph_am_context_lookup(struct amph_am_ep *ep,
 /* Sends a request.  Waits for room by polling (running handlers) unless AMPH_AM_IMMEDIATE.
  * am->kind: SHORT, MEDIUM or LONG; for LONG am->payload is the source and am->dest the address in
  * the peer's segment (see amph_am_set_peer_segment); the endpoint chooses between mapping, packing
- * and put-then-send.  The source may be reused at lc->done or, if lc is NULL, on return.  am->aux is
- * reserved for the endpoint and must be 0; am->flags: 0, or AMPH_AM_ROUTE.  From inside
- * a handler or done callback of the same endpoint only with IMMEDIATE (else AMPH_ERR_STATE when
- * there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER (dead or not added),
- * AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
+ * and put-then-send.  The source may be reused at lc->done or, if lc is NULL, on return.
+ * am->aux is reserved for the endpoint and must be 0; am->flags: 0, or AMPH_AM_ROUTE.  From
+ * inside a handler or done callback of the same endpoint only with IMMEDIATE (else
+ * AMPH_ERR_STATE when there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER
+ * (dead or not added), AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
 enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
                                  unsigned flags, struct amph_op *lc);
 
-/* Replies to the request of token, once, from inside its handler.  Never waits: if there is no room,
- * the reply is copied, lc is called, and the endpoint sends it later.  Until then the endpoint
- * receives replies only, which can always be handled, so two processes never wait for each other.
- * With IMMEDIATE it returns AMPH_AGAIN instead.  AMPH_ERR_STATE: no request, or replied already. */
+/* Replies to the request of token, once, from inside its handler.  Never waits: if there is no
+ * room, the reply is copied, lc is called, and the endpoint sends it later.  Until then the
+ * endpoint receives replies only, which can always be handled, so two processes never wait for
+ * each other. With IMMEDIATE it returns AMPH_AGAIN instead.  AMPH_ERR_STATE: no request, or
+ * replied already. */
 enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags,
                                struct amph_op *lc);
 
@@ -225,11 +229,12 @@ struct amph_waiter {
     uint32_t seen; /* the endpoint's event count when the condition was last checked */
     uint8_t phase; /* what the next idle step does */
     bool spun;     /* it has spun without success before it yielded */
-    /* set by a caller whose condition is about to come true: sleeps late even if processes outnumber
-     * cores */
+    /* set by a caller whose condition is about to come true: sleeps late even if processes
+     * outnumber cores */
     bool soon;
     uint32_t yields; /* since it spun */
-    /* set by a caller whose condition comes true sooner if others can use its core: yields at once */
+    /* set by a caller whose condition comes true sooner if others can use its core: yields at
+     * once */
     bool lends;
 };
 
@@ -243,17 +248,17 @@ enum amph_waiter_phase {
         0, 0, 0, 0, 0, false, false, 0, false \
     }
 
-/* Polls; if nothing happened, spins, yields or sleeps by the wait policy.  Never sleeps longer than 10
- * ms in the first second, 40 ms after it, so that a change without a message is seen too.
- * Use: while (!condition) amph_am_wait_step(ep, &w); */
+/* Polls; if nothing happened, spins, yields or sleeps by the wait policy.  Never sleeps longer
+ * than 10 ms in the first second, 40 ms after it, so that a change without a message is seen
+ * too. Use: while (!condition) amph_am_wait_step(ep, &w); */
 void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w);
 
 /* Wakes a thread that sleeps in amph_am_wait_step on this endpoint.  Any thread, also signal
  * handlers. */
 void amph_am_kick(struct amph_am_ep *ep);
 
-/* Adds a descriptor that ends a sleep of this endpoint when it is readable (a server's listener, the
- * control socket). */
+/* Adds a descriptor that ends a sleep of this endpoint when it is readable (a server's listener,
+ * the control socket). */
 enum amph_status amph_am_watch_fd(struct amph_am_ep *ep, int fd);
 void amph_am_unwatch_fd(struct amph_am_ep *ep, int fd);
 
@@ -264,8 +269,8 @@ enum amph_wait_mode {
 };
 
 void amph_am_set_wait_mode(enum amph_wait_mode mode); /* process-wide; initially AMPHORA_WAIT */
-/* Sets how many processes of the job share this host's cores.  If they outnumber the cores, waits do
- * not spin. */
+/* Sets how many processes of the job share this host's cores.  If they outnumber the cores,
+ * waits do not spin. */
 void amph_am_set_oversubscribed(unsigned procs_on_host);
 unsigned amph_am_cores(void); /* cores that the job may use on this host */
 
@@ -289,8 +294,8 @@ enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const 
 void amph_am_mem_forget(struct amph_am_ep *ep, uint32_t peer, struct amph_rmem *rmem);
 
 /* Lets peers on the same host access registered memory that is no shared-memory object
- * (amph_am_mem_reg with fd < 0), by messages.  Without it they cannot.  Called once, at the start, on
- * both sides.  AMPH_ERR_NOMEM, AMPH_ERR_STATE. */
+ * (amph_am_mem_reg with fd < 0), by messages.  Without it they cannot.  Called once, at the
+ * start, on both sides.  AMPH_ERR_NOMEM, AMPH_ERR_STATE. */
 enum amph_status amph_am_carry_open(struct amph_am_ep *ep);
 
 /* Starts a put or get of offset..offset+len within rmem (checked: AMPH_ERR_RANGE).  Through a
@@ -304,11 +309,11 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
                              uint64_t offset, void *dst, size_t len_bytes, unsigned flags,
                              struct amph_op *done);
 
-/* Long messages: sets this process's segment, to which peers may write (checked on delivery of longs),
- * and each peer's. */
+/* Long messages: sets this process's segment, to which peers may write (checked on delivery of
+ * longs), and each peer's. */
 void amph_am_set_segment(struct amph_am_ep *ep, void *base, size_t len_bytes);
-/* Sets the process id of a peer on this host.  With cfg.anywhere or amph_am_carry_open, the kernel then
- * copies from and to its memory that is not mapped. */
+/* Sets the process id of a peer on this host.  With cfg.anywhere or amph_am_carry_open, the
+ * kernel then copies from and to its memory that is not mapped. */
 void amph_am_set_peer_process(struct amph_am_ep *ep, uint32_t peer, int32_t pid);
 void amph_am_set_peer_segment(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem);
 
@@ -361,23 +366,23 @@ static inline bool amph_am_oversubscribed(void)
     return amph_job.oversubscribed;
 }
 
-/* Joins the job, opens the endpoint, exchanges addresses and negotiates the page size: the part of the
- * start that is independent of the API.  threaded: the client is PAR or PARSYNC.  Errors are logged
- * in one sentence. */
+/* Joins the job, opens the endpoint, exchanges addresses and negotiates the page size: the part
+ * of the start that is independent of the API.  threaded: the client is PAR or PARSYNC.  Errors
+ * are logged in one sentence. */
 enum amph_status amph_job_start(bool threaded);
 
-/* Negotiates the page size of a job from those of its processes: the largest.  AMPH_ERR_ARG, with the
- * indices of two that conflict, if one does not divide it. */
-enum amph_status amph_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p,
-                                     size_t *clash_a_p, size_t *clash_b_p);
+/* Negotiates the page size of a job from those of its processes: the largest.  AMPH_ERR_ARG,
+ * with the indices of two that conflict, if one does not divide it. */
+enum amph_status amph_am_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p,
+                                        size_t *clash_a_p, size_t *clash_b_p);
 
 /* Gathers len_bytes from each member of the group to all members, over active messages.  Blocks.
  * all: size * len_bytes. */
 enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *all);
 
-/* Ends the process and the job with code, as gasnet_exit does: flushes the standard streams, informs
- * the launcher, waits up to GASNET_EXITTIMEOUT for the other members to exit, and calls _exit.
- * Callable from handlers and from any thread. */
+/* Ends the process and the job with code, as gasnet_exit does: flushes the standard streams,
+ * informs the launcher, waits up to GASNET_EXITTIMEOUT for the other members to exit, and calls
+ * _exit. Callable from handlers and from any thread. */
 void amph_job_exit(int code) AMPH_NORETURN;
 
 #endif

@@ -2,10 +2,11 @@
 /*
  * Put and get by messages, for memory that a peer on the same host cannot map because it is private
  * to its owner.
- * Layer: am.  Thread rule: carry.lock guards regions and transfers; handlers run under the poll lock;
- * done is called without the lock.
+ * Layer: am.  Thread rule: carry.lock guards regions and transfers; handlers run under the poll
+ * lock; done is called without the lock.
  *
- *   PUT:  key, offset, id; data.  id 0: no answer.  In either lane, in order with its other messages.
+ *   PUT:  key, offset, id; data.  id 0: no answer.  In either lane, in order with its other
+ * messages.
  *   GET:  key, offset, id, position in the transfer, length
  *   DONE: id, status
  *   DATA: id, position; data
@@ -75,8 +76,8 @@ static uint64_t join(const int32_t *low_high)
 
 /* ---- memory ---- */
 
-enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes,
-                                struct amph_mem *mem)
+enum amph_status amph_am_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes,
+                                   struct amph_mem *mem)
 {
     struct region *r = malloc(sizeof *r);
 
@@ -85,7 +86,7 @@ enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_by
 
     *r = (struct region){ .base = base, .len_bytes = len_bytes };
     amph_random(&r->key, sizeof r->key);
-    amph_memkey_put(mem, KEY_MARK, r->key, base, len_bytes, r);
+    amph_conduit_memkey_put(mem, KEY_MARK, r->key, base, len_bytes, r);
     pthread_mutex_lock(&ep->carry->lock);
     r->next = ep->carry->regions;
     ep->carry->regions = r;
@@ -94,7 +95,7 @@ enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_by
     return AMPH_OK;
 }
 
-bool amph_carry_is_key(const void *key, size_t key_len)
+bool amph_am_carry_is_key(const void *key, size_t key_len)
 {
     struct amph_rd r;
 
@@ -102,9 +103,9 @@ bool amph_carry_is_key(const void *key, size_t key_len)
     return amph_rd_u32(&r) == KEY_MARK && !r.bad;
 }
 
-bool amph_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem)
+bool amph_am_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem)
 {
-    if (!ep->carry || !amph_carry_is_key(mem->key, mem->key_len))
+    if (!ep->carry || !amph_am_carry_is_key(mem->key, mem->key_len))
         return false;
 
     pthread_mutex_lock(&ep->carry->lock);
@@ -132,12 +133,12 @@ static char *find(struct amph_carry *c, uint64_t key, uint64_t offset, uint64_t 
     return NULL;
 }
 
-enum amph_status amph_carry_import(struct amph_am_ep *ep, const void *key, size_t key_len,
-                                   struct amph_rmem *rmem)
+enum amph_status amph_am_carry_import(struct amph_am_ep *ep, const void *key, size_t key_len,
+                                      struct amph_rmem *rmem)
 {
     struct amph_rmem m;
 
-    if (amph_memkey_get(key, key_len, KEY_MARK, &m) != AMPH_OK || !ep->carry)
+    if (amph_conduit_memkey_get(key, key_len, KEY_MARK, &m) != AMPH_OK || !ep->carry)
         return AMPH_ERR_PROTO;
 
     pthread_mutex_lock(&ep->carry->lock);
@@ -174,8 +175,8 @@ static struct transfer *begin(struct amph_am_ep *ep, uint32_t peer, char *dst, u
     return t;
 }
 
-/* Counts n answers that have arrived or cannot arrive any more.  all_sent: nothing more will be sent.
- * The last call for t completes and frees it. */
+/* Counts n answers that have arrived or cannot arrive any more.  all_sent: nothing more will be
+ * sent. The last call for t completes and frees it. */
 static void count_down(struct amph_am_ep *ep, struct transfer *t, uint64_t n, bool all_sent,
                        enum amph_status st)
 {
@@ -281,9 +282,10 @@ static uint32_t piece(size_t len_bytes, uint64_t position, uint32_t most)
     return len_bytes - position < most ? (uint32_t)(len_bytes - position) : most;
 }
 
-enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
-                                uint64_t offset, const void *src, size_t len_bytes, unsigned flags,
-                                struct amph_op *lc, struct amph_op *rc)
+enum amph_status amph_am_carry_put(struct amph_am_ep *ep, uint32_t peer,
+                                   const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                                   size_t len_bytes, unsigned flags, struct amph_op *lc,
+                                   struct amph_op *rc)
 {
     uint32_t most;
     uint64_t n = fragments(ep, peer, len_bytes, &most);
@@ -318,9 +320,9 @@ enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const stru
     return t ? AMPH_OK : st;
 }
 
-enum amph_status amph_carry_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
-                                uint64_t offset, void *dst, size_t len_bytes, unsigned flags,
-                                struct amph_op *done)
+enum amph_status amph_am_carry_get(struct amph_am_ep *ep, uint32_t peer,
+                                   const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                                   size_t len_bytes, unsigned flags, struct amph_op *done)
 {
     uint32_t most;
     uint64_t n = fragments(ep, peer, len_bytes, &most);
@@ -348,8 +350,8 @@ enum amph_status amph_carry_get(struct amph_am_ep *ep, uint32_t peer, const stru
     return AMPH_OK;
 }
 
-void amph_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
-                      uint64_t offset, const void *src, size_t len_bytes)
+void amph_am_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                         uint64_t offset, const void *src, size_t len_bytes)
 {
     int32_t args[PUT_NARGS] = { 0 };
     uint32_t most = amph_am_max_medium(ep, peer);
@@ -479,7 +481,7 @@ enum amph_status amph_am_carry_open(struct amph_am_ep *ep)
     return st;
 }
 
-void amph_carry_close(struct amph_am_ep *ep)
+void amph_am_carry_close(struct amph_am_ep *ep)
 {
     struct amph_carry *c = ep->carry;
 

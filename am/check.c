@@ -7,12 +7,12 @@
 
 static __thread struct amph_context self __attribute__((tls_model("initial-exec")));
 
-struct amph_context *amph_context(void)
+struct amph_context *amph_am_context_self(void)
 {
     return &self;
 }
 
-void amph_context_enter(const struct amph_token *token)
+void amph_am_context_enter(const struct amph_token *token)
 {
     self.token = token;
     self.held_before = self.nheld;
@@ -23,7 +23,7 @@ static const char *name_of(const struct amph_token *token)
     return token->entry->name ? token->entry->name : "without name";
 }
 
-void amph_context_leave(const struct amph_token *token)
+void amph_am_context_leave(const struct amph_token *token)
 {
     if (self.nheld > self.held_before)
         amph_fatal("handler %u (%s) returned while it held a handler-safe lock (%p); unlock it "

@@ -4,8 +4,8 @@
  * allowed in it.
  * Layer: am.  Thread rule: each thread has its own context.
  *
- * Other builds (AMPH_CHECKS 0) do not use it, except that the handler-safe locks of clients compiled
- * with GASNET_DEBUG are recorded in any build.
+ * Other builds (AMPH_CHECKS 0) do not use it, except that the handler-safe locks of clients
+ * compiled with GASNET_DEBUG are recorded in any build.
  */
 #ifndef AMPH_AM_CHECK_H
 #define AMPH_AM_CHECK_H
@@ -28,10 +28,10 @@ struct amph_context {
     const void *held[AMPH_HSL_MAX];
 };
 
-struct amph_context *amph_context(void);
+struct amph_context *amph_am_context_self(void);
 
 /* Called around each handler of the client. */
-void amph_context_enter(const struct amph_token *token);
-void amph_context_leave(const struct amph_token *token);
+void amph_am_context_enter(const struct amph_token *token);
+void amph_am_context_leave(const struct amph_token *token);
 
 #endif

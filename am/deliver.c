@@ -47,18 +47,18 @@ static inline void call(struct amph_token *token, const struct amph_hot *hot,
     if (am->kind == AMPH_AM_SHORT && am->nargs == 0)
         ((void (*)(struct amph_token *))hot->fn)(token);
     else if (am->kind == AMPH_AM_SHORT)
-        amph_call_short[am->nargs](hot->fn, token, am->args);
+        amph_am_call_short[am->nargs](hot->fn, token, am->args);
     else
-        amph_call_data[am->nargs](hot->fn, token, (void *)(uintptr_t)am->payload, am->nbytes,
-                                  am->args);
+        amph_am_call_data[am->nargs](hot->fn, token, (void *)(uintptr_t)am->payload, am->nbytes,
+                                     am->args);
 }
 
 static inline void run_checked(struct amph_token *token, const struct amph_hot *hot,
                                const struct amph_am *am)
 {
-    amph_context_enter(token);
+    amph_am_context_enter(token);
     call(token, hot, am);
-    amph_context_leave(token);
+    amph_am_context_leave(token);
 }
 
 static inline void run(struct amph_token *token, const struct amph_hot *hot,
@@ -72,7 +72,8 @@ static inline void run(struct amph_token *token, const struct amph_hot *hot,
         call(token, hot, am);
 }
 
-/* Delivers a long: copies a packed payload to the segment, and passes its address to the handler. */
+/* Delivers a long: copies a packed payload to the segment, and passes its address to the
+ * handler. */
 static void deliver_long(struct amph_token *token, const struct amph_hot *hot,
                          const struct amph_am *am)
 {
@@ -183,7 +184,7 @@ static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_
 
     if (am->kind == AMPH_AM_INTERNAL) {
         if (am->handler >= AMPH_EMULATE_FIRST && p->cx == ep->cx[AMPH_CX_EMULATED])
-            amph_emulate_take(p->cx, peer, lane, am);
+            amph_conduit_emulate_take(p->cx, peer, lane, am);
 
         return;
     }
@@ -212,7 +213,7 @@ static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const ch
     struct amph_am_ep *ep = up;
 
     if (peer < ep->max_peers && ep->peer[peer].cx && ep->peer[peer].cx == ep->cx[AMPH_CX_EMULATED])
-        amph_emulate_peer_gone(ep->peer[peer].cx, peer);
+        amph_conduit_emulate_peer_gone(ep->peer[peer].cx, peer);
 
     amph_am_peer_failed(up, peer, st, why);
 }

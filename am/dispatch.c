@@ -59,5 +59,5 @@ EACH_COUNT(CALLS)
 
 #define ROW_SHORT(n) call_short_##n,
 #define ROW_DATA(n) call_data_##n,
-const amph_call_short_fn amph_call_short[AMPH_AM_MAX_ARGS + 1] = { EACH_COUNT(ROW_SHORT) };
-const amph_call_data_fn amph_call_data[AMPH_AM_MAX_ARGS + 1] = { EACH_COUNT(ROW_DATA) };
+const amph_call_short_fn amph_am_call_short[AMPH_AM_MAX_ARGS + 1] = { EACH_COUNT(ROW_SHORT) };
+const amph_call_data_fn amph_am_call_data[AMPH_AM_MAX_ARGS + 1] = { EACH_COUNT(ROW_DATA) };

@@ -31,7 +31,7 @@ static enum amph_status open_conduit(struct amph_am_ep *ep, int which,
     };
 
     if (ep->cfg.anywhere)
-        return amph_emulate_open(ops, &cx_cfg, &ep->cx[which]);
+        return amph_conduit_emulate_open(ops, &cx_cfg, &ep->cx[which]);
 
     return amph_conduit_open(ops, &cx_cfg, &ep->cx[which]);
 }
@@ -54,11 +54,11 @@ static enum amph_status open_conduits(struct amph_am_ep *ep)
     const struct amph_cx *net = ep->cx[AMPH_CX_NET];
 
     if (st == AMPH_OK && net && !net->caps.mixed_width)
-        st = amph_emulate_beside(ep->cx[AMPH_CX_NET], ep->threaded ? &ep->send_lock : NULL,
-                                 &ep->cx[AMPH_CX_EMULATED]);
+        st = amph_conduit_emulate_beside(ep->cx[AMPH_CX_NET], ep->threaded ? &ep->send_lock : NULL,
+                                         &ep->cx[AMPH_CX_EMULATED]);
 
     if (st == AMPH_OK)
-        st = amph_address_make(ep);
+        st = amph_am_address_make(ep);
 
     if (st != AMPH_OK)
         close_conduits(ep);
@@ -117,7 +117,7 @@ void amph_am_close(struct amph_am_ep *ep)
 
     close_conduits(ep);
     amph_ep_drop_deferred(ep);
-    amph_carry_close(ep);
+    amph_am_carry_close(ep);
     for (unsigned i = 1; i < AMPH_AM_CONTEXTS; i++)
         free(ep->context[i]);
 

@@ -4,9 +4,10 @@
  * Layer: am; internal.
  *
  * Thread rule.  Without cfg.threaded no lock is used.  With it, `send_lock` (a mutex, held for one
- * conduit call) guards the conduits' send side, and `poll_owner` is the poll lock: it is tried, never
- * waited for, and its owner makes progress and runs handlers.  Lock order: poll lock, then send lock.
- * Credits are atomic: senders decrement them, the owner of the poll lock increments them.
+ * conduit call) guards the conduits' send side, and `poll_owner` is the poll lock: it is tried,
+ * never waited for, and its owner makes progress and runs handlers.  Lock order: poll lock, then
+ * send lock. Credits are atomic: senders decrement them, the owner of the poll lock increments
+ * them.
  */
 #ifndef AMPH_AM_EP_H
 #define AMPH_AM_EP_H
@@ -16,7 +17,8 @@
 #include "am/am.h"
 #include "base/counters.h"
 
-/* EMULATED: put and get by messages of the network, for peers that its own put and get do not reach. */
+/* EMULATED: put and get by messages of the network, for peers that its own put and get do not
+ * reach. */
 enum {
     AMPH_CX_SMP = 0,
     AMPH_CX_NET = 1,
@@ -176,9 +178,9 @@ enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struc
 unsigned amph_ep_flush_deferred(struct amph_am_ep *ep);
 void amph_ep_drop_deferred(struct amph_am_ep *ep);
 
-/* Copies len_bytes to a new bounce buffer.  Without memory the process ends, because the caller cannot
- * wait. */
-struct amph_bounce *amph_bounce_make(const void *src, size_t len_bytes);
+/* Copies len_bytes to a new bounce buffer.  Without memory the process ends, because the caller
+ * cannot wait. */
+struct amph_bounce *amph_am_bounce_make(const void *src, size_t len_bytes);
 
 /* Returns credits by a separate message, when half the window is owed.  Poll lock held. */
 void amph_ep_return_credits(struct amph_am_ep *ep, uint32_t peer);
@@ -199,27 +201,28 @@ const struct amph_rmem *amph_ep_segment_of(struct amph_am_ep *ep, uint32_t peer,
 
 /* ---- carry.c ---- */
 
-/* Registration of memory that cannot be mapped, and of its keys.  amph_carry_dereg returns false for
- * other memory. */
-enum amph_status amph_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes,
-                                struct amph_mem *mem);
-bool amph_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem);
-bool amph_carry_is_key(const void *key, size_t key_len);
-enum amph_status amph_carry_import(struct amph_am_ep *ep, const void *key, size_t key_len,
-                                   struct amph_rmem *rmem);
+/* Registration of memory that cannot be mapped, and of its keys.  amph_am_carry_dereg returns
+ * false for other memory. */
+enum amph_status amph_am_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes,
+                                   struct amph_mem *mem);
+bool amph_am_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem);
+bool amph_am_carry_is_key(const void *key, size_t key_len);
+enum amph_status amph_am_carry_import(struct amph_am_ep *ep, const void *key, size_t key_len,
+                                      struct amph_rmem *rmem);
 
 /* As amph_am_put and amph_am_get.  AMPH_AGAIN also in handlers if one message is not enough. */
-enum amph_status amph_carry_put(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
-                                uint64_t offset, const void *src, size_t len_bytes, unsigned flags,
-                                struct amph_op *lc, struct amph_op *rc);
-enum amph_status amph_carry_get(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
-                                uint64_t offset, void *dst, size_t len_bytes, unsigned flags,
-                                struct amph_op *done);
+enum amph_status amph_am_carry_put(struct amph_am_ep *ep, uint32_t peer,
+                                   const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                                   size_t len_bytes, unsigned flags, struct amph_op *lc,
+                                   struct amph_op *rc);
+enum amph_status amph_am_carry_get(struct amph_am_ep *ep, uint32_t peer,
+                                   const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                                   size_t len_bytes, unsigned flags, struct amph_op *done);
 /* Puts by messages of the reply lane, in order with later ones; src may be reused on return.  From
  * handlers; poll lock held. */
-void amph_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
-                      uint64_t offset, const void *src, size_t len_bytes);
-void amph_carry_close(struct amph_am_ep *ep);
+void amph_am_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
+                         uint64_t offset, const void *src, size_t len_bytes);
+void amph_am_carry_close(struct amph_am_ep *ep);
 
 /* Returns true if put and get to unmapped memory of the peer are messages. */
 static inline bool amph_ep_carries(const struct amph_am_ep *ep, uint32_t peer)
@@ -239,11 +242,12 @@ static inline bool amph_ep_emulates(const struct amph_am_ep *ep)
 
 /* ---- vm.c ---- */
 
-/* A transfer from or to any address of a peer with vm_pid.  Returns false if it failed; a part may have
- * been copied. */
-bool amph_vm_put(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, const void *src,
-                 size_t len_bytes);
-bool amph_vm_get(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, void *dst, size_t len_bytes);
+/* A transfer from or to any address of a peer with vm_pid.  Returns false if it failed; a part
+ * may have been copied. */
+bool amph_am_vm_put(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, const void *src,
+                    size_t len_bytes);
+bool amph_am_vm_get(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, void *dst,
+                    size_t len_bytes);
 
 /* ---- deliver.c ---- */
 
@@ -254,8 +258,8 @@ extern const struct amph_upcalls amph_am_upcalls;
 typedef void (*amph_call_short_fn)(void *fn, struct amph_token *token, const int32_t *a);
 typedef void (*amph_call_data_fn)(void *fn, struct amph_token *token, void *buf, size_t nbytes,
                                   const int32_t *a);
-extern const amph_call_short_fn amph_call_short[AMPH_AM_MAX_ARGS + 1] AMPH_HIDDEN;
-extern const amph_call_data_fn amph_call_data[AMPH_AM_MAX_ARGS + 1] AMPH_HIDDEN;
+extern const amph_call_short_fn amph_am_call_short[AMPH_AM_MAX_ARGS + 1] AMPH_HIDDEN;
+extern const amph_call_data_fn amph_am_call_data[AMPH_AM_MAX_ARGS + 1] AMPH_HIDDEN;
 
 /* ---- poll.c ---- */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Exit of a process of the job.
- * Layer: am.  Thread rule: any thread and handlers; the first thread that exits continues, the others
- * are blocked until the process ends.
+ * Layer: am.  Thread rule: any thread and handlers; the first thread that exits continues, the
+ * others are blocked until the process ends.
  *
  * amph_job_exit ends the whole job.  Returning from main (or exit) ends only this process: a
- * destructor, which runs after all others, leaves the job in order.  _exit bypasses it and counts as
- * death.
+ * destructor, which runs after all others, leaves the job in order.  _exit bypasses it and
+ * counts as death.
  *
  * Before the process ends, messages that its conduits still hold must be sent.  So exiting members
  * continue to poll until all members are exiting (member 0 collects this and informs all), or until
@@ -60,12 +60,12 @@ static void send_notice(uint32_t member, int handler)
     amph_am_request(amph_job.ep, member, &am, 0, NULL);
 }
 
-void amph_exiting_handler(struct amph_token *token, const struct amph_am *am)
+void amph_am_exiting_handler(struct amph_token *token, const struct amph_am *am)
 {
     __atomic_add_fetch(&amph_job.exits_seen, 1, __ATOMIC_RELEASE);
 }
 
-void amph_all_exit_handler(struct amph_token *token, const struct amph_am *am)
+void amph_am_all_exit_handler(struct amph_token *token, const struct amph_am *am)
 {
     const struct amph_am heard = { .kind = AMPH_AM_SHORT, .handler = AMPH_AM_EXITING };
 
@@ -122,8 +122,8 @@ static void final_actions(void)
         amph_counters_print(stderr);
 }
 
-/* Returns for the first thread only and blocks others.  A second call by that thread ends the process
- * at once. */
+/* Returns for the first thread only and blocks others.  A second call by that thread ends the
+ * process at once. */
 static void claim_exit(int code)
 {
     static __thread bool mine;
@@ -150,8 +150,8 @@ void amph_job_exit(int code)
     fflush(NULL);
 
     if (ours) {
-        /* Our own launcher informs the others at once.  With another launcher, leaving waits for them
-         * in its last fence. */
+        /* Our own launcher informs the others at once.  With another launcher, leaving waits for
+         * them in its last fence. */
         bool first = code != 0 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0;
 
         if (first)
@@ -192,7 +192,7 @@ static void on_fatal(int code)
         amph_boot_abort(amph_job.boot, code);
 }
 
-void amph_exit_setup(void)
+void amph_am_exit_setup(void)
 {
     amph_job.pid = (int32_t)getpid();
     amph_fatal_hook = on_fatal;

@@ -36,14 +36,14 @@ struct amph_gather_chunk {
     uint8_t bytes[];
 };
 
-void amph_gather_init(struct amph_gather *g, uint32_t size)
+void amph_am_gather_init(struct amph_gather *g, uint32_t size)
 {
     memset(g, 0, sizeof *g);
     pthread_mutex_init(&g->lock, NULL);
     g->size = size;
 }
 
-void amph_gather_destroy(struct amph_gather *g)
+void amph_am_gather_destroy(struct amph_gather *g)
 {
     struct amph_gather_chunk *chunk;
 
@@ -129,7 +129,7 @@ static void store_early_chunks(struct amph_gather *g)
     }
 }
 
-void amph_gather_deliver(struct amph_gather *g, const int32_t *args, const struct amph_am *am)
+void amph_am_gather_deliver(struct amph_gather *g, const int32_t *args, const struct amph_am *am)
 {
     uint32_t call = (uint32_t)args[ARG_CALL];
     uint32_t round = (uint32_t)args[ARG_ROUND];
@@ -269,8 +269,8 @@ static void copy_by_rank(const struct amph_gather_group *group, const uint8_t *b
     }
 }
 
-enum amph_status amph_gather_run(struct amph_gather *g, const struct amph_gather_group *group,
-                                 void *arg, const void *mine, size_t len_bytes, void *all)
+enum amph_status amph_am_gather_run(struct amph_gather *g, const struct amph_gather_group *group,
+                                    void *arg, const void *mine, size_t len_bytes, void *all)
 {
     uint8_t *blocks = malloc((size_t)group->size * len_bytes);
 
@@ -314,9 +314,9 @@ static void job_wait_step(struct amph_waiter *w)
         amph_am_wait_step(amph_job.ep, w);
 }
 
-void amph_gather_handler(struct amph_token *token, const struct amph_am *am)
+void amph_am_gather_handler(struct amph_token *token, const struct amph_am *am)
 {
-    amph_gather_deliver(amph_job.gather, am->args, am);
+    amph_am_gather_deliver(amph_job.gather, am->args, am);
 }
 
 enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *all)
@@ -334,15 +334,15 @@ enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *al
     if (len_bytes == 0)
         return AMPH_OK;
 
-    return amph_gather_run(amph_job.gather, &group, NULL, mine, len_bytes, all);
+    return amph_am_gather_run(amph_job.gather, &group, NULL, mine, len_bytes, all);
 }
 
-enum amph_status amph_gather_setup(void)
+enum amph_status amph_am_gather_setup(void)
 {
     amph_job.gather = malloc(sizeof *amph_job.gather);
     if (!amph_job.gather)
         return AMPH_ERR_NOMEM;
 
-    amph_gather_init(amph_job.gather, amph_job.size);
+    amph_am_gather_init(amph_job.gather, amph_job.size);
     return AMPH_OK;
 }

@@ -153,13 +153,14 @@ static const struct {
     struct amph_am_entry entry;
 } own_handlers[] = {
 
-    { AMPH_AM_GATHER, { (void *)amph_gather_handler, false, 2, 1, 4, NULL, "gather" } },
-    { AMPH_AM_EXITING, { (void *)amph_exiting_handler, false, 1, 3, 0, NULL, "exiting" } },
-    { AMPH_AM_ALL_EXIT, { (void *)amph_all_exit_handler, false, 1, 1, 0, NULL, "all_exit" } },
+    { AMPH_AM_GATHER, { (void *)amph_am_gather_handler, false, 2, 1, 4, NULL, "gather" } },
+    { AMPH_AM_EXITING, { (void *)amph_am_exiting_handler, false, 1, 3, 0, NULL, "exiting" } },
+    { AMPH_AM_ALL_EXIT, { (void *)amph_am_all_exit_handler, false, 1, 1, 0, NULL, "all_exit" } },
 };
 
 /* GASNET_SUPERNODE_MAXSIZE divides the members on a host, by rank, into runs of this length, which
- * share no memory with each other.  Returns the run of this process.  *split_p: there are several. */
+ * share no memory with each other.  Returns the run of this process.  *split_p: there are
+ * several. */
 static uint32_t supernode(const struct amph_jobdesc *desc, uint32_t self, bool *split_p)
 {
     const uint32_t most = (uint32_t)amph_env_int(AMPH_ENV_SUPERNODE_MAXSIZE);
@@ -245,7 +246,7 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
         }
     }
 
-    enum amph_status st = amph_page_negotiate(pages, n, &page, &a, &b);
+    enum amph_status st = amph_am_page_negotiate(pages, n, &page, &a, &b);
 
     if (st == AMPH_OK)
         amph_job.page_bytes = page;
@@ -260,7 +261,8 @@ static enum amph_status negotiate_pages(const struct amph_jobdesc *desc)
     return st;
 }
 
-/* Returns true if some member has pointers of 32 bits, which must be able to address all segments. */
+/* Returns true if some member has pointers of 32 bits, which must be able to address all
+ * segments. */
 static bool any_narrow(const struct amph_jobdesc *desc)
 {
     for (uint32_t i = 0; i < amph_job.size; i++)
@@ -375,12 +377,12 @@ enum amph_status amph_job_start(bool threaded)
     amph_job.size = desc->nproc[group];
     amph_job.joined = true;
     set_identity(desc, group, self);
-    amph_exit_setup();
+    amph_am_exit_setup();
 
     bool one_host;
 
     amph_am_set_oversubscribed(count_on_host(desc, self, &one_host));
-    st = amph_gather_setup();
+    st = amph_am_gather_setup();
     if (st == AMPH_OK)
         st = open_endpoint(threaded, desc, self, one_host);
 

@@ -17,12 +17,12 @@ enum {
     AMPH_AM_CARRY_DATA
 };
 
-enum amph_status amph_gather_setup(void);
-void amph_gather_handler(struct amph_token *token, const struct amph_am *am);
-void amph_exiting_handler(struct amph_token *token, const struct amph_am *am);
-void amph_all_exit_handler(struct amph_token *token, const struct amph_am *am);
+enum amph_status amph_am_gather_setup(void);
+void amph_am_gather_handler(struct amph_token *token, const struct amph_am *am);
+void amph_am_exiting_handler(struct amph_token *token, const struct amph_am *am);
+void amph_am_all_exit_handler(struct amph_token *token, const struct amph_am *am);
 
 /* Arranges that returning from main leaves the job in order, and that a fatal error ends it. */
-void amph_exit_setup(void);
+void amph_am_exit_setup(void);
 
 #endif

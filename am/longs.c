@@ -130,13 +130,13 @@ enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer,
     return st;
 }
 
-/* Sends a long reply as a put and then a message, or defers them.  A payload that the caller may reuse
- * on return is copied. */
+/* Sends a long reply as a put and then a message, or defers them.  A payload that the caller may
+ * reuse on return is copied. */
 static enum amph_status put_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
                                   const struct amph_rmem *segment, uint64_t offset, unsigned flags,
                                   struct amph_op *lc)
 {
-    struct amph_bounce *copy = lc ? NULL : amph_bounce_make(am->payload, am->nbytes);
+    struct amph_bounce *copy = lc ? NULL : amph_am_bounce_make(am->payload, am->nbytes);
     enum amph_status st = amph_ep_put_now(ep, peer, segment, offset,
                                           copy ? copy->bytes : am->payload, am->nbytes,
                                           copy ? &copy->op : lc, NULL);
@@ -202,8 +202,8 @@ enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_
         if (am->nbytes && segment->local)
             memcpy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
         else if (am->nbytes &&
-                 !(p->vm_pid && amph_vm_put(ep, token->peer, am->dest, am->payload, am->nbytes)))
-            amph_carry_reply(ep, token->peer, segment, offset, am->payload, am->nbytes);
+                 !(p->vm_pid && amph_am_vm_put(ep, token->peer, am->dest, am->payload, am->nbytes)))
+            amph_am_carry_reply(ep, token->peer, segment, offset, am->payload, am->nbytes);
 
         m.payload = NULL;
     } else if (packs(p, am)) {

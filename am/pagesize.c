@@ -2,8 +2,8 @@
 /* The job's page size.  Layer: am.  Thread rule: pure. */
 #include "am/am.h"
 
-enum amph_status amph_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p,
-                                     size_t *clash_a_p, size_t *clash_b_p)
+enum amph_status amph_am_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p,
+                                        size_t *clash_a_p, size_t *clash_b_p)
 {
     size_t largest = 0;
 

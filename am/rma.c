@@ -25,7 +25,7 @@ enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_b
 
     for (int i = 0; i < AMPH_NCX && st == AMPH_OK; i++) {
         if (i == AMPH_CX_SMP && fd < 0 && ep->carry)
-            st = amph_carry_reg(ep, base, len_bytes, &mem->part[i]);
+            st = amph_am_carry_reg(ep, base, len_bytes, &mem->part[i]);
         else if (ep->cx[i] && !(i == AMPH_CX_SMP && fd < 0 && !ep->cfg.anywhere))
             st = ep->cx[i]->ops->mem_reg(ep->cx[i], base, len_bytes, fd, fd_offset, &mem->part[i]);
 
@@ -49,7 +49,7 @@ void amph_am_mem_dereg(struct amph_am_ep *ep, struct amph_am_mem *mem)
     amph_ep_lock(ep);
     for (int i = AMPH_NCX - 1; i >= 0; i--)
         if (ep->cx[i] && mem->part[i].key_len &&
-            !(i == AMPH_CX_SMP && amph_carry_dereg(ep, &mem->part[i])))
+            !(i == AMPH_CX_SMP && amph_am_carry_dereg(ep, &mem->part[i])))
             ep->cx[i]->ops->mem_dereg(ep->cx[i], &mem->part[i]);
 
     amph_ep_unlock(ep);
@@ -83,8 +83,8 @@ enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const 
     if (r.bad || amph_rd_left(&r) || part_len[which] == 0 ||
         part_len[which] > AMPH_KEY_BLOB_MAX_BYTES)
         return AMPH_ERR_PROTO;
-    if (which == AMPH_CX_SMP && amph_carry_is_key(part[which], part_len[which]))
-        return amph_carry_import(ep, part[which], part_len[which], rmem);
+    if (which == AMPH_CX_SMP && amph_am_carry_is_key(part[which], part_len[which]))
+        return amph_am_carry_import(ep, part[which], part_len[which], rmem);
 
     amph_ep_lock(ep);
 
@@ -161,14 +161,14 @@ enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct 
         return AMPH_OK;
     }
 
-    if (ep->peer[peer].vm_pid && amph_vm_put(ep, peer, rmem->base + offset, src, len_bytes)) {
+    if (ep->peer[peer].vm_pid && amph_am_vm_put(ep, peer, rmem->base + offset, src, len_bytes)) {
         finish(lc);
         finish(rc);
         return AMPH_OK;
     }
 
     if (amph_ep_carries(ep, peer))
-        return amph_carry_put(ep, peer, rmem, offset, src, len_bytes, flags, lc, rc);
+        return amph_am_carry_put(ep, peer, rmem, offset, src, len_bytes, flags, lc, rc);
 
     unsigned rounds = 0;
 
@@ -216,13 +216,13 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
         return AMPH_OK;
     }
 
-    if (ep->peer[peer].vm_pid && amph_vm_get(ep, peer, rmem->base + offset, dst, len_bytes)) {
+    if (ep->peer[peer].vm_pid && amph_am_vm_get(ep, peer, rmem->base + offset, dst, len_bytes)) {
         finish(done);
         return AMPH_OK;
     }
 
     if (amph_ep_carries(ep, peer))
-        return amph_carry_get(ep, peer, rmem, offset, dst, len_bytes, flags, done);
+        return amph_am_carry_get(ep, peer, rmem, offset, dst, len_bytes, flags, done);
 
     unsigned rounds = 0;
 

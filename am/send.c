@@ -179,7 +179,7 @@ static void bounce_done(struct amph_op *op, enum amph_status st)
     free(AMPH_CONTAINER_OF(op, struct amph_bounce, op));
 }
 
-struct amph_bounce *amph_bounce_make(const void *src, size_t len_bytes)
+struct amph_bounce *amph_am_bounce_make(const void *src, size_t len_bytes)
 {
     struct amph_bounce *b = malloc(sizeof *b + len_bytes);
 
@@ -211,7 +211,7 @@ enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struc
 
     d->am.args = d->args;
     if (am->payload && am->nbytes && (put_first || am->kind != AMPH_AM_LONG)) {
-        d->payload = amph_bounce_make(am->payload, am->nbytes);
+        d->payload = amph_am_bounce_make(am->payload, am->nbytes);
         d->am.payload = d->payload->bytes;
     }
 

@@ -57,13 +57,14 @@ static bool copy(struct amph_peer *p,
     return true;
 }
 
-bool amph_vm_put(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, const void *src,
-                 size_t len_bytes)
+bool amph_am_vm_put(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, const void *src,
+                    size_t len_bytes)
 {
     return copy(&ep->peer[peer], process_vm_writev, addr, (void *)(uintptr_t)src, len_bytes);
 }
 
-bool amph_vm_get(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, void *dst, size_t len_bytes)
+bool amph_am_vm_get(struct amph_am_ep *ep, uint32_t peer, uint64_t addr, void *dst,
+                    size_t len_bytes)
 {
     return copy(&ep->peer[peer], process_vm_readv, addr, dst, len_bytes);
 }

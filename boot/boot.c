@@ -23,8 +23,8 @@ static const struct amph_boot_kind *const kinds[] = { &amph_boot_standing, &amph
                                                       &amph_boot_pmix,     &amph_boot_pmi2,
                                                       &amph_boot_pmi1,     &amph_boot_single };
 
-/* The handle of this process's join, or NULL.  amph_fatal ends the job through it, and a second join
- * is an error. */
+/* The handle of this process's join, or NULL.  amph_fatal ends the job through it, and a second
+ * join is an error. */
 static struct amph_boot *joined;
 
 static void fatal_hook(int exit_code)
@@ -38,7 +38,7 @@ static void set_identity(const struct amph_boot *boot)
     static const char *const words[AMPH_NGROUPS] = { "compute", "server" };
     char who[96];
 
-    if (boot->self == AMPH_RANK_NONE || amph_jobdesc_total(&boot->job) == 1)
+    if (boot->self == AMPH_RANK_NONE || amph_boot_jobdesc_total(&boot->job) == 1)
         return;
 
     snprintf(who, sizeof who, "%s %u (%.60s)", words[boot->group], boot->self,
@@ -155,7 +155,7 @@ enum amph_status amph_boot_publish(struct amph_boot *boot, const char *key, cons
     if (!boot->joined || boot->left)
         return AMPH_ERR_STATE;
 
-    if (!amph_key_ok(key) || len_bytes > AMPH_CONTROL_VALUE_MAX) {
+    if (!amph_boot_key_ok(key) || len_bytes > AMPH_CONTROL_VALUE_MAX) {
         amph_error("cannot publish \"%s\" of %zu bytes: a key is 1 to %d of a-z 0-9 -, a value at "
                    "most %d bytes",
                    key, len_bytes, AMPH_CONTROL_KEY_MAX, AMPH_CONTROL_VALUE_MAX);
@@ -195,7 +195,7 @@ enum amph_status amph_boot_exchange(struct amph_boot *boot, const char *key,
 {
     if (!boot->joined || boot->left || boot->exchanged)
         return AMPH_ERR_STATE;
-    if (!amph_key_ok(key))
+    if (!amph_boot_key_ok(key))
         return AMPH_ERR_ARG;
 
     boot->exchanged = true;
@@ -223,9 +223,9 @@ void amph_boot_forget(struct amph_boot *boot)
 enum amph_status amph_boot_lookup(struct amph_boot *boot, uint32_t rank, const char *key,
                                   uint64_t timeout_ns, void **value_p, size_t *len_p)
 {
-    if (rank >= amph_jobdesc_total(&boot->job))
+    if (rank >= amph_boot_jobdesc_total(&boot->job))
         return AMPH_ERR_RANGE;
-    if (!amph_key_ok(key))
+    if (!amph_boot_key_ok(key))
         return AMPH_ERR_ARG;
 
     return boot->kind->lookup(boot, rank, key, timeout_ns, value_p, len_p);
@@ -273,7 +273,7 @@ void amph_boot_close(struct amph_boot *boot)
     }
 
     boot->kind->close(boot);
-    amph_jobdesc_free(&boot->job);
+    amph_boot_jobdesc_free(&boot->job);
     amph_boot_forget(boot);
     free(boot);
 }

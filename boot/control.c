@@ -16,9 +16,9 @@ enum {
     JOB_MAX_PROCS = 1 << 24
 };
 
-void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES],
-                      const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
-                      size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES])
+void amph_boot_control_mac(const uint8_t key[AMPH_KEY_BYTES],
+                           const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
+                           size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES])
 {
     /* HMAC(HMAC(key, nonce), body): in two steps, so that the body need not be copied */
     uint8_t inner[AMPH_MAC_BYTES];
@@ -51,7 +51,7 @@ static enum amph_status unix_address(const char *address, struct sockaddr_un *su
     return AMPH_OK;
 }
 
-enum amph_status amph_control_connect(const char *address, int *fd_p)
+enum amph_status amph_boot_control_connect(const char *address, int *fd_p)
 {
     struct sockaddr_un sun;
     socklen_t len;
@@ -82,7 +82,7 @@ enum amph_status amph_control_connect(const char *address, int *fd_p)
     return AMPH_OK;
 }
 
-enum amph_status amph_control_listen(const char *address, int *fd_p)
+enum amph_status amph_boot_control_listen(const char *address, int *fd_p)
 {
     struct sockaddr_un sun;
     socklen_t len;
@@ -105,7 +105,7 @@ enum amph_status amph_control_listen(const char *address, int *fd_p)
     return AMPH_OK;
 }
 
-bool amph_control_same_user(int fd)
+bool amph_boot_control_same_user(int fd)
 {
     struct ucred who;
     socklen_t len = sizeof who;
@@ -116,7 +116,7 @@ bool amph_control_same_user(int fd)
 
 /* ---- facts, keys ---- */
 
-void amph_facts_put(struct amph_wr *w, const struct amph_proc *proc)
+void amph_boot_facts_put(struct amph_wr *w, const struct amph_proc *proc)
 {
     amph_wr_u8(w, (uint8_t)((proc->stated ? 1 : 0) | (proc->big_endian ? 2 : 0)));
     amph_wr_u8(w, proc->pointer_bytes);
@@ -126,7 +126,7 @@ void amph_facts_put(struct amph_wr *w, const struct amph_proc *proc)
     amph_wr_u64(w, proc->pid);
 }
 
-void amph_facts_get(struct amph_rd *r, struct amph_proc *proc)
+void amph_boot_facts_get(struct amph_rd *r, struct amph_proc *proc)
 {
     struct amph_proc p = { .host = proc->host };
     uint8_t flags = amph_rd_u8(r);
@@ -147,18 +147,18 @@ void amph_facts_get(struct amph_rd *r, struct amph_proc *proc)
         *proc = p;
 }
 
-bool amph_key_ok(const char *key)
+bool amph_boot_key_ok(const char *key)
 {
     size_t len = strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789-");
     return len > 0 && len <= AMPH_CONTROL_KEY_MAX && key[len] == 0;
 }
 
-void amph_key_put(struct amph_wr *w, const char *key)
+void amph_boot_key_put(struct amph_wr *w, const char *key)
 {
     amph_wr_blob(w, key, strlen(key));
 }
 
-bool amph_key_get(struct amph_rd *r, char key[AMPH_CONTROL_KEY_MAX + 1])
+bool amph_boot_key_get(struct amph_rd *r, char key[AMPH_CONTROL_KEY_MAX + 1])
 {
     size_t len;
     const void *text = amph_rd_blob(r, &len);
@@ -169,7 +169,7 @@ bool amph_key_get(struct amph_rd *r, char key[AMPH_CONTROL_KEY_MAX + 1])
         key[len] = 0;
     }
 
-    if (r->bad || !amph_key_ok(key) || strlen(key) != len)
+    if (r->bad || !amph_boot_key_ok(key) || strlen(key) != len)
         r->bad = true;
 
     return !r->bad;
@@ -177,9 +177,10 @@ bool amph_key_get(struct amph_rd *r, char key[AMPH_CONTROL_KEY_MAX + 1])
 
 /* ---- job description ---- */
 
-enum amph_status amph_jobdesc_encode(const struct amph_jobdesc *job, uint8_t **buf_p, size_t *len_p)
+enum amph_status amph_boot_jobdesc_encode(const struct amph_jobdesc *job, uint8_t **buf_p,
+                                          size_t *len_p)
 {
-    uint32_t total = amph_jobdesc_total(job);
+    uint32_t total = amph_boot_jobdesc_total(job);
     size_t cap = 64 + 4 * (size_t)total + 4 * (size_t)job->nproc[AMPH_COMPUTE];
 
     for (uint32_t h = 0; h < job->nhosts; h++)
@@ -234,7 +235,7 @@ static bool decode_hosts(struct amph_rd *r, struct amph_jobdesc *job)
 static bool decode_procs(struct amph_rd *r, struct amph_jobdesc *job)
 {
     uint32_t compute = job->nproc[AMPH_COMPUTE];
-    uint32_t total = amph_jobdesc_total(job);
+    uint32_t total = amph_boot_jobdesc_total(job);
 
     if (amph_rd_left(r) / 4 < total || !(job->proc = calloc(total, sizeof *job->proc)))
         return false;
@@ -257,7 +258,7 @@ static bool decode_procs(struct amph_rd *r, struct amph_jobdesc *job)
     return !r->bad;
 }
 
-enum amph_status amph_jobdesc_decode(struct amph_rd *r, struct amph_jobdesc *job_p)
+enum amph_status amph_boot_jobdesc_decode(struct amph_rd *r, struct amph_jobdesc *job_p)
 {
     struct amph_jobdesc job = { 0 };
 
@@ -270,7 +271,7 @@ enum amph_status amph_jobdesc_decode(struct amph_rd *r, struct amph_jobdesc *job
                 job.nproc[AMPH_COMPUTE] <= JOB_MAX_PROCS && job.nproc[AMPH_SERVER] <= JOB_MAX_PROCS;
 
     if (!sane || !decode_hosts(r, &job) || !decode_procs(r, &job)) {
-        amph_jobdesc_free(&job);
+        amph_boot_jobdesc_free(&job);
         return AMPH_ERR_PROTO;
     }
 
@@ -278,7 +279,7 @@ enum amph_status amph_jobdesc_decode(struct amph_rd *r, struct amph_jobdesc *job
     return AMPH_OK;
 }
 
-void amph_jobdesc_free(struct amph_jobdesc *job)
+void amph_boot_jobdesc_free(struct amph_jobdesc *job)
 {
     for (uint32_t h = 0; h < job->nhosts; h++)
         free((char *)job->host_name[h]);

@@ -75,43 +75,43 @@ struct amph_jobfile {
 
 /* Errors of read: AMPH_ERR_NOENT (no such file), AMPH_ERR_DENIED, AMPH_ERR_PROTO (another version,
  * damaged); logged. */
-enum amph_status amph_jobfile_read(const char *path, struct amph_jobfile *file_p);
+enum amph_status amph_boot_jobfile_read(const char *path, struct amph_jobfile *file_p);
 /* Creates path with mode 0600; it must not exist. */
-enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile *file);
+enum amph_status amph_boot_jobfile_write(const char *path, const struct amph_jobfile *file);
 
 /* Connects to, or listens on, an address of the file; the descriptor is close-on-exec.
  * AMPH_ERR_PEER, ARG (its form), SYS. */
-enum amph_status amph_control_connect(const char *address, int *fd_p);
-enum amph_status amph_control_listen(const char *address, int *fd_p);
+enum amph_status amph_boot_control_connect(const char *address, int *fd_p);
+enum amph_status amph_boot_control_listen(const char *address, int *fd_p);
 
-/* Does the process at the other end of this socket belong to this user or to root?  Every user of the
- * machine can connect to a socket of the abstract name space. */
-bool amph_control_same_user(int fd);
+/* Does the process at the other end of this socket belong to this user or to root?  Every user
+ * of the machine can connect to a socket of the abstract name space. */
+bool amph_boot_control_same_user(int fd);
 
 /* The facts of one process in their fixed encoding. */
-void amph_facts_put(struct amph_wr *w, const struct amph_proc *proc);
+void amph_boot_facts_put(struct amph_wr *w, const struct amph_proc *proc);
 /* does not set proc->host; sets nothing if r is bad */
-void amph_facts_get(struct amph_rd *r, struct amph_proc *proc);
+void amph_boot_facts_get(struct amph_rd *r, struct amph_proc *proc);
 
-/* A key: up to AMPH_CONTROL_KEY_MAX bytes of [a-z0-9-].  get returns false and sets r->bad if it is not
- * one. */
-bool amph_key_ok(const char *key);
-void amph_key_put(struct amph_wr *w, const char *key);
-bool amph_key_get(struct amph_rd *r, char key[AMPH_CONTROL_KEY_MAX + 1]);
+/* A key: up to AMPH_CONTROL_KEY_MAX bytes of [a-z0-9-].  get returns false and sets r->bad if it
+ * is not one. */
+bool amph_boot_key_ok(const char *key);
+void amph_boot_key_put(struct amph_wr *w, const char *key);
+bool amph_boot_key_get(struct amph_rd *r, char key[AMPH_CONTROL_KEY_MAX + 1]);
 
 /* The job description without key and facts.  encode returns an allocated body. */
-enum amph_status amph_jobdesc_encode(const struct amph_jobdesc *job, uint8_t **buf_p,
-                                     size_t *len_p);
-enum amph_status amph_jobdesc_decode(struct amph_rd *r, struct amph_jobdesc *job_p);
-void amph_jobdesc_free(struct amph_jobdesc *job);
-static inline uint32_t amph_jobdesc_total(const struct amph_jobdesc *job)
+enum amph_status amph_boot_jobdesc_encode(const struct amph_jobdesc *job, uint8_t **buf_p,
+                                          size_t *len_p);
+enum amph_status amph_boot_jobdesc_decode(struct amph_rd *r, struct amph_jobdesc *job_p);
+void amph_boot_jobdesc_free(struct amph_jobdesc *job);
+static inline uint32_t amph_boot_jobdesc_total(const struct amph_jobdesc *job)
 {
     return job->nproc[AMPH_COMPUTE] + job->nproc[AMPH_SERVER];
 }
 
 /* HMAC(key, nonce, body). */
-void amph_control_mac(const uint8_t key[AMPH_KEY_BYTES],
-                      const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
-                      size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES]);
+void amph_boot_control_mac(const uint8_t key[AMPH_KEY_BYTES],
+                           const uint8_t nonce[AMPH_CONTROL_NONCE_BYTES], const void *body,
+                           size_t len_bytes, uint8_t mac[AMPH_MAC_BYTES]);
 
 #endif

@@ -127,7 +127,8 @@ static enum amph_status get_secret(struct foreign *p)
     return key ? AMPH_OK : AMPH_ERR_PROTO;
 }
 
-/* Returns the index of a host text, and adds it if it is new.  name_hosts removes the boot id later. */
+/* Returns the index of a host text, and adds it if it is new.  name_hosts removes the boot id
+ * later. */
 static uint32_t host_index(struct amph_jobdesc *job, char *text)
 {
     for (uint32_t h = job->nhosts;
@@ -202,7 +203,8 @@ static enum amph_status split(struct foreign *p)
     return AMPH_OK;
 }
 
-/* Thread of a server: waits in the last fence, which the compute processes enter when they leave. */
+/* Thread of a server: waits in the last fence, which the compute processes enter when they
+ * leave. */
 static void *wait_for_compute(void *arg)
 {
     struct foreign *p = arg;
@@ -227,7 +229,7 @@ static void foreign_close(struct amph_boot *boot)
 {
     struct foreign *p = own(boot);
 
-    amph_values_free(&p->values);
+    amph_boot_values_free(&p->values);
 
     /* otherwise the waiting thread owns them, and the process manager's connection */
     for (int i = 0; i < 2 && !p->waits; i++)
@@ -238,8 +240,8 @@ static void foreign_close(struct amph_boot *boot)
         p->kvs->ops->close(p->kvs);
 }
 
-/* Refuses a program that has called MPI_Init: the MPI library uses the process manager's connection and
- * would count the servers as its own processes. */
+/* Refuses a program that has called MPI_Init: the MPI library uses the process manager's
+ * connection and would count the servers as its own processes. */
 static enum amph_status check_mpi(void)
 {
     int (*initialized)(int *) = NULL;
@@ -261,7 +263,8 @@ static enum amph_status check_mpi(void)
     return AMPH_OK;
 }
 
-/* Claims the rank's join for a GASNet client; an error if a plain program of this rank has joined. */
+/* Claims the rank's join for a GASNet client; an error if a plain program of this rank has
+ * joined. */
 static enum amph_status check_plain(void)
 {
     char *text = NULL;
@@ -316,7 +319,7 @@ static enum amph_status open_with(const struct amph_kvs_ops *ops, struct amph_bo
 
     if (st != AMPH_OK) {
         foreign_close(&p->base);
-        amph_jobdesc_free(&p->base.job);
+        amph_boot_jobdesc_free(&p->base.job);
         free(p);
         return st;
     }
@@ -327,32 +330,32 @@ static enum amph_status open_with(const struct amph_kvs_ops *ops, struct amph_bo
 
 static enum amph_status pmi1_open(bool join, struct amph_boot **boot_p)
 {
-    return open_with(&amph_kvs_pmi1, boot_p);
+    return open_with(&amph_boot_kvs_pmi1, boot_p);
 }
 
 static enum amph_status pmi2_open(bool join, struct amph_boot **boot_p)
 {
-    return open_with(&amph_kvs_pmi2, boot_p);
+    return open_with(&amph_boot_kvs_pmi2, boot_p);
 }
 
 static enum amph_status pmix_open(bool join, struct amph_boot **boot_p)
 {
-    return open_with(&amph_kvs_pmix, boot_p);
+    return open_with(&amph_boot_kvs_pmix, boot_p);
 }
 
 static bool pmi1_present(void)
 {
-    return amph_kvs_pmi1.present();
+    return amph_boot_kvs_pmi1.present();
 }
 
 static bool pmi2_present(void)
 {
-    return amph_kvs_pmi2.present();
+    return amph_boot_kvs_pmi2.present();
 }
 
 static bool pmix_present(void)
 {
-    return amph_kvs_pmix.present();
+    return amph_boot_kvs_pmix.present();
 }
 
 /* ---- publishing and asking ---- */
@@ -373,7 +376,7 @@ static enum amph_status foreign_publish(struct amph_boot *boot, const char *key,
     if (boot->exchanged)
         return put_value(own(boot), key, value, len_bytes);
 
-    return amph_values_set(&own(boot)->values, key, value, len_bytes);
+    return amph_boot_values_set(&own(boot)->values, key, value, len_bytes);
 }
 
 static enum amph_status foreign_state(struct amph_boot *boot)
@@ -388,7 +391,7 @@ static enum amph_status put_all(struct foreign *p)
     struct amph_wr w;
 
     amph_wr_init(&w, facts, sizeof facts);
-    amph_facts_put(&w, &p->base.job.proc[p->kvs->rank]);
+    amph_boot_facts_put(&w, &p->base.job.proc[p->kvs->rank]);
     snprintf(name, sizeof name, "a%u-f", p->kvs->rank);
 
     enum amph_status st = p->kvs->ops->put(p->kvs, name, facts, amph_wr_len(&w));
@@ -413,7 +416,7 @@ static enum amph_status get_facts(struct foreign *p, uint32_t rank)
         return st;
 
     amph_rd_init(&r, data, len);
-    amph_facts_get(&r, &p->base.job.proc[rank]);
+    amph_boot_facts_get(&r, &p->base.job.proc[rank]);
     free(data);
 
     return r.bad ? AMPH_ERR_PROTO : AMPH_OK;
@@ -457,8 +460,8 @@ static enum amph_status collect_values(struct amph_boot *boot, const char *key)
     return AMPH_OK;
 }
 
-/* Gives the servers' addresses to the file client of this process and to those of its child processes,
- * which do not use the process manager. */
+/* Gives the servers' addresses to the file client of this process and to those of its child
+ * processes, which do not use the process manager. */
 static enum amph_status offer_servers(struct foreign *p)
 {
     const struct amph_jobdesc *job = &p->base.job;
@@ -492,15 +495,15 @@ static enum amph_status offer_servers(struct foreign *p)
         free(door);
     }
 
-    char *text = st == AMPH_OK ? amph_standing_print(&set) : NULL; /* kept */
+    char *text = st == AMPH_OK ? amph_boot_standing_print(&set) : NULL; /* kept */
 
-    amph_standing_free(&set);
+    amph_boot_standing_free(&set);
     if (st == AMPH_ERR_NOENT)
         return AMPH_OK; /* the server group does not run I/O servers */
     if (!text)
         return st == AMPH_OK ? AMPH_ERR_NOMEM : st;
 
-    amph_standing_own(text);
+    amph_boot_standing_own(text);
 
     char *line = strdup(text);
 
@@ -534,7 +537,7 @@ static enum amph_status learn_plain(struct foreign *p)
     if (st != AMPH_OK && st != AMPH_ERR_NOENT)
         return st;
 
-    bool own_word = amph_values_get(&p->values, AMPH_BOOT_PLAIN_KEY) != NULL;
+    bool own_word = amph_boot_values_get(&p->values, AMPH_BOOT_PLAIN_KEY) != NULL;
     if (p->base.group == AMPH_SERVER || own_word == job->plain)
         return AMPH_OK;
 
@@ -553,7 +556,7 @@ static enum amph_status foreign_exchange(struct amph_boot *boot, const char *key
     if (st == AMPH_OK)
         st = own(boot)->kvs->ops->fence(own(boot)->kvs);
 
-    for (uint32_t i = 0; i < amph_jobdesc_total(&boot->job) && st == AMPH_OK; i++)
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&boot->job) && st == AMPH_OK; i++)
         st = get_facts(own(boot), i);
 
     if (st == AMPH_OK)

@@ -41,7 +41,7 @@ static bool bytes_reserve(struct amph_bytes *b, size_t len_bytes)
     return true;
 }
 
-bool amph_bytes_add(struct amph_bytes *b, const void *src, size_t len_bytes)
+bool amph_boot_bytes_add(struct amph_bytes *b, const void *src, size_t len_bytes)
 {
     if (len_bytes == 0)
         return true;
@@ -53,30 +53,30 @@ bool amph_bytes_add(struct amph_bytes *b, const void *src, size_t len_bytes)
     return true;
 }
 
-void amph_bytes_free(struct amph_bytes *b)
+void amph_boot_bytes_free(struct amph_bytes *b)
 {
     free(b->buf);
     memset(b, 0, sizeof *b);
 }
 
-void amph_frames_open(struct amph_frames *f, int fd, size_t max_bytes)
+void amph_boot_frames_open(struct amph_frames *f, int fd, size_t max_bytes)
 {
     memset(f, 0, sizeof *f);
     f->fd = f->out_fd = fd;
     f->max_bytes = max_bytes;
 }
 
-void amph_frames_open_pair(struct amph_frames *f, int in_fd, int out_fd, size_t max_bytes)
+void amph_boot_frames_open_pair(struct amph_frames *f, int in_fd, int out_fd, size_t max_bytes)
 {
-    amph_frames_open(f, in_fd, max_bytes);
+    amph_boot_frames_open(f, in_fd, max_bytes);
     f->out_fd = out_fd;
     fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);
     fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
 }
 
-bool amph_frames_feed(struct amph_frames *f, const void *bytes, size_t len_bytes)
+bool amph_boot_frames_feed(struct amph_frames *f, const void *bytes, size_t len_bytes)
 {
-    return amph_bytes_add(&f->in, bytes, len_bytes);
+    return amph_boot_bytes_add(&f->in, bytes, len_bytes);
 }
 
 /* Writes without blocking: MSG_DONTWAIT for a socket; a pipe has been made non-blocking. */
@@ -91,7 +91,7 @@ static ssize_t read_some(const struct amph_frames *f, void *to, size_t len)
     return f->out_fd == f->fd ? recv(f->fd, to, len, MSG_DONTWAIT) : read(f->fd, to, len);
 }
 
-void amph_frames_close(struct amph_frames *f)
+void amph_boot_frames_close(struct amph_frames *f)
 {
     if (f->fd >= 0)
         close(f->fd);
@@ -100,18 +100,18 @@ void amph_frames_close(struct amph_frames *f)
         close(f->out_fd);
 
     f->fd = f->out_fd = -1;
-    amph_bytes_free(&f->in);
-    amph_bytes_free(&f->out);
+    amph_boot_bytes_free(&f->in);
+    amph_boot_bytes_free(&f->out);
 }
 
-bool amph_frames_pending(const struct amph_frames *f)
+bool amph_boot_frames_pending(const struct amph_frames *f)
 {
     return f->out.len > f->out.at;
 }
 
-enum amph_status amph_frames_flush(struct amph_frames *f)
+enum amph_status amph_boot_frames_flush(struct amph_frames *f)
 {
-    while (amph_frames_pending(f)) {
+    while (amph_boot_frames_pending(f)) {
         ssize_t n = write_some(f, f->out.buf + f->out.at, f->out.len - f->out.at);
 
         if (n < 0 && errno == EINTR)
@@ -126,8 +126,8 @@ enum amph_status amph_frames_flush(struct amph_frames *f)
     return AMPH_OK;
 }
 
-enum amph_status amph_frames_send(struct amph_frames *f, uint16_t type, const void *body,
-                                  size_t len_bytes)
+enum amph_status amph_boot_frames_send(struct amph_frames *f, uint16_t type, const void *body,
+                                       size_t len_bytes)
 {
     uint8_t head[AMPH_FRAME_HEAD_BYTES];
     struct amph_wr w;
@@ -143,20 +143,21 @@ enum amph_status amph_frames_send(struct amph_frames *f, uint16_t type, const vo
     if (!bytes_reserve(&f->out, sizeof head + len_bytes))
         return AMPH_ERR_NOMEM;
 
-    amph_bytes_add(&f->out, head, sizeof head);
-    amph_bytes_add(&f->out, body, len_bytes);
+    amph_boot_bytes_add(&f->out, head, sizeof head);
+    amph_boot_bytes_add(&f->out, body, len_bytes);
 
-    enum amph_status st = amph_frames_flush(f);
+    enum amph_status st = amph_boot_frames_flush(f);
 
     return st == AMPH_AGAIN ? AMPH_OK : st;
 }
 
-enum amph_status amph_frames_send_wr(struct amph_frames *f, uint16_t type, const struct amph_wr *w)
+enum amph_status amph_boot_frames_send_wr(struct amph_frames *f, uint16_t type,
+                                          const struct amph_wr *w)
 {
-    return w->bad ? AMPH_ERR_RANGE : amph_frames_send(f, type, w->base, amph_wr_len(w));
+    return w->bad ? AMPH_ERR_RANGE : amph_boot_frames_send(f, type, w->base, amph_wr_len(w));
 }
 
-enum amph_status amph_frames_fill(struct amph_frames *f)
+enum amph_status amph_boot_frames_fill(struct amph_frames *f)
 {
     if (f->fd < 0)
         return AMPH_ERR_PEER;
@@ -178,11 +179,11 @@ enum amph_status amph_frames_fill(struct amph_frames *f)
     }
 }
 
-enum amph_status amph_frames_next(struct amph_frames *f, struct amph_frame *frame_p)
+enum amph_status amph_boot_frames_next(struct amph_frames *f, struct amph_frame *frame_p)
 {
     struct amph_rd r;
 
-    amph_rd_init(&r, f->in.buf + f->in.at, amph_bytes_left(&f->in));
+    amph_rd_init(&r, f->in.buf + f->in.at, amph_boot_bytes_left(&f->in));
 
     size_t len = amph_rd_u32(&r);
     uint16_t type = amph_rd_u16(&r);
@@ -201,10 +202,10 @@ enum amph_status amph_frames_next(struct amph_frames *f, struct amph_frame *fram
     return AMPH_OK;
 }
 
-enum amph_status amph_frames_wait(struct amph_frames *f, uint64_t deadline_ns)
+enum amph_status amph_boot_frames_wait(struct amph_frames *f, uint64_t deadline_ns)
 {
     for (;;) {
-        if (amph_frames_flush(f) == AMPH_ERR_PEER)
+        if (amph_boot_frames_flush(f) == AMPH_ERR_PEER)
             return AMPH_ERR_PEER;
 
         int left_ms = -1;
@@ -220,8 +221,9 @@ enum amph_status amph_frames_wait(struct amph_frames *f, uint64_t deadline_ns)
             left_ms = ms > 3600000 ? 3600000 : (int)ms;
         }
 
-        struct pollfd p = { .fd = f->fd,
-                            .events = (short)(POLLIN | (amph_frames_pending(f) ? POLLOUT : 0)) };
+        struct pollfd p = {
+            .fd = f->fd, .events = (short)(POLLIN | (amph_boot_frames_pending(f) ? POLLOUT : 0))
+        };
 
         if (poll(&p, 1, left_ms) < 0 && errno != EINTR)
             return AMPH_ERR_PEER;

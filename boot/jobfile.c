@@ -25,8 +25,8 @@ static bool hex_decode(const char *text, uint8_t *out, size_t len_bytes)
     return true;
 }
 
-/* Copies the rest of the line that starts with "word " into value and returns it; NULL: no such line,
- * or it does not fit. */
+/* Copies the rest of the line that starts with "word " into value and returns it; NULL: no such
+ * line, or it does not fit. */
 static char *find_line(char *text, const char *word, char *value, size_t cap)
 {
     size_t len = strlen(word);
@@ -68,7 +68,7 @@ static enum amph_status parse(const char *path, char *text, struct amph_jobfile 
     return AMPH_OK;
 }
 
-enum amph_status amph_jobfile_read(const char *path, struct amph_jobfile *file_p)
+enum amph_status amph_boot_jobfile_read(const char *path, struct amph_jobfile *file_p)
 {
     char text[1024];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -103,7 +103,7 @@ enum amph_status amph_jobfile_read(const char *path, struct amph_jobfile *file_p
     return st;
 }
 
-enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile *file)
+enum amph_status amph_boot_jobfile_write(const char *path, const struct amph_jobfile *file)
 {
     char text[512];
     int n = snprintf(text, sizeof text, "%saddress %s\nkey ", first_line, file->address);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The operations of a kind of boot.  boot.c implements the public functions over one table of kinds.
+ * The operations of a kind of boot.  boot.c implements the public functions over one table of
+ * kinds.
  *
  * Layer: boot; internal.  Thread rule: as boot.h.
  */
@@ -67,10 +68,10 @@ struct amph_value {
     size_t len_bytes;
 };
 #define AMPH_VALUES_MAX 64
-enum amph_status amph_values_set(struct amph_values *v, const char *key, const void *data,
-                                 size_t len_bytes);
+enum amph_status amph_boot_values_set(struct amph_values *v, const char *key, const void *data,
+                                      size_t len_bytes);
 /* NULL: none */
-const struct amph_value *amph_values_get(const struct amph_values *v, const char *key);
-void amph_values_free(struct amph_values *v);
+const struct amph_value *amph_boot_values_get(const struct amph_values *v, const char *key);
+void amph_boot_values_free(struct amph_values *v);
 
 #endif

@@ -42,12 +42,12 @@ struct amph_kvs {
     uint32_t rank, size;
 };
 
-extern const struct amph_kvs_ops amph_kvs_pmi1, amph_kvs_pmi2, amph_kvs_pmix;
+extern const struct amph_kvs_ops amph_boot_kvs_pmi1, amph_boot_kvs_pmi2, amph_boot_kvs_pmix;
 
 /* Reads a number of at least `min` from the environment; false: not set, or not such a number. */
-bool amph_kvs_env_number(const char *name, long min, long *value_p);
+bool amph_boot_kvs_env_number(const char *name, long min, long *value_p);
 /* Bytes as hex digits and back; text has room for 2 * len_bytes + 1. */
-void amph_kvs_to_hex(char *text, const void *data, size_t len_bytes);
-bool amph_kvs_from_hex(void *data, const char *text, size_t len_bytes);
+void amph_boot_kvs_to_hex(char *text, const void *data, size_t len_bytes);
+bool amph_boot_kvs_from_hex(void *data, const char *text, size_t len_bytes);
 
 #endif

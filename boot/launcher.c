@@ -48,7 +48,7 @@ static bool launched_belongs(void)
 
 static void queue_event(struct launched *l, struct amph_boot_event event)
 {
-    amph_bytes_add(&l->events, &event, sizeof event);
+    amph_boot_bytes_add(&l->events, &event, sizeof event);
     if (event.kind == AMPH_BOOT_SHUTDOWN || event.kind == AMPH_BOOT_LOST)
         l->ending = true;
 }
@@ -82,9 +82,9 @@ static void take_event(struct launched *l, const struct amph_frame *frame)
 static enum amph_status next_answer(struct launched *l, struct amph_frame *frame_p)
 {
     for (;;) {
-        enum amph_status st = amph_frames_next(&l->frames, frame_p);
+        enum amph_status st = amph_boot_frames_next(&l->frames, frame_p);
 
-        if (st == AMPH_AGAIN && (st = amph_frames_fill(&l->frames)) == AMPH_OK)
+        if (st == AMPH_AGAIN && (st = amph_boot_frames_fill(&l->frames)) == AMPH_OK)
             continue;
 
         if (st == AMPH_ERR_PEER || st == AMPH_ERR_PROTO)
@@ -97,7 +97,8 @@ static enum amph_status next_answer(struct launched *l, struct amph_frame *frame
     }
 }
 
-/* Blocks until a frame of this type is received.  Drops other answers: their requests have timed out. */
+/* Blocks until a frame of this type is received.  Drops other answers: their requests have timed
+ * out. */
 static enum amph_status await(struct launched *l, uint16_t type, uint64_t deadline_ns,
                               struct amph_frame *frame_p)
 {
@@ -108,7 +109,7 @@ static enum amph_status await(struct launched *l, uint16_t type, uint64_t deadli
             return AMPH_OK;
         if (l->ending || (st != AMPH_OK && st != AMPH_AGAIN))
             return AMPH_ERR_PEER;
-        if (st == AMPH_AGAIN && (st = amph_frames_wait(&l->frames, deadline_ns)) != AMPH_OK)
+        if (st == AMPH_AGAIN && (st = amph_boot_frames_wait(&l->frames, deadline_ns)) != AMPH_OK)
             return st;
     }
 }
@@ -182,10 +183,10 @@ static enum amph_status answer_challenge(struct launched *l, bool join,
     amph_wr_u32(&w, l->base.self);
     amph_wr_u64(&w, (uint64_t)getpid());
     amph_wr_bytes(&w, nonce, AMPH_CONTROL_NONCE_BYTES);
-    amph_control_mac(l->base.job.key, theirs, body, amph_wr_len(&w), mac);
+    amph_boot_control_mac(l->base.job.key, theirs, body, amph_wr_len(&w), mac);
     amph_wr_bytes(&w, mac, sizeof mac);
 
-    return amph_frames_send_wr(&l->frames, AMPH_CONTROL_HELLO, &w);
+    return amph_boot_frames_send_wr(&l->frames, AMPH_CONTROL_HELLO, &w);
 }
 
 static enum amph_status refused(const struct amph_frame *frame)
@@ -211,7 +212,7 @@ static enum amph_status take_welcome(struct launched *l,
     enum amph_status st;
 
     while ((st = next_answer(l, &frame)) == AMPH_AGAIN)
-        if ((st = amph_frames_wait(&l->frames, deadline)) != AMPH_OK)
+        if ((st = amph_boot_frames_wait(&l->frames, deadline)) != AMPH_OK)
             break;
 
     if (st != AMPH_OK) {
@@ -231,7 +232,7 @@ static enum amph_status take_welcome(struct launched *l,
     if (!theirs || frame.type != AMPH_CONTROL_WELCOME)
         return AMPH_ERR_PROTO;
 
-    amph_control_mac(l->base.job.key, nonce, r.at, amph_rd_left(&r), mac);
+    amph_boot_control_mac(l->base.job.key, nonce, r.at, amph_rd_left(&r), mac);
     if (!amph_mac_equal(mac, theirs, sizeof mac)) {
         amph_error("what listens on this job's control socket does not know the job's key; start "
                    "the job again");
@@ -241,7 +242,7 @@ static enum amph_status take_welcome(struct launched *l,
     uint8_t key[AMPH_KEY_BYTES];
 
     memcpy(key, l->base.job.key, sizeof key);
-    st = amph_jobdesc_decode(&r, &l->base.job);
+    st = amph_boot_jobdesc_decode(&r, &l->base.job);
     memcpy(l->base.job.key, key, sizeof key);
 
     return st;
@@ -263,7 +264,7 @@ static enum amph_status shake_hands(struct launched *l, bool join)
         return st;
 
     uint32_t self = l->base.self;
-    uint32_t total = amph_jobdesc_total(&l->base.job);
+    uint32_t total = amph_boot_jobdesc_total(&l->base.job);
 
     if (self != AMPH_RANK_NONE && self >= total) {
         amph_error(
@@ -280,18 +281,18 @@ static enum amph_status shake_hands(struct launched *l, bool join)
 
 static void launched_close(struct amph_boot *boot)
 {
-    amph_frames_close(&own(boot)->frames);
-    amph_bytes_free(&own(boot)->events);
+    amph_boot_frames_close(&own(boot)->frames);
+    amph_boot_bytes_free(&own(boot)->events);
 }
 
 static enum amph_status launched_open(bool join, struct amph_boot **boot_p)
 {
     struct amph_jobfile file;
     int fd;
-    enum amph_status st = amph_jobfile_read(amph_env_str(AMPH_ENV_JOB), &file);
+    enum amph_status st = amph_boot_jobfile_read(amph_env_str(AMPH_ENV_JOB), &file);
 
     if (st == AMPH_OK)
-        st = amph_control_connect(file.address, &fd);
+        st = amph_boot_control_connect(file.address, &fd);
 
     if (st != AMPH_OK)
         return st;
@@ -303,7 +304,7 @@ static enum amph_status launched_open(bool join, struct amph_boot **boot_p)
         return AMPH_ERR_NOMEM;
     }
 
-    amph_frames_open(&l->frames, fd, AMPH_CONTROL_REQUEST_MAX); /* a challenge is short */
+    amph_boot_frames_open(&l->frames, fd, AMPH_CONTROL_REQUEST_MAX); /* a challenge is short */
     memcpy(l->base.job.key, file.key, sizeof file.key);
 
     int64_t rank = amph_env_int(AMPH_ENV_RANK);
@@ -313,7 +314,7 @@ static enum amph_status launched_open(bool join, struct amph_boot **boot_p)
 
     if (st != AMPH_OK) {
         launched_close(&l->base);
-        amph_jobdesc_free(&l->base.job);
+        amph_boot_jobdesc_free(&l->base.job);
         free(l);
         return st;
     }
@@ -331,10 +332,10 @@ static enum amph_status launched_publish(struct amph_boot *boot, const char *key
     struct amph_wr w;
 
     amph_wr_init(&w, body, sizeof body);
-    amph_key_put(&w, key);
+    amph_boot_key_put(&w, key);
     amph_wr_blob(&w, value, len_bytes);
 
-    return amph_frames_send_wr(&own(boot)->frames, AMPH_CONTROL_PUBLISH, &w);
+    return amph_boot_frames_send_wr(&own(boot)->frames, AMPH_CONTROL_PUBLISH, &w);
 }
 
 static enum amph_status launched_state(struct amph_boot *boot)
@@ -343,8 +344,8 @@ static enum amph_status launched_state(struct amph_boot *boot)
     struct amph_wr w;
 
     amph_wr_init(&w, body, sizeof body);
-    amph_facts_put(&w, &boot->job.proc[boot->self]);
-    return amph_frames_send_wr(&own(boot)->frames, AMPH_CONTROL_STATE, &w);
+    amph_boot_facts_put(&w, &boot->job.proc[boot->self]);
+    return amph_boot_frames_send_wr(&own(boot)->frames, AMPH_CONTROL_STATE, &w);
 }
 
 /* Stores the results of the exchange: one copy of the body, into which the values point. */
@@ -364,7 +365,7 @@ static enum amph_status take_exchanged(struct amph_boot *boot, const struct amph
         return AMPH_ERR_PROTO;
 
     for (uint32_t i = 0; i < n; i++) {
-        amph_facts_get(&r, &boot->job.proc[first + i]);
+        amph_boot_facts_get(&r, &boot->job.proc[first + i]);
         boot->value[i] = amph_rd_blob(&r, &boot->value_len[i]);
     }
 
@@ -378,12 +379,12 @@ static enum amph_status launched_exchange(struct amph_boot *boot, const char *ke
     struct amph_frame frame;
 
     amph_wr_init(&w, body, sizeof body);
-    amph_key_put(&w, key);
+    amph_boot_key_put(&w, key);
 
-    enum amph_status st = amph_frames_send_wr(&own(boot)->frames, AMPH_CONTROL_EXCHANGE, &w);
+    enum amph_status st = amph_boot_frames_send_wr(&own(boot)->frames, AMPH_CONTROL_EXCHANGE, &w);
 
-    /* no time limit: members may start late, and the launcher reports every death and, by closing the
-     * socket, its own */
+    /* no time limit: members may start late, and the launcher reports every death and, by
+     * closing the socket, its own */
     if (st == AMPH_OK)
         st = await(own(boot), AMPH_CONTROL_EXCHANGED, 0, &frame);
 
@@ -402,9 +403,9 @@ static enum amph_status launched_lookup(struct amph_boot *boot, uint32_t rank, c
     amph_wr_u32(&w, ++l->seq);
     amph_wr_u32(&w, rank);
     amph_wr_u8(&w, timeout_ns > 0);
-    amph_key_put(&w, key);
+    amph_boot_key_put(&w, key);
 
-    enum amph_status st = amph_frames_send_wr(&l->frames, AMPH_CONTROL_LOOKUP, &w);
+    enum amph_status st = amph_boot_frames_send_wr(&l->frames, AMPH_CONTROL_LOOKUP, &w);
 
     if (st == AMPH_OK)
         st = await_numbered(l, AMPH_CONTROL_VALUE,
@@ -416,7 +417,7 @@ static enum amph_status launched_lookup(struct amph_boot *boot, uint32_t rank, c
     struct amph_proc facts = boot->job.proc[rank];
     size_t len;
 
-    amph_facts_get(&r, &facts);
+    amph_boot_facts_get(&r, &facts);
 
     const void *value = amph_rd_blob(&r, &len);
     if (!value)
@@ -445,7 +446,7 @@ static enum amph_status launched_wait_servers(struct amph_boot *boot, uint64_t t
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, ++l->seq);
 
-    enum amph_status st = amph_frames_send_wr(&l->frames, AMPH_CONTROL_SERVERS, &w);
+    enum amph_status st = amph_boot_frames_send_wr(&l->frames, AMPH_CONTROL_SERVERS, &w);
 
     if (st == AMPH_OK)
         st = await_numbered(l, AMPH_CONTROL_FACTS, deadline_of(timeout_ns), &r);
@@ -460,7 +461,7 @@ static enum amph_status launched_wait_servers(struct amph_boot *boot, uint64_t t
         return AMPH_ERR_PROTO;
 
     for (uint32_t i = 0; i < n; i++)
-        amph_facts_get(&r, &boot->job.proc[first + i]);
+        amph_boot_facts_get(&r, &boot->job.proc[first + i]);
 
     return r.bad ? AMPH_ERR_PROTO : AMPH_OK;
 }
@@ -477,13 +478,13 @@ static enum amph_status launched_progress(struct amph_boot *boot, struct amph_bo
     struct launched *l = own(boot);
     struct amph_frame frame;
 
-    if (amph_bytes_left(&l->events) == 0 && !l->lost) {
-        amph_frames_flush(&l->frames);
+    if (amph_boot_bytes_left(&l->events) == 0 && !l->lost) {
+        amph_boot_frames_flush(&l->frames);
         while (next_answer(l, &frame) == AMPH_OK)
             ; /* an answer to a request that has timed out */
     }
 
-    if (amph_bytes_left(&l->events) < sizeof *event_p)
+    if (amph_boot_bytes_left(&l->events) < sizeof *event_p)
         return AMPH_AGAIN;
 
     memcpy(event_p, l->events.buf + l->events.at, sizeof *event_p);
@@ -501,13 +502,14 @@ static enum amph_status launched_leave(struct amph_boot *boot, bool exit_called,
     amph_wr_u8(&w, exit_called);
     amph_wr_u32(&w, (uint32_t)code);
 
-    enum amph_status st = amph_frames_send_wr(&l->frames, AMPH_CONTROL_LEAVE, &w);
+    enum amph_status st = amph_boot_frames_send_wr(&l->frames, AMPH_CONTROL_LEAVE, &w);
 
-    /* the launcher must receive this before the process ends; it reads at once, so the wait is short */
+    /* the launcher must receive this before the process ends; it reads at once, so the wait is
+     * short */
     uint64_t deadline = amph_now_ns() + AMPH_NS_PER_S;
 
-    while (st == AMPH_OK && amph_frames_pending(&l->frames) && amph_now_ns() < deadline)
-        if (amph_frames_flush(&l->frames) == AMPH_ERR_PEER)
+    while (st == AMPH_OK && amph_boot_frames_pending(&l->frames) && amph_now_ns() < deadline)
+        if (amph_boot_frames_flush(&l->frames) == AMPH_ERR_PEER)
             st = AMPH_ERR_PEER;
 
     return st;

@@ -16,8 +16,8 @@
 #include "base/status.h"
 
 #define AMPH_PMI_LINE_BYTES 4096
-/* Maximum length of one value.  Some servers and clients have lines of 1024 bytes, whatever vallen_max
- * they state. */
+/* Maximum length of one value.  Some servers and clients have lines of 1024 bytes, whatever
+ * vallen_max they state. */
 #define AMPH_PMI_TEXT_BYTES 512
 
 struct amph_pmi {
@@ -30,23 +30,24 @@ struct amph_pmi {
 };
 
 /* Does the environment name a server (PMI_FD or PMI_PORT)? */
-bool amph_pmi_present(void);
+bool amph_boot_pmi_present(void);
 
 /* Connects to the server and gets rank, size, limits and the name of the key space. */
-enum amph_status amph_pmi_open(struct amph_pmi *pmi);
+enum amph_status amph_boot_pmi_open(struct amph_pmi *pmi);
 
 /* Stores len_bytes under name, as hex digits in as many keys (NAME-0, NAME-1, ...) as the server's
  * maximum length of a value requires. */
-enum amph_status amph_pmi_put(struct amph_pmi *pmi, const char *name, const void *data,
-                              size_t len_bytes);
+enum amph_status amph_boot_pmi_put(struct amph_pmi *pmi, const char *name, const void *data,
+                                   size_t len_bytes);
 /* The counterpart; data is allocated.  AMPH_ERR_NOENT: no process has put it. */
-enum amph_status amph_pmi_get(struct amph_pmi *pmi, const char *name, void **data_p, size_t *len_p);
-enum amph_status amph_pmi_barrier(struct amph_pmi *pmi);
-enum amph_status amph_pmi_finalize(struct amph_pmi *pmi);
-void amph_pmi_abort(struct amph_pmi *pmi, int code); /* async-signal-safe */
+enum amph_status amph_boot_pmi_get(struct amph_pmi *pmi, const char *name, void **data_p,
+                                   size_t *len_p);
+enum amph_status amph_boot_pmi_barrier(struct amph_pmi *pmi);
+enum amph_status amph_boot_pmi_finalize(struct amph_pmi *pmi);
+void amph_boot_pmi_abort(struct amph_pmi *pmi, int code); /* async-signal-safe */
 
-/* Copies the value of `word` in a line of the protocol, up to the next blank.  false: no such word, or
- * the value does not fit. */
-bool amph_pmi_word(const char *line, const char *word, char *value, size_t cap);
+/* Copies the value of `word` in a line of the protocol, up to the next blank.  false: no such
+ * word, or the value does not fit. */
+bool amph_boot_pmi_word(const char *line, const char *word, char *value, size_t cap);
 
 #endif

@@ -14,7 +14,7 @@
 #include "boot/kvs.h"
 #include "boot/pmi1.h"
 
-bool amph_pmi_word(const char *line, const char *word, char *value, size_t cap)
+bool amph_boot_pmi_word(const char *line, const char *word, char *value, size_t cap)
 {
     size_t len = strlen(word);
 
@@ -43,7 +43,7 @@ static long number_word(const char *line, const char *word, long otherwise)
 {
     char text[24], *end;
 
-    if (!amph_pmi_word(line, word, text, sizeof text))
+    if (!amph_boot_pmi_word(line, word, text, sizeof text))
         return otherwise;
 
     long v = strtol(text, &end, 10);
@@ -130,7 +130,7 @@ static enum amph_status ask(struct amph_pmi *pmi, const char *line, const char *
     if (st != AMPH_OK)
         return st;
 
-    amph_pmi_word(pmi->line, "cmd", got, sizeof got);
+    amph_boot_pmi_word(pmi->line, "cmd", got, sizeof got);
     if (strcmp(got, cmd) != 0) {
         amph_error(
             "the PMI server answered \"%.80s\" where cmd=%s was due; it does not speak PMI-1",
@@ -143,7 +143,7 @@ static enum amph_status ask(struct amph_pmi *pmi, const char *line, const char *
 
 /* ---- opening ---- */
 
-bool amph_kvs_env_number(const char *name, long min, long *value_p)
+bool amph_boot_kvs_env_number(const char *name, long min, long *value_p)
 {
     const char *text = amph_env_foreign(name);
     char *end;
@@ -155,12 +155,13 @@ bool amph_kvs_env_number(const char *name, long min, long *value_p)
     return *end == 0 && *value_p >= min;
 }
 
-bool amph_pmi_present(void)
+bool amph_boot_pmi_present(void)
 {
     long v;
-    return amph_kvs_env_number("PMI_FD", 0, &v)
-               ? amph_kvs_env_number("PMI_SIZE", 1, &v) && amph_kvs_env_number("PMI_RANK", 0, &v)
-               : amph_env_foreign("PMI_PORT") && amph_kvs_env_number("PMI_ID", 0, &v);
+    return amph_boot_kvs_env_number("PMI_FD", 0, &v)
+               ? amph_boot_kvs_env_number("PMI_SIZE", 1, &v) &&
+                     amph_boot_kvs_env_number("PMI_RANK", 0, &v)
+               : amph_env_foreign("PMI_PORT") && amph_boot_kvs_env_number("PMI_ID", 0, &v);
 }
 
 static int connect_port(const char *port)
@@ -192,15 +193,15 @@ static int connect_port(const char *port)
     return fd;
 }
 
-/* PMI_PORT: connects, sends this process's number, and receives size, rank and debug level, each in a
- * line. */
+/* PMI_PORT: connects, sends this process's number, and receives size, rank and debug level, each
+ * in a line. */
 static enum amph_status open_port(struct amph_pmi *pmi)
 {
     const char *port = amph_env_foreign("PMI_PORT");
     char line[64];
     long id = 0;
 
-    amph_kvs_env_number("PMI_ID", 0, &id);
+    amph_boot_kvs_env_number("PMI_ID", 0, &id);
     pmi->fd = connect_port(port);
 
     if (pmi->fd < 0) {
@@ -249,13 +250,13 @@ static enum amph_status greet(struct amph_pmi *pmi)
     }
 
     st = ask(pmi, "cmd=get_my_kvsname\n", "my_kvsname");
-    if (st == AMPH_OK && !amph_pmi_word(pmi->line, "kvsname", pmi->kvs, sizeof pmi->kvs))
+    if (st == AMPH_OK && !amph_boot_pmi_word(pmi->line, "kvsname", pmi->kvs, sizeof pmi->kvs))
         return AMPH_ERR_PROTO;
 
     return st;
 }
 
-enum amph_status amph_pmi_open(struct amph_pmi *pmi)
+enum amph_status amph_boot_pmi_open(struct amph_pmi *pmi)
 {
     long fd;
     long rank = 0;
@@ -263,9 +264,9 @@ enum amph_status amph_pmi_open(struct amph_pmi *pmi)
     enum amph_status st = AMPH_OK;
 
     memset(pmi, 0, sizeof *pmi);
-    if (amph_kvs_env_number("PMI_FD", 0, &fd)) {
-        amph_kvs_env_number("PMI_RANK", 0, &rank);
-        amph_kvs_env_number("PMI_SIZE", 1, &size);
+    if (amph_boot_kvs_env_number("PMI_FD", 0, &fd)) {
+        amph_boot_kvs_env_number("PMI_RANK", 0, &rank);
+        amph_boot_kvs_env_number("PMI_SIZE", 1, &size);
         pmi->fd = (int)fd;
         pmi->rank = (uint32_t)rank;
         pmi->size = (uint32_t)size;
@@ -304,8 +305,8 @@ static enum amph_status put_text(struct amph_pmi *pmi, const char *name, unsigne
     return st;
 }
 
-enum amph_status amph_pmi_put(struct amph_pmi *pmi, const char *name, const void *data,
-                              size_t len_bytes)
+enum amph_status amph_boot_pmi_put(struct amph_pmi *pmi, const char *name, const void *data,
+                                   size_t len_bytes)
 {
     /* The first part starts with the number of bytes in eight hex digits. */
     char text[AMPH_PMI_TEXT_BYTES + 1];
@@ -340,7 +341,7 @@ static enum amph_status get_text(struct amph_pmi *pmi, const char *name, unsigne
     if (st != AMPH_OK)
         return st;
     if (number_word(pmi->line, "rc", 0) != 0 ||
-        !amph_pmi_word(pmi->line, "value", text, AMPH_PMI_LINE_BYTES))
+        !amph_boot_pmi_word(pmi->line, "value", text, AMPH_PMI_LINE_BYTES))
         return AMPH_ERR_NOENT;
 
     return strspn(text, "0123456789abcdef") == strlen(text) ? AMPH_OK : AMPH_ERR_PROTO;
@@ -352,7 +353,8 @@ static uint8_t hex_byte(const char *text)
     return (uint8_t)strtoul(two, NULL, 16);
 }
 
-enum amph_status amph_pmi_get(struct amph_pmi *pmi, const char *name, void **data_p, size_t *len_p)
+enum amph_status amph_boot_pmi_get(struct amph_pmi *pmi, const char *name, void **data_p,
+                                   size_t *len_p)
 {
     char text[AMPH_PMI_LINE_BYTES];
     enum amph_status st = get_text(pmi, name, 0, text);
@@ -398,17 +400,17 @@ enum amph_status amph_pmi_get(struct amph_pmi *pmi, const char *name, void **dat
     return AMPH_OK;
 }
 
-enum amph_status amph_pmi_barrier(struct amph_pmi *pmi)
+enum amph_status amph_boot_pmi_barrier(struct amph_pmi *pmi)
 {
     return ask(pmi, "cmd=barrier_in\n", "barrier_out");
 }
 
-enum amph_status amph_pmi_finalize(struct amph_pmi *pmi)
+enum amph_status amph_boot_pmi_finalize(struct amph_pmi *pmi)
 {
     return ask(pmi, "cmd=finalize\n", "finalize_ack");
 }
 
-void amph_pmi_abort(struct amph_pmi *pmi, int code)
+void amph_boot_pmi_abort(struct amph_pmi *pmi, int code)
 {
     char line[48] = "cmd=abort exitcode=";
     char digits[12];
@@ -454,9 +456,9 @@ static enum amph_status kvs_open(struct amph_kvs **kvs_p)
     if (!p)
         return AMPH_ERR_NOMEM;
 
-    p->base.ops = &amph_kvs_pmi1;
+    p->base.ops = &amph_boot_kvs_pmi1;
 
-    enum amph_status st = amph_pmi_open(&p->pmi);
+    enum amph_status st = amph_boot_pmi_open(&p->pmi);
 
     p->base.rank = p->pmi.rank;
     p->base.size = p->pmi.size;
@@ -472,33 +474,33 @@ static enum amph_status kvs_open(struct amph_kvs **kvs_p)
 static enum amph_status kvs_put(struct amph_kvs *kvs, const char *name, const void *data,
                                 size_t len_bytes)
 {
-    return amph_pmi_put(wire(kvs), name, data, len_bytes);
+    return amph_boot_pmi_put(wire(kvs), name, data, len_bytes);
 }
 
 static enum amph_status kvs_get(struct amph_kvs *kvs, uint32_t owner, const char *name,
                                 void **data_p, size_t *len_p)
 {
-    return amph_pmi_get(wire(kvs), name, data_p, len_p);
+    return amph_boot_pmi_get(wire(kvs), name, data_p, len_p);
 }
 
 static enum amph_status kvs_fence(struct amph_kvs *kvs)
 {
-    return amph_pmi_barrier(wire(kvs));
+    return amph_boot_pmi_barrier(wire(kvs));
 }
 
 static enum amph_status kvs_finalize(struct amph_kvs *kvs)
 {
-    return amph_pmi_finalize(wire(kvs));
+    return amph_boot_pmi_finalize(wire(kvs));
 }
 
 static void kvs_abort(struct amph_kvs *kvs, int code)
 {
-    amph_pmi_abort(wire(kvs), code);
+    amph_boot_pmi_abort(wire(kvs), code);
 }
 
-const struct amph_kvs_ops amph_kvs_pmi1 = {
+const struct amph_kvs_ops amph_boot_kvs_pmi1 = {
     .name = "pmi1",
-    .present = amph_pmi_present,
+    .present = amph_boot_pmi_present,
     .open = kvs_open,
     .put = kvs_put,
     .get = kvs_get,
@@ -508,7 +510,7 @@ const struct amph_kvs_ops amph_kvs_pmi1 = {
     .close = kvs_close,
 };
 
-void amph_kvs_to_hex(char *text, const void *data, size_t len_bytes)
+void amph_boot_kvs_to_hex(char *text, const void *data, size_t len_bytes)
 {
     static const char digits[] = "0123456789abcdef";
     const uint8_t *bytes = data;
@@ -521,7 +523,7 @@ void amph_kvs_to_hex(char *text, const void *data, size_t len_bytes)
     *text = 0;
 }
 
-bool amph_kvs_from_hex(void *data, const char *text, size_t len_bytes)
+bool amph_boot_kvs_from_hex(void *data, const char *text, size_t len_bytes)
 {
     uint8_t *bytes = data;
 

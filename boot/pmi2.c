@@ -35,8 +35,8 @@ static struct pmi2 *own(struct amph_kvs *kvs)
 
 /* ---- messages ---- */
 
-/* Copies the value that starts at `from`, with doubled semicolons made single.  Returns its end; NULL:
- * it does not fit. */
+/* Copies the value that starts at `from`, with doubled semicolons made single.  Returns its end;
+ * NULL: it does not fit. */
 static const char *take_value(const char *from, char *value, size_t cap)
 {
     size_t n = 0;
@@ -61,7 +61,7 @@ static const char *take_value(const char *from, char *value, size_t cap)
     return *from == ';' ? from + 1 : from;
 }
 
-bool amph_pmi2_word(const char *body, const char *word, char *value, size_t cap)
+bool amph_boot_pmi2_word(const char *body, const char *word, char *value, size_t cap)
 {
     size_t len = strlen(word);
 
@@ -83,7 +83,7 @@ bool amph_pmi2_word(const char *body, const char *word, char *value, size_t cap)
     return false;
 }
 
-long amph_pmi2_length(const char head[AMPH_PMI2_HEAD_BYTES])
+long amph_boot_pmi2_length(const char head[AMPH_PMI2_HEAD_BYTES])
 {
     char text[AMPH_PMI2_HEAD_BYTES + 1];
 
@@ -156,7 +156,7 @@ static enum amph_status receive(struct pmi2 *p)
     if (st != AMPH_OK)
         return st;
 
-    long len = amph_pmi2_length(head);
+    long len = amph_boot_pmi2_length(head);
 
     if (len < 0) {
         amph_error("the PMI-2 server sent \"%.6s\" where the length of a message was due; it does "
@@ -205,8 +205,8 @@ static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, .
         return st;
 
     snprintf(due, sizeof due, "%s-response", name);
-    amph_pmi2_word(p->body, "cmd", got, sizeof got);
-    amph_pmi2_word(p->body, "rc", rc, sizeof rc);
+    amph_boot_pmi2_word(p->body, "cmd", got, sizeof got);
+    amph_boot_pmi2_word(p->body, "rc", rc, sizeof rc);
     if (strcmp(got, due) == 0 && strcmp(rc, "0") == 0)
         return AMPH_OK;
 
@@ -216,15 +216,15 @@ static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, .
 
 /* ---- opening ---- */
 
-/* Was this process started by Slurm?  It sets PMI_JOBID and each process's number; other servers that
- * set PMI_FD use PMI-1. */
+/* Was this process started by Slurm?  It sets PMI_JOBID and each process's number; other servers
+ * that set PMI_FD use PMI-1. */
 static bool pmi2_present(void)
 {
     long v;
     const char *job = amph_env_foreign("PMI_JOBID");
 
-    return amph_kvs_env_number("PMI_FD", 0, &v) && amph_kvs_env_number("PMI_RANK", 0, &v) && job &&
-           *job;
+    return amph_boot_kvs_env_number("PMI_FD", 0, &v) &&
+           amph_boot_kvs_env_number("PMI_RANK", 0, &v) && job && *job;
 }
 
 /* Negotiates the version, in one line of PMI-1. */
@@ -256,7 +256,7 @@ static enum amph_status agree(struct pmi2 *p)
 static long number(const struct pmi2 *p, const char *word)
 {
     char text[16];
-    return amph_pmi2_word(p->body, word, text, sizeof text) ? strtol(text, NULL, 10) : -1;
+    return amph_boot_pmi2_word(p->body, word, text, sizeof text) ? strtol(text, NULL, 10) : -1;
 }
 
 static enum amph_status greet(struct pmi2 *p)
@@ -264,8 +264,8 @@ static enum amph_status greet(struct pmi2 *p)
     long fd = -1;
     long rank = 0;
 
-    amph_kvs_env_number("PMI_FD", 0, &fd);
-    amph_kvs_env_number("PMI_RANK", 0, &rank);
+    amph_boot_kvs_env_number("PMI_FD", 0, &fd);
+    amph_boot_kvs_env_number("PMI_RANK", 0, &rank);
     p->fd = (int)fd;
     snprintf(p->job, sizeof p->job, "%s", amph_env_foreign("PMI_JOBID"));
 
@@ -306,7 +306,7 @@ static enum amph_status pmi2_open(struct amph_kvs **kvs_p)
     if (!p)
         return AMPH_ERR_NOMEM;
 
-    p->base.ops = &amph_kvs_pmi2;
+    p->base.ops = &amph_boot_kvs_pmi2;
 
     enum amph_status st = greet(p);
 
@@ -333,7 +333,7 @@ static enum amph_status pmi2_put(struct amph_kvs *kvs, const char *name, const v
         size_t room = (TEXT_MAX - n) / 2;
         size_t take = len_bytes - at < room ? len_bytes - at : room;
 
-        amph_kvs_to_hex(text + n, bytes + at, take);
+        amph_boot_kvs_to_hex(text + n, bytes + at, take);
         at += take;
         st = ask(own(kvs), "kvs-put", "key=%s-%u;value=%s;", name, part, text);
     }
@@ -350,11 +350,11 @@ static enum amph_status get_part(struct pmi2 *p, const char *name, unsigned part
     if (st != AMPH_OK)
         return st;
 
-    amph_pmi2_word(p->body, "found", found, sizeof found);
+    amph_boot_pmi2_word(p->body, "found", found, sizeof found);
     if (strcmp(found, "TRUE") != 0)
         return AMPH_ERR_NOENT;
 
-    return amph_pmi2_word(p->body, "value", text, TEXT_MAX + 1) ? AMPH_OK : AMPH_ERR_PROTO;
+    return amph_boot_pmi2_word(p->body, "value", text, TEXT_MAX + 1) ? AMPH_OK : AMPH_ERR_PROTO;
 }
 
 static enum amph_status get_parts(struct pmi2 *p, const char *name, char *text, uint8_t *data,
@@ -369,7 +369,7 @@ static enum amph_status get_parts(struct pmi2 *p, const char *name, char *text, 
         if (n > len - at)
             n = len - at;
 
-        if (!amph_kvs_from_hex(data + at, text + cut, n))
+        if (!amph_boot_kvs_from_hex(data + at, text + cut, n))
             return AMPH_ERR_PROTO;
 
         at += n;
@@ -434,7 +434,7 @@ static void pmi2_abort(struct amph_kvs *kvs, int code)
         return; /* the server has ended, and with it the job */
 }
 
-const struct amph_kvs_ops amph_kvs_pmi2 = {
+const struct amph_kvs_ops amph_boot_kvs_pmi2 = {
     .name = "pmi2",
     .present = pmi2_present,
     .open = pmi2_open,

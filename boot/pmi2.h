@@ -15,10 +15,10 @@
 #define AMPH_PMI2_HEAD_BYTES 6
 #define AMPH_PMI2_BODY_MAX 16384 /* of one message; longer ones from the server are a violation */
 
-/* Copies the value of `word` in a message's body (NUL-terminated).  false: no such word, or the value
- * does not fit. */
-bool amph_pmi2_word(const char *body, const char *word, char *value, size_t cap);
+/* Copies the value of `word` in a message's body (NUL-terminated).  false: no such word, or the
+ * value does not fit. */
+bool amph_boot_pmi2_word(const char *body, const char *word, char *value, size_t cap);
 /* The length that a message's head states; -1: malformed or not allowed. */
-long amph_pmi2_length(const char head[AMPH_PMI2_HEAD_BYTES]);
+long amph_boot_pmi2_length(const char head[AMPH_PMI2_HEAD_BYTES]);
 
 #endif

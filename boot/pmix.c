@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMIx, client side (mpirun of Open MPI, prun, srun --mpi=pmix).  libpmix.so.2 is loaded only if such
- * a launcher has started this process, so that neither the build nor programs depend on it.
+ * PMIx, client side (mpirun of Open MPI, prun, srun --mpi=pmix).  libpmix.so.2 is loaded only if
+ * such a launcher has started this process, so that neither the build nor programs depend on it.
  *
  * Layer: boot.  Thread rule: as kvs.h.
  */
@@ -53,7 +53,7 @@ static bool pmix_present(void)
     long v;
     const char *space = amph_env_foreign("PMIX_NAMESPACE");
 
-    return space && *space && amph_kvs_env_number("PMIX_RANK", 0, &v);
+    return space && *space && amph_boot_kvs_env_number("PMIX_RANK", 0, &v);
 }
 
 static bool load(void)
@@ -134,7 +134,7 @@ static enum amph_status pmix_open(struct amph_kvs **kvs_p)
     if (!p)
         return AMPH_ERR_NOMEM;
 
-    p->base.ops = &amph_kvs_pmix;
+    p->base.ops = &amph_boot_kvs_pmix;
 
     enum amph_status st = load() ? greet(p) : AMPH_ERR_NOENT;
 
@@ -222,7 +222,7 @@ static void pmix_abort(struct amph_kvs *kvs, int code)
     fn.abort(code, "amphora ends the job", NULL, 0);
 }
 
-const struct amph_kvs_ops amph_kvs_pmix = {
+const struct amph_kvs_ops amph_boot_kvs_pmix = {
     .name = "pmix",
     .present = pmix_present,
     .open = pmix_open,

@@ -63,7 +63,7 @@ static enum amph_status single_open(bool join, struct amph_boot **boot_p)
 static enum amph_status single_publish(struct amph_boot *boot, const char *key, const void *value,
                                        size_t len_bytes)
 {
-    return amph_values_set(&((struct single *)boot)->values, key, value, len_bytes);
+    return amph_boot_values_set(&((struct single *)boot)->values, key, value, len_bytes);
 }
 
 static enum amph_status single_state(struct amph_boot *boot)
@@ -74,7 +74,7 @@ static enum amph_status single_state(struct amph_boot *boot)
 static enum amph_status single_exchange(struct amph_boot *boot, const char *key)
 {
     enum amph_status st = amph_boot_alloc_values(boot, 1);
-    const struct amph_value *v = amph_values_get(&((struct single *)boot)->values, key);
+    const struct amph_value *v = amph_boot_values_get(&((struct single *)boot)->values, key);
 
     if (st == AMPH_OK && v) {
         if (!(boot->value_mem = malloc(v->len_bytes + 1)))
@@ -91,7 +91,7 @@ static enum amph_status single_exchange(struct amph_boot *boot, const char *key)
 static enum amph_status single_lookup(struct amph_boot *boot, uint32_t rank, const char *key,
                                       uint64_t timeout_ns, void **value_p, size_t *len_p)
 {
-    const struct amph_value *v = amph_values_get(&((struct single *)boot)->values, key);
+    const struct amph_value *v = amph_boot_values_get(&((struct single *)boot)->values, key);
 
     if (!v)
         return AMPH_ERR_NOENT;
@@ -134,7 +134,7 @@ static void single_abort(struct amph_boot *boot, int code)
 
 static void single_close(struct amph_boot *boot)
 {
-    amph_values_free(&((struct single *)boot)->values);
+    amph_boot_values_free(&((struct single *)boot)->values);
 }
 
 const struct amph_boot_kind amph_boot_single = {

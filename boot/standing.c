@@ -25,8 +25,8 @@ enum {
     COMPUTE_MAX = 1 << 24
 };
 
-/* The text of amph_standing_own, or the text that an ancestor process has put into the environment
- * (with ';' for newlines); NULL: use the file. */
+/* The text of amph_boot_standing_own, or the text that an ancestor process has put into the
+ * environment (with ';' for newlines); NULL: use the file. */
 static const char *given_text(void)
 {
     static char *copy;
@@ -49,7 +49,7 @@ struct standing {
     bool ended;
 };
 
-void amph_standing_own(const char *text)
+void amph_boot_standing_own(const char *text)
 {
     own_text = text;
 }
@@ -108,7 +108,7 @@ static bool take_hex(const char *text, uint8_t *out, size_t max_bytes, size_t *l
     return true;
 }
 
-char *amph_standing_print(const struct amph_standing *set)
+char *amph_boot_standing_print(const struct amph_standing *set)
 {
     char *text = NULL;
     size_t len;
@@ -179,8 +179,8 @@ static bool take_line(struct amph_standing *set, const char *word, const char *r
     return strcmp(word, "server") != 0 || take_server(set, rest);
 }
 
-enum amph_status amph_standing_parse(const char *text, const char *from,
-                                     struct amph_standing *set_p)
+enum amph_status amph_boot_standing_parse(const char *text, const char *from,
+                                          struct amph_standing *set_p)
 {
     static const uint8_t no_key[AMPH_KEY_BYTES];
     struct amph_standing set = { .n = 0 };
@@ -205,14 +205,14 @@ enum amph_status amph_standing_parse(const char *text, const char *from,
         return AMPH_OK;
     }
 
-    amph_standing_free(&set);
+    amph_boot_standing_free(&set);
     amph_error("%s is no whole address file of I/O servers (\"amphora-servers 1\", id, key, server "
                "...); start iofwd-server -daemon again",
                from);
     return AMPH_ERR_PROTO;
 }
 
-void amph_standing_free(struct amph_standing *set)
+void amph_boot_standing_free(struct amph_standing *set)
 {
     free(set->server);
     set->server = NULL;
@@ -229,7 +229,7 @@ static bool others_write_beside(const char *path)
     return n < (int)sizeof dir && stat(n ? dir : "/", &st) == 0 && (st.st_mode & S_IWOTH);
 }
 
-int amph_standing_open(const char *path, int flags)
+int amph_boot_standing_open(const char *path, int flags)
 {
     struct stat st;
     bool wary = others_write_beside(path);
@@ -249,9 +249,9 @@ static bool is_distrust(int err)
     return err == EPERM || err == ELOOP;
 }
 
-enum amph_status amph_standing_write(const char *path, const struct amph_standing *set)
+enum amph_status amph_boot_standing_write(const char *path, const struct amph_standing *set)
 {
-    char *text = amph_standing_print(set);
+    char *text = amph_boot_standing_print(set);
     char *temporary = NULL;
     int fd = -1;
 
@@ -283,7 +283,7 @@ static char *read_text(const char *path)
 {
     char *text = NULL;
     size_t have = 0;
-    int fd = amph_standing_open(path, O_RDONLY);
+    int fd = amph_boot_standing_open(path, O_RDONLY);
 
     if (fd < 0 || !(text = malloc(AMPH_STANDING_TEXT_MAX)))
         goto done;
@@ -300,7 +300,7 @@ done:
     return text;
 }
 
-enum amph_status amph_standing_read(const char *path, struct amph_standing *set_p)
+enum amph_status amph_boot_standing_read(const char *path, struct amph_standing *set_p)
 {
     char *text = read_text(path);
 
@@ -318,27 +318,27 @@ enum amph_status amph_standing_read(const char *path, struct amph_standing *set_
         return st;
     }
 
-    enum amph_status st = amph_standing_parse(text, path, set_p);
+    enum amph_status st = amph_boot_standing_parse(text, path, set_p);
 
     free(text);
     return st;
 }
 
-bool amph_standing_is(const char *path)
+bool amph_boot_standing_is(const char *path)
 {
     char head[sizeof first_line] = "";
-    int fd = amph_standing_open(path, O_RDONLY);
+    int fd = amph_boot_standing_open(path, O_RDONLY);
     ssize_t n = fd >= 0 ? read(fd, head, sizeof head - 1) : 0;
 
     if (fd >= 0)
         close(fd);
     else if (is_distrust(errno))
-        return true; /* amph_standing_read reports the error */
+        return true; /* amph_boot_standing_read reports the error */
 
     return n == sizeof head - 1 && strcmp(head, first_line) == 0;
 }
 
-const char *amph_standing_default(void)
+const char *amph_boot_standing_default(void)
 {
     static char path[4096];
     const char *dir = amph_env_foreign("XDG_RUNTIME_DIR");
@@ -362,8 +362,8 @@ static bool never(void)
     return false;
 }
 
-/* Is there an address file of standing servers?  Clients may start before the servers, so this waits up
- * to AMPHORA_JOB_WAIT for the file to appear. */
+/* Is there an address file of standing servers?  Clients may start before the servers, so this
+ * waits up to AMPHORA_JOB_WAIT for the file to appear. */
 static bool standing_belongs(void)
 {
     const char *path = amph_env_str(AMPH_ENV_JOB);
@@ -378,7 +378,7 @@ static bool standing_belongs(void)
     while (access(path, R_OK) != 0 && amph_now_ns() < deadline)
         nanosleep(&pause, NULL);
 
-    return amph_standing_is(path);
+    return amph_boot_standing_is(path);
 }
 
 static uint32_t host_index(struct amph_jobdesc *job, const char *name)
@@ -439,16 +439,16 @@ static enum amph_status standing_open(bool join, struct amph_boot **boot_p)
 
     const char *path = amph_env_str(AMPH_ENV_JOB);
     enum amph_status st = given_text()
-                              ? amph_standing_parse(
+                              ? amph_boot_standing_parse(
                                     given_text(), "what the process's own I/O server said", &s->set)
-                              : amph_standing_read(path, &s->set);
+                              : amph_boot_standing_read(path, &s->set);
 
     if (st == AMPH_OK)
         st = describe(s, s->set.n, s->set.conduit);
 
     if (st != AMPH_OK) {
-        amph_standing_free(&s->set);
-        amph_jobdesc_free(&s->base.job);
+        amph_boot_standing_free(&s->set);
+        amph_boot_jobdesc_free(&s->base.job);
         free(s);
         return st;
     }
@@ -476,7 +476,7 @@ enum amph_status amph_boot_stand(const struct amph_standing_place *place, struct
     enum amph_status st = describe(s, place->n, place->conduit);
 
     if (st != AMPH_OK) {
-        amph_jobdesc_free(&s->base.job);
+        amph_boot_jobdesc_free(&s->base.job);
         free(s);
         return st;
     }
@@ -505,7 +505,8 @@ static enum amph_status standing_state(struct amph_boot *boot)
     return AMPH_OK;
 }
 
-/* Servers of a set do not wait for each other: the process that started them collects their values. */
+/* Servers of a set do not wait for each other: the process that started them collects their
+ * values. */
 static enum amph_status standing_exchange(struct amph_boot *boot, const char *key)
 {
     return amph_boot_alloc_values(boot, boot->job.nproc[AMPH_SERVER]);
@@ -574,7 +575,7 @@ static void standing_close(struct amph_boot *boot)
     if (s->place.control_fd >= 0)
         close(s->place.control_fd);
 
-    amph_standing_free(&s->set);
+    amph_boot_standing_free(&s->set);
 }
 
 const struct amph_boot_kind amph_boot_standing = {

@@ -46,32 +46,32 @@ struct amph_standing {
 };
 
 /* Returns the file's text, allocated; NULL: no memory. */
-char *amph_standing_print(const struct amph_standing *set);
-/* Parses the file's text.  Errors: AMPH_ERR_PROTO (another version, damaged), AMPH_ERR_NOMEM; logged,
- * with `from` as the name of the source. */
-enum amph_status amph_standing_parse(const char *text, const char *from,
-                                     struct amph_standing *set_p);
-void amph_standing_free(struct amph_standing *set);
+char *amph_boot_standing_print(const struct amph_standing *set);
+/* Parses the file's text.  Errors: AMPH_ERR_PROTO (another version, damaged), AMPH_ERR_NOMEM;
+ * logged, with `from` as the name of the source. */
+enum amph_status amph_boot_standing_parse(const char *text, const char *from,
+                                          struct amph_standing *set_p);
+void amph_boot_standing_free(struct amph_standing *set);
 
-/* Creates the file with mode 0600 under a temporary name and renames it when it is complete.  Replaces
- * an older file. */
-enum amph_status amph_standing_write(const char *path, const struct amph_standing *set);
-enum amph_status amph_standing_read(const char *path, struct amph_standing *set_p);
+/* Creates the file with mode 0600 under a temporary name and renames it when it is complete.
+ * Replaces an older file. */
+enum amph_status amph_boot_standing_write(const char *path, const struct amph_standing *set);
+enum amph_status amph_boot_standing_read(const char *path, struct amph_standing *set_p);
 
 /* Opens a file at a default path, such as in /tmp.  If other users may write to its directory,
- * symbolic links are not followed and the file must belong to this user or to root.  Returns -1 with
- * errno; EPERM: the file belongs to another user. */
-int amph_standing_open(const char *path, int flags);
+ * symbolic links are not followed and the file must belong to this user or to root.  Returns -1
+ * with errno; EPERM: the file belongs to another user. */
+int amph_boot_standing_open(const char *path, int flags);
 
 /* The path of the file: AMPHORA_JOB, or a default in XDG_RUNTIME_DIR or /tmp. */
-const char *amph_standing_default(void);
+const char *amph_boot_standing_default(void);
 
 /* Is this the address file of standing servers?  (Else it may be a job's.) */
-bool amph_standing_is(const char *path);
+bool amph_boot_standing_is(const char *path);
 
-/* A server's position in a set that is being started.  The server's value is given to published(arg,
- * value, len) instead of to other members.  control_fd becomes the handle's: the byte 'D' on it is
- * AMPH_BOOT_DRAIN, its end of file AMPH_BOOT_SHUTDOWN. */
+/* A server's position in a set that is being started.  The server's value is given to
+ * published(arg, value, len) instead of to other members.  control_fd becomes the handle's: the
+ * byte 'D' on it is AMPH_BOOT_DRAIN, its end of file AMPH_BOOT_SHUTDOWN. */
 struct amph_standing_place {
     uint32_t index, n;
     uint64_t id;
@@ -85,15 +85,15 @@ struct amph_standing_place {
 enum amph_status amph_boot_stand(const struct amph_standing_place *place,
                                  struct amph_boot **boot_p);
 
-/* Sets the text that attaching uses instead of an address file from now on (of a private server of this
- * process).  The caller owns the text and keeps it.  NULL: the address file again. */
-void amph_standing_own(const char *text);
+/* Sets the text that attaching uses instead of an address file from now on (of a private server
+ * of this process).  The caller owns the text and keeps it.  NULL: the address file again. */
+void amph_boot_standing_own(const char *text);
 
 /* This process's number in a parallel program of any launcher (Open MPI, PMI, Slurm), or
  * AMPH_RANK_NONE. */
 uint32_t amph_boot_foreign_rank(void);
-/* This process's number in a program that another launcher (mpirun, for example) has started inside a
- * process of an amphora-run job; otherwise 0. */
+/* This process's number in a program that another launcher (mpirun, for example) has started
+ * inside a process of an amphora-run job; otherwise 0. */
 uint32_t amph_boot_rank_inside(const struct amph_boot *boot);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "boot/kind.h"
 
-const struct amph_value *amph_values_get(const struct amph_values *v, const char *key)
+const struct amph_value *amph_boot_values_get(const struct amph_values *v, const char *key)
 {
     for (size_t i = 0; i < v->n; i++)
         if (strcmp(v->at[i].key, key) == 0)
@@ -37,8 +37,8 @@ static struct amph_value *values_add(struct amph_values *v, const char *key)
     return &at[v->n++];
 }
 
-enum amph_status amph_values_set(struct amph_values *v, const char *key, const void *data,
-                                 size_t len_bytes)
+enum amph_status amph_boot_values_set(struct amph_values *v, const char *key, const void *data,
+                                      size_t len_bytes)
 {
     void *copy = malloc(len_bytes + 1);
 
@@ -48,7 +48,7 @@ enum amph_status amph_values_set(struct amph_values *v, const char *key, const v
     if (len_bytes)
         memcpy(copy, data, len_bytes);
 
-    struct amph_value *value = (struct amph_value *)amph_values_get(v, key);
+    struct amph_value *value = (struct amph_value *)amph_boot_values_get(v, key);
 
     if (!value && !(value = values_add(v, key))) {
         free(copy);
@@ -62,7 +62,7 @@ enum amph_status amph_values_set(struct amph_values *v, const char *key, const v
     return AMPH_OK;
 }
 
-void amph_values_free(struct amph_values *v)
+void amph_boot_values_free(struct amph_values *v)
 {
     for (size_t i = 0; i < v->n; i++) {
         free(v->at[i].key);

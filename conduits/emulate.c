@@ -5,12 +5,12 @@
  *
  * One lock guards the transfers and the inner conduit's send side, because progress sends fragments
  * and answers too.  If this instance wraps a conduit, the lock is its own and every operation takes
- * it.  If it works beside a conduit, the lock is the caller's, who holds it in send-side operations.
- * done is called without the lock, except in send-side operations beside a conduit.
+ * it.  If it works beside a conduit, the lock is the caller's, who holds it in send-side
+ * operations. done is called without the lock, except in send-side operations beside a conduit.
  *
  * A transfer is cut into fragments of one medium each.  At most WINDOW fragments to one peer are
- * unanswered, so a slow peer does not delay transfers to others.  At most WINDOW answers to one peer
- * are queued.
+ * unanswered, so a slow peer does not delay transfers to others.  At most WINDOW answers to one
+ * peer are queued.
  *   request lane  PUT: key, offset, id, 0, length; data     GET: key, offset, id, position in the
  *   transfer, length
  *   reply lane    DONE: 0, 0, id, status, length              DATA: 0, 0, id, position in the
@@ -383,8 +383,8 @@ static const struct {
     { on_data, AMPH_LANE_REPLY, true },
 };
 
-void amph_emulate_take(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
-                       const struct amph_am *am)
+void amph_conduit_emulate_take(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
+                               const struct amph_am *am)
 {
     struct em_cx *em = em_of(cx);
     unsigned code = am->handler - AMPH_EMULATE_FIRST;
@@ -417,7 +417,7 @@ static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct 
     struct em_cx *em = up;
 
     if (am->kind == AMPH_AM_INTERNAL && am->handler >= AMPH_EMULATE_FIRST)
-        amph_emulate_take(&em->base, peer, lane, am);
+        amph_conduit_emulate_take(&em->base, peer, lane, am);
     else
         em->base.cfg.upcalls->on_am(em->base.cfg.up, peer, lane, am);
 }
@@ -457,7 +457,7 @@ static void fail_transfers(struct em_cx *em, uint32_t peer, enum amph_status st)
     drop_answers(em, peer);
 }
 
-void amph_emulate_peer_gone(struct amph_cx *cx, uint32_t peer)
+void amph_conduit_emulate_peer_gone(struct amph_cx *cx, uint32_t peer)
 {
     struct em_cx *em = em_of(cx);
 
@@ -477,7 +477,7 @@ static void em_on_peer_error(void *up, uint32_t peer, enum amph_status st, const
 {
     struct em_cx *em = up;
 
-    amph_emulate_peer_gone(&em->base, peer);
+    amph_conduit_emulate_peer_gone(&em->base, peer);
     if (peer < em->base.cfg.max_peers)
         em->base.cfg.upcalls->on_peer_error(em->base.cfg.up, peer, st, why);
 }
@@ -562,7 +562,7 @@ static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_by
     r->next = em->regions;
     em->regions = r;
     unlock_send(em);
-    amph_memkey_put(mem, KEY_VERSION, r->key, base, len_bytes, r);
+    amph_conduit_memkey_put(mem, KEY_VERSION, r->key, base, len_bytes, r);
 
     return AMPH_OK;
 }
@@ -589,7 +589,7 @@ static void em_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
 static enum amph_status em_mem_import(struct amph_cx *cx, uint32_t peer, const void *key,
                                       size_t key_len, struct amph_rmem *rmem)
 {
-    return amph_memkey_get(key, key_len, KEY_VERSION, rmem);
+    return amph_conduit_memkey_get(key, key_len, KEY_VERSION, rmem);
 }
 
 static enum amph_status em_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
@@ -709,7 +709,8 @@ static enum amph_status em_arm(struct amph_cx *cx, enum amph_arm how, uint64_t t
 {
     struct em_cx *em = em_of(cx);
 
-    /* No message announces free room, so a process that waits for room does not sleep for a while. */
+    /* No message announces free room, so a process that waits for room does not sleep for a
+     * while. */
     if (how != AMPH_ARM_OFF && __atomic_load_n(&em->work, __ATOMIC_RELAXED)) {
         lock(em);
 
@@ -730,7 +731,7 @@ static void fill_ops(struct em_cx *em)
     em->ops.close = em_close;
     em->ops.add_peer = em_add_peer;
     em->ops.del_peer = em_del_peer;
-    em->ops.peer_gone = amph_emulate_peer_gone;
+    em->ops.peer_gone = amph_conduit_emulate_peer_gone;
     em->ops.mem_reg = em_mem_reg;
     em->ops.mem_dereg = em_mem_dereg;
     em->ops.mem_import = em_mem_import;
@@ -775,8 +776,8 @@ static enum amph_status finish(struct em_cx *em, const struct amph_cx_config *cf
     return AMPH_ERR_NOMEM;
 }
 
-enum amph_status amph_emulate_open(const struct amph_conduit_ops *ops,
-                                   const struct amph_cx_config *cfg, struct amph_cx **cx_p)
+enum amph_status amph_conduit_emulate_open(const struct amph_conduit_ops *ops,
+                                           const struct amph_cx_config *cfg, struct amph_cx **cx_p)
 {
     struct em_cx *em = calloc(1, sizeof *em);
 
@@ -807,8 +808,8 @@ free_em:
     return st;
 }
 
-enum amph_status amph_emulate_beside(struct amph_cx *inner, pthread_mutex_t *send_lock,
-                                     struct amph_cx **cx_p)
+enum amph_status amph_conduit_emulate_beside(struct amph_cx *inner, pthread_mutex_t *send_lock,
+                                             struct amph_cx **cx_p)
 {
     struct em_cx *em = calloc(1, sizeof *em);
 

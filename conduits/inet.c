@@ -13,7 +13,7 @@
 
 #define BLOB_VERSION 1
 
-size_t amph_inet_len(const struct sockaddr_storage *sa)
+size_t amph_conduit_inet_len(const struct sockaddr_storage *sa)
 {
     return sa->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
@@ -57,7 +57,7 @@ static bool interface_ip(const char *name, struct sockaddr_storage *sa)
 
             memset(sa, 0, sizeof *sa);
             sa->ss_family = (sa_family_t)family;
-            memcpy(sa, i->ifa_addr, amph_inet_len(sa));
+            memcpy(sa, i->ifa_addr, amph_conduit_inet_len(sa));
             found = family == AF_INET ||
                     !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)sa)->sin6_addr);
         }
@@ -85,7 +85,7 @@ static bool route_ip(const char *far_away, struct sockaddr_storage *sa)
     memset(sa, 0, sizeof *sa);
 
     socklen_t len = sizeof *sa;
-    bool ok = connect(fd, (struct sockaddr *)&to, (socklen_t)amph_inet_len(&to)) == 0 &&
+    bool ok = connect(fd, (struct sockaddr *)&to, (socklen_t)amph_conduit_inet_len(&to)) == 0 &&
               getsockname(fd, (struct sockaddr *)sa, &len) == 0;
 
     close(fd);
@@ -109,8 +109,8 @@ static bool is_any(const struct sockaddr_storage *sa)
                : ((const struct sockaddr_in *)sa)->sin_addr.s_addr == INADDR_ANY;
 }
 
-enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const char *interface,
-                                  struct sockaddr_storage *sa)
+enum amph_status amph_conduit_inet_choose(const char *conduit, bool loopback_only,
+                                          const char *interface, struct sockaddr_storage *sa)
 {
     if (!choose(interface, loopback_only, sa)) {
         if (interface && interface[0]) {
@@ -140,7 +140,7 @@ enum amph_status amph_inet_choose(const char *conduit, bool loopback_only, const
     return AMPH_OK;
 }
 
-void amph_inet_report(const struct sockaddr_storage *sa, int err)
+void amph_conduit_inet_report(const struct sockaddr_storage *sa, int err)
 {
     char text[INET6_ADDRSTRLEN] = "?";
     const void *ip = sa->ss_family == AF_INET6
@@ -152,7 +152,7 @@ void amph_inet_report(const struct sockaddr_storage *sa, int err)
                       strerror(err));
 }
 
-size_t amph_inet_put(const struct sockaddr_storage *sa, uint8_t *blob)
+size_t amph_conduit_inet_put(const struct sockaddr_storage *sa, uint8_t *blob)
 {
     bool v6 = sa->ss_family == AF_INET6;
     const struct sockaddr_in *in4 = (const struct sockaddr_in *)sa;
@@ -167,7 +167,8 @@ size_t amph_inet_put(const struct sockaddr_storage *sa, uint8_t *blob)
     return v6 ? 20 : 8;
 }
 
-enum amph_status amph_inet_get(const void *blob, size_t len_bytes, struct sockaddr_storage *sa_p)
+enum amph_status amph_conduit_inet_get(const void *blob, size_t len_bytes,
+                                       struct sockaddr_storage *sa_p)
 {
     const uint8_t *b = blob;
     struct sockaddr_in *in4 = (struct sockaddr_in *)sa_p;
@@ -191,21 +192,23 @@ enum amph_status amph_inet_get(const void *blob, size_t len_bytes, struct sockad
     return AMPH_ERR_PROTO;
 }
 
-size_t amph_inet_put_port(const struct sockaddr_storage *sa, uint32_t datagram, uint8_t *blob)
+size_t amph_conduit_inet_put_port(const struct sockaddr_storage *sa, uint32_t datagram,
+                                  uint8_t *blob)
 {
     uint32_t wire = amph_le32(datagram);
-    size_t n = amph_inet_put(sa, blob);
+    size_t n = amph_conduit_inet_put(sa, blob);
 
     memcpy(blob + n, &wire, sizeof wire);
     return n + sizeof wire;
 }
 
-enum amph_status amph_inet_get_port(const void *blob, size_t len_bytes,
-                                    struct sockaddr_storage *sa_p, uint32_t *datagram_p)
+enum amph_status amph_conduit_inet_get_port(const void *blob, size_t len_bytes,
+                                            struct sockaddr_storage *sa_p, uint32_t *datagram_p)
 {
     uint32_t takes;
 
-    if (len_bytes <= sizeof takes || amph_inet_get(blob, len_bytes - sizeof takes, sa_p) != AMPH_OK)
+    if (len_bytes <= sizeof takes ||
+        amph_conduit_inet_get(blob, len_bytes - sizeof takes, sa_p) != AMPH_OK)
         return AMPH_ERR_PROTO;
 
     memcpy(&takes, (const uint8_t *)blob + len_bytes - sizeof takes, sizeof takes);

@@ -4,8 +4,8 @@
 
 #include "base/wire.h"
 
-void amph_memkey_put(struct amph_mem *mem, uint32_t version, uint64_t number, void *base,
-                     size_t len_bytes, void *impl)
+void amph_conduit_memkey_put(struct amph_mem *mem, uint32_t version, uint64_t number, void *base,
+                             size_t len_bytes, void *impl)
 {
     struct amph_wr w;
 
@@ -20,8 +20,8 @@ void amph_memkey_put(struct amph_mem *mem, uint32_t version, uint64_t number, vo
     mem->impl = impl;
 }
 
-enum amph_status amph_memkey_get(const void *key, size_t key_len, uint32_t version,
-                                 struct amph_rmem *rmem_p)
+enum amph_status amph_conduit_memkey_get(const void *key, size_t key_len, uint32_t version,
+                                         struct amph_rmem *rmem_p)
 {
     struct amph_rd r;
 

@@ -78,10 +78,10 @@ struct amph_port_ops {
     bool (*idle)(struct amph_port *port);
 };
 
-extern const struct amph_port_ops amph_port_socket_ops;
+extern const struct amph_port_ops amph_conduit_port_socket_ops;
 
 /* The libfabric module's port, found by its name. */
-#define AMPH_PORT_OFI_ENTRY "amph_port_ofi_ops"
-extern const struct amph_port_ops amph_port_ofi_ops;
+#define AMPH_PORT_OFI_ENTRY "amph_conduit_port_ofi_ops"
+extern const struct amph_port_ops amph_conduit_port_ofi_ops;
 
 #endif

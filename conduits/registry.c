@@ -25,7 +25,7 @@
 
 /* Present where a program links the conduits statically. */
 extern const struct amph_conduit_ops *const *amph_ofi_conduits(void) __attribute__((weak));
-#pragma weak amph_port_ofi_ops
+#pragma weak amph_conduit_port_ofi_ops
 
 /* The conduits that need no module. */
 static const struct {
@@ -81,9 +81,9 @@ static int is_libc(struct dl_phdr_info *info, size_t size, void *arg)
     return strstr(info->dlpi_name, "libc.so") != NULL;
 }
 
-/* Calls dlopen and restores all signal handlers.  Some libraries that libfabric loads (libinfinipath)
- * install handlers that print a trace and call exit(1), so the job would see an exit code instead of
- * the signal that killed the process. */
+/* Calls dlopen and restores all signal handlers.  Some libraries that libfabric loads
+ * (libinfinipath) install handlers that print a trace and call exit(1), so the job would see an
+ * exit code instead of the signal that killed the process. */
 static void *load_quietly(const char *path)
 {
     struct sigaction before[NSIG], after;
@@ -102,8 +102,8 @@ static void *load_quietly(const char *path)
     return module;
 }
 
-/* Tries to load the module from one directory.  The last error is kept for the message that explains
- * why there is no network. */
+/* Tries to load the module from one directory.  The last error is kept for the message that
+ * explains why there is no network. */
 static amph_conduit_module_fn load_from(const char *dir, const char *sub)
 {
     char path[4096];
@@ -158,8 +158,8 @@ static amph_conduit_module_fn find_module(void)
     return fn ? fn : load_from(AMPH_MODULEDIR, "");
 }
 
-/* Fills the list.  udp comes after tcp, because tcp moves large data with less work and is to be the
- * choice of auto. */
+/* Fills the list.  udp comes after tcp, because tcp moves large data with less work and is to be
+ * the choice of auto. */
 static void fill(void)
 {
     unsigned n = 0;
@@ -198,8 +198,8 @@ const struct amph_conduit_ops *amph_conduit_find(const char *name)
 const void *amph_conduit_module_symbol(const char *name)
 {
     amph_conduit_list();
-    if (strcmp(name, AMPH_PORT_OFI_ENTRY) == 0 && &amph_port_ofi_ops)
-        return &amph_port_ofi_ops;
+    if (strcmp(name, AMPH_PORT_OFI_ENTRY) == 0 && &amph_conduit_port_ofi_ops)
+        return &amph_conduit_port_ofi_ops;
 
     return state.module ? dlsym(state.module, name) : NULL;
 }
@@ -320,12 +320,12 @@ enum amph_status amph_conduit_open(const struct amph_conduit_ops *ops,
     static const unsigned word_emulate = 1; /* of AMPHORA_RMA's row */
 
     if (ops != &amph_smp_ops && amph_env_enum(AMPH_ENV_RMA) == word_emulate)
-        return amph_emulate_open(ops, cfg, cx_p);
+        return amph_conduit_emulate_open(ops, cfg, cx_p);
 
     enum amph_status st = ops->open(cfg, cx_p);
     if (st != AMPH_OK || (*cx_p)->caps.native_rma)
         return st;
 
     ops->close(*cx_p);
-    return amph_emulate_open(ops, cfg, cx_p);
+    return amph_conduit_emulate_open(ops, cfg, cx_p);
 }

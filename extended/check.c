@@ -11,16 +11,16 @@
 
 static void refuse_locks(const char *call)
 {
-    const struct amph_context *c = amph_context();
+    const struct amph_context *c = amph_am_context_self();
 
     if (c->nheld)
         amph_fatal("%s was called by a thread that holds a handler-safe lock (%p); unlock it first",
                    call, c->held[c->nheld - 1]);
 }
 
-void amph_checked_call(const char *call)
+void amph_gex_checked_call(const char *call)
 {
-    const struct amph_context *c = amph_context();
+    const struct amph_context *c = amph_am_context_self();
 
     amph_gex_need(call);
     if (c->token)
@@ -36,18 +36,18 @@ void amph_checked_call(const char *call)
             call, c->prepared);
 }
 
-void amph_checked_token(const struct amph_token *token, const char *call)
+void amph_gex_checked_token(const struct amph_token *token, const char *call)
 {
     amph_gex_need(call);
-    if (!token || token != amph_context()->token)
+    if (!token || token != amph_am_context_self()->token)
         amph_fatal("%s: the token is not that of the handler which runs in this thread; a token "
                    "ends with its handler",
                    call);
 }
 
-void amph_checked_reply(const struct amph_token *token, const char *call)
+void amph_gex_checked_reply(const struct amph_token *token, const char *call)
 {
-    amph_checked_token(token, call);
+    amph_gex_checked_token(token, call);
     refuse_locks(call);
 
     if (!token->is_request)
@@ -58,13 +58,13 @@ void amph_checked_reply(const struct amph_token *token, const char *call)
         amph_fatal("%s: handler %u has replied already; a request is replied to once", call,
                    token->am->handler);
 
-    if (amph_context()->prepared)
+    if (amph_am_context_self()->prepared)
         amph_fatal(
             "%s was called between %s and its commit; commit or cancel the prepared message first",
-            call, amph_context()->prepared);
+            call, amph_am_context_self()->prepared);
 }
 
-void amph_checked_zero(gex_Flags_t flags, const char *call)
+void amph_gex_checked_zero(gex_Flags_t flags, const char *call)
 {
     if (flags)
         amph_fatal("%s: flags are %#x; they are reserved and must be 0", call, (unsigned)flags);
@@ -102,8 +102,8 @@ static void check_own(const struct amph_gex *g, const void *own, size_t nbytes, 
                call, nbytes, own, (unsigned)flags, g->segment.len_bytes, g->segment.base);
 }
 
-void amph_checked_transfer(uint32_t peer, const void *own, size_t nbytes, gex_Flags_t flags,
-                           const char *call)
+void amph_gex_checked_transfer(uint32_t peer, const void *own, size_t nbytes, gex_Flags_t flags,
+                               const char *call)
 {
     const struct amph_gex *g = amph_gex();
 
@@ -151,7 +151,7 @@ void amphora_hsl_note(const void *hsl, int what)
 {
     static const char *const name[] = { "gex_HSL_Lock", "gex_HSL_Lock", "gex_HSL_Trylock",
                                         "gex_HSL_Unlock", "gex_HSL_Destroy" };
-    struct amph_context *c = amph_context();
+    struct amph_context *c = amph_am_context_self();
     unsigned at = find(c, hsl);
 
     if (what != AMPHORA_HSL_UNLOCK && at)

@@ -40,24 +40,24 @@ enum {
 };
 
 /* Encodes the segment bound to ep (length 0: none). */
-void amph_bound_write(struct amph_wr *w, const struct amphora_ep *ep);
+void amph_gex_bound_write(struct amph_wr *w, const struct amphora_ep *ep);
 /* Decodes and stores the segment bound to peer's endpoint `index`; a length of 0 changes nothing.
  * Errors: AMPH_ERR_PROTO, AMPH_ERR_RANGE, or those of amph_am_mem_import.  The caller must not hold
  * the lock. */
-enum amph_status amph_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index,
-                                  struct amph_rd *r);
+enum amph_status amph_gex_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index,
+                                      struct amph_rd *r);
 /* Sets or, with seg NULL, clears the segment of this process's endpoint in the tables. */
-enum amph_status amph_bound_own(struct amph_gex *g, struct amphora_ep *ep,
-                                const struct amphora_segment *seg);
+enum amph_status amph_gex_bound_own(struct amph_gex *g, struct amphora_ep *ep,
+                                    const struct amphora_segment *seg);
 
 /* The kind behind a gex_MK_t, or NULL. */
-struct amphora_mk *amph_mk_of(gex_MK_t kind);
+struct amphora_mk *amph_gex_mk_of(gex_MK_t kind);
 
-enum amph_status amph_bounds_open(struct amph_gex *g); /* ep.c */
-enum amph_status amph_query_open(struct amph_gex *g);  /* ep_query.c: registers its handlers */
+enum amph_status amph_gex_bounds_open(struct amph_gex *g); /* ep.c */
+enum amph_status amph_gex_query_open(struct amph_gex *g);  /* ep_query.c: registers its handlers */
 /* ep_thread.c: starts the progress thread unless it is deferred */
-void amph_progress_open(struct amph_gex *g);
-void amph_progress_stop(void);                       /* ends it */
-bool amph_progress_wanted(const struct amph_gex *g); /* do the settings ask for one? */
+void amph_gex_progress_open(struct amph_gex *g);
+void amph_gex_progress_stop(void);                       /* ends it */
+bool amph_gex_progress_wanted(const struct amph_gex *g); /* do the settings ask for one? */
 
 #endif

@@ -130,7 +130,7 @@ static void replace(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index, str
         amph_am_mem_forget(g->ep.am, peer, &old);
 }
 
-void amph_bound_write(struct amph_wr *w, const struct amphora_ep *ep)
+void amph_gex_bound_write(struct amph_wr *w, const struct amphora_ep *ep)
 {
     const struct amphora_segment *seg = ep ? ep->segment : NULL;
 
@@ -139,8 +139,8 @@ void amph_bound_write(struct amph_wr *w, const struct amphora_ep *ep)
     amph_wr_blob(w, seg ? seg->mem.key : NULL, seg ? seg->mem.key_len : 0);
 }
 
-enum amph_status amph_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index,
-                                  struct amph_rd *r)
+enum amph_status amph_gex_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index,
+                                      struct amph_rd *r)
 {
     struct amph_rmem rmem = { 0 };
     uint64_t base = amph_rd_u64(r);
@@ -176,8 +176,8 @@ enum amph_status amph_bound_learn(struct amph_gex *g, uint32_t peer, gex_EP_Inde
     return at ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
-enum amph_status amph_bound_own(struct amph_gex *g, struct amphora_ep *ep,
-                                const struct amphora_segment *seg)
+enum amph_status amph_gex_bound_own(struct amph_gex *g, struct amphora_ep *ep,
+                                    const struct amphora_segment *seg)
 {
     struct amph_rmem rmem = { 0 };
 
@@ -208,7 +208,7 @@ static const struct amph_rmem *segment_of(struct amph_am_ep *ep, uint32_t peer, 
     return rmem->len_bytes ? rmem : NULL;
 }
 
-enum amph_status amph_bounds_open(struct amph_gex *g)
+enum amph_status amph_gex_bounds_open(struct amph_gex *g)
 {
     g->bounds = calloc(1, sizeof *g->bounds);
 
@@ -225,5 +225,5 @@ enum amph_status amph_bounds_open(struct amph_gex *g)
 
     enum amph_status st = amph_job.built_anywhere ? AMPH_OK : amph_am_carry_open(g->ep.am);
 
-    return st == AMPH_OK ? amph_query_open(g) : st;
+    return st == AMPH_OK ? amph_gex_query_open(g) : st;
 }

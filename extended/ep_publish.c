@@ -65,7 +65,7 @@ static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_
     amph_wr_u32(&w, (uint32_t)num_eps);
     amph_wr_u32(&w, (uint32_t)status);
 
-    enum amph_status st = amph_team_exchange(team, mine, sizeof mine, all);
+    enum amph_status st = amph_gex_team_exchange(team, mine, sizeof mine, all);
 
     if (st != AMPH_OK)
         amph_fatal("gex_EP_PublishBoundSegment: the members of the team cannot be reached: %s",
@@ -96,7 +96,7 @@ static void write_records(uint8_t *out, size_t bytes, gex_EP_t *eps, size_t num_
     for (size_t i = 0; i < num_eps; i++) {
         amph_wr_init(&w, out + i * RECORD_BYTES, RECORD_BYTES);
         amph_wr_u32(&w, eps[i]->index);
-        amph_bound_write(&w, eps[i]);
+        amph_gex_bound_write(&w, eps[i]);
     }
 }
 
@@ -111,7 +111,7 @@ static enum amph_status learn_all(struct amph_gex *g, const struct amph_team *te
             amph_rd_init(&r, all + ((size_t)i * most + k) * RECORD_BYTES, RECORD_BYTES);
             uint32_t index = amph_rd_u32(&r);
 
-            st = amph_bound_learn(g, amph_team_member(team, i), index, &r);
+            st = amph_gex_bound_learn(g, amph_gex_team_member(team, i), index, &r);
         }
 
     return st;
@@ -138,7 +138,7 @@ int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t *eps, size_t num_eps, gex_F
 
     amph_check_call("gex_EP_PublishBoundSegment");
 
-    struct amph_team *team = amph_team_of(tm, "gex_EP_PublishBoundSegment");
+    struct amph_team *team = amph_gex_team_of(tm, "gex_EP_PublishBoundSegment");
     uint32_t most;
     int err = count_all(team, num_eps, check(g, eps, num_eps, flags), &most);
 
@@ -155,14 +155,14 @@ int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t *eps, size_t num_eps, gex_F
 
     write_records(mine, bytes, eps, num_eps);
 
-    enum amph_status st = amph_team_exchange(team, mine, bytes, all);
+    enum amph_status st = amph_gex_team_exchange(team, mine, bytes, all);
 
     if (st == AMPH_OK)
         st = learn_all(g, team, all, most);
 
     free(mine);
     free(all);
-    amph_teams_refresh(g);
+    amph_gex_teams_refresh(g);
 
     return agree(team, st);
 }

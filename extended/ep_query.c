@@ -63,7 +63,7 @@ static struct amph_asked *take(struct amph_bounds *b, uint64_t id, uint32_t peer
 static gex_Event_t ask(struct amph_gex *g, const struct amph_asked *what)
 {
     struct amph_asked *asked = malloc(sizeof *asked);
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
     if (!asked)
         amph_fatal("gex_EP_QueryBoundSegmentNB: no memory for a question");
@@ -90,14 +90,14 @@ static gex_Event_t ask(struct amph_gex *g, const struct amph_asked *what)
         amph_fatal("gex_EP_QueryBoundSegmentNB: process %u cannot be reached: %s", what->peer,
                    amph_status_text(st));
 
-    return amph_op_event(op);
+    return amph_gex_op_event(op);
 }
 
 gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p,
                                        void **localaddr_p, uintptr_t *size_p, gex_Flags_t flags)
 {
     struct amph_gex *g = amph_gex_need("gex_EP_QueryBoundSegmentNB");
-    const struct amph_dest d = amph_team_dest(tm, rank, "gex_EP_QueryBoundSegmentNB");
+    const struct amph_dest d = amph_gex_team_dest(tm, rank, "gex_EP_QueryBoundSegmentNB");
 
     if (flags & ~GEX_FLAG_IMMEDIATE)
         amph_fatal("gex_EP_QueryBoundSegmentNB: flags are %#x; 0 or GEX_FLAG_IMMEDIATE is allowed",
@@ -151,7 +151,7 @@ static void on_ask(struct amph_token *token, const struct amph_am *am)
         return;
 
     amph_wr_init(&w, record, sizeof record);
-    amph_bound_write(&w, amph_ep_find(g, (gex_EP_Index_t)am->args[0]));
+    amph_gex_bound_write(&w, amph_ep_find(g, (gex_EP_Index_t)am->args[0]));
 
     const struct amph_am answer = { .kind = AMPH_AM_MEDIUM,
                                     .handler = AMPH_GEX_BOUND_IS,
@@ -177,7 +177,7 @@ static void on_answer(struct amph_token *token, const struct amph_am *am)
 
     amph_rd_init(&r, am->payload, am->nbytes);
 
-    enum amph_status st = amph_bound_learn(g, asked->peer, asked->index, &r);
+    enum amph_status st = amph_gex_bound_learn(g, asked->peer, asked->index, &r);
 
     if (st != AMPH_OK)
         amph_warn("the segment of process %u's endpoint %u cannot be reached: %s", asked->peer,
@@ -189,7 +189,7 @@ static void on_answer(struct amph_token *token, const struct amph_am *am)
     free(asked);
 }
 
-enum amph_status amph_query_open(struct amph_gex *g)
+enum amph_status amph_gex_query_open(struct amph_gex *g)
 {
     static const struct amph_am_entry ask_entry = { (void *)on_ask, false, 1,       1,
                                                     ASK_NARGS,      NULL,  "bound?" };

@@ -32,7 +32,7 @@ static int check_create(const struct amph_gex *g, gex_Segment_t *segment_p, gex_
         return GASNET_ERR_BAD_ARG;
     }
 
-    if (!amph_mk_of(kind)) {
+    if (!amph_gex_mk_of(kind)) {
         amph_gex_complain("gex_Segment_Create: the memory kind %p is not valid; pass GEX_MK_HOST "
                           "or one of gex_MK_Create",
                           (void *)kind);
@@ -117,7 +117,7 @@ int gex_Segment_Create(gex_Segment_t *segment_p, gex_Client_t client, gex_Addr_t
         return GASNET_ERR_RESOURCE;
 
     seg->client = client;
-    seg->kind = amph_mk_of(kind);
+    seg->kind = amph_gex_mk_of(kind);
     seg->fd = -1;
 
     enum amph_status st = make(g, seg, address, length);
@@ -169,10 +169,10 @@ int gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags)
     for (unsigned i = 0; i < GASNET_MAXEPS; i++)
         if (g->eps[i] && g->eps[i]->segment == segment) {
             g->eps[i]->segment = NULL;
-            amph_bound_own(g, g->eps[i], NULL);
+            amph_gex_bound_own(g, g->eps[i], NULL);
         }
 
-    amph_teams_refresh(g);
+    amph_gex_teams_refresh(g);
     amph_am_mem_dereg(g->ep.am, &segment->mem);
     __atomic_sub_fetch(&segment->kind->segments, 1, __ATOMIC_RELAXED);
     release(segment);
@@ -199,11 +199,11 @@ int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags)
 
     ep->segment = segment;
 
-    enum amph_status st = amph_bound_own(g, ep, segment);
+    enum amph_status st = amph_gex_bound_own(g, ep, segment);
 
     if (st != AMPH_OK)
         amph_fatal("gex_EP_BindSegment: the segment cannot be bound: %s", amph_status_text(st));
 
-    amph_teams_refresh(g);
+    amph_gex_teams_refresh(g);
     return GASNET_OK;
 }

@@ -29,7 +29,7 @@ struct amph_progress {
     bool running, stop; /* atomic */
 };
 
-bool amph_progress_wanted(const struct amph_gex *g)
+bool amph_gex_progress_wanted(const struct amph_gex *g)
 {
     return g->threadmode == PAR &&
            (amph_env_bool(AMPH_ENV_PROGRESS_THREAD) || amph_env_bool(AMPH_ENV_RCV_THREAD));
@@ -69,9 +69,9 @@ static void start(struct amph_gex *g)
                   err);
 }
 
-void amph_progress_open(struct amph_gex *g)
+void amph_gex_progress_open(struct amph_gex *g)
 {
-    if (!amph_progress_wanted(g))
+    if (!amph_gex_progress_wanted(g))
         return;
 
     g->progress = calloc(1, sizeof *g->progress);
@@ -86,7 +86,7 @@ void amph_progress_open(struct amph_gex *g)
         start(g);
 }
 
-void amph_progress_stop(void)
+void amph_gex_progress_stop(void)
 {
     struct amph_gex *g = amph_gex();
     struct amph_progress *p = g ? g->progress : NULL;

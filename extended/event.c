@@ -66,7 +66,7 @@ static void thread_end(void *arg)
         free(r);
     }
 
-    amph_prepare_thread_end(t);
+    amph_gex_prepare_thread_end(t);
     if (region_done(&t->implicit, GEX_EC_ALL))
         free(t);
 }
@@ -112,7 +112,7 @@ static void half_done(struct amph_gex_op *op, struct amphora_event *count)
     bool detached = op->detached;
 
     if (amph_event_sub(&op->root) == 0 && detached)
-        amph_op_put(op);
+        amph_gex_op_put(op);
 
     if (count)
         amph_event_sub(count);
@@ -136,7 +136,7 @@ static void lc_done(struct amph_op *op, enum amph_status st)
     half_done(o, count);
 }
 
-struct amph_gex_op *amph_op_get(void)
+struct amph_gex_op *amph_gex_op_get(void)
 {
     struct amph_gex_thread *t = amph_gex_thread();
     struct amph_gex_op *op = t->ops;
@@ -184,7 +184,7 @@ static void put_last(struct amph_gex_thread *t, struct amph_gex_op *op)
     }
 }
 
-void amph_op_put(struct amph_gex_op *op)
+void amph_gex_op_put(struct amph_gex_op *op)
 {
     struct amph_gex_thread *t = amph_gex_thread();
 
@@ -206,20 +206,20 @@ void amph_op_put(struct amph_gex_op *op)
     t->nops++;
 }
 
-void amph_op_detach(struct amph_gex_op *op, int ec)
+void amph_gex_op_detach(struct amph_gex_op *op, int ec)
 {
     op->detached = true;
     op->rc_count = &amph_gex_thread()->current->leaf[ec];
     amph_event_add(op->rc_count, 1);
 }
 
-void amph_op_count_lc(struct amph_gex_op *op)
+void amph_gex_op_count_lc(struct amph_gex_op *op)
 {
     op->lc_count = &amph_gex_thread()->current->leaf[AMPH_EC_LC];
     amph_event_add(op->lc_count, 1);
 }
 
-void amph_op_retract(struct amph_gex_op *op)
+void amph_gex_op_retract(struct amph_gex_op *op)
 {
     if (op->rc_count)
         amph_event_sub(op->rc_count);
@@ -228,15 +228,15 @@ void amph_op_retract(struct amph_gex_op *op)
         amph_event_sub(op->lc_count);
 
     op->root.pending = op->leaf.pending = 0;
-    amph_op_put(op);
+    amph_gex_op_put(op);
 }
 
-gex_Event_t amph_op_event(struct amph_gex_op *op)
+gex_Event_t amph_gex_op_event(struct amph_gex_op *op)
 {
     if (!amph_event_done(&op->root))
         return &op->root;
 
-    amph_op_put(op);
+    amph_gex_op_put(op);
     return GEX_EVENT_INVALID;
 }
 
@@ -246,13 +246,13 @@ static void stack_done(struct amph_op *op, enum amph_status st)
     __atomic_store_n(&AMPH_CONTAINER_OF(op, struct amph_stack_op, op)->done, 1, __ATOMIC_RELEASE);
 }
 
-void amph_stack_op_init(struct amph_stack_op *op)
+void amph_gex_stack_op_init(struct amph_stack_op *op)
 {
     op->op.done = stack_done;
     op->done = 0;
 }
 
-void amph_stack_op_wait(struct amph_stack_op *op)
+void amph_gex_stack_op_wait(struct amph_stack_op *op)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     while (!__atomic_load_n(&op->done, __ATOMIC_ACQUIRE))
@@ -318,7 +318,7 @@ static bool take(gex_Event_t event)
         return false;
 
     if (event->kind == AMPH_EVENT_OP)
-        amph_op_put(AMPH_CONTAINER_OF(event, struct amph_gex_op, root));
+        amph_gex_op_put(AMPH_CONTAINER_OF(event, struct amph_gex_op, root));
     else if (AMPH_CHECKS)
         event->kind = AMPH_EVENT_GONE;
 

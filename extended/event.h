@@ -27,8 +27,8 @@ struct amphora_event {
     uint8_t kind;
 };
 
-/* One operation in flight.  Explicit: the client holds root.  Implicit (detached): it is counted in a
- * region and frees itself. */
+/* One operation in flight.  Explicit: the client holds root.  Implicit (detached): it is counted
+ * in a region and frees itself. */
 struct amph_gex_op {
     struct amphora_event root; /* first: an event of kind OP is its operation */
     struct amphora_event leaf; /* local completion */
@@ -79,26 +79,26 @@ struct amph_gex_thread {
 struct amph_gex_thread *amph_gex_thread(void);
 
 /* prepare.c: frees its state of a thread that ends. */
-void amph_prepare_thread_end(struct amph_gex_thread *t);
+void amph_gex_prepare_thread_end(struct amph_gex_thread *t);
 
 /* Returns an operation without pending completions; never NULL (fatal without memory). */
-struct amph_gex_op *amph_op_get(void);
-void amph_op_put(struct amph_gex_op *op);
+struct amph_gex_op *amph_gex_op_get(void);
+void amph_gex_op_put(struct amph_gex_op *op);
 
 /* Makes op implicit: it is counted in category ec until it is complete, and frees itself then. */
-void amph_op_detach(struct amph_gex_op *op, int ec);
+void amph_gex_op_detach(struct amph_gex_op *op, int ec);
 /* Counts its local completion, too. */
-void amph_op_count_lc(struct amph_gex_op *op);
+void amph_gex_op_count_lc(struct amph_gex_op *op);
 /* Undoes both and frees op: nothing was started. */
-void amph_op_retract(struct amph_gex_op *op);
+void amph_gex_op_retract(struct amph_gex_op *op);
 
 /* rma.c: starts a get into op->value. */
-void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src,
-                      size_t nbytes);
+void amph_rma_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src,
+                          size_t nbytes);
 
 /* The event of a started operation.  If it is already complete: frees it and returns
  * GEX_EVENT_INVALID. */
-gex_Event_t amph_op_event(struct amph_gex_op *op);
+gex_Event_t amph_gex_op_event(struct amph_gex_op *op);
 
 /* An operation on the stack of a function that waits for it. */
 struct amph_stack_op {
@@ -106,8 +106,8 @@ struct amph_stack_op {
     uint32_t done;
 };
 
-void amph_stack_op_init(struct amph_stack_op *op);
-void amph_stack_op_wait(struct amph_stack_op *op);
+void amph_gex_stack_op_init(struct amph_stack_op *op);
+void amph_gex_stack_op_wait(struct amph_stack_op *op);
 
 static inline bool amph_event_done(const struct amphora_event *e)
 {

@@ -2,7 +2,8 @@
 /*
  * The API's objects, and the state of extended/ (amph_job.extended).
  *
- *   init.c            gex_Client_Init and the start of a job; self_start.c: of programs without launcher
+ *   init.c            gex_Client_Init and the start of a job; self_start.c: of programs without
+ * launcher
  *   system.c, amphora.c   queries of the job; objects.c: of clients and endpoints
  *   segment.c         gex_Segment_Attach and the segments of other members
  *   ep.c              endpoints (endpoint.h): ep_publish.c, ep_query.c: bound segments of peers;
@@ -19,9 +20,10 @@
  *   gasnet1/          the calls of GASNet-1
  *   tools/            the portable tools (tools.h)
  *
- * Layer: extended; may include am/, conduits/, boot/, base/.  State is in struct amph_gex and struct
- * amph_tools_state.  Outside them are only variables of the API (amphora_team0, gasneti_mynode,
- * gasneti_nodes, gasnet_client_attach_hook, gasnet_frozen) and thread-local ones.
+ * Layer: extended; may include am/, conduits/, boot/, base/.  State is in struct amph_gex and
+ * struct amph_tools_state.  Outside them are only variables of the API (amphora_team0,
+ * gasneti_mynode, gasneti_nodes, gasnet_client_attach_hook, gasnet_frozen) and thread-local
+ * ones.
  *
  * Thread rule: fields that amphora_client_init and gex_Segment_Attach set are read-only afterwards;
  * the comments of the others name their lock.
@@ -97,7 +99,7 @@ struct amph_team {
     struct amphora_ep *ep; /* this member's endpoint */
     gex_Flags_t flags;
     const void *cdata;
-    /* names this member in messages (amph_team_id_at); 0: of the primordial team */
+    /* names this member in messages (amph_gex_team_id_at); 0: of the primordial team */
     uint64_t id;
     /* [pub.size] job rank (am's peer number) of each rank; NULL: the same numbers */
     const uint32_t *member;
@@ -158,23 +160,23 @@ struct amphora_ep *amph_ep_find(struct amph_gex *g, gex_EP_Index_t index);
 struct amph_gex *amph_gex_need(const char *call);
 
 /* Returns the team of a gex_TM_t; fatal if tm is not a team (a pair, a destroyed team). */
-struct amph_team *amph_team_of(gex_TM_t tm, const char *call);
+struct amph_team *amph_gex_team_of(gex_TM_t tm, const char *call);
 
 /* The job rank of a member, by rank (not checked). */
-static inline uint32_t amph_team_member(const struct amph_team *team, gex_Rank_t rank)
+static inline uint32_t amph_gex_team_member(const struct amph_team *team, gex_Rank_t rank)
 {
     return team->member ? team->member[rank] : rank;
 }
 
-/* The id of the team at the process of its member `rank`, for amph_team_find_locked there.  Messages
- * to that member carry it. */
-static inline uint64_t amph_team_id_at(const struct amph_team *team, gex_Rank_t rank)
+/* The id of the team at the process of its member `rank`, for amph_gex_team_find_locked there.
+ * Messages to that member carry it. */
+static inline uint64_t amph_gex_team_id_at(const struct amph_team *team, gex_Rank_t rank)
 {
     return (team->id & ~UINT64_C(255)) | (team->slot ? team->slot[rank] : 0);
 }
 
 /* Returns am's peer number of member `rank` of tm; fatal if there is no such member. */
-uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call);
+uint32_t amph_gex_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call);
 
 /* Set up and free the collectives of a team (coll/team.c).  team.c calls open before any member can
  * use the team, and close when no member uses it.  close is fatal if a collective over the team is
@@ -183,9 +185,9 @@ enum amph_status amph_coll_team_open(struct amph_team *team);
 void amph_coll_team_close(struct amph_team *team);
 
 /* team.c: makes the table of teams, with the primordial team. */
-enum amph_status amph_teams_open(struct amph_gex *g);
+enum amph_status amph_gex_teams_open(struct amph_gex *g);
 /* Updates the teams after segments have become reachable. */
-void amph_teams_refresh(struct amph_gex *g);
+void amph_gex_teams_refresh(struct amph_gex *g);
 
 /* The target of a point-to-point call (tm, rank), where tm is a team or a pair. */
 struct amph_dest {
@@ -197,7 +199,7 @@ struct amph_dest {
 };
 
 /* Returns the target; fatal if there is no such member. */
-struct amph_dest amph_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *call);
+struct amph_dest amph_gex_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *call);
 
 /* The segment bound to endpoint `index` of a peer, as far as known; never NULL (len_bytes 0: none
  * known). */
@@ -210,7 +212,8 @@ int amph_gex_error(enum amph_status st);
  * (gex_System_SetVerboseErrors). */
 void amph_gex_complain(const char *fmt, ...) AMPH_PRINTF(1, 2);
 
-/* Makes progress on collectives; cheap if none is in progress.  Does not poll.  Not from handlers. */
+/* Makes progress on collectives; cheap if none is in progress.  Does not poll.  Not from
+ * handlers. */
 void amph_gex_progress(void);
 
 /* One step of a wait of this layer: amph_am_wait_step and amph_gex_progress. */
@@ -218,22 +221,22 @@ void amph_gex_wait_step(struct amph_waiter *w);
 
 /* gex_EP_RegisterHandlers.  any_args: handlers of GASNet-1, which do not declare their number of
  * arguments. */
-int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t numentries,
-                           bool any_args);
+int amph_gex_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t numentries,
+                               bool any_args);
 
 /* ---- functions of other files that init.c calls ---- */
 
 /* self_start.c: starts the job of a program that was started without a launcher although it needs
  * one; does not return then. */
-void amph_start_by_itself(const int *argc, char ***argv);
-uintptr_t amph_segment_limit(uint32_t procs_on_host); /* segment.c */
+void amph_gex_start_by_itself(const int *argc, char ***argv);
+uintptr_t amph_gex_segment_limit(uint32_t procs_on_host); /* segment.c */
 /* segment.c: collective.  size 0: no segment; status: an error of this process, which all members
  * return. */
-int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status);
-enum amph_status amph_pending_open(struct amph_gex *g); /* extended/pending.c: first */
+int amph_gex_segment_attach(struct amph_gex *g, uintptr_t size, int status);
+enum amph_status amph_gex_pending_open(struct amph_gex *g); /* extended/pending.c: first */
 /* Register their handlers. */
-enum amph_status amph_memset_open(struct amph_gex *g);
-enum amph_status amph_ad_open(struct amph_gex *g);
-enum amph_status amph_vis_open(struct amph_gex *g);
+enum amph_status amph_rma_memset_open(struct amph_gex *g);
+enum amph_status amph_rma_ad_open(struct amph_gex *g);
+enum amph_status amph_rma_vis_open(struct amph_gex *g);
 
 #endif

@@ -124,13 +124,13 @@ static enum amph_status own_fact(struct amph_gex *g, struct fact *f, uint32_t *n
     f->max_medium = amph_am_max_medium(g->ep.am, AMPH_RANK_NONE);
     f->max_long = amph_am_max_long(g->ep.am, AMPH_RANK_NONE);
     f->pid = (uint64_t)getpid();
-    f->max_segment = g->max_local = amph_segment_limit(nhost);
+    f->max_segment = g->max_local = amph_gex_segment_limit(nhost);
     f->fd = -1;
     *nlocal_p = nlocal;
     if (nlocal == 1 || f->leader != amph_job.rank)
         return AMPH_OK;
 
-    return amph_shm_create("amphora-collectives", amph_share_bytes(nlocal), &f->fd);
+    return amph_shm_create("amphora-collectives", amph_coll_share_bytes(nlocal), &f->fd);
 }
 
 /* Takes in what the members have said. */
@@ -215,7 +215,7 @@ static void count_hosts(struct amph_gex *g)
 static enum amph_status open_collectives(struct amph_gex *g, const uint8_t *all, int own_fd)
 {
     const struct fact f = decode(all + (size_t)g->leader[amph_job.rank] * FACT_BYTES);
-    return amph_colls_join(g, (int32_t)f.pid, own_fd >= 0 ? own_fd : f.fd, own_fd >= 0);
+    return amph_coll_join(g, (int32_t)f.pid, own_fd >= 0 ? own_fd : f.fd, own_fd >= 0);
 }
 
 static enum amph_status meet(struct amph_gex *g)
@@ -344,24 +344,24 @@ static enum amph_status begin(const char *client_name, gex_Flags_t flags, int th
         return AMPH_ERR_NOMEM;
 
     amph_job.extended = g; /* first: messages of members that are ahead may come from here on */
-    st = amph_colls_open(g);
+    st = amph_coll_open(g);
     if (st == AMPH_OK)
-        st = amph_pending_open(g);
+        st = amph_gex_pending_open(g);
 
     if (st == AMPH_OK)
-        st = amph_memset_open(g);
+        st = amph_rma_memset_open(g);
 
     if (st == AMPH_OK)
-        st = amph_ad_open(g);
+        st = amph_rma_ad_open(g);
 
     if (st == AMPH_OK)
-        st = amph_vis_open(g);
+        st = amph_rma_vis_open(g);
 
     if (st == AMPH_OK)
-        st = amph_teams_open(g);
+        st = amph_gex_teams_open(g);
 
     if (st == AMPH_OK)
-        st = amph_bounds_open(g);
+        st = amph_gex_bounds_open(g);
 
     return st == AMPH_OK ? meet(g) : st;
 }
@@ -384,7 +384,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p,
         return GASNET_ERR_BAD_ARG;
     }
 
-    amph_start_by_itself(argc, argv);
+    amph_gex_start_by_itself(argc, argv);
 
     enum amph_status st = begin(client_name, flags, threadmode);
 
@@ -400,7 +400,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p,
     gasneti_nodes = amph_job.size;
     gasneti_mynode = amph_job.rank;
     amph_tools_start(amph_job.rank, amph_job.size, argc && argv && *argc > 0 ? (*argv)[0] : NULL);
-    amph_progress_open(g);
+    amph_gex_progress_open(g);
     if (client_p)
         *client_p = &g->client;
 
@@ -422,6 +422,6 @@ void amphora_client_built(const char *conduit, int segment, const char *config)
 
 void gasnet_exit(int exitcode)
 {
-    amph_progress_stop();
+    amph_gex_progress_stop();
     amph_job_exit(exitcode);
 }

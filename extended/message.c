@@ -110,8 +110,8 @@ static int place_entry(struct amphora_ep *ep, gex_AM_Entry_t *e, bool any_args)
     return register_one(ep, e, any_args);
 }
 
-int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t numentries,
-                           bool any_args)
+int amph_gex_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t numentries,
+                               bool any_args)
 {
     int err = GASNET_OK;
 
@@ -143,7 +143,7 @@ int amph_handlers_register(struct amphora_ep *ep, gex_AM_Entry_t *table, size_t 
 
 int gex_EP_RegisterHandlers(gex_EP_t ep, gex_AM_Entry_t *table, size_t numentries)
 {
-    return amph_handlers_register(ep, table, numentries, false);
+    return amph_gex_handlers_register(ep, table, numentries, false);
 }
 
 /* ---- limits ---- */
@@ -170,9 +170,9 @@ static uint8_t route_between(const struct amph_dest *d, const char *call)
     return AMPH_AM_ROUTE(d->from->index, d->index);
 }
 
-uint32_t amph_message_peer_of(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p)
+uint32_t amph_gex_message_peer_of(gex_TM_t tm, gex_Rank_t rank, const char *call, uint8_t *route_p)
 {
-    const struct amph_dest d = amph_team_dest(tm, rank, call);
+    const struct amph_dest d = amph_gex_team_dest(tm, rank, call);
 
     *route_p = 0;
     if (d.from->index | d.index)
@@ -181,7 +181,8 @@ uint32_t amph_message_peer_of(gex_TM_t tm, gex_Rank_t rank, const char *call, ui
     return d.peer;
 }
 
-size_t amph_message_limit(const struct amph_gex *g, uint32_t peer, bool is_long, gex_Flags_t flags)
+size_t amph_gex_message_limit(const struct amph_gex *g, uint32_t peer, bool is_long,
+                              gex_Flags_t flags)
 {
     size_t most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
     return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC && most > ALLOC_MOST_BYTES ? ALLOC_MOST_BYTES
@@ -207,14 +208,14 @@ static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_op
                    call);
 
     if (other_rank != GEX_RANK_INVALID)
-        return amph_message_limit(g, amph_team_peer(tm, other_rank, call), is_long, flags);
+        return amph_gex_message_limit(g, amph_gex_team_peer(tm, other_rank, call), is_long, flags);
 
     /* a pair reaches the whole job */
-    const struct amph_team *team = (uintptr_t)tm & 1 ? &g->team : amph_team_of(tm, call);
+    const struct amph_team *team = (uintptr_t)tm & 1 ? &g->team : amph_gex_team_of(tm, call);
     size_t least = SIZE_MAX;
 
     for (gex_Rank_t i = 0; i < team->pub.size; i++) {
-        size_t most = amph_message_limit(g, amph_team_member(team, i), is_long, flags);
+        size_t most = amph_gex_message_limit(g, amph_gex_team_member(team, i), is_long, flags);
         least = most < least ? most : least;
     }
 
@@ -312,8 +313,8 @@ static const char *const kind_name[] = {
     [AMPH_AM_SHORT] = "Short", [AMPH_AM_MEDIUM] = "Medium", [AMPH_AM_LONG] = "Long"
 };
 
-int amph_message_answer(enum amph_status st, uint32_t peer, const struct amph_am *am,
-                        const char *call)
+int amph_gex_message_answer(enum amph_status st, uint32_t peer, const struct amph_am *am,
+                            const char *call)
 {
     if (st == AMPH_AGAIN)
         return 1;
@@ -359,11 +360,11 @@ static struct amph_gex_op *lc_begin(gex_Event_t *lc_opt, size_t nbytes, bool req
         return NULL;
     }
 
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
     op->root.pending = 1;
     if (lc_opt == GEX_EVENT_GROUP)
-        amph_op_detach(op, AMPH_EC_AM);
+        amph_gex_op_detach(op, AMPH_EC_AM);
     else if (lc_opt == AMPHORA_EVENT_UNHEARD)
         op->detached = true;
 
@@ -376,13 +377,13 @@ static void lc_end(struct amph_gex_op *op, gex_Event_t *lc_opt, int result)
         return;
 
     if (result)
-        amph_op_retract(op);
+        amph_gex_op_retract(op);
     else if (AMPHORA_LC_IS_ADDRESS(lc_opt))
-        *lc_opt = amph_op_event(op);
+        *lc_opt = amph_gex_op_event(op);
 }
 
-int amph_message_request(uint32_t peer, const struct amph_am *am, gex_Event_t *lc_opt,
-                         gex_Flags_t flags)
+int amph_gex_message_request(uint32_t peer, const struct amph_am *am, gex_Event_t *lc_opt,
+                             gex_Flags_t flags)
 {
     struct amph_gex_op *op = NULL;
 
@@ -391,15 +392,16 @@ int amph_message_request(uint32_t peer, const struct amph_am *am, gex_Event_t *l
 
     enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE,
                                           op ? &op->rc : NULL);
-    int result = AMPH_LIKELY(st == AMPH_OK) ? 0
-                                            : amph_message_answer(st, peer, am, "gex_AM_Request");
+    int result = AMPH_LIKELY(st == AMPH_OK)
+                     ? 0
+                     : amph_gex_message_answer(st, peer, am, "gex_AM_Request");
 
     lc_end(op, lc_opt, result);
     return result;
 }
 
-int amph_message_reply(gex_Token_t token, const struct amph_am *am, gex_Event_t *lc_opt,
-                       gex_Flags_t flags)
+int amph_gex_message_reply(gex_Token_t token, const struct amph_am *am, gex_Event_t *lc_opt,
+                           gex_Flags_t flags)
 {
     struct amph_gex_op *op = NULL;
 
@@ -409,7 +411,7 @@ int amph_message_reply(gex_Token_t token, const struct amph_am *am, gex_Event_t 
     enum amph_status st = amph_am_reply(token, am, flags & GEX_FLAG_IMMEDIATE, op ? &op->rc : NULL);
     int result = AMPH_LIKELY(st == AMPH_OK)
                      ? 0
-                     : amph_message_answer(st, token->peer, am, "gex_AM_Reply");
+                     : amph_gex_message_answer(st, token->peer, am, "gex_AM_Reply");
 
     lc_end(op, lc_opt, result);
     return result;
@@ -444,21 +446,22 @@ static inline int request_now(uint32_t peer, const struct amph_am *am, gex_Flags
 {
     enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE,
                                           NULL);
-    return AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, peer, am, "gex_AM_Request");
+    return AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_gex_message_answer(st, peer, am, "gex_AM_Request");
 }
 
 static inline int reply_now(gex_Token_t token, const struct amph_am *am, gex_Flags_t flags)
 {
     enum amph_status st = amph_am_reply(token, am, flags & GEX_FLAG_IMMEDIATE, NULL);
-    return AMPH_LIKELY(st == AMPH_OK) ? 0
-                                      : amph_message_answer(st, token->peer, am, "gex_AM_Reply");
+    return AMPH_LIKELY(st == AMPH_OK)
+               ? 0
+               : amph_gex_message_answer(st, token->peer, am, "gex_AM_Reply");
 }
 
 int amphora_am_request_short(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler,
                              gex_Flags_t flags, unsigned nargs, const gex_AM_Arg_t *args)
 {
     uint8_t route;
-    const uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestShort", &route);
+    const uint32_t peer = amph_gex_message_peer(tm, rank, "gex_AM_RequestShort", &route);
     const struct amph_am am = { .kind = AMPH_AM_SHORT,
                                 .handler = handler,
                                 .nargs = (uint8_t)nargs,
@@ -474,7 +477,7 @@ int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handl
                               const gex_AM_Arg_t *args)
 {
     uint8_t route;
-    uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestMedium", &route);
+    uint32_t peer = amph_gex_message_peer(tm, rank, "gex_AM_RequestMedium", &route);
 
     check_request(peer, src, nbytes, flags, "gex_AM_RequestMedium");
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
@@ -486,10 +489,11 @@ int amphora_am_request_medium(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handl
                                 .nbytes = (uint32_t)nbytes,
                                 .flags = route,
                                 .args = args,
-                                .payload = amph_message_source(amph_gex(), route, src, flags) };
+                                .payload = amph_gex_message_source(amph_gex(), route, src, flags) };
 
-    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? request_now(peer, &am, flags)
-                                                : amph_message_request(peer, &am, lc_opt, flags);
+    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW)
+               ? request_now(peer, &am, flags)
+               : amph_gex_message_request(peer, &am, lc_opt, flags);
 }
 
 int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *src,
@@ -497,7 +501,7 @@ int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler
                             unsigned nargs, const gex_AM_Arg_t *args)
 {
     uint8_t route;
-    uint32_t peer = amph_message_peer(tm, rank, "gex_AM_RequestLong", &route);
+    uint32_t peer = amph_gex_message_peer(tm, rank, "gex_AM_RequestLong", &route);
 
     check_request(peer, src, nbytes, flags, "gex_AM_RequestLong");
 
@@ -510,13 +514,14 @@ int amphora_am_request_long(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler
                                 .handler = handler,
                                 .nargs = (uint8_t)nargs,
                                 .nbytes = (uint32_t)nbytes,
-                                .dest = amph_message_dest(g, peer, route, dest, flags),
+                                .dest = amph_gex_message_dest(g, peer, route, dest, flags),
                                 .flags = route,
                                 .args = args,
-                                .payload = amph_message_source(g, route, src, flags) };
+                                .payload = amph_gex_message_source(g, route, src, flags) };
 
-    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? request_now(peer, &am, flags)
-                                                : amph_message_request(peer, &am, lc_opt, flags);
+    return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW)
+               ? request_now(peer, &am, flags)
+               : amph_gex_message_request(peer, &am, lc_opt, flags);
 }
 
 int amphora_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_t flags,
@@ -527,7 +532,7 @@ int amphora_am_reply_short(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_
     const struct amph_am am = { .kind = AMPH_AM_SHORT,
                                 .handler = handler,
                                 .nargs = (uint8_t)nargs,
-                                .flags = amph_message_back(token),
+                                .flags = amph_gex_message_back(token),
                                 .args = args };
 
     return reply_now(token, &am, flags);
@@ -541,17 +546,17 @@ int amphora_am_reply_medium(gex_Token_t token, gex_AM_Index_t handler, const voi
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(amph_gex(), token->peer, false, nbytes, "gex_AM_Reply");
 
-    const uint8_t route = amph_message_back(token);
+    const uint8_t route = amph_gex_message_back(token);
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                 .handler = handler,
                                 .nargs = (uint8_t)nargs,
                                 .nbytes = (uint32_t)nbytes,
                                 .flags = route,
                                 .args = args,
-                                .payload = amph_message_source(amph_gex(), route, src, flags) };
+                                .payload = amph_gex_message_source(amph_gex(), route, src, flags) };
 
     return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? reply_now(token, &am, flags)
-                                                : amph_message_reply(token, &am, lc_opt, flags);
+                                                : amph_gex_message_reply(token, &am, lc_opt, flags);
 }
 
 int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t nbytes,
@@ -564,16 +569,16 @@ int amphora_am_reply_long(gex_Token_t token, gex_AM_Index_t handler, const void 
     if (AMPH_UNLIKELY(nbytes > AMPH_AM_MIN_MAX_MEDIUM))
         check_payload(g, token->peer, true, nbytes, "gex_AM_Reply");
 
-    const uint8_t route = amph_message_back(token);
+    const uint8_t route = amph_gex_message_back(token);
     const struct amph_am am = { .kind = AMPH_AM_LONG,
                                 .handler = handler,
                                 .nargs = (uint8_t)nargs,
                                 .nbytes = (uint32_t)nbytes,
-                                .dest = amph_message_dest(g, token->peer, route, dest, flags),
+                                .dest = amph_gex_message_dest(g, token->peer, route, dest, flags),
                                 .flags = route,
                                 .args = args,
-                                .payload = amph_message_source(g, route, src, flags) };
+                                .payload = amph_gex_message_source(g, route, src, flags) };
 
     return AMPH_LIKELY(lc_opt == GEX_EVENT_NOW) ? reply_now(token, &am, flags)
-                                                : amph_message_reply(token, &am, lc_opt, flags);
+                                                : amph_gex_message_reply(token, &am, lc_opt, flags);
 }

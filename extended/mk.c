@@ -19,7 +19,7 @@ static const char *const class_name[] = {
 };
 /* clang-format on */
 
-struct amphora_mk *amph_mk_of(gex_MK_t kind)
+struct amphora_mk *amph_gex_mk_of(gex_MK_t kind)
 {
     return kind == GEX_MK_HOST ? amph_gex()->bounds->host : kind;
 }
@@ -31,7 +31,7 @@ static struct amphora_mk *need(gex_MK_t kind, const char *call)
     if (!kind)
         amph_fatal("%s: GEX_MK_INVALID is no memory kind", call);
 
-    return amph_mk_of(kind);
+    return amph_gex_mk_of(kind);
 }
 
 int gex_MK_Create(gex_MK_t *memkind_p, gex_Client_t client, const gex_MK_Create_args_t *args,

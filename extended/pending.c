@@ -51,7 +51,7 @@ static uint32_t reserve(struct amph_gex *g, enum amph_pending_kind kind, struct 
     return found;
 }
 
-uint32_t amph_pending_take(struct amph_gex *g, enum amph_pending_kind kind, struct amph_op *op)
+uint32_t amph_gex_pending_take(struct amph_gex *g, enum amph_pending_kind kind, struct amph_op *op)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
     uint32_t slot;
@@ -62,7 +62,8 @@ uint32_t amph_pending_take(struct amph_gex *g, enum amph_pending_kind kind, stru
     return slot;
 }
 
-struct amph_op *amph_pending_release(struct amph_gex *g, enum amph_pending_kind kind, uint32_t slot)
+struct amph_op *amph_gex_pending_release(struct amph_gex *g, enum amph_pending_kind kind,
+                                         uint32_t slot)
 {
     struct amph_op *op = NULL;
 
@@ -79,7 +80,7 @@ struct amph_op *amph_pending_release(struct amph_gex *g, enum amph_pending_kind 
     return op;
 }
 
-enum amph_status amph_pending_open(struct amph_gex *g)
+enum amph_status amph_gex_pending_open(struct amph_gex *g)
 {
     g->handles = calloc(1, sizeof *g->handles);
     if (!g->handles)

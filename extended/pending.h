@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that wait for a reply.  The request carries the index of a slot in a table, and the reply
- * returns it.  Messages never carry an address, so a wrong index does no harm.
+ * Operations that wait for a reply.  The request carries the index of a slot in a table, and the
+ * reply returns it.  Messages never carry an address, so a wrong index does no harm.
  *
- * Layer: extended.  Thread rule: any thread; amph_pending_take not from handlers.
+ * Layer: extended.  Thread rule: any thread; amph_gex_pending_take not from handlers.
  */
 #ifndef AMPH_EXTENDED_PENDING_H
 #define AMPH_EXTENDED_PENDING_H
@@ -17,10 +17,10 @@ enum amph_pending_kind {
 };
 
 /* Assigns a slot to op and returns its index; waits while no slot is free. */
-uint32_t amph_pending_take(struct amph_gex *g, enum amph_pending_kind kind, struct amph_op *op);
+uint32_t amph_gex_pending_take(struct amph_gex *g, enum amph_pending_kind kind, struct amph_op *op);
 /* Frees the slot that a reply of this kind names, and returns its operation; NULL: no such
  * operation. */
-struct amph_op *amph_pending_release(struct amph_gex *g, enum amph_pending_kind kind,
-                                     uint32_t slot);
+struct amph_op *amph_gex_pending_release(struct amph_gex *g, enum amph_pending_kind kind,
+                                         uint32_t slot);
 
 #endif

@@ -128,7 +128,7 @@ static struct amph_np_buffer *buffer_get(size_t len_bytes)
     return b;
 }
 
-void amph_prepare_thread_end(struct amph_gex_thread *t)
+void amph_gex_prepare_thread_end(struct amph_gex_thread *t)
 {
     while (t->spares) {
         struct amph_np_buffer *b = t->spares;
@@ -152,7 +152,7 @@ static inline void set_prepared(struct amph_srcdesc *sd, bool on)
 {
     sd->prepared = on;
     if (AMPH_CHECKS)
-        amph_context()->prepared = on ? call_name[sd->what] : NULL;
+        amph_am_context_self()->prepared = on ? call_name[sd->what] : NULL;
 }
 
 /* The calling thread's descriptor. */
@@ -258,7 +258,7 @@ static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, con
 {
     gex_Flags_t which = client_buf ? GEX_FLAG_AM_PREPARE_LEAST_CLIENT
                                    : GEX_FLAG_AM_PREPARE_LEAST_ALLOC;
-    size_t limit = amph_message_limit(g, sd->peer, is_long(sd->what), flags | which);
+    size_t limit = amph_gex_message_limit(g, sd->peer, is_long(sd->what), flags | which);
 
     sd->dest = dest;
     sd->lc_opt = lc_opt;
@@ -302,7 +302,7 @@ static gex_AM_SrcDesc_t prepare_request(int what, gex_TM_t tm, gex_Rank_t rank,
     struct amph_srcdesc *sd = descriptor(what);
 
     sd->what = (uint8_t)what;
-    sd->peer = amph_message_peer(tm, rank, call_name[what], &sd->route);
+    sd->peer = amph_gex_message_peer(tm, rank, call_name[what], &sd->route);
     amph_check_call(call_name[what]);
 
     return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
@@ -323,7 +323,7 @@ static gex_AM_SrcDesc_t prepare_reply(int what, gex_Token_t token, const void *c
     sd->what = (uint8_t)what;
     sd->token = token;
     sd->peer = token->peer;
-    sd->route = amph_message_back(token);
+    sd->route = amph_gex_message_back(token);
 
     return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
 }
@@ -423,7 +423,7 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
         .args = args,
         .payload = sd->pub.addr,
         .flags = sd->route,
-        .dest = is_long(what) ? amph_message_dest(g, sd->peer, sd->route, dest, sd->flags) : 0
+        .dest = is_long(what) ? amph_gex_message_dest(g, sd->peer, sd->route, dest, sd->flags) : 0
     };
     enum amph_status st;
     int result;
@@ -437,8 +437,8 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
     flags &= GEX_FLAG_IMMEDIATE;
 
     if (sd->place == CLIENT) {
-        result = reply ? amph_message_reply(sd->token, &am, sd->lc_opt, flags)
-                       : amph_message_request(sd->peer, &am, sd->lc_opt, flags);
+        result = reply ? amph_gex_message_reply(sd->token, &am, sd->lc_opt, flags)
+                       : amph_gex_message_request(sd->peer, &am, sd->lc_opt, flags);
     } else {
         if (sd->place != RING)
             st = send_buffer(g, sd, &am, flags);
@@ -447,7 +447,7 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
         else
             st = amph_am_commit_request(g->ep.am, &sd->ring, &am, flags);
 
-        result = AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_message_answer(st, sd->peer, &am, call);
+        result = AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_gex_message_answer(st, sd->peer, &am, call);
     }
 
     if (AMPH_UNLIKELY(result))

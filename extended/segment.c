@@ -42,7 +42,7 @@ static uint64_t wanted_limit(uint32_t procs_on_host)
     return amph_segsize_setting(procs_on_host);
 }
 
-uintptr_t amph_segment_limit(uint32_t procs_on_host)
+uintptr_t amph_gex_segment_limit(uint32_t procs_on_host)
 {
     if (amph_job.built_anywhere)
         return UINTPTR_MAX;
@@ -243,7 +243,7 @@ static int end_together(int result, uint8_t *all)
     return st == AMPH_OK ? result : amph_gex_error(st);
 }
 
-int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status)
+int amph_gex_segment_attach(struct amph_gex *g, uintptr_t size, int status)
 {
     uint8_t mine[RECORD_BYTES], *all;
 
@@ -277,7 +277,7 @@ int amph_segment_attach(struct amph_gex *g, uintptr_t size, int status)
     if (result == GASNET_OK) {
         g->ep.segment = size ? &g->segment : NULL;
         g->attached = true;
-        amph_teams_refresh(g);
+        amph_gex_teams_refresh(g);
         return GASNET_OK;
     }
 
@@ -304,7 +304,7 @@ int gex_Segment_Attach(gex_Segment_t *segment_p, gex_TM_t tm, uintptr_t size)
         status = GASNET_ERR_BAD_ARG;
     }
 
-    status = amph_segment_attach(g, size, status);
+    status = amph_gex_segment_attach(g, size, status);
     if (status == GASNET_OK)
         *segment_p = &g->segment;
 

@@ -31,7 +31,7 @@ static bool find_launcher(const char *conduit, char *path, size_t cap)
     Dl_info info;
     bool found = false;
 
-    if (dladdr((void *)(uintptr_t)amph_segment_attach, &info) && info.dli_fname) {
+    if (dladdr((void *)(uintptr_t)amph_gex_segment_attach, &info) && info.dli_fname) {
         snprintf(self, sizeof self, "%s", info.dli_fname);
 
         const char *dir = dirname(self);
@@ -118,7 +118,7 @@ static const struct {
     void (*start)(char **args); /* args: behind the program's name, or NULL: not known */
 } starts[] = { { "smp", start_smp }, { "udp", start_udp } };
 
-void amph_start_by_itself(const int *argc, char ***argv)
+void amph_gex_start_by_itself(const int *argc, char ***argv)
 {
     const char *built = amph_job.built_conduit;
 

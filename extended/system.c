@@ -83,7 +83,7 @@ uint64_t gex_System_QueryMaxThreads(void)
 
 int gex_System_QueryHiddenAMConcurrencyLevel(void)
 {
-    return amph_progress_wanted(amph_gex_need("gex_System_QueryHiddenAMConcurrencyLevel"));
+    return amph_gex_progress_wanted(amph_gex_need("gex_System_QueryHiddenAMConcurrencyLevel"));
 }
 
 static void put_set(const struct amph_set *set, gex_RankInfo_t **info_p, gex_Rank_t *count_p,

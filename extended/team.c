@@ -34,7 +34,7 @@ static struct amph_team **bucket_of(struct amph_teams *teams, uint64_t id)
     return &teams->bucket[h >> 56];
 }
 
-struct amph_team *amph_team_find_locked(struct amph_teams *teams, uint64_t id)
+struct amph_team *amph_gex_team_find_locked(struct amph_teams *teams, uint64_t id)
 {
     struct amph_team *team = *bucket_of(teams, id);
 
@@ -66,7 +66,7 @@ static void take_out(struct amph_teams *teams, struct amph_team *team)
     teams->live--;
 }
 
-uint32_t amph_team_number(struct amph_gex *g)
+uint32_t amph_gex_team_number(struct amph_gex *g)
 {
     uint32_t number;
 
@@ -141,12 +141,12 @@ static void fill_reach(const struct amph_gex *g, struct amph_team *team)
             amph_ep_rmem(g, team->member[i], team->member_ep ? team->member_ep[i] : 0));
 }
 
-struct amph_team *amph_team_make(struct amph_gex *g, const struct amph_team_spec *spec)
+struct amph_team *amph_gex_team_make(struct amph_gex *g, const struct amph_team_spec *spec)
 {
     struct amph_team *team = calloc(1, sizeof *team);
 
     need_memory(team, spec->size);
-    team->exchange = amph_exchange_make(spec->size);
+    team->exchange = amph_gex_exchange_make(spec->size);
     need_memory(team->exchange, spec->size);
     team->pub = (struct amphora_team){ .reach = g->reach, .size = spec->size, .rank = spec->rank };
     team->id = spec->id;
@@ -173,7 +173,7 @@ struct amph_team *amph_team_make(struct amph_gex *g, const struct amph_team_spec
     return team;
 }
 
-void amph_team_drop(struct amph_gex *g, struct amph_team *team)
+void amph_gex_team_drop(struct amph_gex *g, struct amph_team *team)
 {
     struct amph_teams *teams = g->teams;
 
@@ -181,7 +181,7 @@ void amph_team_drop(struct amph_gex *g, struct amph_team *team)
     pthread_mutex_lock(&teams->lock);
     take_out(teams, team);
     pthread_mutex_unlock(&teams->lock);
-    team->pub.size = 0; /* a use that comes later is seen by amph_team_of */
+    team->pub.size = 0; /* a use that comes later is seen by amph_gex_team_of */
     if (team->pub.reach != g->reach)
         free((void *)team->pub.reach);
 
@@ -190,7 +190,7 @@ void amph_team_drop(struct amph_gex *g, struct amph_team *team)
     free((void *)team->member_ep);
     free((void *)team->slot);
     free((void *)team->order);
-    amph_exchange_free(team->exchange);
+    amph_gex_exchange_free(team->exchange);
 
     /* from here on another thread that destroys teams may free it */
     pthread_mutex_lock(&teams->lock);
@@ -203,7 +203,7 @@ void amph_team_drop(struct amph_gex *g, struct amph_team *team)
     free(oldest);
 }
 
-void amph_teams_refresh(struct amph_gex *g)
+void amph_gex_teams_refresh(struct amph_gex *g)
 {
     for (uint32_t i = 0; i < g->team.pub.size; i++)
         g->reach[i] = reach_of(&g->rmem[i]);
@@ -216,21 +216,21 @@ void amph_teams_refresh(struct amph_gex *g)
     pthread_mutex_unlock(&g->teams->lock);
 }
 
-enum amph_status amph_teams_open(struct amph_gex *g)
+enum amph_status amph_gex_teams_open(struct amph_gex *g)
 {
     g->teams = calloc(1, sizeof *g->teams);
-    g->team.exchange = amph_exchange_make(g->team.pub.size);
+    g->team.exchange = amph_gex_exchange_make(g->team.pub.size);
     if (!g->teams || !g->team.exchange)
         return AMPH_ERR_NOMEM;
 
     pthread_mutex_init(&g->teams->lock, NULL);
     insert(g->teams, &g->team);
-    return amph_exchange_open(g);
+    return amph_gex_exchange_open(g);
 }
 
 /* ---- naming members ---- */
 
-struct amph_team *amph_team_of(gex_TM_t tm, const char *call)
+struct amph_team *amph_gex_team_of(gex_TM_t tm, const char *call)
 {
     amph_gex_need(call);
     if (is_pair(tm))
@@ -247,7 +247,7 @@ static void refuse_rank(gex_Rank_t rank, uint32_t size, const char *call)
     amph_fatal("%s: rank %u is out of range; the team has %u members", call, rank, size);
 }
 
-uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call)
+uint32_t amph_gex_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call)
 {
     const struct amph_gex *g = amph_gex();
 
@@ -261,18 +261,18 @@ uint32_t amph_team_peer(gex_TM_t tm, gex_Rank_t rank, const char *call)
         return rank;
     }
 
-    const struct amph_team *team = amph_team_of(tm, call);
+    const struct amph_team *team = amph_gex_team_of(tm, call);
 
     if (AMPH_UNLIKELY(rank >= team->pub.size))
         refuse_rank(rank, team->pub.size, call);
 
-    return amph_team_member(team, rank);
+    return amph_gex_team_member(team, rank);
 }
 
-struct amph_dest amph_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *call)
+struct amph_dest amph_gex_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *call)
 {
     struct amph_gex *g = amph_gex_need(call);
-    struct amph_dest d = { .peer = amph_team_peer(tm, rank, call), .from = &g->ep };
+    struct amph_dest d = { .peer = amph_gex_team_peer(tm, rank, call), .from = &g->ep };
 
     if (is_pair(tm)) {
         d.index = (uintptr_t)tm >> 1 & (GASNET_MAXEPS - 1);
@@ -295,17 +295,17 @@ struct amph_dest amph_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *call)
 
 gex_Rank_t gex_TM_TranslateRankToJobrank(gex_TM_t tm, gex_Rank_t rank)
 {
-    const struct amph_team *team = amph_team_of(tm, "gex_TM_TranslateRankToJobrank");
+    const struct amph_team *team = amph_gex_team_of(tm, "gex_TM_TranslateRankToJobrank");
 
     if (rank >= team->pub.size)
         refuse_rank(rank, team->pub.size, "gex_TM_TranslateRankToJobrank");
 
-    return amph_team_member(team, rank);
+    return amph_gex_team_member(team, rank);
 }
 
 gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t tm, gex_Rank_t jobrank)
 {
-    const struct amph_team *team = amph_team_of(tm, "gex_TM_TranslateJobrankToRank");
+    const struct amph_team *team = amph_gex_team_of(tm, "gex_TM_TranslateJobrankToRank");
 
     if (!team->member)
         return jobrank < team->pub.size ? jobrank : GEX_RANK_INVALID;
@@ -331,7 +331,7 @@ gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t tm, gex_Rank_t jobrank)
 
 gex_EP_Location_t gex_TM_TranslateRankToEP(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags)
 {
-    const struct amph_team *team = amph_team_of(tm, "gex_TM_TranslateRankToEP");
+    const struct amph_team *team = amph_gex_team_of(tm, "gex_TM_TranslateRankToEP");
 
     if (flags)
         amph_fatal("gex_TM_TranslateRankToEP: flags are %#x and must be 0", (unsigned)flags);
@@ -339,7 +339,7 @@ gex_EP_Location_t gex_TM_TranslateRankToEP(gex_TM_t tm, gex_Rank_t rank, gex_Fla
     if (rank >= team->pub.size)
         refuse_rank(rank, team->pub.size, "gex_TM_TranslateRankToEP");
 
-    return (gex_EP_Location_t){ .gex_rank = amph_team_member(team, rank),
+    return (gex_EP_Location_t){ .gex_rank = amph_gex_team_member(team, rank),
                                 .gex_ep_index = team->member_ep ? team->member_ep[rank] : 0 };
 }
 
@@ -358,35 +358,35 @@ gex_TM_t gex_TM_Pair(gex_EP_t local_ep, gex_EP_Index_t remote_ep_index)
 
 gex_Client_t gex_TM_QueryClient(gex_TM_t tm)
 {
-    return amph_team_of(tm, "gex_TM_QueryClient")->ep->client;
+    return amph_gex_team_of(tm, "gex_TM_QueryClient")->ep->client;
 }
 
 gex_EP_t gex_TM_QueryEP(gex_TM_t tm)
 {
-    return amph_team_of(tm, "gex_TM_QueryEP")->ep;
+    return amph_gex_team_of(tm, "gex_TM_QueryEP")->ep;
 }
 
 gex_Flags_t gex_TM_QueryFlags(gex_TM_t tm)
 {
-    return amph_team_of(tm, "gex_TM_QueryFlags")->flags;
+    return amph_gex_team_of(tm, "gex_TM_QueryFlags")->flags;
 }
 
 gex_Rank_t gex_TM_QueryRank(gex_TM_t tm)
 {
-    return amph_team_of(tm, "gex_TM_QueryRank")->pub.rank;
+    return amph_gex_team_of(tm, "gex_TM_QueryRank")->pub.rank;
 }
 
 gex_Rank_t gex_TM_QuerySize(gex_TM_t tm)
 {
-    return amph_team_of(tm, "gex_TM_QuerySize")->pub.size;
+    return amph_gex_team_of(tm, "gex_TM_QuerySize")->pub.size;
 }
 
 void gex_TM_SetCData(gex_TM_t tm, const void *val)
 {
-    amph_team_of(tm, "gex_TM_SetCData")->cdata = val;
+    amph_gex_team_of(tm, "gex_TM_SetCData")->cdata = val;
 }
 
 void *gex_TM_QueryCData(gex_TM_t tm)
 {
-    return (void *)amph_team_of(tm, "gex_TM_QueryCData")->cdata;
+    return (void *)amph_gex_team_of(tm, "gex_TM_QueryCData")->cdata;
 }

@@ -32,7 +32,7 @@ struct amph_teams {
     uint32_t next_destroyed;
 };
 
-/* The arguments of amph_team_make; the team takes over the arrays, which are from malloc. */
+/* The arguments of amph_gex_team_make; the team takes over the arrays, which are from malloc. */
 struct amph_team_spec {
     uint64_t id;
     uint32_t size, rank;
@@ -44,33 +44,33 @@ struct amph_team_spec {
     gex_Flags_t flags;
 };
 
-static inline uint64_t amph_team_id(uint32_t jobrank, uint32_t number, unsigned slot)
+static inline uint64_t amph_gex_team_id(uint32_t jobrank, uint32_t number, unsigned slot)
 {
     return (uint64_t)jobrank << 40 | (uint64_t)number << 8 | slot;
 }
 
 /* A new team number of this process; not 0. */
-uint32_t amph_team_number(struct amph_gex *g);
+uint32_t amph_gex_team_number(struct amph_gex *g);
 
 /* Makes a team and puts it into the table; fatal without memory.  Local. */
-struct amph_team *amph_team_make(struct amph_gex *g, const struct amph_team_spec *spec);
+struct amph_team *amph_gex_team_make(struct amph_gex *g, const struct amph_team_spec *spec);
 /* Takes it out and frees it. */
-void amph_team_drop(struct amph_gex *g, struct amph_team *team);
+void amph_gex_team_drop(struct amph_gex *g, struct amph_team *team);
 
 /* The team with this id, or NULL; the caller holds the lock. */
-struct amph_team *amph_team_find_locked(struct amph_teams *teams, uint64_t id);
+struct amph_team *amph_gex_team_find_locked(struct amph_teams *teams, uint64_t id);
 
 /* ---- team_exchange.c ---- */
 
 /* Gathers len_bytes of each member of the team to all, by rank.  all NULL: the members only wait
  * for each other.  Collective; blocks, running handlers.  Errors: AMPH_ERR_NOMEM, AMPH_ERR_PEER,
  * AMPH_ERR_STATE (another thread is in an exchange of this team). */
-enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes,
-                                    void *all);
-enum amph_status amph_exchange_open(struct amph_gex *g); /* registers the handler */
+enum amph_status amph_gex_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes,
+                                        void *all);
+enum amph_status amph_gex_exchange_open(struct amph_gex *g); /* registers the handler */
 
 /* The exchange state of a team with `size` members; NULL: no memory. */
-struct amph_gather *amph_exchange_make(uint32_t size);
-void amph_exchange_free(struct amph_gather *x);
+struct amph_gather *amph_gex_exchange_make(uint32_t size);
+void amph_gex_exchange_free(struct amph_gather *x);
 
 #endif

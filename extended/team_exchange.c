@@ -4,8 +4,8 @@
  *
  * Layer: extended.  Thread rule: see team.h.
  *
- * amph_gather_run returns when all chunks for this member have arrived, so nothing of an exchange
- * is in flight to a member that has left it, and the team may be destroyed then.
+ * amph_am_gather_run returns when all chunks for this member have arrived, so nothing of an
+ * exchange is in flight to a member that has left it, and the team may be destroyed then.
  */
 #include <stdlib.h>
 
@@ -34,10 +34,10 @@ static void on_exchange(struct amph_token *token, const struct amph_am *am)
     /* the lock keeps the team from being destroyed meanwhile */
     pthread_mutex_lock(&teams->lock);
 
-    struct amph_team *team = amph_team_find_locked(teams, id);
+    struct amph_team *team = amph_gex_team_find_locked(teams, id);
 
     if (team)
-        amph_gather_deliver(team->exchange, am->args + ARG_GATHER, am);
+        amph_am_gather_deliver(team->exchange, am->args + ARG_GATHER, am);
     else
         amph_count_exact(DROP_MALFORMED, 1);
 
@@ -47,19 +47,19 @@ static void on_exchange(struct amph_token *token, const struct amph_am *am)
 static void route(void *arg, uint32_t to, struct amph_gather_route *route_p)
 {
     const struct amph_team *team = arg;
-    uint64_t id = amph_team_id_at(team, to);
+    uint64_t id = amph_gex_team_id_at(team, to);
 
     *route_p = (struct amph_gather_route){
         .ep = team->ep->am,
-        .peer = amph_team_member(team, to),
+        .peer = amph_gex_team_member(team, to),
         .handler = AMPH_GEX_EXCHANGE,
         .nargs = ARG_GATHER,
         .args = { (int32_t)(uint32_t)id, (int32_t)(id >> 32) },
     };
 }
 
-enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes,
-                                    void *all)
+enum amph_status amph_gex_team_exchange(struct amph_team *team, const void *mine, size_t len_bytes,
+                                        void *all)
 {
     const struct amph_gather_group group = {
         .size = team->pub.size,
@@ -68,28 +68,28 @@ enum amph_status amph_team_exchange(struct amph_team *team, const void *mine, si
         .wait_step = amph_gex_wait_step,
     };
 
-    return amph_gather_run(team->exchange, &group, team, mine, len_bytes, all);
+    return amph_am_gather_run(team->exchange, &group, team, mine, len_bytes, all);
 }
 
-struct amph_gather *amph_exchange_make(uint32_t size)
+struct amph_gather *amph_gex_exchange_make(uint32_t size)
 {
     struct amph_gather *x = malloc(sizeof *x);
 
     if (x)
-        amph_gather_init(x, size);
+        amph_am_gather_init(x, size);
 
     return x;
 }
 
-void amph_exchange_free(struct amph_gather *x)
+void amph_gex_exchange_free(struct amph_gather *x)
 {
     if (x)
-        amph_gather_destroy(x);
+        amph_am_gather_destroy(x);
 
     free(x);
 }
 
-enum amph_status amph_exchange_open(struct amph_gex *g)
+enum amph_status amph_gex_exchange_open(struct amph_gex *g)
 {
     static const struct amph_am_entry entry = { (void *)on_exchange, false, 2, 1, NARGS, NULL,
                                                 "exchange" };

@@ -104,7 +104,7 @@ static void *need(void *p, size_t members)
 static void exchange(struct amph_team *team, const void *mine, size_t len_bytes, void *all,
                      const char *call)
 {
-    enum amph_status st = amph_team_exchange(team, mine, len_bytes, all);
+    enum amph_status st = amph_gex_team_exchange(team, mine, len_bytes, all);
 
     if (st == AMPH_ERR_STATE)
         amph_fatal("%s: another thread is in a collective call over the same team; each team takes "
@@ -234,7 +234,7 @@ static void name_members(const struct amph_gex *g, const struct amph_team *paren
     bool same_as_job = n == g->team.pub.size && !parent->member_ep;
 
     for (uint32_t i = 0; i < n; i++) {
-        same_as_job &= amph_team_member(parent, list[i].rank) == i;
+        same_as_job &= amph_gex_team_member(parent, list[i].rank) == i;
         if (list[i].rank == parent->pub.rank)
             spec->rank = i;
     }
@@ -247,7 +247,7 @@ static void name_members(const struct amph_gex *g, const struct amph_team *paren
     spec->slot = parent->slot ? need(malloc(n), n) : NULL;
 
     for (uint32_t i = 0; i < n; i++) {
-        spec->member[i] = amph_team_member(parent, list[i].rank);
+        spec->member[i] = amph_gex_team_member(parent, list[i].rank);
         if (spec->member_ep)
             spec->member_ep[i] = parent->member_ep[list[i].rank];
 
@@ -263,18 +263,18 @@ static struct amph_team *make_split(struct amph_gex *g, struct amph_team *parent
     struct candidate *list = candidates(parent, table, mine, &spec->size);
 
     name_members(g, parent, list, spec);
-    spec->id = amph_team_id(amph_team_member(parent, list[0].rank),
-                            decode(table, list[0].rank).number,
-                            spec->slot ? spec->slot[spec->rank] : 0);
+    spec->id = amph_gex_team_id(amph_gex_team_member(parent, list[0].rank),
+                                decode(table, list[0].rank).number,
+                                spec->slot ? spec->slot[spec->rank] : 0);
     free(list);
 
-    return amph_team_make(g, spec);
+    return amph_gex_team_make(g, spec);
 }
 
 size_t gex_TM_Split(gex_TM_t *new_tm_p, gex_TM_t parent_tm, int color, int key, void *scratch_addr,
                     size_t scratch_size, gex_Flags_t flags)
 {
-    struct amph_team *parent = amph_team_of(parent_tm, "gex_TM_Split");
+    struct amph_team *parent = amph_gex_team_of(parent_tm, "gex_TM_Split");
 
     amph_check_call("gex_TM_Split");
 
@@ -296,7 +296,7 @@ size_t gex_TM_Split(gex_TM_t *new_tm_p, gex_TM_t parent_tm, int color, int key, 
 
     if (new_tm_p) {
         spec.scratch = scratch_in(parent->ep, scratch_addr, scratch_size, flags, "gex_TM_Split");
-        mine = (struct ask){ amph_team_number(g), (uint32_t)color, key,
+        mine = (struct ask){ amph_gex_team_number(g), (uint32_t)color, key,
                              same_of(scratch_size, flags) };
     }
 
@@ -327,7 +327,7 @@ static uint32_t process_of(const struct amph_team *parent, const gex_EP_Location
         amph_fatal("gex_TM_Create: entry %zu names endpoint %u; a process has at most %d", i,
                    args[i].gex_ep_index, GASNET_MAXEPS);
 
-    return direct ? args[i].gex_rank : amph_team_member(parent, args[i].gex_rank);
+    return direct ? args[i].gex_rank : amph_gex_team_member(parent, args[i].gex_rank);
 }
 
 /* Fills member, member_ep; returns how many of the endpoints are this process's. */
@@ -465,12 +465,12 @@ static void make_listed(struct amph_gex *g, const struct amph_team_spec *listed,
                 i, index);
 
         spec.rank = i;
-        spec.id = amph_team_id(listed->member[0], number, listed->slot ? listed->slot[i] : 0);
+        spec.id = amph_gex_team_id(listed->member[0], number, listed->slot ? listed->slot[i] : 0);
         spec.scratch = scratch_of(&spec, i, nth, addrs, scratch_size);
         spec.member = copy(listed->member, n * sizeof *listed->member, n);
         spec.member_ep = copy(listed->member_ep, n, n);
         spec.slot = copy(listed->slot, n, n);
-        new_tms[nth++] = &amph_team_make(g, &spec)->pub;
+        new_tms[nth++] = &amph_gex_team_make(g, &spec)->pub;
     }
 }
 
@@ -513,7 +513,7 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t num_new_tms, gex_TM_t parent_tm,
                      gex_EP_Location_t *args, size_t numargs, gex_Addr_t *scratch_addrs,
                      size_t scratch_size, gex_Flags_t flags)
 {
-    struct amph_team *parent = amph_team_of(parent_tm, "gex_TM_Create");
+    struct amph_team *parent = amph_gex_team_of(parent_tm, "gex_TM_Create");
 
     amph_check_call("gex_TM_Create");
 
@@ -534,7 +534,7 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t num_new_tms, gex_TM_t parent_tm,
                 num_new_tms, local);
 
         number_members(&spec);
-        mine = (struct ask){ amph_team_number(g), list_digest(&spec), (int32_t)numargs,
+        mine = (struct ask){ amph_gex_team_number(g), list_digest(&spec), (int32_t)numargs,
                              same_of(scratch_size, flags) };
     }
 
@@ -560,7 +560,7 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t num_new_tms, gex_TM_t parent_tm,
 
 int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch_p, gex_Flags_t flags)
 {
-    struct amph_team *team = amph_team_of(tm, "gex_TM_Destroy");
+    struct amph_team *team = amph_gex_team_of(tm, "gex_TM_Destroy");
 
     amph_check_call("gex_TM_Destroy");
 
@@ -590,7 +590,7 @@ int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch_p, gex_Flags_t flags)
         scratch.gex_addr = (void *)((uintptr_t)scratch.gex_addr -
                                     (uintptr_t)team->ep->segment->base);
 
-    amph_team_drop(g, team);
+    amph_gex_team_drop(g, team);
     if (!scratch_p || !scratch.gex_len)
         return 0;
 

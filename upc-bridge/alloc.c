@@ -35,7 +35,7 @@ static void answer_handler(gex_Token_t token, gex_AM_Arg_t pending_high, gex_AM_
 static void ask_handler(gex_Token_t token, gex_AM_Arg_t pending_high, gex_AM_Arg_t pending_low,
                         gex_AM_Arg_t bytes_high, gex_AM_Arg_t bytes_low)
 {
-    uint64_t addr = upc_heap_alloc(&amph_upc.heaps.global, UPC_JOIN(bytes_high, bytes_low));
+    uint64_t addr = amph_upc_heap_alloc(&amph_upc.heaps.global, UPC_JOIN(bytes_high, bytes_low));
     gex_AM_ReplyShort4(token, amph_upc.heaps.answer, 0, pending_high, pending_low, UPC_HIGH(addr),
                        UPC_LOW(addr));
 }
@@ -47,7 +47,7 @@ static bool is_global(uint64_t addr)
 
 static void release(uint64_t addr, unsigned who)
 {
-    if (!upc_heap_free(is_global(addr) ? &amph_upc.heaps.global : &amph_upc.heaps.local, addr))
+    if (!amph_upc_heap_free(is_global(addr) ? &amph_upc.heaps.global : &amph_upc.heaps.local, addr))
         amph_upc_fail("upc_free (called by thread %u): nothing is allocated at offset %#llx of "
                       "thread %d's shared memory",
                       who, (unsigned long long)addr, upc_self.mythread);
@@ -87,21 +87,21 @@ int amph_upc_heaps_init(uint64_t size)
     uint8_t *base = amph_upc_mine(0);
 
     amph_upc.heaps.half = size / 2 / GLOBAL_GRAIN * GLOBAL_GRAIN;
-    upc_heap_init(&amph_upc.heaps.global, base, UPC_FIRST_OFFSET, amph_upc.heaps.half,
-                  GLOBAL_GRAIN);
-    upc_heap_init(&amph_upc.heaps.local, base, amph_upc.heaps.half, size, LOCAL_GRAIN);
+    amph_upc_heap_init(&amph_upc.heaps.global, base, UPC_FIRST_OFFSET, amph_upc.heaps.half,
+                       GLOBAL_GRAIN);
+    amph_upc_heap_init(&amph_upc.heaps.local, base, amph_upc.heaps.half, size, LOCAL_GRAIN);
 
     return 0;
 }
 
 uint64_t amph_upc_static_alloc(uint64_t bytes)
 {
-    return upc_heap_alloc(&amph_upc.heaps.global, bytes ? bytes : 1);
+    return amph_upc_heap_alloc(&amph_upc.heaps.global, bytes ? bytes : 1);
 }
 
 uint64_t amph_upc_scratch(uint64_t bytes, const char *call)
 {
-    uint64_t addr = upc_heap_alloc(&amph_upc.heaps.local, bytes ? bytes : 1);
+    uint64_t addr = amph_upc_heap_alloc(&amph_upc.heaps.local, bytes ? bytes : 1);
 
     if (!addr)
         amph_upc_fail("%s needs %llu bytes of temporary shared memory, and the heap is full; set "
@@ -116,7 +116,8 @@ void amph_upc_scratch_free(uint64_t addr)
     release(addr, (unsigned)upc_self.mythread);
 }
 
-/* Returns the bytes of each thread that an array needs; 0 if it is empty or larger than the heap. */
+/* Returns the bytes of each thread that an array needs; 0 if it is empty or larger than the
+ * heap. */
 static uint64_t bytes_each(size_t nblocks, size_t nbytes)
 {
     uint64_t rounds = nblocks / (uint64_t)upc_self.threads +
@@ -131,7 +132,7 @@ static uint64_t global_alloc(uint64_t bytes)
     if (bytes == 0)
         return 0;
     if (upc_self.mythread == 0)
-        return upc_heap_alloc(&amph_upc.heaps.global, bytes);
+        return amph_upc_heap_alloc(&amph_upc.heaps.global, bytes);
 
     gex_AM_RequestShort4(upc_self.tm, 0, amph_upc.heaps.ask, 0, UPC_HIGH((uintptr_t)&pending),
                          UPC_LOW((uintptr_t)&pending), UPC_HIGH(bytes), UPC_LOW(bytes));
@@ -147,7 +148,7 @@ struct upc_wide amphora_upc_global_alloc(size_t nblocks, size_t nbytes)
 struct upc_wide amphora_upc_all_alloc(size_t nblocks, size_t nbytes)
 {
     uint64_t addr = upc_self.mythread == 0
-                        ? upc_heap_alloc(&amph_upc.heaps.global, bytes_each(nblocks, nbytes))
+                        ? amph_upc_heap_alloc(&amph_upc.heaps.global, bytes_each(nblocks, nbytes))
                         : 0;
 
     amph_upc_broadcast(0, &addr, sizeof addr);
@@ -156,7 +157,7 @@ struct upc_wide amphora_upc_all_alloc(size_t nblocks, size_t nbytes)
 
 struct upc_wide amphora_upc_alloc(size_t nbytes)
 {
-    uint64_t addr = upc_heap_alloc(&amph_upc.heaps.local, nbytes);
+    uint64_t addr = amph_upc_heap_alloc(&amph_upc.heaps.local, nbytes);
     return addr ? (struct upc_wide){ addr, (uint32_t)upc_self.mythread, 0 } : UPC_WIDE_NULL;
 }
 

@@ -3,8 +3,8 @@
  * UPC-IO: the type of an open file, and the functions that transfer bytes between a list of memory
  * pieces and a list of file pieces.
  *
- * Layer: upc-bridge.  Thread rule: the program's thread, except upc_move_run and upc_collective_run
- * (see there).
+ * Layer: upc-bridge.  Thread rule: the program's thread, except amph_upc_move_run and
+ * amph_upc_collective_run (see there).
  */
 #ifndef AMPHORA_UPC_FILES_H
 #define AMPHORA_UPC_FILES_H
@@ -104,58 +104,60 @@ struct upc_file {
 
 /* ---- io_file.c: one file in one thread.  All return 0 or an errno value. ---- */
 
-int upc_raw_open(struct upc_file *f, int flags, mode_t mode);
-int upc_raw_close(struct upc_file *f);
-int upc_raw_sync(struct upc_file *f);
-int upc_raw_size(struct upc_file *f, int64_t *size_p);
-int upc_raw_set_size(struct upc_file *f, int64_t size);
-int upc_raw_allocate(struct upc_file *f, int64_t size);
-int upc_raw_unlink(const char *name);
-/* Transfers len bytes, or fewer at the end of the file or after an error.  *done_p is always set. */
-int upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset,
-                 uint64_t *done_p);
+int amph_upc_raw_open(struct upc_file *f, int flags, mode_t mode);
+int amph_upc_raw_close(struct upc_file *f);
+int amph_upc_raw_sync(struct upc_file *f);
+int amph_upc_raw_size(struct upc_file *f, int64_t *size_p);
+int amph_upc_raw_set_size(struct upc_file *f, int64_t size);
+int amph_upc_raw_allocate(struct upc_file *f, int64_t size);
+int amph_upc_raw_unlink(const char *name);
+/* Transfers len bytes, or fewer at the end of the file or after an error.  *done_p is always
+ * set. */
+int amph_upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset,
+                      uint64_t *done_p);
 
 /* ---- io.c ---- */
 
 /* Allocates the buffers if they do not exist yet.  Returns false if memory is exhausted. */
-bool upc_file_buffers(struct upc_file *f);
+bool amph_upc_file_buffers(struct upc_file *f);
 /* Returns the open file, or NULL with errno EBADF. */
-struct upc_file *upc_file_find(upc_file_t *fd);
+struct upc_file *amph_upc_file_find(upc_file_t *fd);
 
 /* ---- io_move.c ---- */
 
-/* Executes a transfer and sets done and error.  If upc_move_is_near, it makes no gex call, so a
- * second thread may call it. */
-void upc_move_run(struct upc_move *m);
+/* Executes a transfer and sets done and error.  If amph_upc_move_is_near, it makes no gex call,
+ * so a second thread may call it. */
+void amph_upc_move_run(struct upc_move *m);
 /* Returns whether all memory of the transfer is mapped in this process. */
-bool upc_move_is_near(const struct upc_move *m);
-void upc_cursor_advance(struct upc_cursor *c, uint64_t n);
-/* Returns the contiguous local memory at the cursor and stores its length in *n_p; NULL if the memory
- * is not mapped here. */
-char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p);
+bool amph_upc_move_is_near(const struct upc_move *m);
+void amph_upc_cursor_advance(struct upc_cursor *c, uint64_t n);
+/* Returns the contiguous local memory at the cursor and stores its length in *n_p; NULL if the
+ * memory is not mapped here. */
+char *amph_upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p);
 /* Copies n bytes (at most the file's buffer_bytes) at the cursor to buf (writing) or from buf, and
  * advances the cursor.  Returns 0 or ENOMEM. */
-int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, uint64_t n);
+int amph_upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, uint64_t n);
 #define UPC_IO_DIRECT (64 * 1024) /* bytes; longer pieces are transferred without a buffer */
 
-/* ---- io_collective.c: one piece of shared memory, by all threads at the common file pointer ---- */
+/* ---- io_collective.c: one piece of shared memory, by all threads at the common file pointer
+ * ---- */
 
-/* Opens the files of all servers in all threads.  Collective.  Returns false if two-phase I/O is not
- * possible for this file. */
-bool upc_collective_open(struct upc_file *f);
+/* Opens the files of all servers in all threads.  Collective.  Returns false if two-phase I/O is
+ * not possible for this file. */
+bool amph_upc_collective_open(struct upc_file *f);
 /* Decides whether the transfer can use two-phase I/O; if so, sets a->collective and reserves extent
  * numbers.  Collective.  Returns a->collective. */
-bool upc_collective_begin(struct upc_async *a);
-bool upc_collective_begin(struct upc_async *a);
+bool amph_upc_collective_begin(struct upc_async *a);
+bool amph_upc_collective_begin(struct upc_async *a);
 /* Executes the transfer and sets a->move.done and error.  It makes no gex call, so a second thread
  * may call it. */
-void upc_collective_run(struct upc_async *a);
-void upc_collective_close(struct upc_file *f);
+void amph_upc_collective_run(struct upc_async *a);
+void amph_upc_collective_close(struct upc_file *f);
 
 /* ---- io_exchange.c ---- */
 
 /* Transfers the lists of all threads together.  Collective.  Returns false, having done nothing, if
  * separate transfers are faster. */
-bool upc_move_exchange(struct upc_move *m);
+bool amph_upc_move_exchange(struct upc_move *m);
 
 #endif

@@ -84,7 +84,8 @@ static void set_previous_of_next(struct upc_heap *h, uint64_t block)
         h->last = block;
 }
 
-void upc_heap_init(struct upc_heap *h, uint8_t *base, uint64_t first, uint64_t end, uint64_t grain)
+void amph_upc_heap_init(struct upc_heap *h, uint8_t *base, uint64_t first, uint64_t end,
+                        uint64_t grain)
 {
     *h = (struct upc_heap){ .base = base, .grain = grain };
     h->first = h->fresh = (first + grain - 1) / grain * grain;
@@ -120,7 +121,7 @@ static void cut(struct upc_heap *h, uint64_t block, uint64_t size)
     hang(h, block + size);
 }
 
-uint64_t upc_heap_alloc(struct upc_heap *h, uint64_t bytes)
+uint64_t amph_upc_heap_alloc(struct upc_heap *h, uint64_t bytes)
 {
     uint64_t size, block;
 
@@ -146,7 +147,7 @@ uint64_t upc_heap_alloc(struct upc_heap *h, uint64_t bytes)
     return block + h->grain;
 }
 
-bool upc_heap_free(struct upc_heap *h, uint64_t addr)
+bool amph_upc_heap_free(struct upc_heap *h, uint64_t addr)
 {
     uint64_t block = addr - h->grain;
     uint64_t next, previous;
@@ -182,7 +183,7 @@ bool upc_heap_free(struct upc_heap *h, uint64_t addr)
     return true;
 }
 
-uint64_t upc_heap_check(const struct upc_heap *h)
+uint64_t amph_upc_heap_check(const struct upc_heap *h)
 {
     uint64_t used = 0;
     uint64_t previous = 0;

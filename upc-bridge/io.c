@@ -29,7 +29,7 @@ static int common_error(int err)
     return (int)amph_upc_max((uint64_t)(err > 0 ? err : 0));
 }
 
-struct upc_file *upc_file_find(upc_file_t *fd)
+struct upc_file *amph_upc_file_find(upc_file_t *fd)
 {
     size_t i = (uintptr_t)fd;
     struct upc_file *f = i == 0 || i > amph_upc.files.count ? NULL : amph_upc.files.file[i - 1];
@@ -43,7 +43,7 @@ struct upc_file *upc_file_find(upc_file_t *fd)
 /* Returns an open file without an asynchronous operation in flight, or NULL with errno. */
 static struct upc_file *find_idle(upc_file_t *fd)
 {
-    struct upc_file *f = upc_file_find(fd);
+    struct upc_file *f = amph_upc_file_find(fd);
 
     if (f && f->async) {
         errno = EBUSY;
@@ -57,9 +57,9 @@ static struct upc_file *find_idle(upc_file_t *fd)
 
 #define BUFFERS 2 /* one for file calls, one for data of other hosts */
 
-/* Buffers are in shared memory, which a server can access directly, unless that would use more than a
- * sixteenth of it. */
-bool upc_file_buffers(struct upc_file *f)
+/* Buffers are in shared memory, which a server can access directly, unless that would use more
+ * than a sixteenth of it. */
+bool amph_upc_file_buffers(struct upc_file *f)
 {
     uint64_t bytes = BUFFERS * f->buffer_bytes;
 
@@ -168,8 +168,8 @@ static void set_strong(struct upc_file *f)
                       strcmp(consistency, "session") == 0;
 }
 
-/* Opens the file in all threads.  Thread 0 opens first, and creates or truncates the file; the others
- * then open the existing file. */
+/* Opens the file in all threads.  Thread 0 opens first, and creates or truncates the file; the
+ * others then open the existing file. */
 static int open_all(struct upc_file *f)
 {
     int access = O_RDWR;
@@ -184,22 +184,22 @@ static int open_all(struct upc_file *f)
         access = O_WRONLY;
 
     if (upc_self.mythread == 0) {
-        err = upc_raw_open(f, access | more, mode_of(f));
+        err = amph_upc_raw_open(f, access | more, mode_of(f));
         opened = err == 0;
     }
 
     amph_upc_broadcast(0, &err, sizeof err);
     if (!err && upc_self.mythread != 0) {
-        err = upc_raw_open(f, access, 0);
+        err = amph_upc_raw_open(f, access, 0);
         opened = err == 0;
     }
 
     if (!err && f->flags & UPC_APPEND)
-        err = upc_raw_size(f, &f->position);
+        err = amph_upc_raw_size(f, &f->position);
 
     err = common_error(err);
     if (err && opened)
-        upc_raw_close(f);
+        amph_upc_raw_close(f);
 
     return err;
 }
@@ -286,7 +286,7 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints,
     set_strong(f);
     if (f->flags &
         UPC_COMMON_FP) /* with an individual file pointer, at the first collective call */
-        (void)upc_collective_open(f);
+        (void)amph_upc_collective_open(f);
 
     return (upc_file_t *)(uintptr_t)(i + 1);
 }
@@ -294,15 +294,15 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints,
 /* Closes the file in all threads; returns the same error in all threads. */
 static int close_all(struct upc_file *f)
 {
-    int err = f->flags & UPC_RDONLY ? 0 : upc_raw_sync(f);
+    int err = f->flags & UPC_RDONLY ? 0 : amph_upc_raw_sync(f);
     int again;
 
-    upc_collective_close(f);
-    again = upc_raw_close(f);
+    amph_upc_collective_close(f);
+    again = amph_upc_raw_close(f);
     err = common_error(err ? err : again);
 
     if (f->flags & UPC_DELETE_ON_CLOSE && upc_self.mythread == 0) {
-        again = upc_raw_unlink(f->name);
+        again = amph_upc_raw_unlink(f->name);
         err = err ? err : again;
     }
 
@@ -338,7 +338,7 @@ int upc_all_fsync(upc_file_t *fd)
     int err = f ? 0 : errno;
 
     if (f && !(f->flags & UPC_RDONLY))
-        err = upc_raw_sync(f);
+        err = amph_upc_raw_sync(f);
 
     return result_of(common_error(err)); /* this reduction also is the barrier */
 }
@@ -352,7 +352,7 @@ upc_off_t upc_all_fseek(upc_file_t *fd, upc_off_t offset, int origin)
     if (!f)
         err = errno;
     else if (origin == UPC_SEEK_END)
-        err = upc_raw_size(f, &from);
+        err = amph_upc_raw_size(f, &from);
 
     if (f && f->flags & UPC_COMMON_FP && origin == UPC_SEEK_END)
         amph_upc_broadcast(0, &from, sizeof from);
@@ -383,7 +383,7 @@ static int by_first_thread(struct upc_file *f, int (*act)(struct upc_file *, int
     else if (size < 0)
         err = EINVAL;
     else
-        err = upc_raw_sync(f);
+        err = amph_upc_raw_sync(f);
 
     err = common_error(err);
     if (!err && upc_self.mythread == 0)
@@ -395,18 +395,18 @@ static int by_first_thread(struct upc_file *f, int (*act)(struct upc_file *, int
 
 int upc_all_fset_size(upc_file_t *fd, upc_off_t size)
 {
-    return by_first_thread(find_idle(fd), upc_raw_set_size, size);
+    return by_first_thread(find_idle(fd), amph_upc_raw_set_size, size);
 }
 
 static int allocate(struct upc_file *f, int64_t size)
 {
     int64_t now = 0;
-    int err = upc_raw_allocate(f, size);
+    int err = amph_upc_raw_allocate(f, size);
 
     if (err == EOPNOTSUPP) { /* set at least the size */
-        err = upc_raw_size(f, &now);
+        err = amph_upc_raw_size(f, &now);
         if (!err && now < size)
-            err = upc_raw_set_size(f, size);
+            err = amph_upc_raw_set_size(f, size);
     }
 
     return err;
@@ -421,7 +421,7 @@ upc_off_t upc_all_fget_size(upc_file_t *fd)
 {
     struct upc_file *f = find_idle(fd);
     int64_t size = 0;
-    int err = !f ? errno : upc_raw_size(f, &size);
+    int err = !f ? errno : amph_upc_raw_size(f, &size);
 
     return err ? result_of(err) : size;
 }
@@ -441,7 +441,7 @@ static int set_mode(upc_file_t *fd, struct upc_file *f, int off, int on, bool re
 
 int upc_all_fcntl(upc_file_t *fd, int cmd, void *arg)
 {
-    struct upc_file *f = cmd == UPC_ASYNC_OUTSTANDING ? upc_file_find(fd) : find_idle(fd);
+    struct upc_file *f = cmd == UPC_ASYNC_OUTSTANDING ? amph_upc_file_find(fd) : find_idle(fd);
 
     if (!f)
         return -1;

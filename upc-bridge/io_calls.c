@@ -2,11 +2,11 @@
 /*
  * UPC-IO: reads and writes, blocking and asynchronous.  UPC OL 7.4.4 to 7.4.7.
  *
- * With a common file pointer, the extent of the file is divided into one file domain for each thread
- * that accesses the file.  A thread fetches the data of its domain from the memory of all threads,
- * so each server gets long contiguous calls, whatever the array's layout.  Lists of short runs of
- * all threads are exchanged first (io_exchange.c).  With strong consistency the threads execute
- * their calls one after the other, so each call is atomic.
+ * With a common file pointer, the extent of the file is divided into one file domain for each
+ * thread that accesses the file.  A thread fetches the data of its domain from the memory of all
+ * threads, so each server gets long contiguous calls, whatever the array's layout.  Lists of
+ * short runs of all threads are exchanged first (io_exchange.c).  With strong consistency the
+ * threads execute their calls one after the other, so each call is atomic.
  *
  * An asynchronous operation is executed by a second thread, which accesses only memory that is
  * mapped in this process.  Other memory is replaced by a copy, which is fetched at the start of a
@@ -68,18 +68,18 @@ static struct upc_async *operation(struct upc_file *f, bool writing, size_t npie
 static void run_in_turn(struct upc_async *a)
 {
     if (a->collective) {
-        upc_collective_run(a);
+        amph_upc_collective_run(a);
         return;
     }
 
     if (!(a->move.file->flags & UPC_STRONG_CA) || a->common) {
-        upc_move_run(&a->move);
+        amph_upc_move_run(&a->move);
         return;
     }
 
     for (int t = 0; t < upc_self.threads; t++) {
         if (t == upc_self.mythread)
-            upc_move_run(&a->move);
+            amph_upc_move_run(&a->move);
 
         amph_upc_sync();
     }
@@ -90,9 +90,9 @@ static void *run_thread(void *arg)
     struct upc_async *a = arg;
 
     if (a->collective)
-        upc_collective_run(a);
+        amph_upc_collective_run(a);
     else
-        upc_move_run(&a->move);
+        amph_upc_move_run(&a->move);
 
     __atomic_store_n(&a->ended, true, __ATOMIC_RELEASE);
     return NULL;
@@ -104,10 +104,10 @@ static void move_copy(struct upc_async *a, uint64_t n)
     struct upc_cursor c = { a->far.piece, a->far.npieces, 0 };
     uint64_t max_bytes = a->move.file->buffer_bytes;
 
-    upc_cursor_advance(&c, a->far.skip);
+    amph_upc_cursor_advance(&c, a->far.skip);
     for (uint64_t at = 0, len; at < n && !a->refused; at += len) {
         len = n - at < max_bytes ? n - at : max_bytes;
-        a->refused = upc_cursor_move(&a->far, &c, a->copy + at, len);
+        a->refused = amph_upc_cursor_move(&a->far, &c, a->copy + at, len);
     }
 
     amph_upc_sync(); /* so that no thread computes while others access its memory */
@@ -117,7 +117,7 @@ static void move_copy(struct upc_async *a, uint64_t n)
  * some memory is not mapped here and the copy is not too large. */
 static bool can_be_threaded(struct upc_async *a)
 {
-    bool near = upc_move_is_near(&a->move);
+    bool near = amph_upc_move_is_near(&a->move);
     uint64_t n = 0;
 
     if (!amph_upc_max(!near))
@@ -152,16 +152,16 @@ static bool can_be_threaded(struct upc_async *a)
 static bool has_buffers(struct upc_async *a)
 {
     return !(a->move.npieces > 1 || (a->move.npieces && !a->move.piece[0].local)) ||
-           upc_file_buffers(a->move.file);
+           amph_upc_file_buffers(a->move.file);
 }
 
 /* Repeats a failed two-phase transfer with independent calls: they either report this thread's
  * error, or fail over to the next server. */
 static void repeat_independently(struct upc_async *a)
 {
-    upc_collective_close(a->move.file);
+    amph_upc_collective_close(a->move.file);
     if (has_buffers(a))
-        upc_move_run(&a->move);
+        amph_upc_move_run(&a->move);
     else
         a->move.error = ENOMEM;
 }
@@ -218,10 +218,10 @@ static upc_off_t finish(struct upc_async *a)
 static bool run_together(struct upc_async *a, bool async)
 {
     if (!a->list || a->move.file->flags & UPC_STRONG_CA ||
-        (async && !amph_upc_max(!upc_move_is_near(&a->move))))
+        (async && !amph_upc_max(!amph_upc_move_is_near(&a->move))))
         return false;
 
-    return upc_move_exchange(&a->move);
+    return amph_upc_move_exchange(&a->move);
 }
 
 static upc_off_t start(struct upc_async *a, bool async)
@@ -230,7 +230,7 @@ static upc_off_t start(struct upc_async *a, bool async)
     bool done;
 
     amph_upc_enter(a->flags, "UPC-IO");
-    if (a->common && amph_upc.files.ncollective < MAX_COLLECTIVE && upc_collective_begin(a))
+    if (a->common && amph_upc.files.ncollective < MAX_COLLECTIVE && amph_upc_collective_begin(a))
         amph_upc.files.ncollective++;
     else if (!a->refused && !has_buffers(a))
         a->refused = ENOMEM;
@@ -257,7 +257,7 @@ static upc_off_t start(struct upc_async *a, bool async)
  * asynchronous operation ends the job. */
 static struct upc_file *file_of(upc_file_t *fd, bool async)
 {
-    struct upc_file *f = upc_file_find(fd);
+    struct upc_file *f = amph_upc_file_find(fd);
 
     if (!f && async)
         amph_upc_fail("UPC-IO: an asynchronous operation on %p, which is not an open file",
@@ -599,7 +599,7 @@ void upc_all_fwrite_list_local_async(upc_file_t *fd, size_t memvec_entries,
 
 upc_off_t upc_all_fwait_async(upc_file_t *fd)
 {
-    struct upc_file *f = upc_file_find(fd);
+    struct upc_file *f = amph_upc_file_find(fd);
 
     if (!f || !f->async)
         return error(f ? EINVAL : EBADF);
@@ -612,7 +612,7 @@ upc_off_t upc_all_fwait_async(upc_file_t *fd)
 
 upc_off_t upc_all_ftest_async(upc_file_t *fd, int *flag)
 {
-    struct upc_file *f = upc_file_find(fd);
+    struct upc_file *f = amph_upc_file_find(fd);
     uint64_t unfinished;
 
     *flag = 0;

@@ -12,8 +12,8 @@
  * same order, one of each server in turn.  A block that is long enough by itself is an extent of a
  * single thread.
  *
- * Layer: upc-bridge.  Thread rule: upc_collective_run may be called by a second thread, because it
- * makes no gex call; everything else by the program's thread.
+ * Layer: upc-bridge.  Thread rule: amph_upc_collective_run may be called by a second thread,
+ * because it makes no gex call; everything else by the program's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@
 #define EXTENTS_PER_CALL 512                 /* of iofwd */
 #define NO_THREAD UINT64_MAX
 
-/* ---- the open files: one at each server, opened by the lowest thread that uses this server ---- */
+/* ---- the open files: one at each server, opened by the lowest thread that uses this server
+ * ---- */
 
 static bool is_known(const struct upc_collective *j, uint32_t server)
 {
@@ -53,8 +54,8 @@ static int join_file(struct upc_file *f, uint32_t t)
     return err;
 }
 
-/* Opens, in all threads, one open file of each server in use.  Collective.  Returns 0 or an errno value,
- * the same in all threads. */
+/* Opens, in all threads, one open file of each server in use.  Collective.  Returns 0 or an
+ * errno value, the same in all threads. */
 static int open_files(struct upc_file *f)
 {
     struct upc_collective *j = &f->collective;
@@ -76,7 +77,7 @@ static int open_files(struct upc_file *f)
 
 /* Collective; returns the same in all threads.  Session consistency excludes two-phase I/O: the
  * client's coalesced writes could reach a server after the collective writes that follow them. */
-bool upc_collective_open(struct upc_file *f)
+bool amph_upc_collective_open(struct upc_file *f)
 {
     struct upc_collective *j = &f->collective;
     const char *consistency = gasnet_getenv("IOFWD_CONSISTENCY");
@@ -95,7 +96,7 @@ bool upc_collective_open(struct upc_file *f)
 
         j->max_bytes = opened ? ~amph_upc_max(~(uint64_t)j->max_bytes) : 0;
         if (!j->max_bytes)
-            upc_collective_close(f);
+            amph_upc_collective_close(f);
 
         j->state = j->max_bytes ? UPC_COLLECTIVE_READY : UPC_COLLECTIVE_NONE;
     }
@@ -103,7 +104,7 @@ bool upc_collective_open(struct upc_file *f)
     return j->state == UPC_COLLECTIVE_READY;
 }
 
-void upc_collective_close(struct upc_file *f)
+void amph_upc_collective_close(struct upc_file *f)
 {
     struct upc_collective *j = &f->collective;
 
@@ -244,7 +245,7 @@ static bool fill_extent(const struct plan *p, uint64_t k, struct iofwd_joint *s,
     return s->nrows || !p->single;
 }
 
-void upc_collective_run(struct upc_async *a)
+void amph_upc_collective_run(struct upc_async *a)
 {
     struct upc_move *m = &a->move;
     struct plan p = make_plan(a);
@@ -274,11 +275,11 @@ void upc_collective_run(struct upc_async *a)
     free(s);
 }
 
-bool upc_collective_begin(struct upc_async *a)
+bool amph_upc_collective_begin(struct upc_async *a)
 {
     struct upc_file *f = a->move.file;
 
-    if (a->whole == 0 || f->writers != upc_self.threads || !upc_collective_open(f))
+    if (a->whole == 0 || f->writers != upc_self.threads || !amph_upc_collective_open(f))
         return false;
 
     a->collective = block_of(a) <= (uint64_t)INT64_MAX / (uint64_t)upc_self.threads / 4 &&

@@ -3,11 +3,11 @@
  * Two-phase I/O for lists of many short runs.  UPC OL 7.4.5.
  *
  * The range of the file that the lists of all threads cover together is divided into file domains,
- * one for each thread that accesses the file (its owner).  A domain is divided into windows, one for
- * each round.  A write round: every thread puts its data of each window into the owner's buffer, and
- * the owner writes the covered parts in long calls.  A read round: the owner reads its window in one
- * call, and every thread gets its parts.  Each owner uses two buffers alternately, so one barrier
- * for each round is enough.
+ * one for each thread that accesses the file (its owner).  A domain is divided into windows, one
+ * for each round.  A write round: every thread puts its data of each window into the owner's
+ * buffer, and the owner writes the covered parts in long calls.  A read round: the owner reads
+ * its window in one call, and every thread gets its parts.  Each owner uses two buffers
+ * alternately, so one barrier for each round is enough.
  *
  * Layer: upc-bridge.  Thread rule: the program's thread; all functions are collective.
  */
@@ -157,18 +157,18 @@ static bool find_lanes(struct exchange *x)
     if (!(x->lane = calloc(x->owners, sizeof *x->lane)))
         return false;
 
-    upc_cursor_advance(&at.memory, m->skip);
+    amph_upc_cursor_advance(&at.memory, m->skip);
     for (uint32_t w = 0; w < x->owners; w++) {
         int64_t from = share_at(x, w);
 
         while (at.run < m->nruns && m->run[at.run].offset + (int64_t)m->run[at.run].len <= from) {
-            upc_cursor_advance(&at.memory, m->run[at.run].len - at.done);
+            amph_upc_cursor_advance(&at.memory, m->run[at.run].len - at.done);
             at.run++;
             at.done = 0;
         }
 
         if (at.run < m->nruns && m->run[at.run].offset + (int64_t)at.done < from) {
-            upc_cursor_advance(&at.memory, (uint64_t)(from - m->run[at.run].offset) - at.done);
+            amph_upc_cursor_advance(&at.memory, (uint64_t)(from - m->run[at.run].offset) - at.done);
             at.done = (uint64_t)(from - m->run[at.run].offset);
         }
 
@@ -270,7 +270,7 @@ static void send_batch(struct exchange *x, uint32_t owner)
 
     for (size_t i = 0; i < x->n && !m->writing; i++)
         if (x->passes[i] &&
-            upc_cursor_move(m, &x->after[i], x->here[i].gex_addr, x->here[i].gex_len))
+            amph_upc_cursor_move(m, &x->after[i], x->here[i].gex_addr, x->here[i].gex_len))
             x->error = ENOMEM;
 
     x->n = 0;
@@ -284,7 +284,7 @@ static void add(struct exchange *x, struct lane *l, uint32_t owner, char *there,
 
     while (n) {
         uint64_t len;
-        char *memory = upc_cursor_straight(&l->memory, &len);
+        char *memory = amph_upc_cursor_straight(&l->memory, &len);
         bool passes = !memory;
 
         if (x->n == BATCH || (passes && x->used == m->file->buffer_bytes))
@@ -303,8 +303,8 @@ static void add(struct exchange *x, struct lane *l, uint32_t owner, char *there,
         x->used += passes ? len : 0;
 
         if (!passes || !m->writing)
-            upc_cursor_advance(&l->memory, len);
-        else if (upc_cursor_move(m, &l->memory, memory, len))
+            amph_upc_cursor_advance(&l->memory, len);
+        else if (amph_upc_cursor_move(m, &l->memory, memory, len))
             x->error = ENOMEM;
 
         there += len;
@@ -337,7 +337,7 @@ static void carry(struct exchange *x, uint32_t owner, unsigned round, int64_t fi
         }
 
         if (end > real && end > at)
-            upc_cursor_advance(&l->memory, (uint64_t)(end - (real > at ? real : at)));
+            amph_upc_cursor_advance(&l->memory, (uint64_t)(end - (real > at ? real : at)));
 
         l->done += (uint64_t)(end - at);
         if (l->done == run->len) {
@@ -365,8 +365,8 @@ static void write_window(struct exchange *x, unsigned round)
         uint64_t done;
 
         if (end > at)
-            x->error = upc_raw_move(x->m->file, true, buffer + (at - from), (uint64_t)(end - at),
-                                    at, &done);
+            x->error = amph_upc_raw_move(x->m->file, true, buffer + (at - from),
+                                         (uint64_t)(end - at), at, &done);
 
         if (c->offset + (int64_t)c->len > to)
             break;
@@ -386,8 +386,8 @@ static void read_window(struct exchange *x, unsigned round)
     uint64_t done = 0;
 
     if (to > from)
-        x->error = upc_raw_move(x->m->file, false, buffer + (from - begin), (uint64_t)(to - from),
-                                from, &done);
+        x->error = amph_upc_raw_move(x->m->file, false, buffer + (from - begin),
+                                     (uint64_t)(to - from), from, &done);
 
     head->end[round % 2] = from + (int64_t)done;
     head->error[round % 2] = (uint64_t)x->error;
@@ -444,10 +444,10 @@ static void work(struct exchange *x)
         (x->m->writing ? write_round : read_round)(x, r);
 
     if (x->m->writing && !x->error && x->m->file->flush_writes)
-        x->error = upc_raw_sync(x->m->file);
+        x->error = amph_upc_raw_sync(x->m->file);
 }
 
-bool upc_move_exchange(struct upc_move *m)
+bool amph_upc_move_exchange(struct upc_move *m)
 {
     struct exchange *x = calloc(1, sizeof *x);
     bool done = false;

@@ -40,7 +40,7 @@ static bool is_forwarded(const char *path)
            below_prefix(path, gasnet_getenv("IOFWD_PREFIX"));
 }
 
-int upc_raw_open(struct upc_file *f, int flags, mode_t mode)
+int amph_upc_raw_open(struct upc_file *f, int flags, mode_t mode)
 {
     f->forwarded = NULL;
     f->fd = -1;
@@ -51,7 +51,7 @@ int upc_raw_open(struct upc_file *f, int flags, mode_t mode)
     return f->fd < 0 ? errno : 0;
 }
 
-int upc_raw_close(struct upc_file *f)
+int amph_upc_raw_close(struct upc_file *f)
 {
     if (f->forwarded)
         return iofwd_close(f->forwarded);
@@ -59,7 +59,7 @@ int upc_raw_close(struct upc_file *f)
     return close(f->fd) ? errno : 0;
 }
 
-int upc_raw_sync(struct upc_file *f)
+int amph_upc_raw_sync(struct upc_file *f)
 {
     int err;
 
@@ -72,7 +72,7 @@ int upc_raw_sync(struct upc_file *f)
     return err == EINVAL || err == EROFS ? 0 : err;
 }
 
-int upc_raw_size(struct upc_file *f, int64_t *size_p)
+int amph_upc_raw_size(struct upc_file *f, int64_t *size_p)
 {
     struct stat st;
     int err;
@@ -88,7 +88,7 @@ int upc_raw_size(struct upc_file *f, int64_t *size_p)
     return err;
 }
 
-int upc_raw_set_size(struct upc_file *f, int64_t size)
+int amph_upc_raw_set_size(struct upc_file *f, int64_t size)
 {
     if (f->forwarded)
         return iofwd_ftruncate(f->forwarded, size);
@@ -96,7 +96,7 @@ int upc_raw_set_size(struct upc_file *f, int64_t size)
     return ftruncate(f->fd, size) ? errno : 0;
 }
 
-int upc_raw_allocate(struct upc_file *f, int64_t size)
+int amph_upc_raw_allocate(struct upc_file *f, int64_t size)
 {
     if (size == 0)
         return 0;
@@ -104,7 +104,7 @@ int upc_raw_allocate(struct upc_file *f, int64_t size)
     return f->forwarded ? iofwd_fallocate(f->forwarded, 0, size) : posix_fallocate(f->fd, 0, size);
 }
 
-int upc_raw_unlink(const char *name)
+int amph_upc_raw_unlink(const char *name)
 {
     if (is_forwarded(name))
         return iofwd_unlink(name);
@@ -127,8 +127,8 @@ static int move_once(struct upc_file *f, bool writing, void *buf, uint64_t len, 
     return n < 0 ? errno : 0;
 }
 
-int upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset,
-                 uint64_t *done_p)
+int amph_upc_raw_move(struct upc_file *f, bool writing, void *buf, uint64_t len, int64_t offset,
+                      uint64_t *done_p)
 {
     int err = 0;
     size_t n;

@@ -73,8 +73,8 @@ static void each_block(const struct upc_piece *p, uint64_t x, uint64_t n, struct
     }
 }
 
-/* Sets the local address of each part.  Parts that are not mapped in this process get space in room,
- * and are fetched if to_file. */
+/* Sets the local address of each part.  Parts that are not mapped in this process get space in
+ * room, and are fetched if to_file. */
 static bool fetch_parts(struct part *parts, bool to_file, char *room)
 {
     uint64_t need = 0;
@@ -130,7 +130,7 @@ static int move_range(const struct upc_move *m, const struct upc_piece *p, uint6
 
 /* ---- a position in the list of pieces ---- */
 
-void upc_cursor_advance(struct upc_cursor *c, uint64_t n)
+void amph_upc_cursor_advance(struct upc_cursor *c, uint64_t n)
 {
     c->at += n;
     while (c->left && c->at >= c->piece->len) {
@@ -140,7 +140,7 @@ void upc_cursor_advance(struct upc_cursor *c, uint64_t n)
     }
 }
 
-char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p)
+char *amph_upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p)
 {
     const struct upc_piece *p = c->piece;
     struct upc_wide w = p->at;
@@ -162,7 +162,7 @@ char *upc_cursor_straight(const struct upc_cursor *c, uint64_t *n_p)
     return here_of(w.thread) ? (char *)here_of(w.thread) + w.addr + inside : NULL;
 }
 
-int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, uint64_t n)
+int amph_upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, uint64_t n)
 {
     const bool to_file = m->writing;
     int err = 0;
@@ -170,7 +170,7 @@ int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, u
     while (n && !err) {
         uint64_t len = c->piece->len - c->at < n ? c->piece->len - c->at : n;
         uint64_t run;
-        char *memory = upc_cursor_straight(c, &run);
+        char *memory = amph_upc_cursor_straight(c, &run);
 
         if (memory && run >= len)
             copy(to_file, buf, memory, len);
@@ -183,7 +183,7 @@ int upc_cursor_move(const struct upc_move *m, struct upc_cursor *c, char *buf, u
             upc_write_far((struct upc_wide){ c->piece->at.addr + c->at, c->piece->at.thread, 0 },
                           buf, len);
 
-        upc_cursor_advance(c, len);
+        amph_upc_cursor_advance(c, len);
         buf += len;
         n -= len;
     }
@@ -200,22 +200,22 @@ static void move_run(struct upc_move *m, struct upc_cursor *c, int64_t offset, u
     while (len && !m->error) {
         uint64_t n;
         uint64_t done = 0;
-        char *memory = upc_cursor_straight(c, &n);
+        char *memory = amph_upc_cursor_straight(c, &n);
 
         if (memory && (n >= UPC_IO_DIRECT || n >= len)) {
             n = n < len ? n : len;
-            m->error = upc_raw_move(f, m->writing, memory, n, offset, &done);
-            upc_cursor_advance(c, done);
+            m->error = amph_upc_raw_move(f, m->writing, memory, n, offset, &done);
+            amph_upc_cursor_advance(c, done);
         } else {
             n = len < f->buffer_bytes ? len : f->buffer_bytes;
             if (m->writing)
-                m->error = upc_cursor_move(m, c, f->buffer, n);
+                m->error = amph_upc_cursor_move(m, c, f->buffer, n);
 
             if (!m->error)
-                m->error = upc_raw_move(f, m->writing, f->buffer, n, offset, &done);
+                m->error = amph_upc_raw_move(f, m->writing, f->buffer, n, offset, &done);
 
             if (!m->error && !m->writing)
-                m->error = upc_cursor_move(m, c, f->buffer, done);
+                m->error = amph_upc_cursor_move(m, c, f->buffer, done);
         }
 
         m->done += done;
@@ -226,13 +226,13 @@ static void move_run(struct upc_move *m, struct upc_cursor *c, int64_t offset, u
     }
 }
 
-void upc_move_run(struct upc_move *m)
+void amph_upc_move_run(struct upc_move *m)
 {
     struct upc_cursor c = { m->piece, m->npieces, 0 };
 
     m->done = 0;
     m->error = 0;
-    upc_cursor_advance(&c, m->skip);
+    amph_upc_cursor_advance(&c, m->skip);
 
     for (size_t i = 0; i < m->nruns && !m->error; i++) {
         uint64_t before = m->done;
@@ -243,10 +243,10 @@ void upc_move_run(struct upc_move *m)
     }
 
     if (m->writing && !m->error && m->file->flush_writes)
-        m->error = upc_raw_sync(m->file);
+        m->error = amph_upc_raw_sync(m->file);
 }
 
-bool upc_move_is_near(const struct upc_move *m)
+bool amph_upc_move_is_near(const struct upc_move *m)
 {
     bool all = true;
 

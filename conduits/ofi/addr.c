@@ -21,14 +21,15 @@
 
 size_t amph_ofi_sockaddr_len(const struct sockaddr_storage *sa)
 {
-    return amph_inet_len(sa);
+    return amph_conduit_inet_len(sa);
 }
 
 enum amph_status amph_ofi_reserve_address(const char *conduit, const struct amph_cx_config *cfg,
                                           struct sockaddr_storage *sa_p, int *fd_p)
 {
     struct sockaddr_storage sa;
-    enum amph_status st = amph_inet_choose(conduit, cfg->loopback_only, cfg->interface, &sa);
+    enum amph_status st = amph_conduit_inet_choose(conduit, cfg->loopback_only, cfg->interface,
+                                                   &sa);
 
     if (st != AMPH_OK)
         return st;
@@ -42,7 +43,7 @@ enum amph_status amph_ofi_reserve_address(const char *conduit, const struct amph
         getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
         int err = errno;
 
-        amph_inet_report(&sa, err);
+        amph_conduit_inet_report(&sa, err);
         if (fd >= 0)
             close(fd);
 
@@ -130,11 +131,11 @@ bool amph_ofi_insert_address(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
 
 size_t amph_ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob)
 {
-    return amph_inet_put(sa, blob);
+    return amph_conduit_inet_put(sa, blob);
 }
 
 enum amph_status amph_ofi_get_address(const void *blob, size_t len_bytes,
                                       struct sockaddr_storage *sa_p)
 {
-    return amph_inet_get(blob, len_bytes, sa_p);
+    return amph_conduit_inet_get(blob, len_bytes, sa_p);
 }

@@ -119,7 +119,7 @@ static enum amph_status open_endpoint(struct amph_ofi_cx *cx, const struct amph_
         st = amph_ofi_reserve_address(cx->family->conduit, &cx->base.cfg, &cx->listen_addr,
                                       &reserved);
     else if (interface && interface[0])
-        st = amph_inet_choose(family->conduit, false, interface, &cx->listen_addr);
+        st = amph_conduit_inet_choose(family->conduit, false, interface, &cx->listen_addr);
     else
         src = NULL;
 

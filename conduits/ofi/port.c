@@ -72,7 +72,7 @@ static enum amph_status get_info(const struct sockaddr_storage *src, struct fi_i
 
     if (src) {
         h->addr_format = src->ss_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-        h->src_addrlen = amph_inet_len(src);
+        h->src_addrlen = amph_conduit_inet_len(src);
         h->src_addr = malloc(h->src_addrlen);
         if (h->src_addr)
             memcpy(h->src_addr, src, h->src_addrlen);
@@ -163,9 +163,9 @@ static bool is_bound_to(int fd, const void *arg)
     if (getsockname(fd, (struct sockaddr *)&own, &len) != 0 || own.ss_family != sa->ss_family)
         return false;
 
-    size_t n = amph_inet_put(&own, a);
+    size_t n = amph_conduit_inet_put(&own, a);
 
-    return n == amph_inet_put(sa, b) && memcmp(a, b, n) == 0;
+    return n == amph_conduit_inet_put(sa, b) && memcmp(a, b, n) == 0;
 }
 
 static void use_socket(struct amph_ofi_port *p)
@@ -193,7 +193,8 @@ static bool post(struct amph_ofi_port *p, struct buffer *b)
 static enum amph_status start(struct amph_ofi_port *p, const struct amph_port_config *cfg)
 {
     struct sockaddr_storage sa;
-    enum amph_status st = amph_inet_choose(cfg->conduit, cfg->loopback_only, cfg->interface, &sa);
+    enum amph_status st = amph_conduit_inet_choose(cfg->conduit, cfg->loopback_only, cfg->interface,
+                                                   &sa);
 
     if (st == AMPH_OK)
         st = get_info(&sa, &p->info);
@@ -224,7 +225,7 @@ static enum amph_status start(struct amph_ofi_port *p, const struct amph_port_co
     p->base.datagram = most & ~7u;
     p->fd = amph_ofi_find_fd(is_bound_to, &sa);
     use_socket(p);
-    p->base.addr_len = amph_inet_put_port(&sa, p->base.datagram, p->base.addr);
+    p->base.addr_len = amph_conduit_inet_put_port(&sa, p->base.datagram, p->base.addr);
 
     for (unsigned i = 0; i < BUFFERS; i++) {
         p->buffer[i].mem = p->mem + (size_t)i * BUFFER_BYTES;
@@ -242,7 +243,7 @@ static enum amph_status port_open(const struct amph_port_config *cfg, struct amp
     if (!p)
         return AMPH_ERR_NOMEM;
 
-    p->base.ops = &amph_port_ofi_ops;
+    p->base.ops = &amph_conduit_port_ofi_ops;
     p->fd = -1;
     p->max_peers = cfg->max_peers;
     p->addr = malloc(cfg->max_peers * sizeof *p->addr);
@@ -270,7 +271,7 @@ static enum amph_status port_add_peer(struct amph_port *base, uint32_t peer, con
 
     if (peer >= p->max_peers)
         return AMPH_ERR_RANGE;
-    if (amph_inet_get_port(addr, addr_len, &sa, &takes) != AMPH_OK)
+    if (amph_conduit_inet_get_port(addr, addr_len, &sa, &takes) != AMPH_OK)
         return AMPH_ERR_PROTO;
     if (p->addr[peer] != FI_ADDR_UNSPEC)
         return AMPH_ERR_STATE;
@@ -381,7 +382,7 @@ static bool port_idle(struct amph_port *base)
     return fi_cq_read(port_of(base)->cq, &none, 0) == -FI_EAGAIN;
 }
 
-const struct amph_port_ops amph_port_ofi_ops = {
+const struct amph_port_ops amph_conduit_port_ofi_ops = {
     .name = "ofi",
     .probe = port_probe,
     .open = port_open,

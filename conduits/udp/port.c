@@ -10,7 +10,7 @@ enum amph_status amph_udp_choose_port(const struct amph_port_ops **ops_p, char *
 {
     static const unsigned word_ofi = 2; /* of AMPHORA_UDP_PORT's row */
     char text[384] = "";
-    const struct amph_port_ops *ops = &amph_port_socket_ops;
+    const struct amph_port_ops *ops = &amph_conduit_port_socket_ops;
     unsigned word = amph_env_enum(AMPH_ENV_UDP_PORT);
 
     if (word == word_ofi)

@@ -160,7 +160,7 @@ static bool cuts_really(const struct sock_port *p, struct sockaddr_storage *own)
     uint64_t control[4] = { 0 };
     struct iovec iov = { text, sizeof text };
     struct msghdr h = { .msg_name = own,
-                        .msg_namelen = (socklen_t)amph_inet_len(own),
+                        .msg_namelen = (socklen_t)amph_conduit_inet_len(own),
                         .msg_iov = &iov,
                         .msg_iovlen = 1,
                         .msg_control = control };
@@ -201,7 +201,7 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
     if (!p)
         return AMPH_ERR_NOMEM;
 
-    p->base.ops = &amph_port_socket_ops;
+    p->base.ops = &amph_conduit_port_socket_ops;
     p->fd = -1;
     for (unsigned i = 0; i < LANES; i++)
         p->lane[i] = (struct lane){ .peer = UINT32_MAX, .fd = -1 };
@@ -210,8 +210,8 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
     p->refused = UINT32_MAX;
     p->dest = calloc(cfg->max_peers, sizeof *p->dest);
 
-    enum amph_status st = p->dest ? amph_inet_choose(cfg->conduit, cfg->loopback_only,
-                                                     cfg->interface, &sa)
+    enum amph_status st = p->dest ? amph_conduit_inet_choose(cfg->conduit, cfg->loopback_only,
+                                                             cfg->interface, &sa)
                                   : AMPH_ERR_NOMEM;
 
     if (st != AMPH_OK) {
@@ -219,14 +219,14 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
         return st;
     }
 
-    socklen_t len = (socklen_t)amph_inet_len(&sa);
+    socklen_t len = (socklen_t)amph_conduit_inet_len(&sa);
 
     p->fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (p->fd < 0 || bind(p->fd, (struct sockaddr *)&sa, len) != 0 ||
         getsockname(p->fd, (struct sockaddr *)&sa, &len) != 0) {
         int err = errno;
 
-        amph_inet_report(&sa, err);
+        amph_conduit_inet_report(&sa, err);
         sock_close(&p->base);
         return amph_status_from_errno(err);
     }
@@ -243,7 +243,7 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
 
     p->base.queue_bytes = set_queue(p->fd);
     p->base.datagram = AMPH_INET_DATAGRAM_MAX;
-    p->base.addr_len = amph_inet_put_port(&sa, p->base.datagram, p->base.addr);
+    p->base.addr_len = amph_conduit_inet_put_port(&sa, p->base.datagram, p->base.addr);
     *port_p = &p->base;
 
     return AMPH_OK;
@@ -285,14 +285,14 @@ static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, con
 
     if (peer >= p->max_peers)
         return AMPH_ERR_RANGE;
-    if (amph_inet_get_port(addr, addr_len, &sa, &takes) != AMPH_OK)
+    if (amph_conduit_inet_get_port(addr, addr_len, &sa, &takes) != AMPH_OK)
         return AMPH_ERR_PROTO;
 
     struct dest *dest = &p->dest[peer];
     if (dest->len)
         return AMPH_ERR_STATE;
 
-    socklen_t len = (socklen_t)amph_inet_len(&sa);
+    socklen_t len = (socklen_t)amph_conduit_inet_len(&sa);
 
     memcpy(&dest->name, &sa, len);
 
@@ -688,7 +688,7 @@ static bool sock_idle(struct amph_port *base)
     return true; /* whoever sleeps on the descriptor is woken at once */
 }
 
-const struct amph_port_ops amph_port_socket_ops = {
+const struct amph_port_ops amph_conduit_port_socket_ops = {
     .name = "socket",
     .probe = sock_probe,
     .open = sock_open,

@@ -239,7 +239,7 @@ static enum amph_status amph_udp_mem_reg(struct amph_cx *cx, void *base, size_t 
     if (st != AMPH_OK)
         return st;
 
-    amph_memkey_put(mem, KEY_VERSION, region->key, base, len_bytes, region);
+    amph_conduit_memkey_put(mem, KEY_VERSION, region->key, base, len_bytes, region);
     return AMPH_OK;
 }
 
@@ -259,7 +259,7 @@ static enum amph_status amph_udp_mem_import(struct amph_cx *cx, uint32_t peer, c
 
     if (peer >= cx->cfg.max_peers)
         return AMPH_ERR_PEER;
-    if (amph_memkey_get(key, key_len, KEY_VERSION, &m) != AMPH_OK || m.len_bytes == 0)
+    if (amph_conduit_memkey_get(key, key_len, KEY_VERSION, &m) != AMPH_OK || m.len_bytes == 0)
         return AMPH_ERR_PROTO;
 
     *rmem = m;

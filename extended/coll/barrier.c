@@ -42,8 +42,8 @@ static bool value_in(const uint64_t *word, uint32_t phase, struct amph_barrier_v
     return true;
 }
 
-struct amph_barrier_value amph_barrier_combine(struct amph_barrier_value a,
-                                               struct amph_barrier_value b)
+struct amph_barrier_value amph_coll_barrier_combine(struct amph_barrier_value a,
+                                                    struct amph_barrier_value b)
 {
     const struct amph_barrier_value mismatch = { .kind = AMPH_BARRIER_MISMATCH };
 
@@ -96,7 +96,7 @@ static bool local_stage(struct amph_barrier *b)
         else if (!value_in(&b->line[b->seen].word[b->phase & 1], b->phase, &v))
             return false;
 
-        b->combined = b->seen ? amph_barrier_combine(b->combined, v) : v;
+        b->combined = b->seen ? amph_coll_barrier_combine(b->combined, v) : v;
         b->seen++;
     }
 
@@ -108,7 +108,7 @@ static bool send_round(struct amph_barrier *b)
     const struct amph_coll *c = b->coll;
     uint32_t to = (uint32_t)(((uint64_t)c->mine + (1u << b->round)) % c->count);
     uint32_t peer = amph_coll_peer(c, c->first[to]);
-    const uint64_t id = amph_team_id_at(c->team, c->first[to]);
+    const uint64_t id = amph_gex_team_id_at(c->team, c->first[to]);
     const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id,       (int32_t)b->number,
                              (int32_t)b->phase,   (int32_t)b->round, (int32_t)b->combined.kind,
                              b->combined.id };
@@ -136,7 +136,7 @@ static bool rounds_stage(struct amph_barrier *b)
         if (!value_in(&b->inbox[b->phase & 1][b->round], b->phase, &v))
             return false;
 
-        b->combined = amph_barrier_combine(b->combined, v);
+        b->combined = amph_coll_barrier_combine(b->combined, v);
     }
 
     return true;
@@ -233,21 +233,21 @@ static void advance(struct amph_barrier *b, bool arriving)
 
 /* ---- the calls ---- */
 
-void amph_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value)
+void amph_coll_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value)
 {
-    amph_spin_lock(&b->locked);
+    amph_coll_spin_lock(&b->locked);
     start(b, value);
     advance(b, true);
-    amph_spin_unlock(&b->locked);
+    amph_coll_spin_unlock(&b->locked);
 }
 
-void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op)
+void amph_coll_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op)
 {
     static const struct amph_barrier_value anonymous = { .kind = AMPH_BARRIER_ANONYMOUS };
 
     op->root.pending = 1;
     op->next = NULL;
-    amph_spin_lock(&b->locked);
+    amph_coll_spin_lock(&b->locked);
 
     if (b->head) {
         b->tail->next = op;
@@ -258,40 +258,40 @@ void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op)
     }
 
     advance(b, true);
-    amph_spin_unlock(&b->locked);
+    amph_coll_spin_unlock(&b->locked);
 }
 
-bool amph_barrier_progress(struct amph_barrier *b)
+bool amph_coll_barrier_progress(struct amph_barrier *b)
 {
     uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
 
-    if (state != IDLE && state != DONE && amph_spin_try(&b->locked)) {
+    if (state != IDLE && state != DONE && amph_coll_spin_try(&b->locked)) {
         advance(b, false);
-        amph_spin_unlock(&b->locked);
+        amph_coll_spin_unlock(&b->locked);
         state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
     }
 
     return state == DONE;
 }
 
-bool amph_barrier_busy(const struct amph_barrier *b)
+bool amph_coll_barrier_busy(const struct amph_barrier *b)
 {
     return __atomic_load_n(&b->state, __ATOMIC_ACQUIRE) != IDLE;
 }
 
-void amph_barrier_reset(struct amph_barrier *b)
+void amph_coll_barrier_reset(struct amph_barrier *b)
 {
     __atomic_store_n(&b->state, IDLE, __ATOMIC_RELAXED);
 }
 
-void amph_barrier_wait(struct amph_barrier *b)
+void amph_coll_barrier_wait(struct amph_barrier *b)
 {
     struct amph_gex *g = amph_gex();
     struct amph_waiter w = AMPH_WAITER_INIT;
     bool spins = !amph_job.oversubscribed && amph_job.wait_mode != AMPH_WAIT_BLOCK;
 
     for (unsigned i = 0; spins && i < SPINS; i++) {
-        if (amph_barrier_progress(b))
+        if (amph_coll_barrier_progress(b))
             return;
 
         if (i % SPINS_BETWEEN_POLLS == 0 || b->coll->count > 1)
@@ -300,7 +300,7 @@ void amph_barrier_wait(struct amph_barrier *b)
         amph_cpu_relax();
     }
 
-    while (!amph_barrier_progress(b))
+    while (!amph_coll_barrier_progress(b))
         amph_gex_wait_step(&w);
 }
 
@@ -317,7 +317,7 @@ enum {
     NARGS
 };
 
-void amph_barrier_deliver(struct amph_coll *c, const int32_t *args)
+void amph_coll_barrier_deliver(struct amph_coll *c, const int32_t *args)
 {
     uint32_t number = (uint32_t)args[ARG_NUMBER];
     uint32_t phase = (uint32_t)args[ARG_PHASE];
@@ -340,17 +340,17 @@ static void on_barrier(struct amph_token *token, const struct amph_am *am)
     if (!amph_gex() || !amph_colls())
         return;
 
-    amph_spin_lock(&amph_colls()->mail_lock);
+    amph_coll_spin_lock(&amph_colls()->mail_lock);
 
-    struct amph_coll *c = amph_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 |
-                                         (uint32_t)am->args[ARG_ID_LOW]);
+    struct amph_coll *c = amph_coll_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 |
+                                              (uint32_t)am->args[ARG_ID_LOW]);
 
     if (c)
-        amph_barrier_deliver(c, am->args);
+        amph_coll_barrier_deliver(c, am->args);
     else
-        amph_mail_keep(token, am);
+        amph_coll_mail_keep(token, am);
 
-    amph_spin_unlock(&amph_colls()->mail_lock);
+    amph_coll_spin_unlock(&amph_colls()->mail_lock);
 }
 
 static void on_wake(struct amph_token *token, const struct amph_am *am)
@@ -358,7 +358,7 @@ static void on_wake(struct amph_token *token, const struct amph_am *am)
     /* Its coming is all. */
 }
 
-enum amph_status amph_barriers_open(struct amph_gex *g)
+enum amph_status amph_coll_barriers_open(struct amph_gex *g)
 {
     static const struct amph_am_entry on_barrier_entry = {
         (void *)on_barrier, false, 1, 1, NARGS, NULL, "barrier"

@@ -32,8 +32,8 @@ struct amph_barrier_value {
 };
 
 /* The two values in one. */
-struct amph_barrier_value amph_barrier_combine(struct amph_barrier_value a,
-                                               struct amph_barrier_value b);
+struct amph_barrier_value amph_coll_barrier_combine(struct amph_barrier_value a,
+                                                    struct amph_barrier_value b);
 
 enum {
     AMPH_BARRIER_ROUNDS = 32
@@ -72,23 +72,23 @@ struct amph_barrier {
 };
 
 /* Registers the handlers: before any process can be beyond the exchange of facts. */
-enum amph_status amph_barriers_open(struct amph_gex *g);
+enum amph_status amph_coll_barriers_open(struct amph_gex *g);
 
 /* Takes in a message for barriers of c, if it is one that can be. */
-void amph_barrier_deliver(struct amph_coll *c, const int32_t *args);
+void amph_coll_barrier_deliver(struct amph_coll *c, const int32_t *args);
 
 /* Brings a value.  Allowed when idle or done. */
-void amph_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value);
+void amph_coll_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value);
 /* Asks for an anonymous one behind those asked for before; op (nothing pending) is completed when
  * it is done. */
-void amph_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op);
+void amph_coll_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op);
 /* Moves it on; true: done, combined is the result. */
-bool amph_barrier_progress(struct amph_barrier *b);
+bool amph_coll_barrier_progress(struct amph_barrier *b);
 /* Waits until done. */
-void amph_barrier_wait(struct amph_barrier *b);
+void amph_coll_barrier_wait(struct amph_barrier *b);
 /* Was notify called, and not yet reset? */
-bool amph_barrier_busy(const struct amph_barrier *b);
+bool amph_coll_barrier_busy(const struct amph_barrier *b);
 /* After done: idle again. */
-void amph_barrier_reset(struct amph_barrier *b);
+void amph_coll_barrier_reset(struct amph_barrier *b);
 
 #endif

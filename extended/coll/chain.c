@@ -26,7 +26,7 @@ static uint32_t at(const struct amph_net *net, uint32_t turn)
 
 static uint32_t rank_at(const struct amph_coll_op *op, uint32_t place, uint32_t turn)
 {
-    return amph_net_rank(op, (place + turn) % op->net.count);
+    return amph_coll_net_rank(op, (place + turn) % op->net.count);
 }
 
 /* ---- broadcast ---- */
@@ -37,25 +37,26 @@ static bool step_broadcast(struct amph_coll_op *op)
     uint32_t place = at(net, net->root);
 
     if (place && place + 1 < net->count)
-        amph_mail_more(op->coll, 0, amph_mail_prefix(op->coll, PORT_DOWN));
+        amph_coll_mail_more(op->coll, 0, amph_coll_mail_prefix(op->coll, PORT_DOWN));
 
-    bool sent = amph_mail_pump(op->coll);
+    bool sent = amph_coll_mail_pump(op->coll);
 
-    return sent && (!place || amph_mail_got(op->coll, PORT_DOWN));
+    return sent && (!place || amph_coll_mail_got(op->coll, PORT_DOWN));
 }
 
-void amph_chain_broadcast(struct amph_coll_op *op)
+void amph_coll_chain_broadcast(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
     uint32_t place = at(net, net->root);
 
-    amph_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     if (place)
-        amph_mail_in(op->coll, PORT_DOWN, rank_at(op, place - 1, net->root), net->dst, net->len);
+        amph_coll_mail_in(op->coll, PORT_DOWN, rank_at(op, place - 1, net->root), net->dst,
+                          net->len);
 
     if (place + 1 < net->count)
-        amph_mail_out(op->coll, rank_at(op, place + 1, net->root), PORT_DOWN,
-                      place ? net->dst : net->src, net->len, place ? 0 : net->len);
+        amph_coll_mail_out(op->coll, rank_at(op, place + 1, net->root), PORT_DOWN,
+                           place ? net->dst : net->src, net->len, place ? 0 : net->len);
 
     net->step = step_broadcast;
 }
@@ -70,13 +71,13 @@ static void begin_up(struct amph_coll_op *op, uint32_t turn)
     uint32_t place = at(net, turn);
     bool last = place + 1 == net->count;
 
-    amph_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     if (!last)
-        amph_mail_in(op->coll, PORT_UP, rank_at(op, place + 1, turn), net->scratch, net->len);
+        amph_coll_mail_in(op->coll, PORT_UP, rank_at(op, place + 1, turn), net->scratch, net->len);
 
     if (place)
-        amph_mail_out(op->coll, rank_at(op, place - 1, turn), PORT_UP,
-                      last ? net->src : net->scratch, net->len, last ? net->len : 0);
+        amph_coll_mail_out(op->coll, rank_at(op, place - 1, turn), PORT_UP,
+                           last ? net->src : net->scratch, net->len, last ? net->len : 0);
 }
 
 /* Folds what has come; returns how many bytes are folded by now. */
@@ -88,13 +89,13 @@ static size_t fold_up(struct amph_coll_op *op, uint32_t turn)
     if (place + 1 == net->count)
         return net->len;
 
-    size_t have = amph_mail_prefix(op->coll, PORT_UP);
+    size_t have = amph_coll_mail_prefix(op->coll, PORT_UP);
 
-    amph_fold_travelling(&op->fold, net->src + net->folded, net->scratch + net->folded,
-                         have - net->folded);
+    amph_coll_fold_travelling(&op->fold, net->src + net->folded, net->scratch + net->folded,
+                              have - net->folded);
     net->folded = have;
     if (place)
-        amph_mail_more(op->coll, 0, have);
+        amph_coll_mail_more(op->coll, 0, have);
 
     return have;
 }
@@ -114,13 +115,13 @@ static bool step_reduce(struct amph_coll_op *op)
     size_t have = fold_up(op, turn);
 
     if (!place && net->me != net->root)
-        amph_mail_more(op->coll, 0, have);
+        amph_coll_mail_more(op->coll, 0, have);
 
-    bool done = amph_mail_pump(op->coll) && have == net->len;
+    bool done = amph_coll_mail_pump(op->coll) && have == net->len;
     if (net->me != net->root)
         return done;
     if (place)
-        return done && amph_mail_got(op->coll, PORT_DOWN);
+        return done && amph_coll_mail_got(op->coll, PORT_DOWN);
 
     if (done)
         memcpy(net->dst, net->scratch, net->len);
@@ -128,7 +129,7 @@ static bool step_reduce(struct amph_coll_op *op)
     return done;
 }
 
-void amph_chain_reduce(struct amph_coll_op *op)
+void amph_coll_chain_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
     uint32_t turn = reduce_turn(op);
@@ -136,10 +137,11 @@ void amph_chain_reduce(struct amph_coll_op *op)
 
     begin_up(op, turn);
     if (!place && net->me != net->root)
-        amph_mail_out(op->coll, amph_net_rank(op, net->root), PORT_DOWN, net->scratch, net->len, 0);
+        amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->root), PORT_DOWN, net->scratch,
+                           net->len, 0);
 
     if (place && net->me == net->root)
-        amph_mail_in(op->coll, PORT_DOWN, amph_net_rank(op, 0), net->dst, net->len);
+        amph_coll_mail_in(op->coll, PORT_DOWN, amph_coll_net_rank(op, 0), net->dst, net->len);
 
     net->step = step_reduce;
 }
@@ -156,27 +158,27 @@ static bool step_reduce_all(struct amph_coll_op *op)
 
     if (!place) {
         memcpy(net->dst + before, net->scratch + before, have - before);
-        amph_mail_more(op->coll, down, have);
+        amph_coll_mail_more(op->coll, down, have);
     } else if (place + 1 < net->count) {
-        amph_mail_more(op->coll, down, amph_mail_prefix(op->coll, PORT_DOWN));
+        amph_coll_mail_more(op->coll, down, amph_coll_mail_prefix(op->coll, PORT_DOWN));
     }
 
-    bool sent = amph_mail_pump(op->coll);
+    bool sent = amph_coll_mail_pump(op->coll);
 
-    return sent && have == net->len && (!place || amph_mail_got(op->coll, PORT_DOWN));
+    return sent && have == net->len && (!place || amph_coll_mail_got(op->coll, PORT_DOWN));
 }
 
-void amph_chain_reduce_all(struct amph_coll_op *op)
+void amph_coll_chain_reduce_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
     const uint32_t place = net->me;
 
     begin_up(op, 0);
     if (place)
-        amph_mail_in(op->coll, PORT_DOWN, rank_at(op, place - 1, 0), net->dst, net->len);
+        amph_coll_mail_in(op->coll, PORT_DOWN, rank_at(op, place - 1, 0), net->dst, net->len);
 
     if (place + 1 < net->count)
-        amph_mail_out(op->coll, rank_at(op, place + 1, 0), PORT_DOWN, net->dst, net->len, 0);
+        amph_coll_mail_out(op->coll, rank_at(op, place + 1, 0), PORT_DOWN, net->dst, net->len, 0);
 
     net->step = step_reduce_all;
 }
@@ -189,31 +191,32 @@ static bool step_scan(struct amph_coll_op *op)
     size_t have = net->len;
 
     if (net->me) {
-        have = amph_mail_prefix(op->coll, PORT_DOWN);
-        amph_fold_travelling(&op->fold, net->scratch + net->folded, net->dst + net->folded,
-                             have - net->folded);
+        have = amph_coll_mail_prefix(op->coll, PORT_DOWN);
+        amph_coll_fold_travelling(&op->fold, net->scratch + net->folded, net->dst + net->folded,
+                                  have - net->folded);
         net->folded = have;
         if (net->me + 1 < net->count)
-            amph_mail_more(op->coll, 0, have);
+            amph_coll_mail_more(op->coll, 0, have);
     }
 
-    return amph_mail_pump(op->coll) && have == net->len;
+    return amph_coll_mail_pump(op->coll) && have == net->len;
 }
 
-void amph_chain_scan(struct amph_coll_op *op)
+void amph_coll_chain_scan(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
 
-    amph_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     if (net->dst != net->src)
         memcpy(net->dst, net->src, net->len);
 
     if (net->me)
-        amph_mail_in(op->coll, PORT_DOWN, amph_net_rank(op, net->me - 1), net->scratch, net->len);
+        amph_coll_mail_in(op->coll, PORT_DOWN, amph_coll_net_rank(op, net->me - 1), net->scratch,
+                          net->len);
 
     if (net->me + 1 < net->count)
-        amph_mail_out(op->coll, amph_net_rank(op, net->me + 1), PORT_DOWN, net->dst, net->len,
-                      net->me ? 0 : net->len);
+        amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->me + 1), PORT_DOWN, net->dst,
+                           net->len, net->me ? 0 : net->len);
 
     net->step = step_scan;
 }

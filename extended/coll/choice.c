@@ -15,20 +15,20 @@
  * follow each other. */
 /* clang-format off */
 static const struct amph_coll_choice choices[] = {
-    { AMPH_COLL_SYNC, ANY, ANY, amph_double_reduce_all, AMPH_SCRATCH_LOG },
-    { AMPH_COLL_BROADCAST, 32u << 10, ANY, amph_tree_broadcast, 0 },
-    { AMPH_COLL_BROADCAST, ANY, ANY, amph_chain_broadcast, 0 },
-    { AMPH_COLL_REDUCE, 32u << 10, ANY, amph_tree_reduce, AMPH_SCRATCH_LOG },
-    { AMPH_COLL_REDUCE, ANY, ANY, amph_chain_reduce, 1 },
-    { AMPH_COLL_REDUCE_ALL, 16u << 10, ANY, amph_double_reduce_all, AMPH_SCRATCH_LOG },
-    { AMPH_COLL_REDUCE_ALL, ANY, ANY, amph_chain_reduce_all, 1 },
-    { AMPH_COLL_SCAN, 16u << 10, ANY, amph_double_scan, AMPH_SCRATCH_LOG },
-    { AMPH_COLL_SCAN, ANY, ANY, amph_chain_scan, 1 },
-    { AMPH_COLL_SCATTER, ANY, ANY, amph_flat_scatter, 0 },
-    { AMPH_COLL_GATHER, ANY, ANY, amph_flat_gather, 0 },
-    { AMPH_COLL_GATHER_ALL, AMPH_COLL_EAGER, 64u << 10, amph_bruck_gather_all, AMPH_SCRATCH_ALL },
-    { AMPH_COLL_GATHER_ALL, ANY, ANY, amph_flat_gather_all, 0 },
-    { AMPH_COLL_EXCHANGE, ANY, ANY, amph_flat_exchange, 0 },
+    { AMPH_COLL_SYNC, ANY, ANY, amph_coll_double_reduce_all, AMPH_SCRATCH_LOG },
+    { AMPH_COLL_BROADCAST, 32u << 10, ANY, amph_coll_tree_broadcast, 0 },
+    { AMPH_COLL_BROADCAST, ANY, ANY, amph_coll_chain_broadcast, 0 },
+    { AMPH_COLL_REDUCE, 32u << 10, ANY, amph_coll_tree_reduce, AMPH_SCRATCH_LOG },
+    { AMPH_COLL_REDUCE, ANY, ANY, amph_coll_chain_reduce, 1 },
+    { AMPH_COLL_REDUCE_ALL, 16u << 10, ANY, amph_coll_double_reduce_all, AMPH_SCRATCH_LOG },
+    { AMPH_COLL_REDUCE_ALL, ANY, ANY, amph_coll_chain_reduce_all, 1 },
+    { AMPH_COLL_SCAN, 16u << 10, ANY, amph_coll_double_scan, AMPH_SCRATCH_LOG },
+    { AMPH_COLL_SCAN, ANY, ANY, amph_coll_chain_scan, 1 },
+    { AMPH_COLL_SCATTER, ANY, ANY, amph_coll_flat_scatter, 0 },
+    { AMPH_COLL_GATHER, ANY, ANY, amph_coll_flat_gather, 0 },
+    { AMPH_COLL_GATHER_ALL, AMPH_COLL_EAGER, 64u << 10, amph_coll_bruck_gather_all, AMPH_SCRATCH_ALL },
+    { AMPH_COLL_GATHER_ALL, ANY, ANY, amph_coll_flat_gather_all, 0 },
+    { AMPH_COLL_EXCHANGE, ANY, ANY, amph_coll_flat_exchange, 0 },
 };
 /* clang-format on */
 

@@ -62,15 +62,15 @@ static inline void amph_fold(const struct amph_fold *f, const void *left, void *
 }
 
 /* The same on data that is in the order in which it travels (coll/fold.c). */
-void amph_fold_travelling(const struct amph_fold *f, const void *left, void *right,
-                          size_t len_bytes);
+void amph_coll_fold_travelling(const struct amph_fold *f, const void *left, void *right,
+                               size_t len_bytes);
 /* Is that order another than this process's own? */
-bool amph_fold_turns(const struct amph_fold *f);
+bool amph_coll_fold_turns(const struct amph_fold *f);
 /* From one order to the other; dst may be src. */
-void amph_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_t len_bytes);
+void amph_coll_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_t len_bytes);
 
 /* The operator of a built-in type and operation, or NULL; *bytes_p: of the type, or 0. */
-amph_fold_fn amph_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p);
+amph_fold_fn amph_coll_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p);
 
 /* ---- messages of the segment that is under way (coll/mail.c) ---- */
 
@@ -217,13 +217,13 @@ static inline struct amph_colls *amph_colls(void)
     return amph_gex()->colls;
 }
 
-static inline bool amph_spin_try(uint32_t *lock)
+static inline bool amph_coll_spin_try(uint32_t *lock)
 {
     return !amph_gex()->threaded || !__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE);
 }
 
-void amph_spin_lock(uint32_t *lock);
-static inline void amph_spin_unlock(uint32_t *lock)
+void amph_coll_spin_lock(uint32_t *lock);
+static inline void amph_coll_spin_unlock(uint32_t *lock)
 {
     if (amph_gex()->threaded)
         __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
@@ -235,7 +235,7 @@ void amph_coll_count(struct amph_coll *c, uint32_t change);
 /* Am's number for a rank of the team. */
 static inline uint32_t amph_coll_peer(const struct amph_coll *c, uint32_t rank)
 {
-    return amph_team_member(c->team, rank);
+    return amph_gex_team_member(c->team, rank);
 }
 
 /* Wakes a member of the own neighbourhood, after a fence that orders what was written for it. */
@@ -261,39 +261,39 @@ void amph_coll_run(struct amph_coll *c);
 
 /* ---- coll/mail.c ---- */
 
-enum amph_status amph_mail_open(struct amph_gex *g);
+enum amph_status amph_coll_mail_open(struct amph_gex *g);
 /* Makes the team known to handlers, and takes in what came before. */
-void amph_mail_add_team(struct amph_coll *c);
-void amph_mail_remove_team(struct amph_coll *c);
+void amph_coll_mail_add_team(struct amph_coll *c);
+void amph_coll_mail_remove_team(struct amph_coll *c);
 /* The team with this id, or NULL.  mail_lock. */
-struct amph_coll *amph_mail_team(uint64_t id);
+struct amph_coll *amph_coll_mail_team(uint64_t id);
 /* Keeps a message for a team that is not there yet.  mail_lock. */
-void amph_mail_keep(struct amph_token *token, const struct amph_am *am);
+void amph_coll_mail_keep(struct amph_token *token, const struct amph_am *am);
 
 /* Begins a segment: nin ports, room for nout messages out. */
-void amph_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint32_t nout,
-                     uint32_t piece);
+void amph_coll_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint32_t nout,
+                          uint32_t piece);
 /* Opens port: len bytes from rank are to land in buf. */
-void amph_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, size_t len);
+void amph_coll_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, size_t len);
 /* Adds a message to rank's port; ready: how many of its bytes may be sent now.  Returns its
  * number. */
-uint32_t amph_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const void *buf, size_t len,
-                       size_t ready);
-static inline void amph_mail_more(struct amph_coll *c, uint32_t out, size_t ready)
+uint32_t amph_coll_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const void *buf,
+                            size_t len, size_t ready);
+static inline void amph_coll_mail_more(struct amph_coll *c, uint32_t out, size_t ready)
 {
     c->mail.out[out].ready = (uint32_t)ready;
 }
 
-static inline bool amph_mail_got(const struct amph_coll *c, uint32_t port)
+static inline bool amph_coll_mail_got(const struct amph_coll *c, uint32_t port)
 {
     return c->mail.in[port].open && __atomic_load_n(&c->mail.in[port].left, __ATOMIC_ACQUIRE) == 0;
 }
 
 /* Bytes from the beginning that are there (of the first 64 pieces). */
-size_t amph_mail_prefix(const struct amph_coll *c, uint32_t port);
+size_t amph_coll_mail_prefix(const struct amph_coll *c, uint32_t port);
 /* Sends what can be sent; true: all has been. */
-bool amph_mail_pump(struct amph_coll *c);
-void amph_mail_end(struct amph_coll *c);
+bool amph_coll_mail_pump(struct amph_coll *c);
+void amph_coll_mail_end(struct amph_coll *c);
 
 /* ---- coll/local.c ---- */
 
@@ -311,10 +311,10 @@ enum amph_local_kind {
 
 /* Begins a stage over the own neighbourhood; root: a place in it; len: bytes of a block; stride:
  * from block to block. */
-void amph_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
-                      const void *src, void *dst, size_t len, size_t stride);
+void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
+                           const void *src, void *dst, size_t len, size_t stride);
 /* true: done. */
-bool amph_local_step(struct amph_coll_op *op);
+bool amph_coll_local_step(struct amph_coll_op *op);
 
 /* ---- coll/choice.c ---- */
 
@@ -334,29 +334,29 @@ const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, u
 size_t amph_coll_scratch(const struct amph_coll_choice *choice, uint32_t count, size_t len);
 
 /* ---- coll/tree.c, coll/chain.c, coll/flat.c: each begin sets op->net.step ---- */
-void amph_tree_broadcast(struct amph_coll_op *op);
-void amph_tree_reduce(struct amph_coll_op *op);
-void amph_double_reduce_all(struct amph_coll_op *op);
-void amph_double_scan(struct amph_coll_op *op);
-void amph_chain_broadcast(struct amph_coll_op *op);
-void amph_chain_reduce(struct amph_coll_op *op);
-void amph_chain_reduce_all(struct amph_coll_op *op);
-void amph_chain_scan(struct amph_coll_op *op);
-void amph_flat_scatter(struct amph_coll_op *op);
-void amph_flat_gather(struct amph_coll_op *op);
-void amph_flat_gather_all(struct amph_coll_op *op);
-void amph_flat_exchange(struct amph_coll_op *op);
-void amph_bruck_gather_all(struct amph_coll_op *op);
+void amph_coll_tree_broadcast(struct amph_coll_op *op);
+void amph_coll_tree_reduce(struct amph_coll_op *op);
+void amph_coll_double_reduce_all(struct amph_coll_op *op);
+void amph_coll_double_scan(struct amph_coll_op *op);
+void amph_coll_chain_broadcast(struct amph_coll_op *op);
+void amph_coll_chain_reduce(struct amph_coll_op *op);
+void amph_coll_chain_reduce_all(struct amph_coll_op *op);
+void amph_coll_chain_scan(struct amph_coll_op *op);
+void amph_coll_flat_scatter(struct amph_coll_op *op);
+void amph_coll_flat_gather(struct amph_coll_op *op);
+void amph_coll_flat_gather_all(struct amph_coll_op *op);
+void amph_coll_flat_exchange(struct amph_coll_op *op);
+void amph_coll_bruck_gather_all(struct amph_coll_op *op);
 
 /* The rank of participant i of op's stage between neighbourhoods. */
-uint32_t amph_net_rank(const struct amph_coll_op *op, uint32_t i);
+uint32_t amph_coll_net_rank(const struct amph_coll_op *op, uint32_t i);
 
 /* ---- coll/team.c ---- */
 
 /* For init.c: the state of the process; then, when neighbours are known, their shared memory (NULL:
  * none) and the first team. */
-enum amph_status amph_colls_open(struct amph_gex *g);
-enum amph_status amph_colls_join(struct amph_gex *g, int32_t leader_pid, int32_t fd, bool own_fd);
+enum amph_status amph_coll_open(struct amph_gex *g);
+enum amph_status amph_coll_join(struct amph_gex *g, int32_t leader_pid, int32_t fd, bool own_fd);
 
 /* A piece of memory for a while; amph_coll_pool_put takes it back. */
 void *amph_coll_pool_get(size_t bytes);

@@ -31,71 +31,71 @@ static void copy(void *dst, const void *src, size_t len)
 static bool step_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    bool sent = amph_mail_pump(op->coll);
+    bool sent = amph_coll_mail_pump(op->coll);
 
     for (; net->round < op->coll->mail.nin; net->round++)
-        if (op->coll->mail.in[net->round].open && !amph_mail_got(op->coll, net->round))
+        if (op->coll->mail.in[net->round].open && !amph_coll_mail_got(op->coll, net->round))
             return false;
 
     return sent;
 }
 
-void amph_flat_scatter(struct amph_coll_op *op)
+void amph_coll_flat_scatter(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
     bool root = net->me == op->root;
 
-    amph_mail_begin(op->coll, op->seq, !root, root ? net->count : 0, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, !root, root ? net->count : 0, net->piece);
     net->step = step_all;
 
     if (!root) {
-        amph_mail_in(op->coll, 0, op->root, op->dst + op->off, op->len);
+        amph_coll_mail_in(op->coll, 0, op->root, op->dst + op->off, op->len);
         return;
     }
 
     for (uint32_t i = 1; i < net->count; i++) {
         uint32_t to = (net->me + i) % net->count;
-        amph_mail_out(op->coll, to, 0, src_block(op, to), op->len, op->len);
+        amph_coll_mail_out(op->coll, to, 0, src_block(op, to), op->len, op->len);
     }
 
     copy(op->dst + op->off, src_block(op, net->me), op->len);
 }
 
-void amph_flat_gather(struct amph_coll_op *op)
+void amph_coll_flat_gather(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
     bool root = net->me == op->root;
 
-    amph_mail_begin(op->coll, op->seq, root ? net->count : 0, !root, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, root ? net->count : 0, !root, net->piece);
     net->step = step_all;
 
     if (!root) {
-        amph_mail_out(op->coll, op->root, net->me, op->src + op->off, op->len, op->len);
+        amph_coll_mail_out(op->coll, op->root, net->me, op->src + op->off, op->len, op->len);
         return;
     }
 
     for (uint32_t i = 0; i < net->count; i++)
         if (i != net->me)
-            amph_mail_in(op->coll, i, i, dst_block(op, i), op->len);
+            amph_coll_mail_in(op->coll, i, i, dst_block(op, i), op->len);
 
     copy(dst_block(op, net->me), op->src + op->off, op->len);
 }
 
-void amph_flat_exchange(struct amph_coll_op *op)
+void amph_coll_flat_exchange(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
 
-    amph_mail_begin(op->coll, op->seq, net->count, net->count, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, net->count, net->count, net->piece);
     net->step = step_all;
 
     for (uint32_t i = 1; i < net->count; i++) {
         uint32_t from = (net->me + net->count - i) % net->count;
-        amph_mail_in(op->coll, from, from, dst_block(op, from), op->len);
+        amph_coll_mail_in(op->coll, from, from, dst_block(op, from), op->len);
     }
 
     for (uint32_t i = 1; i < net->count; i++) {
         uint32_t to = (net->me + i) % net->count;
-        amph_mail_out(op->coll, to, net->me, src_block(op, to), op->len, op->len);
+        amph_coll_mail_out(op->coll, to, net->me, src_block(op, to), op->len, op->len);
     }
 
     copy(dst_block(op, net->me), src_block(op, net->me), op->len);
@@ -111,27 +111,27 @@ static bool step_ring(struct amph_coll_op *op)
 
     for (; net->round + 1 < net->count; net->round++) { /* blocks that have gone on */
         uint32_t block = (net->me + net->count - net->round) % net->count;
-        if (net->round && !amph_mail_got(op->coll, block))
+        if (net->round && !amph_coll_mail_got(op->coll, block))
             break;
-        amph_mail_out(op->coll, right, block, dst_block(op, block), op->len, op->len);
+        amph_coll_mail_out(op->coll, right, block, dst_block(op, block), op->len, op->len);
     }
 
-    bool sent = amph_mail_pump(op->coll);
+    bool sent = amph_coll_mail_pump(op->coll);
 
-    return sent && net->round + 1 == net->count && amph_mail_got(op->coll, right);
+    return sent && net->round + 1 == net->count && amph_coll_mail_got(op->coll, right);
 }
 
-void amph_flat_gather_all(struct amph_coll_op *op)
+void amph_coll_flat_gather_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
     uint32_t left = (net->me + net->count - 1) % net->count;
 
-    amph_mail_begin(op->coll, op->seq, net->count, net->count, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, net->count, net->count, net->piece);
     copy(dst_block(op, net->me), op->src + op->off, op->len);
 
     for (uint32_t i = 0; i < net->count; i++)
         if (i != net->me)
-            amph_mail_in(op->coll, i, left, dst_block(op, i), op->len);
+            amph_coll_mail_in(op->coll, i, left, dst_block(op, i), op->len);
 
     net->step = step_ring;
 }
@@ -156,15 +156,15 @@ static bool step_bruck(struct amph_coll_op *op)
         size_t len = brought(net, net->round) * op->len;
 
         if (!net->sent)
-            amph_mail_out(op->coll, to, net->round, net->scratch, len, len);
+            amph_coll_mail_out(op->coll, to, net->round, net->scratch, len, len);
 
         net->sent = true;
-        amph_mail_pump(op->coll);
-        if (!amph_mail_got(op->coll, net->round))
+        amph_coll_mail_pump(op->coll);
+        if (!amph_coll_mail_got(op->coll, net->round))
             return false;
     }
 
-    if (!amph_mail_pump(op->coll))
+    if (!amph_coll_mail_pump(op->coll))
         return false;
 
     for (uint32_t i = 0; i < net->count; i++)
@@ -174,16 +174,16 @@ static bool step_bruck(struct amph_coll_op *op)
     return true;
 }
 
-void amph_bruck_gather_all(struct amph_coll_op *op)
+void amph_coll_bruck_gather_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
 
-    amph_mail_begin(op->coll, op->seq, 32, 32, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, 32, 32, net->piece);
     memcpy(net->scratch, op->src + op->off, op->len);
 
     for (uint32_t k = 0; (UINT64_C(1) << k) < net->count; k++)
-        amph_mail_in(op->coll, k, (uint32_t)((net->me + (UINT64_C(1) << k)) % net->count),
-                     net->scratch + (op->len << k), brought(net, k) * op->len);
+        amph_coll_mail_in(op->coll, k, (uint32_t)((net->me + (UINT64_C(1) << k)) % net->count),
+                          net->scratch + (op->len << k), brought(net, k) * op->len);
 
     net->step = step_bruck;
 }

@@ -58,7 +58,7 @@ static const struct {
     size_t bytes;
 } rows[] = { EACH(ROW) };
 
-amph_fold_fn amph_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p)
+amph_fold_fn amph_coll_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p)
 {
     *bytes_p = 0;
     for (size_t i = 0; i < AMPH_COUNTOF(rows); i++) {
@@ -75,12 +75,12 @@ amph_fold_fn amph_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p)
 
 /* ---- hosts of either byte order ---- */
 
-bool amph_fold_turns(const struct amph_fold *f)
+bool amph_coll_fold_turns(const struct amph_fold *f)
 {
     return f->typed && amph_wire_turns();
 }
 
-void amph_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_t len_bytes)
+void amph_coll_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_t len_bytes)
 {
     for (size_t at = 0; at < len_bytes; at += f->elem_bytes) {
         uint64_t v8;
@@ -98,11 +98,11 @@ void amph_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_
     }
 }
 
-void amph_fold_travelling(const struct amph_fold *f, const void *left, void *right,
-                          size_t len_bytes)
+void amph_coll_fold_travelling(const struct amph_fold *f, const void *left, void *right,
+                               size_t len_bytes)
 {
     _Alignas(16) uint8_t own[1024]; /* left stays as it is: it may be on its way to others */
-    if (!amph_fold_turns(f)) {
+    if (!amph_coll_fold_turns(f)) {
         amph_fold(f, left, right, len_bytes);
         return;
     }
@@ -111,9 +111,9 @@ void amph_fold_travelling(const struct amph_fold *f, const void *left, void *rig
         size_t n = len_bytes - at < sizeof own ? len_bytes - at : sizeof own;
         uint8_t *r = (uint8_t *)right + at;
 
-        amph_fold_turn(f, own, (const uint8_t *)left + at, n);
-        amph_fold_turn(f, r, r, n);
+        amph_coll_fold_turn(f, own, (const uint8_t *)left + at, n);
+        amph_coll_fold_turn(f, r, r, n);
         amph_fold(f, own, r, n);
-        amph_fold_turn(f, r, r, n);
+        amph_coll_fold_turn(f, r, r, n);
     }
 }

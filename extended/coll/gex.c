@@ -19,7 +19,7 @@ static struct amph_team *team_for(gex_TM_t tm, gex_Flags_t flags, gex_Flags_t kn
 {
     amph_check_call(call);
 
-    struct amph_team *team = amph_team_of(tm, call);
+    struct amph_team *team = amph_gex_team_of(tm, call);
 
     if (AMPH_UNLIKELY(flags & ~known))
         amph_fatal("%s: flags %#x are not for collectives", call, (unsigned)(flags & ~known));
@@ -37,10 +37,10 @@ static void check_root(const struct amph_team *team, gex_Rank_t root, const char
 gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags)
 {
     struct amph_team *team = team_for(tm, flags, 0, "gex_Coll_BarrierNB");
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
-    amph_barrier_enqueue(&team->coll->barrier[AMPH_BARRIER_TEAM], op);
-    return amph_op_event(op);
+    amph_coll_barrier_enqueue(&team->coll->barrier[AMPH_BARRIER_TEAM], op);
+    return amph_gex_op_event(op);
 }
 
 gex_Event_t gex_Coll_BroadcastNB(gex_TM_t tm, gex_Rank_t root, void *dst, const void *src,
@@ -84,7 +84,7 @@ static struct amph_fold user_fold(const struct reduction *r, const char *call)
 static struct amph_fold fold_of(const struct reduction *r, const char *call)
 {
     size_t bytes;
-    amph_fold_fn fn = amph_fold_builtin(r->dt, r->op, &bytes);
+    amph_fold_fn fn = amph_coll_fold_builtin(r->dt, r->op, &bytes);
 
     if (r->dt_sz == 0 || r->dt_cnt == 0 || r->dt_cnt > SIZE_MAX / r->dt_sz)
         amph_fatal("%s: %zu elements of %zu bytes are none that can be reduced; both numbers must "

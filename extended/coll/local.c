@@ -316,7 +316,7 @@ static bool read_one(struct amph_coll_op *op)
     return true;
 }
 
-bool amph_local_step(struct amph_coll_op *op)
+bool amph_coll_local_step(struct amph_coll_op *op)
 {
     struct amph_local *l = &op->coll->l;
     bool moved;
@@ -332,8 +332,8 @@ bool amph_local_step(struct amph_coll_op *op)
     return l->read == l->pieces;
 }
 
-void amph_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
-                      const void *src, void *dst, size_t len, size_t stride)
+void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
+                           const void *src, void *dst, size_t len, size_t stride)
 {
     struct amph_coll *c = op->coll;
     const struct amph_local_mode *mode = &modes[kind];

@@ -77,7 +77,7 @@ static void throw_away(struct amph_letter *l)
     free(l);
 }
 
-void amph_mail_keep(struct amph_token *token, const struct amph_am *am)
+void amph_coll_mail_keep(struct amph_token *token, const struct amph_am *am)
 {
     keep(&amph_colls()->strange, token->peer, am);
 }
@@ -139,7 +139,7 @@ static enum fate take(struct amph_coll *c, uint32_t peer, uint8_t handler, const
     uint32_t ahead = (uint32_t)args[ARG_SEQ] - c->mail.seq;
 
     if (handler == AMPH_GEX_BARRIER) {
-        amph_barrier_deliver(c, args);
+        amph_coll_barrier_deliver(c, args);
         return TAKEN;
     }
 
@@ -159,10 +159,10 @@ static void on_mail(struct amph_token *token, const struct amph_am *am)
     if (!all)
         return;
 
-    amph_spin_lock(&all->mail_lock);
+    amph_coll_spin_lock(&all->mail_lock);
 
-    struct amph_coll *c = amph_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 |
-                                         (uint32_t)am->args[ARG_ID_LOW]);
+    struct amph_coll *c = amph_coll_mail_team((uint64_t)(uint32_t)am->args[ARG_ID_HIGH] << 32 |
+                                              (uint32_t)am->args[ARG_ID_LOW]);
     enum fate fate = c ? take(c, token->peer, am->handler, am->args, am->payload, am->nbytes)
                        : EARLY;
 
@@ -171,7 +171,7 @@ static void on_mail(struct amph_token *token, const struct amph_am *am)
     else if (fate == BAD)
         amph_count(DROP_MALFORMED);
 
-    amph_spin_unlock(&all->mail_lock);
+    amph_coll_spin_unlock(&all->mail_lock);
 }
 
 /* Takes in what was kept, as far as its time has come. */
@@ -203,7 +203,7 @@ static struct amph_coll **bucket(uint64_t id)
     return &amph_colls()->hash[(id ^ id >> 32) % AMPH_COLL_HASH];
 }
 
-struct amph_coll *amph_mail_team(uint64_t id)
+struct amph_coll *amph_coll_mail_team(uint64_t id)
 {
     struct amph_coll *c = *bucket(id);
 
@@ -213,7 +213,7 @@ struct amph_coll *amph_mail_team(uint64_t id)
     return c;
 }
 
-void amph_mail_add_team(struct amph_coll *c)
+void amph_coll_mail_add_team(struct amph_coll *c)
 {
     struct amph_colls *all = amph_colls();
     struct amph_coll **at = bucket(c->team->id);
@@ -221,7 +221,7 @@ void amph_mail_add_team(struct amph_coll *c)
     struct amph_letter **to = &c->mail.early;
     struct amph_letter *l;
 
-    amph_spin_lock(&all->mail_lock);
+    amph_coll_spin_lock(&all->mail_lock);
     c->mail.seq = UINT32_MAX; /* the first segment is 0 */
     c->same_hash = *at;
     *at = c;
@@ -240,16 +240,16 @@ void amph_mail_add_team(struct amph_coll *c)
     }
 
     take_early(c);
-    amph_spin_unlock(&all->mail_lock);
+    amph_coll_spin_unlock(&all->mail_lock);
 }
 
-void amph_mail_remove_team(struct amph_coll *c)
+void amph_coll_mail_remove_team(struct amph_coll *c)
 {
     struct amph_colls *all = amph_colls();
     struct amph_coll **at = bucket(c->team->id);
     struct amph_letter *l;
 
-    amph_spin_lock(&all->mail_lock);
+    amph_coll_spin_lock(&all->mail_lock);
     while (*at != c)
         at = &(*at)->same_hash;
 
@@ -259,10 +259,10 @@ void amph_mail_remove_team(struct amph_coll *c)
         throw_away(l);
     }
 
-    amph_spin_unlock(&all->mail_lock);
+    amph_coll_spin_unlock(&all->mail_lock);
 }
 
-enum amph_status amph_mail_open(struct amph_gex *g)
+enum amph_status amph_coll_mail_open(struct amph_gex *g)
 {
     static const struct amph_am_entry data = { (void *)on_mail, false, 3,          1,
                                                NARGS,           NULL,  "coll_data" };
@@ -294,7 +294,7 @@ static bool send(struct amph_coll *c, uint32_t to, const struct amph_am *am)
 static bool tell_ready(struct amph_coll *c, uint32_t port)
 {
     struct amph_mail_in *in = &c->mail.in[port];
-    const uint64_t id = amph_team_id_at(c->team, in->from);
+    const uint64_t id = amph_gex_team_id_at(c->team, in->from);
     const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id, (int32_t)c->mail.seq, (int32_t)port,
                              (int32_t)c->team->pub.rank };
     const struct amph_am am = {
@@ -310,7 +310,7 @@ static bool tell_ready(struct amph_coll *c, uint32_t port)
 static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
 {
     const struct amph_mail *m = &c->mail;
-    const uint64_t id = amph_team_id_at(c->team, out->to);
+    const uint64_t id = amph_gex_team_id_at(c->team, out->to);
 
     if (out->len > AMPH_COLL_EAGER && !__atomic_load_n(&out->told, __ATOMIC_RELAXED))
         return false;
@@ -343,7 +343,7 @@ static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
     return true;
 }
 
-bool amph_mail_pump(struct amph_coll *c)
+bool amph_coll_mail_pump(struct amph_coll *c)
 {
     struct amph_mail *m = &c->mail;
     bool all = true;
@@ -378,12 +378,13 @@ static void *grow(void *old, uint32_t *most, uint32_t wanted, size_t each)
     return old;
 }
 
-void amph_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint32_t nout, uint32_t piece)
+void amph_coll_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint32_t nout,
+                          uint32_t piece)
 {
     struct amph_colls *all = amph_colls();
     struct amph_mail *m = &c->mail;
 
-    amph_spin_lock(&all->mail_lock);
+    amph_coll_spin_lock(&all->mail_lock);
     m->in = grow(m->in, &m->most_in, nin, sizeof *m->in);
     m->out = grow(m->out, &m->most_out, nout, sizeof *m->out);
     if (nin)
@@ -394,14 +395,14 @@ void amph_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint32_t n
     m->piece = piece;
     m->seq = seq;
     m->on = true;
-    amph_spin_unlock(&all->mail_lock);
+    amph_coll_spin_unlock(&all->mail_lock);
 }
 
-void amph_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, size_t len)
+void amph_coll_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, size_t len)
 {
     struct amph_colls *all = amph_colls();
 
-    amph_spin_lock(&all->mail_lock);
+    amph_coll_spin_lock(&all->mail_lock);
     c->mail.in[port] = (struct amph_mail_in){ .buf = buf,
                                               .len = (uint32_t)len,
                                               .left = len ? (uint32_t)len : 1,
@@ -411,17 +412,17 @@ void amph_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, 
     if (AMPH_UNLIKELY(c->mail.early != NULL))
         take_early(c);
 
-    amph_spin_unlock(&all->mail_lock);
+    amph_coll_spin_unlock(&all->mail_lock);
     tell_ready(c, port);
 }
 
-uint32_t amph_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const void *buf, size_t len,
-                       size_t ready)
+uint32_t amph_coll_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const void *buf,
+                            size_t len, size_t ready)
 {
     struct amph_colls *all = amph_colls();
     struct amph_mail *m = &c->mail;
 
-    amph_spin_lock(&all->mail_lock);
+    amph_coll_spin_lock(&all->mail_lock);
 
     uint32_t i = m->nout++;
 
@@ -431,17 +432,17 @@ uint32_t amph_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const vo
     if (AMPH_UNLIKELY(m->early != NULL && len > AMPH_COLL_EAGER))
         take_early(c);
 
-    amph_spin_unlock(&all->mail_lock);
+    amph_coll_spin_unlock(&all->mail_lock);
     send_pieces(c, &m->out[i]);
     return i;
 }
 
-size_t amph_mail_prefix(const struct amph_coll *c, uint32_t port)
+size_t amph_coll_mail_prefix(const struct amph_coll *c, uint32_t port)
 {
     struct amph_mail_in *in = &c->mail.in[port];
     uint64_t have = __atomic_load_n(&in->pieces, __ATOMIC_ACQUIRE);
 
-    if (amph_mail_got(c, port))
+    if (amph_coll_mail_got(c, port))
         return in->len;
 
     uint32_t n = ~have ? (uint32_t)__builtin_ctzll(~have) : 64;
@@ -449,9 +450,9 @@ size_t amph_mail_prefix(const struct amph_coll *c, uint32_t port)
     return (size_t)n * c->mail.piece < in->len ? (size_t)n * c->mail.piece : in->len;
 }
 
-void amph_mail_end(struct amph_coll *c)
+void amph_coll_mail_end(struct amph_coll *c)
 {
-    amph_spin_lock(&amph_colls()->mail_lock);
+    amph_coll_spin_lock(&amph_colls()->mail_lock);
     c->mail.on = false;
-    amph_spin_unlock(&amph_colls()->mail_lock);
+    amph_coll_spin_unlock(&amph_colls()->mail_lock);
 }

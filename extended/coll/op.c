@@ -31,7 +31,7 @@ enum {
 
 /* ---- the stage between neighbourhoods ---- */
 
-uint32_t amph_net_rank(const struct amph_coll_op *op, uint32_t i)
+uint32_t amph_coll_net_rank(const struct amph_coll_op *op, uint32_t i)
 {
     const struct amph_coll *c = op->coll;
     if (op->flat)
@@ -44,7 +44,7 @@ uint32_t amph_net_rank(const struct amph_coll_op *op, uint32_t i)
 static bool takes_part(const struct amph_coll_op *op)
 {
     const struct amph_coll *c = op->coll;
-    return op->flat || (c->count > 1 && amph_net_rank(op, c->mine) == c->team->pub.rank);
+    return op->flat || (c->count > 1 && amph_coll_net_rank(op, c->mine) == c->team->pub.rank);
 }
 
 static void need_scratch(struct amph_coll_op *op, size_t bytes)
@@ -83,7 +83,7 @@ static uint8_t *plan_net(struct amph_coll_op *op, size_t own)
     own = amph_align_up(own, AMPH_CACHE_LINE);
 
     const struct amph_coll_choice *choice = amph_coll_choose(op, net->count, op->len, net->piece);
-    size_t turned = amph_fold_turns(&op->fold) ? amph_align_up(op->len, AMPH_CACHE_LINE) : 0;
+    size_t turned = amph_coll_fold_turns(&op->fold) ? amph_align_up(op->len, AMPH_CACHE_LINE) : 0;
 
     need_scratch(op, own + turned + amph_coll_scratch(choice, net->count, op->len));
     net->turned = turned ? op->scratch + own : NULL;
@@ -104,7 +104,7 @@ static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
         net->src = net->turned ? net->turned : src;
         net->dst = dst;
         if (net->turned)
-            amph_fold_turn(&op->fold, net->turned, src, op->len);
+            amph_coll_fold_turn(&op->fold, net->turned, src, op->len);
 
         amph_coll_choose(op, net->count, op->len, net->piece)->begin(op);
     }
@@ -112,9 +112,9 @@ static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
     if (!net->step(op))
         return false;
 
-    amph_mail_end(op->coll);
+    amph_coll_mail_end(op->coll);
     if (net->turned && (op->kind != AMPH_COLL_REDUCE || net->me == net->root))
-        amph_fold_turn(&op->fold, dst, dst, op->len);
+        amph_coll_fold_turn(&op->fold, dst, dst, op->len);
 
     op->stage |= NET_DONE;
     return true;
@@ -136,7 +136,7 @@ static uint32_t local_place(const struct amph_coll *c, uint32_t rank)
 /* The place of who takes part for the own neighbourhood. */
 static uint32_t speaker(const struct amph_coll_op *op)
 {
-    return local_place(op->coll, amph_net_rank(op, op->coll->mine));
+    return local_place(op->coll, amph_coll_net_rank(op, op->coll->mine));
 }
 
 static bool local_step(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
@@ -147,10 +147,10 @@ static bool local_step(struct amph_coll_op *op, enum amph_local_kind kind, uint3
 
     if (!(op->stage & begun)) {
         op->stage |= begun;
-        amph_local_begin(op, kind, root, src, dst, op->len, op->block);
+        amph_coll_local_begin(op, kind, root, src, dst, op->len, op->block);
     }
 
-    if (!amph_local_step(op))
+    if (!amph_coll_local_step(op))
         return false;
 
     op->stage |= LOCAL_DONE;
@@ -456,11 +456,11 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
     if (!works && !args->meet_first && !args->meet_last)
         return GEX_EVENT_INVALID;
 
-    struct amph_gex_op *event = amph_op_get();
+    struct amph_gex_op *event = amph_gex_op_get();
 
     event->root.pending = 1;
     event->leaf.pending = args->src_leaf;
-    amph_spin_lock(&c->locked);
+    amph_coll_spin_lock(&c->locked);
 
     /* who is ahead of others sends them what they have to keep */
     c->since += c->count > 1 || is_flat(c, args);
@@ -478,6 +478,6 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
     }
 
     amph_coll_run(c);
-    amph_spin_unlock(&c->locked);
-    return amph_op_event(event);
+    amph_coll_spin_unlock(&c->locked);
+    return amph_gex_op_event(event);
 }

@@ -42,7 +42,7 @@ static size_t slot_bytes(uint32_t nlocal)
     return amph_align_up(lines + nlocal * each, amph_job.page_bytes);
 }
 
-size_t amph_share_bytes(uint32_t count)
+size_t amph_coll_share_bytes(uint32_t count)
 {
     return head_bytes(count) + AMPH_SHARE_TEAMS * slot_bytes(count);
 }
@@ -61,8 +61,8 @@ static enum amph_status map(const struct amph_share *s, uint64_t offset, size_t 
     return AMPH_OK;
 }
 
-enum amph_status amph_share_map(struct amph_share *s, uint32_t count, uint32_t self, int32_t pid,
-                                int32_t fd, bool own_fd)
+enum amph_status amph_coll_share_map(struct amph_share *s, uint32_t count, uint32_t self,
+                                     int32_t pid, int32_t fd, bool own_fd)
 {
     void *at;
 
@@ -116,8 +116,8 @@ static uint32_t find(struct amph_share_head *h, uint64_t id, uint32_t lowest, ui
     return unused;
 }
 
-enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t lowest,
-                                 uint32_t nlocal, struct amph_share_slot *slot)
+enum amph_status amph_coll_share_open(struct amph_share *s, uint64_t id, uint32_t lowest,
+                                      uint32_t nlocal, struct amph_share_slot *slot)
 {
     lock(s->head);
 
@@ -148,7 +148,7 @@ enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t low
     return AMPH_OK;
 }
 
-void amph_share_close(struct amph_share *s, struct amph_share_slot *slot)
+void amph_coll_share_close(struct amph_share *s, struct amph_share_slot *slot)
 {
     struct entry *e = &s->head->entry[slot->entry];
 
@@ -168,19 +168,19 @@ void amph_share_close(struct amph_share *s, struct amph_share_slot *slot)
 
 /* ---- sleeping ---- */
 
-void amph_share_sleep(struct amph_share *s)
+void amph_coll_share_sleep(struct amph_share *s)
 {
     if (s->head)
         __atomic_add_fetch(&s->head->ctl[s->self].asleep, 1, __ATOMIC_SEQ_CST);
 }
 
-void amph_share_awake(struct amph_share *s)
+void amph_coll_share_awake(struct amph_share *s)
 {
     if (s->head)
         __atomic_sub_fetch(&s->head->ctl[s->self].asleep, 1, __ATOMIC_RELAXED);
 }
 
-void amph_share_wake(const struct amph_share *s, uint32_t place)
+void amph_coll_share_wake(const struct amph_share *s, uint32_t place)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_WAKE };
 

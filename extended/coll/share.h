@@ -60,26 +60,26 @@ struct amph_share {
     bool own_fd;
 };
 
-size_t amph_share_bytes(uint32_t count);
+size_t amph_coll_share_bytes(uint32_t count);
 
 /* Maps the beginning of the object of a neighbourhood of `count`, in which this process is number
  * self. */
-enum amph_status amph_share_map(struct amph_share *s, uint32_t count, uint32_t self, int32_t pid,
-                                int32_t fd, bool own_fd);
+enum amph_status amph_coll_share_map(struct amph_share *s, uint32_t count, uint32_t self,
+                                     int32_t pid, int32_t fd, bool own_fd);
 
 /* The slot of the team with this id and lowest local member (job rank), nlocal members here, at
  * most `count`; found or made. */
-enum amph_status amph_share_open(struct amph_share *s, uint64_t id, uint32_t lowest,
-                                 uint32_t nlocal, struct amph_share_slot *slot);
-void amph_share_close(struct amph_share *s, struct amph_share_slot *slot);
+enum amph_status amph_coll_share_open(struct amph_share *s, uint64_t id, uint32_t lowest,
+                                      uint32_t nlocal, struct amph_share_slot *slot);
+void amph_coll_share_close(struct amph_share *s, struct amph_share_slot *slot);
 
 /* This process is about to sleep; is awake again.  What others do in between, they tell it
  * (AMPH_GEX_WAKE). */
-void amph_share_sleep(struct amph_share *s);
-void amph_share_awake(struct amph_share *s);
+void amph_coll_share_sleep(struct amph_share *s);
+void amph_coll_share_awake(struct amph_share *s);
 /* Wakes the neighbour at place i if it sleeps.  After a fence that orders what was written for
  * it. */
-void amph_share_wake(const struct amph_share *s, uint32_t place);
+void amph_coll_share_wake(const struct amph_share *s, uint32_t place);
 
 static inline struct amph_share_cell *amph_share_cell(const struct amph_share_slot *slot,
                                                       uint32_t member, uint64_t n)

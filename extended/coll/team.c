@@ -18,9 +18,9 @@ enum {
 #define POOL_BYTES \
     (AMPH_COLL_SEGMENT + (64u << 10)) /* what the pool keeps; larger pieces come from malloc */
 
-void amph_spin_lock(uint32_t *lock)
+void amph_coll_spin_lock(uint32_t *lock)
 {
-    for (unsigned i = 1; !amph_spin_try(lock); i++)
+    for (unsigned i = 1; !amph_coll_spin_try(lock); i++)
         if (i % (amph_job.oversubscribed ? 64 : 1024))
             amph_cpu_relax();
         else
@@ -45,7 +45,7 @@ void amph_coll_count(struct amph_coll *c, uint32_t change)
 void amph_coll_wake(const struct amph_coll *c, uint32_t member)
 {
     if (member != c->self)
-        amph_share_wake(&amph_colls()->share, c->place[member]);
+        amph_coll_share_wake(&amph_colls()->share, c->place[member]);
 }
 
 /* ---- memory for a while ---- */
@@ -56,11 +56,11 @@ void *amph_coll_pool_get(size_t bytes)
     void *buf = NULL;
 
     if (bytes <= POOL_BYTES) {
-        amph_spin_lock(&all->mail_lock);
+        amph_coll_spin_lock(&all->mail_lock);
         if (all->pool.count)
             buf = all->pool.buf[--all->pool.count];
 
-        amph_spin_unlock(&all->mail_lock);
+        amph_coll_spin_unlock(&all->mail_lock);
         bytes = POOL_BYTES;
     }
 
@@ -78,13 +78,13 @@ void amph_coll_pool_put(void *buf, size_t bytes)
     struct amph_colls *all = amph_colls();
 
     if (bytes <= POOL_BYTES) {
-        amph_spin_lock(&all->mail_lock);
+        amph_coll_spin_lock(&all->mail_lock);
         if (all->pool.count < POOL_KEEPS) {
             all->pool.buf[all->pool.count++] = buf;
             buf = NULL;
         }
 
-        amph_spin_unlock(&all->mail_lock);
+        amph_coll_spin_unlock(&all->mail_lock);
     }
 
     free(buf);
@@ -187,8 +187,8 @@ static enum amph_status set_up(struct amph_coll *c)
     if (c->nlocal == 1)
         return AMPH_OK;
 
-    enum amph_status st = amph_share_open(&all->share, c->team->id, amph_coll_peer(c, c->local[0]),
-                                          c->nlocal, &c->slot);
+    enum amph_status st = amph_coll_share_open(&all->share, c->team->id,
+                                               amph_coll_peer(c, c->local[0]), c->nlocal, &c->slot);
 
     for (uint32_t i = 0; i < AMPH_BARRIERS && st == AMPH_OK; i++)
         c->barrier[i].line = c->slot.line + (size_t)i * (c->nlocal + 1);
@@ -217,7 +217,7 @@ enum amph_status amph_coll_team_open(struct amph_team *team)
 
     c->team = team;
     c->cell = 1;
-    amph_spin_lock(&all->list_lock);
+    amph_coll_spin_lock(&all->list_lock);
 
     enum amph_status st = set_up(c);
 
@@ -227,9 +227,9 @@ enum amph_status amph_coll_team_open(struct amph_team *team)
         all->all = c;
     }
 
-    amph_spin_unlock(&all->list_lock);
+    amph_coll_spin_unlock(&all->list_lock);
     if (st == AMPH_OK)
-        amph_mail_add_team(c);
+        amph_coll_mail_add_team(c);
     else
         free_coll(c);
 
@@ -247,16 +247,16 @@ void amph_coll_team_close(struct amph_team *team)
                    "their events first",
                    team->pub.size, c->active);
 
-    amph_mail_remove_team(c);
-    amph_spin_lock(&all->list_lock); /* nobody makes progress on it from here */
+    amph_coll_mail_remove_team(c);
+    amph_coll_spin_lock(&all->list_lock); /* nobody makes progress on it from here */
     while (*at != c)
         at = &(*at)->next;
 
     *at = c->next;
     if (c->slot.base)
-        amph_share_close(&all->share, &c->slot);
+        amph_coll_share_close(&all->share, &c->slot);
 
-    amph_spin_unlock(&all->list_lock);
+    amph_coll_spin_unlock(&all->list_lock);
     for (struct amph_coll_op *op; (op = c->spare) != NULL;) {
         c->spare = op->next;
         free(op);
@@ -268,28 +268,28 @@ void amph_coll_team_close(struct amph_team *team)
 
 /* ---- the process ---- */
 
-enum amph_status amph_colls_open(struct amph_gex *g)
+enum amph_status amph_coll_open(struct amph_gex *g)
 {
     g->colls = calloc(1, sizeof *g->colls);
     if (!g->colls)
         return AMPH_ERR_NOMEM;
 
-    enum amph_status st = amph_barriers_open(g);
+    enum amph_status st = amph_coll_barriers_open(g);
 
     if (st == AMPH_OK)
-        st = amph_mail_open(g);
+        st = amph_coll_mail_open(g);
 
     amph_job.wait_step = amph_gex_wait_step;
     return st;
 }
 
-enum amph_status amph_colls_join(struct amph_gex *g, int32_t leader_pid, int32_t fd, bool own_fd)
+enum amph_status amph_coll_join(struct amph_gex *g, int32_t leader_pid, int32_t fd, bool own_fd)
 {
     enum amph_status st = AMPH_OK;
 
     if (g->nbrhd.count > 1)
-        st = amph_share_map(&g->colls->share, g->nbrhd.count, g->nbrhd.self, leader_pid, fd,
-                            own_fd);
+        st = amph_coll_share_map(&g->colls->share, g->nbrhd.count, g->nbrhd.self, leader_pid, fd,
+                                 own_fd);
 
     if (st == AMPH_OK)
         st = amph_coll_team_open(&g->team);
@@ -302,24 +302,24 @@ enum amph_status amph_colls_join(struct amph_gex *g, int32_t leader_pid, int32_t
 static void move_on(struct amph_coll *c)
 {
     for (int i = 0; i < AMPH_BARRIERS; i++)
-        amph_barrier_progress(&c->barrier[i]);
+        amph_coll_barrier_progress(&c->barrier[i]);
 
-    if (__atomic_load_n(&c->head, __ATOMIC_RELAXED) && amph_spin_try(&c->locked)) {
+    if (__atomic_load_n(&c->head, __ATOMIC_RELAXED) && amph_coll_spin_try(&c->locked)) {
         amph_coll_run(c);
-        amph_spin_unlock(&c->locked);
+        amph_coll_spin_unlock(&c->locked);
     }
 }
 
 static void progress(struct amph_colls *all)
 {
-    if (!amph_spin_try(&all->list_lock))
+    if (!amph_coll_spin_try(&all->list_lock))
         return; /* another thread is at it */
 
     for (struct amph_coll *c = all->all; c; c = c->next)
         if (__atomic_load_n(&c->active, __ATOMIC_RELAXED))
             move_on(c);
 
-    amph_spin_unlock(&all->list_lock);
+    amph_coll_spin_unlock(&all->list_lock);
 }
 
 void amph_gex_progress(void)
@@ -365,7 +365,7 @@ void amph_gex_wait_step(struct amph_waiter *w)
     bool sleeps = w->phase == AMPH_WAITER_SLEEPS;
 
     if (sleeps)
-        amph_share_sleep(&all->share);
+        amph_coll_share_sleep(&all->share);
 
     __atomic_store_n(&all->no_room, false, __ATOMIC_RELAXED);
     if (!spin(all, w)) {
@@ -380,5 +380,5 @@ void amph_gex_wait_step(struct amph_waiter *w)
     }
 
     if (sleeps)
-        amph_share_awake(&all->share);
+        amph_coll_share_awake(&all->share);
 }

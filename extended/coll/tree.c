@@ -26,7 +26,7 @@ static uint32_t turned(const struct amph_net *net, uint32_t by)
 /* The rank of the participant whose turned number is v. */
 static uint32_t rank_turned(const struct amph_coll_op *op, uint32_t v, uint32_t by)
 {
-    return amph_net_rank(op, (v + by) % op->net.count);
+    return amph_coll_net_rank(op, (v + by) % op->net.count);
 }
 
 static void copy(void *dst, const void *src, size_t len)
@@ -43,28 +43,28 @@ static bool step_broadcast(struct amph_coll_op *op)
     uint32_t v = turned(net, net->root);
     uint32_t bit = v ? v & -v : UINT32_C(1) << 31;
 
-    if (v && !amph_mail_got(op->coll, 0)) {
-        amph_mail_pump(op->coll);
+    if (v && !amph_coll_mail_got(op->coll, 0)) {
+        amph_coll_mail_pump(op->coll);
         return false;
     }
 
     for (; !net->sent && (bit >>= 1) != 0;)
         if (v + (uint64_t)bit < net->count)
-            amph_mail_out(op->coll, rank_turned(op, v + bit, net->root), 0, v ? net->dst : net->src,
-                          net->len, net->len);
+            amph_coll_mail_out(op->coll, rank_turned(op, v + bit, net->root), 0,
+                               v ? net->dst : net->src, net->len, net->len);
 
     net->sent = true;
-    return amph_mail_pump(op->coll);
+    return amph_coll_mail_pump(op->coll);
 }
 
-void amph_tree_broadcast(struct amph_coll_op *op)
+void amph_coll_tree_broadcast(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
     uint32_t v = turned(net, net->root);
 
-    amph_mail_begin(op->coll, op->seq, 1, 32, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, 1, 32, net->piece);
     if (v)
-        amph_mail_in(op->coll, 0, rank_turned(op, v & (v - 1), net->root), net->dst, net->len);
+        amph_coll_mail_in(op->coll, 0, rank_turned(op, v & (v - 1), net->root), net->dst, net->len);
 
     net->step = step_broadcast;
 }
@@ -91,8 +91,8 @@ static void top(struct amph_coll_op *op)
     if (net->me == net->root)
         copy(net->dst, net->acc, net->len);
     else
-        amph_mail_out(op->coll, amph_net_rank(op, net->root), PORT_RESULT, net->acc, net->len,
-                      net->len);
+        amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->root), PORT_RESULT, net->acc,
+                           net->len, net->len);
 }
 
 static bool step_reduce(struct amph_coll_op *op)
@@ -108,39 +108,39 @@ static bool step_reduce(struct amph_coll_op *op)
             top(op);
             net->sent = true;
         } else if (v & bit) {
-            amph_mail_out(op->coll, rank_turned(op, v - (uint32_t)bit, turn), net->round, net->acc,
-                          net->len, net->len);
+            amph_coll_mail_out(op->coll, rank_turned(op, v - (uint32_t)bit, turn), net->round,
+                               net->acc, net->len, net->len);
             net->sent = true;
         } else if (has_child(net, v, net->round)) {
-            if (!amph_mail_got(op->coll, net->round))
+            if (!amph_coll_mail_got(op->coll, net->round))
                 break;
 
             uint8_t *right = net->scratch + net->round * net->len;
 
-            amph_fold_travelling(&op->fold, net->acc, right, net->len);
+            amph_coll_fold_travelling(&op->fold, net->acc, right, net->len);
             net->acc = right;
         }
     }
 
-    bool all = amph_mail_pump(op->coll) && net->sent;
+    bool all = amph_coll_mail_pump(op->coll) && net->sent;
 
-    return all && !(net->me == net->root && v && !amph_mail_got(op->coll, PORT_RESULT));
+    return all && !(net->me == net->root && v && !amph_coll_mail_got(op->coll, PORT_RESULT));
 }
 
-void amph_tree_reduce(struct amph_coll_op *op)
+void amph_coll_tree_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
     uint32_t turn = reduce_turn(op);
     uint32_t v = turned(net, turn);
 
-    amph_mail_begin(op->coll, op->seq, PORTS, 1, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, PORTS, 1, net->piece);
     for (uint32_t k = 0; (UINT64_C(1) << k) < net->count && !(v >> k & 1); k++)
         if (has_child(net, v, k))
-            amph_mail_in(op->coll, k, rank_turned(op, v + (1u << k), turn),
-                         net->scratch + k * net->len, net->len);
+            amph_coll_mail_in(op->coll, k, rank_turned(op, v + (1u << k), turn),
+                              net->scratch + k * net->len, net->len);
 
     if (net->me == net->root && v)
-        amph_mail_in(op->coll, PORT_RESULT, rank_turned(op, 0, turn), net->dst, net->len);
+        amph_coll_mail_in(op->coll, PORT_RESULT, rank_turned(op, 0, turn), net->dst, net->len);
 
     net->acc = (uint8_t *)(uintptr_t)net->src; /* only read */
     net->step = step_reduce;
@@ -184,17 +184,17 @@ static bool rounds(struct amph_coll_op *op)
         uint8_t *theirs = net->scratch + net->round * net->len;
 
         if (!net->sent)
-            amph_mail_out(op->coll, amph_net_rank(op, doubled(net, other)), net->round, net->dst,
-                          net->len, net->len);
+            amph_coll_mail_out(op->coll, amph_coll_net_rank(op, doubled(net, other)), net->round,
+                               net->dst, net->len, net->len);
 
         net->sent = true;
-        if (!amph_mail_pump(op->coll) || !amph_mail_got(op->coll, net->round))
+        if (!amph_coll_mail_pump(op->coll) || !amph_coll_mail_got(op->coll, net->round))
             return false;
 
         if (other < d) {
-            amph_fold_travelling(&op->fold, theirs, net->dst, net->len);
+            amph_coll_fold_travelling(&op->fold, theirs, net->dst, net->len);
         } else {
-            amph_fold_travelling(&op->fold, net->dst, theirs, net->len);
+            amph_coll_fold_travelling(&op->fold, net->dst, theirs, net->len);
             copy(net->dst, theirs, net->len);
         }
     }
@@ -207,14 +207,14 @@ static bool step_double(struct amph_coll_op *op)
     struct amph_net *net = &op->net;
 
     if (net->phase == DOUBLE_BEFORE) {
-        if (!amph_mail_pump(op->coll))
+        if (!amph_coll_mail_pump(op->coll))
             return false;
 
         if (is_extra(net) && net->me % 2) {
-            if (!amph_mail_got(op->coll, PORT_ODD))
+            if (!amph_coll_mail_got(op->coll, PORT_ODD))
                 return false;
 
-            amph_fold_travelling(&op->fold, net->acc, net->dst, net->len);
+            amph_coll_fold_travelling(&op->fold, net->acc, net->dst, net->len);
         }
 
         net->phase = is_extra(net) && net->me % 2 == 0 ? DOUBLE_LAST : DOUBLE_ROUNDS;
@@ -225,46 +225,48 @@ static bool step_double(struct amph_coll_op *op)
             return false;
 
         if (is_extra(net))
-            amph_mail_out(op->coll, amph_net_rank(op, net->me - 1), PORT_RESULT, net->dst, net->len,
-                          net->len);
+            amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->me - 1), PORT_RESULT, net->dst,
+                               net->len, net->len);
 
         net->phase = DOUBLE_AFTER;
     }
 
-    if (net->phase == DOUBLE_LAST && !amph_mail_got(op->coll, PORT_RESULT)) {
-        amph_mail_pump(op->coll);
+    if (net->phase == DOUBLE_LAST && !amph_coll_mail_got(op->coll, PORT_RESULT)) {
+        amph_coll_mail_pump(op->coll);
         return false;
     }
 
-    return amph_mail_pump(op->coll);
+    return amph_coll_mail_pump(op->coll);
 }
 
-void amph_double_reduce_all(struct amph_coll_op *op)
+void amph_coll_double_reduce_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
     uint32_t extra = net->count - power_below(net->count);
     uint32_t k = 0;
 
-    amph_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     copy(net->dst, net->src, net->len);
     net->step = step_double;
 
     if (is_extra(net) && net->me % 2 == 0) {
-        amph_mail_out(op->coll, amph_net_rank(op, net->me + 1), PORT_ODD, net->dst, net->len,
-                      net->len);
-        amph_mail_in(op->coll, PORT_RESULT, amph_net_rank(op, net->me + 1), net->dst, net->len);
+        amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->me + 1), PORT_ODD, net->dst,
+                           net->len, net->len);
+        amph_coll_mail_in(op->coll, PORT_RESULT, amph_coll_net_rank(op, net->me + 1), net->dst,
+                          net->len);
         return;
     }
 
     uint32_t d = is_extra(net) ? net->me / 2 : net->me - extra;
 
     for (; (UINT32_C(1) << k) < power_below(net->count); k++)
-        amph_mail_in(op->coll, k, amph_net_rank(op, doubled(net, d ^ UINT32_C(1) << k)),
-                     net->scratch + k * net->len, net->len);
+        amph_coll_mail_in(op->coll, k, amph_coll_net_rank(op, doubled(net, d ^ UINT32_C(1) << k)),
+                          net->scratch + k * net->len, net->len);
 
     net->acc = net->scratch + k * net->len;
     if (is_extra(net))
-        amph_mail_in(op->coll, PORT_ODD, amph_net_rank(op, net->me - 1), net->acc, net->len);
+        amph_coll_mail_in(op->coll, PORT_ODD, amph_coll_net_rank(op, net->me - 1), net->acc,
+                          net->len);
 }
 
 /* ---- scan: in each round what 2^round participants have goes so far to the right ---- */
@@ -277,33 +279,34 @@ static bool step_scan(struct amph_coll_op *op)
         uint64_t distance = UINT64_C(1) << net->round;
 
         if (!net->sent && net->me + distance < net->count)
-            amph_mail_out(op->coll, amph_net_rank(op, net->me + (uint32_t)distance), net->round,
-                          net->dst, net->len, net->len);
+            amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->me + (uint32_t)distance),
+                               net->round, net->dst, net->len, net->len);
 
         net->sent = true;
-        if (!amph_mail_pump(op->coll))
+        if (!amph_coll_mail_pump(op->coll))
             return false;
         if (net->me < distance)
             continue;
-        if (!amph_mail_got(op->coll, net->round))
+        if (!amph_coll_mail_got(op->coll, net->round))
             return false;
 
-        amph_fold_travelling(&op->fold, net->scratch + net->round * net->len, net->dst, net->len);
+        amph_coll_fold_travelling(&op->fold, net->scratch + net->round * net->len, net->dst,
+                                  net->len);
     }
 
     return true;
 }
 
-void amph_double_scan(struct amph_coll_op *op)
+void amph_coll_double_scan(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
 
-    amph_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
+    amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     copy(net->dst, net->src, net->len);
 
     for (uint32_t k = 0; (UINT64_C(1) << k) <= net->me; k++)
-        amph_mail_in(op->coll, k, amph_net_rank(op, net->me - (1u << k)),
-                     net->scratch + k * net->len, net->len);
+        amph_coll_mail_in(op->coll, k, amph_coll_net_rank(op, net->me - (1u << k)),
+                          net->scratch + k * net->len, net->len);
 
     net->step = step_scan;
 }

@@ -34,15 +34,15 @@ static struct amph_barrier_value value_of(int id, int flags, const char *call)
 
 static void notify(struct amph_barrier *b, int id, int flags, const char *call)
 {
-    if (amph_barrier_busy(b))
+    if (amph_coll_barrier_busy(b))
         amph_fatal("%s was called twice without a wait or a successful try between", call);
 
-    amph_barrier_notify(b, value_of(id, flags, call));
+    amph_coll_barrier_notify(b, value_of(id, flags, call));
 }
 
 static void need_notify(const struct amph_barrier *b, const char *call)
 {
-    if (!amph_barrier_busy(b))
+    if (!amph_coll_barrier_busy(b))
         amph_fatal("%s was called without %s_notify before it", call,
                    strncmp(call, "gasnet_coll", 11) == 0 ? "gasnet_coll_barrier"
                                                          : "gasnet_barrier");
@@ -58,23 +58,23 @@ static int result(struct amph_barrier *b, struct amph_barrier_value v)
     bool mismatch = b->combined.kind == AMPH_BARRIER_MISMATCH;
 
     b->last = b->combined;
-    amph_barrier_reset(b);
+    amph_coll_barrier_reset(b);
     return same && !mismatch ? GASNET_OK : GASNET_ERR_BARRIER_MISMATCH;
 }
 
 static int wait(struct amph_barrier *b, int id, int flags, const char *call)
 {
     need_notify(b, call);
-    amph_barrier_wait(b);
+    amph_coll_barrier_wait(b);
     return result(b, value_of(id, flags, call));
 }
 
 static int try(struct amph_barrier *b, int id, int flags, const char *call)
 {
     need_notify(b, call);
-    if (!amph_barrier_progress(b)) {
+    if (!amph_coll_barrier_progress(b)) {
         gasnet_AMPoll();
-        if (!amph_barrier_progress(b))
+        if (!amph_coll_barrier_progress(b))
             return GASNET_ERR_NOT_READY;
     }
 
@@ -114,7 +114,7 @@ int gasnet_barrier_result(int *id)
 {
     const struct amph_barrier *b = of_all("gasnet_barrier_result");
 
-    if (amph_barrier_busy(b))
+    if (amph_coll_barrier_busy(b))
         amph_fatal("gasnet_barrier_result was called between the notify and the wait of a barrier");
 
     if (b->last.kind != AMPH_BARRIER_NAMED)
@@ -130,7 +130,7 @@ int gasnet_barrier_result(int *id)
 
 static struct amph_barrier *of_team(gasnet_team_handle_t team, const char *call)
 {
-    return &amph_team_of(team, call)->coll->barrier[AMPH_BARRIER_NAMED_ONE];
+    return &amph_gex_team_of(team, call)->coll->barrier[AMPH_BARRIER_NAMED_ONE];
 }
 
 void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags)

@@ -123,7 +123,7 @@ static gasnet_coll_handle_t start(gasnet_team_handle_t tm, struct amph_coll_args
 {
     amph_check_call(call);
 
-    struct amph_team *team = amph_team_of(tm, call);
+    struct amph_team *team = amph_gex_team_of(tm, call);
 
     check_flags(flags, call);
     if (args->root >= team->pub.size)
@@ -138,7 +138,7 @@ static gasnet_coll_handle_t start(gasnet_team_handle_t tm, struct amph_coll_args
 /* The own address of a list. */
 static void *own(gasnet_team_handle_t tm, void *const list[], int flags, const char *call)
 {
-    return list[flags & GASNET_COLL_SINGLE ? amph_team_of(tm, call)->pub.rank : 0];
+    return list[flags & GASNET_COLL_SINGLE ? amph_gex_team_of(tm, call)->pub.rank : 0];
 }
 
 gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void *dst,

@@ -32,7 +32,7 @@ static int register_table(struct amph_gex *g, gasnet_handlerentry_t *table, int 
                                        .gex_flags = GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDLONG |
                                                     GEX_FLAG_AM_REQREP };
 
-    int err = amph_handlers_register(&g->ep, entries, (size_t)numentries, true);
+    int err = amph_gex_handlers_register(&g->ep, entries, (size_t)numentries, true);
 
     for (int i = 0; i < numentries && !err; i++)
         table[i].index = entries[i].gex_index;
@@ -53,7 +53,7 @@ int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsiz
 
     int err = g->attached ? GASNET_OK : register_table(g, table, numentries);
 
-    return amph_segment_attach(g, segsize, err);
+    return amph_gex_segment_attach(g, segsize, err);
 }
 
 int gasnet_getSegmentInfo(gasnet_seginfo_t *seginfo_table, int numentries)
@@ -189,13 +189,13 @@ gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t n
         amph_fatal("gasnet_get_nb_val: a value has 1 to %zu bytes, not %zu",
                    sizeof(gasnet_register_value_t), nbytes);
 
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
     op->nbytes = (uint8_t)nbytes;
     if (at)
         amphora_copy(&op->value, at, nbytes);
     else
-        amph_get_into_op(op, amphora_team0, node, src, nbytes);
+        amph_rma_get_into_op(op, amphora_team0, node, src, nbytes);
 
     return (gasnet_valget_handle_t)op;
 }
@@ -210,6 +210,6 @@ gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
 
     gasnet_register_value_t value = amphora_load_val(&op->value, op->nbytes);
 
-    amph_op_put(op);
+    amph_gex_op_put(op);
     return value;
 }

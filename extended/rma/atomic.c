@@ -85,7 +85,7 @@ void gex_AD_Create(gex_AD_t *ad_p, gex_TM_t tm, gex_DT_t dt, gex_OP_t ops, gex_F
 
     amph_check_call("gex_AD_Create");
 
-    struct amph_team *team = amph_team_of(tm, "gex_AD_Create");
+    struct amph_team *team = amph_gex_team_of(tm, "gex_AD_Create");
 
     if (!type)
         amph_fatal("gex_AD_Create: data type %#x is none that atomics have; give one of "
@@ -242,8 +242,8 @@ static void on_ad(struct amph_token *token, const struct amph_am *am)
 
 static void on_ad_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *rc = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PENDING_AD,
-                                                           (uint32_t)am->args[0])
+    struct amph_op *rc = amph_gex() ? amph_gex_pending_release(amph_gex(), AMPH_PENDING_AD,
+                                                               (uint32_t)am->args[0])
                                     : NULL;
 
     if (!rc) {
@@ -259,7 +259,7 @@ static void on_ad_done(struct amph_token *token, const struct amph_am *am)
     rc->done(rc, AMPH_OK);
 }
 
-enum amph_status amph_ad_open(struct amph_gex *g)
+enum amph_status amph_rma_ad_open(struct amph_gex *g)
 {
     static const struct amph_am_entry entry[] = {
         { (void *)on_ad, false, 1, 1, ARGS, NULL, "ad" },
@@ -298,7 +298,7 @@ static void check(struct request *r, gex_DT_t dt, gex_Rank_t rank)
     gex_TM_t tm = r->flags & GEX_FLAG_RANK_IS_JOBRANK ? amphora_team0 : d->pub.tm;
 
     r->type = type_of(dt);
-    r->dest = amph_team_dest(tm, rank, "gex_AD_Op");
+    r->dest = amph_gex_team_dest(tm, rank, "gex_AD_Op");
     if (r->flags & GEX_FLAG_PEER_SEG_OFFSET)
         r->addr = (void *)(uintptr_t)(r->dest.rmem->base + (uintptr_t)r->addr);
 
@@ -349,7 +349,7 @@ static bool ask(const struct request *r, struct amph_gex_op *op)
     op->root.pending = 1;
     op->nbytes = r->type->nbytes;
     op->result = r->op & AMPHORA_OP_GIVES ? r->result : NULL;
-    args[0] = (int32_t)amph_pending_take(g, AMPH_PENDING_AD, &op->rc);
+    args[0] = (int32_t)amph_gex_pending_take(g, AMPH_PENDING_AD, &op->rc);
     args[1] = (int32_t)(r->type - types);
     args[2] = (int32_t)r->op;
     args[3] = (int32_t)r->dest.index;
@@ -370,8 +370,8 @@ static bool ask(const struct request *r, struct amph_gex_op *op)
         amph_fatal("gex_AD_Op: process %u cannot be reached: %s", r->dest.peer,
                    amph_status_text(st));
 
-    amph_pending_release(g, AMPH_PENDING_AD, (uint32_t)args[0]);
-    amph_op_retract(op);
+    amph_gex_pending_release(g, AMPH_PENDING_AD, (uint32_t)args[0]);
+    amph_gex_op_retract(op);
     return false;
 }
 
@@ -397,9 +397,9 @@ gex_Event_t amphora_ad_nb(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t ran
     if (!prepare(&r, ad, dt, rank))
         return GEX_EVENT_INVALID;
 
-    struct amph_gex_op *o = amph_op_get();
+    struct amph_gex_op *o = amph_gex_op_get();
 
-    return ask(&r, o) ? amph_op_event(o) : GEX_EVENT_NO_OP;
+    return ask(&r, o) ? amph_gex_op_event(o) : GEX_EVENT_NO_OP;
 }
 
 /* Which implicit operations gex_NBI_Wait has to wait for.  An operation that only reads is a get
@@ -428,8 +428,8 @@ int amphora_ad_nbi(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t rank, void
     if (!prepare(&r, ad, dt, rank))
         return 0;
 
-    struct amph_gex_op *o = amph_op_get();
+    struct amph_gex_op *o = amph_gex_op_get();
 
-    amph_op_detach(o, category_of(op));
+    amph_gex_op_detach(o, category_of(op));
     return ask(&r, o) ? 0 : 1;
 }

@@ -42,8 +42,8 @@ static void on_memset(struct amph_token *token, const struct amph_am *am)
 
 static void on_memset_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PENDING_MEMSET,
-                                                           (uint32_t)am->args[0])
+    struct amph_op *op = amph_gex() ? amph_gex_pending_release(amph_gex(), AMPH_PENDING_MEMSET,
+                                                               (uint32_t)am->args[0])
                                     : NULL;
 
     if (!op)
@@ -52,7 +52,7 @@ static void on_memset_done(struct amph_token *token, const struct amph_am *am)
         op->done(op, AMPH_OK);
 }
 
-enum amph_status amph_memset_open(struct amph_gex *g)
+enum amph_status amph_rma_memset_open(struct amph_gex *g)
 {
     static const struct amph_am_entry entry[] = {
         { (void *)on_memset, false, 1, 1, 6, NULL, "memset" },
@@ -70,7 +70,7 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
                   size_t nbytes)
 {
     struct amph_gex *g = amph_gex();
-    uint32_t peer = amph_team_peer(tm, rank, "gasnet_memset");
+    uint32_t peer = amph_gex_team_peer(tm, rank, "gasnet_memset");
     const struct amph_rmem *rmem = &g->rmem[peer];
     uint64_t offset = (uintptr_t)dest - rmem->base;
     uint64_t place;
@@ -88,7 +88,7 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
     }
 
     op->root.pending = 1;
-    place = amph_pending_take(g, AMPH_PENDING_MEMSET, &op->rc);
+    place = amph_gex_pending_take(g, AMPH_PENDING_MEMSET, &op->rc);
 
     const uint64_t to = (uintptr_t)dest;
     const uint64_t len = nbytes;
@@ -107,10 +107,10 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
 
 gex_Event_t amphora_memset_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, int val, size_t nbytes)
 {
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
     begin(op, tm, rank, dest, val, nbytes);
-    return amph_op_event(op);
+    return amph_gex_op_event(op);
 }
 
 void amphora_memset_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, int val, size_t nbytes)
@@ -120,9 +120,9 @@ void amphora_memset_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, int val, 
 
 void amphora_memset_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, int val, size_t nbytes)
 {
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
-    amph_op_detach(op, AMPH_EC_PUT);
+    amph_gex_op_detach(op, AMPH_EC_PUT);
     if (!begin(op, tm, rank, dest, val, nbytes))
-        amph_op_retract(op);
+        amph_gex_op_retract(op);
 }

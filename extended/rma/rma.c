@@ -76,7 +76,7 @@ static void *own_side(const struct amphora_ep *from, const void *addr, gex_Flags
  * here, has been copied; NULL: there is nothing to copy. */
 static bool is_remote(struct target *t, gex_TM_t tm, gex_Rank_t rank, const void *addr)
 {
-    const struct amph_dest d = amph_team_dest(tm, rank, t->call);
+    const struct amph_dest d = amph_gex_team_dest(tm, rank, t->call);
 
     t->peer = d.peer;
     t->index = d.index;
@@ -154,11 +154,11 @@ int amphora_put_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *s
         return 0;
     }
 
-    amph_stack_op_init(&rc);
+    amph_gex_stack_op_init(&rc);
     if (!put(&t, NULL, &rc.op))
         return 1;
 
-    amph_stack_op_wait(&rc);
+    amph_gex_stack_op_wait(&rc);
     return 0;
 }
 
@@ -173,7 +173,7 @@ static bool put_op(const struct target *t, struct amph_gex_op *op, gex_Event_t *
         op->no_leaf = lc_opt == GEX_EVENT_NOW || lc_opt == GEX_EVENT_DEFER;
 
     if (lc_opt == GEX_EVENT_NOW) {
-        amph_stack_op_init(&now);
+        amph_gex_stack_op_init(&now);
         lc = &now.op;
     } else if (lc_opt != GEX_EVENT_DEFER) {
         op->root.pending = 2;
@@ -182,12 +182,12 @@ static bool put_op(const struct target *t, struct amph_gex_op *op, gex_Event_t *
     }
 
     if (!put(t, lc, &op->rc)) {
-        amph_op_retract(op);
+        amph_gex_op_retract(op);
         return false;
     }
 
     if (lc_opt == GEX_EVENT_NOW)
-        amph_stack_op_wait(&now);
+        amph_gex_stack_op_wait(&now);
 
     return true;
 }
@@ -213,11 +213,11 @@ int amphora_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, s
         return 0;
     }
 
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
-    amph_op_detach(op, AMPH_EC_PUT);
+    amph_gex_op_detach(op, AMPH_EC_PUT);
     if (lc_opt == GEX_EVENT_GROUP)
-        amph_op_count_lc(op);
+        amph_gex_op_count_lc(op);
 
     return put_op(&t, op, lc_opt) ? 0 : 1;
 }
@@ -237,12 +237,12 @@ gex_Event_t amphora_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void 
         return GEX_EVENT_INVALID;
     }
 
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
     if (!put_op(&t, op, lc_opt))
         return GEX_EVENT_NO_OP;
 
     /* The root first: where it is complete the operation is gone, and its leaf with it. */
-    gex_Event_t root = amph_op_event(op);
+    gex_Event_t root = amph_gex_op_event(op);
 
     if (wants_leaf)
         *lc_opt = root == GEX_EVENT_INVALID || amph_event_done(&op->leaf) ? GEX_EVENT_INVALID
@@ -264,11 +264,11 @@ int amphora_get_blocking(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, si
         return 0;
     }
 
-    amph_stack_op_init(&done);
+    amph_gex_stack_op_init(&done);
     if (!get(&t, &done.op))
         return 1;
 
-    amph_stack_op_wait(&done);
+    amph_gex_stack_op_wait(&done);
     return 0;
 }
 
@@ -281,7 +281,7 @@ static bool get_op(const struct target *t, struct amph_gex_op *op)
     if (get(t, &op->rc))
         return true;
 
-    amph_op_retract(op);
+    amph_gex_op_retract(op);
     return false;
 }
 
@@ -295,9 +295,9 @@ int amphora_get_nbi(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, size_t 
         return 0;
     }
 
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
-    amph_op_detach(op, AMPH_EC_GET);
+    amph_gex_op_detach(op, AMPH_EC_GET);
     return get_op(&t, op) ? 0 : 1;
 }
 
@@ -311,13 +311,13 @@ gex_Event_t amphora_get_nb(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src, 
         return GEX_EVENT_INVALID;
     }
 
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
-    return get_op(&t, op) ? amph_op_event(op) : GEX_EVENT_NO_OP;
+    return get_op(&t, op) ? amph_gex_op_event(op) : GEX_EVENT_NO_OP;
 }
 
-void amph_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src,
-                      size_t nbytes)
+void amph_rma_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *src,
+                          size_t nbytes)
 {
     struct target t = transfer("gasnet_get_nb_val", &op->value, nbytes, 0);
 
@@ -374,7 +374,7 @@ static struct amph_gex_op *value_op(struct target *t, gex_TM_t tm, gex_Rank_t ra
         return NULL;
     }
 
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
     amphora_store_val(&op->value, value, t->nbytes);
     t->own = &op->value;
@@ -390,7 +390,7 @@ int amphora_put_val_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_
     if (!op)
         return 0;
 
-    amph_op_detach(op, AMPH_EC_PUT);
+    amph_gex_op_detach(op, AMPH_EC_PUT);
     return put_op(&t, op, GEX_EVENT_DEFER) ? 0 : 1;
 }
 
@@ -403,5 +403,5 @@ gex_Event_t amphora_put_val_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA
     if (!op)
         return GEX_EVENT_INVALID;
 
-    return put_op(&t, op, GEX_EVENT_DEFER) ? amph_op_event(op) : GEX_EVENT_NO_OP;
+    return put_op(&t, op, GEX_EVENT_DEFER) ? amph_gex_op_event(op) : GEX_EVENT_NO_OP;
 }

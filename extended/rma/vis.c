@@ -52,7 +52,7 @@ void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source
 /* The bytes in a row that both sides have next; 0: none. */
 static size_t next_run(struct call *c)
 {
-    if (!amph_vis_fill(&c->dst) || !amph_vis_fill(&c->src))
+    if (!amph_rma_vis_fill(&c->dst) || !amph_rma_vis_fill(&c->src))
         return 0;
 
     return c->dst.left < c->src.left ? c->dst.left : c->src.left;
@@ -99,34 +99,34 @@ static void copy_all(struct call *c, const struct amph_dest *d)
 
 static void carry_all(struct call *c, const struct amph_dest *d, struct amph_gex_op *op)
 {
-    struct amph_vis_remote *v = amph_vis_begin(d, c->put, op);
+    struct amph_vis_remote *v = amph_rma_vis_begin(d, c->put, op);
 
     for (size_t n; (n = next_run(c)) != 0; step(c, n)) {
         char *remote = c->put ? c->dst.at : c->src.at;
 
         checked(c, d, remote, n);
-        amph_vis_add(v, (uintptr_t)remote, c->put ? c->src.at : c->dst.at, n);
+        amph_rma_vis_add(v, (uintptr_t)remote, c->put ? c->src.at : c->dst.at, n);
     }
 
-    amph_vis_end(v);
+    amph_rma_vis_end(v);
 }
 
 /* ---- the end ---- */
 
 static struct amph_gex_op *make_op(const struct call *c)
 {
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
     op->root.pending = 1;
     op->leaf.pending = 0;
     if (c->sync == SYNC_NBI)
-        amph_op_detach(op, c->put ? AMPH_EC_PUT : AMPH_EC_GET);
+        amph_gex_op_detach(op, c->put ? AMPH_EC_PUT : AMPH_EC_GET);
 
     if (c->put && (c->flags & GEX_FLAG_ENABLE_LEAF_LC) && c->sync != SYNC_Blocking) {
         op->root.pending = 2;
         op->leaf.pending = 1;
         if (c->sync == SYNC_NBI)
-            amph_op_count_lc(op);
+            amph_gex_op_count_lc(op);
     }
 
     return op;
@@ -137,7 +137,7 @@ static gex_Event_t finish(const struct call *c, struct amph_gex_op *op)
     if (c->sync == SYNC_NBI)
         return GEX_EVENT_INVALID;
 
-    gex_Event_t event = amph_op_event(op);
+    gex_Event_t event = amph_gex_op_event(op);
 
     if (c->sync == SYNC_Blocking)
         gex_Event_Wait(event);
@@ -155,31 +155,32 @@ static void transfer_and_tell(struct call *c, const struct amph_dest *d, bool ma
     if (mapped)
         copy_all(c, d);
     else {
-        struct amph_gex_op *op = amph_op_get();
+        struct amph_gex_op *op = amph_gex_op_get();
 
         op->root.pending = 1;
         op->leaf.pending = 0;
         carry_all(c, d, op);
-        gex_Event_Wait(amph_op_event(op));
+        gex_Event_Wait(amph_gex_op_event(op));
     }
 
-    amph_vis_notify(d, handler, armed.data, armed.nbytes);
+    amph_rma_vis_notify(d, handler, armed.data, armed.nbytes);
 }
 
 static gex_Event_t transfer(struct call *c)
 {
     amph_check_call(c->name);
 
-    uint64_t bytes = amph_vis_bytes(&c->dst);
+    uint64_t bytes = amph_rma_vis_bytes(&c->dst);
 
-    if (bytes != amph_vis_bytes(&c->src))
+    if (bytes != amph_rma_vis_bytes(&c->src))
         amph_fatal("%s: the destination has %llu bytes, the source %llu; they must be the same",
-                   c->name, (unsigned long long)bytes, (unsigned long long)amph_vis_bytes(&c->src));
+                   c->name, (unsigned long long)bytes,
+                   (unsigned long long)amph_rma_vis_bytes(&c->src));
 
     if (bytes == 0 && !(c->put && armed.handler))
         return GEX_EVENT_INVALID;
 
-    const struct amph_dest d = amph_team_dest(c->tm, c->rank, c->name);
+    const struct amph_dest d = amph_gex_team_dest(c->tm, c->rank, c->name);
     bool mapped = d.rmem->local || (amph_job.built_anywhere && d.peer == amph_job.rank);
 
     if (c->put && AMPH_UNLIKELY(armed.handler)) {

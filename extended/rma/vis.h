@@ -33,22 +33,22 @@ struct amph_vis_side {
 };
 
 /* All its bytes. */
-uint64_t amph_vis_bytes(const struct amph_vis_side *side);
+uint64_t amph_rma_vis_bytes(const struct amph_vis_side *side);
 /* Makes at and left the next run, adjacent pieces together; false: no more. */
-bool amph_vis_fill(struct amph_vis_side *side);
+bool amph_rma_vis_fill(struct amph_vis_side *side);
 
 /* A transfer whose remote side is not mapped here: runs are added one by one. */
 struct amph_vis_remote;
-struct amph_vis_remote *amph_vis_begin(const struct amph_dest *dest, bool put,
-                                       struct amph_gex_op *op);
+struct amph_vis_remote *amph_rma_vis_begin(const struct amph_dest *dest, bool put,
+                                           struct amph_gex_op *op);
 /* local..+nbytes to (from) the address `remote` at the target; both checked. */
-void amph_vis_add(struct amph_vis_remote *v, uint64_t remote, char *local, size_t nbytes);
+void amph_rma_vis_add(struct amph_vis_remote *v, uint64_t remote, char *local, size_t nbytes);
 /* No more follow: op is completed when all has been done, its local completion when the source is
  * free. */
-void amph_vis_end(struct amph_vis_remote *v);
+void amph_rma_vis_end(struct amph_vis_remote *v);
 
 /* Runs the client's reply handler at dest with these bytes, and waits until it has run. */
-void amph_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const void *data,
-                     size_t nbytes);
+void amph_rma_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const void *data,
+                         size_t nbytes);
 
 #endif

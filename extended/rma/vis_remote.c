@@ -172,7 +172,7 @@ static void send_packet(struct amph_vis_remote *v)
     for (uint32_t i = 0; v->put && i < v->nruns; i++)
         amph_wr_bytes(&w, v->run[i].local, v->run[i].nbytes);
 
-    const int32_t args[ARGS] = { (int32_t)amph_pending_take(v->g, AMPH_PENDING_VIS, &p->done),
+    const int32_t args[ARGS] = { (int32_t)amph_gex_pending_take(v->g, AMPH_PENDING_VIS, &p->done),
                                  (int32_t)v->dest.index, (int32_t)v->nruns };
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                 .handler = v->put ? AMPH_GEX_VIS_PUT : AMPH_GEX_VIS_GET,
@@ -186,7 +186,7 @@ static void send_packet(struct amph_vis_remote *v)
     v->data_bytes = 0;
 }
 
-void amph_vis_add(struct amph_vis_remote *v, uint64_t remote, char *local, size_t nbytes)
+void amph_rma_vis_add(struct amph_vis_remote *v, uint64_t remote, char *local, size_t nbytes)
 {
     while (nbytes) {
         if (!v->packs || nbytes >= v->alone) {
@@ -211,8 +211,8 @@ void amph_vis_add(struct amph_vis_remote *v, uint64_t remote, char *local, size_
     }
 }
 
-struct amph_vis_remote *amph_vis_begin(const struct amph_dest *dest, bool put,
-                                       struct amph_gex_op *op)
+struct amph_vis_remote *amph_rma_vis_begin(const struct amph_dest *dest, bool put,
+                                           struct amph_gex_op *op)
 {
     struct amph_vis_remote *v = calloc(1, sizeof *v);
 
@@ -239,7 +239,7 @@ struct amph_vis_remote *amph_vis_begin(const struct amph_dest *dest, bool put,
     return v;
 }
 
-void amph_vis_end(struct amph_vis_remote *v)
+void amph_rma_vis_end(struct amph_vis_remote *v)
 {
     send_packet(v);
     free(v->run);
@@ -363,8 +363,8 @@ static void on_get(struct amph_token *token, const struct amph_am *am)
 
 static void on_done(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PENDING_VIS,
-                                                           (uint32_t)am->args[0])
+    struct amph_op *op = amph_gex() ? amph_gex_pending_release(amph_gex(), AMPH_PENDING_VIS,
+                                                               (uint32_t)am->args[0])
                                     : NULL;
 
     if (op)
@@ -375,8 +375,8 @@ static void on_done(struct amph_token *token, const struct amph_am *am)
 
 static void on_data(struct amph_token *token, const struct amph_am *am)
 {
-    struct amph_op *op = amph_gex() ? amph_pending_release(amph_gex(), AMPH_PENDING_VIS,
-                                                           (uint32_t)am->args[0])
+    struct amph_op *op = amph_gex() ? amph_gex_pending_release(amph_gex(), AMPH_PENDING_VIS,
+                                                               (uint32_t)am->args[0])
                                     : NULL;
 
     if (!op || op->done != on_part_done) {
@@ -426,26 +426,26 @@ static void on_notify(struct amph_token *token, const struct amph_am *am)
     as_reply.is_request = false;
     as_reply.replied = true;
     if (AMPH_CHECKS)
-        amph_context_enter(&as_reply);
+        amph_am_context_enter(&as_reply);
 
     ((void (*)(struct amph_token *, void *, size_t))entry->fn)(
         &as_reply, (void *)(uintptr_t)am->payload, am->nbytes);
     if (AMPH_CHECKS)
-        amph_context_leave(&as_reply);
+        amph_am_context_leave(&as_reply);
 
     answer(token, am, AMPH_GEX_VIS_DONE, NULL, 0);
 }
 
-void amph_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const void *data,
-                     size_t nbytes)
+void amph_rma_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const void *data,
+                         size_t nbytes)
 {
     struct amph_gex *g = amph_gex();
     struct amph_stack_op told;
 
-    amph_stack_op_init(&told);
+    amph_gex_stack_op_init(&told);
 
-    const int32_t args[ARGS] = { (int32_t)amph_pending_take(g, AMPH_PENDING_VIS, &told.op), handler,
-                                 0 };
+    const int32_t args[ARGS] = { (int32_t)amph_gex_pending_take(g, AMPH_PENDING_VIS, &told.op),
+                                 handler, 0 };
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                 .handler = AMPH_GEX_VIS_NOTIFY,
                                 .nargs = ARGS,
@@ -457,10 +457,10 @@ void amph_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const
     if (st != AMPH_OK)
         amph_fatal("gex_VIS: process %u cannot be reached: %s", dest->peer, amph_status_text(st));
 
-    amph_stack_op_wait(&told);
+    amph_gex_stack_op_wait(&told);
 }
 
-enum amph_status amph_vis_open(struct amph_gex *g)
+enum amph_status amph_rma_vis_open(struct amph_gex *g)
 {
     static const struct {
         unsigned index;

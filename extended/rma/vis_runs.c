@@ -15,7 +15,7 @@ static size_t pieces(const struct amph_vis_side *s)
     return n;
 }
 
-uint64_t amph_vis_bytes(const struct amph_vis_side *s)
+uint64_t amph_rma_vis_bytes(const struct amph_vis_side *s)
 {
     uint64_t sum = 0;
 
@@ -48,7 +48,7 @@ static char *piece(const struct amph_vis_side *s, size_t i, size_t *len_p)
     return s->base + off;
 }
 
-bool amph_vis_fill(struct amph_vis_side *s)
+bool amph_rma_vis_fill(struct amph_vis_side *s)
 {
     if (s->left)
         return true;

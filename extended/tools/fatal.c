@@ -23,10 +23,11 @@
 #include "base/log.h"
 #include "extended/tools/tools.h"
 
-/* How often a frozen process reads its flag, which a debugger changes without waking the process. */
+/* How often a frozen process reads its flag, which a debugger changes without waking the
+ * process. */
 #define FREEZE_POLL_NS 100000000
 
-volatile int gasnet_frozen = 1; /* a debugger sets it to 0 */
+volatile int gasnet_frozen = 1;
 
 struct amph_tools_state amph_tools_state = {
     .process = { .named = PTHREAD_ONCE_INIT, .armed = PTHREAD_ONCE_INIT },
@@ -244,7 +245,8 @@ static void on_fatal_signal(int sig)
              sig, amph_tools_state.process.who);
     amph_tools_write(STDERR_FILENO, line);
     last_look();
-    /* delivered when this handler returns, with the default action: the exit status is that of sig */
+    /* delivered when this handler returns, with the default action: the exit status is that of
+     * sig */
     raise(sig);
 }
 
@@ -312,7 +314,8 @@ static void catch_named(enum amph_env_id id, gasnett_sighandlerfn_t handler)
                   amph_env_name(id), text);
 }
 
-/* Gives this thread an alternate signal stack: after a stack overflow a handler needs another one. */
+/* Gives this thread an alternate signal stack: after a stack overflow a handler needs another
+ * one. */
 static void set_signal_stack(void)
 {
     stack_t now;

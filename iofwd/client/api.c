@@ -23,16 +23,16 @@ int iofwd_attach(const char *address_file)
 
     if (amph_fwd_process_if_open())
         return EALREADY;
-    if (amph_standing_read(address_file, &set) != AMPH_OK)
+    if (amph_boot_standing_read(address_file, &set) != AMPH_OK)
         return EIO;
 
-    char *text = amph_standing_print(&set);
+    char *text = amph_boot_standing_print(&set);
 
-    amph_standing_free(&set);
+    amph_boot_standing_free(&set);
     if (!text)
         return ENOMEM;
 
-    amph_standing_own(text);
+    amph_boot_standing_own(text);
     amph_fwd_try_again();
     return 0;
 }

@@ -252,7 +252,7 @@ static bool keep_text(char *text)
         if (*c == '\n')
             *c = ';';
 
-    amph_standing_own(text);
+    amph_boot_standing_own(text);
     return true;
 }
 

@@ -73,7 +73,7 @@ static void note(const char *format, ...)
  * user is. */
 static bool open_log(const char *path)
 {
-    int fd = amph_standing_open(path, O_WRONLY | O_CREAT | O_APPEND);
+    int fd = amph_boot_standing_open(path, O_WRONLY | O_CREAT | O_APPEND);
 
     if (fd < 0) {
         amph_error("cannot write the log %s: %m", path);
@@ -251,7 +251,7 @@ static bool is_served(const char *path)
     char host[256] = "";
     char name[64], comm[32];
 
-    if (!amph_standing_is(path) || amph_standing_read(path, &set) != AMPH_OK)
+    if (!amph_boot_standing_is(path) || amph_boot_standing_read(path, &set) != AMPH_OK)
         return false;
 
     if (gethostname(host, sizeof host - 1) != 0)
@@ -272,7 +272,7 @@ static bool is_served(const char *path)
                    "choose another -address-file",
                    path, (unsigned long)set.watch_pid);
 
-    amph_standing_free(&set);
+    amph_boot_standing_free(&set);
     return there;
 }
 
@@ -312,7 +312,7 @@ static bool announce(struct watch *w)
     struct stat st;
 
     if (w->d->own) {
-        char *text = amph_standing_print(&w->set);
+        char *text = amph_boot_standing_print(&w->set);
         bool ok = text && fputs(text, stdout) >= 0 && fputs("end\n", stdout) >= 0 &&
                   fflush(stdout) == 0;
 
@@ -320,7 +320,7 @@ static bool announce(struct watch *w)
         return ok;
     }
 
-    if (amph_standing_write(w->d->address_file, &w->set) != AMPH_OK ||
+    if (amph_boot_standing_write(w->d->address_file, &w->set) != AMPH_OK ||
         stat(w->d->address_file, &st) != 0)
         return false;
 
@@ -434,7 +434,7 @@ static void take_successor(struct watch *w, uint32_t i)
     if (w->ending || stat(w->d->address_file, &st) != 0 || st.st_ino != w->file)
         return; /* the file is no longer ours */
 
-    if (amph_standing_write(w->d->address_file, &w->set) == AMPH_OK &&
+    if (amph_boot_standing_write(w->d->address_file, &w->set) == AMPH_OK &&
         stat(w->d->address_file, &st) == 0)
         w->file = st.st_ino;
 }

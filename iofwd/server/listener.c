@@ -64,16 +64,16 @@ static int listen_tcp(struct amph_server *s)
 {
     struct sockaddr_storage sa;
 
-    if (amph_inet_choose("the I/O server", !s->job->several_machines,
-                         amph_env_str(AMPH_ENV_INTERFACE), &sa) != AMPH_OK)
+    if (amph_conduit_inet_choose("the I/O server", !s->job->several_machines,
+                                 amph_env_str(AMPH_ENV_INTERFACE), &sa) != AMPH_OK)
         return -1;
 
-    socklen_t len = (socklen_t)amph_inet_len(&sa);
+    socklen_t len = (socklen_t)amph_conduit_inet_len(&sa);
     int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0 || bind(fd, (struct sockaddr *)&sa, len) != 0 || listen(fd, 1024) != 0 ||
         getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
-        amph_inet_report(&sa, errno);
+        amph_conduit_inet_report(&sa, errno);
         if (fd >= 0)
             close(fd);
 
@@ -266,7 +266,7 @@ static void accept_connections(struct amph_server *s, int listener)
         if (s->fds_last && (uint32_t)fd >= s->fds_last)
             refuse_last(fd);
         else
-            add_conn(s, fd, listener != s->listener.unix_fd || !amph_control_same_user(fd));
+            add_conn(s, fd, listener != s->listener.unix_fd || !amph_boot_control_same_user(fd));
     }
 }
 

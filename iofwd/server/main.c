@@ -228,7 +228,7 @@ static int run_daemon(struct given *g)
         return amph_server_daemon_run(&g->d);
 
     if (!g->d.address_file)
-        g->d.address_file = amph_standing_default();
+        g->d.address_file = amph_boot_standing_default();
 
     if (!absolute(&g->d.address_file, address, sizeof address) ||
         !absolute(&g->d.log, log, sizeof log) || !absolute(&g->d.pid_file, pid, sizeof pid))

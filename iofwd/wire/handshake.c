@@ -224,8 +224,8 @@ enum amph_status amph_fwd_welcome_parse(const uint8_t *body, size_t len,
 
 /* ---- where a door is ---- */
 
-/* A network that is named is used even if all processes share a host: some may be of another kind of
- * machine. */
+/* A network that is named is used even if all processes share a host: some may be of another
+ * kind of machine. */
 bool amph_fwd_needs_network(const struct amph_jobdesc *job)
 {
     return job->nhosts > 1 || job->conduit[0] || !amph_env_bool(AMPH_ENV_SMP) ||
@@ -256,7 +256,7 @@ size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_f
     amph_wr_init(&w, out, room);
     amph_wr_u8(&w, FWD_VERSION);
     amph_wr_blob(&w, a->unix_name, strlen(a->unix_name));
-    amph_wr_blob(&w, tcp, a->tcp.ss_family == AF_UNSPEC ? 0 : amph_inet_put(&a->tcp, tcp));
+    amph_wr_blob(&w, tcp, a->tcp.ss_family == AF_UNSPEC ? 0 : amph_conduit_inet_put(&a->tcp, tcp));
 
     return w.bad ? 0 : amph_wr_len(&w);
 }
@@ -279,7 +279,8 @@ bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_
 
     const void *tcp = amph_rd_blob(&r, &tcp_len);
 
-    return tcp && !r.bad && (tcp_len == 0 || amph_inet_get(tcp, tcp_len, &a->tcp) == AMPH_OK);
+    return tcp && !r.bad &&
+           (tcp_len == 0 || amph_conduit_inet_get(tcp, tcp_len, &a->tcp) == AMPH_OK);
 }
 
 /* ---- the client's end ---- */
@@ -337,7 +338,7 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
 
-    return connect_to(fd, &a->tcp, (socklen_t)amph_inet_len(&a->tcp), fd_p);
+    return connect_to(fd, &a->tcp, (socklen_t)amph_conduit_inet_len(&a->tcp), fd_p);
 }
 
 static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)

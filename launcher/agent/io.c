@@ -149,8 +149,8 @@ static void write_input(struct amph_agent_end *end)
 {
     struct amph_bytes *b = &end->proc->input;
 
-    while (amph_bytes_left(b) > 0) {
-        ssize_t n = write(end->fd, b->buf + b->at, amph_bytes_left(b));
+    while (amph_boot_bytes_left(b) > 0) {
+        ssize_t n = write(end->fd, b->buf + b->at, amph_boot_bytes_left(b));
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -185,7 +185,7 @@ void amph_agent_input(struct amph_agent_proc *p, const void *bytes, size_t len_b
 
     if (end->fd < 0) {
         tell_input(p, false);
-    } else if (amph_bytes_add(&p->input, bytes, len_bytes)) {
+    } else if (amph_boot_bytes_add(&p->input, bytes, len_bytes)) {
         p->input_ended = len_bytes == 0;
         write_input(end);
     }

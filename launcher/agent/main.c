@@ -38,10 +38,10 @@ void amph_agent_finish(struct amph_agent *a, int code)
 
 void amph_agent_send(struct amph_agent *a, uint16_t type, const void *body, size_t len_bytes)
 {
-    if (amph_frames_send(&a->frames, type, body, len_bytes) != AMPH_OK)
+    if (amph_boot_frames_send(&a->frames, type, body, len_bytes) != AMPH_OK)
         amph_agent_finish(a, 1);
 
-    if (!amph_frames_pending(&a->frames))
+    if (!amph_boot_frames_pending(&a->frames))
         return;
 
     if (a->out_watch)
@@ -264,10 +264,10 @@ static void on_frames(void *arg, uint32_t events)
     struct amph_frame frame;
     struct amph_rd r;
 
-    if (amph_frames_flush(&a->frames) == AMPH_OK)
+    if (amph_boot_frames_flush(&a->frames) == AMPH_OK)
         amph_watch_want(a->watch, EPOLLIN);
 
-    enum amph_status st = amph_frames_fill(&a->frames);
+    enum amph_status st = amph_boot_frames_fill(&a->frames);
 
     if (st != AMPH_OK && st != AMPH_AGAIN)
         amph_agent_finish(a, 1); /* the launcher is gone */
@@ -275,7 +275,7 @@ static void on_frames(void *arg, uint32_t events)
     if (st == AMPH_OK)
         a->heard_ns = amph_now_ns();
 
-    while ((st = amph_frames_next(&a->frames, &frame)) == AMPH_OK) {
+    while ((st = amph_boot_frames_next(&a->frames, &frame)) == AMPH_OK) {
         amph_rd_init(&r, frame.body, frame.len_bytes);
         if (frame.type < AMPH_AGENT_NTYPES && orders[frame.type])
             orders[frame.type](a, &r);
@@ -294,7 +294,7 @@ static void name_process(void)
 static void on_out(void *arg, uint32_t events)
 {
     struct amph_agent *a = arg;
-    enum amph_status st = amph_frames_flush(&a->frames);
+    enum amph_status st = amph_boot_frames_flush(&a->frames);
 
     if (st == AMPH_OK)
         amph_watch_want(a->out_watch, 0);
@@ -315,9 +315,9 @@ void amph_agent_open(struct amph_agent *a, int in_fd, int out_fd)
     a->listen_fd = -1;
 
     if (in_fd == out_fd)
-        amph_frames_open(&a->frames, in_fd, AMPH_AGENT_BODY_MAX);
+        amph_boot_frames_open(&a->frames, in_fd, AMPH_AGENT_BODY_MAX);
     else
-        amph_frames_open_pair(&a->frames, in_fd, out_fd, AMPH_AGENT_BODY_MAX);
+        amph_boot_frames_open_pair(&a->frames, in_fd, out_fd, AMPH_AGENT_BODY_MAX);
 
     a->signal_fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
     if (a->signal_fd < 0 || amph_loop_open(&a->loop) != AMPH_OK)

@@ -50,7 +50,7 @@ static void drop(struct amph_agent_conn *c)
     *at = c->next;
     amph_watch_del(c->watch);
     close(c->fd);
-    amph_bytes_free(&c->out);
+    amph_boot_bytes_free(&c->out);
     free(c);
 }
 
@@ -75,8 +75,8 @@ static bool carry(struct amph_agent_conn *c)
 /* Writes pending data to the process.  A process that is gone is noticed by reading. */
 static void flush(struct amph_agent_conn *c)
 {
-    while (amph_bytes_left(&c->out) > 0) {
-        ssize_t n = send(c->fd, c->out.buf + c->out.at, amph_bytes_left(&c->out),
+    while (amph_boot_bytes_left(&c->out) > 0) {
+        ssize_t n = send(c->fd, c->out.buf + c->out.at, amph_boot_bytes_left(&c->out),
                          MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n < 0 && errno == EINTR)
@@ -87,10 +87,10 @@ static void flush(struct amph_agent_conn *c)
         c->out.at += (size_t)n;
     }
 
-    if (amph_bytes_left(&c->out) == 0)
+    if (amph_boot_bytes_left(&c->out) == 0)
         c->out.at = c->out.len = 0;
 
-    amph_watch_want(c->watch, EPOLLIN | (amph_bytes_left(&c->out) ? EPOLLOUT : 0));
+    amph_watch_want(c->watch, EPOLLIN | (amph_boot_bytes_left(&c->out) ? EPOLLOUT : 0));
 }
 
 static void on_ready(void *arg, uint32_t events)
@@ -128,7 +128,7 @@ static void on_listen(void *arg, uint32_t events)
     int fd;
 
     while ((fd = accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        if (amph_control_same_user(fd)) {
+        if (amph_boot_control_same_user(fd)) {
             take(a, fd);
         } else {
             amph_count(DROP_STRANGER);
@@ -154,10 +154,10 @@ enum amph_status amph_agent_relay_open(struct amph_agent *a, const uint8_t *key,
     enum amph_status st = amph_jobdir_create(a->directory);
 
     if (st == AMPH_OK)
-        st = amph_control_listen(file.address, &a->listen_fd);
+        st = amph_boot_control_listen(file.address, &a->listen_fd);
 
     if (st == AMPH_OK)
-        st = amph_jobfile_write(path, &file);
+        st = amph_boot_jobfile_write(path, &file);
 
     if (st == AMPH_OK && !amph_watch_add(&a->loop, a->listen_fd, EPOLLIN, on_listen, a))
         st = AMPH_ERR_SYS;
@@ -187,7 +187,7 @@ static struct amph_agent_conn *find(struct amph_agent *a, uint32_t number)
 void amph_agent_relay_give(struct amph_agent *a, uint32_t number, const void *bytes, size_t len)
 {
     struct amph_agent_conn *c = find(a, number);
-    if (c && amph_bytes_add(&c->out, bytes, len))
+    if (c && amph_boot_bytes_add(&c->out, bytes, len))
         flush(c);
 }
 
@@ -200,7 +200,7 @@ void amph_agent_relay_take(struct amph_agent *a, struct amph_rd *r)
     if (r->bad || !c)
         return;
 
-    if (what == AMPH_CONN_BYTES && amph_bytes_add(&c->out, r->at, amph_rd_left(r)))
+    if (what == AMPH_CONN_BYTES && amph_boot_bytes_add(&c->out, r->at, amph_rd_left(r)))
         flush(c);
     else
         drop(c); /* the launcher has closed it; most of its earlier data is written */

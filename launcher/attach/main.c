@@ -148,8 +148,8 @@ static bool take_file(const struct given *g, const char *path)
     struct amph_standing set = { .n = 0 };
     const char *prefixes = g->prefixes;
 
-    if (amph_standing_is(path)) {
-        if (amph_standing_read(path, &set) != AMPH_OK)
+    if (amph_boot_standing_is(path)) {
+        if (amph_boot_standing_read(path, &set) != AMPH_OK)
             return false;
 
         if (!prefixes)
@@ -172,7 +172,7 @@ static bool take_file(const struct given *g, const char *path)
     bool ok = setenv(amph_env_name(AMPH_ENV_JOB), path, 1) == 0 &&
               setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), prefixes, 1) == 0;
 
-    amph_standing_free(&set);
+    amph_boot_standing_free(&set);
     return ok;
 }
 
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
     }
 
     if (!g.file)
-        g.file = amph_standing_default();
+        g.file = amph_boot_standing_default();
 
     if ((code = amph_program_find(g.program[0], &program)) != 0)
         return code;

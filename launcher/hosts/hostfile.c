@@ -146,8 +146,8 @@ static bool parse_kind(struct amph_hostfile *list, char *text)
     return kind && parse_paths(kind, text + len);
 }
 
-/* Returns the length of the host name at the beginning of text, 0 if there is no valid one.  An IPv6
- * address is in brackets, which are not counted: "[::1]" returns 3. */
+/* Returns the length of the host name at the beginning of text, 0 if there is no valid one.  An
+ * IPv6 address is in brackets, which are not counted: "[::1]" returns 3. */
 static size_t name_length(const char *text)
 {
     static const char letters[] =
@@ -338,8 +338,8 @@ static const char *source(const struct amph_options *o)
     return o->hosts ? o->hosts : "(none)";
 }
 
-/* -server-hosts: takes the servers' slots from a separate host file.  Unused slots of the first host
- * file are dropped. */
+/* -server-hosts: takes the servers' slots from a separate host file.  Unused slots of the first
+ * host file are dropped. */
 static enum amph_status add_servers(const struct amph_options *o, struct amph_hostfile *list)
 {
     if (list->nslots < o->ncompute) {
@@ -372,8 +372,8 @@ static enum amph_status add_servers(const struct amph_options *o, struct amph_ho
     return AMPH_ERR_ARG;
 }
 
-/* -N: distributes each of the two groups block-wise over the first hosts of the list.  All blocks have
- * the same length, except that the first ones may be longer by one. */
+/* -N: distributes each of the two groups block-wise over the first hosts of the list.  All
+ * blocks have the same length, except that the first ones may be longer by one. */
 static enum amph_status distribute_blocks(const struct amph_options *o, struct amph_hostfile *list)
 {
     const uint32_t count[] = { o->ncompute, o->server_hosts ? 0 : o->nservers };
@@ -429,7 +429,7 @@ static enum amph_status check_slots(const struct amph_options *o, const struct a
 /* Appends "NAME: 0-3 6" for one host. */
 static size_t print_host(char *text, size_t cap, const struct amph_jobdesc *job, uint32_t host)
 {
-    uint32_t total = amph_jobdesc_total(job);
+    uint32_t total = amph_boot_jobdesc_total(job);
     size_t n = (size_t)snprintf(text, cap, "%s:", job->host_name[host]);
 
     for (uint32_t i = 0; i < total && n < cap; i++) {
@@ -464,8 +464,8 @@ static void warn_again(const struct amph_jobdesc *job, const char *file, uint32_
              line, file, text);
 }
 
-/* Copies the slots that the job uses to the job description.  Hosts are numbered in the order of their
- * first process. */
+/* Copies the slots that the job uses to the job description.  Hosts are numbered in the order of
+ * their first process. */
 static enum amph_status assign_slots(const struct amph_options *o, struct amph_hostfile *list,
                                      struct amph_jobdesc *job, struct amph_hostset *hosts)
 {

@@ -51,25 +51,25 @@ enum amph_status amph_hostfile_parse(struct amph_hostfile *list, const char *nam
 void amph_hostfile_free(struct amph_hostfile *list);
 
 /* Fills in job's nproc, hosts, proc[].host, several_machines and server_of, and *hosts_p, from the
- * options (host files or this machine).  AMPH_ERR_ARG after a message.  Free with amph_jobdesc_free
- * and amph_hostset_free. */
+ * options (host files or this machine).  AMPH_ERR_ARG after a message.  Free with
+ * amph_boot_jobdesc_free and amph_hostset_free. */
 enum amph_status amph_hostfile_job(const struct amph_options *o, struct amph_jobdesc *job,
                                    struct amph_hostset *hosts_p);
-/* Returns the path that the host file gives for a host, in the host's line or in that of its machine
- * type; NULL if it gives none.  machine: the type as uname -m prints it, or NULL if it is not known
- * yet; not needed if the host is this machine.  The string belongs to the set. */
+/* Returns the path that the host file gives for a host, in the host's line or in that of its
+ * machine type; NULL if it gives none.  machine: the type as uname -m prints it, or NULL if it
+ * is not known yet; not needed if the host is this machine.  The string belongs to the set. */
 const char *amph_hostset_path(const struct amph_hostset *hosts, uint32_t host, const char *machine,
                               enum amph_path which);
 void amph_hostset_free(struct amph_hostset *hosts, uint32_t nhosts);
 
-/* Fills in server_of by a rule (mod, block, near) or a list of server numbers.  AMPH_ERR_ARG after a
- * message. */
+/* Fills in server_of by a rule (mod, block, near) or a list of server numbers.  AMPH_ERR_ARG
+ * after a message. */
 enum amph_status amph_map_servers(struct amph_jobdesc *job, const char *rule);
 
 /* Determines which of the job's hosts are not this machine.  A name without an address is another
- * host if the user gave a command to reach hosts (ssh_given), or if other names of the list are other
- * hosts.  Otherwise it is a pretended host of this machine if its form or `pretend` allows that; if
- * not, AMPH_ERR_NOENT after a message. */
+ * host if the user gave a command to reach hosts (ssh_given), or if other names of the list are
+ * other hosts.  Otherwise it is a pretended host of this machine if its form or `pretend` allows
+ * that; if not, AMPH_ERR_NOENT after a message. */
 enum amph_status amph_hosts_find(const struct amph_jobdesc *job, bool ssh_given, bool pretend,
                                  bool *remote);
 

@@ -59,8 +59,8 @@ char *amph_remote_line(const char *run, uint64_t silence_ns)
 
 /* ---- the end ---- */
 
-/* Waits a short time for the end of ssh, because its exit code says more than the closed stream; then
- * kills it. */
+/* Waits a short time for the end of ssh, because its exit code says more than the closed stream;
+ * then kills it. */
 static void reap(struct amph_remote *r)
 {
     if (!r->pid)
@@ -90,7 +90,7 @@ static void close_all(struct amph_remote *r)
     amph_watch_del(r->watch);
     amph_watch_del(r->error_watch);
     r->watch = r->error_watch = NULL;
-    amph_frames_close(&r->frames);
+    amph_boot_frames_close(&r->frames);
     if (r->error_fd >= 0)
         close(r->error_fd);
 
@@ -179,10 +179,10 @@ static void on_beat(void *arg)
 
 void amph_remote_send(struct amph_remote *r, uint16_t type, const void *body, size_t len_bytes)
 {
-    if (r->gone || amph_frames_send(&r->frames, type, body, len_bytes) != AMPH_OK)
+    if (r->gone || amph_boot_frames_send(&r->frames, type, body, len_bytes) != AMPH_OK)
         return;
 
-    if (amph_frames_pending(&r->frames))
+    if (amph_boot_frames_pending(&r->frames))
         amph_watch_want(r->watch, EPOLLIN | EPOLLOUT);
 }
 
@@ -192,15 +192,15 @@ static void on_frames(void *arg, uint32_t events)
     struct amph_frame frame;
     enum amph_status st = AMPH_OK;
 
-    if ((events & EPOLLOUT) && amph_frames_flush(&r->frames) == AMPH_OK)
+    if ((events & EPOLLOUT) && amph_boot_frames_flush(&r->frames) == AMPH_OK)
         amph_watch_want(r->watch, EPOLLIN);
 
-    enum amph_status filled = amph_frames_fill(&r->frames);
+    enum amph_status filled = amph_boot_frames_fill(&r->frames);
 
     if (filled == AMPH_OK)
         r->heard_ns = amph_now_ns();
 
-    while (!r->gone && (st = amph_frames_next(&r->frames, &frame)) == AMPH_OK) {
+    while (!r->gone && (st = amph_boot_frames_next(&r->frames, &frame)) == AMPH_OK) {
         r->ready = true;
         if (frame.type != AMPH_AGENT_BEAT)
             r->calls->frame(r, &frame);
@@ -323,7 +323,7 @@ static enum amph_status fork_ssh(struct amph_remote *r, const struct amph_inheri
     close(errors[1]);
     r->error_fd = errors[0];
     fcntl(r->error_fd, F_SETFL, O_NONBLOCK);
-    amph_frames_open(&r->frames, pair[0], AMPH_AGENT_BODY_MAX);
+    amph_boot_frames_open(&r->frames, pair[0], AMPH_AGENT_BODY_MAX);
 
     return r->pid > 0 ? AMPH_OK : AMPH_ERR_SYS;
 }

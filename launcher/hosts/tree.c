@@ -4,8 +4,8 @@
  * launcher, each further host is a child of an earlier one.
  *
  * When an agent is ready, the launcher has it start its children, so the start takes as many steps
- * as the tree is high.  A frame for a host further down is wrapped in one ROUTE for each step on its
- * way.  A frame from a host further down is wrapped in FROM, which names the host.
+ * as the tree is high.  A frame for a host further down is wrapped in one ROUTE for each step on
+ * its way.  A frame from a host further down is wrapped in FROM, which names the host.
  *
  * Layer: launcher.  Thread rule: one thread.
  */
@@ -27,8 +27,8 @@
 static void tell_local(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
 {
     /* The event loop handles a broken stream. */
-    if (amph_frames_send(&agent->frames, type, body, len_bytes) == AMPH_OK &&
-        amph_frames_pending(&agent->frames))
+    if (amph_boot_frames_send(&agent->frames, type, body, len_bytes) == AMPH_OK &&
+        amph_boot_frames_pending(&agent->frames))
         amph_watch_want(agent->watch, EPOLLIN | EPOLLOUT);
 }
 
@@ -72,13 +72,13 @@ static bool add_word(struct amph_bytes *b, uint32_t word)
 
     amph_wr_init(&w, bytes, sizeof bytes);
     amph_wr_u32(&w, word);
-    return amph_bytes_add(b, bytes, sizeof bytes);
+    return amph_boot_bytes_add(b, bytes, sizeof bytes);
 }
 
 static bool finish_way(const struct way *way, struct amph_bytes *out)
 {
-    return add_word(out, way->nconns) && amph_bytes_add(out, way->conns.buf, way->conns.len) &&
-           add_word(out, way->nbelow) && amph_bytes_add(out, way->below.buf, way->below.len);
+    return add_word(out, way->nconns) && amph_boot_bytes_add(out, way->conns.buf, way->conns.len) &&
+           add_word(out, way->nbelow) && amph_boot_bytes_add(out, way->below.buf, way->below.len);
 }
 
 /* Visits agents from the last to the first, because a host comes after its parent: each way is put
@@ -101,19 +101,20 @@ static bool fold_ways(struct amph_launch *l, struct way *way, const void *bytes,
             above->nbelow++;
             ok = add_word(&above->below, agent->host) &&
                  add_word(&above->below, (uint32_t)own.len) &&
-                 amph_bytes_add(&above->below, own.buf, own.len);
+                 amph_boot_bytes_add(&above->below, own.buf, own.len);
         } else if (ok) {
             struct amph_bytes body = { 0 };
 
-            ok = add_word(&body, (uint32_t)own.len) && amph_bytes_add(&body, own.buf, own.len) &&
-                 amph_bytes_add(&body, bytes, len_bytes);
+            ok = add_word(&body, (uint32_t)own.len) &&
+                 amph_boot_bytes_add(&body, own.buf, own.len) &&
+                 amph_boot_bytes_add(&body, bytes, len_bytes);
             if (ok)
                 amph_agent_report(agent, AMPH_AGENT_SPREAD, body.buf, body.len);
 
-            amph_bytes_free(&body);
+            amph_boot_bytes_free(&body);
         }
 
-        amph_bytes_free(&own);
+        amph_boot_bytes_free(&own);
     }
 
     return ok;
@@ -134,8 +135,8 @@ bool amph_tree_spread(struct amph_launch *l, struct amph_lagent *const *via, con
 
     ok = ok && fold_ways(l, way, bytes, len_bytes);
     for (uint32_t i = 0; way && i < l->nagents; i++) {
-        amph_bytes_free(&way[i].conns);
-        amph_bytes_free(&way[i].below);
+        amph_boot_bytes_free(&way[i].conns);
+        amph_boot_bytes_free(&way[i].below);
     }
 
     free(way);
@@ -309,8 +310,8 @@ static bool is_above(const struct amph_lagent *agent, const struct amph_lagent *
     return of != NULL;
 }
 
-/* Handles frames that begin with the host that they are about.  It must be below the agent that sent
- * them. */
+/* Handles frames that begin with the host that they are about.  It must be below the agent that
+ * sent them. */
 static struct amph_lagent *host_below(struct amph_lagent *agent, struct amph_rd *r)
 {
     uint32_t host = amph_rd_u32(r);

@@ -3,8 +3,8 @@
  * The launcher's side of the control protocol (boot/control.h): processes join the job, publish
  * values, exchange addresses and receive events.
  *
- * The reply to an exchange is one message to each member on this host, and one message down each link
- * of the tree of other hosts.
+ * The reply to an exchange is one message to each member on this host, and one message down each
+ * link of the tree of other hosts.
  *
  * Layer: launcher.  Thread rule: one thread.
  */
@@ -68,8 +68,8 @@ static void send_via_agent(struct amph_conn *c, uint8_t what, const void *head, 
     free(whole);
 }
 
-/* Closes a connection and marks it.  conn_sweep frees the struct later, because callers may still use
- * it. */
+/* Closes a connection and marks it.  conn_sweep frees the struct later, because callers may
+ * still use it. */
 static void conn_drop(struct amph_conn *c)
 {
     if (c->dead)
@@ -78,7 +78,7 @@ static void conn_drop(struct amph_conn *c)
     c->dead = true;
     amph_watch_del(c->watch);
     amph_timer_stop(&c->launch->loop, &c->handshake);
-    amph_frames_close(&c->frames);
+    amph_boot_frames_close(&c->frames);
 
     if (c->via) {
         send_via_agent(c, AMPH_CONN_CLOSED, NULL, 0, NULL, 0);
@@ -119,7 +119,7 @@ static void conn_sweep(struct amph_launch *l)
     }
 }
 
-/* Encodes the frame header that amph_frames_send writes before a body. */
+/* Encodes the frame header that amph_boot_frames_send writes before a body. */
 static void frame_head(uint8_t head[AMPH_FRAME_HEAD_BYTES], uint16_t type, size_t len_bytes)
 {
     struct amph_wr w;
@@ -142,9 +142,9 @@ static void conn_send(struct amph_conn *c, uint16_t type, const void *body, size
         return;
     }
 
-    if (amph_frames_send(&c->frames, type, body, len_bytes) != AMPH_OK)
+    if (amph_boot_frames_send(&c->frames, type, body, len_bytes) != AMPH_OK)
         conn_drop(c);
-    else if (amph_frames_pending(&c->frames))
+    else if (amph_boot_frames_pending(&c->frames))
         amph_watch_want(c->watch, EPOLLIN | EPOLLOUT);
 }
 
@@ -199,7 +199,7 @@ static void welcome(struct amph_conn *c, const uint8_t *nonce)
         return;
     }
 
-    amph_control_mac(l->file.key, nonce, l->desc, l->desc_len, body);
+    amph_boot_control_mac(l->file.key, nonce, l->desc, l->desc_len, body);
     memcpy(body + AMPH_MAC_BYTES, l->desc, l->desc_len);
     conn_send(c, AMPH_CONTROL_WELCOME, body, AMPH_MAC_BYTES + l->desc_len);
     free(body);
@@ -207,7 +207,7 @@ static void welcome(struct amph_conn *c, const uint8_t *nonce)
     amph_timer_stop(&l->loop, &c->handshake);
 
     /* send the deaths that happened before this process joined */
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
         if (l->procs[i].death_code)
             send_event(c, (struct amph_boot_event){ AMPH_BOOT_DEATH, i, l->procs[i].death_code });
 }
@@ -245,7 +245,7 @@ static void on_hello(struct amph_conn *c, struct amph_rd *r)
     uint16_t version = amph_rd_u16(r);
     bool joins = amph_rd_u8(r);
     uint32_t rank = amph_rd_u32(r);
-    uint32_t total = amph_jobdesc_total(&l->job);
+    uint32_t total = amph_boot_jobdesc_total(&l->job);
 
     amph_rd_u64(r); /* the process id, which is only useful in a trace */
 
@@ -264,7 +264,7 @@ static void on_hello(struct amph_conn *c, struct amph_rd *r)
         return;
     }
 
-    amph_control_mac(l->file.key, c->nonce, body, AMPH_CONTROL_HELLO_BYTES, mac);
+    amph_boot_control_mac(l->file.key, c->nonce, body, AMPH_CONTROL_HELLO_BYTES, mac);
     if (!amph_mac_equal(mac, theirs, sizeof mac)) {
         amph_count(DROP_STRANGER);
         refuse(
@@ -290,12 +290,12 @@ static void on_publish(struct amph_conn *c, struct amph_rd *r)
     char key[AMPH_CONTROL_KEY_MAX + 1];
     size_t len;
 
-    amph_key_get(r, key);
+    amph_boot_key_get(r, key);
 
     const void *value = amph_rd_blob(r, &len);
 
     if (!value || len > AMPH_CONTROL_VALUE_MAX ||
-        amph_values_set(&c->proc->values, key, value, len) != AMPH_OK) {
+        amph_boot_values_set(&c->proc->values, key, value, len) != AMPH_OK) {
         drop_invalid(c);
         return;
     }
@@ -330,7 +330,7 @@ static void answer_servers(struct amph_conn *c)
     amph_wr_u8(&w, dead ? AMPH_ERR_PEER : AMPH_OK);
     amph_wr_u32(&w, n);
     for (uint32_t i = 0; i < n; i++)
-        amph_facts_put(&w, &l->job.proc[first + i]);
+        amph_boot_facts_put(&w, &l->job.proc[first + i]);
 
     conn_send(c, AMPH_CONTROL_FACTS, body, amph_wr_len(&w));
     free(body);
@@ -349,7 +349,7 @@ static void on_state(struct amph_conn *c, struct amph_rd *r)
     struct amph_proc *facts = &l->job.proc[c->proc->rank];
     bool was = facts->stated;
 
-    amph_facts_get(r, facts);
+    amph_boot_facts_get(r, facts);
     if (r->bad || was || !facts->stated)
         return;
 
@@ -371,8 +371,8 @@ static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size
     size_t cap = 4;
 
     for (uint32_t i = 0; i < n; i++) {
-        const struct amph_value *v = amph_values_get(&l->procs[first + i].values,
-                                                     l->procs[first + i].exchange_key);
+        const struct amph_value *v = amph_boot_values_get(&l->procs[first + i].values,
+                                                          l->procs[first + i].exchange_key);
 
         cap += AMPH_CONTROL_FACTS_BYTES + 4 + (v ? v->len_bytes : 0);
     }
@@ -387,10 +387,10 @@ static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size
     amph_wr_u32(&w, n);
 
     for (uint32_t i = 0; i < n; i++) {
-        const struct amph_value *v = amph_values_get(&l->procs[first + i].values,
-                                                     l->procs[first + i].exchange_key);
+        const struct amph_value *v = amph_boot_values_get(&l->procs[first + i].values,
+                                                          l->procs[first + i].exchange_key);
 
-        amph_facts_put(&w, &l->job.proc[first + i]);
+        amph_boot_facts_put(&w, &l->job.proc[first + i]);
         amph_wr_blob(&w, v ? v->data : "", v ? v->len_bytes : 0);
     }
 
@@ -398,8 +398,8 @@ static uint8_t *exchange_body(struct amph_launch *l, enum amph_group group, size
     return body;
 }
 
-/* Sends a message to all members on other hosts, once over each link of the tree instead of once for
- * each process. */
+/* Sends a message to all members on other hosts, once over each link of the tree instead of once
+ * for each process. */
 static void send_elsewhere(struct amph_launch *l, uint32_t first, uint32_t n, uint16_t type,
                            const void *body, size_t len_bytes)
 {
@@ -440,7 +440,7 @@ static void on_exchange(struct amph_conn *c, struct amph_rd *r)
     uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     size_t len;
 
-    if (c->proc->exchanged || !amph_key_get(r, c->proc->exchange_key)) {
+    if (c->proc->exchanged || !amph_boot_key_get(r, c->proc->exchange_key)) {
         drop_invalid(c);
         return;
     }
@@ -477,7 +477,7 @@ static void answer_lookup(struct amph_conn *c, uint32_t seq, uint32_t rank, enum
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, seq);
     amph_wr_u8(&w, (uint8_t)st);
-    amph_facts_put(&w, &c->launch->job.proc[rank]);
+    amph_boot_facts_put(&w, &c->launch->job.proc[rank]);
     amph_wr_blob(&w, v ? v->data : "", v ? v->len_bytes : 0);
     conn_send(c, AMPH_CONTROL_VALUE, body, amph_wr_len(&w));
 }
@@ -486,7 +486,7 @@ static void answer_lookup(struct amph_conn *c, uint32_t seq, uint32_t rank, enum
 static bool try_lookup(struct amph_conn *c, const struct lookup *a, bool wait)
 {
     const struct amph_lproc *p = &c->launch->procs[a->rank];
-    const struct amph_value *v = amph_values_get(&p->values, a->key);
+    const struct amph_value *v = amph_boot_values_get(&p->values, a->key);
     enum amph_status st = AMPH_ERR_NOENT;
 
     if (p->ended)
@@ -506,7 +506,7 @@ static void on_lookup(struct amph_conn *c, struct amph_rd *r)
     struct lookup a = { .seq = amph_rd_u32(r), .rank = amph_rd_u32(r) };
     bool wait = amph_rd_u8(r);
 
-    if (!amph_key_get(r, a.key) || a.rank >= amph_jobdesc_total(&c->launch->job)) {
+    if (!amph_boot_key_get(r, a.key) || a.rank >= amph_boot_jobdesc_total(&c->launch->job)) {
         drop_invalid(c);
         return;
     }
@@ -603,7 +603,7 @@ static void take_frames(struct amph_conn *c)
     struct amph_frame frame;
     enum amph_status st = AMPH_AGAIN;
 
-    while (!c->dead && (st = amph_frames_next(&c->frames, &frame)) == AMPH_OK) {
+    while (!c->dead && (st = amph_boot_frames_next(&c->frames, &frame)) == AMPH_OK) {
         struct amph_rd r;
 
         amph_rd_init(&r, frame.body, frame.len_bytes);
@@ -622,7 +622,7 @@ static void receive(struct amph_conn *c)
 {
     enum amph_status st = AMPH_OK;
 
-    while (!c->dead && (st = amph_frames_fill(&c->frames)) == AMPH_OK)
+    while (!c->dead && (st = amph_boot_frames_fill(&c->frames)) == AMPH_OK)
         take_frames(c);
 
     if (!c->dead && st != AMPH_AGAIN)
@@ -641,7 +641,7 @@ static void on_conn(void *arg, uint32_t events)
     struct amph_conn *c = arg;
     struct amph_launch *l = c->launch;
 
-    if ((events & EPOLLOUT) && amph_frames_flush(&c->frames) == AMPH_OK)
+    if ((events & EPOLLOUT) && amph_boot_frames_flush(&c->frames) == AMPH_OK)
         amph_watch_want(c->watch, EPOLLIN);
 
     receive(c);
@@ -661,7 +661,7 @@ static struct amph_conn *conn_new(struct amph_launch *l, int fd)
         return NULL;
 
     c->launch = l;
-    amph_frames_open(&c->frames, fd, AMPH_CONTROL_REQUEST_MAX);
+    amph_boot_frames_open(&c->frames, fd, AMPH_CONTROL_REQUEST_MAX);
     c->next = l->conns;
     l->conns = c;
     amph_timer_set(&l->loop, &c->handshake, HANDSHAKE_NS, on_handshake_late, c);
@@ -734,7 +734,7 @@ void amph_control_carried(struct amph_lagent *agent, struct amph_rd *r)
     if (!c || c->dead)
         return;
 
-    if (what == AMPH_CONN_BYTES && amph_frames_feed(&c->frames, r->at, amph_rd_left(r)))
+    if (what == AMPH_CONN_BYTES && amph_boot_frames_feed(&c->frames, r->at, amph_rd_left(r)))
         take_frames(c);
     else if (what == AMPH_CONN_CLOSED)
         conn_drop(c);
@@ -757,7 +757,7 @@ static void on_listen(void *arg, uint32_t events)
     int fd;
 
     while ((fd = accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        if (amph_control_same_user(
+        if (amph_boot_control_same_user(
                 fd)) { /* connections of other users are refused before they allocate anything */
             accept_local(l, fd);
         } else {
@@ -778,10 +778,10 @@ enum amph_status amph_control_start(struct amph_launch *l)
     amph_random(&l->job.id, sizeof l->job.id);
     snprintf(l->file.address, sizeof l->file.address, "unix:amphora-%016" PRIx64, number);
 
-    enum amph_status st = amph_jobdesc_encode(&l->job, &l->desc, &l->desc_len);
+    enum amph_status st = amph_boot_jobdesc_encode(&l->job, &l->desc, &l->desc_len);
 
     if (st == AMPH_OK)
-        st = amph_control_listen(l->file.address, &l->listen_fd);
+        st = amph_boot_control_listen(l->file.address, &l->listen_fd);
 
     if (st == AMPH_OK && !amph_watch_add(&l->loop, l->listen_fd, EPOLLIN, on_listen, l))
         st = AMPH_ERR_SYS;
@@ -800,8 +800,8 @@ void amph_control_stop(struct amph_launch *l)
     }
 
     conn_sweep(l);
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
-        amph_values_free(&l->procs[i].values);
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
+        amph_boot_values_free(&l->procs[i].values);
 
     if (l->listen_fd >= 0)
         close(l->listen_fd);

@@ -2,10 +2,10 @@
 /*
  * Handles the ends of processes and ends the job.
  *
- * The phases of a job without failure are RUN -> ORPHANS -> DRAIN -> DONE.  The first failure changes
- * any phase to ENDING: the launcher prints one message, sends a shutdown event to all members, and
- * then SIGTERM and SIGKILL.  The first failure determines the exit code; failures that follow from it
- * are not reported.
+ * The phases of a job without failure are RUN -> ORPHANS -> DRAIN -> DONE.  The first failure
+ * changes any phase to ENDING: the launcher prints one message, sends a shutdown event to all
+ * members, and then SIGTERM and SIGKILL.  The first failure determines the exit code; failures
+ * that follow from it are not reported.
  *
  * Layer: launcher.  Thread rule: one thread.
  */
@@ -52,7 +52,7 @@ static void send_agents(struct amph_launch *l, uint16_t type)
 
 static bool some_joined(const struct amph_launch *l)
 {
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
         if (l->procs[i].joined && !l->procs[i].ended)
             return true;
 
@@ -128,7 +128,7 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
     amph_tree_set_silence(l, SILENCE_NS);
 
     if (!l->spawned) { /* no process was started */
-        for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+        for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
             l->procs[i].ended = true;
         l->nliving[AMPH_COMPUTE] = l->nliving[AMPH_SERVER] = 0;
     }
@@ -153,12 +153,13 @@ static void drain(struct amph_launch *l)
     l->phase = AMPH_PHASE_DRAIN;
     amph_control_event(l, AMPH_SERVER, false,
                        (struct amph_boot_event){ AMPH_BOOT_DRAIN, AMPH_RANK_NONE, 0 });
-    for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_jobdesc_total(&l->job); i++)
+    for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_boot_jobdesc_total(&l->job); i++)
         joined = joined || (l->procs[i].joined && !l->procs[i].ended);
 
-    /* If one server has joined, the others will: they meet in the exchange of addresses, and receive
-     * the drain event then. */
-    for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_jobdesc_total(&l->job) && !joined; i++)
+    /* If one server has joined, the others will: they meet in the exchange of addresses, and
+     * receive the drain event then. */
+    for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_boot_jobdesc_total(&l->job) && !joined;
+         i++)
         if (!l->procs[i].ended) {
             l->procs[i].signalled = true; /* it has no clients, or is not an iofwd-server */
             amph_signal_proc(&l->procs[i], SIGTERM);
@@ -310,9 +311,9 @@ static void on_exit_late(void *arg)
     amph_timer_set(&l->loop, &l->step, first ? SHUTDOWN_NS : TERM_NS, on_exit_late, l);
 }
 
-/* Restarts the time limit after gasnet_exit(0) whenever a process ends, because a loaded machine needs
- * time for many ends.  The total is at most EXIT_PATIENCE times the limit.  A limit that the user has
- * set is not extended. */
+/* Restarts the time limit after gasnet_exit(0) whenever a process ends, because a loaded machine
+ * needs time for many ends.  The total is at most EXIT_PATIENCE times the limit.  A limit that
+ * the user has set is not extended. */
 static void extend_exit_limit(struct amph_launch *l)
 {
     uint64_t limit = amph_env_exit_timeout_ns(l->job.nproc[AMPH_COMPUTE]);
@@ -400,8 +401,8 @@ static void on_abort_due(void *arg)
              code ? code : 1);
 }
 
-/* Makes an abort of p pending, because it may be a consequence of another process's death.  is_exit:
- * by gasnet_exit. */
+/* Makes an abort of p pending, because it may be a consequence of another process's death.
+ * is_exit: by gasnet_exit. */
 static void set_pending_abort(struct amph_lproc *p, int code, bool is_exit)
 {
     struct amph_launch *l = p->launch;
@@ -468,7 +469,7 @@ static void forget_host(struct amph_lagent *agent)
     struct amph_launch *l = agent->launch;
 
     agent->gone = true;
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
         if (l->job.proc[i].host == agent->host && !l->procs[i].ended) {
             l->procs[i].ended = true;
             l->nliving[l->procs[i].group]--;
@@ -519,8 +520,8 @@ void amph_agent_lost(struct amph_lagent *agent, int status)
     advance(l);
 }
 
-/* Ends the job after -grace.  A sender of SIGTERM (a batch system, timeout(1)) sends it only once and
- * relies on the job's end. */
+/* Ends the job after -grace.  A sender of SIGTERM (a batch system, timeout(1)) sends it only
+ * once and relies on the job's end. */
 static void on_grace_over(void *arg)
 {
     struct amph_launch *l = arg;
@@ -557,7 +558,7 @@ static void on_timeout(void *arg)
     fail(l, AMPH_RANK_NONE, TIMEOUT_CODE,
          "the time limit of %g s (-timeout) has passed with %u of %u processes still running",
          l->o->timeout_s, l->nliving[AMPH_COMPUTE] + l->nliving[AMPH_SERVER],
-         amph_jobdesc_total(&l->job));
+         amph_boot_jobdesc_total(&l->job));
 }
 
 void amph_ending_start(struct amph_launch *l)

@@ -150,7 +150,7 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
     /* if all servers are on other hosts, they check their directory themselves */
     bool here[AMPH_NGROUPS] = { false, false };
 
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
         here[i >= l->job.nproc[AMPH_COMPUTE]] |= !l->hosts->remote[l->job.proc[i].host];
 
     if ((st = check_prefixes(text, here[AMPH_SERVER])) != AMPH_OK)
@@ -174,7 +174,7 @@ enum amph_status amph_setting_write_file(struct amph_launch *l)
     char path[4096];
 
     snprintf(path, sizeof path, "%s/" AMPH_JOBDIR_FILE, l->directory);
-    return amph_jobfile_write(path, &l->file);
+    return amph_boot_jobfile_write(path, &l->file);
 }
 
 /* ---- bodies of frames ---- */
@@ -320,9 +320,9 @@ static void set_preload(struct list *list, const char *add)
     free(text);
 }
 
-/* Returns the address by which the job's hosts reach each other: on other hosts the address that ssh
- * connected to, on this machine the address from which the first other host was reached.  "" if it
- * is not known. */
+/* Returns the address by which the job's hosts reach each other: on other hosts the address that
+ * ssh connected to, on this machine the address from which the first other host was reached.  ""
+ * if it is not known. */
 static const char *address_of(const struct amph_launch *l, const struct amph_lagent *agent)
 {
     if (agent->remote)
@@ -343,7 +343,7 @@ static void slot_of(const struct amph_launch *l, uint32_t rank, uint32_t *slot_p
     uint32_t host = l->job.proc[rank].host;
 
     *slot_p = *nslots_p = 0;
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++) {
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++) {
         uint32_t other = l->job.proc[i].host;
         bool same = l->agents[host].remote ? other == host : !l->agents[other].remote;
 

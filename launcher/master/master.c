@@ -40,9 +40,10 @@ static void agent_gone(struct amph_lagent *agent)
 
     amph_watch_del(agent->watch);
     agent->watch = NULL;
-    amph_frames_close(&agent->frames);
+    amph_boot_frames_close(&agent->frames);
 
-    /* Its stream is closed, so it is exiting or hangs; the signal does no harm to one that exits. */
+    /* Its stream is closed, so it is exiting or hangs; the signal does no harm to one that
+     * exits. */
     kill(agent->pid, SIGKILL);
     while (waitpid(agent->pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -144,7 +145,7 @@ void amph_launch_take(struct amph_lagent *agent, const struct amph_frame *frame)
 
     uint32_t rank = amph_rd_u32(&r);
     if (r.bad || frame->type >= AMPH_AGENT_NTYPES || !news[frame->type] ||
-        rank >= amph_jobdesc_total(&l->job) || l->job.proc[rank].host != agent->host)
+        rank >= amph_boot_jobdesc_total(&l->job) || l->job.proc[rank].host != agent->host)
         return;
 
     news[frame->type](agent, &l->procs[rank], &r);
@@ -156,12 +157,12 @@ static void on_agent(void *arg, uint32_t events)
     struct amph_frame frame;
     enum amph_status st;
 
-    if ((events & EPOLLOUT) && amph_frames_flush(&agent->frames) == AMPH_OK)
+    if ((events & EPOLLOUT) && amph_boot_frames_flush(&agent->frames) == AMPH_OK)
         amph_watch_want(agent->watch, EPOLLIN);
 
-    enum amph_status filled = amph_frames_fill(&agent->frames);
+    enum amph_status filled = amph_boot_frames_fill(&agent->frames);
 
-    while ((st = amph_frames_next(&agent->frames, &frame)) == AMPH_OK)
+    while ((st = amph_boot_frames_next(&agent->frames, &frame)) == AMPH_OK)
         amph_launch_take(agent, &frame);
 
     if (st == AMPH_ERR_PROTO || (filled != AMPH_OK && filled != AMPH_AGAIN))
@@ -203,7 +204,7 @@ static enum amph_status fork_agent(struct amph_launch *l, uint32_t index)
     }
 
     close(pair[1]);
-    amph_frames_open(&agent->frames, pair[0], AMPH_AGENT_BODY_MAX);
+    amph_boot_frames_open(&agent->frames, pair[0], AMPH_AGENT_BODY_MAX);
     if (agent->pid > 0 &&
         (agent->watch = amph_watch_add(&l->loop, pair[0], EPOLLIN, on_agent, agent)))
         return AMPH_OK;
@@ -240,7 +241,7 @@ static enum amph_status start_agents(struct amph_launch *l)
 enum amph_status amph_launch_spawn(struct amph_launch *l)
 {
     enum amph_status st = AMPH_OK;
-    uint32_t total = amph_jobdesc_total(&l->job);
+    uint32_t total = amph_boot_jobdesc_total(&l->job);
 
     l->spawned = true;
     for (uint32_t i = 0; i < l->nagents && st == AMPH_OK; i++)
@@ -266,8 +267,8 @@ static bool some_here(const struct amph_launch *l)
     return false;
 }
 
-/* Creates the job's directory on this machine, unless all processes are on other hosts: then no agent
- * here would remove it. */
+/* Creates the job's directory on this machine, unless all processes are on other hosts: then no
+ * agent here would remove it. */
 static enum amph_status make_directory(struct amph_launch *l)
 {
     enum amph_status st = amph_jobdir_create(l->directory);
@@ -276,7 +277,7 @@ static enum amph_status make_directory(struct amph_launch *l)
 
 static enum amph_status make_procs(struct amph_launch *l)
 {
-    uint32_t total = amph_jobdesc_total(&l->job);
+    uint32_t total = amph_boot_jobdesc_total(&l->job);
 
     l->procs = calloc(total, sizeof *l->procs);
     if (!l->procs)
@@ -383,14 +384,14 @@ static void stop(struct amph_launch *l)
     amph_control_stop(l);
     amph_pmi_stop(l);
     for (uint32_t i = 0; i < l->nagents; i++)
-        amph_frames_close(&l->agents[i].frames);
+        amph_boot_frames_close(&l->agents[i].frames);
 
     amph_tree_stop(l);
     amph_kill_descendants(NULL, 0, 5000);
     amph_jobdir_remove(l->directory);
     amph_loop_close(&l->loop);
     amph_hostset_free(l->hosts, l->job.nhosts);
-    amph_jobdesc_free(&l->job);
+    amph_boot_jobdesc_free(&l->job);
     free(l->agents);
     free(l->procs);
     free(l->directory);

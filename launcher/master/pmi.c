@@ -107,7 +107,7 @@ static void do_init(struct amph_lproc *p, const char *line)
 {
     char version[8] = "";
 
-    amph_pmi_word(line, "pmi_version", version, sizeof version);
+    amph_boot_pmi_word(line, "pmi_version", version, sizeof version);
     p->pmi_joined = true;
     reply(p, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=%d\n",
           strcmp(version, "1") == 0 ? 0 : -1);
@@ -138,9 +138,9 @@ static void do_put(struct amph_lproc *p, const char *line)
     char key[KEY_MAX], value[VALUE_MAX];
     const char *error = NULL;
 
-    if (!amph_pmi_word(line, "key", key, sizeof key))
+    if (!amph_boot_pmi_word(line, "key", key, sizeof key))
         error = "bad_key";
-    else if (!amph_pmi_word(line, "value", value, sizeof value))
+    else if (!amph_boot_pmi_word(line, "value", value, sizeof value))
         error = "bad_value";
     else
         error = store(space_of(p), key, value);
@@ -151,8 +151,9 @@ static void do_put(struct amph_lproc *p, const char *line)
 static void do_get(struct amph_lproc *p, const char *line)
 {
     char key[KEY_MAX];
-    struct amph_pmi_entry *e = amph_pmi_word(line, "key", key, sizeof key) ? *find(space_of(p), key)
-                                                                           : NULL;
+    struct amph_pmi_entry *e = amph_boot_pmi_word(line, "key", key, sizeof key)
+                                   ? *find(space_of(p), key)
+                                   : NULL;
 
     if (e)
         reply(p, "cmd=get_result rc=0 msg=success value=%s\n", e->value);
@@ -191,7 +192,7 @@ static void do_abort(struct amph_lproc *p, const char *line)
 {
     char code[16] = "1";
 
-    amph_pmi_word(line, "exitcode", code, sizeof code);
+    amph_boot_pmi_word(line, "exitcode", code, sizeof code);
     amph_proc_abort(p, atoi(code));
 }
 
@@ -244,7 +245,7 @@ static void do_line(struct amph_lproc *p, const char *line)
         return;
     }
 
-    if (!amph_pmi_word(line, "cmd", cmd, sizeof cmd))
+    if (!amph_boot_pmi_word(line, "cmd", cmd, sizeof cmd))
         return; /* a line of a multi-line command */
 
     for (size_t i = 0; i < AMPH_COUNTOF(commands); i++)
@@ -260,12 +261,13 @@ void amph_pmi_bytes(struct amph_lproc *p, const void *bytes, size_t len_bytes)
 {
     struct amph_bytes *b = &p->pmi_line;
 
-    if (!amph_bytes_add(b, bytes, len_bytes))
+    if (!amph_boot_bytes_add(b, bytes, len_bytes))
         return;
 
     uint8_t *end;
 
-    while ((end = amph_bytes_left(b) ? memchr(b->buf + b->at, '\n', amph_bytes_left(b)) : NULL)) {
+    while ((end = amph_boot_bytes_left(b) ? memchr(b->buf + b->at, '\n', amph_boot_bytes_left(b))
+                                          : NULL)) {
         const char *line = (const char *)b->buf + b->at;
 
         *end = 0;
@@ -273,7 +275,7 @@ void amph_pmi_bytes(struct amph_lproc *p, const void *bytes, size_t len_bytes)
         do_line(p, line);
     }
 
-    if (amph_bytes_left(b) > AMPH_PMI_LINE_BYTES)
+    if (amph_boot_bytes_left(b) > AMPH_PMI_LINE_BYTES)
         b->at = b->len; /* no PMI line is that long, so this is not a PMI client */
 }
 
@@ -323,6 +325,6 @@ void amph_pmi_stop(struct amph_launch *l)
                 e = next;
             }
 
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
-        amph_bytes_free(&l->procs[i].pmi_line);
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
+        amph_boot_bytes_free(&l->procs[i].pmi_line);
 }

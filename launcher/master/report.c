@@ -92,7 +92,7 @@ void amph_table_print(struct amph_launch *l)
 
     fprintf(out, "%-7s %8s %8s  %-*s %6s  %-6s %4s %8s\n", "group", "relative", "absolute", width,
             "host", "server", "order", "page", "transfer");
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
         print_row(out, l, i, width);
 
     fclose(out);

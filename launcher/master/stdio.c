@@ -44,8 +44,8 @@ static void acknowledge(struct amph_launch *l)
 
 static bool queues_full(const struct amph_launch *l)
 {
-    return amph_bytes_left(&l->outlet[0].bytes) > QUEUE_MAX_BYTES ||
-           amph_bytes_left(&l->outlet[1].bytes) > QUEUE_MAX_BYTES;
+    return amph_boot_bytes_left(&l->outlet[0].bytes) > QUEUE_MAX_BYTES ||
+           amph_boot_bytes_left(&l->outlet[1].bytes) > QUEUE_MAX_BYTES;
 }
 
 /* The reader has gone: closes the outputs of the processes, so that they notice it as they would
@@ -66,7 +66,7 @@ static void outlet_close(struct amph_launch *l, struct amph_outlet *out)
  * newline, so that a message of the launcher is never printed inside a line. */
 static size_t piece(const struct amph_outlet *out)
 {
-    size_t left = amph_bytes_left(&out->bytes);
+    size_t left = amph_boot_bytes_left(&out->bytes);
 
     if (left <= PIPE_BUF)
         return left;
@@ -79,7 +79,7 @@ static size_t piece(const struct amph_outlet *out)
 
 static void outlet_write(struct amph_launch *l, struct amph_outlet *out)
 {
-    if (amph_bytes_left(&out->bytes) > 0) {
+    if (amph_boot_bytes_left(&out->bytes) > 0) {
         ssize_t n = write(out->fd, out->bytes.buf + out->bytes.at, piece(out));
 
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -97,7 +97,7 @@ static void outlet_write(struct amph_launch *l, struct amph_outlet *out)
         out->bytes.at += (size_t)n;
     }
 
-    if (amph_bytes_left(&out->bytes) == 0) {
+    if (amph_boot_bytes_left(&out->bytes) == 0) {
         out->bytes.at = out->bytes.len = 0;
         amph_watch_want(out->watch, 0);
     }
@@ -105,7 +105,7 @@ static void outlet_write(struct amph_launch *l, struct amph_outlet *out)
 
 static void on_outlet(struct amph_launch *l, struct amph_outlet *out, uint32_t events)
 {
-    if ((events & EPOLLERR) && amph_bytes_left(&out->bytes) == 0)
+    if ((events & EPOLLERR) && amph_boot_bytes_left(&out->bytes) == 0)
         outlet_close(l, out);
     else
         outlet_write(l, out);
@@ -128,7 +128,7 @@ static void on_stderr(void *arg, uint32_t events)
 
 static void outlet_put(struct amph_outlet *out, const void *bytes, size_t len)
 {
-    if (out->closed || len == 0 || !amph_bytes_add(&out->bytes, bytes, len))
+    if (out->closed || len == 0 || !amph_boot_bytes_add(&out->bytes, bytes, len))
         return;
 
     amph_watch_want(out->watch, EPOLLOUT);
@@ -149,12 +149,12 @@ static void put_line(struct amph_lproc *p, int stream, const uint8_t *bytes, siz
 {
     struct amph_line *line = &p->line[stream - 1];
     struct amph_outlet *out = &p->launch->outlet[stream - 1];
-    bool only_newline = amph_bytes_left(&line->held) == 0 && len == 1 && bytes[0] == '\n';
+    bool only_newline = amph_boot_bytes_left(&line->held) == 0 && len == 1 && bytes[0] == '\n';
 
     if (!line->inside && !(line->after_cr && only_newline))
         put_label(p, out);
 
-    outlet_put(out, line->held.buf + line->held.at, amph_bytes_left(&line->held));
+    outlet_put(out, line->held.buf + line->held.at, amph_boot_bytes_left(&line->held));
     line->held.at = line->held.len = 0;
     outlet_put(out, bytes, len);
     line->inside = !ends;
@@ -194,8 +194,8 @@ void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size
 
     if (at < end && passes_raw(p))
         put_line(p, stream, at, (size_t)(end - at), false);
-    else if (at < end && (amph_bytes_left(&line->held) + (size_t)(end - at) > HELD_MAX_BYTES ||
-                          !amph_bytes_add(&line->held, at, (size_t)(end - at))))
+    else if (at < end && (amph_boot_bytes_left(&line->held) + (size_t)(end - at) > HELD_MAX_BYTES ||
+                          !amph_boot_bytes_add(&line->held, at, (size_t)(end - at))))
         put_line(p, stream, at, (size_t)(end - at), false);
 
     if (!queues_full(l))
@@ -205,9 +205,9 @@ void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size
 /* Writes incomplete last lines. */
 static void flush_lines(struct amph_launch *l)
 {
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
         for (int stream = 1; stream <= 2; stream++)
-            if (amph_bytes_left(&l->procs[i].line[stream - 1].held) > 0)
+            if (amph_boot_bytes_left(&l->procs[i].line[stream - 1].held) > 0)
                 put_line(&l->procs[i], stream, (const uint8_t *)"\n", 1, true);
 }
 
@@ -281,7 +281,7 @@ void amph_stdio_finish(struct amph_launch *l)
 
         /* After a failure, a reader that does not read must not block the launcher.  Otherwise the
          * launcher waits like any program. */
-        while (!out->closed && amph_bytes_left(&out->bytes) > 0) {
+        while (!out->closed && amph_boot_bytes_left(&out->bytes) > 0) {
             int n = poll(&p, 1, l->code ? FINISH_LIMIT_MS : -1);
 
             if (n == 0 || (n < 0 && errno != EINTR))
@@ -291,10 +291,10 @@ void amph_stdio_finish(struct amph_launch *l)
                 outlet_write(l, out);
         }
 
-        amph_bytes_free(&out->bytes);
+        amph_boot_bytes_free(&out->bytes);
     }
 
-    for (uint32_t i = 0; i < amph_jobdesc_total(&l->job); i++)
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
         for (int stream = 0; stream < 2; stream++)
-            amph_bytes_free(&l->procs[i].line[stream].held);
+            amph_boot_bytes_free(&l->procs[i].line[stream].held);
 }

@@ -228,7 +228,7 @@ void suite_open_node(struct suite_world *w, unsigned index)
     n->index = index;
     n->life = life;
 
-    enum amph_status st = suite_target->emulate ? amph_emulate_open(suite_ops, &cfg, &n->cx)
+    enum amph_status st = suite_target->emulate ? amph_conduit_emulate_open(suite_ops, &cfg, &n->cx)
                                                 : suite_ops->open(&cfg, &n->cx);
 
     CHECK_MSG(st == AMPH_OK, "open: %s", amph_status_text(st));

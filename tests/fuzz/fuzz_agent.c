@@ -69,7 +69,7 @@ enum amph_status amph_jobdir_create(const char *path)
     return AMPH_OK;
 }
 
-enum amph_status amph_jobfile_write(const char *path, const struct amph_jobfile *file)
+enum amph_status amph_boot_jobfile_write(const char *path, const struct amph_jobfile *file)
 {
     return AMPH_OK;
 }
@@ -146,10 +146,10 @@ static void send_orders(int fd, const uint8_t *bytes, size_t len)
 {
     struct amph_frames f;
 
-    amph_frames_open(&f, fd, AMPH_AGENT_BODY_MAX);
-    while (len >= 2 && !amph_frames_pending(&f)) { /* no more than the socket takes */
+    amph_boot_frames_open(&f, fd, AMPH_AGENT_BODY_MAX);
+    while (len >= 2 && !amph_boot_frames_pending(&f)) { /* no more than the socket takes */
         size_t n = bytes[1] < len - 2 ? bytes[1] : len - 2;
-        if (amph_frames_send(&f, bytes[0] % (AMPH_AGENT_NTYPES + 1), bytes + 2, n) != AMPH_OK)
+        if (amph_boot_frames_send(&f, bytes[0] % (AMPH_AGENT_NTYPES + 1), bytes + 2, n) != AMPH_OK)
             abort();
         bytes += 2 + n;
         len -= 2 + n;
@@ -157,8 +157,8 @@ static void send_orders(int fd, const uint8_t *bytes, size_t len)
 
     /* the launcher's end, which the agent survives by nothing but its own clean-up */
     shutdown(fd, SHUT_WR);
-    amph_bytes_free(&f.in);
-    amph_bytes_free(&f.out);
+    amph_boot_bytes_free(&f.in);
+    amph_boot_bytes_free(&f.out);
 }
 
 static void clean_up(struct amph_agent *a)
@@ -170,7 +170,7 @@ static void clean_up(struct amph_agent *a)
         for (int i = 0; i < AMPH_NENDS; i++)
             amph_agent_close_end(&p->end[i]);
 
-        amph_bytes_free(&p->input);
+        amph_boot_bytes_free(&p->input);
         free(p);
     }
 
@@ -182,8 +182,8 @@ static void clean_up(struct amph_agent *a)
     if (a->listen_fd >= 0)
         close(a->listen_fd);
 
-    amph_bytes_free(&a->frames.in);
-    amph_bytes_free(&a->frames.out);
+    amph_boot_bytes_free(&a->frames.in);
+    amph_boot_bytes_free(&a->frames.out);
     amph_agent_free_texts(a->env);
     free(a->directory);
 }

@@ -21,20 +21,20 @@ static void frames(const uint8_t *bytes, size_t len)
     struct amph_frames f;
     struct amph_frame frame;
 
-    amph_frames_open(&f, -1, AMPH_CONTROL_REQUEST_MAX);
+    amph_boot_frames_open(&f, -1, AMPH_CONTROL_REQUEST_MAX);
     for (size_t at = 0; at < len;) { /* in pieces, as a stream brings them */
         size_t n = 1 + (bytes[at] & 31);
         n = n < len - at ? n : len - at;
-        if (!amph_frames_feed(&f, bytes + at, n))
+        if (!amph_boot_frames_feed(&f, bytes + at, n))
             break;
         at += n;
         static volatile uint8_t sink;
-        while (amph_frames_next(&f, &frame) == AMPH_OK)
+        while (amph_boot_frames_next(&f, &frame) == AMPH_OK)
             for (size_t i = 0; i < frame.len_bytes; i++)
                 sink ^= frame.body[i];
     }
 
-    amph_frames_close(&f);
+    amph_boot_frames_close(&f);
 }
 
 static void description(const uint8_t *bytes, size_t len)
@@ -45,22 +45,22 @@ static void description(const uint8_t *bytes, size_t len)
     char key[AMPH_CONTROL_KEY_MAX + 1];
 
     amph_rd_init(&r, bytes, len);
-    if (amph_jobdesc_decode(&r, &job) == AMPH_OK) {
+    if (amph_boot_jobdesc_decode(&r, &job) == AMPH_OK) {
         uint8_t *again;
         size_t again_len;
 
-        if (amph_jobdesc_encode(&job, &again, &again_len) == AMPH_OK)
+        if (amph_boot_jobdesc_encode(&job, &again, &again_len) == AMPH_OK)
             free(again);
 
-        amph_jobdesc_free(&job);
+        amph_boot_jobdesc_free(&job);
     }
 
     amph_rd_init(&r, bytes, len);
     while (!r.bad && amph_rd_left(&r))
-        amph_facts_get(&r, &proc);
+        amph_boot_facts_get(&r, &proc);
 
     amph_rd_init(&r, bytes, len);
-    while (amph_key_get(&r, key))
+    while (amph_boot_key_get(&r, key))
         if (strlen(key) > AMPH_CONTROL_KEY_MAX)
             abort();
 }
@@ -75,7 +75,7 @@ static void job_file(const uint8_t *bytes, size_t len)
         abort();
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (amph_jobfile_read(path, &file) == AMPH_OK &&
+    if (amph_boot_jobfile_read(path, &file) == AMPH_OK &&
         memchr(file.address, 0, sizeof file.address) == NULL)
         abort();
 
@@ -92,7 +92,8 @@ static void words(const uint8_t *bytes, size_t len)
     line[len] = 0;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (amph_pmi_word(line, names[i], value, sizeof value) && strlen(value) >= sizeof value)
+        if (amph_boot_pmi_word(line, names[i], value, sizeof value) &&
+            strlen(value) >= sizeof value)
             abort();
 
     free(line);

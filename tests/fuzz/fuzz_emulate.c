@@ -111,7 +111,7 @@ static void message(struct amph_cx *cx, bool beside, const uint8_t *at, size_t l
     enum amph_lane lane = code & 64 ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST;
 
     if (beside)
-        amph_emulate_take(cx, peer, lane, &am);
+        amph_conduit_emulate_take(cx, peer, lane, &am);
     else
         below_up.on_am(below_ctx, peer, lane, &am);
 
@@ -136,8 +136,8 @@ static void run(const uint8_t *bytes, size_t len, bool beside)
     if (beside && below_open(&cfg, &inner) != AMPH_OK)
         abort();
 
-    enum amph_status st = beside ? amph_emulate_beside(inner, NULL, &cx)
-                                 : amph_emulate_open(&below, &cfg, &cx);
+    enum amph_status st = beside ? amph_conduit_emulate_beside(inner, NULL, &cx)
+                                 : amph_conduit_emulate_open(&below, &cfg, &cx);
 
     if (st != AMPH_OK || cx->ops->mem_reg(cx, memory, 600, -1, 0, &mem) != AMPH_OK)
         abort();
@@ -165,7 +165,7 @@ static void run(const uint8_t *bytes, size_t len, bool beside)
     }
 
     if (beside)
-        amph_emulate_peer_gone(cx, 1);
+        amph_conduit_emulate_peer_gone(cx, 1);
 
     cx->ops->mem_dereg(cx, &mem);
     cx->ops->close(cx);

@@ -151,8 +151,8 @@ static void greet(struct amph_lagent *a, uint32_t number, bool joins, uint32_t r
     amph_wr_u16(&w, AMPH_CONTROL_VERSION);
     amph_wr_u8(&w, joins);
     amph_wr_u32(&w, rank);
-    amph_control_mac(l.file.key, nonce[a - agent][number - 1], body, AMPH_CONTROL_HELLO_BYTES,
-                     body + AMPH_CONTROL_HELLO_BYTES);
+    amph_boot_control_mac(l.file.key, nonce[a - agent][number - 1], body, AMPH_CONTROL_HELLO_BYTES,
+                          body + AMPH_CONTROL_HELLO_BYTES);
     frame(a, number, AMPH_CONTROL_HELLO, body, sizeof body);
 }
 
@@ -224,7 +224,7 @@ static void set_up(void)
     for (uint32_t i = 0; i < AGENTS; i++)
         agent[i].launch = &l;
 
-    if (amph_jobdesc_encode(&l.job, &l.desc, &l.desc_len) != AMPH_OK)
+    if (amph_boot_jobdesc_encode(&l.job, &l.desc, &l.desc_len) != AMPH_OK)
         abort();
 }
 

@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         look(&o, &job, &hosts);
 
     amph_hostset_free(&hosts, job.nhosts);
-    amph_jobdesc_free(&job);
+    amph_boot_jobdesc_free(&job);
     free(text);
 
     return 0;

@@ -29,10 +29,11 @@ static void words(const uint8_t *bytes, size_t len)
     text[len] = 0;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (amph_pmi2_word(text, names[i], value, sizeof value) && strlen(value) >= sizeof value)
+        if (amph_boot_pmi2_word(text, names[i], value, sizeof value) &&
+            strlen(value) >= sizeof value)
             abort();
 
-    if (len >= AMPH_PMI2_HEAD_BYTES && amph_pmi2_length(text) > AMPH_PMI2_BODY_MAX)
+    if (len >= AMPH_PMI2_HEAD_BYTES && amph_boot_pmi2_length(text) > AMPH_PMI2_BODY_MAX)
         abort();
 
     free(text);
@@ -98,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     if (bytes[0] % 3 == 0)
         words(bytes + 1, len - 1);
     else
-        client(bytes[0] % 3 == 1 ? &amph_kvs_pmi1 : &amph_kvs_pmi2, bytes + 1, len - 1);
+        client(bytes[0] % 3 == 1 ? &amph_boot_kvs_pmi1 : &amph_boot_kvs_pmi2, bytes + 1, len - 1);
 
     return 0;
 }

@@ -83,8 +83,8 @@ static void close_kvs(struct amph_kvs *k)
         .name = words, .present = present, .open = open_kvs, .put = put, .get = get, \
         .fence = nothing, .finalize = nothing, .abort = abort_kvs, .close = close_kvs \
     }
-const struct amph_kvs_ops amph_kvs_pmi1 = KVS("pmi1"), amph_kvs_pmi2 = KVS("pmi2"),
-                          amph_kvs_pmix = KVS("pmix");
+const struct amph_kvs_ops amph_boot_kvs_pmi1 = KVS("pmi1"), amph_boot_kvs_pmi2 = KVS("pmi2"),
+                          amph_boot_kvs_pmix = KVS("pmix");
 
 static void touch(const void *bytes, size_t len)
 {
@@ -124,7 +124,7 @@ static void join(void)
     }
 
     boot->kind->close(boot);
-    amph_jobdesc_free(&boot->job);
+    amph_boot_jobdesc_free(&boot->job);
     free(boot->value);
     free(boot->value_len);
     free(boot->value_mem);
@@ -140,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
     setenv("AMPHORA_SERVERS", servers ? "1" : "0", 1);
     amph_env_reload();
-    kvs = (struct amph_kvs){ .ops = &amph_kvs_pmix, .rank = 0, .size = 2 + bytes[0] % 4 };
+    kvs = (struct amph_kvs){ .ops = &amph_boot_kvs_pmix, .rank = 0, .size = 2 + bytes[0] % 4 };
     at = bytes + 1;
     left = len - 1;
     join();

@@ -27,7 +27,7 @@ static int door(void)
 {
     int fd;
 
-    if (amph_control_connect(file.address, &fd) != AMPH_OK)
+    if (amph_boot_control_connect(file.address, &fd) != AMPH_OK)
         fail("the launcher does not answer any more");
 
     return fd;
@@ -95,7 +95,7 @@ int main(void)
     uint8_t body[AMPH_CONTROL_HELLO_BYTES + AMPH_MAC_BYTES] = { 0 }, out[512];
     struct amph_wr w;
 
-    if (amph_jobfile_read(getenv("AMPHORA_JOB"), &file) != AMPH_OK)
+    if (amph_boot_jobfile_read(getenv("AMPHORA_JOB"), &file) != AMPH_OK)
         fail("no address file");
 
     for (uint16_t type = 0; type < 20; type++)

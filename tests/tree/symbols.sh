@@ -11,9 +11,6 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-symbols.XXXXXX") || exit 99
 trap 'rm -rf "$dir"' EXIT
 count=0
 
-# A debugger clears it after GASNET_FREEZE; no header declares it.
-undeclared=gasnet_frozen
-
 # report NAME FILE: fails if the file is not empty, and shows it
 report() {
     count=$((count + 1))
@@ -58,7 +55,6 @@ for header in "$include"/*.h "$include"/../upc-bridge/include/*.h; do
     ${CC} -E -P "-I$include" "-I$include/../upc-bridge/include" -DGASNET_SEQ "$dir/header.c" 2>/dev/null
     cat "$header"
 done | grep -oE '[A-Za-z_][A-Za-z0-9_]*' >"$dir/words"
-echo "$undeclared" >>"$dir/words"
 sort -u "$dir/words" -o "$dir/words"
 
 # shared LIBRARY MAP PRIVATE-NODE PUBLIC-PREFIX...: checks one shared library
@@ -108,16 +104,21 @@ else
     skip "amphora_ofi.so exports its entry and its port" "built without shared libraries"
 fi
 
-# archive FILE: its global names have registered prefixes
+# archive FILE: its global names have registered prefixes, and those with a public prefix are documented.  Not checked are
+# upcx_, whose families of names the macros of a header compose, and __wrap_, whose names are the linker's.
 grep -v '^#' "$srcdir/tests/lib/prefixes.txt" | awk '{ sub(/_$/, "", $1); print "^" $1 "(_|$)" }' >"$dir/prefixes"
 archive() {
     if [ ! -e "$1" ]; then
         skip "${1##*/} has registered prefixes only" "built without static libraries"
+        skip "${1##*/}'s names with a public prefix are documented" "built without static libraries"
         return
     fi
     nm -g --defined-only "$1" 2>/dev/null | awk 'NF == 3 { print $3 }' | grep -v '^__[at]san\|^__odr_asan' | sort -u |
-        grep -vEf "$dir/prefixes" >"$dir/bad"
+        tee "$dir/global" | grep -vEf "$dir/prefixes" >"$dir/bad"
     report "${1##*/} has registered prefixes only" "$dir/bad"
+
+    grep -E '^(gex|gasnet|gasnett|gasneti|iofwd|upc|amphora)_' "$dir/global" | comm -23 - "$dir/words" >"$dir/bad"
+    report "${1##*/}'s names with a public prefix are documented" "$dir/bad"
 }
 
 for name in libamphora libiofwd amphora_ofi libamphora-upc libiofwd_wrap; do

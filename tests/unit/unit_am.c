@@ -527,7 +527,7 @@ Test(am, addresses_parse_whole_or_not_at_all)
     struct amph_address parsed;
 
     cr_assert_leq(len, AMPH_AM_ADDR_MAX_BYTES);
-    cr_assert_eq(amph_address_parse(addr, len, &parsed), AMPH_OK);
+    cr_assert_eq(amph_am_address_parse(addr, len, &parsed), AMPH_OK);
     cr_assert_eq(parsed.host, 2);
     for (size_t cut = 0; cut < len; cut++)
         cr_assert_eq(amph_am_add_peer(a, 2, addr, cut, 0, 0, 2), AMPH_ERR_PROTO, "%zu bytes", cut);
@@ -539,7 +539,8 @@ Test(am, addresses_parse_whole_or_not_at_all)
     for (size_t i = 0; i < 2000; i++) {
         memcpy(copy, addr, len);
         copy[(i * 7919) % len] ^= (uint8_t)(1 + i % 255);
-        amph_address_parse(copy, len, &parsed); /* any answer, no overrun: the sanitizers look on */
+        amph_am_address_parse(copy, len,
+                              &parsed); /* any answer, no overrun: the sanitizers look on */
     }
 
     cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1), AMPH_ERR_STATE);
@@ -801,18 +802,18 @@ Test(pages, negotiation)
     size_t x = 99;
     size_t y = 99;
 
-    cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096, 65536, 16384, 4096 }, 4, &page, &x, &y),
+    cr_assert_eq(amph_am_page_negotiate((uint32_t[]){ 4096, 65536, 16384, 4096 }, 4, &page, &x, &y),
                  AMPH_OK);
     cr_assert_eq(page, 65536);
-    cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096 }, 1, &page, &x, &y), AMPH_OK);
+    cr_assert_eq(amph_am_page_negotiate((uint32_t[]){ 4096 }, 1, &page, &x, &y), AMPH_OK);
     cr_assert_eq(page, 4096);
     page = 1;
-    cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096, 12288, 8192 }, 3, &page, &x, &y),
+    cr_assert_eq(amph_am_page_negotiate((uint32_t[]){ 4096, 12288, 8192 }, 3, &page, &x, &y),
                  AMPH_ERR_ARG);
     cr_assert_eq(x, 2);
     cr_assert_eq(y, 1);
     cr_assert_eq(page, 1);
-    cr_assert_eq(amph_page_negotiate((uint32_t[]){ 4096, 0 }, 2, &page, &x, &y), AMPH_ERR_ARG);
+    cr_assert_eq(amph_am_page_negotiate((uint32_t[]){ 4096, 0 }, 2, &page, &x, &y), AMPH_ERR_ARG);
     cr_assert_eq(x, 1);
-    cr_assert_eq(amph_page_negotiate(NULL, 0, &page, &x, &y), AMPH_ERR_ARG);
+    cr_assert_eq(amph_am_page_negotiate(NULL, 0, &page, &x, &y), AMPH_ERR_ARG);
 }

@@ -27,23 +27,23 @@ static void open_pair(void)
     int fds[2];
 
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-    amph_frames_open(&left, fds[0], 1 << 20);
-    amph_frames_open(&right, fds[1], 1 << 20);
+    amph_boot_frames_open(&left, fds[0], 1 << 20);
+    amph_boot_frames_open(&right, fds[1], 1 << 20);
 }
 
 Test(frames, arrive_whole_and_in_order, .init = open_pair)
 {
     struct amph_frame f;
 
-    cr_assert_eq(amph_frames_fill(&right), AMPH_AGAIN);
-    cr_assert_eq(amph_frames_send(&left, 7, "abc", 3), AMPH_OK);
-    cr_assert_eq(amph_frames_send(&left, 8, NULL, 0), AMPH_OK);
-    cr_assert_eq(amph_frames_fill(&right), AMPH_OK);
-    cr_assert_eq(amph_frames_next(&right, &f), AMPH_OK);
+    cr_assert_eq(amph_boot_frames_fill(&right), AMPH_AGAIN);
+    cr_assert_eq(amph_boot_frames_send(&left, 7, "abc", 3), AMPH_OK);
+    cr_assert_eq(amph_boot_frames_send(&left, 8, NULL, 0), AMPH_OK);
+    cr_assert_eq(amph_boot_frames_fill(&right), AMPH_OK);
+    cr_assert_eq(amph_boot_frames_next(&right, &f), AMPH_OK);
     cr_assert(f.type == 7 && f.len_bytes == 3 && memcmp(f.body, "abc", 3) == 0);
-    cr_assert_eq(amph_frames_next(&right, &f), AMPH_OK);
+    cr_assert_eq(amph_boot_frames_next(&right, &f), AMPH_OK);
     cr_assert(f.type == 8 && f.len_bytes == 0);
-    cr_assert_eq(amph_frames_next(&right, &f), AMPH_AGAIN);
+    cr_assert_eq(amph_boot_frames_next(&right, &f), AMPH_AGAIN);
 }
 
 Test(frames, byte_by_byte, .init = open_pair)
@@ -52,12 +52,12 @@ Test(frames, byte_by_byte, .init = open_pair)
     struct amph_frame f;
 
     for (size_t i = 0; i < sizeof wire; i++) {
-        cr_assert_eq(amph_frames_next(&right, &f), AMPH_AGAIN);
+        cr_assert_eq(amph_boot_frames_next(&right, &f), AMPH_AGAIN);
         cr_assert_eq(write(left.fd, wire + i, 1), 1);
-        cr_assert_eq(amph_frames_fill(&right), AMPH_OK);
+        cr_assert_eq(amph_boot_frames_fill(&right), AMPH_OK);
     }
 
-    cr_assert_eq(amph_frames_next(&right, &f), AMPH_OK);
+    cr_assert_eq(amph_boot_frames_next(&right, &f), AMPH_OK);
     cr_assert(f.type == 5 && memcmp(f.body, "xy", 2) == 0);
 }
 
@@ -71,21 +71,21 @@ Test(frames, larger_than_the_socket_holds, .init = open_pair)
     struct amph_frame f;
 
     memset(body, 0x5a, BYTES);
-    cr_assert_eq(amph_frames_send(&left, 1, body, BYTES), AMPH_OK);
-    cr_assert(amph_frames_pending(&left));
+    cr_assert_eq(amph_boot_frames_send(&left, 1, body, BYTES), AMPH_OK);
+    cr_assert(amph_boot_frames_pending(&left));
 
     enum amph_status st;
 
-    while ((st = amph_frames_next(&right, &f)) == AMPH_AGAIN) {
-        amph_frames_flush(&left);
-        enum amph_status filled = amph_frames_fill(&right);
+    while ((st = amph_boot_frames_next(&right, &f)) == AMPH_AGAIN) {
+        amph_boot_frames_flush(&left);
+        enum amph_status filled = amph_boot_frames_fill(&right);
 
         cr_assert(filled == AMPH_OK || filled == AMPH_AGAIN);
     }
 
     cr_assert_eq(st, AMPH_OK);
     cr_assert(f.len_bytes == BYTES && f.body[0] == 0x5a && f.body[BYTES - 1] == 0x5a);
-    cr_assert_not(amph_frames_pending(&left));
+    cr_assert_not(amph_boot_frames_pending(&left));
     free(body);
 }
 
@@ -95,17 +95,18 @@ Test(frames, a_length_above_the_limit_is_refused, .init = open_pair)
     struct amph_frame f;
 
     cr_assert_eq(write(left.fd, wire, sizeof wire), (ssize_t)sizeof wire);
-    cr_assert_eq(amph_frames_fill(&right), AMPH_OK);
-    cr_assert_eq(amph_frames_next(&right, &f), AMPH_ERR_PROTO);
+    cr_assert_eq(amph_boot_frames_fill(&right), AMPH_OK);
+    cr_assert_eq(amph_boot_frames_next(&right, &f), AMPH_ERR_PROTO);
 }
 
 Test(frames, a_closed_peer_and_a_deadline, .init = open_pair)
 {
-    cr_assert_eq(amph_frames_wait(&right, amph_now_ns() + 20 * AMPH_NS_PER_MS), AMPH_ERR_TIMEOUT);
-    amph_frames_close(&left);
-    cr_assert_eq(amph_frames_wait(&right, 0), AMPH_OK);
-    cr_assert_eq(amph_frames_fill(&right), AMPH_ERR_PEER);
-    cr_assert_eq(amph_frames_send(&right, 1, "x", 1), AMPH_ERR_PEER);
+    cr_assert_eq(amph_boot_frames_wait(&right, amph_now_ns() + 20 * AMPH_NS_PER_MS),
+                 AMPH_ERR_TIMEOUT);
+    amph_boot_frames_close(&left);
+    cr_assert_eq(amph_boot_frames_wait(&right, 0), AMPH_OK);
+    cr_assert_eq(amph_boot_frames_fill(&right), AMPH_ERR_PEER);
+    cr_assert_eq(amph_boot_frames_send(&right, 1, "x", 1), AMPH_ERR_PEER);
 }
 
 /* ---- encodings ---- */
@@ -126,10 +127,10 @@ Test(control, facts_round_trip)
     struct amph_rd r;
 
     amph_wr_init(&w, buf, sizeof buf);
-    amph_facts_put(&w, &in);
+    amph_boot_facts_put(&w, &in);
     cr_assert(!w.bad && amph_wr_len(&w) == sizeof buf);
     amph_rd_init(&r, buf, sizeof buf);
-    amph_facts_get(&r, &out);
+    amph_boot_facts_get(&r, &out);
     cr_assert_not(r.bad);
     in.host = 7; /* is not part of what a process says */
     cr_assert(out.host == in.host && out.stated && out.big_endian && out.pointer_bytes == 8 &&
@@ -140,26 +141,26 @@ Test(control, facts_round_trip)
         struct amph_proc untouched = { .host = 1 };
 
         amph_rd_init(&r, buf, cut);
-        amph_facts_get(&r, &untouched);
+        amph_boot_facts_get(&r, &untouched);
         cr_assert(r.bad && !untouched.stated);
     }
 }
 
 Test(control, keys)
 {
-    cr_assert(amph_key_ok("a-0"));
-    cr_assert(amph_key_ok("abcdefghijklmnopqrstuvwxyz01234"));
-    cr_assert_not(amph_key_ok("abcdefghijklmnopqrstuvwxyz012345"));
-    cr_assert_not(amph_key_ok(""));
-    cr_assert_not(amph_key_ok("A"));
-    cr_assert_not(amph_key_ok("a b"));
+    cr_assert(amph_boot_key_ok("a-0"));
+    cr_assert(amph_boot_key_ok("abcdefghijklmnopqrstuvwxyz01234"));
+    cr_assert_not(amph_boot_key_ok("abcdefghijklmnopqrstuvwxyz012345"));
+    cr_assert_not(amph_boot_key_ok(""));
+    cr_assert_not(amph_boot_key_ok("A"));
+    cr_assert_not(amph_boot_key_ok("a b"));
 
     static const uint8_t with_nul[] = { 3, 0, 0, 0, 'a', 0, 'b' };
     struct amph_rd r;
     char key[AMPH_CONTROL_KEY_MAX + 1];
 
     amph_rd_init(&r, with_nul, sizeof with_nul);
-    cr_assert_not(amph_key_get(&r, key));
+    cr_assert_not(amph_boot_key_get(&r, key));
     cr_assert(r.bad);
 }
 
@@ -187,9 +188,9 @@ Test(control, job_description_round_trip)
     size_t len;
     struct amph_rd r;
 
-    cr_assert_eq(amph_jobdesc_encode(&in, &buf, &len), AMPH_OK);
+    cr_assert_eq(amph_boot_jobdesc_encode(&in, &buf, &len), AMPH_OK);
     amph_rd_init(&r, buf, len);
-    cr_assert_eq(amph_jobdesc_decode(&r, &out), AMPH_OK);
+    cr_assert_eq(amph_boot_jobdesc_decode(&r, &out), AMPH_OK);
     cr_assert(out.id == 77 && out.nproc[0] == 3 && out.nproc[1] == 2 && out.nhosts == 2);
     cr_assert_str_eq(out.host_name[1], "hostB");
     for (int i = 0; i < 5; i++)
@@ -198,7 +199,7 @@ Test(control, job_description_round_trip)
     for (int i = 0; i < 3; i++)
         cr_assert_eq(out.server_of[i], in.server_of[i]);
 
-    amph_jobdesc_free(&out);
+    amph_boot_jobdesc_free(&out);
     free(buf);
 }
 
@@ -212,10 +213,10 @@ Test(control, hostile_job_descriptions)
     size_t len;
     struct amph_rd r;
 
-    cr_assert_eq(amph_jobdesc_encode(&in, &buf, &len), AMPH_OK);
+    cr_assert_eq(amph_boot_jobdesc_encode(&in, &buf, &len), AMPH_OK);
     for (size_t cut = 0; cut < len; cut++) {
         amph_rd_init(&r, buf, cut);
-        cr_assert_eq(amph_jobdesc_decode(&r, &out), AMPH_ERR_PROTO);
+        cr_assert_eq(amph_boot_jobdesc_decode(&r, &out), AMPH_ERR_PROTO);
     }
 
     for (size_t at = 0; at < len; at++)
@@ -223,8 +224,8 @@ Test(control, hostile_job_descriptions)
             buf[at] ^= (uint8_t)(1 << bit);
             amph_rd_init(&r, buf, len);
 
-            if (amph_jobdesc_decode(&r, &out) == AMPH_OK) {
-                uint32_t total = amph_jobdesc_total(&out);
+            if (amph_boot_jobdesc_decode(&r, &out) == AMPH_OK) {
+                uint32_t total = amph_boot_jobdesc_total(&out);
 
                 for (uint32_t i = 0; i < total; i++)
                     cr_assert_lt(out.proc[i].host, out.nhosts);
@@ -233,7 +234,7 @@ Test(control, hostile_job_descriptions)
                     cr_assert(out.server_of[i] >= out.nproc[AMPH_COMPUTE] &&
                               out.server_of[i] < total);
 
-                amph_jobdesc_free(&out);
+                amph_boot_jobdesc_free(&out);
             }
 
             buf[at] ^= (uint8_t)(1 << bit);
@@ -263,15 +264,15 @@ Test(jobfile, round_trip_with_mode_0600)
     for (size_t i = 0; i < sizeof in.key; i++)
         in.key[i] = (uint8_t)(i * 7 + 1);
 
-    cr_assert_eq(amph_jobfile_write(path, &in), AMPH_OK);
-    cr_assert_eq(amph_jobfile_write(path, &in), AMPH_ERR_SYS,
+    cr_assert_eq(amph_boot_jobfile_write(path, &in), AMPH_OK);
+    cr_assert_eq(amph_boot_jobfile_write(path, &in), AMPH_ERR_SYS,
                  "an existing file must not be taken over");
     cr_assert(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
-    cr_assert_eq(amph_jobfile_read(path, &out), AMPH_OK);
+    cr_assert_eq(amph_boot_jobfile_read(path, &out), AMPH_OK);
     cr_assert_str_eq(out.address, in.address);
     cr_assert_arr_eq(out.key, in.key, sizeof in.key);
     unlink(path);
-    cr_assert_eq(amph_jobfile_read(path, &out), AMPH_ERR_NOENT);
+    cr_assert_eq(amph_boot_jobfile_read(path, &out), AMPH_ERR_NOENT);
 }
 
 Test(jobfile, refuses_what_is_damaged)
@@ -292,7 +293,7 @@ Test(jobfile, refuses_what_is_damaged)
 
         fputs(texts[i], f);
         fclose(f);
-        cr_assert_eq(amph_jobfile_read(path, &out), AMPH_ERR_PROTO, "text %zu", i);
+        cr_assert_eq(amph_boot_jobfile_read(path, &out), AMPH_ERR_PROTO, "text %zu", i);
     }
 
     unlink(path);
@@ -303,16 +304,16 @@ Test(control, addresses)
     int fd, listener;
     char name[64], too_long[200];
 
-    cr_assert_eq(amph_control_connect("tcp:1.2.3.4", &fd), AMPH_ERR_ARG);
-    cr_assert_eq(amph_control_connect("unix:", &fd), AMPH_ERR_ARG);
+    cr_assert_eq(amph_boot_control_connect("tcp:1.2.3.4", &fd), AMPH_ERR_ARG);
+    cr_assert_eq(amph_boot_control_connect("unix:", &fd), AMPH_ERR_ARG);
     memset(too_long, 'x', sizeof too_long - 1);
     memcpy(too_long, "unix:", 5);
     too_long[sizeof too_long - 1] = 0;
-    cr_assert_eq(amph_control_connect(too_long, &fd), AMPH_ERR_ARG);
+    cr_assert_eq(amph_boot_control_connect(too_long, &fd), AMPH_ERR_ARG);
     snprintf(name, sizeof name, "unix:amphora-unit-%d", (int)getpid());
-    cr_assert_eq(amph_control_connect(name, &fd), AMPH_ERR_PEER);
-    cr_assert_eq(amph_control_listen(name, &listener), AMPH_OK);
-    cr_assert_eq(amph_control_connect(name, &fd), AMPH_OK);
+    cr_assert_eq(amph_boot_control_connect(name, &fd), AMPH_ERR_PEER);
+    cr_assert_eq(amph_boot_control_listen(name, &listener), AMPH_OK);
+    cr_assert_eq(amph_boot_control_connect(name, &fd), AMPH_OK);
     cr_assert_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
 }
 
@@ -323,17 +324,18 @@ Test(values, the_last_one_counts_and_room_is_bounded)
     struct amph_values v = { 0 };
     char key[8];
 
-    cr_assert_eq(amph_values_set(&v, "a", "one", 3), AMPH_OK);
-    cr_assert_eq(amph_values_set(&v, "a", "three", 5), AMPH_OK);
-    cr_assert(amph_values_get(&v, "a")->len_bytes == 5 && amph_values_get(&v, "b") == NULL);
+    cr_assert_eq(amph_boot_values_set(&v, "a", "one", 3), AMPH_OK);
+    cr_assert_eq(amph_boot_values_set(&v, "a", "three", 5), AMPH_OK);
+    cr_assert(amph_boot_values_get(&v, "a")->len_bytes == 5 &&
+              amph_boot_values_get(&v, "b") == NULL);
 
     for (int i = 1; i < AMPH_VALUES_MAX; i++) {
         snprintf(key, sizeof key, "k%d", i);
-        cr_assert_eq(amph_values_set(&v, key, "", 0), AMPH_OK);
+        cr_assert_eq(amph_boot_values_set(&v, key, "", 0), AMPH_OK);
     }
 
-    cr_assert_eq(amph_values_set(&v, "more", "", 0), AMPH_ERR_NOMEM);
-    amph_values_free(&v);
+    cr_assert_eq(amph_boot_values_set(&v, "more", "", 0), AMPH_ERR_NOMEM);
+    amph_boot_values_free(&v);
 }
 
 /* ---- PMI-1 ---- */
@@ -342,14 +344,14 @@ Test(pmi, words)
 {
     char value[16];
 
-    cr_assert(amph_pmi_word("cmd=put key=abc value=x\n", "key", value, sizeof value));
+    cr_assert(amph_boot_pmi_word("cmd=put key=abc value=x\n", "key", value, sizeof value));
     cr_assert_str_eq(value, "abc");
-    cr_assert(amph_pmi_word("cmd=put mykey=abc key=d", "key", value, sizeof value));
+    cr_assert(amph_boot_pmi_word("cmd=put mykey=abc key=d", "key", value, sizeof value));
     cr_assert_str_eq(value, "d");
-    cr_assert(amph_pmi_word("a=1=2 b=", "a", value, sizeof value));
+    cr_assert(amph_boot_pmi_word("a=1=2 b=", "a", value, sizeof value));
     cr_assert_str_eq(value, "1=2");
-    cr_assert_not(amph_pmi_word("a=1 b", "b", value, sizeof value));
-    cr_assert_not(amph_pmi_word("key=0123456789abcdef", "key", value, sizeof value));
+    cr_assert_not(amph_boot_pmi_word("a=1 b", "b", value, sizeof value));
+    cr_assert_not(amph_boot_pmi_word("key=0123456789abcdef", "key", value, sizeof value));
 }
 
 /* A server with values of 64 characters; stores what is put and answers until the socket closes. */
@@ -376,8 +378,8 @@ static void *serve(void *arg)
         } else if (strstr(line, "cmd=get_my_kvsname")) {
             fprintf(f, "cmd=my_kvsname kvsname=space\n");
         } else if (strstr(line, "cmd=put")) {
-            bool ok = amph_pmi_word(line, "key", key, sizeof key) &&
-                      amph_pmi_word(line, "value", value, sizeof value) && n < 512;
+            bool ok = amph_boot_pmi_word(line, "key", key, sizeof key) &&
+                      amph_boot_pmi_word(line, "value", value, sizeof value) && n < 512;
 
             if (ok) {
                 memcpy(store[n].key, key, sizeof key);
@@ -386,7 +388,7 @@ static void *serve(void *arg)
 
             fprintf(f, "cmd=put_result rc=%d msg=x\n", ok ? 0 : -1);
         } else if (strstr(line, "cmd=get ")) {
-            amph_pmi_word(line, "key", key, sizeof key);
+            amph_boot_pmi_word(line, "key", key, sizeof key);
 
             size_t i = 0;
 
@@ -419,8 +421,8 @@ Test(pmi, values_are_split_to_what_the_server_takes)
     setenv("PMI_FD", text, 1);
     setenv("PMI_RANK", "2", 1);
     setenv("PMI_SIZE", "3", 1);
-    cr_assert(amph_pmi_present());
-    cr_assert_eq(amph_pmi_open(&pmi), AMPH_OK);
+    cr_assert(amph_boot_pmi_present());
+    cr_assert_eq(amph_boot_pmi_open(&pmi), AMPH_OK);
     cr_assert(pmi.rank == 2 && pmi.size == 3 && strcmp(pmi.kvs, "space") == 0);
 
     static const size_t lengths[] = { 0, 1, 27, 28, 62, 63, 4096 };
@@ -434,17 +436,18 @@ Test(pmi, values_are_split_to_what_the_server_takes)
             data[k] = (uint8_t)(k * 13 + i);
 
         snprintf(text, sizeof text, "v%zu", i);
-        cr_assert_eq(amph_pmi_put(&pmi, text, data, lengths[i]), AMPH_OK);
-        cr_assert_eq(amph_pmi_get(&pmi, text, &got, &len), AMPH_OK);
+        cr_assert_eq(amph_boot_pmi_put(&pmi, text, data, lengths[i]), AMPH_OK);
+        cr_assert_eq(amph_boot_pmi_get(&pmi, text, &got, &len), AMPH_OK);
         cr_assert_eq(len, lengths[i]);
         cr_assert(len == 0 || memcmp(got, data, len) == 0);
         free(got);
     }
 
-    cr_assert_eq(amph_pmi_get(&pmi, "nobody", &(void *){ NULL }, &(size_t){ 0 }), AMPH_ERR_NOENT);
-    cr_assert_eq(amph_pmi_barrier(&pmi), AMPH_ERR_PROTO, "a wrong answer is no answer");
+    cr_assert_eq(amph_boot_pmi_get(&pmi, "nobody", &(void *){ NULL }, &(size_t){ 0 }),
+                 AMPH_ERR_NOENT);
+    cr_assert_eq(amph_boot_pmi_barrier(&pmi), AMPH_ERR_PROTO, "a wrong answer is no answer");
     shutdown(fds[0], SHUT_RDWR);
-    cr_assert_eq(amph_pmi_barrier(&pmi), AMPH_ERR_PEER);
+    cr_assert_eq(amph_boot_pmi_barrier(&pmi), AMPH_ERR_PEER);
     pthread_join(thread, NULL);
 }
 
@@ -469,15 +472,15 @@ Test(pmi, a_server_behind_a_port)
     cr_assert_eq(getsockname(listener, (struct sockaddr *)&sin, &len), 0);
     cr_assert_eq(pthread_create(&thread, NULL, accept_one, &listener), 0);
     unsetenv("PMI_FD");
-    cr_assert_not(amph_pmi_present());
+    cr_assert_not(amph_boot_pmi_present());
     snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(sin.sin_port));
     setenv("PMI_PORT", text, 1);
     setenv("PMI_ID", "5", 1);
-    cr_assert(amph_pmi_present());
-    cr_assert_eq(amph_pmi_open(&pmi), AMPH_OK);
+    cr_assert(amph_boot_pmi_present());
+    cr_assert_eq(amph_boot_pmi_open(&pmi), AMPH_OK);
     cr_assert(pmi.rank == 5 && pmi.size == 9);
-    cr_assert_eq(amph_pmi_put(&pmi, "k", "abc", 3), AMPH_OK);
-    cr_assert_eq(amph_pmi_get(&pmi, "k", &got, &got_len), AMPH_OK);
+    cr_assert_eq(amph_boot_pmi_put(&pmi, "k", "abc", 3), AMPH_OK);
+    cr_assert_eq(amph_boot_pmi_get(&pmi, "k", &got, &got_len), AMPH_OK);
     cr_assert(got_len == 3 && memcmp(got, "abc", 3) == 0);
     close(pmi.fd);
     pthread_join(thread, NULL);

@@ -73,7 +73,7 @@ Test(netlist, first_places_compute_last_places_servers)
     cr_assert_str_eq(job.host_name[job.proc[0].host], "hostz");
     cr_assert_str_eq(job.host_name[job.proc[1].host], "hosta");
     cr_assert_str_eq(job.host_name[job.proc[2].host], "hostd");
-    amph_jobdesc_free(&job);
+    amph_boot_jobdesc_free(&job);
 }
 
 static void check_map(const char *hosts, uint32_t c, uint32_t s, const char *map,
@@ -84,7 +84,7 @@ static void check_map(const char *hosts, uint32_t c, uint32_t s, const char *map
     for (uint32_t i = 0; i < c; i++)
         cr_assert_eq(job.server_of[i], c + expected[i], "%s: compute %u", map, i);
 
-    amph_jobdesc_free(&job);
+    amph_boot_jobdesc_free(&job);
 }
 
 Test(mapping, rules)

@@ -16,31 +16,31 @@ Test(pmi2, words)
 {
     char value[16];
 
-    cr_assert(amph_pmi2_word("cmd=a;key=abc;value=x;", "key", value, sizeof value));
+    cr_assert(amph_boot_pmi2_word("cmd=a;key=abc;value=x;", "key", value, sizeof value));
     cr_assert_str_eq(value, "abc");
-    cr_assert(amph_pmi2_word("cmd=a;v=1;;2;;;w=3;", "v", value, sizeof value));
+    cr_assert(amph_boot_pmi2_word("cmd=a;v=1;;2;;;w=3;", "v", value, sizeof value));
     cr_assert_str_eq(value, "1;2;");
-    cr_assert(amph_pmi2_word("cmd=a;v=1;;2;;;w=3;", "w", value, sizeof value));
+    cr_assert(amph_boot_pmi2_word("cmd=a;v=1;;2;;;w=3;", "w", value, sizeof value));
     cr_assert_str_eq(value, "3");
-    cr_assert(amph_pmi2_word("bare;mykey=no;key=", "key", value, sizeof value));
+    cr_assert(amph_boot_pmi2_word("bare;mykey=no;key=", "key", value, sizeof value));
     cr_assert_str_eq(value, "");
-    cr_assert(amph_pmi2_word("key=012345678901234;", "key", value, sizeof value));
-    cr_assert_not(amph_pmi2_word("key=0123456789012345;", "key", value, sizeof value));
-    cr_assert_not(amph_pmi2_word("x=key=1;", "key", value, sizeof value));
-    cr_assert_not(amph_pmi2_word("", "key", value, sizeof value));
+    cr_assert(amph_boot_pmi2_word("key=012345678901234;", "key", value, sizeof value));
+    cr_assert_not(amph_boot_pmi2_word("key=0123456789012345;", "key", value, sizeof value));
+    cr_assert_not(amph_boot_pmi2_word("x=key=1;", "key", value, sizeof value));
+    cr_assert_not(amph_boot_pmi2_word("", "key", value, sizeof value));
 }
 
 Test(pmi2, lengths)
 {
-    cr_assert_eq(amph_pmi2_length("    42"), 42);
-    cr_assert_eq(amph_pmi2_length("42    "), 42);
-    cr_assert_eq(amph_pmi2_length("016384"), 16384);
+    cr_assert_eq(amph_boot_pmi2_length("    42"), 42);
+    cr_assert_eq(amph_boot_pmi2_length("42    "), 42);
+    cr_assert_eq(amph_boot_pmi2_length("016384"), 16384);
 
     const char *const wrong[] = { "      ", "     0", "016385", "999999",
                                   "    -1", "  4 2 ", "cmd=in", "+   42" };
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        cr_assert_eq(amph_pmi2_length(wrong[i]), -1, "%s", wrong[i]);
+        cr_assert_eq(amph_boot_pmi2_length(wrong[i]), -1, "%s", wrong[i]);
 }
 
 /* Whatever bytes come: the parsers stay inside them (the sanitized suite runs this too). */
@@ -57,13 +57,13 @@ Test(pmi2, any_bytes)
             body[i] = letters[(size_t)rand_r(&seed) % (sizeof letters - 1)];
 
         body[n < sizeof body ? n : sizeof body - 1] = 0;
-        if (amph_pmi2_word(body, "cmd", value, sizeof value))
+        if (amph_boot_pmi2_word(body, "cmd", value, sizeof value))
             cr_assert_lt(strlen(value), sizeof value);
 
         for (size_t i = 0; i < sizeof head; i++)
             head[i] = " 0123456789x"[(size_t)rand_r(&seed) % 12];
 
-        long len = amph_pmi2_length(head);
+        long len = amph_boot_pmi2_length(head);
 
         cr_assert(len == -1 || (len > 0 && len <= AMPH_PMI2_BODY_MAX));
     }
@@ -92,14 +92,15 @@ static void take(struct server *s, const char *body)
     char key[64] = "";
     char text[1200];
 
-    amph_pmi2_word(body, "cmd", cmd, sizeof cmd);
-    amph_pmi2_word(body, "key", key, sizeof key);
+    amph_boot_pmi2_word(body, "cmd", cmd, sizeof cmd);
+    amph_boot_pmi2_word(body, "key", key, sizeof key);
 
     if (strcmp(cmd, "fullinit") == 0) {
         answer(s, s->fullinit);
     } else if (strcmp(cmd, "kvs-put") == 0) {
         snprintf(s->key[s->n], sizeof s->key[0], "%s", key);
-        bool ok = s->n < 511 && amph_pmi2_word(body, "value", s->value[s->n], sizeof s->value[0]);
+        bool ok = s->n < 511 &&
+                  amph_boot_pmi2_word(body, "value", s->value[s->n], sizeof s->value[0]);
 
         s->n += ok;
         answer(s, ok ? "cmd=kvs-put-response;rc=0;" : "cmd=kvs-put-response;rc=1;");
@@ -147,7 +148,7 @@ static void *serve(void *arg)
     cr_assert_eq(write(s->fd, s->init, strlen(s->init)), (ssize_t)strlen(s->init));
 
     while (get(s->fd, head, sizeof head)) {
-        long len = amph_pmi2_length(head);
+        long len = amph_boot_pmi2_length(head);
 
         cr_assert(len > 0 && (size_t)len < sizeof body && get(s->fd, body, (size_t)len));
         body[len] = 0;
@@ -169,10 +170,10 @@ static enum amph_status open_to(struct server *s, struct amph_kvs **kvs_p, pthre
     setenv("PMI_FD", text, 1);
     setenv("PMI_RANK", "2", 1);
     setenv("PMI_JOBID", "7.0", 1);
-    cr_assert(amph_kvs_pmi2.present());
+    cr_assert(amph_boot_kvs_pmi2.present());
     cr_assert_eq(pthread_create(thread, NULL, serve, s), 0);
 
-    return amph_kvs_pmi2.open(kvs_p);
+    return amph_boot_kvs_pmi2.open(kvs_p);
 }
 
 static const char agreed[] = "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n";

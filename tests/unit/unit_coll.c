@@ -26,7 +26,7 @@ Test(fold, every_pair)
     for (unsigned t = 0; t < 6; t++) {
         for (unsigned o = 0; o < AMPH_COUNTOF(ops); o++) {
             size_t size;
-            amph_fold_fn fn = amph_fold_builtin(1u << t, ops[o], &size);
+            amph_fold_fn fn = amph_coll_fold_builtin(1u << t, ops[o], &size);
 
             cr_assert_eq(size, bytes[t]);
             cr_assert_eq(fn != NULL, t < 4 || o < 4, "type %u, operation %u", t, o);
@@ -61,17 +61,17 @@ Test(fold, limits)
     uint32_t a = UINT32_MAX;
     uint32_t b = 1;
 
-    amph_fold_builtin(GEX_DT_U32, GEX_OP_MAX, &size)(&a, &b, 1, NULL);
+    amph_coll_fold_builtin(GEX_DT_U32, GEX_OP_MAX, &size)(&a, &b, 1, NULL);
     cr_assert_eq(b, UINT32_MAX, "unsigned numbers are compared as such");
 
     int32_t c = INT32_MAX;
     int32_t d = 1;
 
-    amph_fold_builtin(GEX_DT_I32, GEX_OP_ADD, &size)(&c, &d, 1, NULL);
+    amph_coll_fold_builtin(GEX_DT_I32, GEX_OP_ADD, &size)(&c, &d, 1, NULL);
     cr_assert_eq(d, INT32_MIN, "sums wrap around");
-    cr_assert_null(amph_fold_builtin(GEX_DT_USER, GEX_OP_ADD, &size));
+    cr_assert_null(amph_coll_fold_builtin(GEX_DT_USER, GEX_OP_ADD, &size));
     cr_assert_eq(size, 0);
-    cr_assert_null(amph_fold_builtin(GEX_DT_I32, GEX_OP_FADD, &size));
+    cr_assert_null(amph_coll_fold_builtin(GEX_DT_I32, GEX_OP_FADD, &size));
 }
 
 Test(choice, always_one)
@@ -102,25 +102,25 @@ Test(share, slots)
     int fd;
 
     amph_job.page_bytes = 65536;
-    cr_assert_eq(amph_shm_create("unit", amph_share_bytes(3), &fd), AMPH_OK);
-    cr_assert_eq(amph_share_map(&s, 3, 0, 0, fd, true), AMPH_OK);
-    cr_assert_eq(amph_share_open(&s, 256, 0, 2, &a), AMPH_OK);
-    cr_assert_eq(amph_share_open(&s, 256, 0, 2, &b), AMPH_OK);
+    cr_assert_eq(amph_shm_create("unit", amph_coll_share_bytes(3), &fd), AMPH_OK);
+    cr_assert_eq(amph_coll_share_map(&s, 3, 0, 0, fd, true), AMPH_OK);
+    cr_assert_eq(amph_coll_share_open(&s, 256, 0, 2, &a), AMPH_OK);
+    cr_assert_eq(amph_coll_share_open(&s, 256, 0, 2, &b), AMPH_OK);
     cr_assert(a.base != b.base && a.entry == b.entry, "two members, one slot");
     a.done[0].done = 5;
     cr_assert_eq(b.done[0].done, 5);
     amph_share_cell(&a, 1, 9)->posted = 9;
     cr_assert_eq(amph_share_cell(&b, 1, 9 + AMPH_SHARE_RING)->posted, 9, "the ring comes round");
-    cr_assert_eq(amph_share_open(&s, 512, 0, 2, &c), AMPH_OK);
+    cr_assert_eq(amph_coll_share_open(&s, 512, 0, 2, &c), AMPH_OK);
     cr_assert_neq(c.entry, a.entry, "another team");
-    amph_share_close(&s, &a);
+    amph_coll_share_close(&s, &a);
     cr_assert_eq(b.done[0].done, 5, "still in use by the other member");
-    amph_share_close(&s, &b);
-    cr_assert_eq(amph_share_open(&s, 768, 0, 2, &a), AMPH_OK);
+    amph_coll_share_close(&s, &b);
+    cr_assert_eq(amph_coll_share_open(&s, 768, 0, 2, &a), AMPH_OK);
     cr_assert_eq(a.entry, 0, "a slot that was closed is used again");
     cr_assert(a.done[0].done == 0 && amph_share_cell(&a, 1, 9)->posted == 0, "as if it were new");
-    amph_share_close(&s, &a);
-    amph_share_close(&s, &c);
+    amph_coll_share_close(&s, &a);
+    amph_coll_share_close(&s, &c);
 }
 
 /* ---- messages ---- */
@@ -173,8 +173,8 @@ Test(mail, what_does_not_fit)
     uint8_t buf[102];
 
     memset(buf, 9, sizeof buf);
-    amph_mail_begin(c, 7, 2, 2, 1000);
-    amph_mail_in(c, 0, 0, buf + 1, 100);
+    amph_coll_mail_begin(c, 7, 2, 2, 1000);
+    amph_coll_mail_in(c, 0, 0, buf + 1, 100);
     cr_assert(drops(6, 0, 0, 100), "a segment that is over");
     cr_assert(drops(7, 2, 0, 100), "a port beyond the last");
     cr_assert(drops(7, -1, 0, 100));
@@ -182,17 +182,17 @@ Test(mail, what_does_not_fit)
     cr_assert(drops(7, 0, 101, 1));
     cr_assert(drops(7, 0, -1, 2));
     cr_assert(drops(7, 0, 0, 0), "an empty message where bytes are due");
-    cr_assert(!amph_mail_got(c, 0) && amph_mail_prefix(c, 0) == 0);
+    cr_assert(!amph_coll_mail_got(c, 0) && amph_coll_mail_prefix(c, 0) == 0);
     for (size_t i = 0; i < sizeof buf; i++)
         cr_assert_eq(buf[i], 9, "nothing was written");
 
     cr_assert(!drops(7, 0, 0, 60));
-    cr_assert(!amph_mail_got(c, 0));
+    cr_assert(!amph_coll_mail_got(c, 0));
     cr_assert(drops(7, 0, 0, 60), "more bytes than are still due");
     cr_assert(!drops(7, 0, 60, 40));
-    cr_assert(amph_mail_got(c, 0) && buf[1] == 1 && buf[0] == 9 && buf[101] == 9);
+    cr_assert(amph_coll_mail_got(c, 0) && buf[1] == 1 && buf[0] == 9 && buf[101] == 9);
     cr_assert(drops(7, 0, 0, 1), "the port has all");
-    amph_mail_end(c);
+    amph_coll_mail_end(c);
     cr_assert(drops(7, 1, 0, 1), "the segment has ended");
 }
 
@@ -202,20 +202,20 @@ Test(mail, what_comes_early)
     uint8_t buf[100] = { 0 };
     uint8_t large[AMPH_COLL_EAGER + 1] = { 0 };
 
-    amph_mail_begin(c, 0, 1, 1, 1000);
+    amph_coll_mail_begin(c, 0, 1, 1, 1000);
     cr_assert(!drops(1, 1, 0, 100), "for the next segment");
     cr_assert(!drops(1, 9, 0, 100), "for a port that it will not have");
     write_self(AMPH_GEX_COLL_READY, (int32_t[]){ 0, 0, 1, 0, 0 }, NULL, 0);
     cr_assert_gt(amph_colls()->early_bytes, 200);
-    amph_mail_end(c);
+    amph_coll_mail_end(c);
 
     uint64_t before = dropped();
 
-    amph_mail_begin(c, 1, 2, 1, 1000);
-    amph_mail_in(c, 1, 0, buf, sizeof buf);
-    cr_assert(amph_mail_got(c, 1) && buf[1] == 2, "it has been kept");
+    amph_coll_mail_begin(c, 1, 2, 1, 1000);
+    amph_coll_mail_in(c, 1, 0, buf, sizeof buf);
+    cr_assert(amph_coll_mail_got(c, 1) && buf[1] == 2, "it has been kept");
     cr_assert_eq(dropped(), before + 1, "what fits nowhere is dropped at its time");
-    amph_mail_out(c, 0, 0, large, sizeof large, sizeof large);
+    amph_coll_mail_out(c, 0, 0, large, sizeof large, sizeof large);
     cr_assert(c->mail.out[0].told, "the word that the receiver is ready has been kept too");
     cr_assert_eq(amph_colls()->early_bytes, 0);
 }

@@ -25,8 +25,8 @@ Test(barrier, combine)
 
     for (size_t i = 0; i < AMPH_COUNTOF(v); i++) {
         for (size_t j = 0; j < AMPH_COUNTOF(v); j++) {
-            struct amph_barrier_value a = amph_barrier_combine(v[i], v[j]);
-            struct amph_barrier_value b = amph_barrier_combine(v[j], v[i]);
+            struct amph_barrier_value a = amph_coll_barrier_combine(v[i], v[j]);
+            struct amph_barrier_value b = amph_coll_barrier_combine(v[j], v[i]);
             uint32_t want = i == j ? v[i].kind
                             : !i   ? v[j].kind
                             : !j   ? v[i].kind
@@ -37,7 +37,7 @@ Test(barrier, combine)
         }
     }
 
-    cr_assert_eq(amph_barrier_combine(v[0], v[3]).id, -5);
+    cr_assert_eq(amph_coll_barrier_combine(v[0], v[3]).id, -5);
 }
 
 Test(errors, names)
@@ -99,9 +99,9 @@ static void implicit_operations(void)
     struct amph_gex_op *op[3];
 
     for (int i = 0; i < 3; i++) {
-        op[i] = amph_op_get();
+        op[i] = amph_gex_op_get();
         op[i]->root.pending = 1;
-        amph_op_detach(op[i], i == 2 ? AMPH_EC_GET : AMPH_EC_PUT);
+        amph_gex_op_detach(op[i], i == 2 ? AMPH_EC_GET : AMPH_EC_PUT);
     }
 
     cr_assert_eq(gex_NBI_Test(GEX_EC_PUT, 0), GASNET_ERR_NOT_READY);
@@ -116,12 +116,12 @@ static void implicit_operations(void)
 
 static void explicit_operation(void)
 {
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
     op->root.pending = 2;
     op->leaf.pending = 1;
 
-    gex_Event_t root = amph_op_event(op);
+    gex_Event_t root = amph_gex_op_event(op);
     gex_Event_t leaf = gex_Event_QueryLeaf(root, GEX_EC_LC);
 
     cr_assert(root != GEX_EVENT_INVALID && leaf == &op->leaf);
@@ -130,20 +130,20 @@ static void explicit_operation(void)
     cr_assert(gex_Event_Test(leaf) == GASNET_OK && gex_Event_Test(root) != GASNET_OK);
     op->rc.done(&op->rc, AMPH_OK);
     cr_assert_eq(gex_Event_Test(root), GASNET_OK);
-    cr_assert_eq(amph_op_get(), op, "a consumed operation is used again");
-    amph_op_put(op);
+    cr_assert_eq(amph_gex_op_get(), op, "a consumed operation is used again");
+    amph_gex_op_put(op);
 }
 
 static void region_operations(void)
 {
     gex_NBI_BeginAccessRegion(0);
 
-    struct amph_gex_op *op = amph_op_get();
+    struct amph_gex_op *op = amph_gex_op_get();
 
     op->root.pending = 2;
     op->leaf.pending = 1;
-    amph_op_detach(op, AMPH_EC_PUT);
-    amph_op_count_lc(op);
+    amph_gex_op_detach(op, AMPH_EC_PUT);
+    amph_gex_op_count_lc(op);
 
     gex_Event_t region = gex_NBI_EndAccessRegion(0);
     gex_Event_t array[3] = { GEX_EVENT_INVALID, region, GEX_EVENT_INVALID };

@@ -538,7 +538,6 @@ Test(tools_backtrace, the_programs_name)
 /* ---- waiting for a debugger; the parent plays it ---- */
 
 static volatile int frozen_flag;
-extern volatile int gasnet_frozen;
 static void (*freeze)(void);
 
 static void freeze_now(void)

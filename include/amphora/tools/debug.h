@@ -40,6 +40,9 @@ typedef void (*gasnett_sighandlerfn_t)(int);
 gasnett_sighandlerfn_t gasnett_reghandler(int sigtocatch, gasnett_sighandlerfn_t fp);
 
 /* ---- debugger ---- */
+/* What a process waits for under GASNET_FREEZE, GASNET_FREEZE_ON_ERROR and
+ * GASNET_FREEZE_SIGNAL: a debugger sets it to 0.  Programs do not write it. */
+extern volatile int gasnet_frozen;
 /* Says how to go on, and waits until a debugger changes *flag (shown as flagsymname). */
 void gasnett_freezeForDebuggerNow(volatile int *flag, const char *flagsymname);
 /* The same, if GASNET_FREEZE_ON_ERROR is set. */
