@@ -161,6 +161,9 @@
         "applies") \
     ENV(IOFWD_OPTIONAL, "IOFWD_OPTIONAL", BOOL, "0", "", 0, 0, "iofwd", \
         "run without forwarding if no server is found, instead of failing") \
+    ENV(IOFWD_IO_URING, "IOFWD_IO_URING", BOOL, "0", "", 0, 0, "iofwd", \
+        "programs with a forwarded prefix may use io_uring, for files of their own host only; 0: " \
+        "setting up a ring fails with ENOSYS, and they use other calls") \
     ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", \
         "connections to I/O servers that a process hands to its next image by exec; set by " \
         "Amphora") \

@@ -54,8 +54,8 @@ function guard_of(text,    n, i, part, w, s) {
         if (part[i] == "on") { s = s "amph_ip_state.on && !amph_ip_inside"; continue }
         if (part[i] == "maps") { s = s (i > 1 ? " || " : "") "__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED)"; continue }
         if (part[i] == "fixed") { s = s " || (AMPH_UNLIKELY(flags & MAP_FIXED) && amph_ip_state.on && !amph_ip_inside)"; continue }
-        if (w[1] !~ /^(fd|path|led|at|dir|file|lib|fts|epoll)$/) die("unknown guard: " part[i])
-        s = s (i > 1 ? " || " : "") "amph_ip_" w[1] "(" w[2] (w[1] == "at" ? ", " w[3] : "") ")"
+        if (w[1] !~ /^(fd|path|led|at|dir|file|lib|fts|epoll|carries)$/) die("unknown guard: " part[i])
+        s = s (i > 1 ? " || " : "") "amph_ip_" w[1] "(" w[2] (w[1] ~ /^(at|carries)$/ ? ", " w[3] : "") ")"
     }
     return s
 }
@@ -120,7 +120,8 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
         f_guard[count] = guard_of(trim($2)); f_turns[count] = trim($2) ~ /^fd /; f_target[count] = trim(target); f_after[count] = trim($NF)
         f_links[count] = links_of(trim($2), name[k])
         f_time64[count] = sub(/ *time64$/, "", f_after[count])
-        if (f_time64[count] && f_after[count] == "") f_after[count] = "-"
+        f_foreign[count] = sub(/ *of lib[a-z]+$/, "", f_after[count])
+        if (f_after[count] == "") f_after[count] = "-"
         if (!narrow(name[k])) continue
         f_type[count] = in_form(type); f_params[count] = in_form(params)
         if (has_records(type " " params) && trim($2) == "on") f_guard[count] = "AMPH_IP_WIDE && " f_guard[count]
@@ -241,7 +242,7 @@ function make_c(    c, ret, real, call) {
     for (c = 1; c <= count; c++) print before(c) "    \"" f_name[c] "\"," after(c)
     print "};"
     if (wrap) {
-        for (c = 1; c <= count; c++) if (wrapped(c)) print "extern char __real_" f_name[c] "[];"
+        for (c = 1; c <= count; c++) if (wrapped(c)) print "extern char __real_" f_name[c] "[]" (f_foreign[c] ? " __attribute__((weak))" : "") ";"
         print "const char *const amph_fwd_init_keep = &amph_ip_init_linked;"
     }
     print "void *amph_ip_libc_slots[AMPH_IP_NAME_COUNT]" (wrap ? " = {" : ";")
@@ -282,7 +283,7 @@ function make_c(    c, ret, real, call) {
             print (point ? "    " point "\n" : "") "    " ret f_target[c] ";\n}\n"
             continue
         }
-        if (f_after[c] !~ /^(new|stream|-)$/ && f_after[c] !~ /^refused ./) die("unknown last field: " f_after[c])
+        if (f_after[c] !~ /^(new|stream|-)$/ && f_after[c] !~ /^refused E[A-Z]+ ./) die("unknown last field: " f_after[c])
         print "    if (" f_guard[c] ")" (point ? " {\n        " point : "") "\n        " ret f_target[c] ";" (point ? "\n    }" : "")
         if (f_links[c] != "") {
             # what the kernel did not find may lie behind a link into a prefix
@@ -299,9 +300,8 @@ function make_c(    c, ret, real, call) {
 # The line of a caught name: forwarded, refused with which errno and why, or for Amphora's own use.
 function doc_row(c,    why, err) {
     if (f_after[c] ~ /^refused /) {
-        err = f_target[c]; sub(/^amph_ip_fail\(/, "", err); sub(/\)$/, "", err)
-        if (err ~ /^x_/) err = "below a prefix" # what takes the call finds the path first
-        return "| `" f_name[c] "` | refused: " err " | " substr(f_after[c], 9) " |"
+        err = f_after[c]; sub(/^refused /, "", err); sub(/ .*/, "", err)
+        return "| `" f_name[c] "` | refused: " err " | " substr(f_after[c], 10 + length(err)) " |"
     }
     if (f_target[c] ~ /^amph_ip_own/)
         return "| `" f_name[c] "` | local | has no path; caught so that Amphora's own descriptors get high numbers |"

@@ -10,7 +10,7 @@ preload_generated = \
 	iofwd/calls/numbers.h
 BUILT_SOURCES += iofwd/calls/names.h iofwd/calls/implementations.h iofwd/calls/numbers.h iofwd/calls/client_table.h
 CLEANFILES += $(preload_generated)
-EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/differences.md iofwd/interpose/README.md
+EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/kernel.def iofwd/calls/differences.md iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
 dist_check_SCRIPTS += tests/files/calls/iofwd_names.sh
 TESTS += tests/files/calls/iofwd_names.sh
@@ -53,6 +53,8 @@ preload_sources = \
 	iofwd/interpose/fd/epoll.c \
 	iofwd/interpose/process/exec.c \
 	iofwd/interpose/fd/fd.c \
+	iofwd/interpose/entry/refuse.c \
+	iofwd/interpose/entry/refuse.h \
 	iofwd/interpose/stdio/foreign_file.c \
 	iofwd/interpose/stdio/foreign_file.h \
 	iofwd/interpose/process/fork.c \
@@ -175,6 +177,7 @@ preload_scripts += \
 	tests/files/calls/fwd_random.sh \
 	tests/files/calls/fwd_readers.sh \
 	tests/files/calls/fwd_ready.sh \
+	tests/files/calls/fwd_refused.sh \
 	tests/files/process/fwd_relay.sh \
 	tests/files/process/fwd_real.sh \
 	tests/files/failover/fwd_soak.sh \
@@ -184,7 +187,7 @@ preload_scripts += \
 preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_patched
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/calls/fwd_fsx tests/files/calls/fwd_limits tests/files/failover/fwd_death
-preload_programs += tests/files/calls/fwd_budget
+preload_programs += tests/files/calls/fwd_budget tests/files/calls/fwd_refused
 preload_programs += tests/files/failover/fwd_faults tests/files/calls/fwd_full tests/files/process/fwd_stopped
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/calls/fwd_readers
 preload_programs += tests/files/stdio/fwd_streams
@@ -234,6 +237,9 @@ tests_files_calls_fwd_limits_SOURCES = tests/files/calls/fwd_limits.c
 tests_files_calls_fwd_limits_LDFLAGS =
 tests_files_calls_fwd_budget_SOURCES = tests/files/calls/fwd_budget.c
 tests_files_calls_fwd_budget_LDFLAGS =
+tests_files_calls_fwd_refused_SOURCES = tests/files/calls/fwd_refused.c tests/files/fwd_is.h
+tests_files_calls_fwd_refused_LDFLAGS =
+tests_files_calls_fwd_refused_LDADD = -ldl
 tests_files_failover_fwd_death_SOURCES = tests/files/failover/fwd_death.c
 tests_files_failover_fwd_death_LDADD = libiofwd.la libamphora.la -lpthread
 tests_files_memory_fwd_maps_SOURCES = tests/files/memory/fwd_maps.c tests/files/fwd_say.h
@@ -262,15 +268,15 @@ tests_files_process_fwd_own_LDADD = libiofwd.la libamphora.la
 tests_files_calls_fwd_collect_SOURCES = tests/files/calls/fwd_collect.c tests/files/fwd_is.h
 tests_files_calls_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
-# Of all MPI libraries of the distribution: for the nightly run.
-dist_check_SCRIPTS += tests/files/process/fwd_mpi_real.sh
 TESTS += $(preload_scripts)
+# fwd_mpi_real.sh, fwd_outside.sh and fwd_watchers.sh are for the nightly run, which finds them here.
 EXTRA_DIST += \
 	tests/files/failover/fault_fs.c \
 	tests/files/process/fwd_fortran.f90 \
 	tests/files/fwd_lib.sh \
 	tests/files/mounts.sh \
 	tests/files/process/fwd_mpi.c \
+	tests/files/process/fwd_mpi_real.sh \
 	tests/files/process/fwd_python.py \
 	tests/files/process/fwd_outside.sh \
 	tests/files/process/fwd_shell_commands.sh \
@@ -278,4 +284,5 @@ EXTRA_DIST += \
 	tests/files/process/fwd_suites_commands.sh \
 	tests/files/process/fwd_relay.c \
 	tests/files/process/fwd_static.c \
-	tests/files/process/fwd_tools_commands.sh
+	tests/files/process/fwd_tools_commands.sh \
+	tests/files/process/fwd_watchers.sh

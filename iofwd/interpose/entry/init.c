@@ -400,6 +400,8 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     if (!amph_ip_state.prefixes.count)
         return;
 
+    amph_ip_state.io_uring = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_IO_URING);
+
     mode_t mask = libc_umask(0);
 
     libc_umask(mask);

@@ -44,12 +44,24 @@ void *amph_ip_libc_find(int name)
 
     void *real = dlsym(RTLD_NEXT, amph_ip_name_texts[name]);
 
-    if (!real)
-        real = (void *)missing;
+    errno = saved;
+    if (!real) /* a library that is loaded later may have it */
+        return (void *)missing;
 
     __atomic_store_n(&amph_ip_libc_slots[name], real, __ATOMIC_RELAXED);
-    errno = saved;
     return real;
+}
+
+void *amph_ip_next_unless(const char *name, const char *version)
+{
+    int saved = errno;
+    void *next = dlsym(RTLD_NEXT, name);
+
+    if (next && next == dlvsym(RTLD_NEXT, name, version))
+        next = NULL;
+
+    errno = saved;
+    return next;
 }
 
 void amph_ip_libc_find_all(void)

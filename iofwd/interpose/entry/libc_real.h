@@ -85,6 +85,10 @@ void *amph_ip_libc_find(int name);
  * may be held for ever. */
 void amph_ip_libc_find_all(void);
 
+/* The function of that name behind the interposer's own; NULL if there is none, or if it is the one
+ * with that symbol version.  Keeps errno. */
+void *amph_ip_next_unless(const char *name, const char *version);
+
 static inline void *amph_ip_libc(int name)
 {
     void *real = __atomic_load_n(&amph_ip_libc_slots[name], __ATOMIC_RELAXED);

@@ -8,6 +8,7 @@
  * gave, and never to the C library's function of that name, which may do it in another way, or may
  * have been overwritten and have led here (kernel.h).
  */
+#include <linux/mount.h>
 #include <linux/time_types.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -20,6 +21,7 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/entry/refuse.h"
 #include "iofwd/interpose/entry/syscall_numbers.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/fd/procfs.h"
@@ -303,6 +305,70 @@ static long sys_epoll_pwait2(const long *a)
                : amph_ip_fail(EINVAL);
 }
 
+/* ---- sockets ---- */
+
+static long sys_bind(const long *a)
+{
+    return amph_ip_socket_is_forwarded(P(1), (socklen_t)a[2])
+               ? amph_do_bind(I(0), P(1), (socklen_t)a[2])
+               : LOCAL(SYS_bind);
+}
+
+static long sys_connect(const long *a)
+{
+    return amph_ip_socket_is_forwarded(P(1), (socklen_t)a[2])
+               ? amph_do_connect(I(0), P(1), (socklen_t)a[2])
+               : LOCAL(SYS_connect);
+}
+
+static long sys_sendto(const long *a)
+{
+    return amph_ip_socket_is_forwarded(P(4), (socklen_t)a[5])
+               ? amph_do_sendto(I(0), P(1), L(2), I(3), P(4), (socklen_t)a[5])
+               : LOCAL(SYS_sendto);
+}
+
+static long sys_sendmsg(const long *a)
+{
+    return amph_ip_message_is_forwarded(P(1)) ? amph_do_sendmsg(I(0), P(1), I(2))
+                                              : LOCAL(SYS_sendmsg);
+}
+
+static long sys_sendmmsg(const long *a)
+{
+    return amph_ip_messages_are_forwarded(P(1), (unsigned)a[2])
+               ? amph_do_sendmmsg(I(0), P(1), (unsigned)a[2], I(3))
+               : LOCAL(SYS_sendmmsg);
+}
+
+static long sys_socket_name(long number, const long *a)
+{
+    socklen_t room = amph_ip_socket_name_room(P(2));
+
+    return amph_ip_socket_named((int)LOCAL(number), P(1), room, P(2));
+}
+
+/* ---- mounts ---- */
+
+static long sys_mount(const long *a);
+
+static long no_mount(const long *a)
+{
+    return amph_ip_fail(EPERM);
+}
+
+/* A path, or a descriptor, in place of a word of the file system's. */
+static long sys_fsconfig(const long *a)
+{
+    unsigned command = (unsigned)a[1];
+    bool by_path = command == FSCONFIG_SET_PATH || command == FSCONFIG_SET_PATH_EMPTY;
+
+    if ((by_path && amph_ip_at(I(4), P(3))) || (command == FSCONFIG_SET_FD && amph_ip_fd(I(4))))
+        return amph_ip_fail(EPERM);
+
+    return LOCAL(SYS_fsconfig);
+}
+
 /* ---- the table ---- */
 
 #define ROW(name, first, second, result, call) \
@@ -319,6 +385,7 @@ enum operand_kind {
     IS_SET,
     IS_PATH,
     IS_AT,
+    IS_CARRIED,
     IS_ALL
 };
 
@@ -354,6 +421,10 @@ struct row {
     { \
         IS_SET, n \
     }
+#define CARRIES(n) \
+    { \
+        IS_CARRIED, n \
+    }
 #define PATH(n) \
     { \
         IS_PATH, n \
@@ -376,8 +447,11 @@ static bool is_forwarded(const struct row *row, const long *a)
 {
     for (int i = 0; i < 2; i++) {
         const struct operand *o = &row->operand[i];
-        if (o->kind != IS_NONE &&
-            (amph_ip_fd(I(o->at)) || (o->kind == IS_SET && amph_ip_epoll(I(o->at)))))
+        if (o->kind == IS_CARRIED && amph_ip_carries((unsigned long)a[o->at], P(o->at + 1)))
+            return true;
+        if ((o->kind == IS_FD || o->kind == IS_SET) && amph_ip_fd(I(o->at)))
+            return true;
+        if (o->kind == IS_SET && amph_ip_epoll(I(o->at)))
             return true;
     }
 
@@ -466,6 +540,28 @@ static long by_path(const struct row *row, long number, const long *a)
     amph_ip_links--;
 
     return result;
+}
+
+/* The source is a path if it is absolute, or is to be bound or moved; else a word such as "none". */
+static long sys_mount(const long *a)
+{
+    static const struct row by_both = { { PATH(0), PATH(1) }, PLAIN, no_mount };
+    static const struct row by_target = { { PATH(1), NONE }, PLAIN, no_mount };
+    const char *from = P(0);
+    bool absolute = from && amph_ip_can_read(from, 1) && from[0] == '/';
+    bool binds = a[3] & (MS_BIND | MS_MOVE);
+
+    return by_path(absolute || binds ? &by_both : &by_target, SYS_mount, a);
+}
+
+int amph_do_fanotify_mark(int fd, unsigned flags, uint64_t mask, int dir, const char *path)
+{
+#if __SIZEOF_POINTER__ == 4
+    return (int)amph_do_syscall(SYS_fanotify_mark, fd, (long)flags,
+                                __LONG_LONG_PAIR((long)(mask >> 32), (long)mask), dir, (long)path);
+#else
+    return (int)amph_do_syscall(SYS_fanotify_mark, fd, (long)flags, (long)mask, dir, (long)path, 0);
+#endif
 }
 
 long amph_do_syscall(long number, long a0, long a1, long a2, long a3, long a4, long a5)

@@ -13,7 +13,7 @@
 
 #define AMPH_IP_KERNEL_NUMBERS 512 /* those below may be asked for */
 #define AMPH_IP_ABSENT(n) (AMPH_IP_KERNEL_NUMBERS + (n))
-#define AMPH_IP_ALL_NUMBERS AMPH_IP_ABSENT(64)
+#define AMPH_IP_ALL_NUMBERS AMPH_IP_ABSENT(80)
 
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452
@@ -23,6 +23,26 @@
 #endif
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441
+#endif
+
+#ifndef SYS_quotactl_fd
+#define SYS_quotactl_fd 443
+#endif
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+#ifndef SYS_setxattrat
+#define SYS_setxattrat 463
+#define SYS_getxattrat 464
+#define SYS_listxattrat 465
+#define SYS_removexattrat 466
+#endif
+#ifndef SYS_open_tree_attr
+#define SYS_open_tree_attr 467
+#endif
+#ifndef SYS_file_getattr
+#define SYS_file_getattr 468
+#define SYS_file_setattr 469
 #endif
 
 /* Machines younger than the calls with a directory have those only. */
@@ -60,6 +80,18 @@
 #define SYS_select SYS__newselect
 #elif !defined SYS_select
 #define SYS_select AMPH_IP_ABSENT(51)
+#endif
+#ifndef SYS_fadvise64
+#define SYS_fadvise64 AMPH_IP_ABSENT(52)
+#endif
+#ifndef SYS_bind /* by socketcall, which takes a pointer to the arguments */
+#define SYS_bind AMPH_IP_ABSENT(53)
+#define SYS_connect AMPH_IP_ABSENT(54)
+#define SYS_sendto AMPH_IP_ABSENT(55)
+#define SYS_sendmsg AMPH_IP_ABSENT(56)
+#define SYS_sendmmsg AMPH_IP_ABSENT(57)
+#define SYS_getsockname AMPH_IP_ABSENT(58)
+#define SYS_getpeername AMPH_IP_ABSENT(59)
 #endif
 #ifndef SYS_utime
 #define SYS_utime AMPH_IP_ABSENT(20)
@@ -107,6 +139,7 @@
 #undef SYS_utimes
 #undef SYS_futimesat
 #undef SYS_fcntl
+#undef SYS_fadvise64
 #define SYS_lseek AMPH_IP_ABSENT(24)
 #define SYS_pread64 AMPH_IP_ABSENT(25)
 #define SYS_pwrite64 AMPH_IP_ABSENT(26)
@@ -132,6 +165,7 @@
 #define SYS_utimes AMPH_IP_ABSENT(46)
 #define SYS_futimesat AMPH_IP_ABSENT(47)
 #define SYS_fcntl AMPH_IP_ABSENT(48)
+#define SYS_fadvise64 AMPH_IP_ABSENT(52)
 #endif
 
 #endif

@@ -12,6 +12,8 @@
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/interpose/entry/time64.h"
 #include "iofwd/interpose/entry/libc_real.h"
+#include "iofwd/interpose/entry/refuse.h"
+#include "iofwd/interpose/entry/syscall_numbers.h"
 
 extern char **environ;
 
@@ -46,6 +48,17 @@ int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned las
 int amph_ip_dup3(enum amph_client_route way, int from, int to, int flags);
 /* fd, a kernel copy of a forwarded descriptor or -1; of's reference goes over to it */
 int amph_ip_enter_copy(int fd, struct amph_fd_file *of);
+
+/* socket.c */
+/* Has a socket's address, a message, or one of several messages a name below a prefix, or descriptors
+ * in it? */
+bool amph_ip_socket_is_forwarded(const struct sockaddr *addr, socklen_t len);
+bool amph_ip_message_is_forwarded(const struct msghdr *msg);
+bool amph_ip_messages_are_forwarded(const struct mmsghdr *msgs, unsigned count);
+/* The kernel has answered with a socket's name, which may be one of the folder's: the program gets
+ * its own form.  room: bytes at addr, *len before the call. */
+int amph_ip_socket_named(int result, struct sockaddr *addr, socklen_t room, socklen_t *len);
+socklen_t amph_ip_socket_name_room(const socklen_t *len);
 
 /* cancel.c */
 /* A new thread has that name: what was noted under it until then (amph_ip_cancels_now) was of

@@ -335,6 +335,11 @@ static const struct request requests[] = {
 
 int amph_do_ioctl(int fd, unsigned long request, void *arg)
 {
+    int carried = amph_ip_fd(fd) ? 0 : amph_ip_ioctl_carried(request, arg);
+
+    if (carried)
+        return amph_ip_fail(carried);
+
     for (size_t i = 0; i < AMPH_COUNTOF(requests); i++)
         if (requests[i].request == request)
             return requests[i].run(fd, &requests[i], arg);

@@ -41,6 +41,13 @@ static bool forwarded(const struct sockaddr *addr, socklen_t len, char path[PATH
     return path[0] && amph_ip_path(path);
 }
 
+bool amph_ip_socket_is_forwarded(const struct sockaddr *addr, socklen_t len)
+{
+    char path[PATH_BYTES + 1];
+
+    return forwarded(addr, len, path);
+}
+
 /* The folder, which belongs to the user alone. */
 static bool make_folder(char *name, size_t cap_bytes)
 {
@@ -270,20 +277,36 @@ ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struc
     return addr && !to ? -1 : met(libc_sendto(fd, buf, n, flags, to, len), addr, to);
 }
 
-/* Descriptors in the message are the receiver's, too. */
-static void share(const struct msghdr *msg)
+/* Are there descriptors in the message? */
+static bool passes_descriptors(const struct msghdr *msg)
 {
     struct msghdr m = *msg;
 
     if (!amph_ip_client.loaded || !m.msg_control || !m.msg_controllen ||
         !amph_ip_can_read(m.msg_control, m.msg_controllen))
-        return;
+        return false;
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-            amph_ip_client.fwd.share();
-            return;
-        }
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+            return true;
+
+    return false;
+}
+
+bool amph_ip_message_is_forwarded(const struct msghdr *msg)
+{
+    return msg && amph_ip_can_read(msg, sizeof *msg) &&
+           (passes_descriptors(msg) ||
+            amph_ip_socket_is_forwarded(msg->msg_name, msg->msg_namelen));
+}
+
+bool amph_ip_messages_are_forwarded(const struct mmsghdr *msgs, unsigned count)
+{
+    for (unsigned i = 0; i < count && amph_ip_can_read(&msgs[i], sizeof msgs[i]); i++)
+        if (amph_ip_message_is_forwarded(&msgs[i].msg_hdr))
+            return true;
+
+    return false;
 }
 
 ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
@@ -293,7 +316,9 @@ ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
     if (!msg || !amph_ip_can_read(msg, sizeof *msg))
         return libc_sendmsg(fd, msg, flags);
 
-    share(msg);
+    if (passes_descriptors(msg)) /* they are the receiver's, too */
+        amph_ip_client.fwd.share();
+
     if (!msg->msg_name)
         return libc_sendmsg(fd, msg, flags);
 
@@ -304,8 +329,28 @@ ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
     return to ? met(libc_sendmsg(fd, &other, flags), msg->msg_name, to) : -1;
 }
 
-/* The kernel has answered with the name of a socket of the folder's: the program gets its own. */
-static int answered(int result, struct sockaddr *addr, socklen_t room, socklen_t *len)
+/* One after the other; those before the first that fails have been sent. */
+int amph_do_sendmmsg(int fd, struct mmsghdr *msgs, unsigned count, int flags)
+{
+    if (!amph_ip_messages_are_forwarded(msgs, count))
+        return libc_sendmmsg(fd, msgs, count, flags);
+
+    for (unsigned i = 0; i < count; i++) {
+        if (!amph_ip_can_write(&msgs[i], sizeof msgs[i]))
+            return i ? (int)i : amph_ip_fail(EFAULT);
+
+        ssize_t n = amph_do_sendmsg(fd, &msgs[i].msg_hdr, flags);
+
+        if (n < 0)
+            return i ? (int)i : -1;
+
+        msgs[i].msg_len = (unsigned)n;
+    }
+
+    return (int)count;
+}
+
+int amph_ip_socket_named(int result, struct sockaddr *addr, socklen_t room, socklen_t *len)
 {
     struct sockaddr_un un = { 0 };
 
@@ -334,14 +379,21 @@ static int answered(int result, struct sockaddr *addr, socklen_t room, socklen_t
     return 0;
 }
 
+socklen_t amph_ip_socket_name_room(const socklen_t *len)
+{
+    return len && amph_ip_can_read(len, sizeof *len) ? *len : 0;
+}
+
 int amph_do_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 {
-    socklen_t room = len && amph_ip_can_read(len, sizeof *len) ? *len : 0;
-    return answered(libc_getsockname(fd, addr, len), addr, room, len);
+    socklen_t room = amph_ip_socket_name_room(len);
+
+    return amph_ip_socket_named(libc_getsockname(fd, addr, len), addr, room, len);
 }
 
 int amph_do_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 {
-    socklen_t room = len && amph_ip_can_read(len, sizeof *len) ? *len : 0;
-    return answered(libc_getpeername(fd, addr, len), addr, room, len);
+    socklen_t room = amph_ip_socket_name_room(len);
+
+    return amph_ip_socket_named(libc_getpeername(fd, addr, len), addr, room, len);
 }

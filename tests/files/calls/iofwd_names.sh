@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every function that the C library exports is looked after: it is caught (names.def), or libc.def says what becomes of it.  And the
-# preload library exports what names.def promises, and doc/iofwd-calls.md names each.
+# Every function that the C library exports is looked after: it is caught (names.def), or libc.def says what becomes of it; so is every
+# system call of the kernel's headers (numbers.def, kernel.def).  And the preload library exports what names.def promises, and
+# doc/iofwd-calls.md names each.
 set -u
 srcdir=${srcdir:-.} builddir=${builddir:-.}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-names.XXXXXX") || exit 1
@@ -53,6 +54,25 @@ report $? "the preload library exports the $(wc -l <"$dir/caught") names of name
 nm -D --undefined-only "$builddir/.libs/libiofwd_preload.so" | awk '$1 == "U" && !/@GLIBC/' >"$dir/wants"
 test ! -s "$dir/wants" -o -n "$(grep __asan "$dir/wants")"
 report $? "the preload library needs nothing but the C library" "$dir/wants"
+
+# Of the kernel's numbers those up to file_setattr's, the last that kernel.def knows.
+printf '#include <sys/syscall.h>\n' | ${CC:-cc} -E -dM - 2>/dev/null | awk '$2 ~ /^__NR_/ && $3 ~ /^[0-9]+$/ && $3 <= 469 {
+    print substr($2, 6) }' | sort -u >"$dir/kernel"
+sed -n 's/^\(+ \)\{0,1\}ROW(\([a-z0-9_]*\),.*/\2/p' "$srcdir/iofwd/calls/numbers.def" "$srcdir/iofwd/calls/calls.def" |
+    sort -u >"$dir/numbers"
+awk -F'|' '!/^#/ && NF == 3 { n = split($3, w, " "); for (i = 1; i <= n; i++) print w[i] }' "$srcdir/iofwd/calls/kernel.def" |
+    sort >"$dir/classed"
+sort -u "$dir/numbers" "$dir/classed" | comm -23 "$dir/kernel" - >"$dir/unknown"
+if [ "$(uname -m)" = x86_64 ] && [ -s "$dir/kernel" ]; then
+    test ! -s "$dir/unknown"
+    report $? "each of $(wc -l <"$dir/kernel") system calls is caught or classed" "$dir/unknown"
+else
+    count=$((count + 1))
+    echo "ok $count - # SKIP kernel.def is of x86-64, and takes a C compiler"
+fi
+{ comm -12 "$dir/numbers" "$dir/classed"; uniq -d "$dir/classed"; } >"$dir/twice"
+test ! -s "$dir/twice"
+report $? "no system call is in two places" "$dir/twice"
 
 doc=$builddir/doc/iofwd-calls.md
 [ -r "$doc" ] || doc=$srcdir/doc/iofwd-calls.md
