@@ -11,6 +11,13 @@ mp_timeout=120
 for p in hello files $names; do
     mp_check "amphora-upcc $p.upc" "$upcc" -O1 -Wall -Werror "$from/$p.upc" -o "$mp_dir/$p" -lm
 done
+for cc in gcc clang-14; do # an optimiser that may copy structures member by member
+    if command -v $cc >/dev/null; then
+        mp_check "amphora-upcc padding.upc, $cc -O2" "$upcc" -cc $cc -O2 -Wall -Wextra -Werror "$from/padding.upc" -o "$mp_dir/padding-$cc"
+    else
+        mp_skip "amphora-upcc padding.upc, $cc -O2" "there is no $cc"
+    fi
+done
 mp_check "amphora-upcc -T 3: THREADS is a constant" "$upcc" -T 3 "$from/static.upc" -o "$mp_dir/static"
 mp_check "several files, compiled one by one: first" "$upcc" -c -I "$from" "$from/several_a.upc" -o "$mp_dir/a.o"
 mp_check "several files, compiled one by one: second" "$upcc" -c "$from/several_b.upc" -o "$mp_dir/b.o"
@@ -24,6 +31,15 @@ for p in $names several; do
     for n in 1 2 3 7; do
         mp_check "$p smp n=$n" "$upcrun" -n $n -network smp -timeout 50 "$mp_dir/$p"
     done
+done
+for cc in gcc clang-14; do
+    if [ -x "$mp_dir/padding-$cc" ]; then
+        mp_check "padding $cc smp n=2" "$upcrun" -n 2 -network smp -timeout 50 "$mp_dir/padding-$cc"
+        mp_check "padding $cc udp n=2" env AMPHORA_SMP=0 "$upcrun" -n 2 -network udp -timeout 50 "$mp_dir/padding-$cc"
+    else
+        mp_skip "padding $cc smp n=2" "there is no $cc"
+        mp_skip "padding $cc udp n=2" "there is no $cc"
+    fi
 done
 for net in tcp udp; do
     for p in wait spin; do

@@ -79,7 +79,10 @@ UPCX_INLINE int upcx_nonnull(upcx_pts p)
 
 UPCX_INLINE void *upcx_local(upcx_pts p)
 {
-    return upc_pts_local(p);
+    void *at = upc_pts_local(p);
+
+    __asm__("" : "+r"(at));
+    return at;
 }
 
 /* Elements times size, for the thread that has most (UPC 1.3, 6.4.1.2). */
@@ -213,6 +216,31 @@ UPCX_INLINE void upcx_put_strict(upcx_pts p, const void *src, size_t n)
 
 UPCX_INLINE long long upcx_ones(void)
 {
+/* The same for structures with padding, whose object is the caller's: its address. */
+UPCX_INLINE void *upcx_get_whole(void *dst, upcx_pts p, size_t n)
+{
+    upcx_get(dst, p, n);
+    return dst;
+}
+
+UPCX_INLINE void *upcx_get_whole_strict(void *dst, upcx_pts p, size_t n)
+{
+    upcx_get_strict(dst, p, n);
+    return dst;
+}
+
+UPCX_INLINE void *upcx_put_whole(upcx_pts p, void *src, size_t n)
+{
+    upcx_put(p, src, n);
+    return src;
+}
+
+UPCX_INLINE void *upcx_put_whole_strict(upcx_pts p, void *src, size_t n)
+{
+    upcx_put_strict(p, src, n);
+    return src;
+}
+
     return -1;
 }
 

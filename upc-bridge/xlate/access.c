@@ -82,6 +82,12 @@ void use_value(struct expr *e)
                     ty_text(ty_unqualified(e->bits_in), v, e->a), suffix, v, e->base, v, v,
                     e->bits_name));
         e->bits = false;
+    } else if (ty_padded(t)) {
+        const char *name = ty_text(t, "", e->a);
+
+        edit(e->a, e->b,
+             xl_fmt("(*(%s *)upcx_get_whole%s(&(%s){ }, %s, sizeof(%s)))", name, suffix, name,
+                    place_text(e), name));
     } else {
         const char *v = xl_fmt("upcx_v%d", n);
 
@@ -164,6 +170,19 @@ static const char *store_bits(struct expr *e, int n, bool before, const char *ne
         result ? result : field);
 }
 
+/*
+ * Writes a structure with all its bytes.  A compiler may copy a structure member by member where it
+ * knows the variable that holds it, and does so with the value of ({ ... }): hence no such variable,
+ * but an object of the enclosing block whose address is known elsewhere.
+ */
+static const char *store_whole(struct expr *l, struct expr *r)
+{
+    const char *name = ty_text(ty_unqualified(l->type), "", l->a);
+
+    return xl_fmt("(*(%s *)upcx_put_whole%s(%s, (%s[1]){ (%s) }, sizeof(%s)))", name,
+                  mode_suffix(l->type), place_text(l), name, render(r->a, r->b), name);
+}
+
 /* What v op= r is, for v of type t; the right side has been converted. */
 static const char *compute(struct type *t, const char *v, unsigned op, struct expr *r)
 {
@@ -218,6 +237,8 @@ void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
                             op == '=' ? xl_fmt("(%s)", render(r->a, r->b))
                                       : compute(t, xl_fmt("upcx_o%d", n), op, r),
                             NULL));
+        else if (op == '=' && ty_padded(t))
+            edit(out.a, out.b, store_whole(l, r));
         else if (op == '=')
             edit(out.a, out.b,
                  xl_fmt("({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })", decl,

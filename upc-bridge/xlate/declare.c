@@ -42,6 +42,11 @@ static struct sym *declare_typedef(struct specs *s, struct decl *d)
         t = o;
     }
 
+    if (strstr(all, "aligned")) {
+        t = ty_copy(t);
+        t->attributed = true;
+    }
+
     struct sym *old = sym_here(d->name);
     if (old && old->kind == S_TYPEDEF && ty_same(old->type, t))
         return old;

@@ -66,6 +66,7 @@ EXTRA_DIST += \
 	tests/upc/programs/matmul.upc \
 	tests/upc/programs/nqueens.upc \
 	tests/upc/programs/null.upc \
+	tests/upc/programs/padding.upc \
 	tests/upc/programs/pi.upc \
 	tests/upc/programs/several.h \
 	tests/upc/programs/several_a.upc \

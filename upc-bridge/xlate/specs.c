@@ -191,8 +191,10 @@ static void add_member(struct member ***tail, struct member m)
     *tail = &new->next;
 }
 
-/* One declarator of a member's declaration; true: its text has to be made anew. */
-static bool parse_member(struct specs *s, struct member ***tail, struct buf *text, bool rewrite)
+/* One declarator of a member's declaration; true: its text has to be made anew. *attributed_p is
+ * set if it has attributes. */
+static bool parse_member(struct specs *s, struct member ***tail, struct buf *text, bool rewrite,
+                         bool *attributed_p)
 {
     struct decl d = { .type = s->type, .tok = xl.pos };
     const char *bits = NULL;
@@ -213,6 +215,7 @@ static bool parse_member(struct specs *s, struct member ***tail, struct buf *tex
                       "can point to shared");
 
     rewrite |= ty_involves_shared(d.type);
+    *attributed_p |= s->attributes || d.attributes;
     add_member(tail, (struct member){ .name = d.name, .type = d.type, .bits = bits != NULL });
     if (rewrite)
         member_text(s, &d, bits, text);
@@ -221,7 +224,7 @@ static bool parse_member(struct specs *s, struct member ***tail, struct buf *tex
 }
 
 /* A declaration of members. */
-static void parse_member_declaration(struct member ***tail)
+static void parse_member_declaration(struct member ***tail, bool *attributed_p)
 {
     struct specs s;
     struct buf text = { 0 };
@@ -245,7 +248,7 @@ static void parse_member_declaration(struct member ***tail)
     }
 
     do
-        rewrite = parse_member(&s, tail, &text, rewrite);
+        rewrite = parse_member(&s, tail, &text, rewrite, attributed_p);
     while (accept(','));
     expect(';');
     if (!rewrite)
@@ -271,7 +274,7 @@ static void parse_members(struct record *r)
             skip_parens();
             expect(';');
         } else
-            parse_member_declaration(&tail);
+            parse_member_declaration(&tail, &r->attributed);
     }
 }
 
@@ -317,9 +320,10 @@ static struct type *record_type(struct record *r)
 static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
 {
     const char *tag = NULL;
+    const char *attributes = NULL;
     struct record *r = NULL;
 
-    skip_attributes(NULL);
+    skip_attributes(&attributes);
     if (xl.tokens[xl.pos].kind == T_ID && !is_punct(xl.pos, '{'))
         tag = xl.tokens[xl.pos++].id;
 
@@ -360,7 +364,8 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
     shallower();
     expect('}');
     r->complete = true;
-    skip_attributes(NULL);
+    skip_attributes(&attributes);
+    r->attributed |= attributes != NULL;
 
     if (!tag && !is_punct(xl.pos, ';')) {
         const char *name = xl_fmt("upcx_anon_%d", unique());

@@ -266,6 +266,45 @@ long long ty_size(struct type *t)
     return t->kind < TY_OPAQUE ? (basic_facts[t->kind].name ? basic_facts[t->kind].size : -1) : -1;
 }
 
+/* All scalars in it, which must be whole and of one size for true; *size_p is that size, or 0 before
+ * the first one. */
+static bool one_size(struct type *t, long long *size_p)
+{
+    t = ty_element(t);
+    if (t->kind == TY_RECORD) {
+        if (t->attributed || t->rec->is_union || t->rec->attributed || !t->rec->complete)
+            return false;
+
+        for (const struct member *m = t->rec->members; m; m = m->next)
+            if (m->bits || !one_size(m->type, size_p))
+                return false;
+
+        return true;
+    }
+
+    /* The bytes of a long double are more than its value. */
+    if (t->kind == TY_LDOUBLE || t->kind == TY_CLDOUBLE)
+        return false;
+
+    long long size = ty_size(t);
+
+    if (t->kind == TY_CFLOAT || t->kind == TY_CDOUBLE)
+        size /= 2;
+
+    if (size <= 0 || t->attributed || (*size_p && *size_p != size))
+        return false;
+
+    *size_p = size;
+    return true;
+}
+
+bool ty_padded(struct type *t)
+{
+    long long size = 0;
+
+    return t->kind == TY_RECORD && !one_size(t, &size);
+}
+
 /* ---- arithmetic ---- */
 struct type *ty_promote(struct type *t)
 {

@@ -305,6 +305,7 @@ struct record {
     int level;       /* scope it was declared in */
     struct member *members;
 };
+    bool attributed; /* an attribute may change its layout */
 
 struct param {
     const char *name;
@@ -329,6 +330,7 @@ struct type {
 
 extern struct type *ty_basic[TY_OPAQUE];
 struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b);
+    bool attributed; /* a typedef's attribute changes its alignment */
 struct type *ty_unqualified(struct type *t);
 struct type *ty_pointer(struct type *of);
 struct type *ty_copy(const struct type *t);
@@ -356,6 +358,8 @@ long long ty_size(struct type *t); /* -1: not known here */
 /* ---- sym.c ---- */
 enum sym_kind {
     S_VAR,
+/* An object of it may have bytes that belong to no member. */
+bool ty_padded(struct type *t);
     S_TYPEDEF,
     S_ENUM
 };
