@@ -3,7 +3,7 @@
 # UPC programs as textbooks have them, compiled by amphora-upcc and run on 1 to 7 threads; each compares with what it computes alone.
 . "${srcdir:-.}/tests/lib/lib.sh"
 upcc="$builddir/amphora-upcc" upcrun="$builddir/amphora-upcrun" from=$srcdir/tests/upc/programs
-names="vector_add matmul life heat nqueens pi sort histogram list transpose dot library types features literals forall bits wait spin"
+names="vector_add matmul life heat nqueens pi sort histogram list transpose dot library types features literals forall bits wait spin sized words"
 # What goes over which network: the rest would only take the same ways again.
 over_network="vector_add sort histogram list features bits"
 
@@ -79,4 +79,8 @@ says "a null pointer-to-shared" 134 "null pointer-to-shared" sh -c '"$1" "$2/nul
     "$from" "$mp_dir" "$upcrun"
 says "the compiler's errors name the line of the source" 1 "wrong_c.upc:9:.*incompatible" \
     "$upcc" -Werror -c "$from/wrong_c.upc" -o "$mp_dir/w.o"
+says "an unknown pragma of UPC is a warning" 0 "words.upc:16: upcxlate: warning: '#pragma upc lazy' is unknown" \
+    "$upcc" -c "$from/words.upc" -o "$mp_dir/words.o"
+says "assert in main names main" 134 "main: Assertion" sh -c '"$1" -DFALSE "$2/words.upc" -o "$3/false" && "$4" -n 1 "$3/false"' \
+    sh "$upcc" "$from" "$mp_dir" "$upcrun"
 mp_done

@@ -14,12 +14,19 @@ const char *pts_scaled(struct type *pointee, const char *n)
                                      : xl_fmt("(long)(%s)", n);
 }
 
+static bool incomplete(struct type *t)
+{
+    struct type *el = ty_element(t);
+
+    return el->kind == TY_RECORD && !el->rec->complete;
+}
+
 /* Its size as C; shared void moves by bytes. */
 const char *element_size(struct type *pointee, int tok)
 {
     struct type *el = ty_element(pointee);
 
-    if (el->kind == TY_RECORD && !el->rec->complete)
+    if (incomplete(el))
         refuse(tok, "%s is not complete here", ty_words(el));
 
     return el->kind == TY_VOID ? "1" : xl_fmt("sizeof(%s)", ty_text(ty_unqualified(el), "", tok));
@@ -60,6 +67,12 @@ static void shared_to_shared(struct expr *e, struct type *to, const char *what, 
     if (!is_cast)
         refuse(e->a, "%s: '%s' does not go with '%s' without a cast", what, ty_words(from),
                ty_words(to));
+
+    /* No arithmetic gave it a phase, and nobody knows whether the sizes agree. */
+    if (incomplete(to->of) || (incomplete(from->of) && !same_element(from->of, to->of))) {
+        edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", render(e->a, e->b)));
+        return;
+    }
 
     if (same_element(from->of, to->of) || ty_element(to->of)->rec || ty_element(from->of)->rec) {
         /* The phase stays where element size and block size stay; the compiler knows sizes that are

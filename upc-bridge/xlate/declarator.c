@@ -170,8 +170,7 @@ static struct type *parse_suffixes(struct decl *d, struct type *base, int tok)
     return base;
 }
 
-/* The size of [*]: all of the array, shared out evenly. */
-static void resolve_star(struct type *t, int tok)
+void resolve_star(struct type *t, int tok)
 {
     struct type *el = ty_element(t);
 
@@ -182,7 +181,7 @@ static void resolve_star(struct type *t, int tok)
 
     n->block.star = false;
 
-    long long count = t->kind == TY_ARRAY ? 1 : 1;
+    long long count = 1;
     bool known = xl.static_threads != 0;
     bool sized = true;
 
@@ -191,6 +190,9 @@ static void resolve_star(struct type *t, int tok)
         sized &= a->dim != NULL;
         count *= a->dim_value >= 0 ? a->dim_value : 1;
     }
+
+    if (!sized && t->dim == NULL && is_punct(xl.pos, '='))
+        return;
 
     if (!sized)
         refuse(tok, "[*] needs an array of known size");

@@ -116,6 +116,21 @@ static void auto_initialiser(struct item *it)
     it->init_b = xl.pos;
 }
 
+/* The array of the item gets the size that its initialiser gives it. */
+static void complete_array(struct item *it, long long count)
+{
+    struct type *t = it->d.type;
+
+    if (t->kind != TY_ARRAY || t->dim || count < 0)
+        return;
+
+    t = ty_copy(t);
+    t->dim_value = count;
+    t->dim = xl_fmt("%lld", count);
+    resolve_star(t, it->d.tok);
+    it->d.type = it->sym->type = t;
+}
+
 static void item_initialiser(struct specs *s, struct item *it)
 {
     bool permanent = scope_level() == 0 || s->storage == K_STATIC || s->storage == K_EXTERN;
@@ -128,8 +143,10 @@ static void item_initialiser(struct specs *s, struct item *it)
     if (s->storage == K_TYPEDEF || it->d.type->kind == TY_FUNCTION)
         refuse(it->d.tok, "'%s' cannot have an initialiser", it->d.name);
 
-    parse_initialiser(it->d.type);
+    long long count = parse_initialiser(it->d.type);
+
     it->init_b = xl.pos;
+    complete_array(it, count);
 
     if (ty_shared(it->d.type))
         object_initialise(it->sym, it->init_a + 1, it->init_b);

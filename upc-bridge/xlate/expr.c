@@ -167,6 +167,19 @@ static struct expr parse_string(void)
 }
 
 /* ---- names ---- */
+
+/* Is it __func__ or one of GNU's words for it? */
+static bool names_function(const char *name)
+{
+    static const char *const names[] = { "__func__", "__FUNCTION__", "__PRETTY_FUNCTION__" };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+
+    return false;
+}
+
 static struct expr parse_name(void)
 {
     int a = xl.pos;
@@ -190,11 +203,17 @@ static struct expr parse_name(void)
             return e;
         }
 
-        if (strncmp(name, "__func", 6) == 0 || strncmp(name, "__FUNC", 6) == 0 ||
-            strncmp(name, "__PRETTY", 8) == 0)
-            e.type = ty_pointer(ty_basic[TY_CHAR]);
-        else
+        if (!names_function(name))
             refuse(a, "'%s' is not declared", name);
+
+        e.type = xl_alloc(sizeof *e.type);
+        e.type->kind = TY_ARRAY;
+        e.type->of = ty_qualified(ty_basic[TY_CHAR], Q_CONST, NULL);
+        e.type->dim_value = -1;
+        e.lvalue = true;
+
+        if (xl.in_main)
+            edit(a, xl.pos, "upcx_func_main");
 
         return e;
     }

@@ -3,6 +3,7 @@
  * upcxlate: initialisers.  Walked with the type that each value initialises, since a null pointer
  * or a pointer to shared needs that.
  */
+#include <ctype.h>
 #include <string.h>
 
 #include "xlate.h"
@@ -17,6 +18,7 @@ struct cursor {
     struct type *type;
     struct member *m;
     bool started;
+    long long index, count; /* array: of the next value; elements so far, or -1: not known */
 };
 
 static struct member *first_named(struct member *m)
@@ -42,7 +44,15 @@ static struct type *cursor_type(struct cursor *c)
 
 static void cursor_next(struct cursor *c)
 {
-    if (c->type->kind == TY_ARRAY || !c->m)
+    if (c->type->kind == TY_ARRAY) {
+        c->index++;
+        if (c->count >= 0 && c->index > c->count)
+            c->count = c->index;
+
+        return;
+    }
+
+    if (!c->m)
         return;
 
     c->m = c->type->rec->is_union ? NULL : first_named(c->m->next);
@@ -83,6 +93,12 @@ static struct type *designation(struct cursor *c)
             if (t->kind != TY_ARRAY)
                 refuse(xl.pos, "an index designates no element of '%s'", ty_words(t));
 
+            if (first)
+                c->index = e.value;
+
+            if (first && !e.is_const)
+                c->count = -1;
+
             t = t->of;
         } else {
             xl.pos++;
@@ -119,7 +135,7 @@ static void assign_value(struct expr *e, struct type *t)
         convert_to(e, ty_unqualified(t), "initialiser", false);
 }
 
-static void init_list(struct type *t, bool braces, struct expr *first);
+static long long init_list(struct type *t, bool braces, struct expr *first);
 
 /* One value or nested list for a place of type t; where braces are left out, as many values as the
  * aggregate takes. */
@@ -162,7 +178,8 @@ static bool another(bool braces)
     return true;
 }
 
-static void init_list(struct type *t, bool braces, struct expr *first)
+/* Returns the elements of an array that the list makes up, or -1: not known. */
+static long long init_list(struct type *t, bool braces, struct expr *first)
 {
     struct cursor c = { .type = t };
     long long left = t->kind == TY_ARRAY && !braces ? (t->dim_value >= 0 ? t->dim_value : -1) : -1;
@@ -194,30 +211,89 @@ static void init_list(struct type *t, bool braces, struct expr *first)
     }
 
     shallower();
+    return c.count;
 }
 
-void parse_initialiser(struct type *t)
+/* Behind the backslash at p: behind the escape sequence. */
+static const char *escape_end(const char *p)
+{
+    if (*++p == 'x') {
+        while (isxdigit((unsigned char)*++p))
+            ;
+
+        return p;
+    }
+
+    if (*p < '0' || *p > '7')
+        return p + 1;
+
+    for (int digits = 0; digits < 3 && *p >= '0' && *p <= '7'; digits++)
+        p++;
+
+    return p;
+}
+
+/* The characters of the string literals in tokens [a, b), with the zero; -1: they are of a kind
+ * whose length the compiler's character sets decide. */
+static long long string_length(int a, int b)
+{
+    long long n = 1;
+
+    for (int i = a; i < b; i++) {
+        const struct token *t = &xl.tokens[i];
+
+        if (t->kind == T_PUNCT) /* ("text") */
+            continue;
+
+        if (t->kind != T_STR || t->text[0] != '"')
+            return -1;
+
+        const char *end = t->text + t->len - 1;
+
+        for (const char *p = t->text + 1; p < end; n++) {
+            if (*p != '\\')
+                p++;
+            else if (p[1] == 'u' || p[1] == 'U')
+                return -1;
+            else
+                p = escape_end(p);
+        }
+    }
+
+    return n;
+}
+
+long long parse_initialiser(struct type *t)
 {
     if (!is_punct(xl.pos, '{')) {
         struct expr e = parse_assign();
 
-        if (t->kind == TY_ARRAY && (e.string || e.type->kind == TY_ARRAY) && !e.place)
-            return;
+        if (t->kind == TY_ARRAY && e.string)
+            return string_length(e.a, e.b);
+
+        if (t->kind == TY_ARRAY && e.type->kind == TY_ARRAY && !e.place)
+            return e.type->dim_value;
 
         if (t->kind == TY_ARRAY)
             refuse(e.a, "an array's initialiser stands in braces");
 
         assign_value(&e, t);
-        return;
+        return -1;
     }
 
     int brace = xl.pos++;
     int end = xl.pos;
+    long long count = 0;
 
     deeper();
     if (!is_punct(xl.pos, '}')) {
         if (aggregate(t)) {
-            init_list(t, true, NULL);
+            bool text = t->kind == TY_ARRAY && xl.tokens[xl.pos].kind == T_STR &&
+                        !aggregate(t->of) && t->of->kind != TY_POINTER;
+
+            count = init_list(t, true, NULL);
+            if (text) /* { "text" } */
+                count = string_length(brace + 1, xl.pos);
         } else {
             init_one(t, NULL);
             end = xl.pos;
@@ -234,4 +310,5 @@ void parse_initialiser(struct type *t)
         edit(brace, xl.pos, render(brace + 1, end));
 
     shallower();
+    return count;
 }

@@ -141,6 +141,7 @@ static const struct {
     { "__auto_type", K_AUTO_TYPE },
     { "__int128", K_INT128 },
     { "__int128_t", K_INT128 },
+    { "__uint128_t", K_UINT128 },
     { "_Float16", K_FLOATN },
     { "_Float32", K_FLOATN },
     { "_Float64", K_FLOATN },
@@ -287,6 +288,28 @@ static bool word_is(const char **p, const char *e, const char *w)
     return true;
 }
 
+/* What follows "#pragma upc" up to e. */
+static void lex_pragma(const char *p, const char *e)
+{
+    if (word_is(&p, e, "c_code")) {
+        xl.lex.c_code = true;
+    } else if (word_is(&p, e, "upc_code")) {
+        xl.lex.c_code = false;
+    } else if (word_is(&p, e, "strict")) {
+        token_new(T_UPC_PRAGMA, xl.lex.at, (size_t)(e - xl.lex.at), true)->strict = true;
+    } else if (word_is(&p, e, "relaxed")) {
+        token_new(T_UPC_PRAGMA, xl.lex.at, (size_t)(e - xl.lex.at), true);
+    } else {
+        while (p < e && (*p == ' ' || *p == '\t'))
+            p++;
+
+        fprintf(stderr,
+                "%s:%d: upcxlate: warning: '#pragma upc %.*s' is unknown; it has no effect\n",
+                xl.lex.file[xl.lex.current_file].name, xl.lex.current_line,
+                (int)strcspn(p, " \t\r\n"), p);
+    }
+}
+
 /* A line that begins with '#'; at stands on it. */
 static void lex_directive(void)
 {
@@ -310,7 +333,9 @@ static void lex_directive(void)
 
         line_marker(q, e);
     } else if (q = p, word_is(&q, e, "pragma") && word_is(&q, e, "upc")) {
-        token_new(T_UPC_PRAGMA, xl.lex.at, (size_t)(e - xl.lex.at), true);
+        lex_pragma(q, e);
+    } else if (q = p, word_is(&q, e, "pragma") && word_is(&q, e, "pupc")) {
+        ; /* for instrumented code, which this is not */
     } else {
         buf_add(&xl.lex.directive, xl.lex.at, (size_t)(e - xl.lex.at));
         buf_add(&xl.lex.directive, "\n", 1);
@@ -364,8 +389,9 @@ static void lex_word(bool space)
     t->id = w->s;
     t->kw = w->kw;
 
-    /* Headers of the system are C: there these are names like others. */
-    if (w->kw >= K_SHARED && xl.lex.file[xl.lex.current_file].flags[0])
+    /* Headers of the system are C, and so is what #pragma upc c_code says: there these are names
+     * like others. */
+    if (w->kw >= K_SHARED && (xl.lex.c_code || xl.lex.file[xl.lex.current_file].flags[0]))
         t->kw = K_NONE;
 
     xl.lex.at = p;

@@ -72,6 +72,7 @@ EXTRA_DIST += \
 	tests/upc/programs/several_a.upc \
 	tests/upc/programs/several_b.upc \
 	tests/upc/programs/several_c.c \
+	tests/upc/programs/sized.upc \
 	tests/upc/programs/sort.upc \
 	tests/upc/programs/static.upc \
 	tests/upc/programs/transpose.upc \
@@ -79,6 +80,7 @@ EXTRA_DIST += \
 	tests/upc/programs/vector_add.upc \
 	tests/upc/programs/spin.upc \
 	tests/upc/programs/wait.upc \
+	tests/upc/programs/words.upc \
 	tests/upc/programs/wrong_c.upc
 EXTRA_DIST += tests/upc/refused
 dist_check_SCRIPTS += tests/upc/upc_programs.sh tests/upc/upc_refused.sh

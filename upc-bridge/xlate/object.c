@@ -138,7 +138,7 @@ void object_initialise(struct sym *y, int a, int b)
     y->init = render_bare(a, b);
     y->init_type = ty_text(t, "upcx_value", y->tok);
     if (y->type->kind == TY_ARRAY && y->type->dim == NULL)
-        refuse(y->tok, "give the size of the shared array '%s'", y->name);
+        refuse(y->tok, "give the size of the shared array '%s', which cannot be counted", y->name);
 }
 
 void static_initialise(struct sym *y, int a, int b, bool in_block)

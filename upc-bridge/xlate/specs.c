@@ -9,9 +9,9 @@
 
 /* Words of base types; they are counted. */
 static const bool is_base_word[K_END] = {
-    [K_CHAR] = true,   [K_INT] = true,      [K_SHORT] = true,   [K_LONG] = true,
-    [K_SIGNED] = true, [K_UNSIGNED] = true, [K_FLOAT] = true,   [K_DOUBLE] = true,
-    [K_VOID] = true,   [K_BOOL] = true,     [K_COMPLEX] = true, [K_INT128] = true,
+    [K_CHAR] = true,     [K_INT] = true,    [K_SHORT] = true,   [K_LONG] = true, [K_SIGNED] = true,
+    [K_UNSIGNED] = true, [K_FLOAT] = true,  [K_DOUBLE] = true,  [K_VOID] = true, [K_BOOL] = true,
+    [K_COMPLEX] = true,  [K_INT128] = true, [K_UINT128] = true,
 };
 
 /* Other words that a declaration may begin with. */
@@ -411,6 +411,8 @@ static struct type *base_type(const struct counts *c, int tok)
                          : TY_DOUBLE;
     else if (n[K_INT128])
         k = n[K_UNSIGNED] ? TY_UINT128 : TY_INT128;
+    else if (n[K_UINT128])
+        k = TY_UINT128;
     else if (n[K_SHORT])
         k = n[K_UNSIGNED] ? TY_USHORT : TY_SHORT;
     else if (n[K_LONG])

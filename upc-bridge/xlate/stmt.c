@@ -6,30 +6,10 @@
 
 #include "xlate.h"
 
-/* #pragma upc ...; pos stands on it */
-bool pragma_upc(void)
+/* #pragma upc strict or relaxed; pos stands on it */
+void pragma_upc(void)
 {
-    const char *t = xl.tokens[xl.pos].text;
-    const char *e = t + xl.tokens[xl.pos].len;
-    const char *w = strstr(t, "upc");
-
-    for (w += 3; w < e && (*w == ' ' || *w == '\t'); w++)
-        ;
-
-    size_t n = 0;
-
-    while (w + n < e && w[n] != ' ' && w[n] != '\t' && w[n] != '\r')
-        n++;
-
-    if (n == 6 && memcmp(w, "strict", 6) == 0)
-        xl.strict_mode = true;
-    else if (n == 7 && memcmp(w, "relaxed", 7) == 0)
-        xl.strict_mode = false;
-    else
-        refuse(xl.pos, "'#pragma upc %.*s' is unknown; there are strict and relaxed", (int)n, w);
-
-    xl.pos++;
-    return true;
+    xl.strict_mode = xl.tokens[xl.pos++].strict;
 }
 
 /* ( expr ) of if, while, switch, do */
@@ -479,14 +459,60 @@ void parse_compound(bool new_scope)
     xl.strict_mode = was;
 }
 
+/* After the body of main, which is called upcx_user_main in C: the value that it gives without a
+ * return, and the C function main, which starts the run-time library. */
+static void end_main(struct type *fn)
+{
+    int params = 0;
+
+    for (const struct param *p = fn->params; p; p = p->next)
+        params++;
+
+    if (params == 1 || params > 3)
+        refuse(xl.pos - 1, "main takes no parameters, or argc and argv, or argc, argv and envp");
+
+    const char *arguments = "argc, argv, envp";
+
+    if (params == 0)
+        arguments = "";
+    else if (params == 2)
+        arguments = "argc, argv";
+
+    /* A compiler that asks for prototypes asks for none of main. */
+    if (!fn->no_proto || params == 0) {
+        struct type *prototype = ty_copy(fn);
+
+        prototype->no_proto = false;
+        buf_fmt(&xl.object.hoisted, "%s;\n", ty_text(prototype, "upcx_user_main", xl.pos - 1));
+    }
+
+    bool gives_int = fn->of->kind != TY_VOID;
+
+    if (gives_int) /* C11, 5.1.2.2.3: only for a function that is called main */
+        edit_before(xl.pos - 1, "return 0; ");
+
+    edit_after(xl.pos - 1,
+               xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char **envp) "
+                      "{ (void)argc; (void)argv; (void)envp; %supcx_user_main(%s); %s}\n"
+                      "int main(int argc, char **argv, char **envp) "
+                      "{ return upcx_main(argc, argv, envp, upcx_call_main); }\n",
+                      gives_int ? "return " : "", arguments, gives_int ? "" : "return 0; "));
+}
+
 void parse_function_body(struct type *fn, const char *name)
 {
     struct type *outer = xl.function_type;
     struct label *outer_labels = xl.labels;
+    bool is_main = name && strcmp(name, "main") == 0 && scope_level() == 0;
 
     xl.labels = NULL;
     xl.function_type = fn;
     xl.in_function = true;
+    xl.in_main = is_main;
+    if (is_main)
+        edit_after(xl.pos, " static const char upcx_func_main[] "
+                           "__attribute__((__unused__)) = \"main\";");
+
     scope_push();
 
     for (struct param *p = fn->params; p; p = p->next)
@@ -495,35 +521,10 @@ void parse_function_body(struct type *fn, const char *name)
 
     parse_compound(false);
     scope_pop();
-    xl.in_function = false;
+    xl.in_function = xl.in_main = false;
     xl.function_type = outer;
     xl.labels = outer_labels;
 
-    if (name && strcmp(name, "main") == 0 && scope_level() == 0) {
-        int params = 0;
-
-        for (struct param *p = fn->params; p; p = p->next)
-            params++;
-
-        if (params == 1 || params > 3)
-            refuse(xl.pos - 1,
-                   "main takes no parameters, or argc and argv, or argc, argv and envp");
-
-        bool gives_int = fn->of->kind != TY_VOID;
-
-        if (gives_int)
-            /* C11, 5.1.2.2.3: only for a function that is called main */
-            edit_before(xl.pos - 1, "return 0; ");
-
-        edit_after(xl.pos - 1, xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char "
-                                      "**envp) { (void)argc; (void)argv; (void)envp; "
-                                      "%supcx_user_main(%s); %s}\n"
-                                      "int main(int argc, char **argv, char **envp) { return "
-                                      "upcx_main(argc, argv, envp, upcx_call_main); }\n",
-                                      gives_int ? "return " : "",
-                                      params == 0   ? ""
-                                      : params == 2 ? "argc, argv"
-                                                    : "argc, argv, envp",
-                                      gives_int ? "" : "return 0; "));
-    }
+    if (is_main)
+        end_main(fn);
 }

@@ -77,6 +77,7 @@ struct xl_state {
         pts_computed; /* a pointer to shared that is not constant was used since this was cleared */
     bool strict_mode; /* the consistency mode of references that state none */
     bool in_function;
+    bool in_main;               /* whose name in C is another one */
     struct type *function_type; /* of the function that is being parsed */
     struct type *last_type;     /* of the last expression statement */
     struct label *labels;       /* of the function that is being parsed, newest first */
@@ -88,6 +89,7 @@ struct xl_state {
     struct {
         const char *at, *end; /* the text that is not split into tokens yet */
         int current_file, current_line;
+        bool c_code;          /* the words of UPC are names like others */
         struct buf directive; /* lines that go out before the next token */
         struct file *file;    /* names from line markers */
         int nfiles, max_files;
@@ -189,6 +191,7 @@ enum keyword {
     K_LABEL,
     K_AUTO_TYPE,
     K_INT128,
+    K_UINT128,
     K_FLOATN,
     K_SHARED,
     K_STRICT,
@@ -216,6 +219,7 @@ struct token {
     int len;
     int file, line;
     bool space;            /* white space stood before it */
+    bool strict;           /* T_UPC_PRAGMA: strict, not relaxed */
     const char *directive; /* lines that stood before it and go out unchanged (#pragma) */
 };
 
@@ -301,11 +305,11 @@ struct member {
 
 struct record {
     bool is_union, is_enum, complete;
+    bool attributed; /* an attribute may change its layout */
     const char *tag; /* made up where the program gives none */
     int level;       /* scope it was declared in */
     struct member *members;
 };
-    bool attributed; /* an attribute may change its layout */
 
 struct param {
     const char *name;
@@ -326,11 +330,11 @@ struct type {
     bool dim_varies;     /* its size is known when the program runs only */
     struct param *params;
     bool variadic, no_proto;
+    bool attributed; /* a typedef's attribute changes its alignment */
 };
 
 extern struct type *ty_basic[TY_OPAQUE];
 struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b);
-    bool attributed; /* a typedef's attribute changes its alignment */
 struct type *ty_unqualified(struct type *t);
 struct type *ty_pointer(struct type *of);
 struct type *ty_copy(const struct type *t);
@@ -354,12 +358,12 @@ struct type *ty_arith(struct type *a, struct type *b); /* usual arithmetic conve
 struct type *ty_promote(struct type *a);
 struct type *ty_decay(struct type *t);
 long long ty_size(struct type *t); /* -1: not known here */
+/* An object of it may have bytes that belong to no member. */
+bool ty_padded(struct type *t);
 
 /* ---- sym.c ---- */
 enum sym_kind {
     S_VAR,
-/* An object of it may have bytes that belong to no member. */
-bool ty_padded(struct type *t);
     S_TYPEDEF,
     S_ENUM
 };
@@ -429,6 +433,9 @@ struct decl {
 bool starts_type(int tok);
 void parse_specs(struct specs *s);
 void parse_declarator(struct decl *d, struct type *base, bool abstract_ok);
+/* Computes the block size of [*]: all of the array, shared out evenly; not yet if the size is the
+ * initialiser's. */
+void resolve_star(struct type *t, int tok);
 /* as a parameter: arrays and functions are pointers */
 struct type *adjust_param(struct type *t, int tok);
 struct type *parse_type_name(void);
@@ -448,7 +455,9 @@ void object_write_all(FILE *f, const char *file);
 const char *hoist_take(void);
 
 /* ---- init.c ---- */
-void parse_initialiser(struct type *t); /* at '{' or a value; edits registered */
+/* At '{' or a value; edits registered.  Returns how many elements it gives an array whose size is left
+ * out, or -1: not known. */
+long long parse_initialiser(struct type *t);
 
 /* ---- expr.c ---- */
 struct expr parse_expr(void);
@@ -496,7 +505,7 @@ void parse_function_body(struct type *fn, const char *name);
 void parse_compound(bool new_scope);
 void parse_statement(void);
 void for_init(void); /* the first part of a loop, its ';' included */
-bool pragma_upc(void);
+void pragma_upc(void);
 
 /* ---- forall.c ---- */
 void parse_forall(int a); /* a: the word upc_forall, pos behind it */
