@@ -226,7 +226,10 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
                                  .cx = cx,
                                  .windowed = !cx->caps.self_flow,
                                  .credits = AMPH_AM_WINDOW };
-        p->fast = ep->threaded || p->windowed ? NULL : p->send;
+        if (self)
+            ep->self = peer;
+
+        p->fast = ep->threaded || p->windowed || self ? NULL : p->send;
         activate(ep, cx);
     }
 

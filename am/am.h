@@ -134,6 +134,10 @@ void amph_am_set_refused(struct amph_am_ep *ep,
                          void (*refused)(struct amph_am_ep *ep, uint32_t peer,
                                          const struct amph_am *am, const char *why));
 
+/* Makes *counter the number of messages that this endpoint has sent to itself and that have not been
+ * handled yet; any thread may read it by atomic loads.  While no other thread uses the endpoint. */
+void amph_am_count_own(struct amph_am_ep *ep, uint32_t *counter);
+
 /* Sets handler `index`; AMPH_ERR_STATE if it is taken, AMPH_ERR_RANGE, AMPH_ERR_ARG (nargs above
  * 16). entry is copied. */
 enum amph_status amph_am_register(struct amph_am_ep *ep, unsigned index,

@@ -206,6 +206,9 @@ static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amp
         on_windowed(ep, peer, lane, am);
     else
         deliver(ep, peer, lane, am);
+
+    if (AMPH_UNLIKELY(peer == ep->self) && am->kind != AMPH_AM_INTERNAL)
+        __atomic_sub_fetch(ep->own_messages, 1, __ATOMIC_RELAXED);
 }
 
 static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const char *why)

@@ -78,6 +78,8 @@ enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_e
     ep->max_peers = cfg->max_peers;
     ep->threaded = cfg->threaded;
     ep->deferred_end = &ep->deferred;
+    ep->self = UINT32_MAX;
+    ep->own_messages = &ep->own_counter;
     amph_ep_wait_setup();
     pthread_mutex_init(&ep->send_lock, NULL);
     ep->peer = calloc(cfg->max_peers, sizeof *ep->peer);
@@ -147,6 +149,12 @@ void amph_am_set_refused(struct amph_am_ep *ep,
                                          const struct amph_am *am, const char *why))
 {
     ep->refused = refused;
+}
+
+void amph_am_count_own(struct amph_am_ep *ep, uint32_t *counter)
+{
+    *counter = *ep->own_messages;
+    ep->own_messages = counter;
 }
 
 static uint16_t accepted(const struct amph_am_entry *entry)

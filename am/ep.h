@@ -107,6 +107,9 @@ struct amph_am_ep {
     struct amph_am_context *context[AMPH_AM_CONTEXTS];
     struct amph_carry *carry; /* carry.c; NULL: not opened */
     unsigned idle_polls;
+    uint32_t self;          /* the peer that is this endpoint; UINT32_MAX: not added */
+    uint32_t *own_messages; /* sent to itself and not handled yet */
+    uint32_t own_counter;   /* what own_messages is until amph_am_count_own */
     pthread_mutex_t send_lock;
 
     /* waiting */

@@ -44,6 +44,13 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
     return st;
 }
 
+/* Counts a message before it is sent, because another thread may handle it at once. */
+static void count_own(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, uint32_t n)
+{
+    if (peer == ep->self && am->kind != AMPH_AM_INTERNAL)
+        __atomic_add_fetch(ep->own_messages, n, __ATOMIC_RELAXED);
+}
+
 /* fn NULL: the peer's send function. */
 static inline enum amph_status send_by(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
                                        const struct amph_am *am, amph_am_send_fn fn,
@@ -60,10 +67,14 @@ static inline enum amph_status send_by(struct amph_am_ep *ep, uint32_t peer, enu
         if (fn)
             send = fn;
 
+        count_own(ep, peer, am, 1);
         if (!p->windowed)
             st = send(p->cx, peer, lane, am, lc);
         else
             st = send_windowed(p, peer, lane, am, send, lc);
+
+        if (AMPH_UNLIKELY(st != AMPH_OK))
+            count_own(ep, peer, am, UINT32_MAX);
     }
 
     amph_ep_unlock(ep);
@@ -217,6 +228,7 @@ enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struc
 
     *ep->deferred_end = d;
     ep->deferred_end = &d->next;
+    count_own(ep, peer, am, 1);
     return AMPH_OK;
 }
 
@@ -250,6 +262,7 @@ unsigned amph_ep_flush_deferred(struct amph_am_ep *ep)
         if (!d->next)
             ep->deferred_end = &ep->deferred;
 
+        count_own(ep, d->peer, &d->am, UINT32_MAX);
         free(d->payload);
         free(d);
         n++;

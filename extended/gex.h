@@ -216,6 +216,18 @@ void amph_gex_complain(const char *fmt, ...) AMPH_PRINTF(1, 2);
  * handlers. */
 void amph_gex_progress(void);
 
+/* Polls a few times, as long as own messages wait and something is handled: a request and its
+ * reply. */
+void amph_gex_poll_own(void);
+
+/* Handles messages of this process to itself, if some wait.  What completes without a poll calls it:
+ * a client may do nothing else.  In handlers it does nothing. */
+static inline void amph_gex_handle_own(void)
+{
+    if (AMPH_UNLIKELY(__atomic_load_n(&amphora_own_messages, __ATOMIC_RELAXED)))
+        amph_gex_poll_own();
+}
+
 /* One step of a wait of this layer: amph_am_wait_step and amph_gex_progress. */
 void amph_gex_wait_step(struct amph_waiter *w);
 

@@ -24,6 +24,7 @@
 /* What amphora_team0 is before there is a job: a team without members. */
 static struct amphora_team nobody;
 struct amphora_team *amphora_team0 = &nobody;
+uint32_t amphora_own_messages;
 gasnet_node_t gasneti_nodes, gasneti_mynode; /* what the API asks for */
 
 /* What each member says of itself at start. */
@@ -338,6 +339,7 @@ static enum amph_status begin(const char *client_name, gex_Flags_t flags, int th
         return st;
 
     amph_am_set_refused(amph_job.ep, on_refused);
+    amph_am_count_own(amph_job.ep, &amphora_own_messages);
 
     struct amph_gex *g = make_state(client_name, flags, threadmode);
     if (!g)

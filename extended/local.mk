@@ -109,6 +109,7 @@ gex_mp = \
 	tests/gex/gex_job \
 	tests/gex/gex_mk \
 	tests/gex/gex_names \
+	tests/gex/gex_own \
 	tests/gex/gex_rma \
 	tests/gex/gex_scale \
 	tests/gex/gex_team \
@@ -116,12 +117,18 @@ gex_mp = \
 	tests/gex/gex_team_threads \
 	tests/gex/gex_threads \
 	tests/gex/gex_vis
-check_PROGRAMS += $(gex_mp) tests/gex/gex_rma_parsync
+check_PROGRAMS += $(gex_mp) tests/gex/gex_own_seq tests/gex/gex_rma_parsync
 dist_check_SCRIPTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/gex_headers.sh
 TESTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/gex_headers.sh
 tests_gex_gex_names_SOURCES = tests/gex/gex_names.c tests/gex/gex_common.h
 tests_gex_gex_names_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_names_LDADD = libamphora.la
+tests_gex_gex_own_SOURCES = tests/gex/gex_own.c tests/gex/gex_common.h
+tests_gex_gex_own_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gex_gex_own_LDADD = libamphora.la -lpthread
+tests_gex_gex_own_seq_SOURCES = tests/gex/gex_own.c tests/gex/gex_common.h
+tests_gex_gex_own_seq_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_own_seq_LDADD = libamphora.la -lpthread
 tests_gex_gex_am_SOURCES = tests/gex/gex_am.c tests/gex/gex_common.h
 tests_gex_gex_am_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_am_LDADD = libamphora.la

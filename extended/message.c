@@ -397,6 +397,7 @@ int amph_gex_message_request(uint32_t peer, const struct amph_am *am, gex_Event_
                      : amph_gex_message_answer(st, peer, am, "gex_AM_Request");
 
     lc_end(op, lc_opt, result);
+    amph_gex_handle_own();
     return result;
 }
 
@@ -446,6 +447,8 @@ static inline int request_now(uint32_t peer, const struct amph_am *am, gex_Flags
 {
     enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE,
                                           NULL);
+
+    amph_gex_handle_own();
     return AMPH_LIKELY(st == AMPH_OK) ? 0 : amph_gex_message_answer(st, peer, am, "gex_AM_Request");
 }
 

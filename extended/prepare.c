@@ -453,6 +453,7 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
     if (AMPH_UNLIKELY(result))
         set_prepared(sd, true);
 
+    amph_gex_handle_own();
     return result;
 }
 

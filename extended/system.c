@@ -132,6 +132,18 @@ char *gasnet_getenv(const char *name)
 
 /* ---- progress ---- */
 
+void amph_gex_poll_own(void)
+{
+    enum {
+        POLLS_MOST = 8
+    };
+
+    for (unsigned i = 0; i < POLLS_MOST; i++)
+        if (!amph_am_poll(amph_gex()->ep.am) ||
+            !__atomic_load_n(&amphora_own_messages, __ATOMIC_RELAXED))
+            return;
+}
+
 int gasnet_AMPoll(void)
 {
     amph_check_call("gasnet_AMPoll");

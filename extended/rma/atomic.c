@@ -331,6 +331,7 @@ static bool made_here(const struct request *r)
     if (!at)
         return false;
 
+    amph_gex_handle_own();
     amphora_ad_fence(r->flags, GEX_FLAG_AD_REL);
     r->type->apply(at, r->op, r->operand1, r->operand2, &old);
     amphora_ad_fence(r->flags, GEX_FLAG_AD_ACQ);

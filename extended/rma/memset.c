@@ -81,6 +81,7 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
                    dest, peer);
 
     if (!nbytes || peer == amph_job.rank) {
+        amph_gex_handle_own();
         if (nbytes)
             memset(dest, val, nbytes);
 

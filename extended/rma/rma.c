@@ -85,6 +85,7 @@ static bool is_remote(struct target *t, gex_TM_t tm, gex_Rank_t rank, const void
     amph_check_call(t->call);
     amph_check_transfer(t->peer, t->own, t->nbytes, t->flags, t->call);
     t->local = NULL;
+    amph_gex_handle_own();
     if (t->nbytes == 0)
         return false;
 

@@ -169,6 +169,7 @@ static void transfer_and_tell(struct call *c, const struct amph_dest *d, bool ma
 static gex_Event_t transfer(struct call *c)
 {
     amph_check_call(c->name);
+    amph_gex_handle_own();
 
     uint64_t bytes = amph_rma_vis_bytes(&c->dst);
 

@@ -28,12 +28,20 @@ struct amphora_team {
 /* The team that GASNet-1 calls use; before initialisation an empty one. */
 extern struct amphora_team *amphora_team0;
 
+/* Messages that this process has sent to itself and that have not been handled yet.  While there are
+ * any, all transfers go through the library, which handles them. */
+extern uint32_t amphora_own_messages;
+
 /* Where [addr, addr+nbytes) of member rank lies in this process, or NULL: the library must look at
- * it (another host, an empty transfer, a pair, or an address or a rank that is not allowed). */
+ * it (another host, an empty transfer, a pair, own messages that wait, or an address or a rank that
+ * is not allowed). */
 AMPHORA_INLINE void *amphora_reach_addr(gex_TM_t tm, gex_Rank_t rank, const void *addr,
                                         size_t nbytes)
 {
     if (AMPHORA_UNLIKELY(((uintptr_t)tm & 1) || rank >= tm->size))
+        return NULL;
+
+    if (AMPHORA_UNLIKELY(__atomic_load_n(&amphora_own_messages, __ATOMIC_RELAXED)))
         return NULL;
 
     const struct amphora_reach *r = &tm->reach[rank];
