@@ -4,9 +4,10 @@
  *
  * Layer: iofwd (interposer).
  *
- * A need is a string in a table of the file's.  Here it becomes one behind the file's end, in a
- * segment of its own whose entry was a note's, and says "/proc/self/fd/N". The search for the
- * library is done as ld.so(8) tells, in the forwarded view.
+ * A dependency (DT_NEEDED) is a string in a table of the file.  The copy's dependencies are
+ * rewritten to "/proc/self/fd/N", in a string table appended behind the file's end, in a PT_LOAD
+ * segment whose program header replaces a PT_NOTE.  Libraries are searched as ld.so(8) describes,
+ * in the forwarded view.
  */
 #include "iofwd/interpose/loader/elf_deps.h"
 
@@ -20,19 +21,19 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-#define ABOVE 512         /* where copies' descriptors lie, out of the program's way */
-#define PAGE_MOST 0x10000 /* a multiple of every host's page size */
+#define ABOVE 512        /* the descriptors of copies, above the program's */
+#define PAGE_MAX 0x10000 /* a multiple of every host's page size */
 #define CHANGES_MAX 128
 #define DEPTH_MAX 32
 
-/* The RPATHs of an object and of those that brought it in, which hold for what it needs in turn. */
+/* The RPATHs of an object and of those that loaded it, which also apply to its own dependencies. */
 struct chain {
-    const char *rpath, *origin; /* rpath NULL: it has none that counts */
+    const char *rpath, *origin; /* rpath NULL: none that applies */
     const struct chain *up;
     int depth;
 };
 
-/* A file, mapped; everything that is looked at lies inside. */
+/* A mapped file; all pointers into it have been checked. */
 struct image {
     char *at;
     size_t len;
@@ -46,20 +47,20 @@ struct image {
     const char *rpath, *runpath;
 };
 
-/* A need that gets another name. */
+/* A dependency that gets another name. */
 struct change {
-    size_t dyn;       /* whose index this is */
-    const char *name; /* the new one */
+    size_t dyn;       /* index of its dynamic entry */
+    const char *name; /* the new name */
 };
 
-/* ---- the file ---- */
+/* ---- parsing the file ---- */
 
 static bool fits(const struct image *im, size_t at, size_t count, size_t size)
 {
     return at <= im->len && count <= (im->len - at) / size;
 }
 
-/* The n bytes that will be at an address, or NULL. */
+/* The n bytes loaded at a virtual address, or NULL. */
 static void *at_address(const struct image *im, ElfW(Addr) address, size_t n)
 {
     for (size_t i = 0; i < im->eh->e_phnum; i++) {
@@ -101,7 +102,7 @@ static bool view_headers(struct image *im)
     return im->dyn != NULL;
 }
 
-/* The value of the dynamic section's entry of this kind; none: fallback. */
+/* The value of the first dynamic entry of this kind; fallback if the section has none. */
 static ElfW(Addr) entry(const struct image *im, ElfW(Sxword) tag, ElfW(Addr) fallback)
 {
     for (size_t i = 0; i < im->ndyn && im->dyn[i].d_tag != DT_NULL; i++)
@@ -111,7 +112,7 @@ static ElfW(Addr) entry(const struct image *im, ElfW(Sxword) tag, ElfW(Addr) fal
     return fallback;
 }
 
-/* false: it is no file of the linker's, or needs nothing. */
+/* false: not an ELF file for the dynamic linker, or without dependencies. */
 static bool view(struct image *im)
 {
     if (!view_headers(im))
@@ -150,10 +151,10 @@ static bool open_image(struct image *im, int fd, bool writable)
     return false;
 }
 
-/* ---- changing it ---- */
+/* ---- rewriting the file ---- */
 
-/* An entry of the table of segments that can be spared: notes, but for the one by which GASNet
- * clients are known. */
+/* A program header that can be spared: a PT_NOTE, except the note that identifies GASNet
+ * clients. */
 static size_t spare_segment(const struct image *im)
 {
     size_t spare = SIZE_MAX;
@@ -171,7 +172,7 @@ static size_t spare_segment(const struct image *im)
     return spare;
 }
 
-/* Entries stand in the order of addresses, so the new one comes behind the last of its kind. */
+/* PT_LOAD headers are sorted by address, so the new one follows the last of them. */
 static void put_segment(struct image *im, size_t spare, const ElfW(Phdr) * fresh)
 {
     size_t last = 0;
@@ -188,7 +189,7 @@ static void put_segment(struct image *im, size_t spare, const ElfW(Phdr) * fresh
     im->ph[spare > last ? last + 1 : last] = *fresh;
 }
 
-/* Where versions of symbols are asked of a library, it is named again. */
+/* The version requirements of symbols name the library a second time. */
 static void rename_versions(struct image *im, const char *old, ElfW(Addr) fresh)
 {
     ElfW(Addr) at = im->versions_at;
@@ -211,10 +212,10 @@ static void rename_versions(struct image *im, const char *old, ElfW(Addr) fresh)
 
 static ElfW(Addr) round_up(ElfW(Addr) n)
 {
-    return (n + PAGE_MOST - 1) & ~(ElfW(Addr))(PAGE_MOST - 1);
+    return (n + PAGE_MAX - 1) & ~(ElfW(Addr))(PAGE_MAX - 1);
 }
 
-/* fd's file, which im shows, gets the new names. */
+/* Writes the new names to fd, which im maps. */
 static bool apply(struct image *im, int fd, const struct change *change, size_t n)
 {
     char text[CHANGES_MAX * AMPH_IP_ELF_DEPS_NAME];
@@ -253,11 +254,11 @@ static bool apply(struct image *im, int fd, const struct change *change, size_t 
                                .p_paddr = address,
                                .p_filesz = len,
                                .p_memsz = len,
-                               .p_align = PAGE_MOST });
+                               .p_align = PAGE_MAX });
     return true;
 }
 
-/* ---- looking for libraries ---- */
+/* ---- searching libraries ---- */
 
 enum place {
     PLACE_NOWHERE,
@@ -273,8 +274,8 @@ static enum place look(const char *path)
     return amph_do_faccessat(AT_FDCWD, path, R_OK, 0) == 0 ? PLACE_FORWARDED : PLACE_NOWHERE;
 }
 
-/* One entry of a list of directories, with the origin put in; false: it does not fit, or says what
- * only the linker knows. */
+/* Expands one entry of a directory list, with $ORIGIN.  false: too long, or with a token that only
+ * the linker knows. */
 static bool expand(const char *from, size_t len, const char *origin, char *out, size_t cap)
 {
     static const char *const forms[] = { "$ORIGIN", "${ORIGIN}" };
@@ -303,7 +304,7 @@ static bool expand(const char *from, size_t len, const char *origin, char *out, 
     return true;
 }
 
-/* The first place of a list where there is a library of that name. */
+/* Finds the first directory of a list that contains the library. */
 static enum place search(const char *list, const char *origin, const char *name, char out[PATH_MAX])
 {
     char dir[PATH_MAX];
@@ -323,7 +324,7 @@ static enum place search(const char *list, const char *origin, const char *name,
     return PLACE_NOWHERE;
 }
 
-/* Where what an object needs is found; the places after these are local ones. */
+/* Finds a dependency of an object if it is forwarded.  The directories after these are local. */
 static enum place find(const struct amph_ip_elf_deps *needs, const struct image *im,
                        const struct chain *own, const char *name, char out[PATH_MAX])
 {
@@ -364,7 +365,7 @@ bool amph_ip_elf_deps_search(const char *list)
 
 /* ---- copies ---- */
 
-/* What dlopen has brought in, to be found again as long as it is loaded. */
+/* The copies that dlopen has loaded, to be found again as long as they are loaded. */
 struct known {
     struct known *next;
     dev_t dev;
@@ -416,8 +417,8 @@ static void make_known(const struct amph_ip_elf_dep *need)
     pthread_mutex_unlock(&lock);
 }
 
-/* The linker knows objects by name, and descriptors' numbers come again: each copy's name is
- * spelled in a way of its own. */
+/* The linker identifies objects by name, and descriptor numbers are reused: each copy's name has a
+ * unique spelling. */
 static void spell(char name[AMPH_IP_ELF_DEPS_NAME], int fd, unsigned serial)
 {
     int n = snprintf(name, AMPH_IP_ELF_DEPS_NAME, "/proc/self");
@@ -477,7 +478,7 @@ static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const
     return need;
 }
 
-/* Is a library of that name loaded?  Then the linker takes that one, wherever another may lie. */
+/* Is a library of that name loaded?  Then the linker uses it, whatever the search would find. */
 static bool is_loaded(const char *name)
 {
     void *held = libc_dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
@@ -490,14 +491,14 @@ static bool is_loaded(const char *name)
     return held;
 }
 
-/* What of an object's needs is forwarded: the changes that name copies. */
+/* Collects the changes for an object's forwarded dependencies: the names of copies. */
 static size_t resolve(struct amph_ip_elf_deps *needs, const struct image *im, const char *path,
                       const struct chain *up, struct change *change)
 {
     char origin[PATH_MAX], found[PATH_MAX];
     size_t n = 0;
 
-    /* links count for a program only */
+    /* of a program, links count as well */
     if (up || needs->loading || !amph_do_realpath(path, origin))
         snprintf(origin, sizeof origin, "%s", path);
 
@@ -543,7 +544,7 @@ static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
     errno = saved;
 }
 
-/* ---- for who starts and loads ---- */
+/* ---- interface for starting and loading ---- */
 
 struct amph_ip_elf_deps *amph_ip_elf_deps_new(const char *search, bool loading)
 {
@@ -621,7 +622,7 @@ const struct amph_ip_elf_dep *amph_ip_elf_deps_library(struct amph_ip_elf_deps *
     return fetch(needs, path, NULL);
 }
 
-/* One name of LD_PRELOAD; gives its length. */
+/* Appends one name of LD_PRELOAD; returns its length. */
 static size_t preload_name(const char *at, char out[PATH_MAX])
 {
     size_t len = strcspn(at, " :");

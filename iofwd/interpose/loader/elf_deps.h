@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What programs and libraries need of forwarded libraries.  The dynamic linker sees this host's
- * files only; so each forwarded library that a copied program or library needs is copied into
- * memory too, and the copy of who needs it is changed to name that copy.
+ * Dependencies of programs and libraries on forwarded libraries.  The dynamic linker sees this
+ * host's files only.  Each forwarded library that a copied program or library depends on is
+ * therefore copied into memory too, and the dependent copy is changed to name that copy.
  *
- * Layer: iofwd (interposer).  Thread rule: a struct amph_ip_elf_deps is one thread's.
+ * Layer: iofwd (interposer).  Thread rule: one thread uses a struct amph_ip_elf_deps.
  */
 #ifndef AMPH_IOFWD_NEEDS_H
 #define AMPH_IOFWD_NEEDS_H
@@ -15,21 +15,21 @@
 #define AMPH_IP_ELF_DEPS_MAX 256
 #define AMPH_IP_ELF_DEPS_NAME 64
 #define AMPH_IP_ELF_DEPS_SETTING AMPH_PRIVATE_LIBS
-#define AMPH_IP_ELF_DEPS_REPORTED \
-    "IOFWD_PRIVATE_" /* and LD_PRELOAD=..., as it was before copies took the places of forwarded libraries in it */
+/* A setting's entry that holds LD_PRELOAD=... as it was before copies replaced forwarded libraries. */
+#define AMPH_IP_ELF_DEPS_REPORTED "IOFWD_PRIVATE_"
 
 struct amph_ip_elf_dep {
     int fd; /* the copy, or -1: it is loaded already */
     dev_t dev;
     ino_t ino;
-    void *held;                       /* loaded already: kept loaded up to amph_ip_elf_deps_end */
-    char name[AMPH_IP_ELF_DEPS_NAME]; /* for the linker; no other object of the process has it */
+    void *held;                       /* loaded already: a reference until amph_ip_elf_deps_end */
+    char name[AMPH_IP_ELF_DEPS_NAME]; /* for the linker; unique in the process */
 };
 
 struct amph_ip_elf_deps {
     const char *search; /* LD_LIBRARY_PATH, or NULL */
-    bool loading;       /* for dlopen; else for a program that starts */
-    bool apart;         /* for dlmopen: what is loaded elsewhere does not count */
+    bool loading;       /* for dlopen; otherwise for a program that starts */
+    bool apart;         /* for dlmopen: libraries of other namespaces do not count */
     size_t n;
     struct amph_ip_elf_dep item[AMPH_IP_ELF_DEPS_MAX];
     char preload[2 * PATH_MAX], told[2 * PATH_MAX + sizeof AMPH_IP_ELF_DEPS_REPORTED];
@@ -38,42 +38,44 @@ struct amph_ip_elf_deps {
 /* search, loading: as in the struct.  NULL: no memory. */
 struct amph_ip_elf_deps *amph_ip_elf_deps_new(const char *search, bool loading);
 
-/* Closes the copies.  What has been loaded from them stays. */
+/* Closes the copies; libraries loaded from them stay loaded. */
 void amph_ip_elf_deps_end(struct amph_ip_elf_deps *needs);
 
-/* May a list of directories, LD_LIBRARY_PATH's form, name a forwarded one?  Opens no client. */
+/* Can a directory list (in the form of LD_LIBRARY_PATH) name a forwarded directory?  Does not open
+ * the client. */
 bool amph_ip_elf_deps_search(const char *list);
 
-/* fd is a copy of the program at path: copies what it needs, changes its needs. */
+/* fd is a copy of the program at path: copies its forwarded dependencies and rewrites their
+ * names. */
 void amph_ip_elf_deps_complete(struct amph_ip_elf_deps *needs, int fd, const char *path);
 
-/* fd is the local program at path.  Where it needs forwarded libraries: a copy of it that does so
- * by name; else -1. */
+/* fd is the local program at path.  Returns a copy with rewritten names if it depends on forwarded
+ * libraries; else -1. */
 int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char *path);
 
-/* The forwarded library at path and what it needs; the copy or what is loaded of it, NULL with
- * errno. */
+/* Copies the forwarded library at path and its dependencies.  Returns the copy, or the library if
+ * it is loaded already; NULL with errno. */
 const struct amph_ip_elf_dep *amph_ip_elf_deps_library(struct amph_ip_elf_deps *needs,
                                                        const char *path);
 
-/* Where a library of a name without a slash is found by LD_LIBRARY_PATH, if that place is a
- * forwarded one. */
+/* Finds a library named without a slash by LD_LIBRARY_PATH.  false: not found in a forwarded
+ * directory. */
 bool amph_ip_elf_deps_find(const struct amph_ip_elf_deps *needs, const char *name,
                            char out[PATH_MAX]);
 
-/* May LD_PRELOAD's value name a forwarded library?  Opens no client. */
+/* Can LD_PRELOAD's value name a forwarded library?  Does not open the client. */
 bool amph_ip_elf_deps_preload(const char *list, const char *search);
 
-/* entry, LD_PRELOAD=...: copies what it names of forwarded libraries; needs->preload and
- * needs->told are what the started program gets in its place and beside it.  false: there is
- * nothing to change. */
+/* entry, LD_PRELOAD=...: copies the forwarded libraries in it.  needs->preload and needs->told are
+ * the started program's settings: the changed entry and the original.  false: nothing to change. */
 bool amph_ip_elf_deps_complete_preload(struct amph_ip_elf_deps *needs, const char *entry);
 
-/* The setting that tells the started program of the copies: NAME=FD.DEV.INO,...; false: there are
- * none, or they do not fit. */
+/* The setting that lists the copies for the started program: NAME=FD.DEV.INO,...  false: no copies,
+ * or too long. */
 bool amph_ip_elf_deps_setting(const struct amph_ip_elf_deps *needs, char *buf, size_t cap);
 
-/* In the started program: closes what the setting's value names, and knows it for dlopen. */
+/* In the started program: closes the copies listed by the setting's value and remembers them for
+ * dlopen. */
 void amph_ip_elf_deps_loaded(const char *value);
 
 #endif

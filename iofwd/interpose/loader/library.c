@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that the C library opens by itself by a path of the program's: libraries, and the keys that
- * are made of a file.
+ * Files that the C library opens by itself by a path of the program: libraries, and the files of
+ * ftok.
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
@@ -15,7 +15,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
-static const char *library_path; /* LD_LIBRARY_PATH as the linker has read it */
+static const char *library_path; /* LD_LIBRARY_PATH at program start, as the linker has read it */
 
 void amph_ip_library_path_keep(const char *list)
 {
@@ -38,13 +38,13 @@ bool amph_ip_is_forwarded(const char *path)
     return forwarded;
 }
 
-/* dlopen, or with space dlmopen. */
+/* dlopen; with a namespace (space) dlmopen. */
 static void *load(const char *path, int flags, const long *space)
 {
     return space ? libc_dlmopen(*space, path, flags) : libc_dlopen(path, flags);
 }
 
-/* The linker maps copies in memory: of the library and of the forwarded ones that it needs. */
+/* The linker maps copies in memory: of the library and of its forwarded dependencies. */
 static void *load_copy(struct amph_ip_elf_deps *needs, const char *path, int flags,
                        const long *space)
 {
@@ -52,15 +52,15 @@ static void *load_copy(struct amph_ip_elf_deps *needs, const char *path, int fla
 
     const struct amph_ip_elf_dep *need = amph_ip_elf_deps_library(needs, path);
 
-    /* without a copy the linker says in words that it finds nothing */
+    /* without a copy the linker reports that the file does not exist */
     void *library = load(need ? need->name : path, flags, space);
 
     amph_ip_elf_deps_end(needs);
     return library;
 }
 
-/* A name without a slash is looked for by the linker, unless a forwarded directory of
- * LD_LIBRARY_PATH has it. */
+/* The linker searches a name without a slash, unless a forwarded directory of LD_LIBRARY_PATH
+ * contains it. */
 static void *load_found(const char *path, int flags, const long *space)
 {
     char found[PATH_MAX];

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Maps of forwarded files.
+ * Mappings of forwarded files.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread; the list is under amph_ip_pages_lock.
  *
- * A private map is memory that is read in when the map is made.  A shared one is a map of the file's
- * pages, which all processes of this host share (pages.h).  What was changed there goes to the
- * server at msync, munmap, fsync, close, exec and exit.
+ * A private mapping is anonymous memory filled when the mapping is made.  A shared mapping maps the
+ * file's pages, which all processes of this host share (pages.h); changes are written to the server
+ * at msync, munmap, fsync, close, exec and exit.
  *
- * A program's map, and its end, pass the C library's function once: a registration cache may have
- * overwritten it, and has to see them.  What the program maps by syscall() does not pass it
- * (kernel.h).  The client's own maps do, as any library's: its network library may keep such a
- * cache.  What the cache then calls by syscall() goes to the kernel, since the client is inside of
- * Amphora (amph_ip_inside).
+ * A program's mmap and munmap pass through the C library's function exactly once: a registration
+ * cache of a network library may have patched that function and must see them.  Mappings made with
+ * syscall() do not pass through it (kernel.h).  The client's own mappings do, like any library's,
+ * since its network library may have such a cache.  System calls of the cache itself go to the
+ * kernel, because the client counts as inside of Amphora (amph_ip_inside).
  */
 #include <sys/mman.h>
 
@@ -30,9 +30,9 @@ struct map {
     char *at;
     size_t len;
     off_t off;
-    struct amph_fd_file *of; /* with a reference: it stays open for the map */
+    struct amph_fd_file *of; /* a reference: the file stays open for the mapping */
     struct amph_ip_pages *pages;
-    bool may_write; /* through of */
+    bool may_write; /* of is open for writing */
 };
 
 static struct map *maps;
@@ -50,8 +50,8 @@ void amph_ip_maps_recount(void)
     amph_ip_pages_forked();
 }
 
-/* This thread is in the C library's mremap for a forwarded map.  Where that has been overwritten,
- * the call that it makes is the kernel's. */
+/* This thread is in the C library's mremap for a forwarded mapping.  If that function is patched,
+ * the call that the patch makes goes to the kernel. */
 static __thread bool moving __attribute__((tls_model("initial-exec")));
 
 static void *failed(int err)
@@ -60,7 +60,7 @@ static void *failed(int err)
     return MAP_FAILED;
 }
 
-/* ---- the ways of a call ---- */
+/* ---- which implementation a call uses ---- */
 
 static void *mmap_by(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
                      off_t off)
@@ -101,9 +101,9 @@ static size_t whole_pages(size_t len)
     return (len + page_bytes() - 1) & ~(page_bytes() - 1);
 }
 
-/* ---- what was changed goes out ---- */
+/* ---- writing changes back ---- */
 
-/* The changed bytes of m from `from` to `to`. */
+/* Writes the changed bytes of m from `from` to `to`. */
 static int flush(struct map *m, size_t from, size_t to)
 {
     int err = m->may_write ? amph_ip_client_enter() : 0;
@@ -169,9 +169,9 @@ static void __attribute__((destructor)) at_exit(void)
     amph_ip_pages_unlock(&g);
 }
 
-/* ---- the list ---- */
+/* ---- the list of mappings ---- */
 
-/* Takes [from, to) out of m's list entry; both lie in it. */
+/* Removes [from, to), which lies in m, from m's list entry. */
 static void cut(struct map **place, size_t from, size_t to)
 {
     struct map *m = *place;
@@ -208,7 +208,7 @@ static void cut(struct map **place, size_t from, size_t to)
     m->len -= to;
 }
 
-/* The part of m inside [at, at + len); false: none. */
+/* The part of m inside [at, at + len).  false: empty. */
 static bool common(const struct map *m, const char *at, size_t len, size_t *from_p, size_t *to_p)
 {
     const char *end = at + whole_pages(len);
@@ -221,7 +221,7 @@ static bool common(const struct map *m, const char *at, size_t len, size_t *from
     return true;
 }
 
-/* Nothing of the list lies in [at, at + len) any more; what was changed there is written. */
+/* Removes [at, at + len) from the list; changes in it are written back first. */
 static void forget(const void *at, size_t len)
 {
     struct amph_ip_pages_guard g;
@@ -245,9 +245,9 @@ static void forget(const void *at, size_t len)
     amph_ip_pages_unlock(&g);
 }
 
-/* ---- making maps ---- */
+/* ---- making mappings ---- */
 
-/* What the kernel would say to such a map of such a file. */
+/* The error that the kernel would return for such a mapping of such a file. */
 static int refused(const struct amph_fd_file *of, int prot, bool shared, struct stat *st,
                    int *access_p)
 {
@@ -268,7 +268,7 @@ static int refused(const struct amph_fd_file *of, int prot, bool shared, struct 
     return S_ISREG(st->st_mode) ? 0 : ENODEV;
 }
 
-/* Memory beyond a file's last page is a SIGBUS, as a map of an empty file is. */
+/* Access beyond a file's last page raises SIGBUS, as in a mapping of an empty file. */
 static int end_map(char *at, size_t len)
 {
     int fd = amph_ip_kernel_memfd_create("iofwd", MFD_CLOEXEC);
@@ -308,7 +308,7 @@ static void *map_private(enum amph_client_route way, const struct amph_fd_file *
     return map;
 }
 
-/* Puts a map into the list, which takes over a use of the pages. */
+/* Adds a mapping to the list, which takes over a reference to the pages. */
 static bool enlist(char *at, size_t len, off_t off, struct amph_fd_file *of,
                    struct amph_ip_pages *pages, bool may_write)
 {
@@ -331,7 +331,7 @@ static bool enlist(char *at, size_t len, off_t off, struct amph_fd_file *of,
     return true;
 }
 
-/* The pages are there, and in step with the file. */
+/* Makes the pages, up to date with the file. */
 static int prepare(struct amph_ip_pages *p, const struct amph_fd_file *of, size_t len, int prot,
                    off_t off)
 {
@@ -346,7 +346,7 @@ static int prepare(struct amph_ip_pages *p, const struct amph_fd_file *of, size_
     return err;
 }
 
-/* Pages for a new map, and a descriptor of them. */
+/* Pages for a new mapping, and their descriptor. */
 static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off, off_t size,
                       bool may_write, struct amph_ip_pages **pages_p, int *fd_p)
 {
@@ -370,8 +370,8 @@ static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off, 
     return err;
 }
 
-/* No lock is held over the call that makes the map: what has overwritten the C library's function
- * may use forwarded files. */
+/* No lock is held during the call that makes the mapping: a patched C library function may use
+ * forwarded files. */
 static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, void *at, size_t len,
                         int prot, int flags, off_t off, off_t size, bool may_write)
 {
@@ -426,8 +426,8 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void 
 
     err = errno;
 
-    /* a file that is only read, and cannot be shared: no descriptors are left, files are limited,
-     * memory from which no program may run */
+    /* A read-only file that cannot be shared (no descriptors left, file sizes limited, or memory
+     * from which no program may run) is mapped privately. */
     if (map == MAP_FAILED && access == O_RDONLY &&
         (err == EMFILE || err == ENFILE || err == ENOMEM || err == EPERM || err == ENOSPC))
         return map_private(way, of, at, len, prot, flags, off, st.st_size);
@@ -468,7 +468,7 @@ void *amph_do_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
     return amph_ip_mmap(AMPH_IP_LIBC, at, len, prot, flags, fd, off);
 }
 
-/* ---- changing them, and other memory ---- */
+/* ---- changing mappings, and other memory ---- */
 
 static bool have_maps(void)
 {
@@ -523,7 +523,7 @@ int amph_do_msync(void *at, size_t len, int flags)
     return amph_ip_msync(AMPH_IP_LIBC, at, len, flags);
 }
 
-/* A shared map that was read-only is to be written. */
+/* A read-only shared mapping becomes writable. */
 int amph_ip_mprotect(enum amph_client_route way, void *at, size_t len, int prot)
 {
     struct amph_ip_pages_guard g;
@@ -548,7 +548,7 @@ int amph_do_mprotect(void *at, size_t len, int prot)
     return amph_ip_mprotect(AMPH_IP_LIBC, at, len, prot);
 }
 
-/* The first map of the list in [at, at + len), and where in it. */
+/* The first mapping of the list in [at, at + len), and the part of it inside. */
 static struct map *map_at(const void *at, size_t len, size_t *from_p, size_t *to_p)
 {
     struct map *m = maps;
@@ -559,15 +559,15 @@ static struct map *map_at(const void *at, size_t len, size_t *from_p, size_t *to
     return m;
 }
 
-/* A map that goes elsewhere, or grows: what it was, with a use of its file and pages for what it
- * becomes. */
+/* A mapping that is moved or grown: its old entry, with a reference to its file and pages for the
+ * new size. */
 struct moved {
     struct map was;
-    off_t off; /* of what moves */
+    off_t off; /* file offset of the part that moves */
     size_t from, to;
 };
 
-/* false: none is moved, or it cannot be (*err_p). */
+/* Returns false if no mapping is moved, or if it cannot be (*err_p). */
 static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, int *err_p)
 {
     struct amph_ip_pages_guard g;
@@ -593,7 +593,7 @@ static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, i
     return m && !*err_p;
 }
 
-/* Enters where it is now (MAP_FAILED: where it was) into the list. */
+/* Adds the mapping at its new address (MAP_FAILED: at the old one) to the list. */
 static void move_end(const struct moved *v, char *map, size_t old_len, size_t len, bool keep_old)
 {
     const struct map *was = &v->was;
@@ -637,7 +637,7 @@ void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size
     if (!move_begin(old, old_len, len, &v, &err))
         return err ? failed(err) : mremap_by(way, old, old_len, len, flags, at);
 
-    /* The kernel does it to the pages' map by itself. */
+    /* The kernel applies it to the mapping of the pages by itself. */
     moving = true;
 
     void *map = mremap_by(way, old, old_len, len, flags, at);

@@ -5,10 +5,11 @@
  * Layer: iofwd (interposer).  Thread rule: as the C library's: a change of directory counts for all
  * threads.
  *
- * The kernel cannot be in a directory that it does not know.  While the program's working directory
- * is a forwarded one, the kernel's is a directory without a name, where a relative path that was
- * not caught finds nothing and creates nothing.  The server has the directory open for us, so that
- * it stays the same one whatever becomes of its name; the descriptor goes to what we fork and exec.
+ * The kernel cannot enter a directory that only a server has.  While the program's working
+ * directory is a forwarded one, the kernel's is an unlinked empty directory, in which a relative
+ * path that was not intercepted finds nothing and creates nothing.  The server keeps the directory
+ * open for this process, so that it stays the same directory if it is renamed; fork and exec pass
+ * the descriptor on.
  */
 #include "base/env_defs.h"
 #include "iofwd/interpose/entry/catch.h"
@@ -22,8 +23,8 @@
 
 /* ---- real paths ---- */
 
-/* What has been resolved so far, and what is still to be walked: of links, and then of the path
- * itself, however long it is. */
+/* The state of a walk: the path resolved so far, and what is left to walk, first the rest of links'
+ * targets (todo), then the rest of the path itself, which may have any length. */
 struct walk {
     char out[PATH_MAX];
     char todo[2 * PATH_MAX];
@@ -32,7 +33,7 @@ struct walk {
     int links;
 };
 
-/* Does some prefix lie below path?  Then path need not exist here. */
+/* Is path a directory above some prefix?  Such a path need not exist on this host. */
 static bool above_prefix(const char *path)
 {
     size_t len = strlen(path);
@@ -45,7 +46,7 @@ static bool above_prefix(const char *path)
     return false;
 }
 
-/* Puts a link's target in front of what is still to be walked. */
+/* Puts a link's target in front of what is left to walk. */
 static int follow(struct walk *w, char *target, size_t len)
 {
     char rest[2 * PATH_MAX];
@@ -55,8 +56,8 @@ static int follow(struct walk *w, char *target, size_t len)
 
     strcpy(rest, w->todo);
     if (len + 1 + strlen(rest) >= sizeof w->todo)
-        /* a link that leads to itself and further grows like this; what links are worth has no
-         * length of its own */
+        /* a link whose target contains itself grows todo like this; no errno value distinguishes
+         * the length of targets */
         return ELOOP;
 
     target[len] = 0;
@@ -77,7 +78,7 @@ static int follow(struct walk *w, char *target, size_t len)
     return 0;
 }
 
-/* Looks at the name that has just been appended. */
+/* Examines the name that has just been appended. */
 static int look(struct walk *w)
 {
     char target[PATH_MAX + 1];
@@ -92,8 +93,8 @@ static int look(struct walk *w)
                      : libc_readlink(w->out, target, PATH_MAX);
 
     if (n >= 0) {
-        /* a link to an absolute path may mean the server's tree, which only the server can walk;
-         * what it refuses means this host's */
+        /* The target of an absolute link may lie in the server's tree, which only the server can
+         * walk.  A target outside of the exports means this host's path. */
         if (prefix && target[0] == '/') {
             target[n] = 0;
             if (!amph_fwd_prefix_match(&amph_ip_state.prefixes, target) &&
@@ -156,7 +157,8 @@ static int walk_start(struct walk *w, const char *path)
     return 0;
 }
 
-/* The real path of path into w->out: 0 or an errno value, where out is what had been reached. */
+/* Writes the real path of `path` to w->out.  Returns 0 or an errno value; on error out holds the
+ * path as far as it was resolved. */
 static int resolve(struct walk *w, const char *path)
 {
     int err = walk_start(w, path);
@@ -178,7 +180,7 @@ static int resolve(struct walk *w, const char *path)
 
         err = step(w, name, len);
 
-        /* Before a slash stands a directory; a link has gone to its target by now. */
+        /* A slash must follow a directory; links have been replaced by their targets here. */
         struct stat st;
 
         if (!err && !len && w->len && !above_prefix(w->out) &&
@@ -210,7 +212,7 @@ bool amph_ip_leads_out(const struct amph_ip_resolved *where, int err, bool itsel
     if ((err && err != ENOENT) || amph_fwd_prefix_match(&amph_ip_state.prefixes, w.out))
         return false;
 
-    /* Where something is missing, this host's kernel is to say so, or to make it. */
+    /* If a part is missing, this host's kernel reports it, or creates it. */
     int n = snprintf(out, PATH_MAX, "%s%s%s%s%s%s", w.out, w.todo[0] ? "/" : "", w.todo, w.path,
                      last ? "/" : "", last ? last : "");
 
@@ -240,7 +242,7 @@ char *amph_do_realpath(const char *path, char *buf)
     int err = resolve(&w, path);
 
     if (err) {
-        /* glibc's extension: which name it was */
+        /* glibc's extension: returns the name that failed */
         if (buf && path[0] && (err == ENOENT || err == EACCES))
             strcpy(buf, w.out);
 
@@ -254,7 +256,7 @@ char *amph_do_realpath(const char *path, char *buf)
 
 /* ---- the working directory ---- */
 
-/* Takes the kernel to a directory that has lost its name. */
+/* Moves the kernel into a directory that has been unlinked. */
 static int enter_void(void)
 {
     static const char *const homes[] = { "/dev/shm", "/tmp", "/var/tmp", "." };
@@ -297,7 +299,7 @@ static void left_forwarded(void)
     unsetenv(CWD_NAME);
 }
 
-/* The name that the working directory has now; the old one may still be read by another thread. */
+/* Replaces the name of the working directory; another thread may still be reading the old one. */
 static void set_name(const char *name)
 {
     char entry[PATH_MAX + 16];
@@ -312,7 +314,7 @@ static void set_name(const char *name)
     setenv(CWD_NAME, entry, 1);
 }
 
-/* The name of an open file, 0 or an errno value: ENOENT where it has none any more. */
+/* The name of an open file.  Returns 0 or an errno value: ENOENT if it has been unlinked. */
 static int name_of(int fd, char name[PATH_MAX])
 {
     struct amph_fd_file *of;
@@ -330,8 +332,8 @@ static int name_of(int fd, char name[PATH_MAX])
 
 /* ---- directories whose names are longer than PATH_MAX ---- */
 
-/* Takes *dir_p, which is closed, to the directory above it; with name_p also by which name it came
- * from there (to be freed). */
+/* Replaces *dir_p, which is closed, by its parent directory.  If name_p is not NULL, *name_p is the
+ * name of the directory in its parent (the caller frees it). */
 static int go_above(int *dir_p, char **name_p)
 {
     struct stat st, it;
@@ -359,8 +361,8 @@ static int go_above(int *dir_p, char **name_p)
     return name_p && !*name_p ? ENOENT : 0;
 }
 
-/* What stands for its name (catch.h): the prefix it lies in is that of a directory above it that
- * has a name. */
+/* The name used if the directory's own is too long (catch.h): the prefix it belongs to, found from
+ * the nearest directory above it whose name fits. */
 static int name_nameless(int fd, char name[PATH_MAX])
 {
     int dir = amph_do_dup(fd);
@@ -385,8 +387,8 @@ static int name_nameless(int fd, char name[PATH_MAX])
     return prefix ? 0 : ENOENT;
 }
 
-/* The whole name of the working directory, as the C library finds it: from part to part upwards.
- * NULL with errno. */
+/* The whole name of the working directory, found part by part upwards, as the C library does.
+ * Returns NULL with errno. */
 static char *name_climbing(void)
 {
     char *whole = strdup("");
@@ -422,7 +424,7 @@ static char *name_climbing(void)
     return name;
 }
 
-/* Makes the directory behind fd, which is used up, the working directory. */
+/* Makes fd's directory the working directory; takes fd over. */
 static int go_to(int fd)
 {
     char name[PATH_MAX];
@@ -440,7 +442,7 @@ static int go_to(int fd)
 
     if (!err && forwarded) {
         err = name_of(fd, name);
-        if (err == ENOENT) { /* it has been removed: one may be in it all the same */
+        if (err == ENOENT) { /* unlinked: a process may still be in it */
             strcpy(name,
                    amph_ip_state.cwd ? amph_ip_state.cwd : amph_ip_state.prefixes.item[0].path);
             err = 0;
@@ -463,7 +465,7 @@ static int go_to(int fd)
         return amph_ip_result(err);
     }
 
-    if (!amph_ip_hold_cwd(fd) && nameless) /* else it is known by its name only */
+    if (!amph_ip_hold_cwd(fd) && nameless) /* otherwise it is known by its name only */
         return amph_ip_fail(EMFILE);
 
     set_name(name);
@@ -486,8 +488,8 @@ static int fchdir_by(enum amph_client_route way, int fd)
     return way == AMPH_IP_LIBC ? libc_fchdir(fd) : amph_ip_kernel_fchdir(fd);
 }
 
-/* To the local directory behind fd; where that stands in a prefix's place the forwarded one is
- * meant, to which a link has led. */
+/* Changes to the local directory fd.  If it is the mount point of a prefix (a link led here), the
+ * forwarded directory is meant. */
 static int fchdir_local(enum amph_client_route way, int fd)
 {
     char name[PATH_MAX];
@@ -554,7 +556,8 @@ int amph_ip_fchdir(enum amph_client_route way, int fd)
         if (amph_do_fstat(fd, &st) != 0)
             return -1;
         if (!S_ISDIR(st.st_mode))
-            /* before there is a copy, with whose end the process's locks on the file would go */
+            /* before a copy exists, because closing the copy would release the process's locks on
+             * the file */
             return amph_ip_fail(ENOTDIR);
 
         int copy = amph_do_dup(fd);
@@ -570,7 +573,7 @@ int amph_do_fchdir(int fd)
     return amph_ip_fchdir(AMPH_IP_LIBC, fd);
 }
 
-/* A name into what getcwd was given. */
+/* Copies a name into getcwd's buffer. */
 static char *hand_out(const char *name, char *buf, size_t cap)
 {
     size_t need = strlen(name) + 1;

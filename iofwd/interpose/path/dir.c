@@ -2,22 +2,22 @@
 /*
  * Directory streams of forwarded directories.
  *
- * Layer: iofwd (interposer).  Thread rule: as POSIX has it, one thread at a time reads a stream.
+ * Layer: iofwd (interposer).  Thread rule: POSIX's, one thread at a time reads a stream.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
 
-#define ENTRIES_MOST 32768 /* bytes that a server gives at one time */
+#define ENTRIES_MAX 32768 /* bytes that a server returns at a time */
 
-/* A stream of ours, where the program believes it holds a DIR.  struct dirent is what getdents64
- * gives on every 64-bit Linux. */
+/* A directory stream of ours, which the program holds as a DIR.  struct dirent has the layout of
+ * getdents64 on every 64-bit Linux. */
 struct stream {
     uint64_t magic;
     int fd;
-    size_t at, len; /* next entry, and end of what the buffer holds */
-    long pos;       /* where the next entry lies in the directory, as the file system counts */
+    size_t at, len; /* offset of the next entry, and end of the buffer's data */
+    long pos;       /* directory offset of the next entry, in the file system's units */
     char buf[32768] __attribute__((aligned(8)));
 };
 
@@ -31,7 +31,7 @@ ssize_t amph_do_getdents64(int fd, void *buf, size_t len)
 
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    if (!amph_ip_can_write(buf, len < ENTRIES_MOST ? len : ENTRIES_MOST))
+    if (!amph_ip_can_write(buf, len < ENTRIES_MAX ? len : ENTRIES_MAX))
         return amph_ip_file_end(of, EFAULT);
 
     int err = amph_ip_client.fwd.getdents(amph_ip_client.client, &of->file, buf, len, &got);

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fts: walks of trees that hold a forwarded path; the C library's own would look at this host only.
+ * fts on trees that contain a forwarded path; the C library's own would walk this host only.
  *
- * Layer: iofwd (interposer).  Thread rule: one thread at a time has a walk.
+ * Layer: iofwd (interposer).  Thread rule: one thread at a time uses a walk.
  *
  * Without FTS_NOCHDIR the walk changes the working directory as the C library's does, by the
- * functions that the program would call: into a directory before its entries are looked at, and out
- * of it after the last of them, so that fts_accpath is a name there.  A directory's entries are read
- * when it is entered, and freed when it is left.
+ * functions that the program would call: it enters a directory before its entries are examined and
+ * leaves it after the last of them, so that fts_accpath is a name in it.  A directory's entries are
+ * read when it is entered and freed when it is left.
  */
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
 struct walk {
-    uint64_t magic; /* where the C library's FTS has a pointer */
+    uint64_t magic; /* at the offset of a pointer in the C library's FTS */
     FTS fts;        /* options and order */
-    FTSENT root;    /* above the paths that were given */
-    FTSENT *now;    /* what was given last */
-    FTSENT *first;  /* what comes first of all */
-    FTSENT *asked;  /* by fts_children, not yet walked */
-    bool listed;    /* asked is now's children */
-    bool lost;      /* there is no way back up: the walk is at its end */
-    int start;      /* where the working directory was at first; -1: it stays there */
+    FTSENT root;    /* parent of the paths that were given */
+    FTSENT *now;    /* the entry returned last */
+    FTSENT *first;  /* the first entry to return */
+    FTSENT *asked;  /* children listed by fts_children and not yet walked */
+    bool listed;    /* asked holds now's children */
+    bool lost;      /* the way back up is lost: the walk has ended */
+    int start;      /* the initial working directory; -1: it is not changed */
     dev_t dev;
     char name[];
 };
@@ -67,8 +67,8 @@ static unsigned short kind(struct walk *w, FTSENT *e, bool follow)
 
 /* ---- the working directory ---- */
 
-/* Makes dir the working directory, by fd or, with -1, by path; where that leads elsewhere now it
- * stays: -1 and errno. */
+/* Makes dir the working directory, by fd or, if fd is -1, by path.  If that names another directory
+ * by now, nothing changes: -1 and errno. */
 static int go_to(struct walk *w, const FTSENT *dir, int fd, const char *path)
 {
     struct stat st;
@@ -99,7 +99,7 @@ static int go_to_start(const struct walk *w)
     return w->start < 0 ? 0 : fchdir(w->start);
 }
 
-/* Out of a directory, to where it was entered from: a link's own place is not found by "..". */
+/* Returns from a directory to the one it was entered from; ".." would not lead back over a link. */
 static int go_up(struct walk *w, FTSENT *dir)
 {
     int moved = 0;
@@ -125,7 +125,7 @@ static void forget_link(FTSENT *e)
     e->fts_flags &= (unsigned short)~FTS_SYMFOLLOW;
 }
 
-/* An entry that is a link becomes what that leads to. */
+/* Replaces the stat of a link by that of its target. */
 static void go_through(struct walk *w, FTSENT *e)
 {
     e->fts_info = kind(w, e, true);
@@ -143,7 +143,7 @@ static void go_through(struct walk *w, FTSENT *e)
 
 /* ---- entries ---- */
 
-/* An entry with its path and its stat in one piece of memory. */
+/* Allocates an entry with its path and its stat in one block. */
 static FTSENT *new_entry(struct walk *w, FTSENT *parent, const char *dir, const char *name,
                          int cd_err)
 {
@@ -167,7 +167,7 @@ static FTSENT *new_entry(struct walk *w, FTSENT *parent, const char *dir, const 
     e->fts_accpath = cd_err                                          ? parent->fts_accpath
                      : w->start < 0 || e->fts_level == FTS_ROOTLEVEL ? e->fts_path
                                                                      : e->fts_name;
-    e->fts_instr = 3; /* nothing asked for, as the C library has it */
+    e->fts_instr = 3; /* no instruction, as in the C library */
 
     bool follow = (w->fts.fts_options & FTS_LOGICAL) ||
                   ((w->fts.fts_options & FTS_COMFOLLOW) && e->fts_level == FTS_ROOTLEVEL);
@@ -212,8 +212,8 @@ static FTSENT *sorted(struct walk *w, FTSENT *list)
     return list;
 }
 
-/* The entries of a directory, which becomes the working directory if the walk goes on in it;
- * *failed_p: it cannot be read, with errno. */
+/* Lists the entries of a directory, which becomes the working directory if the walk continues in
+ * it.  *failed_p: it cannot be read, see errno. */
 static FTSENT *entries_of(struct walk *w, FTSENT *dir, bool goes_on, bool *failed_p)
 {
     FTSENT *list = NULL;
@@ -270,7 +270,7 @@ FTS *amph_do_fts_open(char *const *paths, int options,
     w->magic = AMPH_IP_FTS_MAGIC;
     w->fts.fts_options = options;
 
-    /* links lead nowhere that has a way back */
+    /* links have no way back up */
     w->start = options & (FTS_NOCHDIR | FTS_LOGICAL) ? -1 : open(".", O_RDONLY | O_CLOEXEC);
     w->fts.fts_compar = (__typeof__(w->fts.fts_compar))order;
     w->root.fts_level = FTS_ROOTPARENTLEVEL;
@@ -295,7 +295,7 @@ FTS *amph_do_fts_open(char *const *paths, int options,
     return (FTS *)w;
 }
 
-/* The list has been made by fts_children, which came back from the directory. */
+/* fts_children has made the list and has left the directory again. */
 static FTSENT *take_list(struct walk *w, FTSENT *dir)
 {
     FTSENT *list = w->asked;
@@ -313,7 +313,7 @@ static FTSENT *take_list(struct walk *w, FTSENT *dir)
     return list;
 }
 
-/* Goes into the directory that was given last; NULL: it is empty, or cannot be read. */
+/* Enters the directory that was returned last.  NULL: it is empty, or cannot be read. */
 static FTSENT *descend(struct walk *w, FTSENT *dir)
 {
     bool failed = false;
@@ -339,7 +339,8 @@ static FTSENT *give(struct walk *w, FTSENT *e)
 
     w->dev = e->fts_dev;
 
-    const char *slash = strrchr(e->fts_name, '/'); /* from here on a path's last part is its name */
+    /* from here on the name of a path's root is its last part */
+    const char *slash = strrchr(e->fts_name, '/');
 
     if (slash && (slash != e->fts_name || slash[1])) {
         e->fts_namelen = (unsigned short)strlen(slash + 1);
@@ -349,7 +350,7 @@ static FTSENT *give(struct walk *w, FTSENT *e)
     return e;
 }
 
-/* What comes after an entry that is done with: its neighbour, or its directory once more. */
+/* The successor of a finished entry: its neighbour, or its directory in post-order. */
 static FTSENT *after(struct walk *w, FTSENT *e)
 {
     FTSENT *next = e->fts_link;
@@ -383,7 +384,7 @@ static FTSENT *after(struct walk *w, FTSENT *e)
     }
 
     if (go_up(w, up) != 0) {
-        w->now = up; /* what is left of the tree */
+        w->now = up; /* the rest of the tree */
         return NULL;
     }
 
@@ -459,7 +460,7 @@ FTSENT *amph_do_fts_children(FTS *walk, int options)
     if (w->listed)
         return w->asked;
 
-    /* by a relative path it could not go in and back up */
+    /* a relative path does not survive the change into it and back */
     int here = w->start >= 0 && w->now->fts_level == FTS_ROOTLEVEL && w->now->fts_accpath[0] != '/'
                    ? open(".", O_RDONLY | O_CLOEXEC)
                    : -1;

@@ -4,8 +4,8 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  *
- * Each has the same three parts: where does the path lead; the C library's own call where it turns
- * out local; the forwarded one.
+ * Each call has three parts: resolve the path; call the C library if the path is local; else
+ * forward the call.
  */
 
 #include "iofwd/interpose/entry/catch.h"
@@ -17,7 +17,7 @@
 
 #define CLIENT amph_ip_client.client
 
-/* What a call gives whose result went to `to` and was meant for `at`. */
+/* The result of a call that wrote to `to` in place of `at`: EFAULT if `at` is not writable. */
 static int delivered(int err, const void *to, const void *at)
 {
     return err || to == at ? err : EFAULT;
@@ -35,9 +35,9 @@ int amph_do_fstat(int fd, struct stat *st)
                      of, delivered(amph_ip_client.fwd.fstat(CLIENT, &of->file, to), to, st));
 }
 
-/* Is it the link itself that is asked about, /proc/self/fd/N or /dev/stdin?  w is ended then, and
- * what it says of the descriptor's access mode, in place of the placeholder's, is at *mode_p; 0: as
- * it is. */
+/* Is the link itself the object of the call, /proc/self/fd/N or /dev/stdin?  Then w has been ended,
+ * and *mode_p is the access mode of the forwarded descriptor, which replaces the placeholder's; 0:
+ * leave it as it is. */
 static bool is_number_itself(struct amph_ip_resolved *w, int flags, mode_t *mode_p)
 {
     int how = 0;
@@ -57,7 +57,7 @@ static bool is_number_itself(struct amph_ip_resolved *w, int flags, mode_t *mode
     return true;
 }
 
-/* A link of /proc/PID/fd has the rights that its owner's descriptor gives, and no other bits;
+/* Links of /proc/PID/fd have their owner's access rights to the descriptor and no other bits;
  * /proc/PID/cwd has all. */
 static bool has_access_mode(mode_t mode, mode_t seen)
 {
@@ -103,7 +103,7 @@ int amph_do_fstatat(int dir, const char *path, struct stat *st, int flags)
     return libc_fstatat64(w.dirfd, w.path, st, flags);
 }
 
-/* Where the server's file system is mounted is nothing to this host. */
+/* The mount point on the server means nothing on this host. */
 #define ATTRIBUTES_OF_MOUNTS ((uint64_t)(STATX_ATTR_AUTOMOUNT | STATX_ATTR_MOUNT_ROOT))
 
 int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx)
@@ -213,7 +213,7 @@ static void to_statvfs(const struct statfs *fs, struct statvfs *v)
         .f_fsid = (unsigned long)((unsigned)fs->f_fsid.__val[0] |
                                   (uint64_t)(unsigned)fs->f_fsid.__val[1] << 32),
         .f_flag = (unsigned long)fs->f_flags &
-                  ~0x20UL, /* without the kernel's "these flags are valid" */
+                  ~0x20UL, /* without the kernel's "these flags are valid" bit */
         .f_namemax = (unsigned long)fs->f_namelen,
     };
 }
@@ -314,14 +314,14 @@ int amph_do_remove(const char *path)
     return amph_do_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
-/* Both ends of a call with two paths; how a pair that is not of one side fails: EXDEV. */
+/* The two resolved paths of a call.  A pair of one local and one forwarded path fails with
+ * EXDEV. */
 struct pair {
     struct amph_ip_resolved from, to;
-    bool mount; /* one of the two is a prefix itself, the other lies elsewhere */
+    bool mount; /* one is a prefix itself, the other lies outside of it */
 };
 
-/* What the kernel says before it finds that two paths lie in different file systems: does the
- * path's directory exist? */
+/* The errors that the kernel reports before EXDEV: does the path's directory exist? */
 static int parent_error(int dir, const char *path)
 {
     struct stat st;
@@ -340,11 +340,11 @@ static int parent_error(int dir, const char *path)
     while (len && parent[len - 1] != '/')
         parent[--len] = 0;
 
-    memcpy(parent + len, ".", 2); /* a directory that may be searched */
+    memcpy(parent + len, ".", 2); /* fails unless it is a directory with search permission */
     return amph_do_fstatat(dir, parent, &st, 0) != 0 ? errno : 0;
 }
 
-/* Is it a prefix itself, which stands where a mount point would? */
+/* Is it a prefix itself, where a mount point would be? */
 static bool is_prefix(const struct amph_ip_resolved *w)
 {
     char path[PATH_MAX];
@@ -401,9 +401,9 @@ static int pair_end(struct pair *p, int err)
     return amph_ip_resolve_end(&p->to, err);
 }
 
-/* err has come of a forwarded call: do links lead out of the tree?  SIDE_LOCAL: both do, and the
- * pair is this host's; SIDE_FAILED: it ends with errno (one does: EXDEV); SIDE_FORWARDED:
- * neither. */
+/* A forwarded call has failed with err: do absolute links lead out of the tree?  SIDE_LOCAL: in
+ * both paths, so the pair is local.  SIDE_FAILED: the call fails with errno (only one path does:
+ * EXDEV).  SIDE_FORWARDED: in neither. */
 static enum side pair_went_out(struct pair *p, int err, bool itself)
 {
     bool from = amph_ip_went_out(&p->from, err, itself);
@@ -464,7 +464,7 @@ int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, i
         return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
 
     if (side == SIDE_FAILED) {
-        struct stat st; /* what is wrong with the old name counts more than an empty new one */
+        struct stat st; /* an error of the old name has precedence over an empty new one */
         int err = errno;
         int how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
 
@@ -502,7 +502,7 @@ int amph_do_symlinkat(const char *target, int dir, const char *path)
     return libc_symlinkat(target, w.dirfd, w.path);
 }
 
-/* /proc/self/fd/N of a forwarded descriptor reads as the name of its file. */
+/* Reading /proc/self/fd/N of a forwarded descriptor returns the name of its file. */
 static int readlink_fd(struct amph_ip_resolved *w, char *buf, size_t cap, size_t *len_p)
 {
     char name[PATH_MAX];
@@ -555,7 +555,7 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
     if (amph_ip_went_out(&w, err, true))
         return libc_readlinkat(w.dirfd, w.path, buf, cap);
 
-    /* the kernel looks at no more than it writes */
+    /* the kernel reads only as much as it writes */
     if (!err && to == spare && amph_ip_can_write(buf, len))
         memcpy(buf, spare, len);
     else
@@ -634,9 +634,9 @@ int amph_do_truncate(const char *path, off_t length)
     return libc_truncate64(w.path, length);
 }
 
-/* ---- times, in all the forms that they have had ---- */
+/* ---- times, in all the forms of the interface ---- */
 
-/* Then the kernel has nothing to do, and does not look at the file. */
+/* UTIME_OMIT twice: the kernel does nothing and does not look the file up. */
 static bool omits_both(const struct timespec *times)
 {
     return times && times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT;
@@ -649,7 +649,7 @@ int amph_do_utimensat(int dir, const char *path, const struct timespec *times, i
     if (times && !amph_ip_can_read(times, 2 * sizeof *times))
         return amph_ip_fail(EFAULT);
 
-    if (!path) /* the kernel's way to say futimens; the C library refuses it */
+    if (!path) /* the kernel accepts a NULL path (futimens); the C library does not */
         return dir == AT_FDCWD   ? amph_ip_fail(EINVAL)
                : amph_ip_fd(dir) ? amph_ip_fail(EINVAL)
                                  : libc_utimensat(dir, path, times, flags);
@@ -685,7 +685,7 @@ int amph_do_futimens(int fd, const struct timespec *times)
                : amph_ip_file_end(of, amph_ip_client.fwd.futimens(CLIENT, &of->file, times));
 }
 
-/* 0, or -1 with EINVAL (microseconds out of range) or EFAULT. */
+/* Returns 0, or -1 with EINVAL (microseconds out of range) or EFAULT. */
 static int from_timeval(const struct timeval tv[2], struct timespec ts[2])
 {
     if (tv && !amph_ip_can_read(tv, 2 * sizeof *tv))

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * openat2's RESOLVE flags on forwarded paths: the path is walked part by part, each from the
- * directory that the part before it has led to and without following links, so that nobody who
- * changes the tree meanwhile leads the walk astray.
+ * openat2's RESOLVE flags on forwarded paths.  The path is walked part by part: each part is opened
+ * relative to the directory of the part before it, without following links, so that a concurrent
+ * change of the tree cannot redirect the walk.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread; a struct walk is one call's.
  *
- * A prefix is like a mount: who crosses its edge with RESOLVE_NO_XDEV gets EXDEV.
+ * A prefix is like a mount: a path that crosses its boundary under RESOLVE_NO_XDEV fails with
+ * EXDEV.
  */
 #include "iofwd/interpose/path/openat2.h"
 
@@ -16,7 +17,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
-#define LINKS_MOST 40
+#define LINKS_MAX 40
 #define CONFINED (RESOLVE_BENEATH | RESOLVE_IN_ROOT)
 
 struct walk {
@@ -24,8 +25,9 @@ struct walk {
     int flags;
     mode_t mode;
     int links;
-    size_t n; /* directories on the way, of which the last is where the walk stands */
-    /* what ".." goes back to, where it may not pass the first; else only the last is kept */
+    size_t n; /* directories on the way; the last is the current one */
+    /* the directories that ".." returns to, if it may not pass the first; otherwise only the
+     * current one */
     int way[PATH_MAX / 2];
     char todo[2 * PATH_MAX];
 };
@@ -49,7 +51,7 @@ static int close_with(int fd, int err)
     return amph_ip_fail(err);
 }
 
-/* Goes to fd, which is taken over. */
+/* Makes fd the current directory; takes it over. */
 static int stand_at(struct walk *w, int fd)
 {
     if (w->n == AMPH_COUNTOF(w->way))
@@ -62,8 +64,8 @@ static int stand_at(struct walk *w, int fd)
     return 0;
 }
 
-/* Is fd, of which st tells, on another mount than where the walk stands?  Other file systems than
- * directories have are none of them. */
+/* Is fd, with stat *st, on another mount than the current directory?  Only directories are
+ * compared, since only they are mount points. */
 static bool is_across(const struct walk *w, int fd, const struct stat *st)
 {
     struct stat from;
@@ -75,12 +77,12 @@ static bool is_across(const struct walk *w, int fd, const struct stat *st)
            from.st_dev != st->st_dev;
 }
 
-/* A link has been read: its target, of len bytes, comes before what is left to do. */
+/* Puts a link's target of len bytes in front of what is left to walk. */
 static int follow(struct walk *w, const char *target, size_t len, const char *rest)
 {
     char next[2 * PATH_MAX];
 
-    if ((w->resolve & RESOLVE_NO_SYMLINKS) || ++w->links > LINKS_MOST)
+    if ((w->resolve & RESOLVE_NO_SYMLINKS) || ++w->links > LINKS_MAX)
         return amph_ip_fail(ELOOP);
     if (len == 0)
         return amph_ip_fail(ENOENT);
@@ -95,13 +97,13 @@ static int follow(struct walk *w, const char *target, size_t len, const char *re
 
     int n = snprintf(next, sizeof next, "%.*s%s", (int)len, target, rest);
     if (n < 0 || (size_t)n >= sizeof next)
-        return amph_ip_fail(ELOOP); /* it leads to itself and further */
+        return amph_ip_fail(ELOOP); /* it leads to itself */
 
     memcpy(w->todo, next, (size_t)n + 1);
     return 0;
 }
 
-/* Into a part that is not the last; rest is what comes after it, from the slash on. */
+/* Enters a part that is not the last; rest begins with the slash that follows it. */
 static int enter(struct walk *w, const char *part, const char *rest)
 {
     char target[PATH_MAX];
@@ -127,7 +129,7 @@ static int enter(struct walk *w, const char *part, const char *rest)
     return stand_at(w, fd);
 }
 
-/* ".." where the walk may not pass its first directory. */
+/* ".." in a walk that may not pass its first directory. */
 static int climb(struct walk *w)
 {
     if (faccessat(here(w), ".", F_OK, 0) != 0)
@@ -141,8 +143,8 @@ static int climb(struct walk *w)
     return 0;
 }
 
-/* Opens the last part, behind which slashes may stand: a descriptor, -1 with errno, or -2: it was a
- * link, which is to be followed. */
+/* Opens the last part, which slashes may follow.  Returns a descriptor, -1 with errno, or -2: it
+ * was a link that must be followed. */
 static int open_last(struct walk *w, const char *part, bool slash)
 {
     char target[PATH_MAX], name[NAME_MAX + 3];
@@ -162,17 +164,17 @@ static int open_last(struct walk *w, const char *part, bool slash)
                     w->mode);
 
     if (fd < 0)
-        return errno == ELOOP && !itself && ++w->links <= LINKS_MOST ? -2 : -1;
+        return errno == ELOOP && !itself && ++w->links <= LINKS_MAX ? -2 : -1;
 
     if (fstat(fd, &st) == 0 && S_ISLNK(st.st_mode) && !itself) {
         close(fd);
-        return ++w->links > LINKS_MOST ? amph_ip_fail(ELOOP) : -2;
+        return ++w->links > LINKS_MAX ? amph_ip_fail(ELOOP) : -2;
     }
 
     return is_across(w, fd, &st) ? close_with(fd, EXDEV) : fd;
 }
 
-/* The walk from where it stands along todo. */
+/* Walks todo from the current directory. */
 static int go(struct walk *w)
 {
     for (;;) {
@@ -203,7 +205,8 @@ static int go(struct walk *w)
     }
 }
 
-/* The lowest free number, as open promises: the walk had descriptors of its own. */
+/* Moves the result to the lowest free number, as open promises: the walk used descriptors of its
+ * own. */
 static int lowered(int fd, int flags)
 {
     int low = fd < 0 ? -1 : fcntl(fd, flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
@@ -215,8 +218,8 @@ static int lowered(int fd, int flags)
     return low < fd ? low : fd;
 }
 
-/* Opens where the walk begins, which is forwarded, and sets what is to be walked.  1: the kernel is
- * to do it all. */
+/* Opens the forwarded directory where the walk begins and sets what is left to walk.  1: the kernel
+ * does it all. */
 static int begin(struct walk *w, int dir, const char *path)
 {
     struct amph_ip_resolved where;
@@ -248,7 +251,7 @@ static int begin(struct walk *w, int dir, const char *path)
 
     amph_ip_resolve_end(&where, 0);
     if (!prefix || (w->resolve & (RESOLVE_NO_XDEV | RESOLVE_IN_ROOT)))
-        /* a root of which the prefix is a part */
+        /* a root above the prefix */
         return amph_ip_fail(w->resolve & RESOLVE_NO_XDEV ? EXDEV : ENOSYS);
 
     strcpy(w->todo, where.path[prefix->len_bytes] ? where.path + prefix->len_bytes : "/");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pathconf and fpathconf: what a file system allows, told as the C library tells it.
+ * pathconf and fpathconf: the limits of a file system, computed as the C library computes them.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
@@ -10,7 +10,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-/* By file system, the answers that are not those of most. */
+/* The file systems whose answers differ from the usual ones. */
 #define BTRFS 0x9123683e
 #define XFS 0x58465342
 #define F2FS 0xf2f52010
@@ -27,7 +27,7 @@ static const struct {
     { LUSTRE, 160000, 64 },
 };
 
-/* The file is the one of path, or where that is NULL of fd. */
+/* The file of path, or of fd if path is NULL. */
 struct asked {
     const char *path;
     int fd;
@@ -78,11 +78,11 @@ static long async_io(const struct asked *a, int name)
     return S_ISREG(st.st_mode) || S_ISBLK(st.st_mode) ? 1 : -1;
 }
 
-#define UNKNOWN (-1) /* or no limit: errno is left alone */
+#define UNKNOWN (-1) /* or unlimited: errno is not changed */
 
 static const struct {
     int name;
-    long (*ask)(const struct asked *a, int name); /* NULL: the same everywhere */
+    long (*ask)(const struct asked *a, int name); /* NULL: the same on all file systems */
     long value;
 } limits[] = {
 

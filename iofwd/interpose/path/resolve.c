@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a path leads; see path/resolve.h.
+ * Resolves a path to a local or a forwarded one; see path/resolve.h.
  *
  * Layer: iofwd (interposer).
  */
@@ -32,10 +32,10 @@ static bool forwarded(struct amph_ip_resolved *w, struct amph_fd_file *dir, cons
     return fail(err);
 }
 
-/* ---- local links that lead in ---- */
+/* ---- local links that lead to a prefix ---- */
 
-/* The last part of path that is there as a link: its target, and where the part ends.  What is
- * there and is none ends the search, since the kernel has found its way up to it. */
+/* Finds the last part of path that is a link: its target, and where the part ends.  The search ends
+ * at the first existing part that is none, since the kernel has resolved the path up to there. */
 static ssize_t last_link(int dir, char *path, char *target, size_t *end_p)
 {
     size_t len = strlen(path);
@@ -104,7 +104,7 @@ bool amph_ip_link_leads_in(int dir, const char *path, char out[PATH_MAX])
         if (relative && !amph_ip_name_of_local(dir, base))
             return false;
 
-        /* the link's directory, its target, and what stood behind it */
+        /* the link's directory, its target, and the part of the path that followed it */
         int len = snprintf(next, sizeof next, "%s%s%.*s%s%s", relative ? base : "",
                            relative ? "/" : "", target[0] == '/' ? 0 : (int)up, now, target,
                            now + end);
@@ -173,7 +173,7 @@ static bool has_dotdot(const char *path)
     return false;
 }
 
-/* path joined to base; keep: what the C library gets if the result is local (NULL: the result
+/* Joins path to base.  keep: what the C library receives if the result is local (NULL: the result
  * itself). */
 static bool joined(struct amph_ip_resolved *w, const char *base, const char *path, int keep_dir,
                    const char *keep)
@@ -193,7 +193,7 @@ static bool joined(struct amph_ip_resolved *w, const char *base, const char *pat
     return keep && !clean.left ? local(w, keep_dir, keep) : local(w, AT_FDCWD, w->buf);
 }
 
-/* path below dir, whose reference goes over to w. */
+/* Resolves path below dir, whose reference w takes over. */
 static bool below_file(struct amph_ip_resolved *w, struct amph_fd_file *dir, const char *base,
                        const char *path, bool empty_ok)
 {
@@ -213,7 +213,7 @@ static bool below_file(struct amph_ip_resolved *w, struct amph_fd_file *dir, con
             return local(w, AT_FDCWD, w->buf);
         }
 
-        if (!err && clean.left) { /* out of the prefix and in again */
+        if (!err && clean.left) { /* the path leaves the prefix and enters it again */
             amph_fdtab_put(dir);
             return forwarded(w, NULL, w->buf);
         }
@@ -251,8 +251,8 @@ static bool below_cwd(struct amph_ip_resolved *w, const char *path, bool empty_o
     return joined(w, amph_ip_state.cwd, path, 0, NULL);
 }
 
-/* A file that /proc names by the number of a descriptor; path is the name as it was given, with
- * dirfd. */
+/* Resolves a path like /proc/self/fd/N to the forwarded file of that descriptor; path as given,
+ * relative to dirfd. */
 static bool by_number(struct amph_ip_resolved *w, int dirfd, const char *path,
                       const struct amph_ip_numbered *n)
 {
@@ -278,7 +278,7 @@ static bool by_number(struct amph_ip_resolved *w, int dirfd, const char *path,
     return local(w, dirfd, path);
 }
 
-/* "5" in a directory of descriptors. */
+/* "5" relative to a directory of descriptors, /proc/self/fd */
 static bool in_proc(int dirfd, const char *path, char whole[PATH_MAX])
 {
     static const char proc[] = "/proc/";
@@ -291,8 +291,8 @@ static bool in_proc(int dirfd, const char *path, char whole[PATH_MAX])
     return snprintf(whole + len, PATH_MAX - len, "/%s", path) < (int)(PATH_MAX - len);
 }
 
-/* A path relative to a local directory goes into a prefix only by way of that directory's own
- * name. */
+/* A path relative to a local directory leads below a prefix only if that directory's own name
+ * does. */
 static bool below_local(struct amph_ip_resolved *w, int dirfd, const char *path)
 {
     char base[PATH_MAX];

@@ -10,7 +10,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-/* Fills the six X before the suffix with other letters; false: there are none. */
+/* Replaces the six X before the suffix by other letters.  false: no six X. */
 static bool fill(char *pattern, int suffix)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functions of the C library that walk trees by calls of their own, which a preload cannot see:
- * scandir, glob, ftw, nftw.
+ * Functions of the C library that walk trees by calls of their own, which a preload library cannot
+ * intercept: scandir, glob, ftw, nftw.
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
@@ -108,7 +108,7 @@ int amph_do_scandirat(int at, const char *path, struct dirent ***list,
     return (int)e.count;
 }
 
-/* ---- glob: the C library's, with our calls ---- */
+/* ---- glob: the C library's, on our directory calls ---- */
 
 static void *glob_opendir(const char *path)
 {
@@ -156,18 +156,18 @@ int amph_do_glob(const char *pattern, int flags, int (*onerror)(const char *, in
 
 /* ---- ftw and nftw ---- */
 
-#define DEPTH 20 /* of open directories, where the C library walks */
+#define DEPTH 20 /* open directories at most, in the C library */
 
 struct tree {
     int (*nftw_fn)(const char *, const struct stat *, int, struct FTW *);
     int (*ftw_fn)(const char *, const struct stat *, int);
     int flags;
-    int start; /* FTW_CHDIR: the directory that path starts from; else AT_FDCWD */
+    int start; /* FTW_CHDIR: the directory that relative paths begin at; else AT_FDCWD */
     dev_t dev;
     struct seen {
         dev_t dev;
         ino_t ino;
-    } * seen; /* directories; where links are followed each is walked through once */
+    } * seen; /* the directories visited: if links are followed, each is walked once */
     size_t nseen, cap;
     char path[PATH_MAX];
 };
@@ -177,7 +177,7 @@ static int visit(struct tree *t, const struct stat *st, int type, size_t base, i
     struct FTW at = { .base = (int)base, .level = level };
     int links = amph_ip_links;
 
-    amph_ip_links = 0; /* the program's own calls */
+    amph_ip_links = 0; /* by the program's own calls */
 
     int r = t->nftw_fn ? t->nftw_fn(t->path, st, type, &at)
                        : t->ftw_fn(t->path, st, type == FTW_SLN ? FTW_NS : type);
@@ -188,13 +188,13 @@ static int visit(struct tree *t, const struct stat *st, int type, size_t base, i
 
 static int tree_node(struct tree *t, size_t base, int level);
 
-/* FTW_ACTIONRETVAL: an answer that leaves something out instead of ending the walk. */
+/* FTW_ACTIONRETVAL: does this return value skip entries instead of ending the walk? */
 static bool skips(const struct tree *t, int r)
 {
     return (t->flags & FTW_ACTIONRETVAL) && (r == FTW_SKIP_SUBTREE || r == FTW_SKIP_SIBLINGS);
 }
 
-/* Where FTW_CHDIR asks for it the first len bytes of the path become the working directory. */
+/* FTW_CHDIR: makes the first len bytes of the path the working directory. */
 static int tree_change(struct tree *t, size_t len)
 {
     char name[PATH_MAX] = ".";
@@ -246,7 +246,7 @@ static int tree_entries(struct tree *t, DIR *dir, int level)
     return skips(t, r) ? 0 : r;
 }
 
-/* 1: it is the first time that we are in this directory; 0: it is not; -1: no memory. */
+/* Returns 1 on the first visit of this directory, 0 on later ones, -1: no memory. */
 static int note_seen(struct tree *t, const struct stat *st)
 {
     for (size_t i = 0; i < t->nseen; i++)
@@ -287,7 +287,7 @@ static int tree_directory(struct tree *t, const struct stat *st, size_t base, in
         r = tree_entries(t, dir, level);
 
     amph_do_closedir(dir);
-    if (!r && (t->flags & FTW_DEPTH)) /* FTW_CHDIR: from inside, as the C library does */
+    if (!r && (t->flags & FTW_DEPTH)) /* FTW_CHDIR: called from inside, as the C library does */
         r = visit(t, st, FTW_DP, base, level);
 
     if (r && !skips(t, r))
@@ -296,8 +296,8 @@ static int tree_directory(struct tree *t, const struct stat *st, size_t base, in
     return tree_change(t, base) ? -1 : r;
 }
 
-/* What stat does not find is told of, a link that leads nowhere also as the root; other failures
- * end the walk. */
+/* An entry that stat does not find is reported (FTW_NS), a dangling link also if it is the root;
+ * other errors end the walk. */
 static int tree_unfound(struct tree *t, size_t base, int level, int err)
 {
     struct stat st = { 0 };
@@ -384,7 +384,7 @@ int amph_do_nftw(const char *path, int (*fn)(const char *, const struct stat *, 
     struct stat st;
 
     if ((flags & FTW_PHYS) && !amph_ip_path(path) && libc_lstat64(path, &st) == 0)
-        return libc_nftw64(path, fn, DEPTH, flags); /* a local link itself */
+        return libc_nftw64(path, fn, DEPTH, flags); /* the root itself is a local link */
 
     return tree_walk(&t, path);
 }

@@ -12,7 +12,7 @@
 
 #define CLIENT amph_ip_client.client
 
-/* What a server gives of one value or list; the calls with a length of 0 ask for the size. */
+/* The reply of a server with one value or list; calls with a length of 0 ask for the size. */
 #define XATTR_MOST 65536
 
 static ssize_t result(int err, const char *value, size_t len, void *buf, size_t cap)

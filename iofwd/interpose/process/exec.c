@@ -32,7 +32,7 @@ static int start_execve(void *how, const char *path, char *const argv[], char **
                    : execve_by(*(const enum amph_client_route *)how, path, argv, env);
 }
 
-/* What the kernel does not know how to start is a script of the shell's. */
+/* A file in no format that the kernel knows is a shell script. */
 static int start_or_sh(const char *path, char *const argv[], char **env)
 {
     enum amph_client_route way = AMPH_IP_LIBC;
@@ -53,7 +53,7 @@ static int start_or_sh(const char *path, char *const argv[], char **env)
     return libc_execve(args[0], args, env);
 }
 
-/* What a stream has lost would be forgotten with the program. */
+/* The data that a stream has lost would be forgotten with the program: the exec fails. */
 static void end_if_lost(void)
 {
     if (amph_ip_lost_report())
@@ -153,7 +153,7 @@ int amph_do_execveat(int dir, const char *path, char *const argv[], char *const 
     return amph_ip_execveat(AMPH_IP_LIBC, dir, path, argv, envp, flags);
 }
 
-/* The arguments of execl and its relatives as a vector; last says what comes behind the NULL. */
+/* The arguments of execl and its relatives as a vector; last: what follows the NULL. */
 static size_t count_args(va_list ap)
 {
     va_list copy;
@@ -213,9 +213,9 @@ struct spawn {
     const posix_spawnattr_t *attr;
 };
 
-/* Connections that the child inherits without knowing keep the parent's files for it until it has
- * come to hold them by itself, whatever the parent closes meanwhile.  They are made with signals
- * held back, which the child must not be born with. */
+/* The child inherits connections that keep the parent's files open for it until it holds them by
+ * itself, whatever the parent closes in the meantime.  They are made with signals blocked; the
+ * child must not inherit that mask. */
 static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                       const posix_spawnattr_t *attr, char *const argv[], char *const envp[],
                       int (*spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *,
@@ -245,7 +245,7 @@ static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actio
 
     int err = spawn(pid, path, actions, &own, argv, envp);
 
-    amph_ip_client.fwd.fork_parent(-1); /* the child shares no memory with us */
+    amph_ip_client.fwd.fork_parent(-1); /* the child shares no memory with this process */
     return err;
 }
 

@@ -4,12 +4,12 @@
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  *
- * A child with memory of its own is a new client, which the servers must know before it runs.  One
- * that shares the parent's memory uses the parent's client.
+ * A child with memory of its own is a new client, which the servers must know before it runs.  A
+ * child that shares the parent's memory uses the parent's client.
  *
- * fork runs the handlers of pthread_atfork, which may use files and wait for locks of the
- * program's; so what is done around fork is itself done by handlers, which nest inside all that are
- * registered later.  Thus the C library's own forks (forkpty) are seen, too.
+ * fork runs the handlers of pthread_atfork, which may use files and wait for the program's locks.
+ * The work around a fork is therefore done by handlers too, registered first so that all others
+ * nest inside; the C library's own forks (forkpty) then run it as well.
  */
 #include <linux/sched.h>
 
@@ -29,8 +29,8 @@ static void prepare(void)
     amph_ip_client_adopt();
 }
 
-/* Gives back whether the client is there and takes part; all locks are held then, by the child's
- * only thread, too. */
+/* Returns whether a client exists and takes part; then all its locks are held, also by the child's
+ * only thread. */
 static bool begin(void)
 {
     amph_ip_stream_fork_lock(true);
@@ -66,7 +66,7 @@ static void end(bool loaded, pid_t pid)
     errno = saved;
 }
 
-/* Of a fork of this thread, from handler to handler. */
+/* State of this thread's fork, from handler to handler. */
 static __thread struct {
     bool taken, loaded;
 } handled __attribute__((tls_model("initial-exec")));
@@ -77,7 +77,7 @@ static void before_fork(void)
     if (handled.taken)
         handled.loaded = begin();
 
-    errno = 0; /* tells in_parent whether there is a child */
+    errno = 0; /* in_parent reads in errno whether there is a child */
 }
 
 static void in_parent(void)
@@ -112,7 +112,7 @@ pid_t amph_do_fork(void)
     return pid;
 }
 
-/* It runs no handlers. */
+/* vfork and clone run no handlers. */
 pid_t amph_do__Fork(void)
 {
     if (!amph_ip_state.on || amph_ip_inside)
@@ -142,8 +142,8 @@ static int run_child(void *p)
     return 0;
 }
 
-/* Connections are descriptors: a child that shares the memory in which they are noted, but not the
- * descriptors, must have them, too. */
+/* Connections are descriptors.  A child that shares the memory in which they are recorded, but not
+ * the descriptor table, must get them too. */
 static void before_sharing(void)
 {
     if (amph_ip_client_enter() == 0)
@@ -163,7 +163,8 @@ int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *pa
         return libc_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
     }
 
-    /* Two memories cannot both describe one table of descriptors: the child gets a copy of it. */
+    /* Two memories cannot both describe one descriptor table: the child gets a copy of the
+     * table. */
     prepare();
 
     struct child c = { fn, arg, begin() };
@@ -176,7 +177,7 @@ int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *pa
 /* ---- by syscall() ---- */
 
 #ifdef __s390x__
-#define CLONE_FLAGS 1 /* the argument that they are */
+#define CLONE_FLAGS 1 /* index of the flags among the arguments */
 #else
 #define CLONE_FLAGS 0
 #endif
@@ -187,8 +188,8 @@ long amph_do_fork_call(long number, const long *a)
     struct clone_args args;
 
     if (number == SYS_clone3) {
-        /* What the kernel will refuse, and children with memory or stack of their parent's choice,
-         * are left to it. */
+        /* Calls that the kernel will refuse, and children with memory or a stack of the caller's
+         * choice, go to the kernel. */
         if ((size_t)a[1] < CLONE_ARGS_SIZE_VER0 ||
             !amph_ip_can_read((void *)a[0], CLONE_ARGS_SIZE_VER0))
             return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -197,7 +198,7 @@ long amph_do_fork_call(long number, const long *a)
         if (args.flags & (CLONE_VM | CLONE_FILES))
             return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     } else if (number == SYS_clone) {
-        /* a stack: its thread or process returns nowhere by this function */
+        /* with a stack, the new thread or process does not return through this function */
         if (a[1 - CLONE_FLAGS])
             return libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI programs of Open MPI beside iofwd-server in one job (mpirun -n C PROGRAM : -n S
- * iofwd-server): to the MPI library the job ends where the servers begin.
+ * MPI programs of Open MPI in one job with iofwd-server (mpirun -n C PROGRAM : -n S iofwd-server):
+ * the MPI library sees a job of the compute ranks only.
  *
  * Layer: iofwd (interposer).  Thread rule: as PMIx.
  *
- * The library learns by PMIx how many processes there are and who is on its host, and meets the
- * others in PMIx's fences; so three functions of libpmix.so.2 are caught.  They change nothing in a
- * process that is no rank of such a job.  The first fence is also the moment at which the rank joins
- * the servers: they wait for every rank, and after MPI_Finalize it would be too late.  Amphora's own
- * use of the library does not come through here.
+ * The library asks PMIx for the number of processes and the processes of its host, and synchronises
+ * by PMIx fences, so three functions of libpmix.so.2 are intercepted.  They change nothing in a
+ * process that is no rank of such a job.  The rank joins the servers at the first fence: they wait
+ * for every rank, and after MPI_Finalize it would be too late.  Amphora's own use of the library
+ * does not pass here.
  */
 #include <dlfcn.h>
 
@@ -23,7 +23,7 @@ EXPORTED pmix_get_fn PMIx_Get;
 EXPORTED pmix_fence_fn PMIx_Fence;
 EXPORTED pmix_fence_nb_fn PMIx_Fence_nb;
 
-static struct pmix_proc *ranks; /* all of the program, for the fences */
+static struct pmix_proc *ranks; /* all ranks of the program, for the fences */
 
 static void *library(const char *name)
 {
@@ -31,12 +31,12 @@ static void *library(const char *name)
     void *symbol = dlsym(handle ? handle : RTLD_NEXT, name);
 
     if (!symbol)
-        libc__Exit(127); /* who calls it has loaded it */
+        libc__Exit(127); /* the caller has loaded the library */
 
     return symbol;
 }
 
-/* Leaves of a list of numbers with commas those of the program. */
+/* Removes from a comma-separated list of numbers those that are not the program's. */
 static void cut_list(char *list)
 {
     char *to = list;
@@ -80,10 +80,10 @@ int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_in
     return status;
 }
 
-/* A fence of everybody becomes one of the program's ranks. */
+/* Turns a fence of all processes into one of the program's ranks. */
 static void narrow(const struct pmix_proc **procs_p, size_t *nprocs_p)
 {
-    /* inside: Amphora's own, whose PMIx_Fence leads to PMIx_Fence_nb */
+    /* inside: a call of Amphora, whose PMIx_Fence calls PMIx_Fence_nb */
     if (!amph_ip_state.mpi_ranks || *procs_p || amph_ip_inside)
         return;
 

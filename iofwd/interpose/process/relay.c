@@ -4,9 +4,9 @@
  *
  * Layer: iofwd (interposer).
  *
- * The process that was to become the program is the one that its parent waits for and signals.  It
- * passes signals on, and ends when the program has ended and all that this wrote has been
- * written.  What was read ahead for the program and not taken goes back.
+ * The process that the program was to replace stays, since its parent waits for it and signals it.
+ * It forwards signals, and ends when the program has ended and all data has been written.  Input
+ * that was read ahead and not consumed is given back.
  */
 #include "iofwd/interpose/process/relay.h"
 
@@ -21,25 +21,25 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-#define ABOVE 512 /* out of the program's way */
+#define ABOVE 512 /* above the program's descriptors */
 #define PIECE 65536
 
 struct line {
     int file; /* the forwarded descriptor, a copy above the program's */
-    /* ends of the pipe; theirs stays open here for input only, to count what was not read */
+    /* ends of the pipe; theirs stays open here for input only, to count the unread bytes */
     int ours, theirs;
     bool input;
-    /* an earlier line goes to the same file and is used for this one too; -1: none */
+    /* an earlier line for the same file, which serves this one too; -1: none */
     int same;
-    size_t from, to; /* input: what waits in buf */
+    size_t from, to; /* input: the data in buf */
     char *buf;
 };
 
 static struct {
     struct line line[3];
-    int wake[2]; /* SIGCHLD has come */
+    int wake[2]; /* written by the SIGCHLD handler */
     pid_t child;
-    bool failed; /* a file did not take what the program wrote */
+    bool failed; /* a file refused data that the program wrote */
 } relay;
 
 bool amph_ip_relay_useful(void)
@@ -47,7 +47,7 @@ bool amph_ip_relay_useful(void)
     return amph_ip_fd(0) || amph_ip_fd(1) || amph_ip_fd(2);
 }
 
-/* Another thread would go on in the process that stays. */
+/* Another thread would continue in the process that stays. */
 static bool is_alone(const char *path)
 {
     struct stat st;
@@ -132,8 +132,8 @@ static void close_lines(void)
 
 /* ---- signals ---- */
 
-/* What a terminal sends goes to the whole group, and so to the program as well.  A fault of the
- * relay itself ends it when it comes again. */
+/* A terminal signals the whole group, so the program gets its signals anyway.  A fault of the relay
+ * itself ends it at the second signal. */
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
     int saved = errno;
@@ -176,7 +176,7 @@ static void tell(const char *what)
     (void)!libc_write(2, text, (size_t)n);
 }
 
-/* From the program to the file; false: there is nothing at this moment. */
+/* Moves data from the program to the file.  false: no data at the moment. */
 static bool carry_out(struct line *l)
 {
     char buf[PIECE];
@@ -199,7 +199,7 @@ static bool carry_out(struct line *l)
 
             tell("output");
             relay.failed = true;
-            shut(&l->ours); /* the program learns it as from a pipe that nobody reads */
+            shut(&l->ours); /* the program sees a pipe without readers */
             return false;
         }
 
@@ -247,7 +247,7 @@ static void give_back(struct line *l)
         amph_do_lseek(l->file, -back, SEEK_CUR);
 }
 
-/* One round; false: no pipe is left to listen to. */
+/* One round of polling.  false: no pipe is left. */
 static bool carry(bool input)
 {
     struct pollfd p[4] = { { .fd = relay.wake[0], .events = POLLIN } };
@@ -296,7 +296,7 @@ static AMPH_NORETURN void become_program(const char *path, char *const argv[], c
     __builtin_unreachable();
 }
 
-/* What the program's start would have closed here, and what only the program is to hold now. */
+/* Closes what exec would have closed here, and what only the program may hold. */
 static void close_others(int fd, void *arg)
 {
     bool ours = fd == relay.wake[0] || fd == relay.wake[1] || fd == 2;
@@ -308,7 +308,7 @@ static void close_others(int fd, void *arg)
         libc_close(fd);
 }
 
-/* As the program has ended. */
+/* Ends this process as the program has ended. */
 static AMPH_NORETURN void end_like(int status)
 {
     if (WIFSIGNALED(status)) {
@@ -343,7 +343,7 @@ static AMPH_NORETURN void stay(void)
     give_back(&relay.line[0]);
     shut(&relay.wake[0]);
 
-    /* Processes that the program has left behind may still write. */
+    /* Processes that the program left behind may still write. */
     if ((relay.line[1].ours >= 0 || relay.line[2].ours >= 0) && amph_do_fork() == 0) {
         while (carry(false))
             ;

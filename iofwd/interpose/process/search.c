@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs looked for along PATH, where a directory of PATH is forwarded or their libraries are:
- * the C library's own search sees only this host's.
+ * Searches PATH for programs if a directory of PATH, or a directory of their libraries, is
+ * forwarded: the C library's own search sees this host only.
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
@@ -10,7 +10,7 @@
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/entry/targets.h"
 
-/* The next directory of *at_p, as the start of a path; false: it does not fit. */
+/* Writes the next directory of *at_p, as the start of a path.  false: too long. */
 static bool next_directory(const char **at_p, char *out, size_t cap, size_t *len_p)
 {
     size_t len = strcspn(*at_p, ":");
@@ -49,7 +49,7 @@ static bool any_forwarded(const char *path)
 
 bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t cap)
 {
-    /* not by base/env.c: this library stands before libc without the rest */
+    /* not by base/env.c: this library is before libc in the search order, without the rest */
     const char *path = getenv("PATH");
     struct stat st;
     size_t len;

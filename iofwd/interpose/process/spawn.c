@@ -25,7 +25,7 @@ struct action {
     int fd, to, flags;
     mode_t mode;
     char *path;
-    int keep; /* closefrom: a descriptor that stays */
+    int keep; /* closefrom: a descriptor that stays open */
 };
 
 struct list {
@@ -36,10 +36,10 @@ struct list {
 
 static struct {
     pthread_mutex_t lock;
-    struct list *lists; /* of all action objects that are in use */
+    struct list *lists; /* of all action objects in use */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- what a child does ---- */
+/* ---- performing actions ---- */
 
 static int do_open(const struct action *a)
 {
@@ -62,7 +62,7 @@ static int do_dup2(const struct action *a)
 
 static int do_close(const struct action *a)
 {
-    amph_do_close(a->fd); /* one that is not open is none to complain of */
+    amph_do_close(a->fd); /* closing a descriptor that is not open is no error */
     return 0;
 }
 
@@ -104,7 +104,7 @@ static struct list **find(const posix_spawn_file_actions_t *actions)
     return at;
 }
 
-/* Adds to the list what the C library has taken (err 0): 0 or an errno value. */
+/* Adds an action that the C library has accepted (err 0).  Returns 0 or an errno value. */
 static int record(const posix_spawn_file_actions_t *actions, int err, struct action what,
                   const char *path)
 {
@@ -164,7 +164,7 @@ static void drop(const posix_spawn_file_actions_t *actions)
 
 int amph_do_spawn_init(posix_spawn_file_actions_t *actions)
 {
-    drop(actions); /* of an object that was never destroyed */
+    drop(actions); /* an object at the same address that was never destroyed */
     return libc_posix_spawn_file_actions_init(actions);
 }
 
@@ -230,7 +230,8 @@ static struct action *actions_of(const posix_spawn_file_actions_t *actions)
 
 bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions)
 {
-    bool copies = false; /* of forwarded descriptors, which the kernel makes by itself */
+    /* the actions copy forwarded descriptors, which the kernel can do by itself */
+    bool copies = false;
 
     for (struct action *a = actions_of(actions); a; a = a->next) {
         if (a->path ? amph_ip_path(a->path)
@@ -261,12 +262,13 @@ struct start {
     struct action *first;
     const posix_spawnattr_t *attr;
     char *const *argv;
-    char *const *envp; /* NULL: the process's own, which a change of directory may move */
+    /* NULL: the process's own environment, which a change of directory may move */
+    char *const *envp;
     sigset_t mask;
     int report;
 };
 
-/* What the program is to start with, but for its files. */
+/* The process attributes that the program starts with. */
 static int set_attributes(const posix_spawnattr_t *attr, short flags)
 {
     struct sched_param param;
@@ -291,7 +293,7 @@ static int set_attributes(const posix_spawnattr_t *attr, short flags)
                                                                                               : 0;
 }
 
-/* No handler of the parent's may run in the child. */
+/* The parent's signal handlers must not run in the child. */
 static void set_signals(const posix_spawnattr_t *attr, short flags, sigset_t *mask)
 {
     sigset_t to_default;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Program files: where they lie, what starts them (a script's interpreter, the dynamic linker with
- * forwarded libraries), and copies of those that are themselves forwarded.
+ * Program files: finding them, what starts them (a script's interpreter, the dynamic linker with
+ * forwarded libraries), and copies of forwarded ones.
  *
- * Layer: iofwd (interposer).  Thread rule: as execve; nothing here allocates but by mmap and alloca.
+ * Layer: iofwd (interposer).  Thread rule: as execve; allocates by mmap and alloca only.
  */
 #include "iofwd/interpose/process/start.h"
 
@@ -19,16 +19,16 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
-#define NAME_MOST 249 /* of a memfd's name */
+#define NAME_BYTES_MAX 249 /* of a memfd's name */
 #define PIECE ((size_t)1 << 20)
 
 int amph_ip_memory_file(const char *path)
 {
     size_t len = strlen(path);
-    return libc_memfd_create(path + (len > NAME_MOST ? len - NAME_MOST : 0), MFD_CLOEXEC);
+    return libc_memfd_create(path + (len > NAME_BYTES_MAX ? len - NAME_BYTES_MAX : 0), MFD_CLOEXEC);
 }
 
-/* A program file copied into memory; the kernel can run that one.  Gives its descriptor, -1 with
+/* Copies a program file into memory, for the kernel to run.  Returns its descriptor, -1 with
  * errno. */
 int amph_ip_copy_in(const char *path, int amode)
 {
@@ -68,24 +68,24 @@ int amph_ip_copy_in(const char *path, int amode)
     return to;
 }
 
-/* How and as what a program is to start. */
+/* How a program is started, and under which name. */
 struct start {
     amph_ip_start_fn run;
     void *how;
     char **env;
-    int scripts; /* whose interpreters have led here */
+    int scripts; /* the interpreters followed so far */
 };
 
 static int start_program(const struct start *s, const char *path, char *const argv[]);
 static int start_forwarded(const struct start *s, const char *path, const char *called,
                            char *const argv[]);
 
-#define SCRIPTS_MAX 4 /* whose interpreters are scripts */
+#define SCRIPTS_MAX 4 /* interpreters that are scripts themselves */
 
-/* A script's first line, as the kernel reads it. */
+/* A script's first line, parsed as the kernel does. */
 struct script {
-    char line[256];             /* the kernel looks no further */
-    char *interpreter, *option; /* NULL: there is none */
+    char line[256];             /* the kernel reads no further */
+    char *interpreter, *option; /* interpreter NULL: no such line */
 };
 
 static bool read_script(struct script *s, int fd)
@@ -111,7 +111,7 @@ static bool read_script(struct script *s, int fd)
     char *end = name + strcspn(name, blank);
 
     if (!*name || (cut && !*end))
-        return true; /* without an interpreter */
+        return true; /* no interpreter */
 
     s->interpreter = name;
     if (*end) {
@@ -122,8 +122,8 @@ static bool read_script(struct script *s, int fd)
     return true;
 }
 
-/* A script: its interpreter, which may be forwarded too, is started with the script's own path,
- * which it opens by itself. */
+/* A script: starts its interpreter, which may be forwarded too, with the script's own path; the
+ * interpreter opens the script by itself. */
 static int start_script(const struct start *s, const struct script *script, const char *path,
                         char *const argv[])
 {
@@ -149,7 +149,7 @@ static int start_script(const struct start *s, const struct script *script, cons
     return start_program(&next, script->interpreter, args);
 }
 
-/* The kernel did not find what a local file names: the file may be a script with a forwarded
+/* The kernel returned ENOENT for a local file that exists: it may be a script with a forwarded
  * interpreter.  Keeps errno. */
 static bool needs_forwarded(const char *path, struct script *script)
 {
@@ -165,7 +165,7 @@ static bool needs_forwarded(const char *path, struct script *script)
     return found;
 }
 
-/* A segment of the notes of a program that has the calls linked in (am/job.c's note). */
+/* A note segment of a program with the linked-in interposer (am/job.c's note). */
 static bool is_ours(int fd, const ElfW(Phdr) * ph)
 {
     char notes[1024];
@@ -175,8 +175,8 @@ static bool is_ours(int fd, const ElfW(Phdr) * ph)
     return n > 0 && memmem(notes, (size_t)n, AMPH_NOTE_NAME, sizeof AMPH_NOTE_NAME - 1);
 }
 
-/* Nothing can be loaded into this program file: it names no dynamic linker, and is none, and has no
- * part of ours. */
+/* Is this a program file that no library can be preloaded into: without a dynamic linker, not the
+ * linker itself, and without the linked-in interposer? */
 static bool is_static(int fd, const char *path)
 {
     ElfW(Ehdr) eh;
@@ -240,8 +240,8 @@ bool amph_ip_start_has_libraries(char *const *env)
     return (search && amph_ip_elf_deps_search(search)) || has_preload(env);
 }
 
-/* Starts what the kernel and the linker find; needs (or NULL): what it gets of libraries, which is
- * used up. */
+/* Starts the program by the kernel and the linker; needs (or NULL): its forwarded libraries, which
+ * this ends. */
 static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, const char *path,
                       char *const argv[])
 {
@@ -272,7 +272,7 @@ static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, con
     return r;
 }
 
-/* Starts the file behind fd, whose libraries are those of needs; both are used up. */
+/* Starts the program fd with the libraries of needs; takes both over. */
 static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *needs,
                       char *const argv[])
 {
@@ -288,8 +288,8 @@ static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *ne
     return r;
 }
 
-/* A local program that is to find libraries in forwarded directories; one with rights of its own
- * does not look there. */
+/* Starts a local program that may need libraries from forwarded directories.  A set-user-ID program
+ * does not search them. */
 static int copy_for_needs(const char *path, char *const *env, struct amph_ip_elf_deps **needs_p)
 {
     const char *search = value_of(env, "LD_LIBRARY_PATH");
@@ -336,7 +336,7 @@ static int start_local(const struct start *s, const char *path, char *const argv
     return needs_forwarded(path, &script) ? start_script(s, &script, path, argv) : r;
 }
 
-/* Starts path, which may lie under a prefix; a script's interpreter is told that it is called. */
+/* Starts path, which may lie below a prefix; a script's interpreter receives the script's path. */
 static int start_forwarded(const struct start *s, const char *path, const char *called,
                            char *const argv[])
 {

@@ -12,16 +12,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* One way to start a program; path is the C library's to open.  0, or -1 with errno. */
+/* One way to start a program; path is for the C library to open.  Returns 0, or -1 with errno. */
 typedef int (*amph_ip_start_fn)(void *how, const char *path, char *const argv[], char **env);
 
-/* Starts path, which may lie under a prefix.  env: as amph_ip_env_make gave it. */
+/* Starts path, which may lie below a prefix.  env: made by amph_ip_env_make. */
 int amph_ip_start_program(const char *path, char *const argv[], char **env, amph_ip_start_fn start,
                           void *how);
-/* A local program, too, gets libraries from forwarded directories in this environment: it is for
- * amph_ip_start_program. */
+/* Local programs need it too if this environment gives them libraries from forwarded directories:
+ * use amph_ip_start_program. */
 bool amph_ip_start_has_libraries(char *const *env);
-/* Nothing can be loaded into this program file.  Keeps errno. */
+/* Can nothing be preloaded into this program file?  Keeps errno. */
 bool amph_ip_is_static_at(const char *path);
 
 #define AMPH_IP_ENV_KEPT 64
@@ -30,10 +30,10 @@ struct amph_ip_env_room {
     char client[512], cwd[PATH_MAX + 64], preload[2 * PATH_MAX], locks[1024];
 };
 
-size_t amph_ip_env_entries(char *const list[]); /* of argv, too */
+size_t amph_ip_env_entries(char *const list[]); /* also for argv */
 bool amph_ip_env_is(const char *entry, const char *name);
-/* Fills out (room for amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) with envp and what has to be
- * in it; room lives as long as out. */
+/* Fills out (with room for amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA entries) with envp and the
+ * settings that the program needs.  room must live as long as out. */
 void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room,
                       bool same_process);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Processes and threads of this program: shells, threads, the end; fork.c has fork and its
- * relatives.
+ * Shells, threads and the end of the process; fork and its relatives are in fork.c.
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
@@ -11,9 +10,9 @@
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
 
-/* Where the C library starts a shell by itself, what is gathered comes to rest first, as before a
- * fork: the shell's programs find files and offsets as this one has left them, and do not wait for
- * what only this one, which waits for them, can finish. */
+/* Before the C library starts a shell by itself, coalesced data is flushed as before a fork: the
+ * shell's commands find files and offsets as this process has left them, and cannot wait for locks
+ * of this process while it waits for them. */
 static void come_to_rest(void)
 {
     if (amph_ip_inside || !amph_ip_client.loaded)
@@ -37,10 +36,10 @@ FILE *amph_do_popen(const char *command, const char *type)
     return amph_ip_note_stream(libc_popen(command, type));
 }
 
-/* _exit runs no destructors, and so ends what the client has gathered here. */
+/* _exit runs no destructors, so the client's coalesced data is flushed here. */
 void amph_ip_exit_now(enum amph_client_route way, int status)
 {
-    /* an overwritten _exit comes here again */
+    /* an overwritten _exit gets here again */
     static __thread bool ending __attribute__((tls_model("initial-exec")));
 
     if (amph_ip_inside == 0 && !ending) {
@@ -96,7 +95,7 @@ int amph_do_daemon(int no_chdir, int no_close)
     return 0;
 }
 
-/* ---- threads: those that Amphora starts are inside of it for ever ---- */
+/* ---- threads; those that Amphora starts count as inside of it from start to end ---- */
 
 struct start {
     void *(*fn)(void *);

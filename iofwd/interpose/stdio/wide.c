@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wide-character functions on our streams: on a stream of fopencookie the C library's own fail or
- * crash (glibc 2.36).
+ * Wide-character functions on our streams: on a stream of fopencookie the C library's own functions
+ * fail or crash (glibc 2.36).
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  *
- * They convert by the locale, or as fopen's ",ccs=" asked for, and use the byte functions, so byte
- * calls on a wide stream of ours work.
+ * They convert in the locale's encoding, or in that of fopen's ",ccs=", and call the byte
+ * functions; so byte calls on a wide stream of ours work too.
  */
 #include <iconv.h>
 #include <sys/mman.h>
@@ -21,40 +21,41 @@ int amph_do_fwide(FILE *f, int mode)
     return amph_ip_stream_orient(f, mode);
 }
 
-/* The first call on a stream says what it is of; wide ones fail on one of bytes. */
+/* The first call on a stream sets its orientation; wide calls fail on a byte stream. */
 static bool is_wide(FILE *f)
 {
     return amph_ip_stream_orient(f, 1) > 0;
 }
 
-#define AT_END 0x10 /* the stream's marks, in every glibc */
+#define AT_END 0x10 /* end-of-file flag of a FILE, the same in every glibc */
 #define HAS_ERROR 0x20
 
 /* ---- ",ccs=" in fopen's mode ---- */
 
-#define CODED_MOST 64 /* bytes of a character, with what it may be transliterated to */
+#define CODED_MAX 64 /* bytes of a character, including its transliteration */
 
 struct amph_ip_charset {
     iconv_t in, out;
-    off_t at; /* offset after the last character; at any other offset the reading state is reset */
-    unsigned count;  /* of next */
-    wchar_t next[8]; /* characters that come before the next byte, the first one last */
+    /* offset after the last character; at any other offset the conversion state is reset */
+    off_t at;
+    unsigned count;  /* entries of next */
+    wchar_t next[8]; /* characters that precede the next byte, in reverse order */
 };
 
-static size_t encode(struct amph_ip_charset *set, wchar_t c, char to[CODED_MOST])
+static size_t encode(struct amph_ip_charset *set, wchar_t c, char to[CODED_MAX])
 {
     char *from = (char *)&c;
     size_t left = sizeof c;
-    size_t room = CODED_MOST;
+    size_t room = CODED_MAX;
 
-    return iconv(set->out, &from, &left, &to, &room) == (size_t)-1 ? (size_t)-1 : CODED_MOST - room;
+    return iconv(set->out, &from, &left, &to, &room) == (size_t)-1 ? (size_t)-1 : CODED_MAX - room;
 }
 
 bool amph_ip_charset_open(const char *mode, struct amph_ip_charset **set_p)
 {
     const char *asked = strstr(mode, ",ccs=");
     const char *slash;
-    char name[64], to[80], unused[CODED_MOST];
+    char name[64], to[80], unused[CODED_MAX];
 
     *set_p = NULL;
     if (!asked)
@@ -86,7 +87,7 @@ bool amph_ip_charset_open(const char *mode, struct amph_ip_charset **set_p)
         return false;
     }
 
-    /* the C library writes no mark of the order of bytes: here goes iconv's */
+    /* the C library writes no byte order mark: discard iconv's */
     encode(set, L'a', unused);
     return true;
 }
@@ -102,7 +103,7 @@ void amph_ip_charset_close(struct amph_ip_charset *set)
     free(set);
 }
 
-/* Where the program has moved the stream what had been read ahead does not count. */
+/* Discards the conversion state if the program has moved the stream since the last call. */
 static void follow_place(FILE *f, struct amph_ip_charset *set)
 {
     if (ftello(f) != set->at) {
@@ -111,8 +112,8 @@ static void follow_place(FILE *f, struct amph_ip_charset *set)
     }
 }
 
-/* Takes in one more byte, or EOF, after the held ones in bytes; false: it is no character. */
-static bool decode(struct amph_ip_charset *set, int byte, char bytes[CODED_MOST], size_t *held_p)
+/* Feeds one more byte, or EOF, to the converter, after the bytes held back.  false: invalid. */
+static bool decode(struct amph_ip_charset *set, int byte, char bytes[CODED_MAX], size_t *held_p)
 {
     wchar_t got[AMPH_COUNTOF(set->next)];
     char *from = bytes;
@@ -120,14 +121,14 @@ static bool decode(struct amph_ip_charset *set, int byte, char bytes[CODED_MOST]
     size_t room = sizeof got;
 
     if (byte == EOF) {
-        /* some keep a character back until they know what follows */
+        /* some encodings hold a character back until they see the next */
         iconv(set->in, NULL, NULL, &to, &room);
     } else {
         bytes[(*held_p)++] = (char)byte;
 
         size_t left = *held_p;
         if (iconv(set->in, &from, &left, &to, &room) == (size_t)-1 &&
-            (errno != EINVAL || left == CODED_MOST))
+            (errno != EINVAL || left == CODED_MAX))
             return false;
 
         memmove(bytes, from, left);
@@ -141,10 +142,11 @@ static bool decode(struct amph_ip_charset *set, int byte, char bytes[CODED_MOST]
     return true;
 }
 
-/* Between follow_place and keep_place, each of which may ask the server. */
+/* Wide calls run between follow_place and keep_place, each of which may ask the server for the
+ * offset. */
 static wint_t next_char(FILE *f, struct amph_ip_charset *set)
 {
-    char bytes[CODED_MOST];
+    char bytes[CODED_MAX];
     size_t held = 0;
     bool more = true;
     bool valid = true;
@@ -287,7 +289,7 @@ wint_t amph_do_ungetwc(wint_t c, FILE *f)
 
 wint_t amph_do_fputwc(wchar_t c, FILE *f)
 {
-    char bytes[CODED_MOST > MB_LEN_MAX ? CODED_MOST : MB_LEN_MAX];
+    char bytes[CODED_MAX > MB_LEN_MAX ? CODED_MAX : MB_LEN_MAX];
     struct amph_ip_charset *set = amph_ip_stream_charset(f);
     size_t n = !is_wide(f) ? (size_t)-1
                : set       ? encode(set, c, bytes)
@@ -328,12 +330,12 @@ int amph_do_vfwprintf(FILE *f, const wchar_t *format, va_list ap)
     return n;
 }
 
-/* The C library reads wide text from a copy of what comes next, in memory; gives also how many
- * bytes of it were taken, or -1. */
+/* The C library scans wide text from a copy of the next characters in memory.  Returns the result
+ * of the scan, and the number of bytes consumed or -1. */
 static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *format, va_list ap,
                      off_t *taken_p)
 {
-    /* wchar_t, as fopen knows it */
+    /* wchar_t, the encoding's name in fopen's mode */
     const char *mode = *(const char *)L"\1" ? "r,ccs=UCS-4LE" : "r,ccs=UCS-4BE";
     char name[40];
     int fd = libc_memfd_create("wide", MFD_CLOEXEC);
@@ -359,8 +361,8 @@ static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *form
     return got;
 }
 
-/* How much of what comes next is copied: little at first, more where that was all taken in.  What
- * %ms allocates is allocated once, and what does not come back (a FIFO's) is read once. */
+/* The size of the copy: small at first, larger if all of it was consumed.  %ms allocates, so a scan
+ * is not repeated for it; a FIFO cannot be read again, so its data is read once. */
 #define SCAN_FIRST 2048
 #define SCAN_BYTES 65536
 
@@ -374,7 +376,7 @@ static size_t next_room(size_t room, off_t at, const wchar_t *format)
     return room ? 8 * room : SCAN_FIRST;
 }
 
-/* Of characters: the stream goes back to where it was and passes those that were taken. */
+/* In characters: the stream seeks back and skips the consumed ones. */
 static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *format, va_list ap)
 {
     follow_place(f, set);
@@ -416,7 +418,7 @@ static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *forma
     return got;
 }
 
-/* Then the stream is put behind what was taken. */
+/* Then the stream is positioned behind the consumed bytes. */
 int amph_do_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
 {
     struct amph_ip_charset *set = amph_ip_stream_charset(f);
