@@ -157,6 +157,7 @@ preload_scripts = \
 preload_programs = tests/files/calls/fwd_calls tests/files/stdio/fwd_stdio tests/files/process/fwd_proc tests/files/calls/fwd_handles tests/files/calls/fwd_stripe tests/files/calls/fwd_collect
 preload_scripts += \
 	tests/files/failover/fwd_death.sh \
+	tests/files/failover/fwd_early.sh \
 	tests/files/calls/fwd_exports.sh \
 	tests/files/failover/fwd_faults.sh \
 	tests/files/calls/fwd_fsx.sh \
@@ -187,7 +188,7 @@ preload_scripts += \
 preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_patched
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/calls/fwd_fsx tests/files/calls/fwd_limits tests/files/failover/fwd_death
-preload_programs += tests/files/calls/fwd_budget tests/files/calls/fwd_refused
+preload_programs += tests/files/calls/fwd_budget tests/files/calls/fwd_refused tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/calls/fwd_full tests/files/process/fwd_stopped
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/calls/fwd_readers
 preload_programs += tests/files/stdio/fwd_streams
@@ -235,6 +236,9 @@ tests_files_calls_fwd_names_SOURCES = tests/files/calls/fwd_names.c tests/files/
 tests_files_calls_fwd_names_LDFLAGS =
 tests_files_calls_fwd_limits_SOURCES = tests/files/calls/fwd_limits.c
 tests_files_calls_fwd_limits_LDFLAGS =
+tests_files_failover_fwd_early_SOURCES = tests/files/failover/fwd_early.c
+tests_files_failover_fwd_early_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_files_failover_fwd_early_LDADD = libamphora.la
 tests_files_calls_fwd_budget_SOURCES = tests/files/calls/fwd_budget.c
 tests_files_calls_fwd_budget_LDFLAGS =
 tests_files_calls_fwd_refused_SOURCES = tests/files/calls/fwd_refused.c tests/files/fwd_is.h

@@ -309,11 +309,19 @@ static void answer_servers(struct amph_conn *c)
     uint32_t n = l->job.nproc[AMPH_SERVER];
     uint32_t first = l->job.nproc[AMPH_COMPUTE];
     bool dead = false;
+    uint32_t awaited = 0;
 
-    for (uint32_t i = 0; i < n; i++)
-        dead = dead || (l->procs[first + i].ended && !l->job.proc[first + i].stated);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct amph_lproc *p = &l->procs[first + i];
 
-    if (!c->wants_servers || (l->nstated[AMPH_SERVER] < n && !dead))
+        if (l->job.proc[first + i].stated || amph_proc_is_replaced(p))
+            continue;
+
+        dead = dead || p->ended;
+        awaited++;
+    }
+
+    if (!c->wants_servers || (awaited > 0 && !dead))
         return;
 
     c->wants_servers = false;
@@ -432,24 +440,32 @@ static void send_elsewhere(struct amph_launch *l, uint32_t first, uint32_t n, ui
     free(via);
 }
 
-static void on_exchange(struct amph_conn *c, struct amph_rd *r)
+/* Returns whether each member of a group has either sent its exchange or is replaced by others. */
+static bool all_exchanged(const struct amph_launch *l, enum amph_group group)
 {
-    struct amph_launch *l = c->launch;
-    enum amph_group group = c->proc->group;
+    uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
+
+    for (uint32_t i = 0; i < l->job.nproc[group]; i++) {
+        const struct amph_lproc *p = &l->procs[first + i];
+
+        if (!p->exchanged && !amph_proc_is_replaced(p))
+            return false;
+    }
+
+    return true;
+}
+
+/* Answers the exchange of a group, once, when nobody is missing any more. */
+static void try_exchange(struct amph_launch *l, enum amph_group group)
+{
     uint32_t n = l->job.nproc[group];
     uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     size_t len;
 
-    if (c->proc->exchanged || !amph_boot_key_get(r, c->proc->exchange_key)) {
-        drop_invalid(c);
+    if (l->exchange_done[group] || l->nexchanged[group] == 0 || !all_exchanged(l, group))
         return;
-    }
 
-    c->proc->exchanged = true;
-    if (++l->nexchanged[group] < n) {
-        amph_check_absent(l, group, "for the exchange of addresses");
-        return;
-    }
+    l->exchange_done[group] = true;
 
     uint8_t *body = exchange_body(l, group, &len);
 
@@ -464,6 +480,22 @@ static void on_exchange(struct amph_conn *c, struct amph_rd *r)
         send_elsewhere(l, first, n, AMPH_CONTROL_EXCHANGED, body, len);
 
     free(body);
+}
+
+static void on_exchange(struct amph_conn *c, struct amph_rd *r)
+{
+    struct amph_launch *l = c->launch;
+    enum amph_group group = c->proc->group;
+
+    if (c->proc->exchanged || !amph_boot_key_get(r, c->proc->exchange_key)) {
+        drop_invalid(c);
+        return;
+    }
+
+    c->proc->exchanged = true;
+    l->nexchanged[group]++;
+    amph_check_absent(l, group, "for the exchange of addresses");
+    try_exchange(l, group);
 }
 
 /* ---- look-ups ---- */
@@ -526,6 +558,8 @@ static void on_lookup(struct amph_conn *c, struct amph_rd *r)
 /* p has published a value or ended. */
 void amph_control_changed(struct amph_lproc *p)
 {
+    try_exchange(p->launch, p->group);
+
     for (struct amph_conn *c = p->launch->conns; c; c = c->next) {
         if (c->dead)
             continue;

@@ -39,7 +39,8 @@
 enum {
     KILL_STEPS_MAX = 20,
     TIMEOUT_CODE = 124,
-    EXIT_PATIENCE = 4
+    EXIT_PATIENCE = 4,
+    ABORT_WAITS_MAX = 20
 };
 
 static void advance(struct amph_launch *l);
@@ -179,12 +180,39 @@ static bool all_orphans_gone(const struct amph_launch *l)
 
 static void on_abort_due(void *arg);
 
-/* Handles a pending abort at once if its process was the last of its group, because then no other
- * death can be its cause. */
+static bool survives_server_deaths(const struct amph_launch *l)
+{
+    return strcmp(l->o->on_server_death, "end") != 0;
+}
+
+/* Returns whether a server whose death ends the job is dying: its connection has closed, and its end
+ * was not reported yet.  The kernel closes a killed process's connections first, so a client may
+ * fail with EIO, and end, before the launcher hears of the death that caused it. */
+static bool server_is_dying(struct amph_launch *l)
+{
+    if (survives_server_deaths(l))
+        return false;
+
+    for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_boot_jobdesc_total(&l->job); i++) {
+        struct amph_lproc *p = &l->procs[i];
+
+        if (p->ended || !p->joined || p->left)
+            continue;
+
+        amph_control_receive_event(p);
+        if (!p->conn && !p->left)
+            return true;
+    }
+
+    return false;
+}
+
+/* Handles a pending abort at once if its process was the last of its group and no server is dying,
+ * because then no other death can be its cause. */
 static void check_pending_abort(struct amph_launch *l)
 {
     if (l->abort_rank == AMPH_RANK_NONE || l->phase >= AMPH_PHASE_ENDING ||
-        l->nliving[l->procs[l->abort_rank].group] > 0)
+        l->nliving[l->procs[l->abort_rank].group] > 0 || server_is_dying(l))
         return;
 
     amph_timer_stop(&l->loop, &l->abort_timer);
@@ -219,6 +247,12 @@ void amph_orphans_gone(struct amph_lagent *agent)
 
 /* ---- processes ---- */
 
+bool amph_proc_is_replaced(const struct amph_lproc *p)
+{
+    return p->group == AMPH_SERVER && (p->ended || p->death_code) &&
+           survives_server_deaths(p->launch);
+}
+
 /* Reports a death to all processes.  Ends the job, unless it is a server's death and
  * -on-server-death says that the job continues. */
 static void died(struct amph_lproc *p, int code, const char *how)
@@ -229,8 +263,7 @@ static void died(struct amph_lproc *p, int code, const char *how)
     amph_control_event(l, AMPH_NGROUPS, true,
                        (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
 
-    if (p->group == AMPH_SERVER && strcmp(l->o->on_server_death, "end") != 0 &&
-        l->phase < AMPH_PHASE_DRAIN)
+    if (p->group == AMPH_SERVER && survives_server_deaths(l) && l->phase < AMPH_PHASE_DRAIN)
         amph_say("%s %s; %s", amph_proc_name(p), how,
                  strcmp(l->o->on_server_death, "failover") == 0
                      ? "the next server takes over"
@@ -243,15 +276,37 @@ void amph_check_absent(struct amph_launch *l, enum amph_group group, const char 
 {
     uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     bool pmi = l->pmi[group].nwaiting > 0;
-    bool exchange = l->nexchanged[group] > 0 && l->nexchanged[group] < l->job.nproc[group];
+    bool exchange = l->nexchanged[group] > 0 && !l->exchange_done[group];
 
     for (uint32_t i = 0; i < l->job.nproc[group]; i++) {
         const struct amph_lproc *p = &l->procs[first + i];
 
-        if (p->ended && ((pmi && !p->pmi_waits) || (exchange && !p->exchanged)))
+        if (p->rank == l->abort_rank)
+            continue; /* its end is reported soon */
+
+        bool awaited = exchange && !p->exchanged && !amph_proc_is_replaced(p);
+
+        if (p->ended && ((pmi && !p->pmi_waits) || awaited))
             fail(l, p->rank, 1, "%s has ended, but other processes wait for it %s",
                  amph_proc_name(p), what);
     }
+}
+
+static void set_pending_abort(struct amph_lproc *p, int code, enum amph_pending what,
+                              const char *how);
+
+/* p has ended with an error.  This may be a consequence of a server's death, which is then the one to
+ * report. */
+static void ended_badly(struct amph_lproc *p, int code, const char *how)
+{
+    struct amph_launch *l = p->launch;
+    bool servers = l->job.nproc[AMPH_SERVER] > 0 && !survives_server_deaths(l);
+
+    /* news of a server on another host may arrive later */
+    if (p->group == AMPH_COMPUTE && servers && (l->nagents > 1 || server_is_dying(l)))
+        set_pending_abort(p, code, AMPH_PENDING_END, how);
+    else
+        died(p, code, how);
 }
 
 /* Decides whether the end of a process is a failure. */
@@ -260,7 +315,7 @@ static void check_end(struct amph_lproc *p, bool by_signal, int number, bool cor
     struct amph_launch *l = p->launch;
     char how[160];
 
-    if (l->phase >= AMPH_PHASE_ENDING || p->signalled)
+    if (l->phase >= AMPH_PHASE_ENDING || p->signalled || p->death_code)
         return;
     if (p->rank == l->abort_rank)
         return; /* its abort is pending */
@@ -268,10 +323,10 @@ static void check_end(struct amph_lproc *p, bool by_signal, int number, bool cor
     if (by_signal) {
         snprintf(how, sizeof how, "was killed by signal %d (%s%s)", number, strsignal(number),
                  core ? ", core dumped" : "");
-        died(p, 128 + number, how);
+        ended_badly(p, 128 + number, how);
     } else if (number != 0) {
         snprintf(how, sizeof how, "ended with exit code %d", number);
-        died(p, number, how);
+        ended_badly(p, number, how);
     } else if (p->joined && !p->left) {
         died(p, 1,
              "ended with exit code 0 without leaving the job (by _exit, or by a main program that "
@@ -373,11 +428,14 @@ static void on_lost(void *arg)
 {
     struct amph_lproc *p = arg;
 
-    if (!p->ended && !p->left)
-        died(p, 1,
-             "closed its connection to the job without leaving it (its program was replaced, or "
-             "ended below the process that was "
-             "started)");
+    if (p->ended || p->left)
+        return;
+
+    died(p, 1,
+         "closed its connection to the job without leaving it (its program was replaced, or "
+         "ended below the process that was "
+         "started)");
+    amph_control_changed(p);
 }
 
 void amph_proc_lost(struct amph_lproc *p)
@@ -394,16 +452,32 @@ static void on_abort_due(void *arg)
     struct amph_lproc *p = &l->procs[l->abort_rank];
     int code = l->abort_code & 255;
 
-    if (l->abort_exit)
+    if (l->phase >= AMPH_PHASE_ENDING)
+        return;
+
+    if (l->abort_waits++ < ABORT_WAITS_MAX && server_is_dying(l)) {
+        amph_timer_set(&l->loop, &l->abort_timer, ABORT_NS, on_abort_due, l);
+        return;
+    }
+
+    switch (l->abort_what) {
+    case AMPH_PENDING_EXIT:
         fail(l, p->rank, code, "%s called gasnet_exit(%d)", amph_proc_name(p), l->abort_code);
-    else
+        break;
+    case AMPH_PENDING_ABORT:
         fail(l, p->rank, code ? code : 1, "%s ended the job with exit code %d", amph_proc_name(p),
              code ? code : 1);
+        break;
+    case AMPH_PENDING_END:
+        died(p, code, l->abort_how);
+        break;
+    }
 }
 
-/* Makes an abort of p pending, because it may be a consequence of another process's death.
- * is_exit: by gasnet_exit. */
-static void set_pending_abort(struct amph_lproc *p, int code, bool is_exit)
+/* Makes a failure of p pending, because it may be a consequence of another process's death.  how: of
+ * AMPH_PENDING_END, what follows the process's name in the message. */
+static void set_pending_abort(struct amph_lproc *p, int code, enum amph_pending what,
+                              const char *how)
 {
     struct amph_launch *l = p->launch;
 
@@ -412,7 +486,8 @@ static void set_pending_abort(struct amph_lproc *p, int code, bool is_exit)
 
     l->abort_rank = p->rank;
     l->abort_code = code;
-    l->abort_exit = is_exit;
+    l->abort_what = what;
+    snprintf(l->abort_how, sizeof l->abort_how, "%s", how);
     amph_timer_set(&l->loop, &l->abort_timer, ABORT_NS, on_abort_due, l);
 }
 
@@ -424,9 +499,9 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
     if (!exit_called || l->phase != AMPH_PHASE_RUN)
         return;
 
-    if (code & 255 && l->nagents > 1) {
-        /* a client's reaction to a death on another host may arrive before the death is reported */
-        set_pending_abort(p, code, true);
+    if (code & 255 && (l->nagents > 1 || server_is_dying(l))) {
+        /* a client's reaction to a death may arrive before the death is reported */
+        set_pending_abort(p, code, AMPH_PENDING_EXIT, "");
     } else if (code & 255) {
         fail(l, p->rank, code & 255, "%s called gasnet_exit(%d)", amph_proc_name(p), code);
     } else if (!l->exit_called) {
@@ -442,7 +517,7 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
 void amph_proc_abort(struct amph_lproc *p, int code)
 {
     p->left = true;
-    set_pending_abort(p, code, false);
+    set_pending_abort(p, code, AMPH_PENDING_ABORT, "");
 }
 
 /* ---- agents, signals, time ---- */

@@ -113,6 +113,13 @@ enum amph_phase {
     AMPH_PHASE_DONE /* agents quit */
 };
 
+/* A failure that is held back, because it may be a consequence of another process's death. */
+enum amph_pending {
+    AMPH_PENDING_EXIT,  /* gasnet_exit with a code that is not 0 */
+    AMPH_PENDING_ABORT, /* the process has told the launcher to end the job */
+    AMPH_PENDING_END    /* the process has ended with an error */
+};
+
 /* Standard output or standard error of the master. */
 struct amph_outlet {
     int fd;
@@ -142,6 +149,7 @@ struct amph_launch {
     int listen_fd;
     struct amph_conn *conns;
     uint32_t nexchanged[AMPH_NGROUPS], nstated[AMPH_NGROUPS];
+    bool exchange_done[AMPH_NGROUPS];
 
     /* pmi.c */
     struct amph_pmi_space pmi[AMPH_NGROUPS];
@@ -164,7 +172,9 @@ struct amph_launch {
     struct amph_timer timeout, step, abort_timer, table_timer, grace;
     uint32_t abort_rank;
     int abort_code;
-    bool abort_exit; /* the pending abort is a gasnet_exit */
+    enum amph_pending abort_what;
+    int abort_waits;     /* how often it was held back again for a dying server */
+    char abort_how[160]; /* of AMPH_PENDING_END */
 };
 
 /* ---- master.c ---- */
@@ -219,7 +229,7 @@ void amph_control_receive_event(struct amph_lproc *p);
  * connections that the agent forwards. */
 void amph_control_carried(struct amph_lagent *agent, struct amph_rd *r);
 void amph_control_agent_gone(struct amph_lagent *agent);
-/* Answers pending look-ups after p has published a value or ended. */
+/* Answers pending look-ups and a pending exchange after p has published a value or ended. */
 void amph_control_changed(struct amph_lproc *p);
 
 /* ---- pmi.c ---- */
@@ -254,6 +264,9 @@ void amph_agent_lost(struct amph_lagent *agent, int status);
 void amph_host_lost(struct amph_lagent *agent, int code, const char *why);
 void amph_orphans_gone(struct amph_lagent *agent);
 void amph_job_signal(struct amph_launch *l, int sig);
+/* Returns whether p is a server that has died in a job that continues without it
+ * (-on-server-death): nobody waits for it. */
+bool amph_proc_is_replaced(const struct amph_lproc *p);
 /* A member of `group` waits for all members: fails the job if one of them has ended before it
  * arrived. */
 void amph_check_absent(struct amph_launch *l, enum amph_group group, const char *what);

@@ -46,6 +46,11 @@ void amph_check_absent(struct amph_launch *l, enum amph_group group, const char 
 {
 }
 
+bool amph_proc_is_replaced(const struct amph_lproc *p)
+{
+    return false;
+}
+
 void amph_proc_abort(struct amph_lproc *p, int code)
 {
 }
