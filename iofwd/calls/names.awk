@@ -177,9 +177,44 @@ function has_failed(c) {
     return f_name[c] ~ /^posix_/ ? "result != 0" : "result < 0"
 }
 
+# When a result is no failure; "": it never sets errno, or its result is the error.
+function succeeds(c) {
+    if (f_type[c] ~ /\*$/) return f_name[c] ~ /^(mmap|mremap)/ ? "result != MAP_FAILED" : "result"
+    if (f_type[c] == "mode_t" || f_name[c] ~ /^(posix_|pthread_|readdir(64)?_r$)/) return ""
+    if (f_type[c] == "wint_t") return "result != WEOF"
+    if (f_name[c] ~ /^(n?ftw|glob)(64)?$/) return "result == 0"
+    if (f_type[c] ~ /^(int|long|ssize_t|off_t|amph_ip_off_t|pid_t|key_t)$/) return f_name[c] == "syscall" ? "result != -1" : "result >= 0"
+    die("succeeds: which results of " f_name[c] " are failures?")
+}
+
+# Does what takes the call keep errno by itself, or not come back?
+function keeps_errno(c) { return f_target[c] ~ /^amph_ip_(own|own_pair|fail)\(/ || f_name[c] ~ /^(__libc_start_main|abort|_Exit|_exit)$/ }
+
+# The call that is caught.  One that succeeds leaves errno alone, as the kernel does: programs read it later (LMDB does).
+#   declared: the variable result is there   saved: errno is in the variable before
+function print_ours(c, indent, declared, saved,    ok) {
+    if (!saved && !keeps_errno(c)) print indent "int before = errno;"
+    print indent (declared ? "" : star(f_type[c])) "result = " f_target[c] ";"
+    if (keeps_errno(c)) return
+    ok = succeeds(c)
+    print (ok ? indent "if (" ok ")\n    " : "") indent "errno = before;"
+}
+
 function print_call(c, point, real, indent) {
-    print indent "if ((ours = " f_guard[c] "))" (point ? " {\n" indent "    " point : "") "\n" indent "    result = " f_target[c] ";"
-    print indent (point ? "} " : "") "else\n" indent "    result = " real ";"
+    print indent "if ((ours = " f_guard[c] ")) {"
+    if (point) print indent "    " point
+    print_ours(c, indent "    ", 1, 0)
+    print indent "} else\n" indent "    result = " real ";"
+}
+
+# The same, and back to the program.
+function print_returned(c, indent, saved) {
+    if (f_type[c] == "void") {
+        print keeps_errno(c) ? indent f_target[c] ";" : indent "int before = errno;\n" indent f_target[c] ";\n" indent "errno = before;"
+        return
+    }
+    print_ours(c, indent, 0, saved)
+    print indent "return result;"
 }
 
 # What is made again stands apart, so that the call itself needs little of the stack.
@@ -266,34 +301,43 @@ function make_c(    c, ret, real, call) {
         if (variadic && va_type == "va_list") {
             # the result passes a variable, since va_end comes after the call
             print "    va_list ap;\n    va_start(ap, " va_last ");"
-            call = f_target[c]
-            if (va_via != "") {
-                real = args; sub(/^/, "libc_" va_via "(", real); real = real ", ap)"
-                call = f_guard[c] " ? " call " : " real
-            } else if (f_name[c] ~ /dprintf/) {
+            real = ""
+            if (va_via != "")
+                real = "libc_" va_via "(" args ", ap)"
+            else if (f_name[c] ~ /dprintf/)
                 real = "libc_" (f_name[c] ~ /^__/ ? "__v" substr(f_name[c], 3) : "v" f_name[c]) "(" args ", ap)"
-                call = f_guard[c] " ? " call " : " real
-            }
-            print "    " star(f_type[c]) "result = " call ";\n    va_end(ap);\n    return result;\n}\n"
+            print "    " star(f_type[c]) "result;"
+            print "    " (real != "" ? "if (" f_guard[c] ") " : "") "{"
+            print_ours(c, "        ", 1, 0)
+            print "    }" (real != "" ? " else\n        result = " real ";" : "")
+            print "    va_end(ap);\n    return result;\n}\n"
             continue
         }
         if (variadic)
             read_variadic()
         if (f_guard[c] == "1") {
-            print (point ? "    " point "\n" : "") "    " ret f_target[c] ";\n}\n"
+            if (point) print "    " point
+            print_returned(c, "    ", 0)
+            print "}\n"
             continue
         }
         if (f_after[c] !~ /^(new|stream|-)$/ && f_after[c] !~ /^refused E[A-Z]+ ./) die("unknown last field: " f_after[c])
-        print "    if (" f_guard[c] ")" (point ? " {\n        " point : "") "\n        " ret f_target[c] ";" (point ? "\n    }" : "")
+        if (f_links[c] != "" && !keeps_errno(c)) print "    int before = errno;"
+        print "    if (" f_guard[c] ") {"
+        if (point) print "        " point
+        print_returned(c, "        ", f_links[c] != "")
+        print "    }" (f_type[c] == "void" ? " else" : "")
         if (f_links[c] != "") {
             # what the kernel did not find may lie behind a link into a prefix
             print "    " star(f_type[c]) "result = " real ";"
             print "    if (AMPH_LIKELY(result" (f_type[c] ~ /\*$/ ? " != NULL" : " >= 0") ") || errno != ENOENT || !(" f_links[c] "))"
             print "        return result;"
-            print "    amph_ip_links++;\n    result = " f_target[c] ";\n    amph_ip_links--;\n    return result;\n}\n" after(c)
+            print "    amph_ip_links++;"
+            print_ours(c, "    ", 1, 1)
+            print "    amph_ip_links--;\n    return result;\n}\n" after(c)
             continue
         }
-        print (f_type[c] == "void" ? "    else\n        " : "    ") ret real ";\n}\n" after(c)
+        print (f_type[c] == "void" ? "        " : "    ") ret real ";\n}\n" after(c)
     }
 }
 

@@ -148,6 +148,7 @@ preload_scripts = \
 	tests/files/calls/fwd_collect.sh \
 	tests/files/process/fwd_daemon.sh \
 	tests/files/calls/fwd_direct.sh \
+	tests/files/calls/fwd_errno.sh \
 	tests/files/failover/fwd_failover.sh \
 	tests/files/calls/fwd_handles.sh \
 	tests/files/process/fwd_own.sh \
@@ -187,6 +188,7 @@ preload_scripts += \
 	tests/files/calls/fwd_truth.sh
 preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_patched
+preload_programs += tests/files/calls/fwd_errno
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/calls/fwd_fsx tests/files/calls/fwd_limits tests/files/failover/fwd_death
 preload_programs += tests/files/calls/fwd_budget tests/files/calls/fwd_refused tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/calls/fwd_full tests/files/process/fwd_stopped
@@ -227,6 +229,8 @@ tests_files_calls_fwd_truth_LDADD = -lpthread
 tests_files_calls_fwd_more_SOURCES = tests/files/calls/fwd_more.c tests/files/fwd_say.h
 tests_files_calls_fwd_more_LDFLAGS =
 tests_files_calls_fwd_more_LDADD = -ldl
+tests_files_calls_fwd_errno_SOURCES = tests/files/calls/fwd_errno.c tests/files/fwd_say.h
+tests_files_calls_fwd_errno_LDFLAGS =
 tests_files_calls_fwd_fsx_SOURCES = tests/files/calls/fwd_fsx.c
 tests_files_calls_fwd_fsx_LDFLAGS =
 tests_files_memory_fwd_patched_SOURCES = tests/files/memory/fwd_patched.c tests/files/fwd_say.h

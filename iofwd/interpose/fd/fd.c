@@ -94,8 +94,12 @@ int amph_ip_note_local(int fd)
     if (amph_ip_inside)
         return amph_ip_own(fd);
 
-    if (AMPH_UNLIKELY(amph_fdtab_class(fd) == FDTAB_FORWARDED))
+    if (AMPH_UNLIKELY(amph_fdtab_class(fd) == FDTAB_FORWARDED)) {
+        int before = errno;
+
         let_go(amph_fdtab_set(fd, NULL, FDTAB_LOCAL)); /* it was closed behind our back */
+        errno = before;
+    }
 
     amph_fdtab_mark(fd, FDTAB_LOCAL);
     return fd;

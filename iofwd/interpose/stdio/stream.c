@@ -96,7 +96,9 @@ static void forget(struct stream *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- what the C library calls; a stream may have been led to a local file by freopen ---- */
+/* ---- what the C library calls; a stream may have been led to a local file by freopen ----
+ *
+ * As the C library's own, they leave errno alone when they succeed. */
 
 static ssize_t read_fd(int fd, char *buf, size_t len)
 {
@@ -125,9 +127,13 @@ static ssize_t fill(struct stream *s, size_t len)
 static ssize_t cookie_read(void *cookie, char *buf, size_t len)
 {
     struct stream *s = cookie;
+    int before = errno;
     ssize_t n = s->buffer && buf == s->buffer && s->file->_IO_buf_base == buf && len <= BUFFER
                     ? fill(s, len)
                     : read_fd(s->fd, buf, len);
+
+    if (n >= 0)
+        errno = before;
 
     s->used = true;
     s->jumped = false;
@@ -140,6 +146,7 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
 {
     FILE *f = ((struct stream *)cookie)->file;
     int fd = ((struct stream *)cookie)->fd;
+    int before = errno;
     size_t done = 0;
 
     ((struct stream *)cookie)->used = true;
@@ -155,6 +162,9 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
         done += (size_t)n;
     }
 
+    if (done == len)
+        errno = before;
+
     /* the C library counts what it reads, but not what a cookie writes, and would seek back by
      * that */
     if (f->_offset >= 0)
@@ -166,6 +176,7 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
 static int cookie_seek(void *cookie, off_t *at, int whence)
 {
     struct stream *s = cookie;
+    int before = errno;
     off_t now = amph_ip_fd(s->fd) ? amph_do_lseek(s->fd, *at, whence)
                                   : libc_lseek64(s->fd, *at, whence);
 
@@ -175,6 +186,7 @@ static int cookie_seek(void *cookie, off_t *at, int whence)
     s->jumped = s->jumped || now != s->at;
     s->at = now;
     *at = now;
+    errno = before;
 
     return 0;
 }
@@ -184,6 +196,7 @@ static struct stream model; /* of a FILE that only shows how one of ours is made
 static int cookie_close(void *cookie)
 {
     struct stream *s = cookie;
+    int before = errno;
     int fd = s->fd;
 
     if (s == &model)
@@ -197,7 +210,12 @@ static int cookie_close(void *cookie)
     free(s->buffer); /* the C library has done with it */
     free(s);
 
-    return amph_do_close(fd);
+    int result = amph_do_close(fd);
+
+    if (result == 0)
+        errno = before;
+
+    return result;
 }
 
 /* Also in the place of a buffer that the program gave, which it may have for itself after
