@@ -4,6 +4,7 @@
  * man/amphora-upcc.1 has the options.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,52 +12,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/env_defs.h"
+#include "upc-bridge/driver/language.h"
+#include "upc-bridge/driver/options.h"
 #include "upc-bridge/driver/place.h"
 
-struct list {
-    char **v;
-    int n, cap;
-};
-
 static struct place place;
-/* options for: the preprocessor; compiling; linking.  files and -l in order */
-static struct list cpp, cc, link_opts, inputs;
-static const char *output, *compiler = "gcc", *network = "";
-static int threads, servers;
-static bool verbose, compile_only, preprocess_only, translate_only, static_link;
+static struct options options = { .compiler = "gcc", .network = "" };
 static char *work; /* temporary directory */
-
-static void add(struct list *l, char *s)
-{
-    if (l->n + 1 >= l->cap) {
-        l->cap = l->cap * 2 + 16;
-        l->v = realloc(l->v, sizeof *l->v * (size_t)l->cap);
-
-        if (l->v == NULL) {
-            fputs("amphora-upcc: out of memory\n", stderr);
-            exit(2);
-        }
-    }
-
-    l->v[l->n++] = s;
-    l->v[l->n] = NULL;
-}
-
-static void add_all(struct list *to, const struct list *from)
-{
-    for (int i = 0; i < from->n; i++)
-        add(to, from->v[i]);
-}
 
 static void remove_work(void)
 {
     if (work == NULL)
         return;
 
-    static const char *const kinds[] = { "i0", "i", "o", "c" };
+    static const char *const kinds[] = { "i0", "i", "o", "c", "messages" };
 
-    for (int i = -1; i < inputs.n; i++)
+    for (int i = -1; i < options.ninputs; i++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             char *f = text("%s/%d.%s", work, i, kinds[k]);
 
@@ -80,12 +51,12 @@ static void on_signal(int sig)
     raise(sig);
 }
 
-/* Runs a command, which prints its own messages.  If it fails, exits with its exit code. */
-static void run(struct list *command)
+/* Runs a command; returns its exit code.  quiet: the file that takes its messages, or NULL. */
+static int run_status(struct list *command, const char *quiet)
 {
     int status;
 
-    if (verbose) {
+    if (options.verbose) {
         for (int i = 0; i < command->n; i++)
             fprintf(stderr, "%s%s", i ? " " : "", command->v[i]);
 
@@ -97,6 +68,11 @@ static void run(struct list *command)
     pid_t pid = fork();
 
     if (pid == 0) {
+        int fd = quiet ? open(quiet, O_WRONLY | O_CREAT | O_TRUNC, 0600) : -1;
+
+        if (fd >= 0)
+            dup2(fd, 2);
+
         execvp(command->v[0], command->v);
         fprintf(stderr, "amphora-upcc: %s: %s\n", command->v[0], strerror(errno));
         _exit(127);
@@ -107,16 +83,19 @@ static void run(struct list *command)
         finish(2);
     }
 
-    if (status != 0)
-        finish(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    if (status == 0)
+        return 0;
+
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static bool ends(const char *s, const char *suffix)
+/* Runs a command, which prints its own messages.  If it fails, exits with its exit code. */
+static void run(struct list *command)
 {
-    size_t n = strlen(s);
-    size_t m = strlen(suffix);
+    int status = run_status(command, NULL);
 
-    return n > m && strcmp(s + n - m, suffix) == 0;
+    if (status != 0)
+        finish(status);
 }
 
 /* prog.upc in any directory -> prog.o here */
@@ -125,74 +104,219 @@ static char *named(const char *source, const char *suffix)
     const char *base = strrchr(source, '/');
 
     base = base ? base + 1 : source;
+
     const char *dot = strrchr(base, '.');
 
     return text("%.*s%s", dot ? (int)(dot - base) : (int)strlen(base), base, suffix);
 }
 
-static void preprocess(const char *source, char *to)
+/* dir/file.o -> dir/file.d */
+static char *resuffixed(const char *file, const char *suffix)
+{
+    const char *slash = strrchr(file, '/');
+    const char *dot = strrchr(file, '.');
+
+    if (dot && slash && dot < slash)
+        dot = NULL;
+
+    return text("%.*s%s", dot ? (int)(dot - file) : (int)strlen(file), file, suffix);
+}
+
+/* ---- dependencies: -MD and -MMD, named as the compiler would if it saw all steps ---- */
+
+/* Where the rule of this source goes. */
+static char *depend_file(const char *source)
+{
+    if (options.depend_file)
+        return text("%s", options.depend_file);
+
+    if (options.product != PRODUCT_PROGRAM)
+        return options.output ? resuffixed(options.output, ".d") : named(source, ".d");
+
+    if (options.output && options.nsources == 1)
+        return resuffixed(options.output, ".d");
+
+    return text("%s-%s", options.output ? options.output : "a", named(source, ".d"));
+}
+
+/* What the rule makes. */
+static char *depend_target(const char *source)
+{
+    if (options.product == PRODUCT_ASSEMBLY && !options.output)
+        return named(source, ".s");
+
+    return options.output ? text("%s", options.output) : named(source, ".o");
+}
+
+static void add_depend(struct list *c, const char *source)
+{
+    if (options.depend == NULL)
+        return;
+
+    list_add(c, options.depend);
+    list_add(c, "-MF");
+    list_add(c, depend_file(source));
+    list_add_all(c, &options.depend_args);
+
+    if (!options.depend_target) {
+        list_add(c, "-MQ");
+        list_add(c, depend_target(source));
+    }
+}
+
+/* ---- steps ---- */
+
+/* The preprocessor's command up to the options that differ: for UPC, or for C. */
+static void add_preprocessor(struct list *c, bool upc)
+{
+    list_add(c, options.compiler);
+    if (!upc) {
+        list_add_all(c, &options.c);
+        list_add(c, text("-I%s", place.include));
+        return;
+    }
+
+    /* First of what is included: the program's own -include may bring upc.h. */
+    list_add(c, "-include");
+    list_add(c, text("%s/upcx.h", place.upc_include));
+
+    list_add_all(c, &options.cpp);
+    list_add(c, text("-I%s", place.upc_include));
+    list_add(c, text("-I%s", place.include));
+    if (options.threads)
+        list_add(c, text("-DUPC_STATIC_THREADS=%d", options.threads));
+}
+
+/* Returns the preprocessor's exit code.  quiet: the file that takes its messages, or NULL. */
+static int preprocess(const char *source, bool upc, const char *to, const char *quiet)
 {
     struct list c = { 0 };
 
-    add(&c, (char *)compiler);
-    add(&c, "-E");
-    add_all(&c, &cpp);
-    add(&c, text("-I%s", place.upc_include));
-    add(&c, text("-I%s", place.include));
-    if (threads)
-        add(&c, text("-DUPC_STATIC_THREADS=%d", threads));
+    add_preprocessor(&c, upc);
+    list_add(&c, "-E");
+    add_depend(&c, source);
+    list_add(&c, "-x");
+    list_add(&c, "c");
+    list_add(&c, source);
+    list_add(&c, "-o");
+    list_add(&c, to);
 
-    add(&c, "-include");
-    add(&c, text("%s/upcx.h", place.upc_include));
-    add(&c, "-x");
-    add(&c, "c");
-    add(&c, (char *)source);
+    return run_status(&c, quiet);
+}
 
-    if (to) {
-        add(&c, "-o");
-        add(&c, to);
+/* The language for the C compiler, where the name of the file does not say it. */
+static void add_language(struct list *c, const struct input *in)
+{
+    const char *language = in->gcc_language ? in->gcc_language : "c";
+
+    if (in->language == LANGUAGE_OTHER && !in->gcc_language)
+        return;
+
+    list_add(c, "-x");
+    list_add(c, language);
+}
+
+/* -E, -M and -MM: what the preprocessor prints is the product. */
+static void print_text(const struct input *in, bool upc)
+{
+    struct list c = { 0 };
+
+    add_preprocessor(&c, upc);
+    list_add_all(&c, &options.text_only);
+    if (options.depend)
+        list_add(&c, options.depend);
+
+    if (options.depend_file) {
+        list_add(&c, "-MF");
+        list_add(&c, options.depend_file);
+    }
+
+    list_add_all(&c, &options.depend_args);
+    add_language(&c, in);
+    list_add(&c, in->text);
+
+    if (options.output) {
+        list_add(&c, "-o");
+        list_add(&c, options.output);
     }
 
     run(&c);
 }
 
-static void translate(char *from, char *to)
+static void translate(const char *from, const char *to)
 {
     struct list c = { 0 };
 
-    add(&c, text("%s/upcxlate", place.bin));
-    if (threads) {
-        add(&c, "-T");
-        add(&c, text("%d", threads));
+    list_add(&c, text("%s/upcxlate", place.bin));
+    if (options.threads) {
+        list_add(&c, "-T");
+        list_add(&c, text("%d", options.threads));
     }
 
-    add(&c, "-o");
-    add(&c, to);
-    add(&c, from);
+    list_add(&c, "-o");
+    list_add(&c, to);
+    list_add(&c, from);
     run(&c);
 }
 
-/* source: C after or before its preprocessor */
-static void compile(const char *source, const char *language, char *to)
+/* Adds what the compiler makes, and where. */
+static void add_product(struct list *c, const char *to)
+{
+    if (options.product == PRODUCT_NOTHING) {
+        list_add(c, "-fsyntax-only");
+        return;
+    }
+
+    list_add(c, options.product == PRODUCT_ASSEMBLY || ends_in(to, ".s") ? "-S" : "-c");
+    list_add(c, "-o");
+    list_add(c, to);
+}
+
+/* C that has been preprocessed. */
+static void compile(const char *from, const char *to)
 {
     struct list c = { 0 };
 
-    add(&c, (char *)compiler);
-    add_all(&c, &cc);
+    list_add(&c, options.compiler);
+    list_add_all(&c, &options.cc);
+    list_add(&c, "-Wno-unused-value"); /* an assignment's value is there for those who want it */
+    list_add(&c, "-x");
+    list_add(&c, "cpp-output");
+    list_add(&c, from);
+    add_product(&c, to);
+    run(&c);
+}
 
-    if (strcmp(language, "c") == 0) {
-        add_all(&c, &cpp);
-        add(&c, text("-I%s", place.include));
-    } else {
-        add(&c, "-Wno-unused-value"); /* an assignment's value is there for those who want it */
-    }
+/* -save-temps: by way of an assembly file that stays. */
+static void compile_by_assembly(const char *source, const char *from, const char *to)
+{
+    char *assembly = options.product == PRODUCT_ASSEMBLY ? text("%s", to) : named(source, ".s");
 
-    add(&c, "-c");
-    add(&c, "-x");
-    add(&c, (char *)language);
-    add(&c, (char *)source);
-    add(&c, "-o");
-    add(&c, to);
+    compile(from, assembly);
+    if (options.product == PRODUCT_ASSEMBLY || options.product == PRODUCT_NOTHING)
+        return;
+
+    struct list c = { 0 };
+
+    list_add(&c, options.compiler);
+    list_add_all(&c, &options.cc);
+    list_add(&c, assembly);
+    add_product(&c, to);
+    run(&c);
+}
+
+/* A file that is the C compiler's alone. */
+static void compile_other(const struct input *in, const char *to)
+{
+    struct list c = { 0 };
+
+    add_preprocessor(&c, false);
+    if (in->language != LANGUAGE_OTHER)
+        add_depend(&c, in->text);
+
+    add_language(&c, in);
+    list_add(&c, in->text);
+    add_product(&c, to);
     run(&c);
 }
 
@@ -216,8 +340,8 @@ static void add_dependencies(struct list *c, const char *library)
             continue;
 
         for (char *w = strtok(line + 17, " '\n"); w; w = strtok(NULL, " '\n"))
-            if (!ends(w, ".la"))
-                add(c, text("%s", w));
+            if (!ends_in(w, ".la"))
+                list_add(c, text("%s", w));
     }
 
     if (f)
@@ -239,7 +363,7 @@ static char *stamp(void)
             f,
             "__attribute__((used)) static const char amphora_upc_stamp[] = \"" PLACE_STAMP_FORMAT
             "\";\n",
-            threads, network, servers);
+            options.threads, options.network, options.servers);
 
     if (f == NULL || fclose(f) != 0) {
         fprintf(stderr, "amphora-upcc: %s: %s\n", c, strerror(errno));
@@ -248,41 +372,44 @@ static char *stamp(void)
 
     struct list l = { 0 };
 
-    add(&l, (char *)compiler);
-    add_all(&l, &cc);
-    add(&l, "-w");
-    add(&l, "-c");
-    add(&l, c);
-    add(&l, "-o");
-    add(&l, o);
+    list_add(&l, options.compiler);
+    list_add_all(&l, &options.cc);
+    list_add(&l, "-w");
+    list_add(&l, "-c");
+    list_add(&l, c);
+    list_add(&l, "-o");
+    list_add(&l, o);
     run(&l);
 
     return o;
 }
 
-static void link_program(struct list *objects)
+/* The linker's files and options in the order of the command line. */
+static void link_program(const struct list *inputs)
 {
     struct list c = { 0 };
     char *so = text("%s/libamphora-upc.so", place.lib);
-    bool archive = static_link || !is_file(so);
+    bool archive = options.static_link || !is_file(so);
+    char *linker = text("%s", options.linker ? options.linker : options.compiler);
 
-    add(&c, (char *)compiler);
-    add_all(&c, &cc);
-    if (static_link)
-        add(&c, "-static");
+    for (char *w = strtok(linker, " "); w; w = strtok(NULL, " "))
+        list_add(&c, w);
 
-    add(&c, "-o");
-    add(&c, (char *)(output ? output : "a.out"));
-    add(&c, stamp());
-    add_all(&c, objects);
-    add_all(&c, &link_opts);
-    add(&c, text("-L%s", place.lib));
+    list_add_all(&c, &options.cc);
+    if (options.static_link)
+        list_add(&c, "-static");
+
+    list_add(&c, "-o");
+    list_add(&c, options.output ? options.output : "a.out");
+    list_add(&c, stamp());
+    list_add_all(&c, inputs);
+    list_add(&c, text("-L%s", place.lib));
     if (!archive)
-        add(&c, text("-Wl,-rpath,%s", place.lib));
+        list_add(&c, text("-Wl,-rpath,%s", place.lib));
 
-    add(&c, "-lamphora-upc");
-    add(&c, "-liofwd");
-    add(&c, "-lamphora");
+    list_add(&c, "-lamphora-upc");
+    list_add(&c, "-liofwd");
+    list_add(&c, "-lamphora");
     if (archive)
         add_dependencies(&c, "libamphora");
 
@@ -290,240 +417,119 @@ static void link_program(struct list *objects)
     free(so);
 }
 
-/* ---- options ---- */
-static const char usage[] =
-    "usage: amphora-upcc [OPTIONS] FILE.upc ... [FILE.c FILE.o -lLIB ...]\n\n"
-    "Compiles UPC programs for Amphora; amphora-upcrun starts them.\n\n"
-    "  -c                   compile, do not link\n"
-    "  -o FILE              the output's name\n"
-    "  -E                   preprocess only\n"
-    "  -trans               translate only: leaves the C in FILE.trans.c\n"
-    "  -T N                 for N threads only: THREADS is a constant\n"
-    "  -network NAME        what carries the program when nobody chooses at its start:\n"
-    "                       " AMPH_CONDUIT_WORDS "\n"
-    "  -servers S           how many I/O servers amphora-upcrun starts when it is not told\n"
-    "  -static              link everything into the program\n"
-    "  -cc COMPILER         the C compiler, instead of gcc\n"
-    "  -v                   show the commands\n"
-    "  -version, -help\n"
-    "  -D -U -I -include -L -l -O -g -W -f -m -std -pthread and the like are the C compiler's\n";
+/* ---- one source ---- */
 
-static int number(const char *what, const char *s, int least)
+static void print_file(const char *file)
 {
-    char *e;
-    long n = strtol(s, &e, 10);
+    FILE *f = fopen(file, "r");
 
-    if (*s == 0 || *e || n < least || n > 1048576) {
-        fprintf(stderr, "amphora-upcc: %s takes a number from %d to 1048576, not '%s'\n", what,
-                least, s);
-        exit(2);
-    }
+    for (int ch; f && (ch = getc(f)) != EOF;)
+        fputc(ch, stderr);
 
-    return (int)n;
+    if (f)
+        fclose(f);
 }
 
-static void set_network(const char *s)
+/* A .c file: preprocesses it as UPC into `to` and looks.  Of a C file the messages of this attempt
+ * are dropped: the compiler will print its own. */
+static bool holds_upc(int i, const char *to)
 {
-    size_t len = strlen(s);
-    unsigned n = 0;
+    char *messages = text("%s/%d.messages", work, i);
+    int status = preprocess(options.inputs[i].text, true, to, messages);
+    bool upc = status == 0 && language_is_upc(to, place.upc_include);
 
-    for (const char *word = AMPH_CONDUIT_WORDS; *word; word += *word == '|', n++) {
-        size_t word_len = strcspn(word, "|");
+    if (upc)
+        print_file(messages);
 
-        if (word_len == len && strncmp(word, s, len) == 0) {
-            /* auto, the first word, is what a program does that was built for no network */
-            network = n == 0 ? "" : s;
-            return;
-        }
-
-        word += word_len;
-    }
-
-    fprintf(stderr, "amphora-upcc: no network is called '%s'; -network takes %s\n", s,
-            AMPH_CONDUIT_WORDS);
-    exit(2);
+    free(messages);
+    return upc;
 }
 
-static bool own_option(int argc, char **argv, int *i)
+/* Where the product of input i goes. */
+static char *product_of(int i)
 {
-    const char *a = argv[*i];
-    const char *v;
+    const char *suffix = options.product == PRODUCT_ASSEMBLY ? ".s" : ".o";
 
-    if ((v = option_value(argc, argv, i, "network")) ||
-        (v = option_value(argc, argv, i, "conduit")))
-        set_network(v);
-    else if ((v = option_value(argc, argv, i, "servers")))
-        servers = number("-servers", v, 0);
-    else if ((v = option_value(argc, argv, i, "cc")))
-        compiler = v;
-    else if ((v = option_value(argc, argv, i, "T")) || (v = option_value(argc, argv, i, "threads")))
-        threads = number("-T", v, 1);
-    else if (strncmp(a, "-T", 2) == 0 && a[2])
-        threads = number("-T", a + 2, 1);
-    else if (strncmp(a, "-fupc-threads-", 14) == 0 || strncmp(a, "-fupc-threads=", 14) == 0)
-        threads = number("-fupc-threads", a + 14, 1);
-    else if (strcmp(a, "-trans") == 0 || strcmp(a, "--trans") == 0)
-        translate_only = true;
-    else if (strcmp(a, "-v") == 0)
-        verbose = true;
-    else if (strcmp(a, "-help") == 0 || strcmp(a, "--help") == 0 || strcmp(a, "-h") == 0)
-        fputs(usage, stdout), exit(0);
-    else if (strcmp(a, "-version") == 0 || strcmp(a, "--version") == 0)
-        printf("amphora-upcc %s\n", PACKAGE_VERSION), exit(0);
-    else
-        return false;
+    if (options.product == PRODUCT_PROGRAM || options.product == PRODUCT_NOTHING)
+        return text("%s/%d.o", work, i);
 
-    return true;
+    return options.output ? text("%s", options.output) : named(options.inputs[i].text, suffix);
 }
 
-/* -x VALUE or -xVALUE, handed on */
-static bool with_value(int argc, char **argv, int *i, const char *name, struct list *to)
+/* Translates and compiles; pre holds the preprocessed text. */
+static void build_upc(int i, const char *pre, const char *product)
 {
-    size_t n = strlen(name);
+    const char *source = options.inputs[i].text;
+    bool only = options.product == PRODUCT_TRANSLATION;
+    char *c = text("%s/%d.i", work, i);
 
-    if (strncmp(argv[*i], name, n) != 0)
-        return false;
+    if (only && options.output)
+        c = text("%s", options.output);
+    else if (only || options.save_temps)
+        c = named(source, ".trans.c");
 
-    add(to, argv[*i]);
-    if (argv[*i][n])
-        return true;
-
-    if (*i + 1 >= argc) {
-        fprintf(stderr, "amphora-upcc: %s needs a value\n", name);
-        exit(2);
-    }
-
-    add(to, argv[++*i]);
-    return true;
-}
-
-static void compiler_option(int argc, char **argv, int *i)
-{
-    static const char *const for_cpp[] = { "-D",       "-U",         "-I",      "-include",
-                                           "-isystem", "-idirafter", "-iquote", "-imacros" };
-    static const char *const for_link[] = { "-L", "-Wl,", "-Xlinker", "-rdynamic" };
-    char *a = argv[*i];
-
-    if (strcmp(a, "-o") == 0 || strcmp(a, "-x") == 0) {
-        if (*i + 1 >= argc) {
-            fprintf(stderr, "amphora-upcc: %s needs a value\n", a);
-            exit(2);
-        }
-
-        if (a[1] == 'o')
-            output = argv[++*i];
-        else
-            ++*i; /* what a file holds is known by its name */
-
-        return;
-    }
-
-    for (size_t k = 0; k < sizeof for_cpp / sizeof *for_cpp; k++)
-        if (with_value(argc, argv, i, for_cpp[k], &cpp))
-            return;
-
-    for (size_t k = 0; k < sizeof for_link / sizeof *for_link; k++)
-        if (strncmp(a, for_link[k], strlen(for_link[k])) == 0) {
-            with_value(argc, argv, i, strcmp(a, "-rdynamic") == 0 || a[2] == 'l' ? a : for_link[k],
-                       &link_opts);
-            return;
-        }
-
-    if (strcmp(a, "-c") == 0)
-        compile_only = true;
-    else if (strcmp(a, "-E") == 0)
-        preprocess_only = true;
-    else if (strcmp(a, "-static") == 0)
-        static_link = true;
-    else if (strncmp(a, "-std=", 5) == 0 || strncmp(a, "-O", 2) == 0 ||
-             strcmp(a, "-pthread") == 0 || strncmp(a, "-m", 2) == 0 || strncmp(a, "-f", 2) == 0 ||
-             strncmp(a, "-g", 2) == 0)
-        add(&cpp, a), add(&cc, a); /* these define macros, too */
-    else if (strncmp(a, "-W", 2) == 0 || strcmp(a, "-w") == 0 || strncmp(a, "-pipe", 5) == 0 ||
-             strncmp(a, "-pedantic", 9) == 0)
-        add(&cc, a);
-    else {
-        fprintf(stderr, "amphora-upcc: unknown option '%s'; see amphora-upcc -help\n", a);
-        exit(2);
-    }
-}
-
-static void read_options(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        char *a = argv[i];
-
-        if (a[0] != '-' || a[1] == 0 || strncmp(a, "-l", 2) == 0)
-            add(&inputs, a);
-        else if (!own_option(argc, argv, &i))
-            compiler_option(argc, argv, &i);
-    }
-
-    int sources = 0;
-
-    for (int i = 0; i < inputs.n; i++) {
-        if (inputs.v[i][0] == '-' && inputs.v[i][1])
-            continue;
-
-        sources++;
-        if (!is_file(inputs.v[i])) {
-            fprintf(stderr, "amphora-upcc: %s: %s\n", inputs.v[i], strerror(errno));
-            exit(1);
-        }
-    }
-
-    if (sources == 0) {
-        fputs("amphora-upcc: no files to compile; see amphora-upcc -help\n", stderr);
-        exit(2);
-    }
-
-    if (output && sources > 1 && (compile_only || preprocess_only || translate_only)) {
-        fputs("amphora-upcc: -o names one file, and there are several\n", stderr);
-        exit(2);
-    }
-}
-
-static char *one_file(int i)
-{
-    char *f = inputs.v[i];
-    bool is_upc = ends(f, ".upc");
-    bool is_c = ends(f, ".c");
-    char *object = compile_only ? (output ? (char *)output : named(f, ".o"))
-                                : text("%s/%d.o", work, i);
-
-    if (!is_upc && !is_c)
-        return f;
-
-    if (preprocess_only) {
-        preprocess(f, (char *)output);
-        return f;
-    }
-
-    if (is_c) {
-        if (!translate_only)
-            compile(f, "c", object);
-
-        return object;
-    }
-
-    char *pre = text("%s/%d.i0", work, i);
-    char *c = translate_only ? (output ? (char *)output : named(f, ".trans.c"))
-                             : text("%s/%d.i", work, i);
-
-    preprocess(f, pre);
     translate(pre, c);
-    if (!translate_only)
-        compile(c, "cpp-output", object);
 
-    return object;
+    if (only)
+        return;
+
+    if (options.save_temps)
+        compile_by_assembly(source, c, product);
+    else
+        compile(c, product);
+}
+
+/* UPC or C of which the preprocessor's output stays: -save-temps. */
+static void preprocess_or_end(const char *source, bool upc, const char *to)
+{
+    int status = preprocess(source, upc, to, NULL);
+
+    if (status != 0)
+        finish(status);
+}
+
+/* Makes what input i is to become; returns what the linker gets for it. */
+static const char *build(int i)
+{
+    const struct input *in = &options.inputs[i];
+
+    if (in->language == LANGUAGE_LINKER)
+        return in->text;
+
+    bool keep = options.save_temps && options.product != PRODUCT_TEXT;
+    char *pre = keep ? named(in->text, ".i") : text("%s/%d.i0", work, i);
+    char *product = product_of(i);
+    bool upc = in->language == LANGUAGE_UPC ||
+               (in->language == LANGUAGE_C_OR_UPC && holds_upc(i, pre));
+
+    if (options.product == PRODUCT_TEXT) {
+        print_text(in, upc);
+    } else if (in->language == LANGUAGE_UPC_PREPROCESSED) {
+        build_upc(i, in->text, product);
+    } else if (upc) {
+        if (in->language == LANGUAGE_UPC)
+            preprocess_or_end(in->text, true, pre);
+
+        build_upc(i, pre, product);
+    } else if (options.product == PRODUCT_TRANSLATION) {
+        fprintf(stderr, "amphora-upcc: %s contains no UPC; there is nothing to translate\n",
+                in->text);
+    } else if (keep && in->language != LANGUAGE_OTHER) {
+        preprocess_or_end(in->text, false, pre);
+        compile_by_assembly(in->text, pre, product);
+    } else {
+        compile_other(in, product);
+    }
+
+    return product;
 }
 
 int main(int argc, char **argv)
 {
-    struct list objects = { 0 };
+    struct list products = { 0 };
     char dir[] = "/tmp/amphora-upcc.XXXXXX";
 
-    read_options(argc, argv);
+    options_read(&options, argc, argv);
     if (!place_find(&place, "amphora-upcc"))
         return 2;
 
@@ -535,11 +541,11 @@ int main(int argc, char **argv)
 
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    for (int i = 0; i < inputs.n; i++)
-        add(&objects, one_file(i));
+    for (int i = 0; i < options.ninputs; i++)
+        list_add(&products, build(i));
 
-    if (!compile_only && !preprocess_only && !translate_only)
-        link_program(&objects);
+    if (options.product == PRODUCT_PROGRAM)
+        link_program(&products);
 
     finish(0);
 }

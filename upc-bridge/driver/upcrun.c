@@ -151,6 +151,27 @@ static void add(struct line *l, const char *arg)
     l->argv[l->n++] = (char *)arg;
 }
 
+/* Options of Berkeley's upcrun that mean nothing here: they are named in a sentence.  A thread has as
+ * much shared memory as there is anyway. */
+static bool foreign_option(int argc, char **argv, int *i)
+{
+    static const char *const alone[] = { "-q", "-quiet", "-bind-threads", "-norc" };
+    static const char *const with_value[] = { "shared-heap", "shared-heap-max", "conf" };
+    const char *a = argv[*i];
+    bool ours = false;
+
+    for (size_t k = 0; k < sizeof alone / sizeof *alone; k++)
+        ours |= strcmp(a, alone[k]) == 0;
+
+    for (size_t k = 0; k < sizeof with_value / sizeof *with_value && !ours; k++)
+        ours = option_value(argc, argv, i, with_value[k]) != NULL;
+
+    if (ours)
+        fprintf(stderr, "amphora-upcrun: without effect here: %s\n", a);
+
+    return ours;
+}
+
 /* Options up to the program's name, whose place it gives; what is amphora-run's goes to run. */
 static int take_options(int argc, char **argv, struct chosen *said, struct line *run)
 {
@@ -178,7 +199,7 @@ static int take_options(int argc, char **argv, struct chosen *said, struct line 
         else if ((v = option_value(argc, argv, &i, "network")) ||
                  (v = option_value(argc, argv, &i, "conduit")))
             said->network = v;
-        else {
+        else if (!foreign_option(argc, argv, &i)) {
             if (!stands_alone(argv[i]) && i + 1 < argc)
                 i++;
 

@@ -40,7 +40,8 @@ upcinclude_HEADERS = \
 # The drivers.
 bin_PROGRAMS += amphora-upcc amphora-upcrun
 driver_cppflags = $(AM_CPPFLAGS) -DAMPH_INCLUDEDIR='"$(includedir)"'
-amphora_upcc_SOURCES = upc-bridge/driver/place.c upc-bridge/driver/place.h upc-bridge/driver/upcc.c
+amphora_upcc_SOURCES = upc-bridge/driver/language.c upc-bridge/driver/language.h \
+	upc-bridge/driver/options.c upc-bridge/driver/options.h upc-bridge/driver/place.c upc-bridge/driver/place.h upc-bridge/driver/upcc.c
 amphora_upcc_CPPFLAGS = $(driver_cppflags)
 amphora_upcrun_SOURCES = upc-bridge/driver/place.c upc-bridge/driver/place.h upc-bridge/driver/upcrun.c
 amphora_upcrun_CPPFLAGS = $(driver_cppflags)
@@ -83,8 +84,8 @@ EXTRA_DIST += \
 	tests/upc/programs/words.upc \
 	tests/upc/programs/wrong_c.upc
 EXTRA_DIST += tests/upc/refused
-dist_check_SCRIPTS += tests/upc/upc_programs.sh tests/upc/upc_refused.sh
-TESTS += tests/upc/upc_programs.sh tests/upc/upc_refused.sh
+dist_check_SCRIPTS += tests/upc/upc_driver.sh tests/upc/upc_programs.sh tests/upc/upc_refused.sh
+TESTS += tests/upc/upc_driver.sh tests/upc/upc_programs.sh tests/upc/upc_refused.sh
 
 check_PROGRAMS += tests/upc/upc_random
 tests_upc_upc_random_SOURCES = tests/upc/upc_random.c
