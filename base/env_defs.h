@@ -111,8 +111,8 @@
         "signal on which a process waits for a debugger") \
     ENV(NO_CATCH_SIGNAL, "GASNET_NO_CATCH_SIGNAL", STR, "", "signals, commas between", 0, 0, \
         "diagnostics", \
-        "fatal signals that are not caught although a backtrace or a freeze is enabled (*: " \
-        "all)") \
+        "fatal signals that are not caught (*: all): no backtrace, no freeze, and what stdio " \
+        "holds is lost") \
     ENV(TSC_RATE, "GASNET_TSC_RATE", STR, "", "Hz or measure", 0, 0, "diagnostics", \
         "rate of the processor's time counter; empty: measured") \
     ENV(VIS_AMPIPE, "GASNET_VIS_AMPIPE", BOOL, "1", "", 0, 0, "transfers", \

@@ -266,24 +266,36 @@ size_t gex_Token_MaxReplyMedium(gex_Token_t token, const gex_Event_t *lc_opt, ge
     return token_limit(token, lc_opt, flags, numargs, false, "gex_Token_MaxReplyMedium");
 }
 
+/* The limit of the whole job.  Clients lay out their tables with it before they join the job; until
+ * then it is what every conduit grants. */
+static size_t limit_to_all(bool is_long)
+{
+    const struct amph_gex *g = amph_gex();
+
+    if (!g || !g->max_medium)
+        return AMPH_AM_MIN_MAX_MEDIUM;
+
+    return is_long ? g->max_long : g->max_medium;
+}
+
 size_t gex_AM_LUBRequestLong(void)
 {
-    return amph_gex_need("gex_AM_LUBRequestLong")->max_long;
+    return limit_to_all(true);
 }
 
 size_t gex_AM_LUBReplyLong(void)
 {
-    return amph_gex_need("gex_AM_LUBReplyLong")->max_long;
+    return limit_to_all(true);
 }
 
 size_t gex_AM_LUBRequestMedium(void)
 {
-    return amph_gex_need("gex_AM_LUBRequestMedium")->max_medium;
+    return limit_to_all(false);
 }
 
 size_t gex_AM_LUBReplyMedium(void)
 {
-    return amph_gex_need("gex_AM_LUBReplyMedium")->max_medium;
+    return limit_to_all(false);
 }
 
 /* ---- tokens ---- */

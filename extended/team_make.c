@@ -501,7 +501,9 @@ static void check_create(const gex_TM_t *new_tms, size_t num_new_tms, const gex_
                    "_NO_SCRATCH must be among them",
                    (unsigned)flags);
 
-    if (numargs && (!args || numargs > (size_t)GASNET_MAXNODES * GASNET_MAXEPS))
+    /* a query depends on the numbers only */
+    if (numargs && ((!args && !(flags & SCRATCH_QUERIES)) ||
+                    numargs > (size_t)GASNET_MAXNODES * GASNET_MAXEPS))
         amph_fatal("gex_TM_Create: a list of %zu members at %p is none", numargs,
                    (const void *)args);
 

@@ -80,8 +80,10 @@ static bool is_one_op(gex_OP_t op)
 void gex_AD_Create(gex_AD_t *ad_p, gex_TM_t tm, gex_DT_t dt, gex_OP_t ops, gex_Flags_t flags)
 {
     const struct type *type = type_of(dt);
-    const gex_Flags_t known = GEX_FLAG_AD_FAVOR_MY_RANK | GEX_FLAG_AD_FAVOR_MY_NBRHD |
-                              GEX_FLAG_AD_FAVOR_REMOTE;
+    const gex_Flags_t favors = GEX_FLAG_AD_FAVOR_MY_RANK | GEX_FLAG_AD_FAVOR_MY_NBRHD |
+                               GEX_FLAG_AD_FAVOR_REMOTE;
+    const gex_Flags_t hints = GEX_FLAG_SELF_SEG_OFFSET | GEX_FLAG_PEER_SEG_OFFSET;
+    const gex_Flags_t favored = flags & favors;
 
     amph_check_call("gex_AD_Create");
 
@@ -96,8 +98,9 @@ void gex_AD_Create(gex_AD_t *ad_p, gex_TM_t tm, gex_DT_t dt, gex_OP_t ops, gex_F
         amph_fatal("gex_AD_Create: operations %#x are none, or not all such that data type %#x has",
                    (unsigned)ops, (unsigned)dt);
 
-    if ((flags & ~known) || (flags & (flags - 1)))
-        amph_fatal("gex_AD_Create: flags %#x are not 0 or one GEX_FLAG_AD_FAVOR_*",
+    if ((flags & ~(favors | hints)) || (favored & (favored - 1)))
+        amph_fatal("gex_AD_Create: flags %#x are not 0 or one GEX_FLAG_AD_FAVOR_*, with or without "
+                   "GEX_FLAG_SELF_SEG_OFFSET and GEX_FLAG_PEER_SEG_OFFSET",
                    (unsigned)flags);
 
     struct domain *d = calloc(1, sizeof *d);

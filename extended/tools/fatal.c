@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,9 @@
 /* How often a frozen process reads its flag, which a debugger changes without waking the
  * process. */
 #define FREEZE_POLL_NS 100000000
+
+/* How long writing out what stdio holds may delay the end of a process. */
+#define LAST_FLUSH_S 1
 
 volatile int gasnet_frozen = 1;
 
@@ -72,6 +76,55 @@ bool amph_tools_is_first(void)
         return amph_tools_state.process.rank == 0;
 
     return amph_env_int(AMPH_ENV_RANK) <= 0;
+}
+
+/* ---- what stdio holds, when the process ends badly ---- */
+
+/* The kernel's call: a signal handler may make it. */
+static int start_timer(int sig)
+{
+    struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = sig };
+    const struct itimerspec once = { .it_value = { LAST_FLUSH_S, 0 } };
+    int timer = -1;
+
+    if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &ev, &timer) != 0)
+        return -1;
+
+    syscall(SYS_timer_settime, timer, 0, &once, NULL);
+    return timer;
+}
+
+static void flush_unless_locked(FILE *stream)
+{
+    if (ftrylockfile(stream) == 0) {
+        fflush(stream);
+        funlockfile(stream);
+    }
+}
+
+/*
+ * Writes out what stdio holds.  A stream may be locked for good or half changed, so this is given
+ * LAST_FLUSH_S seconds, after which `sig`, which the caller has arranged to end the process,
+ * arrives; and the standard streams come first.  Only once: a forwarded stream may fail inside.
+ */
+static void flush_last(int sig)
+{
+    if (__atomic_exchange_n(&amph_tools_state.process.flushed_last, true, __ATOMIC_ACQ_REL))
+        return;
+
+    int timer = start_timer(sig);
+    sigset_t set;
+    sigset_t before;
+
+    sigemptyset(&set);
+    sigaddset(&set, sig);
+    pthread_sigmask(SIG_UNBLOCK, &set, &before);
+    flush_unless_locked(stdout);
+    flush_unless_locked(stderr);
+    fflush(NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (timer >= 0)
+        syscall(SYS_timer_delete, timer);
 }
 
 /* ---- messages ---- */
@@ -128,13 +181,27 @@ static void last_look(void)
     (void)gasnett_print_backtrace_ifenabled(STDERR_FILENO);
 }
 
+static void end_at_once(int sig)
+{
+    _exit(1);
+}
+
+/* Before an error of the library ends the process. */
+static void look_at_error(void)
+{
+    gasnett_reghandler(SIGSYS, end_at_once);
+    flush_last(SIGSYS);
+    if (amph_tools_state.process.reports)
+        last_look();
+}
+
 static void die(void) AMPH_NORETURN;
 static void die(void)
 {
     gasnett_backtrace_init(NULL); /* reads the settings */
-    gasnett_flush_streams();
-    last_look();
     gasnett_reghandler(SIGABRT, SIG_DFL);
+    flush_last(SIGABRT);
+    last_look();
     abort();
 }
 
@@ -229,7 +296,8 @@ static int signal_number(const char *text, size_t len)
 
 static const int fatal_signals[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS };
 
-/* The first thread with a fatal signal reports it; other threads wait for the process to end. */
+/* The first thread with a fatal signal writes out what stdio holds and reports the signal, if the
+ * settings want that; other threads wait for the process to end. */
 static void on_fatal_signal(int sig)
 {
     char line[400];
@@ -241,10 +309,14 @@ static void on_fatal_signal(int sig)
     for (size_t i = 0; i < AMPH_COUNTOF(fatal_signals); i++)
         gasnett_reghandler(fatal_signals[i], SIG_DFL);
 
-    snprintf(line, sizeof line, "*** Caught a fatal signal: SIG%s(%d), %s\n", sigabbrev_np(sig),
-             sig, amph_tools_state.process.who);
-    amph_tools_write(STDERR_FILENO, line);
-    last_look();
+    flush_last(sig);
+    if (amph_tools_state.process.reports) {
+        snprintf(line, sizeof line, "*** Caught a fatal signal: SIG%s(%d), %s\n", sigabbrev_np(sig),
+                 sig, amph_tools_state.process.who);
+        amph_tools_write(STDERR_FILENO, line);
+        last_look();
+    }
+
     /* delivered when this handler returns, with the default action: the exit status is that of
      * sig */
     raise(sig);
@@ -336,10 +408,8 @@ static void arm(void)
     amph_tools_who();
     catch_named(AMPH_ENV_BACKTRACE_SIGNAL, on_backtrace_signal);
     catch_named(AMPH_ENV_FREEZE_SIGNAL, on_freeze_signal);
-    if (!freezes && !amph_env_bool(AMPH_ENV_BACKTRACE))
-        return;
-
-    amph_fatal_look = last_look;
+    amph_tools_state.process.reports = freezes || amph_env_bool(AMPH_ENV_BACKTRACE);
+    amph_fatal_look = look_at_error;
     set_signal_stack();
     for (size_t i = 0; i < AMPH_COUNTOF(fatal_signals); i++)
         catch_fatal(fatal_signals[i]);

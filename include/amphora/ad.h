@@ -29,7 +29,9 @@ typedef struct amphora_ad *gex_AD_t;
 
 /* Collective over tm; every argument is the same at all members.  dt: one GEX_DT_ but USER; ops:
  * one or more GEX_OP_ that the type has (floats have no bitwise ones), combined with |; flags: 0 or
- * one GEX_FLAG_AD_FAVOR_*.  Others end the job with a sentence. */
+ * one GEX_FLAG_AD_FAVOR_*, also with GEX_FLAG_SELF_SEG_OFFSET and GEX_FLAG_PEER_SEG_OFFSET, which
+ * announce that operations will have them; each operation says so itself.  Others end the job with a
+ * sentence. */
 void gex_AD_Create(gex_AD_t *ad_p, gex_TM_t tm, gex_DT_t dt, gex_OP_t ops, gex_Flags_t flags);
 /* Collective over the domain's team, after all operations of it have been completed. */
 void gex_AD_Destroy(gex_AD_t ad);

@@ -132,7 +132,8 @@ size_t gex_TM_Split(gex_TM_t *new_tm_p, gex_TM_t parent_tm, int color, int key, 
  * call; numargs 0: none here.  new_tms gets num_new_tms handles: one for each endpoint of this
  * process in the list, by rank.  scratch_addrs: one address with GEX_FLAG_TM_SYMMETRIC_SCRATCH,
  * num_new_tms with _LOCAL_SCRATCH, numargs with _GLOBAL_SCRATCH, ignored with _NO_SCRATCH; offsets
- * into the segments with GEX_FLAG_SCRATCH_SEG_OFFSET.  Queries as in gex_TM_Split. */
+ * into the segments with GEX_FLAG_SCRATCH_SEG_OFFSET.  Queries as in gex_TM_Split; args may be NULL
+ * in them. */
 size_t gex_TM_Create(gex_TM_t *new_tms, size_t num_new_tms, gex_TM_t parent_tm,
                      gex_EP_Location_t *args, size_t numargs, gex_Addr_t *scratch_addrs,
                      size_t scratch_size, gex_Flags_t flags);

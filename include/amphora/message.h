@@ -48,7 +48,8 @@ size_t gex_Token_MaxReplyLong(gex_Token_t token, const gex_Event_t *lc_opt, gex_
 size_t gex_Token_MaxReplyMedium(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags,
                                 unsigned int numargs);
 
-/* What is allowed to every peer with all options; the same in the whole job. */
+/* What is allowed to every peer with all options; the same in the whole job.  Before gex_Client_Init
+ * what every conduit allows, which may be less. */
 size_t gex_AM_LUBRequestLong(void);
 size_t gex_AM_LUBReplyLong(void);
 size_t gex_AM_LUBRequestMedium(void);

@@ -198,7 +198,12 @@ static void test_segment(void)
 
 int main(int argc, char **argv)
 {
-    CHECK(GASNET_PAGESIZE > 0);
+    /* What may be asked before there is a job; CHECK needs one. */
+    const size_t early[] = { gex_AM_LUBRequestMedium(), gex_AM_LUBReplyMedium(),
+                             gex_AM_LUBRequestLong(), gex_AM_LUBReplyLong() };
+
+    if (GASNET_PAGESIZE == 0)
+        return 3;
     if (gex_Client_Init(&client, &ep, &tm, "bad name", &argc, &argv, 0) != GASNET_ERR_BAD_ARG)
         return 3;
     if (gex_Client_Init(&client, &ep, &tm, "7seven", &argc, &argv, 0) != GASNET_ERR_BAD_ARG)
@@ -210,6 +215,10 @@ int main(int argc, char **argv)
 
     me = gex_System_QueryJobRank();
     size = gex_System_QueryJobSize();
+    CHECK(early[0] >= 512 && early[0] <= gex_AM_LUBRequestMedium());
+    CHECK(early[1] >= 512 && early[1] <= gex_AM_LUBReplyMedium());
+    CHECK(early[2] >= 512 && early[2] <= gex_AM_LUBRequestLong());
+    CHECK(early[3] >= 512 && early[3] <= gex_AM_LUBReplyLong());
     if (argc > 1)
         CHECK(GASNET_PAGESIZE == strtoul(argv[1], NULL, 0));
 

@@ -236,7 +236,8 @@ static void atomics(gex_TM_t tm)
     };
 
     static const gex_Flags_t favours[] = { GEX_FLAG_AD_FAVOR_MY_RANK, GEX_FLAG_AD_FAVOR_MY_NBRHD,
-                                           GEX_FLAG_AD_FAVOR_REMOTE };
+                                           GEX_FLAG_AD_FAVOR_REMOTE, GEX_FLAG_PEER_SEG_OFFSET,
+                                           GEX_FLAG_AD_FAVOR_REMOTE | GEX_FLAG_PEER_SEG_OFFSET };
     gasnet_node_t to = (me + 1) % nodes;
     int64_t *word = (int64_t *)part(to, 2) + me;
     int64_t old = 0;

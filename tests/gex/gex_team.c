@@ -270,9 +270,11 @@ static void create_random(uint64_t seed)
         m.member[m.n++] = j;
     }
 
-    CHECK(gex_TM_Create(NULL, m.n != 0, parent, args, m.n, NULL, 0,
-                        flags | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED) > 0 ||
-          !m.n);
+    for (int listed = 0; listed < 2; listed++)
+        CHECK(gex_TM_Create(NULL, m.n != 0, parent, listed ? args : NULL, m.n, NULL, 0,
+                            flags | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED) > 0 ||
+              !m.n);
+
     gex_TM_Create(m.n ? &tm : NULL, m.n != 0, parent, m.n ? args : NULL, m.n, NULL, 0, flags);
     CHECK((tm != GEX_TM_INVALID) == (m.n != 0));
 

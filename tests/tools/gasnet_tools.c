@@ -14,6 +14,8 @@
 #include "gasnet_tools.h"
 #include "gasnetex.h"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +66,27 @@ static void use_all(void)
     CHECK(strlen(gasnett_exe_name()) > 0);
 }
 
+static void *keep_locked(void *locked)
+{
+    flockfile(stdout);
+    sem_post((sem_t *)locked);
+    while (pause() < 0)
+        ;
+
+    return NULL;
+}
+
+/* Another thread locks standard output and keeps it. */
+static void lock_output(void)
+{
+    static sem_t locked;
+    pthread_t t;
+
+    CHECK(sem_init(&locked, 0, 0) == 0);
+    CHECK(pthread_create(&t, NULL, keep_locked, &locked) == 0);
+    CHECK(sem_wait(&locked) == 0);
+}
+
 GASNETT_NEVER_INLINE(end_badly, static void end_badly(const char *what))
 {
     const gex_Rank_t n = gex_System_QueryJobSize();
@@ -74,7 +97,16 @@ GASNETT_NEVER_INLINE(end_badly, static void end_badly(const char *what))
     if (strcmp(what, "fatal") == 0)
         gasnett_fatalerror("the last of %u gives up", n);
 
-    if (strcmp(what, "crash") == 0)
+    if (strcmp(what, "lock") == 0)
+        lock_output();
+
+    if (strcmp(what, "words") == 0 || strcmp(what, "abort") == 0 || strcmp(what, "error") == 0)
+        printf("last words of %u", n);
+
+    if (strcmp(what, "abort") == 0 || strcmp(what, "lock") == 0)
+        abort();
+
+    if (strcmp(what, "crash") == 0 || strcmp(what, "words") == 0)
         *nowhere = 1;
 
     (void)gex_AM_RequestShort(amphora_team0, n + 7, REQUEST, 0, 1);

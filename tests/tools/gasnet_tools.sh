@@ -65,6 +65,22 @@ done_job
 job "a fatal signal without a wish for backtraces" 139 2 crash
 says 0 'Caught a fatal signal|Backtrace'
 done_job
+# Standard output is a pipe here, so stdio holds what was printed.
+job "text before abort() is written out" 134 2 abort
+says 1 'last words of 2'
+says 0 'Caught a fatal signal'
+done_job
+job "text before a fatal signal is written out" 139 2 words
+says 1 'last words of 2'
+done_job
+job "text before an error of the library is written out" 1 2 error
+says 1 'last words of 2'
+done_job
+job "text is not written out if nothing is to be caught" 134 2 abort GASNET_NO_CATCH_SIGNAL='*'
+says 0 'last words of 2'
+done_job
+job "a locked stream does not keep a process from aborting" 134 2 lock
+done_job
 job "an error of the library with a backtrace" 1 2 refuse GASNET_BACKTRACE=1
 says 1 'rank 9 is out of range'
 says 1 '^\*\*\* Backtrace of process 1 of 2'
