@@ -267,7 +267,13 @@ function wrapped(c) { return !f_time64[c] && f_name[c] !~ /^(__libc_start_main|d
 
 function make_flags(    c) {
     for (c = 1; c <= count; c++) if (wrapped(c)) print "-Wl,--wrap=" f_name[c]
-    print "-Wl,--wrap=_IO_2_1_stdin_\n-Wl,--wrap=_IO_2_1_stdout_\n-Wl,--wrap=_IO_2_1_stderr_" # std_files.c
+    n = split("_IO_2_1_stdin_ _IO_2_1_stdout_ _IO_2_1_stderr_", streams, " ") # std_files.c
+    for (i = 1; i <= n; i++) print "-Wl,--wrap=" streams[i]
+
+    # Needed from the start: a call that only libraries behind ours make, such as libgfortran, libstdc++ or the C library itself,
+    # would come too late to get its object out of the archive.
+    for (c = 1; c <= count; c++) if (wrapped(c)) print "-Wl,-u,__wrap_" f_name[c]
+    for (i = 1; i <= n; i++) print "-Wl,-u,__wrap_" streams[i]
 }
 
 function make_c(    c, ret, real, call) {

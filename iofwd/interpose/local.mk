@@ -292,5 +292,7 @@ EXTRA_DIST += \
 	tests/files/process/fwd_suites_commands.sh \
 	tests/files/process/fwd_relay.c \
 	tests/files/process/fwd_static.c \
+	tests/files/process/fwd_static.cc \
+	tests/files/process/fwd_static.f90 \
 	tests/files/process/fwd_tools_commands.sh \
 	tests/files/process/fwd_watchers.sh

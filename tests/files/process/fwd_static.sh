@@ -38,4 +38,28 @@ mp_report $? "a static program of streams is linked" "$mp_dir/out"
 for mode in out buffered lines in foreign reopened wide messages; do
     fwd_both "static streams and dup2: $mode" "$mp_dir/streams" $mode
 done
+
+# A program whose own objects make no file call, and programs whose calls are in the libraries of their language.
+printf 'int main(void) { return 0; }\n' >"$mp_dir/nothing.c"
+# shellcheck disable=SC2086
+${CC:-cc} -static -o "$mp_dir/nothing" "$mp_dir/nothing.c" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -lcrypto -ldl -lpthread \
+    >"$mp_dir/out" 2>&1 && "$mp_dir/nothing" >>"$mp_dir/out" 2>&1
+mp_report $? "a static program without a file call of its own is linked" "$mp_dir/out"
+
+# language NAME COMPILER SOURCE
+language() {
+    if ! command -v "$2" >/dev/null; then
+        mp_skip "a static program in $1 is linked" "there is no $2 here"
+        fwd_skip "static $1" "there is no $2 here"
+        return
+    fi
+    # shellcheck disable=SC2086
+    "$2" -static -o "$mp_dir/$1" "$srcdir/tests/files/process/$3" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -lcrypto -ldl -lpthread \
+        >"$mp_dir/out" 2>&1
+    language_linked=$?
+    mp_report $language_linked "a static program in $1 is linked" "$mp_dir/out"
+    test $language_linked -eq 0 && fwd_both "static $1" "$mp_dir/$1"
+}
+language C++ g++ fwd_static.cc
+language Fortran gfortran fwd_static.f90
 mp_done
