@@ -13,11 +13,11 @@
 
 #include "am/ep.h"
 #include "am/job.h"
-#include "am/note.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/note.h"
 #include "base/wire.h"
 #include "boot/boot.h"
 
@@ -319,7 +319,7 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
 int (*amph_job_serve)(struct amph_boot *boot);
 
 __attribute__((section(".note.amphora"), used, aligned(4))) static const struct amph_note note = {
-    .namesz = 8, .type = 1, .name = AMPH_NOTE_NAME
+    .namesz = 8, .type = AMPH_NOTE_JOB, .name = AMPH_NOTE_NAME
 };
 
 /* Loads libiofwd, preferably from the directory of this library.  Its constructor sets

@@ -17,7 +17,6 @@ libamphora_la_SOURCES += \
 	am/job.c \
 	am/job.h \
 	am/longs.c \
-	am/note.h \
 	am/pagesize.c \
 	am/poll.c \
 	am/prepare.c \

@@ -164,6 +164,9 @@
     ENV(IOFWD_IO_URING, "IOFWD_IO_URING", BOOL, "0", "", 0, 0, "iofwd", \
         "programs with a forwarded prefix may use io_uring, for files of their own host only; 0: " \
         "setting up a ring fails with ENOSYS, and they use other calls") \
+    ENV(IOFWD_STRICT, "IOFWD_STRICT", BOOL, "0", "", 0, 0, "iofwd", \
+        "refuse to start programs whose file calls cannot be forwarded (static ones, Go's, those " \
+        "of another machine or with rights of their own), instead of printing a warning") \
     ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", \
         "connections to I/O servers that a process hands to its next image by exec; set by " \
         "Amphora") \
@@ -218,12 +221,15 @@
 #define AMPH_PRIVATE_CWD "IOFWD_PRIVATE_CWD"
 #define AMPH_PRIVATE_LOCKS "IOFWD_PRIVATE_LOCKS"
 #define AMPH_PRIVATE_LIBS "IOFWD_PRIVATE_LIBS"
+#define AMPH_PRIVATE_REPORTED "IOFWD_PRIVATE_REPORTED"
 #define AMPH_ENV_PRIVATE(PRIVATE) \
     PRIVATE(CWD, AMPH_PRIVATE_CWD, \
             "the forwarded working directory of the process before an exec: descriptor:path") \
     PRIVATE(LOCKS, AMPH_PRIVATE_LOCKS, "record locks that a process keeps over an exec") \
     PRIVATE(LIBS, AMPH_PRIVATE_LIBS, \
             "copies of forwarded libraries that the dynamic linker has been given") \
+    PRIVATE(REPORTED, AMPH_PRIVATE_REPORTED, \
+            "the list of programs whose calls are not forwarded and that have been reported") \
     PRIVATE(TOLD, "IOFWD_PRIVATE_LD_PRELOAD", \
             "LD_PRELOAD as it was before copies took the places of forwarded libraries in it") \
     PRIVATE(PLAIN, "IOFWD_PRIVATE_PLAIN", \

@@ -26,6 +26,7 @@ libamphora_la_SOURCES += \
 	base/env_parse.h \
 	base/log.c \
 	base/log.h \
+	base/note.h \
 	base/platform.h \
 	base/quote.c \
 	base/quote.h \

@@ -34,12 +34,16 @@ module_LTLIBRARIES += libiofwd_preload.la
 preload_sources = \
 	base/env_parse.c \
 	base/env_parse.h \
+	base/program_image.c \
+	base/program_image.h \
 	iofwd/interpose/fd/fdtab.c \
 	iofwd/interpose/fd/fdtab.h \
 	iofwd/wire/prefix.c \
 	iofwd/wire/prefix.h \
 	iofwd/interpose/fd/aio.c \
 	iofwd/interpose/fd/query.h \
+	iofwd/interpose/process/bypass.c \
+	iofwd/interpose/process/bypass.h \
 	iofwd/interpose/entry/cancel.c \
 	iofwd/interpose/entry/catch.h \
 	iofwd/interpose/memory/coherent.c \
@@ -131,12 +135,15 @@ pkgconfig_DATA += iofwd-static.pc
 endif
 
 if HAVE_CRITERION
-preload_unit = tests/unit/unit_prefix tests/unit/unit_fdtab
+preload_unit = tests/unit/unit_prefix tests/unit/unit_fdtab tests/unit/unit_program_image
 check_PROGRAMS += $(preload_unit)
 TESTS += $(preload_unit)
 tests_unit_unit_prefix_SOURCES = tests/unit/unit_prefix.c iofwd/wire/prefix.c
 tests_unit_unit_prefix_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_prefix_LDADD = $(CRITERION_LIBS)
+tests_unit_unit_program_image_SOURCES = tests/unit/unit_program_image.c base/program_image.c
+tests_unit_unit_program_image_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_program_image_LDADD = $(CRITERION_LIBS)
 tests_unit_unit_fdtab_SOURCES = tests/unit/unit_fdtab.c iofwd/interpose/fd/fdtab.c
 tests_unit_unit_fdtab_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_fdtab_LDADD = $(CRITERION_LIBS) -lpthread
@@ -180,6 +187,7 @@ preload_scripts += \
 	tests/files/calls/fwd_readers.sh \
 	tests/files/calls/fwd_ready.sh \
 	tests/files/calls/fwd_refused.sh \
+	tests/files/process/fwd_bypass.sh \
 	tests/files/process/fwd_relay.sh \
 	tests/files/process/fwd_real.sh \
 	tests/files/failover/fwd_soak.sh \

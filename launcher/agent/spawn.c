@@ -280,6 +280,16 @@ static bool find_file(struct amph_agent *a, struct amph_spawn *s)
     return path != NULL;
 }
 
+/* Does the process get the preload library? */
+static bool is_preloaded(const struct amph_spawn *s)
+{
+    for (char **t = s->settings; *t; t++)
+        if (strncmp(*t, "LD_PRELOAD=", 11) == 0)
+            return strstr(*t, AMPH_PRELOAD_NAME) != NULL;
+
+    return false;
+}
+
 static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_proc *p)
 {
     struct ends e;
@@ -287,6 +297,8 @@ static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_pro
 
     if (a->remote && !find_file(a, s))
         return ENOENT;
+    if (a->remote && s->rank == 0 && is_preloaded(s) && !amph_program_may_forward(s->argv[0]))
+        return EPERM;
 
     bool ok = make_ends(&e, s->flags) &&
               (e.far[AMPH_END_PMI] < 0 || add_setting(s, "PMI_FD=%d", e.far[AMPH_END_PMI])) &&

@@ -207,10 +207,20 @@ static bool set_preload(void)
     return ok;
 }
 
+/* Does the preload library forward in this process, as under another iofwd-run?  It then checks the
+ * program by itself. */
+static bool is_preloaded(void)
+{
+    const char *list = amph_env_foreign("LD_PRELOAD");
+
+    return list && strstr(list, AMPH_PRELOAD_NAME) && amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0];
+}
+
 int main(int argc, char **argv)
 {
     struct given g = { 0 };
     char path[PATH_MAX], *program;
+    bool preloaded = is_preloaded();
     int code = parse(&g, argv);
 
     if (code >= 0)
@@ -234,6 +244,8 @@ int main(int argc, char **argv)
         return 1;
     if (!set_preload())
         return 1;
+    if (!preloaded && !amph_program_may_forward(program))
+        return AMPH_PROGRAM_NOT_EXECUTABLE;
 
     unsetenv("IOFWD_DOOR");
     execve(program, g.program, environ);

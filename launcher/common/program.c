@@ -4,23 +4,24 @@
  *
  * Layer: launcher.  Thread rule: one thread.
  */
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/program_image.h"
 #include "launcher/common/program.h"
 #include "launcher/common/message.h"
 
 enum {
-    NOT_EXECUTABLE = 126,
-    NOT_FOUND = 127
+    LOG_ERROR = 1 /* the index of the word "error" of AMPHORA_LOG */
 };
 
 static bool is_file(const char *path)
@@ -34,7 +35,8 @@ static int check(const char *path)
     struct stat st;
 
     if (stat(path, &st) < 0) {
-        int code = errno == ENOENT || errno == ENOTDIR ? NOT_FOUND : NOT_EXECUTABLE;
+        int code = errno == ENOENT || errno == ENOTDIR ? AMPH_PROGRAM_NOT_FOUND
+                                                       : AMPH_PROGRAM_NOT_EXECUTABLE;
 
         amph_say("cannot start %s: %m", path);
         return code;
@@ -42,12 +44,12 @@ static int check(const char *path)
 
     if (S_ISDIR(st.st_mode)) {
         amph_say("cannot start %s: it is a directory", path);
-        return NOT_EXECUTABLE;
+        return AMPH_PROGRAM_NOT_EXECUTABLE;
     }
 
     if (access(path, X_OK) < 0) {
         amph_say("cannot start %s: it is not executable (chmod +x changes that)", path);
-        return NOT_EXECUTABLE;
+        return AMPH_PROGRAM_NOT_EXECUTABLE;
     }
 
     return 0;
@@ -85,71 +87,76 @@ int amph_program_find(const char *name, char **path_p)
 
     amph_say("there is no program %s in the directories of PATH%s", name,
              is_file(name) ? "; write ./ in front of one in this directory" : "");
-    return NOT_FOUND;
+    return AMPH_PROGRAM_NOT_FOUND;
+}
+
+/* ---- what it is ---- */
+
+static int open_file(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+static void look(const char *path, struct amph_image *image_p)
+{
+    static const struct amph_image_calls calls = { .open = open_file,
+                                                   .close = close,
+                                                   .fstat = fstat,
+                                                   .fstatvfs = fstatvfs,
+                                                   .fgetxattr = fgetxattr,
+                                                   .pread = pread };
+
+    amph_image_look(&calls, path, image_p);
+}
+
+bool amph_program_may_forward(const char *path)
+{
+    bool strict = amph_env_bool(AMPH_ENV_IOFWD_STRICT);
+    struct amph_image image;
+    char why[2048];
+
+    look(path, &image);
+    if (!amph_image_evades(&image))
+        return true;
+
+    amph_image_explain(&image, why, sizeof why);
+    if (strict)
+        amph_say("%s (refused by IOFWD_STRICT)", why);
+    else if (amph_env_enum(AMPH_ENV_LOG) != LOG_ERROR)
+        amph_say("warning: %s", why);
+
+    return !strict;
 }
 
 /* ---- why not ---- */
 
-static const struct {
-    uint16_t machine;
-    const char *name;
-} machines[] = {
-
-    { EM_X86_64, "x86-64" }, { EM_386, "i386" },    { EM_AARCH64, "aarch64" },
-    { EM_ARM, "arm" },       { EM_PPC64, "ppc64" }, { EM_S390, "s390x" },
-    { EM_RISCV, "riscv" },   { EM_MIPS, "mips" },   { EM_SPARCV9, "sparc64" },
-};
-
-static const char *machine_name(uint16_t machine)
-{
-    for (size_t i = 0; i < AMPH_COUNTOF(machines); i++)
-        if (machines[i].machine == machine)
-            return machines[i].name;
-
-    return "another kind of machine";
-}
-
-/* Finds the machine type of an ELF file.  Returns false if the file is not ELF. */
-static bool elf_machine(const char *path, uint16_t *machine_p)
-{
-    unsigned char head[20];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, head, sizeof head) : -1;
-
-    if (fd >= 0)
-        close(fd);
-
-    if (n != sizeof head || memcmp(head, ELFMAG, SELFMAG) != 0)
-        return false;
-
-    *machine_p = head[EI_DATA] == ELFDATA2MSB ? (uint16_t)(head[18] << 8 | head[19])
-                                              : (uint16_t)(head[19] << 8 | head[18]);
-    return true;
-}
-
 int amph_program_explain(const char *path, const char *host, int error)
 {
-    uint16_t machine, own;
+    struct amph_image image, own;
 
     if (host) { /* the file of that name on this host is not relevant */
         amph_say("cannot start %s on host %s: %s; the host file may give each host its own "
                  "(program=, server-program=)",
                  path, host,
                  error == ENOEXEC ? "it is not built for that machine" : strerror(error));
-        return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+        return error == ENOENT ? AMPH_PROGRAM_NOT_FOUND : AMPH_PROGRAM_NOT_EXECUTABLE;
     }
 
     struct utsname u = { .machine = "" };
 
     uname(&u);
-    if (error == ENOEXEC && elf_machine(path, &machine) && elf_machine("/proc/self/exe", &own) &&
-        own == machine)
+    look(path, &image);
+    look("/proc/self/exe", &own);
+
+    bool is_elf = image.machine != 0;
+
+    if (error == ENOEXEC && is_elf && image.machine == own.machine)
         amph_say("cannot start %s: the file is damaged or incomplete; build or copy it again",
-                 path);
-    else if (error == ENOEXEC && elf_machine(path, &machine))
+                 image.path);
+    else if (error == ENOEXEC && is_elf)
         amph_say("cannot start %s: it is built for %s, and this machine (%s) cannot run it; build "
                  "it for this one",
-                 path, machine_name(machine), u.machine);
+                 image.path, amph_image_machine_name(image.machine), u.machine);
     else if (error == ENOEXEC)
         amph_say("cannot start %s: it is neither a program nor a script that starts with \"#!\"",
                  path);
@@ -158,7 +165,7 @@ int amph_program_explain(const char *path, const char *host, int error)
     else
         amph_say("cannot start %s: %s", path, strerror(error));
 
-    return error == ENOENT && !is_file(path) ? NOT_FOUND : NOT_EXECUTABLE;
+    return error == ENOENT && !is_file(path) ? AMPH_PROGRAM_NOT_FOUND : AMPH_PROGRAM_NOT_EXECUTABLE;
 }
 
 /* ---- of this installation ---- */

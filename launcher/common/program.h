@@ -9,6 +9,11 @@
 
 #include <stdbool.h>
 
+enum {
+    AMPH_PROGRAM_NOT_EXECUTABLE = 126,
+    AMPH_PROGRAM_NOT_FOUND = 127
+};
+
 #define AMPH_PRELOAD_NAME "libiofwd_preload.so"
 
 /* Finds a program like a shell.  Returns 0 and an allocated path, or the exit code (126, 127) after
@@ -17,6 +22,9 @@ int amph_program_find(const char *name, char **path_p);
 /* Finds a program in `dirs` (the value of PATH, or NULL).  Returns an allocated path or NULL, without
  * a message. */
 char *amph_program_search(const char *name, const char *dirs);
+/* Prints a warning if the preload library cannot catch the file calls of the program at path.  Returns
+ * false if it must not be started therefore (IOFWD_STRICT). */
+bool amph_program_may_forward(const char *path);
 /* Prints why a program could not be executed and returns the exit code.  host: the name of another
  * machine, or NULL. */
 int amph_program_explain(const char *path, const char *host, int error);

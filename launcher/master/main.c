@@ -16,10 +16,6 @@
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 
-enum {
-    NOT_FOUND = 127
-};
-
 /* Opens descriptors 0 to 2 if they are closed, so that no file of the launcher gets their numbers. */
 static void open_standard(void)
 {
@@ -102,7 +98,7 @@ static int find_server(struct amph_options *o, bool here)
              "amphora again, or give "
              "-server-program",
              AMPH_BINDIR);
-    return NOT_FOUND;
+    return AMPH_PROGRAM_NOT_FOUND;
 }
 
 /* Runs as the agent of another host.  The argument is the time in milliseconds after which the agent
@@ -116,6 +112,11 @@ static bool is_agent(int argc, char **argv, uint64_t *silence_ns_p)
     return true;
 }
 
+static bool forwards(const struct amph_options *o)
+{
+    return o->nservers > 0 && (o->prefixes || amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]);
+}
+
 static int run(struct amph_options *o)
 {
     struct amph_jobdesc job;
@@ -124,7 +125,11 @@ static int run(struct amph_options *o)
     if (amph_hostfile_job(o, &job, &hosts) != AMPH_OK)
         return 1;
 
-    int code = find_program(o, runs_here(&job, &hosts, AMPH_COMPUTE));
+    bool here = runs_here(&job, &hosts, AMPH_COMPUTE);
+    int code = find_program(o, here);
+
+    if (code == 0 && here && forwards(o) && !amph_program_may_forward(o->program[0]))
+        code = AMPH_PROGRAM_NOT_EXECUTABLE;
 
     if (code == 0)
         code = find_server(o, runs_here(&job, &hosts, AMPH_SERVER));

@@ -33,7 +33,8 @@ iofwd/interpose base/platform.h
 iofwd/interpose base/env_defs.h
 iofwd/interpose base/env_parse.h
 iofwd/interpose base/env.h
-iofwd/interpose am/note.h
+iofwd/interpose base/program_image.h
+iofwd/interpose base/note.h
 iofwd/interpose boot/pmix_abi.h'
 folders='base boot conduits am extended iofwd upc-bridge launcher tools examples'
 count=0

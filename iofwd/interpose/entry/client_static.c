@@ -5,12 +5,17 @@
  *
  * Layer: iofwd (interposer).  Thread rule: see entry/client.h and entry/libc_real.h.
  */
+#include "base/note.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/client.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 
 const bool amph_ip_client_is_linked = true;
+
+__attribute__((section(".note.amphora"), used, aligned(4))) static const struct amph_note note = {
+    .namesz = 8, .type = AMPH_NOTE_FORWARDS, .name = AMPH_NOTE_NAME
+};
 
 const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const char **why_p)
 {

@@ -18,13 +18,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "am/note.h"
+#include "base/note.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/client.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/entry/settings.h"
+#include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -419,6 +420,7 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     }
 
     guard_rank(longer ? longer : env);
+    amph_ip_bypass_start(env);
     restore_preload(env);
     amph_ip_environment_keep(longer ? longer : env);
     free(longer);

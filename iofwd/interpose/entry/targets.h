@@ -169,6 +169,7 @@ void amph_ip_charset_close(struct amph_ip_charset *set);
 /* search.c: the first program of this name along PATH, if one of PATH's directories is forwarded,
  * or libraries for what gets env; false: the C library is to look */
 bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t cap);
+bool amph_ip_find_local(const char *file, char *out, size_t cap); /* along PATH, on this host */
 
 /* environ.c */
 /* what every new program of this process has to find in its environment */

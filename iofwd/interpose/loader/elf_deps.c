@@ -15,7 +15,7 @@
 #include <link.h>
 #include <sys/mman.h>
 
-#include "am/note.h"
+#include "base/note.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/calls/names.h"

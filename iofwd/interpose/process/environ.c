@@ -7,6 +7,7 @@
 #include "base/env_defs.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/loader/elf_deps.h"
+#include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/entry/targets.h"
 
@@ -68,7 +69,8 @@ void amph_ip_environment_keep(char **env)
 {
     for (; env && *env && state.nkept < AMPH_IP_ENV_KEPT; env++) {
         if (amph_ip_env_is(*env, CWD_NAME) || amph_ip_env_is(*env, AMPH_IP_LOCKS_NAME) ||
-            amph_ip_env_is(*env, AMPH_IP_ELF_DEPS_SETTING))
+            amph_ip_env_is(*env, AMPH_IP_ELF_DEPS_SETTING) ||
+            amph_ip_env_is(*env, AMPH_PRIVATE_REPORTED))
             continue;
 
         if (amph_ip_env_is(*env, "LD_PRELOAD"))
@@ -77,6 +79,9 @@ void amph_ip_environment_keep(char **env)
                  is_own(*env))
             state.nkept += (state.kept[state.nkept] = strdup(*env)) != NULL;
     }
+
+    if (amph_ip_bypass_setting()[0] && state.nkept < AMPH_IP_ENV_KEPT)
+        state.kept[state.nkept++] = (char *)amph_ip_bypass_setting();
 }
 
 char *const *amph_ip_environment_kept(void)
@@ -134,7 +139,8 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
     for (; envp && *envp; envp++) {
         if (amph_ip_env_is(*envp, CWD_NAME) || amph_ip_env_is(*envp, DOOR_NAME) ||
             amph_ip_env_is(*envp, AMPH_IP_LOCKS_NAME) ||
-            amph_ip_env_is(*envp, AMPH_IP_ELF_DEPS_SETTING))
+            amph_ip_env_is(*envp, AMPH_IP_ELF_DEPS_SETTING) ||
+            amph_ip_env_is(*envp, AMPH_PRIVATE_REPORTED))
             continue;
 
         out[n++] = amph_ip_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;

@@ -10,6 +10,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
+#include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/process/relay.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -27,7 +28,7 @@ static int execve_by(enum amph_client_route way, const char *path, char *const a
 /* how: an enum amph_client_route */
 static int start_execve(void *how, const char *path, char *const argv[], char **env)
 {
-    bool relayed = amph_ip_relay_useful() && amph_ip_is_static_at(path);
+    bool relayed = amph_ip_relay_useful() && amph_ip_bypasses(path);
     return relayed ? amph_ip_relay(path, argv, env)
                    : execve_by(*(const enum amph_client_route *)how, path, argv, env);
 }
@@ -95,10 +96,14 @@ int amph_do_execvpe(const char *file, char *const argv[], char *const envp[])
     amph_ip_env_make(envp, env, &room, true);
 
     char found[PATH_MAX];
-    if (strchr(file, '/') || amph_ip_find_program(file, envp, found, sizeof found))
-        return start_or_sh(strchr(file, '/') ? file : found, argv, env);
+    bool found_here = !strchr(file, '/') &&
+                      (amph_ip_find_program(file, envp, found, sizeof found) ||
+                       (amph_ip_relay_useful() && amph_ip_find_local(file, found, sizeof found)));
 
-    return libc_execvpe(file, argv, env);
+    if (found_here || strchr(file, '/'))
+        return start_or_sh(found_here ? found : file, argv, env);
+
+    return amph_ip_bypass_check_name(file) == 0 ? libc_execvpe(file, argv, env) : -1;
 }
 
 int amph_do_fexecve(int fd, char *const argv[], char *const envp[])
@@ -113,6 +118,15 @@ static int execveat_by(enum amph_client_route way, int dir, const char *path, ch
         return (int)libc_syscall(SYS_execveat, dir, (long)path, (long)argv, (long)env, flags, 0);
 
     return libc_execveat(dir, path, argv, env, flags);
+}
+
+static int execveat_local(enum amph_client_route way, int dir, const char *path, char *const argv[],
+                          char *const env[], int flags)
+{
+    if (amph_ip_bypass_check_dir(dir, path) != 0)
+        return -1;
+
+    return execveat_by(way, dir, path, argv, env, flags);
 }
 
 int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char *const argv[],
@@ -132,14 +146,14 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
 
     amph_ip_env_make(envp, env, &room, true);
     if (!amph_ip_at(dir, path))
-        return execveat_by(way, dir, path, argv, env, flags);
+        return execveat_local(way, dir, path, argv, env, flags);
     if ((flags & AT_SYMLINK_NOFOLLOW) && amph_do_fstatat(dir, path, &st, flags) == 0 &&
         S_ISLNK(st.st_mode))
         return amph_ip_fail(ELOOP);
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
     if (w.local)
-        return execveat_by(way, w.dirfd, w.path, argv, env, flags);
+        return execveat_local(way, w.dirfd, w.path, argv, env, flags);
 
     bool known = amph_ip_resolve_absolute(&w, absolute, sizeof absolute);
 
@@ -252,7 +266,7 @@ static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actio
 static int start_spawn(void *how, const char *path, char *const argv[], char **env)
 {
     struct spawn *s = how;
-    bool relayed = amph_ip_spawn_gives_std(s->actions) && amph_ip_is_static_at(path);
+    bool relayed = amph_ip_spawn_gives_std(s->actions) && amph_ip_bypasses(path);
     int err = relayed ? amph_ip_spawn(s->pid, path, false, s->actions, s->attr, argv, env)
                       : spawn_held(s->pid, path, s->actions, s->attr, argv, env, libc_posix_spawn);
 
@@ -285,6 +299,7 @@ int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_ac
                          const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
     struct amph_ip_env_room room;
+    int saved = errno;
 
     if (!amph_ip_state.on || amph_ip_inside)
         return libc_posix_spawnp(pid, file, actions, attr, argv, envp);
@@ -293,11 +308,22 @@ int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_ac
 
     char found[PATH_MAX];
 
-    if (strchr(file, '/') || amph_ip_find_program(file, envp, found, sizeof found))
-        return amph_do_posix_spawn(pid, strchr(file, '/') ? file : found, actions, attr, argv,
-                                   envp);
+    bool found_here = !strchr(file, '/') &&
+                      (amph_ip_find_program(file, envp, found, sizeof found) ||
+                       (amph_ip_spawn_gives_std(actions) &&
+                        amph_ip_find_local(file, found, sizeof found)));
+
+    if (found_here || strchr(file, '/'))
+        return amph_do_posix_spawn(pid, found_here ? found : file, actions, attr, argv, envp);
 
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+
+    if (amph_ip_bypass_check_name(file) != 0) {
+        int err = errno;
+
+        errno = saved;
+        return err;
+    }
 
     amph_ip_env_make(envp, env, &room, false);
     return spawn_held(pid, file, actions, attr, argv, env, libc_posix_spawnp);

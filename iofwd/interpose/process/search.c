@@ -47,17 +47,13 @@ static bool any_forwarded(const char *path)
     return found;
 }
 
-bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t cap)
+/* Finds the first program of that name in the directories of path. */
+static bool find_in(const char *path, const char *file, char *out, size_t cap)
 {
-    /* not by base/env.c: this library is before libc in the search order, without the rest */
-    const char *path = getenv("PATH");
     struct stat st;
     size_t len;
     int saved = errno;
     bool found = false;
-
-    if (!path || !file[0] || (!any_forwarded(path) && !amph_ip_start_has_libraries(env)))
-        return false;
 
     for (bool last = false; !found && !last;) {
         last = path[strcspn(path, ":")] == 0;
@@ -71,4 +67,22 @@ bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t 
 
     errno = saved;
     return found;
+}
+
+bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t cap)
+{
+    /* not by base/env.c: this library is before libc in the search order, without the rest */
+    const char *path = getenv("PATH");
+
+    if (!path || !file[0] || (!any_forwarded(path) && !amph_ip_start_has_libraries(env)))
+        return false;
+
+    return find_in(path, file, out, cap);
+}
+
+bool amph_ip_find_local(const char *file, char *out, size_t cap)
+{
+    const char *path = getenv("PATH");
+
+    return file[0] && find_in(path ? path : "/bin:/usr/bin", file, out, cap);
 }

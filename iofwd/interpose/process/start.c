@@ -8,14 +8,13 @@
 #include "iofwd/interpose/process/start.h"
 
 #include <alloca.h>
-#include <link.h>
 #include <sys/mman.h>
 
-#include "am/note.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/loader/elf_deps.h"
+#include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
@@ -165,54 +164,6 @@ static bool needs_forwarded(const char *path, struct script *script)
     return found;
 }
 
-/* A note segment of a program with the linked-in interposer (am/job.c's note). */
-static bool is_ours(int fd, const ElfW(Phdr) * ph)
-{
-    char notes[1024];
-    ssize_t n = libc_pread64(fd, notes, ph->p_filesz < sizeof notes ? ph->p_filesz : sizeof notes,
-                             (off_t)ph->p_offset);
-
-    return n > 0 && memmem(notes, (size_t)n, AMPH_NOTE_NAME, sizeof AMPH_NOTE_NAME - 1);
-}
-
-/* Is this a program file that no library can be preloaded into: without a dynamic linker, not the
- * linker itself, and without the linked-in interposer? */
-static bool is_static(int fd, const char *path)
-{
-    ElfW(Ehdr) eh;
-    ElfW(Phdr) ph;
-
-    const char *slash = strrchr(path, '/');
-
-    if (libc_pread64(fd, &eh, sizeof eh, 0) != (ssize_t)sizeof eh ||
-        memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
-        strncmp(slash ? slash + 1 : path, "ld", 2) == 0)
-        return false;
-
-    for (int i = 0; i < eh.e_phnum; i++) {
-        off_t at = (off_t)(eh.e_phoff + (size_t)i * eh.e_phentsize);
-        if (libc_pread64(fd, &ph, sizeof ph, at) != (ssize_t)sizeof ph || ph.p_type == PT_INTERP ||
-            (ph.p_type == PT_NOTE && is_ours(fd, &ph)))
-            return false;
-    }
-
-    return true;
-}
-
-bool amph_ip_is_static_at(const char *path)
-{
-    int saved = errno;
-    int fd = libc_open64(path, O_RDONLY | O_CLOEXEC, 0);
-    bool found = fd >= 0 && is_static(fd, path);
-
-    if (fd >= 0)
-        libc_close(fd);
-
-    errno = saved;
-    return found;
-}
-
 static char **entry_of(char *const *env, const char *name)
 {
     for (; env && *env; env++)
@@ -251,7 +202,7 @@ static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, con
     size_t n = amph_ip_env_entries(s->env);
     size_t end = n;
 
-    if (needs && has_preload(s->env) && !amph_ip_is_static_at(path) &&
+    if (needs && has_preload(s->env) && !amph_ip_bypasses(path) &&
         amph_ip_elf_deps_complete_preload(needs, listed)) {
         *preload = needs->preload;
         s->env[end++] = needs->told;
@@ -319,6 +270,10 @@ static int start_local(const struct start *s, const char *path, char *const argv
     struct amph_ip_elf_deps *needs = NULL;
     struct script script;
     char to[PATH_MAX];
+
+    if (amph_ip_bypass_check(path) != 0)
+        return -1;
+
     int fd = copy_for_needs(path, s->env, &needs);
 
     if (fd >= 0)
@@ -364,6 +319,11 @@ static int start_forwarded(const struct start *s, const char *path, const char *
     if (read_script(&script, fd)) {
         libc_close(fd);
         return start_script(s, &script, called, argv);
+    }
+
+    if (amph_ip_bypass_check_file(fd, path) != 0) {
+        libc_close(fd);
+        return -1;
     }
 
     struct amph_ip_elf_deps *needs = amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"),

@@ -21,8 +21,6 @@ int amph_ip_start_program(const char *path, char *const argv[], char **env, amph
 /* Local programs need it too if this environment gives them libraries from forwarded directories:
  * use amph_ip_start_program. */
 bool amph_ip_start_has_libraries(char *const *env);
-/* Can nothing be preloaded into this program file?  Keeps errno. */
-bool amph_ip_is_static_at(const char *path);
 
 #define AMPH_IP_ENV_KEPT 64
 #define AMPH_IP_ENV_EXTRA (AMPH_IP_ENV_KEPT + 7) /* entries; two are for the copies of libraries */

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A file is open at the server exactly until no process holds it: whoever closes first, whatever becomes of the others.  The server's own
 # list of descriptors is looked at.
+AMPHORA_LOG=error # no warning of static programs (fwd_bypass.sh)
+export AMPHORA_LOG
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX
 kept=$mp_dir/kept

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Warns of programs that bypass the interposer; see bypass.h.
+ *
+ * Layer: iofwd (interposer).
+ *
+ * A program is reported once, however many processes start it.  The first process that forwards, the
+ * ancestor of the others, keeps the list of what has been reported in a memfd that no program
+ * inherits; the others open it below /proc when they have something to report.  A process that cannot
+ * reach the list reports again.
+ */
+#include "iofwd/interpose/process/bypass.h"
+
+#include "base/program_image.h"
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/settings.h"
+#include "iofwd/interpose/entry/targets.h"
+
+enum {
+    LIST_FD = 64, /* the list's descriptor lies at or above this number */
+    LOG_ERROR = 1 /* the index of AMPHORA_LOG's word "error" */
+};
+
+/* An entry of the list. */
+struct reported {
+    uint64_t dev, ino;
+    int64_t reporter; /* a thread's number */
+};
+
+static struct {
+    bool strict;
+    bool quiet;    /* AMPHORA_LOG=error */
+    char list[96]; /* NAME=PID:FD:INODE, as programs that this one starts get it */
+} state;
+
+/* ---- looking at files ---- */
+
+static int open_file(const char *path)
+{
+    return libc_open64(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+static const struct amph_image_calls *calls(struct amph_image_calls *c)
+{
+    /* Not a table, which the dynamic linker would have to fill in at each start. */
+    *c = (struct amph_image_calls){ .open = open_file,
+                                    .close = libc_close,
+                                    .fstat = libc_fstat64,
+                                    .fstatvfs = libc_fstatvfs64,
+                                    .fgetxattr = libc_fgetxattr,
+                                    .pread = libc_pread64 };
+    return c;
+}
+
+/* ---- the list ---- */
+
+/* Makes the list, which lives as long as this process. */
+static void make_list(void)
+{
+    struct stat st;
+    int low = libc_memfd_create("iofwd-reported", MFD_CLOEXEC);
+    int fd = low < 0 ? -1 : libc_fcntl64(low, F_DUPFD_CLOEXEC, (void *)(long)LIST_FD);
+
+    if (low >= 0)
+        libc_close(low);
+
+    if (fd < 0 || libc_fstat64(fd, &st) != 0)
+        return;
+
+    amph_fdtab_mark(fd, FDTAB_OWN);
+    amph_ip_state.rank_guarded = true;
+    snprintf(state.list, sizeof state.list, AMPH_PRIVATE_REPORTED "=%d:%d:%llu", (int)getpid(), fd,
+             (unsigned long long)st.st_ino);
+}
+
+static int open_list(void)
+{
+    const char *text = strchr(state.list, '=');
+    int pid, fd;
+    unsigned long long ino;
+    char path[64];
+    struct stat st;
+
+    if (!text || sscanf(text + 1, "%d:%d:%llu", &pid, &fd, &ino) != 3)
+        return -1;
+
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+
+    int list = libc_open64(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0);
+
+    if (list >= 0 && (libc_fstat64(list, &st) != 0 || st.st_ino != ino)) {
+        libc_close(list);
+        return -1;
+    }
+
+    return list;
+}
+
+/* The thread that has reported this file first; 0: none. */
+static int64_t first_reporter(int list, const struct reported *r)
+{
+    struct reported entry[64];
+    off_t at = 0;
+    ssize_t n;
+
+    while ((n = libc_pread64(list, entry, sizeof entry, at)) >= (ssize_t)sizeof *entry) {
+        for (size_t i = 0; i < (size_t)n / sizeof *entry; i++)
+            if (entry[i].dev == r->dev && entry[i].ino == r->ino)
+                return entry[i].reporter;
+
+        at += n;
+    }
+
+    return 0;
+}
+
+/* Is this the first report of this file?  Of processes that ask at one time one gets yes: the order
+ * of the entries decides. */
+static bool is_first(const struct amph_image *image)
+{
+    struct reported r = { image->dev, image->ino, gettid() };
+    int list = open_list();
+
+    if (list < 0)
+        return true;
+
+    bool first = first_reporter(list, &r) == 0;
+
+    if (first && libc_write(list, &r, sizeof r) == (ssize_t)sizeof r)
+        first = first_reporter(list, &r) == r.reporter;
+
+    libc_close(list);
+    return first;
+}
+
+/* ---- saying it ---- */
+
+static void say(const struct amph_image *image)
+{
+    char line[2048];
+    int n = snprintf(line, sizeof line, "amphora: %s", state.strict ? "" : "warning: ");
+    size_t len = (size_t)n;
+
+    len += amph_image_explain(image, line + len, sizeof line - len - 64);
+    if (state.strict)
+        len += (size_t)snprintf(line + len, sizeof line - len, " (refused by %s)",
+                                amph_ip_setting_name(AMPH_ENV_IOFWD_STRICT));
+
+    line[len++] = '\n';
+    (void)!(amph_ip_fd(2) ? amph_do_write(2, line, len) : libc_write(2, line, len));
+}
+
+static int judge(const struct amph_image *image)
+{
+    int saved = errno;
+
+    if (!amph_image_evades(image))
+        return 0;
+
+    if (state.strict || (!state.quiet && is_first(image)))
+        say(image);
+
+    errno = saved;
+    return state.strict ? amph_ip_fail(EPERM) : 0;
+}
+
+/* ---- the interface ---- */
+
+void amph_ip_bypass_start(char **env)
+{
+    const char *text = amph_ip_private_text(env, AMPH_IP_PRIVATE_REPORTED);
+
+    state.strict = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_STRICT);
+    state.quiet = amph_ip_setting_int(env, AMPH_ENV_LOG) == LOG_ERROR;
+    if (text && atoi(text) != getpid())
+        snprintf(state.list, sizeof state.list, AMPH_PRIVATE_REPORTED "=%.60s", text);
+    else
+        make_list();
+}
+
+const char *amph_ip_bypass_setting(void)
+{
+    return state.list;
+}
+
+int amph_ip_bypass_check(const char *path)
+{
+    struct amph_image_calls c;
+    struct amph_image image;
+
+    amph_image_look(calls(&c), path, &image);
+    return judge(&image);
+}
+
+int amph_ip_bypass_check_file(int fd, const char *path)
+{
+    struct amph_image_calls c;
+    struct amph_image image;
+    struct stat st;
+
+    amph_image_look_at(calls(&c), fd, path, &image);
+
+    /* of the file itself: each copy is another file */
+    if (amph_image_evades(&image) && amph_do_fstatat(AT_FDCWD, path, &st, 0) == 0) {
+        image.dev = st.st_dev;
+        image.ino = st.st_ino;
+    }
+
+    return judge(&image);
+}
+
+int amph_ip_bypass_check_dir(int dir, const char *path)
+{
+    char full[PATH_MAX];
+    bool plain = path[0] == '/' || (dir == AT_FDCWD && path[0]);
+    int n = plain ? snprintf(full, sizeof full, "%s", path)
+                  : snprintf(full, sizeof full, "/proc/self/fd/%d%s%s", dir, path[0] ? "/" : "",
+                             path);
+
+    return n < (int)sizeof full ? amph_ip_bypass_check(full) : 0;
+}
+
+int amph_ip_bypass_check_name(const char *file)
+{
+    char path[PATH_MAX];
+
+    if (strchr(file, '/'))
+        return amph_ip_bypass_check(file);
+
+    return amph_ip_find_local(file, path, sizeof path) ? amph_ip_bypass_check(path) : 0;
+}
+
+bool amph_ip_bypasses(const char *path)
+{
+    struct amph_image_calls c;
+    struct amph_image image;
+
+    amph_image_look(calls(&c), path, &image);
+    return amph_image_evades(&image);
+}

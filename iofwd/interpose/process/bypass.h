@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs that bypass the interposer: static ones, Go's, those of another machine or with rights of
+ * their own (base/program_image.h).  Each exec and spawn checks its program here first; the user is
+ * warned once a program, or the program is refused (IOFWD_STRICT).
+ *
+ * Layer: iofwd (interposer).  Thread rule: as execve, also in a child of vfork.
+ */
+#ifndef AMPH_IOFWD_BYPASS_H
+#define AMPH_IOFWD_BYPASS_H
+
+#include <stdbool.h>
+
+/* Reads the settings from the program's environment.  Called by the constructor, before the
+ * environment for other programs is kept. */
+void amph_ip_bypass_start(char **env);
+/* What the environment of other programs must hold, NAME=VALUE; "": nothing. */
+const char *amph_ip_bypass_setting(void);
+
+/* Checks the program at path before it is started.  Returns 0, or -1 with EPERM if it is refused. */
+int amph_ip_bypass_check(const char *path);
+/* The same for the program at path, relative to a directory as execveat takes it. */
+int amph_ip_bypass_check_dir(int dir, const char *path);
+/* The same for fd, a copy of the forwarded program at path. */
+int amph_ip_bypass_check_file(int fd, const char *path);
+/* The same for what execvp finds along PATH. */
+int amph_ip_bypass_check_name(const char *file);
+
+/* Does the program at path bypass the interposer?  Says nothing and keeps errno. */
+bool amph_ip_bypasses(const char *path);
+
+#endif
