@@ -23,9 +23,10 @@ libamphora_la_SOURCES += \
 	extended/team_make.c \
 	extended/rma/vis.c \
 	extended/rma/vis.h \
+	extended/rma/vis_copy.c \
 	extended/gasnet1/vis.c \
 	extended/rma/vis_remote.c \
-	extended/rma/vis_runs.c
+	extended/rma/vis_rows.c
 libamphora_la_SOURCES += \
 	extended/endpoint.h \
 	extended/ep.c \

@@ -15,7 +15,8 @@ amphora_perf_SOURCES = \
 	tools/perf/rma.c \
 	tools/perf/sync.c \
 	tools/perf/tests.c \
-	tools/perf/udp.c
+	tools/perf/udp.c \
+	tools/perf/vis.c
 amphora_perf_LDADD = libamphora.la libtopo.la -lm
 dist_man_MANS += man/amphora-perf.1
 dist_check_SCRIPTS += tests/tools/perf.sh

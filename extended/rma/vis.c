@@ -23,7 +23,8 @@ struct call {
     gex_TM_t tm;
     gex_Rank_t rank;
     gex_Flags_t flags;
-    struct amph_vis_side dst, src;
+    struct amph_rma_vis_side dst, src;
+    uint64_t bytes;
 };
 
 /* ---- the handler that the next put is to run at its target ---- */
@@ -47,68 +48,134 @@ void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source
     armed.nbytes = nbytes;
 }
 
-/* ---- runs of both sides, met ---- */
+/* ---- rows of both sides ---- */
 
-/* The bytes in a row that both sides have next; 0: none. */
-static size_t next_run(struct call *c)
+/* What the rows of a call are given to. */
+struct sink {
+    const struct call *call;
+    const struct amph_dest *dest;
+    ptrdiff_t mapping; /* from an address of the target's to the one here, if mapped */
+    struct amph_rma_vis_remote *remote; /* if not */
+};
+
+static bool inside(const struct amph_rmem *rmem, const char *at, size_t len)
 {
-    if (!amph_rma_vis_fill(&c->dst) || !amph_rma_vis_fill(&c->src))
-        return 0;
+    uint64_t off = (uint64_t)(uintptr_t)at - rmem->base;
 
-    return c->dst.left < c->src.left ? c->dst.left : c->src.left;
+    return off < rmem->len_bytes && len <= rmem->len_bytes - off;
 }
 
-static void step(struct call *c, size_t n)
+static bool list_inside(const struct amph_rmem *rmem, const struct amph_rma_vis_row *row,
+                        size_t count, size_t len)
 {
-    c->dst.at += n;
-    c->dst.left -= n;
-    c->src.at += n;
-    c->src.left -= n;
+    if (len > rmem->len_bytes)
+        return false;
+
+    uint64_t max_offset = rmem->len_bytes - len;
+    bool outside = false;
+
+    for (size_t i = 0; i < count; i++)
+        outside |= (uint64_t)(uintptr_t)amph_rma_vis_listed(row, i) - rmem->base > max_offset;
+
+    return !outside;
 }
 
-static uint64_t checked(const struct call *c, const struct amph_dest *d, const char *at, size_t n)
+static bool row_inside(const struct amph_rmem *rmem, const struct amph_rma_vis_row *row,
+                       size_t count, size_t len)
 {
-    uint64_t off = (uint64_t)(uintptr_t)at - d->rmem->base;
+    ptrdiff_t span;
 
-    if (off >= d->rmem->len_bytes || n > d->rmem->len_bytes - off)
-        amph_fatal("%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes "
-                   "at %#llx",
-                   c->name, n, (const void *)at, d->peer, (unsigned long long)d->rmem->len_bytes,
-                   (unsigned long long)d->rmem->base);
+    if (row->list)
+        return list_inside(rmem, row, count, len);
 
-    return off;
+    return !__builtin_mul_overflow((ptrdiff_t)(count - 1), row->step, &span) &&
+           inside(rmem, row->base, len) && inside(rmem, row->base + span, len);
+}
+
+/* Ends the job if a piece of the remote row lies outside the segment. */
+static void check_row(const struct call *c, const struct amph_dest *d,
+                      const struct amph_rma_vis_row *row, size_t count, size_t len)
+{
+    if (AMPH_LIKELY(row_inside(d->rmem, row, count, len)))
+        return;
+
+    size_t i = 0;
+
+    while (i + 1 < count && inside(d->rmem, amph_rma_vis_piece(row, i), len))
+        i++;
+
+    amph_fatal("%s: %zu bytes at %p lie outside the segment of process %u, which is %llu bytes at "
+               "%#llx",
+               c->name, len, (const void *)amph_rma_vis_piece(row, i), d->peer,
+               (unsigned long long)d->rmem->len_bytes, (unsigned long long)d->rmem->base);
+}
+
+/* The pieces of a row from `first` on. */
+static struct amph_rma_vis_row row_from(const struct amph_rma_vis_row *row, size_t first)
+{
+    struct amph_rma_vis_row rest = *row;
+
+    if (row->list)
+        rest.list += (ptrdiff_t)first * row->step;
+    else
+        rest.base += (ptrdiff_t)first * row->step;
+
+    return rest;
+}
+
+/* A list is checked and used in parts, so that the second pass finds it in the cache. */
+static void copy_row(void *arg, const struct amph_rma_vis_row *dst,
+                     const struct amph_rma_vis_row *src, size_t count, size_t len)
+{
+    const struct sink *sink = arg;
+    bool put = sink->call->put;
+    size_t part = dst->list || src->list ? 512 : count;
+
+    for (size_t first = 0; first < count; first += part) {
+        struct amph_rma_vis_row to = row_from(dst, first);
+        struct amph_rma_vis_row from = row_from(src, first);
+        size_t n = count - first < part ? count - first : part;
+
+        check_row(sink->call, sink->dest, put ? &to : &from, n, len);
+        *(put ? &to.base : &from.base) += sink->mapping;
+        amph_rma_vis_copy(&to, &from, n, len);
+    }
+}
+
+static void carry_row(void *arg, const struct amph_rma_vis_row *dst,
+                      const struct amph_rma_vis_row *src, size_t count, size_t len)
+{
+    const struct sink *sink = arg;
+    const struct amph_rma_vis_row *remote = sink->call->put ? dst : src;
+    const struct amph_rma_vis_row *local = sink->call->put ? src : dst;
+
+    check_row(sink->call, sink->dest, remote, count, len);
+    amph_rma_vis_add(sink->remote, remote, local, count, len);
 }
 
 /* Where the target's memory is mapped here. */
-static void copy_all(struct call *c, const struct amph_dest *d)
+static void copy_all(const struct call *c, const struct amph_dest *d)
 {
-    const char *remote_base = d->rmem->local ? d->rmem->local : (void *)(uintptr_t)d->rmem->base;
+    uintptr_t here = d->rmem->local ? (uintptr_t)d->rmem->local : (uintptr_t)d->rmem->base;
+    struct sink sink = { .call = c,
+                         .dest = d,
+                         .mapping = (ptrdiff_t)(here - (uintptr_t)d->rmem->base) };
 
     AMPHORA_FENCE();
-    for (size_t n; (n = next_run(c)) != 0; step(c, n)) {
-        char *remote = (char *)remote_base + checked(c, d, c->put ? c->dst.at : c->src.at, n);
-
-        if (c->put)
-            memcpy(remote, c->src.at, n);
-        else
-            memcpy(c->dst.at, remote, n);
-    }
+    if (c->bytes)
+        amph_rma_vis_each_row(&c->dst, &c->src, copy_row, &sink);
 
     AMPHORA_FENCE();
 }
 
-static void carry_all(struct call *c, const struct amph_dest *d, struct amph_gex_op *op)
+static void carry_all(const struct call *c, const struct amph_dest *d, struct amph_gex_op *op)
 {
-    struct amph_vis_remote *v = amph_rma_vis_begin(d, c->put, op);
+    struct sink sink = { .call = c, .dest = d, .remote = amph_rma_vis_begin(d, c->put, op) };
 
-    for (size_t n; (n = next_run(c)) != 0; step(c, n)) {
-        char *remote = c->put ? c->dst.at : c->src.at;
+    if (c->bytes)
+        amph_rma_vis_each_row(&c->dst, &c->src, carry_row, &sink);
 
-        checked(c, d, remote, n);
-        amph_rma_vis_add(v, (uintptr_t)remote, c->put ? c->src.at : c->dst.at, n);
-    }
-
-    amph_rma_vis_end(v);
+    amph_rma_vis_end(sink.remote);
 }
 
 /* ---- the end ---- */
@@ -147,7 +214,7 @@ static gex_Event_t finish(const struct call *c, struct amph_gex_op *op)
 
 /* A put that is to be told of at its target is completed first: the message must not overtake its
  * data. */
-static void transfer_and_tell(struct call *c, const struct amph_dest *d, bool mapped)
+static void transfer_and_tell(const struct call *c, const struct amph_dest *d, bool mapped)
 {
     const gex_AM_Index_t handler = armed.handler;
 
@@ -169,16 +236,16 @@ static void transfer_and_tell(struct call *c, const struct amph_dest *d, bool ma
 static gex_Event_t transfer(struct call *c)
 {
     amph_check_call(c->name);
-    amph_gex_handle_own();
 
-    uint64_t bytes = amph_rma_vis_bytes(&c->dst);
+    c->bytes = amph_rma_vis_bytes(&c->dst);
 
-    if (bytes != amph_rma_vis_bytes(&c->src))
+    uint64_t src_bytes = amph_rma_vis_bytes(&c->src);
+
+    if (c->bytes != src_bytes)
         amph_fatal("%s: the destination has %llu bytes, the source %llu; they must be the same",
-                   c->name, (unsigned long long)bytes,
-                   (unsigned long long)amph_rma_vis_bytes(&c->src));
+                   c->name, (unsigned long long)c->bytes, (unsigned long long)src_bytes);
 
-    if (bytes == 0 && !(c->put && armed.handler))
+    if (c->bytes == 0 && !(c->put && armed.handler))
         return GEX_EVENT_INVALID;
 
     const struct amph_dest d = amph_gex_team_dest(c->tm, c->rank, c->name);
@@ -202,27 +269,27 @@ static gex_Event_t transfer(struct call *c)
 
 /* ---- the calls: each shape, put and get, in three forms of synchronisation ---- */
 
-static struct amph_vis_side vector(size_t count, const gex_Memvec_t *list)
+static struct amph_rma_vis_side vector(size_t count, const gex_Memvec_t *list)
 {
-    return (struct amph_vis_side){ .shape = AMPH_VIS_VECTOR, .count = count, .vec = list };
+    return (struct amph_rma_vis_side){ .shape = AMPH_VIS_VECTOR, .count = count, .vec = list };
 }
 
-static struct amph_vis_side indexed(size_t count, void *const *list, size_t len)
+static struct amph_rma_vis_side indexed(size_t count, void *const *list, size_t len)
 {
-    return (struct amph_vis_side){
+    return (struct amph_rma_vis_side){
         .shape = AMPH_VIS_INDEXED, .count = len ? count : 0, .list = list, .len = len
     };
 }
 
-static struct amph_vis_side strided(void *base, const ptrdiff_t *strides, size_t elemsz,
-                                    const size_t *box, size_t levels)
+static struct amph_rma_vis_side strided(void *base, const ptrdiff_t *strides, size_t elemsz,
+                                        const size_t *box, size_t levels)
 {
-    return (struct amph_vis_side){ .shape = AMPH_VIS_STRIDED,
-                                   .base = base,
-                                   .strides = strides,
-                                   .len = elemsz,
-                                   .box = box,
-                                   .levels = elemsz ? levels : 0 };
+    return (struct amph_rma_vis_side){ .shape = AMPH_VIS_STRIDED,
+                                       .base = base,
+                                       .strides = strides,
+                                       .len = elemsz,
+                                       .box = box,
+                                       .levels = elemsz ? levels : 0 };
 }
 
 #define CALL(NAME, PUT, SYNC, RANK) \

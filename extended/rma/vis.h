@@ -1,51 +1,84 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vector, indexed and strided transfers: their two sides as runs of bytes, and the carrying of runs
- * to and from other hosts.
+ * Vector, indexed and strided transfers: their two sides as rows of pieces (vis_rows.c), copying them in
+ * memory (vis_copy.c), and carrying them to and from other hosts (vis_remote.c).
  * Layer: extended.  Thread rule: one call's state is its thread's.
  */
 #ifndef AMPH_EXTENDED_VIS_H
 #define AMPH_EXTENDED_VIS_H
 
+#include <string.h>
+
 #include "amphora/vis.h"
 #include "extended/event.h"
 
-/* One side of a transfer, walked from its first byte to its last. */
-enum amph_vis_shape {
+/* One side of a transfer, as the client describes it. */
+enum amph_rma_vis_shape {
     AMPH_VIS_VECTOR,
     AMPH_VIS_INDEXED,
     AMPH_VIS_STRIDED
 };
 
-struct amph_vis_side {
-    enum amph_vis_shape shape;
-    size_t count, len; /* pieces; bytes of each (not of vectors) */
+struct amph_rma_vis_side {
+    enum amph_rma_vis_shape shape;
+    size_t count; /* pieces (not of strided sides) */
+    size_t len;   /* bytes of each; of vectors by amph_rma_vis_bytes: 0 if they differ */
     const gex_Memvec_t *vec;
     void *const *list;
     char *base;
     const ptrdiff_t *strides;
     const size_t *box;
     size_t levels;
-    /* where it is */
-    size_t next; /* piece that follows the run */
-    char *at;    /* what is left of the run */
-    size_t left;
 };
 
-/* All its bytes. */
-uint64_t amph_rma_vis_bytes(const struct amph_vis_side *side);
-/* Makes at and left the next run, adjacent pieces together; false: no more. */
-bool amph_rma_vis_fill(struct amph_vis_side *side);
+/* Pieces of one length: at a constant distance, or at the addresses of a list. */
+struct amph_rma_vis_row {
+    char *base;       /* the first piece; with a list: added to each address */
+    ptrdiff_t step;   /* from piece to piece; with a list: from entry to entry, in bytes */
+    const char *list; /* its first entry, a pointer; or NULL */
+};
 
-/* A transfer whose remote side is not mapped here: runs are added one by one. */
-struct amph_vis_remote;
-struct amph_vis_remote *amph_rma_vis_begin(const struct amph_dest *dest, bool put,
-                                           struct amph_gex_op *op);
-/* local..+nbytes to (from) the address `remote` at the target; both checked. */
-void amph_rma_vis_add(struct amph_vis_remote *v, uint64_t remote, char *local, size_t nbytes);
+/* Address of piece i of a row with a list. */
+static inline char *amph_rma_vis_listed(const struct amph_rma_vis_row *row, size_t i)
+{
+    char *at;
+
+    memcpy(&at, row->list + (ptrdiff_t)i * row->step, sizeof at);
+
+    return at + (ptrdiff_t)(intptr_t)row->base;
+}
+
+static inline char *amph_rma_vis_piece(const struct amph_rma_vis_row *row, size_t i)
+{
+    return row->list ? amph_rma_vis_listed(row, i) : row->base + (ptrdiff_t)i * row->step;
+}
+
+/* All bytes of a side.  Sets len of a vector. */
+uint64_t amph_rma_vis_bytes(struct amph_rma_vis_side *side);
+
+/* Called for `count` pieces of `len` bytes of both sides. */
+typedef void amph_rma_vis_row_fn(void *arg, const struct amph_rma_vis_row *dst,
+                                 const struct amph_rma_vis_row *src, size_t count, size_t len);
+
+/* Calls row for all bytes of a transfer whose sides have the same number of bytes, in few and long
+ * rows.  Neither count nor len is 0. */
+void amph_rma_vis_each_row(const struct amph_rma_vis_side *dst, const struct amph_rma_vis_side *src,
+                           amph_rma_vis_row_fn *row, void *arg);
+
+/* Copies a row in memory. */
+void amph_rma_vis_copy(const struct amph_rma_vis_row *dst, const struct amph_rma_vis_row *src,
+                       size_t count, size_t len);
+
+/* A transfer whose remote side is not mapped here: rows are added one by one. */
+struct amph_rma_vis_remote;
+struct amph_rma_vis_remote *amph_rma_vis_begin(const struct amph_dest *dest, bool put,
+                                               struct amph_gex_op *op);
+/* Pieces of local to (from) the addresses of remote at the target; all were checked. */
+void amph_rma_vis_add(struct amph_rma_vis_remote *v, const struct amph_rma_vis_row *remote,
+                      const struct amph_rma_vis_row *local, size_t count, size_t len);
 /* No more follow: op is completed when all has been done, its local completion when the source is
  * free. */
-void amph_rma_vis_end(struct amph_vis_remote *v);
+void amph_rma_vis_end(struct amph_rma_vis_remote *v);
 
 /* Runs the client's reply handler at dest with these bytes, and waits until it has run. */
 void amph_rma_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, const void *data,

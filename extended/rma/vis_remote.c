@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs of a transfer to and from memory that is not mapped here.  Long ones are puts and gets of
- * their own; short ones are packed, a packet as full as a message can be: a put's with its data,
- * which the target scatters; a get's as a list, which the target answers with the data.  Packets
- * are sent as they fill, so the memory used is a packet's, and for gets the lists of those under
- * way.
+ * Rows of a transfer to and from memory that is not mapped here.  Long pieces are puts and gets of
+ * their own.  Short ones are packed into messages: a put's with its data, which the target scatters; a
+ * get's as a list, which the target answers with the data.  Packets are sent as they fill, so the
+ * memory used is a packet's, and for gets the lists of those in flight.
+ *
+ * A packet begins with its records, one a row: address (8 bytes), bytes of a piece (4 bytes, of which
+ * bit 31 says that more follows), number of pieces (4), distance from piece to piece (8).
  * Layer: extended.  Thread rule: a transfer is added to by one thread; its pieces come to an
  * end in any.
  */
@@ -18,63 +20,66 @@
 #include "extended/pending.h"
 #include "extended/rma/vis.h"
 
-enum {
-    RUN_BYTES = 12,
-    ARGS = 3
-};                                /* of a run in a packet: address, length */
-#define PACK_MOST ((size_t)60000) /* data of a packet, with its runs */
+#define SINGLE_BYTES 12              /* of a record of one piece */
+#define ROW_BYTES 24                 /* of a record of several */
+#define ROW_FLAG ((uint32_t)1 << 31) /* the record has number and distance */
+#define PACKET_MAX ((size_t)60000)   /* records and data of a packet */
+#define RECORDS_MAX ((uint32_t)(PACKET_MAX / SINGLE_BYTES))
+#define ARGS 3
 
-struct local_run {
-    char *at;
-    uint32_t nbytes;
+/* The pieces of a row on this side. */
+struct local_row {
+    char *base;
+    ptrdiff_t step;
+    uint32_t count, len;
 };
 
-/* Something under way: a packet, or a put or get of its own.  The two callbacks of a put come in
+/* Something in flight: a packet, or a put or get of its own.  The two callbacks of a put come in
  * either order, or in two threads at once, so the part is freed after the second. */
 struct part {
     struct amph_op done, free_source;
-    struct amph_vis_remote *v;
+    struct amph_rma_vis_remote *v;
     uint32_t callbacks; /* still to come; atomic */
-    uint32_t nruns;
-    struct local_run run[]; /* of a get's packet: where its data goes */
+    uint32_t nrows;
+    struct local_row row[]; /* of a get's packet: where its data goes */
 };
 
-struct amph_vis_remote {
+struct amph_rma_vis_remote {
     struct amph_gex *g;
     struct amph_dest dest;
     bool put;
     bool packs;   /* GASNET_VIS_AMPIPE */
-    size_t alone; /* runs of this size travel by themselves */
+    size_t alone; /* pieces of this size travel by themselves */
     struct amph_gex_op *op;
-    uint32_t parts, sources; /* under way, and one for the adding; atomic */
+    uint32_t parts, sources; /* in flight, and one for the adding; atomic */
     uint32_t users;          /* parts that are not freed, and one for the adding; atomic */
     bool has_leaf;
     /* the packet that is being filled */
-    size_t room, data_bytes;
-    uint32_t nruns, runs_most;
+    size_t record_bytes, data_bytes;
+    uint32_t nrecords;
     struct {
+        struct local_row local;
         uint64_t remote;
-        char *local;
-        uint32_t nbytes;
-    } * run;
+        int64_t remote_step;
+    } * record;
     uint8_t *packet;
 };
 
 /* ---- counting ---- */
 
-static void part_over(struct amph_vis_remote *v)
+static void part_over(struct amph_rma_vis_remote *v)
 {
     if (__atomic_sub_fetch(&v->parts, 1, __ATOMIC_ACQ_REL) == 0)
         v->op->rc.done(&v->op->rc, AMPH_OK);
 }
 
-static void source_over(struct amph_vis_remote *v)
+static void source_over(struct amph_rma_vis_remote *v)
 {
     if (__atomic_sub_fetch(&v->sources, 1, __ATOMIC_ACQ_REL) == 0 && v->has_leaf)
         v->op->lc.done(&v->op->lc, AMPH_OK);
 }
 
-static void release(struct amph_vis_remote *v)
+static void release(struct amph_rma_vis_remote *v)
 {
     if (__atomic_sub_fetch(&v->users, 1, __ATOMIC_ACQ_REL) == 0)
         free(v);
@@ -90,7 +95,7 @@ static void called_back(struct part *p)
     free(p);
 }
 
-static void check_status(const struct amph_vis_remote *v, enum amph_status st)
+static void check_status(const struct amph_rma_vis_remote *v, enum amph_status st)
 {
     if (st != AMPH_OK && !amph_job.exiting)
         amph_fatal("gex_VIS: process %u cannot be reached: %s", v->dest.peer, amph_status_text(st));
@@ -114,9 +119,9 @@ static void on_source_free(struct amph_op *op, enum amph_status st)
     called_back(p);
 }
 
-static struct part *make_part(struct amph_vis_remote *v, uint32_t nruns, uint32_t callbacks)
+static struct part *make_part(struct amph_rma_vis_remote *v, uint32_t nrows, uint32_t callbacks)
 {
-    struct part *p = malloc(sizeof *p + nruns * sizeof p->run[0]);
+    struct part *p = malloc(sizeof *p + nrows * sizeof p->row[0]);
 
     if (!p)
         amph_fatal("gex_VIS: no memory");
@@ -125,16 +130,16 @@ static struct part *make_part(struct amph_vis_remote *v, uint32_t nruns, uint32_
     p->free_source.done = on_source_free;
     p->v = v;
     p->callbacks = callbacks;
-    p->nruns = nruns;
+    p->nrows = nrows;
     __atomic_add_fetch(&v->parts, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&v->users, 1, __ATOMIC_RELAXED);
 
     return p;
 }
 
-/* ---- long runs ---- */
+/* ---- long pieces ---- */
 
-static void carry_alone(struct amph_vis_remote *v, uint64_t remote, char *local, size_t nbytes)
+static void carry_alone(struct amph_rma_vis_remote *v, uint64_t remote, char *local, size_t nbytes)
 {
     struct part *p = make_part(v, 0, v->put ? 2 : 1);
     uint64_t off = remote - v->dest.rmem->base;
@@ -152,69 +157,159 @@ static void carry_alone(struct amph_vis_remote *v, uint64_t remote, char *local,
 
 /* ---- packets ---- */
 
-static void send_packet(struct amph_vis_remote *v)
+/* Writes the records, and the data of a put, to the packet. */
+static size_t fill_packet(struct amph_rma_vis_remote *v)
 {
     struct amph_wr w;
 
-    if (!v->nruns)
-        return;
+    amph_wr_init(&w, v->packet, PACKET_MAX);
+    for (uint32_t i = 0; i < v->nrecords; i++) {
+        const struct local_row *local = &v->record[i].local;
 
-    struct part *p = make_part(v, v->put ? 0 : v->nruns, 1);
-
-    amph_wr_init(&w, v->packet, PACK_MOST);
-    for (uint32_t i = 0; i < v->nruns; i++) {
-        amph_wr_u64(&w, v->run[i].remote);
-        amph_wr_u32(&w, v->run[i].nbytes);
-        if (!v->put)
-            p->run[i] = (struct local_run){ v->run[i].local, v->run[i].nbytes };
+        amph_wr_u64(&w, v->record[i].remote);
+        amph_wr_u32(&w, local->len | (local->count > 1 ? ROW_FLAG : 0));
+        if (local->count > 1) {
+            amph_wr_u32(&w, local->count);
+            amph_wr_u64(&w, (uint64_t)v->record[i].remote_step);
+        }
     }
 
-    for (uint32_t i = 0; v->put && i < v->nruns; i++)
-        amph_wr_bytes(&w, v->run[i].local, v->run[i].nbytes);
+    size_t at = amph_wr_len(&w);
 
+    for (uint32_t i = 0; v->put && i < v->nrecords; i++) {
+        const struct local_row *local = &v->record[i].local;
+        const struct amph_rma_vis_row src = { .base = local->base, .step = local->step };
+        const struct amph_rma_vis_row dst = { .base = (char *)v->packet + at, .step = local->len };
+
+        amph_rma_vis_copy(&dst, &src, local->count, local->len);
+        at += (size_t)local->count * local->len;
+    }
+
+    return at;
+}
+
+static void send_packet(struct amph_rma_vis_remote *v)
+{
+    if (!v->nrecords)
+        return;
+
+    struct part *p = make_part(v, v->put ? 0 : v->nrecords, 1);
+
+    for (uint32_t i = 0; i < p->nrows; i++)
+        p->row[i] = v->record[i].local;
+
+    size_t nbytes = fill_packet(v);
     const int32_t args[ARGS] = { (int32_t)amph_gex_pending_take(v->g, AMPH_PENDING_VIS, &p->done),
-                                 (int32_t)v->dest.index, (int32_t)v->nruns };
+                                 (int32_t)v->dest.index, (int32_t)v->nrecords };
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                 .handler = v->put ? AMPH_GEX_VIS_PUT : AMPH_GEX_VIS_GET,
                                 .nargs = ARGS,
-                                .nbytes = (uint32_t)amph_wr_len(&w),
+                                .nbytes = (uint32_t)nbytes,
                                 .args = args,
                                 .payload = v->packet };
 
     check_status(v, amph_am_request(v->g->ep.am, v->dest.peer, &am, 0, NULL));
-    v->nruns = 0;
+    v->nrecords = 0;
+    v->record_bytes = 0;
     v->data_bytes = 0;
 }
 
-void amph_rma_vis_add(struct amph_vis_remote *v, uint64_t remote, char *local, size_t nbytes)
+/* How many pieces of len bytes the packet has room for, beside the record of their row. */
+static size_t room(const struct amph_rma_vis_remote *v, size_t len)
 {
-    while (nbytes) {
-        if (!v->packs || nbytes >= v->alone) {
-            size_t n = nbytes < (size_t)1 << 30 ? nbytes : (size_t)1 << 30;
+    size_t used = v->record_bytes + ROW_BYTES + v->data_bytes;
 
-            carry_alone(v, remote, local, n);
-            remote += n;
-            local += n;
-            nbytes -= n;
+    return v->nrecords == RECORDS_MAX || used > PACKET_MAX ? 0 : (PACKET_MAX - used) / len;
+}
+
+static void add_record(struct amph_rma_vis_remote *v, const char *remote, ptrdiff_t remote_step,
+                       char *local, ptrdiff_t local_step, size_t count, size_t len)
+{
+    uint32_t i = v->nrecords++;
+
+    v->record[i].remote = (uintptr_t)remote;
+    v->record[i].remote_step = remote_step;
+    v->record[i].local = (struct local_row){
+        .base = local, .step = local_step, .count = (uint32_t)count, .len = (uint32_t)len
+    };
+
+    v->record_bytes += count > 1 ? ROW_BYTES : SINGLE_BYTES;
+    v->data_bytes += count * len;
+}
+
+/* A row without lists, of pieces that are packed. */
+static void pack_row(struct amph_rma_vis_remote *v, char *remote, ptrdiff_t remote_step,
+                     char *local, ptrdiff_t local_step, size_t count, size_t len)
+{
+    while (count) {
+        size_t n = room(v, len);
+
+        if (n == 0) {
+            send_packet(v);
             continue;
         }
 
-        if (v->nruns == v->runs_most ||
-            v->data_bytes + nbytes + ((size_t)v->nruns + 1) * RUN_BYTES > PACK_MOST)
-            send_packet(v);
+        if (n > count)
+            n = count;
 
-        v->run[v->nruns].remote = remote;
-        v->run[v->nruns].local = local;
-        v->run[v->nruns++].nbytes = (uint32_t)nbytes;
-        v->data_bytes += nbytes;
-        return;
+        add_record(v, remote, remote_step, local, local_step, n, len);
+        remote += (ptrdiff_t)n * remote_step;
+        local += (ptrdiff_t)n * local_step;
+        count -= n;
     }
 }
 
-struct amph_vis_remote *amph_rma_vis_begin(const struct amph_dest *dest, bool put,
-                                           struct amph_gex_op *op)
+static void add_piece(struct amph_rma_vis_remote *v, char *remote, char *local, size_t len)
 {
-    struct amph_vis_remote *v = calloc(1, sizeof *v);
+    const size_t put_max = (size_t)1 << 30;
+
+    if (v->packs && len < v->alone) {
+        pack_row(v, remote, 0, local, 0, 1, len);
+        return;
+    }
+
+    for (size_t n; len; remote += n, local += n, len -= n) {
+        n = len < put_max ? len : put_max;
+        carry_alone(v, (uintptr_t)remote, local, n);
+    }
+}
+
+/* How many pieces from the first on follow each other in memory on both sides. */
+static size_t solid_pieces(const struct amph_rma_vis_row *remote,
+                           const struct amph_rma_vis_row *local, size_t first, size_t count,
+                           size_t len)
+{
+    const char *remote_at = amph_rma_vis_piece(remote, first);
+    const char *local_at = amph_rma_vis_piece(local, first);
+    size_t n = 1;
+
+    while (first + n < count && amph_rma_vis_piece(remote, first + n) == remote_at + n * len &&
+           amph_rma_vis_piece(local, first + n) == local_at + n * len)
+        n++;
+
+    return n;
+}
+
+void amph_rma_vis_add(struct amph_rma_vis_remote *v, const struct amph_rma_vis_row *remote,
+                      const struct amph_rma_vis_row *local, size_t count, size_t len)
+{
+    bool solid = remote->step == (ptrdiff_t)len && local->step == (ptrdiff_t)len;
+
+    if (!remote->list && !local->list && !solid && v->packs && len < v->alone) {
+        pack_row(v, remote->base, remote->step, local->base, local->step, count, len);
+        return;
+    }
+
+    for (size_t i = 0, n; i < count; i += n) {
+        n = solid_pieces(remote, local, i, count, len);
+        add_piece(v, amph_rma_vis_piece(remote, i), amph_rma_vis_piece(local, i), n * len);
+    }
+}
+
+struct amph_rma_vis_remote *amph_rma_vis_begin(const struct amph_dest *dest, bool put,
+                                               struct amph_gex_op *op)
+{
+    struct amph_rma_vis_remote *v = calloc(1, sizeof *v);
 
     if (!v)
         amph_fatal("gex_VIS: no memory");
@@ -227,22 +322,21 @@ struct amph_vis_remote *amph_rma_vis_begin(const struct amph_dest *dest, bool pu
     v->has_leaf = op->leaf.pending != 0;
     v->packs = amph_env_bool(AMPH_ENV_VIS_AMPIPE);
     v->alone = (size_t)amph_env_size(AMPH_ENV_VIS_MAXCHUNK);
-    if (v->alone > PACK_MOST - RUN_BYTES)
-        v->alone = PACK_MOST - RUN_BYTES;
+    if (v->alone > PACKET_MAX - ROW_BYTES)
+        v->alone = PACKET_MAX - ROW_BYTES;
 
-    v->runs_most = (uint32_t)(PACK_MOST / RUN_BYTES);
-    v->run = malloc(v->runs_most * sizeof *v->run);
-    v->packet = malloc(PACK_MOST);
-    if (!v->run || !v->packet)
+    v->record = malloc(RECORDS_MAX * sizeof *v->record);
+    v->packet = malloc(PACKET_MAX);
+    if (!v->record || !v->packet)
         amph_fatal("gex_VIS: no memory");
 
     return v;
 }
 
-void amph_rma_vis_end(struct amph_vis_remote *v)
+void amph_rma_vis_end(struct amph_rma_vis_remote *v)
 {
     send_packet(v);
-    free(v->run);
+    free(v->record);
     free(v->packet);
 
     source_over(v);
@@ -268,26 +362,84 @@ static char *own_memory(struct amph_gex *g, gex_EP_Index_t index, uint64_t addr,
                : NULL;
 }
 
-/* Looks at all runs of a packet before any is touched.  The sum of their bytes, or UINT64_MAX: not
- * allowed. */
-static uint64_t check_runs(struct amph_gex *g, const struct amph_am *am)
+/* A row of this process's memory that a packet names. */
+struct named_row {
+    struct amph_rma_vis_row row;
+    size_t count, len;
+};
+
+/* Reads the next record; false: malformed, or its row is not inside the segment. */
+static bool read_record(struct amph_gex *g, gex_EP_Index_t index, struct amph_rd *r,
+                        struct named_row *named_p)
+{
+    uint64_t addr = amph_rd_u64(r);
+    uint32_t len = amph_rd_u32(r);
+    uint32_t count = len & ROW_FLAG ? amph_rd_u32(r) : 1;
+    int64_t step = len & ROW_FLAG ? (int64_t)amph_rd_u64(r) : 0;
+    int64_t span;
+
+    len &= ~ROW_FLAG;
+    if (r->bad || len == 0 || count == 0 || __builtin_mul_overflow((int64_t)count - 1, step, &span))
+        return false;
+
+    char *first = own_memory(g, index, addr, len);
+
+    if (!first || !own_memory(g, index, addr + (uint64_t)span, len))
+        return false;
+
+    *named_p = (struct named_row){ .row = { .base = first, .step = (ptrdiff_t)step },
+                                   .count = count,
+                                   .len = len };
+
+    return true;
+}
+
+/* Reads all records of a packet before any memory is touched.  Returns the sum of their bytes, or
+ * UINT64_MAX if one of them is refused; *data_p is where the records end. */
+static uint64_t check_records(struct amph_gex *g, const struct amph_am *am, size_t *data_p)
 {
     struct amph_rd r;
     uint64_t sum = 0;
-    uint64_t nruns = (uint32_t)am->args[2];
+    uint32_t nrecords = (uint32_t)am->args[2];
 
     amph_rd_init(&r, am->payload, am->nbytes);
-    for (uint64_t i = 0; i < nruns; i++) {
-        uint64_t addr = amph_rd_u64(&r);
-        uint64_t nbytes = amph_rd_u32(&r);
+    for (uint32_t i = 0; i < nrecords; i++) {
+        struct named_row named;
 
-        if (r.bad || !own_memory(g, (gex_EP_Index_t)am->args[1], addr, nbytes))
+        if (!read_record(g, (gex_EP_Index_t)am->args[1], &r, &named))
             return UINT64_MAX;
 
-        sum += nbytes;
+        sum += (uint64_t)named.count * named.len;
+        if (sum > PACKET_MAX)
+            return UINT64_MAX;
     }
 
+    *data_p = am->nbytes - amph_rd_left(&r);
+
     return sum;
+}
+
+/* Copies between the rows that a packet's records name and data that follow each other. */
+static void copy_records(struct amph_gex *g, const struct amph_am *am, char *data, bool scatter)
+{
+    struct amph_rd r;
+
+    amph_rd_init(&r, am->payload, am->nbytes);
+    for (uint32_t i = 0; i < (uint32_t)am->args[2]; i++) {
+        struct named_row named;
+
+        if (!read_record(g, (gex_EP_Index_t)am->args[1], &r, &named))
+            return;
+
+        const struct amph_rma_vis_row packed = { .base = data, .step = (ptrdiff_t)named.len };
+
+        if (scatter)
+            amph_rma_vis_copy(&named.row, &packed, named.count, named.len);
+        else
+            amph_rma_vis_copy(&packed, &named.row, named.count, named.len);
+
+        data += named.count * named.len;
+    }
 }
 
 static void answer(struct amph_token *token, const struct amph_am *request, uint8_t handler,
@@ -306,57 +458,33 @@ static void answer(struct amph_token *token, const struct amph_am *request, uint
 static void on_put(struct amph_token *token, const struct amph_am *am)
 {
     struct amph_gex *g = amph_gex();
-    uint64_t nruns = (uint32_t)am->args[2];
-    uint64_t sum = g ? check_runs(g, am) : UINT64_MAX;
-    struct amph_rd runs;
+    size_t at = 0;
+    uint64_t sum = g ? check_records(g, am, &at) : UINT64_MAX;
 
-    if (sum == UINT64_MAX || sum + nruns * RUN_BYTES != am->nbytes) {
+    if (sum == UINT64_MAX || at + sum != am->nbytes) {
         amph_count(DROP_MALFORMED);
         return;
     }
 
-    const char *data = (const char *)am->payload + nruns * RUN_BYTES;
-
-    amph_rd_init(&runs, am->payload, am->nbytes);
-    for (uint64_t i = 0; i < nruns; i++) {
-        uint64_t addr = amph_rd_u64(&runs);
-        uint32_t nbytes = amph_rd_u32(&runs);
-
-        memcpy(own_memory(g, (gex_EP_Index_t)am->args[1], addr, nbytes), data, nbytes);
-        data += nbytes;
-    }
-
+    copy_records(g, am, (char *)(uintptr_t)am->payload + at, true);
     answer(token, am, AMPH_GEX_VIS_DONE, NULL, 0);
 }
 
 static void on_get(struct amph_token *token, const struct amph_am *am)
 {
-    static __thread uint8_t *packet;
+    static __thread char *packet;
 
     struct amph_gex *g = amph_gex();
-    uint64_t nruns = (uint32_t)am->args[2];
-    uint64_t sum = g ? check_runs(g, am) : UINT64_MAX;
-    struct amph_rd runs;
+    size_t at = 0;
+    uint64_t sum = g ? check_records(g, am, &at) : UINT64_MAX;
 
-    if (sum > PACK_MOST || nruns * RUN_BYTES != am->nbytes ||
-        (!packet && !(packet = malloc(PACK_MOST)))) {
+    if (sum == UINT64_MAX || at != am->nbytes || (!packet && !(packet = malloc(PACKET_MAX)))) {
         amph_count(DROP_MALFORMED);
         return;
     }
 
-    amph_rd_init(&runs, am->payload, am->nbytes);
-
-    size_t at = 0;
-
-    for (uint64_t i = 0; i < nruns; i++) {
-        uint64_t addr = amph_rd_u64(&runs);
-        uint32_t nbytes = amph_rd_u32(&runs);
-
-        memcpy(packet + at, own_memory(g, (gex_EP_Index_t)am->args[1], addr, nbytes), nbytes);
-        at += nbytes;
-    }
-
-    answer(token, am, AMPH_GEX_VIS_DATA, packet, at);
+    copy_records(g, am, packet, false);
+    answer(token, am, AMPH_GEX_VIS_DATA, packet, (size_t)sum);
 }
 
 /* ---- back at the caller ---- */
@@ -385,13 +513,21 @@ static void on_data(struct amph_token *token, const struct amph_am *am)
     }
 
     const struct part *p = AMPH_CONTAINER_OF(op, struct part, done);
-    const char *data = am->payload;
+    char *data = (char *)(uintptr_t)am->payload;
     size_t left = am->nbytes;
 
-    for (uint32_t i = 0; i < p->nruns && p->run[i].nbytes <= left; i++) {
-        memcpy(p->run[i].at, data, p->run[i].nbytes);
-        data += p->run[i].nbytes;
-        left -= p->run[i].nbytes;
+    for (uint32_t i = 0; i < p->nrows; i++) {
+        const struct local_row *local = &p->row[i];
+        const struct amph_rma_vis_row dst = { .base = local->base, .step = local->step };
+        const struct amph_rma_vis_row src = { .base = data, .step = (ptrdiff_t)local->len };
+        size_t nbytes = (size_t)local->count * local->len;
+
+        if (nbytes > left)
+            break;
+
+        amph_rma_vis_copy(&dst, &src, local->count, local->len);
+        data += nbytes;
+        left -= nbytes;
     }
 
     op->done(op, AMPH_OK);

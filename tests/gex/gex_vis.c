@@ -273,6 +273,80 @@ static void strided_round(gex_Rank_t rank)
     CHECK(memcmp(probe, local, 10) == 0);
 }
 
+/* Every length of a piece up to 140 bytes by lists of both kinds on one side or both and by strides, with
+ * gaps that must stay as they were. */
+static void lengths_round(gex_Rank_t rank)
+{
+    enum {
+        N = 7,
+        GAP = 3
+    };
+    static unsigned char before[REGION], after[REGION];
+    unsigned char *remote = region_at(rank);
+
+    for (size_t len = 1; len <= 140; len++) {
+        size_t step = len + GAP;
+        size_t used = N * step;
+        void *apart_here[N], *apart_there[N], *whole_there[1] = { remote };
+        gex_Memvec_t vec_here[N], vec_there[N];
+        const size_t count[1] = { N };
+        const ptrdiff_t strides[1] = { (ptrdiff_t)step };
+
+        for (size_t i = 0; i < N; i++) {
+            size_t other = (i * 3) % N; /* another order here than there */
+
+            apart_there[i] = remote + i * step;
+            apart_here[i] = local + other * step;
+            vec_there[i] = (gex_Memvec_t){ apart_there[i], len };
+            vec_here[i] = (gex_Memvec_t){ apart_here[i], len };
+        }
+
+        for (unsigned way = 0; way < 5; way++) {
+            fill_any(local, used);
+            gex_RMA_GetBlocking(team, before, rank, remote, used, 0);
+
+            if (way == 0)
+                gex_VIS_IndexedPutBlocking(team, rank, N, apart_there, len, N, apart_here, len, 0);
+            else if (way == 1)
+                gex_VIS_IndexedPutBlocking(team, rank, 1, whole_there, N * len, N, apart_here, len,
+                                           0);
+            else if (way == 2)
+                gex_VIS_VectorPutBlocking(team, rank, N, vec_there, N, vec_here, 0);
+            else if (way == 3)
+                gex_VIS_StridedPutBlocking(team, rank, remote, strides, local, strides, len, count,
+                                           1, 0);
+            else
+                gex_VIS_IndexedPutBlocking(team, rank, N, apart_there, len, 1, (void *[]){ local },
+                                           N * len, 0);
+
+            for (size_t i = 0; i < N; i++) {
+                const unsigned char *from = apart_here[i];
+
+                if (way == 3)
+                    from = local + i * step;
+                else if (way == 4)
+                    from = local + i * len;
+
+                memcpy(before + i * (way == 1 ? len : step), from, len);
+            }
+
+            gex_RMA_GetBlocking(team, after, rank, remote, used, 0);
+            CHECK(memcmp(before, after, used) == 0);
+
+            memcpy(before, local, used);
+            for (size_t i = 0; i < N; i++)
+                memcpy(before + ((unsigned char *)apart_here[i] - local), after + i * step, len);
+
+            if (way == 2)
+                gex_VIS_VectorGetBlocking(team, N, vec_here, rank, N, vec_there, 0);
+            else
+                gex_VIS_IndexedGetBlocking(team, N, apart_here, len, rank, N, apart_there, len, 0);
+
+            CHECK(memcmp(before, local, used) == 0);
+        }
+    }
+}
+
 static void leaf_round(gex_Rank_t rank)
 {
     static unsigned char big[100000];
@@ -430,6 +504,8 @@ int main(int argc, char **argv)
         vector_round(gex_TM_Pair(ep, 0), rank, rank);
         indexed_round(rank);
         strided_round(rank);
+        if (i == 0)
+            lengths_round(rank);
     }
 
     leaf_round(next);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Remote atomics, alone and against each other, and strided transfers.  Layer: tools. */
+/* Remote atomics, alone and against each other.  Layer: tools. */
 #define GASNET_SEQ 1
 #include <gasnet.h>
 #include <gasnet_ratomic.h>
-#include <gasnet_vis.h>
 
 #include "base/clock.h"
 #include "tools/perf/perf.h"
 
 #define SAMPLE_NS (20 * AMPH_NS_PER_MS)
-#define STRIDED_BYTES (1u << 20)
 #define BATCH 200
 
 static gex_TM_t whole(void)
@@ -142,45 +140,4 @@ double perf_add_rate(struct perf_run *run, size_t bytes)
 
     perf_am_release(run);
     return (double)n * 1e3 / (double)(end - start);
-}
-
-/* Pieces of `bytes`, 1 MiB together, every other one of 2 MiB at the target, in a row here. */
-static double strided(struct perf_run *run, size_t bytes, bool put)
-{
-    gex_TM_t tm = whole();
-    const size_t count[1] = { STRIDED_BYTES / bytes };
-    const ptrdiff_t there[1] = { (ptrdiff_t)(2 * bytes) };
-    const ptrdiff_t here[1] = { (ptrdiff_t)bytes };
-
-    if (run->rank == 1)
-        perf_am_serve(run);
-
-    if (run->rank != 0)
-        return 0;
-
-    uint64_t start = amph_now_ns();
-    uint64_t end = start;
-    uint64_t n = 0;
-
-    for (; end - start < SAMPLE_NS; n++, end = amph_now_ns()) {
-        if (put)
-            gex_VIS_StridedPutBlocking(tm, 1, run->remote, there, run->buffer, here, bytes, count,
-                                       1, 0);
-        else
-            gex_VIS_StridedGetBlocking(tm, run->buffer, here, 1, run->remote, there, bytes, count,
-                                       1, 0);
-    }
-
-    perf_am_release(run);
-    return (double)n * STRIDED_BYTES * 1e3 / (double)(end - start);
-}
-
-double perf_strided_put(struct perf_run *run, size_t bytes)
-{
-    return strided(run, bytes, true);
-}
-
-double perf_strided_get(struct perf_run *run, size_t bytes)
-{
-    return strided(run, bytes, false);
 }

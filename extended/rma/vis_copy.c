@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copying rows of pieces in memory: one loop for each class of sizes, so that a short piece costs its
+ * loads and stores and no call.
+ * Layer: extended.  Thread rule: any thread.
+ */
+#include <string.h>
+
+#include "extended/rma/vis.h"
+
+/* Two copies of UNIT bytes that may overlap carry every length from UNIT to 2 * UNIT.  Both are read
+ * before one is written. */
+#define ENDS(UNIT) \
+    do { \
+        char head[UNIT]; \
+        char tail[UNIT]; \
+\
+        memcpy(head, src, UNIT); \
+        memcpy(tail, src + len - UNIT, UNIT); \
+        memcpy(dst, head, UNIT); \
+        memcpy(dst + len - UNIT, tail, UNIT); \
+    } while (0)
+
+/* Sizes that one or two moves of the processor carry have a class of their own. */
+/* clang-format off */
+#define CLASSES(CLASS) \
+    CLASS(one,        memcpy(dst, src, 1)) \
+    CLASS(two,        memcpy(dst, src, 2)) \
+    CLASS(four,       memcpy(dst, src, 4)) \
+    CLASS(eight,      memcpy(dst, src, 8)) \
+    CLASS(sixteen,    memcpy(dst, src, 16)) \
+    CLASS(thirty_two, memcpy(dst, src, 32)) \
+    CLASS(sixty_four, memcpy(dst, src, 64)) \
+    CLASS(to_4,       ENDS(2)) \
+    CLASS(to_8,       ENDS(4)) \
+    CLASS(to_16,      ENDS(8)) \
+    CLASS(to_32,      ENDS(16)) \
+    CLASS(to_64,      ENDS(32)) \
+    CLASS(to_128,     ENDS(64)) \
+    CLASS(any,        memcpy(dst, src, len))
+/* clang-format on */
+
+/* Address of piece i.  `listed` is a constant where this is inlined. */
+static inline __attribute__((always_inline)) char *piece_at(const struct amph_rma_vis_row *row,
+                                                            size_t i, bool listed)
+{
+    if (listed)
+        return amph_rma_vis_listed(row, i);
+
+    return row->base + (ptrdiff_t)i * row->step;
+}
+
+#define DEFINE_CLASS(NAME, COPY) \
+    static inline \
+        __attribute__((always_inline)) void copy_##NAME(char *dst, const char *src, size_t len) \
+    { \
+        COPY; \
+    } \
+\
+    static inline __attribute__((always_inline)) void loop_##NAME( \
+        const struct amph_rma_vis_row dst, const struct amph_rma_vis_row src, size_t count, \
+        size_t len, bool dst_listed, bool src_listed) \
+    { \
+        for (size_t i = 0; i < count; i++) \
+            copy_##NAME(piece_at(&dst, i, dst_listed), piece_at(&src, i, src_listed), len); \
+    } \
+\
+    static void row_##NAME(const struct amph_rma_vis_row *dst, const struct amph_rma_vis_row *src, \
+                           size_t count, size_t len) \
+    { \
+        if (dst->list && src->list) \
+            loop_##NAME(*dst, *src, count, len, true, true); \
+        else if (dst->list) \
+            loop_##NAME(*dst, *src, count, len, true, false); \
+        else if (src->list) \
+            loop_##NAME(*dst, *src, count, len, false, true); \
+        else \
+            loop_##NAME(*dst, *src, count, len, false, false); \
+    }
+
+CLASSES(DEFINE_CLASS)
+
+typedef void row_fn(const struct amph_rma_vis_row *dst, const struct amph_rma_vis_row *src,
+                    size_t count, size_t len);
+
+static row_fn *class_of(size_t len)
+{
+    /* clang-format off */
+    static const struct {
+        size_t max;
+        row_fn *exact;   /* for len == max */
+        row_fn *below;   /* for shorter ones, down to the row before */
+    } classes[] = {
+        { 1,   row_one,        row_one    },
+        { 2,   row_two,        row_two    },
+        { 4,   row_four,       row_to_4   },
+        { 8,   row_eight,      row_to_8   },
+        { 16,  row_sixteen,    row_to_16  },
+        { 32,  row_thirty_two, row_to_32  },
+        { 64,  row_sixty_four, row_to_64  },
+        { 128, row_to_128,     row_to_128 },
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < AMPH_COUNTOF(classes); i++)
+        if (len <= classes[i].max)
+            return len == classes[i].max ? classes[i].exact : classes[i].below;
+
+    return row_any;
+}
+
+void amph_rma_vis_copy(const struct amph_rma_vis_row *dst, const struct amph_rma_vis_row *src,
+                       size_t count, size_t len)
+{
+    bool dst_solid = !dst->list && dst->step == (ptrdiff_t)len;
+    bool src_solid = !src->list && src->step == (ptrdiff_t)len;
+
+    if (dst_solid && src_solid)
+        memcpy(dst->base, src->base, count * len);
+    else
+        class_of(len)(dst, src, count, len);
+}
