@@ -73,7 +73,6 @@ int amph_ip_limits_changed(int result); /* the limits may be others now; gives r
 off_t amph_ip_not_negative(off_t off); /* preadv refuses the -1 that preadv2 knows */
 int amph_do_vdprintf(int fd, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
 int amph_do_posix_fadvise(int fd, off_t len, int advice);
-ssize_t amph_do_readahead(int fd);
 void *amph_ip_borrow(size_t len); /* zeroed memory for the length of one call, or NULL */
 void amph_ip_give_back(void *memory, size_t len);
 

@@ -505,7 +505,7 @@ int amph_do_posix_fadvise(int fd, off_t len, int advice)
     return err;
 }
 
-ssize_t amph_do_readahead(int fd)
+ssize_t amph_do_readahead(int fd, off_t off, size_t len)
 {
     struct stat st;
     int flags = amph_ip_fd_flags(fd);
