@@ -507,14 +507,12 @@ int amph_do_posix_fadvise(int fd, off_t len, int advice)
 
 ssize_t amph_do_readahead(int fd, off_t off, size_t len)
 {
-    struct stat st;
-    int flags = amph_ip_fd_flags(fd);
+    struct amph_fd_file *of;
 
-    if (flags < 0 || !amph_ip_may_read(flags))
-        return amph_ip_fail(EBADF);
-
-    if (amph_ip_fd_stat(fd, &st) != 0)
+    if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    return S_ISREG(st.st_mode) ? 0 : amph_ip_fail(EINVAL);
+    int err = amph_ip_client.fwd.readahead(amph_ip_client.client, &of->file, off, len);
+
+    return amph_ip_file_end(of, err);
 }

@@ -368,6 +368,12 @@ int amph_server_do_getdents(struct amph_server_request *rq, struct amph_server_a
     return count(syscall(SYS_getdents64, a->file->fd, a->entries, a->entries_cap), &a->entries_len);
 }
 
+/* Fills the server's page cache, which serves every client's later reads of the range. */
+int amph_server_do_readahead(struct amph_server_request *rq, struct amph_server_args_readahead *a)
+{
+    return outcome(RETRY(readahead(a->file->fd, a->off, a->len)));
+}
+
 int amph_server_do_fstatfs(struct amph_server_request *rq, struct amph_server_args_fstatfs *a)
 {
     int err = outcome(fstatfs(a->file->fd, &a->fs));

@@ -37,6 +37,33 @@ else
     [ "$(tail -n 1 "$mp_dir/out" | tr -d ' ')" -gt 0 ]
     mp_report $? "and without IOFWD_DIRECT it is" "$mp_dir/out"
 fi
+
+# readahead fills the server's page cache: a range that fadvise(DONTNEED) has dropped is resident again afterwards.
+cat >"$mp_dir/readahead.py" <<'END'
+import ctypes, errno, os
+
+def readahead(flags):
+    fd = os.open("/fwd/cold", flags)
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = libc.readahead(fd, ctypes.c_int64(0), ctypes.c_size_t(1 << 20))
+    os.close(fd)
+    return result, ctypes.get_errno()
+
+assert readahead(os.O_WRONLY) == (-1, errno.EBADF), "readahead of a descriptor that cannot read"
+assert readahead(os.O_RDONLY)[0] == 0, "readahead failed"
+END
+head -c 1048576 /dev/urandom >"$kept/cold"
+sync "$kept/cold"
+dd if="$kept/cold" iflag=nocache count=0 status=none
+if ! command -v fincore >/dev/null || ! command -v python3 >/dev/null; then
+    mp_skip "readahead fills the server's page cache" "no fincore or no python3 on this machine"
+elif [ "$(fincore -nbo RES "$kept/cold" | tr -d ' ')" != 0 ]; then
+    mp_skip "readahead fills the server's page cache" "the file system here does not drop cached pages on request"
+else
+    { IOFWD_DIRECT=0 fwd_servers "$kept" python3 "$mp_dir/readahead.py" && fincore -nbo RES "$kept/cold"; } >"$mp_dir/out" 2>&1
+    [ "$(tail -n 1 "$mp_dir/out" | tr -d ' ')" = 1048576 ]
+    mp_report $? "readahead fills the server's page cache" "$mp_dir/out"
+fi
 for conduit in smp tcp; do
     IOFWD_STRIPE=2:4K
     export IOFWD_STRIPE
