@@ -54,7 +54,7 @@ function guard_of(text,    n, i, part, w, s) {
         if (part[i] == "on") { s = s "amph_ip_state.on && !amph_ip_inside"; continue }
         if (part[i] == "maps") { s = s (i > 1 ? " || " : "") "__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED)"; continue }
         if (part[i] == "fixed") { s = s " || (AMPH_UNLIKELY(flags & MAP_FIXED) && amph_ip_state.on && !amph_ip_inside)"; continue }
-        if (w[1] !~ /^(fd|path|led|at|dir|file|lib|fts|epoll|carries)$/) die("unknown guard: " part[i])
+        if (w[1] !~ /^(fd|path|text|led|at|dir|file|lib|fts|epoll|carries)$/) die("unknown guard: " part[i])
         s = s (i > 1 ? " || " : "") "amph_ip_" w[1] "(" w[2] (w[1] ~ /^(at|carries)$/ ? ", " w[3] : "") ")"
     }
     return s
@@ -65,7 +65,7 @@ function links_of(text, name,    n, i, part, w, s) {
     n = split(text, part, / or /)
     for (i = 1; i <= n; i++) {
         split(part[i], w, " ")
-        if (w[1] !~ /^(path|at)$/ || w[2] == "P_tmpdir") return ""
+        if (w[1] !~ /^(path|text|at)$/ || w[2] == "P_tmpdir") return ""
         s = s (i > 1 ? " || " : "") "amph_ip_led_in(" (w[1] == "at" ? w[2] ", " w[3] : "AT_FDCWD, " w[2]) ")"
     }
     return s

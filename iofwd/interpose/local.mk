@@ -183,6 +183,7 @@ preload_scripts += \
 	tests/files/calls/fwd_names.sh \
 	tests/files/memory/fwd_patched.sh \
 	tests/files/calls/fwd_pipes.sh \
+	tests/files/calls/fwd_pointers.sh \
 	tests/files/calls/fwd_random.sh \
 	tests/files/calls/fwd_readers.sh \
 	tests/files/calls/fwd_ready.sh \
@@ -196,7 +197,7 @@ preload_scripts += \
 	tests/files/calls/fwd_truth.sh
 preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_patched
-preload_programs += tests/files/calls/fwd_errno
+preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/calls/fwd_fsx tests/files/calls/fwd_limits tests/files/failover/fwd_death
 preload_programs += tests/files/calls/fwd_budget tests/files/calls/fwd_refused tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/calls/fwd_full tests/files/process/fwd_stopped
@@ -239,6 +240,8 @@ tests_files_calls_fwd_more_LDFLAGS =
 tests_files_calls_fwd_more_LDADD = -ldl
 tests_files_calls_fwd_errno_SOURCES = tests/files/calls/fwd_errno.c tests/files/fwd_say.h
 tests_files_calls_fwd_errno_LDFLAGS =
+tests_files_calls_fwd_pointers_SOURCES = tests/files/calls/fwd_pointers.c tests/files/fwd_say.h
+tests_files_calls_fwd_pointers_LDFLAGS =
 tests_files_calls_fwd_fsx_SOURCES = tests/files/calls/fwd_fsx.c
 tests_files_calls_fwd_fsx_LDFLAGS =
 tests_files_memory_fwd_patched_SOURCES = tests/files/memory/fwd_patched.c tests/files/fwd_say.h

@@ -31,6 +31,8 @@ extern __thread int amph_ip_inside AMPH_HIDDEN __attribute__((tls_model("initial
 
 bool amph_ip_fd_slow(int fd);
 bool amph_ip_path(const char *path);
+/* The same for what the C library reads by itself: a text of any length, which must be there. */
+bool amph_ip_text(const char *path);
 bool amph_ip_at(int dir, const char *path);
 
 /* After the kernel has not found a local path (ENOENT): does a symbolic link in it lead below a

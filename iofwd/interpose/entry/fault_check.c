@@ -145,7 +145,7 @@ size_t amph_ip_mem_ask(const void *at, size_t len, bool write)
     return there > from ? there - from : 0;
 }
 
-bool amph_ip_mem_text_ask(const char *text)
+int amph_ip_mem_text_ask(const char *text)
 {
     uintptr_t from = (uintptr_t)text;
     size_t done = 0;
@@ -153,13 +153,31 @@ bool amph_ip_mem_text_ask(const char *text)
     while (done < PATH_MAX) {
         size_t here = LEAST_PAGE - ((from + done) & (LEAST_PAGE - 1));
 
+        if (here > PATH_MAX - done)
+            here = PATH_MAX - done;
+
         if (!amph_ip_can_read(text + done, here))
-            return false;
+            return EFAULT;
         if (memchr(text + done, 0, here))
-            return true;
+            return 0;
 
         done += here;
     }
 
-    return true;
+    return ENAMETOOLONG;
+}
+
+bool amph_ip_can_read_list(char *const *list)
+{
+    if (!list)
+        return true;
+
+    for (;; list++) {
+        if (!amph_ip_can_read(list, sizeof *list))
+            return false;
+        if (!*list)
+            return true;
+        if (amph_ip_text_error(*list) == EFAULT)
+            return false;
+    }
 }

@@ -12,6 +12,7 @@
 #ifndef AMPH_IOFWD_REACH_H
 #define AMPH_IOFWD_REACH_H
 
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +37,7 @@ extern __thread struct amph_ip_mem amph_ip_mem_checked[2] AMPH_HIDDEN
 
 /* The slow ways of the next two. */
 size_t amph_ip_mem_ask(const void *at, size_t len, bool write);
-bool amph_ip_mem_text_ask(const char *text);
+int amph_ip_mem_text_ask(const char *text);
 
 static inline bool amph_ip_mem_known(uintptr_t from, size_t len, bool write)
 {
@@ -70,8 +71,9 @@ static inline bool amph_ip_can_write(const void *at, size_t len)
     return amph_ip_mem(at, len, true) == len;
 }
 
-/* Can a text be read to its end, or for PATH_MAX bytes? */
-static inline bool amph_ip_can_read_text(const char *text)
+/* What the kernel says to a path: 0, EFAULT, or ENAMETOOLONG if it does not end within PATH_MAX
+ * bytes.  Only a text that passes may be given to strlen and its like. */
+static inline int amph_ip_text_error(const char *text)
 {
     const struct amph_ip_mem *r = &amph_ip_mem_checked[0];
 
@@ -81,13 +83,21 @@ static inline bool amph_ip_can_read_text(const char *text)
 
             if (from >= r->range[i].from && from < r->range[i].to) {
                 size_t here = r->range[i].to - from;
-                if (here >= PATH_MAX || memchr(text, 0, here))
-                    return true;
+                if (memchr(text, 0, here < PATH_MAX ? here : PATH_MAX))
+                    return 0;
             }
         }
 
     return amph_ip_mem_text_ask(text);
 }
+
+static inline bool amph_ip_can_read_text(const char *text)
+{
+    return amph_ip_text_error(text) == 0;
+}
+
+/* Can a list of texts that ends with NULL be read, as execve takes them?  NULL is an empty list. */
+bool amph_ip_can_read_list(char *const *list);
 
 /* Where a call puts its result: the caller's record, or, if that cannot be written, one that is
  * thrown away before EFAULT is said. */

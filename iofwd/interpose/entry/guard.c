@@ -133,10 +133,9 @@ static bool absolute(const char *path)
     return amph_ip_may_be_numbered(path) && (amph_ip_numbered(path, &n) || amph_ip_is_exe(path));
 }
 
-/* A path in unreadable memory is left to the kernel, which reports EFAULT. */
-bool amph_ip_path(const char *path)
+bool amph_ip_text(const char *path)
 {
-    if (!amph_ip_state.on || amph_ip_inside || !path || !amph_ip_can_read_text(path))
+    if (!amph_ip_state.on || amph_ip_inside || !path)
         return false;
     if (path[0] == '/')
         return absolute(path);
@@ -144,6 +143,14 @@ bool amph_ip_path(const char *path)
     return amph_ip_state.cwd ||
            (path[0] && amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path)) ||
            amph_ip_is_number(path);
+}
+
+/* A path that cannot be read, or is too long for the kernel, is left to it: EFAULT,
+ * ENAMETOOLONG. */
+bool amph_ip_path(const char *path)
+{
+    return amph_ip_state.on && !amph_ip_inside && path && amph_ip_can_read_text(path) &&
+           amph_ip_text(path);
 }
 
 bool amph_ip_at(int dir, const char *path)

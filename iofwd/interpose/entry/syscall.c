@@ -134,30 +134,50 @@ struct old_entry {
     char name[];
 };
 
+/* The length of an entry in the old form. */
+static size_t old_length(const struct dirent *e)
+{
+    return (offsetof(struct old_entry, name) + strlen(e->d_name) + 2 + 7) & ~(size_t)7;
+}
+
+static void put_old(char *out, const struct dirent *e, size_t len)
+{
+    struct old_entry *o = (struct old_entry *)out;
+
+    *o = (struct old_entry){ .ino = e->d_ino,
+                             .off = (unsigned long)e->d_off,
+                             .reclen = (unsigned short)len };
+    strcpy(o->name, e->d_name);
+    out[len - 1] = (char)e->d_type;
+}
+
+/* What finds no room stays for the next call: the directory's offset goes back to it. */
 static long sys_getdents(const long *a)
 {
     char entries[4096];
     char *out = P(1);
     size_t cap = L(2);
     size_t used = 0;
-    ssize_t n = amph_do_getdents64(I(0), entries, cap < sizeof entries ? cap : sizeof entries);
-
-    if (n > 0 && !amph_ip_can_write(out, (size_t)n))
-        return amph_ip_fail(EFAULT);
+    off_t next = amph_do_lseek(I(0), 0, SEEK_CUR);
+    ssize_t n = next < 0 ? -1
+                         : amph_do_getdents64(I(0), entries,
+                                              cap < sizeof entries ? cap : sizeof entries);
 
     for (ssize_t at = 0; at < n;) {
         const struct dirent *e = (const struct dirent *)(entries + at);
-        size_t len = (offsetof(struct old_entry, name) + strlen(e->d_name) + 2 + 7) & ~(size_t)7;
-        struct old_entry *o = (struct old_entry *)(out + used);
+        size_t len = old_length(e);
+        int err = used + len > cap ? EINVAL : 0;
 
-        if (used + len > cap)
-            return amph_ip_fail(EINVAL);
+        if (!err && !amph_ip_can_write(out + used, len))
+            err = EFAULT;
 
-        *o = (struct old_entry){ .ino = e->d_ino,
-                                 .off = (unsigned long)e->d_off,
-                                 .reclen = (unsigned short)len };
-        strcpy(o->name, e->d_name);
-        ((char *)o)[len - 1] = (char)e->d_type;
+        if (err) {
+            bool back = amph_do_lseek(I(0), next, SEEK_SET) >= 0;
+            return used && back ? (long)used : amph_ip_fail(err);
+        }
+
+        put_old(out + used, e, len);
+        next = e->d_off;
         used += len;
         at += e->d_reclen;
     }

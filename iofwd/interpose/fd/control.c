@@ -307,6 +307,15 @@ static int set_nonblock(int fd, const struct request *r, void *arg)
         fd, F_SETFL, (void *)(long)(*(const int *)arg ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
 }
 
+/* No forwarded file gives signals; the kernel refuses only to begin with it. */
+static int set_async(int fd, const struct request *r, void *arg)
+{
+    if (!amph_ip_can_read(arg, sizeof(int)))
+        return amph_ip_fail(EFAULT);
+
+    return *(const int *)arg ? amph_ip_fail(ENOTTY) : 0;
+}
+
 static int no_clone(int fd, const struct request *r, void *arg)
 {
     return amph_ip_fail(EOPNOTSUPP);
@@ -328,6 +337,7 @@ static const struct request requests[] = {
     { FICLONERANGE, no_clone, 0, false },
     { FIDEDUPERANGE, no_clone, 0, false },
     { FIGETBSZ, block_size, 0, false },
+    { FIOASYNC, set_async, 0, false },
     { FIONBIO, set_nonblock, 0, false },
     { FIONREAD, bytes_left, 0, false },
 };

@@ -11,12 +11,25 @@
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/entry/targets.h"
 
 #define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
 
 /* ---- memory that the program does not have: EFAULT where nothing of a buffer is there, else the
  * call ends where it does ---- */
+
+/* A FIFO with data refuses a buffer that is not there; without data a read waits first. */
+static ssize_t read_fifo_nowhere(int fd, int flags)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    int n = amph_do_poll(&p, 1, flags & O_NONBLOCK ? 0 : -1);
+
+    if (n <= 0)
+        return n < 0 ? -1 : amph_ip_fail(EAGAIN);
+
+    return p.revents & POLLIN ? amph_ip_fail(EFAULT) : 0;
+}
 
 /* A read into nowhere is right at the end of a file.  off -1: at the offset. */
 static ssize_t read_nowhere(int fd, bool wild, off_t off)
@@ -26,6 +39,8 @@ static ssize_t read_nowhere(int fd, bool wild, off_t off)
 
     if (flags < 0 || !amph_ip_may_read(flags))
         return flags < 0 ? -1 : amph_ip_fail(EBADF);
+    if (!wild && off == -1 && amph_ip_waits(fd))
+        return read_fifo_nowhere(fd, flags);
     if (!wild && amph_do_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
         return amph_ip_fail(EISDIR);
     if (!wild && S_ISREG(st.st_mode) &&
@@ -56,6 +71,16 @@ static inline size_t there(const void *buf, size_t len, bool write)
                                        : amph_ip_mem_ask(buf, most, write);
 }
 
+/* A pipe takes a page of the program's at once, or nothing of it. */
+#define FIFO_PAGE ((size_t)4096)
+
+static size_t whole_pieces(int fd, size_t have, size_t len)
+{
+    return AMPH_LIKELY(have == len) || len > MOST_AT_ONCE || !amph_ip_waits(fd)
+               ? have
+               : have - have % FIFO_PAGE;
+}
+
 ssize_t amph_do_read(int fd, void *buf, size_t len)
 {
     struct amph_fd_file *of;
@@ -76,7 +101,7 @@ ssize_t amph_do_write(int fd, const void *buf, size_t len)
 {
     struct amph_fd_file *of;
     size_t done = 0;
-    size_t have = there(buf, len, false);
+    size_t have = whole_pieces(fd, there(buf, len, false), len);
 
     if (AMPH_UNLIKELY(have == 0 && len))
         return write_nothing(fd, -1);

@@ -362,6 +362,12 @@ static bool is_prefix(const struct amph_ip_resolved *w)
     return prefix && prefix->len_bytes == n;
 }
 
+/* Is it what amph_ip_text_error says of a path? */
+static bool is_text_error(int err)
+{
+    return err == EFAULT || err == ENAMETOOLONG;
+}
+
 enum side {
     SIDE_LOCAL,
     SIDE_FORWARDED,
@@ -371,10 +377,19 @@ enum side {
 static enum side pair_find(struct pair *p, int from_dir, const char *from, bool from_empty_ok,
                            int to_dir, const char *to)
 {
+    if (!from) { /* which may have been left to the kernel, and to may be forwarded */
+        errno = EFAULT;
+        return SIDE_FAILED;
+    }
+
     if (!amph_ip_resolve(&p->from, from_dir, from, from_empty_ok))
         return SIDE_FAILED;
 
-    bool ok = amph_ip_resolve(&p->to, to_dir, to, false);
+    bool ok = to && amph_ip_resolve(&p->to, to_dir, to, false);
+
+    if (!to)
+        errno = EFAULT;
+
     if (ok && p->from.local == p->to.local)
         return p->from.local ? SIDE_LOCAL : SIDE_FORWARDED;
 
@@ -432,8 +447,12 @@ int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to
         return libc_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
     if (side == SIDE_LOCAL)
         return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
-    if (side == SIDE_FAILED && errno == EFAULT)
-        return -1;
+    if (side == SIDE_FAILED && is_text_error(errno)) {
+        int err = errno; /* a missing directory of the old name has precedence */
+        int parent = amph_ip_can_read_text(from) ? parent_error(from_dir, from) : 0;
+
+        return amph_ip_fail(parent ? parent : err);
+    }
 
     /* a missing directory of the old name has precedence over an empty new name */
     if (side == SIDE_FAILED && !to[0] && from[0]) {
@@ -468,7 +487,7 @@ int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, i
         int err = errno;
         int how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
 
-        if (err == ENOENT && amph_do_fstatat(from_dir, from, &st, how) != 0)
+        if ((err == ENOENT || is_text_error(err)) && amph_do_fstatat(from_dir, from, &st, how) != 0)
             return -1;
 
         return amph_ip_fail(err);
@@ -488,8 +507,10 @@ int amph_do_symlinkat(const char *target, int dir, const char *path)
 {
     struct amph_ip_resolved w;
 
-    if (!amph_ip_can_read_text(target))
-        return amph_ip_fail(EFAULT);
+    int bad = amph_ip_text_error(target);
+
+    if (bad)
+        return amph_ip_fail(bad);
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
 
@@ -524,7 +545,10 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
     struct amph_ip_resolved w;
     size_t len = 0;
 
-    if (path && cap && amph_ip_is_exe(path)) {
+    if (!path)
+        return amph_ip_fail(EFAULT);
+
+    if (cap && amph_ip_is_exe(path)) {
         len = strlen(amph_ip_state.exe);
         memcpy(buf, amph_ip_state.exe, len < cap ? len : cap);
         return (ssize_t)(len < cap ? len : cap);

@@ -322,8 +322,11 @@ bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool
             return local(w, dir, path);
 
         path = "";
-    } else if (!amph_ip_can_read_text(path))
-        return fail(EFAULT);
+    }
+
+    int err = amph_ip_text_error(path);
+    if (err)
+        return fail(err);
 
     if (path[0] == '/') {
         struct amph_ip_numbered n;

@@ -30,10 +30,20 @@ static ssize_t result(int err, const char *value, size_t len, void *buf, size_t 
     return (ssize_t)len;
 }
 
+/* Of an attribute's name, as the kernel has it. */
+static int name_error(const char *name)
+{
+    int err = amph_ip_text_error(name);
+
+    return err == ENAMETOOLONG ? ERANGE : err;
+}
+
 ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t cap, int flags)
 {
-    if (!amph_ip_can_read_text(name))
-        return amph_ip_fail(EFAULT);
+    int bad = name_error(name);
+
+    if (bad)
+        return amph_ip_fail(bad);
 
     struct amph_ip_resolved w;
     char value[XATTR_MOST];
@@ -59,8 +69,10 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
 
 ssize_t amph_do_fgetxattr(int fd, const char *name, void *buf, size_t cap)
 {
-    if (!amph_ip_can_read_text(name))
-        return amph_ip_fail(EFAULT);
+    int bad = name_error(name);
+
+    if (bad)
+        return amph_ip_fail(bad);
 
     char value[XATTR_MOST];
     size_t len = 0;
@@ -113,8 +125,13 @@ ssize_t amph_do_flistxattr(int fd, char *buf, size_t cap)
 int amph_do_setxattr(const char *path, const char *name, const void *value, size_t len, int how,
                      int flags)
 {
-    if (!amph_ip_can_read_text(name) || (len <= XATTR_MOST && !amph_ip_can_read(value, len)))
-        return amph_ip_fail(EFAULT);
+    int bad = name_error(name);
+
+    if (!bad && len <= XATTR_MOST && !amph_ip_can_read(value, len))
+        bad = EFAULT;
+
+    if (bad)
+        return amph_ip_fail(bad);
 
     struct amph_ip_resolved w;
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
@@ -132,8 +149,13 @@ int amph_do_setxattr(const char *path, const char *name, const void *value, size
 
 int amph_do_fsetxattr(int fd, const char *name, const void *value, size_t len, int how)
 {
-    if (!amph_ip_can_read_text(name) || (len <= XATTR_MOST && !amph_ip_can_read(value, len)))
-        return amph_ip_fail(EFAULT);
+    int bad = name_error(name);
+
+    if (!bad && len <= XATTR_MOST && !amph_ip_can_read(value, len))
+        bad = EFAULT;
+
+    if (bad)
+        return amph_ip_fail(bad);
 
     struct amph_fd_file *of;
 
@@ -145,8 +167,10 @@ int amph_do_fsetxattr(int fd, const char *name, const void *value, size_t len, i
 
 int amph_do_removexattr(const char *path, const char *name, int flags)
 {
-    if (!amph_ip_can_read_text(name))
-        return amph_ip_fail(EFAULT);
+    int bad = name_error(name);
+
+    if (bad)
+        return amph_ip_fail(bad);
 
     struct amph_ip_resolved w;
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
@@ -163,8 +187,10 @@ int amph_do_removexattr(const char *path, const char *name, int flags)
 
 int amph_do_fremovexattr(int fd, const char *name)
 {
-    if (!amph_ip_can_read_text(name))
-        return amph_ip_fail(EFAULT);
+    int bad = name_error(name);
+
+    if (bad)
+        return amph_ip_fail(bad);
 
     struct amph_fd_file *of;
 

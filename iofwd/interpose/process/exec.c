@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/process/bypass.h"
@@ -61,6 +62,21 @@ static void end_if_lost(void)
         amph_do_exit_now(EXIT_FAILURE);
 }
 
+/* Lists that cannot be read are the kernel's affair, which looks at the program first. */
+static bool can_read_lists(char *const argv[], char *const envp[])
+{
+    return amph_ip_can_read_list(argv) && amph_ip_can_read_list(envp);
+}
+
+static int refuse_lists(enum amph_client_route way, const char *path, char *const argv[],
+                        char *const envp[])
+{
+    if (!amph_ip_path(path))
+        return execve_by(way, path, argv, envp);
+
+    return amph_do_faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? amph_ip_fail(EFAULT) : -1;
+}
+
 int amph_ip_execve(enum amph_client_route way, const char *path, char *const argv[],
                    char *const envp[])
 {
@@ -70,6 +86,8 @@ int amph_ip_execve(enum amph_client_route way, const char *path, char *const arg
         return execve_by(way, path, argv, envp);
 
     end_if_lost();
+    if (!can_read_lists(argv, envp))
+        return refuse_lists(way, path, argv, envp);
 
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
 
@@ -90,6 +108,8 @@ int amph_do_execvpe(const char *file, char *const argv[], char *const envp[])
         return libc_execvpe(file, argv, envp);
 
     end_if_lost();
+    if (!can_read_lists(argv, envp))
+        return libc_execvpe(file, argv, envp);
 
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
 
@@ -141,6 +161,9 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
         return execveat_by(way, dir, path, argv, envp, flags);
 
     end_if_lost();
+    if (!can_read_lists(argv, envp))
+        return amph_ip_at(dir, path) ? amph_ip_fail(EFAULT)
+                                     : execveat_by(way, dir, path, argv, envp, flags);
 
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
 
@@ -282,6 +305,8 @@ int amph_do_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_act
 
     if (!amph_ip_state.on || amph_ip_inside)
         return libc_posix_spawn(pid, path, actions, attr, argv, envp);
+    if (!can_read_lists(argv, envp))
+        return libc_posix_spawn(pid, path, actions, attr, argv, envp);
     if (amph_ip_spawn_forwards(actions))
         return amph_ip_spawn(pid, path, false, actions, attr, argv, envp);
 
@@ -302,6 +327,8 @@ int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_ac
     int saved = errno;
 
     if (!amph_ip_state.on || amph_ip_inside)
+        return libc_posix_spawnp(pid, file, actions, attr, argv, envp);
+    if (!can_read_lists(argv, envp))
         return libc_posix_spawnp(pid, file, actions, attr, argv, envp);
     if (amph_ip_spawn_forwards(actions))
         return amph_ip_spawn(pid, file, true, actions, attr, argv, envp);
