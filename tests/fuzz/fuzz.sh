@@ -11,7 +11,7 @@ seconds=${FUZZ_SECONDS:-3}
 # row NAME: sources (instrumented), libraries, flags
 row() {
     flags=""
-    lib="$builddir/.libs/libamphora.a -lcrypto -ldl -lpthread -lrt"
+    lib="$builddir/.libs/libamphora.a -lnettle -ldl -lpthread -lrt"
     case $1 in
     iofwd) # requests, replies, the door's frames
         sources="$srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
