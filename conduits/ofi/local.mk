@@ -29,8 +29,8 @@ EXTRA_amphora_ofi_la_DEPENDENCIES = $(top_srcdir)/conduits/ofi/amphora_ofi.map
 EXTRA_DIST += conduits/ofi/amphora_ofi.map
 
 # Stand-ins for Intel's PSM libraries (conduits/psm_absent.c).  libtool names no library after another one, so it takes no part.
-module_DATA = .libs/amphora_no_psm.so .libs/amphora_no_psm2.so
-CLEANFILES += $(module_DATA)
+module_DATA += .libs/amphora_no_psm.so .libs/amphora_no_psm2.so
+CLEANFILES += .libs/amphora_no_psm.so .libs/amphora_no_psm2.so
 psm_link = $(AM_V_CCLD)$(MKDIR_P) .libs && \
 	$(CC) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) -fPIC -shared
 .libs/amphora_no_psm.so: conduits/psm/psm.c conduits/psm/psm.h conduits/psm/psm.map

@@ -130,7 +130,7 @@ nodist_libiofwd_wrap_la_SOURCES = iofwd/calls/names_wrap.c
 libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_IP_STD_PREFIX='"__wrap__IO_2_1_"'
 libiofwd_wrap_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
 libiofwd_wrap_la_LDFLAGS = -static
-module_DATA = iofwd/calls/iofwd-wrap.args
+module_DATA += iofwd/calls/iofwd-wrap.args
 pkgconfig_DATA += iofwd-static.pc
 endif
 
