@@ -18,6 +18,27 @@ for cc in gcc clang-14; do # an optimiser that may copy structures member by mem
         mp_skip "amphora-upcc padding.upc, $cc -O2" "there is no $cc"
     fi
 done
+mp_check "amphora-upcc gnu.upc" "$upcc" -std=gnu2x -fms-extensions -Wno-implicit-int "$from/gnu.upc" -o "$mp_dir/gnu"
+mp_check "gnu smp n=3" "$upcrun" -n 3 "$mp_dir/gnu"
+for std in c89 gnu89 c99 c17; do
+    mp_check "amphora-upcc -std=$std -pedantic-errors histogram.upc" "$upcc" -std=$std -pedantic-errors "$from/histogram.upc" -o "$mp_dir/m"
+done
+
+# The headers of the C library that a program can include together.
+for h in aio alloca argz arpa/inet assert complex ctype dirent dlfcn elf endian err errno error execinfo fcntl fenv float fnmatch ftw \
+    getopt glob grp iconv ifaddrs inttypes iso646 langinfo libgen limits link locale malloc math mqueue net/if netdb netinet/in netinet/tcp obstack \
+    poll pthread pwd regex sched search semaphore setjmp signal spawn stdarg stdatomic stdbool stddef stdint stdio stdlib string strings \
+    sys/epoll sys/eventfd sys/file sys/ioctl sys/ipc sys/mman sys/mount sys/param sys/prctl sys/ptrace sys/queue sys/resource sys/select \
+    sys/sendfile sys/shm sys/signalfd sys/socket sys/stat sys/statvfs sys/syscall sys/sysinfo sys/time sys/timerfd sys/times sys/types sys/uio \
+    sys/un sys/user sys/utsname sys/wait sys/xattr syslog termios tgmath threads time ucontext unistd utime utmpx uchar wchar wctype x86intrin; do
+    echo "#if __has_include(<$h.h>)"
+    echo "#include <$h.h>"
+    echo "#endif"
+done >"$mp_dir/headers.upc"
+echo 'shared int a[THREADS]; int main(void) { return a[MYTHREAD]; }' >>"$mp_dir/headers.upc"
+mp_check "the headers of the C library" "$upcc" -D_GNU_SOURCE -Wall -Werror "$mp_dir/headers.upc" -o "$mp_dir/headers"
+mp_check "the headers of the C library, fortified" "$upcc" -D_GNU_SOURCE -D_FORTIFY_SOURCE=2 -O2 "$mp_dir/headers.upc" -o "$mp_dir/headers"
+mp_check "the headers of the C library, POSIX only" "$upcc" -D_POSIX_C_SOURCE=200809L -std=c99 -fopenmp "$mp_dir/headers.upc" -o "$mp_dir/headers"
 mp_check "amphora-upcc -T 3: THREADS is a constant" "$upcc" -T 3 "$from/static.upc" -o "$mp_dir/static"
 mp_check "several files, compiled one by one: first" "$upcc" -c -I "$from" "$from/several_a.upc" -o "$mp_dir/a.o"
 mp_check "several files, compiled one by one: second" "$upcc" -c "$from/several_b.upc" -o "$mp_dir/b.o"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What upcxlate's output stands on: amphora-upcc puts it before every UPC source.  C without any
- * header of the system, so that the program's own feature macros keep their effect;
+ * header of the system, so that the program's own feature macros keep their effect, and for any -std, C89 included;
  * pointers-to-shared are those of upc_bridge.h (amphora/upc/pts.h).  Not for programs.
  */
 #pragma GCC system_header
@@ -35,6 +35,7 @@
 
 #define UPCX_INLINE static __inline__ __attribute__((__unused__, __always_inline__))
 typedef upc_pts_t upcx_pts;
+typedef long long upcx_llong; /* C89 has no long long */
 
 /* ---- pointers ---- */
 UPCX_INLINE upcx_pts upcx_add(upcx_pts p, ptrdiff_t n, size_t size, size_t block)
@@ -254,6 +255,7 @@ UPCX_INLINE void upcx_put_bits(upcx_pts p, void *src, const void *mask, size_t n
     const unsigned char *bits = (const unsigned char *)mask;
     size_t first = 0;
     size_t last = n;
+    size_t i;
 
     while (first < n && !bits[first])
         first++;
@@ -271,7 +273,7 @@ UPCX_INLINE void upcx_put_bits(upcx_pts p, void *src, const void *mask, size_t n
     if (!at)
         upc_read_far(now, upc_pts_wide(p), last - first);
 
-    for (size_t i = first; i < last; i++)
+    for (i = first; i < last; i++)
         if (at)
             at[i - first] = (unsigned char)((at[i - first] & ~bits[i]) | (from[i] & bits[i]));
         else
@@ -375,13 +377,13 @@ struct upcx_walk {
 UPCX_INLINE long long upcx_steps_by(long long affinity, long long by, struct upcx_walk *w)
 {
     int64_t threads = upc_self.threads;
-    int64_t at, step;
+    int64_t at, step, sum;
     long long k = 0;
 
     if (w->period == 0 || w->by != by) {
         (void)upc_floor_div(by, upc_self.threads, &step);
         *w = (struct upcx_walk){ by, 0, (int)step, 0 };
-        for (int64_t sum = 0; w->period == 0 || sum != 0; w->period++)
+        for (sum = 0; w->period == 0 || sum != 0; w->period++)
             sum = (sum + step) % threads;
 
         w->mine = upc_self.mythread;

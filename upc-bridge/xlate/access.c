@@ -78,7 +78,7 @@ void use_value(struct expr *e)
         const char *v = xl_fmt("upcx_v%d", n);
 
         edit(e->a, e->b,
-             xl_fmt("({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s.%s; })",
+             xl_fmt("__extension__ ({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s.%s; })",
                     ty_text(ty_unqualified(e->bits_in), v, e->a), suffix, v, e->base, v, v,
                     e->bits_name));
         e->bits = false;
@@ -86,14 +86,14 @@ void use_value(struct expr *e)
         const char *name = ty_text(t, "", e->a);
 
         edit(e->a, e->b,
-             xl_fmt("(*(%s *)upcx_get_whole%s(&(%s){ }, %s, sizeof(%s)))", name, suffix, name,
-                    place_text(e), name));
+             xl_fmt("(*(%s *)upcx_get_whole%s(__extension__ &(%s){ }, %s, sizeof(%s)))", name,
+                    suffix, name, place_text(e), name));
     } else {
         const char *v = xl_fmt("upcx_v%d", n);
 
         edit(e->a, e->b,
-             xl_fmt("({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s; })", ty_text(t, v, e->a), suffix,
-                    v, place_text(e), v, v));
+             xl_fmt("__extension__ ({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s; })",
+                    ty_text(t, v, e->a), suffix, v, place_text(e), v, v));
     }
 
     e->type = t;
@@ -163,7 +163,8 @@ static const char *store_bits(struct expr *e, int n, bool before, const char *ne
                            : "";
 
     return xl_fmt(
-        "({ upcx_pts upcx_p%d = %s; %s; %s; __builtin_memset(&upcx_m%d, 0, sizeof upcx_m%d); "
+        "__extension__ ({ upcx_pts upcx_p%d = %s; %s; %s; __builtin_memset(&upcx_m%d, 0, sizeof "
+        "upcx_m%d); "
         "__builtin_memset(&upcx_s%d, 0, sizeof upcx_s%d); upcx_m%d.%s = upcx_ones(); %s%s = %s; "
         "upcx_put_bits%s(upcx_p%d, &upcx_s%d, &upcx_m%d, sizeof upcx_s%d); %s; })",
         n, e->base, whole, mask, n, n, n, n, n, name, read, field, next, sfx, n, n, n, n,
@@ -241,11 +242,12 @@ void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
             edit(out.a, out.b, store_whole(l, r));
         else if (op == '=')
             edit(out.a, out.b,
-                 xl_fmt("({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })", decl,
+                 xl_fmt("__extension__ ({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })", decl,
                         render(r->a, r->b), sfx, place_text(l), v, v, v));
         else
             edit(out.a, out.b,
-                 xl_fmt("({ upcx_pts upcx_p%d = %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); %s "
+                 xl_fmt("__extension__ ({ upcx_pts upcx_p%d = %s; %s; upcx_get%s(&%s, upcx_p%d, "
+                        "sizeof(%s)); %s "
                         "= %s; upcx_put%s(upcx_p%d, &%s, "
                         "sizeof(%s)); %s; })",
                         n, place_text(l), decl, sfx, v, n, v, v, compute(t, v, op, r), sfx, n, v, v,
@@ -254,8 +256,8 @@ void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
         const char *v = xl_fmt("(*upcx_q%d)", n);
 
         edit(out.a, out.b,
-             xl_fmt("({ upcx_pts *upcx_q%d = &(%s); %s = %s; })", n, render(l->a, l->b), v,
-                    compute(t, v, op, r)));
+             xl_fmt("__extension__ ({ upcx_pts *upcx_q%d = &(%s); %s = %s; })", n,
+                    render(l->a, l->b), v, compute(t, v, op, r)));
     }
 
     *l = out;
@@ -295,7 +297,8 @@ void step(struct expr *e, bool up, bool after)
                 store_bits(e, n, true, xl_fmt("%s %c 1", old, up ? '+' : '-'), after ? old : NULL));
         else
             edit(out.a, out.b,
-                 xl_fmt("({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); "
+                 xl_fmt("__extension__ ({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, "
+                        "upcx_p%d, sizeof(%s)); "
                         "upcx_w%d = %s; upcx_put%s(upcx_p%d, "
                         "&upcx_w%d, sizeof(%s)); %s; })",
                         n, place_text(e), ty_text(t, v, e->a),
@@ -306,7 +309,8 @@ void step(struct expr *e, bool up, bool after)
         int last = after ? xl.pos - 1 : xl.pos;
 
         edit(out.a, out.b,
-             xl_fmt("({ upcx_pts *upcx_q%d = &(%s), %s = *upcx_q%d, upcx_w%d = %s; *upcx_q%d = "
+             xl_fmt("__extension__ ({ upcx_pts *upcx_q%d = &(%s), %s = *upcx_q%d, upcx_w%d = %s; "
+                    "*upcx_q%d = "
                     "upcx_w%d; %s; })",
                     n, render(first, last), v, n, n, next, n, n,
                     after ? v : xl_fmt("upcx_w%d", n)));

@@ -81,20 +81,23 @@ static struct expr parse_number(void)
         return e;
     }
 
-    for (int i = 0; i < t->len; i++)
-        s[i] = (char)tolower((unsigned char)t->text[i]);
+    size_t n = 0;
 
-    s[t->len] = 0;
+    for (int i = 0; i < t->len; i++)
+        if (t->text[i] != '\'') /* 1'000 */
+            s[n++] = (char)tolower((unsigned char)t->text[i]);
+
+    s[n] = 0;
 
     bool hex = s[0] == '0' && s[1] == 'x';
     bool bin = s[0] == '0' && s[1] == 'b';
 
     if (strpbrk(s, hex ? ".p" : ".e") && !bin) {
-        char last = s[t->len - 1];
+        char last = s[n - 1];
         bool imaginary = last == 'i' || last == 'j';
 
         if (imaginary)
-            last = s[t->len - 2];
+            last = s[n - 2];
 
         e.type = ty_basic[last == 'f' && !hex ? TY_FLOAT : last == 'l' ? TY_LDOUBLE : TY_DOUBLE];
         if (imaginary)
@@ -618,7 +621,8 @@ static struct expr conditional(struct expr c)
             int n = unique();
 
             edit(r.a, r.b,
-                 xl_fmt("({ upcx_pts upcx_q%d = (%s); upcx_nonnull(upcx_q%d) ? upcx_q%d : (%s); })",
+                 xl_fmt("__extension__ ({ upcx_pts upcx_q%d = (%s); upcx_nonnull(upcx_q%d) ? "
+                        "upcx_q%d : (%s); })",
                         n, render(x.a, x.b), n, n, render(y.a, y.b)));
         }
     } else if (ty_arithmetic(x.type) && ty_arithmetic(y.type)) {

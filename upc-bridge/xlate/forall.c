@@ -179,7 +179,7 @@ static struct way way_of_number(const struct head *h, int a, int b, int n)
                                                           xl.tokens[a + 2].kw == K_THREADS));
 
     if (itself && !h->step)
-        return (struct way){ xl_fmt("upcx_steps((long long)%s, %d, upcx_l%d)", var, h->up, n),
+        return (struct way){ xl_fmt("upcx_steps((upcx_llong)%s, %d, upcx_l%d)", var, h->up, n),
                              true };
 
     if (!by || (computes && is_unsigned(h->var->type)))
@@ -189,7 +189,7 @@ static struct way way_of_number(const struct head *h, int a, int b, int n)
     const char *step = h->step ? h->step : "1";
 
     return (
-        struct way){ xl_fmt("upcx_steps_by((long long)(%s), %s(long long)(%s) * (%s), &upcx_w%d)",
+        struct way){ xl_fmt("upcx_steps_by((upcx_llong)(%s), %s(upcx_llong)(%s) * (%s), &upcx_w%d)",
                             h->aff_text, sign, by, step, n),
                      true };
 }
@@ -204,7 +204,7 @@ static struct way way_of_element(const struct head *h, int a, int b)
     if (follows_variable(h, a, b) && !h->step)
         return (struct way){ xl_fmt("upcx_steps_p(%s, %s, %d)", h->aff_text, block, h->up), true };
 
-    return (struct way){ by ? xl_fmt("upcx_steps_p_by(%s, %s, %s(long long)(%s) * (%s))",
+    return (struct way){ by ? xl_fmt("upcx_steps_p_by(%s, %s, %s(upcx_llong)(%s) * (%s))",
                                      h->aff_text, block, h->up ? "" : "-", by,
                                      h->step ? h->step : "1")
                             : NULL,
@@ -248,11 +248,11 @@ static const char *skipping(struct head *h, const char *cond, int n)
     const char *length = h->step ? h->step : "1";
     const char *type = ty_text(ty_unqualified(h->var->type), "", h->var_tok);
 
-    return xl_fmt("(%s) && (!upcx_f%d || (upcx_b%d = %s, upcx_l%d = (long long)%s, %s = "
-                  "(%s)upcx_skip((long long)%s, (long long)(%s), %s, "
-                  "(long long)(%s), upcx_b%d), upcx_l%d = upcx_last(upcx_l%d, upcx_b%d, %d, (long "
-                  "long)%s, (long long)(%s), "
-                  "(long long)(%s)), (%s)))",
+    return xl_fmt("(%s) && (!upcx_f%d || (upcx_b%d = %s, upcx_l%d = (upcx_llong)%s, %s = "
+                  "(%s)upcx_skip((upcx_llong)%s, (upcx_llong)(%s), %s, "
+                  "(upcx_llong)(%s), upcx_b%d), upcx_l%d = upcx_last(upcx_l%d, upcx_b%d, %d, "
+                  "(upcx_llong)%s, (upcx_llong)(%s), "
+                  "(upcx_llong)(%s)), (%s)))",
                   cond, n, n, way.steps, n, var, var, type, var, limit, h->form, length, n, n, n, n,
                   way.exact, var, limit, length, cond);
 }
@@ -274,7 +274,7 @@ static const char *affinity(struct head *h)
                "is '%s'",
                ty_words(e.type));
 
-    return xl_fmt("upcx_here((long long)(%s))", h->aff_text);
+    return xl_fmt("upcx_here((upcx_llong)(%s))", h->aff_text);
 }
 
 void parse_forall(int a)
@@ -323,9 +323,9 @@ void parse_forall(int a)
     const char *var = skip ? render_bare(h.var_tok, h.var_tok + 1) : NULL;
 
     if (skip) /* only where the next one is not known is it tested */
-        test = xl_fmt("upcx_l%d == (long long)%s || %s", n, var, test);
+        test = xl_fmt("upcx_l%d == (upcx_llong)%s || %s", n, var, test);
 
-    const char *noted = skip ? xl_fmt("long long upcx_l%d = -1, upcx_b%d; struct upcx_walk "
+    const char *noted = skip ? xl_fmt("upcx_llong upcx_l%d = -1, upcx_b%d; struct upcx_walk "
                                       "upcx_w%d = { 0, 0, 0, 0 }; (void)&upcx_w%d; ",
                                       n, n, n, n)
                              : "";

@@ -123,8 +123,27 @@ static struct type *designation(struct cursor *c)
         first = false;
     }
 
-    expect('=');
+    /* GNU's old form: [3] 5 */
+    if (!is_punct(xl.pos - 1, ']') || is_punct(xl.pos, '='))
+        expect('=');
+
     return t;
+}
+
+/* GNU's old form, x: for .x = */
+static struct type *old_designation(struct cursor *c)
+{
+    struct type *in = NULL;
+    struct member *m = member_for(c->type, xl.tokens[xl.pos].id, &in);
+
+    if (m == NULL)
+        refuse(xl.pos, "'%s' has no member '%s'", ty_words(c->type), xl.tokens[xl.pos].id);
+
+    c->m = m;
+    c->started = true;
+    xl.pos += 2;
+
+    return in;
 }
 
 static void assign_value(struct expr *e, struct type *t)
@@ -197,7 +216,7 @@ static long long init_list(struct type *t, bool braces, struct expr *first)
         /* GNU of old */
         else if (braces && xl.tokens[xl.pos].kind == T_ID && is_punct(xl.pos + 1, ':') &&
                  t->kind == TY_RECORD)
-            refuse(xl.pos, "write '.%s =' for '%s:'", xl.tokens[xl.pos].id, xl.tokens[xl.pos].id);
+            at = old_designation(&c);
         if (at == NULL)
             at = cursor_type(&c);
 

@@ -150,6 +150,9 @@ static const struct {
     { "_Float32x", K_FLOATN },
     { "_Float64x", K_FLOATN },
     { "__float80", K_FLOATN },
+    { "_Decimal32", K_FLOATN },
+    { "_Decimal64", K_FLOATN },
+    { "_Decimal128", K_FLOATN },
     { "__bf16", K_FLOATN },
     { "shared", K_SHARED },
     { "strict", K_STRICT },
@@ -364,13 +367,24 @@ static const char *quoted(const char *p)
     return p + 1;
 }
 
+/* \u00e9 or \U000000e9, as a part of a name */
+static bool is_universal(const char *p)
+{
+    return *p == '\\' && p + 1 < xl.lex.end && (p[1] == 'u' || p[1] == 'U');
+}
+
+static bool begins_word(const char *p)
+{
+    return isalpha((unsigned char)*p) || *p == '_' || *p == '$' || (unsigned char)*p >= 0x80 ||
+           is_universal(p);
+}
+
 static void lex_word(bool space)
 {
     const char *p = xl.lex.at;
 
-    while (p < xl.lex.end &&
-           (isalnum((unsigned char)*p) || *p == '_' || *p == '$' || (unsigned char)*p >= 0x80))
-        p++;
+    while (p < xl.lex.end && (begins_word(p) || isdigit((unsigned char)*p)))
+        p += is_universal(p) ? 2 : 1;
 
     size_t n = (size_t)(p - xl.lex.at);
 
@@ -401,8 +415,10 @@ static void lex_number(bool space)
 {
     const char *p = xl.lex.at;
 
-    while (p < xl.lex.end && (isalnum((unsigned char)*p) || *p == '.' || *p == '_' ||
-                              ((*p == '+' || *p == '-') && strchr("eEpP", p[-1]))))
+    while (p < xl.lex.end &&
+           (isalnum((unsigned char)*p) || *p == '.' || *p == '_' ||
+            ((*p == '+' || *p == '-') && strchr("eEpP", p[-1])) ||
+            (*p == '\'' && p + 1 < xl.lex.end && isalnum((unsigned char)p[1])))) /* 1'000 */
         p++;
 
     token_new(T_NUM, xl.lex.at, (size_t)(p - xl.lex.at), space);
@@ -479,7 +495,7 @@ void lex(const char *text, size_t len, const char *name)
             if (isdigit((unsigned char)c) ||
                 (c == '.' && xl.lex.at + 1 < xl.lex.end && isdigit((unsigned char)xl.lex.at[1])))
                 lex_number(space);
-            else if (isalpha((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80)
+            else if (begins_word(xl.lex.at))
                 lex_word(space);
             else
                 lex_punct(space);

@@ -57,6 +57,7 @@ EXTRA_DIST += \
 	tests/upc/programs/features.upc \
 	tests/upc/programs/files.upc \
 	tests/upc/programs/forall.upc \
+	tests/upc/programs/gnu.upc \
 	tests/upc/programs/heat.upc \
 	tests/upc/programs/hello.upc \
 	tests/upc/programs/histogram.upc \

@@ -25,16 +25,32 @@ static const bool is_specifier[K_END] = {
 };
 /* clang-format on */
 
+/* The compiler's own types without declaration. */
+static bool is_va_list(const char *name)
+{
+    return strcmp(name, "__builtin_va_list") == 0 || strcmp(name, "__builtin_ms_va_list") == 0 ||
+           strcmp(name, "__builtin_sysv_va_list") == 0;
+}
+
+/* [[ of C2x */
+bool starts_attribute(int tok)
+{
+    return is_punct(tok, '[') && is_punct(tok + 1, '[');
+}
+
 bool starts_type(int tok)
 {
     const struct token *t = &xl.tokens[tok];
+
+    if (starts_attribute(tok))
+        return true;
 
     if (t->kind != T_ID)
         return false;
 
     if (t->kw == K_NONE) {
         struct sym *s = sym_find(t->id);
-        return s ? s->kind == S_TYPEDEF : strcmp(t->id, "__builtin_va_list") == 0;
+        return s ? s->kind == S_TYPEDEF : is_va_list(t->id);
     }
 
     if (t->kw == K_EXTENSION) /* it stands before declarations and before expressions */
@@ -43,8 +59,7 @@ bool starts_type(int tok)
     return is_base_word[t->kw] || is_specifier[t->kw];
 }
 
-/* Past a ( ... ) of any contents; pos stands on '('. */
-static void skip_parens(void)
+void skip_parens(void)
 {
     int n = 0;
     int a = xl.pos;
@@ -78,6 +93,17 @@ void skip_attributes(const char **text)
                 *text = xl_fmt("%s%s ", *text ? *text : "", render_bare(a, xl.pos));
         } else if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_EXTENSION) {
             xl.pos++;
+        } else if (starts_attribute(xl.pos)) {
+            while (!is_punct(xl.pos, ']') || !is_punct(xl.pos + 1, ']')) {
+                if (xl.tokens[xl.pos].kind == T_EOF)
+                    refuse(a, "this '[[' is never closed");
+
+                xl.pos++;
+            }
+
+            xl.pos += 2;
+            if (text)
+                *text = xl_fmt("%s%s ", *text ? *text : "", render_bare(a, xl.pos));
         } else {
             return;
         }
@@ -241,7 +267,8 @@ static void parse_member_declaration(struct member ***tail, bool *attributed_p)
         buf_fmt(&text, "%s; ", render(s.def_a, s.def_b));
 
     if (accept(';')) {
-        if (s.type->kind == TY_RECORD && s.has_def)
+        /* A tag alone is a member with -fms-extensions only. */
+        if (s.type->kind == TY_RECORD && s.type->rec->complete)
             add_member(tail, (struct member){ .type = s.type });
 
         return;
@@ -535,7 +562,7 @@ static struct type *whole_type(struct specs *s, bool have)
             return y->type;
         }
 
-        if (!y && strcmp(t->id, "__builtin_va_list") == 0)
+        if (!y && is_va_list(t->id))
             return named_type(TY_OPAQUE, &xl.tokens[xl.pos++]);
 
         return NULL;
@@ -543,6 +570,21 @@ static struct type *whole_type(struct specs *s, bool have)
     default:
         return NULL;
     }
+}
+
+/* After static, const and the like: does a declarator follow immediately, as in C89? */
+static bool implicit_int(void)
+{
+    static const unsigned follow[] = { '=', ';', ',', '[', '(', ')' };
+
+    if (xl.tokens[xl.pos].kind != T_ID || xl.tokens[xl.pos].kw != K_NONE)
+        return false;
+
+    for (size_t i = 0; i < sizeof follow / sizeof *follow; i++)
+        if (is_punct(xl.pos + 1, follow[i]))
+            return true;
+
+    return false;
 }
 
 void parse_specs(struct specs *s)
@@ -578,6 +620,9 @@ void parse_specs(struct specs *s)
             whole = t;
         }
     }
+
+    if (whole == NULL && c.words == 0 && (s->storage || quals) && implicit_int())
+        whole = ty_basic[TY_INT];
 
     struct type *t = whole ? whole : base_type(&c, s->tok);
 

@@ -44,14 +44,20 @@ static bool at_declaration(void)
     return starts_type(xl.pos) && !(is_punct(xl.pos + 1, ':') && xl.tokens[xl.pos].kw == K_NONE);
 }
 
-/* __attribute__((...)) may begin a declaration or be a statement of its own. */
+static bool at_attribute(void)
+{
+    return starts_attribute(xl.pos) ||
+           (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_ATTRIBUTE);
+}
+
+/* __attribute__((...)) and [[...]] may begin a declaration or be (before) a statement. */
 static bool starts_after_attribute(void)
 {
     int was = xl.pos;
 
     skip_attributes(NULL);
 
-    bool yes = !is_punct(xl.pos, ';');
+    bool yes = at_declaration();
 
     xl.pos = was;
     return yes;
@@ -406,9 +412,10 @@ void parse_statement(void)
         parse_compound(true);
     } else if (accept(';')) {
         ;
-    } else if (t->kind == T_ID && t->kw == K_ATTRIBUTE) {
+    } else if (at_attribute()) {
         skip_attributes(NULL);
-        expect(';');
+        if (!accept(';'))
+            parse_statement();
     } else if (t->kind == T_ID && t->kw != K_NONE && t->kw != K_EXTENSION) {
         xl.last_type = value;
         keyword_statement(t->kw);
@@ -443,8 +450,7 @@ void parse_compound(bool new_scope)
                 xl.pos++;
 
             expect(';');
-        } else if (at_declaration() &&
-                   !(xl.tokens[xl.pos].kw == K_ATTRIBUTE && !starts_after_attribute())) {
+        } else if (at_declaration() && !(at_attribute() && !starts_after_attribute())) {
             parse_declaration(false);
         } else {
             parse_statement();

@@ -345,8 +345,10 @@ struct expr parse_cast(void)
 }
 
 /* ---- forms of the compiler's own ---- */
-static const char *const forms[] = { "__builtin_va_arg", "__builtin_offsetof",
-                                     "__builtin_types_compatible_p", "__builtin_choose_expr" };
+static const char *const forms[] = {
+    "__builtin_va_arg",      "__builtin_offsetof",      "__builtin_types_compatible_p",
+    "__builtin_choose_expr", "__builtin_convertvector", "__builtin_has_attribute"
+};
 
 bool builtin_is_form(const char *name)
 {
@@ -483,8 +485,13 @@ struct expr parse_builtin(const char *name)
     if (strcmp(name, "_Generic") == 0)
         return parse_generic(a);
 
+    if (strcmp(name, "__builtin_has_attribute") == 0) {
+        skip_parens();
+        return value_of(a, ty_basic[TY_INT]);
+    }
+
     expect('(');
-    if (strcmp(name, "__builtin_va_arg") == 0) {
+    if (strcmp(name, "__builtin_va_arg") == 0 || strcmp(name, "__builtin_convertvector") == 0) {
         struct expr e = parse_assign();
 
         use_value(&e);

@@ -431,6 +431,8 @@ struct decl {
 };
 
 bool starts_type(int tok);
+bool starts_attribute(int tok);
+void skip_parens(void); /* past a ( ... ) of any contents; pos stands on '(' */
 void parse_specs(struct specs *s);
 void parse_declarator(struct decl *d, struct type *base, bool abstract_ok);
 /* Computes the block size of [*]: all of the array, shared out evenly; not yet if the size is the
