@@ -196,55 +196,81 @@ static struct type *pts_compare(unsigned op, int op_tok, struct expr *x, struct 
     return NULL;
 }
 
+static bool is_equality(unsigned op)
+{
+    return op == P2('=', '=') || op == P2('!', '=');
+}
+
+static bool is_relation(unsigned op)
+{
+    return op == '<' || op == '>' || op == P2('<', '=') || op == P2('>', '=');
+}
+
+__attribute__((noreturn)) static void refuse_operands(int op_tok, struct expr *x, struct expr *y)
+{
+    refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", xl.tokens[op_tok].len,
+           xl.tokens[op_tok].text, ty_words(x->type), ty_words(y->type));
+}
+
+/* p - q, p < q and the like, for two pointers to shared of one layout. */
+static struct type *pts_distance(bool relation, int op_tok, struct expr *x, struct expr *y)
+{
+    struct type *pointee = x->type->of;
+
+    if (!same_element(pointee, y->type->of) || !ty_same_block(pointee, y->type->of))
+        refuse(op_tok, "'%s' and '%s' point to different layouts; cast one of them",
+               ty_words(x->type), ty_words(y->type));
+
+    const char *d = xl_fmt("upcx_%s(%s, %s, %s, %s)", relation ? "cmp" : "diff", render(x->a, x->b),
+                           render(y->a, y->b), element_size(pointee, x->a), ty_block_text(pointee));
+
+    if (relation)
+        d = xl_fmt("(%s %.*s 0)", d, xl.tokens[op_tok].len, xl.tokens[op_tok].text);
+    else if (pointee->kind == TY_ARRAY)
+        d = xl_fmt("(%s / (long)(%s))", d, ty_count(pointee));
+
+    edit(x->a, y->b, d);
+    return ty_basic[relation ? TY_INT : TY_LONG];
+}
+
+/* One operand or both are pointers to shared. */
+static struct type *pts_binary(unsigned op, int op_tok, struct expr *x, struct expr *y)
+{
+    bool px = ty_pts(x->type);
+    bool py = ty_pts(y->type);
+
+    if (is_equality(op) || is_relation(op)) {
+        struct type *t = pts_compare(op, op_tok, x, y);
+        if (t)
+            return t;
+    }
+
+    struct expr out = { .a = x->a, .b = y->b };
+
+    if (px && !py && (op == '+' || op == '-')) {
+        pointer_add(x, y, op == '-', &out);
+        return out.type;
+    }
+
+    if (!px && op == '+') {
+        pointer_add(y, x, false, &out);
+        return out.type;
+    }
+
+    if (!px || !py || (op != '-' && !is_relation(op)))
+        refuse_operands(op_tok, x, y);
+
+    return pts_distance(is_relation(op), op_tok, x, y);
+}
+
 /* Operands that are values; the result's type, with an edit where a pointer to shared takes
  * part. */
 struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y)
 {
-    bool px = ty_pts(x->type);
-    bool py = ty_pts(y->type);
-    bool relation = op == '<' || op == '>' || op == P2('<', '=') || op == P2('>', '=');
+    if (ty_pts(x->type) || ty_pts(y->type))
+        return pts_binary(op, op_tok, x, y);
 
-    if (px || py) {
-        if (op == P2('=', '=') || op == P2('!', '=') || relation) {
-            struct type *t = pts_compare(op, op_tok, x, y);
-            if (t)
-                return t;
-        }
-
-        struct expr out = { .a = x->a, .b = y->b };
-
-        if (px && !py && (op == '+' || op == '-')) {
-            pointer_add(x, y, op == '-', &out);
-            return out.type;
-        }
-
-        if (!px && op == '+') {
-            pointer_add(y, x, false, &out);
-            return out.type;
-        }
-
-        if (!px || !py || (op != '-' && !relation))
-            refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", xl.tokens[op_tok].len,
-                   xl.tokens[op_tok].text, ty_words(x->type), ty_words(y->type));
-
-        if (!same_element(x->type->of, y->type->of) || !ty_same_block(x->type->of, y->type->of))
-            refuse(op_tok, "'%s' and '%s' point to different layouts; cast one of them",
-                   ty_words(x->type), ty_words(y->type));
-
-        const char *d = xl_fmt("upcx_%s(%s, %s, %s, %s)", relation ? "cmp" : "diff",
-                               render(x->a, x->b), render(y->a, y->b),
-                               element_size(x->type->of, x->a), ty_block_text(x->type->of));
-
-        if (relation)
-            d = xl_fmt("(%s %.*s 0)", d, xl.tokens[op_tok].len, xl.tokens[op_tok].text);
-        else if (x->type->of->kind == TY_ARRAY)
-            d = xl_fmt("(%s / (long)(%s))", d, ty_count(x->type->of));
-
-        edit(x->a, y->b, d);
-        return ty_basic[relation ? TY_INT : TY_LONG];
-    }
-
-    if (op == P2('=', '=') || op == P2('!', '=') || relation)
+    if (is_equality(op) || is_relation(op))
         return ty_basic[TY_INT];
     if (x->type->kind == TY_UNKNOWN || y->type->kind == TY_UNKNOWN)
         return ty_basic[TY_UNKNOWN];
@@ -256,9 +282,9 @@ struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y
         return y->type;
 
     if (!ty_arithmetic(x->type) || !ty_arithmetic(y->type))
-        refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", xl.tokens[op_tok].len,
-               xl.tokens[op_tok].text, ty_words(x->type), ty_words(y->type));
+        refuse_operands(op_tok, x, y);
 
-    return op == P2('<', '<') || op == P2('>', '>') ? ty_promote(x->type)
-                                                    : ty_arith(x->type, y->type);
+    bool shift = op == P2('<', '<') || op == P2('>', '>');
+
+    return shift ? ty_promote(x->type) : ty_arith(x->type, y->type);
 }

@@ -578,6 +578,59 @@ static struct expr binary(struct expr x, int least)
     return x;
 }
 
+/* x and y of c ? x : y, of which one is a pointer to shared, become r.  once: c is x (GNU's c ?: y),
+ * evaluated once. */
+static void pts_conditional(struct expr *x, struct expr *y, bool once, struct expr *r)
+{
+    struct type *to = x->type;
+
+    if (!ty_pts(x->type) ||
+        (ty_pts(y->type) && y->type->of->kind == TY_VOID && x->type->of->kind != TY_VOID))
+        to = y->type;
+
+    convert_to(x, to, "value of ?:", false);
+    convert_to(y, to, "value of ?:", false);
+    r->type = to;
+
+    if (!once)
+        return;
+
+    int n = unique();
+
+    edit(r->a, r->b,
+         xl_fmt("__extension__ ({ upcx_pts upcx_q%d = (%s); upcx_nonnull(upcx_q%d) ? upcx_q%d : "
+                "(%s); })",
+                n, render(x->a, x->b), n, n, render(y->a, y->b)));
+}
+
+/* The type of c ? x : y for private values that are not both numbers. */
+static struct type *conditional_type(const struct expr *x, const struct expr *y)
+{
+    bool px = x->type->kind == TY_POINTER && !x->null;
+    bool py = y->type->kind == TY_POINTER && !y->null;
+
+    if (px && (x->type->of->kind != TY_VOID || y->null))
+        return x->type;
+    if (y->type->kind == TY_VOID || py)
+        return y->type;
+
+    return x->type;
+}
+
+/* What is known of the value of c ? x : y at translation time. */
+static void fold_conditional(const struct expr *c, const struct expr *x, const struct expr *y,
+                             struct expr *r)
+{
+    if (c->is_const && x->is_const && y->is_const) {
+        r->is_const = true;
+        r->value = c->value ? x->value : y->value;
+        return;
+    }
+
+    r->threads = (c->is_const || c->threads) && (x->is_const || x->threads) &&
+                 (y->is_const || y->threads);
+}
+
 static struct expr conditional(struct expr c)
 {
     use_value(&c);
@@ -606,43 +659,14 @@ static struct expr conditional(struct expr c)
 
     struct expr r = { .a = c.a, .b = xl.pos };
 
-    if (ty_pts(x.type) || ty_pts(y.type)) {
-        struct type *to = !ty_pts(x.type)               ? y.type
-                          : !ty_pts(y.type)             ? x.type
-                          : x.type->of->kind == TY_VOID ? x.type
-                          : y.type->of->kind == TY_VOID ? y.type
-                                                        : x.type;
-
-        convert_to(&x, to, "value of ?:", false);
-        convert_to(&y, to, "value of ?:", false);
-        r.type = to;
-
-        if (once) {
-            int n = unique();
-
-            edit(r.a, r.b,
-                 xl_fmt("__extension__ ({ upcx_pts upcx_q%d = (%s); upcx_nonnull(upcx_q%d) ? "
-                        "upcx_q%d : (%s); })",
-                        n, render(x.a, x.b), n, n, render(y.a, y.b)));
-        }
-    } else if (ty_arithmetic(x.type) && ty_arithmetic(y.type)) {
+    if (ty_pts(x.type) || ty_pts(y.type))
+        pts_conditional(&x, &y, once, &r);
+    else if (ty_arithmetic(x.type) && ty_arithmetic(y.type))
         r.type = ty_arith(x.type, y.type);
-    } else {
-        r.type = x.type->kind == TY_POINTER && !x.null && (x.type->of->kind != TY_VOID || y.null)
-                     ? x.type
-                 : y.type->kind == TY_VOID               ? y.type
-                 : y.type->kind == TY_POINTER && !y.null ? y.type
-                                                         : x.type;
-    }
+    else
+        r.type = conditional_type(&x, &y);
 
-    if (c.is_const && x.is_const && y.is_const) {
-        r.is_const = true;
-        r.value = c.value ? x.value : y.value;
-    } else if ((c.is_const || c.threads) && (x.is_const || x.threads) &&
-               (y.is_const || y.threads)) {
-        r.threads = true;
-    }
-
+    fold_conditional(&c, &x, &y, &r);
     return r;
 }
 

@@ -5,73 +5,109 @@
  */
 #include "xlate.h"
 
-static bool compute(unsigned op, long long a, long long b, bool is_unsigned, long long *out)
+/* Sets *out_p and returns true if op compares. */
+static bool compare(unsigned op, long long a, long long b, bool is_unsigned, long long *out_p)
+{
+    /* In the order of unsigned numbers, if the highest bit of both is turned over. */
+    const unsigned long long turn = is_unsigned ? 1ULL << 63 : 0;
+    long long x = (long long)((unsigned long long)a ^ turn);
+    long long y = (long long)((unsigned long long)b ^ turn);
+
+    switch (op) {
+    case P1('<'):
+        *out_p = x < y;
+        return true;
+    case P1('>'):
+        *out_p = x > y;
+        return true;
+    case P2('<', '='):
+        *out_p = x <= y;
+        return true;
+    case P2('>', '='):
+        *out_p = x >= y;
+        return true;
+    case P2('=', '='):
+        *out_p = a == b;
+        return true;
+    case P2('!', '='):
+        *out_p = a != b;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool divide(bool remainder, long long a, long long b, bool is_unsigned, long long *out_p)
+{
+    if (b == 0 || (b == -1 && !is_unsigned))
+        return false;
+
+    if (!is_unsigned) {
+        *out_p = remainder ? a % b : a / b;
+        return true;
+    }
+
+    unsigned long long ua = (unsigned long long)a;
+    unsigned long long ub = (unsigned long long)b;
+
+    *out_p = (long long)(remainder ? ua % ub : ua / ub);
+    return true;
+}
+
+static bool shift(bool left, long long a, long long b, bool is_unsigned, long long *out_p)
+{
+    if (b < 0 || b > 62)
+        return false;
+
+    if (left)
+        *out_p = (long long)((unsigned long long)a << b);
+    else if (is_unsigned)
+        *out_p = (long long)((unsigned long long)a >> b);
+    else
+        *out_p = a >> b;
+
+    return true;
+}
+
+/* Sets *out_p to a op b; false: there is no such value, or op is none of these. */
+static bool compute(unsigned op, long long a, long long b, bool is_unsigned, long long *out_p)
 {
     unsigned long long ua = (unsigned long long)a;
     unsigned long long ub = (unsigned long long)b;
 
     switch (op) {
     case P1('+'):
-        *out = (long long)(ua + ub);
+        *out_p = (long long)(ua + ub);
         return true;
     case P1('-'):
-        *out = (long long)(ua - ub);
+        *out_p = (long long)(ua - ub);
         return true;
     case P1('*'):
-        *out = (long long)(ua * ub);
+        *out_p = (long long)(ua * ub);
         return true;
     case P1('/'):
     case P1('%'):
-        if (b == 0 || (b == -1 && !is_unsigned))
-            return false;
-        if (is_unsigned)
-            *out = (long long)(op == P1('/') ? ua / ub : ua % ub);
-        else
-            *out = op == P1('/') ? a / b : a % b;
-        return true;
+        return divide(op == P1('%'), a, b, is_unsigned, out_p);
     case P2('<', '<'):
     case P2('>', '>'):
-        if (b < 0 || b > 62)
-            return false;
-        *out = op == P2('<', '<') ? (long long)(ua << b)
-               : is_unsigned      ? (long long)(ua >> b)
-                                  : a >> b;
-        return true;
+        return shift(op == P2('<', '<'), a, b, is_unsigned, out_p);
     case P1('&'):
-        *out = a & b;
+        *out_p = a & b;
         return true;
     case P1('|'):
-        *out = a | b;
+        *out_p = a | b;
         return true;
     case P1('^'):
-        *out = a ^ b;
-        return true;
-    case P1('<'):
-        *out = is_unsigned ? ua < ub : a < b;
-        return true;
-    case P1('>'):
-        *out = is_unsigned ? ua > ub : a > b;
-        return true;
-    case P2('<', '='):
-        *out = is_unsigned ? ua <= ub : a <= b;
-        return true;
-    case P2('>', '='):
-        *out = is_unsigned ? ua >= ub : a >= b;
-        return true;
-    case P2('=', '='):
-        *out = a == b;
-        return true;
-    case P2('!', '='):
-        *out = a != b;
+        *out_p = a ^ b;
         return true;
     case P2('&', '&'):
-        *out = a && b;
+        *out_p = a && b;
         return true;
     case P2('|', '|'):
-        *out = a || b;
+        *out_p = a || b;
         return true;
     default:
-        return false;
+        return compare(op, a, b, is_unsigned, out_p);
     }
 }
 

@@ -414,6 +414,37 @@ struct counts {
     int words, n[K_END]; /* n: of each keyword */
 };
 
+/* float, double and _Complex, without a word of integers. */
+static enum type_kind floating_kind(const int *n)
+{
+    if (n[K_FLOAT])
+        return n[K_COMPLEX] ? TY_CFLOAT : TY_FLOAT;
+    if (n[K_COMPLEX])
+        return n[K_LONG] ? TY_CLDOUBLE : TY_CDOUBLE;
+
+    return n[K_LONG] ? TY_LDOUBLE : TY_DOUBLE;
+}
+
+static enum type_kind integer_kind(const int *n)
+{
+    const bool is_unsigned = n[K_UNSIGNED] || n[K_UINT128];
+    enum type_kind signed_kind = TY_INT;
+
+    if (n[K_CHAR] && !is_unsigned)
+        return n[K_SIGNED] ? TY_SCHAR : TY_CHAR;
+
+    if (n[K_CHAR])
+        signed_kind = TY_SCHAR;
+    else if (n[K_INT128] || n[K_UINT128])
+        signed_kind = TY_INT128;
+    else if (n[K_SHORT])
+        signed_kind = TY_SHORT;
+    else if (n[K_LONG])
+        signed_kind = n[K_LONG] > 1 ? TY_LLONG : TY_LONG;
+
+    return is_unsigned ? signed_kind + 1 : signed_kind; /* each pair is adjacent */
+}
+
 static struct type *base_type(const struct counts *c, int tok)
 {
     const int *n = c->n;
@@ -422,38 +453,20 @@ static struct type *base_type(const struct counts *c, int tok)
         refuse(tok, "a type is expected before '%.*s'",
                xl.tokens[xl.pos].len > 40 ? 40 : xl.tokens[xl.pos].len, xl.tokens[xl.pos].text);
 
-    enum type_kind k = TY_INT;
-
-    if (n[K_VOID])
-        k = TY_VOID;
-    else if (n[K_BOOL])
-        k = TY_BOOL;
-    else if (n[K_CHAR])
-        k = n[K_UNSIGNED] ? TY_UCHAR : n[K_SIGNED] ? TY_SCHAR : TY_CHAR;
-    else if (n[K_FLOAT])
-        k = n[K_COMPLEX] ? TY_CFLOAT : TY_FLOAT;
-    else if (n[K_DOUBLE] || (n[K_COMPLEX] && !n[K_INT]))
-        k = n[K_COMPLEX] ? (n[K_LONG] ? TY_CLDOUBLE : TY_CDOUBLE)
-            : n[K_LONG]  ? TY_LDOUBLE
-                         : TY_DOUBLE;
-    else if (n[K_INT128])
-        k = n[K_UNSIGNED] ? TY_UINT128 : TY_INT128;
-    else if (n[K_UINT128])
-        k = TY_UINT128;
-    else if (n[K_SHORT])
-        k = n[K_UNSIGNED] ? TY_USHORT : TY_SHORT;
-    else if (n[K_LONG])
-        k = n[K_LONG] > 1   ? (n[K_UNSIGNED] ? TY_ULLONG : TY_LLONG)
-            : n[K_UNSIGNED] ? TY_ULONG
-                            : TY_LONG;
-    else if (n[K_UNSIGNED])
-        k = TY_UINT;
-
     if (n[K_LONG] > 2 || n[K_SHORT] > 1 || (n[K_SIGNED] && n[K_UNSIGNED]) ||
-        (k == TY_VOID && c->words > 1))
+        (n[K_VOID] && c->words > 1))
         refuse(tok, "these type words do not go together");
 
-    return ty_basic[k];
+    if (n[K_VOID])
+        return ty_basic[TY_VOID];
+    if (n[K_BOOL])
+        return ty_basic[TY_BOOL];
+    if (n[K_CHAR])
+        return ty_basic[integer_kind(n)];
+    if (n[K_FLOAT] || n[K_DOUBLE] || (n[K_COMPLEX] && !n[K_INT]))
+        return ty_basic[floating_kind(n)];
+
+    return ty_basic[integer_kind(n)];
 }
 
 static struct type *named_type(enum type_kind kind, const struct token *t)

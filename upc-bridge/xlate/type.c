@@ -316,6 +316,34 @@ struct type *ty_promote(struct type *t)
     return ty_unqualified(t);
 }
 
+static bool is_complex(struct type *t)
+{
+    return t->kind >= TY_CFLOAT && t->kind <= TY_CLDOUBLE;
+}
+
+/* The complex type of t's precision; that of float for integers. */
+static enum type_kind complex_kind(struct type *t)
+{
+    if (is_complex(t))
+        return t->kind;
+
+    switch (t->kind) {
+    case TY_LDOUBLE:
+        return TY_CLDOUBLE;
+    case TY_DOUBLE:
+        return TY_CDOUBLE;
+    default:
+        return TY_CFLOAT;
+    }
+}
+
+/* Whether the signed type of a, of the higher rank, is no larger than the unsigned type of b. */
+static bool same_size_unsigned(struct type *a, struct type *b)
+{
+    return (a->kind == TY_LONG && b->kind == TY_UINT && sizeof(long) == sizeof(int)) ||
+           (a->kind == TY_LLONG && b->kind == TY_ULONG && sizeof(long) == sizeof(long long));
+}
+
 struct type *ty_arith(struct type *a, struct type *b)
 {
     a = ty_promote(a);
@@ -327,33 +355,23 @@ struct type *ty_arith(struct type *a, struct type *b)
     if (b->kind == TY_OPAQUE)
         return b;
 
-    bool ca = a->kind >= TY_CFLOAT && a->kind <= TY_CLDOUBLE;
-    bool cb = b->kind >= TY_CFLOAT && b->kind <= TY_CLDOUBLE;
+    if (is_complex(a) || is_complex(b)) {
+        enum type_kind ca = complex_kind(a);
+        enum type_kind cb = complex_kind(b);
 
-    if (ca || cb) {
-        enum type_kind ra = ca                      ? a->kind
-                            : a->kind == TY_LDOUBLE ? TY_CLDOUBLE
-                            : a->kind == TY_DOUBLE  ? TY_CDOUBLE
-                                                    : TY_CFLOAT;
-        enum type_kind rb = cb                      ? b->kind
-                            : b->kind == TY_LDOUBLE ? TY_CLDOUBLE
-                            : b->kind == TY_DOUBLE  ? TY_CDOUBLE
-                                                    : TY_CFLOAT;
-
-        return ty_basic[ra > rb ? ra : rb];
+        return ty_basic[ca > cb ? ca : cb];
     }
 
-    if (a->kind == TY_FLOATN || b->kind == TY_FLOATN)
-        return a->kind == TY_FLOATN ? a : b;
-    if (a->kind == TY_LONG && b->kind == TY_UINT && sizeof(long) == sizeof(int))
-        return ty_basic[TY_ULONG];
-    if (b->kind == TY_LONG && a->kind == TY_UINT && sizeof(long) == sizeof(int))
-        return ty_basic[TY_ULONG];
-    if ((a->kind == TY_LLONG && b->kind == TY_ULONG && sizeof(long) == sizeof(long long)) ||
-        (b->kind == TY_LLONG && a->kind == TY_ULONG && sizeof(long) == sizeof(long long)))
-        return ty_basic[TY_ULLONG];
+    if (a->kind == TY_FLOATN)
+        return a;
+    if (b->kind == TY_FLOATN)
+        return b;
 
-    return a->kind > b->kind ? a : b;
+    /* The kinds are in the order of their ranks, each unsigned one after its signed one. */
+    struct type *higher = a->kind > b->kind ? a : b;
+    struct type *lower = a->kind > b->kind ? b : a;
+
+    return same_size_unsigned(higher, lower) ? ty_basic[higher->kind + 1] : higher;
 }
 
 struct type *ty_decay(struct type *t)
