@@ -75,6 +75,27 @@ mp_check "files: by two servers, over udp" env AMPHORA_SMP=0 "$upcrun" -n 3 -ser
     "$mp_dir/files" /fwd/data2
 mp_check "files: they are where the servers keep them" cmp "$mp_dir/data" "$mp_dir/data2"
 mp_check "static: started without -n" "$upcrun" "$mp_dir/static"
+# Programs in the manner of well-known ones, by a Makefile for another compiler.
+cat >"$mp_dir/Makefile" <<'X'
+UPCFLAGS = -network=udp -pthreads -O3 -std=gnu99 -Wc,-O2 -shared-heap=64M -nolines
+all: conjugate stencil steal kmers conjugate-4
+%: $(from)/%.upc
+	$(UPCC) $(UPCFLAGS) -Wall -o $@ $< -lm
+%: $(from)/%.c
+	$(UPCC) $(UPCFLAGS) -opt -Wl,--as-needed -o $@ $< -lm
+conjugate-4: $(from)/conjugate.upc
+	$(UPCC) -T=4 $(UPCFLAGS) -o $@ $< -lm
+X
+case $from in /*) absolute=$from ;; *) absolute=$PWD/$from ;; esac
+case $upcc in /*) compiler=$upcc ;; *) compiler=$PWD/$upcc ;; esac
+mp_check "a Makefile for upcc" make -C "$mp_dir" UPCC="$compiler" from="$absolute"
+for p in conjugate stencil steal kmers; do
+    for n in 1 2 3 7; do
+        mp_check "$p smp n=$n" "$upcrun" -n $n -network smp -timeout 50 "$mp_dir/$p"
+    done
+    mp_check "$p udp n=3" env AMPHORA_SMP=0 "$upcrun" -n 3 -network udp -timeout 50 "$mp_dir/$p"
+done
+mp_check "conjugate for 4 threads" "$upcrun" -network smp -timeout 50 "$mp_dir/conjugate-4"
 says() { # NAME CODE WORDS COMMAND...
     what=$1 code=$2 words=$3
     shift 3

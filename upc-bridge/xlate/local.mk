@@ -53,6 +53,7 @@ libamphora_upc_la_SOURCES += upc-bridge/translated.c upc-bridge/translated.h upc
 EXTRA_DIST += \
 	tests/upc/programs/bits.upc \
 	tests/upc/programs/check.h \
+	tests/upc/programs/conjugate.upc \
 	tests/upc/programs/dot.upc \
 	tests/upc/programs/features.upc \
 	tests/upc/programs/files.upc \
@@ -61,6 +62,7 @@ EXTRA_DIST += \
 	tests/upc/programs/heat.upc \
 	tests/upc/programs/hello.upc \
 	tests/upc/programs/histogram.upc \
+	tests/upc/programs/kmers.upc \
 	tests/upc/programs/library.upc \
 	tests/upc/programs/life.upc \
 	tests/upc/programs/list.upc \
@@ -77,6 +79,8 @@ EXTRA_DIST += \
 	tests/upc/programs/sized.upc \
 	tests/upc/programs/sort.upc \
 	tests/upc/programs/static.upc \
+	tests/upc/programs/steal.c \
+	tests/upc/programs/stencil.c \
 	tests/upc/programs/transpose.upc \
 	tests/upc/programs/types.upc \
 	tests/upc/programs/vector_add.upc \
