@@ -50,6 +50,18 @@ for net in smp tcp; do
     figures "$net: memory of 5" 2 -conduit $net -n 5 -test memory_start,memory_all
     figures "$net: files" 5 -conduit $net -test fwd_fresh,fwd_write,fwd_read,start_preload,first_call
 done
+says "a load that is none" 2 "wanted are numbers from 0" -loaded 2,some
+# loaded NET: a row for each call and number of competing processes, and nothing competes afterwards
+loaded() {
+    LOADED_MARK=l$$ "$perf" --json -conduit $1 -repeat 1 -loaded 0,2 -dir "$mp_dir/work" >"$mp_dir/loaded" 2>&1 </dev/null || { cat "$mp_dir/loaded"; return 1; }
+    cat "$mp_dir/loaded"
+    [ "$(grep -cE '^\{"conduit":"'$1'","load":[02],"test":"(am_rtt|barrier|fwd_read)","spin_us":[0-9.]+,"block_us":[0-9.]+,"default_us":[0-9.]+,"ratio":[0-9.]+,"spin_p99_us":' "$mp_dir/loaded")" = 6 ] &&
+        mp_until 10 mp_none_marked LOADED_MARK=l$$
+}
+for net in smp udp; do
+    loaded $net >"$mp_dir/out" 2>&1
+    mp_report $? "$net: waits beside competing processes" "$mp_dir/out"
+done
 mp_check "nothing is left in the directory" rmdir "$mp_dir/work"
 
 # One of the two processes of a test is stopped: the job ends by itself and says where it stood.

@@ -161,6 +161,20 @@ void perf_am_serve(struct perf_run *run)
     am.served++;
 }
 
+void perf_am_serve_waiting(void)
+{
+    GASNET_BLOCKUNTIL(am.releases != am.served);
+    am.served++;
+}
+
+void perf_am_ping(void)
+{
+    uint64_t wanted = am.pongs + 1;
+
+    gex_AM_RequestShort0(am.tm, 1, PING_SHORT, 0);
+    GASNET_BLOCKUNTIL(am.pongs == wanted);
+}
+
 void perf_am_release(struct perf_run *run)
 {
     gex_AM_RequestShort0(am.tm, 1, RELEASE, 0);

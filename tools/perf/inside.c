@@ -60,7 +60,7 @@ static bool fail(const char *what, int ret)
     return false;
 }
 
-static bool join(struct perf_run *run, size_t segment_bytes)
+bool perf_join(struct perf_run *run, size_t segment_bytes)
 {
     gex_Client_t client;
     gex_EP_t ep;
@@ -298,7 +298,7 @@ int perf_inside(const struct perf_options *opt)
         return 1;
     }
 
-    if (!join(&run, pair ? PERF_MAX_BYTES : 1u << 20))
+    if (!perf_join(&run, pair ? PERF_MAX_BYTES : 1u << 20))
         return 1;
 
     if (pair) {

@@ -18,7 +18,7 @@
 static const char help[] =
     "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N] "
     "[-deadline S]\n"
-    "                    [-dir DIR] [--json] [--list]\n"
+    "                    [-dir DIR] [-loaded N,...] [--json] [--list]\n"
     "\n"
     "Measures Amphora beside the machine's own limits, in one run, and prints medians and ratios.\n"
     "\n"
@@ -31,6 +31,11 @@ static const char help[] =
     "  -deadline S      seconds after which a sample ends the job and says where it stood (default "
     "120)\n"
     "  -dir DIR         directory, on a memory file system, of the file tests (default /dev/shm)\n"
+    "  -loaded N,...    instead of the tests: round trips of messages, barriers and forwarded "
+    "reads\n"
+    "                   beside N competing processes, with AMPHORA_WAIT=spin, block and adaptive "
+    "in\n"
+    "                   turn: median and 99th percentile of single calls\n"
     "  --json           one JSON object a line\n"
     "  --list           what each test measures\n";
 
@@ -70,7 +75,7 @@ static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p)
     const struct option_row rows[] = {
         { "-conduit", &o->conduits, NULL, NULL }, { "-network", &o->conduits, NULL, NULL }, { "-test", &o->tests, NULL, NULL },
         { "-bytes", &o->bytes, NULL, NULL },      { "-n", NULL, &o->procs, NULL },          { "-repeat", NULL, &o->repeat, NULL },
-        { "-deadline", NULL, &o->deadline, NULL },
+        { "-deadline", NULL, &o->deadline, NULL }, { "-loaded", &o->loaded, NULL, NULL },
         { "-dir", &o->dir, NULL, NULL },          { "-json", NULL, NULL, &o->json },        { "-list", NULL, NULL, &o->list },
         { "-inside", &o->inside, NULL, NULL },    { "-help", NULL, NULL, help_p },          { "-h", NULL, NULL, help_p },
     };
@@ -254,6 +259,7 @@ struct job {
     enum perf_kind kind;
     unsigned procs;
     char tests[2048]; /* names, with commas between */
+    const char *wait; /* AMPHORA_WAIT of a job of -loaded, or NULL */
 };
 
 static void exec_job(const struct perf_options *opt, const struct paths *p, const struct job *job,
@@ -281,7 +287,7 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     for (size_t i = 0; job->kind >= PERF_SERVED && i < AMPH_COUNTOF(server); i++)
         argv[c++] = server[i];
 
-    for (size_t i = 0; job->kind == PERF_FILE && i < AMPH_COUNTOF(bound); i++)
+    for (size_t i = 0; job->kind == PERF_FILE && !job->wait && i < AMPH_COUNTOF(bound); i++)
         argv[c++] = bound[i];
 
     for (size_t i = 0; i < AMPH_COUNTOF(tail); i++)
@@ -295,12 +301,18 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     if (opt->json)
         argv[c++] = "-json";
 
+    if (job->wait) {
+        argv[c++] = "-loaded";
+        argv[c++] = opt->loaded;
+        setenv("AMPHORA_WAIT", job->wait, 1);
+    }
+
     argv[c] = NULL;
 
     /* A client and its server, each on a core of its own.  (Where the system refuses, without.) */
     struct sched_param param = { .sched_priority = 10 };
 
-    if (job->kind == PERF_FILE && sysconf(_SC_NPROCESSORS_ONLN) > 1)
+    if (job->kind == PERF_FILE && !job->wait && sysconf(_SC_NPROCESSORS_ONLN) > 1)
         sched_setscheduler(0, SCHED_FIFO, &param);
 
     setenv("AMPHORA_SMP", amph_conduit_is_one_host(job->conduit) ? "1" : "0", 1);
@@ -390,6 +402,49 @@ static bool run_conduit(const struct perf_options *opt, const struct paths *p, c
     return ok;
 }
 
+/* ---- -loaded ---- */
+
+struct loaded_jobs {
+    struct perf_loaded loaded;
+    const struct paths *paths;
+    const char *inside;
+};
+
+static bool run_loaded_job(struct perf_loaded *l, const char *conduit, unsigned procs,
+                           const char *wait)
+{
+    const struct loaded_jobs *jobs = AMPH_CONTAINER_OF(l, struct loaded_jobs, loaded);
+    const struct job job = { .conduit = conduit,
+                             .kind = procs == 1 ? PERF_FILE : PERF_PAIR,
+                             .procs = procs,
+                             .tests = "am_short_rtt",
+                             .wait = wait };
+
+    return run_job(l->opt, jobs->paths, &job, jobs->inside);
+}
+
+/* The file that is read. */
+static bool make_data(const struct perf_options *opt)
+{
+    static const char zeros[4096];
+    char path[4200];
+
+    snprintf(path, sizeof path, "%s/data", opt->dir);
+
+    FILE *out = fopen(path, "w");
+    bool ok = out && fwrite(zeros, sizeof zeros, 1, out) == 1;
+
+    if (out && fclose(out) != 0)
+        ok = false;
+
+    if (!ok)
+        fprintf(stderr, "amphora-perf: cannot write %s: %s\n", path, strerror(errno));
+
+    return ok;
+}
+
+/* ---- all of it ---- */
+
 /* The directory in which the file tests make their own. */
 static char work_dir[4096], work_file[4200];
 
@@ -442,17 +497,28 @@ static int run_all(struct perf_options *opt)
     if (!shared || !find_programs(&paths) || !make_work_dir(opt))
         return 1;
 
-    perf_report_head(opt);
+    struct loaded_jobs jobs = { .loaded = { opt, shared, run_loaded_job },
+                                .paths = &paths,
+                                .inside = inside };
+
+    if (!opt->loaded)
+        perf_report_head(opt);
+    else if (make_data(opt))
+        perf_loaded_head(opt);
+    else
+        return 1;
+
     for (const char *at = opt->conduits; *at; at += *at == ',') {
         size_t len = strcspn(at, ",");
 
         snprintf(conduit, sizeof conduit, "%.*s", (int)len, at);
-        ok &= run_conduit(opt, &paths, conduit, at == opt->conduits, inside);
+        ok &= opt->loaded ? perf_loaded_conduit(&jobs.loaded, conduit)
+                          : run_conduit(opt, &paths, conduit, at == opt->conduits, inside);
         at += len;
     }
 
     remove_work_dir();
-    if (!opt->json)
+    if (!opt->json && !opt->loaded)
         printf("%u figures; %u targets met, %u missed; %u tests without a figure\n", shared->rows,
                shared->met, shared->missed, shared->failed);
 
@@ -485,9 +551,15 @@ int main(int argc, char **argv)
         return 2;
     }
 
+    if (opt.loaded && !perf_loaded_list(opt.loaded))
+        return 2;
+
     if ((opt.tests && !check_tests(opt.tests)) || (opt.bytes && !check_bytes(opt.bytes)) ||
         !check_conduits(opt.conduits))
         return 2;
 
-    return opt.inside ? perf_inside(&opt) : run_all(&opt);
+    if (!opt.inside)
+        return run_all(&opt);
+
+    return opt.loaded ? perf_loaded_inside(&opt) : perf_inside(&opt);
 }

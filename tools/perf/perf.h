@@ -11,6 +11,7 @@
  *   report.c  medians, the table, JSON
  *   limits.c  the machine's limits: cache lines, TCP, memcpy
  *   udp.c     the machine's limit of datagrams
+ *   loaded.c  waits beside competing processes (-loaded)
  *   am.c, rma.c, sync.c, coll.c, files.c   the measurements
  *
  * Thread rule: one thread.  A test and a limit are the same thing: a sampler, which every process
@@ -34,6 +35,14 @@
 #define PERF_PREFIX "/amphora-perf" /* the forwarded prefix of file tests; exists nowhere */
 #define PERF_FILE_BYTES (64u << 20)
 
+/* The calls that -loaded times. */
+enum perf_loaded_call {
+    PERF_LOADED_AM,
+    PERF_LOADED_BARRIER,
+    PERF_LOADED_READ,
+    PERF_LOADED_CALLS
+};
+
 /* Memory that the processes of a job and the tool that started it share beside Amphora. */
 struct perf_shared {
     _Alignas(128) _Atomic uint64_t line_a;
@@ -46,6 +55,9 @@ struct perf_shared {
     /* figures, targets met and not, tests without a figure */
     _Atomic uint32_t rows, met, missed, failed;
     double per_proc[PERF_MAX_PROCS]; /* one number of each process */
+    struct {
+        double median_us, p99_us;
+    } loaded[PERF_LOADED_CALLS]; /* of the last job of -loaded */
 };
 
 enum perf_kind {
@@ -64,6 +76,7 @@ struct perf_options {
     unsigned deadline; /* seconds that one sample may take */
     bool json, list;
     const char *inside; /* "PID:FD": this process is a member of a job that the tool started */
+    const char *loaded; /* "0,8": waits beside so many competing processes, or NULL */
     const char *dir;    /* real directory of the file tests */
 };
 
@@ -148,7 +161,25 @@ void perf_report_row(const struct perf_options *opt, struct perf_shared *shared,
                      const struct perf_row *row);
 double perf_median(const struct perf_series *s);
 
+/* ---- loaded.c ---- */
+
+/* run: starts the job of one sample, with so many processes (1: with an I/O server, too) and with
+ * AMPHORA_WAIT=wait; false: it failed, and has said why. */
+struct perf_loaded {
+    const struct perf_options *opt;
+    const struct perf_shared *shared;
+    bool (*run)(struct perf_loaded *l, const char *conduit, unsigned procs, const char *wait);
+};
+
+bool perf_loaded_list(const char *list); /* false: it is no list of numbers, which has been said */
+void perf_loaded_head(const struct perf_options *opt);
+bool perf_loaded_conduit(struct perf_loaded *l, const char *conduit);
+int perf_loaded_inside(const struct perf_options *opt);
+
 /* ---- inside a job ---- */
+
+/* Joins the job and fills run; false: it cannot, which has been said. */
+bool perf_join(struct perf_run *run, size_t segment_bytes);
 
 void perf_sync(struct perf_run *run); /* a barrier */
 void perf_no_value(struct perf_run *run, const char *fmt, ...) AMPH_PRINTF(2, 3);
@@ -157,6 +188,8 @@ void perf_am_state(unsigned long long *sent_p, unsigned long long *taken_p);
 void perf_am_register(void *ep);            /* handlers of am.c; ep is a gex_EP_t */
 void perf_am_serve(struct perf_run *run);   /* rank 1: polls until rank 0 calls perf_am_release */
 void perf_am_release(struct perf_run *run); /* rank 0 */
+void perf_am_ping(void);                    /* rank 0: one round trip, waited for */
+void perf_am_serve_waiting(void);           /* as perf_am_serve, in one wait */
 void perf_am_wake(struct perf_run *run);    /* rank 1: one short request to rank 0 */
 void perf_am_await(struct perf_run *run);   /* rank 0: blocks until it has come */
 void perf_am_to_all(struct perf_run *run);  /* a medium request to every other process */
