@@ -160,7 +160,7 @@ tests_gex_gex_rma_parsync_LDADD = libamphora.la
 
 # Negotiated-payload messages, events, flags.
 libamphora_la_SOURCES += extended/check.c extended/check.h extended/message.h extended/prepare.c
-amphorainclude_HEADERS += include/amphora/prepare.h
+amphorainclude_HEADERS += include/amphora/barrier.h include/amphora/prepare.h
 tests_gex_gex_team_SOURCES = tests/gex/gex_team.c tests/gex/gex_common.h
 tests_gex_gex_team_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_team_LDADD = libamphora.la

@@ -6,6 +6,7 @@
 #ifndef GASNET_FWD_H
 #define GASNET_FWD_H
 
+#include "amphora/operators.h"
 #include "amphora/types.h"
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "amphora/barrier.h"
 #include "base/log.h"
 #include "extended/check.h"
 #include "extended/coll/coll.h"
@@ -81,6 +82,20 @@ static int try(struct amph_barrier *b, int id, int flags, const char *call)
     return result(b, value_of(id, flags, call));
 }
 
+static int last_result(const struct amph_barrier *b, int *id, const char *call)
+{
+    if (amph_coll_barrier_busy(b))
+        amph_fatal("%s was called between the notify and the wait of a barrier", call);
+
+    if (b->last.kind != AMPH_BARRIER_NAMED)
+        return b->last.kind == AMPH_BARRIER_MISMATCH ? GASNET_ERR_BARRIER_MISMATCH : 1;
+
+    if (id)
+        *id = b->last.id;
+
+    return GASNET_OK;
+}
+
 /* ---- of all processes ---- */
 
 static struct amph_barrier *of_all(const char *call)
@@ -112,18 +127,7 @@ int gasnet_barrier(int id, int flags)
 
 int gasnet_barrier_result(int *id)
 {
-    const struct amph_barrier *b = of_all("gasnet_barrier_result");
-
-    if (amph_coll_barrier_busy(b))
-        amph_fatal("gasnet_barrier_result was called between the notify and the wait of a barrier");
-
-    if (b->last.kind != AMPH_BARRIER_NAMED)
-        return b->last.kind == AMPH_BARRIER_MISMATCH ? GASNET_ERR_BARRIER_MISMATCH : 1;
-
-    if (id)
-        *id = b->last.id;
-
-    return GASNET_OK;
+    return last_result(of_all("gasnet_barrier_result"), id, "gasnet_barrier_result");
 }
 
 /* ---- of a team ---- */
@@ -146,4 +150,16 @@ int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags)
 int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags)
 {
     return try(of_team(team, "gasnet_coll_barrier_try"), id, flags, "gasnet_coll_barrier_try");
+}
+
+int gasnet_coll_barrier(gasnet_team_handle_t team, int id, int flags)
+{
+    gasnet_coll_barrier_notify(team, id, flags);
+    return gasnet_coll_barrier_wait(team, id, flags);
+}
+
+int gasnet_coll_barrier_result(gasnet_team_handle_t team, int *id)
+{
+    return last_result(of_team(team, "gasnet_coll_barrier_result"), id,
+                       "gasnet_coll_barrier_result");
 }

@@ -173,6 +173,14 @@ double gasnett_tick_overheadus(void)
     return (double)gasnett_ticks_to_ns(gasnett_ticks_now() - start) / 1e3 / PROBES;
 }
 
+uint64_t gasnett_gettimeofday_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
 int gasnett_nsleep(uint64_t ns_delay)
 {
     struct timespec ts = { (time_t)(ns_delay / AMPH_NS_PER_S), (long)(ns_delay % AMPH_NS_PER_S) };

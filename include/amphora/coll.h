@@ -29,6 +29,8 @@ typedef void (*gex_Coll_ReduceFn_t)(const void *arg1, void *arg2_and_out, size_t
 
 /* Nobody's event is complete before all members have made the call.  flags must be 0. */
 gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags);
+/* The same, returning when it is complete; 0. */
+int gex_Coll_BarrierBlocking(gex_TM_t tm, gex_Flags_t flags);
 
 /* Copies nbytes from src (own; only the root's counts) to dst (own) of all members, the root's
  * included unless it equals src. */

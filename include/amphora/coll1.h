@@ -85,6 +85,8 @@ int gasnet_coll_try_sync_all(gasnet_coll_handle_t *handles, size_t count);
 void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags);
 int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags);
 int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags);
+int gasnet_coll_barrier(gasnet_team_handle_t team, int id, int flags);
+int gasnet_coll_barrier_result(gasnet_team_handle_t team, int *id);
 
 /* ---- data.  nbytes: of the block that a member brings or gets; M: with lists of addresses ---- */
 

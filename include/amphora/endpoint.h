@@ -39,16 +39,16 @@ int gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags);
 /* ---- endpoints ---- */
 
 typedef uint32_t gex_EP_Capabilities_t;
-#define GEX_EP_CAPABILITY_RMA ((gex_EP_Capabilities_t)1)
-#define GEX_EP_CAPABILITY_AM ((gex_EP_Capabilities_t)2)
-#define GEX_EP_CAPABILITY_VIS ((gex_EP_Capabilities_t)4)
-#define GEX_EP_CAPABILITY_COLL ((gex_EP_Capabilities_t)8)
-#define GEX_EP_CAPABILITY_AD ((gex_EP_Capabilities_t)16)
-#define GEX_EP_CAPABILITY_ALL ((gex_EP_Capabilities_t)31)
+#define GEX_EP_CAPABILITY_RMA 1u
+#define GEX_EP_CAPABILITY_AM 2u
+#define GEX_EP_CAPABILITY_VIS 4u
+#define GEX_EP_CAPABILITY_COLL 8u
+#define GEX_EP_CAPABILITY_AD 16u
+#define GEX_EP_CAPABILITY_ALL 31u
 /* Hints to gex_EP_Create that are accepted and have no effect. */
-#define GEX_FLAG_HINT_ACCEL_AD ((gex_Flags_t)1)
-#define GEX_FLAG_HINT_ACCEL_COLL ((gex_Flags_t)2)
-#define GEX_FLAG_HINT_ACCEL_ALL ((gex_Flags_t)3)
+#define GEX_FLAG_HINT_ACCEL_AD 1u
+#define GEX_FLAG_HINT_ACCEL_COLL 2u
+#define GEX_FLAG_HINT_ACCEL_ALL 3u
 
 /* Makes an endpoint with the lowest free index.  capabilities: at least one.  flags: 0 or hints.
  * Not collective; it lives to the end of the job.  GASNET_OK, GASNET_ERR_NOT_INIT,

@@ -358,20 +358,6 @@ AMPHORA_INLINE gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *
 gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes);
 gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle);
 
-/* ---- barriers: named (flags 0), GASNET_BARRIERFLAG_ANONYMOUS, _MISMATCH, _UNNAMED (anonymous, and
- * so said by every node) ---- */
-
-void gasnet_barrier_notify(int id, int flags);
-/* GASNET_OK or GASNET_ERR_BARRIER_MISMATCH; try also GASNET_ERR_NOT_READY. */
-int gasnet_barrier_wait(int id, int flags);
-int gasnet_barrier_try(int id, int flags);
-/* Both in one. */
-int gasnet_barrier(int id, int flags);
-/* The name of the last barrier that this process has waited for: 0 and *id (which may be NULL),
- * where some process named it and none mismatched; 1: it was anonymous;
- * GASNET_ERR_BARRIER_MISMATCH. */
-int gasnet_barrier_result(int *id);
-
 AMPHORA_END_C
 
 #endif

@@ -31,7 +31,7 @@ typedef uint16_t gex_EP_Index_t;
 typedef uint32_t gex_EC_t;
 typedef uint32_t gex_TI_t;
 
-#define GEX_RANK_INVALID ((gex_Rank_t)0xffffffffu)
+#define GEX_RANK_INVALID 0xffffffffu
 #define SIZEOF_GEX_RMA_VALUE_T __SIZEOF_POINTER__
 #define GASNET_MAXNODES 1048576
 #define GASNET_MAXEPS 32
@@ -86,12 +86,12 @@ typedef struct {
     int gex_is_long;
 } gex_Token_Info_t;
 
-#define GEX_TI_SRCRANK ((gex_TI_t)1)
-#define GEX_TI_EP ((gex_TI_t)2)
-#define GEX_TI_ENTRY ((gex_TI_t)4)
-#define GEX_TI_IS_REQ ((gex_TI_t)8)
-#define GEX_TI_IS_LONG ((gex_TI_t)16)
-#define GEX_TI_ALL ((gex_TI_t)31)
+#define GEX_TI_SRCRANK 1u
+#define GEX_TI_EP 2u
+#define GEX_TI_ENTRY 4u
+#define GEX_TI_IS_REQ 8u
+#define GEX_TI_IS_LONG 16u
+#define GEX_TI_ALL 31u
 #define GASNET_SUPPORTS_TI_SRCRANK 1
 #define GASNET_SUPPORTS_TI_EP 1
 #define GASNET_SUPPORTS_TI_ENTRY 1
@@ -108,60 +108,60 @@ typedef struct {
 /* Is this lc_opt the address of an event of the client's? */
 #define AMPHORA_LC_IS_ADDRESS(lc) ((uintptr_t)(lc) > 15)
 
-#define GEX_EC_GET ((gex_EC_t)1)
-#define GEX_EC_PUT ((gex_EC_t)2)
-#define GEX_EC_AM ((gex_EC_t)4)
-#define GEX_EC_LC ((gex_EC_t)8)
-#define GEX_EC_RMW ((gex_EC_t)16)
-#define GEX_EC_ALL ((gex_EC_t)31)
+#define GEX_EC_GET 1u
+#define GEX_EC_PUT 2u
+#define GEX_EC_AM 4u
+#define GEX_EC_LC 8u
+#define GEX_EC_RMW 16u
+#define GEX_EC_ALL 31u
 
-/* ---- flags ---- */
+/* ---- flags; like all constants of the API but pointers, also for #if ---- */
 /* of gex_AM_Entry_t */
-#define GEX_FLAG_AM_SHORT ((gex_Flags_t)1)
-#define GEX_FLAG_AM_MEDIUM ((gex_Flags_t)2)
-#define GEX_FLAG_AM_LONG ((gex_Flags_t)4)
-#define GEX_FLAG_AM_MEDLONG ((gex_Flags_t)6)
-#define GEX_FLAG_AM_REQUEST ((gex_Flags_t)8)
-#define GEX_FLAG_AM_REPLY ((gex_Flags_t)16)
-#define GEX_FLAG_AM_REQREP ((gex_Flags_t)24)
+#define GEX_FLAG_AM_SHORT 1u
+#define GEX_FLAG_AM_MEDIUM 2u
+#define GEX_FLAG_AM_LONG 4u
+#define GEX_FLAG_AM_MEDLONG 6u
+#define GEX_FLAG_AM_REQUEST 8u
+#define GEX_FLAG_AM_REPLY 16u
+#define GEX_FLAG_AM_REQREP 24u
 /* of gex_Client_Init */
-#define GEX_FLAG_USES_GASNET1 ((gex_Flags_t)1)
-#define GEX_FLAG_DEFER_THREADS ((gex_Flags_t)2)
+#define GEX_FLAG_USES_GASNET1 1u
+#define GEX_FLAG_DEFER_THREADS 2u
 /* of communication calls; some clients know the values of IMMEDIATE and the PREPARE ones */
-#define GEX_FLAG_IMMEDIATE ((gex_Flags_t)1u << 0)
-#define GEX_FLAG_LC_COPY_YES ((gex_Flags_t)1u << 1)
-#define GEX_FLAG_LC_COPY_NO ((gex_Flags_t)1u << 2)
-#define GEX_FLAG_PEER_NEVER_SELF ((gex_Flags_t)1u << 3)
-#define GEX_FLAG_PEER_NEVER_NBRHD ((gex_Flags_t)1u << 4)
-#define GEX_FLAG_AM_PREPARE_LEAST_CLIENT ((gex_Flags_t)1u << 11)
-#define GEX_FLAG_AM_PREPARE_LEAST_ALLOC ((gex_Flags_t)1u << 12)
-#define GEX_FLAG_SELF_SEG_UNKNOWN ((gex_Flags_t)1u << 7)
-#define GEX_FLAG_SELF_SEG_SOME ((gex_Flags_t)1u << 8)
-#define GEX_FLAG_SELF_SEG_BOUND ((gex_Flags_t)1u << 9)
-#define GEX_FLAG_SELF_SEG_OFFSET ((gex_Flags_t)1u << 10)
-#define GEX_FLAG_PEER_SEG_UNKNOWN ((gex_Flags_t)1u << 5)
-#define GEX_FLAG_PEER_SEG_SOME ((gex_Flags_t)1u << 6)
-#define GEX_FLAG_PEER_SEG_BOUND ((gex_Flags_t)1u << 13)
-#define GEX_FLAG_PEER_SEG_OFFSET ((gex_Flags_t)1u << 14)
-#define GEX_FLAG_ENABLE_LEAF_LC ((gex_Flags_t)1u << 15)
+#define GEX_FLAG_IMMEDIATE (1u << 0)
+#define GEX_FLAG_LC_COPY_YES (1u << 1)
+#define GEX_FLAG_LC_COPY_NO (1u << 2)
+#define GEX_FLAG_PEER_NEVER_SELF (1u << 3)
+#define GEX_FLAG_PEER_NEVER_NBRHD (1u << 4)
+#define GEX_FLAG_AM_PREPARE_LEAST_CLIENT (1u << 11)
+#define GEX_FLAG_AM_PREPARE_LEAST_ALLOC (1u << 12)
+#define GEX_FLAG_SELF_SEG_UNKNOWN (1u << 7)
+#define GEX_FLAG_SELF_SEG_SOME (1u << 8)
+#define GEX_FLAG_SELF_SEG_BOUND (1u << 9)
+#define GEX_FLAG_SELF_SEG_OFFSET (1u << 10)
+#define GEX_FLAG_PEER_SEG_UNKNOWN (1u << 5)
+#define GEX_FLAG_PEER_SEG_SOME (1u << 6)
+#define GEX_FLAG_PEER_SEG_BOUND (1u << 13)
+#define GEX_FLAG_PEER_SEG_OFFSET (1u << 14)
+#define GEX_FLAG_ENABLE_LEAF_LC (1u << 15)
 /* of remote atomics */
-#define GEX_FLAG_AD_MY_RANK ((gex_Flags_t)1u << 16)
-#define GEX_FLAG_AD_MY_NBRHD ((gex_Flags_t)1u << 17)
-#define GEX_FLAG_AD_ACQ ((gex_Flags_t)1u << 18)
-#define GEX_FLAG_AD_REL ((gex_Flags_t)1u << 19)
-#define GEX_FLAG_AD_FAVOR_MY_RANK ((gex_Flags_t)1u << 20)
-#define GEX_FLAG_AD_FAVOR_MY_NBRHD ((gex_Flags_t)1u << 21)
-#define GEX_FLAG_AD_FAVOR_REMOTE ((gex_Flags_t)1u << 22)
-#define GEX_FLAG_RANK_IS_JOBRANK ((gex_Flags_t)1u << 23)
+#define GEX_FLAG_AD_MY_RANK (1u << 16)
+#define GEX_FLAG_AD_MY_NBRHD (1u << 17)
+#define GEX_FLAG_AD_ACQ (1u << 18)
+#define GEX_FLAG_AD_REL (1u << 19)
+#define GEX_FLAG_AD_FAVOR_MY_RANK (1u << 20)
+#define GEX_FLAG_AD_FAVOR_MY_NBRHD (1u << 21)
+#define GEX_FLAG_AD_FAVOR_REMOTE (1u << 22)
+#define GEX_FLAG_RANK_IS_JOBRANK (1u << 23)
 /* of teams */
-#define GEX_FLAG_TM_GLOBAL_SCRATCH ((gex_Flags_t)1u << 24)
-#define GEX_FLAG_TM_LOCAL_SCRATCH ((gex_Flags_t)1u << 25)
-#define GEX_FLAG_TM_SYMMETRIC_SCRATCH ((gex_Flags_t)1u << 26)
-#define GEX_FLAG_TM_NO_SCRATCH ((gex_Flags_t)1u << 27)
-#define GEX_FLAG_TM_SCRATCH_SIZE_MIN ((gex_Flags_t)1u << 28)
-#define GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED ((gex_Flags_t)1u << 29)
-#define GEX_FLAG_SCRATCH_SEG_OFFSET ((gex_Flags_t)1u << 30)
-#define GEX_FLAG_GLOBALLY_QUIESCED ((gex_Flags_t)1u << 31)
+#define GEX_FLAG_TM_GLOBAL_SCRATCH (1u << 24)
+#define GEX_FLAG_TM_LOCAL_SCRATCH (1u << 25)
+#define GEX_FLAG_TM_SYMMETRIC_SCRATCH (1u << 26)
+#define GEX_FLAG_TM_NO_SCRATCH (1u << 27)
+#define GEX_FLAG_TM_SCRATCH_SIZE_MIN (1u << 28)
+#define GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED (1u << 29)
+#define GEX_FLAG_SCRATCH_SEG_OFFSET (1u << 30)
+#define GEX_FLAG_GLOBALLY_QUIESCED (1u << 31)
 
 /* ---- barriers and waiting ---- */
 #define GASNET_BARRIERFLAG_ANONYMOUS 1

@@ -53,7 +53,7 @@ for conduit in smp tcp udp ofi ibv; do
         mak "$builddir/dropin/$name.mak" >"$dir/mak.out" 2>"$dir/out"
         cp "$dir/mak.out" "$dir/out"
         [ "$(grep -c '=.' "$dir/mak.out")" -ge 14 ] && grep -q "^DEFINES=.*-DGASNET_$mode=1 -DGASNET_CONDUIT_$upper=1" "$dir/mak.out" &&
-            grep -q "^LIBS=-L[^ ]* -lgasnet-$name -lamphora" "$dir/mak.out"
+            grep -q "^LIBS=-L[^ ]* -lgasnet-$name -lamphora.* -lm" "$dir/mak.out"
         result $? "$name.mak defines GASNet's variables"
         flags=$(mak "$builddir/dropin/$name.mak" AMPHORA_INCLUDEDIR="$srcdir/include" | sed -n 's/^CPPFLAGS=//p')
         $CC $flags -Wall -Werror -DMODE=GASNET_$mode -DCONDUIT=GASNET_CONDUIT_$upper -c "$dir/use.c" -o "$dir/use.o" >"$dir/out" 2>&1 &&

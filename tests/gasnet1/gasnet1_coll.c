@@ -349,6 +349,11 @@ static void barriers(gasnet_team_handle_t tm)
     gasnet_coll_barrier_notify(tm, 0, GASNET_BARRIERFLAG_UNNAMED);
     CHECK(gasnet_coll_barrier_wait(tm, 0, GASNET_BARRIERFLAG_UNNAMED) == GASNET_OK);
 
+    CHECK(gasnet_coll_barrier(tm, 12, 0) == GASNET_OK);
+    CHECK(gasnet_coll_barrier_result(tm, &id) == GASNET_OK && id == 12);
+    CHECK(gasnet_coll_barrier(tm, 0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
+    CHECK(gasnet_coll_barrier_result(tm, &id) == 1 && id == 12);
+
     /* Of all processes, with the name asked for afterwards. */
     CHECK(gasnet_barrier(4711, gasnet_mynode() ? GASNET_BARRIERFLAG_ANONYMOUS : 0) == GASNET_OK);
     CHECK(gasnet_barrier_result(&id) == 0 && id == 4711);

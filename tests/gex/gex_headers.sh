@@ -82,7 +82,49 @@ int USE(void)
 EOF
 cp "$dir/use.c" "$dir/use.cc"
 
+# What gasnetex.h alone brings, and gasnet_fwd.h without a thread mode.
+cat >"$dir/alone.c" <<'EOF'
+#include "gasnetex.h"
+int alone(gasnett_tick_t since);
+int alone(gasnett_tick_t since)
+{
+    char *text = (char *)malloc(20);
+    printf("%s: %d\n", _STRINGIFY(GASNET_CONDUIT_NAME), (int)(gasnett_ticks_now() - since));
+    free(text);
+    gasnet_barrier_notify(1, 0);
+    while (gasnet_barrier_try(1, 0) == GASNET_ERR_NOT_READY)
+        gasnett_spinloop_hint();
+    gasnet_barrier_notify(1, 0);
+    return gasnet_barrier_wait(1, 0) + gasnet_barrier(1, 0) + gasnet_barrier_result(NULL);
+}
+EOF
+cat >"$dir/fwd.c" <<'EOF'
+#include "gasnet_fwd.h"
+struct passed { gex_OP_t op; gex_DT_t dt; gex_TM_t tm; gex_Flags_t flags; };
+struct passed pass(gex_TM_t tm);
+struct passed pass(gex_TM_t tm)
+{
+    struct passed p;
+    p.op = GEX_OP_TO_FETCHING(GEX_OP_ADD), p.dt = GEX_DT_DBL, p.tm = tm, p.flags = GEX_FLAG_IMMEDIATE;
+    return p;
+}
+EOF
+cp "$dir/alone.c" "$dir/alone.cc"
+cp "$dir/fwd.c" "$dir/fwd.cc"
+
 warnings="-Wall -Wextra -Werror -pedantic"
+for std in c99 c11; do
+    $CC -std=$std $warnings -DGASNET_SEQ $inc -fsyntax-only "$dir/alone.c" >"$dir/out" 2>&1 &&
+        $CC -std=$std $warnings $inc -fsyntax-only "$dir/fwd.c" >"$dir/out" 2>&1
+    result $? "$std, gasnetex.h and gasnet_fwd.h alone"
+done
+if command -v ${CXX%% *} >/dev/null 2>&1; then
+    $CXX -std=c++11 $warnings -DGASNET_PAR $inc -fsyntax-only "$dir/alone.cc" >"$dir/out" 2>&1 &&
+        $CXX -std=c++11 $warnings $inc -fsyntax-only "$dir/fwd.cc" >"$dir/out" 2>&1
+    result $? "c++11, gasnetex.h and gasnet_fwd.h alone"
+else
+    skip "c++11, gasnetex.h and gasnet_fwd.h alone" "no compiler $CXX"
+fi
 for mode in SEQ PARSYNC PAR; do
     for std in c99 c11; do
         $CC -std=$std $warnings -DGASNET_$mode -DUSE=use_c $inc -fsyntax-only "$dir/use.c" >"$dir/out" 2>&1

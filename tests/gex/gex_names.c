@@ -10,6 +10,7 @@
 #include <gasnet_ratomic.h>
 #include <gasnet_tools.h>
 #include <gasnet_vis.h>
+#include <time.h>
 
 #include "tests/gex/gex_common.h"
 
@@ -347,6 +348,46 @@ static void teams(gex_TM_t tm)
         { H_MEDIUM_BACK + M, (gex_AM_Fn_t)payload_back_##M }, \
         { H_LONG_BACK + M, (gex_AM_Fn_t)payload_back_##M },
 
+/* What clients use beyond the texts.  api: _STRINGIFY */
+
+#if !(GEX_FLAG_IMMEDIATE & 1) || (GEX_FLAG_AD_ACQ & GEX_FLAG_AD_REL) || !GEX_FLAG_GLOBALLY_QUIESCED
+#error "flags are not for the preprocessor"
+#endif
+#if !(GEX_EC_ALL & GEX_EC_RMW) || !GEX_TI_ALL || (GEX_DT_I32 & GEX_DT_USER) || \
+    !GEX_RANK_INVALID || GEX_OP_TO_FETCHING(GEX_OP_SET) != GEX_OP_SWAP || \
+    GEX_OP_TO_NONFETCHING(GEX_OP_FCAS) != GEX_OP_CAS
+#error "constants are not for the preprocessor"
+#endif
+
+static void beyond_the_texts(gex_TM_t tm)
+{
+    const char *file = "before";
+    unsigned int line = 77;
+    const uint64_t now_us = gasnett_gettimeofday_us();
+
+    CHECK(now_us / 1000000 - (uint64_t)time(NULL) + 2 < 4);
+    CHECK(strstr(GASNETT_CONFIG_STRING, "THREADMODEL=SEQ"));
+    CHECK(strcmp(_STRINGIFY(GASNET_CONDUIT_NAME), GASNET_CONDUIT_NAME_STR) == 0);
+    GASNETT_TRACE_SETSOURCELINE(__FILE__, __LINE__);
+    GASNETT_TRACE_FREEZESOURCELINE();
+    GASNETT_TRACE_UNFREEZESOURCELINE();
+    GASNETT_TRACE_GETSOURCELINE(&file, &line);
+    CHECK(!file && line == 0);
+    GASNETT_TRACE_SET_TRACELOCAL(1);
+    CHECK(GASNETT_TRACE_GET_TRACELOCAL() == 0);
+
+    for (int i = 0; i < 100; i++) {
+        const uint64_t mine = (uint64_t)me * 1000 + (uint64_t)i;
+        uint64_t theirs;
+
+        memcpy(part(me, 5), &mine, sizeof mine);
+        CHECK(gex_Coll_BarrierBlocking(tm, 0) == 0);
+        gasnet_get(&theirs, (me + 1) % nodes, part((me + 1) % nodes, 5), sizeof theirs);
+        CHECK(theirs == (uint64_t)((me + 1) % nodes) * 1000 + (uint64_t)i);
+        CHECK(gex_Coll_BarrierBlocking(tm, 0) == 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     gasnet_handlerentry_t handlers[] = { AMPHORA_EACH_M(ENTRY){ 0, NULL } };
@@ -381,6 +422,7 @@ int main(int argc, char **argv)
     atomics(tm);
     indexed(tm);
     teams(tm);
+    beyond_the_texts(tm);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
     gasnet_exit(0);
 }

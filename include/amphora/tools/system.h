@@ -114,6 +114,15 @@ size_t gasnett_count0s_copy(void *GASNETT_RESTRICT dst, const void *GASNETT_REST
 #define GASNETT_STATS_PRINTF(...) ((void)0)
 #define GASNETT_STATS_PRINTF_FORCE(...) ((void)0)
 #define GASNETT_STATS_DUMP(reset) ((void)0)
+/* The line of the client's source to which a trace would attribute what follows.  GETSOURCELINE sets
+ * its outputs (const char **, unsigned int *) to NULL and 0. */
+#define GASNETT_TRACE_SETSOURCELINE(filename, linenum) ((void)0)
+#define GASNETT_TRACE_GETSOURCELINE(filename_p, linenum_p) \
+    ((void)(*(filename_p) = 0, *(linenum_p) = 0))
+#define GASNETT_TRACE_FREEZESOURCELINE() ((void)0)
+#define GASNETT_TRACE_UNFREEZESOURCELINE() ((void)0)
+#define GASNETT_TRACE_GET_TRACELOCAL() 0
+#define GASNETT_TRACE_SET_TRACELOCAL(newval) ((void)0)
 
 AMPHORA_END_C
 

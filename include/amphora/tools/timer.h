@@ -47,6 +47,10 @@ uint64_t gasnett_ticks_to_ns(gasnett_tick_t ticks);
 double gasnett_tick_granularityus(void);
 double gasnett_tick_overheadus(void);
 
+/* Microseconds of the time of day (UTC, since 1970): to compare with other programs, not to measure;
+ * the system may set it back. */
+uint64_t gasnett_gettimeofday_us(void);
+
 /* Sleeps for at least so many nanoseconds.  0; non-zero with errno EINTR if a signal ended it
  * early. */
 int gasnett_nsleep(uint64_t ns_delay);
