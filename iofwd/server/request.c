@@ -81,6 +81,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
     rq->msg = msg;
     rq->msg_len = len;
     rq->exec.newfd = rq->client_fd = -1;
+    rq->exec.ns = 0;
     amph_rd_init(&r, msg, len);
     if (!amph_fwd_get_req_head(&r, &head) ||
         (peer && (head.client != peer->number || head.cookie != peer->cookie_in)))
@@ -224,6 +225,7 @@ size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
                                       .version = FWD_VERSION,
                                       .service = rq->service,
                                       .seq = rq->seq,
+                                      .server_ns = rq->exec.ns,
                                       .error = amph_fwd_errno_to_wire(rq->exec.error) };
 
     amph_wr_init(&w, out, FWD_MSG_MAX);

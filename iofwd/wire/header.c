@@ -31,17 +31,25 @@ bool amph_fwd_get_req_head(struct amph_rd *r, struct amph_fwd_req_head *h)
     return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all;
 }
 
+/* Time in 24 bits: a mantissa of 16 bits and the number of bits that it is shifted by. */
+static uint8_t time_shift(uint64_t ns)
+{
+    return ns >> 16 ? (uint8_t)(48 - __builtin_clzll(ns)) : 0;
+}
+
 void amph_fwd_put_rep_head(struct amph_wr *w, const struct amph_fwd_rep_head *h)
 {
+    uint8_t shift = time_shift(h->server_ns);
+
     amph_wr_u32(w, h->magic);
     amph_wr_u8(w, h->version);
-    amph_wr_u8(w, 0);
+    amph_wr_u8(w, shift);
     amph_wr_u16(w, h->service);
     amph_wr_u32(w, h->length);
     amph_wr_u32(w, h->error);
     amph_wr_u64(w, h->seq);
     amph_wr_u16(w, h->tags_len);
-    amph_wr_u16(w, 0);
+    amph_wr_u16(w, (uint16_t)(h->server_ns >> shift));
 }
 
 bool amph_fwd_get_rep_head(struct amph_rd *r, struct amph_fwd_rep_head *h)
@@ -50,13 +58,15 @@ bool amph_fwd_get_rep_head(struct amph_rd *r, struct amph_fwd_rep_head *h)
 
     h->magic = amph_rd_u32(r);
     h->version = amph_rd_u8(r);
-    amph_rd_u8(r);
+
+    uint8_t shift = amph_rd_u8(r);
+
     h->service = amph_rd_u16(r);
     h->length = amph_rd_u32(r);
     h->error = amph_rd_u32(r);
     h->seq = amph_rd_u64(r);
     h->tags_len = amph_rd_u16(r);
-    amph_rd_u16(r);
+    h->server_ns = shift <= 48 ? (uint64_t)amph_rd_u16(r) << shift : amph_rd_u16(r);
 
     return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all &&
            h->tags_len <= amph_rd_left(r);

@@ -76,13 +76,14 @@ struct amph_fwd_rep_head {
     uint32_t error; /* wire number of an errno, 0: done */
     uint64_t seq;
     uint16_t tags_len;
+    /* that the server has worked on it; travels with 16 significant bits.  0: it does not say */
+    uint64_t server_ns;
 };
 #define FWD_REP_HEAD_BYTES 28
 
 /* Tagged fields of a reply: u16 tag, u16 length, bytes. */
 enum amph_fwd_tag {
     FWD_TAG_REASON = 1,
-    FWD_TAG_SERVER_NS = 2,
     FWD_TAG_WHOLE = 3,
     FWD_TAG_MOVES = 4
 };

@@ -110,6 +110,18 @@ Test(head, other_words_are_refused)
     struct amph_fwd_req_head req;
     struct amph_fwd_rep_head rep;
 
+    /* the server's time comes through with 16 bits, and never longer than it was */
+    for (uint64_t ns = 1; ns < UINT64_MAX / 7; ns = ns * 7 + 5) {
+        rep = reply;
+        rep.server_ns = ns;
+        amph_wr_init(&w, buf, sizeof buf);
+        amph_fwd_put_rep_head(&w, &rep);
+        amph_rd_init(&r, buf, amph_wr_len(&w));
+        cr_assert(amph_fwd_get_rep_head(&r, &rep));
+        cr_assert(rep.server_ns <= ns && ns - rep.server_ns <= ns >> 15, "%llu ns",
+                  (unsigned long long)ns);
+    }
+
     for (int wrong = 0; wrong < 4; wrong++) {
         req = request;
         rep = reply;
