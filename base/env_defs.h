@@ -161,6 +161,9 @@
         "applies") \
     ENV(IOFWD_OPTIONAL, "IOFWD_OPTIONAL", BOOL, "0", "", 0, 0, "iofwd", \
         "run without forwarding if no server is found, instead of failing") \
+    ENV(IOFWD_TRACE, "IOFWD_TRACE", STR, "", "1, all, FILE or all,FILE", 0, 0, "iofwd", \
+        "print each forwarded file call as a line, on standard error or to the end of FILE; all: " \
+        "also the calls that stayed local, and why") \
     ENV(IOFWD_IO_URING, "IOFWD_IO_URING", BOOL, "0", "", 0, 0, "iofwd", \
         "programs with a forwarded prefix may use io_uring, for files of their own host only; 0: " \
         "setting up a ring fails with ENOSYS, and they use other calls") \

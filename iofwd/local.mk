@@ -19,6 +19,9 @@ libiofwd_la_SOURCES = \
 	iofwd/server/fs/beneath.c \
 	iofwd/client/attach.c \
 	iofwd/client/client.h \
+	iofwd/client/trace.c \
+	iofwd/wire/show.c \
+	iofwd/wire/show.h \
 	iofwd/client/readiness.c \
 	iofwd/client/coalesce/blocks.c \
 	iofwd/client/coalesce/blocks.h \

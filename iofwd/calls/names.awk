@@ -84,6 +84,13 @@ FILENAME ~ /differences\.md$/ { differences = differences $0 "\n"; next }
 # calls.def: lines that begin with "+" are rows of numbers.def or of this table's form; the others name the client's calls.
 FILENAME ~ /calls\.def$/ && /^\+ *ROW\(/ { sub(/^\+ */, ""); number_row[++nnumbers] = $0; next }
 FILENAME ~ /calls\.def$/ && /^\+/ && (out == "core.h" || out == "numbers.h") { next }
+# For traces: the type words of the call's arguments, which C library's functions that lead to it have by the same names.
+FILENAME ~ /calls\.def$/ && !/^\+/ && FS == "|" && NF == 10 {
+    nw = split($10, w, " ")
+    for (i = 1; i <= nw; i++) trace_call[w[i]] = trim($1)
+    nw = split($8 " " $9, w, " ")
+    for (i = 1; i <= nw; i++) if (split(w[i], part, ":") == 2) trace_word[trim($1) " " part[2]] = toupper(part[1])
+}
 FILENAME ~ /calls\.def$/ && !/^\+/ && out != "core.h" && out != "doc" { next }
 /^\+/ { sub(/^\+ */, "") }
 
@@ -117,7 +124,7 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
         count++
         f_name[count] = name[k]; f_type[count] = type; f_params[count] = params
         wide_type[count] = type; wide_params[count] = params
-        f_guard[count] = guard_of(trim($2)); f_turns[count] = trim($2) ~ /^fd /; f_target[count] = trim(target); f_after[count] = trim($NF)
+        f_raw_guard[count] = trim($2); f_guard[count] = guard_of(trim($2)); f_turns[count] = trim($2) ~ /^fd /; f_target[count] = trim(target); f_after[count] = trim($NF)
         f_links[count] = links_of(trim($2), name[k])
         f_time64[count] = sub(/ *time64$/, "", f_after[count])
         f_foreign[count] = sub(/ *of lib[a-z]+$/, "", f_after[count])
@@ -217,6 +224,111 @@ function print_returned(c, indent, saved) {
     print indent "return result;"
 }
 
+# ---- traces ----
+
+# A child of clone goes on elsewhere, and main never comes back to its starter.
+function is_traced(c) { return f_name[c] !~ /^(clone|__clone|__libc_start_main|abort)$/ }
+
+# What calls.def says of the argument of that name, if traces show it in a way of its own.
+function word_of(c, name,    called, w) {
+    called = f_name[c]
+    if (!(called in trace_call)) sub(/^__/, "", called)
+    if (!(called in trace_call) || !((trace_call[called] " " name) in trace_word)) return ""
+    w = trace_word[trace_call[called] " " name]
+    if (w ~ /^(OFLAGS|SFLAGS|MODE|ATFLAGS|AMODE|WHENCE|RFLAGS|XFLAGS|FALLOC|LOCKOP|UID|GID|DEV|OFF)$/) return "FWD_IN_" w
+    return ""
+}
+
+# The type word of a parameter.
+function shown_as(c, p,    name, w) {
+    name = param_name(p)
+    w = word_of(c, name)
+    if (w != "") return w
+    if (f_name[c] == "syscall") return name == "number" ? "AMPH_FWD_SHOW_CALL" : "AMPH_FWD_SHOW_HEX"
+    if (p ~ /^FILE \*/) return "AMPH_FWD_SHOW_STREAM"
+    if (p ~ /^DIR \*/) return "AMPH_FWD_SHOW_DIR"
+    if (p ~ /^struct (amph_ip_)?stat \*/) return "FWD_OUT_STATBUF"
+    if (p ~ /^(const )?char \*[a-z_]+$/ && (" " f_raw_guard[c] " ") ~ ("(path|led|at [a-z_]+|lib) " name " ")) return "AMPH_FWD_SHOW_PATH"
+    if (p ~ /^const char \*(path|file)$/) return "AMPH_FWD_SHOW_PATH"
+    if (p ~ /^const char \*[a-z_]+$/) return "AMPH_FWD_SHOW_TEXT"
+    if (p ~ /^const void \*buf$/) return "AMPH_FWD_SHOW_DATA_IN"
+    if (p ~ /^(void|char) \*buf$/ && f_type[c] ~ /^(ssize_t|int)$/ && f_name[c] !~ /^getdirentries/) return "AMPH_FWD_SHOW_DATA_OUT"
+    if (p ~ /^int ([a-z]+_)?dir$/) return "AMPH_FWD_SHOW_DIRFD"
+    if (p ~ /^int (fd|in|out|ep)$/ || (f_name[c] ~ /dup[23]$/ && p ~ /^int (from|to)$/)) return "AMPH_FWD_SHOW_FD"
+    if (p ~ /[*\[(]/) return "AMPH_FWD_SHOW_POINTER"
+    if (name == "command" && f_name[c] ~ /fcntl/) return "AMPH_FWD_SHOW_COMMAND"
+    if (name == "prot") return "AMPH_FWD_SHOW_PROTECTION"
+    if (name == "flags" && f_name[c] ~ /^mmap/) return "AMPH_FWD_SHOW_MAP"
+    if (p ~ /^mode_t /) return "FWD_IN_MODE"
+    if (p ~ /^(off_t|amph_ip_off_t) /) return "FWD_IN_OFF"
+    if (p ~ /^size_t /) return "FWD_IN_LEN"
+    if (p ~ /^(unsigned|uint32_t|uint64_t|int) flags$|^uint|^unsigned long|^unsigned (mask|command)/) return "AMPH_FWD_SHOW_HEX"
+    return "AMPH_FWD_SHOW_NUMBER"
+}
+
+function outcome_of(c) {
+    if (f_type[c] == "void") return "NONE"
+    if (f_type[c] ~ /\*$/) return "POINTER"
+    if (f_type[c] == "mode_t") return "MODE"
+    if (f_name[c] ~ /^(posix_|pthread_)/) return "ERRNO"
+    return (f_after[c] == "new" && f_name[c] !~ /fcntl/) || f_name[c] ~ /dup[23]$/ ? "FD" : "NUMBER"
+}
+
+function kind_of(c) {
+    if (f_name[c] ~ /^_?_?_?v?[fF]ork$/) return "FORKS"
+    return f_name[c] ~ /^(_exit|_Exit|f?exec.*)$/ ? "LEAVES" : "RETURNS"
+}
+
+# The parameters that a trace shows, into shown[1..n]; what is variadic in the form that its caller has read.
+function trace_params(c, shown,    n, i, p) {
+    n = split_params(f_params[c], p)
+    for (i = 1; i <= n && i <= 7; i++) {
+        if (p[i] ~ /^\.\.\./) {
+            if (va_type == "va_list") return i - 1
+            p[i] = va_type " " va_name
+        }
+        if (p[i] ~ /^va_list /) return i - 1
+        shown[i] = p[i]
+    }
+    return i - 1
+}
+
+function make_shape(c,    n, i, shown, s) {
+    shape_of(c)
+    n = trace_params(c, shown)
+    s = "{ AMPH_IP_SHAPE_" kind_of(c) ", AMPH_FWD_OUTCOME_" outcome_of(c) ", " n ", {"
+    for (i = 1; i <= n; i++) s = s (i > 1 ? ", " : " ") shown_as(c, shown[i])
+    return s (n ? " } }," : " 0 } },")
+}
+
+# The list of the arguments as numbers.
+function trace_args(c,    n, i, shown, s) {
+    n = trace_params(c, shown)
+    s = "    const uint64_t traced_arg[] = { "
+    for (i = 1; i <= n; i++) s = s (i > 1 ? ", " : "") (shown[i] ~ /[*\[(]/ ? "(uintptr_t)" : "(uint64_t)") param_name(shown[i])
+    return s (n ? "" : "0") " };"
+}
+
+# The traced twin of an entry; it calls the entry again, which then has a frame.
+function make_traced(c,    type) {
+    type = star(f_type[c])
+    print "static AMPH_COLD " type "traced_" f_name[c] "(" fixed ")\n{"
+    print trace_args(c) "\n    struct amph_ip_trace_frame traced_frame;\n"
+    print "    amph_ip_trace_begin(&traced_frame, AMPH_IP_NAME_" f_name[c] ", traced_arg);"
+    if (f_type[c] == "void") print "    caught_" f_name[c] "(" args ");\n    amph_ip_trace_end(&traced_frame, 0);"
+    else {
+        print "    " type "traced_result = caught_" f_name[c] "(" args ");"
+        print "    amph_ip_trace_end(&traced_frame, " (type ~ /\*$/ ? "(intptr_t)" : "(int64_t)") "traced_result);\n    return traced_result;"
+    }
+    print "}\n"
+}
+
+function trace_hook(c) {
+    if (!is_traced(c)) return ""
+    if (f_type[c] == "void") return "    if (amph_ip_traces()) {\n        traced_" f_name[c] "(" args ");\n        return;\n    }\n"
+    return "    if (amph_ip_traces())\n        return traced_" f_name[c] "(" args ");\n"
+}
+
 # What is made again stands apart, so that the call itself needs little of the stack.
 function make_turning(c, point, real,    type, err, failed, look) {
     type = star(f_type[c])
@@ -233,8 +345,9 @@ function make_turning(c, point, real,    type, err, failed, look) {
     print_call(c, "", real, "        ")
     print "    }\n    return result;\n}\n"
     print type "caught_" f_name[c] "(" proto ")\n{\n    bool ours;\n    " type "result;"
-    printf "%s", look
     if (variadic) read_variadic()
+    printf "%s", trace_hook(c)
+    printf "%s", look
     print_call(c, point, real, "    ")
     print "    return AMPH_UNLIKELY(" failed ") ? again_" f_name[c] "(" args ", result, ours" (look ? ", turns" : "") ") : result;\n}\n" after(c)
 }
@@ -278,9 +391,12 @@ function make_flags(    c) {
 
 function make_c(    c, ret, real, call) {
     printf head, "iofwd/calls/names.def"
-    print "#include \"iofwd/calls/names.h\"\n\n#include \"iofwd/interpose/entry/catch.h\"\n#include \"iofwd/interpose/entry/targets.h\"\n"
+    print "#include \"iofwd/calls/names.h\"\n\n#include \"iofwd/interpose/entry/catch.h\"\n#include \"iofwd/interpose/entry/targets.h\"\n#include \"iofwd/interpose/entry/trace.h\"\n"
     print "const char *const amph_ip_name_texts[AMPH_IP_NAME_COUNT] = {"
     for (c = 1; c <= count; c++) print before(c) "    \"" f_name[c] "\"," after(c)
+    print "};"
+    print "const struct amph_ip_shape amph_ip_shapes[AMPH_IP_NAME_COUNT] = {"
+    for (c = 1; c <= count; c++) print before(c) "    " make_shape(c) after(c)
     print "};"
     if (wrap) {
         for (c = 1; c <= count; c++) if (wrapped(c)) print "extern char __real_" f_name[c] "[]" (f_foreign[c] ? " __attribute__((weak))" : "") ";"
@@ -295,6 +411,7 @@ function make_c(    c, ret, real, call) {
         ret = f_type[c] == "void" ? "" : "return "
         printf "%s", before(c)
         print star(f_type[c]) "caught_" f_name[c] "(" proto ") __asm__(\"" (wrap ? "__wrap_" : "") f_name[c] "\") AMPH_IP_EXPORT;"
+        if (is_traced(c) && !(variadic && va_type == "va_list")) make_traced(c)
         real = "libc_" f_name[c] "(" args ")"
         if (f_after[c] == "new") real = "amph_ip_note_local(" real ")"
         if (f_after[c] == "stream") real = "amph_ip_note_stream(" real ")"
@@ -312,15 +429,22 @@ function make_c(    c, ret, real, call) {
                 real = "libc_" va_via "(" args ", ap)"
             else if (f_name[c] ~ /dprintf/)
                 real = "libc_" (f_name[c] ~ /^__/ ? "__v" substr(f_name[c], 3) : "v" f_name[c]) "(" args ", ap)"
+            if (is_traced(c)) {
+                print trace_args(c) "\n    struct amph_ip_trace_frame traced_frame;\n    bool traced = amph_ip_traces();\n"
+                print "    if (AMPH_UNLIKELY(traced))\n        amph_ip_trace_begin(&traced_frame, AMPH_IP_NAME_" f_name[c] ", traced_arg);\n"
+            }
             print "    " star(f_type[c]) "result;"
             print "    " (real != "" ? "if (" f_guard[c] ") " : "") "{"
             print_ours(c, "        ", 1, 0)
             print "    }" (real != "" ? " else\n        result = " real ";" : "")
+            if (is_traced(c))
+                print "    if (AMPH_UNLIKELY(traced))\n        amph_ip_trace_end(&traced_frame, " (f_type[c] ~ /\*$/ ? "(intptr_t)" : "") "result);\n"
             print "    va_end(ap);\n    return result;\n}\n"
             continue
         }
         if (variadic)
             read_variadic()
+        printf "%s", trace_hook(c)
         if (f_guard[c] == "1") {
             if (point) print "    " point
             print_returned(c, "    ", 0)

@@ -701,6 +701,7 @@ static int open_client(struct amph_fwd_client **client_p)
     }
 
     amph_client_coalesce_open();
+    amph_client_trace_open();
     if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;
 

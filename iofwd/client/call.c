@@ -131,6 +131,7 @@ struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
             p->got = 0;
             p->whole = AMPH_CLIENT_WHOLE_NONE;
             p->moves = 0;
+            p->server_ns = 0;
             p->data = NULL;
             p->lends = false;
             p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) *
@@ -156,6 +157,9 @@ struct amph_client_pending *amph_client_pending_acquire(struct amph_fwd_client *
 
 void amph_client_pending_release(struct amph_fwd_client *cl, struct amph_client_pending *p)
 {
+    if (AMPH_UNLIKELY(amph_client_trace_sum != NULL))
+        amph_client_trace_request(cl->first + p->peer, p->server_ns);
+
     atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_FREE),
                           memory_order_relaxed);
     atomic_fetch_or_explicit(&cl->pends, UINT64_C(1) << (p - cl->pend), memory_order_release);
@@ -401,6 +405,7 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
         return;
     }
 
+    p->server_ns = head.server_ns;
     take_tags(&r, &head, p);
     p->error = head.error ? amph_fwd_errno_from_wire(head.error)
                           : take_results(&r, p, cl->first + token->peer);

@@ -21,6 +21,7 @@
 
 #include "iofwd/calls/calls.h"
 #include "iofwd/wire/file.h"
+#include "iofwd/wire/show.h"
 
 struct amph_fwd_client;
 
@@ -181,6 +182,10 @@ int amph_fwd_server_stats(struct amph_fwd_client *client, uint32_t server,
 /* This client's number (its rank for compute processes) and its servers in order. */
 uint32_t amph_fwd_client_number(const struct amph_fwd_client *client);
 size_t amph_fwd_client_servers(const struct amph_fwd_client *client, const uint32_t **servers_p);
+
+/* For the interposition: what this thread does from now on is added to *sum, and the client prints
+ * no lines of its own; NULL: until here. */
+void amph_fwd_trace_frame(struct amph_fwd_trace_sum *sum);
 
 /* ---- layers ---- */
 

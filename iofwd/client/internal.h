@@ -63,7 +63,8 @@ struct amph_client_pending {
      * AMPH_CLIENT_WHOLE_NONE */
     uint64_t whole;
     uint8_t *buf;
-    bool lends; /* its server may use this core meanwhile */
+    uint64_t server_ns; /* that its server has worked on it */
+    bool lends;         /* its server may use this core meanwhile */
 };
 
 enum amph_client_link_state {
@@ -162,6 +163,13 @@ struct amph_client_told {
 };
 
 extern _Thread_local struct amph_client_told amph_client_told AMPH_HIDDEN;
+
+/* client/trace.c: adds the layer `trace`, if IOFWD_TRACE is set. */
+void amph_client_trace_open(void);
+/* Of the call that this thread traces; NULL: none. */
+extern _Thread_local struct amph_fwd_trace_sum *amph_client_trace_sum AMPH_HIDDEN;
+/* A request of it has been answered. */
+void amph_client_trace_request(uint32_t server, uint64_t ns);
 
 /* client/call.c */
 int amph_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);

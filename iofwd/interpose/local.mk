@@ -58,6 +58,10 @@ preload_sources = \
 	iofwd/interpose/process/exec.c \
 	iofwd/interpose/fd/fd.c \
 	iofwd/interpose/entry/refuse.c \
+	iofwd/interpose/entry/trace.c \
+	iofwd/interpose/entry/trace.h \
+	iofwd/wire/show.c \
+	iofwd/wire/show.h \
 	iofwd/interpose/entry/refuse.h \
 	iofwd/interpose/stdio/foreign_file.c \
 	iofwd/interpose/stdio/foreign_file.h \
@@ -194,12 +198,13 @@ preload_scripts += \
 	tests/files/failover/fwd_soak.sh \
 	tests/files/stdio/fwd_streams.sh \
 	tests/files/process/fwd_suites.sh \
+	tests/files/calls/fwd_trace.sh \
 	tests/files/calls/fwd_truth.sh
 preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_patched
 preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/calls/fwd_fsx tests/files/calls/fwd_limits tests/files/failover/fwd_death
-preload_programs += tests/files/calls/fwd_budget tests/files/calls/fwd_refused tests/files/failover/fwd_early
+preload_programs += tests/files/calls/fwd_budget tests/files/calls/fwd_refused tests/files/calls/fwd_trace tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/calls/fwd_full tests/files/process/fwd_stopped
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/calls/fwd_readers
 preload_programs += tests/files/stdio/fwd_streams
@@ -259,6 +264,8 @@ tests_files_calls_fwd_budget_LDFLAGS =
 tests_files_calls_fwd_refused_SOURCES = tests/files/calls/fwd_refused.c tests/files/fwd_is.h
 tests_files_calls_fwd_refused_LDFLAGS =
 tests_files_calls_fwd_refused_LDADD = -ldl
+tests_files_calls_fwd_trace_SOURCES = tests/files/calls/fwd_trace.c
+tests_files_calls_fwd_trace_LDFLAGS =
 tests_files_failover_fwd_death_SOURCES = tests/files/failover/fwd_death.c
 tests_files_failover_fwd_death_LDADD = libiofwd.la libamphora.la -lpthread
 tests_files_memory_fwd_maps_SOURCES = tests/files/memory/fwd_maps.c tests/files/fwd_say.h

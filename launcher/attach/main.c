@@ -35,6 +35,9 @@ static const char usage[] =
     "                       /tmp/iofwd-servers-UID, which are also iofwd-server's\n"
     "  -wait SECONDS        how long the servers may take to come up; the default is 0\n"
     "  -iofwd PREFIX[:...]  forward these paths only; the default is all that the servers export\n"
+    "  -trace[=WHAT]        print each forwarded file call on standard error, or to the end of the "
+    "file WHAT;\n"
+    "                       WHAT may be all, or all,FILE: also the calls that stayed local\n"
     "  -help, -version\n";
 
 struct given {
@@ -60,6 +63,52 @@ static bool take_wait(struct given *g, const char *value)
     return false;
 }
 
+/* Makes the path of a file absolute that need not exist.  Symbolic links are checked when it is
+ * opened. */
+static bool make_absolute(const char *file, char path[PATH_MAX])
+{
+    char above[PATH_MAX], dir[PATH_MAX];
+    const char *slash = strrchr(file, '/');
+    const char *name = slash ? slash + 1 : file;
+    int n = snprintf(above, sizeof above, "%.*s", slash ? (int)(slash + 1 - file) : 1,
+                     slash ? file : ".");
+
+    if (n >= (int)sizeof above || !realpath(above, dir))
+        return false;
+
+    return snprintf(path, PATH_MAX, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name) < PATH_MAX;
+}
+
+/* -trace, -trace=all, -trace=FILE, -trace=all,FILE: a file is named for all directories that the
+ * program and what it starts may be in.  false: it is another option, or *code_p says why not. */
+static bool take_trace(const char *word, int *code_p)
+{
+    static const char option[] = "-trace", with_local[] = "all,";
+    char value[PATH_MAX + sizeof with_local], path[PATH_MAX];
+
+    word += word[1] == '-';
+    if (strncmp(word, option, sizeof option - 1) != 0 ||
+        (word[sizeof option - 1] && word[sizeof option - 1] != '='))
+        return false;
+
+    const char *what = word[sizeof option - 1] ? word + sizeof option : "1";
+    bool local = strncmp(what, with_local, sizeof with_local - 1) == 0;
+    const char *file = local ? what + sizeof with_local - 1 : what;
+    bool is_file = local || (strcmp(what, "1") != 0 && strcmp(what, "all") != 0);
+
+    if (!file[0] || (is_file && !make_absolute(file, path))) {
+        amph_say(
+            "-trace=%s: there is no such folder; -trace, -trace=all and -trace=FILE are possible",
+            what);
+        *code_p = WRONG;
+        return true;
+    }
+
+    snprintf(value, sizeof value, "%s%s", local ? with_local : "", is_file ? path : what);
+    setenv(amph_env_name(AMPH_ENV_IOFWD_TRACE), value, 1);
+    return true;
+}
+
 /* Parses the command line.  Returns an exit code, or -1 to continue. */
 static int parse(struct given *g, char **argv)
 {
@@ -77,6 +126,15 @@ static int parse(struct given *g, char **argv)
         if (is_option(*argv, "version")) {
             printf("iofwd-run (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
             return 0;
+        }
+
+        int code = -1;
+
+        if (take_trace(*argv, &code)) {
+            if (code >= 0)
+                return code;
+
+            continue;
         }
 
         const char **text = is_option(*argv, "servers") ? &g->file
@@ -125,21 +183,6 @@ static bool wait_for_file(const char *path, double seconds)
     }
 
     return true;
-}
-
-/* Returns the absolute path of the address file.  Symbolic links are checked when it is opened. */
-static bool make_absolute(const char *file, char path[PATH_MAX])
-{
-    char above[PATH_MAX], dir[PATH_MAX];
-    const char *slash = strrchr(file, '/');
-    const char *name = slash ? slash + 1 : file;
-    int n = snprintf(above, sizeof above, "%.*s", slash ? (int)(slash + 1 - file) : 1,
-                     slash ? file : ".");
-
-    if (n >= (int)sizeof above || !realpath(above, dir))
-        return false;
-
-    return snprintf(path, PATH_MAX, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name) < PATH_MAX;
 }
 
 /* Sets the environment of the program from the address file. */

@@ -23,6 +23,7 @@
 #include <sys/uio.h>
 
 #include "base/env.h"
+#include "base/log.h"
 #include "iofwd/client/recovery/record.h"
 
 bool amph_client_failover_on(void)
@@ -430,7 +431,15 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
 
         died = died && err == EIO;
         restore_names(&r);
-        if (!died || (desc->failover_flags & FWD_FAILOVER_FORGET) || !may_repeat(id, args, e))
+        if (!died || (desc->failover_flags & FWD_FAILOVER_FORGET))
+            break;
+
+        bool repeats = may_repeat(id, args, e);
+
+        amph_debug("%s: its I/O server died during the call, which %s", desc->name,
+                   repeats ? "is made again at the next server"
+                           : "may not be made twice, and gives EIO");
+        if (!repeats)
             break;
 
         put_offset_back(cl, id, e);

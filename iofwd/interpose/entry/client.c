@@ -15,6 +15,7 @@
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/entry/trace.h"
 
 struct amph_ip_client amph_ip_client;
 
@@ -82,6 +83,7 @@ static int load(void)
     amph_ip_client.fwd.set_inside(swap_inside);
     amph_ip_client.fwd.set_cancelled(amph_ip_is_cancelled);
     __atomic_store_n(&amph_ip_client.loaded, true, __ATOMIC_RELEASE);
+    amph_ip_trace_client_loaded();
 
     return 0;
 }

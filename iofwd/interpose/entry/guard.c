@@ -10,6 +10,7 @@
 #include "iofwd/interpose/fd/procfs.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/path/resolve.h"
+#include "iofwd/interpose/entry/trace.h"
 
 struct amph_ip_state amph_ip_state = { .file_size_limit = UINT64_MAX };
 __thread int amph_ip_inside __attribute__((tls_model("initial-exec")));
@@ -87,8 +88,14 @@ bool amph_ip_turned(int err, bool ours, int tries)
     bool missed = amph_ip_missed;
 
     amph_ip_missed = false;
-    return amph_ip_turns_now() && (ours ? missed && err == EBADF : is_placeholder_error(err)) &&
-           tries < TURNS_MAX;
+    bool turned = amph_ip_turns_now() &&
+                  (ours ? missed && err == EBADF : is_placeholder_error(err)) && tries < TURNS_MAX;
+
+    if (turned)
+        amph_ip_debug("a descriptor was replaced during a call (%s), which is made again",
+                      strerrorname_np(err));
+
+    return turned;
 }
 
 /* Has path a "//", "/." or "/.."?  Otherwise a comparison with the prefixes is enough. */

@@ -29,6 +29,7 @@
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/entry/trace.h"
 
 enum {
     RANK_FDS = 64
@@ -401,6 +402,9 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     if (!amph_ip_state.prefixes.count)
         return;
 
+    const char *level = amph_ip_setting_text(env, AMPH_ENV_LOG);
+
+    amph_ip_state.debug = level && strcmp(level, "debug") == 0;
     amph_ip_state.io_uring = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_IO_URING);
 
     mode_t mask = libc_umask(0);
@@ -428,6 +432,7 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     amph_ip_state.on = true;
     amph_ip_fork_watch();
     take_libraries(env);
+    amph_ip_trace_start(amph_ip_setting_text(env, AMPH_ENV_IOFWD_TRACE));
     find_exe(argc > 0 ? argv[0] : NULL);
     amph_ip_stream_start();
     if (amph_ip_client_is_linked)

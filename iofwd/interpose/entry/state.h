@@ -32,6 +32,8 @@ struct amph_ip_state {
     const char *mpi_space; /* PMIx's name of the job, or NULL */
     uint32_t mpi_ranks;    /* ranks of the program by PMIx; 0: not known */
     bool rank_guarded;     /* some descriptors are marked FDTAB_OWN */
+    uint8_t trace; /* IOFWD_TRACE (trace.h); 0: off */
+    bool debug;    /* AMPHORA_LOG=debug */
     bool io_uring; /* IOFWD_IO_URING: the program may have rings */
     /* The program was started in the slot of an I/O server but is not one: its first forwarded call
      * ends the job. */

@@ -22,6 +22,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/interpose/entry/refuse.h"
+#include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/entry/syscall_numbers.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/fd/procfs.h"
@@ -391,6 +392,15 @@ static long sys_fsconfig(const long *a)
 
 /* ---- the table ---- */
 
+/* Of a call that cannot be forwarded; in call_NAME. */
+#define REFUSE(err) refuse(__func__ + sizeof "call_" - 1, err)
+
+static long refuse(const char *name, int err)
+{
+    amph_ip_debug("%s is refused on a forwarded file: %s", name, strerrorname_np(err));
+    return amph_ip_fail(err);
+}
+
 #define ROW(name, first, second, result, call) \
     static long call_##name(const long *a) \
     { \
@@ -420,6 +430,7 @@ struct operand {
 };
 
 struct row {
+    const char *name;
     struct operand operand[2];
     unsigned char result; /* a result_kind */
     long (*call)(const long *a);
@@ -456,10 +467,46 @@ struct row {
 
 static const struct row rows[AMPH_IP_ALL_NUMBERS] = {
 #define ROW(name, first, second, result, call) \
-    [SYS_##name] = { { first, second }, result, call_##name },
+    [SYS_##name] = { #name, { first, second }, result, call_##name },
 #include "iofwd/calls/numbers.def"
 #undef ROW
 };
+
+/* ---- for traces ---- */
+
+static const struct row *row_of(long number)
+{
+    bool known = number >= 0 && number < AMPH_IP_KERNEL_NUMBERS && rows[number].call;
+
+    return known ? &rows[number] : NULL;
+}
+
+const char *amph_ip_number_name(long number)
+{
+    const struct row *row = row_of(number);
+
+    return row ? row->name : NULL;
+}
+
+static unsigned word_of_operand(const struct operand *o, unsigned i)
+{
+    if (o->kind == IS_PATH && o->at == i)
+        return AMPH_FWD_SHOW_PATH;
+    if ((o->kind == IS_FD || o->kind == IS_SET) && o->at == i)
+        return AMPH_FWD_SHOW_FD;
+    if (o->kind == IS_AT && o->at == i)
+        return AMPH_FWD_SHOW_DIRFD;
+
+    return o->kind == IS_AT && o->at + 1u == i ? AMPH_FWD_SHOW_PATH : AMPH_FWD_SHOW_HEX;
+}
+
+unsigned amph_ip_number_word(long number, unsigned i)
+{
+    const struct row *row = row_of(number);
+    unsigned word = row ? word_of_operand(&row->operand[0], i) : AMPH_FWD_SHOW_HEX;
+
+    return row && word == AMPH_FWD_SHOW_HEX ? word_of_operand(&row->operand[1], i) : word;
+}
 
 /* ---- calls by descriptor ---- */
 
@@ -565,8 +612,8 @@ static long by_path(const struct row *row, long number, const long *a)
 /* The source is a path if it is absolute, or is to be bound or moved; else a word such as "none". */
 static long sys_mount(const long *a)
 {
-    static const struct row by_both = { { PATH(0), PATH(1) }, PLAIN, no_mount };
-    static const struct row by_target = { { PATH(1), NONE }, PLAIN, no_mount };
+    static const struct row by_both = { "mount", { PATH(0), PATH(1) }, PLAIN, no_mount };
+    static const struct row by_target = { "mount", { PATH(1), NONE }, PLAIN, no_mount };
     const char *from = P(0);
     bool absolute = from && amph_ip_can_read(from, 1) && from[0] == '/';
     bool binds = a[3] & (MS_BIND | MS_MOVE);

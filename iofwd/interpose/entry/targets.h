@@ -49,6 +49,11 @@ int amph_ip_dup3(enum amph_client_route way, int from, int to, int flags);
 /* fd, a kernel copy of a forwarded descriptor or -1; of's reference goes over to it */
 int amph_ip_enter_copy(int fd, struct amph_fd_file *of);
 
+/* syscall.c: the name of a system call that numbers.def has, or NULL; and what it takes as argument
+ * i: AMPH_FWD_SHOW_FD, _DIRFD, _PATH, or _HEX if the row does not say. */
+const char *amph_ip_number_name(long number);
+unsigned amph_ip_number_word(long number, unsigned i);
+
 /* socket.c */
 /* Has a socket's address, a message, or one of several messages a name below a prefix, or descriptors
  * in it? */

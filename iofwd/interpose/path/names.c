@@ -13,6 +13,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/path/resolve.h"
 
 #define CLIENT amph_ip_client.client
@@ -395,6 +396,8 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
 
     int err = ok ? EXDEV : errno;
 
+    amph_ip_debug("%s and %s: %s", p->from.local ? "a local path" : "a forwarded path",
+                  ok && p->to.local ? "a local one" : "a forwarded one", strerrorname_np(err));
     p->mount = ok && is_prefix(p->from.local ? &p->to : &p->from);
     if (!p->from.local)
         amph_ip_resolve_end(&p->from, 0);

@@ -8,6 +8,7 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/fd/procfs.h"
 #include "iofwd/interpose/entry/fault_check.h"
 
@@ -20,6 +21,9 @@ static bool fail(int err)
 static bool forwarded(struct amph_ip_resolved *w, struct amph_fd_file *dir, const char *path)
 {
     int err = amph_ip_client_enter();
+
+    if (AMPH_UNLIKELY(amph_ip_state.trace))
+        amph_ip_trace_resolved(true);
 
     w->dir = dir;
     w->path = path;
@@ -112,8 +116,11 @@ bool amph_ip_link_leads_in(int dir, const char *path, char out[PATH_MAX])
         if (len < 0 || (size_t)len >= sizeof next)
             return false;
         if (amph_fwd_path_clean(&amph_ip_state.prefixes, NULL, next, out, PATH_MAX, &clean) == 0 &&
-            clean.prefix)
+            clean.prefix) {
+            amph_ip_debug("%s: a symbolic link leads below a prefix, to %s", path, out);
             return true;
+        }
+
         if (strlen(next) >= sizeof now)
             return false;
 
@@ -156,6 +163,9 @@ static bool local(struct amph_ip_resolved *w, int dir, const char *path)
         strcpy(w->buf, out);
         return forwarded(w, NULL, w->buf);
     }
+
+    if (AMPH_UNLIKELY(amph_ip_state.trace))
+        amph_ip_trace_resolved(false);
 
     w->local = true;
     w->dirfd = dir;
@@ -311,7 +321,7 @@ static bool below_local(struct amph_ip_resolved *w, int dirfd, const char *path)
     return joined(w, base, path, dirfd, path);
 }
 
-bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool empty_ok)
+static bool resolve(struct amph_ip_resolved *w, int dir, const char *path, bool empty_ok)
 {
     w->local = false;
     w->dir = NULL;
@@ -345,6 +355,30 @@ bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool
                                : below_local(w, dir, path);
 
     return amph_ip_state.cwd ? below_cwd(w, path, empty_ok) : below_local(w, dir, path);
+}
+
+static void tell(const struct amph_ip_resolved *w, int dir, const char *path, bool found)
+{
+    const char *prefix = dir == AT_FDCWD || (path && path[0] == '/') ? "" : "in a directory, ";
+
+    if (!found)
+        amph_ip_debug("%s%s: %s", prefix, path && errno != EFAULT ? path : "NULL",
+                      strerrordesc_np(errno));
+    else if (w->local)
+        amph_ip_debug("%s%s is a file of this host", prefix, path ? path : "NULL");
+    else
+        amph_ip_debug("%s%s is forwarded, as %s%s%s", prefix, path ? path : "NULL",
+                      w->dir ? w->base : "", w->dir && w->path[0] ? "/" : "", w->path);
+}
+
+bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool empty_ok)
+{
+    bool found = resolve(w, dir, path, empty_ok);
+
+    if (AMPH_UNLIKELY(amph_ip_state.debug))
+        tell(w, dir, path, found);
+
+    return found;
 }
 
 int amph_ip_resolve_end(struct amph_ip_resolved *w, int err)

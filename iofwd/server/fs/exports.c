@@ -247,8 +247,12 @@ int amph_server_path_find(const struct amph_server_exports *ex,
     pl->export = export_of(ex, path, false, &pl->rel);
     if (!pl->export) {
         pl->reason = "the path lies under no directory that this server exports";
+        amph_debug("%s: %s", path, pl->reason);
         return EACCES;
     }
+
+    amph_debug("%s is %s in the export %s%s", path, pl->rel[0] ? pl->rel : ".", pl->export->dir,
+               pl->export->readonly ? ", which is read-only" : "");
 
     pl->base = pl->export->fd;
     if (!pl->rel[0])

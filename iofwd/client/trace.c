@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The layer `trace` (IOFWD_TRACE): adds up what a traced call has cost at the servers, and prints
+ * forwarded calls that no caught function of the C library has made: those of programs that call
+ * iofwd.h, and those from within a stream.
+ *
+ * Layer: iofwd.  Thread rule: any thread; a sum belongs to the thread that set it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "iofwd/wire/show.h"
+#include "iofwd/client/internal.h"
+
+#define LINE_BYTES 2048
+
+_Thread_local struct amph_fwd_trace_sum *amph_client_trace_sum;
+
+static struct {
+    struct amph_fwd_trace_target target;
+    int fd;
+    _Atomic bool failed; /* a line could not be written, and that has been said */
+} trace = { .fd = STDERR_FILENO };
+
+void amph_fwd_trace_frame(struct amph_fwd_trace_sum *sum)
+{
+    amph_client_trace_sum = sum;
+}
+
+void amph_client_trace_request(uint32_t server, uint64_t ns)
+{
+    struct amph_fwd_trace_sum *sum = amph_client_trace_sum;
+
+    sum->requests++;
+    sum->server = server;
+    sum->server_ns += ns;
+}
+
+/* ---- a line of the layer's own ---- */
+
+static void show_file(struct amph_fwd_text *t, const struct amph_fwd_file *file)
+{
+    char name[AMPH_FWD_TEXT_BYTES];
+
+    if (file && file->nparts && amph_fwd_file_print(file, name, sizeof name))
+        amph_fwd_text_put(t, "<%s>", name);
+    else
+        amph_fwd_text_put(t, "<none>");
+}
+
+static void show_string(struct amph_fwd_text *t, const char *text)
+{
+    if (text)
+        amph_fwd_show_bytes(t, text, strlen(text), true);
+    else
+        amph_fwd_text_put(t, "NULL");
+}
+
+/* A number of the record, by the width of its type. */
+static uint64_t number_at(unsigned word, const void *at)
+{
+    switch (word) {
+    case FWD_IN_OFF:
+        return (uint64_t) * (const off_t *)at;
+    case FWD_IN_LEN:
+        return *(const size_t *)at;
+    case FWD_IN_DEV:
+        return *(const dev_t *)at;
+    case FWD_IN_UID:
+    case FWD_IN_GID:
+        return (uint64_t)(int64_t)(int)*(const uid_t *)at;
+    case FWD_IN_MODE:
+        return *(const mode_t *)at & AMPH_FWD_MODE_BITS;
+    default:
+        return (uint64_t)(int64_t) * (const int *)at;
+    }
+}
+
+struct bytes_arg {
+    const void *at;
+    size_t len;
+};
+
+struct path_arg {
+    const struct amph_fwd_file *dir;
+    const char *path;
+};
+
+/* An argument, from where the record has it. */
+static void show_argument(struct amph_fwd_text *t, unsigned word, const void *at)
+{
+    const struct path_arg *path = at;
+    const struct bytes_arg *bytes = at;
+
+    switch (word) {
+    case FWD_IN_PATH:
+        if (path->dir) {
+            show_file(t, path->dir);
+            amph_fwd_text_put(t, ", ");
+        }
+        show_string(t, path->path);
+        break;
+    case FWD_IN_FILE:
+        show_file(t, *(const struct amph_fwd_file *const *)at);
+        break;
+    case FWD_IN_TEXT:
+        show_string(t, *(const char *const *)at);
+        break;
+    case FWD_IN_DATA:
+    case FWD_IN_BLOB:
+        amph_fwd_text_put(t, "%zu", bytes->len);
+        break;
+    case FWD_IN_TIMES:
+    case FWD_IN_LOCK:
+        amph_fwd_show_value(t, AMPH_FWD_SHOW_POINTER, (uintptr_t) * (const void *const *)at);
+        break;
+    default:
+        amph_fwd_show_value(t, word, number_at(word, at));
+    }
+}
+
+/* out-buffers: their room, as the C library's functions have it */
+struct room_arg {
+    void *at;
+    size_t cap, *len_p;
+};
+
+static void show_room(struct amph_fwd_text *t, unsigned word, const void *at)
+{
+    if (word == FWD_OUT_STRING || word == FWD_OUT_DIRENTS || word == FWD_OUT_BUF)
+        amph_fwd_text_put(t, ", %zu", ((const struct room_arg *)at)->cap);
+}
+
+/* The last result that is a number; else 0, as for success. */
+static void show_result(struct amph_fwd_text *t, const struct amph_fwd_call_desc *desc,
+                        const union amph_fwd_args *args)
+{
+    const struct amph_fwd_arg_desc *arg = &desc->arg[desc->nargs - 1];
+    const void *at = (const char *)args + arg->client_at;
+
+    switch (desc->nargs ? arg->word : 0) {
+    case FWD_OUT_NEWFILE:
+        show_file(t, *(struct amph_fwd_file *const *)at);
+        break;
+    case FWD_OUT_OFFSET:
+        amph_fwd_text_put(t, "%lld", (long long)**(off_t *const *)at);
+        break;
+    case FWD_OUT_COUNT:
+        amph_fwd_text_put(t, "%zu", **(size_t *const *)at);
+        break;
+    case FWD_OUT_SFLAGS:
+        amph_fwd_show_value(t, FWD_OUT_SFLAGS, (uint64_t) * *(int *const *)at);
+        break;
+    case FWD_OUT_STRING:
+    case FWD_OUT_DIRENTS:
+    case FWD_OUT_BUF:
+        amph_fwd_text_put(t, "%zu", *((const struct room_arg *)at)->len_p);
+        break;
+    default:
+        amph_fwd_text_put(t, "0");
+    }
+}
+
+/* Takes out a signal that is blocked and waiting. */
+static void take_signal(int sig)
+{
+    const struct timespec none = { 0, 0 };
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, sig);
+    sigtimedwait(&set, NULL, &none);
+}
+
+static void write_line(const char *line, size_t len)
+{
+    struct amph_client_sigguard g;
+
+    /* Where the preload library is, this write is Amphora's own. */
+    amph_client_sigguard_enter(&g);
+
+    int err = syscall(SYS_write, trace.fd, line, len) < 0 ? errno : 0;
+
+    if (err == EFBIG) /* ulimit -f: the signal is not meant for the program */
+        take_signal(SIGXFSZ);
+
+    if (err && !atomic_exchange(&trace.failed, true))
+        amph_error("IOFWD_TRACE: a line of the trace cannot be written (%s), so the trace has gaps",
+                   strerror(err));
+
+    amph_client_sigguard_leave(&g);
+}
+
+static void print_call(const struct amph_fwd_call *call, const struct amph_fwd_trace_sum *sum,
+                       int err, uint64_t ns)
+{
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
+    char line[LINE_BYTES];
+    struct amph_fwd_text t = { line, 0, sizeof line - 1 };
+
+    amph_fwd_text_put(&t, "%d %s(", (int)syscall(SYS_gettid), desc->name);
+    for (unsigned i = 0; i < desc->nargs; i++) {
+        const struct amph_fwd_arg_desc *arg = &desc->arg[i];
+        const void *at = (const char *)&call->u + arg->client_at;
+
+        if (arg->word >= FWD_OUT_NEWFILE) {
+            show_room(&t, arg->word, at);
+            continue;
+        }
+
+        amph_fwd_text_put(&t, "%s", i ? ", " : "");
+        show_argument(&t, arg->word, at);
+    }
+
+    amph_fwd_text_put(&t, ") = ");
+    if (err) {
+        amph_fwd_text_put(&t, "-1 ");
+        amph_fwd_show_errno(&t, err);
+    } else
+        show_result(&t, desc, &call->u);
+
+    amph_fwd_trace_side(&t, sum, AMPH_FWD_SIDE_FORWARDED, NULL, ns);
+    line[t.len] = '\n';
+    write_line(line, t.len + 1);
+}
+
+static int trace_call(const struct amph_layer *self, struct amph_fwd_call *call)
+{
+    struct amph_fwd_trace_sum own = { 0 };
+
+    if (amph_client_trace_sum) {
+        amph_client_trace_sum->calls++;
+        return amph_layer_pass(self->next, call);
+    }
+
+    uint64_t start = amph_now_ns();
+
+    amph_client_trace_sum = &own;
+
+    int err = amph_layer_pass(self->next, call);
+
+    amph_client_trace_sum = NULL;
+    own.calls = 1;
+    print_call(call, &own, err, amph_now_ns() - start);
+    return err;
+}
+
+static struct amph_layer layer = { .name = "trace", .rank = 10, .call = trace_call };
+
+void amph_client_trace_open(void)
+{
+    static bool added;
+
+    if (added)
+        return;
+
+    added = true;
+    trace.target = amph_fwd_trace_parse(amph_env_str(AMPH_ENV_IOFWD_TRACE));
+    if (!trace.target.on)
+        return;
+
+    if (trace.target.file) {
+        int fd = open(trace.target.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+
+        if (fd >= 0)
+            trace.fd = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
+
+        if (fd >= 0 && trace.fd >= 0)
+            close(fd);
+        else if (!amph_client_is_interposed()) /* the preload library has said so */
+            amph_error("IOFWD_TRACE: %s cannot be opened (%s); the trace goes to standard error",
+                       trace.target.file, strerror(errno));
+
+        if (trace.fd < 0 || fd < 0)
+            trace.fd = STDERR_FILENO;
+    }
+
+    amph_layer_add(&layer);
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Traces of caught calls; see trace.h.
+ *
+ * Layer: iofwd (interposer).  Thread rule: see trace.h.
+ */
+#include "iofwd/interpose/entry/trace.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <time.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/resolve.h"
+
+#define LINE_BYTES 4096 /* a pipe takes that many at once */
+#define PATH_SHOWN 1024
+
+enum {
+    TRACE_FORWARDED = 1,
+    TRACE_ALL
+};
+
+static struct {
+    int fd;
+    int complained;
+} trace = { .fd = STDERR_FILENO };
+
+/* Of the call that this thread is in; NULL: none. */
+static __thread struct amph_ip_trace_frame *current __attribute__((tls_model("initial-exec")));
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- where the lines go ---- */
+
+static void complain(const char *what, const char *why, const char *then)
+{
+    char line[PATH_MAX + 256];
+
+    if (__atomic_exchange_n(&trace.complained, 1, __ATOMIC_RELAXED))
+        return;
+
+    int n = snprintf(line, sizeof line, "amphora: IOFWD_TRACE: %s (%s); %s\n", what, why, then);
+
+    (void)!libc_syscall(SYS_write, STDERR_FILENO, (long)line, n < (int)sizeof line ? n : 0, 0, 0,
+                        0);
+}
+
+/* Standard error may be a forwarded file itself. */
+static void write_line(const char *line, size_t len)
+{
+    long n = trace.fd == STDERR_FILENO && amph_ip_fd(STDERR_FILENO)
+                 ? amph_do_write(STDERR_FILENO, line, len)
+                 : libc_syscall(SYS_write, trace.fd, (long)line, (long)len, 0, 0, 0);
+
+    if (n < 0)
+        complain("a line cannot be written", strerrordesc_np(errno), "the trace has gaps");
+}
+
+/* Under a limit of file sizes a line that does not fit is no signal for the program. */
+static void write_limited(const char *line, size_t len)
+{
+    const struct timespec none = { 0, 0 };
+    sigset_t too_large, before, waiting;
+
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    sigpending(&waiting);
+    pthread_sigmask(SIG_BLOCK, &too_large, &before);
+    write_line(line, len);
+    if (!sigismember(&waiting, SIGXFSZ))
+        sigtimedwait(&too_large, NULL, &none);
+
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void amph_ip_trace_start(const char *setting)
+{
+    struct amph_fwd_trace_target target = amph_fwd_trace_parse(setting);
+
+    if (!target.on)
+        return;
+
+    if (target.file) {
+        int fd = amph_ip_kernel_openat(AT_FDCWD, target.file,
+                                       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+
+        if (fd < 0)
+            complain("the file cannot be opened on this host", strerrordesc_np(errno),
+                     "the trace goes to standard error");
+        else
+            trace.fd = amph_ip_own(fd);
+    }
+
+    __atomic_store_n(&amph_ip_state.trace, target.all ? TRACE_ALL : TRACE_FORWARDED,
+                     __ATOMIC_RELEASE);
+}
+
+/* ---- frames ---- */
+
+/* A frame that a jump has left behind lies below the caller's stack. */
+bool amph_ip_trace_wanted(void)
+{
+    if (amph_ip_inside)
+        return false;
+
+    return !current || (uintptr_t)current < (uintptr_t)__builtin_frame_address(0);
+}
+
+static void tell_client(struct amph_fwd_trace_sum *sum)
+{
+    if (__atomic_load_n(&amph_ip_client.loaded, __ATOMIC_ACQUIRE))
+        amph_ip_client.direct->trace_frame(sum);
+}
+
+void amph_ip_trace_client_loaded(void)
+{
+    if (current)
+        tell_client(&current->sum);
+}
+
+/* The descriptor of an argument that is one, or a stream on one.  false: it is neither. */
+static bool fd_of(unsigned word, uint64_t arg, int *fd_p)
+{
+    void *stream = (void *)(uintptr_t)arg;
+
+    *fd_p = -1;
+    if (!stream && (word == AMPH_FWD_SHOW_STREAM || word == AMPH_FWD_SHOW_DIR))
+        return true;
+
+    switch (word) {
+    case AMPH_FWD_SHOW_FD:
+    case AMPH_FWD_SHOW_DIRFD:
+        *fd_p = (int)arg;
+        return true;
+    case AMPH_FWD_SHOW_STREAM:
+        *fd_p = amph_ip_file(stream) ? amph_do_fileno(stream) : libc_fileno(stream);
+        return true;
+    case AMPH_FWD_SHOW_DIR:
+        *fd_p = amph_ip_dir(stream) ? amph_do_dirfd(stream) : libc_dirfd(stream);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The word of an argument; those of syscall() follow from its number. */
+static unsigned word_at(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
+{
+    bool by_number = i > 0 && shape->arg[0] == AMPH_FWD_SHOW_CALL;
+
+    return by_number ? amph_ip_number_word((long)arg[0], i - 1) : shape->arg[i];
+}
+
+/* The directory that a path argument begins at. */
+static int dir_before(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
+{
+    return i > 0 && word_at(shape, arg, i - 1) == AMPH_FWD_SHOW_DIRFD ? (int)arg[i - 1] : AT_FDCWD;
+}
+
+static bool is_forwarded(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
+{
+    switch (word_at(shape, arg, i)) {
+    case AMPH_FWD_SHOW_FD:
+        return amph_ip_fd((int)arg[i]);
+    case AMPH_FWD_SHOW_DIRFD:
+        return (int)arg[i] != AT_FDCWD && amph_ip_fd((int)arg[i]);
+    case AMPH_FWD_SHOW_PATH:
+        return amph_ip_at(dir_before(shape, arg, i), (const char *)(uintptr_t)arg[i]);
+    case AMPH_FWD_SHOW_STREAM:
+        return amph_ip_file((FILE *)(uintptr_t)arg[i]);
+    case AMPH_FWD_SHOW_DIR:
+        return amph_ip_dir((const void *)(uintptr_t)arg[i]);
+    default:
+        return false;
+    }
+}
+
+/* The path that a descriptor stands for, or "". */
+static void name_of(int fd, char *name, size_t cap)
+{
+    char local[PATH_MAX];
+
+    name[0] = 0;
+    if (amph_ip_fd(fd)) {
+        struct amph_fd_file *of = amph_fdtab_get(fd);
+
+        if (of) {
+            snprintf(name, cap, "%s", of->path);
+            amph_fdtab_put(of);
+        }
+        return;
+    }
+
+    if (amph_ip_state.trace == TRACE_ALL && fd >= 0 && amph_ip_name_of_local(fd, local))
+        snprintf(name, cap, "%.*s", (int)cap - 1, local);
+}
+
+/* Is it Amphora that has decided the call, or will? */
+static bool is_ours(const struct amph_ip_trace_frame *frame)
+{
+    return frame->sum.calls || frame->leads_in || (frame->concerned && !frame->leads_out);
+}
+
+static bool is_shown(const struct amph_ip_trace_frame *frame)
+{
+    return amph_ip_state.trace == TRACE_ALL || is_ours(frame);
+}
+
+void amph_ip_trace_resolved(bool forwarded)
+{
+    if (!current)
+        return;
+
+    if (forwarded)
+        current->leads_in = true;
+    else
+        current->leads_out = true;
+}
+
+static void print(const struct amph_ip_trace_frame *frame, bool returned, int64_t result, int err,
+                  uint64_t ns);
+
+void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg)
+{
+    const struct amph_ip_shape *shape = &amph_ip_shapes[name];
+    unsigned named = 0;
+
+    frame->name = name;
+    frame->arg = arg;
+    frame->sum = (struct amph_fwd_trace_sum){ 0 };
+    frame->saved_errno = errno;
+    frame->concerned = frame->leads_in = frame->leads_out = false;
+    frame->fd_name[0][0] = frame->fd_name[1][0] = 0;
+    current = frame;
+
+    for (unsigned i = 0; i < shape->nargs; i++) {
+        frame->concerned = frame->concerned || is_forwarded(shape, arg, i);
+        if (named < 2 && fd_of(word_at(shape, arg, i), arg[i], &frame->fd[named])) {
+            name_of(frame->fd[named], frame->fd_name[named], AMPH_IP_TRACE_NAME);
+            named++;
+        }
+    }
+
+    if (shape->kind == AMPH_IP_SHAPE_LEAVES && is_shown(frame))
+        print(frame, false, 0, 0, 0);
+
+    errno = 0; /* whether it is set tells a NULL that is no failure */
+    frame->start_ns = now_ns();
+    tell_client(&frame->sum);
+}
+
+void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result)
+{
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+    uint64_t ns = now_ns() - frame->start_ns;
+    int err = errno;
+
+    tell_client(NULL);
+    if (is_shown(frame) && !(shape->kind == AMPH_IP_SHAPE_FORKS && result == 0))
+        print(frame, true, result, err, ns);
+
+    current = NULL;
+    errno = err ? err : frame->saved_errno;
+}
+
+/* ---- lines ---- */
+
+static void show_text(struct amph_fwd_text *t, const char *text)
+{
+    if (!text || !amph_ip_can_read_text(text)) {
+        amph_fwd_show_value(t, AMPH_FWD_SHOW_POINTER, (uintptr_t)text);
+        return;
+    }
+
+    size_t len = strnlen(text, PATH_MAX);
+
+    amph_fwd_show_bytes(t, text, len < PATH_SHOWN ? len : PATH_SHOWN, true);
+    if (len > PATH_SHOWN)
+        amph_fwd_text_put(t, "...");
+}
+
+static void show_data(struct amph_fwd_text *t, const void *data, int64_t len)
+{
+    if (len >= 0 && data && amph_ip_can_read(data, (size_t)len))
+        amph_fwd_show_bytes(t, data, (size_t)len, false);
+    else
+        amph_fwd_show_value(t, AMPH_FWD_SHOW_POINTER, (uintptr_t)data);
+}
+
+static void show_fd(struct amph_fwd_text *t, int fd, const char *name)
+{
+    if (fd == AT_FDCWD)
+        amph_fwd_text_put(t, "AT_FDCWD");
+    else
+        amph_fwd_text_put(t, name[0] ? "%d<%s>" : "%d", fd, name);
+}
+
+struct showing {
+    const struct amph_ip_trace_frame *frame;
+    int64_t result; /* below 0: none */
+    unsigned named; /* descriptors up to now */
+};
+
+static void show_argument(struct amph_fwd_text *t, struct showing *s, unsigned i)
+{
+    const struct amph_ip_trace_frame *frame = s->frame;
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+    const void *pointer = (const void *)(uintptr_t)frame->arg[i];
+    unsigned word = word_at(shape, frame->arg, i);
+    const char *call = word == AMPH_FWD_SHOW_CALL ? amph_ip_number_name((long)frame->arg[i]) : NULL;
+
+    if (call) {
+        amph_fwd_text_put(t, "%s", call);
+        return;
+    }
+
+    switch (word) {
+    case AMPH_FWD_SHOW_FD:
+    case AMPH_FWD_SHOW_DIRFD:
+    case AMPH_FWD_SHOW_STREAM:
+    case AMPH_FWD_SHOW_DIR:
+        if (s->named < 2)
+            show_fd(t, frame->fd[s->named], frame->fd_name[s->named]);
+        else
+            amph_fwd_show_value(t, AMPH_FWD_SHOW_NUMBER, frame->arg[i]);
+
+        s->named++;
+        break;
+    case AMPH_FWD_SHOW_PATH:
+    case AMPH_FWD_SHOW_TEXT:
+        show_text(t, pointer);
+        break;
+    case AMPH_FWD_SHOW_DATA_IN:
+        show_data(t, pointer, i + 1 < shape->nargs ? (int64_t)frame->arg[i + 1] : -1);
+        break;
+    case AMPH_FWD_SHOW_DATA_OUT:
+        show_data(t, pointer, s->result);
+        break;
+    case FWD_OUT_STATBUF:
+        if (s->result == 0 && amph_ip_can_read(pointer, sizeof(struct stat)) && AMPH_IP_WIDE)
+            amph_fwd_show_stat(t, pointer);
+        else
+            amph_fwd_show_value(t, AMPH_FWD_SHOW_POINTER, (uintptr_t)pointer);
+        break;
+    default:
+        amph_fwd_show_value(t, word, frame->arg[i]);
+    }
+}
+
+/* Is it the mode of an open that makes no file? */
+static bool is_unread_mode(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
+{
+    return i > 0 && shape->arg[i] == FWD_IN_MODE && shape->arg[i - 1] == FWD_IN_OFLAGS &&
+           !amph_ip_elf_deps_mode((int)arg[i - 1]);
+}
+
+/* Does that command of fcntl take no argument? */
+static bool is_unread_command(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
+{
+    static const int alone[] = { F_GETFD,    F_GETFL,      F_GETOWN,   F_GETSIG,
+                                 F_GETLEASE, F_GETPIPE_SZ, F_GET_SEALS };
+
+    if (i == 0 || shape->arg[i - 1] != AMPH_FWD_SHOW_COMMAND)
+        return false;
+
+    for (size_t k = 0; k < AMPH_COUNTOF(alone); k++)
+        if ((int)arg[i - 1] == alone[k])
+            return true;
+
+    return false;
+}
+
+static bool has_failed(const struct amph_ip_shape *shape, int64_t result, int err)
+{
+    switch (shape->outcome) {
+    case AMPH_FWD_OUTCOME_NUMBER:
+    case AMPH_FWD_OUTCOME_FD:
+        return result < 0;
+    case AMPH_FWD_OUTCOME_POINTER:
+        return (result == 0 && err) || result == -1;
+    case AMPH_FWD_OUTCOME_ERRNO:
+        return result != 0;
+    default:
+        return false;
+    }
+}
+
+static void show_result(struct amph_fwd_text *t, const struct amph_ip_shape *shape, int64_t result,
+                        int err)
+{
+    char name[AMPH_IP_TRACE_NAME];
+
+    if (has_failed(shape, result, err)) {
+        bool is_value = shape->outcome == AMPH_FWD_OUTCOME_ERRNO;
+
+        amph_fwd_text_put(t,
+                          shape->outcome == AMPH_FWD_OUTCOME_POINTER && !result ? "NULL " : "-1 ");
+        amph_fwd_show_errno(t, is_value ? (int)result : err);
+        return;
+    }
+
+    switch (shape->outcome) {
+    case AMPH_FWD_OUTCOME_NONE:
+        amph_fwd_text_put(t, "?");
+        break;
+    case AMPH_FWD_OUTCOME_FD:
+        name_of((int)result, name, sizeof name);
+        show_fd(t, (int)result, name);
+        break;
+    case AMPH_FWD_OUTCOME_MODE:
+        amph_fwd_show_value(t, FWD_IN_MODE, (uint64_t)result);
+        break;
+    case AMPH_FWD_OUTCOME_POINTER:
+        amph_fwd_show_value(t, AMPH_FWD_SHOW_POINTER, (uint64_t)result);
+        break;
+    default:
+        amph_fwd_text_put(t, "%lld", (long long)result);
+    }
+}
+
+/* Why no server was asked. */
+static const char *reason_of(const struct amph_ip_trace_frame *frame)
+{
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+
+    if (frame->concerned)
+        return "the path leads out of the prefixes";
+
+    for (unsigned i = 0; i < shape->nargs; i++) {
+        unsigned word = word_at(shape, frame->arg, i);
+
+        if (word == AMPH_FWD_SHOW_PATH && frame->arg[i])
+            return "the path is below no prefix";
+        if (word == AMPH_FWD_SHOW_FD)
+            return "a descriptor of this host";
+        if (word == AMPH_FWD_SHOW_STREAM || word == AMPH_FWD_SHOW_DIR)
+            return "a stream of this host";
+    }
+
+    return "no file";
+}
+
+static void print(const struct amph_ip_trace_frame *frame, bool returned, int64_t result, int err,
+                  uint64_t ns)
+{
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+    char line[LINE_BYTES];
+    struct amph_fwd_text t = { line, 0, sizeof line - 1 };
+    struct showing s = { frame, returned ? result : -1, 0 };
+
+    amph_fwd_text_put(&t, "%d %s(", (int)libc_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0),
+                      amph_ip_name_texts[frame->name]);
+
+    for (unsigned i = 0; i < shape->nargs; i++) {
+        if (is_unread_mode(shape, frame->arg, i) || is_unread_command(shape, frame->arg, i))
+            continue;
+
+        amph_fwd_text_put(&t, "%s", i ? ", " : "");
+        show_argument(&t, &s, i);
+    }
+
+    amph_fwd_text_put(&t, ") = ");
+    if (returned) {
+        show_result(&t, shape, result, err);
+        amph_fwd_trace_side(&t, &frame->sum,
+                            is_ours(frame) ? AMPH_FWD_SIDE_FORWARDED : AMPH_FWD_SIDE_LOCAL,
+                            reason_of(frame), ns);
+    } else
+        amph_fwd_text_put(&t, "?");
+
+    line[t.len] = '\n';
+    if (AMPH_UNLIKELY(amph_ip_state.file_size_limit != UINT64_MAX))
+        write_limited(line, t.len + 1);
+    else
+        write_line(line, t.len + 1);
+}
+
+/* ---- AMPHORA_LOG=debug ---- */
+
+void amph_ip_debug_line(const char *format, ...)
+{
+    char line[LINE_BYTES];
+    struct amph_fwd_text t = { line, 0, sizeof line - 1 };
+    int saved = errno;
+    va_list ap;
+
+    amph_fwd_text_put(&t, "amphora: process %d: ", (int)getpid());
+    va_start(ap, format);
+
+    int n = vsnprintf(line + t.len, t.room - t.len, format, ap);
+
+    va_end(ap);
+    t.len += n > 0 && (size_t)n < t.room - t.len ? (size_t)n : t.room - t.len - 1;
+    line[t.len] = '\n';
+    (void)!libc_syscall(SYS_write, STDERR_FILENO, (long)line, (long)t.len + 1, 0, 0, 0);
+    errno = saved;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Traces of caught calls (IOFWD_TRACE): one line a call, for each entry of names.def.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
+ *
+ * An entry that finds amph_ip_state.trace set hands the call to its traced twin, which names.awk
+ * makes as well: it begins a frame, calls the entry again, and ends the frame.  Only the outermost
+ * call of a thread has a frame: what a function of the interposer's or of the C library calls in turn
+ * belongs to it.
+ */
+#ifndef AMPH_IOFWD_TRACE_H
+#define AMPH_IOFWD_TRACE_H
+
+#include <stdint.h>
+
+#include "iofwd/interpose/entry/state.h"
+#include "iofwd/wire/show.h"
+
+enum {
+    AMPH_IP_SHAPE_ARGS = 7,
+    AMPH_IP_TRACE_NAME = 512 /* bytes of the name of a descriptor */
+};
+
+/* What becomes of a call, beside returning once. */
+enum amph_ip_shape_kind {
+    AMPH_IP_SHAPE_RETURNS,
+    AMPH_IP_SHAPE_FORKS, /* returns twice: only the parent's return is shown */
+    AMPH_IP_SHAPE_LEAVES /* may not return: shown before it is made */
+};
+
+/* The arguments and the result of one function of names.def, as names.awk reads them from its row. */
+struct amph_ip_shape {
+    uint8_t kind;    /* enum amph_ip_shape_kind */
+    uint8_t outcome; /* enum amph_fwd_outcome */
+    uint8_t nargs;
+    uint8_t arg[AMPH_IP_SHAPE_ARGS]; /* enum amph_fwd_word, enum amph_fwd_show */
+};
+
+extern const struct amph_ip_shape amph_ip_shapes[] AMPH_HIDDEN;
+
+/* One traced call, in the memory of its caller. */
+struct amph_ip_trace_frame {
+    int name; /* enum amph_fwd_name */
+    const uint64_t *arg;
+    uint64_t start_ns;
+    struct amph_fwd_trace_sum sum;
+    int saved_errno;
+    bool concerned; /* a descriptor or path among the arguments may be forwarded */
+    bool leads_in;  /* a path was found to be forwarded */
+    bool leads_out; /* one was found to be local, although its guard held it for forwarded */
+    int fd[2];      /* the first descriptors among the arguments, and their names before the call */
+    char fd_name[2][AMPH_IP_TRACE_NAME];
+};
+
+/* Switches tracing on, if the setting says so; constructor. */
+void amph_ip_trace_start(const char *setting);
+/* The client has been loaded during the call of this thread's frame. */
+void amph_ip_trace_client_loaded(void);
+
+/* A path has been resolved, to a forwarded or a local file. */
+void amph_ip_trace_resolved(bool forwarded);
+
+/* Is this call to have a frame? */
+bool amph_ip_trace_wanted(void);
+static inline bool amph_ip_traces(void)
+{
+    return AMPH_UNLIKELY(amph_ip_state.trace != 0) && amph_ip_trace_wanted();
+}
+
+void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg);
+void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result);
+
+/* AMPHORA_LOG=debug: a decision of the interposer's. */
+void amph_ip_debug_line(const char *format, ...) AMPH_PRINTF(1, 2);
+#define amph_ip_debug(...) \
+    do { \
+        if (AMPH_UNLIKELY(amph_ip_state.debug)) \
+            amph_ip_debug_line(__VA_ARGS__); \
+    } while (0)
+
+#endif
