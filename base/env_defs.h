@@ -43,6 +43,9 @@
         "absolute number of this process; set by the launcher") \
     ENV(BOOT, "AMPHORA_BOOT", ENUM, "auto|standing|launcher|pmix|pmi2|pmi1|single", "", 0, 0, \
         "job", "how this process joins its job") \
+    ENV(MPI_SINGLETONS, "AMPHORA_MPI_SINGLETONS", BOOL, "0", "", 0, 0, "job", \
+        "amphora-run starts several processes of an Open MPI program although each is a job of its " \
+        "own, instead of refusing") \
     ENV(SSH, "AMPHORA_SSH", STR, "ssh", "command", 0, 0, "job", \
         "how amphora-run reaches other hosts: a command, to which the host's name and a line for " \
         "its shell are added") \
@@ -210,6 +213,8 @@
         "the udp conduit loses each message for this handler when it is sent for the first time") \
     ENV(UDP_SEED, "AMPHORA_UDP_SEED", INT, "1", "", 0, 1000000000, "testing", \
         "chooses which datagrams AMPHORA_UDP_LOSS takes") \
+    ENV(TEST_JOIN_FAILURE, "AMPHORA_TEST_JOIN_FAILURE", INT, "0", "step", 0, 100, "testing", \
+        "this step of joining the I/O servers of another launcher's job fails (0: none)") \
     ENV(TEST_PAGE, "AMPHORA_TEST_PAGE", SIZE, "0", "bytes", 0, 1 << 30, "testing", \
         "pretend this page size (0: the real one)") \
     ENV(TEST_WIDTH, "AMPHORA_TEST_WIDTH", ENUM, "native|32|64", "", 0, 0, "testing", \

@@ -27,12 +27,13 @@
 
 /* What the headers say. */
 struct facts {
+    struct amph_image *image;
     bool elf;     /* the kernel takes it for a program of this machine */
     bool loads;   /* has segments to load */
     bool dynamic; /* names a dynamic linker */
     bool library; /* has a name as a library has, as the dynamic linker itself */
     bool go, forwards;
-    char linker[64]; /* the start of the dynamic linker's base name */
+    const char *linker; /* the dynamic linker's base name, in the image's path of it */
 };
 
 struct file {
@@ -103,15 +104,15 @@ static void read_notes(const struct file *f, const ElfW(Phdr) * ph, struct facts
 
 static void read_linker(const struct file *f, const ElfW(Phdr) * ph, struct facts *facts)
 {
-    char path[512];
-    size_t len = read_some(f, path, sizeof path - 1, ph->p_filesz, ph->p_offset);
+    char *path = facts->image->linker;
+    size_t len = read_some(f, path, sizeof facts->image->linker - 1, ph->p_filesz, ph->p_offset);
 
     path[len] = 0;
 
     const char *slash = strrchr(path, '/');
 
     facts->dynamic = true;
-    snprintf(facts->linker, sizeof facts->linker, "%.60s", slash ? slash + 1 : path);
+    facts->linker = slash ? slash + 1 : path;
 }
 
 static void read_dynamic(const struct file *f, const ElfW(Phdr) * ph, struct facts *facts)
@@ -263,10 +264,11 @@ static void look_at(const struct file *f, struct amph_image *image)
 {
     ElfW(Ehdr) eh = { .e_ident = { 0 } };
     struct stat st;
-    struct facts facts = { 0 };
+    struct facts facts = { .image = image, .linker = "" };
 
     image->kind = AMPH_IMAGE_UNKNOWN;
     image->machine = image->bits = 0;
+    image->linker[0] = 0;
     if (f->calls->fstat(f->fd, &st) != 0 || !S_ISREG(st.st_mode))
         return;
 

@@ -45,6 +45,7 @@ struct amph_image {
     ino_t ino;
     uint16_t machine; /* EM_..., and the word size in bits; 0: not an ELF file */
     uint16_t bits;
+    char linker[256]; /* the dynamic linker that it names; "": none */
 };
 
 /* Describes the program that the kernel runs for path.  Keeps errno. */

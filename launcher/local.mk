@@ -36,6 +36,8 @@ liblauncher_la_SOURCES = \
 	launcher/master/report.c \
 	launcher/common/message.c \
 	launcher/common/message.h \
+	launcher/common/mpi.c \
+	launcher/common/mpi.h \
 	launcher/master/environment.c \
 	launcher/master/environment.h \
 	launcher/master/stdio.c \
@@ -56,6 +58,7 @@ launcher_mp = \
 	tests/launcher/launcher_bad.sh \
 	tests/launcher/launcher_boot.sh \
 	tests/launcher/launcher_faults.sh \
+	tests/launcher/launcher_mpi.sh \
 	tests/launcher/launcher_run.sh \
 	tests/launcher/launcher_ssh.sh
 dist_check_SCRIPTS += $(launcher_mp)

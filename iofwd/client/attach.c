@@ -678,7 +678,7 @@ static int open_client(struct amph_fwd_client **client_p)
 
     if (!amph_fwd_join_mpmd(false)) {
         fflush(NULL);
-        _exit(1);
+        _exit(1); /* amph_fwd_join_mpmd has logged why */
     }
 
     if (amph_client_private_server_start() != 0) {

@@ -36,6 +36,7 @@ preload_sources = \
 	base/env_parse.h \
 	base/program_image.c \
 	base/program_image.h \
+	base/open_mpi.h \
 	iofwd/interpose/fd/fdtab.c \
 	iofwd/interpose/fd/fdtab.h \
 	iofwd/wire/prefix.c \
@@ -55,7 +56,11 @@ preload_sources = \
 	iofwd/interpose/path/dir.c \
 	iofwd/interpose/process/environ.c \
 	iofwd/interpose/fd/epoll.c \
+	iofwd/interpose/process/die.c \
+	iofwd/interpose/process/die.h \
 	iofwd/interpose/process/exec.c \
+	iofwd/interpose/process/singletons.c \
+	iofwd/interpose/process/singletons.h \
 	iofwd/interpose/fd/fd.c \
 	iofwd/interpose/entry/refuse.c \
 	iofwd/interpose/entry/trace.c \

@@ -97,7 +97,7 @@ static int open_file(const char *path)
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-static void look(const char *path, struct amph_image *image_p)
+void amph_program_look(const char *path, struct amph_image *image_p)
 {
     static const struct amph_image_calls calls = { .open = open_file,
                                                    .close = close,
@@ -115,7 +115,7 @@ bool amph_program_may_forward(const char *path)
     struct amph_image image;
     char why[2048];
 
-    look(path, &image);
+    amph_program_look(path, &image);
     if (!amph_image_evades(&image))
         return true;
 
@@ -145,8 +145,8 @@ int amph_program_explain(const char *path, const char *host, int error)
     struct utsname u = { .machine = "" };
 
     uname(&u);
-    look(path, &image);
-    look("/proc/self/exe", &own);
+    amph_program_look(path, &image);
+    amph_program_look("/proc/self/exe", &own);
 
     bool is_elf = image.machine != 0;
 

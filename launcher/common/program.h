@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#include "base/program_image.h"
+
 enum {
     AMPH_PROGRAM_NOT_EXECUTABLE = 126,
     AMPH_PROGRAM_NOT_FOUND = 127
@@ -22,6 +24,8 @@ int amph_program_find(const char *name, char **path_p);
 /* Finds a program in `dirs` (the value of PATH, or NULL).  Returns an allocated path or NULL, without
  * a message. */
 char *amph_program_search(const char *name, const char *dirs);
+/* Describes the program at path. */
+void amph_program_look(const char *path, struct amph_image *image_p);
 /* Prints a warning if the preload library cannot catch the file calls of the program at path.  Returns
  * false if it must not be started therefore (IOFWD_STRICT). */
 bool amph_program_may_forward(const char *path);

@@ -15,6 +15,7 @@
 #include "base/env.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
+#include "launcher/common/mpi.h"
 
 /* Opens descriptors 0 to 2 if they are closed, so that no file of the launcher gets their numbers. */
 static void open_standard(void)
@@ -129,6 +130,9 @@ static int run(struct amph_options *o)
     int code = find_program(o, here);
 
     if (code == 0 && here && forwards(o) && !amph_program_may_forward(o->program[0]))
+        code = AMPH_PROGRAM_NOT_EXECUTABLE;
+
+    if (code == 0 && here && !amph_mpi_can_start(o->program[0], job.nproc[AMPH_COMPUTE]))
         code = AMPH_PROGRAM_NOT_EXECUTABLE;
 
     if (code == 0)

@@ -34,6 +34,7 @@ iofwd/interpose base/env_defs.h
 iofwd/interpose base/env_parse.h
 iofwd/interpose base/env.h
 iofwd/interpose base/program_image.h
+iofwd/interpose base/open_mpi.h
 iofwd/interpose base/note.h
 iofwd/interpose boot/pmix_abi.h'
 folders='base boot conduits am extended iofwd upc-bridge launcher tools examples'
@@ -99,6 +100,13 @@ report "the environment is read in base/env.c only" \
        grep -vE '^base/env\.c:|^iofwd/interpose/process/search\.c:.*PATH|gasnet_getenv|: *\*|/\*')"
 report "the interposer takes the names of its settings from the registry" \
     "$(find iofwd/interpose -name init.c | xargs -r grep -nE '"(IOFWD|AMPHORA|PMIX?|OMPI|SLURM)_[A-Z_]+"' /dev/null)"
+# A process ends with a sentence: iofwd/interpose/process/die.c prints it, or base/log.c's amph_fatal.  Listed: files in which the
+# program itself ends, or a child that has reported its error, or what follows a message of another function.
+report "the interposer, the client and start-up end no process without a sentence" \
+    "$(sources iofwd/interpose iofwd/client iofwd/wire boot |
+       grep -vE '/interpose/process/(die|exec|fork|relay|spawn|threads)\.c$|/interpose/stdio/lost_data\.c$' |
+       xargs -r grep -nE '(^|[^a-z_>.])(libc_)?(_exit|_Exit|__Exit|exit|abort|quick_exit)\(|exit_now\(' |
+       grep -vE 'has logged why|extern|targets\.h.*AMPH_NORETURN')"
 report "UPC's library stands on the public headers alone" \
     "$(grep -nE '^ *# *include "(base|boot|conduits|am|extended|iofwd)/' upc-bridge/*.[ch] /dev/null)"
 report "libfabric's headers stay in conduits/" \

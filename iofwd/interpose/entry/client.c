@@ -6,6 +6,8 @@
  * Layer: iofwd (interposer).  Thread rule: any thread; loading is under state.lock.
  */
 #include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/process/die.h"
+#include "iofwd/interpose/process/singletons.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -267,6 +269,7 @@ static int open_client(void)
 {
     int err = 0;
 
+    amph_ip_singletons_check();
     if (!amph_ip_client.loaded) {
         amph_fdtab_closer = closer;
         err = load();
@@ -276,7 +279,7 @@ static int open_client(void)
         err = amph_ip_client.fwd.process(&amph_ip_client.client);
 
     if (err == ENOTCONN && amph_ip_state.in_server_slot && !amph_ip_client.fwd.join_mpmd(true))
-        libc__Exit(1);
+        amph_ip_die_reported();
 
     if (err == ENOTCONN)
         complain("IOFWD_PREFIX is set, but this process belongs to no job with I/O servers",
@@ -336,7 +339,7 @@ void amph_ip_client_join(void)
     int depth = swap_inside(1);
 
     if ((!amph_ip_client.loaded && load() != 0) || !amph_ip_client.fwd.join_mpmd(false))
-        libc__Exit(1);
+        amph_ip_die_reported();
 
     swap_inside(depth);
 }

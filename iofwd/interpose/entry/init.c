@@ -26,6 +26,7 @@
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/entry/settings.h"
 #include "iofwd/interpose/process/bypass.h"
+#include "iofwd/interpose/process/singletons.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -363,8 +364,10 @@ static void late(void)
 
     free(locks_told);
     locks_told = NULL;
-    if (amph_ip_state.on)
+    if (amph_ip_state.on) {
         amph_ip_stream_enlarge();
+        amph_ip_singletons_check();
+    }
 
     errno = saved;
 }
@@ -425,6 +428,7 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
 
     guard_rank(longer ? longer : env);
     amph_ip_bypass_start(env);
+    amph_ip_singletons_start(env);
     restore_preload(env);
     amph_ip_environment_keep(longer ? longer : env);
     free(longer);

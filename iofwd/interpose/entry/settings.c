@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/process/die.h"
 #include "iofwd/calls/names.h"
 
 /* Made by a switch, so that the library holds no table of addresses that the dynamic linker would
@@ -22,7 +23,7 @@ static struct amph_env_row row_of(enum amph_env_id id)
         AMPH_ENV_TABLE(AMPH_IP_ROW)
 #undef AMPH_IP_ROW
     default:
-        abort();
+        amph_ip_die(1, "setting %d is not in base/env_defs.h; build amphora again", (int)id);
     }
 }
 
@@ -35,7 +36,7 @@ const char *amph_ip_private_name(enum amph_ip_env_private id)
         AMPH_ENV_PRIVATE(AMPH_IP_PRIVATE_NAME)
 #undef AMPH_IP_PRIVATE_NAME
     default:
-        abort();
+        amph_ip_die(1, "setting %d is not in base/env_defs.h; build amphora again", (int)id);
     }
 }
 
@@ -48,7 +49,7 @@ static const char *foreign_name(enum amph_ip_env_foreign id)
         AMPH_ENV_FOREIGN(AMPH_IP_FOREIGN_NAME)
 #undef AMPH_IP_FOREIGN_NAME
     default:
-        abort();
+        amph_ip_die(1, "setting %d is not in base/env_defs.h; build amphora again", (int)id);
     }
 }
 
@@ -63,17 +64,6 @@ static const char *look_up(char **env, const char *name)
     return NULL;
 }
 
-/* The sentence and the exit code of amph_fatal. */
-static _Noreturn void refuse(const char *why)
-{
-    char line[AMPH_ENV_WHY_BYTES + 16];
-    int n = snprintf(line, sizeof line, "amphora: %s\n", why);
-
-    (void)!libc_write(STDERR_FILENO, line, (size_t)n);
-    libc__Exit(1);
-    __builtin_unreachable();
-}
-
 /* The value of a row that is a number: its default where the variable is not set, or empty. */
 static int64_t number_of(char **env, const struct amph_env_row *row)
 {
@@ -84,7 +74,7 @@ static int64_t number_of(char **env, const struct amph_env_row *row)
     if (!text || !text[0])
         amph_env_default(row, &v);
     else if (!amph_env_parse(row, text, &v, why, sizeof why))
-        refuse(why);
+        amph_ip_die(1, "%s", why); /* as amph_fatal */
 
     return v.number;
 }

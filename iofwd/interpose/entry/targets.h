@@ -14,6 +14,7 @@
 #include "iofwd/interpose/entry/libc_real.h"
 #include "iofwd/interpose/entry/refuse.h"
 #include "iofwd/interpose/entry/syscall_numbers.h"
+#include "iofwd/interpose/process/die.h"
 
 extern char **environ;
 
@@ -28,8 +29,8 @@ static inline bool amph_ip_elf_deps_mode(int flags)
  * would end it. */
 static inline size_t amph_ip_fits(size_t len, size_t cap)
 {
-    if (len > cap)
-        abort();
+    if (AMPH_UNLIKELY(len > cap))
+        amph_ip_die_overflow(len, cap);
 
     return len;
 }

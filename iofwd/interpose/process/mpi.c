@@ -16,9 +16,12 @@
 #include "boot/pmix_abi.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/process/die.h"
+#include "iofwd/interpose/process/singletons.h"
 #include "iofwd/calls/names.h"
 
 #define EXPORTED __attribute__((visibility("default")))
+EXPORTED pmix_init_fn PMIx_Init;
 EXPORTED pmix_get_fn PMIx_Get;
 EXPORTED pmix_fence_fn PMIx_Fence;
 EXPORTED pmix_fence_nb_fn PMIx_Fence_nb;
@@ -31,7 +34,10 @@ static void *library(const char *name)
     void *symbol = dlsym(handle ? handle : RTLD_NEXT, name);
 
     if (!symbol)
-        libc__Exit(127); /* the caller has loaded the library */
+        amph_ip_die(127,
+                    "libpmix.so.2 lacks %s, which this program calls; install one version of Open "
+                    "MPI and PMIx",
+                    name);
 
     return symbol;
 }
@@ -59,6 +65,17 @@ static void cut_list(char *list)
     }
 
     *to = 0;
+}
+
+/* By this call Open MPI looks for its job; it may be loaded later than the program. */
+int PMIx_Init(struct pmix_proc *proc, struct pmix_info *info, size_t ninfo)
+{
+    pmix_init_fn *init = (pmix_init_fn *)library("PMIx_Init");
+
+    if (!amph_ip_inside)
+        amph_ip_singletons_check();
+
+    return init(proc, info, ninfo);
 }
 
 int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_info *info,

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ends a process with a sentence; see die.h.  tests/tree/layers.sh checks that no other file of the
+ * interposer and the client ends one.
+ *
+ * Layer: iofwd (interposer).
+ */
+#include "iofwd/interpose/process/die.h"
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+
+static void say(const char *fmt, va_list ap)
+{
+    char line[2048] = "amphora: ";
+    size_t len = strlen(line);
+    int n = vsnprintf(line + len, sizeof line - len - 1, fmt, ap);
+
+    len += n > 0 ? (size_t)n : 0;
+    if (len > sizeof line - 2)
+        len = sizeof line - 2;
+
+    line[len++] = '\n';
+    (void)!libc_write(STDERR_FILENO, line, len);
+}
+
+void amph_ip_die(int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(fmt, ap);
+    va_end(ap);
+    libc__Exit(code);
+    __builtin_unreachable();
+}
+
+static void say_overflow(const char *fmt, ...) AMPH_PRINTF(1, 2);
+static void say_overflow(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(fmt, ap);
+    va_end(ap);
+}
+
+void amph_ip_die_overflow(size_t len_bytes, size_t cap_bytes)
+{
+    say_overflow(
+        "*** buffer overflow detected ***: a call of this program is given a buffer of %zu "
+        "bytes and a size of %zu",
+        cap_bytes, len_bytes);
+    libc_abort();
+    __builtin_unreachable();
+}
+
+void amph_ip_die_reported(void)
+{
+    libc__Exit(1);
+    __builtin_unreachable();
+}
