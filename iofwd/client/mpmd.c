@@ -21,6 +21,12 @@
 
 #define LOOKUP_NS (30 * AMPH_NS_PER_S)
 
+/* AMPHORA_TEST_JOIN_FAILURE=N: the Nth step of joining fails. */
+static enum amph_status step(unsigned number, enum amph_status st)
+{
+    return st == AMPH_OK && amph_env_int(AMPH_ENV_TEST_JOIN_FAILURE) == number ? AMPH_ERR_SYS : st;
+}
+
 static enum amph_status stay(struct amph_boot *boot, int *fd_p)
 {
     const struct amph_jobdesc *job = amph_boot_job(boot);
@@ -31,15 +37,18 @@ static enum amph_status stay(struct amph_boot *boot, int *fd_p)
     size_t len;
     enum amph_status st = amph_boot_lookup(boot, first, FWD_CONTROL_KEY, LOOKUP_NS, &value, &len);
 
-    if (st != AMPH_OK)
+    if ((st = step(5, st)) != AMPH_OK)
         return st;
 
     bool ok = amph_fwd_server_addr_parse(value, len, &where);
 
     free(value);
-    return ok ? amph_fwd_control_keep(&where, job->proc[first].host == job->proc[self].host,
-                                      job->key, self, fd_p)
-              : AMPH_ERR_PROTO;
+    if (!ok)
+        return AMPH_ERR_PROTO;
+
+    bool same_host = job->proc[first].host == job->proc[self].host;
+
+    return step(6, amph_fwd_control_keep(&where, same_host, job->key, self, fd_p));
 }
 
 static enum amph_status take_part(struct amph_boot *boot, int *fd_p)
@@ -56,13 +65,13 @@ static enum amph_status take_part(struct amph_boot *boot, int *fd_p)
         return AMPH_ERR_STATE;
     }
 
-    enum amph_status st = amph_boot_state(boot, amph_avail_mem_bytes(), 0);
+    enum amph_status st = step(2, amph_boot_state(boot, amph_avail_mem_bytes(), 0));
 
     if (st == AMPH_OK)
-        st = amph_boot_publish(boot, AMPH_BOOT_PLAIN_KEY, "1", 1);
+        st = step(3, amph_boot_publish(boot, AMPH_BOOT_PLAIN_KEY, "1", 1));
 
     if (st == AMPH_OK)
-        st = amph_boot_exchange(boot, AMPH_BOOT_PLAIN_KEY, &value, &len);
+        st = step(4, amph_boot_exchange(boot, AMPH_BOOT_PLAIN_KEY, &value, &len));
 
     return st == AMPH_OK ? stay(boot, fd_p) : st;
 }
@@ -72,19 +81,24 @@ static enum amph_status take_part(struct amph_boot *boot, int *fd_p)
 static bool join(int *fd_p)
 {
     struct amph_boot *boot;
-    enum amph_status st = amph_boot_join(&boot);
+    const char *doing = "join its job";
+    enum amph_status st = step(1, amph_boot_join(&boot));
 
-    if (st != AMPH_OK)
-        return false;
+    if (st == AMPH_OK) {
+        doing = "reach its job's I/O servers";
+        st = take_part(boot, fd_p);
+    }
 
-    st = take_part(boot, fd_p);
-    if (st == AMPH_OK)
-        st = amph_boot_leave(boot, false, 0);
-    else if (st != AMPH_ERR_STATE) /* told above */
-        amph_error("this process has not come to its job's I/O servers: %s", amph_status_text(st));
+    if (st == AMPH_OK) {
+        doing = "take leave of its launcher";
+        st = step(7, amph_boot_leave(boot, false, 0));
+    }
 
     if (st == AMPH_OK)
         amph_boot_close(boot);
+    else if (!amph_log_error_said())
+        amph_error("this process cannot %s: %s; it ends, and its launcher then ends the job", doing,
+                   amph_status_text(st));
 
     return st == AMPH_OK;
 }
@@ -103,6 +117,19 @@ static bool take_result(char *text)
               setenv(amph_env_name(AMPH_ENV_IOFWD_OWN_SERVERS), servers, 1) == 0;
 
     amph_env_reload();
+    return ok;
+}
+
+/* The result of the process of this rank that has joined, for this one. */
+static bool take_part_of_rank(char *text)
+{
+    bool ok = step(8, take_result(text) ? AMPH_OK : AMPH_ERR_NOMEM) == AMPH_OK;
+
+    if (!ok)
+        amph_error("this process cannot use the connection that the first process of its rank has "
+                   "made to the I/O servers (%s); it ends",
+                   text ? text : "it has left no address");
+
     return ok;
 }
 
@@ -126,7 +153,7 @@ bool amph_fwd_join_mpmd(bool astray)
     enum amph_claim claim = amph_boot_claim(&text);
 
     if (claim == AMPH_CLAIM_PLAIN) {
-        bool ok = take_result(text);
+        bool ok = take_part_of_rank(text);
 
         free(text);
         return ok;
@@ -134,6 +161,10 @@ bool amph_fwd_join_mpmd(bool astray)
 
     if (claim == AMPH_CLAIM_NONE && astray && amph_boot_among_servers())
         return join(&fd);
+    if (claim == AMPH_CLAIM_FAILED && !amph_log_error_said())
+        amph_error(
+            "another process of this rank could not join the job's I/O servers; this one ends");
+
     if (claim != AMPH_CLAIM_MINE)
         return claim != AMPH_CLAIM_FAILED;
 

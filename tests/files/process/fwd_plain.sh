@@ -55,6 +55,19 @@ went() {
     timeout -k 5 30 env AMPHORA_SERVERS=1 "$@" >"$mp_dir/out" 2>&1 </dev/null && grep -Eq "$words" "$mp_dir/out"
     mp_report $? "$went_name" "$mp_dir/out"
 }
+
+# Each step of joining fails in turn: the process ends with a sentence, never in silence.
+for step in 1 2 3 4 5 6 7 8; do
+    name="step $step of joining fails: a sentence and an exit code"
+    lacks "$name" && continue
+    # the eighth is that of a second process of the rank
+    timeout -k 5 30 env AMPHORA_SERVERS=1 AMPHORA_TEST_JOIN_FAILURE=$step mpiexec.hydra -n 1 \
+        "$run" sh -c 'cat </fwd/none; cat </dev/null >/fwd/there; cat /fwd/there; exit 3' : -n 1 "$server" >"$mp_dir/out" 2>&1 </dev/null
+    code=$?
+    test $code -ne 0 && test $code -ne 124 && grep -q 'this process cannot' "$mp_dir/out"
+    mp_report $? "$name" "$mp_dir/out"
+done
+
 ring=$builddir/examples/ring
 went "a GASNet client that a script becomes" "over 2 processes: sum .*right" env LD_PRELOAD="$preload" \
     mpiexec.hydra -n 2 sh -c "true; exec '$ring'" : -n 1 "$server"
