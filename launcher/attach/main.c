@@ -234,6 +234,21 @@ static bool joins(struct given *g)
     return true;
 }
 
+/* The program starts a server of its own (IOFWD_SERVER_HOST), so it is attached to no others. */
+static bool has_own_server(const struct given *g)
+{
+    if (g->file || !amph_env_str(AMPH_ENV_IOFWD_SERVER_HOST)[0])
+        return false;
+
+    if (g->prefixes)
+        setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
+
+    unsetenv(amph_env_name(AMPH_ENV_JOB));
+    unsetenv(amph_env_name(AMPH_ENV_RANK));
+    amph_env_reload();
+    return true;
+}
+
 static bool set_preload(void)
 {
     char *library = amph_library_own(AMPH_PRELOAD_NAME);
@@ -277,12 +292,21 @@ int main(int argc, char **argv)
         return WRONG;
     }
 
+    bool own = !join && has_own_server(&g);
+
+    if (own && !amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]) {
+        amph_say(
+            "IOFWD_SERVER_HOST says where the I/O server is started, but not what is forwarded "
+            "to it: give -iofwd PREFIX=DIRECTORY, or set IOFWD_PREFIX");
+        return WRONG;
+    }
+
     if (!g.file)
         g.file = amph_boot_standing_default();
 
     if ((code = amph_program_find(g.program[0], &program)) != 0)
         return code;
-    if (!join &&
+    if (!join && !own &&
         (!wait_for_file(g.file, g.wait_s) || !make_absolute(g.file, path) || !take_file(&g, path)))
         return 1;
     if (!set_preload())

@@ -77,6 +77,20 @@ env IOFWD_SERVER_HOST=localhost IOFWD_PREFIX="/fwd=$kept" LD_PRELOAD="$builddir/
 echo found | cmp -s - "$mp_dir/out"
 mp_report $? "the server is found beside the library" "$mp_dir/out"
 
+# By iofwd-run, also where standing servers are named by the environment.
+for given in "IOFWD_PREFIX=/fwd=$kept" "-iofwd /fwd=$kept"; do
+    case $given in IOFWD*) setting=$given option="" ;; *) setting=AMPHORA_JOB=/nonexistent option=$given ;; esac
+    # shellcheck disable=SC2086
+    env IOFWD_SERVER_HOST=localhost "$setting" timeout 60 "$builddir/iofwd-run" $option sh -c 'echo run >/fwd/r; cat /fwd/r' >"$mp_dir/out" 2>&1
+    code=$?
+    left >>"$mp_dir/out"
+    test $code -eq 0 && echo run | cmp -s - "$mp_dir/out" && echo run | cmp -s - "$kept/r"
+    mp_report $? "iofwd-run with a server of its own (${given%% *})" "$mp_dir/out"
+done
+env IOFWD_SERVER_HOST=localhost timeout 60 "$builddir/iofwd-run" true >"$mp_dir/out" 2>&1
+test $? -eq 2 && grep -q 'what is forwarded' "$mp_dir/out"
+mp_report $? "iofwd-run with a server of its own needs a prefix" "$mp_dir/out"
+
 # A program that closes all descriptors keeps its server.
 if python3 -c 'import os' 2>/dev/null; then
     with localhost python3 -c 'import os
