@@ -326,7 +326,10 @@ static bool announce(struct watch *w)
 
     w->file = st.st_ino;
 
-    FILE *f = w->d->pid_file ? fopen(w->d->pid_file, "we") : NULL;
+    /* as the address file: through nobody else's link */
+    int fd = w->d->pid_file ? amph_boot_standing_open(w->d->pid_file, O_WRONLY | O_CREAT) : -1;
+    bool empty = fd >= 0 && ftruncate(fd, 0) == 0 && fchmod(fd, 0644) == 0;
+    FILE *f = empty ? fdopen(fd, "w") : NULL;
 
     if (w->d->pid_file && (!f || fprintf(f, "%ld\n", (long)getpid()) < 0)) {
         amph_error("cannot write %s: %m", w->d->pid_file);

@@ -192,4 +192,14 @@ in_common() {
 test "$(grep -c 'it is not trusted' "$mp_dir/out")" = 3 && ! grep -q through "$mp_dir/out" && test "$(grep -cx there "$mp_dir/out")" = 1 &&
     test "$(cat "$mp_dir/target")" = untouched
 mp_report $? "address files and logs that others could have made are not trusted" "$mp_dir/out"
+
+# In a directory of everybody's the file of -pid-file is no way to another file.
+mkdir -m 1777 "$mp_dir/common"
+echo precious >"$mp_dir/precious"
+ln -s "$mp_dir/precious" "$mp_dir/common/pid"
+timeout 60 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -address-file "$file" -pid-file "$mp_dir/common/pid" >"$mp_dir/out" 2>&1
+code=$?
+cat "$file.log" >>"$mp_dir/out" 2>&1
+test $code -ne 0 && grep -q 'cannot write .*common/pid' "$mp_dir/out" && grep -q '^precious$' "$mp_dir/precious"
+mp_report $? "-pid-file does not follow a link that another user may have made" "$mp_dir/out"
 mp_done
