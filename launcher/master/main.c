@@ -5,9 +5,11 @@
  * Layer: launcher.  Thread rule: one thread.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -113,6 +115,52 @@ static bool is_agent(int argc, char **argv, uint64_t *silence_ns_p)
     return true;
 }
 
+static uint64_t read_number(const char *path, uint64_t otherwise)
+{
+    unsigned long long n;
+    FILE *f = fopen(path, "re");
+    bool ok = f && fscanf(f, "%llu", &n) == 1;
+
+    if (f)
+        fclose(f);
+
+    return ok ? n : otherwise;
+}
+
+/* Are there process numbers and descriptors on this host for the processes that start here?  The agent
+ * keeps three pipes and sockets of each. */
+static bool fits_host(const struct amph_jobdesc *job, const struct amph_hostset *hosts)
+{
+    enum {
+        FILES_EACH = 3,
+        SPARE = 64
+    };
+    struct rlimit files = { .rlim_max = RLIM_INFINITY };
+    struct rlimit own = { .rlim_cur = RLIM_INFINITY };
+    uint64_t here = 0;
+
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(job); i++)
+        here += !hosts->remote[job->proc[i].host];
+
+    getrlimit(RLIMIT_NOFILE, &files);
+    getrlimit(RLIMIT_NPROC, &own);
+
+    uint64_t by_files = files.rlim_max == RLIM_INFINITY ? UINT64_MAX : files.rlim_max / FILES_EACH;
+    uint64_t by_number = read_number("/proc/sys/kernel/pid_max", UINT64_MAX);
+    uint64_t by_user = geteuid() == 0 || own.rlim_cur == RLIM_INFINITY ? UINT64_MAX : own.rlim_cur;
+    uint64_t least = by_files < by_number ? by_files : by_number;
+
+    least = by_user < least ? by_user : least;
+    if (here < SPARE || here + SPARE <= least)
+        return true;
+
+    amph_say("%" PRIu64 " processes do not fit on this host, which allows about %" PRIu64
+             " (open files: ulimit -n, process numbers: /proc/sys/kernel/pid_max, processes: "
+             "ulimit -u); start fewer (-n), or name more hosts by -hosts",
+             here, least - SPARE);
+    return false;
+}
+
 static bool forwards(const struct amph_options *o)
 {
     return o->nservers > 0 && (o->prefixes || amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]);
@@ -124,6 +172,8 @@ static int run(struct amph_options *o)
     static struct amph_hostset hosts;
 
     if (amph_hostfile_job(o, &job, &hosts) != AMPH_OK)
+        return 1;
+    if (!fits_host(&job, &hosts))
         return 1;
 
     bool here = runs_here(&job, &hosts, AMPH_COMPUTE);

@@ -115,4 +115,6 @@ bad "time limit" 1 "number of seconds" "$run" -timeout soon true
 bad "server program that is not there" 127 "no-such-server" "$run" -servers 1 -server-program ./no-such-server true
 bad "directory for temporary files" 1 "set TMPDIR" env TMPDIR="$mp_dir/gone" "$run" true
 bad "a setting of the environment" 1 "AMPHORA_CONDUIT" env AMPHORA_CONDUIT=pigeon "$run" true
+bad "more processes than this host has descriptors for" 1 "100000 processes do not fit on this host" \
+    sh -c 'ulimit -n 4096; exec "$@"' sh "$run" -n 100000 true
 mp_done
