@@ -44,9 +44,21 @@ P
 refuses() {
     ! ./nbmrw "$@" 2>"$mp_dir/said" && grep -q "not understood" "$mp_dir/said"
 }
+# A single width, and what it does not apply to: both are in the table and the picture.
+one_width() {
+    ./nbmrw -q -r 3 -c 1K:1M -f 1M:1M -S 2 -w 2 -m data -o seq -d "$dir" --svg "$mp_dir/one.svg" >"$mp_dir/table" || return
+    cat "$mp_dir/table"
+    grep -q '^read *forwarded *1 seq .* 1K ' "$mp_dir/table" && grep -q '^read *forwarded *2 seq .* 1M ' "$mp_dir/table" || return
+    grep -q 'forwarded on 2' "$mp_dir/one.svg"
+}
 cd "$builddir" || exit 1
 looks_right >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw: every kind of row, JSON, box plots" "$mp_dir/out"
+one_width >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw: one width only, with a picture" "$mp_dir/out"
+timeout 20 ./nbmrw -q -S 2 -w 1,4 -d "$dir" >"$mp_dir/out" 2>&1
+test $? -eq 2 && grep -q 'shared by 4 servers' "$mp_dir/out"
+mp_report $? "nbmrw: a width above the number of servers is refused" "$mp_dir/out"
 shows_figures "1 MiB" 5 >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw --figures: in the segment and not" "$mp_dir/out"
 timeout 20 ./nbmrw --figures="no such row" >"$mp_dir/out" 2>&1

@@ -103,12 +103,30 @@ static void take_widths(struct options *o, const char *text)
     snprintf(copy, sizeof copy, "%s", text);
     o->nwidths = 0;
 
-    for (char *w = strtok_r(copy, ",", &save); w && o->nwidths < NBMRW_WIDTHS_MOST;
-         w = strtok_r(NULL, ",", &save))
+    o->widths_given = true;
+
+    for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+        if (o->nwidths == NBMRW_WIDTHS_MOST)
+            bad("--widths", text);
+
         o->widths[o->nwidths++] = take_count("--widths", w, 1, 8);
+    }
 
     if (!o->nwidths)
         bad("--widths", text);
+}
+
+/* A width that is asked for would otherwise be left out in silence. */
+static void check_widths(const struct options *o)
+{
+    for (unsigned w = 0; o->widths_given && w < o->nwidths; w++)
+        if (o->widths[w] > o->servers) {
+            fprintf(stderr,
+                    "nbmrw: a file cannot be shared by %u servers (--widths) where there are %u; "
+                    "start more by --servers\n",
+                    o->widths[w], o->servers);
+            exit(2);
+        }
 }
 
 static double take_seconds(const char *option, const char *text)
@@ -194,6 +212,8 @@ static void take_option(struct options *o, int c, const char *arg)
 
 /* ---- the measurements ---- */
 
+#define STRIPED_CALL (1 << 20) /* the smallest call that is measured with several widths */
+
 struct plan {
     struct series *s;
     size_t n, room;
@@ -233,9 +253,12 @@ static void plan_call_size(struct plan *p, const struct options *o, uint64_t fil
                 add(p, s);
 
             s.way = FORWARDED;
-            for (unsigned w = 0; w < o->nwidths; w++) {
+            if (call < STRIPED_CALL)
+                add(p, s); /* the widths are for larger calls */
+
+            for (unsigned w = 0; w < o->nwidths && call >= STRIPED_CALL; w++) {
                 s.width = o->widths[w];
-                if (s.width == 1 || (call >= 1 << 20 && s.width <= o->servers))
+                if (s.width <= o->servers)
                     add(p, s);
             }
         }
@@ -522,6 +545,7 @@ int main(int argc, char **argv)
     if (optind < argc)
         bad("argument", argv[optind]);
 
+    check_widths(&o);
     if (inside)
         return o.figures ? nbmrw_figures_inside(&o, job) : measure_all(&o);
 

@@ -52,6 +52,7 @@ struct options {
     double pause; /* seconds between repeats */
     unsigned servers;
     unsigned widths[NBMRW_WIDTHS_MOST], nwidths; /* of striping; 1: none */
+    bool widths_given;
     bool random_order, sequential, data, metadata;
     const char *conduit;
     const char *json, *svg; /* paths, or NULL; "-": standard output */

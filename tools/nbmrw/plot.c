@@ -24,7 +24,7 @@ enum {
 struct panel {
     const char *title;
     const struct series *s[MAX_SERIES];
-    unsigned n;
+    unsigned n, left_out;
     double low, high; /* powers of ten around the values */
     int top, width;
 };
@@ -105,11 +105,13 @@ static void box(FILE *out, const struct panel *p, unsigned i)
     else
         fprintf(out, "%llu", (unsigned long long)s->call_bytes);
 
-    fprintf(out, " %s%s</text>\n",
-            s->what == WRITE_FRESH  ? "fresh "
-            : s->what == WRITE_OVER ? "over "
-                                    : "",
-            nbmrw_way[s->way]);
+    const char *kind = s->what == WRITE_OVER ? "over " : "";
+
+    fprintf(out, " %s%s", s->what == WRITE_FRESH ? "fresh " : kind, nbmrw_way[s->way]);
+    if (s->width > 1)
+        fprintf(out, " on %u", s->width);
+
+    fprintf(out, "</text>\n");
 }
 
 static void draw(FILE *out, struct panel *p)
@@ -136,6 +138,8 @@ static void add(struct panel *p, const struct series *s)
 {
     if (p->n < MAX_SERIES && s->n)
         p->s[p->n++] = s;
+    else if (s->n)
+        p->left_out++;
 }
 
 bool nbmrw_plot(const char *path, const struct series *s, size_t n)
@@ -150,7 +154,7 @@ bool nbmrw_plot(const char *path, const struct series *s, size_t n)
             largest = s[i].file_bytes;
 
     for (size_t i = 0; i < n; i++) {
-        if (s[i].what >= NDATA || s[i].random_order || s[i].width > 1 || s[i].file_bytes != largest)
+        if (s[i].what >= NDATA || s[i].random_order || s[i].file_bytes != largest)
             continue;
 
         if (s[i].way != COLLECTED)
@@ -163,6 +167,13 @@ bool nbmrw_plot(const char *path, const struct series *s, size_t n)
     FILE *out = fopen(path, "w");
     if (!out)
         return false;
+
+    for (unsigned i = 0; i < 3; i++)
+        if (panel[i].left_out)
+            fprintf(stderr,
+                    "nbmrw: %s: \"%s\" shows %u boxes; %u more are in the table only: take "
+                    "fewer call sizes (-c, -s)\n",
+                    path, panel[i].title, panel[i].n, panel[i].left_out);
 
     unsigned shown = 0;
     int width = WIDTH;
