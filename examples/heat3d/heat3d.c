@@ -6,11 +6,13 @@
  *
  *   heat3d [-side N] [-steps N] [-depth PLANES] [-every N] [-way upcio|stdio] [-restart FILE] DIR
  *
- * Writes DIR/heat.STEP every N steps and at the end, where thread 0 prints the heat that is left.
+ * Creates DIR and writes DIR/heat.STEP every N steps and at the end, where thread 0 prints the heat that is left.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "examples/heat3d/heat3d.h"
 
@@ -179,6 +181,11 @@ static int program(int argc, char **argv)
 
     if (s.restart)
         snapshot_head(s.restart, s.way, &s.side, &now);
+
+    if (MYTHREAD == 0 && mkdir(s.dir, 0777) != 0 && errno != EEXIST)
+        give_up("cannot create", s.dir);
+
+    upc_barrier();
 
     struct cube cube[2] = { make_cube(&s), make_cube(&s) };
     double *halo = malloc(2 * plane_bytes(&cube[0]));
