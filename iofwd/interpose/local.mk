@@ -300,7 +300,7 @@ tests_files_calls_fwd_collect_SOURCES = tests/files/calls/fwd_collect.c tests/fi
 tests_files_calls_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
-# fwd_mpi_real.sh, fwd_outside.sh and fwd_watchers.sh are for the nightly run, which finds them here.
+# fwd_mpi_real.sh, fwd_outside.sh, fwd_starts.sh and fwd_watchers.sh are for the nightly run, which finds them here.
 EXTRA_DIST += \
 	tests/files/failover/fault_fs.c \
 	tests/files/process/fwd_fortran.f90 \
@@ -308,6 +308,7 @@ EXTRA_DIST += \
 	tests/files/mounts.sh \
 	tests/files/process/fwd_mpi.c \
 	tests/files/process/fwd_mpi_real.sh \
+	tests/files/process/fwd_starts.sh \
 	tests/files/process/fwd_python.py \
 	tests/files/process/fwd_outside.sh \
 	tests/files/process/fwd_shell_commands.sh \
