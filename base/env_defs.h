@@ -183,9 +183,9 @@
         "open files that a server keeps for one client; the next open gives EMFILE") \
     ENV(IOFWD_CLIENT_MEMORY, "IOFWD_CLIENT_MEMORY", SIZE, "256M", "bytes", 1048576, 1ull << 40, \
         "iofwd", \
-        "memory that a server keeps for one client's waiting requests; further ones give ENOBUFS") \
+        "memory that a server keeps for one client's waiting requests; further ones give ENOMEM") \
     ENV(IOFWD_SERVER_MEMORY, "IOFWD_SERVER_MEMORY", SIZE, "0", "bytes", 0, 1ull << 50, "iofwd", \
-        "memory for the waiting requests of all clients together (further ones give ENOBUFS); 0: " \
+        "memory for the waiting requests of all clients together (further ones give ENOMEM); 0: " \
         "a quarter of the host's") \
     ENV(IOFWD_SERVER_HOST, "IOFWD_SERVER_HOST", STR, "", "host", 0, 0, "iofwd", \
         "a process that belongs to no job starts an I/O server of its own there, by ssh or, on " \

@@ -128,15 +128,18 @@ endif
 include $(top_srcdir)/iofwd/interpose/local.mk
 
 # Against real servers, through the launcher.
-iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/calls/iofwd_files tests/files/calls/iofwd_joint tests/files/calls/iofwd_segment tests/files/calls/fwd_fair
+iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/calls/iofwd_files tests/files/calls/iofwd_joint tests/files/calls/iofwd_segment tests/files/calls/fwd_fair tests/files/calls/fwd_greedy
 check_PROGRAMS += $(iofwd_mp)
 iofwd_scripts = tests/files/calls/iofwd_calls.sh tests/files/failover/iofwd_death.sh tests/files/calls/iofwd_files.sh tests/files/calls/iofwd_joint.sh tests/files/calls/iofwd_segment.sh \
-	tests/files/calls/fwd_fair.sh
+	tests/files/calls/fwd_fair.sh tests/files/calls/fwd_greedy.sh
 dist_check_SCRIPTS += $(iofwd_scripts)
 TESTS += $(iofwd_scripts)
 tests_files_calls_fwd_fair_SOURCES = tests/files/calls/fwd_fair.c
 tests_files_calls_fwd_fair_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
 tests_files_calls_fwd_fair_LDADD = libiofwd.la libamphora.la
+tests_files_calls_fwd_greedy_SOURCES = tests/files/calls/fwd_greedy.c
+tests_files_calls_fwd_greedy_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_PAR
+tests_files_calls_fwd_greedy_LDADD = libiofwd.la libamphora.la -lpthread
 tests_files_calls_iofwd_calls_SOURCES = tests/files/calls/iofwd_calls.c tests/files/calls/iofwd_calls.h tests/files/calls/iofwd_calls_process.c
 tests_files_calls_iofwd_calls_LDADD = $(inside_libiofwd) $(inside_amphora_net)
 tests_files_failover_iofwd_death_SOURCES = tests/files/failover/iofwd_death.c

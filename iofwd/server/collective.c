@@ -61,6 +61,11 @@ static const struct collective_args *args_of(const struct amph_server_request *r
     return (const struct collective_args *)&rq->u;
 }
 
+size_t amph_server_collective_room(const struct amph_server_request *rq)
+{
+    return sizeof(struct amph_server_collective) + BUFFER_FACTOR_MAX * (size_t)rq->bulk.len;
+}
+
 int amph_server_collective_check(const struct amph_server_request *rq)
 {
     const struct collective_args *a = args_of(rq);

@@ -60,6 +60,15 @@ static void end_opening(struct amph_server_request *rq)
     rq->progress.opening = false;
 }
 
+/* Closes the descriptor of an open whose result is not used. */
+static void close_opened(struct amph_server_request *rq)
+{
+    if (rq->exec.newfd >= 0)
+        close(rq->exec.newfd);
+
+    rq->exec.newfd = -1;
+}
+
 /* Completes the call after its execution: makes a handle of an opened file and updates averages,
  * counters and reservations. */
 static void complete_call(struct amph_server_request *rq)
@@ -67,6 +76,9 @@ static void complete_call(struct amph_server_request *rq)
     end_opening(rq);
     if (rq->exec.released_lock)
         rq->server->progress.locks_changed = true;
+
+    if (rq->exec.error)
+        close_opened(rq); /* cancelled before it could wait for the FIFO's other end */
 
     if (rq->exec.newfd >= 0) {
         struct amph_server_handle *h = rq->peer->gone
@@ -96,15 +108,6 @@ static void complete_call(struct amph_server_request *rq)
     amph_server_record_time(rq);
     amph_server_end_piece(rq->handle, rq);
     count_request(rq);
-}
-
-/* Closes the descriptor of an open whose result is not used. */
-static void close_opened(struct amph_server_request *rq)
-{
-    if (rq->exec.newfd >= 0)
-        close(rq->exec.newfd);
-
-    rq->exec.newfd = -1;
 }
 
 static void request_free(struct amph_server_request *rq)
@@ -369,6 +372,16 @@ void amph_server_flow_ready(struct amph_server_request *rq)
         start(rq);
 }
 
+/* Returns the memory that a queued request of `len` bytes takes. */
+static size_t room_of(const struct amph_server_request *rq, size_t len)
+{
+    bool stage = amph_server_is_remote(rq) || is_staged(rq);
+    bool collective = rq->desc && amph_server_collective_is(rq->id);
+
+    return sizeof *rq + len + AMPH_SERVER_OUT_BYTES + (stage ? rq->server->stage_bytes : 0) +
+           (collective ? amph_server_collective_room(rq) : 0);
+}
+
 /* Copies a request that cannot run inside its handler, with references of its own, and queues or
  * starts it.  A descriptor that `first` has opened moves to the copy.  0, or an errno value: then
  * `first` is unchanged. */
@@ -376,8 +389,7 @@ static int enqueue_copy(struct amph_server *s, struct amph_server_peer *peer, co
                         size_t len, struct amph_server_request *first)
 {
     bool can_reply;
-    size_t room = sizeof(struct amph_server_request) + len + AMPH_SERVER_OUT_BYTES +
-                  (amph_server_is_remote(first) ? s->stage_bytes : 0);
+    size_t room = room_of(first, len);
 
     /* A client's only request always fits; otherwise a client whose pieces exceed the limit would
      * never make progress. */
@@ -387,7 +399,7 @@ static int enqueue_copy(struct amph_server *s, struct amph_server_peer *peer, co
     struct amph_server_request *rq = fits ? calloc(1, sizeof *rq + len) : NULL;
 
     if (!rq)
-        return ENOBUFS;
+        return ENOMEM;
 
     uint8_t *copy = (uint8_t *)(rq + 1);
 

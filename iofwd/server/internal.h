@@ -186,6 +186,10 @@ struct amph_server_peer {
     size_t nwords;
     struct amph_server_lock_agent *lock_agent; /* once it has taken record locks */
     uint64_t calls, errors, bytes_in, bytes_out;
+
+    struct {
+        unsigned nrunning; /* workers that execute its requests */
+    } shared;
 };
 
 /* Counters of clients that have left, for the statistics at exit. */
@@ -361,6 +365,7 @@ struct amph_server {
         uint64_t locks_tried_ns;
         struct amph_server_readers *readers; /* NULL before the first large read */
         void *stage_free;                    /* list of unused staging buffers */
+        size_t nstages_free;
 
         /* Readiness notifications. */
         struct amph_server_notifier *notifiers;
@@ -394,6 +399,7 @@ struct amph_server {
         struct amph_server_request *work, **work_tail;   /* for workers */
         struct amph_server_request *done, **done_tail;   /* for the progress thread */
         struct amph_server_request *running;             /* with workers */
+        unsigned nrunning;                               /* how many these are */
         struct amph_server_event *events, **events_tail; /* for the progress thread */
         bool posted; /* done or events is not empty; atomic, read without the lock */
         unsigned workers, idle;
@@ -618,6 +624,8 @@ struct amph_server_collective {
 };
 
 bool amph_server_collective_is(enum amph_fwd_id id);
+/* Memory that the call may need because of this part, besides the request. */
+size_t amph_server_collective_room(const struct amph_server_request *rq);
 
 /* Checks the extents of a part.  0 or an errno value; changes nothing. */
 int amph_server_collective_check(const struct amph_server_request *rq);

@@ -11,6 +11,9 @@
 
 #include "iofwd/server/flow.h"
 
+/* Bytes of unused staging buffers that are kept: they count as no client's memory. */
+#define STAGES_KEPT_BYTES ((size_t)16 << 20)
+
 void amph_server_staging_put(struct amph_server *s, void *stage)
 {
     amph_server_assert_owner(&s->progress.owner);
@@ -18,6 +21,12 @@ void amph_server_staging_put(struct amph_server *s, void *stage)
     if (!stage)
         return;
 
+    if (s->progress.nstages_free * s->stage_bytes >= STAGES_KEPT_BYTES) {
+        free(stage);
+        return;
+    }
+
+    s->progress.nstages_free++;
     *(void **)stage = s->progress.stage_free;
     s->progress.stage_free = stage;
 }
@@ -32,8 +41,10 @@ void *amph_server_staging_get(struct amph_server *s, size_t len)
 
     void *stage = s->progress.stage_free;
 
-    if (stage)
+    if (stage) {
         s->progress.stage_free = *(void **)stage;
+        s->progress.nstages_free--;
+    }
 
     return stage ? stage : aligned_alloc(4096, (s->stage_bytes + 4095) / 4096 * 4096);
 }

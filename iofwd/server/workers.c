@@ -3,6 +3,10 @@
  * Workers: threads that execute large, slow or blocking calls.  They never use the endpoint,
  * clients or the queues of handles; a finished request returns to the progress thread.
  *
+ * A client whose calls block, for example on FIFOs, must not take the workers that others need.  So
+ * each has a maximum, and the last workers are for clients that use few.  Requests above these
+ * limits wait; those of other clients pass them.
+ *
  * Layer: iofwd.
  * Thread rule: amph_server_work_give and _stop by the progress thread; see internal.h for the
  * others.
@@ -15,17 +19,60 @@
 #include "base/thread.h"
 #include "iofwd/server/internal.h"
 
-void amph_server_work_done(struct amph_server *s, struct amph_server_request *rq)
+#define WORKERS_CLIENT_MAX (AMPH_SERVER_WORKERS_MAX / 4) /* of one client at one time */
+#define WORKERS_SHARE 4 /* that each client may use while others have taken the common ones */
+#define WORKERS_COMMON (AMPH_SERVER_WORKERS_MAX / 8 * 7) /* the rest is for those that use few */
+
+/* The lock is held. */
+static void add_done(struct amph_server *s, struct amph_server_request *rq)
 {
-    pthread_mutex_lock(&s->shared.lock);
     rq->next = NULL;
     *s->shared.done_tail = rq;
     s->shared.done_tail = &rq->next;
     __atomic_store_n(&s->shared.posted, true, __ATOMIC_RELEASE);
     if (!s->shared.stopping) /* while stopping, the endpoint may be closed at any time */
         amph_am_kick(s->ep);
+}
 
+void amph_server_work_done(struct amph_server *s, struct amph_server_request *rq)
+{
+    pthread_mutex_lock(&s->shared.lock);
+    add_done(s, rq);
     pthread_mutex_unlock(&s->shared.lock);
+}
+
+/* Removes a request from the queue.  The lock is held. */
+static struct amph_server_request *take_out(struct amph_server *s, struct amph_server_request **at)
+{
+    struct amph_server_request *rq = *at;
+
+    *at = rq->next;
+    if (!*at)
+        s->shared.work_tail = at;
+
+    return rq;
+}
+
+/* Ends queued requests of a client without executing them: the one with a number, or all.  The lock
+ * is held. */
+static void cancel_queued(struct amph_server *s, const struct amph_server_peer *p, bool all,
+                          uint64_t seq)
+{
+    struct amph_server_request **at = &s->shared.work;
+
+    while (*at) {
+        if ((*at)->peer != p || (!all && (*at)->seq != seq)) {
+            at = &(*at)->next;
+            continue;
+        }
+
+        struct amph_server_request *rq = take_out(s, at);
+
+        atomic_store(&rq->cancelled, true);
+        rq->shared.in_worker = true; /* it is finished as one that a worker has executed */
+        rq->exec.error = EINTR;
+        add_done(s, rq);
+    }
 }
 
 void amph_server_let_wake_signal_in(bool in)
@@ -53,6 +100,7 @@ void amph_server_work_wake(struct amph_server *s, const struct amph_server_peer 
         if (rq->peer == p && rq->seq == seq)
             wake(rq);
 
+    cancel_queued(s, p, false, seq);
     pthread_mutex_unlock(&s->shared.lock);
 }
 
@@ -63,10 +111,7 @@ void amph_server_work_wake_all(struct amph_server *s, const struct amph_server_p
         if (rq->peer == p)
             wake(rq);
 
-    for (struct amph_server_request *rq = s->shared.work; rq; rq = rq->next)
-        if (rq->peer == p)
-            atomic_store(&rq->cancelled, true);
-
+    cancel_queued(s, p, true, 0);
     pthread_mutex_unlock(&s->shared.lock);
 }
 
@@ -76,6 +121,8 @@ static void list_running(struct amph_server *s, struct amph_server_request *rq)
     rq->shared.thread = pthread_self();
     rq->shared.next_running = s->shared.running;
     s->shared.running = rq;
+    s->shared.nrunning++;
+    rq->peer->shared.nrunning++;
 }
 
 static void unlist_running(struct amph_server *s, struct amph_server_request *rq)
@@ -86,6 +133,29 @@ static void unlist_running(struct amph_server *s, struct amph_server_request *rq
         at = &(*at)->shared.next_running;
 
     *at = rq->shared.next_running;
+    s->shared.nrunning--;
+    rq->peer->shared.nrunning--;
+}
+
+/* Returns whether a client may use one more worker.  The lock is held. */
+static bool may_run(const struct amph_server *s, const struct amph_server_peer *p)
+{
+    if (p->shared.nrunning < WORKERS_SHARE)
+        return true;
+
+    return p->shared.nrunning < WORKERS_CLIENT_MAX && s->shared.nrunning < WORKERS_COMMON;
+}
+
+/* Takes the first queued request whose client may use one more worker; NULL: there is none.  The
+ * lock is held. */
+static struct amph_server_request *take_work(struct amph_server *s)
+{
+    struct amph_server_request **at = &s->shared.work;
+
+    while (*at && !may_run(s, (*at)->peer))
+        at = &(*at)->next;
+
+    return *at ? take_out(s, at) : NULL;
 }
 
 static void *worker(void *arg)
@@ -94,7 +164,7 @@ static void *worker(void *arg)
 
     pthread_mutex_lock(&s->shared.lock);
     while (!s->shared.stopping) {
-        struct amph_server_request *rq = s->shared.work;
+        struct amph_server_request *rq = take_work(s);
 
         if (!rq) {
             s->shared.idle++;
@@ -102,10 +172,6 @@ static void *worker(void *arg)
             s->shared.idle--;
             continue;
         }
-
-        s->shared.work = rq->next;
-        if (!s->shared.work)
-            s->shared.work_tail = &s->shared.work;
 
         list_running(s, rq);
         pthread_mutex_unlock(&s->shared.lock);
@@ -147,13 +213,14 @@ void amph_server_work_give(struct amph_server *s, struct amph_server_request *rq
     rq->next = NULL;
     s->progress.to_workers++;
 
-    unsigned waiting = 1;
-
-    for (struct amph_server_request *q = s->shared.work; q; q = q->next)
-        waiting++;
-
     *s->shared.work_tail = rq;
     s->shared.work_tail = &rq->next;
+
+    unsigned waiting = 0;
+
+    for (struct amph_server_request *q = s->shared.work; q; q = q->next)
+        waiting += may_run(s, q->peer);
+
     if (waiting > s->shared.idle && s->shared.workers < AMPH_SERVER_WORKERS_MAX)
         start_worker(s);
 

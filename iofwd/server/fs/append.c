@@ -24,8 +24,9 @@
 struct amph_server_append_buffer {
     size_t len;
     bool full;
-    size_t counted; /* counted as its client's memory */
-    off_t off;      /* as for pwritev2, with rwf: at the offset or not */
+    size_t counted; /* counted as its client's memory, and the server's */
+    struct amph_server *server;
+    off_t off; /* as for pwritev2, with rwf: at the offset or not */
     int rwf;
     uint8_t data[];
 };
@@ -65,15 +66,20 @@ void amph_server_append_begin(struct amph_server_handle *h, const struct amph_se
     if (h->exec.append_buffer || !write || !appends || !h->regular ||
         (rq->bulk.flags & (FWD_PIECE_LAST | FWD_PIECE_SPREAD)))
         return;
-    if (rq->peer->memory + COLLECT_MAX > rq->server->client_memory ||
-        !(h->exec.append_buffer = take()))
+    struct amph_server *s = rq->server;
+
+    if (rq->peer->memory + COLLECT_MAX > s->client_memory ||
+        s->progress.memory + COLLECT_MAX > s->memory_limit || !(h->exec.append_buffer = take()))
         return; /* each piece is appended by itself */
 
     h->exec.append_buffer->len = 0;
     h->exec.append_buffer->full = false;
     h->exec.append_buffer->off = rq->desc->flags & FWD_CALL_OFFSET ? -1 : 0;
     h->exec.append_buffer->rwf = rq->bulk.rwf;
-    rq->peer->memory += h->exec.append_buffer->counted = COLLECT_MAX;
+    h->exec.append_buffer->counted = COLLECT_MAX;
+    h->exec.append_buffer->server = s;
+    rq->peer->memory += COLLECT_MAX;
+    s->progress.memory += COLLECT_MAX;
 }
 
 static ssize_t put(const struct amph_server_handle *h, const void *data, size_t len)
@@ -142,6 +148,7 @@ void amph_server_append_end(struct amph_server_handle *h, struct amph_server_pee
         flush(&rest, h); /* of a call that ended early */
 
     peer->memory -= g->counted;
+    g->server->progress.memory -= g->counted;
     h->exec.append_buffer = NULL;
     give(g);
 }

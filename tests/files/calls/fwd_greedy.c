@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Greedy clients beside a normal one, at one server (fwd_greedy.sh).
+ *
+ *   fwd_greedy threads KEPT   all but the last process keep as many calls as they can blocked at
+ *                             FIFOs, more than the server has workers; the last one's calls, which
+ *                             need workers too, are executed all the same
+ *   fwd_greedy memory KEPT    the first process has calls under way that need more memory than
+ *                             IOFWD_CLIENT_MEMORY: some give ENOMEM; the last one's calls succeed
+ *
+ * KEPT is the directory that the server exports as /fwd.
+ */
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gasnetex.h>
+
+#include "iofwd.h"
+#include "tests/files/fwd_kill.h"
+
+enum {
+    THREADS = 64,     /* as many calls as a client can have under way */
+    BUSY_TASKS = 200, /* threads of a server whose workers are in use */
+    CALLS = 200,
+    LARGE = 1 << 20,
+    LARGE_READS = 16
+};
+
+static unsigned rank;
+static const char *kept;
+static size_t read_bytes = 1;
+static atomic_uint nomem;
+
+static void need(int ok, const char *what, long value)
+{
+    if (ok)
+        return;
+
+    fprintf(stderr, "process %u: %s: %ld\n", rank, what, value);
+    gasnet_exit(1);
+}
+
+static iofwd_file_t *open_fifo(unsigned number)
+{
+    char name[64];
+    char path[4096];
+    iofwd_file_t *file;
+
+    snprintf(name, sizeof name, "greedy.%u.%u", rank, number);
+    snprintf(path, sizeof path, "%s/%s", kept, name);
+    (void)unlink(path); /* of a job before */
+    need(mkfifo(path, 0600) == 0, "mkfifo", (long)number);
+    snprintf(path, sizeof path, "/fwd/%s", name);
+
+    int err = iofwd_open(path, O_RDWR, 0, &file);
+
+    need(err == 0, "open", err);
+    return file;
+}
+
+/* A read that waits until the process ends, or is refused. */
+static void *read_blocked(void *file)
+{
+    char *buf = malloc(read_bytes);
+    size_t done;
+    int err = iofwd_read(file, buf, read_bytes, &done);
+
+    if (err == ENOMEM)
+        atomic_fetch_add(&nomem, 1);
+    else
+        need(err == EIO, "a read that has to wait", err); /* at the end of the job */
+
+    free(buf);
+    return NULL;
+}
+
+static void start_reads(unsigned n)
+{
+    pthread_t thread;
+
+    for (unsigned i = 0; i < n; i++)
+        need(pthread_create(&thread, NULL, read_blocked, open_fifo(i)) == 0, "thread", (long)i);
+}
+
+static unsigned tasks_of(pid_t pid)
+{
+    char name[64];
+    unsigned n = 0;
+
+    snprintf(name, sizeof name, "/proc/%ld/task", (long)pid);
+
+    DIR *d = opendir(name);
+
+    while (d && readdir(d))
+        n++;
+
+    if (d)
+        closedir(d);
+
+    return n;
+}
+
+static void wait_until_busy(void)
+{
+    iofwd_file_t *file = open_fifo(1);
+    pid_t server = newest_server();
+
+    need(server > 0, "the server's process", server);
+    while (tasks_of(server) < BUSY_TASKS)
+        usleep(1000);
+
+    need(iofwd_close(file) == 0, "close", 0);
+}
+
+/* Calls on a FIFO are executed by workers. */
+static void work_as_usual(void)
+{
+    iofwd_file_t *file = open_fifo(0);
+    char byte = 'x';
+    size_t done;
+
+    for (unsigned i = 0; i < CALLS; i++) {
+        need(iofwd_write(file, &byte, 1, &done) == 0 && done == 1, "a normal write", (long)i);
+        need(iofwd_read(file, &byte, 1, &done) == 0 && done == 1, "a normal read", (long)i);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    gex_Client_t client;
+    gex_EP_t ep;
+    gex_TM_t tm;
+
+    if (gex_Client_Init(&client, &ep, &tm, "GREEDY", &argc, &argv, 0) != GASNET_OK || argc < 3)
+        return 1;
+
+    bool memory = strcmp(argv[1], "memory") == 0;
+    bool normal = gex_TM_QueryRank(tm) == gex_TM_QuerySize(tm) - 1;
+
+    rank = gex_TM_QueryRank(tm);
+    kept = argv[2];
+    if (memory)
+        read_bytes = LARGE;
+
+    if (!normal)
+        start_reads(memory ? LARGE_READS : THREADS);
+
+    while (memory && !normal && atomic_load(&nomem) < LARGE_READS / 2)
+        usleep(1000);
+
+    if (memory)
+        gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
+
+    if (normal) {
+        if (!memory)
+            wait_until_busy();
+
+        work_as_usual();
+        printf("done\n");
+        fflush(stdout);
+        gasnet_exit(0);
+    }
+
+    gex_Event_Wait(gex_Coll_BarrierNB(tm, 0)); /* until the normal process ends the job */
+    return 1;
+}
