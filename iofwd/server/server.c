@@ -145,6 +145,9 @@ static enum amph_status open_all(struct amph_server *s)
             AMPH_OK)
         return st;
 
+    if (s->self == amph_boot_first(s->boot, AMPH_SERVER)) /* once for all servers of the job */
+        amph_server_exports_warn(&s->exports);
+
     if ((st = open_endpoint(s)) != AMPH_OK || (st = amph_server_listener_open(s)) != AMPH_OK)
         return st;
 

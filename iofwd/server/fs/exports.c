@@ -174,6 +174,34 @@ static const struct amph_server_export *export_of(const struct amph_server_expor
     return best;
 }
 
+/* Warns if what a read-only export serves can be changed by the name `o`, a writable export that has
+ * its directory.  Names are found as clients' paths are: what lies below another export's name is
+ * reached by that export only. */
+static void warn_of(const struct amph_server_exports *ex, const struct amph_server_export *e,
+                    const struct amph_server_export *o)
+{
+    char name[2 * PATH_MAX];
+    const char *found;
+    const char *rest = o->readonly ? NULL : below(e->dir, o->dir, o->dir_len);
+
+    if (!rest)
+        return;
+
+    snprintf(name, sizeof name, "%s%s%s", o->name, rest[0] ? "/" : "", rest);
+    if (export_of(ex, name, false, &found) == o)
+        amph_warn(
+            "the read-only export %s (%s) can be changed as %s, below the export %s; make that "
+            "one read-only too, or export the directory as %s",
+            e->name_len ? e->name : "/", e->dir, name, o->name_len ? o->name : "/", name);
+}
+
+void amph_server_exports_warn(const struct amph_server_exports *ex)
+{
+    for (size_t i = 0; i < ex->n; i++)
+        for (size_t k = 0; k < ex->n && ex->item[i].readonly; k++)
+            warn_of(ex, &ex->item[i], &ex->item[k]);
+}
+
 /* Another export that begins at `at`, a path below e without links and dots; with above: there or
  * below it. */
 static const struct amph_server_export *export_at(const struct amph_server_exports *ex,

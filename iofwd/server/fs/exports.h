@@ -44,6 +44,8 @@ enum amph_status amph_server_exports_open(const char *spec, struct amph_server_e
 /* Makes the exports with these names, PATH[:PATH]..., read-only; a name that is no export is logged
  * in one sentence. */
 enum amph_status amph_server_exports_protect(struct amph_server_exports *ex, const char *names);
+/* Warns of read-only exports whose files can be changed by the name of another export. */
+void amph_server_exports_warn(const struct amph_server_exports *ex);
 void amph_server_exports_close(struct amph_server_exports *ex);
 
 /* A path under an export: where a look-up starts and what is left to look up. */

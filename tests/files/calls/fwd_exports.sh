@@ -80,4 +80,24 @@ mp_report $? "exports in each other: the same files" "$mp_dir/out"
 rm -f "$mp_dir/f/all/absolute"
 $run "$builddir/tests/files/calls/fwd_exports" /fwd/free /fwd/in/f /fwd 3000 >"$mp_dir/out" 2>&1 && test "$(cat "$mp_dir/f/fixed/f")" = fixed
 mp_report $? "a link that changes its target while it is opened for writing leads into nothing read-only" "$mp_dir/out"
+kill "$(cat "$mp_dir/pid")"
+mp_until 20 test ! -e "$mp_dir/pid"
+
+# warned NAME WARNINGS IOFWD READ-ONLY: how often the servers warn of what can be changed by another name
+warned() {
+    rm -f "$mp_dir/addresses"
+    timeout 30 "$builddir/iofwd-server" -daemon -servers 2 -iofwd "$3" -read-only "$4" -address-file "$mp_dir/addresses" -pid-file "$mp_dir/pid" \
+        >"$mp_dir/out" 2>&1
+    code=$?
+    test $code = 0 && test "$(grep -c 'the read-only export .* can be changed as' "$mp_dir/out")" = "$2"
+    mp_report $? "$1" "$mp_dir/out"
+    test ! -e "$mp_dir/pid" || kill "$(cat "$mp_dir/pid")"
+    mp_until 20 test ! -e "$mp_dir/pid"
+}
+f=$mp_dir/f
+warned "a read-only export that another one has as a directory of it: a warning" 1 "/x=$f:/sub=$f/all" /sub
+warned "or that is the same directory, of another name" 1 "/x=$f/all:/y=$f/all" /y
+warned "nothing to warn of: the other one is read-only too" 0 "/x=$f:/sub=$f/all" /x:/sub
+warned "nothing to warn of: the place itself is the read-only one" 0 "/x=$f:/x/all=$f/all" /x/all
+warned "nothing to warn of: another export is in its place" 0 "/x=$f:/x/all=$f/else:/sub=$f/all" /sub
 mp_done
