@@ -211,6 +211,8 @@ void amph_server_peer_keep_only(struct amph_server *s, struct amph_server_peer *
         amph_server_handle_drop(s, peer, h);
     }
 
+    amph_server_lock_await_closes(peer);
+
     for (size_t i = 0; i < n; i++) {
         struct amph_server_handle *h = amph_server_handle_find(s, numbers[i]);
         if (h)

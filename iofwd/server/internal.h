@@ -661,6 +661,10 @@ void amph_server_lock_closed(struct amph_server_peer *p, const struct amph_serve
 /* The client has lost h by exec: releases all its locks on the file. */
 void amph_server_lock_left(struct amph_server_peer *p, const struct amph_server_handle *h);
 
+/* Waits, for a short time at most, until the locks that amph_server_lock_left has released are free for
+ * others: the answer to the client after its exec must not come earlier. */
+void amph_server_lock_await_closes(struct amph_server_peer *p);
+
 /* Ends a waiting lock request with EINTR. */
 void amph_server_lock_cancel(struct amph_server_peer *p, uint64_t seq);
 void amph_server_lock_drop_peer(struct amph_server_peer *p);

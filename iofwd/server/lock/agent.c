@@ -136,6 +136,8 @@ static void take_order(struct amph_server_lock_agent *lk, const struct amph_serv
         if (o->rq) {
             o->rq->exec.error = 0;
             amph_server_work_done(lk->server, o->rq);
+        } else {
+            atomic_fetch_add(&lk->closes_done, 1);
         }
 
         return;

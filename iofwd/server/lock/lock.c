@@ -19,10 +19,15 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/counters.h"
 #include "iofwd/server/lock/lock.h"
+
+/* Longest wait for an agent that closes files; a file system that is slower delays no other client. */
+#define CLOSES_NS (100 * AMPH_NS_PER_MS)
 
 bool amph_server_lock_is(enum amph_fwd_id id)
 {
@@ -124,7 +129,13 @@ static int order_close(struct amph_server_lock_agent *lk, int fd, struct amph_se
         .op = AMPH_SERVER_LOCK_CLOSE_INODE, .rq = rq, .dev = st.st_dev, .ino = st.st_ino
     };
 
-    return (any || rq) && !send_order(lk, &o, -1) ? EAGAIN : 0;
+    if (!any && !rq)
+        return 0;
+    if (!send_order(lk, &o, -1))
+        return EAGAIN;
+
+    lk->closes_sent += !rq;
+    return 0;
 }
 
 static int order_call(struct amph_server_lock_agent *lk, struct amph_server_request *rq)
@@ -216,6 +227,16 @@ void amph_server_lock_left(struct amph_server_peer *p, const struct amph_server_
 {
     if (p->lock_agent)
         order_close(p->lock_agent, h->fd, NULL);
+}
+
+void amph_server_lock_await_closes(struct amph_server_peer *p)
+{
+    const struct amph_server_lock_agent *lk = p->lock_agent;
+    const struct timespec pause = { .tv_nsec = 20 * AMPH_NS_PER_US };
+    uint64_t end_ns = amph_now_ns() + CLOSES_NS;
+
+    while (lk && atomic_load(&lk->closes_done) != lk->closes_sent && amph_now_ns() < end_ns)
+        nanosleep(&pause, NULL);
 }
 
 void amph_server_lock_cancel(struct amph_server_peer *p, uint64_t seq)

@@ -66,6 +66,8 @@ struct amph_server_lock_agent {
      * not guarantee in C */
     _Atomic uint32_t handed;
     struct amph_server_agent_file *known; /* progress thread's list of the agent's files */
+    uint32_t closes_sent;         /* progress thread's: orders to close that nobody awaits */
+    _Atomic uint32_t closes_done; /* those that the agent has carried out */
     /* agent's end; until it has left, and afterwards in the server's table as well */
     int sock;
     sem_t left;           /* posted when the agent has left the server's table, or has failed to */

@@ -52,9 +52,12 @@ mp_report $? "it was told to listen at the network" "$mp_dir/told"
 cat >"$mp_dir/server" <<END
 #!/bin/sh
 {
+    # before it starts any command: while it waits for one, a shell blocks signals itself
+    while read -r key value; do
+        case \$key\$value in SigBlk:*[!0]*) echo "\$key \$value" ;; esac
+    done </proc/\$\$/status
     env | grep -e ^LD_PRELOAD= -e ^IOFWD_SERVER_HOST= -e ^IOFWD_PRIVATE_ -e ^IOFWD_DOOR= -e ^AMPHORA_RANK=
     test -e /proc/self/fd/9 && echo "descriptor 9"
-    grep '^SigBlk:.*[^0:[:space:]]' /proc/\$\$/status
     test "\$(cut -d ' ' -f 6 /proc/\$\$/stat)" = \$\$ || echo "a session of somebody else"
     echo looked
 } >"$mp_dir/given" 2>&1
