@@ -20,7 +20,7 @@
  * group processes have relative numbers from 0.  A process uses a job
  * in one of two ways:
  *   join    the process becomes a member of its group (gex_Client_Init, iofwd-server) and takes
- *           part in exchanges.  Once in the life of a process.
+ *           part in exchanges.  Once in a process.
  *   attach  a file client reads the job description without becoming a member.  Any process that
  *           has AMPHORA_JOB, also forked children.
  *

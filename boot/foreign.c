@@ -481,18 +481,18 @@ static enum amph_status offer_servers(struct foreign *p)
     for (uint32_t i = 0; i < set.n && st == AMPH_OK; i++) {
         struct amph_standing_server *s = &set.server[i];
         const struct amph_proc *proc = &job->proc[set.ncompute + i];
-        void *door = NULL;
+        void *control = NULL;
 
-        st = foreign_lookup(&p->base, set.ncompute + i, AMPH_BOOT_CONTROL_KEY, 0, &door,
+        st = foreign_lookup(&p->base, set.ncompute + i, AMPH_BOOT_CONTROL_KEY, 0, &control,
                             &s->value_len);
         if (st == AMPH_OK && s->value_len <= sizeof s->value)
-            memcpy(s->value, door, s->value_len);
+            memcpy(s->value, control, s->value_len);
         else if (st == AMPH_OK)
             st = AMPH_ERR_PROTO;
 
         snprintf(s->host, sizeof s->host, "%s", job->host_name[proc->host]);
         s->pid = proc->pid;
-        free(door);
+        free(control);
     }
 
     char *text = st == AMPH_OK ? amph_boot_standing_print(&set) : NULL; /* kept */

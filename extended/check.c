@@ -79,7 +79,7 @@ static void at_most_one(gex_Flags_t flags, gex_Flags_t of, const char *names, co
                    (unsigned)flags, names);
 }
 
-/* Memory here that is said to lie in a segment of this process. */
+/* Memory of this process that must lie in one of its segments. */
 static void check_own(const struct amph_gex *g, const void *own, size_t nbytes, gex_Flags_t flags,
                       const char *call)
 {
@@ -135,7 +135,7 @@ void amph_gex_checked_transfer(uint32_t peer, const void *own, size_t nbytes, ge
         amph_fatal("%s: the memory of %zu bytes in this process is NULL", call, nbytes);
 }
 
-/* ---- handler-safe locks of clients that are compiled with GASNET_DEBUG ---- */
+/* ---- handler-safe locks of clients compiled with GASNET_DEBUG ---- */
 
 static unsigned find(const struct amph_context *c, const void *hsl)
 {

@@ -12,7 +12,7 @@
 #include "extended/check.h"
 #include "extended/endpoint.h"
 
-/* ---- the own ones ---- */
+/* ---- this process's endpoints ---- */
 
 static int check_create(const struct amph_gex *g, gex_EP_t *ep_p, gex_Client_t client,
                         gex_EP_Capabilities_t caps, gex_Flags_t flags)
@@ -34,7 +34,7 @@ static int check_create(const struct amph_gex *g, gex_EP_t *ep_p, gex_Client_t c
     return GASNET_OK;
 }
 
-/* Finds a place for ep and makes it known; locked. */
+/* Finds a free index for ep and publishes it; locked. */
 static int place(struct amph_gex *g, struct amphora_ep *ep)
 {
     bool messages = ep->capabilities & GEX_EP_CAPABILITY_AM;
@@ -95,9 +95,9 @@ int gex_EP_Create(gex_EP_t *ep_p, gex_Client_t client, gex_EP_Capabilities_t cap
     return err;
 }
 
-/* ---- what is known of bound segments ---- */
+/* ---- segments of other processes' endpoints ---- */
 
-/* The row of a peer's endpoint, made where there is none yet; locked.  NULL: no memory. */
+/* The row of a peer's endpoint; creates it if needed; locked.  NULL: no memory. */
 static struct amph_rmem *row(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index)
 {
     if (index == 0)
@@ -110,7 +110,7 @@ static struct amph_rmem *row(struct amph_gex *g, uint32_t peer, gex_EP_Index_t i
     return g->others[index] ? &g->others[index][peer] : NULL;
 }
 
-/* Puts `now` in the place of what was known; what that had mapped is given up. */
+/* Replaces the entry `known` by `now`; the old entry's mapping is released. */
 static void replace(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index, struct amph_rmem *at,
                     const struct amph_rmem *now)
 {
@@ -201,7 +201,7 @@ enum amph_status amph_gex_bound_own(struct amph_gex *g, struct amphora_ep *ep,
     return at ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
-/* Longs to a peer's endpoint ask for its segment. */
+/* Long messages to a peer's endpoint need its segment. */
 static const struct amph_rmem *segment_of(struct amph_am_ep *ep, uint32_t peer, unsigned context)
 {
     const struct amph_rmem *rmem = amph_ep_rmem(amph_gex(), peer, context);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gex_EP_PublishBoundSegment: the members of a team learn of each other's bound segments.  Layer:
- * extended. Thread rule: a collective call; the endpoints are idle.
+ * gex_EP_PublishBoundSegment: the members of a team exchange their bound segments.  Layer:
+ * extended.  Thread rule: a collective call; the endpoints are idle.
  *
- * Two exchanges: how many endpoints each names (and whether its arguments are good), then their
- * records.
+ * Two exchanges: the number of endpoints that each member lists (and whether its arguments are
+ * valid), then their records.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +46,8 @@ static int check(const struct amph_gex *g, gex_EP_t *eps, size_t num_eps, gex_Fl
     return GASNET_OK;
 }
 
-/* What everybody names: GASNET_OK and the largest number of endpoints, or why nothing is
- * published. */
+/* The result of the first exchange: GASNET_OK and the largest number of endpoints, or the reason
+ * why nothing is published. */
 static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_t *most_p)
 {
     uint8_t mine[COUNT_BYTES];
@@ -117,7 +117,7 @@ static enum amph_status learn_all(struct amph_gex *g, const struct amph_team *te
     return st;
 }
 
-/* All members have taken in what the others have said, or one has not. */
+/* Succeeds if all members have stored the records of the others. */
 static int agree(struct amph_team *team, enum amph_status st)
 {
     uint32_t unused;

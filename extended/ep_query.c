@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where bound segments lie: what is known here is answered at once, else their owner is asked.
- * Layer: extended.
- * Thread rule: any thread; handlers with GEX_FLAG_IMMEDIATE.  Questions under way
+ * Queries of bound segments: answered from this process's table, or else by a request to the owner.
+ * Layer: extended.  Thread rule: any thread; handlers with GEX_FLAG_IMMEDIATE.  Queries in flight
  * are guarded by amph_bounds.lock.
  */
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "extended/endpoint.h"
 #include "extended/event.h"
 
-/* A question and where its answer goes. */
+/* A query in flight and the destination of its answer. */
 struct amph_asked {
     struct amph_asked *next;
     uint64_t id;
@@ -43,7 +42,7 @@ static void put_bound(const struct amph_rmem *rmem, void **owneraddr_p, void **l
         *size_p = (uintptr_t)rmem->len_bytes;
 }
 
-/* Takes the question with this id off the list. */
+/* Removes the query with this id from the list. */
 static struct amph_asked *take(struct amph_bounds *b, uint64_t id, uint32_t peer)
 {
     struct amph_asked *asked = NULL;

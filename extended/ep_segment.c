@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments that are made one by one, and binding them to endpoints.  Layer: extended.
- * Thread rule: any thread; one segment or endpoint is handled by one thread at a time.
+ * Creates segments one by one, and binds them to endpoints.  Layer: extended.  Thread rule: any
+ * thread; one segment or endpoint is handled by one thread at a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "extended/endpoint.h"
 #include "extended/team.h"
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
 static int check_create(const struct amph_gex *g, gex_Segment_t *segment_p, gex_Client_t client,
                         gex_Addr_t address, uintptr_t length, gex_MK_t kind, gex_Flags_t flags)
@@ -133,9 +133,9 @@ int gex_Segment_Create(gex_Segment_t *segment_p, gex_Client_t client, gex_Addr_t
     return GASNET_OK;
 }
 
-/* ---- ending ---- */
+/* ---- destroying ---- */
 
-/* A team whose scratch space lies in seg must not lose it. */
+/* Refuses to destroy a segment that holds a team's scratch space. */
 static void check_scratch(struct amph_gex *g, const struct amphora_segment *seg)
 {
     pthread_mutex_lock(&g->teams->lock);

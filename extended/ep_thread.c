@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A progress thread, where it is asked for (AMPHORA_PROGRESS_THREAD, GASNET_RCV_THREAD) and the
- * client is PAR: it receives messages and runs handlers while the client's own threads compute.
- * The library starts it, or the client does (GEX_FLAG_DEFER_THREADS).
- * Layer: extended.  Thread
- * rule: started and queried by the client's thread that initialises; ended by the one that exits.
+ * The progress thread of PAR clients, if configured (AMPHORA_PROGRESS_THREAD, GASNET_RCV_THREAD):
+ * receives messages and runs handlers while the client's threads compute.  The library starts it,
+ * or the client does (GEX_FLAG_DEFER_THREADS).  Layer: extended.  Thread rule: started and queried
+ * by the client's initialising thread; ended by the exiting one.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -35,7 +34,7 @@ bool amph_gex_progress_wanted(const struct amph_gex *g)
            (amph_env_bool(AMPH_ENV_PROGRESS_THREAD) || amph_env_bool(AMPH_ENV_RCV_THREAD));
 }
 
-/* Receives until the job ends.  A thread that has nothing to do sleeps as any wait does. */
+/* Receives until the job ends.  Without messages the thread sleeps like any wait. */
 static void *run(void *arg)
 {
     struct amph_gex *g = arg;

@@ -11,19 +11,19 @@
 #include "base/log.h"
 #include "extended/check.h"
 
-/* A thread that only polls gathers the freed operations of others; above this many it gives them
- * back. */
+/* A thread that only polls accumulates operations that others have freed; above this number it
+ * returns them. */
 enum {
-    FREE_OPS_MOST = 4096
+    FREE_OPS_MAX = 4096
 };
 
-/* Checked builds use what is free again in the order in which it became free, and not before there
- * are so many: an event that is looked at again after it was consumed is recognised that long. */
+/* Checked builds reuse free operations in FIFO order, and only while more than this number are
+ * free: a test of a consumed event is recognised for that long. */
 enum {
-    FREE_LEAST = AMPH_CHECKS ? 256 : 0
+    FREE_MIN = AMPH_CHECKS ? 256 : 0
 };
 
-/* ---- what a thread keeps ---- */
+/* ---- per-thread state ---- */
 
 static __thread struct amph_gex_thread *self __attribute__((tls_model("initial-exec")));
 static pthread_key_t self_key;
@@ -45,8 +45,7 @@ static bool region_done(const struct amph_region *r, gex_EC_t mask)
     return true;
 }
 
-/* At the end of a thread.  Operations that are still under way count in its region, so that
- * stays. */
+/* Called at the end of a thread.  Its region stays as long as operations in flight count in it. */
 static void thread_end(void *arg)
 {
     struct amph_gex_thread *t = arg;
@@ -105,10 +104,10 @@ static void check_status(enum amph_status st)
         amph_fatal("a transfer has failed: %s", amph_status_text(st));
 }
 
-/* One half of the operation has happened. */
+/* Completes one half of the operation. */
 static void half_done(struct amph_gex_op *op, struct amphora_event *count)
 {
-    /* an explicit one is the client's again when nothing is pending */
+    /* an explicit operation returns to the client when nothing is pending */
     bool detached = op->detached;
 
     if (amph_event_sub(&op->root) == 0 && detached)
@@ -141,7 +140,7 @@ struct amph_gex_op *amph_gex_op_get(void)
     struct amph_gex_thread *t = amph_gex_thread();
     struct amph_gex_op *op = t->ops;
 
-    if (AMPH_LIKELY(op != NULL) && AMPH_LIKELY(t->nops > FREE_LEAST || !AMPH_CHECKS)) {
+    if (AMPH_LIKELY(op != NULL) && AMPH_LIKELY(t->nops > FREE_MIN || !AMPH_CHECKS)) {
         t->ops = op->next;
         t->nops--;
     } else {
@@ -164,7 +163,7 @@ struct amph_gex_op *amph_gex_op_get(void)
     return op;
 }
 
-/* The list of free operations as a queue. */
+/* Uses the list of free operations as a queue. */
 static void put_last(struct amph_gex_thread *t, struct amph_gex_op *op)
 {
     op->root.kind = op->leaf.kind = AMPH_EVENT_GONE;
@@ -176,7 +175,7 @@ static void put_last(struct amph_gex_thread *t, struct amph_gex_op *op)
         t->ops = op;
 
     t->last_op = op;
-    if (++t->nops > FREE_OPS_MOST) {
+    if (++t->nops > FREE_OPS_MAX) {
         op = t->ops;
         t->ops = op->next;
         t->nops--;
@@ -196,7 +195,7 @@ void amph_gex_op_put(struct amph_gex_op *op)
         return;
     }
 
-    if (t->nops >= FREE_OPS_MOST) {
+    if (t->nops >= FREE_OPS_MAX) {
         free(op);
         return;
     }
@@ -290,7 +289,7 @@ static struct amph_region *region_get(void)
     struct amph_gex_thread *t = amph_gex_thread();
     struct amph_region *r = t->regions;
 
-    if (r && t->nregions > FREE_LEAST) {
+    if (r && t->nregions > FREE_MIN) {
         t->regions = r->next;
         t->nregions--;
     } else if (!(r = malloc(sizeof *r))) {
@@ -301,7 +300,7 @@ static struct amph_region *region_get(void)
     return r;
 }
 
-/* Complete?  Then a root is given back. */
+/* Is the event complete?  If it is a root, releases it. */
 static bool take(gex_Event_t event)
 {
     if (event->kind == AMPH_EVENT_REGION) {
@@ -325,7 +324,7 @@ static bool take(gex_Event_t event)
     return true;
 }
 
-/* What is no event that can be looked at. */
+/* Fails on events that cannot be tested. */
 static void refuse(gex_Event_t event)
 {
     if (AMPH_UNLIKELY(event == GEX_EVENT_NO_OP))
@@ -365,7 +364,8 @@ void amphora_event_wait(gex_Event_t event)
         amph_gex_wait_step(&w);
 }
 
-/* Takes what is complete.  *left_p: how many are not; returns how many were taken. */
+/* Consumes the complete events.  *left_p: the number of incomplete ones; returns the number
+ * consumed. */
 static size_t take_array(gex_Event_t *pevent, size_t numevents, size_t *left_p)
 {
     size_t taken = 0;
@@ -433,7 +433,7 @@ void gex_Event_WaitAll(gex_Event_t *pevent, size_t numevents, gex_Flags_t flags)
     }
 }
 
-/* A leaf that was not asked for when the operation was started. */
+/* Returns NULL for a leaf that was not requested when the operation was started. */
 static void check_leaf(gex_Event_t root, gex_EC_t event_category)
 {
     if (root->kind == AMPH_EVENT_LEAF)

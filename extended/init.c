@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start and end of the API's job: client, endpoint and team; what the members of a group must
- * know of each other at start.
- * Layer: extended.  Thread rule: initialisation by one thread.
+ * The start and end of the API's job: client, endpoint and team; the exchange of facts between the
+ * members of a group at start.  Layer: extended.  Thread rule: initialisation by one thread.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,18 +20,18 @@
 #include "extended/gex.h"
 #include "extended/tools/tools.h"
 
-/* What amphora_team0 is before there is a job: a team without members. */
+/* amphora_team0 before there is a job: a team without members. */
 static struct amphora_team nobody;
 struct amphora_team *amphora_team0 = &nobody;
 uint32_t amphora_own_messages;
 gasnet_node_t gasneti_nodes, gasneti_mynode; /* what the API asks for */
 
-/* What each member says of itself at start. */
+/* What each member publishes about itself at start. */
 struct fact {
     uint32_t leader; /* lowest rank that it reaches through shared memory */
     uint32_t max_medium, max_long;
     uint64_t pid, max_segment;
-    /* of the object that its neighbourhood shares; leaders only, else -1 */
+    /* the shared object of its neighbourhood; leaders only, else -1 */
     int32_t fd;
 };
 #define FACT_BYTES 32

@@ -14,10 +14,10 @@
 #include "extended/message.h"
 
 /* The longest payload for which a prepare call gives a buffer of the library's. */
-#define ALLOC_MOST_BYTES (16u << 20)
+#define ALLOC_MAX_BYTES (16u << 20)
 
 /* Payloads up to this are copied by the call; beyond, local completion is worth an operation. */
-#define COPY_MOST_BYTES AMPH_AM_MIN_MAX_MEDIUM
+#define COPY_MAX_BYTES AMPH_AM_MIN_MAX_MEDIUM
 
 /* ---- handlers ---- */
 
@@ -29,8 +29,7 @@ static bool category_ok(gex_Flags_t flags)
     return kind && dir && !(flags & ~(gex_Flags_t)31);
 }
 
-/* Is entry i of table one that can be registered?  Its index is not 0 and not among the earlier
- * ones. */
+/* Can entry i of table be registered?  Its index must not be 0 nor that of an earlier entry. */
 static int check_entry(const struct amphora_ep *ep, const gex_AM_Entry_t *table, size_t i,
                        bool any_args)
 {
@@ -93,7 +92,7 @@ static int register_one(struct amphora_ep *ep, const gex_AM_Entry_t *e, bool any
     return GASNET_OK;
 }
 
-/* Registers entries whose index is 0, each at the highest free one. */
+/* Registers entries whose index is 0, each at the highest free index. */
 static int place_entry(struct amphora_ep *ep, gex_AM_Entry_t *e, bool any_args)
 {
     unsigned index = 255;
@@ -185,8 +184,8 @@ size_t amph_gex_message_limit(const struct amph_gex *g, uint32_t peer, bool is_l
                               gex_Flags_t flags)
 {
     size_t most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
-    return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC && most > ALLOC_MOST_BYTES ? ALLOC_MOST_BYTES
-                                                                              : most;
+    return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC && most > ALLOC_MAX_BYTES ? ALLOC_MAX_BYTES
+                                                                             : most;
 }
 
 static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt,
@@ -356,8 +355,7 @@ static void check_payload(struct amph_gex *g, uint32_t peer, bool is_long, size_
                    call + sizeof "gex_AM_" - 1, is_long ? "Long" : "Medium");
 }
 
-/* What a call does about local completion: the operation to give to am, or NULL: completed by
- * return. */
+/* The local completion of a call: the operation to pass to am, or NULL: complete at return. */
 static struct amph_gex_op *lc_begin(gex_Event_t *lc_opt, size_t nbytes, bool request,
                                     const char *call)
 {
@@ -365,7 +363,7 @@ static struct amph_gex_op *lc_begin(gex_Event_t *lc_opt, size_t nbytes, bool req
         amph_fatal("%s: lc_opt must be GEX_EVENT_NOW%s or the address of an event", call,
                    request ? ", GEX_EVENT_GROUP" : "");
 
-    if (lc_opt == GEX_EVENT_NOW || nbytes <= COPY_MOST_BYTES) {
+    if (lc_opt == GEX_EVENT_NOW || nbytes <= COPY_MAX_BYTES) {
         if (AMPHORA_LC_IS_ADDRESS(lc_opt))
             *lc_opt = GEX_EVENT_INVALID;
 
@@ -430,7 +428,7 @@ int amph_gex_message_reply(gex_Token_t token, const struct amph_am *am, gex_Even
     return result;
 }
 
-/* What checked builds look at first. */
+/* Checks of debug builds. */
 static inline void check_flags(gex_Flags_t flags, const char *call)
 {
     if (AMPH_CHECKS && flags & (GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC))
@@ -454,7 +452,7 @@ static inline void check_reply(const struct amph_token *token, const void *src, 
     check_flags(flags, call);
 }
 
-/* Where local completion needs no operation: the shorter way. */
+/* The shorter path if local completion needs no operation. */
 static inline int request_now(uint32_t peer, const struct amph_am *am, gex_Flags_t flags)
 {
     enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory kinds: host memory; device kinds are answered with the reason.  Layer: extended.
- * Thread rule: any thread; client data is the client's to guard.
+ * Memory kinds: host memory; device kinds are refused with the reason.  Layer: extended.  Thread
+ * rule: any thread; client data is guarded by the client.
  */
 #include "amphora/mk.h"
 
@@ -24,7 +24,7 @@ struct amphora_mk *amph_gex_mk_of(gex_MK_t kind)
     return kind == GEX_MK_HOST ? amph_gex()->bounds->host : kind;
 }
 
-/* The kind, or a fatal sentence. */
+/* Returns the kind, or ends the job with a message. */
 static struct amphora_mk *need(gex_MK_t kind, const char *call)
 {
     amph_gex_need(call);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Negotiated-payload active messages.  Layer: extended.
- * Thread rule: a descriptor is its thread's;
- * each thread has one for requests and one for replies, since the commit of a request may run
- * handlers that reply.
+ * Negotiated-payload active messages.  Layer: extended.  Thread rule: a descriptor belongs to its
+ * thread; each thread has one for requests and one for replies, since the commit of a request may
+ * run handlers that reply.
  *
- * Where a payload of the library's lies: up to SMALL_BYTES in the descriptor, for it will be copied
- * into a message's head anyway; a medium to a neighbour in the ring that the neighbour reads;
- * everything else in a buffer that is sent from in place and comes back when its operation is done.
+ * The payload buffer of the library: up to SMALL_BYTES the descriptor itself, because the data is
+ * copied into a message's head anyway; for a medium to a neighbour the ring that the neighbour
+ * reads; otherwise a buffer that is sent in place and freed when its operation completes.
  */
 #include "amphora/prepare.h"
 
@@ -23,13 +22,13 @@
 enum {
     SMALL_BYTES = 64
 };
-#define SPARE_MOST_BYTES \
-    (4u \
-     << 20) /* free buffers that a thread keeps: as many as may be under way, or memory comes and goes */
-#define BUFFER_LEAST_BYTES (64u << 10)
+/* Free buffers that a thread keeps: enough for all in flight, so that memory is not returned and
+ * allocated again all the time. */
+#define SPARE_MAX_BYTES (4u << 20)
+#define BUFFER_MIN_BYTES (64u << 10)
 #define LONG_OFFER_BYTES (256u << 10) /* what a long is offered where less would do */
 
-/* A buffer of the library's that is free again when its operation is done. */
+/* A buffer of the library, free again when its operation completes. */
 struct amph_np_buffer {
     struct amph_op op;
     struct amph_np_buffer *next;
@@ -45,12 +44,12 @@ enum place {
 };
 
 struct amph_srcdesc {
-    struct amphora_srcdesc pub; /* first */
+    struct amphora_srcdesc pub; /* first member */
     bool prepared;
     uint8_t what;  /* AMPHORA_NP_ */
     uint8_t place; /* enum place */
     uint8_t numargs;
-    uint8_t route; /* between which endpoints */
+    uint8_t route; /* the pair of endpoints */
     uint32_t peer;
     gex_Token_t token; /* of a reply */
     void *dest;        /* as given to prepare */
@@ -90,7 +89,7 @@ static void buffer_done(struct amph_op *op, enum amph_status st)
     if (st != AMPH_OK && !amph_job.exiting)
         amph_fatal("a prepared message could not be sent: %s", amph_status_text(st));
 
-    if (t->spare_bytes + b->capacity > SPARE_MOST_BYTES) {
+    if (t->spare_bytes + b->capacity > SPARE_MAX_BYTES) {
         free(b);
         return;
     }
@@ -114,7 +113,7 @@ static struct amph_np_buffer *buffer_get(size_t len_bytes)
         free(b);
     }
 
-    size_t capacity = amph_align_up(len_bytes > BUFFER_LEAST_BYTES ? len_bytes : BUFFER_LEAST_BYTES,
+    size_t capacity = amph_align_up(len_bytes > BUFFER_MIN_BYTES ? len_bytes : BUFFER_MIN_BYTES,
                                     AMPH_CACHE_LINE);
 
     b = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(sizeof *b + capacity, AMPH_CACHE_LINE));
@@ -201,8 +200,8 @@ static void check(struct amph_srcdesc *sd, size_t least, size_t most, const void
                    call, is_reply(sd->what) ? "" : ", GEX_EVENT_GROUP");
 }
 
-/* A place in the conduit's memory.  AMPH_AGAIN only with IMMEDIATE: other callers use a buffer and
- * wait when they commit. */
+/* Room in the conduit's memory.  AMPH_AGAIN only with IMMEDIATE: other callers use a buffer and
+ * wait at the commit. */
 static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, size_t least,
                                  size_t most)
 {
@@ -217,7 +216,7 @@ static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, si
     return st == AMPH_AGAIN && !(sd->flags & GEX_FLAG_IMMEDIATE) ? AMPH_ERR_NOSYS : st;
 }
 
-/* Finds a place for `least` to `most` bytes; false: none now. */
+/* Finds room for `least` to `most` bytes.  false: none now. */
 static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least, size_t most)
 {
     bool small = most <= SMALL_BYTES;
@@ -240,7 +239,7 @@ static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least
 
     sd->place = small ? SMALL : BUFFER;
     if (!small) {
-        /* One that has just come back is warm in the cache. */
+        /* The buffer freed last is warm in the cache. */
         if (!amph_gex_thread()->spares && !is_reply(sd->what) && !(sd->flags & GEX_FLAG_IMMEDIATE))
             amph_am_poll(g->ep.am);
 
@@ -366,7 +365,7 @@ gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *client_b
 
 /* ---- commit and cancel ---- */
 
-/* The calling thread's prepared message behind sd. */
+/* The calling thread's prepared message of descriptor sd. */
 static struct amph_srcdesc *prepared(gex_AM_SrcDesc_t sd, int what, const char *call)
 {
     struct amph_gex_thread *t = amph_gex_thread();
@@ -433,7 +432,7 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
                    dest, sd->dest);
 
     amph_check_zero(flags & ~GEX_FLAG_IMMEDIATE, call);
-    set_prepared(sd, false); /* first: handlers that run now may prepare */
+    set_prepared(sd, false); /* first, as handlers that run now may prepare */
     flags &= GEX_FLAG_IMMEDIATE;
 
     if (sd->place == CLIENT) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments: how large they may be, attaching, and where those of the members lie.  Layer: extended.
- * Thread rule: attaching by one thread, with no transfer under way.
+ * Segments: size limits, attaching, and the addresses of the members' segments.  Layer: extended.
+ * Thread rule: attaching by one thread, with no transfer in flight.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,8 @@ uintptr_t amphora_page_bytes(void)
     return amph_job.page_bytes ? amph_job.page_bytes : amph_page_bytes();
 }
 
-/* What segments' addresses are multiples of: the page size, and where it can be also what
- * GASNET_PAGESIZE is to clients that need a constant (dropin/). */
+/* The alignment of segments: the page size, and if possible also the constant GASNET_PAGESIZE of
+ * clients that need one (dropin/). */
 static uintptr_t granule(void)
 {
     const uintptr_t page = amphora_page_bytes();
@@ -31,7 +31,7 @@ static uintptr_t granule(void)
     return page < constant && constant % page == 0 ? constant : page;
 }
 
-/* a client may define it: the limit of a process where nothing is set */
+/* a client may define it: the limit of a process without a setting */
 extern uint64_t gasnet_max_segsize __attribute__((weak));
 
 static uint64_t wanted_limit(uint32_t procs_on_host)
@@ -71,9 +71,9 @@ uintptr_t gasnet_getMaxGlobalSegmentSize(void)
 
 int (*gasnet_client_attach_hook)(void *segbase, uintptr_t segsize); /* the client's */
 
-/* What a member says of its segment. */
+/* What a member publishes about its segment. */
 struct record {
-    uint32_t status; /* GASNET_OK or why it has none */
+    uint32_t status; /* GASNET_OK or the reason why it has none */
     uint64_t base, len_bytes;
     uint32_t key_len;
 };
@@ -104,7 +104,7 @@ static int check_size(struct amph_gex *g, uintptr_t size)
     return GASNET_OK;
 }
 
-/* All memory is the segment: nothing is made, and size says nothing. */
+/* GASNET_SEGMENT_EVERYTHING: all memory is the segment; size is ignored. */
 static enum amph_status take_everything(struct amph_arena_part *part)
 {
     *part = (struct amph_arena_part){ .base = NULL, .len_bytes = UINTPTR_MAX, .fd = -1 };
@@ -139,10 +139,11 @@ static int make_segment(struct amph_gex *g, uintptr_t size)
     if (gasnet_client_attach_hook && gasnet_client_attach_hook(seg->base, size)) {
         amph_gex_complain("gasnet_client_attach_hook refused the segment of %zu bytes at %p",
                           (size_t)size, seg->base);
-        return GASNET_ERR_RESOURCE; /* the caller drops it */
+        return GASNET_ERR_RESOURCE; /* the caller releases it */
     }
 
-    amph_am_set_segment(g->ep.am, seg->base, seg->len_bytes); /* before any member can know of it */
+    /* before any member can learn of it */
+    amph_am_set_segment(g->ep.am, seg->base, seg->len_bytes);
     return GASNET_OK;
 }
 
@@ -179,7 +180,7 @@ static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r
     const void *key = amph_rd_blob(r, &key_len);
 
     if (amph_job.built_anywhere && base <= UINTPTR_MAX && len > UINTPTR_MAX - base)
-        /* a peer with wider pointers; what it has beyond ours cannot be named here */
+        /* a peer with wider pointers: addresses beyond ours cannot be expressed here */
         len = UINTPTR_MAX - base;
 
     if (r->bad || len > UINTPTR_MAX || base > UINTPTR_MAX - len)
@@ -205,7 +206,7 @@ static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r
     return AMPH_OK;
 }
 
-/* GASNET_OK, or what the first member that failed says. */
+/* Returns GASNET_OK, or the status of the first member that failed. */
 static int take_records(struct amph_gex *g, const uint8_t *all)
 {
     struct amph_rd r;
@@ -227,9 +228,9 @@ static int take_records(struct amph_gex *g, const uint8_t *all)
 }
 
 /*
- * Nobody leaves the attach before all have found everybody's segment: one that ends its process at
- * once would take its memory away from those still reaching for it.  all: room for what the
- * processes say.  Gives result, or that another process could not.
+ * No member leaves the attach before all have mapped all segments: a process that exits immediately
+ * would otherwise take its memory away from members that still map it.  all: one byte for each
+ * process.  Returns result, or the failure of another process.
  */
 static int end_together(int result, uint8_t *all)
 {
@@ -260,7 +261,7 @@ int amph_gex_segment_attach(struct amph_gex *g, uintptr_t size, int status)
         return GASNET_ERR_RESOURCE;
 
     if (amph_job.built_anywhere)
-        size = amphora_page_bytes(); /* whatever was said, it says nothing */
+        size = amphora_page_bytes(); /* the size given is ignored */
 
     if (status == GASNET_OK)
         status = check_size(g, size);

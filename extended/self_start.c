@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that are started by themselves and become a job, as GASNet's do: one that was built for
- * smp with GASNET_PSHM_NODES=N, and one that was built for udp as "PROGRAM N ARGUMENTS".  The
- * process becomes the launcher, which starts the program N times.
- * Layer: extended.  Thread rule:
- * during initialisation.
+ * Programs that become a job without a launcher, as GASNet's do: smp programs with
+ * GASNET_PSHM_NODES=N, and udp programs called as "PROGRAM N ARGUMENTS".  The process becomes the
+ * launcher, which starts the program N times.  Layer: extended.  Thread rule: during
+ * initialisation.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +23,7 @@ enum {
 };
 
 /* The launcher of this installation for a conduit: beside libamphora's directory (installed, or in
- * the build tree), or where configure said. */
+ * the build tree), or at the place given to configure. */
 static bool find_launcher(const char *conduit, char *path, size_t cap)
 {
     char self[4096];
@@ -52,7 +51,7 @@ static bool find_launcher(const char *conduit, char *path, size_t cap)
     return access(path, X_OK) == 0;
 }
 
-/* "4": so many processes; 0 where text says no such number. */
+/* The number of processes in text ("4"); 0 if it is no such number. */
 static uint32_t count_of(const char *text)
 {
     char *end;
@@ -98,7 +97,7 @@ static void become_job(const char *conduit, uint32_t count, char *const *args)
     amph_fatal("cannot start %s: %s", launcher, strerror(errno));
 }
 
-/* One process is what a program by itself is anyway. */
+/* A program started without a launcher is one process anyway. */
 static void start_smp(char **args)
 {
     uint32_t count = (uint32_t)amph_env_int(AMPH_ENV_PSHM_NODES);
@@ -115,7 +114,7 @@ static void start_udp(char **args)
 
 static const struct {
     const char *conduit;
-    void (*start)(char **args); /* args: behind the program's name, or NULL: not known */
+    void (*start)(char **args); /* args: the arguments after the program's name, or NULL: unknown */
 } starts[] = { { "smp", start_smp }, { "udp", start_udp } };
 
 void amph_gex_start_by_itself(const int *argc, char ***argv)

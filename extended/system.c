@@ -135,10 +135,10 @@ char *gasnet_getenv(const char *name)
 void amph_gex_poll_own(void)
 {
     enum {
-        POLLS_MOST = 8
+        POLLS_MAX = 8
     };
 
-    for (unsigned i = 0; i < POLLS_MOST; i++)
+    for (unsigned i = 0; i < POLLS_MAX; i++)
         if (!amph_am_poll(amph_gex()->ep.am) ||
             !__atomic_load_n(&amphora_own_messages, __ATOMIC_RELAXED))
             return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making teams and destroying them: gex_TM_Split, gex_TM_Create, gex_TM_Destroy.  Layer: extended.
- * Thread rule: collective calls; different threads may make different teams at once.
+ * Creates and destroys teams: gex_TM_Split, gex_TM_Create, gex_TM_Destroy.  Layer: extended.
+ * Thread rule: collective calls; different threads may create different teams at once.
  *
- * Two exchanges over the parent: in the first each caller says what it asks for and proposes a
- * number; a new team is named by the process of its rank 0 and that process's number.  After the
- * second all members have the team in their tables, so that a message over it always finds it.  A
- * process learns 16 bytes of each member of the parent, and sends log2(n) messages.
+ * Two exchanges over the parent.  In the first each caller states its request and proposes a
+ * number; the process of a new team's rank 0 and that process's number identify the team.  After
+ * the second all members have the team in their tables, so that any message over it finds it.  A
+ * process receives 16 bytes from each member of the parent and sends log2(n) messages.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 #include "extended/check.h"
 #include "extended/team.h"
 
-/* What a client is told to give for collectives.  They keep their buffers elsewhere; the size is
- * one that any client can give. */
+/* The scratch size that clients are told to provide for collectives.  Collectives keep their
+ * buffers elsewhere; any client can provide this size. */
 enum {
     SCRATCH_BYTES = 64
 };
@@ -27,12 +27,12 @@ enum {
     (GEX_FLAG_TM_GLOBAL_SCRATCH | GEX_FLAG_TM_LOCAL_SCRATCH | GEX_FLAG_TM_SYMMETRIC_SCRATCH | \
      GEX_FLAG_TM_NO_SCRATCH)
 
-/* What a member of the parent says. */
+/* What a member of the parent states in the first exchange. */
 struct ask {
     uint32_t number; /* its proposal; 0: it does not take part */
     uint32_t color;  /* split: the colour; create: a digest of the list of members */
     int32_t key;     /* split: the key; create: the number of members */
-    uint32_t same;   /* a digest of what must be the same at all members */
+    uint32_t same;   /* a digest of the arguments that must be equal at all members */
 };
 
 enum {
@@ -100,7 +100,7 @@ static void *need(void *p, size_t members)
     return p;
 }
 
-/* An exchange that ends the job where it fails. */
+/* All-gather that ends the job on failure. */
 static void exchange(struct amph_team *team, const void *mine, size_t len_bytes, void *all,
                      const char *call)
 {
@@ -115,14 +115,14 @@ static void exchange(struct amph_team *team, const void *mine, size_t len_bytes,
         amph_fatal("%s: the members of the team cannot be reached: %s", call, amph_status_text(st));
 }
 
-/* All members of the parent have come this far. */
+/* Synchronises all members of the parent. */
 static void meet(struct amph_team *team, const char *call)
 {
     const uint8_t here = 1;
     exchange(team, &here, sizeof here, NULL, call);
 }
 
-/* What everybody has said; the caller frees it. */
+/* The statements of all members; the caller frees them. */
 static uint8_t *ask_all(struct amph_team *parent, const struct ask *mine, const char *call)
 {
     uint8_t own[ASK_BYTES];
@@ -135,7 +135,7 @@ static uint8_t *ask_all(struct amph_team *parent, const struct ask *mine, const 
 
 /* ---- scratch space ---- */
 
-/* The answer to a query for its size. */
+/* Answers a query for the scratch size. */
 static size_t scratch_size_for(bool member, gex_Flags_t flags, const char *call)
 {
     if (flags & GEX_FLAG_TM_SCRATCH_SIZE_MIN)
@@ -146,7 +146,7 @@ static size_t scratch_size_for(bool member, gex_Flags_t flags, const char *call)
     return member ? SCRATCH_BYTES : 0;
 }
 
-/* What was given, checked: it lies in the segment of ep. */
+/* The scratch memory that the caller provided; checks that it lies in the segment of ep. */
 static gex_Memvec_t scratch_in(const struct amphora_ep *ep, gex_Addr_t addr, size_t size,
                                gex_Flags_t flags, const char *call)
 {
@@ -180,7 +180,7 @@ static gex_Memvec_t scratch_in(const struct amphora_ep *ep, gex_Addr_t addr, siz
 
 /* ---- split ---- */
 
-/* A member of the new team, while they are sorted. */
+/* A member of the new team, during sorting. */
 struct candidate {
     int32_t key;
     uint32_t rank; /* in the parent */
@@ -197,7 +197,8 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Those who ask for the same team as the caller, in the new order.  The caller frees the list. */
+/* The members that request the same team as the caller, in the new order.  The caller frees the
+ * list. */
 static struct candidate *candidates(const struct amph_team *parent, const uint8_t *table,
                                     const struct ask *mine, uint32_t *count_p)
 {
@@ -225,8 +226,8 @@ static struct candidate *candidates(const struct amph_team *parent, const uint8_
     return list;
 }
 
-/* Takes over the members by their ranks in the parent; where that gives the job's own order, no
- * table is kept. */
+/* Stores the members by their ranks in the parent.  No table is kept if that is the job's own
+ * order. */
 static void name_members(const struct amph_gex *g, const struct amph_team *parent,
                          const struct candidate *list, struct amph_team_spec *spec)
 {
@@ -330,7 +331,7 @@ static uint32_t process_of(const struct amph_team *parent, const gex_EP_Location
     return direct ? args[i].gex_rank : amph_gex_team_member(parent, args[i].gex_rank);
 }
 
-/* Fills member, member_ep; returns how many of the endpoints are this process's. */
+/* Fills member and member_ep; returns the number of endpoints of this process. */
 static size_t read_list(const struct amph_team *parent, const gex_EP_Location_t *args,
                         gex_Flags_t flags, struct amph_team_spec *spec)
 {
@@ -364,8 +365,8 @@ static int by_place(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Refuses an endpoint that is named twice, and numbers the members of processes that have several,
- * in order of rank. */
+/* Refuses an endpoint that is listed twice, and numbers the endpoints of processes that have
+ * several, in order of rank. */
 static void number_members(struct amph_team_spec *spec)
 {
     const uint32_t n = spec->size;
@@ -402,7 +403,7 @@ static void number_members(struct amph_team_spec *spec)
     free(place);
 }
 
-/* All named processes have given the same list. */
+/* Checks that all listed processes have given the same list. */
 static void check_askers(const struct amph_team *parent, const uint8_t *table,
                          const struct ask *mine, const struct amph_team_spec *spec)
 {
@@ -423,7 +424,7 @@ static void check_askers(const struct amph_team *parent, const uint8_t *table,
     }
 }
 
-/* The scratch space of member rank, the nth of this process. */
+/* The scratch space of member `rank`, the nth of this process. */
 static gex_Memvec_t scratch_of(const struct amph_team_spec *spec, uint32_t rank, size_t nth,
                                const gex_Addr_t *addrs, size_t size)
 {
@@ -444,7 +445,7 @@ static void *copy(const void *src, size_t len_bytes, size_t members)
     return src ? memcpy(need(malloc(len_bytes), members), src, len_bytes) : NULL;
 }
 
-/* Makes the team for each endpoint of this process in the list. */
+/* Creates the team for each endpoint of this process in the list. */
 static void make_listed(struct amph_gex *g, const struct amph_team_spec *listed, uint32_t number,
                         gex_TM_t *new_tms, const gex_Addr_t *addrs, size_t scratch_size)
 {

@@ -49,9 +49,9 @@ iofwd_run_LDADD = liblauncher.la libamphora.la libtopo.la
 amphora_run_SOURCES = launcher/master/main.c
 amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 
-check_PROGRAMS += tests/launcher/launcher_job tests/launcher/launcher_stranger
-tests_launcher_launcher_stranger_SOURCES = tests/launcher/launcher_stranger.c
-tests_launcher_launcher_stranger_LDADD = $(inside_amphora_net)
+check_PROGRAMS += tests/launcher/launcher_job tests/launcher/launcher_unauthenticated
+tests_launcher_launcher_unauthenticated_SOURCES = tests/launcher/launcher_unauthenticated.c
+tests_launcher_launcher_unauthenticated_LDADD = $(inside_amphora_net)
 tests_launcher_launcher_job_SOURCES = tests/launcher/launcher_job.c
 tests_launcher_launcher_job_LDADD = $(inside_amphora_net)
 launcher_mp = \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The results of a run of the tests, as scripts/check adds them up and judges them; sourced.  tests/tree/results.sh tests it.
+# The results of a run of the tests, as scripts/check adds them up and evaluates them; sourced.  tests/tree/results.sh tests it.
 
 passed=0 failed=0 skipped=0
 repeated=0 # tests that failed at first and passed at the second run

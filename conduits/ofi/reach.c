@@ -43,7 +43,7 @@ static int start_asking(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
     return errno == EINPROGRESS ? 0 : errno;
 }
 
-/* The result of the probe in flight: 0 if there is none yet or the peer is alive, else an errno
+/* The result of the probe in flight: 0 while unknown or if the peer is alive, else an errno
  * value. */
 static int look(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
 {

@@ -141,7 +141,7 @@ static int cq_fd(struct amph_ofi_cx *cx)
 }
 
 /* Makes one descriptor for the provider and the send side's notification. */
-static enum amph_status join_bell(struct amph_ofi_cx *cx)
+static enum amph_status join_doorbell(struct amph_ofi_cx *cx)
 {
     struct epoll_event ev = { .events = EPOLLIN };
 
@@ -168,7 +168,7 @@ enum amph_status amph_ofi_wait_open(struct amph_ofi_cx *cx)
         return AMPH_OK;
     }
 
-    return join_bell(cx);
+    return join_doorbell(cx);
 }
 
 void amph_ofi_wait_close(struct amph_ofi_cx *cx)

@@ -41,9 +41,9 @@ bool amph_smp_fence_setup(void)
 
 /*
  * Orders the sleep word with the messages of all senders (see above).  A membarrier interrupts each
- * core that runs one of our processes (1 us if there is none, 20 us on a virtual machine if there is
- * one), so a process that sleeps often asks the senders to make fences instead.  The first such sleep
- * still needs the membarrier, so that the senders see the request.
+ * core that runs one of our processes (1 us without such a core, 20 us with one on a virtual
+ * machine), so a process that sleeps often asks the senders to make fences instead.  The first such
+ * sleep still needs the membarrier, so that the senders see the request.
  */
 static void sleeper_fence(struct amph_smp_cx *s)
 {

@@ -30,7 +30,7 @@ static uint64_t word_of(uint32_t phase, struct amph_barrier_value v)
     return (uint64_t)(phase & PHASE_MASK) << 34 | (uint64_t)v.kind << 32 | (uint32_t)v.id;
 }
 
-/* The value in a word, if the word is of this phase. */
+/* Reads a word's value into *v.  false: the word is of another phase. */
 static bool value_in(const uint64_t *word, uint32_t phase, struct amph_barrier_value *v)
 {
     uint64_t w = __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -80,10 +80,10 @@ static void finish(struct amph_barrier *b)
     }
 
     if (g->threaded)
-        amph_am_kick(g->ep.am); /* the thread that waits may be another */
+        amph_am_kick(g->ep.am); /* the waiting thread may be another */
 }
 
-/* Looks at the neighbours' lines; true: all have arrived, and combined is their value. */
+/* Reads the neighbours' lines.  true: all have arrived, and `combined` is their value. */
 static bool local_stage(struct amph_barrier *b)
 {
     struct amph_barrier_value v;
@@ -125,7 +125,7 @@ static bool send_round(struct amph_barrier *b)
     return st == AMPH_OK;
 }
 
-/* Dissemination among leaders; true: the result is known. */
+/* Dissemination among leaders.  true: the result is known. */
 static bool rounds_stage(struct amph_barrier *b)
 {
     struct amph_barrier_value v;
@@ -152,8 +152,8 @@ static void publish_result(struct amph_barrier *b)
     wake_all(b);
 }
 
-/* The neighbourhood is complete.  Who finds that at its own arrival may have come last, and wakes
- * those that sleep. */
+/* The neighbourhood is complete.  The member that detects this at its own arrival may be the last
+ * one, and wakes the sleepers. */
 static void after_local(struct amph_barrier *b, bool arriving)
 {
     if (b->coll->count == 1) {
@@ -180,7 +180,7 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
 {
     b->phase++;
     if ((b->phase & PHASE_MASK) == 0)
-        b->phase += 2; /* 0 is "never"; the turn of the words is kept */
+        b->phase += 2; /* 0 means "never"; the parity of the phase is kept */
 
     b->own = value;
     b->seen = 0;
@@ -200,7 +200,7 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
     }
 }
 
-/* The lock is held, but a barrier that is done goes back to IDLE without it. */
+/* Callers hold the lock, but a completed barrier returns to IDLE without it. */
 static uint32_t state_of(const struct amph_barrier *b)
 {
     return __atomic_load_n(&b->state, __ATOMIC_RELAXED);
@@ -355,7 +355,7 @@ static void on_barrier(struct amph_token *token, const struct amph_am *am)
 
 static void on_wake(struct amph_token *token, const struct amph_am *am)
 {
-    /* Its coming is all. */
+    /* The arrival of the message is all it says. */
 }
 
 enum amph_status amph_coll_barriers_open(struct amph_gex *g)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Large data between participants: chains, through which pieces follow each other, so that each
- * link carries the data once.
- * Layer: extended.  Thread rule: the team is locked.
+ * Large data between participants: chains, through which the pieces of the data follow each other,
+ * so that each link carries the data once.  Layer: extended.  Thread rule: the team is locked.
  *
- * Towards the result operands are folded as they pass: the own piece is the left operand, what
- * comes from the right has all that lies beyond it, so no order is changed.  The result of a
- * reduction to all leaves the first participant piece by piece while later pieces are still on
- * their way to it.
+ * Operands are folded on their way to the result: the local piece is the left operand, the piece
+ * from the right covers all participants beyond it, so the order is preserved.  The result of an
+ * all-reduce leaves the first participant piece by piece while later pieces are still arriving.
  */
 #include <string.h>
 
@@ -63,8 +61,8 @@ void amph_coll_chain_broadcast(struct amph_coll_op *op)
 
 /* ---- reductions ---- */
 
-/* Opens the way of operands towards the first place; message 0 goes on from here (where there is
- * one). */
+/* Opens the ports for operands towards the first participant; message 0 continues from here (if
+ * there is a next participant). */
 static void begin_up(struct amph_coll_op *op, uint32_t turn)
 {
     struct amph_net *net = &op->net;
@@ -80,7 +78,7 @@ static void begin_up(struct amph_coll_op *op, uint32_t turn)
                            last ? net->src : net->scratch, net->len, last ? net->len : 0);
 }
 
-/* Folds what has come; returns how many bytes are folded by now. */
+/* Folds the pieces received; returns the number of bytes folded so far. */
 static size_t fold_up(struct amph_coll_op *op, uint32_t turn)
 {
     struct amph_net *net = &op->net;
@@ -105,8 +103,8 @@ static uint32_t reduce_turn(const struct amph_coll_op *op)
     return op->fold.commutes ? op->net.root : 0;
 }
 
-/* The first place has the result; where the root is another (the operator does not commute) message
- * 0 takes it there. */
+/* The first participant has the result.  If the root is another one (non-commutative operator),
+ * message 0 carries the result there. */
 static bool step_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
@@ -150,7 +148,7 @@ static bool step_reduce_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
 
-    /* the message that takes the result on */
+    /* the message that passes the result on */
     const uint32_t place = net->me;
     const uint32_t down = place ? 1 : 0;
     size_t before = net->folded;
@@ -183,7 +181,7 @@ void amph_coll_chain_reduce_all(struct amph_coll_op *op)
     net->step = step_reduce_all;
 }
 
-/* ---- scan: what comes from the left has all that lies before ---- */
+/* ---- scan: data from the left covers all participants before ---- */
 
 static bool step_scan(struct amph_coll_op *op)
 {

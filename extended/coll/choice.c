@@ -3,16 +3,15 @@
  * Which algorithm carries a collective between its participants: one table.  Layer: extended.
  * Thread rule: read only.
  *
- * The first row that fits is taken: its kind, at most so many bytes in a segment, at most so many
- * bytes over all participants.  All members find the same row.  Inside a neighbourhood coll/local.c
- * carries everything.
+ * The first row whose limits hold applies: the kind, the largest segment, and the largest sum over
+ * all participants, in bytes.  All members choose the same row.  Inside a neighbourhood
+ * coll/local.c carries all kinds.
  */
 #include "extended/coll/coll.h"
 
 #define ANY SIZE_MAX
 
-/* Trees take log2(n) steps and send everything in each; chains send everything once, in pieces that
- * follow each other. */
+/* Trees take log2(n) steps and send all the data in each; chains send the data once, in pieces. */
 /* clang-format off */
 static const struct amph_coll_choice choices[] = {
     { AMPH_COLL_SYNC, ANY, ANY, amph_coll_double_reduce_all, AMPH_SCRATCH_LOG },
@@ -38,7 +37,7 @@ const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, u
     const struct amph_coll_choice *row = choices;
 
     if (op->fold.elem_bytes > piece)
-        len = 0; /* elements longer than a message cannot follow each other in pieces */
+        len = 0; /* elements longer than a message cannot be split into pieces */
 
     while (row->kind != op->kind || len > row->most_bytes || len > row->most_total / count)
         row++;
@@ -48,7 +47,7 @@ const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, u
 
 size_t amph_coll_scratch(const struct amph_coll_choice *choice, uint32_t count, size_t len)
 {
-    size_t rounds = 1; /* one more than rounds: for a participant beyond a power of 2 */
+    size_t rounds = 1; /* one more round for participants beyond a power of 2 */
 
     while ((UINT64_C(1) << (rounds - 1)) < count)
         rounds++;

@@ -238,7 +238,8 @@ static inline uint32_t amph_coll_peer(const struct amph_coll *c, uint32_t rank)
     return amph_gex_team_member(c->team, rank);
 }
 
-/* Wakes a member of the own neighbourhood, after a fence that orders what was written for it. */
+/* Wakes a member of this process's neighbourhood, after a fence that orders what was written for
+ * it. */
 void amph_coll_wake(const struct amph_coll *c, uint32_t member);
 
 /* ---- coll/op.c ---- */

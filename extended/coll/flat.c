@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives in which each pair has data of its own: scatter, gather, gather to all, exchange.
- * Layer: extended.
- * Thread rule: the team is locked.
+ * Collectives with separate data for each pair: scatter, gather, gather to all, exchange.  Layer:
+ * extended.  Thread rule: the team is locked.
  *
- * A block of op->len bytes lies at op->off of each member's op->block bytes; participant and rank
- * are the same number here.
+ * A block of op->len bytes is at op->off of each member's op->block bytes; participant and rank are
+ * the same number here.
  */
 #include <string.h>
 
@@ -27,7 +26,7 @@ static void copy(void *dst, const void *src, size_t len)
         memmove(dst, src, len);
 }
 
-/* All that is to come has come, and all has been sent. */
+/* All incoming data has arrived and all outgoing data has been sent. */
 static bool step_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
@@ -109,7 +108,7 @@ static bool step_ring(struct amph_coll_op *op)
     struct amph_net *net = &op->net;
     uint32_t right = (net->me + 1) % net->count;
 
-    for (; net->round + 1 < net->count; net->round++) { /* blocks that have gone on */
+    for (; net->round + 1 < net->count; net->round++) { /* blocks passed on */
         uint32_t block = (net->me + net->count - net->round) % net->count;
         if (net->round && !amph_coll_mail_got(op->coll, block))
             break;
@@ -139,7 +138,7 @@ void amph_coll_flat_gather_all(struct amph_coll_op *op)
 /* ---- gather to all, small: in each round all blocks that are here go 2^round to the left (Bruck)
  * ---- */
 
-/* How many blocks round k brings. */
+/* The number of blocks received in round k. */
 static uint64_t brought(const struct amph_net *net, uint32_t round)
 {
     uint64_t first = UINT64_C(1) << round;

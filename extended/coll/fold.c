@@ -18,7 +18,7 @@
 #define OR(x, y) ((x) | (y))
 #define XOR(x, y) ((x) ^ (y))
 
-/* Signed sums and products wrap around: they are made in the unsigned type `calc`. */
+/* Signed sums and products wrap around: they are computed in the unsigned type `calc`. */
 #define DEFINE(dt, op, type, calc) \
     static void fold_##dt##_##op(const void *left, void *right, size_t count, const void *cdata) \
     { \
@@ -101,7 +101,7 @@ void amph_coll_fold_turn(const struct amph_fold *f, void *dst, const void *src, 
 void amph_coll_fold_travelling(const struct amph_fold *f, const void *left, void *right,
                                size_t len_bytes)
 {
-    _Alignas(16) uint8_t own[1024]; /* left stays as it is: it may be on its way to others */
+    _Alignas(16) uint8_t own[1024]; /* left is not changed: it may be in flight to others */
     if (!amph_coll_fold_turns(f)) {
         amph_fold(f, left, right, len_bytes);
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The collectives of GASNet-EX: what a call says is checked and started.  Layer: extended.  Thread
+/* The collectives of GASNet-EX: check arguments and start the operation.  Layer: extended.  Thread
  * rule: coll.h. */
 #include "amphora/coll.h"
 

@@ -3,27 +3,27 @@
  * The stage of a collective inside a neighbourhood, through shared memory.  Layer: extended.
  * Thread rule: the team is locked.
  *
- * A block travels in pieces; piece i takes one cell of each member's ring, the same number at all.
- * A member posts its piece (writes its cell, then the cell's number), reads what others have
- * posted, and says that it is done with the number.  Large reductions are split: when all have
+ * A block is processed in pieces; piece i takes one cell of each member's ring, the same cell
+ * number at all members.  A member posts its piece (writes its cell, then the cell's number), reads
+ * what others have posted, and acknowledges the number.  Large reductions are split: when all have
  * posted, member j folds the j-th part of the piece and leaves the result in that part of its own
  * cell, where the others (or the root) then read it; nobody else reads that part before.
  *
- * Operands are folded from the last member to the first, so that no order is changed.
+ * Operands are folded from the last member to the first, which preserves the order.
  */
 #include <string.h>
 
 #include "extended/coll/coll.h"
 
-/* Reductions of so many bytes, over all members, and more are split. */
-#define SPLIT_LEAST_BYTES ((size_t)16 << 10)
+/* Reductions of at least this many bytes, summed over all members, are split. */
+#define SPLIT_MIN_BYTES ((size_t)16 << 10)
 
 struct amph_local_mode {
-    bool root_posts; /* only the root brings something */
-    bool root_reads; /* only the root gets something */
+    bool root_posts; /* only the root provides data */
+    bool root_reads; /* only the root receives data */
     bool folds;
     bool whole;           /* a block is one piece */
-    uint32_t post_blocks; /* blocks that who posts brings: 0: as many as there are members */
+    uint32_t post_blocks; /* blocks in a posted piece; 0: one for each member */
     void (*read)(struct amph_coll_op *op, uint32_t piece);
 };
 
@@ -145,7 +145,7 @@ static const struct amph_local_mode modes[AMPH_LOCAL_KINDS] = {
 
 /* ---- others ---- */
 
-/* Is the cell there at all members?  field: posted or folded. */
+/* Is the cell posted (or folded, see field) at all members? */
 static bool all_have(const struct amph_coll *c, uint32_t piece, size_t field)
 {
     const uint64_t number = cell_number(&c->l, piece);
@@ -167,8 +167,8 @@ static void wake_all(struct amph_coll *c)
         amph_coll_wake(c, j);
 }
 
-/* Something has been written that others may sleep for.  Of several writers the last wakes: at
- * least one sees all. */
+/* Wakes the members that may sleep for what has been written.  Of several writers the last one
+ * wakes: at least one sees all. */
 static void written(struct amph_coll *c, uint32_t piece, size_t field)
 {
     const struct amph_local *l = &c->l;
@@ -184,7 +184,7 @@ static void written(struct amph_coll *c, uint32_t piece, size_t field)
         wake_all(c);
 }
 
-/* May cell `number` be written?  All must be done with the one before at its place. */
+/* May cell `number` be written?  All members must have acknowledged the cell's previous number. */
 static bool has_room(struct amph_coll *c, uint64_t number)
 {
     if (number <= c->least_done + AMPH_SHARE_RING)
@@ -205,7 +205,7 @@ static void done_with(struct amph_coll *c, uint64_t number)
 {
     __atomic_store_n(&c->slot.done[c->self].done, number, __ATOMIC_RELEASE);
 
-    /* writers that wait for room need not hear of each */
+    /* writers that wait for room need not be woken for each */
     if (number % (AMPH_SHARE_RING / 2) == 0) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         wake_all(c);
@@ -352,7 +352,7 @@ void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, u
         .first = c->cell,
         .piece = (uint32_t)piece,
         .pieces = len && !mode->whole ? (uint32_t)((len + piece - 1) / piece) : 1,
-        .split = mode->folds && mode->read == read_folded && len * c->nlocal >= SPLIT_LEAST_BYTES,
+        .split = mode->folds && mode->read == read_folded && len * c->nlocal >= SPLIT_MIN_BYTES,
     };
     c->cell += c->l.pieces;
 }

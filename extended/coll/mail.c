@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The messages of collectives.  Layer: extended.  Thread rule: handlers run on any polling thread;
- * mail_lock guards what they and the stages share.
+ * mail_lock guards what they share with the stages.
  *
- * A message belongs to (team, segment, port): the receiver opens ports, each for so many bytes from
- * one member.  Up to AMPH_COLL_EAGER bytes are sent at once, and kept by a receiver that is not
- * there yet; for more the receiver says first that its port is open (AMPH_GEX_COLL_READY), and the
- * data goes straight to its place.
+ * A message is addressed to (team, segment, port).  The receiver opens ports, each for a given
+ * number of bytes from one member.  Up to AMPH_COLL_EAGER bytes are sent at once, and kept by a
+ * receiver that has not opened the port yet.  For more, the receiver first reports that its port is
+ * open (AMPH_GEX_COLL_READY), and the data goes straight to its destination.
  *
- * What comes is checked: the team, the segment, the port, who sent it, and that it lies within the
- * port's bytes.
+ * Arriving messages are checked: the team, the segment, the port, the sender, and that the data
+ * lies within the port's bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,17 +26,17 @@ enum {
     ARG_OFFSET,
     ARG_FROM = ARG_OFFSET,
     NARGS,
-    NARGS_MOST = 7
+    NARGS_MAX = 7
 };
-#define EARLY_MOST_BYTES ((size_t)1 << 30) /* far above what members that keep the rules can make */
-#define AHEAD_MOST (UINT32_C(1) << 30)
+#define EARLY_MAX_BYTES ((size_t)1 << 30) /* far above what correct members can produce */
+#define AHEAD_MAX (UINT32_C(1) << 30)
 
-/* A message that came before its port, or its team. */
+/* A message that arrived before its port was opened or its team created. */
 struct amph_letter {
     struct amph_letter *next;
     uint32_t peer, nbytes;
     uint8_t handler;
-    int32_t args[NARGS_MOST];
+    int32_t args[NARGS_MAX];
     uint8_t bytes[];
 };
 
@@ -46,7 +46,7 @@ enum fate {
     BAD
 };
 
-/* ---- keeping; mail_lock ---- */
+/* ---- early messages; mail_lock ---- */
 
 static void keep(struct amph_letter **list, uint32_t peer, const struct amph_am *am)
 {
@@ -54,7 +54,7 @@ static void keep(struct amph_letter **list, uint32_t peer, const struct amph_am 
     struct amph_letter *l = malloc(sizeof *l + am->nbytes);
 
     all->early_bytes += sizeof *l + am->nbytes;
-    if (!l || all->early_bytes > EARLY_MOST_BYTES)
+    if (!l || all->early_bytes > EARLY_MAX_BYTES)
         amph_fatal("no memory for messages of collectives that this process has not reached: %zu "
                    "bytes, the last from process %u; "
                    "is a collective missing here?",
@@ -82,7 +82,7 @@ void amph_coll_mail_keep(struct amph_token *token, const struct amph_am *am)
     keep(&amph_colls()->strange, token->peer, am);
 }
 
-/* ---- what comes; mail_lock ---- */
+/* ---- arriving messages; mail_lock ---- */
 
 static enum fate take_data(struct amph_coll *c, uint32_t peer, const int32_t *args,
                            const void *bytes, uint32_t nbytes)
@@ -130,7 +130,7 @@ static enum fate take_ready(struct amph_coll *c, uint32_t peer, const int32_t *a
         }
     }
 
-    return EARLY; /* the message is still to be made */
+    return EARLY; /* the operation has not been started yet */
 }
 
 static enum fate take(struct amph_coll *c, uint32_t peer, uint8_t handler, const int32_t *args,
@@ -143,8 +143,8 @@ static enum fate take(struct amph_coll *c, uint32_t peer, uint8_t handler, const
         return TAKEN;
     }
 
-    if (ahead > AHEAD_MOST || (ahead == 0 && !c->mail.on))
-        return BAD; /* of a segment that is over */
+    if (ahead > AHEAD_MAX || (ahead == 0 && !c->mail.on))
+        return BAD; /* of a completed segment */
     if (ahead)
         return EARLY;
 
@@ -174,7 +174,7 @@ static void on_mail(struct amph_token *token, const struct amph_am *am)
     amph_coll_spin_unlock(&all->mail_lock);
 }
 
-/* Takes in what was kept, as far as its time has come. */
+/* Delivers the early messages whose ports are open by now. */
 static void take_early(struct amph_coll *c)
 {
     struct amph_letter **at = &c->mail.early;
@@ -322,7 +322,7 @@ static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
             n = m->piece;
 
         if (n < m->piece && out->sent + n < out->len)
-            return false; /* whole pieces, but for the last */
+            return false; /* whole pieces only, except the last */
 
         const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id, (int32_t)m->seq,
                                  (int32_t)out->port, (int32_t)out->sent };

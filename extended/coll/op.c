@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A team's queue of collectives, and how each kind is made of a stage inside neighbourhoods and one
- * between them.
- * Layer: extended.  Thread rule: the team is locked.
+ * A team's queue of collectives, and how each kind is composed of a stage inside neighbourhoods and
+ * one between them.  Layer: extended.  Thread rule: the team is locked.
  *
- * Each neighbourhood has one participant in the stage between them: its lowest rank, or the root in
- * the root's own.  Small data is copied by messages, so a segment is over here when its own parts
- * are; members do not wait for each other but for data.
+ * Each neighbourhood has one participant in the stage between them: its lowest rank, or, in the
+ * root's neighbourhood, the root.  Small data is copied by messages, so a segment completes here
+ * when its own parts are done; members wait for data, not for each other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +14,11 @@
 #include "extended/coll/coll.h"
 
 enum {
-    SPARE_MOST = 64
+    SPARE_MAX = 64
 };
 #define MESSAGE_BYTES (64u << 10)
 
-/* What a segment's stages have come to; bits of op->stage. */
+/* The progress of a segment's stages; bits of op->stage. */
 enum {
     NET_DONE = 1,
     LOCAL_BEGUN = 2,
@@ -59,7 +58,7 @@ static void need_scratch(struct amph_coll_op *op, size_t bytes)
     op->scratch_bytes = bytes;
 }
 
-/* Bytes of a message: whole elements, as far as one fits. */
+/* The bytes of a message: as many whole elements as fit, at least one. */
 static uint32_t message_bytes(const struct amph_coll_op *op)
 {
     size_t most = amph_gex()->max_medium < MESSAGE_BYTES ? amph_gex()->max_medium : MESSAGE_BYTES;
@@ -68,8 +67,7 @@ static uint32_t message_bytes(const struct amph_coll_op *op)
     return (uint32_t)(elem && elem <= most ? most - most % elem : most);
 }
 
-/* own: further bytes of scratch that the caller wants for itself; they are before the
- * algorithm's. */
+/* own: further bytes of scratch for the caller, in front of the algorithm's. */
 static uint8_t *plan_net(struct amph_coll_op *op, size_t own)
 {
     const struct amph_coll *c = op->coll;
@@ -120,9 +118,9 @@ static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
     return true;
 }
 
-/* ---- the stage inside the own one ---- */
+/* ---- the stage inside this process's neighbourhood ---- */
 
-/* The place of a rank of the own neighbourhood. */
+/* The slot of a rank in this process's neighbourhood. */
 static uint32_t local_place(const struct amph_coll *c, uint32_t rank)
 {
     uint32_t i = 0;
@@ -133,7 +131,7 @@ static uint32_t local_place(const struct amph_coll *c, uint32_t rank)
     return i;
 }
 
-/* The place of who takes part for the own neighbourhood. */
+/* The slot of this neighbourhood's participant. */
 static uint32_t speaker(const struct amph_coll_op *op)
 {
     return local_place(op->coll, amph_coll_net_rank(op, op->coll->mine));
@@ -162,7 +160,7 @@ static bool has_local(const struct amph_coll_op *op)
     return !op->flat && op->coll->nlocal > 1;
 }
 
-/* ---- kinds: begin a segment, move it on ---- */
+/* ---- kinds: begin a segment, advance it ---- */
 
 static void begin_plain(struct amph_coll_op *op)
 {
@@ -184,7 +182,7 @@ static bool step_broadcast(struct amph_coll_op *op)
         local = local_step(op, AMPH_LOCAL_BROADCAST, speaker(op), src, op->dst + op->off,
                            LOCAL_BEGUN);
 
-    if (root && !(op->stage & COPIED)) { /* while the others are at theirs */
+    if (root && !(op->stage & COPIED)) { /* while the others work on theirs */
         op->stage |= COPIED;
         if (op->dst != op->src)
             memcpy(op->dst + op->off, src, op->len);
@@ -246,8 +244,7 @@ static bool step_scan(struct amph_coll_op *op)
     return local_step(op, AMPH_LOCAL_SCAN, 0, op->src + op->off, op->dst + op->off, LOCAL_BEGUN);
 }
 
-/* Those with a block for each pair: everything by messages, or everything in the one
- * neighbourhood. */
+/* Kinds with a block for each pair: all by messages, or all in the only neighbourhood. */
 static bool step_blocks(struct amph_coll_op *op, enum amph_local_kind kind)
 {
     if (op->flat)
@@ -276,8 +273,7 @@ static bool step_exchange(struct amph_coll_op *op)
     return step_blocks(op, AMPH_LOCAL_EXCHANGE);
 }
 
-/* Where a kind goes through the stages: by neighbourhoods, or inside the one that is all (else
- * flat). */
+/* The stages of a kind: by neighbourhoods, or inside the only one (else flat). */
 enum scope {
     HIERARCHY,
     IN_ONE,
@@ -341,7 +337,7 @@ static void finish(struct amph_coll *c, struct amph_coll_op *op)
         free((void *)(uintptr_t)op->fold.cdata);
 
     __atomic_store_n(&c->head, op->next, __ATOMIC_RELAXED);
-    if (c->nspare < SPARE_MOST) {
+    if (c->nspare < SPARE_MAX) {
         op->next = c->spare;
         c->spare = op;
         c->nspare++;
@@ -358,7 +354,7 @@ static void finish(struct amph_coll *c, struct amph_coll_op *op)
     }
 
     if (g->threaded)
-        amph_am_kick(g->ep.am); /* the thread that waits may be another */
+        amph_am_kick(g->ep.am); /* the waiting thread may be another */
 }
 
 void amph_coll_run(struct amph_coll *c)
@@ -382,7 +378,7 @@ void amph_coll_run(struct amph_coll *c)
     }
 }
 
-/* Bytes of a segment. */
+/* The bytes of a segment. */
 static size_t segment_bytes(const struct amph_coll_op *op)
 {
     size_t elem = op->fold.elem_bytes;
@@ -429,7 +425,7 @@ static void enqueue(struct amph_coll *c, const struct amph_coll_args *args,
     c->tail = op;
 }
 
-/* A team of one: nothing but copies. */
+/* A team of one: only copies. */
 static void alone(const struct amph_coll_args *args)
 {
     if (args->fold && args->fold->owned)
@@ -462,7 +458,7 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
     event->leaf.pending = args->src_leaf;
     amph_coll_spin_lock(&c->locked);
 
-    /* who is ahead of others sends them what they have to keep */
+    /* a member ahead of the others sends them data that they must keep */
     c->since += c->count > 1 || is_flat(c, args);
     if (args->meet_first || c->since >= AMPH_COLL_FLOW) {
         c->since = 0;

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "extended/gex.h"
 
-/* A team with a slot.  Free while closed == members. */
+/* A team with a slot.  Free if closed == members. */
 struct entry {
     uint64_t id;
     uint32_t lowest, members, opened, closed;
@@ -22,7 +22,7 @@ struct share_ctl {
 } AMPH_ALIGN_LINE;
 
 struct amph_share_head {
-    uint32_t locked, used; /* used: entries that have ever been used */
+    uint32_t locked, used; /* used: entries ever used */
     struct entry entry[AMPH_SHARE_TEAMS] AMPH_ALIGN_LINE;
     struct share_ctl ctl[];
 };
@@ -33,7 +33,7 @@ static size_t head_bytes(uint32_t count)
                          amph_job.page_bytes);
 }
 
-/* Bytes of a slot for nlocal members. */
+/* The bytes of a slot for nlocal members. */
 static size_t slot_bytes(uint32_t nlocal)
 {
     size_t lines = (size_t)AMPH_BARRIERS * (nlocal + 1) * sizeof(struct amph_barrier_line);
@@ -90,7 +90,7 @@ static void unlock(struct amph_share_head *h)
     __atomic_store_n(&h->locked, 0, __ATOMIC_RELEASE);
 }
 
-/* The number of the team's entry, AMPH_SHARE_TEAMS: all are taken.  Locked. */
+/* The index of the team's entry; AMPH_SHARE_TEAMS: all are taken.  Locked. */
 static uint32_t find(struct amph_share_head *h, uint64_t id, uint32_t lowest, uint32_t nlocal)
 {
     uint32_t unused = h->used;
@@ -156,7 +156,7 @@ void amph_coll_share_close(struct amph_share *s, struct amph_share_slot *slot)
 
     bool last = e->closed + 1 == e->members;
 
-    /* The next team finds the slot as if it were new. */
+    /* Resets the slot for the next team. */
     if (last && madvise(slot->base, slot->len_bytes, MADV_REMOVE) != 0)
         memset(slot->base, 0, slot->len_bytes);
 
@@ -185,7 +185,7 @@ void amph_coll_share_wake(const struct amph_share *s, uint32_t place)
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_WAKE };
 
     if (__atomic_load_n(&s->head->ctl[place].asleep, __ATOMIC_RELAXED)) {
-        /* Without room in its lane it has messages to wake for. */
+        /* Without room in its lane a member must be woken by messages. */
         amph_am_request(amph_gex()->ep.am, amph_gex()->nbrhd.info[place].gex_jobrank, &am,
                         AMPH_AM_IMMEDIATE, NULL);
         amph_count(WAKES_SENT);

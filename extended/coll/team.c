@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a team keeps for its collectives, and how all teams of the process make progress.  Layer:
- * extended. Thread rule: see coll.h.
+ * A team's state for collectives, and the progress of all teams of the process.  Layer: extended.
+ * Thread rule: see coll.h.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum {
     POOL_KEEPS = 4
 };
 #define POOL_BYTES \
-    (AMPH_COLL_SEGMENT + (64u << 10)) /* what the pool keeps; larger pieces come from malloc */
+    (AMPH_COLL_SEGMENT + (64u << 10)) /* kept by the pool; larger pieces come from malloc */
 
 void amph_coll_spin_lock(uint32_t *lock)
 {
@@ -48,7 +48,7 @@ void amph_coll_wake(const struct amph_coll *c, uint32_t member)
         amph_coll_share_wake(&amph_colls()->share, c->place[member]);
 }
 
-/* ---- memory for a while ---- */
+/* ---- temporary memory ---- */
 
 void *amph_coll_pool_get(size_t bytes)
 {
@@ -92,15 +92,15 @@ void amph_coll_pool_put(void *buf, size_t bytes)
 
 /* ---- a team's neighbourhoods ---- */
 
-/* The process's neighbourhood of a rank, named by its lowest process. */
+/* The process's neighbourhood of a rank, identified by its lowest process. */
 static uint32_t nbrhd_of(const struct amph_coll *c, uint32_t rank)
 {
     return amph_gex()->leader[amph_coll_peer(c, rank)];
 }
 
-/* Numbers the neighbourhoods in the order of their lowest ranks.  Where processes have several
- * members (by several endpoints) each member is one, and all goes by messages.  false: no
- * memory. */
+/* Numbers the neighbourhoods in the order of their lowest ranks.  If processes have several members
+ * (by several endpoints), each member is a neighbourhood of its own and everything goes by
+ * messages. false: no memory. */
 static bool number_nbrhds(struct amph_coll *c)
 {
     const uint32_t size = c->team->pub.size;
@@ -136,7 +136,7 @@ static bool number_nbrhds(struct amph_coll *c)
     return true;
 }
 
-/* Lists the members of the own neighbourhood.  false: no memory. */
+/* Lists the members of this process's neighbourhood.  false: no memory. */
 static bool list_local(struct amph_coll *c)
 {
     const struct amph_gex *g = amph_gex();
@@ -160,7 +160,7 @@ static bool list_local(struct amph_coll *c)
         if (i == c->team->pub.rank)
             c->self = c->nlocal;
 
-        /* A team may name processes in any order; mostly the next is the next. */
+        /* A team may list processes in any order; usually the next entry follows. */
         for (uint32_t tries = 0; g->nbrhd.info[place].gex_jobrank != peer && tries < g->nbrhd.count;
              tries++)
             place = (place + 1) % g->nbrhd.count;
@@ -248,7 +248,7 @@ void amph_coll_team_close(struct amph_team *team)
                    team->pub.size, c->active);
 
     amph_coll_mail_remove_team(c);
-    amph_coll_spin_lock(&all->list_lock); /* nobody makes progress on it from here */
+    amph_coll_spin_lock(&all->list_lock); /* from here on no thread makes progress on it */
     while (*at != c)
         at = &(*at)->next;
 
@@ -313,7 +313,7 @@ static void move_on(struct amph_coll *c)
 static void progress(struct amph_colls *all)
 {
     if (!amph_coll_spin_try(&all->list_lock))
-        return; /* another thread is at it */
+        return; /* another thread makes progress */
 
     for (struct amph_coll *c = all->all; c; c = c->next)
         if (__atomic_load_n(&c->active, __ATOMIC_RELAXED))
@@ -331,8 +331,8 @@ void amph_gex_progress(void)
     progress(g->colls);
 }
 
-/* The processes may meet soon: looks for a while without a poll between.  true: something was
- * completed. */
+/* Polls shared memory for a while without polling the network, as the other members may arrive
+ * soon. true: something completed. */
 static bool spin(struct amph_colls *all, const struct amph_waiter *w)
 {
     const uint32_t finished = __atomic_load_n(&all->finished, __ATOMIC_RELAXED);

@@ -3,9 +3,9 @@
  * Small data between participants: binomial trees and recursive doubling.  Layer: extended.  Thread
  * rule: the team is locked.
  *
- * Participants are numbered 0..count-1; where the operator does not commute, every operand that is
- * folded covers a range of numbers that lies just below (left) or above (right) the other's.  A
- * buffer that is being sent is changed only when all has been sent.
+ * Participants are numbered 0..count-1.  If the operator does not commute, every folded operand
+ * covers a range of numbers directly below (left) or above (right) the other's.  A buffer in flight
+ * is changed only after all sends from it have completed.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@ static uint32_t turned(const struct amph_net *net, uint32_t by)
     return (net->me + net->count - by) % net->count;
 }
 
-/* The rank of the participant whose turned number is v. */
+/* The rank of the participant whose number relative to the root is v. */
 static uint32_t rank_turned(const struct amph_coll_op *op, uint32_t v, uint32_t by)
 {
     return amph_coll_net_rank(op, (v + by) % op->net.count);
@@ -35,7 +35,8 @@ static void copy(void *dst, const void *src, size_t len)
         memcpy(dst, src, len);
 }
 
-/* ---- broadcast: who has the lowest bit 2^k set hears from the one without it ---- */
+/* ---- broadcast: a participant whose lowest set bit is 2^k receives from the one without that bit
+ * ---- */
 
 static bool step_broadcast(struct amph_coll_op *op)
 {
@@ -83,7 +84,7 @@ static bool has_child(const struct amph_net *net, uint32_t v, uint32_t round)
     return !(v & bit) && v + bit < net->count;
 }
 
-/* The top of the tree has the result. */
+/* The root of the tree has the result. */
 static void top(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
@@ -142,7 +143,7 @@ void amph_coll_tree_reduce(struct amph_coll_op *op)
     if (net->me == net->root && v)
         amph_coll_mail_in(op->coll, PORT_RESULT, rank_turned(op, 0, turn), net->dst, net->len);
 
-    net->acc = (uint8_t *)(uintptr_t)net->src; /* only read */
+    net->acc = (uint8_t *)(uintptr_t)net->src; /* read only */
     net->step = step_reduce;
 }
 
@@ -161,7 +162,7 @@ static uint32_t power_below(uint32_t count)
     return UINT32_C(1) << (31 - __builtin_clz(count));
 }
 
-/* The participant behind number d of the doubling. */
+/* The participant with number d in the doubling. */
 static uint32_t doubled(const struct amph_net *net, uint32_t d)
 {
     uint32_t extra = net->count - power_below(net->count);
@@ -269,7 +270,7 @@ void amph_coll_double_reduce_all(struct amph_coll_op *op)
                           net->len);
 }
 
-/* ---- scan: in each round what 2^round participants have goes so far to the right ---- */
+/* ---- scan: in each round the values of 2^round participants move 2^round to the right ---- */
 
 static bool step_scan(struct amph_coll_op *op)
 {

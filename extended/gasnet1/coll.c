@@ -135,7 +135,7 @@ static gasnet_coll_handle_t start(gasnet_team_handle_t tm, struct amph_coll_args
     return amph_coll_start(team, args);
 }
 
-/* The own address of a list. */
+/* This process's address in a list. */
 static void *own(gasnet_team_handle_t tm, void *const list[], int flags, const char *call)
 {
     return list[flags & GASNET_COLL_SINGLE ? amph_gex_team_of(tm, call)->pub.rank : 0];

@@ -13,7 +13,7 @@
 
 /* ---- job ---- */
 
-/* GASNet-1 handlers say neither category nor number of arguments. */
+/* GASNet-1 handlers give neither category nor number of arguments. */
 static int register_table(struct amph_gex *g, gasnet_handlerentry_t *table, int numentries)
 {
     if (numentries < 0 || (numentries && !table)) {

@@ -16,7 +16,7 @@ static const gex_Memvec_t *vec(const gasnet_memvec_t *list)
     return (const gex_Memvec_t *)list;
 }
 
-/* GASNet-1 knows no negative strides: one beyond PTRDIFF_MAX is a mistake. */
+/* GASNet-1 has no negative strides: a stride beyond PTRDIFF_MAX is an error. */
 static const ptrdiff_t *signed_strides(const size_t *strides, size_t levels, const char *call)
 {
     for (size_t i = 0; i < levels; i++)

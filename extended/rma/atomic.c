@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote atomics: domains, and the operations that the header could not make itself: those on
- * memory that is not mapped here, which the target's process makes on request.  Layer: extended.
+ * Remote atomics: domains, and operations on memory that is not mapped here, which the header's
+ * inline functions cannot do; the target's process executes them on request.  Layer: extended.
  * Thread rule: any thread; creating and destroying as the API says.
  */
 #include "amphora/ad.h"
@@ -33,7 +33,7 @@ enum {
 #define OPS_FLOAT (PLAIN_ALL | GEX_OP_TO_FETCHING(PLAIN_ALL) | GEX_OP_GET)
 #define OPS_INTEGER (OPS_FLOAT | BITWISE | GEX_OP_TO_FETCHING(BITWISE))
 
-/* On memory of this process; operands and result as their bytes. */
+/* Executes on memory of this process; operands and result as bytes. */
 #define DEFINE_APPLY(NAME, T) \
     static void apply_##NAME(void *at, gex_OP_t op, const void *operand1, const void *operand2, \
                              void *result) \
@@ -53,7 +53,7 @@ DEFINE_APPLY(FLT, float)
 DEFINE_APPLY(DBL, double)
 /* clang-format on */
 
-/* By the number of the type's bit. */
+/* Indexed by the number of the type's bit. */
 static const struct type {
     void (*apply)(void *at, gex_OP_t op, const void *operand1, const void *operand2, void *result);
     uint8_t nbytes;
@@ -321,7 +321,7 @@ static void check(struct request *r, gex_DT_t dt, gex_Rank_t rank)
                     (uintptr_t)r->result;
 }
 
-/* Makes it here where the memory can be reached; false: it must be asked for. */
+/* Executes here if the memory is mapped.  false: the target must be asked. */
 static bool made_here(const struct request *r)
 {
     uint64_t old;
@@ -344,7 +344,7 @@ static bool made_here(const struct request *r)
     return true;
 }
 
-/* Asks the target for it; false: no room now, op has been given back. */
+/* Sends the request to the target.  false: no room now; op has been released. */
 static bool ask(const struct request *r, struct amph_gex_op *op)
 {
     struct amph_gex *g = amph_gex();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gasnet_memset on other hosts: a request that the target carries out, and its reply.  Layer:
- * extended. Thread rule: any thread.
+ * gasnet_memset on other hosts: a request that the target executes, and its reply.  Layer:
+ * extended.  Thread rule: any thread.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "extended/event.h"
 #include "extended/pending.h"
 
-/* ---- messages: place, address, value, length; and back: place ---- */
+/* ---- request: slot, address, value, length; reply: slot ---- */
 
 static uint64_t join(const int32_t *args)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Put and get that the header could not make itself: over a network, empty ones, by offset, and all
- * those of clients that are checked (GASNET_DEBUG).
- * Layer: extended.  Thread rule: any thread of
- * the client; state is per operation.
+ * Puts and gets that the header's inline functions cannot do: over a network, empty ones, by
+ * offset, and all those of checked clients (GASNET_DEBUG).  Layer: extended.  Thread rule: any
+ * thread of the client; state is per operation.
  */
 #include "amphora/rma.h"
 
@@ -11,10 +10,10 @@
 #include "extended/check.h"
 #include "extended/event.h"
 
-/* What a transfer is about. */
+/* The facts of a transfer. */
 struct target {
     const char *call;
-    void *own; /* its memory in this process; may be an offset at first */
+    void *own; /* the local memory; at first maybe an offset */
     size_t nbytes;
     gex_Flags_t flags;
     struct amph_gex *g;
@@ -22,7 +21,7 @@ struct target {
     gex_EP_Index_t index; /* of its endpoint */
     const struct amph_rmem *rmem;
     uint64_t offset;
-    void *local; /* its memory at the target, seen from here */
+    void *local; /* the target's memory as mapped here */
 };
 
 static struct target transfer(const char *call, const void *own, size_t nbytes, gex_Flags_t flags)
@@ -51,7 +50,7 @@ static void refuse_range(const struct target *t, const void *addr)
         (unsigned long long)t->rmem->base);
 }
 
-/* The own process is no exception: what lies outside its segment is no target. */
+/* This process is no exception: memory outside of its segment is no target. */
 static void locate(struct target *t, const void *addr)
 {
     t->offset = (uint64_t)(uintptr_t)addr;
@@ -62,7 +61,7 @@ static void locate(struct target *t, const void *addr)
         refuse_range(t, addr);
 }
 
-/* Where a transfer's memory in this process is. */
+/* Computes the local address of a transfer. */
 static void *own_side(const struct amphora_ep *from, const void *addr, gex_Flags_t flags)
 {
     if (AMPH_UNLIKELY(flags & GEX_FLAG_SELF_SEG_OFFSET))
@@ -71,9 +70,9 @@ static void *own_side(const struct amphora_ep *from, const void *addr, gex_Flags
     return (void *)(uintptr_t)addr;
 }
 
-/* Looks at a call that has filled own, nbytes, flags and call.  Fills the rest and returns true
- * where a conduit must carry the transfer.  Else it is over when t->local, the place of the range
- * here, has been copied; NULL: there is nothing to copy. */
+/* Checks a call; own, nbytes, flags and call are set.  Fills in the rest and returns true if a
+ * conduit must carry the transfer.  Otherwise the caller completes it by copying to or from
+ * t->local, the range as mapped here; NULL: nothing to copy. */
 static bool is_remote(struct target *t, gex_TM_t tm, gex_Rank_t rank, const void *addr)
 {
     const struct amph_dest d = amph_gex_team_dest(tm, rank, t->call);
@@ -163,7 +162,7 @@ int amphora_put_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *s
     return 0;
 }
 
-/* Starts op's put with local completion as lc_opt says; false: no room, op has been given back. */
+/* Starts op's put with local completion as lc_opt says.  false: no room; op has been released. */
 static bool put_op(const struct target *t, struct amph_gex_op *op, gex_Event_t *lc_opt)
 {
     struct amph_stack_op now;
@@ -242,7 +241,7 @@ gex_Event_t amphora_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void 
     if (!put_op(&t, op, lc_opt))
         return GEX_EVENT_NO_OP;
 
-    /* The root first: where it is complete the operation is gone, and its leaf with it. */
+    /* The root first: if it is complete, the operation is gone, and its leaf with it. */
     gex_Event_t root = amph_gex_op_event(op);
 
     if (wants_leaf)
@@ -328,7 +327,7 @@ void amph_rma_get_into_op(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, 
         copy_from_target(&t);
 }
 
-/* ---- values; what is said of the memory here means the client's, and a value has none ---- */
+/* ---- values: flags about local memory refer to the client's, and a value has none ---- */
 
 #define NOT_OF_VALUES \
     (GEX_FLAG_SELF_SEG_UNKNOWN | GEX_FLAG_SELF_SEG_SOME | GEX_FLAG_SELF_SEG_BOUND | \

@@ -89,7 +89,8 @@ void *gex_Segment_QueryCData(gex_Segment_t segment);
 gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p,
                                        void **localaddr_p, uintptr_t *size_p, gex_Flags_t flags);
 
-/* The older form, which blocks.  Returns 0, or non-zero (outputs untouched) where there is none. */
+/* The older form, which blocks.  Returns 0, or non-zero (outputs unchanged) if no segment is
+ * bound. */
 int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void **owneraddr_p, void **localaddr_p,
                            uintptr_t *size_p);
 

@@ -4,7 +4,7 @@
 # The launcher gives the others this long after the first exit with code 0.
 export GASNET_EXITTIMEOUT=2s
 
-# way WAY CODE EXPECTED [WORDS]: the job ends with EXPECTED within a few seconds, and so many members' unflushed words arrive
+# way WAY CODE EXPECTED [WORDS]: the job ends with EXPECTED within a few seconds, and WORDS unflushed words of members arrive
 way() {
     for net in smp tcp udp; do
         smp=1
@@ -29,7 +29,7 @@ way handler 5 5
 way return 0 0 3
 way die 3 3
 way abort 6 134
-# What tells that all have met may be lost on its way, and is sent again.
+# The message that all have met may be lost, and is sent again.
 word=$("$builddir/tests/am/am_exit" word)
 AMPHORA_STATS=1 AMPHORA_SMP=0 AMPHORA_UDP_LOSE_HANDLER=$word timeout -k 5 60 "$AMPHORA_RUN" -n 4 -conduit udp "$builddir/tests/am/am_exit" \
     all 0 >"$mp_dir/out" 2>&1 && ! grep -q 'not ended' "$mp_dir/out" && grep -Eq 'udp_lost +3 ' "$mp_dir/out"

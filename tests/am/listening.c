@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which addresses a job listens on: every TCP and UDP socket of its processes, servers and launcher
- * is looked up in the kernel's tables; each that waits for strangers must be bound to the job's
- * interface.   listening ADDRESS [LEAST]   (how many there must be at least)
+ * is looked up in the kernel's tables; each that accepts unauthenticated peers must be bound to the job's
+ * interface.   listening ADDRESS [MIN]   (how many there must be at least)
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -15,10 +15,10 @@
 
 enum {
     TCP_LISTEN = 10,
-    SOCKETS_MOST = 4096
+    SOCKETS_MAX = 4096
 };
 
-static unsigned long inode[SOCKETS_MOST];
+static unsigned long inode[SOCKETS_MAX];
 static size_t ninodes;
 
 static void add_sockets(long pid)
@@ -30,7 +30,7 @@ static void add_sockets(long pid)
     DIR *dir = opendir(path);
 
     CHECK(dir);
-    for (struct dirent *d; (d = readdir(dir)) && ninodes < SOCKETS_MOST;) {
+    for (struct dirent *d; (d = readdir(dir)) && ninodes < SOCKETS_MAX;) {
         snprintf(path, sizeof path, "/proc/%ld/fd/%s", pid, d->d_name);
         ssize_t n = readlink(path, target, sizeof target - 1);
 
@@ -60,7 +60,7 @@ static long parent_of(long pid)
     return parent;
 }
 
-/* The sockets of one table that are ours and open to strangers; each must be bound to `wanted`. */
+/* The sockets of one table that are ours and open to unauthenticated peers; each must be bound to `wanted`. */
 static unsigned check_table(const char *name, bool v6, bool udp, const char *wanted)
 {
     char path[64], line[512], local[64], remote[64], text[INET6_ADDRSTRLEN];

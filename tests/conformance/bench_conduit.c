@@ -5,7 +5,7 @@
  * Layer: tests.  Thread rule: two or more
  * forked processes of one thread.
  *
- *   tests/conformance/bench_conduit [CONDUIT [TEST...]]     tests: rtt flood medium sleep crowd
+ *   tests/conformance/bench_conduit [CONDUIT [TEST...]]     tests: rtt flood medium sleep oversubscribed
  *   idle
  */
 #include <fcntl.h>
@@ -325,7 +325,7 @@ static void sleepers(unsigned index)
 
 /* Eight processes in a ring on all cores; each waits for its left neighbour: some yields, then
  * sleep. */
-static void crowd(unsigned index)
+static void oversubscribed(unsigned index)
 {
     enum {
         ROUNDS = 4000
@@ -404,7 +404,7 @@ static const struct {
 
               { "flood", 2, flood },
               { "sleep", 2, sleepers },
-              { "crowd", MAX_PROCS, crowd },
+              { "oversubscribed", MAX_PROCS, oversubscribed },
               { "idle", 2, idle } };
 
 static void run(size_t which)

@@ -53,9 +53,11 @@ uint64_t suite_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-static uint64_t cookie(uint32_t from, uint32_t from_life, uint32_t to, uint32_t to_life)
+static uint64_t cookie(uint32_t from, uint32_t from_incarnation, uint32_t to,
+                       uint32_t to_incarnation)
 {
-    uint64_t state = ((uint64_t)(from << 16 | from_life) << 32 | (to << 16 | to_life)) + 1;
+    uint64_t state =
+        ((uint64_t)(from << 16 | from_incarnation) << 32 | (to << 16 | to_incarnation)) + 1;
     return suite_random(&state);
 }
 
@@ -214,7 +216,7 @@ void suite_close_node(struct suite_node *n)
 void suite_open_node(struct suite_world *w, unsigned index)
 {
     struct suite_node *n = &w->node[index];
-    uint32_t life = n->world ? n->life + 1 : 0;
+    uint32_t incarnation = n->world ? n->incarnation + 1 : 0;
     struct amph_cx_config cfg = { .name = "suite",
                                   .max_peers = w->max_peers,
                                   .threaded = w->threaded,
@@ -226,7 +228,7 @@ void suite_open_node(struct suite_world *w, unsigned index)
     memset(n, 0, sizeof *n);
     n->world = w;
     n->index = index;
-    n->life = life;
+    n->incarnation = incarnation;
 
     enum amph_status st = suite_target->emulate ? amph_conduit_emulate_open(suite_ops, &cfg, &n->cx)
                                                 : suite_ops->open(&cfg, &n->cx);
@@ -261,9 +263,11 @@ enum amph_status suite_add(struct suite_node *from, uint32_t peer, const void *a
 
 void suite_link(struct suite_node *from, const struct suite_node *to)
 {
-    const struct amph_peer_spec spec = { to->cx->addr, to->cx->addr_len, from->index,
-                                         cookie(from->index, from->life, to->index, to->life),
-                                         cookie(to->index, to->life, from->index, from->life) };
+    const struct amph_peer_spec spec = {
+        to->cx->addr, to->cx->addr_len, from->index,
+        cookie(from->index, from->incarnation, to->index, to->incarnation),
+        cookie(to->index, to->incarnation, from->index, from->incarnation)
+    };
     enum amph_status st = from->cx->ops->add_peer(from->cx, to->index, &spec);
 
     CHECK_MSG(st == AMPH_OK, "add_peer %u in %u: %s", to->index, from->index, amph_status_text(st));

@@ -74,8 +74,8 @@ struct suite_world;
 /* An instance, and what has come to it. */
 struct suite_node {
     struct suite_world *world;
-    uint32_t index; /* its peer number everywhere */
-    uint32_t life;  /* which instance under this number; part of the cookies */
+    uint32_t index;       /* its peer number everywhere */
+    uint32_t incarnation; /* which instance under this number; part of the cookies */
     struct amph_cx *cx;
     unsigned warm; /* messages of suite_warm_up */
     bool reply;    /* answers each numbered request by a numbered reply */

@@ -14,7 +14,7 @@ static void numbers(void)
     struct suite_world *w = suite_world_open(2, false);
     struct suite_node *a = &w->node[0];
     struct suite_node *b = &w->node[1];
-    uint8_t noise[AMPH_ADDR_MAX_BYTES];
+    uint8_t garbage[AMPH_ADDR_MAX_BYTES];
     uint64_t state = 3;
 
     CHECK(suite_add(a, SUITE_NODES, b->cx->addr, b->cx->addr_len) == AMPH_ERR_RANGE);
@@ -22,10 +22,10 @@ static void numbers(void)
     CHECK(suite_add(a, 1, b->cx->addr, 0) != AMPH_OK);
 
     for (unsigned round = 0; round < 100; round++) {
-        for (size_t i = 0; i < sizeof noise; i++)
-            noise[i] = (uint8_t)suite_random(&state);
+        for (size_t i = 0; i < sizeof garbage; i++)
+            garbage[i] = (uint8_t)suite_random(&state);
 
-        if (suite_add(a, 1, noise, 1 + suite_random(&state) % sizeof noise) == AMPH_OK)
+        if (suite_add(a, 1, garbage, 1 + suite_random(&state) % sizeof garbage) == AMPH_OK)
             a->cx->ops->del_peer(a->cx, 1);
     }
 

@@ -263,8 +263,8 @@ static void idle(void)
     suite_world_close(w);
 }
 
-/* A woken instance that does not sleep needs no bell: the descriptor goes quiet again. */
-static void bell_falls_silent(void)
+/* A woken instance that does not sleep needs no doorbell: the descriptor goes quiet again. */
+static void doorbell_is_cleared(void)
 {
     struct suite_world *w = suite_world(2, false);
     struct amph_cx *cx = w->node[0].cx;
@@ -303,7 +303,7 @@ const struct suite_case suite_sleep_cases[] = {
     { "sleeping inside arm, slow partner", sleep_long },
     { "no sleep where there is work", arm_with_work },
     { "an idle sleeper costs nothing", idle },
-    { "the bell falls silent", bell_falls_silent },
+    { "the doorbell is cleared", doorbell_is_cleared },
     { NULL, NULL },
 };
 /* clang-format on */

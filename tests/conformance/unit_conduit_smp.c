@@ -95,7 +95,7 @@ static void garbage_in_slots(void)
     suite_world_close(w);
 }
 
-/* The whole of a pair's bytes, the watch words and the receiver's lines filled with noise, while
+/* The whole of a pair's bytes, the watch words and the receiver's lines filled with random bytes, while
  * both sides go on. */
 static void garbage_everywhere(void)
 {
@@ -198,7 +198,7 @@ static void same_cookies(void)
         free(a->seen[1][0]);
         a->seen[1][0] = NULL;
         a->got[1][0] = 0;
-        b->world = NULL; /* no next life: the cookies stay */
+        b->world = NULL; /* no next incarnation: the cookies stay */
         suite_open_node(w, 1);
         suite_link(b, a);
         suite_stream(b, 0, AMPH_LANE_REQUEST); /* before a knows of it */

@@ -359,7 +359,7 @@ Test(tcp, hostile_messages_are_dropped)
 
 /* Strangers that speak the provider's own protocol, badly: what they cause is dropped, and peers'
  * messages arrive once and in order. */
-Test(tcp, strangers_do_no_harm)
+Test(tcp, unauthenticated_connections_do_no_harm)
 {
     uint8_t junk[168];
     int fd[40];
@@ -414,7 +414,7 @@ static unsigned open_files(void)
 }
 
 /* A connection to node 0's port by no instance. */
-static int stranger(void)
+static int unauthenticated(void)
 {
     const struct sockaddr_storage *sa = &amph_ofi_of(node[0].cx)->listen_addr;
     int fd = socket(sa->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -425,7 +425,7 @@ static int stranger(void)
 
 /* Connections that close after some bytes, or say nothing, take no descriptors; they are counted,
  * and members are served meanwhile. */
-Test(tcp, strangers_take_no_descriptors)
+Test(tcp, unauthenticated_connections_use_few_descriptors)
 {
     enum {
         STRANGERS = 120,
@@ -444,7 +444,7 @@ Test(tcp, strangers_take_no_descriptors)
     uint64_t dropped = amph_counters[AMPH_COUNTER_DROP_STRANGER];
 
     for (unsigned k = 0; k < STRANGERS; k++) {
-        int fd = stranger();
+        int fd = unauthenticated();
 
         cr_assert_eq(send(fd, bytes, 1 + k % 24, MSG_NOSIGNAL), (ssize_t)(1 + k % 24));
         if (k % 2)
@@ -468,7 +468,7 @@ Test(tcp, strangers_take_no_descriptors)
     PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_STRANGER] - dropped == STRANGERS);
 
     for (unsigned k = 0; k < SILENT; k++)
-        silent[k] = stranger();
+        silent[k] = unauthenticated();
 
     for (unsigned k = 0; k < 1000; k++)
         pump();
@@ -481,9 +481,9 @@ Test(tcp, strangers_take_no_descriptors)
     stop();
 }
 
-/* The descriptors that are left are no stranger's: the process still opens files, and members that
+/* The descriptors that are left are not used for unauthenticated peers: the process still opens files, and members that
  * are connected are served. */
-Test(tcp, strangers_leave_descriptors_for_others)
+Test(tcp, unauthenticated_connections_leave_descriptors)
 {
     enum {
         LIMIT = 256,
@@ -509,7 +509,7 @@ Test(tcp, strangers_leave_descriptors_for_others)
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (unsigned k = 0; k < STRANGERS; k++) {
-            fd[k] = stranger();
+            fd[k] = unauthenticated();
             greeting[34] = (uint8_t)(k + 1);
             send(fd[k], greeting, sizeof greeting, MSG_NOSIGNAL);
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conformance suite on the code for cards.  Where there is none it runs over a stand-in, under
+/* The conformance suite on the code for cards.  Without a card it runs over a stand-in, under
  * the strict rules. */
 #include <stdlib.h>
 

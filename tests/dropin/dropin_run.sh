@@ -6,7 +6,7 @@ bin=$builddir/dropin
 jobs=$builddir/tests/dropin/dropin_job
 unset AMPHORA_CONDUIT GASNET_PSHM_NODES GASNET_SUPERNODE_MAXSIZE
 
-# says NAME LINES PATTERN COMMAND...: the command succeeds and prints so many lines that match
+# says NAME LINES PATTERN COMMAND...: the command succeeds and prints LINES lines that match
 says() {
     s_name=$1 s_lines=$2 s_pattern=$3
     shift 3

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where preload (the value of LD_PRELOAD, or NULL) names the library, this program begins anew
+/* Where preload (the value of LD_PRELOAD, or NULL) names the library, this program starts again
  * without it, by libc's own execve. */
 static inline void without_preload(const char *preload, char **argv)
 {

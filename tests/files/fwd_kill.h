@@ -30,7 +30,7 @@ static inline bool is_server(pid_t pid)
 }
 
 enum {
-    FD_MOST = 2047
+    FD_MAX = 2047
 }; /* where a program's descriptors and the client's are looked for */
 
 /* At the other end of a connection; 0: it is none, or not to a server. */
@@ -44,12 +44,12 @@ static inline pid_t server_behind(int fd)
                : 0;
 }
 
-/* The server of the newest connection; 0: there is none. */
+/* The server of the newest connection; 0: no connection. */
 static inline pid_t newest_server(void)
 {
     pid_t pid = 0;
 
-    for (int fd = FD_MOST; fd >= 3 && !pid; fd--)
+    for (int fd = FD_MAX; fd >= 3 && !pid; fd--)
         pid = server_behind(fd);
 
     return pid;

@@ -51,7 +51,7 @@ struct section {
     void (*run)(void);
 };
 
-/* false: there is none of that name. */
+/* false: not found. */
 static inline bool run_section(const struct section *sections, size_t n, const char *name)
 {
     size_t i = 0;

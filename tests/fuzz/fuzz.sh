@@ -13,7 +13,7 @@ row() {
     flags=""
     lib="$builddir/.libs/libamphora.a -lnettle -ldl -lpthread -lrt"
     case $1 in
-    iofwd) # requests, replies, the door's frames
+    iofwd) # requests, replies, frames of control connections
         sources="$srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
             $srcdir/iofwd/server/collective.c $srcdir/iofwd/server/request.c
             $builddir/iofwd/calls/table.c"
@@ -27,7 +27,7 @@ row() {
     am) # what handlers of am/ and extended/ make of a peer's messages
         sources="$srcdir/am/deliver.c $srcdir/am/carry.c $srcdir/am/gather.c $srcdir/extended/rma/atomic.c $srcdir/extended/rma/vis_remote.c
             $srcdir/extended/coll/mail.c $srcdir/extended/coll/barrier.c $srcdir/extended/rma/memset.c" ;;
-    control) # the launcher's frames, facts, job description, address file, PMI words, the door's address
+    control) # the launcher's frames, facts, job description, address file, PMI words, a server's address
         sources="$srcdir/boot/frames.c $srcdir/boot/control.c $srcdir/boot/jobfile.c $srcdir/boot/pmi1_wire.c $srcdir/iofwd/wire/handshake.c" ;;
     smp) # what a peer writes into shared memory
         sources=$(ls "$srcdir"/conduits/smp/*.c) ;;

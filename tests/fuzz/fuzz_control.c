@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target of what comes over the launcher's sockets and from its files: frames, facts, keys,
- * job descriptions, the address file, PMI-1 lines, the published address of a server's door.  Run
+ * job descriptions, the address file, PMI-1 lines, a server's published address.  Run
  * by tests/fuzz/fuzz.sh.
  */
 #include <stdlib.h>
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     static void (*const parts[])(const uint8_t *bytes, size_t len) = { frames, description,
                                                                        job_file, words };
 
-    struct amph_fwd_server_addr door;
+    struct amph_fwd_server_addr where;
     if (len < 1)
         return 0;
 
@@ -119,8 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
     if (which < 4)
         parts[which](copy, len - 1);
-    else if (amph_fwd_server_addr_parse(copy, len - 1, &door) &&
-             memchr(door.unix_name, 0, sizeof door.unix_name) == NULL)
+    else if (amph_fwd_server_addr_parse(copy, len - 1, &where) &&
+             memchr(where.unix_name, 0, sizeof where.unix_name) == NULL)
         abort();
 
     free(copy);

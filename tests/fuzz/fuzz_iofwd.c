@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target of iofwd's decoders (requests, replies, door frames, HELLO).  libFuzzer: compile with
+ * Fuzz target of iofwd's decoders (requests, replies, control frames, HELLO).  libFuzzer: compile with
  * clang -fsanitize=fuzzer; the same function is driven by tests/unit/unit_iofwd_wire.c with bytes
  * of a fixed sequence.
  */
@@ -73,7 +73,7 @@ static unsigned touch(const struct amph_server_request *rq)
     if (rq->id == AMPH_FWD_PWRITEJ)
         at = rq->u.pwritej.data;
 
-    /* what has been taken must lie within its stretch, row by row */
+    /* what has been taken must lie within its extent, row by row */
     if (amph_server_collective_is(rq->id))
         touch_rows(rq);
 

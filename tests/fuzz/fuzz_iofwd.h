@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Feeds len bytes to every decoder that a stranger's bytes can reach.  Gives how many of them were
+/* Feeds len bytes to every decoder that unauthenticated bytes can reach.  Returns how many were
  * taken for good. */
 int fuzz_iofwd_feed(const uint8_t *bytes, size_t len);
 

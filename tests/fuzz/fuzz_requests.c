@@ -389,7 +389,7 @@ static void put_set(struct amph_wr *w, enum amph_fwd_set set, const uint32_t *va
     put_set(w, set, (const uint32_t[]){ __VA_ARGS__ }, \
             sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
 
-/* A joint call's part, one row; gives the bytes of its data. */
+/* A part of a collective call, one row; returns the bytes of its data. */
 static uint32_t put_part(struct amph_wr *w)
 {
     uint8_t room[FWD_VIEW_BYTES + FWD_EXTENT_BYTES];
@@ -421,7 +421,7 @@ static void put_lock(struct amph_wr *w)
     amph_fwd_put_lock(w, &lock);
 }
 
-static void put_arg(struct amph_wr *w, uint8_t word, bool joint, uint32_t *joint_bytes_p)
+static void put_arg(struct amph_wr *w, uint8_t word, bool collective, uint32_t *collective_bytes_p)
 {
     switch (word) {
     case FWD_IN_PATH: {
@@ -461,7 +461,7 @@ static void put_arg(struct amph_wr *w, uint8_t word, bool joint, uint32_t *joint
         amph_wr_u64(w, next() * 100u);
         break;
     case FWD_IN_LEN:
-        amph_wr_u64(w, joint ? 4096 : next() % 8);
+        amph_wr_u64(w, collective ? 4096 : next() % 8);
         break;
     case FWD_IN_UID:
     case FWD_IN_GID:
@@ -480,8 +480,8 @@ static void put_arg(struct amph_wr *w, uint8_t word, bool joint, uint32_t *joint
         put_name(w, false);
         break;
     case FWD_IN_BLOB:
-        if (joint)
-            *joint_bytes_p = put_part(w);
+        if (collective)
+            *collective_bytes_p = put_part(w);
         else
             amph_wr_blob(w, "a value.", 8);
         break;
@@ -494,7 +494,7 @@ static void put_arg(struct amph_wr *w, uint8_t word, bool joint, uint32_t *joint
     }
 }
 
-static void put_data(struct amph_wr *w, enum amph_fwd_id id, uint32_t joint_bytes)
+static void put_data(struct amph_wr *w, enum amph_fwd_id id, uint32_t collective_bytes)
 {
     static const uint8_t nothing[1024];
     uint8_t how = next();
@@ -508,7 +508,7 @@ static void put_data(struct amph_wr *w, enum amph_fwd_id id, uint32_t joint_byte
         b.len *= 40; /* more than a buffer holds */
 
     if (amph_server_collective_is(id))
-        b.len = joint_bytes;
+        b.len = collective_bytes;
 
     amph_fwd_put_bulk(w, &b);
     if (b.where == FWD_INLINE && amph_server_is_write(id))
@@ -551,7 +551,7 @@ static void request(unsigned i)
     const struct amph_server_peer *p = peer_of(i);
     uint8_t call = next();
     uint8_t wrong;
-    uint32_t joint_bytes = 0;
+    uint32_t collective_bytes = 0;
     struct amph_wr w, head;
 
     if (!p || !p->attached)
@@ -573,10 +573,10 @@ static void request(unsigned i)
 
         h.service = d->service;
         for (unsigned k = 0; k < d->nargs; k++)
-            put_arg(&w, d->arg[k].word, amph_server_collective_is(id), &joint_bytes);
+            put_arg(&w, d->arg[k].word, amph_server_collective_is(id), &collective_bytes);
 
         if (d->flags & FWD_CALL_BULK)
-            put_data(&w, id, joint_bytes);
+            put_data(&w, id, collective_bytes);
     }
 
     wrong = next(); /* now and then it is a byte too long, or too short */

@@ -2,7 +2,7 @@
 /*
  * Fuzz target of what processes under another launcher tell each other through its process manager,
  * PMIx or PMI: hosts, the job's secret, facts, published values, servers' doors.  Run by
- * tests/fuzz/fuzz.sh.  An input is a row of values, each a byte of length (0: there is none) and
+ * tests/fuzz/fuzz.sh.  An input is a row of values, each a byte of length (0: not set) and
  * its bytes, in the order in which they are asked for; the first byte gives the number of processes
  * and of servers.
  */

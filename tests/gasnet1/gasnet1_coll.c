@@ -21,7 +21,7 @@ enum {
     KINDS,
     MANY = 8,
     TEAMS = 3,
-    MOST_MEMBERS = 64
+    MEMBERS_MAX = 64
 };
 
 enum {
@@ -42,7 +42,7 @@ struct call {
     size_t block, elem;
     uint64_t serial;
     unsigned char *src, *dst;
-    void *srcs[MOST_MEMBERS], *dsts[MOST_MEMBERS];
+    void *srcs[MEMBERS_MAX], *dsts[MEMBERS_MAX];
     gasnet_coll_handle_t handle;
 };
 
@@ -95,7 +95,7 @@ static struct call plan(uint64_t serial)
     };
 
     c.tm = teams[pick(TEAMS)];
-    c.root = pick(MOST_MEMBERS * 8);
+    c.root = pick(MEMBERS_MAX * 8);
     c.block = corner[pick(pick(4) ? 5 : 9)] + pick(40);
     c.func = pick(2) ? FN_SUM : FN_AFFINE;
     c.elem = c.func == FN_SUM ? 8 : 24;
@@ -291,8 +291,8 @@ static void blocking(gasnet_team_handle_t tm)
 {
     uint64_t me = gex_TM_QueryRank(tm);
     uint64_t n = gex_TM_QuerySize(tm);
-    uint64_t in[MOST_MEMBERS];
-    uint64_t out[MOST_MEMBERS] = { 0 };
+    uint64_t in[MEMBERS_MAX];
+    uint64_t out[MEMBERS_MAX] = { 0 };
     int flags = GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC | GASNET_COLL_LOCAL;
     void *ins = in;
     void *outs = out;
@@ -368,12 +368,12 @@ int main(int argc, char **argv)
     gasnet_coll_fn_entry_t table[] = {
         [FN_SUM] = { sum, 0 }, [FN_AFFINE] = { affine, GASNET_COLL_NONCOMM }
     };
-    gasnet_image_t images[MOST_MEMBERS];
+    gasnet_image_t images[MEMBERS_MAX];
     uint64_t serial = 0;
 
     CHECK(gasnet_init(&argc, &argv) == GASNET_OK);
     CHECK(gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0) == GASNET_OK);
-    CHECK(gasnet_nodes() <= MOST_MEMBERS);
+    CHECK(gasnet_nodes() <= MEMBERS_MAX);
     coll_seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     common = coll_seed;
     own = coll_seed ^ (gasnet_mynode() + 1) * UINT64_C(0x1234567);

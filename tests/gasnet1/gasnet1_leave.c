@@ -10,7 +10,7 @@
 #include "tests/gex/gex_common.h"
 
 enum {
-    MOST = 64
+    NODES_MAX = 64
 };
 
 static void write_to_even(const gasnet_seginfo_t *seg, gasnet_node_t me, gasnet_node_t nodes)
@@ -28,7 +28,7 @@ static void write_to_even(const gasnet_seginfo_t *seg, gasnet_node_t me, gasnet_
 
 int main(int argc, char **argv)
 {
-    gasnet_seginfo_t seg[MOST];
+    gasnet_seginfo_t seg[NODES_MAX];
 
     CHECK(argc == 2 && gasnet_init(&argc, &argv) == GASNET_OK);
     CHECK(gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0) == GASNET_OK);
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     gasnet_node_t me = gasnet_mynode();
     gasnet_node_t nodes = gasnet_nodes();
 
-    CHECK(nodes <= MOST);
+    CHECK(nodes <= NODES_MAX);
     if (me % 2)
         return 0;
 

@@ -5,7 +5,7 @@
 # made of all names (addresses of functions, values of constants, sizes of types and fields) does not compile, link and run.
 #
 #   tests/gex/api_status.sh             the test
-#   tests/gex/api_status.sh --write     writes doc/gasnet-api-status.md anew (make api-status)
+#   tests/gex/api_status.sh --write     writes doc/gasnet-api-status.md (make api-status)
 #   tests/gex/api_status.sh --missing   lists what has neither
 #
 # A test counts that names the thing, outside comments and strings, before or after macros are expanded; one that uses it in a way that

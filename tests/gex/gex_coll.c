@@ -318,18 +318,18 @@ static void two_members_each(gex_Client_t client)
 {
     enum {
         N = 5000,
-        MOST = 64
+        MEMBERS_MAX = 64
     };
 
     gex_Rank_t me = gex_System_QueryJobRank();
     gex_Rank_t size = gex_System_QueryJobSize();
-    gex_EP_Location_t list[2 * MOST];
+    gex_EP_Location_t list[2 * MEMBERS_MAX];
     gex_TM_t tm[2];
     gex_EP_t ep;
     gex_Event_t event[6];
     static uint64_t in[2][N], out[2][N], small[2];
 
-    CHECK(size <= MOST && gex_EP_Create(&ep, client, GEX_EP_CAPABILITY_ALL, 0) == GASNET_OK);
+    CHECK(size <= MEMBERS_MAX && gex_EP_Create(&ep, client, GEX_EP_CAPABILITY_ALL, 0) == GASNET_OK);
     for (gex_Rank_t i = 0; i < 2 * size; i++)
         list[i] = (gex_EP_Location_t){ .gex_rank = i % size,
                                        .gex_ep_index = i < size ? 0 : gex_EP_QueryIndex(ep) };

@@ -13,7 +13,7 @@ enum {
     H_BACK,
     H_LONG,
     H_LONG_BACK,
-    THREADS_MOST = 16
+    THREADS_MAX = 16
 };
 #define SLOT (64 * 1024) /* of a thread at each process: one half for puts, one for longs */
 
@@ -31,7 +31,7 @@ static struct thread {
     unsigned replies; /* atomic */
     uint64_t random;
     char *out, *in;
-} threads[THREADS_MOST];
+} threads[THREADS_MAX];
 
 static char *slot(gex_Rank_t at, gex_Rank_t of, unsigned thread)
 {
@@ -224,7 +224,7 @@ int main(int argc, char **argv)
     seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     nthreads = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 0) : 4;
     nsteps = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 0) : 300;
-    CHECK(nthreads >= 1 && nthreads <= THREADS_MOST);
+    CHECK(nthreads >= 1 && nthreads <= THREADS_MAX);
     printf("process %u: seed %llu\n", me, (unsigned long long)seed);
     CHECK(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table) == GASNET_OK);
 

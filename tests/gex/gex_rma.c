@@ -7,7 +7,7 @@
 
 /* Each process owns a part of every segment. */
 #define PART (384 * 1024)
-#define MOST (256 * 1024)
+#define BYTES_MAX (256 * 1024)
 
 static gex_TM_t tm;
 static gex_Rank_t me, size;
@@ -25,7 +25,7 @@ static size_t random_size(void)
     unsigned bits = next_random(&seed) % 19;
     size_t n = next_random(&seed) % ((size_t)1 << bits) + (bits == 18);
 
-    return n < MOST ? n : MOST;
+    return n < BYTES_MAX ? n : BYTES_MAX;
 }
 
 static char *place(gex_Rank_t to, size_t off)
@@ -341,8 +341,8 @@ int main(int argc, char **argv)
     CHECK(gex_Segment_Attach(&seg, tm, ((uintptr_t)size * PART + page - 1) / page * page) ==
           GASNET_OK);
     bases = calloc(size, sizeof *bases);
-    out = malloc(MOST + 64);
-    in = malloc(MOST + 64);
+    out = malloc(BYTES_MAX + 64);
+    in = malloc(BYTES_MAX + 64);
     for (gex_Rank_t i = 0; i < size; i++)
         CHECK(gex_Segment_QueryBound(tm, i, (void **)&bases[i], NULL, NULL) == 0);
 

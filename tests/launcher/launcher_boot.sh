@@ -47,7 +47,7 @@ refused "rank out of range" "not a number of this job" "$AMPHORA_RUN" -n 2 env A
 refused "a place is taken once" "has already joined the job" "$AMPHORA_RUN" -n 1 sh -c "$job && $job"
 mp_check "mode of directory and address file" "$AMPHORA_RUN" -n 1 sh -c '
     [ "$(stat -c %a "$AMPHORA_JOB")" = 600 ] && [ "$(stat -c %a "$(dirname "$AMPHORA_JOB")")" = 700 ]'
-# Strangers at the door are counted and do no harm.
-mp_check "strangers" sh -c "AMPHORA_STATS=1 $AMPHORA_RUN -n 1 $builddir/tests/launcher/launcher_stranger 2>&1 | tee $mp_dir/stats
+# Unauthenticated connections are counted and do no harm.
+mp_check "unauthenticated connections" sh -c "AMPHORA_STATS=1 $AMPHORA_RUN -n 1 $builddir/tests/launcher/launcher_unauthenticated 2>&1 | tee $mp_dir/stats
     grep -q 'still answers' $mp_dir/stats && grep -Eq 'drop_stranger +[1-9][0-9][0-9] ' $mp_dir/stats"
 mp_done

@@ -19,7 +19,7 @@ job() {
     [ $job_rc -eq "$job_code" ] || job_ok=0
     echo "exit $job_rc" >>"$mp_dir/out"
 }
-# says COUNT PATTERN: the job's output holds so many such lines
+# says COUNT PATTERN: the job's output has COUNT such lines
 says() {
     says_n=$(grep -Ec "$2" "$mp_dir/out")
     [ "$says_n" -eq "$1" ] || { job_ok=0; echo "$says_n lines match $2, not $1" >>"$mp_dir/out"; }
@@ -62,7 +62,7 @@ done_job
 job "a fatal signal that is left alone" 139 2 crash GASNET_BACKTRACE=1 GASNET_NO_CATCH_SIGNAL=SIGABRT,segv
 says 0 'Caught a fatal signal'
 done_job
-job "a fatal signal without a wish for backtraces" 139 2 crash
+job "a fatal signal without a request for backtraces" 139 2 crash
 says 0 'Caught a fatal signal|Backtrace'
 done_job
 # Standard output is a pipe here, so stdio holds what was printed.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# amphora-perf: options, the list, JSON with the agreed keys, a figure for each test asked for.  Figures are not judged here.
+# amphora-perf: options, the list, JSON with the agreed keys, a figure for each test asked for.  Figures are not checked here.
 . "${srcdir:-.}/tests/lib/lib.sh"
 perf=$builddir/amphora-perf
 mp_timeout=120
@@ -15,7 +15,7 @@ says() {
     mp_check "$says_name" sh -c "cat '$mp_dir/said'; [ $says_got -eq $says_code ] && grep -q -- '$says_pattern' '$mp_dir/said'"
 }
 
-# figures NAME LINES ARGUMENTS...: so many lines of JSON, each with all keys and a positive value
+# figures NAME LINES ARGUMENTS...: LINES lines of JSON, each with all keys and a positive value
 figures() {
     figures_name=$1 figures_lines=$2
     shift 2

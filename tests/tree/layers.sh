@@ -55,8 +55,8 @@ sources() {
     find "$@" -name '*.[chS]' 2>/dev/null
 }
 
-# strangers: of the include lines "FILE:LINE:#include "PATH"", those that their file's room may not have.
-strangers() {
+# violations: of the include lines "FILE:LINE:#include "PATH"", those that their file's room may not have.
+violations() {
     awk -v rooms="$rooms" -v exceptions="$exceptions" '
         function room_of(path,    r) {
             sub(/\/[^\/]*$/, "", path)
@@ -92,7 +92,7 @@ strangers() {
 top=$(echo "$rooms" | sed 's/[:/].*//' | sort -u)
 for folder in $top; do
     report "$folder includes only what its rooms may see" \
-        "$(sources "$folder" | xargs -r grep -nE '^ *# *include "[a-z-]+/' /dev/null | strangers)"
+        "$(sources "$folder" | xargs -r grep -nE '^ *# *include "[a-z-]+/' /dev/null | violations)"
 done
 
 report "the environment is read in base/env.c only" \

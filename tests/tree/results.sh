@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# How scripts/check adds up and judges a run of the tests (scripts/results.sh).
+# How scripts/check adds up and evaluates a run of the tests (scripts/results.sh).
 . "${srcdir:-.}/tests/lib/lib.sh"
 
 cat >"$mp_dir/run" <<'END'
@@ -19,8 +19,8 @@ FAIL: tests/gamma.sh 1 - only
 # ERROR: 0
 END
 
-# judged EXPECTED [SETTING]: the end of a run of these numbers
-judged() {
+# expect_end EXPECTED [SETTING]: the end of a run of these numbers
+expect_end() {
     (
         . "$srcdir/scripts/results.sh"
         count "$mp_dir/run"
@@ -50,12 +50,12 @@ printf 'alpha 5\ndelta 4\nepsilon 9\ngamma 1\nunit_beta 1\n' >"$mp_dir/cases"
 grep -q '^FEWER: alpha has 3 of 5' "$mp_dir/out" && grep -q '^FEWER: delta has 0 of 4' "$mp_dir/out" && grep -qx '6 fewer' "$mp_dir/out"
 mp_report $? "cases that vanish without a skip are told" "$mp_dir/out"
 
-judged 'exit code 0' repeated=3
+expect_end 'exit code 0' repeated=3
 mp_report $? "three tests may need a second run" "$mp_dir/out"
-judged 'exit code 1' repeated=4
+expect_end 'exit code 1' repeated=4
 mp_report $? "four may not" "$mp_dir/out"
-judged '^2 of the passed only at the second run' repeated=2
+expect_end '^2 of the passed only at the second run' repeated=2
 mp_report $? "their number is told by itself" "$mp_dir/out"
-judged 'exit code 1' failed=1
+expect_end 'exit code 1' failed=1
 mp_report $? "a test that failed" "$mp_dir/out"
 mp_done

@@ -12,7 +12,7 @@
 extern struct fake {
     unsigned room[AMPH_NLANES]; /* messages a queue holds */
     bool self_flow, put_then_am;
-    unsigned put_again;                  /* so many puts still find no room */
+    unsigned put_again;                  /* number of puts that still find no room */
     bool put_late;                       /* puts complete in the next progress, not at once */
     unsigned sent[AMPH_AM_INTERNAL + 1]; /* messages by kind */
     unsigned puts;

@@ -303,7 +303,7 @@ Test(log, a_fatal_error_tells_the_hook_and_ends, .exit_code = 1, .init = cr_redi
     amph_fatal("the value %d is wrong", 7);
 }
 
-/* Says it, tells that it has, and lives on until *hold is closed at the other end. */
+/* Says it, reports that it has, and lives on until *hold is closed at the other end. */
 static pid_t start_sayer(int to, int told, int hold, int unheld, const char *text)
 {
     char c;

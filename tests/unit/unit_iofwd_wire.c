@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* iofwd on the wire: the table, every call there and back, the door's proofs, and bytes that a
- * stranger may send. */
+/* iofwd on the wire: the table, every call there and back, the handshake's proofs, and
+ * unauthenticated bytes. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -188,8 +188,8 @@ Test(request, data_outside_the_part_or_the_segment_is_refused)
     }
 }
 
-/* Rows of a joint call: in order, apart, within the stretch, and as many bytes as the data. */
-Test(request, rows_outside_the_stretch_are_refused)
+/* Rows of a collective call: in order, apart, within the extent, and as many bytes as the data. */
+Test(request, rows_outside_the_extent_are_refused)
 {
     /* clang-format off */
     static const struct { struct amph_fwd_extent row[2]; uint32_t nrows, len; int good; } rows[] = {
@@ -257,7 +257,7 @@ Test(request, rows_outside_the_stretch_are_refused)
                  0);
 }
 
-Test(request, a_stranger_is_refused)
+Test(request, an_unauthenticated_peer_is_refused)
 {
     uint8_t buf[512];
     struct amph_fwd_args_fstat args = { .file = &file };
@@ -342,7 +342,7 @@ Test(request, every_call_takes_any_body, .timeout = 60)
     }
 }
 
-Test(door, hello_needs_the_key)
+Test(handshake, hello_needs_the_key)
 {
     uint8_t body[FWD_FRAME_BODY_MAX];
     uint8_t key[AMPH_KEY_BYTES] = { 1 };
@@ -379,7 +379,7 @@ Test(door, hello_needs_the_key)
     }
 }
 
-Test(door, frames)
+Test(handshake, frames)
 {
     uint8_t buf[64];
     struct amph_fwd_frame_in in;
@@ -433,7 +433,7 @@ Test(split, last_places_are_servers)
     cr_assert_eq(p[0].server, IOFWD_NONE);
 }
 
-Test(door, its_address_of_either_family)
+Test(handshake, its_address_of_either_family)
 {
     uint8_t buf[128];
     struct amph_fwd_server_addr a = { .unix_name = "amphora-door-1" };

@@ -106,7 +106,7 @@ static void take_widths(struct options *o, const char *text)
     o->widths_given = true;
 
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
-        if (o->nwidths == NBMRW_WIDTHS_MOST)
+        if (o->nwidths == NBMRW_WIDTHS_MAX)
             bad("--widths", text);
 
         o->widths[o->nwidths++] = take_count("--widths", w, 1, 8);
@@ -165,14 +165,14 @@ static void take_option(struct options *o, int c, const char *arg)
         break;
     case 'c':
         take_range("--call-sizes", arg, &o->call_from, &o->call_to);
-        if (o->call_to > NBMRW_CALL_MOST)
+        if (o->call_to > NBMRW_CALL_MAX)
             bad("--call-sizes", arg);
         break;
     case 's':
         o->step = take_count("--step", arg, 2, 1024);
         break;
     case 'r':
-        o->repeats = take_count("--repeats", arg, 1, NBMRW_REPEATS_MOST);
+        o->repeats = take_count("--repeats", arg, 1, NBMRW_REPEATS_MAX);
         break;
     case 'p':
         o->pause = take_seconds("--pause", arg);
@@ -264,8 +264,8 @@ static void plan_call_size(struct plan *p, const struct options *o, uint64_t fil
         }
 }
 
-/* The size of calls after this one.  SINGLE_CALL is among them, whatever the steps: it is what
- * collecting is judged by. */
+/* The size of calls after this one.  SINGLE_CALL is among them, whatever the steps: the
+ * effect of coalescing is measured with it. */
 static uint64_t next_call_size(const struct options *o, uint64_t size)
 {
     uint64_t step = o->step ? o->step : o->quick ? 128 : 8;

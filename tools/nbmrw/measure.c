@@ -14,10 +14,10 @@
 #include "iofwd.h"
 
 enum {
-    CALLS_MOST = 200000,
+    CALLS_MAX = 200000,
     FILES = 2000
 };
-#define BUFFER_BYTES ((size_t)NBMRW_CALL_MOST)
+#define BUFFER_BYTES ((size_t)NBMRW_CALL_MAX)
 #define SAMPLE_SECONDS 2.0 /* where calls are that slow, a sample makes fewer */
 #define LOOK_CALLS 256u
 
@@ -88,7 +88,7 @@ static double run_calls(const struct series *s, int fd, const char *path, uint64
     char *buf = s->segment ? nbmrw_segment : buffer();
     size_t len = (size_t)s->call_bytes;
 
-    calls = calls > CALLS_MOST ? CALLS_MOST : calls;
+    calls = calls > CALLS_MAX ? CALLS_MAX : calls;
 
     uint64_t step = step_of(s, calls);
 

@@ -20,9 +20,9 @@
 #include <stdio.h>
 
 #define NBMRW_PREFIX "/nbmrw" /* the forwarded prefix; exists nowhere */
-#define NBMRW_REPEATS_MOST 101
-#define NBMRW_WIDTHS_MOST 8
-#define NBMRW_CALL_MOST ((uint64_t)64 << 20)
+#define NBMRW_REPEATS_MAX 101
+#define NBMRW_WIDTHS_MAX 8
+#define NBMRW_CALL_MAX ((uint64_t)64 << 20)
 
 /* By what way the calls reach the file. */
 enum way {
@@ -51,7 +51,7 @@ struct options {
     unsigned repeats;
     double pause; /* seconds between repeats */
     unsigned servers;
-    unsigned widths[NBMRW_WIDTHS_MOST], nwidths; /* of striping; 1: none */
+    unsigned widths[NBMRW_WIDTHS_MAX], nwidths; /* of striping; 1: none */
     bool widths_given;
     bool random_order, sequential, data, metadata;
     const char *conduit;
@@ -71,7 +71,7 @@ struct series {
     bool segment;                    /* the buffer lies in the GASNet segment */
     uint64_t file_bytes, call_bytes; /* 0 for metadata */
     unsigned n;
-    double value[NBMRW_REPEATS_MOST]; /* bytes/s, or operations/s for metadata */
+    double value[NBMRW_REPEATS_MAX]; /* bytes/s, or operations/s for metadata */
 };
 
 struct summary {

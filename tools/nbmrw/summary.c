@@ -29,7 +29,7 @@ static double at_share(const double *sorted, unsigned n, double share)
 
 struct summary nbmrw_summary(const struct series *s)
 {
-    double sorted[NBMRW_REPEATS_MOST];
+    double sorted[NBMRW_REPEATS_MAX];
     struct summary r = { 0 };
 
     if (!s->n)

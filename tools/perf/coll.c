@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "tools/perf/perf.h"
 
-#define MOST_BYTES ((size_t)64 << 20) /* of a buffer */
+#define BUFFER_MAX ((size_t)64 << 20) /* of a buffer */
 #define FLAGS (GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC | GASNET_COLL_LOCAL)
 
 /* One collective of block bytes; turn: counts calls, so that roots take turns. */
@@ -130,7 +130,7 @@ static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, bool per_p
                      coll_start start)
 {
     size_t blocks = per_process ? run->procs : 1;
-    size_t most = MOST_BYTES / blocks / 8 * 8;
+    size_t most = BUFFER_MAX / blocks / 8 * 8;
     struct coll c = { .tm = tm, .block = bytes < 8 ? 8 : bytes < most ? bytes / 8 * 8 : most };
 
     if (bytes > c.block)

@@ -47,7 +47,7 @@ static double median_ratio(const struct perf_series *values, const struct perf_s
 }
 
 /* What is compared: the limit's name and value, the ratio, the target in words and whether it is
- * met (-1: there is none). */
+ * met (-1: no target). */
 struct verdict {
     const char *limit;
     double limit_value, ratio;

@@ -59,7 +59,7 @@ static bool parse_sizes(struct bench_options *o, const char *text)
     if (*end == ':')
         o->to = size_of(end + 1, &end);
 
-    return *end == 0 && o->from >= 1 && o->from <= o->to && o->to <= BENCH_MOST_BYTES;
+    return *end == 0 && o->from >= 1 && o->from <= o->to && o->to <= BENCH_MAX_BYTES;
 }
 
 static bool parse(struct bench_options *o, int argc, char **argv)
@@ -307,7 +307,7 @@ static bool known_tests(const char *list)
 int main(int argc, char **argv)
 {
     struct bench_options o = {
-        .conduits = "smp,tcp,udp", .threads = 2, .servers = 2, .from = 8, .to = BENCH_MOST_BYTES
+        .conduits = "smp,tcp,udp", .threads = 2, .servers = 2, .from = 8, .to = BENCH_MAX_BYTES
     };
     char dir[4096], conduit[16], file[4200];
     bool ok = true;

@@ -16,7 +16,7 @@
 #define SIDE 512         /* of the stencil: rows of this many points, as many for each thread */
 
 static struct {
-    upc_pts_t area; /* [BENCH_MOST_BYTES] in each thread */
+    upc_pts_t area; /* [BENCH_MAX_BYTES] in each thread */
     char *buffer;   /* private, as long */
     upc_lock_t *lock;
     volatile uint64_t sink;
@@ -24,8 +24,8 @@ static struct {
 
 void bench_setup(void)
 {
-    bench.area = upc_all_alloc((size_t)THREADS, BENCH_MOST_BYTES);
-    bench.buffer = malloc(BENCH_MOST_BYTES);
+    bench.area = upc_all_alloc((size_t)THREADS, BENCH_MAX_BYTES);
+    bench.buffer = malloc(BENCH_MAX_BYTES);
     bench.lock = upc_all_lock_alloc();
 
     if (upc_pts_is_null(bench.area) || !bench.buffer || !bench.lock) {
@@ -33,15 +33,15 @@ void bench_setup(void)
         upc_global_exit(1);
     }
 
-    memset(bench.buffer, 1, BENCH_MOST_BYTES);
-    memset(upc_pts_local(upc_pts_add(bench.area, BENCH_MOST_BYTES, 1, MYTHREAD)), 2,
-           BENCH_MOST_BYTES);
+    memset(bench.buffer, 1, BENCH_MAX_BYTES);
+    memset(upc_pts_local(upc_pts_add(bench.area, BENCH_MAX_BYTES, 1, MYTHREAD)), 2,
+           BENCH_MAX_BYTES);
     upc_barrier();
 }
 
 static upc_pts_t part(int thread)
 {
-    return upc_pts_add(bench.area, BENCH_MOST_BYTES, 1, thread % THREADS);
+    return upc_pts_add(bench.area, BENCH_MAX_BYTES, 1, thread % THREADS);
 }
 
 static uint64_t now(void)
@@ -191,9 +191,9 @@ double bench_strict_word(size_t bytes)
 
 double bench_cyclic(size_t bytes)
 {
-    size_t blocks = bytes < 64                            ? 1024
-                    : BENCH_MOST_BYTES / 8 / bytes > 1024 ? 1024
-                                                          : BENCH_MOST_BYTES / 8 / bytes + 1;
+    size_t blocks = bytes < 64                           ? 1024
+                    : BENCH_MAX_BYTES / 8 / bytes > 1024 ? 1024
+                                                         : BENCH_MAX_BYTES / 8 / bytes + 1;
 
     return (double)bytes * 1e3 /
            TIMED(blocks, ({

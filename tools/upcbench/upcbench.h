@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define BENCH_PREFIX "/upc-bench" /* the forwarded prefix; exists nowhere */
-#define BENCH_MOST_BYTES (64u << 20)
+#define BENCH_MAX_BYTES (64u << 20)
 #define BENCH_FILE_BYTES (64u << 20)
 #define BENCH_SAMPLES 31
 

@@ -295,8 +295,8 @@ void upcx_barrier(int has_value, int value);
 void upcx_notify(int has_value, int value);
 void upcx_wait(int has_value, int value);
 
-/* Non-zero: this upc_forall chooses iterations; those inside it do not.  The variable that holds
- * the answer ends the choice with its life. */
+/* Non-zero: this upc_forall chooses iterations; those inside it do not.  The choice
+ * ends with the scope of the variable that holds the result. */
 UPCX_INLINE int upcx_forall_begin(void)
 {
     int chooses = !upc_self.forall;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * upcxlate: declarations.  One without anything shared goes out as it is; one with shared types is
- * written anew from its types, a declarator at a time.  Function definitions likewise.
+ * rewritten from its types, a declarator at a time.  Function definitions likewise.
  */
 #include <string.h>
 

@@ -232,7 +232,7 @@ static struct way way_to_next(const struct head *h, int n)
 }
 
 /* The loop's condition, which first goes upcx_b<n> steps on to the next iteration of this thread;
- * one that is known to be this thread's is noted in upcx_l<n>.  NULL: not this loop. */
+ * one that is known to be this thread's is stored in upcx_l<n>.  NULL: not this loop. */
 static const char *skipping(struct head *h, const char *cond, int n)
 {
     struct way way = { NULL, false };
@@ -325,7 +325,7 @@ void parse_forall(int a)
     if (skip) /* only where the next one is not known is it tested */
         test = xl_fmt("upcx_l%d == (upcx_llong)%s || %s", n, var, test);
 
-    const char *noted = skip ? xl_fmt("upcx_llong upcx_l%d = -1, upcx_b%d; struct upcx_walk "
+    const char *known = skip ? xl_fmt("upcx_llong upcx_l%d = -1, upcx_b%d; struct upcx_walk "
                                       "upcx_w%d = { 0, 0, 0, 0 }; (void)&upcx_w%d; ",
                                       n, n, n, n)
                              : "";
@@ -335,7 +335,7 @@ void parse_forall(int a)
              xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = "
                     "upcx_forall_begin(); %sfor (%s %s; %s) "
                     "if (!upcx_f%d || %s) {",
-                    n, noted, render(i0, i1), skip ? skip : cond, inc, n, test));
+                    n, known, render(i0, i1), skip ? skip : cond, inc, n, test));
     else
         edit(a, xl.pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
 

@@ -217,7 +217,7 @@ static void add_member(struct member ***tail, struct member m)
     *tail = &new->next;
 }
 
-/* One declarator of a member's declaration; true: its text has to be made anew. *attributed_p is
+/* One declarator of a member's declaration; true: its text must be rewritten. *attributed_p is
  * set if it has attributes. */
 static bool parse_member(struct specs *s, struct member ***tail, struct buf *text, bool rewrite,
                          bool *attributed_p)

@@ -149,7 +149,7 @@
 #define GASNETT_INLINE(fnname) static inline
 #endif
 
-/* The same as a wish. */
+/* The same as a hint. */
 #if defined(GASNETT_USE_PLEASE_INLINE) && !AMPHORA_TOOLS_CHECK
 #define GASNETT_PLEASE_INLINE(fnname) GASNETT_USE_PLEASE_INLINE(fnname)
 #elif AMPHORA_USE_GNU

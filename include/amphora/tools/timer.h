@@ -51,8 +51,8 @@ double gasnett_tick_overheadus(void);
  * the system may set it back. */
 uint64_t gasnett_gettimeofday_us(void);
 
-/* Sleeps for at least so many nanoseconds.  0; non-zero with errno EINTR if a signal ended it
- * early. */
+/* Sleeps for at least ns_delay nanoseconds.  Returns 0, or non-zero with errno EINTR if a signal
+ * ended it early. */
 int gasnett_nsleep(uint64_t ns_delay);
 
 AMPHORA_END_C

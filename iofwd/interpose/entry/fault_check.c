@@ -22,8 +22,8 @@
 #define LOOK_CLOSELY \
     ((size_t)256 \
      << 10) /* of more than that only the first of it, the last page, and that nothing is missing between */
-#define SIGSET_BYTES 8               /* of the kernel */
-#define LEAST_PAGE ((uintptr_t)4096) /* pages may be larger */
+#define SIGSET_BYTES 8             /* of the kernel */
+#define PAGE_MIN ((uintptr_t)4096) /* pages may be larger */
 
 __thread struct amph_ip_mem amph_ip_mem_checked[2] __attribute__((tls_model("initial-exec")));
 
@@ -54,7 +54,7 @@ static bool page_is_there(uintptr_t page, bool write)
 static uintptr_t end_of(uintptr_t page, uintptr_t end, bool write)
 {
     while (page < end && page_is_there(page, write))
-        page += LEAST_PAGE;
+        page += PAGE_MIN;
 
     return page;
 }
@@ -72,15 +72,14 @@ static bool whole_is_there(uintptr_t from, uintptr_t end, bool write)
 
     return all_there(from, from + LOOK_CLOSELY, write) &&
            libc_syscall(SYS_msync, (long)from, (long)(end - from), MS_ASYNC, 0, 0, 0) == 0 &&
-           page_is_there(end - LEAST_PAGE, write);
+           page_is_there(end - PAGE_MIN, write);
 }
 
 /* How far the pages from..end are there. */
 static uintptr_t look(uintptr_t from, uintptr_t end, bool write)
 {
-    if (end - from > LEAST_PAGE &&
-        (whole_is_there(from, end, write) ||
-         (page_is_there(from, write) && whole_is_there(from, end, write))))
+    if (end - from > PAGE_MIN && (whole_is_there(from, end, write) ||
+                                  (page_is_there(from, write) && whole_is_there(from, end, write))))
         return end;
 
     return end_of(from, end, write);
@@ -128,11 +127,11 @@ size_t amph_ip_mem_ask(const void *at, size_t len, bool write)
 
     if (len == 0)
         return 0;
-    if (amph_ip_is_wild(at, len) || end > UINTPTR_MAX - LEAST_PAGE)
+    if (amph_ip_is_wild(at, len) || end > UINTPTR_MAX - PAGE_MIN)
         return 0;
 
-    uintptr_t first = from & ~(LEAST_PAGE - 1);
-    uintptr_t last = (end + LEAST_PAGE - 1) & ~(LEAST_PAGE - 1);
+    uintptr_t first = from & ~(PAGE_MIN - 1);
+    uintptr_t last = (end + PAGE_MIN - 1) & ~(PAGE_MIN - 1);
     uintptr_t there = look(first, last, write);
 
     if (there > first)
@@ -151,7 +150,7 @@ int amph_ip_mem_text_ask(const char *text)
     size_t done = 0;
 
     while (done < PATH_MAX) {
-        size_t here = LEAST_PAGE - ((from + done) & (LEAST_PAGE - 1));
+        size_t here = PAGE_MIN - ((from + done) & (PAGE_MIN - 1));
 
         if (here > PATH_MAX - done)
             here = PATH_MAX - done;

@@ -117,7 +117,7 @@ static int has_note(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-/* This process's rank in a job of another launcher; -1: there is none. */
+/* This process's rank in a job of another launcher; -1: no such job. */
 static int64_t find_rank(char **env)
 {
     int64_t rank = amph_ip_setting_rank(env, AMPH_ENV_PMIX_RANK);

@@ -85,8 +85,8 @@ void *amph_ip_libc_find(int name);
  * may be held for ever. */
 void amph_ip_libc_find_all(void);
 
-/* The function of that name behind the interposer's own; NULL if there is none, or if it is the one
- * with that symbol version.  Keeps errno. */
+/* The next function of that name after the interposer's own.  NULL: not found, or it has that symbol
+ * version.  Keeps errno. */
 void *amph_ip_next_unless(const char *name, const char *version);
 
 static inline void *amph_ip_libc(int name)

@@ -67,8 +67,8 @@ int amph_ip_socket_named(int result, struct sockaddr *addr, socklen_t room, sock
 socklen_t amph_ip_socket_name_room(const socklen_t *len);
 
 /* cancel.c */
-/* A new thread has that name: what was noted under it until then (amph_ip_cancels_now) was of
- * another. */
+/* A new thread has this id: a cancellation recorded before `until` (amph_ip_cancels_now) was meant
+ * for an earlier one. */
 unsigned amph_ip_cancels_now(void);
 void amph_ip_cancel_forget(pthread_t thread, unsigned until);
 

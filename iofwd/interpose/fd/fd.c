@@ -41,14 +41,14 @@ static int let_go(struct amph_fd_file *of)
  * out of the way of shells, of select() and of dup2, which ask for small ones by number; but not so
  * high that the kernel's table of them would be long.
  */
-#define OWN_LIMIT_MOST 1024
+#define OWN_LIMIT_MAX 1024
 
 static int own_least(void)
 {
     struct rlimit may;
-    rlim_t most = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < OWN_LIMIT_MOST
+    rlim_t most = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < OWN_LIMIT_MAX
                       ? may.rlim_cur
-                      : OWN_LIMIT_MOST;
+                      : OWN_LIMIT_MAX;
 
     return (int)(most - most / 4);
 }

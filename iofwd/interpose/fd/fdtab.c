@@ -97,7 +97,7 @@ struct amph_fd_file *amph_fdtab_new(void)
     return of;
 }
 
-/* Adds a reference unless there is none left. */
+/* Adds a reference.  false: the last one has been released. */
 static bool pin(struct amph_fd_file *of)
 {
     int refs = __atomic_load_n(&of->refs, __ATOMIC_RELAXED);

@@ -14,7 +14,7 @@
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/entry/targets.h"
 
-#define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
+#define CALL_BYTES_MAX ((size_t)0x7ffff000) /* what Linux moves in one call */
 
 /* ---- memory that the program does not have: EFAULT where nothing of a buffer is there, else the
  * call ends where it does ---- */
@@ -65,7 +65,7 @@ static ssize_t write_nothing(int fd, off_t off)
  * 0. */
 static inline size_t there(const void *buf, size_t len, bool write)
 {
-    size_t most = len < MOST_AT_ONCE ? len : MOST_AT_ONCE;
+    size_t most = len < CALL_BYTES_MAX ? len : CALL_BYTES_MAX;
     return AMPH_LIKELY(amph_ip_mem_known((uintptr_t)buf, most, write)) ? most
            : amph_ip_is_wild(buf, len)                                 ? 0
                                        : amph_ip_mem_ask(buf, most, write);
@@ -187,7 +187,8 @@ static int iov_total(const struct iovec *iov, int count, bool write, size_t *ask
         if (amph_ip_is_wild(iov[i].iov_base, iov[i].iov_len))
             return amph_ip_fail(EFAULT);
 
-        size_t len = iov[i].iov_len < MOST_AT_ONCE - asked ? iov[i].iov_len : MOST_AT_ONCE - asked;
+        size_t len = iov[i].iov_len < CALL_BYTES_MAX - asked ? iov[i].iov_len
+                                                             : CALL_BYTES_MAX - asked;
 
         if (total == asked)
             total += amph_ip_mem(iov[i].iov_base, len, write);
@@ -512,7 +513,7 @@ int amph_do_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
     return amph_do_fdatasync(fd); /* more than was asked for */
 }
 
-/* Advice is for who reads ahead; here only what is no advice is told. */
+/* Advice has no effect on forwarded files; only the errors of the call are reported. */
 int amph_do_posix_fadvise(int fd, off_t len, int advice)
 {
     struct stat st;

@@ -23,8 +23,9 @@
 #define FOLDER "/tmp/iofwd-sockets-"
 #define PATH_AT offsetof(struct sockaddr_un, sun_path)
 #define LINK ".name"
-#define OLD_S \
-    3600 /* a link may be younger than its socket, and is of use to who has a connection that outlives it */
+/* Age after which an unused link is removed: a link may be younger than its socket, and connections
+ * that outlive the socket still use it. */
+#define OLD_S 3600
 #define PATH_BYTES sizeof((struct sockaddr_un *)0)->sun_path
 
 /* The path of a socket's address, if it may lie below a prefix. */

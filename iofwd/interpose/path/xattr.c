@@ -13,7 +13,7 @@
 #define CLIENT amph_ip_client.client
 
 /* The reply of a server with one value or list; calls with a length of 0 ask for the size. */
-#define XATTR_MOST 65536
+#define XATTR_MAX 65536
 
 static ssize_t result(int err, const char *value, size_t len, void *buf, size_t cap)
 {
@@ -46,7 +46,7 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
         return amph_ip_fail(bad);
 
     struct amph_ip_resolved w;
-    char value[XATTR_MOST];
+    char value[XATTR_MAX];
     size_t len = 0;
 
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
@@ -74,7 +74,7 @@ ssize_t amph_do_fgetxattr(int fd, const char *name, void *buf, size_t cap)
     if (bad)
         return amph_ip_fail(bad);
 
-    char value[XATTR_MOST];
+    char value[XATTR_MAX];
     size_t len = 0;
     struct amph_fd_file *of;
 
@@ -90,7 +90,7 @@ ssize_t amph_do_fgetxattr(int fd, const char *name, void *buf, size_t cap)
 ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags)
 {
     struct amph_ip_resolved w;
-    char names[XATTR_MOST];
+    char names[XATTR_MAX];
     size_t len = 0;
 
     if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
@@ -109,7 +109,7 @@ ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags)
 
 ssize_t amph_do_flistxattr(int fd, char *buf, size_t cap)
 {
-    char names[XATTR_MOST];
+    char names[XATTR_MAX];
     size_t len = 0;
     struct amph_fd_file *of;
 
@@ -127,7 +127,7 @@ int amph_do_setxattr(const char *path, const char *name, const void *value, size
 {
     int bad = name_error(name);
 
-    if (!bad && len <= XATTR_MOST && !amph_ip_can_read(value, len))
+    if (!bad && len <= XATTR_MAX && !amph_ip_can_read(value, len))
         bad = EFAULT;
 
     if (bad)
@@ -151,7 +151,7 @@ int amph_do_fsetxattr(int fd, const char *name, const void *value, size_t len, i
 {
     int bad = name_error(name);
 
-    if (!bad && len <= XATTR_MOST && !amph_ip_can_read(value, len))
+    if (!bad && len <= XATTR_MAX && !amph_ip_can_read(value, len))
         bad = EFAULT;
 
     if (bad)

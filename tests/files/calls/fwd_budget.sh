@@ -4,7 +4,7 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 program=$builddir/tests/files/calls/fwd_budget
 
-# expect DESCRIPTORS NAME ARGUMENTS...: with servers that may have so many each; the programs may have more
+# expect DESCRIPTORS NAME ARGUMENTS...: with servers that may have DESCRIPTORS each; the programs may have more
 expect() {
     printf '#!/bin/sh\nulimit -n %d\nexec "%s/iofwd-server" "$@"\n' "$1" "$builddir" >"$mp_dir/server"
     chmod +x "$mp_dir/server"

@@ -40,7 +40,7 @@ mp_report $? "servers keep no descriptors of programs that have ended" "$mp_dir/
 mkdir -p "$mp_dir/sizes"
 head -c 1048576 /dev/urandom >"$mp_dir/sizes/a"
 cp "$mp_dir/sizes/a" "$mp_dir/sizes/b"
-# sizes_say NAME MOST COMMAND...: COMMAND gives what sizes_want is in at most MOST calls
+# sizes_say NAME MAX COMMAND...: COMMAND gives what sizes_want is in at most MAX calls
 sizes_say() {
     sizes_name=$1 sizes_most=$2
     shift 2

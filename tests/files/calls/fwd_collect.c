@@ -28,10 +28,10 @@
 enum {
     MODEL_BYTES = 3 << 20,
     RUNS = 120,
-    CALL_MOST = 200000
+    CALL_MAX = 200000
 };
 
-static uint8_t model[MODEL_BYTES], buf[CALL_MOST], got[CALL_MOST];
+static uint8_t model[MODEL_BYTES], buf[CALL_MAX], got[CALL_MAX];
 static size_t size, offset;
 
 static size_t below(size_t n)
@@ -41,7 +41,7 @@ static size_t below(size_t n)
 
 static size_t a_length(void)
 {
-    static const size_t most[] = { 1, 100, 1024, 5000, 70000, CALL_MOST };
+    static const size_t most[] = { 1, 100, 1024, 5000, 70000, CALL_MAX };
     return below(most[below(6)] + 1);
 }
 
@@ -413,7 +413,7 @@ static void write_some(int fd)
         IS(write(fd, buf, 100), 100);
 }
 
-/* F_SETFL decides anew where writes go, and what one descriptor has gathered others see. */
+/* F_SETFL changes where writes go, and other descriptors see what one has coalesced. */
 static void set_flags(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -565,7 +565,7 @@ static void *read_byte(void *arg)
 }
 
 /* While a thread waits at a FIFO others use it, announced or not, and what has been gathered for
- * another file comes to rest. */
+ * another file is flushed. */
 static void beside_a_waiting_reader(const char *path)
 {
     char fifo[80];

@@ -2,7 +2,7 @@
 /*
  * Clients of one server are served in turn: while one keeps writes of 16 MiB under way, several at
  * a time, another one makes small calls, and the server's counters tell how much of the first one's
- * data went by for each.  Not a matter of time, so a loaded machine changes little; what is judged
+ * data went by for each.  Not a matter of time, so a loaded machine changes little; what is checked
  * is the median, since a process that the system puts aside for a while sees much go by.
  *   fwd_fair    of two processes; the first is the greedy one
  */
@@ -26,7 +26,7 @@ enum {
 /* of the greedy one for a small call: 0 to 4; 33 and more where small calls are put off while it is
  * at it */
 enum {
-    MOST_PIECES = 16
+    PIECES_MAX = 16
 };
 
 static volatile int over;
@@ -158,8 +158,8 @@ int main(int argc, char **argv)
                (double)by[CALLS / 2] / PIECE, (double)by[CALLS * 9 / 10] / PIECE,
                (double)by[CALLS - 1] / PIECE);
         need(by[CALLS - 1] > 0, "the greedy one wrote meanwhile", 0);
-        need(by[CALLS / 2] <= (uint64_t)MOST_PIECES * PIECE,
-             "pieces went by for half of the small calls, more than", MOST_PIECES);
+        need(by[CALLS / 2] <= (uint64_t)PIECES_MAX * PIECE,
+             "pieces went by for half of the small calls, more than", PIECES_MAX);
     }
 
     need(iofwd_close(f) == 0 && iofwd_unlink(path) == 0, "close", 0);

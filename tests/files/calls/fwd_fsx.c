@@ -17,10 +17,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MOST (256 << 10)
+#define FILE_MAX (256 << 10)
 #define HISTORY 24
 
-static unsigned char model[MOST], buf[MOST];
+static unsigned char model[FILE_MAX], buf[FILE_MAX];
 static size_t len;
 static uint64_t state;
 static int fd;
@@ -86,10 +86,10 @@ static void fill(size_t n)
 /* Space for n bytes at a random place; the file grows now and then. */
 static size_t place(size_t *n)
 {
-    size_t from = any(any(4) ? (uint32_t)len + 1 : MOST - 1);
+    size_t from = any(any(4) ? (uint32_t)len + 1 : FILE_MAX - 1);
 
-    if (from + *n > MOST)
-        *n = MOST - from;
+    if (from + *n > FILE_MAX)
+        *n = FILE_MAX - from;
 
     return from;
 }
@@ -109,8 +109,8 @@ static void op_read(void)
     size_t n = amount();
     size_t from = any((uint32_t)len + 10);
 
-    if (from + n > MOST)
-        n = from < MOST ? MOST - from : 0;
+    if (from + n > FILE_MAX)
+        n = from < FILE_MAX ? FILE_MAX - from : 0;
 
     note("read", from, n);
 
@@ -159,7 +159,7 @@ static void op_write(void)
 
 static void op_truncate(void)
 {
-    size_t n = any(3) ? any((uint32_t)len + 1) : any(MOST);
+    size_t n = any(3) ? any((uint32_t)len + 1) : any(FILE_MAX);
 
     note("truncate", n, 0);
     if ((any(2) ? ftruncate(fd, (off_t)n) : truncate(file, (off_t)n)) != 0)
@@ -276,8 +276,8 @@ static void op_copy(void)
     if (n > len / 2 - from % (len / 2))
         n = len / 2 - from;
 
-    to = len / 2 + any((uint32_t)(MOST - len / 2 - n + 1));
-    if (n == 0 || from + n > to || to + n > MOST)
+    to = len / 2 + any((uint32_t)(FILE_MAX - len / 2 - n + 1));
+    if (n == 0 || from + n > to || to + n > FILE_MAX)
         return;
 
     off_t in = (off_t)from;

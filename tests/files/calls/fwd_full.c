@@ -6,7 +6,7 @@
  *          is there, the error is told, and with
  *          room again everything works
  *   map    a shared map, written without room (forwarded; the local file system kills the program):
- *          msync tells it, and again it does not
+ *          msync reports it, and again it does not
  *          once there is room
  */
 #define _GNU_SOURCE 1
@@ -232,7 +232,7 @@ struct step {
 };
 
 /* Writes until an error is told; gives what was said to be written.  *told_p: the error, also if
- * fsync or close is who tells it. */
+ * fsync or close reports it. */
 static ssize_t write_on(const char *name, const struct step *s, ssize_t end, int *told_p)
 {
     int fd = make(name, 0);

@@ -10,7 +10,7 @@
  *   denied       files of another user (denied-* are there)
  *   readonly     an export that may only be read (file, dir are there)
  *   files N      open files until there are no more
- *   crowd        open files until the server refuses; then others are still served (where its
+ *   exhaust        open files until the server refuses; then others are still served (where its
  *                RLIMIT_NOFILE is below this program's)
  *   taken N      another process's file where there may be no more
  *   user         a process that changes its user before its first call (/fwd/file is there; the
@@ -401,7 +401,7 @@ static void files(void)
 
 /* Takes as many files as the server gives; then another program, a new client, must find room for
  * its own, and locks, too. */
-static void crowd(void)
+static void exhaust(void)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     int last = -1;
@@ -420,7 +420,7 @@ static void crowd(void)
     must(system("for i in 1 2 3 4 5; do echo x >h$i && cat h$i; done | wc -l | grep -qx 5") == 0,
          "other programs are served");
     must(close(last) == 0, "close");
-    puts("crowd");
+    puts("exhaust");
 }
 
 /* Another process's open file, which this one comes to where it may have no more. */
@@ -548,12 +548,12 @@ int main(int argc, char **argv)
         const char *name;
         void (*fn)(void);
         bool has_number;
-    } parts[] = { { "names", names, false },    { "sparse", sparse, false },
-                  { "entries", entries, true }, { "full", full, false },
-                  { "denied", denied, false },  { "readonly", readonly, false },
-                  { "files", files, true },     { "taken", taken, true },
-                  { "crowd", crowd, false },    { "memory", memory, false },
-                  { "user", user, false },      { "passed_on", passed_on, true },
+    } parts[] = { { "names", names, false },     { "sparse", sparse, false },
+                  { "entries", entries, true },  { "full", full, false },
+                  { "denied", denied, false },   { "readonly", readonly, false },
+                  { "files", files, true },      { "taken", taken, true },
+                  { "exhaust", exhaust, false }, { "memory", memory, false },
+                  { "user", user, false },       { "passed_on", passed_on, true },
                   { "adopted", adopted, true } };
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)

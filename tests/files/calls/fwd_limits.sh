@@ -35,8 +35,8 @@ mkdir "$mp_dir/kept"
 printf '#!/bin/sh\nulimit -n 200\nexec "%s/iofwd-server" "$@"\n' "$builddir" >"$mp_dir/server"
 chmod +x "$mp_dir/server"
 AMPHORA_STATS=1 timeout 90 "$AMPHORA_RUN" -n 1 -servers 2 -server-program "$mp_dir/server" -iofwd "/fwd=$mp_dir/kept" -timeout 80 \
-    "$program" crowd /fwd >"$mp_dir/out" 2>&1 </dev/null
-grep -qx crowd "$mp_dir/out"
+    "$program" exhaust /fwd >"$mp_dir/out" 2>&1 </dev/null
+grep -qx exhaust "$mp_dir/out"
 mp_report $? "one client leaves descriptors for others" "$mp_dir/out"
 rm -rf "$mp_dir/kept"
 mkdir "$mp_dir/kept"

@@ -19,7 +19,7 @@
 
 #include "tests/files/fwd_say.h"
 
-#define SECTION_MOST_S 15
+#define SECTION_MAX_S 15
 
 static char block[1 << 20];
 static int file, other, appends, reads_only, folder, fifo, ends[2], more[2], sockets[2];
@@ -301,6 +301,6 @@ int main(int argc, char **argv)
         return 2;
 
     dir = argv[2];
-    end_after(SECTION_MOST_S);
+    end_after(SECTION_MAX_S);
     return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;
 }

@@ -40,7 +40,7 @@ static uint64_t state;
 static int slot[SLOTS];
 static char line[1 << 16];
 size_t at;
-unsigned char data[2 * MOST];
+unsigned char data[2 * DATA_MAX];
 
 /* ---- chance ---- */
 uint32_t any(uint32_t below)
@@ -161,7 +161,7 @@ int *place(void)
 
 size_t size(void)
 {
-    size_t n = once_in(4) ? any(MOST) : any(300);
+    size_t n = once_in(4) ? any(DATA_MAX) : any(300);
 
     say(" %zu", n);
     return n;
@@ -171,7 +171,7 @@ off_t offset(void)
 {
     off_t n = once_in(40)   ? -1 - (off_t)any(9)
               : once_in(30) ? ((off_t)5 << 30) + any(1000)
-              : once_in(3)  ? any(MOST)
+              : once_in(3)  ? any(DATA_MAX)
                             : any(500);
 
     say(" @%ld", (long)n);

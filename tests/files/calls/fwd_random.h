@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MOST 70000
+#define DATA_MAX 70000
 
 extern size_t at;
-extern unsigned char data[2 * MOST];
+extern unsigned char data[2 * DATA_MAX];
 uint32_t any(uint32_t below);
 bool once_in(uint32_t n);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -143,8 +143,8 @@ void do_allocate(void)
                                 FALLOC_FL_COLLAPSE_RANGE };
     int *s = place();
     int how = hows[any(6)];
-    off_t from = any(MOST);
-    off_t len = any(MOST);
+    off_t from = any(DATA_MAX);
+    off_t len = any(DATA_MAX);
 
     say(" %x %ld+%ld", how, (long)from, (long)len);
     *reserved = true;
@@ -159,8 +159,8 @@ void do_copy(void)
 {
     int *a = place();
     int *b = place();
-    off_t x = any(MOST);
-    off_t y = any(MOST);
+    off_t x = any(DATA_MAX);
+    off_t y = any(DATA_MAX);
     bool use_x = once_in(2);
     bool use_y = once_in(2);
     size_t n = size();
@@ -201,7 +201,7 @@ void do_map(void)
 {
     int *s = place();
     struct stat st;
-    size_t len = 1 + any(MOST);
+    size_t len = 1 + any(DATA_MAX);
     off_t from = (off_t)any(3) * 4096;
 
     say(" %zu %ld", len, (long)from);
@@ -372,7 +372,7 @@ void do_limit(void)
     struct rlimit lim;
 
     getrlimit(RLIMIT_FSIZE, &lim);
-    lim.rlim_cur = once_in(3) ? any(MOST) : RLIM_INFINITY;
+    lim.rlim_cur = once_in(3) ? any(DATA_MAX) : RLIM_INFINITY;
     say(" %ld", (long)lim.rlim_cur);
     gives(setrlimit(RLIMIT_FSIZE, &lim));
 }

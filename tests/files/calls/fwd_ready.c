@@ -19,7 +19,7 @@
 #include "tests/files/calls/fwd_ready.h"
 
 #define LATER_MS 60 /* after which what is waited for happens */
-#define SECTION_MOST_S 15
+#define SECTION_MAX_S 15
 
 static double now_s(void)
 {
@@ -94,7 +94,7 @@ void drain(int fd)
         ;
 }
 
-/* What one call tells of a FIFO in all its states. */
+/* What one call reports about a FIFO in all its states. */
 static void states(void)
 {
     char c;
@@ -661,6 +661,6 @@ int main(int argc, char **argv)
         return 2;
 
     dir = argv[2];
-    end_after(SECTION_MOST_S);
+    end_after(SECTION_MAX_S);
     return run_section(sections, sizeof sections / sizeof sections[0], argv[1]) ? 0 : 2;
 }

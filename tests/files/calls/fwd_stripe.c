@@ -21,10 +21,10 @@
 enum {
     MODEL_BYTES = 6 << 20,
     STEPS = 150,
-    CALL_MOST = 3 << 20
+    CALL_MAX = 3 << 20
 };
 
-static uint8_t model[MODEL_BYTES], buf[CALL_MOST], got[CALL_MOST];
+static uint8_t model[MODEL_BYTES], buf[CALL_MAX], got[CALL_MAX];
 static size_t size, offset; /* of the model */
 
 static size_t below(size_t n)
@@ -41,7 +41,7 @@ static size_t some_length(void)
     case 1:
         return 0;
     default:
-        return below(CALL_MOST);
+        return below(CALL_MAX);
     }
 }
 
@@ -87,7 +87,7 @@ static void do_write(int fd)
 
 static void do_pwrite(int fd)
 {
-    size_t at = below(MODEL_BYTES - CALL_MOST);
+    size_t at = below(MODEL_BYTES - CALL_MAX);
     size_t len = some_length();
 
     fill(len);
@@ -114,7 +114,7 @@ static void do_pread(int fd)
 
 static void do_seek(int fd)
 {
-    size_t at = below(MODEL_BYTES - CALL_MOST);
+    size_t at = below(MODEL_BYTES - CALL_MAX);
 
     IS(lseek(fd, (off_t)at, SEEK_SET), at);
     offset = at;
@@ -191,8 +191,8 @@ static void others(const char *path)
     pid_t pid = fork();
 
     if (pid == 0) {
-        IS(pread(fd, got, CALL_MOST, 1000), readable(1000, CALL_MOST));
-        _exit(memcmp(got, model + 1000, readable(1000, CALL_MOST)) != 0);
+        IS(pread(fd, got, CALL_MAX, 1000), readable(1000, CALL_MAX));
+        _exit(memcmp(got, model + 1000, readable(1000, CALL_MAX)) != 0);
     }
 
     int status;
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
         fail("open", fd, 3);
 
     walk(fd, twin);
-    IS(pread(fd, got, CALL_MOST, 0), readable(0, CALL_MOST));
+    IS(pread(fd, got, CALL_MAX, 0), readable(0, CALL_MAX));
     IS(close(fd), 0);
     IS(close(twin), 0);
     others(path);

@@ -314,7 +314,7 @@ static void memory(const char *path)
     enum {
         LONG = 256 << 20,
         LEAST_KIB = 1 << 10,
-        GROWTH_MOST_KIB = 64 << 10
+        GROWTH_MAX_KIB = 64 << 10
     };
 
     struct iofwd_row row[] = { { me, 1, 0, 1 }, { LONG - 100 + me, 1, 0, 1 } };
@@ -338,7 +338,7 @@ static void memory(const char *path)
 
     long grown = peak_of_servers() - before;
 
-    need(grown < GROWTH_MOST_KIB, "KiB that a server takes for a few bytes", (uint64_t)grown);
+    need(grown < GROWTH_MAX_KIB, "KiB that a server takes for a few bytes", (uint64_t)grown);
     need(iofwd_close(file) == 0 && (file == mine || iofwd_close(mine) == 0), "close", 0);
     meet();
 }

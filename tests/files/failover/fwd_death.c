@@ -215,7 +215,7 @@ static void nonblocking(void)
     }
 }
 
-/* ---- who waits at a FIFO ---- */
+/* ---- a process that waits at a FIFO ---- */
 
 static int fifo, other_end[2];
 
@@ -316,9 +316,9 @@ static void opens(void)
     wait_ended(thread);
 }
 
-/* ---- who waits for the others of a joint call ---- */
+/* ---- a process that waits for the others of a collective call ---- */
 
-static void joint(void)
+static void collective(void)
 {
     iofwd_file_t *file;
     struct iofwd_row row = { .len = 100, .count = 1 };
@@ -342,7 +342,7 @@ static void joint(void)
 
     int err = iofwd_pwrite_joint(&s, 1);
 
-    must(err == EIO, "a joint write", err);
+    must(err == EIO, "a collective write", err);
     pthread_join(thread, NULL);
     close(hold[1]);
 }
@@ -352,14 +352,14 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*fn)(void);
-    } all[] = { { "large", large },         { "running", running },
-                { "gathered", gathered },   { "ahead", ahead },
-                { "announced", announced }, { "announced-read", announced_read },
-                { "spread", spread },       { "nonblocking", nonblocking },
-                { "polled", polled },       { "polled-long", polled_long },
-                { "selected", selected },   { "watched", watched },
-                { "reads", reads },         { "opens", opens },
-                { "joint", joint } };
+    } all[] = { { "large", large },          { "running", running },
+                { "gathered", gathered },    { "ahead", ahead },
+                { "announced", announced },  { "announced-read", announced_read },
+                { "spread", spread },        { "nonblocking", nonblocking },
+                { "polled", polled },        { "polled-long", polled_long },
+                { "selected", selected },    { "watched", watched },
+                { "reads", reads },          { "opens", opens },
+                { "collective", collective } };
     if (argc != 4)
         return 2;
 

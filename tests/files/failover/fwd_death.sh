@@ -29,14 +29,14 @@ for net in AMPHORA_SMP=1 AMPHORA_SMP=0; do
     death spread $net IOFWD_STRIPE=2:256K
 done
 death running AMPHORA_SMP=0 AMPHORA_CONDUIT=udp
-for what in polled polled-long selected watched reads opens joint; do
+for what in polled polled-long selected watched reads opens collective; do
     death $what AMPHORA_SMP=1
 done
 death polled AMPHORA_SMP=0
 death reads AMPHORA_SMP=0 AMPHORA_CONDUIT=udp
 death_how=failover
 death_told='the next one takes over'
-for what in polled polled-long selected watched reads joint; do
+for what in polled polled-long selected watched reads collective; do
     death $what AMPHORA_SMP=1
 done
 death polled AMPHORA_SMP=0

@@ -82,7 +82,7 @@ int kill_newest(void)
     static pid_t done[8];
     static int n;
 
-    for (int fd = FD_MOST; fd >= 3; fd--) {
+    for (int fd = FD_MAX; fd >= 3; fd--) {
         struct ucred cred = { .pid = 0 };
         socklen_t len = sizeof cred;
         int seen = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 ||
@@ -371,7 +371,7 @@ static int wait_only(int how)
 {
     enum {
         HELD_US = 300000,
-        SWITCHES_MOST = 60
+        SWITCHES_MAX = 60
     }; /* naps of a millisecond would make 250 */
 
     static const char voluntary[] = "voluntary_ctxt_switches";
@@ -414,7 +414,7 @@ static int wait_only(int how)
     MUST(pread(fd, text, sizeof text, 0) == (ssize_t)strlen(wanted) && strcmp(text, wanted) == 0);
     printf("%ld times awake\n", switches);
 
-    return switches < 1 || switches > SWITCHES_MOST; /* 0: it spins */
+    return switches < 1 || switches > SWITCHES_MAX; /* 0: it spins */
 }
 
 /* ---- a process that goes on as another program keeps its record locks, also when their server
@@ -455,7 +455,7 @@ static void use_low_descriptors(void)
     struct rlimit most;
 
     MUST(getrlimit(RLIMIT_NOFILE, &most) == 0);
-    most.rlim_cur = FD_MOST + 1;
+    most.rlim_cur = FD_MAX + 1;
     MUST(setrlimit(RLIMIT_NOFILE, &most) == 0);
     for (int fd = 0; fd < 1500;)
         MUST((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0);
@@ -540,7 +540,7 @@ static int renamed_only(void)
     return 0;
 }
 
-/* A file that has gone is not made anew by its reopening, and calls on it tell. */
+/* Reopening does not create a file that is gone; calls on it fail. */
 static int removed_only(void)
 {
     struct stat st;
@@ -555,7 +555,7 @@ static int removed_only(void)
     return 0;
 }
 
-/* ---- more files than are noted at one time: the places of closed ones are taken again, those of
+/* ---- more files than there are recovery records: those of closed ones are reused, those of
  * open ones are not ---- */
 
 static int reused_only(void)
@@ -618,7 +618,7 @@ static int spread(bool home)
 
     pid_t server = newest_server();
 
-    for (int k = FD_MOST; k >= 3 && home; k--)
+    for (int k = FD_MAX; k >= 3 && home; k--)
         /* the client's first connection is to its home */
         server = server_behind(k) > 0 ? server_behind(k) : server;
 

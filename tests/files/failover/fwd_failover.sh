@@ -56,7 +56,7 @@ done
 
 AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
     "$program" wait /fwd >"$mp_dir/out" 2>&1 </dev/null
-mp_report $? "who waits for another process to find a server sleeps, and does it itself when that one is killed" "$mp_dir/out"
+mp_report $? "a process that waits for another to find a server sleeps, and does it itself when that one is killed" "$mp_dir/out"
 
 AMPHORA_SMP=1 timeout -k 5 30 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 20 \
     "$program" wait-stopped /fwd >"$mp_dir/out" 2>&1 </dev/null
@@ -74,8 +74,8 @@ one "locks, and the name, survive exec and then their server" exec /fwd
 one "and with descriptors above 1023" exec-high /fwd
 one "more locks than go through exec: the file is lost with its server, for others it is not" exec-much /fwd
 one "files and directories that were renamed before their server dies" renamed /fwd
-one "a file that is not there any more is not made anew" removed /fwd
-one "more files than are noted at one time" reused /fwd
+one "a file that is gone is not created again" removed /fwd
+one "more files than there are recovery records" reused /fwd
 one "offsets after an append and in a directory" placed /fwd
 for what in unanswered whole; do
     AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 8 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \

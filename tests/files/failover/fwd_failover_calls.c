@@ -31,16 +31,16 @@
 enum {
     SHARERS = 3,
     RECORDS = 1500,
-    RECORD_MOST = 3000
+    RECORD_MAX = 3000
 };
 
 static size_t make_record(char *record, int who, int seq)
 {
-    size_t len = 20 + mix((uint32_t)(who * RECORDS + seq)) % (RECORD_MOST - 20);
+    size_t len = 20 + mix((uint32_t)(who * RECORDS + seq)) % (RECORD_MAX - 20);
 
     memset(record, 'a' + who, len);
 
-    int n = snprintf(record, RECORD_MOST, "<%d:%05d:%04zu", who, seq, len);
+    int n = snprintf(record, RECORD_MAX, "<%d:%05d:%04zu", who, seq, len);
 
     record[n] = ':';
     record[len - 1] = '>';
@@ -49,7 +49,7 @@ static size_t make_record(char *record, int who, int seq)
 
 int share_offset(int how, useconds_t after)
 {
-    static char record[RECORD_MOST];
+    static char record[RECORD_MAX];
     int result[SHARERS][2];
     int fd = open(in("shared", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
     int said[SHARERS];

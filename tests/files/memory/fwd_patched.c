@@ -26,7 +26,7 @@
 
 #define PAGE 65536L /* no machine's pages are larger */
 #define LEN (3 * PAGE + 7)
-#define MOST 50 /* calls of one hook on behalf of one call: beyond it is a recursion */
+#define CALLS_MAX 50 /* calls of one hook on behalf of one call: beyond it is a recursion */
 
 #if defined __x86_64__ || defined __aarch64__
 
@@ -91,7 +91,7 @@ static volatile bool reenters;
 
 static void count(int hook)
 {
-    if (counting && (counts[hook] = counts[hook] + 1) > MOST) {
+    if (counting && (counts[hook] = counts[hook] + 1) > CALLS_MAX) {
         char text[60];
 
         counting = false;

@@ -148,7 +148,7 @@ rm -f "$file"
     grep -q '^cat: .*: Input/output error' "$mp_dir/out" && test "$(cat "$mp_dir"/kept/after.*)" = "1
 2
 3" && grep -q 'ended by signal 9 (Killed); another takes its place' "$mp_dir/log" && grep -q 'ended$' "$mp_dir/log"
-mp_report $? "a killed server of a daemon is started anew, and programs that come find one that serves" "$mp_dir/out"
+mp_report $? "a killed server of a daemon is started again, and new programs find a server" "$mp_dir/out"
 
 # An export that may only be read.
 echo there >"$mp_dir/kept/there"

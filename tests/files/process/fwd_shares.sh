@@ -14,7 +14,7 @@ done
 unset IOFWD_STRIPE
 
 # A file that a process has opened and no other has come to stays its own over exec: small calls of the new image are gathered.
-# carried NAME MOST WANTED COMMAND: COMMAND gives WANTED in at most MOST calls at the servers
+# carried NAME MAX WANTED COMMAND: COMMAND gives WANTED in at most MAX calls at the servers
 IOFWD_CONSISTENCY=session
 export mp_dir
 mkdir "$mp_dir/kept"

@@ -167,7 +167,7 @@ static void after(void)
     go_on();
 }
 
-/* It naps, which in its call only who waits for another one's notes does, or has done it. */
+/* It sleeps, which in this call only a process does that waits for another's recovery records, or it has returned. */
 static void wait_napping(struct writer *w)
 {
     char name[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A stranger at the control socket of a job: wrong greetings, cut and random frames, silence,
+ * Unauthenticated connections to the control socket of a job: wrong greetings, cut and random frames, silence,
  * requests before the greeting. Runs as the job's only process (not joined itself); the job must go
  * on as if nothing had come.
  */
@@ -19,11 +19,11 @@ static struct amph_jobfile file;
 
 static void fail(const char *what)
 {
-    fprintf(stderr, "launcher_stranger: %s\n", what);
+    fprintf(stderr, "launcher_unauthenticated: %s\n", what);
     exit(1);
 }
 
-static int door(void)
+static int connect_control(void)
 {
     int fd;
 
@@ -36,7 +36,7 @@ static int door(void)
 /* Sends bytes and sees whether the launcher closes; after a whole wrong message it must. */
 static bool closed_after(const void *bytes, size_t len, bool finish)
 {
-    int fd = door();
+    int fd = connect_control();
     struct pollfd p = { .fd = fd, .events = POLLIN };
     char answer[4096];
 
@@ -122,7 +122,7 @@ int main(void)
     int silent[20];
 
     for (int i = 0; i < 20; i++)
-        silent[i] = door(); /* they stay open while the process ends */
+        silent[i] = connect_control(); /* they stay open while the process ends */
 
     printf("the launcher still answers on %d\n", silent[19]);
     return 0;
