@@ -5,7 +5,7 @@ libamphora_la_CPPFLAGS = $(AM_CPPFLAGS) $(NETTLE_CFLAGS)
 libamphora_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,-Bsymbolic-functions \
 	-Wl,--version-script=$(top_srcdir)/base/libamphora.map
 EXTRA_libamphora_la_DEPENDENCIES = $(top_srcdir)/base/libamphora.map
-EXTRA_DIST += base/libamphora.map
+EXTRA_DIST += base/README.md base/libamphora.map include/README.md
 libamphora_la_LIBADD = $(NETTLE_LIBS) -ldl -lpthread -lrt
 pkgconfig_DATA += amphora.pc amphora-net.pc
 
