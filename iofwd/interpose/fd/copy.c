@@ -127,42 +127,64 @@ static bool passes_end(const off_t *off, size_t len)
     return off && (uint64_t)*off + len < (uint64_t)*off;
 }
 
+/* The two files of a copy. */
+struct ends {
+    int in, out;
+    int in_flags, out_flags;
+    off_t *in_off, *out_off; /* NULL: the file's own offset */
+    struct stat from, to;
+};
+
+/* Returns 0, or the errno value with which copy_file_range fails for these files and this length. */
+static int copy_refused(const struct ends *e, size_t len)
+{
+    bool writable = amph_ip_may_write(e->out_flags) && !(e->out_flags & O_APPEND);
+
+    if (S_ISDIR(e->from.st_mode) || S_ISDIR(e->to.st_mode))
+        return EISDIR;
+    if (!S_ISREG(e->from.st_mode) || !S_ISREG(e->to.st_mode))
+        return EINVAL;
+    if (!amph_ip_may_read(e->in_flags) || !writable)
+        return EBADF;
+    if (passes_end(e->in_off, len) || passes_end(e->out_off, len))
+        return EOVERFLOW;
+    if ((e->in_off && *e->in_off < 0) || (e->out_off && *e->out_off < 0))
+        return EINVAL;
+
+    return 0;
+}
+
 ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len,
                                 unsigned flags)
 {
-    struct stat a, b;
+    struct ends e = { .in = in, .out = out, .in_off = in_off, .out_off = out_off };
     size_t one = 1;
-    int in_flags = amph_ip_fd_flags(in);
-    int out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
 
-    if (out_flags < 0)
+    e.in_flags = amph_ip_fd_flags(in);
+    e.out_flags = e.in_flags < 0 ? -1 : amph_ip_fd_flags(out);
+    if (e.out_flags < 0)
         return -1;
     if (!have_places(in_off, out_off))
         return amph_ip_fail(EFAULT);
     if (flags)
         return amph_ip_fail(EINVAL);
-    if (amph_ip_fd_stat(in, &a) != 0 || amph_ip_fd_stat(out, &b) != 0)
+    if (amph_ip_fd_stat(in, &e.from) != 0 || amph_ip_fd_stat(out, &e.to) != 0)
         return -1;
-    if (S_ISDIR(a.st_mode) || S_ISDIR(b.st_mode))
-        return amph_ip_fail(EISDIR);
-    if (!S_ISREG(a.st_mode) || !S_ISREG(b.st_mode))
-        return amph_ip_fail(EINVAL);
-    if (!amph_ip_may_read(in_flags) || !amph_ip_may_write(out_flags) || (out_flags & O_APPEND))
-        return amph_ip_fail(EBADF);
-    if (passes_end(in_off, len) || passes_end(out_off, len))
-        return amph_ip_fail(EOVERFLOW);
-    if ((in_off && *in_off < 0) || (out_off && *out_off < 0))
-        return amph_ip_fail(EINVAL);
 
-    /* also where there is nothing to copy */
+    int err = copy_refused(&e, len);
+
+    if (err)
+        return amph_ip_fail(err);
+
+    /* also if there is nothing to copy */
     if (amph_ip_fd(out) && !amph_ip_within_limit(out, &one, out_off ? *out_off : -1, false))
         return -1;
-    if (overlaps(in, in_off, &a, out, out_off, &b, len))
+    if (overlaps(in, in_off, &e.from, out, out_off, &e.to, len))
         return amph_ip_fail(EINVAL);
+    if (in_off && *in_off >= e.from.st_size)
+        return 0;
 
-    return in_off && *in_off >= a.st_size
-               ? 0
-               : move_places(in_off, out_off, copy_piece(in, in_off, out, out_off, len));
+    return move_places(in_off, out_off, copy_piece(in, in_off, out, out_off, len));
 }
 
 /* As long as there is something and it can be written: the kernel tries to write the rest, too, and
@@ -281,46 +303,71 @@ static ssize_t into_pipe(int in, const off_t *in_off, bool placed, int out, size
     return copy_piece(in, in_off, out, NULL, len < room ? len : room);
 }
 
+/* The source of a sendfile. */
+struct source {
+    mode_t mode; /* 0: unknown */
+    bool file;   /* regular file, directory or block device */
+    bool seeks;  /* it has an offset */
+};
+
+static struct source source_of(int in)
+{
+    struct stat st = { .st_mode = 0 };
+    bool known = amph_ip_fd_stat(in, &st) == 0;
+    struct source s = { .mode = st.st_mode };
+
+    s.file = known && (S_ISREG(s.mode) || S_ISDIR(s.mode) || S_ISBLK(s.mode));
+    s.seeks = s.file || (S_ISCHR(s.mode) && any_seek(in, 0, SEEK_CUR) >= 0);
+    return s;
+}
+
+/* Moves up to len > 0 bytes of a sendfile; returns like sendfile. */
+static ssize_t send_piece(const struct source *s, int in, const off_t *off, int out, size_t len,
+                          bool to_pipe, bool wait)
+{
+    if (to_pipe)
+        return into_pipe(in, off, s->file, out, len, wait);
+    if (s->file)
+        return send_all(in, off, out, NULL, len);
+
+    return copy_piece(in, off, out, NULL, len);
+}
+
 ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
 {
     int in_flags = amph_ip_fd_flags(in);
-    int out_flags;
-    struct stat st = { .st_mode = 0 };
     struct stat to = { .st_mode = 0 };
 
     if (!have_places(off, NULL))
         return amph_ip_fail(EFAULT);
-    if (in_flags < 0 || !amph_ip_may_read(in_flags)) /* what is wrong with the source comes first */
+
+    /* errors of the source come first */
+    if (in_flags < 0 || !amph_ip_may_read(in_flags))
         return amph_ip_fail(EBADF);
 
-    bool known = amph_ip_fd_stat(in, &st) == 0;
-    bool file = known && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode));
-    bool placed = file || (S_ISCHR(st.st_mode) && any_seek(in, 0, SEEK_CUR) >= 0);
+    struct source s = source_of(in);
 
-    if (off && !placed)
+    if (off && !s.seeks)
         return amph_ip_fail(ESPIPE);
     if (!is_place(off, len))
         return amph_ip_fail(EINVAL);
 
-    out_flags = amph_ip_fd_flags(out);
+    int out_flags = amph_ip_fd_flags(out);
+
     if (out_flags < 0 || !amph_ip_may_write(out_flags) || amph_ip_fd_stat(out, &to) != 0)
         return amph_ip_fail(EBADF);
 
     bool to_pipe = S_ISFIFO(to.st_mode);
-    if (S_ISDIR(st.st_mode) || S_ISFIFO(st.st_mode) ||
-        (!to_pipe && (!placed || (out_flags & O_APPEND))))
+
+    if (S_ISDIR(s.mode) || S_ISFIFO(s.mode))
+        return amph_ip_fail(EINVAL);
+    if (!to_pipe && (!s.seeks || (out_flags & O_APPEND)))
         return amph_ip_fail(EINVAL);
     if (!off && amph_fdtab_same(in, out))
         return send_to_itself(in, len);
 
-    ssize_t n = 0;
-
-    if (len > 0 && to_pipe)
-        n = into_pipe(in, off, file, out, len, !(out_flags & O_NONBLOCK));
-    else if (len > 0 && file)
-        n = send_all(in, off, out, NULL, len);
-    else if (len > 0)
-        n = copy_piece(in, off, out, NULL, len);
+    bool wait = !(out_flags & O_NONBLOCK);
+    ssize_t n = len > 0 ? send_piece(&s, in, off, out, len, to_pipe, wait) : 0;
 
     /* like the kernel, which stores the offset in any case */
     if (n == 0 && off && !amph_ip_can_write(off, sizeof *off))
@@ -335,48 +382,67 @@ ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
  * be put back. */
 #define PIPE_READ_MAX ((size_t)65536)
 
-/* One side must be a pipe, as the kernel requires. */
+/* Returns 0, or the errno value with which splice fails for these files and this length. */
+static int splice_refused(const struct ends *e, size_t len)
+{
+    bool from_pipe = S_ISFIFO(e->from.st_mode);
+    bool to_pipe = S_ISFIFO(e->to.st_mode);
+
+    if ((from_pipe && e->in_off) || (to_pipe && e->out_off))
+        return ESPIPE;
+    if (!have_places(e->in_off, e->out_off))
+        return EFAULT;
+    if (!amph_ip_may_read(e->in_flags) || !amph_ip_may_write(e->out_flags))
+        return EBADF;
+
+    /* one side must be a pipe */
+    if (!from_pipe && !to_pipe)
+        return EINVAL;
+    if (S_ISDIR(e->from.st_mode) || (!to_pipe && (e->out_flags & O_APPEND)))
+        return EINVAL;
+
+    bool same = amph_ip_fd(e->in) == amph_ip_fd(e->out) && e->from.st_ino == e->to.st_ino &&
+                e->from.st_dev == e->to.st_dev;
+
+    return same || !is_place(e->in_off, len) || !is_place(e->out_off, len) ? EINVAL : 0;
+}
+
+/* May splice wait?  Not if the caller or one of the pipes says otherwise. */
+static bool splice_waits(const struct ends *e, unsigned flags)
+{
+    int pipes = (S_ISFIFO(e->from.st_mode) ? e->in_flags : 0) |
+                (S_ISFIFO(e->to.st_mode) ? e->out_flags : 0);
+
+    return !(flags & SPLICE_F_NONBLOCK) && !(pipes & O_NONBLOCK);
+}
+
 ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
 {
-    struct stat a, b;
+    struct ends e = { .in = in, .out = out, .in_off = in_off, .out_off = out_off };
 
     if (len == 0)
         return 0;
     if (flags & ~(unsigned)SPLICE_FLAGS)
         return amph_ip_fail(EINVAL);
 
-    int in_flags = amph_ip_fd_flags(in);
-    int out_flags = in_flags < 0 ? -1 : amph_ip_fd_flags(out);
-
-    if (out_flags < 0 || amph_ip_fd_stat(in, &a) != 0 || amph_ip_fd_stat(out, &b) != 0)
+    e.in_flags = amph_ip_fd_flags(in);
+    e.out_flags = e.in_flags < 0 ? -1 : amph_ip_fd_flags(out);
+    if (e.out_flags < 0 || amph_ip_fd_stat(in, &e.from) != 0 || amph_ip_fd_stat(out, &e.to) != 0)
         return -1;
 
-    bool from_pipe = S_ISFIFO(a.st_mode);
-    bool to_pipe = S_ISFIFO(b.st_mode);
-    bool file = S_ISREG(a.st_mode) || S_ISBLK(a.st_mode);
+    int err = splice_refused(&e, len);
 
-    if ((from_pipe && in_off) || (to_pipe && out_off))
-        return amph_ip_fail(ESPIPE);
-    if (!have_places(in_off, out_off))
-        return amph_ip_fail(EFAULT);
-    if (!amph_ip_may_read(in_flags) || !amph_ip_may_write(out_flags))
-        return amph_ip_fail(EBADF);
-    if ((!from_pipe && !to_pipe) || S_ISDIR(a.st_mode) || (!to_pipe && (out_flags & O_APPEND)))
-        return amph_ip_fail(EINVAL);
+    if (err)
+        return amph_ip_fail(err);
 
-    bool same = amph_ip_fd(in) == amph_ip_fd(out) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
-    if (same || !is_place(in_off, len) || !is_place(out_off, len))
-        return amph_ip_fail(EINVAL);
-
-    int pipes = (from_pipe ? in_flags : 0) | (to_pipe ? out_flags : 0);
-    bool wait = !(flags & SPLICE_F_NONBLOCK) && !(pipes & O_NONBLOCK);
+    bool file = S_ISREG(e.from.st_mode) || S_ISBLK(e.from.st_mode);
+    bool wait = splice_waits(&e, flags);
+    ssize_t n;
 
     if (!wait && !file && await(in, POLLIN, false) != 0)
         return -1;
 
-    ssize_t n;
-
-    if (to_pipe)
+    if (S_ISFIFO(e.to.st_mode))
         n = into_pipe(in, in_off, file, out, len, wait);
     else
         n = copy_piece(in, NULL, out, out_off, len < PIPE_READ_MAX ? len : PIPE_READ_MAX);

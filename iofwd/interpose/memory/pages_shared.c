@@ -460,58 +460,84 @@ static bool is_limited(void)
            now.rlim_max != RLIM64_INFINITY;
 }
 
-int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict,
-                       struct amph_ip_pages **pages_p)
+/* Creates the pages of that name: in dir, where other processes find them, or, unless strict, for
+ * this process alone.  Returns 0 or an errno value. */
+static int make_pages(struct amph_ip_pages **p_p, int dir, const char *name, off_t len_bytes,
+                      bool strict)
+{
+    struct amph_ip_pages *p = calloc(1, sizeof *p);
+    int err;
+
+    if (!p)
+        return ENOMEM;
+
+    strcpy(p->name, name);
+    p->data = p->control = -1;
+    if (dir >= 0 && !state.swept)
+        sweep(dir);
+
+    state.swept = true;
+
+    if (dir >= 0 && has_room(dir, len_bytes))
+        err = open_named(p, dir);
+    else
+        err = strict ? ENODEV : open_alone(p);
+
+    if (err && !strict && err != EMFILE && err != ENFILE && dir >= 0)
+        err = open_alone(p);
+
+    if (err) {
+        free(p);
+        return err;
+    }
+
+    *p_p = p;
+    return 0;
+}
+
+/* The pages of a file: those that this process has, or new ones, which are added to the list. */
+static int find_or_make(const struct amph_fwd_file *file, int dir, off_t len_bytes, bool strict,
+                        struct amph_ip_pages **p_p)
 {
     char name[AMPH_IP_PAGES_NAME];
     size_t elsewhere = 0;
+    int err = ask_name(file, space_id(dir), name, &elsewhere);
+
+    if (err)
+        return err;
+
+    *p_p = find_name(name);
+    if (strict && (elsewhere || dir < 0 || (*p_p && !(*p_p)->named)))
+        return ENODEV;
+    if (*p_p)
+        return 0;
+
+    err = make_pages(p_p, dir, name, len_bytes, strict);
+    if (err)
+        return err;
+
+    (*p_p)->next = state.all;
+    state.all = *p_p;
+    state.epoch++;
+    return 0;
+}
+
+int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict,
+                       struct amph_ip_pages **pages_p)
+{
+    struct amph_ip_pages *p = NULL;
 
     if (is_limited())
         return ENOMEM;
 
     int dir = open_space();
-    int err = ask_name(file, space_id(dir), name, &elsewhere);
-    struct amph_ip_pages *p = err ? NULL : find_name(name);
-
-    if (!err && strict && (elsewhere || dir < 0 || (p && !p->named)))
-        err = ENODEV;
-
-    bool fresh = !err && !p;
-
-    if (fresh && !(p = calloc(1, sizeof *p)))
-        err = ENOMEM;
-
-    if (fresh && !err) {
-        strcpy(p->name, name);
-        p->data = p->control = -1;
-        if (dir >= 0 && !state.swept)
-            sweep(dir);
-
-        state.swept = true;
-
-        if (dir >= 0 && has_room(dir, len_bytes))
-            err = open_named(p, dir);
-        else
-            err = strict ? ENODEV : open_alone(p);
-
-        if (err && !strict && err != EMFILE && err != ENFILE && dir >= 0)
-            err = open_alone(p);
-
-        if (err)
-            free(p);
-    }
+    int err = find_or_make(file, dir, len_bytes, strict, &p);
 
     if (dir >= 0)
         amph_ip_kernel_close(dir);
 
     if (err)
         return err;
-
-    if (fresh) {
-        p->next = state.all;
-        state.all = p;
-        state.epoch++;
-    }
 
     p->maps++;
     *pages_p = p;
