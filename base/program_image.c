@@ -423,5 +423,8 @@ size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap)
         break;
     }
 
-    return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
+    if (n < 0)
+        return 0;
+
+    return (size_t)n < cap ? (size_t)n : cap - 1;
 }

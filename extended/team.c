@@ -324,9 +324,12 @@ gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t tm, gex_Rank_t jobrank)
             high = mid;
     }
 
-    uint32_t rank = low == team->pub.size ? 0 : team->order ? team->order[low] : low;
+    if (low == team->pub.size)
+        return GEX_RANK_INVALID;
 
-    return low < team->pub.size && team->member[rank] == jobrank ? rank : GEX_RANK_INVALID;
+    uint32_t rank = team->order ? team->order[low] : low;
+
+    return team->member[rank] == jobrank ? rank : GEX_RANK_INVALID;
 }
 
 gex_EP_Location_t gex_TM_TranslateRankToEP(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags)

@@ -428,10 +428,13 @@ static void check_askers(const struct amph_team *parent, const uint8_t *table,
 static gex_Memvec_t scratch_of(const struct amph_team_spec *spec, uint32_t rank, size_t nth,
                                const gex_Addr_t *addrs, size_t size)
 {
-    size_t at = spec->flags & GEX_FLAG_TM_LOCAL_SCRATCH    ? nth
-                : spec->flags & GEX_FLAG_TM_GLOBAL_SCRATCH ? rank
-                                                           : 0;
+    size_t at = 0;
     bool none = spec->flags & GEX_FLAG_TM_NO_SCRATCH;
+
+    if (spec->flags & GEX_FLAG_TM_LOCAL_SCRATCH)
+        at = nth;
+    else if (spec->flags & GEX_FLAG_TM_GLOBAL_SCRATCH)
+        at = rank;
 
     if (!none && !addrs)
         amph_fatal(

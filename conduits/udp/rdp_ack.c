@@ -62,7 +62,11 @@ void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
 
     uint64_t delay = c->srtt_ns / 8;
 
-    delay = delay < ACK_MIN_NS ? ACK_MIN_NS : delay > ACK_MAX_NS ? ACK_MAX_NS : delay;
+    if (delay < ACK_MIN_NS)
+        delay = ACK_MIN_NS;
+    else if (delay > ACK_MAX_NS)
+        delay = ACK_MAX_NS;
+
     if (gap || p->h.flags & RDP_F_NOW || c->ack_packets >= ACK_PACKETS || c->ack_bytes >= ACK_BYTES)
         delay = 0;
 

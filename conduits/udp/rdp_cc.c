@@ -108,7 +108,8 @@ bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t 
         uint64_t half = path_bytes(cc, 50);
         uint64_t least = (uint64_t)MIN_PACKETS * c->datagram;
 
-        cwnd = half < cwnd ? (half > least ? half : least) : cwnd;
+        if (half < cwnd)
+            cwnd = half > least ? half : least;
     }
 
     if (c->inflight && c->inflight + bytes > cwnd)

@@ -89,7 +89,12 @@ struct amph_watch *amph_watch_add(struct amph_loop *loop, int fd, uint32_t event
 static void change(struct amph_watch *w, uint32_t events)
 {
     struct epoll_event e = { .events = events, .data.ptr = w };
-    int op = events == 0 ? EPOLL_CTL_DEL : w->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    int op = EPOLL_CTL_MOD;
+
+    if (events == 0)
+        op = EPOLL_CTL_DEL;
+    else if (w->events == 0)
+        op = EPOLL_CTL_ADD;
 
     if (epoll_ctl(w->loop->epfd, op, w->fd, &e) < 0)
         amph_warn("cannot change the watch of descriptor %d (epoll_ctl: %m)", w->fd);

@@ -53,6 +53,7 @@ static void print_row(FILE *out, const struct amph_launch *l, uint32_t rank, int
     char server[16] = "-";
     char page[32] = "-";
     char area[32] = "-";
+    const char *order = "-";
     uint32_t relative = rank - (p->group == AMPH_SERVER ? job->nproc[AMPH_COMPUTE] : 0);
 
     if (p->group == AMPH_COMPUTE && job->server_of)
@@ -61,14 +62,11 @@ static void print_row(FILE *out, const struct amph_launch *l, uint32_t rank, int
     if (facts->stated) {
         print_bytes(page, sizeof page, facts->page_bytes);
         print_bytes(area, sizeof area, facts->area_bytes);
+        order = facts->big_endian ? "big" : "little";
     }
 
     fprintf(out, "%-7s %8u %8u  %-*s %6s  %-6s %4s %8s\n", group_name[p->group], relative, rank,
-            host_width, job->host_name[facts->host], server,
-            !facts->stated      ? "-"
-            : facts->big_endian ? "big"
-                                : "little",
-            page, area);
+            host_width, job->host_name[facts->host], server, order, page, area);
 }
 
 void amph_table_print(struct amph_launch *l)

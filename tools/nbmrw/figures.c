@@ -394,7 +394,10 @@ int nbmrw_figures_inside(struct options *o, unsigned job)
     memset(nbmrw_segment, 0x5a, SEGMENT_BYTES);
 
     bool to_stdout = o->json && strcmp(o->json, "-") == 0;
-    FILE *json = !o->json || o->rank ? NULL : to_stdout ? stdout : fopen(o->json, "a");
+    FILE *json = NULL;
+
+    if (o->json && o->rank == 0)
+        json = to_stdout ? stdout : fopen(o->json, "a");
 
     if (o->json && !o->rank && !json) {
         fprintf(stderr, "nbmrw: %s cannot be written: %s\n", o->json, strerror(errno));

@@ -268,8 +268,11 @@ static void plan_call_size(struct plan *p, const struct options *o, uint64_t fil
  * effect of coalescing is measured with it. */
 static uint64_t next_call_size(const struct options *o, uint64_t size)
 {
-    uint64_t step = o->step ? o->step : o->quick ? 128 : 8;
+    uint64_t step = o->step;
     uint64_t next = o->call_from;
+
+    if (!step)
+        step = o->quick ? 128 : 8;
 
     while (next <= size)
         next = next_size(next, o->call_to, step);
@@ -464,7 +467,11 @@ static int start_job(const struct options *o, int argc, char **argv, const char 
 
     job_pid = 0;
     free(args);
-    return pid < 0 ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+
+    if (pid < 0)
+        return 1;
+
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* What the measurements leave in their directory, also where they were broken off. */

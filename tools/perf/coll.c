@@ -131,7 +131,10 @@ static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, bool per_p
 {
     size_t blocks = per_process ? run->procs : 1;
     size_t most = BUFFER_MAX / blocks / 8 * 8;
-    struct coll c = { .tm = tm, .block = bytes < 8 ? 8 : bytes < most ? bytes / 8 * 8 : most };
+    struct coll c = { .tm = tm, .block = bytes < most ? bytes / 8 * 8 : most };
+
+    if (bytes < 8)
+        c.block = 8;
 
     if (bytes > c.block)
         run->used_bytes = c.block;

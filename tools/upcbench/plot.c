@@ -54,15 +54,19 @@ static void axes(FILE *out, const struct frame *f)
 
     for (double d = f->x0; d <= f->x1 + 0.01; d += 3) {
         double bytes = pow(2, d);
+        double shown = bytes;
+        const char *unit = "";
+
+        if (bytes >= 1 << 20) {
+            shown = bytes / (1 << 20);
+            unit = "M";
+        } else if (bytes >= 1024) {
+            shown = bytes / 1024;
+            unit = "K";
+        }
 
         fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g%s</text>\n",
-                x_of(f, bytes), HEIGHT - BOTTOM + 18,
-                bytes >= 1 << 20 ? bytes / (1 << 20)
-                : bytes >= 1024  ? bytes / 1024
-                                 : bytes,
-                bytes >= 1 << 20 ? "M"
-                : bytes >= 1024  ? "K"
-                                 : "");
+                x_of(f, bytes), HEIGHT - BOTTOM + 18, shown, unit);
     }
 
     fprintf(out,

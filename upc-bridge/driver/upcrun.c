@@ -86,7 +86,11 @@ static bool read_stamp(FILE *f, struct chosen *c)
     static char name[32];
 
     for (int ch; (ch = getc_unlocked(f)) != EOF;) {
-        n = ch == key[n] ? n + 1 : ch == key[0] ? 1 : 0;
+        if (ch == key[n])
+            n++;
+        else
+            n = ch == key[0];
+
         if (key[n])
             continue;
 

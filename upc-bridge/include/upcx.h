@@ -409,7 +409,10 @@ UPCX_INLINE long long upcx_steps_p_by(upcx_pts p, size_t block, long long by)
     long long n = upcx_steps_p(p, block, by >= 0);
     long long length = by < 0 ? -by : by;
 
-    return n <= 0 ? n : length ? (n + length - 1) / length : -1;
+    if (n <= 0)
+        return n;
+
+    return length ? (n + length - 1) / length : -1;
 }
 
 /* The value of a loop's variable that many steps of `length` on, but no farther than where the loop

@@ -36,6 +36,19 @@ int amph_do_fstat(int fd, struct stat *st)
                      of, delivered(amph_ip_client.fwd.fstat(CLIENT, &of->file, to), to, st));
 }
 
+/* The permission bits of a link to a descriptor with these flags. */
+static mode_t link_mode(int flags)
+{
+    if (flags & O_PATH)
+        return 0;
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return 0500;
+    if ((flags & O_ACCMODE) == O_WRONLY)
+        return 0300;
+
+    return 0700;
+}
+
 /* Is the link itself the object of the call, /proc/self/fd/N or /dev/stdin?  Then w has been ended,
  * and *mode_p is the access mode of the forwarded descriptor, which replaces the placeholder's; 0:
  * leave it as it is. */
@@ -49,10 +62,7 @@ static bool is_number_itself(struct amph_ip_resolved *w, int flags, mode_t *mode
 
     if (w->by == AMPH_IP_BY_NUMBER && w->dir &&
         amph_ip_client.fwd.getflags(CLIENT, &w->dir->file, &how) == 0)
-        *mode_p = S_IFLNK | (how & O_PATH                    ? 0
-                             : (how & O_ACCMODE) == O_RDONLY ? 0500
-                             : (how & O_ACCMODE) == O_WRONLY ? 0300
-                                                             : 0700);
+        *mode_p = S_IFLNK | link_mode(how);
 
     amph_ip_resolve_end(w, 0);
     return true;

@@ -65,8 +65,10 @@ static long by_fs(const struct asked *a, int name)
     if (name == _PC_CHOWN_RESTRICTED)
         return 1;
 
-    return name == _PC_REC_MIN_XFER_SIZE ? (long)fs.f_bsize
-                                         : (long)(fs.f_frsize ? fs.f_frsize : fs.f_bsize);
+    if (name == _PC_REC_MIN_XFER_SIZE || !fs.f_frsize)
+        return (long)fs.f_bsize;
+
+    return (long)fs.f_frsize;
 }
 
 static long async_io(const struct asked *a, int name)

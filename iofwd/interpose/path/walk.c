@@ -321,10 +321,14 @@ static int tree_node(struct tree *t, size_t base, int level)
     if (found && level == 0)
         t->dev = st.st_dev;
 
-    int r = !found ? tree_unfound(t, base, level, errno)
-            : S_ISDIR(st.st_mode)
-                ? tree_directory(t, &st, base, level)
-                : visit(t, &st, S_ISLNK(st.st_mode) ? FTW_SL : FTW_F, base, level);
+    int r;
+
+    if (!found)
+        r = tree_unfound(t, base, level, errno);
+    else if (S_ISDIR(st.st_mode))
+        r = tree_directory(t, &st, base, level);
+    else
+        r = visit(t, &st, S_ISLNK(st.st_mode) ? FTW_SL : FTW_F, base, level);
 
     return (t->flags & FTW_ACTIONRETVAL) && r == FTW_SKIP_SUBTREE ? 0 : r;
 }

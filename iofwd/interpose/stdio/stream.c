@@ -269,12 +269,13 @@ static FILE *new_stream(int fd, const char *mode)
 /* open's flags for fopen's mode, or -1 with errno. */
 static int flags_of(const char *mode)
 {
-    int flags = mode[0] == 'r'   ? 0
-                : mode[0] == 'w' ? O_CREAT | O_TRUNC
-                : mode[0] == 'a' ? O_CREAT | O_APPEND
-                                 : -1;
+    int flags = 0;
 
-    if (flags < 0)
+    if (mode[0] == 'w')
+        flags = O_CREAT | O_TRUNC;
+    else if (mode[0] == 'a')
+        flags = O_CREAT | O_APPEND;
+    else if (mode[0] != 'r')
         return amph_ip_fail(EINVAL);
 
     if (strchr(mode, '+'))
