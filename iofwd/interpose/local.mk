@@ -177,6 +177,7 @@ preload_scripts += \
 	tests/files/failover/fwd_early.sh \
 	tests/files/calls/fwd_exports.sh \
 	tests/files/failover/fwd_faults.sh \
+	tests/files/calls/fwd_flags.sh \
 	tests/files/calls/fwd_fsx.sh \
 	tests/files/calls/fwd_full.sh \
 	tests/files/process/fwd_interface.sh \
@@ -207,7 +208,7 @@ preload_scripts += \
 	tests/files/calls/fwd_truth.sh
 preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_patched
-preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers
+preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers tests/files/calls/fwd_flags
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/calls/fwd_fsx tests/files/calls/fwd_limits tests/files/failover/fwd_death
 preload_programs += tests/files/calls/fwd_budget tests/files/calls/fwd_refused tests/files/calls/fwd_trace tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/calls/fwd_full tests/files/process/fwd_stopped
@@ -252,6 +253,8 @@ tests_files_calls_fwd_errno_SOURCES = tests/files/calls/fwd_errno.c tests/files/
 tests_files_calls_fwd_errno_LDFLAGS =
 tests_files_calls_fwd_pointers_SOURCES = tests/files/calls/fwd_pointers.c tests/files/fwd_say.h
 tests_files_calls_fwd_pointers_LDFLAGS =
+tests_files_calls_fwd_flags_SOURCES = tests/files/calls/fwd_flags.c tests/files/fwd_say.h
+tests_files_calls_fwd_flags_LDFLAGS =
 tests_files_calls_fwd_fsx_SOURCES = tests/files/calls/fwd_fsx.c
 tests_files_calls_fwd_fsx_LDFLAGS =
 tests_files_memory_fwd_patched_SOURCES = tests/files/memory/fwd_patched.c tests/files/fwd_say.h

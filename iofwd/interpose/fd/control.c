@@ -13,6 +13,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/fd/poll.h"
+#include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/entry/targets.h"
 
 #ifndef F_DUPFD_QUERY
@@ -164,22 +165,6 @@ static int fcntl_remote(int fd, struct amph_fd_file *of, const struct command *c
     return c->run(fd, of, c->command, &copy) ? -1 : amph_ip_fail(EFAULT);
 }
 
-/* That a descriptor stands for a path only comes before whatever else is wrong with a command. */
-static int fcntl_checked(int fd, struct amph_fd_file *of, const struct command *c, void *arg)
-{
-    int flags;
-    int result = fcntl_remote(fd, of, c, arg);
-    int err = errno;
-
-    if (result >= 0 || (err != EINVAL && err != EOPNOTSUPP))
-        return result;
-
-    bool path_only = amph_ip_client.fwd.getflags(amph_ip_client.client, &of->file, &flags) == 0 &&
-                     (flags & O_PATH);
-
-    return amph_ip_fail(path_only ? EBADF : err);
-}
-
 int amph_do_fcntl(int fd, int command, void *arg)
 {
     struct amph_fd_file *of;
@@ -201,6 +186,8 @@ int amph_do_fcntl(int fd, int command, void *arg)
     const struct command *c = command_of(command);
     if (c && !c->run)
         return amph_ip_kernel_fcntl(fd, command, arg); /* the placeholder knows */
+    if (command != F_GETFL && !copies && amph_ip_is_path_only(fd))
+        return amph_ip_fail(EBADF); /* which comes before whatever else is wrong */
 
     int err = amph_ip_file_get(fd, &of);
     if (err)
@@ -210,7 +197,7 @@ int amph_do_fcntl(int fd, int command, void *arg)
 
     err = amph_ip_client_enter();
 
-    int result = err ? amph_ip_fail(err) : fcntl_checked(fd, of, c, arg);
+    int result = err ? amph_ip_fail(err) : fcntl_remote(fd, of, c, arg);
     int saved = errno;
 
     amph_fdtab_put(of);
@@ -287,13 +274,14 @@ static int bytes_left(int fd, const struct request *r, void *arg)
     if (amph_ip_waits(fd))
         return marks(fd, &(struct request){ .which = FWD_INODE_FLAGS_UNREAD }, arg);
 
-    off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
-    if (at < 0 || amph_do_fstat(fd, &st) != 0)
+    if (amph_do_fstat(fd, &st) != 0)
         return -1;
+    if (!S_ISREG(st.st_mode))
+        return amph_ip_fail(ENOTTY);
 
-    off_t left = st.st_size > at ? st.st_size - at : 0;
+    off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
 
-    return give_int(arg, left > INT_MAX ? INT_MAX : (int)left);
+    return at < 0 ? -1 : give_int(arg, (int)(st.st_size - at)); /* below 0 behind the end */
 }
 
 static int set_nonblock(int fd, const struct request *r, void *arg)
@@ -349,6 +337,8 @@ int amph_do_ioctl(int fd, unsigned long request, void *arg)
 
     if (carried)
         return amph_ip_fail(carried);
+    if (amph_ip_is_path_only(fd))
+        return amph_ip_fail(EBADF);
 
     for (size_t i = 0; i < AMPH_COUNTOF(requests); i++)
         if (requests[i].request == request)

@@ -122,12 +122,12 @@ static int sealed_memfd(const char *name)
     return fd;
 }
 
-static int open_again_writable(int fd, int flags)
+static int open_again(int fd, int flags)
 {
     char link[40];
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    return amph_ip_kernel_openat(AT_FDCWD, link, O_WRONLY | flags, 0);
+    return amph_ip_kernel_openat(AT_FDCWD, link, flags, 0);
 }
 
 /* The memfd from which the placeholders of a server's files are opened, kept among our own
@@ -182,7 +182,7 @@ static int stamped(const struct amph_fwd_file *file, bool cloexec)
     const struct amph_fwd_ref *ref = &file->part[0];
     int stamp = file->nparts == 1 && (ref->handle & AMPH_FWD_HANDLE_TOP) ? stamp_of(ref->server)
                                                                          : -1;
-    int fd = stamp < 0 ? -1 : open_again_writable(stamp, cloexec ? O_CLOEXEC : 0);
+    int fd = stamp < 0 ? -1 : open_again(stamp, O_WRONLY | (cloexec ? O_CLOEXEC : 0));
     off_t at = (off_t)(ref->handle & ~AMPH_FWD_HANDLE_TOP);
 
     if (fd >= 0 && fd < FDTAB_MAX && at > 0 && amph_ip_kernel_lseek(fd, at, SEEK_SET) == at)
@@ -197,12 +197,15 @@ static int stamped(const struct amph_fwd_file *file, bool cloexec)
 /*
  * A real descriptor that holds the number: an empty sealed memfd that says what it stands for by
  * its name or its offset, opened again write-only, so that a read, write or map that was not caught
- * fails instead of vanishing.  It takes the lowest number, as open must.
+ * fails instead of vanishing.  It takes the lowest number, as open must.  The placeholder of an
+ * O_PATH descriptor is one itself, so that the kernel answers poll, epoll_ctl and the like.
  */
-static int placeholder(const struct amph_fwd_file *file, bool cloexec)
+static int placeholder(const struct amph_fwd_file *file, int flags)
 {
+    bool cloexec = flags & O_CLOEXEC;
+    int how = flags & O_PATH ? O_PATH : O_WRONLY;
     char name[sizeof AMPH_IP_PLACEHOLDER_MARK + AMPH_FWD_TEXT_BYTES] = AMPH_IP_PLACEHOLDER_MARK;
-    int fd = stamped(file, cloexec);
+    int fd = flags & O_PATH ? -1 : stamped(file, cloexec); /* O_PATH has no offset */
 
     if (fd >= 0)
         return fd;
@@ -214,7 +217,7 @@ static int placeholder(const struct amph_fwd_file *file, bool cloexec)
     if (fd < 0)
         return -1;
 
-    int again = open_again_writable(fd, O_CLOEXEC);
+    int again = open_again(fd, how | O_CLOEXEC);
     int held = again < 0 ? -1 : amph_ip_kernel_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
     int err = errno;
 
@@ -266,7 +269,7 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
     keep_path(w, of);
     __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
 
-    int fd = placeholder(&of->file, flags & O_CLOEXEC);
+    int fd = placeholder(&of->file, flags);
 
     if (fd < 0) {
         err = errno;
@@ -400,10 +403,12 @@ static int close_around(struct range *r)
 }
 
 #define CLOEXEC_ONLY (1U << 2) /* CLOSE_RANGE_CLOEXEC */
+#define RANGE_FLAGS (CLOEXEC_ONLY | 1U << 1)
 
 int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned last, int flags)
 {
-    if (!amph_ip_state.on || amph_ip_inside || first > last || (flags & CLOEXEC_ONLY))
+    if (!amph_ip_state.on || amph_ip_inside || first > last || (flags & CLOEXEC_ONLY) ||
+        (flags & ~RANGE_FLAGS))
         return close_range_by(way, first, last, flags);
 
     amph_fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX,

@@ -31,7 +31,8 @@ bool amph_ip_waits(int fd)
     if (!amph_ip_fd(fd) || amph_ip_file_get(fd, &of) != 0)
         return false;
 
-    bool waits = amph_fwd_file_waits(&of->file);
+    bool path_only = of->oflags >= 0 && (of->oflags & O_PATH);
+    bool waits = amph_fwd_file_waits(&of->file) && !path_only;
 
     amph_fdtab_put(of);
     return waits;

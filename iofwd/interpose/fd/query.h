@@ -18,6 +18,14 @@ static inline int amph_ip_fd_flags(int fd)
     return flags >= 0 && (flags & O_PATH) ? amph_ip_fail(EBADF) : flags;
 }
 
+/* Does a forwarded descriptor stand for a path only (O_PATH)?  Its placeholder is such a one, too. */
+static inline bool amph_ip_is_path_only(int fd)
+{
+    int flags = amph_ip_kernel_fcntl(fd, F_GETFL, NULL);
+
+    return flags >= 0 && (flags & O_PATH);
+}
+
 static inline int amph_ip_fd_stat(int fd, struct stat *st)
 {
     return amph_ip_fd(fd) ? amph_do_fstat(fd, st) : libc_fstat64(fd, st);

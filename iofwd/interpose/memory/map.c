@@ -19,6 +19,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/calls/names.h"
+#include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/memory/pages.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -436,6 +437,25 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void 
     return map;
 }
 
+/* What MAP_SHARED_VALIDATE lets pass: the flags that every kernel knows (LEGACY_MAP_MASK). */
+#define MAP_KNOWN \
+    (MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_DENYWRITE | MAP_EXECUTABLE | \
+     MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK | MAP_STACK | MAP_HUGETLB | \
+     MAP_SYNC | 0xc0 /* 32BIT, ABOVE4G */ | 0x7c000000 /* UNINITIALIZED, HUGE_2MB, HUGE_1GB */)
+
+static int map_kind_error(int flags)
+{
+    switch (flags & MAP_TYPE) {
+    case MAP_SHARED:
+    case MAP_PRIVATE:
+        return 0;
+    case MAP_SHARED_VALIDATE:
+        return flags & ~MAP_KNOWN ? EOPNOTSUPP : 0;
+    default:
+        return EINVAL;
+    }
+}
+
 void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
                    off_t off)
 {
@@ -452,6 +472,10 @@ void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, i
 
     if (off < 0 || (off & (off_t)(page_bytes() - 1)) || len == 0 || (off_t)len < 0)
         return failed(EINVAL);
+
+    int kind_error = amph_ip_is_path_only(fd) ? 0 : map_kind_error(flags);
+    if (kind_error)
+        return failed(kind_error);
     if (amph_ip_file_begin(fd, &of) != 0)
         return MAP_FAILED;
 

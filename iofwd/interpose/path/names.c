@@ -300,6 +300,8 @@ int amph_do_unlinkat(int dir, const char *path, int flags)
 {
     struct amph_ip_resolved w;
 
+    if (flags & ~AT_REMOVEDIR)
+        return amph_ip_fail(EINVAL);
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
 
@@ -490,6 +492,10 @@ int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to
 int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     struct pair p;
+
+    if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
+        return amph_ip_fail(EINVAL);
+
     enum side side = pair_find(&p, from_dir, from, flags & AT_EMPTY_PATH, to_dir, to);
 
     if (side == SIDE_LOCAL)
@@ -558,10 +564,14 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
     struct amph_ip_resolved w;
     size_t len = 0;
 
+    if ((int)cap <= 0) /* the kernel has an int for it */
+        return amph_ip_fail(EINVAL);
+
+    cap = (size_t)(int)cap;
     if (!path)
         return amph_ip_fail(EFAULT);
 
-    if (cap && amph_ip_is_exe(path)) {
+    if (amph_ip_is_exe(path)) {
         len = strlen(amph_ip_state.exe);
         memcpy(buf, amph_ip_state.exe, len < cap ? len : cap);
         return (ssize_t)(len < cap ? len : cap);
@@ -571,8 +581,6 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
         return -1;
     if (w.local)
         return libc_readlinkat(w.dirfd, w.path, buf, cap);
-    if (cap == 0)
-        return amph_ip_resolve_end(&w, EINVAL);
 
     char spare[PATH_MAX];
     char *to = amph_ip_can_write(buf, cap < sizeof spare ? cap : sizeof spare) ? buf : spare;
@@ -605,6 +613,8 @@ int amph_do_fchmodat(int dir, const char *path, mode_t mode, int flags)
 {
     struct amph_ip_resolved w;
 
+    if (flags & ~AT_SYMLINK_NOFOLLOW)
+        return amph_ip_fail(EINVAL);
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
 
@@ -629,6 +639,8 @@ int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
 {
     struct amph_ip_resolved w;
 
+    if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+        return amph_ip_fail(EINVAL);
     if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
 

@@ -160,6 +160,9 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
     if (!amph_ip_state.on || amph_ip_inside)
         return execveat_by(way, dir, path, argv, envp, flags);
 
+    if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+        return amph_ip_fail(EINVAL);
+
     end_if_lost();
     if (!can_read_lists(argv, envp))
         return amph_ip_at(dir, path) ? amph_ip_fail(EFAULT)
