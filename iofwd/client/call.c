@@ -36,6 +36,20 @@ bool amph_client_is_interposed(void)
     return amph_client_inside_swap != NULL;
 }
 
+/* How deep this thread is in guarded parts, and which signals the program itself blocks. */
+static _Thread_local struct {
+    unsigned depth;
+    sigset_t program;
+} guarded;
+
+void amph_fwd_set_program_mask(const sigset_t *mask)
+{
+    if (!mask)
+        guarded.depth--;
+    else if (guarded.depth++ == 0)
+        guarded.program = *mask;
+}
+
 void amph_client_sigguard_enter(struct amph_client_sigguard *g)
 {
     /* the program's handlers must see them */
@@ -47,6 +61,7 @@ void amph_client_sigguard_enter(struct amph_client_sigguard *g)
         sigdelset(&most, faults[i]);
 
     pthread_sigmask(SIG_BLOCK, &most, &g->old);
+    amph_fwd_set_program_mask(&g->old);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
     g->inside = amph_client_inside_swap ? amph_client_inside_swap(1) : 0;
     g->ends_wait = false;
@@ -105,7 +120,33 @@ void amph_client_sigguard_leave(struct amph_client_sigguard *g)
         amph_client_inside_swap(g->inside);
 
     pthread_setcancelstate(g->cancel, NULL);
+    amph_fwd_set_program_mask(NULL);
     pthread_sigmask(SIG_SETMASK, &g->old, NULL);
+}
+
+/* Lets in the signals that came meanwhile and end or stop the program: no code of it runs then, so
+ * that this is safe in the midst of a call, and the server may never answer. */
+static void let_default_actions_in(void)
+{
+    sigset_t pending, let_in, before;
+    struct sigaction sa;
+    bool any = false;
+
+    sigemptyset(&let_in);
+    sigpending(&pending);
+
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sigismember(&pending, sig) == 1 && sigismember(&guarded.program, sig) == 0 &&
+            sigaction(sig, NULL, &sa) == 0 && sa.sa_handler == SIG_DFL) {
+            sigaddset(&let_in, sig);
+            any = true;
+        }
+
+    if (!any)
+        return;
+
+    pthread_sigmask(SIG_UNBLOCK, &let_in, &before);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* ---- pending records ---- */
@@ -289,6 +330,7 @@ bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *
 
     wait->next_ns = now + CHECK_NS;
     amph_client_check(cl);
+    let_default_actions_in();
     return true;
 }
 

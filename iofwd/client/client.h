@@ -12,6 +12,7 @@
 #define AMPH_IOFWD_CLIENT_H
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -164,6 +165,11 @@ void amph_fwd_set_inside(int (*swap)(int depth));
 /* For the interposition, too: has this thread been cancelled (pthread_cancel)?  A call that waits
  * at a FIFO or for a lock then ends with EINTR, and who made it acts on that. */
 void amph_fwd_set_cancelled(bool (*is_cancelled)(void));
+
+/* And: the program's own mask of signals, where the interposition has blocked all before it calls
+ * the client; NULL: it puts them back.  A signal that the program does not block, and whose action
+ * is the default, ends a call that waits for its server. */
+void amph_fwd_set_program_mask(const sigset_t *mask);
 
 /* What one server has counted for this client since it joined. */
 struct amph_fwd_stats {

@@ -185,6 +185,7 @@ preload_scripts += \
 	tests/files/calls/fwd_links.sh \
 	tests/files/failover/fwd_killed.sh \
 	tests/files/process/fwd_shares.sh \
+	tests/files/process/fwd_signals.sh \
 	tests/files/process/fwd_lifetime.sh \
 	tests/files/calls/fwd_limits.sh \
 	tests/files/calls/fwd_budget.sh \
@@ -209,6 +210,7 @@ preload_scripts += \
 preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_patched
 preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers tests/files/calls/fwd_flags
+preload_programs += tests/files/process/fwd_signals
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/calls/fwd_fsx tests/files/calls/fwd_limits tests/files/failover/fwd_death
 preload_programs += tests/files/calls/fwd_budget tests/files/calls/fwd_refused tests/files/calls/fwd_trace tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/calls/fwd_full tests/files/process/fwd_stopped
@@ -255,6 +257,9 @@ tests_files_calls_fwd_pointers_SOURCES = tests/files/calls/fwd_pointers.c tests/
 tests_files_calls_fwd_pointers_LDFLAGS =
 tests_files_calls_fwd_flags_SOURCES = tests/files/calls/fwd_flags.c tests/files/fwd_say.h
 tests_files_calls_fwd_flags_LDFLAGS =
+tests_files_process_fwd_signals_SOURCES = tests/files/process/fwd_signals.c
+tests_files_process_fwd_signals_LDFLAGS =
+tests_files_process_fwd_signals_LDADD = -lpthread
 tests_files_calls_fwd_fsx_SOURCES = tests/files/calls/fwd_fsx.c
 tests_files_calls_fwd_fsx_LDFLAGS =
 tests_files_memory_fwd_patched_SOURCES = tests/files/memory/fwd_patched.c tests/files/fwd_say.h

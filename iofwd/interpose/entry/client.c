@@ -265,7 +265,7 @@ static void adopt_all(void)
     free(a.files);
 }
 
-static int open_client(void)
+static int open_client(const sigset_t *program_mask)
 {
     int err = 0;
 
@@ -275,8 +275,11 @@ static int open_client(void)
         err = load();
     }
 
-    if (!err)
-        err = amph_ip_client.fwd.process(&amph_ip_client.client);
+    if (err)
+        return err;
+
+    amph_ip_client.fwd.set_program_mask(program_mask);
+    err = amph_ip_client.fwd.process(&amph_ip_client.client);
 
     if (err == ENOTCONN && amph_ip_state.in_server_slot && !amph_ip_client.fwd.join_mpmd(true))
         amph_ip_die_reported();
@@ -290,6 +293,7 @@ static int open_client(void)
         __atomic_store_n(&state.adopted, true, __ATOMIC_RELEASE);
     }
 
+    amph_ip_client.fwd.set_program_mask(NULL);
     return err;
 }
 
@@ -299,16 +303,19 @@ static int enter_first(void)
 {
     sigset_t all, before;
     int saved = errno;
+    int cancel;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* the lock must be given back */
     pthread_mutex_lock(&state.lock);
 
     int depth = swap_inside(1);
-    int err = open_client();
+    int err = open_client(&before);
 
     swap_inside(depth);
     pthread_mutex_unlock(&state.lock);
+    pthread_setcancelstate(cancel, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = saved;
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_signals WHAT DIRECTORY: a call on a forwarded file while its server does not answer.  The
+ * program says "ready", waits for a line, by which time the server is stopped, and makes the call;
+ * fwd_signals.sh then sends a signal.
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char path[4096];
+
+static void ready(void)
+{
+    char line[10];
+
+    puts("ready");
+    fflush(stdout);
+    if (read(STDIN_FILENO, line, sizeof line) <= 0)
+        exit(2);
+
+    puts("calling");
+    fflush(stdout);
+}
+
+static atomic_bool cancelled_now;
+
+/* The cancellation is pending when the call begins; stat itself is no cancellation point. */
+static void *first_call(void *arg)
+{
+    struct stat st;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    while (!atomic_load(&cancelled_now))
+        ;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    stat(path, &st);
+    return arg;
+}
+
+/* The first forwarded call of the process is made by a thread that is cancelled; later ones work. */
+static int cancelled(void)
+{
+    pthread_t thread;
+    struct stat st;
+
+    ready();
+    pthread_create(&thread, NULL, first_call, NULL);
+    pthread_cancel(thread);
+    atomic_store(&cancelled_now, true);
+    pthread_join(thread, NULL);
+
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+    return fd < 0 || stat(path, &st) != 0;
+}
+
+int main(int argc, char **argv)
+{
+    static char data[8 << 20];
+    struct stat st;
+    sigset_t set;
+
+    if (argc != 3)
+        return 2;
+
+    snprintf(path, sizeof path, "%s/file", argv[2]);
+    if (strcmp(argv[1], "cancelled") == 0)
+        return cancelled();
+
+    int fd = strcmp(argv[1], "first") == 0 ? -1 : open(path, O_RDWR | O_CREAT, 0600);
+
+    if (strcmp(argv[1], "blocked") == 0) { /* by the program itself: it stays so */
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+    }
+
+    ready();
+    if (strcmp(argv[1], "large") == 0)
+        return write(fd, data, sizeof data) == (ssize_t)sizeof data ? 0 : 1;
+
+    return stat(path, &st) == 0 ? 0 : 1;
+}

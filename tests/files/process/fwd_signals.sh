@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# A server that does not answer, and what ends a program that waits for it: a signal that would end it on a local file system.
+. "${srcdir:-.}/tests/files/fwd_lib.sh"
+program=$builddir/tests/files/process/fwd_signals
+address=$mp_dir/addresses
+
+mkdir "$mp_dir/kept"
+mkfifo "$mp_dir/in"
+"$builddir/iofwd-server" -daemon -foreground -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$address" \
+    >"$mp_dir/server" 2>&1 &
+daemon=$!
+trap 'kill -CONT $(servers) 2>/dev/null; kill $daemon 2>/dev/null; wait $daemon; rm -rf "$mp_dir"' EXIT
+
+# servers: the daemon and its children
+servers() {
+    echo "$daemon" $(cat "/proc/$daemon/task/$daemon/children" 2>/dev/null)
+}
+
+# ended PID: is it gone, or waiting for its parent?
+ended() {
+    ! [ -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"
+}
+
+# sleeping: the call waits for its server; before that a signal would end the program anyway
+sleeping() {
+    in_call && grep -q '^State:.S' "/proc/$pid/status"
+}
+
+# in_call: the program has said that it makes the call
+in_call() {
+    grep -q '^calling$' "$mp_dir/said"
+}
+
+# begin WHAT: starts the program, until it is ready
+begin() {
+    "$builddir/iofwd-run" -servers "$address" -wait 30 "$program" "$1" /fwd <"$mp_dir/in" >"$mp_dir/said" 2>&1 &
+    pid=$!
+    exec 9>"$mp_dir/in"
+    mp_until 30 grep -q '^ready$' "$mp_dir/said"
+}
+
+# stopped WHAT SIGNAL: the program ends by the signal while its server is stopped
+stopped() {
+    mp_wanted "$2 ends a program whose server is stopped: $1" || return 0
+    begin "$1"
+    kill -STOP $(servers)
+    echo go >&9
+    mp_until 30 sleeping
+    kill "-$2" "$pid"
+    mp_until 10 ended "$pid"
+    gone=$?
+    kill -CONT $(servers)
+    [ $gone = 0 ] || kill -9 "$pid"
+    wait "$pid" 2>/dev/null
+    code=$?
+    exec 9>&-
+    echo "ended: $gone, code $code" >>"$mp_dir/said"
+    [ $gone = 0 ] && [ $code = $((128 + $3)) ]
+    mp_report $? "$2 ends a program whose server is stopped: $1" "$mp_dir/said"
+}
+
+for what in first small large; do
+    stopped $what TERM 15
+    stopped $what HUP 1
+done
+
+if mp_wanted "a signal that the program blocks stays blocked"; then
+    begin blocked
+    kill -STOP $(servers)
+    echo go >&9
+    mp_until 30 sleeping
+    kill -TERM "$pid"
+    mp_until 1 ended "$pid"
+    early=$?
+    kill -CONT $(servers)
+    wait "$pid"
+    code=$?
+    exec 9>&-
+    [ $early = 1 ] && [ $code = 0 ]
+    mp_report $? "a signal that the program blocks stays blocked" "$mp_dir/said"
+fi
+
+if mp_wanted "a thread cancelled in the first call leaves no lock"; then
+    begin cancelled
+    echo go >&9
+    mp_until 20 ended "$pid" || kill -9 "$pid"
+    wait "$pid"
+    code=$?
+    exec 9>&-
+    [ $code = 0 ]
+    mp_report $? "a thread cancelled in the first call leaves no lock" "$mp_dir/said"
+fi
+mp_done
