@@ -15,7 +15,7 @@
 #include "base/counters.h"
 #include "iofwd/client/stripe.h"
 
-#define MOST_AT_ONCE ((size_t)0x7ffff000) /* what Linux moves in one call */
+#define CALL_BYTES_MAX ((size_t)0x7ffff000) /* what Linux moves in one call */
 #define SPREAD_PIECES 40u                 /* of a call to several servers under way */
 #define CROWD_PIECES 2u                   /* of each, where they outnumber the cores */
 #define PIECE_LEAST ((size_t)64 << 10)
@@ -488,8 +488,8 @@ static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, struct am
     if (d->len > SSIZE_MAX)
         return EINVAL;
 
-    if (d->len > MOST_AT_ONCE)
-        d->len = MOST_AT_ONCE;
+    if (d->len > CALL_BYTES_MAX)
+        d->len = CALL_BYTES_MAX;
 
     *c = (struct bulk_call){ .cl = cl, .d = d, .end = d->len };
     return 0;
@@ -601,7 +601,7 @@ static int at_offset(struct amph_fwd_client *cl, const struct amph_client_data *
 
     placed.placed = true;
 
-    int err = claim(cl, d, d->len < MOST_AT_ONCE ? d->len : MOST_AT_ONCE, &placed.off, &placed.len);
+    int err = claim(cl, d, d->len < CALL_BYTES_MAX ? d->len : CALL_BYTES_MAX, &placed.off, &placed.len);
     if (err)
         return err;
 

@@ -76,7 +76,7 @@ static inline size_t there(const void *buf, size_t len, bool write)
 
 static size_t whole_pieces(int fd, size_t have, size_t len)
 {
-    return AMPH_LIKELY(have == len) || len > MOST_AT_ONCE || !amph_ip_waits(fd)
+    return AMPH_LIKELY(have == len) || len > CALL_BYTES_MAX || !amph_ip_waits(fd)
                ? have
                : have - have % FIFO_PAGE;
 }
