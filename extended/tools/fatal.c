@@ -38,7 +38,7 @@ struct amph_tools_state amph_tools_state = {
     .backtrace = { .prepared = PTHREAD_ONCE_INIT },
     .environ = { .lock = PTHREAD_MUTEX_INITIALIZER },
     .machine = { .read = PTHREAD_ONCE_INIT },
-    .ticks = { .decided = PTHREAD_ONCE_INIT, .measured = PTHREAD_ONCE_INIT },
+    .ticks = { .decided = PTHREAD_ONCE_INIT },
 };
 
 /* ---- who ---- */
@@ -432,6 +432,7 @@ void amph_tools_start(uint32_t rank, uint32_t size, const char *exe)
     amph_tools_state.process.rank = rank;
     amph_tools_state.process.size = size;
     name_process();
+    amph_tools_start_ticks();
     gasnett_backtrace_init(exe);
     if (gasnett_verboseenv())
         amph_env_describe(display);

@@ -4,10 +4,11 @@
  *
  * Layer: extended.  Thread rule: any thread.
  *
- * The source of ticks is chosen once, at the first tick.  The rate of x86's counter is measured
- * against CLOCK_MONOTONIC: one pair of readings is taken when the source is chosen, another at the
- * first conversion, at least 10 ms later.  The two readings of a pair are some tens of nanoseconds
- * apart, so the error of the rate is a few millionths.
+ * The source of ticks is chosen once, at the first tick or at the start of the runtime.  The rate of
+ * x86's counter is measured against CLOCK_MONOTONIC: one pair of readings is taken when the source is
+ * chosen, another at a conversion.  The two readings of a pair are some tens of nanoseconds apart, so
+ * after 10 ms the error of the rate is a few millionths, and that rate is kept.  Earlier conversions
+ * measure for themselves, to some ten-thousandths: waiting would show in what a client measures.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@
 #include "extended/tools/tools.h"
 
 #define MEASURE_NS (10 * AMPH_NS_PER_MS)
+#define MEASURE_LEAST_NS (100 * AMPH_NS_PER_US)
 #define PROBES 1000 /* readings from which granularity and overhead are computed */
 #define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
@@ -93,6 +95,11 @@ static int source(void)
     return amphora_tick_source;
 }
 
+void amph_tools_start_ticks(void)
+{
+    (void)source();
+}
+
 gasnett_tick_t amphora_ticks_slowly(void)
 {
     return source() == COUNTER ? amph_cpu_counter() : amph_now_ns();
@@ -104,31 +111,48 @@ static uint64_t rate_of(double hz)
     return (uint64_t)((double)AMPH_NS_PER_S * 4294967296.0 / hz);
 }
 
-/* The counter's rate in Hz: as set by the user, as the processor states it, or as measured. */
-static double counter_hz(void)
+/* The counter's rate in Hz as set by the user or as the processor states it; 0: neither. */
+static double stated_hz(void)
+{
+    double setting = strtod(amph_env_str(AMPH_ENV_TSC_RATE), NULL);
+
+    return setting >= 1e6 && setting <= 1e11 ? setting : (double)amph_cpu_counter_hz();
+}
+
+/* The rate as measured since the first pair.  *final_p: after a time that makes it exact. */
+static double measured_hz(bool *final_p)
 {
     const struct amph_tools_ticks first = amph_tools_state.ticks.first;
-    double setting = strtod(amph_env_str(AMPH_ENV_TSC_RATE), NULL);
     struct amph_tools_ticks second;
-
-    if (setting >= 1e6 && setting <= 1e11)
-        return setting;
-
-    if (amph_cpu_counter_hz())
-        return (double)amph_cpu_counter_hz();
 
     do {
         second = read_pair();
-    } while (second.ns - first.ns < MEASURE_NS);
+    } while (second.ns - first.ns < MEASURE_LEAST_NS);
 
-    double ticks = (double)(second.counter - first.counter);
-
-    return ticks * (double)AMPH_NS_PER_S / (double)(second.ns - first.ns);
+    *final_p = second.ns - first.ns >= MEASURE_NS;
+    return (double)(second.counter - first.counter) * (double)AMPH_NS_PER_S /
+           (double)(second.ns - first.ns);
 }
 
-static void measure(void)
+static uint64_t rate_now(void)
 {
-    amph_tools_state.ticks.ns_per_tick_32 = rate_of(counter_hz());
+    uint64_t *kept = &amph_tools_state.ticks.ns_per_tick_32;
+    uint64_t rate = __atomic_load_n(kept, __ATOMIC_RELAXED);
+
+    if (rate)
+        return rate;
+
+    double hz = stated_hz();
+    bool final = hz > 0;
+
+    if (!final)
+        hz = measured_hz(&final);
+
+    rate = rate_of(hz);
+    if (final)
+        __atomic_store_n(kept, rate, __ATOMIC_RELAXED);
+
+    return rate;
 }
 
 uint64_t gasnett_ticks_to_ns(gasnett_tick_t ticks)
@@ -136,10 +160,8 @@ uint64_t gasnett_ticks_to_ns(gasnett_tick_t ticks)
     if (source() == CLOCK)
         return ticks;
 
-    pthread_once(&amph_tools_state.ticks.measured, measure);
-
     /* the product has up to 98 bits, so the factors are multiplied in halves */
-    uint64_t rate = amph_tools_state.ticks.ns_per_tick_32;
+    uint64_t rate = rate_now();
     uint64_t high = (ticks >> 32) * rate;
     uint64_t low = ticks & 0xffffffffu;
 

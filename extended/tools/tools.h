@@ -69,13 +69,16 @@ struct amph_tools_state {
         char hostname[AMPH_TOOLS_NAME_BYTES];
     } machine;
     struct { /* ticks.c */
-        pthread_once_t decided, measured;
+        pthread_once_t decided;
         struct amph_tools_ticks first; /* taken when the counter was chosen as the source */
-        uint64_t ns_per_tick_32;       /* times 2^32; 0: not known yet */
+        uint64_t ns_per_tick_32;       /* times 2^32; 0: not known for good yet; atomic */
     } ticks;
 };
 
 extern struct amph_tools_state amph_tools_state AMPH_HIDDEN;
+
+/* ticks.c: chooses the source of ticks, so that their rate is known by the first conversion. */
+void amph_tools_start_ticks(void);
 
 /*
  * The runtime's initialisation calls this when rank and size are known: installs signal handlers,

@@ -37,8 +37,9 @@ AMPHORA_INLINE gasnett_tick_t gasnett_ticks_now(void)
     return amphora_ticks_slowly();
 }
 
-/* A difference of ticks in time, rounded down.  The first call may take 10 ms, to measure the
- * counter's rate. */
+/* A difference of ticks in time, rounded down.  Where the rate of the processor's counter has to be
+ * measured, the first 10 ms after the first tick (or the start of the runtime) know it to some
+ * ten-thousandths, later calls to some millionths. */
 uint64_t gasnett_ticks_to_ns(gasnett_tick_t ticks);
 #define gasnett_ticks_to_us(ticks) (gasnett_ticks_to_ns(ticks) / 1000)
 
