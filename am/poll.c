@@ -9,6 +9,7 @@
 
 enum {
     IDLE_BEFORE_YIELD = 16,
+    IDLE_BETWEEN_YIELDS = 1024,
     IDLE_BETWEEN_TICKS = 4096
 };
 
@@ -62,12 +63,22 @@ void amph_ep_tick(struct amph_am_ep *ep)
     __atomic_store_n(&ep->in_tick, false, __ATOMIC_RELEASE);
 }
 
+/* Where processes outnumber cores a client that polls in a loop yields: a switch to another process
+ * costs as much as many polls, and the other one may be polling, too.  So the number of polls
+ * between yields doubles while nothing is found. */
+static inline bool yields_at(unsigned polls)
+{
+    bool power_of_2 = (polls & (polls - 1)) == 0;
+
+    return polls >= IDLE_BEFORE_YIELD && (power_of_2 || polls % IDLE_BETWEEN_YIELDS == 0);
+}
+
 static void long_idle(struct amph_am_ep *ep, unsigned polls)
 {
     if (amph_ep_in_handler(ep))
         return;
 
-    if (amph_am_oversubscribed())
+    if (amph_am_oversubscribed() && yields_at(polls))
         sched_yield();
 
     if (polls % IDLE_BETWEEN_TICKS == 0)
@@ -82,7 +93,7 @@ static inline void idle(struct amph_am_ep *ep)
 
     __atomic_store_n(&ep->idle_polls, polls, __ATOMIC_RELAXED);
     if (AMPH_UNLIKELY(polls % IDLE_BETWEEN_TICKS == 0 ||
-                      (amph_am_oversubscribed() && polls > IDLE_BEFORE_YIELD)))
+                      (amph_am_oversubscribed() && yields_at(polls))))
         long_idle(ep, polls);
 }
 
