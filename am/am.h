@@ -230,9 +230,10 @@ struct amph_waiter {
     uint32_t rounds;
     uint64_t start_ns;
     uint64_t nap_ns;
-    uint32_t seen; /* the endpoint's event count when the condition was last checked */
-    uint8_t phase; /* what the next idle step does */
-    bool spun;     /* it has spun without success before it yielded */
+    uint64_t now_ns; /* when the clock was last read */
+    uint32_t seen;   /* the endpoint's event count when the condition was last checked */
+    uint8_t phase;   /* what the next idle step does */
+    bool spun;       /* it has spun without success before it yielded */
     /* set by a caller whose condition is about to come true: sleeps late even if processes
      * outnumber cores */
     bool soon;
@@ -249,13 +250,21 @@ enum amph_waiter_phase {
 };
 #define AMPH_WAITER_INIT \
     { \
-        0, 0, 0, 0, 0, false, false, 0, false \
+        .phase = AMPH_WAITER_SPINS \
     }
 
 /* Polls; if nothing happened, spins, yields or sleeps by the wait policy.  Never sleeps longer
  * than 10 ms in the first second, 40 ms after it, so that a change without a message is seen
  * too. Use: while (!condition) amph_am_wait_step(ep, &w); */
 void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w);
+
+/* For callers whose condition becomes true without a message, by another process's store.  They say
+ * when it has (amph_am_wait_found), so that later waits know whether spinning helps.  A caller that
+ * spins by itself first asks whether it may, and goes on with a wait that has spun, or may not
+ * (amph_am_wait_after_spin). */
+void amph_am_wait_found(struct amph_waiter *w);
+bool amph_am_may_spin(void);
+void amph_am_wait_after_spin(struct amph_waiter *w, bool spun);
 
 /* Wakes a thread that sleeps in amph_am_wait_step on this endpoint.  Any thread, also signal
  * handlers. */
@@ -353,8 +362,10 @@ struct amph_job {
     struct amph_gather *gather; /* amph_job_allgather's */
     uint8_t wait_mode;          /* enum amph_wait_mode */
     bool wait_mode_set, oversubscribed;
-    uint8_t failed_spins;  /* waits in a row whose spin kept the peer from this core */
-    uint8_t skipped_spins; /* spins skipped for that reason since the last one */
+    uint8_t failed_spins;          /* waits in a row whose spin kept the peer from this core */
+    uint16_t waits_without_yields; /* so many more waits sleep at once, because yields took long */
+    uint16_t crowded_waits;        /* its value after the next yield that takes long; 0: least */
+    uint8_t skipped_spins;         /* spins skipped for that reason since the last one */
     /* called with each event of the job before it is handled; or NULL */
     void (*on_event)(const struct amph_boot_event *event);
     void *extended; /* extended/'s own state */

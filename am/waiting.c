@@ -42,11 +42,17 @@ enum {
 enum {
     FAILED_SPINS_MAX = 4,
     FEW_YIELDS = 2,
-    WAITS_BETWEEN_SPINS = 64
+    WAITS_BETWEEN_SPINS = 64,
+    CROWDED_WAITS_MIN = 64,
+    CROWDED_WAITS_MAX = 4096
 };
 
 /* A yield that took longer than this let another process compute. */
 #define LONG_YIELD_NS (100 * AMPH_NS_PER_US)
+
+/* One that took longer than this gave the core away for a time slice of the scheduler: processes that
+ * do not wait for messages compete for it. */
+#define CROWDED_YIELD_NS (500 * AMPH_NS_PER_US)
 
 /* ---- the policy of the process ---- */
 
@@ -323,31 +329,108 @@ static void update_spin_policy(const struct amph_waiter *w)
     }
 }
 
-/* The clock is read once in many rounds. */
-static void spin_or_yield(struct amph_waiter *w)
+/*
+ * Beside processes that compute, a yield returns after the time slices of all of them, so a wait that
+ * goes on yielding notices its message late by many slices.  A sleeper, which has used no time,
+ * is run as soon as it is woken.  So the first such yield ends the yields of this wait, and the next
+ * waits sleep without yielding; then one tries again.  Each attempt may cost a time slice, so their
+ * distance doubles while they find the same.
+ */
+static bool yields_are_long(void)
 {
-    if (w->rounds % ROUNDS_BETWEEN_CLOCKS == 1) {
-        uint64_t now = amph_now_ns();
-        uint64_t spin_ns = amph_env_ns(AMPH_ENV_SPIN);
+    uint16_t left = __atomic_load_n(&amph_job.waits_without_yields, __ATOMIC_RELAXED);
 
-        if (w->rounds == 1) {
-            w->start_ns = now;
-            w->spun = spin_ns && !w->lends && !spin_is_useless();
-            w->yields = 0;
-        }
+    if (left)
+        __atomic_store_n(&amph_job.waits_without_yields, left - 1, __ATOMIC_RELAXED);
 
-        if (!w->spun || now - w->start_ns >= spin_ns)
-            w->phase = now - w->start_ns >= spin_ns + YIELD_NS ? AMPH_WAITER_SLEEPS
-                                                               : AMPH_WAITER_YIELDS;
+    return left != 0;
+}
+
+static void note_crowd(void)
+{
+    uint16_t waits = __atomic_load_n(&amph_job.crowded_waits, __ATOMIC_RELAXED);
+
+    waits = waits < CROWDED_WAITS_MIN ? CROWDED_WAITS_MIN : waits;
+    __atomic_store_n(&amph_job.waits_without_yields, waits, __ATOMIC_RELAXED);
+    waits = waits < CROWDED_WAITS_MAX ? waits * 2 : waits;
+    __atomic_store_n(&amph_job.crowded_waits, waits, __ATOMIC_RELAXED);
+}
+
+/* A whole wait has ended by yields, none of which was long. */
+static void note_quiet(void)
+{
+    if (__atomic_load_n(&amph_job.crowded_waits, __ATOMIC_RELAXED))
+        __atomic_store_n(&amph_job.crowded_waits, 0, __ATOMIC_RELAXED);
+}
+
+/* Yields once, and reads the clock: a yield may take a time slice.  Returns true if it did. */
+static bool yield_timed(struct amph_waiter *w)
+{
+    uint64_t before_ns = w->now_ns;
+
+    w->yields++;
+    sched_yield();
+    w->now_ns = amph_now_ns();
+    if (w->now_ns - before_ns <= CROWDED_YIELD_NS)
+        return false;
+
+    note_crowd();
+    return true;
+}
+
+static void begin_wait(struct amph_waiter *w)
+{
+    w->start_ns = w->now_ns = amph_now_ns();
+    w->yields = 0;
+}
+
+static void yield(struct amph_waiter *w, uint64_t yield_until_ns)
+{
+    if (w->yields == 0 && yields_are_long()) {
+        w->phase = AMPH_WAITER_SLEEPS;
+        return;
     }
 
-    if (w->phase == AMPH_WAITER_SPINS) {
+    bool crowded = yield_timed(w);
+
+    if (w->yields == 1 && !w->spun && w->now_ns - w->start_ns > LONG_YIELD_NS)
+        __atomic_store_n(&amph_job.skipped_spins, WAITS_BETWEEN_SPINS - 1, __ATOMIC_RELAXED);
+
+    if (crowded || w->now_ns >= yield_until_ns)
+        w->phase = AMPH_WAITER_SLEEPS;
+}
+
+/* While it spins, the clock is read once in many rounds. */
+static void spin_or_yield(struct amph_waiter *w)
+{
+    uint64_t spin_ns = amph_env_ns(AMPH_ENV_SPIN);
+
+    if (w->rounds == 1) {
+        begin_wait(w);
+        w->spun = spin_ns && !w->lends && !spin_is_useless();
+        if (!w->spun)
+            w->phase = AMPH_WAITER_YIELDS;
+    } else if (w->phase == AMPH_WAITER_SPINS && w->rounds % ROUNDS_BETWEEN_CLOCKS == 1) {
+        w->now_ns = amph_now_ns();
+        if (w->now_ns - w->start_ns >= spin_ns)
+            w->phase = AMPH_WAITER_YIELDS;
+    }
+
+    if (w->phase == AMPH_WAITER_SPINS)
         amph_cpu_relax();
-    } else {
-        w->yields++;
-        sched_yield();
-        if (w->yields == 1 && !w->spun && amph_now_ns() - w->start_ns > LONG_YIELD_NS)
-            __atomic_store_n(&amph_job.skipped_spins, WAITS_BETWEEN_SPINS - 1, __ATOMIC_RELAXED);
+    else
+        yield(w, w->start_ns + spin_ns + YIELD_NS);
+}
+
+static void yield_oversubscribed(struct amph_waiter *w)
+{
+    if (w->rounds == 1)
+        begin_wait(w);
+
+    if (w->rounds == (w->soon ? SOON_YIELDS : OVERSUBSCRIBED_YIELDS) ||
+        (w->rounds == 1 && yields_are_long()) || yield_timed(w)) {
+        w->phase = AMPH_WAITER_SLEEPS;
+        w->start_ns = w->now_ns;
     }
 }
 
@@ -363,26 +446,50 @@ static void pause_round(struct amph_am_ep *ep, struct amph_waiter *w, enum amph_
         w->phase = AMPH_WAITER_SLEEPS;
         w->start_ns = amph_now_ns();
     } else if (amph_am_oversubscribed()) {
-        if (w->rounds == (w->soon ? SOON_YIELDS : OVERSUBSCRIBED_YIELDS)) {
-            w->phase = AMPH_WAITER_SLEEPS;
-            w->start_ns = amph_now_ns();
-        }
-
-        sched_yield();
+        yield_oversubscribed(w);
     } else {
         spin_or_yield(w);
     }
 }
 
+void amph_am_wait_found(struct amph_waiter *w)
+{
+    if (w->rounds)
+        update_spin_policy(w);
+
+    if (w->phase == AMPH_WAITER_YIELDS && w->yields)
+        note_quiet();
+
+    w->rounds = 0;
+    w->phase = AMPH_WAITER_SPINS;
+    w->nap_ns = 0;
+}
+
+bool amph_am_may_spin(void)
+{
+    enum amph_wait_mode mode = wait_mode();
+
+    if (amph_am_oversubscribed() || mode == AMPH_WAIT_BLOCK)
+        return false;
+
+    return mode == AMPH_WAIT_SPIN || !spin_is_useless();
+}
+
+void amph_am_wait_after_spin(struct amph_waiter *w, bool spun)
+{
+    if (wait_mode() != AMPH_WAIT_ADAPTIVE || amph_am_oversubscribed())
+        return;
+
+    begin_wait(w);
+    w->rounds = 1;
+    w->spun = spun;
+    w->phase = AMPH_WAITER_YIELDS;
+}
+
 void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     if (amph_ep_poll_once(ep)) {
-        if (w->rounds)
-            update_spin_policy(w);
-
-        w->rounds = 0;
-        w->phase = AMPH_WAITER_SPINS;
-        w->nap_ns = 0;
+        amph_am_wait_found(w);
     } else if (!amph_ep_in_handler(ep)) {
         w->rounds++;
         pause_round(ep, w, wait_mode());
@@ -401,7 +508,11 @@ void amph_ep_room_wait(struct amph_am_ep *ep, unsigned *rounds)
     if (round < ROOM_SPINS && !amph_am_oversubscribed()) {
         amph_cpu_relax();
     } else if (round < ROOM_SPINS + ROOM_YIELDS) {
+        uint64_t before_ns = amph_now_ns();
+
         sched_yield();
+        if (amph_now_ns() - before_ns > CROWDED_YIELD_NS)
+            *rounds = ROOM_SPINS + ROOM_YIELDS;
     } else {
         const struct timespec nap = { 0, (long)(50 * AMPH_NS_PER_US) };
 

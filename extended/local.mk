@@ -110,6 +110,7 @@ gex_mp = \
 	tests/gex/gex_job \
 	tests/gex/gex_mk \
 	tests/gex/gex_names \
+	tests/gex/gex_one_core \
 	tests/gex/gex_own \
 	tests/gex/gex_rma \
 	tests/gex/gex_scale \
@@ -124,6 +125,9 @@ TESTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh te
 tests_gex_gex_names_SOURCES = tests/gex/gex_names.c tests/gex/gex_common.h
 tests_gex_gex_names_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_names_LDADD = libamphora.la
+tests_gex_gex_one_core_SOURCES = tests/gex/gex_one_core.c tests/gex/gex_common.h
+tests_gex_gex_one_core_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_one_core_LDADD = libamphora.la
 tests_gex_gex_own_SOURCES = tests/gex/gex_own.c tests/gex/gex_common.h
 tests_gex_gex_own_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
 tests_gex_gex_own_LDADD = libamphora.la -lpthread

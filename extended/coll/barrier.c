@@ -21,8 +21,7 @@ enum {
 
 #define PHASE_MASK ((1u << 30) - 1)
 enum {
-    SPINS = 256,
-    SPINS_BETWEEN_POLLS = 16
+    SPINS = 256
 };
 
 static uint64_t word_of(uint32_t phase, struct amph_barrier_value v)
@@ -284,24 +283,41 @@ void amph_coll_barrier_reset(struct amph_barrier *b)
     __atomic_store_n(&b->state, IDLE, __ATOMIC_RELAXED);
 }
 
-void amph_coll_barrier_wait(struct amph_barrier *b)
+/* Looks for the others' arrival and answers messages.  Returns false if it takes long. */
+static bool spin(struct amph_barrier *b)
 {
     struct amph_gex *g = amph_gex();
-    struct amph_waiter w = AMPH_WAITER_INIT;
-    bool spins = !amph_job.oversubscribed && amph_job.wait_mode != AMPH_WAIT_BLOCK;
 
-    for (unsigned i = 0; spins && i < SPINS; i++) {
+    for (unsigned i = 0; i < SPINS; i++) {
         if (amph_coll_barrier_progress(b))
-            return;
+            return true;
 
-        if (i % SPINS_BETWEEN_POLLS == 0 || b->coll->count > 1)
-            amph_am_poll(g->ep.am);
-
+        amph_am_poll(g->ep.am);
         amph_cpu_relax();
     }
 
+    return false;
+}
+
+void amph_coll_barrier_wait(struct amph_barrier *b)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+
+    /* The last one to arrive does not wait, and learns nothing about spinning. */
+    if (amph_coll_barrier_progress(b))
+        return;
+
+    bool spins = amph_am_may_spin();
+
+    if (spins && spin(b))
+        w.rounds = 1;
+    else
+        amph_am_wait_after_spin(&w, spins);
+
     while (!amph_coll_barrier_progress(b))
         amph_gex_wait_step(&w);
+
+    amph_am_wait_found(&w);
 }
 
 /* ---- messages ---- */

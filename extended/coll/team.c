@@ -12,7 +12,7 @@
 #include "extended/coll/coll.h"
 
 enum {
-    SPINS_BETWEEN_POLLS = 16,
+    LOOKS_BETWEEN_POLLS = 2,
     POOL_KEEPS = 4
 };
 #define POOL_BYTES \
@@ -338,7 +338,7 @@ static bool spin(struct amph_colls *all, const struct amph_waiter *w)
     const uint32_t finished = __atomic_load_n(&all->finished, __ATOMIC_RELAXED);
     bool spins = !amph_job.oversubscribed && w->phase == AMPH_WAITER_SPINS &&
                  amph_job.wait_mode != AMPH_WAIT_BLOCK;
-    unsigned looks = spins ? SPINS_BETWEEN_POLLS : 1;
+    unsigned looks = spins ? LOOKS_BETWEEN_POLLS : 1;
 
     for (unsigned i = 0; i < looks; i++) {
         if (i)
@@ -368,7 +368,9 @@ void amph_gex_wait_step(struct amph_waiter *w)
         amph_coll_share_sleep(&all->share);
 
     __atomic_store_n(&all->no_room, false, __ATOMIC_RELAXED);
-    if (!spin(all, w)) {
+    if (spin(all, w)) {
+        amph_am_wait_found(w);
+    } else {
         if (sleeps && __atomic_load_n(&all->no_room, __ATOMIC_RELAXED)) {
             const struct timespec nap = { 0, (long)(50 * AMPH_NS_PER_US) };
 

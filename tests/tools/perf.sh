@@ -41,7 +41,7 @@ says "a size that is too large" 2 '"5M" is no size' -bytes 8,5M
 says "a number of processes that is none" 2 "wanted is a number" -n many
 figures "limits" 4 -conduit smp -bytes 8,4K -test line1_rtt,line2_rtt,tcp_rtt
 for net in smp tcp; do
-    figures "$net: messages" 6 -conduit $net -bytes 64,64K -test am_short_rtt,am_medium_rtt,am_long_rtt,am_short_flood
+    figures "$net: messages" 8 -conduit $net -bytes 64,64K -test am_barrier_rtt,am_event_rtt,am_short_rtt,am_medium_rtt,am_long_rtt,am_short_flood
     figures "$net: rates and negotiated payload" 10 -conduit $net -bytes 8 -test am_medium_rate,am_inject,am_depth,np_medium_rtt,np_medium_rate,np_client_flood,np_long_flood,put_nbi_rate,get_nbi_rate,put_nb_rate
     figures "$net: put and get" 6 -conduit $net -bytes 8,64K -test put_lat,put_bw,get_bw
     figures "$net: barrier of 3" 1 -conduit $net -n 3 -test barrier

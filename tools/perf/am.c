@@ -206,9 +206,8 @@ static void send_np(struct perf_run *run, size_t bytes)
     gex_AM_CommitRequestMedium0(sd, PING_NP, bytes);
 }
 
-static inline __attribute__((always_inline)) double round_trips(struct perf_run *run, size_t bytes,
-                                                                void (*send)(struct perf_run *,
-                                                                             size_t))
+static inline __attribute__((always_inline)) double round_trips_to(
+    struct perf_run *run, size_t bytes, void (*send)(struct perf_run *, size_t))
 {
     uint64_t start = amph_now_ns();
     uint64_t end = start;
@@ -226,8 +225,17 @@ static inline __attribute__((always_inline)) double round_trips(struct perf_run 
         end = amph_now_ns();
     }
 
-    perf_am_release(run);
     return (double)(end - start) / (double)n / 1e3;
+}
+
+static inline __attribute__((always_inline)) double round_trips(struct perf_run *run, size_t bytes,
+                                                                void (*send)(struct perf_run *,
+                                                                             size_t))
+{
+    double us = round_trips_to(run, bytes, send);
+
+    perf_am_release(run);
+    return us;
 }
 
 static size_t at_most(struct perf_run *run, size_t bytes, size_t most)
@@ -242,6 +250,23 @@ double perf_am_short_rtt(struct perf_run *run, size_t bytes)
         perf_am_serve(run);
 
     return run->rank == 0 ? round_trips(run, bytes, send_short) : 0;
+}
+
+/* The other process is in the same barrier already, and waits there until this one has measured. */
+double perf_am_barrier_rtt(struct perf_run *run, size_t bytes)
+{
+    double us = run->rank == 0 ? round_trips_to(run, bytes, send_short) : 0;
+
+    perf_sync(run);
+    return us;
+}
+
+double perf_am_event_rtt(struct perf_run *run, size_t bytes)
+{
+    double us = run->rank == 0 ? round_trips_to(run, bytes, send_short) : 0;
+
+    gex_Event_Wait(gex_Coll_BarrierNB(am.tm, 0));
+    return us;
 }
 
 double perf_am_medium_rtt(struct perf_run *run, size_t bytes)

@@ -209,6 +209,8 @@ double perf_udp_stream(struct perf_run *run, size_t bytes);
 void perf_udp_close(struct perf_run *run);
 
 double perf_am_short_rtt(struct perf_run *run, size_t bytes);
+double perf_am_barrier_rtt(struct perf_run *run, size_t bytes);
+double perf_am_event_rtt(struct perf_run *run, size_t bytes);
 double perf_am_medium_rtt(struct perf_run *run, size_t bytes);
 double perf_am_long_rtt(struct perf_run *run, size_t bytes);
 double perf_am_short_flood(struct perf_run *run, size_t bytes);

@@ -80,6 +80,10 @@ const struct perf_test perf_tests[] = {
 
     { "am_short_rtt", "us", PAIR, none, perf_am_short_rtt, "line2_rtt", "tcp_rtt",
       "round trip of a short request without arguments and its short reply; both sides poll" },
+    { "am_barrier_rtt", "us", PAIR, none, perf_am_barrier_rtt, "line2_rtt", "tcp_rtt",
+      "the same while the other process waits in a barrier" },
+    { "am_event_rtt", "us", PAIR, none, perf_am_event_rtt, "line2_rtt", "tcp_rtt",
+      "the same while the other process waits for the event of a barrier" },
     { "am_medium_rtt", "us", PAIR, messages, perf_am_medium_rtt, "line2_rtt", "tcp_rtt",
       "round trip of a medium request and a medium reply that carries the same payload back" },
     { "am_long_rtt", "us", PAIR, messages, perf_am_long_rtt, "line2_rtt", "tcp_rtt",
