@@ -203,6 +203,7 @@ preload_scripts += \
 	tests/files/process/fwd_relay.sh \
 	tests/files/process/fwd_real.sh \
 	tests/files/failover/fwd_soak.sh \
+	tests/files/failover/fwd_start_faults.sh \
 	tests/files/stdio/fwd_streams.sh \
 	tests/files/process/fwd_suites.sh \
 	tests/files/calls/fwd_trace.sh \
@@ -311,6 +312,7 @@ TESTS += $(preload_scripts)
 # fwd_mpi_real.sh, fwd_outside.sh, fwd_starts.sh and fwd_watchers.sh are for the nightly run, which finds them here.
 EXTRA_DIST += \
 	tests/files/failover/fault_fs.c \
+	tests/files/failover/fault_start.c \
 	tests/files/process/fwd_fortran.f90 \
 	tests/files/fwd_lib.sh \
 	tests/files/mounts.sh \

@@ -103,12 +103,19 @@ enum amph_status amph_server_listener_open(struct amph_server *s)
     bool tcp = amph_fwd_needs_network(s->job);
 
     s->listener.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    s->listener.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->listener.epoll_fd >= 0)
+        s->listener.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    if (s->listener.epoll_fd < 0 || s->listener.stop_fd < 0) {
+        amph_error("the I/O server has no descriptor for its listening thread: %m; raise the limit "
+                   "of open files (ulimit -n)");
+        return AMPH_ERR_SYS;
+    }
+
     s->listener.unix_fd = listen_unix(s);
     s->listener.tcp_fd = tcp ? listen_tcp(s) : -1;
-    if (s->listener.epoll_fd < 0 || s->listener.stop_fd < 0 || s->listener.unix_fd < 0 ||
-        (tcp && s->listener.tcp_fd < 0))
-        return AMPH_ERR_SYS;
+    if (s->listener.unix_fd < 0 || (tcp && s->listener.tcp_fd < 0))
+        return AMPH_ERR_SYS; /* after a message */
 
     if (!watch(s, s->listener.unix_fd, &s->listener.unix_fd) ||
         !watch(s, s->listener.tcp_fd, &s->listener.tcp_fd) ||
@@ -201,6 +208,7 @@ static void add_conn(struct amph_server *s, int fd, bool unauthenticated)
     int one = 1;
 
     if (!c || !watch(s, fd, c)) {
+        amph_error("the I/O server cannot take a client's connection: %m; it is closed");
         free(c);
         close(fd);
         return;

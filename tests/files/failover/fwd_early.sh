@@ -76,6 +76,17 @@ random() {
     mp_report $bad "$3 kills at random moments of the first second: $1, $2, seed $mp_seed" "$mp_dir/out"
 }
 
+# No kill, but a network that loses much: the job starts all the same.
+bad=0
+: >"$mp_dir/out"
+for kind in plain joined; do
+    for seed in 1 2 3; do
+        AMPHORA_UDP_LOSS=30 AMPHORA_UDP_SEED=$seed early failover udp $kind none 0 10 >"$mp_dir/said" && [ "$died" = 0 ] ||
+            { bad=1 && cat "$mp_dir/said" >>"$mp_dir/out"; }
+    done
+done
+mp_report $bad "a start over udp that loses 30 % of its datagrams" "$mp_dir/out"
+
 certain "a server that dies before it joins the job" 0
 for policy in end eio failover; do
     for conduit in smp tcp udp; do
