@@ -39,7 +39,7 @@ static int listen_unix(struct amph_server *s)
 {
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
     int n = snprintf(s->address.unix_name, sizeof s->address.unix_name,
-                     "amphora-door-%016" PRIx64 "-%u", s->job->id, s->self);
+                     "amphora-control-%016" PRIx64 "-%u", s->job->id, s->self);
 
     memcpy(sun.sun_path + 1, s->address.unix_name, (size_t)n);
 

@@ -75,7 +75,7 @@ int amph_fwd_errno_from_wire(uint32_t wire)
 static const struct amph_fwd_value_pair access_field[] = { { O_RDONLY, 0 },
                                                            { O_WRONLY, 1 },
                                                            { O_RDWR, 2 } };
-/* O_SYNC holds the bit of O_DSYNC on Linux, so it comes first and takes both. */
+/* On Linux O_SYNC includes the bit of O_DSYNC, so it is first and consumes both. */
 /* clang-format off */
 static const struct amph_fwd_value_pair oflag_bits[] = {
     { O_CREAT, 1u << 4 }, { O_EXCL, 1u << 5 }, { O_NOCTTY, 1u << 6 }, { O_TRUNC, 1u << 7 }, { O_APPEND, 1u << 8 },
@@ -99,7 +99,7 @@ static const struct amph_fwd_value_pair type_field[] = {
 static const struct amph_fwd_value_pair mode_bits[] = {
     { S_IXOTH, 1 }, { S_IWOTH, 2 }, { S_IROTH, 4 }, { S_IXGRP, 8 }, { S_IWGRP, 16 }, { S_IRGRP, 32 },
     { S_IXUSR, 64 }, { S_IWUSR, 128 }, { S_IRUSR, 256 }, { S_ISVTX, 512 }, { S_ISGID, 1024 }, { S_ISUID, 2048 },
-    /* the client's umask, which travels beside the mode of something new */
+    /* the client's umask, sent with the mode of a new file */
     { MASK(S_IXOTH), 1 << 16 }, { MASK(S_IWOTH), 2 << 16 },  { MASK(S_IROTH), 4 << 16 },  { MASK(S_IXGRP), 8 << 16 },
     { MASK(S_IWGRP), 16 << 16 }, { MASK(S_IRGRP), 32 << 16 }, { MASK(S_IXUSR), 64 << 16 }, { MASK(S_IWUSR), 128 << 16 },
     { MASK(S_IRUSR), 256 << 16 },
@@ -110,7 +110,7 @@ static const struct amph_fwd_value_pair at_bits[] = {
     { AT_SYMLINK_NOFOLLOW, 1 },
     { AT_SYMLINK_FOLLOW, 2 },
     { AT_EMPTY_PATH, 4 },
-    { AT_REMOVEDIR, 8 }, /* = AT_EACCESS on Linux; the call says which is meant */
+    { AT_REMOVEDIR, 8 }, /* = AT_EACCESS on Linux; the call determines the meaning */
 };
 
 static const struct amph_fwd_value_pair amode_bits[] = { { X_OK, 1 }, { W_OK, 2 }, { R_OK, 4 } };
@@ -450,7 +450,7 @@ void amph_fwd_get_times(struct amph_rd *r, struct timespec times[2])
         else if (kind != TIME_SET)
             times[i] = (struct timespec){ 0, kind == TIME_NOW ? UTIME_NOW : UTIME_OMIT };
         else if (times[i].tv_nsec < 0 || times[i].tv_nsec > 999999999)
-            /* not a time; the system call refuses it with EINVAL, as it would locally */
+            /* not a valid time; the system call returns EINVAL, as it does locally */
             times[i].tv_nsec = 1000000000;
     }
 }
@@ -462,7 +462,7 @@ static const struct amph_fwd_value_pair entry_types[] = {
     { DT_BLK, 6 },     { DT_REG, 8 },  { DT_LNK, 10 }, { DT_SOCK, 12 },
 };
 
-/* An entry as getdents64 gives it; d_name follows. */
+/* An entry of getdents64; d_name follows. */
 struct entry {
     uint64_t ino;
     int64_t off;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fixed encodings of what POSIX leaves to each system: errno, open flags, modes, whence, stat,
- * statfs, directory entries, locks, times.  Table driven.  Layer: iofwd.  Thread rule: pure
- * functions on the caller's memory.
+ * Fixed encodings of values that POSIX leaves to the system: errno, open flags, modes, whence,
+ * stat, statfs, directory entries, locks, times.  Table driven.
+ *
+ * Layer: iofwd.  Thread rule: pure functions on the caller's memory.
  *
  * Numbers on the wire never change; tests/unit/unit_iofwd_encode.c holds golden bytes of each.
  */
@@ -20,12 +21,12 @@
 
 #include "base/wire.h"
 
-/* One number or bit here and on the wire. */
+/* A native number or bit and its number on the wire. */
 struct amph_fwd_value_pair {
     uint32_t native, wire;
 };
 
-/* A set of flags: bits by table, perhaps below them a field that is a number (access mode, file
+/* A set of flags: bits by table, and optionally a field that holds a number (access mode, file
  * type). */
 struct amph_fwd_flagset {
     const char *name;
@@ -48,11 +49,11 @@ enum amph_fwd_set {
     FWD_NSETS
 };
 
-/* false: a bit or number that has no place on the wire (or here); *out_p holds the rest. */
+/* Return false if a bit or number has no equivalent; *out_p then holds the other bits. */
 bool amph_fwd_flags_to_wire(enum amph_fwd_set set, uint32_t native, uint32_t *out_p);
 bool amph_fwd_flags_from_wire(enum amph_fwd_set set, uint32_t wire, uint32_t *out_p);
 
-uint32_t amph_fwd_errno_to_wire(int err); /* what has no number of its own travels as EIO */
+uint32_t amph_fwd_errno_to_wire(int err); /* unknown numbers become EIO */
 int amph_fwd_errno_from_wire(uint32_t wire);
 
 bool amph_fwd_whence_to_wire(int whence, uint8_t *out_p);
@@ -60,7 +61,7 @@ bool amph_fwd_whence_from_wire(uint8_t wire, int *out_p);
 
 void amph_fwd_put_stat(struct amph_wr *w, const struct stat *st);
 void amph_fwd_get_stat(struct amph_rd *r, struct stat *st);
-/* mask and attributes as Linux has them, without its numbers of mounts */
+/* mask and attributes in Linux's encoding, without mount ids */
 void amph_fwd_put_statx(struct amph_wr *w, const struct statx *stx);
 void amph_fwd_get_statx(struct amph_rd *r, struct statx *stx);
 void amph_fwd_put_statfs(struct amph_wr *w, const struct statfs *fs);
@@ -70,8 +71,8 @@ void amph_fwd_get_lock(struct amph_rd *r, struct flock *lock);
 void amph_fwd_put_times(struct amph_wr *w, const struct timespec *times); /* NULL: both now */
 void amph_fwd_get_times(struct amph_rd *r, struct timespec times[2]);
 
-/* Whole entries of getdents64, len_bytes of them; and back into at most cap bytes (false: they do
- * not fit or do not parse). */
+/* Encode len_bytes of whole getdents64 entries; decode them into at most cap bytes (false: they do
+ * not fit or are malformed). */
 void amph_fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes);
 bool amph_fwd_get_dirents(struct amph_rd *r, void *entries, size_t cap, size_t *len_p);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The door's frames and proofs, and the client's end of its conversation; see wire/handshake.h.
- * Layer: iofwd. */
+/*
+ * Frames and proofs of the handshake, and the client's side of it; see wire/handshake.h.
+ * Layer: iofwd.
+ */
 #include "iofwd/wire/handshake.h"
 
 #include <errno.h>
@@ -222,10 +224,10 @@ enum amph_status amph_fwd_welcome_parse(const uint8_t *body, size_t len,
     return r.bad ? AMPH_ERR_PROTO : AMPH_OK;
 }
 
-/* ---- where a door is ---- */
+/* ---- addresses of listeners ---- */
 
-/* A network that is named is used even if all processes share a host: some may be of another
- * kind of machine. */
+/* A network that was requested is used even if all processes share a host, because the machines may
+ * differ (emulation). */
 bool amph_fwd_needs_network(const struct amph_jobdesc *job)
 {
     return job->nhosts > 1 || job->conduit[0] || !amph_env_bool(AMPH_ENV_SMP) ||
@@ -330,7 +332,7 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
     if (fd < 0)
         return AMPH_ERR_NOMEM;
 
-    /* A host that vanishes without a word is noticed too. */
+    /* keepalive detects a host that vanishes */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
@@ -434,7 +436,7 @@ static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NO
         return AMPH_ERR_PROTO;
     }
 
-    /* before it has asked who is there: it is about the server, not about this client */
+    /* a refusal before the HELLO concerns the server, not this client */
     if (in.type == FWD_FRAME_REFUSE) {
         amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
         return AMPH_ERR_FULL;

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The door: the stream connection over which a client and a server get to know each other.  What
- * both sides share.
+ * The handshake of client and server on the control connection, a UNIX or TCP stream socket:
+ * frames, proofs, and the client's side.
+ *
  * Layer: iofwd.  Thread rule: functions on the caller's memory and descriptors.
  *
- * Conversation.  Server: GREET (its nonce).  Client: HELLO (kind, facts, endpoint address, transfer
- * area, its nonce, proof that it knows the job's key).  Server: WELCOME (client number, index, its
- * endpoint address, list of servers, proof) or REFUSE (a sentence). A client may say ASK at any
- * time and gets a new GREET (a forked child or a new image goes on with the connection it
- * inherited).  A process of no group first says HELLO to the registrar (server 0 unless it is
- * gone), which gives it a number and its ordered list of servers; with that number it goes to the
- * first of them, so a join is two conversations whatever the number of clients and servers. The
- * connection stays open for the client's life: when its last copy is closed, the kernel tells the
- * server. Where another launcher's compute processes know nothing of the job, each holds one more
- * connection to the first server (STAY), which what it starts inherits; when the last of these has
- * ended, the job's files are done with, and the other servers, each of which holds one too, learn
- * it from the first one's end.
+ * Sequence: the server sends GREET (its nonce).  The client sends HELLO (kind, facts, endpoint
+ * address, transfer area, its nonce, proof of the job's key).  The server answers WELCOME (client
+ * number, index, its endpoint address, list of servers, proof) or REFUSE (a sentence).  A client
+ * may send ASK at any time to get a new GREET; a forked child or a new image does so on the
+ * connection that it inherited.
+ *
+ * A process of no group first sends HELLO to the registrar (the first live server), which returns a
+ * client number and an ordered list of servers.  With that number it connects to the first of them,
+ * so joining takes two handshakes for any number of clients and servers.
+ *
+ * The connection stays open until the client ends: the server detects the end when the kernel
+ * closes the last copy.  If another launcher's compute processes do not use the library, each of
+ * them holds one more connection to the first server (STAY), which its child processes inherit.
+ * When the last of these connections is closed, no process uses the job's files any more.  Each
+ * other server holds such a connection to the first server, too, and detects the end of the job by
+ * its end.
  */
-#ifndef AMPH_IOFWD_DOOR_H
-#define AMPH_IOFWD_DOOR_H
+#ifndef AMPH_IOFWD_HANDSHAKE_H
+#define AMPH_IOFWD_HANDSHAKE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,21 +51,22 @@ enum amph_fwd_frame {
     FWD_FRAME_REFUSE
 };
 
-/* What a HELLO asks for. */
+/* The purpose of a HELLO. */
 enum amph_fwd_hello_kind {
-    FWD_HELLO_NEW, /* a client of its own */
-    /* by a parent: a number, and holds on all of the parent's files, for the child about to be
-     * forked */
+    FWD_HELLO_NEW, /* a new client */
+    /* from a parent about to fork: a number for the child, which gets holds on all the parent's
+     * files */
     FWD_HELLO_CHILD,
-    FWD_HELLO_AGAIN, /* on a connection that has a client: a new endpoint and area for it */
+    FWD_HELLO_AGAIN, /* on a client's connection: a new endpoint and transfer area for that client
+                      */
     /* to the registrar: a number and the ordered list of servers, for a process of no group; no
      * client is made */
     FWD_HELLO_JOIN,
     /* to the first server: this connection stands for a compute process that does not use the
      * library and for the processes it starts, or for another server; no client is made */
     FWD_HELLO_STAY,
-    /* by a client: the server sends a byte on this connection when a file that the client watches by
-     * it becomes ready (notify/readiness.c); the number in the welcome is the connection's */
+    /* from a client: the server sends a byte on this connection when a file registered with it
+     * becomes ready (server/notify/readiness.c); the WELCOME's number identifies the connection */
     FWD_HELLO_NOTIFY
 };
 
@@ -76,7 +82,7 @@ struct amph_fwd_hello {
     /* CHILD: number that another server has given to the child, or 0xffffffff */
     uint32_t child;
     uint32_t pid;
-    uint32_t index; /* under which the client knows this server */
+    uint32_t index; /* by which the client addresses this server */
     uint8_t nonce[FWD_NONCE_BYTES];
     const void *addr; /* endpoint address; in the frame */
     size_t addr_len;
@@ -87,7 +93,7 @@ struct amph_fwd_hello {
 
 struct amph_fwd_welcome {
     uint32_t number;   /* the client's */
-    uint32_t index;    /* under which the server knows the client's endpoint */
+    uint32_t index;    /* by which the server addresses the client's endpoint */
     uint32_t server;   /* absolute number of the answering server */
     uint32_t nservers; /* the client's servers in order */
     uint32_t servers[AMPH_FWD_PARTS_MAX];
@@ -104,15 +110,15 @@ struct amph_fwd_frame_in {
     size_t len;
 };
 
-/* Builds a frame; out holds FWD_FRAME_HEAD_BYTES + body.  Gives its whole length. */
+/* Builds a frame in out (FWD_FRAME_HEAD_BYTES + len bytes).  Returns its whole length. */
 size_t amph_fwd_frame_build(uint8_t *out, enum amph_fwd_frame type, const void *body, size_t len);
 
-/* Takes one frame from the front of what has arrived.  AMPH_OK (*used_p bytes are done), AMPH_AGAIN
- * (more must arrive), AMPH_ERR_PROTO (not this protocol, or too long). */
+/* Parses one frame at the start of the received bytes.  AMPH_OK (*used_p bytes were consumed),
+ * AMPH_AGAIN (incomplete), AMPH_ERR_PROTO (not this protocol, or too long). */
 enum amph_status amph_fwd_frame_parse(const uint8_t *buf, size_t have, struct amph_fwd_frame_in *in,
                                       size_t *used_p);
 
-/* Body with the proof at its end: HMAC(key, label, both nonces, body).  0: does not fit. */
+/* Build a body with the proof at its end: HMAC(key, label, both nonces, body).  0: does not fit. */
 size_t amph_fwd_hello_build(uint8_t *out, size_t room, const struct amph_fwd_hello *h,
                             const uint8_t key[AMPH_KEY_BYTES],
                             const uint8_t server_nonce[FWD_NONCE_BYTES]);
@@ -130,38 +136,37 @@ enum amph_status amph_fwd_welcome_parse(const uint8_t *body, size_t len,
                                         const uint8_t server_nonce[FWD_NONCE_BYTES],
                                         const uint8_t client_nonce[FWD_NONCE_BYTES]);
 
-/* Must clients and servers of this job be able to talk over a network, and over which. */
+/* Returns whether clients and servers of this job must be able to communicate over a network. */
 bool amph_fwd_needs_network(const struct amph_jobdesc *job);
-/* Tells waits whether the job has more processes on that host than it has cores. */
+/* Records for waits whether the job has more processes on that host than cores. */
 void amph_fwd_note_oversubscribed(const struct amph_jobdesc *job, uint32_t host);
 enum amph_status amph_fwd_choose_network(const struct amph_jobdesc *job,
                                          const struct amph_conduit_ops **ops_p);
 
-/* What a server publishes under FWD_CONTROL_KEY: where its door is. */
+/* What a server publishes under FWD_CONTROL_KEY: the address of its listener. */
 #define FWD_CONTROL_KEY AMPH_BOOT_CONTROL_KEY
 struct amph_fwd_server_addr {
-    char unix_name[64];          /* abstract name without the leading NUL; "" where there is none */
+    char unix_name[64];          /* abstract name without the leading NUL; "": none */
     struct sockaddr_storage tcp; /* IPv4 or IPv6; AF_UNSPEC: none */
 };
 
 size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_fwd_server_addr *a);
 bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_server_addr *a);
 
-/* Client side, blocking with a limit: connects; sends and receives whole frames (buf:
- * FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX). Errors: AMPH_ERR_PEER (nobody there, or gone),
+/* Client side, blocking with a timeout: connect; send and receive whole frames (buf:
+ * FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX).  Errors: AMPH_ERR_PEER (no listener, or closed),
  * AMPH_ERR_TIMEOUT, AMPH_ERR_PROTO. */
 enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, bool same_host,
                                           int *fd_p);
 enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len);
 enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in);
 
-/* The client's part of the conversation on a connection: [ASK,] GREET, HELLO, WELCOME.  buf holds a
- * frame and keeps the welcome's bytes.  Errors as above, and AMPH_ERR_DENIED with the server's
- * sentence logged. */
+/* Performs the client's side of the handshake: [ASK,] GREET, HELLO, WELCOME.  buf holds a frame;
+ * *wc points into it.  Errors as above, and AMPH_ERR_DENIED with the server's sentence logged. */
 enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES],
                                         struct amph_fwd_hello *h, bool ask, uint8_t *buf,
                                         struct amph_fwd_welcome *wc);
-/* Connects and says FWD_HELLO_STAY for process `rank` (absolute). */
+/* Connects and sends FWD_HELLO_STAY for process `rank` (absolute). */
 enum amph_status amph_fwd_control_keep(const struct amph_fwd_server_addr *a, bool same_host,
                                        const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p);
 

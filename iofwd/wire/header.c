@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Headers, places of data and shapes of joint calls on the wire; see marshal.h.  Layer: iofwd.
- * Thread rule: none of its own. */
+/*
+ * Encodes headers, data locations and views of collective calls; see marshal.h.
+ *
+ * Layer: iofwd.  Thread rule: pure functions.
+ */
 #include "iofwd/wire/marshal.h"
 
 void amph_fwd_put_req_head(struct amph_wr *w, const struct amph_fwd_req_head *h)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The marks of files that ioctl reads and sets (lsattr, chattr), as they travel: words of 32 bits,
- * the low byte first.  Layer: iofwd. Uses nothing but the C library, so that the preload library
- * can have it.  Thread rule: pure functions.
+ * Encoding of the inode flags that ioctl reads and sets (lsattr, chattr): words of 32 bits,
+ * little-endian.
+ *
+ * Layer: iofwd.  Uses only the C library, so that the preload library can contain it.
+ * Thread rule: pure functions.
  */
-#ifndef AMPH_IOFWD_MARKS_H
-#define AMPH_IOFWD_MARKS_H
+#ifndef AMPH_IOFWD_INODE_FLAGS_H
+#define AMPH_IOFWD_INODE_FLAGS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* FS_IOC_GETFLAGS, GETVERSION, FSGETXATTR, FIONREAD of what is no regular file, and fcntl's
+/* FS_IOC_GETFLAGS, GETVERSION, FSGETXATTR, FIONREAD of a file that is not regular, and fcntl's
  * F_GETPIPE_SZ */
 enum {
     FWD_INODE_FLAGS_FLAGS = 1,

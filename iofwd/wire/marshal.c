@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arguments and results on the wire; see marshal.h.  Each word of calls.def is one row of the table
- * `words`: how the client and the server put and take it.  Layer: iofwd.  Thread rule: none of its
- * own.
+ * Encodes and decodes arguments and results; see marshal.h.  Each type word of calls.def is one row
+ * of the table `words`.
+ *
+ * Layer: iofwd.  Thread rule: pure functions.
  */
 #include "iofwd/wire/marshal.h"
 
@@ -25,7 +26,7 @@ enum amph_fwd_id amph_fwd_call_of_service(uint16_t service)
                                                            : AMPH_FWD_NCALLS;
 }
 
-/* ---- client side: putting arguments ---- */
+/* ---- client side: encoding of arguments ---- */
 
 const struct amph_fwd_file *amph_fwd_call_file(const struct amph_fwd_call_desc *desc,
                                                const void *args)
@@ -151,7 +152,7 @@ static int put_in_text(struct amph_wr *w, const void *at, uint32_t server)
     return put_text(w, *(const char *const *)at);
 }
 
-/* A value: pointer and length, as both sides' records have them. */
+/* A value in the records of both sides: pointer and length. */
 struct blob_arg {
     const void *at;
     size_t len;
@@ -170,8 +171,7 @@ static int put_in_blob(struct amph_wr *w, const void *at, uint32_t server)
     return 0;
 }
 
-/* Out-buffers: how much the caller has room for goes with the request.  Records: pointer, capacity,
- * where the length goes. */
+/* An out-buffer in the client's record; its capacity is sent with the request. */
 struct out_arg {
     void *at;
     size_t cap;
@@ -186,7 +186,7 @@ static int put_out_cap(struct amph_wr *w, const void *at, uint32_t server)
     return 0;
 }
 
-/* ---- server side: taking arguments ---- */
+/* ---- server side: decoding of arguments ---- */
 
 static int get_text(struct amph_rd *r, const char **text_p)
 {
@@ -365,8 +365,8 @@ static void put_dirents(struct amph_wr *w, const void *at)
     amph_fwd_put_dirents(w, out->at, out->len);
 }
 
-/* How a result is taken: at is its place in the client's record, which begins with a pointer to
- * where it goes. */
+/* Decodes a result; at: its member of the client's record, which is a pointer to the destination.
+ */
 static void *target(void *at)
 {
     return *(void **)at;
@@ -433,7 +433,7 @@ static bool get_string(struct amph_rd *r, void *at, uint32_t server)
     const struct out_arg *out = at;
     size_t n = amph_rd_u32(r);
 
-    /* With no room at all only the length was asked for. */
+    /* capacity 0 asks for the length only */
     size_t here = out->cap ? n : 0;
     const void *p = amph_rd_bytes(r, here);
 
@@ -455,10 +455,10 @@ static bool get_dirents(struct amph_rd *r, void *at, uint32_t server)
 
 /* ---- the table ---- */
 
-/* What a word is; nothing: bulk data, which is the caller's. */
+/* The functions of a type word; none for bulk data, which the caller handles. */
 static const struct {
-    uint8_t set; /* it is a set of flags: which one, plus 1 */
-    /* the client's argument; NULL: it does not travel */
+    uint8_t set; /* set of flags, plus 1; 0: no flags */
+    /* encodes the client's argument; NULL: it is not sent */
     int (*put)(struct amph_wr *w, const void *at, uint32_t server);
     int (*get)(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res);
     void (*put_result)(struct amph_wr *w, const void *at);
@@ -516,12 +516,12 @@ int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, 
             uint32_t wire;
             uint32_t native = *(const uint32_t *)at;
 
-            /* open and F_SETFL ignore flags they do not know, also those that this wire does not */
+            /* open and F_SETFL ignore unknown flags, so flags without encoding are ignored too */
             bool lenient = word == FWD_IN_OFLAGS || word == FWD_IN_SFLAGS;
 
             if (!amph_fwd_flags_to_wire((enum amph_fwd_set)(words[word].set - 1), native, &wire) &&
                 !lenient)
-                /* as the kernel says of what it does not know */
+                /* the kernel's error for unknown flags */
                 err = word == FWD_IN_FALLOC ? EOPNOTSUPP : EINVAL;
 
             amph_wr_u32(w, wire);

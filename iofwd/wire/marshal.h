@@ -2,13 +2,27 @@
 /*
  * Requests and replies on the wire: their headers, and the marshalling of arguments by the
  * generated table amph_fwd_calls.
- * Layer: iofwd.  Thread rule: pure functions on the caller's
- * memory.
  *
- * Request:  header, the arguments in the table's order, for a bulk call the place of its data, then
- * inline data. Reply:    header, tagged fields (a receiver skips what it does not know), the
- * results in the table's order. Every number is little-endian at fixed width (base/wire.h); texts
- * travel with their NUL.
+ * Layer: iofwd.  Thread rule: pure functions on the caller's memory.
+ *
+ * Request: header, the arguments in the table's order, for a bulk call the location of its data,
+ *          then inline data.
+ * Reply:   header, tagged fields (a receiver skips unknown ones), the results in the table's order.
+ *
+ * Numbers are little-endian with a fixed width (base/wire.h); texts include their NUL.
+ *
+ * File map of the room (it may include base, boot, conduits, am, iofwd/calls):
+ *
+ *   marshal.c, .h    requests, replies, and the facts of each call
+ *   header.c         the fixed headers (declared in marshal.h)
+ *   encode.c, .h     errno, flags, stat and other values that differ between systems
+ *   handshake.c, .h  frames and proofs of the control connection, and the client's side
+ *   file.h           open files and modes as client and server share them
+ *   prefix.c, .h     forwarded prefixes, cleaning of paths
+ *   ranges.c, .h     sets of locked byte ranges
+ *   inode_flags.h    inode flags of lsattr and chattr
+ *
+ * The room has no writable state.  marshal.c builds one index at first use.
  */
 #ifndef AMPH_IOFWD_MARSHAL_H
 #define AMPH_IOFWD_MARSHAL_H
@@ -22,8 +36,8 @@
 #include "iofwd/wire/file.h"
 
 #define FWD_MAGIC UINT32_C(0x444f4946) /* "FIOD" */
-/* Where a lock ends at the server that its client wants to reach however far the file grows.
- * Behind it lie the servers' own marks of who maps a file (fs/map.c). */
+/* End of a server's lock for a client's lock to the end of the file.  The bytes after it are used
+ * for the servers' own locks, which show which hosts map a file (server/fs/map.c). */
 #define FWD_LOCKS_END (INT64_C(1) << 62)
 
 #define FWD_VERSION 1
@@ -31,9 +45,9 @@
 #define FWD_BLOB_MAX 32768 /* bytes of a value inside a request */
 #define FWD_MSG_MAX 65408  /* bytes of a request or reply */
 #define FWD_STREAM_MIN \
-    32768 /* pieces from here on are streamed through memory between cores of one host */
+    32768 /* minimum size of pieces copied past the caches between cores of one host */
 
-/* Services that are no calls of calls.def. */
+/* Services that are not calls of calls.def. */
 enum {
     FWD_SERVICE_FIRST = 200,
     FWD_SERVICE_STATS = FWD_SERVICE_FIRST,
@@ -48,9 +62,10 @@ enum {
 #define FWD_NOTIFICATIONS_MAX 64 /* events of one answer to FWD_SERVICE_NOTIFICATIONS */
 
 #define FWD_HOLDER_UNKNOWN \
-    UINT64_MAX /* FWD_SERVICE_HOLDER: a lock of this server's that may just be coming or going */
+    UINT64_MAX /* FWD_SERVICE_HOLDER: this server's lock, which is just being acquired or released \
+                */
 
-/* iofwd's two handlers. */
+/* The active-message handlers of iofwd. */
 enum {
     FWD_AM_REQUEST = 96,
     FWD_AM_REPLY = 97
@@ -59,7 +74,7 @@ enum {
 struct amph_fwd_req_head {
     uint32_t magic;
     uint8_t version;
-    uint8_t hops; /* servers that have passed it on */
+    uint8_t hops; /* number of servers that have forwarded it */
     uint16_t service;
     uint32_t length; /* of the whole request */
     uint32_t client;
@@ -88,7 +103,7 @@ enum amph_fwd_tag {
     FWD_TAG_MOVES = 4
 };
 
-/* Where the data of a bulk call lies and which piece of the call this is. */
+/* Location of the data of a bulk call, and which piece of the call this is. */
 struct amph_fwd_bulk {
     uint8_t where; /* enum amph_fwd_data_location */
     uint8_t flags; /* FWD_PIECE_* */
@@ -107,45 +122,47 @@ enum amph_fwd_data_location {
 #define FWD_PIECE_FIRST 1u
 #define FWD_PIECE_LAST 2u
 #define FWD_PIECE_SPREAD \
-    8u /* of a call that several servers do: EOPNOTSUPP where the file appends, one of them has to do it all */
+    8u /* of a call at several servers; EOPNOTSUPP if the file has O_APPEND, as one server must \
+          then do it all */
 #define FWD_PIECE_STAGED \
-    4u /* a read: the server streams it past its caches, for its core lies far from the client's */
+    4u /* a read: the server copies past its caches, as its core shares no cache with the client's \
+        */
 #define FWD_PIECE_TELL \
-    16u /* the answer is to say how often the open file's offset has been moved */
+    16u /* the reply shall report the number of moves of the open file's offset */
 #define FWD_PIECE_ALL \
     (FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED | FWD_PIECE_SPREAD | FWD_PIECE_TELL)
 #define FWD_RWF_ALL 255u
 #define FWD_BULK_BYTES 20
 
 /*
- * The shape of one process's part of a joint call (pwritej, preadj): which call, how many processes
- * do it, and the bytes of the stretch that this one has or wants, as rows.  u64 number, u32
- * processes, u32 absent, then the rows of 16 bytes each.
+ * The view of one process in a collective call (pwritej, preadj): which call, how many processes
+ * take part, and the bytes of the extent that this process writes or reads, as rows.  Encoding: u64
+ * number, u32 processes, u32 absent, then the rows of 16 bytes each.
  */
 struct amph_fwd_view {
-    uint64_t number; /* of the call, among those on the open file that are under way */
+    uint64_t number; /* identifies the call among those in flight on the open file */
     uint32_t processes;
-    /* wire number of an errno: the process takes no part, and nobody's part is to be done; 0: it
-     * does */
+    /* wire number of an errno: the process cannot take part, and the whole call fails; 0: it takes
+     * part */
     uint32_t absent;
-    const uint8_t *rows; /* as they travel */
+    const uint8_t *rows; /* encoded */
     uint32_t nrows;
 };
 
-/* `count` runs of len bytes, the first at `at`, each `stride` after the one before. */
+/* `count` blocks of len bytes, the first at `at`, with distance `stride`. */
 struct amph_fwd_extent {
     uint32_t at, len, stride, count;
 };
 #define FWD_VIEW_BYTES 16
 #define FWD_EXTENT_BYTES 16
-#define FWD_COLLECTIVE_MAX ((size_t)1 << 30)                              /* bytes of a stretch */
+#define FWD_COLLECTIVE_MAX ((size_t)1 << 30) /* maximum bytes of an extent */
 void amph_fwd_put_view(struct amph_wr *w, const struct amph_fwd_view *s); /* without the rows */
 void amph_fwd_put_extent(struct amph_wr *w, const struct amph_fwd_extent *row);
-/* false: it does not parse */
+/* false: malformed */
 bool amph_fwd_get_view(const void *blob, size_t len, struct amph_fwd_view *s);
 struct amph_fwd_extent amph_fwd_view_extent(const struct amph_fwd_view *s, uint32_t i);
-/* Does the next row lie behind those before it (*at_p) and within a stretch of `len` bytes?  Adds
- * its bytes to *sum_p; both begin as 0. */
+/* Returns whether the next row is after the previous ones (*at_p) and within an extent of `len`
+ * bytes. Adds its bytes to *sum_p; both begin as 0. */
 bool amph_fwd_extent_fits(const struct amph_fwd_extent *row, uint64_t len, uint64_t *at_p,
                           uint64_t *sum_p);
 
@@ -237,7 +254,7 @@ enum amph_fwd_coalesce_flags {
     FWD_COALESCE_OPEN = 16
 };
 
-/* May failover repeat a call? */
+/* Whether failover may repeat a call. */
 enum amph_fwd_repeat {
     FWD_REPEAT_NEVER,
     FWD_REPEAT_ALWAYS,
@@ -276,8 +293,8 @@ struct amph_fwd_call_desc {
     uint8_t coalesce_flags; /* enum amph_fwd_coalesce_flags */
     uint8_t repeat;         /* enum amph_fwd_repeat */
     uint8_t failover_flags; /* enum amph_fwd_failover_flags */
-    /* of a call with file data, offsets in the server's record: of the pointer to the data (0: it
-     * takes none), and of the number of bytes moved */
+    /* of a call with file data, offsets in the server's record: of the pointer to the data (0:
+     * none), and of the number of bytes transferred */
     uint16_t data_at, result_at;
     uint64_t words; /* FWD_WORD of each argument and result */
     struct amph_fwd_arg_desc arg[6];
@@ -310,41 +327,41 @@ static inline void *amph_fwd_client_pointer(const struct amph_fwd_call_desc *des
     return arg ? *(void *const *)((const char *)args + arg->client_at) : NULL;
 }
 
-/* The call with that service number, or AMPH_FWD_NCALLS. */
+/* Returns the call with that service number, or AMPH_FWD_NCALLS. */
 enum amph_fwd_id amph_fwd_call_of_service(uint16_t service);
 
 /* ---- client side: `args` is the call's record, struct amph_fwd_args_NAME ---- */
 
-/* Finds the file (or the directory of the first path that has one) that decides which server the
- * call goes to; NULL: the home server. */
+/* Returns the file (or the directory of the first path that has one) that determines the server of
+ * the call; NULL: the home server. */
 const struct amph_fwd_file *amph_fwd_call_file(const struct amph_fwd_call_desc *desc,
                                                const void *args);
 
-/* Puts all arguments but bulk data; files become their handle on `server`.  0 or an errno value:
- * EXDEV (a file of another server), ENAMETOOLONG, EINVAL (a flag or number that has no place on the
- * wire), EFAULT (a NULL path). */
+/* Encodes all arguments but bulk data; files become their handle on `server`.  0 or an errno value:
+ * EXDEV (a file of another server), ENAMETOOLONG, EINVAL (a flag or number without encoding),
+ * EFAULT (a NULL path). */
 int amph_fwd_put_args(struct amph_wr *w, const struct amph_fwd_call_desc *desc, const void *args,
                       uint32_t server);
 
-/* Takes the results of a reply that has no error; bulk data is left to the caller.  false: it does
- * not parse. */
+/* Decodes the results of a reply without error; the caller takes the bulk data.  false: malformed.
+ */
 bool amph_fwd_get_results(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args,
                           uint32_t server);
 
 /* ---- server side: `args` is the call's record, struct amph_server_args_NAME ---- */
 
-/* How handles are found while arguments are taken. */
+/* Finds handles while arguments are decoded. */
 struct amph_fwd_resolver {
     struct amph_server_handle *(*find)(void *ctx, uint64_t handle);
     void *ctx;
 };
 
-/* Takes all arguments but bulk data; texts stay in the message.  0 or an errno value: EBADF (no
- * such handle), EINVAL, EPROTO. */
+/* Decodes all arguments but bulk data; texts point into the message.  0 or an errno value: EBADF
+ * (no such handle), EINVAL, EPROTO. */
 int amph_fwd_get_args(struct amph_rd *r, const struct amph_fwd_call_desc *desc, void *args,
                       const struct amph_fwd_resolver *resolver);
 
-/* Puts the results.  Room for what out-buffers hold must be there. */
+/* Encodes the results.  The buffer must have room for the contents of out-buffers. */
 void amph_fwd_put_results(struct amph_wr *w, const struct amph_fwd_call_desc *desc,
                           const void *args);
 

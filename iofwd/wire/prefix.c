@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* What the cleaning knows while it walks. */
+/* The state of the cleaning of a path. */
 struct walk {
     const struct amph_fwd_prefixes *set;
     char *out;
@@ -96,7 +96,8 @@ static int walk_text(struct walk *w, const char *text)
     return err;
 }
 
-/* A last part "." decides what many calls say (rmdir, mkdir, open with O_CREAT), so it stays. */
+/* Returns whether the last component is ".".  It is kept, because it changes the result of rmdir,
+ * mkdir and open with O_CREAT. */
 static bool ends_with_dot(const char *path)
 {
     size_t n = strlen(path);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The forwarded prefixes of this process, and the one place that decides whether a path lies under
- * one.  Layer: iofwd. Uses nothing but the C library's string functions, so that the preload
- * library can have it without libamphora. Thread rule: a set is filled once (amph_fwd_prefix_parse)
- * and read-only afterwards; the rest are pure functions.
+ * The forwarded prefixes of this process; decides whether a path is below one.
+ *
+ * Layer: iofwd.  Uses only the C library's string functions, so that the preload library can
+ * contain it without libamphora. Thread rule: a set is filled once (amph_fwd_prefix_parse) and
+ * read-only afterwards; the other functions are pure.
  */
 #ifndef AMPH_IOFWD_PREFIX_H
 #define AMPH_IOFWD_PREFIX_H
@@ -24,19 +25,19 @@ struct amph_fwd_prefixes {
     char text[4096]; /* what the items point into */
 };
 
-/* Fills set from IOFWD_PREFIX's value: PATH[=DIR][:PATH[=DIR]]...  The servers' DIR is of no
- * interest here.  false, and a phrase in *why_p, where an entry is not an absolute path below the
- * root, or there are too many. */
+/* Fills set from IOFWD_PREFIX's value: PATH[=DIR][:PATH[=DIR]]...  The servers' DIR is
+ * ignored.  Returns false, and a phrase in *why_p, if an entry is not an absolute path below the
+ * root, or if there are too many. */
 bool amph_fwd_prefix_parse(struct amph_fwd_prefixes *set, const char *spec, const char **why_p);
 
-/* The prefix that path, absolute and clean, equals or lies below; NULL if none. */
+/* Returns the prefix that path (absolute and clean) equals or is below; NULL if none. */
 const struct amph_fwd_prefix *amph_fwd_prefix_match(const struct amph_fwd_prefixes *set,
                                                     const char *path);
 
 /*
- * May path, taken relative to some unknown directory that is not forwarded itself, lead into a
- * prefix?  Only if its first component is a component of a prefix or starts with a dot, so this
- * costs a few comparisons and nearly always says no.
+ * Returns whether path, relative to an unknown directory that is not forwarded, may lead into a
+ * prefix.  That requires that its first component is a component of a prefix or starts with a dot,
+ * so the check costs a few comparisons and nearly always returns false.
  */
 bool amph_fwd_prefix_may_enter(const struct amph_fwd_prefixes *set, const char *path);
 
@@ -48,8 +49,8 @@ bool amph_fwd_prefix_may_enter(const struct amph_fwd_prefixes *set, const char *
  * ENAMETOOLONG.
  */
 struct amph_fwd_clean {
-    const struct amph_fwd_prefix *prefix; /* that the result lies in, or NULL */
-    /* path went into a prefix and out again by "..", so it means nothing to this host's kernel */
+    const struct amph_fwd_prefix *prefix; /* the prefix of the result, or NULL */
+    /* path entered a prefix and left it by "..", so this host's kernel cannot resolve it */
     bool left;
 };
 

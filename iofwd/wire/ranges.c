@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locked bytes of a file; see ranges.h.  Layer: iofwd. */
+/* A set of locked byte ranges; see ranges.h.  Layer: iofwd. */
 #include "iofwd/wire/ranges.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 bool amph_fwd_ranges_set(struct amph_fwd_ranges *set, struct amph_fwd_range r)
 {
-    /* each may be cut in two */
+    /* each range may be split in two */
     struct amph_fwd_range *now = malloc((2 * (size_t)set->n + 1) * sizeof *now);
     uint32_t n = 0;
 

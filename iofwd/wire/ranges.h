@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The locked bytes of a file: what remains after a row of calls that lock and unlock.  Layer:
- * iofwd.  Thread rule: none of its own.
+ * A set of locked byte ranges of a file, updated by lock and unlock calls.
+ *
+ * Layer: iofwd.  Thread rule: the caller guards the set.
  */
 #ifndef AMPH_IOFWD_RANGES_H
 #define AMPH_IOFWD_RANGES_H
@@ -9,25 +10,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FWD_RANGE_END INT64_MAX /* however far the file grows */
+#define FWD_RANGE_END INT64_MAX /* to the end of the file, even if it grows */
 
 struct amph_fwd_range {
-    int64_t from, to; /* to: the first byte behind it */
-    short type;       /* F_RDLCK, F_WRLCK; F_UNLCK in what is set */
-    short kind;       /* ranges of different kinds have nothing to do with each other */
+    int64_t from, to; /* to: the first byte after the range */
+    short type;       /* F_RDLCK, F_WRLCK; F_UNLCK as an argument */
+    short kind;       /* ranges of different kinds are independent */
 };
 
 struct amph_fwd_ranges {
     uint32_t n;
-    bool unknown; /* the owner's: something could not be noted */
+    bool unknown; /* for the owner: a range could not be recorded */
     struct amph_fwd_range *item;
 };
 
-/* Sets or frees r's bytes.  Ranges that touch become one.  false: no memory, nothing has
- * changed. */
+/* Locks or unlocks r's bytes.  Adjacent ranges are merged.  false: no memory, set unchanged. */
 bool amph_fwd_ranges_set(struct amph_fwd_ranges *set, struct amph_fwd_range r);
 void amph_fwd_ranges_forget(struct amph_fwd_ranges *set, short kind);
-/* free copy_p->item */
+/* The caller frees copy_p->item.  false: no memory. */
 bool amph_fwd_ranges_copy(const struct amph_fwd_ranges *set, struct amph_fwd_ranges *copy_p);
 
 #endif

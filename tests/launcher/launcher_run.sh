@@ -63,7 +63,7 @@ mkfifo "$mp_dir/gate"
 cat >"$mp_dir/door-is-open" <<END
 #!/bin/sh
 until [ -f "$mp_dir/first" ] && readlink /proc/"\$(cat "$mp_dir/first")"/fd/* 2>&1 |
-    sed -n 's/^socket:.\([0-9]*\).*/ \1 @amphora-door/p' >"\$1" && grep -qFf "\$1" /proc/net/unix; do sleep 0.02; done
+    sed -n 's/^socket:.\([0-9]*\).*/ \1 @amphora-control/p' >"\$1" && grep -qFf "\$1" /proc/net/unix; do sleep 0.02; done
 END
 cat >"$mp_dir/servers" <<END
 #!/bin/sh

@@ -436,7 +436,7 @@ Test(split, last_places_are_servers)
 Test(handshake, its_address_of_either_family)
 {
     uint8_t buf[128];
-    struct amph_fwd_server_addr a = { .unix_name = "amphora-door-1" };
+    struct amph_fwd_server_addr a = { .unix_name = "amphora-control-1" };
     struct amph_fwd_server_addr back;
 
     for (int family = 0; family < 3; family++) {
