@@ -62,7 +62,7 @@ size_t iofwd_servers(uint32_t *servers, size_t most)
     for (size_t i = 0; i < n && i < most; i++)
         servers[i] = list[i];
 
-    /* what rules say that came later: as amph_client_stripe_open deals files out */
+    /* later rules may need more servers; see amph_client_stripe_open */
     for (; n < all; n++)
         if (n < most)
             servers[n] = cl->first + (uint32_t)((list[0] - cl->first + n) % cl->nlinks);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The part of iofwd.h that works on files by name and handle: for programs that call the I/O
- * servers themselves.
+ * The functions of iofwd.h that work on files by name and handle, for programs that call the I/O
+ * servers directly.
+ *
  * Layer: iofwd.  Thread rule: as iofwd.h says.
  */
 #include <errno.h>
@@ -16,8 +17,8 @@
 #include "iofwd/client/coalesce/coalesce.h"
 #include "iofwd/client/nonblocking.h"
 
-/* A process holds an open file at its server once, however often it has opened it by its name: the
- * last to be closed ends it. */
+/* A process holds an open file at its server once, even if it was opened several times by the name
+ * of its handle; the last close drops the hold. */
 static struct {
     pthread_mutex_t lock;
     struct iofwd_file *first;
@@ -38,7 +39,7 @@ __attribute__((constructor)) static void begin(void)
     pthread_atfork(lock_own, unlock_own, unlock_own);
 }
 
-/* Another that stands for the same open file, from `from` on. */
+/* Finds another iofwd_file_t of the same open file, from `from` on. */
 static struct iofwd_file *another(struct iofwd_file *from, const struct iofwd_file *file)
 {
     const struct amph_fwd_ref *part = &file->file.part[0];
@@ -82,7 +83,7 @@ int amph_client_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_fi
     return 0;
 }
 
-/* Ends an iofwd_file_t.  true: the open file, which goes to *f, is to be closed, too. */
+/* Frees an iofwd_file_t.  Returns true if the open file, stored in *f, must be closed as well. */
 static bool unmake(iofwd_file_t *file, struct amph_fwd_file *f)
 {
     bool last = false;
@@ -270,7 +271,7 @@ int iofwd_rename(const char *from, const char *to)
     return err ? err : amph_fwd_rename(cl, NULL, from, NULL, to, 0);
 }
 
-/* ---- collecting ---- */
+/* ---- coalescing ---- */
 
 int iofwd_file_write_prep(iofwd_file_t *file, uint64_t bytes, unsigned calls)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file client of the process: opening it, its ways to servers, and noticing that a server has
- * gone.  Layer: iofwd.
- * Thread rule: see client/internal.h.
+ * Opens the file client of the process and its links to servers, and detects dead servers.
+ *
+ * Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include "iofwd/client/client.h"
 
@@ -28,13 +28,13 @@
 #include "iofwd/client/stripe.h"
 
 #define LOOKUP_NS (30 * AMPH_NS_PER_S)
-#define CLIENT_FDS 32 /* at most so many descriptors a client opens at once */
-#define SLOTS_MOST 64
-#define AREA_MOST ((size_t)64 << 20) /* of addresses; memory is used as pieces travel */
+#define CLIENT_FDS 32 /* descriptors that opening a client needs at most */
+#define SLOTS_MAX 64
+#define AREA_MAX ((size_t)64 << 20) /* address space; pages are allocated on use */
 
 struct amph_client_state amph_client_state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- the conversation at the door ---- */
+/* ---- the handshake ---- */
 
 static uint32_t host_of(const struct amph_fwd_client *cl, uint32_t rank)
 {
@@ -64,7 +64,8 @@ static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t serv
               : AMPH_ERR_PROTO;
 }
 
-/* The connection outlives exec and stays out of the way of the program's own small numbers. */
+/* Moves the connection to a high descriptor number, away from those that the program expects to
+ * get. It stays open over exec. */
 static int move_up(int fd)
 {
     int up = fcntl(fd, F_DUPFD, AMPH_CLIENT_FDS_FROM);
@@ -91,7 +92,7 @@ static void fill_hello(const struct amph_fwd_client *cl, const struct amph_clien
                                   .index = link->server - cl->first };
 }
 
-/* A part of the transfer area for a server, while there are parts left. */
+/* Assigns a part of the transfer area to the link, if one is left. */
 static void give_part(struct amph_fwd_client *cl, struct amph_client_link *link,
                       struct amph_fwd_hello *h)
 {
@@ -107,7 +108,7 @@ static void give_part(struct amph_fwd_client *cl, struct amph_client_link *link,
     atomic_store(&link->slots, cl->nslots == 64 ? ~UINT64_C(0) : (UINT64_C(1) << cl->nslots) - 1);
 }
 
-/* The part that was given last, for a link that could not be opened. */
+/* Takes back the last assigned part, after a link could not be opened. */
 static void take_part_back(struct amph_fwd_client *cl, struct amph_client_link *link)
 {
     if (!link->part)
@@ -118,16 +119,16 @@ static void take_part_back(struct amph_fwd_client *cl, struct amph_client_link *
     atomic_store(&link->slots, 0);
 }
 
-/* An inherited connection to this server, once; or -1. */
-static int inherited_door(uint32_t server)
+/* Returns the inherited control connection to this server, the first time only; else -1. */
+static int inherited_control_fd(uint32_t server)
 {
     struct amph_client_inherited *inh = &amph_client_state.inherited;
 
     for (uint32_t i = 0; inh->any && i < inh->n; i++)
-        if (inh->server[i] == server && inh->door[i] >= 0) {
-            int fd = inh->door[i];
+        if (inh->server[i] == server && inh->control_fd[i] >= 0) {
+            int fd = inh->control_fd[i];
 
-            inh->door[i] = -1;
+            inh->control_fd[i] = -1;
             return fd;
         }
 
@@ -139,7 +140,7 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
     struct amph_fwd_welcome wc;
     struct amph_fwd_hello h;
-    int fd = inherited_door(link->server);
+    int fd = inherited_control_fd(link->server);
     bool again = fd >= 0;
     enum amph_status st = !buf    ? AMPH_ERR_NOMEM
                           : again ? AMPH_OK
@@ -166,16 +167,16 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     cl->number = wc.number;
     link->near = amph_am_peer_is_local(cl->ep, link->server - cl->first);
     link->cookie = amph_cookie(cl->job->key, 3, cl->number, link->server);
-    link->door = again ? fd : move_up(fd);
-    link->child_door = -1;
-    amph_am_watch_fd(cl->ep, link->door);
+    link->control_fd = again ? fd : move_up(fd);
+    link->child_control_fd = -1;
+    amph_am_watch_fd(cl->ep, link->control_fd);
     atomic_store_explicit(&link->state, AMPH_CLIENT_LINK_READY, memory_order_release);
     free(buf);
 
     return AMPH_OK;
 
 close_fd:
-    if (st == AMPH_ERR_FULL) /* another attempt may come */
+    if (st == AMPH_ERR_FULL) /* the link may be tried again */
         take_part_back(cl, link);
 
     close(fd);
@@ -184,7 +185,7 @@ free_buf:
     return st;
 }
 
-/* Which servers a client uses: `width` of those that the registrar named. */
+/* Selects the servers that the client uses: `width` of those that the registrar named. */
 static void take_servers(struct amph_fwd_client *cl, const struct amph_fwd_welcome *wc)
 {
     uint32_t width = amph_client_stripe_width();
@@ -214,7 +215,7 @@ enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
     return st;
 }
 
-/* Asks one server as the registrar. */
+/* Asks one server, as the registrar, for a client number and a list of servers. */
 static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_client_link *link)
 {
     struct amph_fwd_welcome wc;
@@ -239,7 +240,7 @@ static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_cl
     return AMPH_OK;
 }
 
-/* The registrar is server 0; where that has gone, the next one. */
+/* Asks the registrar, which is server 0, or the next one if that is dead. */
 static enum amph_status join_servers(struct amph_fwd_client *cl)
 {
     enum amph_status st = AMPH_ERR_PEER;
@@ -298,20 +299,20 @@ enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_
         return st;
 
     *child_p = wc.number;
-    link->child_door = move_up(fd);
+    link->child_control_fd = move_up(fd);
     return AMPH_OK;
 }
 
-/* ---- when a server goes ---- */
+/* ---- dead servers ---- */
 
 static bool is_standing(const struct amph_fwd_client *cl)
 {
     return cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
 }
 
-/* Where a server's death ends the job its launcher says so; or the job is being ended, and that is
- * why the server has gone. */
-static bool launcher_tells(const struct amph_fwd_client *cl)
+/* Returns whether the launcher reports the server's death: it ends the job for it, or the server
+ * has ended because the job is being ended. */
+static bool launcher_reports(const struct amph_fwd_client *cl)
 {
     static const unsigned word_end = 0;
     return amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == word_end && cl->boot && !is_standing(cl);
@@ -327,12 +328,12 @@ static void drop_link(struct amph_fwd_client *cl, struct amph_client_link *link,
 
     atomic_fetch_add(&cl->deaths, 1);
     if (state == AMPH_CLIENT_LINK_READY) {
-        amph_am_unwatch_fd(cl->ep, link->door);
+        amph_am_unwatch_fd(cl->ep, link->control_fd);
 
-        /* if it lives after all, it drops what it has of this client, locks too */
-        shutdown(link->door, SHUT_RDWR);
+        /* if the server is alive after all, it releases the client's files and locks */
+        shutdown(link->control_fd, SHUT_RDWR);
 
-        /* wakes who waits for room to send */
+        /* wakes threads that wait for room to send */
         amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why);
     }
 
@@ -347,10 +348,10 @@ void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *
     drop_link(cl, link, why, AMPH_LOG_ERROR);
 }
 
-/* The server's process has ended. */
+/* Handles the end of the server's process. */
 static void server_gone(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why)
 {
-    drop_link(cl, link, why, launcher_tells(cl) ? AMPH_LOG_INFO : AMPH_LOG_ERROR);
+    drop_link(cl, link, why, launcher_reports(cl) ? AMPH_LOG_INFO : AMPH_LOG_ERROR);
 }
 
 static void take_notices(struct amph_fwd_client *cl)
@@ -382,7 +383,7 @@ void amph_client_check(struct amph_fwd_client *cl)
         if (atomic_load(&link->state) != AMPH_CLIENT_LINK_READY)
             continue;
 
-        ssize_t n = recv(link->door, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+        ssize_t n = recv(link->control_fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
 
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             server_gone(cl, link, "it has closed the connection");
@@ -401,8 +402,9 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
 
 /* ---- opening the client ---- */
 
-/* Takes all free small descriptor numbers for a moment, so that what is opened now gets high ones.
- * A process that may have few keeps as many of them as the client needs. */
+/* Occupies all free small descriptor numbers while the client opens, so that the client's
+ * descriptors get high ones.  If the limit of descriptors is low, leaves as many free as the client
+ * needs. */
 static int fill_small_fds(int fds[AMPH_CLIENT_FDS_FROM])
 {
     struct rlimit may;
@@ -473,20 +475,20 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
     cl->piece = amph_env_size(AMPH_ENV_IOFWD_PIECE);
     cl->block = amph_env_size(AMPH_ENV_IOFWD_BLKSIZE);
     cl->nslots = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS);
-    if (cl->nslots > SLOTS_MOST)
-        cl->nslots = SLOTS_MOST;
+    if (cl->nslots > SLOTS_MAX)
+        cl->nslots = SLOTS_MAX;
 
     cl->nparts = cl->nlinks < AMPH_FWD_PARTS_MAX ? cl->nlinks : AMPH_FWD_PARTS_MAX;
 
     unsigned cores = amph_am_cores();
 
-    cl->near_readers = cores + 1; /* a core that one of them leaves finds the next one ready */
+    cl->near_readers = cores + 1; /* one more than cores, so that no core idles between two */
 
-    /* file systems let in one writer of a file at a time */
+    /* file systems serialise the writers of a file */
     cl->near_writers = cores > 2 ? cores - 1 : 1;
     cl->demotes = amph_cpu_demotes();
     cl->part_bytes = amph_area_part_bytes(page);
-    while (cl->nparts > 1 && cl->nparts * cl->part_bytes > AREA_MOST)
+    while (cl->nparts > 1 && cl->nparts * cl->part_bytes > AREA_MAX)
         cl->nparts--;
 
     enum amph_status st = amph_arena_area(cl->part_bytes * cl->nparts, page, &part);
@@ -515,8 +517,8 @@ static bool make_pends(struct amph_fwd_client *cl)
     return true;
 }
 
-/* Numbers and servers from the job description; a process of no group learns its own from the first
- * server. */
+/* Sets the client's number and servers from the job description.  A process of no group asks the
+ * registrar for them. */
 static bool place_client(struct amph_fwd_client *cl)
 {
     const struct amph_jobdesc *job = cl->job;
@@ -537,7 +539,7 @@ static bool place_client(struct amph_fwd_client *cl)
 
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         cl->link[i].server = cl->first + i;
-        cl->link[i].door = cl->link[i].child_door = -1;
+        cl->link[i].control_fd = cl->link[i].child_control_fd = -1;
     }
 
     if (cl->rank < job->nproc[AMPH_COMPUTE] && job->server_of) {
@@ -546,12 +548,12 @@ static bool place_client(struct amph_fwd_client *cl)
 
         cl->nservers = width < cl->nlinks ? width : cl->nlinks;
 
-        /* The plain rule deals each client `width` servers in turn; any other names the first, and
-         * the rest follow it. */
+        /* The default rule deals `width` servers to each client in turn.  Another rule names the
+         * first one, and the others follow it. */
         if (home == cl->rank % cl->nlinks)
             home = (uint32_t)((uint64_t)cl->rank * cl->nservers % cl->nlinks);
 
-        /* an MPI program inside the job spreads over the servers, too */
+        /* the ranks of an MPI program inside the job use different servers too */
         home += amph_boot_rank_inside(cl->boot) % cl->nlinks;
         for (uint32_t i = 0; i < cl->nservers; i++)
             cl->servers[i] = cl->first + (home + i) % cl->nlinks;
@@ -560,8 +562,8 @@ static bool place_client(struct amph_fwd_client *cl)
     return true;
 }
 
-/* A standing server that is not there when this process comes, and has none of its files, is as
- * good as any other. */
+/* Skips a standing home server that is dead when the process attaches: it has none of the process's
+ * files, so any other server can take its place. */
 static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
 {
     uint32_t gone = cl->servers[0];
@@ -576,8 +578,8 @@ static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
               gone, amph_status_text(why), cl->servers[0]);
 }
 
-/* Opens the links that the client starts with: its home's, and those it has inherited connections
- * to. */
+/* Opens the client's first links: to its home server, and to servers with an inherited connection.
+ */
 static enum amph_status open_links(struct amph_fwd_client *cl)
 {
     struct amph_client_inherited *inh = &amph_client_state.inherited;
@@ -591,7 +593,7 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
         enum amph_status one = open_link(cl, link);
 
         if (one != AMPH_OK)
-            /* it has gone since; the others are as good as before */
+            /* that server has ended meanwhile; the other links are usable */
             amph_client_link_dead(cl, link, amph_status_text(one));
     }
 
@@ -623,7 +625,7 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
     return st == AMPH_OK ? AMPH_ERR_PEER : st;
 }
 
-/* opens: it was about to reach the servers. */
+/* Reports why the client could not be opened.  opens: the failure was in reaching the servers. */
 static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_status st)
 {
     bool standing = is_standing(cl);
@@ -638,7 +640,7 @@ static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_stat
                    "runs as another (%lu)",
                    (unsigned long)geteuid());
 
-    /* the job is there, and goes on without that server (-on-server-death) */
+    /* the job continues without that server (-on-server-death) */
     else if (st == AMPH_ERR_PEER && cl->nservers && !standing)
         amph_error("files cannot be forwarded: I/O server %" PRIu32
                    ", to which this process belongs, has ended; its calls give EIO",
@@ -746,12 +748,12 @@ int amph_fwd_process(struct amph_fwd_client **client_p)
     pthread_mutex_lock(&amph_client_state.lock);
     *client_p = atomic_load(&amph_client_state.client);
     if (amph_client_state.failed == EACCES && amph_client_state.failed_euid != geteuid())
-        amph_client_state.failed = 0; /* the servers may serve the user that it is now */
+        amph_client_state.failed = 0; /* the servers may accept the present user */
 
     if (!*client_p && !amph_client_state.failed) {
         int nfds = fill_small_fds(fds);
 
-        (void)amph_fwd_inherited(); /* looks at IOFWD_DOOR */
+        (void)amph_fwd_inherited(); /* reads IOFWD_DOOR */
         amph_client_state.failed_euid = geteuid();
         amph_client_state.failed = open_client(client_p);
         for (int i = 0; i < nfds; i++)

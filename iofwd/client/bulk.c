@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and writes: small ones in one message, large ones in pieces through the slots of the
- * transfer area, pipelined.
+ * Executes reads and writes: small ones in one message, large ones in pieces that are pipelined
+ * through the slots of the transfer area.
+ *
  * Layer: iofwd.  Thread rule: see client/internal.h.
  *
- * A call takes all the slots it will use before its first piece, so that two calls never wait for
- * each other's slots while the server keeps one of them in line behind the other.
+ * A call acquires all its slots before it sends its first piece.  Otherwise two calls could wait
+ * for each other's slots while the server queues one call behind the other (deadlock).
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,14 +16,14 @@
 #include "base/counters.h"
 #include "iofwd/client/stripe.h"
 
-#define CALL_BYTES_MAX ((size_t)0x7ffff000) /* what Linux moves in one call */
-#define SPREAD_PIECES 40u                 /* of a call to several servers under way */
-#define CROWD_PIECES 2u                   /* of each, where they outnumber the cores */
+#define CALL_MAX ((size_t)0x7ffff000) /* the maximum that Linux transfers in one call */
+#define SPREAD_PIECES 40u             /* in flight of a call to several servers */
+#define OVERSUBSCRIBED_PIECES 2u      /* of each server, if there are more servers than cores */
 #define PIECE_LEAST ((size_t)64 << 10)
-#define SEGMENT_LEAST ((size_t)16 << 10) /* buffers in the segment that are worth it */
+#define SEGMENT_MIN ((size_t)16 << 10) /* minimum size for access in place */
 #define SEGMENT_PIECE \
-    ((size_t)512 \
-     << 10) /* no copy of ours to overlap with: few messages, each well below AMPH_CLIENT_SLOW_NS of a page cache */
+    ((size_t)512 << 10) /* no copy to overlap with, so few messages; each takes far less than \
+                           AMPH_CLIENT_SLOW_NS */
 
 struct piece {
     struct amph_client_pending *pend;
@@ -31,38 +32,38 @@ struct piece {
     unsigned slot;
 };
 
-/* A call: what was asked for, and how far it got. */
+/* A call and its progress. */
 struct bulk_call {
     struct amph_fwd_client *cl;
     struct amph_client_data *d;
-    size_t end;        /* everything before it has been moved, as far as is known */
-    int error;         /* of what stopped it there */
-    unsigned inflight; /* pieces under way, of all ops */
+    size_t end;        /* all bytes before it have been transferred, as far as is known */
+    int error;         /* why the call ended there */
+    unsigned inflight; /* pieces in flight, of all ops */
 };
 
-/* What one server does of it: all, or its places in a file that is spread over several. */
+/* One server's share of a call: all of it, or its stripes of a striped file. */
 struct bulk_op {
     struct bulk_call *call;
     struct amph_fwd_client *cl;
     struct amph_client_link *link;
-    struct amph_client_stripe_cursor deal; /* where the next piece lies */
+    struct amph_client_stripe_cursor deal; /* position of the next piece */
     size_t moved, piece;
     unsigned window, head, inflight; /* ring of pieces */
-    uint64_t slots;                  /* that this call has; 0: inline */
-    uint32_t number;                 /* of this op, the same in all its pieces */
-    bool begun, closed;              /* the first, the last piece has been sent */
-    bool answered;                   /* its first piece */
-    bool told;                       /* an answer has come that counts moves */
-    /* the server reaches the caller's buffer in place, from segment_at on */
+    uint64_t slots;                  /* slots that this call holds; 0: data travels inline */
+    uint32_t number;                 /* of the op; all its pieces carry it */
+    bool begun, closed;              /* the first and the last piece were sent */
+    bool answered;                   /* the first piece was */
+    bool counted;                    /* a reply has reported the number of offset moves */
+    /* the server accesses the caller's buffer in place, from segment_at on */
     bool segment;
     uint64_t segment_at;
-    bool judged, stream; /* see choose_way */
+    bool sampled, stream; /* see choose_way */
     unsigned way;
     uint64_t start_ns;
     struct piece ring[AMPH_CLIENT_WINDOW];
 };
 
-/* The record of one piece; its bytes travel beside it. */
+/* Fills the call record of one piece; its data travels separately. */
 static void fill_record(const struct bulk_call *c, struct piece *pc)
 {
     struct amph_client_data d = { .file = c->d->file,
@@ -75,7 +76,7 @@ static void fill_record(const struct bulk_call *c, struct piece *pc)
     pc->pend->args = &pc->args;
 }
 
-/* Half of the slots at most, so that two calls fit; none at once is a wait. */
+/* Acquires at most half of the slots, so that two calls can run.  Waits if none is free. */
 static void take_slots(struct bulk_op *op, unsigned most)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
@@ -111,15 +112,15 @@ static struct amph_client_tuning *pace_of(struct bulk_op *op)
     return &op->link->pace[op->call->d->reads][op->call->d->len >= AMPH_CLIENT_TUNING_LARGE];
 }
 
-/* How the data is to travel.  Calls that have their server to themselves are timed, so that the
- * next ones know. */
+/* Chooses how the data travels.  Calls to a server that executes nothing else for this process are
+ * timed, as samples for the tuning of later calls. */
 static void choose_way(struct bulk_op *op, struct amph_client_route *way)
 {
     size_t total = op->call->d->len / op->deal.width;
 
-    op->judged = op->deal.width < 2 && total >= AMPH_CLIENT_TUNING_MIN &&
-                 total <= (size_t)UINT32_MAX;
-    if (op->judged) {
+    op->sampled = op->deal.width < 2 && total >= AMPH_CLIENT_TUNING_MIN &&
+                  total <= (size_t)UINT32_MAX;
+    if (op->sampled) {
         op->way = amph_client_tuning_choose(pace_of(op), op->link->near, way);
         op->start_ns = amph_now_ns();
         return;
@@ -127,7 +128,7 @@ static void choose_way(struct bulk_op *op, struct amph_client_route *way)
 
     amph_client_tuning_peek(pace_of(op), op->link->near, way);
 
-    /* Short ones get pieces small enough to overlap. */
+    /* short calls use smaller pieces, so that copies overlap */
     size_t quarter = (total / 4 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
 
     if (quarter < way->piece)
@@ -136,19 +137,19 @@ static void choose_way(struct bulk_op *op, struct amph_client_route *way)
 
 static void judge_way(struct bulk_op *op)
 {
-    if (op->judged && op->moved == op->call->d->len)
+    if (op->sampled && op->moved == op->call->d->len)
         amph_client_tuning_record(pace_of(op), op->way, op->moved, amph_now_ns() - op->start_ns);
 }
 
-/* The call has stopped before the next place of this op: nothing more is to be done there. */
+/* Returns whether the call has ended before the next piece of this op. */
 static bool is_past_end(const struct bulk_op *op)
 {
     return op->deal.at >= op->call->end && op->call->end < op->call->d->len;
 }
 
 /*
- * The first and the last pieces of a call to a server of this host are smaller: one side has
- * nothing to do while the other copies the first, and again while the last is copied.
+ * Returns the length of the next piece.  The first and the last pieces of a call to a server on
+ * this host are smaller, because one side idles while the other copies them.
  */
 static size_t next_len(const struct bulk_op *op)
 {
@@ -166,7 +167,7 @@ static size_t next_len(const struct bulk_op *op)
     return amph_client_stripe_cursor_len(&op->deal, len);
 }
 
-/* The reader is another core of this host, or the network on this one. */
+/* Copies data into a slot.  The reader is another core of this host, or the network card. */
 static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *data, size_t len)
 {
     if (op->stream && len >= FWD_STREAM_MIN) {
@@ -179,64 +180,79 @@ static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *da
         amph_cache_demote(slot, len);
 }
 
-/* Sends the next piece; an empty one where the op has ended early: the server must know that no
- * more come. */
+/* Returns where the data of a piece of len bytes travels. */
+static enum amph_fwd_data_location location_of(const struct bulk_op *op, size_t len)
+{
+    if (!len)
+        return FWD_INLINE;
+    if (op->segment)
+        return FWD_SEGMENT;
+
+    return op->slots ? FWD_AREA : FWD_INLINE;
+}
+
+/* Returns the flags of the next piece; `last`: no further one follows. */
+static uint8_t piece_flags(const struct bulk_op *op, size_t len, bool last)
+{
+    const struct bulk_call *c = op->call;
+    uint8_t flags = 0;
+
+    if (op->stream && c->d->reads && len >= FWD_STREAM_MIN)
+        flags |= FWD_PIECE_STAGED;
+    if (op->deal.width > 1)
+        flags |= FWD_PIECE_SPREAD;
+    if (AMPH_UNLIKELY(op->cl->failover))
+        flags |= FWD_PIECE_TELL;
+    if (!op->begun)
+        flags |= FWD_PIECE_FIRST;
+    if (last)
+        flags |= FWD_PIECE_LAST;
+
+    return flags;
+}
+
+/* Sends the next piece.  If the op has ended early, sends an empty last piece, so that the server
+ * expects no more. */
 static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
 {
     struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
     size_t len = is_past_end(op) ? 0 : next_len(op);
     size_t at = op->deal.at;
-    struct amph_fwd_bulk b = { .where = !len          ? FWD_INLINE
-                                        : op->segment ? FWD_SEGMENT
-                                        : op->slots   ? FWD_AREA
-                                                      : FWD_INLINE,
-                               .rwf = (uint16_t)c->d->file->rwf,
-                               .len = (uint32_t)len };
-    uint8_t *slot = NULL;
+    const void *inline_data = NULL;
 
     pc->pend = pend;
     pc->at = at;
     pc->len = len;
     amph_client_stripe_cursor_step(&op->deal, len);
-    if (op->stream && c->d->reads && len >= FWD_STREAM_MIN)
-        b.flags |= FWD_PIECE_STAGED;
-
-    if (op->deal.width > 1)
-        b.flags |= FWD_PIECE_SPREAD;
-
-    if (AMPH_UNLIKELY(op->cl->failover))
-        b.flags |= FWD_PIECE_TELL;
-
     fill_record(c, pc);
-    if (!op->begun) {
-        b.flags |= FWD_PIECE_FIRST;
+
+    bool last = is_past_end(op) || op->deal.at == op->deal.total;
+    struct amph_fwd_bulk b = { .where = (uint8_t)location_of(op, len),
+                               .flags = piece_flags(op, len, last),
+                               .rwf = (uint16_t)c->d->file->rwf,
+                               .len = (uint32_t)len };
+
+    if (!op->begun)
         op->number = (uint32_t)pc->pend->seq;
-    }
 
     b.op = op->number;
 
-    bool last = is_past_end(op) || op->deal.at == op->deal.total;
-
-    if (last)
-        b.flags |= FWD_PIECE_LAST;
-
     if (b.where == FWD_AREA) {
         b.at = (uint64_t)pc->slot * op->cl->piece;
-        slot = op->link->part + b.at;
         if (!c->d->reads)
-            fill_slot(op, slot, c->d->data + at, len);
+            fill_slot(op, op->link->part + b.at, c->d->data + at, len);
     } else if (b.where == FWD_SEGMENT)
         b.at = op->segment_at + at;
     else if (c->d->reads)
         pc->pend->data = c->d->data + at;
+    else
+        inline_data = c->d->data + at;
 
     pc->pend->want = len;
     pc->pend->lends = c->d->reads && op->link->near && op->window > 1 && b.where != FWD_INLINE;
 
-    int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b,
-                                       c->d->reads || b.where != FWD_INLINE ? NULL
-                                                                            : c->d->data + at);
+    int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b, inline_data);
 
     if (err) {
         amph_client_pending_release(op->cl, pc->pend);
@@ -251,7 +267,7 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
     return 0;
 }
 
-/* Notes that the call went no further than at, by error or by the end of the file. */
+/* Records that the call ended at `at`, by an error or at the end of the file. */
 static void stop_at(struct bulk_call *c, size_t at, int error)
 {
     if (at >= c->end && (c->end < c->d->len || at > c->end || c->error))
@@ -261,7 +277,7 @@ static void stop_at(struct bulk_call *c, size_t at, int error)
     c->error = error;
 }
 
-/* Waits for the oldest piece and takes what it brought. */
+/* Waits for the reply to the oldest piece and takes its data. */
 static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
 {
     struct bulk_call *c = op->call;
@@ -274,9 +290,9 @@ static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
 
     op->moved += n;
     if (AMPH_UNLIKELY(!err && pc->pend->moves)) {
-        amph_client_told.calls += !op->told;
+        amph_client_told.calls += !op->counted;
         amph_client_told.moves = pc->pend->moves;
-        op->told = true;
+        op->counted = true;
     }
 
     if (pc->pend->whole <= pc->at)
@@ -292,12 +308,12 @@ static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
     c->inflight--;
 }
 
-/* Sends what there is room for, up to most pieces under way.  Only a call that has nothing under
- * way may wait for a record: others hold theirs meanwhile. */
+/* Sends pieces until `most` are in flight or no pending record is free.  Only a call without pieces
+ * in flight may wait for a record, because a waiting call keeps the ones it holds. */
 static void feed(struct bulk_op *op, unsigned most)
 {
     if (!op->begun && is_past_end(op))
-        op->closed = true; /* its server need not know of the call at all */
+        op->closed = true; /* nothing was sent to this server */
 
     most = op->window < most ? op->window : most;
     while (!op->closed && op->inflight < most) {
@@ -312,7 +328,7 @@ static void feed(struct bulk_op *op, unsigned most)
 
         if (err) {
             stop_at(op->call, at, err);
-            op->closed = true; /* the server is gone, or cannot be told more */
+            op->closed = true; /* the server is dead or cannot be reached */
         }
     }
 }
@@ -322,7 +338,7 @@ static bool has_answer(const struct bulk_op *op)
     return op->inflight && amph_client_pending_is_done(op->ring[op->head].pend);
 }
 
-/* A server that is gone answers, too: take_piece does not wait for it. */
+/* Returns whether take_piece would not wait; that includes pieces of a dead server. */
 static bool may_take(const struct bulk_op *op)
 {
     return op->inflight &&
@@ -331,12 +347,11 @@ static bool may_take(const struct bulk_op *op)
 }
 
 /*
- * Of the servers of this host a few more than there are cores work on a call at one time, each with
- * few pieces: fewer leave cores idle whenever one of them ends and the next is to be woken, and the
- * pieces of them all would not fit into one cache.  Of those that write one file fewer: its file
- * system lets them in one after the other.  But each of these has its first piece at once, and the
- * order of the answers is the order in which the system lets the processes run: who comes next is
- * then not the one that it comes to last.
+ * Limits how many servers of this host work on one call at a time: a few more than there are cores,
+ * each with few pieces.  Fewer servers leave cores idle while the next one is woken; the pieces of
+ * all servers together would not fit into a cache.  Servers that write one file are fewer, because
+ * the file system serialises its writers.  All of them get their first piece at once, and continue
+ * in the order of their first replies, which is the order in which the kernel schedules them.
  */
 static void feed_all(struct bulk_op *const *in_turn, unsigned n)
 {
@@ -356,7 +371,7 @@ static void feed_all(struct bulk_op *const *in_turn, unsigned n)
     }
 }
 
-/* The op has its first answer: it comes after those that had theirs before. */
+/* Appends the op to the order of first replies. */
 static void set_in_turn(struct bulk_op **in_turn, struct bulk_op *op, unsigned turn)
 {
     unsigned at = turn;
@@ -371,9 +386,9 @@ static void set_in_turn(struct bulk_op **in_turn, struct bulk_op *op, unsigned t
     op->answered = true;
 }
 
-/* The op whose oldest piece has its answer, from the turn's on; NULL: all that is under way has
- * been taken.  Whichever comes first goes on: to wait for a certain one could be for ever, where
- * another call waits for this one at its server, and this one for that at its. */
+/* Returns an op whose oldest piece has been answered, beginning with the one whose turn it is; NULL
+ * if nothing is in flight.  Waiting for a particular op could deadlock: two calls could wait for
+ * each other at different servers. */
 static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned turn,
                                      struct amph_client_sigguard *g)
 {
@@ -437,7 +452,7 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_
     if (c->d->len <= small)
         return;
 
-    if (c->d->len >= SEGMENT_LEAST &&
+    if (c->d->len >= SEGMENT_MIN &&
         amph_client_segment_holds(c->cl, link, c->d->data, c->d->len, &op->segment_at)) {
         op->segment = true;
         op->piece = link->near || c->cl->piece > SEGMENT_PIECE ? SEGMENT_PIECE : c->cl->piece;
@@ -457,7 +472,7 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_
                                                             : way.depth;
 
     if (link->near && c->d->reads && deal->width > c->cl->near_readers)
-        most = most < CROWD_PIECES ? most : CROWD_PIECES;
+        most = most < OVERSUBSCRIBED_PIECES ? most : OVERSUBSCRIBED_PIECES;
 
     most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
     take_slots(op, npieces < most ? (unsigned)npieces : most);
@@ -488,8 +503,8 @@ static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, struct am
     if (d->len > SSIZE_MAX)
         return EINVAL;
 
-    if (d->len > CALL_BYTES_MAX)
-        d->len = CALL_BYTES_MAX;
+    if (d->len > CALL_MAX)
+        d->len = CALL_MAX;
 
     *c = (struct bulk_call){ .cl = cl, .d = d, .end = d->len };
     return 0;
@@ -509,12 +524,12 @@ int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
 
     deal.total = d->len;
     amph_client_sigguard_enter(&g);
-    g.ends_wait = true; /* of a pipe */
+    g.ends_wait = true; /* a read from a pipe may block */
     open_op(&op, &c, link, &deal);
 
     size_t most = op.piece < PIECE_LEAST ? op.piece : PIECE_LEAST;
 
-    /* it gives what is there; one piece waits for nobody's turn */
+    /* a pipe returns what it has, so the call is one piece */
     if (d->reads && d->len > most && amph_fwd_file_waits(d->file))
         op.deal.total = c.end = d->len = most;
 
@@ -525,9 +540,9 @@ int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
     return outcome(&c);
 }
 
-/* ---- files spread over several servers ---- */
+/* ---- striped files ---- */
 
-/* Parts in the order of their servers, so that two calls never wait for each other's slots. */
+/* Sorts the parts by server.  All calls acquire slots in this order, which prevents deadlock. */
 static void order_parts(const struct amph_fwd_file *file, uint32_t order[AMPH_FWD_PARTS_MAX])
 {
     for (uint32_t i = 0; i < file->nparts; i++) {
@@ -540,7 +555,7 @@ static void order_parts(const struct amph_fwd_file *file, uint32_t order[AMPH_FW
     }
 }
 
-/* A pread or pwrite, each part its places. */
+/* Executes a pread or pwrite; each server transfers its stripes. */
 static int deal_out(struct amph_fwd_client *cl, struct amph_client_data *d)
 {
     const struct amph_fwd_file *file = d->file;
@@ -576,8 +591,8 @@ static int deal_out(struct amph_fwd_client *cl, struct amph_client_data *d)
     return outcome(&c);
 }
 
-/* A read or write at the file's offset: home gives the bytes out that this call is about, and moves
- * its offset past them. */
+/* Executes a read or write at the file's offset.  The home server reserves the range of bytes for
+ * the call and moves its offset past them. */
 static int claim(struct amph_fwd_client *cl, const struct amph_client_data *d, size_t want,
                  off_t *pos_p, size_t *count_p)
 {
@@ -601,7 +616,7 @@ static int at_offset(struct amph_fwd_client *cl, const struct amph_client_data *
 
     placed.placed = true;
 
-    int err = claim(cl, d, d->len < CALL_BYTES_MAX ? d->len : CALL_BYTES_MAX, &placed.off, &placed.len);
+    int err = claim(cl, d, d->len < CALL_MAX ? d->len : CALL_MAX, &placed.off, &placed.len);
     if (err)
         return err;
 
@@ -629,10 +644,11 @@ int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home
 {
     const struct amph_fwd_file *file = d->file;
     size_t least = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : AMPH_CLIENT_STRIPE_MIN;
-    bool every_byte = d->placed && file->unit_kib; /* has its server, however short the call is */
+    bool every_byte = d->placed &&
+                      file->unit_kib; /* stripes are fixed, so each byte belongs to a server */
     bool whole = file->rwf || d->len == 0 || (!every_byte && d->len < least);
     int err = whole ? EOPNOTSUPP : d->placed ? deal_out(cl, d) : at_offset(cl, d);
 
-    /* of one that appends, too, home does it all */
+    /* the home server executes appending writes alone */
     return err == EOPNOTSUPP ? amph_client_bulk(cl, home, d) : err;
 }

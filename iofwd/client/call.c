@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request and its reply, the client's side; and the layer `forward`.  Layer: iofwd.
- * Thread rule: see client/internal.h.
+ * Sends one request and handles its reply; contains the layer `forward`, the last in the list.
+ *
+ * Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +16,7 @@
 
 #define CHECK_NS (10 * AMPH_NS_PER_MS)
 
-/* ---- signals and cancellation stay out ---- */
+/* ---- signals and cancellation are blocked ---- */
 
 static int (*amph_client_inside_swap)(int depth);
 
@@ -52,7 +53,7 @@ void amph_fwd_set_program_mask(const sigset_t *mask)
 
 void amph_client_sigguard_enter(struct amph_client_sigguard *g)
 {
-    /* the program's handlers must see them */
+    /* these report faults of the program; its handlers must run */
     static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
     sigset_t most;
 
@@ -67,7 +68,8 @@ void amph_client_sigguard_enter(struct amph_client_sigguard *g)
     g->ends_wait = false;
 }
 
-/* Has one of these a handler, and does it want the call to go on afterwards? */
+/* Returns whether one of these signals has a handler, and all such handlers have SA_RESTART, so
+ * that the call continues. */
 static bool all_restart(const sigset_t *set)
 {
     struct sigaction sa;
@@ -90,7 +92,7 @@ void amph_client_let_signals_in(struct amph_client_sigguard *g)
     amph_client_sigguard_enter(g);
 }
 
-/* Lets in the signals that came meanwhile.  true: one of them ends the call. */
+/* Delivers the signals that are pending.  Returns true if one of them ends the call. */
 static bool let_signals_in(struct amph_client_sigguard *g)
 {
     const struct timespec none = { 0, 0 };
@@ -270,8 +272,8 @@ int amph_client_pending_send(struct amph_fwd_client *cl, struct amph_client_link
     return send_built(cl, link, p, amph_wr_len(&w));
 }
 
-/* Gives up waiting.  A reply that is being taken right now is let finish, since it writes to the
- * caller's memory. */
+/* Abandons a request.  If its reply is being processed, waits until that is done, because it writes
+ * to the caller's memory. */
 static int leave_pend(struct amph_client_pending *p)
 {
     for (;;) {
@@ -289,8 +291,8 @@ static int leave_pend(struct amph_client_pending *p)
     }
 }
 
-/* The server has died.  Its last answers may not have been read yet: what it has done is not to be
- * called failed. */
+/* The server has died: processes its last replies, which may not have been read yet, so that a call
+ * it has executed does not count as failed. */
 static int leave_dead(struct amph_fwd_client *cl, struct amph_client_pending *p)
 {
     while (!amph_client_pending_is_done(p) && amph_am_poll(cl->ep) > 0)
@@ -299,8 +301,7 @@ static int leave_dead(struct amph_fwd_client *cl, struct amph_client_pending *p)
     return leave_pend(p);
 }
 
-/* Tells the server that request seq need not wait any longer; its own answer says what has become
- * of it. */
+/* Asks the server to cancel request seq.  The request's own reply says whether it was executed. */
 static void cancel(struct amph_fwd_client *cl, struct amph_client_link *link, uint64_t seq)
 {
     uint64_t body;
@@ -315,7 +316,7 @@ static void cancel(struct amph_fwd_client *cl, struct amph_client_link *link, ui
 bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *wait)
 {
     amph_am_wait_step(cl->ep, &wait->w);
-    if (wait->rounds < 64) { /* a quick answer costs no look at the clock */
+    if (wait->rounds < 64) { /* a quick reply costs no call of the clock */
         wait->rounds++;
         return false;
     }
@@ -349,7 +350,8 @@ int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link
             continue;
 
         unwanted = let_signals_in(let_in) || unwanted;
-        if (unwanted) /* again and again: the server may have been about to wait when it heard */
+        if (unwanted) /* repeated, because the server may have received the cancellation before it
+                         blocked */
             cancel(cl, link, p->seq);
     }
 
@@ -387,7 +389,7 @@ static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head,
     }
 }
 
-/* Takes a reply's results; gives an errno value. */
+/* Decodes the results of a reply; returns an errno value. */
 static int take_results(struct amph_rd *r, struct amph_client_pending *p, uint32_t server)
 {
     if (!p->desc) { /* raw */
@@ -440,9 +442,9 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
     if (!atomic_compare_exchange_strong_explicit(
             &p->state, &expected, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_FILLING),
             memory_order_acq_rel, memory_order_relaxed))
-        return; /* of a call that nobody waits for any more */
+        return; /* the call was abandoned */
 
-    if (p->peer != token->peer) { /* not that server's to answer */
+    if (p->peer != token->peer) { /* from a server that did not get the request */
         atomic_store_explicit(&p->state, waiting, memory_order_release);
         return;
     }

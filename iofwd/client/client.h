@@ -26,16 +26,17 @@
 
 struct amph_fwd_client;
 
-/* The client of this process, opened at the first call: attaches to the job (AMPHORA_JOB), opens
- * the endpoint, greets its servers. Works before, after and without gasnet_init.  0, or: ENOTCONN
- * (this process belongs to no job, or the job has no servers; nothing was logged), EIO (the cause
- * was logged in one sentence). */
+/* Returns the client of this process and opens it at the first call: attaches to the job
+ * (AMPHORA_JOB), opens the endpoint, connects to its servers.  Works before, after and without
+ * gasnet_init.  0, or: ENOTCONN (this process belongs to no job, or the job has no servers; nothing
+ * was logged), EIO (the cause was logged in one sentence). */
 int amph_fwd_process(struct amph_fwd_client **client_p);
 
-/* A client that could not be opened is tried again: servers have been named since. */
+/* Lets the next call try again to open a client that could not be opened, after servers were named.
+ */
 void amph_fwd_try_again(void);
 
-/* Has the process's client been opened?  Cheap; NULL if not. */
+/* Returns the process's client if it is open, else NULL.  Cheap. */
 struct amph_fwd_client *amph_fwd_process_if_open(void);
 
 /* Text form of a file, for a placeholder's name: "server.handle[,server.handle]...[/unit]", at most
@@ -47,29 +48,29 @@ bool amph_fwd_file_parse(const char *text, struct amph_fwd_file *file_p);
 bool amph_fwd_file_equal(const struct amph_fwd_file *a, const struct amph_fwd_file *b);
 
 /*
- * Holds.  A server keeps an open file until no client holds it.  A client holds a file or does not
- * (no counts): amph_fwd_open gives the opener a hold, amph_fwd_hold takes one (a handle that was
- * passed on), amph_fwd_close drops it.  Who has several descriptors for one file (dup) counts them
- * by himself and calls amph_fwd_close at the last.  A client that ends in whatever way loses its
- * holds.
+ * Holds.  A server keeps an open file until no client holds it.  A client holds a file or does not;
+ * holds are not counted.  amph_fwd_open gives the opener a hold, amph_fwd_hold takes one (for a
+ * handle received from another client), amph_fwd_close drops it.  A caller with several descriptors
+ * for one file (dup) counts them itself and calls amph_fwd_close after the last one.  A client that
+ * ends in any way loses its holds.
  */
 
-/* After exec: this client holds exactly these files (drops what was closed by exec). */
+/* After exec: this client holds exactly these files; files that exec closed are dropped. */
 int amph_fwd_hold_only(struct amph_fwd_client *client, const struct amph_fwd_file *files,
                        size_t nfiles);
 
-/* Fork: in a program that the preload library is not in, the C library's fork calls these by
- * itself; else call them around fork(2), in this order; signals may be blocked, no locks of the
- * caller are taken.  Before: opens a connection for the child, which gets holds on all files of the
- * parent, and brings the client to rest.  pid_or_error: what fork gave.  The child's client is
- * opened again at its first call.  All are no-ops while the client is not open. */
+/* Fork.  Without the preload library, the C library's fork calls these through pthread_atfork;
+ * otherwise call them around fork(2), in this order.  Signals may be blocked; the functions take no
+ * locks of the caller.  Before: opens a connection for the child, which gets holds on all files of
+ * the parent, and flushes coalesced data.  pid_or_error: the result of fork.  The child's client
+ * opens again at its first call.  All are no-ops while the client is not open. */
 void amph_fwd_fork_before(void);
 void amph_fwd_fork_parent(pid_t pid_or_error);
 void amph_fwd_fork_child(void);
 
-/* Connects to all servers that this client may use; those that cannot be reached are missed by the
- * first call on them.  For a process that is about to share its memory, but not its descriptors,
- * with another. */
+/* Connects to all servers that this client may use.  A server that cannot be reached fails the
+ * first call on it.  For a process that is about to share its memory, but not its descriptors, with
+ * another. */
 void amph_fwd_connect_all(void);
 
 /* Exec: writes the setting "IOFWD_DOOR=..." that the new image needs in its environment to go on as
@@ -78,29 +79,33 @@ void amph_fwd_connect_all(void);
  * client and must amph_fwd_hold what it inherits. */
 size_t amph_fwd_exec_env(char *buf, size_t len_bytes);
 
-/* The setting "IOFWD_PRIVATE_SERVERS=..." that lets what the process starts find the server of its
- * own (IOFWD_SERVER_HOST); NULL: it has none.  Kept for ever. */
+/* Returns the setting "IOFWD_PRIVATE_SERVERS=..." by which child processes find the process's
+ * private server (IOFWD_SERVER_HOST), or NULL.  The text is never freed. */
 const char *amph_fwd_own_env(void);
 
 /* The settings that the program was started with, see amph_env_keep: before the client opens. */
 void amph_fwd_keep_settings(char *const *entries);
 
-/* A process of a rank of another launcher's job with AMPHORA_SERVERS that is no GASNet client
- * (boot/claim.h) learns where the servers are; the first of the rank joins the job's fences with
- * everybody for that.  Sets IOFWD_PRIVATE_SERVERS and AMPHORA_RANK for itself and for what it
- * starts.  The client does so when it opens; the preload library at the end of a rank's first
- * process, since the servers wait for all ranks, and (astray) of a program in a server's place.
- * False: it cannot, and has said why; the job cannot go on. */
+/* Finds the servers for a process that is no GASNet client, in a job of another launcher with
+ * AMPHORA_SERVERS (boot/claim.h).  The first process of each rank takes part in the job's fences
+ * for that.  Sets IOFWD_PRIVATE_SERVERS and AMPHORA_RANK for the process and its children.  The
+ * client calls it when it opens.  The preload library calls it at the end of a rank's first
+ * process, because the servers wait for all ranks, and (astray) at the end of a program that runs
+ * in the place of a server.  Returns false if it fails: the cause was logged and the job cannot
+ * continue. */
 bool amph_fwd_join_mpmd(bool astray);
 
 /*
- * Bells.  Who waits for files that their servers alone know to be ready waits in his own kernel for
- * a bell, a descriptor that becomes readable when one of the files does that he watches by it
- * (amph_fwd_poll with its number, amph_fwd_watch).  take: one of that server for the caller alone,
- * or, for_set, one that watches nothing yet and that forked children have, too; 0 or an errno
- * value.  hear: takes out what has rung, false: its server has gone.  give: back, for the next who
- * waits, or away for ever where its server has gone, or it was taken for a set.  Signal handlers
- * may.
+ * Readiness notification.  Only the server knows when a FIFO or terminal becomes ready.  A notifier
+ * is a connection to a server whose descriptor becomes readable when one of the files registered
+ * with it (amph_fwd_poll with its number, amph_fwd_watch) becomes ready, so that a thread can wait
+ * in its own kernel.  Signal handlers may call these functions.
+ *
+ * acquire  gets a notifier of that server for the caller alone, or (for_set) a new one that forked
+ *          children share; 0 or an errno value
+ * drain    reads the notifications that have arrived; false: the server is dead
+ * release  gives the notifier back for reuse; gone: closes it, if its server is dead or it belonged
+ *          to an epoll set
  */
 struct amph_fwd_notifier {
     int fd;
@@ -109,23 +114,24 @@ struct amph_fwd_notifier {
 };
 
 int amph_fwd_notifier_acquire(struct amph_fwd_client *client, uint32_t server, bool for_set,
-                              struct amph_fwd_notifier *bell_p);
-bool amph_fwd_notifier_drain(const struct amph_fwd_notifier *bell);
-void amph_fwd_notifier_release(const struct amph_fwd_notifier *bell, bool gone);
-/* What has happened on the files of amph_fwd_watch (as epoll_wait with no time gives it); the bell
- * rings at the next.  0 or an errno value. */
+                              struct amph_fwd_notifier *notifier_p);
+bool amph_fwd_notifier_drain(const struct amph_fwd_notifier *notifier);
+void amph_fwd_notifier_release(const struct amph_fwd_notifier *notifier, bool gone);
+/* An event on a file of amph_fwd_watch. */
 struct amph_fwd_happened {
     uint32_t events;
-    uint64_t data; /* as amph_fwd_watch was given it */
+    uint64_t data; /* the value passed to amph_fwd_watch */
 };
 
-int amph_fwd_notifier_collect(struct amph_fwd_client *client, const struct amph_fwd_notifier *bell,
+/* Fetches pending events, as epoll_wait with timeout 0 does; later events notify again.  Returns 0
+ * or an errno value. */
+int amph_fwd_notifier_collect(struct amph_fwd_client *client,
+                              const struct amph_fwd_notifier *notifier,
                               struct amph_fwd_happened *out, size_t most, size_t *n_p);
 
-/* Before a message takes descriptors to another process. */
+/* Call before a message passes descriptors to another process. */
 void amph_fwd_share(void);
-/* Before the process ends by _exit, which runs no destructors: gathered writes reach their
- * server. */
+/* Call before _exit, which runs no destructors: flushes coalesced writes. */
 void amph_fwd_ending(void);
 
 /*
@@ -149,36 +155,37 @@ static inline bool amph_fwd_text_complete(char *text, size_t cap_bytes, int64_t 
     return offset > 0 && n > 0 && (size_t)n < cap_bytes - len + 1;
 }
 
-/* Did this image inherit a client from the image before it (IOFWD_DOOR names this very process)?
- * Then call amph_fwd_hold_only once; if not, amph_fwd_hold each inherited file. */
+/* Returns whether this image inherited a client from the previous image (IOFWD_DOOR names this
+ * process).  If so, call amph_fwd_hold_only once; if not, amph_fwd_hold for each inherited file. */
 bool amph_fwd_inherited(void);
 
-/* Is fd a descriptor that the client itself uses (a connection to a server)?  For close_range and
- * the like. */
+/* Returns whether fd is a descriptor of the client itself (a connection to a server); for
+ * close_range and similar calls. */
 bool amph_fwd_owns_fd(int fd);
 
-/* For the interposition, which keeps for each thread whether it is inside of Amphora: swap sets
- * that and gives the state before.  The client sets it to 1 while it works and puts it back before
- * it lets in the signals that it held back. */
+/* Sets the interposer's function that records for each thread whether it runs Amphora's code: swap
+ * sets the state and returns the previous one.  The client sets it to 1 while it works and restores
+ * it before it delivers signals that it blocked. */
 void amph_fwd_set_inside(int (*swap)(int depth));
 
-/* For the interposition, too: has this thread been cancelled (pthread_cancel)?  A call that waits
- * at a FIFO or for a lock then ends with EINTR, and who made it acts on that. */
+/* Sets the interposer's function that returns whether this thread was cancelled (pthread_cancel). A
+ * call that blocks at a FIFO or lock then ends with EINTR, and its caller acts on the cancellation.
+ */
 void amph_fwd_set_cancelled(bool (*is_cancelled)(void));
 
-/* And: the program's own mask of signals, where the interposition has blocked all before it calls
- * the client; NULL: it puts them back.  A signal that the program does not block, and whose action
- * is the default, ends a call that waits for its server. */
+/* Tells the client which signals the program blocks, if the interposer has blocked all of them before
+ * it calls the client; NULL: it has unblocked them.  A signal that the program does not block and
+ * whose action is the default ends a call that waits for its server. */
 void amph_fwd_set_program_mask(const sigset_t *mask);
 
-/* What one server has counted for this client since it joined. */
+/* One server's counters for this client since it joined. */
 struct amph_fwd_stats {
     uint32_t server; /* absolute number */
     uint32_t client; /* this client's number */
     uint64_t calls, errors;
     uint64_t bytes_out;                              /* written by this client */
     uint64_t bytes_in;                               /* read by this client */
-    uint64_t all_calls, all_bytes_out, all_bytes_in; /* of all the clients it has had */
+    uint64_t all_calls, all_bytes_out, all_bytes_in; /* of all clients since the server started */
     uint32_t clients, handles;                       /* now */
 };
 
@@ -197,7 +204,7 @@ void amph_fwd_trace_frame(struct amph_fwd_trace_sum *sum);
 
 struct amph_layer;
 
-/* One caught call on its way through the layers.  client NULL: not to be forwarded. */
+/* One intercepted call on its way through the layers.  client NULL: it is not forwarded. */
 struct amph_fwd_call {
     enum amph_fwd_id id;
     struct amph_fwd_client *client;
@@ -209,11 +216,11 @@ enum amph_layer_event {
     AMPH_LAYER_FORK_PARENT,
     AMPH_LAYER_FORK_CHILD,
     AMPH_LAYER_EXEC,
-    AMPH_LAYER_SHARE, /* a descriptor is about to go to another process in a message */
+    AMPH_LAYER_SHARE, /* a message is about to pass a descriptor to another process */
     AMPH_LAYER_EXIT
 };
 
-/* A layer: does the call or passes it on with amph_layer_pass(self->next, call), and gives back 0
+/* A layer executes the call or passes it on with amph_layer_pass(self->next, call), and returns 0
  * or an errno value. */
 struct amph_layer {
     const char *name;
@@ -224,11 +231,10 @@ struct amph_layer {
     const struct amph_layer *next; /* set by amph_layer_add */
 };
 
-/* Puts a layer into the process's list; before the first call, by one thread.  `forward` is in it
- * from the start. */
+/* Adds a layer to the process's list; before the first call, by one thread.  `forward` is always in
+ * it. */
 void amph_layer_add(struct amph_layer *layer);
-/* Hands a call to the first layer that is in use (the generated stubs do this), and to the next
- * one. */
+/* Passes a call to the first active layer (called by the generated stubs), or to the next one. */
 int amph_layer_enter(struct amph_fwd_call *call);
 /* layer NULL: ENOSYS */
 int amph_layer_pass(const struct amph_layer *layer, struct amph_fwd_call *call);

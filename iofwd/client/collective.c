@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joint reads and writes of iofwd.h, the client's side: the parts of the stretches go out in order,
- * some under way at one time.
+ * Collective (two-phase) reads and writes of iofwd.h, the client's side (server/collective.c is the
+ * other): sends this process's parts of the extents in order, several in flight.
+ *
  * Layer: iofwd.  Thread rule: see client/internal.h.
  *
- * A part is one request.  Its answer comes when all processes have sent theirs, so what a part
- * holds meanwhile (a record, a slot of the area) must not be what another process's part waits for:
- * a call holds few of either, waits for a record only while it has none, and never waits for a
- * slot.  A part that cannot be sent as it should is sent as absent, with the reason, for the others
- * wait for it.
+ * A part is one request.  The server replies when all processes have sent their parts of the
+ * extent, so resources that a part holds meanwhile (a pending record, a slot of the transfer area)
+ * must not be ones that another part waits for.  Therefore a call holds few of them, waits for a
+ * pending record only while it has none, and never waits for a slot.  A part that cannot be sent is
+ * sent as absent with an errno value, because the other processes wait for it.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,32 +18,32 @@
 #include "iofwd/client/api_file.h"
 #include "iofwd/client/coalesce/coalesce.h"
 
-#define FLIGHT 16u /* most parts under way */
-#define FLIGHT_LEAST 4u
-#define FLIGHT_EACH \
-    2u /* for each server: the next is fetched while one is written; more fill the caches */
+#define FLIGHTS_MAX 16u /* maximum of parts in flight */
+#define FLIGHTS_MIN 4u
+#define FLIGHTS_EACH \
+    2u /* for each server: one is fetched while another is written; more exceed the caches */
 #define SLOT_NONE UINT32_MAX
-#define SEGMENT_LEAST ((size_t)4 << 10)
+#define SEGMENT_MIN ((size_t)4 << 10)
 
 struct flight {
-    struct iofwd_joint *stretch;
+    struct iofwd_joint *part;
     struct amph_client_link *link;
     struct amph_client_pending *pend;
     union amph_fwd_args args;
     uint32_t slot;
 };
 
-struct joint_call {
+struct collective_call {
     struct amph_fwd_client *cl;
     bool writing;
     unsigned head, n; /* ring of flights */
-    struct flight ring[FLIGHT];
+    struct flight ring[FLIGHTS_MAX];
     uint8_t shape[FWD_VIEW_BYTES + IOFWD_ROWS_MOST * FWD_EXTENT_BYTES];
 };
 
 /* ---- one part ---- */
 
-/* Bytes of a part; *err_p: it is none. */
+/* Returns the bytes of a part; *err_p gets EINVAL if it is malformed. */
 static size_t part_bytes(const struct iofwd_joint *s, int *err_p)
 {
     uint64_t at = 0;
@@ -66,7 +67,7 @@ static size_t part_bytes(const struct iofwd_joint *s, int *err_p)
     return *err_p ? 0 : (size_t)sum;
 }
 
-static size_t most_of(const struct amph_fwd_client *cl, const struct amph_client_link *link)
+static size_t part_max(const struct amph_fwd_client *cl, const struct amph_client_link *link)
 {
     size_t small = link->near ? AMPH_CLIENT_INLINE_NEAR : AMPH_CLIENT_INLINE_FAR;
     return link->part && cl->piece > small ? cl->piece : small;
@@ -92,18 +93,19 @@ static void give_slot(struct flight *f)
     f->slot = SLOT_NONE;
 }
 
-/* How the data travels; an errno value: it cannot. */
-static int place_data(struct joint_call *c, struct flight *f, size_t len, struct amph_fwd_bulk *b)
+/* Chooses how the data travels.  Returns an errno value if there is no way. */
+static int place_data(struct collective_call *c, struct flight *f, size_t len,
+                      struct amph_fwd_bulk *b)
 {
-    struct iofwd_joint *s = f->stretch;
+    struct iofwd_joint *s = f->part;
 
     b->len = (uint32_t)len;
     if (len <= (f->link->near ? AMPH_CLIENT_INLINE_NEAR : AMPH_CLIENT_INLINE_FAR))
         return 0;
-    if (len > most_of(c->cl, f->link))
+    if (len > part_max(c->cl, f->link))
         return E2BIG;
 
-    if (len >= SEGMENT_LEAST && amph_client_segment_holds(c->cl, f->link, s->buf, len, &b->at)) {
+    if (len >= SEGMENT_MIN && amph_client_segment_holds(c->cl, f->link, s->buf, len, &b->at)) {
         b->where = FWD_SEGMENT;
         return 0;
     }
@@ -119,7 +121,7 @@ static int place_data(struct joint_call *c, struct flight *f, size_t len, struct
     return 0;
 }
 
-static size_t put_shape(struct joint_call *c, const struct iofwd_joint *s, int absent)
+static size_t put_view(struct collective_call *c, const struct iofwd_joint *s, int absent)
 {
     struct amph_wr w;
 
@@ -135,10 +137,10 @@ static size_t put_shape(struct joint_call *c, const struct iofwd_joint *s, int a
     return amph_wr_len(&w);
 }
 
-static void fill_args(struct joint_call *c, struct flight *f, int absent)
+static void fill_args(struct collective_call *c, struct flight *f, int absent)
 {
-    const struct iofwd_joint *s = f->stretch;
-    size_t len = put_shape(c, s, absent);
+    const struct iofwd_joint *s = f->part;
+    size_t len = put_view(c, s, absent);
 
     if (c->writing)
         f->args.pwritej = (struct amph_fwd_args_pwritej){ .file = &s->file->file,
@@ -155,10 +157,10 @@ static void fill_args(struct joint_call *c, struct flight *f, int absent)
                                                         .shape_len = len };
 }
 
-/* Sends a part; f->link and f->pend are there.  An errno value: its answer will not come. */
-static int send_part(struct joint_call *c, struct flight *f)
+/* Sends a part; f->link and f->pend are set.  Returns an errno value if no reply will come. */
+static int send_part(struct collective_call *c, struct flight *f)
 {
-    struct iofwd_joint *s = f->stretch;
+    struct iofwd_joint *s = f->part;
     struct amph_fwd_bulk b = { .where = FWD_INLINE,
                                .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST,
                                .op = (uint32_t)f->pend->seq };
@@ -181,13 +183,13 @@ static int send_part(struct joint_call *c, struct flight *f)
                                     c->writing && b.where == FWD_INLINE ? s->buf : NULL);
 }
 
-/* ---- all of them ---- */
+/* ---- all parts ---- */
 
-/* Takes the answer of the oldest. */
-static void take(struct joint_call *c)
+/* Waits for the reply to the oldest part. */
+static void take(struct collective_call *c)
 {
     struct flight *f = &c->ring[c->head];
-    struct iofwd_joint *s = f->stretch;
+    struct iofwd_joint *s = f->part;
     struct amph_client_sigguard g;
 
     amph_client_sigguard_enter(&g);
@@ -205,16 +207,16 @@ static void take(struct joint_call *c)
     s->error = s->error ? s->error : err;
     s->done = s->error ? 0 : n;
     amph_count_n(c->writing ? AMPH_COUNTER_IOFWD_BYTES_OUT : AMPH_COUNTER_IOFWD_BYTES_IN, s->done);
-    c->head = (c->head + 1) % FLIGHT;
+    c->head = (c->head + 1) % FLIGHTS_MAX;
     c->n--;
 }
 
-static void start(struct joint_call *c, struct iofwd_joint *s)
+static void start(struct collective_call *c, struct iofwd_joint *s)
 {
-    struct flight *f = &c->ring[(c->head + c->n) % FLIGHT];
+    struct flight *f = &c->ring[(c->head + c->n) % FLIGHTS_MAX];
     struct amph_client_sigguard g;
 
-    *f = (struct flight){ .stretch = s, .slot = SLOT_NONE };
+    *f = (struct flight){ .part = s, .slot = SLOT_NONE };
     s->done = 0;
     s->error = 0;
 
@@ -244,54 +246,54 @@ static void start(struct joint_call *c, struct iofwd_joint *s)
     amph_client_sigguard_leave(&g);
 }
 
-/* How many parts are to be under way: the servers take turns, so the files before the first comes
- * again are as many as servers. */
-static unsigned flight_of(const struct iofwd_joint *stretch, size_t n)
+/* Returns how many parts may be in flight.  Parts go to the servers in turn, so the number of files
+ * before the first one repeats is the number of servers. */
+static unsigned flights_max(const struct iofwd_joint *part, size_t n)
 {
     unsigned files = 1;
 
-    while (files < n && files < FLIGHT / FLIGHT_EACH && stretch[files].file != stretch[0].file)
+    while (files < n && files < FLIGHTS_MAX / FLIGHTS_EACH && part[files].file != part[0].file)
         files++;
 
-    return files * FLIGHT_EACH < FLIGHT_LEAST ? FLIGHT_LEAST : files * FLIGHT_EACH;
+    return files * FLIGHTS_EACH < FLIGHTS_MIN ? FLIGHTS_MIN : files * FLIGHTS_EACH;
 }
 
-static int run(struct iofwd_joint *stretch, size_t n, bool writing)
+static int run(struct iofwd_joint *part, size_t n, bool writing)
 {
-    struct joint_call c = { .writing = writing };
+    struct collective_call c = { .writing = writing };
     int err = n ? amph_fwd_process(&c.cl) : 0;
 
     if (n == 0 || err)
         return err;
 
-    unsigned most = flight_of(stretch, n);
+    unsigned most = flights_max(part, n);
 
-    /* what this process has written before is to be there before */
+    /* earlier writes of this process come first */
     amph_client_coalesce_flush_all();
     for (size_t i = 0; i < n; i++) {
         if (c.n == most)
             take(&c);
 
-        start(&c, &stretch[i]);
+        start(&c, &part[i]);
     }
 
     while (c.n)
         take(&c);
 
     for (size_t i = 0; i < n && !err; i++)
-        err = stretch[i].error;
+        err = part[i].error;
 
     return err;
 }
 
-int iofwd_pwrite_joint(struct iofwd_joint *stretch, size_t n)
+int iofwd_pwrite_joint(struct iofwd_joint *part, size_t n)
 {
-    return run(stretch, n, true);
+    return run(part, n, true);
 }
 
-int iofwd_pread_joint(struct iofwd_joint *stretch, size_t n)
+int iofwd_pread_joint(struct iofwd_joint *part, size_t n)
 {
-    return run(stretch, n, false);
+    return run(part, n, false);
 }
 
 /* ---- files by name ---- */
@@ -303,7 +305,7 @@ size_t iofwd_joint_most(const iofwd_file_t *file)
 
     return amph_fwd_process(&cl) || amph_client_link_to(cl, file->file.part[0].server, &link)
                ? 0
-               : most_of(cl, link);
+               : part_max(cl, link);
 }
 
 uint32_t iofwd_file_server(const iofwd_file_t *file)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that move a file's bytes, read, write, pread and pwrite, as one thing: their records
- * have the same members under other names.  Layer: iofwd.  Thread rule: any thread.  Inline: small
- * calls pass through it.
+ * One view of the calls that transfer file data (read, write, pread, pwrite), whose records have
+ * the same members under different names.  Inline, because it is in the path of small calls.
+ *
+ * Layer: iofwd.  Thread rule: any thread.
  */
 #ifndef AMPH_IOFWD_CLIENT_DATA_H
 #define AMPH_IOFWD_CLIENT_DATA_H
@@ -16,10 +17,10 @@
 
 struct amph_client_data {
     const struct amph_fwd_file *file;
-    off_t off;          /* where placed */
-    uint8_t *data;      /* the caller's; const for a write */
-    size_t len;         /* bytes asked for */
-    size_t *done_p;     /* bytes moved go here */
+    off_t off;          /* if placed */
+    uint8_t *data;      /* the caller's buffer; const for a write */
+    size_t len;         /* bytes requested */
+    size_t *done_p;     /* gets the number of bytes transferred */
     bool reads, placed; /* placed: pread or pwrite; else at the file's offset */
 };
 
@@ -39,7 +40,7 @@ AMPH_CLIENT_DATA_SAME(pread, pwrite, buf_cap, data_len);
 AMPH_CLIENT_DATA_SAME(pread, pwrite, buf_len, done);
 #undef AMPH_CLIENT_DATA_SAME
 
-/* false: call id moves no bytes, and *d is not set. */
+/* Returns false, with *d unset, if call id transfers no file data. */
 static inline bool amph_client_data_of(enum amph_fwd_id id, const union amph_fwd_args *u,
                                        struct amph_client_data *d)
 {
@@ -62,7 +63,7 @@ static inline bool amph_client_data_of(enum amph_fwd_id id, const union amph_fwd
     return true;
 }
 
-/* Fills the record of d in; gives the call's number. */
+/* Fills in the record of d; returns the call's id. */
 static inline enum amph_fwd_id amph_client_data_record(const struct amph_client_data *d,
                                                        union amph_fwd_args *u)
 {

@@ -1,12 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The inside of the file client, shared by its files.  Layer: iofwd.
+ * Types and functions that the client's files share.
  *
- * Thread rule.  Links and the client itself are made under amph_client_state.lock with signals
- * blocked; a call touches only its own pending records and slots, which it takes and gives back
- * with atomic operations.  Signals are blocked while a call uses the endpoint (a handler that makes
- * a forwarded call could otherwise wait for a lock that its own thread holds) and let in now and
- * then while a call only waits.
+ * Layer: iofwd.
+ * Thread rule: the client and its links are created under amph_client_state.lock with signals
+ * blocked.  A call uses only its own pending records and slots, which it acquires and releases with
+ * atomic operations.  Signals are blocked while a call uses the endpoint, because a signal handler
+ * that makes a forwarded call could wait for a lock that its own thread holds; they are delivered
+ * periodically while a call only waits.
+ *
+ * File map (the room may include base, boot, conduits, am, iofwd/wire, iofwd/calls):
+ *
+ *   client.h            the room's interface
+ *   interface.c, .h     table of the functions that the interposer calls
+ *   api.c               the public functions of iofwd.h
+ *   api_file.c, .h      the public functions that work on files by name and handle
+ *   layer.c             the list of layers that a call passes
+ *   call.c              one request and its reply; the layer `forward`
+ *   bulk.c              reads and writes of any size, in pieces
+ *   data.h              one view of the four calls that move file data
+ *   stripe.c, .h        striped files: rules, opening, distribution of bytes
+ *   tuning.c, .h        size and number of the pieces of large calls
+ *   segment.c           access to buffers in the program's segment without a copy
+ *   collective.c        collective (two-phase) reads and writes
+ *   nonblocking.c, .h   non-blocking reads and writes, by threads of the client
+ *   readiness.c         notifiers: descriptors that report files ready at a server
+ *   two_names.c         rename and link below directories that are open at different servers
+ *   lock_holder.c       F_GETLK of a lock that another server's client holds
+ *   attach.c            opens the client and its links, detects dead servers
+ *   lifecycle.c         fork, exec and exit; holds; files as text
+ *   mpmd.c              jobs of other launchers with programs that are no GASNet clients
+ *   private_server.c, .h  a server that the process starts for itself
+ *   coalesce/           write-behind and read-ahead of small calls (coalesce/coalesce.h)
+ *   recovery/           failover (recovery/record.h)
+ *
+ * Writable state of the process: struct amph_client_state below.  Tables that stand alone: the
+ * layers (layer.c), stripe rules (stripe.c), non-blocking operations (nonblocking.c), notifiers
+ * (readiness.c), the private server (private_server.c), the coalescers (coalesce/), the recovery
+ * records (recovery/record.c).
  */
 #ifndef AMPH_IOFWD_CLIENT_INT_H
 #define AMPH_IOFWD_CLIENT_INT_H
@@ -26,14 +57,14 @@
 #include "iofwd/wire/encode.h"
 #include "iofwd/wire/marshal.h"
 
-#define AMPH_CLIENT_PENDING_MAX 64      /* requests of this process under way at one time */
+#define AMPH_CLIENT_PENDING_MAX 64      /* requests of this process in flight */
 #define AMPH_CLIENT_PENDING_BYTES 45056 /* of one request: header, two paths, inline data */
 #define AMPH_CLIENT_INLINE_NEAR \
-    1024 /* up to here data travels in the message to a server that maps our area */
-#define AMPH_CLIENT_INLINE_FAR 32768 /* and to one that does not */
-#define AMPH_CLIENT_WINDOW 8         /* pieces of one call under way */
+    1024 /* maximum of inline data to a server that maps the transfer area */
+#define AMPH_CLIENT_INLINE_FAR 32768 /* maximum of inline data to any other server */
+#define AMPH_CLIENT_WINDOW 8         /* pieces of one call in flight */
 #define AMPH_CLIENT_FDS_FROM \
-    64 /* the client's descriptors lie above this, out of the program's way */
+    64 /* the client's descriptors are at least this, away from the program's small numbers */
 
 enum amph_client_pending_state {
     AMPH_CLIENT_PENDING_FREE,
@@ -45,26 +76,25 @@ enum amph_client_pending_state {
 #define AMPH_CLIENT_WHOLE_NONE UINT64_MAX
 #define AMPH_CLIENT_PENDING_WORD(seq, state) ((seq) << 3 | (uint64_t)(state))
 
-/* A request that waits for its reply. */
+/* A request and the destination of its reply. */
 struct amph_client_pending {
-    /* AMPH_CLIENT_PENDING_WORD: a late reply of a call before this one never fits */
+    /* AMPH_CLIENT_PENDING_WORD; a late reply to an earlier request does not match it */
     _Atomic uint64_t state;
-    uint32_t peer; /* place of its server in the endpoint */
+    uint32_t peer; /* index of its server in the endpoint */
     uint64_t seq;
-    /* NULL: a service without a table row; raw gets its answer */
+    /* NULL: a service that is no call of calls.def */
     const struct amph_fwd_call_desc *desc;
-    void *args; /* the call's record: results go where it points */
+    void *args; /* the call's record; it points to the results' destinations */
     int error;
-    uint8_t *data;    /* inline data of a read goes here */
+    uint8_t *data;    /* destination of a read's inline data */
     size_t want, got; /* bytes of a bulk piece */
-    /* of the open file's offset, where the server says so; else 0 */
+    /* number of moves of the open file's offset, if the reply has it; else 0 */
     uint32_t moves;
-    /* bytes that the call of this piece came to, where the server says so; else
-     * AMPH_CLIENT_WHOLE_NONE */
+    /* bytes of the whole call of this piece, if the reply has it; else AMPH_CLIENT_WHOLE_NONE */
     uint64_t whole;
     uint8_t *buf;
-    uint64_t server_ns; /* that its server has worked on it */
-    bool lends;         /* its server may use this core meanwhile */
+    uint64_t server_ns; /* time that its server has worked on it */
+    bool lends; /* the server may run on this core while the caller waits */
 };
 
 enum amph_client_link_state {
@@ -73,19 +103,20 @@ enum amph_client_link_state {
     AMPH_CLIENT_LINK_DEAD
 };
 
-/* The way to one server. */
+/* The connection to one server. */
 struct amph_client_link {
     _Atomic uint32_t state;
-    uint32_t server; /* absolute number */
-    int door;
-    bool near;                        /* it maps our area */
-    amph_client_tunings_t pace;       /* how large calls travel best */
-    _Atomic uint32_t segment_which;   /* the program's segment that the server knows; 0: none */
-    _Atomic uint32_t segment_refused; /* and one that it could not reach */
+    uint32_t server;            /* absolute number */
+    int control_fd;             /* control connection */
+    bool near;                  /* the server maps the transfer area */
+    amph_client_tunings_t pace; /* tuning of large calls */
+    _Atomic uint32_t
+        segment_which; /* number of the program's segment that the server has; 0: none */
+    _Atomic uint32_t segment_refused; /* number of a segment that the server could not access */
     uint64_t cookie;
-    uint8_t *part;          /* our part of the transfer area for it, or NULL */
+    uint8_t *part;          /* the server's part of the transfer area, or NULL */
     _Atomic uint64_t slots; /* bit set: free */
-    int child_door;         /* for the child about to be forked, or -1 */
+    int child_control_fd;   /* for the child about to be forked, or -1 */
 };
 
 struct amph_fwd_client {
@@ -98,20 +129,20 @@ struct amph_fwd_client {
     uint32_t hello_rank;
     uint32_t nlinks, nservers, servers[AMPH_FWD_PARTS_MAX];
     pid_t pid;
-    /* of servers; of those whose locks have been taken anew elsewhere */
+    /* number of dead servers; value when locks were last recovered (recovery/reopen.c) */
     _Atomic uint32_t deaths, deaths_seen;
-    bool failover;                 /* another server takes over from one that dies */
+    bool failover;                 /* another server takes the place of a dead one */
     struct amph_client_link *link; /* [nlinks] by server - first */
     uint8_t *area;
     struct amph_am_mem area_mem;
-    /* of the segment number segment_which; amph_client_state.lock */
+    /* of segment number segment_which; guarded by amph_client_state.lock */
     struct amph_am_mem segment_mem;
     uint32_t segment_which;
-    /* the least size of calls that stat tells of a regular file as the best */
+    /* minimum of st_blksize that stat reports for regular files */
     uint64_t block;
-    size_t part_bytes, piece; /* piece: of a slot, the largest there are */
+    size_t part_bytes, piece; /* piece: size of a slot */
     uint32_t nslots, nparts, parts_used;
-    /* servers of this host that are to work on one call at one time */
+    /* servers of this host that work on one call at a time */
     uint32_t near_readers, near_writers;
     bool demotes;           /* see amph_cache_demote */
     _Atomic uint64_t pends; /* bit set: free */
@@ -120,44 +151,43 @@ struct amph_fwd_client {
     struct amph_client_pending pend[AMPH_CLIENT_PENDING_MAX];
 };
 
-/* What outlives a client: connections that a forked child or a new image goes on with. */
+/* Connections that a forked child or a new image inherits. */
 struct amph_client_inherited {
     bool any;
     uint32_t number;
     uint32_t n;
     uint32_t server[AMPH_FWD_PARTS_MAX];
-    int door[AMPH_FWD_PARTS_MAX];
-    char alone[256]; /* a new image: open files that no other process has (coalesce/coalesce.h) */
+    int control_fd[AMPH_FWD_PARTS_MAX];
+    char alone[256]; /* new image: open files that only this process has (coalesce/coalesce.h) */
 };
 
 struct amph_client_state {
     pthread_mutex_t lock;
     struct amph_fwd_client *_Atomic client;
     int failed;        /* errno of a client that could not be opened */
-    uid_t failed_euid; /* who it was then */
-    bool looked;       /* at IOFWD_DOOR */
-    bool new_image;    /* inherited is from the image before this one */
+    uid_t failed_euid; /* effective user at that time */
+    bool looked;       /* IOFWD_DOOR was read */
+    bool new_image;    /* inherited comes from the previous image */
     struct amph_client_inherited inherited;
 };
 
 extern struct amph_client_state amph_client_state;
 
-/* client/attach.c: gets the way to a server, opened if need be.  0 or EIO. */
+/* client/attach.c: returns the link to a server and opens it if necessary.  0 or EIO. */
 int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
                         struct amph_client_link **link_p);
 void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link,
                            const char *why);
-void amph_client_check(struct amph_fwd_client *cl); /* are the servers still there? */
-/* Opens a connection to a server that carries no calls: *fd_p is the caller's where it is
- * AMPH_OK. */
+void amph_client_check(struct amph_fwd_client *cl); /* detects dead servers */
+/* Opens a connection to a server that carries no calls.  On AMPH_OK the caller owns *fd_p. */
 enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
                                        const struct amph_client_link *link, uint8_t kind,
                                        uint32_t child, struct amph_fwd_welcome *wc, int *fd_p);
 enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_client_link *link,
                                         uint32_t *child_p);
 
-/* What servers have said to this thread of calls that moved an offset: how many of its calls, and
- * the last number of moves. */
+/* Offset moves that servers reported to this thread: number of replies, and the last reported
+ * number of moves. */
 struct amph_client_told {
     uint32_t calls, moves;
 };
@@ -173,18 +203,18 @@ void amph_client_trace_request(uint32_t server, uint64_t ns);
 
 /* client/call.c */
 int amph_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
-/* At the servers that the record names, once; a server that dies is EIO, also where another could
- * take over. */
+/* Executes a call once at the servers that its record names.  A dead server gives EIO, even with
+ * failover. */
 int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
-/* A call without file data, at one server. */
+/* Executes a call without file data at one server. */
 int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link,
                        enum amph_fwd_id id, void *args);
 int amph_client_special(struct amph_fwd_client *cl, struct amph_client_link *link, uint16_t service,
                         const void *body, size_t len, void *out, size_t cap, size_t *got_p);
 void amph_client_on_reply(struct amph_token *token, const struct amph_am *am);
 
-/* client/two_names.c: a call at that server has given EXDEV.  If it has two names, of directories
- * at different servers, it is made with both at that one; else it is EXDEV. */
+/* client/two_names.c: after a call returned EXDEV.  If it has two names below directories that are
+ * open at different servers, repeats it with both at that server; else returns EXDEV. */
 int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, enum amph_fwd_id id,
                      void *args);
 
@@ -192,11 +222,11 @@ int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, 
 struct amph_client_sigguard {
     sigset_t old;
     int cancel;
-    int inside;     /* what amph_fwd_set_inside's function gave */
+    int inside;     /* result of amph_fwd_set_inside's function */
     bool ends_wait; /* a signal handler that does not ask for SA_RESTART ends the call with EINTR */
 };
 
-/* the preload library is there: it says when the process forks */
+/* Returns whether the preload library is loaded, which then reports forks. */
 bool amph_client_is_interposed(void);
 void amph_client_sigguard_enter(struct amph_client_sigguard *g);
 void amph_client_sigguard_leave(struct amph_client_sigguard *g);
@@ -204,12 +234,13 @@ bool amph_client_pending_is_done(const struct amph_client_pending *p);
 struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl);
 struct amph_client_pending *amph_client_pending_acquire(struct amph_fwd_client *cl);
 void amph_client_pending_release(struct amph_fwd_client *cl, struct amph_client_pending *p);
-/* Sends one request; bulk NULL: none; data: of the bulk call, inline.  0 or an errno value; then p
- * waits for its reply. */
+/* Sends one request; bulk NULL: no file data; data: inline data of a bulk call.  On 0, p waits for
+ * its reply; otherwise returns an errno value. */
 int amph_client_pending_send(struct amph_fwd_client *cl, struct amph_client_link *link,
                              struct amph_client_pending *p, const struct amph_fwd_bulk *bulk,
                              const void *data);
-/* One step of a wait for replies; true, every now and then: signals may be let in. */
+/* Performs one step of a wait for replies.  Returns true periodically: the caller may deliver
+ * signals. */
 struct amph_client_wait {
     struct amph_waiter w;
     uint64_t next_ns;
@@ -220,35 +251,35 @@ struct amph_client_wait {
         .w = {.soon = true } \
     }
 bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *wait);
-/* where they do not end the wait */
+/* Delivers signals that do not end the wait. */
 void amph_client_let_signals_in(struct amph_client_sigguard *g);
-/* Waits for the reply; let_in: signals may come in now and then.  0 or an errno value. */
+/* Waits for the reply.  let_in: delivers signals periodically.  0 or an errno value. */
 int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link *link,
                              struct amph_client_pending *p, struct amph_client_sigguard *let_in);
 
-/* client/segment.c: does this buffer lie in the program's segment, and can that server reach it
- * there?  Signals are not blocked. */
+/* client/segment.c: returns whether this buffer is in the program's segment and the server can
+ * access it there.  Signals are not blocked. */
 bool amph_client_segment_holds(struct amph_fwd_client *cl, struct amph_client_link *link,
                                const void *data, size_t len, uint64_t *at_p);
 
-/* client/bulk.c: a read or write of any size; d is used up */
+/* client/bulk.c: executes a read or write of any size; changes *d */
 int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
                      struct amph_client_data *d);
-/* The same on a file of several parts; home: the way to its first. */
+/* The same on a striped file; home: the link to its first server. */
 int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home,
                        struct amph_client_data *d);
 
-/* client/lock_holder.c: a lock that a server has found, where to its kernel another server holds
- * it: names that one's client instead */
+/* client/lock_holder.c: if the holder of a lock is another server's process, replaces it by that
+ * server's client */
 void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
                              struct flock *found);
 
 /* client/readiness.c */
 bool amph_client_notify_owns(int fd);
-/* in a forked child: they are its parent's, but for those of epoll sets */
+/* in a forked child: closes the parent's notifiers, except those of epoll sets */
 void amph_client_notify_forget(void);
 
-/* client/lifecycle.c: the open file behind a descriptor; its placeholder's name says which.  nparts
+/* client/lifecycle.c: returns the open file of a descriptor, from its placeholder's name.  nparts
  * 0: not forwarded.  EBADF. */
 int amph_client_file_of_fd(int fd, struct amph_fwd_file *file);
 

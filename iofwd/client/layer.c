@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of layers that a caught call passes.  Layer: iofwd.  Thread rule: see client.h; the list
- * is only read once calls run.
+ * The list of layers that an intercepted call passes.
+ *
+ * Layer: iofwd.  Thread rule: see client.h; the list is constant once calls run.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -14,8 +15,8 @@ static bool is_small(const struct amph_fwd_client *cl, mode_t mode, uint64_t blo
     return S_ISREG(mode) && block < cl->block;
 }
 
-/* What suits the server's file system costs a round trip each: of a regular file the size of calls
- * is told that suits the way to it. */
+/* Raises st_blksize of regular files to a size that suits forwarding; each smaller call would cost
+ * a round trip. */
 static void tell_block(const struct amph_fwd_client *cl, struct amph_fwd_call *call)
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
@@ -58,7 +59,7 @@ void amph_layer_add(struct amph_layer *layer)
 
 int amph_layer_enter(struct amph_fwd_call *call)
 {
-    int saved = errno; /* programs look at it after calls that succeed, too */
+    int saved = errno; /* some programs read errno after calls that succeed */
     int err = layers->call(layers, call);
 
     errno = saved;

@@ -97,8 +97,8 @@ int amph_client_file_of_fd(int fd, struct amph_fwd_file *file)
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 
-    /* Where the preload library is, a call from outside of Amphora, also by syscall, shows the path
-     * that the program knows. */
+    /* With the preload library loaded, a readlink outside of Amphora's code would return the path
+     * that the program sees, also by syscall(). */
     struct amph_client_sigguard g;
 
     amph_client_sigguard_enter(&g);
@@ -126,7 +126,7 @@ int amph_client_file_of_fd(int fd, struct amph_fwd_file *file)
 
 /* ---- holds and counters ---- */
 
-/* Was file this process's alone before it became this image? */
+/* Returns whether only this process had the file open before its exec. */
 static bool was_alone(const struct amph_fwd_file *file)
 {
     char entry[48];
@@ -145,7 +145,7 @@ int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *f
 {
     int worst = 0;
 
-    /* of each file, where it is open now */
+    /* the present location of each file */
     struct amph_fwd_ref *first = calloc(nfiles + 1, sizeof *first);
     if (!first)
         return ENOMEM;
@@ -225,7 +225,7 @@ bool amph_fwd_owns_fd(int fd)
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
 
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
-        if (fd >= 0 && (cl->link[i].door == fd || cl->link[i].child_door == fd))
+        if (fd >= 0 && (cl->link[i].control_fd == fd || cl->link[i].child_control_fd == fd))
             return true;
 
     if (amph_client_private_server_is(fd) || amph_client_failover_owns(fd) ||
@@ -233,7 +233,7 @@ bool amph_fwd_owns_fd(int fd)
         return true;
 
     for (uint32_t i = 0; amph_client_state.inherited.any && i < amph_client_state.inherited.n; i++)
-        if (fd >= 0 && amph_client_state.inherited.door[i] == fd)
+        if (fd >= 0 && amph_client_state.inherited.control_fd[i] == fd)
             return true;
 
     return false;
@@ -241,7 +241,7 @@ bool amph_fwd_owns_fd(int fd)
 
 /* ---- fork ---- */
 
-/* of the one thread that is inside fork; guarded by amph_client_state.lock */
+/* of the thread that is inside fork; guarded by amph_client_state.lock */
 static struct amph_client_sigguard fork_guard;
 static uint32_t fork_number;
 
@@ -250,8 +250,8 @@ void amph_fwd_fork_before(void)
     struct amph_client_sigguard g;
     struct amph_fwd_client *first;
 
-    /* A forked process that has made no call yet has a connection that waits for it; its child must
-     * not have the same one. */
+    /* A forked process without a call so far has an unused connection from its parent; its child
+     * must not use the same one. */
     if (!atomic_load(&amph_client_state.client) && amph_client_state.inherited.any)
         (void)amph_fwd_process(&first);
 
@@ -263,15 +263,14 @@ void amph_fwd_fork_before(void)
 
     struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
 
-    /* A shell may not have made a call since its server ended; the one that was started in its
-     * place would not know it. */
+    /* A shell may not have made a call since its server ended; the restarted server does not know
+     * it. */
     if (cl)
         amph_client_check(cl);
 
     amph_client_failover_fork(false);
 
-    /* A server that cannot be reached now will be missed by the child's first call on it, with a
-     * message. */
+    /* if a server cannot be reached now, the child's first call on it fails with a message */
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY)
             amph_client_link_child(cl, &cl->link[i], &fork_number);
@@ -294,9 +293,9 @@ void amph_fwd_fork_parent(pid_t pid_or_error)
         amph_client_failover_fork(true);
 
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
-        if (cl->link[i].child_door >= 0) {
-            close(cl->link[i].child_door);
-            cl->link[i].child_door = -1;
+        if (cl->link[i].child_control_fd >= 0) {
+            close(cl->link[i].child_control_fd);
+            cl->link[i].child_control_fd = -1;
         }
 
     leave_fork(false);
@@ -313,20 +312,20 @@ void amph_fwd_fork_child(void)
     if (cl) {
         *inh = (struct amph_client_inherited){ .any = true, .number = fork_number };
         for (uint32_t i = 0; i < cl->nlinks; i++) {
-            if (cl->link[i].door >= 0)
-                close(cl->link[i].door);
+            if (cl->link[i].control_fd >= 0)
+                close(cl->link[i].control_fd);
 
-            if (cl->link[i].child_door < 0 || inh->n >= AMPH_FWD_PARTS_MAX)
+            if (cl->link[i].child_control_fd < 0 || inh->n >= AMPH_FWD_PARTS_MAX)
                 continue;
 
             inh->server[inh->n] = cl->link[i].server;
-            inh->door[inh->n++] = cl->link[i].child_door;
+            inh->control_fd[inh->n++] = cl->link[i].child_control_fd;
         }
 
         inh->any = inh->n > 0;
 
-        /* The endpoint's memory is shared with the parent: it is left alone.  The child's first
-         * call makes its own. */
+        /* The endpoint's memory is shared with the parent, so it is not freed.  The child's first
+         * call opens its own. */
         amph_boot_close(cl->boot);
         amph_arena_forget_area();
         atomic_store(&amph_client_state.client, NULL);
@@ -345,7 +344,7 @@ void amph_fwd_connect_all(void)
         (void)amph_client_link_to(cl, cl->servers[i], &link);
 }
 
-/* In a program that nothing is preloaded into, the C library says when it forks. */
+/* Without the preload library, pthread_atfork reports forks. */
 static void fork_prepare(void)
 {
     if (!amph_client_is_interposed())
@@ -388,10 +387,10 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
     const struct amph_client_inherited *inh = &amph_client_state.inherited;
     size_t at = 0;
-    size_t doors = 0;
+    size_t connections = 0;
     uint32_t number = cl ? cl->number : inh->number;
     char alone[sizeof inh->alone] = "";
-    bool own = cl && cl->pid == getpid(); /* a vfork child's is its parent's */
+    bool own = cl && cl->pid == getpid(); /* false in a vfork child */
 
     if (own)
         amph_client_coalesce_export_exclusive(alone, sizeof alone);
@@ -400,8 +399,8 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
     if (own && cl->failover)
         amph_client_failover_exec();
 
-    /* In a vfork child the client is the parent's: the parent's process number goes with it, so
-     * that nobody takes it over. */
+    /* In a vfork child the client belongs to the parent: the setting names the parent's pid, so
+     * that the new image does not use it. */
     int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()),
                      number);
 
@@ -414,29 +413,29 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
 
     for (uint32_t i = 0; i < many; i++) {
         bool ready = cl ? atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY
-                        : inh->door[i] >= 0;
+                        : inh->control_fd[i] >= 0;
 
         if (!ready)
             continue;
 
         n = snprintf(buf + at, len_bytes - at, ":%" PRIu32 "=%d",
                      cl ? cl->link[i].server : inh->server[i],
-                     cl ? cl->link[i].door : inh->door[i]);
+                     cl ? cl->link[i].control_fd : inh->control_fd[i]);
         if (n < 0 || (size_t)n >= len_bytes - at)
             return 0;
 
         at += (size_t)n;
-        doors++;
+        connections++;
     }
 
     if (strlen(alone) < len_bytes - at)
         at = (size_t)(stpcpy(buf + at, alone) - buf);
 
-    return doors ? at : 0;
+    return connections ? at : 0;
 }
 
 /* IOFWD_DOOR: PID:NUMBER[:SERVER=FD]...[/SERVER.HANDLE]... */
-static bool parse_door(const char *text, struct amph_client_inherited *inh)
+static bool parse_inherited(const char *text, struct amph_client_inherited *inh)
 {
     long pid;
     int used = 0;
@@ -447,8 +446,8 @@ static bool parse_door(const char *text, struct amph_client_inherited *inh)
     text += used;
     while (*text == ':' && inh->n < AMPH_FWD_PARTS_MAX) {
         used = 0;
-        if (sscanf(text, ":%" SCNu32 "=%d%n", &inh->server[inh->n], &inh->door[inh->n], &used) !=
-                2 ||
+        if (sscanf(text, ":%" SCNu32 "=%d%n", &inh->server[inh->n], &inh->control_fd[inh->n],
+                   &used) != 2 ||
             used == 0)
             return false;
 
@@ -467,7 +466,7 @@ bool amph_fwd_inherited(void)
 
         amph_client_state.looked = true;
         if (!amph_client_state.inherited.any &&
-            parse_door(amph_env_str(AMPH_ENV_IOFWD_DOOR), &inh)) {
+            parse_inherited(amph_env_str(AMPH_ENV_IOFWD_DOOR), &inh)) {
             inh.any = true;
             amph_client_state.inherited = inh;
             amph_client_state.new_image = true;

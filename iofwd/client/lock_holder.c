@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * F_GETLK over several servers: to the kernel another server's process holds what its client has
- * locked, so that server is asked whose it is.  Layer: iofwd.  Thread rule: see client/internal.h.
+ * F_GETLK with several servers: the kernel reports another server's process as the holder of a
+ * lock, so that server is asked for its client.
+ *
+ * Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
 #include <sched.h>
@@ -10,7 +12,7 @@
 
 #define FIND_TRIES 100
 
-/* What one server knows of it: the holder's process, 0 (it is not that server), or
+/* Asks one server: returns the holder's process, 0 (that server does not hold the lock), or
  * FWD_HOLDER_UNKNOWN. */
 static uint64_t ask(struct amph_fwd_client *cl, struct amph_client_link *link,
                     const struct stat *st, const struct flock *found)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that are no GASNet clients under another launcher (mpirun -n C PROGRAM : -n S
- * iofwd-server).  Layer: iofwd.
- * Thread rule: under amph_client_state.lock, or by a process that
- * ends.
+ * Jobs of other launchers with programs that are no GASNet clients (mpirun -n C PROGRAM : -n S
+ * iofwd-server).
+ *
+ * Layer: iofwd.
+ * Thread rule: under amph_client_state.lock, or in a process that is exiting.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,8 +77,8 @@ static enum amph_status take_part(struct amph_boot *boot, int *fd_p)
     return st == AMPH_OK ? stay(boot, fd_p) : st;
 }
 
-/* Where it fails the process ends now, and a process manager ends the job of one that does not take
- * its leave; asked to, it would do so before it has passed on the sentence. */
+/* On failure the process exits without leaving the process manager, which then ends the job.  An
+ * explicit abort could end the job before the error message is passed on. */
 static bool join(int *fd_p)
 {
     struct amph_boot *boot;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and writes that are carried out while the program goes on: a few threads of the client make
- * them as ordinary calls, so they need no help from the program.  Layer: iofwd.
- * Thread rule: any
- * thread, not from signal handlers.  A forked child starts with no operation under way and threads
- * of its own.
+ * Non-blocking reads and writes: a few threads of the client execute them as ordinary calls, so
+ * they progress without the program.
+ *
+ * Layer: iofwd.
+ * Thread rule: any thread, not signal handlers.  A forked child starts without operations and
+ * threads.
  */
 #include "iofwd/client/nonblocking.h"
 
@@ -36,8 +37,8 @@ struct amph_client_nb {
     off_t off;
     int error;
     uint64_t start_ns, end_ns;
-    bool awaited; /* somebody sleeps until it is done */
-    pid_t pid;    /* whose it is */
+    bool awaited; /* a thread sleeps until it is done */
+    pid_t pid;    /* the process that started it */
     void (*finished)(void *arg);
     void *arg;
 };
@@ -50,13 +51,7 @@ static struct {
     pid_t pid;
 } nb = { PTHREAD_MUTEX_INITIALIZER,
 
-         PTHREAD_COND_INITIALIZER,
-         PTHREAD_COND_INITIALIZER,
-         NULL,
-         NULL,
-         0,
-         0,
-         0 };
+         PTHREAD_COND_INITIALIZER,  PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0, 0 };
 
 /* ---- the threads ---- */
 
@@ -74,7 +69,7 @@ static void carry_out(struct amph_client_nb *op)
             break;
     }
 
-    if (op->done) /* what came before an error counts, as with read and write */
+    if (op->done) /* bytes before an error count, as for read and write */
         op->error = 0;
 
     op->end_ns = amph_now_ns();
@@ -106,7 +101,7 @@ static void *work(void *unused)
         void *arg = op->arg;
         bool awaited = op->awaited;
 
-        op->state = NB_DONE; /* from here on it is the waiter's */
+        op->state = NB_DONE; /* from here on the waiter owns it */
         if (awaited)
             pthread_cond_broadcast(&nb.done);
 
@@ -120,7 +115,7 @@ static void *work(void *unused)
     return NULL;
 }
 
-/* One more thread.  Lock held. */
+/* Starts one more thread.  Lock held. */
 static int add_thread(void)
 {
     pthread_t thread;
@@ -143,7 +138,7 @@ static void forget_parent(void)
     nb.threads = nb.idle = 0;
 }
 
-/* Around fork: no thread of ours holds the lock while the child comes to life. */
+/* Around fork: no other thread holds the lock while the child is created. */
 static void lock_for_fork(void)
 {
     pthread_mutex_lock(&nb.lock);
@@ -235,7 +230,7 @@ static int await(struct amph_client_nb *op, uint64_t timeout_ns)
 int amph_client_nb_wait(struct amph_client_nb *op, uint64_t timeout_ns,
                         struct amph_client_nb_result *result)
 {
-    if (op->pid != getpid()) /* the parent's, which nobody finishes here */
+    if (op->pid != getpid()) /* an operation of the parent, which never completes here */
         return EINVAL;
 
     pthread_mutex_lock(&nb.lock);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A server of the process's own: started on another host by ssh or on this one by fork, ended with
- * the process and its children.
- * Layer: iofwd.  Thread rule: under amph_client_state.lock, with
- * signals held back.
+ * Starts a private server for the process, on another host by ssh or on this one by fork.  It ends
+ * with the process and its children.
  *
- * The program must not notice: its environment stays as it is, no child of its own appears (a
- * grandchild that nobody waits for does, through a process whose end raises no SIGCHLD), and the
- * one descriptor lies out of its way.  What the program starts finds the server by a setting that
- * exec adds.
+ * Layer: iofwd.  Thread rule: under amph_client_state.lock, with signals blocked.
+ *
+ * The program must not notice the server: its environment is unchanged, the server is a grandchild
+ * that the program never has to wait for (its parent ends without SIGCHLD), and the one descriptor
+ * has a high number.  Child processes find the server by a setting that exec adds.
  */
 #include "iofwd/client/private_server.h"
 
@@ -40,7 +39,7 @@ extern char **environ;
 static struct {
     char *host, *path, *prefixes;
     int fd;        /* its standard input */
-    char *setting; /* IOFWD_PRIVATE_SERVERS=... for what the program starts */
+    char *setting; /* IOFWD_PRIVATE_SERVERS=... for child processes */
 } own = { .fd = -1 };
 
 bool amph_client_private_server_is(int fd)
@@ -75,7 +74,7 @@ static const char *given(const char *asked, enum amph_env_id row)
     return asked ? asked : amph_env_str(row);
 }
 
-/* iofwd-server beside this library in a build tree, else where it is installed. */
+/* Finds iofwd-server beside this library in a build tree, else where it is installed. */
 static void find_server(char *path, size_t cap)
 {
     Dl_info self;
@@ -104,7 +103,7 @@ static bool is_this_host(const char *host)
     return strcmp(host, "localhost") == 0 || strcmp(host, name) == 0;
 }
 
-/* The command line of the remote shell, or the whole line with ssh in front of it. */
+/* Builds the command line of the remote shell, or the whole line with ssh in front of it. */
 static char *make_line(const char *host, const char *server, const char *prefixes)
 {
     char *remote = NULL;
@@ -143,7 +142,7 @@ static char *make_line(const char *host, const char *server, const char *prefixe
     return line;
 }
 
-/* The environment without what is meant for the client. */
+/* Copies the environment without the client's own settings. */
 static char **server_environment(void)
 {
     static const char *const dropped[] = { "LD_PRELOAD=", "IOFWD_DOOR=", "IOFWD_SERVER_HOST=",
@@ -169,7 +168,7 @@ static char **server_environment(void)
     return env;
 }
 
-/* In the grandchild: system calls only. */
+/* Runs in the grandchild, which may only make system calls. */
 static void become_server(const char *line, char *const env[], int in, int out)
 {
     char *const argv[] = { "sh", "-c", (char *)line, NULL };
@@ -185,7 +184,7 @@ static void become_server(const char *line, char *const env[], int in, int out)
     syscall(SYS_exit_group, 127);
 }
 
-/* Starts the line in a process that is nobody's child. */
+/* Starts the command in a grandchild whose parent ends at once. */
 static bool start(const char *line, int in, int out)
 {
     char **env = server_environment();
@@ -194,7 +193,7 @@ static bool start(const char *line, int in, int out)
     if (!env)
         return false;
 
-    /* no signal at its end: the program's SIGCHLD stays the program's */
+    /* exit signal 0: the program gets no SIGCHLD for it */
     long pid = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 
     if (pid == 0) {
@@ -256,8 +255,8 @@ static bool keep_text(char *text)
     return true;
 }
 
-/* Leaves the descriptor above the program's; it closes at exec, so the server learns of each
- * image's end from its door only. */
+/* Moves the descriptor to a high number.  It is close-on-exec, so the server detects the end of
+ * later images by their control connections. */
 static void keep_fd(int fd)
 {
     own.fd = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);

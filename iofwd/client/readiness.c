@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bells: what a waiting thread has in its own kernel of files that wait at a server; see client.h
- * and notify/readiness.c.  Layer: iofwd.
- * Thread rule: any thread and signal handlers.
+ * Notifiers: connections on which a server reports that files have become ready, so that a thread
+ * can wait for forwarded FIFOs in its own kernel; see client.h and server/notify/readiness.c.
+ *
+ * Layer: iofwd.  Thread rule: any thread and signal handlers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,37 +12,36 @@
 
 #include "iofwd/client/internal.h"
 
-#define BELLS 256
+#define NOTIFIERS_MAX 256
 
 enum {
-    BELL_NONE,
-    BELL_FREE,
-    BELL_TAKEN
+    NOTIFIER_NONE,
+    NOTIFIER_FREE,
+    NOTIFIER_TAKEN
 };
 
 static struct {
     _Atomic int state;
-    bool inherited; /* by children: it is in an epoll set of the program's, which they have, too */
-    struct amph_fwd_notifier bell;
-} bells[BELLS];
+    bool inherited; /* belongs to an epoll set of the program, which forked children share */
+    struct amph_fwd_notifier notifier;
+} notifiers[NOTIFIERS_MAX];
 
 static bool change(unsigned i, int from, int to)
 {
-    return atomic_load_explicit(&bells[i].state, memory_order_relaxed) == from &&
-           atomic_compare_exchange_strong(&bells[i].state, &from, to);
+    return atomic_load_explicit(&notifiers[i].state, memory_order_relaxed) == from &&
+           atomic_compare_exchange_strong(&notifiers[i].state, &from, to);
 }
 
-/* A child by clone may share our memory and have descriptors of its own: the bells in it are not
- * its, and its are not ours. */
+/* Returns false in a child by clone that shares our memory but not our descriptors. */
 static bool has_our_descriptors(void)
 {
     struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
     return cl && cl->pid == getpid();
 }
 
-/* A connection to the server, out of the program's way; it ends with this image. */
-static int connect_bell(struct amph_fwd_client *cl, struct amph_client_link *link,
-                        struct amph_fwd_notifier *bell)
+/* Opens a connection to the server, on a high descriptor number and close-on-exec. */
+static int connect_notifier(struct amph_fwd_client *cl, struct amph_client_link *link,
+                            struct amph_fwd_notifier *notifier)
 {
     struct amph_fwd_welcome wc;
     struct amph_client_sigguard g;
@@ -60,42 +60,42 @@ static int connect_bell(struct amph_fwd_client *cl, struct amph_client_link *lin
     if (st != AMPH_OK)
         return st == AMPH_ERR_FULL ? ENFILE : EIO;
 
-    *bell = (struct amph_fwd_notifier){ .fd = up < 0 ? fd : up,
-                                        .server = link->server,
-                                        .number = wc.number };
+    *notifier = (struct amph_fwd_notifier){ .fd = up < 0 ? fd : up,
+                                            .server = link->server,
+                                            .number = wc.number };
     return 0;
 }
 
-/* One of that server that has been given back. */
-static bool take_used(uint32_t server, struct amph_fwd_notifier *bell_p)
+/* Reuses a notifier of that server that was released. */
+static bool take_used(uint32_t server, struct amph_fwd_notifier *notifier_p)
 {
-    for (unsigned i = 0; i < BELLS; i++) {
-        if (!change(i, BELL_FREE, BELL_TAKEN))
+    for (unsigned i = 0; i < NOTIFIERS_MAX; i++) {
+        if (!change(i, NOTIFIER_FREE, NOTIFIER_TAKEN))
             continue;
 
-        *bell_p = bells[i].bell;
-        if (bell_p->server == server)
+        *notifier_p = notifiers[i].notifier;
+        if (notifier_p->server == server)
             return true;
 
-        atomic_store(&bells[i].state, BELL_FREE);
+        atomic_store(&notifiers[i].state, NOTIFIER_FREE);
     }
 
     return false;
 }
 
 static int take_new(struct amph_fwd_client *cl, struct amph_client_link *link, bool inherited,
-                    struct amph_fwd_notifier *bell_p)
+                    struct amph_fwd_notifier *notifier_p)
 {
-    for (unsigned i = 0; i < BELLS; i++)
-        if (change(i, BELL_NONE, BELL_TAKEN)) {
-            bells[i].bell.fd = -1;
-            bells[i].inherited = inherited;
+    for (unsigned i = 0; i < NOTIFIERS_MAX; i++)
+        if (change(i, NOTIFIER_NONE, NOTIFIER_TAKEN)) {
+            notifiers[i].notifier.fd = -1;
+            notifiers[i].inherited = inherited;
 
-            int err = connect_bell(cl, link, &bells[i].bell);
+            int err = connect_notifier(cl, link, &notifiers[i].notifier);
 
-            *bell_p = bells[i].bell;
+            *notifier_p = notifiers[i].notifier;
             if (err)
-                atomic_store(&bells[i].state, BELL_NONE);
+                atomic_store(&notifiers[i].state, NOTIFIER_NONE);
 
             return err;
         }
@@ -103,68 +103,69 @@ static int take_new(struct amph_fwd_client *cl, struct amph_client_link *link, b
     return EMFILE;
 }
 
-/* One that nobody uses makes room. */
+/* Closes a released notifier to make room. */
 static void drop_used(void)
 {
-    for (unsigned i = 0; i < BELLS; i++)
-        if (change(i, BELL_FREE, BELL_TAKEN)) {
-            amph_fwd_notifier_release(&bells[i].bell, true);
+    for (unsigned i = 0; i < NOTIFIERS_MAX; i++)
+        if (change(i, NOTIFIER_FREE, NOTIFIER_TAKEN)) {
+            amph_fwd_notifier_release(&notifiers[i].notifier, true);
             return;
         }
 }
 
 int amph_fwd_notifier_acquire(struct amph_fwd_client *cl, uint32_t server, bool for_set,
-                              struct amph_fwd_notifier *bell_p)
+                              struct amph_fwd_notifier *notifier_p)
 {
     struct amph_client_link *link;
     int err = amph_client_link_to(cl, server, &link);
 
-    if (err || (!for_set && has_our_descriptors() && take_used(server, bell_p)))
+    if (err || (!for_set && has_our_descriptors() && take_used(server, notifier_p)))
         return err;
 
-    err = take_new(cl, link, for_set, bell_p);
+    err = take_new(cl, link, for_set, notifier_p);
     if (err == EMFILE) {
         drop_used();
-        err = take_new(cl, link, for_set, bell_p);
+        err = take_new(cl, link, for_set, notifier_p);
     }
 
     return err;
 }
 
-bool amph_fwd_notifier_drain(const struct amph_fwd_notifier *bell)
+bool amph_fwd_notifier_drain(const struct amph_fwd_notifier *notifier)
 {
-    char rung[64];
+    char bytes[64];
     ssize_t n;
 
-    while ((n = recv(bell->fd, rung, sizeof rung, MSG_DONTWAIT)) == (ssize_t)sizeof rung ||
+    while ((n = recv(notifier->fd, bytes, sizeof bytes, MSG_DONTWAIT)) == (ssize_t)sizeof bytes ||
            (n < 0 && errno == EINTR))
         ;
 
     return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-void amph_fwd_notifier_release(const struct amph_fwd_notifier *bell, bool gone)
+void amph_fwd_notifier_release(const struct amph_fwd_notifier *notifier, bool gone)
 {
     gone = gone || !has_our_descriptors();
-    for (unsigned i = 0; i < BELLS; i++) {
-        if (atomic_load(&bells[i].state) != BELL_TAKEN || bells[i].bell.fd != bell->fd)
+    for (unsigned i = 0; i < NOTIFIERS_MAX; i++) {
+        if (atomic_load(&notifiers[i].state) != NOTIFIER_TAKEN ||
+            notifiers[i].notifier.fd != notifier->fd)
             continue;
 
         if (gone) {
             struct amph_client_sigguard g;
 
             amph_client_sigguard_enter(&g);
-            bells[i].bell.fd = -1;
-            close(bell->fd);
+            notifiers[i].notifier.fd = -1;
+            close(notifier->fd);
             amph_client_sigguard_leave(&g);
         }
 
-        atomic_store(&bells[i].state, gone ? BELL_NONE : BELL_FREE);
+        atomic_store(&notifiers[i].state, gone ? NOTIFIER_NONE : NOTIFIER_FREE);
         return;
     }
 }
 
-int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_notifier *bell,
+int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_notifier *notifier,
                               struct amph_fwd_happened *out, size_t most, size_t *n_p)
 {
     uint64_t ask[2], answer[2 * FWD_NOTIFICATIONS_MAX];
@@ -175,10 +176,10 @@ int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_
 
     *n_p = 0;
     amph_wr_init(&w, (uint8_t *)ask, sizeof ask);
-    amph_wr_u64(&w, bell->number);
+    amph_wr_u64(&w, notifier->number);
     amph_wr_u64(&w, most);
 
-    int err = amph_client_link_to(cl, bell->server, &link);
+    int err = amph_client_link_to(cl, notifier->server, &link);
 
     if (!err)
         err = amph_client_special(cl, link, FWD_SERVICE_NOTIFICATIONS, ask, sizeof ask, answer,
@@ -196,8 +197,9 @@ int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_
 
 bool amph_client_notify_owns(int fd)
 {
-    for (unsigned i = 0; i < BELLS; i++)
-        if (fd >= 0 && atomic_load(&bells[i].state) != BELL_NONE && bells[i].bell.fd == fd)
+    for (unsigned i = 0; i < NOTIFIERS_MAX; i++)
+        if (fd >= 0 && atomic_load(&notifiers[i].state) != NOTIFIER_NONE &&
+            notifiers[i].notifier.fd == fd)
             return true;
 
     return false;
@@ -205,14 +207,14 @@ bool amph_client_notify_owns(int fd)
 
 void amph_client_notify_forget(void)
 {
-    for (unsigned i = 0; i < BELLS; i++) {
-        if (atomic_load(&bells[i].state) == BELL_TAKEN && bells[i].inherited)
+    for (unsigned i = 0; i < NOTIFIERS_MAX; i++) {
+        if (atomic_load(&notifiers[i].state) == NOTIFIER_TAKEN && notifiers[i].inherited)
             continue;
 
-        if (atomic_load(&bells[i].state) != BELL_NONE && bells[i].bell.fd >= 0)
-            close(bells[i].bell.fd);
+        if (atomic_load(&notifiers[i].state) != NOTIFIER_NONE && notifiers[i].notifier.fd >= 0)
+            close(notifiers[i].notifier.fd);
 
-        bells[i].bell.fd = -1;
-        atomic_store(&bells[i].state, BELL_NONE);
+        notifiers[i].notifier.fd = -1;
+        atomic_store(&notifiers[i].state, NOTIFIER_NONE);
     }
 }

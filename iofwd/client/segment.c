@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffers that lie in the program's own segment: the server reaches them in place, so no copy is
- * made on the client's side. The segment is made known to a server at the first large call from it.
+ * Buffers in the program's segment: the server accesses them in place, so the client makes no copy.
+ * The segment is announced to a server at the first large call that uses it.
+ *
  * Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
@@ -52,7 +53,7 @@ static void tell_server(struct amph_fwd_client *cl, struct amph_client_link *lin
     int err = ok ? amph_client_special(cl, link, FWD_SERVICE_SEGMENT, key, len, NULL, 0, &got)
                  : EOPNOTSUPP;
 
-    if (err == EBUSY) /* the server still works on the segment before this one */
+    if (err == EBUSY) /* the server still uses the previous segment */
         return;
 
     atomic_store_explicit(&link->segment_refused, err ? which : 0, memory_order_relaxed);

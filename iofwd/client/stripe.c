@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files spread over several servers: which files are, how their bytes are dealt out, opening and
- * closing all their parts.
- * Layer: iofwd.  Thread rule: see client/internal.h; rules are added under
- * amph_client_state.lock and never changed afterwards.
+ * Striped files: which files are striped, how their bytes are distributed, opening and closing of
+ * all parts.
  *
- * The servers share a file system, so any of them can do any part of a file: what is dealt out is
- * work, not storage, and two clients need not agree on it.  The first part is home of offset, size,
- * O_APPEND and locks.
+ * Layer: iofwd.
+ * Thread rule: see client/internal.h; rules are added under amph_client_state.lock and are constant
+ * afterwards.
+ *
+ * The servers share a file system, so any of them can transfer any byte of a file.  Striping
+ * distributes work, not storage, and clients need not agree on it.  The server of the first part
+ * (home) keeps offset, size, O_APPEND and locks.
  */
 #include "iofwd/client/stripe.h"
 
@@ -20,24 +22,24 @@
 #include "base/env.h"
 #include "base/log.h"
 
-#define RULE_TEXT_MOST 256
+#define RULE_TEXT_MAX 256
 
 struct rule {
     struct rule *next;
     struct amph_client_stripe stripe;
-    char pattern[RULE_TEXT_MOST]; /* "": every file */
+    char pattern[RULE_TEXT_MAX]; /* "": every file */
 };
 
 static struct {
-    struct rule *_Atomic first; /* the newest: it is asked first */
-    _Atomic bool ready;         /* IOFWD_STRIPE has been taken in */
+    struct rule *_Atomic first; /* the newest rule, which is checked first */
+    _Atomic bool ready;         /* IOFWD_STRIPE was parsed */
 } rules;
 
 /* ---- settings ---- */
 
 static bool add_rule(const char *pattern, size_t len, struct amph_client_stripe stripe)
 {
-    struct rule *r = len < RULE_TEXT_MOST ? calloc(1, sizeof *r) : NULL;
+    struct rule *r = len < RULE_TEXT_MAX ? calloc(1, sizeof *r) : NULL;
 
     if (!r)
         return false;
@@ -86,8 +88,8 @@ int amph_client_stripe_make(uint32_t width, uint64_t unit, struct amph_client_st
     return 0;
 }
 
-/* IOFWD_STRIPE: rules with commas between, the first that fits counts; so they are added from the
- * last on. */
+/* Parses IOFWD_STRIPE: rules separated by commas, of which the first match applies.  New rules go
+ * to the front of the list, so they are added in reverse order. */
 static void take_setting(void)
 {
     const char *text = amph_env_str(AMPH_ENV_IOFWD_STRIPE);
@@ -143,10 +145,10 @@ int amph_client_stripe_add(const char *pattern, struct amph_client_stripe stripe
 
     pthread_mutex_unlock(&amph_client_state.lock);
     amph_client_sigguard_leave(&g);
-    return ok ? 0 : strlen(pattern) >= RULE_TEXT_MOST ? ENAMETOOLONG : ENOMEM;
+    return ok ? 0 : strlen(pattern) >= RULE_TEXT_MAX ? ENAMETOOLONG : ENOMEM;
 }
 
-/* A pattern without a slash speaks of the last name only. */
+/* A pattern without a slash is compared with the last component of the path. */
 static bool fits(const struct rule *r, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -168,7 +170,7 @@ static struct amph_client_stripe stripe_of(const char *path)
 
 uint32_t amph_client_stripe_width(void)
 {
-    /* Called while the client is being opened: the lock is held. */
+    /* called while the client opens, with the lock held */
     if (!atomic_load(&rules.ready)) {
         take_setting();
         atomic_store(&rules.ready, true);
@@ -195,8 +197,8 @@ uint32_t amph_client_stripe_widest(const struct amph_fwd_client *cl)
 
 /* ---- opening ---- */
 
-/* Is file's part i the same file as its first?  A server of another file system would give a file
- * of its own. */
+/* Returns whether part i is the same file as the first part.  A server with another file system
+ * would open another file. */
 static bool same_file(struct amph_fwd_client *cl, const struct amph_fwd_file *home,
                       const struct amph_fwd_file *other)
 {
@@ -225,8 +227,7 @@ static void drop_part(struct amph_fwd_client *cl, const struct amph_fwd_file *pa
     amph_client_once(cl, AMPH_FWD_CLOSE, &drop);
 }
 
-/* Opens the file at one more server.  It exists by now, and is neither to be emptied nor appended
- * to there. */
+/* Opens the file at one more server, without truncation and O_APPEND. */
 static bool open_part(struct amph_fwd_client *cl, const struct amph_fwd_args_open *a,
                       const char *path, uint32_t server, const struct amph_fwd_file *home,
                       struct amph_fwd_file *part)
@@ -253,8 +254,8 @@ void amph_client_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_a
     struct amph_fwd_file *file = a->file;
     struct amph_fwd_file part;
 
-    /* Where appends go is decided by one server; a directory's descriptor is no place to begin a
-     * path at another server. */
+    /* One server decides where appends go, and a directory must be open at the server that resolves
+     * paths relative to it. */
     if (cl->nlinks < 2 || a->path_dir || (a->flags & (O_APPEND | O_PATH | O_DIRECTORY)) ||
         (a->flags & O_TMPFILE) == O_TMPFILE)
         return;
@@ -305,7 +306,7 @@ int amph_client_stripe_rest(struct amph_fwd_client *cl, enum amph_fwd_id id,
     return worst;
 }
 
-/* ---- dealing out ---- */
+/* ---- distribution of bytes ---- */
 
 void amph_client_stripe_cursor_start(struct amph_client_stripe_cursor *d,
                                      const struct amph_fwd_file *file, uint32_t part, uint64_t off,

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Size and number of the pieces of large calls set themselves.  Which is best depends on where the
- * two processes run (whether their cores share a cache), on the network's round trip and bandwidth,
- * and on the file system, and it changes when one of them moves.  None of that can be asked for;
- * all of it shows in the rate of a whole call.  So one way is in use, and now and then a call takes
- * another, its rival.
+ * Tunes size and number of the pieces of large calls by A/B sampling.  The best combination depends
+ * on where the two processes run (whether their cores share a cache), on the network and on the
+ * file system, and changes when a process migrates.  None of this can be queried, but all of it
+ * shows in the rate of a whole call.  So one combination is in use, and about one call in 16 uses
+ * another one, the candidate ("rival" in the code).
  *
- * What other work does to a call is often more than what the way does, and lasts: so a rival is
- * held against the very call before it, and one that wins goes on taking every other call until its
- * wins lead by enough or are used up.  Layer: iofwd.
+ * Other load often changes the rate more than the combination does, for longer than one call.
+ * Therefore a candidate is compared with the call directly before it.  A candidate that wins is
+ * used for every other call until its net wins reach LEAD_NEEDED, when it replaces the combination
+ * in use, or 0.
+ *
+ * Layer: iofwd.  Thread rule: see client/tuning.h.
  */
 #include "iofwd/client/tuning.h"
 
@@ -16,19 +19,19 @@
 #include "base/platform.h"
 
 #define KIB ((size_t)1 << 10)
-#define TRY_EVERY 16u  /* calls, once each way has been tried */
-#define TRY_SLOWER 3u  /* doublings of that while every rival loses */
-#define LEAD_FIRST 2u  /* after the first win; each further one adds 1, each defeat takes 1 */
-#define LEAD_NEEDED 6u /* to take the place of the way in use */
+#define TRY_EVERY 16u  /* calls between samples, after each combination was tried once */
+#define TRY_SLOWER 3u  /* maximum number of times that this doubles while all candidates lose */
+#define LEAD_FIRST 2u  /* after the first win; a further win adds 1, a loss subtracts 1 */
+#define LEAD_NEEDED 6u /* to replace the combination in use */
 
-/* To a server of the same host: the best guess first. */
+/* To a server of the same host; the default is first. */
 static const struct amph_client_route near_ways[] = {
     { 128 * KIB, 4, false }, { 128 * KIB, 8, true }, { 64 * KIB, 4, false },
     { 256 * KIB, 4, false }, { 256 * KIB, 4, true }, { 64 * KIB, 8, true },
 };
 
-/* Over a network: what is under way together (piece * depth) covers round trip times bandwidth, or
- * it does not; more than that only fills caches and socket buffers. */
+/* Over a network: the bytes in flight (piece * depth) should cover round trip times bandwidth; more
+ * only fills caches and socket buffers. */
 static const struct amph_client_route far_ways[] = {
     { 128 * KIB, 4, false }, { 256 * KIB, 4, false }, { 128 * KIB, 8, false },
     { 256 * KIB, 8, false }, { 64 * KIB, 8, false },
@@ -76,7 +79,7 @@ void amph_client_tuning_peek(const struct amph_client_tuning *pace, bool near,
     *way_p = ways[atomic_load_explicit(&pace->best, memory_order_relaxed) % n];
 }
 
-/* A rival has been timed: what its lead is now. */
+/* Returns the net wins of the candidate after one more sample. */
 static unsigned lead_after(unsigned lead, bool won)
 {
     if (won)
@@ -98,7 +101,7 @@ void amph_client_tuning_record(struct amph_client_tuning *pace, unsigned way, ui
     }
 
     if (!before)
-        return; /* another thread's rival has been held against it */
+        return; /* another thread's candidate was compared with that call */
 
     atomic_store_explicit(&pace->rate, 0, memory_order_relaxed);
 

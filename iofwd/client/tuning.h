@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the data of large calls travels; see client/tuning.c.  Layer: iofwd.  Thread rule: any
- * thread; what is noted is a matter of speed only, so threads may overwrite each other's notes.
+ * Tuning of large calls: piece size, depth and kind of copy; see client/tuning.c.
+ *
+ * Layer: iofwd.  Thread rule: any thread.  The values affect speed only, so concurrent threads may
+ * overwrite each other's samples.
  */
 #ifndef AMPH_IOFWD_CLIENT_PACE_H
 #define AMPH_IOFWD_CLIENT_PACE_H
@@ -11,36 +13,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AMPH_CLIENT_TUNING_MIN ((size_t)512 << 10) /* calls from here on are timed */
+#define AMPH_CLIENT_TUNING_MIN ((size_t)512 << 10) /* minimum of calls that are timed */
 #define AMPH_CLIENT_TUNING_LARGE \
-    ((size_t)4 << 20) /* and from here on are a class of their own: they leave the caches */
+    ((size_t)4 << 20) /* calls of this size or more exceed the caches and are tuned separately */
 
-/* One way for data to travel. */
+/* One combination of parameters. */
 struct amph_client_route {
     size_t piece;   /* bytes */
-    unsigned depth; /* pieces under way */
-    bool stream;    /* past the caches of the core that copies */
+    unsigned depth; /* pieces in flight */
+    bool stream;    /* copies with stores that bypass the cache */
 };
 
-/* What is known of one kind of calls at one server. */
+/* Tuning state of one class of calls at one server. */
 struct amph_client_tuning {
-    /* of the last call of the way in use, bytes a microsecond; 0: none since a rival's */
+    /* of the last call with the combination in use, bytes per microsecond; 0: none since a
+     * candidate */
     _Atomic uint32_t rate;
     _Atomic uint32_t calls;
-    _Atomic uint8_t best, rival, lead, lost; /* lead: of the rival; lost: rivals in a row */
+    _Atomic uint8_t best, rival, lead,
+        lost; /* lead: net wins of the candidate (rival); lost: candidates in a row that lost */
 };
 
-/* The pace of a link: [writes, reads][below, from AMPH_CLIENT_TUNING_LARGE on]. */
+/* The tuning of a link: [writes, reads][below AMPH_CLIENT_TUNING_LARGE, others]. */
 typedef struct amph_client_tuning amph_client_tunings_t[2][2];
 
-/* The way for the next call; way_p gets it, the result is its number, for
- * amph_client_tuning_record. */
+/* Chooses the combination for the next call.  Returns its number, for amph_client_tuning_record. */
 unsigned amph_client_tuning_choose(struct amph_client_tuning *pace, bool near,
                                    struct amph_client_route *way_p);
-/* The way in use, for a call that is not timed. */
+/* Stores the combination in use, for a call that is not timed. */
 void amph_client_tuning_peek(const struct amph_client_tuning *pace, bool near,
                              struct amph_client_route *way_p);
-/* A call that was to travel by way number `way` has moved all its bytes in that time. */
+/* Adds a sample: a call with combination number `way` has transferred all its bytes in ns. */
 void amph_client_tuning_record(struct amph_client_tuning *pace, unsigned way, uint64_t bytes,
                                uint64_t ns);
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls with two names, rename and link, where the names start at directories that are open at
- * different servers.  Layer: iofwd.
- * Thread rule: see client/internal.h.
+ * Executes rename and link with names relative to directories that are open at different servers.
+ *
+ * Layer: iofwd.  Thread rule: see client/internal.h.
  *
  * The servers share a file system and export the same trees, so the directory of the new name is
- * opened once more at the server of the old one, for this one call.  It is the new name's that
- * moves: the old one may be a file that has no name (O_TMPFILE), which can get one only where it is
- * open.
+ * opened for this one call at the server of the old name.  The old name's server executes the call,
+ * because the old file may have no name (O_TMPFILE) and can then be linked only where it is open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +15,10 @@
 #include "iofwd/client/internal.h"
 
 #define RACES_MOST \
-    64 /* times that the directory may get another name between asking for its name and opening that */
+    64 /* times that the directory may get another name between asking for its name and opening \
+          that */
 
-/* Is there a server that has both? */
+/* Returns whether one server has both. */
 static bool are_together(const struct amph_fwd_file *a, const struct amph_fwd_file *b,
                          uint32_t server)
 {
@@ -29,8 +29,8 @@ static bool are_together(const struct amph_fwd_file *a, const struct amph_fwd_fi
     return a->nparts == 0 || b->nparts == 0;
 }
 
-/* Opens at link what has the name that `dir` has now: 0 and the file, EAGAIN where that is another
- * one, or an errno value. */
+/* Opens `dir` by its present name at another server: 0 and the file, EAGAIN if that name now
+ * belongs to another directory, or an errno value. */
 static int open_there(struct amph_fwd_client *cl, struct amph_client_link *link,
                       const struct amph_fwd_file *dir, struct amph_fwd_file *there)
 {
@@ -51,13 +51,13 @@ static int open_there(struct amph_fwd_client *cl, struct amph_client_link *link,
     if (!err && !S_ISDIR(was.st_mode))
         err = ENOTDIR;
 
-    if (!err) /* ENOENT: it has been removed, and nothing gets a name in it */
+    if (!err) /* ENOENT: removed, so nothing can be created in it */
         err = amph_client_once(cl, AMPH_FWD_NAMEOF, &ask_name);
 
     if (err)
         return err;
 
-    memcpy(name + len, "/", 2); /* "": the root is exported, and is what is meant */
+    memcpy(name + len, "/", 2); /* "": the exported root */
     err = amph_client_simple(cl, link, AMPH_FWD_OPEN, &open_it);
     if (err)
         return err == ENOENT || err == ENOTDIR || err == ELOOP ? EAGAIN : err;
@@ -72,7 +72,7 @@ static int open_there(struct amph_fwd_client *cl, struct amph_client_link *link,
     return err;
 }
 
-/* The member of a call's record that holds the directory of a path. */
+/* Returns the member of a call's record that holds the directory of a path. */
 static const struct amph_fwd_file **dir_of_path(void *args, const struct amph_fwd_arg_desc *path)
 {
     return (const struct amph_fwd_file **)((char *)args + path->client_at);
@@ -93,7 +93,7 @@ int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, 
     int err = EAGAIN;
 
     if (!from || !to || are_together(from, to, link->server))
-        return EXDEV; /* the server has said so */
+        return EXDEV; /* the server's own result */
 
     for (int races = 0; races < RACES_MOST && err == EAGAIN; races++)
         err = open_there(cl, link, to, &there);

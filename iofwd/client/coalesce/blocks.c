@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The blocks in which a run of small calls travels (coalesce/coalesce.c decides what is one).
- * Writes gather in blocks, which are slots of the transfer area where there are any to spare; a
- * full block is sent off and the next one filled meanwhile.  Reads are fetched ahead the same way.
- * Layer: iofwd.  Thread rule: the caller is inside the collector.
+ * Transfers the data of one sequence of small calls in blocks (coalesce/coalesce.c decides which
+ * calls form a sequence).  Writes fill a block, which is a slot of the transfer area if one is
+ * free; a full block is sent while the next one is filled.  Reads are fetched ahead in the same
+ * blocks.
+ *
+ * Layer: iofwd.  Thread rule: the caller owns the coalescer.
  */
 #include "iofwd/client/coalesce/blocks.h"
 
@@ -15,23 +17,24 @@
 
 #define SLOT_BLOCK ((size_t)128 << 10)
 #define HEAP_BLOCK \
-    ((size_t)1 << 20) /* of a file without slots: no server maps us, or it is spread over several */
+    ((size_t)1 \
+     << 20) /* without slots: the server does not map the transfer area, or the file is striped */
 
-static _Atomic uint32_t slots_held; /* of all links, by all collectors */
+static _Atomic uint32_t slots_held; /* of all links, by all coalescers */
 
-static struct block *block_at(struct collector *c, unsigned i)
+static struct block *block_at(struct coalescer *c, unsigned i)
 {
-    return &c->ring[(c->head + i) % BLOCKS_MOST];
+    return &c->ring[(c->head + i) % BLOCKS_MAX];
 }
 
-static uint8_t *block_memory(const struct collector *c, const struct block *b)
+static uint8_t *block_memory(const struct coalescer *c, const struct block *b)
 {
     return c->on_heap ? c->heap : c->link->part + (size_t)b->slot * c->cl->piece;
 }
 
-/* Collectors together leave most slots to other calls, which wait for slots while collectors do
- * not. */
-static bool slot_take(struct collector *c, unsigned *slot_p)
+/* Takes a free slot of the link.  All coalescers together hold at most a quarter of the slots,
+ * because large calls wait for slots and coalescers do not. */
+static bool slot_take(struct coalescer *c, unsigned *slot_p)
 {
     uint64_t bits = atomic_load_explicit(&c->link->slots, memory_order_relaxed);
 
@@ -47,20 +50,20 @@ static bool slot_take(struct collector *c, unsigned *slot_p)
     return false;
 }
 
-static void slot_give(struct collector *c, unsigned slot)
+static void slot_give(struct coalescer *c, unsigned slot)
 {
     atomic_fetch_or_explicit(&c->link->slots, UINT64_C(1) << slot, memory_order_release);
     atomic_fetch_sub(&slots_held, 1);
 }
 
-void amph_client_blocks_error(struct collector *c, int err)
+void amph_client_blocks_error(struct coalescer *c, int err)
 {
     if (err && !c->late)
         c->late = err;
 }
 
-/* Sends a block off.  0 or an errno value, with nothing under way. */
-static int block_send(struct collector *c, struct block *b)
+/* Sends a block.  Returns 0, or an errno value if nothing was sent. */
+static int block_send(struct coalescer *c, struct block *b)
 {
     struct amph_fwd_bulk bulk = { .where = FWD_AREA,
                                   .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST,
@@ -90,9 +93,9 @@ static int block_send(struct collector *c, struct block *b)
     return err;
 }
 
-/* Writes the rest of a block by ordinary calls, whatever the file is spread over: the server's
- * reason for stopping comes out. */
-static int write_rest(struct collector *c, const struct block *b, size_t at)
+/* Writes the rest of a block by ordinary calls, which also handle striped files and return the
+ * server's error. */
+static int write_rest(struct coalescer *c, const struct block *b, size_t at)
 {
     uint8_t *data = block_memory(c, b);
 
@@ -109,7 +112,7 @@ static int write_rest(struct collector *c, const struct block *b, size_t at)
 
         int err = amph_client_call(c->cl, amph_client_data_record(&d, &u), &u);
 
-        /* the calls that gave the data have returned: nobody else can make it again */
+        /* the program's calls have returned, so only this loop can retry */
         if (err != EINTR && (err || done == 0))
             return err ? err : EIO;
     }
@@ -117,8 +120,8 @@ static int write_rest(struct collector *c, const struct block *b, size_t at)
     return 0;
 }
 
-/* Waits for a block that is under way. */
-static void block_wait(struct collector *c, struct block *b, struct amph_client_sigguard *g)
+/* Waits for a block in flight. */
+static void block_wait(struct coalescer *c, struct block *b, struct amph_client_sigguard *g)
 {
     if (!b->pend)
         return;
@@ -130,7 +133,7 @@ static void block_wait(struct collector *c, struct block *b, struct amph_client_
     amph_client_pending_release(c->cl, b->pend);
     b->pend = NULL;
 
-    /* Its server has gone, perhaps: what it has not acknowledged goes to the next. */
+    /* The server may have died: bytes it has not acknowledged go to the next one. */
     bool again = err == EINTR || (err == EIO && c->cl->failover && !c->append);
 
     if (c->mode == WRITING && b->got < b->len && (!err || again))
@@ -142,23 +145,23 @@ static void block_wait(struct collector *c, struct block *b, struct amph_client_
         c->ended = true;
 }
 
-/* The head block is done with. */
-static void drop_head(struct collector *c)
+/* Removes the head block. */
+static void drop_head(struct coalescer *c)
 {
     if (!c->on_heap)
         slot_give(c, block_at(c, 0)->slot);
 
-    c->head = (c->head + 1) % BLOCKS_MOST;
+    c->head = (c->head + 1) % BLOCKS_MAX;
     c->n--;
     c->taken = 0;
 }
 
-/* A further block at the tail, or NULL: no slot. */
-static struct block *add_block(struct collector *c, off_t off)
+/* Adds a block at the tail.  NULL: no free slot. */
+static struct block *add_block(struct coalescer *c, off_t off)
 {
     unsigned slot = 0;
 
-    if (c->n >= c->most || (!c->on_heap && !slot_take(c, &slot)))
+    if (c->n >= c->blocks_max || (!c->on_heap && !slot_take(c, &slot)))
         return NULL;
 
     struct block *b = block_at(c, c->n++);
@@ -167,16 +170,15 @@ static struct block *add_block(struct collector *c, off_t off)
     return b;
 }
 
-static bool go_to_heap(struct collector *c)
+static bool go_to_heap(struct coalescer *c)
 {
     c->on_heap = true;
     c->block_bytes = HEAP_BLOCK;
-    c->most = 1;
+    c->blocks_max = 1;
     return c->heap || (c->heap = malloc(HEAP_BLOCK));
 }
 
-/* Slots, where this file can have them; else memory of its own. */
-bool amph_client_blocks_room(struct collector *c)
+bool amph_client_blocks_room(struct coalescer *c)
 {
     if (amph_client_link_to(c->cl, c->server, &c->link))
         return false;
@@ -186,14 +188,14 @@ bool amph_client_blocks_room(struct collector *c)
     c->on_heap = false;
     c->block_bytes = c->cl->piece < SLOT_BLOCK ? c->cl->piece : SLOT_BLOCK;
 
-    int64_t most = amph_env_int(AMPH_ENV_IOFWD_BLOCKS);
+    int64_t limit = amph_env_int(AMPH_ENV_IOFWD_BLOCKS);
 
-    c->most = most < BLOCKS_MOST ? (unsigned)most : BLOCKS_MOST;
+    c->blocks_max = limit < BLOCKS_MAX ? (unsigned)limit : BLOCKS_MAX;
     return true;
 }
 
-/* Sends what has been gathered. */
-static void flush(struct collector *c)
+/* Sends the block that is being filled. */
+static void flush(struct coalescer *c)
 {
     struct block *b = c->n ? block_at(c, c->n - 1) : NULL;
     struct amph_client_sigguard g;
@@ -223,7 +225,7 @@ static void flush(struct collector *c)
     amph_client_sigguard_leave(&g);
 }
 
-static void drain(struct collector *c)
+static void drain(struct coalescer *c)
 {
     struct amph_client_sigguard g;
 
@@ -239,13 +241,13 @@ static void drain(struct collector *c)
     amph_client_sigguard_leave(&g);
 }
 
-void amph_client_blocks_flush(struct collector *c)
+void amph_client_blocks_flush(struct coalescer *c)
 {
     flush(c);
     drain(c);
 }
 
-bool amph_client_blocks_touch(struct collector *c, off_t from, off_t to)
+bool amph_client_blocks_touch(struct coalescer *c, off_t from, off_t to)
 {
     const struct block *tail = c->n ? block_at(c, c->n - 1) : NULL;
 
@@ -254,13 +256,13 @@ bool amph_client_blocks_touch(struct collector *c, off_t from, off_t to)
     if (c->mode == WRITING)
         return c->append || (from < c->pos && to > block_at(c, 0)->off);
 
-    /* else it may have met the end of the file, which is elsewhere after a write */
+    /* a short block ended at the end of the file, which a write may move */
     bool whole = tail->back && tail->got == tail->len;
 
     return to > c->pos && (!whole || from < tail->off + (off_t)tail->len);
 }
 
-bool amph_client_blocks_hold(struct collector *c, size_t len)
+bool amph_client_blocks_hold(struct coalescer *c, size_t len)
 {
     const struct block *head = c->n ? block_at(c, 0) : NULL;
     return head && c->mode == READING && head->back && len <= head->got - c->taken;
@@ -273,8 +275,9 @@ void amph_client_blocks_forget(void)
 
 /* ---- writing ---- */
 
-/* The block that is being filled; makes room for one where there is none.  NULL: none to be had. */
-static struct block *filling(struct collector *c)
+/* Returns the block that is being filled.  Adds one if necessary, which may wait for the
+ * oldest block in flight.  NULL: no slot and no memory. */
+static struct block *filling_block(struct coalescer *c)
 {
     struct block *b = c->n ? block_at(c, c->n - 1) : NULL;
     struct amph_client_sigguard g;
@@ -297,15 +300,15 @@ static struct block *filling(struct collector *c)
         drain(c);
     }
 
-    return go_to_heap(c) ? add_block(c, c->pos) : NULL; /* other files have all the slots */
+    return go_to_heap(c) ? add_block(c, c->pos) : NULL; /* other files hold all slots */
 }
 
-bool amph_client_blocks_append(struct collector *c, const struct amph_client_data *d)
+bool amph_client_blocks_append(struct coalescer *c, const struct amph_client_data *d)
 {
     size_t done = 0;
     size_t len = d->len;
 
-    /* Others append, too: what one call appends stays together. */
+    /* Other processes may append too, so the bytes of one call stay in one block. */
     struct block *tail = c->append && c->n ? block_at(c, c->n - 1) : NULL;
     if (c->append && len > c->block_bytes)
         return false;
@@ -314,7 +317,7 @@ bool amph_client_blocks_append(struct collector *c, const struct amph_client_dat
         flush(c);
 
     while (done < len) {
-        struct block *b = filling(c);
+        struct block *b = filling_block(c);
 
         if (!b)
             break;
@@ -335,7 +338,7 @@ bool amph_client_blocks_append(struct collector *c, const struct amph_client_dat
 
 /* ---- reading ---- */
 
-static void heap_fetch(struct collector *c)
+static void heap_fetch(struct coalescer *c)
 {
     struct block *b = add_block(c, c->pos);
     struct amph_fwd_args_pread a = {
@@ -350,8 +353,8 @@ static void heap_fetch(struct collector *c)
     c->ended = b->got < b->len;
 }
 
-/* Asks for what comes next, as far as there is room and the run goes. */
-static void fetch_ahead(struct collector *c)
+/* Requests the next blocks, limited by free slots and by the announced length. */
+static void fetch_ahead(struct coalescer *c)
 {
     struct amph_client_sigguard g;
 
@@ -369,19 +372,19 @@ static void fetch_ahead(struct collector *c)
     for (;;) {
         const struct block *tail = c->n ? block_at(c, c->n - 1) : NULL;
         off_t off = tail ? tail->off + (off_t)tail->len : c->pos;
-        uint64_t most = c->announced == READING ? c->bytes_left : UINT64_MAX;
+        uint64_t limit = c->announced == READING ? c->bytes_left : UINT64_MAX;
 
-        if ((uint64_t)(off - c->pos) >= most)
+        if ((uint64_t)(off - c->pos) >= limit)
             break;
 
         struct block *b = add_block(c, off);
         if (!b)
             break;
 
-        b->len = most - (uint64_t)(off - c->pos) < c->block_bytes
-                     ? (size_t)(most - (uint64_t)(off - c->pos))
+        b->len = limit - (uint64_t)(off - c->pos) < c->block_bytes
+                     ? (size_t)(limit - (uint64_t)(off - c->pos))
                      : c->block_bytes;
-        if (block_send(c, b)) { /* the plain call that follows says why, or finds another server */
+        if (block_send(c, b)) { /* the ordinary call that follows reports the error or fails over */
             slot_give(c, b->slot);
             c->n--;
             c->ended = true;
@@ -392,8 +395,8 @@ static void fetch_ahead(struct collector *c)
     amph_client_sigguard_leave(&g);
 }
 
-/* The head block, come back; NULL: nothing more can be had this way. */
-static struct block *arrived(struct collector *c)
+/* Returns the head block once it has arrived.  NULL: no more data can be read ahead. */
+static struct block *arrived(struct coalescer *c)
 {
     struct amph_client_sigguard g;
     struct block *b = c->n ? block_at(c, 0) : NULL;
@@ -403,13 +406,13 @@ static struct block *arrived(struct collector *c)
 
     if (b && b->back) {
         if (b->got < b->len)
-            return NULL; /* the end of the file, or an error: the server will say which */
+            return NULL; /* end of file or an error; the caller asks the server */
 
         drop_head(c);
     }
 
     fetch_ahead(c);
-    if (!c->n && !c->ended && go_to_heap(c)) /* other files have all the slots */
+    if (!c->n && !c->ended && go_to_heap(c)) /* other files hold all slots */
         fetch_ahead(c);
 
     b = c->n ? block_at(c, 0) : NULL;
@@ -425,7 +428,7 @@ static struct block *arrived(struct collector *c)
     return b->got ? b : NULL;
 }
 
-bool amph_client_blocks_serve(struct collector *c, const struct amph_client_data *d)
+bool amph_client_blocks_serve(struct coalescer *c, const struct amph_client_data *d)
 {
     size_t done = 0;
     size_t len = d->len;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A run of small consecutive calls on one file, and the blocks in which it travels; see
- * coalesce/blocks.c.  Layer: iofwd.
- * Thread rule: the caller is inside the collector
- * (coalesce/coalesce.c).
+ * The coalescer of one open file: a sequence of small consecutive calls, and the blocks in which
+ * its data is transferred.
+ *
+ * Layer: iofwd.  Thread rule: the caller owns the coalescer (enter in coalesce/coalesce.c).
  */
 #ifndef AMPH_IOFWD_CLIENT_BLOCKS_H
 #define AMPH_IOFWD_CLIENT_BLOCKS_H
 
 #include "iofwd/client/internal.h"
 
-#define BLOCKS_MOST 16u
+#define BLOCKS_MAX 16u
 
 enum mode {
     IDLE,
@@ -18,68 +18,68 @@ enum mode {
     READING
 };
 
-/* A piece of a run: being filled, under way, or come back. */
+/* A piece of a sequence: being filled, in flight, or complete. */
 struct block {
     struct amph_client_pending *pend; /* NULL: not sent */
     union amph_fwd_args args;
     unsigned slot;
     off_t off;
-    size_t len, got; /* bytes asked for; that have come or gone */
-    bool back;
+    size_t len, got; /* bytes requested; bytes transferred */
+    bool back;       /* complete */
 };
 
-struct collector {
-    struct collector *next;  /* in its bucket; never unlinked */
+struct coalescer {
+    struct coalescer *next;  /* in its bucket; never unlinked */
     _Atomic uint64_t handle; /* of the file's first part; 0: free */
     uint32_t server;
-    _Atomic uintptr_t owner; /* the thread inside */
+    _Atomic uintptr_t owner; /* the thread that uses it, or 0 */
     struct amph_fwd_file file;
     struct amph_fwd_client *cl;
     struct amph_client_link *link;
-    /* set by set_mode in coalesce/coalesce.c; without entering, only looked at */
+    /* written by set_mode of coalesce/coalesce.c; other threads may read it */
     _Atomic(enum mode) mode;
-    bool by_offset; /* a run of read() or write(), not of pread() or pwrite() */
-    /* opened by this process, and no other has come to it since: nobody else moves its offset */
+    bool by_offset; /* a sequence of read() or write(), not of pread() or pwrite() */
+    /* only this process has the open file, so no other one moves its offset */
     _Atomic bool alone;
-    _Atomic uint64_t identity; /* of the file: equal for all its open files; 0: not asked */
-    bool uncrowded;            /* its crowd had no room */
+    _Atomic uint64_t identity; /* of the file: equal for all its open files; 0: unknown */
+    bool overflowed;           /* its active set was full */
     bool checked, able, append;
     int access; /* O_RDONLY, O_WRONLY, O_RDWR */
-    off_t pos;  /* the next byte of the run; with append: of the run's own bytes */
-    /* what the last calls were like */
+    off_t pos;  /* the next byte of the sequence; with append, counted from its first byte */
+    /* the last call */
     enum mode last;
     bool last_by_offset;
     off_t last_end;
-    /* announced */
+    /* what was announced and is not done yet */
     enum mode announced;
     uint64_t bytes_left;
     unsigned calls_left;
-    int late; /* errno of a write that had been reported as done */
+    int late; /* errno of a coalesced write whose call has already returned success */
     size_t block_bytes;
-    uint8_t *heap; /* instead of slots */
+    uint8_t *heap; /* the block, if on_heap */
     bool on_heap;
-    unsigned head, n, most; /* ring of blocks */
-    size_t taken;           /* of the head block, when reading */
-    bool ended;             /* reading: a block came back short */
-    struct block ring[BLOCKS_MOST];
+    unsigned head, n, blocks_max; /* ring of blocks */
+    size_t taken;                 /* bytes of the head block that reads have consumed */
+    bool ended;                   /* reading: a block was short */
+    struct block ring[BLOCKS_MAX];
 };
 
-/* Chooses where a run's blocks lie: spare slots of the transfer area, else memory of their own.
- * false: no server, no memory. */
-bool amph_client_blocks_room(struct collector *c);
-/* Take the call's bytes; give the call what has been fetched.  d->done_p gets how many; false:
- * none, and the server is to be asked. */
-bool amph_client_blocks_append(struct collector *c, const struct amph_client_data *d);
-bool amph_client_blocks_serve(struct collector *c, const struct amph_client_data *d);
-/* Is anything of [from, to) gathered, or fetched and not yet given? */
-bool amph_client_blocks_touch(struct collector *c, off_t from, off_t to);
-/* Have the next len bytes been fetched, so that giving them asks for no more? */
-bool amph_client_blocks_hold(struct collector *c, size_t len);
-/* Sends what has been gathered, and waits for all that is under way. */
-void amph_client_blocks_flush(struct collector *c);
-/* The first error of data whose calls have returned is kept for a call that may say it. */
-void amph_client_blocks_error(struct collector *c, int err);
-/* In a forked child: its client has an area of its own. */
+/* Chooses where the blocks of a sequence are: free slots of the transfer area if there are enough,
+ * or heap memory.  Returns false if the server cannot be reached or there is no memory. */
+bool amph_client_blocks_room(struct coalescer *c);
+/* Append accepts the bytes of a write; serve copies data that was read ahead.  Both store the
+ * number of bytes in d->done_p, and return false if it is 0: the caller then asks the server. */
+bool amph_client_blocks_append(struct coalescer *c, const struct amph_client_data *d);
+bool amph_client_blocks_serve(struct coalescer *c, const struct amph_client_data *d);
+/* Returns whether bytes of [from, to) are coalesced, or were read ahead and not consumed. */
+bool amph_client_blocks_touch(struct coalescer *c, off_t from, off_t to);
+/* Returns whether the next len bytes have arrived, so that serving them sends no request. */
+bool amph_client_blocks_hold(struct coalescer *c, size_t len);
+/* Sends coalesced data and waits for all blocks in flight. */
+void amph_client_blocks_flush(struct coalescer *c);
+/* Keeps the first error of data whose calls have returned, for a later call that may report it. */
+void amph_client_blocks_error(struct coalescer *c, int err);
+/* In a forked child, whose client has its own transfer area: no slots are held. */
 void amph_client_blocks_forget(void);
 
 #endif

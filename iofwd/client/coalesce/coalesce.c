@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The layer `cache`: many small consecutive reads or writes of one file travel as few large ones,
- * as blocks of a run (coalesce/blocks.c). Here: which calls are such a run, and when one has to
- * come to rest.  Layer: iofwd.
+ * The layer `cache`: coalesces small consecutive reads or writes of one file into few large
+ * requests (write-behind and read-ahead).  This file decides which calls are coalesced and when a
+ * file is flushed; coalesce/blocks.c transfers the data.
  *
- * It does so for runs that iofwd_write_prep or iofwd_read_prep announced, and, with
- * IOFWD_CONSISTENCY=session, unasked.  Whatever else happens to the file, or by path, first brings
- * everything to rest ("settles"): blocks are written, what was fetched too early is forgotten, and
- * the offset at the server is where the program believes it to be.
+ * Layer: iofwd.
  *
- * Several open files of one file see each other inside the process: a call on one of them settles
- * those runs of others whose bytes it reads or overwrites.
+ * Coalescing applies to sequences that iofwd_write_prep or iofwd_read_prep announced and, with
+ * IOFWD_CONSISTENCY=session, to every sequence of consecutive calls.  Any other call on the file,
+ * or by path, first flushes: blocks are written, data that was read ahead is discarded, and the
+ * server's file offset is set to the offset that the program sees.
  *
- * Who shares an open file with other processes (a fork, an exec, a descriptor in a message) shares
- * its offset, and reads and writes at it are gathered only where they were announced: nobody could
- * tell the others where the offset has gone.  A file that this process alone has stays so over
- * exec, since the new image is told (a shell's `prog > file` opens it in the child that becomes
- * prog).
+ * Several open files of one file stay consistent inside the process: a call on one of them flushes
+ * the coalescers of the others whose bytes it reads or overwrites.
  *
- * Thread rule: any thread; a collector is used by one thread at a time.  A signal handler that
- * interrupts its own thread in here, and calls by descriptor from it, go straight to the server.
+ * An open file that other processes share (after a fork, an exec, or a descriptor in a message)
+ * has a shared offset.  Its calls at the offset are coalesced only if they were announced, because
+ * the other processes would not see the offset move.  A file that only this process has open keeps
+ * that property over exec, because the new image is informed (a shell's `prog > file` opens the
+ * file in the child that becomes prog).
+ *
+ * Thread rule: any thread; a coalescer is used by one thread at a time.  If a signal handler
+ * interrupts its own thread inside a coalescer, the handler's calls go directly to the server.
  */
 #include "iofwd/client/coalesce/coalesce.h"
 
@@ -33,30 +35,35 @@
 #include "base/env.h"
 #include "iofwd/client/coalesce/blocks.h"
 
-#define SMALL ((size_t)64 << 10) /* calls beyond this gain nothing by being gathered */
+#define SMALL ((size_t)64 << 10) /* larger calls gain nothing from coalescing */
 #define BUCKETS 1024u
-#define CROWDS 64u
-#define CROWD 8u
+#define ACTIVE_SETS 64u
+#define ACTIVE_SLOTS 8u
 
+/* The state of the layer. */
 static struct {
-    struct collector *_Atomic bucket[BUCKETS];
-    _Atomic uint32_t dirty; /* collectors that are not idle */
-    /* these by the identity of their file */
-    _Alignas(64) struct collector *_Atomic crowd[CROWDS][CROWD];
-    _Atomic uint32_t uncrowded; /* but for so many */
-    _Atomic bool in_use, over;  /* anything was ever announced, or session; the process is ending */
-    bool session;
-} all;
+    struct coalescer *_Atomic bucket[BUCKETS]; /* by handle; entries are never unlinked */
+    _Atomic uint32_t dirty;                    /* number of coalescers that are not idle */
+    /* active sets: coalescers that are not idle, by the identity of their file */
+    _Alignas(64) struct coalescer *_Atomic active[ACTIVE_SETS][ACTIVE_SLOTS];
+    _Atomic uint32_t overflowed; /* number of active coalescers that found their set full */
+    _Atomic bool making;         /* a thread is in find_or_make */
+    _Atomic bool in_use;         /* a sequence was announced, or session consistency is on */
+    _Atomic bool over;           /* the process is ending */
+    bool session;                /* IOFWD_CONSISTENCY=session */
+    bool added;                  /* the layer is in the list */
+} state;
 
-/* ---- whose turn it is ---- */
+/* ---- ownership ---- */
 
 static uintptr_t self(void)
 {
     return (uintptr_t)pthread_self();
 }
 
-/* false: this very thread is inside already, below a signal handler. */
-static bool enter(struct collector *c)
+/* Makes this thread the owner.  Returns false if it already is: a signal handler interrupted it
+ * inside. */
+static bool enter(struct coalescer *c)
 {
     for (unsigned spins = 0;; spins++) {
         uintptr_t nobody = 0;
@@ -74,43 +81,66 @@ static bool enter(struct collector *c)
     }
 }
 
-static void leave(struct collector *c)
+static void leave(struct coalescer *c)
 {
     atomic_store_explicit(&c->owner, 0, memory_order_release);
 }
 
-static void stand_in_crowd(struct collector *c, bool in)
+static struct coalescer *_Atomic *active_set_of(const struct coalescer *c)
 {
-    struct collector *_Atomic *crowd =
-        all.crowd[atomic_load_explicit(&c->identity, memory_order_relaxed) % CROWDS];
-
-    unsigned i = 0;
-
-    for (struct collector *was = in ? NULL : c; i < CROWD; i++, was = in ? NULL : c)
-        if (atomic_load_explicit(&crowd[i], memory_order_relaxed) == was &&
-            atomic_compare_exchange_strong(&crowd[i], &was, in ? c : NULL))
-            break;
-
-    if (in)
-        c->uncrowded = i == CROWD;
-
-    if (c->uncrowded)
-        atomic_fetch_add(&all.uncrowded, in ? 1 : UINT32_MAX);
+    return state.active[atomic_load_explicit(&c->identity, memory_order_relaxed) % ACTIVE_SETS];
 }
 
-static void set_mode(struct collector *c, enum mode mode)
+/* Replaces one entry `from` of the set by `to`.  Returns false if the set has no such entry. */
+static bool active_set_replace(struct coalescer *_Atomic *set, struct coalescer *from,
+                               struct coalescer *to)
+{
+    for (unsigned i = 0; i < ACTIVE_SLOTS; i++) {
+        struct coalescer *expected = from;
+
+        if (atomic_load_explicit(&set[i], memory_order_relaxed) == from &&
+            atomic_compare_exchange_strong(&set[i], &expected, to))
+            return true;
+    }
+
+    return false;
+}
+
+/* Adds c to the active set of its file, where calls on other open files of that file find it.  If
+ * the set is full, c is counted instead, and such calls scan all coalescers. */
+static void active_set_add(struct coalescer *c)
+{
+    c->overflowed = !active_set_replace(active_set_of(c), NULL, c);
+    if (c->overflowed)
+        atomic_fetch_add(&state.overflowed, 1);
+}
+
+static void active_set_remove(struct coalescer *c)
+{
+    active_set_replace(active_set_of(c), c, NULL);
+    if (c->overflowed)
+        atomic_fetch_sub(&state.overflowed, 1);
+}
+
+static void set_mode(struct coalescer *c, enum mode mode)
 {
     enum mode old = atomic_exchange(&c->mode, mode);
 
     if ((old == IDLE) == (mode == IDLE))
         return;
 
-    stand_in_crowd(c, mode != IDLE);
-    atomic_fetch_add(&all.dirty, mode == IDLE ? UINT32_MAX : 1);
+    if (mode == IDLE) {
+        active_set_remove(c);
+        atomic_fetch_sub(&state.dirty, 1);
+    } else {
+        active_set_add(c);
+        atomic_fetch_add(&state.dirty, 1);
+    }
 }
 
-/* The same for one file: a collector whose file was closed meanwhile may have another's by now. */
-static bool enter_for(struct collector *c, const struct amph_fwd_file *file)
+/* Like enter, but returns false also if c no longer belongs to `file`: after a close, a coalescer
+ * is reused for another file. */
+static bool enter_for(struct coalescer *c, const struct amph_fwd_file *file)
 {
     if (!enter(c))
         return false;
@@ -122,10 +152,11 @@ static bool enter_for(struct collector *c, const struct amph_fwd_file *file)
     return false;
 }
 
-static struct collector *find(const struct amph_fwd_file *file)
+static struct coalescer *find(const struct amph_fwd_file *file)
 {
     uint64_t handle = file->part[0].handle;
-    struct collector *c = atomic_load_explicit(&all.bucket[handle % BUCKETS], memory_order_acquire);
+    struct coalescer *c = atomic_load_explicit(&state.bucket[handle % BUCKETS],
+                                               memory_order_acquire);
 
     while (c && (atomic_load_explicit(&c->handle, memory_order_relaxed) != handle ||
                  c->server != file->part[0].server))
@@ -134,19 +165,17 @@ static struct collector *find(const struct amph_fwd_file *file)
     return c;
 }
 
-static _Atomic bool making; /* somebody is in find_or_make */
-
-/* A collector for file, new or one whose file was closed.  NULL: no memory, or a file at which a
- * call may wait for another thread's. */
-static struct collector *find_or_make(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+/* Returns the coalescer of `file`; makes one, or reuses one whose file was closed.  NULL: no
+ * memory, another thread is making one, or the file's calls may block (FIFO, terminal). */
+static struct coalescer *find_or_make(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
-    struct collector *c = find(file);
+    struct coalescer *c = find(file);
+    struct coalescer *_Atomic *bucket = &state.bucket[file->part[0].handle % BUCKETS];
 
-    struct collector *_Atomic *bucket = &all.bucket[file->part[0].handle % BUCKETS];
     if (c || amph_fwd_file_waits(file))
         return c;
-    if (atomic_exchange(&making, true))
-        return NULL; /* somebody is at it: this call is not collected */
+    if (atomic_exchange(&state.making, true))
+        return NULL; /* this call is not coalesced */
 
     for (c = atomic_load(bucket); c && atomic_load(&c->handle) != 0; c = c->next)
         ;
@@ -170,20 +199,21 @@ static struct collector *find_or_make(struct amph_fwd_client *cl, const struct a
             atomic_store_explicit(bucket, c, memory_order_release);
     }
 
-    atomic_store(&making, false);
+    atomic_store(&state.making, false);
     return c;
 }
 
-/* ---- settling ---- */
+/* ---- flushing ---- */
 
-static void settle(struct collector *c)
+/* Completes the sequence: transfers all blocks, sets the server's offset, and makes c idle. */
+static void flush_coalescer(struct coalescer *c)
 {
     if (c->mode == IDLE)
         return;
 
     amph_client_blocks_flush(c);
 
-    /* what appends has moved the offset at the server itself */
+    /* an appending write has moved the offset at the server */
     if (c->by_offset && !(c->mode == WRITING && c->append)) {
         off_t now;
         struct amph_fwd_args_lseek a = {
@@ -200,21 +230,21 @@ static void settle(struct collector *c)
 
 void amph_client_coalesce_flush_all(void)
 {
-    for (unsigned i = 0; i < BUCKETS && atomic_load(&all.dirty); i++)
-        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c;
+    for (unsigned i = 0; i < BUCKETS && atomic_load(&state.dirty); i++)
+        for (struct coalescer *c = atomic_load_explicit(&state.bucket[i], memory_order_acquire); c;
              c = c->next)
-            /* in an idle one a thread may wait for long */
+            /* skips idle ones, whose owner may block for long in a call */
             if (atomic_load(&c->handle) && atomic_load(&c->mode) != IDLE && enter(c)) {
-                settle(c);
+                flush_coalescer(c);
                 leave(c);
             }
 }
 
-/* ---- runs ---- */
+/* ---- sequences ---- */
 
-/* Is this a file whose small calls may be gathered?  Asked once, and again when its flags have been
- * set. */
-static bool is_able(struct collector *c, enum mode mode)
+/* Returns whether the file's small calls may be coalesced.  Asks the server once, and again after
+ * the file's flags were set. */
+static bool can_coalesce(struct coalescer *c, enum mode mode)
 {
     struct stat st;
     int flags = 0;
@@ -241,14 +271,15 @@ static bool is_able(struct collector *c, enum mode mode)
     return c->able && (c->access == O_RDWR || c->access == (mode == WRITING ? O_WRONLY : O_RDONLY));
 }
 
-static bool begin(struct collector *c, enum mode mode, bool by_offset, off_t off)
+/* Starts a sequence at off, or at the file's offset. */
+static bool begin(struct coalescer *c, enum mode mode, bool by_offset, off_t off)
 {
-    if (!is_able(c, mode) || !amph_client_blocks_room(c))
+    if (!can_coalesce(c, mode) || !amph_client_blocks_room(c))
         return false;
 
     bool appends = mode == WRITING && c->append;
     if (!by_offset && appends)
-        return false; /* where pwrite goes then is the file system's business */
+        return false; /* on an O_APPEND file, pwrite appends */
     if (by_offset && !appends && !c->alone && c->announced != mode)
         return false;
 
@@ -266,8 +297,9 @@ static bool begin(struct collector *c, enum mode mode, bool by_offset, off_t off
     return true;
 }
 
-/* Does the call go on where the last one ended, so that gathering is worth a try? */
-static bool is_run(struct collector *c, enum mode mode, bool by_offset, off_t off, size_t len)
+/* Returns whether the call continues where the last one ended, or was announced, and records it as
+ * the last one. */
+static bool is_run(struct coalescer *c, enum mode mode, bool by_offset, off_t off, size_t len)
 {
     bool run = c->last == mode && c->last_by_offset == by_offset &&
                (by_offset || c->last_end == off);
@@ -276,11 +308,12 @@ static bool is_run(struct collector *c, enum mode mode, bool by_offset, off_t of
     c->last_by_offset = by_offset;
     c->last_end = off + (off_t)len;
 
-    return (all.session && run && len <= SMALL) || c->announced == mode;
+    return (state.session && run && len <= SMALL) || c->announced == mode;
 }
 
-/* Makes the collector ready for the call, if the call is to be collected. */
-static bool prepare(struct collector *c, enum mode mode, bool by_offset, off_t off, size_t len)
+/* Returns whether the call is to be coalesced, and makes the coalescer ready for it.  Flushes if
+ * the call does not continue the current sequence. */
+static bool prepare(struct coalescer *c, enum mode mode, bool by_offset, off_t off, size_t len)
 {
     bool run = is_run(c, mode, by_offset, off, len);
     bool dead = c->mode == WRITING && !c->on_heap &&
@@ -289,7 +322,7 @@ static bool prepare(struct collector *c, enum mode mode, bool by_offset, off_t o
 
     if (c->mode != IDLE && (dead || c->mode != mode || c->by_offset != by_offset ||
                             (!by_offset && off != c->pos) || len > SMALL))
-        settle(c);
+        flush_coalescer(c);
 
     if (c->mode == mode)
         return true;
@@ -297,8 +330,8 @@ static bool prepare(struct collector *c, enum mode mode, bool by_offset, off_t o
     return run && len && !c->late && begin(c, mode, by_offset, off);
 }
 
-/* One announced call has been done. */
-static void count_announced(struct collector *c, size_t len)
+/* Counts one announced call as done, and flushes after the last one. */
+static void count_announced(struct coalescer *c, size_t len)
 {
     if (c->announced == IDLE)
         return;
@@ -309,54 +342,54 @@ static void count_announced(struct collector *c, size_t len)
         return;
 
     c->announced = IDLE;
-    settle(c); /* all is there: it is executed before the last call returns */
+    flush_coalescer(c); /* the last announced call returns after all data was written */
 }
 
 /* ---- other open files of the same file ---- */
 
-static bool is_other(const struct collector *c, const struct collector *o, enum mode mode)
+static bool is_other(const struct coalescer *c, const struct coalescer *o, enum mode mode)
 {
     enum mode theirs = o && o != c ? atomic_load(&o->mode) : IDLE;
     return theirs != IDLE && (mode == WRITING || theirs == WRITING) &&
            atomic_load(&o->identity) == atomic_load(&c->identity);
 }
 
-/* Calls visit for each other run on c's file that matters to reads, or writes; says whether one of
- * them gave true. */
-static bool each_other(const struct collector *c, enum mode mode,
-                       bool (*visit)(struct collector *o, off_t from, off_t to), off_t from,
-                       off_t to)
+/* Calls visit for each other active coalescer of c's file that conflicts with `mode`: any, if c
+ * writes; those that write, if c reads.  Returns whether one of the calls returned true. */
+static bool for_each_other(const struct coalescer *c, enum mode mode,
+                           bool (*visit)(struct coalescer *o, off_t from, off_t to), off_t from,
+                           off_t to)
 {
-    struct collector *_Atomic *crowd = all.crowd[atomic_load(&c->identity) % CROWDS];
-
+    struct coalescer *_Atomic *set = active_set_of(c);
     bool any = false;
 
-    for (unsigned i = 0; i < CROWD; i++) {
-        struct collector *o = atomic_load_explicit(&crowd[i], memory_order_acquire);
+    for (unsigned i = 0; i < ACTIVE_SLOTS; i++) {
+        struct coalescer *o = atomic_load_explicit(&set[i], memory_order_acquire);
+
         any |= is_other(c, o, mode) && visit(o, from, to);
     }
 
-    for (unsigned i = 0; i < BUCKETS && atomic_load_explicit(&all.uncrowded, memory_order_relaxed);
-         i++)
-        for (struct collector *o = atomic_load_explicit(&all.bucket[i], memory_order_acquire); o;
+    for (unsigned i = 0;
+         i < BUCKETS && atomic_load_explicit(&state.overflowed, memory_order_relaxed); i++)
+        for (struct coalescer *o = atomic_load_explicit(&state.bucket[i], memory_order_acquire); o;
              o = o->next)
             any |= is_other(c, o, mode) && visit(o, from, to);
 
     return any;
 }
 
-static bool is_there(struct collector *o, off_t from, off_t to)
+static bool always_true(struct coalescer *o, off_t from, off_t to)
 {
     (void)o, (void)from, (void)to;
     return true;
 }
 
-static bool has_others(const struct collector *c, enum mode mode)
+static bool others_active(const struct coalescer *c, enum mode mode)
 {
-    return each_other(c, mode, is_there, 0, 0);
+    return for_each_other(c, mode, always_true, 0, 0);
 }
 
-static bool settle_between(struct collector *o, off_t from, off_t to)
+static bool flush_overlapping(struct coalescer *o, off_t from, off_t to)
 {
     if (!enter(o))
         return false;
@@ -364,16 +397,17 @@ static bool settle_between(struct collector *o, off_t from, off_t to)
     bool touches = amph_client_blocks_touch(o, from, to);
 
     if (touches)
-        settle(o);
+        flush_coalescer(o);
 
     leave(o);
     return touches;
 }
 
-/* Settles the runs of others in the way of a call that reads or writes [from, to). */
-static bool settle_others(const struct collector *c, enum mode mode, off_t from, off_t to)
+/* Flushes other coalescers of the file that conflict with a call that reads or writes [from, to).
+ * Returns whether there were any. */
+static bool flush_others(const struct coalescer *c, enum mode mode, off_t from, off_t to)
 {
-    return each_other(c, mode, settle_between, from, to);
+    return for_each_other(c, mode, flush_overlapping, from, to);
 }
 
 static off_t end_of(off_t from, size_t len)
@@ -381,10 +415,10 @@ static off_t end_of(off_t from, size_t len)
     return len > (size_t)(INT64_MAX - from) ? INT64_MAX : from + (off_t)len;
 }
 
-/* Others have gathered for the file that d reads.  What is fetched ahead must not lie where they
- * will write: with them there, either it is there already, and they have nothing to do with it, or
- * they come to rest. */
-static void read_beside(struct collector *c, const struct amph_client_data *d)
+/* Prepares the read d while other open files of the file have coalesced writes.  Data read ahead
+ * must not overlap bytes that they will write: if d's bytes are already held, only an overlap
+ * flushes; otherwise all of them are flushed. */
+static void prepare_read_with_others(struct coalescer *c, const struct amph_client_data *d)
 {
     if (!enter_for(c, d->file))
         return;
@@ -395,16 +429,17 @@ static void read_beside(struct collector *c, const struct amph_client_data *d)
 
     leave(c);
     if (!held)
-        settle_others(c, READING, 0, INT64_MAX);
-    else if (settle_others(c, READING, from, end_of(from, d->len)) && enter_for(c, d->file)) {
-        settle(c);
+        flush_others(c, READING, 0, INT64_MAX);
+    else if (flush_others(c, READING, from, end_of(from, d->len)) && enter_for(c, d->file)) {
+        flush_coalescer(c);
         leave(c);
     }
 }
 
-/* Others have gathered for the file that d writes, or fetched ahead. */
-static void write_beside(struct collector *c, struct amph_fwd_client *cl,
-                         const struct amph_client_data *d)
+/* Prepares the write d while other open files of the file have coalesced writes or data that was
+ * read ahead: flushes those that overlap, or all of them if d's position is unknown. */
+static void prepare_write_with_others(struct coalescer *c, struct amph_fwd_client *cl,
+                                      const struct amph_client_data *d)
 {
     off_t from = d->placed ? d->off : c->pos;
     bool known = !c->append && (d->placed || (atomic_load(&c->mode) != IDLE && c->by_offset));
@@ -414,45 +449,46 @@ static void write_beside(struct collector *c, struct amph_fwd_client *cl,
         known = amph_client_call(cl, AMPH_FWD_LSEEK, &a) == 0;
 
     if (known)
-        settle_others(c, WRITING, from, end_of(from, d->len));
+        flush_others(c, WRITING, from, end_of(from, d->len));
     else
-        settle_others(c, WRITING, 0, INT64_MAX);
+        flush_others(c, WRITING, 0, INT64_MAX);
 }
 
-/* Before a call on c's file; this thread is inside of no collector. */
-static void meet_others(struct collector *c, struct amph_fwd_client *cl,
-                        const struct amph_client_data *d, enum mode mode)
+/* Flushes other open files of c's file where the call conflicts with them.  This thread must not
+ * own a coalescer. */
+static void prepare_others(struct coalescer *c, struct amph_fwd_client *cl,
+                           const struct amph_client_data *d, enum mode mode)
 {
-    if (atomic_load_explicit(&all.dirty, memory_order_relaxed) <=
+    if (atomic_load_explicit(&state.dirty, memory_order_relaxed) <=
         (atomic_load_explicit(&c->mode, memory_order_relaxed) != IDLE))
         return;
 
     if (!atomic_load(&c->identity) && enter_for(c, d->file)) {
         c->cl = cl;
-        is_able(c, mode);
+        can_coalesce(c, mode);
         leave(c);
     }
 
-    if (has_others(c, mode) && mode == READING)
-        read_beside(c, d);
-    else if (has_others(c, mode))
-        write_beside(c, cl, d);
+    if (others_active(c, mode) && mode == READING)
+        prepare_read_with_others(c, d);
+    else if (others_active(c, mode))
+        prepare_write_with_others(c, cl, d);
 }
 
-/* A read has come to the end of the file, which may lie further: others have gathered what comes
- * later. */
-static void read_on(struct collector *c, struct amph_fwd_client *cl,
-                    const struct amph_client_data *d)
+/* Completes a short read.  The file may be longer than the server reported, because other open
+ * files hold coalesced writes: flushes them and reads the rest. */
+static void read_past_local_end(struct coalescer *c, struct amph_fwd_client *cl,
+                                const struct amph_client_data *d)
 {
     union amph_fwd_args u;
     struct amph_client_data rest = *d;
     size_t more = 0;
 
-    if (!atomic_load(&all.dirty) || !settle_others(c, READING, 0, INT64_MAX) ||
+    if (!atomic_load(&state.dirty) || !flush_others(c, READING, 0, INT64_MAX) ||
         !enter_for(c, d->file))
         return;
 
-    settle(c);
+    flush_coalescer(c);
     rest.data += *d->done_p;
     rest.off += (off_t)*d->done_p;
     rest.len -= *d->done_p;
@@ -465,7 +501,7 @@ static void read_on(struct collector *c, struct amph_fwd_client *cl,
 
 /* ---- the layer ---- */
 
-static int take_late(struct collector *c)
+static int take_late_error(struct coalescer *c)
 {
     int err = c->late;
 
@@ -473,19 +509,20 @@ static int take_late(struct collector *c)
     return err;
 }
 
+/* Executes a read or write, coalesced if possible. */
 static int do_data(const struct amph_layer *self, struct amph_fwd_call *call,
                    const struct amph_client_data *d)
 {
     enum mode mode = d->reads ? READING : WRITING;
-    struct collector *c = find(d->file);
+    struct coalescer *c = find(d->file);
 
-    if (!c && ((all.session && d->len <= SMALL) ||
-               atomic_load_explicit(&all.dirty, memory_order_relaxed)))
+    if (!c && ((state.session && d->len <= SMALL) ||
+               atomic_load_explicit(&state.dirty, memory_order_relaxed)))
         c = find_or_make(call->client, d->file);
 
     if (c)
-        meet_others(c, call->client, d, mode);
-    else if (atomic_load_explicit(&all.dirty, memory_order_relaxed))
+        prepare_others(c, call->client, d, mode);
+    else if (atomic_load_explicit(&state.dirty, memory_order_relaxed))
         amph_client_coalesce_flush_all();
 
     if (!c || !enter_for(c, d->file))
@@ -493,56 +530,55 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call,
 
     c->cl = call->client;
 
-    bool collected = prepare(c, mode, !d->placed, d->off, d->len);
-    int err = take_late(c);
+    bool coalesced = prepare(c, mode, !d->placed, d->off, d->len);
+    int err = take_late_error(c);
 
-    if (!err && collected)
-        collected = mode == WRITING ? amph_client_blocks_append(c, d)
+    if (!err && coalesced)
+        coalesced = mode == WRITING ? amph_client_blocks_append(c, d)
                                     : amph_client_blocks_serve(c, d);
 
-    if (!err && collected) {
+    if (!err && coalesced) {
         bool announced = c->announced != IDLE;
 
         count_announced(c, *d->done_p);
         if (announced && c->announced == IDLE)
-            /* else the next call reports what has become known: the data of this one is taken, so
-             * it has not failed */
-            err = take_late(c);
+            /* otherwise the next call reports the error: this call's data was accepted */
+            err = take_late_error(c);
     } else if (!err) {
-        settle(c);
+        flush_coalescer(c);
         err = amph_layer_pass(self->next, call);
         count_announced(c, err ? 0 : *d->done_p);
     }
 
     leave(c);
     if (mode == READING && !err && *d->done_p < d->len)
-        read_on(c, call->client, d);
+        read_past_local_end(c, call->client, d);
 
     return err;
 }
 
-/* Another call on one file: it comes to rest first; a late error goes to the calls that may report
- * one. */
-static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, struct collector *c)
+/* Executes another call on one file after flushing it.  Calls that may report a late error (column
+ * "report" of calls.def) return it. */
+static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, struct coalescer *c)
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
 
     if (!enter_for(c, amph_fwd_call_file(desc, &call->u)))
         return amph_layer_pass(self->next, call);
 
-    settle(c);
+    flush_coalescer(c);
     if (desc->coalesce_flags & FWD_COALESCE_RECHECK) {
         c->checked = false;
         atomic_store(&c->identity, 0);
     }
 
-    if (desc->coalesce_flags &
-        FWD_COALESCE_UNLOCK) { /* other threads go on with the file, and the process may fork */
+    /* the call may block: other threads continue to use the file, and the process may fork */
+    if (desc->coalesce_flags & FWD_COALESCE_UNLOCK) {
         leave(c);
         return amph_layer_pass(self->next, call);
     }
 
-    int late = desc->coalesce_flags & FWD_COALESCE_REPORT ? take_late(c) : 0;
+    int late = desc->coalesce_flags & FWD_COALESCE_REPORT ? take_late_error(c) : 0;
     int err = amph_layer_pass(self->next, call);
 
     if (desc->coalesce_flags & FWD_COALESCE_DROP) {
@@ -555,11 +591,11 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
     return late ? late : err;
 }
 
-/* A new open file is this process's alone. */
+/* Executes an open: only this process has the new open file. */
 static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     int err = amph_layer_pass(self->next, call);
-    struct collector *c = err ? NULL : find_or_make(call->client, call->u.open.file);
+    struct coalescer *c = err ? NULL : find_or_make(call->client, call->u.open.file);
 
     if (c)
         c->alone = true;
@@ -570,7 +606,7 @@ static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
 void amph_client_coalesce_import_exclusive(struct amph_fwd_client *cl,
                                            const struct amph_fwd_file *file)
 {
-    struct collector *c = all.session ? find_or_make(cl, file) : NULL;
+    struct coalescer *c = state.session ? find_or_make(cl, file) : NULL;
     if (c)
         c->alone = true;
 }
@@ -579,8 +615,8 @@ size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes)
 {
     size_t at = 0;
 
-    for (unsigned i = 0; i < BUCKETS && all.session; i++)
-        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c;
+    for (unsigned i = 0; i < BUCKETS && state.session; i++)
+        for (struct coalescer *c = atomic_load_explicit(&state.bucket[i], memory_order_acquire); c;
              c = c->next) {
             uint64_t handle = atomic_load(&c->handle);
             int n = handle && c->alone ? snprintf(buf + at, len_bytes - at,
@@ -594,22 +630,22 @@ size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes)
         }
 
     if (len_bytes)
-        buf[at] = 0; /* one that did not fit may have been begun */
+        buf[at] = 0; /* cuts an entry that did not fit */
 
     return at;
 }
 
-/* Other processes come to what this one has open. */
+/* Records that other processes share all open files of this one. */
 static void share_all(void)
 {
-    for (unsigned i = 0; i < BUCKETS && atomic_load(&all.in_use); i++)
-        for (struct collector *c = atomic_load_explicit(&all.bucket[i], memory_order_acquire); c;
+    for (unsigned i = 0; i < BUCKETS && atomic_load(&state.in_use); i++)
+        for (struct coalescer *c = atomic_load_explicit(&state.bucket[i], memory_order_acquire); c;
              c = c->next)
             c->alone = false;
 }
 
-/* By path, or about the file as all its open files see it: everything is to be seen. */
-static bool is_about_all(const struct amph_fwd_call *call)
+/* Returns whether all files must be flushed before the call (column "coalescing" of calls.def). */
+static bool concerns_all_files(const struct amph_fwd_call *call)
 {
     switch (amph_fwd_calls[call->id].coalesce) {
     case FWD_COALESCE_ALL:
@@ -621,12 +657,12 @@ static bool is_about_all(const struct amph_fwd_call *call)
     }
 }
 
-static int collect_call(const struct amph_layer *self, struct amph_fwd_call *call)
+static int coalesce_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     struct amph_client_data d;
 
-    if (!call->client || !atomic_load_explicit(&all.in_use, memory_order_relaxed) ||
-        atomic_load_explicit(&all.over, memory_order_relaxed))
+    if (!call->client || !atomic_load_explicit(&state.in_use, memory_order_relaxed) ||
+        atomic_load_explicit(&state.over, memory_order_relaxed))
         return amph_layer_pass(self->next, call);
 
     if (amph_client_data_of(call->id, &call->u, &d) && !d.file->rwf)
@@ -637,24 +673,24 @@ static int collect_call(const struct amph_layer *self, struct amph_fwd_call *cal
     const struct amph_fwd_file *file = desc->nargs && desc->arg[0].word == FWD_IN_FILE
                                            ? amph_fwd_call_file(desc, &call->u)
                                            : NULL;
-    struct collector *c = file ? find(file) : NULL;
+    struct coalescer *c = file ? find(file) : NULL;
 
-    if (atomic_load(&all.dirty) && (!c || is_about_all(call)))
+    if (atomic_load(&state.dirty) && (!c || concerns_all_files(call)))
         amph_client_coalesce_flush_all();
 
-    if (all.session && (desc->coalesce_flags & FWD_COALESCE_OPEN))
+    if (state.session && (desc->coalesce_flags & FWD_COALESCE_OPEN))
         return open_call(self, call);
 
     return c ? do_file(self, call, c) : amph_layer_pass(self->next, call);
 }
 
-/* In a forked child: what other threads of the parent were at is the parent's to finish, and to
- * tell. */
+/* In a forked child: discards all sequences.  The parent completes them and reports their errors.
+ */
 static void forget_parent(void)
 {
     for (unsigned i = 0; i < BUCKETS; i++)
-        for (struct collector *c = atomic_load(&all.bucket[i]); c; c = c->next) {
-            if (atomic_load(&c->owner) == self()) /* below a signal handler: goes on where it was */
+        for (struct coalescer *c = atomic_load(&state.bucket[i]); c; c = c->next) {
+            if (atomic_load(&c->owner) == self()) /* a handler forked inside; it continues */
                 continue;
 
             set_mode(c, IDLE);
@@ -667,10 +703,10 @@ static void forget_parent(void)
         }
 
     amph_client_blocks_forget();
-    atomic_store(&making, false);
+    atomic_store(&state.making, false);
 }
 
-static void collect_event(const struct amph_layer *self, enum amph_layer_event event)
+static void coalesce_event(const struct amph_layer *self, enum amph_layer_event event)
 {
     bool shares = event == AMPH_LAYER_FORK_BEFORE || event == AMPH_LAYER_FORK_PARENT ||
                   event == AMPH_LAYER_EXEC || event == AMPH_LAYER_SHARE;
@@ -685,51 +721,52 @@ static void collect_event(const struct amph_layer *self, enum amph_layer_event e
         forget_parent();
 
     if (event == AMPH_LAYER_EXIT)
-        atomic_store(&all.over, true);
+        atomic_store(&state.over, true);
 }
 
 static struct amph_layer layer = {
-    .name = "cache", .rank = 30, .call = collect_call, .event = collect_event
+    .name = "cache", .rank = 30, .call = coalesce_call, .event = coalesce_event
 };
 
 void amph_client_coalesce_open(void)
 {
-    static bool added;
+    state.session = amph_env_enum(AMPH_ENV_IOFWD_CONSISTENCY) == 1;
+    if (state.session)
+        atomic_store(&state.in_use, true);
 
-    all.session = amph_env_enum(AMPH_ENV_IOFWD_CONSISTENCY) == 1;
-    if (all.session)
-        atomic_store(&all.in_use, true);
-
-    if (!added)
+    if (!state.added)
         amph_layer_add(&layer);
 
-    added = true;
+    state.added = true;
 }
 
-/* When the process ends, before the C library flushes streams: what those write then goes straight
- * to the server. */
-__attribute__((destructor)) static void collect_end(void)
+/* Flushes when the process ends, before the C library flushes its streams, whose writes then go
+ * directly to the server. */
+__attribute__((destructor)) static void coalesce_end(void)
 {
-    if (atomic_load(&all.in_use))
+    if (atomic_load(&state.in_use))
         amph_layer_event(AMPH_LAYER_EXIT);
 }
 
 int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
                                   bool write, uint64_t bytes, unsigned calls)
 {
-    atomic_store(&all.in_use, true);
+    atomic_store(&state.in_use, true);
 
-    struct collector *c = find_or_make(cl, file);
+    struct coalescer *c = find_or_make(cl, file);
     if (!c || !enter_for(c, file))
         return amph_fwd_file_waits(file) ? 0 : ENOMEM;
 
     c->cl = cl;
-    settle(c);
-    c->announced = bytes && calls ? (write ? WRITING : READING) : IDLE;
+    flush_coalescer(c);
+    c->announced = IDLE;
+    if (bytes && calls)
+        c->announced = write ? WRITING : READING;
+
     c->bytes_left = bytes;
     c->calls_left = calls;
 
-    int err = take_late(c);
+    int err = take_late_error(c);
 
     leave(c);
     return err;

@@ -1,33 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small consecutive calls that travel as few large ones; see coalesce/coalesce.c.  Layer: iofwd.
- * Thread rule: any thread.
+ * Coalescing of small consecutive calls (write-behind and read-ahead).
+ *
+ * Layer: iofwd.  Thread rule: any thread.
+ *
+ * File map:
+ *
+ *   coalesce.c  the layer `cache`: which calls are coalesced, and when a file is flushed
+ *   coalesce.h  the room's interface
+ *   blocks.c    the blocks of one sequence: slots of the transfer area or heap memory
+ *   blocks.h    the coalescer of one open file, shared by the two
+ *
+ * Writable state: one struct in coalesce.c; blocks.c counts the slots it holds (slots_held).
  */
-#ifndef AMPH_IOFWD_CLIENT_COLLECT_H
-#define AMPH_IOFWD_CLIENT_COLLECT_H
+#ifndef AMPH_IOFWD_CLIENT_COALESCE_H
+#define AMPH_IOFWD_CLIENT_COALESCE_H
 
 #include <inttypes.h>
 
 #include "iofwd/client/internal.h"
 
-/* Puts the layer into the list; before the first call, amph_client_state.lock held. */
+/* Adds the layer to the list.  Called before the first forwarded call with amph_client_state.lock
+ * held. */
 void amph_client_coalesce_open(void);
 
-/* Announces `calls` consecutive reads or writes of `bytes` together.  0, ENOMEM, or the late error
- * of an earlier run. */
+/* Announces `calls` consecutive reads or writes of `bytes` in total.  Returns 0, ENOMEM, or the
+ * late error of an earlier sequence. */
 int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
                                   bool write, uint64_t bytes, unsigned calls);
 
-/* Before an exec: the open files that no other process has come to, as text for the new image, each
- * by this format of server and handle. Gives its length. */
+/* Before an exec: writes the open files that only this process has as text for the new image, each
+ * in this format of server and handle.  Returns the length of the text. */
 #define AMPH_CLIENT_EXCLUSIVE_FORMAT "/%" PRIu32 ".%" PRIx64
 size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes);
-/* file is this process's alone, as a new one is. */
+/* In the new image: records that only this process has `file`. */
 void amph_client_coalesce_import_exclusive(struct amph_fwd_client *cl,
                                            const struct amph_fwd_file *file);
 
-/* Brings all files to rest: what was gathered is written, what was fetched too early is
- * forgotten. */
+/* Flushes all files: writes coalesced data and discards data that was read ahead. */
 void amph_client_coalesce_flush_all(void);
 
 #endif

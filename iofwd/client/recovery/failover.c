@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The next server takes over from one that has died (AMPHORA_ON_SERVER_DEATH=failover).  Layer:
- * iofwd.  Thread rule: see client/internal.h.
+ * Failover: if a server dies, the next one serves its files (AMPHORA_ON_SERVER_DEATH=failover).
  *
- * The servers share a file system, so what has to be carried over is what only the dead one knew:
- * which file a handle meant (its path as it was opened, checked by device and inode), how it was
- * open, its offset and its locks.  The client notes these as calls succeed.  Offset and place of
- * the file now lie in memory that a forked child shares, as it shares the open file itself.
+ * Layer: iofwd.  Thread rule: see client/internal.h.
  *
- * A call in flight is made again where doing it twice is the same as once: the table of calls says
- * so, and calls at the offset are so because the offset before the call is known.  Processes that
- * share an offset note what they were answered, and the server counts in its answers, so that it
- * shows where a call that nobody was answered lies before one that was: then the file is lost.
- * Appending, and changes of names, may have been done or not: they get EIO.
+ * The servers share a file system, so a recovery record holds only what the dead server knew: which
+ * file a handle meant (path at open, checked by device and inode), the open flags, the offset and
+ * the locks.  The client updates the records after each successful call.  Offset and present
+ * location of a file are in memory shared with forked children, as the open file itself is.
+ *
+ * Calls in flight are retried if they are idempotent (column "failover" of calls.def).  Calls at
+ * the offset become idempotent because the offset before the call is recorded.  Processes that
+ * share an offset count the replies they got, and servers count offset moves in their replies; this
+ * shows whether an unanswered call was executed before an answered one, in which case the file is
+ * lost. Appending writes and changes of names are not retried: they return EIO.
  */
 #include "iofwd/client/recovery/failover.h"
 
@@ -70,10 +71,10 @@ bool amph_client_ref_same(const struct amph_fwd_ref *a, const struct amph_fwd_re
     return a->server == b->server && a->handle == b->handle;
 }
 
-/* ---- what calls leave behind ---- */
+/* ---- updates of the recovery records ---- */
 
-/* The bytes that a lock is about, with places counted from the start of the file.  false: they
- * cannot be asked for any more. */
+/* Computes the range of a lock from the start of the file.  Returns false if the server cannot be
+ * asked for the offset or size that the lock is relative to. */
 static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
                      const struct flock *lock, struct amph_fwd_range *r)
 {
@@ -94,13 +95,17 @@ static bool range_of(struct amph_fwd_client *cl, const struct amph_fwd_file *fil
 
     bool to_end = lock->l_len == 0 || lock->l_len > FWD_RANGE_END - r->from;
 
-    r->to = lock->l_len < 0 ? base + lock->l_start : to_end ? FWD_RANGE_END : r->from + lock->l_len;
+    if (lock->l_len < 0)
+        r->to = base + lock->l_start;
+    else
+        r->to = to_end ? FWD_RANGE_END : r->from + lock->l_len;
+
     r->type = lock->l_type;
     return true;
 }
 
-static void note_lock(struct amph_fwd_client *cl, struct amph_client_record *e,
-                      const struct amph_fwd_file *file, const struct flock *lock, short kind)
+static void record_lock(struct amph_fwd_client *cl, struct amph_client_record *e,
+                        const struct amph_fwd_file *file, const struct flock *lock, short kind)
 {
     struct amph_client_sigguard g;
     struct amph_fwd_range r = { .kind = kind };
@@ -174,25 +179,25 @@ static void record_setflags(struct amph_fwd_client *cl, struct amph_client_recor
 static void record_setlock(struct amph_fwd_client *cl, struct amph_client_record *e,
                            const union amph_fwd_args *u)
 {
-    note_lock(cl, e, u->setlock.file, &u->setlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
+    record_lock(cl, e, u->setlock.file, &u->setlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
 }
 
 static void record_waitlock(struct amph_fwd_client *cl, struct amph_client_record *e,
                             const union amph_fwd_args *u)
 {
-    note_lock(cl, e, u->waitlock.file, &u->waitlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
+    record_lock(cl, e, u->waitlock.file, &u->waitlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
 }
 
 static void record_psetlock(struct amph_fwd_client *cl, struct amph_client_record *e,
                             const union amph_fwd_args *u)
 {
-    note_lock(cl, e, u->psetlock.file, &u->psetlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
+    record_lock(cl, e, u->psetlock.file, &u->psetlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
 }
 
 static void record_pwaitlock(struct amph_fwd_client *cl, struct amph_client_record *e,
                              const union amph_fwd_args *u)
 {
-    note_lock(cl, e, u->pwaitlock.file, &u->pwaitlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
+    record_lock(cl, e, u->pwaitlock.file, &u->pwaitlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
 }
 
 static void record_punlock(struct amph_fwd_client *cl, struct amph_client_record *e,
@@ -243,7 +248,7 @@ static void record_call(struct amph_fwd_client *cl, enum amph_fwd_id id,
         record_fns[id](cl, e, u);
 }
 
-/* ---- may the call be made again although it may have been done already? ---- */
+/* ---- may a call be repeated that may have been executed already? ---- */
 
 static bool repeats_open(const union amph_fwd_args *u, const struct amph_client_record *e)
 {
@@ -284,7 +289,8 @@ static bool may_repeat(enum amph_fwd_id id, const union amph_fwd_args *u,
 
 /* ---- calls ---- */
 
-/* The files among a call's arguments, as they are to be named now. */
+/* The file arguments of a call whose present location differs from the name that the program uses.
+ */
 struct renamed {
     struct {
         const struct amph_fwd_file **at, *was;
@@ -302,7 +308,7 @@ static bool any_dead(const struct amph_fwd_client *cl, const struct amph_fwd_fil
     return false;
 }
 
-/* Puts the files' present names into the record.  0 or EIO. */
+/* Replaces the files of the call's record by their present locations.  0 or EIO. */
 static int put_names(struct amph_fwd_client *cl, const struct amph_fwd_call_desc *desc, void *args,
                      struct renamed *r)
 {
@@ -347,8 +353,8 @@ static void restore_names(struct renamed *r)
     }
 }
 
-/* A file that is spread loses one of its servers in the middle: its home, which lives, may have
- * moved the offset already. */
+/* Restores the offset at the home server of a striped file, which may have moved it already when
+ * another server died in the middle of the call. */
 static void put_offset_back(struct amph_fwd_client *cl, enum amph_fwd_id id,
                             const struct amph_client_record *e)
 {
@@ -374,8 +380,7 @@ static bool is_short(enum amph_fwd_id id, const union amph_fwd_args *u)
     return amph_client_data_of(id, u, &d) && *d.done_p < d.len;
 }
 
-/* A file that was spread and is one server's now: its other parts are still open where their
- * servers are there. */
+/* Closes the other parts of a file that was striped and is now open at one server only. */
 static void close_rest(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     for (uint32_t i = 1; i < file->nparts; i++) {
@@ -392,51 +397,83 @@ static struct amph_client_shared *offset_of(enum amph_fwd_id id, const struct am
     return e && (amph_fwd_calls[id].flags & FWD_CALL_OFFSET) ? e->shared : NULL;
 }
 
+/* Executes the call once, at the present locations of its files.  Returns an errno value; *died_p:
+ * a server died during the call, so the call may have been executed in part or not at all. */
+static int try_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args,
+                    struct amph_client_inflight *flight, const struct amph_client_record *e,
+                    bool *died_p)
+{
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
+    const struct amph_fwd_file *file = amph_fwd_call_file(desc, args);
+    struct renamed r = { .n = 0 };
+
+    *died_p = false;
+    if ((!file && amph_client_server_home(cl) != 0) || put_names(cl, desc, args, &r) != 0) {
+        restore_names(&r);
+        return EIO;
+    }
+
+    const struct amph_fwd_file *now = amph_fwd_call_file(desc, args);
+
+    amph_client_inflight_begin(flight, offset_of(id, e));
+
+    int err = amph_client_once(cl, id, args);
+    bool abandoned = amph_client_inflight_is_abandoned(flight);
+    bool died = abandoned ||
+                (now ? any_dead(cl, now) : amph_client_server_is_dead(cl, cl->servers[0]));
+
+    /* pieces were executed before the death, or the file was reopened without this call */
+    if (died && err == 0 && (is_short(id, args) || abandoned))
+        err = EIO;
+
+    *died_p = died && err == EIO;
+    restore_names(&r);
+    return err;
+}
+
+/* Removes the record of a closed file.  If its server died, the handle died with it, so the close
+ * has succeeded.  Returns the error of the close. */
+static int forget(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
+                  const struct amph_client_record *e, int err)
+{
+    if (err == EIO && e)
+        err = 0;
+
+    if (e && (!amph_client_ref_same(&e->held, &e->name) || any_dead(cl, file)))
+        close_rest(cl, file);
+
+    amph_client_record_remove(file);
+    return err;
+}
+
 int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
     const struct amph_fwd_file *file = amph_fwd_call_file(desc, args);
+    bool forgets = desc->failover_flags & FWD_FAILOVER_FORGET;
+    struct amph_client_record *e = NULL;
+    struct amph_client_inflight flight = { .shared = NULL };
+    int err = EIO;
 
     if (desc->failover_flags & FWD_FAILOVER_ADOPT)
         amph_client_failover_adopt(cl, file);
 
-    struct amph_client_record *e = file && desc->arg[0].word == FWD_IN_FILE
-                                       ? amph_client_record_find(file)
-                                       : NULL;
-    int err = EIO;
+    if (file && desc->arg[0].word == FWD_IN_FILE)
+        e = amph_client_record_find(file);
 
     amph_client_recover_locks(cl);
 
-    struct amph_client_inflight flight = { .shared = NULL };
-
     for (uint32_t tries = 0; tries <= cl->nlinks; tries++) {
-        struct renamed r = { .n = 0 };
+        bool died;
 
-        if ((!file && amph_client_server_home(cl) != 0) || put_names(cl, desc, args, &r) != 0) {
-            restore_names(&r);
-            err = EIO;
-            break;
-        }
-
-        const struct amph_fwd_file *now = amph_fwd_call_file(desc, args);
-
-        amph_client_inflight_begin(&flight, offset_of(id, e));
-        err = amph_client_once(cl, id, args);
-
-        bool died = amph_client_inflight_is_abandoned(&flight) ||
-                    (now ? any_dead(cl, now) : amph_client_server_is_dead(cl, cl->servers[0]));
-
-        if (died && err == 0 && (is_short(id, args) || amph_client_inflight_is_abandoned(&flight)))
-            err = EIO; /* pieces of it had been done, or the file has gone on without it */
-
-        died = died && err == EIO;
-        restore_names(&r);
-        if (!died || (desc->failover_flags & FWD_FAILOVER_FORGET))
+        err = try_call(cl, id, args, &flight, e, &died);
+        if (!died || forgets)
             break;
 
         bool repeats = may_repeat(id, args, e);
 
-        amph_debug("%s: its I/O server died during the call, which %s", desc->name,
+        amph_debug("%s: its I/O server died during the call, which %s",
+                   amph_fwd_calls[id].name,
                    repeats ? "is made again at the next server"
                            : "may not be made twice, and gives EIO");
         if (!repeats)
@@ -446,15 +483,9 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
         amph_client_inflight_strand(&flight);
     }
 
-    if (desc->failover_flags & FWD_FAILOVER_FORGET) {
-        if (err == EIO && e)
-            err = 0; /* with its server the handle has gone as well */
-
-        if (e && (!amph_client_ref_same(&e->held, &e->name) || any_dead(cl, file)))
-            close_rest(cl, file);
-
-        amph_client_record_remove(file);
-    } else if (!err)
+    if (forgets)
+        err = forget(cl, file, e, err);
+    else if (!err)
         record_call(cl, id, args, e);
 
     amph_client_inflight_end(&flight);

@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The next server takes over from one that has died; see recovery/failover.c.  Layer: iofwd.
- * Thread rule: see client/internal.h. */
+/* Failover: another server takes the place of one that has died; see recovery/failover.c.
+ * Layer: iofwd.  Thread rule: see client/internal.h. */
 #ifndef AMPH_IOFWD_CLIENT_FAILOVER_H
 #define AMPH_IOFWD_CLIENT_FAILOVER_H
 
 #include "iofwd/client/internal.h"
 
-/* Is AMPHORA_ON_SERVER_DEATH=failover? */
+/* Returns whether AMPHORA_ON_SERVER_DEATH=failover. */
 bool amph_client_failover_on(void);
 
-/* A call as amph_client_once makes it, at the server that is now the right one, again where that is
- * safe. */
+/* Executes a call like amph_client_once, at the server that now has its file, and repeats it if
+ * that server dies and the call may be repeated. */
 int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
 
-/* The first server of the client that is there: 0, or EIO where none is.  With
- * amph_client_state.lock held: by the client's opening. */
+/* Makes cl->servers[0] the client's first server that is not known to be dead. */
 void amph_client_failover_rotate(struct amph_fwd_client *cl);
 
-/* A file that came with a descriptor from the image before: it is taken care of like one that was
- * opened here, where that image or its parents did so.  Gives the place where the file is open
- * now. */
+/* Gives a recovery record to a file inherited over exec, if the previous image had one.  Returns
+ * the server and handle where the file is open now. */
 struct amph_fwd_ref amph_client_failover_adopt(struct amph_fwd_client *cl,
                                                const struct amph_fwd_file *file);
-/* the process goes on as another program: its locks go along */
+/* Before exec: stores the process's locks for the new image. */
 void amph_client_failover_exec(void);
-bool amph_client_failover_owns(int fd); /* a descriptor of ours */
+bool amph_client_failover_owns(int fd); /* fd is the table's descriptor */
 
-/* Around fork, with amph_client_state.lock held: the child will share the open files; undo: it did
- * not come. */
+/* Before fork, with amph_client_state.lock held: counts the child as a process that shares the open
+ * files.  undo: fork failed. */
 void amph_client_failover_fork(bool undo);
-void amph_client_failover_child(void); /* record locks are not inherited */
+void amph_client_failover_child(
+    void); /* in the child: drops its record locks, which are not inherited */
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of open files for a failover: what only the server that dies would know of each; see
- * recovery/record.h.  Layer: iofwd.
- * Thread rule: the table is under amph_client_state.lock; what
- * processes share of a file is atomic.
+ * The table of recovery records; see recovery/record.h.
+ *
+ * Layer: iofwd.
+ * Thread rule: amph_client_state.lock guards the table; fields that processes share are atomic.
  */
 #include "iofwd/client/recovery/record.h"
 
@@ -23,17 +23,16 @@
 #define BUCKETS 256
 #define TABLE_NAME "iofwd-failover"
 
-/* The file behind it is shared with forked children, and found again by the images that these
- * become. */
+/* In a memfd, which forked children share and which a new image finds after exec. */
 struct table {
-    _Atomic uint32_t next; /* slots from here on have not been used yet, until the table is full */
+    _Atomic uint32_t next; /* first slot that was never used, until the table is full */
     struct amph_client_shared slot[SLOTS];
 };
 
 static struct {
     struct amph_client_record *bucket[BUCKETS]; /* under amph_client_state.lock */
     struct table *table;
-    int fd; /* of the table, where there is one */
+    int fd; /* of the table, or -1 */
 } all;
 
 void amph_client_records_lock(struct amph_client_sigguard *g)
@@ -73,7 +72,7 @@ struct amph_client_record *amph_client_record_find(const struct amph_fwd_file *f
     return e;
 }
 
-/* fd -1: the images that forked children become will not find it. */
+/* fd -1: anonymous memory, which a new image after exec does not find. */
 static bool map_table(int fd)
 {
     int flags = MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
@@ -87,7 +86,7 @@ static bool map_table(int fd)
     return true;
 }
 
-/* The table of the image before this one: its descriptor came along.  Signals are blocked. */
+/* Maps the table of the previous image by its inherited descriptor.  Signals are blocked. */
 static bool find_table(void)
 {
     static const char name[] = "/memfd:" TABLE_NAME " ";
@@ -112,7 +111,7 @@ static bool make_table(void)
 {
     struct rlimit most;
 
-    /* beyond it there is a signal */
+    /* ftruncate beyond the limit raises SIGXFSZ */
     bool may = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= sizeof *all.table;
     int low = may ? memfd_create(TABLE_NAME, 0) : -1;
     int fd = low >= 0 ? fcntl(low, F_DUPFD, AMPH_CLIENT_FDS_FROM) : -1;
@@ -143,7 +142,7 @@ static struct amph_client_shared *take_slot(void)
     return NULL;
 }
 
-/* The slot of a file that came from the image before. */
+/* Returns the slot of a file inherited over exec. */
 static struct amph_client_shared *find_slot(const struct amph_fwd_ref *name)
 {
     uint32_t used = find_table() ? atomic_load(&all.table->next) : 0;
@@ -214,7 +213,7 @@ char *amph_client_record_path(const struct amph_client_record *e)
     return path;
 }
 
-/* The path of dir and what lies below it; NULL: not known. */
+/* Joins the path of dir and the relative path.  NULL: unknown. */
 static char *whole_path(const struct amph_fwd_file *dir, const char *path)
 {
     char *whole;
@@ -232,8 +231,8 @@ static char *whole_path(const struct amph_fwd_file *dir, const char *path)
     return whole;
 }
 
-/* The server has died right after it opened the file: the next one does, which neither makes nor
- * empties it once more. */
+/* Opens a file at the next server after the first one died right after its open, which must be
+ * neither created nor truncated again. */
 static int open_again(struct amph_fwd_client *cl, const char *path,
                       const struct amph_fwd_args_open *a)
 {
@@ -279,7 +278,7 @@ void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_ar
     struct amph_fwd_args_fstat fstat_args = { .file = a->file, .st = &st };
     struct amph_client_record *e = calloc(1, sizeof *e);
 
-    /* What has no name is lost with its server, and so are the bytes in a FIFO. */
+    /* a file without a name is lost with its server, and so is the data in a FIFO */
     if (!e || (a->flags & O_TMPFILE) == O_TMPFILE || amph_fwd_file_waits(a->file) ||
         !(e->path = whole_path(a->path_dir, a->path)) ||
         (amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0 &&
@@ -315,7 +314,7 @@ void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_ar
         free_entry(e);
 }
 
-/* Path, flags and identity of the file: as those before have noted them, or as its server says. */
+/* Fills path, flags and identity of the file from the shared record, or asks the server. */
 static bool learn(struct amph_fwd_client *cl, struct amph_client_record *e,
                   const struct amph_fwd_file *now, const struct amph_client_shared *s)
 {
@@ -373,7 +372,7 @@ void amph_client_failover_exec(void)
     amph_client_records_unlock(&g);
 }
 
-/* The locks of the image before. */
+/* Takes over the locks of the previous image. */
 static void take_locks(struct amph_client_record *e)
 {
     struct amph_client_shared *s = e->shared;
@@ -423,7 +422,8 @@ struct amph_fwd_ref amph_client_failover_adopt(struct amph_fwd_client *cl,
         return now;
     }
 
-    e->name = file->part[0]; /* held: nothing for sure, as who has moved the file may have ended */
+    e->name =
+        file->part[0]; /* held is unknown: the process that reopened the file may have ended */
     e->shared = s;
     take_locks(e);
     amph_client_records_lock(&g);
@@ -433,7 +433,7 @@ struct amph_fwd_ref amph_client_failover_adopt(struct amph_fwd_client *cl,
     return now;
 }
 
-/* What lies under a renamed path has another path now. */
+/* Updates the paths of files below a renamed directory. */
 static void rename_paths(const char *from, const char *to)
 {
     struct amph_client_sigguard g;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening a file anew at another server, as it was at the one that has died; see recovery/record.h.
+ * Reopens a file at another server in the state it had at the dead one; see recovery/record.h.
+ *
  * Layer: iofwd.
- * Thread rule: of all processes that share an open file, one thread moves it, and the
+ * Thread rule: of all processes that share an open file, one thread (the mover) reopens it, and the
  * others wait.
  */
 #include "iofwd/client/recovery/record.h"
@@ -25,16 +26,17 @@
 #include "base/log.h"
 
 #define MOVER_CHECK_NS (50 * AMPH_NS_PER_MS)
-#define STOPPED_MOST_NS (1 * AMPH_NS_PER_S)
-#define HELD_MOST_NS (2 * AMPH_NS_PER_S)
+#define STOPPED_MAX_NS (1 * AMPH_NS_PER_S)
+#define HELD_MAX_NS (2 * AMPH_NS_PER_S)
 #define HELD_NAP_NS (1 * AMPH_NS_PER_MS)
 
-/* A lock that was ours.  The server that held it for us may still be on its way out of the kernel,
- * which nothing announces: so what is held by another is asked for again, for a while. */
+/* Acquires a lock that this client held at the dead server.  The kernel may still be releasing the
+ * dead server's locks, and nothing announces the end of that, so the call is repeated for a while.
+ */
 static int lock_again(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
     const struct timespec nap = { 0, HELD_NAP_NS };
-    uint64_t end = amph_now_ns() + HELD_MOST_NS;
+    uint64_t end = amph_now_ns() + HELD_MAX_NS;
     int err;
 
     while (((err = amph_client_once(cl, id, args)) == EAGAIN || err == EACCES) &&
@@ -44,8 +46,8 @@ static int lock_again(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
     return err;
 }
 
-static int replay_kind(struct amph_fwd_client *cl, struct amph_client_record *e,
-                       const struct amph_fwd_file *file, short kind)
+static int restore_locks_of_kind(struct amph_fwd_client *cl, struct amph_client_record *e,
+                                 const struct amph_fwd_file *file, short kind)
 {
     struct amph_client_sigguard g;
     struct amph_fwd_ranges now;
@@ -74,13 +76,13 @@ static int replay_kind(struct amph_fwd_client *cl, struct amph_client_record *e,
     return err;
 }
 
-static int replay_locks(struct amph_fwd_client *cl, struct amph_client_record *e,
-                        const struct amph_fwd_file *file)
+static int restore_locks(struct amph_fwd_client *cl, struct amph_client_record *e,
+                         const struct amph_fwd_file *file)
 {
-    int err = replay_kind(cl, e, file, AMPH_CLIENT_LOCK_OF_FILE);
+    int err = restore_locks_of_kind(cl, e, file, AMPH_CLIENT_LOCK_OF_FILE);
 
     if (!err)
-        err = replay_kind(cl, e, file, AMPH_CLIENT_LOCK_OF_PROCESS);
+        err = restore_locks_of_kind(cl, e, file, AMPH_CLIENT_LOCK_OF_PROCESS);
 
     if (e->flock_op && !err) {
         struct amph_fwd_args_flock a = { .file = file, .op = e->flock_op | LOCK_NB };
@@ -96,7 +98,7 @@ static void close_again(struct amph_fwd_client *cl, const struct amph_fwd_file *
     amph_client_once(cl, AMPH_FWD_CLOSE, &a);
 }
 
-/* Opens the file anew at one server: the same file, at its offset, with its locks. */
+/* Reopens the file at one server: the same inode, with its offset and locks. */
 static int reopen_at(struct amph_fwd_client *cl, struct amph_client_record *e,
                      struct amph_client_link *link, struct amph_fwd_file *file)
 {
@@ -118,7 +120,7 @@ static int reopen_at(struct amph_fwd_client *cl, struct amph_client_record *e,
 
     err = amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args);
     if (!err && (st.st_ino != e->ino || st.st_dev != e->dev))
-        err = ESTALE; /* another file has that name now */
+        err = ESTALE; /* the path now names another file */
 
     if (!err && pos != 0)
         err = amph_client_once(cl, AMPH_FWD_LSEEK, &seek);
@@ -127,7 +129,7 @@ static int reopen_at(struct amph_fwd_client *cl, struct amph_client_record *e,
         err = 0;
 
     if (!err)
-        err = replay_locks(cl, e, file);
+        err = restore_locks(cl, e, file);
 
     if (err)
         close_again(cl, file);
@@ -135,10 +137,10 @@ static int reopen_at(struct amph_fwd_client *cl, struct amph_client_record *e,
     return err;
 }
 
-/* The seat counts from now on, unless another thread, which took this one for dead or stopped, has
- * been faster. */
-static bool take_seat(struct amph_client_shared *s, uint32_t before,
-                      struct amph_client_location seat)
+/* Publishes a new location.  Returns false if another thread, which considered this one dead or
+ * stopped, has published one first. */
+static bool publish_location(struct amph_client_shared *s, uint32_t before,
+                             struct amph_client_location seat)
 {
     uint32_t number = atomic_fetch_add(&s->turns, 1) + 1;
 
@@ -146,8 +148,9 @@ static bool take_seat(struct amph_client_shared *s, uint32_t before,
     return atomic_compare_exchange_strong(&s->now, &before, number);
 }
 
-/* The next server in the mod order that is there (or the same, where only the open file has gone).
- * With e's mover being this thread; before: the number of the seat that the file has left. */
+/* Reopens the file at the next live server in rank order (or at the same one, if only the open file
+ * is gone).  This thread is e's mover; before: the number of the location that is no longer valid.
+ */
 static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint32_t before)
 {
     uint32_t old = e->shared->seat[before % AMPH_CLIENT_LOCATIONS].server;
@@ -174,11 +177,12 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
         if (err && amph_client_server_is_dead(cl, server))
             continue;
 
-        if (!err && take_seat(e->shared, before,
-                              (struct amph_client_location){ .handle = file.part[0].handle,
-                                                             .server = server,
-                                                             .answered = amph_client_told.calls,
-                                                             .moves = amph_client_told.moves }))
+        if (!err &&
+            publish_location(e->shared, before,
+                             (struct amph_client_location){ .handle = file.part[0].handle,
+                                                            .server = server,
+                                                            .answered = amph_client_told.calls,
+                                                            .moves = amph_client_told.moves }))
             e->held = file.part[0];
         else if (!err)
             close_again(cl, &file);
@@ -187,25 +191,26 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
     }
 
     amph_client_told = told_before;
-    if (err &&
-        take_seat(e->shared, before, (struct amph_client_location){ .server = old, .lost = err }))
-        amph_error("%s cannot be taken over from I/O server %" PRIu32 " (%s): calls on it give EIO",
+    if (err && publish_location(e->shared, before,
+                                (struct amph_client_location){ .server = old, .lost = err }))
+        amph_error("%s cannot be reopened after the death of I/O server %" PRIu32
+                   " (%s): calls on it give EIO",
                    e->path, old, strerror(err));
 }
 
-/* ---- who moves the file ---- */
+/* ---- election of the mover ---- */
 
-/* Word of a thread in amph_client_shared.mover: its number below, a futex; above it the time when
- * it began, for its number may be another's some time after its end.  *state_p: as the kernel gives
- * it.  0: it is not there. */
-static uint64_t look_at(pid_t tid, char *state_p)
+/* Returns a thread's value for amph_client_shared.mover: the thread id in the low half, which is
+ * also a futex word; the start time in the high half, because thread ids are reused.  *state_p gets
+ * the kernel's state letter.  Returns 0 if the thread does not exist. */
+static uint64_t thread_value(pid_t tid, char *state_p)
 {
     char path[40], text[1024];
     unsigned long long began;
 
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)tid);
 
-    struct amph_client_sigguard g; /* the preload library leaves the file alone meanwhile */
+    struct amph_client_sigguard g; /* the preload library does not forward these calls */
 
     amph_client_sigguard_enter(&g);
 
@@ -218,7 +223,7 @@ static uint64_t look_at(pid_t tid, char *state_p)
     amph_client_sigguard_leave(&g);
     text[n > 0 ? n : 0] = 0;
 
-    const char *after = strrchr(text, ')'); /* 19 numbers stand between its state and that */
+    const char *after = strrchr(text, ')'); /* 19 fields separate the state and the start time */
 
     if (!after ||
         sscanf(after,
@@ -229,19 +234,19 @@ static uint64_t look_at(pid_t tid, char *state_p)
     return began << 32 | (uint32_t)tid;
 }
 
-/* A look at a mover that is stopped. */
+/* A mover that was seen stopped, and since when. */
 struct stopped {
     uint64_t mover, since_ns;
 };
 
-/* Has that thread ended, or been stopped for long?  A zombie has ended: its parent may be who
- * asks. */
-static bool is_out(uint64_t mover, struct stopped *stopped)
+/* Returns whether that thread has ended or has been stopped for long.  A zombie counts as ended,
+ * because its parent may be the caller. */
+static bool has_ended(uint64_t mover, struct stopped *stopped)
 {
     char state = 0;
-    uint64_t now = look_at((pid_t)(uint32_t)mover, &state);
+    uint64_t now = thread_value((pid_t)(uint32_t)mover, &state);
 
-    if (now == 0) /* or /proc cannot be read */
+    if (now == 0) /* ended, or /proc cannot be read */
         return kill((pid_t)(uint32_t)mover, 0) != 0 && errno == ESRCH;
     if (now != mover || state == 'Z' || state == 'X')
         return true;
@@ -252,7 +257,7 @@ static bool is_out(uint64_t mover, struct stopped *stopped)
         return false;
     }
 
-    return amph_now_ns() - stopped->since_ns > STOPPED_MOST_NS;
+    return amph_now_ns() - stopped->since_ns > STOPPED_MAX_NS;
 }
 
 static long mover_futex(struct amph_client_shared *s, int op, uint32_t value,
@@ -262,11 +267,12 @@ static long mover_futex(struct amph_client_shared *s, int op, uint32_t value,
     return syscall(SYS_futex, low, op, value, timeout, NULL, 0);
 }
 
-/* Makes this thread, self, the one that moves the file, 0, or waits for the one that is at it,
- * EAGAIN.  EDEADLK: that is what a handler of this thread has come in between. */
+/* Returns 0 if this thread is now the mover.  If another thread is, waits for it and returns
+ * EAGAIN. EDEADLK: this thread is the mover already, and the caller is a signal handler that
+ * interrupted it. */
 static int become_mover(struct amph_client_shared *s, uint64_t self, struct stopped *stopped)
 {
-    /* Nothing tells of a mover's death: who waits looks now and then. */
+    /* the death of a mover is not announced, so waiters check periodically */
     const struct timespec most = { .tv_nsec = MOVER_CHECK_NS };
     uint64_t other = 0;
 
@@ -274,7 +280,7 @@ static int become_mover(struct amph_client_shared *s, uint64_t self, struct stop
         return 0;
     if (other == self)
         return EDEADLK;
-    if (is_out(other, stopped) && atomic_compare_exchange_strong(&s->mover, &other, self))
+    if (has_ended(other, stopped) && atomic_compare_exchange_strong(&s->mover, &other, self))
         return 0;
 
     mover_futex(s, FUTEX_WAIT, (uint32_t)other, &most);
@@ -308,17 +314,18 @@ int amph_client_record_recover(struct amph_fwd_client *cl, struct amph_client_re
         if (there && amph_client_ref_same(&file.part[0], &e->held))
             return 0;
 
-        /* another process has moved it */
+        /* another process has reopened it */
         if (there && amph_client_once(cl, AMPH_FWD_HOLD, &a) == 0) {
             e->held = file.part[0];
 
-            /* those are each process's own */
-            replay_kind(cl, e, &file, AMPH_CLIENT_LOCK_OF_PROCESS);
+            /* record locks belong to each process */
+            restore_locks_of_kind(cl, e, &file, AMPH_CLIENT_LOCK_OF_PROCESS);
             continue;
         }
 
-        /* Its server has died, or who moved it has ended before this process came to hold it. */
-        if (self == 0 && (self = look_at(gettid(), &state)) == 0)
+        /* The server has died, or the process that reopened the file ended before this one held
+         * it. */
+        if (self == 0 && (self = thread_value(gettid(), &state)) == 0)
             self = (uint64_t)gettid();
 
         int err = become_mover(s, self, &stopped);
@@ -343,7 +350,7 @@ void amph_client_recover_locks(struct amph_fwd_client *cl)
         return;
 
     while ((e = amph_client_record_pin_locked(cl))) {
-        (void)amph_client_record_recover(cl, e); /* one that is lost is not asked for again */
+        (void)amph_client_record_recover(cl, e); /* a lost file is not tried again */
         amph_client_record_unpin(e);
     }
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls at an offset that processes share, counted so that another server can take over; see
- * recovery/record.h.  Layer: iofwd.
+ * Counts calls in flight at an offset that processes share, so that another server can continue
+ * exactly at the right offset; see recovery/record.h.
  *
- * A process may be stopped or starved with its call under way while its server dies.  Who moves the
- * file waits a while for it, then gives all calls up that are under way, and a new round begins: a
- * call of an earlier round counts as not answered, whatever comes for it.
+ * Layer: iofwd.  Thread rule: any thread of any of the processes; the counts are atomic.
+ *
+ * A process may be stopped or starved with a call in flight while the server dies.  The mover waits
+ * a while for it, then abandons all calls in flight and begins a new round.  A call of an earlier
+ * round counts as unanswered even if its reply arrives.
  */
 #include <fcntl.h>
 #include <time.h>
@@ -13,13 +15,13 @@
 #include "base/clock.h"
 #include "iofwd/client/recovery/record.h"
 
-#define NOTES_MOST_NS (1 * AMPH_NS_PER_S)
-#define NOTES_NAP_NS (AMPH_NS_PER_MS / 4)
+#define RECORDED_MAX_NS (1 * AMPH_NS_PER_S)
+#define RECORDED_NAP_NS (AMPH_NS_PER_MS / 4)
 
-/* amph_client_shared.flights: the round in the upper half; the calls under way; of these, those
- * whose server has died */
+/* amph_client_shared.flights: the round in the upper half; below it the calls in flight, and how
+ * many of these had a server that died */
 #define ROUND_SHIFT 32
-#define UNDER_WAY (UINT64_C(1) << 16)
+#define IN_FLIGHT (UINT64_C(1) << 16)
 #define STRANDED UINT64_C(1)
 
 static uint32_t round_of(uint64_t flights)
@@ -29,10 +31,10 @@ static uint32_t round_of(uint64_t flights)
 
 static bool all_stranded(uint64_t flights)
 {
-    return (uint16_t)(flights / UNDER_WAY) <= (uint16_t)flights;
+    return (uint16_t)(flights / IN_FLIGHT) <= (uint16_t)flights;
 }
 
-/* Counts, unless the call has been given up. */
+/* Changes the counts.  Returns false if the call was abandoned. */
 static bool count(struct amph_client_inflight *f, uint64_t change)
 {
     uint64_t now = atomic_load(&f->shared->flights);
@@ -56,7 +58,7 @@ void amph_client_inflight_begin(struct amph_client_inflight *f, struct amph_clie
         return;
 
     f->shared = s;
-    f->round = round_of(atomic_fetch_add(&s->flights, UNDER_WAY));
+    f->round = round_of(atomic_fetch_add(&s->flights, IN_FLIGHT));
 }
 
 bool amph_client_inflight_is_abandoned(const struct amph_client_inflight *f)
@@ -83,14 +85,14 @@ void amph_client_inflight_end(struct amph_client_inflight *f)
            !atomic_compare_exchange_weak(&f->seat->moves, &most, amph_client_told.moves))
         ;
 
-    count(f, -UNDER_WAY - (f->stranded ? STRANDED : 0));
+    count(f, -IN_FLIGHT - (f->stranded ? STRANDED : 0));
 }
 
 void amph_client_inflight_wait(struct amph_client_shared *s)
 {
-    const struct timespec nap = { 0, NOTES_NAP_NS };
+    const struct timespec nap = { 0, RECORDED_NAP_NS };
     uint64_t now;
-    uint64_t end = amph_now_ns() + NOTES_MOST_NS;
+    uint64_t end = amph_now_ns() + RECORDED_MAX_NS;
 
     while (!all_stranded(now = atomic_load(&s->flights))) {
         if (amph_now_ns() < end)

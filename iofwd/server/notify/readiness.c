@@ -261,8 +261,8 @@ int amph_server_notifier_collect(struct amph_server *s, const struct amph_server
 int amph_server_do_poll(struct amph_server_request *rq, struct amph_server_args_poll *a)
 {
     struct pollfd p = { .fd = a->file->fd, .events = (short)a->events };
-    struct amph_server_notifier *b = a->bell ? find(rq->server, rq->peer, a->bell) : NULL;
-    int err = !a->bell ? 0 : !b ? EBADF : a->first ? renew(rq->server, b) : 0;
+    struct amph_server_notifier *b = a->notifier ? find(rq->server, rq->peer, a->notifier) : NULL;
+    int err = !a->notifier ? 0 : !b ? EBADF : a->first ? renew(rq->server, b) : 0;
 
     if (err)
         return err;
@@ -335,7 +335,7 @@ static int add_watch(struct amph_server_notifier *b, struct watch **at,
 int amph_server_do_watch(struct amph_server_request *rq, struct amph_server_args_watch *a)
 {
     struct epoll_event ev = { .events = (uint32_t)a->events, .data.u64 = a->data };
-    struct amph_server_notifier *b = find(rq->server, rq->peer, a->bell);
+    struct amph_server_notifier *b = find(rq->server, rq->peer, a->notifier);
     bool other;
 
     if (!b)
