@@ -609,8 +609,9 @@ void amph_server_print_stats(struct amph_server *s)
             "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64
             " bytes read, %" PRIu64 " requests handed to workers, %" PRIu64
             " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
-            " strangers sent away, %" PRIu64 " refusals for want of resources, %" PRIu32
-            " clients and %" PRIu32 " files open at the end\n",
+            " unauthenticated connections refused, %" PRIu64
+            " refusals for want of resources, %" PRIu32 " clients and %" PRIu32
+            " files open at the end\n",
             s->self, s->progress.all_calls, s->progress.all_bytes_out, s->progress.all_bytes_in,
             s->progress.to_workers, amph_server_readers_slices(s), s->progress.refused,
             amph_counters[AMPH_COUNTER_DROP_STRANGER], amph_counters[AMPH_COUNTER_IOFWD_REFUSED],

@@ -37,7 +37,7 @@ struct member {
     uint64_t start_ns;
     unsigned starts; /* of processes in this place */
     bool serves;     /* it has published once */
-    bool due;        /* it has died and is to be started anew */
+    bool due;        /* it has died and must be restarted */
 };
 
 struct watch {
@@ -429,7 +429,7 @@ static void take_successor(struct watch *w, uint32_t i)
     struct stat st;
 
     if (!take_value(w, i, amph_now_ns() + AMPH_NS_PER_MS)) {
-        close_end(&w->member[i].value); /* its end is noted */
+        close_end(&w->member[i].value); /* its end was detected */
         return;
     }
 

@@ -34,10 +34,21 @@
  *   collective.c   collective (two-phase) reads and writes
  *   flow.h         what flow.c, schedule.c, transfer.c and services.c share
  *   server.h       the room's interface
- *   fs/            exports.c, beneath.c (confined lookups), path.c, file.c (calls), append.c,
- *                  direct.c, fifo.c, map.c
- *   lock/          lock.c (progress thread's side), agent.c (lock agents), held.c (lock owners)
- *   notify/        readiness.c (epoll sets and notification connections)
+ *
+ *   fs/exports.c, .h     exported directories; resolves paths below them
+ *   fs/beneath.c         confined lookups by openat2, or by component on old kernels
+ *   fs/path.c            calls by path
+ *   fs/file.c            calls on open files
+ *   fs/append.c          appending writes
+ *   fs/direct.c          O_DIRECT for aligned data (IOFWD_DIRECT)
+ *   fs/fifo.c            FIFOs
+ *   fs/map.c             shared maps of files
+ *
+ *   lock/lock.c, .h      record locks: the progress thread's side
+ *   lock/agent.c         lock agents: threads that take record locks for one client
+ *   lock/held.c          owners of locks
+ *
+ *   notify/readiness.c   epoll sets and notification connections
  */
 #ifndef AMPH_IOFWD_SERVER_INT_H
 #define AMPH_IOFWD_SERVER_INT_H

@@ -27,6 +27,11 @@ static struct amph_server_handle *find(void *ctx, uint64_t number)
     return h;
 }
 
+static bool is_inside(const struct amph_fwd_bulk *b, uint64_t len)
+{
+    return b->at <= len && b->len <= len - b->at;
+}
+
 /* Locates the data of a bulk call: in the message, in the client's part of its area or in its
  * segment. */
 static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
@@ -38,14 +43,9 @@ static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
         return EPROTO;
 
     if (b->where == FWD_SEGMENT)
-        return p && p->has_segment && b->at <= p->segment.len_bytes &&
-                       b->len <= p->segment.len_bytes - b->at
-                   ? 0
-                   : EPROTO;
-
+        return p && p->has_segment && is_inside(b, p->segment.len_bytes) ? 0 : EPROTO;
     if (b->where == FWD_AREA)
-        return p && p->has_area && b->at <= p->part_len && b->len <= p->part_len - b->at ? 0
-                                                                                         : EPROTO;
+        return p && p->has_area && is_inside(b, p->part_len) ? 0 : EPROTO;
 
     if (rq->desc->flags & FWD_CALL_READS)
         return b->len <= AMPH_SERVER_INLINE_MAX ? 0 : EPROTO;
@@ -58,15 +58,57 @@ static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
     return 0;
 }
 
-/* Must the call keep the order of its file?  Calls by path have no order.  Calls on a FIFO run side
- * by side, because a blocked one may be waiting for the next one; but the pieces of one call stay
- * in order. */
+/* Returns whether the call keeps the order of its file.  Calls by path have no order.  Calls on a
+ * FIFO run side by side, because a blocked one may be waiting for the next one; but the pieces of
+ * one call stay in order. */
 static bool keeps_order(const struct amph_server_request *rq)
 {
     if (rq->file->regular || amph_server_collective_is(rq->id))
         return true;
 
     return (rq->desc->flags & FWD_CALL_BULK) && !amph_server_is_whole(rq);
+}
+
+/* Refuses an open that would exceed a limit, before anything is allocated.  0 or an errno value. */
+static int admit_open(struct amph_server *s, struct amph_server_peer *peer,
+                      struct amph_server_request *rq)
+{
+    if (!peer || !(rq->desc->flags & FWD_CALL_OPENS))
+        return 0;
+
+    if (peer->nheld >= s->client_files) {
+        rq->exec.reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
+        return EMFILE;
+    }
+
+    int err = amph_server_limits_file(s, peer);
+
+    if (err)
+        rq->exec.reason =
+            "the I/O server has nearly as many descriptors in use as it may have (ulimit -Hn)";
+
+    return err;
+}
+
+/* Decodes the arguments and the location of the data.  0 or an errno value. */
+static int parse_args(struct amph_rd *r, struct amph_server_request *rq)
+{
+    struct amph_fwd_resolver resolver = { .find = find, .ctx = rq };
+    int err = amph_fwd_get_args(r, rq->desc, &rq->u, &resolver);
+
+    if (err)
+        return err == EBADF && rq->stale_handle ? EIO : err;
+
+    if (rq->desc->flags & FWD_CALL_BULK)
+        err = locate_data(r, rq);
+
+    if (!err && amph_server_collective_is(rq->id))
+        err = amph_server_collective_check(rq);
+
+    if (!err && amph_rd_left(r) > 0)
+        err = EPROTO;
+
+    return err;
 }
 
 int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *peer, uint8_t *msg,
@@ -95,37 +137,11 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
         return head.service >= FWD_SERVICE_FIRST && head.service < FWD_SERVICE_END ? 0 : ENOSYS;
 
     rq->desc = &amph_fwd_calls[rq->id];
-    bool opens = peer && (rq->desc->flags & FWD_CALL_OPENS);
 
-    if (opens && peer->nheld >= s->client_files) {
-        rq->exec.reason = "the client has as many open files as IOFWD_CLIENT_FILES allows";
-        return EMFILE; /* refused before anything is allocated */
-    }
+    int err = admit_open(s, peer, rq);
 
-    if (opens) {
-        int refused = amph_server_limits_file(s, peer);
-
-        if (refused) {
-            rq->exec.reason =
-                "the I/O server has nearly as many descriptors in use as it may have (ulimit -Hn)";
-            return refused;
-        }
-    }
-
-    struct amph_fwd_resolver resolver = { .find = find, .ctx = rq };
-    int err = amph_fwd_get_args(&r, rq->desc, &rq->u, &resolver);
-
-    if (err)
-        return err == EBADF && rq->stale_handle ? EIO : err;
-
-    if (rq->desc->flags & FWD_CALL_BULK)
-        err = locate_data(&r, rq);
-
-    if (!err && amph_server_collective_is(rq->id))
-        err = amph_server_collective_check(rq);
-
-    if (!err && amph_rd_left(&r) > 0)
-        err = EPROTO;
+    if (!err)
+        err = parse_args(&r, rq);
 
     if (!err && rq->desc->nargs > 0 && rq->desc->arg[0].word == FWD_IN_FILE) {
         rq->file = rq->named[0];

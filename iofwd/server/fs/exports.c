@@ -388,16 +388,20 @@ static int step(struct amph_server_path *pl, struct walk *wk, const char *part, 
     return 0;
 }
 
-/* "." or ".." if that is the path's last part; else NULL. */
+/* Returns "." or ".." if that is the first component of `last`; else NULL. */
 static const char *dots(const char *last)
 {
     size_t n = strcspn(last, "/");
-    return n == 1 && last[0] == '.'                     ? "."
-           : n == 2 && last[0] == '.' && last[1] == '.' ? ".."
-                                                        : NULL;
+
+    if (n == 1 && last[0] == '.')
+        return ".";
+    if (n == 2 && last[0] == '.' && last[1] == '.')
+        return "..";
+
+    return NULL;
 }
 
-/* What "." and ".." are looked for in: 0 or a negative errno. */
+/* Checks that the path so far is a directory, as "." and ".." require.  0 or a negative errno. */
 static int is_directory(const struct walk *wk)
 {
     int fd = wk->done[0] ? amph_server_open_beneath(wk->export->fd, wk->done, O_PATH | O_DIRECTORY,
@@ -433,7 +437,7 @@ static int climb(struct amph_server_path *pl, struct walk *wk)
     return 0;
 }
 
-/* Where a directory is, seen from the export, goes to wk->done. */
+/* Stores the path of a directory, relative to the export, in wk->done. */
 static int place_of(struct amph_server_path *pl, struct walk *wk, int dir)
 {
     char link[64], path[PATH_MAX];
@@ -460,7 +464,7 @@ static bool is_removed(int dir)
     return fstat(dir, &st) == 0 && st.st_nlink == 0;
 }
 
-/* Where a look-up that starts at a directory's descriptor starts, seen from the export. */
+/* Stores the start of a lookup that is relative to a directory's descriptor. */
 static int start_of(struct amph_server_path *pl, struct walk *wk)
 {
     if (pl->base == pl->export->fd)
@@ -469,8 +473,8 @@ static int start_of(struct amph_server_path *pl, struct walk *wk)
     return is_removed(pl->base) ? -ENOENT : place_of(pl, wk, pl->base);
 }
 
-/* A last part that is not to be followed, or cannot be, is not looked for either: what is wrong
- * with it the call itself will say. */
+/* Appends the last component without looking it up: it is not followed, and the call itself reports
+ * its errors. */
 static int keep_last(struct walk *wk, const char *part, size_t n)
 {
     size_t len = strlen(wk->done);
@@ -486,28 +490,48 @@ static int keep_last(struct walk *wk, const char *part, size_t n)
     return 0;
 }
 
-/* How far a walk follows links: those on the way; one at the end too if a slash comes after it, as
- * open does; or always. */
+/* Which links a walk follows: those before the last component; also the last one if a slash follows
+ * it, as open does; or all. */
 enum follow {
     FOLLOW_WAY,
     FOLLOW_SLASH,
     FOLLOW_ALL
 };
 
-/* Rewrites the place so that only its last part may be a link.  0 or a negative errno. */
-static int walk(struct amph_server_path *pl, enum follow last)
+/* Returns the error for a path with a component of n bytes, more than NAME_MAX.  That the directory
+ * does not exist takes precedence. */
+static int too_long(const struct walk *wk)
 {
-    struct walk *wk = calloc(1, sizeof *wk);
+    int fd = amph_server_open_beneath(wk->export->fd, wk->done[0] ? wk->done : ".",
+                                      O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
 
-    if (!wk)
-        return -ENOMEM;
+    if (fd < 0)
+        return fd;
 
-    wk->all = pl->all;
-    wk->export = pl->export;
-    memcpy(wk->todo, pl->rel, strlen(pl->rel) + 1);
+    close(fd);
+    return -ENAMETOOLONG;
+}
 
-    int err = start_of(pl, wk);
-    bool slash = pl->rel[0] && pl->rel[strlen(pl->rel) - 1] == '/';
+/* Removes the first component, n bytes at `at`, from wk->todo and stores it in part, and what
+ * follows in rest. */
+static void split_first(struct walk *wk, const char *at, size_t n, char part[NAME_MAX + 2],
+                        char rest[2 * PATH_MAX])
+{
+    memcpy(part, at, n);
+    part[n] = 0;
+
+    at += n;
+    at += strspn(at, "/");
+    memcpy(rest, at, strlen(at) + 1);
+    memcpy(wk->todo, rest, strlen(rest) + 1);
+}
+
+/* Walks through all components in wk->todo.  slash: the path ends with one.  0 or a negative errno.
+ */
+static int walk_components(struct amph_server_path *pl, struct walk *wk, enum follow last,
+                           bool slash)
+{
+    int err = 0;
 
     while (err == 0) {
         char part[NAME_MAX + 2], rest[2 * PATH_MAX];
@@ -517,29 +541,14 @@ static int walk(struct amph_server_path *pl, enum follow last)
         if (n == 0)
             break;
 
-        if ((last == FOLLOW_WAY || n > NAME_MAX) && !at[n + strspn(at + n, "/")] && !dots(at)) {
-            err = keep_last(wk, at, n);
-            break;
-        }
+        bool is_last = !at[n + strspn(at + n, "/")];
 
-        if (n > NAME_MAX) {
-            int fd = amph_server_open_beneath(wk->export->fd, wk->done[0] ? wk->done : ".",
-                                              O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+        if ((last == FOLLOW_WAY || n > NAME_MAX) && is_last && !dots(at))
+            return keep_last(wk, at, n);
+        if (n > NAME_MAX)
+            return too_long(wk);
 
-            /* that it is to be looked for in no directory counts more */
-            err = fd < 0 ? fd : -ENAMETOOLONG;
-            if (fd >= 0)
-                close(fd);
-
-            break;
-        }
-
-        memcpy(part, at, n);
-        part[n] = 0;
-        at += n;
-        at += strspn(at, "/");
-        memcpy(rest, at, strlen(at) + 1);
-        memcpy(wk->todo, rest, strlen(rest) + 1);
+        split_first(wk, at, n, part, rest);
 
         bool up = strcmp(part, "..") == 0;
         bool here = strcmp(part, ".") == 0;
@@ -553,6 +562,27 @@ static int walk(struct amph_server_path *pl, enum follow last)
             err = step(pl, wk, part, rest,
                        rest[0] || last == FOLLOW_ALL || (last == FOLLOW_SLASH && slash));
     }
+
+    return err;
+}
+
+/* Resolves the path so that only its last component may be a link.  0 or a negative errno. */
+static int walk(struct amph_server_path *pl, enum follow last)
+{
+    struct walk *wk = calloc(1, sizeof *wk);
+
+    if (!wk)
+        return -ENOMEM;
+
+    wk->all = pl->all;
+    wk->export = pl->export;
+    memcpy(wk->todo, pl->rel, strlen(pl->rel) + 1);
+
+    bool slash = pl->rel[0] && pl->rel[strlen(pl->rel) - 1] == '/';
+    int err = start_of(pl, wk);
+
+    if (err == 0)
+        err = walk_components(pl, wk, last, slash);
 
     if (err >= 0) {
         pl->export = wk->export;
@@ -570,7 +600,7 @@ static int walk(struct amph_server_path *pl, enum follow last)
 
 /* ---- out of a directory without a name ---- */
 
-/* Takes a leading ".", or with up a leading "..", from rel; NULL: there is none. */
+/* Takes a leading ".", or with up a leading "..", from rel; NULL: rel has none. */
 static const char *after_dots(const char *rel, bool up)
 {
     const char *dot = dots(rel);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file calls on open files, executed.  Layer: iofwd.  Thread rule: a request runs in one
- * thread; close, hold and what takes locks only in the progress thread.  Each gives 0 or an errno
- * value.
+ * Executes the calls on open files.  Each function returns 0 or an errno value.
+ *
+ * Layer: iofwd.
+ * Thread rule: one thread executes a request; close, hold and calls that take locks run in the
+ * progress thread only.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,46 +38,83 @@ static int count(ssize_t n, size_t *out)
     return 0;
 }
 
-/* The same of what gives minus an errno value. */
+/* The same for a result that is minus an errno value on error. */
 static int count_or_error(ssize_t n, size_t *out)
 {
     *out = n < 0 ? 0 : (size_t)n;
     return n < 0 ? (int)-n : 0;
 }
 
-/* Our own signals are no business of the client; a call that was interrupted before it did anything
- * is made again. */
-#define RETRY(expr) \
-    ({ \
-        ssize_t n_; \
-        while ((n_ = (expr)) < 0 && errno == EINTR) \
-            ; \
-        n_; \
-    })
+/* A system call that transfers file data. */
+struct transfer {
+    int fd;
+    struct iovec data;
+    off_t off;   /* if placed; else -1 */
+    int rwf;     /* RWF_* of preadv2 and pwritev2, where off -1 means the file's offset */
+    bool placed; /* at off, not at the file's offset */
+    bool writes;
+};
 
-/* Of a pipe or terminal a call may wait for ever: it ends where the client does not want it any
- * more. */
-#define WAIT(expr) \
-    ({ \
-        amph_server_let_wake_signal_in(true); \
-        ssize_t w_; \
-        while ((w_ = (expr)) < 0 && errno == EINTR && !atomic_load(&rq->cancelled)) \
-            ; \
-        amph_server_let_wake_signal_in(false); \
-        w_; \
-    })
+static ssize_t transfer_once(const struct transfer *t)
+{
+    if (t->rwf)
+        return t->writes ? pwritev2(t->fd, &t->data, 1, t->off, t->rwf)
+                         : preadv2(t->fd, &t->data, 1, t->off, t->rwf);
+    if (t->writes)
+        return t->placed ? pwrite(t->fd, t->data.iov_base, t->data.iov_len, t->off)
+                         : write(t->fd, t->data.iov_base, t->data.iov_len);
 
-/* A call that moves data, past the page cache where that is wanted and possible.  No signal of ours
- * interrupts one on a regular file: it is the file system that says EINTR then, and the client is
- * told. */
-#define MOVE(expr, data, len, off) \
-    ({ \
-        amph_server_direct_fit(a->file, data, len, off); \
-        ssize_t m_ = a->file->regular ? (expr) : !rq->shared.in_worker ? RETRY(expr) : WAIT(expr); \
-        if (m_ < 0 && errno == EINVAL && amph_server_direct_disable(a->file)) \
-            m_ = (expr); \
-        m_; \
-    })
+    return t->placed ? pread(t->fd, t->data.iov_base, t->data.iov_len, t->off)
+                     : read(t->fd, t->data.iov_base, t->data.iov_len);
+}
+
+/* Repeats a call that a signal of the server interrupted before it transferred anything. */
+static ssize_t transfer_restarting(const struct transfer *t)
+{
+    ssize_t n;
+
+    do
+        n = transfer_once(t);
+    while (n < 0 && errno == EINTR);
+
+    return n;
+}
+
+/* A call on a pipe or terminal may block for ever: it ends when the client cancels it. */
+static ssize_t transfer_until_cancelled(struct amph_server_request *rq, const struct transfer *t)
+{
+    ssize_t n;
+
+    amph_server_let_wake_signal_in(true);
+    do
+        n = transfer_once(t);
+    while (n < 0 && errno == EINTR && !atomic_load(&rq->cancelled));
+
+    amph_server_let_wake_signal_in(false);
+    return n;
+}
+
+/* Transfers data, past the page cache if that is wanted and possible.  On a regular file no signal
+ * of the server interrupts a call, so an EINTR comes from the file system and goes to the client.
+ */
+static ssize_t transfer(struct amph_server_request *rq, struct amph_server_handle *h,
+                        const struct transfer *t)
+{
+    ssize_t n;
+
+    amph_server_direct_fit(h, t->data.iov_base, t->data.iov_len, t->off);
+    if (h->regular)
+        n = transfer_once(t);
+    else if (rq->shared.in_worker)
+        n = transfer_until_cancelled(rq, t);
+    else
+        n = transfer_restarting(t);
+
+    if (n < 0 && errno == EINVAL && amph_server_direct_disable(h))
+        n = transfer_once(t);
+
+    return n;
+}
 
 int amph_server_do_close(struct amph_server_request *rq, struct amph_server_args_close *a)
 {
@@ -91,25 +130,28 @@ int amph_server_do_hold(struct amph_server_request *rq, struct amph_server_args_
     return amph_server_handle_hold(rq->server, rq->peer, a->file);
 }
 
-/* With RWF_*; off -1: at the offset. */
-static int read_by(struct amph_server_request *rq, const struct amph_server_args_pread *a,
-                   off_t off, size_t *done_p)
+static int read_at_offset(struct amph_server_request *rq, struct amph_server_args_read *a)
 {
-    struct iovec v = { a->buf, a->buf_cap };
-    return count(MOVE(preadv2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->buf, a->buf_cap, off),
-                 done_p);
+    const struct transfer t = {
+        .fd = a->file->fd, .data = { a->buf, a->buf_cap }, .off = -1, .rwf = rq->bulk.rwf
+    };
+
+    return count(transfer(rq, a->file, &t), &a->buf_len);
 }
 
-static int write_by(struct amph_server_request *rq, const struct amph_server_args_pwrite *a,
-                    off_t off, size_t *done_p)
+static int write_at_offset(struct amph_server_request *rq, struct amph_server_args_write *a)
 {
-    struct iovec v = { (void *)a->data, a->data_len };
-    return count(MOVE(pwritev2(a->file->fd, &v, 1, off, rq->bulk.rwf), a->data, a->data_len, off),
-                 done_p);
+    const struct transfer t = { .fd = a->file->fd,
+                                .data = { (void *)a->data, a->data_len },
+                                .off = -1,
+                                .rwf = rq->bulk.rwf,
+                                .writes = true };
+
+    return count(transfer(rq, a->file, &t), &a->done);
 }
 
-/* A call at the offset has done something: who takes over from this server must know what has been
- * done, and in which order. */
+/* Counts the calls that moved the offset and reports the count in the reply: after a failover,
+ * clients need to know which calls this server executed, and in which order. */
 static int moved(struct amph_server_request *rq, struct amph_server_handle *h, bool whole, int err)
 {
     if (!err && h->regular /* a FIFO has no offset, and its calls run beside each other */ &&
@@ -123,7 +165,7 @@ static int moved(struct amph_server_request *rq, struct amph_server_handle *h, b
 
 static int do_read(struct amph_server_request *rq, struct amph_server_args_read *a)
 {
-    /* A pipe or terminal gives what is there; a second piece would wait for more. */
+    /* a pipe or terminal returns what it has; a second piece would wait for more */
     if (!a->file->regular && !(rq->bulk.flags & FWD_PIECE_FIRST)) {
         a->buf_len = 0;
         return 0;
@@ -136,13 +178,7 @@ static int do_read(struct amph_server_request *rq, struct amph_server_args_read 
     if (amph_server_readers_read(rq, a->file, a->buf, a->buf_cap, -1, &n))
         return count_or_error(n, &a->buf_len);
 
-    if (rq->bulk.rwf)
-        return read_by(rq,
-                       &(struct amph_server_args_pread){
-                           .file = a->file, .buf = a->buf, .buf_cap = a->buf_cap },
-                       -1, &a->buf_len);
-
-    return count(MOVE(read(a->file->fd, a->buf, a->buf_cap), a->buf, a->buf_cap, -1), &a->buf_len);
+    return read_at_offset(rq, a);
 }
 
 int amph_server_do_read(struct amph_server_request *rq, struct amph_server_args_read *a)
@@ -157,14 +193,7 @@ static int do_write(struct amph_server_request *rq, struct amph_server_args_writ
     if (a->file->exec.append_buffer)
         return amph_server_append(rq, a->file, a->data, a->data_len, &a->done);
 
-    if (rq->bulk.rwf)
-        return write_by(rq,
-                        &(struct amph_server_args_pwrite){
-                            .file = a->file, .data = a->data, .data_len = a->data_len },
-                        -1, &a->done);
-
-    return count(MOVE(write(a->file->fd, a->data, a->data_len), a->data, a->data_len, -1),
-                 &a->done);
+    return write_at_offset(rq, a);
 }
 
 int amph_server_do_write(struct amph_server_request *rq, struct amph_server_args_write *a)
@@ -178,26 +207,32 @@ int amph_server_do_pread(struct amph_server_request *rq, struct amph_server_args
 
     if (a->off >= 0 && amph_server_readers_read(rq, a->file, a->buf, a->buf_cap, a->off, &n))
         return count_or_error(n, &a->buf_len);
-    if (rq->bulk.rwf)
-        return read_by(rq, a, a->off, &a->buf_len);
 
-    return count(MOVE(pread(a->file->fd, a->buf, a->buf_cap, a->off), a->buf, a->buf_cap, a->off),
-                 &a->buf_len);
+    const struct transfer t = { .fd = a->file->fd,
+                                .data = { a->buf, a->buf_cap },
+                                .off = a->off,
+                                .rwf = rq->bulk.rwf,
+                                .placed = true };
+
+    return count(transfer(rq, a->file, &t), &a->buf_len);
 }
 
 int amph_server_do_pwrite(struct amph_server_request *rq, struct amph_server_args_pwrite *a)
 {
     if (a->file->exec.append &&
-        (rq->bulk.flags & FWD_PIECE_SPREAD)) /* to Linux pwrite appends, too */
+        (rq->bulk.flags & FWD_PIECE_SPREAD)) /* on Linux pwrite appends to an O_APPEND file */
         return EOPNOTSUPP;
     if (a->file->exec.append_buffer)
         return amph_server_append(rq, a->file, a->data, a->data_len, &a->done);
-    if (rq->bulk.rwf)
-        return write_by(rq, a, a->off, &a->done);
 
-    return count(
-        MOVE(pwrite(a->file->fd, a->data, a->data_len, a->off), a->data, a->data_len, a->off),
-        &a->done);
+    const struct transfer t = { .fd = a->file->fd,
+                                .data = { (void *)a->data, a->data_len },
+                                .off = a->off,
+                                .rwf = rq->bulk.rwf,
+                                .placed = true,
+                                .writes = true };
+
+    return count(transfer(rq, a->file, &t), &a->done);
 }
 
 int amph_server_do_pwritej(struct amph_server_request *rq, struct amph_server_args_pwritej *a)
@@ -216,8 +251,8 @@ int amph_server_do_lseek(struct amph_server_request *rq, struct amph_server_args
     return moved(rq, a->file, true, outcome(a->pos));
 }
 
-/* For a call that several servers do together: gives out the next bytes and moves the offset past
- * them.  EOPNOTSUPP: the call is to be done by this server alone. */
+/* For a call that several servers execute together: reserves the next bytes and moves the offset
+ * past them.  EOPNOTSUPP: this server must execute the call alone. */
 int amph_server_do_takeread(struct amph_server_request *rq, struct amph_server_args_takeread *a)
 {
     struct stat st;
@@ -259,13 +294,13 @@ int amph_server_do_fstatx(struct amph_server_request *rq, struct amph_server_arg
     return outcome(statx(a->file->fd, "", AT_EMPTY_PATH, (unsigned)a->mask, &a->stx));
 }
 
-/* ---- marks of a file (FS_IOC_GETFLAGS and its like), each a few words of 32 bits ---- */
+/* ---- inode flags (FS_IOC_GETFLAGS and similar), each a few words of 32 bits ---- */
 
 static int marks_ioctl(const struct amph_server_handle *h, bool set, size_t which,
                        uint32_t word[FWD_INODE_FLAGS_MAX], size_t *n_p)
 {
     static const unsigned long requests[][2] = {
-        /* to get, to set */
+        /* get, set */
         [FWD_INODE_FLAGS_FLAGS] = { FS_IOC_GETFLAGS, FS_IOC_SETFLAGS },
         [FWD_INODE_FLAGS_VERSION] = { FS_IOC_GETVERSION, FS_IOC_SETVERSION },
         [FWD_INODE_FLAGS_EXTENDED] = { FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR },
@@ -343,7 +378,13 @@ int amph_server_do_futimens(struct amph_server_request *rq, struct amph_server_a
 
 int amph_server_do_ftruncate(struct amph_server_request *rq, struct amph_server_args_ftruncate *a)
 {
-    return outcome(RETRY(ftruncate(a->file->fd, a->length)));
+    long ret;
+
+    do
+        ret = ftruncate(a->file->fd, a->length);
+    while (ret < 0 && errno == EINTR);
+
+    return outcome(ret);
 }
 
 int amph_server_do_fsync(struct amph_server_request *rq, struct amph_server_args_fsync *a)
@@ -361,8 +402,8 @@ int amph_server_do_syncfs(struct amph_server_request *rq, struct amph_server_arg
     return outcome(syncfs(a->file->fd));
 }
 
-/* Only as many whole entries as the client has room for are taken, so that the directory's position
- * (telldir) stays right. */
+/* Reads only as many whole entries as fit the client's buffer, so that the directory's offset
+ * (telldir) stays correct. */
 int amph_server_do_getdents(struct amph_server_request *rq, struct amph_server_args_getdents *a)
 {
     return count(syscall(SYS_getdents64, a->file->fd, a->entries, a->entries_cap), &a->entries_len);
@@ -371,7 +412,13 @@ int amph_server_do_getdents(struct amph_server_request *rq, struct amph_server_a
 /* Fills the server's page cache, which serves every client's later reads of the range. */
 int amph_server_do_readahead(struct amph_server_request *rq, struct amph_server_args_readahead *a)
 {
-    return outcome(RETRY(readahead(a->file->fd, a->off, a->len)));
+    long ret;
+
+    do
+        ret = readahead(a->file->fd, a->off, a->len);
+    while (ret < 0 && errno == EINTR);
+
+    return outcome(ret);
 }
 
 int amph_server_do_fstatfs(struct amph_server_request *rq, struct amph_server_args_fstatfs *a)
@@ -386,7 +433,13 @@ int amph_server_do_fstatfs(struct amph_server_request *rq, struct amph_server_ar
 
 int amph_server_do_fallocate(struct amph_server_request *rq, struct amph_server_args_fallocate *a)
 {
-    return outcome(RETRY(fallocate(a->file->fd, a->how, a->off, a->length)));
+    long ret;
+
+    do
+        ret = fallocate(a->file->fd, a->how, a->off, a->length);
+    while (ret < 0 && errno == EINTR);
+
+    return outcome(ret);
 }
 
 int amph_server_do_getflags(struct amph_server_request *rq, struct amph_server_args_getflags *a)
@@ -412,8 +465,8 @@ int amph_server_do_setflags(struct amph_server_request *rq, struct amph_server_a
     return 0;
 }
 
-/* The name that an open file has now, as clients say it; ENOENT where it has none any more, or lies
- * outside by now. */
+/* Returns the present name of an open file in the clients' name space; ENOENT if it was removed or
+ * is now outside of the export. */
 int amph_server_do_nameof(struct amph_server_request *rq, struct amph_server_args_nameof *a)
 {
     static const char gone[] = " (deleted)";

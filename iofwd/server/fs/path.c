@@ -230,8 +230,8 @@ static int open_readonly(struct amph_server_request *rq, struct amph_server_path
     return 0;
 }
 
-/* Opens without waiting for a partner.  0 or a negative errno; the descriptor goes to *fd_p, or the
- * reason why there is none. */
+/* Opens without waiting for a partner of a FIFO.  0 or a negative errno; *fd_p gets the descriptor,
+ * or the negative errno of the open. */
 static int open_place(struct amph_server_request *rq, struct amph_server_path *pl,
                       const struct amph_server_args_open *a, int *fd_p)
 {

@@ -283,12 +283,12 @@ void amph_server_agent_stop(struct amph_server_lock_agent *lk)
     if (lk->apart)
         close(lk->sock);
 
-    int door = lk->door;
+    int server_sock = lk->server_sock;
 
     atomic_fetch_add(&exiting, 1);
     atomic_store(&lk->dropped, true);
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
-    close(door); /* the agent ends by itself */
+    close(server_sock); /* the agent ends by itself */
 }
 
 uint32_t amph_server_agents_exited(void)

@@ -57,7 +57,7 @@ static struct amph_server_lock_agent *locker_of(struct amph_server *s, struct am
 
     lk->server = s;
     lk->pid = p->pid;
-    lk->door = pair[0];
+    lk->server_sock = pair[0];
     lk->sock = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* leave_table needs lower numbers to close */
     close(pair[1]);
     pthread_mutex_init(&lk->lock, NULL);
@@ -98,7 +98,7 @@ static bool send_order(struct amph_server_lock_agent *lk, const struct amph_serv
     }
 
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
-    return sendmsg(lk->door, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof *o;
+    return sendmsg(lk->server_sock, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof *o;
 }
 
 /* Orders the agent to close its descriptors of this file.  Sends nothing if the agent has none and

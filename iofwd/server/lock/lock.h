@@ -61,7 +61,7 @@ struct amph_server_lock_agent {
     struct amph_server *server;
     struct amph_server_lock_agent *next; /* lock/held.c's, and its lock */
     uint32_t pid;                        /* the client's */
-    int door;                            /* the server's end of the socket to the agent */
+    int server_sock;                     /* the server's end of the socket to the agent */
     /* orders memory: data written before a message is visible after it, which the socket alone does
      * not guarantee in C */
     _Atomic uint32_t handed;
