@@ -121,6 +121,29 @@ report "no line of a source file is above 120 columns, but for tables" \
         FNR == 1 || /clang-format on/ { table = 0 }
         /clang-format off/ { table = 1 }
         length($0) > (table ? 160 : 120) { print FILENAME ":" FNR }')"
+# unmapped MAP FOLDER...: the files of a room that the file map in MAP does not name, by "NAME", "STEM.c, .h" or, in a subfolder of
+# MAP's room, "FOLDER/NAME".
+unmapped() {
+    map=$1
+    shift
+    [ -f "$map" ] || echo "$map is missing"
+    find "$@" -maxdepth 1 -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.awk' -o -name '*.md' \) | while IFS= read -r file; do
+        [ "$file" = "$map" ] && continue
+        name=${file##*/}
+        case $name in
+        *.h) pair="${name%.h}.c, .h" ;;
+        *) pair=$name ;;
+        esac
+        grep -E '^( \*|#)   ' "$map" | grep -qF -e " $name" -e "/$name" -e " $pair" -e "/$pair" || echo "$file"
+    done
+}
+report "the file maps of iofwd's rooms name every file" "$(
+    unmapped iofwd/calls/calls.def iofwd/calls
+    unmapped iofwd/wire/marshal.h iofwd/wire
+    unmapped iofwd/client/internal.h iofwd/client
+    unmapped iofwd/client/coalesce/coalesce.h iofwd/client/coalesce
+    unmapped iofwd/client/recovery/record.h iofwd/client/recovery
+    unmapped iofwd/server/internal.h iofwd/server iofwd/server/fs iofwd/server/lock iofwd/server/notify)"
 report "no unfinished work is marked in the sources" \
     "$(sources $folders include | xargs -r grep -nE 'TODO|FIXME|(^|[^X])XXX([^X]|$)|not implemented' /dev/null)"
 echo "1..$count"
