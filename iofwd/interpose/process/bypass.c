@@ -13,6 +13,7 @@
 
 #include "base/program_image.h"
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/settings.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -184,8 +185,17 @@ const char *amph_ip_bypass_setting(void)
     return state.list;
 }
 
+/* A path that is not there, or has no end, is the kernel's affair: it says what is wrong. */
+static bool can_look_at(const char *path)
+{
+    return path && amph_ip_can_read_text(path);
+}
+
 int amph_ip_bypass_check(const char *path)
 {
+    if (!can_look_at(path))
+        return 0;
+
     struct amph_image_calls c;
     struct amph_image image;
 
@@ -212,6 +222,9 @@ int amph_ip_bypass_check_file(int fd, const char *path)
 
 int amph_ip_bypass_check_dir(int dir, const char *path)
 {
+    if (!can_look_at(path))
+        return 0;
+
     char full[PATH_MAX];
     bool plain = path[0] == '/' || (dir == AT_FDCWD && path[0]);
     int n = plain ? snprintf(full, sizeof full, "%s", path)
@@ -233,6 +246,9 @@ int amph_ip_bypass_check_name(const char *file)
 
 bool amph_ip_bypasses(const char *path)
 {
+    if (!can_look_at(path))
+        return false;
+
     struct amph_image_calls c;
     struct amph_image image;
 
