@@ -182,9 +182,11 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
                              (struct amph_client_location){ .handle = file.part[0].handle,
                                                             .server = server,
                                                             .answered = amph_client_told.calls,
-                                                            .moves = amph_client_told.moves }))
+                                                            .moves = amph_client_told.moves })) {
             e->held = file.part[0];
-        else if (!err)
+            amph_debug("%s, which I/O server %" PRIu32 " had open, is open at I/O server %" PRIu32,
+                       e->path, old, server);
+        } else if (!err)
             close_again(cl, &file);
 
         break;

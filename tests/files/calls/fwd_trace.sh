@@ -99,6 +99,20 @@ head -n 2 "$mp_dir/out" | tr -d '\n' | grep -qx ab && grep -Eq 'fopen.*"/fwd/lin
     grep -Eq '^[0-9]+ read\(<' "$mp_dir/out"
 mp_report $? "what a stream reads is a line of the client's" "$mp_dir/out"
 
+# What the coalescing layer keeps costs no request.
+IOFWD_CONSISTENCY=session run -trace="$mp_dir/held" python3 -c 'import os
+fd = os.open("/fwd/held", os.O_WRONLY | os.O_CREAT)
+for i in range(4): os.write(fd, b"abc")
+os.close(fd)' >"$mp_dir/out" 2>&1
+cat "$mp_dir/held" >>"$mp_dir/out"
+grep -Eq '^[0-9]+ write\([0-9]+</fwd/held>, "abc", 3\) = 3  <held, [0-9.]+ us>$' "$mp_dir/out"
+mp_report $? "a write that is coalesced is held" "$mp_dir/out"
+
+IOFWD_TRACE=1 timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
+    "$builddir/tests/files/calls/iofwd_files" >"$mp_dir/out" 2>&1 </dev/null
+grep -Eq '^[0-9]+ mkdir\("/fwd/[0-9]+\.dir", 0700\) = -1 EEXIST \(File exists\)  <server' "$mp_dir/out"
+mp_report $? "a program that uses iofwd.h" "$mp_dir/out"
+
 if [ "$(uname -m)" = x86_64 ]; then
     run -trace="$mp_dir/number" python3 -c 'import ctypes
 ctypes.CDLL(None).syscall(ctypes.c_long(87), b"/fwd/gone")' >"$mp_dir/out" 2>&1

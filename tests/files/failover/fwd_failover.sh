@@ -31,6 +31,14 @@ kill_at() {
 
 moments=${FWD_MOMENTS:-"0 700 2500 6000 11000 23000 47000 90000"}
 kill_at "smp: the server is killed at many moments" AMPHORA_SMP=1 2 1 "$moments"
+rm -rf "$mp_dir/kept"
+mkdir "$mp_dir/kept"
+AMPHORA_LOG=debug timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
+    "$program" /fwd "$mp_dir/kept" 1 23000 >"$mp_dir/out" 2>&1 </dev/null
+grep -Eq '/fwd/.*, which I/O server [0-9]+ had open, is open at I/O server [0-9]+' "$mp_dir/out"
+failover_code=$?
+tail -n 20 "$mp_dir/out" >"$mp_dir/one"
+mp_report $failover_code "AMPHORA_LOG=debug names the files that are taken over" "$mp_dir/one"
 kill_at "tcp: likewise" AMPHORA_SMP=0 2 1 "${FWD_MOMENTS:-300 9000 20000 40000 60000}"
 kill_at "udp: likewise" "AMPHORA_SMP=0 AMPHORA_CONDUIT=udp" 2 1 "${FWD_MOMENTS:-5000 30000}"
 kill_at "two of three servers, one after the other" AMPHORA_SMP=1 3 2 "${FWD_MOMENTS:-3000 20000}"
