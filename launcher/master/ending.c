@@ -207,12 +207,14 @@ static bool server_is_dying(struct amph_launch *l)
     return false;
 }
 
-/* Handles a pending abort at once if its process was the last of its group and no server is dying,
- * because then no other death can be its cause. */
+/* Handles a pending abort at once if its process was the last of its group, and no server lives whose
+ * death may be the cause. */
 static void check_pending_abort(struct amph_launch *l)
 {
     if (l->abort_rank == AMPH_RANK_NONE || l->phase >= AMPH_PHASE_ENDING ||
-        l->nliving[l->procs[l->abort_rank].group] > 0 || server_is_dying(l))
+        l->nliving[l->procs[l->abort_rank].group] > 0)
+        return;
+    if (!survives_server_deaths(l) && l->nliving[AMPH_SERVER] > 0)
         return;
 
     amph_timer_stop(&l->loop, &l->abort_timer);
@@ -302,8 +304,8 @@ static void ended_badly(struct amph_lproc *p, int code, const char *how)
     struct amph_launch *l = p->launch;
     bool servers = l->job.nproc[AMPH_SERVER] > 0 && !survives_server_deaths(l);
 
-    /* news of a server on another host may arrive later */
-    if (p->group == AMPH_COMPUTE && servers && (l->nagents > 1 || server_is_dying(l)))
+    /* the news of the server may arrive later */
+    if (p->group == AMPH_COMPUTE && servers)
         set_pending_abort(p, code, AMPH_PENDING_END, how);
     else
         died(p, code, how);
