@@ -20,6 +20,7 @@
  *   file.h           open files and modes as client and server share them
  *   prefix.c, .h     forwarded prefixes, cleaning of paths
  *   ranges.c, .h     sets of locked byte ranges
+ *   show.c, .h       values of calls as text
  *   inode_flags.h    inode flags of lsattr and chattr
  *
  * The room has no writable state.  marshal.c builds one index at first use.
