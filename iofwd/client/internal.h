@@ -20,6 +20,7 @@
  *   bulk.c              reads and writes of any size, in pieces
  *   data.h              one view of the four calls that move file data
  *   stripe.c, .h        striped files: rules, opening, distribution of bytes
+ *   trace.c             IOFWD_TRACE: prints calls with their costs
  *   tuning.c, .h        size and number of the pieces of large calls
  *   segment.c           access to buffers in the program's segment without a copy
  *   collective.c        collective (two-phase) reads and writes
