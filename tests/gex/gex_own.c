@@ -146,6 +146,7 @@ static const struct {
 
 /* ---- a thread that asks, and waits outside the library ---- */
 
+#ifdef GASNET_PAR
 static void *ask_and_sleep(void *arg)
 {
     CHECK(gex_AM_RequestShort0(tm, me, H_ASK, 0) == 0);
@@ -156,6 +157,7 @@ static void *ask_and_sleep(void *arg)
     pthread_mutex_unlock(&mutex);
     return arg;
 }
+#endif
 
 static void run_transfers(unsigned i, int at)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "amphora.h"
+#include "amphora/barrier.h"
 #include "amphora/gasnet1.h"
 #include "extended/coll/coll.h"
 #include "extended/event.h"
