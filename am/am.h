@@ -362,10 +362,11 @@ struct amph_job {
     struct amph_gather *gather; /* amph_job_allgather's */
     uint8_t wait_mode;          /* enum amph_wait_mode */
     bool wait_mode_set, oversubscribed;
-    uint8_t failed_spins;          /* waits in a row whose spin kept the peer from this core */
-    uint16_t waits_without_yields; /* so many more waits sleep at once, because yields took long */
-    uint16_t crowded_waits;        /* its value after the next yield that takes long; 0: least */
-    uint8_t skipped_spins;         /* spins skipped for that reason since the last one */
+    uint8_t failed_spins; /* waits in a row whose spin kept the peer from this core */
+    uint16_t
+        waits_without_yields;  /* as many further waits sleep at once, because yields took long */
+    uint16_t slow_yield_waits; /* its value after the next yield that takes long; 0: least */
+    uint8_t skipped_spins;     /* spins skipped for that reason since the last one */
     /* called with each event of the job before it is handled; or NULL */
     void (*on_event)(const struct amph_boot_event *event);
     void *extended; /* extended/'s own state */

@@ -346,21 +346,21 @@ static bool yields_are_long(void)
     return left != 0;
 }
 
-static void note_crowd(void)
+static void note_slow_yield(void)
 {
-    uint16_t waits = __atomic_load_n(&amph_job.crowded_waits, __ATOMIC_RELAXED);
+    uint16_t waits = __atomic_load_n(&amph_job.slow_yield_waits, __ATOMIC_RELAXED);
 
     waits = waits < CROWDED_WAITS_MIN ? CROWDED_WAITS_MIN : waits;
     __atomic_store_n(&amph_job.waits_without_yields, waits, __ATOMIC_RELAXED);
     waits = waits < CROWDED_WAITS_MAX ? waits * 2 : waits;
-    __atomic_store_n(&amph_job.crowded_waits, waits, __ATOMIC_RELAXED);
+    __atomic_store_n(&amph_job.slow_yield_waits, waits, __ATOMIC_RELAXED);
 }
 
 /* A whole wait has ended by yields, none of which was long. */
 static void note_quiet(void)
 {
-    if (__atomic_load_n(&amph_job.crowded_waits, __ATOMIC_RELAXED))
-        __atomic_store_n(&amph_job.crowded_waits, 0, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&amph_job.slow_yield_waits, __ATOMIC_RELAXED))
+        __atomic_store_n(&amph_job.slow_yield_waits, 0, __ATOMIC_RELAXED);
 }
 
 /* Yields once, and reads the clock: a yield may take a time slice.  Returns true if it did. */
@@ -374,7 +374,7 @@ static bool yield_timed(struct amph_waiter *w)
     if (w->now_ns - before_ns <= CROWDED_YIELD_NS)
         return false;
 
-    note_crowd();
+    note_slow_yield();
     return true;
 }
 
@@ -391,12 +391,12 @@ static void yield(struct amph_waiter *w, uint64_t yield_until_ns)
         return;
     }
 
-    bool crowded = yield_timed(w);
+    bool slow = yield_timed(w);
 
     if (w->yields == 1 && !w->spun && w->now_ns - w->start_ns > LONG_YIELD_NS)
         __atomic_store_n(&amph_job.skipped_spins, WAITS_BETWEEN_SPINS - 1, __ATOMIC_RELAXED);
 
-    if (crowded || w->now_ns >= yield_until_ns)
+    if (slow || w->now_ns >= yield_until_ns)
         w->phase = AMPH_WAITER_SLEEPS;
 }
 

@@ -27,6 +27,7 @@ libamphora_la_SOURCES += \
 	base/log.c \
 	base/log.h \
 	base/note.h \
+	base/stdout_check.h \
 	base/open_mpi.h \
 	base/platform.h \
 	base/quote.c \

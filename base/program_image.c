@@ -415,7 +415,7 @@ size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap)
         n = snprintf(buf, cap,
                      "%.900s runs with other rights than its caller (set-uid, set-gid or file "
                      "capabilities), and the dynamic linker loads no preload library into it, so "
-                     "%s; run it as a user who has these rights, or take a copy without them",
+                     "%s; run it as a user with these rights, or take a copy without them",
                      path, lost);
         break;
     case AMPH_IMAGE_UNKNOWN:

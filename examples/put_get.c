@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < COUNT; i++)
         errors += mine->from_left[i] != left * 1000.0 + i || got[i] != left * 2000.0 + i;
 
-    printf("process %u: %d numbers from process %u, %d errors, sum of the own block %g\n", me,
+    printf("process %u: %d numbers from process %u, %d errors, sum of its own block %g\n", me,
            2 * COUNT, left, errors, other_work);
     free(block);
     free(got);

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/env.h"
 #include "base/platform.h"
+#include "base/stdout_check.h"
 #include "base/topo.h"
 #include "conduits/conduit.h"
 
@@ -81,6 +82,8 @@ int main(int argc, char **argv)
 {
     static struct option options[AMPH_COUNTOF(parts) + 2] = { { "help", no_argument, NULL, 'h' } };
     char letters[AMPH_COUNTOF(parts) + 2] = "h";
+
+    amph_stdout_check();
 
     for (size_t i = 0; i < AMPH_COUNTOF(parts); i++) {
         options[i + 1] = (struct option){ parts[i].name, no_argument, NULL, parts[i].letter };

@@ -20,8 +20,8 @@ amphora_perf_SOURCES = \
 	tools/perf/vis.c
 amphora_perf_LDADD = libamphora.la libtopo.la -lm
 dist_man_MANS += man/amphora-perf.1
-dist_check_SCRIPTS += tests/tools/perf.sh
-TESTS += tests/tools/perf.sh
+dist_check_SCRIPTS += tests/tools/output.sh tests/tools/perf.sh
+TESTS += tests/tools/output.sh tests/tools/perf.sh
 bin_PROGRAMS += nbmrw
 nbmrw_SOURCES = tools/nbmrw/figures.c tools/nbmrw/main.c tools/nbmrw/measure.c tools/nbmrw/nbmrw.h tools/nbmrw/plot.c tools/nbmrw/summary.c
 nbmrw_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/include

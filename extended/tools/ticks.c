@@ -25,7 +25,7 @@
 #include "extended/tools/tools.h"
 
 #define MEASURE_NS (10 * AMPH_NS_PER_MS)
-#define MEASURE_LEAST_NS (100 * AMPH_NS_PER_US)
+#define MEASURE_MIN_NS (100 * AMPH_NS_PER_US)
 #define PROBES 1000 /* readings from which granularity and overhead are computed */
 #define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
@@ -127,7 +127,7 @@ static double measured_hz(bool *final_p)
 
     do {
         second = read_pair();
-    } while (second.ns - first.ns < MEASURE_LEAST_NS);
+    } while (second.ns - first.ns < MEASURE_MIN_NS);
 
     *final_p = second.ns - first.ns >= MEASURE_NS;
     return (double)(second.counter - first.counter) * (double)AMPH_NS_PER_S /

@@ -19,7 +19,7 @@
 #define CALL_MAX ((size_t)0x7ffff000) /* the maximum that Linux transfers in one call */
 #define SPREAD_PIECES 40u             /* in flight of a call to several servers */
 #define OVERSUBSCRIBED_PIECES 2u      /* of each server, if there are more servers than cores */
-#define PIECE_LEAST ((size_t)64 << 10)
+#define PIECE_MIN ((size_t)64 << 10)
 #define SEGMENT_MIN ((size_t)16 << 10) /* minimum size for access in place */
 #define SEGMENT_PIECE \
     ((size_t)512 << 10) /* no copy to overlap with, so few messages; each takes far less than \
@@ -129,13 +129,14 @@ static void choose_way(struct bulk_op *op, struct amph_client_route *way)
     amph_client_tuning_peek(pace_of(op), op->link->near, way);
 
     /* short calls use smaller pieces, so that copies overlap */
-    size_t quarter = (total / 4 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
+    size_t quarter = (total / 4 + PIECE_MIN - 1) / PIECE_MIN * PIECE_MIN;
 
     if (quarter < way->piece)
-        way->piece = quarter < PIECE_LEAST ? PIECE_LEAST : quarter;
+        way->piece = quarter < PIECE_MIN ? PIECE_MIN : quarter;
 }
 
-static void judge_way(struct bulk_op *op)
+/* Gives the measured time of a sample to the tuning of later calls. */
+static void record_sample(struct bulk_op *op)
 {
     if (op->sampled && op->moved == op->call->d->len)
         amph_client_tuning_record(pace_of(op), op->way, op->moved, amph_now_ns() - op->start_ns);
@@ -156,9 +157,9 @@ static size_t next_len(const struct bulk_op *op)
     size_t len = op->piece;
     size_t left = op->deal.total - op->deal.at;
 
-    if (op->slots && op->link->near && op->deal.width < 2 && len > PIECE_LEAST) {
-        size_t before = op->deal.at < PIECE_LEAST ? PIECE_LEAST : op->deal.at;
-        size_t half = (left / 2 + PIECE_LEAST - 1) / PIECE_LEAST * PIECE_LEAST;
+    if (op->slots && op->link->near && op->deal.width < 2 && len > PIECE_MIN) {
+        size_t before = op->deal.at < PIECE_MIN ? PIECE_MIN : op->deal.at;
+        size_t half = (left / 2 + PIECE_MIN - 1) / PIECE_MIN * PIECE_MIN;
 
         len = before < len ? before : len;
         len = half && half < len ? half : len;
@@ -480,7 +481,7 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_
 
 static void close_op(struct bulk_op *op)
 {
-    judge_way(op);
+    record_sample(op);
     if (op->segment)
         amph_count_n(AMPH_COUNTER_IOFWD_BYTES_IN_PLACE, op->moved);
 
@@ -527,7 +528,7 @@ int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
     g.ends_wait = true; /* a read from a pipe may block */
     open_op(&op, &c, link, &deal);
 
-    size_t most = op.piece < PIECE_LEAST ? op.piece : PIECE_LEAST;
+    size_t most = op.piece < PIECE_MIN ? op.piece : PIECE_MIN;
 
     /* a pipe returns what it has, so the call is one piece */
     if (d->reads && d->len > most && amph_fwd_file_waits(d->file))

@@ -32,7 +32,7 @@
 #include "iofwd/client/internal.h"
 
 #define START_NS (60 * AMPH_NS_PER_S) /* ssh may ask a slow host */
-#define TEXT_MOST 8192
+#define TEXT_MAX 8192
 
 extern char **environ;
 
@@ -219,13 +219,13 @@ static bool read_text(int fd, char *text)
     uint64_t now;
     size_t have = 0;
 
-    while ((now = amph_now_ns()) < deadline && have < TEXT_MOST - 1) {
+    while ((now = amph_now_ns()) < deadline && have < TEXT_MAX - 1) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
 
         if (poll(&p, 1, (int)((deadline - now) / AMPH_NS_PER_MS) + 1) < 0 && errno != EINTR)
             return false;
 
-        ssize_t n = p.revents ? read(fd, text + have, TEXT_MOST - 1 - have) : 0;
+        ssize_t n = p.revents ? read(fd, text + have, TEXT_MAX - 1 - have) : 0;
         if (p.revents && n <= 0)
             return false;
 
@@ -269,7 +269,7 @@ static void keep_fd(int fd)
 static int start_on(const char *host, const char *prefixes)
 {
     char server[4096];
-    char *text = calloc(1, TEXT_MOST);
+    char *text = calloc(1, TEXT_MAX);
     int in[2], out[2];
 
     find_server(server, sizeof server);

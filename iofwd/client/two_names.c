@@ -14,7 +14,7 @@
 
 #include "iofwd/client/internal.h"
 
-#define RACES_MOST \
+#define RACES_MAX \
     64 /* times that the directory may get another name between asking for its name and opening \
           that */
 
@@ -95,7 +95,7 @@ int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, 
     if (!from || !to || are_together(from, to, link->server))
         return EXDEV; /* the server's own result */
 
-    for (int races = 0; races < RACES_MOST && err == EAGAIN; races++)
+    for (int races = 0; races < RACES_MAX && err == EAGAIN; races++)
         err = open_there(cl, link, to, &there);
 
     if (err)

@@ -10,6 +10,7 @@
 
 #include "base/env.h"
 #include "base/platform.h"
+#include "base/stdout_check.h"
 #include "boot/standing.h"
 #include "iofwd/wire/prefix.h"
 #include "iofwd/server/server.h"
@@ -247,6 +248,8 @@ int main(int argc, char **argv)
     static struct given g = { .d = { .nservers = 1 } };
     struct amph_server *server;
     int code = parse(&g, argv);
+
+    amph_stdout_check();
 
     if (code)
         return code < 0 ? 0 : code;

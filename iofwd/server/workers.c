@@ -146,7 +146,7 @@ static bool may_run(const struct amph_server *s, const struct amph_server_peer *
     return p->shared.nrunning < WORKERS_CLIENT_MAX && s->shared.nrunning < WORKERS_COMMON;
 }
 
-/* Takes the first queued request whose client may use one more worker; NULL: there is none.  The
+/* Takes the first queued request whose client may use one more worker; NULL if no such request is queued.  The
  * lock is held. */
 static struct amph_server_request *take_work(struct amph_server *s)
 {

@@ -472,7 +472,7 @@ struct entry {
 
 enum {
     ENTRY_BYTES = 19,
-    NAME_MOST = 255
+    NAME_MAX_BYTES = 255
 };
 
 void amph_fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_bytes)
@@ -486,7 +486,7 @@ void amph_fwd_put_dirents(struct amph_wr *w, const void *entries, size_t len_byt
         memcpy(&e, at, ENTRY_BYTES);
 
         const char *name = at + ENTRY_BYTES;
-        size_t n = strnlen(name, NAME_MOST);
+        size_t n = strnlen(name, NAME_MAX_BYTES);
         const struct amph_fwd_value_pair *type = by_native(entry_types, AMPH_COUNTOF(entry_types),
                                                            e.type);
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/stdout_check.h"
 #include "boot/standing.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
@@ -280,6 +281,8 @@ int main(int argc, char **argv)
     char path[PATH_MAX], *program;
     bool preloaded = is_preloaded();
     int code = parse(&g, argv);
+
+    amph_stdout_check();
 
     if (code >= 0)
         return code;

@@ -167,6 +167,7 @@ struct amph_launch {
     int nsignals;                   /* SIGINT and the like, forwarded so far */
     int kill_step;
     bool exit_called; /* gasnet_exit(0) */
+    bool output_lost; /* an output could not be written */
     uint64_t exit_ns; /* when it was first called */
     bool table_printed;
     struct amph_timer timeout, step, abort_timer, table_timer, grace;

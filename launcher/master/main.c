@@ -15,16 +15,18 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/env.h"
+#include "base/stdout_check.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 #include "launcher/common/mpi.h"
 
-/* Opens descriptors 0 to 2 if they are closed, so that no file of the launcher gets their numbers. */
+/* Opens descriptors 0 to 2 if they are closed, so that no file of the launcher gets their numbers.  They
+ * are opened for reading only: input is empty, and output fails and is reported. */
 static void open_standard(void)
 {
     int fd;
 
-    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= 2)
+    while ((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= 2)
         ;
 
     if (fd > 2)
@@ -195,6 +197,8 @@ int main(int argc, char **argv)
 {
     static struct amph_options o; /* static, because it is needed until exit */
     uint64_t silence_ns;
+
+    amph_stdout_check();
 
     open_standard();
     if (is_agent(argc, argv, &silence_ns))

@@ -423,5 +423,5 @@ int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job
     }
 
     stop(l);
-    return l->code;
+    return l->code ? l->code : l->output_lost;
 }

@@ -86,9 +86,11 @@ static void outlet_write(struct amph_launch *l, struct amph_outlet *out)
             return;
 
         if (n < 0) {
-            if (errno != EPIPE)
+            if (errno != EPIPE) {
                 amph_say("cannot write standard %s: %m; the rest is lost",
                          out == &l->outlet[0] ? "output" : "error");
+                l->output_lost = true;
+            }
 
             outlet_close(l, out);
             return;

@@ -60,7 +60,7 @@ expect "-on-server-death eio: the job goes on" 0 "server 2 .* EIO from now on" \
     env JOB_MODE=deaths JOB_ARGUMENT=1 "$run" -n 2 -servers 2 -on-server-death eio -server-program "$job" "$job" </dev/null
 # The first server has joined and waits for the second, which comes when the compute process has ended already, or never.
 mkfifo "$mp_dir/gate"
-cat >"$mp_dir/door-is-open" <<END
+cat >"$mp_dir/listener-is-open" <<END
 #!/bin/sh
 until [ -f "$mp_dir/first" ] && readlink /proc/"\$(cat "$mp_dir/first")"/fd/* 2>&1 |
     sed -n 's/^socket:.\([0-9]*\).*/ \1 @amphora-control/p' >"\$1" && grep -qFf "\$1" /proc/net/unix; do sleep 0.02; done
@@ -74,12 +74,12 @@ else
 fi
 exec "$(realpath "$builddir")/iofwd-server"
 END
-chmod +x "$mp_dir/door-is-open" "$mp_dir/servers"
+chmod +x "$mp_dir/listener-is-open" "$mp_dir/servers"
 export SECOND="read -r nothing <$mp_dir/gate"
 expect "a job that ends while its servers start" 0 "^iofwd server 2: 0 calls" env AMPHORA_STATS=1 "$run" -n 1 -servers 2 -timeout 20 \
-    -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" sh -c "exec 9>$mp_dir/gate; $mp_dir/door-is-open $mp_dir/sockets" </dev/null
+    -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" sh -c "exec 9>$mp_dir/gate; $mp_dir/listener-is-open $mp_dir/sockets" </dev/null
 rm "$mp_dir/first"
-export SECOND="$mp_dir/door-is-open $mp_dir/sockets; exit 3"
+export SECOND="$mp_dir/listener-is-open $mp_dir/sockets; exit 3"
 expect "a server that ends before it has joined does not hold up the others" 0 "^through the other" \
     "$run" -n 1 -servers 2 -timeout 20 -on-server-death eio -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" \
     sh -c 'echo through the other >/fwd/said && cat /fwd/said' </dev/null

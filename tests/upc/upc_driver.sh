@@ -159,6 +159,6 @@ prog: prog.o libp.a; \$(CC) \$(LDFLAGS) \$^ -lm -o \$@
 libp.a: part.o plain.o; ar rc \$@ \$^
 -include *.d
 X
-    make; make -q; touch part.h; no make -q; make; '"$answer"
+    unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES TESTS; make; make -q; touch part.h; no make -q; make; '"$answer"
 cd / || exit 99
 mp_done

@@ -88,7 +88,7 @@ conjugate-4: $(from)/conjugate.upc
 X
 case $from in /*) absolute=$from ;; *) absolute=$PWD/$from ;; esac
 case $upcc in /*) compiler=$upcc ;; *) compiler=$PWD/$upcc ;; esac
-mp_check "a Makefile for upcc" make -C "$mp_dir" UPCC="$compiler" from="$absolute"
+mp_check "a Makefile for upcc" env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES -u TESTS make -C "$mp_dir" UPCC="$compiler" from="$absolute"
 for p in conjugate stencil steal kmers; do
     for n in 1 2 3 7; do
         mp_check "$p smp n=$n" "$upcrun" -n $n -network smp -timeout 50 "$mp_dir/$p"

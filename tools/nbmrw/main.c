@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/stdout_check.h"
 #include "iofwd.h"
 
 #define SINGLE_CALL UINT64_C(1024)
@@ -531,6 +532,8 @@ int main(int argc, char **argv)
                          .conduit = "auto" };
     bool inside = false;
     unsigned job = 0;
+
+    amph_stdout_check();
 
     for (int c;
          (c = getopt_long(argc, argv, "d:f:c:s:r:p:S:w:C:o:m:j::g:F::qh", longs, NULL)) != -1;) {

@@ -167,11 +167,11 @@ static size_t limit_bytes(size_t bytes)
 
 /* What is measured now; for the signal handler. */
 static struct {
-    char what[200];
-    unsigned rank, deadline;
+    char what[200], who[32];
+    unsigned deadline;
 } now;
 
-/* A sample has passed its deadline: one sentence with its state, and the job ends. */
+/* The start or a sample has passed its deadline: one sentence with its state, and the job ends. */
 static void on_deadline(int sig)
 {
     char text[400];
@@ -180,27 +180,40 @@ static void on_deadline(int sig)
     perf_am_state(&sent, &taken);
 
     int n = snprintf(text, sizeof text,
-                     "amphora-perf: %s stands still: process %u has waited for more than %u s "
+                     "amphora-perf: %s stands still: %s has waited for more than %u s "
                      "(flood messages sent %llu, taken "
                      "%llu); -deadline allows more time\n",
-                     now.what, now.rank, now.deadline, sent, taken);
+                     now.what, now.who, now.deadline, sent, taken);
 
     (void)!write(STDERR_FILENO, text, (size_t)n);
     _exit(3);
 }
 
+/* From here to the next call, or to deadline_end, the job must not take longer than the deadline.
+ * later_s: the seconds that this process leaves others to speak first. */
+static void deadline_set(const struct perf_run *run, unsigned later_s)
+{
+    now.deadline = run->opt->deadline;
+    signal(SIGALRM, on_deadline);
+    alarm(now.deadline + later_s);
+}
+
+static void deadline_start(const struct perf_run *run)
+{
+    snprintf(now.what, sizeof now.what, "the start of a job on %s", run->conduit);
+    snprintf(now.who, sizeof now.who, "a process");
+    deadline_set(run, 0);
+}
+
+/* The two processes that measure speak first; if they cannot, the others do. */
 static void deadline_begin(const struct perf_run *run, const char *test, uint32_t bytes,
                            unsigned sample, unsigned samples)
 {
     alarm(0);
     snprintf(now.what, sizeof now.what, "%s on %s with %u bytes, sample %u of %u,", test,
              run->conduit, bytes, sample, samples);
-    now.rank = run->rank;
-    now.deadline = run->opt->deadline;
-    signal(SIGALRM, on_deadline);
-
-    /* The two that measure speak first; where they cannot, the others do. */
-    alarm(now.deadline + (run->rank > 1 ? LATER_S : 0));
+    snprintf(now.who, sizeof now.who, "process %u", run->rank);
+    deadline_set(run, run->rank > 1 ? LATER_S : 0);
 }
 
 static void deadline_end(void)
@@ -218,6 +231,7 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
 
     run->why[0] = '\0';
     run->used_bytes = bytes;
+    deadline_begin(run, t->name, bytes, 1, repeat);
     perf_sync(run);
 
     for (unsigned i = 0; i < repeat; i++) {
@@ -291,6 +305,7 @@ int perf_inside(const struct perf_options *opt)
         pair |= perf_selected(opt, &perf_tests[i]) &&
                 (perf_tests[i].kind == PERF_PAIR || perf_tests[i].kind == PERF_FILE);
 
+    deadline_start(&run);
     run.shared = perf_shared_open(opt->inside);
     if (!run.shared) {
         fprintf(stderr, "amphora-perf: %s is not the memory of a running amphora-perf: %m\n",

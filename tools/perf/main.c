@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/stdout_check.h"
 #include "conduits/conduit.h"
 #include "tools/perf/perf.h"
 
@@ -531,6 +532,8 @@ int main(int argc, char **argv)
         .conduits = "smp,tcp", .repeat = 7, .deadline = 120, .dir = "/dev/shm"
     };
     bool want_help = false;
+
+    amph_stdout_check();
 
     if (argc == 2 && strcmp(argv[1], "--first-call") == 0)
         return perf_first_call_child();

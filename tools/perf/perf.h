@@ -76,7 +76,7 @@ struct perf_options {
     unsigned deadline; /* seconds that one sample may take */
     bool json, list;
     const char *inside; /* "PID:FD": this process is a member of a job that the tool started */
-    const char *loaded; /* "0,8": waits beside so many competing processes, or NULL */
+    const char *loaded; /* "0,8": waits beside as many competing processes, or NULL */
     const char *dir;    /* real directory of the file tests */
 };
 
@@ -163,7 +163,7 @@ double perf_median(const struct perf_series *s);
 
 /* ---- loaded.c ---- */
 
-/* run: starts the job of one sample, with so many processes (1: with an I/O server, too) and with
+/* run: starts the job of one sample, with as many processes (1: with an I/O server, too) and with
  * AMPHORA_WAIT=wait; false: it failed, and has said why. */
 struct perf_loaded {
     const struct perf_options *opt;

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/stdout_check.h"
+
 #include "conduits/conduit.h"
 #include "tools/upcbench/upcbench.h"
 
@@ -312,6 +314,8 @@ int main(int argc, char **argv)
     char dir[4096], conduit[16], file[4200];
     bool ok = true;
     bool own = false;
+
+    amph_stdout_check();
 
     if (argc > 1 && strcmp(argv[1], "--inside") == 0)
         return bench_inside(argc, argv);

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/stdout_check.h"
+
 #include "upc-bridge/driver/language.h"
 #include "upc-bridge/driver/options.h"
 #include "upc-bridge/driver/place.h"
@@ -528,6 +530,8 @@ int main(int argc, char **argv)
 {
     struct list products = { 0 };
     char dir[] = "/tmp/amphora-upcc.XXXXXX";
+
+    amph_stdout_check();
 
     options_read(&options, argc, argv);
     if (!place_find(&place, "amphora-upcc"))

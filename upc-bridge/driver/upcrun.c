@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/stdout_check.h"
 #include "upc-bridge/driver/place.h"
 
 static const char usage[] =
@@ -269,6 +270,8 @@ int main(int argc, char **argv)
     struct chosen said = { -1, -1, NULL };
     struct place place;
     struct line run = { calloc((size_t)argc + 8, sizeof *run.argv), 1 };
+
+    amph_stdout_check();
 
     if (run.argv == NULL)
         return 2;

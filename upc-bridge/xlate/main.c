@@ -85,6 +85,9 @@ int main(int argc, char **argv)
             puts("usage: upcxlate [-T THREADS] [-o FILE] [FILE]\n"
                  "Translates UPC that has gone through the C preprocessor (amphora-upcc does that) "
                  "to C on Amphora's UPC library.");
+            if (fflush(stdout) != 0)
+                fatal("the output could not be written: %s", strerror(errno));
+
             return 0;
         } else if (argv[i][0] == '-' && argv[i][1])
             fatal("unknown option '%s'; see upcxlate --help", argv[i]);

@@ -152,7 +152,7 @@ static void say(const struct amph_image *image)
     (void)!(amph_ip_fd(2) ? amph_do_write(2, line, len) : libc_write(2, line, len));
 }
 
-static int judge(const struct amph_image *image)
+static int check_image(const struct amph_image *image)
 {
     int saved = errno;
 
@@ -200,7 +200,7 @@ int amph_ip_bypass_check(const char *path)
     struct amph_image image;
 
     amph_image_look(calls(&c), path, &image);
-    return judge(&image);
+    return check_image(&image);
 }
 
 int amph_ip_bypass_check_file(int fd, const char *path)
@@ -217,7 +217,7 @@ int amph_ip_bypass_check_file(int fd, const char *path)
         image.ino = st.st_ino;
     }
 
-    return judge(&image);
+    return check_image(&image);
 }
 
 int amph_ip_bypass_check_dir(int dir, const char *path)

@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 
-#define LINKS_MOST 40
+#define LINKS_MAX 40
 
 /* ---- the list ---- */
 
@@ -312,7 +312,7 @@ static int follow(struct amph_server_path *pl, struct walk *wk, const char *targ
     char next[2 * PATH_MAX];
     const char *from = target;
 
-    if (++wk->links > LINKS_MOST)
+    if (++wk->links > LINKS_MAX)
         return -ELOOP;
 
     if (target[0] == '/') {

@@ -353,7 +353,7 @@ struct pointer {
     char *at;
 };
 
-/* A name of so many bytes without an end, right before the end of memory. */
+/* A name of as many bytes without an end, right before the end of memory. */
 static char *endless(size_t len, const char *begin)
 {
     char *at = edge(-1) - len;

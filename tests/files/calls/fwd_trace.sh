@@ -7,7 +7,7 @@ program=$builddir/tests/files/calls/fwd_trace
 mkdir "$mp_dir/here" "$mp_dir/kept"
 here=$(cd "$mp_dir/here" && pwd -P)
 
-# The server's directory is a stranger to the program, and so are the descriptors of amphora-run: without standard input.
+# The server's directory is unknown to the program, and so are the descriptors of amphora-run: without standard input.
 "$builddir/iofwd-server" -daemon -foreground -servers 2 -iofwd "/fwd=$mp_dir/kept" -address-file "$mp_dir/addresses" \
     >"$mp_dir/server" 2>&1 &
 server=$!

@@ -496,9 +496,9 @@ static void test_xattr(void)
     IS(amph_fwd_getxattr(cl, NULL, fwd("flags"), "user.none", 0, value, sizeof value, &n), ENODATA);
 }
 
-/* What a stranger says at a door of the client's server is answered with one sentence. */
-static void knock(const struct amph_fwd_server_addr *where, bool same_host, const char *what,
-                  const uint8_t *frame, size_t len, const char *want)
+/* An unauthenticated peer of a listener gets one sentence as its answer. */
+static void refused(const struct amph_fwd_server_addr *where, bool same_host, const char *what,
+                    const uint8_t *frame, size_t len, const char *want)
 {
     uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
     struct amph_fwd_frame_in in;
@@ -518,7 +518,7 @@ static void knock(const struct amph_fwd_server_addr *where, bool same_host, cons
     close(fd);
 }
 
-static void knock_wrongly(const struct amph_fwd_server_addr *where, bool same_host)
+static void connect_wrongly(const struct amph_fwd_server_addr *where, bool same_host)
 {
     uint8_t frame[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
     uint8_t key[AMPH_KEY_BYTES] = { 1 };
@@ -527,16 +527,16 @@ static void knock_wrongly(const struct amph_fwd_server_addr *where, bool same_ho
     size_t n = amph_fwd_frame_build(frame, FWD_FRAME_ASK, NULL, 0);
 
     frame[4] = FWD_VERSION + 1;
-    knock(where, same_host, "another version", frame, n, "one version of Amphora");
+    refused(where, same_host, "another version", frame, n, "one version of Amphora");
     n = amph_fwd_hello_build(frame + FWD_FRAME_HEAD_BYTES, FWD_FRAME_BODY_MAX, &h, key, nonce);
     n = amph_fwd_frame_build(frame, FWD_FRAME_HELLO, frame + FWD_FRAME_HEAD_BYTES, n);
-    knock(where, same_host, "another key", frame, n, "key");
-    knock(where, same_host, "another protocol", (const uint8_t *)"GET / HTTP/1.0\r\n\r\n", 18,
-          "not the iofwd protocol");
+    refused(where, same_host, "another key", frame, n, "key");
+    refused(where, same_host, "another protocol", (const uint8_t *)"GET / HTTP/1.0\r\n\r\n", 18,
+            "not the iofwd protocol");
 }
 
-/* At the door for its own host, and at the one on a port, where the job has one. */
-static void test_door(void)
+/* At the listener for its own host, and at the one on a port, if the job has one. */
+static void test_listener(void)
 {
     struct amph_fwd_server_addr where;
     void *value;
@@ -546,9 +546,9 @@ static void test_door(void)
                            &len) == AMPH_OK);
     CHECK(amph_fwd_server_addr_parse(value, len, &where));
     free(value);
-    knock_wrongly(&where, true);
+    connect_wrongly(&where, true);
     if (where.tcp.ss_family != AF_UNSPEC)
-        knock_wrongly(&where, false);
+        connect_wrongly(&where, false);
 }
 
 /* Who knocks and says nothing is sent away after a while. */
@@ -602,7 +602,7 @@ static void test_counters(void)
 
 /* Many that say nothing at the port: the first of them are soon sent away, the last may stay, and
  * clients are served. */
-static int crowd(void)
+static int many_clients(void)
 {
     enum {
         CROWD = 400
@@ -665,8 +665,8 @@ int main(int argc, char **argv)
 
     if (strcmp(real_dir, "--silent") == 0)
         return stay_silent();
-    if (strcmp(real_dir, "--crowd") == 0)
-        return crowd();
+    if (strcmp(real_dir, "--many-clients") == 0)
+        return many_clients();
 
     snprintf(base, sizeof base, "client-%u", iofwd_client_number());
     umask(0);
@@ -677,7 +677,7 @@ int main(int argc, char **argv)
         { "small", test_small }, { "paths", test_paths }, { "relative", test_relative }, { "dirents", test_dirents },
         { "sizes", test_sizes }, { "full", test_full }, { "threads", test_threads }, { "fifo", test_fifo }, { "locks", test_locks },
         { "flags", test_flags }, { "xattr", test_xattr }, { "fork", test_fork }, { "exec", test_exec }, { "signals", test_signals },
-        { "killed", test_killed }, { "door", test_door }, { "counters", test_counters },
+        { "killed", test_killed }, { "listener", test_listener }, { "counters", test_counters },
     };
 
     /* clang-format on */

@@ -7,7 +7,7 @@ fresh() {
     rm -rf "$mp_dir/srv"
     mkdir "$mp_dir/srv"
 }
-# A stranger that says nothing has some seconds: meanwhile the others run.
+# An unauthenticated peer that sends nothing has some seconds: meanwhile the others run.
 mkdir "$mp_dir/silent"
 AMPHORA_STATS=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/silent" "$builddir/tests/files/calls/iofwd_calls" --silent \
     >"$mp_dir/silent.out" 2>&1 </dev/null &
@@ -26,7 +26,7 @@ for n in 1 3; do
     AMPHORA_RMA=emulate mp_run tests/files/calls/iofwd_calls -n $n -c tcp -t 60 -o "-servers 2 -iofwd /fwd=$mp_dir/srv" -- "$mp_dir/srv"
 done
 
-# Strangers at the doors, also at those of IPv6: each was counted (three at the host's own door, three at the port).
+# Unauthenticated peers at the listeners, also at those of IPv6: each was counted (three at the host's own listener, three at the port).
 v6=""
 grep -q ' lo$' /proc/net/if_inet6 2>/dev/null && v6=::1
 for address in 127.0.0.1 $v6; do
@@ -37,7 +37,7 @@ for address in 127.0.0.1 $v6; do
     mp_report $? "unauthenticated connections on $address are refused and counted" "$mp_dir/out"
 done
 fresh
-AMPHORA_SMP=0 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -conduit tcp -servers 1 -iofwd "/fwd=$mp_dir/srv" "$builddir/tests/files/calls/iofwd_calls" --crowd \
+AMPHORA_SMP=0 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -conduit tcp -servers 1 -iofwd "/fwd=$mp_dir/srv" "$builddir/tests/files/calls/iofwd_calls" --many-clients \
     >"$mp_dir/out" 2>&1 </dev/null
 mp_report $? "silent unauthenticated connections are bounded" "$mp_dir/out"
 wait $silent && grep -q '^iofwd server 1: .* 1 unauthenticated connections refused' "$mp_dir/silent.out"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joint reads and writes: stretches dealt out at random to all processes, with holes, from the
+ * Collective reads and writes: extents dealt out at random to all processes, with holes, from the
  * segment and from other memory, against a model; what one process cannot do is everyone's error; a
  * process that leaves ends the waiting of the others.   iofwd_joint SEED ROUNDS
  */
@@ -67,7 +67,7 @@ static iofwd_file_t *open_by_name(iofwd_file_t *mine, uint32_t whose)
     return f;
 }
 
-/* Deals the bytes of a stretch out: runs of one process each, by a pattern or at random; who: of
+/* Deals the bytes of an extent out: runs of one process each, by a pattern or at random; who: of
  * each byte. */
 static void deal(uint8_t *who, size_t len)
 {
@@ -128,7 +128,7 @@ static uint8_t value(uint64_t round, size_t at)
     return (uint8_t)((at * 2654435761u + round * 977) >> 11);
 }
 
-/* One call with many stretches of several files, which together are the file from some place on. */
+/* One call with many extents of several files, which together are the file from some place on. */
 static void round_of(iofwd_file_t **file, size_t nfiles, uint64_t round, int writing)
 {
     static struct iofwd_row row[STRETCHES][IOFWD_ROWS_MOST], other[IOFWD_ROWS_MOST];
@@ -172,7 +172,7 @@ static void round_of(iofwd_file_t **file, size_t nfiles, uint64_t round, int wri
     size_t k = 0;
     size_t first = (size_t)s[0].off;
 
-    for (size_t b = first; b < end; b++) { /* what lies between two stretches is nobody's */
+    for (size_t b = first; b < end; b++) { /* what lies between two extents is nobody's */
         if (dealt[b] == me)
             buf[k++] = writing ? value(round, b) : 0xee;
         if (writing && dealt[b] != NOBODY) {
@@ -254,7 +254,7 @@ static void errors(iofwd_file_t *f, const char *path)
     need(most >= 1 << 19 || one(f, 1, 0, last ? wrong : &mine, 1, 1) == E2BIG, "too long a part",
          most);
     if (procs > 1)
-        need(one(f, 1, last ? 4096 : 0, &mine, 1, 1) == EINVAL, "different stretches", 0);
+        need(one(f, 1, last ? 4096 : 0, &mine, 1, 1) == EINVAL, "different extents", 0);
 
     need(one(f, 1, (off_t)1 << 62, &mine, 1, 1) == EFBIG, "what the file system refuses", 0);
     need(one(f, 1, (off_t)1 << 40, &mine, 1, 0) == 0, "reading far behind the end", 0);
@@ -308,12 +308,12 @@ static long peak_of_servers(void)
     return sum;
 }
 
-/* A few bytes of a long stretch do not make a server keep all of it. */
+/* A few bytes of a long extent do not make a server keep all of it. */
 static void memory(const char *path)
 {
     enum {
         LONG = 256 << 20,
-        LEAST_KIB = 1 << 10,
+        MIN_KIB = 1 << 10,
         GROWTH_MAX_KIB = 64 << 10
     };
 
@@ -326,7 +326,7 @@ static void memory(const char *path)
 
     long before = peak_of_servers();
 
-    need(before > LEAST_KIB, "the servers' memory is known", (uint64_t)before);
+    need(before > MIN_KIB, "the servers' memory is known", (uint64_t)before);
     meet();
 
     struct iofwd_joint s = {
@@ -414,7 +414,7 @@ static void signalled_child(const char *path, int how, unsigned nap_s)
 
     int err = iofwd_pwrite_joint(&s, 1);
 
-    need(err == (how == SIGKILL ? EIO : 0), "what a joint write gives", (uint64_t)err);
+    need(err == (how == SIGKILL ? EIO : 0), "result of a collective write", (uint64_t)err);
     need(waitpid(child, &status, 0) == child &&
              (how == SIGKILL ? WIFSIGNALED(status) : status == 0),
          "the other one", (uint64_t)status);
@@ -428,7 +428,7 @@ int main(int argc, char **argv)
     gex_Client_t client;
     gex_EP_t ep;
     gex_Segment_t segment;
-    char path[] = "/fwd/joint";
+    char path[] = "/fwd/collective";
 
     if (argc != 3 || gex_Client_Init(&client, &ep, &tm, "JOINT", &argc, &argv, 0) != GASNET_OK)
         return 1;

@@ -4,12 +4,12 @@
 . "${srcdir:-.}/tests/lib/lib.sh"
 mkdir "$mp_dir/kept"
 rounds=${JOINT_ROUNDS:-8}
-joint() {
+collective() {
     mp_run tests/files/calls/iofwd_joint -t 20 "$@" -o "-servers 2 -iofwd /fwd=$mp_dir/kept" -- "$mp_seed" "$rounds"
 }
-joint -n 4 -c smp
-joint -n 2 -c udp
-AMPHORA_TEST_SWAP=1 joint -n 3 -c tcp
-AMPHORA_RMA=emulate joint -n 2 -c tcp
-IOFWD_PIECE=4096 IOFWD_DIRECT=1 joint -n 3 -c smp
+collective -n 4 -c smp
+collective -n 2 -c udp
+AMPHORA_TEST_SWAP=1 collective -n 3 -c tcp
+AMPHORA_RMA=emulate collective -n 2 -c tcp
+IOFWD_PIECE=4096 IOFWD_DIRECT=1 collective -n 3 -c smp
 mp_done

@@ -22,7 +22,7 @@ one() {
     [ $code -gt 0 ] && [ $code -lt 124 ] && grep '^amphora: ' "$mp_dir/one" | grep -qv 'has ended; its calls give EIO'
 }
 
-# steps CONDUIT SMP LEAST: until no step is left
+# steps CONDUIT SMP MINIMUM: until no step is left
 steps() {
     bad=0 step=0 failed=first
     : >"$mp_dir/out"

@@ -26,7 +26,7 @@
 static struct amph_fwd_client *cl;
 static _Atomic uint64_t killed_ns;
 
-/* Who listens at the other end of the door. */
+/* The process at the other end of the control connection. */
 static pid_t server_pid(void)
 {
     struct ucred cred = { .pid = -1 };

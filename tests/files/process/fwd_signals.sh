@@ -62,7 +62,7 @@ stopped() {
 
 for what in first small large; do
     stopped $what TERM 15
-    stopped $what HUP 1
+    stopped $what USR1 10
 done
 
 if mp_wanted "a signal that the program blocks stays blocked"; then
