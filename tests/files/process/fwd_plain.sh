@@ -60,10 +60,15 @@ went() {
 for step in 1 2 3 4 5 6 7 8; do
     name="step $step of joining fails: a sentence and an exit code"
     lacks "$name" && continue
-    # the eighth is that of a second process of the rank
+    # The eighth is that of a second process of the rank.  Errors go to a file, because mpiexec.hydra's proxy ends when a process that it
+    # answers has ended, without passing on what that process said.
+    : >"$mp_dir/said"
     timeout -k 5 30 env AMPHORA_SERVERS=1 AMPHORA_TEST_JOIN_FAILURE=$step mpiexec.hydra -n 1 \
-        "$run" sh -c 'cat </fwd/none; cat </dev/null >/fwd/there; cat /fwd/there; exit 3' : -n 1 "$server" >"$mp_dir/out" 2>&1 </dev/null
+        sh -c 'exec "$@" 2>>"$0"' "$mp_dir/said" \
+        "$run" sh -c 'cat </fwd/none; cat </dev/null >/fwd/there; cat /fwd/there; exit 3' : -n 1 \
+        sh -c 'exec "$@" 2>>"$0"' "$mp_dir/said" "$server" >"$mp_dir/out" 2>&1 </dev/null
     code=$?
+    cat "$mp_dir/said" >>"$mp_dir/out"
     test $code -ne 0 && test $code -ne 124 && grep -q 'this process cannot' "$mp_dir/out"
     mp_report $? "$name" "$mp_dir/out"
 done
