@@ -123,6 +123,12 @@ static struct amph_rma_vis_row row_from(const struct amph_rma_vis_row *row, size
     return rest;
 }
 
+/* Adds to all addresses of a row.  By numbers: a row with a list begins at NULL. */
+static void move_row(struct amph_rma_vis_row *row, ptrdiff_t by_bytes)
+{
+    row->base = (char *)((uintptr_t)row->base + (uintptr_t)by_bytes);
+}
+
 /* A list is checked and used in parts, so that the second pass finds it in the cache. */
 static void copy_row(void *arg, const struct amph_rma_vis_row *dst,
                      const struct amph_rma_vis_row *src, size_t count, size_t len)
@@ -137,7 +143,7 @@ static void copy_row(void *arg, const struct amph_rma_vis_row *dst,
         size_t n = count - first < part ? count - first : part;
 
         check_row(sink->call, sink->dest, put ? &to : &from, n, len);
-        *(put ? &to.base : &from.base) += sink->mapping;
+        move_row(put ? &to : &from, sink->mapping);
         amph_rma_vis_copy(&to, &from, n, len);
     }
 }

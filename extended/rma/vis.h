@@ -45,7 +45,7 @@ static inline char *amph_rma_vis_listed(const struct amph_rma_vis_row *row, size
 
     memcpy(&at, row->list + (ptrdiff_t)i * row->step, sizeof at);
 
-    return at + (ptrdiff_t)(intptr_t)row->base;
+    return (char *)((uintptr_t)at + (uintptr_t)row->base);
 }
 
 static inline char *amph_rma_vis_piece(const struct amph_rma_vis_row *row, size_t i)
