@@ -207,7 +207,7 @@ python3 "$T/moves.py" "$D" <"$D/in" >"$D/out"
 Y
     fwd_both "python and the C library" sh "$mp_dir/commands"
 else
-    mp_skip "python and the C library" "no python3"
+    fwd_skip "python and the C library" "no python3"
 fi
 
 if command -v octave-cli >/dev/null; then
@@ -221,6 +221,6 @@ octave-cli --no-init-file --eval 'x = fgetl(stdin); printf("[%s]\n", x); fflush(
 Y
     fwd_both "octave" sh "$mp_dir/commands"
 else
-    mp_skip "octave" "no octave-cli"
+    fwd_skip "octave" "no octave-cli"
 fi
 mp_done
