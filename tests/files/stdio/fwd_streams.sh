@@ -147,7 +147,7 @@ if echo 'int main() { return 0; }' >"$mp_dir/empty.cc" &&
     g++ -fsanitize=address -static-libasan -o "$mp_dir/empty" "$mp_dir/empty.cc" 2>/dev/null; then
     fwd_both "C++ streams with a sanitizer" sh "$mp_dir/commands"
 else
-    mp_skip "C++ streams with a sanitizer" "no static libasan"
+    fwd_skip "C++ streams with a sanitizer" "no static libasan"
 fi
 
 if command -v gfortran >/dev/null; then
@@ -178,7 +178,7 @@ printf '3\nrest of the input\n' >"$D/in"
 Y
     fwd_both "Fortran units" sh "$mp_dir/commands"
 else
-    mp_skip "Fortran units" "no gfortran"
+    fwd_skip "Fortran units" "no gfortran"
 fi
 
 if command -v python3 >/dev/null; then
