@@ -28,24 +28,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "iofwd/interpose/entry/syscall_numbers.h"
 #include "tests/files/fwd_is.h"
-
-#ifndef SYS_cachestat
-#define SYS_cachestat 451
-#endif
-#ifndef SYS_setxattrat
-#define SYS_setxattrat 463
-#define SYS_getxattrat 464
-#define SYS_listxattrat 465
-#define SYS_removexattrat 466
-#endif
-#ifndef SYS_open_tree_attr
-#define SYS_open_tree_attr 467
-#endif
-#ifndef SYS_file_getattr
-#define SYS_file_getattr 468
-#define SYS_file_setattr 469
-#endif
 
 #define REFUSED(call, with) \
     do { \
