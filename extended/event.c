@@ -487,6 +487,7 @@ int gex_NBI_Test(gex_EC_t event_mask, gex_Flags_t flags)
 {
     amph_check_call("gex_NBI_Test");
     amph_check_zero(flags, "gex_NBI_Test");
+    amph_gex_handle_own();
     return implicit_done(event_mask) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
@@ -496,6 +497,7 @@ void gex_NBI_Wait(gex_EC_t event_mask, gex_Flags_t flags)
 
     amph_check_call("gex_NBI_Wait");
     amph_check_zero(flags, "gex_NBI_Wait");
+    amph_gex_handle_own();
     while (!implicit_done(event_mask))
         amph_gex_wait_step(&w);
 }
@@ -519,6 +521,7 @@ gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags)
 
     amph_check_call("gex_NBI_EndAccessRegion");
     amph_check_zero(flags, "gex_NBI_EndAccessRegion");
+    amph_gex_handle_own();
     if (r == &t->implicit)
         amph_fatal("gex_NBI_EndAccessRegion outside an access region");
 

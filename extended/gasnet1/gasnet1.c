@@ -183,7 +183,7 @@ int amphora_try_nbi(gex_EC_t mask)
 
 gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes)
 {
-    void *at = amphora_reach_addr(amphora_team0, node, src, nbytes);
+    void *at = amphora_reach_addr_unless_own(amphora_team0, node, src, nbytes);
 
     if (nbytes - 1 >= sizeof(gasnet_register_value_t))
         amph_fatal("gasnet_get_nb_val: a value has 1 to %zu bytes, not %zu",

@@ -238,7 +238,7 @@ AMPHORA_INLINE void gasnet_put(gasnet_node_t node, void *dest, const void *src, 
 
 AMPHORA_INLINE void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
-    void *at = amphora_reach_addr(amphora_team0, node, dest, nbytes);
+    void *at = amphora_reach_addr_unless_own(amphora_team0, node, dest, nbytes);
 
     if (AMPHORA_UNLIKELY(!at)) {
         amphora_memset_blocking(amphora_team0, node, dest, val, nbytes);
@@ -274,7 +274,7 @@ AMPHORA_INLINE gasnet_handle_t gasnet_put_nb_bulk(gasnet_node_t node, void *dest
 AMPHORA_INLINE gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val,
                                                 size_t nbytes)
 {
-    if (AMPHORA_UNLIKELY(!amphora_reach_addr(amphora_team0, node, dest, nbytes)))
+    if (AMPHORA_UNLIKELY(!amphora_reach_addr_unless_own(amphora_team0, node, dest, nbytes)))
         return amphora_memset_nb(amphora_team0, node, dest, val, nbytes);
 
     gasnet_memset(node, dest, val, nbytes);

@@ -124,22 +124,35 @@ AMPHORA_INLINE gex_RMA_Value_t amphora_load_val(const void *src, size_t nbytes)
     return value;
 }
 
-/* Where a transfer of the header's own begins at its target, or NULL: the library makes it.
- * Addresses that are offsets are the library's, and those that the caller says, by a constant,
- * belong to no neighbour; in a client that is checked (GASNET_DEBUG) all are. */
+/* Whether the library carries a transfer because of its flags: its addresses are offsets, or the
+ * caller says by a constant that they belong to no neighbour.  In a client that is checked
+ * (GASNET_DEBUG) it carries all. */
+AMPHORA_INLINE int amphora_rma_is_library(gex_Flags_t flags)
+{
+#ifdef GASNET_DEBUG
+    (void)flags;
+    return 1;
+#else
+    if (__builtin_constant_p(flags) && (flags & GEX_FLAG_PEER_NEVER_NBRHD))
+        return 1;
+
+    return AMPHORA_UNLIKELY(flags & (GEX_FLAG_SELF_SEG_OFFSET | GEX_FLAG_PEER_SEG_OFFSET));
+#endif
+}
+
+/* The address in this process of a transfer's target, or NULL: the library carries the transfer. */
 AMPHORA_INLINE void *amphora_rma_addr(gex_TM_t tm, gex_Rank_t rank, const void *addr, size_t nbytes,
                                       gex_Flags_t flags)
 {
-#ifdef GASNET_DEBUG
-    (void)tm, (void)rank, (void)addr, (void)nbytes, (void)flags;
-    return 0;
-#else
-    if (__builtin_constant_p(flags) && (flags & GEX_FLAG_PEER_NEVER_NBRHD))
-        return 0;
-    if (AMPHORA_UNLIKELY(flags & (GEX_FLAG_SELF_SEG_OFFSET | GEX_FLAG_PEER_SEG_OFFSET)))
-        return 0;
-    return amphora_reach_addr(tm, rank, addr, nbytes);
-#endif
+    return amphora_rma_is_library(flags) ? 0
+                                         : amphora_reach_addr_unless_own(tm, rank, addr, nbytes);
+}
+
+/* The same for an NBI transfer. */
+AMPHORA_INLINE void *amphora_rma_addr_nbi(gex_TM_t tm, gex_Rank_t rank, const void *addr,
+                                          size_t nbytes, gex_Flags_t flags)
+{
+    return amphora_rma_is_library(flags) ? 0 : amphora_reach_addr(tm, rank, addr, nbytes);
 }
 
 AMPHORA_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src,
@@ -157,7 +170,7 @@ AMPHORA_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest,
 AMPHORA_INLINE int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src,
                                   size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags)
 {
-    void *at = amphora_rma_addr(tm, rank, dest, nbytes, flags);
+    void *at = amphora_rma_addr_nbi(tm, rank, dest, nbytes, flags);
 
     if (AMPHORA_UNLIKELY(!at))
         return amphora_put_nbi(tm, rank, dest, src, nbytes, lc_opt, flags);
@@ -196,7 +209,7 @@ AMPHORA_INLINE int gex_RMA_GetBlocking(gex_TM_t tm, void *dest, gex_Rank_t rank,
 AMPHORA_INLINE int gex_RMA_GetNBI(gex_TM_t tm, void *dest, gex_Rank_t rank, void *src,
                                   size_t nbytes, gex_Flags_t flags)
 {
-    void *at = amphora_rma_addr(tm, rank, src, nbytes, flags);
+    void *at = amphora_rma_addr_nbi(tm, rank, src, nbytes, flags);
 
     if (AMPHORA_UNLIKELY(!at))
         return amphora_get_nbi(tm, dest, rank, src, nbytes, flags);
@@ -253,10 +266,16 @@ AMPHORA_INLINE int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *de
 AMPHORA_INLINE int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *dest,
                                      gex_RMA_Value_t value, size_t nbytes, gex_Flags_t flags)
 {
-    if (AMPHORA_UNLIKELY(!amphora_rma_addr(tm, rank, dest, nbytes, flags)))
+    void *at = amphora_rma_addr_nbi(tm, rank, dest, nbytes, flags);
+
+    if (AMPHORA_UNLIKELY(!at || nbytes - 1 >= sizeof value))
         return amphora_put_val_nbi(tm, rank, dest, value, nbytes, flags);
 
-    return gex_RMA_PutBlockingVal(tm, rank, dest, value, nbytes, flags);
+    AMPHORA_FENCE();
+    amphora_store_val(at, value, nbytes);
+    AMPHORA_FENCE();
+
+    return 0;
 }
 
 AMPHORA_INLINE gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void *dest,

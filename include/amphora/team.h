@@ -29,19 +29,17 @@ struct amphora_team {
 extern struct amphora_team *amphora_team0;
 
 /* Messages that this process has sent to itself and that have not been handled yet.  While there are
- * any, all transfers go through the library, which handles them. */
+ * any, transfers that no later call completes go through the library, which handles them.  NBI
+ * transfers do not read it: gex_NBI_Wait and gex_NBI_Test handle such messages. */
 extern uint32_t amphora_own_messages;
 
-/* Where [addr, addr+nbytes) of member rank lies in this process, or NULL: the library must look at
- * it (another host, an empty transfer, a pair, own messages that wait, or an address or a rank that
- * is not allowed). */
+/* The address of [addr, addr+nbytes) of member rank in this process, or NULL: the library must carry
+ * the transfer (another host, an empty transfer, a pair, or an address or a rank that is not
+ * allowed). */
 AMPHORA_INLINE void *amphora_reach_addr(gex_TM_t tm, gex_Rank_t rank, const void *addr,
                                         size_t nbytes)
 {
     if (AMPHORA_UNLIKELY(((uintptr_t)tm & 1) || rank >= tm->size))
-        return NULL;
-
-    if (AMPHORA_UNLIKELY(__atomic_load_n(&amphora_own_messages, __ATOMIC_RELAXED)))
         return NULL;
 
     const struct amphora_reach *r = &tm->reach[rank];
@@ -51,6 +49,16 @@ AMPHORA_INLINE void *amphora_reach_addr(gex_TM_t tm, gex_Rank_t rank, const void
         return NULL;
 
     return (void *)((uintptr_t)addr + r->delta);
+}
+
+/* The same; NULL also while own messages are queued. */
+AMPHORA_INLINE void *amphora_reach_addr_unless_own(gex_TM_t tm, gex_Rank_t rank, const void *addr,
+                                                   size_t nbytes)
+{
+    if (AMPHORA_UNLIKELY(__atomic_load_n(&amphora_own_messages, __ATOMIC_RELAXED)))
+        return NULL;
+
+    return amphora_reach_addr(tm, rank, addr, nbytes);
 }
 
 AMPHORA_END_C

@@ -65,6 +65,27 @@ static void put_nbi(int at)
 {
     uint64_t value = 1;
     CHECK(gex_RMA_PutNBI(tm, rank[at], word[at], &value, sizeof value, GEX_EVENT_NOW, 0) == 0);
+    gex_NBI_Wait(GEX_EC_PUT, 0);
+}
+
+static void put_val_nbi(int at)
+{
+    CHECK(gex_RMA_PutNBIVal(tm, rank[at], word[at], 1, sizeof *word[at], 0) == 0);
+    while (gex_NBI_Test(GEX_EC_PUT, 0) != GASNET_OK)
+        gasnet_AMPoll();
+}
+
+static void put_region(int at)
+{
+    uint64_t value = 1;
+
+    gex_NBI_BeginAccessRegion(0);
+    CHECK(gex_RMA_PutNBI(tm, rank[at], word[at], &value, sizeof value, GEX_EVENT_NOW, 0) == 0);
+
+    gex_Event_t event = gex_NBI_EndAccessRegion(0);
+
+    if (event != GEX_EVENT_INVALID)
+        gex_Event_Wait(event);
 }
 
 static void put_val(int at)
@@ -88,6 +109,7 @@ static void get_nbi(int at)
 {
     uint64_t value;
     CHECK(gex_RMA_GetNBI(tm, &value, rank[at], word[at], sizeof value, 0) == 0);
+    gex_NBI_Wait(GEX_EC_GET, 0);
 }
 
 static void get_val(int at)
@@ -132,11 +154,13 @@ static const struct {
 } transfers[] = {
     { "gex_RMA_PutBlocking", put },
     { "gex_RMA_PutNB", put_nb },
-    { "gex_RMA_PutNBI", put_nbi },
+    { "gex_RMA_PutNBI and gex_NBI_Wait", put_nbi },
+    { "gex_RMA_PutNBIVal and gex_NBI_Test", put_val_nbi },
+    { "gex_RMA_PutNBI in an access region", put_region },
     { "gex_RMA_PutBlockingVal", put_val },
     { "gex_RMA_GetBlocking", get },
     { "gex_RMA_GetNB", get_nb },
-    { "gex_RMA_GetNBI", get_nbi },
+    { "gex_RMA_GetNBI and gex_NBI_Wait", get_nbi },
     { "gex_RMA_GetBlockingVal", get_val },
     { "an empty gex_RMA_GetBlocking", get_nothing },
     { "gex_RMA_PutBlocking of a pair", put_pair },
