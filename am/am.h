@@ -366,7 +366,7 @@ struct amph_job {
     uint16_t
         waits_without_yields;  /* as many further waits sleep at once, because yields took long */
     uint16_t slow_yield_waits; /* its value after the next yield that takes long; 0: least */
-    uint8_t skipped_spins;     /* spins skipped for that reason since the last one */
+    uint16_t skipped_spins;    /* spins skipped for that reason since the last one */
     /* called with each event of the job before it is handled; or NULL */
     void (*on_event)(const struct amph_boot_event *event);
     void *extended; /* extended/'s own state */

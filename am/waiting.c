@@ -42,7 +42,7 @@ enum {
 enum {
     FAILED_SPINS_MAX = 4,
     FEW_YIELDS = 2,
-    WAITS_BETWEEN_SPINS = 64,
+    WAITS_BETWEEN_SPINS = 512, /* on both sides, so that these stay out of the slowest hundredth */
     CROWDED_WAITS_MIN = 64,
     CROWDED_WAITS_MAX = 4096
 };
@@ -300,7 +300,7 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
  * Spinning holds a core that the awaited process may need: other processes compute on the remaining
  * cores, or the number of processes is not known (clients of standing servers).  Such a wait ends
  * with its first yields.  After FAILED_SPINS_MAX of these in a row, waits start by yielding.  Every
- * 64th wait still spins, to detect a change; if its spin succeeds, all waits spin again.  If a first
+ * 512th wait still spins, to detect a change; if its spin succeeds, all waits spin again.  If a first
  * yield took long, the awaited process may have a core of its own by now, so the next wait spins.
  */
 static bool spin_is_useless(void)
@@ -308,11 +308,10 @@ static bool spin_is_useless(void)
     if (__atomic_load_n(&amph_job.failed_spins, __ATOMIC_RELAXED) < FAILED_SPINS_MAX)
         return false;
 
-    uint8_t skipped_spins = (uint8_t)((__atomic_load_n(&amph_job.skipped_spins, __ATOMIC_RELAXED) +
-                                       1) %
-                                      WAITS_BETWEEN_SPINS);
+    unsigned skipped_spins = __atomic_load_n(&amph_job.skipped_spins, __ATOMIC_RELAXED) + 1u;
 
-    __atomic_store_n(&amph_job.skipped_spins, skipped_spins, __ATOMIC_RELAXED);
+    skipped_spins %= WAITS_BETWEEN_SPINS;
+    __atomic_store_n(&amph_job.skipped_spins, (uint16_t)skipped_spins, __ATOMIC_RELAXED);
     return skipped_spins != 0;
 }
 

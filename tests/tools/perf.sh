@@ -55,7 +55,7 @@ says "a load that is none" 2 "wanted are numbers from 0" -loaded 2,some
 loaded() {
     LOADED_MARK=l$$ "$perf" --json -conduit $1 -repeat 1 -loaded 0,2 -dir "$mp_dir/work" >"$mp_dir/loaded" 2>&1 </dev/null || { cat "$mp_dir/loaded"; return 1; }
     cat "$mp_dir/loaded"
-    [ "$(grep -cE '^\{"conduit":"'$1'","load":[02],"test":"(am_rtt|barrier|fwd_read)","spin_us":[0-9.]+,"block_us":[0-9.]+,"default_us":[0-9.]+,"ratio":[0-9.]+,"spin_p99_us":' "$mp_dir/loaded")" = 6 ] &&
+    [ "$(grep -cE '^\{"conduit":"'$1'","load":[02],"test":"(am_rtt|barrier|fwd_read)","statistic":"(median|p99|mean)","spin_us":[0-9.]+,"block_us":[0-9.]+,"default_us":[0-9.]+,"ratio":[0-9.]+\}$' "$mp_dir/loaded")" = 18 ] &&
         mp_until 10 mp_none_marked LOADED_MARK=l$$
 }
 for net in smp udp; do

@@ -43,6 +43,14 @@ enum perf_loaded_call {
     PERF_LOADED_CALLS
 };
 
+/* What a row of -loaded gives of a call's times. */
+enum perf_loaded_statistic {
+    PERF_LOADED_MEDIAN,
+    PERF_LOADED_P99,
+    PERF_LOADED_MEAN,
+    PERF_LOADED_STATISTICS
+};
+
 /* Memory that the processes of a job and the tool that started it share beside Amphora. */
 struct perf_shared {
     _Alignas(128) _Atomic uint64_t line_a;
@@ -54,10 +62,8 @@ struct perf_shared {
     _Atomic uint32_t udp_port[2];        /* of the sockets of the UDP limit */
     /* figures, targets met and not, tests without a figure */
     _Atomic uint32_t rows, met, missed, failed;
-    double per_proc[PERF_MAX_PROCS]; /* one number of each process */
-    struct {
-        double median_us, p99_us;
-    } loaded[PERF_LOADED_CALLS]; /* of the last job of -loaded */
+    double per_proc[PERF_MAX_PROCS];                             /* one number of each process */
+    double loaded_us[PERF_LOADED_CALLS][PERF_LOADED_STATISTICS]; /* of the last job of -loaded */
 };
 
 enum perf_kind {
