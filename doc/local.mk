@@ -6,6 +6,7 @@ dist_doc_DATA = \
 	doc/mpi.md
 EXTRA_DIST += \
 	doc/README.md \
+	doc/figures.md \
 	doc/gasnet-api-status.md \
 	doc/glossary.md \
 	doc/iofwd-performance.md \

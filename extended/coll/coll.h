@@ -111,6 +111,7 @@ struct amph_local {
     uint32_t piece, pieces, posted, folded, read;
     size_t len, stride;
     uint64_t first; /* cell of piece 0 */
+    bool small;     /* the data fits into small cells */
     bool split;
 };
 

@@ -34,7 +34,7 @@ static uint64_t cell_number(const struct amph_local *l, uint32_t piece)
 
 static struct amph_share_cell *cell(const struct amph_coll *c, uint32_t member, uint32_t piece)
 {
-    return amph_share_cell(&c->slot, member, cell_number(&c->l, piece));
+    return amph_share_cell(&c->slot, member, cell_number(&c->l, piece), c->l.small);
 }
 
 static size_t piece_len(const struct amph_local *l, uint32_t piece)
@@ -151,7 +151,7 @@ static bool all_have(const struct amph_coll *c, uint32_t piece, size_t field)
     const uint64_t number = cell_number(&c->l, piece);
 
     for (uint32_t j = 0; j < c->nlocal; j++) {
-        const char *at = (const char *)amph_share_cell(&c->slot, j, number) + field;
+        const char *at = (const char *)cell(c, j, piece) + field;
         if (__atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_ACQUIRE) != number)
             return false;
     }
@@ -184,31 +184,63 @@ static void written(struct amph_coll *c, uint32_t piece, size_t field)
         wake_all(c);
 }
 
-/* May cell `number` be written?  All members must have acknowledged the cell's previous number. */
-static bool has_room(struct amph_coll *c, uint64_t number)
+/* Cells up to this number are read by no member any more. */
+static uint64_t least_done(const struct amph_coll *c)
 {
-    if (number <= c->least_done + AMPH_SHARE_RING)
-        return true;
-
     uint64_t least = UINT64_MAX;
 
     for (uint32_t j = 0; j < c->nlocal; j++) {
         uint64_t done = __atomic_load_n(&c->slot.done[j].done, __ATOMIC_ACQUIRE);
+
         least = done < least ? done : least;
     }
 
-    c->least_done = least;
-    return number <= least + AMPH_SHARE_RING;
+    return least;
+}
+
+/* May cell `number` be written?  All members must have acknowledged the cell's previous number.  A
+ * member that finds no room waits until half of its ring is free, so that it does not run for one
+ * cell at a time.  Readers look for it when their numbers are multiples of AMPH_SHARE_WAKES. */
+static bool has_room(struct amph_coll *c, uint64_t number)
+{
+    const uint64_t ring = amph_share_ring(c->l.small);
+    uint64_t *wanted = &c->slot.done[c->self].wanted;
+
+    if (number <= c->least_done + ring && !*wanted)
+        return true;
+
+    c->least_done = least_done(c);
+    if (!*wanted && number > c->least_done + ring) {
+        __atomic_store_n(wanted, amph_align_up(number - ring / 2, AMPH_SHARE_WAKES),
+                         __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        c->least_done = least_done(c);
+    }
+
+    if (c->least_done < *wanted)
+        return false;
+
+    __atomic_store_n(wanted, 0, __ATOMIC_RELAXED);
+    return number <= c->least_done + ring;
+}
+
+/* Wakes the members that wait for this member's number. */
+static void wake_writers(struct amph_coll *c, uint64_t number)
+{
+    for (uint32_t j = 0; j < c->nlocal; j++) {
+        uint64_t wanted = __atomic_load_n(&c->slot.done[j].wanted, __ATOMIC_RELAXED);
+
+        if (wanted && wanted <= number)
+            amph_coll_wake(c, j);
+    }
 }
 
 static void done_with(struct amph_coll *c, uint64_t number)
 {
     __atomic_store_n(&c->slot.done[c->self].done, number, __ATOMIC_RELEASE);
-
-    /* writers that wait for room need not be woken for each */
-    if (number % (AMPH_SHARE_RING / 2) == 0) {
+    if (number % AMPH_SHARE_WAKES == 0) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        wake_all(c);
+        wake_writers(c, number);
     }
 }
 
@@ -338,6 +370,7 @@ void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, u
     struct amph_coll *c = op->coll;
     const struct amph_local_mode *mode = &modes[kind];
     size_t piece = AMPH_SHARE_CELL_BYTES;
+    size_t cell_bytes = mode->post_blocks ? len : len * c->nlocal;
 
     if (mode->folds && op->fold.elem_bytes)
         piece -= piece % op->fold.elem_bytes;
@@ -352,6 +385,7 @@ void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, u
         .first = c->cell,
         .piece = (uint32_t)piece,
         .pieces = len && !mode->whole ? (uint32_t)((len + piece - 1) / piece) : 1,
+        .small = cell_bytes <= AMPH_SHARE_SMALL_BYTES,
         .split = mode->folds && mode->read == read_folded && len * c->nlocal >= SPLIT_MIN_BYTES,
     };
     c->cell += c->l.pieces;

@@ -33,13 +33,20 @@ static size_t head_bytes(uint32_t count)
                          amph_job.page_bytes);
 }
 
+/* The bytes of a member's ring. */
+static size_t ring_bytes(bool small)
+{
+    return amph_share_ring(small) * amph_share_cell_bytes(small);
+}
+
 /* The bytes of a slot for nlocal members. */
 static size_t slot_bytes(uint32_t nlocal)
 {
     size_t lines = (size_t)AMPH_BARRIERS * (nlocal + 1) * sizeof(struct amph_barrier_line);
-    size_t each = sizeof(struct amph_share_done) + AMPH_SHARE_RING * sizeof(struct amph_share_cell);
+    size_t done = nlocal * sizeof(struct amph_share_done);
 
-    return amph_align_up(lines + nlocal * each, amph_job.page_bytes);
+    return amph_align_up(lines + done + nlocal * (ring_bytes(true) + ring_bytes(false)),
+                         amph_job.page_bytes);
 }
 
 size_t amph_coll_share_bytes(uint32_t count)
@@ -143,7 +150,8 @@ enum amph_status amph_coll_share_open(struct amph_share *s, uint64_t id, uint32_
 
     slot->line = slot->base;
     slot->done = (struct amph_share_done *)(slot->line + (size_t)AMPH_BARRIERS * (nlocal + 1));
-    slot->cell = (struct amph_share_cell *)(slot->done + nlocal);
+    slot->small = (uint8_t *)(slot->done + nlocal);
+    slot->large = slot->small + nlocal * ring_bytes(true);
 
     return AMPH_OK;
 }

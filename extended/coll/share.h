@@ -9,9 +9,13 @@
  * behind each other in the object; a process maps those of its teams. Untouched pages take no
  * memory, and a slot's pages are given back when all its members have closed it.
  *
+ * A member has two rings: a long one of small cells and a short one of large cells.  The longer a
+ * ring, the further a member may be ahead of the others: where processes outnumber cores, each gets
+ * more done before it must give its core to another.
+ *
  * A cell is written by its member only.  Cell numbers of a team begin at 1 and are the same at all
- * members; cell n lies at n modulo AMPH_SHARE_RING of each ring, and is written only when all
- * members are done with the one before at that place.
+ * members; they count the cells of both rings.  Cell n is entry n modulo the ring's length, and is
+ * written only when all members are done with the previous cell of that entry.
  *
  * Thread rule: open and close: one thread at a time (list_lock of coll.h); the rest by the team's
  * lock.
@@ -28,21 +32,37 @@
 #include "extended/coll/barrier.h"
 
 enum {
-    AMPH_SHARE_RING = 8,
+    AMPH_SHARE_RING = 8,        /* large cells */
+    AMPH_SHARE_SMALL_RING = 64, /* small cells */
+    AMPH_SHARE_WAKES = 4,       /* readers look for writers without room after as many cells */
     AMPH_SHARE_TEAMS = 4096
 };
-#define AMPH_SHARE_CELL_BYTES ((size_t)32 << 10) /* of data in one cell */
+#define AMPH_SHARE_CELL_BYTES ((size_t)32 << 10) /* of data in a large cell */
+#define AMPH_SHARE_SMALL_BYTES ((size_t)496)     /* of data in a small cell */
 
 /* posted, folded: the number of the cell when its data, its folded part is there. */
 struct amph_share_cell {
     uint64_t posted, folded;
-    _Alignas(16) uint8_t data[AMPH_SHARE_CELL_BYTES + AMPH_CACHE_LINE - 2 * sizeof(uint64_t)];
+    _Alignas(16) uint8_t data[];
+};
+
+/* done: this member reads no cell up to this number any more.  wanted: it waits until all members
+ * are done with cells up to this number; 0: it does not wait for room. */
+struct amph_share_done {
+    uint64_t done, wanted;
 } AMPH_ALIGN_LINE;
 
-/* done: this member reads no cell up to this number any more. */
-struct amph_share_done {
-    uint64_t done;
-} AMPH_ALIGN_LINE;
+/* The bytes of a cell with its numbers, whole cache lines. */
+static inline size_t amph_share_cell_bytes(bool small)
+{
+    return small ? AMPH_SHARE_SMALL_BYTES + sizeof(struct amph_share_cell)
+                 : AMPH_SHARE_CELL_BYTES + AMPH_CACHE_LINE;
+}
+
+static inline uint32_t amph_share_ring(bool small)
+{
+    return small ? AMPH_SHARE_SMALL_RING : AMPH_SHARE_RING;
+}
 
 struct amph_share_slot {
     void *base; /* NULL: none */
@@ -50,7 +70,8 @@ struct amph_share_slot {
     uint32_t entry;
     struct amph_barrier_line *line; /* [AMPH_BARRIERS][nlocal + 1] */
     struct amph_share_done *done;   /* [nlocal] */
-    struct amph_share_cell *cell;   /* [nlocal][AMPH_SHARE_RING] */
+    uint8_t *small;                 /* [nlocal][AMPH_SHARE_SMALL_RING] small cells */
+    uint8_t *large;                 /* [nlocal][AMPH_SHARE_RING] large cells */
 };
 
 struct amph_share {
@@ -82,9 +103,13 @@ void amph_coll_share_awake(struct amph_share *s);
 void amph_coll_share_wake(const struct amph_share *s, uint32_t place);
 
 static inline struct amph_share_cell *amph_share_cell(const struct amph_share_slot *slot,
-                                                      uint32_t member, uint64_t n)
+                                                      uint32_t member, uint64_t n, bool small)
 {
-    return &slot->cell[(size_t)member * AMPH_SHARE_RING + n % AMPH_SHARE_RING];
+    uint32_t ring = amph_share_ring(small);
+    size_t index = (size_t)member * ring + n % ring;
+
+    return (struct amph_share_cell *)((small ? slot->small : slot->large) +
+                                      index * amph_share_cell_bytes(small));
 }
 
 #endif
