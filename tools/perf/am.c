@@ -423,6 +423,62 @@ double perf_np_long_flood(struct perf_run *run, size_t bytes)
     return flood(run, bytes, flood_np_long_send) * (double)bytes;
 }
 
+/* ---- rank 1 looks seldom: it computes between its polls ---- */
+
+#define SELDOM_NS (500 * AMPH_NS_PER_US)
+
+static void compute_for(uint64_t ns)
+{
+    const uint64_t end_ns = amph_now_ns() + ns;
+
+    while (amph_now_ns() < end_ns)
+        amph_cpu_relax();
+}
+
+/* Messages that rank 1 handles in one poll, on average. */
+static double seldom(struct perf_run *run, size_t bytes, void (*send)(struct perf_run *, size_t))
+{
+    enum {
+        MESSAGES = 1000
+    };
+
+    uint64_t polls = 0;
+
+    if (run->rank == 1) {
+        for (; am.floods < MESSAGES; polls++) {
+            compute_for(SELDOM_NS);
+            gasnet_AMPoll();
+        }
+
+        am.floods = 0;
+        run->shared->line_b = polls;
+    }
+
+    for (unsigned i = 0; run->rank == 0 && i < MESSAGES; i++)
+        send(run, bytes);
+
+    perf_sync(run);
+    polls = run->shared->line_b;
+    perf_sync(run);
+
+    return run->rank == 0 ? (double)MESSAGES / (double)polls : 0;
+}
+
+double perf_seldom_short(struct perf_run *run, size_t bytes)
+{
+    return seldom(run, 0, flood_short_send);
+}
+
+double perf_seldom_medium(struct perf_run *run, size_t bytes)
+{
+    return seldom(run, at_most(run, bytes, gex_AM_LUBRequestMedium()), flood_medium_send);
+}
+
+double perf_seldom_long(struct perf_run *run, size_t bytes)
+{
+    return seldom(run, at_most(run, bytes, gex_AM_LUBRequestLong()), flood_long_send);
+}
+
 /* ---- injection: rank 1 does not poll meanwhile ---- */
 
 /* Requests that are taken before one is refused; *ns_p is the time of all of them. */

@@ -230,6 +230,9 @@ double perf_np_client_flood(struct perf_run *run, size_t bytes);
 double perf_np_long_flood(struct perf_run *run, size_t bytes);
 double perf_am_inject(struct perf_run *run, size_t bytes);
 double perf_am_depth(struct perf_run *run, size_t bytes);
+double perf_seldom_short(struct perf_run *run, size_t bytes);
+double perf_seldom_medium(struct perf_run *run, size_t bytes);
+double perf_seldom_long(struct perf_run *run, size_t bytes);
 
 double perf_put_lat(struct perf_run *run, size_t bytes);
 double perf_local_fadd(struct perf_run *run, size_t bytes);

@@ -101,6 +101,11 @@ const struct perf_test perf_tests[] = {
     { "am_depth", "1", PAIR, none, perf_am_depth, NULL, NULL,
       "how many such requests a process that does not poll can be sent before one with IMMEDIATE is refused (at most a million)" },
 
+    { "seldom_short", "1", PAIR, none, perf_seldom_short, NULL, NULL,
+      "short requests that one poll handles, of a process that computes for 500 us between its polls, while another sends them" },
+    { "seldom_medium", "1", PAIR, messages, perf_seldom_medium, NULL, NULL, "the same with medium requests" },
+    { "seldom_long", "1", PAIR, messages, perf_seldom_long, NULL, NULL, "the same with long requests" },
+
     { "np_medium_rtt", "us", PAIR, messages, perf_np_medium_rtt, "line2_rtt", "tcp_rtt",
       "round trip of negotiated-payload mediums: both payloads are copied into buffers of the library's" },
     { "np_medium_rate", "M/s", PAIR, word, perf_np_medium_rate, "line_rate", "tcp_rate",
