@@ -19,7 +19,7 @@ enum amph_status amph_smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amp
                                      size_t *len_bytes_p, void **buf_p)
 {
     struct amph_smp_cx *s = amph_smp_of(cx);
-    uint32_t at, from;
+    uint32_t at;
 
     if (peer >= cx->cfg.max_peers || !s->peer[peer].up)
         return AMPH_ERR_RANGE;
@@ -34,12 +34,11 @@ enum amph_status amph_smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amp
     if (*len_bytes_p == 0)
         return AMPH_OK;
 
-    from = out->bulk_at;
     if (!amph_smp_bulk_take(out, p->seed_out, (uint32_t)*len_bytes_p, &at))
         return AMPH_AGAIN;
 
     if (out->held++ == 0)
-        out->hold_at = from;
+        out->hold_at = out->last_from;
 
     *buf_p = out->bulk + (at & (SMP_BULK_BYTES - 1));
     return AMPH_OK;

@@ -15,7 +15,7 @@
 #include "base/counters.h"
 #include "conduits/smp/smp.h"
 
-#define SOURCE_BUDGET 16u    /* messages handled from one source before the next is polled */
+#define SOURCE_BUDGET 32u    /* messages handled from one source before the next is polled */
 #define FULL_SCAN_POLLS 512u /* interval, in polls, at which all sources are polled */
 #define UNWATCH_POLLS 4096u  /* idle polls after which a source may become unwatched */
 #define RETRY_LOOKS 4u

@@ -4,7 +4,7 @@
  * Layer: conduits (smp).  Thread rule: pure functions; each field names its writer.
  *
  * Each instance owns one region (a memfd) with a pair of rings for every peer number: the peer
- * writes, the owner reads.  A ring is 32 slots of two cache lines; a message takes one slot, and
+ * writes, the owner reads.  A ring is 64 slots of two cache lines; a message takes one slot, and
  * one line of it if its arguments and payload fit.  Larger payloads are in the ring's bulk bytes.
  * Untouched pages use no memory, so a region for a thousand peers costs only the pages in use.  A
  * peer maps the front of the region and its own pair.
@@ -25,8 +25,8 @@
 #include "conduits/conduit.h"
 
 /* A power of two.  More slots would evict each other's lines from the first-level cache. */
-#define SMP_SLOTS 32u
-#define SMP_BULK_BYTES (256u << 10) /* a power of two, at least three times the largest medium */
+#define SMP_SLOTS 64u
+#define SMP_BULK_BYTES (1u << 20) /* a power of two, at least three times the largest medium */
 #define SMP_MAX_MEDIUM 65536u
 #define SMP_MAX_PEERS (UINT32_C(1) << 24)
 #define SMP_ADDR_VERSION 3u

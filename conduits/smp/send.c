@@ -13,6 +13,29 @@
 
 #define BULK_GROUP_BYTES (16u << 10)
 
+/* The position up to which the receiver has released the bulk.  Until it has consumed the first message
+ * after bulk_at was moved to the front, it reports the position before the move; the bytes between
+ * were free then. */
+static uint32_t bulk_consumed(struct amph_smp_out *out, uint32_t seed)
+{
+    uint32_t n = amph_smp_number(__atomic_load_n(out->bulk_consumed_there, __ATOMIC_ACQUIRE), seed);
+
+    if (n == out->moved_from)
+        return out->moved_to;
+
+    out->moved_from = out->moved_to = n;
+    return n;
+}
+
+/* All bulk is free: the next allocation is at the front. */
+static void move_to_front(struct amph_smp_out *out)
+{
+    uint32_t front = amph_align_up(out->bulk_at, SMP_BULK_BYTES);
+
+    out->moved_from = out->bulk_at;
+    out->moved_to = out->bulk_at = out->bulk_consumed = out->bulk_released = front;
+}
+
 /* Reclaims bulk of canceled preparations.  It is normally released by the message of a later payload.
  * If there is no room and no such message is in flight, it is reclaimed here: the receiver has
  * released all bulk that messages named, and has consumed every message that used more than it
@@ -39,12 +62,12 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
                   at + len - out->bulk_consumed <= SMP_BULK_BYTES;
 
     if (!within || !(offset & (BULK_GROUP_BYTES - 1))) {
-        out->bulk_consumed = amph_smp_number(
-            __atomic_load_n(out->bulk_consumed_there, __ATOMIC_ACQUIRE), seed);
-        if (offset && (out->bulk_consumed == at || offset + len > SMP_BULK_BYTES)) {
+        out->bulk_consumed = bulk_consumed(out, seed);
+        if (offset && out->bulk_consumed == at) {
+            move_to_front(out);
+            at = out->bulk_at;
+        } else if (offset + len > SMP_BULK_BYTES) {
             at += SMP_BULK_BYTES - offset; /* this message's bulk_end moves the receiver too */
-            if (out->bulk_consumed == out->bulk_at)
-                out->bulk_consumed = at;
         }
 
         if (at + len - out->bulk_consumed > SMP_BULK_BYTES) {

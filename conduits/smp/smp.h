@@ -40,6 +40,9 @@ struct amph_smp_out {
     uint32_t held;
     uint32_t hold_at;
     uint32_t last_at, last_from; /* start of the latest bulk, and bulk_at before it */
+    /* When all bulk was free, bulk_at was moved from the first to the second position, the front of
+     * the bulk.  The receiver learns that from the next message with bulk.  Equal: it has learnt. */
+    uint32_t moved_from, moved_to;
     /* position up to which bulk is free once the last message with bulk has been consumed */
     uint32_t bulk_released;
     uint32_t
