@@ -10,7 +10,9 @@
 enum {
     IDLE_BEFORE_YIELD = 16,
     IDLE_BETWEEN_YIELDS = 1024,
-    IDLE_BETWEEN_TICKS = 4096
+    IDLE_BETWEEN_TICKS = 4096,
+    BUSY_MESSAGES = 16,     /* a poll that handles as many may have left some */
+    BUSY_MESSAGES_MAX = 256 /* of one call */
 };
 
 static void flush_all(struct amph_am_ep *ep)
@@ -97,6 +99,20 @@ static inline void idle(struct amph_am_ep *ep)
         long_idle(ep, polls);
 }
 
+/* A client that computes between its polls may have many messages by now, and its peers wait for room:
+ * polls until little is left. */
+static unsigned poll_busy(struct amph_am_ep *ep, unsigned n)
+{
+    unsigned all = n;
+
+    while (n >= BUSY_MESSAGES && all < BUSY_MESSAGES_MAX) {
+        n = poll_once(ep);
+        all += n;
+    }
+
+    return all;
+}
+
 unsigned amph_am_poll(struct amph_am_ep *ep)
 {
     unsigned n = poll_once(ep);
@@ -106,5 +122,5 @@ unsigned amph_am_poll(struct amph_am_ep *ep)
     else if (__atomic_load_n(&ep->idle_polls, __ATOMIC_RELAXED))
         __atomic_store_n(&ep->idle_polls, 0, __ATOMIC_RELAXED);
 
-    return n;
+    return AMPH_UNLIKELY(n >= BUSY_MESSAGES) ? poll_busy(ep, n) : n;
 }
