@@ -37,6 +37,12 @@ enum {
 typedef enum amph_status (*amph_am_send_fn)(struct amph_cx *, uint32_t, enum amph_lane,
                                             const struct amph_am *, struct amph_op *);
 
+enum amph_late {
+    AMPH_LATE_NO,
+    AMPH_LATE_SEEN,  /* the last put that was waited for */
+    AMPH_LATE_COPIES /* payloads have been copied since */
+};
+
 struct amph_peer {
     amph_am_send_fn fast; /* send, if neither locks nor credits are needed; else NULL */
     struct amph_cx *cx;   /* NULL: not added */
@@ -44,6 +50,7 @@ struct amph_peer {
     bool windowed;        /* the conduit does not bound its lanes: credits are counted */
     bool has_segment;
     bool dead;
+    uint8_t late;     /* enum amph_late: whether puts of longs take long (longs.c) */
     uint32_t credits; /* requests that may still be sent */
     uint32_t owed;    /* requests received since credits were last returned */
     struct amph_rmem segment;
@@ -107,6 +114,7 @@ struct amph_am_ep {
     struct amph_am_context *context[AMPH_AM_CONTEXTS];
     struct amph_carry *carry; /* carry.c; NULL: not opened */
     unsigned idle_polls;
+    uint32_t copied_bytes;  /* payloads of longs, copied, whose puts are in flight */
     uint32_t self;          /* the peer that is this endpoint; UINT32_MAX: not added */
     uint32_t *own_messages; /* sent to itself and not handled yet */
     uint32_t own_counter;   /* what own_messages is until amph_am_count_own */

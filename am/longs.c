@@ -3,9 +3,13 @@
  * Long messages, which put their payload into the peer's segment: through a mapping, packed into
  * the message, or by a put that the message follows.  Layer: am.  Thread rule: see ep.h.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "am/ep.h"
+
+#define COPY_MAX_BYTES (256u << 10) /* longer payloads are not copied */
+#define COPIED_MAX_BYTES (4u << 20)
 
 /* The peer's segment and the offset of [dest, dest + nbytes) in it, checked in 64 bits. */
 static enum amph_status locate(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
@@ -65,6 +69,69 @@ static void flag_done(struct amph_op *op, enum amph_status st)
     __atomic_store_n(&f->done, true, __ATOMIC_RELEASE);
 }
 
+/* A copy of a payload, until its put is locally complete. */
+struct copy {
+    struct amph_op op;
+    struct amph_am_ep *ep;
+    uint32_t nbytes;
+    uint8_t bytes[];
+};
+
+static void copy_done(struct amph_op *op, enum amph_status st)
+{
+    struct copy *copy = AMPH_CONTAINER_OF(op, struct copy, op);
+
+    __atomic_sub_fetch(&copy->ep->copied_bytes, copy->nbytes, __ATOMIC_RELAXED);
+    free(copy);
+}
+
+/* The source of a put may be used again when the peer has received it, which takes long if the peer
+ * polls seldom.  Then payloads are copied, up to COPIED_MAX_BYTES.  When no copy is in flight the
+ * next put is waited for, to see whether that still takes long.  Returns NULL: do not copy. */
+static struct copy *make_copy(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am)
+{
+    uint32_t copied = __atomic_load_n(&ep->copied_bytes, __ATOMIC_RELAXED);
+
+    if (am->nbytes > COPY_MAX_BYTES || copied + am->nbytes > COPIED_MAX_BYTES)
+        return NULL;
+
+    uint8_t *late = &ep->peer[peer].late;
+
+    if (*late == AMPH_LATE_COPIES && !copied)
+        *late = AMPH_LATE_NO;
+
+    if (*late == AMPH_LATE_NO)
+        return NULL;
+
+    *late = AMPH_LATE_COPIES;
+
+    struct copy *copy = malloc(sizeof *copy + am->nbytes);
+
+    if (!copy)
+        return NULL;
+
+    copy->op.done = copy_done;
+    copy->ep = ep;
+    copy->nbytes = am->nbytes;
+    memcpy(copy->bytes, am->payload, am->nbytes);
+    __atomic_add_fetch(&ep->copied_bytes, am->nbytes, __ATOMIC_RELAXED);
+
+    return copy;
+}
+
+static void await(struct amph_am_ep *ep, uint32_t peer, const struct flag_op *flag)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+    bool late = false;
+
+    while (!__atomic_load_n(&flag->done, __ATOMIC_ACQUIRE)) {
+        amph_am_wait_step(ep, &w);
+        late |= w.phase != AMPH_WAITER_SPINS;
+    }
+
+    ep->peer[peer].late = late ? AMPH_LATE_SEEN : AMPH_LATE_NO;
+}
+
 /* Sends a long as a put and then a message.  After the put has started the message must follow, so
  * IMMEDIATE applies to the put only. */
 static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
@@ -76,21 +143,25 @@ static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const 
     if (!lc && amph_ep_in_handler(ep))
         return AMPH_ERR_STATE;
 
-    enum amph_status st = amph_am_put(ep, peer, segment, offset, am->payload, am->nbytes, flags,
-                                      lc ? lc : &wait.op, NULL);
+    struct copy *copy = lc ? NULL : make_copy(ep, peer, am);
+    struct amph_op *done = copy ? &copy->op : lc;
+    enum amph_status st = amph_am_put(ep, peer, segment, offset,
+                                      copy ? copy->bytes : am->payload, am->nbytes, flags,
+                                      done ? done : &wait.op, NULL);
 
-    if (st != AMPH_OK)
+    if (st != AMPH_OK) {
+        if (copy)
+            copy_done(&copy->op, st);
+
         return st;
+    }
 
     struct amph_am m = *am;
 
     m.payload = NULL;
     st = amph_ep_send_wait(ep, peer, &m, NULL, 0, NULL);
-
-    struct amph_waiter w = AMPH_WAITER_INIT;
-
-    while (!lc && !__atomic_load_n(&wait.done, __ATOMIC_ACQUIRE))
-        amph_am_wait_step(ep, &w);
+    if (!done)
+        await(ep, peer, &wait);
 
     return st != AMPH_OK ? st : wait.st;
 }

@@ -114,6 +114,7 @@ gex_mp = \
 	tests/gex/gex_own \
 	tests/gex/gex_rma \
 	tests/gex/gex_scale \
+	tests/gex/gex_seldom \
 	tests/gex/gex_team \
 	tests/gex/gex_team_bad \
 	tests/gex/gex_team_threads \
@@ -146,6 +147,9 @@ tests_gex_gex_barrier_LDADD = libamphora.la
 tests_gex_gex_scale_SOURCES = tests/gex/gex_scale.c tests/gex/gex_common.h
 tests_gex_gex_scale_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_scale_LDADD = libamphora.la
+tests_gex_gex_seldom_SOURCES = tests/gex/gex_seldom.c tests/gex/gex_common.h
+tests_gex_gex_seldom_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_seldom_LDADD = libamphora.la
 tests_gex_gex_job_SOURCES = tests/gex/gex_job.c tests/gex/gex_common.h
 tests_gex_gex_job_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_job_LDADD = libamphora.la

@@ -221,6 +221,7 @@ struct amph_ofi_peer {
 };
 
 #define OFI_BATCH 16
+#define OFI_LARGE_BYTES 8192u /* the tcp providers read one larger message a call */
 #define OFI_MAX_OPS 1024
 
 struct amph_ofi_cx {
@@ -255,6 +256,7 @@ struct amph_ofi_cx {
     struct fi_cq_data_entry ev[OFI_BATCH];
     unsigned ev_at, ev_end;
     bool ev_error; /* an error is next in the queue */
+    bool ev_large; /* the batch has a large message, behind which the provider may have more */
     struct amph_ofi_rxbuf *rx_all;
     bool rx_starved; /* reposting found no room; progress tries again */
     struct amph_ofi_deferred *deferred, **deferred_tail;

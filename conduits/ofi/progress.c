@@ -141,9 +141,12 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
         n++;
 
         /* A batch that was not full emptied the queue: reading again would be a system call for
-         * nothing. */
-        if (cx->ev_at == cx->ev_end && cx->ev_end < OFI_BATCH)
+         * nothing.  But the tcp providers read one large message a call. */
+        if (cx->ev_at == cx->ev_end && cx->ev_end < OFI_BATCH && !cx->ev_large)
             break;
+
+        if (cx->ev_at == cx->ev_end)
+            cx->ev_large = false;
     }
 
     n += n == 0 && cx->woken_by_provider;
