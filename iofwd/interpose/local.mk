@@ -59,8 +59,8 @@ preload_sources = \
 	iofwd/interpose/process/die.c \
 	iofwd/interpose/process/die.h \
 	iofwd/interpose/process/exec.c \
-	iofwd/interpose/process/singletons.c \
-	iofwd/interpose/process/singletons.h \
+	iofwd/interpose/process/mpi_job.c \
+	iofwd/interpose/process/mpi_job.h \
 	iofwd/interpose/fd/fd.c \
 	iofwd/interpose/entry/refuse.c \
 	iofwd/interpose/entry/trace.c \

@@ -99,4 +99,19 @@ mp_report $? "one process that loads Open MPI goes on" "$mp_dir/out"
 forwarding -n 2 env PMIX_NAMESPACE=job "$mp_dir/load" libmpi.so.40
 test $? -eq 0 && test "$(grep -c '^ran$' "$mp_dir/out")" -eq 2
 mp_report $? "so does a rank of mpirun" "$mp_dir/out"
+
+# MPICH beside iofwd-server under a launcher of PMI-1 (its variables stand for it).
+beside() {
+    timeout -k 5 60 env PMI_FD=-1 PMI_RANK=0 PMI_SIZE=3 AMPHORA_SERVERS=1 "IOFWD_PREFIX=/fwd=$mp_dir/kept" \
+        LD_PRELOAD="$builddir/.libs/libiofwd_preload.so" "$@" >"$mp_dir/out" 2>&1 </dev/null
+}
+beside "$mp_dir/mpich"
+test $? -eq 1 && grep -q 'mpich uses MPICH.*take the 1 I/O servers' "$mp_dir/out" && ! grep -q '^ran$' "$mp_dir/out"
+mp_report $? "MPICH beside servers that it would take for ranks ends with a sentence" "$mp_dir/out"
+beside sh -c "'$mp_dir/mpich'; exit \$?"
+test $? -eq 1 && grep -q 'mpich uses MPICH' "$mp_dir/out"
+mp_report $? "so does MPICH that a script starts" "$mp_dir/out"
+AMPHORA_SERVERS=0 job -n 2 "$mp_dir/mpich"
+test $? -eq 0 && test "$(grep -c '^ran$' "$mp_dir/out")" -eq 2
+mp_report $? "MPICH under amphora-run goes on" "$mp_dir/out"
 mp_done

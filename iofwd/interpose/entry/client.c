@@ -7,7 +7,7 @@
  */
 #include "iofwd/interpose/entry/client.h"
 #include "iofwd/interpose/process/die.h"
-#include "iofwd/interpose/process/singletons.h"
+#include "iofwd/interpose/process/mpi_job.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -269,7 +269,7 @@ static int open_client(const sigset_t *program_mask)
 {
     int err = 0;
 
-    amph_ip_singletons_check();
+    amph_ip_mpi_job_check();
     if (!amph_ip_client.loaded) {
         amph_fdtab_closer = closer;
         err = load();

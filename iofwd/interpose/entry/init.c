@@ -26,7 +26,7 @@
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/entry/settings.h"
 #include "iofwd/interpose/process/bypass.h"
-#include "iofwd/interpose/process/singletons.h"
+#include "iofwd/interpose/process/mpi_job.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -366,7 +366,7 @@ static void late(void)
     locks_told = NULL;
     if (amph_ip_state.on) {
         amph_ip_stream_enlarge();
-        amph_ip_singletons_check();
+        amph_ip_mpi_job_check();
     }
 
     errno = saved;
@@ -428,7 +428,7 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
 
     guard_rank(longer ? longer : env);
     amph_ip_bypass_start(env);
-    amph_ip_singletons_start(env);
+    amph_ip_mpi_job_start(env);
     restore_preload(env);
     amph_ip_environment_keep(longer ? longer : env);
     free(longer);

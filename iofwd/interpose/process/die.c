@@ -36,8 +36,7 @@ void amph_ip_die(int code, const char *fmt, ...)
     __builtin_unreachable();
 }
 
-static void say_overflow(const char *fmt, ...) AMPH_PRINTF(1, 2);
-static void say_overflow(const char *fmt, ...)
+void amph_ip_die_say(const char *fmt, ...)
 {
     va_list ap;
 
@@ -48,7 +47,7 @@ static void say_overflow(const char *fmt, ...)
 
 void amph_ip_die_overflow(size_t len_bytes, size_t cap_bytes)
 {
-    say_overflow(
+    amph_ip_die_say(
         "*** buffer overflow detected ***: a call of this program is given a buffer of %zu "
         "bytes and a size of %zu",
         cap_bytes, len_bytes);

@@ -9,6 +9,9 @@
 
 #include "base/platform.h"
 
+/* Prints "amphora: " and the message.  The caller then ends the process by amph_ip_die_reported. */
+void amph_ip_die_say(const char *fmt, ...) AMPH_COLD AMPH_PRINTF(1, 2);
+
 /* Prints "amphora: " and the message, and ends the process with this exit code at once. */
 void amph_ip_die(int code, const char *fmt, ...) AMPH_NORETURN AMPH_COLD AMPH_PRINTF(2, 3);
 
@@ -16,7 +19,7 @@ void amph_ip_die(int code, const char *fmt, ...) AMPH_NORETURN AMPH_COLD AMPH_PR
  * library would. */
 void amph_ip_die_overflow(size_t len_bytes, size_t cap_bytes) AMPH_NORETURN AMPH_COLD;
 
-/* Ends the process with exit code 1 without a message: the caller knows that libiofwd has printed one. */
+/* Ends the process with exit code 1 without a message: one has been printed. */
 void amph_ip_die_reported(void) AMPH_NORETURN AMPH_COLD;
 
 #endif

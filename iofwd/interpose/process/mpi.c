@@ -17,7 +17,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/client.h"
 #include "iofwd/interpose/process/die.h"
-#include "iofwd/interpose/process/singletons.h"
+#include "iofwd/interpose/process/mpi_job.h"
 #include "iofwd/calls/names.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -73,7 +73,7 @@ int PMIx_Init(struct pmix_proc *proc, struct pmix_info *info, size_t ninfo)
     pmix_init_fn *init = (pmix_init_fn *)library("PMIx_Init");
 
     if (!amph_ip_inside)
-        amph_ip_singletons_check();
+        amph_ip_mpi_job_check();
 
     return init(proc, info, ninfo);
 }

@@ -95,6 +95,13 @@ if compiled "MPICH" mpicc.mpich mpiexec.hydra; then
     for program in hello files; do
         all_ways "MPICH" "$mp_dir/$program"
     done
+
+    # Both processes print the sentence, and the job ends although the server waits for them.
+    timeout -k 5 30 env AMPHORA_SERVERS=1 "IOFWD_PREFIX=/fwd=$mp_dir/kept" \
+        mpiexec.hydra -n 2 "$run" "$mp_dir/hello" /fwd : -n 1 "$server" >"$mp_dir/out" 2>&1 </dev/null
+    code=$?
+    [ $code != 0 ] && [ $code != 124 ] && grep -q 'uses MPICH, which would take the 1 I/O servers' "$mp_dir/out"
+    mp_report $? "MPICH beside servers of its job ends with a sentence" "$mp_dir/out"
 fi
 if compiled "Open MPI" mpicc.openmpi mpirun.openmpi; then
     carry="-x AMPHORA_SERVERS -x IOFWD_PREFIX" under_amphora="mpirun under amphora-run" amphora_ranks=1
