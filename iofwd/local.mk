@@ -126,6 +126,7 @@ tests_unit_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_exports_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
 endif
 include $(top_srcdir)/iofwd/interpose/local.mk
+include $(top_srcdir)/iofwd/mount/local.mk
 
 # Against real servers, through the launcher.
 iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/calls/iofwd_files tests/files/calls/iofwd_joint tests/files/calls/iofwd_segment tests/files/calls/fwd_fair tests/files/calls/fwd_greedy

@@ -1,0 +1,29 @@
+# iofwd-mount: a prefix of the servers as a file system, over libiofwd and libfuse3.
+iofwd_mount_files = \
+	iofwd/mount/data.c \
+	iofwd/mount/dir.c \
+	iofwd/mount/lock.c \
+	iofwd/mount/main.c \
+	iofwd/mount/mount.h \
+	iofwd/mount/name.c \
+	iofwd/mount/node.c \
+	iofwd/mount/options.c \
+	iofwd/mount/servers.c \
+	iofwd/mount/waiting.c \
+	iofwd/mount/xattr.c
+if HAVE_FUSE
+bin_PROGRAMS += iofwd-mount
+iofwd_mount_SOURCES = $(iofwd_mount_files) iofwd/wire/prefix.c
+iofwd_mount_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE_CFLAGS)
+iofwd_mount_LDADD = libiofwd.la libamphora.la $(FUSE_LIBS) -lpthread
+else
+EXTRA_DIST += $(iofwd_mount_files)
+endif
+
+mount_scripts = \
+	tests/files/mount/mount_cache.sh \
+	tests/files/mount/mount_locks.sh \
+	tests/files/mount/mount_programs.sh
+dist_check_SCRIPTS += $(mount_scripts)
+TESTS += $(mount_scripts)
+EXTRA_DIST += tests/files/mount/mount_lib.sh tests/files/mount/mount_locks.py

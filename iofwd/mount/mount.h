@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iofwd-mount: a prefix of the I/O servers as a file system (FUSE), for programs that the preload
+ * library does not reach.  Types and functions that the program's files share.
+ *
+ * Layer: iofwd.
+ * Thread rule: any thread of the FUSE session.  The tables of nodes and handles are guarded by one
+ * lock, which is never held during a call to a server.
+ *
+ * File map (the room may include base, boot, iofwd/wire, iofwd/calls and client/client.h):
+ *
+ *   main.c      command line, start, end
+ *   servers.c   address file and prefix; detects the end of the servers
+ *   options.c   the words of -o, what each cache mode means, messages
+ *   node.c      inodes that the kernel knows: identity, names, handles at the server
+ *   name.c      calls on names and attributes
+ *   xattr.c     extended attributes
+ *   data.c      calls on open files
+ *   dir.c       reading directories
+ *   lock.c      record locks and flock
+ *   waiting.c   threads for calls that wait, so that no thread of the session does
+ *   mount.h     this file
+ *
+ * Writable state of the process: struct amph_mount below; the nodes (node.c).
+ */
+#ifndef AMPH_IOFWD_MOUNT_H
+#define AMPH_IOFWD_MOUNT_H
+
+#define FUSE_USE_VERSION 312
+
+#include <fuse_lowlevel.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/platform.h"
+#include "iofwd/client/client.h"
+
+#define AMPH_MOUNT_IO_BYTES ((size_t)1 << 20) /* largest read or write of the kernel */
+#define AMPH_MOUNT_THREADS 32                 /* of the session; the client has 64 requests */
+#define AMPH_MOUNT_WAITERS 24                 /* lock requests that wait at the servers */
+#define AMPH_MOUNT_START_S 10                 /* the start may take */
+
+/* What the kernel may remember. */
+enum amph_mount_cache {
+    AMPH_MOUNT_CACHE_NONE,  /* nothing without asking */
+    AMPH_MOUNT_CACHE_OPEN,  /* close-to-open */
+    AMPH_MOUNT_CACHE_ALWAYS /* everything: nobody else changes the files */
+};
+
+struct amph_mount_options {
+    const char *mountpoint;   /* or "/dev/fd/N": mounted already, N is its /dev/fuse */
+    const char *address_file; /* NULL: the default */
+    const char *prefix;       /* NULL: see amph_mount_servers_open */
+    enum amph_mount_cache cache;
+    bool ro, allow_other, clone_fd, foreground;
+    int ready_fd;  /* gets one byte when the mount can be used; -1: none */
+    double attr_s; /* how long names and attributes are remembered; below 0: by the mode */
+    unsigned max_read;
+    char kernel[1024]; /* the words of -o that are for libfuse, each after a comma */
+};
+
+/* The state of the process. */
+struct amph_mount {
+    struct amph_mount_options o;
+    struct amph_fwd_client *cl;
+    struct fuse_session *session;
+    char prefix[PATH_MAX];
+    char address_file[PATH_MAX];
+    double timeout_s; /* of names and attributes */
+};
+
+extern struct amph_mount amph_mount;
+
+/* ---- options.c ---- */
+
+/* Prints one line on standard error. */
+void amph_mount_say(const char *fmt, ...) AMPH_PRINTF(1, 2);
+/* Takes the words of one -o.  false: wrong, and a sentence was printed. */
+bool amph_mount_options_take(struct amph_mount_options *o, const char *words);
+/* The time-out that the options give. */
+double amph_mount_options_timeout(const struct amph_mount_options *o);
+
+/* ---- servers.c ---- */
+
+/* Finds the address file and the prefix and opens the client.  false: a sentence was printed. */
+bool amph_mount_servers_open(void);
+/* Starts the thread that ends the session when the servers' job has ended. */
+bool amph_mount_servers_watch(void);
+
+/* ---- node.c ---- */
+
+/* An open file at a server, closed with its last reference. */
+struct amph_mount_handle {
+    struct amph_fwd_file file;
+    _Atomic unsigned refs;
+};
+
+/* Takes over file.  NULL: no memory, and file was closed. */
+struct amph_mount_handle *amph_mount_handle_make(const struct amph_fwd_file *file);
+struct amph_mount_handle *amph_mount_handle_get(struct amph_mount_handle *handle);
+void amph_mount_handle_put(struct amph_mount_handle *handle);
+
+struct amph_mount_owner; /* lock.c */
+
+/* One inode that the kernel knows. */
+struct amph_mount_node {
+    struct amph_mount_node *next; /* of its hash chain */
+    dev_t dev;
+    ino_t ino;
+    mode_t type; /* S_IFMT bits */
+    uint64_t lookups;
+    unsigned refs; /* children that name it as their parent */
+    /* where it was last found; NULL: the root */
+    struct amph_mount_node *parent;
+    char *name;
+    struct amph_mount_handle *handle;      /* O_PATH, or NULL */
+    struct amph_mount_node *newer, *older; /* of those with a handle, by use */
+    struct amph_mount_open *open;          /* its open files */
+    /* as last reported to the kernel */
+    bool reported, no_capability;
+    bool missed; /* an open by its name has found something else */
+    struct timespec mtime, ctime;
+    off_t size;
+    struct amph_mount_owner *owners; /* of record locks */
+};
+
+/* An open file of the kernel. */
+struct amph_mount_open {
+    struct amph_mount_open *next; /* of its node */
+    struct amph_mount_node *node;
+    struct amph_mount_handle *handle;
+    struct amph_mount_handle *unappending; /* without O_APPEND, for pages of mappings; or NULL */
+    bool append;
+};
+
+/* How to name a node to its server: directory (or the thing itself) and name ("": itself). */
+struct amph_mount_at {
+    struct amph_mount_handle *dir;
+    char name[NAME_MAX + 1];
+};
+
+/* Opens the root.  0 or an errno value. */
+int amph_mount_node_begin(const char *prefix);
+struct amph_mount_node *amph_mount_node_of(fuse_ino_t ino);
+fuse_ino_t amph_mount_node_number(const struct amph_mount_node *node);
+/* Names the node without asking a server, if it can.  0 or an errno value (ESTALE). */
+int amph_mount_node_at(struct amph_mount_node *node, struct amph_mount_at *at);
+/* For an open: by name, so that the file is found that has the name now.  If the name has led
+ * elsewhere once, and the kernel has looked it up again and still means this node, by its handle:
+ * it is a link of /proc to an open file whose name is gone. */
+int amph_mount_node_at_name(struct amph_mount_node *node, struct amph_mount_at *at);
+void amph_mount_node_missed(struct amph_mount_node *node);
+void amph_mount_at_put(struct amph_mount_at *at);
+/* Returns a handle of the node itself, which no rename by others leads elsewhere.  The caller puts
+ * it.  0 or an errno value. */
+int amph_mount_node_pin(struct amph_mount_node *node, struct amph_mount_handle **handle_p);
+/* Asks for the node's attributes and records them. */
+int amph_mount_node_stat(struct amph_mount_node *node, struct stat *st_p);
+/* Is st of this node? */
+bool amph_mount_node_is(const struct amph_mount_node *node, const struct stat *st);
+/* Records attributes that the kernel is told, and puts the mount's inode number into st.  Returns
+ * true if they are those that the kernel was told before. */
+bool amph_mount_node_report(struct amph_mount_node *node, struct stat *st);
+/* Finds or makes the node of what was found as name in parent, and counts a lookup.  Fills e. */
+int amph_mount_node_found(struct amph_mount_node *parent, const char *name, const struct stat *st,
+                          struct fuse_entry_param *e);
+/* Records where a node is after a rename, if it is known. */
+void amph_mount_node_moved(struct amph_mount_node *parent, const char *name, const struct stat *st);
+void amph_mount_node_forget(struct amph_mount_node *node, uint64_t lookups);
+/* Open files of a node: a handle that survives every rename. */
+void amph_mount_node_add_open(struct amph_mount_open *open);
+void amph_mount_node_remove_open(struct amph_mount_open *open);
+/* The lock of the tables, for lock.c's owners. */
+void amph_mount_lock(void);
+void amph_mount_unlock(void);
+
+/* ---- the calls ---- */
+
+void amph_mount_name_calls(struct fuse_lowlevel_ops *ops);
+void amph_mount_xattr_calls(struct fuse_lowlevel_ops *ops);
+void amph_mount_data_calls(struct fuse_lowlevel_ops *ops);
+void amph_mount_dir_calls(struct fuse_lowlevel_ops *ops);
+void amph_mount_lock_calls(struct fuse_lowlevel_ops *ops);
+
+/* lock.c: a descriptor of the process `owner` has been closed: its record locks on the node go. */
+void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t owner);
+
+/* ---- waiting.c ---- */
+
+/* One call that waits; a member of the caller's record. */
+struct amph_mount_waiting {
+    fuse_req_t req;
+    void (*run)(struct amph_mount_waiting *w); /* replies and frees */
+    _Atomic bool interrupted;
+};
+
+/* Runs w->run in a thread of its own.  interruptible: an interrupt of the request ends calls of
+ * that thread with EINTR.  Returns 0 or an errno value; then nothing was started. */
+int amph_mount_waiting_start(struct amph_mount_waiting *w, bool interruptible);
+/* Before the reply: interrupts do not arrive from here on. */
+void amph_mount_waiting_end(struct amph_mount_waiting *w);
+void amph_mount_waiting_begin(void);
+
+#endif

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For tests of iofwd-mount: standing servers that keep /fwd in $mp_dir/kept, and mounts of it.  Sourced by the tests beside it.
+. "${srcdir:-.}/tests/lib/lib.sh"
+srcdir=$(cd "$srcdir" && pwd)
+builddir=$(cd "$builddir" && pwd)
+export srcdir builddir
+MOUNT=$builddir/iofwd-mount
+addresses=$mp_dir/addresses
+
+# mount_start [SERVER-OPTION]...: the servers
+mount_start() {
+    mkdir -p "$mp_dir/kept"
+    "$builddir/iofwd-server" -daemon -servers 2 -iofwd "/fwd=$mp_dir/kept" -address-file "$addresses" -pid-file "$mp_dir/servers.pid" \
+        "$@" >"$mp_dir/start" 2>&1 || { cat "$mp_dir/start"; exit 99; }
+}
+
+# mount_on DIR [OPTION]...: mounts /fwd there
+mount_on() {
+    mount_dir=$1
+    shift
+    mkdir -p "$mount_dir"
+    "$MOUNT" -servers "$addresses" "$@" "$mount_dir"
+}
+
+mount_off() {
+    for mount_dir in "$@"; do
+        fusermount3 -u -q "$mount_dir" 2>/dev/null || umount -l "$mount_dir" 2>/dev/null || :
+    done
+}
+
+# mount_end DIR...: unmounts, and ends the servers
+mount_end() {
+    mount_off "$@"
+    [ ! -s "$mp_dir/servers.pid" ] || kill "$(cat "$mp_dir/servers.pid")" 2>/dev/null || :
+    rm -rf "$mp_dir"
+}
+
+# mount_or_skip WHAT: ends the test with a skip where no FUSE file system can be mounted
+mount_or_skip() {
+    why=
+    if [ ! -x "$MOUNT" ]; then
+        why="iofwd-mount is not built"
+    elif ! [ -e /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
+        why="there is no /dev/fuse, or no fusermount3"
+    fi
+    if [ -n "$why" ]; then
+        echo "1..1"
+        echo "ok 1 - $1 # SKIP $why"
+        exit 0
+    fi
+    mount_start
+    if ! mount_on "$mp_dir/m" 2>"$mp_dir/why"; then
+        why=$(cat "$mp_dir/why")
+        mount_end
+        case $why in
+        *"cannot be mounted"*"ermi"*)
+            echo "1..1"
+            echo "ok 1 - $1 # SKIP $why"
+            exit 0
+            ;;
+        esac
+        echo "Bail out! $why"
+        exit 99
+    fi
+}
+
+# mount_forwarded COMMAND...: as a client by preload
+mount_forwarded() {
+    "$builddir/iofwd-run" -servers "$addresses" "$@"
+}

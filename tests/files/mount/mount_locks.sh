@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Record locks and flock between two mounts, preload clients and the servers' own host; interrupted waits; many waiters.
+. "${srcdir:-.}/tests/files/mount/mount_lib.sh"
+mount_or_skip "locks on a mount"
+trap 'mount_end "$mp_dir/m" "$mp_dir/n"' EXIT
+mount_on "$mp_dir/n" || exit 99
+echo some bytes that are locked, and others >"$mp_dir/kept/f"
+
+# at WHERE ARGUMENTS...: mount_locks.py by mount m, mount n, preload, or in the directory itself
+at() {
+    where=$1
+    shift
+    case $where in
+    preload) mount_forwarded python3 "$srcdir/tests/files/mount/mount_locks.py" /fwd/f "$@" ;;
+    *) python3 "$srcdir/tests/files/mount/mount_locks.py" "$mp_dir/$where/f" "$@" ;;
+    esac
+}
+
+# says FILE WORD
+says() {
+    grep -q "^$2" "$1"
+}
+
+# hold WHERE KIND: in the background, until release
+hold() {
+    rm -f "$mp_dir/in"
+    mkfifo "$mp_dir/in"
+    at "$1" hold "$2" <"$mp_dir/in" >"$mp_dir/held" 2>&1 &
+    exec 9>"$mp_dir/in"
+    mp_until 8 says "$mp_dir/held" held
+}
+
+release() {
+    exec 9>&-
+    mp_until 8 says "$mp_dir/held" freed
+}
+
+# excludes HOLDER OTHER KIND: refused while it is held, then given; a waiter gets it when it is released
+excludes() {
+    hold "$1" "$3" && [ "$(at "$2" try "$3")" = refused ] && {
+        (exec 9>&- && at "$2" wait "$3") >"$mp_dir/waiter" 2>&1 &
+        waiter=$!
+        mp_until 8 says "$mp_dir/waiter" waits && ! says "$mp_dir/waiter" got && release && wait "$waiter" &&
+            says "$mp_dir/waiter" got && [ "$(at "$2" try "$3")" = got ]
+    }
+}
+
+shares() {
+    hold "$1" "$3" && [ "$(at "$2" try "$3")" = got ] && [ "$(at "$2" try "$4")" = "$5" ] && release
+}
+
+case_of() {
+    mp_wanted "$1" || return 0
+    name=$1
+    shift
+    "$@" >"$mp_dir/out" 2>&1
+    code=$?
+    cat "$mp_dir/held" "$mp_dir/waiter" >>"$mp_dir/out" 2>/dev/null
+    mp_report $code "$name" "$mp_dir/out"
+    exec 9>&-
+}
+
+for kind in posix flock; do
+    for pair in "m m" "m n" "m preload" "preload m" "m kept" "kept n"; do
+        # shellcheck disable=SC2086
+        case_of "$kind, held by ${pair% *}, wanted by ${pair#* }" excludes $pair $kind
+    done
+done
+case_of "posix: two readers, no writer" shares m n shared posix refused
+beside() {
+    hold m posix && [ "$(at preload try beside)" = got ] && [ "$(at n try beside)" = got ] && release
+}
+case_of "posix: other bytes are free" beside
+case_of "flock: two readers, no writer" shares m n flockshared flock refused
+
+interrupted() {
+    hold "$1" "$2" && [ "$(at "$3" alarm "$2")" = interrupted ] && release && [ "$(at "$3" try "$2")" = got ]
+}
+case_of "posix: a signal ends the wait" interrupted m posix n
+case_of "flock: a signal ends the wait" interrupted n flock m
+
+reported() {
+    hold m posix && [ "$(at n holder)" = write ] && [ "$(at m holder)" = write ] && release && [ "$(at n holder)" = none ]
+}
+case_of "posix: F_GETLK reports it" reported
+
+killed() {
+    hold m posix && kill -9 "$(pgrep -f "mount_locks.py $mp_dir/m/f hold")" && mp_until 8 gets n posix
+    exec 9>&-
+}
+gets() {
+    [ "$(at "$1" try "$2")" = got ]
+}
+case_of "posix: the end of a killed process frees it" killed
+
+# 70 waiters are more than the session has threads and the client has requests
+crowded() {
+    hold m "$1" || return 1
+    i=0
+    while [ $i -lt 70 ]; do
+        (exec 9>&- && at m wait "$1") >"$mp_dir/waiter.$i" 2>&1 &
+        i=$((i + 1))
+    done
+    mp_until 25 all_say waits && [ "$(timeout 20 cat "$mp_dir/m/f" | wc -c)" = 39 ] && release && mp_until 25 all_say got
+}
+all_say() {
+    [ "$(grep -l "^$1" "$mp_dir"/waiter.* | wc -l)" = 70 ]
+}
+case_of "posix: 70 waiters keep neither the unlock nor a read out" crowded posix
+case_of "flock: 70 waiters keep neither the unlock nor a read out" crowded flock
+mp_done
