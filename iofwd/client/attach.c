@@ -704,6 +704,7 @@ static int open_client(struct amph_fwd_client **client_p)
 
     amph_client_coalesce_open();
     amph_client_trace_open();
+    amph_fwd_control_set_wait_mask(amph_client_wait_mask);
     if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;
 

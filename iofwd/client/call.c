@@ -126,20 +126,35 @@ void amph_client_sigguard_leave(struct amph_client_sigguard *g)
     pthread_sigmask(SIG_SETMASK, &g->old, NULL);
 }
 
-/* Lets in the signals that came meanwhile and end or stop the program: no code of it runs then, so
- * that this is safe in the midst of a call, and the server may never answer. */
+/* Does the signal have its default action, and does the program not block it?  It may end or stop the
+ * program in the midst of a call, because no code of the program runs then. */
+static bool has_default_action(int sig)
+{
+    struct sigaction sa;
+
+    return sigismember(&guarded.program, sig) == 0 && sigaction(sig, NULL, &sa) == 0 &&
+           sa.sa_handler == SIG_DFL;
+}
+
+void amph_client_wait_mask(sigset_t *mask_p)
+{
+    for (int sig = 1; guarded.depth && sig < NSIG; sig++)
+        if (has_default_action(sig))
+            sigdelset(mask_p, sig);
+}
+
+/* Lets in the signals that came meanwhile and end or stop the program: the server may never
+ * answer. */
 static void let_default_actions_in(void)
 {
     sigset_t pending, let_in, before;
-    struct sigaction sa;
     bool any = false;
 
     sigemptyset(&let_in);
     sigpending(&pending);
 
     for (int sig = 1; sig < NSIG; sig++)
-        if (sigismember(&pending, sig) == 1 && sigismember(&guarded.program, sig) == 0 &&
-            sigaction(sig, NULL, &sa) == 0 && sa.sa_handler == SIG_DFL) {
+        if (sigismember(&pending, sig) == 1 && has_default_action(sig)) {
             sigaddset(&let_in, sig);
             any = true;
         }

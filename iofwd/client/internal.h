@@ -251,6 +251,10 @@ struct amph_client_wait {
     { \
         .w = {.soon = true } \
     }
+
+/* Removes from *mask_p the signals that end or stop the program in the midst of a call: those with
+ * the default action that the program does not block. */
+void amph_client_wait_mask(sigset_t *mask_p);
 bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *wait);
 /* Delivers signals that do not end the wait. */
 void amph_client_let_signals_in(struct amph_client_sigguard *g);

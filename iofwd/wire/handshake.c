@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,6 +23,10 @@
 #include "conduits/conduit.h"
 #include "conduits/inet.h"
 #include "iofwd/wire/marshal.h"
+
+static struct {
+    void (*wait_mask)(sigset_t *mask_p);
+} state;
 
 size_t amph_fwd_frame_build(uint8_t *out, enum amph_fwd_frame type, const void *body, size_t len)
 {
@@ -343,8 +348,19 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
     return connect_to(fd, &a->tcp, (socklen_t)amph_conduit_inet_len(&a->tcp), fd_p);
 }
 
+void amph_fwd_control_set_wait_mask(void (*fn)(sigset_t *mask_p))
+{
+    state.wait_mask = fn;
+}
+
 static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
 {
+    sigset_t mask;
+
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    if (state.wait_mask)
+        state.wait_mask(&mask);
+
     for (;;) {
         uint64_t now = amph_now_ns();
         struct pollfd p = { .fd = fd, .events = events };
@@ -352,7 +368,10 @@ static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
         if (now >= deadline_ns)
             return AMPH_ERR_TIMEOUT;
 
-        int n = poll(&p, 1, (int)((deadline_ns - now) / AMPH_NS_PER_MS) + 1);
+        const struct timespec left = { .tv_sec = (time_t)((deadline_ns - now) / AMPH_NS_PER_S),
+                                       .tv_nsec = (long)((deadline_ns - now) % AMPH_NS_PER_S) };
+        int n = ppoll(&p, 1, &left, &mask);
+
         if (n > 0)
             return AMPH_OK;
         if (n < 0 && errno != EINTR)

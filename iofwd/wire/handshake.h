@@ -25,6 +25,7 @@
 #ifndef AMPH_IOFWD_HANDSHAKE_H
 #define AMPH_IOFWD_HANDSHAKE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -152,6 +153,10 @@ struct amph_fwd_server_addr {
 
 size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_fwd_server_addr *a);
 bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_server_addr *a);
+
+/* Sets what gives the signal mask of the waits below (mask_p: the present one).  NULL, the default: the
+ * mask stays as it is. */
+void amph_fwd_control_set_wait_mask(void (*fn)(sigset_t *mask_p));
 
 /* Client side, blocking with a timeout: connect; send and receive whole frames (buf:
  * FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX).  Errors: AMPH_ERR_PEER (no listener, or closed),

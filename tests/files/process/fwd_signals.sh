@@ -48,7 +48,7 @@ stopped() {
     echo go >&9
     mp_until 30 sleeping
     kill "-$2" "$pid"
-    mp_until 10 ended "$pid"
+    mp_until 4 ended "$pid"
     gone=$?
     kill -CONT $(servers)
     [ $gone = 0 ] || kill -9 "$pid"
