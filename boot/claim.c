@@ -84,8 +84,8 @@ enum amph_claim amph_boot_claim(char **text_p)
 
 void amph_boot_claimed(enum amph_claim result, const char *text, int fd)
 {
-    char kind = (char)('0' + result),
-         room[CMSG_SPACE(sizeof fd)] __attribute__((aligned(8))) = { 0 };
+    char kind = (char)('0' + result);
+    char room[CMSG_SPACE(sizeof fd)] __attribute__((aligned(8))) = { 0 };
     struct iovec iov[2] = { { &kind, 1 }, { (char *)text, text ? strlen(text) : 0 } };
     struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
     int to, token;

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { H_GREET = 128 };
+enum {
+    H_GREET = 128
+};
 
 static volatile int greeted;
 
@@ -18,13 +20,18 @@ int main(int argc, char **argv)
 {
     gasnet_handlerentry_t handlers[] = { { H_GREET, (void (*)())greet } };
     static char page[GASNET_PAGESIZE]; /* a constant, as the specification wants */
-    if (gasnet_init(&argc, &argv) != GASNET_OK || gasnet_attach(handlers, 1, sizeof page, 0) != GASNET_OK)
+    if (gasnet_init(&argc, &argv) != GASNET_OK ||
+        gasnet_attach(handlers, 1, sizeof page, 0) != GASNET_OK)
         return 1;
-    gasnet_node_t me = gasnet_mynode(), nodes = gasnet_nodes(), right = (me + 1) % nodes, left = (me + nodes - 1) % nodes;
+    gasnet_node_t me = gasnet_mynode();
+    gasnet_node_t nodes = gasnet_nodes();
+    gasnet_node_t right = (me + 1) % nodes;
+    gasnet_node_t left = (me + nodes - 1) % nodes;
     gasnet_seginfo_t *seg = malloc(nodes * sizeof *seg);
     if (!seg || gasnet_getSegmentInfo(seg, (int)nodes) != GASNET_OK)
         gasnet_exit(2);
-    int *there = (int *)seg[right].addr, *here = (int *)seg[me].addr;
+    int *there = (int *)seg[right].addr;
+    int *here = (int *)seg[me].addr;
     gasnet_put_val(right, there, me + 100, sizeof *there);
     gasnet_AMRequestShort1(right, H_GREET, (gasnet_handlerarg_t)me);
     GASNET_BLOCKUNTIL(greeted == (int)left + 1);

@@ -59,7 +59,8 @@ static void colour(double x, unsigned char *rgb)
 static void paint_row(const struct wave_field *f, int j, const double *p, double range,
                       unsigned char *rgb)
 {
-    static const unsigned char wall[] = { 44, 44, 52 }, rim[] = { 16, 16, 20 };
+    static const unsigned char wall[] = { 44, 44, 52 };
+    static const unsigned char rim[] = { 16, 16, 20 };
 
     for (int i = 0; i < f->nx; i++, rgb += 3) {
         if (!wave_is_solid(f->par, i, j)) {

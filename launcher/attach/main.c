@@ -84,7 +84,8 @@ static bool make_absolute(const char *file, char path[PATH_MAX])
  * program and what it starts may be in.  false: it is another option, or *code_p says why not. */
 static bool take_trace(const char *word, int *code_p)
 {
-    static const char option[] = "-trace", with_local[] = "all,";
+    static const char option[] = "-trace";
+    static const char with_local[] = "all,";
     char value[PATH_MAX + sizeof with_local], path[PATH_MAX];
 
     word += word[1] == '-';

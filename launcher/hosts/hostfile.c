@@ -222,7 +222,8 @@ static enum amph_status append(struct amph_hostfile *list, const char *name, con
 
     while (*text) {
         char copy[4096];
-        size_t len = strcspn(text, "\n"), keep = strcspn(text, "\n#");
+        size_t len = strcspn(text, "\n");
+        size_t keep = strcspn(text, "\n#");
 
         snprintf(copy, sizeof copy, "%.*s", (int)(keep < sizeof copy ? keep : sizeof copy - 1),
                  text);

@@ -8,8 +8,8 @@
 #include "conduits/emulate.h"
 #include "tests/conformance/conduit_suite.h"
 
-static const struct suite_target target = { "emulate-smp", "smp", true, false },
-                                 bare = { "smp", "smp", false, false };
+static const struct suite_target target = { "emulate-smp", "smp", true, false };
+static const struct suite_target bare = { "smp", "smp", false, false };
 
 static enum amph_status put(struct suite_node *a, uint32_t peer, const struct amph_rmem *rmem,
                             uint64_t offset, size_t len)

@@ -83,8 +83,9 @@ static void close_kvs(struct amph_kvs *k)
         .name = words, .present = present, .open = open_kvs, .put = put, .get = get, \
         .fence = nothing, .finalize = nothing, .abort = abort_kvs, .close = close_kvs \
     }
-const struct amph_kvs_ops amph_boot_kvs_pmi1 = KVS("pmi1"), amph_boot_kvs_pmi2 = KVS("pmi2"),
-                          amph_boot_kvs_pmix = KVS("pmix");
+const struct amph_kvs_ops amph_boot_kvs_pmi1 = KVS("pmi1");
+const struct amph_kvs_ops amph_boot_kvs_pmi2 = KVS("pmi2");
+const struct amph_kvs_ops amph_boot_kvs_pmix = KVS("pmix");
 
 static void touch(const void *bytes, size_t len)
 {

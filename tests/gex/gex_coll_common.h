@@ -111,37 +111,43 @@ static inline void coll_combine(gex_DT_t dt, size_t size, gex_OP_t op, const voi
 {
     switch (dt) {
     case GEX_DT_I32: {
-        int32_t x = *(const int32_t *)left, *y = right;
+        int32_t x = *(const int32_t *)left;
+        int32_t *y = right;
 
         *y = COLL_INTEGER(x, *y, uint32_t, int32_t);
         break;
     }
     case GEX_DT_U32: {
-        uint32_t x = *(const uint32_t *)left, *y = right;
+        uint32_t x = *(const uint32_t *)left;
+        uint32_t *y = right;
 
         *y = COLL_INTEGER(x, *y, uint32_t, uint32_t);
         break;
     }
     case GEX_DT_I64: {
-        int64_t x = *(const int64_t *)left, *y = right;
+        int64_t x = *(const int64_t *)left;
+        int64_t *y = right;
 
         *y = COLL_INTEGER(x, *y, uint64_t, int64_t);
         break;
     }
     case GEX_DT_U64: {
-        uint64_t x = *(const uint64_t *)left, *y = right;
+        uint64_t x = *(const uint64_t *)left;
+        uint64_t *y = right;
 
         *y = COLL_INTEGER(x, *y, uint64_t, uint64_t);
         break;
     }
     case GEX_DT_FLT: {
-        float x = *(const float *)left, *y = right;
+        float x = *(const float *)left;
+        float *y = right;
 
         *y = COLL_ARITHMETIC(x, *y, float, float);
         break;
     }
     case GEX_DT_DBL: {
-        double x = *(const double *)left, *y = right;
+        double x = *(const double *)left;
+        double *y = right;
 
         *y = COLL_ARITHMETIC(x, *y, double, double);
         break;

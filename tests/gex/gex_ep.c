@@ -278,7 +278,8 @@ static void test_many_transfers(void)
 static void test_messages(void)
 {
     static char out[BIG];
-    static const unsigned able[] = { 0, 1, 2, 4 }, bound[] = { 1, 2 };
+    static const unsigned able[] = { 0, 1, 2, 4 };
+    static const unsigned bound[] = { 1, 2 };
     unsigned sent[EPS] = { 0 };
 
     for (unsigned a = 0; a < 4; a++)

@@ -24,7 +24,8 @@ enum {
 static gex_TM_t tm;
 static gex_Rank_t me, size;
 static gasnet_seginfo_t *segment;
-static unsigned long seed = 1, steps = 150;
+static unsigned long seed = 1;
+static unsigned long steps = 150;
 static gasnett_atomic_t answers[THREADS];
 
 struct worker {

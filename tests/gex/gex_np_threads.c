@@ -21,7 +21,8 @@ static gex_TM_t tm;
 static gex_Rank_t me, size;
 static char *base;
 static char **bases;
-static unsigned nthreads = 4, nsteps = 300;
+static unsigned nthreads = 4;
+static unsigned nsteps = 300;
 static uint64_t seed = 1;
 
 /* What a thread waits for: replies carry its number. */

@@ -15,8 +15,9 @@
 static gasnett_mutex_t mutex = GASNETT_MUTEX_INITIALIZER;
 static gasnett_cond_t cond = GASNETT_COND_INITIALIZER;
 static gasnett_rwlock_t rwlock = GASNETT_RWLOCK_INITIALIZER;
-static gasnett_atomic_t spin = gasnett_atomic_init(0), turn = gasnett_atomic_init(0),
-                        left = gasnett_atomic_init(THREADS);
+static gasnett_atomic_t spin = gasnett_atomic_init(0);
+static gasnett_atomic_t turn = gasnett_atomic_init(0);
+static gasnett_atomic_t left = gasnett_atomic_init(THREADS);
 static gasnett_atomic64_t swapped = gasnett_atomic64_init(0);
 static unsigned by_mutex, by_rwlock, by_spin, by_turn, by_swap, ready, at_end[THREADS], sum;
 

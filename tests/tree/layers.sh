@@ -123,6 +123,22 @@ report "no line of a source file is above 120 columns, but for tables" \
         FNR == 1 || /clang-format on/ { table = 0 }
         /clang-format off/ { table = 1 }
         length($0) > (table ? 160 : 120) { print FILENAME ":" FNR }')"
+# A line with two initialised names, or a line that initialises a name and continues the declaration with another one on the next.
+# Lines of macros are left out, and tests/upc/programs, whose files have other authors.
+report "each declaration initialises one variable" \
+    "$(sources $folders include dropin tests | grep -v '^tests/upc/programs/' | xargs -r grep -L 'Made by iofwd/' | xargs -r awk '
+        FNR == 1 { open = 0 }
+        /\\$/ { open = 0; next }
+        {
+            line = $0
+            gsub(/"([^"\\]|\\.)*"/, "0", line)
+            while (gsub(/\([^()]*\)|\[[^][]*\]|\{[^{}]*\}/, "", line)) { }
+            start = "^ *([A-Za-z_][A-Za-z_0-9]* +)+[* ]*[A-Za-z_][A-Za-z_0-9]* *= "
+            again = "[*]*[A-Za-z_][A-Za-z_0-9]* *= "
+            if (open && line ~ "^ +" again || line ~ start "[^,;]*, *" again || line ~ start "[^,;]*, *[*]* *const " again)
+                print FILENAME ":" FNR ": " $0
+            open = (open || line ~ start) && line ~ /,$/ && line !~ /[({]/
+        }')"
 # unmapped MAP FOLDER...: the files of a room that the file map in MAP does not name, by "NAME", "STEM.c, .h" or, in a subfolder of
 # MAP's room, "FOLDER/NAME".
 unmapped() {

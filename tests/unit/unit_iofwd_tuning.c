@@ -29,7 +29,8 @@ struct noise {
     double spread, drift, stalled;
 };
 
-static const struct noise calm = { 0.02, 0, 0 }, busy = { 0.2, 0.3, 0.3 };
+static const struct noise calm = { 0.02, 0, 0 };
+static const struct noise busy = { 0.2, 0.3, 0.3 };
 
 /* The share that a run reaches of what the best way gives; of the calls after the first WARM. */
 static double run(struct amph_client_tuning *pace, const double rate[NEAR_WAYS],
@@ -106,8 +107,8 @@ Test(pace, keeps_the_best_way_whatever_else_the_machine_does)
 
 Test(pace, follows_when_another_way_becomes_best)
 {
-    static const double before[NEAR_WAYS] = { 1, 0.6, 0.6, 0.6, 0.6, 0.6 },
-                        after[NEAR_WAYS] = { 0.6, 0.6, 0.6, 1, 0.6, 0.6 };
+    static const double before[NEAR_WAYS] = { 1, 0.6, 0.6, 0.6, 0.6, 0.6 };
+    static const double after[NEAR_WAYS] = { 0.6, 0.6, 0.6, 1, 0.6, 0.6 };
     struct amph_client_tuning pace;
 
     memset(&pace, 0, sizeof pace);

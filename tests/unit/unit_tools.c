@@ -297,9 +297,8 @@ Test(tools_env, queries)
 
 Test(tools_env, yes_and_no)
 {
-    static const char *const yes[] = { "Y", "YES", "y", "yes", "1" }, *const no[] = { "N", "n",
-                                                                                      "NO", "no",
-                                                                                      "0" };
+    static const char *const yes[] = { "Y", "YES", "y", "yes", "1" };
+    static const char *const no[] = { "N", "n", "NO", "no", "0" };
 
     cr_assert_eq(gasnett_getenv_yesno_withdefault("TOOLS_TEST", 1), 1);
     cr_assert_eq(gasnett_getenv_yesno_withdefault("TOOLS_TEST", 0), 0);

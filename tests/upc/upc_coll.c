@@ -9,8 +9,8 @@ static uint64_t common;
 
 static upc_flag_t random_flags(void)
 {
-    static const upc_flag_t in[] = { 0, UPC_IN_ALLSYNC, UPC_IN_MYSYNC },
-                            out[] = { 0, UPC_OUT_ALLSYNC };
+    static const upc_flag_t in[] = { 0, UPC_IN_ALLSYNC, UPC_IN_MYSYNC };
+    static const upc_flag_t out[] = { 0, UPC_OUT_ALLSYNC };
     return in[below(&common, 3)] | out[below(&common, 2)];
 }
 

@@ -417,9 +417,8 @@ static upc_off_t memory_move(const struct memory *m, const struct deal *d, bool 
 
 static void scattered(void)
 {
-    static const char *const sizes[] = { "4096", "5001", "2097152" }, *const units[] = { "1",
-                                                                                         "1000",
-                                                                                         "65536" };
+    static const char *const sizes[] = { "4096", "5001", "2097152" };
+    static const char *const units[] = { "1", "1000", "65536" };
     static const char *const nodes[] = { "1", "64" };
     const upc_hint_t hints[] = { { "cb_buffer_size", sizes[below(&common, 3)] },
                                  { "striping_unit", units[below(&common, 3)] },

@@ -153,9 +153,8 @@ static void take_words(const char *option, const char *text, const char *const w
 
 static void take_option(struct options *o, int c, const char *arg)
 {
-    static const char *const orders[] = { "seq", "random", "both" }, *const kinds[] = { "data",
-                                                                                        "metadata",
-                                                                                        "all" };
+    static const char *const orders[] = { "seq", "random", "both" };
+    static const char *const kinds[] = { "data", "metadata", "all" };
 
     switch (c) {
     case 'd':

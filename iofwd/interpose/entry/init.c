@@ -289,7 +289,8 @@ static void __attribute__((destructor)) end(void)
  * process by the copy's descriptor. */
 static void find_exe(const char *called)
 {
-    static const char before[] = "/memfd:", after[] = " (deleted)";
+    static const char before[] = "/memfd:";
+    static const char after[] = " (deleted)";
     char path[PATH_MAX];
     ssize_t n = libc_readlink("/proc/self/exe", path, sizeof path - 1);
     ssize_t more = sizeof before - 1 + sizeof after - 1;

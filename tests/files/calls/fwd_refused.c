@@ -315,7 +315,8 @@ static struct sockaddr_un address(const char *name)
 
 static void part_sockets(void)
 {
-    struct sockaddr_un un = address("socket"), got = { 0 };
+    struct sockaddr_un un = address("socket");
+    struct sockaddr_un got = { 0 };
     socklen_t len = sizeof got;
     char buf[8] = { 0 };
     struct stat st;

@@ -510,8 +510,8 @@ static int locked_only(int fd)
 
 static int renamed_only(void)
 {
-    static const char *const was[] = { "a/f", "ab/f", "g", "gh" }, *const is[] = { "b/f", "ab/f",
-                                                                                   "h", "gh" };
+    static const char *const was[] = { "a/f", "ab/f", "g", "gh" };
+    static const char *const is[] = { "b/f", "ab/f", "h", "gh" };
     char text[16] = "";
     int fd[4];
 

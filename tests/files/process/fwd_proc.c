@@ -540,7 +540,8 @@ static int run_script(void *name)
  * of signals may start it. */
 static void first_lines(void)
 {
-    static char longest[400] = "#!/bin/sh -e ", nowhere[400] = "#!/";
+    static char longest[400] = "#!/bin/sh -e ";
+    static char nowhere[400] = "#!/";
     const char *const lines[] = { "#!/bin/echo\n",
                                   "#!  \t/bin/echo \t option  given \t \nmore\n",
                                   "#!/bin/echo \t\n",
