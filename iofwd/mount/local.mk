@@ -22,8 +22,10 @@ endif
 
 mount_scripts = \
 	tests/files/mount/mount_cache.sh \
+	tests/files/mount/mount_ends.sh \
 	tests/files/mount/mount_locks.sh \
-	tests/files/mount/mount_programs.sh
+	tests/files/mount/mount_programs.sh \
+	tests/files/mount/mount_run.sh
 dist_check_SCRIPTS += $(mount_scripts)
 TESTS += $(mount_scripts)
 EXTRA_DIST += tests/files/mount/mount_lib.sh tests/files/mount/mount_locks.py

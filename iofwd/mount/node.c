@@ -201,7 +201,7 @@ bool amph_mount_node_report(struct amph_mount_node *node, struct stat *st)
     return same;
 }
 
-/* ---- life ---- */
+/* ---- making and forgetting ---- */
 
 int amph_mount_node_begin(const char *prefix)
 {

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/stdout_check.h"
 #include "boot/standing.h"
+#include "launcher/attach/mount.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 
@@ -39,11 +40,14 @@ static const char usage[] =
     "  -trace[=WHAT]        print each forwarded file call on standard error, or to the end of the "
     "file WHAT;\n"
     "                       WHAT may be all, or all,FILE: also the calls that stayed local\n"
+    "  -mount               mount the prefixes for the program in a namespace, in place of the "
+    "preload library\n"
     "  -help, -version\n";
 
 struct given {
     const char *file, *prefixes;
     double wait_s;
+    bool mount;
     char **program;
 };
 
@@ -128,6 +132,11 @@ static int parse(struct given *g, char **argv)
         if (is_option(*argv, "version")) {
             printf("iofwd-run (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
             return 0;
+        }
+
+        if (is_option(*argv, "mount")) {
+            g->mount = true;
+            continue;
         }
 
         int code = -1;
@@ -276,6 +285,32 @@ static bool is_preloaded(void)
     return list && strstr(list, AMPH_PRELOAD_NAME) && amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0];
 }
 
+/* The way by a mount: the preload library is left out, so that each process has one way only. */
+static bool set_mount(const char *address_file)
+{
+    char *list = amph_preload_list(NULL);
+    bool inside;
+    bool ok = amph_attach_mount(address_file,
+                                amph_env_foreign(amph_env_name(AMPH_ENV_IOFWD_PREFIX)), &inside);
+
+    if (!ok && (inside || !amph_env_bool(AMPH_ENV_IOFWD_OPTIONAL))) {
+        free(list);
+        return false;
+    }
+
+    if (!ok)
+        amph_say("IOFWD_OPTIONAL: the program goes on without forwarding");
+
+    if (list && list[0])
+        setenv("LD_PRELOAD", list, 1);
+    else
+        unsetenv("LD_PRELOAD");
+
+    unsetenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX));
+    free(list);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     struct given g = { 0 };
@@ -313,9 +348,15 @@ int main(int argc, char **argv)
     if (!join && !own &&
         (!wait_for_file(g.file, g.wait_s) || !make_absolute(g.file, path) || !take_file(&g, path)))
         return 1;
-    if (!set_preload())
+
+    if (g.mount && (join || own)) {
+        amph_say("-mount needs servers that run already: start iofwd-server -daemon");
+        return WRONG;
+    }
+
+    if (g.mount ? !set_mount(path) : !set_preload())
         return 1;
-    if (!preloaded && !amph_program_may_forward(program))
+    if (!g.mount && !preloaded && !amph_program_may_forward(program))
         return AMPH_PROGRAM_NOT_EXECUTABLE;
 
     unsetenv("IOFWD_DOOR");

@@ -95,7 +95,7 @@ gets() {
 case_of "posix: the end of a killed process frees it" killed
 
 # 70 waiters are more than the session has threads and the client has requests
-crowded() {
+many_waiters() {
     hold m "$1" || return 1
     i=0
     while [ $i -lt 70 ]; do
@@ -107,6 +107,6 @@ crowded() {
 all_say() {
     [ "$(grep -l "^$1" "$mp_dir"/waiter.* | wc -l)" = 70 ]
 }
-case_of "posix: 70 waiters keep neither the unlock nor a read out" crowded posix
-case_of "flock: 70 waiters keep neither the unlock nor a read out" crowded flock
+case_of "posix: 70 waiters keep neither the unlock nor a read out" many_waiters posix
+case_of "flock: 70 waiters keep neither the unlock nor a read out" many_waiters flock
 mp_done

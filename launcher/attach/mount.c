@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The namespace of iofwd-run -mount.
+ *
+ * A program that finds none makes it: its processes that serve the mounts (iofwd-mount, one for
+ * each prefix) start outside, then it enters a new user and mount namespace, in which its own user
+ * is itself, opens /dev/fuse there, mounts, and passes the descriptor out.  A program that comes
+ * later joins by setns; that all are in one user namespace lets them read each other's memory, as
+ * ranks of MPI do.  Who is in it is written in a directory of the user, by process number.  The
+ * namespace ends with its last process, and the mounts and their servers with it.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
+#include "launcher/attach/mount.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "launcher/attach/root.h"
+#include "launcher/common/message.h"
+#include "launcher/common/program.h"
+
+#define READY_MS 12000 /* iofwd-mount gives up after 10 s with a sentence */
+#define PREFIXES_MAX 16
+
+/* ---- who is in it ---- */
+
+struct registry {
+    char dir[PATH_MAX - 512];
+    char name[32]; /* of this set of servers and prefixes */
+    int lock;
+};
+
+static uint64_t hash(uint64_t h, const char *text)
+{
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+
+    return h;
+}
+
+/* Opens the user's directory and takes the lock of this set. */
+static bool open_registry(struct registry *r, const char *address_file, const char *prefixes)
+{
+    const char *top = amph_env_foreign("XDG_RUNTIME_DIR");
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf(r->dir, sizeof r->dir, "%s/iofwd-mount-%lu", top && top[0] == '/' ? top : "/tmp",
+             (unsigned long)geteuid());
+    snprintf(r->name, sizeof r->name, "%016" PRIx64,
+             hash(hash(0xcbf29ce484222325u, address_file), prefixes));
+
+    if ((mkdir(r->dir, 0700) != 0 && errno != EEXIST) || lstat(r->dir, &st) != 0) {
+        amph_say("-mount: %s cannot be made: %s", r->dir, strerror(errno));
+        return false;
+    }
+
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022)) {
+        amph_say("-mount: %s is not a directory of this user alone", r->dir);
+        return false;
+    }
+
+    snprintf(path, sizeof path, "%s/%s.lock", r->dir, r->name);
+    r->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (r->lock < 0 || flock(r->lock, LOCK_EX) != 0) {
+        amph_say("-mount: %s: %s", path, strerror(errno));
+        return false;
+    }
+
+    return true;
+}
+
+/* When a process started, in ticks since the start of the system; 0: there is no such process. */
+static unsigned long long started(long pid)
+{
+    char path[64], text[1024];
+    unsigned long long ticks = 0;
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+
+    if (fd >= 0)
+        close(fd);
+
+    text[n > 0 ? n : 0] = 0;
+
+    char *after = strrchr(text, ')');
+
+    if (after)
+        sscanf(after + 1,
+               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+               "%*d %llu",
+               &ticks);
+
+    return ticks;
+}
+
+static void add_self(const struct registry *r, const char *dir)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s.%ld", dir, r->name, (long)getpid());
+
+    FILE *f = fopen(path, "we");
+
+    if (f) {
+        fprintf(f, "%llu\n", started(getpid()));
+        fclose(f);
+    }
+}
+
+/* Moves into the namespaces of a process.  false: it is not there, or its mounts are dead. */
+static bool join_process(long pid, char *const *prefix)
+{
+    char path[PATH_MAX];
+    struct stat mine, its;
+
+    for (; *prefix; prefix++) {
+        snprintf(path, sizeof path, "/proc/%ld/root%s", pid, *prefix);
+        if (stat(path, &its) != 0)
+            return false;
+    }
+
+    snprintf(path, sizeof path, "/proc/%ld/ns/mnt", pid);
+    if (stat(path, &its) == 0 && stat("/proc/self/ns/mnt", &mine) == 0 && mine.st_ino == its.st_ino)
+        return true; /* a program of the namespace starts another */
+
+    int mnt = open(path, O_RDONLY | O_CLOEXEC);
+
+    snprintf(path, sizeof path, "/proc/%ld/ns/user", pid);
+
+    int user = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = mnt >= 0 && user >= 0 && setns(user, CLONE_NEWUSER) == 0;
+
+    if (ok && setns(mnt, CLONE_NEWNS) != 0) {
+        amph_say("-mount: the namespace of process %ld cannot be joined: %s", pid, strerror(errno));
+        ok = false;
+    }
+
+    if (mnt >= 0)
+        close(mnt);
+
+    if (user >= 0)
+        close(user);
+
+    return ok;
+}
+
+/* Joins a namespace that is there; forgets processes that have ended. */
+static bool join_any(const struct registry *r, char *const *prefix)
+{
+    DIR *dir = opendir(r->dir);
+    size_t len = strlen(r->name);
+    struct dirent *d;
+    bool joined = false;
+
+    while (dir && !joined && (d = readdir(dir)) != NULL) {
+        char *end;
+        char path[PATH_MAX];
+        unsigned long long ticks = 0;
+
+        if (strncmp(d->d_name, r->name, len) != 0 || d->d_name[len] != '.')
+            continue;
+
+        long pid = strtol(d->d_name + len + 1, &end, 10);
+
+        if (*end || pid <= 0)
+            continue;
+
+        snprintf(path, sizeof path, "%s/%s", r->dir, d->d_name);
+
+        FILE *f = fopen(path, "re");
+
+        if (!f || fscanf(f, "%llu", &ticks) != 1)
+            ticks = 0;
+
+        if (f)
+            fclose(f);
+
+        if (!ticks || started(pid) != ticks)
+            unlink(path);
+        else
+            joined = join_process(pid, prefix);
+    }
+
+    if (dir)
+        closedir(dir);
+
+    return joined;
+}
+
+/* ---- the processes outside ---- */
+
+struct outside {
+    int socket; /* the descriptor of /dev/fuse goes here */
+    int ready;  /* a byte comes when the mount can be used */
+};
+
+static bool send_fd(int socket, int fd)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS } };
+    struct iovec iov = { "", 1 };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+    };
+
+    memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+    return sendmsg(socket, &msg, MSG_NOSIGNAL) == 1;
+}
+
+static int receive_fd(int socket)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    char byte;
+    struct iovec iov = { &byte, 1 };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+    };
+    int fd = -1;
+
+    if (recvmsg(socket, &msg, 0) == 1 && msg.msg_controllen >= CMSG_LEN(sizeof fd))
+        memcpy(&fd, CMSG_DATA(&control.head), sizeof fd);
+
+    return fd;
+}
+
+/* In the process outside: becomes iofwd-mount when the descriptor comes. */
+static void become_server(const char *program, const char *address_file, const char *prefix,
+                          int socket, int ready)
+{
+    char target[32], ready_text[16];
+    int fd = receive_fd(socket);
+
+    if (fd < 0)
+        _exit(0); /* the program has ended, with a sentence */
+
+    close(socket);
+    setsid();
+    unsetenv("LD_PRELOAD");
+    fcntl(ready, F_SETFD, 0);
+    snprintf(target, sizeof target, "/dev/fd/%d", fd);
+    snprintf(ready_text, sizeof ready_text, "%d", ready);
+    execl(program, "iofwd-mount", "-servers", address_file, "-iofwd", prefix, "-ready-fd",
+          ready_text, target, (char *)NULL);
+    amph_say("-mount: %s: %s", program, strerror(errno));
+    _exit(1);
+}
+
+/* Starts the process that will serve the prefix; it is no child of the program. */
+static bool start_outside(const char *program, const char *address_file, const char *prefix,
+                          struct outside *o)
+{
+    int pair[2], ready[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0 ||
+        pipe2(ready, O_CLOEXEC) != 0) {
+        amph_say("-mount: %s", strerror(errno));
+        return false;
+    }
+
+    pid_t child = fork();
+
+    if (child == 0) {
+        close(pair[0]);
+        close(ready[0]);
+
+        pid_t grandchild = fork();
+
+        if (grandchild != 0)
+            _exit(grandchild < 0);
+
+        become_server(program, address_file, prefix, pair[1], ready[1]);
+    }
+
+    close(pair[1]);
+    close(ready[1]);
+    *o = (struct outside){ pair[0], ready[0] };
+
+    int status = 0;
+
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+
+    if (child < 0 || status != 0) {
+        amph_say("-mount: no process can be started for %s", prefix);
+        return false;
+    }
+
+    return true;
+}
+
+/* ---- the namespace ---- */
+
+static bool write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    if (fd >= 0)
+        close(fd);
+
+    return ok;
+}
+
+static bool enter_new(void)
+{
+    char map[64];
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
+        amph_say("-mount: user namespaces are forbidden here (%s); use iofwd-mount, or iofwd-run "
+                 "without -mount",
+                 strerror(errno));
+        return false;
+    }
+
+    snprintf(map, sizeof map, "%lu %lu 1\n", (unsigned long)uid, (unsigned long)uid);
+
+    bool ok = write_text("/proc/self/uid_map", map) && write_text("/proc/self/setgroups", "deny");
+
+    snprintf(map, sizeof map, "%lu %lu 1\n", (unsigned long)gid, (unsigned long)gid);
+    ok = ok && write_text("/proc/self/gid_map", map);
+    ok = ok && mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0;
+    if (!ok)
+        amph_say("-mount: the namespace cannot be prepared: %s", strerror(errno));
+
+    return ok;
+}
+
+static bool mount_prefix(const char *prefix, const struct outside *o)
+{
+    char words[128], source[PATH_MAX + 8];
+    int err = amph_attach_make_dir(prefix);
+
+    if (err) {
+        amph_say("-mount: no mount point %s can be made in the namespace: %s", prefix,
+                 strerror(err));
+        return false;
+    }
+
+    int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+    snprintf(words, sizeof words, "fd=%d,rootmode=40000,user_id=%lu,group_id=%lu", fd,
+             (unsigned long)geteuid(), (unsigned long)getegid());
+    snprintf(source, sizeof source, "iofwd:%s", prefix);
+
+    bool ok = fd >= 0 && mount(source, prefix, "fuse.iofwd", MS_NOSUID | MS_NODEV, words) == 0;
+
+    if (!ok)
+        amph_say("-mount: %s cannot be mounted: %s", prefix, strerror(errno));
+
+    ok = ok && send_fd(o->socket, fd);
+    if (fd >= 0)
+        close(fd);
+
+    return ok;
+}
+
+/* Waits until the process outside serves the mount.  If it cannot, it has said why. */
+static bool await_ready(const struct outside *o, const char *prefix)
+{
+    struct pollfd p = { .fd = o->ready, .events = POLLIN };
+    struct stat st;
+    char byte;
+
+    if (poll(&p, 1, READY_MS) != 1) {
+        amph_say("-mount: nobody serves %s", prefix);
+        return false;
+    }
+
+    if (read(o->ready, &byte, 1) != 1)
+        return false;
+
+    /* Until the kernel has asked for the attributes, user 0 owns the directory, who need not exist
+     * in the namespace; nobody may write then. */
+    if (stat(prefix, &st) != 0) {
+        amph_say("-mount: %s: %s", prefix, strerror(errno));
+        return false;
+    }
+
+    return true;
+}
+
+static bool make_new(const char *address_file, char *const *prefix, bool *inside_p)
+{
+    char *program = amph_program_own("iofwd-mount");
+    struct outside outside[PREFIXES_MAX];
+    size_t n = 0;
+
+    if (!program) {
+        amph_say("-mount: iofwd-mount is not part of this installation, which was built without "
+                 "libfuse3");
+        return false;
+    }
+
+    if (access("/dev/fuse", R_OK | W_OK) != 0) {
+        amph_say("-mount: /dev/fuse cannot be opened: %s; use iofwd-run without -mount",
+                 strerror(errno));
+        return false;
+    }
+
+    for (; prefix[n]; n++)
+        if (!start_outside(program, address_file, prefix[n], &outside[n]))
+            return false;
+
+    free(program);
+
+    /* "/" may change below the process, and its working directory with it */
+    char *cwd = getcwd(NULL, 0);
+
+    if (!enter_new()) {
+        free(cwd);
+        return false;
+    }
+
+    *inside_p = true;
+    for (size_t i = 0; i < n; i++)
+        if (!mount_prefix(prefix[i], &outside[i]) || !await_ready(&outside[i], prefix[i])) {
+            free(cwd);
+            return false;
+        }
+
+    for (size_t i = 0; i < n; i++) {
+        close(outside[i].socket);
+        close(outside[i].ready);
+    }
+
+    if (!cwd || chdir(cwd) != 0)
+        amph_say("-mount: the working directory is not there in the namespace; it is / now");
+
+    free(cwd);
+    return true;
+}
+
+bool amph_attach_mount(const char *address_file, const char *prefixes, bool *inside_p)
+{
+    struct registry r;
+    char *prefix[PREFIXES_MAX + 1] = { NULL };
+    char *copy = strdup(prefixes);
+    char *at = copy;
+    size_t n = 0;
+
+    *inside_p = false;
+    while (copy && at && n < PREFIXES_MAX) {
+        prefix[n] = strsep(&at, ":");
+        prefix[n][strcspn(prefix[n], "=")] = 0;
+        n += prefix[n][0] != 0;
+    }
+
+    prefix[n] = NULL;
+    if (!copy || !open_registry(&r, address_file, prefixes)) {
+        free(copy);
+        return false;
+    }
+
+    char *cwd = getcwd(NULL, 0);
+    bool ok = join_any(&r, prefix);
+
+    if (ok && cwd && chdir(cwd) != 0)
+        amph_say("-mount: the working directory is not there in the namespace; it is / now");
+
+    if (!ok)
+        ok = make_new(address_file, prefix, inside_p);
+
+    if (ok)
+        add_self(&r, r.dir);
+
+    free(cwd);
+    free(copy);
+    close(r.lock);
+    return ok;
+}

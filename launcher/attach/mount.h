@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iofwd-run -mount: the servers' prefixes as file systems in a namespace, without privilege.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ *
+ * The room's files: main.c (iofwd-run), mount.c, .h (the namespace, and who is in it), root.c, .h
+ * (mount points that the host does not have).
+ */
+#ifndef AMPH_LAUNCHER_MOUNT_H
+#define AMPH_LAUNCHER_MOUNT_H
+
+#include <stdbool.h>
+
+/* Moves this process into the user and mount namespace in which `prefixes` (PATH[:PATH]...) of the
+ * servers of address_file are mounted; makes it if no other program of this user is in it.  The
+ * program that the process then executes keeps it alive, with its children.  false: a sentence was
+ * printed, and the process is where it was, or must end (*inside_p). */
+bool amph_attach_mount(const char *address_file, const char *prefixes, bool *inside_p);
+
+#endif

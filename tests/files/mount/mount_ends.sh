@@ -1,0 +1,119 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# How mounts end, and bad input: each with one sentence after at most 10 seconds, and never a call that hangs.
+. "${srcdir:-.}/tests/files/mount/mount_lib.sh"
+mount_or_skip "the end of a mount"
+trap 'mount_end "$mp_dir/m" "$mp_dir/n"' EXIT
+m=$mp_dir/m
+echo data >"$mp_dir/kept/f"
+
+serving() {
+    pgrep -f "iofwd-mount -servers $addresses .*$1\$" >/dev/null
+}
+gone() {
+    ! serving "$1" && ! grep -q " $1 " /proc/self/mountinfo
+}
+case_of() {
+    mp_wanted "$1" || return 0
+    name=$1
+    shift
+    "$@" >"$mp_dir/out" 2>&1 </dev/null
+    mp_report $? "$name" "$mp_dir/out"
+}
+
+by_fusermount() {
+    fusermount3 -u "$m" && mp_until 10 gone "$m" && [ ! -e "$m/f" ]
+}
+case_of "fusermount3 -u ends the process" by_fusermount
+
+by_signal() {
+    mount_on "$m" && [ "$(cat "$m/f")" = data ] && kill -"$1" "$(pgrep -f "iofwd-mount -servers $addresses .*$m\$")" &&
+        mp_until 10 gone "$m"
+}
+case_of "SIGTERM ends the mount" by_signal TERM
+case_of "SIGINT ends the mount" by_signal INT
+
+killed() {
+    mount_on "$m" || return 1
+    exec 7<"$m/f"
+    kill -9 "$(pgrep -f "iofwd-mount -servers $addresses .*$m\$")"
+    mp_until 10 sh -c '! pgrep -f "iofwd-mount -servers $1 .*$2\$" >/dev/null' sh "$addresses" "$m"
+    LC_ALL=C cat "$m/f" 2>&1 | grep -q "Transport endpoint is not connected" && LC_ALL=C cat <&7 2>&1 | grep -qE "not connected|aborted" &&
+        [ "$(cat "$mp_dir/kept/f")" = data ] && mount_on "$m" && [ "$(cat "$m/f")" = data ]
+    code=$?
+    exec 7<&-
+    return $code
+}
+case_of "a killed process: ENOTCONN, and the next iofwd-mount takes the mount over" killed
+
+# one_sentence CODE PATTERN COMMAND...
+one_sentence() {
+    code=$1
+    pattern=$2
+    shift 2
+    begin=$(mp_now_ms)
+    "$@" >"$mp_dir/said" 2>&1 </dev/null
+    got=$?
+    cat "$mp_dir/said"
+    [ $got = "$code" ] && [ "$(wc -l <"$mp_dir/said")" = 1 ] && grep -q "$pattern" "$mp_dir/said" && [ $(($(mp_now_ms) - begin)) -lt 11000 ]
+}
+case_of "a mount point in use" one_sentence 1 "mounted on .* already" "$MOUNT" -servers "$addresses" "$m"
+case_of "no mount point" one_sentence 1 "No such file" "$MOUNT" -servers "$addresses" "$mp_dir/none"
+case_of "a file as mount point" one_sentence 1 "not a directory" "$MOUNT" -servers "$addresses" "$mp_dir/kept/f"
+case_of "no address file" one_sentence 1 "there is no address file" "$MOUNT" -servers "$mp_dir/none" "$mp_dir"
+case_of "another prefix" one_sentence 1 "export no prefix /other" "$MOUNT" -servers "$addresses" -iofwd /other "$mp_dir/kept"
+case_of "a wrong word" one_sentence 2 "not an option" "$MOUNT" -o wrong "$mp_dir/kept"
+case_of "a wrong cache mode" one_sentence 2 "none, open and always" "$MOUNT" -o cache=most "$mp_dir/kept"
+if unshare -m true 2>/dev/null; then
+    case_of "no /dev/fuse" one_sentence 1 "no /dev/fuse" \
+        unshare -m sh -c 'mount -t tmpfs t /dev && exec "$@"' sh "$MOUNT" -servers "$addresses" "$mp_dir/kept"
+else
+    mp_skip "no /dev/fuse" "no mount namespace without rights"
+fi
+
+# A server that is stopped answers nobody.
+silent() {
+    servers=$(pgrep -P "$(cat "$mp_dir/servers.pid")")
+    # shellcheck disable=SC2086
+    kill -STOP $servers
+    mkdir -p "$mp_dir/n"
+    one_sentence 1 "no I/O server has answered" "$MOUNT" -servers "$addresses" "$mp_dir/n"
+    code=$?
+    # shellcheck disable=SC2086
+    kill -CONT $servers
+    return $code
+}
+case_of "servers that do not answer" silent
+
+# -o ro
+read_only() {
+    mount_on "$mp_dir/n" -o ro && [ "$(cat "$mp_dir/n/f")" = data ] && LC_ALL=C touch "$mp_dir/n/new" 2>&1 | grep -q "Read-only file system"
+    code=$?
+    mount_off "$mp_dir/n"
+    return $code
+}
+case_of "-o ro" read_only
+
+# The server that serves this mount dies: EIO, no hang; a mount made afterwards works.
+server_dies() {
+    exec 7<"$m/f"
+    # shellcheck disable=SC2046
+    kill -9 $(pgrep -P "$(cat "$mp_dir/servers.pid")")
+    LC_ALL=C timeout 20 cat "$m/f" 2>&1 | grep -q "Input/output error" && LC_ALL=C timeout 20 cat <&7 2>&1 | grep -qE "Input/output error|data"
+    code=$?
+    exec 7<&-
+    grep -q " $m " /proc/self/mountinfo && serving "$m" && return $code
+}
+case_of "the servers die: EIO, and the mount stays" server_dies
+after_death() {
+    mount_off "$m"
+    mp_until 10 mount_on "$mp_dir/n" && [ "$(timeout 20 cat "$mp_dir/n/f")" = data ]
+}
+case_of "a mount at the restarted servers" after_death
+
+ended() {
+    kill "$(cat "$mp_dir/servers.pid")" && mp_until 20 gone "$mp_dir/n"
+}
+case_of "the end of the set of servers ends the mount" ended
+case_of "no servers any more" one_sentence 1 "there is no address file" "$MOUNT" -servers "$addresses" "$mp_dir/n"
+mp_done

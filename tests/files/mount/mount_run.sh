@@ -1,0 +1,163 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# iofwd-run -mount: the prefix as a mount in a namespace, without privilege.  Where /dev/fuse is for root alone, root tries it; as another
+# user it runs with a /dev/fuse of the test's own.
+. "${srcdir:-.}/tests/files/mount/mount_lib.sh"
+mount_or_skip "iofwd-run -mount"
+trap 'mount_end "$mp_dir/m"' EXIT
+mount_off "$mp_dir/m"
+XDG_RUNTIME_DIR=$mp_dir/runtime
+export XDG_RUNTIME_DIR
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+if ! "$builddir/iofwd-run" -servers "$addresses" -mount true 2>"$mp_dir/why"; then
+    case $(cat "$mp_dir/why") in
+    *forbidden* | *"/dev/fuse cannot"*)
+        echo "1..1"
+        echo "ok 1 - iofwd-run -mount # SKIP $(cat "$mp_dir/why")"
+        exit 0
+        ;;
+    esac
+fi
+run() {
+    timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" -mount "$@"
+}
+check() {
+    mp_wanted "$1" || return 0
+    name=$1
+    shift
+    "$@" >"$mp_dir/out" 2>&1 </dev/null
+    mp_report $? "$name" "$mp_dir/out"
+}
+# same NAME COMMAND: the same output in the kept directory and below /fwd
+same() {
+    mp_wanted "$1" || return 0
+    (cd "$mp_dir/kept" && sh -euc "$2") >"$mp_dir/l.out" 2>&1
+    run sh -euc "cd /fwd && $2" >"$mp_dir/out" 2>&1
+    cmp "$mp_dir/l.out" "$mp_dir/out"
+    mp_report $? "$1" "$mp_dir/out"
+}
+
+check "a program writes below a prefix that the host does not have" run sh -euc 'echo data >/fwd/f && cat /fwd/f && [ ! -e /fwd/none ]'
+check "it is in the servers' directory" grep -q data "$mp_dir/kept/f"
+check "the host has no such directory" test ! -e /fwd
+check "exit code" sh -c '"$@"; [ $? = 7 ]' sh timeout 60 "$builddir/iofwd-run" -servers "$addresses" -mount sh -c 'exit 7'
+check "a file beside the prefix is refused" run sh -c 'LC_ALL=C touch /beside 2>&1 | grep -q "Read-only file system" && [ ! -e /beside ]'
+check "other directories are as they were" run sh -c 'echo through >"$1/through" && [ -d /usr/bin ] && [ -r /etc/passwd ] && [ -e /proc/self/exe ]' sh "$mp_dir"
+check "what was written there is there" grep -q through "$mp_dir/through"
+check "the working directory and the user stay" sh -c 'cd "$1" && shift && [ "$("$@" sh -c "pwd; id -u")" = "$(pwd; id -u)" ]' sh "$mp_dir" timeout 60 "$builddir/iofwd-run" -servers "$addresses" -mount
+check "the preload library is left out" run sh -c '! grep -q iofwd_preload /proc/self/maps && [ -z "${LD_PRELOAD:-}" ]'
+same "static busybox" 'busybox sh -c "seq 9 >n; busybox sort -rn n; busybox ls; busybox rm n"'
+same "python3" 'python3 -c "import os; open(\"p\", \"w\").write(\"x\"); print(sorted(os.listdir(\".\"))); os.remove(\"p\")"'
+if command -v java >/dev/null && command -v javac >/dev/null; then
+    mkdir -p "$mp_dir/j"
+    echo 'public class T { public static void main(String[] a) throws Exception { var p = java.nio.file.Path.of("j"); java.nio.file.Files.writeString(p, "java"); try (var c = java.nio.channels.FileChannel.open(p)) { System.out.println(c.map(java.nio.channels.FileChannel.MapMode.READ_ONLY, 0, 4).get(1)); } java.nio.file.Files.delete(p); } }' >"$mp_dir/j/T.java"
+    (cd "$mp_dir/j" && javac T.java) >/dev/null 2>&1
+    same "java, with a mapped file" "java -cp '$mp_dir/j' T"
+else
+    mp_skip "java, with a mapped file" "there is no java or javac"
+fi
+if command -v go >/dev/null; then
+    mkdir -p "$mp_dir/g"
+    printf 'package main\nimport ("fmt"; "os")\nfunc main() { os.WriteFile("g", []byte("go"), 0600); b, e := os.ReadFile("g"); fmt.Println(string(b), e); os.Remove("g") }\n' >"$mp_dir/g/t.go"
+    (cd "$mp_dir/g" && GOCACHE=$mp_dir/g/cache GOFLAGS=-mod=mod go build -o t t.go) >"$mp_dir/g/out" 2>&1
+    same "a Go program" "'$mp_dir/g/t'"
+else
+    mp_skip "a Go program" "there is no go"
+fi
+
+joined() {
+    rm -f "$mp_dir/in"
+    mkfifo "$mp_dir/in"
+    run sh -c 'readlink /proc/self/ns/mnt /proc/self/ns/user; read -r x' <"$mp_dir/in" >"$mp_dir/first" &
+    exec 8>"$mp_dir/in"
+    mp_until 10 grep -q user "$mp_dir/first"
+    run readlink /proc/self/ns/mnt /proc/self/ns/user >"$mp_dir/second"
+    servers=$(pgrep -fc "iofwd-mount -servers $addresses .*/dev/fd/")
+    exec 8>&-
+    wait
+    cat "$mp_dir/first" "$mp_dir/second"
+    cmp "$mp_dir/first" "$mp_dir/second" && [ "$servers" = 1 ] && mp_until 10 sh -c '! pgrep -f "iofwd-mount -servers $1 .*/dev/fd/" >/dev/null' sh "$addresses"
+}
+check "a second program joins the namespace, and its end ends the mount" joined
+check "a program of the namespace starts another with -mount" run "$builddir/iofwd-run" -servers "$addresses" -mount cat /fwd/f
+
+if command -v mpicc >/dev/null && mpirun --version 2>/dev/null | grep -q "Open MPI"; then
+    cat >"$mp_dir/ring.c" <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+static char out[1 << 20], in[1 << 20];
+int main(int argc, char **argv)
+{
+    int rank, n, good = 1, all = 0;
+    char path[64];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    memset(out, rank + 1, sizeof out);
+    MPI_Sendrecv(out, sizeof out, MPI_CHAR, (rank + 1) % n, 0, in, sizeof in, MPI_CHAR, (rank + n - 1) % n, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (size_t i = 0; i < sizeof in; i++)
+        good &= in[i] == (rank + n - 1) % n + 1;
+    snprintf(path, sizeof path, "/fwd/rank.%d", rank);
+    FILE *f = fopen(path, "w");
+    good &= f && fprintf(f, "%d of %d\n", rank, n) > 0 && fclose(f) == 0;
+    MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return !all;
+}
+C
+    ranks() {
+        mpicc "$mp_dir/ring.c" -o "$mp_dir/ring" && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 5 60 mpirun --oversubscribe \
+            --mca btl self,vader --mca btl_vader_single_copy_mechanism cma -n 4 "$builddir/iofwd-run" -servers "$addresses" -mount "$mp_dir/ring" &&
+            [ "$(cat "$mp_dir"/kept/rank.* | wc -l)" = 4 ]
+    }
+    check "4 ranks of Open MPI exchange 1 MiB through shared memory (CMA)" ranks
+else
+    mp_skip "4 ranks of Open MPI exchange 1 MiB through shared memory (CMA)" "there is no Open MPI with mpicc"
+fi
+check "processes of a job exchange messages by smp" run "$builddir/amphora-run" -n 3 -conduit smp "$builddir/examples/heat3d/heat3d" -side 20 /fwd
+
+optional() {
+    unshare -rm sh -c 'mount -t tmpfs t /dev && mknod /dev/null p; shift; exec "$@"' sh x true >/dev/null 2>&1
+    unshare -rm sh -c 'mount -t tmpfs t /dev && exec "$@"' sh env "IOFWD_OPTIONAL=$1" "$builddir/iofwd-run" -servers "$addresses" -mount echo ran >"$mp_dir/o" 2>&1
+}
+optional_goes_on() {
+    optional 1
+    code=$?
+    cat "$mp_dir/o"
+    [ $code = 0 ] && grep -q '^ran$' "$mp_dir/o"
+}
+optional_ends() {
+    optional 0
+    code=$?
+    cat "$mp_dir/o"
+    [ $code = 1 ] && [ "$(wc -l <"$mp_dir/o")" = 1 ] && grep -q '/dev/fuse cannot be opened' "$mp_dir/o"
+}
+check "no /dev/fuse: one sentence" optional_ends
+check "IOFWD_OPTIONAL=1 goes on without it" optional_goes_on
+
+# As another user, with a /dev/fuse that he may open, and with a prefix that exists, or whose parent does.
+as_nobody() {
+    dir=$mp_dir/nobody
+    mkdir -m 700 "$dir" && mkdir "$dir/kept" "$dir/above" "$dir/above/other" && echo beside >"$dir/above/file" && chown -R 65534:65534 "$dir" && chmod 711 "$mp_dir"
+    cat >"$dir/script" <<'S'
+set -eux
+cd /
+export XDG_RUNTIME_DIR=$1
+"$2/iofwd-server" -daemon -iofwd "$1/above/new=$1/kept" -iofwd "$1/above/other=$1/kept" -address-file "$1/addresses" -pid-file "$1/pid"
+"$2/iofwd-run" -servers "$1/addresses" -mount sh -euxc '
+    [ "$(id -u)" = 65534 ] && echo data >"$1/above/new/f" && cat "$1/above/other/f" "$1/above/file" && ls "$1/above"
+    ! touch "$1/above/stray" && ! [ -e "$1/above/stray" ] && echo more >>"$1/above/file"' sh "$1"
+cat "$1/kept/f" "$1/above/file"
+[ ! -e "$1/above/new" ]
+kill "$(cat "$1/pid")"
+S
+    unshare -m sh -euc 'mount -t tmpfs t /mnt && mknod -m 666 /mnt/fuse c 10 229 && mount --bind /mnt/fuse /dev/fuse && exec setpriv --reuid=65534 --regid=65534 --clear-groups sh "$1" "$2" "$3"' \
+        sh "$dir/script" "$dir" "$builddir"
+}
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null && setpriv --reuid=65534 --clear-groups test -x "$builddir/iofwd-run"; then
+    check "as a user without rights; prefixes whose parent exists" as_nobody
+else
+    mp_skip "as a user without rights; prefixes whose parent exists" "not root, or another user cannot reach the build"
+fi
+mp_done
