@@ -32,7 +32,7 @@ TESTS += tests/unit/unit_boot_pmi2
 tests_unit_unit_boot_pmi2_SOURCES = tests/unit/unit_boot_pmi2.c
 tests_unit_unit_boot_pmi2_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_boot_pmi2_LDADD = $(UNIT_LIBS) -lpthread
-tests_unit_unit_boot_SOURCES = tests/unit/unit_boot.c
+tests_unit_unit_boot_SOURCES = tests/unit/unit_boot.c tests/unit/native_order.h
 tests_unit_unit_boot_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_boot_LDADD = $(UNIT_LIBS) -lpthread
 endif

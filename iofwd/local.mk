@@ -112,10 +112,10 @@ if HAVE_CRITERION
 iofwd_unit = tests/unit/unit_iofwd_encode tests/unit/unit_iofwd_wire tests/unit/unit_iofwd_exports tests/unit/unit_iofwd_tuning
 check_PROGRAMS += $(iofwd_unit)
 TESTS += $(iofwd_unit)
-tests_unit_unit_iofwd_encode_SOURCES = tests/unit/unit_iofwd_encode.c
+tests_unit_unit_iofwd_encode_SOURCES = tests/unit/unit_iofwd_encode.c tests/unit/native_order.h
 tests_unit_unit_iofwd_encode_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_encode_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
-tests_unit_unit_iofwd_wire_SOURCES = tests/unit/unit_iofwd_wire.c tests/fuzz/fuzz_iofwd.c tests/fuzz/fuzz_iofwd.h
+tests_unit_unit_iofwd_wire_SOURCES = tests/unit/unit_iofwd_wire.c tests/fuzz/fuzz_iofwd.c tests/fuzz/fuzz_iofwd.h tests/unit/native_order.h
 tests_unit_unit_iofwd_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_wire_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
 tests_unit_unit_iofwd_tuning_SOURCES = tests/unit/unit_iofwd_tuning.c iofwd/client/tuning.c

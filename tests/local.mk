@@ -12,7 +12,7 @@ tests_lib_guard_SOURCES = tests/lib/guard.c
 if HAVE_CRITERION
 check_PROGRAMS += tests/unit/unit_base
 TESTS += tests/unit/unit_base
-tests_unit_unit_base_SOURCES = tests/unit/unit_base.c
+tests_unit_unit_base_SOURCES = tests/unit/unit_base.c tests/unit/native_order.h
 tests_unit_unit_base_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_base_LDADD = $(UNIT_LIBS)
 else

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/wire.h"
+#include "tests/unit/native_order.h"
 
 Test(wire, golden_bytes)
 {

@@ -17,6 +17,7 @@
 #include "boot/frames.h"
 #include "boot/kind.h"
 #include "boot/pmi1.h"
+#include "tests/unit/native_order.h"
 
 /* ---- frames ---- */
 

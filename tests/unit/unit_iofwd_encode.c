@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "iofwd/wire/encode.h"
+#include "tests/unit/native_order.h"
 
 static void hex(const uint8_t *bytes, size_t n, char *out)
 {

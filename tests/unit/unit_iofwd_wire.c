@@ -10,6 +10,7 @@
 #include "iofwd.h"
 #include "iofwd/client/client.h"
 #include "iofwd/server/internal.h"
+#include "tests/unit/native_order.h"
 
 Test(table, services_are_found)
 {

@@ -3,7 +3,7 @@
 # Under another launcher: programs that are no GASNet clients beside iofwd-server (mpiexec -n C PROGRAM : -n S iofwd-server), what goes
 # wrong there, and MPI_Init before gasnet_init.  With MPICH's mpiexec.hydra, where it is; all launchers: scripts/check-launchers.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
-unset AMPHORA_JOB AMPHORA_RANK
+unset AMPHORA_JOB AMPHORA_RANK AMPHORA_TEST_SWAP # some ranks clear their environment
 server=$builddir/iofwd-server
 run=$builddir/iofwd-run
 preload=$builddir/.libs/libiofwd_preload.so

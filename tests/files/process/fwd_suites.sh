@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What the test suites of other projects have found to differ below a forwarded prefix.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
+unset AMPHORA_TEST_SWAP # some commands clear their environment
 
 fwd_both "from other projects' suites" sh "$srcdir/tests/files/process/fwd_suites_commands.sh"
 if command -v python3 >/dev/null; then
