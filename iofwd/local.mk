@@ -90,6 +90,8 @@ libiofwd_la_SOURCES = \
 	iofwd/server/clients.c \
 	iofwd/server/readers.c \
 	iofwd/server/references.c \
+	iofwd/server/state.c \
+	iofwd/server/state.h \
 	iofwd/server/request.c \
 	iofwd/server/services.c \
 	iofwd/server/transfer.c \

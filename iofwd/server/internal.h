@@ -30,6 +30,7 @@
  *   workers.c      the pool of worker threads
  *   readers.c      extra threads that copy large cached reads
  *   references.c   reference counts of open files, and their checks
+ *   state.c, .h    what all servers of a process share
  *   limits.c       shares of the server's descriptors
  *   collective.c   collective (two-phase) reads and writes
  *   flow.h         what flow.c, schedule.c, transfer.c and services.c share

@@ -39,6 +39,13 @@ struct given {
     struct amph_server_daemon d;
     bool daemon;
     char prefixes[8192], read_only[4096];
+
+    /* what d points to, as absolute paths */
+    char address_file[2 * PATH_MAX];
+    char log[2 * PATH_MAX];
+    char pid_file[2 * PATH_MAX];
+    char default_log[2 * PATH_MAX + 8];
+    struct amph_fwd_prefixes exported; /* only checked */
 };
 
 static int wrong(const char *what, const char *why)
@@ -207,10 +214,7 @@ static bool absolute(const char **path_p, char *room, size_t cap)
 
 static int run_daemon(struct given *g)
 {
-    static struct amph_fwd_prefixes prefixes;
     const char *why;
-    static char address[2 * PATH_MAX], log[2 * PATH_MAX], pid[2 * PATH_MAX],
-        default_log[2 * PATH_MAX + 8];
 
     if (g->prefixes[0])
         setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
@@ -223,7 +227,7 @@ static int run_daemon(struct given *g)
         return wrong("-iofwd PREFIX=DIR", "or IOFWD_PREFIX must say what is exported");
 
     /* the clients would forward nothing */
-    if (!amph_fwd_prefix_parse(&prefixes, amph_env_str(AMPH_ENV_IOFWD_PREFIX), &why))
+    if (!amph_fwd_prefix_parse(&g->exported, amph_env_str(AMPH_ENV_IOFWD_PREFIX), &why))
         return wrong("-iofwd", why);
     if (g->d.own)
         return amph_server_daemon_run(&g->d);
@@ -231,13 +235,14 @@ static int run_daemon(struct given *g)
     if (!g->d.address_file)
         g->d.address_file = amph_boot_standing_default();
 
-    if (!absolute(&g->d.address_file, address, sizeof address) ||
-        !absolute(&g->d.log, log, sizeof log) || !absolute(&g->d.pid_file, pid, sizeof pid))
+    if (!absolute(&g->d.address_file, g->address_file, sizeof g->address_file) ||
+        !absolute(&g->d.log, g->log, sizeof g->log) ||
+        !absolute(&g->d.pid_file, g->pid_file, sizeof g->pid_file))
         return wrong("the address file's path", "is too long");
 
     if (!g->d.log && !g->d.foreground) {
-        snprintf(default_log, sizeof default_log, "%s.log", g->d.address_file);
-        g->d.log = default_log;
+        snprintf(g->default_log, sizeof g->default_log, "%s.log", g->d.address_file);
+        g->d.log = g->default_log;
     }
 
     return amph_server_daemon_run(&g->d);

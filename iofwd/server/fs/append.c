@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "iofwd/server/internal.h"
+#include "iofwd/server/state.h"
 
 #define COLLECT_MAX \
     ((size_t)4 \
      << 20) /* data collected of one call; the rest of a longer call is written piece by piece */
-#define SPARES_MAX 4
 #define NOAPPEND 0x20 /* RWF_NOAPPEND */
 
 struct amph_server_append_buffer {
@@ -31,27 +31,25 @@ struct amph_server_append_buffer {
     uint8_t data[];
 };
 
-/* unused buffers, whose pages are already allocated */
-static struct amph_server_append_buffer *spare[SPARES_MAX];
-
 static struct amph_server_append_buffer *take(void)
 {
-    for (int i = 0; i < SPARES_MAX; i++)
-        if (spare[i]) {
-            struct amph_server_append_buffer *g = spare[i];
+    for (int i = 0; i < AMPH_SERVER_SPARE_BUFFERS_MAX; i++) {
+        struct amph_server_append_buffer *g = amph_server_state.spare[i];
 
-            spare[i] = NULL;
+        if (g) {
+            amph_server_state.spare[i] = NULL;
             return g;
         }
+    }
 
     return malloc(sizeof(struct amph_server_append_buffer) + COLLECT_MAX);
 }
 
 static void give(struct amph_server_append_buffer *g)
 {
-    for (int i = 0; i < SPARES_MAX; i++)
-        if (!spare[i]) {
-            spare[i] = g;
+    for (int i = 0; i < AMPH_SERVER_SPARE_BUFFERS_MAX; i++)
+        if (!amph_server_state.spare[i]) {
+            amph_server_state.spare[i] = g;
             return;
         }
 

@@ -15,12 +15,11 @@
 #include <unistd.h>
 
 #include "iofwd/server/fs/exports.h"
-
-static atomic_bool by_parts; /* openat2 is not there */
+#include "iofwd/server/state.h"
 
 void amph_server_open_by_parts(bool always)
 {
-    atomic_store(&by_parts, always);
+    atomic_store(&amph_server_state.open_by_parts, always);
 }
 
 static bool is_link(int dir, const char *name)
@@ -132,7 +131,7 @@ int amph_server_open_beneath(int base, const char *rel, int flags, mode_t mode, 
     if (flags & O_PATH)
         how.flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-    if (!atomic_load_explicit(&by_parts, memory_order_relaxed)) {
+    if (!atomic_load_explicit(&amph_server_state.open_by_parts, memory_order_relaxed)) {
         /* EAGAIN: something was renamed during the look-up; the kernel could not prove that it
          * stayed inside. */
         for (int tries = 0; (fd = (int)syscall(SYS_openat2, base, rel, &how, sizeof how)) < 0 &&

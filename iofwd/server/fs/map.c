@@ -12,13 +12,16 @@
 #include <unistd.h>
 
 #include "iofwd/server/internal.h"
+#include "iofwd/server/state.h"
 
 /* This running kernel, whose device numbers tell its file systems apart. */
 static uint64_t kernel_id(void)
 {
-    static uint64_t id;
+    if (amph_server_state.kernel_id)
+        return amph_server_state.kernel_id;
+
     char text[64];
-    int fd = id ? -1 : open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
     uint64_t h = UINT64_C(0xcbf29ce484222325);
 
@@ -28,10 +31,8 @@ static uint64_t kernel_id(void)
     if (fd >= 0)
         close(fd);
 
-    if (!id)
-        id = h;
-
-    return id;
+    amph_server_state.kernel_id = h;
+    return h;
 }
 
 /*

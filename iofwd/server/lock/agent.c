@@ -18,13 +18,11 @@
 
 #include "base/thread.h"
 #include "iofwd/server/lock/lock.h"
+#include "iofwd/server/state.h"
 
 #define UNSHARE_TABLE (1U << 1)
 #define STACK_BYTES (128 << 10)
 #define FIND_TRIES 100
-
-/* Stopped agents: those that still hold locks of their clients, and those that have exited. */
-static _Atomic uint32_t exiting, exited;
 
 static struct flock *lock_of(struct amph_server_request *rq)
 {
@@ -256,8 +254,8 @@ static void *agent(void *arg)
     amph_server_held_close_all(lk);
 
     if (atomic_load(&lk->dropped)) {
-        atomic_fetch_add(&exited, 1);
-        atomic_fetch_sub(&exiting, 1);
+        atomic_fetch_add(&amph_server_state.agents_exited, 1);
+        atomic_fetch_sub(&amph_server_state.agents_exiting, 1);
     }
 
     amph_server_agent_close(lk->sock);
@@ -285,7 +283,7 @@ void amph_server_agent_stop(struct amph_server_lock_agent *lk)
 
     int server_sock = lk->server_sock;
 
-    atomic_fetch_add(&exiting, 1);
+    atomic_fetch_add(&amph_server_state.agents_exiting, 1);
     atomic_store(&lk->dropped, true);
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
     close(server_sock); /* the agent ends by itself */
@@ -293,15 +291,16 @@ void amph_server_agent_stop(struct amph_server_lock_agent *lk)
 
 uint32_t amph_server_agents_exited(void)
 {
-    return atomic_load(&exited);
+    return atomic_load(&amph_server_state.agents_exited);
 }
 
 bool amph_server_lock_agents_exiting(const struct amph_server_request *rq)
 {
     bool is_record_lock = rq->desc && rq->desc->run == FWD_RUN_LOCKER;
 
-    if (atomic_load(&exiting) > 0)
+    if (atomic_load(&amph_server_state.agents_exiting) > 0)
         return true;
 
-    return is_record_lock && rq->progress.agents_exited != atomic_load(&exited);
+    return is_record_lock &&
+           rq->progress.agents_exited != atomic_load(&amph_server_state.agents_exited);
 }

@@ -4,7 +4,7 @@
  * knows only the server's process.
  *
  * Layer: iofwd.
- * Thread rule: any thread; agents_lock guards the list and its records.
+ * Thread rule: any thread; amph_server_state.agents_lock guards the list and its records.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,7 @@
 #include <sys/stat.h>
 
 #include "iofwd/server/lock/lock.h"
-
-static pthread_mutex_t agents_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct amph_server_lock_agent *agents;
+#include "iofwd/server/state.h"
 
 static bool range_of(int fd, const struct flock *l, struct amph_fwd_range *r)
 {
@@ -52,14 +50,14 @@ void amph_server_held_record(struct amph_server_lock_agent *lk, int fd, const st
     if (fstat(fd, &st) != 0 || !range_of(fd, l, &r))
         return;
 
-    pthread_mutex_lock(&agents_lock);
+    pthread_mutex_lock(&amph_server_state.agents_lock);
 
     struct amph_server_agent_file *k = first_of(lk->kept, st.st_dev, st.st_ino);
 
     if (k)
         amph_fwd_ranges_set(&k->held, r); /* if there is no memory, F_GETLK reports the server */
 
-    pthread_mutex_unlock(&agents_lock);
+    pthread_mutex_unlock(&amph_server_state.agents_lock);
 }
 
 static bool holds(const struct amph_server_lock_agent *lk, dev_t dev, ino_t ino,
@@ -80,11 +78,12 @@ static uint32_t holder(dev_t dev, ino_t ino, const struct amph_fwd_range *r)
 {
     uint32_t pid = 0;
 
-    pthread_mutex_lock(&agents_lock);
-    for (const struct amph_server_lock_agent *lk = agents; lk && !pid; lk = lk->next)
+    pthread_mutex_lock(&amph_server_state.agents_lock);
+    for (const struct amph_server_lock_agent *lk = amph_server_state.agents; lk && !pid;
+         lk = lk->next)
         pid = holds(lk, dev, ino, r) ? lk->pid : 0;
 
-    pthread_mutex_unlock(&agents_lock);
+    pthread_mutex_unlock(&amph_server_state.agents_lock);
     return pid;
 }
 
@@ -115,28 +114,28 @@ bool amph_server_lock_owner(int fd, struct flock *found)
 
 void amph_server_held_add_agent(struct amph_server_lock_agent *lk)
 {
-    pthread_mutex_lock(&agents_lock);
-    lk->next = agents;
-    agents = lk;
-    pthread_mutex_unlock(&agents_lock);
+    pthread_mutex_lock(&amph_server_state.agents_lock);
+    lk->next = amph_server_state.agents;
+    amph_server_state.agents = lk;
+    pthread_mutex_unlock(&amph_server_state.agents_lock);
 }
 
 void amph_server_held_remove_agent(struct amph_server_lock_agent *lk)
 {
-    pthread_mutex_lock(&agents_lock);
+    pthread_mutex_lock(&amph_server_state.agents_lock);
 
-    struct amph_server_lock_agent **at = &agents;
+    struct amph_server_lock_agent **at = &amph_server_state.agents;
 
     while (*at != lk)
         at = &(*at)->next;
 
     *at = lk->next;
-    pthread_mutex_unlock(&agents_lock);
+    pthread_mutex_unlock(&amph_server_state.agents_lock);
 }
 
 void amph_server_held_add_file(struct amph_server_lock_agent *lk, struct amph_server_agent_file *k)
 {
-    pthread_mutex_lock(&agents_lock);
+    pthread_mutex_lock(&amph_server_state.agents_lock);
 
     struct amph_server_agent_file **at = &lk->kept;
 
@@ -144,7 +143,7 @@ void amph_server_held_add_file(struct amph_server_lock_agent *lk, struct amph_se
         at = &(*at)->next;
 
     *at = k;
-    pthread_mutex_unlock(&agents_lock);
+    pthread_mutex_unlock(&amph_server_state.agents_lock);
 }
 
 static void close_kept(struct amph_server_agent_file *k)
@@ -157,7 +156,7 @@ static void close_kept(struct amph_server_agent_file *k)
 
 void amph_server_held_close_file(struct amph_server_lock_agent *lk, dev_t dev, ino_t ino)
 {
-    pthread_mutex_lock(&agents_lock);
+    pthread_mutex_lock(&amph_server_state.agents_lock);
     for (struct amph_server_agent_file **at = &lk->kept; *at;) {
         struct amph_server_agent_file *k = *at;
 
@@ -170,7 +169,7 @@ void amph_server_held_close_file(struct amph_server_lock_agent *lk, dev_t dev, i
         close_kept(k);
     }
 
-    pthread_mutex_unlock(&agents_lock);
+    pthread_mutex_unlock(&amph_server_state.agents_lock);
 }
 
 void amph_server_held_close_all(struct amph_server_lock_agent *lk)
