@@ -3,7 +3,7 @@
 # Jobs of processes with pointers of (pretended) 32 and of 64 bits.  Over a network whose own put and get do not reach the other kind,
 # messages carry them, for these pairs only and without being asked; and the two kinds never share memory, though they share a host.
 . "${srcdir:-.}/tests/lib/lib.sh"
-unset AMPHORA_TEST_SWAP # the kinds below are compared with native ones
+unset AMPHORA_TEST_SWAP AMPHORA_RMA # the kinds below are compared with native ones
 
 # The processes whose absolute numbers are in NARROW.
 cat >"$mp_dir/with_width" <<'EOF'
