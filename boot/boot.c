@@ -23,14 +23,10 @@ static const struct amph_boot_kind *const kinds[] = { &amph_boot_standing, &amph
                                                       &amph_boot_pmix,     &amph_boot_pmi2,
                                                       &amph_boot_pmi1,     &amph_boot_single };
 
-/* The handle of this process's join, or NULL.  amph_fatal ends the job through it, and a second
- * join is an error. */
-static struct amph_boot *joined;
-
 static void fatal_hook(int exit_code)
 {
-    if (joined)
-        amph_boot_abort(joined, exit_code);
+    if (amph_boot_process.joined)
+        amph_boot_abort(amph_boot_process.joined, exit_code);
 }
 
 static void set_identity(const struct amph_boot *boot)
@@ -104,7 +100,7 @@ static enum amph_status open_handle(bool join, struct amph_boot **boot_p)
 
 enum amph_status amph_boot_join(struct amph_boot **boot_p)
 {
-    if (joined) {
+    if (amph_boot_process.joined) {
         amph_error("this process has joined its job already; a process takes its place once");
         return AMPH_ERR_STATE;
     }
@@ -112,7 +108,7 @@ enum amph_status amph_boot_join(struct amph_boot **boot_p)
     enum amph_status st = open_handle(true, boot_p);
 
     if (st == AMPH_OK) {
-        joined = *boot_p;
+        amph_boot_process.joined = *boot_p;
         amph_fatal_hook = fatal_hook;
     }
 
@@ -267,8 +263,8 @@ void amph_boot_close(struct amph_boot *boot)
     if (!boot)
         return;
 
-    if (joined == boot) {
-        joined = NULL;
+    if (amph_boot_process.joined == boot) {
+        amph_boot_process.joined = NULL;
         amph_fatal_hook = NULL;
     }
 

@@ -12,14 +12,13 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "boot/kind.h"
 #include "boot/standing.h"
 
 /* Time for a whole job to start. */
 enum {
     WAIT_MS = 120000
 };
-
-static bool held; /* this process has the token */
 
 static bool find_sockets(int *result_p, int *token_p)
 {
@@ -54,7 +53,7 @@ enum amph_claim amph_boot_claim(char **text_p)
     int result, token;
     char byte;
 
-    if (held || !find_sockets(&result, &token))
+    if (amph_boot_process.token_held || !find_sockets(&result, &token))
         return AMPH_CLAIM_NONE;
 
     for (;;) {
@@ -76,7 +75,7 @@ enum amph_claim amph_boot_claim(char **text_p)
             return peek_result(result, text_p);
 
         if (recv(token, &byte, 1, MSG_DONTWAIT) == 1) {
-            held = true;
+            amph_boot_process.token_held = true;
             return AMPH_CLAIM_MINE;
         }
     }
@@ -90,10 +89,10 @@ void amph_boot_claimed(enum amph_claim result, const char *text, int fd)
     struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
     int to, token;
 
-    if (!held || !find_sockets(&to, &token))
+    if (!amph_boot_process.token_held || !find_sockets(&to, &token))
         return;
 
-    held = false;
+    amph_boot_process.token_held = false;
     if (fd >= 0) {
         m.msg_control = room;
         m.msg_controllen = sizeof room;

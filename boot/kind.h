@@ -49,6 +49,24 @@ struct amph_boot_kind {
     void (*close)(struct amph_boot *boot);
 };
 
+/* The state of the process that no handle holds. */
+struct amph_boot_process {
+    /* boot.c: the handle of this process's join, or NULL.  amph_fatal ends the job through it, and a
+     * second join is an error. */
+    struct amph_boot *joined;
+
+    /* claim.c: this process has the token. */
+    bool token_held;
+
+    /* standing.c: the text of amph_boot_standing_own (borrowed), a copy of the text that an ancestor
+     * process has put into the environment, and the buffer of amph_boot_standing_default. */
+    const char *own_text;
+    char *inherited_text;
+    char default_path[4096];
+};
+
+extern struct amph_boot_process amph_boot_process;
+
 extern const struct amph_boot_kind amph_boot_standing, amph_boot_launcher, amph_boot_pmix,
     amph_boot_pmi2, amph_boot_pmi1, amph_boot_single;
 

@@ -19,6 +19,7 @@ libamphora_la_SOURCES += \
 	boot/pmi2.h \
 	boot/pmix.c \
 	boot/pmix_abi.h \
+	boot/process.c \
 	boot/single.c \
 	boot/standing.c \
 	boot/standing.h \

@@ -20,7 +20,6 @@
 #include "boot/kind.h"
 
 static const char first_line[] = "amphora-servers 1\n";
-static const char *own_text;
 enum {
     COMPUTE_MAX = 1 << 24
 };
@@ -29,17 +28,21 @@ enum {
  * environment (with ';' for newlines); NULL: use the file. */
 static const char *given_text(void)
 {
-    static char *copy;
     const char *text = amph_env_str(AMPH_ENV_IOFWD_OWN_SERVERS);
 
-    if (own_text || !text[0] || amph_env_str(AMPH_ENV_JOB)[0])
-        return own_text;
+    if (amph_boot_process.own_text || !text[0] || amph_env_str(AMPH_ENV_JOB)[0])
+        return amph_boot_process.own_text;
 
-    if (!copy && (copy = strdup(text)) != NULL)
-        for (char *c = copy; *c; c++)
+    if (!amph_boot_process.inherited_text) {
+        char *copy = strdup(text);
+
+        for (char *c = copy; c && *c; c++)
             *c = *c == ';' ? '\n' : *c;
 
-    return copy;
+        amph_boot_process.inherited_text = copy;
+    }
+
+    return amph_boot_process.inherited_text;
 }
 
 struct standing {
@@ -51,7 +54,7 @@ struct standing {
 
 void amph_boot_standing_own(const char *text)
 {
-    own_text = text;
+    amph_boot_process.own_text = text;
 }
 
 static const enum amph_env_id foreign[] = { AMPH_ENV_OMPI_RANK, AMPH_ENV_PMIX_RANK,
@@ -340,7 +343,8 @@ bool amph_boot_standing_is(const char *path)
 
 const char *amph_boot_standing_default(void)
 {
-    static char path[4096];
+    char *path = amph_boot_process.default_path;
+    size_t cap = sizeof amph_boot_process.default_path;
     const char *dir = amph_env_foreign("XDG_RUNTIME_DIR");
     const char *job = amph_env_str(AMPH_ENV_JOB);
 
@@ -348,9 +352,9 @@ const char *amph_boot_standing_default(void)
         return job;
 
     if (dir && dir[0] == '/')
-        snprintf(path, sizeof path, "%s/iofwd-servers", dir);
+        snprintf(path, cap, "%s/iofwd-servers", dir);
     else
-        snprintf(path, sizeof path, "/tmp/iofwd-servers-%lu", (unsigned long)getuid());
+        snprintf(path, cap, "/tmp/iofwd-servers-%lu", (unsigned long)getuid());
 
     return path;
 }
