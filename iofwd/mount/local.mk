@@ -2,6 +2,7 @@
 iofwd_mount_files = \
 	iofwd/mount/data.c \
 	iofwd/mount/dir.c \
+	iofwd/mount/exchange.c \
 	iofwd/mount/lock.c \
 	iofwd/mount/main.c \
 	iofwd/mount/mount.h \

@@ -354,7 +354,9 @@ static int run(void)
 
     int code = 1;
 
-    if (amph_mount_servers_watch()) {
+    if (amph_mount_exchange_begin(amph_mount.session) != 0)
+        amph_mount_say("the connection to the kernel cannot be prepared: no memory");
+    else if (amph_mount_servers_watch()) {
         become_ready();
         code = serve();
     }

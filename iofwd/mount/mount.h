@@ -18,6 +18,7 @@
  *   data.c      calls on open files
  *   dir.c       reading directories
  *   lock.c      record locks and flock
+ *   exchange.c  what is read from the kernel and written to it
  *   waiting.c   threads for calls that wait, so that no thread of the session does
  *   mount.h     this file
  *
@@ -186,6 +187,11 @@ void amph_mount_lock_calls(struct fuse_lowlevel_ops *ops);
 
 /* lock.c: a descriptor of the process `owner` has been closed: its record locks on the node go. */
 void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t owner);
+
+/* ---- exchange.c ---- */
+
+/* After the mount, before the first request is read.  0 or a negative errno. */
+int amph_mount_exchange_begin(struct fuse_session *session);
 
 /* ---- waiting.c ---- */
 

@@ -145,4 +145,27 @@ os.unlink(sys.argv[2] + "/f.open.none")
 # A write is at the server when write(2) has returned, by close or not.
 mp_check "written data is at the server before close" sh -c '
     exec 3>"$1/open/w" && echo data >&3 && [ "$(cat "$2/w")" = data ]' sh "$mp_dir" "$kept"
+# A small write is one request of the kernel, not two (exchange.c).
+requests() {
+    timeout 20 strace -f -e trace=writev -o "$mp_dir/trace" -p "$(pgrep -f "iofwd-mount -servers $addresses .*$mp_dir/open\$")" 2>"$mp_dir/attached" &
+    mp_until 10 grep -q attached "$mp_dir/attached" && python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+for i in range(200):
+    os.pwrite(fd, b"x" * 4096, 0)' "$mp_dir/open/many"
+    pkill -INT -P $! 2>/dev/null
+    kill -INT $! 2>/dev/null
+    wait
+    n=$(grep -c 'writev(' "$mp_dir/trace")
+    echo "$n replies to 200 writes"
+    [ "$n" -ge 200 ] && [ "$n" -lt 260 ]
+}
+if command -v strace >/dev/null; then
+    mp_wanted "a small write is one request" && {
+        requests >"$mp_dir/out" 2>&1
+        mp_report $? "a small write is one request" "$mp_dir/out"
+    }
+else
+    mp_skip "a small write is one request" "there is no strace"
+fi
 mp_done
