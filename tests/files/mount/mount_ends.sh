@@ -94,8 +94,28 @@ read_only() {
 }
 case_of "-o ro" read_only
 
+# The server that has the mount's files dies under failover: the next one takes them over.
+taken_over() {
+    AMPHORA_ON_SERVER_DEATH=failover mount_on "$mp_dir/n" || return 1
+    mkdir "$mp_dir/n/d" && echo below >"$mp_dir/n/d/g"
+    exec 7<>"$mp_dir/n/d/g"
+    victim=
+    for pid in $(pgrep -P "$(cat "$mp_dir/servers.pid")"); do
+        ! ls -l "/proc/$pid/fd" | grep -q "kept/d/g" || victim=$pid
+    done
+    [ -n "$victim" ] && kill -9 "$victim" && [ "$(timeout 20 cat <&7)" = below ] && [ "$(timeout 20 cat "$mp_dir/n/d/g")" = below ] &&
+        echo more >&7 && mkdir "$mp_dir/n/d/e" && echo new >"$mp_dir/n/d/e/h" && [ "$(cat "$mp_dir/kept/d/g")" = "$(printf 'below\nmore')" ] &&
+        [ "$(cat "$mp_dir/kept/d/e/h")" = new ]
+    code=$?
+    exec 7<&-
+    mount_off "$mp_dir/n" "$m" # whose server may have been that one
+    mp_until 10 mount_on "$m" && return $code
+}
+case_of "a server dies under failover: the next one takes over" taken_over
+
 # The server that serves this mount dies: EIO, no hang; a mount made afterwards works.
 server_dies() {
+    [ -e "$m/f" ] || return 1
     exec 7<"$m/f"
     # shellcheck disable=SC2046
     kill -9 $(pgrep -P "$(cat "$mp_dir/servers.pid")")
