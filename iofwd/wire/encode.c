@@ -434,7 +434,11 @@ void amph_fwd_put_times(struct amph_wr *w, const struct timespec *times)
         bool omit = times && times[i].tv_nsec == UTIME_OMIT;
         struct timespec none = { 0, 0 };
 
-        amph_wr_u8(w, now ? TIME_NOW : omit ? TIME_OMIT : TIME_SET);
+        if (now)
+            amph_wr_u8(w, TIME_NOW);
+        else
+            amph_wr_u8(w, omit ? TIME_OMIT : TIME_SET);
+
         put_time(w, now || omit ? &none : &times[i]);
     }
 }

@@ -205,7 +205,10 @@ static int get_in_file(struct amph_rd *r, void *at, const struct amph_fwd_resolv
     struct amph_server_handle *h = res->find(res->ctx, amph_rd_u64(r));
 
     *(struct amph_server_handle **)at = h;
-    return r->bad ? EPROTO : h ? 0 : EBADF;
+    if (r->bad)
+        return EPROTO;
+
+    return h ? 0 : EBADF;
 }
 
 struct server_path {
@@ -222,7 +225,10 @@ static int get_in_path(struct amph_rd *r, void *at, const struct amph_fwd_resolv
 
     int err = get_text(r, &p->name);
 
-    return err ? err : handle && !p->dir ? EBADF : 0;
+    if (err)
+        return err;
+
+    return handle && !p->dir ? EBADF : 0;
 }
 
 static int get_in_whence(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)

@@ -86,7 +86,10 @@ static int open_parts(int base, const char *rel, int flags, mode_t mode, bool no
         size_t slashes = strspn(rel + n, "/");
         bool last = rel[n + slashes] == 0;
 
-        fd = n == 0 ? -ENOENT : n > NAME_MAX ? -ENAMETOOLONG : 0;
+        fd = n == 0 ? -ENOENT : 0;
+        if (n > NAME_MAX)
+            fd = -ENAMETOOLONG;
+
         if (fd)
             break;
 

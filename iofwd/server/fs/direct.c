@@ -67,7 +67,8 @@ bool amph_server_direct_disable(struct amph_server_handle *h)
 
 int amph_server_direct_flags(const struct amph_server_handle *h, int flags)
 {
-    return h->exec.direct || h->exec.direct_asked
-               ? (flags & ~O_DIRECT) | (h->exec.direct_asked ? O_DIRECT : 0)
-               : flags;
+    if (h->exec.direct_asked)
+        return flags | O_DIRECT;
+
+    return h->exec.direct ? flags & ~O_DIRECT : flags;
 }

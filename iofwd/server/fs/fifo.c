@@ -44,7 +44,10 @@ static int wait_for(const struct amph_server_request *rq, const struct amph_serv
     if (atomic_load(&rq->cancelled))
         return EINTR;
 
-    return n < 0 ? errno : p[1].revents ? EIO : 0;
+    if (n < 0)
+        return errno;
+
+    return p[1].revents ? EIO : 0;
 }
 
 static int move(struct amph_server_request *rq, struct amph_server_handle *h, struct iovec v,

@@ -532,7 +532,10 @@ int amph_server_do_readlink(struct amph_server_request *rq, struct amph_server_a
     ssize_t len = readlinkat(fd, "", a->target, a->target_cap);
 
     /* By descriptor, what is no link gives ENOENT; by path it is EINVAL. */
-    int err = len < 0 ? (errno == ENOENT ? EINVAL : errno) : 0;
+    int err = len < 0 ? errno : 0;
+
+    if (err == ENOENT)
+        err = EINVAL;
 
     a->target_len = err ? 0 : (size_t)len;
     close(fd);
@@ -597,7 +600,12 @@ int amph_server_do_unlink(struct amph_server_request *rq, struct amph_server_arg
 
     /* The export itself stays, as a mount point would. */
     bool stays = (is_itself(last) && fd == pl.export->fd) || amph_server_path_is_export(&pl, true);
-    int err = stays ? (dir ? EBUSY : EISDIR) : outcome(unlinkat(fd, last, dir ? AT_REMOVEDIR : 0));
+    int err;
+
+    if (stays)
+        err = dir ? EBUSY : EISDIR;
+    else
+        err = outcome(unlinkat(fd, last, dir ? AT_REMOVEDIR : 0));
 
     amph_server_path_put_parent(&pl, fd);
     return err;
@@ -673,9 +681,8 @@ static int reach_source(struct amph_server_request *rq, const struct amph_server
         return reach(rq, a->from_dir, "", true);
 
     int err = find(rq, a->from_dir, a->from, from);
-    int fd = err ? -err
-                 : amph_server_path_open(
-                       from, O_PATH | (a->flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW), 0);
+    int follow = a->flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW;
+    int fd = err ? -err : amph_server_path_open(from, O_PATH | follow, 0);
 
     rq->exec.reason = from->reason;
     return fd;

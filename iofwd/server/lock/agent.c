@@ -108,7 +108,10 @@ static void run_call(struct amph_server_lock_agent *lk, struct amph_server_reque
     if (rq->desc->flags & FWD_CALL_PURE) { /* pgetlock */
         rq->exec.error = find_lock(fd, l, &rq->u.pgetlock.got);
     } else {
-        rq->exec.error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
+        rq->exec.error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno;
+        if (rq->exec.error == EACCES)
+            rq->exec.error = EAGAIN;
+
         if (!rq->exec.error)
             amph_server_held_record(lk, fd, l);
 

@@ -24,9 +24,14 @@ static bool range_of(int fd, const struct flock *l, struct amph_fwd_range *r)
 
     base += st.st_size;
     r->from = base + l->l_start + (l->l_len < 0 ? l->l_len : 0);
-    r->to = l->l_len < 0                                          ? base + l->l_start
-            : l->l_len == 0 || l->l_len > FWD_RANGE_END - r->from ? FWD_RANGE_END
-                                                                  : r->from + l->l_len;
+
+    if (l->l_len < 0)
+        r->to = base + l->l_start;
+    else if (l->l_len == 0 || l->l_len > FWD_RANGE_END - r->from)
+        r->to = FWD_RANGE_END;
+    else
+        r->to = r->from + l->l_len;
+
     r->type = l->l_type;
     r->kind = 0;
 

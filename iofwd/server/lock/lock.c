@@ -209,7 +209,12 @@ void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq
     struct amph_server_lock_agent *lk = locker_of(s, p);
 
     /* if sent, rq belongs to the agent */
-    int err = !lk ? ENOLCK : drops ? order_close(lk, rq->file->fd, rq) : order_call(lk, rq);
+    int err = ENOLCK;
+
+    if (lk && drops)
+        err = order_close(lk, rq->file->fd, rq);
+    else if (lk)
+        err = order_call(lk, rq);
 
     if (err) {
         rq->exec.error = err;

@@ -262,7 +262,11 @@ int amph_server_do_poll(struct amph_server_request *rq, struct amph_server_args_
 {
     struct pollfd p = { .fd = a->file->fd, .events = (short)a->events };
     struct amph_server_notifier *b = a->notifier ? find(rq->server, rq->peer, a->notifier) : NULL;
-    int err = !a->notifier ? 0 : !b ? EBADF : a->first ? renew(rq->server, b) : 0;
+
+    if (a->notifier && !b)
+        return EBADF;
+
+    int err = b && a->first ? renew(rq->server, b) : 0;
 
     if (err)
         return err;
