@@ -531,7 +531,7 @@ int amph_server_do_readlink(struct amph_server_request *rq, struct amph_server_a
 
     ssize_t len = readlinkat(fd, "", a->target, a->target_cap);
 
-    /* By descriptor, what is no link gives ENOENT; by path it is EINVAL. */
+    /* readlinkat on a descriptor reports ENOENT if the file is no link; by path the error is EINVAL. */
     int err = len < 0 ? errno : 0;
 
     if (err == ENOENT)
@@ -544,8 +544,7 @@ int amph_server_do_readlink(struct amph_server_request *rq, struct amph_server_a
 
 /* ---- calls on a name in a directory ---- */
 
-/* Where other exports begin something is already, which can neither go nor be moved, as at mount
- * points. */
+/* Returns EEXIST if another export begins at the new name: like a mount point, it exists already. */
 static int new_name(const struct amph_server_path *pl)
 {
     return amph_server_path_is_export(pl, false) ? EEXIST : 0;
@@ -671,8 +670,8 @@ int amph_server_do_rename(struct amph_server_request *rq, struct amph_server_arg
     return err;
 }
 
-/* What gets another name; that it lies in a read-only export shows in the other name's place,
- * too. */
+/* Opens the file that gets a second name.  It needs no check for a read-only export here: the check
+ * of the new name's directory finds that too. */
 static int reach_source(struct amph_server_request *rq, const struct amph_server_args_link *a,
                         struct amph_server_path *from)
 {
