@@ -167,6 +167,12 @@
     ENV(IOFWD_TRACE, "IOFWD_TRACE", STR, "", "1, all, FILE or all,FILE", 0, 0, "iofwd", \
         "print each forwarded file call as a line, on standard error or to the end of FILE; all: " \
         "also the calls that stayed local, and why") \
+    ENV(IOFWD_TRACE_DIR, "IOFWD_TRACE_DIR", STR, "", "path", 0, 0, "iofwd", \
+        "folder that gets a record of each file call, for iofwd-trace; empty: none") \
+    ENV(IOFWD_TRACE_BUDGET, "IOFWD_TRACE_BUDGET", SIZE, "256M", "bytes", 1 << 20, \
+        (int64_t)1 << 40, "iofwd", \
+        "bytes of records for each thread; calls beyond them are summed up by file, with the first " \
+        "errors and the slowest calls") \
     ENV(IOFWD_IO_URING, "IOFWD_IO_URING", BOOL, "0", "", 0, 0, "iofwd", \
         "programs with a forwarded prefix may use io_uring, for files of their own host only; 0: " \
         "setting up a ring fails with ENOSYS, and they use other calls") \

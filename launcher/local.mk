@@ -35,6 +35,8 @@ liblauncher_la_SOURCES = \
 	launcher/hosts/remote.h \
 	launcher/master/report.c \
 	launcher/common/message.c \
+	launcher/common/record_dir.c \
+	launcher/common/record_dir.h \
 	launcher/common/message.h \
 	launcher/common/mpi.c \
 	launcher/common/mpi.h \

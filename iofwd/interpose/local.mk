@@ -65,6 +65,10 @@ preload_sources = \
 	iofwd/interpose/entry/refuse.c \
 	iofwd/interpose/entry/trace.c \
 	iofwd/interpose/entry/trace.h \
+	iofwd/interpose/entry/record.c \
+	iofwd/interpose/entry/record.h \
+	iofwd/interpose/entry/record_tail.c \
+	iofwd/trace/format.h \
 	iofwd/wire/show.c \
 	iofwd/wire/show.h \
 	iofwd/interpose/entry/refuse.h \

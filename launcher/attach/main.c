@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "launcher/attach/mount.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
+#include "launcher/common/record_dir.h"
 
 extern char **environ;
 
@@ -42,12 +44,17 @@ static const char usage[] =
     "                       WHAT may be all, or all,FILE: also the calls that stayed local\n"
     "  -mount               mount the prefixes for the program in a namespace, in place of the "
     "preload library\n"
+    "  -record DIR          record every file call below the folder DIR, for iofwd-trace; without "
+    "servers, too\n"
+    "  -trace DIR           the same, if the word DIR has a slash, and is a folder or ends in a "
+    "slash\n"
     "  -help, -version\n";
 
 struct given {
     const char *file, *prefixes;
     double wait_s;
     bool mount;
+    bool records, file_given;
     char **program;
 };
 
@@ -82,6 +89,25 @@ static bool make_absolute(const char *file, char path[PATH_MAX])
         return false;
 
     return snprintf(path, PATH_MAX, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name) < PATH_MAX;
+}
+
+/* Is the word a folder, and no program?  A program's name has no slash, and no folder is one. */
+static bool is_folder(const char *word)
+{
+    size_t len = strlen(word);
+    struct stat st;
+
+    if (!strchr(word, '/'))
+        return false;
+
+    return word[len - 1] == '/' || (stat(word, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
+/* -record DIR: the folder is made if it does not exist. */
+static bool take_folder(struct given *g, const char *word)
+{
+    g->records = amph_record_dir("record", word);
+    return g->records;
 }
 
 /* -trace, -trace=all, -trace=FILE, -trace=all,FILE: a file is named for all directories that the
@@ -139,9 +165,26 @@ static int parse(struct given *g, char **argv)
             continue;
         }
 
+        bool records = is_option(*argv, "record");
+        const char *given = strncmp(*argv, "-trace=", 7) == 0 ? *argv + 7 : "";
+
+        if (is_folder(given)) {
+            if (!take_folder(g, given))
+                return WRONG;
+
+            continue;
+        }
+
+        if (argv[1] && (records || (is_option(*argv, "trace") && is_folder(argv[1])))) {
+            if (!take_folder(g, *++argv))
+                return WRONG;
+
+            continue;
+        }
+
         int code = -1;
 
-        if (take_trace(*argv, &code)) {
+        if (!records && take_trace(*argv, &code)) {
             if (code >= 0)
                 return code;
 
@@ -152,7 +195,7 @@ static int parse(struct given *g, char **argv)
                             : is_option(*argv, "iofwd") ? &g->prefixes
                                                         : NULL;
 
-        if (!text && !is_option(*argv, "wait")) {
+        if (!text && !records && !is_option(*argv, "wait")) {
             amph_say("%s is not an option of iofwd-run; -help lists them", *argv);
             return WRONG;
         }
@@ -260,6 +303,19 @@ static bool has_own_server(const struct given *g)
     return true;
 }
 
+/* Nobody has named servers, and there are none: the program's calls are recorded and none is
+ * forwarded. */
+static bool records_alone(const struct given *g, bool has_servers)
+{
+    if (!g->records || has_servers || g->file_given || g->prefixes || access(g->file, F_OK) == 0)
+        return false;
+
+    unsetenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX));
+    unsetenv(amph_env_name(AMPH_ENV_JOB));
+    amph_info("there is no address file %s: calls are recorded, none is forwarded", g->file);
+    return true;
+}
+
 static bool set_preload(void)
 {
     char *library = amph_library_own(AMPH_PRELOAD_NAME);
@@ -340,14 +396,22 @@ int main(int argc, char **argv)
         return WRONG;
     }
 
+    g.file_given = g.file || amph_env_str(AMPH_ENV_JOB)[0];
     if (!g.file)
         g.file = amph_boot_standing_default();
 
     if ((code = amph_program_find(g.program[0], &program)) != 0)
         return code;
+    if (records_alone(&g, join || own))
+        join = true;
     if (!join && !own &&
         (!wait_for_file(g.file, g.wait_s) || !make_absolute(g.file, path) || !take_file(&g, path)))
         return 1;
+
+    if (g.mount && g.records) {
+        amph_say("-mount runs the program without the library that -record needs; give one of them");
+        return WRONG;
+    }
 
     if (g.mount && (join || own)) {
         amph_say("-mount needs servers that run already: start iofwd-server -daemon");

@@ -18,14 +18,15 @@ extended: base boot conduits am
 iofwd/wire: base boot conduits am iofwd/calls
 iofwd/client: base boot conduits am iofwd/wire iofwd/calls
 iofwd/server: base boot conduits am iofwd/wire iofwd/calls
-iofwd/interpose: iofwd/wire iofwd/calls
 iofwd/mount: base boot iofwd/wire iofwd/calls
+iofwd/interpose: iofwd/wire iofwd/calls iofwd/trace
+iofwd/trace:
 upc-bridge:
 upc-bridge/driver: base
 upc-bridge/xlate:
 launcher/common: base boot conduits
 launcher: base boot conduits am launcher/common
-tools: base boot conduits am extended iofwd/wire iofwd/calls iofwd/client
+tools: base boot conduits am extended iofwd/wire iofwd/calls iofwd/client iofwd/trace
 examples:'
 # Single headers that a room may include beyond its row.
 exceptions='iofwd/mount iofwd/client/client.h
@@ -159,6 +160,7 @@ report "the file maps of iofwd's rooms name every file" "$(
     unmapped iofwd/calls/calls.def iofwd/calls
     unmapped iofwd/wire/marshal.h iofwd/wire
     unmapped iofwd/mount/mount.h iofwd/mount
+    unmapped iofwd/trace/format.h iofwd/trace
     unmapped iofwd/client/internal.h iofwd/client
     unmapped iofwd/client/coalesce/coalesce.h iofwd/client/coalesce
     unmapped iofwd/client/recovery/record.h iofwd/client/recovery

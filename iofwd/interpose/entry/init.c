@@ -30,6 +30,7 @@
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/entry/record.h"
 #include "iofwd/interpose/entry/trace.h"
 
 enum {
@@ -381,6 +382,24 @@ int amph_do_libc_start_main(void *main, void *argc, void *argv, void *init, void
     return libc___libc_start_main(main, argc, argv, init, fini, ending, stack);
 }
 
+/* Records with and without prefixes. */
+static void start_recorder(char **env)
+{
+    const char *dir = amph_ip_setting_text(env, AMPH_ENV_IOFWD_TRACE_DIR);
+    int64_t rank = -1;
+
+    if (!dir || !dir[0])
+        return;
+
+    if (amph_ip_setting_text(env, AMPH_ENV_RANK))
+        rank = amph_ip_setting_int(env, AMPH_ENV_RANK);
+    if (rank < 0)
+        rank = find_rank(env);
+
+    amph_ip_record_start(dir, rank,
+                         (uint64_t)amph_ip_setting_int(env, AMPH_ENV_IOFWD_TRACE_BUDGET));
+}
+
 static void __attribute__((constructor(102))) start(int argc, char **argv, char **env)
 {
     const char *prefixes = amph_ip_setting_text(env, AMPH_ENV_IOFWD_PREFIX);
@@ -388,6 +407,7 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     char **longer = NULL;
     int saved = errno;
 
+    start_recorder(env);
     if (!prefixes || !prefixes[0])
         return;
 

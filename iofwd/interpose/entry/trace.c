@@ -14,16 +14,12 @@
 #include "iofwd/interpose/entry/client.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/entry/record.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
 #define LINE_BYTES 4096 /* a pipe takes that many at once */
 #define PATH_SHOWN 1024
-
-enum {
-    TRACE_FORWARDED = 1,
-    TRACE_ALL
-};
 
 static struct {
     int fd;
@@ -32,6 +28,11 @@ static struct {
 
 /* Of the call that this thread is in; NULL: none. */
 static __thread struct amph_ip_trace_frame *current __attribute__((tls_model("initial-exec")));
+
+static bool shows_all(void)
+{
+    return amph_ip_state.trace & AMPH_IP_TRACE_ALL;
+}
 
 static uint64_t now_ns(void)
 {
@@ -102,8 +103,7 @@ void amph_ip_trace_start(const char *setting)
             trace.fd = amph_ip_own(fd);
     }
 
-    __atomic_store_n(&amph_ip_state.trace, target.all ? TRACE_ALL : TRACE_FORWARDED,
-                     __ATOMIC_RELEASE);
+    amph_ip_state.trace |= (uint8_t)(AMPH_IP_TRACE_LINES | (target.all ? AMPH_IP_TRACE_ALL : 0));
 }
 
 /* ---- frames ---- */
@@ -202,7 +202,7 @@ static void name_of(int fd, char *name, size_t cap)
         return;
     }
 
-    if (amph_ip_state.trace == TRACE_ALL && fd >= 0 && amph_ip_name_of_local(fd, local))
+    if (shows_all() && fd >= 0 && amph_ip_name_of_local(fd, local))
         snprintf(name, cap, "%.*s", (int)cap - 1, local);
 }
 
@@ -214,7 +214,7 @@ static bool is_ours(const struct amph_ip_trace_frame *frame)
 
 static bool is_shown(const struct amph_ip_trace_frame *frame)
 {
-    return amph_ip_state.trace == TRACE_ALL || is_ours(frame);
+    return shows_all() || is_ours(frame);
 }
 
 void amph_ip_trace_resolved(bool forwarded)
@@ -231,19 +231,13 @@ void amph_ip_trace_resolved(bool forwarded)
 static void print(const struct amph_ip_trace_frame *frame, bool returned, int64_t result, int err,
                   uint64_t ns);
 
-void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg)
+/* What the lines need to know from before the call. */
+static void look_before(struct amph_ip_trace_frame *frame, const uint64_t *arg)
 {
-    const struct amph_ip_shape *shape = &amph_ip_shapes[name];
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
     unsigned named = 0;
 
-    frame->name = name;
-    frame->arg = arg;
-    frame->sum = (struct amph_fwd_trace_sum){ 0 };
-    frame->saved_errno = errno;
-    frame->concerned = frame->leads_in = frame->leads_out = false;
     frame->fd_name[0][0] = frame->fd_name[1][0] = 0;
-    current = frame;
-
     for (unsigned i = 0; i < shape->nargs; i++) {
         frame->concerned = frame->concerned || is_forwarded(shape, arg, i);
         if (named < 2 && fd_of(word_at(shape, arg, i), arg[i], &frame->fd[named])) {
@@ -254,20 +248,42 @@ void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint
 
     if (shape->kind == AMPH_IP_SHAPE_LEAVES && is_shown(frame))
         print(frame, false, 0, 0, 0);
+}
+
+void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg)
+{
+    frame->name = name;
+    frame->arg = arg;
+    frame->sum = (struct amph_fwd_trace_sum){ 0 };
+    frame->saved_errno = errno;
+    frame->concerned = frame->leads_in = frame->leads_out = false;
+    frame->recorded = amph_ip_state.trace & AMPH_IP_TRACE_RECORD;
+    current = frame;
+
+    if (amph_ip_state.trace & AMPH_IP_TRACE_LINES)
+        look_before(frame, arg);
 
     errno = 0; /* whether it is set tells a NULL that is no failure */
     frame->start_ns = now_ns();
+    if (frame->recorded)
+        amph_ip_record_begin(frame);
+
     tell_client(&frame->sum);
 }
 
 void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
-    uint64_t ns = now_ns() - frame->start_ns;
+    uint64_t end_ns = now_ns();
+    uint64_t ns = end_ns - frame->start_ns;
     int err = errno;
 
     tell_client(NULL);
-    if (is_shown(frame) && !(shape->kind == AMPH_IP_SHAPE_FORKS && result == 0))
+    if (frame->recorded)
+        amph_ip_record_end(frame, result, err, end_ns);
+
+    if (amph_ip_state.trace & AMPH_IP_TRACE_LINES && is_shown(frame) &&
+        !(shape->kind == AMPH_IP_SHAPE_FORKS && result == 0))
         print(frame, true, result, err, ns);
 
     current = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traces of caught calls (IOFWD_TRACE): one line a call, for each entry of names.def.
+ * Traces of caught calls: one line a call (IOFWD_TRACE), or one record (record.h), for each entry of
+ * names.def.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  *
@@ -39,13 +40,26 @@ struct amph_ip_shape {
 
 extern const struct amph_ip_shape amph_ip_shapes[] AMPH_HIDDEN;
 
+/* Bits of amph_ip_state.trace. */
+enum {
+    AMPH_IP_TRACE_LINES = 1, /* a line for each forwarded call */
+    AMPH_IP_TRACE_ALL = 2,   /* also for those that stay local */
+    AMPH_IP_TRACE_RECORD = 4 /* a record for each call (record.h) */
+};
+
+struct amph_trace_call;
+
 /* One traced call, in the memory of its caller. */
 struct amph_ip_trace_frame {
     int name; /* enum amph_fwd_name */
     const uint64_t *arg;
     uint64_t start_ns;
     struct amph_fwd_trace_sum sum;
+    struct amph_trace_call *slot; /* of the recorder; NULL: none */
+    uint32_t serial;              /* of the file that the slot is in */
     int saved_errno;
+    bool recorded;
+    bool is_forwarded_fd;
     bool concerned; /* a descriptor or path among the arguments may be forwarded */
     bool leads_in;  /* a path was found to be forwarded */
     bool leads_out; /* one was found to be local, although its guard held it for forwarded */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The files of a recorded run (IOFWD_TRACE_DIR), as doc/trace-format.md describes them.
+ *
+ * Layer: iofwd (trace); uses only the C library.  Thread rule: constants and layouts.
+ *
+ * A file belongs to one thread at a time.  It is a header and then slots of 64 bytes.  The first word
+ * of a slot is stored last, with release order, and says what the slot is: a reader takes a slot
+ * whole or not at all, whenever the writer was killed.
+ *
+ * The room:
+ *   format.h            the layout of a file
+ *   reader.c, .h        reads a folder of such files into events; the only reader
+ *   positions.c         offsets of reads and writes that have none
+ *   pack.c, .h          the compressed form of a file
+ */
+#ifndef AMPH_IOFWD_TRACE_FORMAT_H
+#define AMPH_IOFWD_TRACE_FORMAT_H
+
+#include <stdint.h>
+
+#define AMPH_TRACE_MAGIC "AMPHTRC1"
+#define AMPH_TRACE_PACKED "AMPHTRZ1"
+#define AMPH_TRACE_SUFFIX ".trace"
+#define AMPH_TRACE_PACKED_SUFFIX ".tracez"
+
+enum {
+    AMPH_TRACE_VERSION = 1,
+    AMPH_TRACE_ORDER = 0x01020304,
+    AMPH_TRACE_HEADER = 4096, /* bytes before the first slot */
+    AMPH_TRACE_SLOT = 64,
+    AMPH_TRACE_TEXT_PART = 48,
+    AMPH_TRACE_TEXT_MOST = 4200,
+    AMPH_TRACE_BUCKETS = 12,       /* of sizes: bucket b counts lengths below 4^(b+1) bytes */
+    AMPH_TRACE_BY_NUMBER = 1 << 15 /* in a call's number: a system call made by syscall() */
+};
+
+/* commit: kind << 24 | state << 16 | value */
+enum amph_trace_kind {
+    AMPH_TRACE_NOTHING,
+    AMPH_TRACE_CALL,   /* value: the call */
+    AMPH_TRACE_EXTRA,  /* a call's second file, and what it cost at the servers */
+    AMPH_TRACE_TEXT,   /* a part of a path; value: which part */
+    AMPH_TRACE_NAME,   /* the name of a call; value: the call */
+    AMPH_TRACE_THREAD, /* another thread writes from here on */
+    AMPH_TRACE_SUM,    /* beyond the budget: calls of one kind on one file; value: the call */
+    AMPH_TRACE_SIZES,  /* their sizes; value: the call */
+    AMPH_TRACE_KINDS
+};
+
+enum amph_trace_state {
+    AMPH_TRACE_STARTED = 1, /* of a call: it had not returned when the file was last written */
+    AMPH_TRACE_DONE
+};
+
+#define AMPH_TRACE_COMMIT(kind, state, value) \
+    ((uint32_t)(kind) << 24 | (uint32_t)(state) << 16 | (uint32_t)(value))
+
+/* Which members of a call mean something. */
+enum {
+    AMPH_TRACE_HAS_FD = 1,
+    AMPH_TRACE_HAS_OFFSET = 2,
+    AMPH_TRACE_HAS_LENGTH = 4,
+    AMPH_TRACE_HAS_FLAGS = 8,
+    AMPH_TRACE_HAS_PATH = 16, /* `file` is a path that was given, not a descriptor's */
+    AMPH_TRACE_HAS_EXTRA = 32,
+    AMPH_TRACE_HAS_FAILED = 64
+};
+
+struct amph_trace_header {
+    char magic[8];
+    uint32_t order, version;
+    uint32_t header_bytes, slot_bytes;
+    uint64_t monotonic_ns, realtime_ns; /* both clocks at one moment */
+    int64_t clock_offset_ns;            /* to add to times of this host for those of the job */
+    uint64_t clock_error_ns;            /* its bound; UINT64_MAX: not measured */
+    int32_t pid, tid, ppid, rank;       /* rank -1: none */
+    uint64_t budget;                    /* bytes of slots that the file may have */
+    uint64_t dropped_calls;             /* beyond the budget: neither recorded nor summed up */
+    uint64_t summed_calls;              /* beyond the budget: in the sums */
+    uint64_t dropped_texts;
+    uint64_t tail;     /* where the slots of sums, errors and slowest calls begin; 0: none */
+    uint64_t began_ns; /* when the program began: with pid and host it names the process */
+    char host[64];
+    char exe[512];
+    char cwd[1024];
+};
+
+struct amph_trace_call {
+    uint32_t commit;
+    uint16_t err;
+    uint8_t forwarded; /* 1: Amphora decided it */
+    uint8_t has;
+    uint64_t start_ns, end_ns;
+    int64_t result;
+    int64_t offset;
+    uint64_t length;
+    int32_t fd;
+    uint32_t flags;
+    uint64_t file; /* the number of a text; 0: not known */
+};
+
+struct amph_trace_extra {
+    uint32_t commit;
+    int32_t fd2;
+    uint64_t start_ns; /* of the call that it belongs to */
+    uint64_t file2;
+    uint32_t server, requests;
+    uint64_t server_ns;
+    uint64_t spare[3];
+};
+
+/* A text's number is a hash of it, and so the same in all files of a run. */
+struct amph_trace_text {
+    uint32_t commit;
+    uint16_t total; /* bytes of the whole text */
+    uint16_t spare;
+    uint64_t file;
+    /* of the text that begins with the number of the folder that a relative path starts at, or 0 */
+    char part[AMPH_TRACE_TEXT_PART];
+};
+
+struct amph_trace_name {
+    uint32_t commit;
+    uint32_t spare;
+    char name[56];
+};
+
+struct amph_trace_thread {
+    uint32_t commit;
+    int32_t tid;
+    uint64_t start_ns;
+    uint64_t spare[6];
+};
+
+struct amph_trace_sum {
+    uint32_t commit;
+    uint32_t errors;
+    uint64_t file;
+    uint64_t calls, bytes;
+    uint64_t total_ns, longest_ns;
+    uint64_t first_ns, last_ns;
+};
+
+struct amph_trace_sizes {
+    uint32_t commit;
+    uint32_t spare;
+    uint64_t file;
+    uint32_t bucket[AMPH_TRACE_BUCKETS];
+};
+
+union amph_trace_slot {
+    uint32_t commit;
+    struct amph_trace_call call;
+    struct amph_trace_extra extra;
+    struct amph_trace_text text;
+    struct amph_trace_name name;
+    struct amph_trace_thread thread;
+    struct amph_trace_sum sum;
+    struct amph_trace_sizes sizes;
+};
+
+_Static_assert(sizeof(union amph_trace_slot) == AMPH_TRACE_SLOT, "a slot is one cache line");
+_Static_assert(sizeof(struct amph_trace_header) <= AMPH_TRACE_HEADER, "the header has room");
+
+#endif

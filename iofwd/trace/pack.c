@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The compressed form of a recorded file; see pack.h.
+ *
+ * Layer: iofwd (trace).  Thread rule: see pack.h.
+ *
+ * The file begins with the magic number, the bytes of the compressed header, and these.  Empty slots are
+ * left out.  A block has up to BLOCK slots: three words of 32 bits (slots, bytes of the
+ * columns, bytes compressed) and the compressed columns.  The columns are preceded by their lengths.
+ */
+#include "iofwd/trace/pack.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "iofwd/trace/format.h"
+
+bool amph_trace_is_packed(const void *bytes, size_t len)
+{
+    return len >= 8 && memcmp(bytes, AMPH_TRACE_PACKED, 8) == 0;
+}
+
+#ifdef HAVE_ZSTD
+#include <zstd.h>
+
+enum {
+    BLOCK = 1 << 16, /* slots */
+    RECENT = 64,     /* files that a number may refer back to */
+    LEVEL = 9,
+    BLOCK_HEAD = 12,
+    HEAD = 12 /* magic number and length of the header */
+};
+
+enum column {
+    WORDS,
+    ERRORS,
+    BITS,
+    STARTS,
+    LASTS,
+    RESULTS,
+    OFFSETS,
+    LENGTHS,
+    FDS,
+    FLAGS,
+    FILES,
+    NEW_FILES,
+    OTHERS,
+    COLUMNS
+};
+
+enum {
+    WIDEST = 64, /* bytes that one slot adds to one column, at most */
+    COLUMN_HEAD = COLUMNS * 4
+};
+
+/* The values of the slot before. */
+struct before {
+    uint64_t start, offset, result, length;
+    uint32_t fd, flags, word;
+    uint64_t recent[RECENT]; /* the files, the oldest is overwritten first */
+    unsigned nrecent;
+};
+
+static uint64_t folded(uint64_t difference)
+{
+    return difference << 1 ^ (0 - (difference >> 63));
+}
+
+static uint64_t unfolded(uint64_t value)
+{
+    return value >> 1 ^ (0 - (value & 1));
+}
+
+/* ---- writing ---- */
+
+struct writer {
+    uint8_t *at[COLUMNS], *from[COLUMNS];
+};
+
+static void put(struct writer *w, enum column c, uint64_t value)
+{
+    for (; value > 127; value >>= 7)
+        *w->at[c]++ = (uint8_t)(value | 128);
+
+    *w->at[c]++ = (uint8_t)value;
+}
+
+static void put_bytes(struct writer *w, enum column c, const void *bytes, size_t len)
+{
+    memcpy(w->at[c], bytes, len);
+    w->at[c] += len;
+}
+
+static void put_file(struct writer *w, struct before *b, uint64_t file)
+{
+    for (unsigned back = 1; back <= RECENT && back <= b->nrecent; back++)
+        if (b->recent[(b->nrecent - back) % RECENT] == file) {
+            put(w, FILES, back);
+            return;
+        }
+
+    put(w, FILES, 0);
+    put_bytes(w, NEW_FILES, &file, sizeof file);
+    b->recent[b->nrecent++ % RECENT] = file;
+}
+
+static void put_slot(struct writer *w, struct before *b, const union amph_trace_slot *slot)
+{
+    const struct amph_trace_call *c = &slot->call;
+
+    put(w, WORDS, folded((uint64_t)(int64_t)(int32_t)(c->commit - b->word)));
+    b->word = c->commit;
+    if (c->commit >> 24 != AMPH_TRACE_CALL) {
+        put_bytes(w, OTHERS, (const char *)slot + 4, sizeof *slot - 4);
+        return;
+    }
+
+    put(w, ERRORS, c->err);
+    put_bytes(w, BITS, &c->forwarded, 1);
+    put_bytes(w, BITS, &c->has, 1);
+    put(w, STARTS, folded(c->start_ns - b->start));
+    put(w, LASTS, folded(c->end_ns - c->start_ns));
+    put(w, RESULTS, folded((uint64_t)c->result - b->result));
+    put(w, OFFSETS, folded((uint64_t)c->offset - b->offset));
+    put(w, LENGTHS, folded(c->length - b->length));
+    put(w, FDS, folded((uint64_t)(int64_t)(int32_t)((uint32_t)c->fd - b->fd)));
+    put(w, FLAGS, c->flags ^ b->flags);
+    put_file(w, b, c->file);
+
+    b->start = c->end_ns;
+    b->result = (uint64_t)c->result;
+    /* the next call's, if the calls follow on one another */
+    b->offset = (uint64_t)c->offset + (c->has & AMPH_TRACE_HAS_OFFSET ? c->length : 0);
+    b->length = c->length;
+    b->fd = (uint32_t)c->fd;
+    b->flags = c->flags;
+}
+
+struct output {
+    uint8_t *bytes;
+    size_t len, room;
+};
+
+static bool reserve(struct output *out, size_t more)
+{
+    if (out->len + more <= out->room)
+        return true;
+
+    size_t room = (out->len + more) * 2;
+    uint8_t *longer = realloc(out->bytes, room);
+
+    if (!longer)
+        return false;
+
+    out->bytes = longer;
+    out->room = room;
+    return true;
+}
+
+static bool put_block(struct output *out, const union amph_trace_slot *slots, size_t n,
+                      uint8_t *work, uint8_t *joined)
+{
+    struct writer w;
+    struct before before = { 0 };
+    uint32_t lengths[COLUMNS];
+    size_t total = COLUMN_HEAD;
+
+    for (int c = 0; c < COLUMNS; c++)
+        w.at[c] = w.from[c] = work + (size_t)c * n * WIDEST;
+
+    for (size_t i = 0; i < n; i++)
+        put_slot(&w, &before, &slots[i]);
+
+    for (int c = 0; c < COLUMNS; c++) {
+        lengths[c] = (uint32_t)(w.at[c] - w.from[c]);
+        memcpy(joined + total, w.from[c], lengths[c]);
+        total += lengths[c];
+    }
+
+    memcpy(joined, lengths, COLUMN_HEAD);
+
+    size_t bound = ZSTD_compressBound(total);
+
+    if (!reserve(out, BLOCK_HEAD + bound))
+        return false;
+
+    size_t z = ZSTD_compress(out->bytes + out->len + BLOCK_HEAD, bound, joined, total, LEVEL);
+
+    if (ZSTD_isError(z))
+        return false;
+
+    uint32_t head[3] = { (uint32_t)n, (uint32_t)total, (uint32_t)z };
+
+    memcpy(out->bytes + out->len, head, BLOCK_HEAD);
+    out->len += BLOCK_HEAD + z;
+    return true;
+}
+
+static bool put_header(struct output *out, const void *header)
+{
+    size_t z = ZSTD_compress(out->bytes + HEAD, out->room - HEAD, header, AMPH_TRACE_HEADER, LEVEL);
+    uint32_t len = (uint32_t)z;
+
+    if (ZSTD_isError(z))
+        return false;
+
+    memcpy(out->bytes, AMPH_TRACE_PACKED, 8);
+    memcpy(out->bytes + 8, &len, sizeof len);
+    out->len = HEAD + z;
+    return true;
+}
+
+bool amph_trace_pack(const void *bytes, size_t len, void **packed_p, size_t *packed_len_p,
+                     char *why, size_t why_len)
+{
+    struct output out = { 0 };
+    size_t slots = len / AMPH_TRACE_SLOT < BLOCK ? len / AMPH_TRACE_SLOT + 1 : (size_t)BLOCK;
+    union amph_trace_slot *block = malloc(slots * sizeof *block);
+    uint8_t *work = malloc(COLUMNS * slots * WIDEST);
+    uint8_t *joined = malloc(COLUMNS * slots * WIDEST + COLUMN_HEAD);
+    bool ok = block && work && joined && len >= AMPH_TRACE_HEADER && reserve(&out, len / 8 + 65536);
+    size_t n = 0;
+
+    if (ok)
+        ok = put_header(&out, bytes);
+
+    for (size_t at = AMPH_TRACE_HEADER; ok && at + sizeof *block <= len; at += sizeof *block) {
+        memcpy(&block[n], (const char *)bytes + at, sizeof *block);
+        n += block[n].commit != 0;
+        if (n == BLOCK) {
+            ok = put_block(&out, block, n, work, joined);
+            n = 0;
+        }
+    }
+
+    if (ok && n)
+        ok = put_block(&out, block, n, work, joined);
+
+    free(block);
+    free(work);
+    free(joined);
+    if (!ok) {
+        free(out.bytes);
+        snprintf(why, why_len, "%s",
+                 len < AMPH_TRACE_HEADER ? "it has no header" : "there is not enough memory");
+        return false;
+    }
+
+    *packed_p = out.bytes;
+    *packed_len_p = out.len;
+    return true;
+}
+
+/* ---- reading: nothing of the bytes is trusted ---- */
+
+struct reader {
+    const uint8_t *at[COLUMNS], *end[COLUMNS];
+    bool ok;
+};
+
+static uint64_t get(struct reader *r, enum column c)
+{
+    uint64_t value = 0;
+
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        if (r->at[c] == r->end[c])
+            break;
+
+        uint8_t byte = *r->at[c]++;
+
+        value |= (uint64_t)(byte & 127) << shift;
+        if (!(byte & 128))
+            return value;
+    }
+
+    r->ok = false;
+    return 0;
+}
+
+static void get_bytes(struct reader *r, enum column c, void *bytes, size_t len)
+{
+    if ((size_t)(r->end[c] - r->at[c]) < len) {
+        r->ok = false;
+        memset(bytes, 0, len);
+        return;
+    }
+
+    memcpy(bytes, r->at[c], len);
+    r->at[c] += len;
+}
+
+static uint64_t get_file(struct reader *r, struct before *b)
+{
+    uint64_t back = get(r, FILES), file;
+
+    if (back > RECENT || back > b->nrecent) {
+        r->ok = false;
+        return 0;
+    }
+
+    if (back)
+        return b->recent[(b->nrecent - back) % RECENT];
+
+    get_bytes(r, NEW_FILES, &file, sizeof file);
+    b->recent[b->nrecent++ % RECENT] = file;
+    return file;
+}
+
+static void get_slot(struct reader *r, struct before *b, union amph_trace_slot *slot)
+{
+    struct amph_trace_call *c = &slot->call;
+
+    memset(slot, 0, sizeof *slot);
+    c->commit = b->word + (uint32_t)unfolded(get(r, WORDS));
+    b->word = c->commit;
+    if (c->commit >> 24 != AMPH_TRACE_CALL) {
+        get_bytes(r, OTHERS, (char *)slot + 4, sizeof *slot - 4);
+        return;
+    }
+
+    c->err = (uint16_t)get(r, ERRORS);
+    get_bytes(r, BITS, &c->forwarded, 1);
+    get_bytes(r, BITS, &c->has, 1);
+    c->start_ns = b->start + unfolded(get(r, STARTS));
+    c->end_ns = c->start_ns + unfolded(get(r, LASTS));
+    c->result = (int64_t)(b->result + unfolded(get(r, RESULTS)));
+    c->offset = (int64_t)(b->offset + unfolded(get(r, OFFSETS)));
+    c->length = b->length + unfolded(get(r, LENGTHS));
+    c->fd = (int32_t)(b->fd + (uint32_t)unfolded(get(r, FDS)));
+    c->flags = b->flags ^ (uint32_t)get(r, FLAGS);
+    c->file = get_file(r, b);
+
+    b->start = c->end_ns;
+    b->result = (uint64_t)c->result;
+    b->offset = (uint64_t)c->offset + (c->has & AMPH_TRACE_HAS_OFFSET ? c->length : 0);
+    b->length = c->length;
+    b->fd = (uint32_t)c->fd;
+    b->flags = c->flags;
+}
+
+static bool get_block(struct output *out, const uint8_t *bytes, const uint32_t head[3])
+{
+    size_t room = (size_t)head[1];
+    uint32_t lengths[COLUMNS];
+    struct reader r = { .ok = true };
+    struct before before = { 0 };
+    uint8_t *joined = malloc(room + 1);
+
+    if (!joined || ZSTD_decompress(joined, room, bytes, head[2]) != room) {
+        free(joined);
+        return false;
+    }
+
+    memcpy(lengths, joined, COLUMN_HEAD);
+
+    const uint8_t *at = joined + COLUMN_HEAD;
+    size_t left = room - COLUMN_HEAD;
+
+    for (int c = 0; c < COLUMNS && r.ok; c++) {
+        r.ok = lengths[c] <= left;
+        if (!r.ok)
+            break;
+
+        r.at[c] = at;
+        r.end[c] = at += lengths[c];
+        left -= lengths[c];
+    }
+
+    for (uint32_t i = 0; i < head[0] && r.ok; i++) {
+        union amph_trace_slot slot;
+
+        get_slot(&r, &before, &slot);
+        memcpy(out->bytes + out->len, &slot, sizeof slot);
+        out->len += sizeof slot;
+    }
+
+    free(joined);
+    return r.ok;
+}
+
+bool amph_trace_unpack(const void *bytes, size_t len, void **plain_p, size_t *plain_len_p,
+                       char *why, size_t why_len)
+{
+    const uint8_t *in = bytes;
+    struct output out = { 0 };
+    uint32_t header_len = 0;
+    bool ok = len >= HEAD && reserve(&out, AMPH_TRACE_HEADER);
+
+    if (ok) {
+        memcpy(&header_len, in + 8, sizeof header_len);
+        ok = header_len <= len - HEAD && ZSTD_decompress(out.bytes, AMPH_TRACE_HEADER, in + HEAD,
+                                                         header_len) == AMPH_TRACE_HEADER;
+        out.len = AMPH_TRACE_HEADER;
+    }
+
+    for (size_t at = HEAD + header_len; ok && at < len;) {
+        uint32_t head[3];
+
+        ok = len - at >= BLOCK_HEAD;
+        if (!ok)
+            break;
+
+        memcpy(head, in + at, BLOCK_HEAD);
+        at += BLOCK_HEAD;
+        ok = head[0] <= BLOCK && head[1] >= COLUMN_HEAD &&
+             head[1] <= (size_t)COLUMNS * BLOCK * WIDEST + COLUMN_HEAD && head[2] <= len - at &&
+             reserve(&out, (size_t)head[0] * AMPH_TRACE_SLOT) && get_block(&out, in + at, head);
+        at += head[2];
+    }
+
+    if (!ok) {
+        free(out.bytes);
+        snprintf(why, why_len, "its compressed part is damaged, or there is not enough memory");
+        return false;
+    }
+
+    *plain_p = out.bytes;
+    *plain_len_p = out.len;
+    return true;
+}
+
+#else
+
+bool amph_trace_pack(const void *bytes, size_t len, void **packed_p, size_t *packed_len_p,
+                     char *why, size_t why_len)
+{
+    snprintf(why, why_len, "this iofwd-trace was built without libzstd (libzstd-dev)");
+    return false;
+}
+
+bool amph_trace_unpack(const void *bytes, size_t len, void **plain_p, size_t *plain_len_p,
+                       char *why, size_t why_len)
+{
+    snprintf(why, why_len,
+             "it is compressed, and this iofwd-trace was built without libzstd (libzstd-dev)");
+    return false;
+}
+
+#endif

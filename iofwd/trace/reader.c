@@ -1,0 +1,756 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads the files of a recorded run; see reader.h.
+ *
+ * Layer: iofwd (trace).  Thread rule: see reader.h.
+ */
+#include "iofwd/trace/reader.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "iofwd/trace/pack.h"
+
+enum {
+    LOCAL_NAMES = 1 << 16,
+    EXTRA_LOOKS = 64,
+    DEPTH = 16 /* of relative paths on one another */
+};
+
+const char *const amph_trace_class_names[AMPH_TRACE_CLASSES] = { "other", "open",    "close",
+                                                                 "read",  "write",   "seek",
+                                                                 "sync",  "meta",    "folder",
+                                                                 "map",   "process", "wait" };
+
+struct amph_trace_text_entry {
+    uint64_t number; /* 0: free */
+    uint64_t base;
+    uint32_t index; /* in files; 0: not made yet */
+    uint16_t total, got;
+    char *text;
+};
+
+static bool fail(char *why, size_t why_len, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool fail(char *why, size_t why_len, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(why, why_len, format, ap);
+    va_end(ap);
+    return false;
+}
+
+/* Room for one more element of an array.  NULL: no memory. */
+static void *one_more(void **array, size_t *n, size_t *room, size_t size)
+{
+    if (*n == *room) {
+        size_t more = *room ? *room * 2 : 64;
+        void *longer = realloc(*array, more * size);
+
+        if (!longer)
+            return NULL;
+
+        *array = longer;
+        *room = more;
+    }
+
+    void *at = (char *)*array + (*n)++ * size;
+
+    memset(at, 0, size);
+    return at;
+}
+
+/* ---- classes ---- */
+
+static const struct {
+    const char *start;
+    enum amph_trace_class cls;
+} classes[] = {
+    { "readlink", AMPH_TRACE_META },
+    { "readdir", AMPH_TRACE_FOLDER },
+    { "readahead", AMPH_TRACE_OTHER },
+    { "read", AMPH_TRACE_READ },
+    { "pread", AMPH_TRACE_READ },
+    { "fread", AMPH_TRACE_READ },
+    { "recv", AMPH_TRACE_READ },
+    { "write", AMPH_TRACE_WRITE },
+    { "pwrite", AMPH_TRACE_WRITE },
+    { "fwrite", AMPH_TRACE_WRITE },
+    { "send", AMPH_TRACE_WRITE },
+    { "copy_file_range", AMPH_TRACE_WRITE },
+    { "splice", AMPH_TRACE_WRITE },
+    { "dprintf", AMPH_TRACE_WRITE },
+    { "vdprintf", AMPH_TRACE_WRITE },
+    { "opendir", AMPH_TRACE_FOLDER },
+    { "fdopendir", AMPH_TRACE_FOLDER },
+    { "closedir", AMPH_TRACE_FOLDER },
+    { "rewinddir", AMPH_TRACE_FOLDER },
+    { "seekdir", AMPH_TRACE_FOLDER },
+    { "getdents", AMPH_TRACE_FOLDER },
+    { "getdirentries", AMPH_TRACE_FOLDER },
+    { "scandir", AMPH_TRACE_FOLDER },
+    { "glob", AMPH_TRACE_FOLDER },
+    { "fts", AMPH_TRACE_FOLDER },
+    { "ftw", AMPH_TRACE_FOLDER },
+    { "nftw", AMPH_TRACE_FOLDER },
+    { "open", AMPH_TRACE_OPEN },
+    { "fopen", AMPH_TRACE_OPEN },
+    { "freopen", AMPH_TRACE_OPEN },
+    { "creat", AMPH_TRACE_OPEN },
+    { "mkstemp", AMPH_TRACE_OPEN },
+    { "mkostemp", AMPH_TRACE_OPEN },
+    { "tmpfile", AMPH_TRACE_OPEN },
+    { "close", AMPH_TRACE_CLOSE },
+    { "fclose", AMPH_TRACE_CLOSE },
+    { "lseek", AMPH_TRACE_SEEK },
+    { "llseek", AMPH_TRACE_SEEK },
+    { "fsync", AMPH_TRACE_SYNC },
+    { "fdatasync", AMPH_TRACE_SYNC },
+    { "sync", AMPH_TRACE_SYNC },
+    { "msync", AMPH_TRACE_SYNC },
+    { "mmap", AMPH_TRACE_MAP },
+    { "munmap", AMPH_TRACE_MAP },
+    { "mremap", AMPH_TRACE_MAP },
+    { "mprotect", AMPH_TRACE_MAP },
+    { "fork", AMPH_TRACE_PROCESS },
+    { "vfork", AMPH_TRACE_PROCESS },
+    { "Fork", AMPH_TRACE_PROCESS },
+    { "clone", AMPH_TRACE_PROCESS },
+    { "exec", AMPH_TRACE_PROCESS },
+    { "fexecve", AMPH_TRACE_PROCESS },
+    { "posix_spawn", AMPH_TRACE_PROCESS },
+    { "exit", AMPH_TRACE_PROCESS },
+    { "Exit", AMPH_TRACE_PROCESS },
+    { "system", AMPH_TRACE_PROCESS },
+    { "popen", AMPH_TRACE_PROCESS },
+    { "daemon", AMPH_TRACE_PROCESS },
+    { "pthread_", AMPH_TRACE_PROCESS },
+    { "poll", AMPH_TRACE_WAIT },
+    { "ppoll", AMPH_TRACE_WAIT },
+    { "select", AMPH_TRACE_WAIT },
+    { "pselect", AMPH_TRACE_WAIT },
+    { "epoll_", AMPH_TRACE_WAIT },
+    { "stat", AMPH_TRACE_META },
+    { "lstat", AMPH_TRACE_META },
+    { "fstat", AMPH_TRACE_META },
+    { "xstat", AMPH_TRACE_META },
+    { "lxstat", AMPH_TRACE_META },
+    { "fxstat", AMPH_TRACE_META },
+    { "newfstat", AMPH_TRACE_META },
+    { "access", AMPH_TRACE_META },
+    { "faccess", AMPH_TRACE_META },
+    { "euidaccess", AMPH_TRACE_META },
+    { "eaccess", AMPH_TRACE_META },
+    { "rename", AMPH_TRACE_META },
+    { "link", AMPH_TRACE_META },
+    { "symlink", AMPH_TRACE_META },
+    { "unlink", AMPH_TRACE_META },
+    { "remove", AMPH_TRACE_META },
+    { "mkdir", AMPH_TRACE_META },
+    { "rmdir", AMPH_TRACE_META },
+    { "mknod", AMPH_TRACE_META },
+    { "mkfifo", AMPH_TRACE_META },
+    { "chmod", AMPH_TRACE_META },
+    { "fchmod", AMPH_TRACE_META },
+    { "lchmod", AMPH_TRACE_META },
+    { "chown", AMPH_TRACE_META },
+    { "fchown", AMPH_TRACE_META },
+    { "lchown", AMPH_TRACE_META },
+    { "utime", AMPH_TRACE_META },
+    { "futime", AMPH_TRACE_META },
+    { "lutime", AMPH_TRACE_META },
+    { "truncate", AMPH_TRACE_META },
+    { "ftruncate", AMPH_TRACE_META },
+    { "fallocate", AMPH_TRACE_META },
+    { "posix_fallocate", AMPH_TRACE_META },
+    { "pathconf", AMPH_TRACE_META },
+    { "realpath", AMPH_TRACE_META },
+    { "canonicalize", AMPH_TRACE_META },
+    { "getxattr", AMPH_TRACE_META },
+    { "setxattr", AMPH_TRACE_META },
+    { "listxattr", AMPH_TRACE_META },
+    { "fgetxattr", AMPH_TRACE_META },
+    { "flistxattr", AMPH_TRACE_META },
+    { "fsetxattr", AMPH_TRACE_META },
+    { "lgetxattr", AMPH_TRACE_META },
+    { "llistxattr", AMPH_TRACE_META },
+    { "lsetxattr", AMPH_TRACE_META },
+};
+
+enum amph_trace_class amph_trace_class_of(const char *name)
+{
+    name += strspn(name, "_");
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strncmp(name, classes[i].start, strlen(classes[i].start)) == 0)
+            return classes[i].cls;
+
+    return AMPH_TRACE_OTHER;
+}
+
+/* ---- texts ---- */
+
+static struct amph_trace_text_entry *find_text(const struct amph_trace *t, uint64_t number)
+{
+    if (!t->text_room || !number)
+        return NULL;
+
+    for (size_t at = number & (t->text_room - 1);; at = (at + 1) & (t->text_room - 1))
+        if (t->texts[at].number == number || !t->texts[at].number)
+            return &t->texts[at];
+}
+
+static bool more_texts(struct amph_trace *t)
+{
+    struct amph_trace bigger = { .text_room = t->text_room ? t->text_room * 2 : 1024 };
+
+    bigger.texts = calloc(bigger.text_room, sizeof *bigger.texts);
+    if (!bigger.texts)
+        return false;
+
+    for (size_t i = 0; i < t->text_room; i++)
+        if (t->texts[i].number)
+            *find_text(&bigger, t->texts[i].number) = t->texts[i];
+
+    free(t->texts);
+    t->texts = bigger.texts;
+    t->text_room = bigger.text_room;
+    return true;
+}
+
+static bool take_text(struct amph_trace *t, const struct amph_trace_text *text, unsigned part)
+{
+    size_t at = (size_t)part * AMPH_TRACE_TEXT_PART;
+
+    if (!text->file || text->total < sizeof(uint64_t) || text->total > AMPH_TRACE_TEXT_MOST ||
+        at >= text->total)
+        return true;
+
+    if (t->ntexts * 2 >= t->text_room && !more_texts(t))
+        return false;
+
+    struct amph_trace_text_entry *e = find_text(t, text->file);
+    size_t n = text->total - at < AMPH_TRACE_TEXT_PART ? text->total - at : AMPH_TRACE_TEXT_PART;
+
+    if (!e->number) {
+        e->text = calloc(1, text->total + 1u);
+        if (!e->text)
+            return false;
+
+        e->number = text->file;
+        e->total = text->total;
+        t->ntexts++;
+    }
+
+    if (at + n <= e->total) {
+        memcpy(e->text + at, text->part, n);
+        e->got = (uint16_t)(e->got + n < UINT16_MAX ? e->got + n : UINT16_MAX);
+    }
+
+    return true;
+}
+
+/* Without "//" and "/./"; ".." stays, since a link may be before it. */
+static void clean(char *path)
+{
+    char *to = path;
+
+    if (path[0] != '/')
+        return;
+
+    for (const char *at = path; *at;) {
+        if (at[0] == '/' && (at[1] == '/' || (at[1] == '.' && (at[2] == '/' || !at[2])))) {
+            at += at[1] == '/' ? 1 : 2;
+            continue;
+        }
+
+        *to++ = *at++;
+    }
+
+    if (to == path)
+        *to++ = '/';
+    if (to > path + 1 && to[-1] == '/')
+        to--;
+
+    *to = 0;
+}
+
+static uint32_t index_of_path(struct amph_trace *t, char *path)
+{
+    /* texts with other bases may be one path */
+    uint64_t h = 14695981039346656037u;
+
+    for (const char *c = path; *c; c++)
+        h = (h ^ (uint8_t)*c) * 1099511628211u;
+
+    h |= 1;
+    if (t->ntexts * 2 >= t->text_room && !more_texts(t))
+        return 0;
+
+    /* a number of its own kind; the text decides */
+    for (;; h += 2) {
+        struct amph_trace_text_entry *e = find_text(t, h ^ UINT64_C(0x5bd1e9955bd1e995));
+
+        if (e->number && (e->text || strcmp(t->files[e->index], path) != 0))
+            continue;
+        if (e->number)
+            return e->index;
+
+        size_t room = t->nfiles;
+        char **longer = (room & (room - 1)) == 0 ? realloc(t->files, room * 2 * sizeof *longer)
+                                                 : t->files;
+
+        if (!longer)
+            return 0;
+
+        t->files = longer;
+        if (!(t->files[t->nfiles] = strdup(path)))
+            return 0;
+
+        e->number = h ^ UINT64_C(0x5bd1e9955bd1e995);
+        e->index = (uint32_t)t->nfiles++;
+        t->ntexts++;
+        return e->index;
+    }
+}
+
+static size_t put_path(struct amph_trace *t, uint64_t number, char *path, size_t room, int depth)
+{
+    struct amph_trace_text_entry *e = find_text(t, number);
+    uint64_t base;
+
+    if (!e || !e->number || !e->text || e->got < e->total || depth > DEPTH)
+        return (size_t)snprintf(path, room, "?");
+
+    memcpy(&base, e->text, sizeof base);
+
+    size_t len = base ? put_path(t, base, path, room, depth + 1) : 0;
+
+    if (len >= room)
+        return room - 1;
+
+    len += (size_t)snprintf(path + len, room - len, "%s%s", base ? "/" : "", e->text + sizeof base);
+    return len < room ? len : room - 1;
+}
+
+static uint32_t file_index(struct amph_trace *t, uint64_t number)
+{
+    static char path[DEPTH * AMPH_TRACE_TEXT_MOST];
+    struct amph_trace_text_entry *e = find_text(t, number);
+
+    if (!e || !e->number || !e->text || e->got < e->total)
+        return 0;
+
+    if (!e->index) {
+        put_path(t, number, path, sizeof path, 0);
+        clean(path);
+
+        uint32_t index = index_of_path(t, path);
+
+        e = find_text(t, number); /* the table may have grown */
+        e->index = index;
+    }
+
+    return e->index;
+}
+
+/* ---- names ---- */
+
+static uint32_t name_index(struct amph_trace *t, const char *name)
+{
+    for (size_t i = 0; i < t->nnames; i++)
+        if (strcmp(t->names[i], name) == 0)
+            return (uint32_t)i;
+
+    char **at = one_more((void **)&t->names, &t->nnames, &t->name_room, sizeof *at);
+
+    if (at && !(*at = strdup(name)))
+        t->nnames--;
+
+    return at && *at ? (uint32_t)(t->nnames - 1) : UINT32_MAX;
+}
+
+/* ---- one file ---- */
+
+struct source {
+    const union amph_trace_slot *slots;
+    size_t n;
+    uint32_t process;
+    int32_t tid;
+    int64_t offset_ns; /* from the host's clock to the job's */
+    uint32_t *names;   /* LOCAL_NAMES of them: the file's number to ours; UINT32_MAX: not there */
+    size_t first_event;
+};
+
+static bool same_process(const struct amph_trace_process *p, const struct amph_trace_header *h)
+{
+    return p->pid == h->pid && p->began_ns == h->began_ns &&
+           strncmp(p->host, h->host, sizeof p->host - 1) == 0;
+}
+
+static bool find_process(struct amph_trace *t, const struct amph_trace_header *h, struct source *s)
+{
+    int64_t start_ns = (int64_t)h->monotonic_ns + s->offset_ns;
+
+    for (size_t i = 0; i < t->nprocesses; i++)
+        if (same_process(&t->processes[i], h)) {
+            s->process = (uint32_t)i;
+            return true;
+        }
+
+    struct amph_trace_process *p = one_more((void **)&t->processes, &t->nprocesses,
+                                            &t->process_room, sizeof *p);
+
+    if (!p)
+        return false;
+
+    p->pid = h->pid;
+    p->ppid = h->ppid;
+    p->rank = h->rank;
+    p->start_ns = start_ns;
+    p->clock_error_ns = h->clock_error_ns;
+    p->began_ns = h->began_ns;
+    memcpy(p->host, h->host, sizeof p->host - 1);
+    memcpy(p->exe, h->exe, sizeof p->exe - 1);
+    memcpy(p->cwd, h->cwd, sizeof p->cwd - 1);
+    s->process = (uint32_t)(t->nprocesses - 1);
+    return true;
+}
+
+static bool take_call(struct amph_trace *t, struct source *s, const struct amph_trace_call *c)
+{
+    unsigned state = c->commit >> 16 & 0xff;
+    uint32_t name = s->names[c->commit & 0xffff];
+
+    if (name == UINT32_MAX || (state != AMPH_TRACE_STARTED && state != AMPH_TRACE_DONE))
+        return true;
+
+    struct amph_trace_event *e = one_more((void **)&t->events, &t->nevents, &t->event_room,
+                                          sizeof *e);
+
+    if (!e)
+        return false;
+
+    e->name = name;
+    e->process = s->process;
+    e->tid = s->tid;
+    e->start_ns = (int64_t)(c->start_ns + (uint64_t)s->offset_ns);
+    e->fd = c->has & AMPH_TRACE_HAS_FD ? c->fd : -1;
+    e->fd2 = -1;
+    e->has = (uint8_t)(c->has & ~(unsigned)AMPH_TRACE_HAS_POSITION);
+    e->file = file_index(t, c->file);
+    if (state == AMPH_TRACE_STARTED) {
+        t->unfinished++;
+        return true;
+    }
+
+    e->end_ns = (int64_t)(c->end_ns + (uint64_t)s->offset_ns);
+    if (e->end_ns < e->start_ns)
+        e->end_ns = e->start_ns;
+
+    e->result = c->result;
+    e->offset = c->has & AMPH_TRACE_HAS_OFFSET ? c->offset : -1;
+    e->length = c->has & AMPH_TRACE_HAS_LENGTH ? c->length : 0;
+    e->flags = c->flags;
+    e->err = c->err;
+    e->forwarded = c->forwarded != 0;
+    return true;
+}
+
+static void take_extra(struct amph_trace *t, const struct source *s,
+                       const struct amph_trace_extra *x)
+{
+    int64_t start_ns = (int64_t)(x->start_ns + (uint64_t)s->offset_ns);
+
+    for (size_t i = t->nevents, looks = 0; i-- > s->first_event && looks < EXTRA_LOOKS; looks++) {
+        struct amph_trace_event *e = &t->events[i];
+
+        if (e->start_ns != start_ns || !(e->has & AMPH_TRACE_HAS_EXTRA))
+            continue;
+
+        e->file2 = file_index(t, x->file2);
+        e->fd2 = x->fd2;
+        e->server = x->server;
+        e->requests = x->requests;
+        e->server_ns = x->server_ns;
+        return;
+    }
+}
+
+static bool take_sum(struct amph_trace *t, const struct source *s, size_t i)
+{
+    const struct amph_trace_sum *sum = &s->slots[i].sum;
+    const struct amph_trace_sizes *sizes = i + 1 < s->n ? &s->slots[i + 1].sizes : NULL;
+    uint32_t name = s->names[sum->commit & 0xffff];
+
+    if (name == UINT32_MAX)
+        return true;
+
+    struct amph_trace_total *total = one_more((void **)&t->totals, &t->ntotals, &t->total_room,
+                                              sizeof *total);
+
+    if (!total)
+        return false;
+
+    *total =
+        (struct amph_trace_total){ .name = name,
+                                   .process = s->process,
+                                   .file = file_index(t, sum->file),
+                                   .calls = sum->calls,
+                                   .bytes = sum->bytes,
+                                   .errors = sum->errors,
+                                   .total_ns = sum->total_ns,
+                                   .longest_ns = sum->longest_ns,
+                                   .first_ns = (int64_t)(sum->first_ns + (uint64_t)s->offset_ns),
+                                   .last_ns = (int64_t)(sum->last_ns + (uint64_t)s->offset_ns) };
+
+    if (sizes && sizes->commit >> 24 == AMPH_TRACE_SIZES && sizes->file == sum->file)
+        memcpy(total->bucket, sizes->bucket, sizeof total->bucket);
+
+    return true;
+}
+
+/* Names and texts come first, since calls mean nothing without them. */
+static bool take_names(struct amph_trace *t, struct source *s)
+{
+    char name[sizeof((struct amph_trace_name *)0)->name];
+
+    for (size_t i = 0; i < s->n; i++) {
+        uint32_t word = s->slots[i].commit;
+
+        if (word >> 24 == AMPH_TRACE_NAME) {
+            memcpy(name, s->slots[i].name.name, sizeof name);
+            name[sizeof name - 1] = 0;
+            if (name[0] && t->nnames < LOCAL_NAMES)
+                s->names[word & 0xffff] = name_index(t, name);
+        } else if (word >> 24 == AMPH_TRACE_TEXT && !take_text(t, &s->slots[i].text, word & 0xffff))
+            return false;
+    }
+
+    return true;
+}
+
+static bool take_slots(struct amph_trace *t, struct source *s)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < s->n; i++) {
+        switch (s->slots[i].commit >> 24) {
+        case AMPH_TRACE_CALL:
+            ok = take_call(t, s, &s->slots[i].call);
+            break;
+        case AMPH_TRACE_EXTRA:
+            take_extra(t, s, &s->slots[i].extra);
+            break;
+        case AMPH_TRACE_THREAD:
+            s->tid = s->slots[i].thread.tid;
+            break;
+        case AMPH_TRACE_SUM:
+            ok = take_sum(t, s, i);
+            break;
+        default:
+            break;
+        }
+    }
+
+    return ok;
+}
+
+static bool check_header(const struct amph_trace_header *h, size_t len, char *why, size_t why_len)
+{
+    if (len < sizeof *h || len < AMPH_TRACE_HEADER)
+        return fail(why, why_len, "it has %zu bytes, fewer than a header", len);
+    if (memcmp(h->magic, AMPH_TRACE_MAGIC, sizeof h->magic) != 0)
+        return fail(why, why_len, "it is no file of recorded calls");
+    if (h->order != AMPH_TRACE_ORDER)
+        return fail(why, why_len,
+                    "it was written by a machine of the other byte order; read it there, "
+                    "and take its export");
+    if (h->version != AMPH_TRACE_VERSION)
+        return fail(why, why_len, "it has version %u of the format, this program reads version %d",
+                    h->version, AMPH_TRACE_VERSION);
+    if (h->header_bytes != AMPH_TRACE_HEADER || h->slot_bytes != AMPH_TRACE_SLOT)
+        return fail(why, why_len, "its header is damaged: sizes %u and %u", h->header_bytes,
+                    h->slot_bytes);
+
+    return true;
+}
+
+static bool add_plain(struct amph_trace *t, const void *bytes, size_t len, char *why,
+                      size_t why_len)
+{
+    struct amph_trace_header h;
+
+    if (len >= sizeof h)
+        memcpy(&h, bytes, sizeof h);
+    if (!check_header(&h, len, why, why_len))
+        return false;
+
+    struct source s = { .n = (len - AMPH_TRACE_HEADER) / AMPH_TRACE_SLOT,
+                        .tid = h.tid,
+                        .first_event = t->nevents };
+
+    /* one clock: the hosts' real time, until an offset has been measured */
+    s.offset_ns = (int64_t)(h.realtime_ns - h.monotonic_ns + (uint64_t)h.clock_offset_ns);
+    s.names = malloc(LOCAL_NAMES * sizeof *s.names);
+
+    union amph_trace_slot *slots = s.names ? malloc(s.n * AMPH_TRACE_SLOT + 1) : NULL;
+
+    if (slots) {
+        memset(s.names, 0xff, LOCAL_NAMES * sizeof *s.names);
+        memcpy(slots, (const char *)bytes + AMPH_TRACE_HEADER, s.n * AMPH_TRACE_SLOT);
+        s.slots = slots;
+    }
+
+    bool ok = slots && find_process(t, &h, &s) && take_names(t, &s) && take_slots(t, &s);
+
+    if (ok) {
+        t->dropped_calls += h.dropped_calls;
+        t->summed_calls += h.summed_calls;
+        t->dropped_texts += h.dropped_texts;
+    }
+
+    free(slots);
+    free(s.names);
+    return ok || fail(why, why_len, "there is not enough memory for its calls");
+}
+
+bool amph_trace_add(struct amph_trace *t, const void *bytes, size_t len, char *why, size_t why_len)
+{
+    if (!t->files) {
+        t->files = malloc(sizeof *t->files);
+        if (!t->files || !(t->files[0] = strdup("")))
+            return fail(why, why_len, "there is not enough memory");
+
+        t->nfiles = 1;
+    }
+
+    t->bytes += len;
+    if (!amph_trace_is_packed(bytes, len))
+        return add_plain(t, bytes, len, why, why_len);
+
+    void *plain;
+    size_t plain_len;
+
+    if (!amph_trace_unpack(bytes, len, &plain, &plain_len, why, why_len))
+        return false;
+
+    bool ok = add_plain(t, plain, plain_len, why, why_len);
+
+    free(plain);
+    return ok;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct amph_trace_event *x = a, *y = b;
+
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+
+    return (x->process > y->process) - (x->process < y->process);
+}
+
+static bool read_file(struct amph_trace *t, const char *path, char *why, size_t why_len)
+{
+    FILE *f = fopen(path, "rb");
+    struct stat st;
+
+    if (!f || fstat(fileno(f), &st) != 0) {
+        fail(why, why_len, "it cannot be opened: %s", strerror(errno));
+        if (f)
+            fclose(f);
+
+        return false;
+    }
+
+    size_t len = (size_t)st.st_size;
+    char *bytes = malloc(len + 1);
+    bool ok = bytes && fread(bytes, 1, len, f) == len;
+
+    if (!ok)
+        fail(why, why_len, bytes ? "it cannot be read: %s" : "%s",
+             bytes ? strerror(errno) : "there is not enough memory for it");
+    else
+        ok = amph_trace_add(t, bytes, len, why, why_len);
+
+    free(bytes);
+    fclose(f);
+    return ok;
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+static int is_trace(const struct dirent *d)
+{
+    return ends_in(d->d_name, AMPH_TRACE_SUFFIX) || ends_in(d->d_name, AMPH_TRACE_PACKED_SUFFIX);
+}
+
+bool amph_trace_read(struct amph_trace *t, const char *dir, char *why, size_t why_len)
+{
+    struct dirent **list;
+    int n = scandir(dir, &list, is_trace, alphasort), good = 0;
+    char what[512];
+
+    if (n < 0)
+        return fail(why, why_len, "%s cannot be read: %s", dir, strerror(errno));
+
+    for (int i = 0; i < n; i++) {
+        char path[4096 + 256];
+
+        snprintf(path, sizeof path, "%s/%s", dir, list[i]->d_name);
+        if (read_file(t, path, what, sizeof what))
+            good++;
+        else
+            fprintf(stderr, "iofwd-trace: %s: %s; it is left out\n", path, what);
+
+        free(list[i]);
+    }
+
+    free(list);
+    if (!good)
+        return fail(
+            why, why_len,
+            n ? "%s: none of its files can be read"
+              : "%s has no files of recorded calls; iofwd-run -record %s PROGRAM writes them",
+            dir, dir);
+
+    return amph_trace_finish(t) || fail(why, why_len, "there is not enough memory");
+}
+
+bool amph_trace_finish(struct amph_trace *t)
+{
+    if (t->nevents)
+        qsort(t->events, t->nevents, sizeof *t->events, by_time);
+
+    return amph_trace_place(t);
+}
+
+void amph_trace_free(struct amph_trace *t)
+{
+    for (size_t i = 0; i < t->nnames; i++)
+        free(t->names[i]);
+    for (size_t i = 0; i < t->nfiles; i++)
+        free(t->files[i]);
+    for (size_t i = 0; i < t->text_room; i++)
+        free(t->texts[i].text);
+
+    free(t->names);
+    free(t->files);
+    free(t->texts);
+    free(t->events);
+    free(t->processes);
+    free(t->totals);
+    *t = (struct amph_trace){ 0 };
+}

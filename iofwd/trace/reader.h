@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads the files of a recorded run.
+ *
+ * Layer: iofwd (trace); uses only the C library.  Thread rule: one thread for each struct amph_trace.
+ *
+ * A file may be damaged, foreign, of another byte order, or still be written: what cannot be read is
+ * said in a sentence, and no byte of it is trusted.
+ */
+#ifndef AMPH_IOFWD_TRACE_READER_H
+#define AMPH_IOFWD_TRACE_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "iofwd/trace/format.h"
+
+/* What a call does, by its name. */
+enum amph_trace_class {
+    AMPH_TRACE_OTHER,
+    AMPH_TRACE_OPEN,
+    AMPH_TRACE_CLOSE,
+    AMPH_TRACE_READ,
+    AMPH_TRACE_WRITE,
+    AMPH_TRACE_SEEK,
+    AMPH_TRACE_SYNC,
+    AMPH_TRACE_META,   /* asks about or changes a name or an inode */
+    AMPH_TRACE_FOLDER, /* reads a folder */
+    AMPH_TRACE_MAP,
+    AMPH_TRACE_PROCESS,
+    AMPH_TRACE_WAIT,
+    AMPH_TRACE_CLASSES
+};
+
+extern const char *const amph_trace_class_names[AMPH_TRACE_CLASSES];
+
+/* Beside those of a call (format.h): the offset follows from the calls before. */
+#define AMPH_TRACE_HAS_POSITION 128
+
+struct amph_trace_event {
+    uint32_t name;    /* index in names */
+    uint32_t process; /* index in processes */
+    int32_t tid;
+    uint32_t file, file2; /* index in files; 0: none */
+    int32_t fd, fd2;
+    int64_t start_ns, end_ns; /* of the job's clock; end 0: it has not returned */
+    int64_t result, offset;
+    uint64_t length;
+    uint32_t flags;
+    uint16_t err;
+    uint8_t has, forwarded;
+    uint32_t server, requests;
+    uint64_t server_ns;
+};
+
+struct amph_trace_process {
+    int32_t pid, ppid, rank;
+    char host[64], exe[512], cwd[1024];
+    int64_t start_ns; /* of the job's clock */
+    uint64_t began_ns;
+    uint64_t clock_error_ns;
+};
+
+struct amph_trace_total {
+    uint32_t name, process, file;
+    uint64_t calls, bytes, errors, total_ns, longest_ns;
+    int64_t first_ns, last_ns;
+    uint32_t bucket[AMPH_TRACE_BUCKETS];
+};
+
+struct amph_trace_text_entry;
+
+struct amph_trace {
+    struct amph_trace_event *events; /* after finish by time */
+    size_t nevents;
+    struct amph_trace_process *processes;
+    size_t nprocesses;
+    char **names; /* of calls */
+    size_t nnames;
+    char **files; /* paths; [0] is "" */
+    size_t nfiles;
+    struct amph_trace_total *totals; /* of what is beyond the budgets */
+    size_t ntotals;
+    uint64_t dropped_calls, summed_calls, dropped_texts, unfinished, bytes;
+
+    /* the reader's own */
+    struct amph_trace_text_entry *texts;
+    size_t ntexts, text_room, event_room, process_room, total_room, name_room;
+};
+
+/* Adds the contents of one file, plain or packed.  false: why says what is wrong with it. */
+bool amph_trace_add(struct amph_trace *t, const void *bytes, size_t len, char *why, size_t why_len);
+
+/* After the last file: paths, order and positions. */
+bool amph_trace_finish(struct amph_trace *t);
+
+/* positions.c: gives calls without an offset the one that follows from those before; finish calls it. */
+bool amph_trace_place(struct amph_trace *t);
+
+/* All files below dir; each that cannot be read is said on standard error.  false: none of them
+ * can be read, and why says so. */
+bool amph_trace_read(struct amph_trace *t, const char *dir, char *why, size_t why_len);
+
+void amph_trace_free(struct amph_trace *t);
+
+enum amph_trace_class amph_trace_class_of(const char *name);
+
+#endif

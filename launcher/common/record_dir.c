@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The folder of -record and -trace; see record_dir.h.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
+#include "launcher/common/record_dir.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "launcher/common/message.h"
+
+bool amph_record_dir(const char *option, const char *dir)
+{
+    char path[PATH_MAX];
+
+    if ((mkdir(dir, 0777) != 0 && errno != EEXIST) || !realpath(dir, path) ||
+        access(path, W_OK) != 0) {
+        amph_say("-%s %s: records cannot be written there: %s", option, dir, strerror(errno));
+        return false;
+    }
+
+    if (setenv(amph_env_name(AMPH_ENV_IOFWD_TRACE_DIR), path, 1) != 0)
+        return false;
+
+    amph_env_reload();
+    return true;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The folder of -record and -trace.  Layer: launcher.  Thread rule: one thread. */
+#ifndef AMPH_LAUNCHER_RECORD_DIR_H
+#define AMPH_LAUNCHER_RECORD_DIR_H
+
+#include <stdbool.h>
+
+/* Makes the folder, if it does not exist, and sets IOFWD_TRACE_DIR to its absolute path.  false: it has been
+ * said why not. */
+bool amph_record_dir(const char *option, const char *dir);
+
+#endif
