@@ -3,7 +3,8 @@ dist_doc_DATA = \
 	doc/bridge.md \
 	doc/gasnet-misuse.md \
 	doc/limits.md \
-	doc/mpi.md
+	doc/mpi.md \
+	doc/trace-format.md
 EXTRA_DIST += \
 	doc/README.md \
 	doc/figures.md \

@@ -9,6 +9,7 @@ dist_man_MANS += \
 	man/gasnetrun_smp.1 \
 	man/gasnetrun_tcp.1 \
 	man/gasnetrun_udp.1
+dist_man_MANS += man/iofwd-trace.1
 dist_man_MANS += man/upc-bench.1 man/upc_bridge.3
 dist_man_MANS += man/amphora-security.7
 # Made from the rows of the settings by the preprocessor and awk.  It runs no program of this build, so a cross build can make it.

@@ -22,6 +22,31 @@ amphora_perf_LDADD = libamphora.la libtopo.la -lm
 dist_man_MANS += man/amphora-perf.1
 dist_check_SCRIPTS += tests/tools/output.sh tests/tools/perf.sh
 TESTS += tests/tools/output.sh tests/tools/perf.sh
+# Recorded file calls: the reader (iofwd/trace) and the program on it.
+trace_reader = \
+	iofwd/trace/format.h \
+	iofwd/trace/pack.c \
+	iofwd/trace/pack.h \
+	iofwd/trace/positions.c \
+	iofwd/trace/reader.c \
+	iofwd/trace/reader.h
+EXTRA_DIST += $(trace_reader)
+if HAVE_SQLITE
+bin_PROGRAMS += iofwd-trace
+iofwd_trace_SOURCES = \
+	$(trace_reader) \
+	tools/trace/bench.c \
+	tools/trace/database.c \
+	tools/trace/export.c \
+	tools/trace/main.c \
+	tools/trace/patterns.c \
+	tools/trace/shrink.c \
+	tools/trace/table.c \
+	tools/trace/trace.h \
+	tools/trace/views.c
+iofwd_trace_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS) $(ZSTD_CFLAGS)
+iofwd_trace_LDADD = $(SQLITE_LIBS) $(ZSTD_LIBS)
+endif
 bin_PROGRAMS += nbmrw
 nbmrw_SOURCES = tools/nbmrw/figures.c tools/nbmrw/main.c tools/nbmrw/measure.c tools/nbmrw/nbmrw.h tools/nbmrw/plot.c tools/nbmrw/summary.c
 nbmrw_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/include

@@ -10,6 +10,7 @@ preload_generated = \
 	iofwd/calls/numbers.h
 BUILT_SOURCES += iofwd/calls/names.h iofwd/calls/implementations.h iofwd/calls/numbers.h iofwd/calls/client_table.h
 CLEANFILES += $(preload_generated)
+EXTRA_DIST += tests/files/calls/record_check.py
 EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/kernel.def iofwd/calls/differences.md iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
 dist_check_SCRIPTS += tests/files/calls/iofwd_names.sh
@@ -210,6 +211,7 @@ preload_scripts += \
 	tests/files/failover/fwd_start_faults.sh \
 	tests/files/stdio/fwd_streams.sh \
 	tests/files/process/fwd_suites.sh \
+	tests/files/calls/fwd_record.sh \
 	tests/files/calls/fwd_trace.sh \
 	tests/files/calls/fwd_truth.sh
 preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh

@@ -48,6 +48,9 @@ row() {
             $srcdir/iofwd/wire/ranges.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
         flags="-Dmknodat=fuzz_mknodat -Dsyncfs=fuzz_syncfs -Wl,--allow-multiple-definition"
         ;;
+    trace) # files of recorded calls
+        sources="$(ls "$srcdir"/iofwd/trace/*.c)"
+        grep -q '^#define HAVE_ZSTD' "$builddir/config.h" && lib=-lzstd || lib="" ;;
     server) # what processes say to the launcher's PMI server
         sources="$srcdir/launcher/master/pmi.c $srcdir/boot/pmi1_wire.c" ;;
     esac
@@ -84,7 +87,7 @@ if [ "${1:-}" = --one ]; then
     exit
 fi
 
-names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist requests}
+names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist requests trace}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-fuzz.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return 0; }\n' >"$dir/t.c"

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fuzz target of files of recorded calls, plain and compressed: another user's, or damaged.  Run by
+ * tests/fuzz/fuzz.sh.  The first byte says whether the rest is given a header that passes its check.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "iofwd/trace/pack.h"
+#include "iofwd/trace/reader.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+/* What comes out is whole: every number leads somewhere. */
+static void look(const struct amph_trace *t)
+{
+    for (size_t i = 0; i < t->nevents; i++) {
+        const struct amph_trace_event *e = &t->events[i];
+
+        if (e->name >= t->nnames || e->process >= t->nprocesses || e->file >= t->nfiles ||
+            e->file2 >= t->nfiles || (e->end_ns && e->end_ns < e->start_ns))
+            abort();
+    }
+
+    for (size_t i = 0; i < t->ntotals; i++)
+        if (t->totals[i].name >= t->nnames || t->totals[i].process >= t->nprocesses ||
+            t->totals[i].file >= t->nfiles)
+            abort();
+}
+
+static void read_it(const void *bytes, size_t len)
+{
+    struct amph_trace t = { 0 };
+    char why[256];
+
+    if (amph_trace_add(&t, bytes, len, why, sizeof why)) {
+        if (amph_trace_finish(&t))
+            look(&t);
+    } else if (!why[0])
+        abort(); /* a refusal without a sentence */
+
+    amph_trace_free(&t);
+}
+
+/* Compressing and back gives the same slots. */
+static void there_and_back(const char *plain, size_t len)
+{
+    char why[256];
+    void *packed, *again;
+    size_t packed_len, again_len;
+
+    if (!amph_trace_pack(plain, len, &packed, &packed_len, why, sizeof why))
+        return;
+
+    if (!amph_trace_unpack(packed, packed_len, &again, &again_len, why, sizeof why))
+        abort();
+
+    const char *slot = (const char *)again + AMPH_TRACE_HEADER;
+    const char *end = (const char *)again + again_len;
+
+    for (size_t at = AMPH_TRACE_HEADER; at + AMPH_TRACE_SLOT <= len; at += AMPH_TRACE_SLOT) {
+        uint32_t word;
+
+        memcpy(&word, plain + at, sizeof word);
+        if (!word)
+            continue;
+        if (slot + AMPH_TRACE_SLOT > end || memcmp(slot, plain + at, AMPH_TRACE_SLOT) != 0)
+            abort();
+
+        slot += AMPH_TRACE_SLOT;
+    }
+
+    if (slot != end)
+        abort();
+
+    free(packed);
+    free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    if (!len)
+        return 0;
+
+    if (bytes[0] & 1) {
+        read_it(bytes + 1, len - 1);
+        return 0;
+    }
+
+    struct amph_trace_header h = { .order = AMPH_TRACE_ORDER,
+                                   .version = AMPH_TRACE_VERSION,
+                                   .header_bytes = AMPH_TRACE_HEADER,
+                                   .slot_bytes = AMPH_TRACE_SLOT,
+                                   .host = "host" };
+    size_t whole = AMPH_TRACE_HEADER + len - 1;
+    char *file = calloc(1, whole);
+
+    memcpy(h.magic, AMPH_TRACE_MAGIC, sizeof h.magic);
+    memcpy(file, &h, sizeof h);
+    memcpy(file + AMPH_TRACE_HEADER, bytes + 1, len - 1);
+    read_it(file, whole);
+    there_and_back(file, whole);
+    free(file);
+    return 0;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Findings: what a run does badly, on which file, what it costs, and the setting that mends it.
+ *
+ * Layer: tools.  Thread rule: one thread.
+ *
+ * A rule is a query that gives one row for each finding: its subject, the number of calls, their time
+ * and a detail.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env_defs.h"
+#include "tools/trace/trace.h"
+
+struct rule {
+    const char *name, *remedy, *query;
+};
+
+/* A path in all calls that are given or have a descriptor of it: programs' own files only. */
+#define FILES "path LIKE '/%' AND path NOT LIKE '/dev/%' AND path NOT LIKE '/proc/%'"
+
+/* clang-format off */
+static const struct rule rules[] = {
+    { "many small writes", "IOFWD_CONSISTENCY=session holds small consecutive writes back",
+      "SELECT path, count(*), sum(ns), printf('%d bytes each', sum(bytes) / count(*)) FROM calls WHERE "
+      "class = 'write' AND NOT failed AND bytes > 0 AND " FILES
+      " GROUP BY path HAVING count(*) >= 100 AND sum(bytes) / count(*) < 16384" },
+    { "many small reads",
+      "IOFWD_CONSISTENCY=session reads ahead; IOFWD_BLKSIZE makes stdio ask for more",
+      "SELECT path, count(*), sum(ns), printf('%d bytes each', sum(bytes) / count(*)) FROM calls WHERE "
+      "class = 'read' AND NOT failed AND bytes > 0 AND " FILES
+      " GROUP BY path HAVING count(*) >= 100 AND sum(bytes) / count(*) < 16384" },
+    { "a file that is opened again and again", "keep it open in the program",
+      "SELECT path, count(*), sum(ns), printf('%d processes', count(DISTINCT process)) FROM calls WHERE "
+      "class = 'open' AND NOT failed AND " FILES
+      " GROUP BY path HAVING count(*) >= 10 AND count(*) >= 5 * count(DISTINCT process)" },
+    { "opens of files that do not exist",
+      "shorten the search path that the program goes through (PATH, PYTHONPATH, LD_LIBRARY_PATH)",
+      "SELECT 'all paths', count(*), sum(ns), printf('%d paths, such as %s', count(DISTINCT path), "
+      "max(path)) FROM calls WHERE class IN ('open', 'meta') AND errno = 2 HAVING count(*) >= 20" },
+    { "many calls on names and attributes",
+      "fewer stat calls in the program; forwarded ones are one request each",
+      "SELECT 'process ' || pid, count(*), sum(ns), printf('%d %% of its time in calls', 100 * sum(ns) / "
+      "(SELECT max(1, sum(ns)) FROM calls d WHERE d.process = calls.process)) FROM calls WHERE class = "
+      "'meta' GROUP BY process HAVING count(*) >= 1000 AND sum(ns) * 4 > (SELECT sum(ns) FROM calls d "
+      "WHERE d.process = calls.process)" },
+    { "the same file read by all processes",
+      "read it once and send it to the others (a collective, or a broadcast); several processes "
+      "read it now",
+      "SELECT path, count(*), sum(ns), printf('%d processes, %d bytes', count(DISTINCT process), "
+      "sum(bytes)) FROM calls WHERE class = 'read' AND NOT failed AND " FILES
+      " GROUP BY path HAVING count(DISTINCT process) >= 4 AND count(DISTINCT process) >= (SELECT "
+      "count(DISTINCT coalesce(rank, process)) FROM processes) * 9 / 10" },
+    { "a file written by several processes at once, with overlap",
+      "order the writers (a lock or a barrier); with IOFWD_CONSISTENCY=session each needs fsync",
+      "SELECT a.path, count(*), sum(a.ns), printf('first at offset %d', min(b.offset)) FROM calls a "
+      "JOIN calls b ON a.path = b.path AND a.process < b.process AND a.offset < b.offset + b.bytes AND "
+      "b.offset < a.offset + a.bytes WHERE a.class = 'write' AND b.class = 'write' AND a.offset >= 0 "
+      "AND b.offset >= 0 AND a.bytes > 0 AND b.bytes > 0 AND a.path LIKE '/%' AND a.path IN (SELECT path "
+      "FROM calls WHERE class = 'write' AND " FILES
+      " GROUP BY path HAVING count(DISTINCT process) > 1 AND count(*) < 20000) GROUP BY a.path" },
+    { "data read back that has just been written", "keep it in memory, or in one descriptor",
+      "SELECT path, count(*), sum(ns), printf('%d bytes', sum(bytes)) FROM calls r WHERE class = 'read' "
+      "AND bytes > 0 AND " FILES " AND path IN (SELECT path FROM calls WHERE class = 'write' AND bytes > "
+      "0) AND start_ns > (SELECT min(start_ns) FROM calls w WHERE w.path = r.path AND w.class = 'write') "
+      "GROUP BY path HAVING sum(bytes) >= 4096" },
+    { "reads or writes in no order",
+      "sort the requests, or read larger blocks; IOFWD_CONSISTENCY=posix avoids useless read-ahead",
+      "WITH o AS (SELECT path, process, class, offset, bytes, ns, lag(offset + bytes) OVER (PARTITION BY "
+      "path, process, class ORDER BY start_ns) AS expected FROM calls WHERE class IN ('read', 'write') "
+      "AND bytes > 0 AND offset >= 0 AND " FILES
+      ") SELECT path, count(*), sum(ns), printf('%d of %d calls begin elsewhere', sum(offset <> "
+      "expected), count(expected)) FROM o GROUP BY path HAVING count(expected) >= 50 AND sum(offset <> "
+      "expected) * 2 > count(expected)" },
+    { "the same step between calls", "a collective call, or one that takes the whole range and picks",
+      "WITH o AS (SELECT path, process, ns, offset, offset - lag(offset) OVER (PARTITION BY path, "
+      "process ORDER BY start_ns) AS step, bytes FROM calls WHERE class IN ('read', 'write') AND bytes > "
+      "0 AND offset >= 0 AND " FILES
+      "), s AS (SELECT path, step, count(*) AS n, sum(ns) AS ns, max(bytes) AS bytes FROM o WHERE step > "
+      "0 GROUP BY path, step) SELECT path, n, ns, printf('%d bytes each %d', bytes, step) FROM s WHERE n "
+      ">= 50 AND step > bytes" },
+    { "large calls that do not begin at a block's start",
+      "IOFWD_STRIPE with a UNIT that divides the offsets, or aligned calls",
+      "SELECT path, count(*), sum(ns), printf('of %d calls of 64 KiB or more', (SELECT count(*) FROM "
+      "calls d WHERE d.path = calls.path AND d.bytes >= 65536)) FROM calls WHERE class IN ('read', "
+      "'write') AND bytes >= 65536 AND offset % 4096 <> 0 AND offset >= 0 AND " FILES
+      " GROUP BY path HAVING count(*) >= 10" },
+    { "one process waits longer than the others",
+      "IOFWD_STRIPE spreads its file over servers; or share the work out evenly",
+      "WITH t AS (SELECT rank, process, sum(ns) AS ns, count(*) AS n FROM calls WHERE rank IS NOT NULL "
+      "GROUP BY rank) SELECT 'rank ' || rank, n, ns, printf('%.1f times the mean', ns * 1.0 / (SELECT "
+      "avg(ns) FROM t)) FROM t WHERE (SELECT count(*) FROM t) >= 4 AND ns > 2 * (SELECT avg(ns) FROM t) "
+      "AND ns > 1000000" },
+    { "one slow large file at one server", "IOFWD_STRIPE=4 spreads its data over four servers",
+      "SELECT path, count(*), sum(ns), printf('%d MB, server %d', sum(bytes) / 1000000, max(server)) "
+      "FROM calls WHERE side = 'forwarded' AND class IN ('read', 'write') AND server IS NOT NULL GROUP BY "
+      "path HAVING sum(bytes) >= 100000000 AND count(DISTINCT server) = 1" },
+    { "written and never read back", "nothing, if a later program reads it; else leave it out",
+      "SELECT 'all such files', count(*), sum(ns), printf('%d files, %d bytes', count(DISTINCT path), "
+      "sum(bytes)) FROM calls WHERE class = 'write' AND bytes > 0 AND " FILES
+      " AND path NOT IN (SELECT path FROM calls WHERE class = 'read' AND path IS NOT NULL) HAVING "
+      "sum(bytes) > 0" },
+    { "attributes that were set and that nobody asks for", "leave the calls out",
+      "SELECT 'all such files', count(*), sum(ns), printf('%d files', count(DISTINCT path)) FROM calls "
+      "WHERE (name LIKE '%chmod%' OR name LIKE '%chown%' OR name LIKE '%utime%' OR name LIKE "
+      "'%setxattr') AND NOT failed AND path NOT IN (SELECT path FROM calls WHERE (name LIKE '%stat%' OR "
+      "name LIKE '%access%' OR name LIKE '%getxattr') AND path IS NOT NULL) HAVING count(*) > 0" },
+    { "files synchronised often", "fewer fsync calls; IOFWD_CONSISTENCY=session makes data visible at close",
+      "SELECT path, count(*), sum(ns), '' FROM calls WHERE class = 'sync' AND " FILES
+      " GROUP BY path HAVING count(*) >= 10" },
+    { "a file used by one process, once", "none: this is the cheapest way",
+      "WITH u AS (SELECT path, count(DISTINCT process) AS p, sum(class = 'open' AND NOT failed) AS o, "
+      "sum(ns) AS ns, count(*) AS n FROM calls WHERE " FILES
+      " GROUP BY path) SELECT 'all such files', sum(n), sum(ns), printf('%d files', count(*)) FROM u "
+      "WHERE p = 1 AND o = 1 HAVING count(*) > 0" },
+};
+/* clang-format on */
+
+/* The settings that a remedy may name; the table of settings knows no others. */
+static bool is_setting(const char *word, size_t len)
+{
+    static const char *const names[] = {
+#define TRACE_SETTING(id, name, type, def, unit, least, most, group, help) name,
+        AMPH_ENV_TABLE(TRACE_SETTING)
+#undef TRACE_SETTING
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == len && strncmp(names[i], word, len) == 0)
+            return true;
+
+    return false;
+}
+
+static bool names_settings_only(const struct rule *rule)
+{
+    for (const char *at = strstr(rule->remedy, "IOFWD_"); at; at = strstr(at + 1, "IOFWD_")) {
+        size_t len = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+
+        if (!is_setting(at, len)) {
+            trace_fail("a finding names %.*s, which is no setting; build amphora again", (int)len,
+                       at);
+            return false;
+        }
+    }
+
+    return true;
+}
+
+/* Findings become a table, so that they are printed as any other answer. */
+static bool look(sqlite3 *db, const struct rule *rule)
+{
+    char *sql = sqlite3_mprintf("INSERT INTO findings SELECT %Q, %Q, f.* FROM (%s) f", rule->name,
+                                rule->remedy, rule->query);
+    char *text = NULL;
+    bool ok = sql && sqlite3_exec(db, sql, NULL, NULL, &text) == SQLITE_OK;
+
+    if (!ok)
+        trace_fail("the rule \"%s\" cannot be applied: %s", rule->name, text ? text : "no memory");
+
+    sqlite3_free(text);
+    sqlite3_free(sql);
+    return ok;
+}
+
+int trace_patterns(const char *dir, enum trace_form form)
+{
+    sqlite3 *db = trace_open(dir);
+    bool ok = db && sqlite3_exec(db,
+                                 "CREATE TABLE findings(finding TEXT, remedy TEXT, subject TEXT, "
+                                 "calls INT, ns INT, detail TEXT)",
+                                 NULL, NULL, NULL) == SQLITE_OK;
+
+    for (size_t i = 0; ok && i < sizeof rules / sizeof *rules; i++)
+        ok = names_settings_only(&rules[i]) && look(db, &rules[i]);
+
+    int code = ok ? trace_print(db, stdout, form,
+                                form == TRACE_TEXT
+                                    ? "SELECT finding, calls, printf('%.3f', ns / 1e6) AS cost_ms, "
+                                      "printf('%.1f', 100.0 * ns / (SELECT max(1, sum(ns)) FROM "
+                                      "calls)) AS percent, detail, subject, remedy FROM findings "
+                                      "ORDER BY ns DESC LIMIT 40"
+                                    : "SELECT * FROM findings ORDER BY ns DESC")
+                  : 1;
+
+    sqlite3_close(db);
+    return code;
+}

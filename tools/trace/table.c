@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Answers of queries as text, CSV or lines of JSON.
+ *
+ * Layer: tools.  Thread rule: one thread.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/trace/trace.h"
+
+enum {
+    COLUMNS = 64,
+    WIDEST = 60 /* of a column of text; a longer value moves the rest of its line */
+};
+
+struct answer {
+    char **cells; /* row by row */
+    size_t n, room;
+    int columns;
+    int types[COLUMNS];
+};
+
+static bool keep(struct answer *a, const char *value)
+{
+    if (a->n == a->room) {
+        size_t room = a->room ? a->room * 2 : 256;
+        char **longer = realloc(a->cells, room * sizeof *longer);
+
+        if (!longer)
+            return false;
+
+        a->cells = longer;
+        a->room = room;
+    }
+
+    return (a->cells[a->n++] = strdup(value ? value : "")) != NULL;
+}
+
+static void print_text(FILE *out, const struct answer *a, sqlite3_stmt *stmt)
+{
+    int width[COLUMNS];
+
+    for (int c = 0; c < a->columns; c++) {
+        width[c] = (int)strlen(sqlite3_column_name(stmt, c));
+        for (size_t i = (size_t)c; i < a->n; i += (size_t)a->columns) {
+            int len = (int)strlen(a->cells[i]);
+
+            if (len > width[c] && len <= WIDEST)
+                width[c] = len;
+        }
+    }
+
+    for (int c = 0; c < a->columns; c++) {
+        bool left = a->types[c] == SQLITE_TEXT, last = c == a->columns - 1;
+
+        fprintf(out, "%*s%s", left ? (last ? 0 : -width[c]) : width[c],
+                sqlite3_column_name(stmt, c), last ? "\n" : "  ");
+    }
+
+    for (size_t i = 0; i < a->n; i++) {
+        int c = (int)(i % (size_t)a->columns);
+        bool left = a->types[c] == SQLITE_TEXT, last = c == a->columns - 1;
+
+        fprintf(out, "%*s%s", left ? (last ? 0 : -width[c]) : width[c], a->cells[i],
+                last ? "\n" : "  ");
+    }
+}
+
+static void put_csv(FILE *out, const char *value)
+{
+    if (!strpbrk(value, ",\"\n\r")) {
+        fputs(value, out);
+        return;
+    }
+
+    fputc('"', out);
+    for (; *value; value++)
+        fprintf(out, *value == '"' ? "\"\"" : "%c", *value);
+
+    fputc('"', out);
+}
+
+static void put_json(FILE *out, const char *value)
+{
+    fputc('"', out);
+    for (; *value; value++)
+        if (*value == '"' || *value == '\\')
+            fprintf(out, "\\%c", *value);
+        else if ((unsigned char)*value < ' ')
+            fprintf(out, "\\u%04x", (unsigned)*value);
+        else
+            fputc(*value, out);
+
+    fputc('"', out);
+}
+
+static void print_row(FILE *out, enum trace_form form, sqlite3_stmt *stmt, int columns)
+{
+    fputs(form == TRACE_JSONL ? "{" : "", out);
+    for (int c = 0; c < columns; c++) {
+        const char *value = (const char *)sqlite3_column_text(stmt, c);
+
+        fputs(c ? "," : "", out);
+        if (form == TRACE_CSV) {
+            put_csv(out, value ? value : "");
+            continue;
+        }
+
+        put_json(out, sqlite3_column_name(stmt, c));
+        fputc(':', out);
+        if (!value)
+            fputs("null", out);
+        else if (sqlite3_column_type(stmt, c) == SQLITE_TEXT)
+            put_json(out, value);
+        else
+            fputs(value, out);
+    }
+
+    fputs(form == TRACE_JSONL ? "}\n" : "\n", out);
+}
+
+int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
+{
+    sqlite3_stmt *stmt = NULL;
+    struct answer a = { 0 };
+    int code;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK || !stmt)
+        return trace_fail("%s", stmt                  ? sqlite3_errmsg(db)
+                                : sqlite3_errcode(db) ? sqlite3_errmsg(db)
+                                                      : "no query is given");
+
+    a.columns = sqlite3_column_count(stmt);
+    if (a.columns > COLUMNS)
+        a.columns = COLUMNS;
+
+    if (form == TRACE_CSV)
+        for (int c = 0; c < a.columns; c++) {
+            put_csv(out, sqlite3_column_name(stmt, c));
+            fputs(c == a.columns - 1 ? "\n" : ",", out);
+        }
+
+    while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
+        if (form != TRACE_TEXT) {
+            print_row(out, form, stmt, a.columns);
+            continue;
+        }
+
+        for (int c = 0; c < a.columns; c++) {
+            if (sqlite3_column_type(stmt, c) == SQLITE_TEXT)
+                a.types[c] = SQLITE_TEXT;
+            if (!keep(&a, (const char *)sqlite3_column_text(stmt, c)))
+                code = SQLITE_NOMEM;
+        }
+    }
+
+    if (code == SQLITE_DONE && form == TRACE_TEXT && a.columns)
+        print_text(out, &a, stmt);
+
+    for (size_t i = 0; i < a.n; i++)
+        free(a.cells[i]);
+
+    free(a.cells);
+    code = code == SQLITE_DONE ? 0 : trace_fail("%s", sqlite3_errmsg(db));
+    sqlite3_finalize(stmt);
+    return code;
+}
+
+long long trace_number(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *stmt = NULL;
+    long long value = 0;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK &&
+        sqlite3_step(stmt) == SQLITE_ROW)
+        value = sqlite3_column_int64(stmt, 0);
+
+    sqlite3_finalize(stmt);
+    return value;
+}

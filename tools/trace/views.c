@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * summary, files, ranks, timeline and diff; see trace.h.
+ *
+ * Layer: tools.  Thread rule: one thread.
+ */
+#include "tools/trace/trace.h"
+
+#define MS(ns) "printf('%.3f', (" ns ") / 1e6)"
+
+/* What is not in the events is said, not hidden. */
+static void say_losses(sqlite3 *db)
+{
+    long long summed = trace_number(db, "SELECT summed_calls FROM losses");
+    long long dropped = trace_number(db, "SELECT dropped_calls FROM losses");
+    long long texts = trace_number(db, "SELECT dropped_texts FROM losses");
+    long long unfinished = trace_number(db, "SELECT unfinished FROM losses");
+
+    if (unfinished)
+        printf(
+            "%lld calls had not returned when their thread or process ended (exec and exit never "
+            "do).\n",
+            unfinished);
+    if (summed)
+        printf("%lld calls were beyond IOFWD_TRACE_BUDGET and are in the sums by file only.\n",
+               summed);
+    if (dropped || texts)
+        printf("%lld calls and %lld paths are lost: there was no room for them.\n", dropped, texts);
+}
+
+static int with(const char *dir, const char *const *queries, const char *const *titles)
+{
+    sqlite3 *db = trace_open(dir);
+    int code = db ? 0 : 1;
+
+    for (size_t i = 0; db && !code && queries[i]; i++) {
+        printf("%s%s%s", i ? "\n" : "", titles[i], titles[i][0] ? "\n" : "");
+        code = trace_print(db, stdout, TRACE_TEXT, queries[i]);
+    }
+
+    if (db && !code)
+        say_losses(db);
+
+    sqlite3_close(db);
+    return code;
+}
+
+/* Calls, and those that are in the sums only. */
+#define ALL_BY_NAME \
+    "(SELECT n.class, n.name, e.failed, e.ns, CASE WHEN n.class IN ('read', 'write') AND result " \
+    "> 0 " \
+    "THEN result ELSE 0 END AS bytes, 1 AS calls, e.ns AS longest FROM events e JOIN names n " \
+    "USING(name_id) UNION ALL SELECT n.class, n.name, t.errors, t.ns, t.bytes, t.calls, " \
+    "t.longest_ns FROM totals t JOIN names n USING(name_id))"
+
+/* Columns that several answers have. */
+#define READ_BYTES "sum(CASE class WHEN 'read' THEN bytes ELSE 0 END) AS bytes_read"
+#define WRITTEN_BYTES "sum(CASE class WHEN 'write' THEN bytes ELSE 0 END) AS bytes_written"
+#define RUN_NS "max(start_ns + coalesce(ns, 0)) - min(start_ns)"
+
+int trace_summary(const char *dir)
+{
+    /* clang-format off */
+    static const char *const titles[] = { "", "Time by kind of call", "Calls", "Errors" };
+    static const char *const queries[] = {
+        "SELECT (SELECT count(*) FROM processes) AS processes, "
+        "(SELECT count(DISTINCT host) FROM processes) AS hosts, "
+        "(SELECT count(DISTINCT rank) FROM processes) AS ranks, "
+        "(SELECT count(DISTINCT process || ' ' || tid) FROM events) AS threads, "
+        "sum(calls) AS calls, sum(failed) AS failed, " READ_BYTES ", " WRITTEN_BYTES ", "
+        "(SELECT count(DISTINCT path_id) FROM events) AS files, "
+        "(SELECT sum(forwarded) FROM events) AS forwarded, "
+        "(SELECT " MS(RUN_NS) " FROM events) AS run_ms FROM " ALL_BY_NAME,
+
+        "SELECT class AS kind, sum(calls) AS calls, sum(failed) AS failed, sum(bytes) AS bytes, "
+        MS("sum(ns)") " AS ms, "
+        "CASE WHEN sum(ns) > 0 THEN printf('%.1f', sum(bytes) * 1e3 / sum(ns)) END AS MB_per_s "
+        "FROM " ALL_BY_NAME " GROUP BY class ORDER BY sum(ns) DESC",
+
+        "SELECT name AS call, sum(calls) AS calls, sum(failed) AS failed, sum(bytes) AS bytes, "
+        MS("sum(ns)") " AS ms, printf('%.1f', sum(ns) / 1e3 / sum(calls)) AS us_each, "
+        MS("max(longest)") " AS longest_ms "
+        "FROM " ALL_BY_NAME " GROUP BY name ORDER BY sum(ns) DESC LIMIT 25",
+
+        "SELECT n.name AS call, e.errno, count(*) AS times, p.path AS first_path "
+        "FROM events e JOIN names n USING(name_id) LEFT JOIN paths p USING(path_id) "
+        "WHERE failed GROUP BY n.name, e.errno ORDER BY times DESC LIMIT 15",
+        NULL
+    };
+    /* clang-format on */
+
+    return with(dir, queries, titles);
+}
+
+int trace_files(const char *dir)
+{
+    static const char *const titles[] = { "" };
+    /* clang-format off */
+    static const char *const queries[] = {
+        "SELECT count(DISTINCT process) AS procs, sum(class = 'open' AND NOT failed) AS opens, "
+        "sum(class = 'read') AS reads, " READ_BYTES ", sum(class = 'write') AS writes, "
+        WRITTEN_BYTES ", sum(class = 'meta') AS meta, sum(failed) AS failed, "
+        MS("sum(ns)") " AS ms, max(side) AS side, path "
+        "FROM calls WHERE path IS NOT NULL GROUP BY path ORDER BY sum(ns) DESC",
+        NULL
+    };
+    /* clang-format on */
+
+    return with(dir, queries, titles);
+}
+
+int trace_ranks(const char *dir)
+{
+    static const char *const titles[] = { "" };
+    /* clang-format off */
+    static const char *const queries[] = {
+        "SELECT coalesce(c.rank, '-') AS rank, c.host, c.pid, count(DISTINCT tid) AS threads, "
+        "count(*) AS calls, sum(failed) AS failed, " READ_BYTES ", " WRITTEN_BYTES ", "
+        MS("sum(ns)") " AS ms, coalesce(p.clock_error_ns, '-') AS clock_error_ns, p.exe "
+        "FROM calls c JOIN processes p USING(process) GROUP BY c.process ORDER BY c.rank, c.process",
+        NULL
+    };
+    /* clang-format on */
+
+    return with(dir, queries, titles);
+}
+
+int trace_timeline(const char *dir)
+{
+    static const char *const titles[] = { "Forty parts of the run" };
+    /* clang-format off */
+    static const char *const queries[] = {
+        "WITH span AS (SELECT min(start_ns) AS zero, (" RUN_NS ") / 40.0 + 1 AS step FROM events) "
+        "SELECT CAST((start_ns - zero) / step AS INT) AS part, "
+        MS("CAST((start_ns - zero) / step AS INT) * step") " AS from_ms, count(*) AS calls, "
+        "count(DISTINCT tid) AS threads, " READ_BYTES ", " WRITTEN_BYTES ", "
+        "sum(class = 'meta' OR class = 'open') AS meta, sum(failed) AS failed, "
+        MS("sum(ns)") " AS ms_in_calls, "
+        "substr('########################################', 1, "
+        "CAST(40.0 * sum(ns) / (step * count(DISTINCT tid)) AS INT)) AS busy "
+        "FROM calls, span GROUP BY part ORDER BY part",
+        NULL
+    };
+    /* clang-format on */
+
+    return with(dir, queries, titles);
+}
+
+/* clang-format off */
+#define SUMS(of) \
+    "(SELECT name, count(*) AS calls, sum(bytes) AS bytes, sum(failed) AS failed, sum(ns) AS ns " \
+    "FROM " of ".calls GROUP BY name)"
+static const char differences[] =
+    "WITH one AS " SUMS("main") ", two AS " SUMS("b") ", "
+    "both AS (SELECT name FROM one UNION SELECT name FROM two) "
+    "SELECT name AS call, coalesce(one.calls, 0) AS calls_a, coalesce(two.calls, 0) AS calls_b, "
+    "coalesce(one.failed, 0) AS failed_a, coalesce(two.failed, 0) AS failed_b, "
+    "coalesce(one.bytes, 0) AS bytes_a, coalesce(two.bytes, 0) AS bytes_b, "
+    MS("coalesce(one.ns, 0)") " AS ms_a, " MS("coalesce(two.ns, 0)") " AS ms_b, "
+    MS("coalesce(two.ns, 0) - coalesce(one.ns, 0)") " AS more_ms "
+    "FROM both LEFT JOIN one USING(name) LEFT JOIN two USING(name) "
+    "ORDER BY abs(coalesce(two.ns, 0) - coalesce(one.ns, 0)) DESC";
+/* clang-format on */
+
+int trace_diff(const char *a, const char *b)
+{
+    sqlite3 *db = trace_open(a);
+    int code = 1;
+
+    if (db && sqlite3_exec(db, "ATTACH ':memory:' AS b", NULL, NULL, NULL) == SQLITE_OK &&
+        trace_load(db, "b", b))
+        code = trace_print(db, stdout, TRACE_TEXT, differences);
+
+    sqlite3_close(db);
+    return code;
+}
