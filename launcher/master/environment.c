@@ -116,6 +116,33 @@ static enum amph_status check_prefixes(const char *text, bool here)
     return st;
 }
 
+/* Has this host processes of the group? */
+static bool is_here(const struct amph_launch *l, enum amph_group group)
+{
+    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
+        if ((i >= l->job.nproc[AMPH_COMPUTE]) == (group == AMPH_SERVER) &&
+            !l->hosts->remote[l->job.proc[i].host])
+            return true;
+
+    return false;
+}
+
+/* The library that catches file calls. */
+static enum amph_status find_preload(bool is_used_here)
+{
+    made.preload = amph_library_own(AMPH_PRELOAD_NAME);
+    if (!made.preload && !is_used_here)
+        made.preload = strdup(AMPH_MODULEDIR "/" AMPH_PRELOAD_NAME);
+
+    if (made.preload)
+        return AMPH_OK;
+
+    amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor "
+             "in %s; install amphora again",
+             AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
+    return AMPH_ERR_NOENT;
+}
+
 enum amph_status amph_setting_prepare(struct amph_launch *l)
 {
     const char *text = l->o->prefixes;
@@ -140,7 +167,9 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
                  l->o->nservers);
 
     if (st != AMPH_OK || !text)
-        return st;
+        return st == AMPH_OK && amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR)[0]
+                   ? find_preload(is_here(l, AMPH_COMPUTE))
+                   : st;
 
     if (!text[strspn(text, ":")]) {
         amph_say("-iofwd needs a prefix: PREFIX[=DIR], such as /data or /data=/srv/data");
@@ -148,25 +177,10 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
     }
 
     /* if all servers are on other hosts, they check their directory themselves */
-    bool here[AMPH_NGROUPS] = { false, false };
-
-    for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
-        here[i >= l->job.nproc[AMPH_COMPUTE]] |= !l->hosts->remote[l->job.proc[i].host];
-
-    if ((st = check_prefixes(text, here[AMPH_SERVER])) != AMPH_OK)
+    if ((st = check_prefixes(text, is_here(l, AMPH_SERVER))) != AMPH_OK)
         return st;
 
-    made.preload = amph_library_own(AMPH_PRELOAD_NAME);
-    if (!made.preload && !here[AMPH_COMPUTE])
-        made.preload = strdup(AMPH_MODULEDIR "/" AMPH_PRELOAD_NAME);
-
-    if (made.preload)
-        return AMPH_OK;
-
-    amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor "
-             "in %s; install amphora again",
-             AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
-    return AMPH_ERR_NOENT;
+    return find_preload(is_here(l, AMPH_COMPUTE));
 }
 
 enum amph_status amph_setting_write_file(struct amph_launch *l)

@@ -14,6 +14,7 @@
 #include "base/env.h"
 #include "base/platform.h"
 #include "launcher/common/message.h"
+#include "launcher/common/record_dir.h"
 
 #define GRACE_S 10
 
@@ -215,6 +216,11 @@ static bool take_server_program(struct amph_options *o, const struct option *opt
     return true;
 }
 
+static bool take_record(struct amph_options *o, const struct option *opt, const char *value)
+{
+    return amph_record_dir(opt->name, value);
+}
+
 static bool take_verbose(struct amph_options *o, const struct option *opt, const char *value)
 {
     o->verbose = true;
@@ -260,6 +266,8 @@ static const struct option options[] = {
       "when a server dies: end: the job ends (the default); eio: calls on its files fail with EIO and the job continues; failover: "
       "the next server reopens its files" },
     { "server-program", "FILE", take_server_program, "start FILE as server instead of iofwd-server" },
+    { "record", "DIR", take_record, "record every file call of the compute processes below the folder DIR, for iofwd-trace" },
+    { "trace", "DIR", take_record, NULL },
     { "v", NULL, take_verbose, "print the whole mapping" },
     { "verbose", NULL, take_verbose, NULL },
     { "help", NULL, take_help, "print this text and exit" },
