@@ -649,7 +649,8 @@ bool amph_trace_add(struct amph_trace *t, const void *bytes, size_t len, char *w
 
 static int by_time(const void *a, const void *b)
 {
-    const struct amph_trace_event *x = a, *y = b;
+    const struct amph_trace_event *x = a;
+    const struct amph_trace_event *y = b;
 
     if (x->start_ns != y->start_ns)
         return x->start_ns < y->start_ns ? -1 : 1;
@@ -687,7 +688,8 @@ static bool read_file(struct amph_trace *t, const char *path, char *why, size_t 
 
 static bool ends_in(const char *name, const char *end)
 {
-    size_t n = strlen(name), m = strlen(end);
+    size_t n = strlen(name);
+    size_t m = strlen(end);
 
     return n > m && strcmp(name + n - m, end) == 0;
 }
@@ -700,7 +702,8 @@ static int is_trace(const struct dirent *d)
 bool amph_trace_read(struct amph_trace *t, const char *dir, char *why, size_t why_len)
 {
     struct dirent **list;
-    int n = scandir(dir, &list, is_trace, alphasort), good = 0;
+    int n = scandir(dir, &list, is_trace, alphasort);
+    int good = 0;
     char what[512];
 
     if (n < 0)

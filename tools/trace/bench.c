@@ -133,7 +133,9 @@ static void remove_folder(const char *dir)
 
 int trace_bench(const char *iofwd_run)
 {
-    char dir[] = "/tmp/iofwd-trace-bench.XXXXXX", slow_calls[] = "2000", calls[] = "200000";
+    char dir[] = "/tmp/iofwd-trace-bench.XXXXXX";
+    char slow_calls[] = "2000";
+    char calls[] = "200000";
     struct cost plain, cost;
 
     if (!mkdtemp(dir))

@@ -40,7 +40,8 @@ static bool print_rows(sqlite3 *db, const char *sql, bool *first_p)
 
 int trace_export(const char *dir, const char *format)
 {
-    bool is_chrome = strcmp(format, "chrome") == 0, is_csv = strcmp(format, "csv") == 0;
+    bool is_chrome = strcmp(format, "chrome") == 0;
+    bool is_csv = strcmp(format, "csv") == 0;
     bool first = true;
 
     if (!is_chrome && !is_csv && strcmp(format, "jsonl") != 0)

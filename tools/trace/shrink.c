@@ -16,7 +16,8 @@
 
 static bool is_plain(const char *name)
 {
-    size_t n = strlen(name), m = strlen(AMPH_TRACE_SUFFIX);
+    size_t n = strlen(name);
+    size_t m = strlen(AMPH_TRACE_SUFFIX);
 
     return n > m && strcmp(name + n - m, AMPH_TRACE_SUFFIX) == 0;
 }
@@ -110,7 +111,9 @@ int trace_shrink(const char *dir)
 {
     DIR *d = opendir(dir);
     struct dirent *e;
-    size_t before = 0, after = 0, n = 0;
+    size_t before = 0;
+    size_t after = 0;
+    size_t n = 0;
     int code = 0;
 
     if (!d)

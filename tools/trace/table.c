@@ -52,7 +52,8 @@ static void print_text(FILE *out, const struct answer *a, sqlite3_stmt *stmt)
     }
 
     for (int c = 0; c < a->columns; c++) {
-        bool left = a->types[c] == SQLITE_TEXT, last = c == a->columns - 1;
+        bool left = a->types[c] == SQLITE_TEXT;
+        bool last = c == a->columns - 1;
 
         fprintf(out, "%*s%s", left ? (last ? 0 : -width[c]) : width[c],
                 sqlite3_column_name(stmt, c), last ? "\n" : "  ");
@@ -60,7 +61,8 @@ static void print_text(FILE *out, const struct answer *a, sqlite3_stmt *stmt)
 
     for (size_t i = 0; i < a->n; i++) {
         int c = (int)(i % (size_t)a->columns);
-        bool left = a->types[c] == SQLITE_TEXT, last = c == a->columns - 1;
+        bool left = a->types[c] == SQLITE_TEXT;
+        bool last = c == a->columns - 1;
 
         fprintf(out, "%*s%s", left ? (last ? 0 : -width[c]) : width[c], a->cells[i],
                 last ? "\n" : "  ");
