@@ -301,8 +301,7 @@ static void say_line(const struct amph_lagent *agent, const char *line, size_t l
         ;
 }
 
-/* Returns whether `agent` is on the way from the launcher to `of`. */
-static bool is_above(const struct amph_lagent *agent, const struct amph_lagent *of)
+bool amph_tree_is_above(const struct amph_lagent *agent, const struct amph_lagent *of)
 {
     while (of && of != agent)
         of = of->above;
@@ -318,7 +317,7 @@ static struct amph_lagent *host_below(struct amph_lagent *agent, struct amph_rd 
     struct amph_launch *l = agent->launch;
 
     if (r->bad || host >= l->nagents || &l->agents[host] == agent ||
-        !is_above(agent, &l->agents[host]) || l->agents[host].gone)
+        !amph_tree_is_above(agent, &l->agents[host]) || l->agents[host].gone)
         return NULL;
 
     return &l->agents[host];

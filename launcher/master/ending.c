@@ -540,31 +540,94 @@ static void kill_strays(struct amph_launch *l)
     free(living);
 }
 
-/* Marks all processes of a lost host as ended. */
-static void forget_host(struct amph_lagent *agent)
+/* Is the loss of this host, and of the hosts below it in the tree, only a loss of servers, in a job that
+ * continues without them? */
+static bool host_is_replaced(const struct amph_lagent *agent)
+{
+    const struct amph_launch *l = agent->launch;
+
+    if (!l->spawned || l->phase >= AMPH_PHASE_DRAIN || !survives_server_deaths(l))
+        return false;
+
+    for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE]; i++)
+        if (!l->procs[i].ended && amph_tree_is_above(agent, &l->agents[l->job.proc[i].host]))
+            return false;
+
+    return true;
+}
+
+/* Marks all processes of a lost host as ended.  Returns how many servers lived there. */
+static uint32_t forget_host(struct amph_lagent *agent)
 {
     struct amph_launch *l = agent->launch;
+    uint32_t nservers = 0;
 
     agent->gone = true;
     for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
         if (l->job.proc[i].host == agent->host && !l->procs[i].ended) {
             l->procs[i].ended = true;
             l->nliving[l->procs[i].group]--;
+            nservers += l->procs[i].group == AMPH_SERVER;
         }
+
+    return nservers;
+}
+
+/* Reports the deaths of a lost host's servers to all processes: their connections to that host may
+ * stay open for ever. */
+static void replace_servers(struct amph_lagent *agent, int code)
+{
+    struct amph_launch *l = agent->launch;
+
+    for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_boot_jobdesc_total(&l->job); i++) {
+        struct amph_lproc *p = &l->procs[i];
+
+        if (l->job.proc[i].host != agent->host || p->death_code)
+            continue;
+
+        amph_timer_stop(&l->loop, &p->lost_timer);
+        p->death_code = code;
+        amph_control_event(l, AMPH_NGROUPS, true,
+                           (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
+        amph_control_changed(p);
+    }
+}
+
+/* Handles the loss of a host.  sentence: what has happened to it, with its name. */
+static void lose_host(struct amph_lagent *agent, int code, const char *sentence)
+{
+    struct amph_launch *l = agent->launch;
+    bool replaced = host_is_replaced(agent);
+    uint32_t nservers = forget_host(agent);
+
+    if (!replaced) {
+        fail(l, AMPH_RANK_NONE, code, "%s", sentence);
+        return;
+    }
+
+    if (!agent->remote)
+        kill_strays(l); /* no two servers may write the same file */
+
+    replace_servers(agent, code);
+    amph_say(strcmp(l->o->on_server_death, "failover") == 0
+                 ? "%s; other servers take over from its %u %s"
+                 : "%s; calls on files of its %u %s fail with EIO from now on",
+             sentence, nservers, nservers == 1 ? "server" : "servers");
+    amph_check_absent(l, AMPH_SERVER, "to start");
 }
 
 void amph_host_lost(struct amph_lagent *agent, int code, const char *why)
 {
     struct amph_launch *l = agent->launch;
-    bool first = !agent->gone;
+    char sentence[1024];
 
-    forget_host(agent);
+    snprintf(sentence, sizeof sentence, "the host %s %s", l->job.host_name[agent->host], why);
+    if (!agent->gone)
+        lose_host(agent, code, sentence);
+
     amph_control_agent_gone(agent);
     if (agent->remote && !agent->above && agent->link.pid)
         amph_remote_drop(&agent->link);
-
-    if (first && l->phase < AMPH_PHASE_ENDING)
-        fail(l, AMPH_RANK_NONE, code, "the host %s %s", l->job.host_name[agent->host], why);
 
     for (uint32_t i = 0; i < l->nagents; i++)
         if (l->agents[i].above == agent && !l->agents[i].gone)
@@ -578,20 +641,24 @@ void amph_agent_lost(struct amph_lagent *agent, int status)
 {
     struct amph_launch *l = agent->launch;
     const char *host = l->job.host_name[agent->host];
+    char sentence[1024];
 
     if (l->phase == AMPH_PHASE_DONE) {
         agent->gone = true;
         return;
     }
 
-    forget_host(agent);
-    if (WIFSIGNALED(status))
-        fail(l, AMPH_RANK_NONE, 128 + WTERMSIG(status),
-             "the agent of host %s (process %d) was killed by signal %d (%s)", host,
-             (int)agent->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else
-        fail(l, AMPH_RANK_NONE, 1, "the agent of host %s (process %d) ended with exit code %d",
-             host, (int)agent->pid, WEXITSTATUS(status));
+    if (WIFSIGNALED(status)) {
+        snprintf(sentence, sizeof sentence,
+                 "the agent of host %s (process %d) was killed by signal %d (%s)", host,
+                 (int)agent->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+        lose_host(agent, 128 + WTERMSIG(status), sentence);
+    } else {
+        snprintf(sentence, sizeof sentence,
+                 "the agent of host %s (process %d) ended with exit code %d", host, (int)agent->pid,
+                 WEXITSTATUS(status));
+        lose_host(agent, 1, sentence);
+    }
 
     kill_strays(l);
     advance(l);

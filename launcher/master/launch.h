@@ -205,6 +205,8 @@ bool amph_tree_take(struct amph_lagent *agent, const struct amph_frame *frame);
  * ended, so that an unreachable host does not delay the end. */
 void amph_tree_set_silence(struct amph_launch *l, uint64_t silence_ns);
 void amph_tree_drop(struct amph_launch *l); /* ends the remaining connections */
+/* Returns whether `agent` is on the way from the launcher to `of`, or is `of`. */
+bool amph_tree_is_above(const struct amph_lagent *agent, const struct amph_lagent *of);
 /* Returns the file that a process executes: the host file's, for its host or its machine type, or
  * the one of the command line. */
 const char *amph_tree_program(struct amph_lproc *p);

@@ -3,7 +3,8 @@
  * A server is killed while its job starts (fwd_early.sh).
  *
  *   fwd_early server ...                the job's server program; EARLY_VICTIM names the server that
- *                                       dies EARLY_US microseconds after its start
+ *                                       dies EARLY_US microseconds after its start;
+ *                                       with EARLY_AGENT=1, its host's agent does
  *   fwd_early plain|joined DIR MS [eio] works with files in DIR until MS milliseconds after its
  *                                       start; joined: as a GASNet client
  *
@@ -38,13 +39,13 @@ static unsigned long rounds, failed;
 /* ---- the server ---- */
 
 /* In a child, which must not outlive the server. */
-static void kill_later(pid_t server, long delay_us)
+static void kill_later(pid_t server, pid_t target, long delay_us)
 {
     struct timespec delay = { .tv_sec = delay_us / 1000000, .tv_nsec = delay_us % 1000000 * 1000 };
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == server && nanosleep(&delay, NULL) == 0 && getppid() == server)
-        kill(server, SIGKILL);
+        kill(target, SIGKILL);
 
     _exit(0);
 }
@@ -63,12 +64,13 @@ static int be_server(char **argv)
 
     if (strcmp(rank, victim) == 0) {
         pid_t server = getpid();
+        pid_t target = getenv("EARLY_AGENT") ? getppid() : server;
 
         if (atol(delay) == 0)
-            kill(server, SIGKILL);
+            kill(target, SIGKILL);
 
         if (fork() == 0)
-            kill_later(server, atol(delay));
+            kill_later(server, target, atol(delay));
     }
 
     argv[0] = program;

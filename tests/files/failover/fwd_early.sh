@@ -87,6 +87,32 @@ for kind in plain joined; do
 done
 mp_report $bad "a start over udp that loses 30 % of its datagrams" "$mp_dir/out"
 
+# A host on which only servers run is lost: its agent is killed, and the servers below it must not go on.
+# host POLICY CONDUIT
+host() {
+    : >"$mp_dir/out"
+    bad=0
+    printf 'hostA:2\n' >"$mp_dir/compute"
+    printf 'hostB:2\nhostC:1\n' >"$mp_dir/servers"
+    for delay in 0 200000; do
+        rm -rf "$mp_dir/kept"
+        mkdir "$mp_dir/kept"
+        EARLY_AGENT=1 EARLY_VICTIM=2 EARLY_US=$delay timeout -k 5 40 "$AMPHORA_RUN" -n 2 -servers 3 -hosts "$mp_dir/compute" \
+            -server-hosts "$mp_dir/servers" -conduit "$2" -on-server-death "$1" -server-program "$mp_dir/server" \
+            -iofwd "/fwd=$mp_dir/kept" -timeout 30 "$program" joined /fwd 1000 ${3:+"$3"} >"$mp_dir/one" 2>&1 </dev/null
+        code=$?
+        cat "$mp_dir/one" >>"$mp_dir/out"
+        echo "delay $delay us: exit code $code" >>"$mp_dir/out"
+        lost=$(grep -c '^amphora-run: the agent of host hostB .* was killed by signal 9 (Killed); .* its 2 servers' "$mp_dir/one")
+        [ "$code.$lost" = 0.1 ] && [ "$(grep -c ' rounds, ' "$mp_dir/one")" = 2 ] || bad=1
+    done
+    mp_report $bad "a host of servers is lost: $1, $2" "$mp_dir/out"
+}
+for conduit in tcp udp; do
+    host failover $conduit
+    host eio $conduit eio
+done
+
 certain "a server that dies before it joins the job" 0
 for policy in end eio failover; do
     for conduit in smp tcp udp; do
