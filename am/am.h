@@ -355,7 +355,8 @@ struct amph_job {
     int exit_code; /* of the exit in progress */
     /* member 0: number of members that are exiting; others: 1 if all are */
     unsigned exits_seen;
-    bool member_died;
+    bool member_died;           /* the launcher has said so */
+    bool member_lost;           /* a member died, left, or cannot be reached any more */
     bool shutdown_requested;    /* the launcher ends the job, so this exit is not reported */
     uint64_t shutdown_at_ns;    /* when this process is ended if it has not exited by then */
     int32_t pid;                /* of the process that joined; a forked child has another */
@@ -396,6 +397,9 @@ enum amph_status amph_am_page_negotiate(const uint32_t *page_bytes, size_t n, ui
  * all: size * len_bytes. */
 enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *all);
 
+/* Returns amph_status_text(st), for the message of an amph_fatal, and remembers AMPH_ERR_PEER: the
+ * launcher may report the cause (am/exit.c).  Any thread. */
+const char *amph_job_failure_text(enum amph_status st);
 /* Ends the process and the job with code, as gasnet_exit does: flushes the standard streams,
  * informs the launcher, waits up to GASNET_EXITTIMEOUT for the other members to exit, and calls
  * _exit. Callable from handlers and from any thread. */

@@ -12,6 +12,7 @@
  * continue to poll until all members are exiting (member 0 collects this and informs all), or until
  * GASNET_EXITTIMEOUT has passed.
  */
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,12 @@
 #define ACK_WAIT_NS \
     (250 * \
      AMPH_NS_PER_MS) /* at most, until all have answered it: a network may have to send it again */
+
+#define CAUSE_WAIT_NS (2 * AMPH_NS_PER_S) /* for the launcher to say why a member was lost */
+
+enum {
+    CAUSE_LOOK_MS = 10 /* between two looks for what another thread has received */
+};
 
 static void watchdog(int signo)
 {
@@ -192,8 +199,42 @@ static void on_fatal(int code)
         amph_boot_abort(amph_job.boot, code);
 }
 
+const char *amph_job_failure_text(enum amph_status st)
+{
+    if (st == AMPH_ERR_PEER)
+        __atomic_store_n(&amph_job.member_lost, true, __ATOMIC_RELAXED);
+
+    return amph_status_text(st);
+}
+
+/* A compute process that cannot reach another one any more fails as well, in whatever it does next.
+ * The launcher knows why and ends the job; so this waits for its decision, and says nothing if the
+ * launcher does.  Any error after such a loss waits, because a wait costs little then. */
+static void await_cause(void)
+{
+    static bool waited;
+    const uint64_t end_ns = amph_now_ns() + CAUSE_WAIT_NS;
+
+    if (!amph_job.joined || amph_job.pid != (int32_t)getpid() || !amph_job.ep ||
+        !__atomic_load_n(&amph_job.member_lost, __ATOMIC_RELAXED) ||
+        amph_boot_group(amph_job.boot) != AMPH_COMPUTE ||
+        __atomic_exchange_n(&waited, true, __ATOMIC_RELAXED))
+        return;
+
+    for (uint64_t now = amph_now_ns(); now < end_ns; now = amph_now_ns()) {
+        struct pollfd p = { .fd = amph_boot_fd(amph_job.boot), .events = POLLIN };
+
+        amph_ep_tick(amph_job.ep);
+        if (amph_job.member_died || amph_job.shutdown_requested)
+            _exit(1);
+
+        poll(&p, 1, CAUSE_LOOK_MS);
+    }
+}
+
 void amph_am_exit_setup(void)
 {
+    amph_fatal_await_cause = await_cause;
     amph_job.pid = (int32_t)getpid();
     amph_fatal_hook = on_fatal;
     on_exit(record_status, NULL);

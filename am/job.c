@@ -113,11 +113,12 @@ static void tick(struct amph_am_ep *ep)
     }
 }
 
-/* Only logs: the launcher ends the job if a process dies, and a peer that has left in order is no
- * error. */
+/* Only logs, and remembers it for amph_fatal: the launcher ends the job if a process dies, and a peer
+ * that has left in order is no error. */
 static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
                           const char *why)
 {
+    __atomic_store_n(&amph_job.member_lost, true, __ATOMIC_RELAXED);
     amph_info("%s %u cannot be reached any more: %s", group_name[amph_boot_group(amph_job.boot)],
               peer, why);
 }

@@ -17,6 +17,7 @@
 
 #include "base/env.h"
 
+void (*amph_fatal_await_cause)(void);
 void (*amph_fatal_look)(void);
 void (*amph_fatal_hook)(int exit_code);
 
@@ -163,6 +164,9 @@ bool amph_log_error_said(void)
 void amph_fatal(const char *fmt, ...)
 {
     va_list ap;
+
+    if (amph_fatal_await_cause)
+        amph_fatal_await_cause();
 
     va_start(ap, fmt);
     emit(fmt, ap);

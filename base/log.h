@@ -48,6 +48,10 @@ void amph_log_shared(enum amph_log_level level, const char *fmt, ...) AMPH_PRINT
  * see amph_fatal_hook). */
 void amph_fatal(const char *fmt, ...) AMPH_PRINTF(1, 2) AMPH_NORETURN;
 
+/* amph_fatal calls this before its message.  It does not return if the error is a consequence of
+ * another process's end, which the launcher reports.  NULL: nothing. */
+extern void (*amph_fatal_await_cause)(void);
+
 /* amph_fatal calls this after its message: it prints a backtrace or waits for a debugger, as the
  * settings say.  NULL: nothing. */
 extern void (*amph_fatal_look)(void);

@@ -69,7 +69,7 @@ static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_
 
     if (st != AMPH_OK)
         amph_fatal("gex_EP_PublishBoundSegment: the members of the team cannot be reached: %s",
-                   amph_status_text(st));
+                   amph_job_failure_text(st));
 
     for (uint32_t i = 0; i < team->pub.size; i++) {
         amph_rd_init(&r, all + (size_t)i * COUNT_BYTES, COUNT_BYTES);

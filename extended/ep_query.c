@@ -87,7 +87,7 @@ static gex_Event_t ask(struct amph_gex *g, const struct amph_asked *what)
 
     if (st != AMPH_OK)
         amph_fatal("gex_EP_QueryBoundSegmentNB: process %u cannot be reached: %s", what->peer,
-                   amph_status_text(st));
+                   amph_job_failure_text(st));
 
     return amph_gex_op_event(op);
 }

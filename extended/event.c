@@ -101,7 +101,7 @@ struct amph_gex_thread *amph_gex_thread(void)
 static void check_status(enum amph_status st)
 {
     if (AMPH_UNLIKELY(st != AMPH_OK && !amph_job.exiting))
-        amph_fatal("a transfer has failed: %s", amph_status_text(st));
+        amph_fatal("a transfer has failed: %s", amph_job_failure_text(st));
 }
 
 /* Completes one half of the operation. */

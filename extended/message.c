@@ -340,7 +340,8 @@ int amph_gex_message_answer(enum amph_status st, uint32_t peer, const struct amp
                    call, kind_name[am->kind]);
 
     amph_fatal("%s%s to process %u (handler %u, %u bytes, %u arguments): %s", call,
-               kind_name[am->kind], peer, am->handler, am->nbytes, am->nargs, amph_status_text(st));
+               kind_name[am->kind], peer, am->handler, am->nbytes, am->nargs,
+               amph_job_failure_text(st));
 }
 
 static void check_payload(struct amph_gex *g, uint32_t peer, bool is_long, size_t nbytes,

@@ -87,7 +87,7 @@ static void buffer_done(struct amph_op *op, enum amph_status st)
     struct amph_gex_thread *t = amph_gex_thread();
 
     if (st != AMPH_OK && !amph_job.exiting)
-        amph_fatal("a prepared message could not be sent: %s", amph_status_text(st));
+        amph_fatal("a prepared message could not be sent: %s", amph_job_failure_text(st));
 
     if (t->spare_bytes + b->capacity > SPARE_MAX_BYTES) {
         free(b);

@@ -112,7 +112,8 @@ static void exchange(struct amph_team *team, const void *mine, size_t len_bytes,
                    call);
 
     if (st != AMPH_OK)
-        amph_fatal("%s: the members of the team cannot be reached: %s", call, amph_status_text(st));
+        amph_fatal("%s: the members of the team cannot be reached: %s", call,
+                   amph_job_failure_text(st));
 }
 
 /* Synchronises all members of the parent. */

@@ -51,14 +51,18 @@ iofwd_run_LDADD = liblauncher.la libamphora.la libtopo.la
 amphora_run_SOURCES = launcher/master/main.c
 amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 
-check_PROGRAMS += tests/launcher/launcher_job tests/launcher/launcher_unauthenticated
+check_PROGRAMS += tests/launcher/launcher_job tests/launcher/launcher_unauthenticated tests/launcher/launcher_cause
 tests_launcher_launcher_unauthenticated_SOURCES = tests/launcher/launcher_unauthenticated.c
 tests_launcher_launcher_unauthenticated_LDADD = $(inside_amphora_net)
+tests_launcher_launcher_cause_SOURCES = tests/launcher/launcher_cause.c tests/gex/gex_common.h
+tests_launcher_launcher_cause_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ $(gex_client_cppflags)
+tests_launcher_launcher_cause_LDADD = libamphora.la
 tests_launcher_launcher_job_SOURCES = tests/launcher/launcher_job.c
 tests_launcher_launcher_job_LDADD = $(inside_amphora_net)
 launcher_mp = \
 	tests/launcher/launcher_bad.sh \
 	tests/launcher/launcher_boot.sh \
+	tests/launcher/launcher_cause.sh \
 	tests/launcher/launcher_faults.sh \
 	tests/launcher/launcher_mpi.sh \
 	tests/launcher/launcher_run.sh \

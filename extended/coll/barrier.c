@@ -119,7 +119,7 @@ static bool send_round(struct amph_barrier *b)
     if (st == AMPH_AGAIN)
         amph_colls()->no_room = true;
     else if (st != AMPH_OK && !amph_job.exiting)
-        amph_fatal("a barrier cannot reach process %u: %s", peer, amph_status_text(st));
+        amph_fatal("a barrier cannot reach process %u: %s", peer, amph_job_failure_text(st));
 
     return st == AMPH_OK;
 }

@@ -285,7 +285,7 @@ static bool send(struct amph_coll *c, uint32_t to, const struct amph_am *am)
         return true;
 
     if (st != AMPH_AGAIN && !amph_job.exiting)
-        amph_fatal("a collective cannot reach process %u: %s", peer, amph_status_text(st));
+        amph_fatal("a collective cannot reach process %u: %s", peer, amph_job_failure_text(st));
 
     __atomic_store_n(&amph_colls()->no_room, true, __ATOMIC_RELAXED);
     return false;

@@ -372,7 +372,7 @@ static bool ask(const struct request *r, struct amph_gex_op *op)
 
     if (st != AMPH_AGAIN)
         amph_fatal("gex_AD_Op: process %u cannot be reached: %s", r->dest.peer,
-                   amph_status_text(st));
+                   amph_job_failure_text(st));
 
     amph_gex_pending_release(g, AMPH_PENDING_AD, (uint32_t)args[0]);
     amph_gex_op_retract(op);

@@ -101,7 +101,8 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
     enum amph_status st = amph_am_request(g->ep.am, peer, &am, 0, NULL);
 
     if (st != AMPH_OK)
-        amph_fatal("gasnet_memset: process %u cannot be reached: %s", peer, amph_status_text(st));
+        amph_fatal("gasnet_memset: process %u cannot be reached: %s", peer,
+                   amph_job_failure_text(st));
 
     return true;
 }

@@ -122,7 +122,8 @@ static bool started(enum amph_status st, const struct target *t)
         return true;
 
     if (st != AMPH_AGAIN)
-        amph_fatal("%s: process %u cannot be reached: %s", t->call, t->peer, amph_status_text(st));
+        amph_fatal("%s: process %u cannot be reached: %s", t->call, t->peer,
+                   amph_job_failure_text(st));
 
     return false;
 }

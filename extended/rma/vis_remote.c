@@ -98,7 +98,8 @@ static void called_back(struct part *p)
 static void check_status(const struct amph_rma_vis_remote *v, enum amph_status st)
 {
     if (st != AMPH_OK && !amph_job.exiting)
-        amph_fatal("gex_VIS: process %u cannot be reached: %s", v->dest.peer, amph_status_text(st));
+        amph_fatal("gex_VIS: process %u cannot be reached: %s", v->dest.peer,
+                   amph_job_failure_text(st));
 }
 
 static void on_part_done(struct amph_op *op, enum amph_status st)
@@ -591,7 +592,8 @@ void amph_rma_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, c
     enum amph_status st = amph_am_request(g->ep.am, dest->peer, &am, 0, NULL);
 
     if (st != AMPH_OK)
-        amph_fatal("gex_VIS: process %u cannot be reached: %s", dest->peer, amph_status_text(st));
+        amph_fatal("gex_VIS: process %u cannot be reached: %s", dest->peer,
+                   amph_job_failure_text(st));
 
     amph_gex_stack_op_wait(&told);
 }

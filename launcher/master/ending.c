@@ -3,9 +3,10 @@
  * Handles the ends of processes and ends the job.
  *
  * The phases of a job without failure are RUN -> ORPHANS -> DRAIN -> DONE.  The first failure
- * changes any phase to ENDING: the launcher prints one message, sends a shutdown event to all
- * members, and then SIGTERM and SIGKILL.  The first failure determines the exit code; failures
- * that follow from it are not reported.
+ * changes any phase to ENDING: the launcher sends a shutdown event to all members, and then SIGTERM
+ * and SIGKILL.  The first failure determines the exit code and the one message; failures that follow
+ * from it are not reported.  The message is printed after the job's other output, so that nothing
+ * buries it.
  *
  * Layer: launcher.  Thread rule: one thread.
  */
@@ -30,7 +31,8 @@
 #define DRAIN_NS (120 * AMPH_NS_PER_S)     /* for servers to write their buffered data */
 #define QUIT_NS (15 * AMPH_NS_PER_S)       /* for agents of this machine to exit */
 #define QUIT_FAR_NS (3 * AMPH_NS_PER_S)    /* for agents of other hosts to exit */
-#define SILENCE_NS (2 * AMPH_NS_PER_S)     /* for a frame of a host, while the job is being ended */
+#define CAUSE_NS (2 * AMPH_NS_PER_S) /* for other output, before the message that names the cause */
+#define SILENCE_NS (2 * AMPH_NS_PER_S) /* for a frame of a host, while the job is being ended */
 
 /* An abort is held back for this time, because it may be a consequence of another process's death
  * that was not reported yet. */
@@ -96,10 +98,22 @@ static void quit(struct amph_launch *l)
     amph_timer_set(&l->loop, &l->step, QUIT_FAR_NS, on_quit_late_far, l);
 }
 
+/* Servers are told when no compute process needs them any more: a call that fails because its server
+ * has ended makes the client print an error that is no cause. */
+static void shut_servers_down(struct amph_launch *l)
+{
+    if (!l->servers_told)
+        amph_control_event(l, AMPH_SERVER, false,
+                           (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, l->blamed, l->code });
+
+    l->servers_told = true;
+}
+
 static void on_kill_step(void *arg)
 {
     struct amph_launch *l = arg;
 
+    shut_servers_down(l);
     amph_signal_all(l, l->kill_step == 0 ? SIGTERM : SIGKILL);
     if (l->kill_step++ < KILL_STEPS_MAX)
         amph_timer_set(&l->loop, &l->step, l->kill_step == 1 ? TERM_NS : KILL_NS, on_kill_step, l);
@@ -107,11 +121,23 @@ static void on_kill_step(void *arg)
         quit(l);
 }
 
+void amph_cause_print(struct amph_launch *l)
+{
+    if (l->cause[0])
+        amph_say("%s; the job ends", l->cause);
+
+    l->cause[0] = 0;
+}
+
+static void on_cause_due(void *arg)
+{
+    amph_cause_print(arg);
+}
+
 static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt, ...)
     AMPH_PRINTF(4, 5);
 static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt, ...)
 {
-    char sentence[1024];
     va_list ap;
 
     if (l->phase >= AMPH_PHASE_ENDING)
@@ -122,9 +148,9 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
     l->blamed = rank;
     l->kill_step = 0;
     va_start(ap, fmt);
-    vsnprintf(sentence, sizeof sentence, fmt, ap);
+    vsnprintf(l->cause, sizeof l->cause, fmt, ap);
     va_end(ap);
-    amph_say("%s; the job ends", sentence);
+    amph_timer_set(&l->loop, &l->cause_timer, CAUSE_NS, on_cause_due, l);
     amph_stdio_stop_input(l);
     amph_tree_set_silence(l, SILENCE_NS);
 
@@ -134,7 +160,7 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
         l->nliving[AMPH_COMPUTE] = l->nliving[AMPH_SERVER] = 0;
     }
 
-    amph_control_event(l, AMPH_NGROUPS, true,
+    amph_control_event(l, AMPH_COMPUTE, true,
                        (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, rank, code });
     amph_timer_set(&l->loop, &l->step, some_joined(l) ? SHUTDOWN_NS : 0, on_kill_step, l);
     advance(l);
@@ -185,15 +211,15 @@ static bool survives_server_deaths(const struct amph_launch *l)
     return strcmp(l->o->on_server_death, "end") != 0;
 }
 
-/* Returns whether a server whose death ends the job is dying: its connection has closed, and its end
- * was not reported yet.  The kernel closes a killed process's connections first, so a client may
- * fail with EIO, and end, before the launcher hears of the death that caused it. */
-static bool server_is_dying(struct amph_launch *l)
+/* Returns whether a process whose death ends the job is dying: its connection has closed, and its end
+ * was not reported yet.  The kernel closes a killed process's connections first, so another process
+ * may fail, and end, before the launcher hears of the death that caused it. */
+static bool one_is_dying(struct amph_launch *l)
 {
-    if (survives_server_deaths(l))
-        return false;
+    uint32_t n = survives_server_deaths(l) ? l->job.nproc[AMPH_COMPUTE]
+                                           : amph_boot_jobdesc_total(&l->job);
 
-    for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_boot_jobdesc_total(&l->job); i++) {
+    for (uint32_t i = 0; i < n; i++) {
         struct amph_lproc *p = &l->procs[i];
 
         if (p->ended || !p->joined || p->left)
@@ -236,6 +262,9 @@ static void advance(struct amph_launch *l)
 
     if (l->phase == AMPH_PHASE_DRAIN && l->nliving[AMPH_SERVER] == 0)
         quit(l);
+
+    if (l->phase == AMPH_PHASE_ENDING && l->nliving[AMPH_COMPUTE] == 0)
+        shut_servers_down(l);
 
     if (l->phase == AMPH_PHASE_ENDING && l->nliving[AMPH_COMPUTE] + l->nliving[AMPH_SERVER] == 0)
         quit(l);
@@ -297,15 +326,15 @@ void amph_check_absent(struct amph_launch *l, enum amph_group group, const char 
 static void set_pending_abort(struct amph_lproc *p, int code, enum amph_pending what,
                               const char *how);
 
-/* p has ended with an error.  This may be a consequence of a server's death, which is then the one to
- * report. */
+/* p has ended with an error.  This may be a consequence of another process's death, which is then the
+ * one to report. */
 static void ended_badly(struct amph_lproc *p, int code, const char *how)
 {
     struct amph_launch *l = p->launch;
     bool servers = l->job.nproc[AMPH_SERVER] > 0 && !survives_server_deaths(l);
 
-    /* the news of the server may arrive later */
-    if (p->group == AMPH_COMPUTE && servers)
+    /* the news of the other may arrive later */
+    if (p->group == AMPH_COMPUTE && (servers || one_is_dying(l)))
         set_pending_abort(p, code, AMPH_PENDING_END, how);
     else
         died(p, code, how);
@@ -319,8 +348,8 @@ static void check_end(struct amph_lproc *p, bool by_signal, int number, bool cor
 
     if (l->phase >= AMPH_PHASE_ENDING || p->signalled || p->death_code)
         return;
-    if (p->rank == l->abort_rank)
-        return; /* its abort is pending */
+    if (p->rank == l->abort_rank || p->aborted)
+        return; /* an abort is pending */
 
     if (by_signal) {
         snprintf(how, sizeof how, "was killed by signal %d (%s%s)", number, strsignal(number),
@@ -457,7 +486,7 @@ static void on_abort_due(void *arg)
     if (l->phase >= AMPH_PHASE_ENDING)
         return;
 
-    if (l->abort_waits++ < ABORT_WAITS_MAX && server_is_dying(l)) {
+    if (l->abort_waits++ < ABORT_WAITS_MAX && one_is_dying(l)) {
         amph_timer_set(&l->loop, &l->abort_timer, ABORT_NS, on_abort_due, l);
         return;
     }
@@ -501,7 +530,7 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
     if (!exit_called || l->phase != AMPH_PHASE_RUN)
         return;
 
-    if (code & 255 && (l->nagents > 1 || server_is_dying(l))) {
+    if (code & 255 && (l->nagents > 1 || one_is_dying(l))) {
         /* a client's reaction to a death may arrive before the death is reported */
         set_pending_abort(p, code, AMPH_PENDING_EXIT, "");
     } else if (code & 255) {
@@ -518,7 +547,7 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
 
 void amph_proc_abort(struct amph_lproc *p, int code)
 {
-    p->left = true;
+    p->left = p->aborted = true;
     set_pending_abort(p, code, AMPH_PENDING_ABORT, "");
 }
 

@@ -64,6 +64,7 @@ struct amph_lproc {
     pid_t pid;
     bool started, ended; /* ended: the agent has reported it, or the agent is gone */
     bool joined, left, exchanged;
+    bool aborted;           /* it has told the launcher to end the job */
     bool signalled;         /* ended because the launcher asked for it */
     int death_code;         /* 0, or the code of the death event that is sent to the others */
     struct amph_conn *conn; /* its control connection, or NULL */
@@ -170,11 +171,13 @@ struct amph_launch {
     bool output_lost; /* an output could not be written */
     uint64_t exit_ns; /* when it was first called */
     bool table_printed;
-    struct amph_timer timeout, step, abort_timer, table_timer, grace;
+    bool servers_told; /* the servers know that the job is being ended */
+    char cause[1024];  /* the message of the failure, while it is not printed */
+    struct amph_timer timeout, step, abort_timer, table_timer, grace, cause_timer;
     uint32_t abort_rank;
     int abort_code;
     enum amph_pending abort_what;
-    int abort_waits;     /* how often it was held back again for a dying server */
+    int abort_waits;     /* how often it was held back again for a dying process */
     char abort_how[160]; /* of AMPH_PENDING_END */
 };
 
@@ -265,6 +268,8 @@ void amph_agent_lost(struct amph_lagent *agent, int status);
 /* An agent of another host is lost, and with it all agents below it.  why: for example "cannot be
  * reached: ...". */
 void amph_host_lost(struct amph_lagent *agent, int code, const char *why);
+/* Prints why the job has failed, unless that was printed. */
+void amph_cause_print(struct amph_launch *l);
 void amph_orphans_gone(struct amph_lagent *agent);
 void amph_job_signal(struct amph_launch *l, int sig);
 /* Returns whether p is a server that has died in a job that continues without it

@@ -381,6 +381,7 @@ static bool all_agents_gone(const struct amph_launch *l)
 static void stop(struct amph_launch *l)
 {
     amph_stdio_finish(l);
+    amph_cause_print(l);
     amph_control_stop(l);
     amph_pmi_stop(l);
     for (uint32_t i = 0; i < l->nagents; i++)
