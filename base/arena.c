@@ -52,6 +52,12 @@ static struct {
 /* ftruncate, despite a limit of file sizes (ulimit -f), which also applies to memory objects: the
  * limit is raised for this call.  If it cannot be raised, returns -1 with EFBIG; exceeding it would
  * end the process by SIGXFSZ. */
+/* Makes objects that this process may not make. */
+static struct {
+    enum amph_status (*fn)(void *arg, size_t len_bytes, int *fd_p);
+    void *arg;
+} maker;
+
 static int set_length(int fd, off_t len_bytes)
 {
     struct rlimit lim, wide;
@@ -75,6 +81,12 @@ static int set_length(int fd, off_t len_bytes)
     return result;
 }
 
+void amph_shm_set_maker(enum amph_status (*fn)(void *arg, size_t len_bytes, int *fd_p), void *arg)
+{
+    maker.arg = arg;
+    maker.fn = fn;
+}
+
 enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
 {
     int fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -84,7 +96,15 @@ enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
         enum amph_status st = amph_status_from_errno(errno);
 
-        if (errno == EFBIG)
+        int err = errno;
+
+        if (err == EFBIG && maker.fn && maker.fn(maker.arg, len_bytes, fd_p) == AMPH_OK) {
+            close(fd);
+            return AMPH_OK;
+        }
+
+        errno = err;
+        if (err == EFBIG)
             amph_error("cannot make %zu bytes of shared memory for %s: the limit of file sizes "
                        "(ulimit -f) is below that",
                        len_bytes, label);

@@ -74,6 +74,10 @@ bool amph_arena_segment_now(struct amph_arena_part *part_p, uint32_t *which_p);
  * caller owns the descriptor. */
 enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p);
 
+/* Sets what amph_shm_create calls where this process's limit of file sizes (ulimit -f) is too small:
+ * a process without that limit makes the object and passes its descriptor.  NULL: nothing. */
+void amph_shm_set_maker(enum amph_status (*fn)(void *arg, size_t len_bytes, int *fd_p), void *arg);
+
 /* Maps len_bytes at offset of the object that process pid has open as descriptor fd.  The caller
  * unmaps it with munmap.  Errors: AMPH_ERR_PEER (gone), AMPH_ERR_DENIED, AMPH_ERR_NOMEM. */
 enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t len_bytes,

@@ -240,6 +240,41 @@ static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_cl
     return AMPH_OK;
 }
 
+/* amph_shm_create's way where the limit of file sizes is too small: a server of this host makes the
+ * object. */
+static enum amph_status make_memory(void *arg, size_t len_bytes, int *fd_p)
+{
+    struct amph_fwd_client *cl = arg;
+    uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
+    enum amph_status st = buf ? AMPH_ERR_PEER : AMPH_ERR_NOMEM;
+
+    for (uint32_t i = 0; buf && i < cl->nlinks && st != AMPH_OK; i++) {
+        struct amph_client_link *link = &cl->link[i];
+        struct amph_fwd_welcome wc = { .passed_fd = -1 };
+        struct amph_fwd_hello h;
+        int fd;
+
+        if (host_of(cl, link->server) != host_of(cl, cl->rank) ||
+            connect_server(cl, link->server, &fd) != AMPH_OK)
+            continue;
+
+        fill_hello(cl, link, &h);
+        h.kind = FWD_HELLO_MEMORY;
+        h.part_len = len_bytes;
+        st = amph_fwd_control_greet(fd, cl->job->key, &h, false, buf, &wc);
+        close(fd);
+
+        if (st == AMPH_OK && wc.passed_fd < 0)
+            st = AMPH_ERR_PROTO;
+
+        if (st == AMPH_OK)
+            *fd_p = wc.passed_fd;
+    }
+
+    free(buf);
+    return st;
+}
+
 /* Asks the registrar, which is server 0, or the next one if that is dead. */
 static enum amph_status join_servers(struct amph_fwd_client *cl)
 {
@@ -708,8 +743,10 @@ static int open_client(struct amph_fwd_client **client_p)
     if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;
 
-    if (st == AMPH_OK)
+    if (st == AMPH_OK) {
+        amph_shm_set_maker(make_memory, cl);
         st = open_endpoint(cl);
+    }
 
     if (st == AMPH_OK)
         st = open_area(cl);
@@ -721,6 +758,7 @@ static int open_client(struct amph_fwd_client **client_p)
 
     if (st != AMPH_OK) {
         say_why(cl, opens, st);
+        amph_shm_set_maker(NULL, NULL);
         if (cl->ep)
             amph_am_close(cl->ep);
 

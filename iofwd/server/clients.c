@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/counters.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -394,8 +395,9 @@ static const char *inherit(struct amph_server *s, struct amph_server_peer *child
     return NULL;
 }
 
+/* pass_fd: a descriptor that goes along, or -1. */
 static bool welcome(struct amph_server *s, uint32_t number, uint32_t index, uint32_t rank,
-                    const struct amph_server_event *event)
+                    const struct amph_server_event *event, int pass_fd)
 {
     uint8_t out[FWD_FRAME_HEAD_BYTES + 1024];
     struct amph_fwd_welcome reply = { .number = number, .index = index, .server = s->self };
@@ -410,7 +412,46 @@ static bool welcome(struct amph_server *s, uint32_t number, uint32_t index, uint
         return false;
 
     n = amph_fwd_frame_build(out, FWD_FRAME_WELCOME, out + FWD_FRAME_HEAD_BYTES, n);
-    return send(event->conn->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof pass_fd)] = { 0 };
+    struct iovec iov = { out, n };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+    if (pass_fd >= 0) {
+        m.msg_control = control;
+        m.msg_controllen = sizeof control;
+
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof pass_fd);
+        memcpy(CMSG_DATA(c), &pass_fd, sizeof pass_fd);
+    }
+
+    return sendmsg(event->conn->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+}
+
+/* Makes a shared-memory object for a process of this host that may not (ulimit -f). */
+static void make_memory(struct amph_server *s, const struct amph_server_event *event)
+{
+    const struct amph_fwd_hello *h = &event->hello;
+    struct sockaddr_storage from;
+    socklen_t len = sizeof from;
+    int fd = -1;
+
+    if (getsockname(event->conn->fd, (struct sockaddr *)&from, &len) != 0 ||
+        from.ss_family != AF_UNIX)
+        return refuse(event->conn, "shared memory is made for processes of the server's host only");
+
+    if (h->part_len == 0 || h->part_len > FWD_MEMORY_MAX_BYTES ||
+        amph_shm_create("amphora-client", h->part_len, &fd) != AMPH_OK)
+        return refuse(event->conn, "the server cannot make that much shared memory");
+
+    if (!welcome(s, FWD_NUMBER_NONE, 0, h->rank, event, fd))
+        shutdown(event->conn->fd, SHUT_RDWR);
+
+    close(fd);
 }
 
 static void add_notifier(struct amph_server *s, const struct amph_server_event *event)
@@ -423,7 +464,7 @@ static void add_notifier(struct amph_server *s, const struct amph_server_event *
     if (number == 0 || number > UINT32_MAX)
         refuse(event->conn, p ? "the client has too many notification connections"
                               : "the notification connection belongs to no client of this server");
-    else if (!welcome(s, (uint32_t)number, 0, p->rank, event))
+    else if (!welcome(s, (uint32_t)number, 0, p->rank, event, -1))
         shutdown(event->conn->fd, SHUT_RDWR);
 }
 
@@ -447,8 +488,13 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
     if (h->kind == FWD_HELLO_AGAIN && !p)
         return refuse(c, "this connection has no client yet");
 
+    if (h->kind == FWD_HELLO_MEMORY) {
+        make_memory(s, event);
+        return;
+    }
+
     if (h->kind == FWD_HELLO_JOIN) {
-        if (!welcome(s, choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE), 0, h->rank, event))
+        if (!welcome(s, choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE), 0, h->rank, event, -1))
             shutdown(c->fd, SHUT_RDWR);
 
         return;
@@ -475,7 +521,7 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
         return refuse(c, why);
     }
 
-    if (!welcome(s, p->number, p->index, p->rank, event))
+    if (!welcome(s, p->number, p->index, p->rank, event, -1))
         shutdown(c->fd, SHUT_RDWR);
 }
 

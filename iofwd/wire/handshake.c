@@ -176,7 +176,7 @@ enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct am
     h->area_key = amph_rd_blob(&r, &h->area_key_len);
     h->part_at = amph_rd_u64(&r);
     h->part_len = amph_rd_u64(&r);
-    if (r.bad || h->kind > FWD_HELLO_NOTIFY || h->addr_len > AMPH_AM_ADDR_MAX_BYTES ||
+    if (r.bad || h->kind > FWD_HELLO_MEMORY || h->addr_len > AMPH_AM_ADDR_MAX_BYTES ||
         h->area_key_len > FWD_AREA_KEY_MAX)
         return AMPH_ERR_PROTO;
 
@@ -401,10 +401,33 @@ enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
     return AMPH_OK;
 }
 
-static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadline_ns)
+/* recv; a descriptor that comes along is put into *passed_p, which held none (-1). */
+static ssize_t receive_some(int fd, void *buf, size_t len, int *passed_p)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    struct iovec iov = { buf, len };
+    struct msghdr m = { .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control,
+                        .msg_controllen = sizeof control };
+    ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+        return n;
+
+    if (*passed_p >= 0)
+        close(*passed_p);
+
+    memcpy(passed_p, CMSG_DATA(c), sizeof *passed_p);
+    return n;
+}
+
+static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadline_ns,
+                                int *passed_p)
 {
     while (len > 0) {
-        ssize_t n = recv(fd, buf, len, MSG_DONTWAIT);
+        ssize_t n = receive_some(fd, buf, len, passed_p);
 
         if (n > 0) {
             buf += n;
@@ -420,11 +443,12 @@ static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadl
     return AMPH_OK;
 }
 
-enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in)
+static enum amph_status receive_frame(int fd, uint8_t *buf, struct amph_fwd_frame_in *in,
+                                      int *passed_p)
 {
     uint64_t deadline = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     size_t used;
-    enum amph_status st = receive(fd, buf, FWD_FRAME_HEAD_BYTES, deadline);
+    enum amph_status st = receive(fd, buf, FWD_FRAME_HEAD_BYTES, deadline, passed_p);
 
     if (st != AMPH_OK)
         return st;
@@ -433,9 +457,20 @@ enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_
     if (st != AMPH_AGAIN)
         return st;
 
-    st = receive(fd, buf + FWD_FRAME_HEAD_BYTES, in->len, deadline);
+    st = receive(fd, buf + FWD_FRAME_HEAD_BYTES, in->len, deadline, passed_p);
     return st == AMPH_OK ? amph_fwd_frame_parse(buf, FWD_FRAME_HEAD_BYTES + in->len, in, &used)
                          : st;
+}
+
+enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in)
+{
+    int passed = -1;
+    enum amph_status st = receive_frame(fd, buf, in, &passed);
+
+    if (passed >= 0)
+        close(passed);
+
+    return st;
 }
 
 static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NONCE_BYTES])
@@ -474,6 +509,7 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
 {
     uint8_t server_nonce[FWD_NONCE_BYTES];
     struct amph_fwd_frame_in in;
+    int passed = -1;
     enum amph_status st = AMPH_OK;
 
     if (ask)
@@ -494,20 +530,25 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
                  fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_FRAME_HEAD_BYTES, n))
            : AMPH_ERR_RANGE;
     if (st == AMPH_OK)
-        st = amph_fwd_control_receive(fd, buf, &in);
+        st = receive_frame(fd, buf, &in, &passed);
 
-    if (st != AMPH_OK)
-        return st;
-
-    if (in.type == FWD_FRAME_REFUSE) {
+    if (st == AMPH_OK && in.type == FWD_FRAME_REFUSE) {
         amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
-        return AMPH_ERR_DENIED;
+        st = AMPH_ERR_DENIED;
     }
 
-    if (in.type != FWD_FRAME_WELCOME)
-        return AMPH_ERR_PROTO;
+    if (st == AMPH_OK && in.type != FWD_FRAME_WELCOME)
+        st = AMPH_ERR_PROTO;
 
-    return amph_fwd_welcome_parse(in.body, in.len, wc, key, server_nonce, h->nonce);
+    if (st == AMPH_OK)
+        st = amph_fwd_welcome_parse(in.body, in.len, wc, key, server_nonce, h->nonce);
+
+    if (st == AMPH_OK && h->kind == FWD_HELLO_MEMORY)
+        wc->passed_fd = passed;
+    else if (passed >= 0)
+        close(passed);
+
+    return st;
 }
 
 enum amph_status amph_fwd_control_keep(const struct amph_fwd_server_addr *a, bool same_host,

@@ -68,8 +68,14 @@ enum amph_fwd_hello_kind {
     FWD_HELLO_STAY,
     /* from a client: the server sends a byte on this connection when a file registered with it
      * becomes ready (server/notify/readiness.c); the WELCOME's number identifies the connection */
-    FWD_HELLO_NOTIFY
+    FWD_HELLO_NOTIFY,
+    /* from a process of the server's host that may not make a shared-memory object of part_len bytes
+     * itself (ulimit -f): the WELCOME brings its descriptor; no client is made */
+    FWD_HELLO_MEMORY
 };
+
+/* The longest object that a server makes for a client. */
+#define FWD_MEMORY_MAX_BYTES (UINT64_C(1) << 30)
 
 #define FWD_AREA_KEY_MAX (2 * AMPH_KEY_BLOB_MAX_BYTES + 32)
 
@@ -100,6 +106,7 @@ struct amph_fwd_welcome {
     uint32_t servers[AMPH_FWD_PARTS_MAX];
     const void *addr;
     size_t addr_len;
+    int passed_fd; /* as received: the object of FWD_HELLO_MEMORY, else -1 */
 };
 
 #define FWD_NUMBER_NONE UINT32_MAX
