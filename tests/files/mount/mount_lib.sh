@@ -19,7 +19,8 @@ mount_on() {
     mount_dir=$1
     shift
     mkdir -p "$mount_dir"
-    "$MOUNT" -servers "$addresses" "$@" "$mount_dir"
+    # a shell may have started the suite in the background, with SIGINT ignored
+    env --default-signal=INT "$MOUNT" -servers "$addresses" "$@" "$mount_dir"
 }
 
 mount_off() {
