@@ -296,7 +296,7 @@ static bool deliver(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, u
         return false;
     }
 
-    /* The put before a long is read by a call of its own, and nothing tells of it. */
+    /* The put before a long is read by a call of its own, which reports nothing. */
     cx->ev_large |= am.nbytes >= OFI_LARGE_BYTES;
     if (AMPH_LIKELY(lanes & (1u << h->lane)))
         cx->base.cfg.upcalls->on_am(cx->base.cfg.up, src, (enum amph_lane)h->lane, &am);

@@ -30,7 +30,7 @@ enum {
     AMPH_TRACE_HEADER = 4096, /* bytes before the first slot */
     AMPH_TRACE_SLOT = 64,
     AMPH_TRACE_TEXT_PART = 48,
-    AMPH_TRACE_TEXT_MOST = 4200,
+    AMPH_TRACE_TEXT_MAX = 4200,
     AMPH_TRACE_BUCKETS = 12,       /* of sizes: bucket b counts lengths below 4^(b+1) bytes */
     AMPH_TRACE_BY_NUMBER = 1 << 15 /* in a call's number: a system call made by syscall() */
 };

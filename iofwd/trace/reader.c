@@ -228,7 +228,7 @@ static bool take_text(struct amph_trace *t, const struct amph_trace_text *text, 
 {
     size_t at = (size_t)part * AMPH_TRACE_TEXT_PART;
 
-    if (!text->file || text->total < sizeof(uint64_t) || text->total > AMPH_TRACE_TEXT_MOST ||
+    if (!text->file || text->total < sizeof(uint64_t) || text->total > AMPH_TRACE_TEXT_MAX ||
         at >= text->total)
         return true;
 
@@ -341,7 +341,7 @@ static size_t put_path(struct amph_trace *t, uint64_t number, char *path, size_t
 
 static uint32_t file_index(struct amph_trace *t, uint64_t number)
 {
-    static char path[DEPTH * AMPH_TRACE_TEXT_MOST];
+    static char path[DEPTH * AMPH_TRACE_TEXT_MAX];
     struct amph_trace_text_entry *e = find_text(t, number);
 
     if (!e || !e->number || !e->text || e->got < e->total)

@@ -17,8 +17,8 @@
 enum {
     FDS = 1 << 16, /* descriptors whose file is remembered */
     FIRST_BYTES = 1 << 16,
-    MOST_BYTES = 1 << 22, /* that a file grows by at once */
-    NUMBERS = 1024        /* of system calls */
+    GROWTH_MAX_BYTES = 1 << 22, /* that a file grows by at once */
+    NUMBERS = 1024              /* of system calls */
 };
 
 static struct {
@@ -116,7 +116,8 @@ static union amph_trace_slot *take_slow(struct amph_ip_recording *t, uint64_t at
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (at + AMPH_TRACE_SLOT > t->ready && at + AMPH_TRACE_SLOT <= t->limit) {
-        uint64_t end = t->ready + (t->ready < MOST_BYTES ? t->ready : (uint64_t)MOST_BYTES);
+        uint64_t end = t->ready +
+                       (t->ready < GROWTH_MAX_BYTES ? t->ready : (uint64_t)GROWTH_MAX_BYTES);
 
         if (end > t->limit)
             end = t->limit;
@@ -349,7 +350,7 @@ static uint64_t hash_of(uint64_t base, const char *text, size_t len)
 static AMPH_COLD void write_text(struct amph_ip_recording *t, uint64_t file, uint64_t base,
                                  const char *text, size_t len)
 {
-    char whole[sizeof base + AMPH_TRACE_TEXT_MOST];
+    char whole[sizeof base + AMPH_TRACE_TEXT_MAX];
     size_t total = sizeof base + len;
 
     memcpy(whole, &base, sizeof base);
