@@ -80,7 +80,7 @@ static void usage(FILE *out)
 
 int main(int argc, char **argv)
 {
-    static struct option options[AMPH_COUNTOF(parts) + 2] = { { "help", no_argument, NULL, 'h' } };
+    struct option options[AMPH_COUNTOF(parts) + 2] = { { "help", no_argument, NULL, 'h' } };
     char letters[AMPH_COUNTOF(parts) + 2] = "h";
 
     amph_stdout_check();

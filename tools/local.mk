@@ -14,6 +14,7 @@ amphora_perf_SOURCES = \
 	tools/perf/perf.h \
 	tools/perf/report.c \
 	tools/perf/rma.c \
+	tools/perf/state.h \
 	tools/perf/sync.c \
 	tools/perf/tests.c \
 	tools/perf/udp.c \
@@ -48,7 +49,7 @@ iofwd_trace_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS) $(ZSTD_CFLAGS)
 iofwd_trace_LDADD = $(SQLITE_LIBS) $(ZSTD_LIBS)
 endif
 bin_PROGRAMS += nbmrw
-nbmrw_SOURCES = tools/nbmrw/figures.c tools/nbmrw/main.c tools/nbmrw/measure.c tools/nbmrw/nbmrw.h tools/nbmrw/plot.c tools/nbmrw/summary.c
+nbmrw_SOURCES = tools/nbmrw/figures.c tools/nbmrw/main.c tools/nbmrw/measure.c tools/nbmrw/nbmrw.h tools/nbmrw/plot.c tools/nbmrw/state.h tools/nbmrw/summary.c
 nbmrw_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/include
 nbmrw_LDADD = libiofwd.la libamphora.la -lm -lpthread
 dist_man_MANS += man/nbmrw.1

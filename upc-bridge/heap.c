@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See heap.h.  A block is [header of one grain | space]; sizes count both.  Free neighbours of a
- * freed block become one with it. */
+/* The allocator; see heap.h.  A block is [header of one grain | space], and its size includes the
+ * header.  A freed block is merged with its free neighbours. */
 #include "upc-bridge/heap.h"
 
 #include <stddef.h>
 
-#define IN_USE \
-    UINT64_C(0x5550432d75736564) /* texts that say what a header is, mixed with its place */
+#define IN_USE UINT64_C(0x5550432d75736564) /* marks of a header, combined with its address */
 #define IS_FREE UINT64_C(0x5550432d66726565)
 
 struct header {
     uint64_t mark;
-    uint64_t size;     /* of the block */
-    uint64_t previous; /* the block before it in memory, or 0 */
+    uint64_t size;     /* size of the block */
+    uint64_t previous; /* the preceding block in memory, or 0 */
 };
 
-/* Stands behind the header of a free block. */
+/* Follows the header of a free block. */
 struct links {
-    uint64_t next, back; /* back 0: the list's head */
+    uint64_t next, back; /* back is 0 in the first block of a list */
 };
 
 static struct header *head(const struct upc_heap *h, uint64_t block)
@@ -35,7 +34,8 @@ static bool is(const struct upc_heap *h, uint64_t block, uint64_t mark)
     return block >= h->first && block < h->fresh && head(h, block)->mark == (mark ^ block);
 }
 
-/* The list whose blocks have at least 2^i grains: for a block the last that fits it. */
+/* Returns the list for free blocks of 2^i grains and more, with the largest i that fits the
+ * size. */
 static unsigned list_of(const struct upc_heap *h, uint64_t size)
 {
     unsigned i = 63 - (unsigned)__builtin_clzll(size / h->grain);
@@ -67,7 +67,7 @@ static void unhang(struct upc_heap *h, uint64_t block)
         h->list[list_of(h, head(h, block)->size)] = l.next;
 }
 
-/* The block behind, or 0 where nothing was given out. */
+/* Returns the following block, or 0 if the memory behind was never allocated. */
 static uint64_t behind(const struct upc_heap *h, uint64_t block)
 {
     uint64_t next = block + head(h, block)->size;
@@ -92,7 +92,7 @@ void amph_upc_heap_init(struct upc_heap *h, uint8_t *base, uint64_t first, uint6
     h->end = end / grain * grain;
 }
 
-/* A free block of at least size, out of its list; 0: none. */
+/* Removes a free block of at least this size from its list and returns it; 0: none. */
 static uint64_t find(struct upc_heap *h, uint64_t size)
 {
     for (unsigned i = list_of(h, size); i < UPC_HEAP_LISTS; i++)
@@ -106,7 +106,7 @@ static uint64_t find(struct upc_heap *h, uint64_t size)
     return 0;
 }
 
-/* Cuts what a block has above size off and hangs it up. */
+/* Splits a block and puts the part above this size into a list. */
 static void cut(struct upc_heap *h, uint64_t block, uint64_t size)
 {
     struct header *b = head(h, block);
@@ -174,7 +174,7 @@ bool amph_upc_heap_free(struct upc_heap *h, uint64_t addr)
     set_previous_of_next(h, block);
     if (behind(h, block)) {
         hang(h, block);
-    } else { /* the last one: fresh again */
+    } else { /* the last block: its memory counts as never allocated */
         head(h, block)->mark = 0;
         h->last = head(h, block)->previous;
         h->fresh = block;

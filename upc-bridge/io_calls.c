@@ -502,7 +502,7 @@ static int fill_pieces(struct upc_move *m, const void *memvec, size_t nmem, int 
     return 0;
 }
 
-/* Fills both lists in; gives an errno value. */
+/* Fills in both lists.  Returns 0 or an errno value. */
 static int fill_lists(struct upc_move *m, const void *memvec, size_t nmem,
                       const struct upc_filevec *filevec, size_t nfile, int form)
 {
@@ -535,7 +535,7 @@ static int fill_lists(struct upc_move *m, const void *memvec, size_t nmem,
     return memory == file ? 0 : EINVAL;
 }
 
-/* form: 0 local, else that of the pointers. */
+/* form: 0 for local memory, else the form of the pointers to shared. */
 static upc_off_t move_list(upc_file_t *fd, bool writing, size_t nmem, const void *memvec,
                            size_t nfile, const struct upc_filevec *filevec, upc_flag_t flags,
                            int form, bool async)
@@ -620,7 +620,7 @@ upc_off_t upc_all_ftest_async(upc_file_t *fd, int *flag)
         return error(f ? EINVAL : EBADF);
 
     unfinished = f->async->threaded && !__atomic_load_n(&f->async->ended, __ATOMIC_ACQUIRE);
-    if (amph_upc_max(unfinished)) /* collective: all say the same */
+    if (amph_upc_max(unfinished)) /* collective: all threads pass the same value */
         return 0;
 
     *flag = 1;

@@ -22,7 +22,7 @@
 
 /* The head of a thread's area.  Two windows, the table and the runs follow it. */
 struct head {
-    int64_t end[2]; /* of what was read into each window */
+    int64_t end[2]; /* bytes read into each window */
     uint64_t error[2];
 };
 
@@ -40,10 +40,10 @@ struct lane {
 
 struct exchange {
     struct upc_move *m;
-    int64_t low, base, end; /* the range; base: low, rounded down to the unit of shares */
+    int64_t low, base, end; /* the range; base: low, rounded down to the unit of file domains */
     uint64_t share, window, most_runs;
     uint32_t owners;
-    uint64_t addr;         /* of the area, in every thread */
+    uint64_t addr;         /* offset of the area, the same in every thread */
     struct lane *lane;     /* [owners] */
     struct upc_run *cover; /* of this thread's file domain, in order, without overlaps */
     size_t ncover, at;
@@ -51,9 +51,9 @@ struct exchange {
     /* a transfer that is being filled */
     size_t n;
     gex_Memvec_t here[BATCH], there[BATCH];
-    struct upc_cursor after[BATCH]; /* of what passes the file's buffer: where it goes then */
+    struct upc_cursor after[BATCH]; /* data in the file's buffer: its destinations */
     bool passes[BATCH];
-    uint64_t used; /* bytes of the file's buffer */
+    uint64_t used; /* number of bytes in the file's buffer */
 };
 
 static uint64_t window_addr(const struct exchange *x, unsigned round)
@@ -87,8 +87,8 @@ static void reduce(uint64_t *value, size_t n, gex_OP_t op)
     memcpy(value, result, n * sizeof *value);
 }
 
-/* Fills the range in.  Long runs go to the file alone; where the range is mostly holes there is
- * nothing to gather. */
+/* Computes the range.  Returns false if the exchange does not pay: the runs are long, or the range
+ * is mostly holes. */
 static bool is_worth_it(struct exchange *x)
 {
     const struct upc_move *m = x->m;
@@ -115,7 +115,7 @@ static bool is_worth_it(struct exchange *x)
     x->most_runs = most[2];
     range = most[0] - ~most[1];
     if (m->writing && upc_self.threads == 1)
-        return false; /* holes stay holes */
+        return false; /* the holes must stay unwritten */
 
     return !most[3] && sum[0] >= 2 * (uint64_t)upc_self.threads &&
            sum[1] / sum[0] < UPC_IO_DIRECT &&
@@ -148,7 +148,7 @@ static int64_t share_at(const struct exchange *x, uint32_t owner)
     return smaller(x->base + (int64_t)(owner * x->share), x->end);
 }
 
-/* Places of this thread in the owners' shares, which follow each other as the runs do. */
+/* Computes this thread's position in each owner's file domain; its runs are sorted by offset. */
 static bool find_lanes(struct exchange *x)
 {
     const struct upc_move *m = x->m;
@@ -178,7 +178,7 @@ static bool find_lanes(struct exchange *x)
     return true;
 }
 
-/* The runs, and which of them each owner needs to know, into the own area. */
+/* Writes the runs into the own area, and which of them each owner must read. */
 static void publish(struct exchange *x)
 {
     const struct upc_move *m = x->m;
@@ -204,7 +204,7 @@ static int by_offset(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted, and joined where they touch or overlap. */
+/* Sorts the runs, and merges those that touch or overlap. */
 static size_t join(struct upc_run *run, size_t n)
 {
     size_t last = 0;
@@ -226,7 +226,7 @@ static size_t join(struct upc_run *run, size_t n)
     return last + 1;
 }
 
-/* What all threads write in the own share. */
+/* Collects the runs of all threads in the own file domain. */
 static bool collect(struct exchange *x)
 {
     uint32_t threads = (uint32_t)upc_self.threads;
@@ -277,7 +277,7 @@ static void send_batch(struct exchange *x, uint32_t owner)
     x->used = 0;
 }
 
-/* n bytes at the lane's place in memory and at `there` in the owner's window. */
+/* Copies n bytes between the lane's position in memory and offset `there` of the owner's window. */
 static void add(struct exchange *x, struct lane *l, uint32_t owner, char *there, uint64_t n)
 {
     const struct upc_move *m = x->m;
@@ -312,8 +312,8 @@ static void add(struct exchange *x, struct lane *l, uint32_t owner, char *there,
     }
 }
 
-/* What this thread has (or wants) in the owner's window of the round; the file ends at
- * `file_end`. */
+/* Copies this thread's data to (or from) the owner's window of this round; file_end: where the file
+ * ends. */
 static void carry(struct exchange *x, uint32_t owner, unsigned round, int64_t file_end)
 {
     struct upc_move *m = x->m;

@@ -46,7 +46,7 @@ void upc_write_far(struct upc_wide dst, const void *src, size_t n)
     (void)gex_RMA_PutBlocking(upc_self.tm, dst.thread, target(dst), src, n, 0);
 }
 
-/* Where it lies here, or NULL. */
+/* Returns its address in this process, or NULL. */
 static void *near(struct upc_wide p)
 {
     uintptr_t here = upc_self.place[p.thread].here;

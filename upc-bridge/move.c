@@ -51,8 +51,8 @@ void amphora_upc_all_gather(struct upc_wide dst, struct upc_wide src, size_t nby
     amph_upc_leave(flags);
 }
 
-/* A piece of every thread, at src.addr + skip, comes to the own dst in the order of the threads;
- * those behind the caller begin, so that not all ask one thread at a time. */
+/* Fetches a piece of every thread, at src.addr + skip, to dst, in the order of the threads.  Each
+ * thread begins with the one after it, so that not all access one thread at a time. */
 static void collect(uint64_t dst, uint64_t src, size_t nbytes)
 {
     uint32_t threads = (uint32_t)upc_self.threads;

@@ -140,7 +140,7 @@ static struct layout layout_of(struct upc_wide p, size_t nelems, size_t block, s
     return l;
 }
 
-/* Elements of the block that thread t has in a row; *addr_p: where they lie there. */
+/* Returns the number of elements of a row in thread t; *addr_p: their address there. */
 static uint64_t run_of(const struct layout *l, uint64_t t, uint64_t row, uint64_t *addr_p)
 {
     uint64_t threads = (uint64_t)upc_self.threads;
@@ -184,8 +184,8 @@ static void reduce_commuting(const struct how *how, struct upc_wide dst, const s
     all_in_one(how, dst, result, 1, GEX_OP_USER);
 }
 
-/* In a row, the threads from l->first on come before those below it: two parts, each in the order
- * of ranks. */
+/* A row begins at thread l->first: the threads from there on come before those below it.  So a row
+ * has two parts, each in the order of ranks. */
 static void reduce_in_order(const struct how *how, struct upc_wide dst, const struct layout *l,
                             struct part *result)
 {
@@ -216,7 +216,7 @@ static void reduce(const struct how *how, struct upc_wide dst, struct upc_wide s
     struct part result;
     struct layout l = layout_of(src, nelems, block, how->size);
 
-    /* each reads its own */
+    /* each thread reads its own data */
     amph_upc_enter(flags & UPC_IN_MYSYNC ? UPC_IN_NOSYNC : flags, how->call);
     if (nelems) {
         (how->op == UPC_NONCOMM_FUNC ? reduce_in_order : reduce_commuting)(how, dst, &l, &result);
@@ -229,13 +229,13 @@ static void reduce(const struct how *how, struct upc_wide dst, struct upc_wide s
 
 /* ---- prefix reduce ---- */
 
-/* Where each row's partial results of one thread lie for the others. */
+/* Memory for the partial results of each row, which other threads read. */
 struct board {
-    struct upc_wide parts; /* in every thread: ROWS_AT_A_TIME */
+    struct upc_wide parts; /* [ROWS_AT_A_TIME] in every thread */
     struct part *copy;     /* [threads][ROWS_AT_A_TIME] */
 };
 
-/* Turns the own run into prefixes that continue acc. */
+/* Turns this thread's run into prefixes that continue acc. */
 static void write_prefixes(const struct how *how, const struct layout *from,
                            const struct layout *to, uint64_t row, struct part acc)
 {

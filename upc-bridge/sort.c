@@ -15,8 +15,8 @@
 #include "upc-bridge/upc.h"
 
 struct sorting {
-    struct upc_wide array; /* the block that it begins in */
-    uint64_t before;       /* elements of that block before it */
+    struct upc_wide array; /* thread of the block that the array begins in */
+    uint64_t before;       /* elements of that block before the array */
     uint64_t size, nelems, block;
     void (*func)(void);
     int form;
@@ -36,8 +36,8 @@ static int compare(const struct sorting *s, uint64_t a, uint64_t b)
     return ((int (*)(struct upc_wide, struct upc_wide))s->func)(own(a), own(b));
 }
 
-/* Sorts n elements at own offset addr (a bottom-up merge sort; other: room for as many): gives
- * where they are then. */
+/* Sorts n elements at offset addr by a bottom-up merge sort; other: memory for n elements.  Returns
+ * the offset of the sorted elements, which is addr or other. */
 static uint64_t sort_own(const struct sorting *s, uint64_t addr, uint64_t other, uint64_t n)
 {
     for (uint64_t width = 1; width < n; width *= 2) {
@@ -66,8 +66,8 @@ static uint64_t sort_own(const struct sorting *s, uint64_t addr, uint64_t other,
     return addr;
 }
 
-/* Calls step for each run of elements first..first+n of the array that lies in one piece; the run's
- * place, and its elements before it. */
+/* Calls step for each contiguous run of the elements first..first+n of the array, with the address
+ * of the run and the number of elements before it. */
 static void each_run(const struct sorting *s, uint64_t first, uint64_t n,
                      void (*step)(struct upc_wide, uint64_t, uint64_t, uint64_t), uint64_t arg)
 {
@@ -102,15 +102,15 @@ static void write_back(struct upc_wide p, uint64_t nbytes, uint64_t before, uint
     amphora_upc_memput_nbi(p, amph_upc_mine(from + before), nbytes);
 }
 
-/* What the threads tell each other, in shared memory at one offset. */
+/* What the threads publish, in shared memory at the same offset in all threads. */
 struct board {
-    uint64_t addr;    /* of the sorted copy */
-    uint64_t n;       /* its elements */
-    uint64_t begin[]; /* [threads + 1] where each thread's share begins in it */
+    uint64_t addr;    /* offset of the sorted copy */
+    uint64_t n;       /* number of its elements */
+    uint64_t begin[]; /* [threads + 1] index in it at which the share of each thread begins */
 };
 
-/* Every thread's elements at the same distances: threads - 1 borders, sorted, in every thread at
- * own offset borders. */
+/* Takes samples of every thread's sorted copy at equal distances, sorts them, and stores threads -
+ * 1 splitters at offset `borders` in every thread. */
 static void find_borders(const struct sorting *s, uint64_t samples, uint64_t borders, uint64_t room,
                          uint64_t sorted, uint64_t n)
 {
@@ -143,7 +143,7 @@ static void find_borders(const struct sorting *s, uint64_t samples, uint64_t bor
         amph_upc_broadcast(0, amph_upc_mine(borders), (threads - 1) * s->size);
 }
 
-/* The first of the n sorted elements that is above the border. */
+/* Returns the index of the first of n sorted elements that is above the splitter. */
 static uint64_t first_above(const struct sorting *s, uint64_t sorted, uint64_t n, uint64_t border)
 {
     uint64_t low = 0;
@@ -211,7 +211,7 @@ static void take_share(const struct sorting *s, uint64_t board_addr, uint64_t bo
     free(boards);
 }
 
-/* The elements that a thread sorts first: a share of the array, whichever threads have it. */
+/* Sorts the array.  Each thread first sorts an equal share of it, wherever the elements are. */
 static void sort_all(const struct sorting *s)
 {
     uint64_t threads = (uint64_t)upc_self.threads;
@@ -242,10 +242,10 @@ static void sort_all(const struct sorting *s)
     board->addr = sorted;
     board->n = n;
 
-    for (uint64_t t = 0; t <= threads; t++)
-        board->begin[t] = t == 0         ? 0
-                          : t == threads ? n
-                                         : first_above(s, sorted, n, borders + (t - 1) * s->size);
+    board->begin[0] = 0;
+    board->begin[threads] = n;
+    for (uint64_t t = 1; t < threads; t++)
+        board->begin[t] = first_above(s, sorted, n, borders + (t - 1) * s->size);
 
     amph_upc_sync();
     take_share(s, common.addr, board_bytes);

@@ -60,8 +60,8 @@ static void acknowledge_handler(gex_Token_t token)
     gasnet_exit(amph_upc.program.status);
 }
 
-/* Our handlers and iofwd's, in one table; the library chooses the numbers and each part takes its
- * own back. */
+/* The handlers of this library and those of iofwd, in one table.  The runtime chooses the indices,
+ * and each part reads its own. */
 static void register_handlers(gex_EP_t ep)
 {
     gex_AM_Entry_t rows[UPC_MAX_HANDLERS] = { { 0 } };
@@ -97,7 +97,7 @@ static void register_handlers(gex_EP_t ep)
     amph_upc.program.acknowledge = rows[nalloc + nlock + 1].gex_index;
 }
 
-/* How much shared memory each thread gets. */
+/* Returns the size of the shared memory of each thread. */
 static uint64_t heap_bytes(int form)
 {
     uint64_t most = gasnet_getMaxGlobalSegmentSize();
@@ -157,7 +157,7 @@ static void attach(int form)
     amph_upc_heaps_init(size);
 }
 
-/* Bytes that the object takes of each thread. */
+/* Returns the bytes that the object takes in each thread. */
 static uint64_t static_bytes(const struct upc_static *s, int form)
 {
     uint64_t count = s->count();
@@ -209,8 +209,8 @@ static void place_statics(int form)
     amph_upc_sync();
 }
 
-/* exit() or the end of main: all threads meet (UPC 1.3, 5.1.2.1), then each leaves as any process
- * of the job. */
+/* Handles exit() and the end of main: all threads synchronise (UPC 1.3, 5.1.2.1), then each leaves
+ * the job. */
 static void at_end(void)
 {
     if (!amph_upc.program.running)
@@ -227,7 +227,7 @@ int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int thre
     gex_EP_t ep;
 
     if (gex_Client_Init(&client, &ep, &upc_self.tm, "AMPHORA_UPC", &argc, &argv, 0) != GASNET_OK)
-        return 1; /* it has said why */
+        return 1; /* after a message */
 
     upc_self.threads = (int)gex_TM_QuerySize(upc_self.tm);
     upc_self.mythread = (int)gex_TM_QueryRank(upc_self.tm);
@@ -251,10 +251,10 @@ int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int thre
     return user(argc, argv);
 }
 
-#define TELL_NS 200000000u /* how long upc_global_exit waits for threads to hear of it */
+#define TELL_NS 200000000u /* how long upc_global_exit waits for the acknowledgements */
 
-/* Tells one more thread, from *next_p on, if there is room for a message: nobody waits for one who
- * does not read. */
+/* Sends the message to one more thread, from *next_p on, if there is room for it; does not wait for
+ * a thread that does not poll. */
 static void tell_exit(int *next_p, int status)
 {
     int t = *next_p;
@@ -266,8 +266,8 @@ static void tell_exit(int *next_p, int status)
         ++*next_p;
 }
 
-/* Who waits in a call of the library hears of it at once; who computes is ended by amphora-run some
- * seconds later. */
+/* A thread that waits inside the library handles the message at once.  A thread that computes is
+ * ended by amphora-run some seconds later. */
 void upc_global_exit(int status)
 {
     upc_tick_t start = upc_ticks_now();
@@ -277,7 +277,7 @@ void upc_global_exit(int status)
     while (amph_upc.program.running && upc_self.threads > 1 &&
            upc_ticks_to_ns(upc_ticks_now() - start) < TELL_NS) {
         tell_exit(&next, status);
-        gasnet_AMPoll(); /* also: messages under way would end with this process */
+        gasnet_AMPoll(); /* also because messages in flight would be lost with this process */
     }
 
     amph_upc.program.running = false;

@@ -14,12 +14,7 @@
 #include <unistd.h> /* environ */
 
 #include "upc-bridge/include/upcx.h"
-
-/* The translated program. */
-static struct {
-    struct upcx_unit *units; /* translation units, in the order of their constructors */
-    int (*user_main)(int, char **, char **);
-} state;
+#include "upc-bridge/upc.h"
 
 static void die(const char *text, const char *a, const char *b)
 {
@@ -56,7 +51,7 @@ static void define_object(const struct upcx_object *o)
 
 void upcx_unit_add(struct upcx_unit *unit)
 {
-    struct upcx_unit **tail = &state.units;
+    struct upcx_unit **tail = &amph_upc.translated.units;
 
     while (*tail)
         tail = &(*tail)->next;
@@ -70,7 +65,7 @@ void upcx_unit_add(struct upcx_unit *unit)
 /* Returns the definition of the object that another file declares as o; NULL if it is not in UPC. */
 static const struct upcx_object *definition(const struct upcx_object *o)
 {
-    for (struct upcx_unit *u = state.units; u; u = u->next)
+    for (struct upcx_unit *u = amph_upc.translated.units; u; u = u->next)
         for (struct upcx_object *const *d = u->objects; *d; d++)
             if ((*d)->kind == 1 && (*d)->pts == o->pts)
                 return *d;
@@ -82,7 +77,7 @@ static const struct upcx_object *definition(const struct upcx_object *o)
  * their names. */
 static void check_declarations(void)
 {
-    for (struct upcx_unit *u = state.units; u; u = u->next)
+    for (struct upcx_unit *u = amph_upc.translated.units; u; u = u->next)
         for (struct upcx_object *const *at = u->objects; *at; at++) {
             const struct upcx_object *o = *at;
             const struct upcx_object *d = o->kind == 0 ? definition(o) : NULL;
@@ -116,25 +111,25 @@ void upcx_object_set(upcx_pts object, const char *name, const void *value, size_
 static int call_main(int argc, char **argv)
 {
     check_declarations();
-    for (struct upcx_unit *u = state.units; u; u = u->next)
+    for (struct upcx_unit *u = amph_upc.translated.units; u; u = u->next)
         u->values();
 
-    return state.user_main(argc, argv, environ);
+    return amph_upc.translated.user_main(argc, argv, environ);
 }
 
 int upcx_main(int argc, char **argv, char **envp, int (*call)(int, char **, char **))
 {
-    int threads = state.units ? state.units->threads : 0;
+    int threads = amph_upc.translated.units ? amph_upc.translated.units->threads : 0;
 
     (void)envp;
-    state.user_main = call;
+    amph_upc.translated.user_main = call;
 
-    for (struct upcx_unit *u = state.units; u; u = u->next)
+    for (struct upcx_unit *u = amph_upc.translated.units; u; u = u->next)
         if (u->threads != threads) {
             fprintf(stderr,
                     "amphora-upc: %s and %s were compiled for different numbers of threads "
                     "(amphora-upcc -T)\n",
-                    state.units->file, u->file);
+                    amph_upc.translated.units->file, u->file);
             return 1;
         }
 

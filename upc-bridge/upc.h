@@ -19,13 +19,13 @@
  *   io_move.c      UPC-IO: copies between memory pieces and file pieces
  *   io_file.c      UPC-IO: one file, forwarded or local
  *   files.h        types and functions of the io*.c files
- *   translated*.c  functions that translated programs (upcxlate) call, in place of inline ones
+ *   translated.c, translated_coll.c, translated_io.c   functions that translated programs
+ *                  (upcxlate) call, in place of inline ones
  *   xlate/         upcxlate, the translator; its map is in xlate/xlate.h
  *   driver/        amphora-upcc and amphora-upcrun
  *
  * May include: the public headers only (gex_, gasnet_ and iofwd_ calls).  Writable globals:
- * upc_self, which the inline functions of the public header read, amph_upc, and the state of
- * translated.c.
+ * upc_self, which the inline functions of the public header read, and amph_upc.
  *
  * Layer: upc-bridge.  Thread rule: one C thread in each process.  Handlers run only inside calls of
  * the library, and touch only what their file documents.
@@ -45,6 +45,7 @@
 struct upc_lock_node;
 struct upc_atomic_domain;
 struct upc_file;
+struct upcx_unit;
 
 /* The writable state of the library in this process; defined in start.c. */
 struct amph_upc_state {
@@ -56,6 +57,12 @@ struct amph_upc_state {
         int nacknowledged;                /* threads that have acknowledged upc_global_exit */
         int status;                       /* argument of upc_global_exit */
     } program;
+
+    /* translated.c: a program that upcxlate has made */
+    struct {
+        struct upcx_unit *units; /* translation units, in the order of their constructors */
+        int (*user_main)(int, char **, char **);
+    } translated;
 
     /* sync.c */
     struct {

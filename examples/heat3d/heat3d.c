@@ -89,28 +89,33 @@ static struct cube make_cube(const struct settings *s)
     return c;
 }
 
-/* A hot ball off the centre and a warm corner. */
+/* The value at (x, y, z) of a cube of that side before the first step: a hot ball off the centre, a
+ * warm corner, and cold faces. */
+static double first_value(size_t x, size_t y, size_t z, size_t side)
+{
+    double n = (double)side;
+    double dx = (double)x / n - 0.4;
+    double dy = (double)y / n - 0.5;
+    double dz = (double)z / n - 0.6;
+
+    if (x == 0 || y == 0 || z == 0 || x == side - 1 || y == side - 1 || z == side - 1)
+        return 0;
+
+    if (dx * dx + dy * dy + dz * dz < 0.04)
+        return 100;
+
+    return x + y + z < side / 2 ? 20 : 0;
+}
+
 static void first_values(const struct cube *c)
 {
-    double n = (double)c->side;
-
     upc_forall(size_t z = 0, z < c->side, z++, UPC_MINE_PTS(plane_at(c, z)))
     {
         double *p = upc_pts_local(plane_at(c, z));
 
         for (size_t y = 0; y < c->side; y++)
-            for (size_t x = 0; x < c->side; x++) {
-                double dx = (double)x / n - 0.4;
-                double dy = (double)y / n - 0.5;
-                double dz = (double)z / n - 0.6;
-                bool face = x == 0 || y == 0 || z == 0 || x == c->side - 1 || y == c->side - 1 ||
-                            z == c->side - 1;
-
-                p[y * c->side + x] = face                                 ? 0
-                                     : dx * dx + dy * dy + dz * dz < 0.04 ? 100
-                                     : x + y + z < c->side / 2            ? 20
-                                                                          : 0;
-            }
+            for (size_t x = 0; x < c->side; x++)
+                p[y * c->side + x] = first_value(x, y, z, c->side);
     }
 }
 

@@ -379,7 +379,11 @@ static void memory_copy(const struct memory *m, unsigned char *bytes, bool in)
 
     for (size_t i = 0, len; i < m->n; i += len) { /* block by block */
         size_t left = m->block - upc_phaseof(memory_at(m, i));
-        len = i >= m->cut ? m->n - i : m->cut - i < left ? m->cut - i : left;
+
+        len = m->n - i;
+        if (i < m->cut)
+            len = m->cut - i < left ? m->cut - i : left;
+
         if (in)
             upc_memput_nbi(memory_at(m, i), bytes + i, len);
         else
@@ -457,10 +461,14 @@ static void scattered(void)
         }
 
         memory_copy(&m, bytes, true);
-        for (size_t i = 0; i < d.nmine; i++)
-            want += (size_t)d.mine[i].offset + d.mine[i].len <= model_size ? d.mine[i].len
-                    : (size_t)d.mine[i].offset < model_size ? model_size - (size_t)d.mine[i].offset
-                                                            : 0;
+        for (size_t i = 0; i < d.nmine; i++) {
+            size_t from = (size_t)d.mine[i].offset;
+
+            if (from + d.mine[i].len <= model_size)
+                want += d.mine[i].len;
+            else if (from < model_size)
+                want += model_size - from;
+        }
 
         CHECK(memory_move(&m, &d, !reading, async, flags) == (upc_off_t)want);
         memory_copy(&m, bytes, false);

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE 1
 #include "tools/nbmrw/nbmrw.h"
+#include "tools/nbmrw/state.h"
 
 #include <errno.h>
 #include <math.h>
@@ -40,7 +41,7 @@ enum {
     CLIENTS
 };
 
-/* What a row is held against. */
+/* What a row is compared with. */
 enum limit {
     DIRECT_CALLS,
     RAW_STREAM,
@@ -55,7 +56,7 @@ static const char *const limit_name[] = { "direct", "raw TCP stream", "one serve
 struct figure {
     unsigned job;
     enum limit limit;
-    double wanted; /* ratio, or calls a second */
+    double wanted; /* ratio, or calls per second */
     const char *text;
     struct series s;
 };
@@ -82,9 +83,10 @@ static const struct figure figures[] = {
     { ONE_SERVER, DIRECT_CALLS, 1.5, "1 KiB, collected, write over", { DATA(WRITE_OVER, COLLECTED, KIB) } },
     { ONE_SERVER, DIRECT_CALLS, 1.5, "1 KiB, collected, read", { DATA(READ, COLLECTED, KIB) } },
     { ONE_SERVER, RATE, 300e3, "smp, 4 KiB, write over", { SMALL(WRITE_OVER, 4 * KIB) } },
-    { ONE_SERVER, RATE, 300e3, "smp, 4 KiB, read", { SMALL(READ, 4 * KIB) } },
+    { ONE_SERVER, RATE, 300e3, "smp, 4 KiB, read in random order", { SMALL(READ, 4 * KIB), .random_order = true } },
     { ONE_SERVER, RATE, 450e3, "smp, 1 KiB, write over", { SMALL(WRITE_OVER, KIB) } },
-    { ONE_SERVER, RATE, 450e3, "smp, 1 KiB, read", { SMALL(READ, KIB) } },
+    { ONE_SERVER, RATE, 450e3, "smp, 1 KiB, read in random order", { SMALL(READ, KIB), .random_order = true } },
+    { ONE_SERVER, DIRECT_CALLS, 1.0, "smp, 1 KiB, read in sequence", { DATA(READ, FORWARDED, KIB) } },
     { ONE_SERVER, RATE, 250e3, "stat", { META(STAT) } },
     { ONE_SERVER, RATE, 100e3, "open+close", { META(OPEN_CLOSE) } },
     { ONE_SERVER, RATE, 60e3, "create", { META(CREATE) } },
@@ -106,8 +108,6 @@ static const struct figure figures[] = {
 enum {
     NFIGURES = sizeof figures / sizeof figures[0]
 };
-
-static gex_TM_t team;
 
 /* ---- the raw stream ---- */
 
@@ -161,7 +161,7 @@ static bool connect_pair(int fds[2])
     return fds[1] >= 0;
 }
 
-/* Bytes a second through a TCP connection of this host, in calls of that size. */
+/* Returns the bytes per second of a TCP connection of this host, with calls of that size. */
 static bool raw_stream(uint64_t call_bytes, double *value_p)
 {
     int fds[2];
@@ -191,31 +191,31 @@ static bool raw_stream(uint64_t call_bytes, double *value_p)
 
 /* ---- samples ---- */
 
-/* Of a row: the samples, those of its limit, and what each pair of them gives. */
+/* The samples of a row, those of its limit, and the ratio of each pair. */
 struct measured {
     struct series value, limit, ratio;
 };
 
 static void barrier(void)
 {
-    gex_Event_Wait(gex_Coll_BarrierNB(team, 0));
+    gex_Event_Wait(gex_Coll_BarrierNB(nbmrw_state.team, 0));
 }
 
-/* All clients at once: together they are as fast as the slowest makes them. */
+/* Measures all clients at once.  The slowest client determines the rate. */
 static bool sample_clients(const struct options *o, const struct series *s, double *value_p)
 {
     double own = 0;
     double least = 0;
 
-    nbmrw_ready = barrier;
+    nbmrw_state.ready = barrier;
 
     bool ok = nbmrw_sample(o, s, &own);
 
-    nbmrw_ready = NULL;
+    nbmrw_state.ready = NULL;
     own = ok ? own : 0;
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(team, &least, &own, GEX_DT_DBL, sizeof own, 1, GEX_OP_MIN,
-                                          NULL, NULL, 0));
-    *value_p = least * gex_TM_QuerySize(team);
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(nbmrw_state.team, &least, &own, GEX_DT_DBL, sizeof own, 1,
+                                          GEX_OP_MIN, NULL, NULL, 0));
+    *value_p = least * gex_TM_QuerySize(nbmrw_state.team);
 
     return least > 0;
 }
@@ -237,7 +237,7 @@ static bool sample_limit(const struct options *o, const struct figure *f, double
         break;
     case ONE_CLIENT:
         barrier();
-        ok = gex_TM_QueryRank(team) != 0 || nbmrw_sample(o, &s, value_p);
+        ok = gex_TM_QueryRank(nbmrw_state.team) != 0 || nbmrw_sample(o, &s, value_p);
         barrier();
         return ok;
     case RATE:
@@ -253,14 +253,13 @@ static bool sample_value(const struct options *o, const struct figure *f, double
 }
 
 /*
- * A sample and its limit are taken one right after the other, every other time the limit last: what
- * the machine does besides (its other guests, the clock, where pages lie) changes from one second
- * to the next, and so falls on both.  Each pair has its ratio.
+ * Takes a sample and its limit directly one after the other, in alternating order.  Other load of
+ * the machine changes within seconds, so it affects both.  Each pair gives a ratio.
  */
 static bool measure(const struct options *o, const struct figure *f, struct measured *m)
 {
     m->value = m->limit = m->ratio = f->s;
-    for (unsigned r = 0; r <= o->repeats; r++) { /* the first is for warming up */
+    for (unsigned r = 0; r <= o->repeats; r++) { /* the first pair warms up */
         double l = 0;
         double v = 0;
         bool limit_last = r % 2;
@@ -287,7 +286,7 @@ void nbmrw_figures_head(FILE *out)
             " quartiles", "wanted");
 }
 
-/* true: reached. */
+/* Returns whether the target is met. */
 static bool print_row(FILE *table, FILE *json, const struct options *o, const struct figure *f,
                       const struct measured *m)
 {
@@ -332,7 +331,7 @@ static bool print_row(FILE *table, FILE *json, const struct options *o, const st
     return reached;
 }
 
-/* The process that started the job looks for this file. */
+/* The process that started the job looks for this file: a figure was missed. */
 static void note_missed(const struct options *o)
 {
     char path[4200];
@@ -362,7 +361,7 @@ bool nbmrw_figures_some(const char *match)
 
 static int measure_job(const struct options *o, unsigned job, FILE *table, FILE *json)
 {
-    bool speaks = gex_TM_QueryRank(team) == 0;
+    bool speaks = gex_TM_QueryRank(nbmrw_state.team) == 0;
 
     for (unsigned i = 0; i < NFIGURES; i++) {
         struct measured m;
@@ -385,13 +384,13 @@ int nbmrw_figures_inside(struct options *o, unsigned job)
     gex_EP_t ep;
     gex_Segment_t segment;
 
-    if (gex_Client_Init(&client, &ep, &team, "NBMRW", NULL, NULL, 0) != GASNET_OK ||
-        gex_Segment_Attach(&segment, team, SEGMENT_BYTES) != GASNET_OK)
+    if (gex_Client_Init(&client, &ep, &nbmrw_state.team, "NBMRW", NULL, NULL, 0) != GASNET_OK ||
+        gex_Segment_Attach(&segment, nbmrw_state.team, SEGMENT_BYTES) != GASNET_OK)
         return 1;
 
-    o->rank = gex_TM_QueryRank(team);
-    nbmrw_segment = gex_Segment_QueryAddr(segment);
-    memset(nbmrw_segment, 0x5a, SEGMENT_BYTES);
+    o->rank = gex_TM_QueryRank(nbmrw_state.team);
+    nbmrw_state.segment = gex_Segment_QueryAddr(segment);
+    memset(nbmrw_state.segment, 0x5a, SEGMENT_BYTES);
 
     bool to_stdout = o->json && strcmp(o->json, "-") == 0;
     FILE *json = NULL;
@@ -408,7 +407,7 @@ int nbmrw_figures_inside(struct options *o, unsigned job)
 
     nbmrw_remove_files(o);
     if (code == 0)
-        barrier(); /* the others' files are still in use */
+        barrier(); /* other processes still use their files */
 
     gasnet_exit(code);
     return code;

@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE 1
 #include "tools/nbmrw/nbmrw.h"
+#include "tools/nbmrw/state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -117,7 +118,7 @@ static void take_widths(struct options *o, const char *text)
         bad("--widths", text);
 }
 
-/* A width that is asked for would otherwise be left out in silence. */
+/* Refuses a width that would be left out without a message. */
 static void check_widths(const struct options *o)
 {
     for (unsigned w = 0; o->widths_given && w < o->nwidths; w++)
@@ -141,7 +142,7 @@ static double take_seconds(const char *option, const char *text)
     return seconds;
 }
 
-/* One of two words, or the one for both. */
+/* Parses one of two words, or the word for both. */
 static void take_words(const char *option, const char *text, const char *const word[3],
                        bool *first_p, bool *second_p)
 {
@@ -323,10 +324,16 @@ static bool sample_group(const struct options *o, struct series *s, size_t n)
     return true;
 }
 
+/* Opens the file for -json, "-" for the standard output.  Returns NULL with errno if that fails. */
+static FILE *open_json(const char *name)
+{
+    return strcmp(name, "-") == 0 ? stdout : fopen(name, "w");
+}
+
 static int measure_all(const struct options *o)
 {
     struct plan p = { 0 };
-    FILE *json = !o->json ? NULL : strcmp(o->json, "-") == 0 ? stdout : fopen(o->json, "w");
+    FILE *json = o->json ? open_json(o->json) : NULL;
 
     if (o->json && !json) {
         fprintf(stderr, "nbmrw: %s cannot be written: %s\n", o->json, strerror(errno));
@@ -390,15 +397,14 @@ static void find_launcher(char *path, size_t len)
         snprintf(path, len, "amphora-run");
 }
 
-static volatile sig_atomic_t broken_off; /* by this signal, or 0 */
-static volatile sig_atomic_t job_pid;    /* the launcher, or 0 */
+struct nbmrw_state nbmrw_state;
 
-/* The launcher ends its job, and this process clears up behind it. */
+/* Forwards the signal: the launcher ends its job, and this process removes its files. */
 static void pass_on(int sig)
 {
-    broken_off = sig;
-    if (job_pid > 0)
-        kill((pid_t)job_pid, sig);
+    nbmrw_state.ended_by = sig;
+    if (nbmrw_state.launcher > 0)
+        kill((pid_t)nbmrw_state.launcher, sig);
 }
 
 /* job: of --figures, or NULL. */
@@ -458,14 +464,14 @@ static int start_job(const struct options *o, int argc, char **argv, const char 
 
     int status = 0;
 
-    job_pid = pid;
-    if (broken_off && pid > 0)
-        kill(pid, broken_off);
+    nbmrw_state.launcher = pid;
+    if (nbmrw_state.ended_by && pid > 0)
+        kill(pid, nbmrw_state.ended_by);
 
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
 
-    job_pid = 0;
+    nbmrw_state.launcher = 0;
     free(args);
 
     if (pid < 0)
@@ -474,7 +480,7 @@ static int start_job(const struct options *o, int argc, char **argv, const char 
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* What the measurements leave in their directory, also where they were broken off. */
+/* Removes the files of the measurements, also after an interrupt. */
 static void clear(const char *dir)
 {
     DIR *d = opendir(dir);
@@ -489,7 +495,7 @@ static void clear(const char *dir)
     rmdir(dir);
 }
 
-/* All jobs of --figures; the first error, or 3 where a figure was missed. */
+/* Runs all jobs of --figures.  Returns the first error, or 3 if a figure was missed. */
 static int start_figures(const struct options *o, int argc, char **argv, const char *dir)
 {
     int worst = 0;
@@ -575,5 +581,5 @@ int main(int argc, char **argv)
                          : start_job(&o, argc, argv, dir, NULL);
 
     clear(dir);
-    return broken_off ? 128 + broken_off : code;
+    return nbmrw_state.ended_by ? 128 + nbmrw_state.ended_by : code;
 }

@@ -12,13 +12,14 @@
 #include <unistd.h>
 
 #include "iofwd.h"
+#include "tools/nbmrw/state.h"
 
 enum {
     CALLS_MAX = 200000,
     FILES = 2000
 };
 #define BUFFER_BYTES ((size_t)NBMRW_CALL_MAX)
-#define SAMPLE_SECONDS 2.0 /* where calls are that slow, a sample makes fewer */
+#define SAMPLE_SECONDS 2.0 /* if calls are this slow, a sample makes fewer */
 #define LOOK_CALLS 256u
 
 double nbmrw_now(void)
@@ -29,9 +30,6 @@ double nbmrw_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-void (*nbmrw_ready)(void);
-char *nbmrw_segment;
-
 static bool complain(const char *what, const char *path)
 {
     fprintf(stderr, "nbmrw: %s %s: %s\n", what, path, strerror(errno));
@@ -40,18 +38,16 @@ static bool complain(const char *what, const char *path)
 
 static char *buffer(void)
 {
-    static char *buf;
+    if (!nbmrw_state.buffer && (nbmrw_state.buffer = aligned_alloc(4096, BUFFER_BYTES)))
+        memset(nbmrw_state.buffer, 0x5a, BUFFER_BYTES);
 
-    if (!buf && (buf = aligned_alloc(4096, BUFFER_BYTES)))
-        memset(buf, 0x5a, BUFFER_BYTES);
-
-    return buf;
+    return nbmrw_state.buffer;
 }
 
-/* The places of the calls, in order or shuffled in the same way each time. */
+/* Fills in the offsets of the calls, in order or shuffled, always in the same way. */
 static off_t place(const struct series *s, uint64_t i, uint64_t calls)
 {
-    /* a step that meets every place once: prime to the number of calls */
+    /* this step reaches every offset once, because it is prime to the number of calls */
     uint64_t odd = 2654435761u % calls;
 
     while (s->random_order) {
@@ -79,13 +75,13 @@ static uint64_t step_of(const struct series *s, uint64_t calls)
     return calls > 1 ? ((uint64_t)place(s, 1, calls) / s->call_bytes) : 1;
 }
 
-/* All calls, or those that SAMPLE_SECONDS allow; the seconds they took, or -1. */
+/* Makes all calls, or as many as fit into SAMPLE_SECONDS.  Returns the seconds they took, or -1. */
 static double run_calls(const struct series *s, int fd, const char *path, uint64_t *done_p)
 {
     uint64_t calls = s->file_bytes / s->call_bytes;
     uint64_t at = 0;
     bool reads = s->what == READ;
-    char *buf = s->segment ? nbmrw_segment : buffer();
+    char *buf = s->segment ? nbmrw_state.segment : buffer();
     size_t len = (size_t)s->call_bytes;
 
     calls = calls > CALLS_MAX ? CALLS_MAX : calls;
@@ -96,8 +92,8 @@ static double run_calls(const struct series *s, int fd, const char *path, uint64
         (void)(reads ? iofwd_read_prep : iofwd_write_prep)(fd, calls * s->call_bytes,
                                                            (unsigned)calls);
 
-    if (nbmrw_ready)
-        nbmrw_ready();
+    if (nbmrw_state.ready)
+        nbmrw_state.ready();
 
     double start = nbmrw_now();
 
@@ -210,7 +206,8 @@ static bool sample_metadata(const struct series *s, const char *dir, double *val
     return ok;
 }
 
-/* One file for all ways and widths: files differ in where their pages lie, and so in their rate. */
+/* All ways and widths use the same file, because files differ in the location of their pages, and
+ * so in their rate. */
 static void name_file(const struct options *o, bool direct, char path[500])
 {
     snprintf(path, 500, "%.400s/f.%u", direct ? o->dir : NBMRW_PREFIX, o->rank);

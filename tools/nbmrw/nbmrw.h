@@ -10,6 +10,7 @@
  *   summary.c  five-number summaries, the table, JSON
  *   plot.c     box plots as SVG
  *   figures.c  the rows of --figures
+ *   state.h    the state that is no argument
  */
 #ifndef AMPH_TOOLS_NBMRW_H
 #define AMPH_TOOLS_NBMRW_H
@@ -86,9 +87,7 @@ extern const char *const nbmrw_what[NWHAT];
 /* measure.c: takes one sample; false: an error, which it has said on standard error. */
 bool nbmrw_sample(const struct options *o, const struct series *s, double *value_p);
 void nbmrw_remove_files(const struct options *o);
-double nbmrw_now(void);           /* seconds */
-extern void (*nbmrw_ready)(void); /* called before the first timed call; or NULL */
-extern char *nbmrw_segment;       /* where buffers in the segment are */
+double nbmrw_now(void); /* seconds */
 
 /* main.c */
 void nbmrw_pause(double seconds);

@@ -84,15 +84,13 @@ void nbmrw_table_row(FILE *out, const struct series *s, const struct series *dir
     double x = ratio(&r, direct);
     char file[16], call[16];
     char text[16] = "";
+    const char *order = s->random_order ? "rand" : "seq";
 
     if (!isnan(x))
         snprintf(text, sizeof text, "%.3f", x);
 
     fprintf(out, "%-12s %-10s %5u %-4s %7s %7s %-6s %10.1f %10.1f %10.1f %10.1f %10.1f %3u %6s\n",
-            nbmrw_what[s->what], nbmrw_way[s->way], s->width,
-            !data             ? ""
-            : s->random_order ? "rand"
-                              : "seq",
+            nbmrw_what[s->what], nbmrw_way[s->way], s->width, data ? order : "",
             data ? size_text(s->file_bytes, file) : "", data ? size_text(s->call_bytes, call) : "",
             data ? "MB/s" : "k/s", r.least / unit, r.q1 / unit, r.median / unit, r.q3 / unit,
             r.most / unit, r.outliers, text);

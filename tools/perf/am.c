@@ -13,20 +13,9 @@
 
 #include "base/clock.h"
 #include "tools/perf/perf.h"
+#include "tools/perf/state.h"
 
 #define SAMPLE_NS (20 * AMPH_NS_PER_MS)
-
-/* What handlers count; they get no context of the client's own. */
-static struct {
-    gex_TM_t tm;
-    volatile uint64_t pongs;    /* replies that came back */
-    volatile uint64_t floods;   /* requests of a flood that arrived */
-    volatile uint64_t sent;     /* requests of floods that were given to the library */
-    volatile uint64_t taken;    /* requests of floods that were taken, all samples together */
-    volatile uint64_t releases; /* rank 0 has ended a sample */
-    uint64_t served;
-    void *remote; /* the peer's segment */
-} am;
 
 enum {
     PING_SHORT = GEX_AM_INDEX_BASE,
@@ -56,7 +45,7 @@ static void ping_medium(gex_Token_t token, void *buf, size_t n)
 
 static void ping_long(gex_Token_t token, void *buf, size_t n)
 {
-    gex_AM_ReplyLong0(token, PONG_LONG, buf, n, am.remote, GEX_EVENT_NOW, 0);
+    gex_AM_ReplyLong0(token, PONG_LONG, buf, n, perf_state.am.remote, GEX_EVENT_NOW, 0);
 }
 
 static void ping_np(gex_Token_t token, void *buf, size_t n)
@@ -69,54 +58,52 @@ static void ping_np(gex_Token_t token, void *buf, size_t n)
 
 static void pong_short(gex_Token_t token)
 {
-    am.pongs++;
+    perf_state.am.pongs++;
 }
 
 static void pong_payload(gex_Token_t token, void *buf, size_t n)
 {
-    am.pongs++;
+    perf_state.am.pongs++;
 }
 
 static void flood_short(gex_Token_t token)
 {
-    am.floods++;
-    am.taken++;
+    perf_state.am.floods++;
+    perf_state.am.taken++;
 }
 
 static void flood_payload(gex_Token_t token, void *buf, size_t n)
 {
-    am.floods++;
-    am.taken++;
+    perf_state.am.floods++;
+    perf_state.am.taken++;
 }
 
 void perf_am_state(unsigned long long *sent_p, unsigned long long *taken_p)
 {
-    *sent_p = am.sent;
-    *taken_p = am.taken;
+    *sent_p = perf_state.am.sent;
+    *taken_p = perf_state.am.taken;
 }
 
 /* How many messages of a flood have arrived since the last time this was asked; the answer comes
  * when all of `wanted` are there. */
 static void count_ask(gex_Token_t token, gex_AM_Arg_t wanted)
 {
-    bool all = am.floods >= (uint64_t)wanted;
+    bool all = perf_state.am.floods >= (uint64_t)wanted;
 
     if (all)
-        am.floods = 0;
+        perf_state.am.floods = 0;
 
     gex_AM_ReplyShort1(token, COUNT_TELL, 0, all);
 }
 
-static volatile int told;
-
 static void count_tell(gex_Token_t token, gex_AM_Arg_t all)
 {
-    told = all ? 2 : 1;
+    perf_state.am.answer = all ? 2 : 1;
 }
 
 static void release(gex_Token_t token)
 {
-    am.releases++;
+    perf_state.am.releases++;
 }
 
 void perf_am_register(void *ep)
@@ -149,58 +136,60 @@ void perf_am_register(void *ep)
     };
 
     gex_EP_RegisterHandlers((gex_EP_t)ep, table, AMPH_COUNTOF(table));
-    gasnet_QueryGexObjects(NULL, NULL, &am.tm, NULL);
+    gasnet_QueryGexObjects(NULL, NULL, &perf_state.am.tm, NULL);
 }
 
 void perf_am_serve(struct perf_run *run)
 {
-    am.remote = run->remote;
-    while (am.releases == am.served)
+    perf_state.am.remote = run->remote;
+    while (perf_state.am.releases == perf_state.am.served)
         gasnet_AMPoll();
 
-    am.served++;
+    perf_state.am.served++;
 }
 
 void perf_am_serve_waiting(void)
 {
-    GASNET_BLOCKUNTIL(am.releases != am.served);
-    am.served++;
+    GASNET_BLOCKUNTIL(perf_state.am.releases != perf_state.am.served);
+    perf_state.am.served++;
 }
 
 void perf_am_ping(void)
 {
-    uint64_t wanted = am.pongs + 1;
+    uint64_t wanted = perf_state.am.pongs + 1;
 
-    gex_AM_RequestShort0(am.tm, 1, PING_SHORT, 0);
-    GASNET_BLOCKUNTIL(am.pongs == wanted);
+    gex_AM_RequestShort0(perf_state.am.tm, 1, PING_SHORT, 0);
+    GASNET_BLOCKUNTIL(perf_state.am.pongs == wanted);
 }
 
 void perf_am_release(struct perf_run *run)
 {
-    gex_AM_RequestShort0(am.tm, 1, RELEASE, 0);
+    gex_AM_RequestShort0(perf_state.am.tm, 1, RELEASE, 0);
 }
 
 /* ---- round trips ---- */
 
 static void send_short(struct perf_run *run, size_t bytes)
 {
-    gex_AM_RequestShort0(am.tm, 1, PING_SHORT, 0);
+    gex_AM_RequestShort0(perf_state.am.tm, 1, PING_SHORT, 0);
 }
 
 static void send_medium(struct perf_run *run, size_t bytes)
 {
-    gex_AM_RequestMedium0(am.tm, 1, PING_MEDIUM, run->buffer, bytes, GEX_EVENT_NOW, 0);
+    gex_AM_RequestMedium0(perf_state.am.tm, 1, PING_MEDIUM, run->buffer, bytes, GEX_EVENT_NOW, 0);
 }
 
 static void send_long(struct perf_run *run, size_t bytes)
 {
-    gex_AM_RequestLong0(am.tm, 1, PING_LONG, run->buffer, bytes, run->remote, GEX_EVENT_NOW, 0);
+    gex_AM_RequestLong0(perf_state.am.tm, 1, PING_LONG, run->buffer, bytes, run->remote,
+                        GEX_EVENT_NOW, 0);
 }
 
 /* The payload is put together in the library's buffer, as a client would that has it in pieces. */
 static void send_np(struct perf_run *run, size_t bytes)
 {
-    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, NULL, bytes, bytes, NULL, 0, 0);
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(perf_state.am.tm, 1, NULL, bytes, bytes, NULL,
+                                                      0, 0);
 
     memcpy(gex_AM_SrcDescAddr(sd), run->buffer, bytes);
     gex_AM_CommitRequestMedium0(sd, PING_NP, bytes);
@@ -215,10 +204,10 @@ static inline __attribute__((always_inline)) double round_trips_to(
 
     while (end - start < SAMPLE_NS) {
         for (unsigned i = 0; i < 100; i++, n++) {
-            uint64_t wanted = am.pongs + 1;
+            uint64_t wanted = perf_state.am.pongs + 1;
 
             send(run, bytes);
-            while (am.pongs != wanted)
+            while (perf_state.am.pongs != wanted)
                 gasnet_AMPoll();
         }
 
@@ -265,7 +254,7 @@ double perf_am_event_rtt(struct perf_run *run, size_t bytes)
 {
     double us = run->rank == 0 ? round_trips_to(run, bytes, send_short) : 0;
 
-    gex_Event_Wait(gex_Coll_BarrierNB(am.tm, 0));
+    gex_Event_Wait(gex_Coll_BarrierNB(perf_state.am.tm, 0));
     return us;
 }
 
@@ -308,22 +297,24 @@ double perf_np_medium_rtt(struct perf_run *run, size_t bytes)
 
 static void flood_short_send(struct perf_run *run, size_t bytes)
 {
-    gex_AM_RequestShort0(am.tm, 1, FLOOD_SHORT, 0);
+    gex_AM_RequestShort0(perf_state.am.tm, 1, FLOOD_SHORT, 0);
 }
 
 static void flood_medium_send(struct perf_run *run, size_t bytes)
 {
-    gex_AM_RequestMedium0(am.tm, 1, FLOOD_MEDIUM, run->buffer, bytes, GEX_EVENT_NOW, 0);
+    gex_AM_RequestMedium0(perf_state.am.tm, 1, FLOOD_MEDIUM, run->buffer, bytes, GEX_EVENT_NOW, 0);
 }
 
 static void flood_long_send(struct perf_run *run, size_t bytes)
 {
-    gex_AM_RequestLong0(am.tm, 1, FLOOD_MEDIUM, run->buffer, bytes, run->remote, GEX_EVENT_NOW, 0);
+    gex_AM_RequestLong0(perf_state.am.tm, 1, FLOOD_MEDIUM, run->buffer, bytes, run->remote,
+                        GEX_EVENT_NOW, 0);
 }
 
 static void flood_np_send(struct perf_run *run, size_t bytes)
 {
-    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, NULL, bytes, bytes, NULL, 0, 0);
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(perf_state.am.tm, 1, NULL, bytes, bytes, NULL,
+                                                      0, 0);
 
     memcpy(gex_AM_SrcDescAddr(sd), run->buffer, bytes);
     gex_AM_CommitRequestMedium0(sd, FLOOD_MEDIUM, bytes);
@@ -331,16 +322,16 @@ static void flood_np_send(struct perf_run *run, size_t bytes)
 
 static void flood_client_send(struct perf_run *run, size_t bytes)
 {
-    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(am.tm, 1, run->buffer, bytes, bytes,
-                                                      GEX_EVENT_NOW, 0, 0);
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(perf_state.am.tm, 1, run->buffer, bytes,
+                                                      bytes, GEX_EVENT_NOW, 0, 0);
 
     gex_AM_CommitRequestMedium0(sd, FLOOD_MEDIUM, bytes);
 }
 
 static void flood_np_long_send(struct perf_run *run, size_t bytes)
 {
-    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(am.tm, 1, NULL, bytes, bytes, run->remote, NULL,
-                                                    0, 0);
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(perf_state.am.tm, 1, NULL, bytes, bytes,
+                                                    run->remote, NULL, 0, 0);
 
     memcpy(gex_AM_SrcDescAddr(sd), run->buffer, bytes);
     gex_AM_CommitRequestLong0(sd, FLOOD_MEDIUM, bytes, run->remote);
@@ -362,15 +353,15 @@ static inline __attribute__((always_inline)) double flood(struct perf_run *run, 
 
     for (unsigned i = 0; i < count; i++) {
         send(run, bytes);
-        am.sent++;
+        perf_state.am.sent++;
     }
 
     do {
-        told = 0;
-        gex_AM_RequestShort1(am.tm, 1, COUNT_ASK, 0, (gex_AM_Arg_t)count);
-        while (!told)
+        perf_state.am.answer = 0;
+        gex_AM_RequestShort1(perf_state.am.tm, 1, COUNT_ASK, 0, (gex_AM_Arg_t)count);
+        while (!perf_state.am.answer)
             gasnet_AMPoll();
-    } while (told == 1);
+    } while (perf_state.am.answer == 1);
 
     uint64_t end = amph_now_ns();
 
@@ -445,12 +436,12 @@ static double seldom(struct perf_run *run, size_t bytes, void (*send)(struct per
     uint64_t polls = 0;
 
     if (run->rank == 1) {
-        for (; am.floods < MESSAGES; polls++) {
+        for (; perf_state.am.floods < MESSAGES; polls++) {
             compute_for(SELDOM_NS);
             gasnet_AMPoll();
         }
 
-        am.floods = 0;
+        perf_state.am.floods = 0;
         run->shared->line_b = polls;
     }
 
@@ -487,8 +478,8 @@ static unsigned inject(struct perf_run *run, unsigned most, uint64_t *ns_p)
     unsigned n = 0;
     uint64_t start = amph_now_ns();
 
-    while (n < most && gex_AM_RequestMedium0(am.tm, 1, FLOOD_MEDIUM, run->buffer, 8, GEX_EVENT_NOW,
-                                             GEX_FLAG_IMMEDIATE) == 0)
+    while (n < most && gex_AM_RequestMedium0(perf_state.am.tm, 1, FLOOD_MEDIUM, run->buffer, 8,
+                                             GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE) == 0)
         n++;
 
     *ns_p = amph_now_ns() - start;
@@ -510,10 +501,10 @@ static unsigned injection(struct perf_run *run, unsigned most, uint64_t *ns_p)
         while (!run->shared->line_a)
             amph_cpu_relax();
 
-        while (am.floods != run->shared->line_a - 1)
+        while (perf_state.am.floods != run->shared->line_a - 1)
             gasnet_AMPoll();
 
-        am.floods = 0;
+        perf_state.am.floods = 0;
         run->shared->line_b = 1;
     }
 
@@ -556,13 +547,13 @@ double perf_am_depth(struct perf_run *run, size_t bytes)
 
 void perf_am_wake(struct perf_run *run)
 {
-    gex_AM_RequestShort0(am.tm, 0, FLOOD_SHORT, 0);
+    gex_AM_RequestShort0(perf_state.am.tm, 0, FLOOD_SHORT, 0);
 }
 
 void perf_am_await(struct perf_run *run)
 {
-    GASNET_BLOCKUNTIL(am.floods != 0);
-    am.floods = 0;
+    GASNET_BLOCKUNTIL(perf_state.am.floods != 0);
+    perf_state.am.floods = 0;
 }
 
 void perf_am_to_all(struct perf_run *run)
@@ -570,9 +561,9 @@ void perf_am_to_all(struct perf_run *run)
     char text[1024] = "";
 
     for (unsigned i = 1; i < run->procs; i++)
-        gex_AM_RequestMedium0(am.tm, (run->rank + i) % run->procs, FLOOD_MEDIUM, text, sizeof text,
-                              GEX_EVENT_NOW, 0);
+        gex_AM_RequestMedium0(perf_state.am.tm, (run->rank + i) % run->procs, FLOOD_MEDIUM, text,
+                              sizeof text, GEX_EVENT_NOW, 0);
 
-    GASNET_BLOCKUNTIL(am.floods >= run->procs - 1);
-    am.floods = 0;
+    GASNET_BLOCKUNTIL(perf_state.am.floods >= run->procs - 1);
+    perf_state.am.floods = 0;
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "tools/perf/perf.h"
+#include "tools/perf/state.h"
 
 #define SAMPLE_NS (20 * AMPH_NS_PER_MS)
 #define BATCH 200
@@ -52,13 +53,11 @@ double perf_local_fadd(struct perf_run *run, size_t bytes)
 
 static gex_AD_t domain(void)
 {
-    static gex_AD_t ad;
+    if (!perf_state.atomic_domain)
+        gex_AD_Create(&perf_state.atomic_domain, whole(), GEX_DT_U64,
+                      GEX_OP_FADD | GEX_OP_GET | GEX_OP_FCAS | GEX_OP_ADD, 0);
 
-    if (!ad)
-        gex_AD_Create(&ad, whole(), GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET | GEX_OP_FCAS | GEX_OP_ADD,
-                      0);
-
-    return ad;
+    return perf_state.atomic_domain;
 }
 
 static void add_by_gex(struct perf_run *run, void *at)
@@ -92,18 +91,15 @@ static double latency(struct perf_run *run, gex_OP_t op)
     if (run->rank != 0)
         return 0;
 
-    uint64_t start = amph_now_ns();
-    uint64_t end = start;
-    uint64_t n = 0;
+    struct perf_batches b = { 0 };
     uint64_t old;
 
-    for (unsigned batch = 10; end - start < SAMPLE_NS;
-         n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
-        for (unsigned i = 0; i < batch; i++)
+    while (perf_batches_next(&b, SAMPLE_NS))
+        for (unsigned i = 0; i < b.batch; i++)
             gex_Event_Wait(gex_AD_OpNB_U64(ad, &old, 1, run->remote, op, 1, 1, 0));
 
     perf_am_release(run);
-    return (double)(end - start) / (double)n / 1e3;
+    return perf_batches_us(&b);
 }
 
 double perf_fadd_lat(struct perf_run *run, size_t bytes)

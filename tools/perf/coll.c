@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "tools/perf/perf.h"
+#include "tools/perf/state.h"
 
 #define BUFFER_MAX ((size_t)64 << 20) /* of a buffer */
 #define FLAGS (GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC | GASNET_COLL_LOCAL)
@@ -22,12 +23,6 @@ struct coll {
 };
 
 typedef gex_Event_t (*coll_start)(const struct coll *c, uint64_t turn);
-
-static struct {
-    unsigned char *src, *dst;
-    size_t bytes;
-    gex_TM_t team;
-} coll;
 
 static gex_Rank_t root_of(const struct coll *c, uint64_t turn)
 {
@@ -93,23 +88,23 @@ static gex_Event_t scan(const struct coll *c, uint64_t turn)
 /* Room for a block of each process on both sides. */
 static bool need_memory(struct perf_run *run, size_t bytes)
 {
-    if (bytes <= coll.bytes)
+    if (bytes <= perf_state.coll.bytes)
         return true;
 
-    free(coll.src);
-    free(coll.dst);
-    coll.src = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-    coll.dst = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    free(perf_state.coll.src);
+    free(perf_state.coll.dst);
+    perf_state.coll.src = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    perf_state.coll.dst = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
 
-    if (!coll.src || !coll.dst) {
+    if (!perf_state.coll.src || !perf_state.coll.dst) {
         perf_no_value(run, "no memory for two buffers of %zu bytes", bytes);
-        coll.bytes = 0;
+        perf_state.coll.bytes = 0;
         return false;
     }
 
-    coll.bytes = bytes;
-    memset(coll.src, 1, bytes);
-    memset(coll.dst, 1, bytes);
+    perf_state.coll.bytes = bytes;
+    memset(perf_state.coll.src, 1, bytes);
+    memset(perf_state.coll.dst, 1, bytes);
 
     return true;
 }
@@ -142,8 +137,8 @@ static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, bool per_p
     if (!need_memory(run, blocks * c.block))
         return NAN;
 
-    c.src = coll.src;
-    c.dst = coll.dst;
+    c.src = perf_state.coll.src;
+    c.dst = perf_state.coll.dst;
     perf_sync(run);
 
     double us = us_each(&c, start, run->procs < 10 ? 10 : run->procs);
@@ -169,11 +164,11 @@ static gex_TM_t all(void)
 /* Those of even rank in turned order, and the others. */
 static gex_TM_t half(struct perf_run *run)
 {
-    if (!coll.team)
-        gex_TM_Split(&coll.team, all(), (int)(run->rank % 2), -(int)run->rank, NULL, 0,
+    if (!perf_state.coll.team)
+        gex_TM_Split(&perf_state.coll.team, all(), (int)(run->rank % 2), -(int)run->rank, NULL, 0,
                      GEX_FLAG_TM_NO_SCRATCH);
 
-    return coll.team;
+    return perf_state.coll.team;
 }
 
 double perf_coll_barrier(struct perf_run *run, size_t bytes)

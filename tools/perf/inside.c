@@ -22,6 +22,7 @@
 #include "base/topo.h"
 #include "conduits/conduit.h"
 #include "tools/perf/perf.h"
+#include "tools/perf/state.h"
 
 void perf_no_value(struct perf_run *run, const char *fmt, ...)
 {
@@ -131,7 +132,7 @@ static void real_time(bool on)
     sched_setscheduler(0, (on ? SCHED_FIFO : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);
 }
 
-/* What a network is compared with is named for tcp; udp has limits of its own. */
+/* Limits are named for tcp; udp has limits of its own. */
 static const char *limit_on_udp(const char *name)
 {
     static const char *const pairs[][2] = { { "tcp_rtt", "udp_rtt" },
@@ -148,7 +149,8 @@ static const struct perf_test *limit_of(const struct perf_run *run, const struct
 {
     const char *name = amph_conduit_is_one_host(run->conduit) ? t->limit_smp : t->limit_net;
 
-    /* a wire that loses on purpose has no raw limit, and who samples one sends nothing again */
+    /* no limit: with AMPHORA_UDP_LOSS datagrams are lost on purpose, and the sampler of the limit
+     * does not repeat them */
     if (strcmp(run->conduit, "udp") == 0)
         name = amph_env_int(AMPH_ENV_UDP_LOSS) ? NULL : limit_on_udp(name);
 
@@ -165,12 +167,6 @@ static size_t limit_bytes(size_t bytes)
 
 #define LATER_S 5u
 
-/* What is measured now; for the signal handler. */
-static struct {
-    char what[200], who[32];
-    unsigned deadline;
-} now;
-
 /* The start or a sample has passed its deadline: one sentence with its state, and the job ends. */
 static void on_deadline(int sig)
 {
@@ -183,36 +179,38 @@ static void on_deadline(int sig)
                      "amphora-perf: %s stands still: %s has waited for more than %u s "
                      "(flood messages sent %llu, taken "
                      "%llu); -deadline allows more time\n",
-                     now.what, now.who, now.deadline, sent, taken);
+                     perf_state.now.what, perf_state.now.who, perf_state.now.deadline, sent, taken);
 
     (void)!write(STDERR_FILENO, text, (size_t)n);
     _exit(3);
 }
 
-/* From here to the next call, or to deadline_end, the job must not take longer than the deadline.
- * later_s: the seconds that this process leaves others to speak first. */
+/* Sets the deadline for what follows, up to the next call or deadline_end.  later_s: seconds by
+ * which this process waits longer, so that others report first. */
 static void deadline_set(const struct perf_run *run, unsigned later_s)
 {
-    now.deadline = run->opt->deadline;
+    perf_state.now.deadline = run->opt->deadline;
     signal(SIGALRM, on_deadline);
-    alarm(now.deadline + later_s);
+    alarm(perf_state.now.deadline + later_s);
 }
 
 static void deadline_start(const struct perf_run *run)
 {
-    snprintf(now.what, sizeof now.what, "the start of a job on %s", run->conduit);
-    snprintf(now.who, sizeof now.who, "a process");
+    snprintf(perf_state.now.what, sizeof perf_state.now.what, "the start of a job on %s",
+             run->conduit);
+    snprintf(perf_state.now.who, sizeof perf_state.now.who, "a process");
     deadline_set(run, 0);
 }
 
-/* The two processes that measure speak first; if they cannot, the others do. */
+/* The two measuring processes report first; if they cannot, the others do. */
 static void deadline_begin(const struct perf_run *run, const char *test, uint32_t bytes,
                            unsigned sample, unsigned samples)
 {
     alarm(0);
-    snprintf(now.what, sizeof now.what, "%s on %s with %u bytes, sample %u of %u,", test,
-             run->conduit, bytes, sample, samples);
-    snprintf(now.who, sizeof now.who, "process %u", run->rank);
+    snprintf(perf_state.now.what, sizeof perf_state.now.what,
+             "%s on %s with %u bytes, sample %u of %u,", test, run->conduit, bytes, sample,
+             samples);
+    snprintf(perf_state.now.who, sizeof perf_state.now.who, "process %u", run->rank);
     deadline_set(run, run->rank > 1 ? LATER_S : 0);
 }
 
@@ -240,7 +238,7 @@ static void one_size(struct perf_run *run, const struct perf_test *t, uint32_t b
         if (urgent)
             real_time(true);
 
-        for (unsigned turn = 0; turn < 2; turn++) { /* every other time the limit last */
+        for (unsigned turn = 0; turn < 2; turn++) { /* in alternating order */
             if (turn != i % 2)
                 values.value[values.count++] = t->sample(run,
                                                          t->machine ? limit_bytes(bytes) : bytes);
@@ -318,8 +316,10 @@ int perf_inside(const struct perf_options *opt)
 
     if (pair) {
         run.buffer = aligned_alloc(4096, PERF_MAX_BYTES);
-        if (!run.buffer) {
-            fprintf(stderr, "amphora-perf: no memory for a buffer of %u bytes\n", PERF_MAX_BYTES);
+        run.scratch = aligned_alloc(4096, PERF_MAX_BYTES);
+        if (!run.buffer || !run.scratch) {
+            fprintf(stderr, "amphora-perf: no memory for two buffers of %u bytes\n",
+                    PERF_MAX_BYTES);
             return 1;
         }
 

@@ -364,8 +364,8 @@ double perf_memcpy(struct perf_run *run, size_t bytes)
 {
     /* Reached through a volatile pointer: the compiler can neither leave the copies out nor inline
      * them. */
-    static void *(*volatile copy)(void *, const void *, size_t) = memcpy;
-    static unsigned char target[PERF_MAX_BYTES] __attribute__((aligned(4096)));
+    void *(*volatile copy)(void *, const void *, size_t) = memcpy;
+
     if (run->rank != 0)
         return 0;
 
@@ -376,7 +376,7 @@ double perf_memcpy(struct perf_run *run, size_t bytes)
 
     while (end - start < SAMPLE_NS) {
         for (unsigned i = 0; i < batch; i++)
-            copy(target, run->buffer, bytes);
+            copy(run->scratch, run->buffer, bytes);
 
         n += batch;
         end = amph_now_ns();

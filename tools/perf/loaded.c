@@ -153,7 +153,7 @@ static bool sample_reads(struct perf_run *run, struct calls *c)
 
 int perf_loaded_inside(const struct perf_options *opt)
 {
-    static struct calls calls;
+    struct calls calls;
     struct perf_run run = { .opt = opt, .conduit = opt->conduits, .tcp_fd = -1, .udp_fd = -1 };
     bool ok = true;
 

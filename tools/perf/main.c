@@ -15,6 +15,7 @@
 #include "base/stdout_check.h"
 #include "conduits/conduit.h"
 #include "tools/perf/perf.h"
+#include "tools/perf/state.h"
 
 static const char help[] =
     "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N] "
@@ -446,13 +447,12 @@ static bool make_data(const struct perf_options *opt)
 
 /* ---- all of it ---- */
 
-/* The directory in which the file tests make their own. */
-static char work_dir[4096], work_file[4200];
+struct perf_state perf_state;
 
 static void remove_work_dir(void)
 {
-    unlink(work_file);
-    rmdir(work_dir);
+    unlink(perf_state.work_file);
+    rmdir(perf_state.work_dir);
 }
 
 static void on_signal(int sig)
@@ -464,16 +464,16 @@ static void on_signal(int sig)
 
 static bool make_work_dir(struct perf_options *opt)
 {
-    if (snprintf(work_dir, sizeof work_dir, "%s/amphora-perf.XXXXXX", opt->dir) >=
-            (int)sizeof work_dir ||
-        !mkdtemp(work_dir)) {
+    if (snprintf(perf_state.work_dir, sizeof perf_state.work_dir, "%s/amphora-perf.XXXXXX",
+                 opt->dir) >= (int)sizeof perf_state.work_dir ||
+        !mkdtemp(perf_state.work_dir)) {
         fprintf(stderr, "amphora-perf: cannot make a directory in %s: %s; choose another by -dir\n",
                 opt->dir, strerror(errno));
         return false;
     }
 
-    snprintf(work_file, sizeof work_file, "%s/data", work_dir);
-    opt->dir = work_dir;
+    snprintf(perf_state.work_file, sizeof perf_state.work_file, "%s/data", perf_state.work_dir);
+    opt->dir = perf_state.work_dir;
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
 

@@ -12,7 +12,8 @@
  *   limits.c  the machine's limits: cache lines, TCP, memcpy
  *   udp.c     the machine's limit of datagrams
  *   loaded.c  waits beside competing processes (-loaded)
- *   am.c, rma.c, sync.c, coll.c, files.c   the measurements
+ *   state.h   what signal and message handlers read, and samplers keep
+ *   am.c, rma.c, vis.c, atomic.c, sync.c, coll.c, files.c   the measurements
  *
  * Thread rule: one thread.  A test and a limit are the same thing: a sampler, which every process
  * of the job calls together.
@@ -26,6 +27,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/platform.h"
 
 #define PERF_MAX_PROCS 1024
@@ -94,6 +96,7 @@ struct perf_run {
     unsigned char *segment; /* own */
     unsigned char *remote;  /* the segment of the peer: rank 1 for rank 0, rank 0 for all others */
     unsigned char *buffer;  /* PERF_MAX_BYTES of private memory, page-aligned */
+    unsigned char *scratch; /* the same, for data that nobody reads */
     int tcp_fd;             /* of the TCP limit, -1: none */
     bool tcp_tried;
     int udp_fd; /* of the UDP limit, -1: none */
@@ -120,8 +123,8 @@ struct perf_test {
 };
 #define PERF_END UINT32_MAX
 
-/* What is to be reached (see the issue's table): by value/limit, or by the value alone.  Two rows
- * in a row for one test: either will do. */
+/* A target, for value/limit or for the value alone.  If two consecutive rows are for one test, one
+ * of them must be met. */
 struct perf_target {
     const char *test, *conduit; /* conduit NULL: any */
     uint32_t bytes;             /* 0: any */
@@ -141,7 +144,7 @@ bool perf_selected(const struct perf_options *opt, const struct perf_test *t);
 /* The job sizes of t under these options; returns how many. */
 unsigned perf_procs(const struct perf_options *opt, const struct perf_test *t, unsigned out[3]);
 
-/* Opens what perf_options.inside names; NULL: it cannot. */
+/* Opens the memory that perf_options.inside names.  Returns NULL on failure. */
 struct perf_shared *perf_shared_open(const char *inside);
 int perf_inside(const struct perf_options *opt);
 
@@ -177,14 +180,15 @@ struct perf_loaded {
     bool (*run)(struct perf_loaded *l, const char *conduit, unsigned procs, const char *wait);
 };
 
-bool perf_loaded_list(const char *list); /* false: it is no list of numbers, which has been said */
+bool perf_loaded_list(
+    const char *list); /* Returns false after a message if it is not a list of numbers. */
 void perf_loaded_head(const struct perf_options *opt);
 bool perf_loaded_conduit(struct perf_loaded *l, const char *conduit);
 int perf_loaded_inside(const struct perf_options *opt);
 
 /* ---- inside a job ---- */
 
-/* Joins the job and fills run; false: it cannot, which has been said. */
+/* Joins the job and fills in run.  Returns false after a message. */
 bool perf_join(struct perf_run *run, size_t segment_bytes);
 
 void perf_sync(struct perf_run *run); /* a barrier */
@@ -199,6 +203,38 @@ void perf_am_serve_waiting(void);           /* as perf_am_serve, in one wait */
 void perf_am_wake(struct perf_run *run);    /* rank 1: one short request to rank 0 */
 void perf_am_await(struct perf_run *run);   /* rank 0: blocks until it has come */
 void perf_am_to_all(struct perf_run *run);  /* a medium request to every other process */
+
+/* Counts the operations of a sample that are made one after the other, in batches.  The batches grow,
+ * so that reading the clock costs little even if an operation takes a few nanoseconds only. */
+struct perf_batches {
+    uint64_t start_ns, end_ns;
+    uint64_t n; /* operations so far */
+    unsigned batch;
+};
+
+/* Begins the next batch, of b->batch operations; b is zero at first.  false: the sample has taken
+ * sample_ns. */
+static inline bool perf_batches_next(struct perf_batches *b, uint64_t sample_ns)
+{
+    if (b->batch == 0) {
+        b->batch = 10;
+        b->start_ns = amph_now_ns();
+        return true;
+    }
+
+    b->end_ns = amph_now_ns();
+    b->n += b->batch;
+    if (b->n < 1000000)
+        b->batch *= 2;
+
+    return b->end_ns - b->start_ns < sample_ns;
+}
+
+/* Returns the microseconds of one operation. */
+static inline double perf_batches_us(const struct perf_batches *b)
+{
+    return (double)(b->end_ns - b->start_ns) / (double)b->n / 1e3;
+}
 
 /* The samplers, by file. */
 double perf_line1(struct perf_run *run, size_t bytes);

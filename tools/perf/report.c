@@ -68,9 +68,12 @@ static void compare_with_target(const struct perf_row *row, double value, struct
         v->limit_value = g->number;
     }
 
-    v->ratio = row->limits ? median_ratio(row->values, row->limits)
-               : v->limit  ? value / v->limit_value
-                           : NAN;
+    v->ratio = NAN;
+    if (row->limits)
+        v->ratio = median_ratio(row->values, row->limits);
+    else if (v->limit)
+        v->ratio = value / v->limit_value;
+
     v->target[0] = '\0';
     if (!g)
         return;
@@ -96,7 +99,13 @@ static const char *number(double x, char *text, size_t len)
 
     int digits = x == 0 ? 0 : 3 - (int)floor(log10(fabs(x)));
 
-    snprintf(text, len, "%.*f", digits < 0 ? 0 : digits > 6 ? 6 : digits, x);
+    if (digits < 0)
+        digits = 0;
+
+    if (digits > 6)
+        digits = 6;
+
+    snprintf(text, len, "%.*f", digits, x);
     return text;
 }
 
@@ -132,16 +141,14 @@ static void print_json(const struct perf_row *row, double value, const struct ve
 static void print_line(const struct perf_row *row, double value, const struct verdict *v)
 {
     char a[24], b[24], c[24], d[24], e[24], range[56];
+    const char *met = v->met ? " ok" : " MISS";
 
     snprintf(range, sizeof range, "%s..%s", number(quantile(row->values, 0.25), a, sizeof a),
              number(quantile(row->values, 0.75), b, sizeof b));
     printf("%-16s %-4s %5u %8u %10s %-5s %-19s %-13s %10s %7s  %s%s\n", row->test->name,
            row->conduit, row->procs, row->bytes, number(value, c, sizeof c), row->test->unit, range,
            v->limit ? v->limit : "-", number(v->limit_value, d, sizeof d),
-           number(v->ratio, e, sizeof e), v->target,
-           v->met < 0 ? ""
-           : v->met   ? " ok"
-                      : " MISS");
+           number(v->ratio, e, sizeof e), v->target, v->met < 0 ? "" : met);
 }
 
 void perf_report_row(const struct perf_options *opt, struct perf_shared *shared,

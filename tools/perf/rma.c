@@ -11,8 +11,7 @@
 #define WINDOW 64
 #define WINDOW_BYTES (8u << 20)
 
-/* Microseconds of one operation: long loops, since one operation may take a few nanoseconds
- * only. */
+/* Microseconds of one blocking put. */
 double perf_put_lat(struct perf_run *run, size_t bytes)
 {
     gex_TM_t tm;
@@ -24,19 +23,17 @@ double perf_put_lat(struct perf_run *run, size_t bytes)
     if (run->rank != 0)
         return 0;
 
-    uint64_t start = amph_now_ns();
-    uint64_t end = start;
-    uint64_t n = 0;
+    struct perf_batches b = { 0 };
 
-    for (unsigned batch = 10; end - start < SAMPLE_NS;
-         n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
-        for (unsigned i = 0; i < batch; i++)
+    while (perf_batches_next(&b, SAMPLE_NS))
+        for (unsigned i = 0; i < b.batch; i++)
             gex_RMA_PutBlocking(tm, 1, run->remote, run->buffer, bytes, 0);
 
     perf_am_release(run);
-    return (double)(end - start) / (double)n / 1e3;
+    return perf_batches_us(&b);
 }
 
+/* Microseconds of one blocking get. */
 double perf_get_lat(struct perf_run *run, size_t bytes)
 {
     gex_TM_t tm;
@@ -48,17 +45,14 @@ double perf_get_lat(struct perf_run *run, size_t bytes)
     if (run->rank != 0)
         return 0;
 
-    uint64_t start = amph_now_ns();
-    uint64_t end = start;
-    uint64_t n = 0;
+    struct perf_batches b = { 0 };
 
-    for (unsigned batch = 10; end - start < SAMPLE_NS;
-         n += batch, end = amph_now_ns(), batch = n < 1000000 ? 2 * batch : batch)
-        for (unsigned i = 0; i < batch; i++)
+    while (perf_batches_next(&b, SAMPLE_NS))
+        for (unsigned i = 0; i < b.batch; i++)
             gex_RMA_GetBlocking(tm, run->buffer, 1, run->remote, bytes, 0);
 
     perf_am_release(run);
-    return (double)(end - start) / (double)n / 1e3;
+    return perf_batches_us(&b);
 }
 
 static unsigned window_of(size_t bytes)

@@ -21,8 +21,11 @@
 #define GIVE_UP_NS (10 * AMPH_NS_PER_S)
 #define LARGEST 65504u
 #define BATCH 16u
+#define DATAGRAM_ROOM 65536u
 #define WINDOW \
     (1u << 20) /* bytes under way; each datagram counts 1 KiB more, as it does in the kernel */
+
+_Static_assert(BATCH *DATAGRAM_ROOM <= PERF_MAX_BYTES, "a batch fits into perf_run.scratch");
 
 static int open_socket(struct sockaddr_in *addr)
 {
@@ -194,8 +197,6 @@ static bool send_all(struct perf_run *run, const struct pieces *p)
 
 static bool take_all(struct perf_run *run, const struct pieces *p)
 {
-    static unsigned char mem[BATCH][65536] __attribute__((aligned(4096)));
-
     struct mmsghdr msg[BATCH];
     struct iovec iov[BATCH];
     uint64_t came = 0;
@@ -204,7 +205,7 @@ static bool take_all(struct perf_run *run, const struct pieces *p)
 
     memset(msg, 0, sizeof msg);
     for (unsigned i = 0; i < BATCH; i++) {
-        iov[i] = (struct iovec){ mem[i], sizeof mem[i] };
+        iov[i] = (struct iovec){ run->scratch + i * DATAGRAM_ROOM, DATAGRAM_ROOM };
         msg[i].msg_hdr.msg_iov = &iov[i];
         msg[i].msg_hdr.msg_iovlen = 1;
     }

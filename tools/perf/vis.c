@@ -22,24 +22,20 @@ struct transfer {
     gex_Memvec_t vec_here[1];
 };
 
-static struct transfer *prepare(const struct perf_run *run, size_t len)
+static void prepare(struct transfer *t, const struct perf_run *run, size_t len)
 {
-    static struct transfer t;
+    t->len = len;
+    t->count = TRANSFER_BYTES / len;
+    t->there = (char *)run->remote;
+    t->here = (char *)run->buffer;
+    t->list_here[0] = t->here;
+    t->vec_here[0] = (gex_Memvec_t){ t->here, TRANSFER_BYTES };
+    gasnet_QueryGexObjects(NULL, NULL, &t->tm, NULL);
 
-    t.len = len;
-    t.count = TRANSFER_BYTES / len;
-    t.there = (char *)run->remote;
-    t.here = (char *)run->buffer;
-    t.list_here[0] = t.here;
-    t.vec_here[0] = (gex_Memvec_t){ t.here, TRANSFER_BYTES };
-    gasnet_QueryGexObjects(NULL, NULL, &t.tm, NULL);
-
-    for (size_t i = 0; i < t.count; i++) {
-        t.list_there[i] = t.there + 2 * i * len;
-        t.vec_there[i] = (gex_Memvec_t){ t.list_there[i], len };
+    for (size_t i = 0; i < t->count; i++) {
+        t->list_there[i] = t->there + 2 * i * len;
+        t->vec_there[i] = (gex_Memvec_t){ t->list_there[i], len };
     }
-
-    return &t;
 }
 
 static void strided(const struct transfer *t, bool put)
@@ -82,13 +78,16 @@ static double rate(struct perf_run *run, size_t len,
     if (run->rank != 0)
         return 0;
 
-    const struct transfer *t = prepare(run, len);
+    struct transfer t;
+
+    prepare(&t, run, len);
+
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
 
     for (; end - start < SAMPLE_NS; n++, end = amph_now_ns())
-        once(t, put);
+        once(&t, put);
 
     perf_am_release(run);
     return (double)n * TRANSFER_BYTES * 1e3 / (double)(end - start);

@@ -164,6 +164,13 @@ static bool look(sqlite3 *db, const struct rule *rule)
     return ok;
 }
 
+/* The table of findings: as it is, or with costs and shares for a reader. */
+static const char all_findings[] = "SELECT * FROM findings ORDER BY ns DESC";
+static const char readable_findings[] =
+    "SELECT finding, calls, printf('%.3f', ns / 1e6) AS cost_ms, "
+    "printf('%.1f', 100.0 * ns / (SELECT max(1, sum(ns)) FROM calls)) AS percent, "
+    "detail, subject, remedy FROM findings ORDER BY ns DESC LIMIT 40";
+
 int trace_patterns(const char *dir, enum trace_form form)
 {
     sqlite3 *db = trace_open(dir);
@@ -175,14 +182,10 @@ int trace_patterns(const char *dir, enum trace_form form)
     for (size_t i = 0; ok && i < sizeof rules / sizeof *rules; i++)
         ok = names_settings_only(&rules[i]) && look(db, &rules[i]);
 
-    int code = ok ? trace_print(db, stdout, form,
-                                form == TRACE_TEXT
-                                    ? "SELECT finding, calls, printf('%.3f', ns / 1e6) AS cost_ms, "
-                                      "printf('%.1f', 100.0 * ns / (SELECT max(1, sum(ns)) FROM "
-                                      "calls)) AS percent, detail, subject, remedy FROM findings "
-                                      "ORDER BY ns DESC LIMIT 40"
-                                    : "SELECT * FROM findings ORDER BY ns DESC")
-                  : 1;
+    int code = 1;
+
+    if (ok)
+        code = trace_print(db, stdout, form, form == TRACE_TEXT ? readable_findings : all_findings);
 
     sqlite3_close(db);
     return code;

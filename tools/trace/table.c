@@ -37,6 +37,19 @@ static bool keep(struct answer *a, const char *value)
     return (a->cells[a->n++] = strdup(value ? value : "")) != NULL;
 }
 
+/* Prints column c of a line, as wide as the column: text on the left, numbers on the right. */
+static void print_cell(FILE *out, const struct answer *a, const int *width, int c, const char *text)
+{
+    bool left = a->types[c] == SQLITE_TEXT;
+    bool last = c == a->columns - 1;
+    int field = left ? -width[c] : width[c];
+
+    if (left && last)
+        field = 0; /* no blanks at the end of a line */
+
+    fprintf(out, "%*s%s", field, text, last ? "\n" : "  ");
+}
+
 static void print_text(FILE *out, const struct answer *a, sqlite3_stmt *stmt)
 {
     int width[COLUMNS];
@@ -51,22 +64,11 @@ static void print_text(FILE *out, const struct answer *a, sqlite3_stmt *stmt)
         }
     }
 
-    for (int c = 0; c < a->columns; c++) {
-        bool left = a->types[c] == SQLITE_TEXT;
-        bool last = c == a->columns - 1;
+    for (int c = 0; c < a->columns; c++)
+        print_cell(out, a, width, c, sqlite3_column_name(stmt, c));
 
-        fprintf(out, "%*s%s", left ? (last ? 0 : -width[c]) : width[c],
-                sqlite3_column_name(stmt, c), last ? "\n" : "  ");
-    }
-
-    for (size_t i = 0; i < a->n; i++) {
-        int c = (int)(i % (size_t)a->columns);
-        bool left = a->types[c] == SQLITE_TEXT;
-        bool last = c == a->columns - 1;
-
-        fprintf(out, "%*s%s", left ? (last ? 0 : -width[c]) : width[c], a->cells[i],
-                last ? "\n" : "  ");
-    }
+    for (size_t i = 0; i < a->n; i++)
+        print_cell(out, a, width, (int)(i % (size_t)a->columns), a->cells[i]);
 }
 
 static void put_csv(FILE *out, const char *value)
@@ -128,10 +130,11 @@ int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
     struct answer a = { 0 };
     int code;
 
-    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK || !stmt)
-        return trace_fail("%s", stmt                  ? sqlite3_errmsg(db)
-                                : sqlite3_errcode(db) ? sqlite3_errmsg(db)
-                                                      : "no query is given");
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
+        return trace_fail("%s", sqlite3_errmsg(db));
+
+    if (!stmt)
+        return trace_fail("no query is given");
 
     a.columns = sqlite3_column_count(stmt);
     if (a.columns > COLUMNS)

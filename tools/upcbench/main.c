@@ -15,11 +15,7 @@
 #include "conduits/conduit.h"
 #include "tools/upcbench/upcbench.h"
 
-static struct {
-    struct bench_row *row;
-    size_t n;
-    unsigned missed;
-} got;
+struct bench_state bench_state;
 
 static void usage(FILE *out)
 {
@@ -134,7 +130,7 @@ static void print_row(const struct bench_options *o, const struct bench_row *r)
     double seen = t && t->is_ratio ? r->ratio : r->value;
     bool met = !t || (t->at_least ? seen >= t->number : seen <= t->number);
 
-    got.missed += !met;
+    bench_state.missed += !met;
     if (o->json) {
         printf("{\"test\":\"upc_%s\",\"conduit\":\"%s\",\"procs\":%u,\"bytes\":%zu,\"value\":%.6g,"
                "\"unit\":\"%s\",",
@@ -178,11 +174,11 @@ static void take_line(const struct bench_options *o, const char *conduit, const 
 
     snprintf(r.conduit, sizeof r.conduit, "%s", conduit);
 
-    struct bench_row *more = realloc(got.row, (got.n + 1) * sizeof *more);
+    struct bench_row *more = realloc(bench_state.row, (bench_state.nrows + 1) * sizeof *more);
 
     if (more) {
-        got.row = more;
-        got.row[got.n++] = r;
+        bench_state.row = more;
+        bench_state.row[bench_state.nrows++] = r;
     }
 
     print_row(o, &r);
@@ -353,11 +349,11 @@ int main(int argc, char **argv)
     if (own)
         rmdir(dir);
 
-    if (o.svg && !bench_plot(o.svg, got.row, got.n)) {
+    if (o.svg && !bench_plot(o.svg, bench_state.row, bench_state.nrows)) {
         fprintf(stderr, "upc-bench: %s cannot be written: %s\n", o.svg, strerror(errno));
         ok = false;
     }
 
-    free(got.row);
-    return !ok || (o.check && got.missed);
+    free(bench_state.row);
+    return !ok || (o.check && bench_state.missed);
 }

@@ -15,33 +15,26 @@
 #define WORDS (1u << 18) /* of a thread's part of the table of random access */
 #define SIDE 512         /* of the stencil: rows of this many points, as many for each thread */
 
-static struct {
-    upc_pts_t area; /* [BENCH_MAX_BYTES] in each thread */
-    char *buffer;   /* private, as long */
-    upc_lock_t *lock;
-    volatile uint64_t sink;
-} bench;
-
 void bench_setup(void)
 {
-    bench.area = upc_all_alloc((size_t)THREADS, BENCH_MAX_BYTES);
-    bench.buffer = malloc(BENCH_MAX_BYTES);
-    bench.lock = upc_all_lock_alloc();
+    bench_state.area = upc_all_alloc((size_t)THREADS, BENCH_MAX_BYTES);
+    bench_state.buffer = malloc(BENCH_MAX_BYTES);
+    bench_state.lock = upc_all_lock_alloc();
 
-    if (upc_pts_is_null(bench.area) || !bench.buffer || !bench.lock) {
+    if (upc_pts_is_null(bench_state.area) || !bench_state.buffer || !bench_state.lock) {
         fprintf(stderr, "upc-bench: no memory (AMPHORA_UPC_HEAP must be at least 256M)\n");
         upc_global_exit(1);
     }
 
-    memset(bench.buffer, 1, BENCH_MAX_BYTES);
-    memset(upc_pts_local(upc_pts_add(bench.area, BENCH_MAX_BYTES, 1, MYTHREAD)), 2,
+    memset(bench_state.buffer, 1, BENCH_MAX_BYTES);
+    memset(upc_pts_local(upc_pts_add(bench_state.area, BENCH_MAX_BYTES, 1, MYTHREAD)), 2,
            BENCH_MAX_BYTES);
     upc_barrier();
 }
 
 static upc_pts_t part(int thread)
 {
-    return upc_pts_add(bench.area, BENCH_MAX_BYTES, 1, thread % THREADS);
+    return upc_pts_add(bench_state.area, BENCH_MAX_BYTES, 1, thread % THREADS);
 }
 
 static uint64_t now(void)
@@ -76,9 +69,10 @@ static int peer(void)
 
 static unsigned window_of(size_t bytes)
 {
-    return bytes * WINDOW <= WINDOW_BYTES ? WINDOW
-           : bytes < WINDOW_BYTES         ? (unsigned)(WINDOW_BYTES / bytes)
-                                          : 1;
+    if (bytes * WINDOW <= WINDOW_BYTES)
+        return WINDOW;
+
+    return bytes < WINDOW_BYTES ? (unsigned)(WINDOW_BYTES / bytes) : 1;
 }
 
 /* ---- copies in windows: MB/s ---- */
@@ -90,7 +84,7 @@ double bench_put(size_t bytes)
 
     return (double)bytes * 1e3 / TIMED(n, ({
                                            for (unsigned i = 0; i < n; i++)
-                                               upc_memput_nbi(to, bench.buffer, bytes);
+                                               upc_memput_nbi(to, bench_state.buffer, bytes);
                                            upc_synci();
                                        }));
 }
@@ -102,8 +96,8 @@ double bench_gex_put(size_t bytes)
     return (double)bytes * 1e3 / TIMED(n, ({
                                            for (unsigned i = 0; i < n; i++)
                                                (void)gex_RMA_PutNBI(upc_self.tm, (gex_Rank_t)peer(),
-                                                                    there(), bench.buffer, bytes,
-                                                                    GEX_EVENT_DEFER, 0);
+                                                                    there(), bench_state.buffer,
+                                                                    bytes, GEX_EVENT_DEFER, 0);
                                            gex_NBI_Wait(GEX_EC_PUT, 0);
                                        }));
 }
@@ -115,7 +109,7 @@ double bench_get(size_t bytes)
 
     return (double)bytes * 1e3 / TIMED(n, ({
                                            for (unsigned i = 0; i < n; i++)
-                                               upc_memget_nbi(bench.buffer, from, bytes);
+                                               upc_memget_nbi(bench_state.buffer, from, bytes);
                                            upc_synci();
                                        }));
 }
@@ -126,7 +120,7 @@ double bench_gex_get(size_t bytes)
 
     return (double)bytes * 1e3 / TIMED(n, ({
                                            for (unsigned i = 0; i < n; i++)
-                                               (void)gex_RMA_GetNBI(upc_self.tm, bench.buffer,
+                                               (void)gex_RMA_GetNBI(upc_self.tm, bench_state.buffer,
                                                                     (gex_Rank_t)peer(), there(),
                                                                     bytes, 0);
                                            gex_NBI_Wait(GEX_EC_GET, 0);
@@ -137,27 +131,29 @@ double bench_gex_get(size_t bytes)
 
 double bench_put_lat(size_t bytes)
 {
-    return TIMED(10, for (int i = 0; i < 10; i++) upc_memput(part(1), bench.buffer, bytes)) / 1e3;
+    return TIMED(10, for (int i = 0; i < 10; i++) upc_memput(part(1), bench_state.buffer, bytes)) /
+           1e3;
 }
 
 double bench_gex_put_lat(size_t bytes)
 {
     gex_Rank_t to = (gex_Rank_t)peer();
-    return TIMED(10, for (int i = 0; i < 10; i++)(void)
-                         gex_RMA_PutBlocking(upc_self.tm, to, there(), bench.buffer, bytes, 0)) /
+    return TIMED(10, for (int i = 0; i < 10; i++)(void) gex_RMA_PutBlocking(
+                         upc_self.tm, to, there(), bench_state.buffer, bytes, 0)) /
            1e3;
 }
 
 double bench_get_lat(size_t bytes)
 {
-    return TIMED(10, for (int i = 0; i < 10; i++) upc_memget(bench.buffer, part(1), bytes)) / 1e3;
+    return TIMED(10, for (int i = 0; i < 10; i++) upc_memget(bench_state.buffer, part(1), bytes)) /
+           1e3;
 }
 
 double bench_gex_get_lat(size_t bytes)
 {
     gex_Rank_t from = (gex_Rank_t)peer();
-    return TIMED(10, for (int i = 0; i < 10; i++)(void)
-                         gex_RMA_GetBlocking(upc_self.tm, bench.buffer, from, there(), bytes, 0)) /
+    return TIMED(10, for (int i = 0; i < 10; i++)(void) gex_RMA_GetBlocking(
+                         upc_self.tm, bench_state.buffer, from, there(), bytes, 0)) /
            1e3;
 }
 
@@ -171,7 +167,7 @@ double bench_read_word(size_t bytes)
     upc_pts_t base = part(1);
     double ns = TIMED(1024, for (int i = 0; i < 1024; i++) sum += UPC_LOAD(uint64_t, WORD_AT(i)));
 
-    bench.sink = sum;
+    bench_state.sink = sum;
     return ns;
 }
 
@@ -191,15 +187,14 @@ double bench_strict_word(size_t bytes)
 
 double bench_cyclic(size_t bytes)
 {
-    size_t blocks = bytes < 64                           ? 1024
-                    : BENCH_MAX_BYTES / 8 / bytes > 1024 ? 1024
-                                                         : BENCH_MAX_BYTES / 8 / bytes + 1;
+    size_t fitting = BENCH_MAX_BYTES / 8 / bytes;
+    size_t blocks = bytes < 64 || fitting > 1024 ? 1024 : fitting + 1;
 
     return (double)bytes * 1e3 /
            TIMED(blocks, ({
                      for (size_t i = 0; i < blocks; i++)
-                         upc_memput_nbi(upc_pts_add(bench.area, bytes, 1, (ptrdiff_t)i),
-                                        bench.buffer, bytes);
+                         upc_memput_nbi(upc_pts_add(bench_state.area, bytes, 1, (ptrdiff_t)i),
+                                        bench_state.buffer, bytes);
                      upc_synci();
                  }));
 }
@@ -241,7 +236,7 @@ double bench_gups(size_t bytes)
 double bench_stencil(size_t bytes)
 {
     double *mine = upc_pts_local(part(MYTHREAD));
-    double *to = (double *)bench.buffer;
+    double *to = (double *)bench_state.buffer;
     double up[SIDE], down[SIDE];
     uint64_t start;
 
@@ -285,9 +280,9 @@ double bench_lock(size_t bytes)
     start = now();
 
     for (int i = 0; i < TURNS; i++) {
-        upc_lock(bench.lock);
+        upc_lock(bench_state.lock);
         UPC_STORE(uint64_t, part(0), UPC_LOAD(uint64_t, part(0)) + 1);
-        upc_unlock(bench.lock);
+        upc_unlock(bench_state.lock);
     }
 
     upc_barrier();
@@ -299,8 +294,8 @@ double bench_lock_alone(size_t bytes)
     return TIMED(
                10,
                for (int i = 0; i < 10; i++) {
-                   upc_lock(bench.lock);
-                   upc_unlock(bench.lock);
+                   upc_lock(bench_state.lock);
+                   upc_unlock(bench_state.lock);
                }) /
            1e3;
 }

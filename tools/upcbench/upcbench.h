@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "upc_bridge.h"
+
 #define BENCH_PREFIX "/upc-bench" /* the forwarded prefix; exists nowhere */
 #define BENCH_MAX_BYTES (64u << 20)
 #define BENCH_FILE_BYTES (64u << 20)
@@ -66,6 +68,22 @@ extern const struct bench_test bench_tests[];
 extern const size_t bench_test_count;
 const struct bench_target *bench_target_of(const struct bench_row *row);
 bool bench_wanted(const char *list, const char *name);
+
+/* What is kept beside the arguments. */
+struct bench_state {
+    /* main.c, in the program that starts the jobs */
+    struct bench_row *row;
+    size_t nrows;
+    unsigned missed;
+
+    /* samplers.c, in the threads of a job */
+    upc_pts_t area; /* [BENCH_MAX_BYTES] in each thread */
+    char *buffer;   /* private, as long */
+    upc_lock_t *lock;
+    volatile uint64_t sink;
+};
+
+extern struct bench_state bench_state;
 
 /* inside.c: a thread of a job; argv as main got it. */
 int bench_inside(int argc, char **argv);

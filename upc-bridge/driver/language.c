@@ -11,11 +11,11 @@
 
 #include "upc-bridge/driver/options.h"
 
-/* Where the reader is, and what it has seen. */
+/* The state of the scan. */
 struct reader {
     const char *upc_include;
-    bool system;      /* in a header of the system, or of UPC */
-    bool upc, bridge; /* UPC was seen; upc_bridge.h was seen */
+    bool system;      /* inside a header of the system or of UPC */
+    bool upc, bridge; /* a word of UPC was found; upc_bridge.h is included */
     bool tag;         /* the last word was struct, union or enum */
 };
 
@@ -53,7 +53,8 @@ static void line_marker(struct reader *r, const char *line, size_t n)
     free(file);
 }
 
-/* What follows the word 'shared' in UPC, and nowhere else: a word, perhaps after [ ... ]. */
+/* Does text, which follows the word 'shared', occur there in UPC only?  A word, perhaps after [ ...
+ * ]. */
 static bool begins_declaration(const char *p, const char *end)
 {
     int depth = 0;
@@ -70,7 +71,7 @@ static bool begins_declaration(const char *p, const char *end)
     return false;
 }
 
-/* The word w of n characters. */
+/* Handles the word w of n characters. */
 static void word(struct reader *r, const char *w, size_t n, const char *end)
 {
     static const char *const upc_words[] = {

@@ -79,7 +79,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void wrong(const char *fm
     exit(2);
 }
 
-/* The argument after the option argv[*i]; *i moves on to it. */
+/* Returns the argument after the option argv[*i], and advances *i to it. */
 static const char *next_argument(int argc, char **argv, int *i)
 {
     if (*i + 1 >= argc)
@@ -188,7 +188,7 @@ static void set_network(struct options *o, const char *s, struct list *ignored)
     static const char elsewhere[] = "mpi|ofi|ucx|aries|gemini|psm|mxm|pami|portals4|gm|elan|lapi";
 
     if (strcmp(s, "auto") == 0)
-        o->network = ""; /* what a program does that was built for no network */
+        o->network = ""; /* none is stored in the program, so the choice is made at its start */
     else if (strcmp(s, "ibv") == 0)
         o->network = "verbs";
     else if (word_of(AMPH_CONDUIT_WORDS, s))
@@ -248,8 +248,8 @@ static bool own_option(struct options *o, int argc, char **argv, int *i, struct 
     return true;
 }
 
-/* Documented options of Berkeley's upcc and of GNU's upc that mean nothing here.  Those that end in
- * '=' may have a value behind them, the others stand alone; '*' is any rest. */
+/* Options of Berkeley's upcc and GNU's upc that have no effect here.  Those that end in '=' take a
+ * value; "*" stands for any text. */
 static const char *const foreign[] = {
     "-opt",          "-lines",      "-nolines",      "-pthreads",     "-pthreads=*", "-nopthreads",
     "-shared-heap=", "-uses-mpi",   "-uses-threads", "-inst",         "-inst-*",     "-trace",
@@ -268,7 +268,7 @@ static bool matches(const char *pattern, const char *a)
     return strcmp(a, pattern) == 0;
 }
 
-/* An option of another UPC compiler, without effect here. */
+/* Handles an option of another UPC compiler, which has no effect here. */
 static bool foreign_option(int argc, char **argv, int *i, struct list *ignored)
 {
     const char *a = argv[*i];
@@ -313,10 +313,10 @@ enum {
 };
 
 enum form {
-    ALONE,  /* exactly this */
-    PREFIX, /* all that begin so */
-    VALUE,  /* this and the next argument */
-    JOINED  /* this and the rest of the argument, or the next one */
+    ALONE,  /* the word alone */
+    PREFIX, /* all words with this beginning */
+    VALUE,  /* the word, and its value in the next argument */
+    JOINED  /* the word, and its value in the same or the next argument */
 };
 
 static const struct {
@@ -369,7 +369,7 @@ static void to_steps(struct options *o, int steps, const char *argument)
         list_add(&o->text_only, argument);
 }
 
-/* Whether compiler_options[k] is the option a; *more_p: the next argument belongs to it. */
+/* Is a the option compiler_options[k]?  *more_p: its value is the next argument. */
 static bool is_option(size_t k, const char *a, bool *more_p)
 {
     const char *name = compiler_options[k].name;
@@ -392,7 +392,7 @@ static bool is_option(size_t k, const char *a, bool *more_p)
     return false;
 }
 
-/* -M and its family; true: it was one. */
+/* Handles -M and its relatives.  true: it was one of them. */
 static bool depend_option(struct options *o, int argc, char **argv, int *i)
 {
     const char *a = argv[*i];
@@ -418,7 +418,7 @@ static bool depend_option(struct options *o, int argc, char **argv, int *i)
     return true;
 }
 
-/* Options that say what is made. */
+/* Handles the options that choose the product. */
 static bool product_option(struct options *o, int argc, char **argv, int *i)
 {
     const char *a = argv[*i];
@@ -462,7 +462,7 @@ static void compiler_option(struct options *o, int argc, char **argv, int *i)
         return;
     }
 
-    /* The compiler knows it, or says that nobody does. */
+    /* other options go to the compiler, which reports unknown ones */
     to_steps(o, CPP | CC | LINK, a);
 }
 

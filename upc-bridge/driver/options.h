@@ -1,8 +1,14 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line of amphora-upcc.  Options of the C compiler are sorted by the steps that need
+ * them; an option that no table contains goes to the C compiler in every step.  Options of other UPC
+ * compilers that have no effect here are collected and named in one sentence.
  *
- * amphora-upcc: its command line.  Options of the C compiler are sorted by the steps that need them;
- * what no table knows is an option of the C compiler in every step.  Options of other UPC compilers
- * that mean nothing here are collected and named in one sentence.
+ *   upcc.c       amphora-upcc: preprocessor, upcxlate, C compiler, linker
+ *   options.c    its command line
+ *   language.c   is a .c file UPC or C?
+ *   upcrun.c     amphora-upcrun
+ *   place.c      paths of the installation; the line in a program that amphora-upcrun reads
  *
  * Layer: upc-bridge/driver.  Thread rule: one thread.
  */
@@ -21,12 +27,12 @@ void list_add(struct list *l, const char *s);
 void list_add_all(struct list *to, const struct list *from);
 
 enum language {
-    LANGUAGE_LINKER, /* objects, libraries, options of the linker: not compiled */
+    LANGUAGE_LINKER, /* objects, libraries and options of the linker: not compiled */
     LANGUAGE_UPC,
     LANGUAGE_UPC_PREPROCESSED,
-    LANGUAGE_C_OR_UPC, /* .c: what it is says its text */
+    LANGUAGE_C_OR_UPC, /* .c: UPC or C, depending on its text */
     LANGUAGE_C,
-    LANGUAGE_OTHER, /* the C compiler's affair */
+    LANGUAGE_OTHER, /* compiled by the C compiler alone */
 };
 
 struct input {
@@ -49,7 +55,7 @@ struct options {
     struct list cpp;       /* preprocessing UPC */
     struct list cc;        /* compiling what has been preprocessed */
     struct list c;         /* compiling C: cpp and cc, in order */
-    struct list text_only; /* that go with -E and -M only */
+    struct list text_only; /* options that apply to -E and -M only */
 
     struct input *inputs; /* files and options of the linker, in order */
     int ninputs, nsources;

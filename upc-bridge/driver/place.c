@@ -4,12 +4,13 @@
  */
 #include "upc-bridge/driver/place.h"
 
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/install.h"
 
 char *text(const char *fmt, ...)
 {
@@ -31,18 +32,7 @@ bool is_file(const char *path)
     return access(path, R_OK) == 0;
 }
 
-static char *dir_of(const char *path)
-{
-    char *s = text("%s", path);
-    char *slash = strrchr(s, '/');
-
-    if (slash && slash != s)
-        *slash = 0;
-
-    return s;
-}
-
-/* The source tree of a build tree, from its Makefile. */
+/* Returns the source tree of a build tree, from its Makefile. */
 static char *source_of(const char *build)
 {
     char *makefile = text("%s/Makefile", build);
@@ -63,50 +53,14 @@ static char *source_of(const char *build)
     return found;
 }
 
-/* `dir` as configured, in a tree whose programs now lie in bin. */
-static char *moved(const char *dir, const char *bin)
-{
-    const char *was = AMPH_BINDIR;
-    size_t n = 0;
-
-    for (size_t i = 0; was[i] && was[i] == dir[i]; i++)
-        if (was[i] == '/')
-            n = i;
-
-    /* Up from bin to what both have in common, and down again. */
-    char *s = text("%s", bin);
-
-    for (const char *p = was + n; *p; p++)
-        if (*p == '/') {
-            char *up = dir_of(s);
-
-            free(s);
-            s = up;
-        }
-
-    char *to = text("%s%s", s, dir + n);
-
-    free(s);
-    return to;
-}
-
 bool place_find(struct place *p, const char *self)
 {
-    char exe[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    char *bin = amph_install_bin();
 
-    if (n <= 0) {
+    if (!bin) {
         fprintf(stderr, "%s: /proc/self/exe cannot be read\n", self);
         return false;
     }
-
-    exe[n] = 0;
-
-    char *bin = dir_of(exe);
-    size_t len = strlen(bin);
-
-    if (len > 6 && strcmp(bin + len - 6, "/.libs") == 0)
-        bin[len - 6] = 0;
 
     char *la = text("%s/libamphora-upc.la", bin);
     char *source = is_file(la) ? source_of(bin) : NULL;
@@ -121,8 +75,8 @@ bool place_find(struct place *p, const char *self)
         return true;
     }
 
-    p->lib = moved(AMPH_LIBDIR, bin);
-    p->include = moved(AMPH_INCLUDEDIR, bin);
+    p->lib = text("%s", amph_install_moved(AMPH_LIBDIR, bin));
+    p->include = text("%s", amph_install_moved(AMPH_INCLUDEDIR, bin));
     p->upc_include = text("%s/amphora-upc", p->include);
 
     char *header = text("%s/upcx.h", p->upc_include);

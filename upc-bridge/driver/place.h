@@ -16,11 +16,11 @@ struct place {
     char *upc_include; /* upc.h, upcx.h */
 };
 
-/* Finds it from this program's own file.  false: a sentence has been printed. */
+/* Finds the installation from the path of this program.  Returns false after a message. */
 bool place_find(struct place *p, const char *self);
 
-/* The program's line: "@(#)amphora-upc: threads=4 network=udp servers=2"; 0 and "" stand for
- * nothing chosen. */
+/* The line that amphora-upcc stores in a program: "@(#)amphora-upc: threads=4 network=udp
+ * servers=2".  0 and "": not chosen. */
 #define PLACE_STAMP "@(#)amphora-upc:"
 #define PLACE_STAMP_FORMAT PLACE_STAMP " threads=%d network=%s servers=%d"
 

@@ -18,26 +18,29 @@
 #include "upc-bridge/driver/options.h"
 #include "upc-bridge/driver/place.h"
 
-static struct place place;
-static struct options options = { .compiler = "gcc", .network = "" };
-static char *work; /* temporary directory */
+/* Written before the first command runs; the signal handler reads it, too. */
+static struct {
+    struct place place;
+    struct options options;
+    char *work; /* temporary directory, or NULL */
+} state = { .options = { .compiler = "gcc", .network = "" } };
 
 static void remove_work(void)
 {
-    if (work == NULL)
+    if (state.work == NULL)
         return;
 
     static const char *const kinds[] = { "i0", "i", "o", "c", "messages" };
 
-    for (int i = -1; i < options.ninputs; i++)
+    for (int i = -1; i < state.options.ninputs; i++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-            char *f = text("%s/%d.%s", work, i, kinds[k]);
+            char *f = text("%s/%d.%s", state.work, i, kinds[k]);
 
             unlink(f);
             free(f);
         }
 
-    rmdir(work);
+    rmdir(state.work);
 }
 
 __attribute__((noreturn)) static void finish(int status)
@@ -53,12 +56,13 @@ static void on_signal(int sig)
     raise(sig);
 }
 
-/* Runs a command; returns its exit code.  quiet: the file that takes its messages, or NULL. */
+/* Runs a command and returns its exit code.  quiet: the file that receives its messages, or
+ * NULL. */
 static int run_status(struct list *command, const char *quiet)
 {
     int status;
 
-    if (options.verbose) {
+    if (state.options.verbose) {
         for (int i = 0; i < command->n; i++)
             fprintf(stderr, "%s%s", i ? " " : "", command->v[i]);
 
@@ -126,41 +130,41 @@ static char *resuffixed(const char *file, const char *suffix)
 
 /* ---- dependencies: -MD and -MMD, named as the compiler would if it saw all steps ---- */
 
-/* Where the rule of this source goes. */
+/* Returns the file for the dependency rule of this source. */
 static char *depend_file(const char *source)
 {
-    if (options.depend_file)
-        return text("%s", options.depend_file);
+    if (state.options.depend_file)
+        return text("%s", state.options.depend_file);
 
-    if (options.product != PRODUCT_PROGRAM)
-        return options.output ? resuffixed(options.output, ".d") : named(source, ".d");
+    if (state.options.product != PRODUCT_PROGRAM)
+        return state.options.output ? resuffixed(state.options.output, ".d") : named(source, ".d");
 
-    if (options.output && options.nsources == 1)
-        return resuffixed(options.output, ".d");
+    if (state.options.output && state.options.nsources == 1)
+        return resuffixed(state.options.output, ".d");
 
-    return text("%s-%s", options.output ? options.output : "a", named(source, ".d"));
+    return text("%s-%s", state.options.output ? state.options.output : "a", named(source, ".d"));
 }
 
-/* What the rule makes. */
+/* Returns the target of the rule. */
 static char *depend_target(const char *source)
 {
-    if (options.product == PRODUCT_ASSEMBLY && !options.output)
+    if (state.options.product == PRODUCT_ASSEMBLY && !state.options.output)
         return named(source, ".s");
 
-    return options.output ? text("%s", options.output) : named(source, ".o");
+    return state.options.output ? text("%s", state.options.output) : named(source, ".o");
 }
 
 static void add_depend(struct list *c, const char *source)
 {
-    if (options.depend == NULL)
+    if (state.options.depend == NULL)
         return;
 
-    list_add(c, options.depend);
+    list_add(c, state.options.depend);
     list_add(c, "-MF");
     list_add(c, depend_file(source));
-    list_add_all(c, &options.depend_args);
+    list_add_all(c, &state.options.depend_args);
 
-    if (!options.depend_target) {
+    if (!state.options.depend_target) {
         list_add(c, "-MQ");
         list_add(c, depend_target(source));
     }
@@ -168,28 +172,28 @@ static void add_depend(struct list *c, const char *source)
 
 /* ---- steps ---- */
 
-/* The preprocessor's command up to the options that differ: for UPC, or for C. */
+/* Adds the preprocessor's command, for UPC or C, up to the options that depend on the use. */
 static void add_preprocessor(struct list *c, bool upc)
 {
-    list_add(c, options.compiler);
+    list_add(c, state.options.compiler);
     if (!upc) {
-        list_add_all(c, &options.c);
-        list_add(c, text("-I%s", place.include));
+        list_add_all(c, &state.options.c);
+        list_add(c, text("-I%s", state.place.include));
         return;
     }
 
-    /* First of what is included: the program's own -include may bring upc.h. */
+    /* before all other includes, because the program's own -include may include upc.h */
     list_add(c, "-include");
-    list_add(c, text("%s/upcx.h", place.upc_include));
+    list_add(c, text("%s/upcx.h", state.place.upc_include));
 
-    list_add_all(c, &options.cpp);
-    list_add(c, text("-I%s", place.upc_include));
-    list_add(c, text("-I%s", place.include));
-    if (options.threads)
-        list_add(c, text("-DUPC_STATIC_THREADS=%d", options.threads));
+    list_add_all(c, &state.options.cpp);
+    list_add(c, text("-I%s", state.place.upc_include));
+    list_add(c, text("-I%s", state.place.include));
+    if (state.options.threads)
+        list_add(c, text("-DUPC_STATIC_THREADS=%d", state.options.threads));
 }
 
-/* Returns the preprocessor's exit code.  quiet: the file that takes its messages, or NULL. */
+/* Returns the preprocessor's exit code.  quiet: the file that receives its messages, or NULL. */
 static int preprocess(const char *source, bool upc, const char *to, const char *quiet)
 {
     struct list c = { 0 };
@@ -206,7 +210,7 @@ static int preprocess(const char *source, bool upc, const char *to, const char *
     return run_status(&c, quiet);
 }
 
-/* The language for the C compiler, where the name of the file does not say it. */
+/* Adds the language for the C compiler, if the name of the file does not determine it. */
 static void add_language(struct list *c, const struct input *in)
 {
     const char *language = in->gcc_language ? in->gcc_language : "c";
@@ -224,22 +228,22 @@ static void print_text(const struct input *in, bool upc)
     struct list c = { 0 };
 
     add_preprocessor(&c, upc);
-    list_add_all(&c, &options.text_only);
-    if (options.depend)
-        list_add(&c, options.depend);
+    list_add_all(&c, &state.options.text_only);
+    if (state.options.depend)
+        list_add(&c, state.options.depend);
 
-    if (options.depend_file) {
+    if (state.options.depend_file) {
         list_add(&c, "-MF");
-        list_add(&c, options.depend_file);
+        list_add(&c, state.options.depend_file);
     }
 
-    list_add_all(&c, &options.depend_args);
+    list_add_all(&c, &state.options.depend_args);
     add_language(&c, in);
     list_add(&c, in->text);
 
-    if (options.output) {
+    if (state.options.output) {
         list_add(&c, "-o");
-        list_add(&c, options.output);
+        list_add(&c, state.options.output);
     }
 
     run(&c);
@@ -249,10 +253,10 @@ static void translate(const char *from, const char *to)
 {
     struct list c = { 0 };
 
-    list_add(&c, text("%s/upcxlate", place.bin));
-    if (options.threads) {
+    list_add(&c, text("%s/upcxlate", state.place.bin));
+    if (state.options.threads) {
         list_add(&c, "-T");
-        list_add(&c, text("%d", options.threads));
+        list_add(&c, text("%d", state.options.threads));
     }
 
     list_add(&c, "-o");
@@ -261,27 +265,27 @@ static void translate(const char *from, const char *to)
     run(&c);
 }
 
-/* Adds what the compiler makes, and where. */
+/* Adds the product and its name. */
 static void add_product(struct list *c, const char *to)
 {
-    if (options.product == PRODUCT_NOTHING) {
+    if (state.options.product == PRODUCT_NOTHING) {
         list_add(c, "-fsyntax-only");
         return;
     }
 
-    list_add(c, options.product == PRODUCT_ASSEMBLY || ends_in(to, ".s") ? "-S" : "-c");
+    list_add(c, state.options.product == PRODUCT_ASSEMBLY || ends_in(to, ".s") ? "-S" : "-c");
     list_add(c, "-o");
     list_add(c, to);
 }
 
-/* C that has been preprocessed. */
+/* Compiles preprocessed C. */
 static void compile(const char *from, const char *to)
 {
     struct list c = { 0 };
 
-    list_add(&c, options.compiler);
-    list_add_all(&c, &options.cc);
-    list_add(&c, "-Wno-unused-value"); /* an assignment's value is there for those who want it */
+    list_add(&c, state.options.compiler);
+    list_add_all(&c, &state.options.cc);
+    list_add(&c, "-Wno-unused-value"); /* a translated assignment has a value, perhaps unused */
     list_add(&c, "-x");
     list_add(&c, "cpp-output");
     list_add(&c, from);
@@ -292,22 +296,23 @@ static void compile(const char *from, const char *to)
 /* -save-temps: by way of an assembly file that stays. */
 static void compile_by_assembly(const char *source, const char *from, const char *to)
 {
-    char *assembly = options.product == PRODUCT_ASSEMBLY ? text("%s", to) : named(source, ".s");
+    char *assembly = state.options.product == PRODUCT_ASSEMBLY ? text("%s", to)
+                                                               : named(source, ".s");
 
     compile(from, assembly);
-    if (options.product == PRODUCT_ASSEMBLY || options.product == PRODUCT_NOTHING)
+    if (state.options.product == PRODUCT_ASSEMBLY || state.options.product == PRODUCT_NOTHING)
         return;
 
     struct list c = { 0 };
 
-    list_add(&c, options.compiler);
-    list_add_all(&c, &options.cc);
+    list_add(&c, state.options.compiler);
+    list_add_all(&c, &state.options.cc);
     list_add(&c, assembly);
     add_product(&c, to);
     run(&c);
 }
 
-/* A file that is the C compiler's alone. */
+/* Compiles a file that is not UPC with the C compiler alone. */
 static void compile_other(const struct input *in, const char *to)
 {
     struct list c = { 0 };
@@ -322,15 +327,15 @@ static void compile_other(const struct input *in, const char *to)
     run(&c);
 }
 
-/* What stands behind dependency_libs= in a library's .la file: needed where the library is an
- * archive. */
+/* Returns the value of dependency_libs in the .la file of a library, which is needed if the library
+ * is an archive. */
 static void add_dependencies(struct list *c, const char *library)
 {
-    char *la = text("%s/%s.la", place.lib, library);
+    char *la = text("%s/%s.la", state.place.lib, library);
 
     if (!is_file(la)) {
         free(la);
-        la = text("%s/%s.la", place.bin, library);
+        la = text("%s/%s.la", state.place.bin, library);
     }
 
     FILE *f = fopen(la, "r");
@@ -353,11 +358,11 @@ static void add_dependencies(struct list *c, const char *library)
     free(la);
 }
 
-/* A file of one line that amphora-upcrun finds in the program. */
+/* Writes the line that amphora-upcrun reads in the program. */
 static char *stamp(void)
 {
-    char *c = text("%s/-1.c", work);
-    char *o = text("%s/-1.o", work);
+    char *c = text("%s/-1.c", state.work);
+    char *o = text("%s/-1.o", state.work);
     FILE *f = fopen(c, "w");
 
     if (f)
@@ -365,7 +370,7 @@ static char *stamp(void)
             f,
             "__attribute__((used)) static const char amphora_upc_stamp[] = \"" PLACE_STAMP_FORMAT
             "\";\n",
-            options.threads, options.network, options.servers);
+            state.options.threads, state.options.network, state.options.servers);
 
     if (f == NULL || fclose(f) != 0) {
         fprintf(stderr, "amphora-upcc: %s: %s\n", c, strerror(errno));
@@ -374,8 +379,8 @@ static char *stamp(void)
 
     struct list l = { 0 };
 
-    list_add(&l, options.compiler);
-    list_add_all(&l, &options.cc);
+    list_add(&l, state.options.compiler);
+    list_add_all(&l, &state.options.cc);
     list_add(&l, "-w");
     list_add(&l, "-c");
     list_add(&l, c);
@@ -386,28 +391,28 @@ static char *stamp(void)
     return o;
 }
 
-/* The linker's files and options in the order of the command line. */
+/* Adds the files and options of the linker in the order of the command line. */
 static void link_program(const struct list *inputs)
 {
     struct list c = { 0 };
-    char *so = text("%s/libamphora-upc.so", place.lib);
-    bool archive = options.static_link || !is_file(so);
-    char *linker = text("%s", options.linker ? options.linker : options.compiler);
+    char *so = text("%s/libamphora-upc.so", state.place.lib);
+    bool archive = state.options.static_link || !is_file(so);
+    char *linker = text("%s", state.options.linker ? state.options.linker : state.options.compiler);
 
     for (char *w = strtok(linker, " "); w; w = strtok(NULL, " "))
         list_add(&c, w);
 
-    list_add_all(&c, &options.cc);
-    if (options.static_link)
+    list_add_all(&c, &state.options.cc);
+    if (state.options.static_link)
         list_add(&c, "-static");
 
     list_add(&c, "-o");
-    list_add(&c, options.output ? options.output : "a.out");
+    list_add(&c, state.options.output ? state.options.output : "a.out");
     list_add(&c, stamp());
     list_add_all(&c, inputs);
-    list_add(&c, text("-L%s", place.lib));
+    list_add(&c, text("-L%s", state.place.lib));
     if (!archive)
-        list_add(&c, text("-Wl,-rpath,%s", place.lib));
+        list_add(&c, text("-Wl,-rpath,%s", state.place.lib));
 
     list_add(&c, "-lamphora-upc");
     list_add(&c, "-liofwd");
@@ -432,13 +437,13 @@ static void print_file(const char *file)
         fclose(f);
 }
 
-/* A .c file: preprocesses it as UPC into `to` and looks.  Of a C file the messages of this attempt
- * are dropped: the compiler will print its own. */
+/* Preprocesses a .c file as UPC into `to`, and returns whether it is UPC.  Messages are dropped for
+ * C, because the compiler prints its own. */
 static bool holds_upc(int i, const char *to)
 {
-    char *messages = text("%s/%d.messages", work, i);
-    int status = preprocess(options.inputs[i].text, true, to, messages);
-    bool upc = status == 0 && language_is_upc(to, place.upc_include);
+    char *messages = text("%s/%d.messages", state.work, i);
+    int status = preprocess(state.options.inputs[i].text, true, to, messages);
+    bool upc = status == 0 && language_is_upc(to, state.place.upc_include);
 
     if (upc)
         print_file(messages);
@@ -447,27 +452,28 @@ static bool holds_upc(int i, const char *to)
     return upc;
 }
 
-/* Where the product of input i goes. */
+/* Returns the name of the product of input i. */
 static char *product_of(int i)
 {
-    const char *suffix = options.product == PRODUCT_ASSEMBLY ? ".s" : ".o";
+    const char *suffix = state.options.product == PRODUCT_ASSEMBLY ? ".s" : ".o";
 
-    if (options.product == PRODUCT_PROGRAM || options.product == PRODUCT_NOTHING)
-        return text("%s/%d.o", work, i);
+    if (state.options.product == PRODUCT_PROGRAM || state.options.product == PRODUCT_NOTHING)
+        return text("%s/%d.o", state.work, i);
 
-    return options.output ? text("%s", options.output) : named(options.inputs[i].text, suffix);
+    return state.options.output ? text("%s", state.options.output)
+                                : named(state.options.inputs[i].text, suffix);
 }
 
-/* Translates and compiles; pre holds the preprocessed text. */
+/* Translates and compiles the preprocessed text in pre. */
 static void build_upc(int i, const char *pre, const char *product)
 {
-    const char *source = options.inputs[i].text;
-    bool only = options.product == PRODUCT_TRANSLATION;
-    char *c = text("%s/%d.i", work, i);
+    const char *source = state.options.inputs[i].text;
+    bool only = state.options.product == PRODUCT_TRANSLATION;
+    char *c = text("%s/%d.i", state.work, i);
 
-    if (only && options.output)
-        c = text("%s", options.output);
-    else if (only || options.save_temps)
+    if (only && state.options.output)
+        c = text("%s", state.options.output);
+    else if (only || state.options.save_temps)
         c = named(source, ".trans.c");
 
     translate(pre, c);
@@ -475,13 +481,13 @@ static void build_upc(int i, const char *pre, const char *product)
     if (only)
         return;
 
-    if (options.save_temps)
+    if (state.options.save_temps)
         compile_by_assembly(source, c, product);
     else
         compile(c, product);
 }
 
-/* UPC or C of which the preprocessor's output stays: -save-temps. */
+/* -save-temps: compiles UPC or C, and keeps the output of the preprocessor. */
 static void preprocess_or_end(const char *source, bool upc, const char *to)
 {
     int status = preprocess(source, upc, to, NULL);
@@ -490,21 +496,21 @@ static void preprocess_or_end(const char *source, bool upc, const char *to)
         finish(status);
 }
 
-/* Makes what input i is to become; returns what the linker gets for it. */
+/* Makes the product of input i, and returns the file for the linker. */
 static const char *build(int i)
 {
-    const struct input *in = &options.inputs[i];
+    const struct input *in = &state.options.inputs[i];
 
     if (in->language == LANGUAGE_LINKER)
         return in->text;
 
-    bool keep = options.save_temps && options.product != PRODUCT_TEXT;
-    char *pre = keep ? named(in->text, ".i") : text("%s/%d.i0", work, i);
+    bool keep = state.options.save_temps && state.options.product != PRODUCT_TEXT;
+    char *pre = keep ? named(in->text, ".i") : text("%s/%d.i0", state.work, i);
     char *product = product_of(i);
     bool upc = in->language == LANGUAGE_UPC ||
                (in->language == LANGUAGE_C_OR_UPC && holds_upc(i, pre));
 
-    if (options.product == PRODUCT_TEXT) {
+    if (state.options.product == PRODUCT_TEXT) {
         print_text(in, upc);
     } else if (in->language == LANGUAGE_UPC_PREPROCESSED) {
         build_upc(i, in->text, product);
@@ -513,7 +519,7 @@ static const char *build(int i)
             preprocess_or_end(in->text, true, pre);
 
         build_upc(i, pre, product);
-    } else if (options.product == PRODUCT_TRANSLATION) {
+    } else if (state.options.product == PRODUCT_TRANSLATION) {
         fprintf(stderr, "amphora-upcc: %s contains no UPC; there is nothing to translate\n",
                 in->text);
     } else if (keep && in->language != LANGUAGE_OTHER) {
@@ -533,22 +539,22 @@ int main(int argc, char **argv)
 
     amph_stdout_check();
 
-    options_read(&options, argc, argv);
-    if (!place_find(&place, "amphora-upcc"))
+    options_read(&state.options, argc, argv);
+    if (!place_find(&state.place, "amphora-upcc"))
         return 2;
 
-    work = mkdtemp(dir);
-    if (work == NULL) {
+    state.work = mkdtemp(dir);
+    if (state.work == NULL) {
         fprintf(stderr, "amphora-upcc: %s: %s\n", dir, strerror(errno));
         return 2;
     }
 
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    for (int i = 0; i < options.ninputs; i++)
+    for (int i = 0; i < state.options.ninputs; i++)
         list_add(&products, build(i));
 
-    if (options.product == PRODUCT_PROGRAM)
+    if (state.options.product == PRODUCT_PROGRAM)
         link_program(&products);
 
     finish(0);

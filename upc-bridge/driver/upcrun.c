@@ -24,11 +24,17 @@ static const char usage[] =
     "  -iofwd PREFIX[=DIR], -hosts FILE and all other options are those of amphora-run\n";
 
 struct chosen {
-    int threads, servers; /* -1: not said */
+    int threads, servers; /* -1: not given */
     const char *network;
 };
 
-/* Options of amphora-run that stand alone; all others take a value. */
+/* The choices stored in the program; 0 and "": none. */
+struct stamp {
+    int threads, servers;
+    char network[32];
+};
+
+/* Options of amphora-run without a value; all others have one. */
 static bool stands_alone(const char *a)
 {
     static const char *const names[] = {
@@ -56,7 +62,7 @@ static int number(const char *what, const char *s, int least)
     return (int)n;
 }
 
-/* PROGRAM as a path: as it is, or out of PATH. */
+/* Returns the path of PROGRAM, searched in PATH if it has no slash. */
 static FILE *open_program(const char *name)
 {
     if (strchr(name, '/'))
@@ -79,12 +85,11 @@ static FILE *open_program(const char *name)
 }
 
 /* Reads the line that amphora-upcc stored in the program.  Returns false if it has none. */
-static bool read_stamp(FILE *f, struct chosen *c)
+static bool read_stamp(FILE *f, struct stamp *stamp)
 {
     static const char key[] = PLACE_STAMP;
     size_t n = 0;
     char line[128];
-    static char name[32];
 
     for (int ch; (ch = getc_unlocked(f)) != EOF;) {
         if (ch == key[n])
@@ -110,18 +115,18 @@ static bool read_stamp(FILE *f, struct chosen *c)
         if (strncmp(line, " threads=", 9) != 0 || !net || !srv)
             continue;
 
-        c->threads = atoi(line + 9);
-        c->servers = atoi(srv + 9);
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(net + 9, " "), net + 9);
-        c->network = name;
+        stamp->threads = atoi(line + 9);
+        stamp->servers = atoi(srv + 9);
+        snprintf(stamp->network, sizeof stamp->network, "%.*s", (int)strcspn(net + 9, " "),
+                 net + 9);
         return true;
     }
 
     return false;
 }
 
-/* A network that this machine has not, and why, in one sentence instead of one from each thread;
- * other hosts speak for themselves. */
+/* Reports, in one sentence for all threads, that this machine lacks the network, and why.  Other
+ * hosts report for themselves. */
 static void check_network(const char *bin, const char *network)
 {
     char *command = text("'%s/amphora-info' -n 2>/dev/null", bin);
@@ -145,7 +150,7 @@ static void check_network(const char *bin, const char *network)
     free(command);
 }
 
-/* The command line that is made: room for every argument of ours and for what is added. */
+/* Allocates the command line of amphora-run, with room for all arguments and additions. */
 struct line {
     char **argv;
     int n;
@@ -156,8 +161,8 @@ static void add(struct line *l, const char *arg)
     l->argv[l->n++] = (char *)arg;
 }
 
-/* Options of Berkeley's upcrun that mean nothing here: they are named in a sentence.  A thread has as
- * much shared memory as there is anyway. */
+/* Options of Berkeley's upcrun that have no effect here; a sentence names those that are given.  A
+ * thread always has as much shared memory as there is. */
 static bool foreign_option(int argc, char **argv, int *i)
 {
     static const char *const alone[] = { "-q", "-quiet", "-bind-threads", "-norc" };
@@ -177,7 +182,8 @@ static bool foreign_option(int argc, char **argv, int *i)
     return ours;
 }
 
-/* Options up to the program's name, whose place it gives; what is amphora-run's goes to run. */
+/* Reads the options up to the program's name, and returns its index; options of amphora-run are
+ * appended to run. */
 static int take_options(int argc, char **argv, struct chosen *said, struct line *run)
 {
     int i;
@@ -216,11 +222,10 @@ static int take_options(int argc, char **argv, struct chosen *said, struct line 
     return i;
 }
 
-/* What the program was compiled for, where the caller does not say; 0, or the exit status of a
- * refusal that has been said. */
-static int complete(const char *program, struct chosen *said)
+/* Fills in what the command line left open from the line in the program, which must live as long as
+ * `said`.  Returns 0, or the exit status after a message. */
+static int complete(const char *program, struct stamp *built, struct chosen *said)
 {
-    struct chosen built = { 0, 0, "" };
     FILE *f = open_program(program);
 
     if (f == NULL) {
@@ -228,30 +233,30 @@ static int complete(const char *program, struct chosen *said)
         return 127;
     }
 
-    (void)read_stamp(f, &built); /* a program of upc_bridge.h has none */
+    (void)read_stamp(f, built); /* a C program with upc_bridge.h has no such line */
     fclose(f);
 
-    if (built.threads && said->threads > 0 && said->threads != built.threads) {
+    if (built->threads && said->threads > 0 && said->threads != built->threads) {
         fprintf(stderr,
                 "amphora-upcrun: %s was compiled for %d threads (amphora-upcc -T) and cannot run "
                 "with %d\n",
-                program, built.threads, said->threads);
+                program, built->threads, said->threads);
         return 2;
     }
 
-    if (said->threads < 0 && !built.threads) {
+    if (said->threads < 0 && !built->threads) {
         fputs("amphora-upcrun: how many threads?  -n T\n", stderr);
         return 2;
     }
 
     if (said->threads < 0)
-        said->threads = built.threads;
+        said->threads = built->threads;
 
     if (said->servers < 0)
-        said->servers = built.servers;
+        said->servers = built->servers;
 
-    if (!said->network && built.network[0] && !amph_env_is_set(AMPH_ENV_CONDUIT))
-        said->network = built.network;
+    if (!said->network && built->network[0] && !amph_env_is_set(AMPH_ENV_CONDUIT))
+        said->network = built->network;
 
     return 0;
 }
@@ -268,6 +273,7 @@ static bool names_hosts(const struct line *run)
 int main(int argc, char **argv)
 {
     struct chosen said = { -1, -1, NULL };
+    struct stamp built = { 0 };
     struct place place;
     struct line run = { calloc((size_t)argc + 8, sizeof *run.argv), 1 };
 
@@ -283,13 +289,13 @@ int main(int argc, char **argv)
         return 2;
     }
 
-    int refused = complete(argv[i], &said);
+    int refused = complete(argv[i], &built, &said);
     if (refused)
         return refused;
     if (!place_find(&place, "amphora-upcrun"))
         return 2;
 
-    /* the others are everywhere */
+    /* the others exist on every machine */
     if (said.network && strcmp(said.network, "verbs") == 0 && !names_hosts(&run))
         check_network(place.bin, said.network);
 

@@ -22,7 +22,9 @@ const char *place_text(struct expr *e)
 const char *mode_suffix(struct type *t)
 {
     unsigned q = ty_element(t)->quals;
-    return q & Q_STRICT ? "_strict" : q & Q_RELAXED ? "" : xl.strict_mode ? "_strict" : "";
+    bool strict = q & Q_STRICT || (xl.strict_mode && !(q & Q_RELAXED));
+
+    return strict ? "_strict" : "";
 }
 
 static void check_access(struct expr *e)
@@ -106,7 +108,7 @@ void use_void(struct expr *e)
     if (e->place && (e->type->kind == TY_ARRAY || e->type->kind == TY_VOID)) {
         edit(e->a, e->b, xl_fmt("((void)%s)", e->base));
         e->place = false;
-        e->type = ty_basic[TY_VOID];
+        e->type = ty_basic(TY_VOID);
         return;
     }
 
@@ -118,7 +120,7 @@ void use_condition(struct expr *e)
     use_value(e);
     if (ty_pts(e->type)) {
         edit(e->a, e->b, xl_fmt("upcx_nonnull(%s)", render(e->a, e->b)));
-        e->type = ty_basic[TY_INT];
+        e->type = ty_basic(TY_INT);
     } else if (!ty_scalar(e->type)) {
         refuse(e->a, "a condition needs a number or a pointer, this is '%s'", ty_words(e->type));
     }

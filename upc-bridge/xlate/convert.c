@@ -176,7 +176,7 @@ static struct type *pts_compare(unsigned op, int op_tok, struct expr *x, struct 
 
         edit(x->a, y->b,
              xl_fmt("(%supcx_nonnull(%s))", op == P2('=', '=') ? "!" : "", render(p->a, p->b)));
-        return ty_basic[TY_INT];
+        return ty_basic(TY_INT);
     }
 
     if (!ty_pts(x->type) || !ty_pts(y->type))
@@ -190,7 +190,7 @@ static struct type *pts_compare(unsigned op, int op_tok, struct expr *x, struct 
         edit(x->a, y->b,
              xl_fmt("(%supcx_eq(%s, %s))", op == P2('=', '=') ? "" : "!", render(x->a, x->b),
                     render(y->a, y->b)));
-        return ty_basic[TY_INT];
+        return ty_basic(TY_INT);
     }
 
     return NULL;
@@ -230,7 +230,7 @@ static struct type *pts_distance(bool relation, int op_tok, struct expr *x, stru
         d = xl_fmt("(%s / (long)(%s))", d, ty_count(pointee));
 
     edit(x->a, y->b, d);
-    return ty_basic[relation ? TY_INT : TY_LONG];
+    return ty_basic(relation ? TY_INT : TY_LONG);
 }
 
 /* One operand or both are pointers to shared. */
@@ -271,11 +271,11 @@ struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y
         return pts_binary(op, op_tok, x, y);
 
     if (is_equality(op) || is_relation(op))
-        return ty_basic[TY_INT];
+        return ty_basic(TY_INT);
     if (x->type->kind == TY_UNKNOWN || y->type->kind == TY_UNKNOWN)
-        return ty_basic[TY_UNKNOWN];
+        return ty_basic(TY_UNKNOWN);
     if (x->type->kind == TY_POINTER && y->type->kind == TY_POINTER)
-        return ty_basic[TY_LONG];
+        return ty_basic(TY_LONG);
     if (x->type->kind == TY_POINTER)
         return x->type;
     if (y->type->kind == TY_POINTER)

@@ -95,7 +95,7 @@ static struct type *parse_params(struct decl *d)
             struct param *p = xl_alloc(sizeof *p);
 
             p->name = xl.tokens[xl.pos++].id;
-            p->type = ty_basic[TY_INT];
+            p->type = ty_basic(TY_INT);
             *tail = p;
             tail = &p->next;
         } while (accept(','));

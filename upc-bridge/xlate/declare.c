@@ -418,7 +418,7 @@ void parse_external(void)
     /* C of old: a function without a type. */
     if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_NONE && !starts_type(xl.pos) &&
         is_punct(xl.pos + 1, '(')) {
-        struct specs s = { .type = ty_basic[TY_INT], .tok = xl.pos };
+        struct specs s = { .type = ty_basic(TY_INT), .tok = xl.pos };
         struct decl d = { 0 };
         int a = xl.pos;
 

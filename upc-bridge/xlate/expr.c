@@ -73,11 +73,11 @@ struct expr value_of(int a, struct type *t)
 static struct expr parse_number(void)
 {
     const struct token *t = &xl.tokens[xl.pos++];
-    struct expr e = value_of(xl.pos - 1, ty_basic[TY_INT]);
+    struct expr e = value_of(xl.pos - 1, ty_basic(TY_INT));
     char s[64];
 
     if (t->len >= (int)sizeof s) {
-        e.type = ty_basic[TY_DOUBLE];
+        e.type = ty_basic(TY_DOUBLE);
         return e;
     }
 
@@ -99,9 +99,14 @@ static struct expr parse_number(void)
         if (imaginary)
             last = s[n - 2];
 
-        e.type = ty_basic[last == 'f' && !hex ? TY_FLOAT : last == 'l' ? TY_LDOUBLE : TY_DOUBLE];
+        e.type = ty_basic(TY_DOUBLE);
+        if (last == 'f' && !hex)
+            e.type = ty_basic(TY_FLOAT);
+        else if (last == 'l')
+            e.type = ty_basic(TY_LDOUBLE);
+
         if (imaginary)
-            e.type = ty_arith(ty_basic[TY_CFLOAT], e.type);
+            e.type = ty_arith(ty_basic(TY_CFLOAT), e.type);
 
         return e;
     }
@@ -110,7 +115,7 @@ static struct expr parse_number(void)
     unsigned long long v = bin ? strtoull(s + 2, &rest, 2) : strtoull(s, &rest, 0);
     bool u = strchr(rest, 'u') != NULL;
     bool decimal = s[0] != '0';
-    int longs = strstr(rest, "ll") ? 2 : strchr(rest, 'l') ? 1 : 0;
+    int longs = (strchr(rest, 'l') != NULL) + (strstr(rest, "ll") != NULL);
     static const enum type_kind kinds[] = {
         TY_INT, TY_UINT, TY_LONG, TY_ULONG, TY_LLONG, TY_ULLONG
     };
@@ -124,7 +129,7 @@ static struct expr parse_number(void)
         if (v > most[k] || (u && !ku) || (!u && ku && decimal))
             continue;
 
-        e.type = ty_basic[kinds[k]];
+        e.type = ty_basic(kinds[k]);
         break;
     }
 
@@ -138,11 +143,23 @@ static struct expr parse_number(void)
 static struct expr parse_char(void)
 {
     const struct token *t = &xl.tokens[xl.pos++];
-    struct expr e = value_of(xl.pos - 1, ty_basic[TY_INT]);
+    struct expr e = value_of(xl.pos - 1, ty_basic(TY_INT));
 
     e.is_const = t->len == 3 && t->text[0] == '\'';
     e.value = t->text[1];
     return e;
+}
+
+/* The element type of a string literal that has a prefix: L, u8, u or U. */
+static enum type_kind character_type(const char *literal)
+{
+    if (literal[0] == 'L')
+        return TY_INT;
+
+    if (literal[1] == '8')
+        return TY_CHAR;
+
+    return literal[0] == 'u' ? TY_USHORT : TY_UINT;
 }
 
 static struct expr parse_string(void)
@@ -152,15 +169,12 @@ static struct expr parse_string(void)
 
     for (; xl.tokens[xl.pos].kind == T_STR; xl.pos++)
         if (xl.tokens[xl.pos].text[0] != '"')
-            k = xl.tokens[xl.pos].text[0] == 'L'   ? TY_INT
-                : xl.tokens[xl.pos].text[1] == '8' ? TY_CHAR
-                : xl.tokens[xl.pos].text[0] == 'u' ? TY_USHORT
-                                                   : TY_UINT;
+            k = character_type(xl.tokens[xl.pos].text);
 
     struct type *t = xl_alloc(sizeof *t);
 
     t->kind = TY_ARRAY;
-    t->of = ty_basic[k];
+    t->of = ty_basic(k);
     t->dim_value = -1;
 
     struct expr e = value_of(a, t);
@@ -211,7 +225,7 @@ static struct expr parse_name(void)
 
         e.type = xl_alloc(sizeof *e.type);
         e.type->kind = TY_ARRAY;
-        e.type->of = ty_qualified(ty_basic[TY_CHAR], Q_CONST, NULL);
+        e.type->of = ty_qualified(ty_basic(TY_CHAR), Q_CONST, NULL);
         e.type->dim_value = -1;
         e.lvalue = true;
 
@@ -251,7 +265,7 @@ static struct expr parse_name(void)
 
 static struct expr parse_threads(void)
 {
-    struct expr e = value_of(xl.pos++, ty_basic[TY_INT]);
+    struct expr e = value_of(xl.pos++, ty_basic(TY_INT));
 
     e.b = xl.pos;
     if (xl.static_threads) {
@@ -273,7 +287,7 @@ static struct expr parse_statement_expr(int a)
     if (!xl.in_function)
         refuse(a, "a statement in parentheses is allowed inside functions only");
 
-    xl.last_type = ty_basic[TY_VOID];
+    xl.last_type = ty_basic(TY_VOID);
     parse_compound(true);
     expect(')');
     e = value_of(a, xl.last_type);
@@ -325,11 +339,11 @@ static struct expr parse_primary(void)
     case K_MYTHREAD:
         xl.pos++;
         edit(a, xl.pos, "((int)upc_self.mythread)");
-        return value_of(a, ty_basic[TY_INT]);
+        return value_of(a, ty_basic(TY_INT));
     case K_MAX_BLOCK:
         xl.pos++;
         edit(a, xl.pos, xl_fmt("%lld", MAX_BLOCK));
-        e = value_of(a, ty_basic[TY_INT]);
+        e = value_of(a, ty_basic(TY_INT));
         e.is_const = true;
         e.value = MAX_BLOCK;
         return e;
@@ -359,7 +373,7 @@ static struct expr subscript(struct expr x)
         if (x.type->kind != TY_POINTER) {
             /* a vector of the compiler's */
             if (x.type->kind == TY_UNKNOWN || x.type->kind == TY_OPAQUE) {
-                r.type = ty_basic[TY_UNKNOWN];
+                r.type = ty_basic(TY_UNKNOWN);
                 return r;
             }
 
@@ -420,13 +434,13 @@ static struct expr member(struct expr x, bool arrow)
         }
     }
 
-    struct type *s = arrow ? (x.type->kind == TY_POINTER || x.type->kind == TY_ARRAY
-                                  ? x.type->of
-                                  : ty_basic[TY_UNKNOWN])
-                           : x.type;
+    if (arrow) {
+        bool points = x.type->kind == TY_POINTER || x.type->kind == TY_ARRAY;
 
-    if (arrow)
-        x.type = s;
+        x.type = points ? x.type->of : ty_basic(TY_UNKNOWN);
+    }
+
+    struct type *s = x.type;
 
     if (s->kind == TY_UNKNOWN && !x.place) {
         r.type = s;
@@ -571,7 +585,7 @@ static struct expr binary(struct expr x, int least)
 
         r.a = x.a;
         r.b = y.b;
-        r.type = prec <= 2 ? ty_basic[TY_INT] : binary_type(op, op_tok, &x, &y);
+        r.type = prec <= 2 ? ty_basic(TY_INT) : binary_type(op, op_tok, &x, &y);
         x = r;
     }
 

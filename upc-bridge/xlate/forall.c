@@ -49,9 +49,10 @@ static bool reads_length(struct head *h, int tok)
     if (!one)
         h->step = render_bare(tok, tok + 1);
 
-    return s                  ? is_plain_integer(s) && s != name_at(h->inc.a)
-           : t->kind == T_NUM ? is_integer_text(t)
-                              : t->kw == K_THREADS;
+    if (s)
+        return is_plain_integer(s) && s != name_at(h->inc.a);
+
+    return t->kind == T_NUM ? is_integer_text(t) : t->kw == K_THREADS;
 }
 
 /* i++, ++i, i += n, i = i + n, or down. */
@@ -131,7 +132,11 @@ static bool reads_condition(struct head *h)
         return false;
 
     h->limit = a + 2;
-    h->form = op == '<' ? "'<'" : op == '>' ? "'>'" : h->up ? "'{'" : "'}'";
+    if (h->up)
+        h->form = op == '<' ? "'<'" : "'{'";
+    else
+        h->form = op == '>' ? "'>'" : "'}'";
+
     return is_still(h, h->limit, h->cond.b);
 }
 
@@ -204,10 +209,11 @@ static struct way way_of_element(const struct head *h, int a, int b)
     if (follows_variable(h, a, b) && !h->step)
         return (struct way){ xl_fmt("upcx_steps_p(%s, %s, %d)", h->aff_text, block, h->up), true };
 
-    return (struct way){ by ? xl_fmt("upcx_steps_p_by(%s, %s, %s(upcx_llong)(%s) * (%s))",
-                                     h->aff_text, block, h->up ? "" : "-", by,
-                                     h->step ? h->step : "1")
-                            : NULL,
+    if (!by)
+        return (struct way){ NULL, false };
+
+    return (struct way){ xl_fmt("upcx_steps_p_by(%s, %s, %s(upcx_llong)(%s) * (%s))", h->aff_text,
+                                block, h->up ? "" : "-", by, h->step ? h->step : "1"),
                          false };
 }
 

@@ -39,7 +39,7 @@ static struct type *cursor_type(struct cursor *c)
         c->started = true;
     }
 
-    return c->m ? c->m->type : ty_basic[TY_UNKNOWN];
+    return c->m ? c->m->type : ty_basic(TY_UNKNOWN);
 }
 
 static void cursor_next(struct cursor *c)
@@ -201,7 +201,8 @@ static bool another(bool braces)
 static long long init_list(struct type *t, bool braces, struct expr *first)
 {
     struct cursor c = { .type = t };
-    long long left = t->kind == TY_ARRAY && !braces ? (t->dim_value >= 0 ? t->dim_value : -1) : -1;
+    bool counts = t->kind == TY_ARRAY && !braces && t->dim_value >= 0;
+    long long left = counts ? t->dim_value : -1;
 
     deeper();
     if (!braces && t->kind == TY_ARRAY && t->dim_value < 0)

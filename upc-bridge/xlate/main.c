@@ -105,6 +105,7 @@ int main(int argc, char **argv)
     size_t len;
     char *text = read_all(in, in_name ? in_name : "<stdin>", &len);
 
+    ty_start();
     lex(text, len, in_name ? in_name : "<stdin>");
 
     /* Nothing is written before all is known to be translated. */

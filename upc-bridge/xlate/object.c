@@ -90,11 +90,14 @@ void object_text(struct specs *s, struct decl *d, struct sym *y, struct buf *out
         return;
     }
 
-    buf_fmt(out, "%supcx_pts %s; ",
-            s->storage == K_EXTERN   ? "extern "
-            : s->storage == K_STATIC ? "static "
-                                     : "",
-            y->cname);
+    const char *storage = "";
+
+    if (s->storage == K_EXTERN)
+        storage = "extern ";
+    else if (s->storage == K_STATIC)
+        storage = "static ";
+
+    buf_fmt(out, "%supcx_pts %s; ", storage, y->cname);
 }
 
 static void check_hoistable(struct sym *y)
@@ -169,7 +172,8 @@ static const char *object_row(FILE *f, struct sym *y)
     bool unsized = y->type->kind == TY_ARRAY && y->type->dim == NULL;
 
     /* C: what is defined without a size and never completed has one element. */
-    const char *count = !unsized ? ty_count(y->type) : y->defined ? "1" : "0";
+    const char *completed = y->defined ? "1" : "0";
+    const char *count = unsized ? completed : ty_count(y->type);
     int n = unique();
 
     if (el->kind == TY_RECORD && !el->rec->complete) {
@@ -194,10 +198,15 @@ static const char *object_row(FILE *f, struct sym *y)
                            initial, y->init_type, y->init, y->cname, y->name, size, block, count));
     }
 
+    /* the field `defined` of struct upcx_object */
+    int defined = 0;
+
+    if (y->defined)
+        defined = y->storage == K_STATIC ? 2 : 1;
+
     out_text(f, xl_fmt("static struct upcx_object upcx_object_%d = { &%s, \"%s\", %s, "
                        "upcx_block_%d, upcx_count_%d, %s, %d };",
-                       n, y->cname, y->name, size, n, n, initial,
-                       y->defined ? (y->storage == K_STATIC ? 2 : 1) : 0));
+                       n, y->cname, y->name, size, n, n, initial, defined));
     return xl_fmt("&upcx_object_%d, ", n);
 }
 

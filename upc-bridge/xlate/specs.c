@@ -325,7 +325,7 @@ static void parse_enumerators(void)
             next = e.value;
         }
 
-        struct sym *s = sym_add(S_ENUM, xl.tokens[at].id, ty_basic[TY_INT], at);
+        struct sym *s = sym_add(S_ENUM, xl.tokens[at].id, ty_basic(TY_INT), at);
 
         s->value = next++;
         s->defined = known;
@@ -458,15 +458,15 @@ static struct type *base_type(const struct counts *c, int tok)
         refuse(tok, "these type words do not go together");
 
     if (n[K_VOID])
-        return ty_basic[TY_VOID];
+        return ty_basic(TY_VOID);
     if (n[K_BOOL])
-        return ty_basic[TY_BOOL];
+        return ty_basic(TY_BOOL);
     if (n[K_CHAR])
-        return ty_basic[integer_kind(n)];
+        return ty_basic(integer_kind(n));
     if (n[K_FLOAT] || n[K_DOUBLE] || (n[K_COMPLEX] && !n[K_INT]))
-        return ty_basic[floating_kind(n)];
+        return ty_basic(floating_kind(n));
 
-    return ty_basic[integer_kind(n)];
+    return ty_basic(integer_kind(n));
 }
 
 static struct type *named_type(enum type_kind kind, const struct token *t)
@@ -549,7 +549,7 @@ static struct type *whole_type(struct specs *s, bool have)
     case K_AUTO_TYPE:
         xl.pos++;
         s->is_auto = true;
-        return ty_basic[TY_UNKNOWN];
+        return ty_basic(TY_UNKNOWN);
     case K_FLOATN: /* Clang's headers declare them: typedef float _Float32; */
         return have ? NULL : named_type(TY_FLOATN, &xl.tokens[xl.pos++]);
     case K_ATOMIC: {
@@ -635,17 +635,17 @@ void parse_specs(struct specs *s)
     }
 
     if (whole == NULL && c.words == 0 && (s->storage || quals) && implicit_int())
-        whole = ty_basic[TY_INT];
+        whole = ty_basic(TY_INT);
 
     struct type *t = whole ? whole : base_type(&c, s->tok);
 
     if (quals & Q_SHARED) {
         s->rewritten = true;
-        if (ty_shared(t) && !ty_same_block(t, ty_qualified(ty_basic[TY_INT], Q_SHARED, &block)))
+        if (ty_shared(t) && !ty_same_block(t, ty_qualified(ty_basic(TY_INT), Q_SHARED, &block)))
             refuse(s->tok, "'shared' is given twice with different layouts");
     }
 
     s->type = ty_qualified(t, quals, &block);
     if (s->attributes && whole == NULL && strstr(s->attributes, "vector_size"))
-        s->type = ty_basic[TY_UNKNOWN];
+        s->type = ty_basic(TY_UNKNOWN);
 }

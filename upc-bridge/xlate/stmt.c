@@ -235,7 +235,12 @@ static void parse_goto(int first)
 static void parse_sync(int a)
 {
     enum keyword kw = xl.tokens[a].kw;
-    const char *what = kw == K_BARRIER ? "barrier" : kw == K_NOTIFY ? "notify" : "wait";
+    const char *what = "wait";
+
+    if (kw == K_BARRIER)
+        what = "barrier";
+    else if (kw == K_NOTIFY)
+        what = "notify";
 
     if (kw == K_FENCE) {
         edit(a, xl.pos, "upcx_fence()");
@@ -391,7 +396,7 @@ static void keyword_statement(enum keyword kw)
 void parse_statement(void)
 {
     const struct token *t = &xl.tokens[xl.pos];
-    struct type *value = ty_basic[TY_VOID];
+    struct type *value = ty_basic(TY_VOID);
 
     deeper();
     if (t->kind == T_UPC_PRAGMA)
@@ -442,7 +447,7 @@ void parse_compound(bool new_scope)
         if (xl.tokens[xl.pos].kind == T_EOF)
             refuse(xl.pos, "the program ends inside a block");
 
-        xl.last_type = ty_basic[TY_VOID];
+        xl.last_type = ty_basic(TY_VOID);
         if (xl.tokens[xl.pos].kind == T_UPC_PRAGMA) {
             pragma_upc();
         } else if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_LABEL) {

@@ -7,23 +7,17 @@
 
 #include "xlate.h"
 
-static struct type basics[TY_OPAQUE];
-#define B(k) [k] = &basics[k]
-/* clang-format off */
-struct type *ty_basic[TY_OPAQUE] = {
-    B(TY_UNKNOWN), B(TY_VOID), B(TY_BOOL), B(TY_CHAR), B(TY_SCHAR), B(TY_UCHAR), B(TY_SHORT), B(TY_USHORT), B(TY_INT), B(TY_UINT),
-    B(TY_LONG), B(TY_ULONG), B(TY_LLONG), B(TY_ULLONG), B(TY_INT128), B(TY_UINT128), B(TY_FLOAT), B(TY_DOUBLE), B(TY_LDOUBLE),
-    B(TY_FLOATN), B(TY_CFLOAT), B(TY_CDOUBLE), B(TY_CLDOUBLE), B(TY_ENUM), B(TY_RECORD),
-};
-/* clang-format on */
-/* clang-format off */
-static struct type basics[TY_OPAQUE] = {
-#define K(k) [k] = { .kind = k }
-    K(TY_UNKNOWN), K(TY_VOID), K(TY_BOOL), K(TY_CHAR), K(TY_SCHAR), K(TY_UCHAR), K(TY_SHORT), K(TY_USHORT), K(TY_INT), K(TY_UINT),
-    K(TY_LONG), K(TY_ULONG), K(TY_LLONG), K(TY_ULLONG), K(TY_INT128), K(TY_UINT128), K(TY_FLOAT), K(TY_DOUBLE), K(TY_LDOUBLE),
-    K(TY_FLOATN), K(TY_CFLOAT), K(TY_CDOUBLE), K(TY_CLDOUBLE), K(TY_ENUM), K(TY_RECORD),
-};
-/* clang-format on */
+struct type *ty_basic(enum type_kind kind)
+{
+    return &xl.basic[kind];
+}
+
+void ty_start(void)
+{
+    xl.basic = xl_alloc(TY_OPAQUE * sizeof *xl.basic);
+    for (int kind = 0; kind < TY_OPAQUE; kind++)
+        xl.basic[kind] = (struct type){ .kind = (enum type_kind)kind };
+}
 
 static const struct {
     const char *name;
@@ -263,7 +257,7 @@ long long ty_size(struct type *t)
     if (t->kind == TY_POINTER)
         return ty_pts(t) ? -1 : (long long)sizeof(void *);
 
-    return t->kind < TY_OPAQUE ? (basic_facts[t->kind].name ? basic_facts[t->kind].size : -1) : -1;
+    return t->kind < TY_OPAQUE && basic_facts[t->kind].name ? basic_facts[t->kind].size : -1;
 }
 
 /* All scalars in it, which must be whole and of one size for true; *size_p is that size, or 0 before
@@ -309,9 +303,9 @@ bool ty_padded(struct type *t)
 struct type *ty_promote(struct type *t)
 {
     if (t->kind == TY_BOOL || (t->kind >= TY_CHAR && t->kind <= TY_USHORT))
-        return ty_basic[TY_INT];
+        return ty_basic(TY_INT);
     if (t->kind == TY_ENUM)
-        return ty_basic[TY_UINT];
+        return ty_basic(TY_UINT);
 
     return ty_unqualified(t);
 }
@@ -349,7 +343,7 @@ struct type *ty_arith(struct type *a, struct type *b)
     a = ty_promote(a);
     b = ty_promote(b);
     if (a->kind == TY_UNKNOWN || b->kind == TY_UNKNOWN)
-        return ty_basic[TY_UNKNOWN];
+        return ty_basic(TY_UNKNOWN);
     if (a->kind == TY_OPAQUE)
         return a;
     if (b->kind == TY_OPAQUE)
@@ -359,7 +353,7 @@ struct type *ty_arith(struct type *a, struct type *b)
         enum type_kind ca = complex_kind(a);
         enum type_kind cb = complex_kind(b);
 
-        return ty_basic[ca > cb ? ca : cb];
+        return ty_basic(ca > cb ? ca : cb);
     }
 
     if (a->kind == TY_FLOATN)
@@ -371,7 +365,7 @@ struct type *ty_arith(struct type *a, struct type *b)
     struct type *higher = a->kind > b->kind ? a : b;
     struct type *lower = a->kind > b->kind ? b : a;
 
-    return same_size_unsigned(higher, lower) ? ty_basic[higher->kind + 1] : higher;
+    return same_size_unsigned(higher, lower) ? ty_basic(higher->kind + 1) : higher;
 }
 
 struct type *ty_decay(struct type *t)
@@ -391,6 +385,15 @@ static const char *quals_text(unsigned q)
                   q & Q_RESTRICT ? "__restrict " : "", q & Q_ATOMIC ? "_Atomic " : "");
 }
 
+/* The keyword in front of the tag of an enumeration, structure or union. */
+static const char *tag_keyword(const struct record *rec)
+{
+    if (rec->is_enum)
+        return "enum";
+
+    return rec->is_union ? "union" : "struct";
+}
+
 static const char *base_text(struct type *t, int tok)
 {
     const char *q = quals_text(t->quals & ~(unsigned)Q_RESTRICT);
@@ -403,15 +406,8 @@ static const char *base_text(struct type *t, int tok)
     case TY_RECORD:
         if (tag_find(t->rec->tag) != t->rec)
             refuse(tok, "%s %s is needed here but its tag is hidden or out of scope",
-                   t->rec->is_enum    ? "enum"
-                   : t->rec->is_union ? "union"
-                                      : "struct",
-                   t->rec->tag);
-        return xl_fmt("%s%s %s", q,
-                      t->rec->is_enum    ? "enum"
-                      : t->rec->is_union ? "union"
-                                         : "struct",
-                      t->rec->tag);
+                   tag_keyword(t->rec), t->rec->tag);
+        return xl_fmt("%s%s %s", q, tag_keyword(t->rec), t->rec->tag);
     case TY_FLOATN:
     case TY_OPAQUE:
         return xl_fmt("%s%s", q, t->name);
@@ -493,11 +489,7 @@ const char *ty_words(struct type *t)
         break;
     case TY_ENUM:
     case TY_RECORD:
-        buf_fmt(&b, "%s %s",
-                t->rec->is_enum    ? "enum"
-                : t->rec->is_union ? "union"
-                                   : "struct",
-                t->rec->tag);
+        buf_fmt(&b, "%s %s", tag_keyword(t->rec), t->rec->tag);
         break;
     case TY_UNKNOWN:
         buf_fmt(&b, "(unknown)");

@@ -50,18 +50,20 @@ static struct expr parse_sizeof(void)
 
     xl.pts_computed = was; /* nothing is evaluated */
 
-    struct expr r = value_of(a, ty_basic[TY_ULONG]);
+    struct expr r = value_of(a, ty_basic(TY_ULONG));
     bool shared = ty_shared(x.type);
 
     if (kw != K_SIZEOF && kw != K_ALIGNOF && !shared)
         refuse(a, "%.*s needs a shared type or object, this is '%s'", xl.tokens[a].len,
                xl.tokens[a].text, ty_words(x.type));
 
-    long long n = kw == K_SIZEOF       ? ty_size(x.type)
-                  : kw == K_ELEMSIZEOF ? ty_size(ty_element(x.type))
-                                       : -1;
+    long long n = -1; /* if it is known here */
 
-    if (kw == K_BLOCKSIZEOF && !ty_element(x.type)->block.text)
+    if (kw == K_SIZEOF)
+        n = ty_size(x.type);
+    else if (kw == K_ELEMSIZEOF)
+        n = ty_size(ty_element(x.type));
+    else if (kw == K_BLOCKSIZEOF && !ty_element(x.type)->block.text)
         n = ty_element(x.type)->block.value;
 
     if (n >= 0) {
@@ -137,7 +139,7 @@ static struct expr deref(int a)
 
     use_value(&x);
     if (x.type->kind == TY_UNKNOWN || x.type->kind == TY_OPAQUE)
-        r.type = ty_basic[TY_UNKNOWN];
+        r.type = ty_basic(TY_UNKNOWN);
     else if (x.type->kind != TY_POINTER)
         refuse(a, "'*' needs a pointer, this is '%s'", ty_words(x.type));
     else
@@ -166,9 +168,12 @@ static struct expr sign(int a, unsigned op)
 
     r.threads = x.threads;
     r.is_const = x.is_const;
-    r.value = op == '-'   ? (long long)(0 - (unsigned long long)x.value)
-              : op == '~' ? ~x.value
-                          : x.value;
+    r.value = x.value;
+    if (op == '-')
+        r.value = (long long)(0 - (unsigned long long)x.value);
+    else if (op == '~')
+        r.value = ~x.value;
+
     if (r.type->kind == TY_UINT)
         r.value = (unsigned)r.value;
 
@@ -205,7 +210,7 @@ static struct expr parse_unary_id(int a)
         struct expr r = value_of(a, x.type);
 
         if (x.type->kind >= TY_CFLOAT && x.type->kind <= TY_CLDOUBLE)
-            r.type = ty_basic[TY_FLOAT + (x.type->kind - TY_CFLOAT)];
+            r.type = ty_basic(TY_FLOAT + (x.type->kind - TY_CFLOAT));
 
         r.lvalue = x.lvalue;
         return r;
@@ -244,7 +249,7 @@ struct expr parse_unary(void)
 
         use_condition(&x);
 
-        struct expr r = value_of(a, ty_basic[TY_INT]);
+        struct expr r = value_of(a, ty_basic(TY_INT));
 
         r.is_const = x.is_const;
         r.value = !x.value;
@@ -263,7 +268,7 @@ struct expr parse_unary(void)
     }
     case P2('&', '&'): /* the address of a label */
         xl.pos += 2;
-        return value_of(a, ty_pointer(ty_basic[TY_VOID]));
+        return value_of(a, ty_pointer(ty_basic(TY_VOID)));
     default:
         return parse_postfix();
     }
@@ -314,9 +319,11 @@ static struct expr cast_or_literal(int a)
 
     if (x.is_const && ty_integer(t)) {
         r.is_const = true;
-        r.value = t->kind == TY_INT    ? (int)x.value
-                  : t->kind == TY_UINT ? (long long)(unsigned)x.value
-                                       : x.value;
+        r.value = x.value;
+        if (t->kind == TY_INT)
+            r.value = (int)x.value;
+        else if (t->kind == TY_UINT)
+            r.value = (unsigned)x.value;
 
         if (t->kind < TY_INT && t->kind != TY_UNKNOWN)
             /* small values need no thought; others are left to the compiler */
@@ -415,9 +422,9 @@ struct type *builtin_result(const char *name)
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strncmp(name, table[i].prefix, strlen(table[i].prefix)) == 0)
-            return table[i].pointer ? ty_pointer(ty_basic[table[i].kind]) : ty_basic[table[i].kind];
+            return table[i].pointer ? ty_pointer(ty_basic(table[i].kind)) : ty_basic(table[i].kind);
 
-    return ty_basic[TY_INT];
+    return ty_basic(TY_INT);
 }
 
 /* Is a value of type c what the association with type t is for?  Qualifiers below a pointer count,
@@ -474,7 +481,7 @@ static struct expr parse_generic(int a)
     if (here)
         edit(a, xl.pos, xl_fmt("(%s)", render(chosen.a, chosen.b)));
 
-    return value_of(a, chosen.type ? chosen.type : ty_basic[TY_UNKNOWN]);
+    return value_of(a, chosen.type ? chosen.type : ty_basic(TY_UNKNOWN));
 }
 
 struct expr parse_builtin(const char *name)
@@ -487,7 +494,7 @@ struct expr parse_builtin(const char *name)
 
     if (strcmp(name, "__builtin_has_attribute") == 0) {
         skip_parens();
-        return value_of(a, ty_basic[TY_INT]);
+        return value_of(a, ty_basic(TY_INT));
     }
 
     expect('(');
@@ -517,7 +524,10 @@ struct expr parse_builtin(const char *name)
 
         use_value(&y);
         expect(')');
-        return value_of(a, !c.is_const ? ty_basic[TY_UNKNOWN] : c.value ? x.type : y.type);
+        if (!c.is_const)
+            return value_of(a, ty_basic(TY_UNKNOWN));
+
+        return value_of(a, c.value ? x.type : y.type);
     }
 
     struct type *t = parse_type_name();
@@ -539,12 +549,12 @@ struct expr parse_builtin(const char *name)
             }
         }
 
-        r = value_of(a, ty_basic[TY_ULONG]);
+        r = value_of(a, ty_basic(TY_ULONG));
     } else {
         if (ty_involves_shared(t) || ty_involves_shared(parse_type_name()))
             refuse(a, "%s with a shared type is not translated", name);
 
-        r = value_of(a, ty_basic[TY_INT]);
+        r = value_of(a, ty_basic(TY_INT));
     }
 
     expect(')');

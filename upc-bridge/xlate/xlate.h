@@ -104,6 +104,8 @@ struct xl_state {
         int level;          /* 0: file scope */
     } sym;
 
+    struct type *basic; /* type.c: [TY_OPAQUE], by kind */
+
     struct {
         struct sym *first, **tail; /* shared objects in the order of their declarations */
         struct buf hoisted; /* text for file scope, before the current external declaration */
@@ -333,7 +335,9 @@ struct type {
     bool attributed; /* a typedef's attribute changes its alignment */
 };
 
-extern struct type *ty_basic[TY_OPAQUE];
+void ty_start(void); /* before all other functions on types */
+/* The type of a kind below TY_OPAQUE; there is one of each. */
+struct type *ty_basic(enum type_kind kind);
 struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b);
 struct type *ty_unqualified(struct type *t);
 struct type *ty_pointer(struct type *of);
