@@ -4,7 +4,8 @@ dist_doc_DATA = \
 	doc/gasnet-misuse.md \
 	doc/limits.md \
 	doc/mpi.md \
-	doc/trace-format.md
+	doc/trace-format.md \
+	doc/ways-in.md
 EXTRA_DIST += \
 	doc/README.md \
 	doc/figures.md \

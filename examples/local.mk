@@ -1,6 +1,6 @@
 # examples
 # wave: the main job.  Its numbers must not depend on how a loop was compiled, so no fused multiply-add.
-EXTRA_DIST += examples/README.md examples/wave/wave.params
+EXTRA_DIST += examples/README.md examples/bar.upc examples/wave/wave.params
 if HAVE_PNG
 noinst_PROGRAMS += examples/wave/wave
 examples_wave_wave_SOURCES = \
