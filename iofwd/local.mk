@@ -14,6 +14,11 @@ lib_LTLIBRARIES += libiofwd.la
 pkgconfig_DATA += iofwd.pc
 libiofwd_la_SOURCES = \
 	iofwd/client/api.c \
+	iofwd/client/attributes.c \
+	iofwd/client/versions.c \
+	iofwd/client/versions.h \
+	iofwd/client/coalesce/ahead.c \
+	iofwd/client/coalesce/file.c \
 	iofwd/client/api_file.c \
 	iofwd/client/api_file.h \
 	iofwd/server/fs/beneath.c \
@@ -81,6 +86,9 @@ libiofwd_la_SOURCES = \
 	iofwd/server/internal.h \
 	iofwd/server/collective.c \
 	iofwd/server/limits.c \
+	iofwd/server/versions.c \
+	iofwd/wire/versions.c \
+	iofwd/wire/versions.h \
 	iofwd/server/lock/lock.c \
 	iofwd/server/lock/lock.h \
 	iofwd/server/lock/agent.c \
@@ -129,6 +137,7 @@ tests_unit_unit_iofwd_exports_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
 endif
 include $(top_srcdir)/iofwd/interpose/local.mk
 include $(top_srcdir)/iofwd/mount/local.mk
+include $(top_srcdir)/iofwd/cc/local.mk
 
 # Against real servers, through the launcher.
 iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/calls/iofwd_files tests/files/calls/iofwd_joint tests/files/calls/iofwd_segment tests/files/calls/fwd_fair tests/files/calls/fwd_greedy

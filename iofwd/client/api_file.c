@@ -166,7 +166,10 @@ int iofwd_read(iofwd_file_t *file, void *buf, size_t len, size_t *done_p)
     size_t unasked;
     int err = amph_fwd_process(&cl);
 
-    return err ? err : amph_fwd_read(cl, &file->file, buf, len, done_p ? done_p : &unasked);
+    if (err)
+        return err;
+
+    return amph_fwd_read(cl, &file->file, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_write(iofwd_file_t *file, const void *buf, size_t len, size_t *done_p)
@@ -175,7 +178,10 @@ int iofwd_write(iofwd_file_t *file, const void *buf, size_t len, size_t *done_p)
     size_t unasked;
     int err = amph_fwd_process(&cl);
 
-    return err ? err : amph_fwd_write(cl, &file->file, buf, len, done_p ? done_p : &unasked);
+    if (err)
+        return err;
+
+    return amph_fwd_write(cl, &file->file, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_pread(iofwd_file_t *file, void *buf, size_t len, off_t off, size_t *done_p)
@@ -184,7 +190,10 @@ int iofwd_pread(iofwd_file_t *file, void *buf, size_t len, off_t off, size_t *do
     size_t unasked;
     int err = off < 0 ? EINVAL : amph_fwd_process(&cl);
 
-    return err ? err : amph_fwd_pread(cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
+    if (err)
+        return err;
+
+    return amph_fwd_pread(cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_pwrite(iofwd_file_t *file, const void *buf, size_t len, off_t off, size_t *done_p)
@@ -193,7 +202,10 @@ int iofwd_pwrite(iofwd_file_t *file, const void *buf, size_t len, off_t off, siz
     size_t unasked;
     int err = off < 0 ? EINVAL : amph_fwd_process(&cl);
 
-    return err ? err : amph_fwd_pwrite(cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
+    if (err)
+        return err;
+
+    return amph_fwd_pwrite(cl, &file->file, off, buf, len, done_p ? done_p : &unasked);
 }
 
 int iofwd_lseek(iofwd_file_t *file, off_t off, int whence, off_t *pos_p)
@@ -202,7 +214,10 @@ int iofwd_lseek(iofwd_file_t *file, off_t off, int whence, off_t *pos_p)
     off_t unasked;
     int err = amph_fwd_process(&cl);
 
-    return err ? err : amph_fwd_lseek(cl, &file->file, off, whence, pos_p ? pos_p : &unasked);
+    if (err)
+        return err;
+
+    return amph_fwd_lseek(cl, &file->file, off, whence, pos_p ? pos_p : &unasked);
 }
 
 int iofwd_ftruncate(iofwd_file_t *file, off_t length)
@@ -318,7 +333,8 @@ int iofwd_wait(iofwd_op_t *op_p, double seconds, struct iofwd_result *result)
     if (!*op_p || isnan(seconds))
         return EINVAL;
 
-    uint64_t ns = seconds < 0 ? UINT64_MAX : seconds > 1e9 ? UINT64_MAX : (uint64_t)(seconds * 1e9);
+    bool unbounded = seconds < 0 || seconds > 1e9;
+    uint64_t ns = unbounded ? UINT64_MAX : (uint64_t)(seconds * 1e9);
     int err = amph_client_nb_wait((struct amph_client_nb *)*op_p, ns, &r);
 
     if (err)

@@ -20,9 +20,12 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/limits.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "boot/standing.h"
 #include "iofwd/client/coalesce/coalesce.h"
+#include "iofwd/client/versions.h"
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/private_server.h"
 #include "iofwd/client/stripe.h"
@@ -42,11 +45,11 @@ static uint32_t host_of(const struct amph_fwd_client *cl, uint32_t rank)
     return rank < all ? cl->job->proc[rank].host : cl->job->self_host;
 }
 
-static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t server, int *fd_p)
+static enum amph_status look_up(struct amph_fwd_client *cl, uint32_t server,
+                                struct amph_fwd_server_addr *addr_p)
 {
     void *value;
     size_t len;
-    struct amph_fwd_server_addr addr;
 
     pthread_mutex_lock(&cl->boot_lock);
 
@@ -57,11 +60,27 @@ static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t serv
     if (st != AMPH_OK)
         return st;
 
-    bool ok = amph_fwd_server_addr_parse(value, len, &addr);
+    bool ok = amph_fwd_server_addr_parse(value, len, addr_p);
 
     free(value);
-    return ok ? amph_fwd_control_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p)
-              : AMPH_ERR_PROTO;
+    return ok ? AMPH_OK : AMPH_ERR_PROTO;
+}
+
+bool amph_client_server_address(struct amph_fwd_client *cl, uint32_t server,
+                                struct amph_fwd_server_addr *addr_p)
+{
+    return look_up(cl, server, addr_p) == AMPH_OK;
+}
+
+static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t server, int *fd_p)
+{
+    struct amph_fwd_server_addr addr;
+    enum amph_status st = look_up(cl, server, &addr);
+
+    if (st != AMPH_OK)
+        return st;
+
+    return amph_fwd_control_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p);
 }
 
 /* Moves the connection to a high descriptor number, away from those that the program expects to
@@ -142,9 +161,10 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     struct amph_fwd_hello h;
     int fd = inherited_control_fd(link->server);
     bool again = fd >= 0;
-    enum amph_status st = !buf    ? AMPH_ERR_NOMEM
-                          : again ? AMPH_OK
-                                  : connect_server(cl, link->server, &fd);
+    enum amph_status st = buf ? AMPH_OK : AMPH_ERR_NOMEM;
+
+    if (st == AMPH_OK && !again)
+        st = connect_server(cl, link->server, &fd);
 
     if (st != AMPH_OK)
         goto free_buf;
@@ -411,6 +431,8 @@ void amph_client_check(struct amph_fwd_client *cl)
     if (now - last < AMPH_NS_PER_MS || !atomic_compare_exchange_strong(&cl->checked_ns, &last, now))
         return;
 
+    amph_client_let_default_actions_in();
+
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         struct amph_client_link *link = &cl->link[i];
         char byte;
@@ -461,6 +483,7 @@ static int fill_small_fds(int fds[AMPH_CLIENT_FDS_FROM])
     return n;
 }
 
+/* Runs in every wait on the endpoint: for a reply, a record, a slot, room to send. */
 static void on_tick(struct amph_am_ep *ep)
 {
     amph_client_check(amph_am_user(ep));
@@ -639,9 +662,12 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
     for (uint32_t i = 0; i < cl->nlinks && st == AMPH_OK; i++) {
         struct amph_client_link *home = &cl->link[cl->servers[0] - cl->first];
         uint32_t state = atomic_load(&home->state);
-        enum amph_status one = state == AMPH_CLIENT_LINK_NONE   ? open_link(cl, home)
-                               : state == AMPH_CLIENT_LINK_DEAD ? AMPH_ERR_PEER
-                                                                : AMPH_OK;
+        enum amph_status one = AMPH_OK;
+
+        if (state == AMPH_CLIENT_LINK_NONE)
+            one = open_link(cl, home);
+        else if (state == AMPH_CLIENT_LINK_DEAD)
+            one = AMPH_ERR_PEER;
 
         if (one == AMPH_OK || one == AMPH_ERR_FULL || !(cl->failover || is_standing(cl)))
             return one;
@@ -675,6 +701,9 @@ static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_stat
                    "runs as another (%lu)",
                    (unsigned long)geteuid());
 
+    else if (st == AMPH_ERR_NOMEM)
+        amph_error("files cannot be forwarded: %s; calls give ENOMEM", amph_status_text(st));
+
     /* the job continues without that server (-on-server-death) */
     else if (st == AMPH_ERR_PEER && cl->nservers && !standing)
         amph_error("files cannot be forwarded: I/O server %" PRIu32
@@ -706,10 +735,15 @@ static int open_client(struct amph_fwd_client **client_p)
 {
     struct amph_fwd_client *cl = calloc(1, sizeof *cl);
 
-    if (!cl)
+    if (!cl) {
+        amph_error("files cannot be forwarded: the client needs %zu bytes of memory%s; calls give "
+                   "ENOMEM",
+                   sizeof *cl, amph_limit_remedy(ENOMEM));
         return ENOMEM;
+    }
 
     pthread_mutex_init(&cl->boot_lock, NULL);
+    amph_thread_set_wait_mask(amph_client_wait_mask);
 
     enum amph_status st = AMPH_OK;
 
@@ -737,9 +771,10 @@ static int open_client(struct amph_fwd_client **client_p)
         return ENOTCONN;
     }
 
+    amph_client_versions_open();
     amph_client_coalesce_open();
+    amph_client_attributes_open();
     amph_client_trace_open();
-    amph_fwd_control_set_wait_mask(amph_client_wait_mask);
     if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;
 
@@ -794,7 +829,10 @@ int amph_fwd_process(struct amph_fwd_client **client_p)
 
         (void)amph_fwd_inherited(); /* reads IOFWD_DOOR */
         amph_client_state.failed_euid = geteuid();
-        amph_client_state.failed = open_client(client_p);
+        amph_client_state.failed = amph_limit_stack_suffices("a client that forwards files",
+                                                             AMPH_STACK_MIN_BYTES)
+                                       ? open_client(client_p)
+                                       : ENOMEM;
         for (int i = 0; i < nfds; i++)
             close(fds[i]);
 

@@ -422,9 +422,10 @@ static void run(struct bulk_op *op, unsigned n, struct amph_client_sigguard *g)
     for (unsigned turn = 0;; turn++) {
         feed_all(in_turn, n);
 
-        struct bulk_op *next = n > 1            ? next_answered(op, n, turn, g)
-                               : op[0].inflight ? &op[0]
-                                                : NULL;
+        struct bulk_op *next = op[0].inflight ? &op[0] : NULL;
+
+        if (n > 1)
+            next = next_answered(op, n, turn, g);
 
         if (!next)
             return;
@@ -648,7 +649,10 @@ int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home
     bool every_byte = d->placed &&
                       file->unit_kib; /* stripes are fixed, so each byte belongs to a server */
     bool whole = file->rwf || d->len == 0 || (!every_byte && d->len < least);
-    int err = whole ? EOPNOTSUPP : d->placed ? deal_out(cl, d) : at_offset(cl, d);
+    int err = EOPNOTSUPP;
+
+    if (!whole)
+        err = d->placed ? deal_out(cl, d) : at_offset(cl, d);
 
     /* the home server executes appending writes alone */
     return err == EOPNOTSUPP ? amph_client_bulk(cl, home, d) : err;

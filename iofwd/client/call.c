@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/stripe.h"
 
@@ -49,6 +50,16 @@ void amph_fwd_set_program_mask(const sigset_t *mask)
         guarded.depth--;
     else if (guarded.depth++ == 0)
         guarded.program = *mask;
+}
+
+void amph_fwd_wait_begin(sigset_t *before_p)
+{
+    amph_thread_wait_begin(before_p);
+}
+
+void amph_fwd_wait_end(const sigset_t *before)
+{
+    amph_thread_wait_end(before);
 }
 
 void amph_client_sigguard_enter(struct amph_client_sigguard *g)
@@ -143,12 +154,13 @@ void amph_client_wait_mask(sigset_t *mask_p)
             sigdelset(mask_p, sig);
 }
 
-/* Lets in the signals that came meanwhile and end or stop the program: the server may never
- * answer. */
-static void let_default_actions_in(void)
+void amph_client_let_default_actions_in(void)
 {
     sigset_t pending, let_in, before;
     bool any = false;
+
+    if (!guarded.depth)
+        return;
 
     sigemptyset(&let_in);
     sigpending(&pending);
@@ -346,7 +358,7 @@ bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *
 
     wait->next_ns = now + CHECK_NS;
     amph_client_check(cl);
-    let_default_actions_in();
+    amph_client_let_default_actions_in();
     return true;
 }
 

@@ -73,6 +73,11 @@ void amph_fwd_fork_child(void);
  * another. */
 void amph_fwd_connect_all(void);
 
+/* Of a task that has a descriptor table of its own: its number, by which record locks (l_pid of their
+ * arguments) and descriptors of this library are told apart.  0: the process's first table. */
+#define AMPH_FWD_TABLES_MAX 30000
+void amph_fwd_set_table_number(uint32_t (*number)(void));
+
 /* Exec: writes the setting "IOFWD_DOOR=..." that the new image needs in its environment to go on as
  * the same client.  Returns its length without the NUL, 0 where nothing is needed (client not open)
  * or it does not fit.  Safe in a vfork child.  Without the setting the new image joins as a new
@@ -177,6 +182,11 @@ void amph_fwd_set_cancelled(bool (*is_cancelled)(void));
  * it calls the client; NULL: it has unblocked them.  A signal that the program does not block and
  * whose action is the default ends a call that waits for its server. */
 void amph_fwd_set_program_mask(const sigset_t *mask);
+
+/* Around a system call of the interposer that may block for long while signals are blocked: lets in
+ * those that end or stop the program. */
+void amph_fwd_wait_begin(sigset_t *before_p);
+void amph_fwd_wait_end(const sigset_t *before);
 
 /* One server's counters for this client since it joined. */
 struct amph_fwd_stats {

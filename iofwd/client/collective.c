@@ -195,8 +195,10 @@ static void take(struct collective_call *c)
     amph_client_sigguard_enter(&g);
 
     int err = amph_client_pending_wait(c->cl, f->link, f->pend, &g);
-    size_t want = f->pend->want;
-    size_t n = err ? 0 : f->pend->got < want ? f->pend->got : want;
+    size_t n = 0;
+
+    if (!err)
+        n = f->pend->got < f->pend->want ? f->pend->got : f->pend->want;
 
     if (f->slot != SLOT_NONE && !c->writing)
         memcpy(s->buf, f->link->part + (size_t)f->slot * c->cl->piece, n);

@@ -24,6 +24,8 @@
  *   tuning.c, .h        size and number of the pieces of large calls
  *   segment.c           access to buffers in the program's segment without a copy
  *   collective.c        collective (two-phase) reads and writes
+ *   versions.c, .h      the versions of files that servers share with this host
+ *   attributes.c        stat and fstat from an earlier answer
  *   nonblocking.c, .h   non-blocking reads and writes, by threads of the client
  *   readiness.c         notifiers: descriptors that report files ready at a server
  *   two_names.c         rename and link below directories that are open at different servers
@@ -36,9 +38,9 @@
  *   recovery/           failover (recovery/record.h)
  *
  * Writable state of the process: struct amph_client_state below.  Tables that stand alone: the
- * layers (layer.c), stripe rules (stripe.c), non-blocking operations (nonblocking.c), notifiers
- * (readiness.c), the private server (private_server.c), the coalescers (coalesce/), the recovery
- * records (recovery/record.c).
+ * layers (layer.c), held attributes (attributes.c), the versions (versions.c), stripe rules
+ * (stripe.c), non-blocking operations (nonblocking.c), notifiers (readiness.c), the private server
+ * (private_server.c), the coalescers (coalesce/), the recovery records (recovery/record.c).
  */
 #ifndef AMPH_IOFWD_CLIENT_INT_H
 #define AMPH_IOFWD_CLIENT_INT_H
@@ -95,7 +97,7 @@ struct amph_client_pending {
     uint64_t whole;
     uint8_t *buf;
     uint64_t server_ns; /* time that its server has worked on it */
-    bool lends; /* the server may run on this core while the caller waits */
+    bool lends;         /* the server may run on this core while the caller waits */
 };
 
 enum amph_client_link_state {
@@ -179,6 +181,9 @@ int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
                         struct amph_client_link **link_p);
 void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link,
                            const char *why);
+/* Returns false if the server has published no address. */
+bool amph_client_server_address(struct amph_fwd_client *cl, uint32_t server,
+                                struct amph_fwd_server_addr *addr_p);
 void amph_client_check(struct amph_fwd_client *cl); /* detects dead servers */
 /* Opens a connection to a server that carries no calls.  On AMPH_OK the caller owns *fd_p. */
 enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
@@ -255,6 +260,8 @@ struct amph_client_wait {
 /* Removes from *mask_p the signals that end or stop the program in the midst of a call: those with
  * the default action that the program does not block. */
 void amph_client_wait_mask(sigset_t *mask_p);
+/* Delivers such signals if they are pending. */
+void amph_client_let_default_actions_in(void);
 bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *wait);
 /* Delivers signals that do not end the wait. */
 void amph_client_let_signals_in(struct amph_client_sigguard *g);

@@ -340,8 +340,15 @@ void amph_fwd_connect_all(void)
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
     struct amph_client_link *link;
 
-    for (size_t i = 0; cl && i < cl->nservers; i++)
-        (void)amph_client_link_to(cl, cl->servers[i], &link);
+    struct amph_fwd_stats stats;
+
+    /* an answer of each server: then the network has opened its sockets, too */
+    for (uint32_t i = 0; cl && i < cl->nlinks; i++)
+        if (amph_client_link_to(cl, cl->first + i, &link) == 0)
+            (void)amph_fwd_server_stats(cl, cl->first + i, &stats);
+
+    if (cl && cl->failover)
+        amph_client_records_open();
 }
 
 /* Without the preload library, pthread_atfork reports forks. */
@@ -409,7 +416,8 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
 
     at = (size_t)n;
 
-    uint32_t many = cl ? cl->nlinks : inh->any ? inh->n : 0;
+    uint32_t inherited = inh->any ? inh->n : 0;
+    uint32_t many = cl ? cl->nlinks : inherited;
 
     for (uint32_t i = 0; i < many; i++) {
         bool ready = cl ? atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY

@@ -219,10 +219,14 @@ static int await(struct amph_client_nb *op, uint64_t timeout_ns)
     int err = 0;
 
     op->awaited = timeout_ns > 0;
-    while (op->state != NB_DONE && err != ETIMEDOUT)
-        err = timeout_ns == UINT64_MAX ? pthread_cond_wait(&nb.done, &nb.lock)
-              : timeout_ns == 0        ? ETIMEDOUT
-                                : pthread_cond_clockwait(&nb.done, &nb.lock, CLOCK_MONOTONIC, &end);
+    while (op->state != NB_DONE && err != ETIMEDOUT) {
+        if (timeout_ns == UINT64_MAX)
+            err = pthread_cond_wait(&nb.done, &nb.lock);
+        else if (timeout_ns == 0)
+            err = ETIMEDOUT;
+        else
+            err = pthread_cond_clockwait(&nb.done, &nb.lock, CLOCK_MONOTONIC, &end);
+    }
 
     return op->state == NB_DONE ? 0 : ETIMEDOUT;
 }

@@ -27,6 +27,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "base/thread.h"
 #include "boot/standing.h"
 #include "conduits/conduit.h"
 #include "iofwd/client/internal.h"
@@ -222,7 +223,14 @@ static bool read_text(int fd, char *text)
     while ((now = amph_now_ns()) < deadline && have < TEXT_MAX - 1) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
 
-        if (poll(&p, 1, (int)((deadline - now) / AMPH_NS_PER_MS) + 1) < 0 && errno != EINTR)
+        sigset_t before;
+
+        amph_thread_wait_begin(&before);
+
+        int events = poll(&p, 1, (int)((deadline - now) / AMPH_NS_PER_MS) + 1);
+
+        amph_thread_wait_end(&before);
+        if (events < 0 && errno != EINTR)
             return false;
 
         ssize_t n = p.revents ? read(fd, text + have, TEXT_MAX - 1 - have) : 0;

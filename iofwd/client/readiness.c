@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "iofwd/client/internal.h"
 
 #define NOTIFIERS_MAX 256
@@ -23,6 +24,7 @@ enum {
 static struct {
     _Atomic int state;
     bool inherited; /* belongs to an epoll set of the program, which forked children share */
+    uint32_t table; /* the number of the descriptor table in which it was opened */
     struct amph_fwd_notifier notifier;
 } notifiers[NOTIFIERS_MAX];
 
@@ -32,11 +34,9 @@ static bool change(unsigned i, int from, int to)
            atomic_compare_exchange_strong(&notifiers[i].state, &from, to);
 }
 
-/* Returns false in a child by clone that shares our memory but not our descriptors. */
-static bool has_our_descriptors(void)
+void amph_fwd_set_table_number(uint32_t (*number)(void))
 {
-    struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
-    return cl && cl->pid == getpid();
+    amph_thread_fd_table_by(number);
 }
 
 /* Opens a connection to the server, on a high descriptor number and close-on-exec. */
@@ -74,7 +74,7 @@ static bool take_used(uint32_t server, struct amph_fwd_notifier *notifier_p)
             continue;
 
         *notifier_p = notifiers[i].notifier;
-        if (notifier_p->server == server)
+        if (notifier_p->server == server && notifiers[i].table == amph_thread_fd_table())
             return true;
 
         atomic_store(&notifiers[i].state, NOTIFIER_FREE);
@@ -90,6 +90,7 @@ static int take_new(struct amph_fwd_client *cl, struct amph_client_link *link, b
         if (change(i, NOTIFIER_NONE, NOTIFIER_TAKEN)) {
             notifiers[i].notifier.fd = -1;
             notifiers[i].inherited = inherited;
+            notifiers[i].table = amph_thread_fd_table();
 
             int err = connect_notifier(cl, link, &notifiers[i].notifier);
 
@@ -107,7 +108,7 @@ static int take_new(struct amph_fwd_client *cl, struct amph_client_link *link, b
 static void drop_used(void)
 {
     for (unsigned i = 0; i < NOTIFIERS_MAX; i++)
-        if (change(i, NOTIFIER_FREE, NOTIFIER_TAKEN)) {
+        if (notifiers[i].table == amph_thread_fd_table() && change(i, NOTIFIER_FREE, NOTIFIER_TAKEN)) {
             amph_fwd_notifier_release(&notifiers[i].notifier, true);
             return;
         }
@@ -119,7 +120,7 @@ int amph_fwd_notifier_acquire(struct amph_fwd_client *cl, uint32_t server, bool 
     struct amph_client_link *link;
     int err = amph_client_link_to(cl, server, &link);
 
-    if (err || (!for_set && has_our_descriptors() && take_used(server, notifier_p)))
+    if (err || (!for_set && take_used(server, notifier_p)))
         return err;
 
     err = take_new(cl, link, for_set, notifier_p);
@@ -145,10 +146,11 @@ bool amph_fwd_notifier_drain(const struct amph_fwd_notifier *notifier)
 
 void amph_fwd_notifier_release(const struct amph_fwd_notifier *notifier, bool gone)
 {
-    gone = gone || !has_our_descriptors();
+    /* nobody would release what is left over in another table */
+    gone = gone || amph_thread_fd_table() != 0;
     for (unsigned i = 0; i < NOTIFIERS_MAX; i++) {
         if (atomic_load(&notifiers[i].state) != NOTIFIER_TAKEN ||
-            notifiers[i].notifier.fd != notifier->fd)
+            notifiers[i].notifier.fd != notifier->fd || notifiers[i].table != amph_thread_fd_table())
             continue;
 
         if (gone) {
@@ -211,7 +213,8 @@ void amph_client_notify_forget(void)
         if (atomic_load(&notifiers[i].state) == NOTIFIER_TAKEN && notifiers[i].inherited)
             continue;
 
-        if (atomic_load(&notifiers[i].state) != NOTIFIER_NONE && notifiers[i].notifier.fd >= 0)
+        if (atomic_load(&notifiers[i].state) != NOTIFIER_NONE && notifiers[i].notifier.fd >= 0 &&
+            notifiers[i].table == amph_thread_fd_table())
             close(notifiers[i].notifier.fd);
 
         notifiers[i].notifier.fd = -1;

@@ -145,7 +145,10 @@ int amph_client_stripe_add(const char *pattern, struct amph_client_stripe stripe
 
     pthread_mutex_unlock(&amph_client_state.lock);
     amph_client_sigguard_leave(&g);
-    return ok ? 0 : strlen(pattern) >= RULE_TEXT_MAX ? ENAMETOOLONG : ENOMEM;
+    if (ok)
+        return 0;
+
+    return strlen(pattern) >= RULE_TEXT_MAX ? ENAMETOOLONG : ENOMEM;
 }
 
 /* A pattern without a slash is compared with the last component of the path. */

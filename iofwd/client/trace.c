@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "iofwd/wire/show.h"
 #include "iofwd/client/internal.h"
 
@@ -268,7 +269,13 @@ void amph_client_trace_open(void)
         return;
 
     if (trace.target.file) {
+        sigset_t before;
+
+        amph_thread_wait_begin(&before); /* a FIFO without a reader blocks */
+
         int fd = open(trace.target.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+
+        amph_thread_wait_end(&before);
 
         if (fd >= 0)
             trace.fd = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);

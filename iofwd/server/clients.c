@@ -107,6 +107,7 @@ struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
     h->number |= waits ? AMPH_FWD_HANDLE_WAITS : 0;
     h->fd = fd;
     h->opener = peer->number;
+    h->line = FWD_VERSIONS_LINE_NONE;
     h->progress.queue_tail = &h->progress.queue_head;
     s->progress.handle[h->slot] = h;
 
@@ -258,9 +259,12 @@ static struct amph_server_peer *make_peer(struct amph_server *s, uint32_t number
  * process of the job if it is free, or a new number. */
 static uint32_t choose_number(struct amph_server *s, uint32_t rank, uint32_t given)
 {
-    uint32_t number = given != FWD_NUMBER_NONE             ? given
-                      : rank < s->job->nproc[AMPH_COMPUTE] ? rank
-                                                           : AMPH_RANK_NONE;
+    uint32_t number = AMPH_RANK_NONE;
+
+    if (given != FWD_NUMBER_NONE)
+        number = given;
+    else if (rank < s->job->nproc[AMPH_COMPUTE])
+        number = rank;
 
     while (number == AMPH_RANK_NONE || find_by_number(s, number)) {
         uint32_t own = s->self - amph_boot_first(s->boot, AMPH_SERVER);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Servers that belong to no job: their start, the process that watches over them, their end.  See
- * server.h.  Layer: iofwd.
+ * Standing servers, which belong to no job: starts them, restarts those that die, and stops them.
+ * See server.h.
+ *
+ * Layer: iofwd.
  * Thread rule: the watching process has one thread.
  */
 #include <errno.h>
@@ -26,17 +28,17 @@
 #include "boot/standing.h"
 #include "iofwd/server/server.h"
 
-#define START_NS (30 * AMPH_NS_PER_S) /* to open endpoints, exports and doors */
-#define END_NS (10 * AMPH_NS_PER_S)   /* from SIGTERM until they are killed */
+#define START_NS (30 * AMPH_NS_PER_S) /* until a new server is ready */
+#define END_NS (10 * AMPH_NS_PER_S)   /* from SIGTERM until the servers are killed */
 #define AGAIN_NS AMPH_NS_PER_S        /* between two starts of one server */
 
 struct member {
     pid_t pid;
-    int control; /* 'D' written to it: drain; closed: end */
-    int value;   /* what it publishes */
+    int control; /* the server drains after a 'D' on it, and ends when it is closed */
+    int value;   /* the server writes its address to the other end */
     uint64_t start_ns;
-    unsigned starts; /* of processes in this place */
-    bool serves;     /* it has published once */
+    unsigned starts; /* processes started in this slot so far */
+    bool serves;     /* its address has been read once */
     bool due;        /* it has died and must be restarted */
 };
 
@@ -49,11 +51,11 @@ struct watch {
     int ready;   /* pipe to the process that waits for the start, or -1 */
     bool ending;
     uint64_t end_ns;
-    ino_t file; /* the address file that is ours */
+    ino_t file; /* inode of the address file that this process wrote */
     int worst;
 };
 
-/* A line of the log, with the time. */
+/* Writes a line with the time to the log. */
 static void note(const char *format, ...)
 {
     char when[32], text[1024];
@@ -69,8 +71,8 @@ static void note(const char *format, ...)
     fprintf(stderr, "%s iofwd-server[%ld]: %s\n", when, (long)getpid(), text);
 }
 
-/* Where standard output and error go once all is well; what goes wrong before is told where the
- * user is. */
+/* Redirects standard output and error to the log file.  Called when all servers are ready: earlier
+ * errors go to the terminal of the user. */
 static bool open_log(const char *path)
 {
     int fd = amph_boot_standing_open(path, O_WRONLY | O_CREAT | O_APPEND);
@@ -169,7 +171,8 @@ static bool start_member(struct watch *w, uint32_t index)
         if (w->ready >= 0)
             close(w->ready);
 
-        signal(SIGINT, SIG_IGN); /* a terminal's is for the watching process, which ends us */
+        signal(SIGINT,
+               SIG_IGN); /* the watching process gets the terminal's SIGINT and ends this one */
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
 
@@ -224,7 +227,7 @@ static bool take_value(struct watch *w, uint32_t i, uint64_t deadline_ns)
     return w->member[i].serves = true;
 }
 
-/* The clients' names of what is exported. */
+/* Lists the names by which clients see the exports of spec. */
 static void list_names(const char *spec, char *out, size_t cap)
 {
     size_t at = 0;
@@ -243,7 +246,7 @@ static void list_names(const char *spec, char *out, size_t cap)
     }
 }
 
-/* Are the servers of this address file there? */
+/* Do the servers of this address file still exist? */
 static bool is_served(const char *path)
 {
     struct amph_standing set;
@@ -326,7 +329,7 @@ static bool announce(struct watch *w)
 
     w->file = st.st_ino;
 
-    /* as the address file: through nobody else's link */
+    /* opened like the address file, which follows no other user's symbolic link */
     int fd = w->d->pid_file ? amph_boot_standing_open(w->d->pid_file, O_WRONLY | O_CREAT) : -1;
     bool empty = fd >= 0 && ftruncate(fd, 0) == 0 && fchmod(fd, 0644) == 0;
     FILE *f = empty ? fdopen(fd, "w") : NULL;
@@ -363,8 +366,8 @@ static void begin_end(struct watch *w)
         close_end(&w->member[i].control);
 }
 
-/* A server has ended.  One that nobody has told to gets a successor, unless it never served or has
- * an owner, who knows its address. */
+/* Records the end of a server.  A server that ended without an order is restarted, unless it never
+ * became ready, or has an owner: the owner knows the old address. */
 static void bury(struct watch *w, uint32_t i, int status)
 {
     struct member *m = &w->member[i];
@@ -400,8 +403,8 @@ static void reap(struct watch *w)
                 bury(w, i, status);
 }
 
-/* Starts the successors of servers that have died.  Gives the milliseconds until the next is to be
- * started; -1: none is. */
+/* Restarts servers that have died.  Returns the milliseconds until the next restart is due; -1:
+ * none is. */
 static int start_successors(struct watch *w)
 {
     uint64_t now = amph_now_ns();
@@ -414,7 +417,7 @@ static int start_successors(struct watch *w)
             continue;
 
         if (now >= m->start_ns + AGAIN_NS && !start_member(w, i))
-            m->start_ns = now; /* no process is to be had at the moment */
+            m->start_ns = now; /* fork failed; try again later */
 
         if (m->due && m->start_ns + AGAIN_NS < next)
             next = m->start_ns + AGAIN_NS;
@@ -423,7 +426,7 @@ static int start_successors(struct watch *w)
     return next == UINT64_MAX ? -1 : (int)((next - now) / AMPH_NS_PER_MS) + 1;
 }
 
-/* A successor is ready: clients that come from now on find it. */
+/* Publishes the address of a restarted server, for clients that start from now on. */
 static void take_successor(struct watch *w, uint32_t i)
 {
     struct stat st;
@@ -435,7 +438,7 @@ static void take_successor(struct watch *w, uint32_t i)
 
     note("server %u is process %ld", i, (long)w->member[i].pid);
     if (w->ending || stat(w->d->address_file, &st) != 0 || st.st_ino != w->file)
-        return; /* the file is no longer ours */
+        return; /* another process has replaced the file */
 
     if (amph_boot_standing_write(w->d->address_file, &w->set) == AMPH_OK &&
         stat(w->d->address_file, &st) == 0)
@@ -458,8 +461,8 @@ static void take_signals(struct watch *w)
         }
 }
 
-/* The end of its owner's pipe: the servers stay for whom the owner has left behind, and go with the
- * last one. */
+/* Called when standard input is readable.  At its end the owner has ended: the servers drain, so
+ * that they end with the last client that the owner has left behind. */
 static void take_owner(struct watch *w, bool *owned)
 {
     char drop[256];
@@ -514,7 +517,7 @@ static void watch_over(struct watch *w)
                 kill(w->member[i].pid, SIGKILL);
     }
 
-    begin_end(w); /* the files go also where the servers ended by themselves */
+    begin_end(w); /* removes the address and pid files also if the servers ended without an order */
 }
 
 static int run(struct watch *w)
@@ -553,11 +556,11 @@ static int run(struct watch *w)
     if (ok && !w->d->own)
         note("ended");
 
-    return asked ? (w->worst ? 1 : 0) : 1;
+    return asked && !w->worst ? 0 : 1;
 }
 
-/* Leaves the terminal.  In the calling process it waits for the servers to be ready and gives the
- * exit code; -1: this is the daemon. */
+/* Becomes a daemon.  Returns -1 in the daemon; the calling process waits until the servers are
+ * ready and returns the exit code. */
 static int go_away(struct watch *w)
 {
     int ready[2];

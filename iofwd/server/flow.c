@@ -96,6 +96,7 @@ static void complete_call(struct amph_server_request *rq)
 
             amph_server_direct_open(h, rq->u.open.flags);
             h->export = rq->exec.export;
+            h->line = rq->exec.line;
             rq->u.open.file = h->number;
         } else {
             close(rq->exec.newfd);

@@ -32,6 +32,7 @@
  *   references.c   reference counts of open files, and their checks
  *   state.c, .h    what all servers of a process share
  *   limits.c       shares of the server's descriptors
+ *   versions.c     moves the versions of files that its calls change
  *   collective.c   collective (two-phase) reads and writes
  *   flow.h         what flow.c, schedule.c, transfer.c and services.c share
  *   server.h       the room's interface
@@ -71,6 +72,7 @@
 #include "iofwd/wire/encode.h"
 #include "iofwd/wire/handshake.h"
 #include "iofwd/wire/marshal.h"
+#include "iofwd/wire/versions.h"
 
 /* Maximum number of unanswered requests of one client. */
 #define AMPH_SERVER_QUEUED_MAX 512
@@ -143,6 +145,7 @@ struct amph_server_handle {
     bool fifo;    /* fs/fifo.c: the descriptor itself never blocks */
     const struct amph_server_export *export;
     uint32_t opener; /* number of the client that opened it */
+    uint32_t line;   /* of its versions; FWD_VERSIONS_LINE_NONE: it is no regular file */
 
     struct {
         uint32_t nholders;
@@ -196,7 +199,8 @@ struct amph_server_peer {
     struct amph_server_conn *conn;
     uint64_t *holds; /* bit set over handle slots */
     size_t nwords;
-    struct amph_server_lock_agent *lock_agent; /* once it has taken record locks */
+    /* one for each of its descriptor tables that has taken record locks */
+    struct amph_server_lock_agent *lock_agents;
     uint64_t calls, errors, bytes_in, bytes_out;
 
     struct {
@@ -299,6 +303,7 @@ struct amph_server_request {
         bool released_lock; /* a waiting lock request may succeed now */
         int newfd;          /* of an open, until the progress thread makes a handle of it; or -1 */
         bool newfd_regular, newfd_fifo, newfd_nonblock;
+        uint32_t line; /* of the versions of the file that an open or truncate has found */
         const struct amph_server_export *export; /* of a call by path */
         uint64_t ns;                             /* duration of the call */
     } exec;
@@ -331,7 +336,9 @@ struct amph_server {
     uint8_t incarnation; /* how many servers have run in this slot before, modulo 256 */
     struct amph_server_exports exports;
     struct amph_fwd_server_addr address; /* of the listening sockets */
-    int notify_fd;                       /* epoll set of the notifiers to be triggered */
+    struct amph_fwd_versions *versions;  /* NULL: none on this host */
+    int versions_fd;
+    int notify_fd; /* epoll set of the notifiers to be triggered */
 
     /* Limits. */
     uint32_t max_peers;
@@ -522,6 +529,16 @@ size_t amph_server_request_moved(const struct amph_server_request *rq);
 /* Builds the reply and returns its length. */
 size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out);
 
+/* ---- versions.c ---- */
+
+/* Opens the shared object of file versions, which every server of a host that has one must use. */
+void amph_server_versions_open(struct amph_server *s);
+void amph_server_versions_close(struct amph_server *s);
+
+/* Around the execution of a call: move the versions of what it changes.  begin returns what end needs.  Any thread. */
+unsigned amph_server_versions_begin(const struct amph_server_request *rq);
+void amph_server_versions_end(const struct amph_server_request *rq, unsigned moves);
+
 /* ---- references.c: references on open files (progress thread) ---- */
 
 /* Takes a reference on each file that the request names; at most once. */
@@ -668,6 +685,8 @@ bool amph_server_lock_agents_exiting(const struct amph_server_request *rq);
 void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq);
 
 /* The client has closed h: releases the locks it took by h's file, if it has locked it by h. */
+/* Returns how many lock agents p has. */
+uint32_t amph_server_lock_agents_of(const struct amph_server_peer *p);
 void amph_server_lock_closed(struct amph_server_peer *p, const struct amph_server_handle *h);
 
 /* The client has lost h by exec: releases all its locks on the file. */

@@ -65,7 +65,7 @@ static uint32_t in_use(const struct amph_server *s)
  * client that opened it. */
 static uint32_t held_by(const struct amph_server *s, const struct amph_server_peer *p)
 {
-    uint32_t n = amph_server_notify_descriptors(s, p) + (p->lock_agent != NULL);
+    uint32_t n = amph_server_notify_descriptors(s, p) + amph_server_lock_agents_of(p);
 
     for (uint32_t slot = 0; slot < s->progress.nslots && slot < p->nwords * 64; slot++) {
         const struct amph_server_handle *h = s->progress.handle[slot];

@@ -22,7 +22,9 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/env.h"
+#include "base/limits.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "boot/control.h"
 #include "conduits/inet.h"
 #include "iofwd/server/internal.h"
@@ -121,7 +123,8 @@ enum amph_status amph_server_listener_open(struct amph_server *s)
         !watch(s, s->listener.tcp_fd, &s->listener.tcp_fd) ||
         !watch(s, s->listener.stop_fd, &s->listener.stop_fd) ||
         !watch(s, amph_boot_fd(s->boot), &s->boot) || !watch_notifiers(s)) {
-        amph_error("the I/O server cannot watch its listening sockets: %m");
+        amph_error("the I/O server cannot watch its listening sockets: %s%s", strerror(errno),
+                   amph_limit_remedy(errno));
         return AMPH_ERR_SYS;
     }
 
@@ -507,8 +510,12 @@ enum amph_status amph_server_listener_start(struct amph_server *s)
             return st;
     }
 
-    if (pthread_create(&s->listener.thread, NULL, listener_main, s) != 0) {
-        amph_error("the I/O server cannot start its listener thread");
+    int err = amph_thread_start(&s->listener.thread, false, AMPH_SERVER_STACK_BYTES, listener_main,
+                                s);
+
+    if (err) {
+        amph_error("the I/O server cannot start its listener thread: %s%s", strerror(err),
+                   amph_limit_remedy(err));
         return AMPH_ERR_NOMEM;
     }
 

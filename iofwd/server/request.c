@@ -123,6 +123,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
     rq->msg = msg;
     rq->msg_len = len;
     rq->exec.newfd = rq->client_fd = -1;
+    rq->exec.line = FWD_VERSIONS_LINE_NONE;
     rq->exec.ns = 0;
     amph_rd_init(&r, msg, len);
     if (!amph_fwd_get_req_head(&r, &head) ||
@@ -227,7 +228,10 @@ void amph_server_request_run(struct amph_server_request *rq)
 {
     uint64_t start = amph_now_ns();
 
+    unsigned moves = amph_server_versions_begin(rq);
+
     rq->exec.error = is_readonly(rq) ? EROFS : amph_server_call_table[rq->id](rq);
+    amph_server_versions_end(rq, moves);
     if (rq->stage && amph_server_is_mapped(rq) && !rq->exec.error)
         amph_copy_stream(area_memory(rq), rq->stage, amph_server_request_moved(rq));
 

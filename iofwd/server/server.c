@@ -7,6 +7,7 @@
  */
 #include "iofwd/server/server.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
@@ -20,8 +21,13 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/env.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "iofwd/server/internal.h"
+
+/* A server that has not this many descriptors left for what it listens with, and for the connections and
+ * files of its first clients, does not start. */
+#define INCOMING_MIN 11
 
 /* Time for the last clients to finish after the last compute process has left. */
 #define DRAIN_NS (30 * AMPH_NS_PER_S)
@@ -41,6 +47,8 @@ static void set_limits(void)
     signal(SIGPIPE, SIG_IGN);
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 128 << 20);
+
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit of file sizes is its client's EFBIG */
 
     if (getrlimit(RLIMIT_NOFILE, &lim) == 0) {
         lim.rlim_cur = lim.rlim_max;
@@ -63,6 +71,7 @@ static enum amph_status open_endpoint(struct amph_server *s)
                                   .threaded = true,
                                   .use_smp = amph_env_bool(AMPH_ENV_SMP),
                                   .loopback_only = !s->job->several_machines,
+                                  .incoming = INCOMING_MIN,
                                   .on_peer_error = on_peer_error,
                                   .user = s };
 
@@ -151,6 +160,7 @@ static enum amph_status open_all(struct amph_server *s)
     if ((st = open_endpoint(s)) != AMPH_OK || (st = amph_server_listener_open(s)) != AMPH_OK)
         return st;
 
+    amph_server_versions_open(s);
     return publish(s);
 }
 
@@ -183,8 +193,14 @@ enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **s
 
     s->boot = boot;
     set_limits();
+
+    if (!amph_limit_stack_suffices("an I/O server", AMPH_STACK_MIN_BYTES)) {
+        free(s);
+        return AMPH_ERR_NOMEM;
+    }
+
     s->listener.epoll_fd = s->listener.stop_fd = s->listener.unix_fd = s->listener.tcp_fd =
-        s->listener.first_fd = s->notify_fd = -1;
+        s->listener.first_fd = s->notify_fd = s->versions_fd = -1;
     s->progress.unsent_tail = &s->progress.unsent;
     s->progress.transfers_tail = &s->progress.transfers;
     s->shared.work_tail = &s->shared.work;
@@ -198,7 +214,15 @@ enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **s
     if (st == AMPH_OK)
         st = amph_server_listener_start(s);
 
+    if (st == AMPH_OK && !amph_server_limits_spare(s)) {
+        amph_error("the I/O server may have too few descriptors open to take a client%s",
+                   amph_limit_remedy(EMFILE));
+        st = AMPH_ERR_NOMEM;
+    }
+
     if (st != AMPH_OK) {
+        amph_log(amph_log_error_said() ? AMPH_LOG_INFO : AMPH_LOG_ERROR,
+                 "the I/O server cannot start: %s", amph_status_text(st));
         amph_server_close(s);
         return st;
     }
@@ -311,6 +335,7 @@ void amph_server_close(struct amph_server *s)
         if (s->progress.handle[i])
             close(s->progress.handle[i]->fd);
 
+    amph_server_versions_close(s);
     amph_server_exports_close(&s->exports);
     if (s->ep)
         amph_am_close(s->ep);

@@ -20,13 +20,10 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "base/thread.h"
 #include "conduits/conduit.h"
 #include "conduits/inet.h"
 #include "iofwd/wire/marshal.h"
-
-static struct {
-    void (*wait_mask)(sigset_t *mask_p);
-} state;
 
 size_t amph_fwd_frame_build(uint8_t *out, enum amph_fwd_frame type, const void *body, size_t len)
 {
@@ -264,6 +261,7 @@ size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_f
     amph_wr_u8(&w, FWD_VERSION);
     amph_wr_blob(&w, a->unix_name, strlen(a->unix_name));
     amph_wr_blob(&w, tcp, a->tcp.ss_family == AF_UNSPEC ? 0 : amph_conduit_inet_put(&a->tcp, tcp));
+    amph_wr_u64(&w, a->versions);
 
     return w.bad ? 0 : amph_wr_len(&w);
 }
@@ -286,6 +284,7 @@ bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_
 
     const void *tcp = amph_rd_blob(&r, &tcp_len);
 
+    a->versions = amph_rd_u64(&r);
     return tcp && !r.bad &&
            (tcp_len == 0 || amph_conduit_inet_get(tcp, tcp_len, &a->tcp) == AMPH_OK);
 }
@@ -294,11 +293,15 @@ bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_
 
 static enum amph_status connect_to(int fd, const void *sa, socklen_t len, int *fd_p)
 {
+    sigset_t before;
     int ret;
 
+    /* blocks while the listener's backlog is full */
+    amph_thread_wait_begin(&before);
     while ((ret = connect(fd, sa, len)) != 0 && errno == EINTR)
         ;
 
+    amph_thread_wait_end(&before);
     if (ret != 0 && errno != EISCONN) {
         close(fd);
         return AMPH_ERR_PEER;
@@ -348,18 +351,9 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
     return connect_to(fd, &a->tcp, (socklen_t)amph_conduit_inet_len(&a->tcp), fd_p);
 }
 
-void amph_fwd_control_set_wait_mask(void (*fn)(sigset_t *mask_p))
-{
-    state.wait_mask = fn;
-}
-
 static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
 {
-    sigset_t mask;
-
-    pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    if (state.wait_mask)
-        state.wait_mask(&mask);
+    sigset_t before;
 
     for (;;) {
         uint64_t now = amph_now_ns();
@@ -370,8 +364,12 @@ static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
 
         const struct timespec left = { .tv_sec = (time_t)((deadline_ns - now) / AMPH_NS_PER_S),
                                        .tv_nsec = (long)((deadline_ns - now) % AMPH_NS_PER_S) };
-        int n = ppoll(&p, 1, &left, &mask);
 
+        amph_thread_wait_begin(&before);
+
+        int n = ppoll(&p, 1, &left, NULL);
+
+        amph_thread_wait_end(&before);
         if (n > 0)
             return AMPH_OK;
         if (n < 0 && errno != EINTR)
@@ -401,25 +399,35 @@ enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
     return AMPH_OK;
 }
 
-/* recv; a descriptor that comes along is put into *passed_p, which held none (-1). */
+/* Keeps the last descriptor that came along in *passed_p and closes all others: the control buffer's
+ * padding has room for more than the one that is expected. */
+static void take_descriptors(const struct cmsghdr *c, int *passed_p)
+{
+    size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+    for (size_t i = 0; i < n; i++) {
+        if (*passed_p >= 0)
+            close(*passed_p);
+
+        memcpy(passed_p, CMSG_DATA(c) + i * sizeof(int), sizeof *passed_p);
+    }
+}
+
+/* recv; a descriptor that comes along is put into *passed_p. */
 static ssize_t receive_some(int fd, void *buf, size_t len, int *passed_p)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
     struct iovec iov = { buf, len };
-    struct msghdr m = { .msg_iov = &iov,
-                        .msg_iovlen = 1,
-                        .msg_control = control,
-                        .msg_controllen = sizeof control };
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
+    };
     ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
 
     if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
         return n;
 
-    if (*passed_p >= 0)
-        close(*passed_p);
-
-    memcpy(passed_p, CMSG_DATA(c), sizeof *passed_p);
+    take_descriptors(c, passed_p);
     return n;
 }
 

@@ -156,14 +156,11 @@ enum amph_status amph_fwd_choose_network(const struct amph_jobdesc *job,
 struct amph_fwd_server_addr {
     char unix_name[64];          /* abstract name without the leading NUL; "": none */
     struct sockaddr_storage tcp; /* IPv4 or IPv6; AF_UNSPEC: none */
+    uint64_t versions;           /* id of its object of file versions (wire/versions.h); 0: none */
 };
 
 size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_fwd_server_addr *a);
 bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_server_addr *a);
-
-/* Sets what gives the signal mask of the waits below (mask_p: the present one).  NULL, the default: the
- * mask stays as it is. */
-void amph_fwd_control_set_wait_mask(void (*fn)(sigset_t *mask_p));
 
 /* Client side, blocking with a timeout: connect; send and receive whole frames (buf:
  * FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX).  Errors: AMPH_ERR_PEER (no listener, or closed),

@@ -22,6 +22,7 @@
  *   ranges.c, .h     sets of locked byte ranges
  *   show.c, .h       values of calls as text
  *   inode_flags.h    inode flags of lsattr and chattr
+ *   versions.c, .h   versions of files, in memory that servers and clients of a host share
  *
  * The room has no writable state.  marshal.c builds one index at first use.
  */

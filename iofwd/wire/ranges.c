@@ -54,6 +54,17 @@ void amph_fwd_ranges_forget(struct amph_fwd_ranges *set, short kind)
     set->n = kept;
 }
 
+void amph_fwd_ranges_forget_above(struct amph_fwd_ranges *set, short kind)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < set->n; i++)
+        if (set->item[i].kind <= kind)
+            set->item[kept++] = set->item[i];
+
+    set->n = kept;
+}
+
 bool amph_fwd_ranges_copy(const struct amph_fwd_ranges *set, struct amph_fwd_ranges *copy_p)
 {
     *copy_p = (struct amph_fwd_ranges){

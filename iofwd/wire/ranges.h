@@ -27,6 +27,7 @@ struct amph_fwd_ranges {
 /* Locks or unlocks r's bytes.  Adjacent ranges are merged.  false: no memory, set unchanged. */
 bool amph_fwd_ranges_set(struct amph_fwd_ranges *set, struct amph_fwd_range r);
 void amph_fwd_ranges_forget(struct amph_fwd_ranges *set, short kind);
+void amph_fwd_ranges_forget_above(struct amph_fwd_ranges *set, short kind); /* of higher kinds */
 /* The caller frees copy_p->item.  false: no memory. */
 bool amph_fwd_ranges_copy(const struct amph_fwd_ranges *set, struct amph_fwd_ranges *copy_p);
 

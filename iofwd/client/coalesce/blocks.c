@@ -433,6 +433,9 @@ bool amph_client_blocks_serve(struct coalescer *c, const struct amph_client_data
     size_t done = 0;
     size_t len = d->len;
 
+    if (c->versioned)
+        return amph_client_ahead_serve(c, d);
+
     while (done < len) {
         struct block *b = arrived(c);
 

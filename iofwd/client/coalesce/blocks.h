@@ -41,6 +41,13 @@ struct coalescer {
     bool by_offset; /* a sequence of read() or write(), not of pread() or pwrite() */
     /* only this process has the open file, so no other one moves its offset */
     _Atomic bool alone;
+    /* calls at the offset that go to the server beside this coalescer (pass_beside) */
+    _Atomic uint32_t passing;
+    _Atomic bool broke;        /* one of them ended at the end of the file */
+    bool flags_known;          /* append, access, plain are those of the open file */
+    bool plain;                /* without O_DIRECT, O_SYNC, O_PATH */
+    uint32_t line;             /* of its versions, once checked */
+    unsigned runs;             /* consecutive reads */
     _Atomic uint64_t identity; /* of the file: equal for all its open files; 0: unknown */
     bool overflowed;           /* its active set was full */
     bool checked, able, append;
@@ -62,6 +69,19 @@ struct coalescer {
     size_t taken;                 /* bytes of the head block that reads have consumed */
     bool ended;                   /* reading: a block was short */
     struct block ring[BLOCKS_MAX];
+    /* a sequence of reads that is answered from one block while the file's version stays the same
+     * (coalesce/ahead.c); it uses nothing of the ring */
+    bool versioned;
+    struct {
+        uint8_t *data;
+        size_t len;  /* bytes that are held */
+        off_t off;   /* of the first byte */
+        size_t next; /* how much to fetch next */
+        uint32_t line, version;
+        bool known; /* the version was taken while no change was under way */
+        uint64_t asked_ns;
+        unsigned pauses; /* reads until the next attempt, after others changed the file */
+    } ahead;
 };
 
 /* Chooses where the blocks of a sequence are: free slots of the transfer area if there are enough,
@@ -79,6 +99,28 @@ bool amph_client_blocks_hold(struct coalescer *c, size_t len);
 void amph_client_blocks_flush(struct coalescer *c);
 /* Keeps the first error of data whose calls have returned, for a later call that may report it. */
 void amph_client_blocks_error(struct coalescer *c, int err);
+/* Returns zeroed memory for one coalescer, which is never freed; NULL: none.  Called by one thread
+ * at a time.  Not by calloc: a signal handler may open a file while its thread allocates memory. */
+struct coalescer *amph_client_file_memory(void);
+/* Records the flags of the open file. */
+void amph_client_file_flags(struct coalescer *c, int flags);
+/* Returns whether the file's small calls may be coalesced.  Asks the server once, and again after
+ * the file's flags were set. */
+bool amph_client_file_allows(struct coalescer *c, enum mode mode);
+
+/* Does a call on an open file leave alone what has been read ahead of it?  The others use or change
+ * the file's offset or flags. */
+bool amph_client_file_is_beside(const struct amph_fwd_call_desc *desc);
+
+/* Versioned sequences.  ahead_begin is called before the first one of an open file, with the file's
+ * line of versions.  serve copies data as amph_client_blocks_serve does, but returns true with 0
+ * bytes at the end of the file; false: the caller ends the sequence and asks the server. */
+void amph_client_ahead_begin(struct coalescer *c, uint32_t line);
+bool amph_client_ahead_serve(struct coalescer *c, const struct amph_client_data *d);
+/* May the next sequence be versioned?  To be asked once for each read. */
+bool amph_client_ahead_may(struct coalescer *c);
+void amph_client_ahead_free(struct coalescer *c);
+
 /* In a forked child, whose client has its own transfer area: no slots are held. */
 void amph_client_blocks_forget(void);
 

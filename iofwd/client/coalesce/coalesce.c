@@ -34,11 +34,13 @@
 
 #include "base/env.h"
 #include "iofwd/client/coalesce/blocks.h"
+#include "iofwd/client/versions.h"
 
 #define SMALL ((size_t)64 << 10) /* larger calls gain nothing from coalescing */
 #define BUCKETS 1024u
 #define ACTIVE_SETS 64u
 #define ACTIVE_SLOTS 8u
+#define RUNS_BEFORE 2u /* consecutive small reads before data is read ahead by versions */
 
 /* The state of the layer. */
 static struct {
@@ -50,7 +52,10 @@ static struct {
     _Atomic bool making;         /* a thread is in find_or_make */
     _Atomic bool in_use;         /* a sequence was announced, or session consistency is on */
     _Atomic bool over;           /* the process is ending */
+    _Atomic uint32_t versioned;  /* number of versioned sequences, which do not count as dirty */
+    _Atomic bool announced;      /* a sequence was announced */
     bool session;                /* IOFWD_CONSISTENCY=session */
+    _Atomic bool ahead;          /* other reads: ahead, by versions */
     bool added;                  /* the layer is in the list */
 } state;
 
@@ -129,6 +134,11 @@ static void set_mode(struct coalescer *c, enum mode mode)
     if ((old == IDLE) == (mode == IDLE))
         return;
 
+    if (c->versioned) {
+        atomic_fetch_add(&state.versioned, mode == IDLE ? UINT32_MAX : 1);
+        return;
+    }
+
     if (mode == IDLE) {
         active_set_remove(c);
         atomic_fetch_sub(&state.dirty, 1);
@@ -182,7 +192,7 @@ static struct coalescer *find_or_make(struct amph_fwd_client *cl, const struct a
 
     bool fresh = !c;
 
-    if (fresh && (c = calloc(1, sizeof *c)))
+    if (fresh && (c = amph_client_file_memory()))
         c->next = atomic_load(bucket);
 
     if (c) {
@@ -190,7 +200,9 @@ static struct coalescer *find_or_make(struct amph_fwd_client *cl, const struct a
         c->cl = cl;
         c->server = file->part[0].server;
         c->last = c->announced = IDLE;
-        c->checked = c->able = c->append = c->alone = false;
+        c->checked = c->able = c->append = c->alone = c->flags_known = c->versioned = false;
+        atomic_store(&c->broke, false);
+        c->runs = 0;
         atomic_store(&c->identity, 0);
         c->late = 0;
         c->n = c->head = 0;
@@ -226,11 +238,24 @@ static void flush_coalescer(struct coalescer *c)
     }
 
     set_mode(c, IDLE);
+    c->versioned = false;
+}
+
+/* Ends a sequence of a file that is being closed: only this process has the offset. */
+static void drop_versioned(struct coalescer *c)
+{
+    if (c->versioned) {
+        set_mode(c, IDLE);
+        c->versioned = false;
+    }
+
+    amph_client_ahead_free(c);
 }
 
 void amph_client_coalesce_flush_all(void)
 {
-    for (unsigned i = 0; i < BUCKETS && atomic_load(&state.dirty); i++)
+    for (unsigned i = 0;
+         i < BUCKETS && (atomic_load(&state.dirty) || atomic_load(&state.versioned)); i++)
         for (struct coalescer *c = atomic_load_explicit(&state.bucket[i], memory_order_acquire); c;
              c = c->next)
             /* skips idle ones, whose owner may block for long in a call */
@@ -242,39 +267,42 @@ void amph_client_coalesce_flush_all(void)
 
 /* ---- sequences ---- */
 
-/* Returns whether the file's small calls may be coalesced.  Asks the server once, and again after
- * the file's flags were set. */
-static bool can_coalesce(struct coalescer *c, enum mode mode)
+/* Starts a versioned sequence.  A thread that shares the offset with other processes, or reads or
+ * writes at it, looks at the mode after it has said so; this one says so before it looks. */
+static bool begin_versioned(struct coalescer *c, bool by_offset, off_t off)
 {
-    struct stat st;
-    int flags = 0;
-    struct amph_fwd_args_fstat fstat_args = { .file = &c->file, .st = &st };
-    struct amph_fwd_args_getflags flags_args = { .file = &c->file, .flags = &flags };
+    struct amph_fwd_args_lseek a = { .file = &c->file, .whence = SEEK_CUR, .pos = &c->pos };
 
-    if (!c->checked) {
-        c->checked = true;
-
-        bool regular = amph_client_call(c->cl, AMPH_FWD_FSTAT, &fstat_args) == 0 &&
-                       S_ISREG(st.st_mode);
-
-        if (!atomic_load(&c->identity))
-            atomic_store(&c->identity, regular
-                                           ? (st.st_ino * UINT64_C(0x9e3779b97f4a7c15) >> 16) | 1
-                                           : UINT64_MAX);
-
-        c->able = regular && amph_client_call(c->cl, AMPH_FWD_GETFLAGS, &flags_args) == 0 &&
-                  !(flags & (O_DIRECT | O_SYNC | O_DSYNC | O_PATH));
-        c->append = flags & O_APPEND;
-        c->access = flags & O_ACCMODE;
+    if (!amph_client_versions(c->cl)) {
+        state.ahead = false;
+        return false;
     }
 
-    return c->able && (c->access == O_RDWR || c->access == (mode == WRITING ? O_WRONLY : O_RDONLY));
+    if (!amph_client_file_allows(c, READING))
+        return false;
+
+    c->pos = off;
+    c->by_offset = by_offset;
+    c->versioned = true;
+    amph_client_ahead_begin(c, c->line);
+    set_mode(c, READING);
+
+    if (!by_offset ||
+        (c->alone && !atomic_load(&c->passing) && !amph_client_call(c->cl, AMPH_FWD_LSEEK, &a)))
+        return true;
+
+    set_mode(c, IDLE);
+    c->versioned = false;
+    return false;
 }
 
 /* Starts a sequence at off, or at the file's offset. */
 static bool begin(struct coalescer *c, enum mode mode, bool by_offset, off_t off)
 {
-    if (!can_coalesce(c, mode) || !amph_client_blocks_room(c))
+    if (!state.session && c->announced != mode)
+        return begin_versioned(c, by_offset, off);
+
+    if (!amph_client_file_allows(c, mode) || !amph_client_blocks_room(c))
         return false;
 
     bool appends = mode == WRITING && c->append;
@@ -304,11 +332,21 @@ static bool is_run(struct coalescer *c, enum mode mode, bool by_offset, off_t of
     bool run = c->last == mode && c->last_by_offset == by_offset &&
                (by_offset || c->last_end == off);
 
+    if (atomic_load_explicit(&c->broke, memory_order_relaxed)) {
+        atomic_store_explicit(&c->broke, false, memory_order_relaxed);
+        run = false;
+    }
+
+    c->runs = run ? c->runs + 1 : 0;
     c->last = len <= SMALL ? mode : IDLE;
     c->last_by_offset = by_offset;
     c->last_end = off + (off_t)len;
 
-    return (state.session && run && len <= SMALL) || c->announced == mode;
+    if (c->announced == mode)
+        return true;
+
+    return run && len <= SMALL &&
+           (state.session || (state.ahead && mode == READING && c->runs >= RUNS_BEFORE));
 }
 
 /* Returns whether the call is to be coalesced, and makes the coalescer ready for it.  Flushes if
@@ -320,6 +358,10 @@ static bool prepare(struct coalescer *c, enum mode mode, bool by_offset, off_t o
                 atomic_load_explicit(&c->link->state, memory_order_acquire) !=
                     AMPH_CLIENT_LINK_READY;
 
+    /* another place of a block that is held */
+    if (c->versioned && mode == READING && !c->by_offset && !by_offset && len <= SMALL)
+        c->pos = off;
+
     if (c->mode != IDLE && (dead || c->mode != mode || c->by_offset != by_offset ||
                             (!by_offset && off != c->pos) || len > SMALL))
         flush_coalescer(c);
@@ -327,7 +369,9 @@ static bool prepare(struct coalescer *c, enum mode mode, bool by_offset, off_t o
     if (c->mode == mode)
         return true;
 
-    return run && len && !c->late && begin(c, mode, by_offset, off);
+    return run && len && !c->late &&
+           (state.session || c->announced == mode || amph_client_ahead_may(c)) &&
+           begin(c, mode, by_offset, off);
 }
 
 /* Counts one announced call as done, and flushes after the last one. */
@@ -460,12 +504,12 @@ static void prepare_others(struct coalescer *c, struct amph_fwd_client *cl,
                            const struct amph_client_data *d, enum mode mode)
 {
     if (atomic_load_explicit(&state.dirty, memory_order_relaxed) <=
-        (atomic_load_explicit(&c->mode, memory_order_relaxed) != IDLE))
+        (atomic_load_explicit(&c->mode, memory_order_relaxed) != IDLE && !c->versioned))
         return;
 
     if (!atomic_load(&c->identity) && enter_for(c, d->file)) {
         c->cl = cl;
-        can_coalesce(c, mode);
+        amph_client_file_allows(c, mode);
         leave(c);
     }
 
@@ -507,6 +551,59 @@ static int take_late_error(struct coalescer *c)
 
     c->late = 0;
     return err;
+}
+
+/* Passes on a read or write whose coalescer this thread does not own.  If it uses the file's
+ * offset, the offset at the server is made right first, and no sequence begins meanwhile. */
+static int pass_beside(const struct amph_layer *self, struct amph_fwd_call *call,
+                       struct coalescer *c, const struct amph_client_data *d)
+{
+    if (!d->placed) {
+        atomic_fetch_add(&c->passing, 1);
+        while (atomic_load(&c->mode) != IDLE && enter_for(c, d->file)) {
+            flush_coalescer(c);
+            leave(c);
+        }
+    }
+
+    int err = amph_layer_pass(self->next, call);
+
+    if (!d->placed)
+        atomic_fetch_sub(&c->passing, 1);
+
+    if (d->reads && !err && *d->done_p < d->len)
+        atomic_store_explicit(&c->broke, true, memory_order_relaxed);
+
+    return err;
+}
+
+/* Executes a read or write of a process that coalesces nothing and only reads ahead.  Its threads
+ * do not wait for each other's calls. */
+static int do_data_ahead(const struct amph_layer *self, struct amph_fwd_call *call,
+                         const struct amph_client_data *d)
+{
+    bool small_read = d->reads && d->len <= SMALL;
+    struct coalescer *c = small_read && state.ahead ? find_or_make(call->client, d->file)
+                                                    : find(d->file);
+
+    if (!c)
+        return amph_layer_pass(self->next, call);
+
+    if (small_read && enter_for(c, d->file)) {
+        c->cl = call->client;
+
+        bool served = prepare(c, READING, !d->placed, d->off, d->len) &&
+                      amph_client_blocks_serve(c, d);
+
+        if (!served)
+            flush_coalescer(c);
+
+        leave(c);
+        if (served)
+            return 0;
+    }
+
+    return pass_beside(self, call, c, d);
 }
 
 /* Executes a read or write, coalesced if possible. */
@@ -566,9 +663,13 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
     if (!enter_for(c, amph_fwd_call_file(desc, &call->u)))
         return amph_layer_pass(self->next, call);
 
+    if ((desc->coalesce_flags & FWD_COALESCE_DROP) && c->alone)
+        drop_versioned(c);
+
     flush_coalescer(c);
+    c->runs = 0;
     if (desc->coalesce_flags & FWD_COALESCE_RECHECK) {
-        c->checked = false;
+        c->checked = c->flags_known = false;
         atomic_store(&c->identity, 0);
     }
 
@@ -584,6 +685,7 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
     if (desc->coalesce_flags & FWD_COALESCE_DROP) {
         free(c->heap);
         c->heap = NULL;
+        amph_client_ahead_free(c);
         atomic_store(&c->handle, 0);
     }
 
@@ -595,10 +697,14 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
 static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     int err = amph_layer_pass(self->next, call);
-    struct coalescer *c = err ? NULL : find_or_make(call->client, call->u.open.file);
+    struct coalescer *c = err || (state.ahead && (call->u.open.flags & O_ACCMODE) == O_WRONLY)
+                              ? NULL
+                              : find_or_make(call->client, call->u.open.file);
 
-    if (c)
+    if (c) {
+        amph_client_file_flags(c, call->u.open.flags);
         c->alone = true;
+    }
 
     return err;
 }
@@ -606,7 +712,7 @@ static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
 void amph_client_coalesce_import_exclusive(struct amph_fwd_client *cl,
                                            const struct amph_fwd_file *file)
 {
-    struct coalescer *c = state.session ? find_or_make(cl, file) : NULL;
+    struct coalescer *c = state.session || state.ahead ? find_or_make(cl, file) : NULL;
     if (c)
         c->alone = true;
 }
@@ -615,7 +721,7 @@ size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes)
 {
     size_t at = 0;
 
-    for (unsigned i = 0; i < BUCKETS && state.session; i++)
+    for (unsigned i = 0; i < BUCKETS && (state.session || state.ahead); i++)
         for (struct coalescer *c = atomic_load_explicit(&state.bucket[i], memory_order_acquire); c;
              c = c->next) {
             uint64_t handle = atomic_load(&c->handle);
@@ -665,9 +771,15 @@ static int coalesce_call(const struct amph_layer *self, struct amph_fwd_call *ca
         atomic_load_explicit(&state.over, memory_order_relaxed))
         return amph_layer_pass(self->next, call);
 
-    if (amph_client_data_of(call->id, &call->u, &d) && !d.file->rwf)
-        return amph_fwd_file_waits(d.file) ? amph_layer_pass(self->next, call)
-                                           : do_data(self, call, &d);
+    /* else nothing is coalesced: data is only read ahead */
+    bool full = state.session || atomic_load_explicit(&state.announced, memory_order_relaxed);
+
+    if (amph_client_data_of(call->id, &call->u, &d) && !d.file->rwf) {
+        if (amph_fwd_file_waits(d.file))
+            return amph_layer_pass(self->next, call);
+
+        return full ? do_data(self, call, &d) : do_data_ahead(self, call, &d);
+    }
 
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
     const struct amph_fwd_file *file = desc->nargs && desc->arg[0].word == FWD_IN_FILE
@@ -678,10 +790,11 @@ static int coalesce_call(const struct amph_layer *self, struct amph_fwd_call *ca
     if (atomic_load(&state.dirty) && (!c || concerns_all_files(call)))
         amph_client_coalesce_flush_all();
 
-    if (state.session && (desc->coalesce_flags & FWD_COALESCE_OPEN))
+    if ((state.session || state.ahead) && (desc->coalesce_flags & FWD_COALESCE_OPEN))
         return open_call(self, call);
 
-    return c ? do_file(self, call, c) : amph_layer_pass(self->next, call);
+    return c && (full || !amph_client_file_is_beside(desc)) ? do_file(self, call, c)
+                                                            : amph_layer_pass(self->next, call);
 }
 
 /* In a forked child: discards all sequences.  The parent completes them and reports their errors.
@@ -694,6 +807,8 @@ static void forget_parent(void)
                 continue;
 
             set_mode(c, IDLE);
+            c->versioned = false;
+            atomic_store(&c->passing, 0);
             c->announced = IDLE;
             c->alone = false;
             c->n = c->head = 0;
@@ -731,7 +846,8 @@ static struct amph_layer layer = {
 void amph_client_coalesce_open(void)
 {
     state.session = amph_env_enum(AMPH_ENV_IOFWD_CONSISTENCY) == 1;
-    if (state.session)
+    state.ahead = !state.session && amph_client_versions_wanted();
+    if (state.session || state.ahead)
         atomic_store(&state.in_use, true);
 
     if (!state.added)
@@ -752,6 +868,7 @@ int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_
                                   bool write, uint64_t bytes, unsigned calls)
 {
     atomic_store(&state.in_use, true);
+    atomic_store(&state.announced, true);
 
     struct coalescer *c = find_or_make(cl, file);
     if (!c || !enter_for(c, file))

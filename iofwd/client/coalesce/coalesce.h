@@ -9,9 +9,12 @@
  *   coalesce.c  the layer `cache`: which calls are coalesced, and when a file is flushed
  *   coalesce.h  the room's interface
  *   blocks.c    the blocks of one sequence: slots of the transfer area or heap memory
- *   blocks.h    the coalescer of one open file, shared by the two
+ *   ahead.c     read-ahead that is as exact as asking, by the versions of files
+ *   file.c      what is known of an open file
+ *   blocks.h    the coalescer of one open file, shared by the files
  *
- * Writable state: one struct in coalesce.c; blocks.c counts the slots it holds (slots_held).
+ * Writable state: one struct in coalesce.c; blocks.c counts the slots it
+ * holds (slots_held); ahead.c and file.c keep unused memory.
  */
 #ifndef AMPH_IOFWD_CLIENT_COALESCE_H
 #define AMPH_IOFWD_CLIENT_COALESCE_H

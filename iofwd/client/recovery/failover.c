@@ -188,16 +188,24 @@ static void record_waitlock(struct amph_fwd_client *cl, struct amph_client_recor
     record_lock(cl, e, u->waitlock.file, &u->waitlock.lock[0], AMPH_CLIENT_LOCK_OF_FILE);
 }
 
+/* Record locks belong to a descriptor table of the process. */
+static short kind_of_table(uint32_t number)
+{
+    return (short)(AMPH_CLIENT_LOCK_OF_PROCESS + number);
+}
+
 static void record_psetlock(struct amph_fwd_client *cl, struct amph_client_record *e,
                             const union amph_fwd_args *u)
 {
-    record_lock(cl, e, u->psetlock.file, &u->psetlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
+    record_lock(cl, e, u->psetlock.file, &u->psetlock.lock[0],
+                kind_of_table((uint32_t)u->psetlock.lock->l_pid));
 }
 
 static void record_pwaitlock(struct amph_fwd_client *cl, struct amph_client_record *e,
                              const union amph_fwd_args *u)
 {
-    record_lock(cl, e, u->pwaitlock.file, &u->pwaitlock.lock[0], AMPH_CLIENT_LOCK_OF_PROCESS);
+    record_lock(cl, e, u->pwaitlock.file, &u->pwaitlock.lock[0],
+                kind_of_table((uint32_t)u->pwaitlock.lock->l_pid));
 }
 
 static void record_punlock(struct amph_fwd_client *cl, struct amph_client_record *e,
@@ -206,7 +214,7 @@ static void record_punlock(struct amph_fwd_client *cl, struct amph_client_record
     struct amph_client_sigguard g;
 
     amph_client_records_lock(&g);
-    amph_fwd_ranges_forget(&e->locks, AMPH_CLIENT_LOCK_OF_PROCESS);
+    amph_fwd_ranges_forget(&e->locks, kind_of_table((uint32_t)u->punlock.table));
     amph_client_records_unlock(&g);
 }
 
@@ -472,8 +480,7 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
 
         bool repeats = may_repeat(id, args, e);
 
-        amph_debug("%s: its I/O server died during the call, which %s",
-                   amph_fwd_calls[id].name,
+        amph_debug("%s: its I/O server died during the call, which %s", amph_fwd_calls[id].name,
                    repeats ? "is made again at the next server"
                            : "may not be made twice, and gives EIO");
         if (!repeats)

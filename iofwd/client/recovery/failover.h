@@ -22,6 +22,8 @@ struct amph_fwd_ref amph_client_failover_adopt(struct amph_fwd_client *cl,
                                                const struct amph_fwd_file *file);
 /* Before exec: stores the process's locks for the new image. */
 void amph_client_failover_exec(void);
+/* Makes the table of records, whose descriptor is to be in each descriptor table of the process. */
+void amph_client_records_open(void);
 bool amph_client_failover_owns(int fd); /* fd is the table's descriptor */
 
 /* Before fork, with amph_client_state.lock held: counts the child as a process that shares the open

@@ -72,6 +72,14 @@ struct amph_client_record *amph_client_record_find(const struct amph_fwd_file *f
     return e;
 }
 
+/* Is it a table of this version?  A shorter file cannot be mapped whole. */
+static bool is_whole(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_size == (off_t)sizeof *all.table;
+}
+
 /* fd -1: anonymous memory, which a new image after exec does not find. */
 static bool map_table(int fd)
 {
@@ -96,7 +104,8 @@ static bool find_table(void)
 
     for (const struct dirent *d; dir && !all.table && (d = readdir(dir));) {
         ssize_t n = readlinkat(dirfd(dir), d->d_name, target, sizeof target);
-        if (n > (ssize_t)sizeof name && memcmp(target, name, sizeof name - 1) == 0)
+        if (n > (ssize_t)sizeof name && memcmp(target, name, sizeof name - 1) == 0 &&
+            is_whole(atoi(d->d_name)))
             map_table(atoi(d->d_name));
     }
 
@@ -126,6 +135,15 @@ static bool make_table(void)
         close(fd);
 
     return map_table(-1);
+}
+
+void amph_client_records_open(void)
+{
+    struct amph_client_sigguard g;
+
+    amph_client_records_lock(&g);
+    (void)(find_table() || make_table());
+    amph_client_records_unlock(&g);
 }
 
 static struct amph_client_shared *take_slot(void)
@@ -318,7 +336,9 @@ void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_ar
 static bool learn(struct amph_fwd_client *cl, struct amph_client_record *e,
                   const struct amph_fwd_file *now, const struct amph_client_shared *s)
 {
-    if (s->path[0]) {
+    size_t path_len = strnlen(s->path, sizeof s->path);
+
+    if (path_len > 0 && path_len < sizeof s->path) {
         e->path = strdup(s->path);
         e->oflags = atomic_load(&s->oflags);
         e->dev = s->dev;
@@ -471,7 +491,7 @@ void amph_client_failover_child(void)
 {
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct amph_client_record *e = all.bucket[i]; e; e = e->next)
-            amph_fwd_ranges_forget(&e->locks, AMPH_CLIENT_LOCK_OF_PROCESS);
+            amph_fwd_ranges_forget_above(&e->locks, AMPH_CLIENT_LOCK_OF_FILE);
 }
 
 struct amph_client_record *amph_client_record_pin_locked(struct amph_fwd_client *cl)

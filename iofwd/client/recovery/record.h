@@ -27,7 +27,8 @@
 #define AMPH_CLIENT_LOCKS_PASSED 8    /* locks of one file that an exec passes to the new image */
 #define AMPH_CLIENT_POS_END (-1)      /* after an append: the end of the file */
 #define AMPH_CLIENT_LOCK_OF_FILE 0    /* kind of a recorded lock: of the open file */
-#define AMPH_CLIENT_LOCK_OF_PROCESS 1 /* of the process (F_SETLK) */
+/* of the process (F_SETLK); plus the number of its descriptor table */
+#define AMPH_CLIENT_LOCK_OF_PROCESS 1
 
 /* The server and handle of an open file.  Written by the thread that allocated its number, before
  * the number is published in amph_client_shared.now. */

@@ -46,8 +46,9 @@ static int lock_again(struct amph_fwd_client *cl, enum amph_fwd_id id, void *arg
     return err;
 }
 
-static int restore_locks_of_kind(struct amph_fwd_client *cl, struct amph_client_record *e,
-                                 const struct amph_fwd_file *file, short kind)
+/* of_process: those of the process's descriptor tables; else those of the open file. */
+static int restore_locks_of(struct amph_fwd_client *cl, struct amph_client_record *e,
+                            const struct amph_fwd_file *file, bool of_process)
 {
     struct amph_client_sigguard g;
     struct amph_fwd_ranges now;
@@ -64,12 +65,12 @@ static int restore_locks_of_kind(struct amph_fwd_client *cl, struct amph_client_
         const struct amph_fwd_range *r = &now.item[i];
         struct flock lock = { .l_type = r->type,
                               .l_start = r->from,
-                              .l_len = r->to == FWD_RANGE_END ? 0 : r->to - r->from };
+                              .l_len = r->to == FWD_RANGE_END ? 0 : r->to - r->from,
+                              .l_pid = of_process ? r->kind - AMPH_CLIENT_LOCK_OF_PROCESS : 0 };
         struct amph_fwd_args_setlock a = { .file = file, .lock = &lock };
 
-        if (r->kind == kind)
-            err = lock_again(
-                cl, kind == AMPH_CLIENT_LOCK_OF_PROCESS ? AMPH_FWD_PSETLOCK : AMPH_FWD_SETLOCK, &a);
+        if (of_process == (r->kind >= AMPH_CLIENT_LOCK_OF_PROCESS))
+            err = lock_again(cl, of_process ? AMPH_FWD_PSETLOCK : AMPH_FWD_SETLOCK, &a);
     }
 
     free(now.item);
@@ -79,10 +80,10 @@ static int restore_locks_of_kind(struct amph_fwd_client *cl, struct amph_client_
 static int restore_locks(struct amph_fwd_client *cl, struct amph_client_record *e,
                          const struct amph_fwd_file *file)
 {
-    int err = restore_locks_of_kind(cl, e, file, AMPH_CLIENT_LOCK_OF_FILE);
+    int err = restore_locks_of(cl, e, file, false);
 
     if (!err)
-        err = restore_locks_of_kind(cl, e, file, AMPH_CLIENT_LOCK_OF_PROCESS);
+        err = restore_locks_of(cl, e, file, true);
 
     if (e->flock_op && !err) {
         struct amph_fwd_args_flock a = { .file = file, .op = e->flock_op | LOCK_NB };
@@ -246,10 +247,15 @@ struct stopped {
 static bool has_ended(uint64_t mover, struct stopped *stopped)
 {
     char state = 0;
-    uint64_t now = thread_value((pid_t)(uint32_t)mover, &state);
+    pid_t tid = (pid_t)(uint32_t)mover;
+
+    if (tid <= 0) /* no thread; kill would look for a group of processes */
+        return true;
+
+    uint64_t now = thread_value(tid, &state);
 
     if (now == 0) /* ended, or /proc cannot be read */
-        return kill((pid_t)(uint32_t)mover, 0) != 0 && errno == ESRCH;
+        return kill(tid, 0) != 0 && errno == ESRCH;
     if (now != mover || state == 'Z' || state == 'X')
         return true;
 
@@ -321,7 +327,7 @@ int amph_client_record_recover(struct amph_fwd_client *cl, struct amph_client_re
             e->held = file.part[0];
 
             /* record locks belong to each process */
-            restore_locks_of_kind(cl, e, &file, AMPH_CLIENT_LOCK_OF_PROCESS);
+            restore_locks_of(cl, e, &file, true);
             continue;
         }
 

@@ -24,9 +24,9 @@
 struct amph_server_append_buffer {
     size_t len;
     bool full;
-    size_t counted; /* counted as its client's memory, and the server's */
+    size_t counted; /* bytes counted in the memory of the client and of the server */
     struct amph_server *server;
-    off_t off; /* as for pwritev2, with rwf: at the offset or not */
+    off_t off; /* offset and flags for pwritev2 */
     int rwf;
     uint8_t data[];
 };

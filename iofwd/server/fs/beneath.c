@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening what lies below a directory, and nothing else: by openat2, or part by part where the
- * kernel (or what stands for one, such as an emulator of another processor) has none.  Layer:
- * iofwd.  Thread rule: any thread.
+ * Opens a path below a directory so that nothing outside of the directory can be reached: by
+ * openat2, or component by component on kernels (and emulators) that have no openat2.
+ *
+ * Layer: iofwd.
+ * Thread rule: any thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +30,7 @@ static bool is_link(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* The last part.  A link is opened as such if that is asked for, and else refused with
- * `link_answer`. */
+/* Opens the last component.  Without O_NOFOLLOW a symbolic link is refused with link_answer. */
 static int open_last(int dir, const char *name, int flags, mode_t mode, int link_answer)
 {
     struct stat st;
@@ -51,7 +52,8 @@ static int open_last(int dir, const char *name, int flags, mode_t mode, int link
     return fd;
 }
 
-/* Goes into a part that is not the last. */
+/* Opens a component that is not the last: a directory.  Returns a descriptor or a negative
+ * errno. */
 static int enter(int dir, const char *name, int link_answer)
 {
     struct stat st;
@@ -72,8 +74,8 @@ static int enter(int dir, const char *name, int link_answer)
     return answer ? answer : fd;
 }
 
-/* Follows no link and no "..": where it meets one that may be followed it answers -EXDEV, and the
- * caller walks. */
+/* Opens rel component by component.  Follows no link and no "..": if one occurs that may be
+ * followed, returns -EXDEV, and the caller walks the path itself. */
 static int open_parts(int base, const char *rel, int flags, mode_t mode, bool no_links)
 {
     const int link_answer = no_links ? -ELOOP : -EXDEV;
@@ -135,8 +137,8 @@ int amph_server_open_beneath(int base, const char *rel, int flags, mode_t mode, 
         how.flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
     if (!atomic_load_explicit(&amph_server_state.open_by_parts, memory_order_relaxed)) {
-        /* EAGAIN: something was renamed during the look-up; the kernel could not prove that it
-         * stayed inside. */
+        /* EAGAIN: a concurrent rename kept the kernel from proving that the path stays below
+         * base */
         for (int tries = 0; (fd = (int)syscall(SYS_openat2, base, rel, &how, sizeof how)) < 0 &&
                             errno == EAGAIN && tries < 64;
              tries++)

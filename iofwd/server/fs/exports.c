@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exports and confined look-ups; see exports.h.  Layer: iofwd. */
+/* Exports and confined path resolution; see exports.h.  Layer: iofwd. */
 #include "iofwd/server/fs/exports.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 /* ---- the list ---- */
 
-/* Is path prefix itself or below it?  Gives what is left ("" for itself), or NULL. */
+/* If path is prefix or below it, returns the rest of path ("" if they are equal); else NULL. */
 static const char *below(const char *path, const char *prefix, size_t len)
 {
     if (strncmp(path, prefix, len) != 0 || (path[len] != '/' && path[len] != 0))
@@ -85,7 +85,7 @@ static enum amph_status add_export(struct amph_server_exports *ex, const char *t
     return AMPH_OK;
 }
 
-/* Which lie in each other, by name. */
+/* Marks the exports whose names contain the names of others. */
 static void find_outer(struct amph_server_exports *ex)
 {
     for (size_t i = 0; i < ex->n; i++)
@@ -152,7 +152,8 @@ void amph_server_exports_close(struct amph_server_exports *ex)
     memset(ex, 0, sizeof *ex);
 }
 
-/* The export with the longest name (or directory, for the server's own names) above path. */
+/* Returns the export with the longest name above path (own: with the longest directory, for paths
+ * of this host), and the rest of path. */
 static const struct amph_server_export *export_of(const struct amph_server_exports *ex,
                                                   const char *path, bool own, const char **rest_p)
 {
@@ -174,9 +175,9 @@ static const struct amph_server_export *export_of(const struct amph_server_expor
     return best;
 }
 
-/* Warns if what a read-only export serves can be changed by the name `o`, a writable export that has
- * its directory.  Names are found as clients' paths are: what lies below another export's name is
- * reached by that export only. */
+/* Warns if files of the read-only export e can be changed under the name of o, a writable export of
+ * the same directory.  Files below the name of a third export do not count, because clients reach
+ * them by that export only. */
 static void warn_of(const struct amph_server_exports *ex, const struct amph_server_export *e,
                     const struct amph_server_export *o)
 {
@@ -202,8 +203,8 @@ void amph_server_exports_warn(const struct amph_server_exports *ex)
             warn_of(ex, &ex->item[i], &ex->item[k]);
 }
 
-/* Another export that begins at `at`, a path below e without links and dots; with above: there or
- * below it. */
+/* Returns another export whose name is at, a path below e without links and dots; with above, also
+ * one whose name is below at. */
 static const struct amph_server_export *export_at(const struct amph_server_exports *ex,
                                                   const struct amph_server_export *e,
                                                   const char *at, bool above)
@@ -229,7 +230,7 @@ bool amph_server_path_is_export(const struct amph_server_path *pl, bool above)
     return export_at(pl->all, pl->export, pl->rel, above);
 }
 
-/* The export that e lies in, and where there, or NULL. */
+/* Returns the export that contains the name of e, and stores the path of e in it; NULL: none. */
 static const struct amph_server_export *export_around(const struct amph_server_exports *ex,
                                                       const struct amph_server_export *e,
                                                       const char **at_p)
@@ -305,7 +306,7 @@ static int refuse(struct amph_server_path *pl)
     return -EACCES;
 }
 
-/* Puts a link's target before what is left to do. */
+/* Puts the target of a link in front of the components that remain. */
 static int follow(struct amph_server_path *pl, struct walk *wk, const char *target,
                   const char *rest)
 {
@@ -330,14 +331,14 @@ static int follow(struct amph_server_path *pl, struct walk *wk, const char *targ
 
     int n = snprintf(next, sizeof next, "%s%s%s", from, rest[0] ? "/" : "", rest);
     if (n < 0 || (size_t)n >= sizeof next)
-        return -ELOOP; /* it leads to itself and further */
+        return -ELOOP; /* the link leads to a path through itself */
 
     memcpy(wk->todo, next, (size_t)n + 1);
     return 0;
 }
 
-/* One part of the path: goes into it, or follows it where it is a link.  1: it does not exist (and
- * may be the last). */
+/* Walks one component: enters it, or follows it if it is a link.  Returns 1 if it does not exist,
+ * which the last one need not. */
 static int step(struct amph_server_path *pl, struct walk *wk, const char *part, const char *rest,
                 bool follow_it)
 {
@@ -600,7 +601,8 @@ static int walk(struct amph_server_path *pl, enum follow last)
 
 /* ---- out of a directory without a name ---- */
 
-/* Takes a leading ".", or with up a leading "..", from rel; NULL: rel has none. */
+/* Removes a leading "." (with up: "..") from rel and returns the rest; NULL: rel does not begin
+ * with it. */
 static const char *after_dots(const char *rel, bool up)
 {
     const char *dot = dots(rel);
@@ -618,8 +620,7 @@ static bool is_same(int a, int b)
     return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Does a directory lie in the export?  Where no name says so, the way up from it must lead to the
- * export. */
+/* Is a directory inside the export?  Goes up from it by "..", because it may have no name. */
 static bool is_inside(const struct amph_server_path *pl, int dir)
 {
     int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -642,9 +643,9 @@ static bool is_inside(const struct amph_server_path *pl, int dir)
 }
 
 /*
- * A look-up that goes up from a directory that has been removed, or whose name is longer than a
- * path may be: neither can be seen from the export, but the kernel knows what they are in.  -EXDEV:
- * it is none of these, or has to be walked.
+ * Resolves a path that begins with ".." at a directory that has been removed, or whose path is
+ * longer than PATH_MAX.  Such a directory has no path below the export, but the kernel knows its
+ * parent.  -EXDEV: the directory is not of this kind, or the path has to be walked.
  */
 static int open_climbing(struct amph_server_path *pl, const char *rel, int flags, mode_t mode)
 {
@@ -693,8 +694,8 @@ static int open_climbing(struct amph_server_path *pl, const char *rel, int flags
     return fd;
 }
 
-/* The open file itself once more, by the kernel's own link to it, which checks rights as any open;
- * it has no directory to leave. */
+/* Opens the same file again by its link in /proc, which checks rights like any open.  The file
+ * cannot lead out of the export, because no path is resolved. */
 static int open_again(const struct amph_server_path *pl, int flags, mode_t mode)
 {
     char link[64];
@@ -714,8 +715,8 @@ void amph_server_path_reopen(struct amph_server_path *pl)
     pl->rel = "";
 }
 
-/* Does rel, in an export in which others lie, lead to what it says and nowhere else, as long as no
- * links are followed? */
+/* Is the walk of rel unnecessary, provided that no links are followed?  True if rel has no dots and
+ * enters no other export. */
 static bool leads_straight(const struct amph_server_path *pl)
 {
     char part[PATH_MAX];
@@ -734,8 +735,7 @@ static bool leads_straight(const struct amph_server_path *pl)
     return pl->base == pl->export->fd;
 }
 
-/* Opens rel, which is the place's, where that can be left to the kernel.  -EXDEV: it has to be
- * walked. */
+/* Opens rel by the kernel alone, if that is possible.  -EXDEV: the path has to be walked. */
 static int open_unwalked(const struct amph_server_path *pl, const char *rel, int flags, mode_t mode)
 {
     if (!pl->export->outer)
@@ -778,12 +778,12 @@ int amph_server_path_open(struct amph_server_path *pl, int flags, mode_t mode)
     if (pl->export != began && pl->export->readonly && changes(flags))
         return -EXDEV;
 
-    /* A link put there since then is not followed. */
+    /* a link that has been created meanwhile is not followed */
     fd = amph_server_open_beneath(pl->base, pl->rel, flags, mode, RESOLVE_NO_SYMLINKS);
     return fd == -EXDEV ? refuse(pl) : fd;
 }
 
-/* Splits rel at its last part; the parent's text goes to `parent`. */
+/* Splits rel into its last component and the path before it, which goes to parent. */
 static int split(const struct amph_server_path *pl, char *parent, size_t room, const char **last_p)
 {
     const char *rel = pl->rel;
@@ -808,8 +808,8 @@ static int split(const struct amph_server_path *pl, char *parent, size_t room, c
     return 0;
 }
 
-/* What stands before a last "." or ".." is a directory, by whatever links it is reached; walked by
- * itself, so that the walk does not make a name of what comes after it. */
+/* Opens the directory in which a last "." or ".." is looked up.  The path before it is walked
+ * alone, so that all links in it are followed. */
 static int walk_to_parent(struct amph_server_path *pl, char *parent)
 {
     pl->rel = parent;
@@ -835,8 +835,8 @@ int amph_server_path_parent(struct amph_server_path *pl, const char **last_p)
         if (err)
             return -err;
 
-        /* The calls that come next all refuse "." and ".." as a last part without looking it up,
-         * each with its own errno; only the export's parent is out of reach. */
+        /* The calls that use the parent refuse "." and ".." as the last component without a lookup,
+         * each with its own errno.  So only the parent of the export must not be reached. */
         const char *refused = dots(*last_p);
         bool up = refused && refused[1];
         bool by_hand = up ? pl->base == pl->export->fd

@@ -36,11 +36,14 @@ static int wait_for(const struct amph_server_request *rq, const struct amph_serv
     sigfillset(&others);
     sigdelset(&others, AMPH_SERVER_WAKE_SIGNAL);
 
-    int n;
+    int n = 0;
+    bool interrupted = true;
 
-    do
-        n = atomic_load(&rq->cancelled) ? 0 : ppoll(p, 2, at_once ? &none : NULL, &others);
-    while (n < 0 && errno == EINTR);
+    while (interrupted && !atomic_load(&rq->cancelled)) {
+        n = ppoll(p, 2, at_once ? &none : NULL, &others);
+        interrupted = n < 0 && errno == EINTR;
+    }
+
     if (atomic_load(&rq->cancelled))
         return EINTR;
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What clients need to know for maps of a file: which file it is, who else maps it, and where its
- * data lie.  Layer: iofwd.
- * Thread rule: as any call on a file.
+ * What clients need for shared maps of a file: its identity, whether other hosts map it, and where
+ * it has data.
+ *
+ * Layer: iofwd.
+ * Thread rule: the thread that executes the request.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +16,8 @@
 #include "iofwd/server/internal.h"
 #include "iofwd/server/state.h"
 
-/* This running kernel, whose device numbers tell its file systems apart. */
+/* Returns a number for the running kernel (its boot id).  Device numbers are unique within one
+ * kernel only. */
 static uint64_t kernel_id(void)
 {
     if (amph_server_state.kernel_id)
@@ -36,9 +39,10 @@ static uint64_t kernel_id(void)
 }
 
 /*
- * A client's space marks a file by a lock on a byte far behind all data, which the kernels of all
- * servers of a shared file system know of and drop with the open file.  A space is one memory only
- * together with one server's kernel, by which the file is named.
+ * A file that is mapped in a client's map space (the host's memory for shared maps) is marked by a
+ * lock on a byte far behind all data.  The kernels of all servers of a shared file system see the
+ * lock, and release it when the file is closed.  The byte depends on the space and on the server's
+ * kernel, because a client identifies the file by both.
  */
 #define MARKS_AT (FWD_LOCKS_END + (INT64_C(1) << 61))
 #define MARKS_BYTES (INT64_C(1) << 32)
@@ -57,7 +61,7 @@ static bool is_marked(int fd, int64_t from, int64_t end)
     return from < end && (fcntl(fd, F_OFD_GETLK, &l) != 0 || l.l_type != F_UNLCK);
 }
 
-/* Is the file mapped in another space?  If not, it is marked as mapped in this one. */
+/* Is the file mapped in another space?  If not, marks it as mapped in this one. */
 static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
 {
     int64_t end = MARKS_AT + MARKS_BYTES;
@@ -66,7 +70,8 @@ static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
     if (h->exec.map_space == space)
         return false;
 
-    for (int times = 0; times < 2; times++) /* another may be marking it at the same time */
+    for (int times = 0; times < 2;
+         times++) /* twice, because another server may set its mark at the same time */
         if (is_marked(h->fd, MARKS_AT, byte) || is_marked(h->fd, byte + 1, end) ||
             (times == 0 && !mark(h->fd, F_RDLCK, byte))) {
             mark(h->fd, F_UNLCK, byte);
@@ -77,8 +82,9 @@ static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
     return false;
 }
 
-/* The file's name among all files that clients map: a number used again by a later file has another
- * time of birth.  With a space, the client is going to map it there. */
+/* Returns a text that identifies the file among all files that clients map.  It contains the time
+ * of birth, because a later file may get the same inode number.  If the request names a space, the
+ * client is going to map the file there. */
 int amph_server_do_sharemap(struct amph_server_request *rq, struct amph_server_args_sharemap *a)
 {
     struct statx st;
@@ -102,7 +108,7 @@ int amph_server_do_sharemap(struct amph_server_request *rq, struct amph_server_a
     return 0;
 }
 
-/* The first data from off on; ENXIO: there are none.  The offset stays. */
+/* Returns the first range of data from off on; ENXIO: none.  Does not move the offset. */
 int amph_server_do_nextdata(struct amph_server_request *rq, struct amph_server_args_nextdata *a)
 {
     off_t at = lseek(a->file->fd, 0, SEEK_CUR);

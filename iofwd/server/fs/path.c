@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file calls by path, executed inside the exports.  Layer: iofwd.  Thread rule: a request runs
- * in one thread. Each gives 0 or an errno value.  A path is first made a descriptor (of the thing,
- * or of the directory that holds it), and the call is made relative to that.
+ * The file calls by path, executed inside the exports.  Each function returns 0 or an errno value.
+ * A path is first resolved to a descriptor, of the file or of its directory, and the call is made
+ * relative to the descriptor.
+ *
+ * Layer: iofwd.
+ * Thread rule: one thread executes a request.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +46,7 @@ static int writable(struct amph_server_request *rq, const struct amph_server_pat
     return EROFS;
 }
 
-/* A descriptor (O_PATH) of what the path names, or a negative errno. */
+/* Returns an O_PATH descriptor of the file at the path, or a negative errno. */
 static int reach(struct amph_server_request *rq, const struct amph_server_handle *dir,
                  const char *path, bool follow)
 {
@@ -79,14 +82,15 @@ struct by_fd {
     char text[40];
 };
 
-/* A name for what an O_PATH descriptor stands for, for the calls that take no descriptor. */
+/* Returns a path that leads to the file of an O_PATH descriptor, for calls that take no
+ * descriptor. */
 static const char *name_of(int fd, struct by_fd *n)
 {
     snprintf(n->text, sizeof n->text, "/proc/self/fd/%d", fd);
     return n->text;
 }
 
-/* The directory that holds what the path names, which may be read-only; *last_p its name there. */
+/* Opens the directory of the path; its export may be read-only.  *last_p: the last component. */
 static int look_for_parent(struct amph_server_request *rq, const struct amph_server_handle *dir,
                            const char *path, struct amph_server_path *pl, const char **last_p)
 {
@@ -97,7 +101,8 @@ static int look_for_parent(struct amph_server_request *rq, const struct amph_ser
     return fd;
 }
 
-/* The directory that holds what the path names; *last_p its name there. */
+/* Opens the directory of the path for a change; EROFS in a read-only export.  *last_p: the last
+ * component. */
 static int reach_parent(struct amph_server_request *rq, const struct amph_server_handle *dir,
                         const char *path, struct amph_server_path *pl, const char **last_p)
 {
@@ -119,9 +124,9 @@ static bool is_itself(const char *last)
 
 /* ---- open ---- */
 
-/* The mode of something new.  The client's umask is the kernel's to apply, which knows of the
- * directory's default ACL; so each thread that comes here takes a umask for itself, where that is
- * allowed (some containers forbid it). */
+/* Returns the mode for a new file.  The kernel must apply the client's umask, because a directory's
+ * default ACL overrides it.  So each thread that executes requests gets a umask of its own, where
+ * that is allowed (some containers forbid it). */
 static mode_t new_mode(mode_t mode)
 {
     static _Thread_local bool own;
@@ -143,7 +148,8 @@ static mode_t new_mode(mode_t mode)
     return bits;
 }
 
-/* Opens a FIFO again to wait for a partner; the first descriptor keeps our end open meanwhile. */
+/* Opens a FIFO again, this time waiting for a partner; fd keeps this end open meanwhile and is
+ * closed. */
 static int wait_fifo(const struct amph_server_request *rq, int fd, int flags)
 {
     struct by_fd n;
@@ -160,7 +166,8 @@ static int wait_fifo(const struct amph_server_request *rq, int fd, int flags)
     return waited < 0 ? -err : waited;
 }
 
-/* Opens what may wait for a partner, in a worker; elsewhere it only says that it must go to one. */
+/* Opens a file whose open may block.  Only a worker may do that: another thread returns -EAGAIN
+ * with may_block set. */
 static int open_slowly(struct amph_server_request *rq, struct amph_server_path *pl, int fd,
                        const struct amph_server_args_open *a)
 {
@@ -184,9 +191,8 @@ static int open_slowly(struct amph_server_request *rq, struct amph_server_path *
     return fd;
 }
 
-/* In an export that is read-only: what would change something is refused, what exists may be read,
- * and FIFOs and devices written.  The place may lie in another export afterwards, where links lead
- * to one. */
+/* Opens a path in a read-only export: existing files for reading, FIFOs and devices also for
+ * writing.  Afterwards pl may name a path in another export, if links lead there. */
 static int open_readonly(struct amph_server_request *rq, struct amph_server_path *pl, int flags)
 {
     struct stat st;
@@ -230,8 +236,8 @@ static int open_readonly(struct amph_server_request *rq, struct amph_server_path
     return 0;
 }
 
-/* Opens without waiting for a partner of a FIFO.  0 or a negative errno; *fd_p gets the descriptor,
- * or the negative errno of the open. */
+/* Opens the path without waiting for a partner of a FIFO.  Returns 0 or a negative errno; *fd_p:
+ * the descriptor, or the negative errno of the open. */
 static int open_place(struct amph_server_request *rq, struct amph_server_path *pl,
                       const struct amph_server_args_open *a, int *fd_p)
 {
@@ -276,7 +282,7 @@ static int open_quickly(struct amph_server_request *rq, struct amph_server_path 
     err = fstat(fd, st) != 0 ? errno : 0;
     if (!err && !path_only && pl->export->readonly && (a->flags & O_ACCMODE) != O_RDONLY &&
         S_ISREG(st->st_mode))
-        err = EROFS; /* it was none of the kinds that may be written a moment ago */
+        err = EROFS; /* a moment ago it was a FIFO or a device, which may be written */
 
     if (err) {
         close(fd);
@@ -316,14 +322,16 @@ int amph_server_do_open(struct amph_server_request *rq, struct amph_server_args_
     rq->exec.newfd_fifo = S_ISFIFO(st.st_mode) && !(a->flags & O_PATH);
     rq->exec.newfd_nonblock = a->flags & O_NONBLOCK;
     rq->exec.export = pl.export;
+    if (S_ISREG(st.st_mode))
+        rq->exec.line = amph_fwd_versions_line_of(st.st_dev, st.st_ino);
 
     return 0;
 }
 
 /* ---- calls on what a path names ---- */
 
-/* A name without a directory before it cannot lead out of the one where the look-up starts as long
- * as it is no link: one call instead of three.  true: *err_p is the answer. */
+/* Stats a path of one component in one system call instead of three.  Such a path cannot leave the
+ * export unless it is a link.  true: *err_p is the result. */
 static bool stat_at_once(struct amph_server_request *rq, struct amph_server_args_stat *a,
                          int *err_p)
 {
@@ -434,10 +442,14 @@ int amph_server_do_utimens(struct amph_server_request *rq, struct amph_server_ar
 int amph_server_do_truncate(struct amph_server_request *rq, struct amph_server_args_truncate *a)
 {
     struct by_fd n;
+    struct stat st;
     int fd = reach(rq, a->path_dir, a->path, true);
 
     if (fd < 0)
         return -fd;
+
+    if (fstat(fd, &st) == 0)
+        rq->exec.line = amph_fwd_versions_line_of(st.st_dev, st.st_ino);
 
     int err = outcome(truncate(name_of(fd, &n), a->length));
 
@@ -597,7 +609,7 @@ int amph_server_do_unlink(struct amph_server_request *rq, struct amph_server_arg
 
     bool dir = a->flags & AT_REMOVEDIR;
 
-    /* The export itself stays, as a mount point would. */
+    /* an export cannot be removed, like a mount point */
     bool stays = (is_itself(last) && fd == pl.export->fd) || amph_server_path_is_export(&pl, true);
     int err;
 
@@ -628,7 +640,7 @@ int amph_server_do_symlink(struct amph_server_request *rq, struct amph_server_ar
     return err;
 }
 
-/* Two exports are to each other as two mounts are. */
+/* Refuses a call whose two paths are in different exports, as between two mounts. */
 static int other_export(struct amph_server_request *rq, const struct amph_server_path *from,
                         const struct amph_server_path *to)
 {

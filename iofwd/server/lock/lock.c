@@ -5,10 +5,11 @@
  *
  * To the kernel, the owner of such a lock is a descriptor table.  Each client that takes one gets a
  * lock agent: a thread that has left the server's table for a table of its own, and to which the
- * server passes the files to be locked.  So the kernel itself arbitrates between the clients of
- * this server and of all other servers on the file system, detects deadlocks, and releases a
- * client's locks when the agent closes a file or ends.  A lock request that blocks waits in a
- * thread beside the agent, which shares the agent's table; no worker waits.
+ * server passes the files to be locked.  A client whose threads have several descriptor tables gets
+ * an agent for each.  So the kernel itself arbitrates between the clients of this server and of all
+ * other servers on the file system, detects deadlocks, and releases a client's locks when the agent
+ * closes a file or ends.  A lock request that blocks waits in a thread beside the agent, which
+ * shares the agent's table; no worker waits.
  *
  * Layer: iofwd.
  * Thread rule: amph_server_lock_* by the progress thread; each agent is a thread of its own.
@@ -26,6 +27,8 @@
 #include "base/counters.h"
 #include "iofwd/server/lock/lock.h"
 
+#define AGENTS_MAX 256 /* of one client */
+
 /* Longest wait for an agent that closes files; a file system that is slower delays no other client. */
 #define CLOSES_NS (100 * AMPH_NS_PER_MS)
 
@@ -34,14 +37,32 @@ bool amph_server_lock_is(enum amph_fwd_id id)
     return id != AMPH_FWD_NCALLS && amph_fwd_calls[id].run == FWD_RUN_LOCKER;
 }
 
-static struct amph_server_lock_agent *locker_of(struct amph_server *s, struct amph_server_peer *p)
+uint32_t amph_server_lock_agents_of(const struct amph_server_peer *p)
+{
+    uint32_t n = 0;
+
+    for (const struct amph_server_lock_agent *lk = p->lock_agents; lk; lk = lk->beside)
+        n++;
+
+    return n;
+}
+
+static struct amph_server_lock_agent *agent_of(const struct amph_server_peer *p, uint32_t table)
+{
+    struct amph_server_lock_agent *lk = p->lock_agents;
+
+    while (lk && lk->table != table)
+        lk = lk->beside;
+
+    return lk;
+}
+
+static struct amph_server_lock_agent *make_agent(struct amph_server *s, struct amph_server_peer *p,
+                                                 uint32_t table)
 {
     int pair[2];
 
-    if (p->lock_agent)
-        return p->lock_agent;
-
-    if (!amph_server_limits_spare(s)) {
+    if (!amph_server_limits_spare(s) || amph_server_lock_agents_of(p) >= AGENTS_MAX) {
         amph_count_exact(IOFWD_REFUSED, 1);
         return NULL;
     }
@@ -57,6 +78,7 @@ static struct amph_server_lock_agent *locker_of(struct amph_server *s, struct am
 
     lk->server = s;
     lk->pid = p->pid;
+    lk->table = table;
     lk->server_sock = pair[0];
     lk->sock = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* leave_table needs lower numbers to close */
     close(pair[1]);
@@ -74,7 +96,8 @@ static struct amph_server_lock_agent *locker_of(struct amph_server *s, struct am
         return NULL;
     }
 
-    return p->lock_agent = lk;
+    lk->beside = p->lock_agents;
+    return p->lock_agents = lk;
 }
 
 static bool send_order(struct amph_server_lock_agent *lk, const struct amph_server_lock_order *o,
@@ -191,6 +214,17 @@ int amph_server_do_punlock(struct amph_server_request *rq, struct amph_server_ar
     return ENOLCK;
 }
 
+/* The number of the client's descriptor table: l_pid of a lock, or punlock's argument. */
+static uint32_t table_of(const struct amph_server_request *rq)
+{
+    const struct amph_fwd_arg_desc *arg = amph_fwd_find_arg(rq->desc, FWD_IN_LOCK);
+
+    if (!arg)
+        return (uint32_t)rq->u.punlock.table;
+
+    return (uint32_t)((const struct flock *)((const char *)&rq->u + arg->server_at))->l_pid;
+}
+
 void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq)
 {
     amph_server_assert_owner(&s->progress.owner);
@@ -201,12 +235,16 @@ void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq
     rq->exec.error = 0;
     rq->progress.agents_exited = amph_server_agents_exited();
 
-    if (drops && !p->lock_agent) {
+    uint32_t table = table_of(rq);
+    struct amph_server_lock_agent *lk = agent_of(p, table);
+
+    if (drops && !lk) {
         amph_server_work_done(s, rq);
         return;
     }
 
-    struct amph_server_lock_agent *lk = locker_of(s, p);
+    if (!lk)
+        lk = make_agent(s, p, table);
 
     /* if sent, rq belongs to the agent */
     int err = ENOLCK;
@@ -224,48 +262,44 @@ void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq
 
 void amph_server_lock_closed(struct amph_server_peer *p, const struct amph_server_handle *h)
 {
-    if (p->lock_agent && amph_server_agent_file_find(p->lock_agent->known, h->number))
-        order_close(p->lock_agent, h->fd, NULL);
+    for (struct amph_server_lock_agent *lk = p->lock_agents; lk; lk = lk->beside)
+        if (amph_server_agent_file_find(lk->known, h->number))
+            order_close(lk, h->fd, NULL);
 }
 
 void amph_server_lock_left(struct amph_server_peer *p, const struct amph_server_handle *h)
 {
-    if (p->lock_agent)
-        order_close(p->lock_agent, h->fd, NULL);
+    for (struct amph_server_lock_agent *lk = p->lock_agents; lk; lk = lk->beside)
+        order_close(lk, h->fd, NULL);
 }
 
 void amph_server_lock_await_closes(struct amph_server_peer *p)
 {
-    const struct amph_server_lock_agent *lk = p->lock_agent;
     const struct timespec pause = { .tv_nsec = 20 * AMPH_NS_PER_US };
     uint64_t end_ns = amph_now_ns() + CLOSES_NS;
 
-    while (lk && atomic_load(&lk->closes_done) != lk->closes_sent && amph_now_ns() < end_ns)
-        nanosleep(&pause, NULL);
+    for (const struct amph_server_lock_agent *lk = p->lock_agents; lk; lk = lk->beside)
+        while (atomic_load(&lk->closes_done) != lk->closes_sent && amph_now_ns() < end_ns)
+            nanosleep(&pause, NULL);
 }
 
 void amph_server_lock_cancel(struct amph_server_peer *p, uint64_t seq)
 {
     struct amph_server_lock_order o = { .op = AMPH_SERVER_LOCK_CANCEL, .seq = seq };
-    if (p->lock_agent)
-        send_order(p->lock_agent, &o, -1);
+
+    for (struct amph_server_lock_agent *lk = p->lock_agents; lk; lk = lk->beside)
+        send_order(lk, &o, -1);
 }
 
 void amph_server_lock_renew(struct amph_server_peer *from, struct amph_server_peer *to)
 {
-    to->lock_agent = from->lock_agent;
-    from->lock_agent = NULL;
+    to->lock_agents = from->lock_agents;
+    from->lock_agents = NULL;
     amph_server_lock_cancel(to, AMPH_SERVER_EVERY_SEQ);
 }
 
-void amph_server_lock_drop_peer(struct amph_server_peer *p)
+static void drop_agent(struct amph_server_lock_agent *lk)
 {
-    struct amph_server_lock_agent *lk = p->lock_agent;
-
-    if (!lk)
-        return;
-
-    p->lock_agent = NULL;
     while (lk->known) {
         struct amph_server_agent_file *k = lk->known;
 
@@ -274,4 +308,14 @@ void amph_server_lock_drop_peer(struct amph_server_peer *p)
     }
 
     amph_server_agent_stop(lk);
+}
+
+void amph_server_lock_drop_peer(struct amph_server_peer *p)
+{
+    while (p->lock_agents) {
+        struct amph_server_lock_agent *lk = p->lock_agents;
+
+        p->lock_agents = lk->beside;
+        drop_agent(lk);
+    }
 }

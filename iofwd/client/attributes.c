@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The layer `attributes`: answers stat and fstat from an earlier answer, if the versions of the
+ * file and of all names show that nothing has changed since (versions.h).
+ *
+ * Layer: iofwd.  Thread rule: any thread; a set of entries is used by one thread at a time, and a
+ * thread that finds it in use asks the server.  So does a forked child, for ever, if another thread
+ * of its parent used the set.
+ *
+ * An answer is held from the second one on: the version must be known before the question, and
+ * which file it is is known only from an answer.
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "iofwd/client/versions.h"
+
+#define SETS 512u
+#define WAYS 4u        /* questions of one set that are held */
+#define PATH_BYTES 160 /* longer paths are not held */
+
+/* Versions of a file's attributes, its data and all names, taken before the server was asked. */
+struct taken {
+    uint32_t names, data, attributes;
+    bool known; /* no change was under way */
+};
+
+struct entry {
+    bool known, held; /* its file is known; st is an answer */
+    int flags;
+    uint32_t server, line;
+    uint64_t handle; /* of fstat; stat: 0 */
+    char path[PATH_BYTES];
+    uint64_t asked_ns;
+    struct taken taken;
+    struct stat st;
+};
+
+struct set {
+    _Atomic bool busy; /* a thread uses it */
+    struct entry entry[WAYS];
+};
+
+static struct {
+    bool added;           /* the layer is in the list */
+    struct set set[SETS]; /* touched page by page, as they are used */
+} state;
+
+/* What is asked for. */
+struct question {
+    const char *path; /* NULL: fstat */
+    size_t path_len;
+    int flags;
+    uint32_t server;
+    uint64_t handle;
+    struct stat *st;
+};
+
+static uint64_t hash(const struct question *q)
+{
+    uint64_t h = q->handle ^ (uint64_t)q->flags << 32 ^ q->server;
+
+    for (size_t i = 0; i < q->path_len; i++)
+        h = (h ^ (unsigned char)q->path[i]) * UINT64_C(0x100000001b3);
+
+    return h * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+}
+
+/* Returns whether the call asks for attributes that may be held. */
+static bool question_of(const struct amph_fwd_call *call, struct question *q)
+{
+    if (call->id == AMPH_FWD_FSTAT) {
+        const struct amph_fwd_file *file = call->u.fstat.file;
+
+        *q = (struct question){ .server = file->nparts ? file->part[0].server : 0,
+                                .handle = file->nparts ? file->part[0].handle : 0,
+                                .st = call->u.fstat.st };
+        return file->nparts == 1 && !amph_fwd_file_waits(file);
+    }
+
+    if (call->id != AMPH_FWD_STAT || call->u.stat.path_dir || !call->u.stat.path)
+        return false;
+
+    *q = (struct question){ .path = call->u.stat.path,
+                            .path_len = strlen(call->u.stat.path),
+                            .flags = call->u.stat.flags,
+                            .st = call->u.stat.st };
+    return q->path_len < PATH_BYTES;
+}
+
+static bool is_of(const struct entry *e, const struct question *q)
+{
+    return e->known && e->flags == q->flags && e->handle == q->handle && e->server == q->server &&
+           (!q->path || strcmp(e->path, q->path) == 0);
+}
+
+/* Returns the question's entry in its set, or the one to use for it: unused, or with the oldest
+ * answer. */
+static struct entry *entry_of(struct set *set, const struct question *q)
+{
+    struct entry *oldest = &set->entry[0];
+
+    for (unsigned i = 0; i < WAYS; i++) {
+        struct entry *e = &set->entry[i];
+
+        if (is_of(e, q))
+            return e;
+        if (oldest->known && (!e->known || e->asked_ns < oldest->asked_ns))
+            oldest = e;
+    }
+
+    return oldest;
+}
+
+static void take(const struct amph_fwd_versions *v, uint32_t line, struct taken *t)
+{
+    bool names = amph_fwd_version_take(&v->names, &t->names);
+    bool data = amph_fwd_version_take(&v->line[line].data, &t->data);
+    bool attributes = amph_fwd_version_take(&v->line[line].attributes, &t->attributes);
+
+    t->known = names && data && attributes;
+}
+
+/* Is the answer still right?  A call that shortens a file moves the version of all names before it
+ * begins. */
+static bool is_current(const struct amph_fwd_versions *v, const struct entry *e)
+{
+    return e->held && amph_fwd_version_is(&v->names, e->taken.names) &&
+           amph_fwd_version_is(&v->line[e->line].data, e->taken.data) &&
+           amph_fwd_version_is(&v->line[e->line].attributes, e->taken.attributes) &&
+           !amph_client_versions_expired(e->asked_ns);
+}
+
+/* Keeps the server's answer.  known: the entry is of this question, and its versions were taken
+ * before. */
+static void keep(struct entry *e, const struct question *q, bool known)
+{
+    uint32_t line = amph_fwd_versions_line_of(q->st->st_dev, q->st->st_ino);
+
+    e->held = known && e->line == line && e->taken.known;
+    e->known = S_ISREG(q->st->st_mode) || S_ISDIR(q->st->st_mode);
+    e->held = e->held && e->known;
+    e->line = line;
+    e->flags = q->flags;
+    e->server = q->server;
+    e->handle = q->handle;
+    e->st = *q->st;
+    if (!known && q->path)
+        memcpy(e->path, q->path, q->path_len + 1);
+}
+
+static int ask(const struct amph_layer *self, struct amph_fwd_call *call,
+               const struct amph_fwd_versions *v, struct entry *e, const struct question *q)
+{
+    bool known = is_of(e, q);
+
+    e->asked_ns = amph_now_ns();
+    if (known)
+        take(v, e->line, &e->taken);
+
+    int err = amph_layer_pass(self->next, call);
+
+    if (err)
+        e->held = e->known = false;
+    else
+        keep(e, q, known);
+
+    return err;
+}
+
+static int attributes_call(const struct amph_layer *self, struct amph_fwd_call *call)
+{
+    struct question q;
+
+    if (!call->client || !question_of(call, &q))
+        return amph_layer_pass(self->next, call);
+
+    const struct amph_fwd_versions *v = amph_client_versions(call->client);
+    struct set *set = &state.set[hash(&q) % SETS];
+
+    if (!v || atomic_exchange_explicit(&set->busy, true, memory_order_acquire))
+        return amph_layer_pass(self->next, call);
+
+    struct entry *e = entry_of(set, &q);
+    int err = 0;
+
+    if (is_of(e, &q) && is_current(v, e))
+        *q.st = e->st;
+    else
+        err = ask(self, call, v, e, &q);
+
+    atomic_store_explicit(&set->busy, false, memory_order_release);
+    return err;
+}
+
+static struct amph_layer layer = { .name = "attributes", .rank = 35, .call = attributes_call };
+
+void amph_client_attributes_open(void)
+{
+    if (!state.added && amph_client_versions_wanted()) {
+        state.added = true;
+        amph_layer_add(&layer);
+    }
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Makes, finds and removes the shared object of file versions; see versions.h.
+ *
+ * Layer: iofwd.  Thread rule: functions on the caller's memory and descriptors.
+ */
+#include "iofwd/wire/versions.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auth.h"
+
+#define PLACE "/dev/shm/iofwd-%lu" /* also the interposer's, for shared maps */
+#define NAME "versions"
+#define LAYOUT (UINT64_C(0x56455253) << 32 | sizeof(struct amph_fwd_versions))
+
+/* Opens the user's directory.  -1: there is none, or other users can write there. */
+static int open_place(bool make)
+{
+    char path[40];
+    struct stat st;
+
+    snprintf(path, sizeof path, PLACE, (unsigned long)geteuid());
+    if (make)
+        (void)!mkdir(path, 0700);
+
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir >= 0 && (fstat(dir, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077))) {
+        close(dir);
+        dir = -1;
+    }
+
+    return dir;
+}
+
+static struct amph_fwd_versions *map(int fd, int access)
+{
+    void *at = mmap(NULL, sizeof(struct amph_fwd_versions), access, MAP_SHARED, fd, 0);
+
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static void end_all(struct amph_fwd_version *v)
+{
+    atomic_store(&v->ended, atomic_load(&v->begun));
+}
+
+/* Initialises a new object.  In one that killed servers have left, ends the changes that were under
+ * way. */
+static void prepare(struct amph_fwd_versions *v)
+{
+    uint64_t id = v->id;
+
+    v->layout = LAYOUT;
+    end_all(&v->names);
+    end_all(&v->cuts);
+    for (uint32_t i = 0; i < FWD_VERSIONS_LINES && id; i++) {
+        if (atomic_load(&v->line[i].data.begun) != atomic_load(&v->line[i].data.ended))
+            end_all(&v->line[i].data);
+
+        if (atomic_load(&v->line[i].attributes.begun) != atomic_load(&v->line[i].attributes.ended))
+            end_all(&v->line[i].attributes);
+    }
+
+    while (id == 0)
+        amph_random(&id, sizeof id);
+
+    v->id = id;
+}
+
+static bool has_size(int fd, off_t size)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_size == size;
+}
+
+/* Makes the file as long as the object.  A longer or shorter one is of another version of this
+ * program, and no server uses it. */
+static bool set_size(int fd)
+{
+    struct rlimit limit;
+
+    if (has_size(fd, sizeof(struct amph_fwd_versions)))
+        return true;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < sizeof(struct amph_fwd_versions))
+        return false; /* ulimit -f: exceeding it would end the process */
+
+    return ftruncate(fd, 0) == 0 && ftruncate(fd, sizeof(struct amph_fwd_versions)) == 0;
+}
+
+/* Maps the object in an open file, for a server.  AMPH_AGAIN: the file is being removed or
+ * initialised. */
+static enum amph_status use(int fd, struct amph_fwd_versions **versions_p)
+{
+    struct stat st;
+    bool first = flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+    if (!first && flock(fd, LOCK_SH) != 0)
+        return AMPH_ERR_NOENT;
+    if (fstat(fd, &st) != 0 || st.st_nlink == 0)
+        return AMPH_AGAIN;
+    if (first ? !set_size(fd) : !has_size(fd, sizeof(struct amph_fwd_versions)))
+        return AMPH_ERR_NOENT;
+
+    struct amph_fwd_versions *v = map(fd, PROT_READ | PROT_WRITE);
+
+    if (!v)
+        return AMPH_ERR_NOMEM;
+
+    if (first)
+        prepare(v);
+
+    /* the lock may be lost for a moment, in which another server can remove the object */
+    bool kept = !first || (flock(fd, LOCK_SH) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0);
+
+    if (kept && v->layout == LAYOUT && v->id) {
+        *versions_p = v;
+        return AMPH_OK;
+    }
+
+    munmap(v, sizeof *v);
+    return kept ? AMPH_ERR_NOENT : AMPH_AGAIN;
+}
+
+enum amph_status amph_fwd_versions_open(struct amph_fwd_versions **versions_p, int *fd_p)
+{
+    int dir = open_place(true);
+    enum amph_status st = dir < 0 ? AMPH_ERR_NOENT : AMPH_AGAIN;
+
+    while (st == AMPH_AGAIN) {
+        int fd = openat(dir, NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        st = fd < 0 ? AMPH_ERR_NOENT : use(fd, versions_p);
+        if (st == AMPH_OK)
+            *fd_p = fd;
+        else if (fd >= 0)
+            close(fd);
+    }
+
+    if (dir >= 0)
+        close(dir);
+
+    return st;
+}
+
+void amph_fwd_versions_close(int fd)
+{
+    int dir = open_place(false);
+
+    /* who gets this lock is the last one, and the name still leads to this file: only the holder of
+     * the lock removes it */
+    if (dir >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(dir, NAME, 0);
+
+    if (dir >= 0)
+        close(dir);
+
+    close(fd);
+}
+
+const struct amph_fwd_versions *amph_fwd_versions_map(uint64_t id)
+{
+    int dir = open_place(false);
+    int fd = dir < 0 ? -1 : openat(dir, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct amph_fwd_versions *v = fd >= 0 && has_size(fd, sizeof *v) ? map(fd, PROT_READ) : NULL;
+
+    if (fd >= 0)
+        close(fd);
+
+    if (dir >= 0)
+        close(dir);
+
+    if (v && (v->layout != LAYOUT || v->id != id)) {
+        munmap(v, sizeof *v);
+        v = NULL;
+    }
+
+    return v;
+}
